@@ -1,0 +1,82 @@
+//! What the language provides beside operators: functions of the prelude and methods of its types.
+
+use crate::ir;
+use serde::{Deserialize, Serialize};
+
+/// A function or method of the language, resolved. Arguments of a method start with its receiver.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Intrinsic {
+    /// `thread::{x, y, z}()`.
+    Thread(u8),
+    /// `block::{x, y, z}()`.
+    Block(u8),
+    /// `block::{dim_x, dim_y, dim_z}()`: threads of a block by axis.
+    BlockDim(u8),
+    /// `grid::{dim_x, dim_y, dim_z}()`: blocks of the grid by axis.
+    GridDim(u8),
+    /// `thread::index()`: x + dim_x · (y + dim_y · z).
+    ThreadIndex,
+    /// `block::threads()`.
+    BlockThreads,
+    /// `grid::index()`: block::x() · block::threads() + thread::index().
+    GridIndex,
+    /// `grid::threads()`: grid::dim_x() · block::threads().
+    GridThreads,
+    /// `warp::lane()`: thread::index() mod 32.
+    WarpLane,
+    /// `warp::index()`: thread::index() / 32.
+    WarpIndex,
+    /// `block::sync()`.
+    BlockSync,
+    /// `warp::sync()`.
+    WarpSync,
+    /// `warp::{sum, max, min}(x)`: butterfly, widest first (16, 8, 4, 2, 1).
+    WarpReduce(Reduction),
+    /// `warp::{shuffle, shuffle_xor}(x, lane)`.
+    WarpShuffle(ir::Shuffle),
+    /// `warp::{ballot, all, any}(p)`.
+    WarpVote(ir::Vote),
+    /// `x.len()` of a slice or view of rank 1, `x.dim(d)`, `x.rows()`, `x.cols()`. `Extent(None)` has `d` as an argument.
+    Extent(Option<u8>),
+    /// `x.is_empty()`.
+    IsEmpty,
+    /// `view.offset(at)`.
+    ViewOffset,
+    /// `view.at(i)`: fixes the first index.
+    ViewAt,
+    /// `x.aligned(n)`: base and strides are multiples of n elements. In launch conditions only.
+    Aligned,
+    /// `Shared::new(shape)`.
+    SharedNew,
+    /// `Shared::padded(shape)`.
+    SharedPadded,
+    /// `Shared::with_pitch(shape, pitch)`.
+    SharedWithPitch,
+    /// `shared.at(i)`: fixes the first index.
+    SharedAt,
+    /// `shared.copy_from(view)`.
+    SharedCopyFrom,
+    /// A method of one operand that the IR has: `abs`, `sqrt`, `floor`, `ceil`, `trunc`, `round_ties_even`, `count_ones`, `leading_zeros`.
+    Unary(ir::Unary),
+    /// A method of two operands that the IR has: `min`, `max`, `wrapping_add`, `wrapping_sub`, `wrapping_mul`.
+    Binary(ir::Binary),
+    /// `a.mul_add(b, c)`.
+    MulAdd,
+    /// `x.to_bits()` and `f32::from_bits(b)`.
+    Bitcast,
+    /// `a.div_ceil(b)` of unsigned integers.
+    DivCeil,
+    /// `a.next_multiple_of(b)` of unsigned integers.
+    NextMultipleOf,
+    /// `a.saturating_sub(b)` of unsigned integers.
+    SaturatingSub,
+}
+
+/// What a reduction does with two values.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub enum Reduction {
+    Sum,
+    Max,
+    Min,
+}

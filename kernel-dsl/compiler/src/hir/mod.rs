@@ -1,0 +1,363 @@
+//! The high-level representation: a kernel as checked, typed, still generic, closed over the device functions that it
+//! calls, and serialised into the expansion so that other instances can be compiled at run time.
+//!
+//! A [`Program`] holds a kernel; a [`Library`] a device function with all that it calls. Names are resolved: a local is
+//! a [`LocalId`] of its [`Function`], a callee a [`FunctionId`] of the closed list, a method an [`Intrinsic`]. Each
+//! expression has a type, by index into its function's `types`, where inference has left no unknowns.
+
+pub mod intrinsic;
+pub mod serial;
+
+pub use intrinsic::Intrinsic;
+
+use crate::ir;
+use crate::scalar::Scalar;
+use crate::source::{Source, Span};
+use serde::{Deserialize, Serialize};
+
+/// A kernel, closed over what it calls. `functions[0]` is the kernel's own body.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Program {
+    /// What the launch needs to know.
+    pub launch: Launch,
+    /// The kernel and, after it, the device functions; each callee is in the list.
+    pub functions: Vec<Function>,
+}
+
+/// A device function, closed over what it calls. `functions[0]` is the function itself.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Library {
+    /// The function and, after it, its callees.
+    pub functions: Vec<Function>,
+}
+
+/// Launch shape and conditions, as expressions over the kernel's parameters and generic constants (expressions of
+/// `functions[0]`).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Launch {
+    /// Threads of a block in x, y, z (1 to 3 of them); constant for an instance.
+    pub block: Vec<Expr>,
+    /// Blocks of the grid in x, y, z (1 to 3 of them).
+    pub grid: Vec<Expr>,
+    /// Conditions that a launch must meet.
+    pub requires: Vec<Requirement>,
+    /// Blocks that a multiprocessor should hold at once.
+    pub min_blocks: Option<u32>,
+    /// Registers a thread at most.
+    pub max_registers: Option<u32>,
+    /// The instances that the kernel declares: one value a generic parameter.
+    pub instances: Vec<Instance>,
+}
+
+/// A condition of `#[requires(…)]`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Requirement {
+    /// The `bool` expression.
+    pub condition: Expr,
+    /// Its Rust text.
+    pub text: String,
+}
+
+/// Values for a kernel's generic parameters, in order.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct Instance(pub Vec<Constant>);
+
+/// A value of a generic constant.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub enum Constant {
+    Usize(u32),
+    Bool(bool),
+}
+
+impl std::fmt::Display for Constant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Constant::Usize(n) => write!(f, "{n}"),
+            Constant::Bool(b) => write!(f, "{b}"),
+        }
+    }
+}
+
+impl Instance {
+    /// The instance of `kernel` as Rust names it: `saxpy`, `matmul::<16>`.
+    pub fn name(&self, kernel: &str) -> String {
+        if self.0.is_empty() {
+            return kernel.to_string();
+        }
+        let values: Vec<_> = self.0.iter().map(Constant::to_string).collect();
+        format!("{kernel}::<{}>", values.join(", "))
+    }
+
+    /// The entry's name in PTX: `saxpy`, `matmul_16`.
+    pub fn entry(&self, kernel: &str) -> String {
+        self.0.iter().fold(kernel.to_string(), |name, value| format!("{name}_{value}"))
+    }
+}
+
+/// A kernel's or device function's body, generic.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Function {
+    /// Name in Rust.
+    pub name: String,
+    /// Tells functions of one name apart when libraries are merged: a hash over tokens and place.
+    pub hash: u64,
+    /// The text, for reports.
+    pub source: Source,
+    /// Generic constants, in order.
+    pub generics: Vec<Generic>,
+    /// The types that expressions and locals name by [`TypeId`].
+    pub types: Vec<Type>,
+    /// Parameters and variables; the first `parameters` are the parameters.
+    pub locals: Vec<Local>,
+    /// Number of parameters.
+    pub parameters: u32,
+    /// Return type.
+    pub returns: TypeId,
+    /// What it does; its value is the function's.
+    pub body: Block,
+}
+
+/// A generic constant of a function.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Generic {
+    /// Name in Rust.
+    pub name: String,
+    /// `usize` or `bool`.
+    pub ty: Scalar,
+}
+
+/// A variable. Shadowing makes another one.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Local {
+    /// Name in Rust.
+    pub name: String,
+    /// Its type.
+    pub ty: TypeId,
+    /// Declared `mut`.
+    pub mutable: bool,
+    /// Where it is declared.
+    pub span: Span,
+}
+
+/// Index into [`Function::types`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct TypeId(pub u32);
+
+/// Index into [`Function::locals`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct LocalId(pub u32);
+
+/// Index into the closed list of functions.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct FunctionId(pub u32);
+
+/// A type, with inference done.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Type {
+    /// `()`.
+    Unit,
+    /// `!`: of an expression that does not give a value.
+    Never,
+    /// A number or a truth value.
+    Scalar(Scalar),
+    /// A tuple of two or more.
+    Tuple(Vec<TypeId>),
+    /// A register array of that many elements.
+    Array(TypeId, Size),
+    /// `&[T]` or `&mut [T]`: a buffer in global memory.
+    #[allow(missing_docs)]
+    Slice { element: Scalar, mutable: bool },
+    /// `View<T, R>` or `ViewMut<T, R>`.
+    #[allow(missing_docs)]
+    View { element: Scalar, rank: u32, mutable: bool },
+    /// `Shared<T, R>`: a handle to an array in shared memory.
+    #[allow(missing_docs)]
+    Shared { element: Scalar, rank: u32 },
+    /// `&mut T` or `&T` of a variable: a parameter of a device function that names the caller's place.
+    #[allow(missing_docs)]
+    Reference { to: TypeId, mutable: bool },
+}
+
+/// A number in a type.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Size {
+    /// Written out.
+    Known(u32),
+    /// A generic constant, by index into [`Function::generics`].
+    Generic(u32),
+}
+
+/// Statements and the value of the last expression.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Block {
+    /// In order.
+    pub statements: Vec<Statement>,
+    /// The block's value; `None` is `()`.
+    pub value: Option<Box<Expr>>,
+}
+
+/// A statement.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum Statement {
+    /// `let pattern = value;`, or `let name;`.
+    #[allow(missing_docs)]
+    Let { pattern: Pattern, value: Option<Expr>, span: Span },
+    /// An expression whose value is dropped.
+    Expr(Expr),
+    /// `const { assert!(condition, …) }`: evaluated for each instance.
+    #[allow(missing_docs)]
+    Assert { condition: Expr, message: String },
+}
+
+/// What a `let` or `for` binds.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Pattern {
+    /// `_`.
+    Ignore,
+    /// A variable.
+    Local(LocalId),
+    /// A tuple or array, part by part.
+    Parts(Vec<Pattern>),
+}
+
+/// A typed expression.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Expr {
+    /// What it is.
+    pub kind: ExprKind,
+    /// Its type.
+    pub ty: TypeId,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// What an expression is.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub enum ExprKind {
+    /// Bits of a scalar, zero-extended to 64; the type is the expression's.
+    Literal(u64),
+    /// A variable.
+    Local(LocalId),
+    /// The value of a generic constant.
+    Generic(u32),
+    /// −x or !x.
+    Unary(ir::Unary, Box<Expr>),
+    /// An arithmetic operator. Shifts take any integer on the right.
+    Binary(ir::Binary, Box<Expr>, Box<Expr>),
+    /// A comparison of scalars.
+    Compare(ir::Comparison, Box<Expr>, Box<Expr>),
+    /// `&&`; the right side runs only where the left holds.
+    AndAlso(Box<Expr>, Box<Expr>),
+    /// `||`; the right side runs only where the left does not hold.
+    OrElse(Box<Expr>, Box<Expr>),
+    /// `place = value`, or `place op= value`.
+    Assign {
+        place: Box<Expr>,
+        operator: Option<ir::Binary>,
+        value: Box<Expr>,
+    },
+    /// `(a, b) = value`: places are assigned part by part.
+    AssignParts {
+        places: Vec<Expr>,
+        value: Box<Expr>,
+    },
+    /// `value as ty`.
+    Cast(Box<Expr>),
+    /// A function or method of the language.
+    Intrinsic {
+        intrinsic: Intrinsic,
+        arguments: Vec<Expr>,
+    },
+    /// A device function with values for its generics.
+    Call {
+        function: FunctionId,
+        generics: Vec<Size>,
+        arguments: Vec<Expr>,
+    },
+    /// `base[index]`: an element of an array, slice, view or shared array. The index is a `usize`, or a tuple or array of them.
+    Index {
+        base: Box<Expr>,
+        index: Box<Expr>,
+    },
+    /// `base.0`
+    Field {
+        base: Box<Expr>,
+        field: u32,
+    },
+    Tuple(Vec<Expr>),
+    /// `[a, b, c]`
+    Array(Vec<Expr>),
+    /// `[value; N]`; N is in the type.
+    Repeat(Box<Expr>),
+    /// `&place` or `&mut place`, as an argument of a device function.
+    Reference(Box<Expr>),
+    /// `*reference`
+    Dereference(Box<Expr>),
+    If {
+        condition: Box<Expr>,
+        then: Block,
+        otherwise: Option<Box<Expr>>,
+    },
+    Block(Block),
+    /// `loop`
+    Loop {
+        label: LabelId,
+        body: Block,
+    },
+    While {
+        label: LabelId,
+        condition: Box<Expr>,
+        body: Block,
+    },
+    For {
+        label: LabelId,
+        pattern: Pattern,
+        range: Box<Range>,
+        body: Block,
+    },
+    Break {
+        label: LabelId,
+        value: Option<Box<Expr>>,
+    },
+    Continue {
+        label: LabelId,
+    },
+    Return(Option<Box<Expr>>),
+}
+
+/// A loop of its function, as `break` and `continue` name it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct LabelId(pub u32);
+
+/// What a `for` runs over: `start..end`, perhaps stepped.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Range {
+    /// First index.
+    pub start: Expr,
+    /// Index that is not reached.
+    pub end: Expr,
+    /// Of `step_by`.
+    pub step: Option<Expr>,
+    /// Of `unroll(…)` and `rolled(…)`.
+    pub unroll: Unroll,
+}
+
+/// What the kernel says about unrolling a loop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Unroll {
+    /// Nothing.
+    Auto,
+    /// `unroll(…)`.
+    Full,
+    /// `rolled(…)`.
+    Never,
+}
+
+impl Function {
+    /// The type that `id` names.
+    pub fn ty(&self, id: TypeId) -> &Type {
+        &self.types[id.0 as usize]
+    }
+}

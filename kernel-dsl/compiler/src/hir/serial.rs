@@ -1,0 +1,1 @@
+//! HIR as bytes.

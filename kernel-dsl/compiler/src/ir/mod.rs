@@ -1,0 +1,767 @@
+//! The intermediate representation: typed, in static single assignment form, with structured control flow.
+//!
+//! # How a kernel looks here
+//!
+//! A [`Kernel`] is one instance of a kernel for one target: no generics are left, every call is inlined, and every
+//! aggregate (a tuple, a view, a handle to shared memory) has been taken apart into scalars. Its body is a [`Region`], a
+//! list of [`Inst`]s. An instruction computes from [`Value`]s and defines the values in `results`; each value is defined
+//! once, by an instruction or as a region's parameter, and has a [`Type`].
+//!
+//! Control flow is a tree. [`Op::If`], [`Op::For`], [`Op::Loop`] and [`Op::Block`] hold regions; each region ends with
+//! exactly one terminator ([`Op::Yield`], [`Op::Break`], [`Op::Continue`], [`Op::Return`]) and has no other. So where
+//! lanes part and where they meet again is plain to see: a warp runs a kernel in lockstep under a mask, each construct
+//! narrowing the mask and restoring it at its end. A value may be used in the region that defines it, after its
+//! definition, and in every region nested there.
+//!
+//! Values flow out of regions through results: `Yield` hands its values to the construct's results, `Break` hands them to
+//! the results of the construct that it leaves, `Continue` hands them to the parameters of the loop's next iteration.
+//!
+//! # As lowered, and after passes
+//!
+//! Lowering writes what the program says: a `let mut` variable or a register array is a [`Local`], read and written
+//! by [`Op::ReadLocal`] and [`Op::WriteLocal`], and an access to memory names the buffer, the indices and the extents
+//! ([`Place`]), as the Rust does. The oracle runs this form, with every check. Passes then make what the machine likes:
+//! locals become values, places become addresses, loops unroll. What a pass makes runs on the same interpreter and
+//! must give the same bits.
+//!
+//! # Meaning
+//!
+//! Integers are two's complement. [`Binary::Add`], `Sub` and `Mul` wrap; on `usize`, wrapping is an error of the kernel that
+//! the oracle reports, and that passes may assume absent; on the fixed-width types it is reported as Rust's debug builds
+//! do, and wraps. `Wrapping…` never reports. `Div` and `Rem` truncate towards zero; a zero divisor (and `MIN / −1`) is
+//! reported and gives an unspecified value. Shift amounts are `u32`, masked to the width. Floats are IEEE 754, rounded to nearest even, subnormals kept;
+//! `Min` and `Max` of floats return the operand that is not a NaN, and order −0 below +0. The payload and sign of a NaN
+//! that arithmetic makes are unspecified. Comparisons are Rust's: everything is false of a NaN but `!=`.
+//! [`Op::Cast`] is Rust's `as`.
+
+pub mod build;
+pub mod print;
+pub mod verify;
+
+use crate::scalar::Scalar;
+use crate::source::{Source, Span};
+use crate::target::Target;
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+/// One instance of a kernel, for one target.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Kernel {
+    /// Entry name in PTX, such as `matmul_16`.
+    pub name: String,
+    /// The instance as Rust names it, such as `matmul::<16>`.
+    pub instance: String,
+    /// What it is compiled for.
+    pub target: Target,
+    /// Threads of a block in x, y, z; fixed for the instance.
+    pub block: [u32; 3],
+    /// Blocks that a multiprocessor should hold at once (`.minnctapersm`), where the kernel asks.
+    pub min_blocks: Option<u32>,
+    /// Registers a thread at most (`.maxnreg`), where the kernel asks.
+    pub max_registers: Option<u32>,
+    /// The parameters of the PTX entry, in order.
+    pub parameters: Vec<Parameter>,
+    /// The type of each value.
+    pub values: Vec<Type>,
+    /// Mutable variables and register arrays.
+    pub locals: Vec<Local>,
+    /// Arrays in shared memory.
+    pub shared: Vec<SharedArray>,
+    /// The functions whose lines appear in `locations`; the kernel's own is the first.
+    pub sources: Vec<Source>,
+    /// What an instruction's [`Location`] names.
+    pub locations: Vec<SourceLocation>,
+    /// What a thread does.
+    pub body: Region,
+}
+
+/// A value: the result of one instruction, or a parameter of a region. Index into [`Kernel::values`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Value(pub u32);
+
+/// Index into [`Kernel::locals`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct LocalId(pub u32);
+
+/// Index into [`Kernel::shared`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct SharedId(pub u32);
+
+/// Index into [`Kernel::locations`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Location(pub u32);
+
+/// What a construct is called by the `Break` and `Continue` inside it; unique in a kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Label(pub u32);
+
+/// Operands and results are few.
+pub type Values = SmallVec<[Value; 2]>;
+
+/// The type of a value.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Type {
+    /// A number or a truth value.
+    Scalar(Scalar),
+    /// A 64-bit address in global memory.
+    Global,
+    /// A 32-bit byte offset in the block's shared memory. Only passes make it.
+    Shared,
+}
+
+impl Type {
+    /// The scalar, if it is one.
+    pub fn scalar(self) -> Option<Scalar> {
+        match self {
+            Type::Scalar(s) => Some(s),
+            _ => None,
+        }
+    }
+}
+
+/// A parameter of the PTX entry. A slice argument gives two (address, length), a view of rank R gives 2R (address, R
+/// extents, R − 1 strides), a scalar one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Parameter {
+    /// Name in PTX, unique: `x`, `x_len`, `a_dim0`, `a_stride0`.
+    pub name: String,
+    /// Index of the argument in Rust that it is part of.
+    pub argument: u32,
+    /// Which part.
+    pub role: Role,
+}
+
+/// What a parameter of the entry carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// A scalar argument.
+    Value(Scalar),
+    /// The address of a slice's or view's first element.
+    Address {
+        /// Element type.
+        element: Scalar,
+        /// Whether the kernel may write there.
+        mutable: bool,
+    },
+    /// Elements of a slice, or of a view in dimension `.0`; `usize`.
+    Extent(u32),
+    /// Elements from one index to the next in dimension `.0` of a view (the last dimension's is 1); `usize`.
+    Stride(u32),
+}
+
+impl Parameter {
+    /// The type of the value that `Op::Parameter` gives.
+    pub fn ty(&self) -> Type {
+        match self.role {
+            Role::Value(s) => Type::Scalar(s),
+            Role::Address { .. } => Type::Global,
+            Role::Extent(_) | Role::Stride(_) => Type::Scalar(Scalar::Usize),
+        }
+    }
+}
+
+/// A mutable variable, or an array of them, of each thread. Contents are undefined until written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Local {
+    /// Name in Rust, for reading; not unique.
+    pub name: String,
+    /// Element type.
+    pub element: Scalar,
+    /// Number of elements; 1 for a plain variable. Arrays of arrays are flattened, row-major.
+    pub len: u32,
+}
+
+/// An array in the block's shared memory, laid out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SharedArray {
+    /// Name in Rust.
+    pub name: String,
+    /// Element type.
+    pub element: Scalar,
+    /// Extents, outermost first.
+    pub shape: SmallVec<[u32; 3]>,
+    /// Elements from one index to the next, outermost first; the last is 1.
+    pub strides: SmallVec<[u32; 3]>,
+    /// How the strides came about, for the comment in the PTX and for reports.
+    pub layout: Layout,
+    /// First byte in the block's shared memory.
+    pub offset: u32,
+}
+
+impl SharedArray {
+    /// Bytes that the array takes, from its first element to its last.
+    pub fn bytes(&self) -> u32 {
+        let elements: u32 = self.shape.iter().zip(&self.strides).map(|(n, s)| n.saturating_sub(1) * s).sum::<u32>() + 1;
+        if self.shape.contains(&0) { 0 } else { elements * self.element.bytes() }
+    }
+}
+
+/// How a shared array's pitch was chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Layout {
+    /// No gap between rows.
+    Packed,
+    /// The pitch that the kernel names.
+    Pitch,
+    /// The pitch that the compiler found to have the fewest bank conflicts.
+    Padded {
+        /// Elements between the end of a row and the start of the next.
+        pad: u32,
+    },
+}
+
+/// A place in the source of one of the functions that a kernel is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SourceLocation {
+    /// Index into [`Kernel::sources`].
+    pub source: u32,
+    /// Where in it.
+    pub span: Span,
+    /// The call that inlined this function here, if it is not the kernel's own code.
+    pub caller: Option<Location>,
+}
+
+/// A sequence of instructions with parameters, ended by a terminator.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Region {
+    /// Values that the construct defines anew each time that it enters the region: for `For`, the index and then the
+    /// carried values; for `Loop`, the carried values; otherwise none.
+    pub parameters: Values,
+    /// Instructions; the last is the terminator.
+    pub insts: Vec<Inst>,
+}
+
+/// An instruction, where it comes from, and the values that it defines.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Inst {
+    /// What it does.
+    pub op: Op,
+    /// What it defines.
+    pub results: Values,
+    /// The Rust that it was made from.
+    pub location: Location,
+}
+
+/// What an instruction does.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Op {
+    /// The constant whose bits are given, zero-extended to 64; its type is the result's.
+    Constant(u64),
+    /// A parameter of the entry, by its index.
+    Parameter(u32),
+    /// A special register; `usize`.
+    Special(Special),
+    /// One operand, same type out (but for the counting ones, which give `u32`).
+    Unary(Unary, Value),
+    /// Two operands of one type, same type out; for shifts the second is `u32`.
+    Binary(Binary, Value, Value),
+    /// a · b + c with one rounding; floats.
+    MulAdd(Value, Value, Value),
+    /// Two operands of one type; `bool` out.
+    Compare(Comparison, Value, Value),
+    /// `yes` where `condition` holds, `no` elsewhere; both are evaluated.
+    #[allow(missing_docs)]
+    Select { condition: Value, yes: Value, no: Value },
+    /// Rust's `as` from the operand's type to the result's. Floats to integers saturate, a NaN gives 0.
+    Cast(Value),
+    /// The same bits as another type of the same width.
+    Bitcast(Value),
+    /// The address of the element that `indices` and `strides` name, from `base`; nothing is checked but the overflow
+    /// of the products. This is how a view moves.
+    Offset {
+        /// Address of the view's first element.
+        base: Value,
+        /// Index and stride of each dimension, in elements; `None` is a stride of 1.
+        terms: SmallVec<[(Value, Option<Value>); 2]>,
+        /// Element type.
+        element: Scalar,
+    },
+    /// Reads one element into each of `results`, which are consecutive.
+    Load {
+        /// From where.
+        place: Place,
+        /// Element type in memory, and the type of the results.
+        element: Scalar,
+        /// How the memory may be cached.
+        policy: Policy,
+        /// Lanes that load; the others get `Guard::otherwise` and touch nothing.
+        guard: Option<Guard>,
+    },
+    /// Writes consecutive elements.
+    Store {
+        /// To where.
+        place: Place,
+        /// Element type.
+        element: Scalar,
+        /// One value an element.
+        values: Values,
+        /// Lanes that store; the others touch nothing.
+        guard: Option<Value>,
+    },
+    /// An element of a local, at `index` (`usize`; `None` is 0).
+    #[allow(missing_docs)]
+    ReadLocal { local: LocalId, index: Option<Value> },
+    /// Sets an element of a local.
+    #[allow(missing_docs)]
+    WriteLocal { local: LocalId, index: Option<Value>, value: Value },
+    /// All threads of the block wait for one another; memory is ordered among them (`bar.sync 0`).
+    BlockSync,
+    /// All lanes of the warp wait for one another; memory is ordered among them (`bar.warp.sync`).
+    WarpSync,
+    /// Lane `selector` (by `mode`) of `value`, for all 32 lanes, which must be here together. 32-bit or 64-bit scalars.
+    Shuffle {
+        /// How the source lane is found.
+        mode: Shuffle,
+        /// What is handed over.
+        value: Value,
+        /// Lane, distance or mask; `u32`.
+        selector: Value,
+        /// Lanes of a segment: 2, 4, 8, 16 or 32. Lanes trade within their segment.
+        width: u32,
+    },
+    /// One truth value of each lane to all lanes of the warp, which must be here together.
+    /// `Ballot` gives `u32`, the others `bool`.
+    #[allow(missing_docs)]
+    Vote { mode: Vote, value: Value },
+    /// Runs `then` in the lanes where `condition` holds and `otherwise` in the others; results come from their `Yield`s.
+    #[allow(missing_docs)]
+    If { condition: Value, then: Region, otherwise: Region },
+    /// Runs `body` for index = start, start + step, … while index < end; `step` > 0.
+    /// That index + step does not exceed the type is the kernel's duty (an overflow as in `Add`).
+    For(Box<For>),
+    /// Runs `body` again and again until a `Break`. `Yield` and `Continue` carry values to the next iteration.
+    Loop {
+        /// What `Break` and `Continue` name.
+        label: Label,
+        /// First values of the body's parameters.
+        inits: Values,
+        /// Its parameters are the carried values. Results of the loop come from `Break`.
+        body: Region,
+    },
+    /// Runs `body` once; `Yield` at its end and `Break` from within give the results.
+    #[allow(missing_docs)]
+    Block { label: Label, body: Region },
+    /// Terminator: the values of an `If`'s or `Block`'s results, or of a loop's next iteration. Ends the kernel's body too, empty.
+    Yield(Values),
+    /// Terminator: leaves the construct with these results.
+    Break(Label, Values),
+    /// Terminator: on to the loop's next iteration with these carried values.
+    Continue(Label, Values),
+    /// Terminator: the thread has ended.
+    Return,
+}
+
+/// A counted loop.
+#[derive(Clone, PartialEq, Debug)]
+pub struct For {
+    /// What `Break` and `Continue` name.
+    pub label: Label,
+    /// First index; an integer type, that of `end` and `step` too.
+    pub start: Value,
+    /// Index that is not reached.
+    pub end: Value,
+    /// Distance, > 0.
+    pub step: Value,
+    /// What the kernel asks.
+    pub unroll: Unroll,
+    /// First values of the carried parameters.
+    pub inits: Values,
+    /// Its parameters are the index and the carried values. `Yield` and `Continue` carry them on; the results of the loop are
+    /// the carried values after the last iteration, or those of `Break`.
+    pub body: Region,
+}
+
+/// Whether a loop is to be unrolled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unroll {
+    /// As the compiler likes.
+    Auto,
+    /// `unroll(…)`: a copy for each iteration; start, end and step must be constant.
+    Full,
+    /// `rolled(…)`: never.
+    Never,
+}
+
+/// Elements in memory that an access names.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Place {
+    /// Element Σ indexᵢ · strideᵢ from `base` in global memory; each index must be below its extent, and for an access
+    /// of `n` elements the last index + n must not exceed it.
+    Global {
+        /// Address of the first element of the slice or view.
+        base: Value,
+        /// Dimensions, outermost first.
+        dims: SmallVec<[Dim; 2]>,
+    },
+    /// Element of a shared array; as many indices as dimensions, each below its extent.
+    #[allow(missing_docs)]
+    Shared { array: SharedId, indices: SmallVec<[Value; 3]> },
+    /// An address computed by the kernel plus a constant number of bytes. Only passes make it.
+    #[allow(missing_docs)]
+    Address { base: Value, offset: i32 },
+}
+
+/// One dimension of an access to a slice or view; all `usize`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Dim {
+    /// Which element.
+    pub index: Value,
+    /// How many there are.
+    pub extent: Value,
+    /// Elements from one to the next; `None` is 1.
+    pub stride: Option<Value>,
+}
+
+/// The condition of a guarded load.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Guard {
+    /// Lanes that load; `bool`.
+    pub condition: Value,
+    /// What the others get, one value a result.
+    pub otherwise: Values,
+}
+
+/// How a load may be served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Policy {
+    /// Nobody writes this memory during the launch: the read-only path (`ld.global.nc`).
+    ReadOnly,
+    /// Memory that the launch may write, or shared memory.
+    Coherent,
+}
+
+/// A special register of PTX.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Special {
+    /// Thread index in its block, by axis (0 = x).
+    Thread(u8),
+    /// Block index in the grid, by axis.
+    Block(u8),
+    /// Blocks of the grid, by axis.
+    Grid(u8),
+}
+
+/// Operators of one operand.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub enum Unary {
+    /// Numbers; `MIN` wraps and is reported.
+    Neg,
+    /// Bitwise on integers, logical on `bool`.
+    Not,
+    /// Floats, and signed integers (`MIN` wraps and is reported).
+    Abs,
+    /// Correctly rounded; floats.
+    Sqrt,
+    /// To integral values; floats. Ties go to even in `RoundEven`.
+    Floor,
+    Ceil,
+    Trunc,
+    RoundEven,
+    /// Integers of 32 and 64 bits; give `u32`.
+    CountOnes,
+    LeadingZeros,
+}
+
+/// Operators of two operands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub enum Binary {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Rem,
+    /// Integers; no report on overflow.
+    WrappingAdd,
+    WrappingSub,
+    WrappingMul,
+    Min,
+    Max,
+    /// Bitwise on integers, logical on `bool` (both operands are evaluated).
+    And,
+    Or,
+    Xor,
+    Shl,
+    /// Arithmetic on signed integers.
+    Shr,
+}
+
+/// Comparisons; on `bool` only equality.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub enum Comparison {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+/// How a shuffle finds its source lane within a segment of `width` lanes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Shuffle {
+    /// Lane `selector` mod `width` of the segment.
+    Index,
+    /// Own lane XOR `selector`; `selector` < `width`.
+    Xor,
+    /// Own lane − `selector`; lanes that have none there keep their own value.
+    Up,
+    /// Own lane + `selector`; lanes that have none there keep their own value.
+    Down,
+}
+
+/// What a vote tells.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Vote {
+    /// Bit l is lane l's value.
+    Ballot,
+    /// Whether all lanes' values hold.
+    All,
+    /// Whether any lane's value holds.
+    Any,
+}
+
+impl Kernel {
+    /// The type of `value`.
+    pub fn ty(&self, value: Value) -> Type {
+        self.values[value.0 as usize]
+    }
+
+    /// A new value of type `ty`; an instruction is to define it.
+    pub fn value(&mut self, ty: Type) -> Value {
+        self.values.push(ty);
+        Value(self.values.len() as u32 - 1)
+    }
+
+    /// Threads of a block.
+    pub fn threads(&self) -> u32 {
+        self.block.iter().product()
+    }
+
+    /// Bytes of static shared memory.
+    pub fn shared_bytes(&self) -> u32 {
+        self.shared.iter().map(|s| s.offset + s.bytes()).max().unwrap_or(0)
+    }
+}
+
+impl Op {
+    /// Whether it ends a region.
+    pub fn is_terminator(&self) -> bool {
+        matches!(self, Op::Yield(_) | Op::Break(..) | Op::Continue(..) | Op::Return)
+    }
+
+    /// Whether it only computes its results from its operands: it may be dropped when they are unused, and moved or merged.
+    /// Integer division is here: what it gives for a zero divisor is unspecified, but it does not trap.
+    pub fn is_pure(&self) -> bool {
+        matches!(
+            self,
+            Op::Constant(_)
+                | Op::Parameter(_)
+                | Op::Special(_)
+                | Op::Unary(..)
+                | Op::Binary(..)
+                | Op::MulAdd(..)
+                | Op::Compare(..)
+                | Op::Select { .. }
+                | Op::Cast(_)
+                | Op::Bitcast(_)
+                | Op::Offset { .. }
+        )
+    }
+
+    /// Calls `f` on each value that the operation itself uses, not on those in its regions.
+    pub fn for_each_operand(&self, mut f: impl FnMut(Value)) {
+        // A clone of the operation would be needed to share the traversal with `map_operands`; walking twice is cheaper.
+        let place = |place: &Place, f: &mut dyn FnMut(Value)| match place {
+            Place::Global { base, dims } => {
+                f(*base);
+                for d in dims {
+                    f(d.index);
+                    f(d.extent);
+                    if let Some(s) = d.stride {
+                        f(s);
+                    }
+                }
+            }
+            Place::Shared { indices, .. } => indices.iter().for_each(|v| f(*v)),
+            Place::Address { base, .. } => f(*base),
+        };
+        match self {
+            Op::Constant(_) | Op::Parameter(_) | Op::Special(_) | Op::BlockSync | Op::WarpSync | Op::Return => {}
+            Op::Unary(_, a) | Op::Cast(a) | Op::Bitcast(a) => f(*a),
+            Op::Binary(_, a, b) | Op::Compare(_, a, b) => {
+                f(*a);
+                f(*b);
+            }
+            Op::MulAdd(a, b, c) => {
+                f(*a);
+                f(*b);
+                f(*c);
+            }
+            Op::Select { condition, yes, no } => {
+                f(*condition);
+                f(*yes);
+                f(*no);
+            }
+            Op::Offset { base, terms, .. } => {
+                f(*base);
+                for (i, s) in terms {
+                    f(*i);
+                    if let Some(s) = s {
+                        f(*s);
+                    }
+                }
+            }
+            Op::Load { place: p, guard, .. } => {
+                place(p, &mut f);
+                if let Some(g) = guard {
+                    f(g.condition);
+                    g.otherwise.iter().for_each(|v| f(*v));
+                }
+            }
+            Op::Store { place: p, values, guard, .. } => {
+                place(p, &mut f);
+                values.iter().for_each(|v| f(*v));
+                if let Some(g) = guard {
+                    f(*g);
+                }
+            }
+            Op::ReadLocal { index, .. } => {
+                if let Some(i) = index {
+                    f(*i);
+                }
+            }
+            Op::WriteLocal { index, value, .. } => {
+                if let Some(i) = index {
+                    f(*i);
+                }
+                f(*value);
+            }
+            Op::Shuffle { value, selector, .. } => {
+                f(*value);
+                f(*selector);
+            }
+            Op::Vote { value, .. } => f(*value),
+            Op::If { condition, .. } => f(*condition),
+            Op::For(l) => {
+                f(l.start);
+                f(l.end);
+                f(l.step);
+                l.inits.iter().for_each(|v| f(*v));
+            }
+            Op::Loop { inits, .. } => inits.iter().for_each(|v| f(*v)),
+            Op::Block { .. } => {}
+            Op::Yield(v) | Op::Break(_, v) | Op::Continue(_, v) => v.iter().for_each(|v| f(*v)),
+        }
+    }
+
+    /// Replaces each value that the operation itself uses by what `f` gives for it; not those in its regions.
+    pub fn map_operands(&mut self, mut f: impl FnMut(Value) -> Value) {
+        let mut m = |v: &mut Value| *v = f(*v);
+        fn place(place: &mut Place, m: &mut dyn FnMut(&mut Value)) {
+            match place {
+                Place::Global { base, dims } => {
+                    m(base);
+                    for d in dims {
+                        m(&mut d.index);
+                        m(&mut d.extent);
+                        if let Some(s) = &mut d.stride {
+                            m(s);
+                        }
+                    }
+                }
+                Place::Shared { indices, .. } => indices.iter_mut().for_each(m),
+                Place::Address { base, .. } => m(base),
+            }
+        }
+        match self {
+            Op::Constant(_) | Op::Parameter(_) | Op::Special(_) | Op::BlockSync | Op::WarpSync | Op::Return => {}
+            Op::Unary(_, a) | Op::Cast(a) | Op::Bitcast(a) => m(a),
+            Op::Binary(_, a, b) | Op::Compare(_, a, b) => {
+                m(a);
+                m(b);
+            }
+            Op::MulAdd(a, b, c) => {
+                m(a);
+                m(b);
+                m(c);
+            }
+            Op::Select { condition, yes, no } => {
+                m(condition);
+                m(yes);
+                m(no);
+            }
+            Op::Offset { base, terms, .. } => {
+                m(base);
+                for (i, s) in terms {
+                    m(i);
+                    if let Some(s) = s {
+                        m(s);
+                    }
+                }
+            }
+            Op::Load { place: p, guard, .. } => {
+                place(p, &mut m);
+                if let Some(g) = guard {
+                    m(&mut g.condition);
+                    g.otherwise.iter_mut().for_each(m);
+                }
+            }
+            Op::Store { place: p, values, guard, .. } => {
+                place(p, &mut m);
+                values.iter_mut().for_each(&mut m);
+                if let Some(g) = guard {
+                    m(g);
+                }
+            }
+            Op::ReadLocal { index, .. } => {
+                if let Some(i) = index {
+                    m(i);
+                }
+            }
+            Op::WriteLocal { index, value, .. } => {
+                if let Some(i) = index {
+                    m(i);
+                }
+                m(value);
+            }
+            Op::Shuffle { value, selector, .. } => {
+                m(value);
+                m(selector);
+            }
+            Op::Vote { value, .. } => m(value),
+            Op::If { condition, .. } => m(condition),
+            Op::For(l) => {
+                m(&mut l.start);
+                m(&mut l.end);
+                m(&mut l.step);
+                l.inits.iter_mut().for_each(m);
+            }
+            Op::Loop { inits, .. } => inits.iter_mut().for_each(m),
+            Op::Block { .. } => {}
+            Op::Yield(v) | Op::Break(_, v) | Op::Continue(_, v) => v.iter_mut().for_each(m),
+        }
+    }
+
+    /// The regions that it holds, in order.
+    pub fn regions(&self) -> SmallVec<[&Region; 2]> {
+        match self {
+            Op::If { then, otherwise, .. } => [then, otherwise].into_iter().collect(),
+            Op::For(l) => [&l.body].into_iter().collect(),
+            Op::Loop { body, .. } | Op::Block { body, .. } => [body].into_iter().collect(),
+            _ => SmallVec::new(),
+        }
+    }
+
+    /// The regions that it holds, in order.
+    pub fn regions_mut(&mut self) -> SmallVec<[&mut Region; 2]> {
+        match self {
+            Op::If { then, otherwise, .. } => [then, otherwise].into_iter().collect(),
+            Op::For(l) => [&mut l.body].into_iter().collect(),
+            Op::Loop { body, .. } | Op::Block { body, .. } => [body].into_iter().collect(),
+            _ => SmallVec::new(),
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The compiler of kernel-dsl, as ordinary library code that takes and returns values.
+//!
+//! # The way of a kernel
+//!
+//! ```text
+//! tokens ─▶ syntax ─▶ check ─▶ HIR                  (feature `frontend`; what the macros run)
+//! HIR × instance × target ─▶ lower ─▶ IR ─▶ passes ─▶ IR ─▶ emit ─▶ PTX AST ─▶ text
+//! ```
+//!
+//! * [`syntax`] turns Rust tokens into a tree of the subset that a kernel may use, with the places of its tokens, and
+//!   refuses what lies outside, all of it at once.
+//! * [`check`] resolves names, infers types by unification, and checks mutability. It makes [`hir`].
+//! * [`hir`] is generic over the kernel's constants, closed over device functions, and serialised into the expansion.
+//! * [`lower`] makes one instance of it for one target: calls inlined, aggregates taken apart, shared memory laid
+//!   out. It makes [`ir`].
+//! * [`ir`] is typed and structured: loops and branches are nodes. The oracle in crate `runtime` runs it as lowered.
+//! * [`passes`] rewrite IR, each in a file of its own, none changing a value.
+//! * [`emit`] turns optimised IR, and only that, into a PTX AST ([`ptx`]), whose instructions come from one table.
+//! * [`launch`] evaluates a kernel's launch shape and conditions on the host.
+//!
+//! [`compile`] goes the way from HIR to text.
+
+#[cfg(feature = "frontend")]
+pub mod check;
+#[cfg(feature = "frontend")]
+pub mod expand;
+#[cfg(feature = "frontend")]
+pub mod syntax;
+
+pub mod emit;
+pub mod error;
+pub mod hir;
+pub mod ir;
+pub mod launch;
+pub mod lower;
+pub mod passes;
+pub mod ptx;
+pub mod scalar;
+pub mod source;
+pub mod target;
+
+pub use error::{Error, Errors};
+pub use scalar::Scalar;
+pub use target::Target;
