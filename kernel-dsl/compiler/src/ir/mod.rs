@@ -191,8 +191,11 @@ pub struct SharedArray {
 impl SharedArray {
     /// Bytes that the array takes, from its first element to its last.
     pub fn bytes(&self) -> u32 {
-        let elements: u32 = self.shape.iter().zip(&self.strides).map(|(n, s)| n.saturating_sub(1) * s).sum::<u32>() + 1;
-        if self.shape.contains(&0) { 0 } else { elements * self.element.bytes() }
+        if self.shape.contains(&0) {
+            return 0;
+        }
+        let reach = self.shape.iter().zip(&self.strides).map(|(n, s)| (n - 1).saturating_mul(*s));
+        reach.fold(1, u32::saturating_add).saturating_mul(self.element.bytes())
     }
 }
 
@@ -542,7 +545,7 @@ impl Kernel {
 
     /// Bytes of static shared memory.
     pub fn shared_bytes(&self) -> u32 {
-        self.shared.iter().map(|s| s.offset + s.bytes()).max().unwrap_or(0)
+        self.shared.iter().map(|s| s.offset.saturating_add(s.bytes())).max().unwrap_or(0)
     }
 }
 
