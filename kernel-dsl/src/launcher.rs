@@ -45,6 +45,8 @@ pub enum Argument<'a> {
 }
 
 /// Device memory that a launch may use.
+///
+/// It stays on its thread (it is neither `Send` nor `Sync`): a clone of a mutable one is no second writer at the same time.
 #[derive(Clone, Debug)]
 pub struct Memory<'a> {
     element: Scalar,
@@ -52,7 +54,7 @@ pub struct Memory<'a> {
     address: u64,
     shape: Shape,
     mutable: bool,
-    borrow: PhantomData<&'a mut [u8]>,
+    borrow: PhantomData<(&'a mut [u8], *mut u8)>,
 }
 
 /// Extents and strides of a slice or view.
@@ -120,8 +122,15 @@ impl<'a> Memory<'a> {
     }
 }
 
-/// A scalar that a kernel can take by value and a buffer can hold.
-pub trait Element: Copy + Send + Sync + 'static {
+mod sealed {
+    /// Keeps [`Element`](super::Element) to the types below: numbers of which every bit pattern is a value, as wide in host memory
+    /// as [`SCALAR`](super::Element::SCALAR) says. Runtimes copy them as bytes.
+    pub trait Sealed {}
+}
+
+/// A scalar that a kernel can take by value and a buffer can hold: one of the number types listed here, of which every
+/// bit pattern is a value.
+pub trait Element: sealed::Sealed + Copy + Send + Sync + 'static {
     /// The type in a kernel.
     const SCALAR: Scalar;
     /// The value's bits, zero-extended to 64.
@@ -130,6 +139,7 @@ pub trait Element: Copy + Send + Sync + 'static {
 
 macro_rules! element {
     ($($t:ty, $s:ident, $x:ident => $bits:expr;)*) => {$(
+        impl sealed::Sealed for $t {}
         impl Element for $t {
             const SCALAR: Scalar = Scalar::$s;
             fn bits(self) -> u64 { let $x = self; $bits }

@@ -42,3 +42,10 @@ pub mod target;
 pub use error::{Error, Errors};
 pub use scalar::Scalar;
 pub use target::Target;
+
+/// One instance of `program` for `target`, all the way to the text of its PTX module.
+pub fn compile(program: &hir::Program, instance: &hir::Instance, target: Target) -> Result<String, Errors> {
+    let kernel = lower::lower(program, instance, target)?;
+    let optimised = passes::optimise(kernel)?;
+    Ok(emit::emit(&optimised)?.to_string())
+}
