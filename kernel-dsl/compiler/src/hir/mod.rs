@@ -7,6 +7,7 @@
 
 pub mod intrinsic;
 pub mod serial;
+pub mod visit;
 
 pub use intrinsic::Intrinsic;
 
@@ -177,6 +178,8 @@ pub enum Type {
     /// `&mut T` or `&T` of a variable: a parameter of a device function that names the caller's place.
     #[allow(missing_docs)]
     Reference { to: TypeId, mutable: bool },
+    /// Not a type of values: a generic argument that is a number (`true` is 1).
+    Constant(Size),
 }
 
 /// A number in a type.
@@ -270,10 +273,10 @@ pub enum ExprKind {
         intrinsic: Intrinsic,
         arguments: Vec<Expr>,
     },
-    /// A device function with values for its generics.
+    /// A device function with a [`Type::Constant`] for each of its generics.
     Call {
         function: FunctionId,
-        generics: Vec<Size>,
+        generics: Vec<TypeId>,
         arguments: Vec<Expr>,
     },
     /// `base[index]`: an element of an array, slice, view or shared array. The index is a `usize`, or a tuple or array of them.

@@ -1,1 +1,352 @@
-//! syntax
+//! Rust tokens to the language's own tree.
+//!
+//! The tree holds what a kernel may say and where its tokens stand, and nothing else: an expression that has no meaning
+//! on the device has no node. Reading refuses it with an error at the token that says what to write instead, and goes
+//! on, so that all such mistakes come at once. Names are not resolved and nothing has a type; that is [`check`](crate::check)'s work.
+
+mod attribute;
+mod callees;
+mod expression;
+mod function;
+mod place;
+mod types;
+
+use crate::Scalar;
+use crate::hir::Instance;
+use crate::source::Source;
+use proc_macro2::{Ident, TokenStream};
+use syn::ItemFn;
+
+pub use place::Mark;
+
+/// A kernel: a function and what its attributes say.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// The function.
+    pub function: Function,
+    /// Threads of a block: 1 to 3 expressions.
+    pub block: Vec<Expr>,
+    /// Blocks of the grid: 1 to 3 expressions.
+    pub grid: Vec<Expr>,
+    /// Conditions of a launch, each with its Rust text.
+    pub requires: Vec<(Expr, String)>,
+    /// Instances that are compiled at expansion: values of the generic constants, in order. One, empty, if there are none.
+    pub instances: Vec<Instance>,
+    /// Blocks that a multiprocessor should hold at once.
+    pub min_blocks: Option<u32>,
+    /// Registers a thread at most.
+    pub max_registers: Option<u32>,
+    /// The path of the facade crate: `::kernel_dsl`, or what `crate = …` says.
+    pub crate_path: syn::Path,
+    /// The launch expressions as written, for the type-checking copy: block, grid, requires.
+    pub launch_tokens: LaunchTokens,
+}
+
+/// Launch expressions as the user wrote them.
+#[derive(Clone, Debug, Default)]
+pub struct LaunchTokens {
+    /// Each is a `usize`.
+    pub block: Vec<TokenStream>,
+    /// Each is a `usize`.
+    pub grid: Vec<TokenStream>,
+    /// Each is a `bool`.
+    pub requires: Vec<TokenStream>,
+}
+
+/// A kernel's or device function's signature and body.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// Its name.
+    pub name: Ident,
+    /// Generic constants, in order.
+    pub generics: Vec<Generic>,
+    /// Parameters, in order.
+    pub parameters: Vec<Parameter>,
+    /// Return type; `None` is `()`.
+    pub returns: Option<Type>,
+    /// What it does.
+    pub body: Block,
+    /// Its text.
+    pub source: Source,
+    /// A hash over its tokens and its place.
+    pub hash: u64,
+}
+
+/// `const NAME: ty`
+#[derive(Clone, Debug)]
+pub struct Generic {
+    /// Its name.
+    pub name: Ident,
+    /// `usize` or `bool`.
+    pub ty: Scalar,
+}
+
+/// `mut name: ty`
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    /// Its name.
+    pub name: Ident,
+    /// Declared `mut`.
+    pub mutable: bool,
+    /// Its type.
+    pub ty: Type,
+}
+
+/// A type as written.
+#[derive(Clone, Debug)]
+pub struct Type {
+    /// What it is.
+    pub kind: TypeKind,
+    /// Where it stands.
+    pub mark: Mark,
+}
+
+/// What a type is.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum TypeKind {
+    /// `_`
+    Infer,
+    /// A name, perhaps with arguments: `f32`, `View<f32, 2>`.
+    Path(Path),
+    /// `()` and longer
+    Tuple(Vec<Type>),
+    /// `[T; N]`
+    Array(Box<Type>, Box<Argument>),
+    /// `[T]`, behind a reference
+    Slice(Box<Type>),
+    /// `&T`, `&mut T`
+    Reference { mutable: bool, to: Box<Type> },
+}
+
+/// A path with the generic arguments of its segments.
+#[derive(Clone, Debug)]
+pub struct Path {
+    /// Starts with `::`.
+    pub global: bool,
+    /// In order; never empty.
+    pub segments: Vec<Segment>,
+    /// Where it stands.
+    pub mark: Mark,
+}
+
+/// One name of a path.
+#[derive(Clone, Debug)]
+pub struct Segment {
+    /// The name.
+    pub name: Ident,
+    /// What stands between `<` and `>`.
+    pub arguments: Vec<Argument>,
+}
+
+/// A generic argument, or an array's length.
+#[derive(Clone, Debug)]
+pub enum Argument {
+    /// A type, or the name of a generic constant.
+    Type(Type),
+    /// A number.
+    Number(u32, Mark),
+    /// `true` or `false`.
+    Bool(bool, Mark),
+}
+
+/// Statements and the value of the last expression.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// In order.
+    pub statements: Vec<Statement>,
+    /// The block's value.
+    pub value: Option<Box<Expr>>,
+    /// The braces.
+    pub mark: Mark,
+}
+
+/// A statement.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum Statement {
+    /// `let pattern: ty = value;`
+    Let { pattern: Pattern, ty: Option<Type>, value: Option<Expr>, mark: Mark },
+    /// `value;`, or a block-like expression without a semicolon.
+    Expr(Expr),
+    /// `const { assert!(condition, "message") }`
+    Assert { condition: Expr, message: String },
+}
+
+/// What a `let` or `for` binds.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum Pattern {
+    /// `_`
+    Ignore,
+    /// `mut name`
+    Name { name: Ident, mutable: bool },
+    /// `(a, b)`
+    Tuple(Vec<Pattern>, Mark),
+    /// `[a, b]`
+    Array(Vec<Pattern>, Mark),
+}
+
+/// An expression.
+#[derive(Clone, Debug)]
+pub struct Expr {
+    /// What it is.
+    pub kind: ExprKind,
+    /// Where it stands.
+    pub mark: Mark,
+}
+
+/// What an expression is.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum ExprKind {
+    /// An integer with its suffix.
+    Integer(u64, Option<Scalar>),
+    /// A float with its suffix.
+    Float(f64, Option<Scalar>),
+    Bool(bool),
+    /// A variable, generic constant or associated constant.
+    Path(Path),
+    Unary(Unary, Box<Expr>),
+    Binary(Binary, Box<Expr>, Box<Expr>),
+    Assign {
+        place: Box<Expr>,
+        operator: Option<Binary>,
+        value: Box<Expr>,
+    },
+    Cast(Box<Expr>, Type),
+    /// `path(arguments)`
+    Call(Path, Vec<Expr>),
+    /// `receiver.name::<generics>(arguments)`
+    Method {
+        receiver: Box<Expr>,
+        name: Ident,
+        generics: Vec<Argument>,
+        arguments: Vec<Expr>,
+    },
+    Index(Box<Expr>, Box<Expr>),
+    Field(Box<Expr>, u32),
+    Tuple(Vec<Expr>),
+    Array(Vec<Expr>),
+    Repeat(Box<Expr>, Argument),
+    Reference {
+        mutable: bool,
+        place: Box<Expr>,
+    },
+    /// `start..end`
+    Range(Box<Expr>, Box<Expr>),
+    If {
+        condition: Box<Expr>,
+        then: Block,
+        otherwise: Option<Box<Expr>>,
+    },
+    Block(Block),
+    Loop {
+        label: Option<Ident>,
+        body: Block,
+    },
+    While {
+        label: Option<Ident>,
+        condition: Box<Expr>,
+        body: Block,
+    },
+    For {
+        label: Option<Ident>,
+        pattern: Pattern,
+        iterator: Box<Expr>,
+        body: Block,
+    },
+    Break {
+        label: Option<Ident>,
+        value: Option<Box<Expr>>,
+    },
+    Continue {
+        label: Option<Ident>,
+    },
+    Return(Option<Box<Expr>>),
+    /// Something refused; the error has been noted.
+    Refused,
+}
+
+/// Operators of one operand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum Unary {
+    Neg,
+    Not,
+    Dereference,
+}
+
+/// Operators of two operands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum Binary {
+    /// `+ − * / % & | ^ << >>`
+    Arithmetic(crate::ir::Binary),
+    /// `== != < <= > >=`
+    Compare(crate::ir::Comparison),
+    AndAlso,
+    OrElse,
+}
+
+/// Reads a kernel: the attribute's tokens, and the function with its other attributes (`#[requires(…)]` among them).
+pub fn kernel(attribute: TokenStream, item: &ItemFn) -> Result<Kernel, syn::Error> {
+    let mut reader = Reader::new(item);
+    let function = reader.function(item);
+    let kernel = reader.attributes(attribute, item, function);
+    reader.finish(kernel)
+}
+
+/// Reads a device function.
+pub fn device(item: &ItemFn) -> Result<Function, syn::Error> {
+    let mut reader = Reader::new(item);
+    let function = reader.function(item);
+    reader.finish(function)
+}
+
+/// Reads with all mistakes collected.
+struct Reader {
+    /// Line that places count from.
+    line: usize,
+    refused: Option<syn::Error>,
+}
+
+impl Reader {
+    fn new(item: &ItemFn) -> Reader {
+        Reader { line: place::first_line(item), refused: None }
+    }
+
+    fn refuse(&mut self, error: syn::Error) {
+        match &mut self.refused {
+            Some(all) => all.combine(error),
+            none => *none = Some(error),
+        }
+    }
+
+    fn finish<T>(self, read: T) -> Result<T, syn::Error> {
+        self.refused.map_or(Ok(read), Err)
+    }
+}
+
+impl Path {
+    /// The names joined by `::`, without arguments.
+    pub fn name(&self) -> String {
+        self.segments.iter().map(|s| s.name.to_string()).collect::<Vec<_>>().join("::")
+    }
+
+    /// The name of a path of one segment.
+    pub fn single(&self) -> Option<&Ident> {
+        match self.segments.as_slice() {
+            [one] => Some(&one.name),
+            _ => None,
+        }
+    }
+}
+
+impl ExprKind {
+    /// Whether rustc lets the expression be a statement without a semicolon.
+    pub fn is_block_like(&self) -> bool {
+        use ExprKind::*;
+        matches!(self, If { .. } | Block(_) | Loop { .. } | While { .. } | For { .. })
+    }
+}

@@ -1,0 +1,329 @@
+//! Calls: of the prelude, of methods, of device functions.
+
+use super::prelude::{self, On, Part};
+use super::{
+    Checker,
+    types::{Id, Kind, Ty},
+};
+use crate::Scalar;
+use crate::hir::{self, Expr, ExprKind, Intrinsic, TypeId};
+use crate::syntax::{self, Argument, Mark, Path};
+use proc_macro2::Ident;
+use quote::quote;
+
+impl Checker<'_> {
+    pub(super) fn call(
+        &mut self,
+        path: &Path,
+        arguments: &[syntax::Expr],
+        expected: Option<Id>,
+        mark: Mark,
+    ) -> (ExprKind, Id) {
+        if !prelude::owns(path) {
+            return self.device_call(path, arguments, mark);
+        }
+        let name = path.name();
+        if let Some(function) = prelude::FUNCTIONS.iter().find(|f| f.path == name) {
+            return self.prelude_call(function, path, arguments, mark);
+        }
+        let first = &path.segments[0];
+        let last = &path.segments[path.segments.len() - 1];
+        if first.name == "Shared" {
+            return self.shared(path, arguments, expected, mark);
+        }
+        if let Some(scalar) = Scalar::from_name(&first.name.to_string()) {
+            return self.scalar_call(scalar, &last.name, arguments, mark);
+        }
+        let message = match name.as_str() {
+            "unroll" | "rolled" => format!("`{name}` stands around the range of a `for`: `for i in {name}(0..n)`"),
+            _ => format!("the language has no function `{name}`"),
+        };
+        self.mistake(path.mark, message);
+        (ExprKind::Tuple(Vec::new()), self.wrong())
+    }
+
+    fn prelude_call(
+        &mut self,
+        function: &prelude::Function,
+        path: &Path,
+        arguments: &[syntax::Expr],
+        mark: Mark,
+    ) -> (ExprKind, Id) {
+        let same = self.table.unknown();
+        let uses_same = function.parameters.contains(&Part::Same);
+        let written = path.segments.iter().map(|s| s.name.clone());
+        let canonical = function.path.split("::").map(|s| Ident::new(s, proc_macro2::Span::call_site()));
+        self.called.push((quote!(#(#written)::*), quote!(#(#canonical)::*), uses_same.then_some(same)));
+        if !self.count(function.path, function.parameters.len(), arguments.len(), mark) {
+            return (ExprKind::Tuple(Vec::new()), self.wrong());
+        }
+        let arguments: Vec<_> = function
+            .parameters
+            .iter()
+            .zip(arguments)
+            .map(|(part, e)| {
+                let ty = self.part(*part, same, Scalar::F32);
+                self.wanted(e, ty)
+            })
+            .collect();
+        if uses_same {
+            self.traded(same, mark);
+        }
+        let returns = self.part(function.returns, same, Scalar::F32);
+        (ExprKind::Intrinsic { intrinsic: function.intrinsic, arguments }, returns)
+    }
+
+    /// What lanes can hand to one another: numbers of 32 or 64 bits.
+    fn traded(&mut self, ty: Id, mark: Mark) {
+        let fits = match self.table.get(ty) {
+            Ty::Scalar(s) => s.bits() >= 32,
+            Ty::Unknown(Kind::Integer | Kind::Float) | Ty::Wrong => true,
+            _ => false,
+        };
+        if !fits {
+            let name = self.named(ty);
+            self.mistake(mark, format!("lanes hand over numbers of 32 or 64 bits, not `{name}`"));
+        }
+    }
+
+    fn count(&mut self, name: &str, wanted: usize, given: usize, mark: Mark) -> bool {
+        if wanted != given {
+            self.mistake(
+                mark,
+                format!("`{name}` takes {wanted} argument{}, {given} given", if wanted == 1 { "" } else { "s" }),
+            );
+        }
+        wanted == given
+    }
+
+    fn part(&mut self, part: Part, same: Id, receiver: Scalar) -> Id {
+        match part {
+            Part::Unit => self.table.add(Ty::Unit),
+            Part::Bool => self.table.scalar(Scalar::Bool),
+            Part::U32 => self.table.scalar(Scalar::U32),
+            Part::Usize => self.table.scalar(Scalar::Usize),
+            Part::Same => same,
+            Part::Bits => self.table.scalar(if receiver.bits() == 64 { Scalar::U64 } else { Scalar::U32 }),
+            Part::Indices => unreachable!("indices are checked where the rank is known"),
+            Part::Inner => match self.table.get(same).clone() {
+                Ty::View { element, rank, mutable } => self.table.add(Ty::View { element, rank: rank - 1, mutable }),
+                Ty::Shared { element, rank } => self.table.add(Ty::Shared { element, rank: rank - 1 }),
+                _ => self.wrong(),
+            },
+            Part::View => match self.table.get(same).clone() {
+                Ty::Shared { element, rank } => self.table.add(Ty::View { element, rank, mutable: false }),
+                _ => self.wrong(),
+            },
+        }
+    }
+
+    pub(super) fn method(
+        &mut self,
+        receiver: &syntax::Expr,
+        name: &Ident,
+        generics: &[Argument],
+        arguments: &[syntax::Expr],
+        mark: Mark,
+    ) -> (ExprKind, Id) {
+        let receiver = self.expr(receiver, None);
+        let receiver = self.dereferenced(receiver);
+        let ty = Id(receiver.ty.0);
+        let known = self.table.get(ty).clone();
+        let fits = |on: On| match &known {
+            Ty::Scalar(s) => on.scalar(*s),
+            Ty::Slice { .. } => on == On::Slice,
+            Ty::View { rank, .. } => on.view(*rank),
+            Ty::Shared { rank, .. } => on.shared(*rank),
+            _ => false,
+        };
+        let Some(method) = prelude::METHODS.iter().find(|m| name == m.name && fits(m.on)) else {
+            arguments.iter().for_each(|e| {
+                self.expr(e, None);
+            });
+            if !matches!(known, Ty::Wrong) {
+                let message = match known {
+                    Ty::Unknown(Kind::Integer | Kind::Float) => {
+                        format!(
+                            "the type of this number is not known yet: write a suffix, as in `1.0f32`, to call `{name}` on it"
+                        )
+                    }
+                    _ => format!("`{}` has no method `{name}` in a kernel", self.named(ty)),
+                };
+                self.mistake(Mark { first: name.span(), last: name.span(), ..mark }, message);
+            }
+            return (ExprKind::Tuple(Vec::new()), self.wrong());
+        };
+        if !generics.is_empty() {
+            self.mistake(mark, format!("`{name}` takes no generic arguments"));
+        }
+        if !self.count(method.name, method.parameters.len(), arguments.len(), mark) {
+            return (ExprKind::Tuple(Vec::new()), self.wrong());
+        }
+        let scalar = match known {
+            Ty::Scalar(s) => s,
+            _ => Scalar::F32,
+        };
+        let rank = match known {
+            Ty::View { rank, .. } | Ty::Shared { rank, .. } => rank,
+            _ => 1,
+        };
+        let mut all = vec![receiver];
+        for (part, e) in method.parameters.iter().zip(arguments) {
+            let argument = match part {
+                Part::Indices => self.indices(e, rank),
+                Part::View => {
+                    let view = self.part(Part::View, ty, scalar);
+                    let given = self.expr(e, None);
+                    // A `ViewMut` can be read too.
+                    let readable = match self.table.get(Id(given.ty.0)).clone() {
+                        Ty::View { element, rank, mutable: true } => {
+                            self.table.add(Ty::View { element, rank, mutable: false })
+                        }
+                        _ => Id(given.ty.0),
+                    };
+                    self.coerce(readable, view, e.mark);
+                    given
+                }
+                _ => {
+                    let wanted = self.part(*part, ty, scalar);
+                    self.wanted(e, wanted)
+                }
+            };
+            all.push(argument);
+        }
+        let returns = self.part(method.returns, ty, scalar);
+        (ExprKind::Intrinsic { intrinsic: method.intrinsic, arguments: all }, returns)
+    }
+
+    /// `f32::from_bits(b)`, or a method by its path: `f32::max(a, b)`.
+    fn scalar_call(&mut self, scalar: Scalar, name: &Ident, arguments: &[syntax::Expr], mark: Mark) -> (ExprKind, Id) {
+        let ty = self.table.scalar(scalar);
+        if name == "from_bits" && scalar.is_float() {
+            if !self.count("from_bits", 1, arguments.len(), mark) {
+                return (ExprKind::Tuple(Vec::new()), self.wrong());
+            }
+            let bits = self.part(Part::Bits, ty, scalar);
+            let arguments = vec![self.wanted(&arguments[0], bits)];
+            return (ExprKind::Intrinsic { intrinsic: Intrinsic::Bitcast, arguments }, ty);
+        }
+        let Some(method) = prelude::METHODS.iter().find(|m| name == m.name && m.on.scalar(scalar)) else {
+            self.mistake(
+                Mark { first: name.span(), last: name.span(), ..mark },
+                format!("`{scalar}` has no function `{name}` in a kernel"),
+            );
+            return (ExprKind::Tuple(Vec::new()), self.wrong());
+        };
+        if !self.count(method.name, method.parameters.len() + 1, arguments.len(), mark) {
+            return (ExprKind::Tuple(Vec::new()), self.wrong());
+        }
+        let parts = std::iter::once(&Part::Same).chain(method.parameters);
+        let arguments = parts
+            .zip(arguments)
+            .map(|(part, e)| {
+                let wanted = self.part(*part, ty, scalar);
+                self.wanted(e, wanted)
+            })
+            .collect();
+        let returns = self.part(method.returns, ty, scalar);
+        (ExprKind::Intrinsic { intrinsic: method.intrinsic, arguments }, returns)
+    }
+
+    /// `Shared::<f32, 2>::padded([rows, columns])`
+    fn shared(&mut self, path: &Path, arguments: &[syntax::Expr], expected: Option<Id>, mark: Mark) -> (ExprKind, Id) {
+        let [first, last] = path.segments.as_slice() else { unreachable!("the prelude owns it by its two segments") };
+        let name = last.name.to_string();
+        let Some((_, intrinsic, pitch)) = prelude::SHARED.iter().find(|(n, ..)| *n == name) else {
+            self.mistake(
+                path.mark,
+                format!("`Shared` has no function `{name}`: there are `new(shape)`, `padded(shape)` and `with_pitch(shape, pitch)`"),
+            );
+            return (ExprKind::Tuple(Vec::new()), self.wrong());
+        };
+        let found = match (first.arguments.is_empty(), expected.map(|id| self.table.get(id).clone())) {
+            (true, Some(Ty::Shared { element, rank })) => Some((element, rank)),
+            _ => self.element_and_rank(&first.arguments, path.mark, "Shared"),
+        };
+        let Some((element, rank)) = found else { return (ExprKind::Tuple(Vec::new()), self.wrong()) };
+        if !(1..=3).contains(&rank) {
+            self.mistake(path.mark, "a `Shared` has a rank from 1 to 3");
+        }
+        if !self.count(&format!("Shared::{name}"), 1 + usize::from(*pitch), arguments.len(), mark) {
+            return (ExprKind::Tuple(Vec::new()), self.wrong());
+        }
+        let usize = self.table.scalar(Scalar::Usize);
+        let size = self.table.add(Ty::Size(hir::Size::Known(rank)));
+        let shape = self.table.add(Ty::Array(usize, size));
+        let mut all = vec![self.wanted(&arguments[0], shape)];
+        if *pitch {
+            all.push(self.wanted(&arguments[1], usize));
+        }
+        let ty = self.table.add(Ty::Shared { element, rank });
+        (ExprKind::Intrinsic { intrinsic: *intrinsic, arguments: all }, ty)
+    }
+
+    fn device_call(&mut self, path: &Path, arguments: &[syntax::Expr], mark: Mark) -> (ExprKind, Id) {
+        let Some((id, callee)) = self.linked.find(&path.written()) else {
+            arguments.iter().for_each(|e| {
+                self.expr(e, None);
+            });
+            self.mistake(path.mark, format!("`{}` is not a device function: mark it `#[device]`", path.name()));
+            return (ExprKind::Tuple(Vec::new()), self.wrong());
+        };
+        let callee = callee.clone();
+        let given = path.segments.last().map(|s| s.arguments.clone()).unwrap_or_default();
+        if !given.is_empty() && given.len() != callee.generics.len() {
+            self.mistake(
+                path.mark,
+                format!("`{}` has {} generic constants, {} given", callee.name, callee.generics.len(), given.len()),
+            );
+        }
+        let generics: Vec<Id> = (0..callee.generics.len())
+            .map(|i| match given.get(i) {
+                Some(argument) => self.size(argument),
+                None => self.table.add(Ty::Unknown(Kind::Size)),
+            })
+            .collect();
+        if !self.count(&callee.name, callee.parameters as usize, arguments.len(), mark) {
+            return (ExprKind::Tuple(Vec::new()), self.wrong());
+        }
+        let arguments: Vec<Expr> = callee.locals[..callee.parameters as usize]
+            .iter()
+            .zip(arguments)
+            .map(|(parameter, e)| {
+                let ty = self.instantiate(&callee, parameter.ty, &generics);
+                self.wanted(e, ty)
+            })
+            .collect();
+        let returns = self.instantiate(&callee, callee.returns, &generics);
+        let generics = generics.into_iter().map(|g| TypeId(g.0)).collect();
+        (ExprKind::Call { function: id, generics, arguments }, returns)
+    }
+
+    /// A type of `callee` with `generics` for its generic constants.
+    fn instantiate(&mut self, callee: &hir::Function, ty: TypeId, generics: &[Id]) -> Id {
+        let size = |checker: &mut Self, size: hir::Size| match size {
+            hir::Size::Known(_) => checker.table.add(Ty::Size(size)),
+            hir::Size::Generic(i) => generics[i as usize],
+        };
+        let ty = match callee.ty(ty).clone() {
+            hir::Type::Unit => Ty::Unit,
+            hir::Type::Never => Ty::Never,
+            hir::Type::Scalar(s) => Ty::Scalar(s),
+            hir::Type::Tuple(parts) => {
+                Ty::Tuple(parts.into_iter().map(|p| self.instantiate(callee, p, generics)).collect())
+            }
+            hir::Type::Array(element, n) => {
+                let element = self.instantiate(callee, element, generics);
+                Ty::Array(element, size(self, n))
+            }
+            hir::Type::Slice { element, mutable } => Ty::Slice { element, mutable },
+            hir::Type::View { element, rank, mutable } => Ty::View { element, rank, mutable },
+            hir::Type::Shared { element, rank } => Ty::Shared { element, rank },
+            hir::Type::Reference { to, mutable } => {
+                Ty::Reference { to: self.instantiate(callee, to, generics), mutable }
+            }
+            hir::Type::Constant(n) => return size(self, n),
+        };
+        self.table.add(ty)
+    }
+}

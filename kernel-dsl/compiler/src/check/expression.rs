@@ -1,0 +1,460 @@
+//! Expressions.
+
+use super::{
+    Checker, Literal, prelude,
+    types::{Id, Kind, Ty},
+};
+use crate::Scalar;
+use crate::hir::{self, Expr, ExprKind, TypeId};
+use crate::ir;
+use crate::syntax::{self, Mark, Unary};
+
+impl Checker<'_> {
+    /// An expression that must have type `wanted`.
+    pub(super) fn wanted(&mut self, e: &syntax::Expr, wanted: Id) -> Expr {
+        let expr = self.expr(e, Some(wanted));
+        self.coerce(Id(expr.ty.0), wanted, e.mark);
+        expr
+    }
+
+    /// An expression; `expected` is what its context would like, as a hint.
+    pub(super) fn expr(&mut self, e: &syntax::Expr, expected: Option<Id>) -> Expr {
+        let (kind, ty) = self.kind(e, expected);
+        Expr { kind, ty: TypeId(ty.0), span: e.mark.span }
+    }
+
+    fn kind(&mut self, e: &syntax::Expr, expected: Option<Id>) -> (ExprKind, Id) {
+        use syntax::ExprKind as E;
+        match &e.kind {
+            E::Integer(n, suffix) => {
+                let ty = match suffix {
+                    Some(s) => self.table.scalar(*s),
+                    None => self.table.add(Ty::Unknown(Kind::Integer)),
+                };
+                (self.literal(Literal::Integer(*n, e.mark)), ty)
+            }
+            E::Float(x, suffix) => {
+                let ty = match suffix {
+                    Some(s) => self.table.scalar(*s),
+                    None => self.table.add(Ty::Unknown(Kind::Float)),
+                };
+                (self.literal(Literal::Float(*x)), ty)
+            }
+            E::Bool(b) => {
+                let literal = self.literal(Literal::Integer(u64::from(*b), e.mark));
+                (literal, self.table.scalar(Scalar::Bool))
+            }
+            E::Path(path) => self.path(path),
+            E::Unary(operator, operand) => self.unary(*operator, operand, expected, e.mark),
+            E::Binary(operator, a, b) => self.binary(*operator, a, b, e.mark),
+            E::Assign { place, operator, value } => self.assign(place, *operator, value, e.mark),
+            E::Cast(value, ty) => self.cast(value, ty, e.mark),
+            E::Call(path, arguments) => self.call(path, arguments, expected, e.mark),
+            E::Method { receiver, name, generics, arguments } => {
+                self.method(receiver, name, generics, arguments, e.mark)
+            }
+            E::Index(base, index) => self.index(base, index),
+            E::Field(base, field) => self.field(base, *field, e.mark),
+            E::Tuple(parts) if parts.is_empty() => (ExprKind::Tuple(Vec::new()), self.table.add(Ty::Unit)),
+            E::Tuple(parts) => {
+                let hints = match expected.map(|id| self.table.get(id).clone()) {
+                    Some(Ty::Tuple(hints)) if hints.len() == parts.len() => hints.into_iter().map(Some).collect(),
+                    _ => vec![None; parts.len()],
+                };
+                let parts: Vec<_> = parts.iter().zip(hints).map(|(p, hint)| self.expr(p, hint)).collect();
+                let types = parts.iter().map(|p| Id(p.ty.0)).collect();
+                (ExprKind::Tuple(parts), self.table.add(Ty::Tuple(types)))
+            }
+            E::Array(parts) => {
+                let element = self.table.unknown();
+                let parts: Vec<_> = parts.iter().map(|p| self.wanted(p, element)).collect();
+                let size = self.table.add(Ty::Size(hir::Size::Known(parts.len() as u32)));
+                (ExprKind::Array(parts), self.table.add(Ty::Array(element, size)))
+            }
+            E::Repeat(value, size) => {
+                let value = self.expr(value, None);
+                let size = self.size(size);
+                let ty = self.table.add(Ty::Array(Id(value.ty.0), size));
+                (ExprKind::Repeat(Box::new(value)), ty)
+            }
+            E::Reference { mutable, place } => {
+                let inner = self.expr(place, None);
+                if *mutable {
+                    self.assignable(&inner, place.mark);
+                }
+                let ty = self.table.add(Ty::Reference { to: Id(inner.ty.0), mutable: *mutable });
+                (ExprKind::Reference(Box::new(inner)), ty)
+            }
+            E::Range(..) => {
+                self.mistake(e.mark, "a range stands in a `for`, and nowhere else in a kernel");
+                (ExprKind::Tuple(Vec::new()), self.wrong())
+            }
+            E::If { condition, then, otherwise } => self.branch(condition, then, otherwise.as_deref(), expected),
+            E::Block(b) => {
+                let (block, ty) = self.block(b, expected);
+                (ExprKind::Block(block), ty)
+            }
+            E::Loop { label, body } => self.endless(label, body),
+            E::While { label, condition, body } => self.while_loop(label, condition, body),
+            E::For { label, pattern, iterator, body } => self.for_loop(label, pattern, iterator, body),
+            E::Break { label, value } => self.break_loop(label, value.as_deref(), e.mark),
+            E::Continue { label } => self.continue_loop(label, e.mark),
+            E::Return(value) => {
+                let returns = self.returns;
+                let value = match value {
+                    Some(v) => Some(Box::new(self.wanted(v, returns))),
+                    None => {
+                        let unit = self.table.add(Ty::Unit);
+                        self.coerce(unit, returns, e.mark);
+                        None
+                    }
+                };
+                (ExprKind::Return(value), self.table.add(Ty::Never))
+            }
+            E::Refused => (ExprKind::Tuple(Vec::new()), self.wrong()),
+        }
+    }
+
+    fn literal(&mut self, literal: Literal) -> ExprKind {
+        self.literals.push(literal);
+        ExprKind::Literal(self.literals.len() as u64 - 1)
+    }
+
+    fn path(&mut self, path: &syntax::Path) -> (ExprKind, Id) {
+        if let Some(name) = path.single() {
+            let name = name.to_string();
+            if let Some((_, id)) = self.scope.iter().rev().find(|(n, _)| *n == name) {
+                return (ExprKind::Local(*id), self.locals[id.0 as usize].ty);
+            }
+            if let Some(i) = self.generics.iter().position(|g| g.name == name) {
+                let ty = self.generics[i].ty;
+                return (ExprKind::Generic(i as u32), self.table.scalar(ty));
+            }
+            self.mistake(path.mark, format!("there is no variable or generic constant `{name}` here"));
+            return (ExprKind::Tuple(Vec::new()), self.wrong());
+        }
+        let name = path.name();
+        if let Some((ty, bits)) = prelude::constant(&name) {
+            let kind = match ty {
+                Scalar::F32 => Literal::Float(f64::from(f32::from_bits(bits as u32))),
+                Scalar::F64 => Literal::Float(f64::from_bits(bits)),
+                _ => Literal::Integer(bits, path.mark),
+            };
+            return (self.literal(kind), self.table.scalar(ty));
+        }
+        let message = match name.as_str() {
+            "usize::MAX" | "usize::MIN" | "usize::BITS" => {
+                format!(
+                    "`{name}` differs between host and device, where `usize` has 32 bits: write `u32::{}`",
+                    &name[7..]
+                )
+            }
+            _ => format!("`{name}` is not a constant that a kernel can use"),
+        };
+        self.mistake(path.mark, message);
+        (ExprKind::Tuple(Vec::new()), self.wrong())
+    }
+
+    fn unary(&mut self, operator: Unary, operand: &syntax::Expr, expected: Option<Id>, mark: Mark) -> (ExprKind, Id) {
+        let hint = if operator == Unary::Dereference { None } else { expected };
+        let operand = self.expr(operand, hint);
+        let ty = Id(operand.ty.0);
+        let known = self.table.get(ty).clone();
+        let operand = Box::new(operand);
+        match operator {
+            Unary::Neg => {
+                let fits = match known {
+                    Ty::Scalar(s) => s.is_float() || s.is_signed(),
+                    Ty::Unknown(Kind::Integer | Kind::Float) | Ty::Wrong | Ty::Never => true,
+                    _ => false,
+                };
+                if !fits {
+                    let name = self.named(ty);
+                    self.mistake(mark, format!("`{name}` has no negative values"));
+                }
+                (ExprKind::Unary(ir::Unary::Neg, operand), ty)
+            }
+            Unary::Not => {
+                let fits = match known {
+                    Ty::Scalar(s) => !s.is_float(),
+                    Ty::Unknown(Kind::Integer) | Ty::Wrong | Ty::Never => true,
+                    _ => false,
+                };
+                if !fits {
+                    let name = self.named(ty);
+                    self.mistake(mark, format!("`!` works on integers and bool, not on `{name}`"));
+                }
+                (ExprKind::Unary(ir::Unary::Not, operand), ty)
+            }
+            Unary::Dereference => match known {
+                Ty::Reference { to, .. } => (ExprKind::Dereference(operand), to),
+                Ty::Wrong => (ExprKind::Dereference(operand), ty),
+                _ => {
+                    let name = self.named(ty);
+                    self.mistake(mark, format!("`{name}` is not a reference"));
+                    (ExprKind::Tuple(Vec::new()), self.wrong())
+                }
+            },
+        }
+    }
+
+    fn binary(&mut self, operator: syntax::Binary, a: &syntax::Expr, b: &syntax::Expr, mark: Mark) -> (ExprKind, Id) {
+        let bool = self.table.scalar(Scalar::Bool);
+        match operator {
+            syntax::Binary::AndAlso => {
+                (ExprKind::AndAlso(Box::new(self.wanted(a, bool)), Box::new(self.wanted(b, bool))), bool)
+            }
+            syntax::Binary::OrElse => {
+                (ExprKind::OrElse(Box::new(self.wanted(a, bool)), Box::new(self.wanted(b, bool))), bool)
+            }
+            syntax::Binary::Compare(comparison) => {
+                let a = self.expr(a, None);
+                let b = self.wanted(b, Id(a.ty.0));
+                self.operands(Id(a.ty.0), true, true, mark);
+                (ExprKind::Compare(comparison, Box::new(a), Box::new(b)), bool)
+            }
+            syntax::Binary::Arithmetic(operator) => {
+                let a = self.expr(a, None);
+                let ty = Id(a.ty.0);
+                let b = self.right(operator, b, ty);
+                self.arithmetic(operator, ty, mark);
+                (ExprKind::Binary(operator, Box::new(a), Box::new(b)), ty)
+            }
+        }
+    }
+
+    /// The right operand of an operator whose left one has type `left`.
+    fn right(&mut self, operator: ir::Binary, b: &syntax::Expr, left: Id) -> Expr {
+        if !matches!(operator, ir::Binary::Shl | ir::Binary::Shr) {
+            return self.wanted(b, left);
+        }
+        let amount = self.expr(b, None);
+        let ty = Id(amount.ty.0);
+        let fits = match self.table.get(ty) {
+            Ty::Scalar(s) => s.is_integer(),
+            Ty::Unknown(Kind::Integer) | Ty::Wrong => true,
+            _ => false,
+        };
+        if !fits {
+            let name = self.named(ty);
+            self.mistake(b.mark, format!("a shift amount is an integer, not `{name}`"));
+        }
+        amount
+    }
+
+    fn arithmetic(&mut self, operator: ir::Binary, ty: Id, mark: Mark) {
+        use ir::Binary::*;
+        let (bools, floats) = match operator {
+            And | Or | Xor => (true, false),
+            Shl | Shr => (false, false),
+            _ => (false, true),
+        };
+        self.operands(ty, bools, floats, mark);
+    }
+
+    fn operands(&mut self, ty: Id, bools: bool, floats: bool, mark: Mark) {
+        let fits = match self.table.get(ty) {
+            Ty::Scalar(Scalar::Bool) => bools,
+            Ty::Scalar(s) => floats || s.is_integer(),
+            Ty::Unknown(Kind::Integer) | Ty::Wrong | Ty::Never => true,
+            Ty::Unknown(Kind::Float) => floats,
+            _ => false,
+        };
+        if !fits {
+            let name = self.named(ty);
+            self.mistake(mark, format!("this operator does not work on `{name}`"));
+        }
+    }
+
+    fn assign(
+        &mut self,
+        place: &syntax::Expr,
+        operator: Option<syntax::Binary>,
+        value: &syntax::Expr,
+        mark: Mark,
+    ) -> (ExprKind, Id) {
+        let unit = self.table.add(Ty::Unit);
+        if let (syntax::ExprKind::Tuple(parts), None) = (&place.kind, operator)
+            && !parts.is_empty()
+        {
+            let places: Vec<_> = parts.iter().map(|p| self.expr(p, None)).collect();
+            for (place, part) in places.iter().zip(parts) {
+                self.assignable(place, part.mark);
+            }
+            let types = places.iter().map(|p| Id(p.ty.0)).collect();
+            let tuple = self.table.add(Ty::Tuple(types));
+            let value = Box::new(self.wanted(value, tuple));
+            return (ExprKind::AssignParts { places, value }, unit);
+        }
+        let place_mark = place.mark;
+        let place = self.expr(place, None);
+        let ty = Id(place.ty.0);
+        self.assignable(&place, place_mark);
+        let (operator, value) = match operator {
+            None => (None, self.wanted(value, ty)),
+            Some(syntax::Binary::Arithmetic(operator)) => {
+                let value = self.right(operator, value, ty);
+                self.arithmetic(operator, ty, mark);
+                (Some(operator), value)
+            }
+            Some(_) => unreachable!("only arithmetic operators assign"),
+        };
+        (ExprKind::Assign { place: Box::new(place), operator, value: Box::new(value) }, unit)
+    }
+
+    /// Says so if `place` is not something that may be written.
+    fn assignable(&mut self, place: &Expr, mark: Mark) {
+        let variable = |checker: &mut Self, id: hir::LocalId, what: &str| {
+            let v = &checker.locals[id.0 as usize];
+            if !v.mutable && !v.unset {
+                let name = v.name.clone();
+                checker.mistake(mark, format!("{what} `{name}`, which is not declared `mut`"));
+            }
+        };
+        match &place.kind {
+            ExprKind::Local(id) => variable(self, *id, "cannot assign to"),
+            ExprKind::Field { base, .. } => self.assignable(base, mark),
+            ExprKind::Dereference(reference) => {
+                if let Ty::Reference { mutable: false, .. } = self.table.get(Id(reference.ty.0)) {
+                    self.mistake(mark, "cannot assign through a `&` reference: make it `&mut`");
+                }
+            }
+            ExprKind::Index { base, .. } => match self.table.get(Id(base.ty.0)).clone() {
+                Ty::Slice { mutable: true, .. } | Ty::Wrong => {}
+                Ty::Slice { mutable: false, .. } => {
+                    self.mistake(mark, "cannot write to a `&[T]`: declare the parameter `&mut [T]`")
+                }
+                Ty::View { mutable: false, .. } => {
+                    self.mistake(mark, "cannot write to a `View`: declare the parameter `ViewMut`")
+                }
+                Ty::View { .. } | Ty::Shared { .. } => {
+                    if let ExprKind::Local(id) = base.kind {
+                        variable(self, id, "cannot write to the elements of");
+                    }
+                }
+                _ => self.assignable(base, mark),
+            },
+            _ => {
+                if !matches!(self.table.get(Id(place.ty.0)), Ty::Wrong) {
+                    self.mistake(mark, "cannot assign to a value: only to a variable or an element");
+                }
+            }
+        }
+    }
+
+    fn cast(&mut self, value: &syntax::Expr, ty: &syntax::Type, mark: Mark) -> (ExprKind, Id) {
+        let inner = self.expr(value, None);
+        let to = self.ty(ty);
+        let from = Id(inner.ty.0);
+        // A bare literal takes the type it is cast to, where that is a number of its kind.
+        if let (Ty::Unknown(kind @ (Kind::Integer | Kind::Float)), Ty::Scalar(s)) =
+            (self.table.get(from).clone(), self.table.get(to).clone())
+            && ((kind == Kind::Integer && s.is_integer()) || (kind == Kind::Float && s.is_float()))
+        {
+            self.table.unify(from, to);
+        }
+        let fits = match (self.table.get(from).clone(), self.table.get(to).clone()) {
+            (Ty::Wrong, _) | (_, Ty::Wrong) => true,
+            (Ty::Unknown(Kind::Integer | Kind::Float), Ty::Scalar(to)) => to != Scalar::Bool,
+            (Ty::Scalar(from), Ty::Scalar(to)) => {
+                if matches!(from, Scalar::U64 | Scalar::I64) && to == Scalar::Usize && !masked(value) {
+                    self.mistake(
+                        mark,
+                        "`usize` has 32 bits on the device: say which bits are meant, as in `(x & 0xffff_ffff) as usize`",
+                    );
+                }
+                match (from, to) {
+                    (Scalar::Bool, to) => to.is_integer() || to == Scalar::Bool,
+                    (_, Scalar::Bool) => false,
+                    _ => true,
+                }
+            }
+            _ => false,
+        };
+        if !fits {
+            let (from, to) = (self.named(from), self.named(to));
+            self.mistake(mark, format!("`{from}` cannot be cast to `{to}`"));
+        }
+        (ExprKind::Cast(Box::new(inner)), to)
+    }
+
+    fn index(&mut self, base: &syntax::Expr, index: &syntax::Expr) -> (ExprKind, Id) {
+        let mark = base.mark;
+        let base = self.expr(base, None);
+        let base = self.dereferenced(base);
+        let ty = Id(base.ty.0);
+        let (element, rank) = match self.table.get(ty).clone() {
+            Ty::Slice { element, .. } => (self.table.scalar(element), 1),
+            Ty::View { element, rank, .. } | Ty::Shared { element, rank } => (self.table.scalar(element), rank),
+            Ty::Array(element, _) => (element, 1),
+            Ty::Wrong => (ty, 1),
+            _ => {
+                let name = self.named(ty);
+                self.mistake(mark, format!("`{name}` cannot be indexed"));
+                (self.wrong(), 1)
+            }
+        };
+        let index = Box::new(self.indices(index, rank));
+        (ExprKind::Index { base: Box::new(base), index }, element)
+    }
+
+    /// `rank` indices: a `usize`, a tuple or an array of them.
+    pub(super) fn indices(&mut self, e: &syntax::Expr, rank: u32) -> Expr {
+        let usize = self.table.scalar(Scalar::Usize);
+        if rank == 1 && !matches!(e.kind, syntax::ExprKind::Array(_)) {
+            return self.wanted(e, usize);
+        }
+        let tuple = self.table.add(Ty::Tuple(vec![usize; rank as usize]));
+        let size = self.table.add(Ty::Size(hir::Size::Known(rank)));
+        let array = self.table.add(Ty::Array(usize, size));
+        let index = self.expr(e, Some(tuple));
+        match self.table.get(Id(index.ty.0)) {
+            Ty::Array(..) => self.coerce(Id(index.ty.0), array, e.mark),
+            _ => self.coerce(Id(index.ty.0), tuple, e.mark),
+        };
+        index
+    }
+
+    /// What `e` refers to, if it is a reference.
+    pub(super) fn dereferenced(&mut self, e: Expr) -> Expr {
+        match self.table.get(Id(e.ty.0)).clone() {
+            Ty::Reference { to, .. } => {
+                let span = e.span;
+                self.dereferenced(Expr { kind: ExprKind::Dereference(Box::new(e)), ty: TypeId(to.0), span })
+            }
+            _ => e,
+        }
+    }
+
+    fn field(&mut self, base: &syntax::Expr, field: u32, mark: Mark) -> (ExprKind, Id) {
+        let base = self.expr(base, None);
+        let base = self.dereferenced(base);
+        let ty = Id(base.ty.0);
+        let part = match self.table.get(ty) {
+            Ty::Tuple(parts) => parts.get(field as usize).copied(),
+            Ty::Wrong => Some(ty),
+            _ => None,
+        };
+        let part = part.unwrap_or_else(|| {
+            let name = self.named(ty);
+            self.mistake(mark, format!("`{name}` has no part `.{field}`"));
+            self.wrong()
+        });
+        (ExprKind::Field { base: Box::new(base), field }, part)
+    }
+}
+
+/// Whether an expression shows that its value has at most 32 bits: `x & mask`, `x >> n`, `x % n` with a literal.
+fn masked(e: &syntax::Expr) -> bool {
+    use ir::Binary::{And, Rem, Shr};
+    let small = |e: &syntax::Expr| matches!(e.kind, syntax::ExprKind::Integer(n, _) if n <= u64::from(u32::MAX));
+    match &e.kind {
+        syntax::ExprKind::Integer(..) => true,
+        syntax::ExprKind::Binary(syntax::Binary::Arithmetic(And), a, b) => small(a) || small(b),
+        syntax::ExprKind::Binary(syntax::Binary::Arithmetic(Rem), _, b) => small(b),
+        syntax::ExprKind::Binary(syntax::Binary::Arithmetic(Shr), _, b) => {
+            matches!(b.kind, syntax::ExprKind::Integer(n, _) if n >= 32)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,261 @@
+//! What the language itself names: the functions of the prelude, the methods of its types, associated constants.
+//!
+//! One table each, so that the reader of a kernel, the checker and the documentation agree on what there is.
+
+use crate::Scalar;
+use crate::hir::Intrinsic;
+use crate::hir::intrinsic::Reduction;
+use crate::ir;
+use crate::syntax::Path;
+
+/// The type of a parameter or result in a signature.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Part {
+    Unit,
+    Bool,
+    U32,
+    Usize,
+    /// The receiver's type, or the function's one type parameter.
+    Same,
+    /// The unsigned integer of as many bits as the receiver.
+    Bits,
+    /// As many `usize` as the receiver has dimensions.
+    Indices,
+    /// The receiver with one dimension less.
+    Inner,
+    /// A `View` of the receiver's element and rank.
+    View,
+}
+
+/// A function of the prelude.
+pub(super) struct Function {
+    pub path: &'static str,
+    pub intrinsic: Intrinsic,
+    pub parameters: &'static [Part],
+    pub returns: Part,
+}
+
+const fn f(path: &'static str, intrinsic: Intrinsic, parameters: &'static [Part], returns: Part) -> Function {
+    Function { path, intrinsic, parameters, returns }
+}
+
+/// The functions of the prelude but `unroll` and `rolled`, which belong to `for`.
+pub(super) const FUNCTIONS: &[Function] = &[
+    f("thread::x", Intrinsic::Thread(0), &[], Part::Usize),
+    f("thread::y", Intrinsic::Thread(1), &[], Part::Usize),
+    f("thread::z", Intrinsic::Thread(2), &[], Part::Usize),
+    f("thread::index", Intrinsic::ThreadIndex, &[], Part::Usize),
+    f("block::x", Intrinsic::Block(0), &[], Part::Usize),
+    f("block::y", Intrinsic::Block(1), &[], Part::Usize),
+    f("block::z", Intrinsic::Block(2), &[], Part::Usize),
+    f("block::dim_x", Intrinsic::BlockDim(0), &[], Part::Usize),
+    f("block::dim_y", Intrinsic::BlockDim(1), &[], Part::Usize),
+    f("block::dim_z", Intrinsic::BlockDim(2), &[], Part::Usize),
+    f("block::threads", Intrinsic::BlockThreads, &[], Part::Usize),
+    f("block::sync", Intrinsic::BlockSync, &[], Part::Unit),
+    f("grid::dim_x", Intrinsic::GridDim(0), &[], Part::Usize),
+    f("grid::dim_y", Intrinsic::GridDim(1), &[], Part::Usize),
+    f("grid::dim_z", Intrinsic::GridDim(2), &[], Part::Usize),
+    f("grid::index", Intrinsic::GridIndex, &[], Part::Usize),
+    f("grid::threads", Intrinsic::GridThreads, &[], Part::Usize),
+    f("warp::lane", Intrinsic::WarpLane, &[], Part::Usize),
+    f("warp::index", Intrinsic::WarpIndex, &[], Part::Usize),
+    f("warp::sync", Intrinsic::WarpSync, &[], Part::Unit),
+    f("warp::sum", Intrinsic::WarpReduce(Reduction::Sum), &[Part::Same], Part::Same),
+    f("warp::max", Intrinsic::WarpReduce(Reduction::Max), &[Part::Same], Part::Same),
+    f("warp::min", Intrinsic::WarpReduce(Reduction::Min), &[Part::Same], Part::Same),
+    f("warp::shuffle", Intrinsic::WarpShuffle(ir::Shuffle::Index), &[Part::Same, Part::Usize], Part::Same),
+    f("warp::shuffle_xor", Intrinsic::WarpShuffle(ir::Shuffle::Xor), &[Part::Same, Part::Usize], Part::Same),
+    f("warp::ballot", Intrinsic::WarpVote(ir::Vote::Ballot), &[Part::Bool], Part::U32),
+    f("warp::all", Intrinsic::WarpVote(ir::Vote::All), &[Part::Bool], Part::Bool),
+    f("warp::any", Intrinsic::WarpVote(ir::Vote::Any), &[Part::Bool], Part::Bool),
+];
+
+/// Receivers that a method exists on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum On {
+    Float,
+    Integer,
+    Signed,
+    Unsigned,
+    /// `i32`, `u32`, `i64`, `u64`, `usize`.
+    Wide,
+    Slice,
+    View,
+    /// A view of rank 1.
+    View1,
+    /// A view of rank 2.
+    View2,
+    /// A view of rank 2 or more.
+    ViewDeep,
+    Shared,
+    /// A shared array of rank 2 or more.
+    SharedDeep,
+}
+
+/// A method.
+pub(super) struct Method {
+    pub on: On,
+    pub name: &'static str,
+    pub intrinsic: Intrinsic,
+    pub parameters: &'static [Part],
+    pub returns: Part,
+}
+
+const fn m(on: On, name: &'static str, intrinsic: Intrinsic, parameters: &'static [Part], returns: Part) -> Method {
+    Method { on, name, intrinsic, parameters, returns }
+}
+
+use ir::{Binary as B, Unary as U};
+const ONE: &[Part] = &[Part::Same];
+const NONE: &[Part] = &[];
+
+/// The methods of the language's types.
+pub(super) const METHODS: &[Method] = &[
+    m(On::Float, "mul_add", Intrinsic::MulAdd, &[Part::Same, Part::Same], Part::Same),
+    m(On::Float, "abs", Intrinsic::Unary(U::Abs), NONE, Part::Same),
+    m(On::Float, "sqrt", Intrinsic::Unary(U::Sqrt), NONE, Part::Same),
+    m(On::Float, "floor", Intrinsic::Unary(U::Floor), NONE, Part::Same),
+    m(On::Float, "ceil", Intrinsic::Unary(U::Ceil), NONE, Part::Same),
+    m(On::Float, "trunc", Intrinsic::Unary(U::Trunc), NONE, Part::Same),
+    m(On::Float, "round_ties_even", Intrinsic::Unary(U::RoundEven), NONE, Part::Same),
+    m(On::Float, "min", Intrinsic::Binary(B::Min), ONE, Part::Same),
+    m(On::Float, "max", Intrinsic::Binary(B::Max), ONE, Part::Same),
+    m(On::Float, "to_bits", Intrinsic::Bitcast, NONE, Part::Bits),
+    m(On::Integer, "min", Intrinsic::Binary(B::Min), ONE, Part::Same),
+    m(On::Integer, "max", Intrinsic::Binary(B::Max), ONE, Part::Same),
+    m(On::Integer, "wrapping_add", Intrinsic::Binary(B::WrappingAdd), ONE, Part::Same),
+    m(On::Integer, "wrapping_sub", Intrinsic::Binary(B::WrappingSub), ONE, Part::Same),
+    m(On::Integer, "wrapping_mul", Intrinsic::Binary(B::WrappingMul), ONE, Part::Same),
+    m(On::Signed, "abs", Intrinsic::Unary(U::Abs), NONE, Part::Same),
+    m(On::Unsigned, "div_ceil", Intrinsic::DivCeil, ONE, Part::Same),
+    m(On::Unsigned, "next_multiple_of", Intrinsic::NextMultipleOf, ONE, Part::Same),
+    m(On::Unsigned, "saturating_sub", Intrinsic::SaturatingSub, ONE, Part::Same),
+    m(On::Wide, "count_ones", Intrinsic::Unary(U::CountOnes), NONE, Part::U32),
+    m(On::Wide, "leading_zeros", Intrinsic::Unary(U::LeadingZeros), NONE, Part::U32),
+    m(On::Slice, "len", Intrinsic::Extent(Some(0)), NONE, Part::Usize),
+    m(On::Slice, "is_empty", Intrinsic::IsEmpty, NONE, Part::Bool),
+    m(On::Slice, "aligned", Intrinsic::Aligned, &[Part::Usize], Part::Bool),
+    m(On::View1, "len", Intrinsic::Extent(Some(0)), NONE, Part::Usize),
+    m(On::View2, "rows", Intrinsic::Extent(Some(0)), NONE, Part::Usize),
+    m(On::View2, "cols", Intrinsic::Extent(Some(1)), NONE, Part::Usize),
+    m(On::View, "dim", Intrinsic::Extent(None), &[Part::Usize], Part::Usize),
+    m(On::View, "is_empty", Intrinsic::IsEmpty, NONE, Part::Bool),
+    m(On::View, "aligned", Intrinsic::Aligned, &[Part::Usize], Part::Bool),
+    m(On::View, "offset", Intrinsic::ViewOffset, &[Part::Indices], Part::Same),
+    m(On::ViewDeep, "at", Intrinsic::ViewAt, &[Part::Usize], Part::Inner),
+    m(On::Shared, "dim", Intrinsic::Extent(None), &[Part::Usize], Part::Usize),
+    m(On::SharedDeep, "at", Intrinsic::SharedAt, &[Part::Usize], Part::Inner),
+    m(On::Shared, "copy_from", Intrinsic::SharedCopyFrom, &[Part::View], Part::Unit),
+];
+
+/// The constructors of `Shared`: name, intrinsic, whether a pitch follows the shape.
+pub(super) const SHARED: &[(&str, Intrinsic, bool)] = &[
+    ("new", Intrinsic::SharedNew, false),
+    ("padded", Intrinsic::SharedPadded, false),
+    ("with_pitch", Intrinsic::SharedWithPitch, true),
+];
+
+/// Whether the language owns a called path: it is not a device function, and nothing is handed over for it.
+pub(crate) fn owns(path: &Path) -> bool {
+    if path.global {
+        return false;
+    }
+    let first = path.segments[0].name.to_string();
+    match path.segments.len() {
+        1 => matches!(first.as_str(), "unroll" | "rolled"),
+        2 => {
+            matches!(first.as_str(), "thread" | "block" | "grid" | "warp" | "Shared")
+                || Scalar::from_name(&first).is_some()
+        }
+        _ => false,
+    }
+}
+
+/// The value of an associated constant such as `f32::INFINITY` or `core::f32::consts::PI`: its type and bits.
+pub(super) fn constant(path: &str) -> Option<(Scalar, u64)> {
+    let path = path.strip_prefix("core::").or_else(|| path.strip_prefix("std::")).unwrap_or(path);
+    let (ty, name) = path.split_once("::")?;
+    let ty = Scalar::from_name(ty)?;
+    let bits = match ty {
+        Scalar::F32 => u64::from(float32(name)?.to_bits()),
+        Scalar::F64 => float64(name)?.to_bits(),
+        Scalar::Bool | Scalar::Usize => return None,
+        integer => {
+            let max = if integer.is_signed() { integer.mask() >> 1 } else { integer.mask() };
+            match name {
+                "MAX" => max,
+                "MIN" => integer.mask() & !max,
+                "BITS" => return Some((Scalar::U32, u64::from(integer.bits()))),
+                _ => return None,
+            }
+        }
+    };
+    Some((ty, bits))
+}
+
+macro_rules! float_constants {
+    ($name:ident, $t:ident) => {
+        fn $name(name: &str) -> Option<$t> {
+            use core::$t::consts::*;
+            Some(match name {
+                "INFINITY" => $t::INFINITY,
+                "NEG_INFINITY" => $t::NEG_INFINITY,
+                "NAN" => $t::NAN,
+                "MAX" => $t::MAX,
+                "MIN" => $t::MIN,
+                "MIN_POSITIVE" => $t::MIN_POSITIVE,
+                "EPSILON" => $t::EPSILON,
+                "consts::PI" => PI,
+                "consts::TAU" => TAU,
+                "consts::E" => E,
+                "consts::LN_2" => LN_2,
+                "consts::LN_10" => LN_10,
+                "consts::LOG2_E" => LOG2_E,
+                "consts::LOG2_10" => LOG2_10,
+                "consts::LOG10_E" => LOG10_E,
+                "consts::LOG10_2" => LOG10_2,
+                "consts::SQRT_2" => SQRT_2,
+                "consts::FRAC_1_SQRT_2" => FRAC_1_SQRT_2,
+                "consts::FRAC_1_PI" => FRAC_1_PI,
+                "consts::FRAC_2_PI" => FRAC_2_PI,
+                "consts::FRAC_2_SQRT_PI" => FRAC_2_SQRT_PI,
+                "consts::FRAC_PI_2" => FRAC_PI_2,
+                "consts::FRAC_PI_4" => FRAC_PI_4,
+                _ => return None,
+            })
+        }
+    };
+}
+float_constants!(float32, f32);
+float_constants!(float64, f64);
+
+impl On {
+    /// Whether a receiver of scalar type `s` is meant.
+    pub(super) fn scalar(self, s: Scalar) -> bool {
+        match self {
+            On::Float => s.is_float(),
+            On::Integer => s.is_integer(),
+            On::Signed => s.is_signed(),
+            On::Unsigned => s.is_integer() && !s.is_signed(),
+            On::Wide => s.is_integer() && s.bits() >= 32,
+            _ => false,
+        }
+    }
+
+    /// Whether a view of that rank is meant.
+    pub(super) fn view(self, rank: u32) -> bool {
+        match self {
+            On::View => true,
+            On::View1 => rank == 1,
+            On::View2 => rank == 2,
+            On::ViewDeep => rank >= 2,
+            _ => false,
+        }
+    }
+
+    /// Whether a shared array of that rank is meant.
+    pub(super) fn shared(self, rank: u32) -> bool {
+        self == On::Shared || self == On::SharedDeep && rank >= 2
+    }
+}

@@ -1,0 +1,255 @@
+//! Blocks, bindings and control flow.
+
+use super::{
+    Checker, Loop,
+    types::{Id, Kind, Ty},
+};
+use crate::Scalar;
+use crate::hir::{self, ExprKind, LabelId, Statement};
+use crate::syntax::{self, Mark, Pattern};
+use proc_macro2::Ident;
+
+impl Checker<'_> {
+    /// A block and its type. Names bound inside go out of scope.
+    pub(super) fn block(&mut self, block: &syntax::Block, expected: Option<Id>) -> (hir::Block, Id) {
+        let depth = self.scope.len();
+        let mut diverges = false;
+        let mut statements = Vec::with_capacity(block.statements.len());
+        for statement in &block.statements {
+            match statement {
+                syntax::Statement::Let { pattern, ty, value, mark } => {
+                    let ty = match ty {
+                        Some(ty) => self.ty(ty),
+                        None => self.table.unknown(),
+                    };
+                    let value = value.as_ref().map(|v| self.wanted(v, ty));
+                    let plain = value.is_some();
+                    let pattern = self.bind(pattern, ty, !plain, *mark);
+                    if let (hir::Pattern::Local(local), true, Some(span)) = (&pattern, plain, name_span(statement)) {
+                        self.bound.push((span, *local));
+                    }
+                    statements.push(Statement::Let { pattern, value, span: mark.span });
+                }
+                syntax::Statement::Expr(e) => {
+                    let e = self.expr(e, None);
+                    diverges |= matches!(self.table.get(Id(e.ty.0)), Ty::Never);
+                    statements.push(Statement::Expr(e));
+                }
+                syntax::Statement::Assert { condition, message } => {
+                    let bool = self.table.scalar(Scalar::Bool);
+                    let condition = self.wanted(condition, bool);
+                    statements.push(Statement::Assert { condition, message: message.clone() });
+                }
+            }
+        }
+        let value = block.value.as_ref().map(|v| Box::new(self.expr(v, expected)));
+        let ty = match &value {
+            Some(v) => Id(v.ty.0),
+            None if diverges => self.table.add(Ty::Never),
+            None => self.table.add(Ty::Unit),
+        };
+        self.scope.truncate(depth);
+        (hir::Block { statements, value }, ty)
+    }
+
+    pub(super) fn bind(&mut self, pattern: &Pattern, ty: Id, unset: bool, mark: Mark) -> hir::Pattern {
+        match pattern {
+            Pattern::Ignore => hir::Pattern::Ignore,
+            Pattern::Name { name, mutable } => {
+                let mark = Mark { first: name.span(), last: name.span(), ..mark };
+                hir::Pattern::Local(self.declare(name.to_string(), ty, *mutable, unset, mark))
+            }
+            Pattern::Tuple(parts, at) => {
+                let types: Vec<_> = parts.iter().map(|_| self.table.unknown()).collect();
+                let tuple = match types.is_empty() {
+                    true => self.table.add(Ty::Unit),
+                    false => self.table.add(Ty::Tuple(types.clone())),
+                };
+                self.coerce(ty, tuple, *at);
+                hir::Pattern::Parts(parts.iter().zip(types).map(|(p, t)| self.bind(p, t, unset, mark)).collect())
+            }
+            Pattern::Array(parts, at) => {
+                let element = self.table.unknown();
+                let size = self.table.add(Ty::Size(hir::Size::Known(parts.len() as u32)));
+                let array = self.table.add(Ty::Array(element, size));
+                self.coerce(ty, array, *at);
+                hir::Pattern::Parts(parts.iter().map(|p| self.bind(p, element, unset, mark)).collect())
+            }
+        }
+    }
+
+    pub(super) fn branch(
+        &mut self,
+        condition: &syntax::Expr,
+        then: &syntax::Block,
+        otherwise: Option<&syntax::Expr>,
+        expected: Option<Id>,
+    ) -> (ExprKind, Id) {
+        let bool = self.table.scalar(Scalar::Bool);
+        let condition = Box::new(self.wanted(condition, bool));
+        let (block, mut ty) = self.block(then, expected);
+        let end = then.value.as_ref().map_or(then.mark, |v| v.mark);
+        let otherwise = match otherwise {
+            Some(e) => {
+                let e = self.expr(e, expected.or(Some(ty)));
+                let other = Id(e.ty.0);
+                if matches!(self.table.get(ty), Ty::Never) {
+                    ty = other;
+                } else {
+                    self.coerce(other, ty, end);
+                }
+                Some(Box::new(e))
+            }
+            None => {
+                let unit = self.table.add(Ty::Unit);
+                self.coerce(ty, unit, end);
+                ty = unit;
+                None
+            }
+        };
+        (ExprKind::If { condition, then: block, otherwise }, ty)
+    }
+
+    fn enter_loop(&mut self, label: &Option<Ident>, is_loop: bool) -> LabelId {
+        let id = LabelId(self.labels);
+        self.labels += 1;
+        self.loops.push(Loop { label: label.as_ref().map(|l| l.to_string()), id, result: None, is_loop });
+        id
+    }
+
+    fn loop_body(&mut self, body: &syntax::Block) -> hir::Block {
+        let unit = self.table.add(Ty::Unit);
+        let (block, ty) = self.block(body, Some(unit));
+        self.coerce(ty, unit, body.value.as_ref().map_or(body.mark, |v| v.mark));
+        block
+    }
+
+    pub(super) fn endless(&mut self, label: &Option<Ident>, body: &syntax::Block) -> (ExprKind, Id) {
+        let label = self.enter_loop(label, true);
+        let body = self.loop_body(body);
+        let result = self.loops.pop().and_then(|l| l.result);
+        let ty = result.unwrap_or_else(|| self.table.add(Ty::Never));
+        (ExprKind::Loop { label, body }, ty)
+    }
+
+    pub(super) fn while_loop(
+        &mut self,
+        label: &Option<Ident>,
+        condition: &syntax::Expr,
+        body: &syntax::Block,
+    ) -> (ExprKind, Id) {
+        let bool = self.table.scalar(Scalar::Bool);
+        let condition = Box::new(self.wanted(condition, bool));
+        let label = self.enter_loop(label, false);
+        let body = self.loop_body(body);
+        self.loops.pop();
+        (ExprKind::While { label, condition, body }, self.table.add(Ty::Unit))
+    }
+
+    pub(super) fn for_loop(
+        &mut self,
+        label: &Option<Ident>,
+        pattern: &Pattern,
+        iterator: &syntax::Expr,
+        body: &syntax::Block,
+    ) -> (ExprKind, Id) {
+        let unit = self.table.add(Ty::Unit);
+        let index = self.table.add(Ty::Unknown(Kind::Integer));
+        let Some(range) = self.range(iterator, index) else { return (ExprKind::Tuple(Vec::new()), self.wrong()) };
+        let depth = self.scope.len();
+        let pattern = self.bind(pattern, index, false, iterator.mark);
+        let label = self.enter_loop(label, false);
+        let body = self.loop_body(body);
+        self.loops.pop();
+        self.scope.truncate(depth);
+        (ExprKind::For { label, pattern, range: Box::new(range), body }, unit)
+    }
+
+    /// `start..end`, `.step_by(n)`, and `unroll(…)` or `rolled(…)` around them.
+    fn range(&mut self, e: &syntax::Expr, index: Id) -> Option<hir::Range> {
+        use syntax::ExprKind as E;
+        match &e.kind {
+            E::Range(start, end) => {
+                let (start, end) = (self.wanted(start, index), self.wanted(end, index));
+                Some(hir::Range { start, end, step: None, unroll: hir::Unroll::Auto })
+            }
+            E::Method { receiver, name, arguments, .. } if name == "step_by" && arguments.len() == 1 => {
+                let range = self.range(receiver, index)?;
+                if range.step.is_some() {
+                    self.mistake(e.mark, "a range can be stepped once");
+                }
+                let usize = self.table.scalar(Scalar::Usize);
+                if self.table.as_scalar(index).is_some_and(|s| s != Scalar::Usize) {
+                    self.mistake(e.mark, "only a range of `usize` can be stepped in a kernel");
+                }
+                self.table.unify(index, usize);
+                Some(hir::Range { step: Some(self.wanted(&arguments[0], usize)), ..range })
+            }
+            E::Call(path, arguments) if arguments.len() == 1 && matches!(path.name().as_str(), "unroll" | "rolled") => {
+                let range = self.range(&arguments[0], index)?;
+                if range.unroll != hir::Unroll::Auto {
+                    self.mistake(path.mark, "a loop is either unrolled or rolled, and once");
+                }
+                let unroll = if path.name() == "unroll" { hir::Unroll::Full } else { hir::Unroll::Never };
+                Some(hir::Range { unroll, ..range })
+            }
+            _ => {
+                self.mistake(
+                    e.mark,
+                    "a `for` in a kernel runs over a range: `a..b`, `(a..b).step_by(n)`, or one of these in `unroll(…)` or `rolled(…)`",
+                );
+                None
+            }
+        }
+    }
+
+    fn find_loop(&mut self, label: &Option<Ident>, mark: Mark) -> Option<usize> {
+        let name = label.as_ref().map(|l| l.to_string());
+        let found = self.loops.iter().rposition(|l| name.is_none() || l.label == name);
+        if found.is_none() {
+            self.mistake(mark, "there is no such loop to leave or go on with");
+        }
+        found
+    }
+
+    pub(super) fn break_loop(
+        &mut self,
+        label: &Option<Ident>,
+        value: Option<&syntax::Expr>,
+        mark: Mark,
+    ) -> (ExprKind, Id) {
+        let never = self.table.add(Ty::Never);
+        let Some(at) = self.find_loop(label, mark) else { return (ExprKind::Tuple(Vec::new()), never) };
+        let expected = self.loops[at].result;
+        let value = value.map(|v| Box::new(self.expr(v, expected)));
+        let ty = match &value {
+            Some(v) => Id(v.ty.0),
+            None => self.table.add(Ty::Unit),
+        };
+        if value.is_some() && !self.loops[at].is_loop {
+            self.mistake(mark, "only a `loop` has a value to break with");
+        }
+        match expected {
+            Some(expected) => {
+                self.coerce(ty, expected, mark);
+            }
+            None => self.loops[at].result = Some(ty),
+        }
+        (ExprKind::Break { label: self.loops[at].id, value }, never)
+    }
+
+    pub(super) fn continue_loop(&mut self, label: &Option<Ident>, mark: Mark) -> (ExprKind, Id) {
+        let never = self.table.add(Ty::Never);
+        match self.find_loop(label, mark) {
+            Some(at) => (ExprKind::Continue { label: self.loops[at].id }, never),
+            None => (ExprKind::Tuple(Vec::new()), never),
+        }
+    }
+}
+
+fn name_span(statement: &syntax::Statement) -> Option<proc_macro2::Span> {
+    match statement {
+        syntax::Statement::Let { pattern: Pattern::Name { name, .. }, .. } => Some(name.span()),
+        _ => None,
+    }
+}

@@ -1,0 +1,223 @@
+//! Types under inference: a table of types, some of them unknown, and unification.
+
+use crate::Scalar;
+use crate::hir;
+use std::fmt::Write;
+
+/// Index into [`Table`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Id(pub u32);
+
+/// A type whose parts may be unknown.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Ty {
+    Unknown(Kind),
+    /// Found to be the same as another.
+    Same(Id),
+    Unit,
+    Never,
+    /// The type of something that is wrong; fits everything, so that one mistake is reported once.
+    Wrong,
+    Scalar(Scalar),
+    Tuple(Vec<Id>),
+    Array(Id, Id),
+    Slice {
+        element: Scalar,
+        mutable: bool,
+    },
+    View {
+        element: Scalar,
+        rank: u32,
+        mutable: bool,
+    },
+    Shared {
+        element: Scalar,
+        rank: u32,
+    },
+    Reference {
+        to: Id,
+        mutable: bool,
+    },
+    /// A number in a type.
+    Size(hir::Size),
+}
+
+/// What is known of an unknown type.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    Any,
+    /// From an integer literal without a suffix.
+    Integer,
+    /// From a float literal without a suffix.
+    Float,
+    /// A number in a type, not a type.
+    Size,
+}
+
+/// The types of one function.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    entries: Vec<Ty>,
+}
+
+impl Table {
+    pub(super) fn add(&mut self, ty: Ty) -> Id {
+        self.entries.push(ty);
+        Id(self.entries.len() as u32 - 1)
+    }
+
+    pub(super) fn scalar(&mut self, s: Scalar) -> Id {
+        self.add(Ty::Scalar(s))
+    }
+
+    pub(super) fn unknown(&mut self) -> Id {
+        self.add(Ty::Unknown(Kind::Any))
+    }
+
+    /// The id that stands for all that are the same as `id`.
+    pub(super) fn root(&self, mut id: Id) -> Id {
+        while let Ty::Same(next) = self.entries[id.0 as usize] {
+            id = next;
+        }
+        id
+    }
+
+    pub(super) fn get(&self, id: Id) -> &Ty {
+        &self.entries[self.root(id).0 as usize]
+    }
+
+    /// The scalar, if it is known to be one.
+    pub(super) fn as_scalar(&self, id: Id) -> Option<Scalar> {
+        match self.get(id) {
+            Ty::Scalar(s) => Some(*s),
+            _ => None,
+        }
+    }
+
+    /// Makes `a` and `b` the same; false if they cannot be.
+    pub(super) fn unify(&mut self, a: Id, b: Id) -> bool {
+        let (a, b) = (self.root(a), self.root(b));
+        if a == b {
+            return true;
+        }
+        let (x, y) = (self.get(a).clone(), self.get(b).clone());
+        match (x, y) {
+            (Ty::Wrong, _) | (_, Ty::Wrong) => true,
+            (Ty::Unknown(ka), Ty::Unknown(kb)) => match (ka, kb) {
+                (Kind::Any, _) => self.link(a, b),
+                (_, Kind::Any) => self.link(b, a),
+                (ka, kb) if ka == kb => self.link(a, b),
+                _ => false,
+            },
+            (Ty::Unknown(kind), known) => self.known(kind, &known) && self.link(a, b),
+            (known, Ty::Unknown(kind)) => self.known(kind, &known) && self.link(b, a),
+            (Ty::Tuple(p), Ty::Tuple(q)) => p.len() == q.len() && p.into_iter().zip(q).all(|(a, b)| self.unify(a, b)),
+            (Ty::Array(p, n), Ty::Array(q, m)) => self.unify(p, q) && self.unify(n, m),
+            (Ty::Reference { to: p, mutable: m }, Ty::Reference { to: q, mutable: n }) => m == n && self.unify(p, q),
+            (x, y) => x == y,
+        }
+    }
+
+    fn link(&mut self, from: Id, to: Id) -> bool {
+        self.entries[from.0 as usize] = Ty::Same(to);
+        true
+    }
+
+    fn known(&self, kind: Kind, ty: &Ty) -> bool {
+        match kind {
+            Kind::Any => !matches!(ty, Ty::Size(_)),
+            Kind::Integer => matches!(ty, Ty::Scalar(s) if s.is_integer()),
+            Kind::Float => matches!(ty, Ty::Scalar(s) if s.is_float()),
+            Kind::Size => matches!(ty, Ty::Size(_)),
+        }
+    }
+
+    /// The type in words, as rustc writes it.
+    pub(super) fn name(&self, id: Id, generics: &[hir::Generic]) -> String {
+        match self.get(id) {
+            Ty::Unknown(Kind::Integer) => "{integer}".into(),
+            Ty::Unknown(Kind::Float) => "{float}".into(),
+            Ty::Unknown(_) | Ty::Wrong | Ty::Same(_) => "_".into(),
+            Ty::Unit => "()".into(),
+            Ty::Never => "!".into(),
+            Ty::Scalar(s) => s.name().into(),
+            Ty::Tuple(parts) => {
+                let mut out = String::from("(");
+                for (i, part) in parts.iter().enumerate() {
+                    let _ = write!(out, "{}{}", if i > 0 { ", " } else { "" }, self.name(*part, generics));
+                }
+                out + ")"
+            }
+            Ty::Array(element, size) => format!("[{}; {}]", self.name(*element, generics), self.name(*size, generics)),
+            Ty::Slice { element, mutable } => format!("&{}[{element}]", if *mutable { "mut " } else { "" }),
+            Ty::View { element, rank, mutable } => {
+                format!("View{}<{element}, {rank}>", if *mutable { "Mut" } else { "" })
+            }
+            Ty::Shared { element, rank } => format!("Shared<{element}, {rank}>"),
+            Ty::Reference { to, mutable } => {
+                format!("&{}{}", if *mutable { "mut " } else { "" }, self.name(*to, generics))
+            }
+            Ty::Size(hir::Size::Known(n)) => n.to_string(),
+            Ty::Size(hir::Size::Generic(i)) => generics[*i as usize].name.clone(),
+        }
+    }
+}
+
+/// The finished types of a function, each once, made from a [`Table`].
+pub(super) struct Finished {
+    /// The types, as the HIR names them.
+    pub types: Vec<hir::Type>,
+    map: Vec<Option<hir::TypeId>>,
+    /// Entries that stayed unknown.
+    pub unknown: Vec<Id>,
+}
+
+impl Finished {
+    pub(super) fn new(table: &Table) -> Finished {
+        Finished { types: Vec::new(), map: vec![None; table.entries.len()], unknown: Vec::new() }
+    }
+
+    /// The finished type of `id`. Literals that nothing constrains are `i32` and `f64`, as in Rust.
+    pub(super) fn get(&mut self, table: &Table, id: Id) -> hir::TypeId {
+        let id = table.root(id);
+        if let Some(done) = self.map[id.0 as usize] {
+            return done;
+        }
+        let ty = match table.get(id).clone() {
+            Ty::Unknown(Kind::Integer) => hir::Type::Scalar(Scalar::I32),
+            Ty::Unknown(Kind::Float) => hir::Type::Scalar(Scalar::F64),
+            Ty::Unknown(_) | Ty::Same(_) => {
+                self.unknown.push(id);
+                hir::Type::Unit
+            }
+            Ty::Unit | Ty::Wrong => hir::Type::Unit,
+            Ty::Never => hir::Type::Never,
+            Ty::Scalar(s) => hir::Type::Scalar(s),
+            Ty::Tuple(parts) => hir::Type::Tuple(parts.into_iter().map(|p| self.get(table, p)).collect()),
+            Ty::Array(element, size) => {
+                let element = self.get(table, element);
+                match table.get(size) {
+                    Ty::Size(size) => hir::Type::Array(element, *size),
+                    _ => {
+                        self.unknown.push(id);
+                        hir::Type::Unit
+                    }
+                }
+            }
+            Ty::Slice { element, mutable } => hir::Type::Slice { element, mutable },
+            Ty::View { element, rank, mutable } => hir::Type::View { element, rank, mutable },
+            Ty::Shared { element, rank } => hir::Type::Shared { element, rank },
+            Ty::Reference { to, mutable } => hir::Type::Reference { to: self.get(table, to), mutable },
+            Ty::Size(size) => hir::Type::Constant(size),
+        };
+        let done = match self.types.iter().position(|t| *t == ty) {
+            Some(i) => hir::TypeId(i as u32),
+            None => {
+                self.types.push(ty);
+                hir::TypeId(self.types.len() as u32 - 1)
+            }
+        };
+        self.map[id.0 as usize] = Some(done);
+        done
+    }
+}

@@ -1,0 +1,246 @@
+//! Expressions.
+
+use super::function::macro_refusal;
+use super::{Binary, Expr, ExprKind, Mark, Reader, Unary};
+use crate::Scalar;
+use crate::ir;
+use quote::ToTokens;
+use syn::{BinOp, Lit, Member, RangeLimits, UnOp};
+
+impl Reader {
+    pub(super) fn expression(&mut self, e: &syn::Expr) -> Expr {
+        let mark = self.mark(e);
+        Expr { kind: self.kind(e, mark), mark }
+    }
+
+    fn boxed(&mut self, e: &syn::Expr) -> Box<Expr> {
+        Box::new(self.expression(e))
+    }
+
+    fn list<'e>(&mut self, all: impl IntoIterator<Item = &'e syn::Expr>) -> Vec<Expr> {
+        all.into_iter().map(|e| self.expression(e)).collect()
+    }
+
+    fn refused(&mut self, tokens: &impl ToTokens, message: &str) -> ExprKind {
+        self.refuse(syn::Error::new_spanned(tokens, message));
+        ExprKind::Refused
+    }
+
+    fn kind(&mut self, e: &syn::Expr, mark: Mark) -> ExprKind {
+        match e {
+            syn::Expr::Lit(l) => self.literal(&l.lit),
+            syn::Expr::Path(p) if p.qself.is_none() => ExprKind::Path(self.path(&p.path)),
+            syn::Expr::Paren(p) => self.expression(&p.expr).kind,
+            syn::Expr::Group(g) => self.expression(&g.expr).kind,
+            syn::Expr::Unary(u) => self.unary(u),
+            syn::Expr::Binary(b) => self.binary(b),
+            syn::Expr::Assign(a) => {
+                ExprKind::Assign { place: self.boxed(&a.left), operator: None, value: self.boxed(&a.right) }
+            }
+            syn::Expr::Cast(c) => ExprKind::Cast(self.boxed(&c.expr), self.ty(&c.ty)),
+            syn::Expr::Call(c) => match &*c.func {
+                syn::Expr::Path(p) if p.qself.is_none() => {
+                    let path = self.path(&p.path);
+                    ExprKind::Call(path, self.list(&c.args))
+                }
+                other => self.refused(other, "only a function can be called, by its path"),
+            },
+            syn::Expr::MethodCall(m) => ExprKind::Method {
+                receiver: self.boxed(&m.receiver),
+                name: m.method.clone(),
+                generics: m.turbofish.as_ref().map(|t| self.arguments(t)).unwrap_or_default(),
+                arguments: self.list(&m.args),
+            },
+            syn::Expr::Index(i) => ExprKind::Index(self.boxed(&i.expr), self.boxed(&i.index)),
+            syn::Expr::Field(f) => match &f.member {
+                Member::Unnamed(i) => ExprKind::Field(self.boxed(&f.base), i.index),
+                Member::Named(n) => {
+                    self.refused(n, "a kernel has no structs with named fields yet; a tuple's parts are `.0`, `.1`")
+                }
+            },
+            syn::Expr::Tuple(t) => ExprKind::Tuple(self.list(&t.elems)),
+            syn::Expr::Array(a) => ExprKind::Array(self.list(&a.elems)),
+            syn::Expr::Repeat(r) => {
+                let length = self.length(&r.len);
+                ExprKind::Repeat(self.boxed(&r.expr), length)
+            }
+            syn::Expr::Reference(r) => {
+                ExprKind::Reference { mutable: r.mutability.is_some(), place: self.boxed(&r.expr) }
+            }
+            syn::Expr::Range(r) => match (&r.start, &r.limits, &r.end) {
+                (Some(start), RangeLimits::HalfOpen(_), Some(end)) => {
+                    ExprKind::Range(self.boxed(start), self.boxed(end))
+                }
+                (Some(_), RangeLimits::Closed(_), Some(_)) => {
+                    self.refused(r, "write the range as `start..end`, whose end is not reached")
+                }
+                _ => self.refused(r, "a range in a kernel has both ends: `start..end`"),
+            },
+            syn::Expr::If(i) => self.branch(i),
+            syn::Expr::Block(b) => match &b.label {
+                None => ExprKind::Block(self.block(&b.block)),
+                Some(label) => self.refused(label, "a block in a kernel has no label; loops have"),
+            },
+            syn::Expr::Loop(l) => ExprKind::Loop { label: label(&l.label), body: self.block(&l.body) },
+            syn::Expr::While(w) => match &*w.cond {
+                syn::Expr::Let(pattern) => {
+                    self.refused(pattern, "`while let` needs an enum, which a kernel does not have yet")
+                }
+                condition => ExprKind::While {
+                    label: label(&w.label),
+                    condition: self.boxed(condition),
+                    body: self.block(&w.body),
+                },
+            },
+            syn::Expr::ForLoop(f) => ExprKind::For {
+                label: label(&f.label),
+                pattern: self.pattern(&f.pat),
+                iterator: self.boxed(&f.expr),
+                body: self.block(&f.body),
+            },
+            syn::Expr::Break(b) => ExprKind::Break {
+                label: b.label.as_ref().map(|l| l.ident.clone()),
+                value: b.expr.as_ref().map(|e| self.boxed(e)),
+            },
+            syn::Expr::Continue(c) => ExprKind::Continue { label: c.label.as_ref().map(|l| l.ident.clone()) },
+            syn::Expr::Return(r) => ExprKind::Return(r.expr.as_ref().map(|e| self.boxed(e))),
+            syn::Expr::Macro(m) => {
+                self.refuse(macro_refusal(&m.mac));
+                ExprKind::Refused
+            }
+            syn::Expr::Match(m) => {
+                self.refused(&m.match_token, "`match` is not in the language yet: write `if … else if …`")
+            }
+            syn::Expr::Let(l) => self.refused(l, "`if let` needs an enum, which a kernel does not have yet"),
+            syn::Expr::Closure(c) => {
+                self.refused(c, "a closure is not in the language yet: write a `#[device]` function")
+            }
+            syn::Expr::Struct(s) => {
+                self.refused(&s.path, "structs are not in the language yet: use a tuple or plain variables")
+            }
+            syn::Expr::Try(t) => {
+                self.refused(&t.question_token, "a kernel has no errors to return: `?` has no meaning on the device")
+            }
+            syn::Expr::Unsafe(u) => {
+                self.refused(&u.unsafe_token, "`unsafe` has no use in a kernel: the oracle checks its accesses")
+            }
+            syn::Expr::Async(a) => self.refused(&a.async_token, "a kernel cannot be `async`"),
+            syn::Expr::Await(a) => self.refused(&a.await_token, "a kernel cannot `await`"),
+            syn::Expr::Const(c) => {
+                self.refused(&c.const_token, "a `const` block in a kernel is a statement that holds `assert!(…)`")
+            }
+            syn::Expr::Infer(i) => self.refused(i, "`_` is not a value"),
+            other => {
+                let _ = mark;
+                self.refused(other, "this expression is not in the language of kernels")
+            }
+        }
+    }
+
+    fn literal(&mut self, literal: &Lit) -> ExprKind {
+        match literal {
+            Lit::Int(n) => {
+                let suffix = Scalar::from_name(n.suffix());
+                if suffix.is_none() && !n.suffix().is_empty() {
+                    return self.refused(
+                        n,
+                        "there are no 128-bit integers, `isize`, or half-precision literals on the device",
+                    );
+                }
+                if suffix.is_some_and(Scalar::is_float) {
+                    return n.base10_parse().map_or(ExprKind::Refused, |x| ExprKind::Float(x, suffix));
+                }
+                match n.base10_parse::<u64>() {
+                    Ok(value) => ExprKind::Integer(value, suffix),
+                    Err(_) => self.refused(n, "an integer on the device has at most 64 bits"),
+                }
+            }
+            Lit::Float(x) => match (x.base10_parse::<f64>(), x.suffix()) {
+                (Ok(value), "") => ExprKind::Float(value, None),
+                (Ok(_), "f32") => {
+                    // Straight to single precision: by way of f64 it would be rounded twice.
+                    let value: f32 = x.base10_parse().unwrap_or(f32::NAN);
+                    ExprKind::Float(f64::from(value), Some(Scalar::F32))
+                }
+                (Ok(value), "f64") => ExprKind::Float(value, Some(Scalar::F64)),
+                _ => self.refused(x, "a float on the device is an `f32` or an `f64`"),
+            },
+            Lit::Bool(b) => ExprKind::Bool(b.value),
+            other => self.refused(other, "a kernel has no text: its literals are numbers, `true` and `false`"),
+        }
+    }
+
+    fn unary(&mut self, u: &syn::ExprUnary) -> ExprKind {
+        let operator = match u.op {
+            UnOp::Neg(_) => Unary::Neg,
+            UnOp::Not(_) => Unary::Not,
+            UnOp::Deref(_) => Unary::Dereference,
+            _ => return self.refused(u, "this operator is not in the language of kernels"),
+        };
+        ExprKind::Unary(operator, self.boxed(&u.expr))
+    }
+
+    fn binary(&mut self, b: &syn::ExprBinary) -> ExprKind {
+        use Binary::{AndAlso, Arithmetic, Compare, OrElse};
+        use ir::Binary::*;
+        use ir::Comparison::*;
+        let (operator, assign) = match b.op {
+            BinOp::Add(_) => (Arithmetic(Add), false),
+            BinOp::Sub(_) => (Arithmetic(Sub), false),
+            BinOp::Mul(_) => (Arithmetic(Mul), false),
+            BinOp::Div(_) => (Arithmetic(Div), false),
+            BinOp::Rem(_) => (Arithmetic(Rem), false),
+            BinOp::BitAnd(_) => (Arithmetic(And), false),
+            BinOp::BitOr(_) => (Arithmetic(Or), false),
+            BinOp::BitXor(_) => (Arithmetic(Xor), false),
+            BinOp::Shl(_) => (Arithmetic(Shl), false),
+            BinOp::Shr(_) => (Arithmetic(Shr), false),
+            BinOp::AddAssign(_) => (Arithmetic(Add), true),
+            BinOp::SubAssign(_) => (Arithmetic(Sub), true),
+            BinOp::MulAssign(_) => (Arithmetic(Mul), true),
+            BinOp::DivAssign(_) => (Arithmetic(Div), true),
+            BinOp::RemAssign(_) => (Arithmetic(Rem), true),
+            BinOp::BitAndAssign(_) => (Arithmetic(And), true),
+            BinOp::BitOrAssign(_) => (Arithmetic(Or), true),
+            BinOp::BitXorAssign(_) => (Arithmetic(Xor), true),
+            BinOp::ShlAssign(_) => (Arithmetic(Shl), true),
+            BinOp::ShrAssign(_) => (Arithmetic(Shr), true),
+            BinOp::Eq(_) => (Compare(Eq), false),
+            BinOp::Ne(_) => (Compare(Ne), false),
+            BinOp::Lt(_) => (Compare(Lt), false),
+            BinOp::Le(_) => (Compare(Le), false),
+            BinOp::Gt(_) => (Compare(Gt), false),
+            BinOp::Ge(_) => (Compare(Ge), false),
+            BinOp::And(_) => (AndAlso, false),
+            BinOp::Or(_) => (OrElse, false),
+            _ => return self.refused(b, "this operator is not in the language of kernels"),
+        };
+        let (left, right) = (self.boxed(&b.left), self.boxed(&b.right));
+        match assign {
+            true => ExprKind::Assign { place: left, operator: Some(operator), value: right },
+            false => ExprKind::Binary(operator, left, right),
+        }
+    }
+
+    fn branch(&mut self, i: &syn::ExprIf) -> ExprKind {
+        let condition = match &*i.cond {
+            syn::Expr::Let(pattern) => {
+                self.refuse(syn::Error::new_spanned(
+                    pattern,
+                    "`if let` needs an enum, which a kernel does not have yet",
+                ));
+                Expr { kind: ExprKind::unit(), mark: self.mark(&i.cond) }
+            }
+            condition => self.expression(condition),
+        };
+        ExprKind::If {
+            condition: Box::new(condition),
+            then: self.block(&i.then_branch),
+            otherwise: i.else_branch.as_ref().map(|(_, e)| self.boxed(e)),
+        }
+    }
+}
+
+fn label(label: &Option<syn::Label>) -> Option<proc_macro2::Ident> {
+    label.as_ref().map(|l| l.name.ident.clone())
+}

@@ -1,0 +1,208 @@
+//! Signatures, blocks, statements and patterns.
+
+use super::{Block, Expr, ExprKind, Function, Generic, Parameter, Pattern, Reader, Statement, place};
+use crate::Scalar;
+use syn::spanned::Spanned;
+use syn::{FnArg, GenericParam, ItemFn, Pat, ReturnType, Stmt};
+
+impl Reader {
+    pub(super) fn function(&mut self, item: &ItemFn) -> Function {
+        let signature = &item.sig;
+        if let Some(t) = &signature.asyncness {
+            self.refuse(syn::Error::new_spanned(t, "a function that runs on the device cannot be `async`"));
+        }
+        if let Some(t) = &signature.abi {
+            self.refuse(syn::Error::new_spanned(t, "a function that runs on the device has no ABI of its own"));
+        }
+        if let syn::Safety::Unsafe(t) = &signature.safety {
+            self.refuse(syn::Error::new_spanned(
+                t,
+                "a function that runs on the device is not `unsafe`: the oracle checks its accesses",
+            ));
+        }
+        if let Some(t) = &signature.variadic {
+            self.refuse(syn::Error::new_spanned(
+                t,
+                "a function that runs on the device has a fixed number of parameters",
+            ));
+        }
+        if let Some(w) = &signature.generics.where_clause {
+            self.refuse(syn::Error::new_spanned(
+                w,
+                "bounds on constants are written `const { assert!(…) }` in the body",
+            ));
+        }
+        let source = place::source(item);
+        let hash = place::hash(item, &source);
+        Function {
+            name: signature.ident.clone(),
+            generics: signature.generics.params.iter().filter_map(|p| self.generic(p)).collect(),
+            parameters: signature.inputs.iter().filter_map(|p| self.parameter(p)).collect(),
+            returns: match &signature.output {
+                ReturnType::Default => None,
+                ReturnType::Type(_, ty) => Some(self.ty(ty)),
+            },
+            body: self.block(&item.block),
+            source,
+            hash,
+        }
+    }
+
+    fn generic(&mut self, parameter: &GenericParam) -> Option<Generic> {
+        let GenericParam::Const(c) = parameter else {
+            self.refuse(syn::Error::new_spanned(
+                parameter,
+                "the generic parameters of a kernel or device function are constants: `const N: usize` or `const FLAG: bool`",
+            ));
+            return None;
+        };
+        let ty = match &c.ty {
+            syn::Type::Path(p) => p.path.get_ident().and_then(|i| Scalar::from_name(&i.to_string())),
+            _ => None,
+        };
+        match ty {
+            Some(ty @ (Scalar::Usize | Scalar::Bool)) => Some(Generic { name: c.ident.clone(), ty }),
+            _ => {
+                self.refuse(syn::Error::new_spanned(&c.ty, "a generic constant is a `usize` or a `bool`"));
+                None
+            }
+        }
+    }
+
+    fn parameter(&mut self, argument: &FnArg) -> Option<Parameter> {
+        match argument {
+            FnArg::Receiver(r) => {
+                self.refuse(syn::Error::new_spanned(
+                    r,
+                    "a kernel or device function is a free function: it has no `self`",
+                ));
+                None
+            }
+            FnArg::Typed(t) => match &*t.pat {
+                Pat::Ident(p) if p.by_ref.is_none() && p.subpat.is_none() => {
+                    Some(Parameter { name: p.ident.clone(), mutable: p.mutability.is_some(), ty: self.ty(&t.ty) })
+                }
+                other => {
+                    self.refuse(syn::Error::new_spanned(
+                        other,
+                        "a parameter is a plain name: take it apart with `let` in the body",
+                    ));
+                    None
+                }
+            },
+        }
+    }
+
+    pub(super) fn block(&mut self, block: &syn::Block) -> Block {
+        let mark = self.between(block.brace_token.span.open(), block.brace_token.span.close());
+        let mut statements = Vec::new();
+        let mut value = None;
+        for (i, statement) in block.stmts.iter().enumerate() {
+            let last = i + 1 == block.stmts.len();
+            match statement {
+                Stmt::Local(local) => statements.push(self.binding(local)),
+                Stmt::Expr(syn::Expr::Const(c), _) => statements.extend(self.assertions(c)),
+                Stmt::Expr(e, None) if last => value = Some(Box::new(self.expression(e))),
+                Stmt::Expr(e, _) => statements.push(Statement::Expr(self.expression(e))),
+                Stmt::Item(item) => self.refuse(syn::Error::new(
+                    item.span(),
+                    "an item inside a kernel: move it out of the body and mark it `#[device]`",
+                )),
+                Stmt::Macro(m) => self.refuse(macro_refusal(&m.mac)),
+            }
+        }
+        Block { statements, value, mark }
+    }
+
+    fn binding(&mut self, local: &syn::Local) -> Statement {
+        let (pattern, ty) = match &local.pat {
+            Pat::Type(t) => (self.pattern(&t.pat), Some(self.ty(&t.ty))),
+            other => (self.pattern(other), None),
+        };
+        let value = local.init.as_ref().map(|init| {
+            if let Some((token, _)) = &init.diverge {
+                self.refuse(syn::Error::new_spanned(
+                    token,
+                    "`let … else` has no meaning here: no pattern of a kernel can fail",
+                ));
+            }
+            self.expression(&init.expr)
+        });
+        let mut mark = self.mark(local);
+        mark.first = local.let_token.span;
+        Statement::Let { pattern, ty, value, mark }
+    }
+
+    pub(super) fn pattern(&mut self, pattern: &Pat) -> Pattern {
+        match pattern {
+            Pat::Wild(_) => Pattern::Ignore,
+            Pat::Paren(p) => self.pattern(&p.pat),
+            Pat::Ident(p) if p.by_ref.is_none() && p.subpat.is_none() => {
+                Pattern::Name { name: p.ident.clone(), mutable: p.mutability.is_some() }
+            }
+            Pat::Tuple(p) => Pattern::Tuple(p.elems.iter().map(|p| self.pattern(p)).collect(), self.mark(p)),
+            Pat::Slice(p) => Pattern::Array(p.elems.iter().map(|p| self.pattern(p)).collect(), self.mark(p)),
+            other => {
+                self.refuse(syn::Error::new_spanned(
+                    other,
+                    "a pattern is a name, `_`, or a tuple or array of patterns",
+                ));
+                Pattern::Ignore
+            }
+        }
+    }
+
+    /// `const { assert!(condition, "message"); … }`
+    fn assertions(&mut self, block: &syn::ExprConst) -> Vec<Statement> {
+        let mut found = Vec::new();
+        for statement in &block.block.stmts {
+            let mac = match statement {
+                Stmt::Macro(m) => Some(&m.mac),
+                Stmt::Expr(syn::Expr::Macro(m), _) => Some(&m.mac),
+                _ => None,
+            };
+            let arguments = mac
+                .filter(|m| m.path.is_ident("assert"))
+                .map(|m| m.parse_body_with(syn::punctuated::Punctuated::<syn::Expr, syn::Token![,]>::parse_terminated));
+            match arguments {
+                Some(Ok(arguments)) if !arguments.is_empty() => {
+                    let condition: Expr = self.expression(&arguments[0]);
+                    let message = match arguments.get(1) {
+                        Some(syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(s), .. })) => s.value(),
+                        _ => String::new(),
+                    };
+                    found.push(Statement::Assert { condition, message });
+                }
+                Some(Err(e)) => self.refuse(e),
+                _ => self.refuse(syn::Error::new(
+                    statement.span(),
+                    "a `const` block in a kernel holds `assert!(…)` and nothing else",
+                )),
+            }
+        }
+        found
+    }
+}
+
+/// Why a macro cannot be called in a kernel.
+pub(super) fn macro_refusal(mac: &syn::Macro) -> syn::Error {
+    let name = mac.path.segments.last().map(|s| s.ident.to_string()).unwrap_or_default();
+    let way_out = match name.as_str() {
+        "assert" | "debug_assert" => {
+            ": for a condition on constants write `const { assert!(…) }`, for one on arguments `#[requires(…)]`"
+        }
+        "println" | "print" | "dbg" => {
+            ": a kernel cannot print; write to a buffer, or look at it under the interpreter"
+        }
+        "vec" => ": a kernel has no heap; an array in registers is `[0.0; 4]`, one in shared memory `Shared::new([…])`",
+        _ => "",
+    };
+    syn::Error::new_spanned(&mac.path, format!("a kernel cannot call the macro `{name}!`{way_out}"))
+}
+
+impl ExprKind {
+    /// `()`
+    pub(super) fn unit() -> ExprKind {
+        ExprKind::Tuple(Vec::new())
+    }
+}

@@ -1,0 +1,159 @@
+//! Where tokens stand, and the text of an item.
+
+use super::Reader;
+use crate::source::{Source, Span};
+use proc_macro2::{TokenStream, TokenTree};
+use quote::ToTokens;
+use std::hash::{Hash, Hasher};
+use std::path::Path;
+use syn::ItemFn;
+use syn::spanned::Spanned;
+
+/// A run of tokens: for errors by its first and last token, for the HIR by lines and columns.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    /// First token.
+    pub first: proc_macro2::Span,
+    /// Last token.
+    pub last: proc_macro2::Span,
+    /// Lines from the item's first, columns from 1.
+    pub span: Span,
+}
+
+/// The line of the item's `fn`, or of its `pub` if that stands above.
+pub(super) fn first_line(item: &ItemFn) -> usize {
+    first_token(item).start().line
+}
+
+fn first_token(item: &ItemFn) -> proc_macro2::Span {
+    item.vis.to_token_stream().into_iter().next().map_or(item.sig.fn_token.span, |t| t.span())
+}
+
+impl Reader {
+    /// The mark of a piece of syntax.
+    pub(super) fn mark(&self, tokens: &impl ToTokens) -> Mark {
+        let (mut first, mut last) = (None, None);
+        for token in tokens.to_token_stream() {
+            let (open, close) = match &token {
+                TokenTree::Group(g) => (g.span_open(), g.span_close()),
+                other => (other.span(), other.span()),
+            };
+            first = first.or(Some(open));
+            last = Some(close);
+        }
+        let first = first.unwrap_or_else(|| tokens.span());
+        self.between(first, last.unwrap_or(first))
+    }
+
+    /// The mark from one token to another.
+    pub(super) fn between(&self, first: proc_macro2::Span, last: proc_macro2::Span) -> Mark {
+        let (start, end) = (first.start(), last.end());
+        let small = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
+        let span = Span {
+            line: small(start.line.saturating_sub(self.line)),
+            column: small(start.column + 1),
+            end_line: small(end.line.saturating_sub(self.line)),
+            end_column: small(end.column + 1),
+        };
+        Mark { first, last, span }
+    }
+}
+
+/// The item's text, file and line.
+pub(super) fn source(item: &ItemFn) -> Source {
+    let first = first_token(item);
+    Source { name: item.sig.ident.to_string(), file: file(first), line: first.start().line as u32, text: text(item) }
+}
+
+/// A hash over the item's tokens and place.
+pub(super) fn hash(item: &ItemFn, source: &Source) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    (&source.file, source.line, first_token(item).start().column).hash(&mut hasher);
+    item.to_token_stream().to_string().hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The lines of the item: its signature token by token, its body as written.
+fn text(item: &ItemFn) -> Vec<String> {
+    let brace = item.block.brace_token.span;
+    let Some(body) = brace.join().source_text() else { return Vec::new() };
+    let base = first_line(item);
+    let mut page = Page { base, lines: Vec::new() };
+    let mut signature = item.vis.to_token_stream();
+    item.sig.to_tokens(&mut signature);
+    page.tokens(signature);
+    let open = brace.open().start();
+    for (i, line) in body.lines().enumerate() {
+        page.put(open.line + i, if i == 0 { open.column } else { 0 }, line);
+    }
+    page.lines
+}
+
+/// Text laid out by line and column.
+struct Page {
+    base: usize,
+    lines: Vec<String>,
+}
+
+impl Page {
+    fn tokens(&mut self, tokens: TokenStream) {
+        for token in tokens {
+            match token {
+                TokenTree::Group(g) => {
+                    let delimiter = |span: proc_macro2::Span, page: &mut Page| {
+                        let (at, text) = (span.start(), span.source_text());
+                        page.put(at.line, at.column, text.as_deref().unwrap_or(""));
+                    };
+                    delimiter(g.span_open(), self);
+                    self.tokens(g.stream());
+                    delimiter(g.span_close(), self);
+                }
+                other => {
+                    let at = other.span().start();
+                    self.put(at.line, at.column, &other.to_string());
+                }
+            }
+        }
+    }
+
+    fn put(&mut self, line: usize, column: usize, text: &str) {
+        let Some(row) = line.checked_sub(self.base) else { return };
+        // A macro may put tokens of far-apart places together; a function has no such gaps.
+        if row > 20_000 || column > 2_000 {
+            return;
+        }
+        if self.lines.len() <= row {
+            self.lines.resize(row + 1, String::new());
+        }
+        let width = self.lines[row].chars().count();
+        self.lines[row].extend(std::iter::repeat_n(' ', column.saturating_sub(width)));
+        self.lines[row].push_str(text);
+    }
+}
+
+/// The file of a token, relative to the crate being compiled and prefixed with that crate's name.
+fn file(span: proc_macro2::Span) -> String {
+    let file = span.file();
+    let (Ok(root), Ok(name)) = (std::env::var("CARGO_MANIFEST_DIR"), std::env::var("CARGO_PKG_NAME")) else {
+        return file;
+    };
+    let path = Path::new(&file);
+    let absolute = match std::env::current_dir() {
+        Ok(here) if path.is_relative() => here.join(path),
+        _ => path.to_path_buf(),
+    };
+    match absolute.strip_prefix(&root) {
+        Ok(inside) => format!("{name}/{}", inside.display()).replace('\\', "/"),
+        Err(_) => file,
+    }
+}
+
+/// Tokens as they stand in the source, on one line.
+pub(super) fn written(tokens: &impl ToTokens) -> String {
+    let tokens = tokens.to_token_stream();
+    let Some(first) = tokens.clone().into_iter().next() else { return String::new() };
+    let mut page = Page { base: first.span().start().line, lines: Vec::new() };
+    page.tokens(tokens);
+    let words: Vec<_> = page.lines.iter().map(|l| l.trim()).filter(|l| !l.is_empty()).collect();
+    words.join(" ")
+}

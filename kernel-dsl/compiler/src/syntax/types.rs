@@ -1,0 +1,90 @@
+//! Types, paths and generic arguments.
+
+use super::{Argument, Path, Reader, Segment, Type, TypeKind};
+use syn::spanned::Spanned;
+
+impl Reader {
+    pub(super) fn ty(&mut self, ty: &syn::Type) -> Type {
+        let mark = self.mark(ty);
+        let kind = match ty {
+            syn::Type::Infer(_) => TypeKind::Infer,
+            syn::Type::Paren(t) => return self.ty(&t.elem),
+            syn::Type::Group(t) => return self.ty(&t.elem),
+            syn::Type::Path(t) if t.qself.is_none() => TypeKind::Path(self.path(&t.path)),
+            syn::Type::Tuple(t) => TypeKind::Tuple(t.elems.iter().map(|t| self.ty(t)).collect()),
+            syn::Type::Array(t) => TypeKind::Array(Box::new(self.ty(&t.elem)), Box::new(self.length(&t.len))),
+            syn::Type::Slice(t) => TypeKind::Slice(Box::new(self.ty(&t.elem))),
+            syn::Type::Reference(t) => {
+                TypeKind::Reference { mutable: t.mutability.is_some(), to: Box::new(self.ty(&t.elem)) }
+            }
+            other => {
+                self.refuse(syn::Error::new_spanned(
+                    other,
+                    "this type does not exist on the device; a kernel has numbers, bool, tuples, arrays, slices, `View`, `ViewMut` and `Shared`",
+                ));
+                TypeKind::Infer
+            }
+        };
+        Type { kind, mark }
+    }
+
+    pub(super) fn path(&mut self, path: &syn::Path) -> Path {
+        let segments = path
+            .segments
+            .iter()
+            .map(|s| Segment {
+                name: s.ident.clone(),
+                arguments: match &s.arguments {
+                    syn::PathArguments::None => Vec::new(),
+                    syn::PathArguments::AngleBracketed(a) => self.arguments(a),
+                    syn::PathArguments::Parenthesized(p) => {
+                        self.refuse(syn::Error::new_spanned(p, "a kernel has no function types"));
+                        Vec::new()
+                    }
+                },
+            })
+            .collect();
+        Path { global: path.leading_colon.is_some(), segments, mark: self.mark(path) }
+    }
+
+    pub(super) fn arguments(&mut self, arguments: &syn::AngleBracketedGenericArguments) -> Vec<Argument> {
+        arguments
+            .args
+            .iter()
+            .filter_map(|a| match a {
+                syn::GenericArgument::Type(t) => Some(Argument::Type(self.ty(t))),
+                syn::GenericArgument::Const(e) => Some(self.length(e)),
+                other => {
+                    self.refuse(syn::Error::new(other.span(), "only types and constants can be arguments here"));
+                    None
+                }
+            })
+            .collect()
+    }
+
+    /// An array length or constant argument: a number, `true`, `false`, or the name of a generic constant.
+    pub(super) fn length(&mut self, e: &syn::Expr) -> Argument {
+        let mark = self.mark(e);
+        match e {
+            syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(n), .. }) => match n.base10_parse::<u32>() {
+                Ok(n) => return Argument::Number(n, mark),
+                Err(_) => self.refuse(syn::Error::new_spanned(n, "a size on the device has 32 bits")),
+            },
+            syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Bool(b), .. }) => return Argument::Bool(b.value, mark),
+            syn::Expr::Path(p) if p.qself.is_none() => {
+                let path = self.path(&p.path);
+                return Argument::Type(Type { kind: TypeKind::Path(path), mark });
+            }
+            syn::Expr::Block(b) if b.label.is_none() => {
+                if let [syn::Stmt::Expr(inner, None)] = b.block.stmts.as_slice() {
+                    return self.length(inner);
+                }
+                self.refuse(syn::Error::new_spanned(e, "a size is a number or the name of a generic constant"));
+            }
+            other => {
+                self.refuse(syn::Error::new_spanned(other, "a size is a number or the name of a generic constant"))
+            }
+        }
+        Argument::Number(1, mark)
+    }
+}
