@@ -42,3 +42,10 @@ pub mod target;
 pub use error::{Error, Errors};
 pub use scalar::Scalar;
 pub use target::Target;
+
+/// The PTX of one instance of a kernel for one target.
+pub fn compile(program: &hir::Program, instance: &hir::Instance, target: Target) -> Result<String, Errors> {
+    let kernel = lower::lower(program, instance, target)?;
+    let kernel = passes::optimise(kernel)?;
+    Ok(emit::emit(&kernel)?.to_string())
+}

@@ -15,14 +15,22 @@ pub(super) fn compile(program: &Program) -> Result<Vec<String>, Vec<Failed>> {
     for instance in &program.launch.instances {
         match crate::compile(program, instance, Target::SM_61) {
             Ok(text) => texts.push(text),
-            Err(errors) => failed.push(Failed { instance: instance.name(name), of: program.launch.instances.len(), errors }),
+            Err(errors) => {
+                failed.push(Failed { instance: instance.name(name), of: program.launch.instances.len(), errors })
+            }
         }
     }
     if failed.is_empty() { Ok(texts) } else { Err(failed) }
 }
 
 /// The artifact of a kernel without mistakes. `beside` are items.
-pub(super) fn whole(item: &ItemFn, facade: &Path, program: &Program, texts: &[String], beside: TokenStream) -> TokenStream {
+pub(super) fn whole(
+    item: &ItemFn,
+    facade: &Path,
+    program: &Program,
+    texts: &[String],
+    beside: TokenStream,
+) -> TokenStream {
     let source = &program.functions[0].source;
     let parts = Parts { file: &source.file, line: source.line, hir: &serial::encode_program(program) };
     let instances = program.launch.instances.iter().zip(texts);

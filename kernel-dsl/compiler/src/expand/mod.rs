@@ -59,7 +59,7 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
         Ok(parsed) => parsed,
         Err(refused) => {
             let copy = copy::kernel(&item, &facade, None);
-            let failed = artifact::stub(&item, &facade, &[], quote!(#copy) , report::refused(refused));
+            let failed = artifact::stub(&item, &facade, &[], quote!(#copy), report::refused(refused));
             return namespace::kernel(&item, &facade, &Stage::Refused, failed);
         }
     };
@@ -165,7 +165,9 @@ fn finish_kernel(item: &ItemFn, parsed: &syntax::Kernel, callees: &[Callee]) -> 
             let witness = witness::agreement(item, facade, &checked.locals, &checked.prelude);
             match artifact::compile(&checked.hir) {
                 Ok(texts) => artifact::whole(item, facade, &checked.hir, &texts, quote!(#copy #witness)),
-                Err(failed) => stub(witness, report::compilation(item, &checked.hir, callees, &parsed.function, &failed)),
+                Err(failed) => {
+                    stub(witness, report::compilation(item, &checked.hir, callees, &parsed.function, &failed))
+                }
             }
         }
         Err(mistakes) => {
@@ -249,7 +251,10 @@ fn device_attribute(attribute: TokenStream) -> syn::Result<()> {
         }
         let name = input.call(<Ident as syn::ext::IdentExt>::parse_any)?;
         if name != "crate" {
-            return Err(syn::Error::new(name.span(), format!("`{name}` is not a clause of `#[device]`; there is crate")));
+            return Err(syn::Error::new(
+                name.span(),
+                format!("`{name}` is not a clause of `#[device]`; there is crate"),
+            ));
         }
         input.parse::<Token![=]>()?;
         input.call(Path::parse_mod_style)?;

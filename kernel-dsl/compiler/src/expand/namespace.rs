@@ -25,7 +25,9 @@ pub(super) fn kernel(item: &ItemFn, facade: &Path, stage: &Stage, artifact: Toke
     let (conditions, fields, launch) = (conditions(item), fields(item), launch::functions(item, facade, stage));
     let kept = item.attrs.iter().filter(|a| is_one_of(a, &["doc", "deprecated"]));
     let (texts, constants) = match stage {
-        Stage::Read(parsed) => (parsed.instances.iter().enumerate().map(|(i, n)| text(name, i, n)).collect(), constants(item, facade)),
+        Stage::Read(parsed) => {
+            (parsed.instances.iter().enumerate().map(|(i, n)| text(name, i, n)).collect(), constants(item, facade))
+        }
         Stage::Refused => (any_text(item), quote!()),
     };
     // The artifact has the kernel's name too, so that rustc, where it names a constant that fails, names the kernel.
@@ -113,7 +115,9 @@ pub(super) fn attributes(item: &ItemFn) -> syn::Result<()> {
     });
     let errors = refused.map(|a| {
         let name = a.path().to_token_stream().to_string().replace(' ', "");
-        let message = format!("`#[{name}]` has no meaning on a kernel, which is compiled for the device and not as a function of the host");
+        let message = format!(
+            "`#[{name}]` has no meaning on a kernel, which is compiled for the device and not as a function of the host"
+        );
         syn::Error::new_spanned(a.path(), message)
     });
     let all = errors.reduce(|mut all, error| {

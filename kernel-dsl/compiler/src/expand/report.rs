@@ -68,7 +68,10 @@ pub(super) fn compilation(
     }
     // A stage that fails without a word has a mistake of its own.
     refused(all.unwrap_or_else(|| {
-        syn::Error::new_spanned(&item.sig.ident, "kernel-dsl could not compile this kernel and does not know why: please report it")
+        syn::Error::new_spanned(
+            &item.sig.ident,
+            "kernel-dsl could not compile this kernel and does not know why: please report it",
+        )
     }))
 }
 
@@ -85,9 +88,8 @@ fn caller_of(source: &Source, callees: &[Callee], function: &syntax::Function, i
 
 /// The tokens of `item` that `span` covers; the function's name if there are none, as in an editor that tells no lines.
 pub(super) fn tokens_at(item: &ItemFn, source: &Source, span: Span) -> TokenStream {
-    let place = |line: u16, column: u16| {
-        (source.line as usize + usize::from(line), usize::from(column).saturating_sub(1))
-    };
+    let place =
+        |line: u16, column: u16| (source.line as usize + usize::from(line), usize::from(column).saturating_sub(1));
     let (start, end) = (place(span.line, span.column), place(span.end_line, span.end_column));
     let mut found = TokenStream::new();
     leaves(item.to_token_stream(), &mut |token| {

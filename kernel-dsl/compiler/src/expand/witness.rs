@@ -83,7 +83,7 @@ impl VisitMut for Compare<'_> {
 
     fn visit_expr_for_loop_mut(&mut self, each: &mut syn::ExprForLoop) {
         syn::visit_mut::visit_expr_for_loop_mut(self, each);
-        let compared = self.names(&*each.pat);
+        let compared = self.names(&each.pat);
         each.body.stmts.splice(0..0, compared);
     }
 }

@@ -38,15 +38,22 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Short(n) => write!(f, "these {n} bytes are not a kernel's HIR, which has a header of {HEADER} bytes"),
+            Error::Short(n) => {
+                write!(f, "these {n} bytes are not a kernel's HIR, which has a header of {HEADER} bytes")
+            }
             Error::Version(v) => write!(
                 f,
                 "HIR of format {v}, where this compiler reads format {VERSION}: build both crates with one version of kernel-dsl"
             ),
             Error::Checksum { written, found } => {
-                write!(f, "damaged HIR: its checksum should be {written:016x} and is {found:016x}; build its crate anew")
+                write!(
+                    f,
+                    "damaged HIR: its checksum should be {written:016x} and is {found:016x}; build its crate anew"
+                )
             }
-            Error::Shape => f.write_str("these bytes are HIR of another kind: a device function where a kernel is needed, or the reverse"),
+            Error::Shape => f.write_str(
+                "these bytes are HIR of another kind: a device function where a kernel is needed, or the reverse",
+            ),
         }
     }
 }
@@ -131,7 +138,12 @@ mod tests {
         Function {
             name: name.into(),
             hash: 7,
-            source: Source { name: name.into(), file: "a/src/lib.rs".into(), line: 3, text: vec![format!("fn {name}() {{}}")] },
+            source: Source {
+                name: name.into(),
+                file: "a/src/lib.rs".into(),
+                line: 3,
+                text: vec![format!("fn {name}() {{}}")],
+            },
             generics: vec![],
             types: vec![Type::Unit],
             locals: vec![],
