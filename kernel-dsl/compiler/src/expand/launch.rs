@@ -4,7 +4,10 @@ use super::namespace::{Stage, at_name};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{FnArg, GenericArgument, GenericParam, ItemFn, Pat, PatType, Path, PathArguments, Type};
+use syn::{FnArg, GenericArgument, GenericParam, ItemFn, Lifetime, Pat, PatType, Path, PathArguments, Type};
+
+/// How long a launch borrows its arguments. A kernel has no lifetimes of its own.
+const LIFETIME: &str = "'a";
 
 /// `impl kernel { launch, launch_unchecked }`.
 pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStream {
@@ -14,6 +17,7 @@ pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStr
     let (launch, unchecked) = (at_name(item, "launch"), at_name(item, "launch_unchecked"));
     // Locals are hygienic: a kernel's own parameter may be called `device` too. Types are not.
     let device = Ident::new("device", Span::mixed_site());
+    let lifetime = Lifetime::new(LIFETIME, Span::call_site());
     let runner = free_name(item, "Device");
     let parameters: Vec<_> = parameters(item).enumerate().map(|(i, p)| Parameter::new(i, p, facade)).collect();
     let declared: Vec<_> = parameters.iter().map(|p| p.declared(stage)).collect();
@@ -54,7 +58,7 @@ pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStr
             ///
             /// # Errors
             /// Arguments that do not fit the kernel's contract, or what went wrong on the device.
-            pub fn #launch<#runner: #facade::Launcher>(
+            pub fn #launch<#lifetime, #runner: #facade::Launcher>(
                 #device: &#runner,
                 #(#declared),*
             ) -> ::core::result::Result<(), #runner::Error> {
@@ -70,7 +74,7 @@ pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStr
             ///
             /// # Errors
             /// Arguments that do not fit the kernel's contract, or what went wrong on the device.
-            pub unsafe fn #unchecked<#runner: #facade::Launcher>(
+            pub unsafe fn #unchecked<#lifetime, #runner: #facade::Launcher>(
                 #device: &#runner,
                 #(#declared),*
             ) -> ::core::result::Result<(), #runner::Error> {
@@ -153,7 +157,7 @@ impl<'a> Parameter<'a> {
 
 /// The trait for a parameter in memory; `None` for a scalar.
 fn memory(ty: &Type) -> Option<TokenStream> {
-    let lifetime = quote_spanned!(ty.span()=> '_);
+    let lifetime = Lifetime::new(LIFETIME, ty.span());
     match ty {
         Type::Reference(reference) => {
             let Type::Slice(slice) = &*reference.elem else { return None };

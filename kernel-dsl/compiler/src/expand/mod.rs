@@ -77,8 +77,11 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     // needs it at once: a chain that does not resolve yet must not cost completion in the body.
     quote! {
         #expansion
-        #[cfg(rust_analyzer)]
-        #copy
+        #[allow(unexpected_cfgs)]
+        const _: () = {
+            #[cfg(rust_analyzer)]
+            #copy
+        };
     }
 }
 
