@@ -1,1 +1,273 @@
-//! expand
+//! What `#[kernel]` and `#[device]` become.
+//!
+//! A kernel becomes a type of its name, which is a namespace (`matmul::<16>::PTX`, `matmul::<16>::launch`), and beside it, inside `const _`:
+//! * the *copy*: the function as the user wrote it, spans and all, so that rustc type-checks it and an editor works in it;
+//! * the *witness*: a second copy in which rustc is asked to agree with what we inferred, or which makes our own mistakes wait for rustc's;
+//! * the *artifact*: HIR and PTX as literals, registered with the kernels of the program;
+//! * the launch functions.
+//!
+//! A device function stays as it is. Beside it comes a macro of the same name that hands over the function's HIR: a `use`
+//! of the function imports both. What calls device functions expands to a *chain* through their macros, which ends in
+//! one call of [`link`] with all the HIR in hand.
+//!
+//! # One error for a mistake
+//!
+//! Rust outside the subset is a `compile_error!` at the token. A mistake of names or types is told by rustc, from the
+//! copy; we speak of it only where rustc accepts the function ([`witness`]). The stand-ins that a failed kernel leaves
+//! behind keep its uses from failing too, and a failed device function hands over an empty literal, at which those that
+//! call it fall silent. rustc prints a diagnostic once, however many copies cause it, since all its spans are the same.
+//!
+//! An expansion names nothing but the facade crate's path and the user's own names, and no name that it makes up shows
+//! in a message.
+
+mod artifact;
+mod chain;
+mod copy;
+mod export;
+mod launch;
+mod namespace;
+mod report;
+mod witness;
+
+#[cfg(test)]
+mod tests;
+
+use crate::check::{self, Callee};
+use crate::hir::serial;
+use crate::syntax;
+use chain::{Handed, Kind, Link};
+use namespace::Stage;
+use proc_macro2::{Ident, TokenStream};
+use quote::{ToTokens, quote};
+use syn::parse::{ParseStream, Parser};
+use syn::{Item, ItemFn, Path, Token};
+
+/// `#[kernel(attribute)] item`
+pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    let item = match function("kernel", item) {
+        Ok(item) => item,
+        Err(tokens) => return tokens,
+    };
+    if let Some(tokens) = method("kernel", &item) {
+        return tokens;
+    }
+    let facade = facade(attribute.clone());
+    let parsed = match syntax::kernel(attribute.clone(), &item).and_then(|parsed| {
+        namespace::attributes(&item)?;
+        chain::callable(&parsed.function).map(|()| parsed)
+    }) {
+        Ok(parsed) => parsed,
+        Err(refused) => {
+            let copy = copy::kernel(&item, &facade, None);
+            let failed = artifact::stub(&item, &facade, &[], quote!(#copy), report::refused(refused));
+            return namespace::kernel(&item, &facade, &Stage::Refused, failed);
+        }
+    };
+    let callees = parsed.function.callees();
+    let stage = Stage::Read(&parsed);
+    if callees.is_empty() {
+        let done = finish_kernel(&item, &parsed, &[]);
+        return namespace::kernel(&item, &facade, &stage, done);
+    }
+    let payload = quote!((#attribute) #item);
+    let chain = Link { kind: Kind::Kernel, facade: &facade, payload }.start(&callees);
+    let expansion = namespace::kernel(&item, &facade, &stage, chain);
+    let copy = copy::kernel(&item, &facade, Some(&parsed.launch_tokens));
+    // The copy comes at the end of the chain, since a callee that does not exist would be told there and here. An editor
+    // needs it at once: a chain that does not resolve yet must not cost completion in the body.
+    quote! {
+        #expansion
+        #[allow(unexpected_cfgs)]
+        const _: () = {
+            #[cfg(rust_analyzer)]
+            #copy
+        };
+    }
+}
+
+/// `#[device(attribute)] item`
+pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    let item = match function("device", item) {
+        Ok(item) => item,
+        Err(tokens) => return tokens,
+    };
+    if let Some(tokens) = method("device", &item) {
+        return tokens;
+    }
+    let facade = facade(attribute.clone());
+    let lints = copy::lints();
+    let itself = quote!(#lints #item);
+    let parsed = match device_attribute(attribute)
+        .and_then(|()| chain::definable(&item.sig.ident))
+        .and_then(|()| syntax::device(&item))
+        .and_then(|parsed| chain::callable(&parsed).map(|()| parsed))
+    {
+        Ok(parsed) => parsed,
+        Err(refused) => {
+            let (errors, export) = (report::refused(refused), export::failed(&item));
+            return quote!(#itself #errors #export);
+        }
+    };
+    let callees = parsed.callees();
+    let rest = if callees.is_empty() {
+        finish_device(&item, &facade, &parsed, &[])
+    } else {
+        let payload = quote!((crate = #facade) #item);
+        Link { kind: Kind::Device, facade: &facade, payload }.start(&callees)
+    };
+    quote!(#itself #rest)
+}
+
+/// The end of a chain: `[] {kind} {(attribute) item} b"…" b"…"`.
+pub fn link(tokens: TokenStream) -> TokenStream {
+    match chain::Linked::parse(tokens) {
+        Ok(linked) => linked_item(linked).unwrap_or_else(report::refused),
+        Err(error) => report::refused(error),
+    }
+}
+
+/// An item that was read before the chain set out is read again here, with the same result, so errors of reading can
+/// only come from a call by hand.
+fn linked_item(linked: chain::Linked) -> syn::Result<TokenStream> {
+    let facade = facade(linked.attribute.clone());
+    match linked.kind {
+        Kind::Kernel => {
+            let parsed = syntax::kernel(linked.attribute, &linked.item)?;
+            let failed = |errors| {
+                let copy = copy::kernel(&linked.item, &facade, Some(&parsed.launch_tokens));
+                artifact::stub(&linked.item, &facade, &parsed.instances, copy, errors)
+            };
+            Ok(match callees(&parsed.function, &linked.libraries) {
+                Ok(callees) => finish_kernel(&linked.item, &parsed, &callees),
+                Err(Handed::Failed) => failed(quote!()),
+                Err(Handed::Unreadable(error)) => failed(report::refused(error)),
+            })
+        }
+        Kind::Device => {
+            let parsed = syntax::device(&linked.item)?;
+            let export = export::failed(&linked.item);
+            Ok(match callees(&parsed, &linked.libraries) {
+                Ok(callees) => finish_device(&linked.item, &facade, &parsed, &callees),
+                Err(Handed::Failed) => export,
+                Err(Handed::Unreadable(error)) => {
+                    let errors = report::refused(error);
+                    quote!(#errors #export)
+                }
+            })
+        }
+    }
+}
+
+/// The artifact of a kernel whose callees are at hand, as an expression, with its copies inside.
+fn finish_kernel(item: &ItemFn, parsed: &syntax::Kernel, callees: &[Callee]) -> TokenStream {
+    let facade = &parsed.crate_path;
+    let copy = copy::kernel(item, facade, Some(&parsed.launch_tokens));
+    let stub = |witness, errors| artifact::stub(item, facade, &parsed.instances, quote!(#copy #witness), errors);
+    match check::kernel(parsed, callees) {
+        Ok(checked) => {
+            let witness = witness::agreement(item, facade, &checked.locals, &checked.prelude);
+            match artifact::compile(&checked.hir) {
+                Ok(texts) => artifact::whole(item, facade, &checked.hir, &texts, quote!(#copy #witness)),
+                Err(failed) => {
+                    stub(witness, report::compilation(item, &checked.hir, callees, &parsed.function, &failed))
+                }
+            }
+        }
+        Err(mistakes) => {
+            let values: Vec<_> = parsed.instances.first().map(|i| i.0.clone()).unwrap_or_default();
+            stub(witness::mistakes(item, facade, &values, &mistakes), quote!())
+        }
+    }
+}
+
+/// What stands beside a device function whose callees are at hand.
+fn finish_device(item: &ItemFn, facade: &Path, parsed: &syntax::Function, callees: &[Callee]) -> TokenStream {
+    match check::device(parsed, callees) {
+        Ok(checked) => {
+            let witness = witness::agreement(item, facade, &checked.locals, &checked.prelude);
+            let export = export::whole(item, &serial::encode_library(&checked.hir));
+            quote!(#witness #export)
+        }
+        Err(mistakes) => {
+            let (witness, export) = (witness::mistakes(item, facade, &[], &mistakes), export::failed(item));
+            quote!(#witness #export)
+        }
+    }
+}
+
+/// The callees of a function with the libraries that its chain brought, in the same order.
+fn callees(function: &syntax::Function, libraries: &[syn::LitByteStr]) -> Result<Vec<Callee>, Handed> {
+    let paths = function.callees();
+    if paths.len() != libraries.len() {
+        let message = format!("{} device functions handed over for {} that are called", libraries.len(), paths.len());
+        return Err(Handed::Unreadable(syn::Error::new(function.name.span(), message)));
+    }
+    if libraries.iter().any(|l| l.value().is_empty()) {
+        return Err(Handed::Failed);
+    }
+    paths.iter().zip(libraries).map(|(path, bytes)| chain::callee(path, &bytes.value())).collect()
+}
+
+/// The function under the attribute; otherwise what to say, with the item kept, so that its uses stay whole.
+fn function(attribute: &str, item: TokenStream) -> Result<ItemFn, TokenStream> {
+    let error = match syn::parse2::<ItemFn>(item.clone()) {
+        Ok(function) => return Ok(function),
+        Err(error) => match syn::parse2::<Item>(item.clone()) {
+            Ok(Item::Fn(_)) | Err(_) => error,
+            Ok(other) => syn::Error::new_spanned(other, format!("`#[{attribute}]` goes on a function")),
+        },
+    };
+    let errors = report::refused(error);
+    Err(quote!(#errors #item))
+}
+
+/// A method is refused without more: next to one, nothing but a macro call can stand.
+fn method(attribute: &str, item: &ItemFn) -> Option<TokenStream> {
+    let receiver = item.sig.receiver()?;
+    let message = format!("`#[{attribute}]` goes on a free function: it has no `self`. Pass the value as a parameter");
+    Some(syn::Error::new_spanned(receiver, message).to_compile_error())
+}
+
+/// The path of the facade crate, as far as the attribute can be read: its mistakes are the syntax stage's to tell.
+fn facade(attribute: TokenStream) -> Path {
+    let find = |input: ParseStream| -> syn::Result<Option<Path>> {
+        let mut found = None;
+        while !input.is_empty() {
+            if input.peek(Token![crate]) && input.peek2(Token![=]) {
+                input.parse::<Token![crate]>()?;
+                input.parse::<Token![=]>()?;
+                found = Some(input.call(Path::parse_mod_style)?);
+            } else {
+                input.parse::<proc_macro2::TokenTree>()?;
+            }
+        }
+        Ok(found)
+    };
+    find.parse2(attribute).ok().flatten().unwrap_or_else(|| syn::parse_quote!(::kernel_dsl))
+}
+
+/// `#[device]` and `#[device(crate = path)]` are all there is.
+fn device_attribute(attribute: TokenStream) -> syn::Result<()> {
+    let clauses = |input: ParseStream| -> syn::Result<()> {
+        if input.is_empty() {
+            return Ok(());
+        }
+        let name = input.call(<Ident as syn::ext::IdentExt>::parse_any)?;
+        if name != "crate" {
+            return Err(syn::Error::new(
+                name.span(),
+                format!("`{name}` is not a clause of `#[device]`; there is crate"),
+            ));
+        }
+        input.parse::<Token![=]>()?;
+        input.call(Path::parse_mod_style)?;
+        input.parse::<Option<Token![,]>>()?;
+        if input.is_empty() { Ok(()) } else { Err(input.error("`#[device]` has one clause, crate")) }
+    };
+    clauses.parse2(attribute)
+}
+
+/// Attributes that decide whether an item exists, for all that is made of it.
+fn conditions(item: &ItemFn) -> TokenStream {
+    item.attrs.iter().filter(|a| a.path().is_ident("cfg")).map(ToTokens::to_token_stream).collect()
+}

@@ -1,99 +1,226 @@
-//! HIR as bytes: the format's version as a little-endian `u16`, then postcard.
+//! HIR as bytes: what an expansion embeds and what one device function hands to the macros of another crate.
 //!
-//! The macro of one build and the program of the same build read and write the same version; another version is refused by
-//! number, before postcard sees a byte of it.
+//! A header of ten bytes, the format's version (`u16`) and a checksum of the rest (`u64`), both little-endian, and then
+//! [postcard](https://postcard.jamesmunns.com/wire-format). The checksum is looked at before anything is decoded, so bytes
+//! that are not what an encoder wrote are refused rather than interpreted: postcard alone would follow a damaged
+//! length or a run of nested expressions as far as they go. What decodes also calls no function that it does not
+//! bring along.
 
-use super::{Library, Program};
+use super::{ExprKind, Function, Library, Program, visit};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
 
-/// Version of the format. Any change to the types of [`hir`](super) is a new one.
+/// The format that this compiler writes and reads. Raise it with every change of a type in [`hir`](super) or of a type that
+/// one of those holds.
 pub const VERSION: u16 = 1;
 
+const HEADER: usize = 10;
+
 /// Why bytes are not HIR.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Error {
-    /// Fewer bytes than the version takes.
-    Empty,
-    /// Written by a compiler of another format version.
-    #[allow(missing_docs)]
-    Version { found: u16 },
-    /// Right version, wrong contents.
-    Malformed(String),
+    /// Shorter than the header; the number of bytes.
+    Short(usize),
+    /// Written in another format.
+    Version(u16),
+    /// The checksum is not that of the bytes.
+    Checksum {
+        /// As the header has it.
+        written: u64,
+        /// Of the bytes that follow.
+        found: u64,
+    },
+    /// A good checksum over something else than was asked for, such as a library where a kernel is needed.
+    Shape,
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Empty => f.write_str("serialised HIR ends before its version number"),
-            Error::Version { found } => write!(
+            Error::Short(n) => {
+                write!(f, "these {n} bytes are not a kernel's HIR, which has a header of {HEADER} bytes")
+            }
+            Error::Version(v) => write!(
                 f,
-                "serialised HIR has format version {found}, this compiler reads version {VERSION}: \
-                 the macros and the library are of different builds"
+                "HIR of format {v}, where this compiler reads format {VERSION}: build both crates with one version of kernel-dsl"
             ),
-            Error::Malformed(why) => write!(f, "serialised HIR is malformed: {why}"),
+            Error::Checksum { written, found } => {
+                write!(
+                    f,
+                    "damaged HIR: its checksum should be {written:016x} and is {found:016x}; build its crate anew"
+                )
+            }
+            Error::Shape => f.write_str(
+                "these bytes are HIR of another kind: a device function where a kernel is needed, or the reverse",
+            ),
         }
     }
 }
 
 impl std::error::Error for Error {}
 
-/// The bytes of a kernel.
+/// A kernel as bytes.
 pub fn encode_program(program: &Program) -> Vec<u8> {
     encode(program)
 }
 
-/// The kernel that `bytes` hold.
-pub fn program(bytes: &[u8]) -> Result<Program, Error> {
-    decode(bytes)
-}
-
-/// The bytes of a device function.
+/// A device function as bytes.
 pub fn encode_library(library: &Library) -> Vec<u8> {
     encode(library)
 }
 
-/// The device function that `bytes` hold.
-pub fn library(bytes: &[u8]) -> Result<Library, Error> {
-    decode(bytes)
+/// The kernel that `bytes` hold.
+pub fn program(bytes: &[u8]) -> Result<Program, Error> {
+    let mut program: Program = decode(bytes)?;
+    if closed(&mut program.functions) { Ok(program) } else { Err(Error::Shape) }
 }
 
-fn encode<T: Serialize>(value: &T) -> Vec<u8> {
-    postcard::to_extend(value, VERSION.to_le_bytes().to_vec())
-        .expect("HIR holds no type that postcard refuses, and a Vec takes any number of bytes")
+/// The device function that `bytes` hold.
+pub fn library(bytes: &[u8]) -> Result<Library, Error> {
+    let mut library: Library = decode(bytes)?;
+    if closed(&mut library.functions) { Ok(library) } else { Err(Error::Shape) }
+}
+
+fn encode(value: &impl Serialize) -> Vec<u8> {
+    // Every type of HIR is a struct, enum, vector, string or number, and postcard writes all of those to memory.
+    let body = postcard::to_stdvec(value).expect("HIR has no type that postcard cannot write");
+    let mut bytes = Vec::with_capacity(HEADER + body.len());
+    bytes.extend(VERSION.to_le_bytes());
+    bytes.extend(checksum(&body).to_le_bytes());
+    bytes.extend(body);
+    bytes
 }
 
 fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
-    let (version, rest) = bytes.split_first_chunk().ok_or(Error::Empty)?;
-    let found = u16::from_le_bytes(*version);
-    if found != VERSION {
-        return Err(Error::Version { found });
+    let Some((header, body)) = bytes.split_first_chunk::<HEADER>() else { return Err(Error::Short(bytes.len())) };
+    let [v0, v1, sum @ ..] = *header;
+    let version = u16::from_le_bytes([v0, v1]);
+    if version != VERSION {
+        return Err(Error::Version(version));
     }
-    match postcard::take_from_bytes(rest) {
+    let (written, found) = (u64::from_le_bytes(sum), checksum(body));
+    if written != found {
+        return Err(Error::Checksum { written, found });
+    }
+    match postcard::take_from_bytes(body) {
         Ok((value, [])) => Ok(value),
-        Ok((_, left)) => Err(Error::Malformed(format!("{} bytes follow its end", left.len()))),
-        Err(e) => Err(Error::Malformed(e.to_string())),
+        _ => Err(Error::Shape),
     }
+}
+
+/// Whether there is a function 0 and every call names a function of the list.
+fn closed(functions: &mut [Function]) -> bool {
+    let count = functions.len();
+    let mut inside = count > 0;
+    for function in functions {
+        visit::block(&mut function.body, &mut |e| {
+            if let ExprKind::Call { function, .. } = &e.kind {
+                inside &= (function.0 as usize) < count;
+            }
+        });
+    }
+    inside
+}
+
+/// FNV-1a, 64 bits (Fowler, Noll, Vo): each step is a bijection of the state, so no single damaged byte goes unseen.
+fn checksum(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hir::*;
+    use crate::source::{Source, Span};
 
-    #[test]
-    fn what_is_written_is_read() {
-        let empty = Library { functions: vec![] };
-        assert_eq!(library(&encode_library(&empty)), Ok(empty));
+    fn function(name: &str, body: Block) -> Function {
+        Function {
+            name: name.into(),
+            hash: 7,
+            source: Source {
+                name: name.into(),
+                file: "a/src/lib.rs".into(),
+                line: 3,
+                text: vec![format!("fn {name}() {{}}")],
+            },
+            generics: vec![],
+            types: vec![Type::Unit],
+            locals: vec![],
+            parameters: 0,
+            returns: TypeId(0),
+            body,
+        }
+    }
+
+    fn expr(kind: ExprKind) -> Expr {
+        Expr { kind, ty: TypeId(0), span: Span::default() }
+    }
+
+    fn call(function: u32) -> Block {
+        let call = ExprKind::Call { function: FunctionId(function), generics: vec![], arguments: vec![] };
+        Block { statements: vec![Statement::Expr(expr(call))], value: None }
+    }
+
+    fn sample() -> Program {
+        let launch = Launch {
+            block: vec![expr(ExprKind::Literal(256))],
+            grid: vec![expr(ExprKind::Literal(1))],
+            requires: vec![],
+            min_blocks: Some(2),
+            max_registers: None,
+            instances: vec![Instance(vec![Constant::Usize(16), Constant::Bool(true)])],
+        };
+        Program { launch, functions: vec![function("k", call(1)), function("f", Block::default())] }
     }
 
     #[test]
-    fn wrong_bytes_are_refused() {
-        let bytes = encode_library(&Library { functions: vec![] });
-        assert_eq!(library(&[]), Err(Error::Empty));
-        assert_eq!(library(&[1]), Err(Error::Empty));
-        assert_eq!(library(&[9, 0, 0]), Err(Error::Version { found: 9 }));
-        assert!(matches!(library(&bytes[..2]), Err(Error::Malformed(_))));
-        assert!(matches!(library(&[&bytes[..], &[0]].concat()), Err(Error::Malformed(_))));
+    fn what_is_written_is_read() {
+        let program = sample();
+        assert_eq!(super::program(&encode_program(&program)), Ok(program));
+        let library = Library { functions: vec![function("f", Block::default())] };
+        assert_eq!(super::library(&encode_library(&library)), Ok(library));
+    }
+
+    #[test]
+    fn another_version_is_named() {
+        let mut bytes = encode_program(&sample());
+        bytes[0] = 9;
+        assert_eq!(program(&bytes), Err(Error::Version(9)));
+        assert!(Error::Version(9).to_string().contains("format 9, where this compiler reads format 1"));
+    }
+
+    #[test]
+    fn every_damaged_byte_is_seen() {
+        let good = encode_program(&sample());
+        for i in 0..good.len() {
+            for flip in [1, 0x80, 0xff] {
+                let mut bytes = good.clone();
+                bytes[i] ^= flip;
+                assert!(program(&bytes).is_err(), "byte {i} ^ {flip:#x}");
+            }
+            assert!(program(&good[..i]).is_err(), "cut at {i}");
+        }
+        assert!(program(&[good.as_slice(), &[0]].concat()).is_err());
+    }
+
+    #[test]
+    fn a_deep_nest_with_a_wrong_checksum_is_not_followed() {
+        let mut bytes = encode_program(&sample());
+        bytes.extend(std::iter::repeat_n(2, 10_000_000));
+        assert!(matches!(program(&bytes), Err(Error::Checksum { .. })));
+    }
+
+    #[test]
+    fn a_library_is_no_program() {
+        let library = Library { functions: vec![function("f", Block::default())] };
+        assert_eq!(program(&encode_library(&library)), Err(Error::Shape));
+    }
+
+    #[test]
+    fn a_call_of_a_missing_function_is_refused() {
+        let library = Library { functions: vec![function("f", call(1))] };
+        assert_eq!(super::library(&encode_library(&library)), Err(Error::Shape));
+        assert_eq!(super::library(&encode_library(&Library { functions: vec![] })), Err(Error::Shape));
     }
 }

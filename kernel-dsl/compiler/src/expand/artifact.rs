@@ -1,0 +1,103 @@
+//! The artifact of a kernel: its HIR and the PTX of its declared instances, as literals.
+
+use super::namespace;
+use super::report::Failed;
+use crate::hir::{Constant, Instance, Program, serial};
+use crate::target::Target;
+use proc_macro2::{Literal, TokenStream};
+use quote::{ToTokens, quote};
+use syn::{Expr, ExprLit, ItemFn, Lit, Meta, Path};
+
+/// The PTX of each declared instance; or, of those that cannot be compiled, why.
+pub(super) fn compile(program: &Program) -> Result<Vec<String>, Vec<Failed>> {
+    let name = &program.functions[0].name;
+    let (mut texts, mut failed) = (Vec::new(), Vec::new());
+    for instance in &program.launch.instances {
+        match crate::compile(program, instance, Target::SM_61) {
+            Ok(text) => texts.push(text),
+            Err(errors) => {
+                failed.push(Failed { instance: instance.name(name), of: program.launch.instances.len(), errors })
+            }
+        }
+    }
+    if failed.is_empty() { Ok(texts) } else { Err(failed) }
+}
+
+/// The artifact of a kernel without mistakes. `beside` are items.
+pub(super) fn whole(
+    item: &ItemFn,
+    facade: &Path,
+    program: &Program,
+    texts: &[String],
+    beside: TokenStream,
+) -> TokenStream {
+    let source = &program.functions[0].source;
+    let parts = Parts { file: &source.file, line: source.line, hir: &serial::encode_program(program) };
+    let instances = program.launch.instances.iter().zip(texts);
+    let instances = instances.map(|(instance, text)| declared(item, facade, instance, text));
+    parts.artifact(item, facade, instances.collect(), beside)
+}
+
+/// What stands in for it otherwise: the instances without their text. `errors` are items.
+pub(super) fn stub(
+    item: &ItemFn,
+    facade: &Path,
+    instances: &[Instance],
+    beside: TokenStream,
+    errors: TokenStream,
+) -> TokenStream {
+    let parts = Parts { file: "", line: 0, hir: &[] };
+    let instances = instances.iter().map(|instance| declared(item, facade, instance, ""));
+    parts.artifact(item, facade, instances.collect(), quote!(#beside #errors))
+}
+
+struct Parts<'a> {
+    file: &'a str,
+    line: u32,
+    hir: &'a [u8],
+}
+
+impl Parts<'_> {
+    fn artifact(&self, item: &ItemFn, facade: &Path, instances: Vec<TokenStream>, beside: TokenStream) -> TokenStream {
+        let (name, docs) = (item.sig.ident.to_string(), docs(item));
+        let (file, line, hir) = (self.file, self.line, Literal::byte_string(self.hir));
+        quote! {{
+            #beside
+            #facade::Artifact {
+                name: #name,
+                module: ::core::module_path!(),
+                file: #file,
+                line: #line,
+                docs: #docs,
+                hir: #hir,
+                instances: &[#(#instances),*],
+            }
+        }}
+    }
+}
+
+fn declared(item: &ItemFn, facade: &Path, instance: &Instance, text: &str) -> TokenStream {
+    let name = instance.name(&item.sig.ident.to_string());
+    let constants = instance.0.iter().map(|constant| {
+        let value = namespace::value(constant);
+        match constant {
+            Constant::Usize(_) => quote!(#facade::compiler::hir::Constant::Usize(#value)),
+            Constant::Bool(_) => quote!(#facade::compiler::hir::Constant::Bool(#value)),
+        }
+    });
+    quote!(#facade::Declared { name: #name, constants: &[#(#constants),*], ptx: #text })
+}
+
+/// The documentation comment, a line of text a line.
+fn docs(item: &ItemFn) -> String {
+    let lines = item.attrs.iter().filter(|a| a.path().is_ident("doc")).filter_map(|a| match &a.meta {
+        Meta::NameValue(pair) => match &pair.value {
+            Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text.value()),
+            // `#[doc = include_str!(…)]` and the like.
+            other => Some(other.to_token_stream().to_string()),
+        },
+        _ => None,
+    });
+    let lines: Vec<_> = lines.map(|line| line.strip_prefix(' ').unwrap_or(&line).to_string()).collect();
+    lines.join("\n")
+}

@@ -1,0 +1,189 @@
+//! The functions that launch a kernel, typed by its parameters.
+
+use super::namespace::{Stage, at_name};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{FnArg, GenericArgument, GenericParam, ItemFn, Lifetime, Pat, PatType, Path, PathArguments, Type};
+
+/// How long a launch borrows its arguments. A kernel has no lifetimes of its own.
+const LIFETIME: &str = "'a";
+
+/// `impl kernel { launch, launch_unchecked }`.
+pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStream {
+    let name = &item.sig.ident;
+    let (of_impl, of_type, bounds) = item.sig.generics.split_for_impl();
+    let docs: Vec<_> = item.attrs.iter().filter(|a| a.path().is_ident("doc")).collect();
+    let (launch, unchecked) = (at_name(item, "launch"), at_name(item, "launch_unchecked"));
+    // Locals are hygienic: a kernel's own parameter may be called `device` too. Types are not.
+    let device = Ident::new("device", Span::mixed_site());
+    let lifetime = Lifetime::new(LIFETIME, Span::call_site());
+    let runner = free_name(item, "Device");
+    let parameters: Vec<_> = parameters(item).enumerate().map(|(i, p)| Parameter::new(i, p, facade)).collect();
+    let declared: Vec<_> = parameters.iter().map(|p| p.declared(stage)).collect();
+    let erased = parameters.iter().map(Parameter::erased);
+    let checked_body = match stage {
+        Stage::Refused => quote!(::core::unreachable!()),
+        Stage::Read(_) => {
+            let erased = erased.clone();
+            quote!(#facade::Launcher::launch(
+                #device,
+                <Self as #facade::Kernel>::ARTIFACT,
+                <Self as #facade::Kernel>::CONSTANTS,
+                &[#(#erased),*],
+            ))
+        }
+    };
+    let unchecked_body = match stage {
+        Stage::Refused => quote!(::core::unreachable!()),
+        Stage::Read(_) => quote!({
+            // SAFETY: the caller promises what the launcher asks for.
+            unsafe {
+                #facade::Launcher::launch_unchecked(
+                    #device,
+                    <Self as #facade::Kernel>::ARTIFACT,
+                    <Self as #facade::Kernel>::CONSTANTS,
+                    &[#(#erased),*],
+                )
+            }
+        }),
+    };
+    let separator = (!docs.is_empty()).then(|| quote!(#[doc = ""]));
+    quote! {
+        #[allow(clippy::too_many_arguments, dead_code, unused_variables)]
+        impl #of_impl #name #of_type #bounds {
+            #(#docs)*
+            #separator
+            /// Runs the kernel on `device`, every access to memory checked.
+            ///
+            /// # Errors
+            /// Arguments that do not fit the kernel's contract, or what went wrong on the device.
+            pub fn #launch<#lifetime, #runner: #facade::Launcher>(
+                #device: &#runner,
+                #(#declared),*
+            ) -> ::core::result::Result<(), #runner::Error> {
+                #checked_body
+            }
+
+            #(#docs)*
+            #separator
+            /// Runs the kernel's own PTX on `device`: the arguments are checked against its contract, accesses to memory are not.
+            ///
+            /// # Safety
+            /// For these arguments the kernel must be free of accesses out of bounds and of races.
+            ///
+            /// # Errors
+            /// Arguments that do not fit the kernel's contract, or what went wrong on the device.
+            pub unsafe fn #unchecked<#lifetime, #runner: #facade::Launcher>(
+                #device: &#runner,
+                #(#declared),*
+            ) -> ::core::result::Result<(), #runner::Error> {
+                #unchecked_body
+            }
+        }
+    }
+}
+
+/// The parameters but `self`.
+pub(super) fn parameters(item: &ItemFn) -> impl Iterator<Item = &PatType> {
+    item.sig.inputs.iter().filter_map(|input| match input {
+        FnArg::Typed(parameter) => Some(parameter),
+        FnArg::Receiver(_) => None,
+    })
+}
+
+/// `name`, longer if the kernel has a generic parameter of that name.
+fn free_name(item: &ItemFn, name: &str) -> Ident {
+    let mut name = name.to_string();
+    let taken = |name: &str| {
+        item.sig.generics.params.iter().any(|p| match p {
+            GenericParam::Const(c) => c.ident == name,
+            GenericParam::Type(t) => t.ident == name,
+            GenericParam::Lifetime(_) => false,
+        })
+    };
+    while taken(&name) {
+        name.push('_');
+    }
+    Ident::new(&name, Span::call_site())
+}
+
+/// A parameter as the launch takes it.
+struct Parameter<'a> {
+    name: Ident,
+    ty: &'a Type,
+    /// The trait of [`launcher`](../../../kernel_dsl/launcher/index.html) that erases its type, with arguments.
+    argument: TokenStream,
+    /// Anything that has the trait can be passed; otherwise the very type.
+    any: bool,
+    facade: &'a Path,
+}
+
+impl<'a> Parameter<'a> {
+    fn new(i: usize, parameter: &'a PatType, facade: &'a Path) -> Parameter<'a> {
+        let name = match &*parameter.pat {
+            Pat::Ident(p) => p.ident.clone(),
+            // Refused elsewhere; the launch still has as many arguments.
+            other => Ident::new(&format!("argument{i}"), other.span()),
+        };
+        let (argument, any) = match memory(&parameter.ty) {
+            Some(argument) => (argument, true),
+            None => (quote!(ScalarArgument), false),
+        };
+        Parameter { name, ty: &parameter.ty, argument, any, facade }
+    }
+
+    fn declared(&self, stage: &Stage) -> TokenStream {
+        let Parameter { name, ty, argument, any, facade } = self;
+        match stage {
+            Stage::Refused => quote!(#name: impl ::core::marker::Sized),
+            // `facade` keeps its own span: rustc puts what a bound asks for at the parameter's type.
+            Stage::Read(_) if *any => quote_spanned!(ty.span()=> #name: impl #facade::launcher::#argument),
+            Stage::Read(_) => quote!(#name: #ty),
+        }
+    }
+
+    fn erased(&self) -> TokenStream {
+        let Parameter { name, argument, facade, any, .. } = self;
+        match any {
+            true => {
+                let plain = argument.clone().into_iter().next();
+                quote!(#facade::launcher::#plain::argument(#name))
+            }
+            false => quote!(#facade::launcher::#argument::argument(#name)),
+        }
+    }
+}
+
+/// The trait for a parameter in memory; `None` for a scalar.
+fn memory(ty: &Type) -> Option<TokenStream> {
+    let lifetime = Lifetime::new(LIFETIME, ty.span());
+    match ty {
+        Type::Reference(reference) => {
+            let Type::Slice(slice) = &*reference.elem else { return None };
+            let element = &slice.elem;
+            Some(match reference.mutability {
+                None => quote_spanned!(ty.span()=> SliceArgument<#lifetime, #element>),
+                Some(_) => quote_spanned!(ty.span()=> SliceMutArgument<#lifetime, #element>),
+            })
+        }
+        Type::Path(path) => {
+            let last = path.path.segments.last()?;
+            let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
+            let arguments: Vec<TokenStream> = arguments
+                .args
+                .iter()
+                .filter(|a| !matches!(a, GenericArgument::Lifetime(_)))
+                .map(ToTokens::to_token_stream)
+                .collect();
+            match last.ident.to_string().as_str() {
+                "View" => Some(quote_spanned!(ty.span()=> ViewArgument<#lifetime, #(#arguments),*>)),
+                "ViewMut" => Some(quote_spanned!(ty.span()=> ViewMutArgument<#lifetime, #(#arguments),*>)),
+                _ => None,
+            }
+        }
+        Type::Group(group) => memory(&group.elem),
+        Type::Paren(paren) => memory(&paren.elem),
+        _ => None,
+    }
+}

@@ -1,0 +1,138 @@
+//! The type that a kernel's name becomes, and what lies in it.
+//!
+//! A braced struct, since that leaves the value namespace free: with a kernel `softmax` in scope, `let softmax = …` still
+//! binds a variable.
+
+use super::{conditions, copy, launch};
+use crate::hir::{Constant, Instance};
+use crate::syntax;
+use proc_macro2::{Ident, Literal, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::{GenericParam, ItemFn, Path};
+
+/// How far reading the kernel came.
+pub(super) enum Stage<'a> {
+    /// To its declared instances.
+    Read(&'a syntax::Kernel),
+    /// Not even there: anything goes, so that only the mistakes are told.
+    Refused,
+}
+
+/// The type, its constants, its launch functions and its entry in the registry. `artifact` is an expression.
+pub(super) fn kernel(item: &ItemFn, facade: &Path, stage: &Stage, artifact: TokenStream) -> TokenStream {
+    let (name, visibility, generics) = (&item.sig.ident, &item.vis, &item.sig.generics);
+    let (of_impl, of_type, bounds) = generics.split_for_impl();
+    let (conditions, fields, launch) = (conditions(item), fields(item), launch::functions(item, facade, stage));
+    let kept = item.attrs.iter().filter(|a| is_one_of(a, &["doc", "deprecated"]));
+    let (texts, constants) = match stage {
+        Stage::Read(parsed) => {
+            (parsed.instances.iter().enumerate().map(|(i, n)| text(name, i, n)).collect(), constants(item, facade))
+        }
+        Stage::Refused => (any_text(item), quote!()),
+    };
+    // The artifact has the kernel's name too, so that rustc, where it names a constant that fails, names the kernel.
+    quote! {
+        #conditions
+        #(#kept)*
+        #[allow(non_camel_case_types, dead_code)]
+        #visibility struct #name #generics { #fields }
+        #conditions
+        #[allow(non_upper_case_globals, deprecated)]
+        const _: () = {
+            const #name: &#facade::Artifact = &#artifact;
+            #texts
+            impl #of_impl #facade::Kernel for #name #of_type #bounds {
+                const ARTIFACT: &'static #facade::Artifact = #name;
+                const CONSTANTS: &'static [#facade::compiler::hir::Constant] = &[#constants];
+            }
+            #facade::__private::inventory::submit! { #facade::artifact::Registered(#name) }
+        };
+        #conditions
+        #[allow(deprecated)]
+        const _: () = { #launch };
+    }
+}
+
+/// What uses up the generic parameters that a struct must use: a kernel that has some is refused, but once.
+fn fields(item: &ItemFn) -> TokenStream {
+    let used = item.sig.generics.params.iter().filter_map(|p| match p {
+        GenericParam::Lifetime(l) => Some(&l.lifetime).map(|l| quote!(&#l ())),
+        GenericParam::Type(t) => Some(&t.ident).map(|t| quote!(fn() -> #t)),
+        GenericParam::Const(_) => None,
+    });
+    let used: Vec<_> = used.collect();
+    if used.is_empty() { quote!() } else { quote!(_unused: ::core::marker::PhantomData<(#(#used,)*)>) }
+}
+
+/// `PTX` of the `i`th declared instance.
+fn text(name: &Ident, i: usize, instance: &Instance) -> TokenStream {
+    let values = instance.0.iter().map(value);
+    let of_type = if instance.0.is_empty() { quote!() } else { quote!(<#(#values),*>) };
+    let docs = format!("The PTX of `{}`, for sm_61.", instance.name(&name.to_string()));
+    let constant = Ident::new("PTX", name.span());
+    quote! {
+        impl #name #of_type {
+            #[doc = #docs]
+            pub const #constant: &'static str = #name.instances[#i].ptx;
+        }
+    }
+}
+
+/// `PTX` of any instance, of a kernel that was refused.
+fn any_text(item: &ItemFn) -> TokenStream {
+    let name = &item.sig.ident;
+    let (of_impl, of_type, bounds) = item.sig.generics.split_for_impl();
+    quote!(impl #of_impl #name #of_type #bounds { pub const PTX: &'static str = ""; })
+}
+
+/// The generic constants of the instance that the type stands for.
+fn constants(item: &ItemFn, facade: &Path) -> TokenStream {
+    let all = item.sig.generics.const_params().map(|constant| {
+        let name = &constant.ident;
+        let make = match &constant.ty {
+            syn::Type::Path(p) if p.path.is_ident("bool") => quote!(Bool(#name)),
+            _ => quote!(Usize(#facade::__private::device_usize(#name))),
+        };
+        quote!(#facade::compiler::hir::Constant::#make,)
+    });
+    all.collect()
+}
+
+/// A generic argument.
+pub(super) fn value(constant: &Constant) -> TokenStream {
+    match constant {
+        Constant::Usize(n) => Literal::u32_unsuffixed(*n).into_token_stream(),
+        Constant::Bool(b) => b.to_token_stream(),
+    }
+}
+
+/// Refuses attributes that would be lost: the kernel is no function any more.
+pub(super) fn attributes(item: &ItemFn) -> syn::Result<()> {
+    let refused = item.attrs.iter().filter(|a| {
+        let known = is_one_of(a, &["doc", "deprecated", "cfg", "requires"]) || is_one_of(a, &copy::LEVELS);
+        let tool = a.path().segments.len() > 1 && a.path().segments[0].ident == "rustfmt";
+        !known && !tool
+    });
+    let errors = refused.map(|a| {
+        let name = a.path().to_token_stream().to_string().replace(' ', "");
+        let message = format!(
+            "`#[{name}]` has no meaning on a kernel, which is compiled for the device and not as a function of the host"
+        );
+        syn::Error::new_spanned(a.path(), message)
+    });
+    let all = errors.reduce(|mut all, error| {
+        all.combine(error);
+        all
+    });
+    all.map_or(Ok(()), Err)
+}
+
+fn is_one_of(attribute: &syn::Attribute, names: &[&str]) -> bool {
+    names.iter().any(|name| attribute.path().is_ident(name))
+}
+
+/// A name that the expansion defines, at the kernel's name: go-to-definition and rustc's notes lead there.
+pub(super) fn at_name(item: &ItemFn, name: &str) -> TokenStream {
+    let name = Ident::new(name, item.sig.ident.span());
+    quote_spanned!(item.sig.ident.span()=> #name)
+}

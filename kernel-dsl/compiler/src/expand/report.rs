@@ -1,0 +1,125 @@
+//! Mistakes as tokens that make rustc say them, each at the user's tokens.
+
+use super::chain;
+use crate::check::Callee;
+use crate::error::{Error, Errors};
+use crate::hir::Program;
+use crate::source::{Source, Span};
+use crate::syntax;
+use proc_macro2::{LineColumn, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::ItemFn;
+
+/// Errors that do not wait for rustc. Inside a `const`, so that they fit where items and where statements stand.
+pub(super) fn refused(error: syn::Error) -> TokenStream {
+    let errors = error.to_compile_error();
+    quote!(const _: () = { #errors };)
+}
+
+/// What compilation of an instance found.
+pub(super) struct Failed {
+    /// As Rust names it.
+    pub instance: String,
+    /// How many instances the kernel declares.
+    pub of: usize,
+    pub errors: Errors,
+}
+
+/// Errors of lowering, passes and emission: each once, with the instance where not all have it.
+pub(super) fn compilation(
+    item: &ItemFn,
+    program: &Program,
+    callees: &[Callee],
+    function: &syntax::Function,
+    failed: &[Failed],
+) -> TokenStream {
+    let mut told: Vec<(&Error, Vec<&str>)> = Vec::new();
+    for failure in failed {
+        for error in &failure.errors.0 {
+            match told.iter_mut().find(|(e, _)| *e == error) {
+                Some((_, instances)) => instances.push(&failure.instance),
+                None => told.push((error, vec![&failure.instance])),
+            }
+        }
+    }
+    let mut all: Option<syn::Error> = None;
+    for (error, instances) in told {
+        let mut message = error.message.clone();
+        if let Some(help) = &error.help {
+            message += &format!("\nhelp: {help}");
+        }
+        if failed.iter().any(|f| instances.len() < f.of) {
+            message += &format!("\nnote: in {}", quoted(&instances));
+        }
+        let own = &program.functions[0].source;
+        let error = match &error.place {
+            Some((source, span)) if source == own => syn::Error::new_spanned(tokens_at(item, source, *span), message),
+            Some((source, span)) => {
+                let line = source.line + u32::from(span.line);
+                let message = format!("in `{}` ({}:{line}:{}): {message}", source.name, source.file, span.column);
+                syn::Error::new_spanned(caller_of(source, callees, function, item), message)
+            }
+            None => syn::Error::new_spanned(&item.sig.ident, message),
+        };
+        match &mut all {
+            Some(all) => all.combine(error),
+            none => *none = Some(error),
+        }
+    }
+    // A stage that fails without a word has a mistake of its own.
+    refused(all.unwrap_or_else(|| {
+        syn::Error::new_spanned(
+            &item.sig.ident,
+            "kernel-dsl could not compile this kernel and does not know why: please report it",
+        )
+    }))
+}
+
+fn quoted(names: &[&str]) -> String {
+    names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// The call in the kernel through which the function with `source` is reached.
+fn caller_of(source: &Source, callees: &[Callee], function: &syntax::Function, item: &ItemFn) -> TokenStream {
+    let name = callees.iter().find(|c| c.library.functions.iter().any(|f| f.source == *source)).map(|c| &c.path);
+    let path = function.callees().into_iter().find(|p| Some(&chain::written(p)) == name);
+    path.map_or_else(|| item.sig.ident.to_token_stream(), ToTokens::into_token_stream)
+}
+
+/// The tokens of `item` that `span` covers; the function's name if there are none, as in an editor that tells no lines.
+pub(super) fn tokens_at(item: &ItemFn, source: &Source, span: Span) -> TokenStream {
+    let place =
+        |line: u16, column: u16| (source.line as usize + usize::from(line), usize::from(column).saturating_sub(1));
+    let (start, end) = (place(span.line, span.column), place(span.end_line, span.end_column));
+    let mut found = TokenStream::new();
+    leaves(item.to_token_stream(), &mut |token| {
+        let at = |p: LineColumn| (p.line, p.column);
+        if at(token.span().start()) >= start && at(token.span().end()) <= end {
+            found.extend([token]);
+        }
+    });
+    if found.is_empty() { item.sig.ident.to_token_stream() } else { found }
+}
+
+/// Calls `f` on each token, delimiters as punctuation.
+fn leaves(tokens: TokenStream, f: &mut dyn FnMut(TokenTree)) {
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) => {
+                let delimiter = |span| {
+                    let mut punct = proc_macro2::Punct::new('.', proc_macro2::Spacing::Alone);
+                    punct.set_span(span);
+                    TokenTree::Punct(punct)
+                };
+                if group.delimiter() == proc_macro2::Delimiter::None {
+                    leaves(group.stream(), f);
+                } else {
+                    f(delimiter(group.span_open()));
+                    leaves(group.stream(), f);
+                    f(delimiter(group.span_close()));
+                }
+            }
+            other => f(other),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The second copy: rustc as a witness of what the checker found.
+//!
+//! Where the checker accepts a function, rustc is asked to agree: each variable's type is compared with ours, and each
+//! function of the prelude with ours of that name, so that a `block::sync` of the user's own cannot mean two things.
+//! Types are compared by `&x as &T`, which rustc judges after inference and which takes no part in it.
+//!
+//! Where the checker has mistakes, they wait for rustc. The copy hides the body's type in an opaque one, and a constant
+//! asks for its size. To know it rustc must first check the body; if that fails, the constant does too, without a word. So
+//! its panic, our message, is seen where rustc has nothing to say.
+
+use super::copy::silent;
+use super::launch::parameters;
+use crate::check::Mistake;
+use crate::hir::Constant;
+use proc_macro2::{Ident, LineColumn, Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::visit::Visit;
+use syn::visit_mut::VisitMut;
+use syn::{GenericParam, ItemFn, Pat, PatType, Path, ReturnType, Stmt, Visibility};
+
+/// A copy in which rustc confirms the types of `locals`, by the place of each one's name, and what the paths of `prelude` name.
+pub(super) fn agreement(
+    item: &ItemFn,
+    facade: &Path,
+    locals: &[(Span, TokenStream)],
+    prelude: &[(TokenStream, TokenStream)],
+) -> TokenStream {
+    let mut compare = Compare { types: places(locals) };
+    if compare.types.is_empty() && prelude.is_empty() {
+        return TokenStream::new();
+    }
+    let mut copy = item.clone();
+    copy.attrs.clear();
+    copy.vis = Visibility::Inherited;
+    compare.visit_block_mut(&mut copy.block);
+    let parameters: Vec<_> = parameters(item).flat_map(|p| compare.names(&p.pat)).collect();
+    let paths = prelude.iter().map(|(written, canonical)| -> Stmt {
+        syn::parse_quote!(#facade::__private::same(#written, #facade::prelude::#canonical);)
+    });
+    copy.block.stmts.splice(0..0, parameters.into_iter().chain(paths));
+    silent(item, &copy)
+}
+
+/// Variables by the place of their names. None, if two share a place: then places tell nothing (an editor has them all
+/// in line 1, a macro's arguments may come several times).
+fn places(locals: &[(Span, TokenStream)]) -> Vec<(LineColumn, &TokenStream)> {
+    let all: Vec<_> = locals.iter().map(|(span, ty)| (span.start(), ty)).collect();
+    let unique = all.iter().enumerate().all(|(i, (at, _))| all[..i].iter().all(|(other, _)| other != at));
+    if unique { all } else { Vec::new() }
+}
+
+/// Puts a comparison behind each variable's binding.
+struct Compare<'a> {
+    types: Vec<(LineColumn, &'a TokenStream)>,
+}
+
+impl Compare<'_> {
+    fn names(&self, pattern: &Pat) -> Vec<Stmt> {
+        let mut names = Names(Vec::new());
+        names.visit_pat(pattern);
+        let compared = names.0.iter().filter_map(|name| {
+            let (_, ty) = self.types.iter().find(|(at, _)| *at == name.span().start())?;
+            let comparison = quote_spanned!(name.span()=> let _ = &#name as &#ty;);
+            syn::parse2(comparison).ok()
+        });
+        compared.collect()
+    }
+}
+
+impl VisitMut for Compare<'_> {
+    fn visit_block_mut(&mut self, block: &mut syn::Block) {
+        let statements = std::mem::take(&mut block.stmts);
+        for mut statement in statements {
+            self.visit_stmt_mut(&mut statement);
+            let compared = match &statement {
+                Stmt::Local(local) if local.init.is_some() => self.names(&local.pat),
+                _ => Vec::new(),
+            };
+            block.stmts.push(statement);
+            block.stmts.extend(compared);
+        }
+    }
+
+    fn visit_expr_for_loop_mut(&mut self, each: &mut syn::ExprForLoop) {
+        syn::visit_mut::visit_expr_for_loop_mut(self, each);
+        let compared = self.names(&each.pat);
+        each.body.stmts.splice(0..0, compared);
+    }
+}
+
+/// The names that a pattern binds.
+struct Names(Vec<Ident>);
+
+impl<'p> Visit<'p> for Names {
+    fn visit_pat_ident(&mut self, pattern: &'p syn::PatIdent) {
+        self.0.push(pattern.ident.clone());
+    }
+}
+
+/// A copy whose constants say `mistakes` if rustc accepts the body. `values` are those of some instance, if one is
+/// declared.
+pub(super) fn mistakes(item: &ItemFn, facade: &Path, values: &[Constant], mistakes: &[Mistake]) -> TokenStream {
+    let signature = &item.sig;
+    let (name, generics, block) = (&signature.ident, &signature.generics, &item.block);
+    let parameters = parameters(item).map(|PatType { pat, ty, .. }| quote!(#pat: #ty));
+    let returns = match &signature.output {
+        ReturnType::Default => quote!(-> ()),
+        written => written.to_token_stream(),
+    };
+    let values: Vec<TokenStream> = match values {
+        [] => generics.params.iter().filter_map(any_value).collect(),
+        values => values.iter().map(super::namespace::value).collect(),
+    };
+    let instance = if values.is_empty() { quote!() } else { quote!(::<#(#values),*>) };
+    let said = mistakes.iter().map(|mistake| {
+        let message = &mistake.message;
+        // rustc marks a range from the first token of the panic to its last.
+        let panic = quote_spanned!(mistake.mark.first=> ::core::panic!);
+        let argument = quote_spanned!(mistake.mark.last=> ("{}", #message));
+        quote!(const _: () = if #facade::__private::size_of_body(#name #instance) == 0 { #panic #argument };)
+    });
+    let said: TokenStream = said.collect();
+    silent(
+        item,
+        &quote! {
+            fn #name #generics () -> impl ::core::marker::Sized { |#(#parameters),*| #returns #block }
+            #said
+        },
+    )
+}
+
+/// A value that a generic constant can have.
+fn any_value(parameter: &GenericParam) -> Option<TokenStream> {
+    let GenericParam::Const(constant) = parameter else { return None };
+    let is_bool = matches!(&constant.ty, syn::Type::Path(p) if p.path.is_ident("bool"));
+    Some(if is_bool { quote!(false) } else { quote!(1) })
+}
