@@ -105,7 +105,7 @@ pub enum Type {
     Scalar(Scalar),
     /// A 64-bit address in global memory.
     Global,
-    /// A 32-bit byte offset in the block's shared memory. Only passes make it.
+    /// A 32-bit byte offset in the block's shared memory. Only passes make it: from an `Op::Constant`, by `Op::Offset`.
     Shared,
 }
 
@@ -270,7 +270,8 @@ pub enum Op {
     /// The same bits as another type of the same width.
     Bitcast(Value),
     /// The address of the element that `indices` and `strides` name, from `base`; nothing is checked but the overflow
-    /// of the products. This is how a view moves.
+    /// of the products. This is how a view moves. The result has the type of `base`: a global address moves in 64 bits
+    /// (each term zero-extended before it is scaled to bytes), an offset in shared memory in 32.
     Offset {
         /// Address of the view's first element.
         base: Value,
