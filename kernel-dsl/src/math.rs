@@ -9,7 +9,7 @@
 // `clamp` nor `is_nan`.
 #![allow(clippy::excessive_precision, clippy::approx_constant, clippy::manual_clamp, clippy::eq_op)]
 
-/// eˣ, to 0.0 ulp.
+/// eˣ, to 0.892 ulp.
 ///
 /// Infinity from 88.722839 on, subnormal below −87.33655, 0 below −103.97208; exp(−∞) = 0, exp(∞) = ∞, NaN for NaN.
 ///
@@ -39,7 +39,7 @@ pub fn exp(x: f32) -> f32 {
     if x != x { x } else { y }
 }
 
-/// The natural logarithm, to 0.0 ulp.
+/// The natural logarithm, to 0.934 ulp.
 ///
 /// ln(±0) = −∞, ln(∞) = ∞; NaN for NaN and for what is less than 0.
 ///
