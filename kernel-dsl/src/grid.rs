@@ -2,8 +2,8 @@
 
 use crate::host::context::context;
 
-/// Index of this thread in the grid: `block::x() * block::threads() + thread::index()`. For grids of one dimension. In PTX
-/// `mad.lo` of `%ctaid.x` by a constant.
+/// Index of this thread in the grid: `block::x() * block::threads() + thread::index()`. For grids of one dimension. In
+/// PTX `mad.lo` of `%ctaid.x` by a constant.
 #[track_caller]
 pub fn index() -> usize {
     let c = context("grid::index()");

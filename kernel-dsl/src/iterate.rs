@@ -1,12 +1,12 @@
 //! How a loop is to be compiled: words around the iterator of a `for`, which they hand back.
 //!
-//! A `for` of a kernel runs over `start..end` or `(start..end).step_by(n)`. Without a word around it the compiler unrolls as
-//! it finds good.
+//! A `for` of a kernel runs over `start..end` or `(start..end).step_by(n)`. Without a word around it the compiler
+//! unrolls as it finds good.
 
 /// A copy of the loop's body for each iteration: `for i in unroll(0..4)`.
 ///
-/// Start, end and step must be constant in every instance of the kernel. In each copy the index is a constant, so that an array
-/// indexed by it stays in registers. No instruction is left of the loop itself.
+/// Start, end and step must be constant in every instance of the kernel. In each copy the index is a constant, so that
+/// an array indexed by it stays in registers. No instruction is left of the loop itself.
 pub fn unroll<I: IntoIterator>(iterator: I) -> I::IntoIter {
     iterator.into_iter()
 }

@@ -15,8 +15,8 @@ use std::ptr::NonNull;
 /// writing, without a [`block::sync`] between; the oracle reports it. Contents are undefined until written.
 ///
 /// The extents are values that must be constant in every instance of the kernel; each call that makes an array is one
-/// array, laid out at compile time. `s[(row, col)]` reads by `ld.shared` and writes by `st.shared`; declare `let mut s` to
-/// assign to elements.
+/// array, laid out at compile time. `s[(row, col)]` reads by `ld.shared` and writes by `st.shared`; declare `let mut s`
+/// to assign to elements.
 ///
 /// ```
 /// # use kernel_dsl::prelude::*;
@@ -102,8 +102,8 @@ impl<T: Element, const R: usize> Shared<T, R> {
         let Some(element) = self.layout.element(at) else {
             panic!("out of bounds: element {} of a shared array of {}", Shape(&at), Shape(&self.layout.shape()));
         };
-        // SAFETY: `element` lies within the extents, so below the number of elements that the block allocated; `at` moves the
-        // pointer by what it takes from the extents.
+        // SAFETY: `element` lies within the extents, so below the number of elements that the block allocated; `at`
+        // moves the pointer by what it takes from the extents.
         unsafe { first.add(element) }
     }
 }

@@ -1,7 +1,7 @@
 //! What Rust's slices lack as kernel parameters.
 //!
-//! A kernel's `x: &[T]` is read by `ld.global.nc`; a `y: &mut [T]` is the launch's alone, read by `ld.global` and written by
-//! `st.global`. Either becomes two parameters of the PTX entry, an address and a length.
+//! A kernel's `x: &[T]` is read by `ld.global.nc`; a `y: &mut [T]` is the launch's alone, read by `ld.global` and
+//! written by `st.global`. Either becomes two parameters of the PTX entry, an address and a length.
 
 use crate::launcher::Element;
 

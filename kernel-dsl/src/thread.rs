@@ -20,8 +20,8 @@ pub fn z() -> usize {
     context("thread::z()").thread[2]
 }
 
-/// Index in the block, counted through x, then y, then z: x + dim_x · (y + dim_y · z). In PTX `%tid.x` alone for a block of
-/// one dimension, else `mad.lo` by constants.
+/// Index in the block, counted through x, then y, then z: x + dim_x · (y + dim_y · z). In PTX `%tid.x` alone for a
+/// block of one dimension, else `mad.lo` by constants.
 #[track_caller]
 pub fn index() -> usize {
     context("thread::index()").index

@@ -24,8 +24,8 @@ pub struct View<T: Element, const R: usize> {
 
 /// An array of rank `R` (1 to 5) in global memory that is this launch's alone to read and write.
 ///
-/// Declare the parameter `mut c: ViewMut<f32, 2>` to assign to its elements. All threads hold the same array: two threads may not
-/// touch one element, one of them writing, without a [`block::sync`](crate::block::sync) between.
+/// Declare the parameter `mut c: ViewMut<f32, 2>` to assign to its elements. All threads hold the same array: two
+/// threads may not touch one element, one of them writing, without a [`block::sync`](crate::block::sync) between.
 ///
 /// `c[(row, col)]` reads by `ld.global` and writes by `st.global`.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,8 @@ macro_rules! view {
             }
 
             /// The same array seen from `at` on: the pointer moves, the extents shrink, and are 0 past the end. Nothing
-            /// is loaded. In PTX `mad.wide.u32` by the strides, and `sub` with saturation for the extents that are used.
+            /// is loaded. In PTX `mad.wide.u32` by the strides, and `sub` with saturation for the extents that are
+            /// used.
             pub fn offset(self, at: impl Position<R>) -> Self {
                 let (elements, layout) = self.layout.offset(at.indices());
                 // Wrapping: the pointer may leave the memory, but then an extent is 0 and no element is accessed.
@@ -170,9 +171,9 @@ impl<T: Element, const R: usize> ViewMut<T, R> {
     /// A view of host memory, row-major without gaps, for a kernel under [`host::run`](crate::host::run).
     ///
     /// # Safety
-    /// While this view, or any made from it, is used, `elements` must stay alive, and be accessed through such views only. Two
-    /// threads that use them may not access one element without a barrier between if one of them writes, and a
-    /// reference to an element may not be in use when another access to that element is made: what a kernel without
+    /// While this view, or any made from it, is used, `elements` must stay alive, and be accessed through such views
+    /// only. Two threads that use them may not access one element without a barrier between if one of them writes, and
+    /// a reference to an element may not be in use when another access to that element is made: what a kernel without
     /// races does.
     ///
     /// # Panics

@@ -1,5 +1,5 @@
-//! The warp, 32 threads of consecutive [`thread::index`](crate::thread::index) that run together, and what its lanes can
-//! hand each other without shared memory.
+//! The warp, 32 threads of consecutive [`thread::index`](crate::thread::index) that run together, and what its lanes
+//! can hand each other without shared memory.
 //!
 //! All operations here but [`lane`] and [`index`] need whole warps (a block whose number of threads is a multiple of
 //! 32), and all 32 lanes at the same call: outside of any `if`, loop or `return` in which lanes part.
@@ -13,14 +13,15 @@ use crate::host::monitor::Scope;
 /// Threads of a warp.
 const LANES: usize = 32;
 
-/// Index of this thread in its warp, 0 to 31: `thread::index() % 32`. In PTX `and` with 31; for blocks whose x is 32, `%tid.x`.
+/// Index of this thread in its warp, 0 to 31: `thread::index() % 32`. In PTX `and` with 31; for blocks whose x is 32,
+/// `%tid.x`.
 #[track_caller]
 pub fn lane() -> usize {
     context("warp::lane()").index % LANES
 }
 
-/// Index of this warp in its block: `thread::index() / 32`. The same for all lanes. In PTX `shr` by 5; for blocks whose x is 32,
-/// `%tid.y`.
+/// Index of this warp in its block: `thread::index() / 32`. The same for all lanes. In PTX `shr` by 5; for blocks whose
+/// x is 32, `%tid.y`.
 #[track_caller]
 pub fn index() -> usize {
     context("warp::index()").index / LANES

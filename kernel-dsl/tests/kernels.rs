@@ -94,7 +94,8 @@ fn saxpy_over_a_ragged_grid() {
 fn check_matmul<const T: usize>(m: usize, n: usize, k: usize) {
     let (a, b) = (values(m * k, 3), values(k * n, 4));
     let mut c = vec![f32::NAN; m * n];
-    // SAFETY: threads write elements of their own, and syncs stand between the uses of the tiles; the vectors outlive the run.
+    // SAFETY: threads write elements of their own, and syncs stand between the uses of the tiles; the vectors outlive
+    // the run.
     unsafe {
         let (a, b, c) = (View::host(&a, [m, k]), View::host(&b, [k, n]), ViewMut::host(&mut c, [m, n]));
         host::run([n.div_ceil(T), m.div_ceil(T), 1], [T, T, 1], || matmul::<T>(a, b, c));
@@ -143,7 +144,8 @@ fn transpose_with_ragged_edges() {
     for (rows, cols) in [(32, 32), (33, 40), (1, 65)] {
         let x = values(rows * cols, 6);
         let mut y = vec![f32::NAN; rows * cols];
-        // SAFETY: threads write elements of their own, and a sync stands between the uses of the tile; the vectors outlive the run.
+        // SAFETY: threads write elements of their own, and a sync stands between the uses of the tile; the vectors
+        // outlive the run.
         unsafe {
             let (x, y) = (View::host(&x, [rows, cols]), ViewMut::host(&mut y, [cols, rows]));
             host::run([cols.div_ceil(32), rows.div_ceil(32), 1], [32, 8, 1], || transpose(x, y));

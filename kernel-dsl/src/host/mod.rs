@@ -1,9 +1,9 @@
 //! Kernels on the host, as rustc compiled them: each thread of a block is a thread of the operating system.
 //!
-//! The compiler of this crate reads a kernel's Rust by itself. [`run`] executes the same Rust as rustc reads it, so that a
-//! test can tell whether the two agree. It is for that, and for small blocks: it is slow, it checks bounds and
-//! barriers but not races, and it knows nothing of the machine. To run kernels without a GPU, launch them on the
-//! CPU device of crate `runtime`, whose interpreter checks everything.
+//! The compiler of this crate reads a kernel's Rust by itself. [`run`] executes the same Rust as rustc reads it, so
+//! that a test can tell whether the two agree. It is for that, and for small blocks: it is slow, it checks bounds and
+//! barriers but not races, and it knows nothing of the machine. To run kernels without a GPU, launch them on the CPU
+//! device of crate `runtime`, whose interpreter checks everything.
 //!
 //! ```
 //! use kernel_dsl::host;
@@ -51,18 +51,20 @@ const MAX_THREADS: usize = 1024;
 
 /// Runs `kernel` once for each thread of a grid of `grid` blocks of `block` threads each (x, y, z).
 ///
-/// A panic in one thread ends the block: threads that wait for it unwind, and `run` panics with that thread's message and place
-/// in the grid. It does the same where threads part on the way to a barrier.
+/// A panic in one thread ends the block: threads that wait for it unwind, and `run` panics with that thread's message
+/// and place in the grid. It does the same where threads part on the way to a barrier.
 ///
 /// # Safety
 /// `kernel` must be a kernel without races, and own nothing past its end:
-/// * between two barriers at which both meet, two threads may not access one element of a shared array or mutable view if
-///   one of them writes;
+/// * between two barriers at which both meet, two threads may not access one element of a shared array or mutable view
+///   if one of them writes;
 /// * a reference to such an element may not be in use when another access to that element is made;
-/// * no [`Shared`](crate::Shared) handle, nor a reference obtained through it, may be kept beyond the end of the kernel.
+/// * no [`Shared`](crate::Shared) handle, nor a reference obtained through it, may be kept beyond the end of the
+///   kernel.
 ///
 /// # Panics
-/// Where the kernel does, where threads part on the way to a barrier, and where the block has no threads or more than 1024.
+/// Where the kernel does, where threads part on the way to a barrier, and where the block has no threads or more than
+/// 1024.
 #[track_caller]
 pub unsafe fn run(grid: [usize; 3], block: [usize; 3], kernel: impl Fn() + Sync) {
     let threads = block.iter().try_fold(1, |n: usize, d| n.checked_mul(*d)).unwrap_or(usize::MAX);
@@ -118,8 +120,8 @@ fn run_block(
 
 fn run_thread(context: Context, kernel: &impl Fn()) {
     let (index, monitor) = (context.index, context.monitor.clone());
-    // Whatever a panic leaves half done lies in the block's memory, and a failed block's results reach nobody but through the
-    // caller's own slices, which are plain data.
+    // Whatever a panic leaves half done lies in the block's memory, and a failed block's results reach nobody but
+    // through the caller's own slices, which are plain data.
     let outcome = context::enter(context, || catch_unwind(AssertUnwindSafe(kernel)));
     if let Err(payload) = outcome
         && !payload.is::<Cancelled>()

@@ -1,11 +1,11 @@
-//! What the threads of one emulated block share: their barriers, the values that lanes hand each other, shared memory, and the
-//! first failure.
+//! What the threads of one emulated block share: their barriers, the values that lanes hand each other, shared memory,
+//! and the first failure.
 //!
-//! One rule decides all waiting. A thread that comes to a barrier waits for its *meeting*: the block or its warp, at that
-//! operation in that line. A meeting takes place when every thread of its scope waits for it. When no thread of the block
-//! runs and none can go on, the threads have parted on the way to a barrier: the block fails, and says who waits
-//! where. So no thread waits for ever, whatever the kernel does; and after a failure every thread that waits, or comes
-//! to wait, unwinds.
+//! One rule decides all waiting. A thread that comes to a barrier waits for its *meeting*: the block or its warp, at
+//! that operation in that line. A meeting takes place when every thread of its scope waits for it. When no thread of
+//! the block runs and none can go on, the threads have parted on the way to a barrier: the block fails, and says who
+//! waits where. So no thread waits for one that has ended or waits elsewhere; and after a failure every thread that waits, or
+//! comes to wait, unwinds.
 
 use crate::launcher::Element;
 use crate::layout::Shape;
@@ -185,7 +185,8 @@ impl Monitor {
             Scope::Warp => "all lanes of the warp",
         };
         let message = format!(
-            "threads part on the way to {}: {whom} must come to the same call. Thread {first} waits at {meeting}; thread {other} {}",
+            "threads part on the way to {}: {whom} must come to the same call. \
+             Thread {first} waits at {meeting}; thread {other} {}",
             meeting.operation,
             match status {
                 Status::Waiting(m) => format!("waits at {m}"),
@@ -210,8 +211,8 @@ impl Monitor {
         self.lock().failure.clone()
     }
 
-    /// The array that the block's threads make by their `call`-th call, allocated by the first of them. Every element starts
-    /// as all ones, a NaN where it is a float, so that a read before a write shows.
+    /// The array that the block's threads make by their `call`-th call, allocated by the first of them. Every element
+    /// starts as all ones, a NaN where it is a float, so that a read before a write shows.
     pub(super) fn shared_array<T: Element>(
         &self,
         call: usize,

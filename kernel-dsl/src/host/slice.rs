@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A slice that every thread of an emulated launch can hold as a `&mut [T]`.
 ///
-/// Rust lets only one thread hold a `&mut [T]`, so each gets a copy of the slice as it was when the block began, and what
-/// it changed is written back when it drops the copy. For a kernel whose threads write elements of their own that is what a
-/// device does. A thread does not see what another thread of its block wrote, though: a kernel in which threads trade
-/// values through global memory, with a sync between, runs right on a device and cannot be run here, unless it takes
-/// a [`ViewMut`](crate::ViewMut). Two threads of a block that change one element panic.
+/// Rust lets only one thread hold a `&mut [T]`, so each gets a copy of the slice as it was when the block began, and
+/// what it changed is written back when it drops the copy. For a kernel whose threads write elements of their own that
+/// is what a device does. A thread does not see what another thread of its block wrote, though: a kernel in which
+/// threads trade values through global memory, with a sync between, runs right on a device and cannot be run here,
+/// unless it takes a [`ViewMut`](crate::ViewMut). Two threads of a block that change one element panic.
 pub struct SliceMut<'a, T: Element> {
     state: Mutex<State<'a, T>>,
 }
