@@ -135,28 +135,31 @@ pub trait Element: sealed::Sealed + Copy + Send + Sync + 'static {
     const SCALAR: Scalar;
     /// The value's bits, zero-extended to 64.
     fn bits(self) -> u64;
+    /// The value whose bits are the low ones of `bits`.
+    fn from_bits(bits: u64) -> Self;
 }
 
 macro_rules! element {
-    ($($t:ty, $s:ident, $x:ident => $bits:expr;)*) => {$(
+    ($($t:ty, $s:ident, $x:ident => $bits:expr, $from:expr;)*) => {$(
         impl sealed::Sealed for $t {}
         impl Element for $t {
             const SCALAR: Scalar = Scalar::$s;
             fn bits(self) -> u64 { let $x = self; $bits }
+            fn from_bits($x: u64) -> Self { $from }
         }
     )*};
 }
 element! {
-    i8, I8, x => u64::from(x as u8);
-    i16, I16, x => u64::from(x as u16);
-    i32, I32, x => u64::from(x as u32);
-    i64, I64, x => x as u64;
-    u8, U8, x => u64::from(x);
-    u16, U16, x => u64::from(x);
-    u32, U32, x => u64::from(x);
-    u64, U64, x => x;
-    f32, F32, x => u64::from(x.to_bits());
-    f64, F64, x => x.to_bits();
+    i8, I8, x => u64::from(x as u8), x as i8;
+    i16, I16, x => u64::from(x as u16), x as i16;
+    i32, I32, x => u64::from(x as u32), x as i32;
+    i64, I64, x => x as u64, x as i64;
+    u8, U8, x => u64::from(x), x as u8;
+    u16, U16, x => u64::from(x), x as u16;
+    u32, U32, x => u64::from(x), x as u32;
+    u64, U64, x => x, x;
+    f32, F32, x => u64::from(x.to_bits()), f32::from_bits(x as u32);
+    f64, F64, x => x.to_bits(), f64::from_bits(x);
 }
 
 /// A scalar argument, of a type that [`Element`] has or `usize` or `bool`.
