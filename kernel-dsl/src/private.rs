@@ -3,13 +3,10 @@
 pub use inventory;
 
 /// An axis of a block or grid is a `usize`.
-pub fn axis(_: usize) {}
-
-/// A condition of `#[requires(…)]` is a `bool`.
-pub fn condition(_: bool) {}
-
-/// Two functions that are one: the type of a function item is the function's own.
-pub fn same<F: Copy>(_: F, _: F) {}
+pub struct Axis {
+    /// The launch expression.
+    pub blocks_or_threads: usize,
+}
 
 /// The size of what `body` returns. Where that is an opaque type, rustc must check the function's body to know it.
 pub const fn size_of_body<B>(_body: fn() -> B) -> usize {

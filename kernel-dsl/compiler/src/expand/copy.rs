@@ -4,26 +4,58 @@ use super::conditions;
 use crate::syntax::LaunchTokens;
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
-use syn::{ItemFn, Path, Visibility};
+use syn::{Block, ItemFn, Path, Visibility};
 
-/// The kernel as a function, with its launch expressions at the start, where its parameters are in scope. rustc's own
-/// lints stay on, since they speak of the user's tokens and are right; the function itself is never called.
+/// The kernel as a function, with its launch expressions at the start, where its parameters are in scope; without them, if
+/// the kernel could not be read.
 pub(super) fn kernel(item: &ItemFn, facade: &Path, launch: Option<&LaunchTokens>) -> TokenStream {
     let mut copy = item.clone();
-    let kept = |a: &syn::Attribute| LEVELS.iter().any(|level| a.path().is_ident(level));
-    copy.attrs.retain(kept);
+    copy.attrs.clear();
     copy.vis = Visibility::Inherited;
-    if let Some(launch) = launch {
-        copy.block.stmts.insert(0, launch_expressions(facade, launch));
+    match launch {
+        Some(launch) => *copy.block = with_launch(item, facade, launch),
+        None => copy.attrs.push(syn::parse_quote!(#[allow(unused)])),
     }
+    loud(item, &copy)
+}
+
+/// The body behind the launch expressions.
+pub(super) fn with_launch(item: &ItemFn, facade: &Path, launch: &LaunchTokens) -> Block {
+    let mut block = (*item.block).clone();
+    // A struct's field and an `if` name their types without a word about where they come from.
+    let axes = launch
+        .block
+        .iter()
+        .chain(&launch.grid)
+        .map(|e| quote!(let _ = #facade::__private::Axis { blocks_or_threads: #e };));
+    let conditions = launch.requires.iter().map(|e| quote!(if #e {}));
+    let checks: TokenStream = axes.chain(conditions).collect();
+    // A closure that is dropped at once: it sees the parameters and moves none.
+    block.stmts.insert(0, syn::parse_quote!(let _ = || { #checks };));
+    block
+}
+
+/// A copy under the lints that are the user's to see. rustc's own are right about a kernel's tokens; but nobody calls
+/// the copy, and clippy's are about Rust for the host.
+pub(super) fn loud(item: &ItemFn, copy: &impl ToTokens) -> TokenStream {
+    let levels = item.attrs.iter().filter(|a| LEVELS.iter().any(|level| a.path().is_ident(level)));
     let (lints, conditions) = (lints(), conditions(item));
     quote! {
         #conditions
-        const _: () = {
-            #lints
-            #[allow(dead_code)]
-            #copy
-        };
+        #lints
+        #[allow(dead_code)]
+        #(#levels)*
+        const _: () = { #copy };
+    }
+}
+
+/// A copy that is the second of its kind, so that its lints have been said.
+pub(super) fn silent(item: &ItemFn, copy: &impl ToTokens) -> TokenStream {
+    let conditions = conditions(item);
+    quote! {
+        #conditions
+        #[allow(warnings, clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)]
+        const _: () = { #copy };
     }
 }
 
@@ -33,22 +65,4 @@ pub(super) const LEVELS: [&str; 5] = ["allow", "warn", "deny", "forbid", "expect
 /// Clippy knows Rust for the host: it wants iterators for index loops and structs for argument lists.
 pub(super) fn lints() -> TokenStream {
     quote!(#[allow(clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)])
-}
-
-/// A closure that is dropped at once: it sees the parameters and moves none.
-fn launch_expressions(facade: &Path, launch: &LaunchTokens) -> syn::Stmt {
-    let axes = launch.block.iter().chain(&launch.grid).map(|e| quote!(#facade::__private::axis(#e);));
-    let conditions = launch.requires.iter().map(|e| quote!(#facade::__private::condition(#e);));
-    let checks: TokenStream = axes.chain(conditions).collect();
-    syn::parse_quote!(let _ = || { #checks };)
-}
-
-/// The function with what the witness needs: another body, no attributes, no lints.
-pub(super) fn silent(item: &ItemFn, function: &impl ToTokens) -> TokenStream {
-    let conditions = conditions(item);
-    quote! {
-        #conditions
-        #[allow(warnings, clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)]
-        const _: () = { #function };
-    }
 }

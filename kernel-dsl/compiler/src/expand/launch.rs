@@ -1,8 +1,9 @@
 //! The functions that launch a kernel, typed by its parameters.
 
 use super::namespace::{Stage, at_name};
+use super::respan;
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
+use quote::{ToTokens, quote};
 use syn::spanned::Spanned;
 use syn::{FnArg, GenericArgument, GenericParam, ItemFn, Lifetime, Pat, PatType, Path, PathArguments, Type};
 
@@ -50,7 +51,7 @@ pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStr
     };
     let separator = (!docs.is_empty()).then(|| quote!(#[doc = ""]));
     quote! {
-        #[allow(clippy::too_many_arguments, dead_code, unused_variables)]
+        #[allow(clippy::too_many_arguments, dead_code, unused_variables, deprecated)]
         impl #of_impl #name #of_type #bounds {
             #(#docs)*
             #separator
@@ -137,8 +138,17 @@ impl<'a> Parameter<'a> {
         let Parameter { name, ty, argument, any, facade } = self;
         match stage {
             Stage::Refused => quote!(#name: impl ::core::marker::Sized),
-            // `facade` keeps its own span: rustc puts what a bound asks for at the parameter's type.
-            Stage::Read(_) if *any => quote_spanned!(ty.span()=> #name: impl #facade::launcher::#argument),
+            Stage::Read(_) if *any => {
+                // rustc puts what a bound asks for where the parameter's type stands.
+                let mark = ty.to_token_stream().into_iter().map(|t| t.span());
+                let (first, last) = (mark.clone().next(), mark.last());
+                let bound = quote!(#facade::launcher::#argument);
+                let bound = match (first, last) {
+                    (Some(first), Some(last)) => respan(bound, first, last),
+                    _ => bound,
+                };
+                quote!(#name: impl #bound)
+            }
             Stage::Read(_) => quote!(#name: #ty),
         }
     }
@@ -157,14 +167,14 @@ impl<'a> Parameter<'a> {
 
 /// The trait for a parameter in memory; `None` for a scalar.
 fn memory(ty: &Type) -> Option<TokenStream> {
-    let lifetime = Lifetime::new(LIFETIME, ty.span());
+    let lifetime = Lifetime::new(LIFETIME, Span::call_site());
     match ty {
         Type::Reference(reference) => {
             let Type::Slice(slice) = &*reference.elem else { return None };
             let element = &slice.elem;
             Some(match reference.mutability {
-                None => quote_spanned!(ty.span()=> SliceArgument<#lifetime, #element>),
-                Some(_) => quote_spanned!(ty.span()=> SliceMutArgument<#lifetime, #element>),
+                None => quote!(SliceArgument<#lifetime, #element>),
+                Some(_) => quote!(SliceMutArgument<#lifetime, #element>),
             })
         }
         Type::Path(path) => {
@@ -177,8 +187,8 @@ fn memory(ty: &Type) -> Option<TokenStream> {
                 .map(ToTokens::to_token_stream)
                 .collect();
             match last.ident.to_string().as_str() {
-                "View" => Some(quote_spanned!(ty.span()=> ViewArgument<#lifetime, #(#arguments),*>)),
-                "ViewMut" => Some(quote_spanned!(ty.span()=> ViewMutArgument<#lifetime, #(#arguments),*>)),
+                "View" => Some(quote!(ViewArgument<#lifetime, #(#arguments),*>)),
+                "ViewMut" => Some(quote!(ViewMutArgument<#lifetime, #(#arguments),*>)),
                 _ => None,
             }
         }

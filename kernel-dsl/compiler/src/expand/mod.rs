@@ -1,8 +1,9 @@
 //! What `#[kernel]` and `#[device]` become.
 //!
 //! A kernel becomes a type of its name, which is a namespace (`matmul::<16>::PTX`, `matmul::<16>::launch`), and beside it, inside `const _`:
-//! * the *copy*: the function as the user wrote it, spans and all, so that rustc type-checks it and an editor works in it;
-//! * the *witness*: a second copy in which rustc is asked to agree with what we inferred, or which makes our own mistakes wait for rustc's;
+//! * the *copy*: the function as the user wrote it, spans and all, so that rustc type-checks it and an editor works in
+//!   it; where our checker found mistakes, in a form that makes them wait for rustc's;
+//! * the *witness*: a second copy, in which rustc is asked to agree with what our checker found;
 //! * the *artifact*: HIR and PTX as literals, registered with the kernels of the program;
 //! * the launch functions.
 //!
@@ -37,7 +38,7 @@ use crate::hir::serial;
 use crate::syntax;
 use chain::{Handed, Kind, Link};
 use namespace::Stage;
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::parse::{ParseStream, Parser};
 use syn::{Item, ItemFn, Path, Token};
@@ -105,7 +106,7 @@ pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
         Ok(parsed) => parsed,
         Err(refused) => {
             let (errors, export) = (report::refused(refused), export::failed(&item));
-            return quote!(#itself #errors #export);
+            return quote!(#[allow(unused)] #itself #errors #export);
         }
     };
     let callees = parsed.callees();
@@ -161,21 +162,24 @@ fn linked_item(linked: chain::Linked) -> syn::Result<TokenStream> {
 /// The artifact of a kernel whose callees are at hand, as an expression, with its copies inside.
 fn finish_kernel(item: &ItemFn, parsed: &syntax::Kernel, callees: &[Callee]) -> TokenStream {
     let facade = &parsed.crate_path;
-    let copy = copy::kernel(item, facade, Some(&parsed.launch_tokens));
-    let stub = |witness, errors| artifact::stub(item, facade, &parsed.instances, quote!(#copy #witness), errors);
+    let stub = |copies, errors| artifact::stub(item, facade, &parsed.instances, copies, errors);
     match check::kernel(parsed, callees) {
         Ok(checked) => {
+            let copy = copy::kernel(item, facade, Some(&parsed.launch_tokens));
             let witness = witness::agreement(item, facade, &checked.locals, &checked.prelude);
+            let copies = quote!(#copy #witness);
             match artifact::compile(&checked.hir) {
-                Ok(texts) => artifact::whole(item, facade, &checked.hir, &texts, quote!(#copy #witness)),
+                Ok(texts) => artifact::whole(item, facade, &checked.hir, &texts, copies),
                 Err(failed) => {
-                    stub(witness, report::compilation(item, &checked.hir, callees, &parsed.function, &failed))
+                    stub(copies, report::compilation(item, &checked.hir, callees, &parsed.function, &failed))
                 }
             }
         }
         Err(mistakes) => {
-            let values: Vec<_> = parsed.instances.first().map(|i| i.0.clone()).unwrap_or_default();
-            stub(witness::mistakes(item, facade, &values, &mistakes), quote!())
+            let body = copy::with_launch(item, facade, &parsed.launch_tokens);
+            let values = parsed.instances.first().map_or(&[][..], |i| &i.0);
+            let copy = witness::mistakes(item, facade, &body, values, &mistakes);
+            stub(copy::loud(item, &copy), quote!())
         }
     }
 }
@@ -189,8 +193,9 @@ fn finish_device(item: &ItemFn, facade: &Path, parsed: &syntax::Function, callee
             quote!(#witness #export)
         }
         Err(mistakes) => {
-            let (witness, export) = (witness::mistakes(item, facade, &[], &mistakes), export::failed(item));
-            quote!(#witness #export)
+            let copy = witness::mistakes(item, facade, &item.block, &[], &mistakes);
+            let (copy, export) = (copy::silent(item, &copy), export::failed(item));
+            quote!(#copy #export)
         }
     }
 }
@@ -238,7 +243,7 @@ fn facade(attribute: TokenStream) -> Path {
                 input.parse::<Token![=]>()?;
                 found = Some(input.call(Path::parse_mod_style)?);
             } else {
-                input.parse::<proc_macro2::TokenTree>()?;
+                input.parse::<TokenTree>()?;
             }
         }
         Ok(found)
@@ -270,4 +275,25 @@ fn device_attribute(attribute: TokenStream) -> syn::Result<()> {
 /// Attributes that decide whether an item exists, for all that is made of it.
 fn conditions(item: &ItemFn) -> TokenStream {
     item.attrs.iter().filter(|a| a.path().is_ident("cfg")).map(ToTokens::to_token_stream).collect()
+}
+
+/// The same tokens, the last at `last` and the others at `first`: rustc marks what they make from the one to the other.
+fn respan(tokens: TokenStream, first: Span, last: Span) -> TokenStream {
+    let mut tokens: Vec<TokenTree> = tokens.into_iter().map(|token| at(token, first)).collect();
+    if let Some(token) = tokens.last_mut() {
+        token.set_span(last);
+    }
+    tokens.into_iter().collect()
+}
+
+fn at(token: TokenTree, span: Span) -> TokenTree {
+    let mut token = match token {
+        TokenTree::Group(g) => {
+            let inner = g.stream().into_iter().map(|t| at(t, span)).collect();
+            TokenTree::Group(Group::new(g.delimiter(), inner))
+        }
+        other => other,
+    };
+    token.set_span(span);
+    token
 }

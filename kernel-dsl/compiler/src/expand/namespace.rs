@@ -7,7 +7,7 @@ use super::{conditions, copy, launch};
 use crate::hir::{Constant, Instance};
 use crate::syntax;
 use proc_macro2::{Ident, Literal, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
+use quote::{ToTokens, quote};
 use syn::{GenericParam, ItemFn, Path};
 
 /// How far reading the kernel came.
@@ -25,9 +25,10 @@ pub(super) fn kernel(item: &ItemFn, facade: &Path, stage: &Stage, artifact: Toke
     let (conditions, fields, launch) = (conditions(item), fields(item), launch::functions(item, facade, stage));
     let kept = item.attrs.iter().filter(|a| is_one_of(a, &["doc", "deprecated"]));
     let (texts, constants) = match stage {
-        Stage::Read(parsed) => {
-            (parsed.instances.iter().enumerate().map(|(i, n)| text(name, i, n)).collect(), constants(item, facade))
-        }
+        Stage::Read(parsed) => (
+            parsed.instances.iter().enumerate().map(|(i, n)| text(item, facade, i, n)).collect(),
+            constants(item, facade),
+        ),
         Stage::Refused => (any_text(item), quote!()),
     };
     // The artifact has the kernel's name too, so that rustc, where it names a constant that fails, names the kernel.
@@ -40,16 +41,15 @@ pub(super) fn kernel(item: &ItemFn, facade: &Path, stage: &Stage, artifact: Toke
         #[allow(non_upper_case_globals, deprecated)]
         const _: () = {
             const #name: &#facade::Artifact = &#artifact;
-            #texts
             impl #of_impl #facade::Kernel for #name #of_type #bounds {
                 const ARTIFACT: &'static #facade::Artifact = #name;
                 const CONSTANTS: &'static [#facade::compiler::hir::Constant] = &[#constants];
             }
             #facade::__private::inventory::submit! { #facade::artifact::Registered(#name) }
         };
+        #texts
         #conditions
-        #[allow(deprecated)]
-        const _: () = { #launch };
+        #launch
     }
 }
 
@@ -65,24 +65,33 @@ fn fields(item: &ItemFn) -> TokenStream {
 }
 
 /// `PTX` of the `i`th declared instance.
-fn text(name: &Ident, i: usize, instance: &Instance) -> TokenStream {
+fn text(item: &ItemFn, facade: &Path, i: usize, instance: &Instance) -> TokenStream {
+    let (name, conditions, constant) = (&item.sig.ident, conditions(item), at_name(item, "PTX"));
     let values = instance.0.iter().map(value);
     let of_type = if instance.0.is_empty() { quote!() } else { quote!(<#(#values),*>) };
     let docs = format!("The PTX of `{}`, for sm_61.", instance.name(&name.to_string()));
-    let constant = Ident::new("PTX", name.span());
     quote! {
+        #conditions
+        #[allow(deprecated)]
         impl #name #of_type {
             #[doc = #docs]
-            pub const #constant: &'static str = #name.instances[#i].ptx;
+            pub const #constant: &'static str = <Self as #facade::Kernel>::ARTIFACT.instances[#i].ptx;
         }
     }
 }
 
 /// `PTX` of any instance, of a kernel that was refused.
 fn any_text(item: &ItemFn) -> TokenStream {
-    let name = &item.sig.ident;
+    let (name, conditions, constant) = (&item.sig.ident, conditions(item), at_name(item, "PTX"));
     let (of_impl, of_type, bounds) = item.sig.generics.split_for_impl();
-    quote!(impl #of_impl #name #of_type #bounds { pub const PTX: &'static str = ""; })
+    quote! {
+        #conditions
+        #[allow(deprecated)]
+        impl #of_impl #name #of_type #bounds {
+            #[allow(missing_docs)]
+            pub const #constant: &'static str = "";
+        }
+    }
 }
 
 /// The generic constants of the instance that the type stands for.
@@ -132,7 +141,6 @@ fn is_one_of(attribute: &syn::Attribute, names: &[&str]) -> bool {
 }
 
 /// A name that the expansion defines, at the kernel's name: go-to-definition and rustc's notes lead there.
-pub(super) fn at_name(item: &ItemFn, name: &str) -> TokenStream {
-    let name = Ident::new(name, item.sig.ident.span());
-    quote_spanned!(item.sig.ident.span()=> #name)
+pub(super) fn at_name(item: &ItemFn, name: &str) -> Ident {
+    Ident::new(name, item.sig.ident.span())
 }

@@ -10,13 +10,15 @@
 
 use super::copy::silent;
 use super::launch::parameters;
+use super::respan;
 use crate::check::Mistake;
 use crate::hir::Constant;
 use proc_macro2::{Ident, LineColumn, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
+use syn::spanned::Spanned;
 use syn::visit::Visit;
 use syn::visit_mut::VisitMut;
-use syn::{GenericParam, ItemFn, Pat, PatType, Path, ReturnType, Stmt, Visibility};
+use syn::{Block, GenericParam, ItemFn, Pat, PatType, Path, ReturnType, Stmt, Visibility};
 
 /// A copy in which rustc confirms the types of `locals`, by the place of each one's name, and what the paths of `prelude` name.
 pub(super) fn agreement(
@@ -35,7 +37,10 @@ pub(super) fn agreement(
     compare.visit_block_mut(&mut copy.block);
     let parameters: Vec<_> = parameters(item).flat_map(|p| compare.names(&p.pat)).collect();
     let paths = prelude.iter().map(|(written, canonical)| -> Stmt {
-        syn::parse_quote!(#facade::__private::same(#written, #facade::prelude::#canonical);)
+        let span = written.span();
+        let canonical = respan(quote!(#facade::prelude::#canonical), span, span);
+        let same = quote_spanned!(span=> let mut function = #written; function = #canonical;);
+        syn::parse_quote!({ #same })
     });
     copy.block.stmts.splice(0..0, parameters.into_iter().chain(paths));
     silent(item, &copy)
@@ -68,7 +73,7 @@ impl Compare<'_> {
 }
 
 impl VisitMut for Compare<'_> {
-    fn visit_block_mut(&mut self, block: &mut syn::Block) {
+    fn visit_block_mut(&mut self, block: &mut Block) {
         let statements = std::mem::take(&mut block.stmts);
         for mut statement in statements {
             self.visit_stmt_mut(&mut statement);
@@ -97,11 +102,17 @@ impl<'p> Visit<'p> for Names {
     }
 }
 
-/// A copy whose constants say `mistakes` if rustc accepts the body. `values` are those of some instance, if one is
-/// declared.
-pub(super) fn mistakes(item: &ItemFn, facade: &Path, values: &[Constant], mistakes: &[Mistake]) -> TokenStream {
+/// A copy whose constants say `mistakes` if rustc accepts the body, as items. `values` are those of some instance, if one
+/// is declared.
+pub(super) fn mistakes(
+    item: &ItemFn,
+    facade: &Path,
+    body: &Block,
+    values: &[Constant],
+    mistakes: &[Mistake],
+) -> TokenStream {
     let signature = &item.sig;
-    let (name, generics, block) = (&signature.ident, &signature.generics, &item.block);
+    let (name, generics) = (&signature.ident, &signature.generics);
     let parameters = parameters(item).map(|PatType { pat, ty, .. }| quote!(#pat: #ty));
     let returns = match &signature.output {
         ReturnType::Default => quote!(-> ()),
@@ -119,14 +130,12 @@ pub(super) fn mistakes(item: &ItemFn, facade: &Path, values: &[Constant], mistak
         let argument = quote_spanned!(mistake.mark.last=> ("{}", #message));
         quote!(const _: () = if #facade::__private::size_of_body(#name #instance) == 0 { #panic #argument };)
     });
-    let said: TokenStream = said.collect();
-    silent(
-        item,
-        &quote! {
-            fn #name #generics () -> impl ::core::marker::Sized { |#(#parameters),*| #returns #block }
-            #said
-        },
-    )
+    // The body's type is that of a closure: it is as opaque as needed, and rustc's words about a closure's body and
+    // parameters are those about a function's.
+    quote! {
+        fn #name #generics () -> impl ::core::marker::Sized { |#(#parameters),*| #returns #body }
+        #(#said)*
+    }
 }
 
 /// A value that a generic constant can have.

@@ -1,0 +1,20 @@
+//! Rust that has no meaning on the device: all of it told at once, each at its token, and nothing else.
+use kernel_dsl::prelude::*;
+
+#[kernel(block = 256, grid = y.len().div_ceil(256))]
+pub fn k(y: &mut [f32]) {
+    let i = grid::index();
+    let double = |x: f32| x + x;
+    let z = match i {
+        0 => 1.0,
+        n if n > 4 => 2.0,
+        _ => 3.0,
+    };
+    let name = "k";
+    println!("{name}");
+    y[i] = double(z);
+}
+
+fn main() {
+    println!("{}", k::PTX);
+}
