@@ -9,6 +9,8 @@
 // `clamp` nor `is_nan`.
 #![allow(clippy::excessive_precision, clippy::approx_constant, clippy::manual_clamp, clippy::eq_op)]
 
+use crate::device;
+
 /// eˣ, to 0.892 ulp.
 ///
 /// Infinity from 88.722839 on, subnormal below −87.33655, 0 below −103.97208; exp(−∞) = 0, exp(∞) = ∞, NaN for NaN.
@@ -17,6 +19,7 @@
 /// ln 2 / 2, with ln 2 in two parts, the first of 15 bits, so that its product with n is exact. Then eʳ ≈ 1 + r +
 /// r²·q(r), where q is the minimax polynomial of degree 4 for the relative error (3.1·10⁻⁹), coefficients rounded to
 /// `f32` one after another and the rest fitted again. The scale 2ⁿ is two factors, since n runs from −150 to 128.
+#[device]
 pub fn exp(x: f32) -> f32 {
     // Beyond these the result is 0 or infinity already. A NaN becomes 89 here, and comes back at the end.
     let c = x.min(89.0).max(-104.0);
@@ -47,6 +50,7 @@ pub fn exp(x: f32) -> f32 {
 /// z³·q(z), where q is the minimax polynomial of degree 7 for the relative error (4.7·10⁻⁹), coefficients rounded to
 /// `f32` one after another and the rest fitted again; then n·ln 2 is added with one rounding. The reduction is that of
 /// FreeBSD's msun (`e_logf.c`) with another interval.
+#[device]
 pub fn ln(x: f32) -> f32 {
     let infinity = f32::from_bits(0x7F80_0000);
     let ordinary = x > 0.0 && x < infinity;

@@ -17,4 +17,4 @@ pub use crate::iterate::{rolled, unroll};
 pub use crate::shared::Shared;
 pub use crate::slice::SliceExt as _;
 pub use crate::view::{View, ViewMut};
-pub use crate::{block, grid, math, thread, warp};
+pub use crate::{block, device, grid, kernel, math, thread, warp};
