@@ -42,7 +42,7 @@ impl Checker {
         }
         match Prepared::compile(subject.artifact, instance) {
             Ok(prepared) => {
-                report.executors = self.executors(&prepared);
+                report.executors = self.executors();
                 report.cases = cases
                     .iter()
                     .map(|case| CaseReport {
@@ -56,12 +56,9 @@ impl Checker {
         report
     }
 
-    fn executors(&self, prepared: &Prepared) -> Vec<Executor> {
-        let mut executors = vec![Executor::Lowered, Executor::Optimised];
-        if prepared.artifact.is_some() {
-            executors.extend(self.gpu.iter().map(|device| Executor::Cuda(device.to_string())));
-        }
-        executors
+    fn executors(&self) -> Vec<Executor> {
+        let gpu = self.gpu.iter().map(|device| Executor::Cuda(device.to_string()));
+        [Executor::Lowered, Executor::Optimised].into_iter().chain(gpu).collect()
     }
 
     /// Runs one case on all executors; the first thing that goes wrong.
@@ -74,8 +71,13 @@ impl Checker {
         let stopped = |executor: Executor| move |e: Error| Failure::Stopped { executor, error: e.to_string() };
         let interpret = |executable: &Executable| {
             prepared.run(&self.cpu, case, |arguments| {
-                let approved =
-                    Approved::new(&prepared.kernel, &prepared.program, &prepared.instance, self.cpu.id(), arguments)?;
+                let approved = Approved::new(
+                    prepared.artifact.name,
+                    &prepared.program,
+                    &prepared.instance,
+                    self.cpu.id(),
+                    arguments,
+                )?;
                 executable.run(&approved)
             })
         };
@@ -86,11 +88,11 @@ impl Checker {
             &interpret(&prepared.optimised).map_err(stopped(Executor::Optimised))?,
             Executor::Optimised,
         )?;
-        if let (Some(gpu), Some(artifact)) = (&self.gpu, prepared.artifact) {
+        if let Some(gpu) = &self.gpu {
             let executor = Executor::Cuda(gpu.to_string());
             let outputs = prepared.run(gpu, case, |arguments| {
                 // SAFETY: the oracle has run the kernel on these arguments and found no fault.
-                unsafe { gpu.launch_unchecked(artifact, &prepared.instance.0, arguments) }
+                unsafe { gpu.launch_unchecked(prepared.artifact, &prepared.instance.0, arguments) }
             });
             prepared.same(&lowered, &outputs.map_err(stopped(executor.clone()))?, executor)?;
         }
@@ -103,9 +105,7 @@ impl Checker {
 
 /// An instance in the forms that the interpreter runs.
 pub struct Prepared {
-    kernel: String,
-    /// For its PTX; `None` for IR that came without.
-    artifact: Option<&'static Artifact>,
+    artifact: &'static Artifact,
     program: Program,
     instance: Instance,
     lowered: Executable,
@@ -116,44 +116,39 @@ pub struct Prepared {
     writes: Vec<bool>,
 }
 
+fn program(artifact: &'static Artifact) -> Result<Program> {
+    serial::program(artifact.hir).map_err(|source| Error::Hir { kernel: artifact.name.to_string(), source })
+}
+
 /// What a launch left in the arguments that the kernel may write, by argument.
 type Outputs = Vec<(usize, Array)>;
 
 impl Prepared {
     /// The instance of `artifact`, lowered and optimised.
     pub fn compile(artifact: &'static Artifact, instance: &Instance) -> Result<Prepared> {
-        let hir = |source| Error::Hir { kernel: artifact.name.to_string(), source };
         let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
-        let program = serial::program(artifact.hir).map_err(hir)?;
-        let lowered = lower::lower(&program, instance, Target::SM_61).map_err(compile)?;
+        let lowered = lower::lower(&program(artifact)?, instance, Target::SM_61).map_err(compile)?;
         let optimised = passes::optimise(lowered.clone()).map_err(compile)?;
-        let prepared = Prepared::from_ir(artifact.name, program, instance.clone(), &lowered, &optimised)?;
-        Ok(Prepared { artifact: Some(artifact), ..prepared })
+        Prepared::from_ir(artifact, instance, &lowered, &optimised)
     }
 
-    /// A kernel whose two forms are given, for tests of passes: `program` says what its parameters and launch are. It runs on the
-    /// interpreter only.
+    /// The instance of `artifact` in two forms made elsewhere: as lowered, and after some pass.
     pub fn from_ir(
-        kernel: &str,
-        program: Program,
-        instance: Instance,
+        artifact: &'static Artifact,
+        instance: &Instance,
         lowered: &ir::Kernel,
         optimised: &ir::Kernel,
     ) -> Result<Prepared> {
-        let names = contract::parameters(&program).map(|(name, _)| name.to_string()).collect();
-        let slices = contract::parameters(&program).map(|(_, ty)| matches!(ty, Type::Slice { .. })).collect();
-        let writes = contract::writes(&program);
-        let (lowered, optimised) = (Executable::new(lowered)?, Executable::new(optimised)?);
+        let program = program(artifact)?;
         Ok(Prepared {
-            kernel: kernel.to_string(),
-            artifact: None,
+            artifact,
+            instance: instance.clone(),
+            lowered: Executable::new(lowered)?,
+            optimised: Executable::new(optimised)?,
+            names: contract::parameters(&program).map(|(name, _)| name.to_string()).collect(),
+            slices: contract::parameters(&program).map(|(_, ty)| matches!(ty, Type::Slice { .. })).collect(),
+            writes: contract::writes(&program),
             program,
-            instance,
-            lowered,
-            optimised,
-            names,
-            slices,
-            writes,
         })
     }
 
