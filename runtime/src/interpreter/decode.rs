@@ -17,7 +17,7 @@ const LONGEST: usize = 1 << 22;
 
 /// Makes code of `kernel`.
 pub fn decode(kernel: &Kernel) -> Result<Code, Unsupported> {
-    let whole = |message: String| Err(Unsupported(Error::whole(message)));
+    let whole = |message: String| Err(Unsupported(Box::new(Error::whole(message))));
     let threads = kernel.block.iter().try_fold(1u32, |n, &d| n.checked_mul(d)).unwrap_or(u32::MAX);
     if !(1..=1024).contains(&threads) {
         return whole(format!("a block of {:?} threads: it must have 1 to 1024", kernel.block));
@@ -73,10 +73,10 @@ impl Decoder<'_> {
     fn refuse<T>(&self, message: impl Into<String>) -> Result<T> {
         let place = self.kernel.locations.get(self.location.0 as usize);
         let place = place.and_then(|l| Some((self.kernel.sources.get(l.source as usize)?, l.span)));
-        Err(Unsupported(match place {
+        Err(Unsupported(Box::new(match place {
             Some((source, span)) => Error::at(source, span, message),
             None => Error::whole(message),
-        }))
+        })))
     }
 
     fn emit(&mut self, inst: Inst) -> Pc {

@@ -72,7 +72,7 @@ pub struct Program {
 
 /// Why a kernel cannot be run: its IR breaks a rule, or asks for what the interpreter does not have.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Unsupported(pub Error);
+pub struct Unsupported(pub Box<Error>);
 
 /// A launch.
 #[derive(Debug)]
