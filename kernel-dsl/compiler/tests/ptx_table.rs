@@ -1,0 +1,404 @@
+//! The table of instructions against ptxas: what a row allows is accepted, from the version and the target that it
+//! names on; and the forms that look legal and are not are refused by both.
+
+mod ptx_support;
+
+use kernel_dsl_compiler::Target;
+use kernel_dsl_compiler::ptx::form::{Kind, Limit, OperandForm, OperandType, Row, Slot};
+use kernel_dsl_compiler::ptx::table::ROWS;
+use kernel_dsl_compiler::ptx::{
+    Address, Base, Builder, Guard, Instruction, Modifier, Opcode, Operand, Space, SpecialRegister, Symbol, Type,
+    Version,
+};
+
+/// Every choice of modifiers that the slots allow.
+fn choices(slots: &[Slot]) -> Vec<Vec<Option<Modifier>>> {
+    slots.iter().fold(vec![vec![]], |all, slot| {
+        let here: Vec<Option<Modifier>> =
+            slot.alternatives.iter().map(Some).chain(slot.optional.then_some(None)).collect();
+        all.iter().flat_map(|c| here.iter().map(|m| c.iter().copied().chain([*m]).collect())).collect()
+    })
+}
+
+/// A choice for each slot, then the same with each slot changed by itself.
+fn one_by_one(slots: &[Slot]) -> Vec<Vec<Option<Modifier>>> {
+    let first: Vec<_> = slots.iter().map(|s| s.alternatives.iter().next()).collect();
+    let mut all = vec![first.clone()];
+    for (i, slot) in slots.iter().enumerate() {
+        for m in slot.alternatives.iter().map(Some).skip(1).chain(slot.optional.then_some(None)) {
+            let mut choice = first.clone();
+            choice[i] = m;
+            all.push(choice);
+        }
+    }
+    all
+}
+
+/// A module under construction with something of everything to name.
+struct Sample {
+    builder: Builder,
+    parameter: Symbol,
+    variable: Symbol,
+}
+
+impl Sample {
+    fn new(target: Target) -> Sample {
+        let mut builder = Builder::new(target, "sample").unwrap();
+        let parameter = builder.parameter("parameter", Type::U64).unwrap();
+        let variable = builder.variable("$smem", Space::Shared, 16, 64).unwrap();
+        Sample { builder, parameter, variable }
+    }
+
+    fn constant(ty: Type) -> Option<Operand> {
+        match ty {
+            Type::F32 => Some(Operand::F32(1f32.to_bits())),
+            Type::F64 => Some(Operand::F64(1f64.to_bits())),
+            Type::F16 | Type::F16x2 => None,
+            _ => Some(Operand::Integer(1)),
+        }
+    }
+
+    /// The operand of a form; `constant` where one is to stand there, if it can.
+    fn operand(&mut self, form: &OperandForm, choice: &[Option<Modifier>], constant: bool) -> Option<Operand> {
+        let slot = |i: u8| choice[usize::from(i)].and_then(Modifier::ty);
+        let ty = match form.ty {
+            OperandType::None => None,
+            OperandType::Fixed(t) => Some(t),
+            OperandType::Slot(i) => slot(i),
+            OperandType::Wide(i) => slot(i).and_then(Type::doubled),
+        };
+        let mut value = |ty: Type| match constant && !form.destination {
+            true => Sample::constant(ty),
+            // There are no registers of 8 bits worth having.
+            false if form.wider && ty.bits() == 8 => Some(self.builder.register(Type::U32).into()),
+            false => Some(self.builder.register(ty).into()),
+        };
+        let vector = match form.kind {
+            Kind::Vector(n) => Some(usize::from(n)),
+            Kind::Vectorised => choice.iter().flatten().find_map(|m| m.vector()),
+            _ => None,
+        };
+        if let Some(n) = vector {
+            return (0..n).map(|_| value(ty?)).collect::<Option<Vec<_>>>().map(Operand::Vector);
+        }
+        match form.kind {
+            Kind::Constant => Some(Operand::Integer(16)),
+            Kind::Value if constant && form.limit == Limit::Threads => Some(Operand::Integer(64)),
+            Kind::Symbol => Some(Operand::Symbol(self.variable, 4)),
+            Kind::Special => Some(Operand::Special(match ty? {
+                Type::U64 => SpecialRegister::Clock64,
+                _ => SpecialRegister::TidX,
+            })),
+            Kind::Label => {
+                let label = self.builder.label(format!("$here_{}", self.builder.entry().labels.len()));
+                self.builder.place(label);
+                Some(Operand::Label(label))
+            }
+            Kind::Address => {
+                let base = if choice.contains(&Some(Modifier::Param)) {
+                    Base::Symbol(self.parameter)
+                } else {
+                    Base::Register(self.builder.register(Type::U64))
+                };
+                Some(Operand::Address(Address { base, offset: 0 }))
+            }
+            _ => value(ty?),
+        }
+    }
+
+    /// The instruction of a row with this choice of modifiers, operand `constant` of it a constant.
+    fn instruction(&mut self, row: &Row, choice: &[Option<Modifier>], constant: Option<usize>) -> Option<Instruction> {
+        let operands = row
+            .operands()
+            .iter()
+            .enumerate()
+            .map(|(i, form)| self.operand(form, choice, constant == Some(i)))
+            .collect::<Option<_>>()?;
+        let modifiers = choice.iter().flatten().copied().collect();
+        Some(Instruction { guard: None, opcode: row.opcode, modifiers, operands })
+    }
+
+    fn text(self) -> String {
+        self.builder.finish().unwrap().to_string()
+    }
+}
+
+/// The target that a row is tried on.
+fn target(row: &Row) -> Target {
+    Target::ALL.into_iter().find(|t| t.sm() >= row.target).unwrap()
+}
+
+#[test]
+fn each_row_is_accepted_by_ptxas() {
+    let mut failures = Vec::new();
+    let mut count = 0;
+    let installed = ptx_support::installed();
+    for row in ROWS {
+        let mut sample = Sample::new(target(row));
+        for choice in choices(row.slots()) {
+            let constants = row.operands().iter().enumerate().filter(|(_, f)| !f.destination).map(|(i, _)| Some(i));
+            for constant in [None].into_iter().chain(constants) {
+                let Some(instruction) = sample.instruction(row, &choice, constant) else { continue };
+                sample.builder.instruction(instruction).unwrap_or_else(|e| panic!("{}: {e}", row.form));
+                count += 1;
+            }
+        }
+        let text = sample.text();
+        if installed && let Err(e) = ptx_support::assemble(&text, target(row).sm()) {
+            let named: Vec<String> = e
+                .lines()
+                .take(3)
+                .map(|l| {
+                    let number = l.split("line ").nth(1).and_then(|l| l.split(';').next()).and_then(|n| n.parse().ok());
+                    format!("{l}\n    {}", number.and_then(|n: usize| text.lines().nth(n - 1)).unwrap_or_default())
+                })
+                .collect();
+            failures.push(format!("{}\n  {}", row.form, named.join("\n  ")));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    println!("{count} instructions of {} forms", ROWS.len());
+}
+
+/// The module with another version and target than the builder found.
+fn with(text: &str, version: Version, sm: u16) -> String {
+    let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
+    for line in &mut lines {
+        if line.starts_with(".version") {
+            *line = format!(".version {version}");
+        } else if line.starts_with(".target") {
+            *line = format!(".target sm_{sm}");
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+#[test]
+fn no_row_is_accepted_before_its_version_or_target() {
+    if !ptx_support::installed() {
+        return;
+    }
+    let versions: Vec<Version> =
+        [(5, 0), (6, 0), (6, 1), (6, 2), (6, 3), (6, 4), (6, 5), (7, 0), (7, 1), (7, 5), (7, 6), (7, 8), (8, 0)]
+            .into_iter()
+            .map(|(major, minor)| Version::new(major, minor))
+            .collect();
+    let mut failures = Vec::new();
+    for row in ROWS {
+        let here = target(row);
+        let version = versions.iter().copied().rfind(|v| *v < row.version && *v >= Version::of(here));
+        let before = Target::ALL.into_iter().rfind(|t| *t < here && row.target > t.sm());
+        for choice in one_by_one(row.slots()) {
+            let mut sample = Sample::new(here);
+            let instruction = sample.instruction(row, &choice, None).unwrap();
+            sample.builder.instruction(instruction).unwrap();
+            let text = sample.text();
+            if let Some(v) = version
+                && ptx_support::assemble(&with(&text, v, here.sm()), here.sm()).is_ok()
+            {
+                failures.push(format!("{choice:?} of {} is fine in {v}", row.form));
+            }
+            if let Some(t) = before
+                && ptx_support::assemble(&with(&text, Version::new(8, 0), t.sm()), t.sm()).is_ok()
+            {
+                failures.push(format!("{choice:?} of {} is fine on {t}", row.form));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// The lines of `text` that ptxas refuses, by number from 0; what is left is accepted.
+fn refused(text: &str, sm: u16) -> Vec<usize> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    let mut refused = Vec::new();
+    // Some mistakes are looked for only where there are no others.
+    while let Err(e) = ptx_support::assemble(&(lines.join("\n") + "\n"), sm) {
+        let number = |l: &str| -> Option<usize> {
+            let rest = l.split_once("line ")?.1.trim_start_matches('\'');
+            rest[..rest.find(|c: char| !c.is_ascii_digit())?].parse().ok()
+        };
+        let named: Vec<usize> = e.lines().filter_map(number).collect();
+        assert!(!named.is_empty(), "{e}");
+        for n in named {
+            lines[n - 1] = "";
+            refused.push(n - 1);
+        }
+    }
+    refused
+}
+
+/// Modifiers that stand for one another: types, ways of rounding, comparisons.
+const KINDS: [&[Modifier]; 3] = {
+    use Modifier::*;
+    [
+        &[Pred, B8, B16, B32, B64, U8, U16, U32, U64, S8, S16, S32, S64, F16, F16x2, F32, F64],
+        &[Rn, Rz, Rm, Rp, Rni, Rzi, Rmi, Rpi, Approx, Full],
+        &[Eq, Ne, Lt, Le, Gt, Ge, Lo, Ls, Hi, Hs, Equ, Neu, Ltu, Leu, Gtu, Geu, Num, Nan],
+    ]
+};
+
+/// What ptxas takes though the manual does not have it: extended arithmetic of 16 bits, `.ftz` of f64 where nothing is
+/// flushed, and special registers and addresses moved as bits.
+const BEYOND_THE_MANUAL: [&str; 17] = [
+    "addc.s16",
+    "addc.u16",
+    "madc.lo.s16",
+    "madc.lo.u16",
+    "subc.s16",
+    "subc.u16",
+    "rcp.rm.ftz.f64",
+    "rcp.rn.ftz.f64",
+    "rcp.rp.ftz.f64",
+    "rcp.rz.ftz.f64",
+    "mov.b16",
+    "mov.b32",
+    "mov.b64",
+    "mov.s16",
+    "mov.s32",
+    "mov.s64",
+    "mov.u16",
+];
+
+/// Each form with a type, a rounding or a comparison exchanged for another or left out: where the table says no, so
+/// does ptxas.
+#[test]
+fn what_the_table_refuses_ptxas_refuses() {
+    if !ptx_support::installed() {
+        return;
+    }
+    let mut failures = std::collections::BTreeSet::new();
+    for row in ROWS.iter().filter(|r| r.target <= 61) {
+        let mut sample = Sample::new(Target::SM_61);
+        let mut extra = std::collections::BTreeMap::new();
+        for choice in one_by_one(row.slots()) {
+            for slot in 0..choice.len() {
+                let kind = KINDS.iter().find(|k| choice[slot].is_some_and(|m| k.contains(&m)));
+                for other in kind.into_iter().flat_map(|k| k.iter().copied().map(Some).chain([None])) {
+                    let mut changed = choice.clone();
+                    changed[slot] = other;
+                    let Some(instruction) = sample.instruction(row, &changed, None) else { continue };
+                    if let Err(illegal) = sample.builder.instruction(instruction) {
+                        let line = format!("{};\n", illegal.instruction);
+                        extra.insert(changed.iter().flatten().copied().collect::<Vec<_>>(), line);
+                    }
+                }
+            }
+        }
+        let text = with(&sample.text(), Version::new(8, 0), 61).trim_end().trim_end_matches('}').to_string();
+        let before = text.lines().count();
+        let whole = text + &extra.into_values().collect::<String>() + "}\n";
+        let refused = refused(&whole, 61);
+        failures.extend(
+            whole
+                .lines()
+                .enumerate()
+                .skip(before)
+                .filter(|(i, l)| *l != "}" && !refused.contains(i))
+                .map(|(_, l)| l.split(' ').next().unwrap_or_default().to_string()),
+        );
+    }
+    let unknown: Vec<_> = failures.iter().filter(|f| !BEYOND_THE_MANUAL.contains(&f.as_str())).collect();
+    assert!(unknown.is_empty(), "accepted by ptxas alone: {unknown:#?}");
+}
+
+fn register(sample: &mut Sample, ty: Type) -> Operand {
+    sample.builder.register(ty).into()
+}
+
+/// A form that looks legal and is not: refused by the table, and by ptxas where it is there.
+fn trap(opcode: Opcode, modifiers: &[Modifier], operands: impl FnOnce(&mut Sample) -> Vec<Operand>, says: &str) {
+    let mut sample = Sample::new(Target::SM_61);
+    let operands = operands(&mut sample).into();
+    let modifiers = modifiers.iter().copied().collect();
+    let illegal = sample
+        .builder
+        .instruction(Instruction { guard: None, opcode, modifiers, operands })
+        .expect_err("it is illegal");
+    assert!(illegal.to_string().contains(says), "{illegal}");
+    if ptx_support::installed() {
+        let text = with(&sample.text(), Version::new(8, 0), 61);
+        let text = text.replace("}\n", &format!("    {};\n}}\n", illegal.instruction));
+        assert!(ptx_support::assemble(&text, 61).is_err(), "ptxas takes `{}`", illegal.instruction);
+    }
+}
+
+#[test]
+fn forms_that_look_legal() {
+    use Modifier::*;
+    let three = |ty: Type| move |s: &mut Sample| (0..3).map(|_| register(s, ty)).collect::<Vec<_>>();
+    let two = |ty: Type| move |s: &mut Sample| (0..2).map(|_| register(s, ty)).collect::<Vec<_>>();
+    trap(Opcode::Shl, &[U32], three(Type::U32), "shl.type d, a, b:u32; .type = {.b16, .b32, .b64}");
+    trap(Opcode::And, &[U32], three(Type::U32), "is not PTX");
+    trap(Opcode::Min, &[B32], three(Type::B32), "is not PTX");
+    trap(Opcode::Mul, &[U32], three(Type::U32), "is not PTX");
+    trap(Opcode::Shl, &[B64], three(Type::B64), "see operand 3");
+    trap(Opcode::Fma, &[F32], |s| (0..4).map(|_| register(s, Type::F32)).collect(), "fma.rnd{.ftz}{.sat}.f32");
+    trap(Opcode::Div, &[F32], three(Type::F32), "is not PTX");
+    trap(Opcode::Sqrt, &[F32], two(Type::F32), "is not PTX");
+    trap(Opcode::Ex2, &[F32], two(Type::F32), "is not PTX");
+    trap(Opcode::Max, &[F16], three(Type::F16), "needs sm_80; the kernel is for sm_61");
+    trap(Opcode::Max, &[PropagateNan, F32], three(Type::F32), "needs sm_80");
+    trap(Opcode::Ex2, &[Approx, F16], two(Type::F16), "needs sm_75");
+    trap(Opcode::Redux, &[Sync, Add, U32], three(Type::U32), "needs sm_80");
+    trap(Opcode::Nanosleep, &[U32], |s| vec![register(s, Type::U32)], "needs sm_70");
+    trap(Opcode::Cp, &[Async, WaitAll], |_| vec![], "needs sm_80");
+    for how in [Lo, Ls] {
+        trap(
+            Opcode::Setp,
+            &[how, S32],
+            |s| [Type::Pred, Type::S32, Type::S32].map(|t| register(s, t)).into(),
+            "not PTX",
+        );
+    }
+    trap(Opcode::Setp, &[Lt, B32], |s| [Type::Pred, Type::B32, Type::B32].map(|t| register(s, t)).into(), "not PTX");
+    trap(Opcode::Mov, &[F32], |s| vec![register(s, Type::F32), Operand::Integer(0x3f80_0000)], "see operand 2");
+    trap(Opcode::Cvt, &[S32, F32], |s| [Type::S32, Type::F32].map(|t| register(s, t)).into(), "not PTX");
+    trap(Opcode::Cvt, &[F32, S32], |s| [Type::F32, Type::S32].map(|t| register(s, t)).into(), "not PTX");
+    trap(Opcode::Cvt, &[F16, F32], |s| [Type::F16, Type::F32].map(|t| register(s, t)).into(), "not PTX");
+    trap(Opcode::Cvt, &[Rn, F32, F16], |s| [Type::F32, Type::F16].map(|t| register(s, t)).into(), "not PTX");
+    trap(Opcode::Bar, &[Sync], |_| vec![Operand::Integer(16)], "see operand 1");
+    trap(Opcode::Bar, &[Sync], |_| vec![Operand::Integer(0), Operand::Integer(33)], "see operand 2");
+    trap(
+        Opcode::Add,
+        &[Rn, F32],
+        |s| [Type::F32, Type::U32, Type::F32].map(|t| register(s, t)).into(),
+        "see operand 2",
+    );
+    let address = |s: &mut Sample| {
+        let base = Base::Register(s.builder.register(Type::U64));
+        Operand::Address(Address { base, offset: 0 })
+    };
+    trap(Opcode::Ld, &[Global, F16], |s| vec![register(s, Type::F16), address(s)], "is not PTX");
+    let atom = |ty: Type| move |s: &mut Sample| vec![register(s, ty), address(s), register(s, ty)];
+    trap(Opcode::Atom, &[Global, Add, S64], atom(Type::S64), "is not PTX");
+    trap(Opcode::Atom, &[Global, Max, F32], atom(Type::F32), "is not PTX");
+    trap(Opcode::Ld, &[Relaxed, Gpu, Global, U32], |s| vec![register(s, Type::U32), address(s)], "needs sm_70");
+}
+
+#[test]
+fn guards_are_predicates() {
+    let mut sample = Sample::new(Target::SM_61);
+    let register = sample.builder.register(Type::U32);
+    let guard = Some(Guard { register, negated: true });
+    let ret = Instruction { guard, opcode: Opcode::Ret, modifiers: Default::default(), operands: Default::default() };
+    let illegal = sample.builder.instruction(ret).unwrap_err();
+    assert_eq!(illegal.to_string(), "`@!%r0 ret` is guarded by what is not a predicate");
+}
+
+#[test]
+fn names_and_labels_are_checked() {
+    let mut builder = Builder::new(Target::SM_61, "k").unwrap();
+    assert!(builder.parameter("größe", Type::U32).unwrap_err().to_string().contains("cannot be a name in PTX"));
+    builder.parameter("n", Type::U32).unwrap();
+    assert!(builder.parameter("n", Type::U32).unwrap_err().to_string().contains("two things are called `n`"));
+    let nowhere = builder.label("$nowhere");
+    let bra = Instruction {
+        guard: None,
+        opcode: Opcode::Bra,
+        modifiers: Default::default(),
+        operands: [Operand::Label(nowhere)].into_iter().collect(),
+    };
+    builder.instruction(bra).unwrap();
+    assert!(builder.finish().unwrap_err().to_string().contains("`$nowhere`, which is nowhere"));
+}
