@@ -118,7 +118,15 @@ impl Generator {
         self.scope.extend([(Scalar::U32, self.parameters[8]), (Scalar::F32, self.parameters[9])]);
         let t = self.b.scalar(Op::Special(Special::Thread(0)), Scalar::Usize);
         self.small.push(t);
-        self.statements(12);
+        for ty in TYPES {
+            let place = self.place(false);
+            let op = Op::Load { place, element: Scalar::F32, policy: Policy::Coherent, guard: None };
+            let v = self.b.scalar(op, Scalar::F32);
+            let op = if ty == Scalar::Bool { Op::Compare(Comparison::Lt, v, self.parameters[9]) } else { Op::Cast(v) };
+            let v = self.b.scalar(op, ty);
+            self.scope.push((ty, v));
+        }
+        self.statements(14);
         for ty in TYPES {
             let v = self.any(ty);
             self.show(ty, v);
@@ -261,7 +269,7 @@ impl Generator {
 
     fn any(&mut self, ty: Scalar) -> Value {
         let known: Vec<Value> = self.scope.iter().filter(|(t, _)| *t == ty).map(|(_, v)| *v).collect();
-        if known.is_empty() || self.below(5) == 0 { self.constant(ty) } else { self.one_of(&known) }
+        if known.is_empty() || self.below(8) == 0 { self.constant(ty) } else { self.one_of(&known) }
     }
 
     fn expression(&mut self, ty: Scalar) -> Value {
@@ -398,7 +406,7 @@ impl Generator {
     }
 
     fn statement(&mut self) {
-        let choice = if self.budget == 0 { self.below(8) } else { self.below(14) };
+        let choice = if self.budget == 0 || self.open.len() > 3 { self.below(8) } else { self.below(14) };
         self.budget = self.budget.saturating_sub(1);
         match choice {
             0..=3 => {
