@@ -47,37 +47,23 @@ struct Arm<'a> {
 
 impl Converter {
     fn region(&mut self, region: &mut Region) {
-        let mut insts = std::mem::take(&mut region.insts);
-        let mut converted = false;
-        for inst in &mut insts {
+        let insts = std::mem::take(&mut region.insts);
+        region.insts.reserve(insts.len());
+        for mut inst in insts {
             let stands = &self.stands;
             inst.op.map_operands(|v| stands.get(v.0 as usize).copied().unwrap_or(v));
             inst.op.regions_mut().into_iter().for_each(|r| self.region(r));
-            if self.fits(&inst.op) {
-                let mut straight = Vec::new();
-                self.convert(inst, &mut straight);
-                // A place for what the `If` became; opened below.
-                let body = Region { parameters: Values::new(), insts: straight };
-                inst.op = Op::Block { label: Label(u32::MAX), body };
-                converted = true;
-            }
-        }
-        if !converted {
-            region.insts = insts;
-            return;
-        }
-        region.insts.reserve(insts.len() + 16);
-        for inst in insts {
             match inst.op {
-                Op::Block { label: Label(u32::MAX), body } => region.insts.extend(body.insts),
+                Op::If { condition, then, otherwise } if self.fits(&then, &otherwise) => {
+                    self.convert(condition, [then, otherwise], &inst.results, inst.location, &mut region.insts);
+                }
                 _ => region.insts.push(inst),
             }
         }
     }
 
-    /// Whether `op` is an `If` that may become straight code.
-    fn fits(&self, op: &Op) -> bool {
-        let Op::If { then, otherwise, .. } = op else { return false };
+    /// Whether an `If` of these branches may become straight code.
+    fn fits(&self, then: &Region, otherwise: &Region) -> bool {
         let (mut cost, mut accesses) = (0, 0);
         for inst in then.insts.iter().chain(&otherwise.insts) {
             match &inst.op {
@@ -124,23 +110,28 @@ impl Converter {
         self.push(Op::Binary(Binary::And, a, b), Type::Scalar(Scalar::Bool), location, out)
     }
 
-    fn convert(&mut self, inst: &mut Inst, out: &mut Vec<Inst>) {
-        let Op::If { condition, then, otherwise } = &mut inst.op else { return };
-        let (condition, location) = (*condition, inst.location);
-        let (yes, no) = (take_yield(then), take_yield(otherwise));
+    fn convert(
+        &mut self,
+        condition: Value,
+        [mut then, mut otherwise]: [Region; 2],
+        results: &Values,
+        location: Location,
+        out: &mut Vec<Inst>,
+    ) {
+        let (yes, no) = (take_yield(&mut then), take_yield(&mut otherwise));
         let later: Vec<Value> = otherwise.insts.iter().flat_map(|i| i.results.iter().copied()).collect();
         // Results that a guarded load gives for all lanes.
-        let mut whole = vec![None; inst.results.len()];
+        let mut whole = vec![None; results.len()];
         let arm = Arm { condition, own: &yes, other: &no, later: &later, location };
-        self.straighten(std::mem::take(&mut then.insts), &arm, &mut whole, out);
+        self.straighten(then.insts, &arm, &mut whole, out);
         let guarded = otherwise.insts.iter().any(|i| matches!(i.op, Op::Load { .. } | Op::Store { .. }));
         let converse = match guarded {
             true => self.push(Op::Unary(Unary::Not, condition), Type::Scalar(Scalar::Bool), location, out),
             false => condition,
         };
         let arm = Arm { condition: converse, own: &no, other: &yes, later: &[], location };
-        self.straighten(std::mem::take(&mut otherwise.insts), &arm, &mut whole, out);
-        for (k, result) in inst.results.iter().enumerate() {
+        self.straighten(otherwise.insts, &arm, &mut whole, out);
+        for (k, result) in results.iter().enumerate() {
             let ty = self.simplifier.ty(*result);
             let stand = match whole[k] {
                 Some(v) => v,
@@ -148,7 +139,6 @@ impl Converter {
             };
             self.stands[result.0 as usize] = stand;
         }
-        inst.results.clear();
     }
 
     /// Writes a branch's instructions, its accesses under its condition.

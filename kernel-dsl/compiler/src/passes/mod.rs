@@ -15,6 +15,7 @@ pub mod branches;
 pub mod cse;
 pub mod dce;
 pub mod fold;
+pub mod induction;
 pub mod licm;
 pub mod promote;
 pub mod strength;
@@ -52,6 +53,7 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "addresses", run: addresses::addresses },
     Pass { name: "cse", run: cse::cse },
     Pass { name: "licm", run: licm::licm },
+    Pass { name: "induction", run: induction::induction },
     Pass { name: "strength", run: strength::strength },
     Pass { name: "dce", run: dce::dce },
 ];

@@ -1,11 +1,10 @@
 //! .
+use crate::examples;
 #[test]
 fn show() {
-    for seed in [4, 9] {
-        let k = crate::generator::kernel(seed);
+    for k in [examples::saxpy(), examples::stencil(), examples::matmul(4), examples::blocked(2, 2, 2)] {
+        kernel_dsl_compiler::ir::verify::verify(&k).unwrap_or_else(|e| panic!("{e}\n{k}"));
         println!("{k}");
         println!("{}", *kernel_dsl_compiler::passes::optimise(k).unwrap());
-        println!("{:?}", crate::evaluator::run(&crate::generator::kernel(seed), 1).stores.len());
     }
-    println!("{}", std::mem::size_of::<kernel_dsl_compiler::ir::Inst>());
 }
