@@ -339,6 +339,11 @@ impl Lowerer<'_> {
         if factor == 1 {
             return value;
         }
+        if let Definition::Times(of, by) = self.definitions[value.0 as usize]
+            && let Some(both) = by.checked_mul(factor)
+        {
+            return self.times(of, both, location, out);
+        }
         let factor = self.constant(factor);
         self.push(Op::Binary(Binary::Mul, value, factor), Type::Scalar(Scalar::Usize), location, out)
     }

@@ -11,10 +11,14 @@
 //! places become addresses, what is invariant leaves its loop, and what is unused goes.
 
 pub mod addresses;
+pub mod branches;
 pub mod cse;
 pub mod dce;
 pub mod fold;
+pub mod induction;
+pub mod licm;
 pub mod promote;
+pub mod strength;
 pub mod unroll;
 
 mod constants;
@@ -43,9 +47,14 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "unroll", run: unroll::unroll },
     Pass { name: "promote", run: promote::promote },
     Pass { name: "fold", run: fold::fold },
+    Pass { name: "branches", run: branches::branches },
     Pass { name: "cse", run: cse::cse },
+    Pass { name: "licm", run: licm::licm },
     Pass { name: "addresses", run: addresses::addresses },
     Pass { name: "cse", run: cse::cse },
+    Pass { name: "licm", run: licm::licm },
+    Pass { name: "induction", run: induction::induction },
+    Pass { name: "strength", run: strength::strength },
     Pass { name: "dce", run: dce::dce },
 ];
 

@@ -17,6 +17,7 @@ pub fn promote(kernel: &mut Kernel) -> Result<(), Errors> {
     find(&kernel.body, &kernel.locals, &constants, &mut fits);
     let mut first = Vec::with_capacity(kernel.locals.len());
     let mut types = Vec::new();
+    let all = fits.iter().all(|f| *f);
     for (local, fits) in kernel.locals.iter().zip(fits) {
         first.push(fits.then_some(types.len() as u32));
         if fits {
@@ -46,6 +47,9 @@ pub fn promote(kernel: &mut Kernel) -> Result<(), Errors> {
     kernel.values = promoter.values;
     promoter.constants.place(&mut body);
     kernel.body = body;
+    if all {
+        kernel.locals.clear();
+    }
     Ok(())
 }
 
