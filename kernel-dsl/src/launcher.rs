@@ -45,6 +45,8 @@ pub enum Argument<'a> {
 }
 
 /// Device memory that a launch may use.
+///
+/// It stays on its thread (it is neither `Send` nor `Sync`): a clone of a mutable one is no second writer at the same time.
 #[derive(Clone, Debug)]
 pub struct Memory<'a> {
     element: Scalar,
@@ -52,7 +54,7 @@ pub struct Memory<'a> {
     address: u64,
     shape: Shape,
     mutable: bool,
-    borrow: PhantomData<&'a mut [u8]>,
+    borrow: PhantomData<(&'a mut [u8], *mut u8)>,
 }
 
 /// Extents and strides of a slice or view.
@@ -120,33 +122,44 @@ impl<'a> Memory<'a> {
     }
 }
 
-/// A scalar that a kernel can take by value and a buffer can hold.
-pub trait Element: Copy + Send + Sync + 'static {
+mod sealed {
+    /// Keeps [`Element`](super::Element) to the types below: numbers of which every bit pattern is a value, as wide in host memory
+    /// as [`SCALAR`](super::Element::SCALAR) says. Runtimes copy them as bytes.
+    pub trait Sealed {}
+}
+
+/// A scalar that a kernel can take by value and a buffer can hold: one of the number types listed here, of which every
+/// bit pattern is a value.
+pub trait Element: sealed::Sealed + Copy + Send + Sync + 'static {
     /// The type in a kernel.
     const SCALAR: Scalar;
     /// The value's bits, zero-extended to 64.
     fn bits(self) -> u64;
+    /// The value whose bits are the low ones of `bits`.
+    fn from_bits(bits: u64) -> Self;
 }
 
 macro_rules! element {
-    ($($t:ty, $s:ident, $x:ident => $bits:expr;)*) => {$(
+    ($($t:ty, $s:ident, $x:ident => $bits:expr, $from:expr;)*) => {$(
+        impl sealed::Sealed for $t {}
         impl Element for $t {
             const SCALAR: Scalar = Scalar::$s;
             fn bits(self) -> u64 { let $x = self; $bits }
+            fn from_bits($x: u64) -> Self { $from }
         }
     )*};
 }
 element! {
-    i8, I8, x => u64::from(x as u8);
-    i16, I16, x => u64::from(x as u16);
-    i32, I32, x => u64::from(x as u32);
-    i64, I64, x => x as u64;
-    u8, U8, x => u64::from(x);
-    u16, U16, x => u64::from(x);
-    u32, U32, x => u64::from(x);
-    u64, U64, x => x;
-    f32, F32, x => u64::from(x.to_bits());
-    f64, F64, x => x.to_bits();
+    i8, I8, x => u64::from(x as u8), x as i8;
+    i16, I16, x => u64::from(x as u16), x as i16;
+    i32, I32, x => u64::from(x as u32), x as i32;
+    i64, I64, x => x as u64, x as i64;
+    u8, U8, x => u64::from(x), x as u8;
+    u16, U16, x => u64::from(x), x as u16;
+    u32, U32, x => u64::from(x), x as u32;
+    u64, U64, x => x, x;
+    f32, F32, x => u64::from(x.to_bits()), f32::from_bits(x as u32);
+    f64, F64, x => x.to_bits(), f64::from_bits(x);
 }
 
 /// A scalar argument, of a type that [`Element`] has or `usize` or `bool`.

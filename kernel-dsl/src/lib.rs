@@ -1,4 +1,158 @@
-//! GPU kernels in Rust.
+//! GPU kernels in Rust: written as functions, compiled to PTX for sm_61 while the crate is compiled, with nothing
+//! installed but stable Rust.
+//!
+//! # What a kernel is
+//!
+//! A kernel is a function that a GPU runs many times at once, each time as a *thread*. A launch makes a *grid* of
+//! *blocks* of threads. Threads of a block share a small, fast memory and can wait for one another; blocks know nothing
+//! of each other, and run in any order. Within a block, 32 threads with consecutive indices form a *warp*, whose
+//! *lanes* run together and can hand each other values.
+//!
+//! A kernel says what one thread does:
+//!
+//! ```ignore
+//! use kernel_dsl::prelude::*;
+//!
+//! /// y ← a·x + y
+//! #[kernel(block = 256, grid = y.len().div_ceil(256))]
+//! #[requires(x.len() == y.len())]
+//! pub fn saxpy(a: f32, x: &[f32], y: &mut [f32]) {
+//!     let i = grid::index();
+//!     if i < y.len() {
+//!         y[i] = a.mul_add(x[i], y[i]);
+//!     }
+//! }
+//! ```
+//!
+//! The attribute gives the launch its shape: 256 threads a block, and as many blocks as cover `y`. `requires` is what
+//! must hold of the arguments; a launch that does not meet it is refused before anything runs. Both are Rust
+//! expressions over the kernel's parameters.
+//!
+//! `saxpy` is now a type, used as a namespace. `saxpy::PTX` is the kernel's PTX, a `&'static str` that is there when
+//! the crate is compiled; `saxpy::launch(&device, 2.0, &x, &mut y)` runs it on a device of crate `runtime`.
+//!
+//! # Shared memory, and instances
+//!
+//! ```ignore
+//! /// C = A·B by T×T tiles in shared memory.
+//! #[kernel(block = (T, T), grid = (c.cols().div_ceil(T), c.rows().div_ceil(T)), instances(T = 16 | 32))]
+//! #[requires(a.cols() == b.rows(), c.rows() == a.rows(), c.cols() == b.cols())]
+//! pub fn matmul<const T: usize>(a: View<f32, 2>, b: View<f32, 2>, mut c: ViewMut<f32, 2>) {
+//!     let ta = Shared::<f32, 2>::padded([T, T]);
+//!     let tb = Shared::<f32, 2>::padded([T, T]);
+//!     let (row, col) = (block::y() * T + thread::y(), block::x() * T + thread::x());
+//!     let mut acc = 0.0;
+//!     for k in (0..a.cols()).step_by(T) {
+//!         ta.copy_from(a.offset((block::y() * T, k)));
+//!         tb.copy_from(b.offset((k, block::x() * T)));
+//!         block::sync();
+//!         for i in unroll(0..T) {
+//!             acc = ta[(thread::y(), i)].mul_add(tb[(i, thread::x())], acc);
+//!         }
+//!         block::sync();
+//!     }
+//!     if row < c.rows() && col < c.cols() {
+//!         c[(row, col)] = acc;
+//!     }
+//! }
+//! ```
+//!
+//! A kernel may be generic over constants. Those that `instances` declares are compiled with the crate:
+//! `matmul::<16>::PTX`. `matmul::<24>::launch(…)` works too, compiled when it is first launched, from what the
+//! expansion keeps of the kernel; `matmul::<24>::PTX` is a compile error that lists the instances there are.
+//!
+//! * [`View`] and [`ViewMut`] are arrays of rank 1 to 5 in global memory. They move like pointers ([`View::offset`]),
+//!   and know their extents.
+//! * [`Shared`] is an array in the block's memory. Handles to it are `Copy`: rustc's borrow checker keeps out of what
+//!   threads do to one another, and the oracle checks that instead. `padded` lets the compiler choose the pitch
+//!   that the memory banks like.
+//! * [`copy_from`](Shared::copy_from) is done by the whole block together, and puts zeros beyond the edge. It is no
+//!   barrier, so [`block::sync`] stands after it, and after the tile's last use.
+//! * [`unroll`] makes a copy of the loop's body for each iteration.
+//!
+//! # Warps
+//!
+//! ```ignore
+//! /// Each row of y is the softmax of the same row of x. A warp works on a row.
+//! #[kernel(block = (32, ROWS), grid = x.rows().div_ceil(ROWS), instances(ROWS = 4))]
+//! #[requires(x.rows() == y.rows(), x.cols() == y.cols())]
+//! pub fn softmax<const ROWS: usize>(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
+//!     let row = block::x() * ROWS + thread::y();
+//!     let cols = if row < x.rows() { x.cols() } else { 0 };
+//!     let mut m = f32::NEG_INFINITY;
+//!     for i in (warp::lane()..cols).step_by(32) {
+//!         m = m.max(x[(row, i)]);
+//!     }
+//!     let m = warp::max(m);
+//!     let mut s = 0.0;
+//!     for i in (warp::lane()..cols).step_by(32) {
+//!         s += math::exp(x[(row, i)] - m);
+//!     }
+//!     let s = warp::sum(s);
+//!     for i in (warp::lane()..cols).step_by(32) {
+//!         y[(row, i)] = math::exp(x[(row, i)] - m) / s;
+//!     }
+//! }
+//! ```
+//!
+//! The operations of [`warp`] need all 32 lanes at the same call, so the reductions stand outside of the loops and of
+//! any `if` that depends on the row: lanes of a row that is not there take part with values that do not count. The same
+//! holds of [`block::sync`] and the block.
+//!
+//! # Functions
+//!
+//! ```ignore
+//! #[device]
+//! pub fn silu(x: f32) -> f32 {
+//!     x / (1.0 + math::exp(-x))
+//! }
+//! ```
+//!
+//! A `#[device]` function is called from kernels and other device functions, of its own crate or another, and is an
+//! ordinary function on the host as well. It is always inlined. A `&mut` parameter is the caller's variable itself, so
+//! that arrays passed that way stay in registers.
+//!
+//! # What the language has
+//!
+//! A kernel is Rust, and means what a Rust reader expects; rustc checks it against the items of [`prelude`], so names,
+//! types and borrows are wrong where Rust says so.
+//!
+//! * **Types**: `bool`, integers of 8 to 64 bits, `usize`, `f32` and `f64`; tuples and arrays of them, which live in
+//!   registers; slices, views and handles as above. Elements of memory are the numbers but `usize`.
+//! * **Statements**: `let` with tuple and array patterns, assignment and compound assignment, `if`, `while`, `loop`,
+//!   `for` over `a..b` and `(a..b).step_by(n)`, labels, `break`, `continue`, `return`, and `const { assert!(…) }`.
+//! * **Generics**: constants of type `usize` and `bool`.
+//! * **Methods of numbers**: `mul_add`, `abs`, `sqrt`, `floor`, `ceil`, `trunc`, `round_ties_even`, `min`, `max`,
+//!   `to_bits`, `from_bits`, `wrapping_add`, `wrapping_sub`, `wrapping_mul`, `saturating_sub`, `div_ceil`,
+//!   `next_multiple_of`, `count_ones`, `leading_zeros`; and [`math`].
+//!
+//! Not in the language today: structs, enums, `match`, closures, traits, iterators beyond the ranges above, strings,
+//! allocation, panics, recursion, generic types; 16-bit floats, atomics, accesses of several elements at once,
+//! asynchronous copies, shared arrays sized at launch, reductions over a block, and the hardware's approximate
+//! functions. Whatever lies outside is a compile error at its token.
+//!
+//! # What differs from Rust on the host
+//!
+//! * `usize` has 32 bits. Its overflow is an error of the kernel, as out of bounds is: the interpreter reports it, and
+//!   compiled code may assume that it does not happen. `wrapping_*` wraps. Fixed-width integers wrap; the interpreter
+//!   reports that as Rust's debug builds do.
+//! * A division by zero is reported by the interpreter, and gives an unspecified value on a GPU.
+//! * `max` and `min` of floats return the number where one operand is a NaN, and order −0 below +0.
+//! * a · b + c is one rounding only where the kernel says `mul_add`. Nothing else is contracted or reordered.
+//! * Threads run together: what two of them do to one element, one of them writing, is a race unless a sync stands
+//!   between.
+//!
+//! # How a kernel is proved
+//!
+//! The interpreter of crate `runtime` runs the compiler's intermediate representation, a warp at a time, and checks
+//! every access, barrier and exchange; `kernels check` compares what it computes, before and after optimisation, with
+//! plain Rust and, where there is one, with the GPU, bit for bit. [`host::run`] runs the same Rust as rustc compiled
+//! it, a thread each, which tells whether our compiler reads a kernel as rustc does.
+//!
+//! # Where things are
+//!
+//! [`prelude`] lists what a kernel is written with. [`artifact`] is what an expansion holds, [`launcher`] what stands
+//! between a typed `launch` and a device; [`compiler`] is all the rest.
 
 extern crate self as kernel_dsl;
 
@@ -6,11 +160,28 @@ extern crate self as kernel_dsl;
 #[path = "private.rs"]
 pub mod __private;
 pub mod artifact;
+pub mod block;
+pub mod grid;
+pub mod host;
+mod iterate;
 pub mod launcher;
+mod layout;
+pub mod math;
+pub mod prelude;
+mod shared;
+mod slice;
+pub mod thread;
+mod view;
+pub mod warp;
 
 pub use artifact::{Artifact, Declared, Kernel, kernels};
+pub use iterate::{rolled, unroll};
 pub use kernel_dsl_compiler as compiler;
 #[doc(hidden)]
 pub use kernel_macros::__link;
 pub use kernel_macros::{device, kernel};
 pub use launcher::{Argument, Element, Launcher};
+pub use layout::Position;
+pub use shared::Shared;
+pub use slice::SliceExt;
+pub use view::{View, ViewMut};

@@ -1,1 +1,16 @@
+//! GPU kernels written in kernel-dsl, and nothing else: no PTX by hand.
 //!
+//! Each module is one kernel family: how it works, what it needs, what limits it. Every kernel is an item with its PTX for
+//! sm_61 as a constant (`saxpy::PTX`, `matmul::<16>::PTX`) and a typed launch (`saxpy::launch(&device, …)`); see
+//! crate `runtime` for devices and buffers. The command `kernels` lists, shows and checks them.
+
+pub mod activation;
+pub mod elementwise;
+pub mod gemm;
+pub mod permute;
+pub mod rowwise;
+
+pub use elementwise::saxpy;
+pub use gemm::matmul;
+pub use permute::transpose;
+pub use rowwise::softmax;

@@ -43,9 +43,9 @@ pub use error::{Error, Errors};
 pub use scalar::Scalar;
 pub use target::Target;
 
-/// The PTX of one instance of a kernel for one target.
+/// One instance of `program` for `target`, all the way to the text of its PTX module.
 pub fn compile(program: &hir::Program, instance: &hir::Instance, target: Target) -> Result<String, Errors> {
     let kernel = lower::lower(program, instance, target)?;
-    let kernel = passes::optimise(kernel)?;
-    Ok(emit::emit(&kernel)?.to_string())
+    let optimised = passes::optimise(kernel)?;
+    Ok(emit::emit(&optimised)?.to_string())
 }

@@ -19,12 +19,25 @@ impl Builder {
         Builder { kernel, location: Location(0), open: vec![Region::default()] }
     }
 
-    /// Appends `op` with a new result of each type.
+    /// Appends `op` with a new result of each type. After a terminator nothing is reached, and nothing is appended.
     pub fn emit(&mut self, op: Op, results: impl IntoIterator<Item = Type>) -> Values {
         let results: Values = results.into_iter().map(|t| self.kernel.value(t)).collect();
-        let inst = Inst { op, results: results.clone(), location: self.location };
-        self.open.last_mut().expect("a region is open").insts.push(inst);
+        if !self.ended() {
+            let inst = Inst { op, results: results.clone(), location: self.location };
+            self.open.last_mut().expect("a region is open").insts.push(inst);
+        }
         results
+    }
+
+    /// Appends the instructions of a region without parameters, but for the `Yield` at its end.
+    pub fn splice(&mut self, mut region: Region) {
+        if self.ended() {
+            return;
+        }
+        if let Some(Inst { op: Op::Yield(_), .. }) = region.insts.last() {
+            region.insts.pop();
+        }
+        self.open.last_mut().expect("a region is open").insts.extend(region.insts);
     }
 
     /// Appends `op`, which has no result.

@@ -105,7 +105,7 @@ pub enum Type {
     Scalar(Scalar),
     /// A 64-bit address in global memory.
     Global,
-    /// A 32-bit byte offset in the block's shared memory. Only passes make it.
+    /// A 32-bit byte offset in the block's shared memory. Only passes make it: from an `Op::Constant`, by `Op::Offset`.
     Shared,
 }
 
@@ -191,8 +191,11 @@ pub struct SharedArray {
 impl SharedArray {
     /// Bytes that the array takes, from its first element to its last.
     pub fn bytes(&self) -> u32 {
-        let elements: u32 = self.shape.iter().zip(&self.strides).map(|(n, s)| n.saturating_sub(1) * s).sum::<u32>() + 1;
-        if self.shape.contains(&0) { 0 } else { elements * self.element.bytes() }
+        if self.shape.contains(&0) {
+            return 0;
+        }
+        let reach = self.shape.iter().zip(&self.strides).map(|(n, s)| (n - 1).saturating_mul(*s));
+        reach.fold(1, u32::saturating_add).saturating_mul(self.element.bytes())
     }
 }
 
@@ -267,7 +270,8 @@ pub enum Op {
     /// The same bits as another type of the same width.
     Bitcast(Value),
     /// The address of the element that `indices` and `strides` name, from `base`; nothing is checked but the overflow
-    /// of the products. This is how a view moves.
+    /// of the products. This is how a view moves. The result has the type of `base`: a global address moves in 64 bits
+    /// (each term zero-extended before it is scaled to bytes), an offset in shared memory in 32.
     Offset {
         /// Address of the view's first element.
         base: Value,
@@ -542,7 +546,7 @@ impl Kernel {
 
     /// Bytes of static shared memory.
     pub fn shared_bytes(&self) -> u32 {
-        self.shared.iter().map(|s| s.offset + s.bytes()).max().unwrap_or(0)
+        self.shared.iter().map(|s| s.offset.saturating_add(s.bytes())).max().unwrap_or(0)
     }
 }
 

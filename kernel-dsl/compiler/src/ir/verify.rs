@@ -1,1 +1,354 @@
-//! Invariants of the IR.
+//! Invariants of the IR: what every kernel keeps, as lowered and between any two passes.
+//!
+//! Each value has one definition, before its uses in the region or around them; operands, results, region parameters
+//! and the values that terminators carry have the types that the operation asks for; each region ends with its only
+//! terminator; `Break` and `Continue` name a construct around them.
+
+use super::*;
+use crate::error::{Error, Errors};
+use std::collections::HashSet;
+
+/// What is wrong with `kernel`, all of it.
+pub fn verify(kernel: &Kernel) -> Result<(), Errors> {
+    let n = kernel.values.len();
+    let mut v = Verifier {
+        kernel,
+        defined: vec![false; n],
+        visible: vec![false; n],
+        open: Vec::new(),
+        labels: HashSet::new(),
+        errors: Vec::new(),
+    };
+    v.region(&kernel.body, &[]);
+    if v.errors.is_empty() { Ok(()) } else { Err(Errors(v.errors)) }
+}
+
+impl Kernel {
+    /// A mistake at `location`, or of the whole kernel where that is unknown.
+    pub fn error(&self, location: Location, message: impl Into<String>) -> Error {
+        let place = self.locations.get(location.0 as usize);
+        match place.and_then(|l| Some((self.sources.get(l.source as usize)?, l.span))) {
+            Some((source, span)) => Error::at(source, span, message),
+            None => Error::whole(message),
+        }
+    }
+}
+
+/// A construct around the instruction at hand that `Break` or `Continue` may name.
+struct Open<'a> {
+    label: Label,
+    /// Types of what `Break` carries.
+    leave: &'a [Value],
+    /// What `Continue` carries, for loops.
+    next: Option<&'a [Value]>,
+}
+
+struct Verifier<'a> {
+    kernel: &'a Kernel,
+    defined: Vec<bool>,
+    visible: Vec<bool>,
+    open: Vec<Open<'a>>,
+    labels: HashSet<Label>,
+    errors: Vec<Error>,
+}
+
+use Type::Scalar as S;
+
+impl<'a> Verifier<'a> {
+    fn error(&mut self, inst: &Inst, what: impl std::fmt::Display) {
+        let text = self.kernel.text(inst).to_string();
+        let line = text.lines().next().unwrap_or_default();
+        self.errors.push(self.kernel.error(inst.location, format!("IR is malformed: {what}, in `{line}`")));
+    }
+
+    fn check(&mut self, inst: &Inst, holds: bool, what: impl std::fmt::Display) {
+        if !holds {
+            self.error(inst, what);
+        }
+    }
+
+    fn ty(&self, v: Value) -> Type {
+        // Undefined values are reported where they are used; their type does not matter then.
+        self.kernel.values.get(v.0 as usize).copied().unwrap_or(S(Scalar::Bool))
+    }
+
+    fn define(&mut self, inst: Option<&Inst>, values: &[Value]) {
+        for v in values {
+            let fault = match self.defined.get_mut(v.0 as usize) {
+                None => Some("is not in the kernel's table of values"),
+                Some(d) if *d => Some("is defined twice"),
+                Some(d) => {
+                    *d = true;
+                    self.visible[v.0 as usize] = true;
+                    None
+                }
+            };
+            if let Some(fault) = fault {
+                match inst {
+                    Some(i) => self.error(i, format_args!("{v} {fault}")),
+                    None => self.errors.push(Error::whole(format!("IR is malformed: {v} {fault}"))),
+                }
+            }
+        }
+    }
+
+    fn hide(&mut self, values: &[Value]) {
+        for v in values {
+            if let Some(slot) = self.visible.get_mut(v.0 as usize) {
+                *slot = false;
+            }
+        }
+    }
+
+    /// `yields` are values of the types that its `Yield` carries.
+    fn region(&mut self, region: &'a Region, yields: &[Value]) {
+        self.define(None, &region.parameters);
+        for (i, inst) in region.insts.iter().enumerate() {
+            let last = i + 1 == region.insts.len();
+            if inst.op.is_terminator() != last {
+                self.error(inst, if last { "a region ends without terminator" } else { "a terminator is not last" });
+            }
+            self.inst(inst, yields);
+        }
+        if region.insts.is_empty() {
+            self.errors.push(Error::whole("IR is malformed: a region is empty"));
+        }
+        self.hide(&region.parameters);
+        region.insts.iter().for_each(|i| self.hide(&i.results));
+    }
+
+    fn inst(&mut self, inst: &'a Inst, yields: &[Value]) {
+        let mut unseen = None;
+        inst.op.for_each_operand(|v| {
+            if !self.visible.get(v.0 as usize).is_some_and(|d| *d) {
+                unseen = Some(v);
+            }
+        });
+        if let Some(v) = unseen {
+            return self.error(inst, format_args!("{v} is used where it has no definition"));
+        }
+        self.operation(inst, yields);
+        self.define(Some(inst), &inst.results);
+    }
+
+    /// Types, arities and indices.
+    fn operation(&mut self, inst: &'a Inst, yields: &[Value]) {
+        let result = inst.results.first().map(|v| self.ty(*v));
+        let out = result.unwrap_or(S(Scalar::Bool));
+        let scalar = out.scalar();
+        let results = inst.results.len();
+        if inst.op.is_pure() && results != 1 {
+            return self.error(inst, "it has one result");
+        }
+        match &inst.op {
+            Op::Constant(bits) => {
+                let mask = scalar.map_or(u64::from(u32::MAX), Scalar::mask);
+                self.check(inst, out != Type::Global, "an address in global memory is not constant");
+                self.check(inst, bits & !mask == 0, "the constant has bits that its type has not");
+            }
+            Op::Parameter(i) => {
+                let ty = self.kernel.parameters.get(*i as usize).map(Parameter::ty);
+                self.check(inst, ty == result, "the parameter is of another type");
+            }
+            Op::Special(s) => {
+                let (Special::Thread(axis) | Special::Block(axis) | Special::Grid(axis)) = s;
+                self.check(
+                    inst,
+                    *axis < 3 && out == S(Scalar::Usize),
+                    "a special register has axis 0 to 2 and is usize",
+                );
+            }
+            Op::Unary(op, a) => {
+                let from = self.ty(*a).scalar();
+                let fits = from.is_some_and(|s| match op {
+                    Unary::Neg => s.is_float() || s.is_integer(),
+                    Unary::Not => !s.is_float(),
+                    Unary::Abs => s.is_float() || s.is_signed(),
+                    Unary::Sqrt | Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::RoundEven => s.is_float(),
+                    Unary::CountOnes | Unary::LeadingZeros => s.is_integer() && s.bits() >= 32,
+                });
+                let to = match op {
+                    Unary::CountOnes | Unary::LeadingZeros => Some(Scalar::U32),
+                    _ => from,
+                };
+                self.check(inst, fits && scalar == to, "the operand's or result's type does not fit the operator");
+            }
+            Op::Binary(op, a, b) => {
+                let (ta, tb) = (self.ty(*a).scalar(), self.ty(*b).scalar());
+                let fits = ta.is_some_and(|s| match op {
+                    Binary::Add | Binary::Sub | Binary::Mul | Binary::Div | Binary::Rem | Binary::Min | Binary::Max => {
+                        s != Scalar::Bool
+                    }
+                    Binary::And | Binary::Or | Binary::Xor => !s.is_float(),
+                    _ => s.is_integer(),
+                });
+                let second = if matches!(op, Binary::Shl | Binary::Shr) { Some(Scalar::U32) } else { ta };
+                self.check(
+                    inst,
+                    fits && tb == second && scalar == ta,
+                    "operand and result types do not fit the operator",
+                );
+            }
+            Op::MulAdd(a, b, c) => {
+                let same = [*a, *b, *c].iter().all(|v| self.ty(*v) == out);
+                self.check(inst, same && scalar.is_some_and(Scalar::is_float), "mul_add is of one float type");
+            }
+            Op::Compare(c, a, b) => {
+                let ordered = self.ty(*a) != S(Scalar::Bool) || matches!(c, Comparison::Eq | Comparison::Ne);
+                let fits = self.ty(*a) == self.ty(*b) && self.ty(*a).scalar().is_some() && ordered;
+                self.check(inst, fits && out == S(Scalar::Bool), "a comparison is of one scalar type and gives bool");
+            }
+            Op::Select { condition, yes, no } => {
+                let fits = self.ty(*condition) == S(Scalar::Bool) && self.ty(*yes) == out && self.ty(*no) == out;
+                self.check(inst, fits, "select takes a bool and two values of the result's type");
+            }
+            Op::Cast(a) => {
+                let fits = match (self.ty(*a).scalar(), scalar) {
+                    (Some(from), Some(to)) => {
+                        from == to || (to != Scalar::Bool && !(from == Scalar::Bool && to.is_float()))
+                    }
+                    _ => false,
+                };
+                self.check(inst, fits, "Rust has no such `as`");
+            }
+            Op::Bitcast(a) => {
+                let fits = self.ty(*a).scalar().map(Scalar::bits) == scalar.map(Scalar::bits) && scalar.is_some();
+                self.check(inst, fits, "a bitcast is between types of one width");
+            }
+            Op::Offset { base, terms, .. } => {
+                let mut values = terms.iter().flat_map(|(i, s)| [Some(*i), *s]).flatten();
+                let fits = values.all(|v| self.ty(v) == S(Scalar::Usize));
+                self.check(
+                    inst,
+                    fits && out == self.ty(*base) && scalar.is_none(),
+                    "offset moves an address by usize terms",
+                );
+            }
+            Op::Load { place, element, guard, .. } => {
+                self.place(inst, place);
+                let fits = inst.results.iter().all(|r| self.ty(*r) == S(*element)) && results > 0;
+                self.check(inst, fits, "a load's results are of its element type");
+                if let Some(g) = guard {
+                    let fits = self.ty(g.condition) == S(Scalar::Bool) && self.same(&g.otherwise, &inst.results);
+                    self.check(inst, fits, "a guard is a bool and a value of the element type for each result");
+                }
+            }
+            Op::Store { place, element, values, guard } => {
+                self.place(inst, place);
+                let fits = values.iter().all(|r| self.ty(*r) == S(*element)) && !values.is_empty() && results == 0;
+                self.check(inst, fits, "a store's values are of its element type, and it has no result");
+                self.check(inst, guard.is_none_or(|g| self.ty(g) == S(Scalar::Bool)), "a guard is a bool");
+            }
+            Op::ReadLocal { local, index } => self.local(inst, *local, *index, (results == 1).then_some(out)),
+            Op::WriteLocal { local, index, value } => {
+                let ty = self.ty(*value);
+                self.local(inst, *local, *index, (results == 0).then_some(ty));
+            }
+            Op::BlockSync | Op::WarpSync => self.check(inst, results == 0, "it has no result"),
+            Op::Shuffle { value, selector, width, .. } => {
+                let wide = scalar.is_some_and(|s| s.bits() >= 32);
+                let fits = results == 1 && self.ty(*value) == out && wide && self.ty(*selector) == S(Scalar::U32);
+                self.check(inst, fits, "a shuffle hands over a 32- or 64-bit value by a u32");
+                self.check(inst, matches!(width, 2 | 4 | 8 | 16 | 32), "a shuffle's width is 2, 4, 8, 16 or 32");
+            }
+            Op::Vote { mode, value } => {
+                let ty = if *mode == Vote::Ballot { Scalar::U32 } else { Scalar::Bool };
+                let fits = results == 1 && self.ty(*value) == S(Scalar::Bool) && out == S(ty);
+                self.check(inst, fits, "a vote takes a bool; a ballot gives u32, others bool");
+            }
+            Op::If { condition, then, otherwise } => {
+                self.check(inst, self.ty(*condition) == S(Scalar::Bool), "an `if` takes a bool");
+                for region in [then, otherwise] {
+                    self.check(inst, region.parameters.is_empty(), "its regions have no parameters");
+                    self.region(region, &inst.results);
+                }
+            }
+            Op::For(l) => {
+                let index = self.ty(l.start);
+                let fits = index == self.ty(l.end) && index == self.ty(l.step);
+                self.check(
+                    inst,
+                    fits && index.scalar().is_some_and(Scalar::is_integer),
+                    "a range is of one integer type",
+                );
+                let Some((first, carried)) = l.body.parameters.split_first() else {
+                    return self.error(inst, "a `for` has an index");
+                };
+                let fits =
+                    self.ty(*first) == index && self.same(&l.inits, carried) && self.same(carried, &inst.results);
+                self.check(inst, fits, "first values, carried parameters and results differ in number or type");
+                let open = Open { label: l.label, leave: &inst.results, next: Some(carried) };
+                self.within(inst, open, &l.body, carried);
+            }
+            Op::Loop { label, inits, body } => {
+                self.check(inst, self.same(inits, &body.parameters), "first values and carried parameters differ");
+                let open = Open { label: *label, leave: &inst.results, next: Some(&body.parameters) };
+                self.within(inst, open, body, &body.parameters);
+            }
+            Op::Block { label, body } => {
+                self.check(inst, body.parameters.is_empty(), "a block has no parameters");
+                let open = Open { label: *label, leave: &inst.results, next: None };
+                self.within(inst, open, body, &inst.results);
+            }
+            Op::Yield(values) => {
+                let fits = self.same(values, yields) && results == 0;
+                self.check(inst, fits, "it yields other values than its construct takes");
+            }
+            Op::Break(label, values) | Op::Continue(label, values) => {
+                let target = self.open.iter().find(|o| o.label == *label);
+                let takes = target.and_then(|o| if matches!(inst.op, Op::Break(..)) { Some(o.leave) } else { o.next });
+                match takes {
+                    None => self.error(inst, "no construct around it has that label"),
+                    Some(t) if !self.same(values, t) => {
+                        self.error(inst, "it carries other values than its target takes")
+                    }
+                    Some(_) => {}
+                }
+            }
+            Op::Return => {}
+        }
+    }
+
+    fn within(&mut self, inst: &Inst, open: Open<'a>, body: &'a Region, yields: &[Value]) {
+        let label = open.label;
+        let new = self.labels.insert(label);
+        self.check(inst, new, "its label is another construct's too");
+        self.open.push(open);
+        self.region(body, yields);
+        self.open.pop();
+    }
+
+    /// Whether the values are as many as `like` and of the same types.
+    fn same(&self, values: &[Value], like: &[Value]) -> bool {
+        values.len() == like.len() && values.iter().zip(like).all(|(a, b)| self.ty(*a) == self.ty(*b))
+    }
+
+    fn place(&mut self, inst: &Inst, place: &Place) {
+        let index = |v: Value| self.ty(v) == S(Scalar::Usize);
+        let fault = match place {
+            Place::Global { base, .. } if self.ty(*base) != Type::Global => Some("its base is not a global address"),
+            Place::Global { dims, .. }
+                if !dims.iter().all(|d| index(d.index) && index(d.extent) && d.stride.is_none_or(index)) =>
+            {
+                Some("indices, extents and strides are usize")
+            }
+            Place::Shared { array, indices } => match self.kernel.shared.get(array.0 as usize) {
+                None => Some("there is no such shared array"),
+                Some(a) if a.shape.len() != indices.len() => Some("it has not an index for each dimension"),
+                Some(_) if !indices.iter().all(|i| index(*i)) => Some("indices are usize"),
+                Some(_) => None,
+            },
+            Place::Address { base, .. } if self.ty(*base).scalar().is_some() => Some("its base is not an address"),
+            _ => None,
+        };
+        if let Some(fault) = fault {
+            self.error(inst, fault);
+        }
+    }
+
+    fn local(&mut self, inst: &Inst, local: LocalId, index: Option<Value>, ty: Option<Type>) {
+        let found = self.kernel.locals.get(local.0 as usize);
+        self.check(inst, found.is_some_and(|l| Some(S(l.element)) == ty), "the local is not of that type");
+        self.check(inst, index.is_none_or(|i| self.ty(i) == S(Scalar::Usize)), "an index is usize");
+    }
+}

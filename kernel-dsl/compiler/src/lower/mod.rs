@@ -1,11 +1,261 @@
-//! One instance of a kernel for one target: HIR to IR.
+//! One instance of a kernel for one target: HIR to IR, as the program says it.
+//!
+//! Calls are inlined, tuples and views taken apart, generic constants put in, and shared memory laid out. Nothing is
+//! optimised: what leaves this module is what the oracle runs and what the passes must preserve.
 
-use crate::error::Errors;
-use crate::hir::{Instance, Program};
-use crate::ir::Kernel;
+mod expression;
+mod function;
+mod intrinsic;
+mod layout;
+mod memory;
+mod statement;
+mod storage;
+mod value;
+
+use crate::Scalar;
+use crate::error::{Error, Errors};
+use crate::hir::{self, Instance, Program, Size, TypeId};
+use crate::ir::build::Builder;
+use crate::ir::{self, Label, Location, Op, Parameter, Role, SourceLocation, Type};
+use crate::launch;
+use crate::source::Span;
 use crate::target::Target;
+use function::Frame;
+use std::collections::HashMap;
+use value::{Known, Val, View};
 
-/// The instance of `program` for `target`, as the program says it.
-pub fn lower(_program: &Program, _instance: &Instance, _target: Target) -> Result<Kernel, Errors> {
-    Err(Errors(vec![]))
+/// The instance of `program` for `target`, as the program says it; or all that is wrong with it.
+pub fn lower(program: &Program, instance: &Instance, target: Target) -> Result<ir::Kernel, Errors> {
+    let Some(function) = program.functions.first() else {
+        return Err(Error::whole("the program holds no kernel").into());
+    };
+    if instance.0.len() != function.generics.len() {
+        return Err(Error::whole(format!(
+            "`{}` has {} generic constants, {} given",
+            function.name,
+            function.generics.len(),
+            instance.0.len()
+        ))
+        .into());
+    }
+    let block = launch::block(program, instance).map_err(|e| Error::whole(e.to_string()))?;
+    let kernel = ir::Kernel {
+        name: instance.entry(&function.name),
+        instance: instance.name(&function.name),
+        target,
+        block,
+        min_blocks: program.launch.min_blocks,
+        max_registers: program.launch.max_registers,
+        parameters: Vec::new(),
+        values: Vec::new(),
+        locals: Vec::new(),
+        shared: Vec::new(),
+        sources: Vec::new(),
+        locations: Vec::new(),
+        body: ir::Region::default(),
+    };
+    let generics = instance
+        .0
+        .iter()
+        .map(|c| match c {
+            hir::Constant::Usize(n) => *n,
+            hir::Constant::Bool(b) => u32::from(*b),
+        })
+        .collect();
+    let mut lowerer = Lowerer {
+        program,
+        builder: Builder::new(kernel),
+        frames: Vec::new(),
+        sources: HashMap::new(),
+        locations: HashMap::new(),
+        labels: 0,
+        padded: Vec::new(),
+        errors: Vec::new(),
+        name_hint: None,
+    };
+    lowerer.kernel(function, generics);
+    if !lowerer.errors.is_empty() {
+        return Err(Errors(lowerer.errors));
+    }
+    let padded = lowerer.padded;
+    let mut kernel = lowerer.builder.finish();
+    layout::assign(&mut kernel, &padded)?;
+    Ok(kernel)
+}
+
+struct Lowerer<'h> {
+    program: &'h Program,
+    builder: Builder,
+    /// The kernel and the calls being inlined, innermost last.
+    frames: Vec<Frame<'h>>,
+    /// Index into the kernel's sources of each function.
+    sources: HashMap<u32, u32>,
+    locations: HashMap<SourceLocation, Location>,
+    labels: u32,
+    /// Arrays whose pitch the compiler is to choose.
+    padded: Vec<ir::SharedId>,
+    errors: Vec<Error>,
+    /// The variable being bound, for the names of shared arrays and register arrays.
+    name_hint: Option<&'h str>,
+}
+
+impl<'h> Lowerer<'h> {
+    fn frame(&self) -> &Frame<'h> {
+        self.frames.last().expect("a function is being lowered")
+    }
+
+    fn frame_mut(&mut self) -> &mut Frame<'h> {
+        self.frames.last_mut().expect("a function is being lowered")
+    }
+
+    fn function(&self) -> &'h hir::Function {
+        self.frame().function
+    }
+
+    fn error(&mut self, span: Span, message: impl Into<String>) {
+        let error = Error::at(&self.function().source, span, message);
+        self.errors.push(error);
+    }
+
+    fn error_with_help(&mut self, span: Span, message: impl Into<String>, help: impl Into<String>) {
+        let error = Error::at(&self.function().source, span, message).help(help);
+        self.errors.push(error);
+    }
+
+    fn label(&mut self) -> Label {
+        self.labels += 1;
+        Label(self.labels - 1)
+    }
+
+    /// What follows is made from `span` of the current function.
+    fn at(&mut self, span: Span) {
+        let frame = self.frame();
+        let location = SourceLocation { source: frame.source, span, caller: frame.caller };
+        let locations = &mut self.builder.kernel.locations;
+        self.builder.location = *self.locations.entry(location).or_insert_with(|| {
+            locations.push(location);
+            Location(locations.len() as u32 - 1)
+        });
+    }
+
+    fn kernel(&mut self, function: &'h hir::Function, generics: Vec<u32>) {
+        let frame = self.enter_function(0, function, generics, None);
+        self.frames.push(frame);
+        self.at(Span { line: 0, column: 1, end_line: 0, end_column: 1 });
+        for i in 0..function.parameters {
+            let value = self.parameter(i, &function.locals[i as usize]);
+            self.bind_local(hir::LocalId(i), value);
+        }
+        self.block(&function.body);
+        self.frames.pop();
+    }
+
+    /// The entry's parameters for one argument, and their values.
+    fn parameter(&mut self, argument: u32, local: &hir::Local) -> Val {
+        let name = local.name.clone();
+        let mut part = |suffix: String, role: Role| -> ir::Value {
+            let kernel = &mut self.builder.kernel;
+            let mut name = format!("{name}{suffix}");
+            while kernel.parameters.iter().any(|p| p.name == name) {
+                name.push('_');
+            }
+            let parameter = Parameter { name, argument, role };
+            let ty = parameter.ty();
+            kernel.parameters.push(parameter);
+            let index = kernel.parameters.len() as u32 - 1;
+            self.builder.value(Op::Parameter(index), ty)
+        };
+        let known = |value| Known { value, bits: None };
+        match self.frames[0].function.ty(local.ty).clone() {
+            hir::Type::Scalar(s) => Val::Scalar(known(part(String::new(), Role::Value(s)))),
+            hir::Type::Slice { element, mutable } => Val::View(View {
+                base: part(String::new(), Role::Address { element, mutable }),
+                extents: [known(part("_len".into(), Role::Extent(0)))].into_iter().collect(),
+                strides: [None].into_iter().collect(),
+                element,
+                mutable,
+            }),
+            hir::Type::View { element, rank, mutable } => Val::View(View {
+                base: part(String::new(), Role::Address { element, mutable }),
+                extents: (0..rank).map(|d| known(part(format!("_dim{d}"), Role::Extent(d)))).collect(),
+                strides: (0..rank)
+                    .map(|d| (d + 1 < rank).then(|| part(format!("_stride{d}"), Role::Stride(d))))
+                    .collect(),
+                element,
+                mutable,
+            }),
+            _ => {
+                self.error(local.span, "a kernel's parameters are numbers, bool, slices and views");
+                Val::Unit
+            }
+        }
+    }
+
+    fn ty(&self, id: TypeId) -> &'h hir::Type {
+        self.function().ty(id)
+    }
+
+    fn scalar_type(&self, id: TypeId) -> Scalar {
+        match self.ty(id) {
+            hir::Type::Scalar(s) => *s,
+            _ => Scalar::Usize,
+        }
+    }
+
+    fn size(&self, size: Size) -> u32 {
+        match size {
+            Size::Known(n) => n,
+            Size::Generic(i) => self.frame().generics[i as usize],
+        }
+    }
+
+    /// The types of the values that a value of type `id` is taken apart into; `None` for what lives in registers or is a
+    /// handle.
+    fn parts(&self, id: TypeId) -> Option<Vec<Type>> {
+        Some(match self.ty(id) {
+            hir::Type::Unit | hir::Type::Never => Vec::new(),
+            hir::Type::Scalar(s) => vec![Type::Scalar(*s)],
+            hir::Type::Tuple(parts) => {
+                let mut all = Vec::new();
+                for part in parts {
+                    all.extend(self.parts(*part)?);
+                }
+                all
+            }
+            hir::Type::Slice { .. } => vec![Type::Global, Type::Scalar(Scalar::Usize)],
+            hir::Type::View { rank, .. } => {
+                let sizes = std::iter::repeat_n(Type::Scalar(Scalar::Usize), 2 * *rank as usize - 1);
+                std::iter::once(Type::Global).chain(sizes).collect()
+            }
+            hir::Type::Array(..) | hir::Type::Shared { .. } | hir::Type::Reference { .. } | hir::Type::Constant(_) => {
+                return None;
+            }
+        })
+    }
+
+    /// A `usize` constant.
+    fn index(&mut self, n: u32) -> Known {
+        Known { value: self.builder.index(n), bits: Some(u64::from(n)) }
+    }
+
+    fn binary(&mut self, op: ir::Binary, ty: Scalar, a: Known, b: Known) -> Known {
+        let value = self.builder.scalar(Op::Binary(op, a.value, b.value), ty);
+        Known { value, bits: value::known_binary(op, ty, a, b) }
+    }
+
+    fn compare(&mut self, comparison: ir::Comparison, ty: Scalar, a: Known, b: Known) -> Known {
+        let value = self.builder.compare(comparison, a.value, b.value);
+        Known { value, bits: value::known_compare(comparison, ty, a, b) }
+    }
+
+    /// Lowers `e` for its constant value alone; nothing stays of its instructions.
+    fn constant(&mut self, e: &'h hir::Expr) -> Option<u64> {
+        self.builder.enter([]);
+        let value = self.expr(e);
+        self.builder.leave();
+        match value {
+            Val::Scalar(k) => k.bits,
+            _ => None,
+        }
+    }
 }

@@ -1,10 +1,56 @@
 //! Rewrites of IR; none changes a value.
+//!
+//! A pass takes any IR that [`verify`](crate::ir::verify) accepts, and leaves such IR. Loads and stores keep their order
+//! and their place among barriers. "No value changes" is meant bit for bit, but for the payload and sign of a NaN that
+//! arithmetic makes, and for what the language leaves open (an undefined variable, a division by zero). An instruction
+//! that only computes may come to run where the program would not have run it, so reports of overflow or division by
+//! zero mean something on IR as lowered only.
+//!
+//! [`PIPELINE`] is the order of things: variables become values and constants fold, so that loops can unroll; unrolled,
+//! register arrays become values too; then what is computed twice goes, small branches become selects and predicates,
+//! places become addresses, what is invariant leaves its loop, and what is unused goes.
+
+pub mod addresses;
+pub mod cse;
+pub mod dce;
+pub mod fold;
+pub mod promote;
+pub mod unroll;
+
+mod constants;
+mod evaluate;
+mod simplify;
 
 use crate::error::Errors;
-use crate::ir::Kernel;
+use crate::ir::{Kernel, Op, Place, Region, Unroll};
 
-/// IR after all passes: no locals, no `Place` but addresses, no unrolled loop left. Only [`optimise`] makes it, and
-/// only it can be emitted.
+/// A pass: from IR to IR, in place. Where it fails, what it leaves is to be thrown away.
+pub type Run = fn(&mut Kernel) -> Result<(), Errors>;
+
+/// A pass with its name.
+#[derive(Clone, Copy, Debug)]
+pub struct Pass {
+    /// As `kernels check` and `kernels show --ir` call it.
+    pub name: &'static str,
+    /// What it does.
+    pub run: Run,
+}
+
+/// The passes in order. A pass may stand here more than once.
+pub const PIPELINE: &[Pass] = &[
+    Pass { name: "promote", run: promote::promote },
+    Pass { name: "fold", run: fold::fold },
+    Pass { name: "unroll", run: unroll::unroll },
+    Pass { name: "promote", run: promote::promote },
+    Pass { name: "fold", run: fold::fold },
+    Pass { name: "cse", run: cse::cse },
+    Pass { name: "addresses", run: addresses::addresses },
+    Pass { name: "cse", run: cse::cse },
+    Pass { name: "dce", run: dce::dce },
+];
+
+/// IR after all passes: no locals, no `Place` but addresses, no unrolled loop left. Only [`optimise`] and [`legal`] make
+/// it, and only it can be emitted.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Optimised(Kernel);
 
@@ -17,10 +63,41 @@ impl std::ops::Deref for Optimised {
 
 /// Runs all passes.
 pub fn optimise(kernel: Kernel) -> Result<Optimised, Errors> {
-    Ok(Optimised(kernel))
+    optimise_with(kernel, |_, _| {})
+}
+
+/// Runs all passes, and shows the IR after each.
+pub fn optimise_with(mut kernel: Kernel, mut observe: impl FnMut(&Pass, &Kernel)) -> Result<Optimised, Errors> {
+    for pass in PIPELINE {
+        (pass.run)(&mut kernel)?;
+        debug_assert_eq!(crate::ir::verify::verify(&kernel), Ok(()), "after {}:\n{kernel}", pass.name);
+        observe(pass, &kernel);
+    }
+    legal(kernel)
 }
 
 /// Takes IR that is in the form that emission needs already, and says what is not.
 pub fn legal(kernel: Kernel) -> Result<Optimised, Errors> {
-    Ok(Optimised(kernel))
+    let mut errors = promote::unpromoted(&kernel);
+    illegal(&kernel.body, &kernel, &mut errors);
+    if errors.is_empty() { Ok(Optimised(kernel)) } else { Err(Errors(errors)) }
+}
+
+/// What emission does not know, but for locals with an index that cannot be: those have an error already.
+fn illegal(region: &Region, kernel: &Kernel, errors: &mut Vec<crate::Error>) {
+    let reported = !errors.is_empty();
+    for inst in &region.insts {
+        let fault = match &inst.op {
+            Op::ReadLocal { .. } | Op::WriteLocal { .. } if !reported => "a variable is still a local",
+            Op::Load { place: Place::Global { .. } | Place::Shared { .. }, .. }
+            | Op::Store { place: Place::Global { .. } | Place::Shared { .. }, .. } => "a place is not an address yet",
+            Op::For(l) if l.unroll == Unroll::Full => "a loop is not unrolled yet",
+            op => {
+                op.regions().into_iter().for_each(|r| illegal(r, kernel, errors));
+                continue;
+            }
+        };
+        errors.push(kernel.error(inst.location, format!("IR is not ready for emission: {fault}")));
+        inst.op.regions().into_iter().for_each(|r| illegal(r, kernel, errors));
+    }
 }

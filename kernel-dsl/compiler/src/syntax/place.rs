@@ -2,7 +2,7 @@
 
 use super::Reader;
 use crate::source::{Source, Span};
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use quote::ToTokens;
 use std::hash::{Hash, Hasher};
 use std::path::Path;
@@ -100,13 +100,17 @@ impl Page {
         for token in tokens {
             match token {
                 TokenTree::Group(g) => {
-                    let delimiter = |span: proc_macro2::Span, page: &mut Page| {
-                        let (at, text) = (span.start(), span.source_text());
-                        page.put(at.line, at.column, text.as_deref().unwrap_or(""));
+                    let (open, close) = match g.delimiter() {
+                        Delimiter::Parenthesis => ("(", ")"),
+                        Delimiter::Brace => ("{", "}"),
+                        Delimiter::Bracket => ("[", "]"),
+                        Delimiter::None => ("", ""),
                     };
-                    delimiter(g.span_open(), self);
+                    let at = g.span_open().start();
+                    self.put(at.line, at.column, open);
                     self.tokens(g.stream());
-                    delimiter(g.span_close(), self);
+                    let at = g.span_close().start();
+                    self.put(at.line, at.column, close);
                 }
                 other => {
                     let at = other.span().start();

@@ -1,4 +1,14 @@
 //! A kernel's launch shape and conditions, evaluated on the host.
+//!
+//! [`shape`] is the one door: no launch runs whose [`Fact`]s it has not seen. It reports everything that is wrong with a
+//! launch at once, each [`Refusal`] with what was expected and what was given. `contract` holds the checks against the kernel's
+//! parameters, `evaluate` the meaning of the expressions in `block`, `grid` and `requires`, `explain` the words for them.
+
+mod contract;
+mod evaluate;
+mod explain;
+#[cfg(test)]
+mod tests;
 
 use crate::Scalar;
 use crate::hir::{Instance, Program};
@@ -27,6 +37,13 @@ pub struct Shape {
     pub grid: [u32; 3],
 }
 
+impl Shape {
+    /// Whether there is no block to run.
+    pub fn is_empty(&self) -> bool {
+        self.grid.contains(&0)
+    }
+}
+
 /// Why a launch cannot be.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal(pub String);
@@ -37,13 +54,22 @@ impl fmt::Display for Refusal {
     }
 }
 
+/// Threads of a block in x, y, z at most, on every target.
+pub const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
+
+/// Threads of a block at most, on every target.
+pub const MAX_THREADS: u32 = 1024;
+
+/// Blocks of a grid in x, y, z at most, on every target.
+pub const MAX_GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
+
 /// Checks `facts` against the parameters and conditions of the kernel's instance, and gives the launch's shape; or all
 /// that is wrong with them.
-pub fn shape(_program: &Program, _instance: &Instance, _facts: &[Fact]) -> Result<Shape, Vec<Refusal>> {
-    Err(vec![])
+pub fn shape(program: &Program, instance: &Instance, facts: &[Fact]) -> Result<Shape, Vec<Refusal>> {
+    contract::shape(program, instance, facts)
 }
 
 /// The block of an instance, which depends on nothing but its constants.
-pub fn block(_program: &Program, _instance: &Instance) -> Result<[u32; 3], Refusal> {
-    Err(Refusal(String::new()))
+pub fn block(program: &Program, instance: &Instance) -> Result<[u32; 3], Refusal> {
+    contract::block(program, instance)
 }

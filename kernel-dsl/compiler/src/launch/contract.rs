@@ -1,0 +1,283 @@
+//! The checks of a launch: each argument for itself, the arguments against one another, the kernel's conditions, and
+//! the limits of block and grid.
+
+use super::evaluate::{Facts, Failure};
+use super::{Fact, MAX_BLOCK, MAX_GRID, MAX_THREADS, Refusal, Shape, explain};
+use crate::Scalar;
+use crate::hir::{Constant, Expr, Function, Instance, Program, Type};
+
+const MAX_RANK: usize = 5;
+const U32_MAX: u64 = u32::MAX as u64;
+
+pub(super) fn shape(program: &Program, instance: &Instance, facts: &[Fact]) -> Result<Shape, Vec<Refusal>> {
+    let function = kernel(program).map_err(|r| vec![r])?;
+    let parameters = parameters(function);
+    let mut refusals = Vec::new();
+    if let Err(refusal) = constants(function, instance) {
+        refusals.push(refusal);
+    }
+    if parameters.len() != facts.len() {
+        let names: Vec<_> = parameters.iter().map(|(name, _)| format!("`{name}`")).collect();
+        refusals.push(Refusal(format!(
+            "expected {} ({}), given {}",
+            plural(parameters.len(), "argument"),
+            names.join(", "),
+            facts.len()
+        )));
+    }
+    if !refusals.is_empty() {
+        return Err(refusals);
+    }
+
+    // An argument that is refused for itself has no part in what follows: one mistake is told once.
+    let mut known = Vec::new();
+    for ((name, ty), fact) in parameters.iter().zip(facts) {
+        let wrong = argument(name, ty, fact);
+        known.push(wrong.is_empty().then_some(fact));
+        refusals.extend(wrong);
+    }
+    overlaps(&parameters, &known, &mut refusals);
+
+    let facts = Facts { function, instance, facts: &known };
+    for requirement in &program.launch.requires {
+        let mentioned = || explain::mentioned(&requirement.condition, function, instance, &known);
+        match facts.condition(&requirement.condition) {
+            Ok(true) | Err(Failure::Unknown) => {}
+            Ok(false) => refusals.push(Refusal(format!("requires `{}`: {}", requirement.text, mentioned()))),
+            Err(Failure::Invalid(why)) => {
+                refusals.push(Refusal(format!("requires `{}`, which {why}{}", requirement.text, because(&mentioned()))))
+            }
+        }
+    }
+
+    let block = extents("block", &program.launch.block, &facts).and_then(checked_block);
+    let grid = extents("grid", &program.launch.grid, &facts).and_then(checked_grid);
+    match (block, grid) {
+        (Ok(block), Ok(grid)) if refusals.is_empty() => Ok(Shape { block, grid }),
+        (block, grid) => {
+            refusals.extend(block.err().into_iter().chain(grid.err()).flatten());
+            Err(refusals)
+        }
+    }
+}
+
+pub(super) fn block(program: &Program, instance: &Instance) -> Result<[u32; 3], Refusal> {
+    let function = kernel(program)?;
+    constants(function, instance)?;
+    let unknown = vec![None; function.parameters as usize];
+    let facts = Facts { function, instance, facts: &unknown };
+    extents("block", &program.launch.block, &facts).and_then(checked_block).map_err(|refusal| {
+        refusal.unwrap_or_else(|| {
+            Refusal("block: depends on an argument; it must be constant for an instance".to_string())
+        })
+    })
+}
+
+fn kernel(program: &Program) -> Result<&Function, Refusal> {
+    let function = program.functions.first().ok_or_else(|| Refusal("the program holds no kernel".to_string()))?;
+    let well_formed = function.locals.len() >= function.parameters as usize
+        && function.locals.iter().all(|l| (l.ty.0 as usize) < function.types.len());
+    if well_formed { Ok(function) } else { Err(Refusal("the program's HIR is not well formed".to_string())) }
+}
+
+fn parameters(function: &Function) -> Vec<(&str, &Type)> {
+    function.locals[..function.parameters as usize].iter().map(|l| (l.name.as_str(), function.ty(l.ty))).collect()
+}
+
+fn constants(function: &Function, instance: &Instance) -> Result<(), Refusal> {
+    let names: Vec<_> = function.generics.iter().map(|g| g.name.as_str()).collect();
+    if names.len() != instance.0.len() {
+        return Err(Refusal(format!(
+            "expected {} ({}), given {}",
+            plural(names.len(), "generic constant"),
+            names.join(", "),
+            instance.0.len()
+        )));
+    }
+    for (generic, value) in function.generics.iter().zip(&instance.0) {
+        let given = match value {
+            Constant::Usize(_) => Scalar::Usize,
+            Constant::Bool(_) => Scalar::Bool,
+        };
+        if generic.ty != given {
+            return Err(Refusal(format!(
+                "generic constant `{}`: expected `{}`, given `{given}` ({value})",
+                generic.name, generic.ty
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What is wrong with one argument for itself.
+fn argument(name: &str, ty: &Type, fact: &Fact) -> Vec<Refusal> {
+    let mut wrong = Vec::new();
+    let mut refuse = |what: String| wrong.push(Refusal(format!("argument `{name}`: {what}")));
+    let fits = match (ty, fact) {
+        (Type::Scalar(expected), Fact::Scalar { ty, .. }) => expected == ty,
+        (Type::Slice { element: expected, mutable: writes }, Fact::Slice { element, mutable, .. }) => {
+            expected == element && writes <= mutable
+        }
+        (
+            Type::View { element: expected, rank, mutable: writes },
+            Fact::View { element, extents, strides, mutable, .. },
+        ) => {
+            expected == element
+                && extents.len() == *rank as usize
+                && strides.len() == extents.len()
+                && (1..=MAX_RANK).contains(&extents.len())
+                && writes <= mutable
+        }
+        _ => false,
+    };
+    if !fits {
+        refuse(format!("expected {}, given {}", explain::parameter(ty), explain::fact(fact)));
+        return wrong;
+    }
+    match fact {
+        Fact::Scalar { ty: Scalar::Usize, bits } if *bits > U32_MAX => {
+            refuse(format!("{bits} does not fit `usize`, 32 bits on the device"));
+        }
+        Fact::Scalar { ty, bits } if bits & !ty.mask() != 0 => refuse(format!("{bits:#x} is not a value of `{ty}`")),
+        Fact::Scalar { .. } => {}
+        Fact::Slice { len, .. } => {
+            if *len > U32_MAX {
+                refuse(format!("its length {len} does not fit `usize`, 32 bits on the device"));
+            }
+        }
+        Fact::View { extents, strides, .. } => {
+            for (what, numbers) in [("extent", extents), ("stride", strides)] {
+                for (d, n) in numbers.iter().enumerate().filter(|(_, n)| **n > U32_MAX) {
+                    refuse(format!("{what} {n} of dimension {d} does not fit `usize`, 32 bits on the device"));
+                }
+            }
+            if strides.last() != Some(&1) {
+                refuse(format!("expected a last stride of 1, given strides {strides:?}"));
+            }
+        }
+    }
+    let range = Range::of(fact);
+    if wrong.is_empty()
+        && let Some(range) = range
+    {
+        let mut refuse = |what: String| wrong.push(Refusal(format!("argument `{name}`: {what}")));
+        if range.elements > u128::from(U32_MAX) {
+            refuse(format!("it reaches over {} elements, more than `usize` counts on the device", range.elements));
+        }
+        if range.end > 1 << 64 {
+            refuse(format!("it starts at {:#x} and would end beyond the address space", range.start));
+        }
+        if range.start % u128::from(range.element.bytes()) != 0 {
+            refuse(format!(
+                "its address {:#x} is not a multiple of {} bytes, the size of `{}`",
+                range.start,
+                range.element.bytes(),
+                range.element
+            ));
+        }
+    }
+    wrong
+}
+
+/// Bytes that a slice or view reaches over, gaps included; end exclusive. In 128 bits, so that no sum wraps.
+#[derive(Clone, Copy)]
+struct Range {
+    element: Scalar,
+    elements: u128,
+    start: u128,
+    end: u128,
+}
+
+impl Range {
+    /// `None` for scalars and for what is empty, which touches nothing.
+    fn of(fact: &Fact) -> Option<Range> {
+        let (element, address, elements) = match fact {
+            Fact::Scalar { .. } => return None,
+            Fact::Slice { element, len, address, .. } => (*element, *address, u128::from(*len)),
+            Fact::View { extents, .. } if extents.contains(&0) => return None,
+            Fact::View { element, extents, strides, address, .. } => {
+                let last = extents.iter().zip(strides).map(|(n, s)| u128::from(n - 1) * u128::from(*s));
+                (*element, *address, last.fold(1, u128::saturating_add))
+            }
+        };
+        let start = u128::from(address);
+        let end = start.saturating_add(elements.saturating_mul(u128::from(element.bytes())));
+        (elements != 0).then_some(Range { element, elements, start, end })
+    }
+}
+
+/// Refuses each pair of arguments of which one is written and that share bytes.
+fn overlaps(parameters: &[(&str, &Type)], known: &[Option<&Fact>], refusals: &mut Vec<Refusal>) {
+    let ranges: Vec<_> = parameters
+        .iter()
+        .zip(known)
+        .filter_map(|((name, ty), fact)| {
+            let writes = matches!(ty, Type::Slice { mutable: true, .. } | Type::View { mutable: true, .. });
+            Some((name, writes, Range::of((*fact)?)?))
+        })
+        .collect();
+    for (i, (a, a_writes, a_range)) in ranges.iter().enumerate() {
+        for (b, b_writes, b_range) in &ranges[i + 1..] {
+            if (*a_writes || *b_writes) && a_range.start < b_range.end && b_range.start < a_range.end {
+                let written = if *a_writes { a } else { b };
+                refusals.push(Refusal(format!(
+                    "arguments `{a}` and `{b}` overlap, and the kernel writes `{written}`: \
+                     bytes {:#x}..{:#x} and {:#x}..{:#x}",
+                    a_range.start, a_range.end, b_range.start, b_range.end
+                )));
+            }
+        }
+    }
+}
+
+/// The value of `block` or `grid`; axes that are not named have extent 1. `Err(None)`: it depends on an argument that
+/// has been refused.
+fn extents(what: &str, exprs: &[Expr], facts: &Facts) -> Result<[u32; 3], Option<Refusal>> {
+    if !(1..=3).contains(&exprs.len()) {
+        return Err(Some(Refusal(format!("{what}: expected 1 to 3 extents, given {}", exprs.len()))));
+    }
+    let mut extents = [1; 3];
+    for (axis, expr) in exprs.iter().enumerate() {
+        extents[axis] = facts.count(expr).map_err(|failure| match failure {
+            Failure::Unknown => None,
+            Failure::Invalid(why) => {
+                let mentioned = explain::mentioned(expr, facts.function, facts.instance, facts.facts);
+                Some(Refusal(format!("{what}: its extent in {} {why}{}", AXES[axis], because(&mentioned))))
+            }
+        })?;
+    }
+    Ok(extents)
+}
+
+const AXES: [&str; 3] = ["x", "y", "z"];
+
+fn checked_block(block: [u32; 3]) -> Result<[u32; 3], Option<Refusal>> {
+    let threads: u64 = block.iter().map(|n| u64::from(*n)).fold(1, u64::saturating_mul);
+    let [x, y, z] = MAX_BLOCK;
+    if threads == 0 || threads > u64::from(MAX_THREADS) || block.iter().zip(MAX_BLOCK).any(|(n, most)| *n > most) {
+        return Err(Some(Refusal(format!(
+            "block: expected 1 to {MAX_THREADS} threads, at most {x} × {y} × {z}, given {} × {} × {}",
+            block[0], block[1], block[2]
+        ))));
+    }
+    Ok(block)
+}
+
+fn checked_grid(grid: [u32; 3]) -> Result<[u32; 3], Option<Refusal>> {
+    let [x, y, z] = MAX_GRID;
+    if grid.iter().zip(MAX_GRID).any(|(n, most)| *n > most) {
+        return Err(Some(Refusal(format!(
+            "grid: expected at most {x} × {y} × {z} blocks, given {} × {} × {}",
+            grid[0], grid[1], grid[2]
+        ))));
+    }
+    Ok(grid)
+}
+
+fn because(mentioned: &str) -> String {
+    if mentioned.is_empty() { String::new() } else { format!(": {mentioned}") }
+}
+
+fn plural(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}

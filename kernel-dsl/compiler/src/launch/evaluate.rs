@@ -1,0 +1,380 @@
+//! The value of an expression of `block`, `grid` or `requires`, on the host.
+//!
+//! The meaning is the device's, but nothing wraps unseen: arithmetic runs in 128 bits, and a result that does not fit its
+//! type (32 bits for `usize`) is a failure that names the numbers. `wrapping_…` wraps.
+
+use super::{Fact, explain};
+use crate::Scalar;
+use crate::hir::{Block, Constant, Expr, ExprKind, Function, Instance, Intrinsic, Type};
+use crate::ir::{Binary, Comparison, Unary};
+
+/// What an expression is evaluated over. There is a fact for each parameter; `None` where the argument has been refused
+/// already, or where there are no arguments yet.
+pub(super) struct Facts<'a> {
+    pub function: &'a Function,
+    pub instance: &'a Instance,
+    pub facts: &'a [Option<&'a Fact>],
+}
+
+/// A value on the host.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Value {
+    /// A scalar's bits, zero-extended.
+    Scalar(Scalar, u64),
+    /// The argument for the parameter of that index.
+    Argument(usize),
+    Tuple(Vec<Value>),
+}
+
+/// Why an expression has no value.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Failure {
+    /// It depends on an argument that has no fact.
+    Unknown,
+    /// It has none, for the reason given.
+    Invalid(String),
+}
+
+type Evaluated<T> = Result<T, Failure>;
+
+fn invalid<T>(why: impl Into<String>) -> Evaluated<T> {
+    Err(Failure::Invalid(why.into()))
+}
+
+/// A scalar as a number.
+#[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
+enum Number {
+    Integer(i128),
+    Float(f64),
+}
+
+fn number(ty: Scalar, bits: u64) -> Number {
+    match ty {
+        Scalar::F32 => Number::Float(f64::from(f32::from_bits(bits as u32))),
+        Scalar::F64 => Number::Float(f64::from_bits(bits)),
+        _ => Number::Integer(integer(ty, bits)),
+    }
+}
+
+fn integer(ty: Scalar, bits: u64) -> i128 {
+    let unused = 64 - ty.bits();
+    if ty.is_signed() { i128::from((bits << unused) as i64 >> unused) } else { i128::from(bits & ty.mask()) }
+}
+
+/// A scalar's bits, in Rust's notation.
+pub(super) fn display(ty: Scalar, bits: u64) -> String {
+    match ty {
+        Scalar::Bool => (bits != 0).to_string(),
+        Scalar::F32 => format!("{:?}", f32::from_bits(bits as u32)),
+        Scalar::F64 => format!("{:?}", f64::from_bits(bits)),
+        _ => integer(ty, bits).to_string(),
+    }
+}
+
+/// Bits of `value` rounded to the float type `ty`. For one operation of `f32` done in `f64`, rounding twice is as good as
+/// once: 53 ≥ 2 · 24 + 2 bits.
+fn float_bits(ty: Scalar, value: f64) -> u64 {
+    if ty == Scalar::F32 { u64::from((value as f32).to_bits()) } else { value.to_bits() }
+}
+
+/// Bits of `value` if `ty` has it.
+fn fit(ty: Scalar, value: i128) -> Option<u64> {
+    let bits = value as u64 & ty.mask();
+    (integer(ty, bits) == value).then_some(bits)
+}
+
+impl Facts<'_> {
+    /// The value of `expr`, which must be a `bool`.
+    pub fn condition(&self, expr: &Expr) -> Evaluated<bool> {
+        match self.scalar(expr)? {
+            (Scalar::Bool, bits) => Ok(bits != 0),
+            (other, _) => invalid(format!("is `{other}`, not `bool`")),
+        }
+    }
+
+    /// The value of `expr`, which must be an unsigned number of 32 bits.
+    pub fn count(&self, expr: &Expr) -> Evaluated<u32> {
+        match self.scalar(expr)? {
+            (Scalar::Usize | Scalar::U32, bits) => Ok(bits as u32),
+            (other, _) => invalid(format!("is `{other}`, not `usize`")),
+        }
+    }
+
+    fn scalar(&self, expr: &Expr) -> Evaluated<(Scalar, u64)> {
+        match self.value(expr)? {
+            Value::Scalar(ty, bits) => Ok((ty, bits)),
+            _ => invalid("is not a number"),
+        }
+    }
+
+    fn usize(&self, expr: &Expr) -> Evaluated<u64> {
+        self.count(expr).map(u64::from)
+    }
+
+    fn value(&self, expr: &Expr) -> Evaluated<Value> {
+        let scalar = |(ty, bits)| Ok(Value::Scalar(ty, bits));
+        match &expr.kind {
+            ExprKind::Literal(bits) => match self.function.types.get(expr.ty.0 as usize) {
+                Some(Type::Scalar(ty)) => Ok(Value::Scalar(*ty, *bits)),
+                _ => invalid("has a literal that is not a scalar"),
+            },
+            ExprKind::Local(id) => self.parameter(id.0 as usize),
+            ExprKind::Generic(index) => match self.instance.0.get(*index as usize) {
+                Some(Constant::Usize(n)) => Ok(Value::Scalar(Scalar::Usize, u64::from(*n))),
+                Some(Constant::Bool(b)) => Ok(Value::Scalar(Scalar::Bool, u64::from(*b))),
+                None => invalid(format!("names generic constant {index}, which the instance lacks")),
+            },
+            ExprKind::Unary(op, a) => scalar(unary(*op, self.scalar(a)?)?),
+            ExprKind::Binary(op, a, b) => scalar(binary(*op, self.scalar(a)?, self.scalar(b)?)?),
+            ExprKind::Compare(op, a, b) => compare(*op, self.scalar(a)?, self.scalar(b)?).and_then(scalar),
+            ExprKind::AndAlso(a, b) => scalar((Scalar::Bool, u64::from(self.condition(a)? && self.condition(b)?))),
+            ExprKind::OrElse(a, b) => scalar((Scalar::Bool, u64::from(self.condition(a)? || self.condition(b)?))),
+            ExprKind::Cast(a) => match self.function.types.get(expr.ty.0 as usize) {
+                Some(Type::Scalar(to)) => scalar((*to, cast(self.scalar(a)?, *to)?)),
+                _ => invalid("casts to what is not a scalar"),
+            },
+            ExprKind::If { condition, then, otherwise: Some(otherwise) } => {
+                if self.condition(condition)? {
+                    self.block(then)
+                } else {
+                    self.value(otherwise)
+                }
+            }
+            ExprKind::Block(block) => self.block(block),
+            ExprKind::Tuple(parts) => parts.iter().map(|e| self.value(e)).collect::<Evaluated<_>>().map(Value::Tuple),
+            ExprKind::Field { base, field } => match self.value(base)? {
+                Value::Tuple(mut parts) if (*field as usize) < parts.len() => Ok(parts.swap_remove(*field as usize)),
+                _ => invalid(format!("takes field {field} of what has none")),
+            },
+            ExprKind::Intrinsic { intrinsic, arguments } => self.intrinsic(*intrinsic, arguments),
+            _ => invalid("has a construct that only the device evaluates"),
+        }
+    }
+
+    fn block(&self, block: &Block) -> Evaluated<Value> {
+        match block {
+            Block { statements, value: Some(value) } if statements.is_empty() => self.value(value),
+            _ => invalid("has a block with statements, which only the device evaluates"),
+        }
+    }
+
+    fn parameter(&self, index: usize) -> Evaluated<Value> {
+        match self.facts.get(index) {
+            Some(Some(Fact::Scalar { ty, bits })) => Ok(Value::Scalar(*ty, *bits)),
+            Some(Some(_)) => Ok(Value::Argument(index)),
+            Some(None) => Err(Failure::Unknown),
+            None => invalid("names a variable that is not a parameter"),
+        }
+    }
+
+    /// The slice or view that `expr` names.
+    fn memory(&self, expr: &Expr) -> Evaluated<&Fact> {
+        match self.value(expr)? {
+            Value::Argument(index) => self.facts[index].ok_or(Failure::Unknown),
+            _ => invalid("asks for the extent of what is neither a slice nor a view"),
+        }
+    }
+
+    fn intrinsic(&self, intrinsic: Intrinsic, arguments: &[Expr]) -> Evaluated<Value> {
+        let usize = |n: u64| Ok(Value::Scalar(Scalar::Usize, n));
+        let bool = |b: bool| Ok(Value::Scalar(Scalar::Bool, u64::from(b)));
+        let scalar = |(ty, bits)| Ok(Value::Scalar(ty, bits));
+        match (intrinsic, arguments) {
+            (Intrinsic::Extent(Some(d)), [x]) => usize(self.memory(x)?.extent(u64::from(d))?),
+            (Intrinsic::Extent(None), [x, d]) => usize(self.memory(x)?.extent(self.usize(d)?)?),
+            (Intrinsic::IsEmpty, [x]) => bool(self.memory(x)?.extents().contains(&0)),
+            (Intrinsic::Aligned, [x, n]) => {
+                let n = self.usize(n)?;
+                if n == 0 {
+                    return invalid("asks for an alignment of 0 elements");
+                }
+                bool(self.memory(x)?.aligned(n))
+            }
+            (Intrinsic::Unary(op), [a]) => scalar(unary(op, self.scalar(a)?)?),
+            (Intrinsic::Binary(op), [a, b]) => scalar(binary(op, self.scalar(a)?, self.scalar(b)?)?),
+            (Intrinsic::DivCeil, [a, b]) => self.unsigned(a, b, |a, b| (b != 0).then(|| (a + b - 1) / b)),
+            (Intrinsic::NextMultipleOf, [a, b]) => self.unsigned(a, b, |a, b| (b != 0).then(|| (a + b - 1) / b * b)),
+            (Intrinsic::SaturatingSub, [a, b]) => self.unsigned(a, b, |a, b| Some((a - b).max(0))),
+            (Intrinsic::BlockThreads, []) => {
+                invalid("asks for `block::threads()`, which is known on the device only; name the constant instead")
+            }
+            _ => invalid("calls a function that only the device evaluates"),
+        }
+    }
+
+    /// `f` of two unsigned integers of one type; `None` is a division by zero.
+    fn unsigned(&self, a: &Expr, b: &Expr, f: impl Fn(i128, i128) -> Option<i128>) -> Evaluated<Value> {
+        let ((ty, a), (other, b)) = (self.scalar(a)?, self.scalar(b)?);
+        if ty != other || !ty.is_integer() || ty.is_signed() {
+            return invalid(format!("needs two unsigned integers of one type, not `{ty}` and `{other}`"));
+        }
+        let Some(result) = f(integer(ty, a), integer(ty, b)) else { return invalid("divides by zero") };
+        match fit(ty, result) {
+            Some(bits) => Ok(Value::Scalar(ty, bits)),
+            None => invalid(overflow(ty, result)),
+        }
+    }
+}
+
+impl Fact {
+    /// Extents, outermost first; none of a scalar.
+    pub(super) fn extents(&self) -> &[u64] {
+        match self {
+            Fact::Scalar { .. } => &[],
+            Fact::Slice { len, .. } => std::slice::from_ref(len),
+            Fact::View { extents, .. } => extents,
+        }
+    }
+
+    fn extent(&self, d: u64) -> Evaluated<u64> {
+        let extents = self.extents();
+        match usize::try_from(d).ok().and_then(|d| extents.get(d)) {
+            Some(n) => Ok(*n),
+            None => invalid(format!("asks for dimension {d} of {}, which has {}", explain::fact(self), extents.len())),
+        }
+    }
+
+    /// Whether base and all strides but the last, which is 1, are multiples of `n` elements.
+    fn aligned(&self, n: u64) -> bool {
+        let outer: &[u64] = match self {
+            Fact::View { strides, .. } => &strides[..strides.len().saturating_sub(1)],
+            _ => &[],
+        };
+        let whole = |element: Scalar| n.checked_mul(u64::from(element.bytes())).unwrap_or(u64::MAX);
+        match self {
+            Fact::Scalar { .. } => false,
+            Fact::Slice { element, address, .. } => address % whole(*element) == 0,
+            Fact::View { element, address, .. } => address % whole(*element) == 0 && outer.iter().all(|s| s % n == 0),
+        }
+    }
+}
+
+fn overflow(ty: Scalar, value: i128) -> String {
+    match ty {
+        Scalar::Usize => format!("comes to {value}, which does not fit `usize`, 32 bits on the device"),
+        _ => format!("comes to {value}, which does not fit `{ty}`"),
+    }
+}
+
+fn unary(op: Unary, (ty, bits): (Scalar, u64)) -> Evaluated<(Scalar, u64)> {
+    let unknown = || invalid(format!("applies `{op:?}` to `{ty}`"));
+    let float = |v: f64| Ok((ty, float_bits(ty, v)));
+    let signed = |v: i128| fit(ty, v).map(|bits| (ty, bits)).map_or_else(|| invalid(overflow(ty, v)), Ok);
+    match (op, number(ty, bits)) {
+        // A sign is a bit, of a NaN too.
+        (Unary::Neg, Number::Float(_)) => Ok((ty, bits ^ (1 << (ty.bits() - 1)))),
+        (Unary::Abs, Number::Float(_)) => Ok((ty, bits & (ty.mask() >> 1))),
+        (Unary::Sqrt, Number::Float(v)) => float(v.sqrt()),
+        (Unary::Floor, Number::Float(v)) => float(v.floor()),
+        (Unary::Ceil, Number::Float(v)) => float(v.ceil()),
+        (Unary::Trunc, Number::Float(v)) => float(v.trunc()),
+        (Unary::RoundEven, Number::Float(v)) => float(v.round_ties_even()),
+        (Unary::Not, Number::Integer(_)) => Ok((ty, !bits & ty.mask())),
+        (Unary::Neg, Number::Integer(v)) if ty.is_signed() => signed(-v),
+        (Unary::Abs, Number::Integer(v)) if ty.is_signed() => signed(v.abs()),
+        (Unary::CountOnes, Number::Integer(_)) if ty.is_integer() => {
+            Ok((Scalar::U32, u64::from((bits & ty.mask()).count_ones())))
+        }
+        (Unary::LeadingZeros, Number::Integer(_)) if ty.is_integer() => {
+            Ok((Scalar::U32, u64::from((bits & ty.mask()).leading_zeros() - (64 - ty.bits()))))
+        }
+        _ => unknown(),
+    }
+}
+
+fn binary(op: Binary, (ty, a_bits): (Scalar, u64), (other, b_bits): (Scalar, u64)) -> Evaluated<(Scalar, u64)> {
+    use Binary::*;
+    let shift = matches!(op, Shl | Shr);
+    if ty != other && !(shift && other.is_integer()) {
+        return invalid(format!("applies `{op:?}` to `{ty}` and `{other}`"));
+    }
+    let (a, b) = match (number(ty, a_bits), number(other, b_bits)) {
+        (Number::Float(a), Number::Float(b)) => {
+            let value = match op {
+                Add => a + b,
+                Sub => a - b,
+                Mul => a * b,
+                Div => a / b,
+                Rem => a % b,
+                Min => least(a, b),
+                Max => -least(-a, -b),
+                _ => return invalid(format!("applies `{op:?}` to `{ty}`")),
+            };
+            return Ok((ty, float_bits(ty, value)));
+        }
+        (Number::Integer(a), Number::Integer(b)) => (a, b),
+        _ => return invalid(format!("applies `{op:?}` to `{ty}` and `{other}`")),
+    };
+    if ty == Scalar::Bool && !matches!(op, And | Or | Xor) {
+        return invalid(format!("applies `{op:?}` to `bool`"));
+    }
+    let amount = (b as u32) & (ty.bits() - 1);
+    let result = match op {
+        Add | WrappingAdd => a + b,
+        Sub | WrappingSub => a - b,
+        Mul | WrappingMul => a.checked_mul(b).unwrap_or(i128::MAX),
+        Div | Rem if b == 0 => return invalid("divides by zero"),
+        Div => a / b,
+        Rem => a % b,
+        Min => a.min(b),
+        Max => a.max(b),
+        And => integer(ty, a_bits & b_bits),
+        Or => integer(ty, a_bits | b_bits),
+        Xor => integer(ty, a_bits ^ b_bits),
+        // Bits that leave on the left are lost, as in Rust.
+        Shl => integer(ty, (a_bits << amount) & ty.mask()),
+        Shr => a >> amount,
+    };
+    match fit(ty, result) {
+        Some(bits) => Ok((ty, bits)),
+        None if op == WrappingMul => Ok((ty, a_bits.wrapping_mul(b_bits) & ty.mask())),
+        None if matches!(op, WrappingAdd | WrappingSub) => Ok((ty, result as u64 & ty.mask())),
+        None => invalid(overflow(ty, result)),
+    }
+}
+
+/// The lesser; the one that is not a NaN; −0 below +0.
+fn least(a: f64, b: f64) -> f64 {
+    if a.is_nan() {
+        b
+    } else if b.is_nan() || a < b || (a == b && a.is_sign_negative()) {
+        a
+    } else {
+        b
+    }
+}
+
+fn compare(op: Comparison, (ty, a): (Scalar, u64), (other, b): (Scalar, u64)) -> Evaluated<(Scalar, u64)> {
+    if ty != other {
+        return invalid(format!("compares `{ty}` with `{other}`"));
+    }
+    let (a, b) = (number(ty, a), number(ty, b));
+    let holds = match op {
+        Comparison::Eq => a == b,
+        Comparison::Ne => a != b,
+        Comparison::Lt => a < b,
+        Comparison::Le => a <= b,
+        Comparison::Gt => a > b,
+        Comparison::Ge => a >= b,
+    };
+    Ok((Scalar::Bool, u64::from(holds)))
+}
+
+/// Rust's `as`; but what does not fit `usize` fails.
+fn cast((from, bits): (Scalar, u64), to: Scalar) -> Evaluated<u64> {
+    match (number(from, bits), to) {
+        (Number::Integer(v), Scalar::F32) => Ok(u64::from((v as f32).to_bits())),
+        (Number::Integer(v), Scalar::F64) => Ok((v as f64).to_bits()),
+        (Number::Float(_), _) if from == to => Ok(bits),
+        (Number::Float(v), Scalar::F32 | Scalar::F64) => Ok(float_bits(to, v)),
+        (_, Scalar::Bool) if from != Scalar::Bool => invalid(format!("casts `{from}` to `bool`")),
+        (Number::Integer(v), Scalar::Usize) => fit(to, v).map_or_else(|| invalid(overflow(to, v)), Ok),
+        (Number::Integer(v), _) => Ok(v as u64 & to.mask()),
+        (Number::Float(v), _) => {
+            let largest = if to.is_signed() { to.mask() >> 1 } else { to.mask() } as i128;
+            let least = if to.is_signed() { -largest - 1 } else { 0 };
+            // `as` to i128 saturates and makes 0 of a NaN.
+            Ok((v as i128).clamp(least, largest) as u64 & to.mask())
+        }
+    }
+}

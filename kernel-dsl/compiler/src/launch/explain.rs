@@ -1,0 +1,124 @@
+//! Words for what a launch was given and what its contract mentions.
+
+use super::Fact;
+use super::evaluate::display;
+use crate::hir::{Expr, ExprKind, Function, Instance, Intrinsic, Type};
+
+/// The argument's type as Rust writes the parameter that it is for.
+pub(super) fn fact(fact: &Fact) -> String {
+    match fact {
+        Fact::Scalar { ty, .. } => format!("`{ty}`"),
+        Fact::Slice { element, mutable: false, .. } => format!("`&[{element}]`"),
+        Fact::Slice { element, mutable: true, .. } => format!("`&mut [{element}]`"),
+        Fact::View { element, mutable: false, extents, .. } => format!("`View<{element}, {}>`", extents.len()),
+        Fact::View { element, mutable: true, extents, .. } => format!("`ViewMut<{element}, {}>`", extents.len()),
+    }
+}
+
+/// A parameter's type as Rust writes it.
+pub(super) fn parameter(ty: &Type) -> String {
+    match ty {
+        Type::Scalar(ty) => format!("`{ty}`"),
+        Type::Slice { element, mutable: false } => format!("`&[{element}]`"),
+        Type::Slice { element, mutable: true } => format!("`&mut [{element}]`"),
+        Type::View { element, rank, mutable: false } => format!("`View<{element}, {rank}>`"),
+        Type::View { element, rank, mutable: true } => format!("`ViewMut<{element}, {rank}>`"),
+        other => format!("`{other:?}`, which no argument can have"),
+    }
+}
+
+/// The values of what `expr` mentions, in order and each once: `x.len() is 5, y.len() is 4`.
+pub(super) fn mentioned(expr: &Expr, function: &Function, instance: &Instance, facts: &[Option<&Fact>]) -> String {
+    let mut words = Vec::new();
+    Mentions { function, instance, facts }.collect(expr, &mut words);
+    let mut seen = Vec::new();
+    for word in words {
+        if !seen.contains(&word) {
+            seen.push(word);
+        }
+    }
+    seen.join(", ")
+}
+
+struct Mentions<'a> {
+    function: &'a Function,
+    instance: &'a Instance,
+    facts: &'a [Option<&'a Fact>],
+}
+
+impl Mentions<'_> {
+    fn collect(&self, expr: &Expr, words: &mut Vec<String>) {
+        match &expr.kind {
+            ExprKind::Generic(index) => {
+                let index = *index as usize;
+                if let (Some(generic), Some(value)) = (self.function.generics.get(index), self.instance.0.get(index)) {
+                    words.push(format!("{} is {value}", generic.name));
+                }
+            }
+            ExprKind::Local(_) => {
+                if let Some((name, Fact::Scalar { ty, bits })) = self.argument(expr) {
+                    words.push(format!("{name} is {}", display(*ty, *bits)));
+                }
+            }
+            ExprKind::Intrinsic { intrinsic, arguments } => {
+                match (intrinsic, arguments.first().and_then(|x| self.argument(x))) {
+                    (Intrinsic::Extent(Some(d)), Some((name, fact))) => self.extent(name, fact, usize::from(*d), words),
+                    (Intrinsic::Extent(None) | Intrinsic::IsEmpty, Some((name, fact))) => {
+                        (0..fact.extents().len()).for_each(|d| self.extent(name, fact, d, words));
+                    }
+                    (Intrinsic::Aligned, Some((name, fact))) => alignment(name, fact, words),
+                    _ => {}
+                }
+                arguments.iter().for_each(|e| self.collect(e, words));
+            }
+            ExprKind::Unary(_, a) | ExprKind::Cast(a) => self.collect(a, words),
+            ExprKind::Field { base, .. } => self.collect(base, words),
+            ExprKind::Binary(_, a, b)
+            | ExprKind::Compare(_, a, b)
+            | ExprKind::AndAlso(a, b)
+            | ExprKind::OrElse(a, b) => {
+                self.collect(a, words);
+                self.collect(b, words);
+            }
+            ExprKind::Tuple(parts) => parts.iter().for_each(|e| self.collect(e, words)),
+            ExprKind::If { condition, then, otherwise } => {
+                self.collect(condition, words);
+                then.value.iter().for_each(|e| self.collect(e, words));
+                otherwise.iter().for_each(|e| self.collect(e, words));
+            }
+            ExprKind::Block(block) => block.value.iter().for_each(|e| self.collect(e, words)),
+            _ => {}
+        }
+    }
+
+    /// The parameter that `expr` names, and what is known of it.
+    fn argument(&self, expr: &Expr) -> Option<(&str, &Fact)> {
+        let ExprKind::Local(id) = expr.kind else { return None };
+        let fact = (*self.facts.get(id.0 as usize)?)?;
+        Some((&self.function.locals.get(id.0 as usize)?.name, fact))
+    }
+
+    fn extent(&self, name: &str, fact: &Fact, d: usize, words: &mut Vec<String>) {
+        let extents = fact.extents();
+        let Some(n) = extents.get(d) else { return };
+        words.push(match (extents.len(), d) {
+            (1, _) => format!("{name}.len() is {n}"),
+            (2, 0) => format!("{name}.rows() is {n}"),
+            (2, _) => format!("{name}.cols() is {n}"),
+            _ => format!("{name}.dim({d}) is {n}"),
+        });
+    }
+}
+
+fn alignment(name: &str, fact: &Fact, words: &mut Vec<String>) {
+    let (Fact::Slice { element, address, .. } | Fact::View { element, address, .. }) = fact else { return };
+    let bytes = u64::from(element.bytes());
+    let power = 1 << address.trailing_zeros().min(63);
+    words.push(format!("{name} starts at a multiple of {} elements", (power / bytes).clamp(1, 1 << 20)));
+    if let Fact::View { strides, .. } = fact
+        && let Some((_, outer)) = strides.split_last()
+        && !outer.is_empty()
+    {
+        words.push(format!("{name}'s outer strides are {outer:?} elements"));
+    }
+}

@@ -1,0 +1,394 @@
+//! Launch contracts over HIR made by hand: what is taken, what is refused, and in which words.
+
+use super::{Fact, Refusal, Shape, block, shape};
+use crate::Scalar;
+use crate::hir::*;
+use crate::ir::{Binary, Comparison, Unary};
+use crate::source::{Source, Span};
+
+const USIZE: TypeId = TypeId(0);
+const BOOL: TypeId = TypeId(1);
+const F32: TypeId = TypeId(2);
+const I32: TypeId = TypeId(3);
+const U64: TypeId = TypeId(4);
+const F64: TypeId = TypeId(5);
+
+/// A kernel with these generics and parameters, an empty body, block 256 and grid 1.
+fn kernel(generics: &[(&str, Scalar)], parameters: &[(&str, Type)]) -> Program {
+    let scalars = [Scalar::Usize, Scalar::Bool, Scalar::F32, Scalar::I32, Scalar::U64, Scalar::F64];
+    let mut types: Vec<_> = scalars.into_iter().map(Type::Scalar).collect();
+    let mut locals = Vec::new();
+    for (name, ty) in parameters {
+        types.push(ty.clone());
+        let ty = TypeId(types.len() as u32 - 1);
+        locals.push(Local { name: name.to_string(), ty, mutable: false, span: Span::default() });
+    }
+    let function = Function {
+        name: "kernel".into(),
+        hash: 0,
+        source: Source { name: "kernel".into(), file: String::new(), line: 1, text: vec![] },
+        generics: generics.iter().map(|(n, ty)| Generic { name: n.to_string(), ty: *ty }).collect(),
+        parameters: locals.len() as u32,
+        locals,
+        types,
+        returns: USIZE,
+        body: Block::default(),
+    };
+    let launch = Launch {
+        block: vec![number(256)],
+        grid: vec![number(1)],
+        requires: vec![],
+        min_blocks: None,
+        max_registers: None,
+        instances: vec![],
+    };
+    Program { launch, functions: vec![function] }
+}
+
+fn expr(ty: TypeId, kind: ExprKind) -> Expr {
+    Expr { kind, ty, span: Span::default() }
+}
+fn literal(ty: TypeId, bits: u64) -> Expr {
+    expr(ty, ExprKind::Literal(bits))
+}
+fn number(n: u64) -> Expr {
+    literal(USIZE, n)
+}
+fn generic(i: u32) -> Expr {
+    expr(USIZE, ExprKind::Generic(i))
+}
+fn local(i: u32) -> Expr {
+    expr(USIZE, ExprKind::Local(LocalId(i)))
+}
+fn call(ty: TypeId, intrinsic: Intrinsic, arguments: Vec<Expr>) -> Expr {
+    expr(ty, ExprKind::Intrinsic { intrinsic, arguments })
+}
+fn extent(i: u32, d: u8) -> Expr {
+    call(USIZE, Intrinsic::Extent(Some(d)), vec![local(i)])
+}
+fn binary(op: Binary, a: Expr, b: Expr) -> Expr {
+    expr(a.ty, ExprKind::Binary(op, a.into(), b.into()))
+}
+fn compare(op: Comparison, a: Expr, b: Expr) -> Expr {
+    expr(BOOL, ExprKind::Compare(op, a.into(), b.into()))
+}
+fn cast(to: TypeId, a: Expr) -> Expr {
+    expr(to, ExprKind::Cast(a.into()))
+}
+fn requires(program: &mut Program, text: &str, condition: Expr) {
+    program.launch.requires.push(Requirement { condition, text: text.into() });
+}
+
+fn slice(element: Scalar, mutable: bool) -> Type {
+    Type::Slice { element, mutable }
+}
+fn at(address: u64, len: u64, mutable: bool) -> Fact {
+    Fact::Slice { element: Scalar::F32, mutable, len, address }
+}
+fn view_at(address: u64, extents: &[u64], strides: &[u64], mutable: bool) -> Fact {
+    Fact::View { element: Scalar::F32, mutable, extents: extents.to_vec(), strides: strides.to_vec(), address }
+}
+fn f32(x: f32) -> Fact {
+    Fact::Scalar { ty: Scalar::F32, bits: u64::from(x.to_bits()) }
+}
+fn usize(bits: u64) -> Fact {
+    Fact::Scalar { ty: Scalar::Usize, bits }
+}
+
+fn words(refused: Result<Shape, Vec<Refusal>>) -> Vec<String> {
+    refused.expect_err("to be refused").into_iter().map(|r| r.0).collect()
+}
+
+/// `saxpy(a: f32, x: &[f32], y: &mut [f32])`, block 256, a block for each 256 elements, lengths equal.
+fn saxpy() -> Program {
+    let mut program = kernel(
+        &[],
+        &[("a", Type::Scalar(Scalar::F32)), ("x", slice(Scalar::F32, false)), ("y", slice(Scalar::F32, true))],
+    );
+    program.launch.grid = vec![call(USIZE, Intrinsic::DivCeil, vec![extent(2, 0), number(256)])];
+    requires(&mut program, "x.len() == y.len()", compare(Comparison::Eq, extent(1, 0), extent(2, 0)));
+    program
+}
+
+fn launch(facts: &[Fact]) -> Result<Shape, Vec<Refusal>> {
+    shape(&saxpy(), &Instance::default(), facts)
+}
+
+#[test]
+fn a_launch_that_meets_its_contract_has_a_shape() {
+    let shape = launch(&[f32(2.0), at(0x1000, 257, false), at(0x2000, 257, true)]);
+    assert_eq!(shape, Ok(Shape { block: [256, 1, 1], grid: [2, 1, 1] }));
+}
+
+#[test]
+fn nothing_to_run_is_no_mistake() {
+    let shape = launch(&[f32(2.0), at(0, 0, false), at(0, 0, true)]).unwrap();
+    assert_eq!(shape.grid, [0, 1, 1]);
+    assert!(shape.is_empty());
+}
+
+#[test]
+fn a_broken_condition_is_told_with_both_values() {
+    let refused = launch(&[f32(2.0), at(0x1000, 5, false), at(0x2000, 4, true)]);
+    assert_eq!(words(refused), ["requires `x.len() == y.len()`: x.len() is 5, y.len() is 4"]);
+}
+
+#[test]
+fn a_wrong_count_names_the_parameters() {
+    assert_eq!(words(launch(&[f32(2.0)])), ["expected 3 arguments (`a`, `x`, `y`), given 1"]);
+}
+
+#[test]
+fn all_mistakes_are_told_at_once_and_each_once() {
+    let facts = [
+        Fact::Scalar { ty: Scalar::F64, bits: 0 },
+        Fact::Slice { element: Scalar::I32, mutable: false, len: 5, address: 0x1000 },
+        at(0x2002, 4, true),
+    ];
+    assert_eq!(
+        words(launch(&facts)),
+        [
+            "argument `a`: expected `f32`, given `f64`",
+            "argument `x`: expected `&[f32]`, given `&[i32]`",
+            "argument `y`: its address 0x2002 is not a multiple of 4 bytes, the size of `f32`",
+        ]
+    );
+}
+
+#[test]
+fn kind_rank_and_mutability_are_checked() {
+    let view = |rank, mutable| Type::View { element: Scalar::F32, rank, mutable };
+    let program = kernel(&[], &[("a", view(2, false)), ("b", view(2, true)), ("c", slice(Scalar::F32, true))]);
+    let facts = [view_at(0, &[4], &[1], false), view_at(64, &[2, 2], &[2, 1], false), f32(0.0)];
+    assert_eq!(
+        words(shape(&program, &Instance::default(), &facts)),
+        [
+            "argument `a`: expected `View<f32, 2>`, given `View<f32, 1>`",
+            "argument `b`: expected `ViewMut<f32, 2>`, given `View<f32, 2>`",
+            "argument `c`: expected `&mut [f32]`, given `f32`",
+        ]
+    );
+}
+
+#[test]
+fn numbers_that_the_device_cannot_count_are_refused() {
+    let program = kernel(
+        &[],
+        &[
+            ("n", Type::Scalar(Scalar::Usize)),
+            ("x", slice(Scalar::F32, false)),
+            ("v", Type::View { element: Scalar::F32, rank: 2, mutable: false }),
+        ],
+    );
+    let most = u64::from(u32::MAX);
+    let run = |n, len, extents: [u64; 2], strides: [u64; 2]| {
+        shape(&program, &Instance::default(), &[usize(n), at(0, len, false), view_at(0, &extents, &strides, false)])
+    };
+    assert!(run(most, most, [1, 1], [most, 1]).is_ok());
+    assert_eq!(
+        words(run(most + 1, most + 1, [most + 1, 1], [most + 1, 2])),
+        [
+            "argument `n`: 4294967296 does not fit `usize`, 32 bits on the device",
+            "argument `x`: its length 4294967296 does not fit `usize`, 32 bits on the device",
+            "argument `v`: extent 4294967296 of dimension 0 does not fit `usize`, 32 bits on the device",
+            "argument `v`: stride 4294967296 of dimension 0 does not fit `usize`, 32 bits on the device",
+            "argument `v`: expected a last stride of 1, given strides [4294967296, 2]",
+        ]
+    );
+    assert_eq!(
+        words(run(0, 0, [3, 1], [most, 1])),
+        ["argument `v`: it reaches over 8589934591 elements, more than `usize` counts on the device"]
+    );
+}
+
+#[test]
+fn an_address_range_must_exist() {
+    let refused = launch(&[f32(0.0), at(u64::MAX - 3, 2, false), at(0x1000, 2, true)]);
+    assert_eq!(
+        words(refused),
+        ["argument `x`: it starts at 0xfffffffffffffffc and would end beyond the address space"]
+    );
+}
+
+#[test]
+fn a_written_argument_shares_no_byte_with_another() {
+    let overlap = launch(&[f32(0.0), at(0x1000, 4, false), at(0x100c, 4, true)]);
+    assert_eq!(
+        words(overlap),
+        ["arguments `x` and `y` overlap, and the kernel writes `y`: bytes 0x1000..0x1010 and 0x100c..0x101c"]
+    );
+    assert!(launch(&[f32(0.0), at(0x1000, 4, false), at(0x1010, 4, true)]).is_ok());
+    // Two that are read may share, and so may what is empty.
+    let readers = kernel(&[], &[("x", slice(Scalar::F32, false)), ("y", slice(Scalar::F32, false))]);
+    assert!(shape(&readers, &Instance::default(), &[at(0x1000, 4, false), at(0x1000, 4, true)]).is_ok());
+    assert!(launch(&[f32(0.0), at(0x1000, 0, false), at(0x1000, 0, true)]).is_ok());
+}
+
+#[test]
+fn a_views_range_counts_its_gaps() {
+    let view = |mutable| Type::View { element: Scalar::F32, rank: 2, mutable };
+    let program = kernel(&[], &[("a", view(false)), ("b", view(true))]);
+    // Three rows of two, eight apart: 18 elements, 72 bytes.
+    let a = view_at(0x1000, &[3, 2], &[8, 1], false);
+    let run = |address| shape(&program, &Instance::default(), &[a.clone(), view_at(address, &[1, 1], &[1, 1], true)]);
+    assert!(run(0x1000 + 72).is_ok());
+    assert!(run(0x1000 + 68).is_err());
+}
+
+#[test]
+fn the_block_depends_on_constants_alone() {
+    let mut program = kernel(&[("T", Scalar::Usize), ("WIDE", Scalar::Bool)], &[("n", Type::Scalar(Scalar::Usize))]);
+    let wide = expr(BOOL, ExprKind::Generic(1));
+    let value = |e: Expr| Block { statements: vec![], value: Some(e.into()) };
+    let choice = expr(
+        USIZE,
+        ExprKind::If {
+            condition: wide.into(),
+            then: value(binary(Binary::Mul, generic(0), number(2))),
+            otherwise: Some(expr(USIZE, ExprKind::Block(value(generic(0)))).into()),
+        },
+    );
+    program.launch.block = vec![choice, generic(0)];
+    let instance = |t, wide| Instance(vec![Constant::Usize(t), Constant::Bool(wide)]);
+    assert_eq!(block(&program, &instance(16, true)), Ok([32, 16, 1]));
+    assert_eq!(block(&program, &instance(32, false)), Ok([32, 32, 1]));
+    let refused = |t, wide| block(&program, &instance(t, wide)).unwrap_err().0;
+    assert_eq!(refused(33, false), "block: expected 1 to 1024 threads, at most 1024 × 1024 × 64, given 33 × 33 × 1");
+    assert!(refused(0, true).contains("given 0 × 0 × 1"));
+    assert_eq!(
+        refused(u32::MAX, true),
+        "block: its extent in x comes to 8589934590, which does not fit `usize`, 32 bits on the device: \
+         WIDE is true, T is 4294967295"
+    );
+    assert_eq!(block(&program, &Instance(vec![])).unwrap_err().0, "expected 2 generic constants (T, WIDE), given 0");
+    assert_eq!(
+        block(&program, &Instance(vec![Constant::Bool(true); 2])).unwrap_err().0,
+        "generic constant `T`: expected `usize`, given `bool` (true)"
+    );
+    program.launch.block = vec![local(0)];
+    assert_eq!(
+        block(&program, &instance(1, true)).unwrap_err().0,
+        "block: depends on an argument; it must be constant for an instance"
+    );
+    // Deep blocks are shallow on the GPU.
+    program.launch.block = vec![number(1), number(1), number(65)];
+    assert!(block(&program, &instance(1, true)).is_err());
+}
+
+#[test]
+fn a_grid_has_limits() {
+    let mut program = kernel(&[], &[("n", Type::Scalar(Scalar::Usize))]);
+    program.launch.grid = vec![number(1), local(0)];
+    assert!(shape(&program, &Instance::default(), &[usize(65_535)]).is_ok());
+    assert_eq!(
+        words(shape(&program, &Instance::default(), &[usize(65_536)])),
+        ["grid: expected at most 2147483647 × 65535 × 65535 blocks, given 1 × 65536 × 1"]
+    );
+}
+
+#[test]
+fn alignment_is_of_base_and_outer_strides() {
+    let mut program = kernel(&[], &[("a", Type::View { element: Scalar::F32, rank: 2, mutable: false })]);
+    requires(&mut program, "a.aligned(4)", call(BOOL, Intrinsic::Aligned, vec![local(0), number(4)]));
+    let run =
+        |address, stride| shape(&program, &Instance::default(), &[view_at(address, &[2, 3], &[stride, 1], false)]);
+    assert!(run(0x1000, 4).is_ok());
+    assert_eq!(
+        words(run(0x1008, 4)),
+        ["requires `a.aligned(4)`: a starts at a multiple of 2 elements, a's outer strides are [4] elements"]
+    );
+    assert!(run(0x1000, 6).is_err());
+}
+
+#[test]
+fn a_condition_that_has_no_value_says_why() {
+    let mut program = kernel(&[], &[("n", Type::Scalar(Scalar::Usize)), ("x", slice(Scalar::F32, false))]);
+    let less = binary(Binary::Sub, extent(1, 0), local(0));
+    requires(&mut program, "x.len() - n > 0", compare(Comparison::Gt, less, number(0)));
+    let zero = binary(Binary::Rem, extent(1, 0), binary(Binary::Sub, local(0), local(0)));
+    requires(&mut program, "x.len() % (n - n) == 0", compare(Comparison::Eq, zero, number(0)));
+    requires(&mut program, "x.dim(1) == 0", compare(Comparison::Eq, extent(1, 1), number(0)));
+    assert_eq!(
+        words(shape(&program, &Instance::default(), &[usize(7), at(0, 5, false)])),
+        [
+            "requires `x.len() - n > 0`, which comes to -2, which does not fit `usize`, 32 bits on the device: \
+             x.len() is 5, n is 7",
+            "requires `x.len() % (n - n) == 0`, which divides by zero: x.len() is 5, n is 7",
+            "requires `x.dim(1) == 0`, which asks for dimension 1 of `&[f32]`, which has 1",
+        ]
+    );
+}
+
+/// Each expression, of type `bool`, must hold.
+#[test]
+fn expressions_mean_what_rust_means() {
+    use Comparison::Eq;
+    let f = |x: f32| literal(F32, u64::from(x.to_bits()));
+    let i = |x: i32| literal(I32, u64::from(x as u32));
+    let d = |x: f64| literal(F64, x.to_bits());
+    let intrinsic = |op, a: Expr, b| call(a.ty, Intrinsic::Binary(op), vec![a, b]);
+    let unary = |op, a: Expr| expr(a.ty, ExprKind::Unary(op, a.into()));
+    let not = |a| unary(Unary::Not, a);
+    let third = 1.0f32 / 3.0;
+    let holds = [
+        compare(Eq, binary(Binary::Div, i(-7), i(2)), i(-7 / 2)),
+        compare(Eq, binary(Binary::Rem, i(-7), i(2)), i(-7 % 2)),
+        compare(Eq, binary(Binary::Shr, i(-8), i(33)), i(-4)),
+        compare(Eq, binary(Binary::Shl, i(0x4000_0001), i(1)), i(0x4000_0001 << 1)),
+        compare(Eq, unary(Unary::Neg, i(5)), i(-5)),
+        compare(Eq, not(i(5)), i(!5)),
+        compare(Eq, binary(Binary::WrappingMul, i(i32::MAX), i(3)), i(i32::MAX.wrapping_mul(3))),
+        compare(Eq, binary(Binary::WrappingSub, number(0), number(1)), number(u64::from(u32::MAX))),
+        compare(Eq, binary(Binary::WrappingAdd, literal(U64, u64::MAX), literal(U64, 2)), literal(U64, 1)),
+        compare(Eq, binary(Binary::Div, f(1.0), f(3.0)), f(third)),
+        compare(Eq, binary(Binary::Mul, f(third), f(third)), f(third * third)),
+        compare(Eq, intrinsic(Binary::Max, f(f32::NAN), f(1.0)), f(1.0)),
+        compare(Eq, binary(Binary::Div, f(1.0), intrinsic(Binary::Min, f(0.0), f(-0.0))), f(f32::NEG_INFINITY)),
+        compare(Comparison::Ne, f(f32::NAN), f(f32::NAN)),
+        compare(Eq, cast(I32, d(-1e300)), i(i32::MIN)),
+        compare(Eq, cast(I32, d(f64::NAN)), i(0)),
+        compare(Eq, cast(USIZE, d(-3.0)), number(0)),
+        compare(Eq, cast(U64, i(-1)), literal(U64, u64::MAX)),
+        compare(Eq, cast(F32, literal(U64, u64::MAX)), f(u64::MAX as f32)),
+        compare(Eq, cast(F32, d(0.1)), f(0.1)),
+        compare(Eq, call(USIZE, Intrinsic::NextMultipleOf, vec![number(17), number(8)]), number(24)),
+        compare(Eq, call(USIZE, Intrinsic::SaturatingSub, vec![number(3), number(8)]), number(0)),
+        compare(Eq, call(USIZE, Intrinsic::DivCeil, vec![number(u64::from(u32::MAX)), number(2)]), number(1 << 31)),
+        call(BOOL, Intrinsic::IsEmpty, vec![local(0)]),
+        // The right side is not evaluated where the left decides: it would divide by zero.
+        not(expr(
+            BOOL,
+            ExprKind::AndAlso(
+                literal(BOOL, 0).into(),
+                compare(Eq, binary(Binary::Div, number(1), number(0)), number(1)).into(),
+            ),
+        )),
+        expr(
+            BOOL,
+            ExprKind::OrElse(
+                literal(BOOL, 1).into(),
+                compare(Eq, binary(Binary::Div, number(1), number(0)), number(1)).into(),
+            ),
+        ),
+        expr(
+            BOOL,
+            ExprKind::Field { base: expr(BOOL, ExprKind::Tuple(vec![number(0), literal(BOOL, 1)])).into(), field: 1 },
+        ),
+    ];
+    for (index, condition) in holds.into_iter().enumerate() {
+        let mut program = kernel(&[], &[("x", slice(Scalar::F32, false))]);
+        requires(&mut program, &index.to_string(), condition);
+        let shape = shape(&program, &Instance::default(), &[at(0, 0, false)]);
+        assert!(shape.is_ok(), "expression {index}: {shape:?}");
+    }
+}
+
+#[test]
+fn what_only_the_device_knows_is_refused() {
+    let mut program = kernel(&[], &[]);
+    program.launch.grid = vec![call(USIZE, Intrinsic::Thread(0), vec![])];
+    assert_eq!(
+        words(shape(&program, &Instance::default(), &[])),
+        ["grid: its extent in x calls a function that only the device evaluates"]
+    );
+}

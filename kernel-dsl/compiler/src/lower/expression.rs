@@ -1,0 +1,345 @@
+//! Expressions and places.
+
+use super::Lowerer;
+use super::storage::Binding;
+use super::value::{Known, Place, Val, View};
+use crate::Scalar;
+use crate::hir::{self, Expr, ExprKind, LocalId, TypeId};
+use crate::ir::{self, Dim, Op};
+use crate::source::Span;
+use smallvec::SmallVec;
+
+impl<'h> Lowerer<'h> {
+    pub(super) fn expr(&mut self, e: &'h Expr) -> Val {
+        self.at(e.span);
+        let value = self.kind(e);
+        self.diverged(e);
+        value
+    }
+
+    /// An expression of scalar type.
+    pub(super) fn scalar(&mut self, e: &'h Expr) -> Known {
+        match self.expr(e) {
+            Val::Scalar(k) => k,
+            _ => {
+                // After control has gone elsewhere, or after an error; the value is not used.
+                let ty = self.scalar_type(e.ty);
+                Known { value: self.builder.constant(ty, 0), bits: None }
+            }
+        }
+    }
+
+    fn kind(&mut self, e: &'h Expr) -> Val {
+        match &e.kind {
+            ExprKind::Literal(bits) => {
+                let ty = self.scalar_type(e.ty);
+                Val::Scalar(Known { value: self.builder.constant(ty, *bits), bits: (!ty.is_float()).then_some(*bits) })
+            }
+            ExprKind::Generic(i) => {
+                let bits = u64::from(self.frame().generics[*i as usize]);
+                let ty = self.scalar_type(e.ty);
+                Val::Scalar(Known { value: self.builder.constant(ty, bits), bits: Some(bits) })
+            }
+            ExprKind::Local(id) => self.local(*id, e.ty, e.span),
+            ExprKind::Unary(op, a) => {
+                let ty = self.scalar_type(a.ty);
+                let a = self.scalar(a);
+                self.at(e.span);
+                let value = self.builder.scalar(Op::Unary(*op, a.value), ty);
+                let bits = match (op, ty, a.bits) {
+                    (ir::Unary::Not, Scalar::Bool, Some(b)) => Some(b ^ 1),
+                    _ => None,
+                };
+                Val::Scalar(Known { value, bits })
+            }
+            ExprKind::Binary(op, a, b) => {
+                let ty = self.scalar_type(a.ty);
+                let a = self.scalar(a);
+                let b = self.right(*op, b);
+                self.at(e.span);
+                Val::Scalar(self.binary(*op, ty, a, b))
+            }
+            ExprKind::Compare(comparison, a, b) => {
+                let ty = self.scalar_type(a.ty);
+                let (a, b) = (self.scalar(a), self.scalar(b));
+                self.at(e.span);
+                Val::Scalar(self.compare(*comparison, ty, a, b))
+            }
+            ExprKind::AndAlso(a, b) => self.lazy(e.span, a, b, true),
+            ExprKind::OrElse(a, b) => self.lazy(e.span, a, b, false),
+            ExprKind::Assign { place, operator, value } => {
+                self.assign(e.span, place, *operator, value);
+                Val::Unit
+            }
+            ExprKind::AssignParts { places, value } => {
+                let value = self.expr(value);
+                self.at(e.span);
+                if let Val::Tuple(parts) = value {
+                    for (place, part) in places.iter().zip(parts) {
+                        if let Some(place) = self.place(place) {
+                            self.write(&place, part);
+                        }
+                    }
+                }
+                Val::Unit
+            }
+            ExprKind::Cast(a) => {
+                let (from, to) = (self.scalar_type(a.ty), self.scalar_type(e.ty));
+                let a = self.scalar(a);
+                self.at(e.span);
+                Val::Scalar(self.cast(a, from, to))
+            }
+            ExprKind::Intrinsic { intrinsic, arguments } => self.intrinsic(e, *intrinsic, arguments),
+            ExprKind::Call { function, generics, arguments } => self.call(e.span, *function, generics, arguments),
+            ExprKind::Index { .. } | ExprKind::Field { .. } | ExprKind::Dereference(_) => self.read_place(e),
+            ExprKind::Tuple(parts) if parts.is_empty() => Val::Unit,
+            ExprKind::Tuple(parts) => Val::Tuple(parts.iter().map(|p| self.expr(p)).collect()),
+            ExprKind::Array(parts) => {
+                let array = self.storage(e.ty, self.name_hint.unwrap_or("array"));
+                for (i, part) in parts.iter().enumerate() {
+                    let value = self.expr(part);
+                    let i = self.index(i as u32);
+                    let element = self.element(&array, i);
+                    self.write_storage(&element, value);
+                }
+                Val::Array(array)
+            }
+            ExprKind::Repeat(value) => {
+                let name = self.name_hint.take().unwrap_or("array");
+                let value = self.expr(value);
+                let array = self.storage(e.ty, name);
+                let hir::Type::Array(_, size) = self.ty(e.ty) else { return Val::Unit };
+                for i in 0..self.size(*size) {
+                    let i = self.index(i);
+                    let element = self.element(&array, i);
+                    self.write_storage(&element, value.clone());
+                }
+                Val::Array(array)
+            }
+            ExprKind::Reference(place) => match self.place(place) {
+                Some(place) => Val::Reference(place),
+                None => Val::Unit,
+            },
+            ExprKind::If { condition, then, otherwise } => self.branch(e, condition, then, otherwise.as_deref()),
+            ExprKind::Block(block) => self.block(block),
+            ExprKind::Loop { label, body } => self.endless(e, *label, body),
+            ExprKind::While { label, condition, body } => {
+                self.while_loop(e.span, *label, condition, body);
+                Val::Unit
+            }
+            ExprKind::For { label, pattern, range, body } => {
+                self.for_loop(e.span, *label, pattern, range, body);
+                Val::Unit
+            }
+            ExprKind::Break { label, value } => {
+                self.break_loop(e.span, *label, value.as_deref());
+                Val::Unit
+            }
+            ExprKind::Continue { label } => {
+                self.continue_loop(e.span, *label);
+                Val::Unit
+            }
+            ExprKind::Return(value) => {
+                let value = value.as_ref().map_or(Val::Unit, |v| self.expr(v));
+                self.at(e.span);
+                self.return_from(value);
+                Val::Unit
+            }
+        }
+    }
+
+    /// The right operand: a shift's amount is a `u32`, whatever its type in Rust.
+    fn right(&mut self, op: ir::Binary, b: &'h Expr) -> Known {
+        let k = self.scalar(b);
+        if matches!(op, ir::Binary::Shl | ir::Binary::Shr) {
+            self.cast(k, self.scalar_type(b.ty), Scalar::U32)
+        } else {
+            k
+        }
+    }
+
+    pub(super) fn cast(&mut self, a: Known, from: Scalar, to: Scalar) -> Known {
+        if from == to {
+            return a;
+        }
+        let value = self.builder.scalar(Op::Cast(a.value), to);
+        let unsigned = |s: Scalar| s == Scalar::Bool || s.is_integer() && !s.is_signed();
+        let bits = a.bits.filter(|_| unsigned(from) && unsigned(to)).map(|b| b & to.mask());
+        Known { value, bits }
+    }
+
+    fn local(&mut self, id: LocalId, ty: TypeId, span: Span) -> Val {
+        match self.frame().bindings[id.0 as usize].clone() {
+            Binding::Value(value) => value,
+            Binding::Variable(storage) => self.read_storage(&storage, ty),
+            Binding::Unset => {
+                let name = &self.function().locals[id.0 as usize].name;
+                self.error(span, format!("`{name}` has no value here"));
+                Val::Unit
+            }
+        }
+    }
+
+    fn assign(&mut self, span: Span, place: &'h Expr, operator: Option<ir::Binary>, value: &'h Expr) {
+        // Rust evaluates the value first for plain numbers; the order shows only where one of the two has effects on the other.
+        let Some(operator) = operator else {
+            let value = self.expr(value);
+            let place = self.place(place);
+            self.at(span);
+            if let Some(place) = place {
+                self.write(&place, value);
+            }
+            return;
+        };
+        let ty = self.scalar_type(place.ty);
+        let right = self.right(operator, value);
+        let Some(target) = self.place(place) else { return };
+        self.at(span);
+        if let Val::Scalar(left) = self.read(&target, place.ty) {
+            let result = self.binary(operator, ty, left, right);
+            self.write(&target, Val::Scalar(result));
+        }
+    }
+
+    /// Reads what an index, field or dereference names, without making a copy of what is around it.
+    fn read_place(&mut self, e: &'h Expr) -> Val {
+        if let ExprKind::Field { base, field } = &e.kind
+            && !self.is_variable(base)
+        {
+            return match self.expr(base) {
+                Val::Tuple(mut parts) if (*field as usize) < parts.len() => parts.swap_remove(*field as usize),
+                _ => Val::Unit,
+            };
+        }
+        if let ExprKind::Dereference(reference) = &e.kind
+            && !self.storable(e.ty)
+        {
+            return match self.expr(reference) {
+                Val::Reference(Place::Registers(_)) | Val::Unit => Val::Unit,
+                other => other,
+            };
+        }
+        match self.place(e) {
+            Some(place) => {
+                self.at(e.span);
+                self.read(&place, e.ty)
+            }
+            None => Val::Unit,
+        }
+    }
+
+    /// Whether an expression names registers that may be written.
+    fn is_variable(&self, e: &Expr) -> bool {
+        match &e.kind {
+            ExprKind::Local(id) => matches!(self.frame().bindings[id.0 as usize], Binding::Variable(_)),
+            ExprKind::Field { base, .. } => self.is_variable(base),
+            ExprKind::Index { .. } | ExprKind::Dereference(_) => true,
+            _ => false,
+        }
+    }
+
+    /// The place that an expression names; values get a place of their own.
+    pub(super) fn place(&mut self, e: &'h Expr) -> Option<Place> {
+        match &e.kind {
+            ExprKind::Local(id) => match self.frame().bindings[id.0 as usize].clone() {
+                Binding::Variable(storage) => Some(Place::Registers(storage)),
+                Binding::Value(Val::Array(storage)) => Some(Place::Registers(storage)),
+                Binding::Value(Val::Reference(place)) => Some(place),
+                Binding::Value(value) => self.temporary(e, value),
+                Binding::Unset => {
+                    let name = &self.function().locals[id.0 as usize].name;
+                    self.error(e.span, format!("`{name}` has no value here"));
+                    None
+                }
+            },
+            ExprKind::Dereference(reference) => match self.expr(reference) {
+                Val::Reference(place) => Some(place),
+                _ => None,
+            },
+            ExprKind::Field { base, field } => match self.place(base)? {
+                Place::Registers(super::value::Storage::Tuple(mut parts)) if (*field as usize) < parts.len() => {
+                    Some(Place::Registers(parts.swap_remove(*field as usize)))
+                }
+                _ => None,
+            },
+            ExprKind::Index { base, index } => self.index_place(e.span, base, index),
+            _ => {
+                let value = self.expr(e);
+                self.temporary(e, value)
+            }
+        }
+    }
+
+    fn temporary(&mut self, e: &Expr, value: Val) -> Option<Place> {
+        if let Val::Array(storage) = value {
+            return Some(Place::Registers(storage));
+        }
+        if !self.storable(e.ty) {
+            self.error(e.span, "views and shared arrays are bound once: give the new one a name of its own with `let`");
+            return None;
+        }
+        let storage = self.storage(e.ty, "temporary");
+        self.write_storage(&storage, value);
+        Some(Place::Registers(storage))
+    }
+
+    fn index_place(&mut self, span: Span, base: &'h Expr, index: &'h Expr) -> Option<Place> {
+        if matches!(self.ty(base.ty), hir::Type::Array(..)) {
+            let Place::Registers(storage) = self.place(base)? else { return None };
+            let index = self.scalar(index);
+            self.at(span);
+            return Some(Place::Registers(self.element(&storage, index)));
+        }
+        let base = self.expr(base);
+        let indices = self.indices(index);
+        self.at(span);
+        match base {
+            Val::View(view) => Some(self.view_place(&view, &indices)),
+            Val::Shared(handle) => {
+                let element = self.builder.kernel.shared[handle.array.0 as usize].element;
+                let indices = handle.prefix.iter().copied().chain(indices.iter().map(|k| k.value)).collect();
+                let place = ir::Place::Shared { array: handle.array, indices };
+                Some(Place::Memory { place, element, policy: ir::Policy::Coherent })
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn view_place(&self, view: &View, indices: &[Known]) -> Place {
+        let dims = indices
+            .iter()
+            .zip(view.extents.iter().zip(&view.strides))
+            .map(|(index, (extent, stride))| Dim { index: index.value, extent: extent.value, stride: *stride })
+            .collect();
+        let place = ir::Place::Global { base: view.base, dims };
+        Place::Memory { place, element: view.element, policy: view.policy() }
+    }
+
+    /// The indices in a `usize`, a tuple or an array of them.
+    pub(super) fn indices(&mut self, e: &'h Expr) -> SmallVec<[Known; 2]> {
+        match self.expr(e) {
+            Val::Scalar(k) => [k].into_iter().collect(),
+            Val::Tuple(parts) => parts
+                .into_iter()
+                .filter_map(|p| match p {
+                    Val::Scalar(k) => Some(k),
+                    _ => None,
+                })
+                .collect(),
+            Val::Array(storage) => {
+                let hir::Type::Array(element, size) = self.ty(e.ty) else { return SmallVec::new() };
+                (0..self.size(*size))
+                    .filter_map(|i| {
+                        let i = self.index(i);
+                        let place = self.element(&storage, i);
+                        match self.peek_storage(&place, *element) {
+                            Val::Scalar(k) => Some(k),
+                            _ => None,
+                        }
+                    })
+                    .collect()
+            }
+            _ => SmallVec::new(),
+        }
+    }
+}

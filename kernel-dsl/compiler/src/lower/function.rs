@@ -1,0 +1,118 @@
+//! Inlining: a frame a call.
+
+use super::Lowerer;
+use super::storage::Binding;
+use super::value::{Storage, Val};
+use crate::hir::{self, Expr, FunctionId, TypeId};
+use crate::ir::{Label, Location, Op, Values};
+use crate::source::Span;
+
+/// Calls that may be nested; only a program that was not made by `check` has more.
+const DEPTH: usize = 128;
+
+/// A function being lowered.
+pub(super) struct Frame<'h> {
+    pub function: &'h hir::Function,
+    pub generics: Vec<u32>,
+    /// What each of the function's locals is, so far.
+    pub bindings: Vec<Binding>,
+    /// Index into the kernel's sources.
+    pub source: u32,
+    /// The call that is being inlined.
+    pub caller: Option<Location>,
+    pub loops: Vec<LoopFrame>,
+    /// Of an inlined function: what `return` breaks out of, and whether one did.
+    pub exit: Option<Exit>,
+}
+
+pub(super) struct LoopFrame {
+    pub id: hir::LabelId,
+    pub label: Label,
+    /// Where `break value` leaves it.
+    pub result: Option<Storage>,
+}
+
+pub(super) struct Exit {
+    pub label: Label,
+    pub result: Storage,
+    pub used: bool,
+}
+
+impl<'h> Lowerer<'h> {
+    pub(super) fn enter_function(
+        &mut self,
+        number: u32,
+        function: &'h hir::Function,
+        generics: Vec<u32>,
+        caller: Option<Location>,
+    ) -> Frame<'h> {
+        let sources = &mut self.builder.kernel.sources;
+        let source = *self.sources.entry(number).or_insert_with(|| {
+            sources.push(function.source.clone());
+            sources.len() as u32 - 1
+        });
+        let bindings = vec![Binding::Unset; function.locals.len()];
+        Frame { function, generics, bindings, source, caller, loops: Vec::new(), exit: None }
+    }
+
+    pub(super) fn call(&mut self, span: Span, id: FunctionId, generics: &[TypeId], arguments: &'h [Expr]) -> Val {
+        let Some(function) = self.program.functions.get(id.0 as usize) else {
+            self.error(span, "a call of a function that is not there");
+            return Val::Unit;
+        };
+        if self.frames.len() >= DEPTH {
+            self.error(span, format!("`{}` calls itself, or calls are nested too deep to inline", function.name));
+            return Val::Unit;
+        }
+        let generics = generics
+            .iter()
+            .map(|g| match self.ty(*g) {
+                hir::Type::Constant(size) => self.size(*size),
+                _ => 0,
+            })
+            .collect();
+        let arguments: Vec<_> = arguments.iter().map(|a| self.expr(a)).collect();
+        self.at(span);
+        let frame = self.enter_function(id.0, function, generics, Some(self.builder.location));
+        self.frames.push(frame);
+        for (i, value) in arguments.into_iter().enumerate() {
+            self.bind_local(hir::LocalId(i as u32), value);
+        }
+        let label = self.label();
+        let result = self.storage(function.returns, "result");
+        self.frame_mut().exit = Some(Exit { label, result: result.clone(), used: false });
+
+        self.builder.enter([]);
+        let mut value = self.block(&function.body);
+        let used = self.frame().exit.as_ref().is_some_and(|e| e.used);
+        if used {
+            self.at(function.body.value.as_ref().map_or(Span::default(), |v| v.span));
+            self.write_storage(&result, value);
+            value = Val::Unit;
+        }
+        let body = self.builder.leave();
+        let returns = function.returns;
+        if used {
+            self.builder.effect(Op::Block { label, body });
+            value = self.read_storage(&result, returns);
+        } else {
+            // Without `return` the body's values are seen here as they are.
+            self.builder.splice(body);
+        }
+        self.frames.pop();
+        self.at(span);
+        value
+    }
+
+    pub(super) fn return_from(&mut self, value: Val) {
+        match self.frame_mut().exit.as_mut() {
+            None => self.builder.effect(Op::Return),
+            Some(exit) => {
+                exit.used = true;
+                let (label, result) = (exit.label, exit.result.clone());
+                self.write_storage(&result, value);
+                self.builder.effect(Op::Break(label, Values::new()));
+            }
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Functions and methods of the language.
+
+use super::Lowerer;
+use super::value::{Handle, Known, Val};
+use crate::Scalar;
+use crate::hir::intrinsic::Reduction;
+use crate::hir::{self, Expr, Intrinsic};
+use crate::ir::{self, Binary, Comparison, Op, Special, Vote};
+use crate::source::Span;
+
+impl<'h> Lowerer<'h> {
+    pub(super) fn intrinsic(&mut self, e: &'h Expr, intrinsic: Intrinsic, arguments: &'h [Expr]) -> Val {
+        match intrinsic {
+            Intrinsic::SharedNew => return self.shared(e, arguments, ir::Layout::Packed),
+            Intrinsic::SharedPadded => return self.shared(e, arguments, ir::Layout::Padded { pad: 0 }),
+            Intrinsic::SharedWithPitch => return self.shared(e, arguments, ir::Layout::Pitch),
+            Intrinsic::Extent(None) => return self.dimension(e.span, arguments),
+            _ => {}
+        }
+        let ty = arguments.first().map_or(Scalar::Usize, |a| self.scalar_type(a.ty));
+        let values: Vec<Val> = arguments
+            .iter()
+            .enumerate()
+            .map(|(i, a)| match intrinsic {
+                Intrinsic::ViewOffset if i == 1 => Val::Tuple(self.indices(a).into_iter().map(Val::Scalar).collect()),
+                _ => self.expr(a),
+            })
+            .collect();
+        self.at(e.span);
+        let known = |i: usize| match values.get(i) {
+            Some(Val::Scalar(k)) => Some(*k),
+            _ => None,
+        };
+        let (a, b, c) = (known(0), known(1), known(2));
+        let unit = || Val::Unit;
+        match (intrinsic, a, b) {
+            (Intrinsic::Thread(axis), ..) => Val::Scalar(self.thread(axis)),
+            (Intrinsic::Block(axis), ..) => Val::Scalar(self.special(Special::Block(axis))),
+            (Intrinsic::BlockDim(axis), ..) => Val::Scalar(self.index(self.builder.kernel.block[axis as usize])),
+            (Intrinsic::GridDim(axis), ..) => Val::Scalar(self.special(Special::Grid(axis))),
+            (Intrinsic::ThreadIndex, ..) => Val::Scalar(self.thread_index()),
+            (Intrinsic::BlockThreads, ..) => Val::Scalar(self.index(self.builder.kernel.threads())),
+            (Intrinsic::GridIndex, ..) => {
+                let block = self.special(Special::Block(0));
+                let threads = self.index(self.builder.kernel.threads());
+                let first = self.binary(Binary::Mul, Scalar::Usize, block, threads);
+                let thread = self.thread_index();
+                Val::Scalar(self.binary(Binary::Add, Scalar::Usize, first, thread))
+            }
+            (Intrinsic::GridThreads, ..) => {
+                let blocks = self.special(Special::Grid(0));
+                let threads = self.index(self.builder.kernel.threads());
+                Val::Scalar(self.binary(Binary::Mul, Scalar::Usize, blocks, threads))
+            }
+            (Intrinsic::WarpLane, ..) => Val::Scalar(self.lane(e.span)),
+            (Intrinsic::WarpIndex, ..) => Val::Scalar(self.warp(e.span)),
+            (Intrinsic::BlockSync, ..) => {
+                self.builder.effect(Op::BlockSync);
+                Val::Unit
+            }
+            (Intrinsic::WarpSync, ..) => {
+                self.whole_warps(e.span);
+                self.builder.effect(Op::WarpSync);
+                Val::Unit
+            }
+            (Intrinsic::WarpReduce(reduction), Some(a), _) => {
+                self.whole_warps(e.span);
+                Val::Scalar(self.reduce(reduction, ty, a))
+            }
+            (Intrinsic::WarpShuffle(mode), Some(a), Some(lane)) => {
+                self.whole_warps(e.span);
+                let selector = self.cast(lane, Scalar::Usize, Scalar::U32).value;
+                let op = Op::Shuffle { mode, value: a.value, selector, width: 32 };
+                Val::Scalar(Known { value: self.builder.scalar(op, ty), bits: None })
+            }
+            (Intrinsic::WarpVote(mode), Some(a), _) => {
+                self.whole_warps(e.span);
+                let returns = if mode == Vote::Ballot { Scalar::U32 } else { Scalar::Bool };
+                let value = self.builder.scalar(Op::Vote { mode, value: a.value }, returns);
+                Val::Scalar(Known { value, bits: None })
+            }
+            (Intrinsic::Extent(Some(d)), ..) => {
+                values.first().map_or_else(unit, |v| self.extent(v, u32::from(d), e.span))
+            }
+            (Intrinsic::IsEmpty, ..) => values.first().map_or_else(unit, |v| self.is_empty(v)),
+            (Intrinsic::Aligned, ..) => {
+                self.error(e.span, "`aligned` is a condition of a launch: write it in `#[requires(…)]`");
+                Val::Unit
+            }
+            (Intrinsic::ViewOffset, ..) => match values.as_slice() {
+                [Val::View(view), Val::Tuple(at)] => self.offset(&view.clone(), at),
+                _ => Val::Unit,
+            },
+            (Intrinsic::ViewAt, _, Some(i)) => match values.first() {
+                Some(Val::View(view)) => self.view_at(&view.clone(), i),
+                _ => Val::Unit,
+            },
+            (Intrinsic::SharedAt, _, Some(i)) => match values.first() {
+                Some(Val::Shared(handle)) => {
+                    let mut prefix = handle.prefix.clone();
+                    prefix.push(i.value);
+                    Val::Shared(Handle { array: handle.array, prefix })
+                }
+                _ => Val::Unit,
+            },
+            (Intrinsic::SharedCopyFrom, ..) => {
+                if let [Val::Shared(to), Val::View(from)] = values.as_slice() {
+                    self.copy_from(&to.clone(), &from.clone());
+                }
+                Val::Unit
+            }
+            (Intrinsic::Unary(op), Some(a), _) => {
+                let returns = self.scalar_type(e.ty);
+                Val::Scalar(Known { value: self.builder.scalar(Op::Unary(op, a.value), returns), bits: None })
+            }
+            (Intrinsic::Binary(op), Some(a), Some(b)) => Val::Scalar(self.binary(op, ty, a, b)),
+            (Intrinsic::MulAdd, Some(a), Some(b)) => match c {
+                Some(c) => {
+                    let value = self.builder.scalar(Op::MulAdd(a.value, b.value, c.value), ty);
+                    Val::Scalar(Known { value, bits: None })
+                }
+                None => Val::Unit,
+            },
+            (Intrinsic::Bitcast, Some(a), _) => {
+                let to = self.scalar_type(e.ty);
+                Val::Scalar(Known { value: self.builder.scalar(Op::Bitcast(a.value), to), bits: None })
+            }
+            (Intrinsic::DivCeil, Some(a), Some(b)) => Val::Scalar(self.div_ceil(ty, a, b)),
+            (Intrinsic::NextMultipleOf, Some(a), Some(b)) => {
+                let over = self.div_ceil(ty, a, b);
+                Val::Scalar(self.binary(Binary::Mul, ty, over, b))
+            }
+            (Intrinsic::SaturatingSub, Some(a), Some(b)) => Val::Scalar(self.saturating_sub(ty, a, b)),
+            // An argument whose control went elsewhere, or had an error.
+            _ => Val::Unit,
+        }
+    }
+
+    fn special(&mut self, special: Special) -> Known {
+        Known { value: self.builder.scalar(Op::Special(special), Scalar::Usize), bits: None }
+    }
+
+    /// Thread index by axis; 0 along an axis that the block does not have.
+    pub(super) fn thread(&mut self, axis: u8) -> Known {
+        match self.builder.kernel.block[axis as usize] {
+            1 => self.index(0),
+            _ => self.special(Special::Thread(axis)),
+        }
+    }
+
+    /// x + dim_x · (y + dim_y · z), without the axes that the block does not have.
+    pub(super) fn thread_index(&mut self) -> Known {
+        let x = self.builder.kernel.block[0];
+        let outer = self.outer_index();
+        let inner = self.thread(0);
+        match (x, outer.bits) {
+            (1, _) => outer,
+            (_, Some(0)) => inner,
+            _ => {
+                let dim = self.index(x);
+                let rows = self.binary(Binary::Mul, Scalar::Usize, outer, dim);
+                self.binary(Binary::Add, Scalar::Usize, rows, inner)
+            }
+        }
+    }
+
+    /// y + dim_y · z.
+    pub(super) fn outer_index(&mut self) -> Known {
+        let [_, y, z] = self.builder.kernel.block;
+        let inner = self.thread(1);
+        if z == 1 {
+            return inner;
+        }
+        let plane = self.thread(2);
+        if y == 1 {
+            return plane;
+        }
+        let dim = self.index(y);
+        let planes = self.binary(Binary::Mul, Scalar::Usize, plane, dim);
+        self.binary(Binary::Add, Scalar::Usize, planes, inner)
+    }
+
+    fn whole_warps(&mut self, span: Span) {
+        let threads = self.builder.kernel.threads();
+        if threads % 32 != 0 {
+            self.error_with_help(
+                span,
+                format!("a warp has 32 lanes, and a block of {threads} threads does not divide into warps"),
+                "make the number of threads of the block a multiple of 32",
+            );
+        }
+    }
+
+    fn lane(&mut self, span: Span) -> Known {
+        self.whole_warps(span);
+        if self.builder.kernel.block[0] == 32 {
+            return self.thread(0);
+        }
+        let index = self.thread_index();
+        let lanes = self.index(32);
+        self.binary(Binary::Rem, Scalar::Usize, index, lanes)
+    }
+
+    fn warp(&mut self, span: Span) -> Known {
+        self.whole_warps(span);
+        if self.builder.kernel.block[0] == 32 {
+            return self.outer_index();
+        }
+        let index = self.thread_index();
+        let lanes = self.index(32);
+        self.binary(Binary::Div, Scalar::Usize, index, lanes)
+    }
+
+    /// A butterfly, widest first, so that all lanes end with the same bits.
+    fn reduce(&mut self, reduction: Reduction, ty: Scalar, mut value: Known) -> Known {
+        let op = match reduction {
+            Reduction::Sum => Binary::Add,
+            Reduction::Max => Binary::Max,
+            Reduction::Min => Binary::Min,
+        };
+        for distance in [16, 8, 4, 2, 1] {
+            let selector = self.builder.constant(Scalar::U32, distance);
+            let shuffle = Op::Shuffle { mode: ir::Shuffle::Xor, value: value.value, selector, width: 32 };
+            let other = Known { value: self.builder.scalar(shuffle, ty), bits: None };
+            value = self.binary(op, ty, value, other);
+        }
+        value
+    }
+
+    fn dimension(&mut self, span: Span, arguments: &'h [Expr]) -> Val {
+        let [of, d] = arguments else { return Val::Unit };
+        let Some(d) = self.constant(d) else {
+            self.error(span, "which dimension is asked for must be constant");
+            return Val::Unit;
+        };
+        let of = self.expr(of);
+        self.at(span);
+        self.extent(&of, d as u32, span)
+    }
+
+    fn extent(&mut self, of: &Val, d: u32, span: Span) -> Val {
+        let found = match of {
+            Val::View(view) => view.extents.get(d as usize).copied(),
+            Val::Shared(handle) => {
+                let shape = &self.builder.kernel.shared[handle.array.0 as usize].shape;
+                let n = shape.get(d as usize + handle.prefix.len()).copied();
+                n.map(|n| self.index(n))
+            }
+            _ => return Val::Unit,
+        };
+        match found {
+            Some(k) => Val::Scalar(k),
+            None => {
+                self.error(span, format!("there is no dimension {d}"));
+                Val::Unit
+            }
+        }
+    }
+
+    fn is_empty(&mut self, of: &Val) -> Val {
+        let Val::View(view) = of else { return Val::Unit };
+        let mut any = None;
+        for extent in view.extents.clone() {
+            let zero = self.index(0);
+            let empty = self.compare(Comparison::Eq, Scalar::Usize, extent, zero);
+            any = Some(match any {
+                None => empty,
+                Some(any) => self.binary(Binary::Or, Scalar::Bool, any, empty),
+            });
+        }
+        any.map_or(Val::Unit, Val::Scalar)
+    }
+
+    /// a / b rounded up, without the overflow of a + b − 1.
+    pub(super) fn div_ceil(&mut self, ty: Scalar, a: Known, b: Known) -> Known {
+        let quotient = self.binary(Binary::Div, ty, a, b);
+        let rest = self.binary(Binary::Rem, ty, a, b);
+        let zero = Known { value: self.builder.constant(ty, 0), bits: Some(0) };
+        let more = self.compare(Comparison::Ne, ty, rest, zero);
+        let more = self.cast(more, Scalar::Bool, ty);
+        self.binary(Binary::Add, ty, quotient, more)
+    }
+
+    /// max(a − b, 0).
+    pub(super) fn saturating_sub(&mut self, ty: Scalar, a: Known, b: Known) -> Known {
+        let less = self.binary(Binary::Min, ty, a, b);
+        self.binary(Binary::Sub, ty, a, less)
+    }
+
+    pub(super) fn hir_rank(&self, e: &Expr) -> u32 {
+        match self.ty(e.ty) {
+            hir::Type::Shared { rank, .. } | hir::Type::View { rank, .. } => *rank,
+            _ => 1,
+        }
+    }
+}

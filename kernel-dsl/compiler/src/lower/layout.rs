@@ -1,0 +1,250 @@
+//! Where shared arrays lie, and the pitch of those that the compiler is to pad.
+//!
+//! Shared memory has 32 banks of 4 bytes; lanes of a warp that ask one bank for different words wait for one another. For
+//! each access to a padded array whose index is understood, the indices of the 32 lanes of a warp are worked out
+//! relative to a part that all lanes share (which moves all of them from bank to bank alike, and so does not matter).
+//! The pitch is the row's length plus the smallest pad with the least sum, over those accesses, of the number of words that
+//! the worst bank must give, weighted by 8 for each loop around the access. Pads keep the alignment of the widest
+//! access: they are multiples of its width.
+
+use crate::Scalar;
+use crate::error::{Error, Errors};
+use crate::ir::{Binary, Kernel, Layout, Op, Place, Region, SharedId, Special, Value};
+use smallvec::SmallVec;
+
+/// Bytes of shared memory that a block may have on sm_61 without asking for more.
+const LIMIT: u32 = 48 * 1024;
+/// Pads that are tried, in elements: beyond a full turn around the banks nothing new comes.
+const PADS: u32 = 32;
+/// Weight of one loop around an access.
+const LOOP_WEIGHT: u64 = 8;
+
+/// Elements from one index to the next, for rows that lie `pitch` apart.
+pub(super) fn strides(shape: &[u32], pitch: u32) -> SmallVec<[u32; 3]> {
+    let mut strides: SmallVec<[u32; 3]> = SmallVec::from_elem(1, shape.len());
+    let mut stride = pitch;
+    for d in (0..shape.len().saturating_sub(1)).rev() {
+        strides[d] = stride;
+        stride = stride.saturating_mul(shape[d]);
+    }
+    strides
+}
+
+/// Chooses the pitch of `padded` arrays and gives each array its place.
+pub(super) fn assign(kernel: &mut Kernel, padded: &[SharedId]) -> Result<(), Errors> {
+    if !padded.is_empty() {
+        let mut accesses = Vec::new();
+        let lanes = Lanes::of(kernel);
+        collect(kernel, &lanes, &kernel.body, 1, &mut accesses);
+        for id in padded {
+            let pad = best_pad(kernel, *id, &accesses);
+            let array = &mut kernel.shared[id.0 as usize];
+            let row = array.shape[array.shape.len() - 1];
+            array.strides = strides(&array.shape, row + pad);
+            array.layout = Layout::Padded { pad };
+        }
+    }
+    let mut offset = 0u32;
+    for array in &mut kernel.shared {
+        array.offset = offset;
+        offset = offset.saturating_add(array.bytes().next_multiple_of(16));
+    }
+    if kernel.shared_bytes() > LIMIT {
+        let each: Vec<_> = kernel.shared.iter().map(|s| format!("`{}` {}", s.name, s.bytes())).collect();
+        return Err(Error::whole(format!(
+            "`{}` needs {} bytes of shared memory ({}), and a block has {LIMIT}",
+            kernel.instance,
+            kernel.shared_bytes(),
+            each.join(", ")
+        ))
+        .help("make the tiles smaller, or keep part of them in registers")
+        .into());
+    }
+    Ok(())
+}
+
+/// One access to a shared array: the indices of the lanes, by dimension.
+struct Access {
+    array: SharedId,
+    indices: SmallVec<[[i64; 32]; 3]>,
+    /// Elements accessed by each lane.
+    width: u32,
+    weight: u64,
+}
+
+fn collect(kernel: &Kernel, lanes: &Lanes, region: &Region, weight: u64, found: &mut Vec<Access>) {
+    for inst in &region.insts {
+        let (place, width) = match &inst.op {
+            Op::Load { place, .. } => (Some(place), inst.results.len()),
+            Op::Store { place, values, .. } => (Some(place), values.len()),
+            _ => (None, 0),
+        };
+        if let Some(Place::Shared { array, indices }) = place {
+            let indices: Option<_> = indices.iter().map(|v| lanes.relative(*v)).collect();
+            if let Some(indices) = indices {
+                found.push(Access { array: *array, indices, width: width as u32, weight });
+            }
+        }
+        let inner = match inst.op {
+            Op::For(_) | Op::Loop { .. } => weight.saturating_mul(LOOP_WEIGHT),
+            _ => weight,
+        };
+        for inner_region in inst.op.regions() {
+            collect(kernel, lanes, inner_region, inner, found);
+        }
+    }
+}
+
+fn best_pad(kernel: &Kernel, id: SharedId, accesses: &[Access]) -> u32 {
+    let array = &kernel.shared[id.0 as usize];
+    if array.shape.len() < 2 {
+        return 0;
+    }
+    let row = array.shape[array.shape.len() - 1];
+    let widest = accesses.iter().filter(|a| a.array == id).map(|a| a.width).max().unwrap_or(1).max(1);
+    let cost = |pad: u32| -> u64 {
+        let strides = strides(&array.shape, row + pad);
+        accesses
+            .iter()
+            .filter(|a| a.array == id)
+            .map(|a| a.weight * u64::from(degree(a, &strides, array.element.bytes())))
+            .sum()
+    };
+    (0..PADS).step_by(widest as usize).min_by_key(|pad| (cost(*pad), *pad)).unwrap_or(0)
+}
+
+/// Words that the worst bank must give; accesses of 8 and 16 bytes go by half and quarter warps.
+fn degree(access: &Access, strides: &[u32], bytes: u32) -> u32 {
+    let wide = (access.width * bytes).clamp(4, 16);
+    let lanes_at_once = (128 / wide) as usize;
+    let mut worst = 0;
+    for first in (0..32).step_by(lanes_at_once) {
+        let mut words: SmallVec<[i64; 128]> = SmallVec::new();
+        for lane in first..first + lanes_at_once {
+            let element: i64 = access.indices.iter().zip(strides).map(|(i, s)| i[lane] * i64::from(*s)).sum();
+            let byte = element * i64::from(bytes);
+            words.extend((0..i64::from(wide / 4)).map(|w| byte.div_euclid(4) + w));
+        }
+        words.sort_unstable();
+        words.dedup();
+        let mut banks = [0u32; 32];
+        for word in words {
+            banks[word.rem_euclid(32) as usize] += 1;
+        }
+        worst = worst.max(banks.into_iter().max().unwrap_or(0));
+    }
+    worst
+}
+
+/// What is known of a value across the lanes of the block's first warp.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Across {
+    /// Lane by lane.
+    Exact([i64; 32]),
+    /// The same unknown number in all lanes plus this.
+    Relative([i64; 32]),
+    Unknown,
+}
+
+const UNIFORM: Across = Across::Relative([0; 32]);
+
+struct Lanes {
+    values: Vec<Across>,
+}
+
+impl Lanes {
+    fn of(kernel: &Kernel) -> Lanes {
+        let mut lanes = Lanes { values: vec![Across::Unknown; kernel.values.len()] };
+        lanes.region(kernel, &kernel.body);
+        lanes
+    }
+
+    /// The lanes' offsets from a common base.
+    fn relative(&self, value: Value) -> Option<[i64; 32]> {
+        match self.values[value.0 as usize] {
+            Across::Exact(v) | Across::Relative(v) => Some(v),
+            Across::Unknown => None,
+        }
+    }
+
+    fn get(&self, value: Value) -> Across {
+        self.values[value.0 as usize]
+    }
+
+    fn region(&mut self, kernel: &Kernel, region: &Region) {
+        for inst in &region.insts {
+            if let Op::For(l) = &inst.op
+                && let (Some(index), Across::Exact(start) | Across::Relative(start)) =
+                    (l.body.parameters.first(), self.get(l.start))
+                && matches!(self.get(l.step), Across::Exact(s) | Across::Relative(s) if s.iter().all(|x| *x == s[0]))
+            {
+                // Lanes start where they start and step alike.
+                self.values[index.0 as usize] = Across::Relative(start);
+            }
+            for inner in inst.op.regions() {
+                self.region(kernel, inner);
+            }
+            if let [result] = inst.results.as_slice() {
+                self.values[result.0 as usize] = self.inst(kernel, &inst.op);
+            }
+        }
+    }
+
+    fn inst(&self, kernel: &Kernel, op: &Op) -> Across {
+        match op {
+            Op::Constant(bits) => Across::Exact([*bits as i64; 32]),
+            Op::Parameter(_) | Op::Special(Special::Block(_) | Special::Grid(_)) => UNIFORM,
+            Op::Special(Special::Thread(axis)) => {
+                let [x, y, _] = kernel.block.map(i64::from);
+                Across::Exact(std::array::from_fn(|lane| {
+                    let lane = lane as i64;
+                    match axis {
+                        0 => lane % x,
+                        1 => lane / x % y,
+                        _ => lane / (x * y),
+                    }
+                }))
+            }
+            Op::Cast(a) if kernel.ty(*a).scalar().is_some_and(Scalar::is_integer) => self.get(*a),
+            Op::Binary(op, a, b) => binary(*op, self.get(*a), self.get(*b)),
+            _ => Across::Unknown,
+        }
+    }
+}
+
+fn binary(op: Binary, a: Across, b: Across) -> Across {
+    use Across::{Exact, Relative, Unknown};
+    let zip = |x: [i64; 32], y: [i64; 32], f: fn(i64, i64) -> i64| std::array::from_fn(|l| f(x[l], y[l]));
+    let both = |f: fn(i64, i64) -> i64| match (a, b) {
+        (Exact(x), Exact(y)) => Exact(zip(x, y, f)),
+        (Relative(x) | Exact(x), Relative(y) | Exact(y)) if uniform(x) && uniform(y) => UNIFORM,
+        _ => Unknown,
+    };
+    match op {
+        Binary::Add | Binary::WrappingAdd | Binary::Sub | Binary::WrappingSub => {
+            let f = if matches!(op, Binary::Add | Binary::WrappingAdd) { i64::wrapping_add } else { i64::wrapping_sub };
+            match (a, b) {
+                (Exact(x), Exact(y)) => Exact(zip(x, y, f)),
+                (Exact(x) | Relative(x), Exact(y) | Relative(y)) => Relative(zip(x, y, f)),
+                _ => Unknown,
+            }
+        }
+        Binary::Mul | Binary::WrappingMul => match (a, b) {
+            (Relative(x), Exact(y)) | (Exact(y), Relative(x)) if uniform(y) => Relative(zip(x, y, i64::wrapping_mul)),
+            _ => both(i64::wrapping_mul),
+        },
+        Binary::Div => both(|x, y| x.checked_div(y).unwrap_or(0)),
+        Binary::Rem => both(|x, y| x.checked_rem(y).unwrap_or(0)),
+        Binary::And => both(|x, y| x & y),
+        Binary::Or => both(|x, y| x | y),
+        Binary::Xor => both(|x, y| x ^ y),
+        Binary::Shl => both(|x, y| x << (y & 31)),
+        Binary::Shr => both(|x, y| x >> (y & 31)),
+        Binary::Min => both(Ord::min),
+        Binary::Max => both(Ord::max),
+    }
+}
+
+fn uniform(lanes: [i64; 32]) -> bool {
+    lanes.iter().all(|x| *x == lanes[0])
+}

@@ -1,0 +1,280 @@
+//! Blocks and control flow.
+
+use super::Lowerer;
+use super::function::LoopFrame;
+use super::value::{Known, Val};
+use crate::Scalar;
+use crate::hir::{self, Expr, LabelId, Pattern, Statement, TypeId};
+use crate::ir::{self, For, Op, Region, Type, Values};
+use crate::source::Span;
+
+impl<'h> Lowerer<'h> {
+    pub(super) fn block(&mut self, block: &'h hir::Block) -> Val {
+        for statement in &block.statements {
+            if self.builder.ended() {
+                return Val::Unit;
+            }
+            match statement {
+                Statement::Let { pattern, value: None, span } => {
+                    self.at(*span);
+                    self.declare(pattern, *span);
+                }
+                Statement::Let { pattern, value: Some(value), span } => {
+                    if let Pattern::Local(id) = pattern {
+                        self.name_hint = Some(&self.function().locals[id.0 as usize].name);
+                    }
+                    let val = self.expr(value);
+                    self.name_hint = None;
+                    self.at(*span);
+                    self.bind(pattern, value.ty, val);
+                }
+                Statement::Expr(e) => {
+                    self.expr(e);
+                }
+                Statement::Assert { condition, message } => match self.constant(condition) {
+                    Some(0) => {
+                        let what =
+                            if message.is_empty() { "the condition does not hold for this instance" } else { message };
+                        let instance = self.builder.kernel.instance.clone();
+                        self.error(condition.span, format!("{what} (in `{instance}`)"));
+                    }
+                    Some(_) => {}
+                    None => self.error(condition.span, "the condition of a constant assertion must be constant"),
+                },
+            }
+        }
+        block.value.as_ref().map_or(Val::Unit, |v| self.expr(v))
+    }
+
+    /// Lowers the arm of a branch, which gives `types` where control gets to its end.
+    fn arm(&mut self, types: Option<&[Type]>, lower: impl FnOnce(&mut Self) -> Val) -> (Region, Val) {
+        self.builder.enter([]);
+        let value = lower(self);
+        if let (Some(types), false) = (types, self.builder.ended()) {
+            let values = self.flatten(&value);
+            if values.len() == types.len() {
+                self.builder.effect(Op::Yield(values));
+            } else {
+                // Control does not get here: the arm has ended in both branches of something inside.
+                self.builder.effect(Op::Return);
+            }
+        }
+        (self.builder.leave(), value)
+    }
+
+    pub(super) fn branch(
+        &mut self,
+        e: &'h Expr,
+        condition: &'h Expr,
+        then: &'h hir::Block,
+        otherwise: Option<&'h Expr>,
+    ) -> Val {
+        let condition = self.scalar(condition);
+        let parts = self.parts(e.ty);
+        match parts {
+            Some(types) => {
+                let (then, _) = self.arm(Some(&types), |l| l.block(then));
+                let (otherwise, _) = self.arm(Some(&types), |l| otherwise.map_or(Val::Unit, |o| l.expr(o)));
+                self.at(e.span);
+                let op = Op::If { condition: condition.value, then, otherwise };
+                let results = self.builder.emit(op, types);
+                self.rebuild(e.ty, &mut results.iter().copied())
+            }
+            // Arrays are handed over in registers.
+            None if self.storable(e.ty) => {
+                let result = self.storage(e.ty, "result");
+                let write = |l: &mut Self, value: Val| {
+                    if !l.builder.ended() {
+                        l.write_storage(&result, value);
+                    }
+                    Val::Unit
+                };
+                let (then, _) = self.arm(None, |l| {
+                    let value = l.block(then);
+                    write(l, value)
+                });
+                let (otherwise, _) = self.arm(None, |l| {
+                    let value = otherwise.map_or(Val::Unit, |o| l.expr(o));
+                    write(l, value)
+                });
+                self.at(e.span);
+                self.builder.effect(Op::If { condition: condition.value, then, otherwise });
+                self.peek_storage(&result, e.ty)
+            }
+            // A handle to shared memory or a reference is a name: both arms must give the same one.
+            None => {
+                let (then, a) = self.arm(None, |l| l.block(then));
+                let (otherwise, b) = self.arm(None, |l| otherwise.map_or(Val::Unit, |o| l.expr(o)));
+                self.at(e.span);
+                self.builder.effect(Op::If { condition: condition.value, then, otherwise });
+                if a != b {
+                    self.error_with_help(
+                        e.span,
+                        "which shared array this is would depend on a value at run time",
+                        "index one array that holds both: `Shared::new([2, …])` and `.at(i)`",
+                    );
+                }
+                a
+            }
+        }
+    }
+
+    /// `a && b`, `a || b`: the right side runs only where it decides.
+    pub(super) fn lazy(&mut self, span: Span, a: &'h Expr, b: &'h Expr, and: bool) -> Val {
+        let a = self.scalar(a);
+        let types = [Type::Scalar(Scalar::Bool)];
+        let mut right = None;
+        let (decided, _) = self.arm(Some(&types), |l| {
+            let k = l.scalar(b);
+            right = k.bits;
+            Val::Scalar(k)
+        });
+        let (short, _) = self.arm(Some(&types), |l| {
+            let value = l.builder.constant(Scalar::Bool, u64::from(!and));
+            Val::Scalar(Known { value, bits: None })
+        });
+        self.at(span);
+        let (then, otherwise) = if and { (decided, short) } else { (short, decided) };
+        let results = self.builder.emit(Op::If { condition: a.value, then, otherwise }, types);
+        let bits = match (a.bits, and) {
+            (Some(0), true) => Some(0),
+            (Some(1), false) => Some(1),
+            (Some(_), _) => right,
+            (None, _) => None,
+        };
+        Val::Scalar(Known { value: results[0], bits })
+    }
+
+    pub(super) fn endless(&mut self, e: &'h Expr, id: LabelId, body: &'h hir::Block) -> Val {
+        let label = self.label();
+        let result = self.storage(e.ty, "result");
+        self.frame_mut().loops.push(LoopFrame { id, label, result: Some(result.clone()) });
+        self.builder.enter([]);
+        self.block(body);
+        let body = self.builder.leave();
+        self.frame_mut().loops.pop();
+        self.at(e.span);
+        self.builder.effect(Op::Loop { label, inits: Values::new(), body });
+        self.read_storage(&result, e.ty)
+    }
+
+    pub(super) fn while_loop(&mut self, span: Span, id: LabelId, condition: &'h Expr, body: &'h hir::Block) {
+        let label = self.label();
+        self.frame_mut().loops.push(LoopFrame { id, label, result: None });
+        self.builder.enter([]);
+        let k = self.scalar(condition);
+        self.builder.enter([]);
+        let go_on = self.builder.leave();
+        self.builder.enter([]);
+        self.builder.effect(Op::Break(label, Values::new()));
+        let stop = self.builder.leave();
+        self.builder.effect(Op::If { condition: k.value, then: go_on, otherwise: stop });
+        self.block(body);
+        let body = self.builder.leave();
+        self.frame_mut().loops.pop();
+        self.at(span);
+        self.builder.effect(Op::Loop { label, inits: Values::new(), body });
+    }
+
+    pub(super) fn for_loop(
+        &mut self,
+        span: Span,
+        id: LabelId,
+        pattern: &'h Pattern,
+        range: &'h hir::Range,
+        body: &'h hir::Block,
+    ) {
+        let ty = self.scalar_type(range.start.ty);
+        let start = self.scalar(&range.start);
+        let end = self.scalar(&range.end);
+        let step = match &range.step {
+            Some(step) => self.scalar(step),
+            None => Known { value: self.builder.constant(ty, 1), bits: Some(1) },
+        };
+        if step.bits == Some(0) {
+            self.error(range.step.as_ref().map_or(span, |s| s.span), "a loop cannot step by 0");
+        }
+        let label = self.label();
+        self.frame_mut().loops.push(LoopFrame { id, label, result: None });
+        let index = self.builder.enter([Type::Scalar(ty)])[0];
+        self.bind(pattern, range.start.ty, Val::Scalar(Known { value: index, bits: None }));
+        self.block(body);
+        let body = self.builder.leave();
+        self.frame_mut().loops.pop();
+        self.at(span);
+        let unroll = match range.unroll {
+            hir::Unroll::Auto => ir::Unroll::Auto,
+            hir::Unroll::Full => ir::Unroll::Full,
+            hir::Unroll::Never => ir::Unroll::Never,
+        };
+        let (start, end, step) = (start.value, end.value, step.value);
+        self.builder.effect(Op::For(Box::new(For { label, start, end, step, unroll, inits: Values::new(), body })));
+    }
+
+    pub(super) fn break_loop(&mut self, span: Span, id: LabelId, value: Option<&'h Expr>) {
+        let value = value.map(|v| self.expr(v));
+        self.at(span);
+        let Some(target) = self.frame().loops.iter().find(|l| l.id == id) else {
+            self.error(span, "there is no such loop to leave");
+            return;
+        };
+        let (label, result) = (target.label, target.result.clone());
+        if let (Some(value), Some(result)) = (value, result) {
+            self.write_storage(&result, value);
+        }
+        self.builder.effect(Op::Break(label, Values::new()));
+    }
+
+    pub(super) fn continue_loop(&mut self, span: Span, id: LabelId) {
+        self.at(span);
+        match self.frame().loops.iter().find(|l| l.id == id).map(|l| l.label) {
+            Some(label) => self.builder.effect(Op::Continue(label, Values::new())),
+            None => self.error(span, "there is no such loop to go on with"),
+        }
+    }
+
+    /// The scalars and addresses that a value is made of; see [`Lowerer::parts`].
+    fn flatten(&self, value: &Val) -> Values {
+        match value {
+            Val::Scalar(k) => [k.value].into_iter().collect(),
+            Val::Tuple(parts) => parts.iter().flat_map(|p| self.flatten(p)).collect(),
+            Val::View(v) => {
+                let strides = v.strides.iter().flatten().copied();
+                std::iter::once(v.base).chain(v.extents.iter().map(|k| k.value)).chain(strides).collect()
+            }
+            _ => Values::new(),
+        }
+    }
+
+    /// A value of type `ty` from its parts.
+    fn rebuild(&self, ty: TypeId, parts: &mut dyn Iterator<Item = ir::Value>) -> Val {
+        let mut known = || parts.next().map(|value| Known { value, bits: None });
+        match self.ty(ty) {
+            hir::Type::Scalar(_) => known().map_or(Val::Unit, Val::Scalar),
+            hir::Type::Tuple(types) => Val::Tuple(types.iter().map(|t| self.rebuild(*t, parts)).collect()),
+            hir::Type::Slice { element, mutable } => self.rebuild_view(*element, 1, *mutable, parts),
+            hir::Type::View { element, rank, mutable } => self.rebuild_view(*element, *rank, *mutable, parts),
+            _ => Val::Unit,
+        }
+    }
+
+    fn rebuild_view(
+        &self,
+        element: Scalar,
+        rank: u32,
+        mutable: bool,
+        parts: &mut dyn Iterator<Item = ir::Value>,
+    ) -> Val {
+        let Some(base) = parts.next() else { return Val::Unit };
+        let extents = parts.take(rank as usize).map(|value| Known { value, bits: None }).collect();
+        let strides = (0..rank).map(|d| if d + 1 < rank { parts.next() } else { None }).collect();
+        Val::View(super::value::View { base, extents, strides, element, mutable })
+    }
+
+    /// Control does not get past an expression of type `!`.
+    pub(super) fn diverged(&mut self, e: &Expr) {
+        if matches!(self.ty(e.ty), hir::Type::Never) && !self.builder.ended() {
+            self.builder.effect(Op::Return);
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Variables: registers that are written, and names for values that are not.
+
+use super::Lowerer;
+use super::value::{Known, Place, Storage, Val};
+use crate::Scalar;
+use crate::hir::{self, LocalId, Pattern, TypeId};
+use crate::ir::{self, Op};
+use crate::source::Span;
+use smallvec::SmallVec;
+
+/// Elements of an array in registers at most. Far more than a thread has registers, so that unused parts may go.
+const LARGEST: u32 = 4096;
+
+/// What a local of a function is.
+#[derive(Clone, Debug)]
+pub(super) enum Binding {
+    /// Declared, perhaps, and not bound yet.
+    Unset,
+    /// Never assigned again.
+    Value(Val),
+    /// Assigned.
+    Variable(Storage),
+}
+
+impl<'h> Lowerer<'h> {
+    /// Registers for a value of type `ty`. Views, handles and references have none: they are names for values.
+    pub(super) fn storage(&mut self, ty: TypeId, name: &str) -> Storage {
+        self.storage_of(ty, name, SmallVec::new())
+    }
+
+    fn storage_of(&mut self, ty: TypeId, name: &str, dims: SmallVec<[u32; 2]>) -> Storage {
+        match self.ty(ty) {
+            hir::Type::Scalar(element) => {
+                let len = dims.iter().fold(1u32, |n, d| n.saturating_mul(*d));
+                if len > LARGEST {
+                    let span = self.builder.kernel.locations[self.builder.location.0 as usize].span;
+                    self.error_with_help(
+                        span,
+                        format!("`{name}` would have {len} elements in the registers of each thread"),
+                        "a thread has at most 255 registers: keep large arrays in shared or global memory",
+                    );
+                    return Storage::Unit;
+                }
+                self.builder.kernel.locals.push(ir::Local { name: name.to_string(), element: *element, len });
+                let local = ir::LocalId(self.builder.kernel.locals.len() as u32 - 1);
+                Storage::Leaf { local, element: *element, dims, offset: None }
+            }
+            hir::Type::Tuple(parts) => {
+                Storage::Tuple(parts.iter().map(|p| self.storage_of(*p, name, dims.clone())).collect())
+            }
+            hir::Type::Array(element, size) => {
+                let mut dims = dims;
+                dims.push(self.size(*size));
+                self.storage_of(*element, name, dims)
+            }
+            _ => Storage::Unit,
+        }
+    }
+
+    /// Whether values of the type can be assigned: they have registers.
+    pub(super) fn storable(&self, ty: TypeId) -> bool {
+        match self.ty(ty) {
+            hir::Type::Unit | hir::Type::Never | hir::Type::Scalar(_) => true,
+            hir::Type::Tuple(parts) => parts.iter().all(|p| self.storable(*p)),
+            hir::Type::Array(element, _) => self.storable(*element),
+            _ => false,
+        }
+    }
+
+    pub(super) fn bind_local(&mut self, id: LocalId, value: Val) {
+        let local = &self.function().locals[id.0 as usize];
+        let binding = if local.mutable && self.storable(local.ty) {
+            let storage = self.storage(local.ty, &local.name);
+            self.write_storage(&storage, value);
+            Binding::Variable(storage)
+        } else {
+            Binding::Value(value)
+        };
+        self.frame_mut().bindings[id.0 as usize] = binding;
+    }
+
+    pub(super) fn bind(&mut self, pattern: &'h Pattern, ty: TypeId, value: Val) {
+        match pattern {
+            Pattern::Ignore => {}
+            Pattern::Local(id) => self.bind_local(*id, value),
+            Pattern::Parts(patterns) => match (value, self.ty(ty)) {
+                (Val::Tuple(parts), hir::Type::Tuple(types)) => {
+                    for ((pattern, part), ty) in patterns.iter().zip(parts).zip(types) {
+                        self.bind(pattern, *ty, part);
+                    }
+                }
+                (Val::Array(storage), hir::Type::Array(element, _)) => {
+                    for (i, pattern) in patterns.iter().enumerate() {
+                        let i = self.index(i as u32);
+                        let place = self.element(&storage, i);
+                        let part = self.peek_storage(&place, *element);
+                        self.bind(pattern, *element, part);
+                    }
+                }
+                _ => {}
+            },
+        }
+    }
+
+    /// Declares the variables of `let pattern;`.
+    pub(super) fn declare(&mut self, pattern: &'h Pattern, span: Span) {
+        match pattern {
+            Pattern::Ignore => {}
+            Pattern::Local(id) => {
+                let local = &self.function().locals[id.0 as usize];
+                if !self.storable(local.ty) {
+                    self.error(
+                        span,
+                        format!(
+                            "`{}` needs its value here: views and shared arrays are not assigned later",
+                            local.name
+                        ),
+                    );
+                }
+                let storage = self.storage(local.ty, &local.name);
+                self.frame_mut().bindings[id.0 as usize] = Binding::Variable(storage);
+            }
+            Pattern::Parts(parts) => parts.iter().for_each(|p| self.declare(p, span)),
+        }
+    }
+
+    /// The element at `index` of an array's registers.
+    pub(super) fn element(&mut self, storage: &Storage, index: Known) -> Storage {
+        match storage {
+            Storage::Unit => Storage::Unit,
+            Storage::Tuple(parts) => Storage::Tuple(parts.iter().map(|p| self.element(p, index)).collect()),
+            Storage::Leaf { local, element, dims, offset } => {
+                let rest: u32 = dims.iter().skip(1).product();
+                let mut at = index;
+                if rest != 1 {
+                    let rest = self.index(rest);
+                    at = self.binary(ir::Binary::Mul, Scalar::Usize, index, rest);
+                }
+                if let Some(offset) = offset {
+                    at = self.binary(ir::Binary::Add, Scalar::Usize, *offset, at);
+                }
+                let dims = dims.iter().skip(1).copied().collect();
+                Storage::Leaf { local: *local, element: *element, dims, offset: Some(at) }
+            }
+        }
+    }
+
+    /// The value in a variable's registers, taken out of the variable: later writes to it are not seen.
+    pub(super) fn read_storage(&mut self, storage: &Storage, ty: TypeId) -> Val {
+        match (storage, self.ty(ty)) {
+            (_, hir::Type::Array(..)) => {
+                let copy = self.storage(ty, "copy");
+                self.copy(storage, &copy);
+                Val::Array(copy)
+            }
+            (Storage::Tuple(parts), hir::Type::Tuple(types)) => {
+                Val::Tuple(parts.iter().zip(types).map(|(p, t)| self.read_storage(p, *t)).collect())
+            }
+            _ => self.peek_storage(storage, ty),
+        }
+    }
+
+    /// The value in registers that nobody writes as long as the value is used.
+    pub(super) fn peek_storage(&mut self, storage: &Storage, ty: TypeId) -> Val {
+        match (storage, self.ty(ty)) {
+            (_, hir::Type::Array(..)) => Val::Array(storage.clone()),
+            (Storage::Tuple(parts), hir::Type::Tuple(types)) => {
+                Val::Tuple(parts.iter().zip(types).map(|(p, t)| self.peek_storage(p, *t)).collect())
+            }
+            (Storage::Leaf { local, element, offset, .. }, _) => {
+                let index = offset.map(|k| k.value);
+                let value = self.builder.scalar(Op::ReadLocal { local: *local, index }, *element);
+                Val::Scalar(Known { value, bits: None })
+            }
+            _ => Val::Unit,
+        }
+    }
+
+    pub(super) fn write_storage(&mut self, storage: &Storage, value: Val) {
+        match (storage, value) {
+            (Storage::Leaf { local, offset, .. }, Val::Scalar(k)) => {
+                let index = offset.map(|k| k.value);
+                self.builder.effect(Op::WriteLocal { local: *local, index, value: k.value });
+            }
+            (to, Val::Array(from)) => self.copy(&from, to),
+            (Storage::Tuple(parts), Val::Tuple(values)) => {
+                for (part, value) in parts.iter().zip(values) {
+                    self.write_storage(part, value);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Copies registers of one shape, element by element.
+    fn copy(&mut self, from: &Storage, to: &Storage) {
+        match (from, to) {
+            (Storage::Tuple(from), Storage::Tuple(to)) => {
+                for (from, to) in from.iter().zip(to) {
+                    self.copy(from, to);
+                }
+            }
+            (
+                Storage::Leaf { local, element, dims, offset },
+                Storage::Leaf { local: target, offset: target_offset, .. },
+            ) => {
+                for i in 0..dims.iter().product::<u32>() {
+                    let i = self.index(i);
+                    let shifted = |lowerer: &mut Self, base: &Option<Known>| match base {
+                        Some(base) => lowerer.binary(ir::Binary::Add, Scalar::Usize, *base, i).value,
+                        None => i.value,
+                    };
+                    let index = Some(shifted(self, offset));
+                    let value = self.builder.scalar(Op::ReadLocal { local: *local, index }, *element);
+                    let index = Some(shifted(self, target_offset));
+                    self.builder.effect(Op::WriteLocal { local: *target, index, value });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn read(&mut self, place: &Place, ty: TypeId) -> Val {
+        match place {
+            Place::Registers(storage) => self.read_storage(storage, ty),
+            Place::Memory { place, element, policy } => {
+                let op = Op::Load { place: place.clone(), element: *element, policy: *policy, guard: None };
+                Val::Scalar(Known { value: self.builder.scalar(op, *element), bits: None })
+            }
+        }
+    }
+
+    pub(super) fn write(&mut self, place: &Place, value: Val) {
+        match (place, value) {
+            (Place::Registers(storage), value) => self.write_storage(storage, value),
+            (Place::Memory { place, element, .. }, Val::Scalar(k)) => {
+                let values = [k.value].into_iter().collect();
+                self.builder.effect(Op::Store { place: place.clone(), element: *element, values, guard: None });
+            }
+            _ => {}
+        }
+    }
+}

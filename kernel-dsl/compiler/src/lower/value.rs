@@ -1,0 +1,116 @@
+//! What an expression is while a kernel is lowered: aggregates taken apart, constants remembered.
+
+use crate::Scalar;
+use crate::ir::{self, LocalId, Policy, SharedId, Value};
+use smallvec::SmallVec;
+
+/// A scalar value, and its bits where lowering knows them (for shapes of shared arrays, and for folding away what a
+/// generic constant decides).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Known {
+    pub value: Value,
+    pub bits: Option<u64>,
+}
+
+/// The value of an expression.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Val {
+    /// `()`, or no value at all where control does not get to.
+    Unit,
+    Scalar(Known),
+    Tuple(Vec<Val>),
+    /// An array lives in registers that nothing else writes.
+    Array(Storage),
+    View(View),
+    Shared(Handle),
+    Reference(Place),
+}
+
+/// A slice or view.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct View {
+    pub base: Value,
+    pub extents: SmallVec<[Known; 2]>,
+    /// One a dimension; the last has none, it is 1.
+    pub strides: SmallVec<[Option<Value>; 2]>,
+    pub element: Scalar,
+    pub mutable: bool,
+}
+
+/// A shared array with its first indices fixed.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Handle {
+    pub array: SharedId,
+    pub prefix: SmallVec<[Value; 3]>,
+}
+
+/// Registers of a variable: a tree by tuples, whose leaves are locals.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Storage {
+    Unit,
+    /// `dims` is empty for a scalar; the element at `offset` of the local is the first.
+    Leaf {
+        local: LocalId,
+        element: Scalar,
+        dims: SmallVec<[u32; 2]>,
+        offset: Option<Known>,
+    },
+    Tuple(Vec<Storage>),
+}
+
+/// Something that can be read and written.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Place {
+    Registers(Storage),
+    Memory { place: ir::Place, element: Scalar, policy: Policy },
+}
+
+impl View {
+    pub(super) fn policy(&self) -> Policy {
+        if self.mutable { Policy::Coherent } else { Policy::ReadOnly }
+    }
+}
+
+/// The bits of `a op b` for unsigned operands of type `ty`, where they are sure and nothing overflows.
+pub(super) fn known_binary(op: ir::Binary, ty: Scalar, a: Known, b: Known) -> Option<u64> {
+    use ir::Binary::*;
+    if !matches!(ty, Scalar::Usize | Scalar::U32 | Scalar::Bool) {
+        return None;
+    }
+    let (x, y) = (a.bits?, b.bits?);
+    let bits = match op {
+        Add => x.checked_add(y)?,
+        Sub => x.checked_sub(y)?,
+        Mul => x.checked_mul(y)?,
+        Div => x.checked_div(y)?,
+        Rem => x.checked_rem(y)?,
+        WrappingAdd => x.wrapping_add(y) & ty.mask(),
+        WrappingSub => x.wrapping_sub(y) & ty.mask(),
+        WrappingMul => x.wrapping_mul(y) & ty.mask(),
+        Min => x.min(y),
+        Max => x.max(y),
+        And => x & y,
+        Or => x | y,
+        Xor => x ^ y,
+        Shl => (x << (y & 31)) & ty.mask(),
+        Shr => x >> (y & 31),
+    };
+    (bits <= ty.mask()).then_some(bits)
+}
+
+/// The truth of a comparison of unsigned operands.
+pub(super) fn known_compare(comparison: ir::Comparison, ty: Scalar, a: Known, b: Known) -> Option<u64> {
+    use ir::Comparison::*;
+    if !matches!(ty, Scalar::Usize | Scalar::U32 | Scalar::Bool) {
+        return None;
+    }
+    let (x, y) = (a.bits?, b.bits?);
+    Some(u64::from(match comparison {
+        Eq => x == y,
+        Ne => x != y,
+        Lt => x < y,
+        Le => x <= y,
+        Gt => x > y,
+        Ge => x >= y,
+    }))
+}

@@ -1,0 +1,379 @@
+//! Places to addresses: one base for accesses that differ by a constant, the constant in the instruction.
+//!
+//! An index is a sum of terms and a constant. The constant goes into the access as bytes; this is exact because
+//! arithmetic on `usize` does not wrap. The terms are summed by the loop in which they change, outermost first, so that
+//! what does not change in a loop can leave it, and each partial sum moves the base: [`Op::Offset`] with one term.
+//! Elements are counted in 32 bits from the address that a parameter gives: a view spans less than 2³² elements.
+//! Addresses in shared memory are bytes in 32 bits, from a constant.
+
+use super::constants::Constants;
+use crate::error::Errors;
+use crate::ir::*;
+use crate::scalar::Scalar;
+use smallvec::{SmallVec, smallvec};
+
+/// Makes every place an address.
+pub fn addresses(kernel: &mut Kernel) -> Result<(), Errors> {
+    let constants = Constants::of(kernel);
+    let types = std::mem::take(&mut kernel.values);
+    let mut body = std::mem::take(&mut kernel.body);
+    let n = types.len();
+    let mut lowerer = Lowerer {
+        kernel,
+        types,
+        constants,
+        definitions: vec![Definition::Opaque; n],
+        levels: vec![0; n],
+        mixed: vec![false; n],
+        offsets: Vec::new(),
+        depth: 0,
+    };
+    lowerer.region(&mut body);
+    let Lowerer { types, constants, .. } = lowerer;
+    constants.place(&mut body);
+    kernel.values = types;
+    kernel.body = body;
+    Ok(())
+}
+
+/// How a value is made, as far as taking it apart needs.
+#[derive(Clone, Copy, PartialEq)]
+enum Definition {
+    Opaque,
+    Add(Value, Value),
+    /// Less a constant.
+    Less(Value, u32),
+    /// Times a constant.
+    Times(Value, u32),
+    /// An `Offset`, by index into the table of them.
+    Offset(u32),
+}
+
+/// A term of an address: value times a constant, or times another value.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Term {
+    level: u32,
+    value: Value,
+    stride: Option<Value>,
+    scale: u32,
+}
+
+/// Σ terms + constant, in elements.
+#[derive(Clone, Default)]
+struct Sum {
+    terms: SmallVec<[Term; 4]>,
+    constant: i64,
+}
+
+/// Where an `Offset` leads: its own base, and how far from there in elements of a type.
+#[derive(Clone)]
+struct Moved {
+    base: Value,
+    element: Scalar,
+    sum: Sum,
+}
+
+struct Lowerer<'k> {
+    kernel: &'k Kernel,
+    types: Vec<Type>,
+    constants: Constants,
+    definitions: Vec<Definition>,
+    /// The number of loops around the point from which on a value no longer changes.
+    levels: Vec<u32>,
+    /// Whether a value is a sum that is worth taking apart: it has a constant addend, or addends of several levels.
+    mixed: Vec<bool>,
+    offsets: Vec<Moved>,
+    depth: u32,
+}
+
+impl Lowerer<'_> {
+    fn region(&mut self, region: &mut Region) {
+        for p in &region.parameters {
+            self.levels[p.0 as usize] = self.depth;
+        }
+        let insts = std::mem::take(&mut region.insts);
+        region.insts.reserve(insts.len());
+        for mut inst in insts {
+            self.define(&inst);
+            let looping = u32::from(matches!(inst.op, Op::For(_) | Op::Loop { .. }));
+            self.depth += looping;
+            inst.op.regions_mut().into_iter().for_each(|r| self.region(r));
+            self.depth -= looping;
+            if let Op::Load { place, element, .. } | Op::Store { place, element, .. } = &mut inst.op {
+                *place = self.place(place, *element, inst.location, &mut region.insts);
+            }
+            region.insts.push(inst);
+        }
+    }
+
+    /// Notes how a value is made.
+    fn define(&mut self, inst: &Inst) {
+        let pure = inst.op.is_pure();
+        let mut level = if pure { 0 } else { self.depth };
+        if pure {
+            inst.op.for_each_operand(|v| level = level.max(self.levels[v.0 as usize]));
+        }
+        for r in &inst.results {
+            self.levels[r.0 as usize] = level;
+        }
+        let Some(result) = inst.results.first().map(|r| r.0 as usize).filter(|_| pure) else { return };
+        let usize_result = self.types[result] == Type::Scalar(Scalar::Usize);
+        let definition = match &inst.op {
+            Op::Binary(Binary::Add, a, b) if usize_result => Definition::Add(*a, *b),
+            Op::Binary(Binary::Sub, a, b) if usize_result => match self.constants.bits(*b) {
+                Some(c) => Definition::Less(*a, c as u32),
+                None => return,
+            },
+            Op::Binary(Binary::Mul, a, b) if usize_result => match (self.constants.bits(*a), self.constants.bits(*b)) {
+                (_, Some(c)) => Definition::Times(*a, c as u32),
+                (Some(c), _) => Definition::Times(*b, c as u32),
+                _ => return,
+            },
+            Op::Offset { base, terms, element } => {
+                let moved = self.moved(*base, terms, *element);
+                self.offsets.push(moved);
+                Definition::Offset(self.offsets.len() as u32 - 1)
+            }
+            _ => return,
+        };
+        self.definitions[result] = definition;
+        self.mixed[result] = match definition {
+            Definition::Add(a, b) => {
+                let constant = self.constants.bits(a).is_some() || self.constants.bits(b).is_some();
+                let levels = self.levels[a.0 as usize] != self.levels[b.0 as usize];
+                constant || levels || self.mixed[a.0 as usize] || self.mixed[b.0 as usize]
+            }
+            Definition::Times(a, _) => self.mixed[a.0 as usize],
+            Definition::Less(..) => true,
+            _ => false,
+        };
+    }
+
+    /// `value` as a sum. `outermost` is false within another sum or product, where a negative constant could make the sum
+    /// of the other terms wrap although the whole does not.
+    fn split(&self, value: Value, outermost: bool) -> Sum {
+        let whole = Sum { terms: smallvec![self.term(value, None, 1)], constant: 0 };
+        if let Some(c) = self.constants.bits(value) {
+            return Sum { terms: smallvec![], constant: c as i64 };
+        }
+        if !self.mixed[value.0 as usize] {
+            return whole;
+        }
+        match self.definitions[value.0 as usize] {
+            Definition::Add(a, b) => {
+                // With one part constant, the other stands alone still.
+                let alone = self.constants.bits(a).is_some() || self.constants.bits(b).is_some();
+                let mut sum = self.split(a, outermost && alone);
+                let other = self.split(b, outermost && alone);
+                sum.terms.extend(other.terms);
+                sum.constant += other.constant;
+                sum
+            }
+            Definition::Less(a, c) if outermost => {
+                let mut sum = self.split(a, true);
+                sum.constant -= i64::from(c);
+                sum
+            }
+            Definition::Times(a, c) => {
+                let mut sum = self.split(a, false);
+                sum.constant *= i64::from(c);
+                for t in &mut sum.terms {
+                    match t.scale.checked_mul(c) {
+                        Some(s) => t.scale = s,
+                        None => return whole,
+                    }
+                }
+                sum
+            }
+            _ => whole,
+        }
+    }
+
+    fn term(&self, value: Value, stride: Option<Value>, scale: u32) -> Term {
+        let level = |v: Value| self.levels[v.0 as usize];
+        Term { level: level(value).max(stride.map_or(0, level)), value, stride, scale }
+    }
+
+    /// Index times stride. With a stride that is not constant the index stays whole: its constant would become one more
+    /// product.
+    fn scaled(&self, index: Value, stride: Option<Value>) -> Sum {
+        let Some(stride) = stride else { return self.split(index, true) };
+        let Some(c) = self.constants.bits(stride) else {
+            return match self.constants.bits(index) {
+                Some(i) if i <= 1 << 16 => {
+                    let terms = if i == 0 { smallvec![] } else { smallvec![self.term(stride, None, i as u32)] };
+                    Sum { terms, constant: 0 }
+                }
+                _ => Sum { terms: smallvec![self.term(index, Some(stride), 1)], constant: 0 },
+            };
+        };
+        let mut sum = self.split(index, c <= 1);
+        let fits = sum.terms.iter().all(|t| u64::from(t.scale) * c <= u64::from(u32::MAX));
+        if !fits {
+            return Sum { terms: smallvec![self.term(index, Some(stride), 1)], constant: 0 };
+        }
+        sum.terms.iter_mut().for_each(|t| t.scale *= c as u32);
+        sum.constant *= c as i64;
+        sum
+    }
+
+    fn moved(&self, base: Value, terms: &[(Value, Option<Value>)], element: Scalar) -> Moved {
+        let mut moved = self.from(base, element);
+        let alone = terms.len() == 1 && moved.sum.terms.is_empty();
+        for (index, stride) in terms {
+            let sum = self.scaled(*index, *stride);
+            self.add(&mut moved.sum, sum, *index, *stride, alone);
+        }
+        moved
+    }
+
+    /// Adds `sum`, which is index times stride, or that product whole where a negative constant is not alone.
+    fn add(&self, to: &mut Sum, sum: Sum, index: Value, stride: Option<Value>, alone: bool) {
+        if sum.constant < 0 && !alone {
+            let whole = match stride.map(|s| self.constants.bits(s)) {
+                None => self.term(index, None, 1),
+                Some(Some(c)) if c <= u64::from(u32::MAX) => self.term(index, None, c as u32),
+                Some(_) => self.term(index, stride, 1),
+            };
+            to.terms.push(whole);
+        } else {
+            to.terms.extend(sum.terms);
+            to.constant += sum.constant;
+        }
+    }
+
+    /// Where `base` leads from, if it is an offset in elements of the same type.
+    fn from(&self, base: Value, element: Scalar) -> Moved {
+        if let Definition::Offset(i) = self.definitions[base.0 as usize] {
+            let moved = &self.offsets[i as usize];
+            if moved.element.bytes() == element.bytes() {
+                return moved.clone();
+            }
+        }
+        Moved { base, element, sum: Sum::default() }
+    }
+
+    fn place(&mut self, place: &Place, element: Scalar, location: Location, out: &mut Vec<Inst>) -> Place {
+        match place {
+            Place::Address { .. } => place.clone(),
+            Place::Global { base, dims } => {
+                let terms: SmallVec<[_; 4]> = dims.iter().map(|d| (d.index, d.stride)).collect();
+                let Moved { base, sum, .. } = self.moved(*base, &terms, element);
+                self.global(base, sum, element, location, out)
+            }
+            Place::Shared { array, indices } => {
+                let array = &self.kernel.shared[array.0 as usize];
+                let mut sum = Sum::default();
+                for (index, stride) in indices.iter().zip(&array.strides) {
+                    // Bytes in shared memory are few: sums cannot come near 2³², and so may be grouped freely.
+                    let part = self.split(*index, true);
+                    let scale = stride.wrapping_mul(array.element.bytes());
+                    sum.terms.extend(part.terms.into_iter().map(|t| Term { scale: t.scale.wrapping_mul(scale), ..t }));
+                    sum.constant += part.constant * i64::from(scale);
+                }
+                sum.constant += i64::from(array.offset);
+                self.shared(sum, location, out)
+            }
+        }
+    }
+
+    fn global(&mut self, base: Value, mut sum: Sum, element: Scalar, location: Location, out: &mut Vec<Inst>) -> Place {
+        let bytes = sum.constant * i64::from(element.bytes());
+        let mut address = base;
+        let offset = i32::try_from(bytes).unwrap_or_else(|_| {
+            // Beyond what an access can add: the constant moves the base like a term.
+            let elements =
+                self.constants.get(&mut self.types, Type::Scalar(Scalar::Usize), sum.constant as u64 & 0xffff_ffff);
+            self.grow();
+            sum.terms.push(self.term(elements, None, 1));
+            0
+        });
+        for group in groups(&mut sum.terms) {
+            let index = self.sum(group, location, out);
+            let op = Op::Offset { base: address, terms: smallvec![(index, None)], element };
+            address = self.push(op, Type::Global, location, out);
+        }
+        Place::Address { base: address, offset }
+    }
+
+    fn shared(&mut self, mut sum: Sum, location: Location, out: &mut Vec<Inst>) -> Place {
+        let mut address = self.constants.get(&mut self.types, Type::Shared, 0);
+        self.grow();
+        for group in groups(&mut sum.terms) {
+            let mut group: SmallVec<[Term; 4]> = group.into();
+            // Several terms share the factor that all of them have: one shift for all.
+            let mut shared = group.iter().map(|t| t.scale).fold(0, gcd).max(1);
+            if let [_] = group[..] {
+                shared = 1;
+            }
+            group.iter_mut().for_each(|t| t.scale /= shared);
+            let index = self.sum(&group, location, out);
+            let index = self.times(index, shared, location, out);
+            let op = Op::Offset { base: address, terms: smallvec![(index, None)], element: Scalar::U8 };
+            address = self.push(op, Type::Shared, location, out);
+        }
+        Place::Address { base: address, offset: sum.constant as i32 }
+    }
+
+    /// Σ terms as a value.
+    fn sum(&mut self, terms: &[Term], location: Location, out: &mut Vec<Inst>) -> Value {
+        let mut sum = None;
+        for t in terms {
+            let product = match t.stride {
+                Some(s) => {
+                    let op = Op::Binary(Binary::Mul, t.value, s);
+                    self.push(op, Type::Scalar(Scalar::Usize), location, out)
+                }
+                None => t.value,
+            };
+            let term = self.times(product, t.scale, location, out);
+            sum = Some(match sum {
+                None => term,
+                Some(s) => self.push(Op::Binary(Binary::Add, s, term), Type::Scalar(Scalar::Usize), location, out),
+            });
+        }
+        sum.unwrap_or_else(|| self.constant(0))
+    }
+
+    fn times(&mut self, value: Value, factor: u32, location: Location, out: &mut Vec<Inst>) -> Value {
+        if factor == 1 {
+            return value;
+        }
+        let factor = self.constant(factor);
+        self.push(Op::Binary(Binary::Mul, value, factor), Type::Scalar(Scalar::Usize), location, out)
+    }
+
+    fn constant(&mut self, n: u32) -> Value {
+        let v = self.constants.get(&mut self.types, Type::Scalar(Scalar::Usize), u64::from(n));
+        self.grow();
+        v
+    }
+
+    fn push(&mut self, op: Op, ty: Type, location: Location, out: &mut Vec<Inst>) -> Value {
+        self.types.push(ty);
+        self.grow();
+        let value = Value(self.types.len() as u32 - 1);
+        let mut level = 0;
+        op.for_each_operand(|v| level = level.max(self.levels[v.0 as usize]));
+        self.levels[value.0 as usize] = level;
+        out.push(Inst { op, results: [value].into_iter().collect(), location });
+        value
+    }
+
+    /// Keeps the tables as long as that of values.
+    fn grow(&mut self) {
+        self.definitions.resize(self.types.len(), Definition::Opaque);
+        self.levels.resize(self.types.len(), 0);
+        self.mixed.resize(self.types.len(), false);
+    }
+}
+
+/// The terms by level, outermost first; those that a loop does not change come first.
+fn groups(terms: &mut [Term]) -> impl Iterator<Item = &[Term]> {
+    terms.sort_unstable();
+    terms.chunk_by(|a, b| a.level == b.level)
+}
+
+fn gcd(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}

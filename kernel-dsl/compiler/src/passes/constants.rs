@@ -1,0 +1,59 @@
+//! The constants of a kernel under rewriting: one value for each, first in the body, so that all code sees them.
+
+use crate::ir::{Inst, Kernel, Location, Op, Region, Type, Value};
+use std::collections::HashMap;
+
+/// Which values are constant, and the value of each constant.
+#[derive(Debug, Default)]
+pub struct Constants {
+    bits: Vec<Option<u64>>,
+    known: HashMap<(Type, u64), Value>,
+    fresh: Vec<Inst>,
+}
+
+impl Constants {
+    /// The constants of `kernel`, wherever they stand; those that lead the body are used again.
+    pub fn of(kernel: &Kernel) -> Constants {
+        let mut constants = Constants { bits: vec![None; kernel.values.len()], ..Constants::default() };
+        for inst in &kernel.body.insts {
+            let Op::Constant(bits) = inst.op else { break };
+            constants.known.insert((kernel.ty(inst.results[0]), bits), inst.results[0]);
+        }
+        constants.collect(&kernel.body);
+        constants
+    }
+
+    fn collect(&mut self, region: &Region) {
+        for inst in &region.insts {
+            match inst.op {
+                Op::Constant(bits) => self.bits[inst.results[0].0 as usize] = Some(bits),
+                _ => inst.op.regions().into_iter().for_each(|r| self.collect(r)),
+            }
+        }
+    }
+
+    /// The bits of `value`, if it is constant.
+    pub fn bits(&self, value: Value) -> Option<u64> {
+        self.bits.get(value.0 as usize).copied().flatten()
+    }
+
+    /// The constant of type `ty` with these bits; `types` is the kernel's table of values.
+    pub fn get(&mut self, types: &mut Vec<Type>, ty: Type, bits: u64) -> Value {
+        if let Some(v) = self.known.get(&(ty, bits)) {
+            return *v;
+        }
+        let value = Value(types.len() as u32);
+        types.push(ty);
+        self.bits.resize(types.len(), None);
+        self.bits[value.0 as usize] = Some(bits);
+        self.known.insert((ty, bits), value);
+        let inst = Inst { op: Op::Constant(bits), results: [value].into_iter().collect(), location: Location(0) };
+        self.fresh.push(inst);
+        value
+    }
+
+    /// Puts the new constants first in the kernel's body.
+    pub fn place(self, body: &mut Region) {
+        body.insts.splice(0..0, self.fresh);
+    }
+}

@@ -1,0 +1,140 @@
+//! Common subexpressions: a pure instruction that computes what a visible one has computed gives way to it.
+//!
+//! Value numbering, scoped: what a region computes is known in the regions inside it and forgotten at its end. Loads are
+//! not merged: they keep their place.
+
+use crate::error::Errors;
+use crate::ir::*;
+use crate::scalar::Scalar;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Merges what is computed twice.
+pub fn cse(kernel: &mut Kernel) -> Result<(), Errors> {
+    let mut numbering = Numbering {
+        stands: (0..kernel.values.len() as u32).map(Value).collect(),
+        types: &kernel.values,
+        known: HashMap::with_capacity_and_hasher(kernel.values.len() / 2, BuildHasherDefault::default()),
+        scope: Vec::new(),
+    };
+    numbering.region(&mut kernel.body);
+    Ok(())
+}
+
+/// A pure operation as numbers: which it is, the type of its result, and its operands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    operation: u32,
+    ty: u32,
+    operands: [u32; 3],
+}
+
+/// For keys of a few words, many of them: the multiply-and-rotate of FxHash.
+#[derive(Default)]
+struct Words(u64);
+
+impl Hasher for Words {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|b| self.write_u64(u64::from(*b)));
+    }
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(u64::from(word));
+    }
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+}
+
+struct Numbering<'k> {
+    types: &'k [Type],
+    stands: Vec<Value>,
+    known: HashMap<Key, Value, BuildHasherDefault<Words>>,
+    /// Keys in the order in which they became known.
+    scope: Vec<Key>,
+}
+
+impl Numbering<'_> {
+    fn region(&mut self, region: &mut Region) {
+        let outside = self.scope.len();
+        region.insts.retain_mut(|inst| self.inst(inst));
+        for key in self.scope.drain(outside..) {
+            self.known.remove(&key);
+        }
+    }
+
+    /// Rewrites an instruction; tells whether it stays.
+    fn inst(&mut self, inst: &mut Inst) -> bool {
+        let stands = &self.stands;
+        inst.op.map_operands(|v| stands[v.0 as usize]);
+        if !inst.op.is_pure() {
+            inst.op.regions_mut().into_iter().for_each(|r| self.region(r));
+            return true;
+        }
+        let result = inst.results[0];
+        let Some(key) = key(&inst.op, self.types[result.0 as usize]) else { return true };
+        match self.known.get(&key) {
+            Some(known) => {
+                self.stands[result.0 as usize] = *known;
+                false
+            }
+            None => {
+                self.known.insert(key, result);
+                self.scope.push(key);
+                true
+            }
+        }
+    }
+}
+
+const NONE: u32 = u32::MAX;
+
+fn key(op: &Op, ty: Type) -> Option<Key> {
+    let (operation, detail, operands) = match *op {
+        Op::Constant(bits) => (0, 0, [bits as u32, (bits >> 32) as u32, NONE]),
+        Op::Parameter(i) => (1, 0, [i, NONE, NONE]),
+        Op::Special(s) => {
+            let (which, axis) = match s {
+                Special::Thread(a) => (0, a),
+                Special::Block(a) => (1, a),
+                Special::Grid(a) => (2, a),
+            };
+            (2, which, [u32::from(axis), NONE, NONE])
+        }
+        Op::Unary(o, a) => (3, o as u32, [a.0, NONE, NONE]),
+        Op::Binary(o, a, b) => {
+            let commutes = matches!(
+                o,
+                Binary::Add
+                    | Binary::Mul
+                    | Binary::WrappingAdd
+                    | Binary::WrappingMul
+                    | Binary::Min
+                    | Binary::Max
+                    | Binary::And
+                    | Binary::Or
+                    | Binary::Xor
+            );
+            let (a, b) = if commutes && a > b { (b, a) } else { (a, b) };
+            (4, o as u32, [a.0, b.0, NONE])
+        }
+        Op::MulAdd(a, b, c) => (5, 0, [a.min(b).0, a.max(b).0, c.0]),
+        Op::Compare(o, a, b) => (6, o as u32, [a.0, b.0, NONE]),
+        Op::Select { condition, yes, no } => (7, 0, [condition.0, yes.0, no.0]),
+        Op::Cast(a) => (8, 0, [a.0, NONE, NONE]),
+        Op::Bitcast(a) => (9, 0, [a.0, NONE, NONE]),
+        Op::Offset { base, ref terms, element } => match terms[..] {
+            [(index, stride)] => (10, element as u32, [base.0, index.0, stride.map_or(NONE, |s| s.0)]),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let ty = match ty {
+        Type::Scalar(s) => s as u32,
+        Type::Global => Scalar::ALL.len() as u32,
+        Type::Shared => Scalar::ALL.len() as u32 + 1,
+    };
+    Some(Key { operation: operation | detail << 8, ty, operands })
+}

@@ -1,0 +1,161 @@
+//! Constant folding and exact identities, and the control flow that they decide.
+//!
+//! An `If` with a constant condition, a `For` without iterations and a `Block` that nobody breaks out of dissolve into
+//! the region around them; what stands after a `Return`, `Break` or `Continue` that has become certain is dropped.
+//! Afterwards each constant has one value, and the body begins with all of them.
+
+use super::simplify::{Simple, Simplifier};
+use crate::error::Errors;
+use crate::ir::*;
+
+/// Folds what is constant.
+pub fn fold(kernel: &mut Kernel) -> Result<(), Errors> {
+    let types = std::mem::take(&mut kernel.values);
+    let mut folder = Folder {
+        stands: (0..types.len() as u32).map(Value).collect(),
+        simplifier: Simplifier::new(types),
+        breaks: vec![],
+    };
+    folder.region(&mut kernel.body);
+    kernel.values = folder.simplifier.types;
+    folder.simplifier.constants.place(&mut kernel.body);
+    Ok(())
+}
+
+struct Folder {
+    simplifier: Simplifier,
+    /// What stands for each value of the kernel as it was.
+    stands: Vec<Value>,
+    /// How many `Break`s each label has.
+    breaks: Vec<u32>,
+}
+
+impl Folder {
+    fn region(&mut self, region: &mut Region) {
+        let insts = std::mem::take(&mut region.insts);
+        region.insts.reserve(insts.len());
+        self.insts(insts, &mut region.insts);
+    }
+
+    fn insts(&mut self, insts: Vec<Inst>, out: &mut Vec<Inst>) {
+        for mut inst in insts {
+            inst.op.map_operands(|v| self.stands[v.0 as usize]);
+            if inst.op.is_pure() {
+                self.pure(inst, out);
+            } else if self.construct(inst, out) {
+                return;
+            }
+        }
+    }
+
+    fn pure(&mut self, inst: Inst, out: &mut Vec<Inst>) {
+        let result = inst.results[0];
+        let ty = self.simplifier.ty(result);
+        match self.simplifier.simplify(inst.op, ty) {
+            Simple::Value(v) => self.stand(result, v),
+            Simple::Op(op) => {
+                self.simplifier.note(&op, result);
+                out.push(Inst { op, ..inst });
+            }
+        }
+    }
+
+    fn stand(&mut self, old: Value, new: Value) {
+        self.stands[old.0 as usize] = new;
+    }
+
+    fn bits(&self, value: Value) -> Option<u64> {
+        self.simplifier.constants.bits(value)
+    }
+
+    /// Takes an instruction that is not pure; tells whether the region has ended with it.
+    fn construct(&mut self, mut inst: Inst, out: &mut Vec<Inst>) -> bool {
+        match &mut inst.op {
+            Op::If { condition, then, otherwise } => {
+                if let Some(c) = self.bits(*condition) {
+                    let taken = std::mem::take(if c != 0 { then } else { otherwise });
+                    return self.dissolve(taken.insts, &inst.results, out);
+                }
+                self.region(then);
+                self.region(otherwise);
+                self.same_results(&mut inst);
+            }
+            Op::For(l) => {
+                if let (Some(start), Some(end)) = (self.bits(l.start), self.bits(l.end))
+                    && let Some(ty) = self.simplifier.ty(l.start).scalar()
+                    && super::evaluate::integer(ty, start) >= super::evaluate::integer(ty, end)
+                {
+                    for (r, init) in inst.results.iter().zip(&l.inits) {
+                        self.stands[r.0 as usize] = *init;
+                    }
+                    return false;
+                }
+                self.region(&mut l.body);
+            }
+            Op::Loop { body, .. } => self.region(body),
+            Op::Block { label, body } => {
+                let label = *label;
+                self.region(body);
+                let last = body.insts.last().map(|i| &i.op);
+                let own = u32::from(matches!(last, Some(Op::Break(l, _)) if *l == label));
+                if self.breaks.get(label.0 as usize).copied().unwrap_or(0) == own {
+                    out.append(&mut body.insts);
+                    return self.open(Some(label), &inst.results, out);
+                }
+            }
+            Op::Break(label, _) => {
+                let label = label.0 as usize;
+                if self.breaks.len() <= label {
+                    self.breaks.resize(label + 1, 0);
+                }
+                self.breaks[label] += 1;
+            }
+            _ => {}
+        }
+        let ended = inst.op.is_terminator();
+        out.push(inst);
+        ended
+    }
+
+    /// Results of an `If` for which both regions yield one value from outside are that value.
+    fn same_results(&mut self, inst: &mut Inst) {
+        let Op::If { then, otherwise, .. } = &mut inst.op else { return };
+        let (Some(Inst { op: Op::Yield(a), .. }), Some(Inst { op: Op::Yield(b), .. })) =
+            (then.insts.last_mut(), otherwise.insts.last_mut())
+        else {
+            return;
+        };
+        let mut k = 0;
+        while k < inst.results.len() {
+            if a[k] == b[k] {
+                self.stands[inst.results[k].0 as usize] = a[k];
+                inst.results.remove(k);
+                a.remove(k);
+                b.remove(k);
+            } else {
+                k += 1;
+            }
+        }
+    }
+
+    /// Puts `insts`, a construct's region, in its place.
+    fn dissolve(&mut self, insts: Vec<Inst>, results: &Values, out: &mut Vec<Inst>) -> bool {
+        self.insts(insts, out);
+        self.open(None, results, out)
+    }
+
+    /// Takes off the `Yield` (or `Break` of `label`) that a dissolved region left at the end of `out`; what it carried
+    /// stands for `results`. Any other terminator ends the region around it too.
+    fn open(&mut self, label: Option<Label>, results: &Values, out: &mut Vec<Inst>) -> bool {
+        let values = match out.last().map(|i| &i.op) {
+            Some(Op::Yield(values)) => values.clone(),
+            Some(Op::Break(l, values)) if Some(*l) == label => values.clone(),
+            _ => return true,
+        };
+        out.pop();
+        for (r, v) in results.iter().zip(values) {
+            self.stand(*r, v);
+        }
+        false
+    }
+}

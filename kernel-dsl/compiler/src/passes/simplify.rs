@@ -1,0 +1,326 @@
+//! What one pure instruction comes to: constants folded, and identities that hold for every bit pattern.
+//!
+//! Floats: an identity is used only where it holds for −0, infinities and subnormals, and no NaN becomes a constant.
+//! Integers: `Add`, `Sub` and `Mul` wrap here, so that regrouping of addends is exact.
+
+use super::constants::Constants;
+use super::evaluate;
+use crate::ir::{Binary, Comparison, Op, Type, Unary, Value};
+use crate::scalar::Scalar;
+
+/// What is known of a value from its definition.
+#[derive(Clone, Copy, Debug, Default)]
+enum Fact {
+    #[default]
+    None,
+    /// The value plus a constant; integers.
+    Plus(Value, u64),
+    Not(Value),
+    Neg(Value),
+    Compare(Comparison, Value, Value),
+}
+
+/// What an operation comes to.
+#[derive(Debug)]
+pub enum Simple {
+    /// A value that is there already.
+    Value(Value),
+    /// An operation, perhaps a simpler one.
+    Op(Op),
+}
+
+/// Simplifies instructions in the order in which they are defined.
+#[derive(Debug, Default)]
+pub struct Simplifier {
+    /// The kernel's table of values.
+    pub types: Vec<Type>,
+    /// The kernel's constants.
+    pub constants: Constants,
+    facts: Vec<Fact>,
+}
+
+impl Simplifier {
+    /// Over a kernel with these values and, as yet, no constants.
+    pub fn new(types: Vec<Type>) -> Simplifier {
+        Simplifier { types, ..Simplifier::default() }
+    }
+
+    /// The type of `value`.
+    pub fn ty(&self, value: Value) -> Type {
+        self.types[value.0 as usize]
+    }
+
+    /// A new value.
+    pub fn value(&mut self, ty: Type) -> Value {
+        self.types.push(ty);
+        Value(self.types.len() as u32 - 1)
+    }
+
+    /// The constant of type `ty` with these bits.
+    pub fn constant(&mut self, ty: Type, bits: u64) -> Value {
+        self.constants.get(&mut self.types, ty, bits)
+    }
+
+    /// Remembers that `result` is `op`.
+    pub fn note(&mut self, op: &Op, result: Value) {
+        let fact = match *op {
+            Op::Binary(Binary::Add | Binary::WrappingAdd, a, b) => match self.constants.bits(b) {
+                Some(c) if self.ty(a).scalar().is_some_and(Scalar::is_integer) => Fact::Plus(a, c),
+                _ => return,
+            },
+            Op::Unary(Unary::Not, a) => Fact::Not(a),
+            Op::Unary(Unary::Neg, a) => Fact::Neg(a),
+            Op::Compare(c, a, b) => Fact::Compare(c, a, b),
+            _ => return,
+        };
+        if self.facts.len() <= result.0 as usize {
+            self.facts.resize(self.types.len().max(result.0 as usize + 1), Fact::None);
+        }
+        self.facts[result.0 as usize] = fact;
+    }
+
+    fn fact(&self, value: Value) -> Fact {
+        self.facts.get(value.0 as usize).copied().unwrap_or_default()
+    }
+
+    /// What the pure operation `op`, whose result has type `ty`, comes to.
+    pub fn simplify(&mut self, op: Op, ty: Type) -> Simple {
+        let Some(scalar) = ty.scalar() else {
+            return self.address(op, ty);
+        };
+        let bits = |v: Value| self.constants.bits(v);
+        let of = |v: Value| self.types[v.0 as usize].scalar();
+        let folded = match op {
+            Op::Constant(c) => Some(c),
+            Op::Unary(o, a) => bits(a).zip(of(a)).and_then(|(a, ty)| evaluate::unary(o, ty, a)),
+            Op::Binary(o, a, b) => bits(a).zip(bits(b)).and_then(|(a, b)| evaluate::binary(o, scalar, a, b)),
+            Op::MulAdd(a, b, c) => match (bits(a), bits(b), bits(c)) {
+                (Some(a), Some(b), Some(c)) => evaluate::mul_add(scalar, a, b, c),
+                _ => None,
+            },
+            Op::Compare(o, a, b) => match (bits(a), bits(b), of(a)) {
+                (Some(a), Some(b), Some(ty)) => Some(u64::from(evaluate::compare(o, ty, a, b))),
+                _ => None,
+            },
+            Op::Cast(a) => bits(a).zip(of(a)).and_then(|(bits, from)| evaluate::cast(from, scalar, bits)),
+            Op::Bitcast(a) => bits(a).filter(|b| !is_nan(scalar, *b)),
+            _ => None,
+        };
+        if let Some(bits) = folded {
+            return Simple::Value(self.constant(ty, bits));
+        }
+        match op {
+            Op::Unary(o, a) => self.unary(o, a),
+            Op::Binary(o, a, b) => self.binary(o, scalar, a, b),
+            Op::MulAdd(a, b, c) => self.mul_add(scalar, a, b, c),
+            Op::Compare(o, a, b) => self.compare(o, a, b),
+            Op::Select { condition, yes, no } => self.select(scalar, condition, yes, no),
+            Op::Cast(a) | Op::Bitcast(a) if of(a) == Some(scalar) => Simple::Value(a),
+            op => Simple::Op(op),
+        }
+    }
+
+    /// A constant in the second place of a commutative operation, so that each has one form.
+    fn constant_last(&self, op: Binary, a: Value, b: Value) -> (Value, Value) {
+        let commutes =
+            !matches!(op, Binary::Sub | Binary::WrappingSub | Binary::Div | Binary::Rem | Binary::Shl | Binary::Shr);
+        if commutes && self.constants.bits(a).is_some() && self.constants.bits(b).is_none() { (b, a) } else { (a, b) }
+    }
+
+    fn address(&mut self, op: Op, ty: Type) -> Simple {
+        match op {
+            Op::Constant(c) => Simple::Value(self.constant(ty, c)),
+            Op::Offset { base, mut terms, element } => {
+                terms.retain(|(i, s)| {
+                    self.constants.bits(*i) != Some(0) && s.and_then(|s| self.constants.bits(s)) != Some(0)
+                });
+                for (_, s) in &mut terms {
+                    if s.and_then(|s| self.constants.bits(s)) == Some(1) {
+                        *s = None;
+                    }
+                }
+                if terms.is_empty() { Simple::Value(base) } else { Simple::Op(Op::Offset { base, terms, element }) }
+            }
+            Op::Select { condition, yes, no } => match self.constants.bits(condition) {
+                Some(c) => Simple::Value(if c != 0 { yes } else { no }),
+                None if yes == no => Simple::Value(yes),
+                None => Simple::Op(Op::Select { condition, yes, no }),
+            },
+            op => Simple::Op(op),
+        }
+    }
+
+    fn unary(&self, op: Unary, a: Value) -> Simple {
+        match (op, self.fact(a)) {
+            (Unary::Not, Fact::Not(x)) | (Unary::Neg, Fact::Neg(x)) => Simple::Value(x),
+            (Unary::Not, Fact::Compare(c, x, y)) => {
+                let float = self.ty(x).scalar().is_some_and(Scalar::is_float);
+                match inverse(c) {
+                    // An ordered comparison and its inverse are both false of a NaN.
+                    inverse if !float || matches!(c, Comparison::Eq | Comparison::Ne) => {
+                        Simple::Op(Op::Compare(inverse, x, y))
+                    }
+                    _ => Simple::Op(Op::Unary(op, a)),
+                }
+            }
+            _ => Simple::Op(Op::Unary(op, a)),
+        }
+    }
+
+    fn binary(&mut self, op: Binary, ty: Scalar, a: Value, b: Value) -> Simple {
+        let (a, b) = self.constant_last(op, a, b);
+        let keep = Simple::Op(Op::Binary(op, a, b));
+        if ty.is_float() {
+            return self.float_binary(op, ty, a, b);
+        }
+        let (left, right) = (self.constants.bits(a), self.constants.bits(b));
+        let zero = 0;
+        use Binary::*;
+        match (op, left, right) {
+            (Add | WrappingAdd | Sub | WrappingSub | Or | Xor | Shl | Shr, _, Some(0)) => Simple::Value(a),
+            (Mul | WrappingMul | And, _, Some(0)) => Simple::Value(b),
+            (Mul | WrappingMul | Div, _, Some(1)) => Simple::Value(a),
+            (Shl | Shr, Some(0), _) => Simple::Value(a),
+            (Rem, _, Some(1)) => Simple::Value(self.constant(Type::Scalar(ty), zero)),
+            (And, _, Some(c)) if c == ty.mask() => Simple::Value(a),
+            (Or, _, Some(c)) if c == ty.mask() => Simple::Value(b),
+            (Sub | WrappingSub | Xor, ..) if a == b => Simple::Value(self.constant(Type::Scalar(ty), zero)),
+            (And | Or | Min | Max, ..) if a == b => Simple::Value(a),
+            (Min, _, Some(0)) if !ty.is_signed() => Simple::Value(b),
+            (Max, _, Some(0)) if !ty.is_signed() => Simple::Value(a),
+            // Addends gather into one constant; on usize, only where the sum says no more than its parts did.
+            (Add | WrappingAdd, _, Some(d)) => match self.fact(a) {
+                Fact::Plus(x, c) if ty != Scalar::Usize || c.checked_add(d).is_some_and(|s| s <= ty.mask()) => {
+                    let sum = self.constant(Type::Scalar(ty), c.wrapping_add(d) & ty.mask());
+                    self.binary(op, ty, x, sum)
+                }
+                _ => keep,
+            },
+            (Sub | WrappingSub, _, Some(d)) => match self.fact(a) {
+                Fact::Plus(x, c) if c >= d => {
+                    let rest = self.constant(Type::Scalar(ty), c - d);
+                    let plus = if op == Sub { Add } else { WrappingAdd };
+                    self.binary(plus, ty, x, rest)
+                }
+                _ => keep,
+            },
+            _ => keep,
+        }
+    }
+
+    fn float_binary(&mut self, op: Binary, ty: Scalar, a: Value, b: Value) -> Simple {
+        let right = self.constants.bits(b);
+        let is = |x: f64| right == Some(float(ty, x));
+        match op {
+            Binary::Mul | Binary::Div if is(1.0) => Simple::Value(a),
+            // x + −0 and x − +0 are x for every x; with the other zero, −0 becomes +0.
+            Binary::Add if is(-0.0) => Simple::Value(a),
+            Binary::Sub if is(0.0) => Simple::Value(a),
+            Binary::Mul if is(-1.0) => Simple::Op(Op::Unary(Unary::Neg, a)),
+            Binary::Min | Binary::Max if a == b => Simple::Value(a),
+            _ => Simple::Op(Op::Binary(op, a, b)),
+        }
+    }
+
+    fn mul_add(&mut self, ty: Scalar, a: Value, b: Value, c: Value) -> Simple {
+        let (a, b) = self.constant_last(Binary::Mul, a, b);
+        if self.constants.bits(b) == Some(float(ty, 1.0)) {
+            return self.float_again(Binary::Add, ty, a, c);
+        }
+        if self.constants.bits(c) == Some(float(ty, -0.0)) {
+            return self.float_again(Binary::Mul, ty, a, b);
+        }
+        Simple::Op(Op::MulAdd(a, b, c))
+    }
+
+    /// A float operation that another one came to.
+    fn float_again(&mut self, op: Binary, ty: Scalar, a: Value, b: Value) -> Simple {
+        self.simplify(Op::Binary(op, a, b), Type::Scalar(ty))
+    }
+
+    fn compare(&mut self, op: Comparison, a: Value, b: Value) -> Simple {
+        let ty = self.ty(a);
+        let scalar = ty.scalar().unwrap_or(Scalar::Bool);
+        if self.constants.bits(a).is_some() && self.constants.bits(b).is_none() {
+            return self.compare(mirrored(op), b, a);
+        }
+        let known = match (op, self.constants.bits(b)) {
+            _ if scalar.is_float() => None,
+            (Comparison::Eq | Comparison::Le | Comparison::Ge, _) if a == b => Some(true),
+            (Comparison::Ne | Comparison::Lt | Comparison::Gt, _) if a == b => Some(false),
+            (Comparison::Lt, Some(0)) if !scalar.is_signed() => Some(false),
+            (Comparison::Ge, Some(0)) if !scalar.is_signed() => Some(true),
+            (Comparison::Eq, Some(c)) if scalar == Scalar::Bool => return self.truth(a, c != 0),
+            (Comparison::Ne, Some(c)) if scalar == Scalar::Bool => return self.truth(a, c == 0),
+            _ => None,
+        };
+        match known {
+            Some(k) => Simple::Value(self.constant(Type::Scalar(Scalar::Bool), u64::from(k))),
+            None => Simple::Op(Op::Compare(op, a, b)),
+        }
+    }
+
+    /// `a`, or its inverse.
+    fn truth(&self, a: Value, same: bool) -> Simple {
+        if same { Simple::Value(a) } else { self.unary(Unary::Not, a) }
+    }
+
+    fn select(&mut self, ty: Scalar, condition: Value, yes: Value, no: Value) -> Simple {
+        let bits = |v: Value| self.constants.bits(v);
+        if let Some(c) = bits(condition) {
+            return Simple::Value(if c != 0 { yes } else { no });
+        }
+        if yes == no {
+            return Simple::Value(yes);
+        }
+        if let Fact::Not(c) = self.fact(condition) {
+            return self.select(ty, c, no, yes);
+        }
+        if ty == Scalar::Bool {
+            match (bits(yes), bits(no)) {
+                (Some(1), Some(0)) => return Simple::Value(condition),
+                (Some(0), Some(1)) => return self.unary(Unary::Not, condition),
+                (Some(1), None) => return Simple::Op(Op::Binary(Binary::Or, condition, no)),
+                (None, Some(0)) => return Simple::Op(Op::Binary(Binary::And, condition, yes)),
+                _ => {}
+            }
+        }
+        Simple::Op(Op::Select { condition, yes, no })
+    }
+}
+
+/// The bits of `x`, which both float types have exactly.
+fn float(ty: Scalar, x: f64) -> u64 {
+    if ty == Scalar::F32 { u64::from((x as f32).to_bits()) } else { x.to_bits() }
+}
+
+fn is_nan(ty: Scalar, bits: u64) -> bool {
+    match ty {
+        Scalar::F32 => f32::from_bits(bits as u32).is_nan(),
+        Scalar::F64 => f64::from_bits(bits).is_nan(),
+        _ => false,
+    }
+}
+
+/// The comparison that holds where `c` does not; not of floats.
+fn inverse(c: Comparison) -> Comparison {
+    match c {
+        Comparison::Eq => Comparison::Ne,
+        Comparison::Ne => Comparison::Eq,
+        Comparison::Lt => Comparison::Ge,
+        Comparison::Le => Comparison::Gt,
+        Comparison::Gt => Comparison::Le,
+        Comparison::Ge => Comparison::Lt,
+    }
+}
+
+/// The comparison with its operands swapped.
+fn mirrored(c: Comparison) -> Comparison {
+    match c {
+        Comparison::Lt => Comparison::Gt,
+        Comparison::Le => Comparison::Ge,
+        Comparison::Gt => Comparison::Lt,
+        Comparison::Ge => Comparison::Le,
+        c => c,
+    }
+}

@@ -1,0 +1,382 @@
+//! Unrolling: a copy of a loop's body for each iteration, its index constant in each.
+//!
+//! Each copy is folded as it is made, so that a range that depends on the index of an unrolled loop around it is
+//! constant in its turn. `Continue` in an unrolled body leaves a block around that copy, `Break` one around all copies.
+//! Loops that the kernel leaves to the compiler are unrolled where that makes at most [`SMALL_TRIPS`] copies of
+//! together at most [`SMALL_SIZE`] instructions and no loop is inside.
+
+use super::evaluate;
+use super::simplify::{Simple, Simplifier};
+use crate::error::{Error, Errors};
+use crate::ir::*;
+
+/// Instructions of a kernel at most; beyond, the assembler takes seconds and the instruction cache misses.
+pub const LIMIT: usize = 1 << 17;
+/// Iterations at most of a loop that is unrolled unasked.
+pub const SMALL_TRIPS: u64 = 4;
+/// Instructions at most that unrolling unasked makes of a loop.
+pub const SMALL_SIZE: u64 = 96;
+
+/// Unrolls the loops that the kernel asks for, and small ones.
+pub fn unroll(kernel: &mut Kernel) -> Result<(), Errors> {
+    let body = std::mem::take(&mut kernel.body);
+    let types = std::mem::take(&mut kernel.values);
+    let mut unroller = Unroller {
+        map: (0..types.len() as u32).map(Value).collect(),
+        simplifier: Simplifier::new(types),
+        targets: Vec::new(),
+        labels: 0,
+        made: 0,
+        errors: Vec::new(),
+        kernel,
+    };
+    let mut out = Vec::with_capacity(body.insts.len());
+    let location = body.insts.last().map_or(Location(0), |i| i.location);
+    if let End::Yields(values) = unroller.insts(&body.insts, &mut out) {
+        out.push(Inst { op: Op::Yield(values), results: Values::new(), location });
+    }
+    let Unroller { simplifier, errors, .. } = unroller;
+    if !errors.is_empty() {
+        // What was there before, for whoever wants to print it.
+        kernel.values = simplifier.types;
+        kernel.body = body;
+        return Err(Errors(errors));
+    }
+    kernel.values = simplifier.types;
+    kernel.body.insts = out;
+    simplifier.constants.place(&mut kernel.body);
+    Ok(())
+}
+
+/// How a copied region ends.
+enum End {
+    /// With a `Yield` of these values, which is left to the caller to write.
+    Yields(Values),
+    /// With another terminator, which is written.
+    Leaves,
+}
+
+/// Where a `Break` and a `Continue` of a label of the original go.
+#[derive(Clone, Copy)]
+enum Target {
+    /// To a loop or block copied as it was.
+    Same(Label),
+    /// Out of the block around all copies, or that around the copy at hand.
+    Unrolled { all: Label, one: Label },
+}
+
+/// A range of constants.
+struct Range {
+    start: i128,
+    step: i128,
+    trips: u64,
+}
+
+struct Unroller<'k> {
+    kernel: &'k Kernel,
+    simplifier: Simplifier,
+    /// What stands for each value of the original in the copy at hand.
+    map: Vec<Value>,
+    targets: Vec<(Label, Target)>,
+    /// Labels given out.
+    labels: u32,
+    made: usize,
+    errors: Vec<Error>,
+}
+
+impl Unroller<'_> {
+    fn mapped(&self, values: &[Value]) -> Values {
+        values.iter().map(|v| self.map[v.0 as usize]).collect()
+    }
+
+    fn stand(&mut self, old: &[Value], new: &[Value]) {
+        for (o, n) in old.iter().zip(new) {
+            self.map[o.0 as usize] = *n;
+        }
+    }
+
+    /// New values in place of `old` ones.
+    fn renew(&mut self, old: &[Value]) -> Values {
+        let new: Values = old.iter().map(|v| self.simplifier.value(self.simplifier.ty(*v))).collect();
+        self.stand(old, &new);
+        new
+    }
+
+    fn label(&mut self) -> Label {
+        self.labels += 1;
+        Label(self.labels - 1)
+    }
+
+    fn insts(&mut self, insts: &[Inst], out: &mut Vec<Inst>) -> End {
+        for inst in insts {
+            self.made += 1;
+            if self.made > LIMIT {
+                self.too_large(inst.location);
+            }
+            if !self.errors.is_empty() && self.made > LIMIT {
+                return End::Leaves;
+            }
+            if inst.op.is_pure() {
+                let mut op = inst.op.clone();
+                op.map_operands(|v| self.map[v.0 as usize]);
+                let ty = self.simplifier.ty(inst.results[0]);
+                match self.simplifier.simplify(op, ty) {
+                    Simple::Value(v) => self.map[inst.results[0].0 as usize] = v,
+                    Simple::Op(op) => {
+                        let results = self.renew(&inst.results);
+                        self.simplifier.note(&op, results[0]);
+                        out.push(Inst { op, results, location: inst.location });
+                    }
+                }
+                continue;
+            }
+            let end = match &inst.op {
+                Op::Yield(values) => return End::Yields(self.mapped(values)),
+                Op::Break(..) | Op::Continue(..) | Op::Return => {
+                    out.push(Inst { op: self.jump(&inst.op), results: Values::new(), location: inst.location });
+                    End::Leaves
+                }
+                Op::If { condition, then, otherwise } => {
+                    let condition = self.map[condition.0 as usize];
+                    match self.simplifier.constants.bits(condition) {
+                        Some(c) => self.dissolve(if c != 0 { then } else { otherwise }, inst, out),
+                        None => {
+                            let then = self.region(then);
+                            let otherwise = self.region(otherwise);
+                            self.push(Op::If { condition, then, otherwise }, inst, out)
+                        }
+                    }
+                }
+                Op::For(l) => self.counted(l, inst, out),
+                Op::Loop { label, inits, body } => {
+                    let inits = self.mapped(inits);
+                    let new = self.label();
+                    let body = self.within(*label, Target::Same(new), body);
+                    self.push(Op::Loop { label: new, inits, body }, inst, out)
+                }
+                Op::Block { label, body } => {
+                    let new = self.label();
+                    let body = self.within(*label, Target::Same(new), body);
+                    self.push(Op::Block { label: new, body }, inst, out)
+                }
+                op => {
+                    let mut op = op.clone();
+                    op.map_operands(|v| self.map[v.0 as usize]);
+                    self.push(op, inst, out)
+                }
+            };
+            if matches!(end, End::Leaves) {
+                return end;
+            }
+        }
+        End::Leaves
+    }
+
+    /// Writes a copy of `inst` that is `op`.
+    fn push(&mut self, op: Op, inst: &Inst, out: &mut Vec<Inst>) -> End {
+        let results = self.renew(&inst.results);
+        out.push(Inst { op, results, location: inst.location });
+        End::Yields(Values::new())
+    }
+
+    /// Writes a region's instructions where the construct `inst` around it stood.
+    fn dissolve(&mut self, region: &Region, inst: &Inst, out: &mut Vec<Inst>) -> End {
+        let end = self.insts(&region.insts, out);
+        if let End::Yields(values) = &end {
+            self.stand(&inst.results, values);
+        }
+        end
+    }
+
+    fn region(&mut self, region: &Region) -> Region {
+        let parameters = self.renew(&region.parameters);
+        let mut insts = Vec::with_capacity(region.insts.len());
+        if let End::Yields(values) = self.insts(&region.insts, &mut insts) {
+            let location = region.insts.last().map_or(Location(0), |i| i.location);
+            insts.push(Inst { op: Op::Yield(values), results: Values::new(), location });
+        }
+        Region { parameters, insts }
+    }
+
+    fn within(&mut self, label: Label, target: Target, body: &Region) -> Region {
+        self.targets.push((label, target));
+        let region = self.region(body);
+        self.targets.pop();
+        region
+    }
+
+    fn jump(&self, op: &Op) -> Op {
+        let target = |l: &Label| self.targets.iter().rev().find(|(of, _)| of == l).map(|(_, t)| *t);
+        match op {
+            Op::Break(l, values) => match target(l) {
+                Some(Target::Same(new) | Target::Unrolled { all: new, .. }) => Op::Break(new, self.mapped(values)),
+                None => Op::Return,
+            },
+            Op::Continue(l, values) => match target(l) {
+                Some(Target::Same(new)) => Op::Continue(new, self.mapped(values)),
+                Some(Target::Unrolled { one, .. }) => Op::Break(one, self.mapped(values)),
+                None => Op::Return,
+            },
+            _ => Op::Return,
+        }
+    }
+
+    fn counted(&mut self, l: &For, inst: &Inst, out: &mut Vec<Inst>) -> End {
+        let [start, end, step] = [l.start, l.end, l.step].map(|v| self.map[v.0 as usize]);
+        let range = self.range(start, end, step);
+        let wanted = match l.unroll {
+            Unroll::Never => false,
+            Unroll::Full => true,
+            Unroll::Auto => {
+                range.as_ref().is_some_and(|r| r.trips <= SMALL_TRIPS && r.trips * size(&l.body) <= SMALL_SIZE)
+            }
+        };
+        match range {
+            Some(range) if wanted => self.copies(l, &range, inst, out),
+            None if wanted => {
+                self.not_constant(start, end, step, inst);
+                // The rest is searched for further mistakes.
+                self.within(l.label, Target::Same(l.label), &l.body);
+                self.renew(&inst.results);
+                End::Yields(Values::new())
+            }
+            _ => {
+                let inits = self.mapped(&l.inits);
+                let label = self.label();
+                let body = self.within(l.label, Target::Same(label), &l.body);
+                let copy = For { label, start, end, step, unroll: l.unroll, inits, body };
+                self.push(Op::For(Box::new(copy)), inst, out)
+            }
+        }
+    }
+
+    fn range(&self, start: Value, end: Value, step: Value) -> Option<Range> {
+        let ty = self.simplifier.ty(start).scalar()?;
+        let constant = |v| self.simplifier.constants.bits(v).map(|b| evaluate::integer(ty, b));
+        let (start, end, step) = (constant(start)?, constant(end)?, constant(step)?);
+        let trips = if step > 0 { ((end - start + step - 1) / step).max(0) } else { return None };
+        Some(Range { start, step, trips: u64::try_from(trips).unwrap_or(u64::MAX) })
+    }
+
+    fn not_constant(&mut self, start: Value, end: Value, step: Value, inst: &Inst) {
+        let constant = |v| self.simplifier.constants.bits(v).is_some();
+        let which = match () {
+            () if !constant(start) => "start",
+            () if !constant(end) => "end",
+            () if !constant(step) => "step",
+            // A range whose parts are all constant is refused for its step only.
+            () => {
+                let error = self.kernel.error(inst.location, "the step of this range is not above 0");
+                return self.errors.push(error);
+            }
+        };
+        let message = format!("the {which} of this range is not a constant: the loop cannot be unrolled");
+        let error = self.kernel.error(inst.location, message);
+        self.errors.push(error.help("unroll over a range of literals and generic constants, or leave `unroll` away"));
+    }
+
+    fn too_large(&mut self, location: Location) {
+        if self.errors.iter().any(|e| e.message.starts_with("unrolled")) {
+            return;
+        }
+        let error = self.kernel.error(location, format!("unrolled, the kernel has more than {LIMIT} instructions"));
+        self.errors.push(error.help("unroll fewer of its loops"));
+    }
+
+    /// A copy of the loop's body for each iteration.
+    fn copies(&mut self, l: &For, range: &Range, inst: &Inst, out: &mut Vec<Inst>) -> End {
+        let Some((index, parameters)) = l.body.parameters.split_first() else { return End::Leaves };
+        let jumps = jumps(&l.body, l.label);
+        let all = self.label();
+        let mut carried = self.mapped(&l.inits);
+        let mut inner = Vec::new();
+        let into: &mut Vec<Inst> = if jumps.breaks { &mut inner } else { &mut *out };
+        let mut ended = false;
+        for trip in 0..range.trips {
+            self.made += 1;
+            if self.made > LIMIT {
+                self.too_large(inst.location);
+                break;
+            }
+            let ty = self.simplifier.ty(*index);
+            let mask = ty.scalar().map_or(0, |s| s.mask());
+            let at = (range.start + range.step * i128::from(trip)) as u64 & mask;
+            self.map[index.0 as usize] = self.simplifier.constant(ty, at);
+            self.stand(parameters, &carried);
+            let one = if jumps.continues { self.label() } else { all };
+            self.targets.push((l.label, Target::Unrolled { all, one }));
+            let end = if jumps.continues {
+                let mut copy = Vec::with_capacity(l.body.insts.len());
+                if let End::Yields(values) = self.insts(&l.body.insts, &mut copy) {
+                    copy.push(Inst { op: Op::Yield(values), results: Values::new(), location: inst.location });
+                }
+                let results: Values =
+                    parameters.iter().map(|p| self.simplifier.value(self.simplifier.ty(*p))).collect();
+                let body = Region { parameters: Values::new(), insts: copy };
+                into.push(Inst {
+                    op: Op::Block { label: one, body },
+                    results: results.clone(),
+                    location: inst.location,
+                });
+                End::Yields(results)
+            } else {
+                self.insts(&l.body.insts, into)
+            };
+            self.targets.pop();
+            match end {
+                End::Yields(values) => carried = values,
+                End::Leaves => {
+                    ended = true;
+                    break;
+                }
+            }
+        }
+        if !jumps.breaks {
+            if ended {
+                return End::Leaves;
+            }
+            self.stand(&inst.results, &carried);
+            return End::Yields(Values::new());
+        }
+        if !ended {
+            inner.push(Inst { op: Op::Yield(carried), results: Values::new(), location: inst.location });
+        }
+        let body = Region { parameters: Values::new(), insts: inner };
+        self.push(Op::Block { label: all, body }, inst, out)
+    }
+}
+
+/// Whether a loop's body names the loop.
+#[derive(Default)]
+struct Jumps {
+    breaks: bool,
+    continues: bool,
+}
+
+fn jumps(region: &Region, label: Label) -> Jumps {
+    let mut found = Jumps::default();
+    for inst in &region.insts {
+        match &inst.op {
+            Op::Break(l, _) if *l == label => found.breaks = true,
+            Op::Continue(l, _) if *l == label => found.continues = true,
+            op => {
+                for r in op.regions() {
+                    let inner = jumps(r, label);
+                    found.breaks |= inner.breaks;
+                    found.continues |= inner.continues;
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Instructions of a region, constants aside; a loop inside counts as too many.
+fn size(region: &Region) -> u64 {
+    let of = |inst: &Inst| match &inst.op {
+        Op::Constant(_) => 0,
+        Op::For(_) | Op::Loop { .. } => SMALL_SIZE + 1,
+        op => 1 + op.regions().into_iter().map(size).sum::<u64>(),
+    };
+    region.insts.iter().map(of).sum()
+}

@@ -1,0 +1,436 @@
+//! Runs IR for one thread, plainly: what the passes are held against.
+//!
+//! Global memory is a buffer for each address parameter, shared memory another. Every NaN is one NaN.
+
+use kernel_dsl_compiler::Scalar;
+use kernel_dsl_compiler::ir::*;
+use std::collections::HashMap;
+
+/// What a run shows: stores in order (address, value), and how it ended.
+#[derive(Debug, PartialEq)]
+pub struct Trace {
+    pub stores: Vec<(u64, u64)>,
+    pub syncs: u32,
+}
+
+/// Runs `kernel` with each buffer filled by a formula and each scalar parameter given by its index.
+pub fn run(kernel: &Kernel) -> Trace {
+    let mut machine = Machine {
+        kernel,
+        values: vec![None; kernel.values.len()],
+        locals: kernel.locals.iter().map(|l| vec![0; l.len as usize]).collect(),
+        memory: HashMap::new(),
+        trace: Trace { stores: vec![], syncs: 0 },
+        steps: 0,
+    };
+    machine.region(&kernel.body);
+    machine.trace
+}
+
+/// The value of parameter `i` of an extent or stride, and of a scalar.
+pub const EXTENT: u64 = 4096;
+pub const STRIDE: u64 = 37;
+const SHARED: u64 = 0;
+
+enum Flow {
+    Yield(Vec<u64>),
+    Break(Label, Vec<u64>),
+    Continue(Label, Vec<u64>),
+    Return,
+}
+
+struct Machine<'k> {
+    kernel: &'k Kernel,
+    values: Vec<Option<u64>>,
+    locals: Vec<Vec<u64>>,
+    memory: HashMap<u64, u64>,
+    trace: Trace,
+    steps: u64,
+}
+
+/// One NaN for all.
+fn one_nan(ty: Scalar, bits: u64) -> u64 {
+    match ty {
+        Scalar::F32 if f32::from_bits(bits as u32).is_nan() => 0x7fc0_0000,
+        Scalar::F64 if f64::from_bits(bits).is_nan() => 0x7ff8_0000_0000_0000,
+        _ => bits,
+    }
+}
+
+macro_rules! int_ops {
+    ($t:ty, $op:expr, $a:expr, $b:expr) => {{
+        let (a, b, s) = ($a as $t, $b as $t, $b as u32);
+        let out = match $op {
+            Binary::Add | Binary::WrappingAdd => a.wrapping_add(b),
+            Binary::Sub | Binary::WrappingSub => a.wrapping_sub(b),
+            Binary::Mul | Binary::WrappingMul => a.wrapping_mul(b),
+            Binary::Div => a / b,
+            Binary::Rem => a % b,
+            Binary::Min => a.min(b),
+            Binary::Max => a.max(b),
+            Binary::And => a & b,
+            Binary::Or => a | b,
+            Binary::Xor => a ^ b,
+            Binary::Shl => a.wrapping_shl(s),
+            Binary::Shr => a.wrapping_shr(s),
+        };
+        out as u64
+    }};
+}
+
+macro_rules! float_ops {
+    ($op:expr, $a:expr, $b:expr) => {{
+        let (a, b) = ($a, $b);
+        match $op {
+            Binary::Add => a + b,
+            Binary::Sub => a - b,
+            Binary::Mul => a * b,
+            Binary::Div => a / b,
+            Binary::Rem => a % b,
+            Binary::Min if a.is_nan() => b,
+            Binary::Min if b.is_nan() => a,
+            Binary::Min if a == b && a.is_sign_negative() => a,
+            Binary::Min if a == b => b,
+            Binary::Min => if a < b { a } else { b },
+            Binary::Max if a.is_nan() => b,
+            Binary::Max if b.is_nan() => a,
+            Binary::Max if a == b && a.is_sign_negative() => b,
+            Binary::Max if a == b => a,
+            Binary::Max => if a > b { a } else { b },
+            other => panic!("{other:?} of floats"),
+        }
+    }};
+}
+
+macro_rules! float_unary {
+    ($op:expr, $a:expr) => {
+        match $op {
+            Unary::Neg => -$a,
+            Unary::Abs => $a.abs(),
+            Unary::Sqrt => $a.sqrt(),
+            Unary::Floor => $a.floor(),
+            Unary::Ceil => $a.ceil(),
+            Unary::Trunc => $a.trunc(),
+            Unary::RoundEven => $a.round_ties_even(),
+            other => panic!("{other:?} of floats"),
+        }
+    };
+}
+
+macro_rules! int_unary {
+    ($t:ty, $op:expr, $a:expr, $abs:expr) => {{
+        let a = $a as $t;
+        match $op {
+            Unary::Neg => a.wrapping_neg() as u64,
+            Unary::Not => !a as u64,
+            Unary::Abs => $abs(a) as u64,
+            Unary::CountOnes => a.count_ones() as u64,
+            Unary::LeadingZeros => a.leading_zeros() as u64,
+            other => panic!("{other:?} of integers"),
+        }
+    }};
+}
+
+fn f(bits: u64) -> f32 {
+    f32::from_bits(bits as u32)
+}
+
+fn d(bits: u64) -> f64 {
+    f64::from_bits(bits)
+}
+
+fn binary(op: Binary, ty: Scalar, a: u64, b: u64) -> u64 {
+    ty.mask()
+        & match ty {
+            Scalar::Bool => match op {
+                Binary::And => a & b,
+                Binary::Or => a | b,
+                Binary::Xor => a ^ b,
+                other => panic!("{other:?} of bool"),
+            },
+            Scalar::I8 => int_ops!(i8, op, a, b),
+            Scalar::I16 => int_ops!(i16, op, a, b),
+            Scalar::I32 => int_ops!(i32, op, a, b),
+            Scalar::I64 => int_ops!(i64, op, a, b),
+            Scalar::U8 => int_ops!(u8, op, a, b),
+            Scalar::U16 => int_ops!(u16, op, a, b),
+            Scalar::U32 => int_ops!(u32, op, a, b),
+            Scalar::U64 => int_ops!(u64, op, a, b),
+            Scalar::Usize => int_ops!(u32, op, a, b),
+            Scalar::F32 => u64::from(float_ops!(op, f(a), f(b)).to_bits()),
+            Scalar::F64 => float_ops!(op, d(a), d(b)).to_bits(),
+        }
+}
+
+fn unary(op: Unary, ty: Scalar, a: u64) -> u64 {
+    match ty {
+        Scalar::Bool => a ^ 1,
+        Scalar::I8 => int_unary!(i8, op, a, i8::wrapping_abs) & 0xff,
+        Scalar::I16 => int_unary!(i16, op, a, i16::wrapping_abs) & 0xffff,
+        Scalar::I32 => int_unary!(i32, op, a, i32::wrapping_abs) & 0xffff_ffff,
+        Scalar::I64 => int_unary!(i64, op, a, i64::wrapping_abs),
+        Scalar::U8 => int_unary!(u8, op, a, std::convert::identity) & 0xff,
+        Scalar::U16 => int_unary!(u16, op, a, std::convert::identity) & 0xffff,
+        Scalar::U32 | Scalar::Usize => int_unary!(u32, op, a, std::convert::identity),
+        Scalar::U64 => int_unary!(u64, op, a, std::convert::identity),
+        Scalar::F32 => u64::from(float_unary!(op, f(a)).to_bits()),
+        Scalar::F64 => float_unary!(op, d(a)).to_bits(),
+    }
+}
+
+fn compare(op: Comparison, ty: Scalar, a: u64, b: u64) -> bool {
+    macro_rules! by {
+        ($a:expr, $b:expr) => {{
+            let (a, b) = ($a, $b);
+            match op {
+                Comparison::Eq => a == b,
+                Comparison::Ne => a != b,
+                Comparison::Lt => a < b,
+                Comparison::Le => a <= b,
+                Comparison::Gt => a > b,
+                Comparison::Ge => a >= b,
+            }
+        }};
+    }
+    match ty {
+        Scalar::I8 => by!(a as i8, b as i8),
+        Scalar::I16 => by!(a as i16, b as i16),
+        Scalar::I32 => by!(a as i32, b as i32),
+        Scalar::I64 => by!(a as i64, b as i64),
+        Scalar::F32 => by!(f(a), f(b)),
+        Scalar::F64 => by!(d(a), d(b)),
+        _ => by!(a, b),
+    }
+}
+
+fn cast(from: Scalar, to: Scalar, a: u64) -> u64 {
+    macro_rules! into {
+        ($x:expr) => {{
+            let x = $x;
+            match to {
+                Scalar::Bool => panic!("cast to bool"),
+                Scalar::I8 => x as i8 as u8 as u64,
+                Scalar::I16 => x as i16 as u16 as u64,
+                Scalar::I32 => x as i32 as u32 as u64,
+                Scalar::I64 => x as i64 as u64,
+                Scalar::U8 => x as u8 as u64,
+                Scalar::U16 => x as u16 as u64,
+                Scalar::U32 | Scalar::Usize => x as u32 as u64,
+                Scalar::U64 => x as u64,
+                Scalar::F32 => (x as f32).to_bits() as u64,
+                Scalar::F64 => (x as f64).to_bits(),
+            }
+        }};
+    }
+    match from {
+        Scalar::Bool | Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::Usize | Scalar::U64 if to == from => a,
+        Scalar::Bool | Scalar::U8 => into!(a as u8),
+        Scalar::U16 => into!(a as u16),
+        Scalar::U32 | Scalar::Usize => into!(a as u32),
+        Scalar::U64 => into!(a),
+        Scalar::I8 => into!(a as i8),
+        Scalar::I16 => into!(a as i16),
+        Scalar::I32 => into!(a as i32),
+        Scalar::I64 => into!(a as i64),
+        Scalar::F32 => into!(f(a)),
+        Scalar::F64 => into!(d(a)),
+    }
+}
+
+impl Machine<'_> {
+    fn get(&self, v: Value) -> u64 {
+        self.values[v.0 as usize].unwrap_or_else(|| panic!("{v} has no value"))
+    }
+
+    fn all(&self, values: &[Value]) -> Vec<u64> {
+        values.iter().map(|v| self.get(*v)).collect()
+    }
+
+    fn set(&mut self, values: &[Value], bits: &[u64]) {
+        assert_eq!(values.len(), bits.len());
+        for (v, b) in values.iter().zip(bits) {
+            let b = self.kernel.ty(*v).scalar().map_or(*b, |ty| one_nan(ty, *b));
+            self.values[v.0 as usize] = Some(b);
+        }
+    }
+
+    fn scalar(&self, v: Value) -> Scalar {
+        self.kernel.ty(v).scalar().expect("a scalar")
+    }
+
+    fn address(&self, place: &Place, element: Scalar) -> u64 {
+        let bytes = u64::from(element.bytes());
+        match place {
+            Place::Global { base, dims } => {
+                let index: u64 = dims.iter().map(|d| self.get(d.index) * d.stride.map_or(1, |s| self.get(s))).sum();
+                self.get(*base) + index * bytes
+            }
+            Place::Shared { array, indices } => {
+                let array = &self.kernel.shared[array.0 as usize];
+                let index: u64 = indices.iter().zip(&array.strides).map(|(i, s)| self.get(*i) * u64::from(*s)).sum();
+                SHARED + u64::from(array.offset) + index * bytes
+            }
+            Place::Address { base, offset } => self.get(*base).wrapping_add_signed(i64::from(*offset)),
+        }
+    }
+
+    /// A place that nothing was stored to holds a number made of its address.
+    fn load(&self, address: u64, element: Scalar) -> u64 {
+        let fresh = || {
+            let mixed = address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+            match element {
+                Scalar::F32 => u64::from((mixed as i32 as f32 / 65536.0).to_bits()),
+                Scalar::F64 => (mixed as i32 as f64 / 65536.0).to_bits(),
+                _ => mixed & element.mask(),
+            }
+        };
+        self.memory.get(&address).copied().unwrap_or_else(fresh)
+    }
+
+    fn region(&mut self, region: &Region) -> Flow {
+        for inst in &region.insts {
+            self.steps += 1;
+            assert!(self.steps < 5_000_000, "the program does not end");
+            if let Some(flow) = self.inst(inst) {
+                return flow;
+            }
+        }
+        panic!("a region without end")
+    }
+
+    fn inst(&mut self, inst: &Inst) -> Option<Flow> {
+        let get = |v: &Value| self.get(*v);
+        let out = inst.results.first().map(|r| self.kernel.ty(*r));
+        let ty = out.and_then(Type::scalar).unwrap_or(Scalar::U64);
+        let result = match &inst.op {
+            Op::Constant(bits) => *bits,
+            Op::Parameter(i) => match self.kernel.parameters[*i as usize].role {
+                Role::Address { .. } => (u64::from(*i) + 1) << 40,
+                Role::Extent(_) => EXTENT,
+                Role::Stride(_) => STRIDE,
+                Role::Value(Scalar::F32) => u64::from((1.5f32 + *i as f32).to_bits()),
+                Role::Value(_) => u64::from(*i) + 3,
+            },
+            Op::Special(s) => match s {
+                Special::Thread(a) => 5 + u64::from(*a),
+                Special::Block(a) => 2 + u64::from(*a),
+                Special::Grid(_) => 9,
+            },
+            Op::Unary(o, a) => unary(*o, self.scalar(*a), get(a)),
+            Op::Binary(o, a, b) => binary(*o, ty, get(a), get(b)),
+            Op::MulAdd(a, b, c) if ty == Scalar::F32 => u64::from(f(get(a)).mul_add(f(get(b)), f(get(c))).to_bits()),
+            Op::MulAdd(a, b, c) => d(get(a)).mul_add(d(get(b)), d(get(c))).to_bits(),
+            Op::Compare(o, a, b) => u64::from(compare(*o, self.scalar(*a), get(a), get(b))),
+            Op::Select { condition, yes, no } => if get(condition) != 0 { get(yes) } else { get(no) },
+            Op::Cast(a) => cast(self.scalar(*a), ty, get(a)),
+            Op::Bitcast(a) => get(a),
+            Op::Offset { base, terms, element } => {
+                let index: u64 = terms.iter().map(|(i, s)| get(i) * s.map_or(1, |s| self.get(s))).sum();
+                let moved = get(base) + index * u64::from(element.bytes());
+                if out == Some(Type::Shared) { moved & 0xffff_ffff } else { moved }
+            }
+            Op::Load { place, element, guard, .. } => {
+                let bits = match guard {
+                    Some(g) if self.get(g.condition) == 0 => self.all(&g.otherwise),
+                    _ => {
+                        let first = self.address(place, *element);
+                        let at = |k: usize| first + k as u64 * u64::from(element.bytes());
+                        (0..inst.results.len()).map(|k| self.load(at(k), *element)).collect()
+                    }
+                };
+                self.set(&inst.results, &bits);
+                return None;
+            }
+            Op::Store { place, element, values, guard } => {
+                if guard.is_none_or(|g| self.get(g) != 0) {
+                    let first = self.address(place, *element);
+                    for (k, v) in values.iter().enumerate() {
+                        let (at, bits) = (first + k as u64 * u64::from(element.bytes()), self.get(*v));
+                        self.trace.stores.push((at, bits));
+                        self.memory.insert(at, bits);
+                    }
+                }
+                return None;
+            }
+            Op::ReadLocal { local, index } => self.locals[local.0 as usize][index.map_or(0, |i| self.get(i)) as usize],
+            Op::WriteLocal { local, index, value } => {
+                let (index, value) = (index.map_or(0, |i| self.get(i)), get(value));
+                self.locals[local.0 as usize][index as usize] = value;
+                return None;
+            }
+            Op::BlockSync | Op::WarpSync => {
+                self.trace.syncs += 1;
+                return None;
+            }
+            Op::Shuffle { value, .. } => get(value),
+            Op::Vote { value, .. } => get(value),
+            Op::Yield(values) => return Some(Flow::Yield(self.all(values))),
+            Op::Break(l, values) => return Some(Flow::Break(*l, self.all(values))),
+            Op::Continue(l, values) => return Some(Flow::Continue(*l, self.all(values))),
+            Op::Return => return Some(Flow::Return),
+            Op::If { condition, then, otherwise } => {
+                let taken = if get(condition) != 0 { then } else { otherwise };
+                return match self.region(taken) {
+                    Flow::Yield(bits) => {
+                        self.set(&inst.results, &bits);
+                        None
+                    }
+                    flow => Some(flow),
+                };
+            }
+            Op::For(l) => return self.counted(l, inst),
+            Op::Loop { label, inits, body } => {
+                let mut carried = self.all(inits);
+                loop {
+                    self.set(&body.parameters, &carried);
+                    match self.region(body) {
+                        Flow::Yield(next) => carried = next,
+                        Flow::Continue(l, next) if l == *label => carried = next,
+                        Flow::Break(l, bits) if l == *label => {
+                            self.set(&inst.results, &bits);
+                            return None;
+                        }
+                        flow => return Some(flow),
+                    }
+                }
+            }
+            Op::Block { label, body } => {
+                return match self.region(body) {
+                    Flow::Yield(bits) => {
+                        self.set(&inst.results, &bits);
+                        None
+                    }
+                    Flow::Break(l, bits) if l == *label => {
+                        self.set(&inst.results, &bits);
+                        None
+                    }
+                    flow => Some(flow),
+                };
+            }
+        };
+        self.set(&inst.results, &[result]);
+        None
+    }
+
+    fn counted(&mut self, l: &For, inst: &Inst) -> Option<Flow> {
+        let ty = self.scalar(l.start);
+        let (mut index, end, step) = (self.get(l.start), self.get(l.end), self.get(l.step));
+        let mut carried = self.all(&l.inits);
+        while compare(Comparison::Lt, ty, index, end) {
+            self.set(&l.body.parameters[..1], &[index]);
+            self.set(&l.body.parameters[1..], &carried);
+            match self.region(&l.body) {
+                Flow::Yield(next) => carried = next,
+                Flow::Continue(label, next) if label == l.label => carried = next,
+                Flow::Break(label, bits) if label == l.label => {
+                    self.set(&inst.results, &bits);
+                    return None;
+                }
+                flow => return Some(flow),
+            }
+            index = binary(Binary::Add, ty, index, step);
+        }
+        self.set(&inst.results, &carried);
+        None
+    }
+}

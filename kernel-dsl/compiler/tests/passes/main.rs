@@ -1,0 +1,8 @@
+//! Tests of IR, its text and verifier, and the passes.
+
+mod equal;
+mod errors;
+mod evaluator;
+mod examples;
+mod generator;
+mod snapshots;

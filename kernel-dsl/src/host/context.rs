@@ -1,0 +1,70 @@
+//! Where the running thread stands in an emulated launch: what the functions of the prelude read.
+
+use super::monitor::{LANES, Monitor, Scope};
+use crate::launcher::Element;
+use std::cell::{Cell, RefCell};
+use std::panic::Location;
+use std::ptr::NonNull;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// One thread of an emulated launch.
+pub(crate) struct Context {
+    /// Index in the block in x, y, z.
+    pub thread: [usize; 3],
+    /// The same, counted through.
+    pub index: usize,
+    /// Index of the block in the grid.
+    pub block: [usize; 3],
+    /// Threads of a block.
+    pub block_dim: [usize; 3],
+    /// Blocks of the grid.
+    pub grid_dim: [usize; 3],
+    /// What the threads of the block share.
+    pub monitor: Arc<Monitor>,
+    /// Shared arrays that this thread has made so far.
+    pub arrays: Cell<usize>,
+}
+
+impl Context {
+    /// Threads of a block.
+    pub fn threads(&self) -> usize {
+        self.block_dim.iter().product()
+    }
+
+    /// Waits for all threads of `scope` at the caller's place, and gives the `bits` of this thread's warp.
+    #[track_caller]
+    pub fn meet(&self, scope: Scope, operation: &'static str, bits: u64) -> [u64; LANES] {
+        self.monitor.meet(self.index, scope, operation, Location::caller(), bits)
+    }
+
+    /// The block's array for this thread's next call that makes one: the first thread to come allocates it.
+    #[track_caller]
+    pub fn shared_array<T: Element>(&self, shape: Vec<usize>, elements: usize) -> NonNull<T> {
+        let call = self.arrays.replace(self.arrays.get() + 1);
+        self.monitor.shared_array(call, Location::caller(), shape, elements)
+    }
+}
+
+thread_local! {
+    static CONTEXT: RefCell<Option<Rc<Context>>> = const { RefCell::new(None) };
+}
+
+/// Makes the calling OS thread the one that `context` describes, while `run` runs.
+pub(super) fn enter<R>(context: Context, run: impl FnOnce() -> R) -> R {
+    CONTEXT.set(Some(Rc::new(context)));
+    let result = run();
+    CONTEXT.set(None);
+    result
+}
+
+/// The thread's context, for `operation`. Panics outside of a launch.
+#[track_caller]
+pub(crate) fn context(operation: &str) -> Rc<Context> {
+    CONTEXT.with_borrow(Clone::clone).unwrap_or_else(|| {
+        panic!(
+            "`{operation}` is for kernels, and no kernel runs on this thread: launch the kernel on a device, \
+             or run it under `kernel_dsl::host::run`"
+        )
+    })
+}

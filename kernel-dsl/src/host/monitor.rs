@@ -1,0 +1,254 @@
+//! What the threads of one emulated block share: their barriers, the values that lanes hand each other, shared memory,
+//! and the first failure.
+//!
+//! One rule decides all waiting. A thread that comes to a barrier waits for its *meeting*: the block or its warp, at
+//! that operation in that line. A meeting takes place when every thread of its scope waits for it. When no thread of
+//! the block runs and none can go on, the threads have parted on the way to a barrier: the block fails, and says who
+//! waits where. So no thread waits for one that has ended or waits elsewhere; and after a failure every thread that waits, or
+//! comes to wait, unwinds.
+
+use crate::launcher::Element;
+use crate::layout::Shape;
+use std::any::Any;
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::ops::Range;
+use std::panic::Location;
+use std::ptr::NonNull;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Threads of a warp.
+pub(crate) const LANES: usize = 32;
+
+/// Who waits for one another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Scope {
+    Block,
+    Warp,
+}
+
+/// The payload with which a thread unwinds because another one failed. Never seen outside.
+pub(super) struct Cancelled;
+
+/// Why a block failed, and the thread that did, if it was one.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    pub thread: Option<usize>,
+    pub message: String,
+}
+
+/// What threads wait for.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Meeting {
+    scope: Scope,
+    operation: &'static str,
+    place: &'static Location<'static>,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Status {
+    Running,
+    Waiting(Meeting),
+    Ended,
+}
+
+/// An array in shared memory.
+struct Array {
+    shape: Vec<usize>,
+    place: &'static Location<'static>,
+    /// A `Box<[UnsafeCell<T>]>`.
+    memory: Box<dyn Any + Send>,
+}
+
+struct State {
+    threads: Vec<Status>,
+    running: usize,
+    /// What each thread offers to its warp.
+    offers: Vec<u64>,
+    /// What the lanes of each warp offered when they last met. Lanes read it before they can meet again.
+    met: Vec<[u64; LANES]>,
+    arrays: Vec<Array>,
+    failure: Option<Failure>,
+}
+
+/// The threads of one block, by index.
+pub(crate) struct Monitor {
+    state: Mutex<State>,
+    /// One a warp; its lanes wait there.
+    wake: Vec<Condvar>,
+}
+
+impl Monitor {
+    pub(super) fn new(threads: usize) -> Monitor {
+        let warps = threads.div_ceil(LANES);
+        Monitor {
+            state: Mutex::new(State {
+                threads: vec![Status::Running; threads],
+                running: threads,
+                offers: vec![0; threads],
+                met: vec![[0; LANES]; warps],
+                arrays: Vec::new(),
+                failure: None,
+            }),
+            wake: (0..warps).map(|_| Condvar::new()).collect(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it holds the lock with the state half changed.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the meeting, and gives what the lanes of the thread's warp offered.
+    pub(super) fn meet(
+        &self,
+        thread: usize,
+        scope: Scope,
+        operation: &'static str,
+        place: &'static Location<'static>,
+        offer: u64,
+    ) -> [u64; LANES] {
+        let mut state = self.lock();
+        let (all, warp) = (state.threads.len(), thread / LANES);
+        let members = match scope {
+            Scope::Block => 0..all,
+            Scope::Warp => warp * LANES..(warp + 1) * LANES,
+        };
+        if members.end > all {
+            drop(state);
+            panic!("{operation} needs whole warps, but the block has {all} threads: make it a multiple of {LANES}");
+        }
+        if state.failure.is_some() {
+            drop(state);
+            std::panic::resume_unwind(Box::new(Cancelled));
+        }
+
+        let meeting = Meeting { scope, operation, place };
+        state.offers[thread] = offer;
+        state.threads[thread] = Status::Waiting(meeting);
+        state.running -= 1;
+        if state.threads[members.clone()].iter().all(|t| *t == Status::Waiting(meeting)) {
+            self.take_place(&mut state, members);
+        } else {
+            self.fail_if_stuck(&mut state);
+        }
+        while state.failure.is_none() && state.threads[thread] != Status::Running {
+            state = self.wake[warp].wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.threads[thread] != Status::Running {
+            drop(state);
+            std::panic::resume_unwind(Box::new(Cancelled));
+        }
+        state.met[warp]
+    }
+
+    fn take_place(&self, state: &mut State, members: Range<usize>) {
+        let warps = members.start / LANES..members.end.div_ceil(LANES);
+        if members.len() == LANES {
+            state.met[warps.start].copy_from_slice(&state.offers[members.clone()]);
+        }
+        state.running += members.len();
+        state.threads[members].fill(Status::Running);
+        self.wake[warps].iter().for_each(Condvar::notify_all);
+    }
+
+    /// The thread has left the kernel.
+    pub(super) fn end(&self, thread: usize) {
+        let mut state = self.lock();
+        if state.threads[thread] == Status::Running {
+            state.running -= 1;
+        }
+        state.threads[thread] = Status::Ended;
+        self.fail_if_stuck(&mut state);
+    }
+
+    /// Fails the block where some threads wait and none runs that could end their waiting.
+    fn fail_if_stuck(&self, state: &mut State) {
+        if state.running > 0 || state.failure.is_some() {
+            return;
+        }
+        let waiting = |(i, t): (usize, &Status)| match t {
+            Status::Waiting(m) => Some((i, *m)),
+            _ => None,
+        };
+        let Some((first, meeting)) = state.threads.iter().enumerate().find_map(waiting) else { return };
+        let members = match meeting.scope {
+            Scope::Block => 0..state.threads.len(),
+            Scope::Warp => first / LANES * LANES..(first / LANES + 1) * LANES,
+        };
+        let (other, status) = members
+            .map(|i| (i, state.threads[i]))
+            .find(|(_, t)| *t != Status::Waiting(meeting))
+            .expect("a meeting for which all of its scope wait takes place");
+        let whom = match meeting.scope {
+            Scope::Block => "all threads of the block",
+            Scope::Warp => "all lanes of the warp",
+        };
+        let message = format!(
+            "threads part on the way to {}: {whom} must come to the same call. \
+             Thread {first} waits at {meeting}; thread {other} {}",
+            meeting.operation,
+            match status {
+                Status::Waiting(m) => format!("waits at {m}"),
+                Status::Ended | Status::Running => "has left the kernel".to_string(),
+            }
+        );
+        self.fail_in(state, Failure { thread: None, message });
+    }
+
+    /// Fails the block, unless it has failed already: all threads that wait unwind.
+    pub(super) fn fail(&self, failure: Failure) {
+        self.fail_in(&mut self.lock(), failure);
+    }
+
+    fn fail_in(&self, state: &mut State, failure: Failure) {
+        state.failure.get_or_insert(failure);
+        self.wake.iter().for_each(Condvar::notify_all);
+    }
+
+    /// Why the block failed, if it did.
+    pub(super) fn failure(&self) -> Option<Failure> {
+        self.lock().failure.clone()
+    }
+
+    /// The array that the block's threads make by their `call`-th call, allocated by the first of them. Every element
+    /// starts as all ones, a NaN where it is a float, so that a read before a write shows.
+    pub(super) fn shared_array<T: Element>(
+        &self,
+        call: usize,
+        place: &'static Location<'static>,
+        shape: Vec<usize>,
+        elements: usize,
+    ) -> NonNull<T> {
+        let mut state = self.lock();
+        if call == state.arrays.len() {
+            let undefined = || UnsafeCell::new(T::from_bits(u64::MAX));
+            let memory: Box<[UnsafeCell<T>]> = (0..elements).map(|_| undefined()).collect();
+            state.arrays.push(Array { shape: shape.clone(), place, memory: Box::new(memory) });
+        }
+        let array = &state.arrays[call];
+        match array.memory.downcast_ref::<Box<[UnsafeCell<T>]>>() {
+            Some(memory) if array.shape == shape && array.place == place => {
+                // An empty slice has no first cell, but an address all the same.
+                NonNull::from(&**memory).cast::<UnsafeCell<T>>().cast::<T>()
+            }
+            _ => {
+                let message = format!(
+                    "threads of a block must make the same shared arrays in the same order: one makes an array of {} at \
+                     {place} where another made one of {} at {}",
+                    Shape(&shape),
+                    Shape(&array.shape),
+                    array.place
+                );
+                drop(state);
+                panic!("{message}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Meeting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} in {}", self.operation, self.place)
+    }
+}

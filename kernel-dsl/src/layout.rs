@@ -1,0 +1,189 @@
+//! Shapes, strides, and the indices that name an element: what [`View`](crate::View), [`ViewMut`](crate::ViewMut) and
+//! [`Shared`](crate::Shared) have in common.
+//!
+//! The invariant: [`Layout::element`] gives an offset only for an index that lies within every extent, so an offset
+//! is below [`Layout::span`], the number of elements that the memory must hold.
+
+use std::fmt;
+
+/// What names an element of an array of rank `R`: a `usize` where the rank is 1; a tuple or an array of `R` of them
+/// otherwise, outermost dimension first.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot index an array of rank {R}",
+    label = "expected {R} `usize`s",
+    note = "write one `usize` for rank 1, and a tuple `(row, col)` or an array `[row, col]` of {R} for higher ranks"
+)]
+pub trait Position<const R: usize>: Copy + sealed::Sealed {
+    /// The indices, outermost first.
+    fn indices(self) -> [usize; R];
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for usize {}
+    impl<const R: usize> Sealed for [usize; R] {}
+    impl Sealed for (usize, usize) {}
+    impl Sealed for (usize, usize, usize) {}
+    impl Sealed for (usize, usize, usize, usize) {}
+    impl Sealed for (usize, usize, usize, usize, usize) {}
+}
+
+impl Position<1> for usize {
+    fn indices(self) -> [usize; 1] {
+        [self]
+    }
+}
+impl<const R: usize> Position<R> for [usize; R] {
+    fn indices(self) -> [usize; R] {
+        self
+    }
+}
+impl Position<2> for (usize, usize) {
+    fn indices(self) -> [usize; 2] {
+        self.into()
+    }
+}
+impl Position<3> for (usize, usize, usize) {
+    fn indices(self) -> [usize; 3] {
+        self.into()
+    }
+}
+impl Position<4> for (usize, usize, usize, usize) {
+    fn indices(self) -> [usize; 4] {
+        self.into()
+    }
+}
+impl Position<5> for (usize, usize, usize, usize, usize) {
+    fn indices(self) -> [usize; 5] {
+        self.into()
+    }
+}
+
+/// Extents, and elements from one index to the next, of each dimension; the last stride is 1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Layout<const R: usize> {
+    shape: [usize; R],
+    stride: [usize; R],
+}
+
+impl<const R: usize> Layout<R> {
+    /// Rows one after another.
+    #[track_caller]
+    pub fn packed(shape: [usize; R]) -> Self {
+        Self::with_pitch(shape, shape.last().copied().unwrap_or(0))
+    }
+
+    /// Rows (the last dimension) that start `pitch` elements apart. Panics where a row does not fit or the elements
+    /// cannot be counted.
+    #[track_caller]
+    pub fn with_pitch(shape: [usize; R], pitch: usize) -> Self {
+        const { assert!(R >= 1 && R <= 5, "the rank of an array is 1 to 5") }
+        assert!(pitch >= shape[R - 1], "a pitch of {pitch} elements is less than the {} of a row", shape[R - 1]);
+        let mut stride = [1; R];
+        for d in (0..R - 1).rev() {
+            let inner = if d + 2 == R { Some(pitch) } else { usize::checked_mul(stride[d + 1], shape[d + 1]) };
+            stride[d] = inner.unwrap_or_else(|| panic!("an array of {} has more elements than a usize", Shape(&shape)));
+        }
+        let layout = Layout { shape, stride };
+        assert!(layout.checked_span().is_some(), "an array of {} has more elements than a usize", Shape(&shape));
+        layout
+    }
+
+    /// Elements from the first to the last, gaps included.
+    pub fn span(&self) -> usize {
+        self.checked_span().expect("counted when the layout was made")
+    }
+
+    fn checked_span(&self) -> Option<usize> {
+        if self.shape.contains(&0) {
+            return Some(0);
+        }
+        let last = self
+            .shape
+            .iter()
+            .zip(&self.stride)
+            .try_fold(0, |sum: usize, (n, s)| sum.checked_add((n - 1).checked_mul(*s)?));
+        last?.checked_add(1)
+    }
+
+    /// The extents.
+    pub fn shape(&self) -> [usize; R] {
+        self.shape
+    }
+
+    /// The strides.
+    pub fn stride(&self) -> [usize; R] {
+        self.stride
+    }
+
+    /// The element that `at` names, counted from the first, if it lies within.
+    pub fn element(&self, at: [usize; R]) -> Option<usize> {
+        let within = at.iter().zip(&self.shape).all(|(i, n)| i < n);
+        within.then(|| at.iter().zip(&self.stride).map(|(i, s)| i * s).sum())
+    }
+
+    /// What is left of the array from `at` on, and the element there. Extents past the end are 0.
+    pub fn offset(&self, at: [usize; R]) -> (usize, Self) {
+        let first = at.iter().zip(&self.stride).fold(0, |sum: usize, (i, s)| sum.wrapping_add(i.wrapping_mul(*s)));
+        let shape = std::array::from_fn(|d| self.shape[d].saturating_sub(at[d]));
+        (first, Layout { shape, stride: self.stride })
+    }
+
+    /// The array with the first index fixed at `i`, and its first element, if `i` lies within.
+    pub fn plane<const Q: usize>(&self, i: usize) -> (Option<usize>, Layout<Q>) {
+        const { assert!(Q + 1 == R) }
+        let layout = Layout {
+            shape: std::array::from_fn(|d| self.shape[d + 1]),
+            stride: std::array::from_fn(|d| self.stride[d + 1]),
+        };
+        ((i < self.shape[0]).then(|| i * self.stride[0]), layout)
+    }
+}
+
+/// Extents or indices as a kernel writes them: `7`, `(4, 8)`.
+pub(crate) struct Shape<'a>(pub &'a [usize]);
+
+impl fmt::Display for Shape<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let [n] = self.0 {
+            return write!(f, "{n}");
+        }
+        for (d, n) in self.0.iter().enumerate() {
+            write!(f, "{}{n}", if d == 0 { "(" } else { ", " })?;
+        }
+        f.write_str(")")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_count_row_by_row() {
+        let l = Layout::with_pitch([2, 3, 4], 5);
+        assert_eq!((l.stride(), l.span()), ([15, 5, 1], 15 + 2 * 5 + 3 + 1));
+        assert_eq!((l.element([1, 2, 3]), l.element([1, 3, 0])), (Some(28), None));
+        assert_eq!(Layout::packed([2, 0]).span(), 0);
+    }
+
+    #[test]
+    fn offset_stops_at_the_end() {
+        let (first, left) = Layout::packed([4, 6]).offset([3, 9]);
+        assert_eq!((first, left.shape()), (27, [1, 0]));
+        assert_eq!(left.element([0, 0]), None);
+    }
+
+    #[test]
+    fn plane_past_the_end_has_no_element() {
+        let l = Layout::packed([2, 3]);
+        assert_eq!(l.plane::<1>(1), (Some(3), Layout::packed([3])));
+        assert_eq!(l.plane::<1>(2), (None, Layout::packed([3])));
+    }
+
+    #[test]
+    #[should_panic(expected = "more elements than a usize")]
+    fn uncountable() {
+        Layout::packed([usize::MAX, 2]);
+    }
+}

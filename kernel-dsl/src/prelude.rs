@@ -1,0 +1,20 @@
+//! What a kernel is written with: `use kernel_dsl::prelude::*;`.
+//!
+//! | word | what it gives |
+//! |---|---|
+//! | [`thread`], [`block`], [`grid`] | where this thread is; the block's barrier |
+//! | [`warp`] | lanes, reductions, shuffles, votes |
+//! | [`View`], [`ViewMut`], slices | arrays in global memory |
+//! | [`Shared`] | arrays in the block's shared memory |
+//! | [`unroll`], [`rolled`] | how a loop is compiled |
+//! | [`math`] | transcendental functions, the same bits everywhere |
+//!
+//! Each item is real Rust: rustc checks a kernel's body against these signatures, so completion and documentation work
+//! inside a kernel; and the bodies run, under [`host::run`](crate::host::run), so that a test can compare the kernel
+//! as rustc compiled it with the kernel as our compiler did.
+
+pub use crate::iterate::{rolled, unroll};
+pub use crate::shared::Shared;
+pub use crate::slice::SliceExt as _;
+pub use crate::view::{View, ViewMut};
+pub use crate::{block, device, grid, kernel, math, thread, warp};

@@ -1,0 +1,156 @@
+//! Arrays in shared memory: [`Shared`].
+
+use crate::block;
+use crate::host::context::context;
+use crate::launcher::Element;
+use crate::layout::{Layout, Position, Shape};
+use crate::view::View;
+use std::ops::{Index, IndexMut};
+use std::ptr::NonNull;
+
+/// A handle to an array of rank `R` (1 to 5) in the block's shared memory.
+///
+/// All threads of the block hold the same array. The handle is `Copy`: it is handed to device functions by value, and
+/// borrows say nothing about who may touch an element when. Two threads may not touch one element, one of them
+/// writing, without a [`block::sync`] between; the oracle reports it. Contents are undefined until written.
+///
+/// The extents are values that must be constant in every instance of the kernel; each call that makes an array is one
+/// array, laid out at compile time. `s[(row, col)]` reads by `ld.shared` and writes by `st.shared`; declare `let mut s`
+/// to assign to elements.
+///
+/// ```
+/// # use kernel_dsl::prelude::*;
+/// fn reverse(mut v: ViewMut<f32, 1>) {
+///     let mut s = Shared::<f32, 1>::new([64]);
+///     s[thread::x()] = v[thread::x()];
+///     block::sync();
+///     v[thread::x()] = s[63 - thread::x()];
+/// }
+/// # let mut x: Vec<f32> = (0..64).map(|i| i as f32).collect();
+/// # // SAFETY: no element is touched by two threads without a sync between, and the vector outlives the run.
+/// # unsafe {
+/// #     let v = ViewMut::host(&mut x, [64]);
+/// #     kernel_dsl::host::run([1, 1, 1], [64, 1, 1], || reverse(v));
+/// # }
+/// # assert_eq!(x[0], 63.0);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Shared<T: Element, const R: usize> {
+    /// The first element. `None`: made by `at` past the end, so that it has none.
+    first: Option<NonNull<T>>,
+    layout: Layout<R>,
+}
+
+impl<T: Element, const R: usize> Shared<T, R> {
+    /// An array whose rows lie one after another.
+    #[track_caller]
+    pub fn new(shape: [usize; R]) -> Self {
+        Self::laid_out("Shared::new", Layout::packed(shape))
+    }
+
+    /// An array whose rows lie apart by the pitch with the fewest bank conflicts among the accesses that the compiler
+    /// sees. The choice is deterministic, and printed in the PTX and in `kernels report`. Values do not depend on it.
+    #[track_caller]
+    pub fn padded(shape: [usize; R]) -> Self {
+        Self::laid_out("Shared::padded", Layout::packed(shape))
+    }
+
+    /// An array whose rows start `pitch` elements apart; at least as many as a row has.
+    #[track_caller]
+    pub fn with_pitch(shape: [usize; R], pitch: usize) -> Self {
+        Self::laid_out("Shared::with_pitch", Layout::with_pitch(shape, pitch))
+    }
+
+    #[track_caller]
+    fn laid_out(constructor: &'static str, layout: Layout<R>) -> Self {
+        let first = context(constructor).shared_array(layout.shape().into(), layout.span());
+        Shared { first: Some(first), layout }
+    }
+
+    /// Elements in dimension `d`: a constant.
+    #[track_caller]
+    pub fn dim(self, d: usize) -> usize {
+        assert!(d < R, "dimension {d} of a shared array of rank {R}");
+        self.layout.shape()[d]
+    }
+
+    /// Copies from `source`: the element at each index of this array from the same index of the view, and zero where
+    /// the view has none.
+    ///
+    /// The whole block copies, each thread a share of the elements, so all threads must call it together. It is no
+    /// barrier: a [`block::sync`] belongs between the copy and a use of what other threads copied, and between
+    /// earlier uses and the copy. Thread t takes elements t, t + threads, t + 2·threads … in row-major order, so a
+    /// warp reads consecutive elements of a row: in PTX a guarded `ld.global.nc` and a `st.shared` an element.
+    pub fn copy_from(self, source: View<T, R>) {
+        let shape = self.layout.shape();
+        let elements = shape.iter().product();
+        for element in (crate::thread::index()..elements).step_by(block::threads()) {
+            let at = unravel(element, shape);
+            let inside = (0..R).all(|d| at[d] < source.dim(d));
+            let value = if inside { source[at] } else { T::from_bits(0) };
+            // SAFETY: `element` gives a place in the block's memory; that no other thread uses it at this time is the
+            // duty that `host::run` lays on its caller.
+            unsafe { self.element(at).write(value) }
+        }
+    }
+
+    #[track_caller]
+    fn element(&self, at: [usize; R]) -> NonNull<T> {
+        let Some(first) = self.first else {
+            panic!("out of bounds: element {} of a shared array that `at` took past the end", Shape(&at));
+        };
+        let Some(element) = self.layout.element(at) else {
+            panic!("out of bounds: element {} of a shared array of {}", Shape(&at), Shape(&self.layout.shape()));
+        };
+        // SAFETY: `element` lies within the extents, so below the number of elements that the block allocated; `at`
+        // moves the pointer by what it takes from the extents.
+        unsafe { first.add(element) }
+    }
+}
+
+/// The indices of an element counted row by row.
+fn unravel<const R: usize>(mut element: usize, shape: [usize; R]) -> [usize; R] {
+    let mut at = [0; R];
+    for d in (0..R).rev() {
+        at[d] = element % shape[d];
+        element /= shape[d];
+    }
+    at
+}
+
+macro_rules! at {
+    ($($rank:literal $less:literal)*) => {$(
+        impl<T: Element> Shared<T, $rank> {
+            /// The array with its first index fixed at `i`, of one rank less. Nothing is loaded or checked; an access
+            /// is out of bounds if `i` was. In PTX a multiplication by the first stride, a constant where `i` is.
+            pub fn at(self, i: usize) -> Shared<T, $less> {
+                let (element, layout) = self.layout.plane(i);
+                // Wrapping: a plane without elements may start outside of the array's memory.
+                let first = element.zip(self.first).and_then(|(n, p)| NonNull::new(p.as_ptr().wrapping_add(n)));
+                Shared { first, layout }
+            }
+        }
+    )*};
+}
+at!(2 1  3 2  4 3  5 4);
+
+impl<T: Element, const R: usize, P: Position<R>> Index<P> for Shared<T, R> {
+    type Output = T;
+
+    #[track_caller]
+    fn index(&self, at: P) -> &T {
+        // SAFETY: the element is inside an allocation that lives until the block has ended, past which no handle may be
+        // kept; all of it is initialised when allocated; that no other thread writes the element at this time is, like
+        // the former, the duty that `host::run` lays on its caller.
+        unsafe { self.element(at.indices()).as_ref() }
+    }
+}
+
+impl<T: Element, const R: usize, P: Position<R>> IndexMut<P> for Shared<T, R> {
+    #[track_caller]
+    fn index_mut(&mut self, at: P) -> &mut T {
+        // SAFETY: as in `index`; that no other reference to the element is in use is the duty that `host::run` lays on
+        // its caller.
+        unsafe { self.element(at.indices()).as_mut() }
+    }
+}

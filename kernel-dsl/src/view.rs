@@ -1,0 +1,193 @@
+//! Arrays in global memory, as a kernel sees them: [`View`] to read, [`ViewMut`] to read and write.
+//!
+//! A view is a pointer with extents and strides, and moves like one. It is `Copy` and carries no lifetime, so that it
+//! can be handed to device functions and kept in variables freely; whoever makes one for the host vouches for the
+//! memory (see `host`). Every access is checked against the extents.
+
+use crate::launcher::Element;
+use crate::layout::{Layout, Position, Shape};
+use std::ops::{Index, IndexMut};
+use std::ptr::NonNull;
+
+/// An array of rank `R` (1 to 5) in global memory that nobody writes during the launch.
+///
+/// The last dimension is contiguous; the others have strides. As a parameter of a kernel it is written without a
+/// lifetime, `a: View<f32, 2>`, and becomes 2R parameters of the PTX entry: an address, R extents and R − 1 strides.
+///
+/// `a[(row, col)]` reads an element: `ld.global.nc`, the read-only path.
+#[derive(Clone, Copy, Debug)]
+pub struct View<T: Element, const R: usize> {
+    /// The first element. `None`: made by `at` past the end, so that it has none.
+    first: Option<NonNull<T>>,
+    layout: Layout<R>,
+}
+
+/// An array of rank `R` (1 to 5) in global memory that is this launch's alone to read and write.
+///
+/// Declare the parameter `mut c: ViewMut<f32, 2>` to assign to its elements. All threads hold the same array: two
+/// threads may not touch one element, one of them writing, without a [`block::sync`](crate::block::sync) between.
+///
+/// `c[(row, col)]` reads by `ld.global` and writes by `st.global`.
+#[derive(Clone, Copy, Debug)]
+pub struct ViewMut<T: Element, const R: usize> {
+    /// The first element. `None`: made by `at` past the end, so that it has none.
+    first: Option<NonNull<T>>,
+    layout: Layout<R>,
+}
+
+// SAFETY: a view gives `&T` to memory that, by the duty of `View::host`, nobody writes while the view is used; `T` is
+// `Send` and `Sync` as an `Element`.
+unsafe impl<T: Element, const R: usize> Send for View<T, R> {}
+// SAFETY: as above.
+unsafe impl<T: Element, const R: usize> Sync for View<T, R> {}
+// SAFETY: that the threads which share the memory do not race is the duty that `ViewMut::host` lays on its caller.
+unsafe impl<T: Element, const R: usize> Send for ViewMut<T, R> {}
+// SAFETY: as above.
+unsafe impl<T: Element, const R: usize> Sync for ViewMut<T, R> {}
+
+macro_rules! view {
+    ($View:ident) => {
+        impl<T: Element, const R: usize> $View<T, R> {
+            /// Elements in dimension `d`, which must be a constant below `R`. A parameter of the PTX entry, or a
+            /// subtraction from one after [`offset`](Self::offset).
+            #[track_caller]
+            pub fn dim(self, d: usize) -> usize {
+                assert!(d < R, "dimension {d} of a view of rank {R}");
+                self.layout.shape()[d]
+            }
+
+            /// The same array seen from `at` on: the pointer moves, the extents shrink, and are 0 past the end. Nothing
+            /// is loaded. In PTX `mad.wide.u32` by the strides, and `sub` with saturation for the extents that are
+            /// used.
+            pub fn offset(self, at: impl Position<R>) -> Self {
+                let (elements, layout) = self.layout.offset(at.indices());
+                // Wrapping: the pointer may leave the memory, but then an extent is 0 and no element is accessed.
+                let moved = self.first.map(|p| p.as_ptr().wrapping_add(elements));
+                Self { first: moved.and_then(NonNull::new), layout }
+            }
+
+            /// Whether the first element's address and all strides but the last are multiples of `n` elements, so that
+            /// `n` elements can move at once. For `#[requires(…)]`: the launch evaluates it.
+            pub fn aligned(self, n: usize) -> bool {
+                let address = self.first.map_or(0, |p| p.addr().get());
+                address.is_multiple_of(n * size_of::<T>())
+                    && self.layout.stride()[..R - 1].iter().all(|s| s.is_multiple_of(n))
+            }
+
+            #[track_caller]
+            fn element(&self, at: [usize; R]) -> NonNull<T> {
+                let Some(first) = self.first else {
+                    panic!("out of bounds: element {} of a view that `at` took past the end", Shape(&at));
+                };
+                let Some(element) = self.layout.element(at) else {
+                    panic!("out of bounds: element {} of a view of {}", Shape(&at), Shape(&self.layout.shape()));
+                };
+                // SAFETY: `element` lies within the extents, so within the memory that the view was made over: `offset`
+                // and `at` move the pointer by what they take from the extents.
+                unsafe { first.add(element) }
+            }
+        }
+
+        impl<T: Element> $View<T, 1> {
+            /// Number of elements.
+            pub fn len(self) -> usize {
+                self.layout.shape()[0]
+            }
+
+            /// Whether there are no elements.
+            pub fn is_empty(self) -> bool {
+                self.len() == 0
+            }
+        }
+
+        impl<T: Element> $View<T, 2> {
+            /// Elements in dimension 0.
+            pub fn rows(self) -> usize {
+                self.layout.shape()[0]
+            }
+
+            /// Elements in dimension 1.
+            pub fn cols(self) -> usize {
+                self.layout.shape()[1]
+            }
+        }
+
+        view!($View 2 1);
+        view!($View 3 2);
+        view!($View 4 3);
+        view!($View 5 4);
+
+        impl<T: Element, const R: usize, P: Position<R>> Index<P> for $View<T, R> {
+            type Output = T;
+
+            #[track_caller]
+            fn index(&self, at: P) -> &T {
+                // SAFETY: the element is inside the memory that the view was made over, which is initialised, and alive
+                // and free of races by the duty of `host`.
+                unsafe { self.element(at.indices()).as_ref() }
+            }
+        }
+    };
+    ($View:ident $rank:literal $less:literal) => {
+        impl<T: Element> $View<T, $rank> {
+            /// The array with its first index fixed at `i`, of one rank less. Nothing is loaded or checked; an
+            /// access is out of bounds if `i` was. In PTX `mad.wide.u32` by the first stride.
+            pub fn at(self, i: usize) -> $View<T, $less> {
+                let (element, layout) = self.layout.plane(i);
+                let first = element.zip(self.first).and_then(|(n, p)| NonNull::new(p.as_ptr().wrapping_add(n)));
+                $View { first, layout }
+            }
+        }
+    };
+}
+view!(View);
+view!(ViewMut);
+
+impl<T: Element, const R: usize, P: Position<R>> IndexMut<P> for ViewMut<T, R> {
+    #[track_caller]
+    fn index_mut(&mut self, at: P) -> &mut T {
+        // SAFETY: the element is inside the memory that the view was made over, and by the duty of `ViewMut::host` no
+        // other reference to it is in use.
+        unsafe { self.element(at.indices()).as_mut() }
+    }
+}
+
+impl<T: Element, const R: usize> View<T, R> {
+    /// A view of host memory, row-major without gaps, for a kernel under [`host::run`](crate::host::run).
+    ///
+    /// # Safety
+    /// While this view, or any made from it, is used, `elements` must stay alive and unwritten.
+    ///
+    /// # Panics
+    /// Where `elements` has fewer elements than `shape`.
+    #[track_caller]
+    pub unsafe fn host(elements: &[T], shape: [usize; R]) -> Self {
+        let layout = host_layout(elements.len(), shape);
+        View { first: Some(NonNull::from(elements).cast()), layout }
+    }
+}
+
+impl<T: Element, const R: usize> ViewMut<T, R> {
+    /// A view of host memory, row-major without gaps, for a kernel under [`host::run`](crate::host::run).
+    ///
+    /// # Safety
+    /// While this view, or any made from it, is used, `elements` must stay alive, and be accessed through such views
+    /// only. Two threads that use them may not access one element without a barrier between if one of them writes, and
+    /// a reference to an element may not be in use when another access to that element is made: what a kernel without
+    /// races does.
+    ///
+    /// # Panics
+    /// Where `elements` has fewer elements than `shape`.
+    #[track_caller]
+    pub unsafe fn host(elements: &mut [T], shape: [usize; R]) -> Self {
+        let layout = host_layout(elements.len(), shape);
+        ViewMut { first: Some(NonNull::from(elements).cast()), layout }
+    }
+}
+
+#[track_caller]
+fn host_layout<const R: usize>(elements: usize, shape: [usize; R]) -> Layout<R> {
+    let layout = Layout::packed(shape);
+    assert!(layout.span() <= elements, "a view of {} over {elements} elements", Shape(&shape));
+    layout
+}

@@ -1,0 +1,154 @@
+//! The warp, 32 threads of consecutive [`thread::index`](crate::thread::index) that run together, and what its lanes
+//! can hand each other without shared memory.
+//!
+//! All operations here but [`lane`] and [`index`] need whole warps (a block whose number of threads is a multiple of
+//! 32), and all 32 lanes at the same call: outside of any `if`, loop or `return` in which lanes part.
+//!
+//! A reduction gives every lane the result. Its order is part of its meaning, and the same on every target: a
+//! butterfly, widest first, in which lane l combines its value with that of lane l XOR 16, then 8, 4, 2 and 1.
+
+use crate::host::context::context;
+use crate::host::monitor::Scope;
+
+/// Threads of a warp.
+const LANES: usize = 32;
+
+/// Index of this thread in its warp, 0 to 31: `thread::index() % 32`. In PTX `and` with 31; for blocks whose x is 32,
+/// `%tid.x`.
+#[track_caller]
+pub fn lane() -> usize {
+    context("warp::lane()").index % LANES
+}
+
+/// Index of this warp in its block: `thread::index() / 32`. The same for all lanes. In PTX `shr` by 5; for blocks whose
+/// x is 32, `%tid.y`.
+#[track_caller]
+pub fn index() -> usize {
+    context("warp::index()").index / LANES
+}
+
+/// Waits until all lanes of the warp are here; what they wrote before, to shared memory or through mutable
+/// views, all of them see after. In PTX one `bar.warp.sync`.
+#[track_caller]
+pub fn sync() {
+    exchange("warp::sync()", 0);
+}
+
+/// The sum of all lanes' `x`. In PTX five times `shfl.sync.bfly` and `add` (two shuffles each for 64-bit types).
+#[track_caller]
+pub fn sum<T: LaneValue>(x: T) -> T {
+    butterfly("warp::sum", x, T::sum)
+}
+
+/// The largest of all lanes' `x`. Of floats, a NaN loses against any number, and −0 is less than +0. In PTX five times
+/// `shfl.sync.bfly` and `max`.
+#[track_caller]
+pub fn max<T: LaneValue>(x: T) -> T {
+    butterfly("warp::max", x, T::larger)
+}
+
+/// The smallest of all lanes' `x`. Of floats, a NaN loses against any number, and −0 is less than +0. In PTX five times
+/// `shfl.sync.bfly` and `min`.
+#[track_caller]
+pub fn min<T: LaneValue>(x: T) -> T {
+    butterfly("warp::min", x, T::smaller)
+}
+
+/// The `x` of lane `lane` mod 32. Lanes may name different ones. In PTX `shfl.sync.idx`.
+#[track_caller]
+pub fn shuffle<T: LaneValue>(x: T, lane: usize) -> T {
+    T::from_lane(exchange("warp::shuffle", x.to_lane())[lane % LANES])
+}
+
+/// The `x` of the lane whose index is this lane's XOR `mask`; `mask` < 32. In PTX `shfl.sync.bfly`.
+#[track_caller]
+pub fn shuffle_xor<T: LaneValue>(x: T, mask: usize) -> T {
+    assert!(mask < LANES, "warp::shuffle_xor by {mask}: a warp has {LANES} lanes");
+    T::from_lane(exchange("warp::shuffle_xor", x.to_lane())[lane() ^ mask])
+}
+
+/// All lanes' `p`, lane l's in bit l. In PTX `vote.sync.ballot.b32`.
+#[track_caller]
+pub fn ballot(p: bool) -> u32 {
+    let lanes = exchange("warp::ballot", u64::from(p));
+    lanes.iter().rev().fold(0, |mask, p| mask << 1 | *p as u32)
+}
+
+/// Whether `p` holds in all lanes. In PTX `vote.sync.all.pred`.
+#[track_caller]
+pub fn all(p: bool) -> bool {
+    exchange("warp::all", u64::from(p)).iter().all(|p| *p == 1)
+}
+
+/// Whether `p` holds in any lane. In PTX `vote.sync.any.pred`.
+#[track_caller]
+pub fn any(p: bool) -> bool {
+    exchange("warp::any", u64::from(p)).contains(&1)
+}
+
+/// What lanes can hand each other: `i32`, `u32`, `usize`, `f32` (one shuffle), `i64`, `u64`, `f64` (two).
+#[diagnostic::on_unimplemented(
+    message = "lanes of a warp cannot exchange `{Self}`",
+    note = "they exchange `i32`, `u32`, `i64`, `u64`, `usize`, `f32` and `f64`; widen smaller integers with `as`"
+)]
+pub trait LaneValue: Copy + sealed::Arithmetic {}
+
+mod sealed {
+    /// What the emulated warp needs of a value.
+    pub trait Arithmetic: Sized {
+        fn to_lane(self) -> u64;
+        fn from_lane(bits: u64) -> Self;
+        fn sum(a: Self, b: Self) -> Self;
+        fn larger(a: Self, b: Self) -> Self;
+        fn smaller(a: Self, b: Self) -> Self;
+    }
+}
+
+macro_rules! integer {
+    ($($t:ty)*) => {$(
+        impl LaneValue for $t {}
+        impl sealed::Arithmetic for $t {
+            fn to_lane(self) -> u64 { self as u64 }
+            fn from_lane(bits: u64) -> $t { bits as $t }
+            fn sum(a: $t, b: $t) -> $t { a + b }
+            fn larger(a: $t, b: $t) -> $t { a.max(b) }
+            fn smaller(a: $t, b: $t) -> $t { a.min(b) }
+        }
+    )*};
+}
+integer!(i32 u32 i64 u64 usize);
+
+macro_rules! float {
+    ($($t:ty)*) => {$(
+        impl LaneValue for $t {}
+        impl sealed::Arithmetic for $t {
+            fn to_lane(self) -> u64 { self.to_bits().into() }
+            fn from_lane(bits: u64) -> $t { <$t>::from_bits(bits as _) }
+            fn sum(a: $t, b: $t) -> $t { a + b }
+            // Rust's `max` and `min` leave the order of zeros open; `max.f32` and `min.f32` do not.
+            fn larger(a: $t, b: $t) -> $t {
+                if a == b { if a.is_sign_negative() { b } else { a } } else { a.max(b) }
+            }
+            fn smaller(a: $t, b: $t) -> $t {
+                if a == b { if a.is_sign_negative() { a } else { b } } else { a.min(b) }
+            }
+        }
+    )*};
+}
+float!(f32 f64);
+
+/// Hands `bits` to all lanes, and gives theirs.
+#[track_caller]
+fn exchange(operation: &'static str, bits: u64) -> [u64; LANES] {
+    context(operation).meet(Scope::Warp, operation, bits)
+}
+
+/// One exchange, then the butterfly that 32 lanes would run, all of it in each.
+#[track_caller]
+fn butterfly<T: LaneValue>(operation: &'static str, x: T, combine: impl Fn(T, T) -> T) -> T {
+    let mut values = exchange(operation, x.to_lane()).map(T::from_lane);
+    for distance in [16, 8, 4, 2, 1] {
+        values = std::array::from_fn(|l| combine(values[l], values[l ^ distance]));
+    }
+    values[lane()]
+}
