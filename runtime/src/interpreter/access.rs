@@ -153,6 +153,9 @@ impl Machine<'_, '_> {
 
     /// Loads to the results of `access`.
     pub fn load<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, access: &Access) {
+        if self.load_word::<TIER>(site, warp, mask, access) {
+            return;
+        }
         let active = self.guarded(warp, mask, access);
         let (address, inside) = self.addresses::<TIER>(site, warp, active, access);
         if inside != FULL {
@@ -171,7 +174,7 @@ impl Machine<'_, '_> {
             }
             let memory: &[u8] = match part.target {
                 Target::Buffer(b) => self.buffers[b].bytes.get(),
-                Target::Shared => &self.shared,
+                Target::Shared => bytemuck::cast_slice(&self.shared[..]),
             };
             let size = access.element.bytes();
             for (i, to) in access.values.iter().enumerate() {
@@ -192,6 +195,9 @@ impl Machine<'_, '_> {
 
     /// Stores the values of `access`.
     pub fn store<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, access: &Access) {
+        if self.store_word::<TIER>(site, warp, mask, access) {
+            return;
+        }
         let active = self.guarded(warp, mask, access);
         let (address, inside) = self.addresses::<TIER>(site, warp, active, access);
         let mut rest = inside;
@@ -218,7 +224,7 @@ impl Machine<'_, '_> {
                     Bytes::Exclusive(bytes) => bytes,
                     Bytes::Shared(_) => continue,
                 },
-                Target::Shared => &mut self.shared,
+                Target::Shared => bytemuck::cast_slice_mut(&mut self.shared[..]),
             };
             let size = access.element.bytes();
             for (i, from) in access.values.iter().enumerate() {

@@ -19,7 +19,7 @@
 //!
 //! ```text
 //! decode ─▶ code ─▶ machine ─▶ warp ─▶ lanes, cast         values
-//!   origin                        └──▶ access ─▶ memory    loads and stores
+//!   origin                        └──▶ words, access ─▶ memory    loads and stores
 //!                                        └─▶ shadow        who touched what
 //!                     findings ─▶ report ─▶ render         what was found
 //! ```
@@ -40,6 +40,7 @@ mod origin;
 mod render;
 mod shadow;
 mod warp;
+mod words;
 
 pub use check::{Check, Severity};
 pub use memory::Bytes;
@@ -52,7 +53,7 @@ use kernel_dsl::compiler::ir::{Kernel, Parameter, Role, SharedArray, SourceLocat
 use kernel_dsl::compiler::source::Source;
 use lanes::Simd;
 use machine::Machine;
-use memory::Buffer;
+use memory::{Buffer, shared_memory};
 use serde::Serialize;
 use shadow::Shadow;
 use std::fmt;
@@ -211,7 +212,7 @@ impl Program {
             simd: Simd::detect(),
             buffers,
             by_argument,
-            shared: vec![0; self.shared_bytes as usize],
+            shared: shared_memory(),
             shared_shadow: Shadow::new(self.shared_bytes as usize, granules.shared),
             grid,
             block: [0; 3],
