@@ -11,10 +11,27 @@ use super::memory::SHARED_WORDS;
 use super::shadow::{Cell, Clock, PAGE, Stamp};
 
 versions! {
-    /// Adds `dim` to the word index of each lane; lanes beyond the extent.
-    fn add_dim(rows: &[Row], words: &mut [u32; LANES], dim: SharedDim) -> u32;
+    /// Adds the terms of `dims` to the word index of each lane; lanes beyond an extent.
+    fn add_dims(rows: &[Row], words: &mut [u32; LANES], dims: &[SharedDim]) -> u32;
     /// `to` ← the words of shared memory.
     fn gather_words(rows: &mut [Row], to: u32, memory: &[u32; SHARED_WORDS], words: &[u32; LANES]);
+}
+
+#[inline(always)]
+fn add_dims(rows: &[Row], words: &mut [u32; LANES], dims: &[SharedDim]) -> u32 {
+    match dims {
+        // Rows and columns in one go: most arrays have these.
+        [row, column] if column.stride == 1 => {
+            let (i, j) = (u32::lanes(rows, row.index as usize), u32::lanes(rows, column.index as usize));
+            let mut beyond = false;
+            for l in 0..LANES {
+                words[l] = words[l].wrapping_add(i[l].wrapping_mul(row.stride)).wrapping_add(j[l]);
+                beyond |= (i[l] >= row.extent) | (j[l] >= column.extent);
+            }
+            if beyond { mask(|l| i[l] >= row.extent || j[l] >= column.extent) } else { 0 }
+        }
+        dims => dims.iter().fold(0, |beyond, dim| beyond | add_dim(rows, words, *dim)),
+    }
 }
 
 #[inline(always)]
@@ -45,10 +62,7 @@ impl Machine<'_, '_> {
             return None;
         }
         let mut words = [offset / 4; LANES];
-        let mut beyond = 0;
-        for dim in dims {
-            beyond |= self.simd.add_dim(&warp.rows, &mut words, *dim);
-        }
+        let beyond = self.simd.add_dims(&warp.rows, &mut words, dims);
         (beyond & lanes == 0).then_some(words)
     }
 
