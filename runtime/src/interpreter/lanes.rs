@@ -11,7 +11,7 @@ use kernel_dsl::compiler::ir::{Binary, Comparison, Unary};
 /// Which compilation of the loops this machine runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Simd {
-    /// Set by [`Simd::detect`] alone, and only where the processor has AVX2 and FMA: [`versions!`] relies on it.
+    /// Set by [`Simd::detect`] alone, and only where the processor has AVX2 and FMA: `versions!` relies on it.
     avx2: bool,
 }
 
