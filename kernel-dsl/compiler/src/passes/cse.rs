@@ -3,18 +3,17 @@
 //! Value numbering, scoped: what a region computes is known in the regions inside it and forgotten at its end. Loads are
 //! not merged: they keep their place.
 
+use super::hash::Table;
 use crate::error::Errors;
 use crate::ir::*;
 use crate::scalar::Scalar;
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 
 /// Merges what is computed twice.
 pub fn cse(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut numbering = Numbering {
         stands: (0..kernel.values.len() as u32).map(Value).collect(),
         types: &kernel.values,
-        known: HashMap::with_capacity_and_hasher(kernel.values.len() / 2, BuildHasherDefault::default()),
+        known: Table::with_capacity_and_hasher(kernel.values.len() / 2, Default::default()),
         scope: Vec::new(),
     };
     numbering.region(&mut kernel.body);
@@ -29,29 +28,10 @@ struct Key {
     operands: [u32; 3],
 }
 
-/// For keys of a few words, many of them: the multiply-and-rotate of FxHash.
-#[derive(Default)]
-struct Words(u64);
-
-impl Hasher for Words {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|b| self.write_u64(u64::from(*b)));
-    }
-    fn write_u32(&mut self, word: u32) {
-        self.write_u64(u64::from(word));
-    }
-    fn write_u64(&mut self, word: u64) {
-        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
-    }
-}
-
 struct Numbering<'k> {
     types: &'k [Type],
     stands: Vec<Value>,
-    known: HashMap<Key, Value, BuildHasherDefault<Words>>,
+    known: Table<Key, Value>,
     /// Keys in the order in which they became known.
     scope: Vec<Key>,
 }

@@ -23,6 +23,7 @@ pub mod unroll;
 
 mod constants;
 mod evaluate;
+mod hash;
 mod simplify;
 
 use crate::error::Errors;
@@ -48,7 +49,6 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "promote", run: promote::promote },
     Pass { name: "fold", run: fold::fold },
     Pass { name: "branches", run: branches::branches },
-    Pass { name: "cse", run: cse::cse },
     Pass { name: "licm", run: licm::licm },
     Pass { name: "addresses", run: addresses::addresses },
     Pass { name: "cse", run: cse::cse },
