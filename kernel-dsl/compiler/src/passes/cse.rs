@@ -7,6 +7,7 @@ use super::hash::Table;
 use crate::error::Errors;
 use crate::ir::*;
 use crate::scalar::Scalar;
+use std::collections::hash_map::Entry;
 
 /// Merges what is computed twice.
 pub fn cse(kernel: &mut Kernel) -> Result<(), Errors> {
@@ -14,7 +15,8 @@ pub fn cse(kernel: &mut Kernel) -> Result<(), Errors> {
         stands: (0..kernel.values.len() as u32).map(Value).collect(),
         types: &kernel.values,
         known: Table::with_capacity_and_hasher(kernel.values.len() / 2, Default::default()),
-        scope: Vec::new(),
+        open: vec![],
+        scope: 0,
     };
     numbering.region(&mut kernel.body);
     Ok(())
@@ -31,18 +33,20 @@ struct Key {
 struct Numbering<'k> {
     types: &'k [Type],
     stands: Vec<Value>,
-    known: Table<Key, Value>,
-    /// Keys in the order in which they became known.
-    scope: Vec<Key>,
+    /// What has computed each operation, and the region that it stands in.
+    known: Table<Key, (Value, u32)>,
+    /// Whether each region, by the order in which they begin, is around the instruction at hand.
+    open: Vec<bool>,
+    scope: u32,
 }
 
 impl Numbering<'_> {
     fn region(&mut self, region: &mut Region) {
-        let outside = self.scope.len();
+        let around = std::mem::replace(&mut self.scope, self.open.len() as u32);
+        self.open.push(true);
         region.insts.retain_mut(|inst| self.inst(inst));
-        for key in self.scope.drain(outside..) {
-            self.known.remove(&key);
-        }
+        self.open[self.scope as usize] = false;
+        self.scope = around;
     }
 
     /// Rewrites an instruction; tells whether it stays.
@@ -55,14 +59,17 @@ impl Numbering<'_> {
         }
         let result = inst.results[0];
         let Some(key) = key(&inst.op, self.types[result.0 as usize]) else { return true };
-        match self.known.get(&key) {
-            Some(known) => {
-                self.stands[result.0 as usize] = *known;
+        match self.known.entry(key) {
+            Entry::Occupied(known) if self.open[known.get().1 as usize] => {
+                self.stands[result.0 as usize] = known.get().0;
                 false
             }
-            None => {
-                self.known.insert(key, result);
-                self.scope.push(key);
+            Entry::Occupied(mut gone) => {
+                gone.insert((result, self.scope));
+                true
+            }
+            Entry::Vacant(new) => {
+                new.insert((result, self.scope));
                 true
             }
         }

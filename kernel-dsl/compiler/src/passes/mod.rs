@@ -24,6 +24,7 @@ pub mod unroll;
 mod constants;
 mod evaluate;
 mod hash;
+mod rewrite;
 mod simplify;
 
 use crate::error::Errors;
@@ -48,6 +49,7 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "unroll", run: unroll::unroll },
     Pass { name: "promote", run: promote::promote },
     Pass { name: "fold", run: fold::fold },
+    Pass { name: "cse", run: cse::cse },
     Pass { name: "branches", run: branches::branches },
     Pass { name: "licm", run: licm::licm },
     Pass { name: "addresses", run: addresses::addresses },

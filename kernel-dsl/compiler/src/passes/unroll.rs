@@ -8,7 +8,7 @@
 //! together at most [`SMALL_SIZE`] instructions and no loop is inside.
 
 use super::evaluate;
-use super::simplify::{Simple, Simplifier};
+use super::simplify::Simplifier;
 use crate::error::{Error, Errors};
 use crate::ir::*;
 
@@ -125,9 +125,9 @@ impl Unroller<'_> {
                 let mut op = inst.op.clone();
                 op.map_operands(|v| self.map[v.0 as usize]);
                 let ty = self.simplifier.ty(inst.results[0]);
-                match self.simplifier.simplify(op, ty) {
-                    Simple::Value(v) => self.map[inst.results[0].0 as usize] = v,
-                    Simple::Op(op) => {
+                match self.simplifier.simplify(&mut op, ty) {
+                    Some(v) => self.map[inst.results[0].0 as usize] = v,
+                    None => {
                         let results = self.renew(&inst.results);
                         self.simplifier.note(&op, results[0]);
                         out.push(Inst { op, results, location: inst.location });
