@@ -5,8 +5,8 @@
 //!
 //! * a carried value takes over the register of its initial value, if nothing else uses that value and it is
 //!   defined in the region that holds the loop (so that it is defined again before the loop starts again);
-//! * the value that a region yields is computed in the register that it is to end in, if it is used for nothing else
-//!   and no value that has had this register is used after it in the region.
+//! * the value that a region yields is computed in the register that it is to end in, if no value that has had this
+//!   register is used after it in the region.
 //!
 //! The second rule needs to know which values have had a carried register: its occupants.
 
@@ -136,7 +136,7 @@ impl<'k> Emitter<'k> {
         }
         if let Op::Yield(values) = &terminator.op {
             for (value, register) in values.iter().zip(yields) {
-                if self.flow.survey.uses(*value) == 1 && self.flow.survey.root(*value) == *value {
+                if self.flow.survey.root(*value) == *value {
                     self.flow.wishes.insert(*value, *register);
                 }
             }
@@ -325,12 +325,7 @@ impl<'k> Emitter<'k> {
             };
             taken.push(register);
             registers.push(register);
-            let root = self.flow.survey.root(*init);
-            let takes_over = matches!(self.operand(*init), Operand::Register(r) if r == register);
-            let occupants = self.flow.occupants.entry(register).or_default();
-            if takes_over && !occupants.contains(&root) {
-                occupants.push(root);
-            }
+            self.flow.occupants.entry(register).or_default();
         }
         registers
     }
