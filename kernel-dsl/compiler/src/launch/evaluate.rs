@@ -240,7 +240,7 @@ impl Fact {
             Fact::View { strides, .. } => &strides[..strides.len().saturating_sub(1)],
             _ => &[],
         };
-        let whole = |element: Scalar| n.checked_mul(u64::from(element.bytes())).unwrap_or(u64::MAX);
+        let whole = |element: Scalar| n.saturating_mul(u64::from(element.bytes()));
         match self {
             Fact::Scalar { .. } => false,
             Fact::Slice { element, address, .. } => address % whole(*element) == 0,

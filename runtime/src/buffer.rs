@@ -1,0 +1,223 @@
+//! Memory of a device.
+
+use crate::view::{BufferView, BufferViewMut, Layout};
+use crate::{Device, Error, Result};
+use kernel_dsl::launcher::{Memory, Shape, SliceArgument, SliceMutArgument};
+use kernel_dsl::{Argument, Element};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// Bytes of a device, freed when dropped. They are initialised from the start.
+///
+/// It is `Send` and `Sync`: it owns its bytes, `&` only reads them, and devices may be used from any thread.
+#[derive(Debug)]
+pub(crate) struct RawBuffer {
+    device: Device,
+    address: u64,
+    bytes: usize,
+}
+
+impl RawBuffer {
+    /// `bytes` bytes, each of them `fill`.
+    pub fn filled(device: &Device, bytes: usize, fill: u8) -> Result<RawBuffer> {
+        let buffer = RawBuffer { device: device.clone(), address: device.backend().allocate(bytes)?, bytes };
+        // SAFETY: the allocation is new and ours.
+        unsafe { device.backend().fill(buffer.address, bytes, fill)? };
+        Ok(buffer)
+    }
+
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Overwrites all bytes; `from` has as many.
+    pub fn write(&mut self, from: &[u8]) -> Result<()> {
+        assert_eq!(from.len(), self.bytes, "callers compare lengths");
+        // SAFETY: the allocation is ours alone, and as long as `from`.
+        unsafe { self.device.backend().write(self.address, from) }
+    }
+
+    /// Reads all bytes; `to` has as many.
+    pub fn read(&self, to: &mut [u8]) -> Result<()> {
+        assert_eq!(to.len(), self.bytes, "callers compare lengths");
+        // SAFETY: the allocation is as long as `to`; a writer would need it exclusively.
+        unsafe { self.device.backend().read(self.address, to) }
+    }
+}
+
+impl Drop for RawBuffer {
+    fn drop(&mut self) {
+        // SAFETY: from `allocate`, with the same size; every launch that used it has ended, as launches end before they return.
+        unsafe { self.device.backend().free(self.address, self.bytes) }
+    }
+}
+
+/// `len` elements in the memory of a device, freed when dropped.
+///
+/// A kernel takes `&buffer` for `&[T]`, `&mut buffer` for `&mut [T]`, and a [`view`](DeviceBuffer::view) for a `View`.
+///
+/// ```
+/// # fn main() -> runtime::Result<()> {
+/// let device = runtime::Device::cpu();
+/// let x = device.upload(&[1.0f32, 2.0, 3.0])?;
+/// assert_eq!(x.download()?, [1.0, 2.0, 3.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct DeviceBuffer<T: Element> {
+    raw: RawBuffer,
+    len: usize,
+    element: PhantomData<T>,
+}
+
+impl Device {
+    /// A buffer that holds a copy of `data`.
+    pub fn upload<T: Element>(&self, data: &[T]) -> Result<DeviceBuffer<T>> {
+        let mut buffer = self.alloc(data.len())?;
+        buffer.copy_from(data)?;
+        Ok(buffer)
+    }
+
+    /// A buffer of `len` zeros.
+    pub fn zeros<T: Element>(&self, len: usize) -> Result<DeviceBuffer<T>> {
+        self.filled(len, 0)
+    }
+
+    /// A buffer of `len` elements that are still to be written: each byte is 0xFF, which makes NaNs of floats, so that a kernel
+    /// that reads before it writes does not pass for right.
+    pub fn alloc<T: Element>(&self, len: usize) -> Result<DeviceBuffer<T>> {
+        self.filled(len, 0xff)
+    }
+
+    fn filled<T: Element>(&self, len: usize, fill: u8) -> Result<DeviceBuffer<T>> {
+        const { assert!(size_of::<T>() == T::SCALAR.bytes() as usize, "an element is as wide on the host as on the device") };
+        let too_large = || Error::OutOfMemory { requested: usize::MAX, device: self.to_string(), free: None };
+        let bytes = len.checked_mul(size_of::<T>()).ok_or_else(too_large)?;
+        Ok(DeviceBuffer { raw: RawBuffer::filled(self, bytes, fill)?, len, element: PhantomData })
+    }
+}
+
+impl<T: Element> DeviceBuffer<T> {
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The device whose memory it is.
+    pub fn device(&self) -> &Device {
+        self.raw.device()
+    }
+
+    /// A copy of all elements on the host: the counterpart of [`Device::upload`].
+    pub fn download(&self) -> Result<Vec<T>> {
+        let mut data = Vec::with_capacity(self.len);
+        // SAFETY: zeros are values of `T`, of which every bit pattern is one; the capacity is there.
+        unsafe {
+            std::ptr::write_bytes(data.as_mut_ptr(), 0, self.len);
+            data.set_len(self.len);
+        }
+        self.copy_to(&mut data)?;
+        Ok(data)
+    }
+
+    /// Copies all elements to `data`, which has as many.
+    pub fn copy_to(&self, data: &mut [T]) -> Result<()> {
+        if data.len() != self.len {
+            return Err(Error::Length { direction: "from the device", buffer: self.len, slice: data.len() });
+        }
+        // SAFETY: `Element`s are numbers without padding, of which every bit pattern is a value.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(data.as_mut_ptr().cast(), size_of_val(data)) };
+        self.raw.read(bytes)
+    }
+
+    /// Overwrites all elements with those of `data`, which has as many.
+    pub fn copy_from(&mut self, data: &[T]) -> Result<()> {
+        if data.len() != self.len {
+            return Err(Error::Length { direction: "to the device", buffer: self.len, slice: data.len() });
+        }
+        // SAFETY: `Element`s are numbers without padding.
+        let bytes = unsafe { std::slice::from_raw_parts(data.as_ptr().cast(), size_of_val(data)) };
+        self.raw.write(bytes)
+    }
+
+    /// All elements as an array of these extents, row-major; their product is the buffer's length. Rank 1 to 5.
+    pub fn view<const R: usize>(&self, extents: [usize; R]) -> Result<BufferView<'_, T, R>> {
+        Ok(BufferView::new(self, Layout::whole::<T>(self.len, extents)?))
+    }
+
+    /// The same, for a kernel to write.
+    pub fn view_mut<const R: usize>(&mut self, extents: [usize; R]) -> Result<BufferViewMut<'_, T, R>> {
+        let layout = Layout::whole::<T>(self.len, extents)?;
+        Ok(BufferViewMut::new(self, layout))
+    }
+
+    /// Elements Σ indexᵢ · strideᵢ as an array of these extents; the last stride is 1, and the buffer holds the last element.
+    /// `view_strided([rows, columns], [pitch, 1])` is a matrix whose rows are `pitch` elements apart.
+    pub fn view_strided<const R: usize>(
+        &self,
+        extents: [usize; R],
+        strides: [usize; R],
+    ) -> Result<BufferView<'_, T, R>> {
+        Ok(BufferView::new(self, Layout::strided::<T>(self.len, extents, strides)?))
+    }
+
+    /// The same, for a kernel to write: no two indices may name one element.
+    pub fn view_strided_mut<const R: usize>(
+        &mut self,
+        extents: [usize; R],
+        strides: [usize; R],
+    ) -> Result<BufferViewMut<'_, T, R>> {
+        let layout = Layout::strided::<T>(self.len, extents, strides)?.distinct::<T>(self.len)?;
+        Ok(BufferViewMut::new(self, layout))
+    }
+
+    /// The elements of `range`, for a kernel's `&[T]` or `View<T, 1>`.
+    pub fn range(&self, range: Range<usize>) -> Result<BufferView<'_, T, 1>> {
+        Ok(BufferView::new(self, Layout::range::<T>(self.len, range)?))
+    }
+
+    /// The same, for a kernel to write.
+    pub fn range_mut(&mut self, range: Range<usize>) -> Result<BufferViewMut<'_, T, 1>> {
+        let layout = Layout::range::<T>(self.len, range)?;
+        Ok(BufferViewMut::new(self, layout))
+    }
+
+    pub(crate) fn address(&self) -> u64 {
+        self.raw.address()
+    }
+
+    fn memory(&self, mutable: bool) -> Memory<'_> {
+        let shape = Shape::Slice(self.len as u64);
+        // SAFETY: the buffer owns that many elements and is borrowed for as long as the argument lives, exclusively where `mutable`
+        // (the callers see to it); they are initialised.
+        unsafe { Memory::new(T::SCALAR, self.device().id(), self.address(), shape, mutable) }
+    }
+}
+
+impl<T: Element> fmt::Debug for DeviceBuffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeviceBuffer<{}>({} elements on {})", T::SCALAR, self.len, self.device())
+    }
+}
+
+impl<'a, T: Element> SliceArgument<'a, T> for &'a DeviceBuffer<T> {
+    fn argument(self) -> Argument<'a> {
+        Argument::Memory(self.memory(false))
+    }
+}
+
+impl<'a, T: Element> SliceMutArgument<'a, T> for &'a mut DeviceBuffer<T> {
+    fn argument(self) -> Argument<'a> {
+        Argument::Memory(self.memory(true))
+    }
+}

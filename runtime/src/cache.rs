@@ -1,0 +1,59 @@
+//! A map whose values are made once each, on first use, and kept.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Values by key. Threads that ask for the same missing value wait for one of them to make it; threads that ask for others do not.
+pub(crate) struct Cache<K, V> {
+    entries: Mutex<HashMap<K, Entry<V>>>,
+}
+
+type Entry<V> = Arc<Mutex<Option<Arc<V>>>>;
+
+impl<K, V> Default for Cache<K, V> {
+    fn default() -> Self {
+        Cache { entries: Mutex::default() }
+    }
+}
+
+impl<K: Eq + Hash, V> Cache<K, V> {
+    /// The value for `key`; made by `make` if there is none. A failure is not kept.
+    pub fn get_or_make<E>(&self, key: K, make: impl FnOnce() -> Result<V, E>) -> Result<Arc<V>, E> {
+        // A panic while a lock is held leaves a map or an entry that is whole: each is written in one step.
+        let entry = self.entries.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone();
+        let mut slot = entry.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*slot {
+            Some(value) => Ok(value.clone()),
+            None => {
+                let value = Arc::new(make()?);
+                *slot = Some(value.clone());
+                Ok(value)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    #[test]
+    fn threads_share_one_making() {
+        let (cache, made) = (Cache::default(), AtomicU32::new(0));
+        std::thread::scope(|s| {
+            for _ in 0..8 {
+                s.spawn(|| cache.get_or_make(1, || Ok::<_, ()>(made.fetch_add(1, Ordering::Relaxed))).unwrap());
+            }
+        });
+        assert_eq!(made.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn a_failure_is_tried_again() {
+        let cache = Cache::default();
+        assert!(cache.get_or_make(1, || Err::<u32, _>("no")).is_err());
+        assert_eq!(cache.get_or_make(1, || Ok::<_, &str>(7)).as_deref(), Ok(&7));
+    }
+}

@@ -1,0 +1,151 @@
+//! The CPU device: host memory, and kernels on the interpreter as lowered, under every check.
+//!
+//! All use of the interpreter by a launch is here.
+
+use crate::cache::Cache;
+use crate::contract::Approved;
+use crate::interpreter::{self, Binding, Bytes, Launch};
+use crate::{Error, Result};
+use kernel_dsl::compiler::hir::{Instance, Program};
+use kernel_dsl::compiler::{Target, ir, lower};
+use kernel_dsl::launcher::{Memory, Shape};
+use kernel_dsl::{Argument, Artifact};
+use std::alloc::{Layout, alloc, dealloc};
+use std::ptr;
+
+/// What the driver aligns allocations to, so that what is aligned here is there too.
+const ALIGNMENT: usize = 256;
+
+/// The CPU and the kernels decoded for it.
+#[derive(Default)]
+pub(crate) struct Cpu {
+    /// By the artifact's address, which is static.
+    executables: Cache<(usize, Instance), Executable>,
+}
+
+impl Cpu {
+    /// Runs the instance on the interpreter. It is lowered and decoded once.
+    pub fn run(
+        &self,
+        artifact: &'static Artifact,
+        program: &Program,
+        instance: &Instance,
+        approved: &Approved,
+    ) -> Result<()> {
+        let executable = self.executables.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
+            let lowered = lower::lower(program, instance, Target::SM_61)
+                .map_err(|source| Error::Compile { instance: instance.name(artifact.name), source })?;
+            Executable::new(&lowered)
+        })?;
+        executable.run(approved)
+    }
+
+    /// New memory; `bytes` > 0.
+    pub fn allocate(&self, bytes: usize) -> Result<u64> {
+        let failed = || Error::OutOfMemory { requested: bytes, device: "the host".to_string(), free: None };
+        let layout = Layout::from_size_align(bytes, ALIGNMENT).map_err(|_| failed())?;
+        // SAFETY: the size is not 0.
+        let start = unsafe { alloc(layout) };
+        if start.is_null() { Err(failed()) } else { Ok(start.expose_provenance() as u64) }
+    }
+
+    /// Frees memory.
+    ///
+    /// # Safety
+    /// It came from `allocate` with as many bytes, and nobody uses it any more.
+    pub unsafe fn free(&self, address: u64, bytes: usize) {
+        // SAFETY: the layout was valid in `allocate`; the rest by the caller's promise.
+        unsafe { dealloc(pointer(address), Layout::from_size_align_unchecked(bytes, ALIGNMENT)) }
+    }
+
+    /// Sets all bytes.
+    ///
+    /// # Safety
+    /// They are of one allocation, and nobody else uses them.
+    pub unsafe fn fill(&self, address: u64, bytes: usize, value: u8) {
+        // SAFETY: by the caller's promise.
+        unsafe { ptr::write_bytes(pointer(address), value, bytes) }
+    }
+
+    /// Copies `from` there.
+    ///
+    /// # Safety
+    /// As many bytes at `address` are of one allocation, and nobody else uses them.
+    pub unsafe fn write(&self, address: u64, from: &[u8]) {
+        // SAFETY: by the caller's promise; `from` is another's memory.
+        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), pointer(address), from.len()) }
+    }
+
+    /// Copies from there.
+    ///
+    /// # Safety
+    /// As many bytes at `address` are of one allocation, initialised, and nobody writes them.
+    pub unsafe fn read(&self, address: u64, to: &mut [u8]) {
+        // SAFETY: by the caller's promise; `to` is exclusive.
+        unsafe { ptr::copy_nonoverlapping(pointer(address), to.as_mut_ptr(), to.len()) }
+    }
+}
+
+fn pointer(address: u64) -> *mut u8 {
+    ptr::with_exposed_provenance_mut(address as usize)
+}
+
+/// IR that the interpreter can run.
+pub(crate) struct Executable {
+    instance: String,
+    program: interpreter::Program,
+}
+
+impl Executable {
+    pub fn new(kernel: &ir::Kernel) -> Result<Executable> {
+        let program = interpreter::Program::decode(kernel)
+            .map_err(|source| Error::Interpreter { instance: kernel.instance.clone(), source: source.into() })?;
+        Ok(Executable { instance: kernel.instance.clone(), program })
+    }
+
+    /// Runs it on arguments in host memory. What a kernel that does wrong has written until then stays written.
+    pub fn run(&self, approved: &Approved) -> Result<()> {
+        if approved.shape().is_empty() {
+            return Ok(());
+        }
+        let arguments = approved.arguments().iter().enumerate();
+        let launch = Launch {
+            grid: approved.shape().grid,
+            arguments: arguments.map(|(index, argument)| binding(argument, approved.writes(index))).collect(),
+            options: interpreter::Options::default(),
+        };
+        let outcome =
+            self.program.run(launch).map_err(|source| Error::Arguments { instance: self.instance.clone(), source })?;
+        outcome.result().map(|_| ()).map_err(Error::Violation)
+    }
+}
+
+fn binding<'a>(argument: &'a Argument, writes: bool) -> Binding<'a> {
+    match argument {
+        Argument::Scalar { bits, .. } => Binding::Scalar(*bits),
+        Argument::Memory(memory) => {
+            // The contract has found that all of them fit 32 bits.
+            let narrow = |numbers: &[u64]| numbers.iter().map(|n| *n as u32).collect();
+            let (extents, strides) = match memory.shape() {
+                Shape::Slice(len) => (narrow(&[*len]), narrow(&[1])),
+                Shape::View { extents, strides } => (narrow(extents), narrow(strides)),
+            };
+            Binding::Memory { bytes: bytes(memory, writes), extents, strides }
+        }
+    }
+}
+
+fn bytes<'a>(memory: &'a Memory, writes: bool) -> Bytes<'a> {
+    let (start, len) = (pointer(memory.address()), memory.bytes() as usize);
+    // SAFETY: `Memory` vouches for as many initialised bytes of one live allocation of this device, which is the host's
+    // memory, and that nobody writes them; where the kernel writes them, the contract has found that the memory is mutable, which makes it
+    // ours alone, and that it shares no byte with another argument.
+    unsafe {
+        match (writes, len) {
+            (true, 0) => Bytes::Exclusive(&mut []),
+            (false, 0) => Bytes::Shared(&[]),
+            (true, _) => Bytes::Exclusive(std::slice::from_raw_parts_mut(start, len)),
+            (false, _) => Bytes::Shared(std::slice::from_raw_parts(start, len)),
+        }
+    }
+}

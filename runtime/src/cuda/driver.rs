@@ -1,0 +1,284 @@
+//! The functions of the driver library, resolved once, and what their codes mean.
+//!
+//! cudarc finds and opens the library and names its types. Its own wrappers are not used: they panic where the library or
+//! a function is missing, and they return the codes as an `enum` of the bindings' CUDA version, which a newer driver's
+//! codes are not all members of. Here a code is a number, a missing function is an error that names it, and functions
+//! are resolved under the oldest name that has the meaning we need, so that old drivers work.
+
+use super::version::CudaVersion;
+use crate::Error;
+use cudarc::driver::sys;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ptr;
+
+/// What a driver function returns: 0, or the code of an error.
+pub(super) type Code = u32;
+
+const SUCCESS: Code = 0;
+const OUT_OF_MEMORY: Code = 2;
+const NO_DEVICE: Code = 100;
+
+macro_rules! functions {
+    ($($(#[doc = $doc:literal])* $name:ident = $symbol:ident $(| $other:ident)? ($($argument:ty),*);)*) => {
+        /// The driver library: the functions that we call.
+        pub(crate) struct Driver {
+            version: CudaVersion,
+            $($(#[doc = $doc])* pub(super) $name: unsafe extern "C" fn($($argument),*) -> Code,)*
+        }
+
+        impl Driver {
+            /// Resolves all functions of `library`, or names those that it lacks.
+            fn resolve(library: &Library) -> Result<Driver, Vec<&'static str>> {
+                let mut missing = Vec::new();
+                $(
+                    let $name = find(library, &[stringify!($symbol), $(stringify!($other))?]);
+                    if $name.is_none() {
+                        missing.push(stringify!($symbol));
+                    }
+                )*
+                if !missing.is_empty() {
+                    return Err(missing);
+                }
+                $(
+                    let Some($name) = $name else { return Err(missing) };
+                    // SAFETY: the driver exports this symbol as a function of this signature, by cuda.h; the library
+                    // is never unloaded.
+                    let $name = unsafe {
+                        std::mem::transmute::<Symbol, unsafe extern "C" fn($($argument),*) -> Code>($name)
+                    };
+                )*
+                Ok(Driver { version: CudaVersion { major: 0, minor: 0 }, $($name,)* })
+            }
+        }
+    };
+}
+
+functions! {
+    init = cuInit(c_uint);
+    driver_version = cuDriverGetVersion(*mut c_int);
+    error_name = cuGetErrorName(Code, *mut *const c_char);
+    error_string = cuGetErrorString(Code, *mut *const c_char);
+    device_count = cuDeviceGetCount(*mut c_int);
+    device_get = cuDeviceGet(*mut sys::CUdevice, c_int);
+    device_name = cuDeviceGetName(*mut c_char, c_int, sys::CUdevice);
+    device_attribute = cuDeviceGetAttribute(*mut c_int, c_int, sys::CUdevice);
+    device_memory = cuDeviceTotalMem_v2(*mut usize, sys::CUdevice);
+    context_retain = cuDevicePrimaryCtxRetain(*mut sys::CUcontext, sys::CUdevice);
+    /// `_v2` came with CUDA 11.0; the older name has the same meaning to a caller.
+    context_release = cuDevicePrimaryCtxRelease_v2 | cuDevicePrimaryCtxRelease(sys::CUdevice);
+    context_push = cuCtxPushCurrent_v2(sys::CUcontext);
+    context_pop = cuCtxPopCurrent_v2(*mut sys::CUcontext);
+    memory_info = cuMemGetInfo_v2(*mut usize, *mut usize);
+    memory_allocate = cuMemAlloc_v2(*mut sys::CUdeviceptr, usize);
+    memory_free = cuMemFree_v2(sys::CUdeviceptr);
+    memory_fill = cuMemsetD8_v2(sys::CUdeviceptr, u8, usize);
+    copy_to_device = cuMemcpyHtoD_v2(sys::CUdeviceptr, *const c_void, usize);
+    copy_to_host = cuMemcpyDtoH_v2(*mut c_void, sys::CUdeviceptr, usize);
+    module_load = cuModuleLoadDataEx(*mut sys::CUmodule, *const c_void, c_uint, *mut c_int, *mut *mut c_void);
+    module_function = cuModuleGetFunction(*mut sys::CUfunction, sys::CUmodule, *const c_char);
+    module_unload = cuModuleUnload(sys::CUmodule);
+    launch = cuLaunchKernel(sys::CUfunction, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, sys::CUstream,
+        *mut *mut c_void, *mut *mut c_void);
+    stream_wait = cuStreamSynchronize(sys::CUstream);
+}
+
+/// A function of unknown signature.
+type Symbol = unsafe extern "C" fn();
+/// A look-up by NUL-terminated name: the open library, or a test's stand-in.
+type Library<'a> = dyn Fn(&CStr) -> Option<Symbol> + 'a;
+
+fn find(library: &Library, names: &[&str]) -> Option<Symbol> {
+    names.iter().find_map(|name| library(&std::ffi::CString::new(*name).ok()?))
+}
+
+impl Driver {
+    /// Opens the driver library and initialises it.
+    pub fn open() -> Result<Driver, Error> {
+        // SAFETY: opening the driver library runs its initialisers, which is what it is for.
+        if !unsafe { sys::is_culib_present() } {
+            return Err(Error::NoDriver);
+        }
+        Driver::start(&|name| {
+            // SAFETY: the library is there, so that this does not panic.
+            let library = unsafe { sys::culib() };
+            // SAFETY: a symbol of the driver's API is a function; it is called by its true signature only.
+            unsafe { library.get::<Symbol>(name.to_bytes_with_nul()) }.ok().map(|symbol| *symbol)
+        })
+    }
+
+    fn start(library: &Library) -> Result<Driver, Error> {
+        let mut driver = Driver::resolve(library)
+            .map_err(|functions| Error::DriverLacks { functions, needed: CudaVersion::OLDEST })?;
+        let mut version = 0;
+        // SAFETY: `version` outlives the call; this function may be called before `cuInit`.
+        let code = unsafe { (driver.driver_version)(&mut version) };
+        driver.check(code, || "asking the CUDA driver for its version".into())?;
+        driver.version = CudaVersion::from_driver(version);
+        if driver.version < CudaVersion::OLDEST {
+            return Err(Error::DriverTooOld {
+                found: driver.version,
+                needed: CudaVersion::OLDEST,
+                what: "sm_61".to_string(),
+            });
+        }
+        // SAFETY: flags must be 0.
+        match unsafe { (driver.init)(0) } {
+            NO_DEVICE => Err(Error::NoDevice { driver: driver.version }),
+            code => driver.check(code, || "initialising the CUDA driver".into()).map(|()| driver),
+        }
+    }
+
+    /// The version of CUDA that the driver supports.
+    pub fn version(&self) -> CudaVersion {
+        self.version
+    }
+
+    /// Number of devices.
+    pub fn device_count(&self) -> Result<usize, Error> {
+        let mut count = 0;
+        // SAFETY: `count` outlives the call.
+        let code = unsafe { (self.device_count)(&mut count) };
+        self.check(code, || "counting the CUDA devices".into())?;
+        Ok(count.max(0) as usize)
+    }
+
+    /// An error if `code` is one; `doing` says what was being done, with what.
+    pub(super) fn check(&self, code: Code, doing: impl FnOnce() -> String) -> Result<(), Error> {
+        self.result(code, doing).map_err(Error::Driver)
+    }
+
+    /// The same with the driver's error bare.
+    pub(super) fn result(&self, code: Code, doing: impl FnOnce() -> String) -> Result<(), DriverError> {
+        if code == SUCCESS {
+            return Ok(());
+        }
+        Err(DriverError {
+            doing: doing(),
+            code,
+            name: self.text(self.error_name, code).unwrap_or_else(|| "an error that it does not name".into()),
+            description: self.text(self.error_string, code).unwrap_or_default(),
+        })
+    }
+
+    fn text(&self, of: unsafe extern "C" fn(Code, *mut *const c_char) -> Code, code: Code) -> Option<String> {
+        let mut text = ptr::null();
+        // SAFETY: `text` outlives the call.
+        let found = unsafe { of(code, &mut text) } == SUCCESS && !text.is_null();
+        // SAFETY: the driver gives a NUL-terminated string that lives as long as the library.
+        found.then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+    }
+}
+
+/// A call of the CUDA driver that failed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{doing}: the CUDA driver returned {name} ({code}){}{}", described(.description), self.consequence())]
+pub struct DriverError {
+    doing: String,
+    code: Code,
+    name: String,
+    description: String,
+}
+
+impl DriverError {
+    /// The driver's number for it.
+    pub fn code(&self) -> u32 {
+        self.code
+    }
+
+    /// The driver's name for it, such as `CUDA_ERROR_ILLEGAL_ADDRESS`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether the device's context is unusable from here on, in this process: the driver gives the same error to every later
+    /// call.
+    pub fn loses_context(&self) -> bool {
+        // Illegal address, launch timeout, assert, and the hardware faults (stack, instruction, alignment, address space, program
+        // counter, launch failed); uncorrectable ECC and NVLink errors.
+        matches!(self.code, 214 | 220 | 700 | 702 | 710 | 714..=719)
+    }
+
+    pub(super) fn is_out_of_memory(&self) -> bool {
+        self.code == OUT_OF_MEMORY
+    }
+
+    fn consequence(&self) -> &'static str {
+        if self.loses_context() { "; the device cannot be used again in this process" } else { "" }
+    }
+}
+
+fn described(description: &str) -> String {
+    if description.is_empty() { String::new() } else { format!(", {description}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_without_our_functions_is_refused_by_name() {
+        let Err(Error::DriverLacks { functions, .. }) = Driver::start(&|_| None) else { panic!("expected a refusal") };
+        assert!(functions.contains(&"cuLaunchKernel"));
+        assert_eq!(functions.len(), 24);
+    }
+
+    /// A driver that knows its version, how `cuInit` ends, and no error's name; its other functions are not to be called.
+    fn driver(version: Symbol, init: Symbol) -> Result<Driver, Error> {
+        unsafe extern "C" fn not_called() {}
+        unsafe extern "C" fn no_text(_: Code, _: *mut *const c_char) -> Code {
+            SUCCESS
+        }
+        let text: unsafe extern "C" fn(Code, *mut *const c_char) -> Code = no_text;
+        // SAFETY: called by its true signature only.
+        let text: Symbol = unsafe { std::mem::transmute(text) };
+        Driver::start(&|name| match name.to_bytes() {
+            b"cuDriverGetVersion" => Some(version),
+            b"cuInit" => Some(init),
+            b"cuGetErrorName" | b"cuGetErrorString" => Some(text),
+            b"cuDevicePrimaryCtxRelease_v2" => None,
+            _ => Some(not_called),
+        })
+    }
+
+    fn version_function<const V: c_int>() -> Symbol {
+        unsafe extern "C" fn version<const V: c_int>(out: *mut c_int) -> Code {
+            // SAFETY: the caller passes a pointer to an integer.
+            unsafe { *out = V };
+            SUCCESS
+        }
+        let version: unsafe extern "C" fn(*mut c_int) -> Code = version::<V>;
+        // SAFETY: called by its true signature only.
+        unsafe { std::mem::transmute(version) }
+    }
+
+    fn init_function<const C: Code>() -> Symbol {
+        unsafe extern "C" fn init<const C: Code>(_: c_uint) -> Code {
+            C
+        }
+        let init: unsafe extern "C" fn(c_uint) -> Code = init::<C>;
+        // SAFETY: called by its true signature only.
+        unsafe { std::mem::transmute(init) }
+    }
+
+    fn refusal(driver: Result<Driver, Error>) -> String {
+        driver.err().expect("to be refused").to_string()
+    }
+
+    #[test]
+    fn drivers_that_cannot_serve_say_why() {
+        assert_eq!(
+            refusal(driver(version_function::<7050>(), init_function::<0>())),
+            "the driver supports CUDA 7.5; sm_61 needs CUDA 8.0 or later: update NVIDIA's driver"
+        );
+        assert!(refusal(driver(version_function::<13000>(), init_function::<100>())).contains("finds no device"));
+        assert_eq!(
+            refusal(driver(version_function::<13000>(), init_function::<803>())),
+            "initialising the CUDA driver: the CUDA driver returned an error that it does not name (803)"
+        );
+    }
+
+    #[test]
+    fn a_driver_older_than_the_second_release_function_serves() {
+        assert_eq!(driver(version_function::<9000>(), init_function::<0>()).unwrap().version().to_string(), "9.0");
+    }
+}

@@ -1,0 +1,103 @@
+//! What a device says of itself, without a context.
+
+use super::driver::Driver;
+use super::version::{Capability, OLDEST_CAPABILITY};
+use crate::Error;
+use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
+use serde::Serialize;
+use std::ffi::CStr;
+use std::fmt;
+
+/// A CUDA device.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct DeviceInfo {
+    /// Its number, from 0, as the driver counts what `CUDA_VISIBLE_DEVICES` shows.
+    pub ordinal: usize,
+    /// What the driver calls it.
+    pub name: String,
+    /// Compute capability.
+    pub capability: Capability,
+    /// Streaming multiprocessors.
+    pub multiprocessors: u32,
+    /// Global memory in bytes.
+    pub memory_bytes: u64,
+    /// Boost clock of the multiprocessors in kHz; `None` where the driver does not tell.
+    pub clock_khz: Option<u32>,
+}
+
+impl DeviceInfo {
+    /// Whether kernels of ours run there.
+    pub fn is_supported(&self) -> bool {
+        self.capability >= OLDEST_CAPABILITY
+    }
+
+    /// An error that says why not, if they do not.
+    pub(crate) fn require_supported(&self) -> Result<(), Error> {
+        if self.is_supported() {
+            return Ok(());
+        }
+        Err(Error::UnsupportedDevice {
+            ordinal: self.ordinal,
+            name: self.name.clone(),
+            found: self.capability,
+            needed: OLDEST_CAPABILITY,
+        })
+    }
+}
+
+impl fmt::Display for DeviceInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cuda:{} ({}, sm_{}{})", self.ordinal, self.name, self.capability.major, self.capability.minor)
+    }
+}
+
+impl Driver {
+    /// The driver's handle of device `ordinal`, if there is one.
+    pub(super) fn device(&self, ordinal: usize) -> Result<sys::CUdevice, Error> {
+        let count = self.device_count()?;
+        let Some(number) = i32::try_from(ordinal).ok().filter(|_| ordinal < count) else {
+            return Err(Error::NoSuchDevice { ordinal, count });
+        };
+        let mut device = 0;
+        // SAFETY: `device` outlives the call.
+        let code = unsafe { (self.device_get)(&mut device, number) };
+        self.check(code, || format!("opening CUDA device {ordinal}"))?;
+        Ok(device)
+    }
+
+    /// What device `ordinal` is.
+    pub fn device_info(&self, ordinal: usize) -> Result<DeviceInfo, Error> {
+        let device = self.device(ordinal)?;
+        let asking = |what: &str| format!("asking CUDA device {ordinal} for its {what}");
+
+        let mut name = [0u8; 256];
+        // SAFETY: the driver writes at most as many bytes as it is told, a NUL among them.
+        let code = unsafe { (self.device_name)(name.as_mut_ptr().cast(), name.len() as i32, device) };
+        self.check(code, || asking("name"))?;
+        let name = CStr::from_bytes_until_nul(&name).unwrap_or_default().to_string_lossy().into_owned();
+
+        let mut memory = 0;
+        // SAFETY: `memory` outlives the call.
+        let code = unsafe { (self.device_memory)(&mut memory, device) };
+        self.check(code, || asking("memory size"))?;
+
+        let attribute = |attribute: Attribute, what: &str| -> Result<u32, Error> {
+            let mut value = 0;
+            // SAFETY: `value` outlives the call.
+            let code = unsafe { (self.device_attribute)(&mut value, attribute as i32, device) };
+            self.check(code, || asking(what))?;
+            Ok(value.max(0) as u32)
+        };
+        Ok(DeviceInfo {
+            ordinal,
+            name,
+            capability: Capability {
+                major: attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, "compute capability")?,
+                minor: attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, "compute capability")?,
+            },
+            multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, "multiprocessors")?,
+            memory_bytes: memory as u64,
+            clock_khz: attribute(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE, "clock").ok().filter(|khz| *khz > 0),
+        })
+    }
+}

@@ -1,0 +1,17 @@
+//! The CUDA device, through the driver library alone.
+//!
+//! `driver` holds the functions of the library and turns their codes into errors; `info` what a device says of itself;
+//! `context` a device's primary context and its memory; `module` kernels loaded there, and their launches; `version` which
+//! driver knows which PTX. Only this folder calls the driver.
+
+mod context;
+mod driver;
+mod info;
+mod module;
+mod version;
+
+pub(crate) use driver::Driver;
+pub use driver::DriverError;
+pub use info::DeviceInfo;
+pub(crate) use module::Cuda;
+pub use version::{Capability, CudaVersion};

@@ -1,0 +1,122 @@
+//! Versions: of CUDA as the driver supports it, of PTX, of a device's hardware.
+
+use crate::Error;
+use serde::Serialize;
+use std::fmt;
+
+/// A version of CUDA.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct CudaVersion {
+    pub major: u32,
+    pub minor: u32,
+}
+
+impl CudaVersion {
+    /// The oldest whose driver can run anything of ours: it is the first that knows sm_61 (PTX 5.0; driver 367.48 on Linux,
+    /// 369.30 on Windows). Every function of the driver that we call is older.
+    pub const OLDEST: CudaVersion = CudaVersion { major: 8, minor: 0 };
+
+    /// From the number that `cuDriverGetVersion` gives: 1000 · major + 10 · minor.
+    pub(super) fn from_driver(version: i32) -> CudaVersion {
+        let version = version.max(0) as u32;
+        CudaVersion { major: version / 1000, minor: version % 1000 / 10 }
+    }
+}
+
+impl fmt::Display for CudaVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// A device's compute capability.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct Capability {
+    pub major: u32,
+    pub minor: u32,
+}
+
+/// The oldest device that runs sm_61 PTX.
+pub(crate) const OLDEST_CAPABILITY: Capability = Capability { major: 6, minor: 1 };
+
+impl fmt::Display for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// PTX versions and the first CUDA whose driver reads them, from the release notes in the PTX ISA manual.
+const PTX: [((u32, u32), CudaVersion); 20] = [
+    ((5, 0), cuda(8, 0)),
+    ((6, 0), cuda(9, 0)),
+    ((6, 1), cuda(9, 1)),
+    ((6, 2), cuda(9, 2)),
+    ((6, 3), cuda(10, 0)),
+    ((6, 4), cuda(10, 1)),
+    ((6, 5), cuda(10, 2)),
+    ((7, 0), cuda(11, 0)),
+    ((7, 1), cuda(11, 1)),
+    ((7, 2), cuda(11, 2)),
+    ((7, 3), cuda(11, 3)),
+    ((7, 4), cuda(11, 4)),
+    ((7, 5), cuda(11, 5)),
+    ((7, 6), cuda(11, 6)),
+    ((7, 7), cuda(11, 7)),
+    ((7, 8), cuda(11, 8)),
+    ((8, 0), cuda(12, 0)),
+    ((8, 1), cuda(12, 1)),
+    ((8, 2), cuda(12, 2)),
+    ((8, 3), cuda(12, 3)),
+];
+
+const fn cuda(major: u32, minor: u32) -> CudaVersion {
+    CudaVersion { major, minor }
+}
+
+/// Refuses PTX whose `.version` a driver of CUDA `found` is too old for. A version that the table lacks is left to
+/// the driver.
+pub(super) fn check_ptx(ptx: &str, found: CudaVersion, instance: &str) -> Result<(), Error> {
+    let Some(version) = ptx_version(ptx) else { return Ok(()) };
+    match PTX.iter().find(|(v, _)| *v >= version) {
+        Some((_, needed)) if found < *needed => Err(Error::DriverTooOld {
+            found,
+            needed: *needed,
+            what: format!("PTX {}.{} of {instance}", version.0, version.1),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The version that a PTX module's `.version` line declares.
+fn ptx_version(ptx: &str) -> Option<(u32, u32)> {
+    let line = ptx.lines().map(str::trim).find(|l| l.starts_with(".version"))?;
+    let (major, minor) = line.split_whitespace().nth(1)?.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn driver_numbers_are_versions() {
+        assert_eq!(CudaVersion::from_driver(11040), cuda(11, 4));
+        assert_eq!(CudaVersion::from_driver(8000), cuda(8, 0));
+        assert_eq!(CudaVersion::from_driver(13020).to_string(), "13.2");
+    }
+
+    #[test]
+    fn ptx_that_the_driver_cannot_read_is_refused_with_both_versions() {
+        let ptx = "// made by kernel-dsl\n.version 6.0\n.target sm_61\n";
+        assert!(check_ptx(ptx, cuda(9, 0), "softmax::<4>").is_ok());
+        let error = check_ptx(ptx, cuda(8, 0), "softmax::<4>").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the driver supports CUDA 8.0; PTX 6.0 of softmax::<4> needs CUDA 9.0 or later: update NVIDIA's driver"
+        );
+        assert!(check_ptx(".version 99.0", cuda(8, 0), "x").is_ok());
+        assert!(check_ptx("", cuda(8, 0), "x").is_ok());
+    }
+}

@@ -1,0 +1,102 @@
+//! What this machine has to run kernels on, as data.
+
+use crate::cuda::{CudaVersion, DeviceInfo, Driver};
+use crate::{Choice, Device, Error};
+use serde::Serialize;
+
+/// What was found.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Findings {
+    /// The CUDA driver.
+    pub driver: DriverFinding,
+    /// The GPUs that it shows, supported or not.
+    pub devices: Vec<DeviceFinding>,
+    /// Threads that the CPU device can run on.
+    pub cpu_threads: usize,
+    /// What [`Device::best`] would give here.
+    pub best: Option<Choice>,
+}
+
+/// The CUDA driver.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum DriverFinding {
+    /// It answers.
+    Found {
+        /// The version of CUDA that it supports.
+        cuda: CudaVersion,
+        /// The oldest that would do.
+        needed: CudaVersion,
+        /// What the kernel module calls itself, such as `580.82.07`; on Linux.
+        release: Option<String>,
+    },
+    /// There is no library, or it does not serve; with the reason.
+    Unusable { reason: String },
+}
+
+/// A GPU.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct DeviceFinding {
+    /// What it is; `None` where the driver would not tell.
+    #[serde(flatten)]
+    pub info: Option<DeviceInfo>,
+    /// Whether kernels run there.
+    pub supported: bool,
+    /// Why not, if they do not.
+    pub problem: Option<String>,
+}
+
+/// Looks.
+pub fn examine() -> Findings {
+    let (driver, devices) = match Driver::open() {
+        Ok(driver) => {
+            let found = DriverFinding::Found {
+                cuda: driver.version(),
+                needed: CudaVersion::OLDEST,
+                release: release(&std::fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default()),
+            };
+            let count = driver.device_count().unwrap_or(0);
+            (found, (0..count).map(|ordinal| device(driver.device_info(ordinal))).collect())
+        }
+        Err(e) => (DriverFinding::Unusable { reason: e.to_string() }, Vec::new()),
+    };
+    let cpu_threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let best = Device::choose().ok().and_then(|device| device.choice().cloned());
+    Findings { driver, devices, cpu_threads, best }
+}
+
+fn device(info: Result<DeviceInfo, Error>) -> DeviceFinding {
+    let problem = match &info {
+        Ok(info) => info.require_supported().err(),
+        Err(_) => None,
+    };
+    match info {
+        Ok(info) => {
+            DeviceFinding { supported: problem.is_none(), problem: problem.map(|e| e.to_string()), info: Some(info) }
+        }
+        Err(e) => DeviceFinding { info: None, supported: false, problem: Some(e.to_string()) },
+    }
+}
+
+/// The release in the text of `/proc/driver/nvidia/version`: the first word made of numbers and dots alone.
+fn release(text: &str) -> Option<String> {
+    let is_release = |word: &&str| word.contains('.') && word.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    text.lines().next()?.split_whitespace().find(is_release).map(str::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_release_is_read_from_the_kernels_text() {
+        // First lines as NVIDIA's proprietary and open kernel modules write them.
+        let proprietary =
+            "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12 19:39:15 UTC 2024\nGCC";
+        let open = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.82.07  Release Build  (x)\n";
+        assert_eq!(release(proprietary).as_deref(), Some("535.183.01"));
+        assert_eq!(release(open).as_deref(), Some("580.82.07"));
+        assert_eq!(release(""), None);
+    }
+}

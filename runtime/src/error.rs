@@ -1,0 +1,125 @@
+//! What can go wrong, with what was expected and what was found.
+
+use crate::cuda::{Capability, CudaVersion, DriverError};
+use crate::interpreter;
+use kernel_dsl::compiler::hir::serial;
+use kernel_dsl::compiler::launch::Refusal;
+use kernel_dsl::compiler::{Errors, Scalar};
+
+/// Why an operation of the runtime failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No CUDA driver library on this machine.
+    #[error(
+        "no CUDA driver: neither libcuda nor nvcuda could be loaded. \
+         Needed: NVIDIA's driver (branch 580 is the last for Pascal); no toolkit. Device::cpu() works without"
+    )]
+    NoDriver,
+
+    /// A library that calls itself the driver lacks functions.
+    #[error("the CUDA driver library lacks {}; needed: the driver of CUDA {needed} or later", .functions.join(", "))]
+    #[allow(missing_docs)]
+    DriverLacks { functions: Vec<&'static str>, needed: CudaVersion },
+
+    /// The driver does not know what is needed.
+    #[error("the driver supports CUDA {found}; {what} needs CUDA {needed} or later: update NVIDIA's driver")]
+    #[allow(missing_docs)]
+    DriverTooOld { found: CudaVersion, needed: CudaVersion, what: String },
+
+    /// The driver is there and sees no device.
+    #[error(
+        "the CUDA driver (CUDA {driver}) finds no device; expected at least one that CUDA_VISIBLE_DEVICES does not hide"
+    )]
+    #[allow(missing_docs)]
+    NoDevice { driver: CudaVersion },
+
+    /// There is no device of that number.
+    #[error("no CUDA device {ordinal}: there {}, numbered from 0", devices(*.count))]
+    #[allow(missing_docs)]
+    NoSuchDevice { ordinal: usize, count: usize },
+
+    /// A device that is too old.
+    #[error(
+        "CUDA device {ordinal}, {name}, has compute capability {found}; kernels are compiled for {needed} and later"
+    )]
+    #[allow(missing_docs)]
+    UnsupportedDevice { ordinal: usize, name: String, found: Capability, needed: Capability },
+
+    /// A call of the driver failed.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+
+    /// No memory left.
+    #[error("no memory for {requested} bytes on {device}{}", of_total(*.free))]
+    #[allow(missing_docs)]
+    OutOfMemory { requested: usize, device: String, free: Option<(usize, usize)> },
+
+    /// The arguments do not meet the kernel's contract; nothing has run.
+    #[error("cannot launch {instance}:{}", list(.refusals))]
+    #[allow(missing_docs)]
+    Refused { instance: String, refusals: Vec<Refusal> },
+
+    /// The HIR in the expansion cannot be read.
+    #[error("kernel {kernel}: {source}")]
+    #[allow(missing_docs)]
+    Hir { kernel: String, source: serial::Error },
+
+    /// The instance does not compile.
+    #[error("cannot compile {instance}:\n{source}")]
+    #[allow(missing_docs)]
+    Compile { instance: String, source: Errors },
+
+    /// The interpreter cannot run the instance.
+    #[error("the CPU device cannot run {instance}: {source}")]
+    #[allow(missing_docs)]
+    Interpreter { instance: String, source: Box<interpreter::Unsupported> },
+
+    /// The instance's IR takes other arguments than its HIR declares.
+    #[error("the CPU device cannot run {instance}: its IR does not take the arguments that its HIR declares: {source}")]
+    #[allow(missing_docs)]
+    Arguments { instance: String, source: interpreter::Mismatch },
+
+    /// The oracle found the kernel doing wrong.
+    #[error("{0}")]
+    Violation(Box<interpreter::Report>),
+
+    /// The driver refused the PTX.
+    #[error("cannot load the PTX of {instance}: {source}{}", driver_log(.log))]
+    #[allow(missing_docs)]
+    Load { instance: String, source: Box<DriverError>, log: String },
+
+    /// Checked launches on a GPU do not exist yet.
+    #[error(
+        "checked launches are not available on {device}: {instance} was not run. \
+         Use `unsafe {{ launch_unchecked }}` there, or `launch` on Device::cpu(), where every access is checked"
+    )]
+    #[allow(missing_docs)]
+    NoCheckedForm { instance: String, device: String },
+
+    /// A view that its buffer cannot hold.
+    #[error("cannot view a buffer of {len} {element} as extents {extents:?}, strides {strides:?}: {why}")]
+    #[allow(missing_docs)]
+    View { element: Scalar, len: usize, extents: Vec<usize>, strides: Vec<usize>, why: String },
+
+    /// A copy between a buffer and a slice of another length.
+    #[error("cannot copy {}: the buffer holds {buffer} elements, the slice {slice}", .direction)]
+    #[allow(missing_docs)]
+    Length { direction: &'static str, buffer: usize, slice: usize },
+}
+
+fn devices(count: usize) -> String {
+    if count == 1 { "is 1 device".to_string() } else { format!("are {count} devices") }
+}
+
+fn of_total(free: Option<(usize, usize)>) -> String {
+    free.map_or_else(String::new, |(free, total)| format!(": {free} of its {total} bytes are free"))
+}
+
+fn list(refusals: &[Refusal]) -> String {
+    refusals.iter().map(|r| format!("\n  {r}")).collect()
+}
+
+fn driver_log(log: &str) -> String {
+    if log.is_empty() { String::new() } else { format!("\n{log}") }
+}

@@ -1,0 +1,345 @@
+//! The interpreter's own instructions: IR made flat and dense.
+//!
+//! Values are rows of the frame, control flow is jumps and masks. A construct of the IR has a [`Slot`] of two masks, by
+//! its depth; lanes that leave a region early wait in it until the construct's end lets them on. An instruction that
+//! finds no lane left jumps to the end of the region that it stands in. The index of an instruction is its *site*: what
+//! reports and shadow memory name it by.
+
+use super::frame::Register;
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::ir::{Binary, Comparison, Location, Shuffle, Special, Unary, Vote};
+
+/// A row of the frame.
+pub type RowIndex = u32;
+
+/// Index of an instruction.
+pub type Pc = u32;
+
+/// Index of a construct's masks: how deep it is nested.
+pub type SlotIndex = u32;
+
+/// The masks of an open construct.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Slot {
+    /// Lanes that go on to the next part: an `If`'s `otherwise`, a loop's next iteration.
+    pub pending: u32,
+    /// Lanes that wait at the construct's end.
+    pub done: u32,
+}
+
+/// An instruction. Fields named `to` are results; registers are given by row where the width is plain.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub enum Inst {
+    Unary {
+        op: Unary,
+        ty: Scalar,
+        to: RowIndex,
+        a: RowIndex,
+    },
+    /// As `Unary`, reported where the operand is `MIN`.
+    CheckedUnary {
+        op: Unary,
+        ty: Scalar,
+        to: RowIndex,
+        a: RowIndex,
+    },
+    Binary {
+        op: Binary,
+        ty: Scalar,
+        to: RowIndex,
+        a: RowIndex,
+        b: RowIndex,
+    },
+    /// As `Binary`, reported where it overflows or divides by zero.
+    CheckedBinary {
+        op: Binary,
+        ty: Scalar,
+        to: RowIndex,
+        a: RowIndex,
+        b: RowIndex,
+    },
+    MulAdd {
+        ty: Scalar,
+        to: RowIndex,
+        a: RowIndex,
+        b: RowIndex,
+        c: RowIndex,
+    },
+    Compare {
+        op: Comparison,
+        ty: Scalar,
+        to: RowIndex,
+        a: RowIndex,
+        b: RowIndex,
+    },
+    Select {
+        wide: bool,
+        to: RowIndex,
+        condition: RowIndex,
+        yes: RowIndex,
+        no: RowIndex,
+    },
+    Cast {
+        from: Scalar,
+        into: Scalar,
+        to: RowIndex,
+        a: RowIndex,
+    },
+    /// All lanes.
+    Copy {
+        to: Register,
+        from: Register,
+    },
+    /// Active lanes.
+    Move {
+        to: Register,
+        from: Register,
+    },
+    /// Index into [`Code::offsets`].
+    Offset(u32),
+    /// Index into [`Code::accesses`].
+    Load(u32),
+    /// Index into [`Code::accesses`].
+    Store(u32),
+    /// Element 0 of a local.
+    ReadLocal {
+        local: u32,
+        to: Register,
+    },
+    WriteLocal {
+        local: u32,
+        from: Register,
+    },
+    /// Another element of a local.
+    ReadElement {
+        local: u32,
+        index: RowIndex,
+        to: Register,
+    },
+    WriteElement {
+        local: u32,
+        index: RowIndex,
+        from: Register,
+    },
+    BlockSync,
+    WarpSync,
+    Shuffle {
+        mode: Shuffle,
+        width: u8,
+        to: Register,
+        from: Register,
+        selector: RowIndex,
+    },
+    Vote {
+        mode: Vote,
+        to: RowIndex,
+        value: RowIndex,
+    },
+    /// Lanes whose condition fails wait for `otherwise`; if all do, on to there.
+    If {
+        slot: SlotIndex,
+        condition: RowIndex,
+        otherwise: Pc,
+    },
+    /// The lanes that have run `then` wait; those that have not go on, or if there are none, on to `end`.
+    Else {
+        slot: SlotIndex,
+        end: Pc,
+    },
+    /// All lanes that wait go on.
+    EndIf {
+        slot: SlotIndex,
+        exit: Pc,
+    },
+    /// A block, or a loop, begins.
+    Enter {
+        slot: SlotIndex,
+    },
+    /// A `For` begins; its step is positive, or is reported.
+    EnterFor {
+        ty: Scalar,
+        slot: SlotIndex,
+        step: RowIndex,
+    },
+    /// Lanes whose index has reached the end wait; if all have, on to `end`.
+    Test {
+        ty: Scalar,
+        slot: SlotIndex,
+        index: RowIndex,
+        limit: RowIndex,
+        end: Pc,
+    },
+    /// Steps the index and tests; back to `body` if a lane is left.
+    Step {
+        ty: Scalar,
+        slot: SlotIndex,
+        index: RowIndex,
+        step: RowIndex,
+        limit: RowIndex,
+        body: Pc,
+    },
+    /// Back to `body` if a lane is left.
+    Again {
+        slot: SlotIndex,
+        body: Pc,
+    },
+    /// All lanes that wait at the end of a block or loop go on.
+    Leave {
+        slot: SlotIndex,
+        exit: Pc,
+    },
+    Break {
+        slot: SlotIndex,
+    },
+    Continue {
+        slot: SlotIndex,
+    },
+    /// Active lanes have ended.
+    Return,
+    /// The end of the kernel.
+    Exit,
+}
+
+/// How addresses move: [`Op::Offset`](kernel_dsl::compiler::ir::Op::Offset).
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Offset {
+    pub to: Register,
+    pub base: Register,
+    /// Index and stride; `None` is 1.
+    pub terms: Box<[(RowIndex, Option<RowIndex>)]>,
+    /// Bytes of an element.
+    pub size: u32,
+}
+
+/// A load or store.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// Which bytes.
+    pub place: Place,
+    /// Element type in memory.
+    pub element: Scalar,
+    /// What the elements are loaded to or stored from.
+    pub values: Box<[Register]>,
+    /// Lanes that access; `None` is all.
+    pub guard: Option<RowIndex>,
+    /// What a load gives in the others.
+    pub otherwise: Box<[Register]>,
+}
+
+/// What an access names.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum Place {
+    Global {
+        base: RowIndex,
+        dims: Box<[Dim]>,
+        origin: Origin,
+    },
+    /// `offset` is the array's.
+    Shared {
+        array: u32,
+        offset: u32,
+        dims: Box<[SharedDim]>,
+    },
+    /// Address in global memory.
+    Address {
+        base: RowIndex,
+        offset: i32,
+        origin: Origin,
+    },
+    /// Byte offset in shared memory.
+    SharedAddress {
+        base: RowIndex,
+        offset: i32,
+    },
+}
+
+/// A dimension of an access to a buffer.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Dim {
+    pub index: RowIndex,
+    pub extent: RowIndex,
+    pub stride: Option<RowIndex>,
+}
+
+/// A dimension of an access to a shared array.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct SharedDim {
+    pub index: RowIndex,
+    pub extent: u32,
+    pub stride: u32,
+}
+
+/// The argument whose address an address was computed from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// It is computed from none.
+    None,
+    /// That one, by its index in Rust.
+    Argument(u32),
+    /// It depends on the path: the address itself tells.
+    Several,
+}
+
+impl Origin {
+    /// What an address that may be either comes from.
+    pub fn join(self, other: Origin) -> Origin {
+        match (self, other) {
+            (Origin::None, o) | (o, Origin::None) => o,
+            (a, b) if a == b => a,
+            _ => Origin::Several,
+        }
+    }
+}
+
+/// A local, in the frame.
+#[derive(Clone, Debug)]
+pub struct Local {
+    /// Name in Rust.
+    pub name: String,
+    /// Its first element; the others follow.
+    pub first: Register,
+    /// Number of elements.
+    pub len: u32,
+    /// Index of its first element among all elements of locals.
+    pub element: u32,
+}
+
+/// A decoded kernel.
+#[derive(Clone, Debug, Default)]
+pub struct Code {
+    /// The instructions.
+    pub insts: Vec<Inst>,
+    /// Where each comes from.
+    pub locations: Vec<Location>,
+    /// What `Inst::Offset` names.
+    pub offsets: Vec<Offset>,
+    /// What `Inst::Load` and `Inst::Store` name.
+    pub accesses: Vec<Access>,
+    /// Mutable variables.
+    pub locals: Vec<Local>,
+    /// Registers that never change, and their bits.
+    pub constants: Vec<(Register, u64)>,
+    /// Registers that hold a parameter of the entry, by its index.
+    pub parameters: Vec<(Register, u32)>,
+    /// Registers that hold a special register.
+    pub specials: Vec<(RowIndex, Special)>,
+    /// Rows of a frame.
+    pub rows: u32,
+    /// Elements of all locals.
+    pub elements: u32,
+    /// Constructs that are open at once at most.
+    pub slots: u32,
+}
+
+impl Local {
+    /// Element `index`.
+    pub fn at(&self, index: u32) -> Register {
+        let rows = if self.first.wide { 2 } else { 1 };
+        Register { row: self.first.row + rows * index, wide: self.first.wide }
+    }
+}

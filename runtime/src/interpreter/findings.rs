@@ -1,0 +1,142 @@
+//! Collects findings during a run: the first hit of a check at a site is described, the rest are counted.
+
+use super::Program;
+use super::check::Check;
+use super::code::Pc;
+use super::report::{Finding, Object, Other, Place, Report, Thread};
+use kernel_dsl::compiler::ir::Location;
+use std::collections::HashMap;
+
+/// What a hit says beyond its check and site.
+#[derive(Debug)]
+pub struct Description {
+    /// The sentence.
+    pub message: String,
+    /// The memory that it is about.
+    pub object: Option<Object>,
+    /// The other side: site, thread, and what it does there.
+    pub other: Option<(Option<Pc>, Thread, &'static str)>,
+}
+
+impl Description {
+    /// A sentence alone.
+    pub fn new(message: impl Into<String>) -> Description {
+        Description { message: message.into(), object: None, other: None }
+    }
+
+    /// With the memory that it is about.
+    pub fn about(mut self, object: Object) -> Description {
+        self.object = Some(object);
+        self
+    }
+
+    /// With the other side of a conflict.
+    pub fn against(mut self, site: Option<Pc>, thread: Thread, action: &'static str) -> Description {
+        self.other = Some((site, thread, action));
+        self
+    }
+}
+
+/// Findings so far.
+#[derive(Debug)]
+pub struct Findings<'p> {
+    program: &'p Program,
+    known: HashMap<(Check, Pc), usize>,
+    list: Vec<Finding>,
+    limit: usize,
+    truncated: bool,
+}
+
+impl<'p> Findings<'p> {
+    /// None yet, and at most `limit`.
+    pub fn new(program: &'p Program, limit: usize) -> Findings<'p> {
+        Findings { program, known: HashMap::new(), list: Vec::new(), limit, truncated: false }
+    }
+
+    /// Counts `hits` more of what is known already; whether it was.
+    pub fn count(&mut self, check: Check, site: Pc, hits: u32) -> bool {
+        let known = self.known.get(&(check, site));
+        if let Some(i) = known {
+            self.list[*i].count += u64::from(hits);
+        }
+        known.is_some()
+    }
+
+    /// Adds what is not known yet.
+    pub fn add(&mut self, check: Check, site: Pc, hits: u32, thread: Thread, description: Description) {
+        if self.list.len() >= self.limit {
+            self.truncated = true;
+            return;
+        }
+        self.known.insert((check, site), self.list.len());
+        let Description { message, object, other } = description;
+        let other = other.map(|(site, thread, action)| Other { place: site.map(|s| self.place(s)), thread, action });
+        self.list.push(Finding {
+            check,
+            severity: check.severity(),
+            message,
+            place: self.place(site),
+            thread,
+            object,
+            other,
+            count: u64::from(hits),
+        });
+    }
+
+    /// Whether the limit was exceeded.
+    pub fn full(&self) -> bool {
+        self.truncated
+    }
+
+    /// All of them.
+    pub fn report(self) -> Report {
+        Report {
+            kernel: self.program.instance.clone(),
+            findings: self.list,
+            truncated: self.truncated,
+            sources: self.program.sources.clone(),
+        }
+    }
+
+    fn place(&self, site: Pc) -> Place {
+        let program = self.program;
+        let at = |location: Location| program.locations.get(location.0 as usize);
+        let mut chain = Vec::new();
+        let mut next = program.code.locations.get(site as usize).copied();
+        while let Some(location) = next.and_then(at) {
+            // A chain of calls is as long as there are locations at most; more would be a ring.
+            if chain.len() == program.locations.len() {
+                break;
+            }
+            chain.push(location);
+            next = location.caller;
+        }
+        let mut places = chain.into_iter().map(|location| {
+            let source = program.sources.get(location.source as usize);
+            let (line, span) = (source.map_or(1, |s| s.line), location.span);
+            Place {
+                source: location.source as usize,
+                function: source.map_or_else(|| program.instance.clone(), |s| s.name.clone()),
+                file: source.map(|s| s.file.clone()).unwrap_or_default(),
+                line: line + u32::from(span.line),
+                column: u32::from(span.column),
+                end_line: line + u32::from(span.end_line),
+                end_column: u32::from(span.end_column),
+                callers: Vec::new(),
+            }
+        });
+        let unknown = || Place {
+            source: usize::MAX,
+            function: program.instance.clone(),
+            file: String::new(),
+            line: 1,
+            column: 1,
+            end_line: 1,
+            end_column: 1,
+            callers: Vec::new(),
+        };
+        let mut place = places.next().unwrap_or_else(unknown);
+        place.callers = places.collect();
+        place
+    }
+}

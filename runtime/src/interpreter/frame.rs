@@ -1,0 +1,116 @@
+//! The registers of a warp: rows of 32 lanes, structure of arrays.
+//!
+//! A value of at most 32 bits takes one row, zero-extended; a `bool` is 0 or 1. A value of 64 bits takes two rows, which
+//! together are 32 `u64`s. Rows are handed out in the order of definition, so that the result of a computation lies above
+//! all its operands: splitting the rows there gives both without a copy. Only moves go against that order, and they copy.
+
+use bytemuck::{Pod, Zeroable};
+
+/// Lanes of a warp.
+pub const LANES: usize = 32;
+
+/// The mask of a whole warp.
+pub const FULL: u32 = u32::MAX;
+
+/// One 32-bit register of all lanes.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+pub struct Row(pub [u32; LANES]);
+
+/// What a lane of a register holds: 32 or 64 bits.
+pub trait Word: Copy + 'static {
+    /// The register at `row`.
+    fn lanes(rows: &[Row], row: usize) -> &[Self; LANES];
+    /// The register at `row`.
+    fn lanes_mut(rows: &mut [Row], row: usize) -> &mut [Self; LANES];
+}
+
+impl Word for u32 {
+    #[inline(always)]
+    fn lanes(rows: &[Row], row: usize) -> &[u32; LANES] {
+        &rows[row].0
+    }
+    #[inline(always)]
+    fn lanes_mut(rows: &mut [Row], row: usize) -> &mut [u32; LANES] {
+        &mut rows[row].0
+    }
+}
+
+impl Word for u64 {
+    #[inline(always)]
+    fn lanes(rows: &[Row], row: usize) -> &[u64; LANES] {
+        bytemuck::cast_ref(rows[row..].first_chunk::<2>().expect("a wide register has two rows"))
+    }
+    #[inline(always)]
+    fn lanes_mut(rows: &mut [Row], row: usize) -> &mut [u64; LANES] {
+        bytemuck::cast_mut(rows[row..].first_chunk_mut::<2>().expect("a wide register has two rows"))
+    }
+}
+
+/// A register: its first row, and whether it has a second.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Register {
+    /// First row.
+    pub row: u32,
+    /// 64 bits a lane.
+    pub wide: bool,
+}
+
+impl Register {
+    /// Lane `lane`, zero-extended.
+    pub fn get(self, rows: &[Row], lane: usize) -> u64 {
+        if self.wide {
+            u64::lanes(rows, self.row as usize)[lane]
+        } else {
+            u64::from(u32::lanes(rows, self.row as usize)[lane])
+        }
+    }
+
+    /// Sets lane `lane`.
+    pub fn set(self, rows: &mut [Row], lane: usize, bits: u64) {
+        if self.wide {
+            u64::lanes_mut(rows, self.row as usize)[lane] = bits;
+        } else {
+            u32::lanes_mut(rows, self.row as usize)[lane] = bits as u32;
+        }
+    }
+
+    /// Sets all lanes.
+    pub fn fill(self, rows: &mut [Row], bits: u64) {
+        if self.wide {
+            *u64::lanes_mut(rows, self.row as usize) = [bits; LANES];
+        } else {
+            *u32::lanes_mut(rows, self.row as usize) = [bits as u32; LANES];
+        }
+    }
+
+    /// Sets the lanes of `mask` to those of `from`, a register of the same width.
+    pub fn copy(self, rows: &mut [Row], from: Register, mask: u32) {
+        if self.wide {
+            blend::<u64>(rows, self.row, from.row, mask);
+        } else {
+            blend::<u32>(rows, self.row, from.row, mask);
+        }
+    }
+}
+
+fn blend<W: Word>(rows: &mut [Row], to: u32, from: u32, mask: u32) {
+    let from = *W::lanes(rows, from as usize);
+    let to = W::lanes_mut(rows, to as usize);
+    if mask == FULL {
+        *to = from;
+    } else {
+        for lane in 0..LANES {
+            to[lane] = if mask >> lane & 1 == 1 { from[lane] } else { to[lane] };
+        }
+    }
+}
+
+/// The lanes of `mask`, in order.
+pub fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lane = mask.trailing_zeros();
+        mask &= mask.wrapping_sub(1);
+        (lane < 32).then_some(lane as usize)
+    })
+}

@@ -1,0 +1,248 @@
+//! A launch under way: memory, time, and what was found; runs blocks one after the other.
+//!
+//! A block runs each of its warps to a barrier or its end, then the next; when all have come, the barrier opens.
+
+use super::check::Check;
+use super::code::Pc;
+use super::findings::{Description, Findings};
+use super::frame::{FULL, LANES, Register, Row, lanes_of};
+use super::lanes::Simd;
+use super::memory::Buffer;
+use super::report::Thread;
+use super::shadow::{Clock, Shadow};
+use super::{Checks, Options, Program, Statistics};
+use bytemuck::Zeroable;
+use kernel_dsl::compiler::ir::Special;
+
+use super::code::Slot;
+
+/// Values only.
+pub const VALUES: u8 = 0;
+/// And every check but races.
+pub const ACCESSES: u8 = 1;
+/// And races.
+pub const ALL: u8 = 2;
+
+/// A launch under way.
+pub struct Machine<'p, 'm> {
+    pub program: &'p Program,
+    pub simd: Simd,
+    pub buffers: Vec<Buffer<'m>>,
+    /// By argument, its place in `buffers`.
+    pub by_argument: Vec<Option<usize>>,
+    /// The block's shared memory.
+    pub shared: Vec<u8>,
+    pub shared_shadow: Shadow,
+    pub grid: [u32; 3],
+    /// The block that runs.
+    pub block: [u32; 3],
+    /// The epoch, and that in which the block began. Epochs count from 1.
+    pub epoch: u32,
+    pub block_epoch: u32,
+    /// Blocks that have run, by the epoch in which each began.
+    pub history: Vec<(u32, [u32; 3])>,
+    pub findings: Findings<'p>,
+    pub statistics: Statistics,
+    pub options: Options,
+    /// Set when the run is to end early.
+    pub stopped: bool,
+}
+
+/// A warp: everything needed to go on with it.
+pub struct Warp {
+    /// Which of its block.
+    pub index: u32,
+    /// Registers.
+    pub rows: Vec<Row>,
+    /// By element of locals, the lanes that have written it.
+    pub written: Vec<u32>,
+    /// Open constructs.
+    pub slots: Vec<Slot>,
+    /// Next instruction.
+    pub pc: Pc,
+    /// Active lanes.
+    pub mask: u32,
+    /// Lanes that have not ended.
+    pub live: u32,
+    /// The barrier that it waits at.
+    pub waits: Option<Pc>,
+    /// Whether it has ended.
+    pub ended: bool,
+}
+
+impl<'p, 'm> Machine<'p, 'm> {
+    /// Runs every block of the grid.
+    pub fn run(&mut self, parameters: &[u64]) {
+        let mut warps = self.warps(parameters);
+        for z in 0..self.grid[2] {
+            for y in 0..self.grid[1] {
+                for x in 0..self.grid[0] {
+                    self.block = [x, y, z];
+                    match self.options.checks {
+                        Checks::Values => self.block::<VALUES>(&mut warps),
+                        Checks::Accesses => self.block::<ACCESSES>(&mut warps),
+                        Checks::All => self.block::<ALL>(&mut warps),
+                    }
+                    if self.stopped {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The warps of a block, with the registers filled that no block changes.
+    fn warps(&self, parameters: &[u64]) -> Vec<Warp> {
+        let code = &self.program.code;
+        let threads = self.program.threads();
+        let warp = |index: u32| {
+            let mut rows = vec![Row::zeroed(); code.rows as usize];
+            for (register, bits) in &code.constants {
+                register.fill(&mut rows, *bits);
+            }
+            for (register, parameter) in &code.parameters {
+                register.fill(&mut rows, parameters[*parameter as usize]);
+            }
+            for &(row, special) in &code.specials {
+                let register = Register { row, wide: false };
+                match special {
+                    Special::Thread(axis) => {
+                        for lane in 0..LANES {
+                            let thread = self.program.thread(index * 32 + lane as u32);
+                            register.set(&mut rows, lane, thread[usize::from(axis)].into());
+                        }
+                    }
+                    Special::Grid(axis) => register.fill(&mut rows, self.grid[usize::from(axis)].into()),
+                    Special::Block(_) => {}
+                }
+            }
+            Warp {
+                index,
+                rows,
+                written: vec![0; code.elements as usize],
+                slots: vec![Slot::default(); code.slots as usize],
+                pc: 0,
+                mask: 0,
+                live: 0,
+                waits: None,
+                ended: false,
+            }
+        };
+        (0..threads.div_ceil(32)).map(warp).collect()
+    }
+
+    fn block<const TIER: u8>(&mut self, warps: &mut [Warp]) {
+        self.tick();
+        self.block_epoch = self.epoch;
+        if TIER >= ALL {
+            self.history.push((self.epoch, self.block));
+        }
+        for warp in &mut *warps {
+            let threads = self.program.threads() - warp.index * 32;
+            warp.live = if threads >= 32 { FULL } else { (1 << threads) - 1 };
+            (warp.mask, warp.pc, warp.ended, warp.waits) = (warp.live, 0, false, None);
+            warp.written.fill(0);
+            for &(row, special) in &self.program.code.specials {
+                if let Special::Block(axis) = special {
+                    Register { row, wide: false }.fill(&mut warp.rows, self.block[usize::from(axis)].into());
+                }
+            }
+        }
+        self.statistics.blocks += 1;
+        self.statistics.warps += warps.len() as u64;
+        loop {
+            for warp in &mut *warps {
+                if !warp.ended {
+                    self.warp::<TIER>(warp);
+                }
+                if self.stopped {
+                    return;
+                }
+            }
+            if warps.iter().all(|w| w.ended) {
+                return;
+            }
+            if TIER >= ACCESSES {
+                self.meeting(warps);
+            }
+            for warp in &mut *warps {
+                warp.waits = None;
+            }
+            self.tick();
+        }
+    }
+
+    /// Whether all warps have come to one barrier.
+    fn meeting(&mut self, warps: &[Warp]) {
+        let Some((first, site)) = warps.iter().find_map(|w| Some((w, w.waits?))) else { return };
+        for other in warps {
+            let thread = self.thread(other.index, 0);
+            let description = match other.waits {
+                Some(there) if there == site => continue,
+                Some(there) => Description::new("the warps of a block wait at different `block::sync()`s").against(
+                    Some(there),
+                    thread,
+                    "waits here",
+                ),
+                None => Description::new("a warp has ended without reaching a `block::sync()` that others wait at")
+                    .against(None, thread, "has ended"),
+            };
+            let lane = first.mask.trailing_zeros() as usize;
+            self.report(Check::DivergentBarrier, site, first.index, 1 << (lane % 32), |_, _| description);
+        }
+    }
+
+    /// The next epoch.
+    fn tick(&mut self) {
+        if self.epoch == u32::MAX {
+            // Time starts anew: what is noted of earlier times is forgotten.
+            self.shared_shadow.clear();
+            for buffer in &mut self.buffers {
+                buffer.shadow.clear();
+            }
+            self.history.clear();
+            self.history.push((1, self.block));
+            (self.epoch, self.block_epoch) = (0, 1);
+        }
+        self.epoch += 1;
+    }
+
+    /// What races in shared memory, or in buffers, are held against.
+    pub fn clock(&self, across: bool) -> Clock {
+        Clock { epoch: self.epoch, block: self.block_epoch, across }
+    }
+
+    /// A thread of the running block.
+    pub fn thread(&self, warp: u32, lane: usize) -> Thread {
+        let thread = self.program.thread(warp * 32 + lane as u32);
+        Thread { block: self.block, thread, warp, lane: lane as u32 }
+    }
+
+    /// A thread of the block that ran in `epoch`, by its linear index.
+    pub fn thread_at(&self, epoch: u32, thread: u32) -> Thread {
+        let next = self.history.partition_point(|(start, _)| *start <= epoch);
+        let block = next.checked_sub(1).map_or(self.block, |i| self.history[i].1);
+        Thread { block, thread: self.program.thread(thread), warp: thread / 32, lane: thread % 32 }
+    }
+
+    /// Reports that the lanes of `mask` do what `check` forbids; `describe` tells of the first.
+    #[cold]
+    pub fn report(
+        &mut self,
+        check: Check,
+        site: Pc,
+        warp: u32,
+        mask: u32,
+        describe: impl FnOnce(&Self, usize) -> Description,
+    ) {
+        let hits = mask.count_ones();
+        if hits == 0 || self.findings.count(check, site, hits) {
+            return;
+        }
+        let lane = lanes_of(mask).next().unwrap_or(0);
+        let description = describe(self, lane);
+        let thread = self.thread(warp, lane);
+        self.findings.add(check, site, hits, thread, description);
+        self.stopped |= self.findings.full();
+    }
+}

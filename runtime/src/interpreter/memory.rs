@@ -1,0 +1,74 @@
+//! Memory that a launch may touch: the buffers of its arguments, and a block's shared memory.
+//!
+//! A buffer has an address of the interpreter's own: argument n lies at (n + 1) · 2⁴⁰, plus the low bits of its address on
+//! the host, which decide alignment. Whatever a kernel computes from it stays far from the other buffers.
+
+use super::shadow::Shadow;
+use kernel_dsl::compiler::Scalar;
+
+/// log₂ of the distance between buffers.
+const APART: u32 = 40;
+
+/// Bits of the host's address that are kept.
+const ALIGNMENT: u64 = 0xff;
+
+/// Bytes of an argument.
+#[derive(Debug)]
+pub enum Bytes<'m> {
+    /// The kernel only reads them.
+    Shared(&'m [u8]),
+    /// The kernel may write them.
+    Exclusive(&'m mut [u8]),
+}
+
+impl Bytes<'_> {
+    /// To read.
+    #[inline(always)]
+    pub fn get(&self) -> &[u8] {
+        match self {
+            Bytes::Shared(b) => b,
+            Bytes::Exclusive(b) => b,
+        }
+    }
+}
+
+/// The memory of one argument.
+#[derive(Debug)]
+pub struct Buffer<'m> {
+    /// Name in the kernel.
+    pub name: String,
+    /// Index of the argument.
+    pub argument: u32,
+    /// Element type.
+    pub element: Scalar,
+    /// Address in the kernel.
+    pub base: u64,
+    /// Whether the kernel may write.
+    pub mutable: bool,
+    /// Contents.
+    pub bytes: Bytes<'m>,
+    /// For races; of no use where nothing is written.
+    pub shadow: Shadow,
+}
+
+impl<'m> Buffer<'m> {
+    /// The memory of argument `argument`; a cell of shadow memory stands for `granule` bytes.
+    pub fn new(
+        name: String,
+        argument: u32,
+        element: Scalar,
+        mutable: bool,
+        bytes: Bytes<'m>,
+        granule: u32,
+    ) -> Buffer<'m> {
+        let host = bytes.get().as_ptr() as u64;
+        let base = u64::from(argument + 1) << APART | host & ALIGNMENT;
+        let shadow = Shadow::new(if mutable { bytes.get().len() } else { 0 }, granule);
+        Buffer { name, argument, element, base, mutable, bytes, shadow }
+    }
+}
+
+/// The argument in whose part of the address space `address` lies.
+pub fn argument_at(address: u64) -> Option<u32> {
+    ((address >> APART) as u32).checked_sub(1)
+}

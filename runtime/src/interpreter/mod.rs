@@ -1,0 +1,350 @@
+//! The oracle: runs a kernel's IR on the CPU, a warp at a time in lockstep, and tells what is wrong with the kernel.
+//!
+//! # How it runs
+//!
+//! [`Program::decode`] makes flat code of a kernel once ([`code`]); [`Program::run`] runs it for a launch. A warp is a frame of
+//! registers, each a row of 32 lanes, and a mask of active lanes; one dispatch computes a whole row, in a loop that the
+//! compiler vectorises ([`lanes`]). A block runs each warp to a barrier or its end, then the next ([`machine`]).
+//! Blocks run one after the other, x fastest.
+//!
+//! Values are those of `ir`'s essay, bit for bit, save for the payload and sign of a NaN that arithmetic makes.
+//!
+//! # What it checks
+//!
+//! Each [`Check`] is defined at its variant. Accesses are held against the buffer that their address was computed from,
+//! wherever the address has got to; conflicts are found from what orders accesses ([`shadow`]), not from the results of
+//! one order. What violates a check is skipped (a load gives 0) and the run goes on, so that one run tells all.
+//! [`Checks`] chooses how much is checked; what is off costs nothing. Bytes outside a launch's buffers are never
+//! touched, checks or none.
+//!
+//! ```text
+//! decode ─▶ code ─▶ machine ─▶ warp ─▶ lanes, cast         values
+//!   origin                        └──▶ access ─▶ memory    loads and stores
+//!                                        └─▶ shadow        who touched what
+//!                     findings ─▶ report ─▶ render         what was found
+//! ```
+
+pub mod check;
+pub mod report;
+
+mod access;
+mod cast;
+mod code;
+mod decode;
+mod findings;
+mod frame;
+mod lanes;
+mod machine;
+mod memory;
+mod origin;
+mod render;
+mod shadow;
+mod warp;
+
+pub use check::{Check, Severity};
+pub use memory::Bytes;
+pub use report::{Finding, Report, Verdict};
+
+use code::{Access, Code, Inst, Origin, Place};
+use findings::Findings;
+use kernel_dsl::compiler::error::Error;
+use kernel_dsl::compiler::ir::{Kernel, Parameter, Role, SharedArray, SourceLocation};
+use kernel_dsl::compiler::source::Source;
+use lanes::Simd;
+use machine::Machine;
+use memory::Buffer;
+use serde::Serialize;
+use shadow::Shadow;
+use std::fmt;
+
+/// A kernel, ready to run.
+#[derive(Clone, Debug)]
+pub struct Program {
+    instance: String,
+    block: [u32; 3],
+    parameters: Vec<Parameter>,
+    shared: Vec<SharedArray>,
+    shared_bytes: u32,
+    sources: Vec<Source>,
+    locations: Vec<SourceLocation>,
+    code: Code,
+}
+
+/// Why a kernel cannot be run: its IR breaks a rule, or asks for what the interpreter does not have.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unsupported(pub Error);
+
+/// A launch.
+#[derive(Debug)]
+pub struct Launch<'m> {
+    /// Blocks in x, y, z. If one is 0, nothing runs.
+    pub grid: [u32; 3],
+    /// One for each argument of the kernel in Rust.
+    pub arguments: Vec<Binding<'m>>,
+    /// How to run.
+    pub options: Options,
+}
+
+/// What an argument of the kernel is.
+#[derive(Debug)]
+pub enum Binding<'m> {
+    /// A scalar's bits, zero-extended.
+    Scalar(u64),
+    /// A slice or view.
+    Memory {
+        /// All elements that it spans, from its first.
+        bytes: Bytes<'m>,
+        /// Elements in each dimension, outermost first; one for a slice.
+        extents: Vec<u32>,
+        /// Elements from one index to the next in each dimension. The last may be left out: it is 1.
+        strides: Vec<u32>,
+    },
+}
+
+/// How to run a launch.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What to check.
+    pub checks: Checks,
+    /// Warp instructions after which a loop is taken to be endless.
+    pub fuel: u64,
+    /// Findings after which a run ends.
+    pub limit: usize,
+}
+
+/// How much is checked.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Checks {
+    /// Nothing but fuel: only values are computed. Accesses outside buffers are skipped silently.
+    Values,
+    /// All but what needs shadow memory (races, store conflicts, uninitialised shared memory).
+    Accesses,
+    /// All.
+    All,
+}
+
+/// What a run did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Statistics {
+    /// Blocks begun.
+    pub blocks: u64,
+    /// Warps begun.
+    pub warps: u64,
+    /// Instructions of the interpreter, each counted once a warp.
+    pub warp_instructions: u64,
+    /// The same, each counted once an active lane.
+    pub thread_instructions: u64,
+}
+
+/// How a run went.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Outcome {
+    /// What it did.
+    pub statistics: Statistics,
+    /// What was found: errors and warnings.
+    pub report: Report,
+}
+
+/// Arguments that do not fit the kernel; nothing has run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mismatch(pub Vec<String>);
+
+impl Default for Options {
+    /// Every check, 2³² warp instructions (some minutes), 64 findings.
+    fn default() -> Options {
+        Options { checks: Checks::All, fuel: 1 << 32, limit: 64 }
+    }
+}
+
+impl Outcome {
+    /// The statistics, or the report if there is an error in it.
+    pub fn result(self) -> Result<Statistics, Box<Report>> {
+        match self.report.verdict() {
+            Verdict::Pass => Ok(self.statistics),
+            Verdict::Fail => Err(Box::new(self.report)),
+        }
+    }
+}
+
+impl Program {
+    /// Makes code of `kernel`, as lowered or after passes.
+    pub fn decode(kernel: &Kernel) -> Result<Program, Unsupported> {
+        let code = decode::decode(kernel)?;
+        Ok(Program {
+            instance: kernel.instance.clone(),
+            block: kernel.block,
+            parameters: kernel.parameters.clone(),
+            shared: kernel.shared.clone(),
+            shared_bytes: kernel.shared_bytes(),
+            sources: kernel.sources.clone(),
+            locations: kernel.locations.clone(),
+            code,
+        })
+    }
+
+    /// Runs a launch to its end and tells what was found. What the kernel stored is in the arguments' bytes afterwards,
+    /// errors or none.
+    pub fn run(&self, launch: Launch<'_>) -> Result<Outcome, Mismatch> {
+        let Launch { grid, arguments, options } = launch;
+        let parameters = self.bind(&arguments)?;
+        let granules = self.granules();
+        let mut by_argument = vec![None; arguments.len()];
+        let mut buffers = Vec::new();
+        for (argument, binding) in arguments.into_iter().enumerate() {
+            let role = self.parameters.iter().find_map(|p| match p.role {
+                Role::Address { element, mutable } if p.argument as usize == argument => Some((p, element, mutable)),
+                _ => None,
+            });
+            if let (Some((parameter, element, mutable)), Binding::Memory { bytes, .. }) = (role, binding) {
+                by_argument[argument] = Some(buffers.len());
+                let granule = granules.buffers[argument].min(element.bytes());
+                buffers.push(Buffer::new(parameter.name.clone(), parameter.argument, element, mutable, bytes, granule));
+            }
+        }
+        let addresses = parameters.into_iter().map(|p| match p {
+            Passed::Bits(bits) => bits,
+            Passed::AddressOf(argument) => by_argument[argument].map_or(0, |b| buffers[b].base),
+        });
+        let parameters: Vec<u64> = addresses.collect();
+        let mut machine = Machine {
+            program: self,
+            simd: Simd::detect(),
+            buffers,
+            by_argument,
+            shared: vec![0; self.shared_bytes as usize],
+            shared_shadow: Shadow::new(self.shared_bytes as usize, granules.shared),
+            grid,
+            block: [0; 3],
+            epoch: 0,
+            block_epoch: 0,
+            history: Vec::new(),
+            findings: Findings::new(self, options.limit),
+            statistics: Statistics::default(),
+            options,
+            stopped: false,
+        };
+        machine.run(&parameters);
+        Ok(Outcome { statistics: machine.statistics, report: machine.findings.report() })
+    }
+
+    fn threads(&self) -> u32 {
+        self.block.iter().product()
+    }
+
+    /// The index in x, y, z of a thread of the block.
+    fn thread(&self, linear: u32) -> [u32; 3] {
+        let [x, y, _] = self.block;
+        [linear % x, linear / x % y, linear / x / y]
+    }
+
+    /// What each parameter of the entry is, from the arguments.
+    fn bind(&self, arguments: &[Binding<'_>]) -> Result<Vec<Passed>, Mismatch> {
+        let mut wrong = Vec::new();
+        let expected = self.parameters.iter().map(|p| p.argument as usize + 1).max().unwrap_or(0);
+        if arguments.len() != expected {
+            wrong.push(format!("`{}` takes {expected} arguments, and {} are given", self.instance, arguments.len()));
+            return Err(Mismatch(wrong));
+        }
+        let mut passed = Vec::new();
+        for parameter in &self.parameters {
+            match pass(parameter, &arguments[parameter.argument as usize]) {
+                Ok(p) => passed.push(p),
+                Err(message) => wrong.push(format!("argument {} (`{}`) {message}", parameter.argument, parameter.name)),
+            }
+        }
+        if wrong.is_empty() { Ok(passed) } else { Err(Mismatch(wrong)) }
+    }
+
+    /// Bytes that a cell of shadow memory stands for: the smallest element that the code accesses there.
+    fn granules(&self) -> Granules {
+        let arguments = self.parameters.iter().map(|p| p.argument as usize + 1).max().unwrap_or(0);
+        let mut granules = Granules { shared: 8, buffers: vec![8; arguments] };
+        for inst in &self.code.insts {
+            let (Inst::Load(i) | Inst::Store(i)) = inst else { continue };
+            let Access { place, element, .. } = &self.code.accesses[*i as usize];
+            match place {
+                Place::Shared { .. } | Place::SharedAddress { .. } => {
+                    granules.shared = granules.shared.min(element.bytes());
+                }
+                Place::Global { origin: Origin::Argument(a), .. }
+                | Place::Address { origin: Origin::Argument(a), .. } => {
+                    let granule = &mut granules.buffers[*a as usize];
+                    *granule = element.bytes().min(*granule);
+                }
+                Place::Global { .. } | Place::Address { .. } => {
+                    granules.buffers.iter_mut().for_each(|g| *g = element.bytes().min(*g));
+                }
+            }
+        }
+        granules
+    }
+}
+
+struct Granules {
+    shared: u32,
+    buffers: Vec<u32>,
+}
+
+/// What a parameter of the entry carries.
+enum Passed {
+    Bits(u64),
+    /// The address of that argument's memory.
+    AddressOf(usize),
+}
+
+fn pass(parameter: &Parameter, binding: &Binding<'_>) -> Result<Passed, String> {
+    let (bytes, extents, strides) = match (binding, parameter.role) {
+        (Binding::Scalar(bits), Role::Value(ty)) if bits & !ty.mask() == 0 => return Ok(Passed::Bits(*bits)),
+        (Binding::Scalar(bits), Role::Value(ty)) => return Err(format!("has bits {bits:#x}: too many for `{ty}`")),
+        (Binding::Scalar(_), _) => return Err("is memory, and a scalar is given".into()),
+        (Binding::Memory { .. }, Role::Value(ty)) => return Err(format!("is a `{ty}`, and memory is given")),
+        (Binding::Memory { bytes, extents, strides }, _) => (bytes, extents, strides),
+    };
+    let stride = |d: usize| match strides.get(d) {
+        Some(s) => Some(*s),
+        None if d + 1 == extents.len() => Some(1),
+        None => None,
+    };
+    match parameter.role {
+        Role::Value(_) => Err("is a scalar".into()),
+        Role::Address { mutable: true, .. } if matches!(bytes, Bytes::Shared(_)) => {
+            Err("is written by the kernel, and its bytes are given to be read only".into())
+        }
+        Role::Address { element, .. } => {
+            // The last element's end; in u128, for no product of these overflows there.
+            let mut last = 0u128;
+            for (d, n) in extents.iter().enumerate() {
+                let stride = stride(d).ok_or_else(|| format!("has no stride for dimension {d}"))?;
+                last += u128::from(n.saturating_sub(1)) * u128::from(stride);
+            }
+            let span = if extents.contains(&0) { 0 } else { (last + 1) * u128::from(element.bytes()) };
+            if span > bytes.get().len() as u128 {
+                return Err(format!("spans {span} bytes by its extents and strides, and has {}", bytes.get().len()));
+            }
+            Ok(Passed::AddressOf(parameter.argument as usize))
+        }
+        Role::Extent(d) => match extents.get(d as usize) {
+            Some(n) => Ok(Passed::Bits((*n).into())),
+            None => Err(format!("has {} dimensions, and the kernel asks for dimension {d}", extents.len())),
+        },
+        Role::Stride(d) => match stride(d as usize) {
+            Some(s) => Ok(Passed::Bits(s.into())),
+            None => Err(format!("has no stride for dimension {d}")),
+        },
+    }
+}
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the interpreter cannot run this kernel: {}", self.0)
+    }
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("\n"))
+    }
+}
+
+impl std::error::Error for Unsupported {}
+impl std::error::Error for Mismatch {}

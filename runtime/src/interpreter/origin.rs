@@ -1,0 +1,96 @@
+//! From which argument each address of a kernel is computed.
+//!
+//! An access through any computed address is thus held against the buffer that the kernel meant, even where the address
+//! has run into another one.
+
+use super::code::Origin;
+use kernel_dsl::compiler::ir::{Kernel, Label, Op, Region, Role, Type, Value, Values};
+use std::collections::HashMap;
+
+/// The origin of each value; [`Origin::None`] for what is no global address.
+pub fn origins(kernel: &Kernel) -> Vec<Origin> {
+    let mut flow = Flow { kernel, origins: vec![Origin::None; kernel.values.len()], changed: true };
+    // Loops hand addresses back to their beginning: again, until nothing is new. An origin changes at most twice.
+    while std::mem::take(&mut flow.changed) {
+        flow.region(&kernel.body, &Values::new(), &mut HashMap::new());
+    }
+    flow.origins
+}
+
+struct Flow<'k> {
+    kernel: &'k Kernel,
+    origins: Vec<Origin>,
+    changed: bool,
+}
+
+/// What `Break` and `Continue` of a label hand values to.
+type Targets = HashMap<Label, (Values, Values)>;
+
+impl Flow<'_> {
+    fn join(&mut self, to: Value, origin: Origin) {
+        let Some(old) = self.origins.get(to.0 as usize).copied() else { return };
+        let new = old.join(origin);
+        if new != old && self.kernel.values[to.0 as usize] == Type::Global {
+            self.origins[to.0 as usize] = new;
+            self.changed = true;
+        }
+    }
+
+    fn hand(&mut self, to: &[Value], from: &[Value]) {
+        for (&to, &from) in to.iter().zip(from) {
+            let origin = self.origins.get(from.0 as usize).copied().unwrap_or(Origin::None);
+            self.join(to, origin);
+        }
+    }
+
+    fn region(&mut self, region: &Region, yields: &Values, targets: &mut Targets) {
+        for inst in &region.insts {
+            let results = &inst.results;
+            match &inst.op {
+                Op::Parameter(i) => {
+                    if let (Some(p), [to]) = (self.kernel.parameters.get(*i as usize), results.as_slice())
+                        && matches!(p.role, Role::Address { .. })
+                    {
+                        self.join(*to, Origin::Argument(p.argument));
+                    }
+                }
+                Op::If { then, otherwise, .. } => {
+                    self.region(then, results, targets);
+                    self.region(otherwise, results, targets);
+                }
+                Op::For(l) => {
+                    let carried: Values = l.body.parameters.iter().skip(1).copied().collect();
+                    self.hand(&carried, &l.inits);
+                    targets.insert(l.label, (results.clone(), carried.clone()));
+                    self.region(&l.body, &carried, targets);
+                    self.hand(results, &carried);
+                }
+                Op::Loop { label, inits, body } => {
+                    self.hand(&body.parameters, inits);
+                    targets.insert(*label, (results.clone(), body.parameters.clone()));
+                    self.region(body, &body.parameters, targets);
+                }
+                Op::Block { label, body } => {
+                    targets.insert(*label, (results.clone(), Values::new()));
+                    self.region(body, results, targets);
+                }
+                Op::Yield(values) => self.hand(yields, values),
+                Op::Break(label, values) => {
+                    if let Some((to, _)) = targets.get(label).cloned() {
+                        self.hand(&to, values);
+                    }
+                }
+                Op::Continue(label, values) => {
+                    if let Some((_, to)) = targets.get(label).cloned() {
+                        self.hand(&to, values);
+                    }
+                }
+                op => {
+                    if let [to] = results.as_slice() {
+                        op.for_each_operand(|v| self.hand(&[*to], &[v]));
+                    }
+                }
+            }
+        }
+    }
+}

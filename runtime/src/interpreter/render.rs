@@ -1,0 +1,110 @@
+//! A report as text, in the form in which rustc shows an error: title, the line with a caret, notes, help.
+
+use super::check::Severity;
+use super::report::{Finding, Other, Place, Report, Thread};
+use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
+use kernel_dsl::compiler::source::Source;
+use std::fmt;
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let renderer = Renderer::plain();
+        for (i, finding) in self.findings.iter().enumerate() {
+            if i > 0 {
+                f.write_str("\n\n")?;
+            }
+            f.write_str(&renderer.render(&[group(finding, &self.sources)]))?;
+        }
+        if self.truncated {
+            write!(f, "\n\nnote: the run of `{}` was stopped here: it had found as much as it may", self.kernel)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Report {}
+
+fn group<'a>(finding: &'a Finding, sources: &'a [Source]) -> Group<'a> {
+    let level = match finding.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let title = level.primary_title(&finding.message).id(finding.check.name());
+    let other = finding.other.as_ref();
+    // Two accesses of one function show in one snippet; if they are of different functions, in one each.
+    let shared = other.and_then(|o| o.place.as_ref().map(|p| (p, o))).filter(|(p, _)| p.source == finding.place.source);
+    let mut marks = vec![(&finding.place, AnnotationKind::Primary, finding.thread.to_string())];
+    if let Some((place, other)) = shared.filter(|(place, _)| **place != finding.place) {
+        marks.push((place, AnnotationKind::Context, other.to_string()));
+    }
+    let mut elements = snippet(&finding.place, marks, sources);
+    match other {
+        Some(Other { place: Some(place), .. }) if shared.is_none() => {
+            let other = finding.other.as_ref().map(Other::to_string).unwrap_or_default();
+            elements.extend(snippet(place, vec![(place, AnnotationKind::Context, other)], sources));
+        }
+        Some(other) if other.place.as_ref().is_none_or(|p| *p == finding.place) => {
+            elements.push(Level::NOTE.message(format!("the other side: {other}")).into());
+        }
+        _ => {}
+    }
+    for caller in &finding.place.callers {
+        elements.push(Level::NOTE.message(format!("inlined into `{}` here", caller.function)).into());
+        elements.extend(snippet(caller, vec![(caller, AnnotationKind::Context, String::new())], sources));
+    }
+    if finding.count > 1 {
+        elements.push(Level::NOTE.message(format!("this happened {} times here", finding.count)).into());
+    }
+    if let Some(help) = finding.check.help() {
+        elements.push(Level::HELP.message(help).into());
+    }
+    title.elements(elements)
+}
+
+/// The lines of one function with marks; only the position where its text is not known.
+fn snippet<'a>(
+    place: &'a Place,
+    marks: Vec<(&'a Place, AnnotationKind, String)>,
+    sources: &'a [Source],
+) -> Vec<Element<'a>> {
+    let position = || {
+        let origin = Origin::path(if place.file.is_empty() { &place.function } else { &place.file });
+        origin.line(place.line as usize).char_column(place.column as usize)
+    };
+    let Some(source) = sources.get(place.source).filter(|s| !s.text.is_empty()) else {
+        let mut elements: Vec<Element<'a>> = vec![position().into()];
+        elements.extend(marks.into_iter().filter(|m| !m.2.is_empty()).map(|m| Level::NOTE.message(m.2).into()));
+        return elements;
+    };
+    let annotations = marks.into_iter().filter_map(|(place, kind, label)| {
+        let start = byte(source, place.line, place.column)?;
+        let end = byte(source, place.end_line, place.end_column)?.max(start);
+        let annotation: Annotation<'a> = kind.span(start..end);
+        Some(if label.is_empty() { annotation } else { annotation.label(label) })
+    });
+    let path = if source.file.is_empty() { None } else { Some(source.file.as_str()) };
+    let text = Snippet::source(source.text.join("\n")).line_start(source.line as usize).path(path);
+    vec![text.annotations(annotations).into()]
+}
+
+/// Where in the joined text of `source` a line and column of its file are.
+fn byte(source: &Source, line: u32, column: u32) -> Option<usize> {
+    let offset = line.checked_sub(source.line)? as usize;
+    let before: usize = source.text.get(..offset)?.iter().map(|l| l.len() + 1).sum();
+    let text = source.text.get(offset)?;
+    let within = text.char_indices().nth(column.saturating_sub(1) as usize).map_or(text.len(), |(at, _)| at);
+    Some(before + within)
+}
+
+impl fmt::Display for Thread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Thread { block, thread, warp, lane } = self;
+        write!(f, "thread {thread:?} of block {block:?} (warp {warp}, lane {lane})")
+    }
+}
+
+impl fmt::Display for Other {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.thread, self.action)
+    }
+}

@@ -1,0 +1,138 @@
+//! What a run found, as data.
+//!
+//! Many hits of one check at one site are one [`Finding`]: it describes the first and counts the rest. Places are
+//! resolved to file, line and column, so that a report outlives the program that it is about.
+
+use super::check::{Check, Severity};
+use kernel_dsl::compiler::source::Source;
+use serde::Serialize;
+
+/// All that a run found, in the order in which it was first met.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Report {
+    /// The instance that ran, as Rust names it.
+    pub kernel: String,
+    /// One a check and site.
+    pub findings: Vec<Finding>,
+    /// Whether the run was stopped for having found as much as [`Options::limit`](super::Options::limit) allows.
+    pub truncated: bool,
+    /// The functions that places name, for their text.
+    #[serde(skip)]
+    pub sources: Vec<Source>,
+}
+
+/// Something wrong at one place of the kernel.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Finding {
+    /// What.
+    pub check: Check,
+    /// How bad.
+    pub severity: Severity,
+    /// What happened, in a sentence with the names and values.
+    pub message: String,
+    /// Where in the Rust.
+    pub place: Place,
+    /// Who met it first.
+    pub thread: Thread,
+    /// The memory or variable that it is about.
+    pub object: Option<Object>,
+    /// The access that this one is in conflict with.
+    pub other: Option<Other>,
+    /// How often it happened at this place: one a thread each time.
+    pub count: u64,
+}
+
+/// A place in the user's Rust.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Place {
+    /// Index into [`Report::sources`].
+    #[serde(skip)]
+    pub source: usize,
+    /// The function.
+    pub function: String,
+    /// Its file; empty where the compiler that ran the macro did not tell.
+    pub file: String,
+    /// From 1, in the file.
+    pub line: u32,
+    /// From 1, in characters.
+    pub column: u32,
+    /// Line of the end.
+    pub end_line: u32,
+    /// Column of the end, exclusive.
+    pub end_column: u32,
+    /// The calls that inlined the function here, innermost first.
+    pub callers: Vec<Place>,
+}
+
+/// A thread of a launch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Thread {
+    /// Block index in x, y, z.
+    pub block: [u32; 3],
+    /// Thread index in its block in x, y, z.
+    pub thread: [u32; 3],
+    /// Warp of the block.
+    pub warp: u32,
+    /// Lane of the warp.
+    pub lane: u32,
+}
+
+/// What kind of thing an access names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Space {
+    /// An argument of the kernel.
+    Buffer,
+    /// An array in shared memory.
+    Shared,
+    /// A variable or register array.
+    Local,
+}
+
+/// The memory or variable that a finding is about.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Object {
+    /// Name in the kernel.
+    pub name: String,
+    /// What it is.
+    pub space: Space,
+    /// The index as the kernel wrote it, outermost dimension first; empty for a computed address.
+    pub index: Vec<u64>,
+    /// The extents that the index was held against.
+    pub extents: Vec<u64>,
+    /// Elements from the start of the object to the access; negative if before it.
+    pub element: Option<i64>,
+}
+
+/// The other side of a conflict.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Other {
+    /// Where in the Rust; `None` where only the thread is known.
+    pub place: Option<Place>,
+    /// Who.
+    pub thread: Thread,
+    /// What it did there: `stores`, `loads`, `waits`.
+    pub action: &'static str,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// No error; perhaps warnings.
+    Pass,
+    /// At least one error.
+    Fail,
+}
+
+impl Report {
+    /// Whether there is an error among the findings.
+    pub fn verdict(&self) -> Verdict {
+        if self.errors().next().is_some() { Verdict::Fail } else { Verdict::Pass }
+    }
+
+    /// The findings that are errors.
+    pub fn errors(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|f| f.severity == Severity::Error)
+    }
+}

@@ -1,0 +1,195 @@
+//! Shadow memory: who touched each element last, to find races and uninitialised reads.
+//!
+//! A [`Cell`] keeps constant state an element: the last store and two loads. That is enough to find every race, if not
+//! every pair: of the loads, the second is kept such that it is unordered with the first, so that whatever store
+//! comes is unordered with one of them if it is with any load at all.
+//!
+//! Time is counted in *epochs*: one begins with each block and each `block::sync()`. Two accesses of one block are ordered
+//! if their epochs differ or one warp made both; accesses of different blocks never are. Shared memory begins anew with
+//! each block, so there what an earlier block did is nothing. Cells come in pages, made when first touched: shadow
+//! memory is six times what the kernel touches of `f32` buffers that it may write, and of its shared memory.
+
+/// An access: its epoch, its site, and its thread of the block, packed; 0 is none.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Stamp(u64);
+
+impl Stamp {
+    /// `site` has at most 22 bits, `thread` 10.
+    #[inline(always)]
+    pub fn new(epoch: u32, site: u32, thread: u32) -> Stamp {
+        Stamp(u64::from(epoch) << 32 | u64::from(site) << 10 | u64::from(thread))
+    }
+
+    /// The same by the thread `lanes` further.
+    #[inline(always)]
+    pub fn thread_plus(self, lanes: u32) -> Stamp {
+        Stamp(self.0 + u64::from(lanes))
+    }
+
+    /// When.
+    #[inline(always)]
+    pub fn epoch(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// Which instruction.
+    pub fn site(self) -> u32 {
+        self.0 as u32 >> 10
+    }
+
+    /// Who, by linear index in the block.
+    pub fn thread(self) -> u32 {
+        self.0 as u32 & 0x3ff
+    }
+
+    #[inline(always)]
+    fn warp(self) -> u32 {
+        self.thread() >> 5
+    }
+}
+
+/// What a race is held against.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    /// The epoch.
+    pub epoch: u32,
+    /// That in which the running block began.
+    pub block: u32,
+    /// Whether earlier blocks' accesses count.
+    pub across: bool,
+}
+
+impl Clock {
+    /// Whether nothing orders `earlier` and `now`, an access of the current epoch.
+    #[inline(always)]
+    fn unordered(self, earlier: Stamp, now: Stamp) -> bool {
+        if earlier.epoch() < self.block {
+            self.across && earlier != Stamp::default()
+        } else {
+            earlier.epoch() == self.epoch && earlier.warp() != now.warp()
+        }
+    }
+}
+
+/// The other side of a race.
+#[derive(Clone, Copy, Debug)]
+pub struct Conflict {
+    /// The earlier access.
+    pub stamp: Stamp,
+    /// Whether it was a store.
+    pub stores: bool,
+}
+
+/// The last accesses to one element.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Cell {
+    store: Stamp,
+    loads: [Stamp; 2],
+}
+
+impl Cell {
+    /// Whether a store was made since the block began.
+    #[inline(always)]
+    pub fn initialised(&self, clock: Clock) -> bool {
+        self.store.epoch() >= clock.block
+    }
+
+    /// Notes a load, and gives the store that it races with.
+    #[inline(always)]
+    pub fn load(&mut self, clock: Clock, now: Stamp) -> Option<Conflict> {
+        let unordered = clock.unordered(self.loads[0], now);
+        self.loads[usize::from(unordered)] = now;
+        clock.unordered(self.store, now).then_some(Conflict { stamp: self.store, stores: true })
+    }
+
+    /// Notes a store, and gives the access that it races with.
+    #[inline(always)]
+    pub fn store(&mut self, clock: Clock, now: Stamp) -> Option<Conflict> {
+        let earlier = std::mem::replace(&mut self.store, now);
+        if clock.unordered(earlier, now) {
+            return Some(Conflict { stamp: earlier, stores: true });
+        }
+        let load = self.loads.into_iter().find(|l| clock.unordered(*l, now))?;
+        Some(Conflict { stamp: load, stores: false })
+    }
+}
+
+/// Cells of a page.
+const PAGE: usize = 1024;
+
+/// The cells of one buffer, or of a block's shared memory.
+#[derive(Debug)]
+pub struct Shadow {
+    /// log₂ of the bytes that a cell stands for.
+    granule: u32,
+    pages: Vec<Option<Box<[Cell; PAGE]>>>,
+}
+
+impl Shadow {
+    /// Nothing touched yet of `bytes` bytes; a cell for each `granule` of them, a power of two.
+    pub fn new(bytes: usize, granule: u32) -> Shadow {
+        let granule = granule.max(1).ilog2();
+        Shadow { granule, pages: vec![None; (bytes >> granule).div_ceil(PAGE) + 1] }
+    }
+
+    /// The cells that stand for `size` bytes at `offset`.
+    #[inline(always)]
+    pub fn cells(&mut self, offset: u64, size: u32) -> impl Iterator<Item = &mut Cell> {
+        let first = (offset >> self.granule) as usize;
+        let last = ((offset + u64::from(size) - 1) >> self.granule) as usize;
+        // An access does not straddle pages: cells of one access are few, and mostly one.
+        let page = first / PAGE;
+        let cells = self.pages[page].get_or_insert_with(|| Box::new([Cell::default(); PAGE]));
+        let end = (last - page * PAGE + 1).min(PAGE);
+        cells[first % PAGE..end].iter_mut()
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.pages.fill_with(|| None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHARED: bool = false;
+    const GLOBAL: bool = true;
+
+    fn clock(epoch: u32, block: u32, across: bool) -> Clock {
+        Clock { epoch, block, across }
+    }
+
+    #[test]
+    fn an_epoch_orders_warps_of_a_block() {
+        let mut cell = Cell::default();
+        assert!(cell.store(clock(5, 5, SHARED), Stamp::new(5, 1, 0)).is_none());
+        assert!(cell.load(clock(5, 5, SHARED), Stamp::new(5, 2, 31)).is_none(), "own warp");
+        assert!(cell.load(clock(5, 5, SHARED), Stamp::new(5, 2, 32)).is_some(), "another warp, same epoch");
+        assert!(cell.load(clock(6, 5, SHARED), Stamp::new(6, 2, 32)).is_none(), "another warp, after a barrier");
+    }
+
+    #[test]
+    fn any_two_loads_betray_a_store() {
+        for (first, second, third) in [(0, 32, 0), (0, 32, 32), (0, 32, 64), (32, 0, 0)] {
+            let (mut cell, now) = (Cell::default(), clock(1, 1, SHARED));
+            cell.load(now, Stamp::new(1, 1, first));
+            cell.load(now, Stamp::new(1, 1, second));
+            let conflict = cell.store(now, Stamp::new(1, 2, third)).expect("one of the loads is of another warp");
+            assert_ne!(conflict.stamp.thread() / 32, third / 32);
+        }
+    }
+
+    #[test]
+    fn blocks_are_never_ordered() {
+        let mut cell = Cell::default();
+        cell.load(clock(1, 1, GLOBAL), Stamp::new(1, 7, 3));
+        assert!(cell.store(clock(2, 2, GLOBAL), Stamp::new(2, 8, 3)).is_some());
+        assert!(cell.load(clock(3, 2, GLOBAL), Stamp::new(3, 8, 40)).is_none(), "same block, after a barrier");
+        let mut cell = Cell::default();
+        cell.store(clock(1, 1, SHARED), Stamp::new(1, 7, 3));
+        assert!(cell.load(clock(2, 2, SHARED), Stamp::new(2, 7, 3)).is_none(), "shared memory begins anew");
+        assert!(!cell.initialised(clock(2, 2, SHARED)));
+    }
+}

@@ -1,0 +1,475 @@
+//! Runs a warp until it ends or waits at a barrier.
+
+use super::check::Check;
+use super::code::{Inst, Pc};
+use super::findings::Description;
+use super::frame::{FULL, Register, Word, lanes_of};
+use super::machine::{ACCESSES, Machine, Warp};
+use super::report::{Object, Space};
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::ir::{Binary, Shuffle, Vote};
+
+impl Machine<'_, '_> {
+    /// Goes on with `warp`.
+    pub fn warp<const TIER: u8>(&mut self, warp: &mut Warp) {
+        let program = self.program;
+        let code = &program.code;
+        let simd = self.simd;
+        let mut pc = warp.pc;
+        let mut mask = warp.mask;
+        let mut lanes = u64::from(mask.count_ones());
+        let (mut warp_insts, mut thread_insts) = (0, 0);
+        macro_rules! activate {
+            ($mask:expr) => {{
+                mask = $mask;
+                lanes = u64::from(mask.count_ones());
+            }};
+        }
+        // Spent fuel is looked at where the kernel may run for ever.
+        macro_rules! fuel {
+            ($site:expr) => {
+                if self.statistics.warp_instructions + warp_insts > self.options.fuel || self.stopped {
+                    self.exhausted($site, warp.index, mask);
+                    break;
+                }
+            };
+        }
+        while let Some(inst) = code.insts.get(pc as usize) {
+            let site = pc;
+            pc += 1;
+            warp_insts += 1;
+            thread_insts += lanes;
+            match *inst {
+                Inst::Unary { op, ty, to, a } => simd.unary(&mut warp.rows, op, ty, to, a),
+                Inst::CheckedUnary { op, ty, to, a } => {
+                    if TIER >= ACCESSES {
+                        let bad = simd.is_minimum(&warp.rows, ty, a) & mask;
+                        if bad != 0 && ty.is_signed() {
+                            self.overflow(site, warp, bad, &format!("the negation of `{ty}::MIN` overflows"));
+                        }
+                    }
+                    simd.unary(&mut warp.rows, op, ty, to, a);
+                }
+                Inst::Binary { op, ty, to, a, b } => simd.binary(&mut warp.rows, op, ty, to, a, b),
+                Inst::CheckedBinary { op, ty, to, a, b } => {
+                    if TIER >= ACCESSES {
+                        self.arithmetic(site, warp, mask, op, ty, a, b);
+                    }
+                    simd.binary(&mut warp.rows, op, ty, to, a, b);
+                }
+                Inst::MulAdd { ty, to, a, b, c } => simd.mul_add(&mut warp.rows, ty, to, a, b, c),
+                Inst::Compare { op, ty, to, a, b } => simd.compare(&mut warp.rows, op, ty, to, a, b),
+                Inst::Select { wide, to, condition, yes, no } => {
+                    simd.select(&mut warp.rows, wide, to, condition, yes, no);
+                }
+                Inst::Cast { from, into, to, a } => simd.cast(&mut warp.rows, from, into, to, a),
+                Inst::Copy { to, from } => to.copy(&mut warp.rows, from, FULL),
+                Inst::Move { to, from } => to.copy(&mut warp.rows, from, mask),
+                Inst::Offset(i) => self.offset::<TIER>(site, warp, mask, &code.offsets[i as usize]),
+                Inst::Load(i) => self.load::<TIER>(site, warp, mask, &code.accesses[i as usize]),
+                Inst::Store(i) => self.store::<TIER>(site, warp, mask, &code.accesses[i as usize]),
+                Inst::ReadLocal { local, to } => {
+                    let local = &code.locals[local as usize];
+                    to.copy(&mut warp.rows, local.first, FULL);
+                    if TIER >= ACCESSES {
+                        let missing = mask & !warp.written[local.element as usize];
+                        if missing != 0 {
+                            self.unwritten(site, warp.index, missing, &local.name, local.len, |_| 0);
+                            for lane in lanes_of(missing) {
+                                to.set(&mut warp.rows, lane, 0);
+                            }
+                        }
+                    }
+                }
+                Inst::WriteLocal { local, from } => {
+                    let local = &code.locals[local as usize];
+                    local.first.copy(&mut warp.rows, from, mask);
+                    if TIER >= ACCESSES {
+                        warp.written[local.element as usize] |= mask;
+                    }
+                }
+                Inst::ReadElement { local, index, to } => {
+                    self.read_element::<TIER>(site, warp, mask, local, index, to);
+                }
+                Inst::WriteElement { local, index, from } => {
+                    self.write_element::<TIER>(site, warp, mask, local, index, from);
+                }
+                Inst::BlockSync => {
+                    if TIER >= ACCESSES {
+                        self.together(Check::DivergentBarrier, "`block::sync()`", site, warp, mask);
+                    }
+                    warp.waits = Some(site);
+                    break;
+                }
+                Inst::WarpSync => {
+                    if TIER >= ACCESSES {
+                        self.together(Check::DivergentWarp, "`warp::sync()`", site, warp, mask);
+                    }
+                }
+                Inst::Shuffle { mode, width, to, from, selector } => {
+                    if TIER >= ACCESSES {
+                        self.together(Check::DivergentWarp, "a shuffle", site, warp, mask);
+                    }
+                    self.shuffle::<TIER>(site, warp, mask, mode, width.into(), [to, from], selector);
+                }
+                Inst::Vote { mode, to, value } => {
+                    if TIER >= ACCESSES {
+                        self.together(Check::DivergentWarp, "a vote", site, warp, mask);
+                    }
+                    let votes = simd.truth(&warp.rows, value) & mask;
+                    let result = match mode {
+                        Vote::Ballot => votes,
+                        Vote::All => u32::from(votes == mask),
+                        Vote::Any => u32::from(votes != 0),
+                    };
+                    Register { row: to, wide: false }.fill(&mut warp.rows, result.into());
+                }
+                Inst::If { slot, condition, otherwise } => {
+                    let holds = simd.truth(&warp.rows, condition);
+                    let slot = &mut warp.slots[slot as usize];
+                    (slot.pending, slot.done) = (mask & !holds, 0);
+                    activate!(mask & holds);
+                    if mask == 0 {
+                        pc = otherwise;
+                    }
+                }
+                Inst::Else { slot, end } => {
+                    let slot = &mut warp.slots[slot as usize];
+                    slot.done |= mask;
+                    activate!(std::mem::take(&mut slot.pending));
+                    if mask == 0 {
+                        pc = end;
+                    }
+                }
+                Inst::EndIf { slot, exit } => {
+                    let slot = warp.slots[slot as usize];
+                    activate!(mask | slot.pending | slot.done);
+                    if mask == 0 {
+                        pc = exit;
+                    }
+                }
+                Inst::Enter { slot } => warp.slots[slot as usize] = Default::default(),
+                Inst::EnterFor { ty, slot, step } => {
+                    warp.slots[slot as usize] = Default::default();
+                    if TIER >= ACCESSES {
+                        self.step_is_positive(site, warp, mask, ty, step);
+                    }
+                }
+                Inst::Test { ty, slot, index, limit, end } => {
+                    let below = simd.less(&warp.rows, ty, index, limit);
+                    warp.slots[slot as usize].done |= mask & !below;
+                    activate!(mask & below);
+                    if mask == 0 {
+                        pc = end;
+                    }
+                }
+                Inst::Step { ty, slot, index, step, limit, body } => {
+                    let continued = std::mem::take(&mut warp.slots[slot as usize].pending);
+                    mask |= continued;
+                    if TIER >= ACCESSES {
+                        let bad = simd.overflows(&warp.rows, Binary::Add, ty, index, step) & mask;
+                        if bad != 0 {
+                            self.overflowing(site, warp, bad, Binary::Add, ty, index, step);
+                            // Such a lane's loop is over: from a wrapped index on, it might never be.
+                            warp.slots[slot as usize].done |= bad;
+                            mask &= !bad;
+                        }
+                    }
+                    simd.advance(&mut warp.rows, ty, index, step);
+                    let below = simd.less(&warp.rows, ty, index, limit);
+                    warp.slots[slot as usize].done |= mask & !below;
+                    activate!(mask & below);
+                    if mask != 0 {
+                        pc = body;
+                    }
+                    fuel!(site);
+                }
+                Inst::Again { slot, body } => {
+                    activate!(mask | std::mem::take(&mut warp.slots[slot as usize].pending));
+                    if mask != 0 {
+                        pc = body;
+                    }
+                    fuel!(site);
+                }
+                Inst::Leave { slot, exit } => {
+                    activate!(mask | warp.slots[slot as usize].done);
+                    if mask == 0 {
+                        pc = exit;
+                    }
+                }
+                Inst::Break { slot } => {
+                    warp.slots[slot as usize].done |= mask;
+                    activate!(0);
+                }
+                Inst::Continue { slot } => {
+                    warp.slots[slot as usize].pending |= mask;
+                    activate!(0);
+                }
+                Inst::Return => {
+                    warp.live &= !mask;
+                    activate!(0);
+                }
+                Inst::Exit => {
+                    warp.ended = true;
+                    break;
+                }
+            }
+        }
+        (warp.pc, warp.mask) = (pc, mask);
+        self.statistics.warp_instructions += warp_insts;
+        self.statistics.thread_instructions += thread_insts;
+    }
+
+    #[cold]
+    fn exhausted(&mut self, site: Pc, warp: u32, mask: u32) {
+        if !self.stopped {
+            let fuel = self.options.fuel;
+            let message = format!("the launch has run {fuel} warp instructions, and this loop goes on");
+            // The loop may just have ended for all lanes: then the first lane stands for the warp.
+            self.report(Check::FuelExhausted, site, warp, if mask == 0 { 1 } else { mask }, |_, _| {
+                Description::new(message)
+            });
+        }
+        self.stopped = true;
+    }
+
+    /// Reports integer arithmetic that has no value, or not the one meant.
+    #[allow(clippy::too_many_arguments)]
+    fn arithmetic(&mut self, site: Pc, warp: &Warp, mask: u32, op: Binary, ty: Scalar, a: u32, b: u32) {
+        let bad = self.simd.overflows(&warp.rows, op, ty, a, b) & mask;
+        if bad != 0 {
+            self.overflowing(site, warp, bad, op, ty, a, b);
+        }
+        if matches!(op, Binary::Div | Binary::Rem) {
+            let bad = self.simd.is_zero(&warp.rows, ty, b) & mask;
+            if bad != 0 {
+                self.report(Check::DivisionByZero, site, warp.index, bad, |_, lane| {
+                    let a = show(ty, Register { row: a, wide: ty.bits() == 64 }.get(&warp.rows, lane));
+                    Description::new(format!("division by zero: `{a} {} 0` in `{ty}`", symbol(op)))
+                });
+            }
+        }
+    }
+
+    #[cold]
+    #[allow(clippy::too_many_arguments)]
+    fn overflowing(&mut self, site: Pc, warp: &Warp, bad: u32, op: Binary, ty: Scalar, a: u32, b: u32) {
+        let check = match op {
+            Binary::Div | Binary::Rem => Check::DivisionOverflow,
+            _ if ty == Scalar::Usize => Check::UsizeOverflow,
+            _ => Check::IntegerOverflow,
+        };
+        let at = |row, lane| show(ty, Register { row, wide: ty.bits() == 64 }.get(&warp.rows, lane));
+        self.report(check, site, warp.index, bad, |_, lane| {
+            let (a, b, sign) = (at(a, lane), at(b, lane), symbol(op));
+            Description::new(format!("`{a} {sign} {b}` overflows `{ty}`"))
+        });
+    }
+
+    #[cold]
+    fn overflow(&mut self, site: Pc, warp: &Warp, bad: u32, message: &str) {
+        self.report(Check::IntegerOverflow, site, warp.index, bad, |_, _| Description::new(message));
+    }
+
+    fn step_is_positive(&mut self, site: Pc, warp: &Warp, mask: u32, ty: Scalar, step: u32) {
+        let register = Register { row: step, wide: ty.bits() == 64 };
+        let sign = 1u64 << (ty.bits() - 1);
+        let bad = lanes_of(mask)
+            .filter(|lane| {
+                let bits = register.get(&warp.rows, *lane);
+                bits == 0 || ty.is_signed() && bits & sign != 0
+            })
+            .fold(0, |m, lane| m | 1 << lane);
+        if bad != 0 {
+            self.report(Check::LoopStep, site, warp.index, bad, |_, lane| {
+                let step = show(ty, register.get(&warp.rows, lane));
+                Description::new(format!("the loop steps by {step}: a step must be above zero"))
+            });
+        }
+    }
+
+    /// Reports lanes that are missing where all that have not ended must be.
+    fn together(&mut self, check: Check, what: &str, site: Pc, warp: &Warp, mask: u32) {
+        let missing = warp.live & !mask;
+        if missing != 0 {
+            self.report(check, site, warp.index, mask, |machine, _| {
+                let absent = missing.trailing_zeros() as usize;
+                let thread = machine.thread(warp.index, absent);
+                let (here, live) = (mask.count_ones(), warp.live.count_ones());
+                Description::new(format!("{what} is reached by {here} of the {live} lanes of a warp")).against(
+                    None,
+                    thread,
+                    "is elsewhere",
+                )
+            });
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn shuffle<const TIER: u8>(
+        &mut self,
+        site: Pc,
+        warp: &mut Warp,
+        mask: u32,
+        mode: Shuffle,
+        width: u32,
+        [to, from]: [Register; 2],
+        selector: u32,
+    ) {
+        let selectors = *u32::lanes(&warp.rows, selector as usize);
+        let (mut inactive, mut beyond) = (0u32, 0u32);
+        let mut sources = [0; 32];
+        for lane in 0..32u32 {
+            let (segment, within) = (lane & !(width - 1), lane & (width - 1));
+            let selector = selectors[lane as usize];
+            let source = match mode {
+                Shuffle::Index => segment + selector % width,
+                Shuffle::Xor if selector < width => lane ^ selector,
+                Shuffle::Xor => {
+                    beyond |= 1 << lane;
+                    lane
+                }
+                Shuffle::Up if selector <= within => lane - selector,
+                Shuffle::Down if selector < width - within => lane + selector,
+                Shuffle::Up | Shuffle::Down => lane,
+            };
+            inactive |= u32::from(mask >> source & 1 == 0) << lane;
+            sources[lane as usize] = source as usize;
+        }
+        if from.wide {
+            let values = *u64::lanes(&warp.rows, from.row as usize);
+            *u64::lanes_mut(&mut warp.rows, to.row as usize) = sources.map(|s| values[s]);
+        } else {
+            let values = *u32::lanes(&warp.rows, from.row as usize);
+            *u32::lanes_mut(&mut warp.rows, to.row as usize) = sources.map(|s| values[s]);
+        }
+        if TIER < ACCESSES {
+            return;
+        }
+        let (inactive, beyond) = (inactive & mask, beyond & mask);
+        if inactive != 0 {
+            self.report(Check::ShuffleInactive, site, warp.index, inactive, |machine, lane| {
+                let source = sources[lane];
+                Description::new(format!("a shuffle reads lane {source}, which does not take part")).against(
+                    None,
+                    machine.thread(warp.index, source),
+                    "is elsewhere, or does not exist",
+                )
+            });
+            for lane in lanes_of(inactive) {
+                to.set(&mut warp.rows, lane, 0);
+            }
+        }
+        if beyond != 0 {
+            self.report(Check::ShuffleSelector, site, warp.index, beyond, |_, lane| {
+                let selector = selectors[lane];
+                Description::new(format!("the mask {selector} of an XOR shuffle is not below its width {width}"))
+            });
+        }
+    }
+
+    #[cold]
+    fn unwritten(&mut self, site: Pc, warp: u32, mask: u32, name: &str, len: u32, index: impl Fn(usize) -> u32) {
+        self.report(Check::UninitialisedLocal, site, warp, mask, |_, lane| {
+            let index = index(lane);
+            let scalar = len == 1;
+            let what = if scalar { format!("`{name}`") } else { format!("element {index} of `{name}`") };
+            Description::new(format!("{what} is read before the thread has written it")).about(Object {
+                name: name.to_string(),
+                space: Space::Local,
+                index: if scalar { vec![] } else { vec![index.into()] },
+                extents: vec![len.into()],
+                element: Some(index.into()),
+            })
+        });
+    }
+
+    /// The lanes of `mask` whose index lies within local `local`; the others are reported.
+    fn within<const TIER: u8>(&mut self, site: Pc, warp: &Warp, mask: u32, local: u32, index: u32) -> u32 {
+        let local = &self.program.code.locals[local as usize];
+        let indices = u32::lanes(&warp.rows, index as usize);
+        let bad = lanes_of(mask).filter(|lane| indices[*lane] >= local.len).fold(0, |m, lane| m | 1 << lane);
+        if TIER >= ACCESSES && bad != 0 {
+            self.report(Check::OutOfBounds, site, warp.index, bad, |_, lane| {
+                let (index, len, name) = (indices[lane], local.len, &local.name);
+                Description::new(format!("index {index} is out of bounds of `{name}`, which has {len} elements")).about(
+                    Object {
+                        name: name.clone(),
+                        space: Space::Local,
+                        index: vec![index.into()],
+                        extents: vec![len.into()],
+                        element: Some(index.into()),
+                    },
+                )
+            });
+        }
+        mask & !bad
+    }
+
+    fn read_element<const TIER: u8>(
+        &mut self,
+        site: Pc,
+        warp: &mut Warp,
+        mask: u32,
+        local: u32,
+        index: u32,
+        to: Register,
+    ) {
+        let within = self.within::<TIER>(site, warp, mask, local, index);
+        let local = &self.program.code.locals[local as usize];
+        let indices = *u32::lanes(&warp.rows, index as usize);
+        let mut missing = 0;
+        to.fill(&mut warp.rows, 0);
+        for lane in lanes_of(within) {
+            if TIER >= ACCESSES && warp.written[(local.element + indices[lane]) as usize] >> lane & 1 == 0 {
+                missing |= 1 << lane;
+                continue;
+            }
+            let bits = local.at(indices[lane]).get(&warp.rows, lane);
+            to.set(&mut warp.rows, lane, bits);
+        }
+        if missing != 0 {
+            self.unwritten(site, warp.index, missing, &local.name, local.len, |lane| indices[lane]);
+        }
+    }
+
+    fn write_element<const TIER: u8>(
+        &mut self,
+        site: Pc,
+        warp: &mut Warp,
+        mask: u32,
+        local: u32,
+        index: u32,
+        from: Register,
+    ) {
+        let within = self.within::<TIER>(site, warp, mask, local, index);
+        let local = &self.program.code.locals[local as usize];
+        let indices = *u32::lanes(&warp.rows, index as usize);
+        for lane in lanes_of(within) {
+            let bits = from.get(&warp.rows, lane);
+            local.at(indices[lane]).set(&mut warp.rows, lane, bits);
+            warp.written[(local.element + indices[lane]) as usize] |= 1 << lane;
+        }
+    }
+}
+
+/// A value as Rust shows it.
+fn show(ty: Scalar, bits: u64) -> String {
+    match ty {
+        Scalar::I8 => (bits as i8).to_string(),
+        Scalar::I16 => (bits as i16).to_string(),
+        Scalar::I32 => (bits as i32).to_string(),
+        Scalar::I64 => (bits as i64).to_string(),
+        _ => bits.to_string(),
+    }
+}
+
+fn symbol(op: Binary) -> &'static str {
+    match op {
+        Binary::Add => "+",
+        Binary::Sub => "-",
+        Binary::Mul => "*",
+        Binary::Div => "/",
+        _ => "%",
+    }
+}

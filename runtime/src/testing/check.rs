@@ -1,0 +1,212 @@
+//! Runs the cases of a subject on all executors and compares what they leave.
+
+use super::compare::{differ, gaps, reference};
+use super::input::Array;
+use super::{Case, CaseReport, Executor, Expected, Failure, Input, InstanceReport, Random, Skipped, Subject};
+use crate::buffer::RawBuffer;
+use crate::contract::{self, Approved};
+use crate::cpu::Executable;
+use crate::{Device, Error, Result};
+use kernel_dsl::compiler::hir::{Instance, Program, Type, serial};
+use kernel_dsl::compiler::{Target, ir, lower, passes};
+use kernel_dsl::launcher::Memory;
+use kernel_dsl::{Argument, Artifact, Launcher};
+
+/// Checks kernels on the interpreter, and on a GPU if it has one.
+#[derive(Clone, Debug)]
+pub struct Checker {
+    cpu: Device,
+    gpu: Option<Device>,
+}
+
+impl Checker {
+    /// A checker that uses `gpu` too. A CPU device here is no further executor and is passed over.
+    pub fn new(gpu: Option<Device>) -> Checker {
+        Checker { cpu: Device::cpu(), gpu: gpu.filter(|device| !device.is_cpu()) }
+    }
+
+    /// Runs the instance of `subject` on the cases of `seed`.
+    pub fn check(&self, subject: &Subject, instance: &Instance, seed: u64) -> InstanceReport {
+        let cases = (subject.cases)(instance, &mut Random::new(seed));
+        let mut report = InstanceReport {
+            instance: instance.name(subject.artifact.name),
+            seed,
+            executors: Vec::new(),
+            skipped: Vec::new(),
+            problem: cases.is_empty().then(|| "its subject has no cases".to_string()),
+            cases: Vec::new(),
+        };
+        if self.gpu.is_none() {
+            let why = "no GPU was given to the check".to_string();
+            report.skipped.push(Skipped { executor: "CUDA".to_string(), why });
+        }
+        match Prepared::compile(subject.artifact, instance) {
+            Ok(prepared) => {
+                report.executors = self.executors();
+                report.cases = cases
+                    .iter()
+                    .map(|case| CaseReport {
+                        case: case.name.clone(),
+                        failure: self.case(&prepared, case, |inputs| (subject.reference)(instance, inputs)).err(),
+                    })
+                    .collect();
+            }
+            Err(e) => report.problem = Some(e.to_string()),
+        }
+        report
+    }
+
+    fn executors(&self) -> Vec<Executor> {
+        let gpu = self.gpu.iter().map(|device| Executor::Cuda(device.to_string()));
+        [Executor::Lowered, Executor::Optimised].into_iter().chain(gpu).collect()
+    }
+
+    /// Runs one case on all executors; the first thing that goes wrong.
+    pub fn case(
+        &self,
+        prepared: &Prepared,
+        case: &Case,
+        expected: impl FnOnce(&[Input]) -> Vec<Expected>,
+    ) -> Result<(), Failure> {
+        let stopped = |executor: Executor| move |e: Error| Failure::Stopped { executor, error: e.to_string() };
+        let interpret = |executable: &Executable| {
+            prepared.run(&self.cpu, case, |arguments| {
+                let approved = Approved::new(
+                    prepared.artifact.name,
+                    &prepared.program,
+                    &prepared.instance,
+                    self.cpu.id(),
+                    arguments,
+                )?;
+                executable.run(&approved)
+            })
+        };
+        // The oracle first: no other executor runs what it reports.
+        let lowered = interpret(&prepared.lowered).map_err(stopped(Executor::Lowered))?;
+        prepared.same(
+            &lowered,
+            &interpret(&prepared.optimised).map_err(stopped(Executor::Optimised))?,
+            Executor::Optimised,
+        )?;
+        if let Some(gpu) = &self.gpu {
+            let executor = Executor::Cuda(gpu.to_string());
+            let outputs = prepared.run(gpu, case, |arguments| {
+                // SAFETY: the oracle has run the kernel on these arguments and found no fault.
+                unsafe { gpu.launch_unchecked(prepared.artifact, &prepared.instance.0, arguments) }
+            });
+            prepared.same(&lowered, &outputs.map_err(stopped(executor.clone()))?, executor)?;
+        }
+        let expected = expected(&case.inputs);
+        let wrong = gaps(&Executor::Lowered, &prepared.names, &lowered, case)
+            .or_else(|| reference(&Executor::Lowered, &prepared.names, &lowered, &expected));
+        wrong.map_or(Ok(()), Err)
+    }
+}
+
+/// An instance in the forms that the interpreter runs.
+pub struct Prepared {
+    artifact: &'static Artifact,
+    program: Program,
+    instance: Instance,
+    lowered: Executable,
+    optimised: Executable,
+    /// Of the parameters.
+    names: Vec<String>,
+    slices: Vec<bool>,
+    writes: Vec<bool>,
+}
+
+fn program(artifact: &'static Artifact) -> Result<Program> {
+    serial::program(artifact.hir).map_err(|source| Error::Hir { kernel: artifact.name.to_string(), source })
+}
+
+/// What a launch left in the arguments that the kernel may write, by argument.
+type Outputs = Vec<(usize, Array)>;
+
+impl Prepared {
+    /// The instance of `artifact`, lowered and optimised.
+    pub fn compile(artifact: &'static Artifact, instance: &Instance) -> Result<Prepared> {
+        let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
+        let lowered = lower::lower(&program(artifact)?, instance, Target::SM_61).map_err(compile)?;
+        let optimised = passes::optimise(lowered.clone()).map_err(compile)?;
+        Prepared::from_ir(artifact, instance, &lowered, &optimised)
+    }
+
+    /// The instance of `artifact` in two forms made elsewhere: as lowered, and after some pass.
+    pub fn from_ir(
+        artifact: &'static Artifact,
+        instance: &Instance,
+        lowered: &ir::Kernel,
+        optimised: &ir::Kernel,
+    ) -> Result<Prepared> {
+        let program = program(artifact)?;
+        Ok(Prepared {
+            artifact,
+            instance: instance.clone(),
+            lowered: Executable::new(lowered)?,
+            optimised: Executable::new(optimised)?,
+            names: contract::parameters(&program).map(|(name, _)| name.to_string()).collect(),
+            slices: contract::parameters(&program).map(|(_, ty)| matches!(ty, Type::Slice { .. })).collect(),
+            writes: contract::writes(&program),
+            program,
+        })
+    }
+
+    /// Runs `launch` on copies of the case's inputs in memory of `device`.
+    fn run(&self, device: &Device, case: &Case, launch: impl FnOnce(&[Argument]) -> Result<()>) -> Result<Outputs> {
+        let mut buffers = Vec::new();
+        for input in &case.inputs {
+            buffers.push(match input {
+                Input::Scalar { .. } => None,
+                Input::Array(array) => {
+                    array.check()?;
+                    let mut buffer = RawBuffer::filled(device, array.bytes().len(), 0)?;
+                    buffer.write(array.bytes())?;
+                    Some(buffer)
+                }
+            });
+        }
+        let arguments: Vec<_> = case
+            .inputs
+            .iter()
+            .zip(&buffers)
+            .enumerate()
+            .map(|(index, (input, buffer))| match (input, buffer) {
+                (Input::Array(array), Some(buffer)) => {
+                    let slice = self.slices.get(index).copied().unwrap_or(false);
+                    let mutable = self.writes.get(index).copied().unwrap_or(false);
+                    // SAFETY: the shape reaches over the buffer's bytes only, which are initialised; the buffers are this
+                    // function's own and outlive the arguments, and each is one argument's.
+                    Argument::Memory(unsafe {
+                        Memory::new(array.element(), device.id(), buffer.address(), array.shape(slice), mutable)
+                    })
+                }
+                (Input::Scalar { ty, bits }, _) => Argument::Scalar { ty: *ty, bits: *bits },
+                (Input::Array(_), None) => unreachable!("each array has a buffer"),
+            })
+            .collect();
+        launch(&arguments)?;
+        drop(arguments);
+        let mut outputs = Vec::new();
+        for (index, (input, buffer)) in case.inputs.iter().zip(&buffers).enumerate() {
+            let written = self.writes.get(index).copied().unwrap_or(false);
+            if let (Input::Array(array), Some(buffer), true) = (input, buffer, written) {
+                let mut bytes = vec![0; array.bytes().len()];
+                buffer.read(&mut bytes)?;
+                outputs.push((index, array.with_bytes(bytes)));
+            }
+        }
+        Ok(outputs)
+    }
+
+    /// Whether another executor left what the oracle left.
+    fn same(&self, lowered: &Outputs, other: &Outputs, executor: Executor) -> Result<(), Failure> {
+        let differences = lowered.iter().zip(other).find_map(|((index, a), (_, b))| differ(&self.names[*index], a, b));
+        match differences {
+            Some(mismatch) => {
+                Err(Failure::Differ { left: Executor::Lowered, right: executor, mismatch: mismatch.into() })
+            }
+            None => Ok(()),
+        }
+    }
+}

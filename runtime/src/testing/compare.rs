@@ -1,0 +1,181 @@
+//! Whether two results are the same, and whether a result is right.
+
+use super::input::{Array, show, to_f64};
+use super::report::{Failure, Mismatch};
+use super::{Case, Executor, Input};
+use kernel_dsl::compiler::Scalar;
+
+/// What an argument should hold after a launch.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Expected {
+    /// Which argument.
+    pub argument: usize,
+    /// Its values by ascending index, row-major.
+    pub values: Vec<f64>,
+    /// How far the kernel may be off.
+    pub bound: Bound,
+}
+
+/// How far a value may be off from the reference's. A NaN must be a NaN, an infinity the same infinity.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Bound {
+    /// Not at all.
+    Exact,
+    /// By that much.
+    Absolute(f64),
+    /// By that part of the reference's value.
+    Relative(f64),
+    /// By that much, for each element.
+    Each(Vec<f64>),
+}
+
+impl Expected {
+    /// What argument number `argument` should hold.
+    pub fn new(argument: usize, values: Vec<f64>, bound: Bound) -> Expected {
+        Expected { argument, values, bound }
+    }
+}
+
+impl Bound {
+    /// For element `n`, whose value should be `expected`.
+    fn at(&self, n: usize, expected: f64) -> f64 {
+        match self {
+            Bound::Exact => 0.0,
+            Bound::Absolute(bound) => *bound,
+            Bound::Relative(part) => part * expected.abs(),
+            Bound::Each(bounds) => bounds.get(n).copied().unwrap_or(0.0),
+        }
+    }
+}
+
+/// Bits that stand for the value: all NaNs are one.
+fn class(ty: Scalar, bits: u64) -> u64 {
+    if ty.is_float() && to_f64(ty, bits).is_nan() { u64::MAX } else { bits }
+}
+
+/// The first element in which two memories differ, and how many do; `name` is the argument's.
+pub(super) fn differ(name: &str, left: &Array, right: &Array) -> Option<Mismatch> {
+    let ty = left.element();
+    let different = |offset: &usize| class(ty, left.bits(*offset)) != class(ty, right.bits(*offset));
+    let first = (0..left.len()).find(different)?;
+    Some(Mismatch {
+        argument: name.to_string(),
+        offset: first,
+        index: left.offsets().position(|offset| offset == first).map(|n| left.index(n)),
+        left: show(ty, left.bits(first)),
+        right: show(ty, right.bits(first)),
+        count: (0..left.len()).filter(different).count(),
+    })
+}
+
+/// Whether what `executor` left in `outputs` (by argument) is what the reference expects.
+pub(super) fn reference(
+    executor: &Executor,
+    names: &[String],
+    outputs: &[(usize, Array)],
+    expected: &[Expected],
+) -> Option<Failure> {
+    for (argument, array) in outputs {
+        let name = &names[*argument];
+        let Some(expected) = expected.iter().find(|e| e.argument == *argument) else {
+            return Some(Failure::Incomplete {
+                why: format!("the reference says nothing of `{name}`, which the kernel writes"),
+            });
+        };
+        let count = array.offsets().count();
+        if expected.values.len() != count {
+            return Some(Failure::Incomplete {
+                why: format!("the reference gives {} values for `{name}`, which has {count}", expected.values.len()),
+            });
+        }
+        let ty = array.element();
+        for (n, (offset, value)) in array.offsets().zip(&expected.values).enumerate() {
+            let (given, bound) = (to_f64(ty, array.bits(offset)), expected.bound.at(n, *value));
+            let near = given == *value || (given - value).abs() <= bound || (given.is_nan() && value.is_nan());
+            if !near {
+                return Some(Failure::Wrong {
+                    executor: executor.clone(),
+                    argument: name.clone(),
+                    index: array.index(n),
+                    given: show(ty, array.bits(offset)),
+                    expected: *value,
+                    bound,
+                });
+            }
+        }
+    }
+    None
+}
+
+/// Whether the elements that lie between a view's own are as they were.
+pub(super) fn gaps(executor: &Executor, names: &[String], outputs: &[(usize, Array)], case: &Case) -> Option<Failure> {
+    for (argument, after) in outputs {
+        let Input::Array(before) = &case.inputs[*argument] else { continue };
+        let mut gap = vec![true; after.len()];
+        after.offsets().for_each(|offset| gap[offset] = false);
+        if let Some(offset) = (0..after.len()).find(|i| gap[*i] && before.bits(*i) != after.bits(*i)) {
+            return Some(Failure::Outside {
+                executor: executor.clone(),
+                argument: names[*argument].clone(),
+                offset,
+                before: show(before.element(), before.bits(offset)),
+                after: show(before.element(), after.bits(offset)),
+            });
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn array(input: Input) -> Array {
+        match input {
+            Input::Array(array) => array,
+            Input::Scalar { .. } => panic!("an array is needed"),
+        }
+    }
+
+    #[test]
+    fn bits_are_compared_and_nans_are_one() {
+        let nan = |payload: u32| f32::from_bits(0x7fc0_0000 | payload);
+        let a = array(Input::slice(&[1.0, nan(1), 0.0, 5.0]));
+        let b = array(Input::slice(&[1.0, nan(2), -0.0, 6.0]));
+        assert_eq!(differ("y", &a, &a), None);
+        let mismatch = differ("y", &a, &b).unwrap();
+        assert_eq!((mismatch.offset, mismatch.index, mismatch.count), (2, Some(vec![2]), 2));
+        assert_eq!((&mismatch.left[..], &mismatch.right[..]), ("0.0 (0x00000000)", "-0.0 (0x80000000)"));
+    }
+
+    #[test]
+    fn a_difference_between_rows_has_no_index() {
+        let a = array(Input::strided(&[1i32, 2, 3, 4], [2, 1], [2, 1]));
+        let b = array(Input::strided(&[1i32, 9, 3, 4], [2, 1], [2, 1]));
+        assert_eq!(differ("y", &a, &b).unwrap().index, None);
+        let case = Case::new("", [Input::Array(a)]);
+        assert!(matches!(
+            gaps(&Executor::Lowered, &["y".into()], &[(0, b)], &case),
+            Some(Failure::Outside { offset: 1, .. })
+        ));
+    }
+
+    #[test]
+    fn a_bound_is_kept() {
+        let names = ["y".to_string()];
+        let outputs = [(0, array(Input::slice(&[1.0f32, f32::NAN, f32::INFINITY])))];
+        let check = |values: [f64; 3], bound| {
+            reference(&Executor::Lowered, &names, &outputs, &[Expected::new(0, values.to_vec(), bound)])
+        };
+        let (nan, infinity) = (f64::NAN, f64::INFINITY);
+        assert_eq!(check([1.0, nan, infinity], Bound::Exact), None);
+        assert_eq!(check([1.1, nan, infinity], Bound::Absolute(0.2)), None);
+        assert_eq!(check([1.1, nan, infinity], Bound::Relative(0.1)), None);
+        assert!(matches!(check([1.1, nan, infinity], Bound::Exact), Some(Failure::Wrong { .. })));
+        assert!(matches!(check([1.0, 0.0, infinity], Bound::Absolute(9.0)), Some(Failure::Wrong { .. })));
+        assert!(matches!(check([1.0, nan, 9e99], Bound::Absolute(9.0)), Some(Failure::Wrong { .. })));
+        assert!(matches!(check([nan, nan, infinity], Bound::Exact), Some(Failure::Wrong { .. })));
+        let missing = reference(&Executor::Lowered, &names, &outputs, &[]);
+        assert!(matches!(missing, Some(Failure::Incomplete { .. })));
+    }
+}

@@ -1,0 +1,202 @@
+//! An argument of a trial: owned, its Rust type erased.
+
+use crate::view::reach;
+use crate::{Error, Result};
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::launcher::{ScalarArgument, Shape};
+use kernel_dsl::{Argument, Element};
+
+/// A scalar, or an array with its shape.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Input {
+    /// A scalar's bits, zero-extended.
+    #[allow(missing_docs)]
+    Scalar { ty: Scalar, bits: u64 },
+    /// An array, for a slice (of rank 1) or a view.
+    Array(Array),
+}
+
+/// Elements in memory, and how indices find them.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Array {
+    element: Scalar,
+    /// Each element in its bytes, lowest first.
+    bytes: Vec<u8>,
+    extents: Vec<usize>,
+    strides: Vec<usize>,
+}
+
+impl Input {
+    /// A scalar argument.
+    pub fn scalar(value: impl ScalarArgument) -> Input {
+        match value.argument() {
+            Argument::Scalar { ty, bits } => Input::Scalar { ty, bits },
+            Argument::Memory(_) => unreachable!("a scalar argument is a scalar"),
+        }
+    }
+
+    /// A slice of all of `data`.
+    pub fn slice<T: Element>(data: &[T]) -> Input {
+        Input::view(data, [data.len()])
+    }
+
+    /// A row-major view of all of `data`. Extents that do not fit it are refused when the case is run.
+    pub fn view<T: Element, const R: usize>(data: &[T], extents: [usize; R]) -> Input {
+        let mut strides = [1usize; R];
+        for d in (0..R.saturating_sub(1)).rev() {
+            strides[d] = strides[d + 1].saturating_mul(extents[d + 1].max(1));
+        }
+        Input::strided(data, extents, strides)
+    }
+
+    /// A view with gaps: element Σ indexᵢ · strideᵢ of `data`. What lies between is to stay as it is.
+    pub fn strided<T: Element, const R: usize>(data: &[T], extents: [usize; R], strides: [usize; R]) -> Input {
+        let width = T::SCALAR.bytes() as usize;
+        let bytes = data.iter().flat_map(|x| x.bits().to_le_bytes().into_iter().take(width)).collect();
+        Input::Array(Array { element: T::SCALAR, bytes, extents: extents.to_vec(), strides: strides.to_vec() })
+    }
+
+    /// A scalar's value; of an array, its first element's, or NaN if there is none.
+    pub fn value(&self) -> f64 {
+        match self {
+            Input::Scalar { ty, bits } => to_f64(*ty, *bits),
+            Input::Array(array) => array.offsets().next().map_or(f64::NAN, |i| to_f64(array.element, array.bits(i))),
+        }
+    }
+
+    /// The values of an array by ascending index, row-major, gaps left out; a scalar is an array of one. Integers beyond 2⁵³
+    /// are rounded.
+    pub fn values(&self) -> Vec<f64> {
+        match self {
+            Input::Scalar { ty, bits } => vec![to_f64(*ty, *bits)],
+            Input::Array(array) => array.offsets().map(|i| to_f64(array.element, array.bits(i))).collect(),
+        }
+    }
+
+    /// The extents of an array; none of a scalar.
+    pub fn extents(&self) -> &[usize] {
+        match self {
+            Input::Scalar { .. } => &[],
+            Input::Array(array) => &array.extents,
+        }
+    }
+}
+
+impl Array {
+    pub(super) fn element(&self) -> Scalar {
+        self.element
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The same shape with other contents, of as many bytes.
+    pub(super) fn with_bytes(&self, bytes: Vec<u8>) -> Array {
+        Array { bytes, ..self.clone() }
+    }
+
+    /// Elements in memory, gaps among them.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len() / self.element.bytes() as usize
+    }
+
+    /// The bits of the element at `offset` in memory.
+    pub(super) fn bits(&self, offset: usize) -> u64 {
+        let width = self.element.bytes() as usize;
+        let mut bits = [0; 8];
+        bits[..width].copy_from_slice(&self.bytes[offset * width..][..width]);
+        u64::from_le_bytes(bits)
+    }
+
+    /// Refuses a shape that reaches beyond the elements.
+    pub(super) fn check(&self) -> Result<()> {
+        let reach = reach(&self.extents, &self.strides);
+        if self.extents.len() == self.strides.len() && reach <= self.len() as u128 {
+            return Ok(());
+        }
+        Err(Error::View {
+            element: self.element,
+            len: self.len(),
+            extents: self.extents.clone(),
+            strides: self.strides.clone(),
+            why: format!("that reaches over {reach} elements"),
+        })
+    }
+
+    /// The shape as a launch takes it: a slice where the parameter is one and the array is plain.
+    pub(super) fn shape(&self, slice: bool) -> Shape {
+        match (slice, &self.extents[..], &self.strides[..]) {
+            (true, [len], [1]) => Shape::Slice(*len as u64),
+            _ => Shape::View {
+                extents: self.extents.iter().map(|n| *n as u64).collect(),
+                strides: self.strides.iter().map(|n| *n as u64).collect(),
+            },
+        }
+    }
+
+    /// Where in memory the elements are, by ascending index, row-major.
+    pub(super) fn offsets(&self) -> impl Iterator<Item = usize> {
+        let count = if self.extents.contains(&0) { 0 } else { self.extents.iter().product() };
+        (0..count).map(|n| self.index(n).iter().zip(&self.strides).map(|(i, s)| i * s).sum())
+    }
+
+    /// The index of element `n` in row-major order.
+    pub(super) fn index(&self, mut n: usize) -> Vec<usize> {
+        let mut index = vec![0; self.extents.len()];
+        for (i, extent) in index.iter_mut().zip(&self.extents).rev() {
+            *i = n % extent;
+            n /= extent;
+        }
+        index
+    }
+}
+
+/// A scalar's value as `f64`.
+pub(super) fn to_f64(ty: Scalar, bits: u64) -> f64 {
+    let unused = 64 - ty.bits();
+    match ty {
+        Scalar::F32 => f64::from(f32::from_bits(bits as u32)),
+        Scalar::F64 => f64::from_bits(bits),
+        _ if ty.is_signed() => ((bits << unused) as i64 >> unused) as f64,
+        _ => (bits & ty.mask()) as f64,
+    }
+}
+
+/// A scalar in words: its value, and the bits where a float's value does not say all.
+pub(super) fn show(ty: Scalar, bits: u64) -> String {
+    match ty {
+        Scalar::F32 => format!("{:?} ({bits:#010x})", f32::from_bits(bits as u32)),
+        Scalar::F64 => format!("{:?} ({bits:#018x})", f64::from_bits(bits)),
+        Scalar::I64 => (bits as i64).to_string(),
+        Scalar::U64 => bits.to_string(),
+        _ => to_f64(ty, bits).to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_by_index_without_gaps() {
+        let data: Vec<i16> = (-3..7).collect();
+        assert_eq!(Input::view(&data, [2, 5]).values(), data.iter().map(|x| f64::from(*x)).collect::<Vec<_>>());
+        assert_eq!(Input::strided(&data, [2, 3], [7, 1]).values(), [-3.0, -2.0, -1.0, 4.0, 5.0, 6.0]);
+        assert!(Input::strided(&data, [2, 0], [7, 1]).values().is_empty());
+        assert_eq!(Input::scalar(-2i8).value(), -2.0);
+        assert_eq!(Input::scalar(3usize).value(), 3.0);
+    }
+
+    #[test]
+    fn a_shape_beyond_its_elements_is_refused() {
+        let check = |input| match input {
+            Input::Array(array) => array.check(),
+            Input::Scalar { .. } => Ok(()),
+        };
+        assert!(check(Input::view(&[1.0f32; 6], [2, 3])).is_ok());
+        assert!(check(Input::view(&[1.0f32; 6], [2, 4])).is_err());
+        assert!(check(Input::strided(&[1.0f32; 6], [2, 3], [4, 1])).is_err());
+        assert!(check(Input::view(&[1.0f32; 6], [usize::MAX; 3])).is_err());
+    }
+}

@@ -1,0 +1,75 @@
+//! One kernel on every executor, and whether they agree.
+//!
+//! A [`Subject`] says how to try a kernel: which arguments ([`Case`]s of type-erased [`Input`]s) and what they should give.
+//! [`Checker::check`] runs an instance of it on the interpreter as lowered, on the interpreter after all passes, and on a
+//! GPU where there is one; compares all that the kernel may write bit for bit, NaNs counting as one; and compares that
+//! with a reference in plain Rust, within the reference's own error bound. [`InstanceReport`] is what came of it, as data.
+//!
+//! [`edges`], [`shapes`] and [`Random`] make sizes and values: deterministic by seed, so that a failure comes again.
+//!
+//! ```no_run
+//! # use kernel_dsl::{Artifact, compiler::hir::Instance};
+//! use runtime::testing::{Bound, Case, Checker, Expected, Input, Random, Subject, edges};
+//!
+//! fn cases(_: &Instance, random: &mut Random) -> Vec<Case> {
+//!     let case = |n| Case::new(format!("n = {n}"), [Input::scalar(2.0f32), Input::slice(&random.values::<f32>(n))]);
+//!     edges(256).into_iter().map(case).collect()
+//! }
+//!
+//! /// x ← a·x in f64; one rounding is half a unit in the last place, 2⁻²⁴ of the value.
+//! fn reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+//!     let a = inputs[0].value();
+//!     let x: Vec<_> = inputs[1].values().into_iter().map(|x| a * x).collect();
+//!     vec![Expected::new(1, x, Bound::Relative(2f64.powi(-24)))]
+//! }
+//!
+//! # fn example(artifact: &'static Artifact) {
+//! let subject = Subject { artifact, cases, reference };
+//! let report = Checker::new(None).check(&subject, &Instance::default(), 1);
+//! assert!(report.passed(), "{report}");
+//! # }
+//! ```
+
+mod check;
+mod compare;
+mod input;
+mod random;
+mod report;
+mod shapes;
+
+pub use check::{Checker, Prepared};
+pub use compare::{Bound, Expected};
+pub use input::Input;
+pub use random::{Draw, Random};
+pub use report::{CaseReport, Executor, Failure, InstanceReport, Mismatch, Skipped};
+pub use shapes::{edges, shapes};
+
+use kernel_dsl::Artifact;
+use kernel_dsl::compiler::hir::Instance;
+
+/// How to try a kernel: what a library registers for each of its kernels.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject {
+    /// The kernel.
+    pub artifact: &'static Artifact,
+    /// Arguments to try an instance on. All choices come from the random numbers given.
+    pub cases: fn(&Instance, &mut Random) -> Vec<Case>,
+    /// What each argument that the kernel writes should hold after it has run on these inputs.
+    pub reference: fn(&Instance, &[Input]) -> Vec<Expected>,
+}
+
+/// Arguments for one launch.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Case {
+    /// What is particular of it, such as its sizes.
+    pub name: String,
+    /// One for each parameter of the kernel.
+    pub inputs: Vec<Input>,
+}
+
+impl Case {
+    /// A case of that name.
+    pub fn new(name: impl Into<String>, inputs: impl Into<Vec<Input>>) -> Case {
+        Case { name: name.into(), inputs: inputs.into() }
+    }
+}

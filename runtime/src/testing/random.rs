@@ -1,0 +1,113 @@
+//! Numbers that look random and come again from their seed.
+
+use kernel_dsl::Element;
+
+/// Random numbers by SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// The numbers of a seed.
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    /// 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `n`; 0 if `n` is.
+    pub fn below(&mut self, n: usize) -> usize {
+        ((u128::from(self.bits()) * n as u128) >> 64) as usize
+    }
+
+    /// A number from −1 to 1, 1 not among them, in steps of 2⁻⁵².
+    pub fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 * 2f64.powi(-52) - 1.0
+    }
+
+    /// One of `all`, if there is one.
+    pub fn choose<'a, T>(&mut self, all: &'a [T]) -> Option<&'a T> {
+        all.get(self.below(all.len()))
+    }
+
+    /// `n` ordinary values: floats from −1 to 1, integers of their whole range.
+    pub fn values<T: Draw>(&mut self, n: usize) -> Vec<T> {
+        (0..n).map(|_| T::draw(self)).collect()
+    }
+
+    /// `n` values, one in four of them special: zeros of both signs, subnormals, infinities, NaNs, the ends of the range.
+    pub fn special_values<T: Draw>(&mut self, n: usize) -> Vec<T> {
+        let special =
+            |random: &mut Random| (random.below(4) == 0).then(|| random.choose(T::SPECIAL).copied()).flatten();
+        (0..n).map(|_| special(self).unwrap_or_else(|| T::draw(self))).collect()
+    }
+}
+
+/// An element type whose values can be drawn at random.
+pub trait Draw: Element {
+    /// Values at which kernels go wrong.
+    const SPECIAL: &'static [Self];
+    /// An ordinary value.
+    fn draw(random: &mut Random) -> Self;
+}
+
+macro_rules! draw {
+    (integers: $($i:ty)*; floats: $($f:ty)*) => {
+        $(impl Draw for $i {
+            const SPECIAL: &'static [$i] = &[0, 1, <$i>::MIN, <$i>::MAX, <$i>::MAX - 1];
+            fn draw(random: &mut Random) -> $i {
+                random.bits() as $i
+            }
+        })*
+        $(impl Draw for $f {
+            const SPECIAL: &'static [$f] = &[
+                0.0,
+                -0.0,
+                1.0,
+                <$f>::MIN,
+                <$f>::MAX,
+                <$f>::MIN_POSITIVE,
+                // The least and the greatest subnormal.
+                <$f>::from_bits(1),
+                -<$f>::from_bits(<$f>::MIN_POSITIVE.to_bits() - 1),
+                <$f>::INFINITY,
+                <$f>::NEG_INFINITY,
+                <$f>::NAN,
+            ];
+            fn draw(random: &mut Random) -> $f {
+                random.unit() as $f
+            }
+        })*
+    };
+}
+draw!(integers: i8 i16 i32 i64 u8 u16 u32 u64; floats: f32 f64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_are_splitmix64s() {
+        // The first outputs for seed 1234567, as published with the reference implementation.
+        let mut random = Random::new(1_234_567);
+        let expected = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
+        assert_eq!([random.bits(), random.bits(), random.bits()], expected);
+    }
+
+    #[test]
+    fn values_are_in_range_and_come_again() {
+        let values = Random::new(1).values::<f32>(1000);
+        assert_eq!(values, Random::new(1).values::<f32>(1000));
+        assert!(values.iter().all(|x| (-1.0..=1.0).contains(x)));
+        assert!((0..1000).all(|n| Random::new(n).below(7) < 7));
+        assert_eq!(Random::new(1).below(0), 0);
+        let special = Random::new(2).special_values::<f64>(1000);
+        assert!(special.iter().any(|x| x.is_nan()) && special.iter().any(|x| x.is_subnormal()));
+    }
+}

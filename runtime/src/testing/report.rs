@@ -1,0 +1,145 @@
+//! What came of a check, as data.
+
+use serde::Serialize;
+use std::fmt;
+
+/// What runs a kernel.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Executor {
+    /// The interpreter, on IR as lowered, with every check.
+    Lowered,
+    /// The interpreter, on IR after all passes.
+    Optimised,
+    /// A GPU, on the PTX.
+    Cuda(String),
+}
+
+/// An instance on all its cases.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct InstanceReport {
+    /// As Rust names it.
+    pub instance: String,
+    /// The seed of its cases.
+    pub seed: u64,
+    /// Who ran it.
+    pub executors: Vec<Executor>,
+    /// Who did not, and why.
+    pub skipped: Vec<Skipped>,
+    /// What stopped it before any case: it did not lower, a pass failed, or there were no cases.
+    pub problem: Option<String>,
+    /// One a case.
+    pub cases: Vec<CaseReport>,
+}
+
+/// An executor that there is not here.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct Skipped {
+    pub executor: String,
+    pub why: String,
+}
+
+/// One launch on all executors.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct CaseReport {
+    /// The case's name.
+    pub case: String,
+    /// What went wrong first; `None` if nothing.
+    pub failure: Option<Failure>,
+}
+
+/// What went wrong.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Failure {
+    /// An executor refused or failed, or the oracle reported.
+    Stopped { executor: Executor, error: String },
+    /// Two executors wrote different bits.
+    Differ { left: Executor, right: Executor, mismatch: Box<Mismatch> },
+    /// The result is off from the reference by more than its bound.
+    Wrong { executor: Executor, argument: String, index: Vec<usize>, given: String, expected: f64, bound: f64 },
+    /// Memory between a view's elements was written.
+    Outside { executor: Executor, argument: String, offset: usize, before: String, after: String },
+    /// The case or its reference is not one for this kernel.
+    Incomplete { why: String },
+}
+
+/// Where two memories differ.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Mismatch {
+    /// The argument.
+    pub argument: String,
+    /// The first element that differs, counted in memory.
+    pub offset: usize,
+    /// Its index; `None` if it lies between the view's elements.
+    pub index: Option<Vec<usize>>,
+    /// What the one holds there.
+    pub left: String,
+    /// What the other holds there.
+    pub right: String,
+    /// How many elements differ.
+    pub count: usize,
+}
+
+impl InstanceReport {
+    /// Whether all went well, and there was something to go well.
+    pub fn passed(&self) -> bool {
+        self.problem.is_none() && !self.cases.is_empty() && self.cases.iter().all(|c| c.failure.is_none())
+    }
+
+    /// The first case that failed.
+    pub fn first_failure(&self) -> Option<(&CaseReport, &Failure)> {
+        self.cases.iter().find_map(|c| Some((c, c.failure.as_ref()?)))
+    }
+}
+
+impl fmt::Display for Executor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Executor::Lowered => f.write_str("the interpreter on IR as lowered"),
+            Executor::Optimised => f.write_str("the interpreter on IR after passes"),
+            Executor::Cuda(device) => f.write_str(device),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Stopped { executor, error } => write!(f, "on {executor}: {error}"),
+            Failure::Differ { left, right, mismatch } => {
+                write!(f, "{}", mismatch.argument)?;
+                match &mismatch.index {
+                    Some(index) => write!(f, "{index:?}")?,
+                    None => write!(f, ", between its elements at {},", mismatch.offset)?,
+                }
+                let Mismatch { left: a, right: b, count, .. } = &**mismatch;
+                write!(f, " is {a} on {left}, {b} on {right} ({count} differ)")
+            }
+            Failure::Wrong { executor, argument, index, given, expected, bound } => {
+                write!(f, "{argument}{index:?} is {given} on {executor}; the reference gives {expected:?} ± {bound:e}")
+            }
+            Failure::Outside { executor, argument, offset, before, after } => write!(
+                f,
+                "{argument}: the element at {offset}, between the view's own, was {before} and is {after} on {executor}"
+            ),
+            Failure::Incomplete { why } => f.write_str(why),
+        }
+    }
+}
+
+impl fmt::Display for InstanceReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let failed = self.cases.iter().filter(|c| c.failure.is_some()).count();
+        write!(f, "{}: ", self.instance)?;
+        match (&self.problem, self.first_failure()) {
+            (Some(problem), _) => f.write_str(problem),
+            (None, Some((case, failure))) => {
+                write!(f, "{failed} of {} cases fail (seed {}); {}: {failure}", self.cases.len(), self.seed, case.case)
+            }
+            (None, None) => write!(f, "{} cases pass on {} executors", self.cases.len(), self.executors.len()),
+        }
+    }
+}

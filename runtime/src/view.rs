@@ -1,0 +1,256 @@
+//! Shaped borrows of a buffer, as a kernel's `View` and `ViewMut` take them.
+//!
+//! A [`Layout`] is only made for a buffer that holds all that it reaches.
+
+use crate::{DeviceBuffer, Error, Result};
+use kernel_dsl::launcher::{Memory, Shape, SliceArgument, SliceMutArgument, ViewArgument, ViewMutArgument};
+use kernel_dsl::{Argument, Element};
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// Where the elements of a view lie in its buffer, counted in elements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Layout<const R: usize> {
+    start: usize,
+    extents: [usize; R],
+    strides: [usize; R],
+}
+
+impl<const R: usize> Layout<R> {
+    const RANK: () = assert!(R >= 1 && R <= 5, "a view has rank 1 to 5");
+
+    /// All `len` elements, row-major.
+    pub fn whole<T: Element>(len: usize, extents: [usize; R]) -> Result<Layout<R>> {
+        let () = Self::RANK;
+        let mut strides = [1; R];
+        for d in (0..R - 1).rev() {
+            // Saturation can only be met where the product of the extents is not `len`, or is 0 and no stride is used.
+            strides[d] = usize::saturating_mul(strides[d + 1], extents[d + 1]);
+        }
+        let layout = Layout { start: 0, extents, strides };
+        let product = extents.iter().try_fold(1usize, |n, e| n.checked_mul(*e));
+        match product {
+            _ if extents.contains(&0) && len == 0 => Ok(Layout { strides: [1; R], ..layout }),
+            Some(n) if n == len => Ok(layout),
+            Some(n) => Err(layout.refused::<T>(len, format!("that is {n} elements"))),
+            None => Err(layout.refused::<T>(len, "that is more elements than there can be".into())),
+        }
+    }
+
+    /// Elements of any strides, the last 1.
+    pub fn strided<T: Element>(len: usize, extents: [usize; R], strides: [usize; R]) -> Result<Layout<R>> {
+        let () = Self::RANK;
+        let layout = Layout { start: 0, extents, strides };
+        if strides[R - 1] != 1 {
+            return Err(layout.refused::<T>(len, "the last stride must be 1".into()));
+        }
+        let reach = reach(&extents, &strides);
+        if reach > len as u128 {
+            return Err(layout.refused::<T>(len, format!("that reaches over {reach} elements")));
+        }
+        Ok(layout)
+    }
+
+    /// The layout, if each index names an element of its own.
+    pub fn distinct<T: Element>(self, len: usize) -> Result<Layout<R>> {
+        let mut dims: Vec<_> = self.extents.into_iter().zip(self.strides).filter(|(n, _)| *n > 1).collect();
+        dims.sort_by_key(|(_, stride)| *stride);
+        // Each stride steps over all that the smaller ones reach. All that is reached is in the buffer: no overflow.
+        let mut reach = 0;
+        for (n, stride) in dims {
+            if stride <= reach && !self.extents.contains(&0) {
+                return Err(
+                    self.refused::<T>(len, "two indices would name one element, and the kernel may write it".into())
+                );
+            }
+            reach = reach.saturating_add((n - 1).saturating_mul(stride));
+        }
+        Ok(self)
+    }
+
+    fn refused<T: Element>(&self, len: usize, why: String) -> Error {
+        Error::View { element: T::SCALAR, len, extents: self.extents.to_vec(), strides: self.strides.to_vec(), why }
+    }
+}
+
+/// Elements from the first to the last that a shape reaches, gaps included.
+pub(crate) fn reach(extents: &[usize], strides: &[usize]) -> u128 {
+    let last = extents.iter().zip(strides).map(|(n, s)| n.saturating_sub(1) as u128 * *s as u128);
+    if extents.contains(&0) { 0 } else { last.fold(1, u128::saturating_add) }
+}
+
+impl Layout<1> {
+    /// The elements of `range`.
+    pub fn range<T: Element>(len: usize, range: Range<usize>) -> Result<Layout<1>> {
+        let layout = Layout { start: range.start, extents: [range.len()], strides: [1] };
+        if range.start > range.end || range.end > len {
+            return Err(layout.refused::<T>(len, format!("there is no range {}..{} in it", range.start, range.end)));
+        }
+        Ok(layout)
+    }
+}
+
+/// A buffer's elements as an array of rank `R`, for a kernel to read: what `View<T, R>` takes, and `&[T]` from rank 1.
+#[derive(Clone, Copy, Debug)]
+pub struct BufferView<'a, T: Element, const R: usize> {
+    buffer: &'a DeviceBuffer<T>,
+    layout: Layout<R>,
+}
+
+/// A buffer's elements as an array of rank `R`, for a kernel to write: what `ViewMut<T, R>` takes, and `&mut [T]` from rank 1.
+#[derive(Debug)]
+pub struct BufferViewMut<'a, T: Element, const R: usize> {
+    buffer: &'a DeviceBuffer<T>,
+    layout: Layout<R>,
+    exclusive: PhantomData<&'a mut DeviceBuffer<T>>,
+}
+
+impl<'a, T: Element, const R: usize> BufferView<'a, T, R> {
+    pub(crate) fn new(buffer: &'a DeviceBuffer<T>, layout: Layout<R>) -> Self {
+        BufferView { buffer, layout }
+    }
+
+    /// Extents, outermost first.
+    pub fn extents(&self) -> [usize; R] {
+        self.layout.extents
+    }
+
+    /// Elements from one index to the next, outermost first.
+    pub fn strides(&self) -> [usize; R] {
+        self.layout.strides
+    }
+}
+
+impl<'a, T: Element, const R: usize> BufferViewMut<'a, T, R> {
+    pub(crate) fn new(buffer: &'a mut DeviceBuffer<T>, layout: Layout<R>) -> Self {
+        BufferViewMut { buffer, layout, exclusive: PhantomData }
+    }
+
+    /// Extents, outermost first.
+    pub fn extents(&self) -> [usize; R] {
+        self.layout.extents
+    }
+
+    /// Elements from one index to the next, outermost first.
+    pub fn strides(&self) -> [usize; R] {
+        self.layout.strides
+    }
+}
+
+fn memory<'a, T: Element, const R: usize>(
+    buffer: &DeviceBuffer<T>,
+    layout: &Layout<R>,
+    shape: Shape,
+    mutable: bool,
+) -> Argument<'a> {
+    // The start is in the buffer, or at its end.
+    let address = buffer.address() + (layout.start * size_of::<T>()) as u64;
+    // SAFETY: the layout reaches over elements of the buffer only, which are initialised; callers borrow the buffer for 'a,
+    // exclusively where `mutable`.
+    Argument::Memory(unsafe { Memory::new(T::SCALAR, buffer.device().id(), address, shape, mutable) })
+}
+
+fn view<const R: usize>(layout: &Layout<R>) -> Shape {
+    let wide = |numbers: &[usize; R]| numbers.iter().map(|n| *n as u64).collect();
+    Shape::View { extents: wide(&layout.extents), strides: wide(&layout.strides) }
+}
+
+fn slice(layout: &Layout<1>) -> Shape {
+    Shape::Slice(layout.extents[0] as u64)
+}
+
+impl<'a, T: Element, const R: usize> ViewArgument<'a, T, R> for BufferView<'a, T, R> {
+    fn argument(self) -> Argument<'a> {
+        memory(self.buffer, &self.layout, view(&self.layout), false)
+    }
+}
+
+impl<'a, T: Element, const R: usize> ViewArgument<'a, T, R> for &BufferView<'a, T, R> {
+    fn argument(self) -> Argument<'a> {
+        memory(self.buffer, &self.layout, view(&self.layout), false)
+    }
+}
+
+impl<'a, T: Element, const R: usize> ViewArgument<'a, T, R> for &'a BufferViewMut<'_, T, R> {
+    fn argument(self) -> Argument<'a> {
+        memory(self.buffer, &self.layout, view(&self.layout), false)
+    }
+}
+
+impl<'a, T: Element, const R: usize> ViewMutArgument<'a, T, R> for BufferViewMut<'a, T, R> {
+    fn argument(self) -> Argument<'a> {
+        memory(self.buffer, &self.layout, view(&self.layout), true)
+    }
+}
+
+impl<'a, T: Element, const R: usize> ViewMutArgument<'a, T, R> for &'a mut BufferViewMut<'_, T, R> {
+    fn argument(self) -> Argument<'a> {
+        memory(self.buffer, &self.layout, view(&self.layout), true)
+    }
+}
+
+impl<'a, T: Element> SliceArgument<'a, T> for BufferView<'a, T, 1> {
+    fn argument(self) -> Argument<'a> {
+        memory(self.buffer, &self.layout, slice(&self.layout), false)
+    }
+}
+
+impl<'a, T: Element> SliceMutArgument<'a, T> for BufferViewMut<'a, T, 1> {
+    fn argument(self) -> Argument<'a> {
+        memory(self.buffer, &self.layout, slice(&self.layout), true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn why<const R: usize>(layout: Result<Layout<R>>) -> String {
+        layout.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_whole_view_is_row_major() {
+        assert_eq!(Layout::whole::<f32>(24, [2, 3, 4]).unwrap().strides, [12, 4, 1]);
+        assert_eq!(Layout::whole::<f32>(0, [usize::MAX, 0, usize::MAX]).unwrap().strides, [1, 1, 1]);
+    }
+
+    #[test]
+    fn a_view_is_as_large_as_its_buffer() {
+        assert_eq!(
+            why(Layout::whole::<f32>(14, [3, 5])),
+            "cannot view a buffer of 14 f32 as extents [3, 5], strides [5, 1]: that is 15 elements"
+        );
+        assert!(why(Layout::whole::<f32>(14, [usize::MAX, 2])).contains("more elements than there can be"));
+        assert!(Layout::whole::<f32>(1, [0, 3]).is_err());
+    }
+
+    #[test]
+    fn a_strided_view_ends_in_its_buffer() {
+        assert!(Layout::strided::<f32>(18, [3, 2], [8, 1]).is_ok());
+        assert!(why(Layout::strided::<f32>(17, [3, 2], [8, 1])).contains("reaches over 18 elements"));
+        assert!(why(Layout::strided::<f32>(99, [3, 2], [1, 8])).contains("last stride must be 1"));
+        assert!(Layout::strided::<f32>(99, [usize::MAX; 2], [usize::MAX, 1]).is_err());
+        assert!(Layout::strided::<f32>(0, [0, 2], [8, 1]).is_ok());
+    }
+
+    #[test]
+    fn what_is_written_is_written_once() {
+        let distinct = |extents, strides| Layout::strided::<f32>(100, extents, strides)?.distinct::<f32>(100);
+        assert!(distinct([3, 2, 4], [8, 4, 1]).is_ok());
+        assert!(distinct([3, 1, 4], [4, 0, 1]).is_ok());
+        assert!(distinct([2, 3, 4], [4, 8, 1]).is_ok());
+        assert!(why(distinct([3, 2, 4], [4, 4, 1])).contains("two indices"));
+        assert!(distinct([3, 2, 4], [8, 3, 1]).is_err());
+    }
+
+    #[test]
+    fn a_range_lies_in_its_buffer() {
+        assert_eq!(Layout::range::<f32>(9, 2..9).unwrap().extents, [7]);
+        assert!(Layout::range::<f32>(9, 9..9).is_ok());
+        assert!(why(Layout::range::<f32>(9, 2..10)).contains("no range 2..10"));
+        #[expect(clippy::reversed_empty_ranges)]
+        let backwards = Layout::range::<f32>(9, 3..2);
+        assert!(backwards.is_err());
+    }
+}

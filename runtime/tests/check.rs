@@ -1,0 +1,100 @@
+//! `runtime::testing`: that it passes what is right and finds what is wrong.
+
+mod common;
+
+use common::{Mistake, artifact, ir};
+use kernel_dsl::compiler::hir::Instance;
+use runtime::testing::{Bound, Case, Checker, Executor, Expected, Failure, Input, Prepared, Random, edges};
+
+fn prepared(lowered: Mistake, optimised: Mistake) -> Prepared {
+    Prepared::from_ir(artifact(), &Instance::default(), &ir(lowered), &ir(optimised)).unwrap()
+}
+
+fn case(n: usize) -> Case {
+    let mut random = Random::new(n as u64);
+    let [x, y] = [(); 2].map(|()| random.values::<f32>(n));
+    Case::new(format!("n = {n}"), [Input::scalar(0.1f32), Input::slice(&x), Input::slice(&y)])
+}
+
+/// y ← a·x + y, rounded once: half a unit in the last place, 2⁻²⁴ of the value.
+fn saxpy(inputs: &[Input]) -> Vec<Expected> {
+    let (a, x, y) = (inputs[0].value(), inputs[1].values(), inputs[2].values());
+    let y = x.iter().zip(y).map(|(x, y)| a * x + y).collect();
+    vec![Expected::new(2, y, Bound::Relative(2f64.powi(-24)))]
+}
+
+#[test]
+fn a_right_kernel_passes_at_every_edge() {
+    let (checker, prepared) = (Checker::new(None), prepared(Mistake::None, Mistake::None));
+    for n in edges(256) {
+        assert_eq!(checker.case(&prepared, &case(n), saxpy), Ok(()), "n = {n}");
+    }
+}
+
+#[test]
+fn special_values_pass_too() {
+    let mut random = Random::new(3);
+    let [x, y] = [(); 2].map(|()| random.special_values::<f32>(1000));
+    let case = Case::new("special", [Input::scalar(2.0f32), Input::slice(&x), Input::slice(&y)]);
+    // Every product of two f32 is exact in f64; the sum and the overflow to infinity are f32's own.
+    let reference = |_: &[Input]| {
+        let y = x.iter().zip(&y).map(|(x, y)| f64::from(2.0f32.mul_add(*x, *y))).collect();
+        vec![Expected::new(2, y, Bound::Exact)]
+    };
+    assert_eq!(Checker::new(None).case(&prepared(Mistake::None, Mistake::None), &case, reference), Ok(()));
+}
+
+#[test]
+fn a_pass_that_changes_a_bit_is_found() {
+    let prepared = prepared(Mistake::None, Mistake::Unfused);
+    let failure = Checker::new(None).case(&prepared, &case(1000), saxpy).unwrap_err();
+    let Failure::Differ { left: Executor::Lowered, right: Executor::Optimised, mismatch } = &failure else {
+        panic!("{failure}")
+    };
+    // The first element for which one rounding and two differ.
+    let inputs = case(1000).inputs;
+    let (x, y) = (inputs[1].values(), inputs[2].values());
+    let differs = |i: usize| {
+        let (x, y) = (x[i] as f32, y[i] as f32);
+        0.1f32.mul_add(x, y) != 0.1 * x + y
+    };
+    let first = (0..1000).find(|i| differs(*i)).unwrap();
+    assert_eq!((mismatch.argument.as_str(), mismatch.index.clone()), ("y", Some(vec![first])));
+    assert_eq!(mismatch.count, (0..1000).filter(|i| differs(*i)).count());
+}
+
+#[test]
+fn an_access_out_of_bounds_is_told_by_the_oracle() {
+    let prepared = prepared(Mistake::OutOfBounds, Mistake::None);
+    let failure = Checker::new(None).case(&prepared, &case(4), saxpy).unwrap_err();
+    let Failure::Stopped { executor: Executor::Lowered, error } = failure else { panic!("{failure}") };
+    assert!(error.contains("tests/common.rs:3"), "{error}");
+}
+
+#[test]
+fn a_result_off_from_its_reference_is_found() {
+    let wrong = |inputs: &[Input]| {
+        let mut expected = saxpy(inputs);
+        expected[0].values[3] += 1.0;
+        expected
+    };
+    let failure = Checker::new(None).case(&prepared(Mistake::None, Mistake::None), &case(4), wrong).unwrap_err();
+    assert!(
+        matches!(&failure, Failure::Wrong { argument, index, .. } if argument == "y" && index[..] == [3]),
+        "{failure}"
+    );
+}
+
+#[test]
+fn a_case_that_the_contract_refuses_is_no_pass() {
+    let mut case = case(4);
+    case.inputs[1] = Input::slice(&[1.0f32; 5]);
+    let failure = Checker::new(None).case(&prepared(Mistake::None, Mistake::None), &case, saxpy).unwrap_err();
+    assert!(failure.to_string().contains("requires `x.len() == y.len()`: x.len() is 5, y.len() is 4"), "{failure}");
+    case.inputs.truncate(1);
+    let failure = Checker::new(None).case(&prepared(Mistake::None, Mistake::None), &case, saxpy).unwrap_err();
+    assert!(failure.to_string().contains("expected 3 arguments"), "{failure}");
+    case.inputs.push(Input::strided(&[1.0f32; 4], [3], [2]));
+    let failure = Checker::new(None).case(&prepared(Mistake::None, Mistake::None), &case, saxpy).unwrap_err();
+    assert!(failure.to_string().contains("reaches over 5 elements"), "{failure}");
+}

@@ -1,0 +1,184 @@
+//! Devices and buffers without a GPU: what works on the CPU device, and what is said where there is no driver.
+
+use kernel_dsl::compiler::hir::{self, Block, Expr, ExprKind, Instance, Local, Program, Type, TypeId, serial};
+use kernel_dsl::compiler::source::{Source, Span};
+use kernel_dsl::compiler::{Scalar, launch};
+use kernel_dsl::launcher::{ScalarArgument, SliceArgument, SliceMutArgument, ViewMutArgument};
+use kernel_dsl::{Artifact, Launcher};
+use runtime::{Device, Error};
+
+/// `kernel(a: f32, x: &[f32], y: &mut [f32])` in one block of 32 threads; the body is empty.
+fn artifact(grid: u64) -> &'static Artifact {
+    let number = |n| Expr { kind: ExprKind::Literal(n), ty: TypeId(3), span: Span::default() };
+    let local = |name: &str, ty| Local { name: name.into(), ty: TypeId(ty), mutable: false, span: Span::default() };
+    let types = vec![
+        Type::Scalar(Scalar::F32),
+        Type::Slice { element: Scalar::F32, mutable: false },
+        Type::Slice { element: Scalar::F32, mutable: true },
+        Type::Scalar(Scalar::Usize),
+        Type::Unit,
+    ];
+    let function = hir::Function {
+        name: "kernel".into(),
+        hash: 0,
+        source: Source { name: "kernel".into(), file: "test.rs".into(), line: 1, text: vec!["fn kernel() {}".into()] },
+        generics: vec![],
+        types,
+        locals: vec![local("a", 0), local("x", 1), local("y", 2)],
+        parameters: 3,
+        returns: TypeId(4),
+        body: Block::default(),
+    };
+    let launch = hir::Launch {
+        block: vec![number(32)],
+        grid: vec![number(grid)],
+        requires: vec![],
+        min_blocks: None,
+        max_registers: None,
+        instances: vec![Instance::default()],
+    };
+    let hir = serial::encode_program(&Program { launch, functions: vec![function] });
+    Box::leak(Box::new(Artifact {
+        name: "kernel",
+        module: "test",
+        file: "test.rs",
+        line: 1,
+        docs: "",
+        hir: hir.leak(),
+        instances: &[],
+    }))
+}
+
+#[test]
+fn what_goes_up_comes_down() {
+    let device = Device::cpu();
+    let mut x = device.upload(&[1.5f64, -0.0, f64::INFINITY]).unwrap();
+    assert_eq!(x.download().unwrap(), [1.5, -0.0, f64::INFINITY]);
+    x.copy_from(&[1.0, 2.0, 3.0]).unwrap();
+    let mut y = [0.0; 3];
+    x.copy_to(&mut y).unwrap();
+    assert_eq!(y, [1.0, 2.0, 3.0]);
+    assert_eq!(device.zeros::<i16>(5).unwrap().download().unwrap(), [0; 5]);
+    assert!(device.alloc::<f32>(5).unwrap().download().unwrap().iter().all(|x| x.is_nan()));
+    assert!(device.upload::<u8>(&[]).unwrap().download().unwrap().is_empty());
+}
+
+#[test]
+fn copies_of_other_lengths_and_impossible_sizes_are_refused() {
+    let device = Device::cpu();
+    let mut x = device.zeros::<f32>(3).unwrap();
+    assert_eq!(
+        x.copy_from(&[0.0; 4]).unwrap_err().to_string(),
+        "cannot copy to the device: the buffer holds 3 elements, the slice 4"
+    );
+    assert!(matches!(x.copy_to(&mut [0.0; 2]), Err(Error::Length { .. })));
+    assert!(matches!(device.zeros::<f32>(usize::MAX), Err(Error::OutOfMemory { .. })));
+    assert!(matches!(device.zeros::<u8>(isize::MAX as usize), Err(Error::OutOfMemory { .. })));
+}
+
+#[test]
+fn devices_and_buffers_go_between_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Device>();
+    shared::<runtime::DeviceBuffer<f32>>();
+    shared::<Error>();
+    let device = Device::cpu();
+    std::thread::scope(|s| {
+        for n in 0..8u32 {
+            let device = &device;
+            s.spawn(move || assert_eq!(device.upload(&vec![n; 1000]).unwrap().download().unwrap(), vec![n; 1000]));
+        }
+    });
+}
+
+#[test]
+fn a_wrong_launch_is_refused_with_all_mistakes() {
+    let device = Device::cpu();
+    let x = device.upload(&[1.0f32; 4]).unwrap();
+    let mut y = device.upload(&[1.0f64; 4]).unwrap();
+    let arguments = [2.0f64.argument(), (&x).argument(), (&mut y).argument()];
+    let error = device.launch(artifact(1), &[], &arguments).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cannot launch kernel:\n  argument `a`: expected `f32`, given `f64`\n  \
+         argument `y`: expected `&mut [f32]`, given `&mut [f64]`"
+    );
+    let error = device.launch(artifact(1), &[], &arguments[..1]).unwrap_err();
+    assert!(error.to_string().contains("expected 3 arguments (`a`, `x`, `y`), given 1"));
+    let error = device.launch(artifact(1 << 31), &[], &[]).unwrap_err();
+    assert!(matches!(error, Error::Refused { .. }));
+    // SAFETY: refused before anything runs.
+    let error = unsafe { device.launch_unchecked(artifact(1), &[], &arguments) }.unwrap_err();
+    assert!(matches!(error, Error::Refused { .. }));
+}
+
+#[test]
+fn one_buffer_is_not_read_and_written() {
+    let device = Device::cpu();
+    let mut y = device.upload(&[1.0f32; 8]).unwrap();
+    // The borrow checker refuses `&y` beside `&mut y`; an erased argument can be cloned.
+    let written = (&mut y).argument();
+    let error = device.launch(artifact(1), &[], &[1.0f32.argument(), written.clone(), written]).unwrap_err();
+    assert!(error.to_string().contains("arguments `x` and `y` overlap, and the kernel writes `y`"), "{error}");
+}
+
+#[test]
+fn memory_of_another_device_is_refused() {
+    let device = Device::cpu();
+    let x = device.upload(&[1.0f32; 4]).unwrap();
+    let mut y = device.upload(&[1.0f32; 4]).unwrap();
+    let shape = kernel_dsl::launcher::Shape::Slice(4);
+    // SAFETY: never accessed: the launch is refused.
+    let foreign = unsafe { kernel_dsl::launcher::Memory::new(Scalar::F32, 7, 0x1000, shape, false) };
+    let arguments = [1.0f32.argument(), kernel_dsl::Argument::Memory(foreign), (&mut y).argument()];
+    let error = device.launch(artifact(1), &[], &arguments).unwrap_err();
+    assert!(error.to_string().contains("argument `x`: its memory belongs to another device"), "{error}");
+    // Another handle of the same device is no other device.
+    let error = Device::cpu().launch(artifact(1), &[], &[1.0f32.argument(), (&x).argument(), (&mut y).argument()]);
+    assert!(!matches!(error, Err(Error::Refused { .. })));
+}
+
+#[test]
+fn views_are_checked_against_their_buffer() {
+    let device = Device::cpu();
+    let mut x = device.zeros::<f32>(15).unwrap();
+    assert_eq!(x.view([3, 5]).unwrap().strides(), [5, 1]);
+    assert_eq!(x.range(3..15).unwrap().extents(), [12]);
+    assert!(matches!(x.view([4, 4]), Err(Error::View { .. })));
+    assert!(matches!(x.view_strided_mut([2, 2], [1, 1]), Err(Error::View { .. })));
+    let kernel_dsl::Argument::Memory(memory) = x.view_strided_mut([3, 4], [5, 1]).unwrap().argument() else {
+        panic!("a view is memory")
+    };
+    assert_eq!(memory.shape().span(), 14);
+}
+
+#[test]
+fn hir_that_cannot_be_read_is_an_error() {
+    let broken = Box::leak(Box::new(Artifact { hir: &[1, 0, 200], ..*artifact(1) }));
+    let error = Device::cpu().launch(broken, &[], &[]).unwrap_err();
+    assert!(error.to_string().starts_with("kernel kernel: serialised HIR is malformed"), "{error}");
+}
+
+#[test]
+fn the_contract_is_that_of_the_compiler() {
+    let program = serial::program(artifact(1).hir).unwrap();
+    assert_eq!(launch::block(&program, &Instance::default()), Ok([32, 1, 1]));
+}
+
+/// On a machine with a driver the answers are others; `gpu.rs` has those.
+#[test]
+fn without_a_driver_every_way_to_a_gpu_says_so() {
+    let Err(error) = Device::cuda(0) else { return };
+    let best = Device::best().unwrap();
+    assert!(best.is_cpu());
+    let choice = best.choice().unwrap();
+    assert_eq!(choice.device, "cpu (interpreter)");
+    assert!(choice.reason.starts_with("no GPU to use: "));
+    if let Error::NoDriver = error {
+        assert!(error.to_string().contains("Needed: NVIDIA's driver"));
+        assert!(choice.reason.contains("no CUDA driver"));
+        let findings = runtime::doctor::examine();
+        assert!(matches!(findings.driver, runtime::doctor::DriverFinding::Unusable { .. }));
+        assert_eq!((findings.devices, findings.best), (vec![], Some(choice.clone())));
+    }
+}

@@ -1,0 +1,9 @@
+//! The interpreter against plain Rust: values of every operation, control flow of diverging warps, and each check on a
+//! kernel that breaks it and one that does not.
+
+mod arithmetic;
+mod checks;
+mod control;
+mod kit;
+mod matmul;
+mod rendering;
