@@ -1,10 +1,354 @@
 //! Optimised IR to a PTX AST.
+//!
+//! Each value of the IR has a register of its own, but for constants, which become operands, and for casts that change
+//! no bits, which share their operand's; [`control`] says when a carried value keeps one register throughout a loop.
+//! Integers of 8 and 16 bits live in 32-bit registers, sign- or zero-extended as their type says, and every
+//! instruction that could leave something else is followed by one that extends again. Truth values are predicates in
+//! registers and bytes in memory.
+//!
+//! Shared memory is one array of bytes, `$smem`, laid out by the IR. A value of [`Type::Shared`] that is constant
+//! becomes part of an access's address (`[$smem+64]`). Any other lives in a register that holds the address itself:
+//! where such a value is made from an offset, the array's base is added. `$smem` is read into a register once; ptxas
+//! knows where the array lies and folds the addition away.
 
-use crate::error::Errors;
+mod arithmetic;
+mod cast;
+mod control;
+mod header;
+mod memory;
+mod moves;
+mod survey;
+mod warp;
+
+use crate::error::{Error, Errors};
+use crate::ir::{Kernel, Location, Op, Type, Value};
 use crate::passes::Optimised;
-use crate::ptx;
+use crate::ptx::{self, Guard, Instruction, Modifier, Opcode, Operand, Register, Symbol};
+use crate::scalar::Scalar;
+use survey::Survey;
 
 /// The PTX module of one instance.
-pub fn emit(_kernel: &Optimised) -> Result<ptx::Module, Errors> {
-    Ok(ptx::Module)
+pub fn emit(kernel: &Optimised) -> Result<ptx::Module, Errors> {
+    let mut emitter = Emitter::new(kernel)?;
+    emitter.header();
+    emitter.parameters();
+    emitter.shared_base();
+    emitter.body();
+    if emitter.errors.is_empty() { emitter.builder.finish() } else { Err(Errors(emitter.errors)) }
+}
+
+/// The name of the block's shared memory. No Rust name can be it.
+const SHARED: &str = "$smem";
+
+struct Emitter<'k> {
+    kernel: &'k Kernel,
+    builder: ptx::Builder,
+    errors: Vec<Error>,
+    /// Where the instruction that is being emitted comes from, and the line that was last written as a comment.
+    location: Option<Location>,
+    commented: Option<(u32, u16)>,
+    /// What each value is in PTX, once it is defined.
+    bindings: Vec<Option<Binding>>,
+    flow: control::Flow,
+    /// The registers of those parameters that are used.
+    parameters: Vec<Option<Register>>,
+    shared: Option<Symbol>,
+    /// The register that holds the address of the block's shared memory, where one is needed.
+    shared_base: Option<Register>,
+}
+
+/// What a value is in PTX.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Binding {
+    Register(Register),
+    /// Bits, zero-extended.
+    Constant(u64),
+}
+
+/// The type of the registers that hold values of `ty`.
+fn register_type(ty: Type) -> ptx::Type {
+    match ty {
+        Type::Scalar(s) => scalar_type(s),
+        Type::Global => ptx::Type::U64,
+        Type::Shared => ptx::Type::U32,
+    }
+}
+
+fn scalar_type(s: Scalar) -> ptx::Type {
+    match s {
+        Scalar::Bool => ptx::Type::Pred,
+        Scalar::I8 | Scalar::I16 | Scalar::I32 => ptx::Type::S32,
+        Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::Usize => ptx::Type::U32,
+        Scalar::I64 => ptx::Type::S64,
+        Scalar::U64 => ptx::Type::U64,
+        Scalar::F32 => ptx::Type::F32,
+        Scalar::F64 => ptx::Type::F64,
+    }
+}
+
+/// The type of an element in memory or of a parameter.
+fn memory_type(s: Scalar) -> ptx::Type {
+    match s {
+        Scalar::Bool | Scalar::U8 => ptx::Type::U8,
+        Scalar::I8 => ptx::Type::S8,
+        Scalar::I16 => ptx::Type::S16,
+        Scalar::U16 => ptx::Type::U16,
+        _ => scalar_type(s),
+    }
+}
+
+/// Bits of type `ty`, zero-extended, as an operand.
+fn constant(ty: Type, bits: u64) -> Operand {
+    match ty {
+        Type::Scalar(Scalar::F32) => Operand::F32(bits as u32),
+        Type::Scalar(Scalar::F64) => Operand::F64(bits),
+        Type::Scalar(s) if s.is_signed() => {
+            let unused = 64 - s.bits();
+            Operand::Integer((bits << unused) as i64 >> unused)
+        }
+        _ => Operand::Integer(bits as i64),
+    }
+}
+
+impl<'k> Emitter<'k> {
+    fn new(kernel: &'k Kernel) -> Result<Emitter<'k>, Errors> {
+        Ok(Emitter {
+            kernel,
+            builder: ptx::Builder::new(kernel.target, &kernel.name)?,
+            errors: Vec::new(),
+            location: None,
+            commented: None,
+            bindings: vec![None; kernel.values.len()],
+            flow: control::Flow::new(Survey::new(kernel)),
+            parameters: Vec::with_capacity(kernel.parameters.len()),
+            shared: None,
+            shared_base: None,
+        })
+    }
+
+    /// Notes a mistake at the current place.
+    fn error(&mut self, error: Error) {
+        let place = self.location.and_then(|l| {
+            let at = self.kernel.locations.get(l.0 as usize)?;
+            Some((self.kernel.sources.get(at.source as usize)?.clone(), at.span))
+        });
+        self.errors.push(Error { place: error.place.or(place), ..error });
+    }
+
+    /// Notes that the IR is not in the form that emission takes.
+    fn malformed(&mut self, what: &str) {
+        self.error(
+            Error::whole(format!("internal: emission met {what}"))
+                .help("this is a mistake of the compiler's passes, not of the kernel; please report it"),
+        );
+    }
+
+    fn ty(&self, value: Value) -> Type {
+        self.kernel.ty(value)
+    }
+
+    /// The scalar type of a value that must have one.
+    fn scalar(&mut self, value: Value) -> Option<Scalar> {
+        let scalar = self.ty(value).scalar();
+        if scalar.is_none() {
+            self.malformed("arithmetic on an address");
+        }
+        scalar
+    }
+
+    fn register(&mut self, ty: ptx::Type) -> Register {
+        self.builder.register(ty)
+    }
+
+    fn bind(&mut self, value: Value, register: Register) {
+        self.bindings[value.0 as usize] = Some(Binding::Register(register));
+        self.flow.occupy(register, value);
+    }
+
+    /// The register that is to hold `value`, which is being defined. Its last writer must come after every reader of the
+    /// defining operation's operands: it may be the register of one of them.
+    fn define(&mut self, value: Value) -> Register {
+        let register = match self.flow.wanted(value) {
+            Some(register) => register,
+            None => self.register(register_type(self.ty(value))),
+        };
+        self.bind(value, register);
+        register
+    }
+
+    fn binding(&mut self, value: Value) -> Binding {
+        let value = self.flow.survey.root(value);
+        self.bindings[value.0 as usize].unwrap_or_else(|| {
+            // After a mistake, what it should have defined is no second one.
+            if self.errors.is_empty() {
+                self.malformed("a value before its definition");
+            }
+            Binding::Constant(0)
+        })
+    }
+
+    /// The bits of `value`, if it is constant.
+    fn constant(&mut self, value: Value) -> Option<u64> {
+        match self.binding(value) {
+            Binding::Constant(bits) => Some(bits),
+            Binding::Register(_) => None,
+        }
+    }
+
+    /// `value` as an operand: its register, or the constant.
+    fn operand(&mut self, value: Value) -> Operand {
+        match self.binding(value) {
+            Binding::Register(r) => Operand::Register(r),
+            Binding::Constant(bits) => match (self.ty(value), self.shared) {
+                (Type::Shared, Some(symbol)) => Operand::Symbol(symbol, bits as i32),
+                (ty, _) => constant(ty, bits),
+            },
+        }
+    }
+
+    /// `value` in a register, a constant moved to a new one.
+    fn in_register(&mut self, value: Value) -> Register {
+        match self.operand(value) {
+            Operand::Register(r) => r,
+            constant => {
+                let register = self.register(register_type(self.ty(value)));
+                self.copy(register, constant);
+                register
+            }
+        }
+    }
+
+    /// Appends an instruction.
+    fn op<const M: usize, const N: usize>(&mut self, opcode: Opcode, modifiers: [Modifier; M], operands: [Operand; N]) {
+        self.guarded(None, opcode, &modifiers, operands);
+    }
+
+    /// Appends an instruction that only some lanes execute.
+    fn guarded(
+        &mut self,
+        guard: Option<Guard>,
+        opcode: Opcode,
+        modifiers: &[Modifier],
+        operands: impl IntoIterator<Item = Operand>,
+    ) {
+        self.comment_line();
+        let modifiers = modifiers.iter().copied().collect();
+        let operands = operands.into_iter().collect();
+        if let Err(illegal) = self.builder.instruction(Instruction { guard, opcode, modifiers, operands }) {
+            self.error(Error::whole(illegal.to_string()));
+        }
+    }
+
+    /// Appends a copy of `from` into `to`.
+    fn copy(&mut self, to: Register, from: Operand) {
+        let mut ty = self.builder.entry().ty(to);
+        if let Operand::Register(r) = from
+            && self.builder.entry().ty(r) != ty
+        {
+            // The bits of another class.
+            ty = if ty.bits() == 64 { ptx::Type::B64 } else { ptx::Type::B32 };
+        }
+        self.op(Opcode::Mov, [ty.modifier()], [to.into(), from]);
+    }
+
+    /// Loads the parameters that the kernel uses.
+    fn parameters(&mut self) {
+        let kernel = self.kernel;
+        for (i, p) in kernel.parameters.iter().enumerate() {
+            let ty = match p.ty() {
+                Type::Scalar(s) => memory_type(s),
+                ty => register_type(ty),
+            };
+            let symbol = match self.builder.parameter(&p.name, ty) {
+                Ok(symbol) => symbol,
+                Err(e) => return self.errors.extend(e.0),
+            };
+            if i == 0 && self.flow.survey.parameters.contains(&true) {
+                self.builder.comment("parameters");
+            }
+            let used = self.flow.survey.parameters[i];
+            let register = used.then(|| self.load_parameter(p.ty(), ty, symbol));
+            self.parameters.push(register);
+        }
+    }
+
+    /// Reads the address of shared memory, where a register must hold it.
+    fn shared_base(&mut self) {
+        if self.kernel.shared_bytes() == 0 {
+            return;
+        }
+        match self.builder.variable(SHARED, ptx::Space::Shared, 16, self.kernel.shared_bytes()) {
+            Ok(symbol) => self.shared = Some(symbol),
+            Err(e) => return self.errors.extend(e.0),
+        }
+        if self.flow.survey.shared_base {
+            let register = self.register(ptx::Type::U32);
+            self.builder.comment("shared memory");
+            self.copy(register, Operand::Symbol(self.shared.expect("it was just declared"), 0));
+            self.shared_base = Some(register);
+        }
+    }
+
+    fn body(&mut self) {
+        let kernel = self.kernel;
+        if self.region(&kernel.body, &[]) {
+            self.op(Opcode::Ret, [], []);
+        }
+    }
+
+    /// Emits one instruction.
+    fn instruction(&mut self, inst: &'k crate::ir::Inst) {
+        self.location = Some(inst.location);
+        let results = &inst.results;
+        let expected = match &inst.op {
+            Op::Constant(_)
+            | Op::Parameter(_)
+            | Op::Special(_)
+            | Op::Unary(..)
+            | Op::Binary(..)
+            | Op::MulAdd(..)
+            | Op::Compare(..)
+            | Op::Select { .. }
+            | Op::Cast(_)
+            | Op::Bitcast(_)
+            | Op::Offset { .. }
+            | Op::ReadLocal { .. }
+            | Op::Shuffle { .. }
+            | Op::Vote { .. } => 1,
+            _ => results.len(),
+        };
+        if results.len() != expected {
+            return self.malformed("an instruction whose results are not as many as it has");
+        }
+        match &inst.op {
+            Op::Constant(bits) => self.bindings[results[0].0 as usize] = Some(Binding::Constant(*bits)),
+            Op::Parameter(i) => match self.parameters.get(*i as usize) {
+                Some(&Some(r)) => self.bind(results[0], r),
+                _ => self.malformed("a parameter that the kernel does not have"),
+            },
+            Op::Special(s) => self.special(results[0], *s),
+            Op::Unary(op, a) => self.unary(results[0], *op, *a),
+            Op::Binary(op, a, b) => self.binary(results[0], *op, *a, *b),
+            Op::MulAdd(a, b, c) => self.mul_add(results[0], *a, *b, *c),
+            Op::Compare(c, a, b) => self.compare(results[0], *c, *a, *b),
+            Op::Select { condition, yes, no } => self.select(results[0], *condition, *yes, *no),
+            Op::Cast(a) => self.cast(results[0], *a),
+            Op::Bitcast(a) => self.bitcast(results[0], *a),
+            Op::Offset { base, terms, element } => self.offset(results[0], *base, terms, *element),
+            Op::Load { place, element, policy, guard } => self.load(results, place, *element, *policy, guard.as_ref()),
+            Op::Store { place, element, values, guard } => self.store(place, *element, values, *guard),
+            Op::ReadLocal { .. } | Op::WriteLocal { .. } => self.malformed("a variable that no pass made a value"),
+            Op::BlockSync => self.op(Opcode::Bar, [Modifier::Sync], [Operand::Integer(0)]),
+            Op::WarpSync => self.op(Opcode::Bar, [Modifier::Warp, Modifier::Sync], [warp::ALL_LANES]),
+            Op::Shuffle { mode, value, selector, width } => self.shuffle(results[0], *mode, *value, *selector, *width),
+            Op::Vote { mode, value } => self.vote(results[0], *mode, *value),
+            Op::If { condition, then, otherwise } => self.branch(inst, *condition, then, otherwise),
+            Op::For(l) => self.counted(inst, l),
+            Op::Loop { label, inits, body } => self.endless(inst, *label, inits, body),
+            Op::Block { label, body } => self.block(inst, *label, body),
+            Op::Yield(_) | Op::Break(..) | Op::Continue(..) | Op::Return => {
+                self.malformed("a terminator inside a region")
+            }
+        }
+    }
 }

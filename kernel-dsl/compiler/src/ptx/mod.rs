@@ -1,11 +1,26 @@
-//! PTX as data.
+//! PTX as data: what a module is made of, what each instruction may look like, and the text.
+//!
+//! Every instruction form is one row of [`table`], written in the PTX manual's own notation. The legality check reads it
+//! ([`Builder::instruction`]), and so does whatever else wants to know of forms: examples for tests, a parser, an
+//! interpreter. Opcodes, modifiers, types and special registers are the enumerations of [`words`], each declared with
+//! its spelling.
+//!
+//! A [`Module`] comes from a [`Builder`] only, which checks each instruction against the table and the target as it is
+//! appended. So a module that exists holds legal instructions, and its `.version` is the lowest that has them all.
 
-/// A PTX module.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Module;
+pub mod ast;
+pub mod build;
+pub mod check;
+pub mod form;
+pub mod print;
+pub mod table;
+pub mod words;
 
-impl std::fmt::Display for Module {
-    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        Ok(())
-    }
-}
+pub use ast::{
+    Address, Base, Declaration, Entry, Guard, Instruction, Label, Module, Operand, Parameter, Register, Statement,
+    Symbol, Variable,
+};
+pub use build::Builder;
+pub use check::Illegal;
+pub use form::Row;
+pub use words::{Modifier, Opcode, Space, SpecialRegister, Type, Version};

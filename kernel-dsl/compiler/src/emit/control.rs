@@ -1,0 +1,449 @@
+//! Structured control flow as labels and branches.
+//!
+//! A loop's carried value has one register. What the loop starts from, continues with and ends in is copied there, all
+//! values of an edge at once ([`moves`](super::moves)). Copies are spared where it is plain that one register serves:
+//!
+//! * a carried value takes over the register of its initial value, if nothing else uses that value and it is
+//!   defined in the region that holds the loop (so that it is defined again before the loop starts again);
+//! * the value that a region yields is computed in the register that it is to end in, if it is used for nothing else
+//!   and no value that has had this register is used after it in the region.
+//!
+//! The second rule needs to know which values have had a carried register: its occupants.
+
+use super::survey::Survey;
+use super::{Emitter, moves, scalar_type};
+use crate::ir::{For, Inst, Label, Op, Region, Value, Values};
+use crate::ptx::{self, Guard, Modifier, Opcode, Operand, Register};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+
+type Registers = SmallVec<[Register; 4]>;
+
+/// What emission knows of the flow of values and control at the current place.
+pub(super) struct Flow {
+    pub survey: Survey,
+    /// The values that each carried register, or register of a construct's result, has held.
+    occupants: HashMap<Register, SmallVec<[Value; 4]>>,
+    /// Where each value that ends its region should be, and where the one that is being defined shall be.
+    wishes: HashMap<Value, Register>,
+    granted: HashMap<Value, Register>,
+    /// The region that each value was defined in, by number, and the current one.
+    homes: HashMap<Value, u32>,
+    home: u32,
+    regions: u32,
+    /// Enclosing constructs that `Break` and `Continue` can name.
+    scopes: Vec<Scope>,
+    constructs: u32,
+}
+
+/// A construct that can be left from within.
+struct Scope {
+    label: Label,
+    end: ptx::Label,
+    results: Registers,
+    /// Where `Continue` goes and what it sets; not for a block.
+    next: Option<(ptx::Label, Registers)>,
+}
+
+impl Flow {
+    pub fn new(survey: Survey) -> Flow {
+        Flow {
+            survey,
+            occupants: HashMap::new(),
+            wishes: HashMap::new(),
+            granted: HashMap::new(),
+            homes: HashMap::new(),
+            home: 0,
+            regions: 0,
+            scopes: Vec::new(),
+            constructs: 0,
+        }
+    }
+
+    /// The register that `value`, which is being defined, shall have.
+    pub fn wanted(&self, value: Value) -> Option<Register> {
+        self.granted.get(&value).copied()
+    }
+
+    /// Notes that `register` holds `value` from now on.
+    pub fn occupy(&mut self, register: Register, value: Value) {
+        if let Some(o) = self.occupants.get_mut(&register) {
+            o.push(value);
+        }
+        self.homes.insert(value, self.home);
+    }
+
+    /// Whether any value that has had `register` is used by `insts` or within them.
+    fn lives_in(&self, register: Register, insts: &[Inst]) -> bool {
+        let Some(occupants) = self.occupants.get(&register) else { return false };
+        insts.iter().any(|inst| {
+            let mut used = false;
+            inst.op.for_each_operand(|v| used |= occupants.contains(&self.survey.root(v)));
+            used || inst.op.regions().iter().any(|r| self.lives_in(register, &r.insts))
+        })
+    }
+
+    fn number(&mut self) -> u32 {
+        self.constructs += 1;
+        self.constructs
+    }
+}
+
+impl<'k> Emitter<'k> {
+    /// Copies each operand to its register, all at once.
+    fn copies(&mut self, moves: impl IntoIterator<Item = (Register, Operand)>) {
+        let builder = &mut self.builder;
+        let ordered = moves::sequence(moves, |like| {
+            let ty = builder.entry().ty(like);
+            builder.register(ty)
+        });
+        for (to, from) in ordered {
+            self.copy(to, from);
+        }
+    }
+
+    fn pairs(&mut self, to: &[Register], from: &[Value]) -> Vec<(Register, Operand)> {
+        if to.len() != from.len() {
+            self.malformed("as many values as their destination does not take");
+        }
+        to.iter().zip(from).map(|(to, from)| (*to, self.operand(*from))).collect()
+    }
+
+    fn jump(&mut self, guard: Option<Guard>, to: ptx::Label) {
+        self.guarded(guard, Opcode::Bra, &[], [Operand::Label(to)]);
+    }
+
+    /// Emits a region whose `Yield` hands its values to `yields`; whether control reaches its end.
+    pub(super) fn region(&mut self, region: &'k Region, yields: &[Register]) -> bool {
+        let outer = self.flow.home;
+        self.flow.regions += 1;
+        self.flow.home = self.flow.regions;
+        let reached = self.region_here(region, yields);
+        self.flow.home = outer;
+        reached
+    }
+
+    fn region_here(&mut self, region: &'k Region, yields: &[Register]) -> bool {
+        let Some((terminator, insts)) = region.insts.split_last() else {
+            self.malformed("an empty region");
+            return false;
+        };
+        for p in &region.parameters {
+            self.flow.homes.insert(*p, self.flow.home);
+        }
+        if let Op::Yield(values) = &terminator.op {
+            for (value, register) in values.iter().zip(yields) {
+                if self.flow.survey.uses(*value) == 1 && self.flow.survey.root(*value) == *value {
+                    self.flow.wishes.insert(*value, *register);
+                }
+            }
+        }
+        for (i, inst) in insts.iter().enumerate() {
+            self.grant(inst, &region.insts[i + 1..]);
+            self.instruction(inst);
+        }
+        self.location = Some(terminator.location);
+        match &terminator.op {
+            Op::Yield(values) => {
+                let pairs = self.pairs(yields, values);
+                self.copies(pairs);
+                true
+            }
+            _ => {
+                if let Some((to, values)) = self.target(&terminator.op) {
+                    let pairs = self.pairs(&to.1, values);
+                    self.copies(pairs);
+                    self.jump(None, to.0);
+                } else if terminator.op == Op::Return {
+                    self.op(Opcode::Ret, [], []);
+                }
+                false
+            }
+        }
+    }
+
+    /// Decides whether the results of `inst`, which `rest` of its region follows, get the registers that they wish for.
+    fn grant(&mut self, inst: &Inst, rest: &[Inst]) {
+        // These write a result before they have read all operands, or do not write one at all.
+        let early = match &inst.op {
+            Op::Load { guard, .. } => guard.is_some() || inst.results.len() > 1,
+            Op::Constant(_) | Op::Parameter(_) => true,
+            _ => false,
+        };
+        for result in &inst.results {
+            if let Some(register) = self.flow.wishes.remove(result)
+                && !early
+                && self.builder.entry().ty(register) == super::register_type(self.ty(*result))
+                && !self.flow.lives_in(register, rest)
+            {
+                self.flow.granted.insert(*result, register);
+            }
+        }
+    }
+
+    /// Where a `Break` or `Continue` goes and the registers that it sets, with its values.
+    fn target<'o>(&mut self, op: &'o Op) -> Option<((ptx::Label, Registers), &'o [Value])> {
+        let (label, values, leaves) = match op {
+            Op::Break(label, values) => (label, values, true),
+            Op::Continue(label, values) => (label, values, false),
+            _ => return None,
+        };
+        let scope = self.flow.scopes.iter().rev().find(|s| s.label == *label);
+        let to = scope.and_then(|s| if leaves { Some((s.end, s.results.clone())) } else { s.next.clone() });
+        if to.is_none() {
+            self.malformed("a jump out of a construct that does not enclose it");
+        }
+        Some((to?, values))
+    }
+
+    /// Places `label` if something jumps to it.
+    fn place(&mut self, label: ptx::Label) {
+        if self.builder.named(label) {
+            self.builder.place(label);
+        }
+    }
+
+    /// Registers for a construct's results, those that were wished for among them.
+    fn results(&mut self, inst: &Inst) -> Registers {
+        inst.results.iter().map(|r| self.result(*r)).collect()
+    }
+
+    fn result(&mut self, value: Value) -> Register {
+        let register = match self.flow.wanted(value) {
+            Some(register) => register,
+            None => self.register(super::register_type(self.ty(value))),
+        };
+        self.flow.occupants.entry(register).or_default();
+        register
+    }
+
+    fn bind_all(&mut self, values: &[Value], registers: &[Register]) {
+        for (value, register) in values.iter().zip(registers) {
+            self.bind(*value, *register);
+        }
+    }
+
+    pub(super) fn branch(&mut self, inst: &'k Inst, condition: Value, then: &'k Region, otherwise: &'k Region) {
+        let results = self.results(inst);
+        match self.operand(condition) {
+            Operand::Register(register) => self.two_ways(register, then, otherwise, &results),
+            _ => {
+                let taken = if self.constant(condition) == Some(0) { otherwise } else { then };
+                self.region(taken, &results);
+            }
+        }
+        self.bind_all(&inst.results, &results);
+    }
+
+    fn two_ways(&mut self, condition: Register, then: &'k Region, otherwise: &'k Region, results: &[Register]) {
+        let holds = Guard { register: condition, negated: false };
+        let fails = Guard { register: condition, negated: true };
+        // A side that only jumps is a guarded jump before the other side.
+        for (side, other, guard) in [(then, otherwise, holds), (otherwise, then, fails)] {
+            if self.only_jumps(side, guard) {
+                self.region(other, results);
+                return;
+            }
+        }
+        let location = self.location;
+        let number = self.flow.number();
+        let end = self.builder.label(format!("$endif_{number}"));
+        match (self.does_nothing(then, results), self.does_nothing(otherwise, results)) {
+            (true, true) => {}
+            (false, true) => {
+                self.jump(Some(fails), end);
+                self.region(then, results);
+            }
+            (true, false) => {
+                self.jump(Some(holds), end);
+                self.region(otherwise, results);
+            }
+            (false, false) => {
+                let other = self.builder.label(format!("$else_{number}"));
+                self.jump(Some(fails), other);
+                if self.region(then, results) {
+                    self.location = location;
+                    self.jump(None, end);
+                }
+                self.builder.place(other);
+                self.region(otherwise, results);
+            }
+        }
+        self.place(end);
+    }
+
+    /// The terminator of a region that has nothing before it but constants, which are bound.
+    fn lone_terminator(&mut self, region: &'k Region) -> Option<&'k Inst> {
+        let (terminator, insts) = region.insts.split_last()?;
+        if !insts.iter().all(|i| matches!(i.op, Op::Constant(_))) {
+            return None;
+        }
+        let location = self.location;
+        insts.iter().for_each(|i| self.instruction(i));
+        self.location = location;
+        Some(terminator)
+    }
+
+    /// Emits a region as one guarded jump, if it is no more than that.
+    fn only_jumps(&mut self, region: &'k Region, guard: Guard) -> bool {
+        let Some(terminator) = self.lone_terminator(region) else { return false };
+        if terminator.op == Op::Return {
+            self.guarded(Some(guard), Opcode::Ret, &[], []);
+            return true;
+        }
+        let Some((to, values)) = self.target(&terminator.op) else { return false };
+        let stays = self.pairs(&to.1, values).into_iter().all(|(to, from)| from == Operand::Register(to));
+        if stays {
+            self.jump(Some(guard), to.0);
+        }
+        stays
+    }
+
+    fn does_nothing(&mut self, region: &'k Region, results: &[Register]) -> bool {
+        match self.lone_terminator(region).map(|t| &t.op) {
+            Some(Op::Yield(v)) => self.pairs(results, v).into_iter().all(|(to, from)| from == Operand::Register(to)),
+            _ => false,
+        }
+    }
+
+    /// Registers for a loop's parameters. `wished` holds for each the register that its result has been granted.
+    fn carried(&mut self, parameters: &[Value], inits: &[Value], wished: &[Option<Register>]) -> Registers {
+        let mut taken: Registers = wished.iter().flatten().copied().collect();
+        let mut registers = Registers::new();
+        for ((p, init), wish) in parameters.iter().zip(inits).zip(wished) {
+            let register = match (wish, self.operand(*init)) {
+                (Some(register), _) => *register,
+                (None, Operand::Register(r)) if self.gives_up(*init, *p) && !taken.contains(&r) => r,
+                _ => self.register(super::register_type(self.ty(*p))),
+            };
+            taken.push(register);
+            registers.push(register);
+            let root = self.flow.survey.root(*init);
+            let takes_over = matches!(self.operand(*init), Operand::Register(r) if r == register);
+            let occupants = self.flow.occupants.entry(register).or_default();
+            if takes_over && !occupants.contains(&root) {
+                occupants.push(root);
+            }
+        }
+        registers
+    }
+
+    /// Whether a loop in the current region can have `init`'s register for its parameter: nobody else reads it.
+    fn gives_up(&self, init: Value, parameter: Value) -> bool {
+        let survey = &self.flow.survey;
+        survey.uses(init) == 1
+            && survey.root(init) == init
+            && self.flow.homes.get(&init) == Some(&self.flow.home)
+            && super::register_type(self.ty(init)) == super::register_type(self.ty(parameter))
+    }
+
+    pub(super) fn counted(&mut self, inst: &'k Inst, l: &'k For) {
+        let (Some((&index, carried)), Some(s)) = (l.body.parameters.split_first(), self.scalar(l.start)) else {
+            return self.malformed("a counted loop without an index");
+        };
+        if carried.len() != l.inits.len() || inst.results.len() != l.inits.len() || !s.is_integer() {
+            return self.malformed("a counted loop whose carried values do not match");
+        }
+        // The register is written inside the body, where nothing that has had it may be used.
+        let wished: SmallVec<[Option<Register>; 4]> = inst
+            .results
+            .iter()
+            .map(|r| {
+                let register = self.flow.wanted(*r)?;
+                let occupants = self.flow.occupants.get(&register)?;
+                let bound = [l.end, l.step].into_iter().any(|v| occupants.contains(&self.flow.survey.root(v)));
+                (!bound && !self.flow.lives_in(register, &l.body.insts)).then_some(register)
+            })
+            .collect();
+        let inits: Values = [l.start].into_iter().chain(l.inits.iter().copied()).collect();
+        let wished: SmallVec<[Option<Register>; 4]> = [None].into_iter().chain(wished).collect();
+        let all = self.carried(&l.body.parameters, &inits, &wished);
+        let (index_register, registers) = (all[0], Registers::from_slice(&all[1..]));
+
+        let number = self.flow.number();
+        let [head, next, end] = ["for", "next", "end"].map(|n| self.builder.label(format!("${n}_{number}")));
+        let ty = scalar_type(s);
+        let bounds = (self.constant(l.start), self.constant(l.end));
+        let start = self.operand(l.start);
+        let entry = self.pairs(&all, &inits);
+        self.copies(entry);
+        let bound = self.operand(l.end);
+        let always = match bounds {
+            (Some(a), Some(b)) => {
+                let key = |bits| match super::constant(self.ty(l.start), bits) {
+                    Operand::Integer(n) if s.is_signed() => i128::from(n),
+                    _ => i128::from(bits),
+                };
+                Some(key(a) < key(b))
+            }
+            _ => None,
+        };
+        if always != Some(true) {
+            let none = self.register(ptx::Type::Pred);
+            let first = if matches!(start, Operand::Register(_)) { index_register.into() } else { start };
+            self.op(Opcode::Setp, [Modifier::Ge, ty.modifier()], [none.into(), first, bound.clone()]);
+            self.jump(Some(Guard { register: none, negated: false }), end);
+        }
+        self.builder.place(head);
+        self.bind(index, index_register);
+        self.bind_all(carried, &registers);
+        let location = self.location;
+        let next_edge = Some((next, registers.clone()));
+        self.flow.scopes.push(Scope { label: l.label, end, results: registers.clone(), next: next_edge });
+        let reached = self.region(&l.body, &registers);
+        self.flow.scopes.pop();
+        self.location = location;
+        self.place(next);
+        if reached || self.builder.named(next) {
+            let step = self.operand(l.step);
+            if super::arithmetic::narrow(s) {
+                let raw = self.register(ty);
+                self.op(Opcode::Add, [ty.modifier()], [raw.into(), index_register.into(), step]);
+                self.extend(index_register, raw.into(), s);
+            } else {
+                self.op(Opcode::Add, [ty.modifier()], [index_register.into(), index_register.into(), step]);
+            }
+            let more = self.register(ptx::Type::Pred);
+            self.op(Opcode::Setp, [Modifier::Lt, ty.modifier()], [more.into(), index_register.into(), bound]);
+            self.jump(Some(Guard { register: more, negated: false }), head);
+        }
+        self.place(end);
+        self.bind_all(&inst.results, &registers);
+    }
+
+    pub(super) fn endless(&mut self, inst: &'k Inst, label: Label, inits: &[Value], body: &'k Region) {
+        if body.parameters.len() != inits.len() {
+            return self.malformed("a loop whose carried values do not match");
+        }
+        let results = self.results(inst);
+        let registers = self.carried(&body.parameters, inits, &vec![None; inits.len()]);
+        let number = self.flow.number();
+        let [head, end] = ["loop", "end"].map(|n| self.builder.label(format!("${n}_{number}")));
+        let entry = self.pairs(&registers, inits);
+        self.copies(entry);
+        self.builder.place(head);
+        self.bind_all(&body.parameters, &registers);
+        let location = self.location;
+        let next = Some((head, registers.clone()));
+        self.flow.scopes.push(Scope { label, end, results: results.clone(), next });
+        let reached = self.region(body, &registers);
+        self.flow.scopes.pop();
+        self.location = location;
+        if reached {
+            self.jump(None, head);
+        }
+        self.place(end);
+        self.bind_all(&inst.results, &results);
+    }
+
+    pub(super) fn block(&mut self, inst: &'k Inst, label: Label, body: &'k Region) {
+        let results = self.results(inst);
+        let number = self.flow.number();
+        let end = self.builder.label(format!("$end_{number}"));
+        self.flow.scopes.push(Scope { label, end, results: results.clone(), next: None });
+        self.region(body, &results);
+        self.flow.scopes.pop();
+        self.place(end);
+        self.bind_all(&inst.results, &results);
+    }
+}

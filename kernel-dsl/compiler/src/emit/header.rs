@@ -1,0 +1,48 @@
+//! The words of a module: the comment at its top and the Rust line above each group of instructions.
+
+use super::Emitter;
+use crate::ir::{Layout, SharedArray};
+
+impl Emitter<'_> {
+    /// Says what the module is, and sets its directives.
+    pub(super) fn header(&mut self) {
+        let kernel = self.kernel;
+        let [x, y, z] = kernel.block;
+        self.builder.header(kernel.instance.as_str());
+        self.builder.header(format!("block [{x}, {y}, {z}], {} threads", kernel.threads()));
+        if kernel.shared_bytes() > 0 {
+            self.builder.header(format!("shared memory, {} bytes:", kernel.shared_bytes()));
+            for array in &kernel.shared {
+                self.builder.header(format!("  {}", describe(array)));
+            }
+        }
+        self.builder.directives(kernel.block, kernel.min_blocks, kernel.max_registers);
+    }
+
+    /// Writes the Rust line of the current instruction, if it is not the one that was written last: its offset in
+    /// lines from the function's first, so that a kernel that moves within its file keeps its PTX.
+    pub(super) fn comment_line(&mut self) {
+        let Some(at) = self.location.and_then(|l| self.kernel.locations.get(l.0 as usize)) else { return };
+        let line = (at.source, at.span.line);
+        if self.commented == Some(line) {
+            return;
+        }
+        self.commented = Some(line);
+        let Some(source) = self.kernel.sources.get(at.source as usize) else { return };
+        let function = if at.source == 0 { String::new() } else { format!("{} ", source.name) };
+        let text = source.line_text(u32::from(at.span.line)).unwrap_or_default().trim();
+        self.builder.comment(format!("{function}+{}  {text}", at.span.line));
+    }
+}
+
+/// `ta: f32 [16, 16], pitch 17 (padded by 1), bytes 0..1084`
+fn describe(array: &SharedArray) -> String {
+    let pitch = array.strides.len().checked_sub(2).map(|i| array.strides[i]);
+    let layout = match (array.layout, pitch) {
+        (Layout::Padded { pad }, Some(pitch)) => format!(", pitch {pitch} (padded by {pad})"),
+        (Layout::Pitch, Some(pitch)) => format!(", pitch {pitch}"),
+        _ => String::new(),
+    };
+    let SharedArray { name, element, shape, offset, .. } = array;
+    format!("{name}: {element} {shape:?}{layout}, bytes {offset}..{}", offset + array.bytes())
+}

@@ -1,0 +1,263 @@
+//! Loads, stores and addresses. Memory is reached through addresses only: base register, or shared memory, plus
+//! constant bytes.
+
+use super::{Emitter, constant, memory_type, register_type};
+use crate::ir::{Guard, Place, Policy, Type, Value};
+use crate::ptx::{self, Address, Base, Modifier, Opcode, Operand, Register, Symbol};
+use crate::scalar::Scalar;
+use smallvec::SmallVec;
+
+/// What an access is made of, from its place.
+struct Access {
+    space: Modifier,
+    address: Address,
+}
+
+/// An access takes this many bytes at most.
+const ACCESS: u32 = 16;
+
+/// How many of `n` consecutive elements go in one access: the largest power of two that divides `n`, as far as the
+/// hardware goes, so that no access asks for more alignment than the whole has.
+fn at_once(n: usize, element: Scalar) -> usize {
+    let most = (ACCESS / element.bytes()).min(4) as usize;
+    (1 << n.trailing_zeros()).min(most)
+}
+
+/// The modifier of an access to `n` elements.
+fn vector(n: usize) -> Option<Modifier> {
+    match n {
+        2 => Some(Modifier::V2),
+        4 => Some(Modifier::V4),
+        _ => None,
+    }
+}
+
+/// The operand of an access to these elements.
+fn operand(mut elements: Vec<Operand>) -> Operand {
+    if elements.len() == 1 { elements.remove(0) } else { Operand::Vector(elements) }
+}
+
+impl Emitter<'_> {
+    /// A parameter's value in a register.
+    pub(super) fn load_parameter(&mut self, ty: Type, stored: ptx::Type, symbol: Symbol) -> Register {
+        let address = Operand::Address(Address { base: Base::Symbol(symbol), offset: 0 });
+        let load = [Modifier::Param, stored.modifier()];
+        if ty == Type::Scalar(Scalar::Bool) {
+            let byte = self.register(ptx::Type::U32);
+            self.op(Opcode::Ld, load, [byte.into(), address]);
+            let d = self.register(ptx::Type::Pred);
+            self.truth(d, byte);
+            return d;
+        }
+        let d = self.register(register_type(ty));
+        self.op(Opcode::Ld, load, [d.into(), address]);
+        if ty == Type::Global {
+            let to = [Modifier::To, Modifier::Global, Modifier::U64];
+            self.op(Opcode::Cvta, to, [d.into(), d.into()]);
+        }
+        d
+    }
+
+    /// Whether a byte from memory is true.
+    fn truth(&mut self, to: Register, byte: Register) {
+        self.op(Opcode::Setp, [Modifier::Ne, Modifier::U32], [to.into(), byte.into(), Operand::Integer(0)]);
+    }
+
+    /// A truth value as a byte for memory.
+    fn byte(&mut self, value: Value) -> Operand {
+        match self.operand(value) {
+            Operand::Register(p) => {
+                let byte = self.register(ptx::Type::U32);
+                let (yes, no) = (Operand::Integer(1), Operand::Integer(0));
+                self.op(Opcode::Selp, [Modifier::U32], [byte.into(), yes, no, p.into()]);
+                byte.into()
+            }
+            constant => constant,
+        }
+    }
+
+    fn access(&mut self, place: &Place) -> Option<Access> {
+        let Place::Address { base, offset } = *place else {
+            self.malformed("an access that no pass made an address");
+            return None;
+        };
+        let space = match self.ty(base) {
+            Type::Global => Modifier::Global,
+            Type::Shared => Modifier::Shared,
+            Type::Scalar(_) => {
+                self.malformed("an access through a number");
+                return None;
+            }
+        };
+        let address = match (space, self.constant(base), self.shared) {
+            (Modifier::Shared, Some(bits), Some(symbol)) => {
+                Address { base: Base::Symbol(symbol), offset: (bits as i32).wrapping_add(offset) }
+            }
+            _ => Address { base: Base::Register(self.in_register(base)), offset },
+        };
+        Some(Access { space, address })
+    }
+
+    /// The guard of an access; `None` where no lane is to make it.
+    fn lanes(&mut self, condition: Option<Value>) -> Option<Option<ptx::Guard>> {
+        let Some(condition) = condition else { return Some(None) };
+        match self.constant(condition) {
+            Some(0) => None,
+            Some(_) => Some(None),
+            None => Some(Some(ptx::Guard { register: self.in_register(condition), negated: false })),
+        }
+    }
+
+    pub(super) fn load(
+        &mut self,
+        results: &[Value],
+        place: &Place,
+        element: Scalar,
+        policy: Policy,
+        guard: Option<&Guard>,
+    ) {
+        let Some(access) = self.access(place) else { return };
+        if results.is_empty() || results.iter().any(|r| self.ty(*r) != Type::Scalar(element)) {
+            return self.malformed("a load whose results are not of the element's type");
+        }
+        if guard.is_some_and(|g| g.otherwise.len() != results.len()) {
+            return self.malformed("a guarded load without a value for each result");
+        }
+        let lanes = self.lanes(guard.map(|g| g.condition));
+        // What the load writes, and the truth values that are to be made of bytes.
+        let mut written: Vec<Register> = Vec::with_capacity(results.len());
+        for (i, &result) in results.iter().enumerate() {
+            let truth = element == Scalar::Bool;
+            let d = if truth { self.register(ptx::Type::U32) } else { self.define(result) };
+            written.push(d);
+            if let (Some(guard), None | Some(Some(_))) = (guard, &lanes) {
+                let other = if truth { self.byte(guard.otherwise[i]) } else { self.operand(guard.otherwise[i]) };
+                self.copy(d, other);
+            }
+        }
+        if let Some(lanes) = lanes {
+            let n = at_once(results.len(), element);
+            let ty = memory_type(element);
+            for (i, part) in written.chunks(n).enumerate() {
+                let mut modifiers: SmallVec<[Modifier; 4]> = SmallVec::from_slice(&[access.space]);
+                modifiers
+                    .extend((policy == Policy::ReadOnly && access.space == Modifier::Global).then_some(Modifier::Nc));
+                modifiers.extend(vector(n));
+                modifiers.push(ty.modifier());
+                let address = access.part(i * n, element);
+                let to = operand(part.iter().map(|r| Operand::Register(*r)).collect());
+                self.guarded(lanes, Opcode::Ld, &modifiers, [to, address]);
+            }
+        }
+        if element == Scalar::Bool {
+            for (byte, &result) in written.into_iter().zip(results) {
+                let d = self.define(result);
+                self.truth(d, byte);
+            }
+        }
+    }
+
+    pub(super) fn store(&mut self, place: &Place, element: Scalar, values: &[Value], guard: Option<Value>) {
+        let Some(access) = self.access(place) else { return };
+        if values.is_empty() || values.iter().any(|v| self.ty(*v) != Type::Scalar(element)) {
+            return self.malformed("a store whose values are not of the element's type");
+        }
+        let Some(lanes) = self.lanes(guard) else { return };
+        let n = at_once(values.len(), element);
+        let ty = memory_type(element);
+        let values: Vec<Operand> =
+            values.iter().map(|v| if element == Scalar::Bool { self.byte(*v) } else { self.operand(*v) }).collect();
+        for (i, part) in values.chunks(n).enumerate() {
+            let mut modifiers: SmallVec<[Modifier; 4]> = SmallVec::from_slice(&[access.space]);
+            modifiers.extend(vector(n));
+            modifiers.push(ty.modifier());
+            let address = access.part(i * n, element);
+            self.guarded(lanes, Opcode::St, &modifiers, [address, operand(part.to_vec())]);
+        }
+    }
+
+    /// base + Σ indexᵢ · strideᵢ · size. Indices are 32 bits, and so are their products, which the kernel may not overflow.
+    pub(super) fn offset(&mut self, result: Value, base: Value, terms: &[(Value, Option<Value>)], element: Scalar) {
+        let ty = self.ty(base);
+        if self.ty(result) != ty || ty.scalar().is_some() {
+            return self.malformed("an offset that is not from an address to an address");
+        }
+        let size = Operand::Integer(i64::from(element.bytes()));
+        let mut constant_bytes: u64 = 0;
+        let mut factors: Vec<Operand> = Vec::new();
+        for &(index, stride) in terms {
+            let stride_bits = stride.map_or(Some(1), |s| self.constant(s));
+            match (self.constant(index), stride_bits) {
+                (Some(i), Some(s)) => {
+                    constant_bytes = constant_bytes.wrapping_add(i.wrapping_mul(s) * u64::from(element.bytes()));
+                }
+                (None, Some(1)) => factors.push(self.operand(index)),
+                _ => {
+                    let (i, s) = (self.operand(index), self.operand(stride.unwrap_or(index)));
+                    let product = self.register(ptx::Type::U32);
+                    self.op(Opcode::Mul, [Modifier::Lo, Modifier::U32], [product.into(), i, s]);
+                    factors.push(product.into());
+                }
+            }
+        }
+        if factors.is_empty()
+            && ty == Type::Shared
+            && let Some(bits) = self.constant(base)
+        {
+            let bits = bits.wrapping_add(constant_bytes) & u64::from(u32::MAX);
+            self.bindings[result.0 as usize] = Some(super::Binding::Constant(bits));
+            return;
+        }
+        let mut sum: Operand = self.in_register(base).into();
+        let (mad, add): (&[Modifier], _) = match ty {
+            Type::Shared => (&[Modifier::Lo, Modifier::U32], Modifier::U32),
+            _ => (&[Modifier::Wide, Modifier::U32], Modifier::S64),
+        };
+        let last = factors.len();
+        for (i, factor) in factors.into_iter().enumerate() {
+            let done = i + 1 == last && constant_bytes == 0;
+            let d = if done { self.define(result) } else { self.register(register_type(ty)) };
+            self.guarded(None, Opcode::Mad, mad, [d.into(), factor, size.clone(), sum]);
+            sum = d.into();
+        }
+        if constant_bytes != 0 {
+            let bytes =
+                constant(if ty == Type::Shared { Type::Shared } else { Type::Scalar(Scalar::I64) }, constant_bytes);
+            let d = self.define(result);
+            self.op(Opcode::Add, [add], [d.into(), sum, bytes]);
+        } else if last == 0 {
+            let d = self.define(result);
+            self.copy(d, sum);
+        }
+    }
+
+    /// A number taken for an address: bytes from the start of shared memory, or the bits of a global address.
+    pub(super) fn address_of(&mut self, result: Value, number: Value) {
+        let bits = self.constant(number);
+        match (self.ty(result), self.ty(number).scalar().map(Scalar::bits), bits) {
+            (Type::Shared, Some(32), Some(bits)) => {
+                self.bindings[result.0 as usize] = Some(super::Binding::Constant(bits));
+            }
+            (Type::Shared, Some(32), None) => {
+                let Some(base) = self.shared_base else {
+                    return self.malformed("an address in shared memory, of which the kernel has none");
+                };
+                let (bytes, d) = (self.operand(number), self.define(result));
+                self.op(Opcode::Add, [Modifier::U32], [d.into(), base.into(), bytes]);
+            }
+            (Type::Global, Some(64), _) => {
+                let (number, d) = (self.operand(number), self.define(result));
+                self.copy(d, number);
+            }
+            _ => self.malformed("a cast between an address and a number"),
+        }
+    }
+}
+
+impl Access {
+    /// The address of element `index` of the access.
+    fn part(&self, index: usize, element: Scalar) -> Operand {
+        let bytes = index as i32 * element.bytes() as i32;
+        Operand::Address(Address { offset: self.address.offset.wrapping_add(bytes), ..self.address })
+    }
+}

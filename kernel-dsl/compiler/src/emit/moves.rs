@@ -1,0 +1,65 @@
+//! Copies that are meant to happen all at once, put in an order that has the same effect.
+
+use crate::ptx::{Operand, Register};
+
+/// Orders `moves` (to, from), whose destinations are distinct, such that no source is overwritten before it is read.
+/// Copies of a register to itself are dropped; a cycle is broken with a register from `temporary`, which is asked for
+/// one like the given.
+pub(super) fn sequence(
+    moves: impl IntoIterator<Item = (Register, Operand)>,
+    mut temporary: impl FnMut(Register) -> Register,
+) -> Vec<(Register, Operand)> {
+    let mut pending: Vec<_> = moves.into_iter().filter(|(to, from)| *from != Operand::Register(*to)).collect();
+    let mut ordered = Vec::with_capacity(pending.len());
+    while !pending.is_empty() {
+        let reads =
+            |r: Register, moves: &[(Register, Operand)]| moves.iter().any(|(_, from)| *from == Operand::Register(r));
+        match pending.iter().position(|(to, _)| !reads(*to, &pending)) {
+            Some(i) => ordered.push(pending.remove(i)),
+            None => {
+                // Each destination is still to be read: cycles. Save the first, and have it read from there.
+                let first = pending[0].0;
+                let saved = temporary(first);
+                ordered.push((saved, first.into()));
+                for (_, from) in &mut pending {
+                    if *from == Operand::Register(first) {
+                        *from = saved.into();
+                    }
+                }
+            }
+        }
+    }
+    ordered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every assignment of four registers from five sources has the effect of a simultaneous one.
+    #[test]
+    fn order_has_the_effect_of_all_at_once() {
+        let register = |number| Register { declaration: 0, number };
+        for code in 0..5usize.pow(4) {
+            let sources: Vec<usize> = (0..4).map(|i| code / 5usize.pow(i) % 5).collect();
+            let moves = sources.iter().enumerate().map(|(to, from)| {
+                (register(to as u32), if *from == 4 { Operand::Integer(9) } else { register(*from as u32).into() })
+            });
+            let mut fresh = 4;
+            let ordered = sequence(moves, |_| {
+                fresh += 1;
+                register(fresh - 1)
+            });
+            let mut values: Vec<i64> = (0..16).collect();
+            for (to, from) in ordered {
+                values[to.number as usize] = match from {
+                    Operand::Register(r) => values[r.number as usize],
+                    Operand::Integer(n) => n,
+                    _ => unreachable!(),
+                };
+            }
+            let expected: Vec<i64> = sources.iter().map(|s| if *s == 4 { 9 } else { *s as i64 }).collect();
+            assert_eq!(values[..4], expected, "{sources:?}");
+        }
+    }
+}

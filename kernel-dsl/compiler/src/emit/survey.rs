@@ -1,0 +1,67 @@
+//! What emission needs to know of a kernel before it starts.
+
+use super::cast::changes_nothing;
+use crate::ir::{Kernel, Op, Region, Type, Value};
+
+/// Facts from one walk over a kernel.
+pub(super) struct Survey {
+    /// The value whose register a value shares: itself, but for casts that change no bits.
+    roots: Vec<Value>,
+    /// How often each root is used.
+    uses: Vec<u32>,
+    constants: Vec<bool>,
+    /// Whether each parameter is used.
+    pub parameters: Vec<bool>,
+    /// Whether a number that is not constant becomes an address in shared memory.
+    pub shared_base: bool,
+}
+
+impl Survey {
+    pub fn new(kernel: &Kernel) -> Survey {
+        let n = kernel.values.len();
+        let mut survey = Survey {
+            roots: (0..n as u32).map(Value).collect(),
+            uses: vec![0; n],
+            constants: vec![false; n],
+            parameters: vec![false; kernel.parameters.len()],
+            shared_base: false,
+        };
+        survey.walk(kernel, &kernel.body);
+        survey
+    }
+
+    fn walk(&mut self, kernel: &Kernel, region: &Region) {
+        for inst in &region.insts {
+            match (&inst.op, inst.results.first()) {
+                (Op::Constant(_), Some(r)) => self.constants[r.0 as usize] = true,
+                (Op::Parameter(i), _) => {
+                    if let Some(used) = self.parameters.get_mut(*i as usize) {
+                        *used = true;
+                    }
+                }
+                (Op::Cast(a) | Op::Bitcast(a), Some(r)) if !self.constants[a.0 as usize] => {
+                    if changes_nothing(kernel.ty(*a), kernel.ty(*r)) {
+                        self.roots[r.0 as usize] = self.root(*a);
+                        continue;
+                    }
+                    self.shared_base |= kernel.ty(*r) == Type::Shared;
+                }
+                _ => {}
+            }
+            inst.op.for_each_operand(|v| self.uses[self.roots[v.0 as usize].0 as usize] += 1);
+            for inner in inst.op.regions() {
+                self.walk(kernel, inner);
+            }
+        }
+    }
+
+    /// The value whose register `value` has.
+    pub fn root(&self, value: Value) -> Value {
+        self.roots[value.0 as usize]
+    }
+
+    /// How often the register of `value` is read, by whatever name.
+    pub fn uses(&self, value: Value) -> u32 {
+        self.uses[self.root(value).0 as usize]
+    }
+}

@@ -1,0 +1,69 @@
+//! Lanes of a warp among themselves. All 32 take part, so the member mask is full.
+
+use super::Emitter;
+use crate::ir::{Shuffle, Value, Vote};
+use crate::ptx::{self, Modifier, Opcode, Operand};
+
+/// The mask of all lanes.
+pub(super) const ALL_LANES: Operand = Operand::Bits(0xffff_ffff);
+
+impl Emitter<'_> {
+    pub(super) fn shuffle(&mut self, result: Value, mode: Shuffle, value: Value, selector: Value, width: u32) {
+        if !matches!(width, 2 | 4 | 8 | 16 | 32) {
+            return self.malformed("a shuffle whose width is no power of two up to 32");
+        }
+        let how = match mode {
+            Shuffle::Index => Modifier::Idx,
+            Shuffle::Xor => Modifier::Bfly,
+            Shuffle::Up => Modifier::Up,
+            Shuffle::Down => Modifier::Down,
+        };
+        // Which bits of a lane's number name its segment, and the last lane of the segment to read from.
+        let segment = i64::from(32 - width) << 8 | if mode == Shuffle::Up { 0 } else { 31 };
+        let selector = match (mode, self.operand(selector)) {
+            // The hardware looks at five bits of a distance: 32 means 0, the lane itself, which is what any distance beyond
+            // the segment means.
+            (Shuffle::Up | Shuffle::Down, Operand::Integer(n)) => Operand::Integer(n.min(32)),
+            (Shuffle::Up | Shuffle::Down, distance) => {
+                let capped = self.register(ptx::Type::U32);
+                self.op(Opcode::Min, [Modifier::U32], [capped.into(), distance, Operand::Integer(32)]);
+                capped.into()
+            }
+            (_, selector) => selector,
+        };
+        let trade = |e: &mut Self, to: Operand, from: Operand| {
+            e.op(
+                Opcode::Shfl,
+                [Modifier::Sync, how, Modifier::B32],
+                [to, from, selector.clone(), Operand::Integer(segment), ALL_LANES],
+            );
+        };
+        let Some(s) = self.scalar(value) else { return };
+        if s == crate::Scalar::Bool {
+            return self.malformed("a shuffle of truth values");
+        }
+        let value = self.operand(value);
+        if s.bits() != 64 {
+            let d = self.define(result);
+            return trade(self, d.into(), value);
+        }
+        let mut halves = || [0, 1].map(|_| Operand::Register(self.builder.register(ptx::Type::U32)));
+        let (own, other) = (halves(), halves());
+        self.op(Opcode::Mov, [Modifier::B64], [Operand::Vector(own.to_vec()), value]);
+        for (from, to) in own.into_iter().zip(&other) {
+            trade(self, to.clone(), from);
+        }
+        let d = self.define(result);
+        self.op(Opcode::Mov, [Modifier::B64], [d.into(), Operand::Vector(other.to_vec())]);
+    }
+
+    pub(super) fn vote(&mut self, result: Value, mode: Vote, value: Value) {
+        let (how, ty) = match mode {
+            Vote::Ballot => (Modifier::Ballot, Modifier::B32),
+            Vote::All => (Modifier::All, Modifier::Pred),
+            Vote::Any => (Modifier::Any, Modifier::Pred),
+        };
+        let (value, d) = (self.operand(value), self.define(result));
+        self.op(Opcode::Vote, [Modifier::Sync, how, ty], [d.into(), value, ALL_LANES]);
+    }
+}

@@ -1,0 +1,224 @@
+//! Whether an instruction is legal: matched against the rows of its opcode.
+
+use super::ast::{Address, Base, Entry, Instruction, Operand};
+use super::form::{Kind, MAX_SLOTS, OperandForm, OperandType, Row};
+use super::print::In;
+use super::table;
+use super::words::{Class, Modifier, Type};
+use crate::target::Target;
+use std::fmt;
+
+/// Why an instruction cannot be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Illegal {
+    /// The instruction as text.
+    pub instruction: String,
+    /// What is wrong with it.
+    pub reason: Reason,
+}
+
+/// What is wrong with an instruction.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Reason {
+    /// The target does not have it; the first one that does.
+    #[allow(missing_docs)]
+    Target { needs: u16, has: Target },
+    /// No form has these modifiers; the forms of the opcode.
+    #[allow(missing_docs)]
+    Modifiers { forms: Vec<&'static str> },
+    /// The form that has these modifiers does not take operand `operand` (from 0), or not so many.
+    #[allow(missing_docs)]
+    Operand { form: &'static str, operand: usize },
+    /// The guard is not a predicate.
+    Guard,
+    /// The register, label or symbol that it names is not declared.
+    Undeclared,
+}
+
+impl fmt::Display for Illegal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` ", self.instruction)?;
+        match &self.reason {
+            Reason::Target { needs, has } => write!(f, "needs sm_{needs}; the kernel is for {has}"),
+            Reason::Modifiers { forms } => {
+                write!(f, "is not PTX; there is:")?;
+                forms.iter().try_for_each(|form| write!(f, "\n  {form}"))
+            }
+            Reason::Operand { form, operand } => {
+                write!(f, "does not fit the form `{form}`: see operand {}", operand + 1)
+            }
+            Reason::Guard => f.write_str("is guarded by what is not a predicate"),
+            Reason::Undeclared => f.write_str("names what its entry does not declare"),
+        }
+    }
+}
+
+impl std::error::Error for Illegal {}
+
+/// The row that `instruction`, of `entry`, is an instance of, if `target` has it.
+pub fn check(entry: &Entry, instruction: &Instruction, target: Target) -> Result<&'static Row, Illegal> {
+    let fail = |reason| {
+        // What is not declared has no name to print.
+        let instruction = match reason {
+            Reason::Undeclared => instruction.opcode.to_string(),
+            _ => In(entry, instruction).to_string(),
+        };
+        Err(Illegal { instruction, reason })
+    };
+    if !declared(entry, instruction) {
+        return fail(Reason::Undeclared);
+    }
+    if instruction.guard.is_some_and(|g| entry.ty(g.register) != Type::Pred) {
+        return fail(Reason::Guard);
+    }
+    let mut later: Option<u16> = None;
+    let mut operand: Option<(&'static str, usize)> = None;
+    for row in table::rows(instruction.opcode) {
+        let Some(chosen) = modifiers(row, &instruction.modifiers) else { continue };
+        match operands(entry, row, &chosen, &instruction.operands) {
+            Err(at) => operand = operand.or(Some((row.form, at))),
+            Ok(()) if row.target <= target.sm() => return Ok(row),
+            Ok(()) => later = Some(later.map_or(row.target, |t| t.min(row.target))),
+        }
+    }
+    fail(match (later, operand) {
+        (Some(needs), _) => Reason::Target { needs, has: target },
+        (None, Some((form, operand))) => Reason::Operand { form, operand },
+        (None, None) => Reason::Modifiers { forms: table::rows(instruction.opcode).iter().map(|r| r.form).collect() },
+    })
+}
+
+/// Whether all that the instruction names is there.
+fn declared(entry: &Entry, instruction: &Instruction) -> bool {
+    let register =
+        |r: &super::Register| entry.registers.get(usize::from(r.declaration)).is_some_and(|d| r.number < d.count);
+    let symbol = |s: &super::Symbol| match *s {
+        super::Symbol::Parameter(i) => (i as usize) < entry.parameters.len(),
+        super::Symbol::Variable(i) => (i as usize) < entry.variables.len(),
+    };
+    fn operand(
+        o: &Operand,
+        entry: &Entry,
+        register: &dyn Fn(&super::Register) -> bool,
+        symbol: &dyn Fn(&super::Symbol) -> bool,
+    ) -> bool {
+        match o {
+            Operand::Register(r) | Operand::Not(r) => register(r),
+            Operand::Pair(a, b) => register(a) && register(b),
+            Operand::Vector(v) => v.iter().all(|o| operand(o, entry, register, symbol)),
+            Operand::Address(Address { base: Base::Register(r), .. }) => register(r),
+            Operand::Address(Address { base: Base::Symbol(s), .. }) | Operand::Symbol(s, _) => symbol(s),
+            Operand::Label(l) => (l.0 as usize) < entry.labels.len(),
+            Operand::Integer(_) | Operand::Bits(_) | Operand::F32(_) | Operand::F64(_) | Operand::Special(_) => true,
+        }
+    }
+    instruction.guard.is_none_or(|g| register(&g.register))
+        && instruction.operands.iter().all(|o| operand(o, entry, &register, &symbol))
+}
+
+/// What stands in each slot of `row`, if the modifiers are in its form.
+type Chosen = [Option<Modifier>; MAX_SLOTS];
+
+fn modifiers(row: &Row, given: &[Modifier]) -> Option<Chosen> {
+    let mut chosen = [None; MAX_SLOTS];
+    let mut rest = given.iter().copied().peekable();
+    for (slot, place) in row.slots().iter().zip(&mut chosen) {
+        *place = rest.next_if(|m| slot.alternatives.has(*m));
+        if place.is_none() && !slot.optional {
+            return None;
+        }
+    }
+    rest.next().is_none().then_some(chosen)
+}
+
+/// Whether the operands are in the row's form; the first that is not.
+fn operands(entry: &Entry, row: &Row, chosen: &Chosen, given: &[Operand]) -> Result<(), usize> {
+    if given.len() > row.operands().len() {
+        return Err(row.operands().len());
+    }
+    for (i, form) in row.operands().iter().enumerate() {
+        match given.get(i) {
+            None if form.optional => {}
+            Some(o) if fits(entry, form, chosen, o) => {}
+            _ => return Err(i),
+        }
+    }
+    Ok(())
+}
+
+fn fits(entry: &Entry, form: &OperandForm, chosen: &Chosen, given: &Operand) -> bool {
+    let slot = |i: u8| chosen[usize::from(i)].and_then(Modifier::ty);
+    let ty = match form.ty {
+        OperandType::None => None,
+        OperandType::Fixed(t) => Some(t),
+        OperandType::Slot(i) => slot(i),
+        OperandType::Wide(i) => slot(i).and_then(Type::doubled),
+    };
+    let vector = match form.kind {
+        Kind::Vectorised => chosen.iter().flatten().find_map(|m| m.vector()),
+        Kind::Vector(n) => Some(usize::from(n)),
+        _ => None,
+    };
+    match (form.kind, given, ty) {
+        (Kind::Label, Operand::Label(_), _) => true,
+        (Kind::Symbol, Operand::Symbol(..), _) => true,
+        (Kind::Special, Operand::Special(s), Some(ty)) => s.ty() == ty,
+        (Kind::Address, Operand::Address(a), _) => address(entry, a, chosen),
+        (Kind::Value, Operand::Pair(d, p), Some(ty)) => {
+            form.paired && entry.ty(*p) == Type::Pred && holds(entry.ty(*d), ty, form.wider)
+        }
+        (Kind::Value, Operand::Not(p), _) => form.negatable && entry.ty(*p) == Type::Pred,
+        (Kind::Vectorised | Kind::Vector(_), Operand::Vector(v), Some(ty)) => {
+            vector == Some(v.len()) && v.iter().all(|o| value(entry, form, ty, o))
+        }
+        (Kind::Constant, o, Some(ty)) => constant_fits(o, ty),
+        (Kind::Value, o, Some(ty)) => value(entry, form, ty, o),
+        (Kind::Vectorised, o, Some(ty)) => vector.is_none() && value(entry, form, ty, o),
+        _ => false,
+    }
+}
+
+fn value(entry: &Entry, form: &OperandForm, ty: Type, given: &Operand) -> bool {
+    match given {
+        Operand::Register(r) => holds(entry.ty(*r), ty, form.wider),
+        constant => !form.destination && constant_fits(constant, ty),
+    }
+}
+
+/// Whether a register declared `register` can stand where an instruction works on `ty`.
+fn holds(register: Type, ty: Type, wider: bool) -> bool {
+    if register.bits() == ty.bits() {
+        return register.class() == ty.class()
+            || matches!((register.class(), ty.class()), (Class::Bits, Class::Integer | Class::Float))
+            || matches!((ty.class(), register.class()), (Class::Bits, Class::Integer | Class::Float));
+    }
+    wider
+        && register.bits() > ty.bits()
+        && matches!(register.class(), Class::Bits | Class::Integer)
+        && matches!(ty.class(), Class::Bits | Class::Integer)
+}
+
+fn constant_fits(constant: &Operand, ty: Type) -> bool {
+    let integer = |n: i128| {
+        let bits = ty.bits();
+        matches!(ty.class(), Class::Predicate | Class::Bits | Class::Integer)
+            && bits <= 64
+            && (-(1i128 << (bits - 1)) <= n || bits == 64)
+            && n < 1i128 << bits
+    };
+    match constant {
+        Operand::Integer(n) => integer(i128::from(*n)),
+        Operand::Bits(n) => integer(i128::from(*n)),
+        Operand::F32(_) => matches!(ty, Type::F32 | Type::B32),
+        Operand::F64(_) => matches!(ty, Type::F64 | Type::B64),
+        _ => false,
+    }
+}
+
+/// An address in a register has 64 bits; in the spaces of a few kilobytes, 32 do.
+fn address(entry: &Entry, address: &Address, chosen: &Chosen) -> bool {
+    let Base::Register(r) = address.base else { return true };
+    let small = chosen.iter().flatten().any(|m| matches!(m, Modifier::Shared | Modifier::Local | Modifier::Const));
+    let ty = entry.ty(r);
+    matches!(ty.class(), Class::Bits | Class::Integer) && (ty.bits() == 64 || small && ty.bits() == 32)
+}

@@ -1,0 +1,349 @@
+//! The notation in which [`table`](super::table) writes an instruction's form, read at compile time: a mistake in a
+//! row is a compile error.
+//!
+//! It is the PTX manual's, made exact where the manual goes on in prose:
+//!
+//! ```text
+//! mad.wide.type d:wide, a, b, c:wide; .type = {.u16, .u32, .s16, .s32}
+//! ```
+//!
+//! Modifiers come in the given order; `{.ftz}` may be left out; a name that is set out after the semicolon stands for one of
+//! its alternatives. Operands named `d` or `p` are written, the others read. Each has the instruction's last type, or:
+//!
+//! | notation | the operand |
+//! |---|---|
+//! | `a:u32` | is of this type |
+//! | `a:atype` | is of the type chosen for the modifier of that name |
+//! | `d:wide` | is twice as wide as the instruction's type |
+//! | `d:type+` | may be a wider register: loads, stores, conversions |
+//! | `d:vec` | the same, and a vector where `.v2` or `.v4` is given |
+//! | `a:b32x2` | is a vector of two `.b32` |
+//! | `p`, `c:pred` | is a predicate; `{!}c:pred` perhaps negated |
+//! | `d{\|p}` | may be followed by a second, predicate, destination |
+//! | `[a]` | is an address |
+//! | `label`, `symbol`, `sreg` | is a label, the address of a variable, a special register |
+//! | `constant:u32` | is a constant |
+//! | `{, b:u32}` | may be left out |
+
+use super::words::{Modifier, Opcode, Type, Version, same};
+
+/// One form of an instruction: a row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Its first word.
+    pub opcode: Opcode,
+    /// The form as the table writes it.
+    pub form: &'static str,
+    /// First target that has it.
+    pub target: u16,
+    /// First `.version` that has it.
+    pub version: Version,
+    slots: [Slot; MAX_SLOTS],
+    slot_count: usize,
+    operands: [OperandForm; MAX_OPERANDS],
+    operand_count: usize,
+}
+
+/// Modifiers of a form at most.
+pub const MAX_SLOTS: usize = 8;
+/// Operands of a form at most.
+pub const MAX_OPERANDS: usize = 5;
+
+/// A place for a modifier.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    /// What can stand there.
+    pub alternatives: Set,
+    /// Whether it may be left out.
+    pub optional: bool,
+}
+
+/// A set of modifiers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Set([u64; 3]);
+
+const _: () = assert!(Modifier::ALL.len() <= 192, "a set has a bit for each modifier");
+
+impl Set {
+    const EMPTY: Set = Set([0; 3]);
+
+    /// Whether `modifier` is one of them.
+    pub const fn has(self, modifier: Modifier) -> bool {
+        self.0[modifier as usize / 64] >> (modifier as usize % 64) & 1 == 1
+    }
+
+    const fn with(mut self, modifier: Modifier) -> Set {
+        self.0[modifier as usize / 64] |= 1 << (modifier as usize % 64);
+        self
+    }
+
+    const fn only_types(self) -> bool {
+        let types = (1 << Type::ALL.len()) - 1;
+        self.0[0] & types != 0 && self.0[0] & !types == 0 && self.0[1] == 0 && self.0[2] == 0
+    }
+
+    /// They, in the order of [`Modifier`].
+    pub fn iter(self) -> impl Iterator<Item = Modifier> {
+        Modifier::ALL.iter().copied().filter(move |m| self.has(*m))
+    }
+}
+
+/// A place for an operand.
+#[derive(Clone, Copy, Debug)]
+pub struct OperandForm {
+    /// What kind of thing stands there.
+    pub kind: Kind,
+    /// Of which type.
+    pub ty: OperandType,
+    /// Whether the instruction writes it.
+    pub destination: bool,
+    /// Whether a register may be wider than the type.
+    pub wider: bool,
+    /// Whether `!` may stand before it.
+    pub negatable: bool,
+    /// Whether a second destination, a predicate, may follow after a bar.
+    pub paired: bool,
+    /// Whether it may be left out.
+    pub optional: bool,
+}
+
+/// What kind of thing an operand is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A register, or a constant where it is read.
+    Value,
+    /// A constant.
+    Constant,
+    /// A register, a constant where it is read, or a vector of as many as the modifier `.v2` or `.v4` says.
+    Vectorised,
+    /// A vector of that many.
+    Vector(u8),
+    /// A place in memory.
+    Address,
+    /// The address of a variable.
+    Symbol,
+    /// A special register.
+    Special,
+    /// A label.
+    Label,
+}
+
+/// Where an operand's type comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OperandType {
+    /// There is none.
+    None,
+    /// Always this.
+    Fixed(Type),
+    /// The type in that slot.
+    Slot(u8),
+    /// Twice the width of the type in that slot.
+    Wide(u8),
+}
+
+impl Row {
+    /// Places for modifiers, in order.
+    pub fn slots(&self) -> &[Slot] {
+        &self.slots[..self.slot_count]
+    }
+
+    /// Places for operands, in order.
+    pub fn operands(&self) -> &[OperandForm] {
+        &self.operands[..self.operand_count]
+    }
+}
+
+/// A row, from its form.
+pub const fn row(target: u16, version: Version, form: &'static str) -> Row {
+    let text = form.as_bytes();
+    let mut at = Cursor { text, at: 0 };
+    let Some(opcode) = Opcode::from_spelling(at.word()) else { panic!("the form begins with an opcode") };
+    let slot = Slot { alternatives: Set::EMPTY, optional: false };
+    let operand = OperandForm {
+        kind: Kind::Value,
+        ty: OperandType::None,
+        destination: false,
+        wider: false,
+        negatable: false,
+        paired: false,
+        optional: false,
+    };
+    let mut row = Row {
+        opcode,
+        form,
+        target,
+        version,
+        slots: [slot; MAX_SLOTS],
+        slot_count: 0,
+        operands: [operand; MAX_OPERANDS],
+        operand_count: 0,
+    };
+    let mut names: [&[u8]; MAX_SLOTS] = [b""; MAX_SLOTS];
+    loop {
+        let optional = at.eat(b"{.");
+        if !optional && !at.eat(b".") {
+            break;
+        }
+        let name = at.word();
+        names[row.slot_count] = name;
+        row.slots[row.slot_count] = Slot { alternatives: alternatives(text, name), optional };
+        row.slot_count += 1;
+        if optional {
+            at.expect(b"}");
+        }
+    }
+    if at.eat(b" ") {
+        loop {
+            row.operands[row.operand_count] = at.operand(&row, &names);
+            row.operand_count += 1;
+            let optional = at.eat(b"{, ");
+            if optional {
+                row.operands[row.operand_count] = at.operand(&row, &names);
+                row.operands[row.operand_count].optional = true;
+                row.operand_count += 1;
+                at.expect(b"}");
+            }
+            if !at.eat(b", ") {
+                break;
+            }
+        }
+    }
+    assert!(at.at == text.len() || at.text[at.at] == b';', "the form ends, or its sets follow");
+    row
+}
+
+/// What `name` stands for: the set that is set out after the semicolon, or the modifier itself.
+const fn alternatives(text: &[u8], name: &[u8]) -> Set {
+    let mut at = Cursor { text, at: 0 };
+    while at.at < text.len() && text[at.at] != b';' {
+        at.at += 1;
+    }
+    while at.eat(b"; ") {
+        at.expect(b".");
+        let wanted = same(at.word(), name);
+        at.expect(b" = {");
+        let mut set = Set::EMPTY;
+        loop {
+            at.expect(b".");
+            let Some(m) = Modifier::from_spelling(at.word()) else { panic!("an alternative is a modifier") };
+            set = set.with(m);
+            if !at.eat(b", ") {
+                break;
+            }
+        }
+        at.expect(b"}");
+        if wanted {
+            return set;
+        }
+    }
+    assert!(at.at == text.len(), "nothing follows the sets");
+    let Some(m) = Modifier::from_spelling(name) else { panic!("a modifier is known, or its set is given") };
+    Set::EMPTY.with(m)
+}
+
+struct Cursor<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    const fn eat(&mut self, expected: &[u8]) -> bool {
+        let (_, rest) = self.text.split_at(self.at);
+        if rest.len() < expected.len() || !same(rest.split_at(expected.len()).0, expected) {
+            return false;
+        }
+        self.at += expected.len();
+        true
+    }
+
+    const fn expect(&mut self, expected: &[u8]) {
+        assert!(self.eat(expected), "the notation's punctuation");
+    }
+
+    const fn word(&mut self) -> &'a [u8] {
+        let start = self.at;
+        while self.at < self.text.len() && (self.text[self.at].is_ascii_alphanumeric() || self.text[self.at] == b'_') {
+            self.at += 1;
+        }
+        assert!(self.at > start, "a word stands here");
+        self.text.split_at(self.at).0.split_at(start).1
+    }
+
+    const fn operand(&mut self, row: &Row, names: &[&[u8]; MAX_SLOTS]) -> OperandForm {
+        let mut form = OperandForm {
+            kind: Kind::Value,
+            ty: OperandType::None,
+            destination: false,
+            wider: false,
+            negatable: self.eat(b"{!}"),
+            paired: false,
+            optional: false,
+        };
+        if self.eat(b"[") {
+            self.word();
+            self.expect(b"]");
+            form.kind = Kind::Address;
+            return form;
+        }
+        let name = self.word();
+        form.destination = name[0] == b'd' || same(name, b"p");
+        if same(name, b"label") {
+            form.kind = Kind::Label;
+            return form;
+        } else if same(name, b"symbol") {
+            form.kind = Kind::Symbol;
+        } else if same(name, b"sreg") {
+            form.kind = Kind::Special;
+        } else if same(name, b"constant") {
+            form.kind = Kind::Constant;
+        }
+        form.ty = if self.eat(b":") {
+            self.operand_type(row, names, &mut form.kind)
+        } else if same(name, b"p") {
+            OperandType::Fixed(Type::Pred)
+        } else {
+            OperandType::Slot(last_type(row))
+        };
+        form.wider = self.eat(b"+") || matches!(form.kind, Kind::Vectorised);
+        form.paired = self.eat(b"{|p}");
+        form
+    }
+
+    const fn operand_type(&mut self, row: &Row, names: &[&[u8]; MAX_SLOTS], kind: &mut Kind) -> OperandType {
+        let word = self.word();
+        if same(word, b"wide") {
+            return OperandType::Wide(last_type(row));
+        }
+        if same(word, b"vec") {
+            *kind = Kind::Vectorised;
+            return OperandType::Slot(last_type(row));
+        }
+        let mut i = 0;
+        while i < row.slot_count {
+            if same(names[i], word) && row.slots[i].alternatives.only_types() {
+                return OperandType::Slot(i as u8);
+            }
+            i += 1;
+        }
+        if let Some(ty) = Type::from_spelling(word) {
+            return OperandType::Fixed(ty);
+        }
+        let (ty, count) = word.split_at(word.len() - 2);
+        assert!(count[0] == b'x', "an operand's type is known");
+        *kind = Kind::Vector(count[1] - b'0');
+        let Some(ty) = Type::from_spelling(ty) else { panic!("a vector's type is known") };
+        OperandType::Fixed(ty)
+    }
+}
+
+/// The slot that holds the instruction's type: the last that holds a type at all.
+const fn last_type(row: &Row) -> u8 {
+    let mut i = row.slot_count;
+    while i > 0 {
+        i -= 1;
+        if row.slots[i].alternatives.only_types() {
+            return i as u8;
+        }
+    }
+    panic!("an operand without a type needs an instruction with one")
+}
