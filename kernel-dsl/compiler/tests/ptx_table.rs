@@ -4,12 +4,11 @@
 mod ptx_support;
 
 use kernel_dsl_compiler::Target;
-use kernel_dsl_compiler::ptx::check::Reason;
-use kernel_dsl_compiler::ptx::form::{Kind, OperandForm, OperandType, Row, Slot};
+use kernel_dsl_compiler::ptx::form::{Kind, Limit, OperandForm, OperandType, Row, Slot};
 use kernel_dsl_compiler::ptx::table::ROWS;
 use kernel_dsl_compiler::ptx::{
-    Address, Base, Builder, Illegal, Instruction, Modifier, Opcode, Operand, Register, Space, SpecialRegister, Symbol,
-    Type, Version,
+    Address, Base, Builder, Guard, Instruction, Modifier, Opcode, Operand, Space, SpecialRegister, Symbol, Type,
+    Version,
 };
 
 /// Every choice of modifiers that the slots allow.
@@ -83,14 +82,15 @@ impl Sample {
             return (0..n).map(|_| value(ty?)).collect::<Option<Vec<_>>>().map(Operand::Vector);
         }
         match form.kind {
-            Kind::Constant => Some(Operand::Integer(4)),
+            Kind::Constant => Some(Operand::Integer(16)),
+            Kind::Value if constant && form.limit == Limit::Threads => Some(Operand::Integer(64)),
             Kind::Symbol => Some(Operand::Symbol(self.variable, 4)),
             Kind::Special => Some(Operand::Special(match ty? {
                 Type::U64 => SpecialRegister::Clock64,
                 _ => SpecialRegister::TidX,
             })),
             Kind::Label => {
-                let label = self.builder.label("$here");
+                let label = self.builder.label(format!("$here_{}", self.builder.entry().labels.len()));
                 self.builder.place(label);
                 Some(Operand::Label(label))
             }
@@ -206,4 +206,199 @@ fn no_row_is_accepted_before_its_version_or_target() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// The lines of `text` that ptxas refuses, by number from 0; what is left is accepted.
+fn refused(text: &str, sm: u16) -> Vec<usize> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    let mut refused = Vec::new();
+    // Some mistakes are looked for only where there are no others.
+    while let Err(e) = ptx_support::assemble(&(lines.join("\n") + "\n"), sm) {
+        let number = |l: &str| -> Option<usize> {
+            let rest = l.split_once("line ")?.1.trim_start_matches('\'');
+            rest[..rest.find(|c: char| !c.is_ascii_digit())?].parse().ok()
+        };
+        let named: Vec<usize> = e.lines().filter_map(number).collect();
+        assert!(!named.is_empty(), "{e}");
+        for n in named {
+            lines[n - 1] = "";
+            refused.push(n - 1);
+        }
+    }
+    refused
+}
+
+/// Modifiers that stand for one another: types, ways of rounding, comparisons.
+const KINDS: [&[Modifier]; 3] = {
+    use Modifier::*;
+    [
+        &[Pred, B8, B16, B32, B64, U8, U16, U32, U64, S8, S16, S32, S64, F16, F16x2, F32, F64],
+        &[Rn, Rz, Rm, Rp, Rni, Rzi, Rmi, Rpi, Approx, Full],
+        &[Eq, Ne, Lt, Le, Gt, Ge, Lo, Ls, Hi, Hs, Equ, Neu, Ltu, Leu, Gtu, Geu, Num, Nan],
+    ]
+};
+
+/// What ptxas takes though the manual does not have it: extended arithmetic of 16 bits, `.ftz` of f64 where nothing is
+/// flushed, and special registers and addresses moved as bits.
+const BEYOND_THE_MANUAL: [&str; 17] = [
+    "addc.s16",
+    "addc.u16",
+    "madc.lo.s16",
+    "madc.lo.u16",
+    "subc.s16",
+    "subc.u16",
+    "rcp.rm.ftz.f64",
+    "rcp.rn.ftz.f64",
+    "rcp.rp.ftz.f64",
+    "rcp.rz.ftz.f64",
+    "mov.b16",
+    "mov.b32",
+    "mov.b64",
+    "mov.s16",
+    "mov.s32",
+    "mov.s64",
+    "mov.u16",
+];
+
+/// Each form with a type, a rounding or a comparison exchanged for another or left out: where the table says no, so
+/// does ptxas.
+#[test]
+fn what_the_table_refuses_ptxas_refuses() {
+    if !ptx_support::installed() {
+        return;
+    }
+    let mut failures = std::collections::BTreeSet::new();
+    for row in ROWS.iter().filter(|r| r.target <= 61) {
+        let mut sample = Sample::new(Target::SM_61);
+        let mut extra = std::collections::BTreeMap::new();
+        for choice in one_by_one(row.slots()) {
+            for slot in 0..choice.len() {
+                let kind = KINDS.iter().find(|k| choice[slot].is_some_and(|m| k.contains(&m)));
+                for other in kind.into_iter().flat_map(|k| k.iter().copied().map(Some).chain([None])) {
+                    let mut changed = choice.clone();
+                    changed[slot] = other;
+                    let Some(instruction) = sample.instruction(row, &changed, None) else { continue };
+                    if let Err(illegal) = sample.builder.instruction(instruction) {
+                        let line = format!("{};\n", illegal.instruction);
+                        extra.insert(changed.iter().flatten().copied().collect::<Vec<_>>(), line);
+                    }
+                }
+            }
+        }
+        let text = with(&sample.text(), Version::new(8, 0), 61).trim_end().trim_end_matches('}').to_string();
+        let before = text.lines().count();
+        let whole = text + &extra.into_values().collect::<String>() + "}\n";
+        let refused = refused(&whole, 61);
+        failures.extend(
+            whole
+                .lines()
+                .enumerate()
+                .skip(before)
+                .filter(|(i, l)| *l != "}" && !refused.contains(i))
+                .map(|(_, l)| l.split(' ').next().unwrap_or_default().to_string()),
+        );
+    }
+    let unknown: Vec<_> = failures.iter().filter(|f| !BEYOND_THE_MANUAL.contains(&f.as_str())).collect();
+    assert!(unknown.is_empty(), "accepted by ptxas alone: {unknown:#?}");
+}
+
+fn register(sample: &mut Sample, ty: Type) -> Operand {
+    sample.builder.register(ty).into()
+}
+
+/// A form that looks legal and is not: refused by the table, and by ptxas where it is there.
+fn trap(opcode: Opcode, modifiers: &[Modifier], operands: impl FnOnce(&mut Sample) -> Vec<Operand>, says: &str) {
+    let mut sample = Sample::new(Target::SM_61);
+    let operands = operands(&mut sample).into();
+    let modifiers = modifiers.iter().copied().collect();
+    let illegal = sample
+        .builder
+        .instruction(Instruction { guard: None, opcode, modifiers, operands })
+        .expect_err("it is illegal");
+    assert!(illegal.to_string().contains(says), "{illegal}");
+    if ptx_support::installed() {
+        let text = with(&sample.text(), Version::new(8, 0), 61);
+        let text = text.replace("}\n", &format!("    {};\n}}\n", illegal.instruction));
+        assert!(ptx_support::assemble(&text, 61).is_err(), "ptxas takes `{}`", illegal.instruction);
+    }
+}
+
+#[test]
+fn forms_that_look_legal() {
+    use Modifier::*;
+    let three = |ty: Type| move |s: &mut Sample| (0..3).map(|_| register(s, ty)).collect::<Vec<_>>();
+    let two = |ty: Type| move |s: &mut Sample| (0..2).map(|_| register(s, ty)).collect::<Vec<_>>();
+    trap(Opcode::Shl, &[U32], three(Type::U32), "shl.type d, a, b:u32; .type = {.b16, .b32, .b64}");
+    trap(Opcode::And, &[U32], three(Type::U32), "is not PTX");
+    trap(Opcode::Min, &[B32], three(Type::B32), "is not PTX");
+    trap(Opcode::Mul, &[U32], three(Type::U32), "is not PTX");
+    trap(Opcode::Shl, &[B64], three(Type::B64), "see operand 3");
+    trap(Opcode::Fma, &[F32], |s| (0..4).map(|_| register(s, Type::F32)).collect(), "fma.rnd{.ftz}{.sat}.f32");
+    trap(Opcode::Div, &[F32], three(Type::F32), "is not PTX");
+    trap(Opcode::Sqrt, &[F32], two(Type::F32), "is not PTX");
+    trap(Opcode::Ex2, &[F32], two(Type::F32), "is not PTX");
+    trap(Opcode::Max, &[F16], three(Type::F16), "needs sm_80; the kernel is for sm_61");
+    trap(Opcode::Max, &[PropagateNan, F32], three(Type::F32), "needs sm_80");
+    trap(Opcode::Ex2, &[Approx, F16], two(Type::F16), "needs sm_75");
+    trap(Opcode::Redux, &[Sync, Add, U32], three(Type::U32), "needs sm_80");
+    trap(Opcode::Nanosleep, &[U32], |s| vec![register(s, Type::U32)], "needs sm_70");
+    trap(Opcode::Cp, &[Async, WaitAll], |_| vec![], "needs sm_80");
+    for how in [Lo, Ls] {
+        trap(
+            Opcode::Setp,
+            &[how, S32],
+            |s| [Type::Pred, Type::S32, Type::S32].map(|t| register(s, t)).into(),
+            "not PTX",
+        );
+    }
+    trap(Opcode::Setp, &[Lt, B32], |s| [Type::Pred, Type::B32, Type::B32].map(|t| register(s, t)).into(), "not PTX");
+    trap(Opcode::Mov, &[F32], |s| vec![register(s, Type::F32), Operand::Integer(0x3f80_0000)], "see operand 2");
+    trap(Opcode::Cvt, &[S32, F32], |s| [Type::S32, Type::F32].map(|t| register(s, t)).into(), "not PTX");
+    trap(Opcode::Cvt, &[F32, S32], |s| [Type::F32, Type::S32].map(|t| register(s, t)).into(), "not PTX");
+    trap(Opcode::Cvt, &[F16, F32], |s| [Type::F16, Type::F32].map(|t| register(s, t)).into(), "not PTX");
+    trap(Opcode::Cvt, &[Rn, F32, F16], |s| [Type::F32, Type::F16].map(|t| register(s, t)).into(), "not PTX");
+    trap(Opcode::Bar, &[Sync], |_| vec![Operand::Integer(16)], "see operand 1");
+    trap(Opcode::Bar, &[Sync], |_| vec![Operand::Integer(0), Operand::Integer(33)], "see operand 2");
+    trap(
+        Opcode::Add,
+        &[Rn, F32],
+        |s| [Type::F32, Type::U32, Type::F32].map(|t| register(s, t)).into(),
+        "see operand 2",
+    );
+    let address = |s: &mut Sample| {
+        let base = Base::Register(s.builder.register(Type::U64));
+        Operand::Address(Address { base, offset: 0 })
+    };
+    trap(Opcode::Ld, &[Global, F16], |s| vec![register(s, Type::F16), address(s)], "is not PTX");
+    let atom = |ty: Type| move |s: &mut Sample| vec![register(s, ty), address(s), register(s, ty)];
+    trap(Opcode::Atom, &[Global, Add, S64], atom(Type::S64), "is not PTX");
+    trap(Opcode::Atom, &[Global, Max, F32], atom(Type::F32), "is not PTX");
+    trap(Opcode::Ld, &[Relaxed, Gpu, Global, U32], |s| vec![register(s, Type::U32), address(s)], "needs sm_70");
+}
+
+#[test]
+fn guards_are_predicates() {
+    let mut sample = Sample::new(Target::SM_61);
+    let register = sample.builder.register(Type::U32);
+    let guard = Some(Guard { register, negated: true });
+    let ret = Instruction { guard, opcode: Opcode::Ret, modifiers: Default::default(), operands: Default::default() };
+    let illegal = sample.builder.instruction(ret).unwrap_err();
+    assert_eq!(illegal.to_string(), "`@!%r0 ret` is guarded by what is not a predicate");
+}
+
+#[test]
+fn names_and_labels_are_checked() {
+    let mut builder = Builder::new(Target::SM_61, "k").unwrap();
+    assert!(builder.parameter("größe", Type::U32).unwrap_err().to_string().contains("cannot be a name in PTX"));
+    builder.parameter("n", Type::U32).unwrap();
+    assert!(builder.parameter("n", Type::U32).unwrap_err().to_string().contains("two things are called `n`"));
+    let nowhere = builder.label("$nowhere");
+    let bra = Instruction {
+        guard: None,
+        opcode: Opcode::Bra,
+        modifiers: Default::default(),
+        operands: [Operand::Label(nowhere)].into_iter().collect(),
+    };
+    builder.instruction(bra).unwrap();
+    assert!(builder.finish().unwrap_err().to_string().contains("`$nowhere`, which is nowhere"));
 }

@@ -13,7 +13,7 @@ impl fmt::Display for Report {
             if i > 0 {
                 f.write_str("\n\n")?;
             }
-            f.write_str(&renderer.render(&[group(finding, &self.sources)]))?;
+            f.write_str(&renderer.render(&groups(finding, &self.sources)))?;
         }
         if self.truncated {
             write!(f, "\n\nnote: the run of `{}` was stopped here: it had found as much as it may", self.kernel)?;
@@ -24,7 +24,8 @@ impl fmt::Display for Report {
 
 impl std::error::Error for Report {}
 
-fn group<'a>(finding: &'a Finding, sources: &'a [Source]) -> Group<'a> {
+/// The finding, and after it a note for each call that inlined the place.
+fn groups<'a>(finding: &'a Finding, sources: &'a [Source]) -> Vec<Group<'a>> {
     let level = match finding.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -48,17 +49,17 @@ fn group<'a>(finding: &'a Finding, sources: &'a [Source]) -> Group<'a> {
         }
         _ => {}
     }
-    for caller in &finding.place.callers {
-        elements.push(Level::NOTE.message(format!("inlined into `{}` here", caller.function)).into());
-        elements.extend(snippet(caller, vec![(caller, AnnotationKind::Context, String::new())], sources));
-    }
     if finding.count > 1 {
         elements.push(Level::NOTE.message(format!("this happened {} times here", finding.count)).into());
     }
     if let Some(help) = finding.check.help() {
         elements.push(Level::HELP.message(help).into());
     }
-    title.elements(elements)
+    let calls = finding.place.callers.iter().map(|caller| {
+        let title = Level::NOTE.secondary_title(format!("inlined into `{}` here", caller.function));
+        title.elements(snippet(caller, vec![(caller, AnnotationKind::Primary, String::new())], sources))
+    });
+    std::iter::once(title.elements(elements)).chain(calls).collect()
 }
 
 /// The lines of one function with marks; only the position where its text is not known.

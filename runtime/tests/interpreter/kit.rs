@@ -75,7 +75,7 @@ impl Kit {
         let base = self.parameter(name.into(), Role::Address { element, mutable });
         let len = self.parameter(format!("{name}_len"), Role::Extent(0));
         self.arguments += 1;
-        Slice { base, len, element }
+        Slice { base, len }
     }
 
     pub fn view(&mut self, name: &str, element: Scalar, rank: u32, mutable: bool) -> View {
@@ -83,7 +83,7 @@ impl Kit {
         let extents = (0..rank).map(|d| self.parameter(format!("{name}_dim{d}"), Role::Extent(d))).collect();
         let strides = (0..rank - 1).map(|d| self.parameter(format!("{name}_stride{d}"), Role::Stride(d))).collect();
         self.arguments += 1;
-        View { base, extents, strides, element }
+        View { base, extents, strides }
     }
 
     pub fn shared(&mut self, name: &str, element: Scalar, shape: &[u32], strides: &[u32]) -> SharedId {
@@ -162,7 +162,6 @@ impl Kit {
 pub struct Slice {
     pub base: Value,
     pub len: Value,
-    pub element: Scalar,
 }
 
 impl Slice {
@@ -175,7 +174,6 @@ pub struct View {
     pub base: Value,
     pub extents: Vec<Value>,
     pub strides: Vec<Value>,
-    pub element: Scalar,
 }
 
 impl View {
@@ -229,6 +227,6 @@ impl Random {
     }
 
     pub fn below(&mut self, n: u32) -> u32 {
-        ((self.next() >> 32) * u64::from(n) >> 32) as u32
+        (((self.next() >> 32) * u64::from(n)) >> 32) as u32
     }
 }

@@ -7,3 +7,4 @@ mod control;
 mod kit;
 mod matmul;
 mod rendering;
+mod tiles;

@@ -324,7 +324,9 @@ impl<'k> Emitter<'k> {
             Op::Constant(bits) => self.bindings[results[0].0 as usize] = Some(Binding::Constant(*bits)),
             Op::Parameter(i) => match self.parameters.get(*i as usize) {
                 Some(&Some(r)) => self.bind(results[0], r),
-                _ => self.malformed("a parameter that the kernel does not have"),
+                // Nothing uses it.
+                Some(None) => {}
+                None => self.malformed("a parameter that the kernel does not have"),
             },
             Op::Special(s) => self.special(results[0], *s),
             Op::Unary(op, a) => self.unary(results[0], *op, *a),

@@ -26,19 +26,23 @@ impl Survey {
             parameters: vec![false; kernel.parameters.len()],
             shared_base: false,
         };
-        survey.walk(kernel, &kernel.body);
+        let mut read = Vec::new();
+        survey.walk(kernel, &kernel.body, &mut read);
+        for (parameter, value) in read {
+            let used = survey.uses(value) > 0;
+            if let Some(parameter) = survey.parameters.get_mut(parameter as usize) {
+                *parameter |= used;
+            }
+        }
         survey
     }
 
-    fn walk(&mut self, kernel: &Kernel, region: &Region) {
+    /// Adds what `region` has; `read` collects the parameters that are read and the values that they give.
+    fn walk(&mut self, kernel: &Kernel, region: &Region, read: &mut Vec<(u32, Value)>) {
         for inst in &region.insts {
             match (&inst.op, inst.results.first()) {
                 (Op::Constant(_), Some(r)) => self.constants[r.0 as usize] = true,
-                (Op::Parameter(i), _) => {
-                    if let Some(used) = self.parameters.get_mut(*i as usize) {
-                        *used = true;
-                    }
-                }
+                (Op::Parameter(i), Some(r)) => read.push((*i, *r)),
                 (Op::Cast(a) | Op::Bitcast(a), Some(r)) if !self.constants[a.0 as usize] => {
                     if changes_nothing(kernel.ty(*a), kernel.ty(*r)) {
                         self.roots[r.0 as usize] = self.root(*a);
@@ -46,11 +50,17 @@ impl Survey {
                     }
                     self.shared_base |= kernel.ty(*r) == Type::Shared;
                 }
+                // The loop reads its index to count on.
+                (Op::For(l), _) => {
+                    if let Some(index) = l.body.parameters.first() {
+                        self.uses[index.0 as usize] += 1;
+                    }
+                }
                 _ => {}
             }
             inst.op.for_each_operand(|v| self.uses[self.roots[v.0 as usize].0 as usize] += 1);
             for inner in inst.op.regions() {
-                self.walk(kernel, inner);
+                self.walk(kernel, inner, read);
             }
         }
     }

@@ -19,7 +19,7 @@ impl Emitter<'_> {
             Shuffle::Down => Modifier::Down,
         };
         // Which bits of a lane's number name its segment, and the last lane of the segment to read from.
-        let segment = i64::from(32 - width) << 8 | if mode == Shuffle::Up { 0 } else { 31 };
+        let segment = u64::from(32 - width) << 8 | if mode == Shuffle::Up { 0 } else { 31 };
         let selector = match (mode, self.operand(selector)) {
             // The hardware looks at five bits of a distance: 32 means 0, the lane itself, which is what any distance beyond
             // the segment means.
@@ -35,7 +35,7 @@ impl Emitter<'_> {
             e.op(
                 Opcode::Shfl,
                 [Modifier::Sync, how, Modifier::B32],
-                [to, from, selector.clone(), Operand::Integer(segment), ALL_LANES],
+                [to, from, selector.clone(), Operand::Bits(segment), ALL_LANES],
             );
         };
         let Some(s) = self.scalar(value) else { return };

@@ -3,9 +3,9 @@
 use super::namespace::{Stage, at_name};
 use super::respan;
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{ToTokens, quote};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{FnArg, GenericArgument, GenericParam, ItemFn, Lifetime, Pat, PatType, Path, PathArguments, Type};
+use syn::{FnArg, GenericParam, ItemFn, Lifetime, Pat, PatType, Path, PathArguments, Type};
 
 /// How long a launch borrows its arguments. A kernel has no lifetimes of its own.
 const LIFETIME: &str = "'a";
@@ -51,7 +51,7 @@ pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStr
     };
     let separator = (!docs.is_empty()).then(|| quote!(#[doc = ""]));
     quote! {
-        #[allow(clippy::too_many_arguments, dead_code, unused_variables, deprecated)]
+        #[allow(clippy::too_many_arguments, dead_code, deprecated, non_snake_case, non_upper_case_globals, unused_variables)]
         impl #of_impl #name #of_type #bounds {
             #(#docs)*
             #separator
@@ -113,8 +113,10 @@ fn free_name(item: &ItemFn, name: &str) -> Ident {
 struct Parameter<'a> {
     name: Ident,
     ty: &'a Type,
-    /// The trait of [`launcher`](../../../kernel_dsl/launcher/index.html) that erases its type, with arguments.
-    argument: TokenStream,
+    /// The trait of the facade's module `launcher` that erases its type.
+    argument: Ident,
+    /// The trait's arguments but the lifetime.
+    arguments: Vec<TokenStream>,
     /// Anything that has the trait can be passed; otherwise the very type.
     any: bool,
     facade: &'a Path,
@@ -127,68 +129,54 @@ impl<'a> Parameter<'a> {
             // Refused elsewhere; the launch still has as many arguments.
             other => Ident::new(&format!("argument{i}"), other.span()),
         };
-        let (argument, any) = match memory(&parameter.ty) {
+        let ((argument, arguments), any) = match memory(&parameter.ty) {
             Some(argument) => (argument, true),
-            None => (quote!(ScalarArgument), false),
+            None => (("ScalarArgument", Vec::new()), false),
         };
-        Parameter { name, ty: &parameter.ty, argument, any, facade }
+        let argument = Ident::new(argument, Span::call_site());
+        Parameter { name, ty: &parameter.ty, argument, arguments, any, facade }
     }
 
     fn declared(&self, stage: &Stage) -> TokenStream {
-        let Parameter { name, ty, argument, any, facade } = self;
+        let Parameter { name, ty, argument, arguments, any, facade } = self;
         match stage {
             Stage::Refused => quote!(#name: impl ::core::marker::Sized),
             Stage::Read(_) if *any => {
-                // rustc puts what a bound asks for where the parameter's type stands.
-                let mark = ty.to_token_stream().into_iter().map(|t| t.span());
-                let (first, last) = (mark.clone().next(), mark.last());
-                let bound = quote!(#facade::launcher::#argument);
-                let bound = match (first, last) {
-                    (Some(first), Some(last)) => respan(bound, first, last),
-                    _ => bound,
-                };
-                quote!(#name: impl #bound)
+                // rustc puts what a bound asks for where its tokens stand, from the first to the last: at the parameter's
+                // type. What the user wrote in it keeps its place, since rustdoc shows a number by the text there.
+                let mut places = ty.to_token_stream().into_iter().map(|t| t.span());
+                let first = places.next().unwrap_or_else(Span::call_site);
+                let last = places.last().unwrap_or(first);
+                let lifetime = Lifetime::new(LIFETIME, first);
+                let open = respan(quote!(#facade::launcher::#argument), first);
+                let close = quote_spanned!(last=> >);
+                quote!(#name: impl #open < #lifetime, #(#arguments),* #close)
             }
             Stage::Read(_) => quote!(#name: #ty),
         }
     }
 
     fn erased(&self) -> TokenStream {
-        let Parameter { name, argument, facade, any, .. } = self;
-        match any {
-            true => {
-                let plain = argument.clone().into_iter().next();
-                quote!(#facade::launcher::#plain::argument(#name))
-            }
-            false => quote!(#facade::launcher::#argument::argument(#name)),
-        }
+        let Parameter { name, argument, facade, .. } = self;
+        quote!(#facade::launcher::#argument::argument(#name))
     }
 }
 
-/// The trait for a parameter in memory; `None` for a scalar.
-fn memory(ty: &Type) -> Option<TokenStream> {
-    let lifetime = Lifetime::new(LIFETIME, Span::call_site());
+/// The trait for a parameter in memory, and its arguments but the lifetime; `None` for a scalar.
+fn memory(ty: &Type) -> Option<(&'static str, Vec<TokenStream>)> {
     match ty {
         Type::Reference(reference) => {
             let Type::Slice(slice) = &*reference.elem else { return None };
-            let element = &slice.elem;
-            Some(match reference.mutability {
-                None => quote!(SliceArgument<#lifetime, #element>),
-                Some(_) => quote!(SliceMutArgument<#lifetime, #element>),
-            })
+            let name = if reference.mutability.is_some() { "SliceMutArgument" } else { "SliceArgument" };
+            Some((name, vec![slice.elem.to_token_stream()]))
         }
         Type::Path(path) => {
             let last = path.path.segments.last()?;
             let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
-            let arguments: Vec<TokenStream> = arguments
-                .args
-                .iter()
-                .filter(|a| !matches!(a, GenericArgument::Lifetime(_)))
-                .map(ToTokens::to_token_stream)
-                .collect();
+            let arguments = arguments.args.iter().map(ToTokens::to_token_stream).collect();
             match last.ident.to_string().as_str() {
-                "View" => Some(quote!(ViewArgument<#lifetime, #(#arguments),*>)),
-                "ViewMut" => Some(quote!(ViewMutArgument<#lifetime, #(#arguments),*>)),
+                "View" => Some(("ViewArgument", arguments)),
+                "ViewMut" => Some(("ViewMutArgument", arguments)),
                 _ => None,
             }
         }

@@ -54,7 +54,7 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     }
     let facade = facade(attribute.clone());
     let parsed = match syntax::kernel(attribute.clone(), &item).and_then(|parsed| {
-        namespace::attributes(&item)?;
+        namespace::fit(&item)?;
         chain::callable(&parsed.function).map(|()| parsed)
     }) {
         Ok(parsed) => parsed,
@@ -277,23 +277,15 @@ fn conditions(item: &ItemFn) -> TokenStream {
     item.attrs.iter().filter(|a| a.path().is_ident("cfg")).map(ToTokens::to_token_stream).collect()
 }
 
-/// The same tokens, the last at `last` and the others at `first`: rustc marks what they make from the one to the other.
-fn respan(tokens: TokenStream, first: Span, last: Span) -> TokenStream {
-    let mut tokens: Vec<TokenTree> = tokens.into_iter().map(|token| at(token, first)).collect();
-    if let Some(token) = tokens.last_mut() {
-        token.set_span(last);
-    }
-    tokens.into_iter().collect()
-}
-
-fn at(token: TokenTree, span: Span) -> TokenTree {
-    let mut token = match token {
-        TokenTree::Group(g) => {
-            let inner = g.stream().into_iter().map(|t| at(t, span)).collect();
-            TokenTree::Group(Group::new(g.delimiter(), inner))
-        }
-        other => other,
+/// The same tokens at another place.
+fn respan(tokens: TokenStream, span: Span) -> TokenStream {
+    let at = |token| {
+        let mut token = match token {
+            TokenTree::Group(g) => TokenTree::Group(Group::new(g.delimiter(), respan(g.stream(), span))),
+            other => other,
+        };
+        token.set_span(span);
+        token
     };
-    token.set_span(span);
-    token
+    tokens.into_iter().map(at).collect()
 }

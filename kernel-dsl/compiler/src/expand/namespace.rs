@@ -7,7 +7,7 @@ use super::{conditions, copy, launch};
 use crate::hir::{Constant, Instance};
 use crate::syntax;
 use proc_macro2::{Ident, Literal, TokenStream};
-use quote::{ToTokens, quote};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::{GenericParam, ItemFn, Path};
 
 /// How far reading the kernel came.
@@ -23,7 +23,9 @@ pub(super) fn kernel(item: &ItemFn, facade: &Path, stage: &Stage, artifact: Toke
     let (name, visibility, generics) = (&item.sig.ident, &item.vis, &item.sig.generics);
     let (of_impl, of_type, bounds) = generics.split_for_impl();
     let (conditions, fields, launch) = (conditions(item), fields(item), launch::functions(item, facade, stage));
-    let kept = item.attrs.iter().filter(|a| is_one_of(a, &["doc", "deprecated"]));
+    let kept = item.attrs.iter().filter(|a| is_one_of(a, &["doc", "deprecated", "allow", "warn", "deny", "forbid"]));
+    // rustc marks the type from its visibility to its braces: at the function's name, not at the attribute.
+    let (word, fields) = (quote_spanned!(name.span()=> struct), quote_spanned!(name.span()=> { #fields }));
     let (texts, constants) = match stage {
         Stage::Read(parsed) => (
             parsed.instances.iter().enumerate().map(|(i, n)| text(item, facade, i, n)).collect(),
@@ -35,8 +37,8 @@ pub(super) fn kernel(item: &ItemFn, facade: &Path, stage: &Stage, artifact: Toke
     quote! {
         #conditions
         #(#kept)*
-        #[allow(non_camel_case_types, dead_code)]
-        #visibility struct #name #generics { #fields }
+        #[allow(non_camel_case_types, non_upper_case_globals, dead_code)]
+        #visibility #word #name #generics #fields
         #conditions
         #[allow(non_upper_case_globals, deprecated)]
         const _: () = {
@@ -115,8 +117,15 @@ pub(super) fn value(constant: &Constant) -> TokenStream {
     }
 }
 
-/// Refuses attributes that would be lost: the kernel is no function any more.
-pub(super) fn attributes(item: &ItemFn) -> syn::Result<()> {
+/// Refuses attributes that would be lost, since the kernel is no function any more, and a name that PTX cannot have.
+pub(super) fn fit(item: &ItemFn) -> syn::Result<()> {
+    let name = &item.sig.ident;
+    let plain = name.to_string().bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let unfit = (!plain).then(|| {
+        let message =
+            "a kernel's name is also that of its PTX entry: ASCII letters, digits and `_`, and no `r#`; rename it";
+        syn::Error::new_spanned(name, message)
+    });
     let refused = item.attrs.iter().filter(|a| {
         let known = is_one_of(a, &["doc", "deprecated", "cfg", "requires"]) || is_one_of(a, &copy::LEVELS);
         let tool = a.path().segments.len() > 1 && a.path().segments[0].ident == "rustfmt";
@@ -129,7 +138,7 @@ pub(super) fn attributes(item: &ItemFn) -> syn::Result<()> {
         );
         syn::Error::new_spanned(a.path(), message)
     });
-    let all = errors.reduce(|mut all, error| {
+    let all = unfit.into_iter().chain(errors).reduce(|mut all, error| {
         all.combine(error);
         all
     });

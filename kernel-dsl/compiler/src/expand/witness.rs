@@ -38,7 +38,7 @@ pub(super) fn agreement(
     let parameters: Vec<_> = parameters(item).flat_map(|p| compare.names(&p.pat)).collect();
     let paths = prelude.iter().map(|(written, canonical)| -> Stmt {
         let span = written.span();
-        let canonical = respan(quote!(#facade::prelude::#canonical), span, span);
+        let canonical = respan(quote!(#facade::prelude::#canonical), span);
         let same = quote_spanned!(span=> let mut function = #written; function = #canonical;);
         syn::parse_quote!({ #same })
     });

@@ -1,7 +1,7 @@
 //! Whether an instruction is legal: matched against the rows of its opcode.
 
 use super::ast::{Address, Base, Entry, Instruction, Operand};
-use super::form::{Kind, MAX_SLOTS, OperandForm, OperandType, Row};
+use super::form::{Kind, Limit, MAX_SLOTS, OperandForm, OperandType, Row};
 use super::print::In;
 use super::table;
 use super::words::{Class, Modifier, Type};
@@ -181,7 +181,7 @@ fn fits(entry: &Entry, form: &OperandForm, chosen: &Chosen, given: &Operand) -> 
 fn value(entry: &Entry, form: &OperandForm, ty: Type, given: &Operand) -> bool {
     match given {
         Operand::Register(r) => holds(entry.ty(*r), ty, form.wider),
-        constant => !form.destination && constant_fits(constant, ty),
+        constant => !form.destination && constant_fits(constant, ty) && within(form.limit, constant),
     }
 }
 
@@ -212,6 +212,14 @@ fn constant_fits(constant: &Operand, ty: Type) -> bool {
         Operand::F32(_) => matches!(ty, Type::F32 | Type::B32),
         Operand::F64(_) => matches!(ty, Type::F64 | Type::B64),
         _ => false,
+    }
+}
+
+fn within(limit: Limit, constant: &Operand) -> bool {
+    match (limit, constant) {
+        (Limit::Barrier, Operand::Integer(n)) => (0..16).contains(n),
+        (Limit::Threads, Operand::Integer(n)) => *n > 0 && n % 32 == 0,
+        (limit, _) => limit == Limit::None,
     }
 }
 

@@ -23,6 +23,8 @@
 //! | `[a]` | is an address |
 //! | `label`, `symbol`, `sreg` | is a label, the address of a variable, a special register |
 //! | `constant:u32` | is a constant |
+//! | `barrier:u32` | is the number of a barrier: a constant is below 16 |
+//! | `threads:u32` | is a number of threads: a constant is a multiple of 32 |
 //! | `{, b:u32}` | may be left out |
 
 use super::words::{Modifier, Opcode, Type, Version, same};
@@ -105,6 +107,19 @@ pub struct OperandForm {
     pub paired: bool,
     /// Whether it may be left out.
     pub optional: bool,
+    /// Which constants can stand there.
+    pub limit: Limit,
+}
+
+/// Which constants an operand can be, beside what its type says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Limit {
+    /// Any.
+    None,
+    /// 0 to 15.
+    Barrier,
+    /// A multiple of 32.
+    Threads,
 }
 
 /// What kind of thing an operand is.
@@ -167,6 +182,7 @@ pub const fn row(target: u16, version: Version, form: &'static str) -> Row {
         negatable: false,
         paired: false,
         optional: false,
+        limit: Limit::None,
     };
     let mut row = Row {
         opcode,
@@ -278,6 +294,7 @@ impl<'a> Cursor<'a> {
             negatable: self.eat(b"{!}"),
             paired: false,
             optional: false,
+            limit: Limit::None,
         };
         if self.eat(b"[") {
             self.word();
@@ -296,6 +313,10 @@ impl<'a> Cursor<'a> {
             form.kind = Kind::Special;
         } else if same(name, b"constant") {
             form.kind = Kind::Constant;
+        } else if same(name, b"barrier") {
+            form.limit = Limit::Barrier;
+        } else if same(name, b"threads") {
+            form.limit = Limit::Threads;
         }
         form.ty = if self.eat(b":") {
             self.operand_type(row, names, &mut form.kind)

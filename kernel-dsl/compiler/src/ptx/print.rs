@@ -136,6 +136,7 @@ fn symbol(f: &mut fmt::Formatter<'_>, entry: &Entry, symbol: Symbol, offset: i32
     displacement(f, offset)
 }
 
+/// ptxas has no subtraction in an address: `+-4`.
 fn displacement(f: &mut fmt::Formatter<'_>, offset: i32) -> fmt::Result {
-    if offset == 0 { Ok(()) } else { write!(f, "{offset:+}") }
+    if offset == 0 { Ok(()) } else { write!(f, "+{offset}") }
 }

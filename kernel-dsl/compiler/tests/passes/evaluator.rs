@@ -13,10 +13,11 @@ pub struct Trace {
     pub syncs: u32,
 }
 
-/// Runs `kernel` with each buffer filled by a formula and each scalar parameter given by its index.
-pub fn run(kernel: &Kernel) -> Trace {
+/// Runs `kernel` with scalar parameters, thread and contents of memory that depend on `input`.
+pub fn run(kernel: &Kernel, input: u64) -> Trace {
     let mut machine = Machine {
         kernel,
+        input,
         values: vec![None; kernel.values.len()],
         locals: kernel.locals.iter().map(|l| vec![0; l.len as usize]).collect(),
         memory: HashMap::new(),
@@ -41,6 +42,7 @@ enum Flow {
 
 struct Machine<'k> {
     kernel: &'k Kernel,
+    input: u64,
     values: Vec<Option<u64>>,
     locals: Vec<Vec<u64>>,
     memory: HashMap<u64, u64>,
@@ -91,12 +93,24 @@ macro_rules! float_ops {
             Binary::Min if b.is_nan() => a,
             Binary::Min if a == b && a.is_sign_negative() => a,
             Binary::Min if a == b => b,
-            Binary::Min => if a < b { a } else { b },
+            Binary::Min => {
+                if a < b {
+                    a
+                } else {
+                    b
+                }
+            }
             Binary::Max if a.is_nan() => b,
             Binary::Max if b.is_nan() => a,
             Binary::Max if a == b && a.is_sign_negative() => b,
             Binary::Max if a == b => a,
-            Binary::Max => if a > b { a } else { b },
+            Binary::Max => {
+                if a > b {
+                    a
+                } else {
+                    b
+                }
+            }
             other => panic!("{other:?} of floats"),
         }
     }};
@@ -277,7 +291,7 @@ impl Machine<'_> {
     /// A place that nothing was stored to holds a number made of its address.
     fn load(&self, address: u64, element: Scalar) -> u64 {
         let fresh = || {
-            let mixed = address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+            let mixed = (address + (self.input << 50)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
             match element {
                 Scalar::F32 => u64::from((mixed as i32 as f32 / 65536.0).to_bits()),
                 Scalar::F64 => (mixed as i32 as f64 / 65536.0).to_bits(),
@@ -308,11 +322,11 @@ impl Machine<'_> {
                 Role::Address { .. } => (u64::from(*i) + 1) << 40,
                 Role::Extent(_) => EXTENT,
                 Role::Stride(_) => STRIDE,
-                Role::Value(Scalar::F32) => u64::from((1.5f32 + *i as f32).to_bits()),
-                Role::Value(_) => u64::from(*i) + 3,
+                Role::Value(Scalar::F32) => u64::from((1.5f32 + *i as f32 - 7.0 * self.input as f32).to_bits()),
+                Role::Value(_) => (u64::from(*i) + 3 * self.input) & ty.mask(),
             },
             Op::Special(s) => match s {
-                Special::Thread(a) => 5 + u64::from(*a),
+                Special::Thread(a) => 5 + u64::from(*a) + self.input,
                 Special::Block(a) => 2 + u64::from(*a),
                 Special::Grid(_) => 9,
             },
@@ -321,7 +335,13 @@ impl Machine<'_> {
             Op::MulAdd(a, b, c) if ty == Scalar::F32 => u64::from(f(get(a)).mul_add(f(get(b)), f(get(c))).to_bits()),
             Op::MulAdd(a, b, c) => d(get(a)).mul_add(d(get(b)), d(get(c))).to_bits(),
             Op::Compare(o, a, b) => u64::from(compare(*o, self.scalar(*a), get(a), get(b))),
-            Op::Select { condition, yes, no } => if get(condition) != 0 { get(yes) } else { get(no) },
+            Op::Select { condition, yes, no } => {
+                if get(condition) != 0 {
+                    get(yes)
+                } else {
+                    get(no)
+                }
+            }
             Op::Cast(a) => cast(self.scalar(*a), ty, get(a)),
             Op::Bitcast(a) => get(a),
             Op::Offset { base, terms, element } => {

@@ -118,7 +118,15 @@ impl Generator {
         self.scope.extend([(Scalar::U32, self.parameters[8]), (Scalar::F32, self.parameters[9])]);
         let t = self.b.scalar(Op::Special(Special::Thread(0)), Scalar::Usize);
         self.small.push(t);
-        self.statements(12);
+        for ty in TYPES {
+            let place = self.place(false);
+            let op = Op::Load { place, element: Scalar::F32, policy: Policy::Coherent, guard: None };
+            let v = self.b.scalar(op, Scalar::F32);
+            let op = if ty == Scalar::Bool { Op::Compare(Comparison::Lt, v, self.parameters[9]) } else { Op::Cast(v) };
+            let v = self.b.scalar(op, ty);
+            self.scope.push((ty, v));
+        }
+        self.statements(14);
         for ty in TYPES {
             let v = self.any(ty);
             self.show(ty, v);
@@ -145,7 +153,8 @@ impl Generator {
                 let low = self.b.scalar(Op::Cast(bits), Scalar::U32);
                 self.store_bits(low);
                 let shift = self.b.constant(Scalar::U32, 32);
-                let high = self.b.scalar(Op::Binary(Binary::Shr, bits, shift), self.b.kernel.ty(bits).scalar().unwrap());
+                let high =
+                    self.b.scalar(Op::Binary(Binary::Shr, bits, shift), self.b.kernel.ty(bits).scalar().unwrap());
                 return self.store_cast(high);
             }
             _ => return self.store_cast(v),
@@ -261,7 +270,7 @@ impl Generator {
 
     fn any(&mut self, ty: Scalar) -> Value {
         let known: Vec<Value> = self.scope.iter().filter(|(t, _)| *t == ty).map(|(_, v)| *v).collect();
-        if known.is_empty() || self.below(5) == 0 { self.constant(ty) } else { self.one_of(&known) }
+        if known.is_empty() || self.below(8) == 0 { self.constant(ty) } else { self.one_of(&known) }
     }
 
     fn expression(&mut self, ty: Scalar) -> Value {
@@ -296,14 +305,8 @@ impl Generator {
             3 | 4 if ty == Scalar::Bool => {
                 let of = self.one_of(&TYPES);
                 let (a, b) = (self.any(of), self.any(of));
-                let comparisons = [
-                    Comparison::Eq,
-                    Comparison::Ne,
-                    Comparison::Lt,
-                    Comparison::Le,
-                    Comparison::Gt,
-                    Comparison::Ge,
-                ];
+                let comparisons =
+                    [Comparison::Eq, Comparison::Ne, Comparison::Lt, Comparison::Le, Comparison::Gt, Comparison::Ge];
                 let n = if of == Scalar::Bool { 2 } else { 6 };
                 Op::Compare(self.one_of(&comparisons[..n]), a, b)
             }
@@ -398,7 +401,7 @@ impl Generator {
     }
 
     fn statement(&mut self) {
-        let choice = if self.budget == 0 { self.below(8) } else { self.below(14) };
+        let choice = if self.budget == 0 || self.open.len() > 3 { self.below(8) } else { self.below(14) };
         self.budget = self.budget.saturating_sub(1);
         match choice {
             0..=3 => {

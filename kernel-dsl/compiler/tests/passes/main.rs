@@ -6,3 +6,4 @@ mod evaluator;
 mod examples;
 mod generator;
 mod snapshots;
+mod time;

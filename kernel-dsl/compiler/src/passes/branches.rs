@@ -1,0 +1,193 @@
+//! If-conversion: a small `If` without jumps becomes straight code, its results selects, its loads and stores guarded.
+//!
+//! A load keeps its place and runs in the lanes that ran it before; where its value is only yielded, the other branch's
+//! value is what the remaining lanes get. What only computes runs in all lanes, so it has to be cheap: at most
+//! [`COST`] instructions in both branches, and at most [`ACCESSES`] accesses to memory.
+
+use super::constants::Constants;
+use super::rewrite::rewrite;
+use super::simplify::Simplifier;
+use crate::error::Errors;
+use crate::ir::*;
+use crate::scalar::Scalar;
+
+/// Cheap instructions that lanes may run for nothing.
+pub const COST: u32 = 12;
+/// Loads and stores that are guarded rather than branched around: beyond a few, the branch is cheaper.
+pub const ACCESSES: u32 = 4;
+
+/// Converts small branches.
+pub fn branches(kernel: &mut Kernel) -> Result<(), Errors> {
+    let constants = Constants::of(kernel);
+    let mut simplifier = Simplifier::new(std::mem::take(&mut kernel.values));
+    simplifier.constants = constants;
+    let mut converter = Converter { stands: (0..simplifier.types.len() as u32).map(Value).collect(), simplifier };
+    converter.region(&mut kernel.body);
+    kernel.values = converter.simplifier.types;
+    converter.simplifier.constants.place(&mut kernel.body);
+    Ok(())
+}
+
+struct Converter {
+    simplifier: Simplifier,
+    /// What stands for each value of the kernel as it was.
+    stands: Vec<Value>,
+}
+
+/// One branch on its way to straight code.
+struct Arm<'a> {
+    /// Holds in the lanes that take it.
+    condition: Value,
+    /// What it yields, and what the other branch does.
+    own: &'a [Value],
+    other: &'a [Value],
+    /// Values of the other branch that come after this one.
+    later: &'a [Value],
+    location: Location,
+}
+
+impl Converter {
+    fn region(&mut self, region: &mut Region) {
+        rewrite(&mut region.insts, |inst, before| {
+            let stands = &self.stands;
+            inst.op.map_operands(|v| stands.get(v.0 as usize).copied().unwrap_or(v));
+            inst.op.regions_mut().into_iter().for_each(|r| self.region(r));
+            match &mut inst.op {
+                Op::If { condition, then, otherwise } if self.fits(then, otherwise) => {
+                    let branches = [std::mem::take(then), std::mem::take(otherwise)];
+                    self.convert(*condition, branches, &inst.results, inst.location, before);
+                    false
+                }
+                _ => true,
+            }
+        });
+    }
+
+    /// Whether an `If` of these branches may become straight code.
+    fn fits(&self, then: &Region, otherwise: &Region) -> bool {
+        let (mut cost, mut accesses) = (0, 0);
+        for inst in then.insts.iter().chain(&otherwise.insts) {
+            match &inst.op {
+                Op::Yield(_) | Op::Constant(_) => {}
+                Op::Load { .. } | Op::Store { .. } => accesses += 1,
+                op if op.is_pure() && inst.results.iter().all(|r| self.cheap(op, *r)) => cost += 1,
+                _ => return false,
+            }
+            if cost > COST || accesses > ACCESSES {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn cheap(&self, op: &Op, result: Value) -> bool {
+        let ty = self.simplifier.ty(result);
+        let costly = match op {
+            Op::Binary(Binary::Div | Binary::Rem, ..) => true,
+            Op::Binary(Binary::Mul | Binary::WrappingMul, ..) => {
+                ty.scalar().is_some_and(|s| s.is_integer() && s.bits() == 64)
+            }
+            Op::Unary(op, _) => matches!(op, Unary::Sqrt),
+            Op::Cast(_) | Op::Bitcast(_) => false,
+            _ => ty == Type::Scalar(Scalar::F64),
+        };
+        !costly
+    }
+
+    /// Writes `op`, or finds what it comes to.
+    fn push(&mut self, mut op: Op, ty: Type, location: Location, out: &mut Vec<Inst>) -> Value {
+        match self.simplifier.simplify(&mut op, ty) {
+            Some(v) => v,
+            None => {
+                let value = self.simplifier.value(ty);
+                self.simplifier.note(&op, value);
+                out.push(Inst { op, results: [value].into_iter().collect(), location });
+                value
+            }
+        }
+    }
+
+    fn both(&mut self, a: Value, b: Value, location: Location, out: &mut Vec<Inst>) -> Value {
+        self.push(Op::Binary(Binary::And, a, b), Type::Scalar(Scalar::Bool), location, out)
+    }
+
+    fn convert(
+        &mut self,
+        condition: Value,
+        [mut then, mut otherwise]: [Region; 2],
+        results: &Values,
+        location: Location,
+        out: &mut Vec<Inst>,
+    ) {
+        let (yes, no) = (take_yield(&mut then), take_yield(&mut otherwise));
+        let later: Vec<Value> = otherwise.insts.iter().flat_map(|i| i.results.iter().copied()).collect();
+        // Results that a guarded load gives for all lanes.
+        let mut whole = vec![None; results.len()];
+        let arm = Arm { condition, own: &yes, other: &no, later: &later, location };
+        self.straighten(then.insts, &arm, &mut whole, out);
+        let guarded = otherwise.insts.iter().any(|i| matches!(i.op, Op::Load { .. } | Op::Store { .. }));
+        let converse = match guarded {
+            true => self.push(Op::Unary(Unary::Not, condition), Type::Scalar(Scalar::Bool), location, out),
+            false => condition,
+        };
+        let arm = Arm { condition: converse, own: &no, other: &yes, later: &[], location };
+        self.straighten(otherwise.insts, &arm, &mut whole, out);
+        for (k, result) in results.iter().enumerate() {
+            let ty = self.simplifier.ty(*result);
+            let stand = match whole[k] {
+                Some(v) => v,
+                None => self.push(Op::Select { condition, yes: yes[k], no: no[k] }, ty, location, out),
+            };
+            self.stands[result.0 as usize] = stand;
+        }
+    }
+
+    /// Writes a branch's instructions, its accesses under its condition.
+    fn straighten(&mut self, insts: Vec<Inst>, arm: &Arm<'_>, whole: &mut [Option<Value>], out: &mut Vec<Inst>) {
+        for mut inst in insts {
+            match &mut inst.op {
+                Op::Load { guard, element, .. } => {
+                    let ty = Type::Scalar(*element);
+                    let (condition, before) = match guard.take() {
+                        None => (arm.condition, None),
+                        Some(g) => (self.both(arm.condition, g.condition, arm.location, out), Some(g.otherwise)),
+                    };
+                    let otherwise = inst.results.iter().enumerate().map(|(i, r)| {
+                        let before = before.as_ref().map(|b| b[i]);
+                        match self.elsewhere(*r, arm, whole).filter(|k| before.is_none_or(|b| b == arm.other[*k])) {
+                            Some(k) => {
+                                whole[k] = Some(*r);
+                                arm.other[k]
+                            }
+                            None => before.unwrap_or_else(|| self.simplifier.constant(ty, 0)),
+                        }
+                    });
+                    *guard = Some(Guard { condition, otherwise: otherwise.collect() });
+                }
+                Op::Store { guard, .. } => {
+                    *guard = Some(match *guard {
+                        None => arm.condition,
+                        Some(g) => self.both(arm.condition, g, arm.location, out),
+                    });
+                }
+                _ => {}
+            }
+            out.push(inst);
+        }
+    }
+
+    /// The result of the `If` that the loaded value `r` is, and for which the other branch's value is there already.
+    fn elsewhere(&self, r: Value, arm: &Arm<'_>, whole: &[Option<Value>]) -> Option<usize> {
+        let mut yielded = (0..arm.own.len()).filter(|k| arm.own[*k] == r);
+        let k = yielded.next().filter(|k| whole[*k].is_none() && !arm.later.contains(&arm.other[*k]))?;
+        yielded.next().is_none().then_some(k)
+    }
+}
+
+/// Takes off a region's `Yield`.
+fn take_yield(region: &mut Region) -> Values {
+    match region.insts.pop().map(|i| i.op) {
+        Some(Op::Yield(values)) => values,
+        _ => Values::new(),
+    }
+}

@@ -1,0 +1,250 @@
+//! Induction variables: an address or product that a loop's index moves by the same distance each time is carried along
+//! and moved by an addition, in place of being computed from the index anew.
+//!
+//! This looks at sums and products of the index of a `For` over `usize` with what the loop does not change, and at
+//! addresses moved by those, that stand in the body itself (what is in a branch of it may be needed seldom). A sum of the
+//! index costs no more than an addition as it is, and stays. Exact, as `usize` does not wrap where a value is used.
+
+use super::constants::Constants;
+use super::rewrite::rewrite;
+use super::simplify::Simplifier;
+use crate::error::Errors;
+use crate::ir::*;
+use crate::scalar::Scalar;
+use smallvec::smallvec;
+
+const USIZE: Type = Type::Scalar(Scalar::Usize);
+
+/// Carries along what loops compute from their indices.
+pub fn induction(kernel: &mut Kernel) -> Result<(), Errors> {
+    let constants = Constants::of(kernel);
+    let mut simplifier = Simplifier::new(std::mem::take(&mut kernel.values));
+    simplifier.constants = constants;
+    let n = simplifier.types.len();
+    let mut reducer =
+        Reducer { simplifier, depth: 0, levels: vec![0; n], distances: vec![None; n], used: vec![false; n] };
+    reducer.region(&mut kernel.body);
+    kernel.values = reducer.simplifier.types;
+    reducer.simplifier.constants.place(&mut kernel.body);
+    Ok(())
+}
+
+struct Reducer {
+    simplifier: Simplifier,
+    depth: u32,
+    /// The number of loops that each value is defined inside of.
+    levels: Vec<u32>,
+    /// How far a value moves in an iteration of the loop at hand, if it moves evenly; in elements for addresses.
+    distances: Vec<Option<Value>>,
+    /// Whether something that stays uses a value.
+    used: Vec<bool>,
+}
+
+impl Reducer {
+    fn region(&mut self, region: &mut Region) {
+        self.define(&region.parameters);
+        rewrite(&mut region.insts, |inst, before| {
+            self.define(&inst.results);
+            let looping = u32::from(matches!(inst.op, Op::For(_) | Op::Loop { .. }));
+            self.depth += looping;
+            inst.op.regions_mut().into_iter().for_each(|r| self.region(r));
+            self.depth -= looping;
+            if let Op::For(l) = &mut inst.op {
+                self.counted(l, &mut inst.results, before);
+            }
+            true
+        });
+    }
+
+    /// Notes that `values` are defined at the depth at hand.
+    fn define(&mut self, values: &[Value]) {
+        for v in values {
+            self.levels[v.0 as usize] = self.depth;
+        }
+    }
+
+    fn distance(&self, v: Value) -> Option<Value> {
+        self.distances[v.0 as usize]
+    }
+
+    /// Whether `v` is the same in all iterations of a loop that stands at the depth at hand.
+    fn invariant(&self, v: Value) -> bool {
+        self.levels[v.0 as usize] <= self.depth
+    }
+
+    /// Writes `op` at the depth at hand, or finds what it comes to.
+    fn push(&mut self, mut op: Op, ty: Type, location: Location, out: &mut Vec<Inst>) -> Value {
+        let value = match self.simplifier.simplify(&mut op, ty) {
+            Some(v) => v,
+            None => {
+                let value = self.simplifier.value(ty);
+                self.simplifier.note(&op, value);
+                out.push(Inst { op, results: smallvec![value], location });
+                value
+            }
+        };
+        let n = self.simplifier.types.len();
+        let known = self.levels.len();
+        self.levels.resize(n, 0);
+        self.distances.resize(n, None);
+        self.used.resize(n, false);
+        if value.0 as usize >= known && self.simplifier.constants.bits(value).is_none() {
+            self.levels[value.0 as usize] = self.depth;
+        }
+        value
+    }
+
+    /// How far what `op` computes moves, with the code for that before the loop.
+    fn moves(&mut self, op: &Op, location: Location, out: &mut Vec<Inst>) -> Option<Value> {
+        match *op {
+            Op::Binary(Binary::Add, a, b) => match (self.distance(a), self.distance(b)) {
+                (Some(d), None) if self.invariant(b) => Some(d),
+                (None, Some(d)) if self.invariant(a) => Some(d),
+                (Some(d), Some(e)) => Some(self.push(Op::Binary(Binary::Add, d, e), USIZE, location, out)),
+                _ => None,
+            },
+            Op::Binary(Binary::Mul, a, b) => {
+                let (d, by) = match (self.distance(a), self.distance(b)) {
+                    (Some(d), None) if self.invariant(b) => (d, b),
+                    (None, Some(d)) if self.invariant(a) => (d, a),
+                    _ => return None,
+                };
+                Some(self.push(Op::Binary(Binary::Mul, d, by), USIZE, location, out))
+            }
+            Op::Offset { base, ref terms, .. } => match terms[..] {
+                [(index, None)] if self.invariant(base) => self.distance(index),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Rewrites a loop that stands at the depth at hand; `out` is what stands before it.
+    fn counted(&mut self, l: &mut For, results: &mut Values, out: &mut Vec<Inst>) {
+        let Some(index) = l.body.parameters.first().copied().filter(|i| self.simplifier.ty(*i) == USIZE) else {
+            return;
+        };
+        self.distances[index.0 as usize] = Some(l.step);
+        let mut derived = Vec::new();
+        for (at, inst) in l.body.insts.iter().enumerate() {
+            let [result] = inst.results[..] else { continue };
+            let ty = self.simplifier.ty(result);
+            if (ty == USIZE || ty.scalar().is_none())
+                && let Some(d) = self.moves(&inst.op, inst.location, out)
+            {
+                // An address that moves is not a base of another: its distance would be in other elements.
+                self.distances[result.0 as usize] = Some(d).filter(|_| ty == USIZE);
+                derived.push((at, d));
+            }
+        }
+        let carried = self.choose(l, &derived);
+        if !carried.is_empty() {
+            self.carry(l, results, &derived, &carried, out);
+        }
+        self.distances[index.0 as usize] = None;
+    }
+
+    /// Which of the derived values are worth carrying: addresses and products that something else uses.
+    fn choose(&mut self, l: &For, derived: &[(usize, Value)]) -> Vec<(usize, Value)> {
+        let mut rest = derived.iter().map(|d| d.0).peekable();
+        for (at, inst) in l.body.insts.iter().enumerate() {
+            if rest.next_if_eq(&at).is_none() {
+                use_all(inst, &mut self.used);
+            }
+        }
+        let mut carried = Vec::new();
+        for (at, d) in derived.iter().rev() {
+            let inst = &l.body.insts[*at];
+            if !self.used[inst.results[0].0 as usize] {
+                continue;
+            }
+            let power = |v: Value| self.simplifier.constants.bits(v).is_some_and(|c| c.is_power_of_two());
+            match &inst.op {
+                Op::Offset { .. } => carried.push((*at, *d)),
+                Op::Binary(Binary::Mul, a, b) if !power(*a) && !power(*b) => carried.push((*at, *d)),
+                op => op.for_each_operand(|v| self.used[v.0 as usize] = true),
+            }
+        }
+        carried.reverse();
+        carried
+    }
+
+    fn carry(
+        &mut self,
+        l: &mut For,
+        results: &mut Values,
+        derived: &[(usize, Value)],
+        carried: &[(usize, Value)],
+        out: &mut Vec<Inst>,
+    ) {
+        // The first iteration's values, before the loop.
+        let mut first = std::collections::HashMap::from([(l.body.parameters[0], l.start)]);
+        for (at, _) in derived {
+            let inst = &l.body.insts[*at];
+            let mut op = inst.op.clone();
+            op.map_operands(|v| first.get(&v).copied().unwrap_or(v));
+            let value = self.push(op, self.simplifier.ty(inst.results[0]), inst.location, out);
+            first.insert(inst.results[0], value);
+        }
+        let mut steps = Vec::with_capacity(carried.len());
+        let mut gone = carried.iter().map(|c| c.0).peekable();
+        for (at, distance) in carried {
+            let inst = &l.body.insts[*at];
+            let value = inst.results[0];
+            let op = match &inst.op {
+                Op::Offset { element, .. } => {
+                    Op::Offset { base: value, terms: smallvec![(*distance, None)], element: *element }
+                }
+                _ => Op::Binary(Binary::WrappingAdd, value, *distance),
+            };
+            steps.push((value, op, inst.location));
+            l.inits.push(first[&value]);
+            let ty = self.simplifier.ty(value);
+            results.push(self.simplifier.value(ty));
+        }
+        let mut at = 0;
+        l.body.insts.retain(|_| {
+            at += 1;
+            gone.next_if_eq(&(at - 1)).is_none()
+        });
+        // The values keep their names: they are parameters now.
+        l.body.parameters.extend(steps.iter().map(|s| s.0));
+        self.depth += 1;
+        self.terminate(&mut l.body, l.label, &steps, true);
+        self.depth -= 1;
+        let n = self.simplifier.types.len();
+        self.levels.resize(n, self.depth);
+        self.distances.resize(n, None);
+        self.used.resize(n, false);
+    }
+
+    /// Hands the carried values on at each end of an iteration, moved, and out of the loop as they are.
+    fn terminate(&mut self, region: &mut Region, label: Label, steps: &[(Value, Op, Location)], body: bool) {
+        for inst in &mut region.insts {
+            inst.op.regions_mut().into_iter().for_each(|r| self.terminate(r, label, steps, false));
+        }
+        let Some(mut last) = region.insts.pop() else { return };
+        match &mut last.op {
+            Op::Break(l, values) if *l == label => values.extend(steps.iter().map(|s| s.0)),
+            Op::Continue(l, _) if *l != label => {}
+            Op::Yield(_) if !body => {}
+            Op::Continue(_, values) | Op::Yield(values) => {
+                for (value, op, location) in steps {
+                    let ty = self.simplifier.ty(*value);
+                    let next = self.push(op.clone(), ty, *location, &mut region.insts);
+                    values.push(next);
+                }
+            }
+            _ => {}
+        }
+        region.insts.push(last);
+    }
+}
+
+/// Marks what an instruction and all inside it use.
+fn use_all(inst: &Inst, used: &mut [bool]) {
+    inst.op.for_each_operand(|v| used[v.0 as usize] = true);
+    for region in inst.op.regions() {
+        region.insts.iter().for_each(|i| use_all(i, used));
+    }
+}

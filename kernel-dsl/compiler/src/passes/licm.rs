@@ -1,0 +1,100 @@
+//! Loop-invariant code motion: a pure instruction moves to just before the outermost loop that does not change its
+//! operands.
+//!
+//! What is costly (division, square root) leaves a loop only if each iteration that gets to its end computes it: out of
+//! a branch it might run for nothing. Constants go first in the body, where every loop sees them.
+
+use super::rewrite::rewrite;
+use crate::error::Errors;
+use crate::ir::*;
+
+/// Moves what is invariant out of loops.
+pub fn licm(kernel: &mut Kernel) -> Result<(), Errors> {
+    let mut mover = Mover {
+        levels: vec![0; kernel.values.len()],
+        types: &kernel.values,
+        before: Vec::new(),
+        branches: 0,
+        constants: Vec::new(),
+    };
+    mover.region(&mut kernel.body);
+    let constants = mover.constants;
+    kernel.body.insts.splice(0..0, constants);
+    Ok(())
+}
+
+struct Mover<'k> {
+    types: &'k [Type],
+    /// The number of loops that each value is inside of, where it ended up.
+    levels: Vec<u32>,
+    /// For each loop around the instruction at hand, outermost first, what is to stand before it.
+    before: Vec<Vec<Inst>>,
+    /// Branches and blocks between the innermost loop and the instruction at hand.
+    branches: u32,
+    constants: Vec<Inst>,
+}
+
+impl Mover<'_> {
+    fn region(&mut self, region: &mut Region) {
+        let depth = self.before.len() as u32;
+        for p in &region.parameters {
+            self.levels[p.0 as usize] = depth;
+        }
+        rewrite(&mut region.insts, |inst, before| {
+            if self.inst(inst) {
+                return false;
+            }
+            if let Op::For(_) | Op::Loop { .. } = inst.op {
+                before.append(&mut self.looping(inst));
+            }
+            true
+        });
+    }
+
+    /// Visits an instruction, but for what is inside a loop; tells whether it has moved away.
+    fn inst(&mut self, inst: &mut Inst) -> bool {
+        let depth = self.before.len() as u32;
+        if !inst.op.is_pure() {
+            inst.results.iter().for_each(|r| self.levels[r.0 as usize] = depth);
+            if let Op::If { .. } | Op::Block { .. } = inst.op {
+                self.branches += 1;
+                inst.op.regions_mut().into_iter().for_each(|r| self.region(r));
+                self.branches -= 1;
+            }
+            return false;
+        }
+        let mut level = 0;
+        inst.op.for_each_operand(|v| level = level.max(self.levels[v.0 as usize]));
+        let result = inst.results[0].0 as usize;
+        let stays = level == depth || self.branches > 0 && costly(&inst.op, self.types[result]);
+        self.levels[result] = if stays { depth } else { level };
+        if stays {
+            return false;
+        }
+        let moved = Inst { op: std::mem::replace(&mut inst.op, Op::BlockSync), results: inst.results.clone(), ..*inst };
+        match moved.op {
+            Op::Constant(_) => self.constants.push(moved),
+            _ => self.before[level as usize].push(moved),
+        }
+        true
+    }
+
+    /// Visits a loop, and gives what has moved out of it.
+    fn looping(&mut self, inst: &mut Inst) -> Vec<Inst> {
+        self.before.push(Vec::new());
+        let branches = std::mem::take(&mut self.branches);
+        inst.op.regions_mut().into_iter().for_each(|r| self.region(r));
+        self.branches = branches;
+        self.before.pop().unwrap_or_default()
+    }
+}
+
+/// Tens of instructions on sm_61.
+fn costly(op: &Op, ty: Type) -> bool {
+    match op {
+        Op::Binary(Binary::Div | Binary::Rem, ..) | Op::Unary(Unary::Sqrt, _) => true,
+        // 64-bit floats run at 1/32 of the rate.
+        Op::Binary(..) | Op::MulAdd(..) | Op::Unary(..) => ty == Type::Scalar(crate::Scalar::F64),
+        _ => false,
+    }
+}

@@ -1,0 +1,77 @@
+//! Strength reduction: operations for which sm_61 has no one instruction, by constants for which there is a cheap form.
+//!
+//! Integers times 2ᵏ are shifts (a multiplication is several XMAD); unsigned division and remainder by 2ᵏ are a shift
+//! and a mask; a float divided by 2ᵏ is the product with 2⁻ᵏ, which rounds the same real number. All are exact.
+
+use super::constants::Constants;
+use crate::error::Errors;
+use crate::ir::*;
+use crate::scalar::Scalar;
+
+/// Replaces costly operations by powers of two.
+pub fn strength(kernel: &mut Kernel) -> Result<(), Errors> {
+    let mut reducer = Reducer { constants: Constants::of(kernel), types: std::mem::take(&mut kernel.values) };
+    reducer.region(&mut kernel.body);
+    kernel.values = reducer.types;
+    reducer.constants.place(&mut kernel.body);
+    Ok(())
+}
+
+struct Reducer {
+    types: Vec<Type>,
+    constants: Constants,
+}
+
+impl Reducer {
+    fn region(&mut self, region: &mut Region) {
+        for inst in &mut region.insts {
+            if let Op::Binary(op, a, b) = inst.op {
+                inst.op = self.reduced(op, a, b).unwrap_or(Op::Binary(op, a, b));
+            }
+            inst.op.regions_mut().into_iter().for_each(|r| self.region(r));
+        }
+    }
+
+    fn reduced(&mut self, op: Binary, a: Value, b: Value) -> Option<Op> {
+        let ty = self.types[a.0 as usize].scalar()?;
+        if let (Binary::Mul | Binary::WrappingMul, Some(_), None) = (op, self.constants.bits(a), self.constants.bits(b))
+        {
+            return self.reduced(op, b, a);
+        }
+        let by = self.constants.bits(b)?;
+        if ty.is_float() {
+            let inverse = if op == Binary::Div { inverse(ty, by)? } else { return None };
+            return Some(Op::Binary(Binary::Mul, a, self.constant(ty, inverse)));
+        }
+        if !by.is_power_of_two() || self.constants.bits(a).is_some() {
+            return None;
+        }
+        let log = u64::from(by.trailing_zeros());
+        match op {
+            Binary::Mul | Binary::WrappingMul => Some(Op::Binary(Binary::Shl, a, self.constant(Scalar::U32, log))),
+            Binary::Div if !ty.is_signed() => Some(Op::Binary(Binary::Shr, a, self.constant(Scalar::U32, log))),
+            Binary::Rem if !ty.is_signed() => Some(Op::Binary(Binary::And, a, self.constant(ty, by - 1))),
+            _ => None,
+        }
+    }
+
+    fn constant(&mut self, ty: Scalar, bits: u64) -> Value {
+        self.constants.get(&mut self.types, Type::Scalar(ty), bits)
+    }
+}
+
+/// 1/x, if x is a power of two whose inverse is one too and neither is subnormal.
+fn inverse(ty: Scalar, bits: u64) -> Option<u64> {
+    match ty {
+        Scalar::F32 => {
+            let x = f32::from_bits(bits as u32);
+            let exact = x.is_normal() && bits & 0x7f_ffff == 0 && x.recip().is_normal();
+            exact.then(|| u64::from(x.recip().to_bits()))
+        }
+        _ => {
+            let x = f64::from_bits(bits);
+            let exact = x.is_normal() && bits & 0xf_ffff_ffff_ffff == 0 && x.recip().is_normal();
+            exact.then(|| x.recip().to_bits())
+        }
+    }
+}
