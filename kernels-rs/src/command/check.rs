@@ -4,9 +4,12 @@
 
 use super::name::{self, Named};
 use super::progress::with_bar;
+use super::ptxas::Ptxas;
+use super::show;
 use super::{Error, Outcome, json};
 use clap::Args;
 use kernel_dsl::Artifact;
+use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::hir::Instance;
 use runtime::Device;
 use runtime::testing::{CaseReport, Checker, Executor, InstanceReport, Subject, subjects};
@@ -20,6 +23,7 @@ use std::time::Instant;
 /// Each instance runs on shapes at the edges of its tiles and on random ones: on the interpreter of the intermediate
 /// representation, which checks every access, barrier and exchange; on the same after all optimisations; and on the GPU,
 /// if there is one. Results must be equal bit for bit (NaNs are one), and within a stated error of plain Rust in f64.
+/// Where ptxas is found, it assembles the PTX for sm_61.
 #[derive(Args)]
 pub(super) struct Check {
     /// Kernels or instances: saxpy, matmul, 'matmul::<16>', or an instance that is not declared, 'matmul::<8>'. All if none
@@ -80,13 +84,22 @@ struct Line {
     cases: usize,
     /// What ran them, and was compared.
     executors: Vec<String>,
+    /// Whether ptxas takes the PTX; `null` where it was not asked.
+    assembled: Option<bool>,
     seconds: f64,
-    /// What stopped it before any case.
+    /// What stopped it before any case, or what ptxas says.
     problem: Option<String>,
     failures: Vec<CaseReport>,
-    /// The first failure in words.
+    /// What is wrong, in words.
     #[serde(skip)]
-    words: Option<String>,
+    words: Vec<String>,
+}
+
+/// What instances are tried with.
+struct Bench {
+    checker: Checker,
+    ptxas: Option<Ptxas>,
+    seed: u64,
 }
 
 #[derive(Serialize)]
@@ -105,20 +118,30 @@ impl Check {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
         let tasks = self.tasks()?;
         let (device, used) = self.device.device()?;
+        let ptxas = Ptxas::find().filter(Ptxas::takes_sm_61);
         if !self.json {
             writeln!(out, "device {}: {}", used.device, used.reason)?;
-            let last = if device.is_cpu() { "" } else { ", that device on the PTX" };
-            writeln!(out, "compared bit for bit (=): the interpreter on IR as lowered, on IR after all passes{last}")?;
-            writeln!(out, "compared within a stated error (≈): plain Rust in f64\n")?;
+            let on_gpu = if device.is_cpu() { "" } else { ", that device on the PTX" };
+            writeln!(
+                out,
+                "compared bit for bit (=): the interpreter on IR as lowered, on IR after all passes{on_gpu}"
+            )?;
+            writeln!(out, "compared within a stated error (≈): plain Rust in f64")?;
+            match &ptxas {
+                Some(ptxas) => writeln!(out, "assembled for {}: by {ptxas}\n", Target::SM_61)?,
+                None => {
+                    writeln!(out, "not assembled: there is no ptxas of CUDA 12 or before on PATH or in target/tools\n")?
+                }
+            }
             out.flush()?;
         }
         let width = tasks.iter().map(|t| t.name().chars().count()).max().unwrap_or(0);
-        let checker = Checker::new(Some(device));
+        let bench = Bench { checker: Checker::new(Some(device)), ptxas, seed: self.seed };
         let started = Instant::now();
         let lines = with_bar(tasks.len(), |bar| {
             let check = |task: &Task| -> Result<Line, Error> {
                 bar.set_message(task.name());
-                let line = task.run(&checker, self.seed);
+                let line = bench.run(task);
                 bar.inc(1);
                 if !self.json {
                     bar.suspend(|| line.print(out, width).and_then(|()| Ok(out.flush()?)))?;
@@ -193,39 +216,58 @@ impl Task {
     fn name(&self) -> String {
         self.instance.name(self.artifact.name)
     }
+}
 
-    fn run(&self, checker: &Checker, seed: u64) -> Line {
-        let Artifact { file, line, .. } = *self.artifact;
-        let unsupported = Line {
-            instance: self.name(),
-            file,
-            line,
-            verdict: Verdict::Unsupported,
-            cases: 0,
-            executors: Vec::new(),
-            seconds: 0.0,
-            problem: None,
-            failures: Vec::new(),
-            words: None,
-        };
-        let Some(subject) = self.subject else { return unsupported };
+impl Bench {
+    fn run(&self, task: &Task) -> Line {
         let started = Instant::now();
-        let report = checker.check(subject, &self.instance, seed);
-        Line { seconds: started.elapsed().as_secs_f64(), ..unsupported.with(report) }
+        let mut line = Line::new(task);
+        if let Some(subject) = task.subject {
+            line.take(self.checker.check(subject, &task.instance, self.seed));
+        }
+        if let Some(ptxas) = &self.ptxas {
+            let ptx = show::ptx(task.artifact, &task.instance, Target::SM_61).map_err(|e| e.to_string());
+            let assembled = ptx.and_then(|ptx| ptxas.assemble(&ptx));
+            line.assembled = Some(assembled.is_ok());
+            if let Err(why) = assembled {
+                line.verdict = Verdict::Fail;
+                line.words.push(format!("{ptxas}: {why}"));
+                line.problem.get_or_insert(why);
+            }
+        }
+        line.seconds = started.elapsed().as_secs_f64();
+        line
     }
 }
 
 impl Line {
-    fn with(self, report: InstanceReport) -> Line {
+    /// Of what nobody knows how to try.
+    fn new(task: &Task) -> Line {
         Line {
-            verdict: if report.passed() { Verdict::Pass } else { Verdict::Fail },
-            words: (!report.passed()).then(|| report.to_string()),
-            cases: report.cases.len(),
-            executors: report.executors.iter().map(short).collect(),
-            problem: report.problem,
-            failures: report.cases.into_iter().filter(|case| case.failure.is_some()).collect(),
-            ..self
+            instance: task.name(),
+            file: task.artifact.file,
+            line: task.artifact.line,
+            verdict: Verdict::Unsupported,
+            cases: 0,
+            executors: Vec::new(),
+            assembled: None,
+            seconds: 0.0,
+            problem: None,
+            failures: Vec::new(),
+            words: Vec::new(),
         }
+    }
+
+    fn take(&mut self, report: InstanceReport) {
+        self.verdict = Verdict::Pass;
+        if !report.passed() {
+            self.verdict = Verdict::Fail;
+            self.words.push(report.to_string());
+        }
+        self.cases = report.cases.len();
+        self.executors = report.executors.iter().map(short).collect();
+        self.problem = report.problem;
+        self.failures = report.cases.into_iter().filter(|case| case.failure.is_some()).collect();
     }
 
     fn print(&self, out: &mut dyn Write, width: usize) -> Result<(), Error> {
@@ -238,7 +280,8 @@ impl Line {
         }
         let compared = if self.executors.is_empty() { "" } else { " ≈ plain Rust" };
         let executors = self.executors.join(" = ");
-        writeln!(out, "{verdict:<11}  {name}  {cases:>3} cases  {seconds:>6.2} s  {executors}{compared}")?;
+        let assembled = if self.assembled == Some(true) { "; assembled" } else { "" };
+        writeln!(out, "{verdict:<11}  {name}  {cases:>3} cases  {seconds:>6.2} s  {executors}{compared}{assembled}")?;
         for line in self.words.iter().flat_map(|words| words.lines()) {
             writeln!(out, "    {line}")?;
         }
@@ -289,5 +332,59 @@ impl fmt::Display for Verdict {
             Verdict::Fail => "FAIL",
             Verdict::Unsupported => "unsupported",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel_dsl::Kernel;
+    use runtime::testing::{Bound, Case, Expected, Input, Random};
+
+    fn run(subject: Option<&'static Subject>) -> Line {
+        let task = Task { artifact: crate::saxpy::ARTIFACT, instance: Instance::default(), subject };
+        Bench { checker: Checker::new(None), ptxas: None, seed: 1 }.run(&task)
+    }
+
+    fn cases(_: &Instance, random: &mut Random) -> Vec<Case> {
+        let inputs = [Input::scalar(2.0f32), Input::slice(&[0.5f32; 3]), Input::slice(&random.values::<f32>(3))];
+        vec![Case::new("three", inputs)]
+    }
+
+    fn ones(_: &Instance, _: &[Input]) -> Vec<Expected> {
+        vec![Expected::new(2, vec![1.0; 3], Bound::Exact)]
+    }
+
+    fn print(line: &Line) -> String {
+        let mut out = Vec::new();
+        line.print(&mut out, 0).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn what_is_wrong_fails_and_shows_its_first_mismatch() {
+        static WRONG: Subject = Subject { artifact: crate::saxpy::ARTIFACT, cases, reference: ones };
+        let line = run(Some(&WRONG));
+        assert_eq!((line.verdict, line.cases, line.failures.len()), (Verdict::Fail, 1, 1));
+        let text = print(&line);
+        assert!(text.starts_with("FAIL"), "{text}");
+        assert!(text.contains("three: y[0] is ") && text.contains("the reference gives 1.0"), "{text}");
+    }
+
+    #[test]
+    fn what_nobody_tries_does_not_pass() {
+        let line = run(None);
+        assert_eq!(line.verdict, Verdict::Unsupported);
+        assert!(print(&line).contains("not checked"));
+        let used = || Used { device: String::new(), reason: String::new() };
+        assert!(!Report::new(used(), 1, 0.0, vec![line]).is_good());
+        assert!(!Report::new(used(), 1, 0.0, vec![]).is_good());
+    }
+
+    #[test]
+    fn every_kernel_here_has_a_subject() {
+        let check = Check { names: Vec::new(), json: false, seed: 1, device: Wish::Cpu };
+        let tasks = check.tasks().unwrap();
+        assert!(!tasks.is_empty() && tasks.iter().all(|task| task.subject.is_some()));
     }
 }

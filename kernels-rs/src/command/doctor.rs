@@ -82,9 +82,11 @@ impl Report {
             writeln!(out, "device   {best}")?;
         }
         match &self.ptxas {
-            Some(Ptxas { path, release }) => {
-                let release = release.as_deref().unwrap_or("of unknown release");
-                writeln!(out, "ptxas    {release}, {}", path.display())?;
+            Some(ptxas) => {
+                let dropped =
+                    if ptxas.takes_sm_61() { "" } else { "; it no longer knows sm_61: 12.9 is the last that does" };
+                let release = ptxas.release.as_deref().unwrap_or("of unknown release");
+                writeln!(out, "ptxas    {release}, {}{dropped}", ptxas.path.display())?;
             }
             None => writeln!(out, "ptxas    none on PATH or in target/tools; only tests and reports use it")?,
         }

@@ -13,8 +13,8 @@ use kernel_dsl::compiler::hir::{Constant, Generic, Instance, Program, serial};
 pub(super) enum Error {
     #[error("no kernel is called `{name}`{}; there {}", meant(.nearest), list(.known))]
     Unknown { name: String, nearest: Option<String>, known: Vec<&'static str> },
-    #[error("`{name}` is not a kernel's name: expected one such as `saxpy`, `matmul::<16>` or `gemm::matmul::<16>`")]
-    Malformed { name: String },
+    #[error("`{name}` is not a kernel's name: expected one such as `saxpy`, `matmul::<16>` or `gemm::matmul::<16>`{}", meant(.nearest))]
+    Malformed { name: String, nearest: Option<String> },
     #[error("several kernels are called `{name}`; write the path: {}", .paths.join(", "))]
     Ambiguous { name: String, paths: Vec<String> },
     #[error("`{name}` has {} instances; write which: {}", .instances.len(), .instances.join(", "))]
@@ -37,13 +37,15 @@ pub(super) struct Named {
 impl Named {
     /// What `name` names among `kernels`.
     pub(super) fn find(name: &str, kernels: &[&'static Artifact]) -> Result<Named, Error> {
-        let (path, constants) = split(name)?;
+        let Some((path, constants)) = split(name) else {
+            return Err(Error::Malformed { name: name.to_string(), nearest: nearest_of(name, kernels) });
+        };
         let (module, kernel) = path.rsplit_once("::").unwrap_or(("", path));
         let fits = |a: &&&'static Artifact| a.name == kernel && ends_with(a.module, module);
         let found: Vec<_> = kernels.iter().filter(fits).copied().collect();
         let artifact = match found[..] {
             [artifact] => artifact,
-            [] => return Err(unknown(name, kernels)),
+            [] => return Err(unknown(name, module, kernels)),
             _ => {
                 let paths = found.iter().map(|a| format!("{}::{}", a.module, a.name)).collect();
                 return Err(Error::Ambiguous { name: path.to_string(), paths });
@@ -95,18 +97,17 @@ pub(super) fn program(artifact: &Artifact) -> Result<Program, Error> {
 }
 
 /// Path and constants: `matmul::<16, true>` is `matmul` with 16 and true.
-fn split(name: &str) -> Result<(&str, Option<Instance>), Error> {
-    let malformed = || Error::Malformed { name: name.to_string() };
+fn split(name: &str) -> Option<(&str, Option<Instance>)> {
     let name = name.trim();
-    let Some((path, rest)) = name.split_once('<') else { return Ok((name, None)) };
-    let path = path.trim_end().strip_suffix("::").ok_or_else(malformed)?.trim_end();
-    let constants = rest.strip_suffix('>').ok_or_else(malformed)?.trim_end();
+    let Some((path, rest)) = name.split_once('<') else { return Some((name, None)) };
+    let path = path.trim_end().strip_suffix("::")?.trim_end();
+    let constants = rest.strip_suffix('>')?.trim_end();
     let constants = constants.strip_suffix(',').unwrap_or(constants).split(',').map(|text| match text.trim() {
-        "true" => Ok(Constant::Bool(true)),
-        "false" => Ok(Constant::Bool(false)),
-        number => number.parse().map(Constant::Usize).map_err(|_| malformed()),
+        "true" => Some(Constant::Bool(true)),
+        "false" => Some(Constant::Bool(false)),
+        number => number.parse().ok().map(Constant::Usize),
     });
-    Ok((path, Some(Instance(constants.collect::<Result<_, _>>()?))))
+    Some((path, Some(Instance(constants.collect::<Option<_>>()?))))
 }
 
 /// Whether the last parts of a path are those of `end`.
@@ -114,11 +115,16 @@ fn ends_with(path: &str, end: &str) -> bool {
     end.is_empty() || path.strip_suffix(end).is_some_and(|before| before.is_empty() || before.ends_with("::"))
 }
 
-fn unknown(name: &str, kernels: &[&'static Artifact]) -> Error {
-    let instances = || kernels.iter().flat_map(|a| a.instances).map(|i| i.name);
-    let names = instances().chain(kernels.iter().map(|a| a.name));
-    let nearest = nearest(name, names).map(str::to_string);
-    Error::Unknown { name: name.to_string(), nearest, known: instances().collect() }
+fn unknown(name: &str, module: &str, kernels: &[&'static Artifact]) -> Error {
+    let known = kernels.iter().flat_map(|a| a.instances).map(|i| i.name).collect();
+    let without_path = name.trim().strip_prefix(module).map_or(name, |rest| rest.trim_start_matches("::"));
+    Error::Unknown { name: name.to_string(), nearest: nearest_of(without_path, kernels), known }
+}
+
+/// The kernel or declared instance that somebody who wrote `name` may have meant.
+fn nearest_of(name: &str, kernels: &[&'static Artifact]) -> Option<String> {
+    let instances = kernels.iter().flat_map(|a| a.instances).map(|i| i.name);
+    nearest(name, instances.chain(kernels.iter().map(|a| a.name))).map(str::to_string)
 }
 
 fn meant(nearest: &Option<String>) -> String {
@@ -162,12 +168,13 @@ mod tests {
         let message = |name| find(name).unwrap_err().to_string();
         assert!(message("mm::matmul").starts_with("no kernel is called `mm::matmul` (is `matmul` meant?)"));
         assert!(message("emm::matmul").starts_with("no kernel is called"));
-        assert!(message("nothing like it").contains("; there are matmul::<16>, matmul::<32>, "));
+        assert!(message("nothing like it").contains("; there are saxpy, matmul::<16>, matmul::<32>, "));
         assert_eq!(message("matmul::<true>"), "`matmul::<true>` does not fit `matmul`, which is generic over T: usize");
         assert_eq!(message("saxpy::<1>"), "`saxpy::<1>` does not fit `saxpy`, which is generic over nothing");
         for name in ["matmul<16>", "matmul::<16", "matmul::<>", "matmul::<-1>", "matmul::<4294967296>", "matmul::<T>"] {
             assert!(matches!(find(name), Err(Error::Malformed { .. })), "{name}");
         }
+        assert!(message("matmul<16>").ends_with(" (is `matmul::<16>` meant?)"));
         let several = Named::find("matmul", &kernel_dsl::kernels()).unwrap().one().unwrap_err();
         assert_eq!(several.to_string(), "`matmul` has 2 instances; write which: matmul::<16>, matmul::<32>");
     }

@@ -1,9 +1,15 @@
 //! NVIDIA's assembler, which nothing here needs; tests and reports use it where it is found.
 
+use kernel_dsl::compiler::Target;
 use serde::Serialize;
 use std::env;
+use std::fmt;
+use std::io::Write;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
+
+/// Where what is written is lost.
+const NOWHERE: &str = if cfg!(windows) { "NUL" } else { "/dev/null" };
 
 /// A ptxas that was found.
 #[derive(Serialize)]
@@ -25,6 +31,32 @@ impl Ptxas {
         let said = Command::new(&path).arg("--version").output().ok();
         let release = said.and_then(|output| release(&String::from_utf8_lossy(&output.stdout)));
         Some(Ptxas { path, release })
+    }
+
+    /// Whether it knows sm_61: CUDA 13 has dropped it.
+    pub(super) fn takes_sm_61(&self) -> bool {
+        let major = self.release.as_deref().and_then(|release| release.split('.').next()?.parse::<u32>().ok());
+        major.is_none_or(|major| major < 13)
+    }
+
+    /// Assembles PTX for sm_61; what it has to say if it cannot.
+    pub(super) fn assemble(&self, ptx: &str) -> Result<(), String> {
+        let mut command = Command::new(&self.path);
+        command.arg(format!("-arch={}", Target::SM_61)).args(["-o", NOWHERE, "-"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|e| format!("cannot run {}: {e}", self.path.display()))?;
+        if let Some(mut input) = child.stdin.take() {
+            // Where it stops reading early, it says why.
+            let _ = input.write_all(ptx.as_bytes());
+        }
+        let output = child.wait_with_output().map_err(|e| format!("{}: {e}", self.path.display()))?;
+        if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).trim().to_string()) }
+    }
+}
+
+impl fmt::Display for Ptxas {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ptxas {}", self.release.as_deref().unwrap_or("of unknown release"))
     }
 }
 

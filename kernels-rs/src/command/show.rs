@@ -53,36 +53,37 @@ impl Show {
             return Ok(Outcome::Good);
         }
         let instance = named.one()?;
-        let text = if ir { self.ir(artifact, &instance)? } else { self.ptx(artifact, &instance)? };
+        let text = match ir {
+            true => self::ir(artifact, &instance, self.target, self.optimised)?,
+            false => ptx(artifact, &instance, self.target)?,
+        };
         write!(out, "{text}{}", if text.ends_with('\n') { "" } else { "\n" })?;
         Ok(Outcome::Good)
     }
+}
 
-    /// The text that the program was built with, or that of another instance or target.
-    fn ptx(&self, artifact: &'static Artifact, instance: &Instance) -> Result<String, Error> {
-        let declared = artifact.instances.iter().find(|d| d.constants == instance.0);
-        match declared {
-            Some(declared) if self.target == Target::SM_61 => Ok(declared.ptx.to_string()),
-            _ => {
-                let program = name::program(artifact)?;
-                compile(&program, instance, self.target).map_err(|e| self.failed(artifact, instance, e))
-            }
-        }
+/// The text that the program was built with, or that of another instance or target.
+pub(super) fn ptx(artifact: &'static Artifact, instance: &Instance, target: Target) -> Result<String, Error> {
+    let declared = artifact.instances.iter().find(|d| d.constants == instance.0);
+    match declared {
+        Some(declared) if target == Target::SM_61 => Ok(declared.ptx.to_string()),
+        _ => compile(&name::program(artifact)?, instance, target).map_err(failed(artifact, instance, target)),
     }
+}
 
-    fn ir(&self, artifact: &'static Artifact, instance: &Instance) -> Result<String, Error> {
-        let program = name::program(artifact)?;
-        let failed = |e| self.failed(artifact, instance, e);
-        let lowered = lower::lower(&program, instance, self.target).map_err(failed)?;
-        if self.optimised {
-            return Ok(passes::optimise(lowered).map_err(failed)?.to_string());
-        }
-        Ok(lowered.to_string())
+/// IR as lowered, or after all passes.
+fn ir(artifact: &'static Artifact, instance: &Instance, target: Target, optimised: bool) -> Result<String, Error> {
+    let failed = failed(artifact, instance, target);
+    let lowered = lower::lower(&name::program(artifact)?, instance, target).map_err(&failed)?;
+    if optimised {
+        return Ok(passes::optimise(lowered).map_err(&failed)?.to_string());
     }
+    Ok(lowered.to_string())
+}
 
-    fn failed(&self, artifact: &'static Artifact, instance: &Instance, source: Errors) -> Error {
-        Error::Compile { instance: instance.name(artifact.name), target: self.target, source }
-    }
+fn failed(artifact: &'static Artifact, instance: &Instance, target: Target) -> impl Fn(Errors) -> Error {
+    let instance = instance.name(artifact.name);
+    move |source| Error::Compile { instance: instance.clone(), target, source }
 }
 
 /// A function's text, under its file's name.
