@@ -278,10 +278,12 @@ impl Line {
             let why = "not checked: no subject is registered for it (runtime::register!)";
             return Ok(writeln!(out, "{verdict:<11}  {name}  {why}")?);
         }
-        let compared = if self.executors.is_empty() { "" } else { " ≈ plain Rust" };
-        let executors = self.executors.join(" = ");
+        let compared = match verdict {
+            Verdict::Pass => format!("{} ≈ plain Rust", self.executors.join(" = ")),
+            _ => self.executors.join(", "),
+        };
         let assembled = if self.assembled == Some(true) { "; assembled" } else { "" };
-        writeln!(out, "{verdict:<11}  {name}  {cases:>3} cases  {seconds:>6.2} s  {executors}{compared}{assembled}")?;
+        writeln!(out, "{verdict:<11}  {name}  {cases:>3} cases  {seconds:>6.2} s  {compared}{assembled}")?;
         for line in self.words.iter().flat_map(|words| words.lines()) {
             writeln!(out, "    {line}")?;
         }

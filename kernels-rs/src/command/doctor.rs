@@ -79,7 +79,8 @@ impl Report {
         }
         writeln!(out, "CPU      {} threads", self.machine.cpu_threads)?;
         if let Some(best) = &self.machine.best {
-            writeln!(out, "device   {best}")?;
+            // Why it is this one, the lines above say.
+            writeln!(out, "device   {}", best.device)?;
         }
         match &self.ptxas {
             Some(ptxas) => {
