@@ -2,15 +2,18 @@
 
 use crate::support::{Checked, Crate, Function, KERNELS, library};
 use kernel_dsl_compiler::{Target, lower, passes};
-use proc_macro2::{Delimiter, Group, Literal, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Literal, TokenStream, TokenTree};
 use quote::ToTokens;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-/// Damaged programs a test: some seconds unoptimised.
+/// Damaged functions a test, of which the larger part is still a function: a second or two unoptimised.
 const PROGRAMS: u32 = 4000;
 /// What one of them may take, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Numbers at the edge of something.
+const EDGES: [u64; 10] = [0, 1, 31, 32, 48, 1025, 65536, 4294967295, 4294967296, u64::MAX];
 
 /// xorshift64* (Vigna, 2016).
 struct Random(u64);
@@ -49,34 +52,48 @@ enum Damage {
     Duplicate,
     /// With the one that follows.
     Swap,
-    /// By another token of the program, or a number at the edge of something.
-    Replace(TokenTree),
+    /// By one of these, the first of its kind: most programs stay functions that way.
+    Replace(Vec<TokenTree>),
     /// Of a group's delimiters.
     Unwrap,
+}
+
+/// Whether a parser may take one where it takes the other.
+fn alike(a: &TokenTree, b: &TokenTree) -> bool {
+    let keyword = |i: &Ident| syn::parse_str::<Ident>(&i.to_string()).is_err();
+    match (a, b) {
+        (TokenTree::Group(a), TokenTree::Group(b)) => a.delimiter() == b.delimiter(),
+        (TokenTree::Ident(a), TokenTree::Ident(b)) => keyword(a) == keyword(b),
+        (TokenTree::Punct(a), TokenTree::Punct(b)) => a.spacing() == b.spacing(),
+        (TokenTree::Literal(_), TokenTree::Literal(_) | TokenTree::Ident(_)) => true,
+        (TokenTree::Ident(_), TokenTree::Literal(_)) => true,
+        _ => false,
+    }
 }
 
 /// `tokens` with the token numbered `*at` damaged.
 fn damaged(tokens: TokenStream, at: &mut usize, damage: &Damage) -> TokenStream {
     let mut out: Vec<TokenTree> = Vec::new();
-    let mut tokens = tokens.into_iter().peekable();
+    let mut tokens = tokens.into_iter();
     while let Some(token) = tokens.next() {
         if *at == 0 {
             *at = usize::MAX;
-            match (damage, &token) {
+            match (damage, token) {
                 (Damage::Delete, _) => {}
-                (Damage::Duplicate, _) => out.extend([token.clone(), token]),
-                (Damage::Swap, _) => {
-                    let next = tokens.next();
-                    out.extend(next);
+                (Damage::Duplicate, token) => out.extend([token.clone(), token]),
+                (Damage::Swap, token) => {
+                    out.extend(tokens.next());
                     out.push(token);
                 }
-                (Damage::Replace(by), _) => out.push(by.clone()),
+                (Damage::Replace(by), token) => {
+                    out.push(by.iter().find(|t| alike(&token, t)).unwrap_or(&token).clone())
+                }
                 (Damage::Unwrap, TokenTree::Group(g)) => out.extend(g.stream()),
-                (Damage::Unwrap, _) => out.push(Group::new(Delimiter::Parenthesis, token.into()).into()),
+                (Damage::Unwrap, token) => out.push(Group::new(Delimiter::Parenthesis, token.into()).into()),
             }
             continue;
         }
-        *at = at.saturating_sub(usize::from(*at != usize::MAX));
+        *at -= usize::from(*at != usize::MAX);
         out.push(match token {
             TokenTree::Group(g) => {
                 let mut group = Group::new(g.delimiter(), damaged(g.stream(), at, damage));
@@ -87,6 +104,37 @@ fn damaged(tokens: TokenStream, at: &mut usize, damage: &Damage) -> TokenStream 
         });
     }
     out.into_iter().collect()
+}
+
+/// A damaged copy of `function`: its text, and itself if it is still a function.
+fn mutate(function: &Function, random: &mut Random) -> (String, Option<Function>) {
+    let mut attribute = function.attribute.clone();
+    let mut tokens = function.item.to_token_stream();
+    for _ in 0..1 + random.below(3) {
+        let mut stock = Vec::new();
+        all(&tokens, &mut stock);
+        let mut some: Vec<_> = (0..8).map(|_| stock[random.below(stock.len())].clone()).collect();
+        let damage = match random.below(12) {
+            0 => Damage::Delete,
+            1 => Damage::Duplicate,
+            2 => Damage::Swap,
+            3 => Damage::Unwrap,
+            4..7 => Damage::Replace(vec![Literal::u64_unsuffixed(EDGES[random.below(EDGES.len())]).into()]),
+            _ => {
+                some.push(Literal::f64_unsuffixed(0.5).into());
+                Damage::Replace(some)
+            }
+        };
+        // Launch expressions are a small part of a kernel, and have a share of their own.
+        let part = match &mut attribute {
+            Some(attribute) if !attribute.is_empty() && random.below(8) == 0 => attribute,
+            _ => &mut tokens,
+        };
+        let mut at = random.below(count(part));
+        *part = damaged(std::mem::take(part), &mut at, &damage);
+    }
+    let text = format!("#[kernel({})]\n{tokens}", attribute.clone().unwrap_or_default());
+    (text, syn::parse2(tokens).ok().map(|item| Function { attribute, item }))
 }
 
 /// As far as the function goes.
@@ -106,43 +154,11 @@ fn compile(all: &Crate, function: &Function) -> &'static str {
     }
 }
 
-/// One damaged copy of `function`: its tokens, if they are still a function.
-fn mutate(function: &Function, random: &mut Random) -> (String, Option<Function>) {
-    let attribute = function.attribute.clone().unwrap_or_default();
-    let mut tokens = function.item.to_token_stream();
-    let is_kernel = function.attribute.is_some();
-    let mut attribute_tokens = attribute;
-    for _ in 0..1 + random.below(3) {
-        let mut stock = Vec::new();
-        all(&tokens, &mut stock);
-        let edge = [0u64, 1, 31, 32, 48, 1025, 65536, 4294967295, 4294967296, u64::MAX];
-        let damage = match random.below(6) {
-            0 => Damage::Delete,
-            1 => Damage::Duplicate,
-            2 => Damage::Swap,
-            3 => Damage::Replace(stock[random.below(stock.len())].clone()),
-            4 => Damage::Replace(Literal::u64_unsuffixed(edge[random.below(edge.len())]).into()),
-            _ => Damage::Unwrap,
-        };
-        // Launch expressions are a small part of a kernel, and have their share.
-        if is_kernel && random.below(8) == 0 && !attribute_tokens.is_empty() {
-            let mut at = random.below(count(&attribute_tokens));
-            attribute_tokens = damaged(attribute_tokens, &mut at, &damage);
-        } else {
-            let mut at = random.below(count(&tokens));
-            tokens = damaged(tokens, &mut at, &damage);
-        }
-    }
-    let text = format!("#[kernel({attribute_tokens})]\n{tokens}");
-    let item = syn::parse2(tokens).ok();
-    (text, item.map(|item| Function { attribute: is_kernel.then_some(attribute_tokens), item }))
-}
-
 fn survives(texts: &[&str], seed: u64) {
     let library = library();
-    let crates: Vec<_> =
-        texts.iter().map(|t| Crate::parse(t).expect("the file is Rust").with(&library)).collect();
-    let functions: Vec<_> = crates.iter().flat_map(|c| c.functions.iter().map(move |f| (c, f))).collect();
+    let read = |text: &&str| Crate::parse(text).expect("the file is Rust");
+    let crates: Vec<_> = texts.iter().map(|text| (read(text), read(text).with(&library))).collect();
+    let functions: Vec<_> = crates.iter().flat_map(|(own, all)| own.functions.iter().map(move |f| (all, f))).collect();
     let mut random = Random(seed);
     let mut outcomes = std::collections::BTreeMap::<&str, u32>::new();
     for _ in 0..PROGRAMS {
@@ -162,7 +178,7 @@ fn survives(texts: &[&str], seed: u64) {
     }
     println!("{outcomes:?}");
     // Damage that no program survives, or all do, would test one stage alone.
-    assert!(outcomes["compiled"] > PROGRAMS / 50 && outcomes["refused"] > PROGRAMS / 50, "{outcomes:?}");
+    assert!(["compiled", "refused"].iter().all(|o| outcomes[o] > PROGRAMS / 40), "{outcomes:?}");
 }
 
 #[test]

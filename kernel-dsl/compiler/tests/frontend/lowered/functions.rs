@@ -138,3 +138,11 @@ fn generic<const N: usize, const FLIP: bool>(x: &[f32], y: &mut [f32]) {
     v[N / 2] = x[from];
     y[i] = choose::<FLIP>(v[N / 2], v[0]) + (FLIP as usize + N) as f32;
 }
+
+/// Where `a` may be the one that is written, it is not read by the read-only path.
+#[kernel(block = 32, grid = 1)]
+fn either(c: bool, x: &[f32], y: &mut [f32]) {
+    let a: &[f32] = if c { x } else { y };
+    let sum = a[0] + x[0];
+    y[thread::x()] = sum;
+}

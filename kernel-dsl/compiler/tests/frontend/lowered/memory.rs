@@ -43,6 +43,16 @@ witnessed! {
         y[(1, i)] = a[i + k];
     }
 
+    #[kernel(block = 32, grid = 1)]
+    fn chosen_shared(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
+        let s = Shared::<f32, 2>::new([2, 32]);
+        s.copy_from(x);
+        block::sync();
+        let second = s.at(1);
+        let plane = if x.rows() > 2 { second } else { return };
+        y[(0, thread::x())] = plane[31 - thread::x()];
+    }
+
     #[kernel(block = (8, 4), grid = 1)]
     fn planes(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
         let buffers = Shared::<f32, 3>::new([2, 4, 8]);

@@ -89,12 +89,12 @@ witnessed! {
             let v = v + 1.0;
             v * n as f32
         };
-        for i in 0..2 {
+        let mut sum = 0.0;
+        for i in 0..3 {
             let v = i as f32;
-            y[i] = v;
+            sum += v;
         }
-        block::sync();
-        y[i] = v + w;
+        y[i] = v + w + sum;
     }
 
     #[kernel(block = 32, grid = 1)]

@@ -162,9 +162,14 @@ fn values(c: bool, y: &mut [f32]) {
     let [f, g] = [1, 2, 3];
     let h = [1.0, 2];
     let i: [f32; 2] = [0.0; 3];
-    let j;
     let k = [0.0; M];
     y[0] = { 1.0; };
+}
+
+#[kernel(block = 32, grid = 1)]
+fn untold(y: &mut [f32]) {
+    let j;
+    y[0] = 1.0;
 }
 
 #[kernel(block = 32, grid = 1)]

@@ -31,6 +31,12 @@ fn threads(y: &mut [f32]) {}
 #[kernel(block = (0, 1), grid = 1)]
 fn no_threads(y: &mut [f32]) {}
 
+#[kernel(block = y.len(), grid = 1)]
+fn block_of_an_argument(y: &mut [f32]) {}
+
+#[kernel(block = N - 1, grid = 1, instances(N = 0))]
+fn block_below_zero<const N: usize>(y: &mut [f32]) {}
+
 #[kernel(block = 48, grid = 1)]
 fn half_warps(y: &mut [f32]) {
     y[warp::lane()] = warp::sum(1.0);
@@ -68,6 +74,13 @@ fn which_array(c: bool, y: &mut [f32]) {
     let a = Shared::<f32, 1>::new([32]);
     let b = Shared::<f32, 1>::new([32]);
     let s = if c { a } else { b };
+    y[0] = s[0];
+}
+
+#[kernel(block = 32, grid = 1)]
+fn plane_of_a_branch(c: bool, y: &mut [f32]) {
+    let a = Shared::<f32, 2>::new([2, 32]);
+    let s = if c { a.at(1) } else { return };
     y[0] = s[0];
 }
 
@@ -174,4 +187,44 @@ fn index_of_a_rolled_loop(n: usize, y: &mut [f32]) {
 fn index_beyond_an_array(y: &mut [f32]) {
     let v = [0.0; 4];
     y[0] = v[4];
+}
+
+#[device]
+fn helper_1(x: f32) -> f32 {
+    x + 1.0
+}
+
+#[device]
+fn helper_4(x: f32) -> f32 {
+    helper_1(helper_1(helper_1(helper_1(x))))
+}
+
+#[device]
+fn helper_16(x: f32) -> f32 {
+    helper_4(helper_4(helper_4(helper_4(x))))
+}
+
+#[device]
+fn helper_64(x: f32) -> f32 {
+    helper_16(helper_16(helper_16(helper_16(x))))
+}
+
+#[device]
+fn helper_256(x: f32) -> f32 {
+    helper_64(helper_64(helper_64(helper_64(x))))
+}
+
+#[device]
+fn helper_1024(x: f32) -> f32 {
+    helper_256(helper_256(helper_256(helper_256(x))))
+}
+
+#[device]
+fn helper_4096(x: f32) -> f32 {
+    helper_1024(helper_1024(helper_1024(helper_1024(x))))
+}
+
+#[kernel(block = 32, grid = 1)]
+fn too_many_calls(y: &mut [f32]) {
+    y[0] = helper_4096(helper_4096(helper_4096(helper_4096(helper_4096(helper_4096(helper_4096(y[1])))))));
 }
