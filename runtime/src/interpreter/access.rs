@@ -6,12 +6,12 @@
 
 use super::check::Check;
 use super::code::{Access, Dim, Offset, Origin, Pc, Place, SharedDim};
+use super::describe::Target;
 use super::findings::Description;
 use super::frame::{FULL, LANES, Register, Row, Word, lanes_of};
 use super::lanes::{mask, versions};
 use super::machine::{ACCESSES, ALL, Machine, Warp};
 use super::memory::{Bytes, argument_at};
-use super::report::{Object, Space};
 use super::shadow::{Clock, Conflict, Shadow, Stamp};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::Binary;
@@ -85,15 +85,6 @@ fn misaligned(offset: &[u64; LANES], base: u64, low: u64) -> u32 {
     if any == 0 { 0 } else { mask(|l| base.wrapping_add(offset[l]) & low != 0) }
 }
 
-/// Where an access goes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Target {
-    /// A buffer, by its place among the machine's.
-    Buffer(usize),
-    /// The block's shared memory.
-    Shared,
-}
-
 /// What an access does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Action {
@@ -153,6 +144,9 @@ impl Machine<'_, '_> {
 
     /// Loads to the results of `access`.
     pub fn load<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, access: &Access) {
+        if self.load_word::<TIER>(site, warp, mask, access) {
+            return;
+        }
         let active = self.guarded(warp, mask, access);
         let (address, inside) = self.addresses::<TIER>(site, warp, active, access);
         if inside != FULL {
@@ -171,7 +165,7 @@ impl Machine<'_, '_> {
             }
             let memory: &[u8] = match part.target {
                 Target::Buffer(b) => self.buffers[b].bytes.get(),
-                Target::Shared => &self.shared,
+                Target::Shared => bytemuck::cast_slice(&self.shared[..]),
             };
             let size = access.element.bytes();
             for (i, to) in access.values.iter().enumerate() {
@@ -192,6 +186,9 @@ impl Machine<'_, '_> {
 
     /// Stores the values of `access`.
     pub fn store<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, access: &Access) {
+        if self.store_word::<TIER>(site, warp, mask, access) {
+            return;
+        }
         let active = self.guarded(warp, mask, access);
         let (address, inside) = self.addresses::<TIER>(site, warp, active, access);
         let mut rest = inside;
@@ -218,7 +215,7 @@ impl Machine<'_, '_> {
                     Bytes::Exclusive(bytes) => bytes,
                     Bytes::Shared(_) => continue,
                 },
-                Target::Shared => &mut self.shared,
+                Target::Shared => bytemuck::cast_slice_mut(&mut self.shared[..]),
             };
             let size = access.element.bytes();
             for (i, from) in access.values.iter().enumerate() {
@@ -433,89 +430,6 @@ impl Machine<'_, '_> {
                 Description::new(message).about(object).against(Some(site), other, "stores another value")
             };
             self.report(Check::StoreConflict, site, warp.index, bad, description);
-        }
-    }
-
-    #[cold]
-    fn out_of_extent(&mut self, site: Pc, warp: &Warp, bad: u32, access: &Access) {
-        self.report(Check::OutOfBounds, site, warp.index, bad, |machine, lane| {
-            let at = |row: u32| u64::from(u32::lanes(&warp.rows, row as usize)[lane]);
-            let (name, space, index, extents, element) = match &access.place {
-                Place::Shared { array, dims, .. } => {
-                    let index: Vec<_> = dims.iter().map(|d| at(d.index)).collect();
-                    let extents = dims.iter().map(|d| d.extent.into()).collect::<Vec<u64>>();
-                    let element = dims.iter().zip(&index).map(|(d, i)| i.saturating_mul(d.stride.into())).sum::<u64>();
-                    (machine.program.shared[*array as usize].name.clone(), Space::Shared, index, extents, element)
-                }
-                Place::Global { base, dims, origin } => {
-                    let index: Vec<_> = dims.iter().map(|d| at(d.index)).collect();
-                    let extents = dims.iter().map(|d| at(d.extent)).collect();
-                    let terms = dims.iter().map(|d| at(d.index).wrapping_mul(d.stride.map_or(1, at)));
-                    let base = u64::lanes(&warp.rows, *base as usize)[lane];
-                    let argument = match origin {
-                        Origin::Argument(a) => Some(*a),
-                        _ => argument_at(base),
-                    };
-                    let buffer = argument.and_then(|a| machine.buffers.iter().find(|b| b.argument == a));
-                    // A view may start inside its buffer; elements count from the buffer's beginning.
-                    let before = buffer.map_or(0, |b| base.wrapping_sub(b.base) / u64::from(access.element.bytes()));
-                    let name = buffer.map_or_else(|| "a buffer".into(), |b| b.name.clone());
-                    let element = terms.fold(before, u64::wrapping_add);
-                    (name, Space::Buffer, index, extents, element)
-                }
-                Place::Address { .. } | Place::SharedAddress { .. } => return Description::new("out of bounds"),
-            };
-            let n = access.values.len();
-            let message = match (&index[..], &extents[..]) {
-                ([i], [len]) if n == 1 => format!("index {i} is out of bounds of `{name}`, which has {len} elements"),
-                ([i], [len]) => {
-                    let end = i + n as u64;
-                    format!("elements {i}..{end} are out of bounds of `{name}`, which has {len} elements")
-                }
-                _ => {
-                    let list = |v: &[u64], sep| v.iter().map(u64::to_string).collect::<Vec<_>>().join(sep);
-                    let (i, len) = (list(&index, ", "), list(&extents, " × "));
-                    let what = if n == 1 { String::new() } else { format!("{n} elements from ") };
-                    format!("{what}index ({i}) is out of bounds of `{name}`, which is {len}")
-                }
-            };
-            Description::new(message).about(Object { name, space, index, extents, element: Some(element as i64) })
-        });
-    }
-
-    /// What lies at byte `offset` of a target.
-    fn object(&self, target: Target, offset: u64, access: &Access) -> Object {
-        match target {
-            Target::Buffer(b) => {
-                let (buffer, offset) = (&self.buffers[b], offset as i64);
-                let size = i64::from(buffer.element.bytes());
-                let len = buffer.bytes.get().len() as u64 / u64::from(buffer.element.bytes());
-                Object {
-                    name: buffer.name.clone(),
-                    space: Space::Buffer,
-                    index: vec![],
-                    extents: vec![len],
-                    element: Some(offset.div_euclid(size)),
-                }
-            }
-            Target::Shared => {
-                let named = match &access.place {
-                    Place::Shared { array, .. } => Some(&self.program.shared[*array as usize]),
-                    _ => self.program.shared.iter().find(|s| {
-                        let first = u64::from(s.offset);
-                        (first..first + u64::from(s.bytes())).contains(&offset)
-                    }),
-                };
-                let start = named.map_or(0, |s| i64::from(s.offset));
-                let element = (offset as i64 - start).div_euclid(named.map_or(1, |s| s.element.bytes()).into());
-                Object {
-                    name: named.map_or_else(|| "shared memory".into(), |s| s.name.clone()),
-                    space: Space::Shared,
-                    index: vec![],
-                    extents: named.map_or_else(Vec::new, |s| s.shape.iter().map(|n| u64::from(*n)).collect()),
-                    element: Some(element),
-                }
-            }
         }
     }
 }

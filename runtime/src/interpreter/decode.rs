@@ -7,6 +7,7 @@ use super::cast;
 use super::code::{Access, Code, Dim, Inst, Local, Offset, Pc, Place, RowIndex, SharedDim, SlotIndex};
 use super::frame::Register;
 use super::lanes::{has_binary, has_unary};
+use super::memory::SHARED_WORDS;
 use super::origin::origins;
 use super::{Origin, Unsupported};
 use kernel_dsl::compiler::ir::{self, Binary, Comparison, Kernel, Label, Location, Op, Region, Type, Unary, Value};
@@ -23,9 +24,15 @@ pub fn decode(kernel: &Kernel) -> Result<Code, Unsupported> {
         return whole(format!("a block of {:?} threads: it must have 1 to 1024", kernel.block));
     }
     for array in &kernel.shared {
-        let end = u64::from(array.offset) + u64::from(array.element.bytes());
-        if array.shape.len() != array.strides.len() || !end.is_multiple_of(array.element.bytes().into()) {
-            return whole(format!("the layout of shared array `{}` is inconsistent", array.name));
+        let fits = array.shape.len() == array.strides.len()
+            && array.offset.is_multiple_of(array.element.bytes())
+            && end(array) <= 4 * SHARED_WORDS as u64;
+        if !fits {
+            return whole(format!(
+                "shared array `{}` is laid out inconsistently, or beyond {} bytes",
+                array.name,
+                4 * SHARED_WORDS
+            ));
         }
     }
     let mut decoder = Decoder {
@@ -44,6 +51,13 @@ pub fn decode(kernel: &Kernel) -> Result<Code, Unsupported> {
         return whole(format!("the kernel has more than {LONGEST} instructions"));
     }
     Ok(decoder.code)
+}
+
+/// The end of a shared array, saturating.
+fn end(array: &ir::SharedArray) -> u64 {
+    let dims = array.shape.iter().zip(&array.strides);
+    let last = dims.map(|(n, s)| u64::from(n.saturating_sub(1)) * u64::from(*s)).fold(0, u64::saturating_add);
+    (last + 1).saturating_mul(array.element.bytes().into()).saturating_add(array.offset.into())
 }
 
 struct Decoder<'k> {

@@ -84,7 +84,8 @@ impl Register {
         }
     }
 
-    /// Sets the lanes of `mask` to those of `from`, a register of the same width.
+    /// Sets the lanes of `mask` to those of `from`, another register of the same width.
+    #[inline]
     pub fn copy(self, rows: &mut [Row], from: Register, mask: u32) {
         if self.wide {
             blend::<u64>(rows, self.row, from.row, mask);
@@ -94,11 +95,18 @@ impl Register {
     }
 }
 
+#[inline(always)]
 fn blend<W: Word>(rows: &mut [Row], to: u32, from: u32, mask: u32) {
-    let from = *W::lanes(rows, from as usize);
-    let to = W::lanes_mut(rows, to as usize);
+    // Moves go up and down the frame; either way, it is split between the two registers.
+    let middle = to.max(from) as usize;
+    let (low, high) = rows.split_at_mut(middle);
+    let (to, from) = if to < from {
+        (W::lanes_mut(low, to as usize), W::lanes(high, 0))
+    } else {
+        (W::lanes_mut(high, 0), W::lanes(low, from as usize))
+    };
     if mask == FULL {
-        *to = from;
+        *to = *from;
     } else {
         for lane in 0..LANES {
             to[lane] = if mask >> lane & 1 == 1 { from[lane] } else { to[lane] };

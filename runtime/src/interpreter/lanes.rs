@@ -11,7 +11,7 @@ use kernel_dsl::compiler::ir::{Binary, Comparison, Unary};
 /// Which compilation of the loops this machine runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Simd {
-    /// Set by [`Simd::detect`] alone, and only where the processor has AVX2 and FMA: [`versions!`] relies on it.
+    /// Set by [`Simd::detect`] alone, and only where the processor has AVX2 and FMA: `versions!` relies on it.
     avx2: bool,
 }
 
@@ -74,8 +74,8 @@ versions! {
     fn compare(rows: &mut [Row], op: Comparison, ty: Scalar, to: u32, a: u32, b: u32);
     /// Lanes where `a` < `b`.
     fn less(rows: &[Row], ty: Scalar, a: u32, b: u32) -> u32;
-    /// `index` ← `index` + `step`, wrapping.
-    fn advance(rows: &mut [Row], ty: Scalar, index: u32, step: u32);
+    /// `index` ← `index` + `step`, wrapping; lanes where it is below `limit`.
+    fn advance(rows: &mut [Row], ty: Scalar, index: u32, step: u32, limit: u32) -> u32;
     /// `to` ← `yes` where `condition` holds, `no` elsewhere.
     fn select(rows: &mut [Row], wide: bool, to: u32, condition: u32, yes: u32, no: u32);
     /// Lanes where the `bool` at `row` holds.
@@ -380,15 +380,16 @@ fn less(rows: &[Row], ty: Scalar, a: u32, b: u32) -> u32 {
 }
 
 #[inline(always)]
-fn advance(rows: &mut [Row], ty: Scalar, index: u32, step: u32) {
+fn advance(rows: &mut [Row], ty: Scalar, index: u32, step: u32, limit: u32) -> u32 {
     macro_rules! integer {
         ($t:ty,) => {{
             type W = <$t as Lane>::Word;
-            let step = *W::lanes(rows, step as usize);
+            let (step, limit) = (*W::lanes(rows, step as usize), *W::lanes(rows, limit as usize));
             let index = W::lanes_mut(rows, index as usize);
             for l in 0..LANES {
                 index[l] = <$t>::load(index[l]).wrapping_add(<$t>::load(step[l])).store();
             }
+            mask(|l| <$t>::load(index[l]) < <$t>::load(limit[l]))
         }};
     }
     for_integer!(ty, integer!(), refused())

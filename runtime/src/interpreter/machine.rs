@@ -7,7 +7,7 @@ use super::code::Pc;
 use super::findings::{Description, Findings};
 use super::frame::{FULL, LANES, Register, Row, lanes_of};
 use super::lanes::Simd;
-use super::memory::Buffer;
+use super::memory::{Buffer, SharedMemory};
 use super::report::Thread;
 use super::shadow::{Clock, Shadow};
 use super::{Checks, Options, Program, Statistics};
@@ -31,7 +31,7 @@ pub struct Machine<'p, 'm> {
     /// By argument, its place in `buffers`.
     pub by_argument: Vec<Option<usize>>,
     /// The block's shared memory.
-    pub shared: Vec<u8>,
+    pub shared: SharedMemory,
     pub shared_shadow: Shadow,
     pub grid: [u32; 3],
     /// The block that runs.

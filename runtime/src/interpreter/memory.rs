@@ -6,6 +6,13 @@
 use super::shadow::Shadow;
 use kernel_dsl::compiler::Scalar;
 
+/// Words of the shared memory that a block may have: more than any target has, and a power of two, so that a 16-bit
+/// index is always inside.
+pub const SHARED_WORDS: usize = 1 << 16;
+
+/// A block's shared memory, in words.
+pub type SharedMemory = Box<[u32; SHARED_WORDS]>;
+
 /// log₂ of the distance between buffers.
 const APART: u32 = 40;
 
@@ -66,6 +73,12 @@ impl<'m> Buffer<'m> {
         let shadow = Shadow::new(if mutable { bytes.get().len() } else { 0 }, granule);
         Buffer { name, argument, element, base, mutable, bytes, shadow }
     }
+}
+
+/// Shared memory, all zero.
+pub fn shared_memory() -> SharedMemory {
+    // By way of a vector: the array is large for a stack.
+    vec![0; SHARED_WORDS].try_into().unwrap_or_else(|_| unreachable!("the vector has {SHARED_WORDS} elements"))
 }
 
 /// The argument in whose part of the address space `address` lies.

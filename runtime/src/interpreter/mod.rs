@@ -2,9 +2,9 @@
 //!
 //! # How it runs
 //!
-//! [`Program::decode`] makes flat code of a kernel once ([`code`]); [`Program::run`] runs it for a launch. A warp is a frame of
+//! [`Program::decode`] makes flat code of a kernel once (`code`); [`Program::run`] runs it for a launch. A warp is a frame of
 //! registers, each a row of 32 lanes, and a mask of active lanes; one dispatch computes a whole row, in a loop that the
-//! compiler vectorises ([`lanes`]). A block runs each warp to a barrier or its end, then the next ([`machine`]).
+//! compiler vectorises (`lanes`). A block runs each warp to a barrier or its end, then the next (`machine`).
 //! Blocks run one after the other, x fastest.
 //!
 //! Values are those of `ir`'s essay, bit for bit, save for the payload and sign of a NaN that arithmetic makes.
@@ -12,16 +12,16 @@
 //! # What it checks
 //!
 //! Each [`Check`] is defined at its variant. Accesses are held against the buffer that their address was computed from,
-//! wherever the address has got to; conflicts are found from what orders accesses ([`shadow`]), not from the results of
+//! wherever the address has got to; conflicts are found from what orders accesses (`shadow`), not from the results of
 //! one order. What violates a check is skipped (a load gives 0) and the run goes on, so that one run tells all.
 //! [`Checks`] chooses how much is checked; what is off costs nothing. Bytes outside a launch's buffers are never
 //! touched, checks or none.
 //!
 //! ```text
 //! decode ─▶ code ─▶ machine ─▶ warp ─▶ lanes, cast         values
-//!   origin                        └──▶ access ─▶ memory    loads and stores
+//!   origin                        └──▶ words, access ─▶ memory    loads and stores
 //!                                        └─▶ shadow        who touched what
-//!                     findings ─▶ report ─▶ render         what was found
+//!         describe ─▶ findings ─▶ report ─▶ render         what was found
 //! ```
 
 pub mod check;
@@ -31,6 +31,7 @@ mod access;
 mod cast;
 mod code;
 mod decode;
+mod describe;
 mod findings;
 mod frame;
 mod lanes;
@@ -40,6 +41,7 @@ mod origin;
 mod render;
 mod shadow;
 mod warp;
+mod words;
 
 pub use check::{Check, Severity};
 pub use memory::Bytes;
@@ -52,7 +54,7 @@ use kernel_dsl::compiler::ir::{Kernel, Parameter, Role, SharedArray, SourceLocat
 use kernel_dsl::compiler::source::Source;
 use lanes::Simd;
 use machine::Machine;
-use memory::Buffer;
+use memory::{Buffer, shared_memory};
 use serde::Serialize;
 use shadow::Shadow;
 use std::fmt;
@@ -211,7 +213,7 @@ impl Program {
             simd: Simd::detect(),
             buffers,
             by_argument,
-            shared: vec![0; self.shared_bytes as usize],
+            shared: shared_memory(),
             shared_shadow: Shadow::new(self.shared_bytes as usize, granules.shared),
             grid,
             block: [0; 3],

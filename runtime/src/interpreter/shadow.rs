@@ -102,6 +102,20 @@ impl Cell {
         clock.unordered(self.store, now).then_some(Conflict { stamp: self.store, stores: true })
     }
 
+    /// Whether a load now would neither race nor read what nobody stored; notes it in any case.
+    #[inline(always)]
+    pub fn loads_well(&mut self, clock: Clock, now: Stamp) -> bool {
+        self.loads[usize::from(clock.unordered(self.loads[0], now))] = now;
+        self.initialised(clock) & !clock.unordered(self.store, now)
+    }
+
+    /// Whether a store now would race.
+    #[inline(always)]
+    pub fn stores_well(&self, clock: Clock, now: Stamp) -> bool {
+        let [a, b] = self.loads;
+        !(clock.unordered(self.store, now) | clock.unordered(a, now) | clock.unordered(b, now))
+    }
+
     /// Notes a store, and gives the access that it races with.
     #[inline(always)]
     pub fn store(&mut self, clock: Clock, now: Stamp) -> Option<Conflict> {
@@ -114,8 +128,8 @@ impl Cell {
     }
 }
 
-/// Cells of a page.
-const PAGE: usize = 1024;
+/// Cells of a page: all of a block's 64 KiB of shared `f32`s, so that a warp's loads from there find their page once.
+pub const PAGE: usize = 1 << 14;
 
 /// The cells of one buffer, or of a block's shared memory.
 #[derive(Debug)]
@@ -139,15 +153,31 @@ impl Shadow {
         let last = ((offset + u64::from(size) - 1) >> self.granule) as usize;
         // An access does not straddle pages: cells of one access are few, and mostly one.
         let page = first / PAGE;
-        let cells = self.pages[page].get_or_insert_with(|| Box::new([Cell::default(); PAGE]));
+        let cells = self.page(page);
         let end = (last - page * PAGE + 1).min(PAGE);
         cells[first % PAGE..end].iter_mut()
+    }
+
+    /// The first page, if all of its cells stand for 4 bytes each, and there is no other that an access may touch.
+    pub fn words(&mut self) -> Option<&mut [Cell; PAGE]> {
+        (self.granule == 2 && self.pages.len() <= 2).then(|| self.page(0))
+    }
+
+    #[inline(always)]
+    fn page(&mut self, page: usize) -> &mut [Cell; PAGE] {
+        self.pages[page].get_or_insert_with(new_page)
     }
 
     /// Forgets all.
     pub fn clear(&mut self) {
         self.pages.fill_with(|| None);
     }
+}
+
+#[cold]
+fn new_page() -> Box<[Cell; PAGE]> {
+    // By way of a vector: a page is large for a stack.
+    vec![Cell::default(); PAGE].try_into().unwrap_or_else(|_| unreachable!("the vector has {PAGE} elements"))
 }
 
 #[cfg(test)]

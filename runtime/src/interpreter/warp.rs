@@ -175,8 +175,7 @@ impl Machine<'_, '_> {
                             mask &= !bad;
                         }
                     }
-                    simd.advance(&mut warp.rows, ty, index, step);
-                    let below = simd.less(&warp.rows, ty, index, limit);
+                    let below = simd.advance(&mut warp.rows, ty, index, step, limit);
                     warp.slots[slot as usize].done |= mask & !below;
                     activate!(mask & below);
                     if mask != 0 {

@@ -5,8 +5,8 @@
 //!
 //! * a carried value takes over the register of its initial value, if nothing else uses that value and it is
 //!   defined in the region that holds the loop (so that it is defined again before the loop starts again);
-//! * the value that a region yields is computed in the register that it is to end in, if it is used for nothing else
-//!   and no value that has had this register is used after it in the region.
+//! * the value that a region yields is computed in the register that it is to end in, if no value that has had this
+//!   register is used after it in the region.
 //!
 //! The second rule needs to know which values have had a carried register: its occupants.
 
@@ -34,6 +34,8 @@ pub(super) struct Flow {
     /// Enclosing constructs that `Break` and `Continue` can name.
     scopes: Vec<Scope>,
     constructs: u32,
+    /// Whether control goes on after the construct that was emitted last.
+    reached: bool,
 }
 
 /// A construct that can be left from within.
@@ -57,6 +59,7 @@ impl Flow {
             regions: 0,
             scopes: Vec::new(),
             constructs: 0,
+            reached: true,
         }
     }
 
@@ -133,7 +136,7 @@ impl<'k> Emitter<'k> {
         }
         if let Op::Yield(values) = &terminator.op {
             for (value, register) in values.iter().zip(yields) {
-                if self.flow.survey.uses(*value) == 1 && self.flow.survey.root(*value) == *value {
+                if self.flow.survey.root(*value) == *value {
                     self.flow.wishes.insert(*value, *register);
                 }
             }
@@ -141,6 +144,9 @@ impl<'k> Emitter<'k> {
         for (i, inst) in insts.iter().enumerate() {
             self.grant(inst, &region.insts[i + 1..]);
             self.instruction(inst);
+            if !std::mem::replace(&mut self.flow.reached, true) {
+                return false;
+            }
         }
         self.location = Some(terminator.location);
         match &terminator.op {
@@ -229,7 +235,7 @@ impl<'k> Emitter<'k> {
             Operand::Register(register) => self.two_ways(register, then, otherwise, &results),
             _ => {
                 let taken = if self.constant(condition) == Some(0) { otherwise } else { then };
-                self.region(taken, &results);
+                self.flow.reached = self.region(taken, &results);
             }
         }
         self.bind_all(&inst.results, &results);
@@ -241,7 +247,7 @@ impl<'k> Emitter<'k> {
         // A side that only jumps is a guarded jump before the other side.
         for (side, other, guard) in [(then, otherwise, holds), (otherwise, then, fails)] {
             if self.only_jumps(side, guard) {
-                self.region(other, results);
+                self.flow.reached = self.region(other, results);
                 return;
             }
         }
@@ -266,7 +272,8 @@ impl<'k> Emitter<'k> {
                     self.jump(None, end);
                 }
                 self.builder.place(other);
-                self.region(otherwise, results);
+                let reached = self.region(otherwise, results);
+                self.flow.reached = reached || self.builder.named(end);
             }
         }
         self.place(end);
@@ -318,12 +325,7 @@ impl<'k> Emitter<'k> {
             };
             taken.push(register);
             registers.push(register);
-            let root = self.flow.survey.root(*init);
-            let takes_over = matches!(self.operand(*init), Operand::Register(r) if r == register);
-            let occupants = self.flow.occupants.entry(register).or_default();
-            if takes_over && !occupants.contains(&root) {
-                occupants.push(root);
-            }
+            self.flow.occupants.entry(register).or_default();
         }
         registers
     }
@@ -394,7 +396,8 @@ impl<'k> Emitter<'k> {
         self.flow.scopes.pop();
         self.location = location;
         self.place(next);
-        if reached || self.builder.named(next) {
+        let counts = reached || self.builder.named(next);
+        if counts {
             let step = self.operand(l.step);
             if super::arithmetic::narrow(s) {
                 let raw = self.register(ty);
@@ -407,6 +410,8 @@ impl<'k> Emitter<'k> {
             self.op(Opcode::Setp, [Modifier::Lt, ty.modifier()], [more.into(), index_register.into(), bound]);
             self.jump(Some(Guard { register: more, negated: false }), head);
         }
+        // Without a last test, only a `Break` or the first test gets there.
+        self.flow.reached = counts || self.builder.named(end);
         self.place(end);
         self.bind_all(&inst.results, &registers);
     }
@@ -432,6 +437,7 @@ impl<'k> Emitter<'k> {
         if reached {
             self.jump(None, head);
         }
+        self.flow.reached = self.builder.named(end);
         self.place(end);
         self.bind_all(&inst.results, &results);
     }
@@ -441,8 +447,9 @@ impl<'k> Emitter<'k> {
         let number = self.flow.number();
         let end = self.builder.label(format!("$end_{number}"));
         self.flow.scopes.push(Scope { label, end, results: results.clone(), next: None });
-        self.region(body, &results);
+        let reached = self.region(body, &results);
         self.flow.scopes.pop();
+        self.flow.reached = reached || self.builder.named(end);
         self.place(end);
         self.bind_all(&inst.results, &results);
     }

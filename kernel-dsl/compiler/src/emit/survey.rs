@@ -50,6 +50,12 @@ impl Survey {
                     }
                     self.shared_base |= kernel.ty(*r) == Type::Shared;
                 }
+                // The loop reads its index to count on.
+                (Op::For(l), _) => {
+                    if let Some(index) = l.body.parameters.first() {
+                        self.uses[index.0 as usize] += 1;
+                    }
+                }
                 _ => {}
             }
             inst.op.for_each_operand(|v| self.uses[self.roots[v.0 as usize].0 as usize] += 1);

@@ -7,6 +7,7 @@
 //! Addresses in shared memory are bytes in 32 bits, from a constant.
 
 use super::constants::Constants;
+use super::rewrite::rewrite;
 use crate::error::Errors;
 use crate::ir::*;
 use crate::scalar::Scalar;
@@ -91,19 +92,17 @@ impl Lowerer<'_> {
         for p in &region.parameters {
             self.levels[p.0 as usize] = self.depth;
         }
-        let insts = std::mem::take(&mut region.insts);
-        region.insts.reserve(insts.len());
-        for mut inst in insts {
-            self.define(&inst);
+        rewrite(&mut region.insts, |inst, before| {
+            self.define(inst);
             let looping = u32::from(matches!(inst.op, Op::For(_) | Op::Loop { .. }));
             self.depth += looping;
             inst.op.regions_mut().into_iter().for_each(|r| self.region(r));
             self.depth -= looping;
             if let Op::Load { place, element, .. } | Op::Store { place, element, .. } = &mut inst.op {
-                *place = self.place(place, *element, inst.location, &mut region.insts);
+                *place = self.place(place, *element, inst.location, before);
             }
-            region.insts.push(inst);
-        }
+            true
+        });
     }
 
     /// Notes how a value is made.

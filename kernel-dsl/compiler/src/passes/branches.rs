@@ -5,7 +5,8 @@
 //! [`COST`] instructions in both branches, and at most [`ACCESSES`] accesses to memory.
 
 use super::constants::Constants;
-use super::simplify::{Simple, Simplifier};
+use super::rewrite::rewrite;
+use super::simplify::Simplifier;
 use crate::error::Errors;
 use crate::ir::*;
 use crate::scalar::Scalar;
@@ -47,19 +48,19 @@ struct Arm<'a> {
 
 impl Converter {
     fn region(&mut self, region: &mut Region) {
-        let insts = std::mem::take(&mut region.insts);
-        region.insts.reserve(insts.len());
-        for mut inst in insts {
+        rewrite(&mut region.insts, |inst, before| {
             let stands = &self.stands;
             inst.op.map_operands(|v| stands.get(v.0 as usize).copied().unwrap_or(v));
             inst.op.regions_mut().into_iter().for_each(|r| self.region(r));
-            match inst.op {
-                Op::If { condition, then, otherwise } if self.fits(&then, &otherwise) => {
-                    self.convert(condition, [then, otherwise], &inst.results, inst.location, &mut region.insts);
+            match &mut inst.op {
+                Op::If { condition, then, otherwise } if self.fits(then, otherwise) => {
+                    let branches = [std::mem::take(then), std::mem::take(otherwise)];
+                    self.convert(*condition, branches, &inst.results, inst.location, before);
+                    false
                 }
-                _ => region.insts.push(inst),
+                _ => true,
             }
-        }
+        });
     }
 
     /// Whether an `If` of these branches may become straight code.
@@ -94,10 +95,10 @@ impl Converter {
     }
 
     /// Writes `op`, or finds what it comes to.
-    fn push(&mut self, op: Op, ty: Type, location: Location, out: &mut Vec<Inst>) -> Value {
-        match self.simplifier.simplify(op, ty) {
-            Simple::Value(v) => v,
-            Simple::Op(op) => {
+    fn push(&mut self, mut op: Op, ty: Type, location: Location, out: &mut Vec<Inst>) -> Value {
+        match self.simplifier.simplify(&mut op, ty) {
+            Some(v) => v,
+            None => {
                 let value = self.simplifier.value(ty);
                 self.simplifier.note(&op, value);
                 out.push(Inst { op, results: [value].into_iter().collect(), location });

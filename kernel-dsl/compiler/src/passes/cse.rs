@@ -3,19 +3,20 @@
 //! Value numbering, scoped: what a region computes is known in the regions inside it and forgotten at its end. Loads are
 //! not merged: they keep their place.
 
+use super::hash::Table;
 use crate::error::Errors;
 use crate::ir::*;
 use crate::scalar::Scalar;
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::hash_map::Entry;
 
 /// Merges what is computed twice.
 pub fn cse(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut numbering = Numbering {
         stands: (0..kernel.values.len() as u32).map(Value).collect(),
         types: &kernel.values,
-        known: HashMap::with_capacity_and_hasher(kernel.values.len() / 2, BuildHasherDefault::default()),
-        scope: Vec::new(),
+        known: Table::with_capacity_and_hasher(kernel.values.len() / 2, Default::default()),
+        open: vec![],
+        scope: 0,
     };
     numbering.region(&mut kernel.body);
     Ok(())
@@ -29,40 +30,23 @@ struct Key {
     operands: [u32; 3],
 }
 
-/// For keys of a few words, many of them: the multiply-and-rotate of FxHash.
-#[derive(Default)]
-struct Words(u64);
-
-impl Hasher for Words {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|b| self.write_u64(u64::from(*b)));
-    }
-    fn write_u32(&mut self, word: u32) {
-        self.write_u64(u64::from(word));
-    }
-    fn write_u64(&mut self, word: u64) {
-        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
-    }
-}
-
 struct Numbering<'k> {
     types: &'k [Type],
     stands: Vec<Value>,
-    known: HashMap<Key, Value, BuildHasherDefault<Words>>,
-    /// Keys in the order in which they became known.
-    scope: Vec<Key>,
+    /// What has computed each operation, and the region that it stands in.
+    known: Table<Key, (Value, u32)>,
+    /// Whether each region, by the order in which they begin, is around the instruction at hand.
+    open: Vec<bool>,
+    scope: u32,
 }
 
 impl Numbering<'_> {
     fn region(&mut self, region: &mut Region) {
-        let outside = self.scope.len();
+        let around = std::mem::replace(&mut self.scope, self.open.len() as u32);
+        self.open.push(true);
         region.insts.retain_mut(|inst| self.inst(inst));
-        for key in self.scope.drain(outside..) {
-            self.known.remove(&key);
-        }
+        self.open[self.scope as usize] = false;
+        self.scope = around;
     }
 
     /// Rewrites an instruction; tells whether it stays.
@@ -75,14 +59,17 @@ impl Numbering<'_> {
         }
         let result = inst.results[0];
         let Some(key) = key(&inst.op, self.types[result.0 as usize]) else { return true };
-        match self.known.get(&key) {
-            Some(known) => {
-                self.stands[result.0 as usize] = *known;
+        match self.known.entry(key) {
+            Entry::Occupied(known) if self.open[known.get().1 as usize] => {
+                self.stands[result.0 as usize] = known.get().0;
                 false
             }
-            None => {
-                self.known.insert(key, result);
-                self.scope.push(key);
+            Entry::Occupied(mut gone) => {
+                gone.insert((result, self.scope));
+                true
+            }
+            Entry::Vacant(new) => {
+                new.insert((result, self.scope));
                 true
             }
         }

@@ -4,7 +4,8 @@
 //! the region around them; what stands after a `Return`, `Break` or `Continue` that has become certain is dropped.
 //! Afterwards each constant has one value, and the body begins with all of them.
 
-use super::simplify::{Simple, Simplifier};
+use super::rewrite::rewrite;
+use super::simplify::Simplifier;
 use crate::error::Errors;
 use crate::ir::*;
 
@@ -32,30 +33,27 @@ struct Folder {
 
 impl Folder {
     fn region(&mut self, region: &mut Region) {
-        let insts = std::mem::take(&mut region.insts);
-        region.insts.reserve(insts.len());
-        self.insts(insts, &mut region.insts);
+        let mut ended = false;
+        rewrite(&mut region.insts, |inst, before| !ended && self.inst(inst, before, &mut ended));
     }
 
-    fn insts(&mut self, insts: Vec<Inst>, out: &mut Vec<Inst>) {
-        for mut inst in insts {
-            inst.op.map_operands(|v| self.stands[v.0 as usize]);
-            if inst.op.is_pure() {
-                self.pure(inst, out);
-            } else if self.construct(inst, out) {
-                return;
-            }
+    /// Rewrites an instruction, or puts what it comes to at the end of `before`; tells whether it stays. Sets `ended` if
+    /// nothing of its region is to follow.
+    fn inst(&mut self, inst: &mut Inst, before: &mut Vec<Inst>, ended: &mut bool) -> bool {
+        inst.op.map_operands(|v| self.stands[v.0 as usize]);
+        if !inst.op.is_pure() {
+            return self.construct(inst, before, ended);
         }
-    }
-
-    fn pure(&mut self, inst: Inst, out: &mut Vec<Inst>) {
         let result = inst.results[0];
         let ty = self.simplifier.ty(result);
-        match self.simplifier.simplify(inst.op, ty) {
-            Simple::Value(v) => self.stand(result, v),
-            Simple::Op(op) => {
-                self.simplifier.note(&op, result);
-                out.push(Inst { op, ..inst });
+        match self.simplifier.simplify(&mut inst.op, ty) {
+            Some(v) => {
+                self.stand(result, v);
+                false
+            }
+            None => {
+                self.simplifier.note(&inst.op, result);
+                true
             }
         }
     }
@@ -68,17 +66,19 @@ impl Folder {
         self.simplifier.constants.bits(value)
     }
 
-    /// Takes an instruction that is not pure; tells whether the region has ended with it.
-    fn construct(&mut self, mut inst: Inst, out: &mut Vec<Inst>) -> bool {
+    fn construct(&mut self, inst: &mut Inst, before: &mut Vec<Inst>, ended: &mut bool) -> bool {
         match &mut inst.op {
             Op::If { condition, then, otherwise } => {
                 if let Some(c) = self.bits(*condition) {
-                    let taken = std::mem::take(if c != 0 { then } else { otherwise });
-                    return self.dissolve(taken.insts, &inst.results, out);
+                    let taken = if c != 0 { then } else { otherwise };
+                    self.region(taken);
+                    before.append(&mut taken.insts);
+                    *ended = self.open(None, &inst.results, before);
+                    return false;
                 }
                 self.region(then);
                 self.region(otherwise);
-                self.same_results(&mut inst);
+                self.same_results(inst);
             }
             Op::For(l) => {
                 if let (Some(start), Some(end)) = (self.bits(l.start), self.bits(l.end))
@@ -99,8 +99,9 @@ impl Folder {
                 let last = body.insts.last().map(|i| &i.op);
                 let own = u32::from(matches!(last, Some(Op::Break(l, _)) if *l == label));
                 if self.breaks.get(label.0 as usize).copied().unwrap_or(0) == own {
-                    out.append(&mut body.insts);
-                    return self.open(Some(label), &inst.results, out);
+                    before.append(&mut body.insts);
+                    *ended = self.open(Some(label), &inst.results, before);
+                    return false;
                 }
             }
             Op::Break(label, _) => {
@@ -112,9 +113,7 @@ impl Folder {
             }
             _ => {}
         }
-        let ended = inst.op.is_terminator();
-        out.push(inst);
-        ended
+        true
     }
 
     /// Results of an `If` for which both regions yield one value from outside are that value.
@@ -138,14 +137,8 @@ impl Folder {
         }
     }
 
-    /// Puts `insts`, a construct's region, in its place.
-    fn dissolve(&mut self, insts: Vec<Inst>, results: &Values, out: &mut Vec<Inst>) -> bool {
-        self.insts(insts, out);
-        self.open(None, results, out)
-    }
-
     /// Takes off the `Yield` (or `Break` of `label`) that a dissolved region left at the end of `out`; what it carried
-    /// stands for `results`. Any other terminator ends the region around it too.
+    /// stands for `results`. Any other terminator ends the region around it too: tells whether it is so.
     fn open(&mut self, label: Option<Label>, results: &Values, out: &mut Vec<Inst>) -> bool {
         let values = match out.last().map(|i| &i.op) {
             Some(Op::Yield(values)) => values.clone(),

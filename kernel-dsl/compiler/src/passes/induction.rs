@@ -6,7 +6,8 @@
 //! index costs no more than an addition as it is, and stays. Exact, as `usize` does not wrap where a value is used.
 
 use super::constants::Constants;
-use super::simplify::{Simple, Simplifier};
+use super::rewrite::rewrite;
+use super::simplify::Simplifier;
 use crate::error::Errors;
 use crate::ir::*;
 use crate::scalar::Scalar;
@@ -42,26 +43,17 @@ struct Reducer {
 impl Reducer {
     fn region(&mut self, region: &mut Region) {
         self.define(&region.parameters);
-        let looping = |i: &Inst| matches!(i.op, Op::For(_) | Op::Loop { .. });
-        if !region.insts.iter().any(looping) {
-            for inst in &mut region.insts {
-                self.define(&inst.results);
-                inst.op.regions_mut().into_iter().for_each(|r| self.region(r));
-            }
-            return;
-        }
-        let insts = std::mem::take(&mut region.insts);
-        region.insts.reserve(insts.len());
-        for mut inst in insts {
+        rewrite(&mut region.insts, |inst, before| {
             self.define(&inst.results);
-            self.depth += u32::from(looping(&inst));
+            let looping = u32::from(matches!(inst.op, Op::For(_) | Op::Loop { .. }));
+            self.depth += looping;
             inst.op.regions_mut().into_iter().for_each(|r| self.region(r));
-            self.depth -= u32::from(looping(&inst));
+            self.depth -= looping;
             if let Op::For(l) = &mut inst.op {
-                self.counted(l, &mut inst.results, &mut region.insts);
+                self.counted(l, &mut inst.results, before);
             }
-            region.insts.push(inst);
-        }
+            true
+        });
     }
 
     /// Notes that `values` are defined at the depth at hand.
@@ -81,11 +73,10 @@ impl Reducer {
     }
 
     /// Writes `op` at the depth at hand, or finds what it comes to.
-    fn push(&mut self, op: Op, ty: Type, location: Location, out: &mut Vec<Inst>) -> Value {
-        let simple = self.simplifier.simplify(op, ty);
-        let value = match simple {
-            Simple::Value(v) => v,
-            Simple::Op(op) => {
+    fn push(&mut self, mut op: Op, ty: Type, location: Location, out: &mut Vec<Inst>) -> Value {
+        let value = match self.simplifier.simplify(&mut op, ty) {
+            Some(v) => v,
+            None => {
                 let value = self.simplifier.value(ty);
                 self.simplifier.note(&op, value);
                 out.push(Inst { op, results: smallvec![value], location });

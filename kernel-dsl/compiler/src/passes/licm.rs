@@ -4,6 +4,7 @@
 //! What is costly (division, square root) leaves a loop only if each iteration that gets to its end computes it: out of
 //! a branch it might run for nothing. Constants go first in the body, where every loop sees them.
 
+use super::rewrite::rewrite;
 use crate::error::Errors;
 use crate::ir::*;
 
@@ -39,23 +40,15 @@ impl Mover<'_> {
         for p in &region.parameters {
             self.levels[p.0 as usize] = depth;
         }
-        let loops = region.insts.iter().any(|i| matches!(i.op, Op::For(_) | Op::Loop { .. }));
-        if !loops {
-            // Nothing is put into this region: what leaves it is taken out in place.
-            return region.insts.retain_mut(|inst| !self.inst(inst));
-        }
-        let insts = std::mem::take(&mut region.insts);
-        region.insts.reserve(insts.len());
-        for mut inst in insts {
-            if self.inst(&mut inst) {
-                continue;
+        rewrite(&mut region.insts, |inst, before| {
+            if self.inst(inst) {
+                return false;
             }
-            if matches!(inst.op, Op::For(_) | Op::Loop { .. }) {
-                let mut before = self.looping(&mut inst);
-                region.insts.append(&mut before);
+            if let Op::For(_) | Op::Loop { .. } = inst.op {
+                before.append(&mut self.looping(inst));
             }
-            region.insts.push(inst);
-        }
+            true
+        });
     }
 
     /// Visits an instruction, but for what is inside a loop; tells whether it has moved away.

@@ -23,6 +23,8 @@ pub mod unroll;
 
 mod constants;
 mod evaluate;
+mod hash;
+mod rewrite;
 mod simplify;
 
 use crate::error::Errors;
@@ -47,8 +49,8 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "unroll", run: unroll::unroll },
     Pass { name: "promote", run: promote::promote },
     Pass { name: "fold", run: fold::fold },
-    Pass { name: "branches", run: branches::branches },
     Pass { name: "cse", run: cse::cse },
+    Pass { name: "branches", run: branches::branches },
     Pass { name: "licm", run: licm::licm },
     Pass { name: "addresses", run: addresses::addresses },
     Pass { name: "cse", run: cse::cse },
@@ -88,16 +90,18 @@ pub fn optimise_with(mut kernel: Kernel, mut observe: impl FnMut(&Pass, &Kernel)
 /// Takes IR that is in the form that emission needs already, and says what is not.
 pub fn legal(kernel: Kernel) -> Result<Optimised, Errors> {
     let mut errors = promote::unpromoted(&kernel);
-    illegal(&kernel.body, &kernel, &mut errors);
+    if errors.is_empty() {
+        illegal(&kernel.body, &kernel, &mut errors);
+    }
+    errors.dedup();
     if errors.is_empty() { Ok(Optimised(kernel)) } else { Err(Errors(errors)) }
 }
 
-/// What emission does not know, but for locals with an index that cannot be: those have an error already.
+/// What emission does not know.
 fn illegal(region: &Region, kernel: &Kernel, errors: &mut Vec<crate::Error>) {
-    let reported = !errors.is_empty();
     for inst in &region.insts {
         let fault = match &inst.op {
-            Op::ReadLocal { .. } | Op::WriteLocal { .. } if !reported => "a variable is still a local",
+            Op::ReadLocal { .. } | Op::WriteLocal { .. } => "a variable is still a local",
             Op::Load { place: Place::Global { .. } | Place::Shared { .. }, .. }
             | Op::Store { place: Place::Global { .. } | Place::Shared { .. }, .. } => "a place is not an address yet",
             Op::For(l) if l.unroll == Unroll::Full => "a loop is not unrolled yet",

@@ -110,9 +110,15 @@ fn not_constant(kernel: &Kernel, location: Location, local: &Local) -> Error {
         let end = if l.span.end_line == l.span.line { l.span.end_column.into() } else { text.len() + 1 };
         let text: String = text.get(usize::from(l.span.column).checked_sub(1)?..end.checked_sub(1)?)?.iter().collect();
         let inside = text.split_once('[')?.1;
-        inside.rsplit_once(']').map(|(i, _)| i.trim().to_string())
+        // Up to the bracket that closes it: the place may be that of a whole assignment.
+        let mut depth = 1;
+        let end = inside.find(|c| {
+            depth += i32::from(c == '[') - i32::from(c == ']');
+            depth == 0
+        })?;
+        Some(inside[..end].trim().to_string())
     });
-    match index.filter(|i| !i.is_empty() && !i.contains(['[', ']'])) {
+    match index.filter(|i| !i.is_empty()) {
         Some(i) if i.chars().all(|c| c.is_alphanumeric() || c == '_') => kernel
             .error(location, format!("registers cannot be indexed by `{i}`: unroll the loop over `{i}`"))
             .help(format!("write `for {i} in unroll(…)`; an array in registers needs an index that is constant there")),

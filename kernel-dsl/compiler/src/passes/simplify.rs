@@ -22,7 +22,7 @@ enum Fact {
 
 /// What an operation comes to.
 #[derive(Debug)]
-pub enum Simple {
+enum Simple {
     /// A value that is there already.
     Value(Value),
     /// An operation, perhaps a simpler one.
@@ -83,8 +83,18 @@ impl Simplifier {
         self.facts.get(value.0 as usize).copied().unwrap_or_default()
     }
 
-    /// What the pure operation `op`, whose result has type `ty`, comes to.
-    pub fn simplify(&mut self, op: Op, ty: Type) -> Simple {
+    /// Makes the pure operation `op`, whose result has type `ty`, a simpler one, or finds the value that it comes to.
+    pub fn simplify(&mut self, op: &mut Op, ty: Type) -> Option<Value> {
+        match self.simple(std::mem::replace(op, Op::Return), ty) {
+            Simple::Value(v) => Some(v),
+            Simple::Op(simple) => {
+                *op = simple;
+                None
+            }
+        }
+    }
+
+    fn simple(&mut self, op: Op, ty: Type) -> Simple {
         let Some(scalar) = ty.scalar() else {
             return self.address(op, ty);
         };
@@ -235,7 +245,7 @@ impl Simplifier {
 
     /// A float operation that another one came to.
     fn float_again(&mut self, op: Binary, ty: Scalar, a: Value, b: Value) -> Simple {
-        self.simplify(Op::Binary(op, a, b), Type::Scalar(ty))
+        self.simple(Op::Binary(op, a, b), Type::Scalar(ty))
     }
 
     fn compare(&mut self, op: Comparison, a: Value, b: Value) -> Simple {

@@ -2,11 +2,13 @@
 //!
 //! Each copy is folded as it is made, so that a range that depends on the index of an unrolled loop around it is
 //! constant in its turn. `Continue` in an unrolled body leaves a block around that copy, `Break` one around all copies.
+//! What straight code keeps in locals is followed as it is copied, so that an unrolled body that updates an array of
+//! accumulators is not as many reads and writes: `promote` does the rest.
 //! Loops that the kernel leaves to the compiler are unrolled where that makes at most [`SMALL_TRIPS`] copies of
 //! together at most [`SMALL_SIZE`] instructions and no loop is inside.
 
 use super::evaluate;
-use super::simplify::{Simple, Simplifier};
+use super::simplify::Simplifier;
 use crate::error::{Error, Errors};
 use crate::ir::*;
 
@@ -27,12 +29,14 @@ pub fn unroll(kernel: &mut Kernel) -> Result<(), Errors> {
         targets: Vec::new(),
         labels: 0,
         made: 0,
+        registers: Registers::new(&kernel.locals),
         errors: Vec::new(),
         kernel,
     };
     let mut out = Vec::with_capacity(body.insts.len());
     let location = body.insts.last().map_or(Location(0), |i| i.location);
     if let End::Yields(values) = unroller.insts(&body.insts, &mut out) {
+        unroller.registers.settle(&mut out);
         out.push(Inst { op: Op::Yield(values), results: Values::new(), location });
     }
     let Unroller { simplifier, errors, .. } = unroller;
@@ -81,6 +85,7 @@ struct Unroller<'k> {
     /// Labels given out.
     labels: u32,
     made: usize,
+    registers: Registers,
     errors: Vec<Error>,
 }
 
@@ -120,9 +125,9 @@ impl Unroller<'_> {
                 let mut op = inst.op.clone();
                 op.map_operands(|v| self.map[v.0 as usize]);
                 let ty = self.simplifier.ty(inst.results[0]);
-                match self.simplifier.simplify(op, ty) {
-                    Simple::Value(v) => self.map[inst.results[0].0 as usize] = v,
-                    Simple::Op(op) => {
+                match self.simplifier.simplify(&mut op, ty) {
+                    Some(v) => self.map[inst.results[0].0 as usize] = v,
+                    None => {
                         let results = self.renew(&inst.results);
                         self.simplifier.note(&op, results[0]);
                         out.push(Inst { op, results, location: inst.location });
@@ -131,8 +136,11 @@ impl Unroller<'_> {
                 continue;
             }
             let end = match &inst.op {
+                Op::ReadLocal { local, index } => self.read(*local, *index, inst, out),
+                Op::WriteLocal { local, index, value } => self.write(*local, *index, *value, inst, out),
                 Op::Yield(values) => return End::Yields(self.mapped(values)),
                 Op::Break(..) | Op::Continue(..) | Op::Return => {
+                    self.registers.settle(out);
                     out.push(Inst { op: self.jump(&inst.op), results: Values::new(), location: inst.location });
                     End::Leaves
                 }
@@ -141,6 +149,7 @@ impl Unroller<'_> {
                     match self.simplifier.constants.bits(condition) {
                         Some(c) => self.dissolve(if c != 0 { then } else { otherwise }, inst, out),
                         None => {
+                            self.registers.settle(out);
                             let then = self.region(then);
                             let otherwise = self.region(otherwise);
                             self.push(Op::If { condition, then, otherwise }, inst, out)
@@ -149,12 +158,14 @@ impl Unroller<'_> {
                 }
                 Op::For(l) => self.counted(l, inst, out),
                 Op::Loop { label, inits, body } => {
+                    self.registers.settle(out);
                     let inits = self.mapped(inits);
                     let new = self.label();
                     let body = self.within(*label, Target::Same(new), body);
                     self.push(Op::Loop { label: new, inits, body }, inst, out)
                 }
                 Op::Block { label, body } => {
+                    self.registers.settle(out);
                     let new = self.label();
                     let body = self.within(*label, Target::Same(new), body);
                     self.push(Op::Block { label: new, body }, inst, out)
@@ -192,6 +203,7 @@ impl Unroller<'_> {
         let parameters = self.renew(&region.parameters);
         let mut insts = Vec::with_capacity(region.insts.len());
         if let End::Yields(values) = self.insts(&region.insts, &mut insts) {
+            self.registers.settle(&mut insts);
             let location = region.insts.last().map_or(Location(0), |i| i.location);
             insts.push(Inst { op: Op::Yield(values), results: Values::new(), location });
         }
@@ -241,6 +253,7 @@ impl Unroller<'_> {
                 End::Yields(Values::new())
             }
             _ => {
+                self.registers.settle(out);
                 let inits = self.mapped(&l.inits);
                 let label = self.label();
                 let body = self.within(l.label, Target::Same(label), &l.body);
@@ -288,6 +301,9 @@ impl Unroller<'_> {
         let Some((index, parameters)) = l.body.parameters.split_first() else { return End::Leaves };
         let jumps = jumps(&l.body, l.label);
         let all = self.label();
+        if jumps.breaks {
+            self.registers.settle(out);
+        }
         let mut carried = self.mapped(&l.inits);
         let mut inner = Vec::new();
         let into: &mut Vec<Inst> = if jumps.breaks { &mut inner } else { &mut *out };
@@ -306,8 +322,10 @@ impl Unroller<'_> {
             let one = if jumps.continues { self.label() } else { all };
             self.targets.push((l.label, Target::Unrolled { all, one }));
             let end = if jumps.continues {
+                self.registers.settle(into);
                 let mut copy = Vec::with_capacity(l.body.insts.len());
                 if let End::Yields(values) = self.insts(&l.body.insts, &mut copy) {
+                    self.registers.settle(&mut copy);
                     copy.push(Inst { op: Op::Yield(values), results: Values::new(), location: inst.location });
                 }
                 let results: Values =
@@ -339,10 +357,99 @@ impl Unroller<'_> {
             return End::Yields(Values::new());
         }
         if !ended {
+            self.registers.settle(&mut inner);
             inner.push(Inst { op: Op::Yield(carried), results: Values::new(), location: inst.location });
         }
         let body = Region { parameters: Values::new(), insts: inner };
         self.push(Op::Block { label: all, body }, inst, out)
+    }
+}
+
+/// What locals hold in the straight code at hand.
+struct Registers {
+    /// First slot of each local, and one past the last of all; a slot is an element.
+    first: Vec<u32>,
+    slots: Vec<Slot>,
+    /// Slots whose value is not written to the local yet.
+    unwritten: Vec<u32>,
+    /// The straight code at hand: what is known from another does not count.
+    stretch: u32,
+}
+
+#[derive(Clone)]
+struct Slot {
+    stretch: u32,
+    value: Value,
+    /// The write that is still to come.
+    write: Option<Inst>,
+}
+
+impl Registers {
+    fn new(locals: &[Local]) -> Registers {
+        let mut slots = 0;
+        let mut first = vec![0];
+        first.extend(locals.iter().map(|l| {
+            slots += l.len;
+            slots
+        }));
+        let slot = Slot { stretch: 0, value: Value(0), write: None };
+        Registers { first, slots: vec![slot; slots as usize], unwritten: Vec::new(), stretch: 1 }
+    }
+
+    fn slot(&self, local: LocalId, index: u64) -> Option<usize> {
+        let [first, end] = [local.0, local.0 + 1].map(|l| u64::from(self.first[l as usize]));
+        Some(first + index).filter(|s| *s < end).map(|s| s as usize)
+    }
+
+    /// Writes what is not written yet, and forgets what is known: control flow, or an access to who knows which element,
+    /// comes next.
+    fn settle(&mut self, out: &mut Vec<Inst>) {
+        for slot in self.unwritten.drain(..) {
+            out.extend(self.slots[slot as usize].write.take());
+        }
+        self.stretch += 1;
+    }
+}
+
+impl Unroller<'_> {
+    /// The slot of an element with a constant index.
+    fn slot(&self, local: LocalId, index: Option<Value>) -> Option<usize> {
+        let index = match index {
+            Some(i) => self.simplifier.constants.bits(self.map[i.0 as usize])?,
+            None => 0,
+        };
+        self.registers.slot(local, index)
+    }
+
+    fn read(&mut self, local: LocalId, index: Option<Value>, inst: &Inst, out: &mut Vec<Inst>) -> End {
+        let Some(slot) = self.slot(local, index) else {
+            self.registers.settle(out);
+            let index = index.map(|i| self.map[i.0 as usize]);
+            return self.push(Op::ReadLocal { local, index }, inst, out);
+        };
+        if self.registers.slots[slot].stretch != self.registers.stretch {
+            let index = index.map(|i| self.map[i.0 as usize]);
+            self.push(Op::ReadLocal { local, index }, inst, out);
+            let value = self.map[inst.results[0].0 as usize];
+            self.registers.slots[slot] = Slot { stretch: self.registers.stretch, value, write: None };
+        }
+        self.map[inst.results[0].0 as usize] = self.registers.slots[slot].value;
+        End::Yields(Values::new())
+    }
+
+    fn write(&mut self, local: LocalId, index: Option<Value>, value: Value, inst: &Inst, out: &mut Vec<Inst>) -> End {
+        let value = self.map[value.0 as usize];
+        let op = Op::WriteLocal { local, index: index.map(|i| self.map[i.0 as usize]), value };
+        let Some(slot) = self.slot(local, index) else {
+            self.registers.settle(out);
+            return self.push(op, inst, out);
+        };
+        let write = Some(Inst { op, results: Values::new(), location: inst.location });
+        let stretch = self.registers.stretch;
+        if std::mem::replace(&mut self.registers.slots[slot], Slot { stretch, value, write }).write.is_none() {
+            self.registers.unwritten.push(slot as u32);
+        }
+        End::Yields(Values::new())
     }
 }
 

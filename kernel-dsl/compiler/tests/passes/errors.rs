@@ -1,1 +1,98 @@
-//! .
+//! What the verifier and the passes say of kernels that they refuse.
+
+use crate::examples::{Write, at, saxpy};
+use kernel_dsl_compiler::ir::verify::verify;
+use kernel_dsl_compiler::ir::*;
+use kernel_dsl_compiler::passes::{legal, optimise};
+use kernel_dsl_compiler::source::{Source, Span};
+use kernel_dsl_compiler::{Errors, Scalar};
+use smallvec::smallvec;
+
+/// A kernel of two lines with places for its two accesses.
+fn with_source(line: &str, columns: [(u16, u16); 2]) -> Kernel {
+    let mut k = crate::generator::empty();
+    let text = vec!["fn k() {".to_string(), line.to_string(), "}".to_string()];
+    k.sources.push(Source { name: "k".into(), file: "demo/src/lib.rs".into(), line: 7, text });
+    let place = |(column, end_column)| SourceLocation {
+        source: 0,
+        span: Span { line: 1, column, end_line: 1, end_column },
+        caller: None,
+    };
+    k.locations = columns.map(place).to_vec();
+    k.locals.push(Local { name: "acc".into(), element: Scalar::F32, len: 4 });
+    k
+}
+
+#[test]
+fn register_array_in_a_rolled_loop() {
+    let line = "    for i in 0..n { acc[i] += x[i]; acc[2 * i + 1] = 0.0; }";
+    let (mut w, p) = Write::new(with_source(line, [(21, 35), (37, 57)]));
+    let range = [w.n(0), p[1], w.n(1)];
+    w.each(0, range, Unroll::Auto, |w, i| {
+        let x = w.load(at(p[0], i, p[1]));
+        let old = w.read(0, Some(i));
+        let new = w.add(old, x);
+        w.write(0, Some(i), new);
+        w.0.location = Location(1);
+        let j = w.add(i, i);
+        w.write(0, Some(j), x);
+    });
+    insta::assert_snapshot!(optimise(w.0.finish()).unwrap_err());
+}
+
+#[test]
+fn range_that_is_not_constant() {
+    let (mut w, p) = Write::new(with_source("    for i in unroll(0..x.len()) { }", [(5, 36), (1, 1)]));
+    let range = [w.n(0), p[1], w.n(1)];
+    w.each(0, range, Unroll::Full, |_, _| {});
+    insta::assert_snapshot!(optimise(w.0.finish()).unwrap_err());
+}
+
+#[test]
+fn too_many_copies() {
+    let (mut w, p) = Write::new(with_source("    for i in unroll(0..1_000_000) { y[i] = 0.0; }", [(5, 51), (1, 1)]));
+    w.upto(0, 1_000_000, Unroll::Full, |w, i| w.store(at(p[2], i, p[3]), p[9]));
+    insta::assert_snapshot!(optimise(w.0.finish()).unwrap_err());
+}
+
+#[test]
+fn index_beyond_a_register_array() {
+    let (mut w, p) = Write::new(with_source("    acc[4] = a;", [(5, 15), (1, 1)]));
+    let four = w.n(4);
+    w.write(0, Some(four), p[9]);
+    insta::assert_snapshot!(optimise(w.0.finish()).unwrap_err());
+}
+
+#[test]
+fn lowered_ir_is_not_legal() {
+    insta::assert_snapshot!(legal(saxpy()).unwrap_err());
+}
+
+/// What the verifier says of `saxpy` after `spoil`.
+fn spoiled(spoil: impl FnOnce(&mut Kernel)) -> Errors {
+    let mut k = saxpy();
+    assert_eq!(verify(&k), Ok(()));
+    spoil(&mut k);
+    verify(&k).unwrap_err()
+}
+
+#[test]
+fn malformed() {
+    let cases: Vec<Errors> = vec![
+        spoiled(|k| k.body.insts[7].op = Op::Constant(1 << 32)),
+        spoiled(|k| k.body.insts.swap(7, 8)),
+        spoiled(|k| k.body.insts[8].op = Op::Binary(Binary::Add, Value(0), Value(5))),
+        spoiled(|k| k.body.insts[9].results = smallvec![Value(8)]),
+        spoiled(|k| k.body.insts[2].op = Op::Parameter(17)),
+        spoiled(|k| _ = k.body.insts.pop()),
+        spoiled(|k| k.body.insts.last_mut().unwrap().op = Op::Break(Label(3), smallvec![])),
+        spoiled(|k| k.body.insts.last_mut().unwrap().op = Op::Yield(smallvec![Value(0)])),
+        spoiled(|k| {
+            let Op::If { then, .. } = &mut k.body.insts[11].op else { panic!("the branch") };
+            let Op::Store { values, .. } = &mut then.insts[3].op else { panic!("the store") };
+            values[0] = Value(9);
+        }),
+    ];
+    let text: Vec<_> = cases.iter().map(Errors::to_string).collect();
+    insta::assert_snapshot!(text.join("\n\n"));
+}

@@ -1,10 +1,259 @@
-//! .
-use crate::examples;
-#[test]
-fn show() {
-    for k in [examples::saxpy(), examples::stencil(), examples::matmul(4), examples::blocked(2, 2, 2)] {
-        kernel_dsl_compiler::ir::verify::verify(&k).unwrap_or_else(|e| panic!("{e}\n{k}"));
-        println!("{k}");
-        println!("{}", *kernel_dsl_compiler::passes::optimise(k).unwrap());
+//! Each pass before and after, on a kernel made for it, and whole kernels through all passes.
+
+use crate::examples::{self, Write, at, at2};
+use kernel_dsl_compiler::Scalar;
+use kernel_dsl_compiler::ir::*;
+use kernel_dsl_compiler::passes::{self, Run, optimise};
+use smallvec::smallvec;
+
+/// The text of `kernel`'s body before and after `run`, and after `dce`, so that what has become unused is not there.
+fn before_and_after(kernel: Kernel, runs: &[Run]) -> String {
+    verify::verify(&kernel).unwrap_or_else(|e| panic!("{e}\n{kernel}"));
+    let mut after = kernel.clone();
+    for run in runs.iter().chain(&[passes::dce::dce as Run]) {
+        run(&mut after).unwrap_or_else(|e| panic!("{e}\n{kernel}"));
+        verify::verify(&after).unwrap_or_else(|e| panic!("{e}\n{after}"));
     }
+    format!("{}\n── after ──\n{}", body(&kernel), body(&after))
+}
+
+/// The printed kernel without its parameters.
+fn body(kernel: &Kernel) -> String {
+    let text = kernel.to_string();
+    let lines = text.lines().filter(|l| !l.starts_with("    parameter") && !l.contains(" = parameter "));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A kernel over the parameters of `generator::empty`: `x`, `y`, `m`, `s`, `a`.
+fn small(locals: &[(&str, Scalar, u32)], write: impl FnOnce(&mut Write, &[Value])) -> Kernel {
+    let mut k = crate::generator::empty();
+    k.locals = locals.iter().map(|(n, e, l)| Local { name: n.to_string(), element: *e, len: *l }).collect();
+    let (mut w, p) = Write::new(k);
+    write(&mut w, &p);
+    w.0.finish()
+}
+
+#[test]
+fn fold() {
+    let k = small(&[], |w, p| {
+        let (one, two, three) = (w.n(1), w.n(2), w.n(3));
+        let i = w.special(Special::Thread(0));
+        let j = w.add(i, one);
+        let j = w.add(j, two);
+        let (six, plus, minus, unit) = (w.mul(two, three), w.f(0.0), w.f(-0.0), w.f(1.0));
+        let always = w.0.compare(Comparison::Lt, two, six);
+        w.iff(always, |w| {
+            // −0 + 0 is +0, so this addition has to stay; the other one and the product need not.
+            let kept = w.add(p[9], plus);
+            let gone = w.add(p[9], minus);
+            let gone = w.mul(gone, unit);
+            w.store(at(p[2], j, p[3]), kept);
+            w.store(at(p[2], six, p[3]), gone);
+        });
+    });
+    insta::assert_snapshot!(before_and_after(k, &[passes::fold::fold]));
+}
+
+#[test]
+fn unroll() {
+    let k = small(&[("sum", Scalar::F32, 3)], |w, p| {
+        w.upto(0, 3, Unroll::Full, |w, i| {
+            w.upto(1, 2, Unroll::Full, |w, j| {
+                let k = w.add(i, j);
+                let v = w.load(at(p[0], k, p[1]));
+                let old = w.read(0, Some(i));
+                let new = w.add(old, v);
+                w.write(0, Some(i), new);
+            });
+        });
+    });
+    insta::assert_snapshot!(before_and_after(k, &[passes::unroll::unroll]));
+}
+
+#[test]
+fn unroll_with_jumps() {
+    let k = small(&[], |w, p| {
+        w.upto(0, 3, Unroll::Full, |w, i| {
+            let v = w.load(at(p[0], i, p[1]));
+            let zero = w.f(0.0);
+            let negative = w.0.compare(Comparison::Lt, v, zero);
+            w.iff(negative, |w| w.0.effect(Op::Continue(Label(0), smallvec![])));
+            let large = w.0.compare(Comparison::Gt, v, p[9]);
+            w.iff(large, |w| w.0.effect(Op::Break(Label(0), smallvec![])));
+            w.store(at(p[2], i, p[3]), v);
+        });
+    });
+    insta::assert_snapshot!(before_and_after(k, &[passes::unroll::unroll]));
+}
+
+#[test]
+fn promote() {
+    let locals = [("best", Scalar::F32, 1), ("pair", Scalar::F32, 2)];
+    let k = small(&locals, |w, p| {
+        let zero = w.f(0.0);
+        w.write(0, None, zero);
+        let range = [w.n(0), p[1], w.n(1)];
+        w.each(0, range, Unroll::Auto, |w, i| {
+            let v = w.load(at(p[0], i, p[1]));
+            let one = w.n(1);
+            w.write(1, Some(one), v);
+            let best = w.read(0, None);
+            let better = w.0.compare(Comparison::Gt, v, best);
+            w.iff(better, |w| w.write(0, None, v));
+            let enough = w.0.compare(Comparison::Gt, v, p[9]);
+            w.iff(enough, |w| w.0.effect(Op::Break(Label(0), smallvec![])));
+        });
+        let (best, one) = (w.read(0, None), w.n(1));
+        let last = w.read(1, Some(one));
+        let sum = w.add(best, last);
+        w.store(at(p[2], one, p[3]), sum);
+    });
+    insta::assert_snapshot!(before_and_after(k, &[passes::promote::promote]));
+}
+
+#[test]
+fn addresses() {
+    let k = small(&[], |w, p| {
+        let i = w.special(Special::Thread(0));
+        let (one, three, four) = (w.n(1), w.n(3), w.n(4));
+        let up = w.add(i, three);
+        let down = w.bin(Binary::Sub, i, one);
+        let times = w.mul(up, four);
+        for index in [i, up, down, times] {
+            let v = w.load(at(p[0], index, p[1]));
+            w.store(at2(&p[4..8], up, index), v);
+        }
+    });
+    insta::assert_snapshot!(before_and_after(k, &[passes::addresses::addresses, passes::cse::cse]));
+}
+
+#[test]
+fn cse() {
+    let k = small(&[], |w, p| {
+        let i = w.special(Special::Thread(0));
+        let (a, b) = (w.mul(i, p[7]), w.mul(p[7], i));
+        // Two loads of one place stay two.
+        let (x, y) = (w.load(at(p[2], a, p[3])), w.load(at(p[2], b, p[3])));
+        let sum = w.add(x, y);
+        w.store(at(p[2], a, p[3]), sum);
+    });
+    insta::assert_snapshot!(before_and_after(k, &[passes::cse::cse]));
+}
+
+#[test]
+fn licm() {
+    let k = small(&[], |w, p| {
+        let i = w.special(Special::Thread(0));
+        let range = [w.n(0), p[1], w.n(1)];
+        w.each(0, range, Unroll::Auto, |w, j| {
+            let row = w.mul(i, p[7]);
+            let range = [w.n(0), p[5], w.n(1)];
+            w.each(1, range, Unroll::Auto, |w, l| {
+                let at_row = w.add(row, j);
+                let at_both = w.add(at_row, l);
+                w.store(at(p[2], at_both, p[3]), p[9]);
+            });
+        });
+    });
+    insta::assert_snapshot!(before_and_after(k, &[passes::licm::licm]));
+}
+
+#[test]
+fn branches() {
+    let k = small(&[], |w, p| {
+        let i = w.special(Special::Thread(0));
+        let inside = w.0.compare(Comparison::Lt, i, p[1]);
+        let v = w.or_zero(inside, |w| w.load(at(p[0], i, p[1])));
+        let positive = w.0.compare(Comparison::Gt, v, p[9]);
+        let twice = w.or_zero(positive, |w| w.add(v, v));
+        w.iff(inside, |w| w.store(at(p[2], i, p[3]), twice));
+        // A barrier stays in its branch.
+        w.iff(positive, |w| w.0.effect(Op::WarpSync));
+    });
+    insta::assert_snapshot!(before_and_after(k, &[passes::fold::fold, passes::branches::branches]));
+}
+
+#[test]
+fn induction() {
+    let k = small(&[], |w, p| {
+        let i = w.special(Special::Thread(0));
+        let range = [i, p[1], w.n(32)];
+        w.each(0, range, Unroll::Auto, |w, j| {
+            let v = w.load(at2(&p[4..8], j, i));
+            let one = w.n(1);
+            let next = w.add(j, one);
+            w.store(at(p[2], next, p[3]), v);
+        });
+    });
+    let runs = [passes::addresses::addresses as Run, passes::licm::licm, passes::induction::induction];
+    insta::assert_snapshot!(before_and_after(k, &runs));
+}
+
+#[test]
+fn strength() {
+    let k = small(&[], |w, p| {
+        let i = w.special(Special::Thread(0));
+        let (eight, ten, four) = (w.n(8), w.n(10), w.f(4.0));
+        let (div, rem) = (w.bin(Binary::Div, i, eight), w.bin(Binary::Rem, i, eight));
+        let (mul, tenth) = (w.mul(div, eight), w.bin(Binary::Div, rem, ten));
+        let quarter = w.bin(Binary::Div, p[9], four);
+        let third = w.bin(Binary::Div, four, p[9]);
+        w.store(at(p[2], mul, p[3]), quarter);
+        w.store(at(p[2], tenth, p[3]), third);
+    });
+    insta::assert_snapshot!(before_and_after(k, &[passes::strength::strength]));
+}
+
+#[test]
+fn dce() {
+    let k = small(&[], |w, p| {
+        let i = w.special(Special::Thread(0));
+        w.load(at(p[0], i, p[1]));
+        // A loop whose result nobody uses, and one of whose carried values somebody does.
+        let f32 = Type::Scalar(Scalar::F32);
+        for used in [false, true] {
+            let (start, step) = (w.n(0), w.n(1));
+            let parameters = w.0.enter([examples::USIZE, f32, f32]);
+            let a = w.add(parameters[1], p[9]);
+            let b = w.add(parameters[2], parameters[1]);
+            w.0.effect(Op::Yield(smallvec![a, b]));
+            let body = w.0.leave();
+            let label = Label(u32::from(used));
+            let inits = smallvec![p[9], p[9]];
+            let l = For { label, start, end: p[1], step, unroll: Unroll::Auto, inits, body };
+            let results = w.0.emit(Op::For(Box::new(l)), [f32, f32]);
+            if used {
+                w.store(at(p[2], i, p[3]), results[0]);
+            }
+        }
+    });
+    insta::assert_snapshot!(before_and_after(k, &[]));
+}
+
+/// Before and after all passes.
+fn whole(kernel: Kernel) -> String {
+    verify::verify(&kernel).unwrap_or_else(|e| panic!("{e}\n{kernel}"));
+    let before = kernel.to_string();
+    let after = optimise(kernel).unwrap_or_else(|e| panic!("{e}\n{before}"));
+    format!("{before}\n── after ──\n{}", body(&after))
+}
+
+#[test]
+fn saxpy() {
+    insta::assert_snapshot!(whole(examples::saxpy()));
+}
+
+#[test]
+fn stencil() {
+    insta::assert_snapshot!(whole(examples::stencil()));
+}
+
+#[test]
+fn matmul() {
+    insta::assert_snapshot!(whole(examples::matmul(4)));
+}
+
+#[test]
+fn blocked() {
+    insta::assert_snapshot!(whole(examples::blocked(2, 2, 2)));
 }

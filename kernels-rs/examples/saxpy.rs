@@ -1,0 +1,20 @@
+//! y ← 2·x + y on whatever this machine has: the GPU if there is one, the CPU interpreter if not.
+
+use kernels_rs::saxpy;
+use runtime::Device;
+
+fn main() -> Result<(), runtime::Error> {
+    let n = 1000;
+    let x: Vec<f32> = (0..n).map(|i| i as f32).collect();
+
+    let device = Device::best()?;
+    let x = device.upload(&x)?;
+    let mut y = device.upload(&vec![1.0f32; n])?;
+    // SAFETY: the kernel was proved free of races and of accesses out of bounds by `kernels check`, and the
+    // launch itself checks the arguments against the kernel's contract.
+    unsafe { saxpy::launch_unchecked(&device, 2.0, &x, &mut y)? };
+
+    println!("y[999] = {}", y.download()?[999]);
+    println!("\n{}", saxpy::PTX);
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! What an access was about, in the kernel's own names: for findings.
+
+use super::check::Check;
+use super::code::{Access, Origin, Pc, Place};
+use super::findings::Description;
+use super::frame::Word;
+use super::machine::{Machine, Warp};
+use super::memory::argument_at;
+use super::report::{Object, Space};
+
+/// Where an access goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// A buffer, by its place among the machine's.
+    Buffer(usize),
+    /// The block's shared memory.
+    Shared,
+}
+
+impl Machine<'_, '_> {
+    /// Reports indices that are not below their extents.
+    #[cold]
+    pub fn out_of_extent(&mut self, site: Pc, warp: &Warp, bad: u32, access: &Access) {
+        self.report(Check::OutOfBounds, site, warp.index, bad, |machine, lane| {
+            let at = |row: u32| u64::from(u32::lanes(&warp.rows, row as usize)[lane]);
+            let (name, space, index, extents, element) = match &access.place {
+                Place::Shared { array, dims, .. } => {
+                    let index: Vec<_> = dims.iter().map(|d| at(d.index)).collect();
+                    let extents = dims.iter().map(|d| d.extent.into()).collect::<Vec<u64>>();
+                    let element = dims.iter().zip(&index).map(|(d, i)| i.saturating_mul(d.stride.into())).sum::<u64>();
+                    (machine.program.shared[*array as usize].name.clone(), Space::Shared, index, extents, element)
+                }
+                Place::Global { base, dims, origin } => {
+                    let index: Vec<_> = dims.iter().map(|d| at(d.index)).collect();
+                    let extents = dims.iter().map(|d| at(d.extent)).collect();
+                    let terms = dims.iter().map(|d| at(d.index).wrapping_mul(d.stride.map_or(1, at)));
+                    let base = u64::lanes(&warp.rows, *base as usize)[lane];
+                    let argument = match origin {
+                        Origin::Argument(a) => Some(*a),
+                        _ => argument_at(base),
+                    };
+                    let buffer = argument.and_then(|a| machine.buffers.iter().find(|b| b.argument == a));
+                    // A view may start inside its buffer; elements count from the buffer's beginning.
+                    let before = buffer.map_or(0, |b| base.wrapping_sub(b.base) / u64::from(access.element.bytes()));
+                    let name = buffer.map_or_else(|| "a buffer".into(), |b| b.name.clone());
+                    let element = terms.fold(before, u64::wrapping_add);
+                    (name, Space::Buffer, index, extents, element)
+                }
+                Place::Address { .. } | Place::SharedAddress { .. } => return Description::new("out of bounds"),
+            };
+            let n = access.values.len();
+            let message = match (&index[..], &extents[..]) {
+                ([i], [len]) if n == 1 => format!("index {i} is out of bounds of `{name}`, which has {len} elements"),
+                ([i], [len]) => {
+                    let end = i + n as u64;
+                    format!("elements {i}..{end} are out of bounds of `{name}`, which has {len} elements")
+                }
+                _ => {
+                    let list = |v: &[u64], sep| v.iter().map(u64::to_string).collect::<Vec<_>>().join(sep);
+                    let (i, len) = (list(&index, ", "), list(&extents, " × "));
+                    let what = if n == 1 { String::new() } else { format!("{n} elements from ") };
+                    format!("{what}index ({i}) is out of bounds of `{name}`, which is {len}")
+                }
+            };
+            Description::new(message).about(Object { name, space, index, extents, element: Some(element as i64) })
+        });
+    }
+
+    /// What lies at byte `offset` of a target.
+    pub fn object(&self, target: Target, offset: u64, access: &Access) -> Object {
+        match target {
+            Target::Buffer(b) => {
+                let (buffer, offset) = (&self.buffers[b], offset as i64);
+                let size = i64::from(buffer.element.bytes());
+                let len = buffer.bytes.get().len() as u64 / u64::from(buffer.element.bytes());
+                Object {
+                    name: buffer.name.clone(),
+                    space: Space::Buffer,
+                    index: vec![],
+                    extents: vec![len],
+                    element: Some(offset.div_euclid(size)),
+                }
+            }
+            Target::Shared => {
+                let named = match &access.place {
+                    Place::Shared { array, .. } => Some(&self.program.shared[*array as usize]),
+                    _ => self.program.shared.iter().find(|s| {
+                        let first = u64::from(s.offset);
+                        (first..first + u64::from(s.bytes())).contains(&offset)
+                    }),
+                };
+                let start = named.map_or(0, |s| i64::from(s.offset));
+                let element = (offset as i64 - start).div_euclid(named.map_or(1, |s| s.element.bytes()).into());
+                Object {
+                    name: named.map_or_else(|| "shared memory".into(), |s| s.name.clone()),
+                    space: Space::Shared,
+                    index: vec![],
+                    extents: named.map_or_else(Vec::new, |s| s.shape.iter().map(|n| u64::from(*n)).collect()),
+                    element: Some(element),
+                }
+            }
+        }
+    }
+}
