@@ -254,6 +254,7 @@ impl Checker<'_> {
         let Some((element, rank)) = found else { return (ExprKind::Tuple(Vec::new()), self.wrong()) };
         if !(1..=3).contains(&rank) {
             self.mistake(path.mark, "a `Shared` has a rank from 1 to 3");
+            return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
         if !self.count(&format!("Shared::{name}"), 1 + usize::from(*pitch), arguments.len(), mark) {
             return (ExprKind::Tuple(Vec::new()), self.wrong());

@@ -1,7 +1,7 @@
 //! Right programs, damaged token by token: whatever comes of it, nothing panics and nothing takes long.
 
 use crate::support::{Checked, Crate, Function, KERNELS, library};
-use kernel_dsl_compiler::{Target, lower, passes};
+use kernel_dsl_compiler::{Target, ir, lower, passes};
 use proc_macro2::{Delimiter, Group, Ident, Literal, TokenStream, TokenTree};
 use quote::ToTokens;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -146,10 +146,13 @@ fn compile(all: &Crate, function: &Function) -> &'static str {
     };
     let Some(instance) = program.launch.instances.first() else { return "checked" };
     match lower::lower(&program, instance, Target::SM_61) {
-        Ok(kernel) => match passes::optimise(kernel) {
-            Ok(_) => "compiled",
-            Err(_) => "refused by a pass",
-        },
+        Ok(kernel) => {
+            ir::verify::verify(&kernel).unwrap_or_else(|e| panic!("{e}\n{kernel}"));
+            match passes::optimise(kernel) {
+                Ok(_) => "compiled",
+                Err(_) => "refused by a pass",
+            }
+        }
         Err(_) => "refused by lowering",
     }
 }
