@@ -51,6 +51,14 @@ impl Checker<'_> {
     ) -> (ExprKind, Id) {
         let same = self.table.unknown();
         let uses_same = function.parameters.contains(&Part::Same);
+        match path.segments.last().map_or(&[][..], |s| &s.arguments) {
+            [] => {}
+            [Argument::Type(ty)] if uses_same => {
+                let ty = self.ty(ty);
+                self.table.unify(same, ty);
+            }
+            _ => self.mistake(path.mark, format!("`{}` takes no such generic arguments", function.path)),
+        }
         let written = path.segments.iter().map(|s| s.name.clone());
         let canonical = function.path.split("::").map(|s| Ident::new(s, proc_macro2::Span::call_site()));
         self.called.push((quote!(#(#written)::*), quote!(#(#canonical)::*), uses_same.then_some(same)));
@@ -246,6 +254,7 @@ impl Checker<'_> {
         let Some((element, rank)) = found else { return (ExprKind::Tuple(Vec::new()), self.wrong()) };
         if !(1..=3).contains(&rank) {
             self.mistake(path.mark, "a `Shared` has a rank from 1 to 3");
+            return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
         if !self.count(&format!("Shared::{name}"), 1 + usize::from(*pitch), arguments.len(), mark) {
             return (ExprKind::Tuple(Vec::new()), self.wrong());
@@ -274,7 +283,13 @@ impl Checker<'_> {
         if !given.is_empty() && given.len() != callee.generics.len() {
             self.mistake(
                 path.mark,
-                format!("`{}` has {} generic constants, {} given", callee.name, callee.generics.len(), given.len()),
+                format!(
+                    "`{}` takes {} generic argument{}, {} given",
+                    callee.name,
+                    callee.generics.len(),
+                    if callee.generics.len() == 1 { "" } else { "s" },
+                    given.len()
+                ),
             );
         }
         let generics: Vec<Id> = (0..callee.generics.len())

@@ -136,8 +136,14 @@ impl Checker<'_> {
         let name = path.name();
         if let Some((ty, bits)) = prelude::constant(&name) {
             let kind = match ty {
-                Scalar::F32 => Literal::Float(f64::from(f32::from_bits(bits as u32))),
-                Scalar::F64 => Literal::Float(f64::from_bits(bits)),
+                Scalar::F32 => {
+                    let single = f32::from_bits(bits as u32);
+                    Literal::Float(syntax::Float { single, double: f64::from(single) })
+                }
+                Scalar::F64 => {
+                    let double = f64::from_bits(bits);
+                    Literal::Float(syntax::Float { single: double as f32, double })
+                }
                 _ => Literal::Integer(bits, path.mark),
             };
             return (self.literal(kind), self.table.scalar(ty));
@@ -210,7 +216,8 @@ impl Checker<'_> {
             syntax::Binary::Compare(comparison) => {
                 let a = self.expr(a, None);
                 let b = self.wanted(b, Id(a.ty.0));
-                self.operands(Id(a.ty.0), true, true, mark);
+                let ordered = !matches!(comparison, ir::Comparison::Eq | ir::Comparison::Ne);
+                self.operands(Id(a.ty.0), !ordered, true, mark);
                 (ExprKind::Compare(comparison, Box::new(a), Box::new(b)), bool)
             }
             syntax::Binary::Arithmetic(operator) => {
@@ -357,7 +364,7 @@ impl Checker<'_> {
             (Ty::Wrong, _) | (_, Ty::Wrong) => true,
             (Ty::Unknown(Kind::Integer | Kind::Float), Ty::Scalar(to)) => to != Scalar::Bool,
             (Ty::Scalar(from), Ty::Scalar(to)) => {
-                if matches!(from, Scalar::U64 | Scalar::I64) && to == Scalar::Usize && !masked(value) {
+                if matches!(from, Scalar::U64 | Scalar::I64) && to == Scalar::Usize && !masked(value, from) {
                     self.mistake(
                         mark,
                         "`usize` has 32 bits on the device: say which bits are meant, as in `(x & 0xffff_ffff) as usize`",
@@ -444,15 +451,16 @@ impl Checker<'_> {
     }
 }
 
-/// Whether an expression shows that its value has at most 32 bits: `x & mask`, `x >> n`, `x % n` with a literal.
-fn masked(e: &syntax::Expr) -> bool {
+/// Whether an expression of type `ty` shows that its value has at most 32 bits: `x & mask` with a literal; where it has no
+/// negative values, `x >> n` and `x % n` too.
+fn masked(e: &syntax::Expr, ty: Scalar) -> bool {
     use ir::Binary::{And, Rem, Shr};
     let small = |e: &syntax::Expr| matches!(e.kind, syntax::ExprKind::Integer(n, _) if n <= u64::from(u32::MAX));
     match &e.kind {
-        syntax::ExprKind::Integer(..) => true,
+        syntax::ExprKind::Integer(..) => small(e),
         syntax::ExprKind::Binary(syntax::Binary::Arithmetic(And), a, b) => small(a) || small(b),
-        syntax::ExprKind::Binary(syntax::Binary::Arithmetic(Rem), _, b) => small(b),
-        syntax::ExprKind::Binary(syntax::Binary::Arithmetic(Shr), _, b) => {
+        syntax::ExprKind::Binary(syntax::Binary::Arithmetic(Rem), _, b) => !ty.is_signed() && small(b),
+        syntax::ExprKind::Binary(syntax::Binary::Arithmetic(Shr), _, b) if !ty.is_signed() => {
             matches!(b.kind, syntax::ExprKind::Integer(n, _) if n >= 32)
         }
         _ => false,

@@ -66,8 +66,8 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
         .iter()
         .map(|(e, text)| hir::Requirement { condition: checker.wanted(e, bool), text: text.clone() })
         .collect();
-    if kernel.function.returns.is_some() {
-        checker.mistake(kernel.function.body.mark, "a kernel returns nothing: it writes its results to buffers");
+    if let Some(ty) = &kernel.function.returns {
+        checker.mistake(ty.mark, "a kernel returns nothing: it writes its results to buffers");
     }
     checker.parameters_of_kernel();
     let mut body = checker.body();
@@ -145,7 +145,7 @@ struct Loop {
 #[derive(Clone, Copy)]
 enum Literal {
     Integer(u64, Mark),
-    Float(f64),
+    Float(syntax::Float),
 }
 
 impl<'a> Checker<'a> {
@@ -391,8 +391,8 @@ impl Finish<'_> {
             hir::ExprKind::Literal(index) => {
                 let hir::Type::Scalar(ty) = self.types.types[e.ty.0 as usize] else { return };
                 *index = match self.checker.literals[*index as usize] {
-                    Literal::Float(x) if ty == Scalar::F32 => u64::from((x as f32).to_bits()),
-                    Literal::Float(x) => x.to_bits(),
+                    Literal::Float(x) if ty == Scalar::F32 => u64::from(x.single.to_bits()),
+                    Literal::Float(x) => x.double.to_bits(),
                     Literal::Integer(n, mark) => {
                         if n & !ty.mask() != 0 {
                             self.checker.mistake(
@@ -426,8 +426,9 @@ impl Finish<'_> {
             })
             .collect();
         let returns = self.types.get(&self.checker.table, self.checker.returns);
-        // What stayed unknown is told where a variable has it; rustc tells the rest.
-        for id in std::mem::take(&mut self.types.unknown) {
+        // What stayed unknown is told where a variable has it; rustc tells the rest. Other mistakes may be why it did.
+        let unknown = std::mem::take(&mut self.types.unknown);
+        for id in unknown.into_iter().filter(|_| self.checker.mistakes.is_empty()).collect::<Vec<_>>() {
             let root = self.checker.table.root(id);
             if let Some(v) = self.checker.locals.iter().find(|v| self.checker.table.root(v.ty) == root) {
                 let (mark, message) =

@@ -88,9 +88,12 @@ impl Checker<'_> {
         let bool = self.table.scalar(Scalar::Bool);
         let condition = Box::new(self.wanted(condition, bool));
         let (block, mut ty) = self.block(then, expected);
-        let end = then.value.as_ref().map_or(then.mark, |v| v.mark);
         let otherwise = match otherwise {
             Some(e) => {
+                let end = match &e.kind {
+                    syntax::ExprKind::Block(b) => end(b),
+                    _ => e.mark,
+                };
                 let e = self.expr(e, expected.or(Some(ty)));
                 let other = Id(e.ty.0);
                 if matches!(self.table.get(ty), Ty::Never) {
@@ -102,7 +105,7 @@ impl Checker<'_> {
             }
             None => {
                 let unit = self.table.add(Ty::Unit);
-                self.coerce(ty, unit, end);
+                self.coerce(ty, unit, end(then));
                 ty = unit;
                 None
             }
@@ -245,6 +248,11 @@ impl Checker<'_> {
             None => (ExprKind::Tuple(Vec::new()), never),
         }
     }
+}
+
+/// What a block's value is made of; the block, if it has none.
+fn end(block: &syntax::Block) -> Mark {
+    block.value.as_ref().map_or(block.mark, |v| v.mark)
 }
 
 fn name_span(statement: &syntax::Statement) -> Option<proc_macro2::Span> {

@@ -102,6 +102,8 @@ impl Table {
         }
         let (x, y) = (self.get(a).clone(), self.get(b).clone());
         match (x, y) {
+            (Ty::Wrong, Ty::Unknown(_)) => self.link(b, a),
+            (Ty::Unknown(_), Ty::Wrong) => self.link(a, b),
             (Ty::Wrong, _) | (_, Ty::Wrong) => true,
             (Ty::Unknown(ka), Ty::Unknown(kb)) => match (ka, kb) {
                 (Kind::Any, _) => self.link(a, b),
@@ -118,9 +120,24 @@ impl Table {
         }
     }
 
+    /// Says that the unknown `from` is `to`; false if `to` holds it, since no type holds itself.
     fn link(&mut self, from: Id, to: Id) -> bool {
+        if self.holds(to, from) {
+            return false;
+        }
         self.entries[from.0 as usize] = Ty::Same(to);
         true
+    }
+
+    fn holds(&self, whole: Id, part: Id) -> bool {
+        let whole = self.root(whole);
+        whole == part
+            || match &self.entries[whole.0 as usize] {
+                Ty::Tuple(parts) => parts.iter().any(|p| self.holds(*p, part)),
+                Ty::Array(element, _) => self.holds(*element, part),
+                Ty::Reference { to, .. } => self.holds(*to, part),
+                _ => false,
+            }
     }
 
     fn known(&self, kind: Kind, ty: &Ty) -> bool {

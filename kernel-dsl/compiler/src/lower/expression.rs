@@ -76,7 +76,7 @@ impl<'h> Lowerer<'h> {
                 self.at(e.span);
                 if let Val::Tuple(parts) = value {
                     for (place, part) in places.iter().zip(parts) {
-                        if let Some(place) = self.place(place) {
+                        if let Some(place) = self.assigned(place) {
                             self.write(&place, part);
                         }
                     }
@@ -107,14 +107,8 @@ impl<'h> Lowerer<'h> {
             ExprKind::Repeat(value) => {
                 let name = self.name_hint.take().unwrap_or("array");
                 let value = self.expr(value);
-                let array = self.storage(e.ty, name);
-                let hir::Type::Array(_, size) = self.ty(e.ty) else { return Val::Unit };
-                for i in 0..self.size(*size) {
-                    let i = self.index(i);
-                    let element = self.element(&array, i);
-                    self.write_storage(&element, value.clone());
-                }
-                Val::Array(array)
+                self.at(e.span);
+                self.repeated(e.ty, name, value)
             }
             ExprKind::Reference(place) => match self.place(place) {
                 Some(place) => Val::Reference(place),
@@ -142,7 +136,7 @@ impl<'h> Lowerer<'h> {
             ExprKind::Return(value) => {
                 let value = value.as_ref().map_or(Val::Unit, |v| self.expr(v));
                 self.at(e.span);
-                self.return_from(value);
+                self.return_from(e.span, value);
                 Val::Unit
             }
         }
@@ -184,7 +178,7 @@ impl<'h> Lowerer<'h> {
         // Rust evaluates the value first for plain numbers; the order shows only where one of the two has effects on the other.
         let Some(operator) = operator else {
             let value = self.expr(value);
-            let place = self.place(place);
+            let place = self.assigned(place);
             self.at(span);
             if let Some(place) = place {
                 self.write(&place, value);
@@ -199,6 +193,22 @@ impl<'h> Lowerer<'h> {
             let result = self.binary(operator, ty, left, right);
             self.write(&target, Val::Scalar(result));
         }
+    }
+
+    /// The place that is assigned to.
+    fn assigned(&mut self, place: &'h Expr) -> Option<Place> {
+        if self.storable(place.ty) {
+            return self.place(place);
+        }
+        // One that was declared without a value has been told of there.
+        let declared = matches!(&place.kind, ExprKind::Local(id) if matches!(self.frame().bindings[id.0 as usize], Binding::Variable(_)));
+        if !declared {
+            self.error(
+                place.span,
+                "views, shared arrays and references are bound once: give the new one a name of its own with `let`",
+            );
+        }
+        None
     }
 
     /// Reads what an index, field or dereference names, without making a copy of what is around it.
@@ -256,6 +266,10 @@ impl<'h> Lowerer<'h> {
                 Val::Reference(place) => Some(place),
                 _ => None,
             },
+            ExprKind::Field { base, .. } if !self.is_variable(base) => {
+                let value = self.read_place(e);
+                self.temporary(e, value)
+            }
             ExprKind::Field { base, field } => match self.place(base)? {
                 Place::Registers(super::value::Storage::Tuple(mut parts)) if (*field as usize) < parts.len() => {
                     Some(Place::Registers(parts.swap_remove(*field as usize)))
@@ -275,7 +289,7 @@ impl<'h> Lowerer<'h> {
             return Some(Place::Registers(storage));
         }
         if !self.storable(e.ty) {
-            self.error(e.span, "views and shared arrays are bound once: give the new one a name of its own with `let`");
+            self.error(e.span, "there are no references to views and shared arrays: pass the view itself");
             return None;
         }
         let storage = self.storage(e.ty, "temporary");

@@ -9,6 +9,10 @@ use crate::source::Span;
 
 /// Calls that may be nested; only a program that was not made by `check` has more.
 const DEPTH: usize = 128;
+/// Calls, and values, that a kernel may have: each call is inlined, so that a few functions that call one another twice make
+/// millions.
+const CALLS: u32 = 1 << 15;
+const VALUES: usize = 1 << 20;
 
 /// A function being lowered.
 pub(super) struct Frame<'h> {
@@ -64,6 +68,13 @@ impl<'h> Lowerer<'h> {
             self.error(span, format!("`{}` calls itself, or calls are nested too deep to inline", function.name));
             return Val::Unit;
         }
+        if self.labels > CALLS || self.builder.kernel.values.len() > VALUES {
+            if !self.full {
+                self.full = true;
+                self.error(span, "the kernel is too large: every call is inlined, and there are too many");
+            }
+            return Val::Unit;
+        }
         let generics = generics
             .iter()
             .map(|g| match self.ty(*g) {
@@ -104,12 +115,19 @@ impl<'h> Lowerer<'h> {
         value
     }
 
-    pub(super) fn return_from(&mut self, value: Val) {
+    pub(super) fn return_from(&mut self, span: Span, value: Val) {
         match self.frame_mut().exit.as_mut() {
             None => self.builder.effect(Op::Return),
             Some(exit) => {
                 exit.used = true;
                 let (label, result) = (exit.label, exit.result.clone());
+                if !self.storable(self.function().returns) {
+                    self.error_with_help(
+                        span,
+                        "`return` cannot give a view, a shared array or a reference",
+                        "end the function with `if … { a } else { b }`",
+                    );
+                }
                 self.write_storage(&result, value);
                 self.builder.effect(Op::Break(label, Values::new()));
             }

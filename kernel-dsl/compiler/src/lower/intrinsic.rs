@@ -182,12 +182,13 @@ impl<'h> Lowerer<'h> {
 
     fn whole_warps(&mut self, span: Span) {
         let threads = self.builder.kernel.threads();
-        if threads % 32 != 0 {
-            self.error_with_help(
-                span,
-                format!("a warp has 32 lanes, and a block of {threads} threads does not divide into warps"),
-                "make the number of threads of the block a multiple of 32",
-            );
+        if threads % 32 == 0 {
+            return;
+        }
+        let message = format!("a warp has 32 lanes, and a block of {threads} threads does not divide into warps");
+        // One mistake, however many operations ask for warps.
+        if self.errors.iter().all(|e| e.message != message) {
+            self.error_with_help(span, message, "make the number of threads of the block a multiple of 32");
         }
     }
 

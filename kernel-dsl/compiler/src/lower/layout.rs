@@ -13,7 +13,9 @@ use crate::ir::{Binary, Kernel, Layout, Op, Place, Region, SharedId, Special, Va
 use smallvec::SmallVec;
 
 /// Bytes of shared memory that a block may have on sm_61 without asking for more.
-const LIMIT: u32 = 48 * 1024;
+pub(super) const LIMIT: u32 = 48 * 1024;
+/// What to do where that is not enough.
+pub(super) const WAY_OUT: &str = "make the tiles smaller, or keep part of them in registers";
 /// Pads that are tried, in elements: beyond a full turn around the banks nothing new comes.
 const PADS: u32 = 32;
 /// Weight of one loop around an access.
@@ -57,7 +59,7 @@ pub(super) fn assign(kernel: &mut Kernel, padded: &[SharedId]) -> Result<(), Err
             kernel.shared_bytes(),
             each.join(", ")
         ))
-        .help("make the tiles smaller, or keep part of them in registers")
+        .help(WAY_OUT)
         .into());
     }
     Ok(())

@@ -42,6 +42,14 @@ impl<'h> Lowerer<'h> {
         }
         let id = SharedId(self.builder.kernel.shared.len() as u32);
         let strides = super::layout::strides(&shape, pitch);
+        let rows: u64 = shape[..shape.len() - 1].iter().fold(1, |n: u64, d| n.saturating_mul(u64::from(*d)));
+        let bytes = rows.saturating_mul(u64::from(pitch)).saturating_mul(u64::from(element.bytes()));
+        if bytes > u64::from(super::layout::LIMIT) {
+            let message =
+                format!("`{name}` needs {bytes} bytes of shared memory, and a block has {}", super::layout::LIMIT);
+            self.error_with_help(e.span, message, super::layout::WAY_OUT);
+            return Val::Unit;
+        }
         self.builder.kernel.shared.push(SharedArray { name, element, shape, strides, layout, offset: 0 });
         if matches!(layout, Layout::Padded { .. }) {
             self.padded.push(id);

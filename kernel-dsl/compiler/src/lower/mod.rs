@@ -71,6 +71,7 @@ pub fn lower(program: &Program, instance: &Instance, target: Target) -> Result<i
         labels: 0,
         padded: Vec::new(),
         errors: Vec::new(),
+        full: false,
         name_hint: None,
     };
     lowerer.kernel(function, generics);
@@ -95,6 +96,8 @@ struct Lowerer<'h> {
     /// Arrays whose pitch the compiler is to choose.
     padded: Vec<ir::SharedId>,
     errors: Vec<Error>,
+    /// It was said that the kernel is too large.
+    full: bool,
     /// The variable being bound, for the names of shared arrays and register arrays.
     name_hint: Option<&'h str>,
 }

@@ -73,12 +73,15 @@ impl<'h> Lowerer<'h> {
         let parts = self.parts(e.ty);
         match parts {
             Some(types) => {
-                let (then, _) = self.arm(Some(&types), |l| l.block(then));
-                let (otherwise, _) = self.arm(Some(&types), |l| otherwise.map_or(Val::Unit, |o| l.expr(o)));
+                let (then, a) = self.arm(Some(&types), |l| l.block(then));
+                let (otherwise, b) = self.arm(Some(&types), |l| otherwise.map_or(Val::Unit, |o| l.expr(o)));
                 self.at(e.span);
                 let op = Op::If { condition: condition.value, then, otherwise };
                 let results = self.builder.emit(op, types);
-                self.rebuild(e.ty, &mut results.iter().copied())
+                let mut value = self.rebuild(e.ty, &mut results.iter().copied());
+                value.may_be(&a);
+                value.may_be(&b);
+                value
             }
             // Arrays are handed over in registers.
             None if self.storable(e.ty) => {
@@ -103,18 +106,37 @@ impl<'h> Lowerer<'h> {
             }
             // A handle to shared memory or a reference is a name: both arms must give the same one.
             None => {
+                let before = self.builder.kernel.values.len();
                 let (then, a) = self.arm(None, |l| l.block(then));
                 let (otherwise, b) = self.arm(None, |l| otherwise.map_or(Val::Unit, |o| l.expr(o)));
+                // An arm that control leaves gives nothing.
+                let gives = |r: &Region| matches!(r.insts.last().map(|i| &i.op), Some(Op::Yield(_)));
+                let (value, same) = match (gives(&then), gives(&otherwise)) {
+                    (true, true) => (a.clone(), a == b),
+                    (true, false) => (a, true),
+                    (false, _) => (b, true),
+                };
                 self.at(e.span);
                 self.builder.effect(Op::If { condition: condition.value, then, otherwise });
-                if a != b {
-                    self.error_with_help(
+                match self.ty(e.ty) {
+                    _ if same && value.is_made_of(&mut |v| (v.0 as usize) < before) => {}
+                    _ if same => self.error_with_help(
+                        e.span,
+                        "a shared array or a reference that is made in a branch cannot leave it",
+                        "make it before the branch",
+                    ),
+                    hir::Type::Reference { .. } => self.error_with_help(
+                        e.span,
+                        "which variable this refers to would depend on a value at run time",
+                        "write the use of the variable into both branches",
+                    ),
+                    _ => self.error_with_help(
                         e.span,
                         "which shared array this is would depend on a value at run time",
                         "index one array that holds both: `Shared::new([2, …])` and `.at(i)`",
-                    );
+                    ),
                 }
-                a
+                value
             }
         }
     }
@@ -147,6 +169,13 @@ impl<'h> Lowerer<'h> {
 
     pub(super) fn endless(&mut self, e: &'h Expr, id: LabelId, body: &'h hir::Block) -> Val {
         let label = self.label();
+        if !self.storable(e.ty) {
+            self.error_with_help(
+                e.span,
+                "a loop cannot give a view, a shared array or a reference",
+                "break with the numbers that it depends on, and make it after the loop",
+            );
+        }
         let result = self.storage(e.ty, "result");
         self.frame_mut().loops.push(LoopFrame { id, label, result: Some(result.clone()) });
         self.builder.enter([]);

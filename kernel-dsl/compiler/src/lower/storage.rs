@@ -22,6 +22,10 @@ pub(super) enum Binding {
     Variable(Storage),
 }
 
+fn product(dims: &[u32]) -> u32 {
+    dims.iter().fold(1, |n: u32, d| n.saturating_mul(*d))
+}
+
 impl<'h> Lowerer<'h> {
     /// Registers for a value of type `ty`. Views, handles and references have none: they are names for values.
     pub(super) fn storage(&mut self, ty: TypeId, name: &str) -> Storage {
@@ -31,14 +35,9 @@ impl<'h> Lowerer<'h> {
     fn storage_of(&mut self, ty: TypeId, name: &str, dims: SmallVec<[u32; 2]>) -> Storage {
         match self.ty(ty) {
             hir::Type::Scalar(element) => {
-                let len = dims.iter().fold(1u32, |n, d| n.saturating_mul(*d));
+                let len = product(&dims);
                 if len > LARGEST {
-                    let span = self.builder.kernel.locations[self.builder.location.0 as usize].span;
-                    self.error_with_help(
-                        span,
-                        format!("`{name}` would have {len} elements in the registers of each thread"),
-                        "a thread has at most 255 registers: keep large arrays in shared or global memory",
-                    );
+                    self.too_large(name, len);
                     return Storage::Unit;
                 }
                 self.builder.kernel.locals.push(ir::Local { name: name.to_string(), element: *element, len });
@@ -55,6 +54,33 @@ impl<'h> Lowerer<'h> {
             }
             _ => Storage::Unit,
         }
+    }
+
+    fn too_large(&mut self, name: &str, len: u32) {
+        let span = self.builder.kernel.locations[self.builder.location.0 as usize].span;
+        self.error_with_help(
+            span,
+            format!("`{name}` would have {len} elements in the registers of each thread"),
+            "a thread has at most 255 registers: keep large arrays in shared or global memory",
+        );
+    }
+
+    /// Registers for an array of type `ty`, with `value` in each element.
+    pub(super) fn repeated(&mut self, ty: TypeId, name: &str, value: Val) -> Val {
+        let hir::Type::Array(_, size) = self.ty(ty) else { return Val::Unit };
+        let size = self.size(*size);
+        // Told here, as elements without registers of their own are not counted below.
+        if size > LARGEST {
+            self.too_large(name, size);
+            return Val::Unit;
+        }
+        let array = self.storage(ty, name);
+        for i in 0..size {
+            let i = self.index(i);
+            let element = self.element(&array, i);
+            self.write_storage(&element, value.clone());
+        }
+        Val::Array(array)
     }
 
     /// Whether values of the type can be assigned: they have registers.
@@ -112,7 +138,7 @@ impl<'h> Lowerer<'h> {
                     self.error(
                         span,
                         format!(
-                            "`{}` needs its value here: views and shared arrays are not assigned later",
+                            "`{}` needs its value here: views, shared arrays and references are not assigned later",
                             local.name
                         ),
                     );
@@ -130,7 +156,7 @@ impl<'h> Lowerer<'h> {
             Storage::Unit => Storage::Unit,
             Storage::Tuple(parts) => Storage::Tuple(parts.iter().map(|p| self.element(p, index)).collect()),
             Storage::Leaf { local, element, dims, offset } => {
-                let rest: u32 = dims.iter().skip(1).product();
+                let rest = product(dims.get(1..).unwrap_or(&[]));
                 let mut at = index;
                 if rest != 1 {
                     let rest = self.index(rest);
@@ -204,7 +230,7 @@ impl<'h> Lowerer<'h> {
                 Storage::Leaf { local, element, dims, offset },
                 Storage::Leaf { local: target, offset: target_offset, .. },
             ) => {
-                for i in 0..dims.iter().product::<u32>() {
+                for i in 0..product(dims) {
                     let i = self.index(i);
                     let shifted = |lowerer: &mut Self, base: &Option<Known>| match base {
                         Some(base) => lowerer.binary(ir::Binary::Add, Scalar::Usize, *base, i).value,

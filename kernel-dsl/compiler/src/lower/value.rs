@@ -65,6 +65,51 @@ pub(super) enum Place {
     Memory { place: ir::Place, element: Scalar, policy: Policy },
 }
 
+impl Val {
+    /// Whether all IR values in it are such.
+    pub(super) fn is_made_of(&self, such: &mut dyn FnMut(Value) -> bool) -> bool {
+        match self {
+            Val::Unit => true,
+            Val::Scalar(k) => such(k.value),
+            Val::Tuple(parts) => parts.iter().all(|p| p.is_made_of(such)),
+            Val::Array(storage) => storage.is_made_of(such),
+            Val::View(v) => {
+                let sizes = v.extents.iter().map(|k| k.value).chain(v.strides.iter().flatten().copied());
+                std::iter::once(v.base).chain(sizes).all(such)
+            }
+            Val::Shared(handle) => handle.prefix.iter().copied().all(such),
+            Val::Reference(Place::Registers(storage)) => storage.is_made_of(such),
+            Val::Reference(Place::Memory { place, .. }) => match place {
+                ir::Place::Global { base, dims } => {
+                    let sizes = dims.iter().flat_map(|d| [d.index, d.extent].into_iter().chain(d.stride));
+                    std::iter::once(*base).chain(sizes).all(such)
+                }
+                ir::Place::Shared { indices, .. } => indices.iter().copied().all(such),
+                ir::Place::Address { base, .. } => such(*base),
+            },
+        }
+    }
+
+    /// Says that the value, of a branch, is `arm` at times: a view of memory that the launch writes in one arm is one.
+    pub(super) fn may_be(&mut self, arm: &Val) {
+        match (self, arm) {
+            (Val::View(view), Val::View(arm)) => view.mutable |= arm.mutable,
+            (Val::Tuple(parts), Val::Tuple(arms)) => parts.iter_mut().zip(arms).for_each(|(p, a)| p.may_be(a)),
+            _ => {}
+        }
+    }
+}
+
+impl Storage {
+    fn is_made_of(&self, such: &mut dyn FnMut(Value) -> bool) -> bool {
+        match self {
+            Storage::Unit => true,
+            Storage::Leaf { offset, .. } => offset.is_none_or(|k| such(k.value)),
+            Storage::Tuple(parts) => parts.iter().all(|p| p.is_made_of(such)),
+        }
+    }
+}
+
 impl View {
     pub(super) fn policy(&self) -> Policy {
         if self.mutable { Policy::Coherent } else { Policy::ReadOnly }

@@ -65,7 +65,8 @@ fn equals<T: syn::parse::Parse>(input: ParseStream) -> syn::Result<T> {
 }
 
 fn number(input: ParseStream) -> syn::Result<u32> {
-    equals::<syn::LitInt>(input)?.base10_parse()
+    let n = equals::<syn::LitInt>(input)?;
+    n.base10_parse().map_err(|_| syn::Error::new_spanned(&n, "expected a number of at most 32 bits"))
 }
 
 fn declarations(input: ParseStream) -> syn::Result<Vec<Declaration>> {
@@ -198,7 +199,8 @@ impl Reader {
             _ => None,
         };
         if constant.is_none() {
-            self.refuse(syn::Error::new_spanned(literal, format!("expected a `{ty}` of at most 32 bits")));
+            let wanted = if ty == Scalar::Bool { "`true` or `false`" } else { "a number of at most 32 bits" };
+            self.refuse(syn::Error::new_spanned(literal, format!("expected {wanted}")));
         }
         constant
     }

@@ -1,7 +1,7 @@
 //! Expressions.
 
 use super::function::macro_refusal;
-use super::{Binary, Expr, ExprKind, Mark, Reader, Unary};
+use super::{Binary, Expr, ExprKind, Float, Mark, Reader, Unary};
 use crate::Scalar;
 use crate::ir;
 use quote::ToTokens;
@@ -148,23 +148,25 @@ impl Reader {
                     );
                 }
                 if suffix.is_some_and(Scalar::is_float) {
-                    return n.base10_parse().map_or(ExprKind::Refused, |x| ExprKind::Float(x, suffix));
+                    return match (n.base10_parse(), n.base10_parse()) {
+                        (Ok(single), Ok(double)) => ExprKind::Float(Float { single, double }, suffix),
+                        _ => self.refused(n, "this is not a number"),
+                    };
                 }
                 match n.base10_parse::<u64>() {
                     Ok(value) => ExprKind::Integer(value, suffix),
                     Err(_) => self.refused(n, "an integer on the device has at most 64 bits"),
                 }
             }
-            Lit::Float(x) => match (x.base10_parse::<f64>(), x.suffix()) {
-                (Ok(value), "") => ExprKind::Float(value, None),
-                (Ok(_), "f32") => {
-                    // Straight to single precision: by way of f64 it would be rounded twice.
-                    let value: f32 = x.base10_parse().unwrap_or(f32::NAN);
-                    ExprKind::Float(f64::from(value), Some(Scalar::F32))
+            Lit::Float(x) => {
+                let suffix = Scalar::from_name(x.suffix());
+                match (x.base10_parse(), x.base10_parse()) {
+                    (Ok(single), Ok(double)) if suffix.map_or(x.suffix().is_empty(), Scalar::is_float) => {
+                        ExprKind::Float(Float { single, double }, suffix)
+                    }
+                    _ => self.refused(x, "a float on the device is an `f32` or an `f64`"),
                 }
-                (Ok(value), "f64") => ExprKind::Float(value, Some(Scalar::F64)),
-                _ => self.refused(x, "a float on the device is an `f32` or an `f64`"),
-            },
+            }
             Lit::Bool(b) => ExprKind::Bool(b.value),
             other => self.refused(other, "a kernel has no text: its literals are numbers, `true` and `false`"),
         }

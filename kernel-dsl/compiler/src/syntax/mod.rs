@@ -203,7 +203,7 @@ pub enum ExprKind {
     /// An integer with its suffix.
     Integer(u64, Option<Scalar>),
     /// A float with its suffix.
-    Float(f64, Option<Scalar>),
+    Float(Float, Option<Scalar>),
     Bool(bool),
     /// A variable, generic constant or associated constant.
     Path(Path),
@@ -266,6 +266,14 @@ pub enum ExprKind {
     Return(Option<Box<Expr>>),
     /// Something refused; the error has been noted.
     Refused,
+}
+
+/// The value of a float literal in either precision, each rounded once: by way of the other it would be twice.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Float {
+    pub single: f32,
+    pub double: f64,
 }
 
 /// Operators of one operand.

@@ -1,0 +1,50 @@
+//! Right programs, and the IR that they become as lowered.
+
+use crate::support::{Crate, KERNELS, library};
+use kernel_dsl_compiler::hir::serial;
+use kernel_dsl_compiler::{Target, ir, lower, passes};
+
+/// The IR of each kernel of `text`, in a snapshot of its name. It keeps the IR's invariants, goes through all passes, and
+/// comes out the same from HIR that was serialised.
+fn snapshots(text: &str) {
+    let all = Crate::parse(text).expect("the file is Rust").with(&library());
+    for function in all.kernels() {
+        let program = all.program(function);
+        // Two instances show what differs between instances.
+        for instance in program.launch.instances.iter().take(2) {
+            let name = instance.entry(&function.name());
+            let kernel = lower::lower(&program, instance, Target::SM_61).unwrap_or_else(|e| panic!("{name}: {e}"));
+            ir::verify::verify(&kernel).unwrap_or_else(|e| panic!("{name}: {e}\n{kernel}"));
+            insta::assert_snapshot!(name.clone(), kernel.to_string());
+
+            let stored = serial::program(&serial::encode_program(&program)).unwrap_or_else(|e| panic!("{name}: {e}"));
+            assert_eq!(lower::lower(&stored, instance, Target::SM_61).as_ref(), Ok(&kernel), "{name}, stored");
+            passes::optimise(kernel).unwrap_or_else(|e| panic!("{name}: {e}"));
+        }
+    }
+}
+
+#[test]
+fn kernels() {
+    KERNELS.into_iter().for_each(snapshots);
+}
+
+#[test]
+fn values() {
+    snapshots(include_str!("lowered/values.rs"));
+}
+
+#[test]
+fn control() {
+    snapshots(include_str!("lowered/control.rs"));
+}
+
+#[test]
+fn functions() {
+    snapshots(include_str!("lowered/functions.rs"));
+}
+
+#[test]
+fn memory() {
+    snapshots(include_str!("lowered/memory.rs"));
+}

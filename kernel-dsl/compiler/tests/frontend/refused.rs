@@ -1,0 +1,57 @@
+//! Wrong programs: each is refused by the stage that its file names, and everything that is said stands in the snapshot.
+
+use crate::support::{Checked, Complaint, Crate, Function, Refusal};
+use kernel_dsl_compiler::{Target, lower, passes};
+use std::fmt::Write;
+
+/// Through all stages, until one refuses.
+fn refusal(all: &Crate, function: &Function) -> Option<Refusal> {
+    let program = match all.check(function) {
+        Ok(Checked::Kernel(program)) => program,
+        Ok(Checked::Device(_)) => return None,
+        Err(refusal) => return Some(refusal),
+    };
+    let mut complaints: Vec<Complaint> = Vec::new();
+    for instance in &program.launch.instances {
+        let done = lower::lower(&program, instance, Target::SM_61).and_then(passes::optimise);
+        if let Err(errors) = done {
+            complaints.extend(Refusal::from(errors).0);
+        }
+    }
+    (!complaints.is_empty()).then_some(Refusal(complaints))
+}
+
+/// What is said about each function of `text`, under its name. Functions named `helper…` are there to be called.
+fn refusals(text: &str) -> String {
+    let all = Crate::parse(text).expect("the file is Rust");
+    let mut out = String::new();
+    for function in all.functions.iter().filter(|f| !f.name().starts_with("helper")) {
+        let Some(refusal) = refusal(&all, function) else { panic!("`{}` is accepted", function.name()) };
+        let _ = writeln!(out, "{}:", function.name());
+        for complaint in &refusal.0 {
+            out.push_str(&complaint.render(text));
+        }
+        out.push('\n');
+    }
+    out
+}
+
+#[test]
+fn outside_the_language() {
+    insta::assert_snapshot!(refusals(include_str!("refused/syntax.rs")));
+}
+
+#[test]
+fn attributes() {
+    insta::assert_snapshot!(refusals(include_str!("refused/attributes.rs")));
+}
+
+#[test]
+fn names_types_and_mutability() {
+    insta::assert_snapshot!(refusals(include_str!("refused/check.rs")));
+}
+
+#[test]
+fn instances() {
+    insta::assert_snapshot!(refusals(include_str!("refused/instances.rs")));
+}

@@ -1,0 +1,26 @@
+//! Attributes that say nothing known, too little, or twice.
+
+#[kernel]
+fn nothing_said(y: &mut [f32]) {}
+
+#[kernel(blok = 32, grid = 1)]
+fn misspelt(y: &mut [f32]) {}
+
+#[kernel(block = 32, block = 64, grid = 1, grid = 2)]
+fn twice(y: &mut [f32]) {}
+
+#[kernel(block = (1, 2, 3, 4), grid = ())]
+fn axes(y: &mut [f32]) {}
+
+#[kernel(block = 32, grid = |x| x)]
+#[requires(y.len() == match y { _ => 1 })]
+fn outside(y: &mut [f32]) {}
+
+#[kernel(block = 32, grid = 1, instances(T = 4))]
+fn no_such_constant(y: &mut [f32]) {}
+
+#[kernel(block = 32, grid = 1, instances(T = 1 | 4294967296, F = 2; T = 1, U = 3))]
+fn values<const T: usize, const F: bool>(y: &mut [f32]) {}
+
+#[kernel(block = 32, grid = 1, min_blocks = 4294967296)]
+fn too_many(y: &mut [f32]) {}

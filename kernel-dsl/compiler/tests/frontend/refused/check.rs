@@ -1,0 +1,216 @@
+//! Mistakes of names, types and mutability: refused by the checker.
+
+#[device]
+fn helper(x: f32, v: &mut f32) -> f32 {
+    *v = x;
+    x
+}
+
+#[device]
+fn helper_of<const N: usize>(v: [f32; N]) -> f32 {
+    v[0]
+}
+
+#[kernel(block = 32, grid = 1)]
+fn unknown_names(y: &mut [f32]) {
+    y[i] = z;
+    missing(1.0);
+    thread::w();
+    y[0] = f32::NOTHING;
+    y[1] = usize::MAX as f32;
+}
+
+#[kernel(block = 32, grid = 1)]
+fn mixed(a: f32, n: usize, y: &mut [f32]) {
+    y[0] = a + n;
+    y[1] = 1;
+    y[n] = a * 2;
+    let b: f64 = a;
+    let c: bool = n;
+    if n {}
+    y[2] = -n as f32;
+    y[3] = !a;
+}
+
+#[kernel(block = 32, grid = 1)]
+fn operators(a: f32, b: bool, y: &mut [f32]) {
+    let c = b + b;
+    let d = a & a;
+    let e = a << 1;
+    let f = 1 << a;
+    let g = b < b;
+    let h = (a, a) == (a, a);
+    let i = b as f32;
+    let j = a as bool;
+    let k = *a;
+}
+
+#[kernel(block = 32, grid = 1)]
+fn immutable(n: usize, x: &[f32], v: View<f32, 1>, w: ViewMut<f32, 1>, y: &mut [f32]) {
+    let a = 1.0;
+    a = 2.0;
+    a += 2.0;
+    n = 1;
+    x[0] = 1.0;
+    v[0] = 1.0;
+    w[0] = 1.0;
+    let t = (1, [2, 3]);
+    t.1[0] = 4;
+    (a, n) = (1.0, 2);
+    helper(1.0, &mut a);
+    n + 1 = 2;
+    for i in 0..4 {
+        i += 1;
+    }
+}
+
+#[kernel(block = 32, grid = 1)]
+fn calls(y: &mut [f32]) {
+    let mut a = 0.0;
+    helper(1.0);
+    helper(1, &mut a);
+    helper(1.0, a);
+    helper(1.0, &a);
+    helper_of::<1, 2>([1.0]);
+    helper_of::<3>([1.0]);
+    helper_of::<f32>([1.0]);
+    thread::x(1);
+    warp::sum(true);
+    warp::sum(1u8);
+    warp::shuffle(1.0f32, 1u32);
+    unroll(0..4);
+    f32::from_bits(1.0);
+    f32::frobnicate(1.0);
+}
+
+#[kernel(block = 32, grid = 1)]
+fn methods(a: f32, n: usize, v: View<f32, 3>, y: &mut [f32]) {
+    a.sin();
+    1.0.sqrt();
+    n.abs();
+    y.push(1.0);
+    y.len(1);
+    v.rows();
+    v.offset((1, 2));
+    v.at(1.0);
+    a.mul_add(1.0, n);
+    a.max::<f32>(1.0);
+}
+
+#[kernel(block = 32, grid = 1)]
+fn indices(n: u32, a: (f32, f32), v: View<f32, 2>, y: &mut [f32]) {
+    y[n] = 1.0;
+    y[0][1] = 2.0;
+    y[(0, 1)] = 3.0;
+    y[0] = v[0];
+    y[1] = v[(0, 1, 2)];
+    y[2] = v[[0, 1, 2]];
+    y[3] = n.0;
+    y[4] = (1.0, 2.0).2;
+    y[5] = n[0];
+}
+
+#[kernel(block = 32, grid = 1)]
+fn parameters(a: usize, b: &mut [usize], c: &[bool], d: View<usize, 1>, e: View<f32, 6>, f: Shared<f32, 4>, g: View<f32>) {
+}
+
+#[kernel(block = 32, grid = 1)]
+fn not_passable(a: (f32, f32), b: [f32; 4], c: &mut f32, d: Shared<f32, 1>, e: Vec<f32>, f: [f32], g: ()) {}
+
+#[kernel(block = 32, grid = 1)]
+fn gives(y: &mut [f32]) -> f32 {
+    y[0]
+}
+
+#[kernel(block = 32, grid = 1)]
+fn thirty_two_bits(a: u64, b: i64, y: &mut [f32]) {
+    let c: usize = 0x1_0000_0000;
+    let d = a as usize;
+    let e = b as usize;
+    let f = 300u8;
+    let g = 0x1_0000_0000u64 as usize;
+    let h = (b >> 40) as usize;
+    let fine = (a & 0xffff_ffff) as usize + (a >> 32) as usize + (a % 100) as usize;
+}
+
+#[kernel(block = 32, grid = 1)]
+fn control(n: usize, y: &mut [f32]) {
+    break;
+    continue 'outer;
+    while n > 1 {
+        break 1;
+    }
+    for i in n {}
+    for i in y {}
+    for i in (0..4).rev() {}
+    for i in unroll(rolled(0..4)) {}
+    for i in (0..4u32).step_by(2) {}
+    for i in 0..4.0 {}
+    for (a, b) in 0..4 {}
+    let r = 0..4;
+    let x: f32 = loop {
+        break;
+    };
+    return 1.0;
+}
+
+#[kernel(block = 32, grid = 1)]
+fn values(c: bool, y: &mut [f32]) {
+    let a = if c { 1.0f32 } else { 2u32 };
+    let b = if c { 1.0 };
+    let (d, e) = (1, 2, 3);
+    let [f, g] = [1, 2, 3];
+    let h = [1.0, 2];
+    let i: [f32; 2] = [0.0; 3];
+    let k = [0.0; M];
+    y[0] = { 1.0; };
+}
+
+#[kernel(block = 32, grid = 1)]
+fn untold(y: &mut [f32]) {
+    let j;
+    y[0] = 1.0;
+}
+
+#[kernel(block = 32, grid = 1)]
+fn shared(n: usize, x: View<f32, 2>, y: &mut [f32]) {
+    let a = Shared::<f32, 2>::new([4]);
+    let b = Shared::new([4]);
+    let c = Shared::<bool, 1>::new([4]);
+    let d = Shared::<f32, 4>::new([4; 4]);
+    let e = Shared::<f32, 1>::dynamic(4);
+    let f = Shared::<f32, 2>::with_pitch([4, 4]);
+    let mut g = Shared::<f64, 2>::new([4, 4]);
+    g.copy_from(x);
+    g.at(1).at(1);
+    g[(1, 1)] = 1.0f32;
+    let h = Shared::<f64, 2>::new([4, 4]);
+    h[(1, 1)] = 1.0;
+}
+
+#[kernel(block = 32, grid = 1)]
+fn endless_types(y: &mut [f32]) {
+    let a;
+    a = (a, 1.0);
+    let mut b = loop {};
+    b = [b; 2];
+}
+
+#[kernel(block = 32, grid = 1)]
+fn turbofish(y: &mut [f32]) {
+    let a: f64 = warp::sum::<f32>(1.0);
+    block::sync::<f32>();
+}
+
+#[kernel(block = y.len(), grid = a)]
+#[requires(y.len(), a == 1, z > 1)]
+fn launch_expressions(a: f32, y: &mut [f32]) {}
+
+#[device]
+fn in_a_device_function(x: f32) -> f32 {
+    let y: f64 = x;
+    if x > 1.0 {
+        return;
+    }
+    z
+}

@@ -1,0 +1,230 @@
+//! What is wrong with an instance: refused while it is lowered, or by a pass.
+
+#[device]
+fn helper_early(c: bool, x: View<f32, 1>) -> View<f32, 1> {
+    if c {
+        return x;
+    }
+    x.offset(1)
+}
+
+#[device]
+fn helper_barrier(x: f32) -> f32 {
+    warp::sum(x)
+}
+
+#[device]
+fn helper_pick(v: [f32; 4], i: usize) -> f32 {
+    v[i]
+}
+
+#[kernel(block = 32, grid = 1, instances(N = 4 | 5))]
+fn assertions<const N: usize>(n: usize, y: &mut [f32]) {
+    const { assert!(N % 2 == 0, "N is even") }
+    const { assert!(N > 9) }
+    const { assert!(n > 9) }
+}
+
+#[kernel(block = 2048, grid = 1)]
+fn threads(y: &mut [f32]) {}
+
+#[kernel(block = (0, 1), grid = 1)]
+fn no_threads(y: &mut [f32]) {}
+
+#[kernel(block = y.len(), grid = 1)]
+fn block_of_an_argument(y: &mut [f32]) {}
+
+#[kernel(block = N - 1, grid = 1, instances(N = 0))]
+fn block_below_zero<const N: usize>(y: &mut [f32]) {}
+
+#[kernel(block = 48, grid = 1)]
+fn half_warps(y: &mut [f32]) {
+    y[warp::lane()] = warp::sum(1.0);
+    y[warp::index()] = helper_barrier(1.0);
+    warp::sync();
+}
+
+#[kernel(block = 32, grid = 1)]
+fn shared_shapes(n: usize, y: &mut [f32]) {
+    let a = Shared::<f32, 1>::new([n]);
+    let b = Shared::<f32, 2>::with_pitch([4, 4], 3);
+    let c = Shared::<f32, 2>::with_pitch([4, 4], n);
+    let shape = [4, 4];
+    let d = Shared::<f32, 2>::new(shape);
+    y[0] = b.dim(n) as f32 + b.dim(2) as f32;
+}
+
+#[kernel(block = 32, grid = 1)]
+fn shared_memory(y: &mut [f32]) {
+    let a = Shared::<f32, 2>::new([64, 96]);
+    let mut b = Shared::<f64, 1>::new([3073]);
+    b[0] = 1.0;
+}
+
+#[kernel(block = 32, grid = 1)]
+fn huge_shared_memory(x: View<f32, 2>) {
+    let a = Shared::<f32, 2>::new([65536, 65536]);
+    let b = Shared::<f32, 2>::padded([2, 4294967295]);
+    a.copy_from(x);
+    b.copy_from(x);
+}
+
+#[kernel(block = 32, grid = 1)]
+fn which_array(c: bool, y: &mut [f32]) {
+    let a = Shared::<f32, 1>::new([32]);
+    let b = Shared::<f32, 1>::new([32]);
+    let s = if c { a } else { b };
+    y[0] = s[0];
+}
+
+#[kernel(block = 32, grid = 1)]
+fn plane_of_a_branch(c: bool, y: &mut [f32]) {
+    let a = Shared::<f32, 2>::new([2, 32]);
+    let s = if c { a.at(1) } else { return };
+    y[0] = s[0];
+}
+
+#[kernel(block = 32, grid = 1)]
+fn which_variable(c: bool, y: &mut [f32]) {
+    let (mut a, mut b) = (1.0, 2.0);
+    let r = if c { &mut a } else { &mut b };
+    *r = 3.0;
+    y[0] = a + b;
+}
+
+#[kernel(block = 32, grid = 1)]
+fn moved_reference(y: &mut [f32]) {
+    let (mut a, mut b) = (1.0, 2.0);
+    let mut r = &mut a;
+    *r = 3.0;
+    r = &mut b;
+    *r = 4.0;
+    y[0] = a + b;
+}
+
+#[kernel(block = 32, grid = 1)]
+fn assigned_views(x: View<f32, 1>, y: &mut [f32]) {
+    let mut v = x;
+    v = x.offset(1);
+    let mut s = Shared::<f32, 1>::new([32]);
+    s = Shared::<f32, 1>::new([16]);
+    let later;
+    later = x;
+    y[0] = v[0] + s[0] + later[0];
+}
+
+#[kernel(block = 32, grid = 1)]
+fn views_out_of_loops(x: View<f32, 1>, y: &mut [f32]) {
+    let v = loop {
+        break x.offset(1);
+    };
+    y[0] = v[0];
+}
+
+#[kernel(block = 32, grid = 1)]
+fn shared_out_of_loops(y: &mut [f32]) {
+    let a = Shared::<f32, 1>::new([32]);
+    let s = loop {
+        break a;
+    };
+    y[0] = s[0];
+}
+
+#[kernel(block = 32, grid = 1)]
+fn views_out_of_functions(x: View<f32, 1>, y: &mut [f32]) {
+    y[0] = helper_early(y[1] > 1.0, x)[0];
+}
+
+#[kernel(block = 32, grid = 1)]
+fn aligned_inside(y: &mut [f32]) {
+    if y.aligned(4) {
+        y[0] = 1.0;
+    }
+}
+
+#[kernel(block = 32, grid = 1)]
+fn large_arrays(y: &mut [f32]) {
+    let a = [0.0f32; 4_000_000_000];
+    let b = [[0.0f32; 100]; 100];
+    let c = [(); 4_000_000_000];
+    let d = [[0.0f32; 0]; 4_000_000_000];
+}
+
+#[kernel(block = 32, grid = 1)]
+fn step_of_zero(y: &mut [f32]) {
+    for i in (0..4).step_by(0) {
+        y[i] = 1.0;
+    }
+}
+
+#[kernel(block = 32, grid = 1)]
+fn unknown_bounds(n: usize, y: &mut [f32]) {
+    for i in unroll(0..n) {
+        y[i] = 1.0;
+    }
+}
+
+#[kernel(block = 32, grid = 1)]
+fn too_many_copies(y: &mut [f32]) {
+    for i in unroll(0..1_000_000_000) {
+        y[i] = 1.0;
+    }
+}
+
+#[kernel(block = 32, grid = 1)]
+fn index_of_a_rolled_loop(n: usize, y: &mut [f32]) {
+    let mut v = [0.0; 4];
+    for i in 0..4 {
+        v[i % n] = y[i];
+    }
+    for i in rolled(0..4) {
+        y[i] = v[i];
+    }
+    y[4] = helper_pick(v, n);
+}
+
+#[kernel(block = 32, grid = 1)]
+fn index_beyond_an_array(y: &mut [f32]) {
+    let v = [0.0; 4];
+    y[0] = v[4];
+}
+
+#[device]
+fn helper_1(x: f32) -> f32 {
+    x + 1.0
+}
+
+#[device]
+fn helper_4(x: f32) -> f32 {
+    helper_1(helper_1(helper_1(helper_1(x))))
+}
+
+#[device]
+fn helper_16(x: f32) -> f32 {
+    helper_4(helper_4(helper_4(helper_4(x))))
+}
+
+#[device]
+fn helper_64(x: f32) -> f32 {
+    helper_16(helper_16(helper_16(helper_16(x))))
+}
+
+#[device]
+fn helper_256(x: f32) -> f32 {
+    helper_64(helper_64(helper_64(helper_64(x))))
+}
+
+#[device]
+fn helper_1024(x: f32) -> f32 {
+    helper_256(helper_256(helper_256(helper_256(x))))
+}
+
+#[device]
+fn helper_4096(x: f32) -> f32 {
+    helper_1024(helper_1024(helper_1024(helper_1024(x))))
+}
+
+#[kernel(block = 32, grid = 1)]
+fn too_many_calls(y: &mut [f32]) {
+    y[0] = helper_4096(helper_4096(helper_4096(helper_4096(helper_4096(helper_4096(helper_4096(y[1])))))));
+}

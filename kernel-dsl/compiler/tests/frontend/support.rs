@@ -1,0 +1,206 @@
+//! A crate in small: kernels and device functions as text, read as the macros read them.
+//!
+//! Names of device functions are resolved by their last segment, over all the texts of a [`Crate`]. Items may stand in a call of
+//! a macro `witnessed!`, which the crate `tests` gives a meaning.
+
+#![allow(dead_code)] // Each of those that include this file uses a part of it.
+
+use kernel_dsl_compiler::check::{self, Callee, Mistake};
+use kernel_dsl_compiler::{Errors, hir, syntax};
+use proc_macro2::{LineColumn, Span, TokenStream};
+use std::fmt::{Display, Write};
+use syn::{Item, ItemFn, Meta};
+
+/// A `#[kernel]` or `#[device]` function.
+#[derive(Clone)]
+pub struct Function {
+    /// Of `#[kernel(…)]`; a device function has none.
+    pub attribute: Option<TokenStream>,
+    pub item: ItemFn,
+}
+
+impl Function {
+    pub fn name(&self) -> String {
+        self.item.sig.ident.to_string()
+    }
+}
+
+/// What the front end makes of a function.
+pub enum Checked {
+    Kernel(hir::Program),
+    Device(hir::Library),
+}
+
+/// The functions of some files.
+#[derive(Default)]
+pub struct Crate {
+    pub functions: Vec<Function>,
+}
+
+impl Crate {
+    pub fn parse(text: &str) -> syn::Result<Crate> {
+        let mut functions = Vec::new();
+        collect(syn::parse_file(text)?.items, &mut functions)?;
+        Ok(Crate { functions })
+    }
+
+    /// These functions, and those of `other` to be called.
+    pub fn with(mut self, other: &Crate) -> Crate {
+        self.functions.extend(other.functions.iter().filter(|f| f.attribute.is_none()).cloned());
+        self
+    }
+
+    pub fn kernels(&self) -> impl Iterator<Item = &Function> {
+        self.functions.iter().filter(|f| f.attribute.is_some())
+    }
+
+    /// A function through syntax and check.
+    pub fn check(&self, function: &Function) -> Result<Checked, Refusal> {
+        self.check_below(function, 0)
+    }
+
+    /// A kernel that is right.
+    pub fn program(&self, kernel: &Function) -> hir::Program {
+        match self.check(kernel) {
+            Ok(Checked::Kernel(program)) => program,
+            Ok(Checked::Device(_)) => panic!("`{}` is a device function", kernel.name()),
+            Err(refusal) => panic!("`{}`: {refusal:?}", kernel.name()),
+        }
+    }
+
+    fn check_below(&self, function: &Function, depth: u32) -> Result<Checked, Refusal> {
+        match &function.attribute {
+            Some(attribute) => {
+                let read = syntax::kernel(attribute.clone(), &function.item)?;
+                let callees = self.callees(&read.function, depth);
+                Ok(Checked::Kernel(check::kernel(&read, &callees)?.hir))
+            }
+            None => {
+                let read = syntax::device(&function.item)?;
+                let callees = self.callees(&read, depth);
+                Ok(Checked::Device(check::device(&read, &callees)?.hir))
+            }
+        }
+    }
+
+    /// What would be handed over for the device functions that are there and right.
+    fn callees(&self, function: &syntax::Function, depth: u32) -> Vec<Callee> {
+        // A function that calls itself, by whatever way, ends here: the macros would not resolve.
+        if depth > 16 {
+            return Vec::new();
+        }
+        let library = |path: &syn::Path| {
+            let name = &path.segments.last()?.ident;
+            let function = self.functions.iter().find(|f| f.attribute.is_none() && f.item.sig.ident == *name)?;
+            match self.check_below(function, depth + 1) {
+                Ok(Checked::Device(library)) => Some(library),
+                _ => None,
+            }
+        };
+        let paths = function.callees();
+        paths.iter().filter_map(|path| Some(Callee { path: written(path), library: library(path)? })).collect()
+    }
+}
+
+fn collect(items: Vec<Item>, functions: &mut Vec<Function>) -> syn::Result<()> {
+    for item in items {
+        match item {
+            Item::Fn(mut item) => {
+                let is = |name: &str| item.attrs.iter().position(|a| a.path().is_ident(name));
+                let (kernel, device) = (is("kernel"), is("device"));
+                let Some(at) = kernel.or(device) else { continue };
+                let attribute = match item.attrs.remove(at).meta {
+                    Meta::List(list) => list.tokens,
+                    _ => TokenStream::new(),
+                };
+                functions.push(Function { attribute: kernel.map(|_| attribute), item });
+            }
+            Item::Macro(call) if call.mac.path.is_ident("witnessed") => {
+                collect(syn::parse2::<syn::File>(call.mac.tokens)?.items, functions)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn written(path: &syn::Path) -> String {
+    let names: Vec<_> = path.segments.iter().map(|s| s.ident.to_string()).collect();
+    format!("{}{}", if path.leading_colon.is_some() { "::" } else { "" }, names.join("::"))
+}
+
+/// What was said about a program.
+#[derive(Debug)]
+pub struct Refusal(pub Vec<Complaint>);
+
+/// One sentence, and what it is said about: lines from 1, columns from 0.
+#[derive(Debug)]
+pub struct Complaint {
+    pub place: Option<(LineColumn, LineColumn)>,
+    pub message: String,
+}
+
+impl From<syn::Error> for Refusal {
+    fn from(error: syn::Error) -> Refusal {
+        let said = |e: syn::Error| Complaint::of(e.span(), e.span(), e);
+        Refusal(error.into_iter().map(said).collect())
+    }
+}
+
+impl From<Vec<Mistake>> for Refusal {
+    fn from(mistakes: Vec<Mistake>) -> Refusal {
+        Refusal(mistakes.into_iter().map(|m| Complaint::of(m.mark.first, m.mark.last, m.message)).collect())
+    }
+}
+
+impl From<Errors> for Refusal {
+    fn from(errors: Errors) -> Refusal {
+        let said = errors.0.into_iter().map(|e| {
+            let at = |source: u32, line: u16, column: u16| LineColumn {
+                line: (source + u32::from(line)) as usize,
+                column: usize::from(column).saturating_sub(1),
+            };
+            let place = e
+                .place
+                .map(|(s, span)| (at(s.line, span.line, span.column), at(s.line, span.end_line, span.end_column)));
+            let help = e.help.map(|h| format!("\nhelp: {h}")).unwrap_or_default();
+            Complaint { place, message: e.message + &help }
+        });
+        Refusal(said.collect())
+    }
+}
+
+impl Complaint {
+    fn of(first: Span, last: Span, message: impl Display) -> Complaint {
+        Complaint { place: Some((first.start(), last.end())), message: message.to_string() }
+    }
+
+    /// The line of `text` that is meant, the tokens underlined, and the message.
+    pub fn render(&self, text: &str) -> String {
+        let mut out = String::new();
+        if let Some((start, end)) = self.place {
+            let line = text.lines().nth(start.line.wrapping_sub(1)).unwrap_or("");
+            let indent = line.len() - line.trim_start().len();
+            let end = if end.line == start.line { end.column } else { line.chars().count() };
+            let carets = "^".repeat(end.saturating_sub(start.column).max(1));
+            let _ = writeln!(out, "    {}", line.trim_start());
+            let _ = writeln!(out, "    {}{carets}", " ".repeat(start.column.saturating_sub(indent)));
+        }
+        let _ = writeln!(out, "{}", self.message);
+        out
+    }
+}
+
+/// Device functions of the library that kernels call.
+pub fn library() -> Crate {
+    let math = Crate::parse(include_str!("../../../src/math.rs")).expect("math");
+    Crate::parse(include_str!("../../../../kernels-rs/src/activation.rs")).expect("activation").with(&math)
+}
+
+/// The files of kernels-rs that hold kernels.
+pub const KERNELS: [&str; 4] = [
+    include_str!("../../../../kernels-rs/src/elementwise.rs"),
+    include_str!("../../../../kernels-rs/src/gemm.rs"),
+    include_str!("../../../../kernels-rs/src/permute.rs"),
+    include_str!("../../../../kernels-rs/src/rowwise.rs"),
+];
