@@ -91,12 +91,24 @@ macro_rules! float_ops {
             Binary::Min if b.is_nan() => a,
             Binary::Min if a == b && a.is_sign_negative() => a,
             Binary::Min if a == b => b,
-            Binary::Min => if a < b { a } else { b },
+            Binary::Min => {
+                if a < b {
+                    a
+                } else {
+                    b
+                }
+            }
             Binary::Max if a.is_nan() => b,
             Binary::Max if b.is_nan() => a,
             Binary::Max if a == b && a.is_sign_negative() => b,
             Binary::Max if a == b => a,
-            Binary::Max => if a > b { a } else { b },
+            Binary::Max => {
+                if a > b {
+                    a
+                } else {
+                    b
+                }
+            }
             other => panic!("{other:?} of floats"),
         }
     }};
@@ -321,7 +333,13 @@ impl Machine<'_> {
             Op::MulAdd(a, b, c) if ty == Scalar::F32 => u64::from(f(get(a)).mul_add(f(get(b)), f(get(c))).to_bits()),
             Op::MulAdd(a, b, c) => d(get(a)).mul_add(d(get(b)), d(get(c))).to_bits(),
             Op::Compare(o, a, b) => u64::from(compare(*o, self.scalar(*a), get(a), get(b))),
-            Op::Select { condition, yes, no } => if get(condition) != 0 { get(yes) } else { get(no) },
+            Op::Select { condition, yes, no } => {
+                if get(condition) != 0 {
+                    get(yes)
+                } else {
+                    get(no)
+                }
+            }
             Op::Cast(a) => cast(self.scalar(*a), ty, get(a)),
             Op::Bitcast(a) => get(a),
             Op::Offset { base, terms, element } => {

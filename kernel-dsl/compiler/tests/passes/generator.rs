@@ -145,7 +145,8 @@ impl Generator {
                 let low = self.b.scalar(Op::Cast(bits), Scalar::U32);
                 self.store_bits(low);
                 let shift = self.b.constant(Scalar::U32, 32);
-                let high = self.b.scalar(Op::Binary(Binary::Shr, bits, shift), self.b.kernel.ty(bits).scalar().unwrap());
+                let high =
+                    self.b.scalar(Op::Binary(Binary::Shr, bits, shift), self.b.kernel.ty(bits).scalar().unwrap());
                 return self.store_cast(high);
             }
             _ => return self.store_cast(v),
@@ -296,14 +297,8 @@ impl Generator {
             3 | 4 if ty == Scalar::Bool => {
                 let of = self.one_of(&TYPES);
                 let (a, b) = (self.any(of), self.any(of));
-                let comparisons = [
-                    Comparison::Eq,
-                    Comparison::Ne,
-                    Comparison::Lt,
-                    Comparison::Le,
-                    Comparison::Gt,
-                    Comparison::Ge,
-                ];
+                let comparisons =
+                    [Comparison::Eq, Comparison::Ne, Comparison::Lt, Comparison::Le, Comparison::Gt, Comparison::Ge];
                 let n = if of == Scalar::Bool { 2 } else { 6 };
                 Op::Compare(self.one_of(&comparisons[..n]), a, b)
             }
