@@ -46,7 +46,8 @@ fn messages_show_nothing_generated_and_come_once() {
         if errors.len() < all {
             faults.push(format!("{}: something is said twice", expected.display()));
         }
-        let mut places: Vec<&str> = text.lines().filter(|l| l.starts_with(" --> ") || l.starts_with("  --> ")).collect();
+        let mut places: Vec<&str> =
+            text.lines().filter(|l| l.starts_with(" --> ") || l.starts_with("  --> ")).collect();
         let all = places.len();
         places.sort();
         places.dedup();

@@ -292,6 +292,8 @@ impl<'k> Emitter<'k> {
     fn body(&mut self) {
         let kernel = self.kernel;
         if self.region(&kernel.body, &[]) {
+            // The end of the kernel is no line's.
+            self.location = None;
             self.op(Opcode::Ret, [], []);
         }
     }
