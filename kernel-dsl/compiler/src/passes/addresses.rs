@@ -13,6 +13,10 @@ use crate::ir::*;
 use crate::scalar::Scalar;
 use smallvec::{SmallVec, smallvec};
 
+/// The largest constant, in elements, that is taken out of an index. Beyond, an access could not add it anyway, and the
+/// base cannot be moved back by it.
+const LARGEST: u64 = 1 << 28;
+
 /// Makes every place an address.
 pub fn addresses(kernel: &mut Kernel) -> Result<(), Errors> {
     let constants = Constants::of(kernel);
@@ -151,6 +155,18 @@ impl Lowerer<'_> {
     /// `value` as a sum. `outermost` is false within another sum or product, where a negative constant could make the sum
     /// of the other terms wrap although the whole does not.
     fn split(&self, value: Value, outermost: bool) -> Sum {
+        let sum = self.parts(value, outermost);
+        if sum.constant.unsigned_abs() <= LARGEST {
+            return sum;
+        }
+        match self.constants.bits(value) {
+            // A constant alone is no more than `usize` holds.
+            Some(_) => sum,
+            None => Sum { terms: smallvec![self.term(value, None, 1)], constant: 0 },
+        }
+    }
+
+    fn parts(&self, value: Value, outermost: bool) -> Sum {
         let whole = Sum { terms: smallvec![self.term(value, None, 1)], constant: 0 };
         if let Some(c) = self.constants.bits(value) {
             return Sum { terms: smallvec![], constant: c as i64 };
@@ -212,7 +228,7 @@ impl Lowerer<'_> {
             return Sum { terms: smallvec![self.term(index, Some(stride), 1)], constant: 0 };
         }
         sum.terms.iter_mut().for_each(|t| t.scale *= c as u32);
-        sum.constant *= c as i64;
+        sum.constant = sum.constant.saturating_mul(c as i64);
         sum
     }
 
@@ -237,7 +253,7 @@ impl Lowerer<'_> {
             to.terms.push(whole);
         } else {
             to.terms.extend(sum.terms);
-            to.constant += sum.constant;
+            to.constant = to.constant.saturating_add(sum.constant);
         }
     }
 
@@ -277,7 +293,7 @@ impl Lowerer<'_> {
     }
 
     fn global(&mut self, base: Value, mut sum: Sum, element: Scalar, location: Location, out: &mut Vec<Inst>) -> Place {
-        let bytes = sum.constant * i64::from(element.bytes());
+        let bytes = sum.constant.saturating_mul(i64::from(element.bytes()));
         let mut address = base;
         let offset = i32::try_from(bytes).unwrap_or_else(|_| {
             // Beyond what an access can add: the constant moves the base like a term.

@@ -64,10 +64,14 @@ impl Simplifier {
     /// Remembers that `result` is `op`.
     pub fn note(&mut self, op: &Op, result: Value) {
         let fact = match *op {
-            Op::Binary(Binary::Add | Binary::WrappingAdd, a, b) => match self.constants.bits(b) {
-                Some(c) if self.ty(a).scalar().is_some_and(Scalar::is_integer) => Fact::Plus(a, c),
-                _ => return,
-            },
+            // What wraps on `usize` is no addend of what must not: there the sum would say more than its parts did.
+            Op::Binary(op @ (Binary::Add | Binary::WrappingAdd), a, b) => {
+                match (self.ty(a).scalar(), self.constants.bits(b)) {
+                    (Some(Scalar::Usize), _) if op == Binary::WrappingAdd => return,
+                    (Some(ty), Some(c)) if ty.is_integer() => Fact::Plus(a, c),
+                    _ => return,
+                }
+            }
             Op::Unary(Unary::Not, a) => Fact::Not(a),
             Op::Unary(Unary::Neg, a) => Fact::Neg(a),
             Op::Compare(c, a, b) => Fact::Compare(c, a, b),

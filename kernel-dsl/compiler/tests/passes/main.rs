@@ -6,5 +6,6 @@ mod evaluator;
 mod examples;
 mod generator;
 mod identities;
+mod indices;
 mod snapshots;
 mod time;

@@ -1,0 +1,73 @@
+//! Indices near 2³²: constants that wrap, or that are larger than an access can add, lead to the element that the kernel names.
+
+use crate::evaluator::run_with;
+use crate::examples::{Write, at};
+use crate::generator;
+use kernel_dsl_compiler::Scalar;
+use kernel_dsl_compiler::ir::*;
+use kernel_dsl_compiler::passes::optimise;
+
+/// Stores to `y` at what `index` makes of a run-time `usize`, and holds the store's address after passes against that before,
+/// for each of `given`.
+fn check(given: &[u32], index: impl Fn(&mut Write, Value) -> Value) {
+    let mut k = generator::empty();
+    k.parameters.truncate(4);
+    k.parameters.push(Parameter { name: "v".into(), argument: 2, role: Role::Value(Scalar::Usize) });
+    let (mut w, p) = Write::new(k);
+    let index = index(&mut w, p[4]);
+    let one = w.f(1.0);
+    w.store(at(p[2], index, p[3]), one);
+    let before = w.0.finish();
+    verify::verify(&before).unwrap_or_else(|e| panic!("{e}\n{before}"));
+    let after = optimise(before.clone()).expect("optimises");
+    for v in given {
+        let (a, b) = [&before, &*after].map(|k| run_with(k, 0, Some((*v).into()))).into();
+        assert!(a == b, "{v}: {a:?}, {b:?}\n{before}\n{}", *after);
+    }
+}
+
+#[test]
+fn a_wrapped_sum_is_no_addend() {
+    for (by, more) in [(u32::MAX - 15, 8), (u32::MAX, 0), (1 << 31, 12)] {
+        check(&[16, 100, 1 << 31], |w, v| {
+            let (by, more) = (w.n(by), w.n(more));
+            let wrapped = w.bin(Binary::WrappingAdd, v, by);
+            w.add(wrapped, more)
+        });
+    }
+    check(&[16, 100, 1 << 31], |w, v| {
+        let (by, less) = (w.n(u32::MAX), w.n(5));
+        let wrapped = w.bin(Binary::WrappingAdd, v, by);
+        w.bin(Binary::Sub, wrapped, less)
+    });
+}
+
+#[test]
+fn a_large_constant_moves_the_index() {
+    for n in [1 << 27, 1 << 28, (1 << 28) + 1, 1 << 29, 3_000_000_000] {
+        check(&[n, n + 1, u32::MAX], |w, v| {
+            let n = w.n(n);
+            w.bin(Binary::Sub, v, n)
+        });
+        check(&[0, 1, u32::MAX - n], |w, v| {
+            let n = w.n(n);
+            w.add(v, n)
+        });
+        // The sum is hoisted apart from the constant where a loop changes one of them.
+        check(&[n, n + 1], |w, v| {
+            let thread = w.special(Special::Thread(0));
+            let (n, sum) = (w.n(n), w.add(v, thread));
+            w.bin(Binary::Sub, sum, n)
+        });
+    }
+}
+
+#[test]
+fn constants_whose_product_nobody_can_count() {
+    // No index is right here; it is enough that the passes end.
+    check(&[], |w, v| {
+        let n = w.n(4_000_000_000);
+        let sum = w.add(v, n);
+        w.mul(sum, n)
+    });
+}
