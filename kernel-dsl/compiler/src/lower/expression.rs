@@ -320,11 +320,12 @@ impl<'h> Lowerer<'h> {
     }
 
     pub(super) fn view_place(&self, view: &View, indices: &[Known]) -> Place {
-        let dims = indices
-            .iter()
-            .zip(view.extents.iter().zip(&view.strides))
-            .map(|(index, (extent, stride))| Dim { index: index.value, extent: extent.value, stride: *stride })
-            .collect();
+        let dims = indices.iter().zip(view.extents.iter().zip(&view.strides)).map(|(index, (extent, stride))| Dim {
+            index: index.value,
+            extent: extent.value,
+            stride: *stride,
+        });
+        let dims = view.fixed.iter().copied().chain(dims).collect();
         let place = ir::Place::Global { base: view.base, dims };
         Place::Memory { place, element: view.element, policy: view.policy() }
     }

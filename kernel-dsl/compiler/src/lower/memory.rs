@@ -77,15 +77,24 @@ impl<'h> Lowerer<'h> {
     }
 
     /// The view with its first index fixed.
-    pub(super) fn view_at(&mut self, view: &View, i: Known) -> Val {
-        let terms = [(i.value, view.strides[0])].into_iter().collect();
-        let base = self.builder.value(Op::Offset { base: view.base, terms, element: view.element }, Type::Global);
+    pub(super) fn view_at(&self, view: &View, i: Known) -> Val {
+        let mut fixed = view.fixed.clone();
+        fixed.push(ir::Dim { index: i.value, extent: view.extents[0].value, stride: view.strides[0] });
         Val::View(View {
-            base,
+            fixed,
             extents: view.extents[1..].iter().copied().collect(),
             strides: view.strides[1..].iter().copied().collect(),
             ..view.clone()
         })
+    }
+
+    /// The address of the view's first element.
+    pub(super) fn moved(&mut self, view: &View) -> ir::Value {
+        if view.fixed.is_empty() {
+            return view.base;
+        }
+        let terms = view.fixed.iter().map(|d| (d.index, d.stride)).collect();
+        self.builder.value(Op::Offset { base: view.base, terms, element: view.element }, Type::Global)
     }
 
     /// The whole block fills `to` from `from`, each thread the elements t, t + threads, …, with zero beyond the edge.

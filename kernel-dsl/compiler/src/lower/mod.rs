@@ -21,6 +21,7 @@ use crate::launch;
 use crate::source::Span;
 use crate::target::Target;
 use function::Frame;
+use smallvec::SmallVec;
 use std::collections::HashMap;
 use value::{Known, Val, View};
 
@@ -155,7 +156,7 @@ impl<'h> Lowerer<'h> {
 
     /// The entry's parameters for one argument, and their values.
     fn parameter(&mut self, argument: u32, local: &hir::Local) -> Val {
-        let name = local.name.clone();
+        let name = entry_name(&local.name);
         let mut part = |suffix: String, role: Role| -> ir::Value {
             let kernel = &mut self.builder.kernel;
             let mut name = format!("{name}{suffix}");
@@ -173,6 +174,7 @@ impl<'h> Lowerer<'h> {
             hir::Type::Scalar(s) => Val::Scalar(known(part(String::new(), Role::Value(s)))),
             hir::Type::Slice { element, mutable } => Val::View(View {
                 base: part(String::new(), Role::Address { element, mutable }),
+                fixed: SmallVec::new(),
                 extents: [known(part("_len".into(), Role::Extent(0)))].into_iter().collect(),
                 strides: [None].into_iter().collect(),
                 element,
@@ -180,6 +182,7 @@ impl<'h> Lowerer<'h> {
             }),
             hir::Type::View { element, rank, mutable } => Val::View(View {
                 base: part(String::new(), Role::Address { element, mutable }),
+                fixed: SmallVec::new(),
                 extents: (0..rank).map(|d| known(part(format!("_dim{d}"), Role::Extent(d)))).collect(),
                 strides: (0..rank)
                     .map(|d| (d + 1 < rank).then(|| part(format!("_stride{d}"), Role::Stride(d))))
@@ -261,4 +264,12 @@ impl<'h> Lowerer<'h> {
             _ => None,
         }
     }
+}
+
+/// A parameter's name in the PTX entry: Rust's, with `_` for what PTX's names cannot have.
+fn entry_name(name: &str) -> String {
+    let plain = name.strip_prefix("r#").unwrap_or(name);
+    let name: String = plain.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    // The one word that PTX has for itself and that does not begin with a dot or a percent sign.
+    if name == "WARP_SZ" || name == "_" { name + "_" } else { name }
 }

@@ -7,6 +7,7 @@ use crate::Scalar;
 use crate::hir::{self, Expr, LabelId, Pattern, Statement, TypeId};
 use crate::ir::{self, For, Op, Region, Type, Values};
 use crate::source::Span;
+use smallvec::SmallVec;
 
 impl<'h> Lowerer<'h> {
     pub(super) fn block(&mut self, block: &'h hir::Block) -> Val {
@@ -263,13 +264,14 @@ impl<'h> Lowerer<'h> {
     }
 
     /// The scalars and addresses that a value is made of; see [`Lowerer::parts`].
-    fn flatten(&self, value: &Val) -> Values {
+    fn flatten(&mut self, value: &Val) -> Values {
         match value {
             Val::Scalar(k) => [k.value].into_iter().collect(),
             Val::Tuple(parts) => parts.iter().flat_map(|p| self.flatten(p)).collect(),
             Val::View(v) => {
                 let strides = v.strides.iter().flatten().copied();
-                std::iter::once(v.base).chain(v.extents.iter().map(|k| k.value)).chain(strides).collect()
+                let base = self.moved(v);
+                std::iter::once(base).chain(v.extents.iter().map(|k| k.value)).chain(strides).collect()
             }
             _ => Values::new(),
         }
@@ -297,7 +299,7 @@ impl<'h> Lowerer<'h> {
         let Some(base) = parts.next() else { return Val::Unit };
         let extents = parts.take(rank as usize).map(|value| Known { value, bits: None }).collect();
         let strides = (0..rank).map(|d| if d + 1 < rank { parts.next() } else { None }).collect();
-        Val::View(super::value::View { base, extents, strides, element, mutable })
+        Val::View(super::value::View { base, fixed: SmallVec::new(), extents, strides, element, mutable })
     }
 
     /// Control does not get past an expression of type `!`.

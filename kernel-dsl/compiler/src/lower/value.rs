@@ -30,6 +30,9 @@ pub(super) enum Val {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct View {
     pub base: Value,
+    /// The dimensions whose index `at` has fixed. They stay part of each access, so that the oracle sees one that is
+    /// beyond its extent although the address still lies within the buffer.
+    pub fixed: SmallVec<[ir::Dim; 2]>,
     pub extents: SmallVec<[Known; 2]>,
     /// One a dimension; the last has none, it is 1.
     pub strides: SmallVec<[Option<Value>; 2]>,
@@ -75,7 +78,8 @@ impl Val {
             Val::Array(storage) => storage.is_made_of(such),
             Val::View(v) => {
                 let sizes = v.extents.iter().map(|k| k.value).chain(v.strides.iter().flatten().copied());
-                std::iter::once(v.base).chain(sizes).all(such)
+                let fixed = v.fixed.iter().flat_map(|d| [d.index, d.extent].into_iter().chain(d.stride));
+                std::iter::once(v.base).chain(fixed).chain(sizes).all(such)
             }
             Val::Shared(handle) => handle.prefix.iter().copied().all(such),
             Val::Reference(Place::Registers(storage)) => storage.is_made_of(such),
