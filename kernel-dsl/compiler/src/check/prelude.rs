@@ -140,7 +140,7 @@ pub(super) const METHODS: &[Method] = &[
     m(On::View2, "rows", Intrinsic::Extent(Some(0)), NONE, Part::Usize),
     m(On::View2, "cols", Intrinsic::Extent(Some(1)), NONE, Part::Usize),
     m(On::View, "dim", Intrinsic::Extent(None), &[Part::Usize], Part::Usize),
-    m(On::View, "is_empty", Intrinsic::IsEmpty, NONE, Part::Bool),
+    m(On::View1, "is_empty", Intrinsic::IsEmpty, NONE, Part::Bool),
     m(On::View, "aligned", Intrinsic::Aligned, &[Part::Usize], Part::Bool),
     m(On::View, "offset", Intrinsic::ViewOffset, &[Part::Indices], Part::Same),
     m(On::ViewDeep, "at", Intrinsic::ViewAt, &[Part::Usize], Part::Inner),
