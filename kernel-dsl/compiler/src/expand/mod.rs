@@ -14,7 +14,7 @@
 //! # One error for a mistake
 //!
 //! Rust outside the subset is a `compile_error!` at the token. A mistake of names or types is told by rustc, from the
-//! copy; we speak of it only where rustc accepts the function ([`witness`]). The stand-ins that a failed kernel leaves
+//! copy; we speak of it only where rustc accepts the function (module `witness`). The stand-ins that a failed kernel leaves
 //! behind keep its uses from failing too, and a failed device function hands over an empty literal, at which those that
 //! call it fall silent. rustc prints a diagnostic once, however many copies cause it, since all its spans are the same.
 //!
