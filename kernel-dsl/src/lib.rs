@@ -10,7 +10,7 @@
 //!
 //! A kernel says what one thread does:
 //!
-//! ```ignore
+//! ```
 //! use kernel_dsl::prelude::*;
 //!
 //! /// y ← a·x + y
@@ -22,6 +22,7 @@
 //!         y[i] = a.mul_add(x[i], y[i]);
 //!     }
 //! }
+//! # fn main() {}
 //! ```
 //!
 //! The attribute gives the launch its shape: 256 threads a block, and as many blocks as cover `y`. `requires` is what
@@ -33,7 +34,8 @@
 //!
 //! # Shared memory, and instances
 //!
-//! ```ignore
+//! ```
+//! # use kernel_dsl::prelude::*;
 //! /// C = A·B by T×T tiles in shared memory.
 //! #[kernel(block = (T, T), grid = (c.cols().div_ceil(T), c.rows().div_ceil(T)), instances(T = 16 | 32))]
 //! #[requires(a.cols() == b.rows(), c.rows() == a.rows(), c.cols() == b.cols())]
@@ -55,6 +57,7 @@
 //!         c[(row, col)] = acc;
 //!     }
 //! }
+//! # fn main() {}
 //! ```
 //!
 //! A kernel may be generic over constants. Those that `instances` declares are compiled with the crate:
@@ -72,7 +75,8 @@
 //!
 //! # Warps
 //!
-//! ```ignore
+//! ```
+//! # use kernel_dsl::prelude::*;
 //! /// Each row of y is the softmax of the same row of x. A warp works on a row.
 //! #[kernel(block = (32, ROWS), grid = x.rows().div_ceil(ROWS), instances(ROWS = 4))]
 //! #[requires(x.rows() == y.rows(), x.cols() == y.cols())]
@@ -93,6 +97,7 @@
 //!         y[(row, i)] = math::exp(x[(row, i)] - m) / s;
 //!     }
 //! }
+//! # fn main() {}
 //! ```
 //!
 //! The operations of [`warp`] need all 32 lanes at the same call, so the reductions stand outside of the loops and of
@@ -101,11 +106,13 @@
 //!
 //! # Functions
 //!
-//! ```ignore
+//! ```
+//! # use kernel_dsl::prelude::*;
 //! #[device]
 //! pub fn silu(x: f32) -> f32 {
 //!     x / (1.0 + math::exp(-x))
 //! }
+//! # fn main() {}
 //! ```
 //!
 //! A `#[device]` function is called from kernels and other device functions, of its own crate or another, and is an
