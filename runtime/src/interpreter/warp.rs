@@ -152,7 +152,10 @@ impl Machine<'_, '_> {
                 Inst::EnterFor { ty, slot, step } => {
                     warp.slots[slot as usize] = Default::default();
                     if TIER >= ACCESSES {
-                        self.step_is_positive(site, warp, mask, ty, step);
+                        let bad = self.without_step(site, warp, mask, ty, step);
+                        // Such a lane's loop is over, or it would never be.
+                        warp.slots[slot as usize].done |= bad;
+                        activate!(mask & !bad);
                     }
                 }
                 Inst::Test { ty, slot, index, limit, end } => {
@@ -270,7 +273,8 @@ impl Machine<'_, '_> {
         self.report(Check::IntegerOverflow, site, warp.index, bad, |_, _| Description::new(message));
     }
 
-    fn step_is_positive(&mut self, site: Pc, warp: &Warp, mask: u32, ty: Scalar, step: u32) {
+    /// Reports the lanes whose step is not above zero.
+    fn without_step(&mut self, site: Pc, warp: &Warp, mask: u32, ty: Scalar, step: u32) -> u32 {
         let register = Register { row: step, wide: ty.bits() == 64 };
         let sign = 1u64 << (ty.bits() - 1);
         let bad = lanes_of(mask)
@@ -285,6 +289,7 @@ impl Machine<'_, '_> {
                 Description::new(format!("the loop steps by {step}: a step must be above zero"))
             });
         }
+        bad
     }
 
     /// Reports lanes that are missing where all that have not ended must be.

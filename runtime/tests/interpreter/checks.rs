@@ -577,8 +577,8 @@ fn loops_step_and_end() {
     only(&counted(Scalar::U8, 0, 255, 100), Check::IntegerOverflow, 0);
     clean(&counted(Scalar::Usize, 0, 100, 7));
     clean(&counted(Scalar::I32, max - 9, 5, 3));
-    let outcome = counted(Scalar::I32, 0, 5, 0);
-    assert_eq!(findings(&outcome), [(Check::LoopStep, 0), (Check::FuelExhausted, 0)]);
+    // The loop is over then, not gone on with until the fuel is spent.
+    only(&counted(Scalar::I32, 0, 5, 0), Check::LoopStep, 0);
     only(&counted(Scalar::U64, 0, 1 << 40, 1), Check::FuelExhausted, 0);
 
     let mut k = Kit::new([32, 1, 1], "loop {}");

@@ -1,0 +1,86 @@
+//! What a user sees of kernels on the CPU device: the names that Rust allows, and the mistakes that are found.
+
+use kernel_dsl::prelude::*;
+use runtime::{Device, Result};
+
+#[kernel(block = 32, grid = 1)]
+fn plane(v: View<f32, 3>, out: &mut [f32], y: usize) {
+    let row = v.at(0).at(y);
+    if thread::x() < row.len() {
+        out[thread::x()] = row[thread::x()];
+    }
+}
+
+/// `v.at(0).at(4)` begins in the buffer, in another plane.
+#[test]
+fn an_index_that_at_fixed_has_its_extent() -> Result<()> {
+    let device = Device::cpu();
+    let v: Vec<f32> = (0..24).map(|i| i as f32).collect();
+    let (v, mut out) = (device.upload(&v)?, device.zeros(4)?);
+    plane::launch(&device, v.view([2, 3, 4])?, &mut out, 2)?;
+    assert_eq!(out.download()?, [8.0, 9.0, 10.0, 11.0]);
+    let error = plane::launch(&device, v.view([2, 3, 4])?, &mut out, 4).expect_err("there are 3 rows");
+    assert!(error.to_string().contains("index (0, 4, 0) is out of bounds of `v`, which is 2 × 3 × 4"), "{error}");
+    Ok(())
+}
+
+#[kernel(block = 32, grid = 1)]
+fn either(a: View<f32, 2>, b: View<f32, 2>, out: &mut [f32], first: bool) {
+    let row = if first { a.at(1) } else { b.at(0) };
+    if thread::x() < row.len() {
+        out[thread::x()] = row[thread::x()];
+    }
+}
+
+#[test]
+fn what_at_gives_leaves_a_branch() -> Result<()> {
+    let device = Device::cpu();
+    let (a, b) = (device.upload(&[0.0f32, 1.0, 2.0, 3.0])?, device.upload(&[4.0f32, 5.0, 6.0, 7.0])?);
+    let mut out = device.zeros(2)?;
+    for (first, expected) in [(true, [2.0, 3.0]), (false, [4.0, 5.0])] {
+        either::launch(&device, a.view([2, 2])?, b.view([2, 2])?, &mut out, first)?;
+        assert_eq!(out.download()?, expected);
+    }
+    Ok(())
+}
+
+#[kernel(block = 32, grid = 1)]
+fn steps(out: &mut [u32], step: usize) {
+    let mut n = 0;
+    for _ in (0..10).step_by(step) {
+        n += 1;
+    }
+    out[thread::x()] = n;
+}
+
+/// And the launch ends at once.
+#[test]
+fn a_step_of_zero() -> Result<()> {
+    let device = Device::cpu();
+    let mut out = device.zeros(32)?;
+    steps::launch(&device, &mut out, 3)?;
+    assert_eq!(out.download()?, [4; 32]);
+    let error = steps::launch(&device, &mut out, 0).expect_err("the loop would not end");
+    assert!(error.to_string().contains("the loop steps by 0"), "{error}");
+    assert!(!error.to_string().contains("goes on"), "{error}");
+    Ok(())
+}
+
+#[allow(non_snake_case)]
+#[kernel(block = 32, grid = 1)]
+fn names(x: &[f32], x_len: f32, größe: f32, r#in: f32, WARP_SZ: f32, tid: f32, ret: &mut [f32]) {
+    let mov = thread::x();
+    ret[mov] = x[mov] + x_len + größe + r#in + WARP_SZ + tid;
+}
+
+#[test]
+fn parameters_have_any_name() -> Result<()> {
+    let device = Device::cpu();
+    let (x, mut out) = (device.upload(&[1.0f32; 32])?, device.zeros(32)?);
+    names::launch(&device, &x, 2.0, 4.0, 8.0, 16.0, 32.0, &mut out)?;
+    assert_eq!(out.download()?, [63.0; 32]);
+    for name in [".u32 x_len,", ".f32 x_len_,", ".f32 gr__e,", ".f32 in,", ".f32 WARP_SZ_,"] {
+        assert!(names::PTX.contains(name), "{name}\n{}", names::PTX);
+    }
+    Ok(())
+}
