@@ -1,5 +1,6 @@
 //! What an expansion holds of a kernel beside its type-checking copy.
 
+use kernel_dsl_compiler::Build;
 use kernel_dsl_compiler::hir::Constant;
 
 /// A kernel as its crate was compiled: declared instances with their PTX, and the HIR to compile others from.
@@ -51,3 +52,9 @@ pub fn kernels() -> Vec<&'static Artifact> {
     all.sort_by_key(|a| (a.module, a.name));
     all
 }
+
+/// How the macros that this program was built with were themselves compiled.
+pub const MACROS: Build = {
+    let (opt_level, debug_assertions, rustc) = kernel_macros::__build!();
+    Build { opt_level, debug_assertions, rustc }
+};

@@ -1,7 +1,7 @@
 //! The attribute macros of kernel-dsl: a shell over its compiler, in which all the work is done and tested
 //! (`kernel_dsl_compiler::expand`). Users have them from `kernel_dsl::prelude`.
 
-use kernel_dsl_compiler::expand;
+use kernel_dsl_compiler::{Build, expand};
 use proc_macro::TokenStream;
 
 /// Makes a kernel of a function: a type of its name, in which its PTX and its launch functions lie.
@@ -42,4 +42,12 @@ pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro]
 pub fn __link(tokens: TokenStream) -> TokenStream {
     expand::link(tokens.into()).into()
+}
+
+/// How these macros were compiled: the fields of `compiler::Build`.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __build(_: TokenStream) -> TokenStream {
+    let Build { opt_level, debug_assertions, rustc } = Build::THIS;
+    format!("({opt_level:?}, {debug_assertions}, {rustc:?})").parse().unwrap_or_default()
 }

@@ -5,10 +5,12 @@
 //! crate `runtime` for devices and buffers. The command `kernels` lists, shows and checks them.
 
 pub mod activation;
+pub mod command;
 pub mod elementwise;
 pub mod gemm;
 pub mod permute;
 pub mod rowwise;
+mod subjects;
 
 pub use elementwise::saxpy;
 pub use gemm::matmul;

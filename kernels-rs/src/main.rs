@@ -1,1 +1,5 @@
-fn main() {}
+//! The command `kernels`.
+
+fn main() -> std::process::ExitCode {
+    kernels_rs::command::main()
+}

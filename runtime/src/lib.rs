@@ -29,6 +29,13 @@ pub mod interpreter;
 pub mod testing;
 mod view;
 
+/// What [`register!`] names. No part of the interface.
+#[doc(hidden)]
+pub mod __private {
+    pub use inventory;
+    pub use kernel_dsl::Kernel;
+}
+
 pub use buffer::DeviceBuffer;
 pub use cuda::{Capability, CudaVersion, DriverError};
 pub use device::{Choice, Device};

@@ -27,6 +27,7 @@ pub mod expand;
 #[cfg(feature = "frontend")]
 pub mod syntax;
 
+pub mod build;
 pub mod emit;
 pub mod error;
 pub mod hir;
@@ -39,6 +40,7 @@ pub mod scalar;
 pub mod source;
 pub mod target;
 
+pub use build::Build;
 pub use error::{Error, Errors};
 pub use scalar::Scalar;
 pub use target::Target;

@@ -24,6 +24,19 @@ impl Source {
     pub fn line_text(&self, offset: u32) -> Option<&str> {
         self.text.get(offset as usize).map(String::as_str)
     }
+
+    /// The code of that line: without the space around it and without a comment at its end. Empty if not known.
+    pub fn line_code(&self, offset: u32) -> &str {
+        let line = self.line_text(offset).unwrap_or_default();
+        line.split_once("//").map_or(line, |(code, _)| code).trim()
+    }
+
+    /// The line at `offset` as it heads what was made from it: `+3 let i = grid::index();`, with the function's name before it where
+    /// the function is not the kernel itself. Counting from the function keeps it the same when the function moves.
+    pub fn heading(&self, offset: u32, inlined: bool) -> String {
+        let name = if inlined { format!("{} ", self.name) } else { String::new() };
+        format!("{name}+{offset} {}", self.line_code(offset)).trim_end().to_string()
+    }
 }
 
 /// A range of tokens in a [`Source`]. Lines count from the item's first (offset 0), columns from 1 in characters; the

@@ -23,6 +23,7 @@
 //!     vec![Expected::new(1, x, Bound::Relative(2f64.powi(-24)))]
 //! }
 //!
+//! // runtime::register!(scale, cases, reference);   for `kernels check` to find it
 //! # fn example(artifact: &'static Artifact) {
 //! let subject = Subject { artifact, cases, reference };
 //! let report = Checker::new(None).check(&subject, &Instance::default(), 1);
@@ -34,6 +35,7 @@ mod check;
 mod compare;
 mod input;
 mod random;
+mod registry;
 mod report;
 mod shapes;
 
@@ -41,6 +43,7 @@ pub use check::{Checker, Prepared};
 pub use compare::{Bound, Expected};
 pub use input::Input;
 pub use random::{Draw, Random};
+pub use registry::subjects;
 pub use report::{CaseReport, Executor, Failure, InstanceReport, Mismatch, Skipped};
 pub use shapes::{edges, shapes};
 

@@ -256,6 +256,15 @@ impl Checker<'_> {
             Shl | Shr => (false, false),
             _ => (false, true),
         };
+        let float = matches!(self.table.get(ty), Ty::Unknown(Kind::Float))
+            || self.table.as_scalar(ty).is_some_and(Scalar::is_float);
+        if operator == Rem && float {
+            self.mistake(
+                mark,
+                "`%` of floats is not in the language: `a - b * (a / b).trunc()` comes close where a / b is small",
+            );
+            return;
+        }
         self.operands(ty, bools, floats, mark);
     }
 

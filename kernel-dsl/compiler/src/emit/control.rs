@@ -1,7 +1,7 @@
 //! Structured control flow as labels and branches.
 //!
 //! A loop's carried value has one register. What the loop starts from, continues with and ends in is copied there, all
-//! values of an edge at once ([`moves`](super::moves)). Copies are spared where it is plain that one register serves:
+//! values of an edge at once ([`moves`]). Copies are spared where it is plain that one register serves:
 //!
 //! * a carried value takes over the register of its initial value, if nothing else uses that value and it is
 //!   defined in the region that holds the loop (so that it is defined again before the loop starts again);

@@ -9,7 +9,7 @@ impl Emitter<'_> {
         let kernel = self.kernel;
         let [x, y, z] = kernel.block;
         self.builder.header(kernel.instance.as_str());
-        self.builder.header(format!("block [{x}, {y}, {z}], {} threads", kernel.threads()));
+        self.builder.header(format!("block {x} x {y} x {z}: {} threads", kernel.threads()));
         if kernel.shared_bytes() > 0 {
             self.builder.header(format!("shared memory, {} bytes:", kernel.shared_bytes()));
             for array in &kernel.shared {
@@ -29,9 +29,8 @@ impl Emitter<'_> {
         }
         self.commented = Some(line);
         let Some(source) = self.kernel.sources.get(at.source as usize) else { return };
-        let function = if at.source == 0 { String::new() } else { format!("{} ", source.name) };
-        let text = source.line_text(u32::from(at.span.line)).unwrap_or_default().trim();
-        self.builder.comment(format!("{function}+{}  {text}", at.span.line));
+        let heading = source.heading(u32::from(at.span.line), at.source != 0);
+        self.builder.comment(heading);
     }
 }
 

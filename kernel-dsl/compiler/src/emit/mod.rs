@@ -1,7 +1,7 @@
 //! Optimised IR to a PTX AST.
 //!
 //! Each value of the IR has a register of its own, but for constants, which become operands, and for casts that change
-//! no bits, which share their operand's; [`control`] says when a carried value keeps one register throughout a loop.
+//! no bits, which share their operand's; `control` says when a carried value keeps one register throughout a loop.
 //! Integers of 8 and 16 bits live in 32-bit registers, sign- or zero-extended as their type says, and every
 //! instruction that could leave something else is followed by one that extends again. Truth values are predicates in
 //! registers and bytes in memory.
@@ -292,6 +292,8 @@ impl<'k> Emitter<'k> {
     fn body(&mut self) {
         let kernel = self.kernel;
         if self.region(&kernel.body, &[]) {
+            // The end of the kernel is no line's.
+            self.location = None;
             self.op(Opcode::Ret, [], []);
         }
     }

@@ -48,7 +48,8 @@ pub(super) fn compilation(
         if let Some(help) = &error.help {
             message += &format!("\nhelp: {help}");
         }
-        if failed.iter().any(|f| instances.len() < f.of) {
+        let named = instances.iter().any(|instance| message.contains(instance));
+        if !named && failed.iter().any(|f| instances.len() < f.of) {
             message += &format!("\nnote: in {}", quoted(&instances));
         }
         let own = &program.functions[0].source;

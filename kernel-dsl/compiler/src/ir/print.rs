@@ -135,7 +135,7 @@ impl<'a> Printer<'a> {
 
     fn region(&mut self, f: &mut dyn Write, region: &Region, depth: usize) -> fmt::Result {
         for inst in &region.insts {
-            if matches!(inst.op, Op::Constant(_)) {
+            if matches!(inst.op, Op::Constant(_)) || matches!(&inst.op, Op::Yield(v) if v.is_empty()) {
                 continue;
             }
             self.comment(f, inst.location, depth)?;
@@ -152,16 +152,12 @@ impl<'a> Printer<'a> {
             return Ok(());
         };
         self.line = Some(line);
-        let text = source.line_text(u32::from(l.span.line)).unwrap_or("").trim();
-        let function = if l.source == 0 { String::new() } else { format!("{} ", source.name) };
-        writeln!(f, "{:indent$}// {function}+{} {text}", "", l.span.line, indent = depth * 4)
+        let heading = source.heading(u32::from(l.span.line), l.source != 0);
+        writeln!(f, "{:indent$}// {heading}", "", indent = depth * 4)
     }
 
     fn inst(&mut self, f: &mut dyn Write, inst: &Inst, depth: usize) -> fmt::Result {
         let indent = depth * 4;
-        if matches!(&inst.op, Op::Yield(v) if v.is_empty()) {
-            return Ok(());
-        }
         write!(f, "{:indent$}", "")?;
         for (i, r) in inst.results.iter().enumerate() {
             write!(f, "{}{}", if i > 0 { ", " } else { "" }, self.define(*r))?;

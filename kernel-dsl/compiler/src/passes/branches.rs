@@ -1,7 +1,7 @@
 //! If-conversion: a small `If` without jumps becomes straight code, its results selects, its loads and stores guarded.
 //!
-//! A load keeps its place and runs in the lanes that ran it before; where its value is only yielded, the other branch's
-//! value is what the remaining lanes get. What only computes runs in all lanes, so it has to be cheap: at most
+//! A load keeps its place and runs in the lanes that ran it before. Where its value is only yielded, the other branch's
+//! value is what the remaining lanes get; at most [`MOVES`] loaded values may be used otherwise. What only computes runs in all lanes, so it has to be cheap: at most
 //! [`COST`] instructions in both branches, and at most [`ACCESSES`] accesses to memory.
 
 use super::constants::Constants;
@@ -15,6 +15,10 @@ use crate::scalar::Scalar;
 pub const COST: u32 = 12;
 /// Loads and stores that are guarded rather than branched around: beyond a few, the branch is cheaper.
 pub const ACCESSES: u32 = 4;
+
+/// Loaded values that a branch goes on with: each costs a move for the other lanes, which ptxas keeps. With one, a run of such
+/// branches (an unrolled copy with its edge) is still shorter than jumping around each; with two, ptxas does better.
+pub const MOVES: usize = 1;
 
 /// Converts small branches.
 pub fn branches(kernel: &mut Kernel) -> Result<(), Errors> {
@@ -65,15 +69,20 @@ impl Converter {
 
     /// Whether an `If` of these branches may become straight code.
     fn fits(&self, then: &Region, otherwise: &Region) -> bool {
-        let (mut cost, mut accesses) = (0, 0);
+        let (mut cost, mut accesses, mut moves) = (0, 0, 0);
         for inst in then.insts.iter().chain(&otherwise.insts) {
             match &inst.op {
                 Op::Yield(_) | Op::Constant(_) => {}
+                // The other lanes need something in place of a loaded value that the branch goes on with.
+                Op::Load { .. } if !inst.results.iter().all(|r| yields(then, *r) || yields(otherwise, *r)) => {
+                    accesses += 1;
+                    moves += inst.results.len();
+                }
                 Op::Load { .. } | Op::Store { .. } => accesses += 1,
                 op if op.is_pure() && inst.results.iter().all(|r| self.cheap(op, *r)) => cost += 1,
                 _ => return false,
             }
-            if cost > COST || accesses > ACCESSES {
+            if cost > COST || accesses > ACCESSES || moves > MOVES {
                 return false;
             }
         }
@@ -182,6 +191,11 @@ impl Converter {
         let k = yielded.next().filter(|k| whole[*k].is_none() && !arm.later.contains(&arm.other[*k]))?;
         yielded.next().is_none().then_some(k)
     }
+}
+
+/// Whether a region's `Yield` hands `value` on.
+fn yields(region: &Region, value: Value) -> bool {
+    matches!(region.insts.last(), Some(Inst { op: Op::Yield(values), .. }) if values.contains(&value))
 }
 
 /// Takes off a region's `Yield`.

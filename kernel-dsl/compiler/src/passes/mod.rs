@@ -60,7 +60,7 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "dce", run: dce::dce },
 ];
 
-/// IR after all passes: no locals, no `Place` but addresses, no unrolled loop left. Only [`optimise`] and [`legal`] make
+/// IR after all passes: each constant one value, defined at the start of the body, to be written where it is used; no locals, no `Place` but addresses, no unrolled loop left. Only [`optimise`] and [`legal`] make
 /// it, and only it can be emitted.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Optimised(Kernel);

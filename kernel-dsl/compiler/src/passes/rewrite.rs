@@ -2,31 +2,33 @@
 
 use crate::ir::{Inst, Location, Op, Values};
 
-/// Calls `f` on each instruction in order; `f` tells whether it stays, and may put instructions before it.
+/// Calls `f` on each instruction in order; `f` tells whether it stays, and may put instructions before it, at the end of
+/// the list that it is given (what is in there already stands further up).
 pub fn rewrite(insts: &mut Vec<Inst>, mut f: impl FnMut(&mut Inst, &mut Vec<Inst>) -> bool) {
     let mut inserts = Vec::new();
-    let mut before = Vec::new();
+    // How many instructions stay, and how many are inserted, up to each place of insertion.
+    let mut places: Vec<(usize, usize)> = Vec::new();
     let mut kept = 0;
     insts.retain_mut(|inst| {
-        let keep = f(inst, &mut before);
-        inserts.extend(before.drain(..).map(|i| (kept, i)));
+        let known = inserts.len();
+        let keep = f(inst, &mut inserts);
+        if inserts.len() > known {
+            places.push((kept, known));
+        }
         kept += usize::from(keep);
         keep
     });
-    insert(insts, inserts);
-}
-
-/// Puts each instruction of `inserts` before the one that has its index now; the indices ascend.
-fn insert(insts: &mut Vec<Inst>, inserts: Vec<(usize, Inst)>) {
     let mut read = insts.len();
     let mut write = read + inserts.len();
     insts.resize_with(write, || Inst { op: Op::Return, results: Values::new(), location: Location(0) });
-    for (at, inst) in inserts.into_iter().rev() {
+    for (at, first) in places.into_iter().rev() {
         while read > at {
             (read, write) = (read - 1, write - 1);
             insts.swap(read, write);
         }
-        write -= 1;
-        insts[write] = inst;
+        for inst in inserts.drain(first..).rev() {
+            write -= 1;
+            insts[write] = inst;
+        }
     }
 }

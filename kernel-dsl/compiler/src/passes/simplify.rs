@@ -85,22 +85,12 @@ impl Simplifier {
 
     /// Makes the pure operation `op`, whose result has type `ty`, a simpler one, or finds the value that it comes to.
     pub fn simplify(&mut self, op: &mut Op, ty: Type) -> Option<Value> {
-        match self.simple(std::mem::replace(op, Op::Return), ty) {
-            Simple::Value(v) => Some(v),
-            Simple::Op(simple) => {
-                *op = simple;
-                None
-            }
-        }
-    }
-
-    fn simple(&mut self, op: Op, ty: Type) -> Simple {
         let Some(scalar) = ty.scalar() else {
             return self.address(op, ty);
         };
         let bits = |v: Value| self.constants.bits(v);
         let of = |v: Value| self.types[v.0 as usize].scalar();
-        let folded = match op {
+        let folded = match *op {
             Op::Constant(c) => Some(c),
             Op::Unary(o, a) => bits(a).zip(of(a)).and_then(|(a, ty)| evaluate::unary(o, ty, a)),
             Op::Binary(o, a, b) => bits(a).zip(bits(b)).and_then(|(a, b)| evaluate::binary(o, scalar, a, b)),
@@ -117,16 +107,23 @@ impl Simplifier {
             _ => None,
         };
         if let Some(bits) = folded {
-            return Simple::Value(self.constant(ty, bits));
+            return Some(self.constant(ty, bits));
         }
-        match op {
+        let simple = match *op {
             Op::Unary(o, a) => self.unary(o, a),
             Op::Binary(o, a, b) => self.binary(o, scalar, a, b),
             Op::MulAdd(a, b, c) => self.mul_add(scalar, a, b, c),
             Op::Compare(o, a, b) => self.compare(o, a, b),
             Op::Select { condition, yes, no } => self.select(scalar, condition, yes, no),
             Op::Cast(a) | Op::Bitcast(a) if of(a) == Some(scalar) => Simple::Value(a),
-            op => Simple::Op(op),
+            _ => return None,
+        };
+        match simple {
+            Simple::Value(v) => Some(v),
+            Simple::Op(simple) => {
+                *op = simple;
+                None
+            }
         }
     }
 
@@ -137,26 +134,22 @@ impl Simplifier {
         if commutes && self.constants.bits(a).is_some() && self.constants.bits(b).is_none() { (b, a) } else { (a, b) }
     }
 
-    fn address(&mut self, op: Op, ty: Type) -> Simple {
+    fn address(&mut self, op: &mut Op, ty: Type) -> Option<Value> {
+        let bits = |v: Value| self.constants.bits(v);
         match op {
-            Op::Constant(c) => Simple::Value(self.constant(ty, c)),
-            Op::Offset { base, mut terms, element } => {
-                terms.retain(|(i, s)| {
-                    self.constants.bits(*i) != Some(0) && s.and_then(|s| self.constants.bits(s)) != Some(0)
-                });
-                for (_, s) in &mut terms {
-                    if s.and_then(|s| self.constants.bits(s)) == Some(1) {
-                        *s = None;
-                    }
+            Op::Constant(c) => Some(self.constant(ty, *c)),
+            Op::Offset { base, terms, .. } => {
+                terms.retain(|(i, s)| bits(*i) != Some(0) && s.and_then(bits) != Some(0));
+                for (_, s) in terms.iter_mut().filter(|(_, s)| s.and_then(bits) == Some(1)) {
+                    *s = None;
                 }
-                if terms.is_empty() { Simple::Value(base) } else { Simple::Op(Op::Offset { base, terms, element }) }
+                terms.is_empty().then_some(*base)
             }
-            Op::Select { condition, yes, no } => match self.constants.bits(condition) {
-                Some(c) => Simple::Value(if c != 0 { yes } else { no }),
-                None if yes == no => Simple::Value(yes),
-                None => Simple::Op(Op::Select { condition, yes, no }),
+            Op::Select { condition, yes, no } => match bits(*condition) {
+                Some(c) => Some(if c != 0 { *yes } else { *no }),
+                None => (yes == no).then_some(*yes),
             },
-            op => Simple::Op(op),
+            _ => None,
         }
     }
 
@@ -235,17 +228,21 @@ impl Simplifier {
     fn mul_add(&mut self, ty: Scalar, a: Value, b: Value, c: Value) -> Simple {
         let (a, b) = self.constant_last(Binary::Mul, a, b);
         if self.constants.bits(b) == Some(float(ty, 1.0)) {
-            return self.float_again(Binary::Add, ty, a, c);
+            return self.again(Binary::Add, ty, a, c);
         }
         if self.constants.bits(c) == Some(float(ty, -0.0)) {
-            return self.float_again(Binary::Mul, ty, a, b);
+            return self.again(Binary::Mul, ty, a, b);
         }
         Simple::Op(Op::MulAdd(a, b, c))
     }
 
     /// A float operation that another one came to.
-    fn float_again(&mut self, op: Binary, ty: Scalar, a: Value, b: Value) -> Simple {
-        self.simple(Op::Binary(op, a, b), Type::Scalar(ty))
+    fn again(&mut self, op: Binary, ty: Scalar, a: Value, b: Value) -> Simple {
+        let mut op = Op::Binary(op, a, b);
+        match self.simplify(&mut op, Type::Scalar(ty)) {
+            Some(v) => Simple::Value(v),
+            None => Simple::Op(op),
+        }
     }
 
     fn compare(&mut self, op: Comparison, a: Value, b: Value) -> Simple {

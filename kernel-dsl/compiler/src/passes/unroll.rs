@@ -376,12 +376,19 @@ struct Registers {
     stretch: u32,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 struct Slot {
     stretch: u32,
     value: Value,
     /// The write that is still to come.
-    write: Option<Inst>,
+    write: Option<Write>,
+}
+
+#[derive(Clone, Copy)]
+struct Write {
+    local: LocalId,
+    index: Option<Value>,
+    location: Location,
 }
 
 impl Registers {
@@ -405,7 +412,11 @@ impl Registers {
     /// comes next.
     fn settle(&mut self, out: &mut Vec<Inst>) {
         for slot in self.unwritten.drain(..) {
-            out.extend(self.slots[slot as usize].write.take());
+            let slot = &mut self.slots[slot as usize];
+            if let Some(Write { local, index, location }) = slot.write.take() {
+                let op = Op::WriteLocal { local, index, value: slot.value };
+                out.push(Inst { op, results: Values::new(), location });
+            }
         }
         self.stretch += 1;
     }
@@ -439,12 +450,12 @@ impl Unroller<'_> {
 
     fn write(&mut self, local: LocalId, index: Option<Value>, value: Value, inst: &Inst, out: &mut Vec<Inst>) -> End {
         let value = self.map[value.0 as usize];
-        let op = Op::WriteLocal { local, index: index.map(|i| self.map[i.0 as usize]), value };
+        let at = index.map(|i| self.map[i.0 as usize]);
         let Some(slot) = self.slot(local, index) else {
             self.registers.settle(out);
-            return self.push(op, inst, out);
+            return self.push(Op::WriteLocal { local, index: at, value }, inst, out);
         };
-        let write = Some(Inst { op, results: Values::new(), location: inst.location });
+        let write = Some(Write { local, index: at, location: inst.location });
         let stretch = self.registers.stretch;
         if std::mem::replace(&mut self.registers.slots[slot], Slot { stretch, value, write }).write.is_none() {
             self.registers.unwritten.push(slot as u32);

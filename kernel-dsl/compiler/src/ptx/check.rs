@@ -1,7 +1,7 @@
 //! Whether an instruction is legal: matched against the rows of its opcode.
 
-use super::ast::{Address, Base, Entry, Instruction, Operand};
-use super::form::{Kind, Limit, MAX_SLOTS, OperandForm, OperandType, Row};
+use super::ast::{Address, Base, Entry, Instruction, Operand, Register, Symbol};
+use super::form::{Kind, Limit, MAX_SLOTS, OperandForm, OperandType, Row, Set};
 use super::print::In;
 use super::table;
 use super::words::{Class, Modifier, Type};
@@ -73,7 +73,9 @@ pub fn check(entry: &Entry, instruction: &Instruction, target: Target) -> Result
     }
     let mut later: Option<u16> = None;
     let mut operand: Option<(&'static str, usize)> = None;
-    for row in table::rows(instruction.opcode) {
+    // Most rows of an opcode are out at first sight.
+    let given = Set::of(&instruction.modifiers);
+    for row in table::rows(instruction.opcode).iter().filter(|row| given.within(row.modifiers)) {
         let Some(chosen) = modifiers(row, &instruction.modifiers) else { continue };
         match operands(entry, row, &chosen, &instruction.operands) {
             Err(at) => operand = operand.or(Some((row.form, at))),
@@ -90,30 +92,27 @@ pub fn check(entry: &Entry, instruction: &Instruction, target: Target) -> Result
 
 /// Whether all that the instruction names is there.
 fn declared(entry: &Entry, instruction: &Instruction) -> bool {
-    let register =
-        |r: &super::Register| entry.registers.get(usize::from(r.declaration)).is_some_and(|d| r.number < d.count);
-    let symbol = |s: &super::Symbol| match *s {
-        super::Symbol::Parameter(i) => (i as usize) < entry.parameters.len(),
-        super::Symbol::Variable(i) => (i as usize) < entry.variables.len(),
-    };
-    fn operand(
-        o: &Operand,
-        entry: &Entry,
-        register: &dyn Fn(&super::Register) -> bool,
-        symbol: &dyn Fn(&super::Symbol) -> bool,
-    ) -> bool {
-        match o {
-            Operand::Register(r) | Operand::Not(r) => register(r),
-            Operand::Pair(a, b) => register(a) && register(b),
-            Operand::Vector(v) => v.iter().all(|o| operand(o, entry, register, symbol)),
-            Operand::Address(Address { base: Base::Register(r), .. }) => register(r),
-            Operand::Address(Address { base: Base::Symbol(s), .. }) | Operand::Symbol(s, _) => symbol(s),
-            Operand::Label(l) => (l.0 as usize) < entry.labels.len(),
-            Operand::Integer(_) | Operand::Bits(_) | Operand::F32(_) | Operand::F64(_) | Operand::Special(_) => true,
-        }
+    instruction.guard.is_none_or(|g| has_register(entry, g.register))
+        && instruction.operands.iter().all(|o| has_operand(entry, o))
+}
+
+fn has_operand(entry: &Entry, operand: &Operand) -> bool {
+    match operand {
+        Operand::Register(r) | Operand::Not(r) => has_register(entry, *r),
+        Operand::Pair(a, b) => has_register(entry, *a) && has_register(entry, *b),
+        Operand::Vector(v) => v.iter().all(|o| has_operand(entry, o)),
+        Operand::Address(Address { base: Base::Register(r), .. }) => has_register(entry, *r),
+        Operand::Address(Address { base: Base::Symbol(s), .. }) | Operand::Symbol(s, _) => match *s {
+            Symbol::Parameter(i) => (i as usize) < entry.parameters.len(),
+            Symbol::Variable(i) => (i as usize) < entry.variables.len(),
+        },
+        Operand::Label(l) => (l.0 as usize) < entry.labels.len(),
+        Operand::Integer(_) | Operand::Bits(_) | Operand::F32(_) | Operand::F64(_) | Operand::Special(_) => true,
     }
-    instruction.guard.is_none_or(|g| register(&g.register))
-        && instruction.operands.iter().all(|o| operand(o, entry, &register, &symbol))
+}
+
+fn has_register(entry: &Entry, register: Register) -> bool {
+    entry.registers.get(usize::from(register.declaration)).is_some_and(|d| register.number < d.count)
 }
 
 /// What stands in each slot of `row`, if the modifiers are in its form.

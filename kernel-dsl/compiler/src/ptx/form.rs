@@ -40,6 +40,8 @@ pub struct Row {
     pub target: u16,
     /// First `.version` that has it.
     pub version: Version,
+    /// Every modifier that can stand in one of its slots.
+    pub modifiers: Set,
     slots: [Slot; MAX_SLOTS],
     slot_count: usize,
     operands: [OperandForm; MAX_OPERANDS],
@@ -77,6 +79,20 @@ impl Set {
     const fn with(mut self, modifier: Modifier) -> Set {
         self.0[modifier as usize / 64] |= 1 << (modifier as usize % 64);
         self
+    }
+
+    const fn or(self, other: Set) -> Set {
+        Set([self.0[0] | other.0[0], self.0[1] | other.0[1], self.0[2] | other.0[2]])
+    }
+
+    /// The set of these.
+    pub fn of(modifiers: &[Modifier]) -> Set {
+        modifiers.iter().fold(Set::EMPTY, |set, m| set.with(*m))
+    }
+
+    /// Whether all of them are in `other`.
+    pub const fn within(self, other: Set) -> bool {
+        self.0[0] & !other.0[0] == 0 && self.0[1] & !other.0[1] == 0 && self.0[2] & !other.0[2] == 0
     }
 
     const fn only_types(self) -> bool {
@@ -189,6 +205,7 @@ pub const fn row(target: u16, version: Version, form: &'static str) -> Row {
         form,
         target,
         version,
+        modifiers: Set::EMPTY,
         slots: [slot; MAX_SLOTS],
         slot_count: 0,
         operands: [operand; MAX_OPERANDS],
@@ -202,7 +219,9 @@ pub const fn row(target: u16, version: Version, form: &'static str) -> Row {
         }
         let name = at.word();
         names[row.slot_count] = name;
-        row.slots[row.slot_count] = Slot { alternatives: alternatives(text, name), optional };
+        let alternatives = alternatives(text, name);
+        row.slots[row.slot_count] = Slot { alternatives, optional };
+        row.modifiers = row.modifiers.or(alternatives);
         row.slot_count += 1;
         if optional {
             at.expect(b"}");

@@ -15,9 +15,15 @@ pub struct Trace {
 
 /// Runs `kernel` with scalar parameters, thread and contents of memory that depend on `input`.
 pub fn run(kernel: &Kernel, input: u64) -> Trace {
+    run_with(kernel, input, None)
+}
+
+/// Runs `kernel` with all scalar parameters equal to `scalar`, if it is given.
+pub fn run_with(kernel: &Kernel, input: u64, scalar: Option<u64>) -> Trace {
     let mut machine = Machine {
         kernel,
         input,
+        scalar,
         values: vec![None; kernel.values.len()],
         locals: kernel.locals.iter().map(|l| vec![0; l.len as usize]).collect(),
         memory: HashMap::new(),
@@ -43,6 +49,7 @@ enum Flow {
 struct Machine<'k> {
     kernel: &'k Kernel,
     input: u64,
+    scalar: Option<u64>,
     values: Vec<Option<u64>>,
     locals: Vec<Vec<u64>>,
     memory: HashMap<u64, u64>,
@@ -288,11 +295,13 @@ impl Machine<'_> {
         }
     }
 
-    /// A place that nothing was stored to holds a number made of its address.
+    /// A place that nothing was stored to holds a number made of its address, a special one now and then.
     fn load(&self, address: u64, element: Scalar) -> u64 {
         let fresh = || {
             let mixed = (address + (self.input << 50)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+            let special = [-0.0f32, 0.0, 1.0, f32::INFINITY, 1e-41, f32::NAN, f32::MIN, -1.0];
             match element {
+                Scalar::F32 if mixed & 3 == 0 => u64::from(special[(mixed >> 2 & 7) as usize].to_bits()),
                 Scalar::F32 => u64::from((mixed as i32 as f32 / 65536.0).to_bits()),
                 Scalar::F64 => (mixed as i32 as f64 / 65536.0).to_bits(),
                 _ => mixed & element.mask(),
@@ -322,6 +331,7 @@ impl Machine<'_> {
                 Role::Address { .. } => (u64::from(*i) + 1) << 40,
                 Role::Extent(_) => EXTENT,
                 Role::Stride(_) => STRIDE,
+                Role::Value(_) if self.scalar.is_some() => self.scalar.unwrap_or(0),
                 Role::Value(Scalar::F32) => u64::from((1.5f32 + *i as f32 - 7.0 * self.input as f32).to_bits()),
                 Role::Value(_) => (u64::from(*i) + 3 * self.input) & ty.mask(),
             },

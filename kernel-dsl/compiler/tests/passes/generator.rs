@@ -229,10 +229,15 @@ impl Generator {
             };
         }
         let a = self.index(depth - 1);
-        let n = self.below(20);
+        let n = self.below(32);
         let c = self.b.index(n);
-        match self.below(5) {
+        match self.below(6) {
             0 => a,
+            4 => {
+                let high = self.b.index(32);
+                let up = self.b.scalar(Op::Binary(Binary::Or, a, high), Scalar::Usize);
+                self.b.scalar(Op::Binary(Binary::Sub, up, c), Scalar::Usize)
+            }
             1 => self.b.scalar(Op::Binary(Binary::Add, c, a), Scalar::Usize),
             2 => {
                 let up = self.b.scalar(Op::Binary(Binary::Add, a, c), Scalar::Usize);
@@ -275,7 +280,10 @@ impl Generator {
 
     fn expression(&mut self, ty: Scalar) -> Value {
         use Binary::*;
-        let (a, b) = (self.any(ty), self.any(ty));
+        let (a, mut b) = (self.any(ty), self.any(ty));
+        if self.below(3) == 0 {
+            b = self.constant(ty);
+        }
         let op = match self.below(8) {
             0 => {
                 let from = self.one_of(&TYPES);
@@ -401,7 +409,7 @@ impl Generator {
     }
 
     fn statement(&mut self) {
-        let choice = if self.budget == 0 || self.open.len() > 3 { self.below(8) } else { self.below(14) };
+        let choice = if self.budget == 0 || self.open.len() > 3 { self.below(9) } else { self.below(15) };
         self.budget = self.budget.saturating_sub(1);
         match choice {
             0..=3 => {
@@ -423,9 +431,13 @@ impl Generator {
                 self.show(ty, v);
             }
             6 | 7 => self.locals(),
-            8 | 9 => self.branch(),
-            10 | 11 => self.counted(),
-            12 => self.endless(),
+            8 => {
+                let v = self.choice(2);
+                self.scope.push((Scalar::F32, v));
+            }
+            9 | 10 => self.branch(),
+            11 | 12 => self.counted(),
+            13 => self.endless(),
             _ => {
                 let (label, types) = (self.label(), self.some_types());
                 self.open.push((label, types.clone(), None));
@@ -451,6 +463,28 @@ impl Generator {
             let value = self.any(ty);
             self.b.effect(Op::WriteLocal { local, index, value });
         }
+    }
+
+    /// A float by condition: in each branch a loaded one, one that is there, or a choice again.
+    fn choice(&mut self, depth: u32) -> Value {
+        let condition = self.any(Scalar::Bool);
+        let branch = |g: &mut Self| {
+            g.b.enter([]);
+            g.scoped(|g| {
+                let v = match g.below(4) {
+                    0 | 1 => {
+                        let place = g.place(false);
+                        let op = Op::Load { place, element: Scalar::F32, policy: Policy::Coherent, guard: None };
+                        g.b.scalar(op, Scalar::F32)
+                    }
+                    2 if depth > 0 => g.choice(depth - 1),
+                    _ => g.any(Scalar::F32),
+                };
+                g.b.effect(Op::Yield(smallvec![v]));
+            })
+        };
+        let (then, otherwise) = (branch(self), branch(self));
+        self.b.scalar(Op::If { condition, then, otherwise }, Scalar::F32)
     }
 
     fn branch(&mut self) {

@@ -5,5 +5,6 @@ mod errors;
 mod evaluator;
 mod examples;
 mod generator;
+mod identities;
 mod snapshots;
 mod time;

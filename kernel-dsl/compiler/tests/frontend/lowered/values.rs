@@ -147,7 +147,7 @@ witnessed! {
         let rounded = v.floor() + 2.0 * v.ceil() + 4.0 * v.trunc() + 8.0 * (v * 0.5).round_ties_even();
         let wide = (v as f64 * 1.000000119 + 1e-9).sqrt().max(0.25) as f32;
         let bits = f32::from_bits(v.to_bits() ^ 0x8000_0000) + f32::max(v, 0.5).min(f32::MAX);
-        let sum = v.mul_add(v.abs(), rounded) % 10.0 + bits / core::f32::consts::PI;
+        let sum = v.mul_add(v.abs(), rounded) + bits / core::f32::consts::PI;
         let exact = 1.00000005960464477539062500001 - 1.0;
         y[i] = if wide == wide { sum + wide } else { sum } + exact * n as f32;
     }

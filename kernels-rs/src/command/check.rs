@@ -1,0 +1,392 @@
+//! `kernels check`.
+//!
+//! Verdicts come from `runtime::testing`; here is which kernels are tried, on what, and how it is told.
+
+use super::name::{self, Named};
+use super::progress::with_bar;
+use super::ptxas::Ptxas;
+use super::show;
+use super::{Error, Outcome, json};
+use clap::Args;
+use kernel_dsl::Artifact;
+use kernel_dsl::compiler::Target;
+use kernel_dsl::compiler::hir::Instance;
+use runtime::Device;
+use runtime::testing::{CaseReport, Checker, Executor, InstanceReport, Subject, subjects};
+use serde::Serialize;
+use std::fmt;
+use std::io::Write;
+use std::time::Instant;
+
+/// Runs kernels on every executor that there is, and compares what they compute
+///
+/// Each instance runs on shapes at the edges of its tiles and on random ones: on the interpreter of the intermediate
+/// representation, which checks every access, barrier and exchange; on the same after all optimisations; and on the GPU,
+/// if there is one. Results must be equal bit for bit (NaNs are one), and within a stated error of plain Rust in f64.
+/// Where ptxas is found, it assembles the PTX for sm_61.
+#[derive(Args)]
+pub(super) struct Check {
+    /// Kernels or instances: saxpy, matmul, 'matmul::<16>', or an instance that is not declared, 'matmul::<8>'. All if none
+    /// is named
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+    /// What shapes and values are drawn from
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// What to compare the interpreter with: cpu (with nothing), cuda:N (a GPU), or best (the first GPU that kernels run on,
+    /// if there is one)
+    #[arg(long, default_value = "best", value_parser = wish)]
+    device: Wish,
+}
+
+/// A device that somebody asks for.
+#[derive(Clone, Copy)]
+enum Wish {
+    Best,
+    Cpu,
+    Cuda(usize),
+}
+
+/// A device that is used, and why.
+#[derive(Serialize)]
+struct Used {
+    device: String,
+    reason: String,
+}
+
+/// What there is to do: an instance, and how to try it, if that is known.
+struct Task {
+    artifact: &'static Artifact,
+    instance: Instance,
+    subject: Option<&'static Subject>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    Pass,
+    Fail,
+    /// Nothing says how to try it.
+    Unsupported,
+}
+
+/// What came of an instance.
+#[derive(Serialize)]
+struct Line {
+    instance: String,
+    file: &'static str,
+    line: u32,
+    verdict: Verdict,
+    /// Number of cases.
+    cases: usize,
+    /// What ran them, and was compared.
+    executors: Vec<String>,
+    /// Whether ptxas takes the PTX; `null` where it was not asked.
+    assembled: Option<bool>,
+    seconds: f64,
+    /// What stopped it before any case, or what ptxas says.
+    problem: Option<String>,
+    failures: Vec<CaseReport>,
+    /// What is wrong, in words.
+    #[serde(skip)]
+    words: Vec<String>,
+}
+
+/// What instances are tried with.
+struct Bench {
+    checker: Checker,
+    ptxas: Option<Ptxas>,
+    seed: u64,
+}
+
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    used: Used,
+    seed: u64,
+    passed: usize,
+    failed: usize,
+    unsupported: usize,
+    seconds: f64,
+    instances: Vec<Line>,
+}
+
+impl Check {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
+        let tasks = self.tasks()?;
+        let (device, used) = self.device.device()?;
+        let ptxas = Ptxas::find().filter(Ptxas::takes_sm_61);
+        if !self.json {
+            writeln!(out, "device {}: {}", used.device, used.reason)?;
+            let on_gpu = if device.is_cpu() { "" } else { ", that device on the PTX" };
+            writeln!(
+                out,
+                "compared bit for bit (=): the interpreter on IR as lowered, on IR after all passes{on_gpu}"
+            )?;
+            writeln!(out, "compared within a stated error (≈): plain Rust in f64")?;
+            match &ptxas {
+                Some(ptxas) => writeln!(out, "assembled for {}: by {ptxas}\n", Target::SM_61)?,
+                None => {
+                    writeln!(out, "not assembled: there is no ptxas of CUDA 12 or before on PATH or in target/tools\n")?
+                }
+            }
+            out.flush()?;
+        }
+        let width = tasks.iter().map(|t| t.name().chars().count()).max().unwrap_or(0);
+        let bench = Bench { checker: Checker::new(Some(device)), ptxas, seed: self.seed };
+        let started = Instant::now();
+        let lines = with_bar(tasks.len(), |bar| {
+            let check = |task: &Task| -> Result<Line, Error> {
+                bar.set_message(task.name());
+                let line = bench.run(task);
+                bar.inc(1);
+                if !self.json {
+                    bar.suspend(|| line.print(out, width).and_then(|()| Ok(out.flush()?)))?;
+                }
+                Ok(line)
+            };
+            tasks.iter().map(check).collect::<Result<Vec<_>, _>>()
+        })?;
+        let report = Report::new(used, self.seed, started.elapsed().as_secs_f64(), lines);
+        match self.json {
+            true => json(out, &report)?,
+            false => writeln!(out, "\n{report}")?,
+        }
+        Ok(if report.is_good() { Outcome::Good } else { Outcome::Bad })
+    }
+
+    /// The instances that are named, or all declared ones; each once a subject of its kernel.
+    fn tasks(&self) -> Result<Vec<Task>, Error> {
+        let kernels = kernel_dsl::kernels();
+        let mut instances = Vec::new();
+        for name in &self.names {
+            let named = Named::find(name, &kernels)?;
+            instances.extend(named.instances().into_iter().map(|instance| (named.artifact, instance)));
+        }
+        if self.names.is_empty() {
+            for artifact in kernels {
+                instances.extend(name::declared(artifact).into_iter().map(|instance| (artifact, instance)));
+            }
+        }
+        let subjects = subjects();
+        let mut tasks = Vec::new();
+        for (artifact, instance) in instances {
+            // Constants that refer to one artifact may have several addresses, so the path tells.
+            let of_it = |s: &&&Subject| (s.artifact.module, s.artifact.name) == (artifact.module, artifact.name);
+            let task = |subject| Task { artifact, instance: instance.clone(), subject };
+            let before = tasks.len();
+            tasks.extend(subjects.iter().filter(of_it).map(|subject| task(Some(*subject))));
+            if tasks.len() == before {
+                tasks.push(task(None));
+            }
+        }
+        Ok(tasks)
+    }
+}
+
+fn wish(text: &str) -> Result<Wish, String> {
+    match (text, text.strip_prefix("cuda:").map(str::parse)) {
+        ("best", _) => Ok(Wish::Best),
+        ("cpu", _) => Ok(Wish::Cpu),
+        (_, Some(Ok(ordinal))) => Ok(Wish::Cuda(ordinal)),
+        _ => Err("expected cpu, best, or cuda:N with a GPU's number, such as cuda:0".to_string()),
+    }
+}
+
+impl Wish {
+    fn device(self) -> Result<(Device, Used), Error> {
+        let asked = |device: Device| (Used { device: device.to_string(), reason: "as asked".to_string() }, device);
+        let (used, device) = match self {
+            Wish::Cpu => asked(Device::cpu()),
+            Wish::Cuda(ordinal) => asked(Device::cuda(ordinal).map_err(Error::Device)?),
+            Wish::Best => {
+                let device = Device::choose().map_err(Error::Device)?;
+                let reason = device.choice().map_or_else(String::new, |choice| choice.reason.clone());
+                (Used { device: device.to_string(), reason }, device)
+            }
+        };
+        Ok((device, used))
+    }
+}
+
+impl Task {
+    fn name(&self) -> String {
+        self.instance.name(self.artifact.name)
+    }
+}
+
+impl Bench {
+    fn run(&self, task: &Task) -> Line {
+        let started = Instant::now();
+        let mut line = Line::new(task);
+        if let Some(subject) = task.subject {
+            line.take(self.checker.check(subject, &task.instance, self.seed));
+        }
+        if let Some(ptxas) = &self.ptxas {
+            let ptx = show::ptx(task.artifact, &task.instance, Target::SM_61).map_err(|e| e.to_string());
+            let assembled = ptx.and_then(|ptx| ptxas.assemble(&ptx));
+            line.assembled = Some(assembled.is_ok());
+            if let Err(why) = assembled {
+                line.verdict = Verdict::Fail;
+                line.words.push(format!("{ptxas}: {why}"));
+                line.problem.get_or_insert(why);
+            }
+        }
+        line.seconds = started.elapsed().as_secs_f64();
+        line
+    }
+}
+
+impl Line {
+    /// Of what nobody knows how to try.
+    fn new(task: &Task) -> Line {
+        Line {
+            instance: task.name(),
+            file: task.artifact.file,
+            line: task.artifact.line,
+            verdict: Verdict::Unsupported,
+            cases: 0,
+            executors: Vec::new(),
+            assembled: None,
+            seconds: 0.0,
+            problem: None,
+            failures: Vec::new(),
+            words: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, report: InstanceReport) {
+        self.verdict = Verdict::Pass;
+        if !report.passed() {
+            self.verdict = Verdict::Fail;
+            self.words.push(report.to_string());
+        }
+        self.cases = report.cases.len();
+        self.executors = report.executors.iter().map(short).collect();
+        self.problem = report.problem;
+        self.failures = report.cases.into_iter().filter(|case| case.failure.is_some()).collect();
+    }
+
+    fn print(&self, out: &mut dyn Write, width: usize) -> Result<(), Error> {
+        let Line { instance, verdict, cases, seconds, .. } = self;
+        // Widths count bytes or characters, and names may have more of the former.
+        let name = format!("{instance}{}", " ".repeat(width.saturating_sub(instance.chars().count())));
+        if *verdict == Verdict::Unsupported {
+            let why = "not checked: no subject is registered for it (runtime::register!)";
+            return Ok(writeln!(out, "{verdict:<11}  {name}  {why}")?);
+        }
+        let compared = match verdict {
+            Verdict::Pass => format!("{} ≈ plain Rust", self.executors.join(" = ")),
+            _ => self.executors.join(", "),
+        };
+        let assembled = if self.assembled == Some(true) { "; assembled" } else { "" };
+        writeln!(out, "{verdict:<11}  {name}  {cases:>3} cases  {seconds:>6.2} s  {compared}{assembled}")?;
+        for line in self.words.iter().flat_map(|words| words.lines()) {
+            writeln!(out, "    {line}")?;
+        }
+        Ok(())
+    }
+}
+
+/// An executor in a word.
+fn short(executor: &Executor) -> String {
+    match executor {
+        Executor::Lowered => "lowered".to_string(),
+        Executor::Optimised => "optimised".to_string(),
+        Executor::Cuda(device) => device.split(' ').next().unwrap_or(device).to_string(),
+    }
+}
+
+impl Report {
+    fn new(used: Used, seed: u64, seconds: f64, instances: Vec<Line>) -> Report {
+        let count = |verdict| instances.iter().filter(|line| line.verdict == verdict).count();
+        let (passed, failed) = (count(Verdict::Pass), count(Verdict::Fail));
+        Report { used, seed, passed, failed, unsupported: count(Verdict::Unsupported), seconds, instances }
+    }
+
+    /// Nothing passes silently: not what nobody tried, and not a program without kernels.
+    fn is_good(&self) -> bool {
+        self.passed > 0 && self.passed == self.instances.len()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cases: usize = self.instances.iter().map(|line| line.cases).sum();
+        write!(f, "{} instances, {cases} cases: {} pass", self.instances.len(), self.passed)?;
+        if self.failed > 0 {
+            write!(f, ", {} fail", self.failed)?;
+        }
+        if self.unsupported > 0 {
+            write!(f, ", {} not checked", self.unsupported)?;
+        }
+        write!(f, ", in {:.1} s (seed {})", self.seconds, self.seed)
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Verdict::Pass => "pass",
+            Verdict::Fail => "FAIL",
+            Verdict::Unsupported => "unsupported",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel_dsl::Kernel;
+    use runtime::testing::{Bound, Case, Expected, Input, Random};
+
+    fn run(subject: Option<&'static Subject>) -> Line {
+        let task = Task { artifact: crate::saxpy::ARTIFACT, instance: Instance::default(), subject };
+        Bench { checker: Checker::new(None), ptxas: None, seed: 1 }.run(&task)
+    }
+
+    fn cases(_: &Instance, random: &mut Random) -> Vec<Case> {
+        let inputs = [Input::scalar(2.0f32), Input::slice(&[0.5f32; 3]), Input::slice(&random.values::<f32>(3))];
+        vec![Case::new("three", inputs)]
+    }
+
+    fn ones(_: &Instance, _: &[Input]) -> Vec<Expected> {
+        vec![Expected::new(2, vec![1.0; 3], Bound::Exact)]
+    }
+
+    fn print(line: &Line) -> String {
+        let mut out = Vec::new();
+        line.print(&mut out, 0).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn what_is_wrong_fails_and_shows_its_first_mismatch() {
+        static WRONG: Subject = Subject { artifact: crate::saxpy::ARTIFACT, cases, reference: ones };
+        let line = run(Some(&WRONG));
+        assert_eq!((line.verdict, line.cases, line.failures.len()), (Verdict::Fail, 1, 1));
+        let text = print(&line);
+        assert!(text.starts_with("FAIL"), "{text}");
+        assert!(text.contains("three: y[0] is ") && text.contains("the reference gives 1.0"), "{text}");
+    }
+
+    #[test]
+    fn what_nobody_tries_does_not_pass() {
+        let line = run(None);
+        assert_eq!(line.verdict, Verdict::Unsupported);
+        assert!(print(&line).contains("not checked"));
+        let used = || Used { device: String::new(), reason: String::new() };
+        assert!(!Report::new(used(), 1, 0.0, vec![line]).is_good());
+        assert!(!Report::new(used(), 1, 0.0, vec![]).is_good());
+    }
+
+    #[test]
+    fn every_kernel_here_has_a_subject() {
+        let check = Check { names: Vec::new(), json: false, seed: 1, device: Wish::Cpu };
+        let tasks = check.tasks().unwrap();
+        assert!(!tasks.is_empty() && tasks.iter().all(|task| task.subject.is_some()));
+    }
+}

@@ -1,0 +1,103 @@
+//! `kernels doctor`.
+
+use super::ptxas::Ptxas;
+use super::{Error, Outcome, json};
+use clap::Args;
+use kernel_dsl::artifact::MACROS;
+use runtime::doctor::{self, DriverFinding, Findings};
+use serde::Serialize;
+use std::io::Write;
+
+/// Says what this machine has for kernels: driver, GPUs, tools, and how the macros were compiled
+///
+/// Nothing of it is needed but Rust: without a GPU kernels run on the CPU.
+#[derive(Args)]
+pub(super) struct Doctor {
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    machine: Findings,
+    /// `null` where there is none.
+    ptxas: Option<Ptxas>,
+    macros: Macros,
+}
+
+/// How the macros were compiled, which are the compiler that made the program's PTX.
+#[derive(Serialize)]
+struct Macros {
+    /// Cargo's `opt-level`.
+    opt_level: &'static str,
+    optimised: bool,
+    /// Whether they verified the IR after every pass.
+    debug_assertions: bool,
+    rustc: &'static str,
+}
+
+impl Doctor {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
+        let macros = Macros {
+            opt_level: MACROS.opt_level,
+            optimised: MACROS.opt_level != "0",
+            debug_assertions: MACROS.debug_assertions,
+            rustc: MACROS.rustc,
+        };
+        let report = Report { machine: doctor::examine(), ptxas: Ptxas::find(), macros };
+        match self.json {
+            true => json(out, &report)?,
+            false => report.print(out)?,
+        }
+        Ok(Outcome::Good)
+    }
+}
+
+impl Report {
+    fn print(&self, out: &mut dyn Write) -> Result<(), Error> {
+        match &self.machine.driver {
+            DriverFinding::Found { cuda, needed, release } => {
+                let release = release.as_ref().map_or_else(String::new, |release| format!(", release {release}"));
+                writeln!(out, "driver   CUDA {cuda}{release} (CUDA {needed} or later is needed)")?;
+            }
+            DriverFinding::Unusable { reason } => writeln!(out, "driver   {reason}")?,
+        }
+        for device in &self.machine.devices {
+            let name = device.info.as_ref().map_or_else(
+                || "a GPU".to_string(),
+                |info| {
+                    let gib = info.memory_bytes as f64 / f64::from(1u32 << 30);
+                    format!("{info}, {} multiprocessors, {gib:.1} GiB", info.multiprocessors)
+                },
+            );
+            match &device.problem {
+                Some(problem) => writeln!(out, "GPU      {name}: {problem}")?,
+                None => writeln!(out, "GPU      {name}")?,
+            }
+        }
+        writeln!(out, "CPU      {} threads", self.machine.cpu_threads)?;
+        if let Some(best) = &self.machine.best {
+            // Why it is this one, the lines above say.
+            writeln!(out, "device   {}", best.device)?;
+        }
+        match &self.ptxas {
+            Some(ptxas) => {
+                let dropped =
+                    if ptxas.takes_sm_61() { "" } else { "; it no longer knows sm_61: 12.9 is the last that does" };
+                let release = ptxas.release.as_deref().unwrap_or("of unknown release");
+                writeln!(out, "ptxas    {release}, {}{dropped}", ptxas.path.display())?;
+            }
+            None => writeln!(out, "ptxas    none on PATH or in target/tools; only tests and reports use it")?,
+        }
+        let Macros { opt_level, optimised, debug_assertions, rustc } = self.macros;
+        let verified = if debug_assertions { ", IR verified after each pass" } else { "" };
+        writeln!(out, "macros   opt-level {opt_level}{verified}, {rustc}")?;
+        if !optimised {
+            let setting = "[profile.dev.build-override] and [profile.release.build-override]: opt-level = 3";
+            writeln!(out, "         builds go faster with them optimised; in Cargo.toml, {setting}")?;
+        }
+        Ok(())
+    }
+}

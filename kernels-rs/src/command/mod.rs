@@ -1,0 +1,124 @@
+//! The command `kernels`, over all kernels that the program links.
+//!
+//! A crate of yours has it for its own kernels too, in one line of `main`:
+//!
+//! ```no_run
+//! fn main() -> std::process::ExitCode {
+//!     kernels_rs::command::main()
+//! }
+//! ```
+//!
+//! The program must use the crate that holds the kernels (`use my_kernels as _;` is enough), or the linker leaves it out.
+//! For `check` to try a kernel, register how: [`runtime::register!`].
+//!
+//! What a subcommand prints goes to stdout, what went wrong to stderr. The exit code is 0 where all is well, 1 where a
+//! check or a compilation failed, 2 where the command could not do what it was asked, such as for a kernel that there is not.
+
+mod check;
+mod doctor;
+mod list;
+mod name;
+mod nearest;
+mod progress;
+mod ptxas;
+mod show;
+
+use clap::{Parser, Subcommand};
+use kernel_dsl::compiler::{Errors, Target};
+use serde::Serialize;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Lists, shows and checks the GPU kernels of this program.
+///
+/// Kernels are named as in Rust. One that is generic over constants has an instance for each choice of them: quote it in
+/// a shell, 'matmul::<16>'.
+#[derive(Parser)]
+#[command(
+    name = "kernels",
+    version,
+    after_help = "Exit codes: 0 all is well; 1 a check or a compilation failed; 2 the command cannot do what it was asked."
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    List(list::List),
+    Show(show::Show),
+    Check(check::Check),
+    Doctor(doctor::Doctor),
+}
+
+/// How a command ended that could be carried out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Outcome {
+    Good,
+    /// What it was to find out is not as it should be.
+    Bad,
+}
+
+/// Why a command could not be carried out.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error(transparent)]
+    Name(#[from] name::Error),
+    #[error("cannot compile {instance} for {target}:\n{source}")]
+    Compile { instance: String, target: Target, source: Errors },
+    #[error("cannot use that device: {0}")]
+    Device(#[source] runtime::Error),
+    #[error("cannot write to stdout: {0}")]
+    Output(#[from] io::Error),
+}
+
+impl Error {
+    fn exit_code(&self) -> ExitCode {
+        match self {
+            Error::Name(name::Error::Hir { .. }) => ExitCode::FAILURE,
+            Error::Name(_) | Error::Device(_) => ExitCode::from(2),
+            Error::Compile { .. } | Error::Output(_) => ExitCode::FAILURE,
+        }
+    }
+
+    /// Whether whoever reads our output has had enough, as `head` does.
+    fn is_closed_pipe(&self) -> bool {
+        matches!(self, Error::Output(e) if e.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+/// Runs the command that the program's arguments name.
+pub fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(e) => {
+            // Help goes to stdout and is no error; where it cannot be printed there is nobody to tell.
+            let _ = e.print();
+            return ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2));
+        }
+    };
+    let mut out = io::BufWriter::new(io::stdout());
+    let outcome = match arguments.command {
+        Command::List(list) => list.run(&mut out),
+        Command::Show(show) => show.run(&mut out),
+        Command::Check(check) => check.run(&mut out),
+        Command::Doctor(doctor) => doctor.run(&mut out),
+    };
+    match outcome.and_then(|outcome| Ok(out.flush().map(|()| outcome)?)) {
+        Ok(Outcome::Good) => ExitCode::SUCCESS,
+        Ok(Outcome::Bad) => ExitCode::FAILURE,
+        Err(e) if e.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(e) => {
+            // Not `eprintln!`, which panics where stderr is closed.
+            let _ = writeln!(io::stderr(), "error: {e}");
+            e.exit_code()
+        }
+    }
+}
+
+/// Prints a value as JSON, and a line's end.
+fn json(out: &mut dyn Write, value: &impl Serialize) -> Result<(), Error> {
+    serde_json::to_writer_pretty(&mut *out, value).map_err(io::Error::from)?;
+    Ok(writeln!(out)?)
+}

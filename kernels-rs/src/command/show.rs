@@ -1,0 +1,103 @@
+//! `kernels show`.
+
+use super::name::{self, Named};
+use super::{Error, Outcome};
+use clap::Args;
+use kernel_dsl::Artifact;
+use kernel_dsl::compiler::hir::{Function, Instance};
+use kernel_dsl::compiler::{Errors, Target, compile, lower, passes};
+use std::io::Write;
+
+/// Shows an instance: its PTX, its intermediate representation, or its Rust
+#[derive(Args)]
+pub(super) struct Show {
+    /// The instance as Rust names it: saxpy, 'matmul::<16>'. One that the kernel does not declare is compiled now. A
+    /// kernel's name alone does if it has one instance
+    name: String,
+    #[command(flatten)]
+    form: Form,
+    /// The IR after all passes, which is what PTX is made of, rather than as lowered, which is what the interpreter checks
+    #[arg(long, requires = "ir")]
+    optimised: bool,
+    /// The architecture to compile for
+    #[arg(long, value_name = "SM", default_value = "sm_61", value_parser = target)]
+    target: Target,
+}
+
+#[derive(Args)]
+#[group(multiple = false)]
+struct Form {
+    /// The PTX and nothing else; the default
+    #[arg(long)]
+    ptx: bool,
+    /// The compiler's intermediate representation
+    #[arg(long)]
+    ir: bool,
+    /// The Rust of the kernel and of the device functions that it calls, with line numbers of their files
+    #[arg(long)]
+    source: bool,
+}
+
+impl Show {
+    pub(super) fn run(self, out: &mut dyn Write) -> Result<Outcome, Error> {
+        let named = Named::find(&self.name, &kernel_dsl::kernels())?;
+        let artifact = named.artifact;
+        let Form { ptx: _, ir, source } = self.form;
+        if source {
+            for (i, function) in name::program(artifact)?.functions.iter().enumerate() {
+                if i > 0 {
+                    writeln!(out)?;
+                }
+                text(out, function)?;
+            }
+            return Ok(Outcome::Good);
+        }
+        let instance = named.one()?;
+        let text = match ir {
+            true => self::ir(artifact, &instance, self.target, self.optimised)?,
+            false => ptx(artifact, &instance, self.target)?,
+        };
+        write!(out, "{text}{}", if text.ends_with('\n') { "" } else { "\n" })?;
+        Ok(Outcome::Good)
+    }
+}
+
+/// The text that the program was built with, or that of another instance or target.
+pub(super) fn ptx(artifact: &'static Artifact, instance: &Instance, target: Target) -> Result<String, Error> {
+    let declared = artifact.instances.iter().find(|d| d.constants == instance.0);
+    match declared {
+        Some(declared) if target == Target::SM_61 => Ok(declared.ptx.to_string()),
+        _ => compile(&name::program(artifact)?, instance, target).map_err(failed(artifact, instance, target)),
+    }
+}
+
+/// IR as lowered, or after all passes.
+fn ir(artifact: &'static Artifact, instance: &Instance, target: Target, optimised: bool) -> Result<String, Error> {
+    let failed = failed(artifact, instance, target);
+    let lowered = lower::lower(&name::program(artifact)?, instance, target).map_err(&failed)?;
+    if optimised {
+        return Ok(passes::optimise(lowered).map_err(&failed)?.to_string());
+    }
+    Ok(lowered.to_string())
+}
+
+fn failed(artifact: &'static Artifact, instance: &Instance, target: Target) -> impl Fn(Errors) -> Error {
+    let instance = instance.name(artifact.name);
+    move |source| Error::Compile { instance: instance.clone(), target, source }
+}
+
+/// A function's text, under its file's name.
+fn text(out: &mut dyn Write, function: &Function) -> Result<(), Error> {
+    let source = &function.source;
+    writeln!(out, "// {}", source.file)?;
+    let width = (source.line as usize + source.text.len()).to_string().len();
+    for (number, line) in (source.line..).zip(&source.text) {
+        writeln!(out, "{}", format!("{number:width$} │ {line}").trim_end())?;
+    }
+    Ok(())
+}
+
+fn target(text: &str) -> Result<Target, String> {
+    let found = text.strip_prefix("sm_").and_then(|sm| sm.parse().ok()).and_then(Target::new);
+    found.ok_or_else(|| format!("expected one of {}", Target::ALL.map(|t| t.to_string()).join(", ")))
+}

@@ -1,0 +1,154 @@
+//! The command `kernels`, run as its users run it.
+
+use serde_json::Value;
+use std::process::{Command, Output, Stdio};
+
+fn kernels(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_kernels")).args(arguments).output().unwrap()
+}
+
+/// What a command prints that ends well and says nothing of errors.
+fn stdout(arguments: &[&str]) -> String {
+    let output = kernels(arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && errors.is_empty(), "{arguments:?}: {}\n{errors}", output.status);
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What a command says that cannot do what it was asked.
+fn refusal(arguments: &[&str]) -> String {
+    let output = kernels(arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    assert!(output.stdout.is_empty(), "{arguments:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&stdout(arguments)).unwrap()
+}
+
+#[test]
+fn list_has_the_documented_fields_and_true_places() {
+    let list = json(&["list", "--json"]);
+    let kernels = list.as_array().unwrap();
+    let mut instances = Vec::new();
+    for kernel in kernels {
+        let mut fields: Vec<_> = kernel.as_object().unwrap().keys().collect();
+        fields.sort();
+        assert_eq!(fields, ["file", "instances", "line", "name"]);
+        instances.extend(kernel["instances"].as_array().unwrap().iter().map(|i| i.as_str().unwrap()));
+
+        let file = kernel["file"].as_str().unwrap().strip_prefix("kernels-rs/").unwrap();
+        let text = std::fs::read_to_string(format!("{}/{file}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let line = text.lines().nth(kernel["line"].as_u64().unwrap() as usize - 1).unwrap();
+        assert!(line.contains(&format!("fn {}", kernel["name"].as_str().unwrap())), "{line}");
+    }
+    for expected in ["saxpy", "matmul::<16>", "matmul::<32>", "transpose", "softmax::<4>", "softmax::<8>"] {
+        assert!(instances.contains(&expected), "{expected} is not in {instances:?}");
+    }
+}
+
+#[test]
+fn list_shows_the_first_line_of_the_docs() {
+    let text = stdout(&["list"]);
+    assert!(text.contains("y ← a·x + y, one element a thread"), "{text}");
+    assert!(text.contains("matmul::<16>, matmul::<32>"), "{text}");
+}
+
+#[test]
+fn show_prints_the_ptx_of_the_program_and_nothing_else() {
+    assert_eq!(stdout(&["show", "matmul::<16>", "--ptx"]), kernels_rs::matmul::<16>::PTX);
+    assert_eq!(stdout(&["show", "saxpy"]), kernels_rs::saxpy::PTX);
+    assert_eq!(stdout(&["show", "kernels_rs::gemm::matmul::<32>"]), kernels_rs::matmul::<32>::PTX);
+}
+
+#[test]
+fn show_compiles_other_instances_and_targets() {
+    assert!(stdout(&["show", "matmul::<8>"]).contains(".visible .entry matmul_8("));
+    assert!(stdout(&["show", "saxpy", "--target", "sm_80"]).contains(".target sm_80"));
+    let output = kernels(&["show", "matmul::<48>"]);
+    assert_eq!(output.status.code(), Some(1));
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("cannot compile matmul::<48> for sm_61") && errors.contains("48 × 48"), "{errors}");
+}
+
+#[test]
+fn show_tells_ir_before_and_after_passes() {
+    let lowered = stdout(&["show", "transpose", "--ir"]);
+    let optimised = stdout(&["show", "transpose", "--ir", "--optimised"]);
+    assert!(lowered.contains("kernel transpose") && optimised.contains("kernel transpose"));
+    assert_ne!(lowered, optimised);
+    assert!(refusal(&["show", "transpose", "--optimised"]).contains("--ir"));
+}
+
+#[test]
+fn show_numbers_the_lines_of_the_source_as_its_file_does() {
+    let shown = stdout(&["show", "softmax", "--source"]);
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/rowwise.rs");
+    let file = std::fs::read_to_string(file).unwrap();
+    let kernel = shown.split("\n\n// ").next().unwrap();
+    assert!(kernel.starts_with("// kernels-rs/src/rowwise.rs\n"));
+    for line in kernel.lines().skip(1) {
+        let (number, text) = line.split_once(" │").unwrap();
+        let number: usize = number.trim().parse().unwrap();
+        assert_eq!(text.trim(), file.lines().nth(number - 1).unwrap().trim());
+    }
+    assert!(shown.contains("pub fn exp(x: f32) -> f32"), "a device function that it calls");
+}
+
+#[test]
+fn what_there_is_not_is_refused_with_what_there_is() {
+    let unknown = refusal(&["show", "matmull"]);
+    assert!(unknown.contains("no kernel is called `matmull` (is `matmul` meant?)"), "{unknown}");
+    assert!(unknown.contains("saxpy, matmul::<16>"), "{unknown}");
+    assert!(refusal(&["check", "saxpi"]).contains("is `saxpy` meant?"));
+    assert!(refusal(&["show", "matmul"]).contains("write which: matmul::<16>, matmul::<32>"));
+    assert!(refusal(&["show", "saxpy", "--target", "sm_20"]).contains("sm_61, sm_70"));
+    assert!(refusal(&["show", "saxpy", "--ptx", "--ir"]).contains("cannot be used with"));
+    assert!(refusal(&["check", "--device", "gpu"]).contains("cuda:N"));
+    assert!(refusal(&["check", "--device", "cuda:4294967296"]).contains("cannot use that device"));
+    refusal(&["frobnicate"]);
+}
+
+#[test]
+fn check_passes_and_says_what_it_compared() {
+    let text = stdout(&["check", "saxpy", "--device", "cpu", "--seed", "7"]);
+    assert!(text.starts_with("device cpu (interpreter): as asked\n"), "{text}");
+    assert!(text.contains("lowered = optimised ≈ plain Rust"), "{text}");
+    assert!(text.lines().last().unwrap().contains("1 pass") && text.contains("(seed 7)"), "{text}");
+}
+
+#[test]
+fn check_as_json_has_an_object_an_instance() {
+    let report = json(&["check", "softmax", "transpose", "softmax::<2>", "--json", "--device", "cpu"]);
+    assert_eq!((&report["passed"], &report["failed"], &report["unsupported"]), (&4.into(), &0.into(), &0.into()));
+    let names: Vec<_> = report["instances"].as_array().unwrap().iter().map(|i| i["instance"].as_str()).collect();
+    assert_eq!(names, ["softmax::<4>", "softmax::<8>", "transpose", "softmax::<2>"].map(Some));
+    for instance in report["instances"].as_array().unwrap() {
+        assert_eq!(instance["verdict"], "pass");
+        assert!(instance["cases"].as_u64().unwrap() > 10);
+        assert_eq!(instance["executors"], serde_json::json!(["lowered", "optimised"]));
+    }
+}
+
+#[test]
+fn doctor_tells_what_made_the_macros() {
+    let report = json(&["doctor", "--json"]);
+    for field in ["driver", "devices", "cpu_threads", "best", "ptxas"] {
+        assert!(report.get(field).is_some(), "{field} is missing in {report}");
+    }
+    assert!(report["macros"]["rustc"].as_str().unwrap().starts_with("rustc 1."));
+    assert!(report["macros"]["opt_level"].is_string());
+    assert!(stdout(&["doctor"]).contains("macros   opt-level"));
+}
+
+#[test]
+fn a_reader_that_has_had_enough_is_no_error() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kernels"));
+    let command = command.args(["show", "matmul::<32>"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
