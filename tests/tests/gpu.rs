@@ -1,0 +1,41 @@
+//! Every kernel of kernels-rs on an NVIDIA GPU, from its sm_61 PTX by the driver's JIT: the interpreter's bits.
+
+use kernel_dsl::compiler::hir::Instance;
+use kernels_rs as _;
+use runtime::Device;
+use runtime::testing::{Checker, Executor, subjects};
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_kernels_give_the_bits_of_the_interpreter() {
+    let device = Device::cuda(0).unwrap();
+    let checker = Checker::new(Some(device));
+    let mut checked = 0;
+    for subject in subjects() {
+        for declared in subject.artifact.instances {
+            for seed in 1..=3 {
+                let report = checker.check(subject, &Instance(declared.constants.to_vec()), seed);
+                assert!(report.passed(), "{report}");
+                assert!(
+                    report.executors.iter().any(|e| matches!(e, Executor::Cuda(_))),
+                    "{} did not run on the GPU",
+                    declared.name
+                );
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 0, "no kernel was linked");
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_instances_compiled_at_run_time_too() {
+    let checker = Checker::new(Some(Device::cuda(0).unwrap()));
+    for (kernel, constant) in [("matmul", 5), ("matmul", 8), ("softmax", 1), ("softmax", 16)] {
+        let subject = *subjects().iter().find(|s| s.artifact.name == kernel).unwrap();
+        let instance = Instance(vec![kernel_dsl::compiler::hir::Constant::Usize(constant)]);
+        let report = checker.check(subject, &instance, 1);
+        assert!(report.passed(), "{report}");
+    }
+}
