@@ -255,8 +255,8 @@ unary! {
     trunc_f32: |a: f32| -> f32, a.trunc(), a.trunc();
     round_f32: |a: f32| -> f32, a.round_ties_even(), a.round_ties_even();
     round_f64: |a: f64| -> f64, a.round_ties_even(), a.round_ties_even();
-    bits_f32: |a: f32| -> u32, if a == a { a.to_bits() } else { 0 }, if a == a { a.to_bits() } else { 0 };
-    bits_f64: |a: f64| -> u64, if a == a { a.to_bits() } else { 0 }, if a == a { a.to_bits() } else { 0 };
+    bits_f32: |a: f32| -> u32, if a == a { a.to_bits() } else { 0 }, if a.is_nan() { 0 } else { a.to_bits() };
+    bits_f64: |a: f64| -> u64, if a == a { a.to_bits() } else { 0 }, if a.is_nan() { 0 } else { a.to_bits() };
     from_bits_f32: |a: u32| -> f32, f32::from_bits(a), f32::from_bits(a);
     from_bits_f64: |a: u64| -> f64, f64::from_bits(a), f64::from_bits(a);
     ones_u32: |a: u32| -> u32, a.count_ones(), a.count_ones();

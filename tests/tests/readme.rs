@@ -4,6 +4,7 @@ use kernel_dsl::prelude::*;
 use kernels_rs::saxpy;
 use runtime::Device;
 
+/// A kernel with a mistake: nothing keeps it within its buffers.
 #[kernel(block = 256, grid = y.len().div_ceil(256))]
 #[requires(x.len() == y.len())]
 pub fn unguarded(a: f32, x: &[f32], y: &mut [f32]) {
