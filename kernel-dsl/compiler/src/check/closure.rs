@@ -111,13 +111,13 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether both are closures or functions of as many parameters.
+    /// Whether they are two closures or functions of the program that could be called alike.
     pub(super) fn callable_alike(&self, a: Id, b: Id) -> bool {
         let count = |id| match self.table.get(id) {
-            Ty::Closure { parameters, .. } | Ty::Function { parameters, .. } => Some(parameters.len()),
+            Ty::Closure { parameters, .. } => Some(parameters.len()),
             _ => None,
         };
-        matches!((count(a), count(b)), (Some(a), Some(b)) if a == b)
+        count(a).is_some_and(|n| count(b) == Some(n))
     }
 
     pub(super) fn is_closure(&self, ty: Id) -> bool {

@@ -171,6 +171,9 @@ impl Checker<'_> {
                     &name[7..]
                 )
             }
+            _ if prelude::owns(path) => {
+                format!("`{name}` does not stand for a closure in a kernel: write one that calls it, `|x| …`")
+            }
             _ => format!("`{name}` is not a constant that a kernel can use"),
         };
         self.mistake(path.mark, message);

@@ -243,7 +243,7 @@ impl<'a> Checker<'a> {
             (Ty::Reference { to: a, mutable: true }, Ty::Reference { to: b, mutable: false }) => self.table.unify(a, b),
             _ => self.table.unify(actual, wanted),
         };
-        if !fits && self.is_closure(actual) && self.is_closure(wanted) && self.callable_alike(actual, wanted) {
+        if !fits && self.callable_alike(actual, wanted) {
             self.mistake(
                 mark,
                 "which closure or function this is would depend on a value at run time, and on the device it is code that is inlined: write the call into both branches",

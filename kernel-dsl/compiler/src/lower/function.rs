@@ -64,6 +64,9 @@ impl<'h> Lowerer<'h> {
     }
 
     pub(super) fn call(&mut self, span: Span, id: FunctionId, generics: &[TypeId], arguments: &'h [Expr]) -> Val {
+        if !self.room(span) {
+            return Val::Unit;
+        }
         let generics = self.generics(generics);
         let arguments: Vec<_> = arguments.iter().map(|a| self.expr(a)).collect();
         self.inline(span, id, generics, arguments)

@@ -119,7 +119,7 @@ impl<'h> Lowerer<'h> {
             }
             // A handle to shared memory or a reference is a name: both arms must give the same one.
             None => {
-                let before = self.builder.kernel.values.len();
+                let (before, told) = (self.builder.kernel.values.len(), self.errors.len());
                 let (then, a) = self.arm(None, then);
                 let (otherwise, b) = self.arm(None, otherwise);
                 // An arm that control leaves gives nothing.
@@ -132,6 +132,7 @@ impl<'h> Lowerer<'h> {
                 self.at(e.span);
                 self.builder.effect(Op::If { condition: condition.value, then, otherwise });
                 match self.ty(e.ty) {
+                    _ if self.errors.len() > told => {}
                     _ if same && value.is_made_of(&mut |v| (v.0 as usize) < before) => {}
                     _ if same => self.error_with_help(
                         e.span,
@@ -143,11 +144,12 @@ impl<'h> Lowerer<'h> {
                         "which closure or function this is would depend on a value at run time",
                         "write the call into both branches",
                     ),
-                    hir::Type::Option(_) => self.error_with_help(
-                        e.span,
-                        "what this refers to would depend on a value at run time",
-                        "take the value instead of a reference to it: `.get(i).copied()`",
-                    ),
+                    hir::Type::Option(of) if matches!(self.ty(*of), hir::Type::Reference { .. }) => self
+                        .error_with_help(
+                            e.span,
+                            "what this refers to would depend on a value at run time",
+                            "take the value instead of a reference to it: `.get(i).copied()`",
+                        ),
                     hir::Type::Reference { .. } => self.error_with_help(
                         e.span,
                         "which variable this refers to would depend on a value at run time",

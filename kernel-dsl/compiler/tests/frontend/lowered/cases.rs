@@ -131,26 +131,3 @@ witnessed! {
         y[i] = v + at as f32 + pair[0] * 1000.0 + pair[1];
     }
 }
-
-/// A view that moves, a slice that is one of two, an optional view, an array of views.
-#[kernel(block = 32, grid = 1)]
-fn views_that_change(n: usize, a: View<f32, 2>, x: &[f32], mut y: ViewMut<f32, 1>) {
-    let i = thread::x();
-    let mut v = a.offset((0, i));
-    let mut sum = 0.0;
-    for _ in 0..n {
-        sum += v.get((0, 0)).unwrap_or(0.5);
-        v = v.offset((1, 1));
-    }
-    let mut s = x;
-    if i % 2 == 0 {
-        s = x;
-    }
-    let row = if i < a.rows() { Some(a.at(i)) } else { None };
-    let rows = [a.at(0), a.at(1)];
-    let mut t = (rows[0], 1.0);
-    t.0 = rows[1];
-    t.1 += t.0[0];
-    y = y.offset(i);
-    y[0] = sum + s[i] + row.map_or(0.0, |r| r[0]) + rows[0][0] + t.1;
-}
