@@ -1,5 +1,7 @@
 //! `match`, `if let`, and `Option`. Each kernel is one warp with an element a lane.
 
+use kernel_dsl::prelude::*;
+
 witnessed! {
     #[kernel(block = 32, grid = 1)]
     fn numbers(n: usize, x: &[f32], y: &mut [f32]) {
@@ -10,7 +12,7 @@ witnessed! {
             3..=5 => 3.0,
             6..9 => 4.0,
             k if k == n => 5.0,
-            k @ (10..=20 | 25) => k as f32,
+            k @ (11..=20 | 25) => k as f32,
             _ => x[i],
         };
         let w = match (i as i32) - 16 {

@@ -1,5 +1,7 @@
 //! Closures, and functions where closures fit: inlined where they are called.
 
+use kernel_dsl::prelude::*;
+
 #[device]
 fn apply(f: impl Fn(f32) -> f32, x: f32) -> f32 {
     f(f(x))
