@@ -140,7 +140,8 @@ impl Reader {
     fn literal(&mut self, literal: &Lit) -> ExprKind {
         match literal {
             Lit::Int(n) => {
-                let suffix = Scalar::from_name(n.suffix());
+                // Rust has no literals of 16 bits.
+                let suffix = Scalar::from_name(n.suffix()).filter(|s| !s.is_half());
                 if suffix.is_none() && !n.suffix().is_empty() {
                     return self.refused(
                         n,
