@@ -257,7 +257,11 @@ impl Checker<'_> {
             _ => (false, true),
         };
         let float = matches!(self.table.get(ty), Ty::Unknown(Kind::Float))
-            || self.table.as_scalar(ty).is_some_and(|s| s.is_float() || s.is_half());
+            || self.table.as_scalar(ty).is_some_and(Scalar::is_float);
+        if operator == Rem && self.table.as_scalar(ty).is_some_and(Scalar::is_half) {
+            self.mistake(mark, "`%` of floats is not in the language");
+            return;
+        }
         if operator == Rem && float {
             self.mistake(
                 mark,

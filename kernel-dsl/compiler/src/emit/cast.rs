@@ -45,7 +45,7 @@ impl Emitter<'_> {
         }
         let (Type::Scalar(to), Type::Scalar(from)) = (to, from) else { return self.address_of(result, a) };
         match (from, to) {
-            (Scalar::Bool, Scalar::Bool) => {
+            (Scalar::Bool, Scalar::Bool) | (Scalar::F16, Scalar::F16) | (Scalar::Bf16, Scalar::Bf16) => {
                 let (a, d) = (self.operand(a), self.define(result));
                 self.copy(d, a);
             }
@@ -162,7 +162,8 @@ impl Emitter<'_> {
         match s {
             // Bits of another sign are extended another way.
             Some(s) if narrow(s) => self.extend(d, a, s),
-            Some(Scalar::F16) if given.is_some_and(narrow) => {
+            Some(Scalar::Bf16) => self.extend(d, a, Scalar::U16),
+            Some(Scalar::F16) if given != Some(Scalar::F16) => {
                 self.op(Opcode::Cvt, [Modifier::U16, Modifier::U32], [d.into(), a])
             }
             Some(Scalar::Bool) if given != Some(Scalar::Bool) => self.malformed("bits taken for a bool"),

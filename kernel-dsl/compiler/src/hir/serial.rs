@@ -187,7 +187,7 @@ mod tests {
         let mut bytes = encode_program(&sample());
         bytes[0] = 9;
         assert_eq!(program(&bytes), Err(Error::Version(9)));
-        assert!(Error::Version(9).to_string().contains("format 9, where this compiler reads format 1"));
+        assert!(Error::Version(9).to_string().contains("format 9, where this compiler reads format 2"));
     }
 
     #[test]

@@ -169,7 +169,10 @@ impl Reader {
                     (Ok(single), Ok(double)) if suffix.map_or(x.suffix().is_empty(), Scalar::is_float) => {
                         ExprKind::Float(Float { single, double }, suffix)
                     }
-                    _ => self.refused(x, "a float on the device is an `f32` or an `f64`"),
+                    _ => self.refused(
+                        x,
+                        "a float literal is an `f32` or an `f64`: `f16::from_f32(1.0)` makes one of 16 bits",
+                    ),
                 }
             }
             Lit::Bool(b) => ExprKind::Bool(b.value),
