@@ -5,6 +5,7 @@
 //! knows of CUDA.
 
 use crate::artifact::Artifact;
+use ::half::{bf16, f16};
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::hir::Constant;
 use std::marker::PhantomData;
@@ -163,6 +164,8 @@ element! {
     u16, U16, x => u64::from(x), x as u16;
     u32, U32, x => u64::from(x), x as u32;
     u64, U64, x => x, x;
+    f16, F16, x => u64::from(x.to_bits()), f16::from_bits(x as u16);
+    bf16, Bf16, x => u64::from(x.to_bits()), bf16::from_bits(x as u16);
     f32, F32, x => u64::from(x.to_bits()), f32::from_bits(x as u32);
     f64, F64, x => x.to_bits(), f64::from_bits(x);
 }

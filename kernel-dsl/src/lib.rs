@@ -117,8 +117,8 @@
 //! A kernel is Rust, and means what a Rust reader expects; rustc checks it against the items of [`prelude`], so names,
 //! types and borrows are wrong where Rust says so.
 //!
-//! * **Types**: `bool`, integers of 8 to 64 bits, `usize`, `f32` and `f64`; tuples and arrays of them, which live in
-//!   registers; slices, views and handles as above. Elements of memory are the numbers but `usize`.
+//! * **Types**: `bool`, integers of 8 to 64 bits, `usize`, `f32` and `f64`, and the floats of 16 bits, [`f16`](half::f16) and
+//!   [`bf16`](half::bf16), with what [`half`] lists; tuples and arrays of them, which live in registers; slices, views and handles as above. Elements of memory are the numbers but `usize`.
 //! * **Statements**: `let` with tuple and array patterns, assignment and compound assignment, `if`, `while`, `loop`,
 //!   `for` over `a..b` and `(a..b).step_by(n)`, labels, `break`, `continue`, `return`, and `const { assert!(…) }`.
 //! * **Generics**: constants of type `usize` and `bool`.
@@ -127,7 +127,7 @@
 //!   `next_multiple_of`, `count_ones`, `leading_zeros`; and [`math`].
 //!
 //! Not in the language today: structs, enums, `match`, closures, traits, iterators beyond the ranges above, strings,
-//! allocation, panics, recursion, generic types; 16-bit floats, atomics, accesses of several elements at once,
+//! allocation, panics, recursion, generic types; atomics, accesses of several elements at once,
 //! asynchronous copies, shared arrays sized at launch, reductions over a block, and the hardware's approximate
 //! functions. Whatever lies outside is a compile error at its token.
 //!
@@ -162,6 +162,7 @@ pub mod __private;
 pub mod artifact;
 pub mod block;
 pub mod grid;
+pub mod half;
 pub mod host;
 mod iterate;
 pub mod launcher;

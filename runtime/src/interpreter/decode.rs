@@ -289,7 +289,10 @@ impl Decoder<'_> {
             }
             Op::Compare(op, a, b) => {
                 let of = self.scalar(a)?;
-                if ty != Scalar::Bool || of == Scalar::Bool && !matches!(op, Comparison::Eq | Comparison::Ne) {
+                if ty != Scalar::Bool
+                    || of.is_half()
+                    || of == Scalar::Bool && !matches!(op, Comparison::Eq | Comparison::Ne)
+                {
                     return self.refuse(format!("{op:?} of `{of}` to `{ty}`"));
                 }
                 let (a, b) = (self.typed(a, of)?, self.typed(b, of)?);

@@ -116,8 +116,13 @@ impl Checker<'_> {
             Part::Bool => self.table.scalar(Scalar::Bool),
             Part::U32 => self.table.scalar(Scalar::U32),
             Part::Usize => self.table.scalar(Scalar::Usize),
+            Part::F32 => self.table.scalar(Scalar::F32),
             Part::Same => same,
-            Part::Bits => self.table.scalar(if receiver.bits() == 64 { Scalar::U64 } else { Scalar::U32 }),
+            Part::Bits => self.table.scalar(match receiver.bits() {
+                64 => Scalar::U64,
+                16 => Scalar::U16,
+                _ => Scalar::U32,
+            }),
             Part::Indices => unreachable!("indices are checked where the rank is known"),
             Part::Inner => match self.table.get(same).clone() {
                 Ty::View { element, rank, mutable } => self.table.add(Ty::View { element, rank: rank - 1, mutable }),
@@ -226,13 +231,18 @@ impl Checker<'_> {
     /// `f32::from_bits(b)`, or a method by its path: `f32::max(a, b)`.
     fn scalar_call(&mut self, scalar: Scalar, name: &Ident, arguments: &[syntax::Expr], mark: Mark) -> (ExprKind, Id) {
         let ty = self.table.scalar(scalar);
-        if name == "from_bits" && scalar.is_float() {
-            if !self.count("from_bits", 1, arguments.len(), mark) {
+        let made = match name.to_string().as_str() {
+            "from_bits" if scalar.is_float() || scalar.is_half() => Some((Intrinsic::Bitcast, Part::Bits)),
+            "from_f32" if scalar.is_half() => Some((Intrinsic::Convert, Part::F32)),
+            _ => None,
+        };
+        if let Some((intrinsic, from)) = made {
+            if !self.count(&name.to_string(), 1, arguments.len(), mark) {
                 return (ExprKind::Tuple(Vec::new()), self.wrong());
             }
-            let bits = self.part(Part::Bits, ty, scalar);
-            let arguments = vec![self.wanted(&arguments[0], bits)];
-            return (ExprKind::Intrinsic { intrinsic: Intrinsic::Bitcast, arguments }, ty);
+            let from = self.part(from, ty, scalar);
+            let arguments = vec![self.wanted(&arguments[0], from)];
+            return (ExprKind::Intrinsic { intrinsic, arguments }, ty);
         }
         let Some(method) = prelude::METHODS.iter().find(|m| name == m.name && m.on.scalar(scalar)) else {
             self.mistake(

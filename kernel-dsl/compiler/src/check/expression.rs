@@ -189,7 +189,7 @@ impl Checker<'_> {
         match operator {
             Unary::Neg => {
                 let fits = match known {
-                    Ty::Scalar(s) => s.is_float() || s.is_signed(),
+                    Ty::Scalar(s) => s.is_float() || s.is_half() || s.is_signed(),
                     Ty::Unknown(Kind::Integer | Kind::Float) | Ty::Wrong | Ty::Never => true,
                     _ => false,
                 };
@@ -201,7 +201,7 @@ impl Checker<'_> {
             }
             Unary::Not => {
                 let fits = match known {
-                    Ty::Scalar(s) => !s.is_float(),
+                    Ty::Scalar(s) => s.is_integer() || s == Scalar::Bool,
                     Ty::Unknown(Kind::Integer) | Ty::Wrong | Ty::Never => true,
                     _ => false,
                 };
@@ -277,6 +277,10 @@ impl Checker<'_> {
         };
         let float = matches!(self.table.get(ty), Ty::Unknown(Kind::Float))
             || self.table.as_scalar(ty).is_some_and(Scalar::is_float);
+        if operator == Rem && self.table.as_scalar(ty).is_some_and(Scalar::is_half) {
+            self.mistake(mark, "`%` of floats is not in the language");
+            return;
+        }
         if operator == Rem && float {
             self.mistake(
                 mark,
@@ -390,6 +394,10 @@ impl Checker<'_> {
             && ((kind == Kind::Integer && s.is_integer()) || (kind == Kind::Float && s.is_float()))
         {
             self.table.unify(from, to);
+        }
+        if let Some(half) = [to, from].into_iter().filter_map(|id| self.table.as_scalar(id)).find(|s| s.is_half()) {
+            self.mistake(mark, format!("`{half}` has no `as`: write `x.to_f32()` and `{half}::from_f32(x)`"));
+            return (ExprKind::Cast(Box::new(inner)), to);
         }
         let fits = match (self.table.get(from).clone(), self.table.get(to).clone()) {
             (Ty::Wrong, _) | (_, Ty::Wrong) => true,

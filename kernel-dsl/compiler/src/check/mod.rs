@@ -522,6 +522,7 @@ impl Finish<'_> {
 fn rust_type(types: &[hir::Type], generics: &[hir::Generic], id: hir::TypeId) -> Option<TokenStream> {
     let ident = |name: &str| proc_macro2::Ident::new(name, proc_macro2::Span::call_site());
     Some(match &types[id.0 as usize] {
+        hir::Type::Scalar(s) if s.is_half() => return None,
         hir::Type::Scalar(s) => {
             let name = ident(s.name());
             quote!(::core::primitive::#name)

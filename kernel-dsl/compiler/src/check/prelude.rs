@@ -15,6 +15,7 @@ pub(super) enum Part {
     Bool,
     U32,
     Usize,
+    F32,
     /// The receiver's type, or the function's one type parameter.
     Same,
     /// The unsigned integer of as many bits as the receiver.
@@ -77,6 +78,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum On {
     Float,
+    /// `f16`, `bf16`.
+    Half,
     Integer,
     Signed,
     Unsigned,
@@ -124,6 +127,12 @@ pub(super) const METHODS: &[Method] = &[
     m(On::Float, "min", Intrinsic::Binary(B::Min), ONE, Part::Same),
     m(On::Float, "max", Intrinsic::Binary(B::Max), ONE, Part::Same),
     m(On::Float, "to_bits", Intrinsic::Bitcast, NONE, Part::Bits),
+    m(On::Half, "to_f32", Intrinsic::Convert, NONE, Part::F32),
+    m(On::Half, "to_bits", Intrinsic::Bitcast, NONE, Part::Bits),
+    m(On::Half, "mul_add", Intrinsic::MulAdd, &[Part::Same, Part::Same], Part::Same),
+    m(On::Half, "abs", Intrinsic::Unary(U::Abs), NONE, Part::Same),
+    m(On::Half, "min", Intrinsic::Binary(B::Min), ONE, Part::Same),
+    m(On::Half, "max", Intrinsic::Binary(B::Max), ONE, Part::Same),
     m(On::Integer, "min", Intrinsic::Binary(B::Min), ONE, Part::Same),
     m(On::Integer, "max", Intrinsic::Binary(B::Max), ONE, Part::Same),
     m(On::Integer, "wrapping_add", Intrinsic::Binary(B::WrappingAdd), ONE, Part::Same),
@@ -189,6 +198,8 @@ pub(crate) fn constant(path: &str) -> Option<(Scalar, u64)> {
     let bits = match ty {
         Scalar::F32 => u64::from(float32(name)?.to_bits()),
         Scalar::F64 => float64(name)?.to_bits(),
+        Scalar::F16 => half(name, [0x3C00, 0x7C00, 0x7BFF, 0x0400, 0x1400, 0x7E00])?,
+        Scalar::Bf16 => half(name, [0x3F80, 0x7F80, 0x7F7F, 0x0080, 0x3C00, 0x7FC0])?,
         Scalar::Bool | Scalar::Usize => return None,
         integer => {
             let max = if integer.is_signed() { integer.mask() >> 1 } else { integer.mask() };
@@ -201,6 +212,25 @@ pub(crate) fn constant(path: &str) -> Option<(Scalar, u64)> {
         }
     };
     Some((ty, bits))
+}
+
+/// A constant of a float of 16 bits, of which these are the codes that the format decides.
+fn half(name: &str, [one, infinity, max, min_positive, epsilon, nan]: [u16; 6]) -> Option<u64> {
+    const NEGATIVE: u16 = 0x8000;
+    Some(u64::from(match name {
+        "ZERO" => 0,
+        "NEG_ZERO" => NEGATIVE,
+        "ONE" => one,
+        "NEG_ONE" => NEGATIVE | one,
+        "INFINITY" => infinity,
+        "NEG_INFINITY" => NEGATIVE | infinity,
+        "MAX" => max,
+        "MIN" => NEGATIVE | max,
+        "MIN_POSITIVE" => min_positive,
+        "EPSILON" => epsilon,
+        "NAN" => nan,
+        _ => return None,
+    }))
 }
 
 macro_rules! float_constants {
@@ -244,6 +274,7 @@ impl On {
     pub(super) fn scalar(self, s: Scalar) -> bool {
         match self {
             On::Float => s.is_float(),
+            On::Half => s.is_half(),
             On::Integer => s.is_integer(),
             On::Signed => s.is_signed(),
             On::Unsigned => s.is_integer() && !s.is_signed(),

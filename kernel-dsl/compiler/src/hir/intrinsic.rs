@@ -64,6 +64,8 @@ pub enum Intrinsic {
     MulAdd,
     /// `x.to_bits()` and `f32::from_bits(b)`.
     Bitcast,
+    /// `x.to_f32()`, `f16::from_f32(x)` and `bf16::from_f32(x)`: floats of 16 bits to and from `f32`.
+    Convert,
     /// `a.div_ceil(b)` of unsigned integers.
     DivCeil,
     /// `a.next_multiple_of(b)` of unsigned integers.

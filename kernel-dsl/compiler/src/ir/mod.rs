@@ -33,6 +33,11 @@
 //! `Min` and `Max` of floats return the operand that is not a NaN, and order −0 below +0. The payload and sign of a NaN
 //! that arithmetic makes are unspecified. Comparisons are Rust's: everything is false of a NaN but `!=`.
 //! [`Op::Cast`] is Rust's `as`.
+//!
+//! Floats of 16 bits are for keeping: they are loaded and stored, held in locals, selected, and bitcast to and from
+//! `u16`. Arithmetic and comparisons lowering writes out: in `f32`, then rounded to nearest even. Of conversions there
+//! are casts `f16` to `f32`, exact, and back, rounding once, where any NaN becomes the code 0x7FFF; those of `bf16` lowering writes
+//! out in integers, with the same NaN.
 
 pub mod build;
 pub mod print;

@@ -163,7 +163,7 @@ impl<'a> Verifier<'a> {
                 let from = self.ty(*a).scalar();
                 let fits = from.is_some_and(|s| match op {
                     Unary::Neg => s.is_float() || s.is_integer(),
-                    Unary::Not => !s.is_float(),
+                    Unary::Not => s.is_integer() || s == Scalar::Bool,
                     Unary::Abs => s.is_float() || s.is_signed(),
                     Unary::Sqrt | Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::RoundEven => s.is_float(),
                     Unary::CountOnes | Unary::LeadingZeros => s.is_integer() && s.bits() >= 32,
@@ -178,9 +178,9 @@ impl<'a> Verifier<'a> {
                 let (ta, tb) = (self.ty(*a).scalar(), self.ty(*b).scalar());
                 let fits = ta.is_some_and(|s| match op {
                     Binary::Add | Binary::Sub | Binary::Mul | Binary::Div | Binary::Rem | Binary::Min | Binary::Max => {
-                        s != Scalar::Bool
+                        s.is_integer() || s.is_float()
                     }
-                    Binary::And | Binary::Or | Binary::Xor => !s.is_float(),
+                    Binary::And | Binary::Or | Binary::Xor => s.is_integer() || s == Scalar::Bool,
                     _ => s.is_integer(),
                 });
                 let second = if matches!(op, Binary::Shl | Binary::Shr) { Some(Scalar::U32) } else { ta };
@@ -196,7 +196,7 @@ impl<'a> Verifier<'a> {
             }
             Op::Compare(c, a, b) => {
                 let ordered = self.ty(*a) != S(Scalar::Bool) || matches!(c, Comparison::Eq | Comparison::Ne);
-                let fits = self.ty(*a) == self.ty(*b) && self.ty(*a).scalar().is_some() && ordered;
+                let fits = self.ty(*a) == self.ty(*b) && self.ty(*a).scalar().is_some_and(|s| !s.is_half()) && ordered;
                 self.check(inst, fits && out == S(Scalar::Bool), "a comparison is of one scalar type and gives bool");
             }
             Op::Select { condition, yes, no } => {
@@ -205,6 +205,8 @@ impl<'a> Verifier<'a> {
             }
             Op::Cast(a) => {
                 let fits = match (self.ty(*a).scalar(), scalar) {
+                    (Some(Scalar::F16), Some(Scalar::F32)) | (Some(Scalar::F32), Some(Scalar::F16)) => true,
+                    (Some(from), Some(to)) if from.is_half() || to.is_half() => from == to,
                     (Some(from), Some(to)) => {
                         from == to || (to != Scalar::Bool && !(from == Scalar::Bool && to.is_float()))
                     }

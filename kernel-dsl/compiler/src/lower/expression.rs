@@ -45,6 +45,9 @@ impl<'h> Lowerer<'h> {
                 let ty = self.scalar_type(a.ty);
                 let a = self.scalar(a);
                 self.at(e.span);
+                if ty.is_half() {
+                    return Val::Scalar(self.half_unary(*op, ty, a));
+                }
                 let value = self.builder.scalar(Op::Unary(*op, a.value), ty);
                 let bits = match (op, ty, a.bits) {
                     (ir::Unary::Not, Scalar::Bool, Some(b)) => Some(b ^ 1),

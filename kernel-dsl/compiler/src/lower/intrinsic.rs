@@ -111,12 +111,14 @@ impl<'h> Lowerer<'h> {
                 }
                 Val::Unit
             }
+            (Intrinsic::Unary(op), Some(a), _) if ty.is_half() => Val::Scalar(self.half_unary(op, ty, a)),
             (Intrinsic::Unary(op), Some(a), _) => {
                 let returns = self.scalar_type(e.ty);
                 Val::Scalar(Known { value: self.builder.scalar(Op::Unary(op, a.value), returns), bits: None })
             }
             (Intrinsic::Binary(op), Some(a), Some(b)) => Val::Scalar(self.binary(op, ty, a, b)),
             (Intrinsic::MulAdd, Some(a), Some(b)) => match c {
+                Some(c) if ty.is_half() => Val::Scalar(self.half_mul_add(ty, [a, b, c])),
                 Some(c) => {
                     let value = self.builder.scalar(Op::MulAdd(a.value, b.value, c.value), ty);
                     Val::Scalar(Known { value, bits: None })
@@ -126,6 +128,10 @@ impl<'h> Lowerer<'h> {
             (Intrinsic::Bitcast, Some(a), _) => {
                 let to = self.scalar_type(e.ty);
                 Val::Scalar(Known { value: self.builder.scalar(Op::Bitcast(a.value), to), bits: None })
+            }
+            (Intrinsic::Convert, Some(a), _) => {
+                let to = self.scalar_type(e.ty);
+                Val::Scalar(if ty.is_half() { self.widen(ty, a) } else { self.narrow(to, a) })
             }
             (Intrinsic::DivCeil, Some(a), Some(b)) => Val::Scalar(self.div_ceil(ty, a, b)),
             (Intrinsic::NextMultipleOf, Some(a), Some(b)) => {

@@ -6,6 +6,7 @@
 mod closure;
 mod expression;
 mod function;
+mod half;
 mod intrinsic;
 mod layout;
 mod memory;
@@ -261,11 +262,17 @@ impl<'h> Lowerer<'h> {
     }
 
     fn binary(&mut self, op: ir::Binary, ty: Scalar, a: Known, b: Known) -> Known {
+        if ty.is_half() {
+            return self.half_binary(op, ty, a, b);
+        }
         let value = self.builder.scalar(Op::Binary(op, a.value, b.value), ty);
         Known { value, bits: value::known_binary(op, ty, a, b) }
     }
 
     fn compare(&mut self, comparison: ir::Comparison, ty: Scalar, a: Known, b: Known) -> Known {
+        if ty.is_half() {
+            return self.half_compare(comparison, ty, a, b);
+        }
         let value = self.builder.compare(comparison, a.value, b.value);
         Known { value, bits: value::known_compare(comparison, ty, a, b) }
     }

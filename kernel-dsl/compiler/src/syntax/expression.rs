@@ -151,7 +151,8 @@ impl Reader {
     pub(super) fn literal(&mut self, literal: &Lit) -> ExprKind {
         match literal {
             Lit::Int(n) => {
-                let suffix = Scalar::from_name(n.suffix());
+                // Rust has no literals of 16 bits.
+                let suffix = Scalar::from_name(n.suffix()).filter(|s| !s.is_half());
                 if suffix.is_none() && !n.suffix().is_empty() {
                     return self.refused(
                         n,
@@ -175,7 +176,10 @@ impl Reader {
                     (Ok(single), Ok(double)) if suffix.map_or(x.suffix().is_empty(), Scalar::is_float) => {
                         ExprKind::Float(Float { single, double }, suffix)
                     }
-                    _ => self.refused(x, "a float on the device is an `f32` or an `f64`"),
+                    _ => self.refused(
+                        x,
+                        "a float literal is an `f32` or an `f64`: `f16::from_f32(1.0)` makes one of 16 bits",
+                    ),
                 }
             }
             Lit::Bool(b) => ExprKind::Bool(b.value),
