@@ -4,7 +4,7 @@
 //! form: operands are defined before they are used, types fit operators, labels name open constructs.
 
 use super::cast;
-use super::code::{Access, Code, Dim, Inst, Local, Offset, Pc, Place, RowIndex, SharedDim, SlotIndex};
+use super::code::{Access, Atomic, Code, Dim, Inst, Local, Offset, Pc, Place, RowIndex, SharedDim, SlotIndex};
 use super::frame::Register;
 use super::lanes::{has_binary, has_unary};
 use super::memory::SHARED_WORDS;
@@ -368,6 +368,30 @@ impl Decoder<'_> {
                 let access = Access { place, element: *element, values, guard, otherwise: Box::default() };
                 self.code.accesses.push(access);
                 self.emit(Inst::Store(self.code.accesses.len() as u32 - 1));
+            }
+            Op::Atomic { operation, place, element, values } => {
+                if values.len() != operation.operands() || results.len() > 1 || !operation.takes(*element) {
+                    return self.refuse(format!("an atomic {operation:?} of `{element}` with {} values", values.len()));
+                }
+                let place = self.place(place)?;
+                for v in values {
+                    self.typed(*v, *element)?;
+                }
+                let (operand, expected) = match self.registers(values)?[..] {
+                    [expected, new] => (new, Some(expected)),
+                    [operand, ..] => (operand, None),
+                    [] => return self.refuse("an atomic operation without operand"),
+                };
+                let to = match results[..] {
+                    [result] if self.ty(result)? == Type::Scalar(*element) => Some(self.define(result)?),
+                    [] => None,
+                    _ => return self.refuse(format!("an atomic operation on `{element}` gives another type")),
+                };
+                let values = Box::new([operand]);
+                let access = Access { place, element: *element, values, guard: None, otherwise: Box::default() };
+                self.code.atomics.push(Atomic { access, operation: *operation, expected, to });
+                self.emit(Inst::Atomic(self.code.atomics.len() as u32 - 1));
+                return Ok(());
             }
             Op::ReadLocal { local, index } => {
                 let [result] = results[..] else { return self.refuse("a read of a local has one result") };

@@ -28,6 +28,7 @@ pub mod check;
 pub mod report;
 
 mod access;
+mod atomic;
 mod cast;
 mod code;
 mod decode;
@@ -262,8 +263,11 @@ impl Program {
         let arguments = self.parameters.iter().map(|p| p.argument as usize + 1).max().unwrap_or(0);
         let mut granules = Granules { shared: 8, buffers: vec![8; arguments] };
         for inst in &self.code.insts {
-            let (Inst::Load(i) | Inst::Store(i)) = inst else { continue };
-            let Access { place, element, .. } = &self.code.accesses[*i as usize];
+            let Access { place, element, .. } = match inst {
+                Inst::Load(i) | Inst::Store(i) => &self.code.accesses[*i as usize],
+                Inst::Atomic(i) => &self.code.atomics[*i as usize].access,
+                _ => continue,
+            };
             match place {
                 Place::Shared { .. } | Place::SharedAddress { .. } => {
                     granules.shared = granules.shared.min(element.bytes());

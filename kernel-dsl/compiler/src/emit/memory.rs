@@ -2,24 +2,21 @@
 //! constant bytes.
 
 use super::{Emitter, constant, memory_type, register_type};
-use crate::ir::{Guard, Place, Policy, Type, Value};
+use crate::ir::{Guard, Place, Policy, Type, Value, WIDEST};
 use crate::ptx::{self, Address, Base, Modifier, Opcode, Operand, Register, Symbol};
 use crate::scalar::Scalar;
 use smallvec::SmallVec;
 
 /// What an access is made of, from its place.
-struct Access {
-    space: Modifier,
+pub(super) struct Access {
+    pub space: Modifier,
     address: Address,
 }
-
-/// An access takes this many bytes at most.
-const ACCESS: u32 = 16;
 
 /// How many of `n` consecutive elements go in one access: the largest power of two that divides `n`, as far as the
 /// hardware goes, so that no access asks for more alignment than the whole has.
 fn at_once(n: usize, element: Scalar) -> usize {
-    let most = (ACCESS / element.bytes()).min(4) as usize;
+    let most = (WIDEST / element.bytes()).min(4) as usize;
     (1 << n.trailing_zeros()).min(most)
 }
 
@@ -76,7 +73,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn access(&mut self, place: &Place) -> Option<Access> {
+    pub(super) fn access(&mut self, place: &Place) -> Option<Access> {
         let Place::Address { base, offset } = *place else {
             self.malformed("an access that no pass made an address");
             return None;
@@ -256,7 +253,7 @@ impl Emitter<'_> {
 
 impl Access {
     /// The address of element `index` of the access.
-    fn part(&self, index: usize, element: Scalar) -> Operand {
+    pub(super) fn part(&self, index: usize, element: Scalar) -> Operand {
         let bytes = index as i32 * element.bytes() as i32;
         Operand::Address(Address { offset: self.address.offset.wrapping_add(bytes), ..self.address })
     }

@@ -15,6 +15,9 @@ impl<'h> Lowerer<'h> {
             Intrinsic::SharedPadded => return self.shared(e, arguments, ir::Layout::Padded { pad: 0 }),
             Intrinsic::SharedWithPitch => return self.shared(e, arguments, ir::Layout::Pitch),
             Intrinsic::Extent(None) => return self.dimension(e.span, arguments),
+            Intrinsic::Load | Intrinsic::LoadOr | Intrinsic::Store | Intrinsic::StoreIn | Intrinsic::Atomic(_) => {
+                return self.access(e, intrinsic, arguments);
+            }
             _ => {}
         }
         let ty = arguments.first().map_or(Scalar::Usize, |a| self.scalar_type(a.ty));
@@ -106,6 +109,12 @@ impl<'h> Lowerer<'h> {
             (Intrinsic::SharedCopyFrom, ..) => {
                 if let [Val::Shared(to), Val::View(from)] = values.as_slice() {
                     self.copy_from(&to.clone(), &from.clone());
+                }
+                Val::Unit
+            }
+            (Intrinsic::SharedFill, _, Some(value)) => {
+                if let Some(Val::Shared(of)) = values.first() {
+                    self.fill(&of.clone(), value);
                 }
                 Val::Unit
             }
