@@ -76,16 +76,18 @@ impl<'h> Lowerer<'h> {
         Val::View(View { base, extents, ..view.clone() })
     }
 
-    /// The view with its first index fixed.
+    /// The view with its first index fixed; past the end it is empty.
     pub(super) fn view_at(&mut self, view: &View, i: Known) -> Val {
         let terms = [(i.value, view.strides[0])].into_iter().collect();
         let base = self.builder.value(Op::Offset { base: view.base, terms, element: view.element }, Type::Global);
-        Val::View(View {
-            base,
-            extents: view.extents[1..].iter().copied().collect(),
-            strides: view.strides[1..].iter().copied().collect(),
-            ..view.clone()
-        })
+        let inside = self.compare(Comparison::Lt, Scalar::Usize, i, view.extents[0]).value;
+        let none = self.index(0).value;
+        let mut within = |extent: &Known| {
+            let op = Op::Select { condition: inside, yes: extent.value, no: none };
+            Known { value: self.builder.scalar(op, Scalar::Usize), bits: None }
+        };
+        let extents = view.extents[1..].iter().map(&mut within).collect();
+        Val::View(View { base, extents, strides: view.strides[1..].iter().copied().collect(), ..view.clone() })
     }
 
     /// The whole block fills `to` from `from`, each thread the elements t, t + threads, …, with zero beyond the edge.
