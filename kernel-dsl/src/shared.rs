@@ -138,7 +138,10 @@ impl<T: Element, const R: usize> Shared<T, R> {
     #[track_caller]
     fn elements(&self, at: [usize; R], n: usize) -> NonNull<T> {
         let (last, at_once) = (at[R - 1], wide::at_once::<T>(n));
-        assert!(last.is_multiple_of(at_once), "misaligned: element {last} of a row is no multiple of {at_once} elements");
+        assert!(
+            last.is_multiple_of(at_once),
+            "misaligned: element {last} of a row is no multiple of {at_once} elements"
+        );
         self.element(wide::on(at, n - 1));
         self.element(at)
     }

@@ -27,7 +27,10 @@ pub(crate) fn at_once<T: Element>(n: usize) -> usize {
 #[track_caller]
 pub(crate) fn aligned<T: Element>(first: *const T, n: usize) {
     let bytes = at_once::<T>(n) * size_of::<T>();
-    assert!(first.addr().is_multiple_of(bytes), "misaligned: {first:p} is no multiple of the {bytes} bytes of an access");
+    assert!(
+        first.addr().is_multiple_of(bytes),
+        "misaligned: {first:p} is no multiple of the {bytes} bytes of an access"
+    );
 }
 
 /// `at`, `n` elements on in the last dimension.

@@ -117,6 +117,7 @@ impl Machine<'_, '_> {
     pub fn offset<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, offset: &Offset) {
         for &(index, stride) in &offset.terms {
             if TIER >= ACCESSES
+                && offset.checked
                 && let Some(stride) = stride
             {
                 let bad = self.simd.overflows(&warp.rows, Binary::Mul, Scalar::Usize, index, stride) & mask;

@@ -78,10 +78,34 @@ fn changed(operation: ir::Atomic, element: Scalar, a: u64, b: u64, flush: bool) 
         Add if element == Scalar::F64 => (f64::from_bits(a) + f64::from_bits(b)).to_bits(),
         Add => a.wrapping_add(b) & element.mask(),
         // Registers hold 32-bit integers zero-extended.
-        Min if signed && narrow => if (b as i32) < a as i32 { b } else { a },
-        Max if signed && narrow => if b as i32 > a as i32 { b } else { a },
-        Min if signed => if (b as i64) < a as i64 { b } else { a },
-        Max if signed => if b as i64 > a as i64 { b } else { a },
+        Min if signed && narrow => {
+            if (b as i32) < a as i32 {
+                b
+            } else {
+                a
+            }
+        }
+        Max if signed && narrow => {
+            if b as i32 > a as i32 {
+                b
+            } else {
+                a
+            }
+        }
+        Min if signed => {
+            if (b as i64) < a as i64 {
+                b
+            } else {
+                a
+            }
+        }
+        Max if signed => {
+            if b as i64 > a as i64 {
+                b
+            } else {
+                a
+            }
+        }
         Min => a.min(b),
         Max => a.max(b),
         And => a & b,

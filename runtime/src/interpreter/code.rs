@@ -213,6 +213,8 @@ pub struct Offset {
     pub terms: Box<[(RowIndex, Option<RowIndex>)]>,
     /// Bytes of an element.
     pub size: u32,
+    /// Whether a product that overflows is a fault of the program.
+    pub checked: bool,
 }
 
 /// A load or store.

@@ -172,7 +172,17 @@ impl Outcome {
 impl Program {
     /// Makes code of `kernel`, as lowered or after passes.
     pub fn decode(kernel: &Kernel) -> Result<Program, Unsupported> {
-        let code = decode::decode(kernel)?;
+        Program::new(kernel, decode::Arithmetic::Checked)
+    }
+
+    /// Makes code of `kernel` after passes. Its arithmetic is not checked: passes let it run where the program would not,
+    /// and go on with nothing of what it gives there.
+    pub fn decode_optimised(kernel: &Kernel) -> Result<Program, Unsupported> {
+        Program::new(kernel, decode::Arithmetic::Speculative)
+    }
+
+    fn new(kernel: &Kernel, arithmetic: decode::Arithmetic) -> Result<Program, Unsupported> {
+        let code = decode::decode(kernel, arithmetic)?;
         Ok(Program {
             instance: kernel.instance.clone(),
             block: kernel.block,

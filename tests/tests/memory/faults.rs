@@ -51,7 +51,12 @@ fn report(outcome: Result<(), runtime::Error>, parts: &[&str]) {
 #[test]
 fn faults_are_told() {
     let device = Device::cpu();
-    let run = |launch: &dyn Fn(&Device, &runtime::DeviceBuffer<f32>, &mut runtime::DeviceBuffer<f32>) -> Result<(), runtime::Error>, n| {
+    let run = |launch: &dyn Fn(
+        &Device,
+        &runtime::DeviceBuffer<f32>,
+        &mut runtime::DeviceBuffer<f32>,
+    ) -> Result<(), runtime::Error>,
+               n| {
         let (x, mut y) = (device.upload(&vec![1f32; n]).unwrap(), device.upload(&[0f32; 64]).unwrap());
         launch(&device, &x, &mut y)
     };

@@ -1,9 +1,6 @@
 //! Accesses of several elements, masked ones, and atomic operations, from Rust text on: as lowered, after passes, as rustc
 //! compiled them, as PTX, and on a GPU, against plain Rust.
 
-#[path = "../../../kernel-dsl/compiler/tests/ptx_support/mod.rs"]
-mod ptx_support;
-
 mod faults;
 mod kernels;
 mod ptx;

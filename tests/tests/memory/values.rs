@@ -2,8 +2,8 @@
 
 use super::kernels::*;
 use kernel_dsl::compiler::hir::{Constant, Instance};
-use kernel_dsl::launcher::Element;
-use kernel_dsl::{Artifact, Kernel, View, ViewMut, host};
+use kernel_dsl::launcher::{Element, SliceArgument, SliceMutArgument};
+use kernel_dsl::{Artifact, Kernel, Launcher, View, ViewMut, host};
 use runtime::Device;
 use runtime::testing::{Bound, Case, Checker, Expected, Input, Prepared, Random};
 
@@ -142,7 +142,7 @@ fn sums_agree(gpu: Option<&Device>) {
     let mut sums = y.clone();
     x.iter().enumerate().for_each(|(i, x)| sums[i % 50] += x);
     let inputs = |x: &[f32], y: &[f32]| vec![Input::slice(x), Input::slice(y), Input::slice(y)];
-    check(sums_kernel(), &[], gpu, inputs(&x, &y), vec![(1, wide(&sums)), (2, wide(&sums))]);
+    check(sums::ARTIFACT, &[], gpu, inputs(&x, &y), vec![(1, wide(&sums)), (2, wide(&sums))]);
     // Subnormals: in global memory operands and sums of them are zeros of their sign, in shared memory they are not.
     let tiny = f32::from_bits(3);
     let least = f32::MIN_POSITIVE;
@@ -162,11 +162,7 @@ fn sums_agree(gpu: Option<&Device>) {
     ];
     let (x, y): (Vec<f32>, Vec<f32>) = cases.iter().map(|c| (c.1, c.0)).unzip();
     let (global, shared): (Vec<f32>, Vec<f32>) = cases.iter().map(|c| (c.2, c.3)).unzip();
-    check(sums_kernel(), &[], gpu, inputs(&x, &y), vec![(1, wide(&global)), (2, wide(&shared))]);
-}
-
-fn sums_kernel() -> &'static Artifact {
-    sums::ARTIFACT
+    check(sums::ARTIFACT, &[], gpu, inputs(&x, &y), vec![(1, wide(&global)), (2, wide(&shared))]);
 }
 
 fn double_sums_agree(gpu: Option<&Device>) {
@@ -203,46 +199,28 @@ macro_rules! every {
             a[7] = v;
         }
         for kernel in [$global::ARTIFACT, $shared::ARTIFACT] {
-            exactly(kernel, $gpu, [&x, &y, &vec![0; 700]], [(1, &after), (2, &z)]);
+            exactly(kernel, $gpu, [&x, &y, &vec![0; 700]], [(1, &after), (2, &z)], |v| v as f64);
         }
     })*};
 }
 
-/// As `check`, in the elements' own type: 64-bit integers are more than an `f64` holds.
+/// As `check`, and in the elements' own type too, of which an `f64` holds 53 bits.
 #[track_caller]
-fn exactly<T: Element + runtime_element::Comparable>(
+fn exactly<T: Element + PartialEq + std::fmt::Debug>(
     kernel: &'static Artifact,
     gpu: Option<&Device>,
-    inputs: [&Vec<T>; 3],
+    [x, y, z]: [&Vec<T>; 3],
     expected: [(usize, &Vec<T>); 2],
+    widened: fn(T) -> f64,
 ) {
-    let halves = |values: &[T]| -> Vec<u32> {
-        values.iter().flat_map(|v| [v.bits() as u32, (v.bits() >> 32) as u32]).collect()
-    };
-    // The executors are held against one another in full; the values by what the CPU device leaves.
-    let slices = inputs.iter().map(|v| Input::slice(v)).collect();
-    check(kernel, &[], gpu, slices, vec![]);
-    let left = runtime_element::launch(kernel, inputs);
-    for (argument, values) in expected {
-        assert_eq!(halves(&left[argument]), halves(values), "{}, argument {argument}", kernel.name);
-    }
-}
-
-/// A launch of `(&[T], &mut [T], &mut [T])` on the CPU device.
-mod runtime_element {
-    use kernel_dsl::launcher::{Element, SliceArgument, SliceMutArgument};
-    use kernel_dsl::{Artifact, Launcher};
-    use runtime::Device;
-
-    pub trait Comparable: Element {}
-    impl<T: Element> Comparable for T {}
-
-    pub fn launch<T: Element>(kernel: &'static Artifact, [x, y, z]: [&Vec<T>; 3]) -> [Vec<T>; 3] {
-        let device = Device::cpu();
-        let x = device.upload(x).unwrap();
-        let (mut y, mut z) = (device.upload(y).unwrap(), device.upload(z).unwrap());
-        device.launch(kernel, &[], &[(&x).argument(), (&mut y).argument(), (&mut z).argument()]).unwrap();
-        [x.download().unwrap(), y.download().unwrap(), z.download().unwrap()]
+    let rounded = expected.map(|(argument, values)| (argument, values.iter().map(|v| widened(*v)).collect()));
+    check(kernel, &[], gpu, [x, y, z].map(|v| Input::slice(v)).into(), rounded.into());
+    let device = Device::cpu();
+    let x = device.upload(x).unwrap();
+    let (mut y, mut z) = (device.upload(y).unwrap(), device.upload(z).unwrap());
+    device.launch(kernel, &[], &[(&x).argument(), (&mut y).argument(), (&mut z).argument()]).unwrap();
+    for (left, (_, values)) in [y, z].iter().zip(expected) {
+        assert_eq!(&left.download().unwrap(), values, "{}", kernel.name);
     }
 }
 

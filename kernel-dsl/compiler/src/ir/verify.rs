@@ -243,7 +243,11 @@ impl<'a> Verifier<'a> {
                 self.place(inst, place);
                 let fits = values.iter().chain(&inst.results).all(|v| self.ty(*v) == S(*element));
                 let counts = values.len() == operation.operands() && results <= 1;
-                self.check(inst, fits && counts, "an atomic operation is of one element type, and has one result at most");
+                self.check(
+                    inst,
+                    fits && counts,
+                    "an atomic operation is of one element type, and has one result at most",
+                );
                 self.check(inst, operation.takes(*element), "there is no such atomic operation on its element type");
             }
             Op::ReadLocal { local, index } => self.local(inst, *local, *index, (results == 1).then_some(out)),

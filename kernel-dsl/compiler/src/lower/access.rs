@@ -141,8 +141,7 @@ impl<'h> Lowerer<'h> {
         let (element, policy) = (view.element, view.policy());
         let inside = self.inside(view, indices);
         let load = |lowerer: &mut Self, place, condition: Option<Known>| {
-            let guard = condition
-                .map(|c| Guard { condition: c.value, otherwise: [other.value].into_iter().collect() });
+            let guard = condition.map(|c| Guard { condition: c.value, otherwise: [other.value].into_iter().collect() });
             lowerer.builder.scalar(Op::Load { place, element, policy, guard }, element)
         };
         if n == 1 {
@@ -150,9 +149,8 @@ impl<'h> Lowerer<'h> {
             return [load(self, place, Some(inside))].into_iter().collect();
         }
         self.builder.enter([]);
-        let loaded = self.counted_from(view, indices, n, |lowerer, _, place, condition| {
-            load(lowerer, place, condition)
-        });
+        let loaded =
+            self.counted_from(view, indices, n, |lowerer, _, place, condition| load(lowerer, place, condition));
         self.builder.effect(Op::Yield(loaded.into_iter().collect()));
         let then = self.builder.leave();
         self.builder.enter([]);

@@ -9,7 +9,7 @@
 
 use crate::Scalar;
 use crate::error::{Error, Errors};
-use crate::ir::{Binary, WIDEST, Kernel, Layout, Op, Place, Region, SharedId, Special, Value};
+use crate::ir::{Binary, Kernel, Layout, Op, Place, Region, SharedId, Special, Value, WIDEST};
 use smallvec::SmallVec;
 
 /// Bytes of shared memory that a block may have on sm_61 without asking for more.
