@@ -42,6 +42,22 @@ pub fn copy_bytes<const N: usize>(x: &[u8], y: &mut [u8]) {
     }
 }
 
+/// y ← −x, N halves of a word a thread, by way of shared memory.
+#[kernel(block = 32, grid = x.len() / (32 * N), instances(N = 1 | 2 | 4 | 8 | 16))]
+#[requires(x.len() == y.len(), x.len() % (32 * N) == 0, x.aligned(N.min(8)), y.aligned(N.min(8)))]
+pub fn negate<const N: usize>(x: &[i16], y: &mut [i16]) {
+    let s = Shared::<i16, 2>::new([32, N]);
+    s.store((thread::x(), 0), x.load::<N>(grid::index() * N));
+    block::sync();
+    // Another thread's.
+    let from = 31 - thread::x();
+    let mut v = s.load::<N>((from, 0));
+    for k in unroll(0..N) {
+        v[k] = -v[k];
+    }
+    y.store((block::x() * 32 + from) * N, v);
+}
+
 /// y ← x + 1, N doubles a thread.
 #[kernel(block = 32, grid = y.len().div_ceil(32 * N), instances(N = 1 | 2 | 4 | 8 | 16))]
 #[requires(x.len() == y.len(), x.aligned(N.min(2)), y.aligned(N.min(2)))]

@@ -20,6 +20,12 @@ fn wide_accesses_are_vectors() {
     assert_eq!(count(ptx, "ld.global.nc.v4.f32"), 1, "{ptx}");
     assert_eq!(count(ptx, "ld.global.v4.f32"), 1, "{ptx}");
     assert_eq!(count(ptx, "st.global.v4.f32"), 1, "{ptx}");
+    // Small elements go as words.
+    let ptx = copy_bytes::<16>::PTX;
+    assert_eq!((count(ptx, "ld.global.nc.v4.u32"), count(ptx, "bfe.u32")), (1, 16), "{ptx}");
+    assert_eq!((count(ptx, "st.global.v4.u32"), count(ptx, "bfi.b32")), (1, 12), "{ptx}");
+    let ptx = negate::<4>::PTX;
+    assert_eq!((count(ptx, "ld.global.nc.v2.u32"), count(ptx, "ld.shared.v2.u32")), (1, 1), "{ptx}");
     let ptx = matmul::PTX;
     assert_eq!(count(ptx, "ld.shared.v4.f32"), 8 + 32, "{ptx}");
     assert_eq!(count(ptx, "ld.shared.f32"), 0, "{ptx}");
@@ -54,6 +60,7 @@ fn ptxas_takes_all_of_them() {
     let artifacts = [
         axpy::ARTIFACT,
         copy_bytes::<1>::ARTIFACT,
+        negate::<1>::ARTIFACT,
         increment::<1>::ARTIFACT,
         neighbours::ARTIFACT,
         matmul::ARTIFACT,

@@ -59,6 +59,11 @@ fn copies_agree(gpu: Option<&Device>) {
             let (y, values) = (vec![0u8; len], x.iter().map(|x| f64::from(*x)).collect());
             let inputs = vec![Input::slice(&x), Input::slice(&y)];
             check(copy_bytes::<1>::ARTIFACT, &[Constant::Usize(n)], gpu, inputs, vec![(1, values)]);
+            let x: Vec<i16> =
+                (0..n as usize * 96).map(|_| random.below(65535) as u16 as i16).map(|x| x.max(-32767)).collect();
+            let inputs = vec![Input::slice(&x), Input::slice(&vec![0i16; x.len()])];
+            let values = x.iter().map(|x| -f64::from(*x)).collect();
+            check(negate::<1>::ARTIFACT, &[Constant::Usize(n)], gpu, inputs, vec![(1, values)]);
             let x: Vec<f64> = (0..len / n as usize * n as usize).map(|_| random.below(1 << 20) as f64).collect();
             let inputs = vec![Input::slice(&x), Input::slice(&vec![0.0; x.len()])];
             let values = x.iter().map(|x| x + 1.0).collect();

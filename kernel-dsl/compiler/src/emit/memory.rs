@@ -1,6 +1,7 @@
 //! Loads, stores and addresses. Memory is reached through addresses only: base register, or shared memory, plus
 //! constant bytes.
 
+use super::packed::as_words;
 use super::{Emitter, constant, memory_type, register_type};
 use crate::ir::{Guard, Place, Policy, Type, Value, WIDEST};
 use crate::ptx::{self, Address, Base, Modifier, Opcode, Operand, Register, Symbol};
@@ -21,7 +22,7 @@ fn at_once(n: usize, element: Scalar) -> usize {
 }
 
 /// The modifier of an access to `n` elements.
-fn vector(n: usize) -> Option<Modifier> {
+pub(super) fn vector(n: usize) -> Option<Modifier> {
     match n {
         2 => Some(Modifier::V2),
         4 => Some(Modifier::V4),
@@ -30,7 +31,7 @@ fn vector(n: usize) -> Option<Modifier> {
 }
 
 /// The operand of an access to these elements.
-fn operand(mut elements: Vec<Operand>) -> Operand {
+pub(super) fn operand(mut elements: Vec<Operand>) -> Operand {
     if elements.len() == 1 { elements.remove(0) } else { Operand::Vector(elements) }
 }
 
@@ -132,13 +133,17 @@ impl Emitter<'_> {
                 self.copy(d, other);
             }
         }
-        if let Some(lanes) = lanes {
+        let mut path: SmallVec<[Modifier; 4]> = SmallVec::from_slice(&[access.space]);
+        path.extend((policy == Policy::ReadOnly && access.space == Modifier::Global).then_some(Modifier::Nc));
+        if let Some(lanes) = lanes
+            && as_words(results.len(), element)
+        {
+            self.load_words(&access, &path, lanes, element, &written);
+        } else if let Some(lanes) = lanes {
             let n = at_once(results.len(), element);
             let ty = memory_type(element);
             for (i, part) in written.chunks(n).enumerate() {
-                let mut modifiers: SmallVec<[Modifier; 4]> = SmallVec::from_slice(&[access.space]);
-                modifiers
-                    .extend((policy == Policy::ReadOnly && access.space == Modifier::Global).then_some(Modifier::Nc));
+                let mut modifiers = path.clone();
                 modifiers.extend(vector(n));
                 modifiers.push(ty.modifier());
                 let address = access.part(i * n, element);
@@ -164,6 +169,9 @@ impl Emitter<'_> {
         let ty = memory_type(element);
         let values: Vec<Operand> =
             values.iter().map(|v| if element == Scalar::Bool { self.byte(*v) } else { self.operand(*v) }).collect();
+        if as_words(values.len(), element) {
+            return self.store_words(&access, lanes, element, &values);
+        }
         for (i, part) in values.chunks(n).enumerate() {
             let mut modifiers: SmallVec<[Modifier; 4]> = SmallVec::from_slice(&[access.space]);
             modifiers.extend(vector(n));

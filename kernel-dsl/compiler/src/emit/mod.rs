@@ -18,6 +18,7 @@ mod control;
 mod header;
 mod memory;
 mod moves;
+mod packed;
 mod survey;
 mod warp;
 
