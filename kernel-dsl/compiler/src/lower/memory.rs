@@ -121,7 +121,7 @@ impl<'h> Lowerer<'h> {
             let stride = lowerer.index(stride);
             let skip = lowerer.binary(Binary::Mul, Scalar::Usize, k, stride);
             let item = lowerer.binary(Binary::Add, Scalar::Usize, first, skip);
-            let all = elements % threads == 0;
+            let all = elements.is_multiple_of(threads);
             if all {
                 lowerer.item(&shape, item, by_rows, each);
                 return;
