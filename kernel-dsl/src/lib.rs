@@ -68,6 +68,10 @@
 //!   that the memory banks like.
 //! * [`copy_from`](Shared::copy_from) is done by the whole block together, and puts zeros beyond the edge. It is no
 //!   barrier, so [`block::sync`] stands after it, and after the tile's last use.
+//! * `x.load::<4>(i)` and `x.store(i, values)` move up to 16 elements at once, in accesses of up to 16 bytes, which must be
+//!   aligned; `load_or` and `store_in` take any place, and leave out what lies beyond the edge. Slices, views and, but
+//!   for the last two, shared arrays have them.
+//! * `fetch_add`, `fetch_min`, …, `exchange` and `compare_exchange` are atomic, on whatever a kernel may write.
 //! * [`unroll`] makes a copy of the loop's body for each iteration.
 //!
 //! # Warps
@@ -127,8 +131,8 @@
 //!   `next_multiple_of`, `count_ones`, `leading_zeros`; and [`math`].
 //!
 //! Not in the language today: structs, enums, `match`, closures, traits, iterators beyond the ranges above, strings,
-//! allocation, panics, recursion, generic types; atomics, accesses of several elements at once,
-//! asynchronous copies, shared arrays sized at launch, reductions over a block, and the hardware's approximate
+//! allocation, panics, recursion, generic types; asynchronous copies, shared arrays sized at launch, reductions over a
+//! block, and the hardware's approximate
 //! functions. Whatever lies outside is a compile error at its token.
 //!
 //! # What differs from Rust on the host
@@ -160,6 +164,7 @@ extern crate self as kernel_dsl;
 #[path = "private.rs"]
 pub mod __private;
 pub mod artifact;
+mod atomic;
 pub mod block;
 pub mod grid;
 pub mod half;
@@ -174,8 +179,10 @@ mod slice;
 pub mod thread;
 mod view;
 pub mod warp;
+mod wide;
 
 pub use artifact::{Artifact, Declared, Kernel, kernels};
+pub use atomic::{Atomic, AtomicInteger};
 pub use iterate::{rolled, unroll};
 pub use kernel_dsl_compiler as compiler;
 #[doc(hidden)]

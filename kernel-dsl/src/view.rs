@@ -4,8 +4,10 @@
 //! can be handed to device functions and kept in variables freely; whoever makes one for the host vouches for the
 //! memory (see `host`). Every access is checked against the extents.
 
+use crate::atomic::{Atomic, AtomicInteger, atomics};
 use crate::launcher::Element;
 use crate::layout::{Layout, Position, Shape};
+use crate::wide::{self, Space};
 use std::ops::{Index, IndexMut};
 use std::ptr::NonNull;
 
@@ -102,6 +104,41 @@ macro_rules! view {
             }
         }
 
+        /// Several elements at once, from `at` on in the last dimension: `N` is 1, 2, 4, 8 or 16, as the array that is wanted
+        /// says or by turbofish.
+        impl<T: Element, const R: usize> $View<T, R> {
+            /// `N` elements. All must be inside, and the first must lie at a multiple of their bytes, or of 16 bytes where they
+            /// are more: say so by `requires(x.aligned(n))`, and step by such multiples. In PTX accesses of up to
+            /// 16 bytes, `ld.global.v4` and `.v2`.
+            #[track_caller]
+            pub fn load<const N: usize>(self, at: impl Position<R>) -> [T; N] {
+                let first = self.elements(at.indices(), N);
+                wide::aligned(first.as_ptr(), N);
+                // SAFETY: `elements` gives elements inside the memory that the view was made over, which is initialised, and
+                // alive and free of races by the duty of `host`.
+                std::array::from_fn(|i| unsafe { first.add(i).read() })
+            }
+
+            /// `N` elements, and `other` for those that lie outside: beyond the last extent, or all where another index is
+            /// out of its extent. At any alignment: in PTX a guarded load an element.
+            #[track_caller]
+            pub fn load_or<const N: usize>(self, at: impl Position<R>, other: T) -> [T; N] {
+                wide::at_once::<T>(N);
+                std::array::from_fn(|i| {
+                    let element = self.layout.element(wide::on(at.indices(), i)).zip(self.first);
+                    // SAFETY: the element lies within the extents; else as in `load`.
+                    element.map_or(other, |(n, first)| unsafe { first.add(n).read() })
+                })
+            }
+
+            /// The first of `n` elements that must be there.
+            #[track_caller]
+            fn elements(&self, at: [usize; R], n: usize) -> NonNull<T> {
+                self.element(wide::on(at, n - 1));
+                self.element(at)
+            }
+        }
+
         impl<T: Element> $View<T, 1> {
             /// Number of elements.
             pub fn len(self) -> usize {
@@ -160,6 +197,37 @@ impl<T: Element, const R: usize, P: Position<R>> IndexMut<P> for ViewMut<T, R> {
         unsafe { self.element(at.indices()).as_mut() }
     }
 }
+
+/// Several elements at once, from `at` on in the last dimension: `N` is 1, 2, 4, 8 or 16, as the array says.
+impl<T: Element, const R: usize> ViewMut<T, R> {
+    /// Writes `N` elements, all inside and aligned as those of a [`load`](Self::load). In PTX accesses of up to 16 bytes,
+    /// `st.global.v4` and `.v2`.
+    #[track_caller]
+    pub fn store<const N: usize>(self, at: impl Position<R>, values: [T; N]) {
+        let first = self.elements(at.indices(), N);
+        wide::aligned(first.as_ptr(), N);
+        for (i, value) in values.into_iter().enumerate() {
+            // SAFETY: `elements` gives elements inside the memory that the view was made over, and by the duty of
+            // `ViewMut::host` no reference to them is in use.
+            unsafe { first.add(i).write(value) }
+        }
+    }
+
+    /// Writes those of `N` elements that lie inside, and drops the others. At any alignment: in PTX a guarded store an
+    /// element.
+    #[track_caller]
+    pub fn store_in<const N: usize>(self, at: impl Position<R>, values: [T; N]) {
+        wide::at_once::<T>(N);
+        for (i, value) in values.into_iter().enumerate() {
+            if let Some((n, first)) = self.layout.element(wide::on(at.indices(), i)).zip(self.first) {
+                // SAFETY: the element lies within the extents; else as in `store`.
+                unsafe { first.add(n).write(value) }
+            }
+        }
+    }
+}
+
+atomics!(ViewMut, Space::Global);
 
 impl<T: Element, const R: usize> View<T, R> {
     /// A view of host memory, row-major without gaps, for a kernel under [`host::run`](crate::host::run).

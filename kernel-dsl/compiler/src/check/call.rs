@@ -7,6 +7,7 @@ use super::{
 };
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind, Intrinsic, TypeId};
+use crate::ir;
 use crate::syntax::{self, Argument, Mark, Path};
 use proc_macro2::Ident;
 use quote::quote;
@@ -123,7 +124,8 @@ impl Checker<'_> {
                 16 => Scalar::U16,
                 _ => Scalar::U32,
             }),
-            Part::Indices => unreachable!("indices are checked where the rank is known"),
+            Part::Element => self.table.scalar(receiver),
+            Part::Indices | Part::Elements => unreachable!("methods check these, where rank and length are known"),
             Part::Inner => match self.table.get(same).clone() {
                 Ty::View { element, rank, mutable } => self.table.add(Ty::View { element, rank: rank - 1, mutable }),
                 Ty::Shared { element, rank } => self.table.add(Ty::Shared { element, rank: rank - 1 }),
@@ -164,8 +166,8 @@ impl Checker<'_> {
         }
         let fits = |on: On| match &known {
             Ty::Scalar(s) => on.scalar(*s),
-            Ty::Slice { .. } => on == On::Slice,
-            Ty::View { rank, .. } => on.view(*rank),
+            Ty::Slice { mutable, .. } => on.slice(*mutable),
+            Ty::View { rank, mutable, .. } => on.view(*rank, *mutable),
             Ty::Shared { rank, .. } => on.shared(*rank),
             _ => false,
         };
@@ -186,15 +188,36 @@ impl Checker<'_> {
             }
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         };
-        if !generics.is_empty() {
-            self.mistake(mark, format!("`{name}` takes no generic arguments"));
-        }
+        let elements = match generics {
+            [] => self.table.add(Ty::Unknown(Kind::Size)),
+            [n] if method.returns == Part::Elements || method.parameters.contains(&Part::Elements) => self.size(n),
+            _ => {
+                self.mistake(mark, format!("`{name}` takes no such generic arguments"));
+                self.wrong()
+            }
+        };
         if !self.count(method.name, method.parameters.len(), arguments.len(), mark) {
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
         let scalar = match known {
             Ty::Scalar(s) => s,
+            Ty::Slice { element, .. } | Ty::View { element, .. } | Ty::Shared { element, .. } => element,
             _ => Scalar::F32,
+        };
+        if let Intrinsic::Atomic(operation) = method.intrinsic
+            && !operation.takes(scalar)
+        {
+            let message = match operation {
+                ir::Atomic::Add | ir::Atomic::Exchange => {
+                    format!("`{name}` works on integers and floats of 32 and 64 bits, not on `{scalar}`")
+                }
+                _ => format!("`{name}` works on integers of 32 and 64 bits, not on `{scalar}`"),
+            };
+            self.mistake(mark, message);
+        }
+        let array = |checker: &mut Self| {
+            let element = checker.table.scalar(scalar);
+            checker.table.add(Ty::Array(element, elements))
         };
         let rank = match known {
             Ty::View { rank, .. } | Ty::Shared { rank, .. } => rank,
@@ -204,6 +227,10 @@ impl Checker<'_> {
         for (part, e) in method.parameters.iter().zip(arguments) {
             let argument = match part {
                 Part::Indices => self.indices(e, rank),
+                Part::Elements => {
+                    let wanted = array(self);
+                    self.wanted(e, wanted)
+                }
                 Part::View => {
                     let view = self.part(Part::View, ty, scalar);
                     let given = self.expr(e, None);
@@ -224,7 +251,10 @@ impl Checker<'_> {
             };
             all.push(argument);
         }
-        let returns = self.part(method.returns, ty, scalar);
+        let returns = match method.returns {
+            Part::Elements => array(self),
+            part => self.part(part, ty, scalar),
+        };
         (ExprKind::Intrinsic { intrinsic: method.intrinsic, arguments: all }, returns)
     }
 

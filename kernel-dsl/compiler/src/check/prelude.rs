@@ -28,6 +28,10 @@ pub(super) enum Part {
     View,
     /// An `Option` of the receiver's element; of a reference to it, where the receiver is a slice.
     Found,
+    /// An element of the receiver.
+    Element,
+    /// An array of elements of the receiver; its length is the method's generic argument.
+    Elements,
 }
 
 /// A function of the prelude.
@@ -96,6 +100,14 @@ pub(super) enum On {
     Shared,
     /// A shared array of rank 2 or more.
     SharedDeep,
+    /// Slices, views and shared arrays.
+    Memory,
+    /// Of these, what the kernel may write.
+    Writable,
+    /// Slices and views.
+    Global,
+    /// Of these, what the kernel may write.
+    GlobalMut,
 }
 
 /// A method.
@@ -111,7 +123,8 @@ const fn m(on: On, name: &'static str, intrinsic: Intrinsic, parameters: &'stati
     Method { on, name, intrinsic, parameters, returns }
 }
 
-use ir::{Binary as B, Unary as U};
+use ir::{Atomic as A, Binary as B, Unary as U};
+const ATOMIC: &[Part] = &[Part::Indices, Part::Element];
 const ONE: &[Part] = &[Part::Same];
 const NONE: &[Part] = &[];
 
@@ -160,6 +173,25 @@ pub(super) const METHODS: &[Method] = &[
     m(On::Shared, "dim", Intrinsic::Extent(None), &[Part::Usize], Part::Usize),
     m(On::SharedDeep, "at", Intrinsic::SharedAt, &[Part::Usize], Part::Inner),
     m(On::Shared, "copy_from", Intrinsic::SharedCopyFrom, &[Part::View], Part::Unit),
+    m(On::Shared, "fill", Intrinsic::SharedFill, &[Part::Element], Part::Unit),
+    m(On::Memory, "load", Intrinsic::Load, &[Part::Indices], Part::Elements),
+    m(On::Global, "load_or", Intrinsic::LoadOr, &[Part::Indices, Part::Element], Part::Elements),
+    m(On::Writable, "store", Intrinsic::Store, &[Part::Indices, Part::Elements], Part::Unit),
+    m(On::GlobalMut, "store_in", Intrinsic::StoreIn, &[Part::Indices, Part::Elements], Part::Unit),
+    m(On::Writable, "fetch_add", Intrinsic::Atomic(A::Add), ATOMIC, Part::Element),
+    m(On::Writable, "fetch_min", Intrinsic::Atomic(A::Min), ATOMIC, Part::Element),
+    m(On::Writable, "fetch_max", Intrinsic::Atomic(A::Max), ATOMIC, Part::Element),
+    m(On::Writable, "fetch_and", Intrinsic::Atomic(A::And), ATOMIC, Part::Element),
+    m(On::Writable, "fetch_or", Intrinsic::Atomic(A::Or), ATOMIC, Part::Element),
+    m(On::Writable, "fetch_xor", Intrinsic::Atomic(A::Xor), ATOMIC, Part::Element),
+    m(On::Writable, "exchange", Intrinsic::Atomic(A::Exchange), ATOMIC, Part::Element),
+    m(
+        On::Writable,
+        "compare_exchange",
+        Intrinsic::Atomic(A::CompareExchange),
+        &[Part::Indices, Part::Element, Part::Element],
+        Part::Element,
+    ),
 ];
 
 /// The constructors of `Shared`: name, intrinsic, whether a pitch follows the shape.
@@ -283,9 +315,20 @@ impl On {
         }
     }
 
-    /// Whether a view of that rank is meant.
-    pub(super) fn view(self, rank: u32) -> bool {
+    /// Whether a slice is meant that the kernel may write, or may not.
+    pub(super) fn slice(self, mutable: bool) -> bool {
         match self {
+            On::Slice | On::Memory | On::Global => true,
+            On::Writable | On::GlobalMut => mutable,
+            _ => false,
+        }
+    }
+
+    /// Whether a view of that rank is meant, which the kernel may write, or may not.
+    pub(super) fn view(self, rank: u32, mutable: bool) -> bool {
+        match self {
+            On::Memory | On::Global => true,
+            On::Writable | On::GlobalMut => mutable,
             On::View => true,
             On::View1 => rank == 1,
             On::View2 => rank == 2,
@@ -296,6 +339,6 @@ impl On {
 
     /// Whether a shared array of that rank is meant.
     pub(super) fn shared(self, rank: u32) -> bool {
-        self == On::Shared || self == On::SharedDeep && rank >= 2
+        matches!(self, On::Shared | On::Memory | On::Writable) || self == On::SharedDeep && rank >= 2
     }
 }

@@ -13,11 +13,13 @@
 //! knows where the array lies and folds the addition away.
 
 mod arithmetic;
+mod atomic;
 mod cast;
 mod control;
 mod header;
 mod memory;
 mod moves;
+mod packed;
 mod survey;
 mod warp;
 
@@ -345,6 +347,9 @@ impl<'k> Emitter<'k> {
             Op::Offset { base, terms, element } => self.offset(results[0], *base, terms, *element),
             Op::Load { place, element, policy, guard } => self.load(results, place, *element, *policy, guard.as_ref()),
             Op::Store { place, element, values, guard } => self.store(place, *element, values, *guard),
+            Op::Atomic { operation, place, element, values } => {
+                self.atomic(results, *operation, place, *element, values);
+            }
             Op::ReadLocal { .. } | Op::WriteLocal { .. } => self.malformed("a variable that no pass made a value"),
             Op::BlockSync => self.op(Opcode::Bar, [Modifier::Sync], [Operand::Integer(0)]),
             Op::WarpSync => self.op(Opcode::Bar, [Modifier::Warp, Modifier::Sync], [warp::ALL_LANES]),

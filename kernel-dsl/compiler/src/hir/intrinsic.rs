@@ -56,6 +56,18 @@ pub enum Intrinsic {
     SharedAt,
     /// `shared.copy_from(view)`.
     SharedCopyFrom,
+    /// `shared.fill(v)`.
+    SharedFill,
+    /// `x.load::<N>(at)`.
+    Load,
+    /// `x.load_or::<N>(at, other)`.
+    LoadOr,
+    /// `x.store(at, values)`.
+    Store,
+    /// `x.store_in(at, values)`.
+    StoreIn,
+    /// `x.fetch_add(at, value)` and its kin.
+    Atomic(ir::Atomic),
     /// A method of one operand that the IR has: `abs`, `sqrt`, `floor`, `ceil`, `trunc`, `round_ties_even`, `count_ones`, `leading_zeros`.
     Unary(ir::Unary),
     /// A method of two operands that the IR has: `min`, `max`, `wrapping_add`, `wrapping_sub`, `wrapping_mul`.

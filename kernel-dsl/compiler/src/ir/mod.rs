@@ -49,6 +49,9 @@ use crate::target::Target;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
+/// Bytes that one access of the machine moves at most.
+pub const WIDEST: u32 = 16;
+
 /// One instance of a kernel, for one target.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Kernel {
@@ -285,7 +288,8 @@ pub enum Op {
         /// Element type.
         element: Scalar,
     },
-    /// Reads one element into each of `results`, which are consecutive.
+    /// Reads one element into each of `results`, which are consecutive. The first is aligned to the bytes of all, or to
+    /// [`WIDEST`] where they are more: that much goes in one access of the machine.
     Load {
         /// From where.
         place: Place,
@@ -296,7 +300,7 @@ pub enum Op {
         /// Lanes that load; the others get `Guard::otherwise` and touch nothing.
         guard: Option<Guard>,
     },
-    /// Writes consecutive elements.
+    /// Writes consecutive elements, aligned as those of a load.
     Store {
         /// To where.
         place: Place,
@@ -306,6 +310,20 @@ pub enum Op {
         values: Values,
         /// Lanes that store; the others touch nothing.
         guard: Option<Value>,
+    },
+    /// Reads an element, writes what `operation` makes of it, and gives what was there before, if there is a result: in
+    /// one step, between which no other atomic operation on the element comes. It orders no other access of the thread
+    /// (relaxed). In `f32`, `Add` on global memory takes subnormal operands and sums for zeros of their sign, as
+    /// the hardware does; on shared memory it does not.
+    Atomic {
+        /// How the new value comes about.
+        operation: Atomic,
+        /// Where the element is.
+        place: Place,
+        /// Element type; [`Atomic::takes`] it.
+        element: Scalar,
+        /// The operand; for `CompareExchange` the expected value and then the new one.
+        values: Values,
     },
     /// An element of a local, at `index` (`usize`; `None` is 0).
     #[allow(missing_docs)]
@@ -496,6 +514,43 @@ pub enum Binary {
     Shr,
 }
 
+/// What an atomic operation writes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Atomic {
+    /// The sum; integers wrap.
+    Add,
+    /// The lesser of the two.
+    Min,
+    /// The greater of the two.
+    Max,
+    /// Bitwise.
+    And,
+    /// Bitwise.
+    Or,
+    /// Bitwise.
+    Xor,
+    /// The operand.
+    Exchange,
+    /// The second operand where the element has the bits of the first, and else the element itself.
+    CompareExchange,
+}
+
+impl Atomic {
+    /// Whether sm_61 has the operation on elements of this type.
+    pub fn takes(self, element: Scalar) -> bool {
+        let integer = matches!(element, Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64);
+        match self {
+            Atomic::Add | Atomic::Exchange => integer || element.is_float(),
+            _ => integer,
+        }
+    }
+
+    /// Values that it takes.
+    pub fn operands(self) -> usize {
+        if self == Atomic::CompareExchange { 2 } else { 1 }
+    }
+}
+
 /// Comparisons; on `bool` only equality.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
@@ -637,6 +692,10 @@ impl Op {
                     f(*g);
                 }
             }
+            Op::Atomic { place: p, values, .. } => {
+                place(p, &mut f);
+                values.iter().for_each(|v| f(*v));
+            }
             Op::ReadLocal { index, .. } => {
                 if let Some(i) = index {
                     f(*i);
@@ -724,6 +783,10 @@ impl Op {
                 if let Some(g) = guard {
                     m(g);
                 }
+            }
+            Op::Atomic { place: p, values, .. } => {
+                place(p, &mut m);
+                values.iter_mut().for_each(&mut m);
             }
             Op::ReadLocal { index, .. } => {
                 if let Some(i) = index {

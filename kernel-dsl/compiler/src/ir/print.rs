@@ -311,6 +311,9 @@ impl<'a> Printer<'a> {
                 let guard = guard.map_or(String::new(), |g| format!(" if {}", v(&g)));
                 format!("store {} = {}{guard}", self.place(place), self.values(values))
             }
+            Op::Atomic { operation, place, values, .. } => {
+                format!("atomic {} {}, {}", snake(operation), self.place(place), self.values(values))
+            }
             Op::ReadLocal { local, index } => format!("read {}", self.local(*local, *index)),
             Op::WriteLocal { local, index, value } => format!("write {} = {}", self.local(*local, *index), v(value)),
             Op::BlockSync => "block_sync".to_string(),

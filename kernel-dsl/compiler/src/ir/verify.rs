@@ -242,6 +242,17 @@ impl<'a> Verifier<'a> {
                 self.check(inst, fits, "a store's values are of its element type, and it has no result");
                 self.check(inst, guard.is_none_or(|g| self.ty(g) == S(Scalar::Bool)), "a guard is a bool");
             }
+            Op::Atomic { operation, place, element, values } => {
+                self.place(inst, place);
+                let fits = values.iter().chain(&inst.results).all(|v| self.ty(*v) == S(*element));
+                let counts = values.len() == operation.operands() && results <= 1;
+                self.check(
+                    inst,
+                    fits && counts,
+                    "an atomic operation is of one element type, and has one result at most",
+                );
+                self.check(inst, operation.takes(*element), "there is no such atomic operation on its element type");
+            }
             Op::ReadLocal { local, index } => self.local(inst, *local, *index, (results == 1).then_some(out)),
             Op::WriteLocal { local, index, value } => {
                 let ty = self.ty(*value);

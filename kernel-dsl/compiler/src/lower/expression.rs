@@ -317,16 +317,7 @@ impl<'h> Lowerer<'h> {
         let base = self.expr(base);
         let indices = self.indices(index);
         self.at(span);
-        match base {
-            Val::View(view) => Some(self.view_place(&view, &indices)),
-            Val::Shared(handle) => {
-                let element = self.builder.kernel.shared[handle.array.0 as usize].element;
-                let indices = handle.prefix.iter().copied().chain(indices.iter().map(|k| k.value)).collect();
-                let place = ir::Place::Shared { array: handle.array, indices };
-                Some(Place::Memory { place, element, policy: ir::Policy::Coherent })
-            }
-            _ => None,
-        }
+        self.memory_place(&base, &indices)
     }
 
     pub(super) fn view_place(&self, view: &View, indices: &[Known]) -> Place {

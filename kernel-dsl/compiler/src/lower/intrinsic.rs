@@ -15,6 +15,9 @@ impl<'h> Lowerer<'h> {
             Intrinsic::SharedPadded => return self.shared(e, arguments, ir::Layout::Padded { pad: 0 }),
             Intrinsic::SharedWithPitch => return self.shared(e, arguments, ir::Layout::Pitch),
             Intrinsic::Extent(None) => return self.dimension(e.span, arguments),
+            Intrinsic::Load | Intrinsic::LoadOr | Intrinsic::Store | Intrinsic::StoreIn | Intrinsic::Atomic(_) => {
+                return self.access(e, intrinsic, arguments);
+            }
             _ => {}
         }
         let ty = arguments.first().map_or(Scalar::Usize, |a| self.scalar_type(a.ty));
@@ -112,6 +115,12 @@ impl<'h> Lowerer<'h> {
                 Val::Unit
             }
             (Intrinsic::Unary(op), Some(a), _) if ty.is_half() => Val::Scalar(self.half_unary(op, ty, a)),
+            (Intrinsic::SharedFill, _, Some(value)) => {
+                if let Some(Val::Shared(of)) = values.first() {
+                    self.fill(&of.clone(), value);
+                }
+                Val::Unit
+            }
             (Intrinsic::Unary(op), Some(a), _) => {
                 let returns = self.scalar_type(e.ty);
                 Val::Scalar(Known { value: self.builder.scalar(Op::Unary(op, a.value), returns), bits: None })

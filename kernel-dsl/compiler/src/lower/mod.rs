@@ -3,6 +3,7 @@
 //! Calls are inlined, tuples and views taken apart, generic constants put in, and shared memory laid out. Nothing is
 //! optimised: what leaves this module is what the oracle runs and what the passes must preserve.
 
+mod access;
 mod closure;
 mod expression;
 mod function;

@@ -70,6 +70,14 @@ pub(super) enum Place {
 }
 
 impl Val {
+    /// The scalar, if it is one.
+    pub(super) fn scalar(&self) -> Option<Known> {
+        match self {
+            Val::Scalar(k) => Some(*k),
+            _ => None,
+        }
+    }
+
     /// Whether all IR values in it are such.
     pub(super) fn is_made_of(&self, such: &mut dyn FnMut(Value) -> bool) -> bool {
         match self {

@@ -388,6 +388,29 @@ impl Machine<'_> {
                 }
                 return None;
             }
+            Op::Atomic { operation, place, element, values } => {
+                let at = self.address(place, *element);
+                let (before, operand) = (self.load(at, *element), get(&values[0]));
+                let combined = |op| binary(op, *element, before, operand);
+                let after = match operation {
+                    Atomic::Add if element.is_float() => combined(Binary::Add),
+                    Atomic::Add => combined(Binary::WrappingAdd),
+                    Atomic::Min => combined(Binary::Min),
+                    Atomic::Max => combined(Binary::Max),
+                    Atomic::And => combined(Binary::And),
+                    Atomic::Or => combined(Binary::Or),
+                    Atomic::Xor => combined(Binary::Xor),
+                    Atomic::Exchange => operand,
+                    Atomic::CompareExchange if before == operand => get(&values[1]),
+                    Atomic::CompareExchange => before,
+                };
+                self.trace.stores.push((at, after));
+                self.memory.insert(at, after);
+                if !inst.results.is_empty() {
+                    self.set(&inst.results, &[before]);
+                }
+                return None;
+            }
             Op::ReadLocal { local, index } => self.locals[local.0 as usize][index.map_or(0, |i| self.get(i)) as usize],
             Op::WriteLocal { local, index, value } => {
                 let (index, value) = (index.map_or(0, |i| self.get(i)), get(value));

@@ -175,6 +175,13 @@ impl Generator {
 
     fn store(&mut self, v: Value) {
         let place = self.place(true);
+        // Its result is used at times, and at times not.
+        if self.below(4) == 0 {
+            let operation = self.one_of(&[Atomic::Add, Atomic::Exchange]);
+            let op = Op::Atomic { operation, place, element: Scalar::F32, values: smallvec![v] };
+            let before = self.b.scalar(op, Scalar::F32);
+            return self.scope.push((Scalar::F32, before));
+        }
         self.b.effect(Op::Store { place, element: Scalar::F32, values: smallvec![v], guard: None });
     }
 
