@@ -5,6 +5,7 @@
 //! knows of CUDA.
 
 use crate::artifact::Artifact;
+use ::half::{bf16, f16};
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::hir::Constant;
 use std::marker::PhantomData;
@@ -130,6 +131,11 @@ mod sealed {
 
 /// A scalar that a kernel can take by value and a buffer can hold: one of the number types listed here, of which every
 /// bit pattern is a value.
+#[diagnostic::on_unimplemented(
+    message = "a buffer on the device cannot hold `{Self}`",
+    label = "not an element of device memory",
+    note = "it holds the integers of 8 to 64 bits, `f32` and `f64`; for `usize`, whose width differs between host and device, take `u32` or `u64`, for `bool` take `u8`"
+)]
 pub trait Element: sealed::Sealed + Copy + Send + Sync + 'static {
     /// The type in a kernel.
     const SCALAR: Scalar;
@@ -158,6 +164,8 @@ element! {
     u16, U16, x => u64::from(x), x as u16;
     u32, U32, x => u64::from(x), x as u32;
     u64, U64, x => x, x;
+    f16, F16, x => u64::from(x.to_bits()), f16::from_bits(x as u16);
+    bf16, Bf16, x => u64::from(x.to_bits()), bf16::from_bits(x as u16);
     f32, F32, x => u64::from(x.to_bits()), f32::from_bits(x as u32);
     f64, F64, x => x.to_bits(), f64::from_bits(x);
 }

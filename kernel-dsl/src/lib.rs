@@ -71,6 +71,10 @@
 //!   that the memory banks like.
 //! * [`copy_from`](Shared::copy_from) is done by the whole block together, and puts zeros beyond the edge. It is no
 //!   barrier, so [`block::sync`] stands after it, and after the tile's last use.
+//! * `x.load::<4>(i)` and `x.store(i, values)` move up to 16 elements at once, in accesses of up to 16 bytes, which must be
+//!   aligned; `load_or` and `store_in` take any place, and leave out what lies beyond the edge. Slices, views and, but
+//!   for the last two, shared arrays have them.
+//! * `fetch_add`, `fetch_min`, …, `exchange` and `compare_exchange` are atomic, on whatever a kernel may write.
 //! * [`unroll`] makes a copy of the loop's body for each iteration.
 //!
 //! # Warps
@@ -124,8 +128,8 @@
 //! A kernel is Rust, and means what a Rust reader expects; rustc checks it against the items of [`prelude`], so names,
 //! types and borrows are wrong where Rust says so.
 //!
-//! * **Types**: `bool`, integers of 8 to 64 bits, `usize`, `f32` and `f64`; tuples and arrays of them, which live in
-//!   registers; slices, views and handles as above. Elements of memory are the numbers but `usize`.
+//! * **Types**: `bool`, integers of 8 to 64 bits, `usize`, `f32` and `f64`, and the floats of 16 bits, [`f16`](half::f16) and
+//!   [`bf16`](half::bf16), with what [`half`] lists; tuples and arrays of them, which live in registers; slices, views and handles as above. Elements of memory are the numbers but `usize`.
 //! * **Statements**: `let` with tuple and array patterns, assignment and compound assignment, `if`, `while`, `loop`,
 //!   `for` over `a..b` and `(a..b).step_by(n)`, labels, `break`, `continue`, `return`, and `const { assert!(…) }`.
 //! * **Generics**: constants of type `usize` and `bool`.
@@ -134,8 +138,8 @@
 //!   `next_multiple_of`, `count_ones`, `leading_zeros`; and [`math`].
 //!
 //! Not in the language today: structs, enums, `match`, closures, traits, iterators beyond the ranges above, strings,
-//! allocation, panics, recursion, generic types; 16-bit floats, atomics, accesses of several elements at once,
-//! asynchronous copies, shared arrays sized at launch, reductions over a block, and the hardware's approximate
+//! allocation, panics, recursion, generic types; asynchronous copies, shared arrays sized at launch, reductions over a
+//! block, and the hardware's approximate
 //! functions. Whatever lies outside is a compile error at its token.
 //!
 //! # What differs from Rust on the host
@@ -167,8 +171,10 @@ extern crate self as kernel_dsl;
 #[path = "private.rs"]
 pub mod __private;
 pub mod artifact;
+mod atomic;
 pub mod block;
 pub mod grid;
+pub mod half;
 pub mod host;
 mod iterate;
 pub mod launcher;
@@ -180,8 +186,10 @@ mod slice;
 pub mod thread;
 mod view;
 pub mod warp;
+mod wide;
 
 pub use artifact::{Artifact, Declared, Kernel, kernels};
+pub use atomic::{Atomic, AtomicInteger};
 pub use iterate::{rolled, unroll};
 pub use kernel_dsl_compiler as compiler;
 #[doc(hidden)]

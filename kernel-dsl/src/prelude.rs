@@ -7,12 +7,14 @@
 //! | [`View`], [`ViewMut`], slices | arrays in global memory |
 //! | [`Shared`] | arrays in the block's shared memory |
 //! | [`unroll`], [`rolled`] | how a loop is compiled |
+//! | [`f16`], [`bf16`] | floats of 16 bits: see [`half`](crate::half) |
 //! | [`math`] | transcendental functions, the same bits everywhere |
 //!
 //! Each item is real Rust: rustc checks a kernel's body against these signatures, so completion and documentation work
 //! inside a kernel; and the bodies run, under [`host::run`](crate::host::run), so that a test can compare the kernel
 //! as rustc compiled it with the kernel as our compiler did.
 
+pub use crate::half::{HalfExt as _, bf16, f16};
 pub use crate::iterate::{rolled, unroll};
 pub use crate::shared::Shared;
 pub use crate::slice::SliceExt as _;

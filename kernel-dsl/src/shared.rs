@@ -1,10 +1,12 @@
 //! Arrays in shared memory: [`Shared`].
 
+use crate::atomic::{Atomic, AtomicInteger, atomics};
 use crate::block;
 use crate::host::context::context;
 use crate::launcher::Element;
 use crate::layout::{Layout, Position, Shape};
 use crate::view::View;
+use crate::wide::{self, Space};
 use std::ops::{Index, IndexMut};
 use std::ptr::NonNull;
 
@@ -94,6 +96,56 @@ impl<T: Element, const R: usize> Shared<T, R> {
         }
     }
 
+    /// Stores `value` to all elements. The whole block does it together, each thread its share, like
+    /// [`copy_from`](Self::copy_from), and like it this is no barrier. In PTX a `st.shared` an element.
+    #[track_caller]
+    pub fn fill(self, value: T) {
+        let shape = self.layout.shape();
+        let elements = shape.iter().product();
+        for element in (crate::thread::index()..elements).step_by(block::threads()) {
+            // SAFETY: as in `copy_from`.
+            unsafe { self.element(unravel(element, shape)).write(value) }
+        }
+    }
+
+    /// The `N` elements from `at` on in the last dimension: 1, 2, 4, 8 or 16, as the array that is wanted says or by
+    /// turbofish. All must be inside, and the first must lie at a multiple of their bytes, or of 16 bytes where they are
+    /// more. In PTX accesses of up to 16 bytes, `ld.shared.v4` and `.v2`.
+    ///
+    /// Arrays begin at such multiples. Where rows would not, by the pitch that the kernel names, it does not compile;
+    /// [`padded`](Self::padded) finds a pitch with which they do.
+    #[track_caller]
+    pub fn load<const N: usize>(self, at: impl Position<R>) -> [T; N] {
+        let first = self.elements(at.indices(), N);
+        // SAFETY: `elements` gives elements of an allocation that lives until the block has ended, all of it initialised;
+        // that no other thread writes them at this time is the duty that `host::run` lays on its caller.
+        std::array::from_fn(|i| unsafe { first.add(i).read() })
+    }
+
+    /// Writes `N` elements, inside and aligned as those of a [`load`](Self::load). In PTX accesses of up to 16 bytes,
+    /// `st.shared.v4` and `.v2`.
+    #[track_caller]
+    pub fn store<const N: usize>(self, at: impl Position<R>, values: [T; N]) {
+        let first = self.elements(at.indices(), N);
+        for (i, value) in values.into_iter().enumerate() {
+            // SAFETY: as in `load`; that no reference to them is in use is `host::run`'s caller's duty too.
+            unsafe { first.add(i).write(value) }
+        }
+    }
+
+    /// The first of `n` elements that must be there, and aligned: by the index, since a padded array's pitch is another
+    /// here.
+    #[track_caller]
+    fn elements(&self, at: [usize; R], n: usize) -> NonNull<T> {
+        let (last, at_once) = (at[R - 1], wide::at_once::<T>(n));
+        assert!(
+            last.is_multiple_of(at_once),
+            "misaligned: element {last} of a row is no multiple of {at_once} elements"
+        );
+        self.element(wide::on(at, n - 1));
+        self.element(at)
+    }
+
     #[track_caller]
     fn element(&self, at: [usize; R]) -> NonNull<T> {
         let Some(first) = self.first else {
@@ -107,6 +159,8 @@ impl<T: Element, const R: usize> Shared<T, R> {
         unsafe { first.add(element) }
     }
 }
+
+atomics!(Shared, Space::Shared);
 
 /// The indices of an element counted row by row.
 fn unravel<const R: usize>(mut element: usize, shape: [usize; R]) -> [usize; R] {

@@ -3,18 +3,180 @@
 //! A kernel's `x: &[T]` is read by `ld.global.nc`; a `y: &mut [T]` is the launch's alone, read by `ld.global` and
 //! written by `st.global`. Either becomes two parameters of the PTX entry, an address and a length.
 
+use crate::atomic::{Atomic, AtomicInteger, bitwise};
 use crate::launcher::Element;
+use crate::wide::{self, Space};
+use std::mem::replace;
 
-/// Methods of `&[T]` and `&mut [T]` in a kernel beside Rust's own `len` and `is_empty`.
+/// Methods of `&[T]` and `&mut [T]` in a kernel beside Rust's own `len` and `is_empty`. They are those of
+/// [`View`](crate::View) and [`ViewMut`](crate::ViewMut) of rank 1, where each is described.
+///
+/// Under [`host::run`](crate::host::run) each thread has a copy of a `&mut [T]`, and elements that several threads of a
+/// block change are refused: a kernel with atomic operations runs there if it takes a `ViewMut`.
 pub trait SliceExt: sealed::Sealed {
+    /// `T`.
+    type Element: Element;
+
     /// Whether the first element's address is a multiple of `n` elements, so that `n` elements can move at once. For
     /// `#[requires(…)]`: the launch evaluates it.
     fn aligned(&self, n: usize) -> bool;
+
+    /// The `N` elements from `at` on: [`View::load`](crate::View::load).
+    fn load<const N: usize>(&self, at: usize) -> [Self::Element; N];
+
+    /// The same, and `other` where there is no element: [`View::load_or`](crate::View::load_or).
+    fn load_or<const N: usize>(&self, at: usize, other: Self::Element) -> [Self::Element; N];
+
+    /// Writes the `N` elements from `at` on: [`ViewMut::store`](crate::ViewMut::store).
+    fn store<const N: usize>(&mut self, at: usize, values: [Self::Element; N]);
+
+    /// The same where there is an element: [`ViewMut::store_in`](crate::ViewMut::store_in).
+    fn store_in<const N: usize>(&mut self, at: usize, values: [Self::Element; N]);
+
+    /// Atomic: [`ViewMut::fetch_add`](crate::ViewMut::fetch_add).
+    fn fetch_add(&mut self, at: usize, value: Self::Element) -> Self::Element
+    where
+        Self::Element: Atomic;
+
+    /// Atomic: [`ViewMut::exchange`](crate::ViewMut::exchange).
+    fn exchange(&mut self, at: usize, value: Self::Element) -> Self::Element
+    where
+        Self::Element: Atomic;
+
+    /// Atomic: [`ViewMut::fetch_min`](crate::ViewMut::fetch_min).
+    fn fetch_min(&mut self, at: usize, value: Self::Element) -> Self::Element
+    where
+        Self::Element: AtomicInteger;
+
+    /// Atomic: [`ViewMut::fetch_max`](crate::ViewMut::fetch_max).
+    fn fetch_max(&mut self, at: usize, value: Self::Element) -> Self::Element
+    where
+        Self::Element: AtomicInteger;
+
+    /// Atomic: [`ViewMut::fetch_and`](crate::ViewMut::fetch_and).
+    fn fetch_and(&mut self, at: usize, value: Self::Element) -> Self::Element
+    where
+        Self::Element: AtomicInteger;
+
+    /// Atomic: [`ViewMut::fetch_or`](crate::ViewMut::fetch_or).
+    fn fetch_or(&mut self, at: usize, value: Self::Element) -> Self::Element
+    where
+        Self::Element: AtomicInteger;
+
+    /// Atomic: [`ViewMut::fetch_xor`](crate::ViewMut::fetch_xor).
+    fn fetch_xor(&mut self, at: usize, value: Self::Element) -> Self::Element
+    where
+        Self::Element: AtomicInteger;
+
+    /// Atomic: [`ViewMut::compare_exchange`](crate::ViewMut::compare_exchange).
+    fn compare_exchange(&mut self, at: usize, expected: Self::Element, new: Self::Element) -> Self::Element
+    where
+        Self::Element: AtomicInteger;
+}
+
+/// The element of a slice that `host` gave to this thread alone, changed.
+#[track_caller]
+fn update<T: Element>(slice: &mut [T], at: usize, change: impl FnOnce(T) -> T) -> T {
+    let new = change(slice[at]);
+    replace(&mut slice[at], new)
 }
 
 impl<T: Element> SliceExt for [T] {
+    type Element = T;
+
     fn aligned(&self, n: usize) -> bool {
         self.as_ptr().addr().is_multiple_of(n * size_of::<T>())
+    }
+
+    #[track_caller]
+    fn load<const N: usize>(&self, at: usize) -> [T; N] {
+        let elements = &self[at..][..N];
+        wide::aligned(elements.as_ptr(), N);
+        std::array::from_fn(|i| elements[i])
+    }
+
+    #[track_caller]
+    fn load_or<const N: usize>(&self, at: usize, other: T) -> [T; N] {
+        wide::at_once::<T>(N);
+        std::array::from_fn(|i| at.checked_add(i).and_then(|i| self.get(i)).copied().unwrap_or(other))
+    }
+
+    #[track_caller]
+    fn store<const N: usize>(&mut self, at: usize, values: [T; N]) {
+        let elements = &mut self[at..][..N];
+        wide::aligned(elements.as_ptr(), N);
+        elements.copy_from_slice(&values);
+    }
+
+    #[track_caller]
+    fn store_in<const N: usize>(&mut self, at: usize, values: [T; N]) {
+        wide::at_once::<T>(N);
+        let there = self.get_mut(at..).unwrap_or_default();
+        there.iter_mut().zip(values).for_each(|(to, value)| *to = value);
+    }
+
+    #[track_caller]
+    fn fetch_add(&mut self, at: usize, value: T) -> T
+    where
+        T: Atomic,
+    {
+        update(self, at, |x| x.sum(value, Space::Global))
+    }
+
+    #[track_caller]
+    fn exchange(&mut self, at: usize, value: T) -> T
+    where
+        T: Atomic,
+    {
+        update(self, at, |_| value)
+    }
+
+    #[track_caller]
+    fn fetch_min(&mut self, at: usize, value: T) -> T
+    where
+        T: AtomicInteger,
+    {
+        update(self, at, |x| x.min(value))
+    }
+
+    #[track_caller]
+    fn fetch_max(&mut self, at: usize, value: T) -> T
+    where
+        T: AtomicInteger,
+    {
+        update(self, at, |x| x.max(value))
+    }
+
+    #[track_caller]
+    fn fetch_and(&mut self, at: usize, value: T) -> T
+    where
+        T: AtomicInteger,
+    {
+        update(self, at, |x| bitwise(x, value, |a, b| a & b))
+    }
+
+    #[track_caller]
+    fn fetch_or(&mut self, at: usize, value: T) -> T
+    where
+        T: AtomicInteger,
+    {
+        update(self, at, |x| bitwise(x, value, |a, b| a | b))
+    }
+
+    #[track_caller]
+    fn fetch_xor(&mut self, at: usize, value: T) -> T
+    where
+        T: AtomicInteger,
+    {
+        update(self, at, |x| bitwise(x, value, |a, b| a ^ b))
+    }
+
+    #[track_caller]
+    fn compare_exchange(&mut self, at: usize, expected: T, new: T) -> T
+    where
+        T: AtomicInteger,
+    {
+        update(self, at, |x| if x == expected { new } else { x })
     }
 }
 

@@ -4,8 +4,10 @@
 //! can be handed to device functions and kept in variables freely; whoever makes one for the host vouches for the
 //! memory (see `host`). Every access is checked against the extents.
 
+use crate::atomic::{Atomic, AtomicInteger, atomics};
 use crate::launcher::Element;
 use crate::layout::{Layout, Position, Shape};
+use crate::wide::{self, Space};
 use std::ops::{Index, IndexMut};
 use std::ptr::NonNull;
 
@@ -66,12 +68,26 @@ macro_rules! view {
                 Self { first: moved.and_then(NonNull::new), layout }
             }
 
+            /// The element at `at`, if it lies inside. One load, guarded by the comparisons with the extents: the
+            /// threads outside load nothing.
+            pub fn get(self, at: impl Position<R>) -> Option<T> {
+                let at = at.indices();
+                let inside = at.iter().zip(self.layout.shape()).all(|(i, extent)| *i < extent);
+                // SAFETY: as in `index`: the element lies within the extents.
+                inside.then(|| unsafe { *self.element(at).as_ref() })
+            }
+
             /// Whether the first element's address and all strides but the last are multiples of `n` elements, so that
             /// `n` elements can move at once. For `#[requires(…)]`: the launch evaluates it.
             pub fn aligned(self, n: usize) -> bool {
                 let address = self.first.map_or(0, |p| p.addr().get());
                 address.is_multiple_of(n * size_of::<T>())
                     && self.layout.stride()[..R - 1].iter().all(|s| s.is_multiple_of(n))
+            }
+
+            /// Whether there are no elements.
+            pub fn is_empty(self) -> bool {
+                self.layout.shape().contains(&0)
             }
 
             #[track_caller]
@@ -88,15 +104,45 @@ macro_rules! view {
             }
         }
 
+        /// Several elements at once, from `at` on in the last dimension: `N` is 1, 2, 4, 8 or 16, as the array that is wanted
+        /// says or by turbofish.
+        impl<T: Element, const R: usize> $View<T, R> {
+            /// `N` elements. All must be inside, and the first must lie at a multiple of their bytes, or of 16 bytes where they
+            /// are more: say so by `requires(x.aligned(n))`, and step by such multiples. In PTX accesses of up to
+            /// 16 bytes, `ld.global.v4` and `.v2`.
+            #[track_caller]
+            pub fn load<const N: usize>(self, at: impl Position<R>) -> [T; N] {
+                let first = self.elements(at.indices(), N);
+                wide::aligned(first.as_ptr(), N);
+                // SAFETY: `elements` gives elements inside the memory that the view was made over, which is initialised, and
+                // alive and free of races by the duty of `host`.
+                std::array::from_fn(|i| unsafe { first.add(i).read() })
+            }
+
+            /// `N` elements, and `other` for those that lie outside: beyond the last extent, or all where another index is
+            /// out of its extent. At any alignment: in PTX a guarded load an element.
+            #[track_caller]
+            pub fn load_or<const N: usize>(self, at: impl Position<R>, other: T) -> [T; N] {
+                wide::at_once::<T>(N);
+                std::array::from_fn(|i| {
+                    let element = self.layout.element(wide::on(at.indices(), i)).zip(self.first);
+                    // SAFETY: the element lies within the extents; else as in `load`.
+                    element.map_or(other, |(n, first)| unsafe { first.add(n).read() })
+                })
+            }
+
+            /// The first of `n` elements that must be there.
+            #[track_caller]
+            fn elements(&self, at: [usize; R], n: usize) -> NonNull<T> {
+                self.element(wide::on(at, n - 1));
+                self.element(at)
+            }
+        }
+
         impl<T: Element> $View<T, 1> {
             /// Number of elements.
             pub fn len(self) -> usize {
                 self.layout.shape()[0]
-            }
-
-            /// Whether there are no elements.
-            pub fn is_empty(self) -> bool {
-                self.len() == 0
             }
         }
 
@@ -130,8 +176,8 @@ macro_rules! view {
     };
     ($View:ident $rank:literal $less:literal) => {
         impl<T: Element> $View<T, $rank> {
-            /// The array with its first index fixed at `i`, of one rank less. Nothing is loaded or checked; an
-            /// access is out of bounds if `i` was. In PTX `mad.wide.u32` by the first stride.
+            /// The array with its first index fixed at `i`, of one rank less. Nothing is loaded or checked; where `i`
+            /// was out of bounds, it is empty. In PTX `mad.wide.u32` by the first stride.
             pub fn at(self, i: usize) -> $View<T, $less> {
                 let (element, layout) = self.layout.plane(i);
                 let first = element.zip(self.first).and_then(|(n, p)| NonNull::new(p.as_ptr().wrapping_add(n)));
@@ -151,6 +197,37 @@ impl<T: Element, const R: usize, P: Position<R>> IndexMut<P> for ViewMut<T, R> {
         unsafe { self.element(at.indices()).as_mut() }
     }
 }
+
+/// Several elements at once, from `at` on in the last dimension: `N` is 1, 2, 4, 8 or 16, as the array says.
+impl<T: Element, const R: usize> ViewMut<T, R> {
+    /// Writes `N` elements, all inside and aligned as those of a [`load`](Self::load). In PTX accesses of up to 16 bytes,
+    /// `st.global.v4` and `.v2`.
+    #[track_caller]
+    pub fn store<const N: usize>(self, at: impl Position<R>, values: [T; N]) {
+        let first = self.elements(at.indices(), N);
+        wide::aligned(first.as_ptr(), N);
+        for (i, value) in values.into_iter().enumerate() {
+            // SAFETY: `elements` gives elements inside the memory that the view was made over, and by the duty of
+            // `ViewMut::host` no reference to them is in use.
+            unsafe { first.add(i).write(value) }
+        }
+    }
+
+    /// Writes those of `N` elements that lie inside, and drops the others. At any alignment: in PTX a guarded store an
+    /// element.
+    #[track_caller]
+    pub fn store_in<const N: usize>(self, at: impl Position<R>, values: [T; N]) {
+        wide::at_once::<T>(N);
+        for (i, value) in values.into_iter().enumerate() {
+            if let Some((n, first)) = self.layout.element(wide::on(at.indices(), i)).zip(self.first) {
+                // SAFETY: the element lies within the extents; else as in `store`.
+                unsafe { first.add(n).write(value) }
+            }
+        }
+    }
+}
+
+atomics!(ViewMut, Space::Global);
 
 impl<T: Element, const R: usize> View<T, R> {
     /// A view of host memory, row-major without gaps, for a kernel under [`host::run`](crate::host::run).

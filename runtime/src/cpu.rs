@@ -97,8 +97,18 @@ pub(crate) struct Executable {
 }
 
 impl Executable {
+    /// Of IR as lowered.
     pub fn new(kernel: &ir::Kernel) -> Result<Executable> {
-        let program = interpreter::Program::decode(kernel)
+        Executable::of(kernel, interpreter::Program::decode(kernel))
+    }
+
+    /// Of IR after passes.
+    pub fn optimised(kernel: &ir::Kernel) -> Result<Executable> {
+        Executable::of(kernel, interpreter::Program::decode_optimised(kernel))
+    }
+
+    fn of(kernel: &ir::Kernel, program: Result<interpreter::Program, interpreter::Unsupported>) -> Result<Executable> {
+        let program = program
             .map_err(|source| Error::Interpreter { instance: kernel.instance.clone(), source: source.into() })?;
         Ok(Executable { instance: kernel.instance.clone(), program })
     }

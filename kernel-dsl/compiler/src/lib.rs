@@ -30,6 +30,7 @@ pub mod syntax;
 pub mod build;
 pub mod emit;
 pub mod error;
+pub mod half;
 pub mod hir;
 pub mod ir;
 pub mod launch;

@@ -20,13 +20,15 @@ pub enum Scalar {
     U32,
     U64,
     Usize,
+    F16,
+    Bf16,
     F32,
     F64,
 }
 
 impl Scalar {
     /// Every scalar type.
-    pub const ALL: [Scalar; 12] = [
+    pub const ALL: [Scalar; 14] = [
         Scalar::Bool,
         Scalar::I8,
         Scalar::I16,
@@ -37,6 +39,8 @@ impl Scalar {
         Scalar::U32,
         Scalar::U64,
         Scalar::Usize,
+        Scalar::F16,
+        Scalar::Bf16,
         Scalar::F32,
         Scalar::F64,
     ];
@@ -54,6 +58,8 @@ impl Scalar {
             Scalar::U32 => "u32",
             Scalar::U64 => "u64",
             Scalar::Usize => "usize",
+            Scalar::F16 => "f16",
+            Scalar::Bf16 => "bf16",
             Scalar::F32 => "f32",
             Scalar::F64 => "f64",
         }
@@ -69,7 +75,7 @@ impl Scalar {
         match self {
             Scalar::Bool => 1,
             Scalar::I8 | Scalar::U8 => 8,
-            Scalar::I16 | Scalar::U16 => 16,
+            Scalar::I16 | Scalar::U16 | Scalar::F16 | Scalar::Bf16 => 16,
             Scalar::I32 | Scalar::U32 | Scalar::Usize | Scalar::F32 => 32,
             Scalar::I64 | Scalar::U64 | Scalar::F64 => 64,
         }
@@ -90,7 +96,7 @@ impl Scalar {
 
     /// An integer, `usize` among them.
     pub const fn is_integer(self) -> bool {
-        !matches!(self, Scalar::Bool | Scalar::F32 | Scalar::F64)
+        !matches!(self, Scalar::Bool) && !self.is_float() && !self.is_half()
     }
 
     /// A signed integer.
@@ -98,9 +104,14 @@ impl Scalar {
         matches!(self, Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64)
     }
 
-    /// `f32` or `f64`.
+    /// `f32` or `f64`: a float that arithmetic is done in.
     pub const fn is_float(self) -> bool {
         matches!(self, Scalar::F32 | Scalar::F64)
+    }
+
+    /// `f16` or `bf16`: a float of 16 bits, whose arithmetic is done in `f32`.
+    pub const fn is_half(self) -> bool {
+        matches!(self, Scalar::F16 | Scalar::Bf16)
     }
 }
 

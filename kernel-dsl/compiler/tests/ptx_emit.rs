@@ -295,8 +295,8 @@ fn every_unary_operator() {
     for s in Scalar::ALL {
         let integer = s.is_integer();
         for (op, has, to) in [
-            (Neg, s != Scalar::Bool, s),
-            (Not, !s.is_float(), s),
+            (Neg, integer || s.is_float(), s),
+            (Not, integer || s == Scalar::Bool, s),
             (Abs, s.is_float() || s.is_signed(), s),
             (Sqrt, s.is_float(), s),
             (Floor, s.is_float(), s),
@@ -319,7 +319,8 @@ fn every_binary_operator() {
     use Binary::*;
     let mut f = Family::new("binary");
     for s in Scalar::ALL {
-        let (number, integer, float) = (s != Scalar::Bool, s.is_integer(), s.is_float());
+        let (integer, float) = (s.is_integer(), s.is_float());
+        let (number, bits) = (integer || float, integer || s == Scalar::Bool);
         for (op, has) in [
             (Add, number),
             (Sub, number),
@@ -331,9 +332,9 @@ fn every_binary_operator() {
             (WrappingMul, integer),
             (Min, number),
             (Max, number),
-            (And, !float),
-            (Or, !float),
-            (Xor, !float),
+            (And, bits),
+            (Or, bits),
+            (Xor, bits),
         ] {
             if has {
                 f.binary([s, s], s, |a, b| Op::Binary(op, a, b));
@@ -357,7 +358,7 @@ fn every_comparison_and_selection() {
     let mut f = Family::new("compare");
     for s in Scalar::ALL {
         for c in [Eq, Ne, Lt, Le, Gt, Ge] {
-            if s != Scalar::Bool || matches!(c, Eq | Ne) {
+            if !s.is_half() && (s != Scalar::Bool || matches!(c, Eq | Ne)) {
                 f.binary([s, s], Scalar::Bool, |a, b| Op::Compare(c, a, b));
             }
         }
@@ -386,7 +387,9 @@ fn every_cast() {
     let mut f = Family::new("cast");
     for from in Scalar::ALL {
         for to in Scalar::ALL {
-            if to != Scalar::Bool || from == Scalar::Bool {
+            let halves = [from, to].iter().any(|s| s.is_half());
+            let converts = matches!((from, to), (Scalar::F16, Scalar::F32) | (Scalar::F32, Scalar::F16));
+            if from == to || converts || to != Scalar::Bool && !halves {
                 f.unary(from, to, Op::Cast);
             }
         }

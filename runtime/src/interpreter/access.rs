@@ -12,9 +12,9 @@ use super::frame::{FULL, LANES, Register, Row, Word, lanes_of};
 use super::lanes::{mask, versions};
 use super::machine::{ACCESSES, ALL, Machine, Warp};
 use super::memory::{Bytes, argument_at};
-use super::shadow::{Clock, Conflict, Shadow, Stamp};
+use super::shadow::{By, Clock, Conflict, Shadow, Stamp};
 use kernel_dsl::compiler::Scalar;
-use kernel_dsl::compiler::ir::Binary;
+use kernel_dsl::compiler::ir::{Binary, WIDEST};
 
 versions! {
     /// Adds `index` · `stride` · `size` to each address; rows, and `None` is a stride of 1.
@@ -87,17 +87,18 @@ fn misaligned(offset: &[u64; LANES], base: u64, low: u64) -> u32 {
 
 /// What an access does.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Action {
+pub enum Action {
     Load,
     Store,
+    Atomic,
 }
 
 /// The lanes of an access that go to one target.
-struct Part {
-    target: Target,
+pub struct Part {
+    pub target: Target,
     /// Bytes from the target's beginning.
-    offset: [u64; LANES],
-    lanes: u32,
+    pub offset: [u64; LANES],
+    pub lanes: u32,
 }
 
 impl Access {
@@ -105,9 +106,9 @@ impl Access {
         self.element.bytes() * self.values.len() as u32
     }
 
-    /// What the address must be a multiple of: the whole access if that is a power of two, as PTX has it.
+    /// What the address must be a multiple of: the whole access if that is a power of two, as PTX has it, and goes in one.
     fn alignment(&self) -> u32 {
-        if self.bytes().is_power_of_two() { self.bytes() } else { self.element.bytes() }
+        if self.bytes().is_power_of_two() { self.bytes().min(WIDEST) } else { self.element.bytes() }
     }
 }
 
@@ -116,6 +117,7 @@ impl Machine<'_, '_> {
     pub fn offset<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, offset: &Offset) {
         for &(index, stride) in &offset.terms {
             if TIER >= ACCESSES
+                && offset.checked
                 && let Some(stride) = stride
             {
                 let bad = self.simd.overflows(&warp.rows, Binary::Mul, Scalar::Usize, index, stride) & mask;
@@ -194,16 +196,7 @@ impl Machine<'_, '_> {
         let mut rest = inside;
         while rest != 0 {
             let mut part = self.part::<TIER>(site, warp, &mut rest, &address, access);
-            if let Target::Buffer(b) = part.target
-                && !self.buffers[b].mutable
-            {
-                if TIER >= ACCESSES {
-                    self.report(Check::ReadOnlyWrite, site, warp.index, part.lanes, |machine, lane| {
-                        let object = machine.object(part.target, part.offset[lane], access);
-                        let name = &object.name;
-                        Description::new(format!("a store to `{name}`, which the kernel only reads")).about(object)
-                    });
-                }
+            if !self.may_write::<TIER>(site, warp, access, &part) {
                 continue;
             }
             if TIER >= ALL {
@@ -231,12 +224,28 @@ impl Machine<'_, '_> {
         }
     }
 
+    /// Whether the kernel may write there; reported if not.
+    pub fn may_write<const TIER: u8>(&mut self, site: Pc, warp: &Warp, access: &Access, part: &Part) -> bool {
+        let may = match part.target {
+            Target::Buffer(b) => self.buffers[b].mutable,
+            Target::Shared => true,
+        };
+        if TIER >= ACCESSES && !may {
+            self.report(Check::ReadOnlyWrite, site, warp.index, part.lanes, |machine, lane| {
+                let object = machine.object(part.target, part.offset[lane], access);
+                let name = &object.name;
+                Description::new(format!("a store to `{name}`, which the kernel only reads")).about(object)
+            });
+        }
+        may
+    }
+
     fn guarded(&self, warp: &Warp, mask: u32, access: &Access) -> u32 {
         access.guard.map_or(mask, |guard| mask & self.simd.truth(&warp.rows, guard))
     }
 
     /// The address of each lane, and the lanes whose indices are below their extents.
-    fn addresses<const TIER: u8>(
+    pub fn addresses<const TIER: u8>(
         &mut self,
         site: Pc,
         warp: &Warp,
@@ -282,7 +291,7 @@ impl Machine<'_, '_> {
     }
 
     /// Takes from `rest` the lanes that go where its first lane goes; without those that must not.
-    fn part<const TIER: u8>(
+    pub fn part<const TIER: u8>(
         &mut self,
         site: Pc,
         warp: &Warp,
@@ -355,7 +364,7 @@ impl Machine<'_, '_> {
     }
 
     /// Holds an access against shadow memory; a load of what was not stored is taken out.
-    fn note(&mut self, action: Action, site: Pc, warp: &Warp, access: &Access, part: &mut Part) {
+    pub fn note(&mut self, action: Action, site: Pc, warp: &Warp, access: &Access, part: &mut Part) {
         let in_shared = part.target == Target::Shared;
         let clock = self.clock(!in_shared);
         let shadow = match part.target {
@@ -367,6 +376,7 @@ impl Machine<'_, '_> {
         let seen = match action {
             Action::Load => touch_all::<false>(shadow, clock, stamp, access, part),
             Action::Store => touch_all::<true>(shadow, clock, stamp, access, part),
+            Action::Atomic => touch_atomic(shadow, clock, stamp, access, part),
         };
         if seen.races != 0
             && let Some(conflict) = seen.first
@@ -375,8 +385,16 @@ impl Machine<'_, '_> {
             self.report(check, site, warp.index, seen.races, |machine, lane| {
                 let object = machine.object(part.target, part.offset[lane], access);
                 let thread = machine.thread_at(conflict.stamp.epoch(), conflict.stamp.thread());
-                let verb = if action == Action::Load { "loads" } else { "stores" };
-                let other = if conflict.stores { "stores it" } else { "loads it" };
+                let verb = match action {
+                    Action::Load => "loads",
+                    Action::Store => "stores",
+                    Action::Atomic => "changes, atomically,",
+                };
+                let other = match conflict.by {
+                    By::Load => "loads it",
+                    By::Store => "stores it",
+                    By::Atomic => "changes it atomically",
+                };
                 let (name, element) = (&object.name, object.element.unwrap_or(0));
                 let message = format!(
                     "a race: this {verb} element {element} of `{name}`, another thread {other}, and nothing orders them"
@@ -384,7 +402,7 @@ impl Machine<'_, '_> {
                 Description::new(message).about(object).against(Some(conflict.stamp.site()), thread, other)
             });
         }
-        if in_shared && action == Action::Load && seen.uninitialised != 0 {
+        if in_shared && action != Action::Store && seen.uninitialised != 0 {
             self.report(Check::UninitialisedShared, site, warp.index, seen.uninitialised, |machine, lane| {
                 let object = machine.object(part.target, part.offset[lane], access);
                 let (name, element) = (&object.name, object.element.unwrap_or(0));
@@ -443,6 +461,31 @@ struct Seen {
     uninitialised: u32,
 }
 
+impl Seen {
+    fn conflict(&mut self, lane: usize, conflict: Option<Conflict>) {
+        if conflict.is_some() {
+            self.races |= 1 << lane;
+            self.first = self.first.or(conflict);
+        }
+    }
+}
+
+/// Notes an atomic operation of every lane of `part`, each on one element. Among themselves they do not race.
+fn touch_atomic(shadow: &mut Shadow, clock: Clock, stamp: Stamp, access: &Access, part: &Part) -> Seen {
+    let mut seen = Seen::default();
+    for lane in lanes_of(part.lanes) {
+        let now = stamp.thread_plus(lane as u32);
+        for cell in shadow.cells(part.offset[lane], access.element.bytes()) {
+            if !cell.initialised(clock) {
+                seen.uninitialised |= 1 << lane;
+            }
+            seen.conflict(lane, cell.store_would(clock, now));
+        }
+        shadow.note_atomic(part.offset[lane], access.element.bytes(), clock, now);
+    }
+    seen
+}
+
 /// Notes an access of every lane of `part`.
 fn touch_all<const STORE: bool>(shadow: &mut Shadow, clock: Clock, stamp: Stamp, access: &Access, part: &Part) -> Seen {
     let mut seen = Seen::default();
@@ -454,12 +497,9 @@ fn touch_all<const STORE: bool>(shadow: &mut Shadow, clock: Clock, stamp: Stamp,
                 if !STORE && !cell.initialised(clock) {
                     seen.uninitialised |= 1 << lane;
                 }
-                let conflict = if STORE { cell.store(clock, now) } else { cell.load(clock, now) };
-                if conflict.is_some() {
-                    seen.races |= 1 << lane;
-                    seen.first = seen.first.or(conflict);
-                }
+                seen.conflict(lane, if STORE { cell.store(clock, now) } else { cell.load(clock, now) });
             }
+            seen.conflict(lane, shadow.atomic(part.offset[lane] + i * u64::from(size), size, clock, now));
         }
     }
     seen

@@ -1,17 +1,20 @@
-//! [`Op::Cast`](kernel_dsl::compiler::ir::Op::Cast): Rust's `as` between every two scalar types that have it.
+//! [`Op::Cast`](kernel_dsl::compiler::ir::Op::Cast): Rust's `as` between every two scalar types that have it, and `f16`
+//! to and from `f32`.
 
 use super::frame::{LANES, Row, Word};
 use super::lanes::versions;
-use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::{Scalar, half};
 
 versions! {
     /// `to` ← `a` as the type `into`. Registers are given by row; `to` lies above `a`.
     fn cast(rows: &mut [Row], from: Scalar, into: Scalar, to: u32, a: u32);
 }
 
-/// Whether Rust has `as` between the types.
+/// Whether there is a cast between the types.
 pub fn exists(from: Scalar, into: Scalar) -> bool {
     match (from, into) {
+        (Scalar::F16, Scalar::F32) | (Scalar::F32, Scalar::F16) => true,
+        _ if from.is_half() || into.is_half() => from == into,
         (_, Scalar::Bool) => from == Scalar::Bool,
         (Scalar::Bool, _) => into.is_integer(),
         _ => true,
@@ -44,13 +47,22 @@ fn cast(rows: &mut [Row], from: Scalar, into: Scalar, to: u32, a: u32) {
                 Scalar::U64 => map(rows, to, a, |$w: $word| $load as u64),
                 Scalar::F32 => map(rows, to, a, |$w: $word| ($load as f32).to_bits()),
                 Scalar::F64 => map(rows, to, a, |$w: $word| ($load as f64).to_bits()),
-                // Only from `bool`, which is 0 or 1 already.
-                Scalar::Bool => map(rows, to, a, |w: u32| w),
+                // Only from the type itself: `bool` is 0 or 1 already.
+                Scalar::Bool | Scalar::F16 | Scalar::Bf16 => map(rows, to, a, |w: u32| w),
             }
         };
     }
+    match (from, into) {
+        (Scalar::F16, Scalar::F32) => return map(rows, to, a, |w: u32| half::f16_to_f32(w as u16).to_bits()),
+        (Scalar::F32, Scalar::F16) => {
+            return map(rows, to, a, |w: u32| u32::from(half::f16_from_f32(f32::from_bits(w))));
+        }
+        _ => {}
+    }
     match from {
-        Scalar::Bool | Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::Usize => from!(u32, w => w),
+        Scalar::F16 | Scalar::Bf16 | Scalar::Bool | Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::Usize => {
+            from!(u32, w => w)
+        }
         Scalar::I8 => from!(u32, w => (w as i8)),
         Scalar::I16 => from!(u32, w => (w as i16)),
         Scalar::I32 => from!(u32, w => (w as i32)),

@@ -14,7 +14,7 @@ pub enum Check {
     /// where the address stays inside the buffer; or an address is outside the buffer that it was computed from, even
     /// where it is inside another one; or an index into a register array is not below its length.
     OutOfBounds,
-    /// An address is no multiple of the bytes of the whole access (16 for four `f32`).
+    /// An address is no multiple of the bytes of the whole access (16 for four `f32`), or of 16 if they are more.
     Misaligned,
     /// A store to a buffer that the kernel has as `&[T]` or `View`.
     ReadOnlyWrite,
@@ -22,10 +22,11 @@ pub enum Check {
     UninitialisedShared,
     /// A read of a variable or register array element that the thread has not written.
     UninitialisedLocal,
-    /// Two warps of a block access one element of shared memory, at least one of them to store, with no
-    /// `block::sync()` between.
+    /// Two warps of a block access one element of shared memory, at least one of them to store or in an atomic operation
+    /// and not both in such, with no `block::sync()` between.
     SharedRace,
-    /// Two threads access one element of a buffer, at least one of them to store, and nothing orders them: they are of
+    /// Two threads access one element of a buffer, at least one of them to store or in an atomic operation and not both
+    /// in such, and nothing orders them: they are of
     /// different blocks, or of different warps of one block with no `block::sync()` between. Independent of the order
     /// in which the interpreter runs blocks.
     GlobalRace,

@@ -7,7 +7,7 @@
 
 use super::frame::Register;
 use kernel_dsl::compiler::Scalar;
-use kernel_dsl::compiler::ir::{Binary, Comparison, Location, Shuffle, Special, Unary, Vote};
+use kernel_dsl::compiler::ir::{self, Binary, Comparison, Location, Shuffle, Special, Unary, Vote};
 
 /// A row of the frame.
 pub type RowIndex = u32;
@@ -102,6 +102,8 @@ pub enum Inst {
     Load(u32),
     /// Index into [`Code::accesses`].
     Store(u32),
+    /// Index into [`Code::atomics`].
+    Atomic(u32),
     /// Element 0 of a local.
     ReadLocal {
         local: u32,
@@ -211,6 +213,8 @@ pub struct Offset {
     pub terms: Box<[(RowIndex, Option<RowIndex>)]>,
     /// Bytes of an element.
     pub size: u32,
+    /// Whether a product that overflows is a fault of the program.
+    pub checked: bool,
 }
 
 /// A load or store.
@@ -226,6 +230,19 @@ pub struct Access {
     pub guard: Option<RowIndex>,
     /// What a load gives in the others.
     pub otherwise: Box<[Register]>,
+}
+
+/// An atomic operation.
+#[derive(Clone, Debug)]
+pub struct Atomic {
+    /// The element, and the operand that `operation` has or has last.
+    pub access: Access,
+    /// What is written.
+    pub operation: ir::Atomic,
+    /// What a `CompareExchange` expects.
+    pub expected: Option<Register>,
+    /// What was there before.
+    pub to: Option<Register>,
 }
 
 /// What an access names.
@@ -320,6 +337,8 @@ pub struct Code {
     pub offsets: Vec<Offset>,
     /// What `Inst::Load` and `Inst::Store` name.
     pub accesses: Vec<Access>,
+    /// What `Inst::Atomic` names.
+    pub atomics: Vec<Atomic>,
     /// Mutable variables.
     pub locals: Vec<Local>,
     /// Registers that never change, and their bits.

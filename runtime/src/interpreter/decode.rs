@@ -4,7 +4,7 @@
 //! form: operands are defined before they are used, types fit operators, labels name open constructs.
 
 use super::cast;
-use super::code::{Access, Code, Dim, Inst, Local, Offset, Pc, Place, RowIndex, SharedDim, SlotIndex};
+use super::code::{Access, Atomic, Code, Dim, Inst, Local, Offset, Pc, Place, RowIndex, SharedDim, SlotIndex};
 use super::frame::Register;
 use super::lanes::{has_binary, has_unary};
 use super::memory::SHARED_WORDS;
@@ -16,8 +16,17 @@ use kernel_dsl::compiler::{Error, Scalar};
 /// Sites fit 22 bits: shadow memory packs them.
 const LONGEST: usize = 1 << 22;
 
+/// Whether arithmetic that overflows, or divides by zero, is a fault of the program.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// It is.
+    Checked,
+    /// It may run where the program does not have it.
+    Speculative,
+}
+
 /// Makes code of `kernel`.
-pub fn decode(kernel: &Kernel) -> Result<Code, Unsupported> {
+pub fn decode(kernel: &Kernel, arithmetic: Arithmetic) -> Result<Code, Unsupported> {
     let whole = |message: String| Err(Unsupported(Box::new(Error::whole(message))));
     let threads = kernel.block.iter().try_fold(1u32, |n, &d| n.checked_mul(d)).unwrap_or(u32::MAX);
     if !(1..=1024).contains(&threads) {
@@ -37,6 +46,7 @@ pub fn decode(kernel: &Kernel) -> Result<Code, Unsupported> {
     }
     let mut decoder = Decoder {
         kernel,
+        checked: arithmetic == Arithmetic::Checked,
         origins: origins(kernel),
         registers: vec![None; kernel.values.len()],
         code: Code::default(),
@@ -62,6 +72,8 @@ fn end(array: &ir::SharedArray) -> u64 {
 
 struct Decoder<'k> {
     kernel: &'k Kernel,
+    /// Whether arithmetic is.
+    checked: bool,
     origins: Vec<Origin>,
     /// Where each value defined so far is.
     registers: Vec<Option<Register>>,
@@ -177,7 +189,11 @@ impl Decoder<'_> {
 
     fn locals(&mut self) -> Result<()> {
         for local in &self.kernel.locals {
-            let wide = local.element.bits() == 64;
+            let wide = match local.element {
+                Type::Scalar(s) => s.bits() == 64,
+                Type::Global => true,
+                Type::Shared => false,
+            };
             let rows = if wide { 2 } else { 1 };
             let Some(total) = local.len.checked_mul(rows).filter(|n| *n < 1 << 20) else {
                 return self
@@ -253,7 +269,7 @@ impl Decoder<'_> {
                     return self.refuse(format!("{op:?} of `{from}` to `{ty}`"));
                 }
                 let (a, to) = (self.used(a)?.row, self.define(result)?.row);
-                let checked = matches!(op, Unary::Neg | Unary::Abs) && from.is_integer();
+                let checked = self.checked && matches!(op, Unary::Neg | Unary::Abs) && from.is_integer();
                 self.emit(if checked {
                     Inst::CheckedUnary { op, ty: from, to, a }
                 } else {
@@ -269,7 +285,7 @@ impl Decoder<'_> {
                 let (a, to) = (self.typed(a, ty)?, self.define(result)?.row);
                 let arithmetic = matches!(op, Binary::Add | Binary::Sub | Binary::Mul | Binary::Div | Binary::Rem);
                 let is_address = self.ty(result)?.scalar().is_none();
-                self.emit(if arithmetic && ty.is_integer() && !is_address {
+                self.emit(if self.checked && arithmetic && ty.is_integer() && !is_address {
                     Inst::CheckedBinary { op, ty, to, a, b }
                 } else {
                     Inst::Binary { op, ty, to, a, b }
@@ -285,7 +301,10 @@ impl Decoder<'_> {
             }
             Op::Compare(op, a, b) => {
                 let of = self.scalar(a)?;
-                if ty != Scalar::Bool || of == Scalar::Bool && !matches!(op, Comparison::Eq | Comparison::Ne) {
+                if ty != Scalar::Bool
+                    || of.is_half()
+                    || of == Scalar::Bool && !matches!(op, Comparison::Eq | Comparison::Ne)
+                {
                     return self.refuse(format!("{op:?} of `{of}` to `{ty}`"));
                 }
                 let (a, b) = (self.typed(a, of)?, self.typed(b, of)?);
@@ -322,7 +341,7 @@ impl Decoder<'_> {
                 let terms =
                     terms.iter().map(|(i, s)| Ok((index(*i)?, s.map(index).transpose()?))).collect::<Result<_>>()?;
                 let to = self.define(result)?;
-                self.code.offsets.push(Offset { to, base, terms, size: element.bytes() });
+                self.code.offsets.push(Offset { to, base, terms, size: element.bytes(), checked: self.checked });
                 self.emit(Inst::Offset(self.code.offsets.len() as u32 - 1));
             }
             _ => return self.refuse("an operation that this interpreter does not know"),
@@ -369,11 +388,35 @@ impl Decoder<'_> {
                 self.code.accesses.push(access);
                 self.emit(Inst::Store(self.code.accesses.len() as u32 - 1));
             }
+            Op::Atomic { operation, place, element, values } => {
+                if values.len() != operation.operands() || results.len() > 1 || !operation.takes(*element) {
+                    return self.refuse(format!("an atomic {operation:?} of `{element}` with {} values", values.len()));
+                }
+                let place = self.place(place)?;
+                for v in values {
+                    self.typed(*v, *element)?;
+                }
+                let (operand, expected) = match self.registers(values)?[..] {
+                    [expected, new] => (new, Some(expected)),
+                    [operand, ..] => (operand, None),
+                    [] => return self.refuse("an atomic operation without operand"),
+                };
+                let to = match results[..] {
+                    [result] if self.ty(result)? == Type::Scalar(*element) => Some(self.define(result)?),
+                    [] => None,
+                    _ => return self.refuse(format!("an atomic operation on `{element}` gives another type")),
+                };
+                let values = Box::new([operand]);
+                let access = Access { place, element: *element, values, guard: None, otherwise: Box::default() };
+                self.code.atomics.push(Atomic { access, operation: *operation, expected, to });
+                self.emit(Inst::Atomic(self.code.atomics.len() as u32 - 1));
+                return Ok(());
+            }
             Op::ReadLocal { local, index } => {
                 let [result] = results[..] else { return self.refuse("a read of a local has one result") };
                 let ty = self.local(*local)?;
                 let index = index.map(|i| self.typed(i, Scalar::Usize)).transpose()?;
-                if self.ty(result)? != Type::Scalar(ty) {
+                if self.ty(result)? != ty {
                     return self.refuse(format!("a read of a local of `{ty}` as another type"));
                 }
                 let (to, local) = (self.define(result)?, local.0);
@@ -386,7 +429,9 @@ impl Decoder<'_> {
             Op::WriteLocal { local, index, value } => {
                 let ty = self.local(*local)?;
                 let index = index.map(|i| self.typed(i, Scalar::Usize)).transpose()?;
-                self.typed(*value, ty)?;
+                if self.ty(*value)? != ty {
+                    return self.refuse(format!("a write of another type to a local of `{ty}`"));
+                }
                 let (from, local) = (self.used(*value)?, local.0);
                 self.emit(match index {
                     None => Inst::WriteLocal { local, from },
@@ -523,7 +568,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    fn local(&self, local: ir::LocalId) -> Result<Scalar> {
+    fn local(&self, local: ir::LocalId) -> Result<Type> {
         match self.kernel.locals.get(local.0 as usize) {
             Some(l) => Ok(l.element),
             None => self.refuse(format!("there is no local {}", local.0)),

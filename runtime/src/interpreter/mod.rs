@@ -28,6 +28,7 @@ pub mod check;
 pub mod report;
 
 mod access;
+mod atomic;
 mod cast;
 mod code;
 mod decode;
@@ -171,7 +172,17 @@ impl Outcome {
 impl Program {
     /// Makes code of `kernel`, as lowered or after passes.
     pub fn decode(kernel: &Kernel) -> Result<Program, Unsupported> {
-        let code = decode::decode(kernel)?;
+        Program::new(kernel, decode::Arithmetic::Checked)
+    }
+
+    /// Makes code of `kernel` after passes. Its arithmetic is not checked: passes let it run where the program would not,
+    /// and go on with nothing of what it gives there.
+    pub fn decode_optimised(kernel: &Kernel) -> Result<Program, Unsupported> {
+        Program::new(kernel, decode::Arithmetic::Speculative)
+    }
+
+    fn new(kernel: &Kernel, arithmetic: decode::Arithmetic) -> Result<Program, Unsupported> {
+        let code = decode::decode(kernel, arithmetic)?;
         Ok(Program {
             instance: kernel.instance.clone(),
             block: kernel.block,
@@ -262,8 +273,11 @@ impl Program {
         let arguments = self.parameters.iter().map(|p| p.argument as usize + 1).max().unwrap_or(0);
         let mut granules = Granules { shared: 8, buffers: vec![8; arguments] };
         for inst in &self.code.insts {
-            let (Inst::Load(i) | Inst::Store(i)) = inst else { continue };
-            let Access { place, element, .. } = &self.code.accesses[*i as usize];
+            let Access { place, element, .. } = match inst {
+                Inst::Load(i) | Inst::Store(i) => &self.code.accesses[*i as usize],
+                Inst::Atomic(i) => &self.code.atomics[*i as usize].access,
+                _ => continue,
+            };
             match place {
                 Place::Shared { .. } | Place::SharedAddress { .. } => {
                     granules.shared = granules.shared.min(element.bytes());

@@ -76,8 +76,19 @@ impl Clock {
 pub struct Conflict {
     /// The earlier access.
     pub stamp: Stamp,
-    /// Whether it was a store.
-    pub stores: bool,
+    /// What it was.
+    pub by: By,
+}
+
+/// What an access did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum By {
+    /// It loaded.
+    Load,
+    /// It stored.
+    Store,
+    /// It changed the element in one step. Such accesses do not race with one another.
+    Atomic,
 }
 
 /// The last accesses to one element.
@@ -99,7 +110,7 @@ impl Cell {
     pub fn load(&mut self, clock: Clock, now: Stamp) -> Option<Conflict> {
         let unordered = clock.unordered(self.loads[0], now);
         self.loads[usize::from(unordered)] = now;
-        clock.unordered(self.store, now).then_some(Conflict { stamp: self.store, stores: true })
+        clock.unordered(self.store, now).then_some(Conflict { stamp: self.store, by: By::Store })
     }
 
     /// Whether a load now would neither race nor read what nobody stored; notes it in any case.
@@ -119,12 +130,18 @@ impl Cell {
     /// Notes a store, and gives the access that it races with.
     #[inline(always)]
     pub fn store(&mut self, clock: Clock, now: Stamp) -> Option<Conflict> {
-        let earlier = std::mem::replace(&mut self.store, now);
-        if clock.unordered(earlier, now) {
-            return Some(Conflict { stamp: earlier, stores: true });
+        let conflict = self.store_would(clock, now);
+        self.store = now;
+        conflict
+    }
+
+    /// The access that a store now would race with.
+    pub fn store_would(&self, clock: Clock, now: Stamp) -> Option<Conflict> {
+        if clock.unordered(self.store, now) {
+            return Some(Conflict { stamp: self.store, by: By::Store });
         }
         let load = self.loads.into_iter().find(|l| clock.unordered(*l, now))?;
-        Some(Conflict { stamp: load, stores: false })
+        Some(Conflict { stamp: load, by: By::Load })
     }
 }
 
@@ -137,13 +154,31 @@ pub struct Shadow {
     /// log₂ of the bytes that a cell stands for.
     granule: u32,
     pages: Vec<Option<Box<[Cell; PAGE]>>>,
+    /// Atomic operations, noted as loads of cells of their own: as two loads do not, two of them do not race. `None` as
+    /// long as there is none, so that kernels without them pay nothing.
+    atomics: Option<Box<Shadow>>,
 }
 
 impl Shadow {
     /// Nothing touched yet of `bytes` bytes; a cell for each `granule` of them, a power of two.
     pub fn new(bytes: usize, granule: u32) -> Shadow {
         let granule = granule.max(1).ilog2();
-        Shadow { granule, pages: vec![None; (bytes >> granule).div_ceil(PAGE) + 1] }
+        Shadow { granule, pages: vec![None; (bytes >> granule).div_ceil(PAGE) + 1], atomics: None }
+    }
+
+    /// Notes an atomic operation on `size` bytes at `offset`.
+    pub fn note_atomic(&mut self, offset: u64, size: u32, clock: Clock, now: Stamp) {
+        let (granule, pages) = (self.granule, self.pages.len());
+        let atomics =
+            self.atomics.get_or_insert_with(|| Box::new(Shadow { granule, pages: vec![None; pages], atomics: None }));
+        atomics.cells(offset, size).for_each(|cell| _ = cell.load(clock, now));
+    }
+
+    /// The atomic operation that another access of these bytes races with.
+    pub fn atomic(&mut self, offset: u64, size: u32, clock: Clock, now: Stamp) -> Option<Conflict> {
+        let mut cells = self.atomics.as_mut()?.cells(offset, size);
+        let conflict = cells.find_map(|cell| cell.store_would(clock, now))?;
+        Some(Conflict { by: By::Atomic, ..conflict })
     }
 
     /// The cells that stand for `size` bytes at `offset`.
@@ -158,9 +193,9 @@ impl Shadow {
         cells[first % PAGE..end].iter_mut()
     }
 
-    /// The first page, if all of its cells stand for 4 bytes each, and there is no other that an access may touch.
+    /// The first page, if all of its cells stand for 4 bytes each, and there is nothing else that an access may touch.
     pub fn words(&mut self) -> Option<&mut [Cell; PAGE]> {
-        (self.granule == 2 && self.pages.len() <= 2).then(|| self.page(0))
+        (self.granule == 2 && self.pages.len() <= 2 && self.atomics.is_none()).then(|| self.page(0))
     }
 
     #[inline(always)]
@@ -171,6 +206,7 @@ impl Shadow {
     /// Forgets all.
     pub fn clear(&mut self) {
         self.pages.fill_with(|| None);
+        self.atomics = None;
     }
 }
 

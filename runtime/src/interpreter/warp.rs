@@ -68,6 +68,7 @@ impl Machine<'_, '_> {
                 Inst::Offset(i) => self.offset::<TIER>(site, warp, mask, &code.offsets[i as usize]),
                 Inst::Load(i) => self.load::<TIER>(site, warp, mask, &code.accesses[i as usize]),
                 Inst::Store(i) => self.store::<TIER>(site, warp, mask, &code.accesses[i as usize]),
+                Inst::Atomic(i) => self.atomic::<TIER>(site, warp, mask, &code.atomics[i as usize]),
                 Inst::ReadLocal { local, to } => {
                     let local = &code.locals[local as usize];
                     to.copy(&mut warp.rows, local.first, FULL);

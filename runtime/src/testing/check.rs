@@ -144,7 +144,7 @@ impl Prepared {
             artifact,
             instance: instance.clone(),
             lowered: Executable::new(lowered)?,
-            optimised: Executable::new(optimised)?,
+            optimised: Executable::optimised(optimised)?,
             names: contract::parameters(&program).map(|(name, _)| name.to_string()).collect(),
             slices: contract::parameters(&program).map(|(_, ty)| matches!(ty, Type::Slice { .. })).collect(),
             writes: contract::writes(&program),

@@ -50,7 +50,7 @@ impl Bound {
 
 /// Bits that stand for the value: all NaNs are one.
 fn class(ty: Scalar, bits: u64) -> u64 {
-    if ty.is_float() && to_f64(ty, bits).is_nan() { u64::MAX } else { bits }
+    if (ty.is_float() || ty.is_half()) && to_f64(ty, bits).is_nan() { u64::MAX } else { bits }
 }
 
 /// The first element in which two memories differ, and how many do; `name` is the argument's.

@@ -2,7 +2,7 @@
 
 use crate::view::reach;
 use crate::{Error, Result};
-use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::{Scalar, half};
 use kernel_dsl::launcher::{ScalarArgument, Shape};
 use kernel_dsl::{Argument, Element};
 
@@ -156,6 +156,8 @@ impl Array {
 pub(super) fn to_f64(ty: Scalar, bits: u64) -> f64 {
     let unused = 64 - ty.bits();
     match ty {
+        Scalar::F16 => f64::from(half::f16_to_f32(bits as u16)),
+        Scalar::Bf16 => f64::from(half::bf16_to_f32(bits as u16)),
         Scalar::F32 => f64::from(f32::from_bits(bits as u32)),
         Scalar::F64 => f64::from_bits(bits),
         _ if ty.is_signed() => ((bits << unused) as i64 >> unused) as f64,
@@ -166,6 +168,8 @@ pub(super) fn to_f64(ty: Scalar, bits: u64) -> f64 {
 /// A scalar in words: its value, and the bits where a float's value does not say all.
 pub(super) fn show(ty: Scalar, bits: u64) -> String {
     match ty {
+        Scalar::F16 => format!("{:?} ({bits:#06x})", half::f16_to_f32(bits as u16)),
+        Scalar::Bf16 => format!("{:?} ({bits:#06x})", half::bf16_to_f32(bits as u16)),
         Scalar::F32 => format!("{:?} ({bits:#010x})", f32::from_bits(bits as u32)),
         Scalar::F64 => format!("{:?} ({bits:#018x})", f64::from_bits(bits)),
         Scalar::I64 => (bits as i64).to_string(),

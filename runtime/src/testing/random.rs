@@ -1,6 +1,7 @@
 //! Numbers that look random and come again from their seed.
 
 use kernel_dsl::Element;
+use kernel_dsl::half::{bf16, f16};
 
 /// Random numbers by SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
 #[derive(Clone, Debug)]
@@ -86,6 +87,32 @@ macro_rules! draw {
         })*
     };
 }
+macro_rules! draw_half {
+    ($($h:ty)*) => {$(
+        impl Draw for $h {
+            const SPECIAL: &'static [$h] = &[
+                <$h>::ZERO,
+                <$h>::NEG_ZERO,
+                <$h>::ONE,
+                <$h>::MIN,
+                <$h>::MAX,
+                <$h>::MIN_POSITIVE,
+                // The least and the greatest subnormal.
+                <$h>::from_bits(1),
+                <$h>::from_bits(0x8000 | (<$h>::MIN_POSITIVE.to_bits() - 1)),
+                <$h>::INFINITY,
+                <$h>::NEG_INFINITY,
+                <$h>::NAN,
+                // A signalling NaN.
+                <$h>::from_bits(<$h>::INFINITY.to_bits() + 1),
+            ];
+            fn draw(random: &mut Random) -> $h {
+                <$h>::from_f64(random.unit())
+            }
+        }
+    )*};
+}
+draw_half!(f16 bf16);
 draw!(integers: i8 i16 i32 i64 u8 u16 u32 u64; floats: f32 f64);
 
 #[cfg(test)]

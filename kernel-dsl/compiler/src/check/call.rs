@@ -7,6 +7,7 @@ use super::{
 };
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind, Intrinsic, TypeId};
+use crate::ir;
 use crate::syntax::{self, Argument, Mark, Path};
 use proc_macro2::Ident;
 use quote::quote;
@@ -19,6 +20,12 @@ impl Checker<'_> {
         expected: Option<Id>,
         mark: Mark,
     ) -> (ExprKind, Id) {
+        if let Some(variable) = path.single().and_then(|name| self.variable(name)) {
+            return self.value_call(variable, path, arguments, mark);
+        }
+        if path.segments.last().is_some_and(|s| s.name == "Some") && prelude::owns(path) {
+            return self.some(arguments, expected, mark);
+        }
         if !prelude::owns(path) {
             return self.device_call(path, arguments, mark);
         }
@@ -94,7 +101,7 @@ impl Checker<'_> {
         }
     }
 
-    fn count(&mut self, name: &str, wanted: usize, given: usize, mark: Mark) -> bool {
+    pub(super) fn count(&mut self, name: &str, wanted: usize, given: usize, mark: Mark) -> bool {
         if wanted != given {
             self.mistake(
                 mark,
@@ -110,14 +117,31 @@ impl Checker<'_> {
             Part::Bool => self.table.scalar(Scalar::Bool),
             Part::U32 => self.table.scalar(Scalar::U32),
             Part::Usize => self.table.scalar(Scalar::Usize),
+            Part::F32 => self.table.scalar(Scalar::F32),
             Part::Same => same,
-            Part::Bits => self.table.scalar(if receiver.bits() == 64 { Scalar::U64 } else { Scalar::U32 }),
-            Part::Indices => unreachable!("indices are checked where the rank is known"),
+            Part::Bits => self.table.scalar(match receiver.bits() {
+                64 => Scalar::U64,
+                16 => Scalar::U16,
+                _ => Scalar::U32,
+            }),
+            Part::Element => self.table.scalar(receiver),
+            Part::Indices | Part::Elements => unreachable!("methods check these, where rank and length are known"),
             Part::Inner => match self.table.get(same).clone() {
                 Ty::View { element, rank, mutable } => self.table.add(Ty::View { element, rank: rank - 1, mutable }),
                 Ty::Shared { element, rank } => self.table.add(Ty::Shared { element, rank: rank - 1 }),
                 _ => self.wrong(),
             },
+            Part::Found => {
+                let found = match *self.table.get(same) {
+                    Ty::Slice { element, .. } => {
+                        let to = self.table.scalar(element);
+                        self.table.add(Ty::Reference { to, mutable: false })
+                    }
+                    Ty::View { element, .. } => self.table.scalar(element),
+                    _ => self.wrong(),
+                };
+                self.table.add(Ty::Option(found))
+            }
             Part::View => match self.table.get(same).clone() {
                 Ty::Shared { element, rank } => self.table.add(Ty::View { element, rank, mutable: false }),
                 _ => self.wrong(),
@@ -137,10 +161,13 @@ impl Checker<'_> {
         let receiver = self.dereferenced(receiver);
         let ty = Id(receiver.ty.0);
         let known = self.table.get(ty).clone();
+        if let Ty::Option(inner) = known {
+            return self.option_method(receiver, inner, name, arguments, mark);
+        }
         let fits = |on: On| match &known {
             Ty::Scalar(s) => on.scalar(*s),
-            Ty::Slice { .. } => on == On::Slice,
-            Ty::View { rank, .. } => on.view(*rank),
+            Ty::Slice { mutable, .. } => on.slice(*mutable),
+            Ty::View { rank, mutable, .. } => on.view(*rank, *mutable),
             Ty::Shared { rank, .. } => on.shared(*rank),
             _ => false,
         };
@@ -161,15 +188,36 @@ impl Checker<'_> {
             }
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         };
-        if !generics.is_empty() {
-            self.mistake(mark, format!("`{name}` takes no generic arguments"));
-        }
+        let elements = match generics {
+            [] => self.table.add(Ty::Unknown(Kind::Size)),
+            [n] if method.returns == Part::Elements || method.parameters.contains(&Part::Elements) => self.size(n),
+            _ => {
+                self.mistake(mark, format!("`{name}` takes no such generic arguments"));
+                self.wrong()
+            }
+        };
         if !self.count(method.name, method.parameters.len(), arguments.len(), mark) {
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
         let scalar = match known {
             Ty::Scalar(s) => s,
+            Ty::Slice { element, .. } | Ty::View { element, .. } | Ty::Shared { element, .. } => element,
             _ => Scalar::F32,
+        };
+        if let Intrinsic::Atomic(operation) = method.intrinsic
+            && !operation.takes(scalar)
+        {
+            let message = match operation {
+                ir::Atomic::Add | ir::Atomic::Exchange => {
+                    format!("`{name}` works on integers and floats of 32 and 64 bits, not on `{scalar}`")
+                }
+                _ => format!("`{name}` works on integers of 32 and 64 bits, not on `{scalar}`"),
+            };
+            self.mistake(mark, message);
+        }
+        let array = |checker: &mut Self| {
+            let element = checker.table.scalar(scalar);
+            checker.table.add(Ty::Array(element, elements))
         };
         let rank = match known {
             Ty::View { rank, .. } | Ty::Shared { rank, .. } => rank,
@@ -179,6 +227,10 @@ impl Checker<'_> {
         for (part, e) in method.parameters.iter().zip(arguments) {
             let argument = match part {
                 Part::Indices => self.indices(e, rank),
+                Part::Elements => {
+                    let wanted = array(self);
+                    self.wanted(e, wanted)
+                }
                 Part::View => {
                     let view = self.part(Part::View, ty, scalar);
                     let given = self.expr(e, None);
@@ -199,20 +251,28 @@ impl Checker<'_> {
             };
             all.push(argument);
         }
-        let returns = self.part(method.returns, ty, scalar);
+        let returns = match method.returns {
+            Part::Elements => array(self),
+            part => self.part(part, ty, scalar),
+        };
         (ExprKind::Intrinsic { intrinsic: method.intrinsic, arguments: all }, returns)
     }
 
     /// `f32::from_bits(b)`, or a method by its path: `f32::max(a, b)`.
     fn scalar_call(&mut self, scalar: Scalar, name: &Ident, arguments: &[syntax::Expr], mark: Mark) -> (ExprKind, Id) {
         let ty = self.table.scalar(scalar);
-        if name == "from_bits" && scalar.is_float() {
-            if !self.count("from_bits", 1, arguments.len(), mark) {
+        let made = match name.to_string().as_str() {
+            "from_bits" if scalar.is_float() || scalar.is_half() => Some((Intrinsic::Bitcast, Part::Bits)),
+            "from_f32" if scalar.is_half() => Some((Intrinsic::Convert, Part::F32)),
+            _ => None,
+        };
+        if let Some((intrinsic, from)) = made {
+            if !self.count(&name.to_string(), 1, arguments.len(), mark) {
                 return (ExprKind::Tuple(Vec::new()), self.wrong());
             }
-            let bits = self.part(Part::Bits, ty, scalar);
-            let arguments = vec![self.wanted(&arguments[0], bits)];
-            return (ExprKind::Intrinsic { intrinsic: Intrinsic::Bitcast, arguments }, ty);
+            let from = self.part(from, ty, scalar);
+            let arguments = vec![self.wanted(&arguments[0], from)];
+            return (ExprKind::Intrinsic { intrinsic, arguments }, ty);
         }
         let Some(method) = prelude::METHODS.iter().find(|m| name == m.name && m.on.scalar(scalar)) else {
             self.mistake(
@@ -279,25 +339,7 @@ impl Checker<'_> {
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         };
         let callee = callee.clone();
-        let given = path.segments.last().map(|s| s.arguments.clone()).unwrap_or_default();
-        if !given.is_empty() && given.len() != callee.generics.len() {
-            self.mistake(
-                path.mark,
-                format!(
-                    "`{}` takes {} generic argument{}, {} given",
-                    callee.name,
-                    callee.generics.len(),
-                    if callee.generics.len() == 1 { "" } else { "s" },
-                    given.len()
-                ),
-            );
-        }
-        let generics: Vec<Id> = (0..callee.generics.len())
-            .map(|i| match given.get(i) {
-                Some(argument) => self.size(argument),
-                None => self.table.add(Ty::Unknown(Kind::Size)),
-            })
-            .collect();
+        let generics = self.generic_arguments(path, &callee);
         if !self.count(&callee.name, callee.parameters as usize, arguments.len(), mark) {
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
@@ -314,8 +356,31 @@ impl Checker<'_> {
         (ExprKind::Call { function: id, generics, arguments }, returns)
     }
 
+    /// What stands for the generic constants of `callee`, as written or to be inferred.
+    pub(super) fn generic_arguments(&mut self, path: &Path, callee: &hir::Function) -> Vec<Id> {
+        let given = path.segments.last().map(|s| s.arguments.clone()).unwrap_or_default();
+        if !given.is_empty() && given.len() != callee.generics.len() {
+            self.mistake(
+                path.mark,
+                format!(
+                    "`{}` takes {} generic argument{}, {} given",
+                    callee.name,
+                    callee.generics.len(),
+                    if callee.generics.len() == 1 { "" } else { "s" },
+                    given.len()
+                ),
+            );
+        }
+        (0..callee.generics.len())
+            .map(|i| match given.get(i) {
+                Some(argument) => self.size(argument),
+                None => self.table.add(Ty::Unknown(Kind::Size)),
+            })
+            .collect()
+    }
+
     /// A type of `callee` with `generics` for its generic constants.
-    fn instantiate(&mut self, callee: &hir::Function, ty: TypeId, generics: &[Id]) -> Id {
+    pub(super) fn instantiate(&mut self, callee: &hir::Function, ty: TypeId, generics: &[Id]) -> Id {
         let size = |checker: &mut Self, size: hir::Size| match size {
             hir::Size::Known(_) => checker.table.add(Ty::Size(size)),
             hir::Size::Generic(i) => generics[i as usize],
@@ -337,6 +402,11 @@ impl Checker<'_> {
             hir::Type::Reference { to, mutable } => {
                 Ty::Reference { to: self.instantiate(callee, to, generics), mutable }
             }
+            hir::Type::Option(inner) => Ty::Option(self.instantiate(callee, inner, generics)),
+            hir::Type::Function { parameters, returns } => Ty::Function {
+                parameters: parameters.into_iter().map(|p| self.instantiate(callee, p, generics)).collect(),
+                returns: self.instantiate(callee, returns, generics),
+            },
             hir::Type::Constant(n) => return size(self, n),
         };
         self.table.add(ty)

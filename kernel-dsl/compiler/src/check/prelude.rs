@@ -15,6 +15,7 @@ pub(super) enum Part {
     Bool,
     U32,
     Usize,
+    F32,
     /// The receiver's type, or the function's one type parameter.
     Same,
     /// The unsigned integer of as many bits as the receiver.
@@ -25,6 +26,12 @@ pub(super) enum Part {
     Inner,
     /// A `View` of the receiver's element and rank.
     View,
+    /// An `Option` of the receiver's element; of a reference to it, where the receiver is a slice.
+    Found,
+    /// An element of the receiver.
+    Element,
+    /// An array of elements of the receiver; its length is the method's generic argument.
+    Elements,
 }
 
 /// A function of the prelude.
@@ -75,6 +82,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum On {
     Float,
+    /// `f16`, `bf16`.
+    Half,
     Integer,
     Signed,
     Unsigned,
@@ -91,6 +100,14 @@ pub(super) enum On {
     Shared,
     /// A shared array of rank 2 or more.
     SharedDeep,
+    /// Slices, views and shared arrays.
+    Memory,
+    /// Of these, what the kernel may write.
+    Writable,
+    /// Slices and views.
+    Global,
+    /// Of these, what the kernel may write.
+    GlobalMut,
 }
 
 /// A method.
@@ -106,7 +123,8 @@ const fn m(on: On, name: &'static str, intrinsic: Intrinsic, parameters: &'stati
     Method { on, name, intrinsic, parameters, returns }
 }
 
-use ir::{Binary as B, Unary as U};
+use ir::{Atomic as A, Binary as B, Unary as U};
+const ATOMIC: &[Part] = &[Part::Indices, Part::Element];
 const ONE: &[Part] = &[Part::Same];
 const NONE: &[Part] = &[];
 
@@ -122,6 +140,12 @@ pub(super) const METHODS: &[Method] = &[
     m(On::Float, "min", Intrinsic::Binary(B::Min), ONE, Part::Same),
     m(On::Float, "max", Intrinsic::Binary(B::Max), ONE, Part::Same),
     m(On::Float, "to_bits", Intrinsic::Bitcast, NONE, Part::Bits),
+    m(On::Half, "to_f32", Intrinsic::Convert, NONE, Part::F32),
+    m(On::Half, "to_bits", Intrinsic::Bitcast, NONE, Part::Bits),
+    m(On::Half, "mul_add", Intrinsic::MulAdd, &[Part::Same, Part::Same], Part::Same),
+    m(On::Half, "abs", Intrinsic::Unary(U::Abs), NONE, Part::Same),
+    m(On::Half, "min", Intrinsic::Binary(B::Min), ONE, Part::Same),
+    m(On::Half, "max", Intrinsic::Binary(B::Max), ONE, Part::Same),
     m(On::Integer, "min", Intrinsic::Binary(B::Min), ONE, Part::Same),
     m(On::Integer, "max", Intrinsic::Binary(B::Max), ONE, Part::Same),
     m(On::Integer, "wrapping_add", Intrinsic::Binary(B::WrappingAdd), ONE, Part::Same),
@@ -136,17 +160,38 @@ pub(super) const METHODS: &[Method] = &[
     m(On::Slice, "len", Intrinsic::Extent(Some(0)), NONE, Part::Usize),
     m(On::Slice, "is_empty", Intrinsic::IsEmpty, NONE, Part::Bool),
     m(On::Slice, "aligned", Intrinsic::Aligned, &[Part::Usize], Part::Bool),
+    m(On::Slice, "get", Intrinsic::Get, &[Part::Usize], Part::Found),
+    m(On::View, "get", Intrinsic::Get, &[Part::Indices], Part::Found),
     m(On::View1, "len", Intrinsic::Extent(Some(0)), NONE, Part::Usize),
     m(On::View2, "rows", Intrinsic::Extent(Some(0)), NONE, Part::Usize),
     m(On::View2, "cols", Intrinsic::Extent(Some(1)), NONE, Part::Usize),
     m(On::View, "dim", Intrinsic::Extent(None), &[Part::Usize], Part::Usize),
-    m(On::View1, "is_empty", Intrinsic::IsEmpty, NONE, Part::Bool),
+    m(On::View, "is_empty", Intrinsic::IsEmpty, NONE, Part::Bool),
     m(On::View, "aligned", Intrinsic::Aligned, &[Part::Usize], Part::Bool),
     m(On::View, "offset", Intrinsic::ViewOffset, &[Part::Indices], Part::Same),
     m(On::ViewDeep, "at", Intrinsic::ViewAt, &[Part::Usize], Part::Inner),
     m(On::Shared, "dim", Intrinsic::Extent(None), &[Part::Usize], Part::Usize),
     m(On::SharedDeep, "at", Intrinsic::SharedAt, &[Part::Usize], Part::Inner),
     m(On::Shared, "copy_from", Intrinsic::SharedCopyFrom, &[Part::View], Part::Unit),
+    m(On::Shared, "fill", Intrinsic::SharedFill, &[Part::Element], Part::Unit),
+    m(On::Memory, "load", Intrinsic::Load, &[Part::Indices], Part::Elements),
+    m(On::Global, "load_or", Intrinsic::LoadOr, &[Part::Indices, Part::Element], Part::Elements),
+    m(On::Writable, "store", Intrinsic::Store, &[Part::Indices, Part::Elements], Part::Unit),
+    m(On::GlobalMut, "store_in", Intrinsic::StoreIn, &[Part::Indices, Part::Elements], Part::Unit),
+    m(On::Writable, "fetch_add", Intrinsic::Atomic(A::Add), ATOMIC, Part::Element),
+    m(On::Writable, "fetch_min", Intrinsic::Atomic(A::Min), ATOMIC, Part::Element),
+    m(On::Writable, "fetch_max", Intrinsic::Atomic(A::Max), ATOMIC, Part::Element),
+    m(On::Writable, "fetch_and", Intrinsic::Atomic(A::And), ATOMIC, Part::Element),
+    m(On::Writable, "fetch_or", Intrinsic::Atomic(A::Or), ATOMIC, Part::Element),
+    m(On::Writable, "fetch_xor", Intrinsic::Atomic(A::Xor), ATOMIC, Part::Element),
+    m(On::Writable, "exchange", Intrinsic::Atomic(A::Exchange), ATOMIC, Part::Element),
+    m(
+        On::Writable,
+        "compare_exchange",
+        Intrinsic::Atomic(A::CompareExchange),
+        &[Part::Indices, Part::Element, Part::Element],
+        Part::Element,
+    ),
 ];
 
 /// The constructors of `Shared`: name, intrinsic, whether a pitch follows the shape.
@@ -163,23 +208,30 @@ pub(crate) fn owns(path: &Path) -> bool {
     }
     let first = path.segments[0].name.to_string();
     match path.segments.len() {
-        1 => matches!(first.as_str(), "unroll" | "rolled"),
+        1 => matches!(first.as_str(), "unroll" | "rolled" | "Some"),
         2 => {
-            matches!(first.as_str(), "thread" | "block" | "grid" | "warp" | "Shared")
+            matches!(first.as_str(), "thread" | "block" | "grid" | "warp" | "Shared" | "Option")
                 || Scalar::from_name(&first).is_some()
         }
         _ => false,
     }
 }
 
+/// Whether a method of that name takes a closure, so that a function's path may be its argument.
+pub(crate) fn takes_function(method: &str) -> bool {
+    matches!(method, "map" | "map_or" | "and_then" | "is_some_and")
+}
+
 /// The value of an associated constant such as `f32::INFINITY` or `core::f32::consts::PI`: its type and bits.
-pub(super) fn constant(path: &str) -> Option<(Scalar, u64)> {
+pub(crate) fn constant(path: &str) -> Option<(Scalar, u64)> {
     let path = path.strip_prefix("core::").or_else(|| path.strip_prefix("std::")).unwrap_or(path);
     let (ty, name) = path.split_once("::")?;
     let ty = Scalar::from_name(ty)?;
     let bits = match ty {
         Scalar::F32 => u64::from(float32(name)?.to_bits()),
         Scalar::F64 => float64(name)?.to_bits(),
+        Scalar::F16 => half(name, [0x3C00, 0x7C00, 0x7BFF, 0x0400, 0x1400, 0x7E00])?,
+        Scalar::Bf16 => half(name, [0x3F80, 0x7F80, 0x7F7F, 0x0080, 0x3C00, 0x7FC0])?,
         Scalar::Bool | Scalar::Usize => return None,
         integer => {
             let max = if integer.is_signed() { integer.mask() >> 1 } else { integer.mask() };
@@ -192,6 +244,25 @@ pub(super) fn constant(path: &str) -> Option<(Scalar, u64)> {
         }
     };
     Some((ty, bits))
+}
+
+/// A constant of a float of 16 bits, of which these are the codes that the format decides.
+fn half(name: &str, [one, infinity, max, min_positive, epsilon, nan]: [u16; 6]) -> Option<u64> {
+    const NEGATIVE: u16 = 0x8000;
+    Some(u64::from(match name {
+        "ZERO" => 0,
+        "NEG_ZERO" => NEGATIVE,
+        "ONE" => one,
+        "NEG_ONE" => NEGATIVE | one,
+        "INFINITY" => infinity,
+        "NEG_INFINITY" => NEGATIVE | infinity,
+        "MAX" => max,
+        "MIN" => NEGATIVE | max,
+        "MIN_POSITIVE" => min_positive,
+        "EPSILON" => epsilon,
+        "NAN" => nan,
+        _ => return None,
+    }))
 }
 
 macro_rules! float_constants {
@@ -235,6 +306,7 @@ impl On {
     pub(super) fn scalar(self, s: Scalar) -> bool {
         match self {
             On::Float => s.is_float(),
+            On::Half => s.is_half(),
             On::Integer => s.is_integer(),
             On::Signed => s.is_signed(),
             On::Unsigned => s.is_integer() && !s.is_signed(),
@@ -243,9 +315,20 @@ impl On {
         }
     }
 
-    /// Whether a view of that rank is meant.
-    pub(super) fn view(self, rank: u32) -> bool {
+    /// Whether a slice is meant that the kernel may write, or may not.
+    pub(super) fn slice(self, mutable: bool) -> bool {
         match self {
+            On::Slice | On::Memory | On::Global => true,
+            On::Writable | On::GlobalMut => mutable,
+            _ => false,
+        }
+    }
+
+    /// Whether a view of that rank is meant, which the kernel may write, or may not.
+    pub(super) fn view(self, rank: u32, mutable: bool) -> bool {
+        match self {
+            On::Memory | On::Global => true,
+            On::Writable | On::GlobalMut => mutable,
             On::View => true,
             On::View1 => rank == 1,
             On::View2 => rank == 2,
@@ -256,6 +339,6 @@ impl On {
 
     /// Whether a shared array of that rank is meant.
     pub(super) fn shared(self, rank: u32) -> bool {
-        self == On::Shared || self == On::SharedDeep && rank >= 2
+        matches!(self, On::Shared | On::Memory | On::Writable) || self == On::SharedDeep && rank >= 2
     }
 }

@@ -22,7 +22,8 @@ pub(super) fn changes_nothing(from: Type, to: Type) -> bool {
         && (from_scalar == to_scalar
             || from_scalar.is_integer()
                 && to_scalar.is_integer()
-                && (!narrow(to_scalar) || holds_all(from_scalar, to_scalar)))
+                && (!narrow(to_scalar) || holds_all(from_scalar, to_scalar))
+            || matches!((from_scalar, to_scalar), (Scalar::U16, Scalar::Bf16) | (Scalar::Bf16, Scalar::U16)))
 }
 
 impl Emitter<'_> {
@@ -44,7 +45,7 @@ impl Emitter<'_> {
         }
         let (Type::Scalar(to), Type::Scalar(from)) = (to, from) else { return self.address_of(result, a) };
         match (from, to) {
-            (Scalar::Bool, Scalar::Bool) => {
+            (Scalar::Bool, Scalar::Bool) | (Scalar::F16, Scalar::F16) | (Scalar::Bf16, Scalar::Bf16) => {
                 let (a, d) = (self.operand(a), self.define(result));
                 self.copy(d, a);
             }
@@ -60,6 +61,15 @@ impl Emitter<'_> {
                 let (a, d) = (self.operand(a), self.define(result));
                 self.op(Opcode::Selp, [scalar_type(to).modifier()], [d.into(), yes, no, a]);
             }
+            (Scalar::F16, Scalar::F32) => {
+                let (a, d) = (self.in_register(a), self.define(result));
+                self.op(Opcode::Cvt, [Modifier::F32, Modifier::F16], [d.into(), a.into()]);
+            }
+            (Scalar::F32, Scalar::F16) => {
+                let (a, d) = (self.in_register(a), self.define(result));
+                self.op(Opcode::Cvt, [Modifier::Rn, Modifier::F16, Modifier::F32], [d.into(), a.into()]);
+            }
+            _ if from.is_half() || to.is_half() => self.malformed("a conversion of 16 bits that lowering writes out"),
             (_, Scalar::Bool) => self.malformed("a cast to bool"),
             _ if from.is_float() && to.is_float() => self.float_to_float(result, from, to, a),
             _ if from.is_float() => self.float_to_integer(result, from, to, a),
@@ -152,6 +162,10 @@ impl Emitter<'_> {
         match s {
             // Bits of another sign are extended another way.
             Some(s) if narrow(s) => self.extend(d, a, s),
+            Some(Scalar::Bf16) => self.extend(d, a, Scalar::U16),
+            Some(Scalar::F16) if given != Some(Scalar::F16) => {
+                self.op(Opcode::Cvt, [Modifier::U16, Modifier::U32], [d.into(), a])
+            }
             Some(Scalar::Bool) if given != Some(Scalar::Bool) => self.malformed("bits taken for a bool"),
             _ => self.copy_bits(d, a),
         }

@@ -1,30 +1,28 @@
 //! Loads, stores and addresses. Memory is reached through addresses only: base register, or shared memory, plus
 //! constant bytes.
 
+use super::packed::as_words;
 use super::{Emitter, constant, memory_type, register_type};
-use crate::ir::{Guard, Place, Policy, Type, Value};
+use crate::ir::{Guard, Place, Policy, Type, Value, WIDEST};
 use crate::ptx::{self, Address, Base, Modifier, Opcode, Operand, Register, Symbol};
 use crate::scalar::Scalar;
 use smallvec::SmallVec;
 
 /// What an access is made of, from its place.
-struct Access {
-    space: Modifier,
+pub(super) struct Access {
+    pub space: Modifier,
     address: Address,
 }
-
-/// An access takes this many bytes at most.
-const ACCESS: u32 = 16;
 
 /// How many of `n` consecutive elements go in one access: the largest power of two that divides `n`, as far as the
 /// hardware goes, so that no access asks for more alignment than the whole has.
 fn at_once(n: usize, element: Scalar) -> usize {
-    let most = (ACCESS / element.bytes()).min(4) as usize;
+    let most = (WIDEST / element.bytes()).min(4) as usize;
     (1 << n.trailing_zeros()).min(most)
 }
 
 /// The modifier of an access to `n` elements.
-fn vector(n: usize) -> Option<Modifier> {
+pub(super) fn vector(n: usize) -> Option<Modifier> {
     match n {
         2 => Some(Modifier::V2),
         4 => Some(Modifier::V4),
@@ -33,7 +31,7 @@ fn vector(n: usize) -> Option<Modifier> {
 }
 
 /// The operand of an access to these elements.
-fn operand(mut elements: Vec<Operand>) -> Operand {
+pub(super) fn operand(mut elements: Vec<Operand>) -> Operand {
     if elements.len() == 1 { elements.remove(0) } else { Operand::Vector(elements) }
 }
 
@@ -76,7 +74,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn access(&mut self, place: &Place) -> Option<Access> {
+    pub(super) fn access(&mut self, place: &Place) -> Option<Access> {
         let Place::Address { base, offset } = *place else {
             self.malformed("an access that no pass made an address");
             return None;
@@ -135,13 +133,17 @@ impl Emitter<'_> {
                 self.copy(d, other);
             }
         }
-        if let Some(lanes) = lanes {
+        let mut path: SmallVec<[Modifier; 4]> = SmallVec::from_slice(&[access.space]);
+        path.extend((policy == Policy::ReadOnly && access.space == Modifier::Global).then_some(Modifier::Nc));
+        if let Some(lanes) = lanes
+            && as_words(results.len(), element)
+        {
+            self.load_words(&access, &path, lanes, element, &written);
+        } else if let Some(lanes) = lanes {
             let n = at_once(results.len(), element);
             let ty = memory_type(element);
             for (i, part) in written.chunks(n).enumerate() {
-                let mut modifiers: SmallVec<[Modifier; 4]> = SmallVec::from_slice(&[access.space]);
-                modifiers
-                    .extend((policy == Policy::ReadOnly && access.space == Modifier::Global).then_some(Modifier::Nc));
+                let mut modifiers = path.clone();
                 modifiers.extend(vector(n));
                 modifiers.push(ty.modifier());
                 let address = access.part(i * n, element);
@@ -167,6 +169,9 @@ impl Emitter<'_> {
         let ty = memory_type(element);
         let values: Vec<Operand> =
             values.iter().map(|v| if element == Scalar::Bool { self.byte(*v) } else { self.operand(*v) }).collect();
+        if as_words(values.len(), element) {
+            return self.store_words(&access, lanes, element, &values);
+        }
         for (i, part) in values.chunks(n).enumerate() {
             let mut modifiers: SmallVec<[Modifier; 4]> = SmallVec::from_slice(&[access.space]);
             modifiers.extend(vector(n));
@@ -256,7 +261,7 @@ impl Emitter<'_> {
 
 impl Access {
     /// The address of element `index` of the access.
-    fn part(&self, index: usize, element: Scalar) -> Operand {
+    pub(super) fn part(&self, index: usize, element: Scalar) -> Operand {
         let bytes = index as i32 * element.bytes() as i32;
         Operand::Address(Address { offset: self.address.offset.wrapping_add(bytes), ..self.address })
     }

@@ -3,7 +3,8 @@
 //! Each value of the IR has a register of its own, but for constants, which become operands, and for casts that change
 //! no bits, which share their operand's; `control` says when a carried value keeps one register throughout a loop.
 //! Integers of 8 and 16 bits live in 32-bit registers, sign- or zero-extended as their type says, and every
-//! instruction that could leave something else is followed by one that extends again. Truth values are predicates in
+//! instruction that could leave something else is followed by one that extends again. A `bf16` is kept as a `u16` is,
+//! an `f16` in a register of 16 bits, as `cvt` wants it. Truth values are predicates in
 //! registers and bytes in memory.
 //!
 //! Shared memory is one array of bytes, `$smem`, laid out by the IR. A value of [`Type::Shared`] that is constant
@@ -12,11 +13,13 @@
 //! knows where the array lies and folds the addition away.
 
 mod arithmetic;
+mod atomic;
 mod cast;
 mod control;
 mod header;
 mod memory;
 mod moves;
+mod packed;
 mod survey;
 mod warp;
 
@@ -81,6 +84,9 @@ fn scalar_type(s: Scalar) -> ptx::Type {
         Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::Usize => ptx::Type::U32,
         Scalar::I64 => ptx::Type::S64,
         Scalar::U64 => ptx::Type::U64,
+        Scalar::F16 => ptx::Type::B16,
+        // What takes it apart and puts it together are integer operations.
+        Scalar::Bf16 => ptx::Type::U32,
         Scalar::F32 => ptx::Type::F32,
         Scalar::F64 => ptx::Type::F64,
     }
@@ -92,7 +98,7 @@ fn memory_type(s: Scalar) -> ptx::Type {
         Scalar::Bool | Scalar::U8 => ptx::Type::U8,
         Scalar::I8 => ptx::Type::S8,
         Scalar::I16 => ptx::Type::S16,
-        Scalar::U16 => ptx::Type::U16,
+        Scalar::U16 | Scalar::Bf16 => ptx::Type::U16,
         _ => scalar_type(s),
     }
 }
@@ -341,6 +347,9 @@ impl<'k> Emitter<'k> {
             Op::Offset { base, terms, element } => self.offset(results[0], *base, terms, *element),
             Op::Load { place, element, policy, guard } => self.load(results, place, *element, *policy, guard.as_ref()),
             Op::Store { place, element, values, guard } => self.store(place, *element, values, *guard),
+            Op::Atomic { operation, place, element, values } => {
+                self.atomic(results, *operation, place, *element, values);
+            }
             Op::ReadLocal { .. } | Op::WriteLocal { .. } => self.malformed("a variable that no pass made a value"),
             Op::BlockSync => self.op(Opcode::Bar, [Modifier::Sync], [Operand::Integer(0)]),
             Op::WarpSync => self.op(Opcode::Bar, [Modifier::Warp, Modifier::Sync], [warp::ALL_LANES]),

@@ -56,6 +56,18 @@ pub enum Intrinsic {
     SharedAt,
     /// `shared.copy_from(view)`.
     SharedCopyFrom,
+    /// `shared.fill(v)`.
+    SharedFill,
+    /// `x.load::<N>(at)`.
+    Load,
+    /// `x.load_or::<N>(at, other)`.
+    LoadOr,
+    /// `x.store(at, values)`.
+    Store,
+    /// `x.store_in(at, values)`.
+    StoreIn,
+    /// `x.fetch_add(at, value)` and its kin.
+    Atomic(ir::Atomic),
     /// A method of one operand that the IR has: `abs`, `sqrt`, `floor`, `ceil`, `trunc`, `round_ties_even`, `count_ones`, `leading_zeros`.
     Unary(ir::Unary),
     /// A method of two operands that the IR has: `min`, `max`, `wrapping_add`, `wrapping_sub`, `wrapping_mul`.
@@ -64,12 +76,24 @@ pub enum Intrinsic {
     MulAdd,
     /// `x.to_bits()` and `f32::from_bits(b)`.
     Bitcast,
+    /// `x.to_f32()`, `f16::from_f32(x)` and `bf16::from_f32(x)`: floats of 16 bits to and from `f32`.
+    Convert,
     /// `a.div_ceil(b)` of unsigned integers.
     DivCeil,
     /// `a.next_multiple_of(b)` of unsigned integers.
     NextMultipleOf,
     /// `a.saturating_sub(b)` of unsigned integers.
     SaturatingSub,
+    /// `Some(x)`.
+    Some,
+    /// `None`.
+    None,
+    /// `option.is_some()`.
+    IsSome,
+    /// `view.get(at)`, an element or `None`; `slice.get(i)`, a reference to one or `None`.
+    Get,
+    /// `option.copied()`: what the reference names.
+    Copied,
 }
 
 /// What a reduction does with two values.

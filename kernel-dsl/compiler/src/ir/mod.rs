@@ -33,6 +33,11 @@
 //! `Min` and `Max` of floats return the operand that is not a NaN, and order −0 below +0. The payload and sign of a NaN
 //! that arithmetic makes are unspecified. Comparisons are Rust's: everything is false of a NaN but `!=`.
 //! [`Op::Cast`] is Rust's `as`.
+//!
+//! Floats of 16 bits are for keeping: they are loaded and stored, held in locals, selected, and bitcast to and from
+//! `u16`. Arithmetic and comparisons lowering writes out: in `f32`, then rounded to nearest even. Of conversions there
+//! are casts `f16` to `f32`, exact, and back, rounding once, where any NaN becomes the code 0x7FFF; those of `bf16` lowering writes
+//! out in integers, with the same NaN.
 
 pub mod build;
 pub mod print;
@@ -43,6 +48,9 @@ use crate::source::{Source, Span};
 use crate::target::Target;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
+
+/// Bytes that one access of the machine moves at most.
+pub const WIDEST: u32 = 16;
 
 /// One instance of a kernel, for one target.
 #[derive(Clone, PartialEq, Debug)]
@@ -165,8 +173,8 @@ impl Parameter {
 pub struct Local {
     /// Name in Rust, for reading; not unique.
     pub name: String,
-    /// Element type.
-    pub element: Scalar,
+    /// Element type: a scalar, or an address in global memory.
+    pub element: Type,
     /// Number of elements; 1 for a plain variable. Arrays of arrays are flattened, row-major.
     pub len: u32,
 }
@@ -280,7 +288,8 @@ pub enum Op {
         /// Element type.
         element: Scalar,
     },
-    /// Reads one element into each of `results`, which are consecutive.
+    /// Reads one element into each of `results`, which are consecutive. The first is aligned to the bytes of all, or to
+    /// [`WIDEST`] where they are more: that much goes in one access of the machine.
     Load {
         /// From where.
         place: Place,
@@ -291,7 +300,7 @@ pub enum Op {
         /// Lanes that load; the others get `Guard::otherwise` and touch nothing.
         guard: Option<Guard>,
     },
-    /// Writes consecutive elements.
+    /// Writes consecutive elements, aligned as those of a load.
     Store {
         /// To where.
         place: Place,
@@ -301,6 +310,20 @@ pub enum Op {
         values: Values,
         /// Lanes that store; the others touch nothing.
         guard: Option<Value>,
+    },
+    /// Reads an element, writes what `operation` makes of it, and gives what was there before, if there is a result: in
+    /// one step, between which no other atomic operation on the element comes. It orders no other access of the thread
+    /// (relaxed). In `f32`, `Add` on global memory takes subnormal operands and sums for zeros of their sign, as
+    /// the hardware does; on shared memory it does not.
+    Atomic {
+        /// How the new value comes about.
+        operation: Atomic,
+        /// Where the element is.
+        place: Place,
+        /// Element type; [`Atomic::takes`] it.
+        element: Scalar,
+        /// The operand; for `CompareExchange` the expected value and then the new one.
+        values: Values,
     },
     /// An element of a local, at `index` (`usize`; `None` is 0).
     #[allow(missing_docs)]
@@ -491,6 +514,43 @@ pub enum Binary {
     Shr,
 }
 
+/// What an atomic operation writes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Atomic {
+    /// The sum; integers wrap.
+    Add,
+    /// The lesser of the two.
+    Min,
+    /// The greater of the two.
+    Max,
+    /// Bitwise.
+    And,
+    /// Bitwise.
+    Or,
+    /// Bitwise.
+    Xor,
+    /// The operand.
+    Exchange,
+    /// The second operand where the element has the bits of the first, and else the element itself.
+    CompareExchange,
+}
+
+impl Atomic {
+    /// Whether sm_61 has the operation on elements of this type.
+    pub fn takes(self, element: Scalar) -> bool {
+        let integer = matches!(element, Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64);
+        match self {
+            Atomic::Add | Atomic::Exchange => integer || element.is_float(),
+            _ => integer,
+        }
+    }
+
+    /// Values that it takes.
+    pub fn operands(self) -> usize {
+        if self == Atomic::CompareExchange { 2 } else { 1 }
+    }
+}
+
 /// Comparisons; on `bool` only equality.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
@@ -632,6 +692,10 @@ impl Op {
                     f(*g);
                 }
             }
+            Op::Atomic { place: p, values, .. } => {
+                place(p, &mut f);
+                values.iter().for_each(|v| f(*v));
+            }
             Op::ReadLocal { index, .. } => {
                 if let Some(i) = index {
                     f(*i);
@@ -719,6 +783,10 @@ impl Op {
                 if let Some(g) = guard {
                     m(g);
                 }
+            }
+            Op::Atomic { place: p, values, .. } => {
+                place(p, &mut m);
+                values.iter_mut().for_each(&mut m);
             }
             Op::ReadLocal { index, .. } => {
                 if let Some(i) = index {

@@ -4,6 +4,7 @@
 //! under the line of Rust that it was made from, `// +3 let i = grid::index();`, where +3 counts lines from the `fn`.
 
 use super::*;
+use crate::half;
 use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter, Write};
 
@@ -228,6 +229,8 @@ impl<'a> Printer<'a> {
         let Some(bits) = self.constants.get(v.0 as usize).copied().flatten() else { return v.to_string() };
         match self.kernel.ty(v) {
             Type::Scalar(Scalar::Bool) => (bits != 0).to_string(),
+            Type::Scalar(Scalar::F16) => format!("{:?}", half::f16_to_f32(bits as u16)),
+            Type::Scalar(Scalar::Bf16) => format!("{:?}", half::bf16_to_f32(bits as u16)),
             Type::Scalar(Scalar::F32) => format!("{:?}", f32::from_bits(bits as u32)),
             Type::Scalar(Scalar::F64) => format!("{:?}", f64::from_bits(bits)),
             Type::Scalar(s) if s.is_signed() => (((bits << (64 - s.bits())) as i64) >> (64 - s.bits())).to_string(),
@@ -307,6 +310,9 @@ impl<'a> Printer<'a> {
             Op::Store { place, values, guard, .. } => {
                 let guard = guard.map_or(String::new(), |g| format!(" if {}", v(&g)));
                 format!("store {} = {}{guard}", self.place(place), self.values(values))
+            }
+            Op::Atomic { operation, place, values, .. } => {
+                format!("atomic {} {}, {}", snake(operation), self.place(place), self.values(values))
             }
             Op::ReadLocal { local, index } => format!("read {}", self.local(*local, *index)),
             Op::WriteLocal { local, index, value } => format!("write {} = {}", self.local(*local, *index), v(value)),

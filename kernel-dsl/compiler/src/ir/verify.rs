@@ -143,7 +143,8 @@ impl<'a> Verifier<'a> {
         match &inst.op {
             Op::Constant(bits) => {
                 let mask = scalar.map_or(u64::from(u32::MAX), Scalar::mask);
-                self.check(inst, out != Type::Global, "an address in global memory is not constant");
+                // Null is what a variable holds that nothing was written to.
+                self.check(inst, out != Type::Global || *bits == 0, "an address in global memory is not constant");
                 self.check(inst, bits & !mask == 0, "the constant has bits that its type has not");
             }
             Op::Parameter(i) => {
@@ -162,7 +163,7 @@ impl<'a> Verifier<'a> {
                 let from = self.ty(*a).scalar();
                 let fits = from.is_some_and(|s| match op {
                     Unary::Neg => s.is_float() || s.is_integer(),
-                    Unary::Not => !s.is_float(),
+                    Unary::Not => s.is_integer() || s == Scalar::Bool,
                     Unary::Abs => s.is_float() || s.is_signed(),
                     Unary::Sqrt | Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::RoundEven => s.is_float(),
                     Unary::CountOnes | Unary::LeadingZeros => s.is_integer() && s.bits() >= 32,
@@ -177,9 +178,9 @@ impl<'a> Verifier<'a> {
                 let (ta, tb) = (self.ty(*a).scalar(), self.ty(*b).scalar());
                 let fits = ta.is_some_and(|s| match op {
                     Binary::Add | Binary::Sub | Binary::Mul | Binary::Div | Binary::Rem | Binary::Min | Binary::Max => {
-                        s != Scalar::Bool
+                        s.is_integer() || s.is_float()
                     }
-                    Binary::And | Binary::Or | Binary::Xor => !s.is_float(),
+                    Binary::And | Binary::Or | Binary::Xor => s.is_integer() || s == Scalar::Bool,
                     _ => s.is_integer(),
                 });
                 let second = if matches!(op, Binary::Shl | Binary::Shr) { Some(Scalar::U32) } else { ta };
@@ -195,7 +196,7 @@ impl<'a> Verifier<'a> {
             }
             Op::Compare(c, a, b) => {
                 let ordered = self.ty(*a) != S(Scalar::Bool) || matches!(c, Comparison::Eq | Comparison::Ne);
-                let fits = self.ty(*a) == self.ty(*b) && self.ty(*a).scalar().is_some() && ordered;
+                let fits = self.ty(*a) == self.ty(*b) && self.ty(*a).scalar().is_some_and(|s| !s.is_half()) && ordered;
                 self.check(inst, fits && out == S(Scalar::Bool), "a comparison is of one scalar type and gives bool");
             }
             Op::Select { condition, yes, no } => {
@@ -204,6 +205,8 @@ impl<'a> Verifier<'a> {
             }
             Op::Cast(a) => {
                 let fits = match (self.ty(*a).scalar(), scalar) {
+                    (Some(Scalar::F16), Some(Scalar::F32)) | (Some(Scalar::F32), Some(Scalar::F16)) => true,
+                    (Some(from), Some(to)) if from.is_half() || to.is_half() => from == to,
                     (Some(from), Some(to)) => {
                         from == to || (to != Scalar::Bool && !(from == Scalar::Bool && to.is_float()))
                     }
@@ -238,6 +241,17 @@ impl<'a> Verifier<'a> {
                 let fits = values.iter().all(|r| self.ty(*r) == S(*element)) && !values.is_empty() && results == 0;
                 self.check(inst, fits, "a store's values are of its element type, and it has no result");
                 self.check(inst, guard.is_none_or(|g| self.ty(g) == S(Scalar::Bool)), "a guard is a bool");
+            }
+            Op::Atomic { operation, place, element, values } => {
+                self.place(inst, place);
+                let fits = values.iter().chain(&inst.results).all(|v| self.ty(*v) == S(*element));
+                let counts = values.len() == operation.operands() && results <= 1;
+                self.check(
+                    inst,
+                    fits && counts,
+                    "an atomic operation is of one element type, and has one result at most",
+                );
+                self.check(inst, operation.takes(*element), "there is no such atomic operation on its element type");
             }
             Op::ReadLocal { local, index } => self.local(inst, *local, *index, (results == 1).then_some(out)),
             Op::WriteLocal { local, index, value } => {
@@ -348,7 +362,7 @@ impl<'a> Verifier<'a> {
 
     fn local(&mut self, inst: &Inst, local: LocalId, index: Option<Value>, ty: Option<Type>) {
         let found = self.kernel.locals.get(local.0 as usize);
-        self.check(inst, found.is_some_and(|l| Some(S(l.element)) == ty), "the local is not of that type");
+        self.check(inst, found.is_some_and(|l| Some(l.element) == ty), "the local is not of that type");
         self.check(inst, index.is_none_or(|i| self.ty(i) == S(Scalar::Usize)), "an index is usize");
     }
 }

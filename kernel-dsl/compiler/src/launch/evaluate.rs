@@ -5,6 +5,7 @@
 
 use super::{Fact, explain};
 use crate::Scalar;
+use crate::half;
 use crate::hir::{Block, Constant, Expr, ExprKind, Function, Instance, Intrinsic, Type};
 use crate::ir::{Binary, Comparison, Unary};
 
@@ -50,6 +51,8 @@ enum Number {
 
 fn number(ty: Scalar, bits: u64) -> Number {
     match ty {
+        Scalar::F16 => Number::Float(f64::from(half::f16_to_f32(bits as u16))),
+        Scalar::Bf16 => Number::Float(f64::from(half::bf16_to_f32(bits as u16))),
         Scalar::F32 => Number::Float(f64::from(f32::from_bits(bits as u32))),
         Scalar::F64 => Number::Float(f64::from_bits(bits)),
         _ => Number::Integer(integer(ty, bits)),
@@ -65,6 +68,8 @@ fn integer(ty: Scalar, bits: u64) -> i128 {
 pub(super) fn display(ty: Scalar, bits: u64) -> String {
     match ty {
         Scalar::Bool => (bits != 0).to_string(),
+        Scalar::F16 => format!("{:?}", half::f16_to_f32(bits as u16)),
+        Scalar::Bf16 => format!("{:?}", half::bf16_to_f32(bits as u16)),
         Scalar::F32 => format!("{:?}", f32::from_bits(bits as u32)),
         Scalar::F64 => format!("{:?}", f64::from_bits(bits)),
         _ => integer(ty, bits).to_string(),
@@ -72,9 +77,14 @@ pub(super) fn display(ty: Scalar, bits: u64) -> String {
 }
 
 /// Bits of `value` rounded to the float type `ty`. For one operation of `f32` done in `f64`, rounding twice is as good as
-/// once: 53 ≥ 2 · 24 + 2 bits.
+/// once: 53 ≥ 2 · 24 + 2 bits. One of 16 bits is that of `f32`, rounded.
 fn float_bits(ty: Scalar, value: f64) -> u64 {
-    if ty == Scalar::F32 { u64::from((value as f32).to_bits()) } else { value.to_bits() }
+    match ty {
+        Scalar::F16 => u64::from(half::f16_from_f32(value as f32)),
+        Scalar::Bf16 => u64::from(half::bf16_from_f32(value as f32)),
+        Scalar::F32 => u64::from((value as f32).to_bits()),
+        _ => value.to_bits(),
+    }
 }
 
 /// Bits of `value` if `ty` has it.
@@ -363,6 +373,7 @@ fn compare(op: Comparison, (ty, a): (Scalar, u64), (other, b): (Scalar, u64)) ->
 /// Rust's `as`; but what does not fit `usize` fails.
 fn cast((from, bits): (Scalar, u64), to: Scalar) -> Evaluated<u64> {
     match (number(from, bits), to) {
+        _ if from != to && (from.is_half() || to.is_half()) => invalid(format!("casts `{from}` to `{to}`")),
         (Number::Integer(v), Scalar::F32) => Ok(u64::from((v as f32).to_bits())),
         (Number::Integer(v), Scalar::F64) => Ok((v as f64).to_bits()),
         (Number::Float(_), _) if from == to => Ok(bits),

@@ -45,6 +45,9 @@ impl<'h> Lowerer<'h> {
                 let ty = self.scalar_type(a.ty);
                 let a = self.scalar(a);
                 self.at(e.span);
+                if ty.is_half() {
+                    return Val::Scalar(self.half_unary(*op, ty, a));
+                }
                 let value = self.builder.scalar(Op::Unary(*op, a.value), ty);
                 let bits = match (op, ty, a.bits) {
                     (ir::Unary::Not, Scalar::Bool, Some(b)) => Some(b ^ 1),
@@ -115,6 +118,10 @@ impl<'h> Lowerer<'h> {
                 None => Val::Unit,
             },
             ExprKind::If { condition, then, otherwise } => self.branch(e, condition, then, otherwise.as_deref()),
+            ExprKind::Match { value, arms } => self.cases(e, value, arms),
+            ExprKind::Closure { parameters, body } => self.closure(e, parameters, body),
+            ExprKind::Function { function, generics } => self.function_value(*function, generics),
+            ExprKind::CallValue { callee, arguments } => self.call_value(e.span, callee, arguments),
             ExprKind::Block(block) => self.block(block),
             ExprKind::Loop { label, body } => self.endless(e, *label, body),
             ExprKind::While { label, condition, body } => {
@@ -205,7 +212,7 @@ impl<'h> Lowerer<'h> {
         if !declared {
             self.error(
                 place.span,
-                "views, shared arrays and references are bound once: give the new one a name of its own with `let`",
+                "shared arrays, references and closures are bound once: give the new one a name of its own with `let`",
             );
         }
         None
@@ -289,7 +296,10 @@ impl<'h> Lowerer<'h> {
             return Some(Place::Registers(storage));
         }
         if !self.storable(e.ty) {
-            self.error(e.span, "there are no references to views and shared arrays: pass the view itself");
+            self.error(
+                e.span,
+                "there are no references to shared arrays and closures: pass the array or closure itself",
+            );
             return None;
         }
         let storage = self.storage(e.ty, "temporary");
@@ -307,25 +317,15 @@ impl<'h> Lowerer<'h> {
         let base = self.expr(base);
         let indices = self.indices(index);
         self.at(span);
-        match base {
-            Val::View(view) => Some(self.view_place(&view, &indices)),
-            Val::Shared(handle) => {
-                let element = self.builder.kernel.shared[handle.array.0 as usize].element;
-                let indices = handle.prefix.iter().copied().chain(indices.iter().map(|k| k.value)).collect();
-                let place = ir::Place::Shared { array: handle.array, indices };
-                Some(Place::Memory { place, element, policy: ir::Policy::Coherent })
-            }
-            _ => None,
-        }
+        self.memory_place(&base, &indices)
     }
 
     pub(super) fn view_place(&self, view: &View, indices: &[Known]) -> Place {
-        let dims = indices.iter().zip(view.extents.iter().zip(&view.strides)).map(|(index, (extent, stride))| Dim {
-            index: index.value,
-            extent: extent.value,
-            stride: *stride,
-        });
-        let dims = view.fixed.iter().copied().chain(dims).collect();
+        let dims = indices
+            .iter()
+            .zip(view.extents.iter().zip(&view.strides))
+            .map(|(index, (extent, stride))| Dim { index: index.value, extent: extent.value, stride: *stride })
+            .collect();
         let place = ir::Place::Global { base: view.base, dims };
         Place::Memory { place, element: view.element, policy: view.policy() }
     }

@@ -15,6 +15,9 @@ impl<'h> Lowerer<'h> {
             Intrinsic::SharedPadded => return self.shared(e, arguments, ir::Layout::Padded { pad: 0 }),
             Intrinsic::SharedWithPitch => return self.shared(e, arguments, ir::Layout::Pitch),
             Intrinsic::Extent(None) => return self.dimension(e.span, arguments),
+            Intrinsic::Load | Intrinsic::LoadOr | Intrinsic::Store | Intrinsic::StoreIn | Intrinsic::Atomic(_) => {
+                return self.access(e, intrinsic, arguments);
+            }
             _ => {}
         }
         let ty = arguments.first().map_or(Scalar::Usize, |a| self.scalar_type(a.ty));
@@ -22,7 +25,9 @@ impl<'h> Lowerer<'h> {
             .iter()
             .enumerate()
             .map(|(i, a)| match intrinsic {
-                Intrinsic::ViewOffset if i == 1 => Val::Tuple(self.indices(a).into_iter().map(Val::Scalar).collect()),
+                Intrinsic::ViewOffset | Intrinsic::Get if i == 1 => {
+                    Val::Tuple(self.indices(a).into_iter().map(Val::Scalar).collect())
+                }
                 _ => self.expr(a),
             })
             .collect();
@@ -109,12 +114,20 @@ impl<'h> Lowerer<'h> {
                 }
                 Val::Unit
             }
+            (Intrinsic::Unary(op), Some(a), _) if ty.is_half() => Val::Scalar(self.half_unary(op, ty, a)),
+            (Intrinsic::SharedFill, _, Some(value)) => {
+                if let Some(Val::Shared(of)) = values.first() {
+                    self.fill(&of.clone(), value);
+                }
+                Val::Unit
+            }
             (Intrinsic::Unary(op), Some(a), _) => {
                 let returns = self.scalar_type(e.ty);
                 Val::Scalar(Known { value: self.builder.scalar(Op::Unary(op, a.value), returns), bits: None })
             }
             (Intrinsic::Binary(op), Some(a), Some(b)) => Val::Scalar(self.binary(op, ty, a, b)),
             (Intrinsic::MulAdd, Some(a), Some(b)) => match c {
+                Some(c) if ty.is_half() => Val::Scalar(self.half_mul_add(ty, [a, b, c])),
                 Some(c) => {
                     let value = self.builder.scalar(Op::MulAdd(a.value, b.value, c.value), ty);
                     Val::Scalar(Known { value, bits: None })
@@ -125,12 +138,31 @@ impl<'h> Lowerer<'h> {
                 let to = self.scalar_type(e.ty);
                 Val::Scalar(Known { value: self.builder.scalar(Op::Bitcast(a.value), to), bits: None })
             }
+            (Intrinsic::Convert, Some(a), _) => {
+                let to = self.scalar_type(e.ty);
+                Val::Scalar(if ty.is_half() { self.widen(ty, a) } else { self.narrow(to, a) })
+            }
             (Intrinsic::DivCeil, Some(a), Some(b)) => Val::Scalar(self.div_ceil(ty, a, b)),
             (Intrinsic::NextMultipleOf, Some(a), Some(b)) => {
                 let over = self.div_ceil(ty, a, b);
                 Val::Scalar(self.binary(Binary::Mul, ty, over, b))
             }
             (Intrinsic::SaturatingSub, Some(a), Some(b)) => Val::Scalar(self.saturating_sub(ty, a, b)),
+            (Intrinsic::Some, ..) => values.into_iter().next().map_or(Val::Unit, |v| self.some(v)),
+            (Intrinsic::None, ..) => self.none(e),
+            (Intrinsic::IsSome, ..) => match values.first() {
+                Some(Val::Option(some, _)) => Val::Scalar(*some),
+                _ => Val::Unit,
+            },
+            (Intrinsic::Copied, ..) => values.into_iter().next().map_or(Val::Unit, |v| self.copied(e, v)),
+            (Intrinsic::Get, ..) => match values.as_slice() {
+                [Val::View(view), Val::Tuple(at)] => {
+                    let at: Vec<Known> =
+                        at.iter().filter_map(|v| if let Val::Scalar(k) = v { Some(*k) } else { None }).collect();
+                    self.get(e, &view.clone(), &at)
+                }
+                _ => Val::Unit,
+            },
             // An argument whose control went elsewhere, or had an error.
             _ => Val::Unit,
         }
@@ -182,7 +214,7 @@ impl<'h> Lowerer<'h> {
 
     fn whole_warps(&mut self, span: Span) {
         let threads = self.builder.kernel.threads();
-        if threads % 32 == 0 {
+        if threads.is_multiple_of(32) {
             return;
         }
         let message = format!("a warp has 32 lanes, and a block of {threads} threads does not divide into warps");

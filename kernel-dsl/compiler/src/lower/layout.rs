@@ -5,11 +5,11 @@
 //! relative to a part that all lanes share (which moves all of them from bank to bank alike, and so does not matter).
 //! The pitch is the row's length plus the smallest pad with the least sum, over those accesses, of the number of words that
 //! the worst bank must give, weighted by 8 for each loop around the access. Pads keep the alignment of the widest
-//! access: they are multiples of its width.
+//! access of the machine: with them the pitch is a multiple of its width.
 
 use crate::Scalar;
 use crate::error::{Error, Errors};
-use crate::ir::{Binary, Kernel, Layout, Op, Place, Region, SharedId, Special, Value};
+use crate::ir::{Binary, Kernel, Layout, Op, Place, Region, SharedId, Special, Value, WIDEST};
 use smallvec::SmallVec;
 
 /// Bytes of shared memory that a block may have on sm_61 without asking for more.
@@ -37,7 +37,7 @@ pub(super) fn assign(kernel: &mut Kernel, padded: &[SharedId]) -> Result<(), Err
     if !padded.is_empty() {
         let mut accesses = Vec::new();
         let lanes = Lanes::of(kernel);
-        collect(kernel, &lanes, &kernel.body, 1, &mut accesses);
+        collect(&lanes, &kernel.body, 1, &mut accesses);
         for id in padded {
             let pad = best_pad(kernel, *id, &accesses);
             let array = &mut kernel.shared[id.0 as usize];
@@ -74,11 +74,12 @@ struct Access {
     weight: u64,
 }
 
-fn collect(kernel: &Kernel, lanes: &Lanes, region: &Region, weight: u64, found: &mut Vec<Access>) {
+fn collect(lanes: &Lanes, region: &Region, weight: u64, found: &mut Vec<Access>) {
     for inst in &region.insts {
         let (place, width) = match &inst.op {
             Op::Load { place, .. } => (Some(place), inst.results.len()),
             Op::Store { place, values, .. } => (Some(place), values.len()),
+            Op::Atomic { place, .. } => (Some(place), 1),
             _ => (None, 0),
         };
         if let Some(Place::Shared { array, indices }) = place {
@@ -92,7 +93,7 @@ fn collect(kernel: &Kernel, lanes: &Lanes, region: &Region, weight: u64, found: 
             _ => weight,
         };
         for inner_region in inst.op.regions() {
-            collect(kernel, lanes, inner_region, inner, found);
+            collect(lanes, inner_region, inner, found);
         }
     }
 }
@@ -104,6 +105,9 @@ fn best_pad(kernel: &Kernel, id: SharedId, accesses: &[Access]) -> u32 {
     }
     let row = array.shape[array.shape.len() - 1];
     let widest = accesses.iter().filter(|a| a.array == id).map(|a| a.width).max().unwrap_or(1).max(1);
+    // Rows start where an access of the machine may.
+    let aligned = widest.min(WIDEST / array.element.bytes());
+    let first = row.next_multiple_of(aligned) - row;
     let cost = |pad: u32| -> u64 {
         let strides = strides(&array.shape, row + pad);
         accesses
@@ -112,7 +116,7 @@ fn best_pad(kernel: &Kernel, id: SharedId, accesses: &[Access]) -> u32 {
             .map(|a| a.weight * u64::from(degree(a, &strides, array.element.bytes())))
             .sum()
     };
-    (0..PADS).step_by(widest as usize).min_by_key(|pad| (cost(*pad), *pad)).unwrap_or(0)
+    (first..first + PADS).step_by(aligned as usize).min_by_key(|pad| (cost(*pad), *pad)).unwrap_or(0)
 }
 
 /// Words that the worst bank must give; accesses of 8 and 16 bytes go by half and quarter warps.

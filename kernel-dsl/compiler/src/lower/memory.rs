@@ -76,29 +76,32 @@ impl<'h> Lowerer<'h> {
         Val::View(View { base, extents, ..view.clone() })
     }
 
-    /// The view with its first index fixed.
-    pub(super) fn view_at(&self, view: &View, i: Known) -> Val {
-        let mut fixed = view.fixed.clone();
-        fixed.push(ir::Dim { index: i.value, extent: view.extents[0].value, stride: view.strides[0] });
-        Val::View(View {
-            fixed,
-            extents: view.extents[1..].iter().copied().collect(),
-            strides: view.strides[1..].iter().copied().collect(),
-            ..view.clone()
-        })
-    }
-
-    /// The address of the view's first element.
-    pub(super) fn moved(&mut self, view: &View) -> ir::Value {
-        if view.fixed.is_empty() {
-            return view.base;
-        }
-        let terms = view.fixed.iter().map(|d| (d.index, d.stride)).collect();
-        self.builder.value(Op::Offset { base: view.base, terms, element: view.element }, Type::Global)
+    /// The view with its first index fixed; past the end it is empty.
+    pub(super) fn view_at(&mut self, view: &View, i: Known) -> Val {
+        let terms = [(i.value, view.strides[0])].into_iter().collect();
+        let base = self.builder.value(Op::Offset { base: view.base, terms, element: view.element }, Type::Global);
+        let inside = self.compare(Comparison::Lt, Scalar::Usize, i, view.extents[0]).value;
+        let none = self.index(0).value;
+        let mut within = |extent: &Known| {
+            let op = Op::Select { condition: inside, yes: extent.value, no: none };
+            Known { value: self.builder.scalar(op, Scalar::Usize), bits: None }
+        };
+        let extents = view.extents[1..].iter().map(&mut within).collect();
+        Val::View(View { base, extents, strides: view.strides[1..].iter().copied().collect(), ..view.clone() })
     }
 
     /// The whole block fills `to` from `from`, each thread the elements t, t + threads, …, with zero beyond the edge.
     pub(super) fn copy_from(&mut self, to: &Handle, from: &View) {
+        self.shared_out(to, &mut |lowerer, indices| lowerer.copy_element(to, from, indices));
+    }
+
+    /// The whole block fills `of` with `value`, each thread the elements that it would copy.
+    pub(super) fn fill(&mut self, of: &Handle, value: Known) {
+        self.shared_out(of, &mut |lowerer, indices| lowerer.store_shared(of, indices, value.value));
+    }
+
+    /// Shares the elements of an array out among the threads of the block: t, t + threads, ….
+    fn shared_out(&mut self, to: &Handle, each: &mut dyn FnMut(&mut Self, &[Known])) {
         let shape: SmallVec<[u32; 3]> =
             self.builder.kernel.shared[to.array.0 as usize].shape[to.prefix.len()..].iter().copied().collect();
         let elements: u32 = shape.iter().product();
@@ -114,19 +117,19 @@ impl<'h> Lowerer<'h> {
             true => (self.outer_index(), threads / width, elements / width),
             false => (self.thread_index(), threads, elements),
         };
-        let step = |lowerer: &mut Self, k: Known| {
+        let mut step = |lowerer: &mut Self, k: Known| {
             let stride = lowerer.index(stride);
             let skip = lowerer.binary(Binary::Mul, Scalar::Usize, k, stride);
             let item = lowerer.binary(Binary::Add, Scalar::Usize, first, skip);
-            let all = elements % threads == 0;
+            let all = elements.is_multiple_of(threads);
             if all {
-                lowerer.copy_item(to, from, &shape, item, by_rows);
+                lowerer.item(&shape, item, by_rows, each);
                 return;
             }
             let count = lowerer.index(count);
             let inside = lowerer.compare(Comparison::Lt, Scalar::Usize, item, count);
             lowerer.builder.enter([]);
-            lowerer.copy_item(to, from, &shape, item, by_rows);
+            lowerer.item(&shape, item, by_rows, each);
             let then = lowerer.builder.leave();
             lowerer.builder.enter([]);
             let otherwise = lowerer.builder.leave();
@@ -147,8 +150,8 @@ impl<'h> Lowerer<'h> {
         self.builder.effect(Op::For(Box::new(counted)));
     }
 
-    /// One element of a copy: `item` counts elements, or rows where `by_rows`.
-    fn copy_item(&mut self, to: &Handle, from: &View, shape: &[u32], item: Known, by_rows: bool) {
+    /// One element of a share: `item` counts elements, or rows where `by_rows`.
+    fn item(&mut self, shape: &[u32], item: Known, by_rows: bool, each: &mut dyn FnMut(&mut Self, &[Known])) {
         let mut indices: SmallVec<[Known; 3]> = SmallVec::new();
         let mut rest = item;
         let mut dims = shape;
@@ -166,6 +169,10 @@ impl<'h> Lowerer<'h> {
             rest = self.binary(Binary::Div, Scalar::Usize, rest, extent);
         }
         indices.reverse();
+        each(self, &indices);
+    }
+
+    fn copy_element(&mut self, to: &Handle, from: &View, indices: &[Known]) {
         let mut inside: Option<Known> = None;
         for (index, extent) in indices.iter().zip(&from.extents) {
             let fits = self.compare(Comparison::Lt, Scalar::Usize, *index, *extent);
@@ -176,9 +183,14 @@ impl<'h> Lowerer<'h> {
         }
         let Some(inside) = inside else { return };
         let zero = self.builder.constant(from.element, 0);
-        let super::value::Place::Memory { place, element, policy } = self.view_place(from, &indices) else { return };
+        let super::value::Place::Memory { place, element, policy } = self.view_place(from, indices) else { return };
         let guard = Some(Guard { condition: inside.value, otherwise: [zero].into_iter().collect() });
         let value = self.builder.scalar(Op::Load { place, element, policy, guard }, element);
+        self.store_shared(to, indices, value);
+    }
+
+    fn store_shared(&mut self, to: &Handle, indices: &[Known], value: ir::Value) {
+        let element = self.builder.kernel.shared[to.array.0 as usize].element;
         let indices = to.prefix.iter().copied().chain(indices.iter().map(|k| k.value)).collect();
         let place = ir::Place::Shared { array: to.array, indices };
         self.builder.effect(Op::Store { place, element, values: [value].into_iter().collect(), guard: None });

@@ -3,11 +3,16 @@
 //! Calls are inlined, tuples and views taken apart, generic constants put in, and shared memory laid out. Nothing is
 //! optimised: what leaves this module is what the oracle runs and what the passes must preserve.
 
+mod access;
+mod closure;
 mod expression;
 mod function;
+mod half;
 mod intrinsic;
 mod layout;
 mod memory;
+mod option;
+mod pattern;
 mod statement;
 mod storage;
 mod value;
@@ -20,8 +25,8 @@ use crate::ir::{self, Label, Location, Op, Parameter, Role, SourceLocation, Type
 use crate::launch;
 use crate::source::Span;
 use crate::target::Target;
+use closure::Callable;
 use function::Frame;
-use smallvec::SmallVec;
 use std::collections::HashMap;
 use value::{Known, Val, View};
 
@@ -70,6 +75,8 @@ pub fn lower(program: &Program, instance: &Instance, target: Target) -> Result<i
         sources: HashMap::new(),
         locations: HashMap::new(),
         labels: 0,
+        callables: Vec::new(),
+        entered: 0,
         padded: Vec::new(),
         errors: Vec::new(),
         full: false,
@@ -94,6 +101,10 @@ struct Lowerer<'h> {
     sources: HashMap<u32, u32>,
     locations: HashMap<SourceLocation, Location>,
     labels: u32,
+    /// What a `Val::Callable` names.
+    callables: Vec<Callable<'h>>,
+    /// Functions entered so far.
+    entered: u32,
     /// Arrays whose pitch the compiler is to choose.
     padded: Vec<ir::SharedId>,
     errors: Vec<Error>,
@@ -174,7 +185,6 @@ impl<'h> Lowerer<'h> {
             hir::Type::Scalar(s) => Val::Scalar(known(part(String::new(), Role::Value(s)))),
             hir::Type::Slice { element, mutable } => Val::View(View {
                 base: part(String::new(), Role::Address { element, mutable }),
-                fixed: SmallVec::new(),
                 extents: [known(part("_len".into(), Role::Extent(0)))].into_iter().collect(),
                 strides: [None].into_iter().collect(),
                 element,
@@ -182,7 +192,6 @@ impl<'h> Lowerer<'h> {
             }),
             hir::Type::View { element, rank, mutable } => Val::View(View {
                 base: part(String::new(), Role::Address { element, mutable }),
-                fixed: SmallVec::new(),
                 extents: (0..rank).map(|d| known(part(format!("_dim{d}"), Role::Extent(d)))).collect(),
                 strides: (0..rank)
                     .map(|d| (d + 1 < rank).then(|| part(format!("_stride{d}"), Role::Stride(d))))
@@ -233,7 +242,16 @@ impl<'h> Lowerer<'h> {
                 let sizes = std::iter::repeat_n(Type::Scalar(Scalar::Usize), 2 * *rank as usize - 1);
                 std::iter::once(Type::Global).chain(sizes).collect()
             }
-            hir::Type::Array(..) | hir::Type::Shared { .. } | hir::Type::Reference { .. } | hir::Type::Constant(_) => {
+            hir::Type::Option(inner) => {
+                let mut all = vec![Type::Scalar(Scalar::Bool)];
+                all.extend(self.parts(*inner)?);
+                all
+            }
+            hir::Type::Array(..)
+            | hir::Type::Shared { .. }
+            | hir::Type::Reference { .. }
+            | hir::Type::Function { .. }
+            | hir::Type::Constant(_) => {
                 return None;
             }
         })
@@ -245,11 +263,17 @@ impl<'h> Lowerer<'h> {
     }
 
     fn binary(&mut self, op: ir::Binary, ty: Scalar, a: Known, b: Known) -> Known {
+        if ty.is_half() {
+            return self.half_binary(op, ty, a, b);
+        }
         let value = self.builder.scalar(Op::Binary(op, a.value, b.value), ty);
         Known { value, bits: value::known_binary(op, ty, a, b) }
     }
 
     fn compare(&mut self, comparison: ir::Comparison, ty: Scalar, a: Known, b: Known) -> Known {
+        if ty.is_half() {
+            return self.half_compare(comparison, ty, a, b);
+        }
         let value = self.builder.compare(comparison, a.value, b.value);
         Known { value, bits: value::known_compare(comparison, ty, a, b) }
     }

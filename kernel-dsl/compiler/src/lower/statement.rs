@@ -7,7 +7,6 @@ use crate::Scalar;
 use crate::hir::{self, Expr, LabelId, Pattern, Statement, TypeId};
 use crate::ir::{self, For, Op, Region, Type, Values};
 use crate::source::Span;
-use smallvec::SmallVec;
 
 impl<'h> Lowerer<'h> {
     pub(super) fn block(&mut self, block: &'h hir::Block) -> Val {
@@ -29,6 +28,9 @@ impl<'h> Lowerer<'h> {
                     self.at(*span);
                     self.bind(pattern, value.ty, val);
                 }
+                Statement::LetElse { pattern, value, otherwise, span } => {
+                    self.let_else(*span, pattern, value, otherwise);
+                }
                 Statement::Expr(e) => {
                     self.expr(e);
                 }
@@ -36,8 +38,7 @@ impl<'h> Lowerer<'h> {
                     Some(0) => {
                         let what =
                             if message.is_empty() { "the condition does not hold for this instance" } else { message };
-                        let instance = self.builder.kernel.instance.clone();
-                        self.error(condition.span, format!("{what} (in `{instance}`)"));
+                        self.error(condition.span, what);
                     }
                     Some(_) => {}
                     None => self.error(condition.span, "the condition of a constant assertion must be constant"),
@@ -48,7 +49,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Lowers the arm of a branch, which gives `types` where control gets to its end.
-    fn arm(&mut self, types: Option<&[Type]>, lower: impl FnOnce(&mut Self) -> Val) -> (Region, Val) {
+    pub(super) fn arm(&mut self, types: Option<&[Type]>, lower: impl FnOnce(&mut Self) -> Val) -> (Region, Val) {
         self.builder.enter([]);
         let value = lower(self);
         if let (Some(types), false) = (types, self.builder.ended()) {
@@ -71,11 +72,22 @@ impl<'h> Lowerer<'h> {
         otherwise: Option<&'h Expr>,
     ) -> Val {
         let condition = self.scalar(condition);
+        self.choose(e, condition, |l| l.block(then), |l| otherwise.map_or(Val::Unit, |o| l.expr(o)))
+    }
+
+    /// The value of `e`, a branch: that of `then` where the condition holds, of `otherwise` elsewhere.
+    pub(super) fn choose(
+        &mut self,
+        e: &'h Expr,
+        condition: Known,
+        then: impl FnOnce(&mut Self) -> Val,
+        otherwise: impl FnOnce(&mut Self) -> Val,
+    ) -> Val {
         let parts = self.parts(e.ty);
         match parts {
             Some(types) => {
-                let (then, a) = self.arm(Some(&types), |l| l.block(then));
-                let (otherwise, b) = self.arm(Some(&types), |l| otherwise.map_or(Val::Unit, |o| l.expr(o)));
+                let (then, a) = self.arm(Some(&types), then);
+                let (otherwise, b) = self.arm(Some(&types), otherwise);
                 self.at(e.span);
                 let op = Op::If { condition: condition.value, then, otherwise };
                 let results = self.builder.emit(op, types);
@@ -94,11 +106,11 @@ impl<'h> Lowerer<'h> {
                     Val::Unit
                 };
                 let (then, _) = self.arm(None, |l| {
-                    let value = l.block(then);
+                    let value = then(l);
                     write(l, value)
                 });
                 let (otherwise, _) = self.arm(None, |l| {
-                    let value = otherwise.map_or(Val::Unit, |o| l.expr(o));
+                    let value = otherwise(l);
                     write(l, value)
                 });
                 self.at(e.span);
@@ -107,9 +119,9 @@ impl<'h> Lowerer<'h> {
             }
             // A handle to shared memory or a reference is a name: both arms must give the same one.
             None => {
-                let before = self.builder.kernel.values.len();
-                let (then, a) = self.arm(None, |l| l.block(then));
-                let (otherwise, b) = self.arm(None, |l| otherwise.map_or(Val::Unit, |o| l.expr(o)));
+                let (before, told) = (self.builder.kernel.values.len(), self.errors.len());
+                let (then, a) = self.arm(None, then);
+                let (otherwise, b) = self.arm(None, otherwise);
                 // An arm that control leaves gives nothing.
                 let gives = |r: &Region| matches!(r.insts.last().map(|i| &i.op), Some(Op::Yield(_)));
                 let (value, same) = match (gives(&then), gives(&otherwise)) {
@@ -120,12 +132,24 @@ impl<'h> Lowerer<'h> {
                 self.at(e.span);
                 self.builder.effect(Op::If { condition: condition.value, then, otherwise });
                 match self.ty(e.ty) {
+                    _ if self.errors.len() > told => {}
                     _ if same && value.is_made_of(&mut |v| (v.0 as usize) < before) => {}
                     _ if same => self.error_with_help(
                         e.span,
                         "a shared array or a reference that is made in a branch cannot leave it",
                         "make it before the branch",
                     ),
+                    hir::Type::Function { .. } => self.error_with_help(
+                        e.span,
+                        "which closure or function this is would depend on a value at run time",
+                        "write the call into both branches",
+                    ),
+                    hir::Type::Option(of) if matches!(self.ty(*of), hir::Type::Reference { .. }) => self
+                        .error_with_help(
+                            e.span,
+                            "what this refers to would depend on a value at run time",
+                            "take the value instead of a reference to it: `.get(i).copied()`",
+                        ),
                     hir::Type::Reference { .. } => self.error_with_help(
                         e.span,
                         "which variable this refers to would depend on a value at run time",
@@ -173,7 +197,7 @@ impl<'h> Lowerer<'h> {
         if !self.storable(e.ty) {
             self.error_with_help(
                 e.span,
-                "a loop cannot give a view, a shared array or a reference",
+                "a loop cannot give a shared array, a reference or a closure",
                 "break with the numbers that it depends on, and make it after the loop",
             );
         }
@@ -231,7 +255,9 @@ impl<'h> Lowerer<'h> {
         self.block(body);
         let body = self.builder.leave();
         self.frame_mut().loops.pop();
-        self.at(span);
+        // What can be wrong with the loop is its range.
+        let (first, last) = (range.start.span, range.end.span);
+        self.at(Span { end_line: last.end_line, end_column: last.end_column, ..first });
         let unroll = match range.unroll {
             hir::Unroll::Auto => ir::Unroll::Auto,
             hir::Unroll::Full => ir::Unroll::Full,
@@ -264,24 +290,28 @@ impl<'h> Lowerer<'h> {
     }
 
     /// The scalars and addresses that a value is made of; see [`Lowerer::parts`].
-    fn flatten(&mut self, value: &Val) -> Values {
+    pub(super) fn flatten(&self, value: &Val) -> Values {
         match value {
             Val::Scalar(k) => [k.value].into_iter().collect(),
             Val::Tuple(parts) => parts.iter().flat_map(|p| self.flatten(p)).collect(),
+            Val::Option(some, value) => std::iter::once(some.value).chain(self.flatten(value)).collect(),
             Val::View(v) => {
                 let strides = v.strides.iter().flatten().copied();
-                let base = self.moved(v);
-                std::iter::once(base).chain(v.extents.iter().map(|k| k.value)).chain(strides).collect()
+                std::iter::once(v.base).chain(v.extents.iter().map(|k| k.value)).chain(strides).collect()
             }
             _ => Values::new(),
         }
     }
 
     /// A value of type `ty` from its parts.
-    fn rebuild(&self, ty: TypeId, parts: &mut dyn Iterator<Item = ir::Value>) -> Val {
+    pub(super) fn rebuild(&self, ty: TypeId, parts: &mut dyn Iterator<Item = ir::Value>) -> Val {
         let mut known = || parts.next().map(|value| Known { value, bits: None });
         match self.ty(ty) {
             hir::Type::Scalar(_) => known().map_or(Val::Unit, Val::Scalar),
+            hir::Type::Option(inner) => match known() {
+                Some(some) => Val::Option(some, Box::new(self.rebuild(*inner, parts))),
+                None => Val::Unit,
+            },
             hir::Type::Tuple(types) => Val::Tuple(types.iter().map(|t| self.rebuild(*t, parts)).collect()),
             hir::Type::Slice { element, mutable } => self.rebuild_view(*element, 1, *mutable, parts),
             hir::Type::View { element, rank, mutable } => self.rebuild_view(*element, *rank, *mutable, parts),
@@ -299,7 +329,7 @@ impl<'h> Lowerer<'h> {
         let Some(base) = parts.next() else { return Val::Unit };
         let extents = parts.take(rank as usize).map(|value| Known { value, bits: None }).collect();
         let strides = (0..rank).map(|d| if d + 1 < rank { parts.next() } else { None }).collect();
-        Val::View(super::value::View { base, fixed: SmallVec::new(), extents, strides, element, mutable })
+        Val::View(super::value::View { base, extents, strides, element, mutable })
     }
 
     /// Control does not get past an expression of type `!`.

@@ -24,15 +24,16 @@ pub(super) enum Val {
     View(View),
     Shared(Handle),
     Reference(Place),
+    /// Whether there is a value, and the value; where there is none, something of its type.
+    Option(Known, Box<Val>),
+    /// A closure or function, by index into the lowerer's.
+    Callable(u32),
 }
 
 /// A slice or view.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct View {
     pub base: Value,
-    /// The dimensions whose index `at` has fixed. They stay part of each access, so that the oracle sees one that is
-    /// beyond its extent although the address still lies within the buffer.
-    pub fixed: SmallVec<[ir::Dim; 2]>,
     pub extents: SmallVec<[Known; 2]>,
     /// One a dimension; the last has none, it is 1.
     pub strides: SmallVec<[Option<Value>; 2]>,
@@ -47,14 +48,14 @@ pub(super) struct Handle {
     pub prefix: SmallVec<[Value; 3]>,
 }
 
-/// Registers of a variable: a tree by tuples, whose leaves are locals.
+/// Registers of a variable: a tree by tuples, options and views, whose leaves are locals.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Storage {
     Unit,
     /// `dims` is empty for a scalar; the element at `offset` of the local is the first.
     Leaf {
         local: LocalId,
-        element: Scalar,
+        element: ir::Type,
         dims: SmallVec<[u32; 2]>,
         offset: Option<Known>,
     },
@@ -69,17 +70,25 @@ pub(super) enum Place {
 }
 
 impl Val {
+    /// The scalar, if it is one.
+    pub(super) fn scalar(&self) -> Option<Known> {
+        match self {
+            Val::Scalar(k) => Some(*k),
+            _ => None,
+        }
+    }
+
     /// Whether all IR values in it are such.
     pub(super) fn is_made_of(&self, such: &mut dyn FnMut(Value) -> bool) -> bool {
         match self {
-            Val::Unit => true,
+            Val::Unit | Val::Callable(_) => true,
+            Val::Option(some, value) => such(some.value) && value.is_made_of(such),
             Val::Scalar(k) => such(k.value),
             Val::Tuple(parts) => parts.iter().all(|p| p.is_made_of(such)),
             Val::Array(storage) => storage.is_made_of(such),
             Val::View(v) => {
                 let sizes = v.extents.iter().map(|k| k.value).chain(v.strides.iter().flatten().copied());
-                let fixed = v.fixed.iter().flat_map(|d| [d.index, d.extent].into_iter().chain(d.stride));
-                std::iter::once(v.base).chain(fixed).chain(sizes).all(such)
+                std::iter::once(v.base).chain(sizes).all(such)
             }
             Val::Shared(handle) => handle.prefix.iter().copied().all(such),
             Val::Reference(Place::Registers(storage)) => storage.is_made_of(such),
@@ -98,6 +107,7 @@ impl Val {
     pub(super) fn may_be(&mut self, arm: &Val) {
         match (self, arm) {
             (Val::View(view), Val::View(arm)) => view.mutable |= arm.mutable,
+            (Val::Option(_, value), Val::Option(_, arm)) => value.may_be(arm),
             (Val::Tuple(parts), Val::Tuple(arms)) => parts.iter_mut().zip(arms).for_each(|(p, a)| p.may_be(a)),
             _ => {}
         }

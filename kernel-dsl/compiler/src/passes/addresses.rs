@@ -102,7 +102,10 @@ impl Lowerer<'_> {
             self.depth += looping;
             inst.op.regions_mut().into_iter().for_each(|r| self.region(r));
             self.depth -= looping;
-            if let Op::Load { place, element, .. } | Op::Store { place, element, .. } = &mut inst.op {
+            if let Op::Load { place, element, .. }
+            | Op::Store { place, element, .. }
+            | Op::Atomic { place, element, .. } = &mut inst.op
+            {
                 *place = self.place(place, *element, inst.location, before);
             }
             true

@@ -1,9 +1,10 @@
 //! Dead code: what no effect depends on goes, and the values that stay are numbered in order.
 //!
-//! An effect is a store, a write to a local, a barrier, a shuffle or vote (lanes meet there), the end of the thread,
+//! An effect is a store, an atomic operation, a write to a local, a barrier, a shuffle or vote (lanes meet there), the end of the thread,
 //! and a `Loop`, which may not end. A `For` ends, so one without effects goes with its last used result. A load whose
 //! result is unused goes too: in bounds it has no effect, and the oracle, which reports one that is not, runs IR as
-//! lowered. Carried values that only feed themselves, and results that nobody uses, leave their constructs.
+//! lowered. Carried values that only feed themselves, and results that nobody uses, leave their constructs; an atomic operation
+//! whose result nobody uses stays without it.
 
 use crate::error::Errors;
 use crate::ir::*;
@@ -138,7 +139,10 @@ impl Graph {
                     }
                 } else {
                     op.for_each_operand(|v| self.mark(v.0));
-                    results.iter().for_each(|r| self.mark(r.0));
+                    // An atomic operation is done all the same where nobody asks what was there before.
+                    if !matches!(op, Op::Atomic { .. }) {
+                        results.iter().for_each(|r| self.mark(r.0));
+                    }
                     self.effect();
                 }
             }
@@ -262,6 +266,7 @@ impl Sweep<'_> {
                     keep(values, &open.next);
                 }
             }
+            Op::Atomic { .. } => inst.results.retain(|r| self.live[r.0 as usize]),
             _ => {
                 if let Some(r) = inst.results.first()
                     && !self.live[r.0 as usize]

@@ -3,6 +3,7 @@
 //! `None` is "not at compile time": where the IR leaves the value open (division by zero, the bits of a NaN), and where
 //! types do not fit. Float arithmetic is Rust's own, which is IEEE 754's.
 
+use crate::half;
 use crate::ir::{Binary, Comparison, Unary};
 use crate::scalar::Scalar;
 
@@ -157,6 +158,9 @@ pub fn cast(from: Scalar, to: Scalar, bits: u64) -> Option<u64> {
     };
     match (from, to) {
         _ if from == to => Some(bits),
+        (Scalar::F16, Scalar::F32) => f32_bits(half::f16_to_f32(bits as u16)),
+        (Scalar::F32, Scalar::F16) => Some(u64::from(half::f16_from_f32(f32::from_bits(bits as u32)))),
+        _ if from.is_half() || to.is_half() => None,
         (Scalar::F32, Scalar::F64) => f64_bits(f64::from(f32::from_bits(bits as u32))),
         (Scalar::F64, Scalar::F32) => f32_bits(f64::from_bits(bits) as f32),
         (Scalar::F32, _) => Some(saturate(f64::from(f32::from_bits(bits as u32)))),

@@ -1,7 +1,8 @@
 //! Rewrites of IR; none changes a value.
 //!
-//! A pass takes any IR that [`verify`](crate::ir::verify) accepts, and leaves such IR. Loads and stores keep their order
-//! and their place among barriers. "No value changes" is meant bit for bit, but for the payload and sign of a NaN that
+//! A pass takes any IR that [`verify`](crate::ir::verify) accepts, and leaves such IR. Loads, stores and atomic
+//! operations keep their order and their place among barriers: no pass moves one, or makes one of two; unrolling
+//! copies them with the body, in its order, and a load that nobody uses goes. "No value changes" is meant bit for bit, but for the payload and sign of a NaN that
 //! arithmetic makes, and for what the language leaves open (an undefined variable, a division by zero). An instruction
 //! that only computes may come to run where the program would not have run it, so reports of overflow or division by
 //! zero mean something on IR as lowered only.
@@ -103,7 +104,8 @@ fn illegal(region: &Region, kernel: &Kernel, errors: &mut Vec<crate::Error>) {
         let fault = match &inst.op {
             Op::ReadLocal { .. } | Op::WriteLocal { .. } => "a variable is still a local",
             Op::Load { place: Place::Global { .. } | Place::Shared { .. }, .. }
-            | Op::Store { place: Place::Global { .. } | Place::Shared { .. }, .. } => "a place is not an address yet",
+            | Op::Store { place: Place::Global { .. } | Place::Shared { .. }, .. }
+            | Op::Atomic { place: Place::Global { .. } | Place::Shared { .. }, .. } => "a place is not an address yet",
             Op::For(l) if l.unroll == Unroll::Full => "a loop is not unrolled yet",
             op => {
                 op.regions().into_iter().for_each(|r| illegal(r, kernel, errors));

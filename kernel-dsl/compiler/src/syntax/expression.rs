@@ -1,7 +1,7 @@
 //! Expressions.
 
 use super::function::macro_refusal;
-use super::{Binary, Expr, ExprKind, Float, Mark, Reader, Unary};
+use super::{Binary, Block, ClosureParameter, Expr, ExprKind, Float, Mark, Path, Reader, Unary};
 use crate::Scalar;
 use crate::ir;
 use quote::ToTokens;
@@ -41,9 +41,16 @@ impl Reader {
             syn::Expr::Call(c) => match &*c.func {
                 syn::Expr::Path(p) if p.qself.is_none() => {
                     let path = self.path(&p.path);
-                    ExprKind::Call(path, self.list(&c.args))
+                    let arguments = self.list(&c.args);
+                    if let Some(message) = of_a_host_type(&path) {
+                        return self.refused(&p.path, &message);
+                    }
+                    ExprKind::Call(path, arguments)
                 }
-                other => self.refused(other, "only a function can be called, by its path"),
+                other => self.refused(
+                    other,
+                    "a function is called by its path, a closure by its name: bind it with `let` first",
+                ),
             },
             syn::Expr::MethodCall(m) => ExprKind::Method {
                 receiver: self.boxed(&m.receiver),
@@ -83,8 +90,13 @@ impl Reader {
             },
             syn::Expr::Loop(l) => ExprKind::Loop { label: label(&l.label), body: self.block(&l.body) },
             syn::Expr::While(w) => match &*w.cond {
-                syn::Expr::Let(pattern) => {
-                    self.refused(pattern, "`while let` needs an enum, which a kernel does not have yet")
+                syn::Expr::Let(l) => {
+                    // As Rust defines it: a `loop` that a pattern which does not match leaves.
+                    let then = self.block(&w.body);
+                    let stop = Expr { kind: ExprKind::Break { label: None, value: None }, mark };
+                    let step = Expr { kind: self.when(l, then, stop), mark };
+                    let body = Block { statements: vec![super::Statement::Expr(step)], value: None, mark };
+                    ExprKind::Loop { label: label(&w.label), body }
                 }
                 condition => ExprKind::While {
                     label: label(&w.label),
@@ -108,13 +120,12 @@ impl Reader {
                 self.refuse(macro_refusal(&m.mac));
                 ExprKind::Refused
             }
-            syn::Expr::Match(m) => {
-                self.refused(&m.match_token, "`match` is not in the language yet: write `if … else if …`")
-            }
-            syn::Expr::Let(l) => self.refused(l, "`if let` needs an enum, which a kernel does not have yet"),
-            syn::Expr::Closure(c) => {
-                self.refused(c, "a closure is not in the language yet: write a `#[device]` function")
-            }
+            syn::Expr::Match(m) => self.cases(m),
+            syn::Expr::Let(l) => self.refused(
+                l,
+                "`let` is the whole condition of an `if` or `while`: write the rest as an `if` of its own inside",
+            ),
+            syn::Expr::Closure(c) => self.closure(c),
             syn::Expr::Struct(s) => {
                 self.refused(&s.path, "structs are not in the language yet: use a tuple or plain variables")
             }
@@ -137,10 +148,11 @@ impl Reader {
         }
     }
 
-    fn literal(&mut self, literal: &Lit) -> ExprKind {
+    pub(super) fn literal(&mut self, literal: &Lit) -> ExprKind {
         match literal {
             Lit::Int(n) => {
-                let suffix = Scalar::from_name(n.suffix());
+                // Rust has no literals of 16 bits.
+                let suffix = Scalar::from_name(n.suffix()).filter(|s| !s.is_half());
                 if suffix.is_none() && !n.suffix().is_empty() {
                     return self.refused(
                         n,
@@ -164,7 +176,10 @@ impl Reader {
                     (Ok(single), Ok(double)) if suffix.map_or(x.suffix().is_empty(), Scalar::is_float) => {
                         ExprKind::Float(Float { single, double }, suffix)
                     }
-                    _ => self.refused(x, "a float on the device is an `f32` or an `f64`"),
+                    _ => self.refused(
+                        x,
+                        "a float literal is an `f32` or an `f64`: `f16::from_f32(1.0)` makes one of 16 bits",
+                    ),
                 }
             }
             Lit::Bool(b) => ExprKind::Bool(b.value),
@@ -225,22 +240,61 @@ impl Reader {
     }
 
     fn branch(&mut self, i: &syn::ExprIf) -> ExprKind {
-        let condition = match &*i.cond {
-            syn::Expr::Let(pattern) => {
-                self.refuse(syn::Error::new_spanned(
-                    pattern,
-                    "`if let` needs an enum, which a kernel does not have yet",
-                ));
-                Expr { kind: ExprKind::unit(), mark: self.mark(&i.cond) }
-            }
-            condition => self.expression(condition),
-        };
+        if let syn::Expr::Let(l) = &*i.cond {
+            let then = self.block(&i.then_branch);
+            let otherwise = match &i.else_branch {
+                Some((_, e)) => self.expression(e),
+                None => Expr { kind: ExprKind::unit(), mark: then.mark },
+            };
+            return self.when(l, then, otherwise);
+        }
         ExprKind::If {
-            condition: Box::new(condition),
+            condition: self.boxed(&i.cond),
             then: self.block(&i.then_branch),
             otherwise: i.else_branch.as_ref().map(|(_, e)| self.boxed(e)),
         }
     }
+
+    fn closure(&mut self, c: &syn::ExprClosure) -> ExprKind {
+        if let Some(token) = &c.capture {
+            self.refuse(syn::Error::new_spanned(
+                token,
+                "a closure in a kernel is a name for code that is inlined where it is called, and captures by reference: leave out `move`",
+            ));
+        }
+        if c.asyncness.is_some() || c.constness.is_some() || c.lifetimes.is_some() {
+            return self.refused(c, "a closure in a kernel is plain: `|a, b| …`");
+        }
+        let parameters = c.inputs.iter().map(|p| {
+            let (pattern, ty) = match p {
+                syn::Pat::Type(t) => (self.pattern(&t.pat), Some(self.ty(&t.ty))),
+                other => (self.pattern(other), None),
+            };
+            ClosureParameter { pattern, ty, mark: self.mark(p) }
+        });
+        let parameters = parameters.collect();
+        let returns = match &c.output {
+            syn::ReturnType::Default => None,
+            syn::ReturnType::Type(_, ty) => Some(self.ty(ty)),
+        };
+        ExprKind::Closure { parameters, returns, body: self.boxed(&c.body) }
+    }
+}
+
+/// Why a function of a type cannot be called: device functions stand in modules, whose names are in lower case.
+fn of_a_host_type(path: &Path) -> Option<String> {
+    let (_, [.., module]) = path.segments.split_last()? else { return None };
+    let name = module.name.to_string();
+    if matches!(name.as_str(), "Shared" | "Option") || !name.starts_with(char::is_uppercase) {
+        return None;
+    }
+    let way_out = match name.as_str() {
+        "Vec" | "Box" | "String" => {
+            ": a kernel has no heap; an array in registers is `[0.0; 4]`, one in shared memory `Shared::new([…])`"
+        }
+        _ => ": it calls functions of the language and `#[device]` functions",
+    };
+    Some(format!("a kernel cannot call functions of the type `{name}`{way_out}"))
 }
 
 fn label(label: &Option<syn::Label>) -> Option<proc_macro2::Ident> {

@@ -55,3 +55,8 @@ fn names_types_and_mutability() {
 fn instances() {
     insta::assert_snapshot!(refusals(include_str!("refused/instances.rs")));
 }
+
+#[test]
+fn floats_of_16_bits() {
+    insta::assert_snapshot!(refusals(include_str!("refused/half.rs")));
+}

@@ -3,6 +3,7 @@
 //! Global memory is a buffer for each address parameter, shared memory another. Every NaN is one NaN.
 
 use kernel_dsl_compiler::Scalar;
+use kernel_dsl_compiler::half;
 use kernel_dsl_compiler::ir::*;
 use std::collections::HashMap;
 
@@ -180,6 +181,7 @@ fn binary(op: Binary, ty: Scalar, a: u64, b: u64) -> u64 {
             Scalar::Usize => int_ops!(u32, op, a, b),
             Scalar::F32 => u64::from(float_ops!(op, f(a), f(b)).to_bits()),
             Scalar::F64 => float_ops!(op, d(a), d(b)).to_bits(),
+            Scalar::F16 | Scalar::Bf16 => panic!("{op:?} of {ty}"),
         }
 }
 
@@ -196,6 +198,7 @@ fn unary(op: Unary, ty: Scalar, a: u64) -> u64 {
         Scalar::U64 => int_unary!(u64, op, a, std::convert::identity),
         Scalar::F32 => u64::from(float_unary!(op, f(a)).to_bits()),
         Scalar::F64 => float_unary!(op, d(a)).to_bits(),
+        Scalar::F16 | Scalar::Bf16 => panic!("{op:?} of {ty}"),
     }
 }
 
@@ -229,7 +232,7 @@ fn cast(from: Scalar, to: Scalar, a: u64) -> u64 {
         ($x:expr) => {{
             let x = $x;
             match to {
-                Scalar::Bool => panic!("cast to bool"),
+                Scalar::Bool | Scalar::F16 | Scalar::Bf16 => panic!("cast to {to}"),
                 Scalar::I8 => x as i8 as u8 as u64,
                 Scalar::I16 => x as i16 as u16 as u64,
                 Scalar::I32 => x as i32 as u32 as u64,
@@ -244,6 +247,9 @@ fn cast(from: Scalar, to: Scalar, a: u64) -> u64 {
         }};
     }
     match from {
+        Scalar::F16 if to == Scalar::F32 => u64::from(half::f16_to_f32(a as u16).to_bits()),
+        Scalar::F32 if to == Scalar::F16 => u64::from(half::f16_from_f32(f(a))),
+        Scalar::F16 | Scalar::Bf16 => panic!("cast from {from} to {to}"),
         Scalar::Bool | Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::Usize | Scalar::U64 if to == from => a,
         Scalar::Bool | Scalar::U8 => into!(a as u8),
         Scalar::U16 => into!(a as u16),
@@ -379,6 +385,29 @@ impl Machine<'_> {
                         self.trace.stores.push((at, bits));
                         self.memory.insert(at, bits);
                     }
+                }
+                return None;
+            }
+            Op::Atomic { operation, place, element, values } => {
+                let at = self.address(place, *element);
+                let (before, operand) = (self.load(at, *element), get(&values[0]));
+                let combined = |op| binary(op, *element, before, operand);
+                let after = match operation {
+                    Atomic::Add if element.is_float() => combined(Binary::Add),
+                    Atomic::Add => combined(Binary::WrappingAdd),
+                    Atomic::Min => combined(Binary::Min),
+                    Atomic::Max => combined(Binary::Max),
+                    Atomic::And => combined(Binary::And),
+                    Atomic::Or => combined(Binary::Or),
+                    Atomic::Xor => combined(Binary::Xor),
+                    Atomic::Exchange => operand,
+                    Atomic::CompareExchange if before == operand => get(&values[1]),
+                    Atomic::CompareExchange => before,
+                };
+                self.trace.stores.push((at, after));
+                self.memory.insert(at, after);
+                if !inst.results.is_empty() {
+                    self.set(&inst.results, &[before]);
                 }
                 return None;
             }

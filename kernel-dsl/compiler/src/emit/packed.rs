@@ -1,0 +1,81 @@
+//! Elements of 8 and 16 bits in whole words: more than a word of them moves as words, taken apart after a load and put
+//! together before a store. An access of the machine then moves up to 16 bytes of them too, where vectors of `.u8`
+//! move 4.
+
+use super::Emitter;
+use super::memory::{Access, operand, vector};
+use crate::ir::WIDEST;
+use crate::ptx::{Guard, Modifier, Opcode, Operand, Register, Type};
+use crate::scalar::Scalar;
+use smallvec::SmallVec;
+
+/// Bytes of a word.
+const WORD: u32 = 4;
+
+/// Whether `n` elements move as words.
+pub(super) fn as_words(n: usize, element: Scalar) -> bool {
+    let bytes = n * element.bytes() as usize;
+    element.bytes() < WORD && bytes > WORD as usize && bytes.is_power_of_two()
+}
+
+/// Words of an access of the machine, of an access to `n` elements.
+fn words_at_once(n: usize, element: Scalar) -> usize {
+    (n as u32 * element.bytes()).min(WIDEST) as usize / WORD as usize
+}
+
+impl Emitter<'_> {
+    /// Loads words by `ld` with these modifiers, and takes the elements out of them into `to`.
+    pub(super) fn load_words(
+        &mut self,
+        access: &Access,
+        path: &[Modifier],
+        guard: Option<Guard>,
+        element: Scalar,
+        to: &[Register],
+    ) {
+        let (words, each) = (words_at_once(to.len(), element), (WORD / element.bytes()) as usize);
+        let mut loaded: Vec<Register> = Vec::new();
+        for first in (0..to.len()).step_by(words * each) {
+            let part: Vec<Register> = (0..words).map(|_| self.register(Type::U32)).collect();
+            let mut modifiers: SmallVec<[Modifier; 4]> = SmallVec::from_slice(path);
+            modifiers.extend(vector(words));
+            modifiers.push(Modifier::U32);
+            let registers = operand(part.iter().map(|r| Operand::Register(*r)).collect());
+            self.guarded(guard, Opcode::Ld, &modifiers, [registers, access.part(first, element)]);
+            loaded.extend(part);
+        }
+        // Extended as the registers of small integers are.
+        let ty = if element.is_signed() { Modifier::S32 } else { Modifier::U32 };
+        for (i, to) in to.iter().enumerate() {
+            let (bits, word) = (i64::from(8 * element.bytes()), loaded[i / each]);
+            let (from, length) = (Operand::Integer((i % each) as i64 * bits), Operand::Integer(bits));
+            self.guarded(guard, Opcode::Bfe, &[ty], [(*to).into(), word.into(), from, length]);
+        }
+    }
+
+    /// Puts elements together to words, and stores those.
+    pub(super) fn store_words(&mut self, access: &Access, guard: Option<Guard>, element: Scalar, values: &[Operand]) {
+        let (words, each) = (words_at_once(values.len(), element), (WORD / element.bytes()) as usize);
+        let bits = i64::from(8 * element.bytes());
+        let joined: Vec<Operand> = values
+            .chunks(each)
+            .map(|elements| {
+                let mut word = elements[0].clone();
+                for (i, value) in elements.iter().enumerate().skip(1) {
+                    let with = self.register(Type::U32);
+                    let (to, length) = (Operand::Integer(i as i64 * bits), Operand::Integer(bits));
+                    self.guarded(None, Opcode::Bfi, &[Modifier::B32], [with.into(), value.clone(), word, to, length]);
+                    word = with.into();
+                }
+                word
+            })
+            .collect();
+        for (i, part) in joined.chunks(words).enumerate() {
+            let mut modifiers: SmallVec<[Modifier; 4]> = SmallVec::from_slice(&[access.space]);
+            modifiers.extend(vector(words));
+            modifiers.push(Modifier::U32);
+            let address = access.part(i * words * each, element);
+            self.guarded(guard, Opcode::St, &modifiers, [address, operand(part.to_vec())]);
+        }
+    }
+}

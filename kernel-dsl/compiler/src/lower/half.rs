@@ -1,0 +1,95 @@
+//! Floats of 16 bits, written out: a value is widened to `f32`, the operation is done there, and what comes of it is
+//! rounded to nearest even.
+//!
+//! That is what an operation of 16 bits gives: for +, −, ×, ÷, rounding to 24 bits first changes nothing, since 24 ≥ 2 ·
+//! 11 + 2. Of `mul_add` it is not so: the sum is rounded twice. Signs are bits, of a NaN too.
+
+use super::Lowerer;
+use super::value::Known;
+use crate::Scalar;
+use crate::half::NAN;
+use crate::ir::{Binary, Comparison, Op, Unary, Value};
+
+const SIGN: u64 = 0x8000;
+
+impl Lowerer<'_> {
+    /// The `f32` of a `ty`, exactly.
+    pub(super) fn widen(&mut self, ty: Scalar, a: Known) -> Known {
+        let value = match ty {
+            Scalar::F16 => self.builder.scalar(Op::Cast(a.value), Scalar::F32),
+            _ => {
+                let code = self.builder.scalar(Op::Bitcast(a.value), Scalar::U16);
+                let code = self.builder.scalar(Op::Cast(code), Scalar::U32);
+                let bits = self.bits(Binary::Shl, code, 16);
+                self.builder.scalar(Op::Bitcast(bits), Scalar::F32)
+            }
+        };
+        Known { value, bits: None }
+    }
+
+    /// The `ty` nearest to an `f32`; any NaN becomes the one.
+    pub(super) fn narrow(&mut self, ty: Scalar, x: Known) -> Known {
+        let value = match ty {
+            Scalar::F16 => self.builder.scalar(Op::Cast(x.value), Scalar::F16),
+            _ => {
+                let code = self.bf16_code(x.value);
+                let code = self.builder.scalar(Op::Cast(code), Scalar::U16);
+                self.builder.scalar(Op::Bitcast(code), ty)
+            }
+        };
+        Known { value, bits: None }
+    }
+
+    /// [`bf16_from_f32`](crate::half::bf16_from_f32), as a `u32`.
+    fn bf16_code(&mut self, x: Value) -> Value {
+        let bits = self.builder.scalar(Op::Bitcast(x), Scalar::U32);
+        let last = self.bits(Binary::Shr, bits, 16);
+        let last = self.bits(Binary::And, last, 1);
+        let carried = self.bits(Binary::WrappingAdd, bits, 0x7FFF);
+        let carried = self.builder.scalar(Op::Binary(Binary::WrappingAdd, carried, last), Scalar::U32);
+        let rounded = self.bits(Binary::Shr, carried, 16);
+        let condition = self.builder.compare(Comparison::Ne, x, x);
+        let nan = self.builder.constant(Scalar::U32, u64::from(NAN));
+        self.builder.scalar(Op::Select { condition, yes: nan, no: rounded }, Scalar::U32)
+    }
+
+    /// `a op b` of bits.
+    fn bits(&mut self, op: Binary, a: Value, b: u64) -> Value {
+        let b = self.builder.constant(Scalar::U32, b);
+        self.builder.scalar(Op::Binary(op, a, b), Scalar::U32)
+    }
+
+    pub(super) fn half_binary(&mut self, op: Binary, ty: Scalar, a: Known, b: Known) -> Known {
+        let (a, b) = (self.widen(ty, a), self.widen(ty, b));
+        let x = self.binary(op, Scalar::F32, a, b);
+        self.narrow(ty, x)
+    }
+
+    pub(super) fn half_compare(&mut self, comparison: Comparison, ty: Scalar, a: Known, b: Known) -> Known {
+        let (a, b) = (self.widen(ty, a), self.widen(ty, b));
+        self.compare(comparison, Scalar::F32, a, b)
+    }
+
+    pub(super) fn half_mul_add(&mut self, ty: Scalar, operands: [Known; 3]) -> Known {
+        let [a, b, c] = operands.map(|k| self.widen(ty, k).value);
+        let value = self.builder.scalar(Op::MulAdd(a, b, c), Scalar::F32);
+        self.narrow(ty, Known { value, bits: None })
+    }
+
+    pub(super) fn half_unary(&mut self, op: Unary, ty: Scalar, a: Known) -> Known {
+        let (op, mask) = match op {
+            Unary::Neg => (Binary::Xor, SIGN),
+            Unary::Abs => (Binary::And, SIGN - 1),
+            // No other is in the language.
+            _ => {
+                let x = self.widen(ty, a).value;
+                let value = self.builder.scalar(Op::Unary(op, x), Scalar::F32);
+                return self.narrow(ty, Known { value, bits: None });
+            }
+        };
+        let code = self.builder.scalar(Op::Bitcast(a.value), Scalar::U16);
+        let mask = self.builder.constant(Scalar::U16, mask);
+        let code = self.builder.scalar(Op::Binary(op, code, mask), Scalar::U16);
+        Known { value: self.builder.scalar(Op::Bitcast(code), ty), bits: None }
+    }
+}

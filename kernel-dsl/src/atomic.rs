@@ -1,0 +1,145 @@
+//! Which elements have atomic operations, and how they are done on the host.
+
+use crate::launcher::Element;
+use crate::wide::Space;
+use std::ptr::NonNull;
+use std::sync::{Mutex, PoisonError};
+
+/// Elements with `fetch_add` and `exchange`: integers and floats of 32 and 64 bits.
+#[diagnostic::on_unimplemented(
+    message = "a GPU of sm_61 has no atomic operations on `{Self}`",
+    note = "there are `fetch_add` and `exchange` for i32, u32, i64, u64, f32 and f64, and the others for these integers"
+)]
+pub trait Atomic: Element {
+    /// What `fetch_add` writes.
+    #[doc(hidden)]
+    fn sum(self, other: Self, space: Space) -> Self;
+}
+
+/// Elements with the other atomic operations: integers of 32 and 64 bits.
+#[diagnostic::on_unimplemented(
+    message = "a GPU of sm_61 has no such atomic operation on `{Self}`",
+    note = "i32, u32, i64 and u64 have it; floats have `fetch_add` and `exchange`"
+)]
+pub trait AtomicInteger: Atomic + Ord {}
+
+macro_rules! integers {
+    ($($t:ty)*) => {$(
+        impl Atomic for $t {
+            fn sum(self, other: Self, _: Space) -> Self {
+                self.wrapping_add(other)
+            }
+        }
+        impl AtomicInteger for $t {}
+    )*};
+}
+integers!(i32 u32 i64 u64);
+
+impl Atomic for f32 {
+    fn sum(self, other: f32, space: Space) -> f32 {
+        let flushed = |x: f32| if space == Space::Global && x.is_subnormal() { 0f32.copysign(x) } else { x };
+        flushed(flushed(self) + flushed(other))
+    }
+}
+
+impl Atomic for f64 {
+    fn sum(self, other: f64, _: Space) -> f64 {
+        self + other
+    }
+}
+
+/// Replaces an element by what `change` makes of it, with no other such change between, and gives what was there.
+///
+/// # Safety
+/// The element must be alive, initialised, and accessed by nothing but this function at this time.
+pub(crate) unsafe fn update<T: Element>(element: NonNull<T>, change: impl FnOnce(T) -> T) -> T {
+    static ONE: Mutex<()> = Mutex::new(());
+    // A panic of `change` leaves the element as it was.
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: the caller's duty; all other changes wait for the lock.
+    unsafe {
+        let before = element.read();
+        element.write(change(before));
+        before
+    }
+}
+
+/// An operation on bits, in the element's own type.
+pub(crate) fn bitwise<T: Element>(a: T, b: T, operation: fn(u64, u64) -> u64) -> T {
+    T::from_bits(operation(a.bits(), b.bits()))
+}
+
+/// The atomic operations of a handle to memory in `$space`; its `element(at)` gives a place, checked.
+macro_rules! atomics {
+    ($Handle:ident, $space:expr) => {
+        /// Atomic operations. Each reads the element at `at`, writes it anew, and gives what was there before, in one
+        /// step that no other atomic operation on the element comes into: `atom` in PTX, `red` where what was there
+        /// is not used.
+        ///
+        /// They are relaxed: they order no other access. Threads may do them on one element without a sync
+        /// between; a plain access by another thread needs one. The order of the threads is not specified, so
+        /// results may depend on it where the operation does: a sum of floats that rounds, what comes back.
+        impl<T: Atomic, const R: usize> $Handle<T, R> {
+            /// The sum. Integers wrap. An `f32` in global memory is added with subnormals (operands and sum) taken for
+            /// zeros of their sign, in shared memory without, as the hardware has it.
+            #[track_caller]
+            pub fn fetch_add(self, at: impl Position<R>, value: T) -> T {
+                self.update(at, |x| x.sum(value, $space))
+            }
+
+            /// `value` itself.
+            #[track_caller]
+            pub fn exchange(self, at: impl Position<R>, value: T) -> T {
+                self.update(at, |_| value)
+            }
+
+            #[track_caller]
+            fn update(self, at: impl Position<R>, change: impl FnOnce(T) -> T) -> T {
+                let element = self.element(at.indices());
+                // SAFETY: the element is inside of initialised memory; that no other thread accesses it otherwise at
+                // this time, and that the memory is alive, is the duty that `host` lays on its callers.
+                unsafe { crate::atomic::update(element, change) }
+            }
+        }
+
+        /// Atomic operations on integers; see [`fetch_add`](Self::fetch_add).
+        impl<T: AtomicInteger, const R: usize> $Handle<T, R> {
+            /// The lesser of the two.
+            #[track_caller]
+            pub fn fetch_min(self, at: impl Position<R>, value: T) -> T {
+                self.update(at, |x| x.min(value))
+            }
+
+            /// The greater of the two.
+            #[track_caller]
+            pub fn fetch_max(self, at: impl Position<R>, value: T) -> T {
+                self.update(at, |x| x.max(value))
+            }
+
+            /// Bitwise and.
+            #[track_caller]
+            pub fn fetch_and(self, at: impl Position<R>, value: T) -> T {
+                self.update(at, |x| crate::atomic::bitwise(x, value, |a, b| a & b))
+            }
+
+            /// Bitwise or.
+            #[track_caller]
+            pub fn fetch_or(self, at: impl Position<R>, value: T) -> T {
+                self.update(at, |x| crate::atomic::bitwise(x, value, |a, b| a | b))
+            }
+
+            /// Bitwise exclusive or.
+            #[track_caller]
+            pub fn fetch_xor(self, at: impl Position<R>, value: T) -> T {
+                self.update(at, |x| crate::atomic::bitwise(x, value, |a, b| a ^ b))
+            }
+
+            /// `new` if the element is `expected`, which then comes back; otherwise the element stays, and comes back.
+            #[track_caller]
+            pub fn compare_exchange(self, at: impl Position<R>, expected: T, new: T) -> T {
+                self.update(at, |x| if x == expected { new } else { x })
+            }
+        }
+    };
+}
+pub(crate) use atomics;

@@ -1,0 +1,40 @@
+//! What accesses to several elements at once have in common.
+
+use crate::launcher::Element;
+
+/// Which memory an element is in.
+#[doc(hidden)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Space {
+    /// Buffers.
+    Global,
+    /// The block's own.
+    Shared,
+}
+
+/// Bytes that one access of the machine moves at most.
+const WIDEST: usize = 16;
+
+/// Elements of type `T` that one access of the machine moves, of an access to `n`. Panics where the language has no
+/// access to so many.
+#[track_caller]
+pub(crate) fn at_once<T: Element>(n: usize) -> usize {
+    assert!(matches!(n, 1 | 2 | 4 | 8 | 16), "an access takes 1, 2, 4, 8 or 16 elements at once, not {n}");
+    n.min(WIDEST / size_of::<T>())
+}
+
+/// Panics where an access to `n` elements from `first` on is not aligned.
+#[track_caller]
+pub(crate) fn aligned<T: Element>(first: *const T, n: usize) {
+    let bytes = at_once::<T>(n) * size_of::<T>();
+    assert!(
+        first.addr().is_multiple_of(bytes),
+        "misaligned: {first:p} is no multiple of the {bytes} bytes of an access"
+    );
+}
+
+/// `at`, `n` elements on in the last dimension.
+pub(crate) fn on<const R: usize>(mut at: [usize; R], n: usize) -> [usize; R] {
+    at[R - 1] = at[R - 1].saturating_add(n);
+    at
+}

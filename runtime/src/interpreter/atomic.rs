@@ -1,0 +1,116 @@
+//! Atomic operations of a warp: lane by lane, in the order of lanes.
+
+use super::access::{Action, Part};
+use super::code::{Atomic, Pc};
+use super::describe::Target;
+use super::frame::lanes_of;
+use super::machine::{ALL, Machine, Warp};
+use super::memory::Bytes;
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::ir;
+
+impl Machine<'_, '_> {
+    /// Does what `atomic` says, in each lane of `mask` that may.
+    pub fn atomic<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, atomic: &Atomic) {
+        let access = &atomic.access;
+        let (address, inside) = self.addresses::<TIER>(site, warp, mask, access);
+        if let Some(to) = atomic.to {
+            to.fill(&mut warp.rows, 0);
+        }
+        let mut rest = inside;
+        while rest != 0 {
+            let mut part = self.part::<TIER>(site, warp, &mut rest, &address, access);
+            if !self.may_write::<TIER>(site, warp, access, &part) {
+                continue;
+            }
+            if TIER >= ALL {
+                self.note(Action::Atomic, site, warp, access, &mut part);
+            }
+            let memory: &mut [u8] = match part.target {
+                Target::Buffer(b) => match &mut self.buffers[b].bytes {
+                    Bytes::Exclusive(bytes) => bytes,
+                    Bytes::Shared(_) => continue,
+                },
+                Target::Shared => bytemuck::cast_slice_mut(&mut self.shared[..]),
+            };
+            step(memory, warp, atomic, &part);
+        }
+    }
+}
+
+fn step(memory: &mut [u8], warp: &mut Warp, atomic: &Atomic, part: &Part) {
+    let Atomic { access, operation, expected, to } = atomic;
+    let size = access.element.bytes() as usize;
+    for lane in lanes_of(part.lanes) {
+        let start = part.offset[lane] as usize;
+        // Offsets were held against `memory` before; what is outside nevertheless stays as it is.
+        let Some(bytes) = memory.get_mut(start..start + size) else { continue };
+        let mut word = [0; 8];
+        word[..size].copy_from_slice(bytes);
+        let before = u64::from_le_bytes(word);
+        let operand = access.values[0].get(&warp.rows, lane);
+        let flush = part.target != Target::Shared;
+        let after = match expected.map(|e| e.get(&warp.rows, lane)) {
+            Some(expected) if expected != before => before,
+            Some(_) => operand,
+            None => changed(*operation, access.element, before, operand, flush),
+        };
+        bytes.copy_from_slice(&after.to_le_bytes()[..size]);
+        if let Some(to) = to {
+            to.set(&mut warp.rows, lane, before);
+        }
+    }
+}
+
+/// What `operation` writes over `a`; all are bits. `flush` is whether subnormal `f32`s count as zeros.
+fn changed(operation: ir::Atomic, element: Scalar, a: u64, b: u64, flush: bool) -> u64 {
+    use ir::Atomic::*;
+    let (signed, narrow) = (element.is_signed(), element.bits() == 32);
+    match operation {
+        Add if element == Scalar::F32 => {
+            let flushed = |bits: u64| {
+                let x = f32::from_bits(bits as u32);
+                if flush && x.is_subnormal() { 0f32.copysign(x) } else { x }
+            };
+            let sum = flushed(a) + flushed(b);
+            flushed(sum.to_bits().into()).to_bits().into()
+        }
+        Add if element == Scalar::F64 => (f64::from_bits(a) + f64::from_bits(b)).to_bits(),
+        Add => a.wrapping_add(b) & element.mask(),
+        // Registers hold 32-bit integers zero-extended.
+        Min if signed && narrow => {
+            if (b as i32) < a as i32 {
+                b
+            } else {
+                a
+            }
+        }
+        Max if signed && narrow => {
+            if b as i32 > a as i32 {
+                b
+            } else {
+                a
+            }
+        }
+        Min if signed => {
+            if (b as i64) < a as i64 {
+                b
+            } else {
+                a
+            }
+        }
+        Max if signed => {
+            if b as i64 > a as i64 {
+                b
+            } else {
+                a
+            }
+        }
+        Min => a.min(b),
+        Max => a.max(b),
+        And => a & b,
+        Or => a | b,
+        Xor => a ^ b,
+        Exchange | CompareExchange => b,
+    }
+}

@@ -1,0 +1,75 @@
+//! What is wrong with a kernel, told with its line.
+
+use kernel_dsl::prelude::*;
+use runtime::Device;
+
+#[kernel(block = 32, grid = 1)]
+fn misaligned(x: &[f32], y: &mut [f32]) {
+    let v: [f32; 4] = x.load(thread::x() * 4 + 1);
+    y[thread::x()] = v[0];
+}
+
+#[kernel(block = 32, grid = 1)]
+fn beyond(x: &[f32], y: &mut [f32]) {
+    let v: [f32; 4] = x.load(thread::x() * 4);
+    y[thread::x()] = v[0];
+}
+
+#[kernel(block = 32, grid = 2)]
+fn plain_and_atomic(x: &[f32], y: &mut [f32]) {
+    y.fetch_add(0, x[0]);
+    if thread::x() == 0 {
+        y[1] = y[0];
+    }
+}
+
+#[kernel(block = 64, grid = 1)]
+fn atomic_and_plain(x: &[f32], y: &mut [f32]) {
+    let mut s = Shared::<u32, 1>::new([1]);
+    if thread::x() == 0 {
+        s[0] = 0;
+    }
+    s.fetch_add(0, 1);
+    block::sync();
+    y[thread::x()] = s[0] as f32 + x[0];
+}
+
+#[kernel(block = 32, grid = 1)]
+fn nothing_there(x: &[f32], y: &mut [f32]) {
+    let s = Shared::<u32, 1>::new([4]);
+    y[thread::x()] = s.fetch_add(1, 1) as f32 + x[0];
+}
+
+#[track_caller]
+fn report(outcome: Result<(), runtime::Error>, parts: &[&str]) {
+    let text = outcome.expect_err("the kernel is wrong").to_string();
+    for part in parts {
+        assert!(text.contains(part), "no `{part}` in:\n{text}");
+    }
+}
+
+#[test]
+fn faults_are_told() {
+    let device = Device::cpu();
+    let run = |launch: &dyn Fn(
+        &Device,
+        &runtime::DeviceBuffer<f32>,
+        &mut runtime::DeviceBuffer<f32>,
+    ) -> Result<(), runtime::Error>,
+               n| {
+        let (x, mut y) = (device.upload(&vec![1f32; n]).unwrap(), device.upload(&[0f32; 64]).unwrap());
+        launch(&device, &x, &mut y)
+    };
+    let line = "let v: [f32; 4] = x.load(thread::x() * 4 + 1);";
+    report(run(&|d, x, y| misaligned::launch(d, x, y), 256), &["misaligned", line, "not aligned to 16 bytes"]);
+    report(run(&|d, x, y| beyond::launch(d, x, y), 126), &["out-of-bounds", "elements 124..128", "126 elements"]);
+    report(
+        run(&|d, x, y| plain_and_atomic::launch(d, x, y), 1),
+        &["global-race", "changes it atomically", "y[1] = y[0];", "y.fetch_add(0, x[0]);"],
+    );
+    report(
+        run(&|d, x, y| atomic_and_plain::launch(d, x, y), 1),
+        &["shared-race", "changes, atomically,", "stores it", "s.fetch_add(0, 1);"],
+    );
+    report(run(&|d, x, y| nothing_there::launch(d, x, y), 1), &["uninitialised-shared", "s.fetch_add(1, 1)"]);
+}
