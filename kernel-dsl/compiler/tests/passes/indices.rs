@@ -7,16 +7,21 @@ use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir::*;
 use kernel_dsl_compiler::passes::optimise;
 
-/// Stores to `y` at what `index` makes of a run-time `usize`, and holds the store's address after passes against that before,
+/// Stores to `y` at what `index` makes of a run-time `usize` and the next one, and holds the store's address after passes against that before,
 /// for each of `given`.
 fn check(given: &[u32], index: impl Fn(&mut Write, Value) -> Value) {
     let mut k = generator::empty();
     k.parameters.truncate(4);
     k.parameters.push(Parameter { name: "v".into(), argument: 2, role: Role::Value(Scalar::Usize) });
     let (mut w, p) = Write::new(k);
-    let index = index(&mut w, p[4]);
-    let one = w.f(1.0);
-    w.store(at(p[2], index, p[3]), one);
+    // In a loop, so that a constant is not summed with the index in 32 bits but moves the base.
+    let (one, two) = (w.n(1), w.n(2));
+    let end = w.add(p[4], two);
+    w.each(0, [p[4], end, one], Unroll::Never, |w, v| {
+        let index = index(w, v);
+        let one = w.f(1.0);
+        w.store(at(p[2], index, p[3]), one);
+    });
     let before = w.0.finish();
     verify::verify(&before).unwrap_or_else(|e| panic!("{e}\n{before}"));
     let after = optimise(before.clone()).expect("optimises");
@@ -28,8 +33,8 @@ fn check(given: &[u32], index: impl Fn(&mut Write, Value) -> Value) {
 
 #[test]
 fn a_wrapped_sum_is_no_addend() {
-    for (by, more) in [(u32::MAX - 15, 8), (u32::MAX, 0), (1 << 31, 12)] {
-        check(&[16, 100, 1 << 31], |w, v| {
+    for (by, more) in [(32, 8), (u32::MAX - 15, 8), (u32::MAX, 0), (1 << 31, 12)] {
+        check(&[16, 100, 1 << 31, u32::MAX - 15], |w, v| {
             let (by, more) = (w.n(by), w.n(more));
             let wrapped = w.bin(Binary::WrappingAdd, v, by);
             w.add(wrapped, more)
@@ -45,11 +50,11 @@ fn a_wrapped_sum_is_no_addend() {
 #[test]
 fn a_large_constant_moves_the_index() {
     for n in [1 << 27, 1 << 28, (1 << 28) + 1, 1 << 29, 3_000_000_000] {
-        check(&[n, n + 1, u32::MAX], |w, v| {
+        check(&[n, n + 1, u32::MAX - 2], |w, v| {
             let n = w.n(n);
             w.bin(Binary::Sub, v, n)
         });
-        check(&[0, 1, u32::MAX - n], |w, v| {
+        check(&[0, 1, u32::MAX - n - 2], |w, v| {
             let n = w.n(n);
             w.add(v, n)
         });
