@@ -7,7 +7,7 @@ fn apply(f: impl Fn(f32) -> f32, x: f32) -> f32 {
 }
 
 #[device]
-fn summed(f: impl Fn(f32) -> f32, x: f32) -> f32 {
+fn summed(f: impl Fn(f32) -> f32 + Copy, x: f32) -> f32 {
     let all = [f, f];
     x
 }
