@@ -117,8 +117,9 @@
 //! A kernel is Rust, and means what a Rust reader expects; rustc checks it against the items of [`prelude`], so names,
 //! types and borrows are wrong where Rust says so.
 //!
-//! * **Types**: `bool`, integers of 8 to 64 bits, `usize`, `f32` and `f64`, and the floats of 16 bits, [`f16`](half::f16) and
-//!   [`bf16`](half::bf16), with what [`half`] lists; tuples and arrays of them, which live in registers; slices, views and handles as above. Elements of memory are the numbers but `usize`.
+//! * **Types**: `bool`, integers of 8 to 64 bits, `usize`, `f32` and `f64`, and the floats of 16 bits, `f16` and `bf16`,
+//!   with the operations that [`half`] lists; tuples and arrays of them, which live in registers; slices, views and
+//!   handles as above. Elements of memory are the numbers but `usize`.
 //! * **Statements**: `let` with tuple and array patterns, assignment and compound assignment, `if`, `while`, `loop`,
 //!   `for` over `a..b` and `(a..b).step_by(n)`, labels, `break`, `continue`, `return`, and `const { assert!(…) }`.
 //! * **Generics**: constants of type `usize` and `bool`.
