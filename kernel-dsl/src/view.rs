@@ -66,6 +66,15 @@ macro_rules! view {
                 Self { first: moved.and_then(NonNull::new), layout }
             }
 
+            /// The element at `at`, if it lies inside. One load, guarded by the comparisons with the extents: the
+            /// threads outside load nothing.
+            pub fn get(self, at: impl Position<R>) -> Option<T> {
+                let at = at.indices();
+                let inside = at.iter().zip(self.layout.shape()).all(|(i, extent)| *i < extent);
+                // SAFETY: as in `index`: the element lies within the extents.
+                inside.then(|| unsafe { *self.element(at).as_ref() })
+            }
+
             /// Whether the first element's address and all strides but the last are multiples of `n` elements, so that
             /// `n` elements can move at once. For `#[requires(…)]`: the launch evaluates it.
             pub fn aligned(self, n: usize) -> bool {

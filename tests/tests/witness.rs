@@ -38,6 +38,12 @@ macro_rules! witnessed {
     ($($all:tt)*) => { as_written_and_launched! { Slices: $($all)* } };
 }
 #[allow(unused, clippy::all)]
+#[path = "../../kernel-dsl/compiler/tests/frontend/lowered/cases.rs"]
+mod cases;
+#[allow(unused, clippy::all)]
+#[path = "../../kernel-dsl/compiler/tests/frontend/lowered/closures.rs"]
+mod closures;
+#[allow(unused, clippy::all)]
 #[path = "../../kernel-dsl/compiler/tests/frontend/lowered/control.rs"]
 mod control;
 #[allow(unused, clippy::all)]
@@ -110,6 +116,16 @@ fn over_views(all: &[(&'static Artifact, Views)]) {
 #[test]
 fn values_are_as_rustc_has_them() {
     over_slices(values::ALL);
+}
+
+#[test]
+fn cases_are_as_rustc_has_them() {
+    over_slices(cases::ALL);
+}
+
+#[test]
+fn closures_are_as_rustc_has_them() {
+    over_slices(closures::ALL);
 }
 
 #[test]

@@ -177,7 +177,11 @@ impl Decoder<'_> {
 
     fn locals(&mut self) -> Result<()> {
         for local in &self.kernel.locals {
-            let wide = local.element.bits() == 64;
+            let wide = match local.element {
+                Type::Scalar(s) => s.bits() == 64,
+                Type::Global => true,
+                Type::Shared => false,
+            };
             let rows = if wide { 2 } else { 1 };
             let Some(total) = local.len.checked_mul(rows).filter(|n| *n < 1 << 20) else {
                 return self
@@ -376,7 +380,7 @@ impl Decoder<'_> {
                 let [result] = results[..] else { return self.refuse("a read of a local has one result") };
                 let ty = self.local(*local)?;
                 let index = index.map(|i| self.typed(i, Scalar::Usize)).transpose()?;
-                if self.ty(result)? != Type::Scalar(ty) {
+                if self.ty(result)? != ty {
                     return self.refuse(format!("a read of a local of `{ty}` as another type"));
                 }
                 let (to, local) = (self.define(result)?, local.0);
@@ -389,7 +393,9 @@ impl Decoder<'_> {
             Op::WriteLocal { local, index, value } => {
                 let ty = self.local(*local)?;
                 let index = index.map(|i| self.typed(i, Scalar::Usize)).transpose()?;
-                self.typed(*value, ty)?;
+                if self.ty(*value)? != ty {
+                    return self.refuse(format!("a write of another type to a local of `{ty}`"));
+                }
                 let (from, local) = (self.used(*value)?, local.0);
                 self.emit(match index {
                     None => Inst::WriteLocal { local, from },
@@ -526,7 +532,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    fn local(&self, local: ir::LocalId) -> Result<Scalar> {
+    fn local(&self, local: ir::LocalId) -> Result<Type> {
         match self.kernel.locals.get(local.0 as usize) {
             Some(l) => Ok(l.element),
             None => self.refuse(format!("there is no local {}", local.0)),

@@ -9,7 +9,8 @@ use std::collections::HashMap;
 
 /// The origin of each value; [`Origin::None`] for what is no global address.
 pub fn origins(kernel: &Kernel) -> Vec<Origin> {
-    let mut flow = Flow { kernel, origins: vec![Origin::None; kernel.values.len()], changed: true };
+    let origins = vec![Origin::None; kernel.values.len()];
+    let mut flow = Flow { kernel, origins, locals: vec![Origin::None; kernel.locals.len()], changed: true };
     // Loops hand addresses back to their beginning: again, until nothing is new. An origin changes at most twice.
     while std::mem::take(&mut flow.changed) {
         flow.region(&kernel.body, &Values::new(), &mut HashMap::new());
@@ -20,6 +21,8 @@ pub fn origins(kernel: &Kernel) -> Vec<Origin> {
 struct Flow<'k> {
     kernel: &'k Kernel,
     origins: Vec<Origin>,
+    /// Of whatever a local is given.
+    locals: Vec<Origin>,
     changed: bool,
 }
 
@@ -84,6 +87,18 @@ impl Flow<'_> {
                     if let Some((_, to)) = targets.get(label).cloned() {
                         self.hand(&to, values);
                     }
+                }
+                Op::WriteLocal { local, value, .. } => {
+                    let origin = self.origins.get(value.0 as usize).copied().unwrap_or(Origin::None);
+                    if let Some(held) = self.locals.get_mut(local.0 as usize) {
+                        let new = held.join(origin);
+                        self.changed |= new != *held;
+                        *held = new;
+                    }
+                }
+                Op::ReadLocal { local, .. } => {
+                    let held = self.locals.get(local.0 as usize).copied().unwrap_or(Origin::None);
+                    results.iter().for_each(|to| self.join(*to, held));
                 }
                 op => {
                     if let [to] = results.as_slice() {

@@ -100,7 +100,7 @@ impl Kit {
     }
 
     pub fn local(&mut self, name: &str, element: Scalar, len: u32) -> LocalId {
-        self.b.kernel.locals.push(Local { name: name.into(), element, len });
+        self.b.kernel.locals.push(Local { name: name.into(), element: Type::Scalar(element), len });
         LocalId(self.b.kernel.locals.len() as u32 - 1)
     }
 

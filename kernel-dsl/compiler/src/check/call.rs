@@ -19,6 +19,12 @@ impl Checker<'_> {
         expected: Option<Id>,
         mark: Mark,
     ) -> (ExprKind, Id) {
+        if let Some(variable) = path.single().and_then(|name| self.variable(name)) {
+            return self.value_call(variable, path, arguments, mark);
+        }
+        if path.segments.last().is_some_and(|s| s.name == "Some") && prelude::owns(path) {
+            return self.some(arguments, expected, mark);
+        }
         if !prelude::owns(path) {
             return self.device_call(path, arguments, mark);
         }
@@ -94,7 +100,7 @@ impl Checker<'_> {
         }
     }
 
-    fn count(&mut self, name: &str, wanted: usize, given: usize, mark: Mark) -> bool {
+    pub(super) fn count(&mut self, name: &str, wanted: usize, given: usize, mark: Mark) -> bool {
         if wanted != given {
             self.mistake(
                 mark,
@@ -123,6 +129,17 @@ impl Checker<'_> {
                 Ty::Shared { element, rank } => self.table.add(Ty::Shared { element, rank: rank - 1 }),
                 _ => self.wrong(),
             },
+            Part::Found => {
+                let found = match *self.table.get(same) {
+                    Ty::Slice { element, .. } => {
+                        let to = self.table.scalar(element);
+                        self.table.add(Ty::Reference { to, mutable: false })
+                    }
+                    Ty::View { element, .. } => self.table.scalar(element),
+                    _ => self.wrong(),
+                };
+                self.table.add(Ty::Option(found))
+            }
             Part::View => match self.table.get(same).clone() {
                 Ty::Shared { element, rank } => self.table.add(Ty::View { element, rank, mutable: false }),
                 _ => self.wrong(),
@@ -142,6 +159,9 @@ impl Checker<'_> {
         let receiver = self.dereferenced(receiver);
         let ty = Id(receiver.ty.0);
         let known = self.table.get(ty).clone();
+        if let Ty::Option(inner) = known {
+            return self.option_method(receiver, inner, name, arguments, mark);
+        }
         let fits = |on: On| match &known {
             Ty::Scalar(s) => on.scalar(*s),
             Ty::Slice { .. } => on == On::Slice,
@@ -289,25 +309,7 @@ impl Checker<'_> {
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         };
         let callee = callee.clone();
-        let given = path.segments.last().map(|s| s.arguments.clone()).unwrap_or_default();
-        if !given.is_empty() && given.len() != callee.generics.len() {
-            self.mistake(
-                path.mark,
-                format!(
-                    "`{}` takes {} generic argument{}, {} given",
-                    callee.name,
-                    callee.generics.len(),
-                    if callee.generics.len() == 1 { "" } else { "s" },
-                    given.len()
-                ),
-            );
-        }
-        let generics: Vec<Id> = (0..callee.generics.len())
-            .map(|i| match given.get(i) {
-                Some(argument) => self.size(argument),
-                None => self.table.add(Ty::Unknown(Kind::Size)),
-            })
-            .collect();
+        let generics = self.generic_arguments(path, &callee);
         if !self.count(&callee.name, callee.parameters as usize, arguments.len(), mark) {
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
@@ -324,8 +326,31 @@ impl Checker<'_> {
         (ExprKind::Call { function: id, generics, arguments }, returns)
     }
 
+    /// What stands for the generic constants of `callee`, as written or to be inferred.
+    pub(super) fn generic_arguments(&mut self, path: &Path, callee: &hir::Function) -> Vec<Id> {
+        let given = path.segments.last().map(|s| s.arguments.clone()).unwrap_or_default();
+        if !given.is_empty() && given.len() != callee.generics.len() {
+            self.mistake(
+                path.mark,
+                format!(
+                    "`{}` takes {} generic argument{}, {} given",
+                    callee.name,
+                    callee.generics.len(),
+                    if callee.generics.len() == 1 { "" } else { "s" },
+                    given.len()
+                ),
+            );
+        }
+        (0..callee.generics.len())
+            .map(|i| match given.get(i) {
+                Some(argument) => self.size(argument),
+                None => self.table.add(Ty::Unknown(Kind::Size)),
+            })
+            .collect()
+    }
+
     /// A type of `callee` with `generics` for its generic constants.
-    fn instantiate(&mut self, callee: &hir::Function, ty: TypeId, generics: &[Id]) -> Id {
+    pub(super) fn instantiate(&mut self, callee: &hir::Function, ty: TypeId, generics: &[Id]) -> Id {
         let size = |checker: &mut Self, size: hir::Size| match size {
             hir::Size::Known(_) => checker.table.add(Ty::Size(size)),
             hir::Size::Generic(i) => generics[i as usize],
@@ -347,6 +372,11 @@ impl Checker<'_> {
             hir::Type::Reference { to, mutable } => {
                 Ty::Reference { to: self.instantiate(callee, to, generics), mutable }
             }
+            hir::Type::Option(inner) => Ty::Option(self.instantiate(callee, inner, generics)),
+            hir::Type::Function { parameters, returns } => Ty::Function {
+                parameters: parameters.into_iter().map(|p| self.instantiate(callee, p, generics)).collect(),
+                returns: self.instantiate(callee, returns, generics),
+            },
             hir::Type::Constant(n) => return size(self, n),
         };
         self.table.add(ty)

@@ -68,11 +68,13 @@ impl Checker<'_> {
             E::Array(parts) => {
                 let element = self.table.unknown();
                 let parts: Vec<_> = parts.iter().map(|p| self.wanted(p, element)).collect();
+                self.no_closure(element, "an array", e.mark);
                 let size = self.table.add(Ty::Size(hir::Size::Known(parts.len() as u32)));
                 (ExprKind::Array(parts), self.table.add(Ty::Array(element, size)))
             }
             E::Repeat(value, size) => {
                 let value = self.expr(value, None);
+                self.no_closure(Id(value.ty.0), "an array", e.mark);
                 let size = self.size(size);
                 let ty = self.table.add(Ty::Array(Id(value.ty.0), size));
                 (ExprKind::Repeat(Box::new(value)), ty)
@@ -90,6 +92,8 @@ impl Checker<'_> {
                 (ExprKind::Tuple(Vec::new()), self.wrong())
             }
             E::If { condition, then, otherwise } => self.branch(condition, then, otherwise.as_deref(), expected),
+            E::Match { value, arms } => self.cases(value, arms, expected),
+            E::Closure { parameters, returns, body } => self.closure(parameters, returns.as_ref(), body, expected),
             E::Block(b) => {
                 let (block, ty) = self.block(b, expected);
                 (ExprKind::Block(block), ty)
@@ -115,7 +119,7 @@ impl Checker<'_> {
         }
     }
 
-    fn literal(&mut self, literal: Literal) -> ExprKind {
+    pub(super) fn literal(&mut self, literal: Literal) -> ExprKind {
         self.literals.push(literal);
         ExprKind::Literal(self.literals.len() as u64 - 1)
     }
@@ -130,10 +134,22 @@ impl Checker<'_> {
                 let ty = self.generics[i].ty;
                 return (ExprKind::Generic(i as u32), self.table.scalar(ty));
             }
+            if name == "None" {
+                return self.none();
+            }
+            if let Some(function) = self.function_value(path) {
+                return function;
+            }
             self.mistake(path.mark, format!("there is no variable or generic constant `{name}` here"));
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
         let name = path.name();
+        if name == "Option::None" {
+            return self.none();
+        }
+        if let Some(function) = self.function_value(path) {
+            return function;
+        }
         if let Some((ty, bits)) = prelude::constant(&name) {
             let kind = match ty {
                 Scalar::F32 => {
@@ -154,6 +170,9 @@ impl Checker<'_> {
                     "`{name}` differs between host and device, where `usize` has 32 bits: write `u32::{}`",
                     &name[7..]
                 )
+            }
+            _ if prelude::owns(path) => {
+                format!("`{name}` does not stand for a closure in a kernel: write one that calls it, `|x| …`")
             }
             _ => format!("`{name}` is not a constant that a kernel can use"),
         };
@@ -332,7 +351,10 @@ impl Checker<'_> {
             }
         };
         match &place.kind {
-            ExprKind::Local(id) => variable(self, *id, "cannot assign to"),
+            ExprKind::Local(id) => {
+                self.locals[id.0 as usize].assigned = true;
+                variable(self, *id, "cannot assign to")
+            }
             ExprKind::Field { base, .. } => self.assignable(base, mark),
             ExprKind::Dereference(reference) => {
                 if let Ty::Reference { mutable: false, .. } = self.table.get(Id(reference.ty.0)) {

@@ -20,7 +20,8 @@ impl Linked {
             for (id, function) in ids.iter().zip(&callee.library.functions) {
                 let mut body = function.body.clone();
                 hir::visit::block(&mut body, &mut |e| {
-                    if let hir::ExprKind::Call { function, .. } = &mut e.kind {
+                    if let hir::ExprKind::Call { function, .. } | hir::ExprKind::Function { function, .. } = &mut e.kind
+                    {
                         *function = ids[function.0 as usize];
                     }
                 });

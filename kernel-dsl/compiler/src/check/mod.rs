@@ -7,8 +7,11 @@
 //! What leaves this module has no unknown type, no unresolved name, and assigns to nothing that is not `mut`.
 
 mod call;
+mod closure;
 mod expression;
 mod link;
+mod option;
+mod pattern;
 pub(crate) mod prelude;
 mod statement;
 mod types;
@@ -115,6 +118,8 @@ struct Checker<'a> {
     scope: Vec<(String, LocalId)>,
     loops: Vec<Loop>,
     labels: u32,
+    /// Closures and functions that stand for them, so far.
+    closures: u32,
     returns: Id,
     /// Literals whose bits depend on a type to be inferred.
     literals: Vec<Literal>,
@@ -131,6 +136,8 @@ struct Variable {
     mutable: bool,
     /// Declared without a value: the first assignment needs no `mut`, and rustc sees to it that it is the only one.
     unset: bool,
+    /// Assigned as a whole somewhere, or lent to be.
+    assigned: bool,
     mark: Mark,
 }
 
@@ -162,6 +169,7 @@ impl<'a> Checker<'a> {
             scope: Vec::new(),
             loops: Vec::new(),
             labels: 0,
+            closures: 0,
             returns,
             literals: Vec::new(),
             bound: Vec::new(),
@@ -190,6 +198,9 @@ impl<'a> Checker<'a> {
         }
         if let Some(ty) = &self.function.returns {
             self.returns = self.ty(ty);
+            if self.is_closure(self.returns) {
+                self.mistake(ty.mark, "a device function cannot give a closure: pass what it captures, and make the closure where it is called");
+            }
         }
     }
 
@@ -219,7 +230,7 @@ impl<'a> Checker<'a> {
 
     fn declare(&mut self, name: String, ty: Id, mutable: bool, unset: bool, mark: Mark) -> LocalId {
         let id = LocalId(self.locals.len() as u32);
-        self.locals.push(Variable { name: name.clone(), ty, mutable, unset, mark });
+        self.locals.push(Variable { name: name.clone(), ty, mutable, unset, assigned: false, mark });
         self.scope.push((name, id));
         id
     }
@@ -232,7 +243,12 @@ impl<'a> Checker<'a> {
             (Ty::Reference { to: a, mutable: true }, Ty::Reference { to: b, mutable: false }) => self.table.unify(a, b),
             _ => self.table.unify(actual, wanted),
         };
-        if !fits {
+        if !fits && self.callable_alike(actual, wanted) {
+            self.mistake(
+                mark,
+                "which closure or function this is would depend on a value at run time, and on the device it is code that is inlined: write the call into both branches",
+            );
+        } else if !fits {
             let (actual, wanted) = (self.named(actual), self.named(wanted));
             self.mistake(mark, format!("expected `{wanted}`, found `{actual}`"));
         }
@@ -268,6 +284,14 @@ impl<'a> Checker<'a> {
                 self.mistake(ty.mark, "a slice stands behind a reference: `&[T]` or `&mut [T]`");
                 self.wrong()
             }
+            TypeKind::Function { parameters, returns } => {
+                let parameters = parameters.iter().map(|p| self.ty(p)).collect();
+                let returns = match returns {
+                    Some(ty) => self.ty(ty),
+                    None => self.table.add(Ty::Unit),
+                };
+                self.table.add(Ty::Function { parameters, returns })
+            }
             TypeKind::Path(path) => self.path_type(path),
         }
     }
@@ -293,6 +317,16 @@ impl<'a> Checker<'a> {
                     _ => Ty::View { element, rank, mutable: name == "ViewMut" },
                 })
             }
+            "Option" => match last.arguments.as_slice() {
+                [syntax::Argument::Type(inner)] => {
+                    let inner = self.ty(inner);
+                    self.table.add(Ty::Option(inner))
+                }
+                _ => {
+                    self.mistake(path.mark, "`Option` takes a type: `Option<f32>`");
+                    self.wrong()
+                }
+            },
             _ => {
                 self.mistake(
                     path.mark,
@@ -404,7 +438,7 @@ impl Finish<'_> {
                     }
                 };
             }
-            hir::ExprKind::Call { generics, .. } => {
+            hir::ExprKind::Call { generics, .. } | hir::ExprKind::Function { generics, .. } => {
                 for g in generics {
                     *g = self.types.get(&self.checker.table, Id(g.0));
                 }
@@ -421,7 +455,11 @@ impl Finish<'_> {
             .map(|v| hir::Local {
                 name: v.name.clone(),
                 ty: self.types.get(&self.checker.table, v.ty),
-                mutable: v.mutable || v.unset,
+                // A view is declared `mut` to write its elements; where it stays the same it is a name.
+                mutable: match self.checker.table.get(v.ty) {
+                    Ty::View { .. } | Ty::Slice { .. } => v.assigned || v.unset,
+                    _ => v.mutable || v.unset,
+                },
                 span: v.mark.span,
             })
             .collect();
@@ -492,6 +530,10 @@ fn rust_type(types: &[hir::Type], generics: &[hir::Generic], id: hir::TypeId) ->
         hir::Type::Tuple(parts) => {
             let parts = parts.iter().map(|p| rust_type(types, generics, *p)).collect::<Option<Vec<_>>>()?;
             quote!((#(#parts),*))
+        }
+        hir::Type::Option(inner) => {
+            let inner = rust_type(types, generics, *inner)?;
+            quote!(::core::option::Option<#inner>)
         }
         hir::Type::Array(element, size) => {
             let element = rust_type(types, generics, *element)?;

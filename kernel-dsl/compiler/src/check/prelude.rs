@@ -26,6 +26,8 @@ pub(super) enum Part {
     Inner,
     /// A `View` of the receiver's element and rank.
     View,
+    /// An `Option` of the receiver's element; of a reference to it, where the receiver is a slice.
+    Found,
 }
 
 /// A function of the prelude.
@@ -145,6 +147,8 @@ pub(super) const METHODS: &[Method] = &[
     m(On::Slice, "len", Intrinsic::Extent(Some(0)), NONE, Part::Usize),
     m(On::Slice, "is_empty", Intrinsic::IsEmpty, NONE, Part::Bool),
     m(On::Slice, "aligned", Intrinsic::Aligned, &[Part::Usize], Part::Bool),
+    m(On::Slice, "get", Intrinsic::Get, &[Part::Usize], Part::Found),
+    m(On::View, "get", Intrinsic::Get, &[Part::Indices], Part::Found),
     m(On::View1, "len", Intrinsic::Extent(Some(0)), NONE, Part::Usize),
     m(On::View2, "rows", Intrinsic::Extent(Some(0)), NONE, Part::Usize),
     m(On::View2, "cols", Intrinsic::Extent(Some(1)), NONE, Part::Usize),
@@ -172,17 +176,22 @@ pub(crate) fn owns(path: &Path) -> bool {
     }
     let first = path.segments[0].name.to_string();
     match path.segments.len() {
-        1 => matches!(first.as_str(), "unroll" | "rolled"),
+        1 => matches!(first.as_str(), "unroll" | "rolled" | "Some"),
         2 => {
-            matches!(first.as_str(), "thread" | "block" | "grid" | "warp" | "Shared")
+            matches!(first.as_str(), "thread" | "block" | "grid" | "warp" | "Shared" | "Option")
                 || Scalar::from_name(&first).is_some()
         }
         _ => false,
     }
 }
 
+/// Whether a method of that name takes a closure, so that a function's path may be its argument.
+pub(crate) fn takes_function(method: &str) -> bool {
+    matches!(method, "map" | "map_or" | "and_then" | "is_some_and")
+}
+
 /// The value of an associated constant such as `f32::INFINITY` or `core::f32::consts::PI`: its type and bits.
-pub(super) fn constant(path: &str) -> Option<(Scalar, u64)> {
+pub(crate) fn constant(path: &str) -> Option<(Scalar, u64)> {
     let path = path.strip_prefix("core::").or_else(|| path.strip_prefix("std::")).unwrap_or(path);
     let (ty, name) = path.split_once("::")?;
     let ty = Scalar::from_name(ty)?;

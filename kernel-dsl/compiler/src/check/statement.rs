@@ -17,18 +17,29 @@ impl Checker<'_> {
         let mut statements = Vec::with_capacity(block.statements.len());
         for statement in &block.statements {
             match statement {
-                syntax::Statement::Let { pattern, ty, value, mark } => {
+                syntax::Statement::Let { pattern, ty, value, otherwise, mark } => {
                     let ty = match ty {
                         Some(ty) => self.ty(ty),
                         None => self.table.unknown(),
                     };
                     let value = value.as_ref().map(|v| self.wanted(v, ty));
                     let plain = value.is_some();
+                    let otherwise = otherwise.as_ref().map(|b| {
+                        let (block, ty) = self.block(b, None);
+                        let never = self.table.add(Ty::Never);
+                        self.coerce(ty, never, b.mark);
+                        block
+                    });
                     let pattern = self.bind(pattern, ty, !plain, *mark);
                     if let (hir::Pattern::Local(local), true, Some(span)) = (&pattern, plain, name_span(statement)) {
                         self.bound.push((span, *local));
                     }
-                    statements.push(Statement::Let { pattern, value, span: mark.span });
+                    statements.push(match (value, otherwise) {
+                        (Some(value), Some(otherwise)) => {
+                            Statement::LetElse { pattern, value, otherwise, span: mark.span }
+                        }
+                        (value, _) => Statement::Let { pattern, value, span: mark.span },
+                    });
                 }
                 syntax::Statement::Expr(e) => {
                     let e = self.expr(e, None);
@@ -50,32 +61,6 @@ impl Checker<'_> {
         };
         self.scope.truncate(depth);
         (hir::Block { statements, value }, ty)
-    }
-
-    pub(super) fn bind(&mut self, pattern: &Pattern, ty: Id, unset: bool, mark: Mark) -> hir::Pattern {
-        match pattern {
-            Pattern::Ignore => hir::Pattern::Ignore,
-            Pattern::Name { name, mutable } => {
-                let mark = Mark { first: name.span(), last: name.span(), ..mark };
-                hir::Pattern::Local(self.declare(name.to_string(), ty, *mutable, unset, mark))
-            }
-            Pattern::Tuple(parts, at) => {
-                let types: Vec<_> = parts.iter().map(|_| self.table.unknown()).collect();
-                let tuple = match types.is_empty() {
-                    true => self.table.add(Ty::Unit),
-                    false => self.table.add(Ty::Tuple(types.clone())),
-                };
-                self.coerce(ty, tuple, *at);
-                hir::Pattern::Parts(parts.iter().zip(types).map(|(p, t)| self.bind(p, t, unset, mark)).collect())
-            }
-            Pattern::Array(parts, at) => {
-                let element = self.table.unknown();
-                let size = self.table.add(Ty::Size(hir::Size::Known(parts.len() as u32)));
-                let array = self.table.add(Ty::Array(element, size));
-                self.coerce(ty, array, *at);
-                hir::Pattern::Parts(parts.iter().map(|p| self.bind(p, element, unset, mark)).collect())
-            }
-        }
     }
 
     pub(super) fn branch(
@@ -251,7 +236,7 @@ impl Checker<'_> {
 }
 
 /// What a block's value is made of; the block, if it has none.
-fn end(block: &syntax::Block) -> Mark {
+pub(super) fn end(block: &syntax::Block) -> Mark {
     block.value.as_ref().map_or(block.mark, |v| v.mark)
 }
 

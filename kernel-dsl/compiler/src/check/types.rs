@@ -38,6 +38,18 @@ pub(super) enum Ty {
         to: Id,
         mutable: bool,
     },
+    Option(Id),
+    /// A parameter that a closure or function is passed for.
+    Function {
+        parameters: Vec<Id>,
+        returns: Id,
+    },
+    /// A closure or function of the program, by a number of its own; Rust gives each a type of its own.
+    Closure {
+        number: u32,
+        parameters: Vec<Id>,
+        returns: Id,
+    },
     /// A number in a type.
     Size(hir::Size),
 }
@@ -116,6 +128,12 @@ impl Table {
             (Ty::Tuple(p), Ty::Tuple(q)) => p.len() == q.len() && p.into_iter().zip(q).all(|(a, b)| self.unify(a, b)),
             (Ty::Array(p, n), Ty::Array(q, m)) => self.unify(p, q) && self.unify(n, m),
             (Ty::Reference { to: p, mutable: m }, Ty::Reference { to: q, mutable: n }) => m == n && self.unify(p, q),
+            (Ty::Option(p), Ty::Option(q)) => self.unify(p, q),
+            (Ty::Closure { number: m, .. }, Ty::Closure { number: n, .. }) => m == n,
+            (
+                Ty::Closure { parameters: p, returns: r, .. } | Ty::Function { parameters: p, returns: r },
+                Ty::Closure { parameters: q, returns: s, .. } | Ty::Function { parameters: q, returns: s },
+            ) => p.len() == q.len() && p.into_iter().zip(q).all(|(a, b)| self.unify(a, b)) && self.unify(r, s),
             (x, y) => x == y,
         }
     }
@@ -136,6 +154,10 @@ impl Table {
                 Ty::Tuple(parts) => parts.iter().any(|p| self.holds(*p, part)),
                 Ty::Array(element, _) => self.holds(*element, part),
                 Ty::Reference { to, .. } => self.holds(*to, part),
+                Ty::Option(inner) => self.holds(*inner, part),
+                Ty::Function { parameters, returns } | Ty::Closure { parameters, returns, .. } => {
+                    parameters.iter().chain([returns]).any(|p| self.holds(*p, part))
+                }
                 _ => false,
             }
     }
@@ -173,6 +195,15 @@ impl Table {
             Ty::Shared { element, rank } => format!("Shared<{element}, {rank}>"),
             Ty::Reference { to, mutable } => {
                 format!("&{}{}", if *mutable { "mut " } else { "" }, self.name(*to, generics))
+            }
+            Ty::Option(inner) => format!("Option<{}>", self.name(*inner, generics)),
+            Ty::Function { parameters, returns } | Ty::Closure { parameters, returns, .. } => {
+                let parameters: Vec<_> = parameters.iter().map(|p| self.name(*p, generics)).collect();
+                let returns = match self.get(*returns) {
+                    Ty::Unit => String::new(),
+                    _ => format!(" -> {}", self.name(*returns, generics)),
+                };
+                format!("impl Fn({}){returns}", parameters.join(", "))
             }
             Ty::Size(hir::Size::Known(n)) => n.to_string(),
             Ty::Size(hir::Size::Generic(i)) => generics[*i as usize].name.clone(),
@@ -225,6 +256,11 @@ impl Finished {
             Ty::View { element, rank, mutable } => hir::Type::View { element, rank, mutable },
             Ty::Shared { element, rank } => hir::Type::Shared { element, rank },
             Ty::Reference { to, mutable } => hir::Type::Reference { to: self.get(table, to), mutable },
+            Ty::Option(inner) => hir::Type::Option(self.get(table, inner)),
+            Ty::Function { parameters, returns } | Ty::Closure { parameters, returns, .. } => hir::Type::Function {
+                parameters: parameters.into_iter().map(|p| self.get(table, p)).collect(),
+                returns: self.get(table, returns),
+            },
             Ty::Size(size) => hir::Type::Constant(size),
         };
         let done = match self.types.iter().position(|t| *t == ty) {

@@ -175,7 +175,7 @@ fn launch_expressions_are_in_the_copy() {
 fn refused_rust_is_told_once_each_and_uses_still_resolve() {
     let expansion = expand(
         "block = 1, grid = 1",
-        "fn k<const N: usize>(y: &mut [f32]) { let s = \"x\"; let c = || 1; y[0] = 1.0; }",
+        "fn k<const N: usize>(y: &mut [f32]) { let s = \"x\"; let c = move || 1; y[0] = 1.0; }",
     );
     items(&expansion);
     assert_eq!(said(&expansion, "compile_error").len(), 2);

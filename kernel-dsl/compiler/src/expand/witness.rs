@@ -113,15 +113,30 @@ pub(super) fn mistakes(
 ) -> TokenStream {
     let signature = &item.sig;
     let (name, generics) = (&signature.ident, &signature.generics);
-    let parameters = parameters(item).map(|PatType { pat, ty, .. }| quote!(#pat: #ty));
+    // A closure's parameter cannot be `impl Fn`: such a type becomes a generic parameter, given as a function pointer.
+    let (mut bounds, mut pointers) = (Vec::new(), Vec::new());
+    let parameters: Vec<TokenStream> = parameters(item)
+        .map(|PatType { pat, ty, .. }| match &**ty {
+            syn::Type::ImplTrait(callable) => {
+                let name = quote::format_ident!("Callable{}", bounds.len());
+                let bound = &callable.bounds;
+                bounds.push(quote!(#name: #bound));
+                pointers.push(pointer(callable));
+                quote!(#pat: #name)
+            }
+            ty => quote!(#pat: #ty),
+        })
+        .collect();
     let returns = match &signature.output {
         ReturnType::Default => quote!(-> ()),
         written => written.to_token_stream(),
     };
-    let values: Vec<TokenStream> = match values {
+    let mut values: Vec<TokenStream> = match values {
         [] => generics.params.iter().filter_map(any_value).collect(),
         values => values.iter().map(super::namespace::value).collect(),
     };
+    values.extend(pointers);
+    let declared = generics.params.iter().map(ToTokens::to_token_stream).chain(bounds);
     let instance = if values.is_empty() { quote!() } else { quote!(::<#(#values),*>) };
     let said = mistakes.iter().map(|mistake| {
         let message = &mistake.message;
@@ -137,8 +152,23 @@ pub(super) fn mistakes(
     closure.set_span(item.block.brace_token.span.join());
     let fn_token = signature.fn_token;
     quote! {
-        #fn_token #name #generics () -> impl ::core::marker::Sized #closure
+        #fn_token #name <#(#declared),*> () -> impl ::core::marker::Sized #closure
         #(#said)*
+    }
+}
+
+/// `fn(A) -> R` for `impl Fn(A) -> R`.
+fn pointer(callable: &syn::TypeImplTrait) -> TokenStream {
+    let signature = callable.bounds.iter().find_map(|bound| match bound {
+        syn::TypeParamBound::Trait(t) => match &t.path.segments.last()?.arguments {
+            syn::PathArguments::Parenthesized(signature) => Some(signature),
+            _ => None,
+        },
+        _ => None,
+    });
+    match signature {
+        Some(syn::ParenthesizedGenericArguments { inputs, output, .. }) => quote!(fn(#inputs) #output),
+        None => quote!(fn()),
     }
 }
 

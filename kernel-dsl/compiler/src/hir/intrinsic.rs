@@ -72,6 +72,16 @@ pub enum Intrinsic {
     NextMultipleOf,
     /// `a.saturating_sub(b)` of unsigned integers.
     SaturatingSub,
+    /// `Some(x)`.
+    Some,
+    /// `None`.
+    None,
+    /// `option.is_some()`.
+    IsSome,
+    /// `view.get(at)`, an element or `None`; `slice.get(i)`, a reference to one or `None`.
+    Get,
+    /// `option.copied()`: what the reference names.
+    Copied,
 }
 
 /// What a reduction does with two values.

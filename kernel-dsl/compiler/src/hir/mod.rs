@@ -135,7 +135,7 @@ pub struct Local {
     pub name: String,
     /// Its type.
     pub ty: TypeId,
-    /// Declared `mut`.
+    /// Declared `mut`; a view or slice: assigned anew somewhere.
     pub mutable: bool,
     /// Where it is declared.
     pub span: Span,
@@ -178,6 +178,11 @@ pub enum Type {
     /// `&mut T` or `&T` of a variable: a parameter of a device function that names the caller's place.
     #[allow(missing_docs)]
     Reference { to: TypeId, mutable: bool },
+    /// `Option<T>`.
+    Option(TypeId),
+    /// A closure or device function; which one is known where it is called.
+    #[allow(missing_docs)]
+    Function { parameters: Vec<TypeId>, returns: TypeId },
     /// Not a type of values: a generic argument that is a number (`true` is 1).
     Constant(Size),
 }
@@ -206,6 +211,9 @@ pub enum Statement {
     /// `let pattern = value;`, or `let name;`.
     #[allow(missing_docs)]
     Let { pattern: Pattern, value: Option<Expr>, span: Span },
+    /// `let pattern = value else { … };`; control does not leave `otherwise`.
+    #[allow(missing_docs)]
+    LetElse { pattern: Pattern, value: Expr, otherwise: Block, span: Span },
     /// An expression whose value is dropped.
     Expr(Expr),
     /// `const { assert!(condition, …) }`: evaluated for each instance.
@@ -213,8 +221,8 @@ pub enum Statement {
     Assert { condition: Expr, message: String },
 }
 
-/// What a `let` or `for` binds.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+/// What a `let`, `for`, `match` or closure binds, and of what values it matches.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Pattern {
     /// `_`.
     Ignore,
@@ -222,6 +230,32 @@ pub enum Pattern {
     Local(LocalId),
     /// A tuple or array, part by part.
     Parts(Vec<Pattern>),
+    /// The value of a literal or associated constant.
+    Value(Box<Expr>),
+    /// `low..=high`, `low..high`, or without one of the two.
+    #[allow(missing_docs)]
+    Range { low: Option<Box<Expr>>, high: Option<Box<Expr>>, closed: bool },
+    /// `a | b`; none of them binds.
+    Any(Vec<Pattern>),
+    /// `name @ pattern`
+    Named(LocalId, Box<Pattern>),
+    /// `Some(pattern)`
+    Some(Box<Pattern>),
+    /// `None`
+    None,
+    /// `&pattern`: what the reference names.
+    Dereference(Box<Pattern>),
+}
+
+/// A case of a `match`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Arm {
+    /// Values that it is for.
+    pub pattern: Pattern,
+    /// A `bool` that must hold, too.
+    pub guard: Option<Expr>,
+    /// What it gives.
+    pub body: Expr,
 }
 
 /// A typed expression.
@@ -302,6 +336,26 @@ pub enum ExprKind {
         condition: Box<Expr>,
         then: Block,
         otherwise: Option<Box<Expr>>,
+    },
+    /// The first arm that matches; where none of them is sure to, the last one is.
+    Match {
+        value: Box<Expr>,
+        arms: Vec<Arm>,
+    },
+    /// `|parameters| body`: captures by reference, is inlined where it is called.
+    Closure {
+        parameters: Vec<Pattern>,
+        body: Box<Expr>,
+    },
+    /// A device function where a closure fits.
+    Function {
+        function: FunctionId,
+        generics: Vec<TypeId>,
+    },
+    /// A call of a closure, or of what stands for one.
+    CallValue {
+        callee: Box<Expr>,
+        arguments: Vec<Expr>,
     },
     Block(Block),
     /// `loop`

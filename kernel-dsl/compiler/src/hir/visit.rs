@@ -1,17 +1,26 @@
 //! Walks over the expressions of a function.
 
-use super::{Block, Expr, ExprKind, Statement};
+use super::{Block, Expr, ExprKind, Pattern, Statement};
 
-/// Calls `f` on each expression of `block`, inner ones first.
-pub fn block(block: &mut Block, f: &mut dyn FnMut(&mut Expr)) {
-    for statement in &mut block.statements {
+/// Calls `f` on each expression of `b`, inner ones first.
+pub fn block(b: &mut Block, f: &mut dyn FnMut(&mut Expr)) {
+    for statement in &mut b.statements {
         match statement {
-            Statement::Let { value: Some(value), .. } => expr(value, f),
-            Statement::Let { value: None, .. } => {}
+            Statement::Let { pattern: p, value, .. } => {
+                if let Some(value) = value {
+                    expr(value, f);
+                }
+                pattern(p, f);
+            }
+            Statement::LetElse { pattern: p, value, otherwise, .. } => {
+                expr(value, f);
+                pattern(p, f);
+                block(otherwise, f);
+            }
             Statement::Expr(e) | Statement::Assert { condition: e, .. } => expr(e, f),
         }
     }
-    if let Some(value) = &mut block.value {
+    if let Some(value) = &mut b.value {
         expr(value, f);
     }
 }
@@ -19,7 +28,11 @@ pub fn block(block: &mut Block, f: &mut dyn FnMut(&mut Expr)) {
 /// Calls `f` on each expression in `e` and then on `e`.
 pub fn expr(e: &mut Expr, f: &mut dyn FnMut(&mut Expr)) {
     match &mut e.kind {
-        ExprKind::Literal(_) | ExprKind::Local(_) | ExprKind::Generic(_) | ExprKind::Continue { .. } => {}
+        ExprKind::Literal(_)
+        | ExprKind::Local(_)
+        | ExprKind::Generic(_)
+        | ExprKind::Function { .. }
+        | ExprKind::Continue { .. } => {}
         ExprKind::Unary(_, a)
         | ExprKind::Cast(a)
         | ExprKind::Field { base: a, .. }
@@ -50,12 +63,31 @@ pub fn expr(e: &mut Expr, f: &mut dyn FnMut(&mut Expr)) {
                 expr(e, f);
             }
         }
+        ExprKind::Match { value, arms } => {
+            expr(value, f);
+            for arm in arms {
+                pattern(&mut arm.pattern, f);
+                if let Some(guard) = &mut arm.guard {
+                    expr(guard, f);
+                }
+                expr(&mut arm.body, f);
+            }
+        }
+        ExprKind::Closure { parameters, body } => {
+            parameters.iter_mut().for_each(|p| pattern(p, f));
+            expr(body, f);
+        }
+        ExprKind::CallValue { callee, arguments } => {
+            expr(callee, f);
+            arguments.iter_mut().for_each(|e| expr(e, f));
+        }
         ExprKind::Block(b) | ExprKind::Loop { body: b, .. } => block(b, f),
         ExprKind::While { condition, body, .. } => {
             expr(condition, f);
             block(body, f);
         }
-        ExprKind::For { range, body, .. } => {
+        ExprKind::For { pattern: p, range, body, .. } => {
+            pattern(p, f);
             expr(&mut range.start, f);
             expr(&mut range.end, f);
             if let Some(step) = &mut range.step {
@@ -70,4 +102,15 @@ pub fn expr(e: &mut Expr, f: &mut dyn FnMut(&mut Expr)) {
         }
     }
     f(e);
+}
+
+/// Calls `f` on each expression of `p`.
+fn pattern(p: &mut Pattern, f: &mut dyn FnMut(&mut Expr)) {
+    match p {
+        Pattern::Ignore | Pattern::Local(_) | Pattern::None => {}
+        Pattern::Parts(parts) | Pattern::Any(parts) => parts.iter_mut().for_each(|p| pattern(p, f)),
+        Pattern::Value(e) => expr(e, f),
+        Pattern::Range { low, high, .. } => low.iter_mut().chain(high).for_each(|e| expr(e, f)),
+        Pattern::Named(_, p) | Pattern::Some(p) | Pattern::Dereference(p) => pattern(p, f),
+    }
 }

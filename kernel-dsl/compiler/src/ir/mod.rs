@@ -170,8 +170,8 @@ impl Parameter {
 pub struct Local {
     /// Name in Rust, for reading; not unique.
     pub name: String,
-    /// Element type.
-    pub element: Scalar,
+    /// Element type: a scalar, or an address in global memory.
+    pub element: Type,
     /// Number of elements; 1 for a plain variable. Arrays of arrays are flattened, row-major.
     pub len: u32,
 }

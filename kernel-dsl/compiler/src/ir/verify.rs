@@ -143,7 +143,8 @@ impl<'a> Verifier<'a> {
         match &inst.op {
             Op::Constant(bits) => {
                 let mask = scalar.map_or(u64::from(u32::MAX), Scalar::mask);
-                self.check(inst, out != Type::Global, "an address in global memory is not constant");
+                // Null is what a variable holds that nothing was written to.
+                self.check(inst, out != Type::Global || *bits == 0, "an address in global memory is not constant");
                 self.check(inst, bits & !mask == 0, "the constant has bits that its type has not");
             }
             Op::Parameter(i) => {
@@ -350,7 +351,7 @@ impl<'a> Verifier<'a> {
 
     fn local(&mut self, inst: &Inst, local: LocalId, index: Option<Value>, ty: Option<Type>) {
         let found = self.kernel.locals.get(local.0 as usize);
-        self.check(inst, found.is_some_and(|l| Some(S(l.element)) == ty), "the local is not of that type");
+        self.check(inst, found.is_some_and(|l| Some(l.element) == ty), "the local is not of that type");
         self.check(inst, index.is_none_or(|i| self.ty(i) == S(Scalar::Usize)), "an index is usize");
     }
 }

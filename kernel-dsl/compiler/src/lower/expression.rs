@@ -118,6 +118,10 @@ impl<'h> Lowerer<'h> {
                 None => Val::Unit,
             },
             ExprKind::If { condition, then, otherwise } => self.branch(e, condition, then, otherwise.as_deref()),
+            ExprKind::Match { value, arms } => self.cases(e, value, arms),
+            ExprKind::Closure { parameters, body } => self.closure(e, parameters, body),
+            ExprKind::Function { function, generics } => self.function_value(*function, generics),
+            ExprKind::CallValue { callee, arguments } => self.call_value(e.span, callee, arguments),
             ExprKind::Block(block) => self.block(block),
             ExprKind::Loop { label, body } => self.endless(e, *label, body),
             ExprKind::While { label, condition, body } => {
@@ -208,7 +212,7 @@ impl<'h> Lowerer<'h> {
         if !declared {
             self.error(
                 place.span,
-                "views, shared arrays and references are bound once: give the new one a name of its own with `let`",
+                "shared arrays, references and closures are bound once: give the new one a name of its own with `let`",
             );
         }
         None
@@ -292,7 +296,10 @@ impl<'h> Lowerer<'h> {
             return Some(Place::Registers(storage));
         }
         if !self.storable(e.ty) {
-            self.error(e.span, "there are no references to views and shared arrays: pass the view itself");
+            self.error(
+                e.span,
+                "there are no references to shared arrays and closures: pass the array or closure itself",
+            );
             return None;
         }
         let storage = self.storage(e.ty, "temporary");

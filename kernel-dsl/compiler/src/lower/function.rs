@@ -16,6 +16,8 @@ const VALUES: usize = 1 << 20;
 
 /// A function being lowered.
 pub(super) struct Frame<'h> {
+    /// Tells it from all other calls.
+    pub id: u32,
     pub function: &'h hir::Function,
     pub generics: Vec<u32>,
     /// What each of the function's locals is, so far.
@@ -39,6 +41,7 @@ pub(super) struct LoopFrame {
 pub(super) struct Exit {
     pub label: Label,
     pub result: Storage,
+    pub returns: TypeId,
     pub used: bool,
 }
 
@@ -56,10 +59,40 @@ impl<'h> Lowerer<'h> {
             sources.len() as u32 - 1
         });
         let bindings = vec![Binding::Unset; function.locals.len()];
-        Frame { function, generics, bindings, source, caller, loops: Vec::new(), exit: None }
+        self.entered += 1;
+        Frame { id: self.entered, function, generics, bindings, source, caller, loops: Vec::new(), exit: None }
     }
 
     pub(super) fn call(&mut self, span: Span, id: FunctionId, generics: &[TypeId], arguments: &'h [Expr]) -> Val {
+        if !self.room(span) {
+            return Val::Unit;
+        }
+        let generics = self.generics(generics);
+        let arguments: Vec<_> = arguments.iter().map(|a| self.expr(a)).collect();
+        self.inline(span, id, generics, arguments)
+    }
+
+    /// The values of generic constants that a call hands over.
+    pub(super) fn generics(&self, generics: &[TypeId]) -> Vec<u32> {
+        let value = |g: &TypeId| match self.ty(*g) {
+            hir::Type::Constant(size) => self.size(*size),
+            _ => 0,
+        };
+        generics.iter().map(value).collect()
+    }
+
+    /// Whether there is room for one more call; says so if not.
+    pub(super) fn room(&mut self, span: Span) -> bool {
+        let full = self.labels > CALLS || self.builder.kernel.values.len() > VALUES;
+        if full && !self.full {
+            self.full = true;
+            self.error(span, "the kernel is too large: every call is inlined, and there are too many");
+        }
+        !full
+    }
+
+    /// A call of a device function.
+    pub(super) fn inline(&mut self, span: Span, id: FunctionId, generics: Vec<u32>, arguments: Vec<Val>) -> Val {
         let Some(function) = self.program.functions.get(id.0 as usize) else {
             self.error(span, "a call of a function that is not there");
             return Val::Unit;
@@ -68,50 +101,45 @@ impl<'h> Lowerer<'h> {
             self.error(span, format!("`{}` calls itself, or calls are nested too deep to inline", function.name));
             return Val::Unit;
         }
-        if self.labels > CALLS || self.builder.kernel.values.len() > VALUES {
-            if !self.full {
-                self.full = true;
-                self.error(span, "the kernel is too large: every call is inlined, and there are too many");
-            }
+        if !self.room(span) {
             return Val::Unit;
         }
-        let generics = generics
-            .iter()
-            .map(|g| match self.ty(*g) {
-                hir::Type::Constant(size) => self.size(*size),
-                _ => 0,
-            })
-            .collect();
-        let arguments: Vec<_> = arguments.iter().map(|a| self.expr(a)).collect();
         self.at(span);
         let frame = self.enter_function(id.0, function, generics, Some(self.builder.location));
         self.frames.push(frame);
         for (i, value) in arguments.into_iter().enumerate() {
             self.bind_local(hir::LocalId(i as u32), value);
         }
+        let end = function.body.value.as_ref().map_or(Span::default(), |v| v.span);
+        let value = self.leavable(function.returns, end, |l| l.block(&function.body));
+        self.frames.pop();
+        self.at(span);
+        value
+    }
+
+    /// A body that `return` leaves, and its value.
+    pub(super) fn leavable(&mut self, returns: TypeId, end: Span, body: impl FnOnce(&mut Self) -> Val) -> Val {
         let label = self.label();
-        let result = self.storage(function.returns, "result");
-        self.frame_mut().exit = Some(Exit { label, result: result.clone(), used: false });
+        let result = self.storage(returns, "result");
+        let outer = self.frame_mut().exit.replace(Exit { label, result: result.clone(), returns, used: false });
 
         self.builder.enter([]);
-        let mut value = self.block(&function.body);
+        let mut value = body(self);
         let used = self.frame().exit.as_ref().is_some_and(|e| e.used);
         if used {
-            self.at(function.body.value.as_ref().map_or(Span::default(), |v| v.span));
+            self.at(end);
             self.write_storage(&result, value);
             value = Val::Unit;
         }
-        let body = self.builder.leave();
-        let returns = function.returns;
+        let region = self.builder.leave();
         if used {
-            self.builder.effect(Op::Block { label, body });
+            self.builder.effect(Op::Block { label, body: region });
             value = self.read_storage(&result, returns);
         } else {
             // Without `return` the body's values are seen here as they are.
-            self.builder.splice(body);
+            self.builder.splice(region);
         }
-        self.frames.pop();
-        self.at(span);
+        self.frame_mut().exit = outer;
         value
     }
 
@@ -120,11 +148,11 @@ impl<'h> Lowerer<'h> {
             None => self.builder.effect(Op::Return),
             Some(exit) => {
                 exit.used = true;
-                let (label, result) = (exit.label, exit.result.clone());
-                if !self.storable(self.function().returns) {
+                let (label, result, returns) = (exit.label, exit.result.clone(), exit.returns);
+                if !self.storable(returns) {
                     self.error_with_help(
                         span,
-                        "`return` cannot give a view, a shared array or a reference",
+                        "`return` cannot give a shared array, a reference or a closure",
                         "end the function with `if … { a } else { b }`",
                     );
                 }

@@ -22,7 +22,9 @@ impl<'h> Lowerer<'h> {
             .iter()
             .enumerate()
             .map(|(i, a)| match intrinsic {
-                Intrinsic::ViewOffset if i == 1 => Val::Tuple(self.indices(a).into_iter().map(Val::Scalar).collect()),
+                Intrinsic::ViewOffset | Intrinsic::Get if i == 1 => {
+                    Val::Tuple(self.indices(a).into_iter().map(Val::Scalar).collect())
+                }
                 _ => self.expr(a),
             })
             .collect();
@@ -137,6 +139,21 @@ impl<'h> Lowerer<'h> {
                 Val::Scalar(self.binary(Binary::Mul, ty, over, b))
             }
             (Intrinsic::SaturatingSub, Some(a), Some(b)) => Val::Scalar(self.saturating_sub(ty, a, b)),
+            (Intrinsic::Some, ..) => values.into_iter().next().map_or(Val::Unit, |v| self.some(v)),
+            (Intrinsic::None, ..) => self.none(e),
+            (Intrinsic::IsSome, ..) => match values.first() {
+                Some(Val::Option(some, _)) => Val::Scalar(*some),
+                _ => Val::Unit,
+            },
+            (Intrinsic::Copied, ..) => values.into_iter().next().map_or(Val::Unit, |v| self.copied(e, v)),
+            (Intrinsic::Get, ..) => match values.as_slice() {
+                [Val::View(view), Val::Tuple(at)] => {
+                    let at: Vec<Known> =
+                        at.iter().filter_map(|v| if let Val::Scalar(k) = v { Some(*k) } else { None }).collect();
+                    self.get(e, &view.clone(), &at)
+                }
+                _ => Val::Unit,
+            },
             // An argument whose control went elsewhere, or had an error.
             _ => Val::Unit,
         }

@@ -3,12 +3,15 @@
 //! Calls are inlined, tuples and views taken apart, generic constants put in, and shared memory laid out. Nothing is
 //! optimised: what leaves this module is what the oracle runs and what the passes must preserve.
 
+mod closure;
 mod expression;
 mod function;
 mod half;
 mod intrinsic;
 mod layout;
 mod memory;
+mod option;
+mod pattern;
 mod statement;
 mod storage;
 mod value;
@@ -21,6 +24,7 @@ use crate::ir::{self, Label, Location, Op, Parameter, Role, SourceLocation, Type
 use crate::launch;
 use crate::source::Span;
 use crate::target::Target;
+use closure::Callable;
 use function::Frame;
 use std::collections::HashMap;
 use value::{Known, Val, View};
@@ -70,6 +74,8 @@ pub fn lower(program: &Program, instance: &Instance, target: Target) -> Result<i
         sources: HashMap::new(),
         locations: HashMap::new(),
         labels: 0,
+        callables: Vec::new(),
+        entered: 0,
         padded: Vec::new(),
         errors: Vec::new(),
         full: false,
@@ -94,6 +100,10 @@ struct Lowerer<'h> {
     sources: HashMap<u32, u32>,
     locations: HashMap<SourceLocation, Location>,
     labels: u32,
+    /// What a `Val::Callable` names.
+    callables: Vec<Callable<'h>>,
+    /// Functions entered so far.
+    entered: u32,
     /// Arrays whose pitch the compiler is to choose.
     padded: Vec<ir::SharedId>,
     errors: Vec<Error>,
@@ -231,7 +241,16 @@ impl<'h> Lowerer<'h> {
                 let sizes = std::iter::repeat_n(Type::Scalar(Scalar::Usize), 2 * *rank as usize - 1);
                 std::iter::once(Type::Global).chain(sizes).collect()
             }
-            hir::Type::Array(..) | hir::Type::Shared { .. } | hir::Type::Reference { .. } | hir::Type::Constant(_) => {
+            hir::Type::Option(inner) => {
+                let mut all = vec![Type::Scalar(Scalar::Bool)];
+                all.extend(self.parts(*inner)?);
+                all
+            }
+            hir::Type::Array(..)
+            | hir::Type::Shared { .. }
+            | hir::Type::Reference { .. }
+            | hir::Type::Function { .. }
+            | hir::Type::Constant(_) => {
                 return None;
             }
         })

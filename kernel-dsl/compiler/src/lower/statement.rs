@@ -28,6 +28,9 @@ impl<'h> Lowerer<'h> {
                     self.at(*span);
                     self.bind(pattern, value.ty, val);
                 }
+                Statement::LetElse { pattern, value, otherwise, span } => {
+                    self.let_else(*span, pattern, value, otherwise);
+                }
                 Statement::Expr(e) => {
                     self.expr(e);
                 }
@@ -46,7 +49,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Lowers the arm of a branch, which gives `types` where control gets to its end.
-    fn arm(&mut self, types: Option<&[Type]>, lower: impl FnOnce(&mut Self) -> Val) -> (Region, Val) {
+    pub(super) fn arm(&mut self, types: Option<&[Type]>, lower: impl FnOnce(&mut Self) -> Val) -> (Region, Val) {
         self.builder.enter([]);
         let value = lower(self);
         if let (Some(types), false) = (types, self.builder.ended()) {
@@ -69,11 +72,22 @@ impl<'h> Lowerer<'h> {
         otherwise: Option<&'h Expr>,
     ) -> Val {
         let condition = self.scalar(condition);
+        self.choose(e, condition, |l| l.block(then), |l| otherwise.map_or(Val::Unit, |o| l.expr(o)))
+    }
+
+    /// The value of `e`, a branch: that of `then` where the condition holds, of `otherwise` elsewhere.
+    pub(super) fn choose(
+        &mut self,
+        e: &'h Expr,
+        condition: Known,
+        then: impl FnOnce(&mut Self) -> Val,
+        otherwise: impl FnOnce(&mut Self) -> Val,
+    ) -> Val {
         let parts = self.parts(e.ty);
         match parts {
             Some(types) => {
-                let (then, a) = self.arm(Some(&types), |l| l.block(then));
-                let (otherwise, b) = self.arm(Some(&types), |l| otherwise.map_or(Val::Unit, |o| l.expr(o)));
+                let (then, a) = self.arm(Some(&types), then);
+                let (otherwise, b) = self.arm(Some(&types), otherwise);
                 self.at(e.span);
                 let op = Op::If { condition: condition.value, then, otherwise };
                 let results = self.builder.emit(op, types);
@@ -92,11 +106,11 @@ impl<'h> Lowerer<'h> {
                     Val::Unit
                 };
                 let (then, _) = self.arm(None, |l| {
-                    let value = l.block(then);
+                    let value = then(l);
                     write(l, value)
                 });
                 let (otherwise, _) = self.arm(None, |l| {
-                    let value = otherwise.map_or(Val::Unit, |o| l.expr(o));
+                    let value = otherwise(l);
                     write(l, value)
                 });
                 self.at(e.span);
@@ -105,9 +119,9 @@ impl<'h> Lowerer<'h> {
             }
             // A handle to shared memory or a reference is a name: both arms must give the same one.
             None => {
-                let before = self.builder.kernel.values.len();
-                let (then, a) = self.arm(None, |l| l.block(then));
-                let (otherwise, b) = self.arm(None, |l| otherwise.map_or(Val::Unit, |o| l.expr(o)));
+                let (before, told) = (self.builder.kernel.values.len(), self.errors.len());
+                let (then, a) = self.arm(None, then);
+                let (otherwise, b) = self.arm(None, otherwise);
                 // An arm that control leaves gives nothing.
                 let gives = |r: &Region| matches!(r.insts.last().map(|i| &i.op), Some(Op::Yield(_)));
                 let (value, same) = match (gives(&then), gives(&otherwise)) {
@@ -118,12 +132,24 @@ impl<'h> Lowerer<'h> {
                 self.at(e.span);
                 self.builder.effect(Op::If { condition: condition.value, then, otherwise });
                 match self.ty(e.ty) {
+                    _ if self.errors.len() > told => {}
                     _ if same && value.is_made_of(&mut |v| (v.0 as usize) < before) => {}
                     _ if same => self.error_with_help(
                         e.span,
                         "a shared array or a reference that is made in a branch cannot leave it",
                         "make it before the branch",
                     ),
+                    hir::Type::Function { .. } => self.error_with_help(
+                        e.span,
+                        "which closure or function this is would depend on a value at run time",
+                        "write the call into both branches",
+                    ),
+                    hir::Type::Option(of) if matches!(self.ty(*of), hir::Type::Reference { .. }) => self
+                        .error_with_help(
+                            e.span,
+                            "what this refers to would depend on a value at run time",
+                            "take the value instead of a reference to it: `.get(i).copied()`",
+                        ),
                     hir::Type::Reference { .. } => self.error_with_help(
                         e.span,
                         "which variable this refers to would depend on a value at run time",
@@ -171,7 +197,7 @@ impl<'h> Lowerer<'h> {
         if !self.storable(e.ty) {
             self.error_with_help(
                 e.span,
-                "a loop cannot give a view, a shared array or a reference",
+                "a loop cannot give a shared array, a reference or a closure",
                 "break with the numbers that it depends on, and make it after the loop",
             );
         }
@@ -264,10 +290,11 @@ impl<'h> Lowerer<'h> {
     }
 
     /// The scalars and addresses that a value is made of; see [`Lowerer::parts`].
-    fn flatten(&self, value: &Val) -> Values {
+    pub(super) fn flatten(&self, value: &Val) -> Values {
         match value {
             Val::Scalar(k) => [k.value].into_iter().collect(),
             Val::Tuple(parts) => parts.iter().flat_map(|p| self.flatten(p)).collect(),
+            Val::Option(some, value) => std::iter::once(some.value).chain(self.flatten(value)).collect(),
             Val::View(v) => {
                 let strides = v.strides.iter().flatten().copied();
                 std::iter::once(v.base).chain(v.extents.iter().map(|k| k.value)).chain(strides).collect()
@@ -277,10 +304,14 @@ impl<'h> Lowerer<'h> {
     }
 
     /// A value of type `ty` from its parts.
-    fn rebuild(&self, ty: TypeId, parts: &mut dyn Iterator<Item = ir::Value>) -> Val {
+    pub(super) fn rebuild(&self, ty: TypeId, parts: &mut dyn Iterator<Item = ir::Value>) -> Val {
         let mut known = || parts.next().map(|value| Known { value, bits: None });
         match self.ty(ty) {
             hir::Type::Scalar(_) => known().map_or(Val::Unit, Val::Scalar),
+            hir::Type::Option(inner) => match known() {
+                Some(some) => Val::Option(some, Box::new(self.rebuild(*inner, parts))),
+                None => Val::Unit,
+            },
             hir::Type::Tuple(types) => Val::Tuple(types.iter().map(|t| self.rebuild(*t, parts)).collect()),
             hir::Type::Slice { element, mutable } => self.rebuild_view(*element, 1, *mutable, parts),
             hir::Type::View { element, rank, mutable } => self.rebuild_view(*element, *rank, *mutable, parts),

@@ -27,23 +27,14 @@ fn product(dims: &[u32]) -> u32 {
 }
 
 impl<'h> Lowerer<'h> {
-    /// Registers for a value of type `ty`. Views, handles and references have none: they are names for values.
+    /// Registers for a value of type `ty`. Handles, references and closures have none: they are names.
     pub(super) fn storage(&mut self, ty: TypeId, name: &str) -> Storage {
         self.storage_of(ty, name, SmallVec::new())
     }
 
     fn storage_of(&mut self, ty: TypeId, name: &str, dims: SmallVec<[u32; 2]>) -> Storage {
         match self.ty(ty) {
-            hir::Type::Scalar(element) => {
-                let len = product(&dims);
-                if len > LARGEST {
-                    self.too_large(name, len);
-                    return Storage::Unit;
-                }
-                self.builder.kernel.locals.push(ir::Local { name: name.to_string(), element: *element, len });
-                let local = ir::LocalId(self.builder.kernel.locals.len() as u32 - 1);
-                Storage::Leaf { local, element: *element, dims, offset: None }
-            }
+            hir::Type::Scalar(element) => self.leaf(ir::Type::Scalar(*element), name, dims),
             hir::Type::Tuple(parts) => {
                 Storage::Tuple(parts.iter().map(|p| self.storage_of(*p, name, dims.clone())).collect())
             }
@@ -52,8 +43,27 @@ impl<'h> Lowerer<'h> {
                 dims.push(self.size(*size));
                 self.storage_of(*element, name, dims)
             }
+            hir::Type::Option(inner) => {
+                let some = self.leaf(ir::Type::Scalar(Scalar::Bool), name, dims.clone());
+                Storage::Tuple(vec![some, self.storage_of(*inner, name, dims)])
+            }
+            hir::Type::Slice { .. } | hir::Type::View { .. } => {
+                let parts = self.parts(ty).unwrap_or_default();
+                Storage::Tuple(parts.into_iter().map(|part| self.leaf(part, name, dims.clone())).collect())
+            }
             _ => Storage::Unit,
         }
+    }
+
+    fn leaf(&mut self, element: ir::Type, name: &str, dims: SmallVec<[u32; 2]>) -> Storage {
+        let len = product(&dims);
+        if len > LARGEST {
+            self.too_large(name, len);
+            return Storage::Unit;
+        }
+        self.builder.kernel.locals.push(ir::Local { name: name.to_string(), element, len });
+        let local = ir::LocalId(self.builder.kernel.locals.len() as u32 - 1);
+        Storage::Leaf { local, element, dims, offset: None }
     }
 
     fn too_large(&mut self, name: &str, len: u32) {
@@ -87,6 +97,8 @@ impl<'h> Lowerer<'h> {
     pub(super) fn storable(&self, ty: TypeId) -> bool {
         match self.ty(ty) {
             hir::Type::Unit | hir::Type::Never | hir::Type::Scalar(_) => true,
+            hir::Type::Slice { .. } | hir::Type::View { .. } => true,
+            hir::Type::Option(inner) => self.storable(*inner),
             hir::Type::Tuple(parts) => parts.iter().all(|p| self.storable(*p)),
             hir::Type::Array(element, _) => self.storable(*element),
             _ => false,
@@ -105,29 +117,6 @@ impl<'h> Lowerer<'h> {
         self.frame_mut().bindings[id.0 as usize] = binding;
     }
 
-    pub(super) fn bind(&mut self, pattern: &'h Pattern, ty: TypeId, value: Val) {
-        match pattern {
-            Pattern::Ignore => {}
-            Pattern::Local(id) => self.bind_local(*id, value),
-            Pattern::Parts(patterns) => match (value, self.ty(ty)) {
-                (Val::Tuple(parts), hir::Type::Tuple(types)) => {
-                    for ((pattern, part), ty) in patterns.iter().zip(parts).zip(types) {
-                        self.bind(pattern, *ty, part);
-                    }
-                }
-                (Val::Array(storage), hir::Type::Array(element, _)) => {
-                    for (i, pattern) in patterns.iter().enumerate() {
-                        let i = self.index(i as u32);
-                        let place = self.element(&storage, i);
-                        let part = self.peek_storage(&place, *element);
-                        self.bind(pattern, *element, part);
-                    }
-                }
-                _ => {}
-            },
-        }
-    }
-
     /// Declares the variables of `let pattern;`.
     pub(super) fn declare(&mut self, pattern: &'h Pattern, span: Span) {
         match pattern {
@@ -138,7 +127,7 @@ impl<'h> Lowerer<'h> {
                     self.error(
                         span,
                         format!(
-                            "`{}` needs its value here: views, shared arrays and references are not assigned later",
+                            "`{}` needs its value here: shared arrays, references and closures are not assigned later",
                             local.name
                         ),
                     );
@@ -147,6 +136,7 @@ impl<'h> Lowerer<'h> {
                 self.frame_mut().bindings[id.0 as usize] = Binding::Variable(storage);
             }
             Pattern::Parts(parts) => parts.iter().for_each(|p| self.declare(p, span)),
+            _ => self.error(span, "a pattern that need not match needs a value"),
         }
     }
 
@@ -182,6 +172,10 @@ impl<'h> Lowerer<'h> {
             (Storage::Tuple(parts), hir::Type::Tuple(types)) => {
                 Val::Tuple(parts.iter().zip(types).map(|(p, t)| self.read_storage(p, *t)).collect())
             }
+            (Storage::Tuple(parts), hir::Type::Option(inner)) if parts.len() == 2 => {
+                let (some, value) = (self.read_leaf(&parts[0]), self.read_storage(&parts[1], *inner));
+                some.map_or(Val::Unit, |some| Val::Option(some, Box::new(value)))
+            }
             _ => self.peek_storage(storage, ty),
         }
     }
@@ -193,13 +187,35 @@ impl<'h> Lowerer<'h> {
             (Storage::Tuple(parts), hir::Type::Tuple(types)) => {
                 Val::Tuple(parts.iter().zip(types).map(|(p, t)| self.peek_storage(p, *t)).collect())
             }
-            (Storage::Leaf { local, element, offset, .. }, _) => {
-                let index = offset.map(|k| k.value);
-                let value = self.builder.scalar(Op::ReadLocal { local: *local, index }, *element);
-                Val::Scalar(Known { value, bits: None })
+            (Storage::Tuple(parts), hir::Type::Option(inner)) if parts.len() == 2 => {
+                let (some, value) = (self.read_leaf(&parts[0]), self.peek_storage(&parts[1], *inner));
+                some.map_or(Val::Unit, |some| Val::Option(some, Box::new(value)))
             }
-            _ => Val::Unit,
+            (Storage::Tuple(parts), hir::Type::Slice { .. } | hir::Type::View { .. }) => {
+                let values: Vec<_> = parts.iter().filter_map(|p| self.read_leaf(p)).map(|k| k.value).collect();
+                let mut view = self.rebuild(ty, &mut values.into_iter());
+                if let (Val::View(view), hir::Type::Slice { .. }) = (&mut view, self.ty(ty)) {
+                    // What was put there may have been a `&mut [T]` when it was made.
+                    view.mutable |= self.writes_slices();
+                }
+                view
+            }
+            (leaf, _) => self.read_leaf(leaf).map_or(Val::Unit, Val::Scalar),
         }
+    }
+
+    fn read_leaf(&mut self, storage: &Storage) -> Option<Known> {
+        let Storage::Leaf { local, element, offset, .. } = storage else { return None };
+        let index = offset.map(|k| k.value);
+        let value = self.builder.value(Op::ReadLocal { local: *local, index }, *element);
+        Some(Known { value, bits: None })
+    }
+
+    /// Whether the kernel has a parameter `&mut [T]`.
+    fn writes_slices(&self) -> bool {
+        let kernel = &self.program.functions[0];
+        let parameters = &kernel.locals[..kernel.parameters as usize];
+        parameters.iter().any(|p| matches!(kernel.ty(p.ty), hir::Type::Slice { mutable: true, .. }))
     }
 
     pub(super) fn write_storage(&mut self, storage: &Storage, value: Val) {
@@ -209,6 +225,15 @@ impl<'h> Lowerer<'h> {
                 self.builder.effect(Op::WriteLocal { local: *local, index, value: k.value });
             }
             (to, Val::Array(from)) => self.copy(&from, to),
+            (Storage::Tuple(parts), Val::Option(some, value)) if parts.len() == 2 => {
+                self.write_storage(&parts[0], Val::Scalar(some));
+                self.write_storage(&parts[1], *value);
+            }
+            (Storage::Tuple(parts), view @ Val::View(_)) => {
+                for (part, value) in parts.iter().zip(self.flatten(&view)) {
+                    self.write_storage(part, Val::Scalar(Known { value, bits: None }));
+                }
+            }
             (Storage::Tuple(parts), Val::Tuple(values)) => {
                 for (part, value) in parts.iter().zip(values) {
                     self.write_storage(part, value);
@@ -237,7 +262,7 @@ impl<'h> Lowerer<'h> {
                         None => i.value,
                     };
                     let index = Some(shifted(self, offset));
-                    let value = self.builder.scalar(Op::ReadLocal { local: *local, index }, *element);
+                    let value = self.builder.value(Op::ReadLocal { local: *local, index }, *element);
                     let index = Some(shifted(self, target_offset));
                     self.builder.effect(Op::WriteLocal { local: *target, index, value });
                 }

@@ -24,6 +24,10 @@ pub(super) enum Val {
     View(View),
     Shared(Handle),
     Reference(Place),
+    /// Whether there is a value, and the value; where there is none, something of its type.
+    Option(Known, Box<Val>),
+    /// A closure or function, by index into the lowerer's.
+    Callable(u32),
 }
 
 /// A slice or view.
@@ -44,14 +48,14 @@ pub(super) struct Handle {
     pub prefix: SmallVec<[Value; 3]>,
 }
 
-/// Registers of a variable: a tree by tuples, whose leaves are locals.
+/// Registers of a variable: a tree by tuples, options and views, whose leaves are locals.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Storage {
     Unit,
     /// `dims` is empty for a scalar; the element at `offset` of the local is the first.
     Leaf {
         local: LocalId,
-        element: Scalar,
+        element: ir::Type,
         dims: SmallVec<[u32; 2]>,
         offset: Option<Known>,
     },
@@ -69,7 +73,8 @@ impl Val {
     /// Whether all IR values in it are such.
     pub(super) fn is_made_of(&self, such: &mut dyn FnMut(Value) -> bool) -> bool {
         match self {
-            Val::Unit => true,
+            Val::Unit | Val::Callable(_) => true,
+            Val::Option(some, value) => such(some.value) && value.is_made_of(such),
             Val::Scalar(k) => such(k.value),
             Val::Tuple(parts) => parts.iter().all(|p| p.is_made_of(such)),
             Val::Array(storage) => storage.is_made_of(such),
@@ -94,6 +99,7 @@ impl Val {
     pub(super) fn may_be(&mut self, arm: &Val) {
         match (self, arm) {
             (Val::View(view), Val::View(arm)) => view.mutable |= arm.mutable,
+            (Val::Option(_, value), Val::Option(_, arm)) => value.may_be(arm),
             (Val::Tuple(parts), Val::Tuple(arms)) => parts.iter_mut().zip(arms).for_each(|(p, a)| p.may_be(a)),
             _ => {}
         }

@@ -21,7 +21,7 @@ pub fn promote(kernel: &mut Kernel) -> Result<(), Errors> {
     for (local, fits) in kernel.locals.iter().zip(fits) {
         first.push(fits.then_some(types.len() as u32));
         if fits {
-            types.extend((0..local.len).map(|_| Type::Scalar(local.element)));
+            types.extend((0..local.len).map(|_| local.element));
         }
     }
     if types.is_empty() {

@@ -1,22 +1,17 @@
-//! Which device functions a body calls.
+//! Which device functions a body names: in calls, and as arguments where a closure fits.
 
-use super::{Block, Expr, ExprKind, Function, Path, Statement};
+use super::{Block, Expr, ExprKind, Function, Path, Pattern, Statement};
 use crate::check::prelude;
 
 impl Function {
-    /// The paths called in the body that the language itself does not own, each once, without generic arguments, in
-    /// the order of their first call.
+    /// The paths of functions in the body that the language itself does not own, each once, without generic arguments, in
+    /// the order in which they are first named. A name that a variable has is not one of them.
     pub fn callees(&self) -> Vec<syn::Path> {
-        let mut found: Vec<&Path> = Vec::new();
-        block(&self.body, &mut |e| {
-            if let ExprKind::Call(path, _) = &e.kind
-                && !prelude::owns(path)
-                && found.iter().all(|p| p.written() != path.written())
-            {
-                found.push(path);
-            }
-        });
-        found.into_iter().map(Path::to_syn).collect()
+        let mut callees = Callees { found: Vec::new(), scope: Vec::new() };
+        callees.scope.extend(self.generics.iter().map(|g| g.name.to_string()));
+        callees.scope.extend(self.parameters.iter().map(|p| p.name.to_string()));
+        callees.block(&self.body);
+        callees.found.into_iter().map(Path::to_syn).collect()
     }
 }
 
@@ -34,56 +29,127 @@ impl Path {
     }
 }
 
-fn block<'a>(b: &'a Block, f: &mut dyn FnMut(&'a Expr)) {
-    for statement in &b.statements {
-        match statement {
-            Statement::Let { value: Some(e), .. } | Statement::Expr(e) | Statement::Assert { condition: e, .. } => {
-                expr(e, f)
-            }
-            Statement::Let { value: None, .. } => {}
+struct Callees<'a> {
+    found: Vec<&'a Path>,
+    /// Names of variables, innermost last.
+    scope: Vec<String>,
+}
+
+impl<'a> Callees<'a> {
+    fn named(&mut self, path: &'a Path) {
+        let variable = path.single().is_some_and(|name| self.scope.iter().any(|n| name == n));
+        if !variable && !prelude::owns(path) && self.found.iter().all(|p| p.written() != path.written()) {
+            self.found.push(path);
         }
     }
-    if let Some(e) = &b.value {
-        expr(e, f);
+
+    fn bind(&mut self, pattern: &Pattern) {
+        pattern.names(&mut |name| self.scope.push(name.to_string()));
+    }
+
+    /// What is named inside goes out of scope.
+    fn inside(&mut self, f: impl FnOnce(&mut Self)) {
+        let depth = self.scope.len();
+        f(self);
+        self.scope.truncate(depth);
+    }
+
+    fn block(&mut self, b: &'a Block) {
+        self.inside(|c| {
+            for statement in &b.statements {
+                match statement {
+                    Statement::Let { pattern, value, otherwise, .. } => {
+                        value.iter().for_each(|e| c.expr(e));
+                        otherwise.iter().for_each(|b| c.block(b));
+                        c.bind(pattern);
+                    }
+                    Statement::Expr(e) | Statement::Assert { condition: e, .. } => c.expr(e),
+                }
+            }
+            b.value.iter().for_each(|e| c.expr(e));
+        });
+    }
+
+    /// Arguments where a function's path may stand for a closure.
+    fn values(&mut self, arguments: &'a [Expr]) {
+        for e in arguments {
+            match &e.kind {
+                ExprKind::Path(path) if path.may_be_function() => self.named(path),
+                _ => self.expr(e),
+            }
+        }
+    }
+
+    fn expr(&mut self, e: &'a Expr) {
+        match &e.kind {
+            ExprKind::Integer(..) | ExprKind::Float(..) | ExprKind::Bool(_) | ExprKind::Path(_) => {}
+            ExprKind::Continue { .. } | ExprKind::Refused => {}
+            ExprKind::Unary(_, a) | ExprKind::Cast(a, _) | ExprKind::Field(a, _) | ExprKind::Repeat(a, _) => {
+                self.expr(a)
+            }
+            ExprKind::Reference { place: a, .. } => self.expr(a),
+            ExprKind::Binary(_, a, b)
+            | ExprKind::Index(a, b)
+            | ExprKind::Range(a, b)
+            | ExprKind::Assign { place: a, value: b, .. } => {
+                self.expr(a);
+                self.expr(b);
+            }
+            ExprKind::Call(path, list) => {
+                self.named(path);
+                match prelude::owns(path) {
+                    true => list.iter().for_each(|e| self.expr(e)),
+                    false => self.values(list),
+                }
+            }
+            ExprKind::Tuple(list) | ExprKind::Array(list) => list.iter().for_each(|e| self.expr(e)),
+            ExprKind::Method { receiver, name, arguments, .. } => {
+                self.expr(receiver);
+                match prelude::takes_function(&name.to_string()) {
+                    true => self.values(arguments),
+                    false => arguments.iter().for_each(|e| self.expr(e)),
+                }
+            }
+            ExprKind::If { condition, then, otherwise } => {
+                self.expr(condition);
+                self.block(then);
+                otherwise.iter().for_each(|e| self.expr(e));
+            }
+            ExprKind::Match { value, arms } => {
+                self.expr(value);
+                for arm in arms {
+                    self.inside(|c| {
+                        c.bind(&arm.pattern);
+                        arm.guard.iter().for_each(|e| c.expr(e));
+                        c.expr(&arm.body);
+                    });
+                }
+            }
+            ExprKind::Closure { parameters, body, .. } => self.inside(|c| {
+                parameters.iter().for_each(|p| c.bind(&p.pattern));
+                c.expr(body);
+            }),
+            ExprKind::Block(b) | ExprKind::Loop { body: b, .. } => self.block(b),
+            ExprKind::While { condition: e, body, .. } => {
+                self.expr(e);
+                self.block(body);
+            }
+            ExprKind::For { pattern, iterator: e, body, .. } => {
+                self.expr(e);
+                self.inside(|c| {
+                    c.bind(pattern);
+                    c.block(body);
+                });
+            }
+            ExprKind::Break { value, .. } | ExprKind::Return(value) => value.iter().for_each(|e| self.expr(e)),
+        }
     }
 }
 
-fn expr<'a>(e: &'a Expr, f: &mut dyn FnMut(&'a Expr)) {
-    f(e);
-    let mut all = |list: &'a [Expr]| list.iter().for_each(|e| expr(e, f));
-    match &e.kind {
-        ExprKind::Integer(..) | ExprKind::Float(..) | ExprKind::Bool(_) | ExprKind::Path(_) | ExprKind::Refused => {}
-        ExprKind::Continue { .. } => {}
-        ExprKind::Unary(_, a) | ExprKind::Cast(a, _) | ExprKind::Field(a, _) | ExprKind::Repeat(a, _) => expr(a, f),
-        ExprKind::Reference { place: a, .. } => expr(a, f),
-        ExprKind::Binary(_, a, b)
-        | ExprKind::Index(a, b)
-        | ExprKind::Range(a, b)
-        | ExprKind::Assign { place: a, value: b, .. } => {
-            expr(a, f);
-            expr(b, f);
-        }
-        ExprKind::Call(_, list) | ExprKind::Tuple(list) | ExprKind::Array(list) => all(list),
-        ExprKind::Method { receiver, arguments, .. } => {
-            expr(receiver, f);
-            arguments.iter().for_each(|e| expr(e, f));
-        }
-        ExprKind::If { condition, then, otherwise } => {
-            expr(condition, f);
-            block(then, f);
-            if let Some(e) = otherwise {
-                expr(e, f);
-            }
-        }
-        ExprKind::Block(b) | ExprKind::Loop { body: b, .. } => block(b, f),
-        ExprKind::While { condition: e, body, .. } | ExprKind::For { iterator: e, body, .. } => {
-            expr(e, f);
-            block(body, f);
-        }
-        ExprKind::Break { value, .. } | ExprKind::Return(value) => {
-            if let Some(e) = value {
-                expr(e, f);
-            }
-        }
+impl Path {
+    /// Whether the path is written as a function's is: in small letters, and no constant of the language.
+    fn may_be_function(&self) -> bool {
+        let last = self.segments.last().map(|s| s.name.to_string()).unwrap_or_default();
+        !last.starts_with(char::is_uppercase) && prelude::constant(&self.name()).is_none()
     }
 }

@@ -1,7 +1,7 @@
 //! Expressions.
 
 use super::function::macro_refusal;
-use super::{Binary, Expr, ExprKind, Float, Mark, Path, Reader, Unary};
+use super::{Binary, Block, ClosureParameter, Expr, ExprKind, Float, Mark, Path, Reader, Unary};
 use crate::Scalar;
 use crate::ir;
 use quote::ToTokens;
@@ -47,7 +47,10 @@ impl Reader {
                     }
                     ExprKind::Call(path, arguments)
                 }
-                other => self.refused(other, "only a function can be called, by its path"),
+                other => self.refused(
+                    other,
+                    "a function is called by its path, a closure by its name: bind it with `let` first",
+                ),
             },
             syn::Expr::MethodCall(m) => ExprKind::Method {
                 receiver: self.boxed(&m.receiver),
@@ -87,8 +90,13 @@ impl Reader {
             },
             syn::Expr::Loop(l) => ExprKind::Loop { label: label(&l.label), body: self.block(&l.body) },
             syn::Expr::While(w) => match &*w.cond {
-                syn::Expr::Let(pattern) => {
-                    self.refused(pattern, "`while let` needs an enum, which a kernel does not have yet")
+                syn::Expr::Let(l) => {
+                    // As Rust defines it: a `loop` that a pattern which does not match leaves.
+                    let then = self.block(&w.body);
+                    let stop = Expr { kind: ExprKind::Break { label: None, value: None }, mark };
+                    let step = Expr { kind: self.when(l, then, stop), mark };
+                    let body = Block { statements: vec![super::Statement::Expr(step)], value: None, mark };
+                    ExprKind::Loop { label: label(&w.label), body }
                 }
                 condition => ExprKind::While {
                     label: label(&w.label),
@@ -112,13 +120,12 @@ impl Reader {
                 self.refuse(macro_refusal(&m.mac));
                 ExprKind::Refused
             }
-            syn::Expr::Match(m) => {
-                self.refused(&m.match_token, "`match` is not in the language yet: write `if … else if …`")
-            }
-            syn::Expr::Let(l) => self.refused(l, "`if let` needs an enum, which a kernel does not have yet"),
-            syn::Expr::Closure(c) => {
-                self.refused(c, "a closure is not in the language yet: write a `#[device]` function")
-            }
+            syn::Expr::Match(m) => self.cases(m),
+            syn::Expr::Let(l) => self.refused(
+                l,
+                "`let` is the whole condition of an `if` or `while`: write the rest as an `if` of its own inside",
+            ),
+            syn::Expr::Closure(c) => self.closure(c),
             syn::Expr::Struct(s) => {
                 self.refused(&s.path, "structs are not in the language yet: use a tuple or plain variables")
             }
@@ -141,7 +148,7 @@ impl Reader {
         }
     }
 
-    fn literal(&mut self, literal: &Lit) -> ExprKind {
+    pub(super) fn literal(&mut self, literal: &Lit) -> ExprKind {
         match literal {
             Lit::Int(n) => {
                 // Rust has no literals of 16 bits.
@@ -233,21 +240,44 @@ impl Reader {
     }
 
     fn branch(&mut self, i: &syn::ExprIf) -> ExprKind {
-        let condition = match &*i.cond {
-            syn::Expr::Let(pattern) => {
-                self.refuse(syn::Error::new_spanned(
-                    pattern,
-                    "`if let` needs an enum, which a kernel does not have yet",
-                ));
-                Expr { kind: ExprKind::unit(), mark: self.mark(&i.cond) }
-            }
-            condition => self.expression(condition),
-        };
+        if let syn::Expr::Let(l) = &*i.cond {
+            let then = self.block(&i.then_branch);
+            let otherwise = match &i.else_branch {
+                Some((_, e)) => self.expression(e),
+                None => Expr { kind: ExprKind::unit(), mark: then.mark },
+            };
+            return self.when(l, then, otherwise);
+        }
         ExprKind::If {
-            condition: Box::new(condition),
+            condition: self.boxed(&i.cond),
             then: self.block(&i.then_branch),
             otherwise: i.else_branch.as_ref().map(|(_, e)| self.boxed(e)),
         }
+    }
+
+    fn closure(&mut self, c: &syn::ExprClosure) -> ExprKind {
+        if let Some(token) = &c.capture {
+            self.refuse(syn::Error::new_spanned(
+                token,
+                "a closure in a kernel is a name for code that is inlined where it is called, and captures by reference: leave out `move`",
+            ));
+        }
+        if c.asyncness.is_some() || c.constness.is_some() || c.lifetimes.is_some() {
+            return self.refused(c, "a closure in a kernel is plain: `|a, b| …`");
+        }
+        let parameters = c.inputs.iter().map(|p| {
+            let (pattern, ty) = match p {
+                syn::Pat::Type(t) => (self.pattern(&t.pat), Some(self.ty(&t.ty))),
+                other => (self.pattern(other), None),
+            };
+            ClosureParameter { pattern, ty, mark: self.mark(p) }
+        });
+        let parameters = parameters.collect();
+        let returns = match &c.output {
+            syn::ReturnType::Default => None,
+            syn::ReturnType::Type(_, ty) => Some(self.ty(ty)),
+        };
+        ExprKind::Closure { parameters, returns, body: self.boxed(&c.body) }
     }
 }
 
@@ -255,7 +285,7 @@ impl Reader {
 fn of_a_host_type(path: &Path) -> Option<String> {
     let (_, [.., module]) = path.segments.split_last()? else { return None };
     let name = module.name.to_string();
-    if name == "Shared" || !name.starts_with(char::is_uppercase) {
+    if matches!(name.as_str(), "Shared" | "Option") || !name.starts_with(char::is_uppercase) {
         return None;
     }
     let way_out = match name.as_str() {

@@ -1,6 +1,6 @@
 //! Signatures, blocks, statements and patterns.
 
-use super::{Block, Expr, ExprKind, Function, Generic, Parameter, Pattern, Reader, Statement, place};
+use super::{Block, Expr, ExprKind, Function, Generic, Parameter, Reader, Statement, place};
 use crate::Scalar;
 use syn::spanned::Spanned;
 use syn::{FnArg, GenericParam, ItemFn, Pat, ReturnType, Stmt};
@@ -116,40 +116,19 @@ impl Reader {
 
     fn binding(&mut self, local: &syn::Local) -> Statement {
         let (pattern, ty) = match &local.pat {
-            Pat::Type(t) => (self.pattern(&t.pat), Some(self.ty(&t.ty))),
-            other => (self.pattern(other), None),
+            Pat::Type(t) => (&*t.pat, Some(self.ty(&t.ty))),
+            other => (other, None),
         };
-        let value = local.init.as_ref().map(|init| {
-            if let Some((token, _)) = &init.diverge {
-                self.refuse(syn::Error::new_spanned(
-                    token,
-                    "`let … else` has no meaning here: no pattern of a kernel can fail",
-                ));
-            }
-            self.expression(&init.expr)
+        let diverge = local.init.as_ref().and_then(|init| init.diverge.as_ref());
+        let pattern = if diverge.is_some() { self.case(pattern) } else { self.pattern(pattern) };
+        let otherwise = diverge.and_then(|(_, e)| match &**e {
+            syn::Expr::Block(b) => Some(self.block(&b.block)),
+            _ => None,
         });
+        let value = local.init.as_ref().map(|init| self.expression(&init.expr));
         let mut mark = self.mark(local);
         mark.first = local.let_token.span;
-        Statement::Let { pattern, ty, value, mark }
-    }
-
-    pub(super) fn pattern(&mut self, pattern: &Pat) -> Pattern {
-        match pattern {
-            Pat::Wild(_) => Pattern::Ignore,
-            Pat::Paren(p) => self.pattern(&p.pat),
-            Pat::Ident(p) if p.by_ref.is_none() && p.subpat.is_none() => {
-                Pattern::Name { name: p.ident.clone(), mutable: p.mutability.is_some() }
-            }
-            Pat::Tuple(p) => Pattern::Tuple(p.elems.iter().map(|p| self.pattern(p)).collect(), self.mark(p)),
-            Pat::Slice(p) => Pattern::Array(p.elems.iter().map(|p| self.pattern(p)).collect(), self.mark(p)),
-            other => {
-                self.refuse(syn::Error::new_spanned(
-                    other,
-                    "a pattern is a name, `_`, or a tuple or array of patterns",
-                ));
-                Pattern::Ignore
-            }
-        }
+        Statement::Let { pattern, ty, value, otherwise, mark }
     }
 
     /// `const { assert!(condition, "message"); … }`

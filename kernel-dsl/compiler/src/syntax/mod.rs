@@ -8,6 +8,7 @@ mod attribute;
 mod callees;
 mod expression;
 mod function;
+mod pattern;
 mod place;
 mod types;
 
@@ -117,6 +118,8 @@ pub enum TypeKind {
     Slice(Box<Type>),
     /// `&T`, `&mut T`
     Reference { mutable: bool, to: Box<Type> },
+    /// `impl Fn(A, B) -> R`
+    Function { parameters: Vec<Type>, returns: Option<Box<Type>> },
 }
 
 /// A path with the generic arguments of its segments.
@@ -165,15 +168,15 @@ pub struct Block {
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum Statement {
-    /// `let pattern: ty = value;`
-    Let { pattern: Pattern, ty: Option<Type>, value: Option<Expr>, mark: Mark },
+    /// `let pattern: ty = value;`, perhaps with `else { … }`
+    Let { pattern: Pattern, ty: Option<Type>, value: Option<Expr>, otherwise: Option<Block>, mark: Mark },
     /// `value;`, or a block-like expression without a semicolon.
     Expr(Expr),
     /// `const { assert!(condition, "message") }`
     Assert { condition: Expr, message: String },
 }
 
-/// What a `let` or `for` binds.
+/// What a `let`, `for`, `match` or closure binds, and of what values it matches.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum Pattern {
@@ -185,6 +188,44 @@ pub enum Pattern {
     Tuple(Vec<Pattern>, Mark),
     /// `[a, b]`
     Array(Vec<Pattern>, Mark),
+    /// A literal or associated constant.
+    Value(Box<Expr>),
+    /// `low..=high`, `low..high`, or without one of the two.
+    Range { low: Option<Box<Expr>>, high: Option<Box<Expr>>, closed: bool },
+    /// `a | b`
+    Any(Vec<Pattern>, Mark),
+    /// `name @ pattern`
+    Named { name: Ident, mutable: bool, pattern: Box<Pattern> },
+    /// `Some(pattern)`
+    Some(Box<Pattern>, Mark),
+    /// `None`
+    None(Mark),
+    /// `&pattern`
+    Reference(Box<Pattern>, Mark),
+}
+
+/// A case of a `match`.
+#[derive(Clone, Debug)]
+pub struct Arm {
+    /// Values that it is for.
+    pub pattern: Pattern,
+    /// `if guard`
+    pub guard: Option<Expr>,
+    /// What it gives.
+    pub body: Expr,
+    /// The pattern.
+    pub mark: Mark,
+}
+
+/// `pattern: ty` of a closure.
+#[derive(Clone, Debug)]
+pub struct ClosureParameter {
+    /// What it binds.
+    pub pattern: Pattern,
+    /// Its type, if written.
+    pub ty: Option<Type>,
+    /// Both.
+    pub mark: Mark,
 }
 
 /// An expression.
@@ -239,6 +280,16 @@ pub enum ExprKind {
         condition: Box<Expr>,
         then: Block,
         otherwise: Option<Box<Expr>>,
+    },
+    /// `match`, and what `if let` and `while let` stand for.
+    Match {
+        value: Box<Expr>,
+        arms: Vec<Arm>,
+    },
+    Closure {
+        parameters: Vec<ClosureParameter>,
+        returns: Option<Type>,
+        body: Box<Expr>,
     },
     Block(Block),
     Loop {
@@ -355,6 +406,6 @@ impl ExprKind {
     /// Whether rustc lets the expression be a statement without a semicolon.
     pub fn is_block_like(&self) -> bool {
         use ExprKind::*;
-        matches!(self, If { .. } | Block(_) | Loop { .. } | While { .. } | For { .. })
+        matches!(self, If { .. } | Match { .. } | Block(_) | Loop { .. } | While { .. } | For { .. })
     }
 }

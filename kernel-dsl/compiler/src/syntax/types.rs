@@ -17,6 +17,7 @@ impl Reader {
             syn::Type::Reference(t) => {
                 TypeKind::Reference { mutable: t.mutability.is_some(), to: Box::new(self.ty(&t.elem)) }
             }
+            syn::Type::ImplTrait(t) => self.function_type(t),
             other => {
                 self.refuse(syn::Error::new_spanned(
                     other,
@@ -26,6 +27,40 @@ impl Reader {
             }
         };
         Type { kind, mark }
+    }
+
+    /// `impl Fn(A, B) -> R`, perhaps `+ Copy`: a parameter that a closure or function is passed for.
+    fn function_type(&mut self, t: &syn::TypeImplTrait) -> TypeKind {
+        let mut found = None;
+        for bound in &t.bounds {
+            let segment = match bound {
+                syn::TypeParamBound::Trait(b) => b.path.segments.last(),
+                _ => None,
+            };
+            match segment.map(|s| (s.ident.to_string(), &s.arguments)) {
+                Some((name, syn::PathArguments::Parenthesized(signature)))
+                    if matches!(name.as_str(), "Fn" | "FnMut" | "FnOnce") && found.is_none() =>
+                {
+                    found = Some(signature);
+                }
+                Some((name, syn::PathArguments::None)) if matches!(name.as_str(), "Copy" | "Clone") => {}
+                _ => found = None,
+            }
+        }
+        let Some(signature) = found else {
+            self.refuse(syn::Error::new_spanned(
+                t,
+                "the `impl` type of a device function's parameter is that of a closure: `impl Fn(f32, usize) -> f32`",
+            ));
+            return TypeKind::Infer;
+        };
+        TypeKind::Function {
+            parameters: signature.inputs.iter().map(|t| self.ty(&t.ty)).collect(),
+            returns: match &signature.output {
+                syn::ReturnType::Default => None,
+                syn::ReturnType::Type(_, ty) => Some(Box::new(self.ty(ty))),
+            },
+        }
     }
 
     pub(super) fn path(&mut self, path: &syn::Path) -> Path {

@@ -40,6 +40,16 @@ fn control() {
 }
 
 #[test]
+fn cases() {
+    snapshots(include_str!("lowered/cases.rs"));
+}
+
+#[test]
+fn closures() {
+    snapshots(include_str!("lowered/closures.rs"));
+}
+
+#[test]
 fn functions() {
     snapshots(include_str!("lowered/functions.rs"));
 }

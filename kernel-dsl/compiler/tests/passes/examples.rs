@@ -83,7 +83,7 @@ impl Write {
     }
     pub fn read(&mut self, local: u32, index: Option<Value>) -> Value {
         let ty = self.0.kernel.locals[local as usize].element;
-        self.0.scalar(Op::ReadLocal { local: LocalId(local), index }, ty)
+        self.0.value(Op::ReadLocal { local: LocalId(local), index }, ty)
     }
     pub fn write(&mut self, local: u32, index: Option<Value>, value: Value) {
         self.0.effect(Op::WriteLocal { local: LocalId(local), index, value });
@@ -202,7 +202,7 @@ pub fn matmul(tile: u32) -> Kernel {
     let views = ["a", "b", "c"].into_iter().enumerate();
     let parameters = views.flat_map(|(i, n)| view(n, i as u32, n == "c")).collect();
     let mut k = kernel("matmul", [tile, tile, 1], parameters);
-    k.locals.push(Local { name: "acc".into(), element: Scalar::F32, len: 1 });
+    k.locals.push(Local { name: "acc".into(), element: Type::Scalar(Scalar::F32), len: 1 });
     for (i, name) in ["ta", "tb"].into_iter().enumerate() {
         k.shared.push(SharedArray {
             name: name.into(),
@@ -258,7 +258,7 @@ pub fn blocked(tm: u32, tn: u32, bk: u32) -> Kernel {
     let parameters = views.flat_map(|(i, n)| view(n, i as u32, n == "c")).collect();
     let mut k = kernel("blocked", [16, 16, 1], parameters);
     for (name, len) in [("acc", tm * tn), ("ra", tm), ("rb", tn)] {
-        k.locals.push(Local { name: name.into(), element: Scalar::F32, len });
+        k.locals.push(Local { name: name.into(), element: Type::Scalar(Scalar::F32), len });
     }
     for (i, (name, width)) in [("ta", 16 * tm), ("tb", 16 * tn)].into_iter().enumerate() {
         k.shared.push(SharedArray {

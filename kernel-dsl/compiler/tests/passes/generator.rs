@@ -70,10 +70,10 @@ const TYPES: [Scalar; 9] = [
 pub fn kernel(seed: u64) -> Kernel {
     let mut k = empty();
     for (i, ty) in TYPES.into_iter().enumerate() {
-        k.locals.push(Local { name: format!("v{i}"), element: ty, len: 1 });
-        k.locals.push(Local { name: format!("a{i}"), element: ty, len: 4 });
+        k.locals.push(Local { name: format!("v{i}"), element: Type::Scalar(ty), len: 1 });
+        k.locals.push(Local { name: format!("a{i}"), element: Type::Scalar(ty), len: 4 });
     }
-    k.locals.push(Local { name: "count".into(), element: Scalar::U32, len: 1 });
+    k.locals.push(Local { name: "count".into(), element: Type::Scalar(Scalar::U32), len: 1 });
     k.shared.push(SharedArray {
         name: "t".into(),
         element: Scalar::F32,

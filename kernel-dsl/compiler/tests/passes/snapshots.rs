@@ -27,7 +27,8 @@ fn body(kernel: &Kernel) -> String {
 /// A kernel over the parameters of `generator::empty`: `x`, `y`, `m`, `s`, `a`.
 fn small(locals: &[(&str, Scalar, u32)], write: impl FnOnce(&mut Write, &[Value])) -> Kernel {
     let mut k = crate::generator::empty();
-    k.locals = locals.iter().map(|(n, e, l)| Local { name: n.to_string(), element: *e, len: *l }).collect();
+    k.locals =
+        locals.iter().map(|(n, e, l)| Local { name: n.to_string(), element: Type::Scalar(*e), len: *l }).collect();
     let (mut w, p) = Write::new(k);
     write(&mut w, &p);
     w.0.finish()

@@ -7,7 +7,53 @@ fn first_of(row: View<f32, 1>, i: usize) -> f32 {
     if i < row.len() { row[i] } else { 0.0 }
 }
 
+#[device]
+fn from_row(c: bool, x: View<f32, 2>) -> View<f32, 2> {
+    if c {
+        return x;
+    }
+    x.offset((1, 0))
+}
+
 witnessed! {
+    #[kernel(block = 32, grid = 1)]
+    fn views_that_change(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
+        let i = thread::x();
+        let mut v = x.offset((0, i));
+        let mut sum = 0.0;
+        for _ in 0..8 {
+            sum += v.get((0, 0)).unwrap_or(0.5);
+            v = v.offset((1, 2));
+        }
+        let row = if i < x.rows() { Some(x.at(i)) } else { None };
+        let rows = [x.at(0), x.at(1)];
+        let mut t = (rows[0], 1.0);
+        t.0 = rows[1];
+        t.1 += t.0[i];
+        let mut k = 0;
+        let found = loop {
+            let w = x.offset((0, k));
+            if w[(0, 0)] > 4.0 || k == 8 {
+                break w;
+            }
+            k += 1;
+        };
+        let later;
+        if i % 2 == 0 {
+            later = x.offset((1, 0));
+        } else {
+            later = x.offset((2, 1));
+        }
+        y = y.offset((0, i));
+        y[(0, 0)] = sum
+            + row.map_or(0.25, |r| r[1])
+            + rows[0][0]
+            + t.1
+            + found[(1, 1)]
+            + later[(0, 3)]
+            + from_row(sum > 9.0, x)[(0, i)];
+    }
+
     #[kernel(block = 32, grid = 1)]
     fn compound_elements(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
         let i = thread::x();

@@ -215,3 +215,82 @@ fn in_a_device_function(x: f32) -> f32 {
     }
     z
 }
+
+#[kernel(block = 32, grid = 1)]
+fn arms(n: usize, t: f32, y: &mut [f32]) {
+    let a = match n {
+        0 => 1.0,
+        true => 2.0,
+        1.0..2.0 => 3.0,
+        (b, c) => 4.0,
+        Some(d) => d,
+        0..=0x1_0000_0000 => 5.0,
+        e if e => 6.0,
+        _ => 7u32,
+    };
+    let b = match (n, t) {
+        (k, _) | (_, k) => k,
+    };
+    match t {
+        f32::NOTHING => {}
+        _ => {}
+    }
+    let Some(c) = y.get(0).copied() else { 1.0 };
+}
+
+#[kernel(block = 32, grid = 1)]
+fn options(n: usize, y: &mut [f32]) {
+    let a: Option<f32, f32> = None;
+    let b: Option<f32> = Some(n);
+    let c = y.get(n).copied();
+    c.unwrap();
+    c.filter(|v| v > 1.0);
+    c.unwrap_or(1);
+    c.map(1.0);
+    c.map(|v, w| v);
+    c.map_or(0.0);
+    c.copied();
+    c.and_then(|v| v);
+    let d = c + 1.0;
+    let e = None;
+    y[0] = c;
+}
+
+#[device]
+fn helper_apply(f: impl Fn(f32) -> f32, x: f32) -> f32 {
+    f(x)
+}
+
+#[kernel(block = 32, grid = 1)]
+fn run_time_closures(c: bool, n: usize, y: &mut [f32]) {
+    let f = |v: f32| v + 1.0;
+    let g = |v: f32| v + 2.0;
+    let h = if c { f } else { g };
+    let i = [f, f];
+    let j = [f; 2];
+    let k = Some(f);
+    let l = y.get(0).map(|v| f);
+    y[0] = f;
+    y[1] = n(1.0);
+    f(1.0, 2.0);
+    f(n);
+    helper_apply(1.0, 2.0);
+    helper_apply(|v, w| v, 2.0);
+    helper_apply(|v: usize| 1.0, 2.0);
+    helper_apply(helper_of, 2.0);
+    helper_apply(f32::sqrt, 2.0);
+    let m = |v: f32| -> f32 {
+        break;
+        return 1u32;
+    };
+    let mut p = f;
+    p = g;
+}
+
+#[kernel(block = 32, grid = 1)]
+fn closure_parameter(f: impl Fn(f32) -> f32, y: &mut [f32]) {}
+
+#[device]
+fn gives_a_closure(x: f32) -> impl Fn(f32) -> f32 {
+    |v| v + 1.0
+}

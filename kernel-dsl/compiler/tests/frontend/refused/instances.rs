@@ -1,11 +1,13 @@
 //! What is wrong with an instance: refused while it is lowered, or by a pass.
 
 #[device]
-fn helper_early(c: bool, x: View<f32, 1>) -> View<f32, 1> {
-    if c {
-        return x;
-    }
-    x.offset(1)
+fn helper_apply(f: impl Fn(f32) -> f32, x: f32) -> f32 {
+    f(x)
+}
+
+#[device]
+fn helper_either(c: bool, f: impl Fn(f32) -> f32, g: impl Fn(f32) -> f32, x: f32) -> f32 {
+    helper_apply(if c { f } else { g }, x)
 }
 
 #[device]
@@ -103,22 +105,12 @@ fn moved_reference(y: &mut [f32]) {
 }
 
 #[kernel(block = 32, grid = 1)]
-fn assigned_views(x: View<f32, 1>, y: &mut [f32]) {
-    let mut v = x;
-    v = x.offset(1);
+fn assigned_arrays(y: &mut [f32]) {
     let mut s = Shared::<f32, 1>::new([32]);
     s = Shared::<f32, 1>::new([16]);
     let later;
-    later = x;
-    y[0] = v[0] + s[0] + later[0];
-}
-
-#[kernel(block = 32, grid = 1)]
-fn views_out_of_loops(x: View<f32, 1>, y: &mut [f32]) {
-    let v = loop {
-        break x.offset(1);
-    };
-    y[0] = v[0];
+    later = s;
+    y[0] = s[0] + later[0];
 }
 
 #[kernel(block = 32, grid = 1)]
@@ -131,8 +123,17 @@ fn shared_out_of_loops(y: &mut [f32]) {
 }
 
 #[kernel(block = 32, grid = 1)]
-fn views_out_of_functions(x: View<f32, 1>, y: &mut [f32]) {
-    y[0] = helper_early(y[1] > 1.0, x)[0];
+fn chosen_closures(y: &mut [f32]) {
+    let by = y[0];
+    y[1] = helper_either(by > 1.0, |v| v + by, |v| v - by, 2.0);
+}
+
+#[kernel(block = 32, grid = 1)]
+fn options_of_names(x: &[f32], y: &mut [f32]) {
+    let s = Shared::<f32, 1>::new([32]);
+    let t = if y[0] > 1.0 { Some(s) } else { None };
+    let r = if y[0] > 1.0 { x.get(1) } else { x.get(2) };
+    y[1] = r.map_or(0.0, |v| *v) + t.map_or(0.0, |s| s[0]);
 }
 
 #[kernel(block = 32, grid = 1)]

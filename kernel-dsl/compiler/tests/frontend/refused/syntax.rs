@@ -1,18 +1,27 @@
 //! Rust that has no meaning on the device: refused where it is read.
 
 #[kernel(block = 32, grid = 1)]
-fn a_match(y: &mut [f32]) {
-    y[0] = match thread::x() {
-        0 => 1.0,
-        _ => 2.0,
+fn matches(n: usize, y: &mut [f32]) {
+    y[0] = match n {
+        LIMIT => 1.0,
+        Point { x } => x,
+        ref m => 2.0,
+        Err(e) => 3.0,
+        "four" => 4.0,
+        _ => 5.0,
     };
+    if let Some(a) = y.get(0) && n > 1 {}
 }
 
 #[kernel(block = 32, grid = 1)]
-fn a_closure(y: &mut [f32]) {
-    let f = |x: f32| x + 1.0;
-    y[0] = f(1.0);
+fn closures(y: &mut [f32]) {
+    let f = move |x: f32| x + 1.0;
+    let g = async |x: f32| x;
+    y[0] = (|x: f32| x)(1.0);
 }
+
+#[device]
+fn parameters(a: impl Copy, b: impl Fn(f32) -> f32 + Send, c: &dyn Fn(f32)) {}
 
 #[kernel(block = 32, grid = 1)]
 fn macros(y: &mut [f32]) {
@@ -49,11 +58,9 @@ fn ranges(y: &mut [f32]) {
 
 #[kernel(block = 32, grid = 1)]
 fn patterns(y: &mut [f32]) {
-    let Some(a) = b else { return };
     let ref c = y[0];
-    if let Some(d) = e {}
-    while let Some(f) = g {}
-    for (h, 0) in 0..1 {}
+    let (a, ..) = (1, 2, 3);
+    for box h in 0..1 {}
 }
 
 #[kernel(block = 32, grid = 1)]

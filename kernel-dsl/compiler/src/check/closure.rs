@@ -1,0 +1,132 @@
+//! Closures, and functions where closures fit.
+//!
+//! Neither is a value on the device: each is a name for code that is inlined where it is called. So its type says which it is,
+//! as in Rust, and whatever would have to choose one at run time is refused.
+
+use super::{
+    Checker,
+    types::{Id, Ty},
+};
+use crate::hir::{ExprKind, LocalId, TypeId};
+use crate::syntax::{self, Mark, Path};
+use proc_macro2::Ident;
+
+impl Checker<'_> {
+    /// The variable in scope under that name.
+    pub(super) fn variable(&self, name: &Ident) -> Option<LocalId> {
+        self.scope.iter().rev().find(|(n, _)| name == n).map(|(_, id)| *id)
+    }
+
+    /// `|a, b: f32| body`; `expected` is what it is passed for.
+    pub(super) fn closure(
+        &mut self,
+        parameters: &[syntax::ClosureParameter],
+        returns: Option<&syntax::Type>,
+        body: &syntax::Expr,
+        expected: Option<Id>,
+    ) -> (ExprKind, Id) {
+        let hints = match expected.map(|id| self.table.get(id).clone()) {
+            Some(Ty::Function { parameters: hints, .. }) if hints.len() == parameters.len() => hints,
+            _ => Vec::new(),
+        };
+        let depth = self.scope.len();
+        let (mut types, mut patterns) = (Vec::new(), Vec::new());
+        for (i, p) in parameters.iter().enumerate() {
+            let ty = match &p.ty {
+                Some(ty) => self.ty(ty),
+                None => self.table.unknown(),
+            };
+            if let Some(hint) = hints.get(i) {
+                self.coerce(*hint, ty, p.mark);
+            }
+            patterns.push(self.bind(&p.pattern, ty, false, p.mark));
+            types.push(ty);
+        }
+        let returns = match returns {
+            Some(ty) => self.ty(ty),
+            None => self.table.unknown(),
+        };
+        // `return` leaves the closure, and `break` does not get out of it.
+        let (outer, loops) = (std::mem::replace(&mut self.returns, returns), std::mem::take(&mut self.loops));
+        let body = self.wanted(body, returns);
+        (self.returns, self.loops) = (outer, loops);
+        self.scope.truncate(depth);
+        self.closures += 1;
+        let ty = self.table.add(Ty::Closure { number: self.closures, parameters: types, returns });
+        (ExprKind::Closure { parameters: patterns, body: Box::new(body) }, ty)
+    }
+
+    /// A device function by its path, as a value.
+    pub(super) fn function_value(&mut self, path: &Path) -> Option<(ExprKind, Id)> {
+        let (function, callee) = self.linked.find(&path.written())?;
+        let callee = callee.clone();
+        let generics = self.generic_arguments(path, &callee);
+        let parameters = callee.locals[..callee.parameters as usize].iter();
+        let parameters = parameters.map(|p| self.instantiate(&callee, p.ty, &generics)).collect();
+        let returns = self.instantiate(&callee, callee.returns, &generics);
+        self.closures += 1;
+        let ty = self.table.add(Ty::Closure { number: self.closures, parameters, returns });
+        let generics = generics.into_iter().map(|g| TypeId(g.0)).collect();
+        Some((ExprKind::Function { function, generics }, ty))
+    }
+
+    /// `f(arguments)` of a variable `f`.
+    pub(super) fn value_call(
+        &mut self,
+        variable: LocalId,
+        path: &Path,
+        arguments: &[syntax::Expr],
+        mark: Mark,
+    ) -> (ExprKind, Id) {
+        let ty = self.locals[variable.0 as usize].ty;
+        let (parameters, returns) = match self.table.get(ty).clone() {
+            Ty::Closure { parameters, returns, .. } | Ty::Function { parameters, returns } => (parameters, returns),
+            known => {
+                arguments.iter().for_each(|e| {
+                    self.expr(e, None);
+                });
+                if known != Ty::Wrong {
+                    let (name, ty) = (path.name(), self.named(ty));
+                    self.mistake(path.mark, format!("`{name}` is a `{ty}` here, which cannot be called"));
+                }
+                return (ExprKind::Tuple(Vec::new()), self.wrong());
+            }
+        };
+        if !self.count(&path.name(), parameters.len(), arguments.len(), mark) {
+            return (ExprKind::Tuple(Vec::new()), self.wrong());
+        }
+        let arguments = arguments.iter().zip(parameters).map(|(e, ty)| self.wanted(e, ty)).collect();
+        let callee =
+            Box::new(crate::hir::Expr { kind: ExprKind::Local(variable), ty: TypeId(ty.0), span: path.mark.span });
+        (ExprKind::CallValue { callee, arguments }, returns)
+    }
+
+    /// Says so if a value of type `ty` is or holds a closure, which `holder` cannot keep.
+    pub(super) fn no_closure(&mut self, ty: Id, holder: &str, mark: Mark) {
+        if self.is_closure(ty) {
+            self.mistake(
+                mark,
+                format!("{holder} cannot hold a closure or function: on the device it is no value, but code that is inlined where it is called by name"),
+            );
+        }
+    }
+
+    /// Whether they are two closures or functions of the program that could be called alike.
+    pub(super) fn callable_alike(&self, a: Id, b: Id) -> bool {
+        let count = |id| match self.table.get(id) {
+            Ty::Closure { parameters, .. } => Some(parameters.len()),
+            _ => None,
+        };
+        count(a).is_some_and(|n| count(b) == Some(n))
+    }
+
+    pub(super) fn is_closure(&self, ty: Id) -> bool {
+        match self.table.get(ty) {
+            Ty::Closure { .. } | Ty::Function { .. } => true,
+            Ty::Tuple(parts) => parts.iter().any(|p| self.is_closure(*p)),
+            Ty::Array(element, _) | Ty::Option(element) => self.is_closure(*element),
+            Ty::Reference { to, .. } => self.is_closure(*to),
+            _ => false,
+        }
+    }
+}

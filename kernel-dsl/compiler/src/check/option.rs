@@ -1,0 +1,159 @@
+//! `Option`, and its methods in terms of `match`.
+
+use super::{
+    Checker,
+    types::{Id, Ty},
+};
+use crate::Scalar;
+use crate::hir::{self, Arm, Block, Expr, ExprKind, Intrinsic, LocalId, Pattern, Statement, TypeId};
+use crate::ir;
+use crate::syntax::{self, Mark};
+use proc_macro2::Ident;
+
+impl Checker<'_> {
+    /// `Some(x)`
+    pub(super) fn some(&mut self, arguments: &[syntax::Expr], expected: Option<Id>, mark: Mark) -> (ExprKind, Id) {
+        if !self.count("Some", 1, arguments.len(), mark) {
+            return (ExprKind::Tuple(Vec::new()), self.wrong());
+        }
+        let hint = match expected.map(|id| self.table.get(id).clone()) {
+            Some(Ty::Option(inner)) => Some(inner),
+            _ => None,
+        };
+        let value = self.expr(&arguments[0], hint);
+        let inner = Id(value.ty.0);
+        self.no_closure(inner, "`Some`", mark);
+        let ty = self.table.add(Ty::Option(inner));
+        (intrinsic(Intrinsic::Some, vec![value]), ty)
+    }
+
+    /// `None`
+    pub(super) fn none(&mut self) -> (ExprKind, Id) {
+        let inner = self.table.unknown();
+        (intrinsic(Intrinsic::None, Vec::new()), self.table.add(Ty::Option(inner)))
+    }
+
+    pub(super) fn option_method(
+        &mut self,
+        receiver: Expr,
+        inner: Id,
+        name: &Ident,
+        arguments: &[syntax::Expr],
+        mark: Mark,
+    ) -> (ExprKind, Id) {
+        let bool = self.table.scalar(Scalar::Bool);
+        let name = name.to_string();
+        let wanted = match name.as_str() {
+            "is_some" | "is_none" | "copied" => 0,
+            "unwrap_or" | "map" | "and_then" | "is_some_and" => 1,
+            "map_or" => 2,
+            _ => {
+                let message = match name.as_str() {
+                    "unwrap" | "expect" => format!(
+                        "a kernel cannot panic, so `Option` has no `{name}` in it: write `unwrap_or(…)` or `if let Some(x) = …`"
+                    ),
+                    _ => format!(
+                        "`Option` has no method `{name}` in a kernel: there are is_some, is_none, is_some_and, unwrap_or, map, map_or, and_then and copied"
+                    ),
+                };
+                self.mistake(mark, message);
+                return (ExprKind::Tuple(Vec::new()), self.wrong());
+            }
+        };
+        if !self.count(&name, wanted, arguments.len(), mark) {
+            return (ExprKind::Tuple(Vec::new()), self.wrong());
+        }
+        let span = mark.span;
+        let at = |kind, ty: Id| Expr { kind, ty: TypeId(ty.0), span };
+        match name.as_str() {
+            "is_some" => return (intrinsic(Intrinsic::IsSome, vec![receiver]), bool),
+            "is_none" => {
+                let some = at(intrinsic(Intrinsic::IsSome, vec![receiver]), bool);
+                return (ExprKind::Unary(ir::Unary::Not, Box::new(some)), bool);
+            }
+            "copied" => {
+                let Ty::Reference { to, .. } = *self.table.get(inner) else {
+                    let inner = self.named(inner);
+                    self.mistake(mark, format!("`copied` copies what a reference names, and `{inner}` is none"));
+                    return (ExprKind::Tuple(Vec::new()), self.wrong());
+                };
+                return (intrinsic(Intrinsic::Copied, vec![receiver]), self.table.add(Ty::Option(to)));
+            }
+            _ => {}
+        }
+        // The receiver and the arguments run first, in this order, and once.
+        let mut statements = Vec::new();
+        let option = self.keep(&mut statements, receiver);
+        let default = match name.as_str() {
+            "unwrap_or" => Some(self.wanted(&arguments[0], inner)),
+            "map_or" => Some(self.expr(&arguments[0], None)),
+            _ => None,
+        };
+        let default = default.map(|d| self.keep(&mut statements, d));
+        let found = self.hidden("found", inner);
+        let value = at(ExprKind::Local(found), inner);
+        let (some, result) = if name == "unwrap_or" {
+            (value, inner)
+        } else {
+            let returns = match (&default, name.as_str()) {
+                (Some(d), _) => Id(d.ty.0),
+                (None, "is_some_and") => bool,
+                (None, "and_then") => {
+                    let inner = self.table.unknown();
+                    self.table.add(Ty::Option(inner))
+                }
+                (None, _) => self.table.unknown(),
+            };
+            let ty = self.table.add(Ty::Function { parameters: vec![inner], returns });
+            let f = self.wanted(&arguments[arguments.len() - 1], ty);
+            let f = self.keep(&mut statements, f);
+            let called = at(ExprKind::CallValue { callee: Box::new(f), arguments: vec![value] }, returns);
+            match name.as_str() {
+                "map" => {
+                    self.no_closure(returns, "an `Option`", mark);
+                    let ty = self.table.add(Ty::Option(returns));
+                    (at(intrinsic(Intrinsic::Some, vec![called]), ty), ty)
+                }
+                _ => (called, returns),
+            }
+        };
+        let otherwise = match default {
+            Some(default) => default,
+            None if name == "is_some_and" => {
+                let no = self.literal(super::Literal::Integer(0, mark));
+                at(no, bool)
+            }
+            None => at(intrinsic(Intrinsic::None, Vec::new()), result),
+        };
+        let arms = vec![
+            Arm { pattern: Pattern::Some(Box::new(Pattern::Local(found))), guard: None, body: some },
+            Arm { pattern: Pattern::None, guard: None, body: otherwise },
+        ];
+        let value = at(ExprKind::Match { value: Box::new(option), arms }, result);
+        (ExprKind::Block(Block { statements, value: Some(Box::new(value)) }), result)
+    }
+
+    /// A variable that the program does not name.
+    fn hidden(&mut self, name: &str, ty: Id) -> LocalId {
+        let mark = self.function_mark();
+        let id = self.declare(name.into(), ty, false, false, mark);
+        self.scope.pop();
+        id
+    }
+
+    /// Binds the value of `e` to a variable of its own, which is given.
+    fn keep(&mut self, statements: &mut Vec<Statement>, e: Expr) -> Expr {
+        let (ty, span) = (e.ty, e.span);
+        let id = self.hidden("option", Id(ty.0));
+        statements.push(Statement::Let { pattern: Pattern::Local(id), value: Some(e), span });
+        Expr { kind: ExprKind::Local(id), ty, span }
+    }
+
+    fn function_mark(&self) -> Mark {
+        self.function.body.mark
+    }
+}
+
+fn intrinsic(intrinsic: Intrinsic, arguments: Vec<Expr>) -> hir::ExprKind {
+    ExprKind::Intrinsic { intrinsic, arguments }
+}

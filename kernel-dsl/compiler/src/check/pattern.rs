@@ -1,0 +1,105 @@
+//! Patterns and `match`.
+//!
+//! That the arms of a `match` leave no value out is rustc's to see.
+
+use super::{
+    Checker,
+    statement::end,
+    types::{Id, Ty},
+};
+use crate::Scalar;
+use crate::hir::{self, ExprKind};
+use crate::syntax::{self, Arm, Mark, Pattern};
+
+impl Checker<'_> {
+    /// A pattern for values of type `ty`; its names are in scope from here on.
+    pub(super) fn bind(&mut self, pattern: &Pattern, ty: Id, unset: bool, mark: Mark) -> hir::Pattern {
+        match pattern {
+            Pattern::Ignore => hir::Pattern::Ignore,
+            Pattern::Name { name, mutable } => {
+                let mark = Mark { first: name.span(), last: name.span(), ..mark };
+                hir::Pattern::Local(self.declare(name.to_string(), ty, *mutable, unset, mark))
+            }
+            Pattern::Tuple(parts, at) => {
+                let types: Vec<_> = parts.iter().map(|_| self.table.unknown()).collect();
+                let tuple = match types.is_empty() {
+                    true => self.table.add(Ty::Unit),
+                    false => self.table.add(Ty::Tuple(types.clone())),
+                };
+                self.coerce(ty, tuple, *at);
+                hir::Pattern::Parts(parts.iter().zip(types).map(|(p, t)| self.bind(p, t, unset, mark)).collect())
+            }
+            Pattern::Array(parts, at) => {
+                let element = self.table.unknown();
+                let size = self.table.add(Ty::Size(hir::Size::Known(parts.len() as u32)));
+                let array = self.table.add(Ty::Array(element, size));
+                self.coerce(ty, array, *at);
+                hir::Pattern::Parts(parts.iter().map(|p| self.bind(p, element, unset, mark)).collect())
+            }
+            Pattern::Value(e) => hir::Pattern::Value(Box::new(self.wanted(e, ty))),
+            Pattern::Range { low, high, closed } => {
+                let mut bound = |e: &Option<Box<syntax::Expr>>| e.as_ref().map(|e| Box::new(self.wanted(e, ty)));
+                hir::Pattern::Range { low: bound(low), high: bound(high), closed: *closed }
+            }
+            Pattern::Any(parts, at) => {
+                let depth = self.scope.len();
+                let parts = parts.iter().map(|p| self.bind(p, ty, unset, mark)).collect();
+                if self.scope.len() != depth {
+                    self.mistake(*at, "what `|` separates binds no names in a kernel: write an arm for each");
+                }
+                hir::Pattern::Any(parts)
+            }
+            Pattern::Named { name, mutable, pattern } => {
+                let at = Mark { first: name.span(), last: name.span(), ..mark };
+                let id = self.declare(name.to_string(), ty, *mutable, unset, at);
+                hir::Pattern::Named(id, Box::new(self.bind(pattern, ty, unset, mark)))
+            }
+            Pattern::Some(inner, at) => {
+                let part = self.table.unknown();
+                let option = self.table.add(Ty::Option(part));
+                self.coerce(ty, option, *at);
+                hir::Pattern::Some(Box::new(self.bind(inner, part, unset, mark)))
+            }
+            Pattern::None(at) => {
+                let part = self.table.unknown();
+                let option = self.table.add(Ty::Option(part));
+                self.coerce(ty, option, *at);
+                hir::Pattern::None
+            }
+            Pattern::Reference(inner, at) => {
+                let to = self.table.unknown();
+                let reference = self.table.add(Ty::Reference { to, mutable: false });
+                self.coerce(ty, reference, *at);
+                hir::Pattern::Dereference(Box::new(self.bind(inner, to, unset, mark)))
+            }
+        }
+    }
+
+    pub(super) fn cases(&mut self, value: &syntax::Expr, arms: &[Arm], expected: Option<Id>) -> (ExprKind, Id) {
+        let value = self.expr(value, None);
+        let of = Id(value.ty.0);
+        let bool = self.table.scalar(Scalar::Bool);
+        let mut ty = self.table.add(Ty::Never);
+        let mut all = Vec::with_capacity(arms.len());
+        for arm in arms {
+            let depth = self.scope.len();
+            let pattern = self.bind(&arm.pattern, of, false, arm.mark);
+            let guard = arm.guard.as_ref().map(|g| self.wanted(g, bool));
+            let never = matches!(self.table.get(ty), Ty::Never);
+            let body = self.expr(&arm.body, expected.or(if never { None } else { Some(ty) }));
+            let mark = match &arm.body.kind {
+                syntax::ExprKind::Block(b) => end(b),
+                _ => arm.body.mark,
+            };
+            match never {
+                true => ty = Id(body.ty.0),
+                false => {
+                    self.coerce(Id(body.ty.0), ty, mark);
+                }
+            }
+            self.scope.truncate(depth);
+            all.push(hir::Arm { pattern, guard, body });
+        }
+        (ExprKind::Match { value: Box::new(value), arms: all }, ty)
+    }
+}

@@ -1,0 +1,76 @@
+//! Closures: inlined where they are called, seeing the variables of the call that they were made in.
+
+use super::Lowerer;
+use super::function::LoopFrame;
+use super::value::Val;
+use crate::hir::{self, Expr, FunctionId, Pattern, TypeId};
+use crate::source::Span;
+
+/// What a `Val::Callable` names.
+#[derive(Clone, Debug)]
+pub(super) enum Callable<'h> {
+    Function {
+        id: FunctionId,
+        generics: Vec<u32>,
+    },
+    Closure {
+        /// The call whose variables it sees.
+        frame: u32,
+        parameters: &'h [Pattern],
+        types: &'h [TypeId],
+        returns: TypeId,
+        body: &'h Expr,
+    },
+}
+
+impl<'h> Lowerer<'h> {
+    pub(super) fn function_value(&mut self, id: FunctionId, generics: &[TypeId]) -> Val {
+        let generics = self.generics(generics);
+        self.callable(Callable::Function { id, generics })
+    }
+
+    pub(super) fn closure(&mut self, e: &Expr, parameters: &'h [Pattern], body: &'h Expr) -> Val {
+        let hir::Type::Function { parameters: types, returns } = self.ty(e.ty) else { return Val::Unit };
+        let frame = self.frame().id;
+        self.callable(Callable::Closure { frame, parameters, types, returns: *returns, body })
+    }
+
+    fn callable(&mut self, callable: Callable<'h>) -> Val {
+        self.callables.push(callable);
+        Val::Callable(self.callables.len() as u32 - 1)
+    }
+
+    pub(super) fn call_value(&mut self, span: Span, callee: &'h Expr, arguments: &'h [Expr]) -> Val {
+        let callee = self.expr(callee);
+        let arguments: Vec<_> = arguments.iter().map(|a| self.expr(a)).collect();
+        let Val::Callable(callee) = callee else { return Val::Unit };
+        match self.callables[callee as usize].clone() {
+            Callable::Function { id, generics } => self.inline(span, id, generics, arguments),
+            Callable::Closure { frame, parameters, types, returns, body } => {
+                if !self.room(span) {
+                    return Val::Unit;
+                }
+                let Some(depth) = self.frames.iter().position(|f| f.id == frame) else {
+                    self.error(span, "this closure was made in a call that has ended");
+                    return Val::Unit;
+                };
+                self.at(span);
+                // The call that made the closure comes to the top for as long as the closure runs.
+                let mut frame = self.frames.remove(depth);
+                let caller = frame.caller.replace(self.builder.location);
+                let loops: Vec<LoopFrame> = std::mem::take(&mut frame.loops);
+                self.frames.push(frame);
+                for ((pattern, ty), value) in parameters.iter().zip(types).zip(arguments) {
+                    self.bind(pattern, *ty, value);
+                }
+                let value = self.leavable(returns, body.span, |l| l.expr(body));
+                if let Some(mut frame) = self.frames.pop() {
+                    (frame.caller, frame.loops) = (caller, loops);
+                    self.frames.insert(depth, frame);
+                }
+                self.at(span);
+                value
+            }
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Patterns: what they bind, what they match, and `match` as a chain of branches.
+
+use super::Lowerer;
+use super::value::{Known, Val};
+use crate::Scalar;
+use crate::hir::{self, Arm, Expr, ExprKind, Pattern, TypeId};
+use crate::ir::{self, Binary, Comparison, Op, Type};
+use crate::source::Span;
+
+impl<'h> Lowerer<'h> {
+    /// Binds what `pattern` names to the parts of a value that matches.
+    pub(super) fn bind(&mut self, pattern: &'h Pattern, ty: TypeId, value: Val) {
+        match pattern {
+            Pattern::Ignore | Pattern::Value(_) | Pattern::Range { .. } | Pattern::Any(_) | Pattern::None => {}
+            Pattern::Local(id) => self.bind_local(*id, value),
+            Pattern::Named(id, inner) => {
+                self.bind_local(*id, value.clone());
+                self.bind(inner, ty, value);
+            }
+            Pattern::Parts(patterns) => {
+                for (pattern, (ty, part)) in patterns.iter().zip(self.parts_of(value, ty)) {
+                    self.bind(pattern, ty, part);
+                }
+            }
+            Pattern::Some(inner) => {
+                if let (Val::Option(_, value), hir::Type::Option(ty)) = (value, self.ty(ty)) {
+                    self.bind(inner, *ty, *value);
+                }
+            }
+            Pattern::Dereference(inner) => {
+                if let (Val::Reference(place), hir::Type::Reference { to, .. }) = (value, self.ty(ty)) {
+                    let value = self.read(&place, *to);
+                    self.bind(inner, *to, value);
+                }
+            }
+        }
+    }
+
+    /// The parts of a tuple or array, with their types.
+    fn parts_of(&mut self, value: Val, ty: TypeId) -> Vec<(TypeId, Val)> {
+        match (value, self.ty(ty)) {
+            (Val::Tuple(parts), hir::Type::Tuple(types)) => types.iter().copied().zip(parts).collect(),
+            (Val::Array(storage), hir::Type::Array(element, size)) => {
+                let part = |lowerer: &mut Self, i| {
+                    let i = lowerer.index(i);
+                    let place = lowerer.element(&storage, i);
+                    (*element, lowerer.peek_storage(&place, *element))
+                };
+                (0..self.size(*size)).map(|i| part(self, i)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether `value` matches; `None` where each does.
+    fn test(&mut self, pattern: &'h Pattern, ty: TypeId, value: &Val) -> Option<Known> {
+        match pattern {
+            Pattern::Ignore | Pattern::Local(_) => None,
+            Pattern::Named(_, inner) => self.test(inner, ty, value),
+            Pattern::Value(e) => {
+                let (scalar, value) = (self.scalar_type(ty), scalar(value)?);
+                let wanted = self.pattern_constant(e);
+                Some(match (scalar, wanted.bits) {
+                    (Scalar::Bool, Some(1)) => value,
+                    (Scalar::Bool, Some(_)) => self.not(value),
+                    _ => self.compare(Comparison::Eq, scalar, value, wanted),
+                })
+            }
+            Pattern::Range { low, high, closed } => {
+                let (scalar, value) = (self.scalar_type(ty), scalar(value)?);
+                let mut test = None;
+                if let Some(low) = low {
+                    let low = self.pattern_constant(low);
+                    // Nothing unsigned is below 0.
+                    if low.bits != Some(0) || scalar.is_signed() || scalar.is_float() {
+                        test = Some(self.compare(Comparison::Ge, scalar, value, low));
+                    }
+                }
+                if let Some(high) = high {
+                    let high = self.pattern_constant(high);
+                    let below = if *closed { Comparison::Le } else { Comparison::Lt };
+                    let below = self.compare(below, scalar, value, high);
+                    test = self.both(Binary::And, test, Some(below));
+                }
+                test
+            }
+            Pattern::Any(patterns) => {
+                let mut any = None;
+                for pattern in patterns {
+                    let test = self.test(pattern, ty, value)?;
+                    any = self.both(Binary::Or, any, Some(test));
+                }
+                any
+            }
+            Pattern::Parts(patterns) => {
+                let mut all = None;
+                for (pattern, (ty, part)) in patterns.iter().zip(self.parts_of(value.clone(), ty)) {
+                    let test = self.test(pattern, ty, &part);
+                    all = self.both(Binary::And, all, test);
+                }
+                all
+            }
+            Pattern::None => match value {
+                Val::Option(some, _) => Some(self.not(*some)),
+                _ => None,
+            },
+            Pattern::Some(inner) => {
+                let (Val::Option(some, value), hir::Type::Option(ty)) = (value, self.ty(ty)) else { return None };
+                if self.storable(*ty) || is_sure(inner) {
+                    let test = self.test(inner, *ty, value);
+                    return self.both(Binary::And, Some(*some), test);
+                }
+                // What a reference names is read only where there is one.
+                Some(self.where_holds(*some, |l| l.test(inner, *ty, value)))
+            }
+            Pattern::Dereference(inner) => {
+                let (Val::Reference(place), hir::Type::Reference { to, .. }) = (value, self.ty(ty)) else {
+                    return None;
+                };
+                if is_sure(inner) {
+                    return None;
+                }
+                let value = self.read(place, *to);
+                self.test(inner, *to, &value)
+            }
+        }
+    }
+
+    fn both(&mut self, op: Binary, a: Option<Known>, b: Option<Known>) -> Option<Known> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(self.binary(op, Scalar::Bool, a, b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    fn not(&mut self, a: Known) -> Known {
+        let value = self.builder.scalar(Op::Unary(ir::Unary::Not, a.value), Scalar::Bool);
+        Known { value, bits: a.bits.map(|b| b ^ 1) }
+    }
+
+    /// A number in a pattern. Its sign is part of it, so that `MIN` is no overflow.
+    fn pattern_constant(&mut self, e: &'h Expr) -> Known {
+        let ty = self.scalar_type(e.ty);
+        if let ExprKind::Unary(ir::Unary::Neg, operand) = &e.kind
+            && let ExprKind::Literal(bits) = operand.kind
+            && !ty.is_float()
+        {
+            let bits = bits.wrapping_neg() & ty.mask();
+            return Known { value: self.builder.constant(ty, bits), bits: Some(bits) };
+        }
+        self.scalar(e)
+    }
+
+    /// `condition && test`, the test run only where the condition holds.
+    fn where_holds(&mut self, condition: Known, test: impl FnOnce(&mut Self) -> Option<Known>) -> Known {
+        let types = [Type::Scalar(Scalar::Bool)];
+        let (then, _) = self.arm(Some(&types), |l| {
+            let yes = Known { value: l.builder.constant(Scalar::Bool, 1), bits: None };
+            Val::Scalar(test(l).unwrap_or(yes))
+        });
+        let (otherwise, _) =
+            self.arm(Some(&types), |l| Val::Scalar(Known { value: l.builder.constant(Scalar::Bool, 0), bits: None }));
+        let results = self.builder.emit(Op::If { condition: condition.value, then, otherwise }, types);
+        Known { value: results[0], bits: None }
+    }
+
+    pub(super) fn cases(&mut self, e: &'h Expr, value: &'h Expr, arms: &'h [Arm]) -> Val {
+        let of = self.expr(value);
+        self.arms(e, value.ty, &of, arms)
+    }
+
+    /// The first of `arms` that matches. One that nothing comes behind does: rustc has seen that no value is left out.
+    fn arms(&mut self, e: &'h Expr, ty: TypeId, value: &Val, arms: &'h [Arm]) -> Val {
+        let Some((arm, rest)) = arms.split_first() else { return Val::Unit };
+        self.at(e.span);
+        let test = if rest.is_empty() { None } else { self.test(&arm.pattern, ty, value) };
+        let condition = match (test, arm.guard.as_ref().filter(|_| !rest.is_empty())) {
+            (None, None) => {
+                self.bind(&arm.pattern, ty, value.clone());
+                return self.expr(&arm.body);
+            }
+            (Some(test), None) => test,
+            (None, Some(guard)) => {
+                self.bind(&arm.pattern, ty, value.clone());
+                self.scalar(guard)
+            }
+            (Some(test), Some(guard)) => self.where_holds(test, |l| {
+                l.bind(&arm.pattern, ty, value.clone());
+                Some(l.scalar(guard))
+            }),
+        };
+        self.at(e.span);
+        self.choose(
+            e,
+            condition,
+            |l| {
+                l.bind(&arm.pattern, ty, value.clone());
+                l.expr(&arm.body)
+            },
+            |l| l.arms(e, ty, value, rest),
+        )
+    }
+
+    /// `let pattern = value else { otherwise };`
+    pub(super) fn let_else(&mut self, span: Span, pattern: &'h Pattern, value: &'h Expr, otherwise: &'h hir::Block) {
+        let of = self.expr(value);
+        self.at(span);
+        if let Some(test) = self.test(pattern, value.ty, &of) {
+            self.builder.enter([]);
+            let then = self.builder.leave();
+            self.builder.enter([]);
+            self.block(otherwise);
+            if !self.builder.ended() {
+                // Only where the end of a block is not reached, as after a loop without end.
+                self.builder.effect(Op::Return);
+            }
+            let otherwise = self.builder.leave();
+            self.at(span);
+            self.builder.effect(Op::If { condition: test.value, then, otherwise });
+        }
+        self.bind(pattern, value.ty, of);
+    }
+}
+
+/// Whether a pattern matches all values.
+fn is_sure(pattern: &Pattern) -> bool {
+    match pattern {
+        Pattern::Ignore | Pattern::Local(_) => true,
+        Pattern::Named(_, inner) | Pattern::Dereference(inner) => is_sure(inner),
+        Pattern::Parts(parts) => parts.iter().all(is_sure),
+        _ => false,
+    }
+}
+
+fn scalar(value: &Val) -> Option<Known> {
+    match value {
+        Val::Scalar(k) => Some(*k),
+        _ => None,
+    }
+}

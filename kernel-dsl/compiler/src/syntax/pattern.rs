@@ -1,0 +1,148 @@
+//! Patterns, and what tests them: `match`, `if let`, `while let`.
+
+use super::{Arm, Block, Expr, ExprKind, Mark, Pattern, Reader, Unary};
+use proc_macro2::Ident;
+use syn::{Lit, Pat, RangeLimits};
+
+impl Reader {
+    pub(super) fn pattern(&mut self, pattern: &Pat) -> Pattern {
+        match pattern {
+            Pat::Wild(_) => Pattern::Ignore,
+            Pat::Paren(p) => self.pattern(&p.pat),
+            Pat::Ident(p) if p.ident == "None" && p.by_ref.is_none() && p.subpat.is_none() => {
+                Pattern::None(self.mark(p))
+            }
+            Pat::Ident(p) if p.by_ref.is_none() => {
+                let (name, mutable) = (p.ident.clone(), p.mutability.is_some());
+                match &p.subpat {
+                    None => Pattern::Name { name, mutable },
+                    Some((_, inner)) => Pattern::Named { name, mutable, pattern: Box::new(self.pattern(inner)) },
+                }
+            }
+            Pat::Tuple(p) => Pattern::Tuple(p.elems.iter().map(|p| self.pattern(p)).collect(), self.mark(p)),
+            Pat::Slice(p) => Pattern::Array(p.elems.iter().map(|p| self.pattern(p)).collect(), self.mark(p)),
+            Pat::Lit(l) => {
+                let mark = self.mark(l);
+                Pattern::Value(Box::new(self.number(&l.lit, mark)))
+            }
+            Pat::Path(p) if p.qself.is_none() && is_variant(&p.path, "None") => Pattern::None(self.mark(p)),
+            Pat::Path(p) if p.qself.is_none() => {
+                let (path, mark) = (self.path(&p.path), self.mark(p));
+                Pattern::Value(Box::new(Expr { kind: ExprKind::Path(path), mark }))
+            }
+            Pat::Range(r) => Pattern::Range {
+                low: r.start.as_ref().map(|e| self.bound(e)),
+                high: r.end.as_ref().map(|e| self.bound(e)),
+                closed: matches!(r.limits, RangeLimits::Closed(_)),
+            },
+            Pat::Or(o) => Pattern::Any(o.cases.iter().map(|p| self.pattern(p)).collect(), self.mark(o)),
+            Pat::Reference(r) if r.mutability.is_none() => {
+                Pattern::Reference(Box::new(self.pattern(&r.pat)), self.mark(r))
+            }
+            Pat::TupleStruct(t) if t.qself.is_none() && t.elems.len() == 1 && is_variant(&t.path, "Some") => {
+                Pattern::Some(Box::new(self.pattern(&t.elems[0])), self.mark(t))
+            }
+            other => {
+                self.refuse(syn::Error::new_spanned(
+                    other,
+                    "a pattern in a kernel is a name, `_`, a number, a range, a tuple or array of patterns, `Some(…)`, `None`, `&…`, or several with `|`",
+                ));
+                Pattern::Ignore
+            }
+        }
+    }
+
+    /// A pattern that need not match.
+    pub(super) fn case(&mut self, pattern: &Pat) -> Pattern {
+        let read = self.pattern(pattern);
+        let mut constants = Vec::new();
+        read.names(&mut |name| {
+            if name.to_string().starts_with(char::is_uppercase) {
+                constants.push(name.clone());
+            }
+        });
+        // Where such a constant exists, rustc compares with it; whether one does cannot be seen from here.
+        for name in constants {
+            self.refuse(syn::Error::new(
+                name.span(),
+                format!("`{name}` would be a constant of the host: write the number, or bind a name and compare in a guard, `n if n == …`"),
+            ));
+        }
+        read
+    }
+
+    /// A literal in a pattern; its minus sign is part of it there.
+    fn number(&mut self, lit: &Lit, mark: Mark) -> Expr {
+        let positive = match lit {
+            Lit::Int(n) => n.to_string().strip_prefix('-').map(|n| Lit::Int(syn::LitInt::new(n, lit.span()))),
+            Lit::Float(x) => x.to_string().strip_prefix('-').map(|x| Lit::Float(syn::LitFloat::new(x, lit.span()))),
+            _ => None,
+        };
+        match positive {
+            None => Expr { kind: self.literal(lit), mark },
+            Some(positive) => {
+                let operand = Box::new(Expr { kind: self.literal(&positive), mark });
+                Expr { kind: ExprKind::Unary(Unary::Neg, operand), mark }
+            }
+        }
+    }
+
+    fn bound(&mut self, e: &syn::Expr) -> Box<Expr> {
+        let mark = self.mark(e);
+        Box::new(match e {
+            syn::Expr::Lit(l) => self.number(&l.lit, mark),
+            other => self.expression(other),
+        })
+    }
+
+    pub(super) fn cases(&mut self, m: &syn::ExprMatch) -> ExprKind {
+        let value = Box::new(self.expression(&m.expr));
+        let arms = m.arms.iter().map(|arm| {
+            let (pattern, guard) = match &arm.pat {
+                Pat::Guard(g) => (&*g.pat, Some(self.expression(&g.guard))),
+                pattern => (pattern, None),
+            };
+            Arm { pattern: self.case(pattern), guard, body: self.expression(&arm.body), mark: self.mark(pattern) }
+        });
+        let arms = arms.collect();
+        ExprKind::Match { value, arms }
+    }
+
+    /// `if let pattern = value { then } else { otherwise }`
+    pub(super) fn when(&mut self, l: &syn::ExprLet, then: Block, otherwise: Expr) -> ExprKind {
+        let mark = self.mark(l);
+        let body = Expr { mark: then.mark, kind: ExprKind::Block(then) };
+        let value = Box::new(self.expression(&l.expr));
+        let matching = Arm { pattern: self.case(&l.pat), guard: None, body, mark };
+        let other = Arm { pattern: Pattern::Ignore, guard: None, body: otherwise, mark };
+        ExprKind::Match { value, arms: vec![matching, other] }
+    }
+}
+
+/// `Some`, `Option::Some`.
+fn is_variant(path: &syn::Path, name: &str) -> bool {
+    let names: Vec<_> = path.segments.iter().map(|s| s.ident.to_string()).collect();
+    match names.as_slice() {
+        [last] => last == name,
+        [first, last] => first == "Option" && last == name,
+        _ => false,
+    }
+}
+
+impl Pattern {
+    /// Calls `f` on each name that it binds.
+    pub(super) fn names<'a>(&'a self, f: &mut dyn FnMut(&'a Ident)) {
+        match self {
+            Pattern::Ignore | Pattern::Value(_) | Pattern::Range { .. } | Pattern::None(_) => {}
+            Pattern::Name { name, .. } => f(name),
+            Pattern::Named { name, pattern, .. } => {
+                f(name);
+                pattern.names(f);
+            }
+            Pattern::Tuple(parts, _) | Pattern::Array(parts, _) | Pattern::Any(parts, _) => {
+                parts.iter().for_each(|p| p.names(f));
+            }
+            Pattern::Some(p, _) | Pattern::Reference(p, _) => p.names(f),
+        }
+    }
+}
