@@ -187,7 +187,8 @@ mod tests {
         let mut bytes = encode_program(&sample());
         bytes[0] = 9;
         assert_eq!(program(&bytes), Err(Error::Version(9)));
-        assert!(Error::Version(9).to_string().contains("format 9, where this compiler reads format 1"));
+        let told = format!("format 9, where this compiler reads format {VERSION}");
+        assert!(Error::Version(9).to_string().contains(&told));
     }
 
     #[test]
