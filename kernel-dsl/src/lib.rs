@@ -123,23 +123,36 @@
 //! ordinary function on the host as well. It is always inlined. A `&mut` parameter is the caller's variable itself, so
 //! that arrays passed that way stay in registers.
 //!
+//! What a function does can be a parameter, too, of type `impl Fn(f32, usize) -> f32`: a closure is passed for it, or the
+//! path of another device function. A closure is a name for code that is inlined where it is called; it captures by
+//! reference, is bound by `let` or passed on, and is never chosen by a condition or stored.
+//!
+//! # Values that may be missing
+//!
+//! `Option<T>` is the one enum that holds data: a `bool` and the parts of `T`, in registers. `v.get((row, col))` of a
+//! view is `Some` of the element where it lies inside, `x.get(i).copied()` is Rust's own way to say that of a slice; either is
+//! one load that the threads outside do not make. `if let`, `while let`, `let … else` and `match` take it apart, and it has
+//! `is_some`, `is_none`, `is_some_and`, `unwrap_or`, `map`, `map_or`, `and_then` and `copied`.
+//!
 //! # What the language has
 //!
 //! A kernel is Rust, and means what a Rust reader expects; rustc checks it against the items of [`prelude`], so names,
 //! types and borrows are wrong where Rust says so.
 //!
-//! * **Types**: `bool`, integers of 8 to 64 bits, `usize`, `f32` and `f64`, and the floats of 16 bits, [`f16`](half::f16) and
-//!   [`bf16`](half::bf16), with what [`half`] lists; tuples and arrays of them, which live in registers; slices, views and handles as above. Elements of memory are the numbers but `usize`.
-//! * **Statements**: `let` with tuple and array patterns, assignment and compound assignment, `if`, `while`, `loop`,
+//! * **Types**: `bool`, integers of 8 to 64 bits, `usize`, `f32` and `f64`, and the floats of 16 bits,
+//!   [`f16`](half::f16) and [`bf16`](half::bf16), with what [`half`] lists; tuples and arrays of them, which live in
+//!   registers; `Option`; slices, views and handles as above. Elements of memory are the numbers but `usize`.
+//! * **Statements**: `let` with tuple and array patterns, assignment and compound assignment, `if`, `match` with
+//!   numbers, ranges, `|`, bindings and guards, `while`, `loop`,
 //!   `for` over `a..b` and `(a..b).step_by(n)`, labels, `break`, `continue`, `return`, and `const { assert!(…) }`.
 //! * **Generics**: constants of type `usize` and `bool`.
 //! * **Methods of numbers**: `mul_add`, `abs`, `sqrt`, `floor`, `ceil`, `trunc`, `round_ties_even`, `min`, `max`,
 //!   `to_bits`, `from_bits`, `wrapping_add`, `wrapping_sub`, `wrapping_mul`, `saturating_sub`, `div_ceil`,
 //!   `next_multiple_of`, `count_ones`, `leading_zeros`; and [`math`].
 //!
-//! Not in the language today: structs, enums, `match`, closures, traits, iterators beyond the ranges above, strings,
-//! allocation, panics, recursion, generic types; asynchronous copies, shared arrays sized at launch, reductions over a
-//! block, and the hardware's approximate
+//! Not in the language today: structs, enums beside `Option`, traits, iterators beyond the ranges above, strings,
+//! allocation, panics, recursion, generic types; asynchronous copies, shared arrays sized at launch, fences, and the
+//! hardware's approximate
 //! functions. Whatever lies outside is a compile error at its token.
 //!
 //! # What differs from Rust on the host

@@ -89,7 +89,7 @@ pub fn any(p: bool) -> bool {
 /// What lanes can hand each other: `i32`, `u32`, `usize`, `f32` (one shuffle), `i64`, `u64`, `f64` (two).
 #[diagnostic::on_unimplemented(
     message = "lanes of a warp cannot exchange `{Self}`",
-    note = "they exchange `i32`, `u32`, `i64`, `u64`, `usize`, `f32` and `f64`; widen smaller integers with `as`"
+    note = "they exchange `i32`, `u32`, `i64`, `u64`, `usize`, `f32` and `f64`; widen smaller integers with `as`, floats of 16 bits with `to_f32`"
 )]
 pub trait LaneValue: Copy + sealed::Arithmetic {}
 

@@ -4,7 +4,7 @@ use kernel_dsl::prelude::*;
 #[kernel(block = 256, grid = y.len().div_ceil(256))]
 pub fn k(y: &mut [f32]) {
     let i = grid::index();
-    let double = |x: f32| x + x;
+    let double = move |x: f32| x + x;
     let z = match i {
         0 => 1.0,
         n if n > 4 => 2.0,

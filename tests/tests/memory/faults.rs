@@ -1,5 +1,8 @@
 //! What is wrong with a kernel, told with its line.
 
+use kernel_dsl::Kernel;
+use kernel_dsl::compiler::hir::{Constant, Instance, serial};
+use kernel_dsl::compiler::{Target, compile};
 use kernel_dsl::prelude::*;
 use runtime::Device;
 
@@ -38,6 +41,30 @@ fn atomic_and_plain(x: &[f32], y: &mut [f32]) {
 fn nothing_there(x: &[f32], y: &mut [f32]) {
     let s = Shared::<u32, 1>::new([4]);
     y[thread::x()] = s.fetch_add(1, 1) as f32 + x[0];
+}
+
+#[kernel(block = 32, grid = 1, instances(N = 4, P = 36))]
+fn shaped<const N: usize, const P: usize>(y: &mut [f32]) {
+    let tile = Shared::<f32, 2>::with_pitch([32, 32], P);
+    tile.fill(0.0);
+    block::sync();
+    y.store(0, tile.load::<N>((1, 0)));
+}
+
+/// What only an instance shows.
+#[test]
+fn accesses_that_cannot_be_are_refused() {
+    let refused = |n, pitch| {
+        let program = serial::program(shaped::<4, 36>::ARTIFACT.hir).unwrap();
+        let instance = Instance(vec![Constant::Usize(n), Constant::Usize(pitch)]);
+        compile(&program, &instance, Target::SM_61).map(drop).map_err(|e| e.to_string())
+    };
+    assert_eq!(refused(4, 36), Ok(()));
+    assert_eq!(refused(2, 34), Ok(()));
+    let odd = refused(3, 36).unwrap_err();
+    assert!(odd.contains("an access takes 1, 2, 4, 8 or 16 elements at once, not 3"), "{odd}");
+    let pitch = refused(8, 33).unwrap_err();
+    assert!(pitch.contains("the rows of `tile` start 33 elements apart, so 4 elements at once cannot"), "{pitch}");
 }
 
 #[track_caller]

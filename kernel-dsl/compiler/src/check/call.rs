@@ -192,7 +192,7 @@ impl Checker<'_> {
             [] => self.table.add(Ty::Unknown(Kind::Size)),
             [n] if method.returns == Part::Elements || method.parameters.contains(&Part::Elements) => self.size(n),
             _ => {
-                self.mistake(mark, format!("`{name}` takes no such generic arguments"));
+                self.mistake(mark, format!("`{name}` takes no generic arguments"));
                 self.wrong()
             }
         };

@@ -136,7 +136,13 @@ pub(super) fn mistakes(
         values => values.iter().map(super::namespace::value).collect(),
     };
     values.extend(pointers);
-    let declared = generics.params.iter().map(ToTokens::to_token_stream).chain(bounds);
+    let declared = match bounds.is_empty() {
+        true => generics.to_token_stream(),
+        false => {
+            let all = generics.params.iter().map(ToTokens::to_token_stream).chain(bounds);
+            quote!(<#(#all),*>)
+        }
+    };
     let instance = if values.is_empty() { quote!() } else { quote!(::<#(#values),*>) };
     let said = mistakes.iter().map(|mistake| {
         let message = &mistake.message;
@@ -152,7 +158,7 @@ pub(super) fn mistakes(
     closure.set_span(item.block.brace_token.span.join());
     let fn_token = signature.fn_token;
     quote! {
-        #fn_token #name <#(#declared),*> () -> impl ::core::marker::Sized #closure
+        #fn_token #name #declared () -> impl ::core::marker::Sized #closure
         #(#said)*
     }
 }

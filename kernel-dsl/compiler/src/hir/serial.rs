@@ -115,7 +115,7 @@ fn closed(functions: &mut [Function]) -> bool {
     let mut inside = count > 0;
     for function in functions {
         visit::block(&mut function.body, &mut |e| {
-            if let ExprKind::Call { function, .. } | ExprKind::Function { function, .. } = &e.kind {
+            if let ExprKind::Call { function, .. } = &e.kind {
                 inside &= (function.0 as usize) < count;
             }
         });
@@ -187,9 +187,8 @@ mod tests {
         let mut bytes = encode_program(&sample());
         bytes[0] = 9;
         assert_eq!(program(&bytes), Err(Error::Version(9)));
-        assert!(
-            Error::Version(9).to_string().contains(&format!("format 9, where this compiler reads format {VERSION}"))
-        );
+        let told = format!("format 9, where this compiler reads format {VERSION}");
+        assert!(Error::Version(9).to_string().contains(&told));
     }
 
     #[test]

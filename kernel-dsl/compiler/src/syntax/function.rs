@@ -122,7 +122,7 @@ impl Reader {
         let diverge = local.init.as_ref().and_then(|init| init.diverge.as_ref());
         let pattern = if diverge.is_some() { self.case(pattern) } else { self.pattern(pattern) };
         let otherwise = diverge.and_then(|(_, e)| match &**e {
-            syn::Expr::Block(b) => Some(self.block(&b.block)),
+            syn::Expr::Block(b) => Some(Box::new(self.block(&b.block))),
             _ => None,
         });
         let value = local.init.as_ref().map(|init| self.expression(&init.expr));

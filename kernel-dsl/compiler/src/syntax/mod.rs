@@ -169,7 +169,7 @@ pub struct Block {
 #[allow(missing_docs)]
 pub enum Statement {
     /// `let pattern: ty = value;`, perhaps with `else { … }`
-    Let { pattern: Pattern, ty: Option<Type>, value: Option<Expr>, otherwise: Option<Block>, mark: Mark },
+    Let { pattern: Pattern, ty: Option<Type>, value: Option<Expr>, otherwise: Option<Box<Block>>, mark: Mark },
     /// `value;`, or a block-like expression without a semicolon.
     Expr(Expr),
     /// `const { assert!(condition, "message") }`
