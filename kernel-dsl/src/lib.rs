@@ -122,9 +122,7 @@
 //! * **Statements**: `let` with tuple and array patterns, assignment and compound assignment, `if`, `while`, `loop`,
 //!   `for` over `a..b` and `(a..b).step_by(n)`, labels, `break`, `continue`, `return`, and `const { assert!(…) }`.
 //! * **Generics**: constants of type `usize` and `bool`.
-//! * **Methods of numbers**: `mul_add`, `abs`, `sqrt`, `floor`, `ceil`, `trunc`, `round_ties_even`, `min`, `max`,
-//!   `to_bits`, `from_bits`, `wrapping_add`, `wrapping_sub`, `wrapping_mul`, `saturating_sub`, `div_ceil`,
-//!   `next_multiple_of`, `count_ones`, `leading_zeros`; and [`math`].
+//! * **Methods of numbers**: those of [`methods`], with their PTX and their edge cases; and [`math`].
 //!
 //! Not in the language today: structs, enums, `match`, closures, traits, iterators beyond the ranges above, strings,
 //! allocation, panics, recursion, generic types; 16-bit floats, atomics, accesses of several elements at once,
@@ -167,6 +165,7 @@ mod iterate;
 pub mod launcher;
 mod layout;
 pub mod math;
+pub mod methods;
 pub mod prelude;
 mod shared;
 mod slice;

@@ -112,6 +112,13 @@ impl Checker<'_> {
             Part::Usize => self.table.scalar(Scalar::Usize),
             Part::Same => same,
             Part::Bits => self.table.scalar(if receiver.bits() == 64 { Scalar::U64 } else { Scalar::U32 }),
+            Part::Unsigned => match receiver {
+                Scalar::I8 => self.table.scalar(Scalar::U8),
+                Scalar::I16 => self.table.scalar(Scalar::U16),
+                Scalar::I32 => self.table.scalar(Scalar::U32),
+                Scalar::I64 => self.table.scalar(Scalar::U64),
+                _ => same,
+            },
             Part::Indices => unreachable!("indices are checked where the rank is known"),
             Part::Inner => match self.table.get(same).clone() {
                 Ty::View { element, rank, mutable } => self.table.add(Ty::View { element, rank: rank - 1, mutable }),

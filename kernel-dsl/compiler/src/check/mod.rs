@@ -7,6 +7,8 @@
 //! What leaves this module has no unknown type, no unresolved name, and assigns to nothing that is not `mut`.
 
 mod call;
+#[cfg(test)]
+mod documented;
 mod expression;
 mod link;
 pub(crate) mod prelude;

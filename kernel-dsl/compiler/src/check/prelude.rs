@@ -3,8 +3,8 @@
 //! One table each, so that the reader of a kernel, the checker and the documentation agree on what there is.
 
 use crate::Scalar;
-use crate::hir::Intrinsic;
 use crate::hir::intrinsic::Reduction;
+use crate::hir::{Intrinsic, Method as M};
 use crate::ir;
 use crate::syntax::Path;
 
@@ -19,6 +19,8 @@ pub(super) enum Part {
     Same,
     /// The unsigned integer of as many bits as the receiver.
     Bits,
+    /// The unsigned integer like the receiver.
+    Unsigned,
     /// As many `usize` as the receiver has dimensions.
     Indices,
     /// The receiver with one dimension less.
@@ -78,8 +80,6 @@ pub(super) enum On {
     Integer,
     Signed,
     Unsigned,
-    /// `i32`, `u32`, `i64`, `u64`, `usize`.
-    Wide,
     Slice,
     View,
     /// A view of rank 1.
@@ -108,6 +108,8 @@ const fn m(on: On, name: &'static str, intrinsic: Intrinsic, parameters: &'stati
 
 use ir::{Binary as B, Unary as U};
 const ONE: &[Part] = &[Part::Same];
+const TWO: &[Part] = &[Part::Same, Part::Same];
+const U32: &[Part] = &[Part::U32];
 const NONE: &[Part] = &[];
 
 /// The methods of the language's types.
@@ -131,8 +133,43 @@ pub(super) const METHODS: &[Method] = &[
     m(On::Unsigned, "div_ceil", Intrinsic::DivCeil, ONE, Part::Same),
     m(On::Unsigned, "next_multiple_of", Intrinsic::NextMultipleOf, ONE, Part::Same),
     m(On::Unsigned, "saturating_sub", Intrinsic::SaturatingSub, ONE, Part::Same),
-    m(On::Wide, "count_ones", Intrinsic::Unary(U::CountOnes), NONE, Part::U32),
-    m(On::Wide, "leading_zeros", Intrinsic::Unary(U::LeadingZeros), NONE, Part::U32),
+    m(On::Float, "is_nan", Intrinsic::Method(M::IsNan), NONE, Part::Bool),
+    m(On::Float, "is_finite", Intrinsic::Method(M::IsFinite), NONE, Part::Bool),
+    m(On::Float, "is_infinite", Intrinsic::Method(M::IsInfinite), NONE, Part::Bool),
+    m(On::Float, "is_sign_negative", Intrinsic::Method(M::IsSignNegative), NONE, Part::Bool),
+    m(On::Float, "is_sign_positive", Intrinsic::Method(M::IsSignPositive), NONE, Part::Bool),
+    m(On::Float, "recip", Intrinsic::Method(M::Recip), NONE, Part::Same),
+    m(On::Float, "fract", Intrinsic::Method(M::Fract), NONE, Part::Same),
+    m(On::Float, "round", Intrinsic::Method(M::Round), NONE, Part::Same),
+    m(On::Float, "signum", Intrinsic::Method(M::Signum), NONE, Part::Same),
+    m(On::Float, "copysign", Intrinsic::Method(M::Copysign), ONE, Part::Same),
+    m(On::Float, "clamp", Intrinsic::Method(M::Clamp), TWO, Part::Same),
+    m(On::Integer, "clamp", Intrinsic::Method(M::Clamp), TWO, Part::Same),
+    m(On::Integer, "count_ones", Intrinsic::Method(M::CountOnes), NONE, Part::U32),
+    m(On::Integer, "count_zeros", Intrinsic::Method(M::CountZeros), NONE, Part::U32),
+    m(On::Integer, "leading_zeros", Intrinsic::Method(M::LeadingZeros), NONE, Part::U32),
+    m(On::Integer, "leading_ones", Intrinsic::Method(M::LeadingOnes), NONE, Part::U32),
+    m(On::Integer, "trailing_zeros", Intrinsic::Method(M::TrailingZeros), NONE, Part::U32),
+    m(On::Integer, "trailing_ones", Intrinsic::Method(M::TrailingOnes), NONE, Part::U32),
+    m(On::Integer, "reverse_bits", Intrinsic::Method(M::ReverseBits), NONE, Part::Same),
+    m(On::Integer, "swap_bytes", Intrinsic::Method(M::SwapBytes), NONE, Part::Same),
+    m(On::Integer, "rotate_left", Intrinsic::Method(M::RotateLeft), U32, Part::Same),
+    m(On::Integer, "rotate_right", Intrinsic::Method(M::RotateRight), U32, Part::Same),
+    m(On::Integer, "abs_diff", Intrinsic::Method(M::AbsDiff), ONE, Part::Unsigned),
+    m(On::Integer, "pow", Intrinsic::Method(M::Pow), U32, Part::Same),
+    m(On::Integer, "wrapping_neg", Intrinsic::Method(M::WrappingNeg), NONE, Part::Same),
+    m(On::Integer, "div_euclid", Intrinsic::Method(M::DivEuclid), ONE, Part::Same),
+    m(On::Integer, "rem_euclid", Intrinsic::Method(M::RemEuclid), ONE, Part::Same),
+    m(On::Signed, "signum", Intrinsic::Method(M::Signum), NONE, Part::Same),
+    m(On::Signed, "is_negative", Intrinsic::Method(M::IsNegative), NONE, Part::Bool),
+    m(On::Signed, "is_positive", Intrinsic::Method(M::IsPositive), NONE, Part::Bool),
+    m(On::Signed, "wrapping_abs", Intrinsic::Method(M::WrappingAbs), NONE, Part::Same),
+    m(On::Signed, "unsigned_abs", Intrinsic::Method(M::UnsignedAbs), NONE, Part::Unsigned),
+    m(On::Unsigned, "saturating_add", Intrinsic::Method(M::SaturatingAdd), ONE, Part::Same),
+    m(On::Unsigned, "is_power_of_two", Intrinsic::Method(M::IsPowerOfTwo), NONE, Part::Bool),
+    m(On::Unsigned, "next_power_of_two", Intrinsic::Method(M::NextPowerOfTwo), NONE, Part::Same),
+    m(On::Integer, "wrapping_shl", Intrinsic::Binary(B::Shl), U32, Part::Same),
+    m(On::Integer, "wrapping_shr", Intrinsic::Binary(B::Shr), U32, Part::Same),
     m(On::Slice, "len", Intrinsic::Extent(Some(0)), NONE, Part::Usize),
     m(On::Slice, "is_empty", Intrinsic::IsEmpty, NONE, Part::Bool),
     m(On::Slice, "aligned", Intrinsic::Aligned, &[Part::Usize], Part::Bool),
@@ -238,7 +275,6 @@ impl On {
             On::Integer => s.is_integer(),
             On::Signed => s.is_signed(),
             On::Unsigned => s.is_integer() && !s.is_signed(),
-            On::Wide => s.is_integer() && s.bits() >= 32,
             _ => false,
         }
     }

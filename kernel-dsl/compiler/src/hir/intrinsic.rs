@@ -1,5 +1,6 @@
 //! What the language provides beside operators: functions of the prelude and methods of its types.
 
+use super::Method;
 use crate::ir;
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +61,8 @@ pub enum Intrinsic {
     Unary(ir::Unary),
     /// A method of two operands that the IR has: `min`, `max`, `wrapping_add`, `wrapping_sub`, `wrapping_mul`.
     Binary(ir::Binary),
+    /// A method of numbers that takes several operators of the IR.
+    Method(Method),
     /// `a.mul_add(b, c)`.
     MulAdd,
     /// `x.to_bits()` and `f32::from_bits(b)`.

@@ -6,10 +6,12 @@
 //! expression has a type, by index into its function's `types`, where inference has left no unknowns.
 
 pub mod intrinsic;
+pub mod method;
 pub mod serial;
 pub mod visit;
 
 pub use intrinsic::Intrinsic;
+pub use method::Method;
 
 use crate::ir;
 use crate::scalar::Scalar;

@@ -165,7 +165,9 @@ impl<'a> Verifier<'a> {
                     Unary::Not => !s.is_float(),
                     Unary::Abs => s.is_float() || s.is_signed(),
                     Unary::Sqrt | Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::RoundEven => s.is_float(),
-                    Unary::CountOnes | Unary::LeadingZeros => s.is_integer() && s.bits() >= 32,
+                    Unary::CountOnes | Unary::LeadingZeros | Unary::ReverseBits | Unary::SwapBytes => {
+                        s.is_integer() && s.bits() >= 32
+                    }
                 });
                 let to = match op {
                     Unary::CountOnes | Unary::LeadingZeros => Some(Scalar::U32),
@@ -180,9 +182,11 @@ impl<'a> Verifier<'a> {
                         s != Scalar::Bool
                     }
                     Binary::And | Binary::Or | Binary::Xor => !s.is_float(),
+                    Binary::RotateLeft => s.is_integer() && s.bits() == 32,
                     _ => s.is_integer(),
                 });
-                let second = if matches!(op, Binary::Shl | Binary::Shr) { Some(Scalar::U32) } else { ta };
+                let shift = matches!(op, Binary::Shl | Binary::Shr | Binary::RotateLeft);
+                let second = if shift { Some(Scalar::U32) } else { ta };
                 self.check(
                     inst,
                     fits && tb == second && scalar == ta,

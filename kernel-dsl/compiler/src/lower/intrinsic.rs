@@ -114,6 +114,7 @@ impl<'h> Lowerer<'h> {
                 Val::Scalar(Known { value: self.builder.scalar(Op::Unary(op, a.value), returns), bits: None })
             }
             (Intrinsic::Binary(op), Some(a), Some(b)) => Val::Scalar(self.binary(op, ty, a, b)),
+            (Intrinsic::Method(method), ..) => self.method(e, method, ty, &[a, b, c]).map_or(Val::Unit, Val::Scalar),
             (Intrinsic::MulAdd, Some(a), Some(b)) => match c {
                 Some(c) => {
                     let value = self.builder.scalar(Op::MulAdd(a.value, b.value, c.value), ty);

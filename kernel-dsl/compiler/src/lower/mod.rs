@@ -8,6 +8,7 @@ mod function;
 mod intrinsic;
 mod layout;
 mod memory;
+mod method;
 mod statement;
 mod storage;
 mod value;

@@ -129,8 +129,8 @@ impl Simplifier {
 
     /// A constant in the second place of a commutative operation, so that each has one form.
     fn constant_last(&self, op: Binary, a: Value, b: Value) -> (Value, Value) {
-        let commutes =
-            !matches!(op, Binary::Sub | Binary::WrappingSub | Binary::Div | Binary::Rem | Binary::Shl | Binary::Shr);
+        use Binary::*;
+        let commutes = matches!(op, Add | WrappingAdd | Mul | WrappingMul | Min | Max | And | Or | Xor);
         if commutes && self.constants.bits(a).is_some() && self.constants.bits(b).is_none() { (b, a) } else { (a, b) }
     }
 
@@ -180,10 +180,10 @@ impl Simplifier {
         let zero = 0;
         use Binary::*;
         match (op, left, right) {
-            (Add | WrappingAdd | Sub | WrappingSub | Or | Xor | Shl | Shr, _, Some(0)) => Simple::Value(a),
+            (Add | WrappingAdd | Sub | WrappingSub | Or | Xor | Shl | Shr | RotateLeft, _, Some(0)) => Simple::Value(a),
             (Mul | WrappingMul | And, _, Some(0)) => Simple::Value(b),
             (Mul | WrappingMul | Div, _, Some(1)) => Simple::Value(a),
-            (Shl | Shr, Some(0), _) => Simple::Value(a),
+            (Shl | Shr | RotateLeft, Some(0), _) => Simple::Value(a),
             (Rem, _, Some(1)) => Simple::Value(self.constant(Type::Scalar(ty), zero)),
             (And, _, Some(c)) if c == ty.mask() => Simple::Value(a),
             (Or, _, Some(c)) if c == ty.mask() => Simple::Value(b),
