@@ -120,13 +120,13 @@
 //! * **Types**: `bool`, integers of 8 to 64 bits, `usize`, `f32` and `f64`; tuples and arrays of them, which live in
 //!   registers; slices, views and handles as above. Elements of memory are the numbers but `usize`.
 //! * **Statements**: `let` with tuple and array patterns, assignment and compound assignment, `if`, `while`, `loop`,
-//!   `for` over `a..b` and `(a..b).step_by(n)`, labels, `break`, `continue`, `return`, and `const { assert!(…) }`.
+//!   `for` over `a..b`, with `.step_by(n)` and `.rev()`, labels, `break`, `continue`, `return`, and `const { assert!(…) }`.
 //! * **Generics**: constants of type `usize` and `bool`.
 //! * **Methods of numbers**: those of [`methods`], with their PTX and their edge cases; and [`math`].
 //!
 //! Not in the language today: structs, enums, `match`, closures, traits, iterators beyond the ranges above, strings,
 //! allocation, panics, recursion, generic types; 16-bit floats, atomics, accesses of several elements at once,
-//! asynchronous copies, shared arrays sized at launch, reductions over a block, and the hardware's approximate
+//! asynchronous copies, shared arrays sized at launch, and the hardware's approximate
 //! functions. Whatever lies outside is a compile error at its token.
 //!
 //! # What differs from Rust on the host
@@ -174,7 +174,7 @@ mod view;
 pub mod warp;
 
 pub use artifact::{Artifact, Declared, Kernel, kernels};
-pub use iterate::{rolled, unroll};
+pub use iterate::{rolled, unroll, unroll_by};
 pub use kernel_dsl_compiler as compiler;
 #[doc(hidden)]
 pub use kernel_macros::__link;

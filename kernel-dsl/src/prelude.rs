@@ -2,18 +2,18 @@
 //!
 //! | word | what it gives |
 //! |---|---|
-//! | [`thread`], [`block`], [`grid`] | where this thread is; the block's barrier |
-//! | [`warp`] | lanes, reductions, shuffles, votes |
+//! | [`thread`], [`block`], [`grid`] | where this thread is; the block's barrier and reductions |
+//! | [`warp`] | lanes, reductions, shuffles, votes; groups of lanes |
 //! | [`View`], [`ViewMut`], slices | arrays in global memory |
 //! | [`Shared`] | arrays in the block's shared memory |
-//! | [`unroll`], [`rolled`] | how a loop is compiled |
+//! | [`unroll`], [`unroll_by`], [`rolled`] | how a loop is compiled |
 //! | [`math`] | transcendental functions, the same bits everywhere |
 //!
 //! Each item is real Rust: rustc checks a kernel's body against these signatures, so completion and documentation work
 //! inside a kernel; and the bodies run, under [`host::run`](crate::host::run), so that a test can compare the kernel
 //! as rustc compiled it with the kernel as our compiler did.
 
-pub use crate::iterate::{rolled, unroll};
+pub use crate::iterate::{rolled, unroll, unroll_by};
 pub use crate::shared::Shared;
 pub use crate::slice::SliceExt as _;
 pub use crate::view::{View, ViewMut};

@@ -26,6 +26,9 @@ impl Checker<'_> {
         if let Some(function) = prelude::FUNCTIONS.iter().find(|f| f.path == name) {
             return self.prelude_call(function, path, arguments, mark);
         }
+        if name == "warp::group" {
+            return self.group(path, arguments, mark);
+        }
         let first = &path.segments[0];
         let last = &path.segments[path.segments.len() - 1];
         if first.name == "Shared" {
@@ -36,6 +39,7 @@ impl Checker<'_> {
         }
         let message = match name.as_str() {
             "unroll" | "rolled" => format!("`{name}` stands around the range of a `for`: `for i in {name}(0..n)`"),
+            "unroll_by" => "`unroll_by` stands around the range of a `for`: `for i in unroll_by::<4>(0..n)`".to_string(),
             _ => format!("the language has no function `{name}`"),
         };
         self.mistake(path.mark, message);
@@ -82,7 +86,7 @@ impl Checker<'_> {
     }
 
     /// What lanes can hand to one another: numbers of 32 or 64 bits.
-    fn traded(&mut self, ty: Id, mark: Mark) {
+    pub(super) fn traded(&mut self, ty: Id, mark: Mark) {
         let fits = match self.table.get(ty) {
             Ty::Scalar(s) => s.bits() >= 32,
             Ty::Unknown(Kind::Integer | Kind::Float) | Ty::Wrong => true,
@@ -94,7 +98,7 @@ impl Checker<'_> {
         }
     }
 
-    fn count(&mut self, name: &str, wanted: usize, given: usize, mark: Mark) -> bool {
+    pub(super) fn count(&mut self, name: &str, wanted: usize, given: usize, mark: Mark) -> bool {
         if wanted != given {
             self.mistake(
                 mark,
@@ -104,7 +108,7 @@ impl Checker<'_> {
         wanted == given
     }
 
-    fn part(&mut self, part: Part, same: Id, receiver: Scalar) -> Id {
+    pub(super) fn part(&mut self, part: Part, same: Id, receiver: Scalar) -> Id {
         match part {
             Part::Unit => self.table.add(Ty::Unit),
             Part::Bool => self.table.scalar(Scalar::Bool),
@@ -144,6 +148,9 @@ impl Checker<'_> {
         let receiver = self.dereferenced(receiver);
         let ty = Id(receiver.ty.0);
         let known = self.table.get(ty).clone();
+        if matches!(known, Ty::Group(_)) {
+            return self.group_method(receiver, name, generics, arguments, mark);
+        }
         let fits = |on: On| match &known {
             Ty::Scalar(s) => on.scalar(*s),
             Ty::Slice { .. } => on == On::Slice,
@@ -341,6 +348,7 @@ impl Checker<'_> {
             hir::Type::Slice { element, mutable } => Ty::Slice { element, mutable },
             hir::Type::View { element, rank, mutable } => Ty::View { element, rank, mutable },
             hir::Type::Shared { element, rank } => Ty::Shared { element, rank },
+            hir::Type::Group(n) => Ty::Group(size(self, n)),
             hir::Type::Reference { to, mutable } => {
                 Ty::Reference { to: self.instantiate(callee, to, generics), mutable }
             }

@@ -41,7 +41,7 @@ const fn f(path: &'static str, intrinsic: Intrinsic, parameters: &'static [Part]
     Function { path, intrinsic, parameters, returns }
 }
 
-/// The functions of the prelude but `unroll` and `rolled`, which belong to `for`.
+/// The functions of the prelude but `unroll`, `unroll_by` and `rolled`, which belong to `for`, and `warp::group`.
 pub(super) const FUNCTIONS: &[Function] = &[
     f("thread::x", Intrinsic::Thread(0), &[], Part::Usize),
     f("thread::y", Intrinsic::Thread(1), &[], Part::Usize),
@@ -55,6 +55,13 @@ pub(super) const FUNCTIONS: &[Function] = &[
     f("block::dim_z", Intrinsic::BlockDim(2), &[], Part::Usize),
     f("block::threads", Intrinsic::BlockThreads, &[], Part::Usize),
     f("block::sync", Intrinsic::BlockSync, &[], Part::Unit),
+    f("block::sum", Intrinsic::BlockReduce(Reduction::Sum), &[Part::Same], Part::Same),
+    f("block::max", Intrinsic::BlockReduce(Reduction::Max), &[Part::Same], Part::Same),
+    f("block::min", Intrinsic::BlockReduce(Reduction::Min), &[Part::Same], Part::Same),
+    f("block::all", Intrinsic::BlockVote(ir::Vote::All), &[Part::Bool], Part::Bool),
+    f("block::any", Intrinsic::BlockVote(ir::Vote::Any), &[Part::Bool], Part::Bool),
+    f("block::broadcast", Intrinsic::BlockBroadcast, &[Part::Same, Part::Usize], Part::Same),
+    f("warp::count", Intrinsic::WarpCount, &[], Part::Usize),
     f("grid::dim_x", Intrinsic::GridDim(0), &[], Part::Usize),
     f("grid::dim_y", Intrinsic::GridDim(1), &[], Part::Usize),
     f("grid::dim_z", Intrinsic::GridDim(2), &[], Part::Usize),
@@ -91,6 +98,8 @@ pub(super) enum On {
     Shared,
     /// A shared array of rank 2 or more.
     SharedDeep,
+    /// A group of lanes; `Part::Same` is the value that they trade.
+    Group,
 }
 
 /// A method.
@@ -170,6 +179,16 @@ pub(super) const METHODS: &[Method] = &[
     m(On::Unsigned, "next_power_of_two", Intrinsic::Method(M::NextPowerOfTwo), NONE, Part::Same),
     m(On::Integer, "wrapping_shl", Intrinsic::Binary(B::Shl), U32, Part::Same),
     m(On::Integer, "wrapping_shr", Intrinsic::Binary(B::Shr), U32, Part::Same),
+    m(On::Group, "lane", Intrinsic::GroupLane, NONE, Part::Usize),
+    m(On::Group, "index", Intrinsic::GroupIndex, NONE, Part::Usize),
+    m(On::Group, "sum", Intrinsic::GroupReduce(Reduction::Sum), ONE, Part::Same),
+    m(On::Group, "max", Intrinsic::GroupReduce(Reduction::Max), ONE, Part::Same),
+    m(On::Group, "min", Intrinsic::GroupReduce(Reduction::Min), ONE, Part::Same),
+    m(On::Group, "shuffle", Intrinsic::GroupShuffle(ir::Shuffle::Index), &[Part::Same, Part::Usize], Part::Same),
+    m(On::Group, "shuffle_xor", Intrinsic::GroupShuffle(ir::Shuffle::Xor), &[Part::Same, Part::Usize], Part::Same),
+    m(On::Group, "ballot", Intrinsic::GroupVote(ir::Vote::Ballot), &[Part::Bool], Part::U32),
+    m(On::Group, "all", Intrinsic::GroupVote(ir::Vote::All), &[Part::Bool], Part::Bool),
+    m(On::Group, "any", Intrinsic::GroupVote(ir::Vote::Any), &[Part::Bool], Part::Bool),
     m(On::Slice, "len", Intrinsic::Extent(Some(0)), NONE, Part::Usize),
     m(On::Slice, "is_empty", Intrinsic::IsEmpty, NONE, Part::Bool),
     m(On::Slice, "aligned", Intrinsic::Aligned, &[Part::Usize], Part::Bool),
@@ -200,7 +219,7 @@ pub(crate) fn owns(path: &Path) -> bool {
     }
     let first = path.segments[0].name.to_string();
     match path.segments.len() {
-        1 => matches!(first.as_str(), "unroll" | "rolled"),
+        1 => matches!(first.as_str(), "unroll" | "unroll_by" | "rolled"),
         2 => {
             matches!(first.as_str(), "thread" | "block" | "grid" | "warp" | "Shared")
                 || Scalar::from_name(&first).is_some()

@@ -1,9 +1,9 @@
 //! Functions and methods of the language.
 
 use super::Lowerer;
+use super::cooperation::operator;
 use super::value::{Handle, Known, Val};
 use crate::Scalar;
-use crate::hir::intrinsic::Reduction;
 use crate::hir::{self, Expr, Intrinsic};
 use crate::ir::{self, Binary, Comparison, Op, Special, Vote};
 use crate::source::Span;
@@ -15,6 +15,12 @@ impl<'h> Lowerer<'h> {
             Intrinsic::SharedPadded => return self.shared(e, arguments, ir::Layout::Padded { pad: 0 }),
             Intrinsic::SharedWithPitch => return self.shared(e, arguments, ir::Layout::Pitch),
             Intrinsic::Extent(None) => return self.dimension(e.span, arguments),
+            Intrinsic::GroupNew
+            | Intrinsic::GroupLane
+            | Intrinsic::GroupIndex
+            | Intrinsic::GroupReduce(_)
+            | Intrinsic::GroupShuffle(_)
+            | Intrinsic::GroupVote(_) => return self.group(e, intrinsic, arguments),
             _ => {}
         }
         let ty = arguments.first().map_or(Scalar::Usize, |a| self.scalar_type(a.ty));
@@ -53,6 +59,17 @@ impl<'h> Lowerer<'h> {
                 Val::Scalar(self.binary(Binary::Mul, Scalar::Usize, blocks, threads))
             }
             (Intrinsic::WarpLane, ..) => Val::Scalar(self.lane(e.span)),
+            (Intrinsic::WarpCount, ..) => {
+                self.whole_warps(e.span);
+                Val::Scalar(self.index(self.builder.kernel.threads() / 32))
+            }
+            (Intrinsic::BlockReduce(reduction), Some(a), _) => {
+                Val::Scalar(self.block_reduce(e.span, reduction, ty, a))
+            }
+            (Intrinsic::BlockVote(vote), Some(a), _) => Val::Scalar(self.block_vote(e.span, vote, a)),
+            (Intrinsic::BlockBroadcast, Some(a), Some(from)) => {
+                Val::Scalar(self.broadcast(e.span, ty, a, from))
+            }
             (Intrinsic::WarpIndex, ..) => Val::Scalar(self.warp(e.span)),
             (Intrinsic::BlockSync, ..) => {
                 self.builder.effect(Op::BlockSync);
@@ -65,7 +82,7 @@ impl<'h> Lowerer<'h> {
             }
             (Intrinsic::WarpReduce(reduction), Some(a), _) => {
                 self.whole_warps(e.span);
-                Val::Scalar(self.reduce(reduction, ty, a))
+                Val::Scalar(self.butterfly(operator(reduction), ty, a, 32))
             }
             (Intrinsic::WarpShuffle(mode), Some(a), Some(lane)) => {
                 self.whole_warps(e.span);
@@ -181,7 +198,7 @@ impl<'h> Lowerer<'h> {
         self.binary(Binary::Add, Scalar::Usize, planes, inner)
     }
 
-    fn whole_warps(&mut self, span: Span) {
+    pub(super) fn whole_warps(&mut self, span: Span) {
         let threads = self.builder.kernel.threads();
         if threads % 32 == 0 {
             return;
@@ -193,7 +210,7 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    fn lane(&mut self, span: Span) -> Known {
+    pub(super) fn lane(&mut self, span: Span) -> Known {
         self.whole_warps(span);
         if self.builder.kernel.block[0] == 32 {
             return self.thread(0);
@@ -203,7 +220,7 @@ impl<'h> Lowerer<'h> {
         self.binary(Binary::Rem, Scalar::Usize, index, lanes)
     }
 
-    fn warp(&mut self, span: Span) -> Known {
+    pub(super) fn warp(&mut self, span: Span) -> Known {
         self.whole_warps(span);
         if self.builder.kernel.block[0] == 32 {
             return self.outer_index();
@@ -211,22 +228,6 @@ impl<'h> Lowerer<'h> {
         let index = self.thread_index();
         let lanes = self.index(32);
         self.binary(Binary::Div, Scalar::Usize, index, lanes)
-    }
-
-    /// A butterfly, widest first, so that all lanes end with the same bits.
-    fn reduce(&mut self, reduction: Reduction, ty: Scalar, mut value: Known) -> Known {
-        let op = match reduction {
-            Reduction::Sum => Binary::Add,
-            Reduction::Max => Binary::Max,
-            Reduction::Min => Binary::Min,
-        };
-        for distance in [16, 8, 4, 2, 1] {
-            let selector = self.builder.constant(Scalar::U32, distance);
-            let shuffle = Op::Shuffle { mode: ir::Shuffle::Xor, value: value.value, selector, width: 32 };
-            let other = Known { value: self.builder.scalar(shuffle, ty), bits: None };
-            value = self.binary(op, ty, value, other);
-        }
-        value
     }
 
     fn dimension(&mut self, span: Span, arguments: &'h [Expr]) -> Val {

@@ -307,7 +307,7 @@ impl<'h> Lowerer<'h> {
 }
 
 /// The unsigned type of as many bits.
-fn unsigned(ty: Scalar) -> Scalar {
+pub(super) fn unsigned(ty: Scalar) -> Scalar {
     match ty {
         Scalar::I8 => Scalar::U8,
         Scalar::I16 => Scalar::U16,

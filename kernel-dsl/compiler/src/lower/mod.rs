@@ -3,10 +3,12 @@
 //! Calls are inlined, tuples and views taken apart, generic constants put in, and shared memory laid out. Nothing is
 //! optimised: what leaves this module is what the oracle runs and what the passes must preserve.
 
+mod cooperation;
 mod expression;
 mod function;
 mod intrinsic;
 mod layout;
+mod loops;
 mod memory;
 mod method;
 mod statement;
@@ -71,6 +73,7 @@ pub fn lower(program: &Program, instance: &Instance, target: Target) -> Result<i
         locations: HashMap::new(),
         labels: 0,
         padded: Vec::new(),
+        exchanged: Vec::new(),
         errors: Vec::new(),
         full: false,
         name_hint: None,
@@ -96,6 +99,8 @@ struct Lowerer<'h> {
     labels: u32,
     /// Arrays whose pitch the compiler is to choose.
     padded: Vec<ir::SharedId>,
+    /// The arrays through which the threads of a block trade values of a type.
+    exchanged: Vec<(Scalar, ir::SharedId)>,
     errors: Vec<Error>,
     /// It was said that the kernel is too large.
     full: bool,
@@ -217,7 +222,7 @@ impl<'h> Lowerer<'h> {
     /// handle.
     fn parts(&self, id: TypeId) -> Option<Vec<Type>> {
         Some(match self.ty(id) {
-            hir::Type::Unit | hir::Type::Never => Vec::new(),
+            hir::Type::Unit | hir::Type::Never | hir::Type::Group(_) => Vec::new(),
             hir::Type::Scalar(s) => vec![Type::Scalar(*s)],
             hir::Type::Tuple(parts) => {
                 let mut all = Vec::new();
