@@ -12,26 +12,29 @@ fn mix(seen: u32, index: u32) -> u32 {
 
 /// Rows of `out` are what the loops saw, for each (from, to) of a table.
 macro_rules! loops {
-    ($module:ident, $t:ty, $count:literal, |$from:ident, $to:ident, $seen:ident| $($e:block)*) => {
+    ($module:ident, $t:ty, $count:literal, |$from:ident, $to:ident, $seen:ident| $($e:tt)*) => {
         mod $module {
             use super::*;
 
+            // The count of what was written goes on after the last.
+            #[allow(unused_assignments, unused_braces)]
             #[kernel(block = 32, grid = starts.len().div_ceil(32), instances(N = $count))]
             #[requires(starts.len() == ends.len(), out.len() == starts.len() * N)]
             pub fn run<const N: usize>(starts: &[i32], ends: &[i32], out: &mut [u32]) {
                 let row = grid::index();
                 if row < starts.len() {
                     let ($from, $to) = (starts[row] as $t, ends[row] as $t);
-                    let mut number = 0;
+                    let mut number = row * N;
                     $(
                         let mut $seen = 1u32;
                         $e
-                        out[row * N + number] = $seen;
+                        out[number] = $seen;
                         number += 1;
                     )*
                 }
             }
 
+            #[allow(unused_braces)]
             pub fn test(checker: &Checker, pairs: &[(i32, i32)]) {
                 let (starts, ends): (Vec<_>, Vec<_>) = pairs.iter().copied().unzip();
                 let mut expected = Vec::new();
@@ -98,14 +101,14 @@ loops!(of_i32, i32, 5, |from, to, seen|
     { for i in (from..to).rev() { seen = mix(seen, i as u32); } }
     { for i in (from..to).step_by(7) { seen = mix(seen, i as u32); } }
     { for i in (from..to).step_by(7).rev() { seen = mix(seen, i as u32); } }
-    { for i in (-3..from).rev() { seen = mix(seen, i as u32); } }
+    { for i in (from..to).rev().step_by(3) { seen = mix(seen, i as u32); } }
 );
 
 loops!(of_i64, i64, 4, |from, to, seen|
     { for i in from..to { seen = mix(seen, i as u32); } }
     { for i in (from - 5..to).rev() { seen = mix(seen, i as u32); } }
     { for i in (from..to).step_by(7) { seen = mix(seen, i as u32); } }
-    { for i in (from * 8589934592..to * 8589934592).step_by(2147483648).rev() { seen = mix(seen, (i >> 31) as u32); } }
+    { for i in (from * 8589934592..to * 8589934592).rev().step_by(2147483648) { seen = mix(seen, (i >> 31) as u32); } }
 );
 
 loops!(of_u32, u32, 3, |from, to, seen|
@@ -144,7 +147,8 @@ pub fn phases(x: &[u32], out: &mut [u32]) {
 }
 
 fn all(checker: &Checker) {
-    let positive: Vec<_> = (0..10).flat_map(|n| [(0, n), (1, n + 1), (8, 8 + n), (3, 2 * n)]).chain([(0, 64)]).collect();
+    let positive: Vec<_> =
+        (0..10).flat_map(|n| [(0, n), (1, n + 1), (8, 8 + n), (3, 2 * n)]).chain([(0, 64)]).collect();
     let mut signed = positive.clone();
     signed.extend([(-5, 5), (-20, -3), (-1, -1), (4, -4), (-128, -100), (-128, 127), (100, 127)]);
     of_usize::test(checker, &positive);

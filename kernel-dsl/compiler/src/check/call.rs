@@ -39,7 +39,9 @@ impl Checker<'_> {
         }
         let message = match name.as_str() {
             "unroll" | "rolled" => format!("`{name}` stands around the range of a `for`: `for i in {name}(0..n)`"),
-            "unroll_by" => "`unroll_by` stands around the range of a `for`: `for i in unroll_by::<4>(0..n)`".to_string(),
+            "unroll_by" => {
+                "`unroll_by` stands around the range of a `for`: `for i in unroll_by::<4>(0..n)`".to_string()
+            }
             _ => format!("the language has no function `{name}`"),
         };
         self.mistake(path.mark, message);

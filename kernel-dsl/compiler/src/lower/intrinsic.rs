@@ -63,13 +63,9 @@ impl<'h> Lowerer<'h> {
                 self.whole_warps(e.span);
                 Val::Scalar(self.index(self.builder.kernel.threads() / 32))
             }
-            (Intrinsic::BlockReduce(reduction), Some(a), _) => {
-                Val::Scalar(self.block_reduce(e.span, reduction, ty, a))
-            }
+            (Intrinsic::BlockReduce(reduction), Some(a), _) => Val::Scalar(self.block_reduce(e.span, reduction, ty, a)),
             (Intrinsic::BlockVote(vote), Some(a), _) => Val::Scalar(self.block_vote(e.span, vote, a)),
-            (Intrinsic::BlockBroadcast, Some(a), Some(from)) => {
-                Val::Scalar(self.broadcast(e.span, ty, a, from))
-            }
+            (Intrinsic::BlockBroadcast, Some(a), Some(from)) => Val::Scalar(self.broadcast(e.span, ty, a, from)),
             (Intrinsic::WarpIndex, ..) => Val::Scalar(self.warp(e.span)),
             (Intrinsic::BlockSync, ..) => {
                 self.builder.effect(Op::BlockSync);

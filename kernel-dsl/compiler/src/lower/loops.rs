@@ -111,8 +111,9 @@ impl<'h> Lowerer<'h> {
             return self.binary(sub, ty, left, one);
         }
         let bare = super::method::unsigned(ty);
-        let length = self.binary(sub, ty, end, start);
-        let reach = self.binary(sub, ty, length, one);
+        // Does not change in the loop, and may come to be computed before one that does not run.
+        let length = self.binary(Binary::WrappingSub, ty, end, start);
+        let reach = self.binary(Binary::WrappingSub, ty, length, one);
         let (reach, by) = (self.cast(reach, ty, bare), self.cast(step, ty, bare));
         let steps = self.binary(Binary::Div, bare, reach, by);
         let reach = self.binary(Binary::Mul, bare, steps, by);
