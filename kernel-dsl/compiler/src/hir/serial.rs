@@ -187,7 +187,9 @@ mod tests {
         let mut bytes = encode_program(&sample());
         bytes[0] = 9;
         assert_eq!(program(&bytes), Err(Error::Version(9)));
-        assert!(Error::Version(9).to_string().contains("format 9, where this compiler reads format 1"));
+        assert!(
+            Error::Version(9).to_string().contains(&format!("format 9, where this compiler reads format {VERSION}"))
+        );
     }
 
     #[test]

@@ -35,7 +35,10 @@ impl<'h> Lowerer<'h> {
             }
             (Method::Pow, _) => self.pow(e.span, ty, a, b?)?,
             (_, true) => self.float_method(method, ty, a, b)?,
-            (_, false) => self.integer_method(method, ty, a, b)?,
+            (_, false) => match self.bit_method(method, ty, a, b) {
+                Some(value) => value,
+                None => self.integer_method(method, ty, a, b)?,
+            },
         })
     }
 
@@ -69,14 +72,9 @@ impl<'h> Lowerer<'h> {
         })
     }
 
-    fn integer_method(&mut self, method: Method, ty: Scalar, a: Known, b: Option<Known>) -> Option<Known> {
-        let (zero, one) = (self.number(ty, 0), self.number(ty, 1));
+    /// A method that counts or moves bits; `None` where it is another.
+    fn bit_method(&mut self, method: Method, ty: Scalar, a: Known, b: Option<Known>) -> Option<Known> {
         Some(match method {
-            Method::AbsDiff => {
-                let (more, less) = (self.binary(Binary::Max, ty, a, b?), self.binary(Binary::Min, ty, a, b?));
-                let gap = self.binary(Binary::WrappingSub, ty, more, less);
-                self.cast(gap, ty, unsigned(ty))
-            }
             Method::CountOnes => self.counted(Unary::CountOnes, ty, a),
             Method::CountZeros => {
                 let not = self.unary(Unary::Not, ty, a);
@@ -100,6 +98,18 @@ impl<'h> Lowerer<'h> {
                 let none = self.number(Scalar::U32, 0);
                 let back = self.binary(Binary::WrappingSub, Scalar::U32, none, b?);
                 self.rotate(ty, a, back)
+            }
+            _ => return None,
+        })
+    }
+
+    fn integer_method(&mut self, method: Method, ty: Scalar, a: Known, b: Option<Known>) -> Option<Known> {
+        let (zero, one) = (self.number(ty, 0), self.number(ty, 1));
+        Some(match method {
+            Method::AbsDiff => {
+                let (more, less) = (self.binary(Binary::Max, ty, a, b?), self.binary(Binary::Min, ty, a, b?));
+                let gap = self.binary(Binary::WrappingSub, ty, more, less);
+                self.cast(gap, ty, unsigned(ty))
             }
             Method::IsPowerOfTwo => {
                 let (ones, one) = (self.counted(Unary::CountOnes, ty, a), self.number(Scalar::U32, 1));
