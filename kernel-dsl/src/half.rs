@@ -1,4 +1,4 @@
-//! Floats of 16 bits: [`f16`] (IEEE binary16) and [`bf16`] (an `f32` without its lower half), the types of crate
+//! Floats of 16 bits: [`struct@f16`] (IEEE binary16) and [`bf16`] (an `f32` without its lower half), the types of crate
 //! `half`.
 //!
 //! They are kept in 16 bits and computed with in `f32`: each operation is done in `f32` and its result rounded to

@@ -1,7 +1,8 @@
 //! How a loop is to be compiled: words around the iterator of a `for`, which they hand back.
 //!
-//! A `for` of a kernel runs over `start..end` or `(start..end).step_by(n)`. Without a word around it the compiler
-//! unrolls as it finds good.
+//! A `for` of a kernel runs over `start..end` of any integer type, perhaps with `.step_by(n)` (integers of 32 and 64 bits)
+//! and `.rev()`, in either order. Without a word around it the compiler unrolls as it finds good. An index plus the step
+//! must not exceed the type: `(250u8..255).step_by(10)` is refused, and such a loop over wider types is reported.
 
 /// A copy of the loop's body for each iteration: `for i in unroll(0..4)`.
 ///
@@ -16,4 +17,18 @@ pub fn unroll<I: IntoIterator>(iterator: I) -> I::IntoIter {
 /// For a body that is long already. In PTX an index in a register, a compare and a branch.
 pub fn rolled<I: IntoIterator>(iterator: I) -> I::IntoIter {
     iterator.into_iter()
+}
+
+/// `F` copies of the loop's body at a time: `for k in unroll_by::<4>(0..n)`.
+///
+/// For loops that are too long to unroll, or whose length is not constant. As long as `F` iterations are left, `F` copies
+/// of the body run one after the other; what is left then runs in at most `F − 1` further copies, each behind a
+/// compare. Where start, end and step are constant and `F` divides the number of iterations there is no rest.
+///
+/// Where start is a constant and `F` times the step a constant multiple of a power of two, what the index is modulo that
+/// power is a constant in each copy, of the rest too: with `buffers[k % 2]` in a loop from 0, unrolled by 2, the array
+/// stays in registers. The body is compiled twice: an array in shared memory belongs before the loop.
+pub fn unroll_by<const F: usize>(range: impl IntoIterator<Item = usize>) -> impl Iterator<Item = usize> {
+    const { assert!(F > 0, "a loop of no copies") }
+    range.into_iter()
 }

@@ -144,11 +144,9 @@
 //!   registers; `Option`; slices, views and handles as above. Elements of memory are the numbers but `usize`.
 //! * **Statements**: `let` with tuple and array patterns, assignment and compound assignment, `if`, `match` with
 //!   numbers, ranges, `|`, bindings and guards, `while`, `loop`,
-//!   `for` over `a..b` and `(a..b).step_by(n)`, labels, `break`, `continue`, `return`, and `const { assert!(…) }`.
+//!   `for` over `a..b`, with `.step_by(n)` and `.rev()`, labels, `break`, `continue`, `return`, and `const { assert!(…) }`.
 //! * **Generics**: constants of type `usize` and `bool`.
-//! * **Methods of numbers**: `mul_add`, `abs`, `sqrt`, `floor`, `ceil`, `trunc`, `round_ties_even`, `min`, `max`,
-//!   `to_bits`, `from_bits`, `wrapping_add`, `wrapping_sub`, `wrapping_mul`, `saturating_sub`, `div_ceil`,
-//!   `next_multiple_of`, `count_ones`, `leading_zeros`; and [`math`].
+//! * **Methods of numbers**: those of [`methods`], with their PTX and their edge cases; and [`math`].
 //!
 //! Not in the language today: structs, enums beside `Option`, traits, iterators beyond the ranges above, strings,
 //! allocation, panics, recursion, generic types; asynchronous copies, shared arrays sized at launch, fences, and the
@@ -193,6 +191,7 @@ mod iterate;
 pub mod launcher;
 mod layout;
 pub mod math;
+pub mod methods;
 pub mod prelude;
 mod shared;
 mod slice;
@@ -203,7 +202,7 @@ mod wide;
 
 pub use artifact::{Artifact, Declared, Kernel, kernels};
 pub use atomic::{Atomic, AtomicInteger};
-pub use iterate::{rolled, unroll};
+pub use iterate::{rolled, unroll, unroll_by};
 pub use kernel_dsl_compiler as compiler;
 #[doc(hidden)]
 pub use kernel_macros::__link;

@@ -2,12 +2,12 @@
 //!
 //! | word | what it gives |
 //! |---|---|
-//! | [`thread`], [`block`], [`grid`] | where this thread is; the block's barrier |
-//! | [`warp`] | lanes, reductions, shuffles, votes |
+//! | [`thread`], [`block`], [`grid`] | where this thread is; the block's barrier and reductions |
+//! | [`warp`] | lanes, reductions, shuffles, votes; groups of lanes |
 //! | [`View`], [`ViewMut`], slices | arrays in global memory |
 //! | [`Shared`] | arrays in the block's shared memory |
-//! | [`unroll`], [`rolled`] | how a loop is compiled |
-//! | [`f16`], [`bf16`] | floats of 16 bits: see [`half`](crate::half) |
+//! | [`unroll`], [`unroll_by`], [`rolled`] | how a loop is compiled |
+//! | [`struct@f16`], [`bf16`] | floats of 16 bits: see [`half`](crate::half) |
 //! | [`math`] | transcendental functions, the same bits everywhere |
 //!
 //! Each item is real Rust: rustc checks a kernel's body against these signatures, so completion and documentation work
@@ -15,7 +15,7 @@
 //! as rustc compiled it with the kernel as our compiler did.
 
 pub use crate::half::{HalfExt as _, bf16, f16};
-pub use crate::iterate::{rolled, unroll};
+pub use crate::iterate::{rolled, unroll, unroll_by};
 pub use crate::shared::Shared;
 pub use crate::slice::SliceExt as _;
 pub use crate::view::{View, ViewMut};

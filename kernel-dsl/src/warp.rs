@@ -1,7 +1,7 @@
 //! The warp, 32 threads of consecutive [`thread::index`](crate::thread::index) that run together, and what its lanes
 //! can hand each other without shared memory.
 //!
-//! All operations here but [`lane`] and [`index`] need whole warps (a block whose number of threads is a multiple of
+//! All operations here but [`lane`], [`index`] and [`count`] need whole warps (a block whose number of threads is a multiple of
 //! 32), and all 32 lanes at the same call: outside of any `if`, loop or `return` in which lanes part.
 //!
 //! A reduction gives every lane the result. Its order is part of its meaning, and the same on every target: a
@@ -27,6 +27,103 @@ pub fn index() -> usize {
     context("warp::index()").index / LANES
 }
 
+/// Warps of the block: `block::threads() / 32`, a constant of the kernel.
+#[track_caller]
+pub fn count() -> usize {
+    context("warp::count()").threads() / LANES
+}
+
+/// The group of `W` neighbouring lanes that this lane is in: 2, 4, 8, 16 or 32 of them, the first a multiple of `W`.
+///
+/// ```ignore
+/// let row = warp::group::<8>();                 // four rows a warp
+/// let total = row.sum(x[(row.index(), row.lane())]);
+/// ```
+pub fn group<const W: usize>() -> Group<W> {
+    const { assert!(matches!(W, 2 | 4 | 8 | 16 | 32), "a group has 2, 4, 8, 16 or 32 lanes of a warp") }
+    Group(())
+}
+
+/// `W` neighbouring lanes of a warp, which can hand each other values as the lanes of the warp can; made by [`group`].
+/// A device function takes one as `warp::Group<8>`, or `warp::Group<W>`.
+///
+/// The operations of all groups of a warp are one instruction: as with those of the warp, all 32 lanes must be at the
+/// same call, those too whose group has nothing to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Group<const W: usize>(());
+
+impl<const W: usize> Group<W> {
+    /// Index of this thread in its group, 0 to W − 1: `thread::index() % W`.
+    #[track_caller]
+    pub fn lane(self) -> usize {
+        context("Group::lane").index % W
+    }
+
+    /// Index of this group in its block: `thread::index() / W`. The same for all lanes of the group.
+    #[track_caller]
+    pub fn index(self) -> usize {
+        context("Group::index").index / W
+    }
+
+    /// The sum of the group's `x`, for all its lanes: a butterfly, widest first. In PTX log₂ W times `shfl.sync.bfly`
+    /// and `add` (two shuffles each for 64-bit types).
+    #[track_caller]
+    pub fn sum<T: LaneValue>(self, x: T) -> T {
+        butterfly("Group::sum", x, W, T::sum)
+    }
+
+    /// The largest of the group's `x`; of floats as [`max`].
+    #[track_caller]
+    pub fn max<T: LaneValue>(self, x: T) -> T {
+        butterfly("Group::max", x, W, T::larger)
+    }
+
+    /// The smallest of the group's `x`; of floats as [`min`].
+    #[track_caller]
+    pub fn min<T: LaneValue>(self, x: T) -> T {
+        butterfly("Group::min", x, W, T::smaller)
+    }
+
+    /// The `x` of the group's lane `lane` mod W. Lanes may name different ones. In PTX `shfl.sync.idx`.
+    #[track_caller]
+    pub fn shuffle<T: LaneValue>(self, x: T, lane: usize) -> T {
+        T::from_lane(exchange("Group::shuffle", x.to_lane())[self.first() + lane % W])
+    }
+
+    /// The `x` of the lane whose index in the group is this lane's XOR `mask`; `mask` < W. In PTX `shfl.sync.bfly`.
+    #[track_caller]
+    pub fn shuffle_xor<T: LaneValue>(self, x: T, mask: usize) -> T {
+        assert!(mask < W, "Group::shuffle_xor by {mask}: the group has {W} lanes");
+        T::from_lane(exchange("Group::shuffle_xor", x.to_lane())[lane() ^ mask])
+    }
+
+    /// The group's `p`, lane l's in bit l; the bits from W on are 0. In PTX `vote.sync.ballot.b32`, and for less than a
+    /// warp a shift and a mask.
+    #[track_caller]
+    pub fn ballot(self, p: bool) -> u32 {
+        let lanes = exchange("Group::ballot", u64::from(p));
+        lanes[self.first()..][..W].iter().rev().fold(0, |mask, p| mask << 1 | *p as u32)
+    }
+
+    /// Whether `p` holds in all lanes of the group. In PTX a ballot and a compare; for a warp `vote.sync.all.pred`.
+    #[track_caller]
+    pub fn all(self, p: bool) -> bool {
+        exchange("Group::all", u64::from(p))[self.first()..][..W].iter().all(|p| *p == 1)
+    }
+
+    /// Whether `p` holds in any lane of the group. In PTX a ballot and a compare; for a warp `vote.sync.any.pred`.
+    #[track_caller]
+    pub fn any(self, p: bool) -> bool {
+        exchange("Group::any", u64::from(p))[self.first()..][..W].contains(&1)
+    }
+
+    /// The group's first lane in its warp.
+    #[track_caller]
+    fn first(self) -> usize {
+        lane() / W * W
+    }
+}
+
 /// Waits until all lanes of the warp are here; what they wrote before, to shared memory or through mutable
 /// views, all of them see after. In PTX one `bar.warp.sync`.
 #[track_caller]
@@ -37,21 +134,21 @@ pub fn sync() {
 /// The sum of all lanes' `x`. In PTX five times `shfl.sync.bfly` and `add` (two shuffles each for 64-bit types).
 #[track_caller]
 pub fn sum<T: LaneValue>(x: T) -> T {
-    butterfly("warp::sum", x, T::sum)
+    butterfly("warp::sum", x, LANES, T::sum)
 }
 
 /// The largest of all lanes' `x`. Of floats, a NaN loses against any number, and −0 is less than +0. In PTX five times
 /// `shfl.sync.bfly` and `max`.
 #[track_caller]
 pub fn max<T: LaneValue>(x: T) -> T {
-    butterfly("warp::max", x, T::larger)
+    butterfly("warp::max", x, LANES, T::larger)
 }
 
 /// The smallest of all lanes' `x`. Of floats, a NaN loses against any number, and −0 is less than +0. In PTX five times
 /// `shfl.sync.bfly` and `min`.
 #[track_caller]
 pub fn min<T: LaneValue>(x: T) -> T {
-    butterfly("warp::min", x, T::smaller)
+    butterfly("warp::min", x, LANES, T::smaller)
 }
 
 /// The `x` of lane `lane` mod 32. Lanes may name different ones. In PTX `shfl.sync.idx`.
@@ -143,12 +240,25 @@ fn exchange(operation: &'static str, bits: u64) -> [u64; LANES] {
     context(operation).meet(Scope::Warp, operation, bits)
 }
 
-/// One exchange, then the butterfly that 32 lanes would run, all of it in each.
+/// One exchange, then the butterfly that groups of `width` lanes would run, all of it in each.
 #[track_caller]
-fn butterfly<T: LaneValue>(operation: &'static str, x: T, combine: impl Fn(T, T) -> T) -> T {
-    let mut values = exchange(operation, x.to_lane()).map(T::from_lane);
-    for distance in [16, 8, 4, 2, 1] {
-        values = std::array::from_fn(|l| combine(values[l], values[l ^ distance]));
+fn butterfly<T: LaneValue>(operation: &'static str, x: T, width: usize, combine: impl Fn(T, T) -> T) -> T {
+    let lanes = exchange(operation, x.to_lane()).map(|bits| Some(T::from_lane(bits)));
+    let first = lane() / width * width;
+    reduced(&lanes[first..first + width], combine)[lane() - first].expect("all lanes have a value")
+}
+
+/// The butterfly over `values`, a power of two of them, widest first. What is not there changes nothing.
+pub(crate) fn reduced<T: LaneValue>(values: &[Option<T>], combine: impl Fn(T, T) -> T) -> Vec<Option<T>> {
+    let mut values = values.to_vec();
+    let mut distance = values.len() / 2;
+    while distance > 0 {
+        let pair = |l: usize| match (values[l], values[l ^ distance]) {
+            (Some(a), Some(b)) => Some(combine(a, b)),
+            (a, b) => a.or(b),
+        };
+        values = (0..values.len()).map(pair).collect();
+        distance /= 2;
     }
-    values[lane()]
+    values
 }

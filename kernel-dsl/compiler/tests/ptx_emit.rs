@@ -305,6 +305,8 @@ fn every_unary_operator() {
             (RoundEven, s.is_float(), s),
             (CountOnes, integer && s.bits() >= 32, Scalar::U32),
             (LeadingZeros, integer && s.bits() >= 32, Scalar::U32),
+            (ReverseBits, integer && s.bits() >= 32, s),
+            (SwapBytes, integer && s.bits() >= 32, s),
         ] {
             if has {
                 f.unary(s, to, |a| Op::Unary(op, a));
@@ -343,6 +345,9 @@ fn every_binary_operator() {
         if integer {
             for op in [Shl, Shr] {
                 f.binary([s, Scalar::U32], s, |a, b| Op::Binary(op, a, b));
+            }
+            if s.bits() == 32 {
+                f.binary([s, Scalar::U32], s, |a, b| Op::Binary(RotateLeft, a, b));
             }
         }
         if float {

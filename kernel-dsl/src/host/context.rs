@@ -38,6 +38,18 @@ impl Context {
         self.monitor.meet(self.index, scope, operation, Location::caller(), bits)
     }
 
+    /// Waits for all threads of the block at the caller's place, and gives the `bits` of each. Needs whole warps.
+    #[track_caller]
+    pub fn gather(&self, operation: &'static str, bits: u64) -> Vec<u64> {
+        let threads = self.threads();
+        assert!(
+            threads % LANES == 0,
+            "{operation} needs whole warps, but the block has {threads} threads: make it a multiple of {LANES}"
+        );
+        self.meet(Scope::Block, operation, bits);
+        self.monitor.gathered()
+    }
+
     /// The block's array for this thread's next call that makes one: the first thread to come allocates it.
     #[track_caller]
     pub fn shared_array<T: Element>(&self, shape: Vec<usize>, elements: usize) -> NonNull<T> {

@@ -67,6 +67,8 @@ struct State {
     offers: Vec<u64>,
     /// What the lanes of each warp offered when they last met. Lanes read it before they can meet again.
     met: Vec<[u64; LANES]>,
+    /// What all threads offered when the block last met. They read it before they can meet again.
+    gathered: Vec<u64>,
     arrays: Vec<Array>,
     failure: Option<Failure>,
 }
@@ -87,6 +89,7 @@ impl Monitor {
                 running: threads,
                 offers: vec![0; threads],
                 met: vec![[0; LANES]; warps],
+                gathered: Vec::new(),
                 arrays: Vec::new(),
                 failure: None,
             }),
@@ -142,10 +145,18 @@ impl Monitor {
         state.met[warp]
     }
 
+    /// What all threads of the block offered to the meeting that the caller comes from.
+    pub(super) fn gathered(&self) -> Vec<u64> {
+        self.lock().gathered.clone()
+    }
+
     fn take_place(&self, state: &mut State, members: Range<usize>) {
         let warps = members.start / LANES..members.end.div_ceil(LANES);
         if members.len() == LANES {
             state.met[warps.start].copy_from_slice(&state.offers[members.clone()]);
+        }
+        if members.len() == state.threads.len() {
+            state.gathered = state.offers.clone();
         }
         state.running += members.len();
         state.threads[members].fill(Status::Running);

@@ -277,7 +277,7 @@ impl Decoder<'_> {
                 });
             }
             Op::Binary(op, a, b) => {
-                let shift = matches!(op, Binary::Shl | Binary::Shr);
+                let shift = matches!(op, Binary::Shl | Binary::Shr | Binary::RotateLeft);
                 if !has_binary(op, ty) {
                     return self.refuse(format!("{op:?} of `{ty}`"));
                 }

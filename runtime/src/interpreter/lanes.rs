@@ -195,7 +195,9 @@ pub fn has_unary(op: Unary, ty: Scalar) -> bool {
         Unary::Not => ty.is_integer() || ty == Scalar::Bool,
         Unary::Abs => ty.is_float() || ty.is_signed(),
         Unary::Sqrt | Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::RoundEven => ty.is_float(),
-        Unary::CountOnes | Unary::LeadingZeros => ty.is_integer() && ty.bits() >= 32,
+        Unary::CountOnes | Unary::LeadingZeros | Unary::ReverseBits | Unary::SwapBytes => {
+            ty.is_integer() && ty.bits() >= 32
+        }
     }
 }
 
@@ -203,6 +205,7 @@ pub fn has_unary(op: Unary, ty: Scalar) -> bool {
 pub fn has_binary(op: Binary, ty: Scalar) -> bool {
     match op {
         Binary::And | Binary::Or | Binary::Xor => ty.is_integer() || ty == Scalar::Bool,
+        Binary::RotateLeft => ty.is_integer() && ty.bits() == 32,
         Binary::WrappingAdd | Binary::WrappingSub | Binary::WrappingMul | Binary::Shl | Binary::Shr => ty.is_integer(),
         _ => ty.is_integer() || ty.is_float(),
     }
@@ -217,6 +220,8 @@ fn unary(rows: &mut [Row], op: Unary, ty: Scalar, to: u32, a: u32) {
                 Unary::Not => map1(rows, to, a, |x: $t| !x),
                 Unary::CountOnes => map1(rows, to, a, |x: $t| x.count_ones()),
                 Unary::LeadingZeros => map1(rows, to, a, |x: $t| x.leading_zeros()),
+                Unary::ReverseBits => map1(rows, to, a, |x: $t| x.reverse_bits()),
+                Unary::SwapBytes => map1(rows, to, a, |x: $t| x.swap_bytes()),
                 Unary::Abs => map1(rows, to, a, |x: $t| if x.leading_zeros() == 0 { x.wrapping_neg() } else { x }),
                 _ => refused(),
             }
@@ -261,6 +266,7 @@ fn binary(rows: &mut [Row], op: Binary, ty: Scalar, to: u32, a: u32, b: u32) {
                 Binary::Xor => map2(rows, to, a, b, |x: $t, y: $t| x ^ y),
                 Binary::Shl => map2(rows, to, a, b, <$t>::wrapping_shl),
                 Binary::Shr => map2(rows, to, a, b, <$t>::wrapping_shr),
+                Binary::RotateLeft => map2(rows, to, a, b, <$t>::rotate_left),
             }
         };
     }

@@ -172,9 +172,19 @@ fn signed_and_counting() {
             check::<$t, u8, u32>("ones", |a, _| Op::Unary(Unary::CountOnes, a), Scalar::U32, |a, _| Some(a.count_ones()));
             let zeros = |a, _| Op::Unary(Unary::LeadingZeros, a);
             check::<$t, u8, u32>("zeros", zeros, Scalar::U32, |a, _| Some(a.leading_zeros()));
+            unary::<$t>(Unary::ReverseBits, <$t>::reverse_bits);
+            unary::<$t>(Unary::SwapBytes, <$t>::swap_bytes);
         )*};
     }
     counting!(i32, i64, u32, u64);
+    macro_rules! rotating {
+        ($($t:ty),*) => {$(
+            check::<$t, u32, $t>("rotate", |a, b| Op::Binary(Binary::RotateLeft, a, b), <$t>::SCALAR, |a, b| {
+                Some(a.rotate_left(b))
+            });
+        )*};
+    }
+    rotating!(i32, u32);
 }
 
 #[test]

@@ -75,15 +75,13 @@ fn report(outcome: Result<(), runtime::Error>, parts: &[&str]) {
     }
 }
 
+type Floats = runtime::DeviceBuffer<f32>;
+
 #[test]
 fn faults_are_told() {
     let device = Device::cpu();
-    let run = |launch: &dyn Fn(
-        &Device,
-        &runtime::DeviceBuffer<f32>,
-        &mut runtime::DeviceBuffer<f32>,
-    ) -> Result<(), runtime::Error>,
-               n| {
+    type Launched<'l> = &'l dyn Fn(&Device, &Floats, &mut Floats) -> Result<(), runtime::Error>;
+    let run = |launch: Launched, n| {
         let (x, mut y) = (device.upload(&vec![1f32; n]).unwrap(), device.upload(&[0f32; 64]).unwrap());
         launch(&device, &x, &mut y)
     };

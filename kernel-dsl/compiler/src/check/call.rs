@@ -33,6 +33,9 @@ impl Checker<'_> {
         if let Some(function) = prelude::FUNCTIONS.iter().find(|f| f.path == name) {
             return self.prelude_call(function, path, arguments, mark);
         }
+        if name == "warp::group" {
+            return self.group(path, arguments, mark);
+        }
         let first = &path.segments[0];
         let last = &path.segments[path.segments.len() - 1];
         if first.name == "Shared" {
@@ -43,6 +46,9 @@ impl Checker<'_> {
         }
         let message = match name.as_str() {
             "unroll" | "rolled" => format!("`{name}` stands around the range of a `for`: `for i in {name}(0..n)`"),
+            "unroll_by" => {
+                "`unroll_by` stands around the range of a `for`: `for i in unroll_by::<4>(0..n)`".to_string()
+            }
             _ => format!("the language has no function `{name}`"),
         };
         self.mistake(path.mark, message);
@@ -89,7 +95,7 @@ impl Checker<'_> {
     }
 
     /// What lanes can hand to one another: numbers of 32 or 64 bits.
-    fn traded(&mut self, ty: Id, mark: Mark) {
+    pub(super) fn traded(&mut self, ty: Id, mark: Mark) {
         let fits = match self.table.get(ty) {
             Ty::Scalar(s) => s.bits() >= 32,
             Ty::Unknown(Kind::Integer | Kind::Float) | Ty::Wrong => true,
@@ -111,7 +117,7 @@ impl Checker<'_> {
         wanted == given
     }
 
-    fn part(&mut self, part: Part, same: Id, receiver: Scalar) -> Id {
+    pub(super) fn part(&mut self, part: Part, same: Id, receiver: Scalar) -> Id {
         match part {
             Part::Unit => self.table.add(Ty::Unit),
             Part::Bool => self.table.scalar(Scalar::Bool),
@@ -126,6 +132,13 @@ impl Checker<'_> {
             }),
             Part::Element => self.table.scalar(receiver),
             Part::Indices | Part::Elements => unreachable!("methods check these, where rank and length are known"),
+            Part::Unsigned => match receiver {
+                Scalar::I8 => self.table.scalar(Scalar::U8),
+                Scalar::I16 => self.table.scalar(Scalar::U16),
+                Scalar::I32 => self.table.scalar(Scalar::U32),
+                Scalar::I64 => self.table.scalar(Scalar::U64),
+                _ => same,
+            },
             Part::Inner => match self.table.get(same).clone() {
                 Ty::View { element, rank, mutable } => self.table.add(Ty::View { element, rank: rank - 1, mutable }),
                 Ty::Shared { element, rank } => self.table.add(Ty::Shared { element, rank: rank - 1 }),
@@ -163,6 +176,9 @@ impl Checker<'_> {
         let known = self.table.get(ty).clone();
         if let Ty::Option(inner) = known {
             return self.option_method(receiver, inner, name, arguments, mark);
+        }
+        if matches!(known, Ty::Group(_)) {
+            return self.group_method(receiver, name, generics, arguments, mark);
         }
         let fits = |on: On| match &known {
             Ty::Scalar(s) => on.scalar(*s),
@@ -399,6 +415,7 @@ impl Checker<'_> {
             hir::Type::Slice { element, mutable } => Ty::Slice { element, mutable },
             hir::Type::View { element, rank, mutable } => Ty::View { element, rank, mutable },
             hir::Type::Shared { element, rank } => Ty::Shared { element, rank },
+            hir::Type::Group(n) => Ty::Group(size(self, n)),
             hir::Type::Reference { to, mutable } => {
                 Ty::Reference { to: self.instantiate(callee, to, generics), mutable }
             }

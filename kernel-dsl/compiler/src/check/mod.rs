@@ -8,7 +8,10 @@
 
 mod call;
 mod closure;
+#[cfg(test)]
+mod documented;
 mod expression;
+mod group;
 mod link;
 mod option;
 mod pattern;
@@ -303,6 +306,7 @@ impl<'a> Checker<'a> {
             return self.table.scalar(s);
         }
         match name.as_str() {
+            "Group" => self.group_type(path),
             "View" | "ViewMut" | "Shared" => {
                 let Some((element, rank)) = self.element_and_rank(&last.arguments, path.mark, &name) else {
                     return self.wrong();
@@ -549,6 +553,16 @@ fn rust_type(types: &[hir::Type], generics: &[hir::Generic], id: hir::TypeId) ->
             };
             quote!([#element; #size])
         }
+        hir::Type::Constant(size) => match size {
+            hir::Size::Known(n) => {
+                let n = proc_macro2::Literal::usize_unsuffixed(*n as usize);
+                quote!(#n)
+            }
+            hir::Size::Generic(i) => {
+                let name = ident(&generics[*i as usize].name);
+                quote!(#name)
+            }
+        },
         _ => return None,
     })
 }

@@ -3,8 +3,8 @@
 //! One table each, so that the reader of a kernel, the checker and the documentation agree on what there is.
 
 use crate::Scalar;
-use crate::hir::Intrinsic;
 use crate::hir::intrinsic::Reduction;
+use crate::hir::{Intrinsic, Method as M};
 use crate::ir;
 use crate::syntax::Path;
 
@@ -20,6 +20,8 @@ pub(super) enum Part {
     Same,
     /// The unsigned integer of as many bits as the receiver.
     Bits,
+    /// The unsigned integer like the receiver.
+    Unsigned,
     /// As many `usize` as the receiver has dimensions.
     Indices,
     /// The receiver with one dimension less.
@@ -46,7 +48,7 @@ const fn f(path: &'static str, intrinsic: Intrinsic, parameters: &'static [Part]
     Function { path, intrinsic, parameters, returns }
 }
 
-/// The functions of the prelude but `unroll` and `rolled`, which belong to `for`.
+/// The functions of the prelude but `unroll`, `unroll_by` and `rolled`, which belong to `for`, and `warp::group`.
 pub(super) const FUNCTIONS: &[Function] = &[
     f("thread::x", Intrinsic::Thread(0), &[], Part::Usize),
     f("thread::y", Intrinsic::Thread(1), &[], Part::Usize),
@@ -60,6 +62,13 @@ pub(super) const FUNCTIONS: &[Function] = &[
     f("block::dim_z", Intrinsic::BlockDim(2), &[], Part::Usize),
     f("block::threads", Intrinsic::BlockThreads, &[], Part::Usize),
     f("block::sync", Intrinsic::BlockSync, &[], Part::Unit),
+    f("block::sum", Intrinsic::BlockReduce(Reduction::Sum), &[Part::Same], Part::Same),
+    f("block::max", Intrinsic::BlockReduce(Reduction::Max), &[Part::Same], Part::Same),
+    f("block::min", Intrinsic::BlockReduce(Reduction::Min), &[Part::Same], Part::Same),
+    f("block::all", Intrinsic::BlockVote(ir::Vote::All), &[Part::Bool], Part::Bool),
+    f("block::any", Intrinsic::BlockVote(ir::Vote::Any), &[Part::Bool], Part::Bool),
+    f("block::broadcast", Intrinsic::BlockBroadcast, &[Part::Same, Part::Usize], Part::Same),
+    f("warp::count", Intrinsic::WarpCount, &[], Part::Usize),
     f("grid::dim_x", Intrinsic::GridDim(0), &[], Part::Usize),
     f("grid::dim_y", Intrinsic::GridDim(1), &[], Part::Usize),
     f("grid::dim_z", Intrinsic::GridDim(2), &[], Part::Usize),
@@ -87,8 +96,6 @@ pub(super) enum On {
     Integer,
     Signed,
     Unsigned,
-    /// `i32`, `u32`, `i64`, `u64`, `usize`.
-    Wide,
     Slice,
     View,
     /// A view of rank 1.
@@ -108,6 +115,8 @@ pub(super) enum On {
     Global,
     /// Of these, what the kernel may write.
     GlobalMut,
+    /// A group of lanes; `Part::Same` is the value that they trade.
+    Group,
 }
 
 /// A method.
@@ -126,6 +135,8 @@ const fn m(on: On, name: &'static str, intrinsic: Intrinsic, parameters: &'stati
 use ir::{Atomic as A, Binary as B, Unary as U};
 const ATOMIC: &[Part] = &[Part::Indices, Part::Element];
 const ONE: &[Part] = &[Part::Same];
+const TWO: &[Part] = &[Part::Same, Part::Same];
+const U32: &[Part] = &[Part::U32];
 const NONE: &[Part] = &[];
 
 /// The methods of the language's types.
@@ -155,8 +166,53 @@ pub(super) const METHODS: &[Method] = &[
     m(On::Unsigned, "div_ceil", Intrinsic::DivCeil, ONE, Part::Same),
     m(On::Unsigned, "next_multiple_of", Intrinsic::NextMultipleOf, ONE, Part::Same),
     m(On::Unsigned, "saturating_sub", Intrinsic::SaturatingSub, ONE, Part::Same),
-    m(On::Wide, "count_ones", Intrinsic::Unary(U::CountOnes), NONE, Part::U32),
-    m(On::Wide, "leading_zeros", Intrinsic::Unary(U::LeadingZeros), NONE, Part::U32),
+    m(On::Float, "is_nan", Intrinsic::Method(M::IsNan), NONE, Part::Bool),
+    m(On::Float, "is_finite", Intrinsic::Method(M::IsFinite), NONE, Part::Bool),
+    m(On::Float, "is_infinite", Intrinsic::Method(M::IsInfinite), NONE, Part::Bool),
+    m(On::Float, "is_sign_negative", Intrinsic::Method(M::IsSignNegative), NONE, Part::Bool),
+    m(On::Float, "is_sign_positive", Intrinsic::Method(M::IsSignPositive), NONE, Part::Bool),
+    m(On::Float, "recip", Intrinsic::Method(M::Recip), NONE, Part::Same),
+    m(On::Float, "fract", Intrinsic::Method(M::Fract), NONE, Part::Same),
+    m(On::Float, "round", Intrinsic::Method(M::Round), NONE, Part::Same),
+    m(On::Float, "signum", Intrinsic::Method(M::Signum), NONE, Part::Same),
+    m(On::Float, "copysign", Intrinsic::Method(M::Copysign), ONE, Part::Same),
+    m(On::Float, "clamp", Intrinsic::Method(M::Clamp), TWO, Part::Same),
+    m(On::Integer, "clamp", Intrinsic::Method(M::Clamp), TWO, Part::Same),
+    m(On::Integer, "count_ones", Intrinsic::Method(M::CountOnes), NONE, Part::U32),
+    m(On::Integer, "count_zeros", Intrinsic::Method(M::CountZeros), NONE, Part::U32),
+    m(On::Integer, "leading_zeros", Intrinsic::Method(M::LeadingZeros), NONE, Part::U32),
+    m(On::Integer, "leading_ones", Intrinsic::Method(M::LeadingOnes), NONE, Part::U32),
+    m(On::Integer, "trailing_zeros", Intrinsic::Method(M::TrailingZeros), NONE, Part::U32),
+    m(On::Integer, "trailing_ones", Intrinsic::Method(M::TrailingOnes), NONE, Part::U32),
+    m(On::Integer, "reverse_bits", Intrinsic::Method(M::ReverseBits), NONE, Part::Same),
+    m(On::Integer, "swap_bytes", Intrinsic::Method(M::SwapBytes), NONE, Part::Same),
+    m(On::Integer, "rotate_left", Intrinsic::Method(M::RotateLeft), U32, Part::Same),
+    m(On::Integer, "rotate_right", Intrinsic::Method(M::RotateRight), U32, Part::Same),
+    m(On::Integer, "abs_diff", Intrinsic::Method(M::AbsDiff), ONE, Part::Unsigned),
+    m(On::Integer, "pow", Intrinsic::Method(M::Pow), U32, Part::Same),
+    m(On::Integer, "wrapping_neg", Intrinsic::Method(M::WrappingNeg), NONE, Part::Same),
+    m(On::Integer, "div_euclid", Intrinsic::Method(M::DivEuclid), ONE, Part::Same),
+    m(On::Integer, "rem_euclid", Intrinsic::Method(M::RemEuclid), ONE, Part::Same),
+    m(On::Signed, "signum", Intrinsic::Method(M::Signum), NONE, Part::Same),
+    m(On::Signed, "is_negative", Intrinsic::Method(M::IsNegative), NONE, Part::Bool),
+    m(On::Signed, "is_positive", Intrinsic::Method(M::IsPositive), NONE, Part::Bool),
+    m(On::Signed, "wrapping_abs", Intrinsic::Method(M::WrappingAbs), NONE, Part::Same),
+    m(On::Signed, "unsigned_abs", Intrinsic::Method(M::UnsignedAbs), NONE, Part::Unsigned),
+    m(On::Unsigned, "saturating_add", Intrinsic::Method(M::SaturatingAdd), ONE, Part::Same),
+    m(On::Unsigned, "is_power_of_two", Intrinsic::Method(M::IsPowerOfTwo), NONE, Part::Bool),
+    m(On::Unsigned, "next_power_of_two", Intrinsic::Method(M::NextPowerOfTwo), NONE, Part::Same),
+    m(On::Integer, "wrapping_shl", Intrinsic::Binary(B::Shl), U32, Part::Same),
+    m(On::Integer, "wrapping_shr", Intrinsic::Binary(B::Shr), U32, Part::Same),
+    m(On::Group, "lane", Intrinsic::GroupLane, NONE, Part::Usize),
+    m(On::Group, "index", Intrinsic::GroupIndex, NONE, Part::Usize),
+    m(On::Group, "sum", Intrinsic::GroupReduce(Reduction::Sum), ONE, Part::Same),
+    m(On::Group, "max", Intrinsic::GroupReduce(Reduction::Max), ONE, Part::Same),
+    m(On::Group, "min", Intrinsic::GroupReduce(Reduction::Min), ONE, Part::Same),
+    m(On::Group, "shuffle", Intrinsic::GroupShuffle(ir::Shuffle::Index), &[Part::Same, Part::Usize], Part::Same),
+    m(On::Group, "shuffle_xor", Intrinsic::GroupShuffle(ir::Shuffle::Xor), &[Part::Same, Part::Usize], Part::Same),
+    m(On::Group, "ballot", Intrinsic::GroupVote(ir::Vote::Ballot), &[Part::Bool], Part::U32),
+    m(On::Group, "all", Intrinsic::GroupVote(ir::Vote::All), &[Part::Bool], Part::Bool),
+    m(On::Group, "any", Intrinsic::GroupVote(ir::Vote::Any), &[Part::Bool], Part::Bool),
     m(On::Slice, "len", Intrinsic::Extent(Some(0)), NONE, Part::Usize),
     m(On::Slice, "is_empty", Intrinsic::IsEmpty, NONE, Part::Bool),
     m(On::Slice, "aligned", Intrinsic::Aligned, &[Part::Usize], Part::Bool),
@@ -208,7 +264,7 @@ pub(crate) fn owns(path: &Path) -> bool {
     }
     let first = path.segments[0].name.to_string();
     match path.segments.len() {
-        1 => matches!(first.as_str(), "unroll" | "rolled" | "Some"),
+        1 => matches!(first.as_str(), "unroll" | "unroll_by" | "rolled" | "Some"),
         2 => {
             matches!(first.as_str(), "thread" | "block" | "grid" | "warp" | "Shared" | "Option")
                 || Scalar::from_name(&first).is_some()
@@ -310,7 +366,6 @@ impl On {
             On::Integer => s.is_integer(),
             On::Signed => s.is_signed(),
             On::Unsigned => s.is_integer() && !s.is_signed(),
-            On::Wide => s.is_integer() && s.bits() >= 32,
             _ => false,
         }
     }

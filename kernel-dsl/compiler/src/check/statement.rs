@@ -159,7 +159,7 @@ impl Checker<'_> {
         match &e.kind {
             E::Range(start, end) => {
                 let (start, end) = (self.wanted(start, index), self.wanted(end, index));
-                Some(hir::Range { start, end, step: None, unroll: hir::Unroll::Auto })
+                Some(hir::Range { start, end, step: None, unroll: hir::Unroll::Auto, order: hir::Order::Ascending })
             }
             E::Method { receiver, name, arguments, .. } if name == "step_by" && arguments.len() == 1 => {
                 let range = self.range(receiver, index)?;
@@ -167,11 +167,39 @@ impl Checker<'_> {
                     self.mistake(e.mark, "a range can be stepped once");
                 }
                 let usize = self.table.scalar(Scalar::Usize);
-                if self.table.as_scalar(index).is_some_and(|s| s != Scalar::Usize) {
-                    self.mistake(e.mark, "only a range of `usize` can be stepped in a kernel");
-                }
-                self.table.unify(index, usize);
                 Some(hir::Range { step: Some(self.wanted(&arguments[0], usize)), ..range })
+            }
+            E::Method { receiver, name, arguments, .. } if name == "rev" && arguments.is_empty() => {
+                let range = self.range(receiver, index)?;
+                let order = match (range.order, &range.step) {
+                    (hir::Order::Ascending, None) => hir::Order::Descending,
+                    (hir::Order::Ascending, Some(_)) => hir::Order::Reversed,
+                    _ => {
+                        self.mistake(e.mark, "a range can be reversed once");
+                        range.order
+                    }
+                };
+                Some(hir::Range { order, ..range })
+            }
+            E::Call(path, arguments) if arguments.len() == 1 && path.name() == "unroll_by" => {
+                let usize = self.table.scalar(Scalar::Usize);
+                self.table.unify(index, usize);
+                let range = self.range(&arguments[0], index)?;
+                if range.unroll != hir::Unroll::Auto {
+                    self.mistake(path.mark, "a loop is either unrolled or rolled, and once");
+                }
+                let copies = match path.segments.last().map_or(&[][..], |s| &s.arguments) {
+                    [copies] => self.size(copies),
+                    _ => self.table.unknown(),
+                };
+                match *self.table.get(copies) {
+                    Ty::Size(size) => Some(hir::Range { unroll: hir::Unroll::By(size), ..range }),
+                    Ty::Wrong => None,
+                    _ => {
+                        self.mistake(path.mark, "say how many copies there are to be: `unroll_by::<4>(0..n)`");
+                        None
+                    }
+                }
             }
             E::Call(path, arguments) if arguments.len() == 1 && matches!(path.name().as_str(), "unroll" | "rolled") => {
                 let range = self.range(&arguments[0], index)?;
@@ -184,7 +212,7 @@ impl Checker<'_> {
             _ => {
                 self.mistake(
                     e.mark,
-                    "a `for` in a kernel runs over a range: `a..b`, `(a..b).step_by(n)`, or one of these in `unroll(…)` or `rolled(…)`",
+                    "a `for` in a kernel runs over a range: `a..b`, with `.step_by(n)` and `.rev()` if need be, in `unroll(…)`, `unroll_by::<F>(…)` or `rolled(…)` if need be",
                 );
                 None
             }

@@ -34,6 +34,8 @@ pub(super) enum Ty {
         element: Scalar,
         rank: u32,
     },
+    /// `warp::Group` of that many lanes.
+    Group(Id),
     Reference {
         to: Id,
         mutable: bool,
@@ -127,6 +129,7 @@ impl Table {
             (known, Ty::Unknown(kind)) => self.known(kind, &known) && self.link(b, a),
             (Ty::Tuple(p), Ty::Tuple(q)) => p.len() == q.len() && p.into_iter().zip(q).all(|(a, b)| self.unify(a, b)),
             (Ty::Array(p, n), Ty::Array(q, m)) => self.unify(p, q) && self.unify(n, m),
+            (Ty::Group(n), Ty::Group(m)) => self.unify(n, m),
             (Ty::Reference { to: p, mutable: m }, Ty::Reference { to: q, mutable: n }) => m == n && self.unify(p, q),
             (Ty::Option(p), Ty::Option(q)) => self.unify(p, q),
             (Ty::Closure { number: m, .. }, Ty::Closure { number: n, .. }) => m == n,
@@ -193,6 +196,7 @@ impl Table {
                 format!("View{}<{element}, {rank}>", if *mutable { "Mut" } else { "" })
             }
             Ty::Shared { element, rank } => format!("Shared<{element}, {rank}>"),
+            Ty::Group(size) => format!("Group<{}>", self.name(*size, generics)),
             Ty::Reference { to, mutable } => {
                 format!("&{}{}", if *mutable { "mut " } else { "" }, self.name(*to, generics))
             }
@@ -255,6 +259,13 @@ impl Finished {
             Ty::Slice { element, mutable } => hir::Type::Slice { element, mutable },
             Ty::View { element, rank, mutable } => hir::Type::View { element, rank, mutable },
             Ty::Shared { element, rank } => hir::Type::Shared { element, rank },
+            Ty::Group(size) => match table.get(size) {
+                Ty::Size(size) => hir::Type::Group(*size),
+                _ => {
+                    self.unknown.push(id);
+                    hir::Type::Unit
+                }
+            },
             Ty::Reference { to, mutable } => hir::Type::Reference { to: self.get(table, to), mutable },
             Ty::Option(inner) => hir::Type::Option(self.get(table, inner)),
             Ty::Function { parameters, returns } | Ty::Closure { parameters, returns, .. } => hir::Type::Function {

@@ -57,6 +57,8 @@ impl Emitter<'_> {
             Unary::RoundEven if s.is_float() => integral(Modifier::Rni),
             Unary::CountOnes if s.is_integer() && s.bits() >= 32 => (Opcode::Popc, vec![bits_type(s)]),
             Unary::LeadingZeros if s.is_integer() && s.bits() >= 32 => (Opcode::Clz, vec![bits_type(s)]),
+            Unary::ReverseBits if s.is_integer() && s.bits() >= 32 => (Opcode::Brev, vec![bits_type(s)]),
+            Unary::SwapBytes if s.is_integer() && s.bits() >= 32 => return self.swap_bytes(result, s, a),
             _ => return self.error(Error::whole(format!("PTX has no {op:?} of {s}"))),
         };
         // A sign-extended value keeps its form under `not`.
@@ -72,7 +74,7 @@ impl Emitter<'_> {
         if self.ty(result).scalar().is_none() {
             return self.malformed("an address as the result of arithmetic on numbers");
         }
-        if matches!(op, Binary::Shl | Binary::Shr) {
+        if matches!(op, Binary::Shl | Binary::Shr | Binary::RotateLeft) {
             return self.shift(result, op, s, a, b);
         }
         let ty = scalar_type(s).modifier();
@@ -91,7 +93,7 @@ impl Emitter<'_> {
             Binary::And => (Some(Opcode::And), None),
             Binary::Or => (Some(Opcode::Or), None),
             Binary::Xor => (Some(Opcode::Xor), None),
-            Binary::Shl | Binary::Shr => (None, None),
+            Binary::Shl | Binary::Shr | Binary::RotateLeft => (None, None),
         };
         let Some(opcode) = opcode else {
             return self.error(Error::whole(format!("PTX has no {op:?} of {s}")));
@@ -113,8 +115,11 @@ impl Emitter<'_> {
 
     /// PTX clamps a shift's distance to the width, Rust masks it.
     fn shift(&mut self, result: Value, op: Binary, s: Scalar, a: Value, distance: Value) {
-        if !s.is_integer() {
+        if !s.is_integer() || op == Binary::RotateLeft && s.bits() != 32 {
             return self.error(Error::whole(format!("PTX has no {op:?} of {s}")));
+        }
+        if op == Binary::RotateLeft {
+            return self.rotate(result, a, distance);
         }
         let mask = u64::from(s.bits() - 1);
         let a = self.operand(a);
@@ -131,6 +136,32 @@ impl Emitter<'_> {
             _ => (Opcode::Shr, scalar_type(s).modifier()),
         };
         self.narrowed(result, s, narrow(s) && op == Binary::Shl, |e, d| e.op(opcode, [ty], [d.into(), a, distance]));
+    }
+
+    /// A funnel shift of a value against itself; `.wrap` masks the distance.
+    fn rotate(&mut self, result: Value, a: Value, distance: Value) {
+        let (a, distance) = (self.operand(a), self.operand(distance));
+        let d = self.define(result);
+        self.op(Opcode::Shf, [Modifier::L, Modifier::Wrap, Modifier::B32], [d.into(), a.clone(), a, distance]);
+    }
+
+    /// Bytes 3, 2, 1, 0 of a word; of two words also the words change places.
+    fn swap_bytes(&mut self, result: Value, s: Scalar, a: Operand) {
+        let swap = |e: &mut Self, to: Operand, from: Operand| {
+            e.op(Opcode::Prmt, [Modifier::B32], [to, from, Operand::Integer(0), Operand::Bits(0x0123)]);
+        };
+        if s.bits() == 32 {
+            let d = self.define(result);
+            return swap(self, d.into(), a);
+        }
+        let mut halves = || [0, 1].map(|_| Operand::Register(self.builder.register(crate::ptx::Type::U32)));
+        let (own, [low, high]) = (halves(), halves());
+        self.op(Opcode::Mov, [Modifier::B64], [Operand::Vector(own.to_vec()), a]);
+        let [first, second] = own;
+        swap(self, low.clone(), second);
+        swap(self, high.clone(), first);
+        let d = self.define(result);
+        self.op(Opcode::Mov, [Modifier::B64], [d.into(), Operand::Vector(vec![low, high])]);
     }
 
     /// An address and a distance in bytes.

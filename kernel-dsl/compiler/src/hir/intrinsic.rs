@@ -1,5 +1,6 @@
 //! What the language provides beside operators: functions of the prelude and methods of its types.
 
+use super::Method;
 use crate::ir;
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +37,26 @@ pub enum Intrinsic {
     WarpShuffle(ir::Shuffle),
     /// `warp::{ballot, all, any}(p)`.
     WarpVote(ir::Vote),
+    /// `warp::count()`: block::threads() / 32.
+    WarpCount,
+    /// `warp::group::<W>()`.
+    GroupNew,
+    /// `group.lane()`: thread::index() mod W.
+    GroupLane,
+    /// `group.index()`: thread::index() / W.
+    GroupIndex,
+    /// `group.{sum, max, min}(x)`: butterfly, widest first.
+    GroupReduce(Reduction),
+    /// `group.{shuffle, shuffle_xor}(x, lane)`.
+    GroupShuffle(ir::Shuffle),
+    /// `group.{ballot, all, any}(p)`.
+    GroupVote(ir::Vote),
+    /// `block::{sum, max, min}(x)`: butterfly in each warp, then over the warps.
+    BlockReduce(Reduction),
+    /// `block::{all, any}(p)`.
+    BlockVote(ir::Vote),
+    /// `block::broadcast(x, from)`.
+    BlockBroadcast,
     /// `x.len()` of a slice or view of rank 1, `x.dim(d)`, `x.rows()`, `x.cols()`. `Extent(None)` has `d` as an argument.
     Extent(Option<u8>),
     /// `x.is_empty()`.
@@ -72,6 +93,8 @@ pub enum Intrinsic {
     Unary(ir::Unary),
     /// A method of two operands that the IR has: `min`, `max`, `wrapping_add`, `wrapping_sub`, `wrapping_mul`.
     Binary(ir::Binary),
+    /// A method of numbers that takes several operators of the IR.
+    Method(Method),
     /// `a.mul_add(b, c)`.
     MulAdd,
     /// `x.to_bits()` and `f32::from_bits(b)`.

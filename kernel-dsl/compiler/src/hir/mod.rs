@@ -6,10 +6,12 @@
 //! expression has a type, by index into its function's `types`, where inference has left no unknowns.
 
 pub mod intrinsic;
+pub mod method;
 pub mod serial;
 pub mod visit;
 
 pub use intrinsic::Intrinsic;
+pub use method::Method;
 
 use crate::ir;
 use crate::scalar::Scalar;
@@ -175,6 +177,8 @@ pub enum Type {
     /// `Shared<T, R>`: a handle to an array in shared memory.
     #[allow(missing_docs)]
     Shared { element: Scalar, rank: u32 },
+    /// `warp::Group<W>`: as many neighbouring lanes. It holds nothing at run time.
+    Group(Size),
     /// `&mut T` or `&T` of a variable: a parameter of a device function that names the caller's place.
     #[allow(missing_docs)]
     Reference { to: TypeId, mutable: bool },
@@ -397,8 +401,10 @@ pub struct Range {
     pub end: Expr,
     /// Of `step_by`.
     pub step: Option<Expr>,
-    /// Of `unroll(…)` and `rolled(…)`.
+    /// Of `unroll(…)`, `unroll_by::<F>(…)` and `rolled(…)`.
     pub unroll: Unroll,
+    /// Of `.rev()`.
+    pub order: Order,
 }
 
 /// What the kernel says about unrolling a loop.
@@ -410,6 +416,19 @@ pub enum Unroll {
     Full,
     /// `rolled(…)`.
     Never,
+    /// `unroll_by::<F>(…)`.
+    By(Size),
+}
+
+/// In which order a range is run through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Order {
+    /// From `start` on.
+    Ascending,
+    /// `(a..b).rev()`, perhaps stepped: from the end − 1 on down.
+    Descending,
+    /// `(a..b).step_by(n).rev()`: from the last index of the stepped range on down to `start`.
+    Reversed,
 }
 
 impl Function {

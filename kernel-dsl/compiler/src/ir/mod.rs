@@ -488,6 +488,9 @@ pub enum Unary {
     /// Integers of 32 and 64 bits; give `u32`.
     CountOnes,
     LeadingZeros,
+    /// Integers of 32 and 64 bits.
+    ReverseBits,
+    SwapBytes,
 }
 
 /// Operators of two operands.
@@ -512,6 +515,8 @@ pub enum Binary {
     Shl,
     /// Arithmetic on signed integers.
     Shr,
+    /// Integers of 32 bits: what leaves on the left comes back on the right.
+    RotateLeft,
 }
 
 /// What an atomic operation writes.

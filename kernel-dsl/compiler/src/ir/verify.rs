@@ -166,7 +166,9 @@ impl<'a> Verifier<'a> {
                     Unary::Not => s.is_integer() || s == Scalar::Bool,
                     Unary::Abs => s.is_float() || s.is_signed(),
                     Unary::Sqrt | Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::RoundEven => s.is_float(),
-                    Unary::CountOnes | Unary::LeadingZeros => s.is_integer() && s.bits() >= 32,
+                    Unary::CountOnes | Unary::LeadingZeros | Unary::ReverseBits | Unary::SwapBytes => {
+                        s.is_integer() && s.bits() >= 32
+                    }
                 });
                 let to = match op {
                     Unary::CountOnes | Unary::LeadingZeros => Some(Scalar::U32),
@@ -181,9 +183,11 @@ impl<'a> Verifier<'a> {
                         s.is_integer() || s.is_float()
                     }
                     Binary::And | Binary::Or | Binary::Xor => s.is_integer() || s == Scalar::Bool,
+                    Binary::RotateLeft => s.is_integer() && s.bits() == 32,
                     _ => s.is_integer(),
                 });
-                let second = if matches!(op, Binary::Shl | Binary::Shr) { Some(Scalar::U32) } else { ta };
+                let shift = matches!(op, Binary::Shl | Binary::Shr | Binary::RotateLeft);
+                let second = if shift { Some(Scalar::U32) } else { ta };
                 self.check(
                     inst,
                     fits && tb == second && scalar == ta,

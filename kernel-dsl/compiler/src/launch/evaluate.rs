@@ -36,9 +36,9 @@ pub(super) enum Failure {
     Invalid(String),
 }
 
-type Evaluated<T> = Result<T, Failure>;
+pub(super) type Evaluated<T> = Result<T, Failure>;
 
-fn invalid<T>(why: impl Into<String>) -> Evaluated<T> {
+pub(super) fn invalid<T>(why: impl Into<String>) -> Evaluated<T> {
     Err(Failure::Invalid(why.into()))
 }
 
@@ -59,7 +59,7 @@ fn number(ty: Scalar, bits: u64) -> Number {
     }
 }
 
-fn integer(ty: Scalar, bits: u64) -> i128 {
+pub(super) fn integer(ty: Scalar, bits: u64) -> i128 {
     let unused = 64 - ty.bits();
     if ty.is_signed() { i128::from((bits << unused) as i64 >> unused) } else { i128::from(bits & ty.mask()) }
 }
@@ -88,7 +88,7 @@ fn float_bits(ty: Scalar, value: f64) -> u64 {
 }
 
 /// Bits of `value` if `ty` has it.
-fn fit(ty: Scalar, value: i128) -> Option<u64> {
+pub(super) fn fit(ty: Scalar, value: i128) -> Option<u64> {
     let bits = value as u64 & ty.mask();
     (integer(ty, bits) == value).then_some(bits)
 }
@@ -202,6 +202,10 @@ impl Facts<'_> {
             }
             (Intrinsic::Unary(op), [a]) => scalar(unary(op, self.scalar(a)?)?),
             (Intrinsic::Binary(op), [a, b]) => scalar(binary(op, self.scalar(a)?, self.scalar(b)?)?),
+            (Intrinsic::Method(method), all) => {
+                let all: Evaluated<Vec<_>> = all.iter().map(|a| self.scalar(a)).collect();
+                scalar(super::method::evaluate(method, &all?)?)
+            }
             (Intrinsic::DivCeil, [a, b]) => self.unsigned(a, b, |a, b| (b != 0).then(|| (a + b - 1) / b)),
             (Intrinsic::NextMultipleOf, [a, b]) => self.unsigned(a, b, |a, b| (b != 0).then(|| (a + b - 1) / b * b)),
             (Intrinsic::SaturatingSub, [a, b]) => self.unsigned(a, b, |a, b| Some((a - b).max(0))),
@@ -259,7 +263,7 @@ impl Fact {
     }
 }
 
-fn overflow(ty: Scalar, value: i128) -> String {
+pub(super) fn overflow(ty: Scalar, value: i128) -> String {
     match ty {
         Scalar::Usize => format!("comes to {value}, which does not fit `usize`, 32 bits on the device"),
         _ => format!("comes to {value}, which does not fit `{ty}`"),
@@ -294,7 +298,7 @@ fn unary(op: Unary, (ty, bits): (Scalar, u64)) -> Evaluated<(Scalar, u64)> {
 
 fn binary(op: Binary, (ty, a_bits): (Scalar, u64), (other, b_bits): (Scalar, u64)) -> Evaluated<(Scalar, u64)> {
     use Binary::*;
-    let shift = matches!(op, Shl | Shr);
+    let shift = matches!(op, Shl | Shr | RotateLeft);
     if ty != other && !(shift && other.is_integer()) {
         return invalid(format!("applies `{op:?}` to `{ty}` and `{other}`"));
     }
@@ -334,6 +338,7 @@ fn binary(op: Binary, (ty, a_bits): (Scalar, u64), (other, b_bits): (Scalar, u64
         // Bits that leave on the left are lost, as in Rust.
         Shl => integer(ty, (a_bits << amount) & ty.mask()),
         Shr => a >> amount,
+        RotateLeft => integer(ty, u64::from((a_bits as u32).rotate_left(amount))),
     };
     match fit(ty, result) {
         Some(bits) => Ok((ty, bits)),

@@ -7,6 +7,7 @@
 mod contract;
 mod evaluate;
 mod explain;
+mod method;
 #[cfg(test)]
 mod tests;
 

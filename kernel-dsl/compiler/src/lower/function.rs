@@ -33,7 +33,10 @@ pub(super) struct Frame<'h> {
 
 pub(super) struct LoopFrame {
     pub id: hir::LabelId,
+    /// Whose next iteration `continue` goes on with.
     pub label: Label,
+    /// What `break` leaves.
+    pub leave: Label,
     /// Where `break value` leaves it.
     pub result: Option<Storage>,
 }

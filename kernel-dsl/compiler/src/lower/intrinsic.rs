@@ -1,9 +1,9 @@
 //! Functions and methods of the language.
 
 use super::Lowerer;
+use super::cooperation::operator;
 use super::value::{Handle, Known, Val};
 use crate::Scalar;
-use crate::hir::intrinsic::Reduction;
 use crate::hir::{self, Expr, Intrinsic};
 use crate::ir::{self, Binary, Comparison, Op, Special, Vote};
 use crate::source::Span;
@@ -18,6 +18,12 @@ impl<'h> Lowerer<'h> {
             Intrinsic::Load | Intrinsic::LoadOr | Intrinsic::Store | Intrinsic::StoreIn | Intrinsic::Atomic(_) => {
                 return self.access(e, intrinsic, arguments);
             }
+            Intrinsic::GroupNew
+            | Intrinsic::GroupLane
+            | Intrinsic::GroupIndex
+            | Intrinsic::GroupReduce(_)
+            | Intrinsic::GroupShuffle(_)
+            | Intrinsic::GroupVote(_) => return self.group(e, intrinsic, arguments),
             _ => {}
         }
         let ty = arguments.first().map_or(Scalar::Usize, |a| self.scalar_type(a.ty));
@@ -58,6 +64,13 @@ impl<'h> Lowerer<'h> {
                 Val::Scalar(self.binary(Binary::Mul, Scalar::Usize, blocks, threads))
             }
             (Intrinsic::WarpLane, ..) => Val::Scalar(self.lane(e.span)),
+            (Intrinsic::WarpCount, ..) => {
+                self.whole_warps(e.span);
+                Val::Scalar(self.index(self.builder.kernel.threads() / 32))
+            }
+            (Intrinsic::BlockReduce(reduction), Some(a), _) => Val::Scalar(self.block_reduce(e.span, reduction, ty, a)),
+            (Intrinsic::BlockVote(vote), Some(a), _) => Val::Scalar(self.block_vote(e.span, vote, a)),
+            (Intrinsic::BlockBroadcast, Some(a), Some(from)) => Val::Scalar(self.broadcast(e.span, ty, a, from)),
             (Intrinsic::WarpIndex, ..) => Val::Scalar(self.warp(e.span)),
             (Intrinsic::BlockSync, ..) => {
                 self.builder.effect(Op::BlockSync);
@@ -70,7 +83,7 @@ impl<'h> Lowerer<'h> {
             }
             (Intrinsic::WarpReduce(reduction), Some(a), _) => {
                 self.whole_warps(e.span);
-                Val::Scalar(self.reduce(reduction, ty, a))
+                Val::Scalar(self.butterfly(operator(reduction), ty, a, 32))
             }
             (Intrinsic::WarpShuffle(mode), Some(a), Some(lane)) => {
                 self.whole_warps(e.span);
@@ -126,6 +139,7 @@ impl<'h> Lowerer<'h> {
                 Val::Scalar(Known { value: self.builder.scalar(Op::Unary(op, a.value), returns), bits: None })
             }
             (Intrinsic::Binary(op), Some(a), Some(b)) => Val::Scalar(self.binary(op, ty, a, b)),
+            (Intrinsic::Method(method), ..) => self.method(e, method, ty, &[a, b, c]).map_or(Val::Unit, Val::Scalar),
             (Intrinsic::MulAdd, Some(a), Some(b)) => match c {
                 Some(c) if ty.is_half() => Val::Scalar(self.half_mul_add(ty, [a, b, c])),
                 Some(c) => {
@@ -212,7 +226,7 @@ impl<'h> Lowerer<'h> {
         self.binary(Binary::Add, Scalar::Usize, planes, inner)
     }
 
-    fn whole_warps(&mut self, span: Span) {
+    pub(super) fn whole_warps(&mut self, span: Span) {
         let threads = self.builder.kernel.threads();
         if threads.is_multiple_of(32) {
             return;
@@ -224,7 +238,7 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    fn lane(&mut self, span: Span) -> Known {
+    pub(super) fn lane(&mut self, span: Span) -> Known {
         self.whole_warps(span);
         if self.builder.kernel.block[0] == 32 {
             return self.thread(0);
@@ -234,7 +248,7 @@ impl<'h> Lowerer<'h> {
         self.binary(Binary::Rem, Scalar::Usize, index, lanes)
     }
 
-    fn warp(&mut self, span: Span) -> Known {
+    pub(super) fn warp(&mut self, span: Span) -> Known {
         self.whole_warps(span);
         if self.builder.kernel.block[0] == 32 {
             return self.outer_index();
@@ -242,22 +256,6 @@ impl<'h> Lowerer<'h> {
         let index = self.thread_index();
         let lanes = self.index(32);
         self.binary(Binary::Div, Scalar::Usize, index, lanes)
-    }
-
-    /// A butterfly, widest first, so that all lanes end with the same bits.
-    fn reduce(&mut self, reduction: Reduction, ty: Scalar, mut value: Known) -> Known {
-        let op = match reduction {
-            Reduction::Sum => Binary::Add,
-            Reduction::Max => Binary::Max,
-            Reduction::Min => Binary::Min,
-        };
-        for distance in [16, 8, 4, 2, 1] {
-            let selector = self.builder.constant(Scalar::U32, distance);
-            let shuffle = Op::Shuffle { mode: ir::Shuffle::Xor, value: value.value, selector, width: 32 };
-            let other = Known { value: self.builder.scalar(shuffle, ty), bits: None };
-            value = self.binary(op, ty, value, other);
-        }
-        value
     }
 
     fn dimension(&mut self, span: Span, arguments: &'h [Expr]) -> Val {

@@ -246,6 +246,7 @@ fn binary(op: Binary, a: Across, b: Across) -> Across {
         Binary::Xor => both(|x, y| x ^ y),
         Binary::Shl => both(|x, y| x << (y & 31)),
         Binary::Shr => both(|x, y| x >> (y & 31)),
+        Binary::RotateLeft => both(|x, y| i64::from((x as u32).rotate_left(y as u32))),
         Binary::Min => both(Ord::min),
         Binary::Max => both(Ord::max),
     }

@@ -5,12 +5,15 @@
 
 mod access;
 mod closure;
+mod cooperation;
 mod expression;
 mod function;
 mod half;
 mod intrinsic;
 mod layout;
+mod loops;
 mod memory;
+mod method;
 mod option;
 mod pattern;
 mod statement;
@@ -78,6 +81,7 @@ pub fn lower(program: &Program, instance: &Instance, target: Target) -> Result<i
         callables: Vec::new(),
         entered: 0,
         padded: Vec::new(),
+        exchanged: Vec::new(),
         errors: Vec::new(),
         full: false,
         name_hint: None,
@@ -107,6 +111,8 @@ struct Lowerer<'h> {
     entered: u32,
     /// Arrays whose pitch the compiler is to choose.
     padded: Vec<ir::SharedId>,
+    /// The arrays through which the threads of a block trade values of a type.
+    exchanged: Vec<(Scalar, ir::SharedId)>,
     errors: Vec<Error>,
     /// It was said that the kernel is too large.
     full: bool,
@@ -228,7 +234,7 @@ impl<'h> Lowerer<'h> {
     /// handle.
     fn parts(&self, id: TypeId) -> Option<Vec<Type>> {
         Some(match self.ty(id) {
-            hir::Type::Unit | hir::Type::Never => Vec::new(),
+            hir::Type::Unit | hir::Type::Never | hir::Type::Group(_) => Vec::new(),
             hir::Type::Scalar(s) => vec![Type::Scalar(*s)],
             hir::Type::Tuple(parts) => {
                 let mut all = Vec::new();

@@ -5,7 +5,7 @@ use super::function::LoopFrame;
 use super::value::{Known, Val};
 use crate::Scalar;
 use crate::hir::{self, Expr, LabelId, Pattern, Statement, TypeId};
-use crate::ir::{self, For, Op, Region, Type, Values};
+use crate::ir::{self, Op, Region, Type, Values};
 use crate::source::Span;
 
 impl<'h> Lowerer<'h> {
@@ -202,7 +202,7 @@ impl<'h> Lowerer<'h> {
             );
         }
         let result = self.storage(e.ty, "result");
-        self.frame_mut().loops.push(LoopFrame { id, label, result: Some(result.clone()) });
+        self.frame_mut().loops.push(LoopFrame { id, label, leave: label, result: Some(result.clone()) });
         self.builder.enter([]);
         self.block(body);
         let body = self.builder.leave();
@@ -214,7 +214,7 @@ impl<'h> Lowerer<'h> {
 
     pub(super) fn while_loop(&mut self, span: Span, id: LabelId, condition: &'h Expr, body: &'h hir::Block) {
         let label = self.label();
-        self.frame_mut().loops.push(LoopFrame { id, label, result: None });
+        self.frame_mut().loops.push(LoopFrame { id, label, leave: label, result: None });
         self.builder.enter([]);
         let k = self.scalar(condition);
         self.builder.enter([]);
@@ -230,43 +230,6 @@ impl<'h> Lowerer<'h> {
         self.builder.effect(Op::Loop { label, inits: Values::new(), body });
     }
 
-    pub(super) fn for_loop(
-        &mut self,
-        span: Span,
-        id: LabelId,
-        pattern: &'h Pattern,
-        range: &'h hir::Range,
-        body: &'h hir::Block,
-    ) {
-        let ty = self.scalar_type(range.start.ty);
-        let start = self.scalar(&range.start);
-        let end = self.scalar(&range.end);
-        let step = match &range.step {
-            Some(step) => self.scalar(step),
-            None => Known { value: self.builder.constant(ty, 1), bits: Some(1) },
-        };
-        if step.bits == Some(0) {
-            self.error(range.step.as_ref().map_or(span, |s| s.span), "a loop cannot step by 0");
-        }
-        let label = self.label();
-        self.frame_mut().loops.push(LoopFrame { id, label, result: None });
-        let index = self.builder.enter([Type::Scalar(ty)])[0];
-        self.bind(pattern, range.start.ty, Val::Scalar(Known { value: index, bits: None }));
-        self.block(body);
-        let body = self.builder.leave();
-        self.frame_mut().loops.pop();
-        // What can be wrong with the loop is its range.
-        let (first, last) = (range.start.span, range.end.span);
-        self.at(Span { end_line: last.end_line, end_column: last.end_column, ..first });
-        let unroll = match range.unroll {
-            hir::Unroll::Auto => ir::Unroll::Auto,
-            hir::Unroll::Full => ir::Unroll::Full,
-            hir::Unroll::Never => ir::Unroll::Never,
-        };
-        let (start, end, step) = (start.value, end.value, step.value);
-        self.builder.effect(Op::For(Box::new(For { label, start, end, step, unroll, inits: Values::new(), body })));
-    }
-
     pub(super) fn break_loop(&mut self, span: Span, id: LabelId, value: Option<&'h Expr>) {
         let value = value.map(|v| self.expr(v));
         self.at(span);
@@ -274,7 +237,7 @@ impl<'h> Lowerer<'h> {
             self.error(span, "there is no such loop to leave");
             return;
         };
-        let (label, result) = (target.label, target.result.clone());
+        let (label, result) = (target.leave, target.result.clone());
         if let (Some(value), Some(result)) = (value, result) {
             self.write_storage(&result, value);
         }

@@ -96,7 +96,7 @@ impl<'h> Lowerer<'h> {
     /// Whether values of the type can be assigned: they have registers.
     pub(super) fn storable(&self, ty: TypeId) -> bool {
         match self.ty(ty) {
-            hir::Type::Unit | hir::Type::Never | hir::Type::Scalar(_) => true,
+            hir::Type::Unit | hir::Type::Never | hir::Type::Scalar(_) | hir::Type::Group(_) => true,
             hir::Type::Slice { .. } | hir::Type::View { .. } => true,
             hir::Type::Option(inner) => self.storable(*inner),
             hir::Type::Tuple(parts) => parts.iter().all(|p| self.storable(*p)),

@@ -153,6 +153,7 @@ pub(super) fn known_binary(op: ir::Binary, ty: Scalar, a: Known, b: Known) -> Op
         Xor => x ^ y,
         Shl => (x << (y & 31)) & ty.mask(),
         Shr => x >> (y & 31),
+        RotateLeft => u64::from((x as u32).rotate_left(y as u32)),
     };
     (bits <= ty.mask()).then_some(bits)
 }

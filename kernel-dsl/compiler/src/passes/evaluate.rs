@@ -54,7 +54,7 @@ macro_rules! float_unary {
             Unary::Ceil => $bits($x.ceil()),
             Unary::Trunc => $bits($x.trunc()),
             Unary::RoundEven => $bits($x.round_ties_even()),
-            Unary::Not | Unary::CountOnes | Unary::LeadingZeros => None,
+            Unary::Not | Unary::CountOnes | Unary::LeadingZeros | Unary::ReverseBits | Unary::SwapBytes => None,
         }
     };
 }
@@ -70,6 +70,8 @@ pub fn unary(op: Unary, ty: Scalar, bits: u64) -> Option<u64> {
             Unary::Abs => Some(wrap(ty, integer(ty, bits).abs())),
             Unary::CountOnes => Some(u64::from(bits.count_ones())),
             Unary::LeadingZeros => Some(u64::from(bits.leading_zeros() - (64 - ty.bits()))),
+            Unary::ReverseBits => Some(bits.reverse_bits() >> (64 - ty.bits())),
+            Unary::SwapBytes => Some(bits.swap_bytes() >> (64 - ty.bits())),
             _ => None,
         },
     }
@@ -115,6 +117,8 @@ pub fn binary(op: Binary, ty: Scalar, a: u64, b: u64) -> Option<u64> {
         Binary::Xor => a ^ b,
         Binary::Shl => wrap(ty, x << shift),
         Binary::Shr => wrap(ty, x >> shift),
+        Binary::RotateLeft if ty.bits() == 32 => u64::from((a as u32).rotate_left(shift)),
+        Binary::RotateLeft => return None,
     })
 }
 

@@ -90,6 +90,9 @@ impl Folder {
                     }
                     return false;
                 }
+                if let Some(index) = l.body.parameters.first() {
+                    self.simplifier.note_index(*index, l.start, l.step);
+                }
                 self.region(&mut l.body);
             }
             Op::Loop { body, .. } => self.region(body),

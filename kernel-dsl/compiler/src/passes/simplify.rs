@@ -18,6 +18,8 @@ enum Fact {
     Not(Value),
     Neg(Value),
     Compare(Comparison, Value, Value),
+    /// A multiple of that, which is not 0; `usize`.
+    Multiple(u64),
 }
 
 /// What an operation comes to.
@@ -72,11 +74,19 @@ impl Simplifier {
                     _ => return,
                 }
             }
+            Op::Binary(Binary::Mul, a, b) => match self.constants.bits(b) {
+                Some(c) if c > 1 && self.ty(a) == Type::Scalar(Scalar::Usize) => Fact::Multiple(c),
+                _ => return,
+            },
             Op::Unary(Unary::Not, a) => Fact::Not(a),
             Op::Unary(Unary::Neg, a) => Fact::Neg(a),
             Op::Compare(c, a, b) => Fact::Compare(c, a, b),
             _ => return,
         };
+        self.set_fact(result, fact);
+    }
+
+    fn set_fact(&mut self, result: Value, fact: Fact) {
         if self.facts.len() <= result.0 as usize {
             self.facts.resize(self.types.len().max(result.0 as usize + 1), Fact::None);
         }
@@ -133,8 +143,8 @@ impl Simplifier {
 
     /// A constant in the second place of a commutative operation, so that each has one form.
     fn constant_last(&self, op: Binary, a: Value, b: Value) -> (Value, Value) {
-        let commutes =
-            !matches!(op, Binary::Sub | Binary::WrappingSub | Binary::Div | Binary::Rem | Binary::Shl | Binary::Shr);
+        use Binary::*;
+        let commutes = matches!(op, Add | WrappingAdd | Mul | WrappingMul | Min | Max | And | Or | Xor);
         if commutes && self.constants.bits(a).is_some() && self.constants.bits(b).is_none() { (b, a) } else { (a, b) }
     }
 
@@ -184,10 +194,10 @@ impl Simplifier {
         let zero = 0;
         use Binary::*;
         match (op, left, right) {
-            (Add | WrappingAdd | Sub | WrappingSub | Or | Xor | Shl | Shr, _, Some(0)) => Simple::Value(a),
+            (Add | WrappingAdd | Sub | WrappingSub | Or | Xor | Shl | Shr | RotateLeft, _, Some(0)) => Simple::Value(a),
             (Mul | WrappingMul | And, _, Some(0)) => Simple::Value(b),
             (Mul | WrappingMul | Div, _, Some(1)) => Simple::Value(a),
-            (Shl | Shr, Some(0), _) => Simple::Value(a),
+            (Shl | Shr | RotateLeft, Some(0), _) => Simple::Value(a),
             (Rem, _, Some(1)) => Simple::Value(self.constant(Type::Scalar(ty), zero)),
             (And, _, Some(c)) if c == ty.mask() => Simple::Value(a),
             (Or, _, Some(c)) if c == ty.mask() => Simple::Value(b),
@@ -195,6 +205,16 @@ impl Simplifier {
             (And | Or | Min | Max, ..) if a == b => Simple::Value(a),
             (Min, _, Some(0)) if !ty.is_signed() => Simple::Value(b),
             (Max, _, Some(0)) if !ty.is_signed() => Simple::Value(a),
+            (Rem, _, Some(d)) if ty == Scalar::Usize && d.is_power_of_two() => match self.residue(a, d) {
+                Some(rest) => Simple::Value(self.constant(Type::Scalar(ty), rest)),
+                None => keep,
+            },
+            (And, _, Some(mask)) if ty == Scalar::Usize && (mask + 1).is_power_of_two() => {
+                match self.residue(a, mask + 1) {
+                    Some(rest) => Simple::Value(self.constant(Type::Scalar(ty), rest)),
+                    None => keep,
+                }
+            }
             // Addends gather into one constant; on usize, only where the sum says no more than its parts did.
             (Add | WrappingAdd, _, Some(d)) => match self.fact(a) {
                 Fact::Plus(x, c) if ty != Scalar::Usize || c.checked_add(d).is_some_and(|s| s <= ty.mask()) => {
@@ -212,6 +232,29 @@ impl Simplifier {
                 _ => keep,
             },
             _ => keep,
+        }
+    }
+
+    /// Says that `index` runs from `start` in steps of `step`.
+    pub fn note_index(&mut self, index: Value, start: Value, step: Value) {
+        let usize = self.ty(index) == Type::Scalar(Scalar::Usize);
+        if let (true, Some(start), Some(step)) = (usize, self.constants.bits(start), self.constants.bits(step)) {
+            let (mut a, mut b) = (start, step);
+            while b != 0 {
+                (a, b) = (b, a % b);
+            }
+            if a > 1 {
+                self.set_fact(index, Fact::Multiple(a));
+            }
+        }
+    }
+
+    /// What `a` is modulo `d`, a power of two, where it is a multiple of `d` and a constant; it may have wrapped.
+    fn residue(&self, a: Value, d: u64) -> Option<u64> {
+        let multiple = |v: Value| matches!(self.fact(v), Fact::Multiple(m) if m % d == 0);
+        match self.fact(a) {
+            Fact::Plus(x, c) if multiple(x) => Some(c % d),
+            _ => multiple(a).then_some(0),
         }
     }
 

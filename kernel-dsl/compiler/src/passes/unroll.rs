@@ -201,6 +201,11 @@ impl Unroller<'_> {
 
     fn region(&mut self, region: &Region) -> Region {
         let parameters = self.renew(&region.parameters);
+        self.region_of(parameters, region)
+    }
+
+    /// A copy of `region`, whose parameters are these.
+    fn region_of(&mut self, parameters: Values, region: &Region) -> Region {
         let mut insts = Vec::with_capacity(region.insts.len());
         if let End::Yields(values) = self.insts(&region.insts, &mut insts) {
             self.registers.settle(&mut insts);
@@ -256,7 +261,13 @@ impl Unroller<'_> {
                 self.registers.settle(out);
                 let inits = self.mapped(&l.inits);
                 let label = self.label();
-                let body = self.within(l.label, Target::Same(label), &l.body);
+                let parameters = self.renew(&l.body.parameters);
+                if let Some(index) = parameters.first() {
+                    self.simplifier.note_index(*index, start, step);
+                }
+                self.targets.push((l.label, Target::Same(label)));
+                let body = self.region_of(parameters, &l.body);
+                self.targets.pop();
                 let copy = For { label, start, end, step, unroll: l.unroll, inits, body };
                 self.push(Op::For(Box::new(copy)), inst, out)
             }

@@ -83,6 +83,7 @@ macro_rules! int_ops {
             Binary::Xor => a ^ b,
             Binary::Shl => a.wrapping_shl(s),
             Binary::Shr => a.wrapping_shr(s),
+            Binary::RotateLeft => a.rotate_left(s),
         };
         out as u64
     }};
@@ -148,6 +149,8 @@ macro_rules! int_unary {
             Unary::Abs => $abs(a) as u64,
             Unary::CountOnes => a.count_ones() as u64,
             Unary::LeadingZeros => a.leading_zeros() as u64,
+            Unary::ReverseBits => a.reverse_bits() as u64,
+            Unary::SwapBytes => a.swap_bytes() as u64,
             other => panic!("{other:?} of integers"),
         }
     }};

@@ -312,6 +312,10 @@ impl Generator {
                     [Unary::Neg, Unary::Abs, Unary::Sqrt, Unary::Floor, Unary::Ceil, Unary::Trunc, Unary::RoundEven];
                 Op::Unary(self.one_of(&unary), a)
             }
+            2 if ty.bits() >= 32 => {
+                let unary = [Unary::Neg, Unary::Not, Unary::ReverseBits, Unary::SwapBytes];
+                Op::Unary(self.one_of(&unary), a)
+            }
             2 => Op::Unary(self.one_of(&[Unary::Neg, Unary::Not]), a),
             3 if ty.is_float() => {
                 let c = self.any(ty);
@@ -327,7 +331,8 @@ impl Generator {
             }
             3 if ty.is_integer() => {
                 let amount = self.any(Scalar::U32);
-                Op::Binary(self.one_of(&[Shl, Shr]), a, amount)
+                let shifts = [Shl, Shr, RotateLeft];
+                Op::Binary(self.one_of(&shifts[..if ty.bits() == 32 { 3 } else { 2 }]), a, amount)
             }
             4 if ty.is_integer() => {
                 let (mask, one) = (self.b.constant(ty, 0x7f), self.b.constant(ty, 1));

@@ -1,0 +1,37 @@
+//! That the chapter of methods has what the checker knows, and no more.
+
+use super::prelude::{METHODS, On};
+use std::collections::BTreeSet;
+
+const CHAPTER: &str = include_str!("../../../src/methods.rs");
+
+/// What the table calls the receivers that are numbers.
+fn word(on: On) -> Option<&'static str> {
+    match on {
+        On::Float => Some("floats"),
+        On::Integer => Some("integers"),
+        On::Signed => Some("signed"),
+        On::Unsigned => Some("unsigned"),
+        _ => None,
+    }
+}
+
+#[test]
+fn the_chapter_of_methods_and_the_checker_agree() {
+    let mut rows: Vec<(String, String)> = Vec::new();
+    for line in CHAPTER.lines() {
+        let Some(row) = line.strip_prefix("//! | `") else { continue };
+        let mut cells = row.split(" | ").map(str::trim);
+        let (name, on) = (cells.next().unwrap(), cells.next().unwrap());
+        assert!(cells.next().is_some_and(|ptx| !ptx.is_empty()), "no PTX: {line}");
+        rows.push((name.trim_end_matches('`').to_string(), on.to_string()));
+    }
+    let written: BTreeSet<_> = rows.iter().cloned().collect();
+    assert_eq!(written.len(), rows.len(), "a method is there twice");
+    let known: BTreeSet<_> =
+        METHODS.iter().filter_map(|m| Some((m.name.to_string(), word(m.on)?.to_string()))).collect();
+    let missing: Vec<_> = known.difference(&written).collect();
+    let unknown: Vec<_> = written.difference(&known).collect();
+    assert!(missing.is_empty(), "kernel-dsl/src/methods.rs lacks {missing:?}");
+    assert!(unknown.is_empty(), "check/prelude.rs lacks {unknown:?}");
+}

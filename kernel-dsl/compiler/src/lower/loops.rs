@@ -1,0 +1,196 @@
+//! Counted loops: `for` over a range, in either order, whole or in copies.
+
+use super::Lowerer;
+use super::function::LoopFrame;
+use super::value::Known;
+use crate::Scalar;
+use crate::hir::{self, LabelId, Order, Pattern};
+use crate::ir::{self, Binary, Comparison, For, Label, Op, Type, Unroll, Value, Values};
+use crate::source::Span;
+
+/// Copies of a body that `unroll_by` makes at most.
+const MOST_COPIES: u32 = 256;
+
+/// A range being run through.
+#[derive(Clone, Copy)]
+struct Counter {
+    ty: Scalar,
+    start: Known,
+    end: Known,
+    step: Known,
+    order: Order,
+}
+
+/// What a `for` does with each index.
+#[derive(Clone, Copy)]
+struct Body<'h> {
+    span: Span,
+    id: LabelId,
+    pattern: &'h Pattern,
+    index: hir::TypeId,
+    block: &'h hir::Block,
+}
+
+impl<'h> Lowerer<'h> {
+    pub(super) fn for_loop(
+        &mut self,
+        span: Span,
+        id: LabelId,
+        pattern: &'h Pattern,
+        range: &'h hir::Range,
+        block: &'h hir::Block,
+    ) {
+        let ty = self.scalar_type(range.start.ty);
+        let start = self.scalar(&range.start);
+        let end = self.scalar(&range.end);
+        let step = match &range.step {
+            Some(step) => {
+                let k = self.scalar(step);
+                if ty.bits() < 32 {
+                    self.error_with_help(
+                        step.span,
+                        format!("a range of `{ty}` cannot be stepped in a kernel"),
+                        "run over `usize` or an integer of 32 or 64 bits, and cast the index",
+                    );
+                }
+                self.cast(k, Scalar::Usize, ty)
+            }
+            None => self.number(ty, 1),
+        };
+        if step.bits == Some(0) {
+            self.error(range.step.as_ref().map_or(span, |s| s.span), "a loop cannot step by 0");
+        }
+        let counter = Counter { ty, start, end, step, order: range.order };
+        let body = Body { span, id, pattern, index: range.start.ty, block };
+        let unroll = match range.unroll {
+            hir::Unroll::Auto => Unroll::Auto,
+            hir::Unroll::Full => Unroll::Full,
+            hir::Unroll::Never => Unroll::Never,
+            hir::Unroll::By(size) => match self.size(size) {
+                1 => Unroll::Never,
+                copies => return self.unroll_by(copies, counter, body),
+            },
+        };
+        let label = self.label();
+        let index = self.builder.enter([Type::Scalar(ty)])[0];
+        self.iteration(label, label, counter, Known { value: index, bits: None }, body);
+        let region = self.builder.leave();
+        // What can be wrong with the loop is its range.
+        let (first, last) = (range.start.span, range.end.span);
+        self.at(Span { end_line: last.end_line, end_column: last.end_column, ..first });
+        self.count(label, [start, end, step], unroll, region);
+    }
+
+    fn count(&mut self, label: Label, [start, end, step]: [Known; 3], unroll: Unroll, body: ir::Region) {
+        let (start, end, step) = (start.value, end.value, step.value);
+        self.builder.effect(Op::For(Box::new(For { label, start, end, step, unroll, inits: Values::new(), body })));
+    }
+
+    /// The body for the index that stands where the ascending range has `at`.
+    fn iteration(&mut self, label: Label, leave: Label, counter: Counter, at: Known, body: Body<'h>) {
+        let index = self.in_order(counter, at);
+        self.frame_mut().loops.push(LoopFrame { id: body.id, label, leave, result: None });
+        self.bind(body.pattern, body.index, super::value::Val::Scalar(index));
+        self.block(body.block);
+        self.frame_mut().loops.pop();
+    }
+
+    /// The index that the range's order has where the ascending one has `at`; `start` ≤ `at` < `end`.
+    fn in_order(&mut self, counter: Counter, at: Known) -> Known {
+        let Counter { ty, start, end, step, order } = counter;
+        if order == Order::Ascending {
+            return at;
+        }
+        // Distances within a signed range may exceed its type, and are right modulo 2ⁿ.
+        let (add, sub) = match ty.is_signed() {
+            true => (Binary::WrappingAdd, Binary::WrappingSub),
+            false => (Binary::Add, Binary::Sub),
+        };
+        let gone = self.binary(sub, ty, at, start);
+        let one = self.number(ty, 1);
+        if order == Order::Descending {
+            let left = self.binary(sub, ty, end, gone);
+            return self.binary(sub, ty, left, one);
+        }
+        let bare = super::method::unsigned(ty);
+        // Does not change in the loop, and may come to be computed before one that does not run.
+        let length = self.binary(Binary::WrappingSub, ty, end, start);
+        let reach = self.binary(Binary::WrappingSub, ty, length, one);
+        let (reach, by) = (self.cast(reach, ty, bare), self.cast(step, ty, bare));
+        let steps = self.binary(Binary::Div, bare, reach, by);
+        let reach = self.binary(Binary::Mul, bare, steps, by);
+        let reach = self.cast(reach, bare, ty);
+        let left = self.binary(sub, ty, reach, gone);
+        self.binary(add, ty, start, left)
+    }
+
+    /// A loop of `copies` bodies, and what is left, body by body. Indices are `usize`.
+    fn unroll_by(&mut self, copies: u32, counter: Counter, body: Body<'h>) {
+        if !(1..=MOST_COPIES).contains(&copies) {
+            self.error(body.span, format!("`unroll_by` makes 1 to {MOST_COPIES} copies, not {copies}"));
+            return;
+        }
+        self.at(body.span);
+        let usize = Scalar::Usize;
+        let Counter { start, end, step, .. } = counter;
+        let leave = self.label();
+        self.builder.enter([]);
+        // As long as the last copy's index is below the end.
+        let others = self.index(copies - 1);
+        let reach = self.binary(Binary::Mul, usize, others, step);
+        let last = self.saturating_sub(usize, end, reach);
+        let all = self.index(copies);
+        let stride = self.binary(Binary::Mul, usize, all, step);
+        // A product, so that the rest knows its phases as the copies do.
+        let length = self.saturating_sub(usize, last, start);
+        let whole = self.div_ceil(usize, length, stride);
+        let whole = self.binary(Binary::Mul, usize, whole, stride);
+        let rest = self.binary(Binary::Add, usize, start, whole);
+        let outer = self.label();
+        let base = self.builder.enter([Type::Scalar(usize)])[0];
+        let base = Known { value: base, bits: None };
+        let mistakes = self.errors.len();
+        self.copies(copies, leave, counter, base, false, body);
+        let region = self.builder.leave();
+        self.at(body.span);
+        self.count(outer, [start, last, stride], Unroll::Never, region);
+
+        // A mistake in the body is told once.
+        if !divides(copies, counter) && self.errors.len() == mistakes {
+            self.copies(copies - 1, leave, counter, rest, true, body);
+            self.at(body.span);
+        }
+        let region = self.builder.leave();
+        self.builder.effect(Op::Block { label: leave, body: region });
+    }
+
+    /// A copy for each of `count` indices from `base` on; where `checked`, the first that is not below the end leaves.
+    fn copies(&mut self, count: u32, leave: Label, counter: Counter, base: Known, checked: bool, body: Body<'h>) {
+        let label = self.label();
+        let (zero, count, one) = (self.index(0), self.index(count), self.index(1));
+        let phase: Value = self.builder.enter([Type::Scalar(Scalar::Usize)])[0];
+        let skip = self.binary(Binary::Mul, Scalar::Usize, Known { value: phase, bits: None }, counter.step);
+        let at = self.binary(Binary::Add, Scalar::Usize, base, skip);
+        if checked {
+            let there = self.compare(Comparison::Lt, Scalar::Usize, at, counter.end);
+            self.builder.enter([]);
+            let then = self.builder.leave();
+            self.builder.enter([]);
+            self.builder.effect(Op::Break(leave, Values::new()));
+            let otherwise = self.builder.leave();
+            self.builder.effect(Op::If { condition: there.value, then, otherwise });
+        }
+        self.iteration(label, leave, counter, at, body);
+        let region = self.builder.leave();
+        self.at(body.span);
+        self.count(label, [zero, count, one], Unroll::Full, region);
+    }
+}
+
+/// Whether it is known that nothing is left after loops of `copies` iterations.
+fn divides(copies: u32, counter: Counter) -> bool {
+    let (Some(start), Some(end), Some(step)) = (counter.start.bits, counter.end.bits, counter.step.bits) else {
+        return false;
+    };
+    step > 0 && end.saturating_sub(start).div_ceil(step) % u64::from(copies) == 0
+}

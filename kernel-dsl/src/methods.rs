@@ -1,0 +1,82 @@
+//! The methods of numbers that a kernel may call, what each one is in PTX, and what it gives at its edges.
+//!
+//! All of them are Rust's own, by the same name and with the same result, on the host and on every executor; this page
+//! has what Rust leaves open, and what the device does where Rust would panic. *Reported* is what the oracle calls an
+//! error of the kernel: Rust's debug builds panic there, and the result on the device is the one given.
+//!
+//! Integers of 8 and 16 bits are computed in registers of 32 and extended again where a result may leave its width, so
+//! that they take an instruction or two more than the table says. Those of 64 bits are two registers: ptxas writes out
+//! each operation in two to some twenty instructions. PTX has the type at the end: `add` is `add.s32` or `add.rn.f32`.
+//!
+//! # Floats
+//!
+//! Nothing here is an approximation, and subnormals are kept. The sign and payload of a NaN that comes out of arithmetic
+//! are open.
+//!
+//! | method | on | PTX | meaning and edges |
+//! |---|---|---|---|
+//! | `abs` | floats | `abs` | the sign bit is cleared |
+//! | `ceil` | floats | `cvt.rpi` | up; −0.5 gives −0 |
+//! | `clamp` | floats | 2 `setp`, 2 `selp` | a NaN stays a NaN, and a zero within the bounds keeps its sign; the bounds are in order and no NaNs, or it is `low` raised or `high` lowered in this order, where Rust panics |
+//! | `copysign` | floats | 2 `and`, `or`; ptxas makes them one `LOP3` | its size with the sign of the argument, NaNs and zeros too |
+//! | `floor` | floats | `cvt.rmi` | down |
+//! | `fract` | floats | `cvt.rzi`, `sub` | with the sign of the number; of an infinity a NaN |
+//! | `is_finite` | floats | `abs`, `setp.lt` | neither an infinity nor a NaN |
+//! | `is_infinite` | floats | `abs`, `setp.eq` | |
+//! | `is_nan` | floats | `setp.neu` | |
+//! | `is_sign_negative` | floats | `setp.lt` of the bits | −0 and NaNs with the bit too; of a NaN that arithmetic made it is open |
+//! | `is_sign_positive` | floats | `setp.ge` of the bits | likewise |
+//! | `max` | floats | `max` | a NaN loses against a number; −0 is less than +0, which Rust leaves open |
+//! | `min` | floats | `min` | likewise |
+//! | `mul_add` | floats | `fma.rn` | one rounding |
+//! | `recip` | floats | `div.rn` | 1 / x, correctly rounded: a dozen instructions, not the hardware's approximation |
+//! | `round` | floats | `cvt.rzi`, `sub`, `abs`, `setp.ge`, `add`, `selp`, and `copysign` | to the nearest integral value, halves away from zero; `round_ties_even` is one instruction |
+//! | `round_ties_even` | floats | `cvt.rni` | to the nearest integral value, halves to the even one |
+//! | `signum` | floats | `copysign`, `setp.neu`, `selp` | ±1, for zeros too; a NaN stays |
+//! | `sqrt` | floats | `sqrt.rn` | correctly rounded; of a negative number a NaN, −0 gives −0 |
+//! | `to_bits` | floats | `mov` | `f32::from_bits` is its inverse |
+//! | `trunc` | floats | `cvt.rzi` | towards zero |
+//!
+//! # Integers
+//!
+//! `n` is the width in bits. Distances and exponents are `u32`.
+//!
+//! | method | on | PTX | meaning and edges |
+//! |---|---|---|---|
+//! | `abs` | signed | `abs` | of `MIN` reported, and `MIN` |
+//! | `abs_diff` | integers | `max`, `min`, `sub` | the distance, in the unsigned type: never overflows |
+//! | `clamp` | integers | `max`, `min` | the bounds are in order, or it is the upper one, where Rust panics |
+//! | `count_ones` | integers | `popc` | |
+//! | `count_zeros` | integers | `not`, `popc` | |
+//! | `div_ceil` | unsigned | `div`, `rem`, `setp`, `selp`, `add` | by 0 reported; no overflow on the way |
+//! | `div_euclid` | integers | `div`, `rem`, `add`, `sub`, 2 `setp`, 2 `selp`; unsigned `div` | rounds so that the rest is not negative; by 0, and `MIN` by −1, reported |
+//! | `is_negative` | signed | `setp.lt` | |
+//! | `is_positive` | signed | `setp.gt` | |
+//! | `is_power_of_two` | unsigned | `popc`, `setp.eq` | not of 0 |
+//! | `leading_ones` | integers | `not`, `clz` | |
+//! | `leading_zeros` | integers | `clz` | n of 0 |
+//! | `max` | integers | `max` | |
+//! | `min` | integers | `min` | |
+//! | `next_multiple_of` | unsigned | `div_ceil`, `mul` | of 0, and overflow, reported |
+//! | `next_power_of_two` | unsigned | `sub`, `clz`, `shr`, `setp`, `selp`, `add` | 1 of 0; above 2ⁿ⁻¹ reported, and 0 |
+//! | `pow` | integers | `mul`, by squaring | the exponent is a constant of the kernel below 65536; overflow reported, and wraps |
+//! | `rem_euclid` | integers | `rem`, `sub`, `max`, `add`, `setp`, `selp`; unsigned `rem` | 0 or more, below the divisor's size; by 0, and `MIN` by −1, reported |
+//! | `reverse_bits` | integers | `brev` | |
+//! | `rotate_left` | integers | `shf.l.wrap`; of 64 bits `shl`, `shr`, `or` | distances count modulo n |
+//! | `rotate_right` | integers | `sub`, which folds where the distance is constant, and `rotate_left` | distances count modulo n |
+//! | `saturating_add` | unsigned | `not`, `min`, `add` | `MAX` where the sum does not fit |
+//! | `saturating_sub` | unsigned | `min`, `sub` | 0 where the difference is negative |
+//! | `signum` | signed | `max`, `min` | −1, 0, 1 |
+//! | `swap_bytes` | integers | `prmt`; of 64 bits two | |
+//! | `trailing_ones` | integers | `not`, `brev`, `clz` | |
+//! | `trailing_zeros` | integers | `brev`, `clz` | n of 0 |
+//! | `unsigned_abs` | signed | `sub`, `max` | in the unsigned type: of `MIN` 2ⁿ⁻¹ |
+//! | `wrapping_abs` | signed | `sub`, `max` | of `MIN` `MIN` |
+//! | `wrapping_add` | integers | `add` | modulo 2ⁿ |
+//! | `wrapping_mul` | integers | `mul.lo` | modulo 2ⁿ |
+//! | `wrapping_neg` | integers | `sub` from 0 | modulo 2ⁿ |
+//! | `wrapping_shl` | integers | `shl`, after `and` where the distance is not constant | the distance counts modulo n, as with `<<` |
+//! | `wrapping_shr` | integers | `shr`, likewise | arithmetic on signed integers |
+//! | `wrapping_sub` | integers | `sub` | modulo 2ⁿ |
+//!
+//! The upper half of a product is a cast away: `(a as u64 * b as u64 >> 32) as u32`.
