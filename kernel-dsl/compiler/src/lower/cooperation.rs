@@ -93,7 +93,7 @@ impl<'h> Lowerer<'h> {
             return self.thread(0);
         }
         // Rows of whole groups: the other axes say nothing of the lane.
-        let index = if x % width == 0 { self.thread(0) } else { self.thread_index() };
+        let index = if x.is_multiple_of(width) { self.thread(0) } else { self.thread_index() };
         let lanes = self.index(width);
         self.binary(Binary::Rem, Scalar::Usize, index, lanes)
     }
