@@ -136,6 +136,8 @@ pub enum Inst {
         to: RowIndex,
         value: RowIndex,
     },
+    /// Index into [`Code::reports`].
+    Report(u32),
     /// Lanes whose condition fails wait for `otherwise`; if all do, on to there.
     If {
         slot: SlotIndex,
@@ -226,6 +228,16 @@ pub struct Access {
     pub guard: Option<RowIndex>,
     /// What a load gives in the others.
     pub otherwise: Box<[Register]>,
+}
+
+/// What the checked form tells its record: [`Op::Report`](kernel_dsl::compiler::ir::Op::Report).
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Report {
+    /// Address of the record.
+    pub record: RowIndex,
+    pub site: u32,
+    pub values: Box<[RowIndex]>,
 }
 
 /// What an access names.
@@ -320,6 +332,8 @@ pub struct Code {
     pub offsets: Vec<Offset>,
     /// What `Inst::Load` and `Inst::Store` name.
     pub accesses: Vec<Access>,
+    /// What `Inst::Report` names.
+    pub reports: Vec<Report>,
     /// Mutable variables.
     pub locals: Vec<Local>,
     /// Registers that never change, and their bits.

@@ -38,6 +38,7 @@ mod lanes;
 mod machine;
 mod memory;
 mod origin;
+mod record;
 mod render;
 mod shadow;
 mod warp;

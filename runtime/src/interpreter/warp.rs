@@ -124,6 +124,7 @@ impl Machine<'_, '_> {
                     };
                     Register { row: to, wide: false }.fill(&mut warp.rows, result.into());
                 }
+                Inst::Report(i) => self.tell(warp, mask, &code.reports[i as usize]),
                 Inst::If { slot, condition, otherwise } => {
                     let holds = simd.truth(&warp.rows, condition);
                     let slot = &mut warp.slots[slot as usize];

@@ -17,6 +17,7 @@ mod control;
 mod header;
 mod memory;
 mod moves;
+mod report;
 mod survey;
 mod warp;
 
@@ -346,6 +347,7 @@ impl<'k> Emitter<'k> {
             Op::WarpSync => self.op(Opcode::Bar, [Modifier::Warp, Modifier::Sync], [warp::ALL_LANES]),
             Op::Shuffle { mode, value, selector, width } => self.shuffle(results[0], *mode, *value, *selector, *width),
             Op::Vote { mode, value } => self.vote(results[0], *mode, *value),
+            Op::Report { record, site, values } => self.report(*record, *site, values),
             Op::If { condition, then, otherwise } => self.branch(inst, *condition, then, otherwise),
             Op::For(l) => self.counted(inst, l),
             Op::Loop { label, inits, body } => self.endless(inst, *label, inits, body),

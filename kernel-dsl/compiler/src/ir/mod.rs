@@ -36,6 +36,7 @@
 
 pub mod build;
 pub mod print;
+pub mod record;
 pub mod verify;
 
 use crate::scalar::Scalar;
@@ -327,6 +328,16 @@ pub enum Op {
     /// `Ballot` gives `u32`, the others `bool`.
     #[allow(missing_docs)]
     Vote { mode: Vote, value: Value },
+    /// Tells the launch's record what a lane found wrong. The first lane to come, of all threads, writes it; later ones
+    /// change nothing. Only the checked form has it ([`lower::checked`](crate::lower::checked)).
+    Report {
+        /// The address of the [`record`].
+        record: Value,
+        /// Where, and what `values` mean: a number that the form's table explains.
+        site: u32,
+        /// `usize` values, at most [`record::MOST_VALUES`].
+        values: Values,
+    },
     /// Runs `then` in the lanes where `condition` holds and `otherwise` in the others; results come from their `Yield`s.
     #[allow(missing_docs)]
     If { condition: Value, then: Region, otherwise: Region },
@@ -648,6 +659,10 @@ impl Op {
                 f(*selector);
             }
             Op::Vote { value, .. } => f(*value),
+            Op::Report { record, values, .. } => {
+                f(*record);
+                values.iter().for_each(|v| f(*v));
+            }
             Op::If { condition, .. } => f(*condition),
             Op::For(l) => {
                 f(l.start);
@@ -736,6 +751,10 @@ impl Op {
                 m(selector);
             }
             Op::Vote { value, .. } => m(value),
+            Op::Report { record, values, .. } => {
+                m(record);
+                values.iter_mut().for_each(m);
+            }
             Op::If { condition, .. } => m(condition),
             Op::For(l) => {
                 m(&mut l.start);

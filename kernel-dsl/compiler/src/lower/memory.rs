@@ -1,6 +1,6 @@
 //! Views and shared arrays.
 
-use super::Lowerer;
+use super::{Form, Lowerer};
 use super::value::{Handle, Known, Val, View};
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind};
@@ -80,12 +80,27 @@ impl<'h> Lowerer<'h> {
     pub(super) fn view_at(&mut self, view: &View, i: Known) -> Val {
         let terms = [(i.value, view.strides[0])].into_iter().collect();
         let base = self.builder.value(Op::Offset { base: view.base, terms, element: view.element }, Type::Global);
+        let extents = match self.form {
+            Form::Bare => view.extents[1..].iter().copied().collect(),
+            Form::Checked => self.extents_within(view, i),
+        };
         Val::View(View {
             base,
-            extents: view.extents[1..].iter().copied().collect(),
+            extents,
             strides: view.strides[1..].iter().copied().collect(),
             ..view.clone()
         })
+    }
+
+    /// The extents but the first; 0 where `i` is not below that, as nothing lies there.
+    fn extents_within(&mut self, view: &View, i: Known) -> SmallVec<[Known; 2]> {
+        let inside = self.compare(Comparison::Lt, Scalar::Usize, i, view.extents[0]);
+        let nothing = self.index(0);
+        let extent = |k: &Known| {
+            let op = Op::Select { condition: inside.value, yes: k.value, no: nothing.value };
+            Known { value: self.builder.scalar(op, Scalar::Usize), bits: None }
+        };
+        view.extents[1..].iter().map(extent).collect()
     }
 
     /// The whole block fills `to` from `from`, each thread the elements t, t + threads, …, with zero beyond the edge.

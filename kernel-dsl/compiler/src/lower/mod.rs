@@ -1,8 +1,10 @@
 //! One instance of a kernel for one target: HIR to IR, as the program says it.
 //!
 //! Calls are inlined, tuples and views taken apart, generic constants put in, and shared memory laid out. Nothing is
-//! optimised: what leaves this module is what the oracle runs and what the passes must preserve.
+//! optimised: what leaves this module is what the oracle runs and what the passes must preserve. [`checked`] makes the form
+//! whose accesses are guarded on the device.
 
+pub mod checked;
 mod expression;
 mod function;
 mod intrinsic;
@@ -26,6 +28,20 @@ use value::{Known, Val, View};
 
 /// The instance of `program` for `target`, as the program says it; or all that is wrong with it.
 pub fn lower(program: &Program, instance: &Instance, target: Target) -> Result<ir::Kernel, Errors> {
+    lower_as(Form::Bare, program, instance, target)
+}
+
+/// What a lowered kernel does about indices that lie outside.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    /// Nothing.
+    Bare,
+    /// Each access can be guarded by the comparison of its own indices with its own extents: where these are fulfilled, so
+    /// that the element is in the buffer, whatever views were moved on the way.
+    Checked,
+}
+
+fn lower_as(form: Form, program: &Program, instance: &Instance, target: Target) -> Result<ir::Kernel, Errors> {
     let Some(function) = program.functions.first() else {
         return Err(Error::whole("the program holds no kernel").into());
     };
@@ -63,6 +79,7 @@ pub fn lower(program: &Program, instance: &Instance, target: Target) -> Result<i
         })
         .collect();
     let mut lowerer = Lowerer {
+        form,
         program,
         builder: Builder::new(kernel),
         frames: Vec::new(),
@@ -85,6 +102,7 @@ pub fn lower(program: &Program, instance: &Instance, target: Target) -> Result<i
 }
 
 struct Lowerer<'h> {
+    form: Form,
     program: &'h Program,
     builder: Builder,
     /// The kernel and the calls being inlined, innermost last.
