@@ -127,7 +127,7 @@ fn check_as_json_has_an_object_an_instance() {
     for instance in report["instances"].as_array().unwrap() {
         assert_eq!(instance["verdict"], "pass");
         assert!(instance["cases"].as_u64().unwrap() > 10);
-        assert_eq!(instance["executors"], serde_json::json!(["lowered", "optimised"]));
+        assert_eq!(instance["executors"], serde_json::json!(["lowered", "optimised", "checked"]));
     }
 }
 

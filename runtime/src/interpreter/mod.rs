@@ -46,6 +46,7 @@ mod words;
 
 pub use check::{Check, Severity};
 pub use memory::Bytes;
+pub use record::reported;
 pub use report::{Finding, Report, Verdict};
 
 use code::{Access, Code, Inst, Origin, Place};

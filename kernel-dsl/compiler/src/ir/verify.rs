@@ -259,7 +259,11 @@ impl<'a> Verifier<'a> {
             Op::Report { record, values, .. } => {
                 let numbers = values.iter().all(|v| self.ty(*v) == S(Scalar::Usize));
                 let fits = numbers && values.len() <= record::MOST_VALUES && results == 0;
-                self.check(inst, fits && self.ty(*record) == Type::Global, "a report has an address and some usize values");
+                self.check(
+                    inst,
+                    fits && self.ty(*record) == Type::Global,
+                    "a report has an address and some usize values",
+                );
             }
             Op::If { condition, then, otherwise } => {
                 self.check(inst, self.ty(*condition) == S(Scalar::Bool), "an `if` takes a bool");

@@ -1,7 +1,7 @@
 //! Views and shared arrays.
 
-use super::{Form, Lowerer};
 use super::value::{Handle, Known, Val, View};
+use super::{Form, Lowerer};
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind};
 use crate::ir::{self, Binary, Comparison, For, Guard, Layout, Op, SharedArray, SharedId, Type, Unroll, Values};
@@ -84,12 +84,7 @@ impl<'h> Lowerer<'h> {
             Form::Bare => view.extents[1..].iter().copied().collect(),
             Form::Checked => self.extents_within(view, i),
         };
-        Val::View(View {
-            base,
-            extents,
-            strides: view.strides[1..].iter().copied().collect(),
-            ..view.clone()
-        })
+        Val::View(View { base, extents, strides: view.strides[1..].iter().copied().collect(), ..view.clone() })
     }
 
     /// The extents but the first; 0 where `i` is not below that, as nothing lies there.

@@ -1,7 +1,8 @@
 //! What is sure of `usize` values: how large they can be, and, within a branch or loop, what they are below.
 
-use crate::ir::{Binary, Comparison, Inst, Kernel, Op, Region, Role, Special, Unary, Value};
+use crate::ir::{Binary, Comparison, Inst, Kernel, Op, Region, Role, Special, Type, Unary, Value};
 use crate::scalar::Scalar;
+use std::collections::HashMap;
 
 /// Facts about the values that have been defined so far.
 pub(super) struct Facts {
@@ -9,11 +10,22 @@ pub(super) struct Facts {
     bounds: Vec<u32>,
     constants: Vec<Option<u64>>,
     definitions: Vec<Definition>,
+    /// For each value the first one that is the same computation.
+    same: Vec<Value>,
+    computed: HashMap<Computation, Value>,
     /// The argument that each address was computed from.
     arguments: Vec<Option<u32>>,
     /// (a, b): a < b, at the current place.
     less: Vec<(Value, Value)>,
     block: [u32; 3],
+}
+
+/// What is the same wherever it is computed.
+#[derive(PartialEq, Eq, Hash)]
+enum Computation {
+    Constant(Type, u64),
+    Special(Special),
+    Binary(Binary, Value, Value),
 }
 
 /// How a value is made, as far as assuming its truth needs.
@@ -37,6 +49,8 @@ impl Facts {
             bounds: vec![u32::MAX; n],
             constants: vec![None; n],
             definitions: vec![Definition::Opaque; n],
+            same: (0..n as u32).map(Value).collect(),
+            computed: HashMap::new(),
             arguments: vec![None; n],
             less: Vec::new(),
             block: kernel.block,
@@ -50,7 +64,17 @@ impl Facts {
         self.constants.resize(n, None);
         self.definitions.resize(n, Definition::Opaque);
         self.arguments.resize(n, None);
+        self.same.extend((self.same.len() as u32..n as u32).map(Value));
         let Some(result) = inst.results.first() else { return };
+        let computation = match inst.op {
+            Op::Constant(bits) => Some(Computation::Constant(kernel.ty(*result), bits)),
+            Op::Special(special) => Some(Computation::Special(special)),
+            Op::Binary(op, a, b) => Some(Computation::Binary(op, self.same(a), self.same(b))),
+            _ => None,
+        };
+        if let Some(computation) = computation {
+            self.same[result.0 as usize] = *self.computed.entry(computation).or_insert(*result);
+        }
         let at = result.0 as usize;
         if let Op::Constant(bits) = inst.op {
             self.constants[at] = Some(bits);
@@ -70,6 +94,10 @@ impl Facts {
     /// The argument that an address was computed from, if it is one whatever the path.
     pub fn argument(&self, address: Value) -> Option<u32> {
         self.arguments[address.0 as usize]
+    }
+
+    fn same(&self, value: Value) -> Value {
+        self.same[value.0 as usize]
     }
 
     /// The bits of a constant.
@@ -155,10 +183,10 @@ impl Facts {
             }
             (Definition::Not(a), _) => self.assume(a, !truth),
             (Definition::Compare(Comparison::Lt, a, b), true) | (Definition::Compare(Comparison::Ge, a, b), false) => {
-                self.less.push((a, b));
+                self.less.push((self.same(a), self.same(b)));
             }
             (Definition::Compare(Comparison::Gt, a, b), true) | (Definition::Compare(Comparison::Le, a, b), false) => {
-                self.less.push((b, a));
+                self.less.push((self.same(b), self.same(a)));
             }
             _ => {}
         }
@@ -167,7 +195,7 @@ impl Facts {
     /// `index` is that of a loop to `end`.
     pub fn counts(&mut self, index: Value, end: Value) {
         self.bounds[index.0 as usize] = self.most(end).saturating_sub(1);
-        self.less.push((index, end));
+        self.less.push((index, self.same(end)));
     }
 
     /// Whether the index of a loop to `end` can take `step` without wrapping.
@@ -177,12 +205,12 @@ impl Facts {
 
     /// Whether a < b.
     pub fn less(&self, a: Value, b: Value) -> bool {
-        self.less.contains(&(a, b))
+        self.less.contains(&(self.same(a), self.same(b)))
     }
 
     /// Whether `value` ≤ `last`.
     pub fn at_most(&self, value: Value, last: u32) -> bool {
-        let below = |(a, b): &(Value, Value)| *a == value && self.most(*b) <= last.saturating_add(1);
+        let below = |(a, b): &(Value, Value)| *a == self.same(value) && self.most(*b) <= last.saturating_add(1);
         self.most(value) <= last || self.less.iter().any(below)
     }
 
@@ -192,7 +220,7 @@ impl Facts {
             Binary::Add => self.most(a).checked_add(self.most(b)).is_some(),
             Binary::Mul => self.most(a).checked_mul(self.most(b)).is_some(),
             Binary::Sub => match self.definitions[b.0 as usize] {
-                Definition::Min(x, y) => x == a || y == a,
+                Definition::Min(x, y) => [x, y].map(|v| self.same(v)).contains(&self.same(a)),
                 _ => self.bits(b) == Some(0),
             },
             _ => true,

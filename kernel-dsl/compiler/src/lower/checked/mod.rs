@@ -9,7 +9,9 @@
 //! * what is found so is reported ([`Op::Report`]) to a record, whose address is one more parameter, the last. It
 //!   counts as an argument of its own.
 //!
-//! What [`facts`] shows to hold always is not checked: an index that a surrounding `if` compares with that very extent, the
+//! Accesses of several elements are taken apart, as one that is not aligned would end the context.
+//!
+//! What `facts` shows to hold always is not checked: an index that a surrounding `if` compares with that very extent, the
 //! index of a loop to it, a thread index in a tile as wide as the block.
 //!
 //! Not checked are what only the oracle sees: races, divergent barriers, what is read before it is written,
@@ -56,6 +58,8 @@ pub enum Check {
     Global {
         /// The argument, by its index in Rust; `None` where it depends on the path.
         argument: Option<u32>,
+        /// Dimensions.
+        rank: u32,
         /// Elements of the access, from the last index on.
         elements: u32,
     },
@@ -80,8 +84,14 @@ impl Checked {
         let parameter = kernel.parameters.len() as u32 - 1;
         let record = kernel.value(Type::Global);
         let body = std::mem::take(&mut kernel.body);
-        let mut guarder =
-            Guarder { facts: Facts::new(&kernel), kernel, record, sites: Vec::new(), loops: Vec::new(), out: Vec::new() };
+        let mut guarder = Guarder {
+            facts: Facts::new(&kernel),
+            kernel,
+            record,
+            sites: Vec::new(),
+            loops: Vec::new(),
+            out: Vec::new(),
+        };
         let mut body = guarder.region(body, None);
         let read = Inst { op: Op::Parameter(parameter), results: smallvec![record], location: Location(0) };
         body.insts.insert(0, read);
@@ -206,10 +216,16 @@ impl Guarder {
                     };
                     *guard = Some(Guard { condition: inside, otherwise });
                 }
+                if elements > 1 {
+                    return self.load_apart(inst);
+                }
             }
             Op::Store { place, values, guard, .. } => {
                 if let Some(inside) = self.access(place, values.len() as u32, *guard, at) {
                     *guard = Some(inside);
+                }
+                if values.len() > 1 {
+                    return self.store_apart(inst);
                 }
             }
             Op::Binary(op, a, b) if self.kernel.ty(inst.results[0]) == USIZE => {
@@ -281,6 +297,45 @@ impl Guarder {
         self.out.push(inst);
     }
 
+    /// Loads of single elements: a vector that is not aligned would end the context.
+    fn load_apart(&mut self, inst: Inst) {
+        let Op::Load { place, element, policy, guard } = &inst.op else { return };
+        for (i, result) in inst.results.iter().enumerate() {
+            let place = self.element(place, *element, i as u32, inst.location);
+            let guard = guard.as_ref().map(|g| Guard { condition: g.condition, otherwise: smallvec![g.otherwise[i]] });
+            let op = Op::Load { place, element: *element, policy: *policy, guard };
+            self.push(Inst { op, results: smallvec![*result], location: inst.location });
+        }
+    }
+
+    /// Stores of single elements.
+    fn store_apart(&mut self, inst: Inst) {
+        let Op::Store { place, element, values, guard } = &inst.op else { return };
+        for (i, value) in values.iter().enumerate() {
+            let place = self.element(place, *element, i as u32, inst.location);
+            let op = Op::Store { place, element: *element, values: smallvec![*value], guard: *guard };
+            self.push(Inst { op, results: Values::new(), location: inst.location });
+        }
+    }
+
+    /// The `i`th element of an access.
+    fn element(&mut self, place: &ir::Place, element: Scalar, i: u32, at: Location) -> ir::Place {
+        let mut place = place.clone();
+        let last = match &mut place {
+            ir::Place::Global { dims, .. } => dims.last_mut().map(|d| &mut d.index),
+            ir::Place::Shared { indices, .. } => indices.last_mut(),
+            ir::Place::Address { offset, .. } => {
+                *offset += (i * element.bytes()) as i32;
+                None
+            }
+        };
+        if let Some(index) = last.filter(|_| i > 0) {
+            let i = self.constant(USIZE, i.into(), at);
+            *index = self.emit(Op::Binary(Binary::WrappingAdd, *index, i), USIZE, at);
+        }
+        place
+    }
+
     /// Checks the indices of an access; gives the condition under which to make it, if one is needed.
     fn access(&mut self, place: &ir::Place, elements: u32, asked: Option<Value>, at: Location) -> Option<Value> {
         let dims: SmallVec<[(Value, Extent); 3]> = match place {
@@ -319,7 +374,9 @@ impl Guarder {
         let inside = inside?;
         let check = match place {
             ir::Place::Shared { array, .. } => Check::Shared { array: *array, elements },
-            ir::Place::Global { base, .. } => Check::Global { argument: self.facts.argument(*base), elements },
+            ir::Place::Global { base, dims } => {
+                Check::Global { argument: self.facts.argument(*base), rank: dims.len() as u32, elements }
+            }
             ir::Place::Address { .. } => return None,
         };
         let mut values = Values::new();
