@@ -130,6 +130,11 @@ mod sealed {
 
 /// A scalar that a kernel can take by value and a buffer can hold: one of the number types listed here, of which every
 /// bit pattern is a value.
+#[diagnostic::on_unimplemented(
+    message = "a buffer on the device cannot hold `{Self}`",
+    label = "not an element of device memory",
+    note = "it holds the integers of 8 to 64 bits, `f32` and `f64`; for `usize`, whose width differs between host and device, take `u32` or `u64`, for `bool` take `u8`"
+)]
 pub trait Element: sealed::Sealed + Copy + Send + Sync + 'static {
     /// The type in a kernel.
     const SCALAR: Scalar;

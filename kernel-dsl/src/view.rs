@@ -74,6 +74,11 @@ macro_rules! view {
                     && self.layout.stride()[..R - 1].iter().all(|s| s.is_multiple_of(n))
             }
 
+            /// Whether there are no elements.
+            pub fn is_empty(self) -> bool {
+                self.layout.shape().contains(&0)
+            }
+
             #[track_caller]
             fn element(&self, at: [usize; R]) -> NonNull<T> {
                 let Some(first) = self.first else {
@@ -92,11 +97,6 @@ macro_rules! view {
             /// Number of elements.
             pub fn len(self) -> usize {
                 self.layout.shape()[0]
-            }
-
-            /// Whether there are no elements.
-            pub fn is_empty(self) -> bool {
-                self.len() == 0
             }
         }
 
@@ -130,8 +130,8 @@ macro_rules! view {
     };
     ($View:ident $rank:literal $less:literal) => {
         impl<T: Element> $View<T, $rank> {
-            /// The array with its first index fixed at `i`, of one rank less. Nothing is loaded or checked; an
-            /// access is out of bounds if `i` was. In PTX `mad.wide.u32` by the first stride.
+            /// The array with its first index fixed at `i`, of one rank less. Nothing is loaded or checked; where `i`
+            /// was out of bounds, it is empty. In PTX `mad.wide.u32` by the first stride.
             pub fn at(self, i: usize) -> $View<T, $less> {
                 let (element, layout) = self.layout.plane(i);
                 let first = element.zip(self.first).and_then(|(n, p)| NonNull::new(p.as_ptr().wrapping_add(n)));

@@ -125,7 +125,7 @@ fn views_move_and_shrink() {
     assert_eq!((past.rows(), past.cols()), (0, 3));
     let row = plane.at(2);
     assert_eq!((row.len(), row.is_empty(), row[3], row.offset(4).is_empty()), (4, false, 23, true));
-    assert_eq!(v.at(9).rows(), 3, "`at` past the end keeps the other extents");
+    assert_eq!((v.at(9).rows(), v.at(9).is_empty()), (0, true), "past the end `at` leaves nothing, as `offset` does");
 }
 
 #[test]

@@ -2,7 +2,12 @@
 use kernel_dsl::prelude::*;
 
 #[kernel(block = 32, grid = 1)]
-pub fn indices(x: &[usize], v: View<usize, 2>, y: &mut [u32]) {
+pub fn indices(x: &[usize], y: &mut [u32]) {
+    y[0] = 1;
+}
+
+#[kernel(block = 32, grid = 1)]
+pub fn view(v: View<usize, 2>, y: &mut [u32]) {
     y[0] = 1;
 }
 
@@ -21,5 +26,5 @@ pub fn constants(y: &mut [u32]) {
 }
 
 fn main() {
-    println!("{} {} {}", indices::PTX, narrowed::PTX, constants::PTX);
+    println!("{} {} {} {}", indices::PTX, view::PTX, narrowed::PTX, constants::PTX);
 }

@@ -1,1 +1,40 @@
+//! What crosses the crates is tested here:
 //!
+//! * `tests/compile_fail.rs`: what a user sees of a wrong kernel.
+//! * `tests/ptx.rs`: the PTX of every declared instance of every kernel of kernels-rs, in snapshots.
+//! * `tests/ptxas.rs`: NVIDIA's assembler takes each of these snapshots, and the checked forms.
+//! * `tests/witness.rs`: kernels as rustc compiles them and as we do compute the same.
+//! * `tests/outside.rs`: a crate of somebody else's, with a kernel of its own.
+//! * `tests/checked.rs`: the checked form of wrong kernels reports what the oracle finds.
+//! * `tests/gpu.rs`: every kernel on a GPU.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A snapshot of PTX.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Snapshot {
+    /// Name of the kernel's entry, such as `matmul_16`.
+    pub name: String,
+    /// The module.
+    pub ptx: String,
+}
+
+/// The snapshots of `tests/ptx.rs`, by name.
+pub fn ptx_snapshots() -> io::Result<Vec<Snapshot>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots");
+    let mut files: Vec<PathBuf> = fs::read_dir(folder)?.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>()?;
+    files.sort();
+    let mut all = Vec::new();
+    for file in files {
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+        if let Some(name) = stem.strip_prefix("ptx__") {
+            let text = fs::read_to_string(&file)?;
+            // What insta writes about a snapshot stands between two lines of dashes.
+            let ptx = text.splitn(3, "---\n").nth(2).unwrap_or_default();
+            all.push(Snapshot { name: name.to_string(), ptx: ptx.to_string() });
+        }
+    }
+    Ok(all)
+}

@@ -164,25 +164,6 @@ fn views_that_moved_outside() {
 }
 
 #[test]
-fn a_row_that_there_is_not() {
-    // The oracle sees the address, the checked form that the row has no elements: the same access of the same thread.
-    let arguments = [Argument::Number(5), view(&[4, 32], &[32, 1], 128), slice(32)];
-    let program = serial::program(wrong::far_row::ARTIFACT.hir).unwrap();
-    let form = checked(&program, &Instance::default(), Target::SM_61).unwrap();
-    let bare = lower::lower(&program, &Instance::default(), Target::SM_61).unwrap();
-    let oracle = run(&bare, 1, &arguments).0.report.findings[0].clone();
-    let optimised = passes::optimise(form.kernel.clone()).unwrap();
-    for kernel in [&form.kernel, &optimised] {
-        let (own, record, left) = run(kernel, 1, &arguments);
-        assert_eq!(own.report.findings, []);
-        let finding = interpreter::reported(&form, &record).unwrap().findings[0].clone();
-        assert_eq!((finding.check, &finding.place, finding.thread), (oracle.check, &oracle.place, oracle.thread));
-        assert_eq!(finding.message, "index 0 is out of bounds of `x`, which has 0 elements");
-        assert_eq!(contents(&left)[2], vec![0; 32]);
-    }
-}
-
-#[test]
 fn loops_whose_index_wraps_end() {
     let found =
         agreed(wrong::stepping::ARTIFACT, 1, &[Argument::Number(u32::MAX), Argument::Number(1 << 31), slice(32)]);

@@ -20,7 +20,7 @@ mod list;
 mod name;
 mod nearest;
 mod progress;
-mod ptxas;
+pub mod ptxas;
 mod show;
 
 use clap::{Parser, Subcommand};

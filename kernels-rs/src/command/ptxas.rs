@@ -13,15 +13,16 @@ const NOWHERE: &str = if cfg!(windows) { "NUL" } else { "/dev/null" };
 
 /// A ptxas that was found.
 #[derive(Serialize)]
-pub(super) struct Ptxas {
-    pub(super) path: PathBuf,
+pub struct Ptxas {
+    /// Where it is.
+    pub path: PathBuf,
     /// Such as `12.9`; `None` where it does not say.
-    pub(super) release: Option<String>,
+    pub release: Option<String>,
 }
 
 impl Ptxas {
     /// The first on PATH, else the one that `tests/get-ptxas` fetches to `target/tools`.
-    pub(super) fn find() -> Option<Ptxas> {
+    pub fn find() -> Option<Ptxas> {
         let path = env::var_os("PATH").unwrap_or_default();
         let here = env::current_dir().unwrap_or_default();
         let of_workspaces = here.ancestors().map(|folder| folder.join("target/tools"));
@@ -34,13 +35,13 @@ impl Ptxas {
     }
 
     /// Whether it knows sm_61: CUDA 13 has dropped it.
-    pub(super) fn takes_sm_61(&self) -> bool {
+    pub fn takes_sm_61(&self) -> bool {
         let major = self.release.as_deref().and_then(|release| release.split('.').next()?.parse::<u32>().ok());
         major.is_none_or(|major| major < 13)
     }
 
     /// Assembles PTX for sm_61; what it has to say if it cannot.
-    pub(super) fn assemble(&self, ptx: &str) -> Result<(), String> {
+    pub fn assemble(&self, ptx: &str) -> Result<(), String> {
         let mut command = Command::new(&self.path);
         command.arg(format!("-arch={}", Target::SM_61)).args(["-o", NOWHERE, "-"]);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());

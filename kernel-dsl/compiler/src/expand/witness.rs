@@ -13,7 +13,7 @@ use super::launch::parameters;
 use super::respan;
 use crate::check::Mistake;
 use crate::hir::Constant;
-use proc_macro2::{Ident, LineColumn, Span, TokenStream};
+use proc_macro2::{Delimiter, Group, Ident, LineColumn, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::visit::Visit;
@@ -131,9 +131,13 @@ pub(super) fn mistakes(
         quote!(const _: () = if #facade::__private::size_of_body(#name #instance) == 0 { #panic #argument };)
     });
     // The body's type is that of a closure: it is as opaque as needed, and rustc's words about a closure's body and
-    // parameters are those about a function's.
+    // parameters are those about a function's. The copy stands where the function does: rustc offers no function for a
+    // misspelt name in its own body, and would offer a copy that stands elsewhere.
+    let mut closure = Group::new(Delimiter::Brace, quote!(|#(#parameters),*| #returns #body));
+    closure.set_span(item.block.brace_token.span.join());
+    let fn_token = signature.fn_token;
     quote! {
-        fn #name #generics () -> impl ::core::marker::Sized { |#(#parameters),*| #returns #body }
+        #fn_token #name #generics () -> impl ::core::marker::Sized #closure
         #(#said)*
     }
 }

@@ -182,7 +182,7 @@ impl<'h> Lowerer<'h> {
 
     fn whole_warps(&mut self, span: Span) {
         let threads = self.builder.kernel.threads();
-        if threads % 32 == 0 {
+        if threads.is_multiple_of(32) {
             return;
         }
         let message = format!("a warp has 32 lanes, and a block of {threads} threads does not divide into warps");

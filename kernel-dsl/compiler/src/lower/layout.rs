@@ -37,7 +37,7 @@ pub(super) fn assign(kernel: &mut Kernel, padded: &[SharedId]) -> Result<(), Err
     if !padded.is_empty() {
         let mut accesses = Vec::new();
         let lanes = Lanes::of(kernel);
-        collect(kernel, &lanes, &kernel.body, 1, &mut accesses);
+        collect(&lanes, &kernel.body, 1, &mut accesses);
         for id in padded {
             let pad = best_pad(kernel, *id, &accesses);
             let array = &mut kernel.shared[id.0 as usize];
@@ -74,7 +74,7 @@ struct Access {
     weight: u64,
 }
 
-fn collect(kernel: &Kernel, lanes: &Lanes, region: &Region, weight: u64, found: &mut Vec<Access>) {
+fn collect(lanes: &Lanes, region: &Region, weight: u64, found: &mut Vec<Access>) {
     for inst in &region.insts {
         let (place, width) = match &inst.op {
             Op::Load { place, .. } => (Some(place), inst.results.len()),
@@ -92,7 +92,7 @@ fn collect(kernel: &Kernel, lanes: &Lanes, region: &Region, weight: u64, found: 
             _ => weight,
         };
         for inner_region in inst.op.regions() {
-            collect(kernel, lanes, inner_region, inner, found);
+            collect(lanes, inner_region, inner, found);
         }
     }
 }

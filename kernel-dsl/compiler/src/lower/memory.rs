@@ -1,7 +1,7 @@
 //! Views and shared arrays.
 
+use super::Lowerer;
 use super::value::{Handle, Known, Val, View};
-use super::{Form, Lowerer};
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind};
 use crate::ir::{self, Binary, Comparison, For, Guard, Layout, Op, SharedArray, SharedId, Type, Unroll, Values};
@@ -76,26 +76,18 @@ impl<'h> Lowerer<'h> {
         Val::View(View { base, extents, ..view.clone() })
     }
 
-    /// The view with its first index fixed.
+    /// The view with its first index fixed; past the end it is empty.
     pub(super) fn view_at(&mut self, view: &View, i: Known) -> Val {
         let terms = [(i.value, view.strides[0])].into_iter().collect();
         let base = self.builder.value(Op::Offset { base: view.base, terms, element: view.element }, Type::Global);
-        let extents = match self.form {
-            Form::Bare => view.extents[1..].iter().copied().collect(),
-            Form::Checked => self.extents_within(view, i),
-        };
-        Val::View(View { base, extents, strides: view.strides[1..].iter().copied().collect(), ..view.clone() })
-    }
-
-    /// The extents but the first; 0 where `i` is not below that, as nothing lies there.
-    fn extents_within(&mut self, view: &View, i: Known) -> SmallVec<[Known; 2]> {
-        let inside = self.compare(Comparison::Lt, Scalar::Usize, i, view.extents[0]);
-        let nothing = self.index(0);
-        let extent = |k: &Known| {
-            let op = Op::Select { condition: inside.value, yes: k.value, no: nothing.value };
+        let inside = self.compare(Comparison::Lt, Scalar::Usize, i, view.extents[0]).value;
+        let none = self.index(0).value;
+        let mut within = |extent: &Known| {
+            let op = Op::Select { condition: inside, yes: extent.value, no: none };
             Known { value: self.builder.scalar(op, Scalar::Usize), bits: None }
         };
-        view.extents[1..].iter().map(extent).collect()
+        let extents = view.extents[1..].iter().map(&mut within).collect();
+        Val::View(View { base, extents, strides: view.strides[1..].iter().copied().collect(), ..view.clone() })
     }
 
     /// The whole block fills `to` from `from`, each thread the elements t, t + threads, …, with zero beyond the edge.
@@ -119,7 +111,7 @@ impl<'h> Lowerer<'h> {
             let stride = lowerer.index(stride);
             let skip = lowerer.binary(Binary::Mul, Scalar::Usize, k, stride);
             let item = lowerer.binary(Binary::Add, Scalar::Usize, first, skip);
-            let all = elements % threads == 0;
+            let all = elements.is_multiple_of(threads);
             if all {
                 lowerer.copy_item(to, from, &shape, item, by_rows);
                 return;

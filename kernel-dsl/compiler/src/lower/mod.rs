@@ -28,20 +28,6 @@ use value::{Known, Val, View};
 
 /// The instance of `program` for `target`, as the program says it; or all that is wrong with it.
 pub fn lower(program: &Program, instance: &Instance, target: Target) -> Result<ir::Kernel, Errors> {
-    lower_as(Form::Bare, program, instance, target)
-}
-
-/// What a lowered kernel does about indices that lie outside.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Form {
-    /// Nothing.
-    Bare,
-    /// Each access can be guarded by the comparison of its own indices with its own extents: where these are fulfilled, so
-    /// that the element is in the buffer, whatever views were moved on the way.
-    Checked,
-}
-
-fn lower_as(form: Form, program: &Program, instance: &Instance, target: Target) -> Result<ir::Kernel, Errors> {
     let Some(function) = program.functions.first() else {
         return Err(Error::whole("the program holds no kernel").into());
     };
@@ -79,7 +65,6 @@ fn lower_as(form: Form, program: &Program, instance: &Instance, target: Target) 
         })
         .collect();
     let mut lowerer = Lowerer {
-        form,
         program,
         builder: Builder::new(kernel),
         frames: Vec::new(),
@@ -102,7 +87,6 @@ fn lower_as(form: Form, program: &Program, instance: &Instance, target: Target) 
 }
 
 struct Lowerer<'h> {
-    form: Form,
     program: &'h Program,
     builder: Builder,
     /// The kernel and the calls being inlined, innermost last.

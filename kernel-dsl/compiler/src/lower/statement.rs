@@ -35,8 +35,7 @@ impl<'h> Lowerer<'h> {
                     Some(0) => {
                         let what =
                             if message.is_empty() { "the condition does not hold for this instance" } else { message };
-                        let instance = self.builder.kernel.instance.clone();
-                        self.error(condition.span, format!("{what} (in `{instance}`)"));
+                        self.error(condition.span, what);
                     }
                     Some(_) => {}
                     None => self.error(condition.span, "the condition of a constant assertion must be constant"),
@@ -230,7 +229,9 @@ impl<'h> Lowerer<'h> {
         self.block(body);
         let body = self.builder.leave();
         self.frame_mut().loops.pop();
-        self.at(span);
+        // What can be wrong with the loop is its range.
+        let (first, last) = (range.start.span, range.end.span);
+        self.at(Span { end_line: last.end_line, end_column: last.end_column, ..first });
         let unroll = match range.unroll {
             hir::Unroll::Auto => ir::Unroll::Auto,
             hir::Unroll::Full => ir::Unroll::Full,

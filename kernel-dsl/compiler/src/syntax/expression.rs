@@ -1,7 +1,7 @@
 //! Expressions.
 
 use super::function::macro_refusal;
-use super::{Binary, Expr, ExprKind, Float, Mark, Reader, Unary};
+use super::{Binary, Expr, ExprKind, Float, Mark, Path, Reader, Unary};
 use crate::Scalar;
 use crate::ir;
 use quote::ToTokens;
@@ -41,7 +41,11 @@ impl Reader {
             syn::Expr::Call(c) => match &*c.func {
                 syn::Expr::Path(p) if p.qself.is_none() => {
                     let path = self.path(&p.path);
-                    ExprKind::Call(path, self.list(&c.args))
+                    let arguments = self.list(&c.args);
+                    if let Some(message) = of_a_host_type(&path) {
+                        return self.refused(&p.path, &message);
+                    }
+                    ExprKind::Call(path, arguments)
                 }
                 other => self.refused(other, "only a function can be called, by its path"),
             },
@@ -241,6 +245,22 @@ impl Reader {
             otherwise: i.else_branch.as_ref().map(|(_, e)| self.boxed(e)),
         }
     }
+}
+
+/// Why a function of a type cannot be called: device functions stand in modules, whose names are in lower case.
+fn of_a_host_type(path: &Path) -> Option<String> {
+    let (_, [.., module]) = path.segments.split_last()? else { return None };
+    let name = module.name.to_string();
+    if name == "Shared" || !name.starts_with(char::is_uppercase) {
+        return None;
+    }
+    let way_out = match name.as_str() {
+        "Vec" | "Box" | "String" => {
+            ": a kernel has no heap; an array in registers is `[0.0; 4]`, one in shared memory `Shared::new([…])`"
+        }
+        _ => ": it calls functions of the language and `#[device]` functions",
+    };
+    Some(format!("a kernel cannot call functions of the type `{name}`{way_out}"))
 }
 
 fn label(label: &Option<syn::Label>) -> Option<proc_macro2::Ident> {

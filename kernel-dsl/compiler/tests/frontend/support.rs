@@ -72,19 +72,23 @@ impl Crate {
         match &function.attribute {
             Some(attribute) => {
                 let read = syntax::kernel(attribute.clone(), &function.item)?;
-                let callees = self.callees(&read.function, depth);
+                let callees = self.callees_below(&read.function, depth);
                 Ok(Checked::Kernel(check::kernel(&read, &callees)?.hir))
             }
             None => {
                 let read = syntax::device(&function.item)?;
-                let callees = self.callees(&read, depth);
+                let callees = self.callees_below(&read, depth);
                 Ok(Checked::Device(check::device(&read, &callees)?.hir))
             }
         }
     }
 
     /// What would be handed over for the device functions that are there and right.
-    fn callees(&self, function: &syntax::Function, depth: u32) -> Vec<Callee> {
+    pub fn callees(&self, function: &syntax::Function) -> Vec<Callee> {
+        self.callees_below(function, 0)
+    }
+
+    fn callees_below(&self, function: &syntax::Function, depth: u32) -> Vec<Callee> {
         // A function that calls itself, by whatever way, ends here: the macros would not resolve.
         if depth > 16 {
             return Vec::new();

@@ -19,7 +19,7 @@
 
 mod facts;
 
-use super::{Form, lower_as};
+use super::lower;
 use crate::Scalar;
 use crate::error::Errors;
 use crate::hir::{Instance, Program};
@@ -30,7 +30,7 @@ use smallvec::{SmallVec, smallvec};
 
 /// The instance of `program` for `target` in its checked form.
 pub fn checked(program: &Program, instance: &Instance, target: crate::Target) -> Result<Checked, Errors> {
-    Ok(Checked::of(lower_as(Form::Checked, program, instance, target)?))
+    Ok(Checked::of(lower(program, instance, target)?))
 }
 
 /// A kernel in its checked form, and what its reports mean.
@@ -71,8 +71,8 @@ pub enum Check {
 }
 
 impl Checked {
-    /// Adds the checks to a kernel as lowered. That its views' extents say what lies in their buffers is the caller's
-    /// to know.
+    /// Adds the checks to a kernel as lowered. Where its views have moved, their extents say what is left of the buffer:
+    /// lowering sees to it.
     pub fn of(mut kernel: ir::Kernel) -> Checked {
         let argument = kernel.parameters.iter().map(|p| p.argument + 1).max().unwrap_or(0);
         let mut name = "record".to_string();

@@ -1,5 +1,7 @@
 //! Control flow. Each kernel is one warp with an element a lane.
 
+use kernel_dsl::prelude::*;
+
 witnessed! {
     #[kernel(block = 32, grid = 1)]
     fn branches_with_values(n: usize, x: &[f32], y: &mut [f32]) {

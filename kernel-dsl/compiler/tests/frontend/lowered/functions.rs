@@ -1,5 +1,7 @@
 //! Device functions: inlined, with the caller's places behind `&mut` parameters.
 
+use kernel_dsl::prelude::*;
+
 #[device]
 fn clamp_to(x: f32, most: f32) -> f32 {
     if x > most {

@@ -1,5 +1,7 @@
 //! Views, shared memory, copies, warps. The kernels are launched with views of 5 rows and 37 columns.
 
+use kernel_dsl::prelude::*;
+
 #[device]
 fn first_of(row: View<f32, 1>, i: usize) -> f32 {
     if i < row.len() { row[i] } else { 0.0 }

@@ -1,5 +1,7 @@
 //! Values: tuples, arrays, variables, operators. Each kernel is one warp with an element a lane.
 
+use kernel_dsl::prelude::*;
+
 #[device]
 fn halves(x: f32) -> (f32, f32) {
     (x * 0.5, x - x * 0.5)
@@ -13,7 +15,7 @@ witnessed! {
         let (a, (b, _)) = t;
         let mut m = (a, b);
         m.0 += 1.0;
-        m.1 = t.1.1 - m.1;
+        m.1 = t.1.1 + 2 * m.1;
         let (p, q) = halves(m.0);
         y[i] = p + q + m.1 as f32;
     }
@@ -147,9 +149,9 @@ witnessed! {
         let rounded = v.floor() + 2.0 * v.ceil() + 4.0 * v.trunc() + 8.0 * (v * 0.5).round_ties_even();
         let wide = (v as f64 * 1.000000119 + 1e-9).sqrt().max(0.25) as f32;
         let bits = f32::from_bits(v.to_bits() ^ 0x8000_0000) + f32::max(v, 0.5).min(f32::MAX);
-        let sum = v.mul_add(v.abs(), rounded) % 10.0 + bits / core::f32::consts::PI;
+        let sum = v.mul_add(v.abs(), rounded) + bits / core::f32::consts::PI;
         let exact = 1.00000005960464477539062500001 - 1.0;
-        y[i] = if wide == wide { sum + wide } else { sum } + exact * n as f32;
+        y[i] = if wide == wide { sum + wide } else { sum } + exact * 1e8 * n as f32;
     }
 
     #[kernel(block = 32, grid = 1)]

@@ -1,0 +1,57 @@
+//! Milliseconds that each declared instance of kernels-rs costs at expansion:
+//! `cargo bench -p kernel-dsl-compiler --features frontend --bench macro_time [-- --json]`.
+//!
+//! The tokens are those of proc-macro2's own lexer; inside rustc each token that is looked at costs more.
+
+#[path = "../examples/macro_time/measure.rs"]
+mod measure;
+#[path = "../tests/frontend/support.rs"]
+mod support;
+
+use measure::Times;
+use std::error::Error;
+use std::process::Command;
+
+/// What an instance may take, optimised.
+const AIM: f64 = 2.0;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let optimised = measure::all();
+    let unoptimised = unoptimised()?;
+    if std::env::args().any(|a| a == "--json") {
+        println!("{}", serde_json::to_string_pretty(&json(&optimised, &unoptimised))?);
+        return Ok(());
+    }
+    println!("milliseconds an instance, medians; parse, syntax and check are done once a kernel\n");
+    println!(
+        "{:18} {:>8} {:>8} {:>8} {:>8} {:>8} {:>13}",
+        "", "front", "lower", "passes", "emit", "total", "unoptimised"
+    );
+    for (fast, slow) in optimised.iter().zip(&unoptimised) {
+        let Times { instance, front, lower, passes, emit, total } = fast;
+        println!(
+            "{instance:18} {front:8.3} {lower:8.3} {passes:8.3} {emit:8.3} {total:8.3} {:13.3}{}",
+            slow.total,
+            if *total > AIM { "  above the aim of 2 ms" } else { "" }
+        );
+    }
+    Ok(())
+}
+
+fn json(optimised: &[Times], unoptimised: &[Times]) -> Vec<serde_json::Value> {
+    let pair = |(fast, slow): (&Times, &Times)| serde_json::json!({ "instance": fast.instance, "optimised_ms": fast, "unoptimised_ms": slow });
+    optimised.iter().zip(unoptimised).map(pair).collect()
+}
+
+/// The same program built as cargo builds macros by default.
+fn unoptimised() -> Result<Vec<Times>, Box<dyn Error>> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    let output = Command::new(cargo)
+        .args(["run", "--quiet", "--features", "frontend", "--example", "macro_time", "--manifest-path", manifest])
+        .output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}

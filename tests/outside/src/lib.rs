@@ -1,0 +1,44 @@
+//! A kernel of one's own, with a device function of another crate in it.
+#![deny(warnings)]
+
+use kernel_dsl::prelude::*;
+use kernels_rs::activation::silu;
+
+/// y ← silu(x) · gate, as in the feed-forward layers of language models.
+#[kernel(block = 128, grid = y.len().div_ceil(128))]
+#[requires(x.len() == y.len(), gate.len() == y.len())]
+pub fn gated(x: &[f32], gate: &[f32], y: &mut [f32]) {
+    let i = grid::index();
+    if i < y.len() {
+        y[i] = silu(x[i]) * gate[i];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use runtime::Device;
+
+    #[test]
+    fn gated_is_what_plain_rust_computes() -> runtime::Result<()> {
+        let x: Vec<f32> = (0..1000).map(|i| i as f32 / 50.0 - 10.0).collect();
+        let gate: Vec<f32> = (0..1000).map(|i| (i % 7) as f32).collect();
+        let device = Device::cpu();
+        let mut y = device.zeros(x.len())?;
+        gated::launch(&device, &device.upload(&x)?, &device.upload(&gate)?, &mut y)?;
+        // The device function is a function of the host too, of exact operations, and so gives the same bits.
+        let expected: Vec<f32> = x.iter().zip(&gate).map(|(x, g)| silu(*x) * g).collect();
+        assert_eq!(y.download()?, expected);
+        assert!(gated::PTX.contains(".target sm_61"));
+        Ok(())
+    }
+
+    #[test]
+    fn a_launch_that_does_not_fit_is_refused() -> runtime::Result<()> {
+        let device = Device::cpu();
+        let (short, long) = (device.zeros(10)?, device.zeros(20)?);
+        let refused = gated::launch(&device, &short, &long, &mut device.zeros(20)?).unwrap_err().to_string();
+        assert!(refused.contains("x.len() == y.len()"), "{refused}");
+        Ok(())
+    }
+}

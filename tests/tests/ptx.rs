@@ -1,0 +1,45 @@
+//! The PTX of every declared instance of every linked kernel, as its expansion holds it.
+
+use kernel_dsl::compiler::hir::{Instance, serial};
+use kernel_dsl::compiler::{Target, compile};
+use kernel_dsl::{Artifact, Declared};
+use kernels_rs as _;
+
+fn declared() -> Vec<(&'static Artifact, &'static Declared)> {
+    let all: Vec<_> = kernel_dsl::kernels()
+        .into_iter()
+        .flat_map(|kernel| kernel.instances.iter().map(move |i| (kernel, i)))
+        .collect();
+    assert!(all.len() >= 6, "kernels-rs is not linked");
+    all
+}
+
+fn entry(kernel: &Artifact, declared: &Declared) -> String {
+    Instance(declared.constants.to_vec()).entry(kernel.name)
+}
+
+#[test]
+fn snapshots() {
+    for (kernel, declared) in declared() {
+        insta::assert_snapshot!(entry(kernel, declared), declared.ptx);
+    }
+}
+
+/// A snapshot of a kernel that is gone would be assembled for ever.
+#[test]
+fn each_snapshot_has_its_instance() {
+    let names: Vec<_> = declared().into_iter().map(|(kernel, declared)| entry(kernel, declared)).collect();
+    for snapshot in tests::ptx_snapshots().expect("the snapshots") {
+        assert!(names.contains(&snapshot.name), "no kernel has the instance `{}`", snapshot.name);
+    }
+}
+
+/// The macro, which rustc ran, and the compiler that this test links make the same of one kernel.
+#[test]
+fn the_stored_hir_gives_the_same_text() {
+    for (kernel, declared) in declared() {
+        let program = serial::program(kernel.hir).unwrap_or_else(|e| panic!("{}: {e}", declared.name));
+        let again = compile(&program, &Instance(declared.constants.to_vec()), Target::SM_61);
+        assert_eq!(again.as_deref(), Ok(declared.ptx), "{}", declared.name);
+    }
+}

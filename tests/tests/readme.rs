@@ -1,0 +1,46 @@
+//! What the README shows is what the program prints today.
+
+use kernel_dsl::prelude::*;
+use kernels_rs::saxpy;
+use runtime::Device;
+
+/// A kernel with a mistake: nothing keeps it within its buffers.
+#[kernel(block = 256, grid = y.len().div_ceil(256))]
+#[requires(x.len() == y.len())]
+pub fn unguarded(a: f32, x: &[f32], y: &mut [f32]) {
+    let i = grid::index();
+    y[i] = a.mul_add(x[i], y[i]);
+}
+
+fn readme() -> String {
+    std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md")).unwrap()
+}
+
+/// Asserts that the README has `text` in a block of its own.
+fn shows(text: &str) {
+    let block = format!("```text\n{}\n```", text.trim_end());
+    assert!(readme().contains(&block), "the README is to show this:\n{block}");
+}
+
+#[test]
+fn the_ptx_of_saxpy() {
+    shows(saxpy::PTX);
+}
+
+#[test]
+fn a_refused_launch() {
+    let device = Device::cpu();
+    let x = device.upload(&[1.0f32; 5]).unwrap();
+    let mut y = device.upload(&[1.0f32; 4]).unwrap();
+    let error = saxpy::launch(&device, 2.0, &x, &mut y).unwrap_err();
+    shows(&error.to_string());
+}
+
+#[test]
+fn a_finding() {
+    let device = Device::cpu();
+    let x = device.upload(&[1.0f32; 5]).unwrap();
+    let mut y = device.upload(&[1.0f32; 5]).unwrap();
+    let error = unguarded::launch(&device, 2.0, &x, &mut y).unwrap_err();
+    shows(&error.to_string());
+}

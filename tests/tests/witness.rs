@@ -1,0 +1,128 @@
+//! rustc as a witness: kernels as it compiled them, run a thread each, against the interpreter on our IR as lowered and after
+//! all passes, all to the same bits.
+//!
+//! The kernels are those of the compiler's own tests of lowering, one or a few constructs of the language each. rustc
+//! takes them here, and types them as we do: the macros ask it to.
+
+use kernel_dsl::compiler::hir::{Instance, serial};
+use kernel_dsl::compiler::launch;
+use kernel_dsl::prelude::{View, ViewMut};
+use kernel_dsl::{Artifact, host};
+use runtime::testing::{Bound, Case, Checker, Expected, Input, Prepared, Random};
+
+/// Over slices: a number, 32 elements to read, 32 to write.
+type Slices = fn(usize, &[f32], &mut [f32]);
+/// Over views of [`ROWS`] × [`COLUMNS`] elements: one to read, one to write.
+type Views = fn(View<f32, 2>, ViewMut<f32, 2>);
+
+const ROWS: usize = 5;
+const COLUMNS: usize = 37;
+
+/// Each kernel twice: as the function that it is in Rust, and as what is launched.
+macro_rules! as_written_and_launched {
+    ($ty:ident: $(#[kernel($($clause:tt)*)] fn $name:ident($($parameters:tt)*) $body:tt)*) => {
+        mod plain {
+            use super::*;
+            $(pub fn $name($($parameters)*) $body)*
+        }
+        mod kernels {
+            use super::*;
+            $(#[kernel($($clause)*)] pub fn $name($($parameters)*) $body)*
+        }
+        pub const ALL: &[(&kernel_dsl::Artifact, crate::$ty)] =
+            &[$((<kernels::$name as kernel_dsl::Kernel>::ARTIFACT, plain::$name)),*];
+    };
+}
+
+macro_rules! witnessed {
+    ($($all:tt)*) => { as_written_and_launched! { Slices: $($all)* } };
+}
+#[allow(unused, clippy::all)]
+#[path = "../../kernel-dsl/compiler/tests/frontend/lowered/control.rs"]
+mod control;
+#[allow(unused, clippy::all)]
+#[path = "../../kernel-dsl/compiler/tests/frontend/lowered/functions.rs"]
+mod functions;
+#[allow(unused, clippy::all)]
+#[path = "../../kernel-dsl/compiler/tests/frontend/lowered/values.rs"]
+mod values;
+
+macro_rules! witnessed {
+    ($($all:tt)*) => { as_written_and_launched! { Views: $($all)* } };
+}
+#[allow(unused, clippy::all)]
+#[path = "../../kernel-dsl/compiler/tests/frontend/lowered/memory.rs"]
+mod memory;
+
+/// From 0 to 16 by eighths, so that the sums in the kernels are exact.
+fn eighths(n: usize, random: &mut Random) -> Vec<f32> {
+    (0..n).map(|_| random.below(128) as f32 / 8.0).collect()
+}
+
+/// Runs a kernel on all executors; what it leaves in argument `argument` must be `expected`.
+fn check(artifact: &'static Artifact, case: &Case, argument: usize, expected: &[f32]) {
+    let prepared = Prepared::compile(artifact, &Instance::default()).unwrap_or_else(|e| panic!("{e}"));
+    let values = expected.iter().map(|y| f64::from(*y)).collect();
+    let outcome = Checker::new(None).case(&prepared, case, |_| vec![Expected::new(argument, values, Bound::Exact)]);
+    outcome.unwrap_or_else(|failure| panic!("{} with {}: {failure}", artifact.name, case.name));
+}
+
+fn block(artifact: &Artifact) -> [usize; 3] {
+    let program = serial::program(artifact.hir).unwrap_or_else(|e| panic!("{}: {e}", artifact.name));
+    let block = launch::block(&program, &Instance::default()).unwrap_or_else(|e| panic!("{}: {e}", artifact.name));
+    block.map(|n| n as usize)
+}
+
+fn over_slices(all: &[(&'static Artifact, Slices)]) {
+    let mut random = Random::new(1);
+    for (artifact, plain) in all {
+        for n in [0, 1, 4, 7, 32] {
+            let (x, y) = (eighths(32, &mut random), eighths(32, &mut random));
+            let mut expected = y.clone();
+            let memory = host::SliceMut::new(&mut expected);
+            // SAFETY: each thread writes the element of its index, and no kernel here reads another's.
+            unsafe { host::run([1, 1, 1], block(artifact), || plain(n, &x, &mut memory.of_thread())) };
+            drop(memory);
+            let case = Case::new(format!("n = {n}"), [Input::scalar(n), Input::slice(&x), Input::slice(&y)]);
+            check(artifact, &case, 2, &expected);
+        }
+    }
+}
+
+fn over_views(all: &[(&'static Artifact, Views)]) {
+    let mut random = Random::new(2);
+    for (artifact, plain) in all {
+        for seed in 0..3 {
+            let shape = [ROWS, COLUMNS];
+            let (x, y) = (eighths(ROWS * COLUMNS, &mut random), eighths(ROWS * COLUMNS, &mut random));
+            let mut expected = y.clone();
+            // SAFETY: the vectors outlive the run, in which nothing else touches them; the kernels have no races.
+            unsafe {
+                let (from, to) = (View::host(&x, shape), ViewMut::host(&mut expected, shape));
+                host::run([1, 1, 1], block(artifact), || plain(from, to));
+            }
+            let case = Case::new(format!("values {seed}"), [Input::view(&x, shape), Input::view(&y, shape)]);
+            check(artifact, &case, 1, &expected);
+        }
+    }
+}
+
+#[test]
+fn values_are_as_rustc_has_them() {
+    over_slices(values::ALL);
+}
+
+#[test]
+fn control_goes_as_rustc_has_it() {
+    over_slices(control::ALL);
+}
+
+#[test]
+fn functions_are_as_rustc_has_them() {
+    over_slices(functions::ALL);
+}
+
+#[test]
+fn memory_is_as_rustc_has_it() {
+    over_views(memory::ALL);
+}
