@@ -180,7 +180,7 @@ fn in_a_function_that_is_called() {
 
 /// The checked launch of a wrong kernel on a device; what it says, and what it left.
 fn launch(device: &Device) -> (interpreter::Report, Vec<f32>) {
-    let mut y = device.upload(&vec![0.5f32; 40]).unwrap();
+    let mut y = device.upload(&[0.5f32; 40]).unwrap();
     let Err(Error::Violation(report)) = wrong::off_by_one::launch(device, &mut y) else { panic!("expected a finding") };
     (*report, y.download().unwrap())
 }

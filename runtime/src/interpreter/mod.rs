@@ -22,6 +22,7 @@
 //!   origin                        └──▶ words, access ─▶ memory    loads and stores
 //!                                        └─▶ shadow        who touched what
 //!         describe ─▶ findings ─▶ report ─▶ render         what was found
+//!                       record ─────┘                      what the checked form reports of itself
 //! ```
 
 pub mod check;

@@ -7,7 +7,7 @@ use crate::ir::{Special, Type, Value};
 use crate::ptx::{self, Address, Base, Guard, Modifier, Opcode, Operand, Register};
 
 const _: () =
-    assert!(THREAD == BLOCK + 3 && VALUES == THREAD + 3 && BLOCK % 4 == 0, "the words lie as they are stored");
+    assert!(THREAD == BLOCK + 3 && VALUES == THREAD + 3 && BLOCK.is_multiple_of(4), "the words lie as they are stored");
 
 impl Emitter<'_> {
     pub(super) fn report(&mut self, record: Value, site: u32, values: &[Value]) {

@@ -24,6 +24,9 @@
 //! locals become values, places become addresses, loops unroll. What a pass makes runs on the same interpreter and
 //! must give the same bits.
 //!
+//! The *checked form* is IR as lowered too, with comparisons around its accesses and reports where they fail
+//! ([`lower::checked`](crate::lower::checked)); it goes through the same passes.
+//!
 //! # Meaning
 //!
 //! Integers are two's complement. [`Binary::Add`], `Sub` and `Mul` wrap; on `usize`, wrapping is an error of the kernel that

@@ -4,7 +4,7 @@
 //!
 //! * each access to global and shared memory is made only where its own indices are below their extents. A load gives 0
 //!   elsewhere, a store does nothing, and the kernel goes on;
-//! * + − × on `usize`, and the stepping of a loop, wrap where they overflow: no pass may assume that they do not, so that
+//! * sums, differences and products of `usize`, and the stepping of a loop, wrap where they overflow: no pass may assume that they do not, so that
 //!   an address is computed from the very index that was compared. A loop whose index would wrap ends;
 //! * what is found so is reported ([`Op::Report`]) to a record, whose address is one more parameter, the last. It
 //!   counts as an argument of its own.
@@ -287,7 +287,27 @@ impl Guarder {
                     self.step(counted, values.clone());
                 }
             }
-            _ => {}
+            // All of them by name: what comes to access memory is to be guarded here.
+            Op::Constant(_)
+            | Op::Parameter(_)
+            | Op::Special(_)
+            | Op::Unary(..)
+            | Op::Binary(..)
+            | Op::MulAdd(..)
+            | Op::Compare(..)
+            | Op::Select { .. }
+            | Op::Cast(_)
+            | Op::Bitcast(_)
+            | Op::Offset { .. }
+            | Op::ReadLocal { .. }
+            | Op::WriteLocal { .. }
+            | Op::BlockSync
+            | Op::WarpSync
+            | Op::Shuffle { .. }
+            | Op::Vote { .. }
+            | Op::Report { .. }
+            | Op::Break(..)
+            | Op::Return => {}
         }
         self.push(inst);
     }
