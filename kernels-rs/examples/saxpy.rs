@@ -10,9 +10,7 @@ fn main() -> Result<(), runtime::Error> {
     let device = Device::best()?;
     let x = device.upload(&x)?;
     let mut y = device.upload(&vec![1.0f32; n])?;
-    // SAFETY: the kernel was proved free of races and of accesses out of bounds by `kernels check`, and the
-    // launch itself checks the arguments against the kernel's contract.
-    unsafe { saxpy::launch_unchecked(&device, 2.0, &x, &mut y)? };
+    saxpy::launch(&device, 2.0, &x, &mut y)?;
 
     println!("y[999] = {}", y.download()?[999]);
     println!("\n{}", saxpy::PTX);

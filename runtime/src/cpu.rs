@@ -7,6 +7,8 @@ use crate::contract::Approved;
 use crate::interpreter::{self, Binding, Bytes, Launch};
 use crate::{Error, Result};
 use kernel_dsl::compiler::hir::{Instance, Program};
+use kernel_dsl::compiler::ir::record::WORDS;
+use kernel_dsl::compiler::lower::checked::Checked;
 use kernel_dsl::compiler::{Target, ir, lower};
 use kernel_dsl::launcher::{Memory, Shape};
 use kernel_dsl::{Argument, Artifact};
@@ -115,13 +117,34 @@ impl Executable {
 
     /// Runs it on arguments in host memory. What a kernel that does wrong has written until then stays written.
     pub fn run(&self, approved: &Approved) -> Result<()> {
+        self.run_with(approved, None)
+    }
+
+    /// Runs it, the checked form `form` of a kernel, and gives what it reports itself.
+    pub fn run_checked(&self, approved: &Approved, form: &Checked) -> Result<()> {
+        let mut bytes = [0; 4 * WORDS];
+        self.run_with(approved, Some(&mut bytes))?;
+        let word = |i: usize| u32::from_le_bytes([bytes[4 * i], bytes[4 * i + 1], bytes[4 * i + 2], bytes[4 * i + 3]]);
+        match interpreter::reported(form, &std::array::from_fn(word)) {
+            Some(report) => Err(Error::Violation(report.into())),
+            None => Ok(()),
+        }
+    }
+
+    fn run_with(&self, approved: &Approved, record: Option<&mut [u8]>) -> Result<()> {
         if approved.shape().is_empty() {
             return Ok(());
         }
         let arguments = approved.arguments().iter().enumerate();
+        let arguments = arguments.map(|(index, argument)| binding(argument, approved.writes(index)));
+        let record = record.map(|bytes| Binding::Memory {
+            bytes: Bytes::Exclusive(bytes),
+            extents: vec![WORDS as u32],
+            strides: vec![1],
+        });
         let launch = Launch {
             grid: approved.shape().grid,
-            arguments: arguments.map(|(index, argument)| binding(argument, approved.writes(index))).collect(),
+            arguments: arguments.chain(record).collect(),
             options: interpreter::Options::default(),
         };
         let outcome =

@@ -80,7 +80,8 @@ pub enum Error {
     #[allow(missing_docs)]
     Arguments { instance: String, source: interpreter::Mismatch },
 
-    /// The oracle found the kernel doing wrong.
+    /// The kernel did wrong: all that the oracle found on the CPU, or what a checked launch on a GPU met first. What was wrong was
+    /// not done (a load gave 0), and the device goes on.
     #[error("{0}")]
     Violation(Box<interpreter::Report>),
 
@@ -88,14 +89,6 @@ pub enum Error {
     #[error("cannot load the PTX of {instance}: {source}{}", driver_log(.log))]
     #[allow(missing_docs)]
     Load { instance: String, source: Box<DriverError>, log: String },
-
-    /// Checked launches on a GPU do not exist yet.
-    #[error(
-        "checked launches are not available on {device}: {instance} was not run. \
-         Use `unsafe {{ launch_unchecked }}` there, or `launch` on Device::cpu(), where every access is checked"
-    )]
-    #[allow(missing_docs)]
-    NoCheckedForm { instance: String, device: String },
 
     /// A view that its buffer cannot hold.
     #[error("cannot view a buffer of {len} {element} as extents {extents:?}, strides {strides:?}: {why}")]

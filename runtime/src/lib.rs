@@ -10,6 +10,8 @@
 //! * [`DeviceBuffer`] is memory of a device, freed when dropped; [`BufferView`] and [`BufferViewMut`] are shaped borrows of it.
 //! * Each launch goes through the kernel's contract (`contract`, over `kernel_dsl::compiler::launch`) before
 //!   anything runs. What is refused is refused whole: no argument has been touched.
+//! * On a GPU, `launch` runs the kernel's checked form: what it finds first comes back as [`Error::Violation`], a report
+//!   like the oracle's, and the device goes on. `launch_unchecked` runs the kernel's own PTX.
 //! * [`testing`] runs one kernel on all executors and compares them bit for bit; [`doctor`] says what was found here.
 //!
 //! # Order and errors

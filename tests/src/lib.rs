@@ -2,10 +2,11 @@
 //!
 //! * `tests/compile_fail.rs`: what a user sees of a wrong kernel.
 //! * `tests/ptx.rs`: the PTX of every declared instance of every kernel of kernels-rs, in snapshots.
-//! * `tests/ptxas.rs`: NVIDIA's assembler takes each of these snapshots.
+//! * `tests/ptxas.rs`: NVIDIA's assembler takes each of these snapshots, and the checked forms.
 //! * `tests/witness.rs`: kernels as rustc compiles them and as we do compute the same.
 //! * `tests/memory`: accesses of several elements, masked ones, atomic operations.
 //! * `tests/outside.rs`: a crate of somebody else's, with a kernel of its own.
+//! * `tests/checked.rs`: the checked form of wrong kernels reports what the oracle finds.
 //! * `tests/gpu.rs`: every kernel on a GPU.
 
 use std::fs;

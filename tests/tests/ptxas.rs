@@ -1,10 +1,14 @@
-//! NVIDIA's assembler takes every PTX snapshot, for sm_61.
+//! NVIDIA's assembler takes every PTX snapshot, and the checked form of every kernel, for sm_61.
 //!
 //! It is no part of the project, so a machine without it sees the snapshots skipped, and how to have them assembled.
 //! Where `KERNELS_REQUIRE_PTXAS` is set, as in CI, that is a failure.
 
+use kernel_dsl::compiler::Target;
+use kernel_dsl::compiler::hir::{Instance, serial};
+use kernel_dsl::compiler::lower::checked::checked;
 use kernels_rs::command::ptxas::Ptxas;
 use std::process::ExitCode;
+use tests::Snapshot;
 
 /// What brings it.
 const COMMAND: &str = "tests/get-ptxas";
@@ -21,11 +25,15 @@ fn main() -> ExitCode {
         Ok(_) => return failed("there are no snapshots of PTX"),
         Err(e) => return failed(&format!("the snapshots of PTX cannot be read: {e}")),
     };
+    let all = match checked_forms() {
+        Ok(checked) => snapshots.into_iter().chain(checked),
+        Err(e) => return failed(&e),
+    };
     let required = std::env::var_os("KERNELS_REQUIRE_PTXAS").is_some_and(|value| !value.is_empty());
     let ptxas = Ptxas::find().filter(Ptxas::takes_sm_61);
 
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
-    for snapshot in snapshots.iter().filter(|s| chosen(&s.name)) {
+    for snapshot in all.filter(|s| chosen(&s.name)) {
         let outcome = match &ptxas {
             Some(ptxas) => match ptxas.assemble(&snapshot.ptx) {
                 Ok(()) => {
@@ -50,6 +58,21 @@ fn main() -> ExitCode {
     }
     println!("{passed} passed, {failed} failed, {skipped} skipped");
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The checked form of every declared instance, as a launch on a GPU compiles it.
+fn checked_forms() -> Result<Vec<Snapshot>, String> {
+    let mut all = Vec::new();
+    for artifact in kernel_dsl::kernels() {
+        let program = serial::program(artifact.hir).map_err(|e| e.to_string())?;
+        for declared in artifact.instances {
+            let instance = Instance(declared.constants.to_vec());
+            let form = checked(&program, &instance, Target::SM_61).and_then(|form| form.ptx());
+            let ptx = form.map_err(|e| format!("the checked form of {} does not compile: {e}", declared.name))?;
+            all.push(Snapshot { name: format!("{}, checked", declared.name), ptx });
+        }
+    }
+    Ok(all)
 }
 
 fn failed(message: &str) -> ExitCode {

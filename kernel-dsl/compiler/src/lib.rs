@@ -18,7 +18,8 @@
 //! * [`emit`] turns optimised IR, and only that, into a PTX AST ([`ptx`]), whose instructions come from one table.
 //! * [`launch`] evaluates a kernel's launch shape and conditions on the host.
 //!
-//! [`compile`] goes the way from HIR to text.
+//! [`compile`] goes the way from HIR to text. [`lower::checked`] makes a kernel's other form, which checks its accesses on the
+//! device and reports what is wrong.
 
 #[cfg(feature = "frontend")]
 pub mod check;

@@ -121,11 +121,9 @@ impl Check {
         let ptxas = Ptxas::find().filter(Ptxas::takes_sm_61);
         if !self.json {
             writeln!(out, "device {}: {}", used.device, used.reason)?;
-            let on_gpu = if device.is_cpu() { "" } else { ", that device on the PTX" };
-            writeln!(
-                out,
-                "compared bit for bit (=): the interpreter on IR as lowered, on IR after all passes{on_gpu}"
-            )?;
+            let on_gpu = if device.is_cpu() { "" } else { ", that device on the PTX and on the checked form's" };
+            let interpreter = "the interpreter on IR as lowered, on IR after all passes, on the checked form";
+            writeln!(out, "compared bit for bit (=): {interpreter}{on_gpu}")?;
             writeln!(out, "compared within a stated error (≈): plain Rust in f64")?;
             match &ptxas {
                 Some(ptxas) => writeln!(out, "assembled for {}: by {ptxas}\n", Target::SM_61)?,
@@ -296,8 +294,14 @@ fn short(executor: &Executor) -> String {
     match executor {
         Executor::Lowered => "lowered".to_string(),
         Executor::Optimised => "optimised".to_string(),
-        Executor::Cuda(device) => device.split(' ').next().unwrap_or(device).to_string(),
+        Executor::Checked => "checked".to_string(),
+        Executor::Cuda(device) => first_word(device).to_string(),
+        Executor::CudaChecked(device) => format!("{} checked", first_word(device)),
     }
+}
+
+fn first_word(text: &str) -> &str {
+    text.split(' ').next().unwrap_or(text)
 }
 
 impl Report {

@@ -1,9 +1,10 @@
 //! The CUDA device, through the driver library alone.
 //!
 //! `driver` holds the functions of the library and turns their codes into errors; `info` what a device says of itself;
-//! `context` a device's primary context and its memory; `module` kernels loaded there, and their launches; `version` which
-//! driver knows which PTX. Only this folder calls the driver.
+//! `context` a device's primary context and its memory; `module` kernels loaded there, and their launches; `checked` their checked
+//! forms; `version` which driver knows which PTX. Only this folder calls the driver.
 
+mod checked;
 mod context;
 mod driver;
 mod info;

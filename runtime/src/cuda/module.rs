@@ -1,5 +1,6 @@
 //! Kernels loaded on a CUDA device, one module an instance, and their launches.
 
+use super::checked::CheckedModule;
 use super::context::Context;
 use super::info::DeviceInfo;
 use super::version;
@@ -8,7 +9,7 @@ use crate::cache::Cache;
 use crate::contract::Approved;
 use cudarc::driver::sys::{self, CUjit_option as JitOption};
 use kernel_dsl::compiler::hir::{Instance, Program};
-use kernel_dsl::compiler::{self, Target};
+use kernel_dsl::compiler::{self, Target, lower};
 use kernel_dsl::launcher::Shape;
 use kernel_dsl::{Argument, Artifact};
 use std::borrow::Cow;
@@ -24,11 +25,12 @@ pub(crate) struct Cuda {
     context: Arc<Context>,
     /// By the artifact's address, which is static.
     modules: Cache<(usize, Instance), Module>,
+    checked: Cache<(usize, Instance), CheckedModule>,
 }
 
 /// A loaded module and its one entry.
-struct Module {
-    context: Arc<Context>,
+pub(super) struct Module {
+    pub(super) context: Arc<Context>,
     module: sys::CUmodule,
     function: sys::CUfunction,
 }
@@ -41,7 +43,7 @@ unsafe impl Sync for Module {}
 impl Cuda {
     /// Device `ordinal`, if it is one that kernels run on.
     pub fn open(ordinal: usize) -> Result<Cuda, Error> {
-        Ok(Cuda { context: Arc::new(Context::open(ordinal)?), modules: Cache::default() })
+        Ok(Cuda { context: Arc::new(Context::open(ordinal)?), modules: Cache::default(), checked: Cache::default() })
     }
 
     pub fn info(&self) -> &DeviceInfo {
@@ -106,7 +108,26 @@ impl Cuda {
             Module::load(self.context.clone(), &ptx, &instance.entry(artifact.name), &name)
         })?;
         // SAFETY: the arguments were approved against the kernel that this is; the rest by the caller's promise.
-        unsafe { module.launch(approved, &name) }
+        unsafe { module.launch(approved, &name, None) }
+    }
+
+    /// Runs the instance's checked form to its end. It is compiled and loaded once.
+    pub fn run_checked(
+        &self,
+        artifact: &'static Artifact,
+        program: &Program,
+        instance: &Instance,
+        approved: &Approved,
+    ) -> Result<(), Error> {
+        let name = instance.name(artifact.name);
+        let module = self.checked.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
+            let failed = |source| Error::Compile { instance: name.clone(), source };
+            let form = lower::checked::checked(program, instance, Target::SM_61).map_err(failed)?;
+            let ptx = form.ptx().map_err(failed)?;
+            let module = Module::load(self.context.clone(), &ptx, &instance.entry(artifact.name), &name)?;
+            Ok::<_, Error>(CheckedModule::new(module, form))
+        })?;
+        module.launch(approved, &name)
     }
 }
 
@@ -163,12 +184,13 @@ impl Module {
         Ok(loaded)
     }
 
-    /// Runs the entry and waits for its end.
+    /// Runs the entry and waits for its end. The checked form takes the address of a record after the arguments.
     ///
     /// # Safety
     /// The arguments are those that the entry takes; the kernel is free of out-of-bounds accesses and races for them.
-    unsafe fn launch(&self, approved: &Approved, instance: &str) -> Result<(), Error> {
+    pub(super) unsafe fn launch(&self, approved: &Approved, instance: &str, record: Option<u64>) -> Result<(), Error> {
         let mut values = parameters(approved.arguments());
+        values.extend(record);
         let mut pointers: Vec<*mut c_void> = values.iter_mut().map(|v| ptr::from_mut(v).cast()).collect();
         let ([gx, gy, gz], [bx, by, bz]) = (approved.shape().grid, approved.shape().block);
         self.context.run(

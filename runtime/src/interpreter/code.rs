@@ -138,6 +138,8 @@ pub enum Inst {
         to: RowIndex,
         value: RowIndex,
     },
+    /// Index into [`Code::reports`].
+    Report(u32),
     /// Lanes whose condition fails wait for `otherwise`; if all do, on to there.
     If {
         slot: SlotIndex,
@@ -245,6 +247,16 @@ pub struct Atomic {
     pub to: Option<Register>,
 }
 
+/// What the checked form tells its record: [`Op::Report`](kernel_dsl::compiler::ir::Op::Report).
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Report {
+    /// Address of the record.
+    pub record: RowIndex,
+    pub site: u32,
+    pub values: Box<[RowIndex]>,
+}
+
 /// What an access names.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
@@ -339,6 +351,8 @@ pub struct Code {
     pub accesses: Vec<Access>,
     /// What `Inst::Atomic` names.
     pub atomics: Vec<Atomic>,
+    /// What `Inst::Report` names.
+    pub reports: Vec<Report>,
     /// Mutable variables.
     pub locals: Vec<Local>,
     /// Registers that never change, and their bits.

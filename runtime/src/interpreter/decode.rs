@@ -4,7 +4,7 @@
 //! form: operands are defined before they are used, types fit operators, labels name open constructs.
 
 use super::cast;
-use super::code::{Access, Atomic, Code, Dim, Inst, Local, Offset, Pc, Place, RowIndex, SharedDim, SlotIndex};
+use super::code::{Access, Atomic, Code, Dim, Inst, Local, Offset, Pc, Place, Report, RowIndex, SharedDim, SlotIndex};
 use super::frame::Register;
 use super::lanes::{has_binary, has_unary};
 use super::memory::SHARED_WORDS;
@@ -460,6 +460,15 @@ impl Decoder<'_> {
                 let (value, to) = (self.typed(*value, Scalar::Bool)?, self.define(result)?.row);
                 self.emit(Inst::Vote { mode: *mode, to, value });
                 return Ok(());
+            }
+            Op::Report { record, site, values } => {
+                if self.ty(*record)? != Type::Global || values.len() > ir::record::MOST_VALUES {
+                    return self.refuse("a report has the address of a record, and as many values as that holds");
+                }
+                let record = self.used(*record)?.row;
+                let values = values.iter().map(|v| self.typed(*v, Scalar::Usize)).collect::<Result<_>>()?;
+                self.code.reports.push(Report { record, site: *site, values });
+                self.emit(Inst::Report(self.code.reports.len() as u32 - 1));
             }
             Op::If { .. } | Op::For(_) | Op::Loop { .. } | Op::Block { .. } => return self.construct(inst),
             Op::Yield(values) => self.hand(yields, values)?,

@@ -17,6 +17,23 @@ pub enum Target {
     Shared,
 }
 
+/// Says that `n` elements from `index` do not lie within `extents`.
+pub fn beyond(name: &str, index: &[u64], extents: &[u64], n: u64) -> String {
+    match (index, extents) {
+        ([i], [len]) if n == 1 => format!("index {i} is out of bounds of `{name}`, which has {len} elements"),
+        ([i], [len]) => {
+            let end = i + n;
+            format!("elements {i}..{end} are out of bounds of `{name}`, which has {len} elements")
+        }
+        _ => {
+            let list = |v: &[u64], sep| v.iter().map(u64::to_string).collect::<Vec<_>>().join(sep);
+            let (i, len) = (list(index, ", "), list(extents, " × "));
+            let what = if n == 1 { String::new() } else { format!("{n} elements from ") };
+            format!("{what}index ({i}) is out of bounds of `{name}`, which is {len}")
+        }
+    }
+}
+
 impl Machine<'_, '_> {
     /// Reports indices that are not below their extents.
     #[cold]
@@ -48,20 +65,7 @@ impl Machine<'_, '_> {
                 }
                 Place::Address { .. } | Place::SharedAddress { .. } => return Description::new("out of bounds"),
             };
-            let n = access.values.len();
-            let message = match (&index[..], &extents[..]) {
-                ([i], [len]) if n == 1 => format!("index {i} is out of bounds of `{name}`, which has {len} elements"),
-                ([i], [len]) => {
-                    let end = i + n as u64;
-                    format!("elements {i}..{end} are out of bounds of `{name}`, which has {len} elements")
-                }
-                _ => {
-                    let list = |v: &[u64], sep| v.iter().map(u64::to_string).collect::<Vec<_>>().join(sep);
-                    let (i, len) = (list(&index, ", "), list(&extents, " × "));
-                    let what = if n == 1 { String::new() } else { format!("{n} elements from ") };
-                    format!("{what}index ({i}) is out of bounds of `{name}`, which is {len}")
-                }
-            };
+            let message = beyond(&name, &index, &extents, access.values.len() as u64);
             Description::new(message).about(Object { name, space, index, extents, element: Some(element as i64) })
         });
     }

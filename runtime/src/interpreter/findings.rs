@@ -4,7 +4,8 @@ use super::Program;
 use super::check::Check;
 use super::code::Pc;
 use super::report::{Finding, Object, Other, Place, Report, Thread};
-use kernel_dsl::compiler::ir::Location;
+use kernel_dsl::compiler::ir::{Location, SourceLocation};
+use kernel_dsl::compiler::source::Source;
 use std::collections::HashMap;
 
 /// What a hit says beyond its check and site.
@@ -100,43 +101,48 @@ impl<'p> Findings<'p> {
 
     fn place(&self, site: Pc) -> Place {
         let program = self.program;
-        let at = |location: Location| program.locations.get(location.0 as usize);
-        let mut chain = Vec::new();
-        let mut next = program.code.locations.get(site as usize).copied();
-        while let Some(location) = next.and_then(at) {
-            // A chain of calls is as long as there are locations at most; more would be a ring.
-            if chain.len() == program.locations.len() {
-                break;
-            }
-            chain.push(location);
-            next = location.caller;
-        }
-        let mut places = chain.into_iter().map(|location| {
-            let source = program.sources.get(location.source as usize);
-            let (line, span) = (source.map_or(1, |s| s.line), location.span);
-            Place {
-                source: location.source as usize,
-                function: source.map_or_else(|| program.instance.clone(), |s| s.name.clone()),
-                file: source.map(|s| s.file.clone()).unwrap_or_default(),
-                line: line + u32::from(span.line),
-                column: u32::from(span.column),
-                end_line: line + u32::from(span.end_line),
-                end_column: u32::from(span.end_column),
-                callers: Vec::new(),
-            }
-        });
-        let unknown = || Place {
-            source: usize::MAX,
-            function: program.instance.clone(),
-            file: String::new(),
-            line: 1,
-            column: 1,
-            end_line: 1,
-            end_column: 1,
-            callers: Vec::new(),
-        };
-        let mut place = places.next().unwrap_or_else(unknown);
-        place.callers = places.collect();
-        place
+        let location = program.code.locations.get(site as usize).copied();
+        place(&program.instance, &program.sources, &program.locations, location)
     }
+}
+
+/// A place in the user's Rust, with the calls that inlined it.
+pub fn place(instance: &str, sources: &[Source], locations: &[SourceLocation], first: Option<Location>) -> Place {
+    let mut chain = Vec::new();
+    let mut next = first;
+    while let Some(location) = next.and_then(|l| locations.get(l.0 as usize)) {
+        // A chain of calls is as long as there are locations at most; more would be a ring.
+        if chain.len() == locations.len() {
+            break;
+        }
+        chain.push(location);
+        next = location.caller;
+    }
+    let mut places = chain.into_iter().map(|location| {
+        let source = sources.get(location.source as usize);
+        let (line, span) = (source.map_or(1, |s| s.line), location.span);
+        Place {
+            source: location.source as usize,
+            function: source.map_or_else(|| instance.to_string(), |s| s.name.clone()),
+            file: source.map(|s| s.file.clone()).unwrap_or_default(),
+            line: line + u32::from(span.line),
+            column: u32::from(span.column),
+            end_line: line + u32::from(span.end_line),
+            end_column: u32::from(span.end_column),
+            callers: Vec::new(),
+        }
+    });
+    let unknown = || Place {
+        source: usize::MAX,
+        function: instance.to_string(),
+        file: String::new(),
+        line: 1,
+        column: 1,
+        end_line: 1,
+        end_column: 1,
+        callers: Vec::new(),
+    };
+    let mut place = places.next().unwrap_or_else(unknown);
+    place.callers = places.collect();
+    place
 }

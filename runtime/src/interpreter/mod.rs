@@ -22,6 +22,7 @@
 //!   origin                        └──▶ words, access ─▶ memory    loads and stores
 //!                                        └─▶ shadow        who touched what
 //!         describe ─▶ findings ─▶ report ─▶ render         what was found
+//!                       record ─────┘                      what the checked form reports of itself
 //! ```
 
 pub mod check;
@@ -39,6 +40,7 @@ mod lanes;
 mod machine;
 mod memory;
 mod origin;
+mod record;
 mod render;
 mod shadow;
 mod warp;
@@ -46,6 +48,7 @@ mod words;
 
 pub use check::{Check, Severity};
 pub use memory::Bytes;
+pub use record::reported;
 pub use report::{Finding, Report, Verdict};
 
 use code::{Access, Code, Inst, Origin, Place};

@@ -8,6 +8,7 @@ use super::machine::{ACCESSES, Machine, Warp};
 use super::report::{Object, Space};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{Binary, Shuffle, Vote};
+use std::fmt::Display;
 
 impl Machine<'_, '_> {
     /// Goes on with `warp`.
@@ -125,6 +126,7 @@ impl Machine<'_, '_> {
                     };
                     Register { row: to, wide: false }.fill(&mut warp.rows, result.into());
                 }
+                Inst::Report(i) => self.tell(warp, mask, &code.reports[i as usize]),
                 Inst::If { slot, condition, otherwise } => {
                     let holds = simd.truth(&warp.rows, condition);
                     let slot = &mut warp.slots[slot as usize];
@@ -264,8 +266,7 @@ impl Machine<'_, '_> {
         };
         let at = |row, lane| show(ty, Register { row, wide: ty.bits() == 64 }.get(&warp.rows, lane));
         self.report(check, site, warp.index, bad, |_, lane| {
-            let (a, b, sign) = (at(a, lane), at(b, lane), symbol(op));
-            Description::new(format!("`{a} {sign} {b}` overflows `{ty}`"))
+            Description::new(overflow(op, ty, at(a, lane), at(b, lane)))
         });
     }
 
@@ -467,6 +468,12 @@ fn show(ty: Scalar, bits: u64) -> String {
         Scalar::I64 => (bits as i64).to_string(),
         _ => bits.to_string(),
     }
+}
+
+/// Says that a op b does not fit its type.
+pub fn overflow(op: Binary, ty: Scalar, a: impl Display, b: impl Display) -> String {
+    let sign = symbol(op);
+    format!("`{a} {sign} {b}` overflows `{ty}`")
 }
 
 fn symbol(op: Binary) -> &'static str {

@@ -8,6 +8,7 @@ use crate::contract::{self, Approved};
 use crate::cpu::Executable;
 use crate::{Device, Error, Result};
 use kernel_dsl::compiler::hir::{Instance, Program, Type, serial};
+use kernel_dsl::compiler::lower::checked::Checked;
 use kernel_dsl::compiler::{Target, ir, lower, passes};
 use kernel_dsl::launcher::Memory;
 use kernel_dsl::{Argument, Artifact, Launcher};
@@ -57,8 +58,9 @@ impl Checker {
     }
 
     fn executors(&self) -> Vec<Executor> {
-        let gpu = self.gpu.iter().map(|device| Executor::Cuda(device.to_string()));
-        [Executor::Lowered, Executor::Optimised].into_iter().chain(gpu).collect()
+        let gpu = self.gpu.iter().map(|device| device.to_string());
+        let gpu = gpu.flat_map(|device| [Executor::Cuda(device.clone()), Executor::CudaChecked(device)]);
+        [Executor::Lowered, Executor::Optimised, Executor::Checked].into_iter().chain(gpu).collect()
     }
 
     /// Runs one case on all executors; the first thing that goes wrong.
@@ -69,7 +71,7 @@ impl Checker {
         expected: impl FnOnce(&[Input]) -> Vec<Expected>,
     ) -> Result<(), Failure> {
         let stopped = |executor: Executor| move |e: Error| Failure::Stopped { executor, error: e.to_string() };
-        let interpret = |executable: &Executable| {
+        let interpret = |run: &dyn Fn(&Approved) -> Result<()>| {
             prepared.run(&self.cpu, case, |arguments| {
                 let approved = Approved::new(
                     prepared.artifact.name,
@@ -78,22 +80,26 @@ impl Checker {
                     self.cpu.id(),
                     arguments,
                 )?;
-                executable.run(&approved)
+                run(&approved)
             })
         };
         // The oracle first: no other executor runs what it reports.
-        let lowered = interpret(&prepared.lowered).map_err(stopped(Executor::Lowered))?;
-        prepared.same(
-            &lowered,
-            &interpret(&prepared.optimised).map_err(stopped(Executor::Optimised))?,
-            Executor::Optimised,
-        )?;
+        let lowered = interpret(&|a| prepared.lowered.run(a)).map_err(stopped(Executor::Lowered))?;
+        let optimised = interpret(&|a| prepared.optimised.run(a)).map_err(stopped(Executor::Optimised))?;
+        prepared.same(&lowered, &optimised, Executor::Optimised)?;
+        let (executable, form) = &prepared.checked;
+        let checked = interpret(&|a| executable.run_checked(a, form)).map_err(stopped(Executor::Checked))?;
+        prepared.same(&lowered, &checked, Executor::Checked)?;
         if let Some(gpu) = &self.gpu {
             let executor = Executor::Cuda(gpu.to_string());
             let outputs = prepared.run(gpu, case, |arguments| {
                 // SAFETY: the oracle has run the kernel on these arguments and found no fault.
                 unsafe { gpu.launch_unchecked(prepared.artifact, &prepared.instance.0, arguments) }
             });
+            prepared.same(&lowered, &outputs.map_err(stopped(executor.clone()))?, executor)?;
+            let executor = Executor::CudaChecked(gpu.to_string());
+            let outputs =
+                prepared.run(gpu, case, |arguments| gpu.launch(prepared.artifact, &prepared.instance.0, arguments));
             prepared.same(&lowered, &outputs.map_err(stopped(executor.clone()))?, executor)?;
         }
         let expected = expected(&case.inputs);
@@ -110,6 +116,8 @@ pub struct Prepared {
     instance: Instance,
     lowered: Executable,
     optimised: Executable,
+    /// After all passes.
+    checked: (Executable, Checked),
     /// Of the parameters.
     names: Vec<String>,
     slices: Vec<bool>,
@@ -129,7 +137,8 @@ impl Prepared {
         let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
         let lowered = lower::lower(&program(artifact)?, instance, Target::SM_61).map_err(compile)?;
         let optimised = passes::optimise(lowered.clone()).map_err(compile)?;
-        Prepared::from_ir(artifact, instance, &lowered, &optimised)
+        let form = lower::checked::checked(&program(artifact)?, instance, Target::SM_61).map_err(compile)?;
+        Prepared::new(artifact, instance, &lowered, &optimised, form)
     }
 
     /// The instance of `artifact` in two forms made elsewhere: as lowered, and after some pass.
@@ -139,12 +148,26 @@ impl Prepared {
         lowered: &ir::Kernel,
         optimised: &ir::Kernel,
     ) -> Result<Prepared> {
+        Prepared::new(artifact, instance, lowered, optimised, Checked::of(lowered.clone()))
+    }
+
+    fn new(
+        artifact: &'static Artifact,
+        instance: &Instance,
+        lowered: &ir::Kernel,
+        optimised: &ir::Kernel,
+        form: Checked,
+    ) -> Result<Prepared> {
         let program = program(artifact)?;
+        let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
+        let guarded = passes::optimise(form.kernel.clone()).map_err(compile)?;
+        let checked = (Executable::new(&guarded)?, form);
         Ok(Prepared {
             artifact,
             instance: instance.clone(),
             lowered: Executable::new(lowered)?,
             optimised: Executable::optimised(optimised)?,
+            checked,
             names: contract::parameters(&program).map(|(name, _)| name.to_string()).collect(),
             slices: contract::parameters(&program).map(|(_, ty)| matches!(ty, Type::Slice { .. })).collect(),
             writes: contract::writes(&program),

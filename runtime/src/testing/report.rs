@@ -11,8 +11,12 @@ pub enum Executor {
     Lowered,
     /// The interpreter, on IR after all passes.
     Optimised,
+    /// The interpreter, on the checked form after all passes.
+    Checked,
     /// A GPU, on the PTX.
     Cuda(String),
+    /// A GPU, on the checked form.
+    CudaChecked(String),
 }
 
 /// An instance on all its cases.
@@ -100,7 +104,9 @@ impl fmt::Display for Executor {
         match self {
             Executor::Lowered => f.write_str("the interpreter on IR as lowered"),
             Executor::Optimised => f.write_str("the interpreter on IR after passes"),
+            Executor::Checked => f.write_str("the interpreter on the checked form"),
             Executor::Cuda(device) => f.write_str(device),
+            Executor::CudaChecked(device) => write!(f, "{device}, checked"),
         }
     }
 }

@@ -41,6 +41,7 @@ fn program() -> Program {
         Type::Scalar(Scalar::Bool),
         Type::Unit,
     ];
+    let float = TypeId(0);
     let (usize, bool) = (TypeId(3), TypeId(4));
     let expr = |kind, ty| Expr { kind, ty, span: Span::default() };
     let call = |intrinsic, arguments| expr(ExprKind::Intrinsic { intrinsic, arguments }, usize);
@@ -57,16 +58,32 @@ fn program() -> Program {
         max_registers: None,
         instances: vec![Instance::default()],
     };
+    let i = || expr(ExprKind::Local(hir::LocalId(3)), usize);
+    let element = |n| expr(ExprKind::Index { base: argument(n).into(), index: i().into() }, float);
+    let fused =
+        ExprKind::Intrinsic { intrinsic: Intrinsic::MulAdd, arguments: vec![argument(0), element(1), element(2)] };
+    let assign = ExprKind::Assign { place: element(2).into(), operator: None, value: expr(fused, float).into() };
+    let inside = ExprKind::If {
+        condition: expr(ExprKind::Compare(Comparison::Lt, i().into(), len(2).into()), bool).into(),
+        then: Block { statements: vec![hir::Statement::Expr(expr(assign, TypeId(5)))], value: None },
+        otherwise: None,
+    };
+    let index = hir::Statement::Let {
+        pattern: hir::Pattern::Local(hir::LocalId(3)),
+        value: Some(call(Intrinsic::GridIndex, vec![])),
+        span: Span::default(),
+    };
+    let body = Block { statements: vec![index, hir::Statement::Expr(expr(inside, TypeId(5)))], value: None };
     let function = hir::Function {
         name: "saxpy".into(),
         hash: 0,
         source: source(),
         generics: vec![],
         types,
-        locals: vec![local("a", 0), local("x", 1), local("y", 2)],
+        locals: vec![local("a", 0), local("x", 1), local("y", 2), local("i", 3)],
         parameters: 3,
         returns: TypeId(5),
-        body: Block::default(),
+        body,
     };
     Program { launch, functions: vec![function] }
 }

@@ -20,22 +20,25 @@ pub(super) fn bits_type(s: Scalar) -> Modifier {
     }
 }
 
+/// The special register, if there is one for that axis.
+pub(super) fn special_register(special: Special) -> Option<SpecialRegister> {
+    use SpecialRegister::*;
+    let registers = match special {
+        Special::Thread(_) => [TidX, TidY, TidZ],
+        Special::Block(_) => [CtaidX, CtaidY, CtaidZ],
+        Special::Grid(_) => [NctaidX, NctaidY, NctaidZ],
+    };
+    let (Special::Thread(axis) | Special::Block(axis) | Special::Grid(axis)) = special;
+    registers.get(usize::from(axis)).copied()
+}
+
 impl Emitter<'_> {
     pub(super) fn special(&mut self, result: Value, special: Special) {
-        use SpecialRegister::*;
-        let registers = match special {
-            Special::Thread(_) => [TidX, TidY, TidZ],
-            Special::Block(_) => [CtaidX, CtaidY, CtaidZ],
-            Special::Grid(_) => [NctaidX, NctaidY, NctaidZ],
+        let Some(register) = special_register(special) else {
+            return self.malformed("a special register of an axis beyond z");
         };
-        let (Special::Thread(axis) | Special::Block(axis) | Special::Grid(axis)) = special;
-        match registers.get(usize::from(axis)) {
-            Some(r) => {
-                let d = self.define(result);
-                self.op(Opcode::Mov, [Modifier::U32], [d.into(), Operand::Special(*r)]);
-            }
-            None => self.malformed("a special register of an axis beyond z"),
-        }
+        let d = self.define(result);
+        self.op(Opcode::Mov, [Modifier::U32], [d.into(), Operand::Special(register)]);
     }
 
     pub(super) fn unary(&mut self, result: Value, op: Unary, a: Value) {

@@ -20,6 +20,7 @@ mod header;
 mod memory;
 mod moves;
 mod packed;
+mod report;
 mod survey;
 mod warp;
 
@@ -355,6 +356,7 @@ impl<'k> Emitter<'k> {
             Op::WarpSync => self.op(Opcode::Bar, [Modifier::Warp, Modifier::Sync], [warp::ALL_LANES]),
             Op::Shuffle { mode, value, selector, width } => self.shuffle(results[0], *mode, *value, *selector, *width),
             Op::Vote { mode, value } => self.vote(results[0], *mode, *value),
+            Op::Report { record, site, values } => self.report(*record, *site, values),
             Op::If { condition, then, otherwise } => self.branch(inst, *condition, then, otherwise),
             Op::For(l) => self.counted(inst, l),
             Op::Loop { label, inits, body } => self.endless(inst, *label, inits, body),

@@ -24,6 +24,9 @@
 //! locals become values, places become addresses, loops unroll. What a pass makes runs on the same interpreter and
 //! must give the same bits.
 //!
+//! The *checked form* is IR as lowered too, with comparisons around its accesses and reports where they fail
+//! ([`lower::checked`](crate::lower::checked)); it goes through the same passes.
+//!
 //! # Meaning
 //!
 //! Integers are two's complement. [`Binary::Add`], `Sub` and `Mul` wrap; on `usize`, wrapping is an error of the kernel that
@@ -41,6 +44,7 @@
 
 pub mod build;
 pub mod print;
+pub mod record;
 pub mod verify;
 
 use crate::scalar::Scalar;
@@ -350,6 +354,16 @@ pub enum Op {
     /// `Ballot` gives `u32`, the others `bool`.
     #[allow(missing_docs)]
     Vote { mode: Vote, value: Value },
+    /// Tells the launch's record what a lane found wrong. The first lane to come, of all threads, writes it; later ones
+    /// change nothing. Only the checked form has it ([`lower::checked`](crate::lower::checked)).
+    Report {
+        /// The address of the [`record`].
+        record: Value,
+        /// Where, and what `values` mean: a number that the form's table explains.
+        site: u32,
+        /// `usize` values, at most [`record::MOST_VALUES`].
+        values: Values,
+    },
     /// Runs `then` in the lanes where `condition` holds and `otherwise` in the others; results come from their `Yield`s.
     #[allow(missing_docs)]
     If { condition: Value, then: Region, otherwise: Region },
@@ -717,6 +731,10 @@ impl Op {
                 f(*selector);
             }
             Op::Vote { value, .. } => f(*value),
+            Op::Report { record, values, .. } => {
+                f(*record);
+                values.iter().for_each(|v| f(*v));
+            }
             Op::If { condition, .. } => f(*condition),
             Op::For(l) => {
                 f(l.start);
@@ -809,6 +827,10 @@ impl Op {
                 m(selector);
             }
             Op::Vote { value, .. } => m(value),
+            Op::Report { record, values, .. } => {
+                m(record);
+                values.iter_mut().for_each(m);
+            }
             Op::If { condition, .. } => m(condition),
             Op::For(l) => {
                 m(&mut l.start);

@@ -322,6 +322,7 @@ impl<'a> Printer<'a> {
                 format!("shuffle {} {}, {} width {width}", snake(mode), v(value), v(selector))
             }
             Op::Vote { mode, value } => format!("vote {} {}", snake(mode), v(value)),
+            Op::Report { record, site, values } => format!("report {site} to {}: {}", v(record), self.values(values)),
             Op::Yield(values) => format!("yield {}", self.values(values)),
             Op::Break(l, values) => jump("break", *l, values),
             Op::Continue(l, values) => jump("continue", *l, values),

@@ -274,6 +274,15 @@ impl<'a> Verifier<'a> {
                 let fits = results == 1 && self.ty(*value) == S(Scalar::Bool) && out == S(ty);
                 self.check(inst, fits, "a vote takes a bool; a ballot gives u32, others bool");
             }
+            Op::Report { record, values, .. } => {
+                let numbers = values.iter().all(|v| self.ty(*v) == S(Scalar::Usize));
+                let fits = numbers && values.len() <= record::MOST_VALUES && results == 0;
+                self.check(
+                    inst,
+                    fits && self.ty(*record) == Type::Global,
+                    "a report has an address and some usize values",
+                );
+            }
             Op::If { condition, then, otherwise } => {
                 self.check(inst, self.ty(*condition) == S(Scalar::Bool), "an `if` takes a bool");
                 for region in [then, otherwise] {

@@ -1,9 +1,11 @@
 //! One instance of a kernel for one target: HIR to IR, as the program says it.
 //!
 //! Calls are inlined, tuples and views taken apart, generic constants put in, and shared memory laid out. Nothing is
-//! optimised: what leaves this module is what the oracle runs and what the passes must preserve.
+//! optimised: what leaves this module is what the oracle runs and what the passes must preserve. [`checked`] makes the form
+//! whose accesses are guarded on the device.
 
 mod access;
+pub mod checked;
 mod closure;
 mod cooperation;
 mod expression;

@@ -1,6 +1,7 @@
 //! Dead code: what no effect depends on goes, and the values that stay are numbered in order.
 //!
-//! An effect is a store, an atomic operation, a write to a local, a barrier, a shuffle or vote (lanes meet there), the end of the thread,
+//! An effect is a store, an atomic operation, a write to a local, a report, a barrier, a shuffle or vote (lanes meet
+//! there), the end of the thread,
 //! and a `Loop`, which may not end. A `For` ends, so one without effects goes with its last used result. A load whose
 //! result is unused goes too: in bounds it has no effect, and the oracle, which reports one that is not, runs IR as
 //! lowered. Carried values that only feed themselves, and results that nobody uses, leave their constructs; an atomic operation

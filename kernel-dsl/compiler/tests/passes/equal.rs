@@ -3,6 +3,7 @@
 use crate::{evaluator, generator};
 use kernel_dsl_compiler::ir::Kernel;
 use kernel_dsl_compiler::ir::verify::verify;
+use kernel_dsl_compiler::lower::checked::Checked;
 use kernel_dsl_compiler::passes::{PIPELINE, optimise_with};
 
 /// Programs tried; `PASSES_SEEDS` asks for more.
@@ -55,4 +56,28 @@ fn all_passes_in_order() {
         });
         done.unwrap_or_else(|e| panic!("seed {seed}: {e}"));
     }
+}
+
+/// The checked form of a program that is right stores what the program stores; of any, passes keep what it stores and reports.
+#[test]
+fn checked_forms() {
+    let mut right = 0;
+    for seed in seeds() {
+        let kernel = generator::kernel(seed);
+        let checked = Checked::of(kernel.clone()).kernel;
+        verify(&checked).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{kernel}\n{checked}"));
+        let expected = run(&checked);
+        for (bare, checked) in run(&kernel).into_iter().zip(&expected) {
+            if checked.stores.iter().all(|(at, _)| at >> 62 == 0) {
+                assert_eq!(&bare, checked, "seed {seed}\n{kernel}");
+                right += 1;
+            }
+        }
+        let done = optimise_with(checked.clone(), |pass, after| {
+            verify(after).unwrap_or_else(|e| panic!("seed {seed}, {}: {e}\n{checked}\n{after}", pass.name));
+            assert!(run(after) == expected, "seed {seed}, {}\n{checked}\n{after}", pass.name);
+        });
+        done.unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+    }
+    assert!(right > 0, "no program is right");
 }

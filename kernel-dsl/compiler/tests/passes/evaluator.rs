@@ -424,6 +424,12 @@ impl Machine<'_> {
                 self.trace.syncs += 1;
                 return None;
             }
+            // As stores that are nowhere near memory.
+            Op::Report { site, values, .. } => {
+                let values: Vec<_> = values.iter().map(get).collect();
+                self.trace.stores.extend(values.into_iter().map(|v| (1 << 62 | u64::from(*site), v)));
+                return None;
+            }
             Op::Shuffle { value, .. } => get(value),
             Op::Vote { value, .. } => get(value),
             Op::Yield(values) => return Some(Flow::Yield(self.all(values))),

@@ -1,0 +1,17 @@
+//! The record of a checked launch: 32-bit words in global memory, all zero before the launch, that
+//! [`Op::Report`](super::Op::Report) fills once.
+//!
+//! Words 1 to 3 are free, so that the rest goes in accesses of 16 bytes.
+
+/// 0 as long as nothing was reported; then the site's number + 1.
+pub const STATE: usize = 0;
+/// Block index in x, y, z.
+pub const BLOCK: usize = 4;
+/// Thread index in its block in x, y, z.
+pub const THREAD: usize = 7;
+/// What the site says of it.
+pub const VALUES: usize = 10;
+/// Values of a report at most: index and extent in each of five dimensions.
+pub const MOST_VALUES: usize = 10;
+/// Words of a record.
+pub const WORDS: usize = VALUES + MOST_VALUES;

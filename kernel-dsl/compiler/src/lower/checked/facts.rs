@@ -1,0 +1,237 @@
+//! What is sure of `usize` values: how large they can be, and, within a branch or loop, what they are below.
+
+use crate::ir::{Binary, Comparison, Inst, Kernel, Op, Region, Role, Special, Type, Unary, Value};
+use crate::scalar::Scalar;
+use std::collections::HashMap;
+
+/// Facts about the values that have been defined so far.
+pub(super) struct Facts {
+    /// No value of an unsigned type is larger than this, wherever it is.
+    bounds: Vec<u32>,
+    constants: Vec<Option<u64>>,
+    definitions: Vec<Definition>,
+    /// For each value the first one that is the same computation.
+    same: Vec<Value>,
+    computed: HashMap<Computation, Value>,
+    /// The argument that each address was computed from.
+    arguments: Vec<Option<u32>>,
+    /// (a, b): a < b, at the current place.
+    less: Vec<(Value, Value)>,
+    block: [u32; 3],
+}
+
+/// What is the same wherever it is computed.
+#[derive(PartialEq, Eq, Hash)]
+enum Computation {
+    Constant(Type, u64),
+    Special(Special),
+    Binary(Binary, Value, Value),
+}
+
+/// How a value is made, as far as assuming its truth needs.
+#[derive(Clone, Copy, PartialEq)]
+enum Definition {
+    Opaque,
+    Compare(Comparison, Value, Value),
+    Both(Value, Value),
+    Either(Value, Value),
+    Not(Value),
+    Min(Value, Value),
+}
+
+/// The driver takes no larger grid: 2³¹ − 1 × 65535 × 65535 blocks.
+const GRID: [u32; 3] = [i32::MAX as u32, 65535, 65535];
+
+impl Facts {
+    pub fn new(kernel: &Kernel) -> Facts {
+        let n = kernel.values.len();
+        Facts {
+            bounds: vec![u32::MAX; n],
+            constants: vec![None; n],
+            definitions: vec![Definition::Opaque; n],
+            same: (0..n as u32).map(Value).collect(),
+            computed: HashMap::new(),
+            arguments: vec![None; n],
+            less: Vec::new(),
+            block: kernel.block,
+        }
+    }
+
+    /// Notes what `inst` defines.
+    pub fn define(&mut self, kernel: &Kernel, inst: &Inst) {
+        let n = kernel.values.len();
+        self.bounds.resize(n, u32::MAX);
+        self.constants.resize(n, None);
+        self.definitions.resize(n, Definition::Opaque);
+        self.arguments.resize(n, None);
+        self.same.extend((self.same.len() as u32..n as u32).map(Value));
+        let Some(result) = inst.results.first() else { return };
+        let computation = match inst.op {
+            Op::Constant(bits) => Some(Computation::Constant(kernel.ty(*result), bits)),
+            Op::Special(special) => Some(Computation::Special(special)),
+            Op::Binary(op, a, b) => Some(Computation::Binary(op, self.same(a), self.same(b))),
+            _ => None,
+        };
+        if let Some(computation) = computation {
+            self.same[result.0 as usize] = *self.computed.entry(computation).or_insert(*result);
+        }
+        let at = result.0 as usize;
+        if let Op::Constant(bits) = inst.op {
+            self.constants[at] = Some(bits);
+        }
+        self.bounds[at] = self.bound(kernel, &inst.op, *result);
+        self.definitions[at] = self.definition(kernel, &inst.op, *result);
+        self.arguments[at] = match &inst.op {
+            Op::Parameter(i) => {
+                let parameter = kernel.parameters.get(*i as usize);
+                parameter.filter(|p| matches!(p.role, Role::Address { .. })).map(|p| p.argument)
+            }
+            Op::Offset { base, .. } => self.argument(*base),
+            _ => None,
+        };
+    }
+
+    /// The argument that an address was computed from, if it is one whatever the path.
+    pub fn argument(&self, address: Value) -> Option<u32> {
+        self.arguments[address.0 as usize]
+    }
+
+    fn same(&self, value: Value) -> Value {
+        self.same[value.0 as usize]
+    }
+
+    /// The bits of a constant.
+    pub fn bits(&self, value: Value) -> Option<u64> {
+        self.constants[value.0 as usize]
+    }
+
+    fn most(&self, value: Value) -> u32 {
+        self.bounds[value.0 as usize]
+    }
+
+    fn bound(&self, kernel: &Kernel, op: &Op, result: Value) -> u32 {
+        let most = |v: &Value| self.most(*v);
+        let constant = |v: &Value| self.bits(*v).map(|b| b as u32);
+        let axis = |of: &[u32; 3], axis: u8| of.get(usize::from(axis)).copied().unwrap_or(u32::MAX);
+        match op {
+            Op::Constant(bits) => u32::try_from(*bits).unwrap_or(u32::MAX),
+            Op::Special(Special::Thread(a)) => axis(&self.block, *a).saturating_sub(1),
+            Op::Special(Special::Block(a)) => axis(&GRID, *a) - 1,
+            Op::Special(Special::Grid(a)) => axis(&GRID, *a),
+            Op::Binary(op, a, b) => match (op, constant(b)) {
+                (Binary::Add, _) => most(a).saturating_add(most(b)),
+                (Binary::Mul, _) => most(a).saturating_mul(most(b)),
+                // On the fixed-width types it may wrap.
+                (Binary::Sub, _) if kernel.ty(result).scalar() == Some(Scalar::Usize) => most(a),
+                (Binary::Div, Some(c)) if c > 0 => most(a) / c,
+                (Binary::Div, _) => u32::MAX,
+                (Binary::Rem, Some(c)) if c > 0 => most(a).min(c - 1),
+                (Binary::Rem, _) => u32::MAX,
+                (Binary::Min | Binary::And, _) => most(a).min(most(b)),
+                (Binary::Max, _) => most(a).max(most(b)),
+                (Binary::Shr, Some(c)) => most(a) >> (c & 31),
+                _ => u32::MAX,
+            },
+            Op::Select { yes, no, .. } => most(yes).max(most(no)),
+            Op::Cast(a) => match kernel.ty(*a).scalar() {
+                Some(Scalar::Bool) => 1,
+                Some(Scalar::U8) => u8::MAX.into(),
+                Some(Scalar::U16) => u16::MAX.into(),
+                Some(Scalar::U32 | Scalar::Usize) => most(a),
+                _ => u32::MAX,
+            },
+            _ => u32::MAX,
+        }
+    }
+
+    fn definition(&self, kernel: &Kernel, op: &Op, result: Value) -> Definition {
+        let truth = kernel.ty(result).scalar() == Some(Scalar::Bool);
+        match op {
+            Op::Compare(c, a, b) if kernel.ty(*a).scalar() == Some(Scalar::Usize) => Definition::Compare(*c, *a, *b),
+            Op::Binary(Binary::And, a, b) if truth => Definition::Both(*a, *b),
+            Op::Binary(Binary::Or, a, b) if truth => Definition::Either(*a, *b),
+            Op::Binary(Binary::Min, a, b) => Definition::Min(*a, *b),
+            Op::Unary(Unary::Not, a) if truth => Definition::Not(*a),
+            // `a && b` and `a || b`.
+            Op::If { condition, then, otherwise } if truth => {
+                match (yielded(then), yielded(otherwise), yielded(then).and_then(|v| self.bits(v))) {
+                    (Some(a), Some(b), _) if self.bits(b) == Some(0) => Definition::Both(*condition, a),
+                    (Some(_), Some(b), Some(1)) => Definition::Either(*condition, b),
+                    _ => Definition::Opaque,
+                }
+            }
+            _ => Definition::Opaque,
+        }
+    }
+
+    /// A mark to go back to.
+    pub fn known(&self) -> usize {
+        self.less.len()
+    }
+
+    /// Drops what was assumed since `known`.
+    pub fn forget(&mut self, known: usize) {
+        self.less.truncate(known);
+    }
+
+    /// From here on, `condition` is `truth`.
+    pub fn assume(&mut self, condition: Value, truth: bool) {
+        match (self.definitions[condition.0 as usize], truth) {
+            (Definition::Both(a, b), true) | (Definition::Either(a, b), false) => {
+                self.assume(a, truth);
+                self.assume(b, truth);
+            }
+            (Definition::Not(a), _) => self.assume(a, !truth),
+            (Definition::Compare(Comparison::Lt, a, b), true) | (Definition::Compare(Comparison::Ge, a, b), false) => {
+                self.less.push((self.same(a), self.same(b)));
+            }
+            (Definition::Compare(Comparison::Gt, a, b), true) | (Definition::Compare(Comparison::Le, a, b), false) => {
+                self.less.push((self.same(b), self.same(a)));
+            }
+            _ => {}
+        }
+    }
+
+    /// `index` is that of a loop to `end`.
+    pub fn counts(&mut self, index: Value, end: Value) {
+        self.bounds[index.0 as usize] = self.most(end).saturating_sub(1);
+        self.less.push((index, self.same(end)));
+    }
+
+    /// Whether the index of a loop to `end` can take `step` without wrapping.
+    pub fn steps(&self, end: Value, step: Value) -> bool {
+        self.most(end).saturating_sub(1).checked_add(self.most(step)).is_some()
+    }
+
+    /// Whether a < b.
+    pub fn less(&self, a: Value, b: Value) -> bool {
+        self.less.contains(&(self.same(a), self.same(b)))
+    }
+
+    /// Whether `value` ≤ `last`.
+    pub fn at_most(&self, value: Value, last: u32) -> bool {
+        let below = |(a, b): &(Value, Value)| *a == self.same(value) && self.most(*b) <= last.saturating_add(1);
+        self.most(value) <= last || self.less.iter().any(below)
+    }
+
+    /// Whether a op b, of `Add`, `Sub` and `Mul`, cannot overflow.
+    pub fn fits(&self, op: Binary, a: Value, b: Value) -> bool {
+        match op {
+            Binary::Add => self.most(a).checked_add(self.most(b)).is_some(),
+            Binary::Mul => self.most(a).checked_mul(self.most(b)).is_some(),
+            Binary::Sub => match self.definitions[b.0 as usize] {
+                Definition::Min(x, y) => [x, y].map(|v| self.same(v)).contains(&self.same(a)),
+                _ => self.bits(b) == Some(0),
+            },
+            _ => true,
+        }
+    }
+}
+
+/// The one value that a region hands on.
+fn yielded(region: &Region) -> Option<Value> {
+    match region.insts.last() {
+        Some(Inst { op: Op::Yield(values), .. }) if values.len() == 1 => Some(values[0]),
+        _ => None,
+    }
+}

@@ -1,0 +1,511 @@
+//! The checked form of an instance: what a launch runs that must not be wrong quietly, on a GPU.
+//!
+//! It is the program as lowered, and after all passes, with three things added:
+//!
+//! * each access to global and shared memory is made only where its own indices are below their extents. A load gives 0
+//!   elsewhere, a store does nothing, and the kernel goes on;
+//! * sums, differences and products of `usize`, and the stepping of a loop, wrap where they overflow: no pass may assume that they do not, so that
+//!   an address is computed from the very index that was compared. A loop whose index would wrap ends;
+//! * what is found so is reported ([`Op::Report`]) to a record, whose address is one more parameter, the last. It
+//!   counts as an argument of its own.
+//!
+//! Accesses of several elements are taken apart, as one that is not aligned would end the context.
+//!
+//! What `facts` shows to hold always is not checked: an index that a surrounding `if` compares with that very extent, the
+//! index of a loop to it, a thread index in a tile as wide as the block.
+//!
+//! Not checked are what only the oracle sees: races, divergent barriers, what is read before it is written,
+//! division by zero; nor overflow in moving a view, behind which each access is.
+
+mod facts;
+
+use super::lower;
+use crate::Scalar;
+use crate::error::Errors;
+use crate::hir::{Instance, Program};
+use crate::ir::{self, Binary, Comparison, Guard, Inst, Label, Location, Op, Region, Role, Type, Unary, Value, Values};
+use crate::{emit, passes};
+use facts::Facts;
+use smallvec::{SmallVec, smallvec};
+
+/// The instance of `program` for `target` in its checked form.
+pub fn checked(program: &Program, instance: &Instance, target: crate::Target) -> Result<Checked, Errors> {
+    Ok(Checked::of(lower(program, instance, target)?))
+}
+
+/// A kernel in its checked form, and what its reports mean.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Checked {
+    /// As lowered. Its last argument is the record: [`ir::record::WORDS`] words, all zero.
+    pub kernel: ir::Kernel,
+    /// By the number of [`Op::Report`].
+    pub sites: Vec<Site>,
+}
+
+/// A place where something is checked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Site {
+    /// The Rust that it was made from.
+    pub location: Location,
+    /// What is checked.
+    pub check: Check,
+}
+
+/// What is checked, and so what the values of a report are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Check {
+    /// An access to a slice or view. The values are index and extent of each dimension, outermost first.
+    Global {
+        /// The argument, by its index in Rust; `None` where it depends on the path.
+        argument: Option<u32>,
+        /// Dimensions.
+        rank: u32,
+        /// Elements of the access, from the last index on.
+        elements: u32,
+    },
+    /// An access to an array in shared memory. The values are as in `Global`.
+    #[allow(missing_docs)]
+    Shared { array: ir::SharedId, elements: u32 },
+    /// `Add`, `Sub` or `Mul` on `usize`. The values are the operands.
+    Overflow(Binary),
+}
+
+impl Checked {
+    /// Adds the checks to a kernel as lowered. Where its views have moved, their extents say what is left of the buffer:
+    /// lowering sees to it.
+    pub fn of(mut kernel: ir::Kernel) -> Checked {
+        let argument = kernel.parameters.iter().map(|p| p.argument + 1).max().unwrap_or(0);
+        let mut name = "record".to_string();
+        while kernel.parameters.iter().any(|p| p.name == name) {
+            name.push('_');
+        }
+        let role = Role::Address { element: Scalar::U32, mutable: true };
+        kernel.parameters.push(ir::Parameter { name, argument, role });
+        let parameter = kernel.parameters.len() as u32 - 1;
+        let record = kernel.value(Type::Global);
+        let body = std::mem::take(&mut kernel.body);
+        let mut guarder = Guarder {
+            facts: Facts::new(&kernel),
+            kernel,
+            record,
+            sites: Vec::new(),
+            loops: Vec::new(),
+            out: Vec::new(),
+        };
+        let mut body = guarder.region(body, None);
+        let read = Inst { op: Op::Parameter(parameter), results: smallvec![record], location: Location(0) };
+        body.insts.insert(0, read);
+        guarder.kernel.body = body;
+        Checked { kernel: guarder.kernel, sites: guarder.sites }
+    }
+
+    /// The PTX module: the checked form after all passes.
+    pub fn ptx(&self) -> Result<String, Errors> {
+        Ok(emit::emit(&passes::optimise(self.kernel.clone())?)?.to_string())
+    }
+}
+
+struct Guarder {
+    kernel: ir::Kernel,
+    facts: Facts,
+    record: Value,
+    sites: Vec<Site>,
+    /// Loops around the instruction at hand whose index may wrap.
+    loops: Vec<Counted>,
+    /// The region that is being written.
+    out: Vec<Inst>,
+}
+
+/// A loop whose index may wrap.
+#[derive(Clone, Copy)]
+struct Counted {
+    label: Label,
+    index: Value,
+    step: Value,
+    location: Location,
+}
+
+const USIZE: Type = Type::Scalar(Scalar::Usize);
+const BOOL: Type = Type::Scalar(Scalar::Bool);
+
+impl Guarder {
+    /// Rewrites a region; `body` is the loop whose body it is, if that is to be checked.
+    fn region(&mut self, region: Region, body: Option<Counted>) -> Region {
+        let outer = std::mem::take(&mut self.out);
+        let known = self.facts.known();
+        for inst in region.insts {
+            self.inst(inst, body);
+        }
+        self.facts.forget(known);
+        Region { parameters: region.parameters, insts: std::mem::replace(&mut self.out, outer) }
+    }
+
+    fn emit(&mut self, op: Op, ty: Type, location: Location) -> Value {
+        let value = self.kernel.value(ty);
+        let inst = Inst { op, results: smallvec![value], location };
+        self.facts.define(&self.kernel, &inst);
+        self.out.push(inst);
+        value
+    }
+
+    fn effect(&mut self, op: Op, location: Location) {
+        self.out.push(Inst { op, results: Values::new(), location });
+    }
+
+    fn constant(&mut self, ty: Type, bits: u64, location: Location) -> Value {
+        self.emit(Op::Constant(bits), ty, location)
+    }
+
+    fn both(&mut self, a: Option<Value>, b: Value, location: Location) -> Value {
+        match a {
+            Some(a) => self.emit(Op::Binary(Binary::And, a, b), BOOL, location),
+            None => b,
+        }
+    }
+
+    /// Reports where `holds` does not.
+    fn require(&mut self, holds: Value, check: Check, values: Values, location: Location) {
+        let then = self.ending(Vec::new(), location);
+        let otherwise = self.failure(check, values, location);
+        self.effect(Op::If { condition: holds, then, otherwise }, location);
+    }
+
+    /// Reports where `fails` holds.
+    fn refuse(&mut self, fails: Value, check: Check, values: Values, location: Location) {
+        let then = self.failure(check, values, location);
+        let otherwise = self.ending(Vec::new(), location);
+        self.effect(Op::If { condition: fails, then, otherwise }, location);
+    }
+
+    fn failure(&mut self, check: Check, values: Values, location: Location) -> Region {
+        let report = self.report(check, values, location);
+        self.ending(vec![report], location)
+    }
+
+    fn report(&mut self, check: Check, values: Values, location: Location) -> Inst {
+        self.sites.push(Site { location, check });
+        let op = Op::Report { record: self.record, site: self.sites.len() as u32 - 1, values };
+        Inst { op, results: Values::new(), location }
+    }
+
+    /// A region of these instructions that hands on nothing.
+    fn ending(&self, mut insts: Vec<Inst>, location: Location) -> Region {
+        insts.push(Inst { op: Op::Yield(Values::new()), results: Values::new(), location });
+        Region { parameters: Values::new(), insts }
+    }
+
+    fn inst(&mut self, mut inst: Inst, body: Option<Counted>) {
+        let at = inst.location;
+        match &mut inst.op {
+            Op::Load { place, element, guard, .. } => {
+                let elements = inst.results.len() as u32;
+                let asked = guard.as_ref().map(|g| g.condition);
+                if let Some(inside) = self.access(place, elements, asked, at) {
+                    let zero = self.constant(Type::Scalar(*element), 0, at);
+                    let otherwise = match guard.take() {
+                        None => inst.results.iter().map(|_| zero).collect(),
+                        Some(g) => {
+                            let ty = Type::Scalar(*element);
+                            let select = |other| Op::Select { condition: g.condition, yes: zero, no: other };
+                            let other = |v: &Value| match self.facts.bits(*v) {
+                                Some(0) => *v,
+                                _ => self.emit(select(*v), ty, at),
+                            };
+                            g.otherwise.iter().map(other).collect()
+                        }
+                    };
+                    *guard = Some(Guard { condition: inside, otherwise });
+                }
+                if elements > 1 {
+                    return self.load_apart(inst);
+                }
+            }
+            Op::Store { place, values, guard, .. } => {
+                if let Some(inside) = self.access(place, values.len() as u32, *guard, at) {
+                    *guard = Some(inside);
+                }
+                if values.len() > 1 {
+                    return self.store_apart(inst);
+                }
+            }
+            Op::Atomic { place, element, .. } => {
+                let element = *element;
+                if let Some(inside) = self.access(place, 1, None, at) {
+                    return self.atomic_inside(inside, inst, element);
+                }
+            }
+            Op::Binary(op, a, b) if self.kernel.ty(inst.results[0]) == USIZE => {
+                let wrapping = match op {
+                    Binary::Add => Binary::WrappingAdd,
+                    Binary::Sub => Binary::WrappingSub,
+                    Binary::Mul => Binary::WrappingMul,
+                    _ => return self.push(inst),
+                };
+                if !self.facts.fits(*op, *a, *b) {
+                    let (bare, a, b) = (*op, *a, *b);
+                    *op = wrapping;
+                    let result = inst.results[0];
+                    self.push(inst);
+                    let fails = self.overflows(bare, a, b, result, at);
+                    return self.refuse(fails, Check::Overflow(bare), smallvec![a, b], at);
+                }
+            }
+            Op::If { condition, then, otherwise } => {
+                let (condition, known) = (*condition, self.facts.known());
+                self.facts.assume(condition, true);
+                *then = self.region(std::mem::take(then), None);
+                self.facts.forget(known);
+                self.facts.assume(condition, false);
+                *otherwise = self.region(std::mem::take(otherwise), None);
+                self.facts.forget(known);
+                // Who goes on has come through the other arm.
+                match (leaves(then), leaves(otherwise)) {
+                    (true, false) => self.facts.assume(condition, false),
+                    (false, true) => self.facts.assume(condition, true),
+                    _ => {}
+                }
+            }
+            Op::For(l) => {
+                let known = self.facts.known();
+                let index = l.body.parameters[0];
+                let mut counted = None;
+                if self.kernel.ty(index) == USIZE {
+                    self.facts.counts(index, l.end);
+                    if !self.facts.steps(l.end, l.step) {
+                        counted = Some(Counted { label: l.label, index, step: l.step, location: at });
+                    }
+                }
+                self.loops.extend(counted);
+                l.body = self.region(std::mem::take(&mut l.body), counted);
+                if counted.is_some() {
+                    self.loops.pop();
+                }
+                self.facts.forget(known);
+            }
+            Op::Loop { body, .. } | Op::Block { body, .. } => *body = self.region(std::mem::take(body), None),
+            Op::Yield(values) => {
+                if let Some(counted) = body {
+                    self.step(counted, values.clone());
+                }
+            }
+            Op::Continue(label, values) => {
+                if let Some(counted) = self.loops.iter().find(|c| c.label == *label).copied() {
+                    self.step(counted, values.clone());
+                }
+            }
+            // All of them by name: what comes to access memory is to be guarded here.
+            Op::Constant(_)
+            | Op::Parameter(_)
+            | Op::Special(_)
+            | Op::Unary(..)
+            | Op::Binary(..)
+            | Op::MulAdd(..)
+            | Op::Compare(..)
+            | Op::Select { .. }
+            | Op::Cast(_)
+            | Op::Bitcast(_)
+            | Op::Offset { .. }
+            | Op::ReadLocal { .. }
+            | Op::WriteLocal { .. }
+            | Op::BlockSync
+            | Op::WarpSync
+            | Op::Shuffle { .. }
+            | Op::Vote { .. }
+            | Op::Report { .. }
+            | Op::Break(..)
+            | Op::Return => {}
+        }
+        self.push(inst);
+    }
+
+    fn push(&mut self, inst: Inst) {
+        self.facts.define(&self.kernel, &inst);
+        self.out.push(inst);
+    }
+
+    /// Loads of single elements: a vector that is not aligned would end the context.
+    fn load_apart(&mut self, inst: Inst) {
+        let Op::Load { place, element, policy, guard } = &inst.op else { return };
+        for (i, result) in inst.results.iter().enumerate() {
+            let place = self.element(place, *element, i as u32, inst.location);
+            let guard = guard.as_ref().map(|g| Guard { condition: g.condition, otherwise: smallvec![g.otherwise[i]] });
+            let op = Op::Load { place, element: *element, policy: *policy, guard };
+            self.push(Inst { op, results: smallvec![*result], location: inst.location });
+        }
+    }
+
+    /// An atomic operation in the lanes that are `inside`; what the others get of it is 0.
+    fn atomic_inside(&mut self, inside: Value, mut inst: Inst, element: Scalar) {
+        let (at, ty) = (inst.location, Type::Scalar(element));
+        let results = inst.results.clone();
+        let zeros: Values = results.iter().map(|_| self.constant(ty, 0, at)).collect();
+        inst.results = results.iter().map(|_| self.kernel.value(ty)).collect();
+        let found = Inst { op: Op::Yield(inst.results.clone()), results: Values::new(), location: at };
+        let then = Region { parameters: Values::new(), insts: vec![inst, found] };
+        let nothing = Inst { op: Op::Yield(zeros), results: Values::new(), location: at };
+        let otherwise = Region { parameters: Values::new(), insts: vec![nothing] };
+        self.push(Inst { op: Op::If { condition: inside, then, otherwise }, results, location: at });
+    }
+
+    /// Stores of single elements.
+    fn store_apart(&mut self, inst: Inst) {
+        let Op::Store { place, element, values, guard } = &inst.op else { return };
+        for (i, value) in values.iter().enumerate() {
+            let place = self.element(place, *element, i as u32, inst.location);
+            let op = Op::Store { place, element: *element, values: smallvec![*value], guard: *guard };
+            self.push(Inst { op, results: Values::new(), location: inst.location });
+        }
+    }
+
+    /// The `i`th element of an access.
+    fn element(&mut self, place: &ir::Place, element: Scalar, i: u32, at: Location) -> ir::Place {
+        let mut place = place.clone();
+        let last = match &mut place {
+            ir::Place::Global { dims, .. } => dims.last_mut().map(|d| &mut d.index),
+            ir::Place::Shared { indices, .. } => indices.last_mut(),
+            ir::Place::Address { offset, .. } => {
+                *offset += (i * element.bytes()) as i32;
+                None
+            }
+        };
+        if let Some(index) = last.filter(|_| i > 0) {
+            let i = self.constant(USIZE, i.into(), at);
+            *index = self.emit(Op::Binary(Binary::WrappingAdd, *index, i), USIZE, at);
+        }
+        place
+    }
+
+    /// Checks the indices of an access; gives the condition under which to make it, if one is needed.
+    fn access(&mut self, place: &ir::Place, elements: u32, asked: Option<Value>, at: Location) -> Option<Value> {
+        let dims: SmallVec<[(Value, Extent); 3]> = match place {
+            ir::Place::Global { dims, .. } => dims.iter().map(|d| (d.index, Extent::Value(d.extent))).collect(),
+            ir::Place::Shared { array, indices } => {
+                let shape = &self.kernel.shared[array.0 as usize].shape;
+                indices.iter().zip(shape).map(|(i, n)| (*i, Extent::Constant(*n))).collect()
+            }
+            ir::Place::Address { .. } => return None,
+        };
+        let known = self.facts.known();
+        if let Some(asked) = asked {
+            self.facts.assume(asked, true);
+        }
+        let mut open: SmallVec<[_; 3]> = SmallVec::new();
+        for (d, (index, extent)) in dims.iter().enumerate() {
+            let n = if d + 1 == dims.len() { elements } else { 1 };
+            let extent = match extent {
+                Extent::Value(v) => self.facts.bits(*v).map_or(Extent::Value(*v), |n| Extent::Constant(n as u32)),
+                constant => *constant,
+            };
+            let below = match extent {
+                Extent::Value(v) => n == 1 && self.facts.less(*index, v),
+                Extent::Constant(c) => c.checked_sub(n).is_some_and(|last| self.facts.at_most(*index, last)),
+            };
+            if !below {
+                open.push((*index, extent, n));
+            }
+        }
+        self.facts.forget(known);
+        let mut inside = None;
+        for (index, extent, n) in open {
+            let fits = self.fits(index, extent, n, at);
+            inside = Some(self.both(inside, fits, at));
+        }
+        let inside = inside?;
+        let check = match place {
+            ir::Place::Shared { array, .. } => Check::Shared { array: *array, elements },
+            ir::Place::Global { base, dims } => {
+                Check::Global { argument: self.facts.argument(*base), rank: dims.len() as u32, elements }
+            }
+            ir::Place::Address { .. } => return None,
+        };
+        let mut values = Values::new();
+        for (index, extent) in dims {
+            let extent = match extent {
+                Extent::Value(v) => v,
+                Extent::Constant(n) => self.constant(USIZE, n.into(), at),
+            };
+            values.extend([index, extent]);
+        }
+        match asked {
+            None => {
+                self.require(inside, check, values, at);
+                Some(inside)
+            }
+            Some(asked) => {
+                let outside = self.emit(Op::Unary(Unary::Not, inside), BOOL, at);
+                let fails = self.both(Some(asked), outside, at);
+                self.refuse(fails, check, values, at);
+                Some(self.both(Some(asked), inside, at))
+            }
+        }
+    }
+
+    /// Whether `index` + n ≤ `extent`, without a sum that may wrap.
+    fn fits(&mut self, index: Value, extent: Extent, n: u32, at: Location) -> Value {
+        match extent {
+            Extent::Value(extent) if n == 1 => self.emit(Op::Compare(Comparison::Lt, index, extent), BOOL, at),
+            Extent::Value(extent) => {
+                let n = self.constant(USIZE, n.into(), at);
+                let enough = self.emit(Op::Compare(Comparison::Ge, extent, n), BOOL, at);
+                let last = self.emit(Op::Binary(Binary::WrappingSub, extent, n), USIZE, at);
+                let below = self.emit(Op::Compare(Comparison::Le, index, last), BOOL, at);
+                self.both(Some(enough), below, at)
+            }
+            Extent::Constant(extent) => match extent.checked_sub(n) {
+                Some(last) => {
+                    let last = self.constant(USIZE, last.into(), at);
+                    self.emit(Op::Compare(Comparison::Le, index, last), BOOL, at)
+                }
+                None => self.constant(BOOL, 0, at),
+            },
+        }
+    }
+
+    /// Whether a op b, whose wrapped value is `result`, overflows.
+    fn overflows(&mut self, op: Binary, a: Value, b: Value, result: Value, at: Location) -> Value {
+        let (factor, by) = match (self.facts.bits(a), self.facts.bits(b)) {
+            (_, Some(c)) => (a, Some(c)),
+            (Some(c), _) => (b, Some(c)),
+            _ => (a, None),
+        };
+        match (op, by) {
+            (Binary::Sub, _) => self.emit(Op::Compare(Comparison::Lt, a, b), BOOL, at),
+            (Binary::Mul, Some(c)) => {
+                let most = self.constant(USIZE, u64::from(u32::MAX).checked_div(c).unwrap_or(u32::MAX.into()), at);
+                self.emit(Op::Compare(Comparison::Gt, factor, most), BOOL, at)
+            }
+            (Binary::Mul, None) => {
+                let wide = Type::Scalar(Scalar::U64);
+                let [a, b] = [a, b].map(|v| self.emit(Op::Cast(v), wide, at));
+                let product = self.emit(Op::Binary(Binary::WrappingMul, a, b), wide, at);
+                let most = self.constant(wide, u32::MAX.into(), at);
+                self.emit(Op::Compare(Comparison::Gt, product, most), BOOL, at)
+            }
+            _ => self.emit(Op::Compare(Comparison::Lt, result, a), BOOL, at),
+        }
+    }
+
+    /// At the end of an iteration: where the next index would wrap, the loop ends with what it would carry on.
+    fn step(&mut self, counted: Counted, carried: Values) {
+        let Counted { label, index, step, location } = counted;
+        let last = self.emit(Op::Unary(Unary::Not, step), USIZE, location);
+        let beyond = self.emit(Op::Compare(Comparison::Gt, index, last), BOOL, location);
+        let report = self.report(Check::Overflow(Binary::Add), smallvec![index, step], location);
+        let leave = Inst { op: Op::Break(label, carried), results: Values::new(), location };
+        let then = Region { parameters: Values::new(), insts: vec![report, leave] };
+        let otherwise = self.ending(Vec::new(), location);
+        self.effect(Op::If { condition: beyond, then, otherwise }, location);
+    }
+}
+
+/// How many elements there are in a dimension.
+#[derive(Clone, Copy)]
+enum Extent {
+    Value(Value),
+    Constant(u32),
+}
+
+/// Whether control does not get to what follows the region's construct.
+fn leaves(region: &Region) -> bool {
+    matches!(region.insts.last(), Some(Inst { op: Op::Return | Op::Break(..) | Op::Continue(..), .. }))
+}

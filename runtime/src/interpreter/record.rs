@@ -1,0 +1,85 @@
+//! Reports of the checked form: the first lane to come writes them to the launch's record, and the host reads there what a
+//! finding says.
+
+use super::check;
+use super::code;
+use super::describe::beyond;
+use super::findings::place;
+use super::frame::Word;
+use super::machine::{Machine, Warp};
+use super::memory::{Bytes, argument_at};
+use super::report::{Finding, Object, Report, Space, Thread};
+use super::warp::overflow;
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::ir::record::{BLOCK, MOST_VALUES, STATE, THREAD, VALUES, WORDS};
+use kernel_dsl::compiler::lower::checked::{Check, Checked, Site};
+
+/// What the record of a launch of `form` says, as the oracle would: its first finding. `None` if nothing was reported.
+pub fn reported(form: &Checked, record: &[u32; WORDS]) -> Option<Report> {
+    let kernel = &form.kernel;
+    let Site { location, check } = form.sites.get(record[STATE].checked_sub(1)? as usize)?;
+    let values: [u64; MOST_VALUES] = std::array::from_fn(|i| record[VALUES + i].into());
+    let access = |name: String, space, dims: usize, elements: u32| {
+        let pairs = values.chunks(2).take(dims).map(|pair| (pair[0], pair[1]));
+        let (index, extents): (Vec<_>, Vec<_>) = pairs.unzip();
+        let message = beyond(&name, &index, &extents, elements.into());
+        (check::Check::OutOfBounds, message, Some(Object { name, space, index, extents, element: None }))
+    };
+    let (check, message, object) = match check {
+        Check::Global { argument, rank, elements } => {
+            let parameter = argument.and_then(|a| kernel.parameters.iter().find(|p| p.argument == a));
+            let name = parameter.map_or_else(|| "a buffer".to_string(), |p| p.name.clone());
+            access(name, Space::Buffer, *rank as usize, *elements)
+        }
+        Check::Shared { array, elements } => {
+            let array = kernel.shared.get(array.0 as usize)?;
+            access(array.name.clone(), Space::Shared, array.shape.len(), *elements)
+        }
+        Check::Overflow(op) => (check::Check::UsizeOverflow, overflow(*op, Scalar::Usize, values[0], values[1]), None),
+    };
+    let axes = |first: usize| [0, 1, 2].map(|axis| record[first + axis]);
+    let (block, thread) = (axes(BLOCK), axes(THREAD));
+    let [x, y, _] = kernel.block;
+    let linear = thread[0] + x * (thread[1] + y * thread[2]);
+    let finding = Finding {
+        check,
+        severity: check.severity(),
+        message,
+        place: place(&kernel.instance, &kernel.sources, &kernel.locations, Some(*location)),
+        thread: Thread { block, thread, warp: linear / 32, lane: linear % 32 },
+        object,
+        other: None,
+        count: 1,
+    };
+    let (kernel, sources) = (kernel.instance.clone(), kernel.sources.clone());
+    Some(Report { kernel, findings: vec![finding], truncated: false, sources })
+}
+
+impl Machine<'_, '_> {
+    /// Writes `report` for the first lane of `mask`, if nothing is written yet. An address that is no record's is left alone.
+    #[cold]
+    pub fn tell(&mut self, warp: &Warp, mask: u32, report: &code::Report) {
+        let lane = mask.trailing_zeros() as usize;
+        if mask == 0 {
+            return;
+        }
+        let at = |row: u32| u32::lanes(&warp.rows, row as usize)[lane];
+        let thread = self.thread(warp.index, lane);
+        let mut words = [0; WORDS];
+        words[STATE] = report.site + 1;
+        words[BLOCK..][..3].copy_from_slice(&thread.block);
+        words[THREAD..][..3].copy_from_slice(&thread.thread);
+        for (word, row) in words[VALUES..].iter_mut().zip(&report.values) {
+            *word = at(*row);
+        }
+        let address = u64::lanes(&warp.rows, report.record as usize)[lane];
+        let buffer = argument_at(address).and_then(|a| self.by_argument.get(a as usize).copied().flatten());
+        let Some(buffer) = buffer.map(|b| &mut self.buffers[b]).filter(|b| b.base == address) else { return };
+        let Bytes::Exclusive(bytes) = &mut buffer.bytes else { return };
+        let Some(bytes) = bytes.get_mut(..4 * WORDS) else { return };
+        if bytes[4 * STATE..][..4] == [0; 4] {
+            let words = words.iter().flat_map(|w| w.to_le_bytes());
+            bytes.iter_mut().zip(words).for_each(|(byte, new)| *byte = new);
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The checked form of kernels that are wrong: what it reports is what the oracle finds first, it changes no byte that
+//! the oracle does not, and it never touches what is outside.
+
+mod wrong;
+
+use kernel_dsl::compiler::hir::{Instance, serial};
+use kernel_dsl::compiler::ir::record::WORDS;
+use kernel_dsl::compiler::lower::checked::{Checked, checked};
+use kernel_dsl::compiler::{Target, ir, lower, passes};
+use kernel_dsl::{Artifact, Kernel};
+use runtime::interpreter::{self, Binding, Bytes, Check, Finding, Launch, Options, Outcome, Program};
+use runtime::{Device, Error};
+
+/// An argument, with its memory.
+#[derive(Clone)]
+enum Argument {
+    Number(u32),
+    Memory { words: Vec<f32>, extents: Vec<u32>, strides: Vec<u32> },
+}
+
+fn slice(n: usize) -> Argument {
+    view(&[n as u32], &[1], n)
+}
+
+/// Memory of `n` elements, seen by extents and strides.
+fn view(extents: &[u32], strides: &[u32], n: usize) -> Argument {
+    let words = (0..n).map(|i| i as f32 + 0.5).collect();
+    Argument::Memory { words, extents: extents.to_vec(), strides: strides.to_vec() }
+}
+
+/// Runs a kernel, with a record if it takes one more argument than are given.
+fn run(kernel: &ir::Kernel, grid: u32, arguments: &[Argument]) -> (Outcome, [u32; WORDS], Vec<Argument>) {
+    let (mut arguments, mut record) = (arguments.to_vec(), [0u32; WORDS]);
+    let mut bindings: Vec<Binding> = arguments
+        .iter_mut()
+        .map(|argument| match argument {
+            Argument::Number(n) => Binding::Scalar((*n).into()),
+            Argument::Memory { words, extents, strides } => Binding::Memory {
+                bytes: Bytes::Exclusive(bytes(words)),
+                extents: extents.clone(),
+                strides: strides.clone(),
+            },
+        })
+        .collect();
+    let takes = kernel.parameters.iter().map(|p| p.argument + 1).max().unwrap_or(0) as usize;
+    if takes > bindings.len() {
+        let bytes = Bytes::Exclusive(bytes(&mut record));
+        bindings.push(Binding::Memory { bytes, extents: vec![WORDS as u32], strides: vec![1] });
+    }
+    let launch = Launch { grid: [grid, 1, 1], arguments: bindings, options: Options::default() };
+    let outcome = Program::decode(kernel).unwrap().run(launch).unwrap();
+    (outcome, record, arguments)
+}
+
+/// Numbers of 32 bits as bytes.
+fn bytes<T: Copy>(words: &mut [T]) -> &mut [u8] {
+    const { assert!(size_of::<T>() == 4) };
+    // SAFETY: `T` is f32 or u32: no padding, and any bytes are a value.
+    unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }
+}
+
+fn contents(arguments: &[Argument]) -> Vec<Vec<u32>> {
+    let of = |argument: &Argument| match argument {
+        Argument::Number(n) => vec![*n],
+        Argument::Memory { words, .. } => words.iter().map(|w| w.to_bits()).collect(),
+    };
+    arguments.iter().map(of).collect()
+}
+
+fn seen_by_both(finding: &&Finding) -> bool {
+    matches!(finding.check, Check::OutOfBounds | Check::UsizeOverflow)
+}
+
+/// Holds the checked form against the oracle; gives what both say.
+fn agreed(artifact: &'static Artifact, grid: u32, arguments: &[Argument]) -> Option<Finding> {
+    let program = serial::program(artifact.hir).unwrap();
+    let instance = Instance::default();
+    let bare = lower::lower(&program, &instance, Target::SM_61).unwrap();
+    let form: Checked = checked(&program, &instance, Target::SM_61).unwrap();
+    ir::verify::verify(&form.kernel).unwrap();
+    let (oracle, _, expected) = run(&bare, grid, arguments);
+    let first = oracle.report.findings.iter().find(seen_by_both).cloned();
+    let optimised = passes::optimise(form.kernel.clone()).unwrap();
+    for kernel in [&form.kernel, &optimised] {
+        let (own, record, left) = run(kernel, grid, arguments);
+        assert_eq!(own.report.findings.iter().find(seen_by_both), None, "the checked form is wrong itself:\n{kernel}");
+        let reported = interpreter::reported(&form, &record).map(|report| report.findings[0].clone());
+        // The record tells neither how often it happened nor which element of the memory it would have been.
+        let comparable = first.clone().map(|mut f| {
+            f.count = 1;
+            f.object.iter_mut().for_each(|o| o.element = None);
+            f
+        });
+        assert_eq!(reported, comparable, "{kernel}");
+        assert_eq!(contents(&left), contents(&expected), "{kernel}");
+    }
+    let ptx = form.ptx().unwrap();
+    assert!(ptx.contains(".version 5.0\n"), "{ptx}");
+    first
+}
+
+#[track_caller]
+fn says(finding: Option<Finding>, message: &str, line: &str, thread: [u32; 3]) {
+    let finding = finding.expect("something to be wrong");
+    assert_eq!(finding.message, message);
+    let text = include_str!("wrong/mod.rs").lines().nth(finding.place.line as usize - 1).unwrap();
+    assert!(text.contains(line), "{text}");
+    assert_eq!(finding.thread.thread, thread);
+}
+
+#[test]
+fn off_by_one() {
+    let found = agreed(wrong::off_by_one::ARTIFACT, 2, &[slice(40)]);
+    says(found, "index 40 is out of bounds of `y`, which has 40 elements", "y[i] = 1.0", [8, 0, 0]);
+}
+
+#[test]
+fn right_kernels_report_nothing() {
+    for n in [0, 1, 31, 32, 33, 64] {
+        assert_eq!(agreed(wrong::right::ARTIFACT, 2, &[slice(n), slice(n)]), None);
+    }
+}
+
+#[test]
+fn negative_indices() {
+    let found = agreed(wrong::before::ARTIFACT, 1, &[slice(32), slice(32)]);
+    says(found, "`0 - 1` overflows `usize`", "x[i - 1]", [0, 0, 0]);
+    let found = agreed(wrong::wrapped::ARTIFACT, 1, &[slice(32), slice(32)]);
+    says(found, "index 4294967295 is out of bounds of `x`, which has 32 elements", "x[i.wrapping_sub(1)]", [0, 0, 0]);
+}
+
+#[test]
+fn an_index_that_wraps_to_one_inside() {
+    // 4 × 2³⁰ is 0 in 32 bits: the product is reported, and what is stored is where that index lies.
+    let found = agreed(wrong::scaled::ARTIFACT, 1, &[Argument::Number(1 << 30), slice(32)]);
+    says(found, "`4 * 1073741824` overflows `usize`", "y[i * step]", [4, 0, 0]);
+    let found = agreed(wrong::added::ARTIFACT, 1, &[Argument::Number(u32::MAX), slice(32)]);
+    says(found, "`1 + 4294967295` overflows `usize`", "y[i + from]", [1, 0, 0]);
+    let found = agreed(wrong::added::ARTIFACT, 1, &[Argument::Number(1), slice(32)]);
+    says(found, "index 32 is out of bounds of `y`, which has 32 elements", "y[i + from]", [31, 0, 0]);
+}
+
+#[test]
+fn shared_memory() {
+    let found = agreed(wrong::beyond_shared::ARTIFACT, 1, &[slice(32)]);
+    says(found, "index 32 is out of bounds of `tile`, which has 32 elements", "tile[thread::x() + 1]", [31, 0, 0]);
+    let found = agreed(wrong::beyond_row::ARTIFACT, 1, &[slice(32)]);
+    says(found, "index (0, 8) is out of bounds of `tile`, which is 4 × 8", "tile[(thread::x() / 9", [8, 0, 0]);
+}
+
+#[test]
+fn a_column_past_the_end_inside_the_buffer() {
+    let found = agreed(wrong::column::ARTIFACT, 1, &[view(&[4, 8], &[10, 1], 38)]);
+    says(found, "index (0, 8) is out of bounds of `y`, which is 4 × 8", "y[(i / 8, i % 8 + 1)]", [7, 0, 0]);
+}
+
+#[test]
+fn views_that_moved_outside() {
+    let found = agreed(wrong::far_row::ARTIFACT, 1, &[Argument::Number(2), view(&[4, 32], &[32, 1], 128), slice(32)]);
+    assert_eq!(found, None);
+    let found =
+        agreed(wrong::far_offset::ARTIFACT, 1, &[Argument::Number(7), view(&[4, 32], &[32, 1], 128), slice(32)]);
+    says(found, "index (0, 0) is out of bounds of `x`, which is 0 × 32", "moved[(0, i)]", [0, 0, 0]);
+}
+
+#[test]
+fn loops_whose_index_wraps_end() {
+    let found =
+        agreed(wrong::stepping::ARTIFACT, 1, &[Argument::Number(u32::MAX), Argument::Number(1 << 31), slice(32)]);
+    says(found, "`2147483648 + 2147483648` overflows `usize`", "for k in", [0, 0, 0]);
+    assert_eq!(agreed(wrong::stepping::ARTIFACT, 1, &[Argument::Number(32), Argument::Number(5), slice(32)]), None);
+}
+
+#[test]
+fn in_a_function_that_is_called() {
+    let found = agreed(wrong::caller::ARTIFACT, 1, &[slice(16), slice(32)]);
+    assert_eq!(found.as_ref().unwrap().place.callers.len(), 1);
+    says(found, "index 16 is out of bounds of `x`, which has 16 elements", "x[i]", [16, 0, 0]);
+}
+
+/// The checked launch of a wrong kernel on a device; what it says, and what it left.
+fn launch(device: &Device) -> (interpreter::Report, Vec<f32>) {
+    let mut y = device.upload(&[0.5f32; 40]).unwrap();
+    let Err(Error::Violation(report)) = wrong::off_by_one::launch(device, &mut y) else { panic!("expected a finding") };
+    (*report, y.download().unwrap())
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_tells_what_the_oracle_tells() {
+    let (gpu, cpu) = (Device::cuda(0).unwrap(), Device::cpu());
+    // Twice: the device goes on, and a record is used again.
+    for _ in 0..2 {
+        let (report, left) = launch(&gpu);
+        let (expected, same) = launch(&cpu);
+        println!("{report}");
+        let mut first = expected.findings[0].clone();
+        (first.count, first.object.as_mut().unwrap().element) = (1, None);
+        assert_eq!(report.findings, [first]);
+        assert_eq!(left, same);
+    }
+    let (x, mut y) = (gpu.upload(&[1.0f32; 40]).unwrap(), gpu.zeros::<f32>(40).unwrap());
+    wrong::right::launch(&gpu, &x, &mut y).unwrap();
+    assert_eq!(y.download().unwrap(), [2.0; 40]);
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_survives_addresses_far_outside() {
+    let gpu = Device::cuda(0).unwrap();
+    let mut y = gpu.upload(&[0.5f32; 32]).unwrap();
+    let Err(Error::Violation(report)) = wrong::added::launch(&gpu, 1 << 31, &mut y) else { panic!("a finding") };
+    println!("{report}");
+    assert_eq!(report.findings[0].check, Check::OutOfBounds);
+    assert_eq!(y.download().unwrap(), [0.5; 32]);
+    let Err(Error::Violation(report)) = wrong::scaled::launch(&gpu, 1 << 30, &mut y) else { panic!("a finding") };
+    println!("{report}");
+    let x = gpu.upload(&[1.0f32; 32]).unwrap();
+    assert!(matches!(wrong::wrapped::launch(&gpu, &x, &mut y), Err(Error::Violation(_))));
+    assert_eq!(y.download().unwrap()[0], 0.0);
+}

@@ -1,0 +1,104 @@
+//! Kernels that are wrong, each in one way, and some that are not.
+
+use kernel_dsl::prelude::*;
+
+#[kernel(block = 32, grid = y.len().div_ceil(32))]
+pub fn off_by_one(y: &mut [f32]) {
+    let i = grid::index();
+    if i <= y.len() {
+        y[i] = 1.0;
+    }
+}
+
+#[kernel(block = 32, grid = y.len().div_ceil(32))]
+#[requires(x.len() == y.len())]
+pub fn right(x: &[f32], y: &mut [f32]) {
+    let i = grid::index();
+    if i >= y.len() {
+        return;
+    }
+    y[i] = 2.0 * x[i];
+}
+
+#[kernel(block = 32, grid = 1)]
+pub fn before(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    y[i] = x[i - 1];
+}
+
+#[kernel(block = 32, grid = 1)]
+pub fn wrapped(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    y[i] = x[i.wrapping_sub(1)];
+}
+
+#[kernel(block = 32, grid = 1)]
+pub fn scaled(step: usize, y: &mut [f32]) {
+    let i = thread::x();
+    if i % 4 == 0 && i < 8 {
+        y[i * step] = 1.0;
+    }
+}
+
+#[kernel(block = 32, grid = 1)]
+pub fn added(from: usize, y: &mut [f32]) {
+    let i = thread::x();
+    y[i + from] = 1.0;
+}
+
+#[kernel(block = 32, grid = 1)]
+pub fn beyond_shared(y: &mut [f32]) {
+    let mut tile = Shared::<f32, 1>::new([32]);
+    tile[thread::x() + 1] = y[thread::x()];
+    block::sync();
+    if thread::x() > 0 {
+        y[thread::x()] = tile[thread::x()];
+    }
+}
+
+#[kernel(block = 32, grid = 1)]
+pub fn beyond_row(y: &mut [f32]) {
+    let mut tile = Shared::<f32, 2>::new([4, 8]);
+    tile[(thread::x() / 9, thread::x() % 9)] = y[thread::x()];
+}
+
+#[kernel(block = 32, grid = 1)]
+pub fn column(mut y: ViewMut<f32, 2>) {
+    let i = thread::x();
+    y[(i / 8, i % 8 + 1)] = 9.0;
+}
+
+#[kernel(block = 32, grid = 1)]
+pub fn far_row(row: usize, x: View<f32, 2>, y: &mut [f32]) {
+    let i = thread::x();
+    y[i] = x.at(row)[i];
+}
+
+#[kernel(block = 32, grid = 1)]
+pub fn far_offset(row: usize, x: View<f32, 2>, y: &mut [f32]) {
+    let i = thread::x();
+    let moved = x.offset((row, 0));
+    y[i] = moved[(0, i)];
+}
+
+#[kernel(block = 32, grid = 1)]
+pub fn stepping(end: usize, step: usize, y: &mut [f32]) {
+    let mut n = 0.0;
+    for k in (0..end).step_by(step) {
+        if k < y.len() {
+            n += y[k];
+        }
+    }
+    block::sync();
+    y[thread::x()] = n;
+}
+
+#[device]
+fn fetch(x: View<f32, 1>, i: usize) -> f32 {
+    x[i]
+}
+
+#[kernel(block = 32, grid = 1)]
+pub fn caller(x: View<f32, 1>, y: &mut [f32]) {
+    y[thread::x()] = fetch(x, thread::x());
+}
