@@ -171,13 +171,20 @@ impl Checker<'_> {
                     &name[7..]
                 )
             }
-            _ if prelude::owns(path) => {
+            _ if prelude::owns(path) && self.is_function(path) => {
                 format!("`{name}` does not stand for a closure in a kernel: write one that calls it, `|x| …`")
             }
             _ => format!("`{name}` is not a constant that a kernel can use"),
         };
         self.mistake(path.mark, message);
         (ExprKind::Tuple(Vec::new()), self.wrong())
+    }
+
+    /// Whether a path that the language owns is a function's, and not a constant's that it does not have.
+    fn is_function(&self, path: &syntax::Path) -> bool {
+        let last = &path.segments[path.segments.len() - 1].name;
+        let of_a_number = Scalar::from_name(&path.segments[0].name.to_string()).is_some();
+        !of_a_number || prelude::METHODS.iter().any(|m| last == m.name)
     }
 
     fn unary(&mut self, operator: Unary, operand: &syntax::Expr, expected: Option<Id>, mark: Mark) -> (ExprKind, Id) {

@@ -44,6 +44,13 @@ impl Emitter<'_> {
             self.guarded(guard, Opcode::Ld, &modifiers, [registers, access.part(first, element)]);
             loaded.extend(part);
         }
+        if element == Scalar::F16 {
+            for (pair, word) in to.chunks(2).zip(&loaded) {
+                let halves = operand(pair.iter().map(|r| Operand::Register(*r)).collect());
+                self.guarded(guard, Opcode::Mov, &[Modifier::B32], [halves, (*word).into()]);
+            }
+            return;
+        }
         // Extended as the registers of small integers are.
         let ty = if element.is_signed() { Modifier::S32 } else { Modifier::U32 };
         for (i, to) in to.iter().enumerate() {
@@ -60,6 +67,9 @@ impl Emitter<'_> {
         let joined: Vec<Operand> = values
             .chunks(each)
             .map(|elements| {
+                if element == Scalar::F16 {
+                    return self.pair(elements).into();
+                }
                 let mut word = elements[0].clone();
                 for (i, value) in elements.iter().enumerate().skip(1) {
                     let with = self.register(Type::U32);
@@ -77,5 +87,21 @@ impl Emitter<'_> {
             let address = access.part(i * words * each, element);
             self.guarded(guard, Opcode::St, &modifiers, [address, operand(part.to_vec())]);
         }
+    }
+
+    /// Two registers of 16 bits as one of 32.
+    fn pair(&mut self, halves: &[Operand]) -> Register {
+        let halves = halves.iter().map(|half| match half {
+            Operand::Register(_) => half.clone(),
+            constant => {
+                let register = self.register(Type::B16);
+                self.copy(register, constant.clone());
+                register.into()
+            }
+        });
+        let halves = operand(halves.collect());
+        let word = self.register(Type::B32);
+        self.guarded(None, Opcode::Mov, &[Modifier::B32], [word.into(), halves]);
+        word
     }
 }
