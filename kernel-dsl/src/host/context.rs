@@ -43,7 +43,7 @@ impl Context {
     pub fn gather(&self, operation: &'static str, bits: u64) -> Vec<u64> {
         let threads = self.threads();
         assert!(
-            threads % LANES == 0,
+            threads.is_multiple_of(LANES),
             "{operation} needs whole warps, but the block has {threads} threads: make it a multiple of {LANES}"
         );
         self.meet(Scope::Block, operation, bits);
