@@ -161,7 +161,7 @@ impl Prepared {
         let program = program(artifact)?;
         let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
         let guarded = passes::optimise(form.kernel.clone()).map_err(compile)?;
-        let checked = (Executable::new(&guarded)?, form);
+        let checked = (Executable::optimised(&guarded)?, form);
         Ok(Prepared {
             artifact,
             instance: instance.clone(),

@@ -18,7 +18,9 @@ enum Fact {
     Not(Value),
     Neg(Value),
     Compare(Comparison, Value, Value),
-    /// A multiple of that, which is not 0; `usize`.
+    /// The sum of a `usize` and a constant, modulo 2³².
+    Wrapping(Value, u64),
+    /// A multiple of that, which is not 0, modulo 2³²; `usize`.
     Multiple(u64),
 }
 
@@ -69,12 +71,12 @@ impl Simplifier {
             // What wraps on `usize` is no addend of what must not: there the sum would say more than its parts did.
             Op::Binary(op @ (Binary::Add | Binary::WrappingAdd), a, b) => {
                 match (self.ty(a).scalar(), self.constants.bits(b)) {
-                    (Some(Scalar::Usize), _) if op == Binary::WrappingAdd => return,
+                    (Some(Scalar::Usize), Some(c)) if op == Binary::WrappingAdd => Fact::Wrapping(a, c),
                     (Some(ty), Some(c)) if ty.is_integer() => Fact::Plus(a, c),
                     _ => return,
                 }
             }
-            Op::Binary(Binary::Mul, a, b) => match self.constants.bits(b) {
+            Op::Binary(Binary::Mul | Binary::WrappingMul, a, b) => match self.constants.bits(b) {
                 Some(c) if c > 1 && self.ty(a) == Type::Scalar(Scalar::Usize) => Fact::Multiple(c),
                 _ => return,
             },
@@ -253,7 +255,7 @@ impl Simplifier {
     fn residue(&self, a: Value, d: u64) -> Option<u64> {
         let multiple = |v: Value| matches!(self.fact(v), Fact::Multiple(m) if m % d == 0);
         match self.fact(a) {
-            Fact::Plus(x, c) if multiple(x) => Some(c % d),
+            Fact::Plus(x, c) | Fact::Wrapping(x, c) if multiple(x) => Some(c % d),
             _ => multiple(a).then_some(0),
         }
     }
