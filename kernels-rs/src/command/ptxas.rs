@@ -21,17 +21,24 @@ pub struct Ptxas {
 }
 
 impl Ptxas {
-    /// The first on PATH, else the one that `tests/get-ptxas` fetches to `target/tools`.
+    /// The first on PATH, or what `tests/get-ptxas` fetches to `target/tools`, that knows sm_61; else the first.
     pub fn find() -> Option<Ptxas> {
         let path = env::var_os("PATH").unwrap_or_default();
         let here = env::current_dir().unwrap_or_default();
         let of_workspaces = here.ancestors().map(|folder| folder.join("target/tools"));
         let file = format!("ptxas{}", env::consts::EXE_SUFFIX);
-        let path =
-            env::split_paths(&path).chain(of_workspaces).map(|folder| folder.join(&file)).find(|p| p.is_file())?;
-        let said = Command::new(&path).arg("--version").output().ok();
-        let release = said.and_then(|output| release(&String::from_utf8_lossy(&output.stdout)));
-        Some(Ptxas { path, release })
+        let files = env::split_paths(&path).chain(of_workspaces).map(|folder| folder.join(&file));
+        let mut found: Vec<Ptxas> = Vec::new();
+        for path in files.filter(|p| p.is_file()) {
+            let said = Command::new(&path).arg("--version").output().ok();
+            let release = said.and_then(|output| release(&String::from_utf8_lossy(&output.stdout)));
+            let ptxas = Ptxas { path, release };
+            if ptxas.takes_sm_61() {
+                return Some(ptxas);
+            }
+            found.push(ptxas);
+        }
+        (!found.is_empty()).then(|| found.swap_remove(0))
     }
 
     /// Whether it knows sm_61: CUDA 13 has dropped it.

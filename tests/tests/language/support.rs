@@ -2,10 +2,9 @@
 
 use kernel_dsl::Kernel;
 use kernel_dsl::compiler::hir::Instance;
+use kernels_rs::command::ptxas::Ptxas;
 use runtime::Device;
 use runtime::testing::{Case, Checker, Expected, Input, Prepared};
-use std::io::Write;
-use std::process::{Command, Stdio};
 
 /// The interpreter alone, or a GPU too.
 pub fn checker(gpu: bool) -> Checker {
@@ -21,26 +20,13 @@ pub fn agree<K: Kernel>(checker: &Checker, name: &str, inputs: Vec<Input>, expec
     assert!(result.is_ok(), "{}, {name}: {}", instance.name(K::ARTIFACT.name), result.unwrap_err());
 }
 
-/// Assembles the PTX of each declared instance for sm_61, where ptxas is found on PATH or in `target/tools`.
+/// Assembles the PTX of each declared instance for sm_61, where a ptxas that knows it is found.
 pub fn assemble<K: Kernel>() {
-    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/tools/ptxas");
-    let ptxas = if std::path::Path::new(here).is_file() { here } else { "ptxas" };
+    let Some(ptxas) = Ptxas::find().filter(Ptxas::takes_sm_61) else {
+        eprintln!("no ptxas for sm_61: `tests/get-ptxas` fetches one");
+        return;
+    };
     for declared in K::ARTIFACT.instances {
-        let mut command = Command::new(ptxas);
-        command.args(["-arch=sm_61", "-o", "/dev/null", "-"]).stdin(Stdio::piped()).stderr(Stdio::piped());
-        let Ok(mut child) = command.spawn() else {
-            eprintln!("no ptxas: `tests/get-ptxas` fetches one");
-            return;
-        };
-        // Where it stops reading early, it says why.
-        let _ = child.stdin.take().unwrap().write_all(declared.ptx.as_bytes());
-        let output = child.wait_with_output().unwrap();
-        assert!(
-            output.status.success(),
-            "{}: {}\n{}",
-            declared.name,
-            String::from_utf8_lossy(&output.stderr),
-            declared.ptx
-        );
+        ptxas.assemble(declared.ptx).unwrap_or_else(|e| panic!("{}: {e}\n{}", declared.name, declared.ptx));
     }
 }

@@ -222,7 +222,11 @@ impl Emitter<'_> {
         for (i, factor) in factors.into_iter().enumerate() {
             let done = i + 1 == last && constant_bytes == 0;
             let d = if done { self.define(result) } else { self.register(register_type(ty)) };
-            self.guarded(None, Opcode::Mad, mad, [d.into(), factor, size.clone(), sum]);
+            match (ty, &size) {
+                // The 32 bits of an offset in bytes.
+                (Type::Shared, Operand::Integer(1)) => self.op(Opcode::Add, [Modifier::U32], [d.into(), factor, sum]),
+                _ => self.guarded(None, Opcode::Mad, mad, [d.into(), factor, size.clone(), sum]),
+            }
             sum = d.into();
         }
         if constant_bytes != 0 {

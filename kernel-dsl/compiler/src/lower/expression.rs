@@ -185,8 +185,10 @@ impl<'h> Lowerer<'h> {
         // Rust evaluates the value first for plain numbers; the order shows only where one of the two has effects on the other.
         let Some(operator) = operator else {
             let value = self.expr(value);
+            let at = place.span;
             let place = self.assigned(place);
-            self.at(span);
+            // A store that goes wrong goes wrong at its place, not at its value.
+            self.at(at);
             if let Some(place) = place {
                 self.write(&place, value);
             }
