@@ -8,6 +8,7 @@ use kernel_dsl::compiler::hir::{Instance, serial};
 use kernel_dsl::compiler::launch;
 use kernel_dsl::prelude::{View, ViewMut};
 use kernel_dsl::{Artifact, host};
+use runtime::Device;
 use runtime::testing::{Bound, Case, Checker, Expected, Input, Prepared, Random};
 
 /// Over slices: a number, 32 elements to read, 32 to write.
@@ -66,10 +67,10 @@ fn eighths(n: usize, random: &mut Random) -> Vec<f32> {
 }
 
 /// Runs a kernel on all executors; what it leaves in argument `argument` must be `expected`.
-fn check(artifact: &'static Artifact, case: &Case, argument: usize, expected: &[f32]) {
+fn check(checker: &Checker, artifact: &'static Artifact, case: &Case, argument: usize, expected: &[f32]) {
     let prepared = Prepared::compile(artifact, &Instance::default()).unwrap_or_else(|e| panic!("{e}"));
     let values = expected.iter().map(|y| f64::from(*y)).collect();
-    let outcome = Checker::new(None).case(&prepared, case, |_| vec![Expected::new(argument, values, Bound::Exact)]);
+    let outcome = checker.case(&prepared, case, |_| vec![Expected::new(argument, values, Bound::Exact)]);
     outcome.unwrap_or_else(|failure| panic!("{} with {}: {failure}", artifact.name, case.name));
 }
 
@@ -79,7 +80,7 @@ fn block(artifact: &Artifact) -> [usize; 3] {
     block.map(|n| n as usize)
 }
 
-fn over_slices(all: &[(&'static Artifact, Slices)]) {
+fn over_slices(checker: &Checker, all: &[(&'static Artifact, Slices)]) {
     let mut random = Random::new(1);
     for (artifact, plain) in all {
         for n in [0, 1, 4, 7, 32] {
@@ -90,12 +91,12 @@ fn over_slices(all: &[(&'static Artifact, Slices)]) {
             unsafe { host::run([1, 1, 1], block(artifact), || plain(n, &x, &mut memory.of_thread())) };
             drop(memory);
             let case = Case::new(format!("n = {n}"), [Input::scalar(n), Input::slice(&x), Input::slice(&y)]);
-            check(artifact, &case, 2, &expected);
+            check(checker, artifact, &case, 2, &expected);
         }
     }
 }
 
-fn over_views(all: &[(&'static Artifact, Views)]) {
+fn over_views(checker: &Checker, all: &[(&'static Artifact, Views)]) {
     let mut random = Random::new(2);
     for (artifact, plain) in all {
         for seed in 0..3 {
@@ -108,37 +109,47 @@ fn over_views(all: &[(&'static Artifact, Views)]) {
                 host::run([1, 1, 1], block(artifact), || plain(from, to));
             }
             let case = Case::new(format!("values {seed}"), [Input::view(&x, shape), Input::view(&y, shape)]);
-            check(artifact, &case, 1, &expected);
+            check(checker, artifact, &case, 1, &expected);
         }
     }
 }
 
 #[test]
 fn values_are_as_rustc_has_them() {
-    over_slices(values::ALL);
+    over_slices(&Checker::new(None), values::ALL);
 }
 
 #[test]
 fn cases_are_as_rustc_has_them() {
-    over_slices(cases::ALL);
+    over_slices(&Checker::new(None), cases::ALL);
 }
 
 #[test]
 fn closures_are_as_rustc_has_them() {
-    over_slices(closures::ALL);
+    over_slices(&Checker::new(None), closures::ALL);
 }
 
 #[test]
 fn control_goes_as_rustc_has_it() {
-    over_slices(control::ALL);
+    over_slices(&Checker::new(None), control::ALL);
 }
 
 #[test]
 fn functions_are_as_rustc_has_them() {
-    over_slices(functions::ALL);
+    over_slices(&Checker::new(None), functions::ALL);
 }
 
 #[test]
 fn memory_is_as_rustc_has_it() {
-    over_views(memory::ALL);
+    over_views(&Checker::new(None), memory::ALL);
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_gives_what_rustc_has() {
+    let checker = Checker::new(Some(Device::cuda(0).unwrap()));
+    for all in [values::ALL, cases::ALL, closures::ALL, control::ALL, functions::ALL] {
+        over_slices(&checker, all);
+    }
+    over_views(&checker, memory::ALL);
 }
