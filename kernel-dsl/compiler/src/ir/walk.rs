@@ -1,0 +1,240 @@
+//! What an operation is made of: its operands, its regions, and whether it has effects.
+
+use super::{Op, Place, Region, Value};
+use smallvec::SmallVec;
+
+impl Op {
+    /// Whether it ends a region.
+    pub fn is_terminator(&self) -> bool {
+        matches!(self, Op::Yield(_) | Op::Break(..) | Op::Continue(..) | Op::Return)
+    }
+
+    /// Whether it only computes its results from its operands: it may be dropped when they are unused, and moved or merged.
+    /// Integer division is here: what it gives for a zero divisor is unspecified, but it does not trap.
+    pub fn is_pure(&self) -> bool {
+        matches!(
+            self,
+            Op::Constant(_)
+                | Op::Parameter(_)
+                | Op::Special(_)
+                | Op::Unary(..)
+                | Op::Binary(..)
+                | Op::MulAdd(..)
+                | Op::Compare(..)
+                | Op::Select { .. }
+                | Op::Cast(_)
+                | Op::Bitcast(_)
+                | Op::Offset { .. }
+        )
+    }
+
+    /// Calls `f` on each value that the operation itself uses, not on those in its regions.
+    pub fn for_each_operand(&self, mut f: impl FnMut(Value)) {
+        // A clone of the operation would be needed to share the traversal with `map_operands`; walking twice is cheaper.
+        let place = |place: &Place, f: &mut dyn FnMut(Value)| match place {
+            Place::Global { base, dims } => {
+                f(*base);
+                for d in dims {
+                    f(d.index);
+                    f(d.extent);
+                    if let Some(s) = d.stride {
+                        f(s);
+                    }
+                }
+            }
+            Place::Shared { indices, .. } => indices.iter().for_each(|v| f(*v)),
+            Place::Address { base, .. } => f(*base),
+        };
+        match self {
+            Op::Constant(_) | Op::Parameter(_) | Op::Special(_) | Op::BlockSync | Op::WarpSync | Op::Return => {}
+            Op::Unary(_, a) | Op::Cast(a) | Op::Bitcast(a) => f(*a),
+            Op::Binary(_, a, b) | Op::Compare(_, a, b) => {
+                f(*a);
+                f(*b);
+            }
+            Op::MulAdd(a, b, c) => {
+                f(*a);
+                f(*b);
+                f(*c);
+            }
+            Op::Select { condition, yes, no } => {
+                f(*condition);
+                f(*yes);
+                f(*no);
+            }
+            Op::Offset { base, terms, .. } => {
+                f(*base);
+                for (i, s) in terms {
+                    f(*i);
+                    if let Some(s) = s {
+                        f(*s);
+                    }
+                }
+            }
+            Op::Load { place: p, guard, .. } => {
+                place(p, &mut f);
+                if let Some(g) = guard {
+                    f(g.condition);
+                    g.otherwise.iter().for_each(|v| f(*v));
+                }
+            }
+            Op::Store { place: p, values, guard, .. } => {
+                place(p, &mut f);
+                values.iter().for_each(|v| f(*v));
+                if let Some(g) = guard {
+                    f(*g);
+                }
+            }
+            Op::Atomic { place: p, values, .. } => {
+                place(p, &mut f);
+                values.iter().for_each(|v| f(*v));
+            }
+            Op::ReadLocal { index, .. } => {
+                if let Some(i) = index {
+                    f(*i);
+                }
+            }
+            Op::WriteLocal { index, value, .. } => {
+                if let Some(i) = index {
+                    f(*i);
+                }
+                f(*value);
+            }
+            Op::Shuffle { value, selector, .. } => {
+                f(*value);
+                f(*selector);
+            }
+            Op::Vote { value, .. } => f(*value),
+            Op::Report { record, values, .. } => {
+                f(*record);
+                values.iter().for_each(|v| f(*v));
+            }
+            Op::If { condition, .. } => f(*condition),
+            Op::For(l) => {
+                f(l.start);
+                f(l.end);
+                f(l.step);
+                l.inits.iter().for_each(|v| f(*v));
+            }
+            Op::Loop { inits, .. } => inits.iter().for_each(|v| f(*v)),
+            Op::Block { .. } => {}
+            Op::Yield(v) | Op::Break(_, v) | Op::Continue(_, v) => v.iter().for_each(|v| f(*v)),
+        }
+    }
+
+    /// Replaces each value that the operation itself uses by what `f` gives for it; not those in its regions.
+    pub fn map_operands(&mut self, mut f: impl FnMut(Value) -> Value) {
+        let mut m = |v: &mut Value| *v = f(*v);
+        fn place(place: &mut Place, m: &mut dyn FnMut(&mut Value)) {
+            match place {
+                Place::Global { base, dims } => {
+                    m(base);
+                    for d in dims {
+                        m(&mut d.index);
+                        m(&mut d.extent);
+                        if let Some(s) = &mut d.stride {
+                            m(s);
+                        }
+                    }
+                }
+                Place::Shared { indices, .. } => indices.iter_mut().for_each(m),
+                Place::Address { base, .. } => m(base),
+            }
+        }
+        match self {
+            Op::Constant(_) | Op::Parameter(_) | Op::Special(_) | Op::BlockSync | Op::WarpSync | Op::Return => {}
+            Op::Unary(_, a) | Op::Cast(a) | Op::Bitcast(a) => m(a),
+            Op::Binary(_, a, b) | Op::Compare(_, a, b) => {
+                m(a);
+                m(b);
+            }
+            Op::MulAdd(a, b, c) => {
+                m(a);
+                m(b);
+                m(c);
+            }
+            Op::Select { condition, yes, no } => {
+                m(condition);
+                m(yes);
+                m(no);
+            }
+            Op::Offset { base, terms, .. } => {
+                m(base);
+                for (i, s) in terms {
+                    m(i);
+                    if let Some(s) = s {
+                        m(s);
+                    }
+                }
+            }
+            Op::Load { place: p, guard, .. } => {
+                place(p, &mut m);
+                if let Some(g) = guard {
+                    m(&mut g.condition);
+                    g.otherwise.iter_mut().for_each(m);
+                }
+            }
+            Op::Store { place: p, values, guard, .. } => {
+                place(p, &mut m);
+                values.iter_mut().for_each(&mut m);
+                if let Some(g) = guard {
+                    m(g);
+                }
+            }
+            Op::Atomic { place: p, values, .. } => {
+                place(p, &mut m);
+                values.iter_mut().for_each(&mut m);
+            }
+            Op::ReadLocal { index, .. } => {
+                if let Some(i) = index {
+                    m(i);
+                }
+            }
+            Op::WriteLocal { index, value, .. } => {
+                if let Some(i) = index {
+                    m(i);
+                }
+                m(value);
+            }
+            Op::Shuffle { value, selector, .. } => {
+                m(value);
+                m(selector);
+            }
+            Op::Vote { value, .. } => m(value),
+            Op::Report { record, values, .. } => {
+                m(record);
+                values.iter_mut().for_each(m);
+            }
+            Op::If { condition, .. } => m(condition),
+            Op::For(l) => {
+                m(&mut l.start);
+                m(&mut l.end);
+                m(&mut l.step);
+                l.inits.iter_mut().for_each(m);
+            }
+            Op::Loop { inits, .. } => inits.iter_mut().for_each(m),
+            Op::Block { .. } => {}
+            Op::Yield(v) | Op::Break(_, v) | Op::Continue(_, v) => v.iter_mut().for_each(m),
+        }
+    }
+
+    /// The regions that it holds, in order.
+    pub fn regions(&self) -> SmallVec<[&Region; 2]> {
+        match self {
+            Op::If { then, otherwise, .. } => [then, otherwise].into_iter().collect(),
+            Op::For(l) => [&l.body].into_iter().collect(),
+            Op::Loop { body, .. } | Op::Block { body, .. } => [body].into_iter().collect(),
+            _ => SmallVec::new(),
+        }
+    }
+
+    /// The regions that it holds, in order.
+    pub fn regions_mut(&mut self) -> SmallVec<[&mut Region; 2]> {
+        match self {
+            Op::If { then, otherwise, .. } => [then, otherwise].into_iter().collect(),
+            Op::For(l) => [&mut l.body].into_iter().collect(),
+            Op::Loop { body, .. } | Op::Block { body, .. } => [body].into_iter().collect(),
+            _ => SmallVec::new(),
+        }
+    }
+}
