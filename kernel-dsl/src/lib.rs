@@ -143,15 +143,14 @@
 //!   [`f16`](half::f16) and [`bf16`](half::bf16), with what [`half`] lists; tuples and arrays of them, which live in
 //!   registers; `Option`; slices, views and handles as above. Elements of memory are the numbers but `usize`.
 //! * **Statements**: `let` with tuple and array patterns, assignment and compound assignment, `if`, `match` with
-//!   numbers, ranges, `|`, bindings and guards, `while`, `loop`,
-//!   `for` over `a..b`, with `.step_by(n)` and `.rev()`, labels, `break`, `continue`, `return`, and `const { assert!(…) }`.
+//!   numbers, ranges, `|`, bindings and guards, `while`, `loop`, `for` over `a..b` with `.step_by(n)` and `.rev()`,
+//!   labels, `break`, `continue`, `return`, and `const { assert!(…) }`.
 //! * **Generics**: constants of type `usize` and `bool`.
 //! * **Methods of numbers**: those of [`methods`], with their PTX and their edge cases; and [`math`].
 //!
 //! Not in the language today: structs, enums beside `Option`, traits, iterators beyond the ranges above, strings,
 //! allocation, panics, recursion, generic types; asynchronous copies, shared arrays sized at launch, fences, and the
-//! hardware's approximate
-//! functions. Whatever lies outside is a compile error at its token.
+//! hardware's approximate functions. Whatever lies outside is a compile error at its token.
 //!
 //! # What differs from Rust on the host
 //!
