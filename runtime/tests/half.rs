@@ -7,7 +7,9 @@ use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::{Artifact, Element, Kernel, host};
 use runtime::Device;
 use runtime::testing::{Bound, Case, Checker, Expected, Input, Prepared, Random};
-use std::process::{Command, Stdio};
+
+#[path = "../../kernel-dsl/compiler/tests/ptx_support/mod.rs"]
+mod ptx_support;
 
 /// Rows of the table that `operations` makes.
 const ROWS: usize = 16;
@@ -311,19 +313,10 @@ fn nothing_computes_in_16_bits() {
 
 #[test]
 fn ptxas_assembles_them_for_sm_61() {
-    let here = std::env::current_dir().unwrap();
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = here.ancestors().map(|f| f.join("target/tools"));
-    let Some(ptxas) = std::env::split_paths(&path).chain(folders).map(|f| f.join("ptxas")).find(|p| p.is_file()) else {
-        return println!("note: there is no ptxas; nothing was assembled");
-    };
+    if !ptx_support::installed() {
+        return;
+    }
     for artifact in artifacts() {
-        let mut command = Command::new(&ptxas);
-        command.args(["-arch=sm_61", "-o", "/dev/null", "-"]).stdin(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        std::io::Write::write_all(&mut child.stdin.take().unwrap(), artifact.instances[0].ptx.as_bytes()).unwrap();
-        let output = child.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{}: {said}", artifact.module);
+        ptx_support::assemble(artifact.instances[0].ptx, 61).unwrap_or_else(|e| panic!("{}: {e}", artifact.module));
     }
 }

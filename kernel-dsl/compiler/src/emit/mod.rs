@@ -310,20 +310,8 @@ impl<'k> Emitter<'k> {
         self.location = Some(inst.location);
         let results = &inst.results;
         let expected = match &inst.op {
-            Op::Constant(_)
-            | Op::Parameter(_)
-            | Op::Special(_)
-            | Op::Unary(..)
-            | Op::Binary(..)
-            | Op::MulAdd(..)
-            | Op::Compare(..)
-            | Op::Select { .. }
-            | Op::Cast(_)
-            | Op::Bitcast(_)
-            | Op::Offset { .. }
-            | Op::ReadLocal { .. }
-            | Op::Shuffle { .. }
-            | Op::Vote { .. } => 1,
+            op if op.is_pure() => 1,
+            Op::ReadLocal { .. } | Op::Shuffle { .. } | Op::Vote { .. } => 1,
             _ => results.len(),
         };
         if results.len() != expected {

@@ -8,4 +8,3 @@ mod generator;
 mod identities;
 mod indices;
 mod snapshots;
-mod time;

@@ -1,14 +1,34 @@
-//! The assembler as a witness, where it is installed.
+//! The assembler as a witness, where one that knows sm_61 is found.
 
+use std::env;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Whether `ptxas` is on the path; says so where it is not.
+/// The first ptxas on PATH, or fetched to `target/tools`, of before CUDA 13, which has dropped sm_61.
+fn ptxas() -> Option<&'static PathBuf> {
+    static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let knows_sm_61 = |path: &PathBuf| {
+        let said = Command::new(path).arg("--version").output().map(|o| o.stdout).unwrap_or_default();
+        let said = String::from_utf8_lossy(&said).into_owned();
+        let release = said.split_once("release ").and_then(|(_, rest)| rest.split('.').next()?.parse::<u32>().ok());
+        release.is_some_and(|major| major < 13)
+    };
+    let find = || {
+        let path = env::var_os("PATH").unwrap_or_default();
+        let here = env::current_dir().unwrap_or_default();
+        let of_workspaces = here.ancestors().map(|folder| folder.join("target/tools"));
+        env::split_paths(&path).chain(of_workspaces).map(|folder| folder.join("ptxas")).find(knows_sm_61)
+    };
+    FOUND.get_or_init(find).as_ref()
+}
+
+/// Whether there is a ptxas that knows sm_61; says so where there is none.
 pub fn installed() -> bool {
-    let found = Command::new("ptxas").arg("--version").output().is_ok();
+    let found = ptxas().is_some();
     if !found {
-        println!("note: ptxas is not on PATH; nothing was assembled");
+        println!("note: no ptxas that knows sm_61, and nothing was assembled; `tests/get-ptxas` fetches one");
     }
     found
 }
@@ -17,9 +37,10 @@ pub fn installed() -> bool {
 pub fn assemble(text: &str, sm: u16) -> Result<(), String> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let name = format!("kernel-dsl-{}-{}.ptx", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    let path: PathBuf = std::env::temp_dir().join(name);
+    let path: PathBuf = env::temp_dir().join(name);
     std::fs::write(&path, text).expect("the temporary directory takes a file");
-    let run = Command::new("ptxas").arg(format!("-arch=sm_{sm}")).arg(&path).args(["-o", "/dev/null"]).output();
+    let ptxas = ptxas().expect("whoever assembles asks first whether it is installed");
+    let run = Command::new(ptxas).arg(format!("-arch=sm_{sm}")).arg(&path).args(["-o", "/dev/null"]).output();
     let _ = std::fs::remove_file(&path);
     let run = run.expect("ptxas runs");
     if run.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&run.stderr).into_owned()) }

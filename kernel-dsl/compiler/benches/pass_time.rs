@@ -1,6 +1,9 @@
-//! How long the passes take; `cargo test --release -p kernel-dsl-compiler --test passes time -- --ignored --nocapture`.
+//! How long the passes take on a register-blocked product: `cargo bench -p kernel-dsl-compiler --bench pass_time`.
 
-use crate::examples;
+#[path = "../tests/passes/examples.rs"]
+#[allow(dead_code)]
+mod examples;
+
 use kernel_dsl_compiler::ir::{Kernel, Region};
 use kernel_dsl_compiler::passes::{PIPELINE, optimise};
 use std::time::{Duration, Instant};
@@ -21,9 +24,7 @@ fn fastest(kernel: &Kernel) -> (Duration, usize) {
     best
 }
 
-#[test]
-#[ignore = "a measurement, of an optimised build"]
-fn time() {
+fn main() {
     for bk in [8, 16, 64] {
         let kernel = examples::blocked(8, 8, bk);
         let (time, size) = fastest(&kernel);
