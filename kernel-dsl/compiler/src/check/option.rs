@@ -134,7 +134,7 @@ impl Checker<'_> {
     }
 
     /// A variable that the program does not name.
-    fn hidden(&mut self, name: &str, ty: Id) -> LocalId {
+    pub(super) fn hidden(&mut self, name: &str, ty: Id) -> LocalId {
         let mark = self.function_mark();
         let id = self.declare(name.into(), ty, false, false, mark);
         self.scope.pop();

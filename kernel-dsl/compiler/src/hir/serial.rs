@@ -13,7 +13,7 @@ use std::fmt;
 
 /// The format that this compiler writes and reads. Raise it with every change of a type in [`hir`](super) or of a type that
 /// one of those holds.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 const HEADER: usize = 10;
 

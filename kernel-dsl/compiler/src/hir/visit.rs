@@ -48,10 +48,6 @@ pub fn expr(e: &mut Expr, f: &mut dyn FnMut(&mut Expr)) {
             expr(a, f);
             expr(b, f);
         }
-        ExprKind::AssignParts { places, value } => {
-            places.iter_mut().for_each(|e| expr(e, f));
-            expr(value, f);
-        }
         ExprKind::Intrinsic { arguments, .. } | ExprKind::Call { arguments, .. } => {
             arguments.iter_mut().for_each(|e| expr(e, f));
         }
@@ -81,7 +77,7 @@ pub fn expr(e: &mut Expr, f: &mut dyn FnMut(&mut Expr)) {
             expr(callee, f);
             arguments.iter_mut().for_each(|e| expr(e, f));
         }
-        ExprKind::Block(b) | ExprKind::Loop { body: b, .. } => block(b, f),
+        ExprKind::Block(b) | ExprKind::Labelled { body: b, .. } | ExprKind::Loop { body: b, .. } => block(b, f),
         ExprKind::While { condition, body, .. } => {
             expr(condition, f);
             block(body, f);

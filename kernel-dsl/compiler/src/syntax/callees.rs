@@ -1,6 +1,6 @@
 //! Which device functions a body names: in calls, and as arguments where a closure fits.
 
-use super::{Block, Expr, ExprKind, Function, Path, Pattern, Statement};
+use super::{Assignee, Block, Expr, ExprKind, Function, Path, Pattern, Statement};
 use crate::check::prelude;
 
 impl Function {
@@ -70,6 +70,14 @@ impl<'a> Callees<'a> {
         });
     }
 
+    fn assignee(&mut self, into: &'a Assignee) {
+        match into {
+            Assignee::Ignore | Assignee::Rest(_) => {}
+            Assignee::Place(e) => self.expr(e),
+            Assignee::Tuple(parts, _) | Assignee::Array(parts, _) => parts.iter().for_each(|p| self.assignee(p)),
+        }
+    }
+
     /// Arguments where a function's path may stand for a closure.
     fn values(&mut self, arguments: &'a [Expr]) {
         for e in arguments {
@@ -95,9 +103,13 @@ impl<'a> Callees<'a> {
                 self.expr(a);
                 self.expr(b);
             }
+            ExprKind::Destructure { into, value } => {
+                self.expr(value);
+                self.assignee(into);
+            }
             ExprKind::Call(path, list) => {
                 self.named(path);
-                match prelude::owns(path) {
+                match prelude::owns(path) && !prelude::combines(path) {
                     true => list.iter().for_each(|e| self.expr(e)),
                     false => self.values(list),
                 }
@@ -129,7 +141,7 @@ impl<'a> Callees<'a> {
                 parameters.iter().for_each(|p| c.bind(&p.pattern));
                 c.expr(body);
             }),
-            ExprKind::Block(b) | ExprKind::Loop { body: b, .. } => self.block(b),
+            ExprKind::Block(b) | ExprKind::Labelled { body: b, .. } | ExprKind::Loop { body: b, .. } => self.block(b),
             ExprKind::While { condition: e, body, .. } => {
                 self.expr(e);
                 self.block(body);
