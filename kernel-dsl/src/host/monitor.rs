@@ -89,8 +89,8 @@ impl Monitor {
             state: Mutex::new(State {
                 threads: vec![Status::Running; threads],
                 running: threads,
-                offers: vec![Arc::new(()); threads],
-                met: vec![Arc::new([]); warps],
+                offers: (0..threads).map(|_| -> Offer { Arc::new(()) }).collect(),
+                met: (0..warps).map(|_| -> Arc<[Offer]> { Arc::new([]) }).collect(),
                 arrays: Vec::new(),
                 failure: None,
             }),

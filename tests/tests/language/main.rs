@@ -5,4 +5,5 @@ mod collectives;
 mod cooperation;
 mod loops;
 mod methods;
+mod share;
 mod support;

@@ -9,6 +9,9 @@ use crate::hir::{Expr, ExprKind, Intrinsic, TypeId};
 use crate::syntax::{self, Argument, Mark, Path};
 use proc_macro2::Ident;
 
+/// The methods of arrays.
+pub(super) const METHODS: &[&str] = &["len", "map"];
+
 impl Checker<'_> {
     pub(super) fn array_method(
         &mut self,
@@ -33,7 +36,7 @@ impl Checker<'_> {
                     self.expr(e, None);
                 });
                 let array = self.named(Id(receiver.ty.0));
-                let message = format!("`{array}` has no method `{name}` in a kernel: there are `len` and `map`");
+                let message = format!("`{array}` has no method `{name}` in a kernel: there are {}", METHODS.join(", "));
                 self.mistake(Mark { first: name.span(), last: name.span(), ..mark }, message);
                 (ExprKind::Tuple(Vec::new()), self.wrong())
             }

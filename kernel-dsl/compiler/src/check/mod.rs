@@ -555,8 +555,8 @@ impl Finish<'_> {
                         Some(id) => {
                             let id = self.types.get(&checker.table, *id);
                             let ty = rust_type(&self.types.types, &checker.generics, id)?;
-                            let closure = combines.then(|| quote!(fn(#ty, #ty) -> #ty));
-                            quote!(::<#ty, #closure>)
+                            let closure = combines.then(|| quote!(, fn(#ty, #ty) -> #ty));
+                            quote!(::<#ty #closure>)
                         }
                     };
                     Some((quote!(#written #argument), quote!(#canonical #argument)))

@@ -178,7 +178,7 @@ impl<'h> Lowerer<'h> {
             let own = l.word(ty, own);
             let op = Op::Shuffle { mode, value: own.value, selector, width };
             let value = l.builder.scalar(op, word_type(ty));
-            l.from_word(ty, Known { value, bits: None })
+            l.out_of_word(ty, Known { value, bits: None })
         })
     }
 
@@ -232,7 +232,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// The value of type `ty` that [`Lowerer::word`] made a word of.
-    pub(super) fn from_word(&mut self, ty: Scalar, word: Known) -> Known {
+    pub(super) fn out_of_word(&mut self, ty: Scalar, word: Known) -> Known {
         if ty.is_half() {
             let code = self.cast(word, Scalar::U32, Scalar::U16);
             return Known { value: self.builder.scalar(Op::Bitcast(code.value), ty), bits: None };

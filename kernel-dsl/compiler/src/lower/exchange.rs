@@ -123,7 +123,7 @@ impl<'h> Lowerer<'h> {
             (self.compare(Comparison::Lt, Scalar::Usize, from, count), missing)
         });
         let read = self.load_exchanged(exchange.arrays[0], word_type(ty), from, there);
-        self.from_word(ty, read)
+        self.out_of_word(ty, read)
     }
 
     /// Writes `x` at `index` in the threads where `writes` holds, for all threads to read.
@@ -173,7 +173,7 @@ impl<'h> Lowerer<'h> {
         self.each_scalar(&exchange.form, &mut |l, ty, own| match arrays.next() {
             Some(array) => {
                 let word = l.load_exchanged(*array, word_type(ty), index, there.map(|k| (k, 0)));
-                l.from_word(ty, word)
+                l.out_of_word(ty, word)
             }
             None => own,
         })
