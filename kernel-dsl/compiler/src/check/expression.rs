@@ -152,6 +152,9 @@ impl Checker<'_> {
         if let Some(function) = self.function_value(path) {
             return function;
         }
+        if let Some(function) = self.number_function(path) {
+            return function;
+        }
         if let Some((ty, bits)) = prelude::constant(&name) {
             let kind = match ty {
                 Scalar::F32 => {

@@ -56,9 +56,7 @@ impl Checker<'_> {
                     "unwrap" | "expect" => format!(
                         "a kernel cannot panic, so `Option` has no `{name}` in it: write `unwrap_or(…)` or `if let Some(x) = …`"
                     ),
-                    _ => format!(
-                        "`Option` has no method `{name}` in a kernel: there are {}", METHODS.join(", ")
-                    ),
+                    _ => format!("`Option` has no method `{name}` in a kernel: there are {}", METHODS.join(", ")),
                 };
                 self.mistake(mark, message);
                 return (ExprKind::Tuple(Vec::new()), self.wrong());

@@ -109,6 +109,36 @@ impl Reader {
         ExprKind::Match { value, arms }
     }
 
+    /// `matches!(value, pattern if guard)`
+    pub(super) fn test_of_pattern(&mut self, call: &syn::Macro) -> ExprKind {
+        let parts = |input: syn::parse::ParseStream| {
+            let value: syn::Expr = input.parse()?;
+            input.parse::<syn::Token![,]>()?;
+            let pattern = Pat::parse_multi_with_leading_vert(input)?;
+            let guard: Option<syn::Expr> = match input.parse::<Option<syn::Token![if]>>()? {
+                Some(_) => Some(input.parse()?),
+                None => None,
+            };
+            input.parse::<Option<syn::Token![,]>>()?;
+            Ok((value, pattern, guard))
+        };
+        match call.parse_body_with(parts) {
+            Ok((value, pattern, guard)) => {
+                let mark = self.mark(&pattern);
+                let is = |b| Expr { kind: ExprKind::Bool(b), mark };
+                let value = Box::new(self.expression(&value));
+                let guard = guard.map(|g| self.expression(&g));
+                let matching = Arm { pattern: self.case(&pattern), guard, body: is(true), mark };
+                let other = Arm { pattern: Pattern::Ignore, guard: None, body: is(false), mark };
+                ExprKind::Match { value, arms: vec![matching, other] }
+            }
+            Err(error) => {
+                self.refuse(error);
+                ExprKind::Refused
+            }
+        }
+    }
+
     /// `if let pattern = value { then } else { otherwise }`, or with several conditions.
     pub(super) fn when(&mut self, condition: &syn::Expr, then: Block, otherwise: Expr) -> ExprKind {
         let mut all = Vec::new();

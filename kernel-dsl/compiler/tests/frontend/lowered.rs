@@ -55,6 +55,11 @@ fn collectives() {
 }
 
 #[test]
+fn gaps() {
+    snapshots(include_str!("lowered/gaps.rs"));
+}
+
+#[test]
 fn iterate() {
     snapshots(include_str!("lowered/iterate.rs"));
 }

@@ -278,7 +278,8 @@ fn run_time_closures(c: bool, n: usize, y: &mut [f32]) {
     helper_apply(|v, w| v, 2.0);
     helper_apply(|v: usize| 1.0, 2.0);
     helper_apply(helper_of, 2.0);
-    helper_apply(f32::sqrt, 2.0);
+    helper_apply(f32::max, 2.0);
+    helper_apply(warp::sum, 2.0);
     let m = |v: f32| -> f32 {
         break;
         return 1u32;
