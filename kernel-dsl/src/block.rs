@@ -5,7 +5,7 @@
 //!
 //! [`sum`], [`max`], [`min`], [`reduce`], [`scan`], [`all`], [`any`], [`count`] and [`broadcast`] need whole warps (a
 //! block whose number of threads is a multiple of 32), and all threads of the block at the same call, as [`sync`] does.
-//! What they take is what [lanes](crate::warp::LaneValue) can hand each other.
+//! What they take is what [lanes](crate::warp) can hand each other.
 //!
 //! A reduction's order is part of its meaning, and the same on every target: in each warp the butterfly of
 //! [`warp`](crate::warp), and then the butterfly over the warps' results, W of them, in which warp w combines its value
@@ -27,10 +27,11 @@ mod share;
 
 pub use share::{share, stride};
 
+use crate::element::DeviceCopy;
 use crate::host::context::context;
 use crate::host::monitor::{LANES, Scope};
 use crate::warp::emulate::{self, reduced};
-use crate::warp::{self, LaneNumber, LaneValue};
+use crate::warp::{self, LaneNumber};
 
 /// Index of the block in the grid along x (`%ctaid.x`). The same for all threads of a block.
 #[track_caller]
@@ -108,7 +109,7 @@ pub fn min<T: LaneNumber>(x: T) -> T {
 /// that do not commute the total of a [`scan`] is the reduction. In PTX as [`sum`], for each part of the value, with what
 /// `combine` is.
 #[track_caller]
-pub fn reduce<T: LaneValue, F: Fn(T, T) -> T>(x: T, combine: F) -> T {
+pub fn reduce<T: DeviceCopy, F: Fn(T, T) -> T>(x: T, combine: F) -> T {
     const NAME: &str = "block::reduce";
     let own = emulate::reduce(NAME, x, LANES, &combine);
     let warps: Vec<T> = context(NAME).gather(NAME, own).into_iter().step_by(LANES).collect();
@@ -136,7 +137,7 @@ pub fn reduce<T: LaneValue, F: Fn(T, T) -> T>(x: T, combine: F) -> T {
 /// let (before, total) = block::scan(kept as u32, 0, |a, b| a + b);      // where to put what is kept, and how much it is
 /// ```
 #[track_caller]
-pub fn scan<T: LaneValue, F: Fn(T, T) -> T>(x: T, identity: T, combine: F) -> (T, T) {
+pub fn scan<T: DeviceCopy, F: Fn(T, T) -> T>(x: T, identity: T, combine: F) -> (T, T) {
     const NAME: &str = "block::scan";
     let through = emulate::scan(NAME, x, LANES, LANES, &combine);
     let before = emulate::exchange(NAME, through)[warp::lane().saturating_sub(1)];
@@ -174,7 +175,7 @@ pub fn count(p: bool) -> usize {
 /// [`threads`], and all threads name the same one. In PTX a store, a barrier and a load of each part of the value; in a block
 /// of one warp a shuffle.
 #[track_caller]
-pub fn broadcast<T: LaneValue>(x: T, from: usize) -> T {
+pub fn broadcast<T: DeviceCopy>(x: T, from: usize) -> T {
     let all = context("block::broadcast").gather("block::broadcast", x);
     assert!(from < all.len(), "block::broadcast from thread {from} of {}", all.len());
     all[from]

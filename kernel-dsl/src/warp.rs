@@ -4,7 +4,9 @@
 //! All operations here but [`lane`], [`index`] and [`count`] need whole warps (a block whose number of threads is a multiple of
 //! 32), and all 32 lanes at the same call: outside of any `if`, loop or `return` in which lanes part.
 //!
-//! What is handed over is a number, a `bool`, or a tuple, array or option of such: see [`LaneValue`].
+//! What is handed over is a number, a `bool`, or a tuple, array, option or device struct of such: each number is a shuffle of
+//! its own, one of 64 bits two. `bool` and what is narrower than 32 bits travel in a word, at the cost of a conversion
+//! before and after.
 //!
 //! # The order of reductions and scans
 //!
@@ -20,8 +22,9 @@ mod group;
 pub(crate) mod value;
 
 pub use group::{Group, group};
-pub use value::{LaneNumber, LaneValue};
+pub use value::LaneNumber;
 
+use crate::element::DeviceCopy;
 use crate::host::context::context;
 
 /// Threads of a warp.
@@ -82,7 +85,7 @@ pub fn min<T: LaneNumber>(x: T) -> T {
 /// let (best, place) = warp::reduce((x, i), |a, b| if b.0 > a.0 || b.0 == a.0 && b.1 < a.1 { b } else { a });
 /// ```
 #[track_caller]
-pub fn reduce<T: LaneValue, F: Fn(T, T) -> T>(x: T, combine: F) -> T {
+pub fn reduce<T: DeviceCopy, F: Fn(T, T) -> T>(x: T, combine: F) -> T {
     emulate::reduce("warp::reduce", x, LANES, &combine)
 }
 
@@ -90,46 +93,46 @@ pub fn reduce<T: LaneValue, F: Fn(T, T) -> T>(x: T, combine: F) -> T {
 /// the inclusive scan. `combine(earlier, later)` is a closure or a device function, and associative. In PTX five times
 /// `shfl.sync.up` of each part of the value, `setp`, and under that predicate what `combine` is.
 #[track_caller]
-pub fn scan<T: LaneValue, F: Fn(T, T) -> T>(x: T, combine: F) -> T {
+pub fn scan<T: DeviceCopy, F: Fn(T, T) -> T>(x: T, combine: F) -> T {
     emulate::scan("warp::scan", x, LANES, LANES, &combine)
 }
 
 /// The values of the lanes before this one combined: the exclusive scan. Lane 0 gets `identity`, which is combined with
 /// nothing. In PTX a [`scan`], one more `shfl.sync.up`, `setp` and `selp`.
 #[track_caller]
-pub fn exclusive_scan<T: LaneValue, F: Fn(T, T) -> T>(x: T, identity: T, combine: F) -> T {
+pub fn exclusive_scan<T: DeviceCopy, F: Fn(T, T) -> T>(x: T, identity: T, combine: F) -> T {
     emulate::exclusive_scan("warp::exclusive_scan", x, identity, LANES, &combine)
 }
 
 /// The `x` of lane `lane` mod 32. Lanes may name different ones. In PTX `shfl.sync.idx`.
 #[track_caller]
-pub fn shuffle<T: LaneValue>(x: T, lane: usize) -> T {
+pub fn shuffle<T: DeviceCopy>(x: T, lane: usize) -> T {
     emulate::shuffle("warp::shuffle", x, lane, LANES)
 }
 
 /// The `x` of the lane whose index is this lane's XOR `mask`; `mask` < 32. In PTX `shfl.sync.bfly`.
 #[track_caller]
-pub fn shuffle_xor<T: LaneValue>(x: T, mask: usize) -> T {
+pub fn shuffle_xor<T: DeviceCopy>(x: T, mask: usize) -> T {
     emulate::shuffle_xor("warp::shuffle_xor", x, mask, LANES)
 }
 
 /// The `x` of the lane `by` below; `None` for those that have none. In PTX `shfl.sync.up`, and a compare of the lane where
 /// the program asks.
 #[track_caller]
-pub fn shuffle_up<T: LaneValue>(x: T, by: usize) -> Option<T> {
+pub fn shuffle_up<T: DeviceCopy>(x: T, by: usize) -> Option<T> {
     emulate::shuffle_up("warp::shuffle_up", x, by, LANES)
 }
 
 /// The `x` of the lane `by` above; `None` for those that have none. In PTX `shfl.sync.down`, and a compare of the lane
 /// where the program asks.
 #[track_caller]
-pub fn shuffle_down<T: LaneValue>(x: T, by: usize) -> Option<T> {
+pub fn shuffle_down<T: DeviceCopy>(x: T, by: usize) -> Option<T> {
     emulate::shuffle_down("warp::shuffle_down", x, by, LANES)
 }
 
 /// The `x` of lane `from` mod 32, for all lanes: they name the same one. In PTX `shfl.sync.idx`.
 #[track_caller]
-pub fn broadcast<T: LaneValue>(x: T, from: usize) -> T {
+pub fn broadcast<T: DeviceCopy>(x: T, from: usize) -> T {
     emulate::shuffle("warp::broadcast", x, from, LANES)
 }
 

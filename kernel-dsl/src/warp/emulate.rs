@@ -1,18 +1,19 @@
 //! What lanes do together, as an emulated launch does it: the exchanges of the device, in its order.
 
-use super::{LANES, LaneNumber, LaneValue, lane};
+use super::{LANES, LaneNumber, lane};
+use crate::element::DeviceCopy;
 use crate::host::context::context;
 use crate::host::monitor::Scope;
 
 /// Hands `x` to all lanes, and gives theirs.
 #[track_caller]
-pub(crate) fn exchange<T: LaneValue>(operation: &'static str, x: T) -> Vec<T> {
+pub(crate) fn exchange<T: DeviceCopy>(operation: &'static str, x: T) -> Vec<T> {
     context(operation).meet(Scope::Warp, operation, x)
 }
 
 /// Those of the lane's own group of `width`.
 #[track_caller]
-pub(super) fn exchange_in<T: LaneValue>(operation: &'static str, x: T, width: usize) -> Vec<T> {
+pub(super) fn exchange_in<T: DeviceCopy>(operation: &'static str, x: T, width: usize) -> Vec<T> {
     exchange(operation, x)[lane() / width * width..][..width].to_vec()
 }
 
@@ -40,7 +41,7 @@ pub(crate) fn reduced<T: Copy>(values: &[Option<T>], combine: impl Fn(T, T) -> T
 
 /// The butterfly by a closure: an exchange a step, since each lane's closure may have captured values of its own.
 #[track_caller]
-pub(crate) fn reduce<T: LaneValue>(operation: &'static str, mut x: T, width: usize, combine: &impl Fn(T, T) -> T) -> T {
+pub(crate) fn reduce<T: DeviceCopy>(operation: &'static str, mut x: T, width: usize, combine: &impl Fn(T, T) -> T) -> T {
     let mut distance = width / 2;
     while distance > 0 {
         let other = exchange(operation, x)[lane() ^ distance];
@@ -52,7 +53,7 @@ pub(crate) fn reduce<T: LaneValue>(operation: &'static str, mut x: T, width: usi
 
 /// The inclusive scan over the first `count` lanes of each group of `width`; the others keep their own value.
 #[track_caller]
-pub(crate) fn scan<T: LaneValue>(
+pub(crate) fn scan<T: DeviceCopy>(
     operation: &'static str,
     mut x: T,
     width: usize,
@@ -72,7 +73,7 @@ pub(crate) fn scan<T: LaneValue>(
 }
 
 #[track_caller]
-pub(super) fn exclusive_scan<T: LaneValue>(
+pub(super) fn exclusive_scan<T: DeviceCopy>(
     operation: &'static str,
     x: T,
     identity: T,
@@ -84,24 +85,24 @@ pub(super) fn exclusive_scan<T: LaneValue>(
 }
 
 #[track_caller]
-pub(super) fn shuffle<T: LaneValue>(operation: &'static str, x: T, from: usize, width: usize) -> T {
+pub(super) fn shuffle<T: DeviceCopy>(operation: &'static str, x: T, from: usize, width: usize) -> T {
     exchange_in(operation, x, width)[from % width]
 }
 
 #[track_caller]
-pub(super) fn shuffle_xor<T: LaneValue>(operation: &'static str, x: T, mask: usize, width: usize) -> T {
+pub(super) fn shuffle_xor<T: DeviceCopy>(operation: &'static str, x: T, mask: usize, width: usize) -> T {
     assert!(mask < width, "{operation} by {mask}: there are {width} lanes");
     exchange(operation, x)[lane() ^ mask]
 }
 
 #[track_caller]
-pub(super) fn shuffle_up<T: LaneValue>(operation: &'static str, x: T, by: usize, width: usize) -> Option<T> {
+pub(super) fn shuffle_up<T: DeviceCopy>(operation: &'static str, x: T, by: usize, width: usize) -> Option<T> {
     let lanes = exchange_in(operation, x, width);
     (lane() % width).checked_sub(by).map(|from| lanes[from])
 }
 
 #[track_caller]
-pub(super) fn shuffle_down<T: LaneValue>(operation: &'static str, x: T, by: usize, width: usize) -> Option<T> {
+pub(super) fn shuffle_down<T: DeviceCopy>(operation: &'static str, x: T, by: usize, width: usize) -> Option<T> {
     let lanes = exchange_in(operation, x, width);
     (lane() % width).checked_add(by).and_then(|from| lanes.get(from).copied())
 }

@@ -1,7 +1,8 @@
 //! Neighbouring lanes that work together.
 
 use super::emulate::{self, is_width};
-use super::{LaneNumber, LaneValue};
+use super::LaneNumber;
+use crate::element::DeviceCopy;
 use crate::host::context::context;
 
 /// The group of `W` neighbouring lanes that this lane is in: 2, 4, 8, 16 or 32 of them, the first a multiple of `W`.
@@ -57,52 +58,52 @@ impl<const W: usize> Group<W> {
 
     /// The group's values combined two by two, as [`warp::reduce`](super::reduce): log₂ W steps.
     #[track_caller]
-    pub fn reduce<T: LaneValue, F: Fn(T, T) -> T>(self, x: T, combine: F) -> T {
+    pub fn reduce<T: DeviceCopy, F: Fn(T, T) -> T>(self, x: T, combine: F) -> T {
         emulate::reduce("Group::reduce", x, W, &combine)
     }
 
     /// The values of the group's lanes up to this one combined, as [`warp::scan`](super::scan): log₂ W steps.
     #[track_caller]
-    pub fn scan<T: LaneValue, F: Fn(T, T) -> T>(self, x: T, combine: F) -> T {
+    pub fn scan<T: DeviceCopy, F: Fn(T, T) -> T>(self, x: T, combine: F) -> T {
         emulate::scan("Group::scan", x, W, W, &combine)
     }
 
     /// The values of the group's lanes before this one combined, as [`warp::exclusive_scan`](super::exclusive_scan);
     /// `identity` for its first.
     #[track_caller]
-    pub fn exclusive_scan<T: LaneValue, F: Fn(T, T) -> T>(self, x: T, identity: T, combine: F) -> T {
+    pub fn exclusive_scan<T: DeviceCopy, F: Fn(T, T) -> T>(self, x: T, identity: T, combine: F) -> T {
         emulate::exclusive_scan("Group::exclusive_scan", x, identity, W, &combine)
     }
 
     /// The `x` of the group's lane `lane` mod W. Lanes may name different ones. In PTX `shfl.sync.idx`.
     #[track_caller]
-    pub fn shuffle<T: LaneValue>(self, x: T, lane: usize) -> T {
+    pub fn shuffle<T: DeviceCopy>(self, x: T, lane: usize) -> T {
         emulate::shuffle("Group::shuffle", x, lane, W)
     }
 
     /// The `x` of the lane whose index in the group is this lane's XOR `mask`; `mask` < W. In PTX `shfl.sync.bfly`.
     #[track_caller]
-    pub fn shuffle_xor<T: LaneValue>(self, x: T, mask: usize) -> T {
+    pub fn shuffle_xor<T: DeviceCopy>(self, x: T, mask: usize) -> T {
         emulate::shuffle_xor("Group::shuffle_xor", x, mask, W)
     }
 
     /// The `x` of the lane `by` below in the group; `None` for those that have none. In PTX `shfl.sync.up`, and a compare of
     /// the lane where the program asks.
     #[track_caller]
-    pub fn shuffle_up<T: LaneValue>(self, x: T, by: usize) -> Option<T> {
+    pub fn shuffle_up<T: DeviceCopy>(self, x: T, by: usize) -> Option<T> {
         emulate::shuffle_up("Group::shuffle_up", x, by, W)
     }
 
     /// The `x` of the lane `by` above in the group; `None` for those that have none. In PTX `shfl.sync.down`, and a compare
     /// of the lane where the program asks.
     #[track_caller]
-    pub fn shuffle_down<T: LaneValue>(self, x: T, by: usize) -> Option<T> {
+    pub fn shuffle_down<T: DeviceCopy>(self, x: T, by: usize) -> Option<T> {
         emulate::shuffle_down("Group::shuffle_down", x, by, W)
     }
 
     /// The `x` of the group's lane `from` mod W, for all its lanes: they name the same one. In PTX `shfl.sync.idx`.
     #[track_caller]
-    pub fn broadcast<T: LaneValue>(self, x: T, from: usize) -> T {
+    pub fn broadcast<T: DeviceCopy>(self, x: T, from: usize) -> T {
         emulate::shuffle("Group::broadcast", x, from, W)
     }
 

@@ -1,23 +1,13 @@
-//! What lanes can hand each other.
+//! The numbers that the reductions know.
 
-use crate::half::{bf16, f16};
-
-/// What lanes and threads can hand each other: numbers, `bool`, and tuples, arrays and options of such values.
-///
-/// Each number is a shuffle of its own; one of 64 bits is two. `bool` and what is narrower than 32 bits travel in a
-/// word, at the cost of a conversion before and after.
-#[diagnostic::on_unimplemented(
-    message = "lanes of a warp cannot exchange `{Self}`",
-    note = "they exchange numbers, `bool`, and tuples, arrays and options of them"
-)]
-pub trait LaneValue: Copy + Send + Sync + 'static {}
+use crate::element::DeviceCopy;
 
 /// The numbers that `sum`, `max` and `min` know: `i32`, `u32`, `i64`, `u64`, `usize`, `f32` and `f64`.
 #[diagnostic::on_unimplemented(
     message = "there is no `sum`, `max` and `min` of `{Self}` over lanes and threads",
     note = "they know `i32`, `u32`, `i64`, `u64`, `usize`, `f32` and `f64`: widen smaller integers with `as`, floats of 16 bits with `to_f32`; of other values `reduce` is told what to do with two"
 )]
-pub trait LaneNumber: LaneValue + sealed::Arithmetic {}
+pub trait LaneNumber: DeviceCopy + sealed::Arithmetic {}
 
 pub(crate) mod sealed {
     /// What the emulated reductions do with two numbers.
@@ -26,28 +16,6 @@ pub(crate) mod sealed {
         fn larger(a: Self, b: Self) -> Self;
         fn smaller(a: Self, b: Self) -> Self;
     }
-}
-
-macro_rules! values {
-    ($($t:ty)*) => { $(impl LaneValue for $t {})* };
-}
-values!(bool i8 u8 i16 u16 i32 u32 i64 u64 usize f16 bf16 f32 f64);
-
-impl<T: LaneValue, const N: usize> LaneValue for [T; N] {}
-impl<T: LaneValue> LaneValue for Option<T> {}
-
-macro_rules! tuples {
-    ($($($t:ident)*;)*) => { $(impl<$($t: LaneValue),*> LaneValue for ($($t,)*) {})* };
-}
-tuples! {
-    A;
-    A B;
-    A B C;
-    A B C D;
-    A B C D E;
-    A B C D E F;
-    A B C D E F G;
-    A B C D E F G H;
 }
 
 macro_rules! integer {

@@ -1,12 +1,12 @@
-//! Register arrays as a whole, and the sizes of types.
+//! Register arrays as a whole.
 
 use super::{
     Checker,
     types::{Id, Kind, Ty},
 };
 use crate::Scalar;
-use crate::hir::{Expr, ExprKind, Intrinsic, TypeId};
-use crate::syntax::{self, Argument, Mark, Path};
+use crate::hir::{Expr, ExprKind, Intrinsic};
+use crate::syntax::{self, Mark, Path};
 use proc_macro2::Ident;
 
 /// The methods of arrays.
@@ -74,19 +74,6 @@ impl Checker<'_> {
         let f = self.wanted(f, function);
         self.no_closure(returns, "an array", mark);
         (f, self.table.add(Ty::Array(returns, size)))
-    }
-
-    /// `size_of::<T>()`
-    pub(super) fn size_of(&mut self, path: &Path, arguments: &[syntax::Expr], mark: Mark) -> (ExprKind, Id) {
-        let usize = self.table.scalar(Scalar::Usize);
-        self.count("size_of", 0, arguments.len(), mark);
-        let [Argument::Type(ty)] = path.segments.last().map_or(&[][..], |s| &s.arguments) else {
-            self.mistake(path.mark, "say of what: `size_of::<f32>()`");
-            return (ExprKind::Tuple(Vec::new()), self.wrong());
-        };
-        let of = self.ty(ty);
-        let of = Expr { kind: ExprKind::Tuple(Vec::new()), ty: TypeId(of.0), span: mark.span };
-        (intrinsic(Intrinsic::SizeOf, vec![of]), usize)
     }
 }
 

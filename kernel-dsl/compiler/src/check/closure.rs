@@ -8,7 +8,7 @@ use super::{
     types::{Id, Ty},
 };
 use crate::Scalar;
-use crate::hir::{Expr, ExprKind, LocalId, Pattern, TypeId};
+use crate::hir::{Expr, ExprKind, LocalId, Pattern, Root, TypeId};
 use crate::syntax::{self, Mark, Path};
 use proc_macro2::Ident;
 
@@ -59,14 +59,10 @@ impl Checker<'_> {
 
     /// A device function by its path, as a value.
     pub(super) fn function_value(&mut self, path: &Path) -> Option<(ExprKind, Id)> {
-        let (function, callee) = self.linked.find(&path.written())?;
-        let callee = callee.clone();
-        let generics = self.generic_arguments(path, &callee);
-        let parameters = callee.locals[..callee.parameters as usize].iter();
-        let parameters = parameters.map(|p| self.instantiate(&callee, p.ty, &generics)).collect();
-        let returns = self.instantiate(&callee, callee.returns, &generics);
-        self.closures += 1;
-        let ty = self.table.add(Ty::Closure { number: self.closures, parameters, returns });
+        let Root::Function(function) = self.environment.find(&path.written())? else { return None };
+        let environment = self.environment;
+        let generics = self.generic_arguments(path, environment.function(function));
+        let ty = self.function_type(function, &generics);
         let generics = generics.into_iter().map(|g| TypeId(g.0)).collect();
         Some((ExprKind::Function { function, generics }, ty))
     }
@@ -78,8 +74,8 @@ impl Checker<'_> {
         let method = prelude::METHODS.iter().find(|m| name.name == m.name && m.on.scalar(scalar))?;
         let same = self.table.scalar(scalar);
         let mut parameters = vec![same];
-        parameters.extend(method.parameters.iter().map(|p| self.part(*p, same, scalar)));
-        let returns = self.part(method.returns, same, scalar);
+        parameters.extend(method.parameters.iter().map(|p| self.part(*p, same, same)));
+        let returns = self.part(method.returns, same, same);
         let at = |kind, ty: Id| Expr { kind, ty: TypeId(ty.0), span: path.mark.span };
         let names: Vec<_> = parameters.iter().map(|ty| self.hidden("number", *ty)).collect();
         let arguments = names.iter().zip(&parameters).map(|(name, ty)| at(ExprKind::Local(*name), *ty)).collect();

@@ -5,7 +5,6 @@ use super::{
     Checker,
     types::{Id, Kind, Ty},
 };
-use crate::Scalar;
 use crate::hir::{Collective as C, Expr, ExprKind, Intrinsic};
 use crate::syntax::{self, Argument, Mark, Path};
 use proc_macro2::Ident;
@@ -44,7 +43,8 @@ impl Checker<'_> {
         let number = matches!(operation, OfWarp(C::Number(_)) | OfGroup(C::Number(_)) | OfBlock(C::Number(_)));
         let fits = match self.table.get(ty) {
             Ty::Scalar(s) if number => s.bits() >= 32,
-            Ty::Unknown(Kind::Any) | Ty::Tuple(_) | Ty::Array(..) | Ty::Option(_) if number => false,
+            Ty::Unknown(Kind::Integer | Kind::Float) | Ty::Wrong => true,
+            _ if number => false,
             _ => self.tradable(ty),
         };
         if !fits {
@@ -54,7 +54,7 @@ impl Checker<'_> {
                     "this works on numbers of 32 or 64 bits, not on `{name}`: `reduce` takes any values, and what to do with two of them"
                 ),
                 false => {
-                    format!("lanes hand over numbers, `bool`, and tuples, arrays and options of them, not `{name}`")
+                    format!("lanes hand over numbers, `bool`, and tuples, arrays, options and structs of them, not `{name}`")
                 }
             };
             self.mistake(mark, message);
@@ -64,6 +64,8 @@ impl Checker<'_> {
     fn tradable(&self, ty: Id) -> bool {
         match self.table.get(ty) {
             Ty::Scalar(_) | Ty::Unknown(_) | Ty::Wrong => true,
+            // What the parts are, or turn out to be, rustc sees to.
+            Ty::Struct(..) | Ty::Enum(_) | Ty::Parameter(_) | Ty::Projection { .. } => true,
             Ty::Tuple(parts) => parts.iter().all(|p| self.tradable(*p)),
             Ty::Array(element, _) | Ty::Option(element) => self.tradable(*element),
             _ => false,
@@ -98,13 +100,13 @@ impl Checker<'_> {
         }
         let mut all = vec![receiver];
         for (part, e) in method.parameters.iter().zip(arguments) {
-            let wanted = self.part(*part, same, Scalar::F32);
+            let wanted = self.part(*part, same, same);
             all.push(self.wanted(e, wanted));
         }
         if uses_same {
             self.traded(method.intrinsic, same, mark);
         }
-        let returns = self.part(method.returns, same, Scalar::F32);
+        let returns = self.part(method.returns, same, same);
         (ExprKind::Intrinsic { intrinsic: method.intrinsic, arguments: all }, returns)
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::Scalar;
 use crate::hir::collective::Reduction;
-use crate::hir::{Collective as C, Intrinsic, Method as M};
+use crate::hir::{Builtin, Collective as C, Intrinsic, Method as M};
 use crate::ir;
 use crate::syntax::Path;
 
@@ -291,7 +291,7 @@ pub(crate) fn owns(path: &Path) -> bool {
     }
     let first = path.segments[0].name.to_string();
     match path.segments.len() {
-        1 => matches!(first.as_str(), "unroll" | "unroll_by" | "rolled" | "Some" | "size_of"),
+        1 => matches!(first.as_str(), "unroll" | "unroll_by" | "rolled" | "Some" | "None" | "size_of"),
         2 => {
             matches!(first.as_str(), "thread" | "block" | "grid" | "warp" | "Shared" | "Option")
                 || Scalar::from_name(&first).is_some()
@@ -314,6 +314,21 @@ pub(super) fn is_size_of(path: &Path) -> bool {
 pub(crate) fn combines(path: &Path) -> bool {
     let name = path.name();
     is_from_fn(path) || FUNCTIONS.iter().any(|f| f.path == name && f.parameters.contains(&Part::Combine))
+}
+
+/// Whether the language owns a path in the place of a type.
+pub(crate) fn owns_type(path: &Path) -> bool {
+    let last = path.segments.last().map(|s| s.name.to_string()).unwrap_or_default();
+    matches!(last.as_str(), "View" | "ViewMut" | "Shared" | "Option" | "Group" | "Self")
+}
+
+/// Whether the language owns a path in the place of a bound. Of Rust's own traits those that every value has, and operators,
+/// say nothing to the checker.
+pub(crate) fn owns_bound(path: &Path) -> bool {
+    const RUST: &[&str] =
+        &["Add", "Debug", "DeviceFn", "Div", "Fn", "Mul", "Neg", "PartialEq", "PartialOrd", "Rem", "Sub"];
+    let last = path.segments.last().map(|s| s.name.to_string()).unwrap_or_default();
+    Builtin::from_name(&last).is_some() || RUST.contains(&last.as_str())
 }
 
 /// Whether a method of that name takes a closure, so that a function's path may be its argument.

@@ -117,6 +117,4 @@ pub enum Intrinsic {
     ArrayFrom,
     /// `array.len()`.
     ArrayLen,
-    /// `size_of::<T>()`; the argument has the type and does nothing.
-    SizeOf,
 }

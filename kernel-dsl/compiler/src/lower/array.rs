@@ -1,9 +1,8 @@
-//! Register arrays as a whole, and the sizes of types.
+//! Register arrays as a whole.
 
 use super::Lowerer;
 use super::value::{Known, Place, Val};
-use crate::hir::{self, Expr, Intrinsic, TypeId};
-use crate::source::Span;
+use crate::hir::{self, Expr, Intrinsic};
 
 impl<'h> Lowerer<'h> {
     pub(super) fn whole_array(&mut self, e: &'h Expr, intrinsic: Intrinsic, arguments: &'h [Expr]) -> Val {
@@ -29,10 +28,6 @@ impl<'h> Lowerer<'h> {
                 self.at(e.span);
                 Val::Scalar(self.index(self.size(*size)))
             }
-            (Intrinsic::SizeOf, [of]) => Val::Scalar(match self.bytes_of(of.ty, e.span) {
-                Some(bytes) => self.index(bytes),
-                None => self.index(0),
-            }),
             _ => Val::Unit,
         }
     }
@@ -50,32 +45,5 @@ impl<'h> Lowerer<'h> {
             self.write(&Place::Registers(place), value);
         }
         Val::Array(to)
-    }
-
-    /// Bytes of a value of a type whose layout Rust fixes.
-    fn bytes_of(&mut self, ty: TypeId, span: Span) -> Option<u32> {
-        match self.ty(ty) {
-            hir::Type::Scalar(crate::Scalar::Usize) => {
-                self.error_with_help(
-                    span,
-                    "`usize` has 4 bytes on the device and 8 on the host",
-                    "ask for the size of `u32` or `u64`",
-                );
-                None
-            }
-            hir::Type::Scalar(s) => Some(s.bytes()),
-            hir::Type::Array(element, size) => {
-                let count = self.size(*size);
-                self.bytes_of(*element, span).map(|bytes| bytes.saturating_mul(count))
-            }
-            _ => {
-                self.error_with_help(
-                    span,
-                    "how this type lies in memory is nothing that Rust promises",
-                    "`size_of` is for numbers, `bool` and arrays of them",
-                );
-                None
-            }
-        }
     }
 }

@@ -192,7 +192,16 @@ impl<'h> Lowerer<'h> {
                 Val::Option(some, Box::new(self.each_scalar(inner, f)))
             }
             Val::Array(from) => Val::Array(self.each_register(from, f)),
-            other => other.clone(),
+            Val::View(_) | Val::Shared(_) | Val::Reference(_) | Val::Callable(_) => {
+                let span = self.builder.kernel.locations[self.builder.location.0 as usize].span;
+                self.error_with_help(
+                    span,
+                    "lanes and threads hand over numbers, and this value holds a view, a shared array or a closure",
+                    "hand over the index that says where the data are",
+                );
+                Val::Unit
+            }
+            Val::Unit => Val::Unit,
         }
     }
 

@@ -27,7 +27,7 @@ impl<'h> Lowerer<'h> {
             Intrinsic::ShareCount | Intrinsic::ShareHas | Intrinsic::ShareAt => {
                 return self.share(e, intrinsic, arguments);
             }
-            Intrinsic::ArrayMap | Intrinsic::ArrayFrom | Intrinsic::ArrayLen | Intrinsic::SizeOf => {
+            Intrinsic::ArrayMap | Intrinsic::ArrayFrom | Intrinsic::ArrayLen => {
                 return self.whole_array(e, intrinsic, arguments);
             }
             _ => {}
@@ -141,7 +141,11 @@ impl<'h> Lowerer<'h> {
             }
             (Intrinsic::Convert, Some(a), _) => {
                 let to = self.scalar_type(e.ty);
-                Val::Scalar(if ty.is_half() { self.widen(ty, a) } else { self.narrow(to, a) })
+                Val::Scalar(match (ty.is_half(), to.is_half()) {
+                    (true, _) => self.widen(ty, a),
+                    (false, true) => self.narrow(to, a),
+                    (false, false) => self.cast(a, ty, to),
+                })
             }
             (Intrinsic::DivCeil, Some(a), Some(b)) => Val::Scalar(self.div_ceil(ty, a, b)),
             (Intrinsic::NextMultipleOf, Some(a), Some(b)) => {
