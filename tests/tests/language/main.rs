@@ -7,4 +7,5 @@ mod items;
 mod loops;
 mod methods;
 mod share;
+mod structs;
 mod support;
