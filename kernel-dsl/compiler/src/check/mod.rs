@@ -614,7 +614,14 @@ impl Finish<'_> {
         e.ty = self.types.get(&self.checker.table, Id(e.ty.0));
         match &mut e.kind {
             hir::ExprKind::Literal(index) => {
-                let hir::Type::Scalar(ty) = self.types.types[e.ty.0 as usize] else { return };
+                let hir::Type::Scalar(ty) = self.types.types[e.ty.0 as usize] else {
+                    // A variant's number, or the zero of a type parameter.
+                    *index = match self.checker.literals[*index as usize] {
+                        Literal::Integer(n, _) => n,
+                        Literal::Float(x) => x.double.to_bits(),
+                    };
+                    return;
+                };
                 *index = match self.checker.literals[*index as usize] {
                     Literal::Float(x) if ty == Scalar::F32 => u64::from(x.single.to_bits()),
                     Literal::Float(x) => x.double.to_bits(),
