@@ -1,6 +1,8 @@
 //! The grid of blocks that a launch makes.
 
 use crate::host::context::context;
+use std::iter::StepBy;
+use std::ops::Range;
 
 /// Index of this thread in the grid: `block::x() * block::threads() + thread::index()`. For grids of one dimension. In
 /// PTX `mad.lo` of `%ctaid.x` by a constant.
@@ -16,6 +18,14 @@ pub fn index() -> usize {
 pub fn threads() -> usize {
     let c = context("grid::threads()");
     c.grid_dim[0] * c.threads()
+}
+
+/// The numbers below `n` that are this thread's in a grid of one dimension, however large `n` is:
+/// `(grid::index()..n).step_by(grid::threads())`, known as the grid-stride loop. It stands in a `for`, as a range does.
+/// Consecutive threads have consecutive numbers, so that their accesses are of one piece.
+#[track_caller]
+pub fn stride(n: usize) -> StepBy<Range<usize>> {
+    (index()..n).step_by(threads())
 }
 
 /// Number of blocks along x (`%nctaid.x`).

@@ -108,6 +108,10 @@
 //! any `if` that depends on the row: lanes of a row that is not there take part with values that do not count. The same
 //! holds of [`block::sync`] and the block.
 //!
+//! A warp, a [group](warp::group) of 2 to 32 of its lanes, and the [block] have the same operations: `sum`, `max` and
+//! `min` of numbers; `reduce` and `scan` by a closure or device function, over numbers, `bool`, and tuples, arrays and options
+//! of them; `broadcast`, `any`, `all`. Lanes have `shuffle`, `shuffle_xor`, `shuffle_up` and `shuffle_down`, and `ballot`.
+//!
 //! # Functions
 //!
 //! ```
@@ -132,7 +136,7 @@
 //! `Option<T>` is the one enum that holds data: a `bool` and the parts of `T`, in registers. `v.get((row, col))` of a
 //! view is `Some` of the element where it lies inside, `x.get(i).copied()` is Rust's own way to say that of a slice; either is
 //! one load that the threads outside do not make. `if let`, `while let`, `let … else` and `match` take it apart, and it has
-//! `is_some`, `is_none`, `is_some_and`, `unwrap_or`, `map`, `map_or`, `and_then` and `copied`.
+//! the [methods](methods#options) of Rust's that need no panic.
 //!
 //! # What the language has
 //!
@@ -142,13 +146,16 @@
 //! * **Types**: `bool`, integers of 8 to 64 bits, `usize`, `f32` and `f64`, and the floats of 16 bits,
 //!   [`f16`](half::f16) and [`bf16`](half::bf16), with what [`half`] lists; tuples and arrays of them, which live in
 //!   registers; `Option`; slices, views and handles as above. Elements of memory are the numbers but `usize`.
-//! * **Statements**: `let` with tuple and array patterns, assignment and compound assignment, `if`, `match` with
-//!   numbers, ranges, `|`, bindings and guards, `while`, `loop`, `for` over `a..b` with `.step_by(n)` and `.rev()`,
-//!   labels, `break`, `continue`, `return`, and `const { assert!(…) }`.
+//! * **Statements**: `let` with tuple and array patterns, assignment, destructuring and compound assignment, `if` and
+//!   `while` with conditions and `let`s joined by `&&`, `match` with numbers, ranges, tuples, arrays, `|`, bindings and
+//!   guards, `loop`, labels on loops and blocks, `break`, `continue`, `return`, and `const { assert!(…) }`.
+//! * **Iterators** of a `for`: `a..b` with `.step_by(n)` and `.rev()`; [`block::share`], [`block::stride`] and
+//!   [`grid::stride`]; all of them with `.enumerate()`, in [`unroll`], [`unroll_by`] or [`rolled`].
+//! * **Arrays**: `[x; N]`, `[a, b]`, `std::array::from_fn(|i| …)`, `.map(|x| …)`, `.len()`; `size_of::<T>()`.
 //! * **Generics**: constants of type `usize` and `bool`.
 //! * **Methods of numbers**: those of [`methods`], with their PTX and their edge cases; and [`math`].
 //!
-//! Not in the language today: structs, enums beside `Option`, traits, iterators beyond the ranges above, strings,
+//! Not in the language today: structs, enums beside `Option`, traits, iterators beyond those above, strings,
 //! allocation, panics, recursion, generic types; asynchronous copies, shared arrays sized at launch, fences, and the
 //! hardware's approximate functions. Whatever lies outside is a compile error at its token.
 //!

@@ -38,6 +38,8 @@ pub(super) struct LoopFrame {
     pub leave: Label,
     /// Where `break value` leaves it.
     pub result: Option<Storage>,
+    /// A loop, and not a labelled block.
+    pub repeats: bool,
 }
 
 pub(super) struct Exit {

@@ -5,9 +5,12 @@
 //! whose accesses are guarded on the device.
 
 mod access;
+mod array;
 pub mod checked;
 mod closure;
+mod combine;
 mod cooperation;
+mod exchange;
 mod expression;
 mod function;
 mod half;
@@ -18,6 +21,7 @@ mod memory;
 mod method;
 mod option;
 mod pattern;
+mod share;
 mod statement;
 mod storage;
 mod value;
@@ -70,6 +74,7 @@ pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir
         entered: 0,
         padded: Vec::new(),
         exchanged: Vec::new(),
+        hidden_loops: 0,
         errors: Vec::new(),
         full: false,
         name_hint: None,
@@ -99,8 +104,10 @@ struct Lowerer<'h> {
     entered: u32,
     /// Arrays whose pitch the compiler is to choose.
     padded: Vec<ir::SharedId>,
-    /// The arrays through which the threads of a block trade values of a type.
+    /// The arrays through which the threads of a block trade values, by the type of their elements.
     exchanged: Vec<(Scalar, ir::SharedId)>,
+    /// Loops around the closures that are being inlined, which these do not get out of.
+    hidden_loops: u32,
     errors: Vec<Error>,
     /// It was said that the kernel is too large.
     full: bool,
