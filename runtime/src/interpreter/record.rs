@@ -3,7 +3,7 @@
 
 use super::check;
 use super::code;
-use super::describe::beyond;
+use super::describe::{WITHIN, beyond};
 use super::findings::place;
 use super::frame::Word;
 use super::machine::{Machine, Warp};
@@ -34,6 +34,15 @@ pub fn reported(form: &Checked, record: &[u32; WORDS]) -> Option<Report> {
         Check::Shared { array, elements } => {
             let array = kernel.shared.get(array.0 as usize)?;
             access(array.name.clone(), Space::Shared, array.shape.len(), *elements)
+        }
+        Check::Dynamic { array, rank, elements } => {
+            let array = array.and_then(|a| kernel.dynamic.get(a.0 as usize));
+            let name = array.map_or_else(|| "shared memory".to_string(), |a| a.name.clone());
+            access(name, Space::Shared, *rank as usize, *elements)
+        }
+        Check::Within { rank, elements } => {
+            let (check, message, _) = access(WITHIN.to_string(), Space::Buffer, *rank as usize, *elements);
+            (check, message, None)
         }
         Check::Overflow(op) => (check::Check::UsizeOverflow, overflow(*op, Scalar::Usize, values[0], values[1]), None),
     };

@@ -333,13 +333,15 @@ impl<'k> Emitter<'k> {
             Op::Select { condition, yes, no } => self.select(results[0], *condition, *yes, *no),
             Op::Cast(a) => self.cast(results[0], *a),
             Op::Bitcast(a) => self.bitcast(results[0], *a),
-            Op::Offset { base, terms, element } => self.offset(results[0], *base, terms, *element),
+            Op::Offset { base, terms, bytes } => self.offset(results[0], *base, terms, *bytes),
             Op::Load { place, element, policy, guard } => self.load(results, place, *element, *policy, guard.as_ref()),
             Op::Store { place, element, values, guard } => self.store(place, *element, values, *guard),
             Op::Atomic { operation, place, element, values } => {
                 self.atomic(results, *operation, place, *element, values);
             }
             Op::ReadLocal { .. } | Op::WriteLocal { .. } => self.malformed("a variable that no pass made a value"),
+            Op::Dynamic { .. } => self.malformed("an array of dynamic size that no pass placed"),
+            Op::Poison { .. } | Op::Begin(_) => self.malformed("what only the oracle runs"),
             Op::BlockSync => self.op(Opcode::Bar, [Modifier::Sync], [Operand::Integer(0)]),
             Op::WarpSync => self.op(Opcode::Bar, [Modifier::Warp, Modifier::Sync], [warp::ALL_LANES]),
             Op::Shuffle { mode, value, selector, width } => self.shuffle(results[0], *mode, *value, *selector, *width),

@@ -192,7 +192,7 @@ impl<'h> Lowerer<'h> {
         mut access: impl FnMut(&mut Self, u32, ir::Place, Option<Known>) -> R,
     ) -> Vec<R> {
         let terms = indices.iter().zip(&view.strides).map(|(k, stride)| (k.value, *stride)).collect();
-        let base = self.builder.value(Op::Offset { base: view.base, terms, element: view.element }, Type::Global);
+        let base = self.builder.value(Op::Offset { base: view.base, terms, bytes: view.element.bytes() }, Type::Global);
         let (index, extent) = (indices[indices.len() - 1], view.extents[view.extents.len() - 1]);
         let left = self.binary(Binary::Sub, Scalar::Usize, extent, index);
         let mut all = Vec::with_capacity(n as usize);
@@ -200,7 +200,12 @@ impl<'h> Lowerer<'h> {
             let k = self.index(i);
             let there = (i > 0).then(|| self.compare(Comparison::Lt, Scalar::Usize, k, left));
             let dim = Dim { index: k.value, extent: left.value, stride: None };
-            all.push(access(self, i, ir::Place::Global { base, dims: [dim].into_iter().collect() }, there));
+            all.push(access(
+                self,
+                i,
+                ir::Place::Global { base, dims: [dim].into_iter().collect(), within: None },
+                there,
+            ));
         }
         all
     }
@@ -210,9 +215,9 @@ impl<'h> Lowerer<'h> {
         match base {
             Val::View(view) => Some(self.view_place(view, indices)),
             Val::Shared(handle) => {
-                let element = self.builder.kernel.shared[handle.array.0 as usize].element;
+                let element = handle.element;
                 let indices = handle.prefix.iter().copied().chain(indices.iter().map(|k| k.value)).collect();
-                let place = ir::Place::Shared { array: handle.array, indices };
+                let place = ir::Place::Shared { array: handle.array, indices, within: None };
                 Some(Place::Memory { place, element, policy: ir::Policy::Coherent })
             }
             _ => None,

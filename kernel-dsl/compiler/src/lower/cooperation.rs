@@ -214,10 +214,11 @@ impl<'h> Lowerer<'h> {
             let array = SharedId(self.builder.kernel.shared.len() as u32);
             self.builder.kernel.shared.push(SharedArray {
                 name: format!("block_{ty}"),
-                element: ty,
+                element: ty.into(),
                 shape: [self.builder.kernel.threads() / LANES].into_iter().collect(),
                 strides: [1].into_iter().collect(),
                 layout: Layout::Packed,
+                over: None,
                 offset: 0,
             });
             self.exchanged.push((ty, array));
@@ -226,7 +227,7 @@ impl<'h> Lowerer<'h> {
         if known.is_some() || looped {
             self.builder.effect(Op::BlockSync);
         }
-        let place = ir::Place::Shared { array, indices: [index.value].into_iter().collect() };
+        let place = ir::Place::Shared { array, indices: [index.value].into_iter().collect(), within: None };
         let values = [x.value].into_iter().collect();
         self.builder.effect(Op::Store { place, element: ty, values, guard: Some(writes.value) });
         self.builder.effect(Op::BlockSync);
@@ -234,7 +235,7 @@ impl<'h> Lowerer<'h> {
     }
 
     fn exchanged_value(&mut self, array: SharedId, ty: Scalar, index: Known, guard: Option<Guard>) -> Known {
-        let place = ir::Place::Shared { array, indices: [index.value].into_iter().collect() };
+        let place = ir::Place::Shared { array, indices: [index.value].into_iter().collect(), within: None };
         let op = Op::Load { place, element: ty, policy: Policy::Coherent, guard };
         Known { value: self.builder.scalar(op, ty), bits: None }
     }

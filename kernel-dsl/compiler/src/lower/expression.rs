@@ -328,7 +328,7 @@ impl<'h> Lowerer<'h> {
             .zip(view.extents.iter().zip(&view.strides))
             .map(|(index, (extent, stride))| Dim { index: index.value, extent: extent.value, stride: *stride })
             .collect();
-        let place = ir::Place::Global { base: view.base, dims };
+        let place = ir::Place::Global { base: view.base, dims, within: None };
         Place::Memory { place, element: view.element, policy: view.policy() }
     }
 

@@ -117,7 +117,7 @@ impl<'h> Lowerer<'h> {
                 Some(Val::Shared(handle)) => {
                     let mut prefix = handle.prefix.clone();
                     prefix.push(i.value);
-                    Val::Shared(Handle { array: handle.array, prefix })
+                    Val::Shared(Handle { prefix, ..handle.clone() })
                 }
                 _ => Val::Unit,
             },

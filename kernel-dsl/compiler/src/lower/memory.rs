@@ -1,6 +1,7 @@
 //! Views and shared arrays.
 
 use super::Lowerer;
+use super::layout::Event;
 use super::value::{Handle, Known, Val, View};
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind};
@@ -44,17 +45,20 @@ impl<'h> Lowerer<'h> {
         let strides = super::layout::strides(&shape, pitch);
         let rows: u64 = shape[..shape.len() - 1].iter().fold(1, |n: u64, d| n.saturating_mul(u64::from(*d)));
         let bytes = rows.saturating_mul(u64::from(pitch)).saturating_mul(u64::from(element.bytes()));
-        if bytes > u64::from(super::layout::LIMIT) {
+        if bytes > u64::from(ir::SHARED_LIMIT) {
             let message =
-                format!("`{name}` needs {bytes} bytes of shared memory, and a block has {}", super::layout::LIMIT);
+                format!("`{name}` needs {bytes} bytes of shared memory, and a block has {}", ir::SHARED_LIMIT);
             self.error_with_help(e.span, message, super::layout::WAY_OUT);
             return Val::Unit;
         }
-        self.builder.kernel.shared.push(SharedArray { name, element, shape, strides, layout, offset: 0 });
+        let array = SharedArray { name, element: element.into(), shape, strides, layout, over: None, offset: 0 };
+        self.builder.kernel.shared.push(array);
+        self.arrays.push(Event::Declare(id));
+        self.builder.effect(Op::Begin(id));
         if matches!(layout, Layout::Padded { .. }) {
             self.padded.push(id);
         }
-        Val::Shared(Handle { array: id, prefix: SmallVec::new() })
+        Val::Shared(Handle { array: id, element, prefix: SmallVec::new() })
     }
 
     /// The same memory from another origin; past the end nothing is left.
@@ -70,7 +74,7 @@ impl<'h> Lowerer<'h> {
             return Val::Unit;
         }
         let terms = at.iter().zip(&view.strides).map(|(k, stride)| (k.value, *stride)).collect();
-        let base = self.builder.value(Op::Offset { base: view.base, terms, element: view.element }, Type::Global);
+        let base = self.builder.value(Op::Offset { base: view.base, terms, bytes: view.element.bytes() }, Type::Global);
         let extents =
             view.extents.iter().zip(&at).map(|(extent, k)| self.saturating_sub(Scalar::Usize, *extent, *k)).collect();
         Val::View(View { base, extents, ..view.clone() })
@@ -79,7 +83,7 @@ impl<'h> Lowerer<'h> {
     /// The view with its first index fixed; past the end it is empty.
     pub(super) fn view_at(&mut self, view: &View, i: Known) -> Val {
         let terms = [(i.value, view.strides[0])].into_iter().collect();
-        let base = self.builder.value(Op::Offset { base: view.base, terms, element: view.element }, Type::Global);
+        let base = self.builder.value(Op::Offset { base: view.base, terms, bytes: view.element.bytes() }, Type::Global);
         let inside = self.compare(Comparison::Lt, Scalar::Usize, i, view.extents[0]).value;
         let none = self.index(0).value;
         let mut within = |extent: &Known| {
@@ -190,9 +194,9 @@ impl<'h> Lowerer<'h> {
     }
 
     fn store_shared(&mut self, to: &Handle, indices: &[Known], value: ir::Value) {
-        let element = self.builder.kernel.shared[to.array.0 as usize].element;
+        let element = to.element;
         let indices = to.prefix.iter().copied().chain(indices.iter().map(|k| k.value)).collect();
-        let place = ir::Place::Shared { array: to.array, indices };
+        let place = ir::Place::Shared { array: to.array, indices, within: None };
         self.builder.effect(Op::Store { place, element, values: [value].into_iter().collect(), guard: None });
     }
 }

@@ -61,6 +61,7 @@ pub fn lower(program: &Program, instance: &Instance, target: Target) -> Result<i
         values: Vec::new(),
         locals: Vec::new(),
         shared: Vec::new(),
+        dynamic: Vec::new(),
         sources: Vec::new(),
         locations: Vec::new(),
         body: ir::Region::default(),
@@ -83,6 +84,7 @@ pub fn lower(program: &Program, instance: &Instance, target: Target) -> Result<i
         callables: Vec::new(),
         entered: 0,
         padded: Vec::new(),
+        arrays: Vec::new(),
         exchanged: Vec::new(),
         errors: Vec::new(),
         full: false,
@@ -92,9 +94,9 @@ pub fn lower(program: &Program, instance: &Instance, target: Target) -> Result<i
     if !lowerer.errors.is_empty() {
         return Err(Errors(lowerer.errors));
     }
-    let padded = lowerer.padded;
+    let (padded, arrays) = (lowerer.padded, lowerer.arrays);
     let mut kernel = lowerer.builder.finish();
-    layout::assign(&mut kernel, &padded)?;
+    layout::assign(&mut kernel, &padded, &arrays)?;
     Ok(kernel)
 }
 
@@ -113,6 +115,8 @@ struct Lowerer<'h> {
     entered: u32,
     /// Arrays whose pitch the compiler is to choose.
     padded: Vec<ir::SharedId>,
+    /// When shared arrays come and go.
+    arrays: Vec<layout::Event>,
     /// The arrays through which the threads of a block trade values of a type.
     exchanged: Vec<(Scalar, ir::SharedId)>,
     errors: Vec<Error>,
@@ -192,14 +196,14 @@ impl<'h> Lowerer<'h> {
         match self.frames[0].function.ty(local.ty).clone() {
             hir::Type::Scalar(s) => Val::Scalar(known(part(String::new(), Role::Value(s)))),
             hir::Type::Slice { element, mutable } => Val::View(View {
-                base: part(String::new(), Role::Address { element, mutable }),
+                base: part(String::new(), Role::Address { element: element.into(), mutable }),
                 extents: [known(part("_len".into(), Role::Extent(0)))].into_iter().collect(),
                 strides: [None].into_iter().collect(),
                 element,
                 mutable,
             }),
             hir::Type::View { element, rank, mutable } => Val::View(View {
-                base: part(String::new(), Role::Address { element, mutable }),
+                base: part(String::new(), Role::Address { element: element.into(), mutable }),
                 extents: (0..rank).map(|d| known(part(format!("_dim{d}"), Role::Extent(d)))).collect(),
                 strides: (0..rank)
                     .map(|d| (d + 1 < rank).then(|| part(format!("_stride{d}"), Role::Stride(d))))

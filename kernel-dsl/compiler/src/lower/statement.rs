@@ -2,6 +2,7 @@
 
 use super::Lowerer;
 use super::function::LoopFrame;
+use super::layout::Event;
 use super::value::{Known, Val};
 use crate::Scalar;
 use crate::hir::{self, Expr, LabelId, Pattern, Statement, TypeId};
@@ -9,7 +10,26 @@ use crate::ir::{self, Op, Region, Type, Values};
 use crate::source::Span;
 
 impl<'h> Lowerer<'h> {
+    /// The statements of a pair of braces, and their value. Shared arrays that were made there end with it, but for those that
+    /// the value names.
     pub(super) fn block(&mut self, block: &'h hir::Block) -> Val {
+        let opened = self.arrays.len();
+        self.arrays.push(Event::Open);
+        let value = self.statements(block);
+        if self.arrays.len() == opened + 1 {
+            self.arrays.truncate(opened);
+        } else {
+            let (mut kept, mut any) = (Vec::new(), false);
+            value.arrays(&mut |array| match array {
+                Some(array) => kept.push(array),
+                None => any = true,
+            });
+            self.arrays.push(if any { Event::CloseAll } else { Event::Close(kept) });
+        }
+        value
+    }
+
+    fn statements(&mut self, block: &'h hir::Block) -> Val {
         for statement in &block.statements {
             if self.builder.ended() {
                 return Val::Unit;

@@ -45,6 +45,7 @@ pub(super) struct View {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Handle {
     pub array: SharedId,
+    pub element: Scalar,
     pub prefix: SmallVec<[Value; 3]>,
 }
 
@@ -93,13 +94,25 @@ impl Val {
             Val::Shared(handle) => handle.prefix.iter().copied().all(such),
             Val::Reference(Place::Registers(storage)) => storage.is_made_of(such),
             Val::Reference(Place::Memory { place, .. }) => match place {
-                ir::Place::Global { base, dims } => {
+                ir::Place::Global { base, dims, .. } | ir::Place::Dynamic { base, dims, .. } => {
                     let sizes = dims.iter().flat_map(|d| [d.index, d.extent].into_iter().chain(d.stride));
                     std::iter::once(*base).chain(sizes).all(such)
                 }
                 ir::Place::Shared { indices, .. } => indices.iter().copied().all(such),
                 ir::Place::Address { base, .. } => such(*base),
             },
+        }
+    }
+
+    /// Calls `f` on each shared array that it names; `None` stands for any, as a closure may name.
+    pub(super) fn arrays(&self, f: &mut dyn FnMut(Option<SharedId>)) {
+        match self {
+            Val::Shared(handle) => f(Some(handle.array)),
+            Val::Reference(Place::Memory { place: ir::Place::Shared { array, .. }, .. }) => f(Some(*array)),
+            Val::Callable(_) => f(None),
+            Val::Tuple(parts) => parts.iter().for_each(|p| p.arrays(f)),
+            Val::Option(_, value) => value.arrays(f),
+            Val::Unit | Val::Scalar(_) | Val::Array(_) | Val::View(_) | Val::Reference(_) => {}
         }
     }
 
