@@ -166,7 +166,8 @@ fn run_ir(kernel: &Kernel) -> Option<Vec<u64>> {
 
 /// PTX of one thread: as much of it as these kernels use.
 fn run_ptx(module: &ptx::Module) -> Vec<u64> {
-    let body = &module.entry().body;
+    let entry = module.entries().next().expect("it has one");
+    let body = entry.statements();
     let labels: HashMap<ptx::Label, usize> = body
         .iter()
         .enumerate()
