@@ -7,7 +7,8 @@
 //! an `f16` in a register of 16 bits, as `cvt` wants it. Truth values are predicates in
 //! registers and bytes in memory.
 //!
-//! Shared memory is one array of bytes, `$smem`, laid out by the IR. A value of [`Type::Shared`] that is constant
+//! Shared memory is one array of bytes, `$smem`, laid out by the IR; where the launch tells the size of part of it, it gives all
+//! of it. A value of [`Type::Shared`] that is constant
 //! becomes part of an access's address (`[$smem+64]`). Any other lives in a register that holds the address itself:
 //! where such a value is made from an offset, the array's base is added. `$smem` is read into a register once; ptxas
 //! knows where the array lies and folds the addition away.
@@ -281,10 +282,18 @@ impl<'k> Emitter<'k> {
 
     /// Reads the address of shared memory, where a register must hold it.
     fn shared_base(&mut self) {
-        if self.kernel.shared_bytes() == 0 {
-            return;
-        }
-        match self.builder.variable(SHARED, ptx::Space::Shared, 16, self.kernel.shared_bytes()) {
+        let bytes = self.kernel.shared_bytes();
+        let declared = match (self.kernel.dynamic.is_empty(), bytes) {
+            (true, 0) => return,
+            (true, _) => self.builder.variable(SHARED, ptx::Space::Shared, 16, bytes),
+            // The launch gives all of it.
+            (false, _) => self.builder.global(ptx::Variable {
+                linkage: ptx::Linkage::Extern,
+                dimensions: vec![None],
+                ..ptx::Variable::bytes(ptx::Space::Shared, 16, SHARED, 0)
+            }),
+        };
+        match declared {
             Ok(symbol) => self.shared = Some(symbol),
             Err(e) => return self.errors.extend(e.0),
         }
