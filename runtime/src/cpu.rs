@@ -7,6 +7,7 @@ use crate::contract::Approved;
 use crate::interpreter::{self, Binding, Bytes, Launch};
 use crate::{Error, Result};
 use kernel_dsl::compiler::hir::{Instance, Program};
+use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::ir::record::WORDS;
 use kernel_dsl::compiler::lower::checked::Checked;
 use kernel_dsl::compiler::{Target, ir, lower};
@@ -96,6 +97,7 @@ fn pointer(address: u64) -> *mut u8 {
 pub(crate) struct Executable {
     instance: String,
     program: interpreter::Program,
+    shared: SharedMemory,
 }
 
 impl Executable {
@@ -112,7 +114,7 @@ impl Executable {
     fn of(kernel: &ir::Kernel, program: Result<interpreter::Program, interpreter::Unsupported>) -> Result<Executable> {
         let program = program
             .map_err(|source| Error::Interpreter { instance: kernel.instance.clone(), source: source.into() })?;
-        Ok(Executable { instance: kernel.instance.clone(), program })
+        Ok(Executable { instance: kernel.instance.clone(), program, shared: kernel.shared_memory() })
     }
 
     /// Runs it on arguments in host memory. What a kernel that does wrong has written until then stays written.
@@ -135,6 +137,7 @@ impl Executable {
         if approved.shape().is_empty() {
             return Ok(());
         }
+        approved.shared_bytes(&self.instance, &self.shared)?;
         let arguments = approved.arguments().iter().enumerate();
         let arguments = arguments.map(|(index, argument)| binding(argument, approved.writes(index)));
         let record = record.map(|bytes| Binding::Memory {

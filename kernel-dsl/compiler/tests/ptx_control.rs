@@ -22,7 +22,11 @@ fn kernel() -> Kernel {
         min_blocks: None,
         max_registers: None,
         parameters: vec![
-            Parameter { name: "out".into(), argument: 0, role: Role::Address { element: Scalar::U32.into(), mutable: true } },
+            Parameter {
+                name: "out".into(),
+                argument: 0,
+                role: Role::Address { element: Scalar::U32.into(), mutable: true },
+            },
             Parameter { name: "n".into(), argument: 1, role: Role::Value(Scalar::U32) },
         ],
         values: vec![],

@@ -40,7 +40,11 @@ fn kernel(name: &str, text: &str) -> Kernel {
 /// A slice parameter: address and length.
 fn slice(kernel: &mut Kernel, name: &str, element: Scalar, mutable: bool) {
     let argument = kernel.parameters.last().map_or(0, |p| p.argument + 1);
-    kernel.parameters.push(Parameter { name: name.into(), argument, role: Role::Address { element: element.into(), mutable } });
+    kernel.parameters.push(Parameter {
+        name: name.into(),
+        argument,
+        role: Role::Address { element: element.into(), mutable },
+    });
     kernel.parameters.push(Parameter { name: format!("{name}_len"), argument, role: Role::Extent(0) });
 }
 
@@ -77,7 +81,10 @@ fn store(b: &mut Builder, base: Value, element: Scalar, value: Value) {
 }
 
 fn element(b: &mut Builder, base: Value, index: Value, element: Scalar) -> Value {
-    b.value(Op::Offset { base, terms: [(index, None)].into_iter().collect(), bytes: element.bytes() }, b.kernel.ty(base))
+    b.value(
+        Op::Offset { base, terms: [(index, None)].into_iter().collect(), bytes: element.bytes() },
+        b.kernel.ty(base),
+    )
 }
 
 /// The kernel's PTX, which ptxas has accepted.

@@ -20,19 +20,19 @@ pub enum Target {
 /// What is said to be indexed where an array in an element is.
 pub const WITHIN: &str = "the array in the element";
 
-/// Says that `n` elements from `index` do not lie within `extents`.
-pub fn beyond(name: &str, index: &[u64], extents: &[u64], n: u64) -> String {
+/// Says that `n` elements from `index` do not lie within the `extents` of what `of` names.
+pub fn beyond(of: &str, index: &[u64], extents: &[u64], n: u64) -> String {
     match (index, extents) {
-        ([i], [len]) if n == 1 => format!("index {i} is out of bounds of `{name}`, which has {len} elements"),
+        ([i], [len]) if n == 1 => format!("index {i} is out of bounds of {of}, which has {len} elements"),
         ([i], [len]) => {
             let end = i + n;
-            format!("elements {i}..{end} are out of bounds of `{name}`, which has {len} elements")
+            format!("elements {i}..{end} are out of bounds of {of}, which has {len} elements")
         }
         _ => {
             let list = |v: &[u64], sep| v.iter().map(u64::to_string).collect::<Vec<_>>().join(sep);
             let (i, len) = (list(index, ", "), list(extents, " × "));
             let what = if n == 1 { String::new() } else { format!("{n} elements from ") };
-            format!("{what}index ({i}) is out of bounds of `{name}`, which is {len}")
+            format!("{what}index ({i}) is out of bounds of {of}, which is {len}")
         }
     }
 }
@@ -55,7 +55,7 @@ impl Machine<'_, '_> {
                     let extents = dims.iter().map(|d| at(d.extent)).collect();
                     let terms = dims.iter().map(|d| at(d.index).wrapping_mul(d.stride.map_or(1, at)));
                     let element = terms.fold(0, u64::wrapping_add);
-                    let array = array.and_then(|a| machine.program.dynamic.get(a as usize));
+                    let array = array.and_then(|a| machine.program.memory.dynamic.get(a as usize));
                     let name = array.map_or_else(|| "shared memory".into(), |a| a.name.clone());
                     (name, Space::Shared, index, extents, element)
                 }
@@ -77,7 +77,7 @@ impl Machine<'_, '_> {
                 }
                 Place::Address { .. } | Place::SharedAddress { .. } => return Description::new("out of bounds"),
             };
-            let message = beyond(&name, &index, &extents, access.within.reach.into());
+            let message = beyond(&format!("`{name}`"), &index, &extents, access.within.reach.into());
             Description::new(message).about(Object { name, space, index, extents, element: Some(element as i64) })
         });
     }
@@ -125,7 +125,7 @@ impl Machine<'_, '_> {
                     _ => self.dynamic.iter().rposition(|start| u64::from(*start) <= offset),
                 };
                 if let (None, Some(i)) = (named, dynamic) {
-                    let array = &self.program.dynamic[i];
+                    let array = &self.program.memory.dynamic[i];
                     let byte = offset as i64 - i64::from(self.dynamic[i]);
                     let element = Some(byte.div_euclid(array.element.bytes().into()));
                     let name = array.name.clone();

@@ -54,7 +54,7 @@ pub use report::{Finding, Report, Verdict};
 use code::{Access, Code, Inst, Origin, Place};
 use findings::Findings;
 use kernel_dsl::compiler::error::Error;
-use kernel_dsl::compiler::ir::{self, DynamicArray, Kernel, Parameter, Role, SharedArray, SourceLocation};
+use kernel_dsl::compiler::ir::{Kernel, Parameter, Role, SharedArray, SharedMemory, SourceLocation};
 use kernel_dsl::compiler::source::Source;
 use lanes::Simd;
 use machine::Machine;
@@ -70,8 +70,7 @@ pub struct Program {
     block: [u32; 3],
     parameters: Vec<Parameter>,
     shared: Vec<SharedArray>,
-    shared_bytes: u32,
-    dynamic: Vec<DynamicArray>,
+    memory: SharedMemory,
     sources: Vec<Source>,
     locations: Vec<SourceLocation>,
     code: Code,
@@ -192,8 +191,7 @@ impl Program {
             block: kernel.block,
             parameters: kernel.parameters.clone(),
             shared: kernel.shared.clone(),
-            shared_bytes: kernel.shared_bytes(),
-            dynamic: kernel.dynamic.clone(),
+            memory: kernel.shared_memory(),
             sources: kernel.sources.clone(),
             locations: kernel.locations.clone(),
             code,
@@ -224,8 +222,7 @@ impl Program {
             Passed::AddressOf(argument) => by_argument[argument].map_or(0, |b| buffers[b].base),
         });
         let parameters: Vec<u64> = addresses.collect();
-        let (dynamic, shared_bytes) =
-            ir::dynamic_layout(&self.dynamic, self.shared_bytes, &parameters).map_err(|why| Mismatch(vec![why]))?;
+        let (dynamic, shared_bytes) = self.memory.layout(&parameters).map_err(|why| Mismatch(vec![why]))?;
         let poisons = self.code.insts.iter().any(|i| matches!(i, Inst::Poison(_) | Inst::Begin { .. }));
         let shadow = if poisons { Shadow::with_lives } else { Shadow::new };
         let mut machine = Machine {

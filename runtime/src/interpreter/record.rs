@@ -19,10 +19,11 @@ pub fn reported(form: &Checked, record: &[u32; WORDS]) -> Option<Report> {
     let kernel = &form.kernel;
     let Site { location, check } = form.sites.get(record[STATE].checked_sub(1)? as usize)?;
     let values: [u64; MOST_VALUES] = std::array::from_fn(|i| record[VALUES + i].into());
+    let pairs =
+        |dims: usize| -> (Vec<u64>, Vec<u64>) { values.chunks(2).take(dims).map(|pair| (pair[0], pair[1])).unzip() };
     let access = |name: String, space, dims: usize, elements: u32| {
-        let pairs = values.chunks(2).take(dims).map(|pair| (pair[0], pair[1]));
-        let (index, extents): (Vec<_>, Vec<_>) = pairs.unzip();
-        let message = beyond(&name, &index, &extents, elements.into());
+        let (index, extents) = pairs(dims);
+        let message = beyond(&format!("`{name}`"), &index, &extents, elements.into());
         (check::Check::OutOfBounds, message, Some(Object { name, space, index, extents, element: None }))
     };
     let (check, message, object) = match check {
@@ -41,8 +42,8 @@ pub fn reported(form: &Checked, record: &[u32; WORDS]) -> Option<Report> {
             access(name, Space::Shared, *rank as usize, *elements)
         }
         Check::Within { rank, elements } => {
-            let (check, message, _) = access(WITHIN.to_string(), Space::Buffer, *rank as usize, *elements);
-            (check, message, None)
+            let (index, extents) = pairs(*rank as usize);
+            (check::Check::OutOfBounds, beyond(WITHIN, &index, &extents, (*elements).into()), None)
         }
         Check::Overflow(op) => (check::Check::UsizeOverflow, overflow(*op, Scalar::Usize, values[0], values[1]), None),
     };

@@ -143,8 +143,11 @@ pub fn ir(mistake: Mistake) -> ir::Kernel {
     let first = b.scalar(Op::Binary(ir::Binary::Mul, block, threads), Scalar::Usize);
     let i = b.scalar(Op::Binary(ir::Binary::Add, first, thread), Scalar::Usize);
     let inside = b.compare(Comparison::Lt, i, y_len);
-    let place =
-        |base, index, extent| Place::Global { base, dims: [Dim { index, extent, stride: None }].into_iter().collect(), within: None };
+    let place = |base, index, extent| Place::Global {
+        base,
+        dims: [Dim { index, extent, stride: None }].into_iter().collect(),
+        within: None,
+    };
     b.enter([]);
     let load = |b: &mut Builder, place, policy| {
         b.scalar(Op::Load { place, element: Scalar::F32, policy, guard: None }, Scalar::F32)

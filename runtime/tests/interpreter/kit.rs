@@ -95,7 +95,7 @@ impl Kit {
             shape: shape.iter().copied().collect(),
             strides: strides.iter().copied().collect(),
             layout: Layout::Packed,
-        over: None,
+            over: None,
             offset,
         });
         SharedId(self.b.kernel.shared.len() as u32 - 1)
@@ -168,7 +168,11 @@ pub struct Slice {
 
 impl Slice {
     pub fn at(&self, index: Value) -> Place {
-        Place::Global { base: self.base, dims: [Dim { index, extent: self.len, stride: None }].into_iter().collect(), within: None }
+        Place::Global {
+            base: self.base,
+            dims: [Dim { index, extent: self.len, stride: None }].into_iter().collect(),
+            within: None,
+        }
     }
 }
 

@@ -277,31 +277,41 @@ impl DynamicArray {
 /// Bytes of shared memory that a block may have without asking for more, on every target.
 pub const SHARED_LIMIT: u32 = 48 * 1024;
 
-/// Where each of the `arrays` of dynamic size begins in the block's shared memory, behind `fixed` bytes of arrays of fixed
-/// size, and the end of them all, where the parameters of the entry have these bits. An error where a size has no value, or all
-/// are more than [`SHARED_LIMIT`].
-pub fn dynamic_layout(arrays: &[DynamicArray], fixed: u32, parameters: &[u64]) -> Result<(Vec<u32>, u32), String> {
-    if arrays.is_empty() {
-        return Ok((Vec::new(), fixed));
-    }
-    let mut end = u64::from(fixed.next_multiple_of(WIDEST));
-    let mut starts = Vec::with_capacity(arrays.len());
-    let mut each = Vec::new();
-    if fixed > 0 {
-        each.push(format!("arrays of fixed size {fixed}"));
-    }
-    for array in arrays {
-        let name = &array.name;
-        let (bytes, extents) =
-            array.bytes(parameters).map_err(|why| format!("the size of `{name}` in shared memory: {why}"))?;
-        let extents: Vec<_> = extents.iter().map(u64::to_string).collect();
-        each.push(format!("`{name}` of {} elements {bytes}", extents.join(" × ")));
-        starts.push(end as u32);
-        end = end.saturating_add(bytes).checked_next_multiple_of(WIDEST.into()).unwrap_or(u64::MAX);
-        if end > SHARED_LIMIT.into() {
-            let each = each.join(", ");
-            return Err(format!("a block has {SHARED_LIMIT} bytes of shared memory, and needs more: {each}"));
+/// What a launch must know of a kernel's shared memory.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SharedMemory {
+    /// Bytes of the arrays of fixed size.
+    pub fixed: u32,
+    /// Those whose size the launch evaluates, which come behind.
+    pub dynamic: Vec<DynamicArray>,
+}
+
+impl SharedMemory {
+    /// Where each array of dynamic size begins in the block's shared memory, and the end of them all, where the parameters of
+    /// the entry have these bits. An error where a size has no value, or all are more than [`SHARED_LIMIT`].
+    pub fn layout(&self, parameters: &[u64]) -> Result<(Vec<u32>, u32), String> {
+        if self.dynamic.is_empty() {
+            return Ok((Vec::new(), self.fixed));
         }
+        let mut end = u64::from(self.fixed.next_multiple_of(WIDEST));
+        let mut starts = Vec::with_capacity(self.dynamic.len());
+        let mut each = Vec::new();
+        if self.fixed > 0 {
+            each.push(format!("arrays of fixed size {}", self.fixed));
+        }
+        for array in &self.dynamic {
+            let name = &array.name;
+            let (bytes, extents) =
+                array.bytes(parameters).map_err(|why| format!("the size of `{name}` in shared memory: {why}"))?;
+            let extents: Vec<_> = extents.iter().map(u64::to_string).collect();
+            each.push(format!("`{name}` of {} elements {bytes}", extents.join(" × ")));
+            starts.push(end as u32);
+            end = end.saturating_add(bytes).checked_next_multiple_of(WIDEST.into()).unwrap_or(u64::MAX);
+            if end > SHARED_LIMIT.into() {
+                let each = each.join(", ");
+                return Err(format!("a block has {SHARED_LIMIT} bytes of shared memory, and needs more: {each}"));
+            }
+        }
+        Ok((starts, end as u32))
     }
-    Ok((starts, end as u32))
 }

@@ -52,7 +52,7 @@ mod walk;
 
 pub use formula::{Formula, NoFormula};
 pub use memory::{
-    Dim, DynamicArray, Element, Layout, Place, SHARED_LIMIT, SharedArray, Step, Swizzle, Within, dynamic_layout,
+    Dim, DynamicArray, Element, Layout, Place, SHARED_LIMIT, SharedArray, SharedMemory, Step, Swizzle, Within,
 };
 
 use crate::scalar::Scalar;
@@ -584,6 +584,11 @@ impl Kernel {
     /// Threads of a block.
     pub fn threads(&self) -> u32 {
         self.block.iter().product()
+    }
+
+    /// What a launch must know of the block's shared memory.
+    pub fn shared_memory(&self) -> SharedMemory {
+        SharedMemory { fixed: self.shared_bytes(), dynamic: self.dynamic.clone() }
     }
 
     /// Where in the block's shared memory arrays begin whose size the launch evaluates.

@@ -211,7 +211,7 @@ pub fn matmul(tile: u32) -> Kernel {
             shape: smallvec![tile, tile],
             strides: smallvec![tile + 1, 1],
             layout: Layout::Padded { pad: 1 },
-        over: None,
+            over: None,
             offset: i as u32 * (tile + 1) * tile * 4,
         });
     }
@@ -269,7 +269,7 @@ pub fn blocked(tm: u32, tn: u32, bk: u32) -> Kernel {
             shape: smallvec![bk, width],
             strides: smallvec![width, 1],
             layout: Layout::Packed,
-        over: None,
+            over: None,
             offset: i as u32 * bk * 16 * tm * 4,
         });
     }

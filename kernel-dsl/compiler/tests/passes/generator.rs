@@ -240,12 +240,20 @@ impl Generator {
             }
             0 if !write => {
                 let index = self.index(2);
-                Place::Global { base: self.parameters[0], dims: smallvec![dim(index, self.parameters[1])], within: None }
+                Place::Global {
+                    base: self.parameters[0],
+                    dims: smallvec![dim(index, self.parameters[1])],
+                    within: None,
+                }
             }
             1 => {
                 let (i, j) = (self.index(1), self.index(2));
                 let row = Dim { index: i, extent: self.parameters[5], stride: Some(self.parameters[7]) };
-                Place::Global { base: self.parameters[4], dims: smallvec![row, dim(j, self.parameters[6])], within: None }
+                Place::Global {
+                    base: self.parameters[4],
+                    dims: smallvec![row, dim(j, self.parameters[6])],
+                    within: None,
+                }
             }
             2 => {
                 let (i, j) = (self.index(0), self.index(0));
@@ -260,7 +268,11 @@ impl Generator {
             }
             _ => {
                 let index = self.index(2);
-                Place::Global { base: self.parameters[2], dims: smallvec![dim(index, self.parameters[3])], within: None }
+                Place::Global {
+                    base: self.parameters[2],
+                    dims: smallvec![dim(index, self.parameters[3])],
+                    within: None,
+                }
             }
         }
     }
