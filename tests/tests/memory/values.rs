@@ -10,7 +10,7 @@ use runtime::testing::{Bound, Case, Checker, Expected, Input, Prepared, Random};
 /// Runs the kernel on `inputs` as lowered, after passes, and on `gpu` if there is one, and holds what it leaves in the
 /// arguments of `expected` against that.
 #[track_caller]
-fn check(
+pub fn check(
     artifact: &'static Artifact,
     constants: &[Constant],
     gpu: Option<&Device>,
@@ -24,7 +24,7 @@ fn check(
     assert!(outcome.is_ok(), "{}: {}", artifact.name, outcome.unwrap_err());
 }
 
-fn wide(values: &[f32]) -> Vec<f64> {
+pub fn wide(values: &[f32]) -> Vec<f64> {
     values.iter().map(|x| f64::from(*x)).collect()
 }
 

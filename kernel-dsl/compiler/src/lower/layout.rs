@@ -13,7 +13,7 @@
 
 use crate::Scalar;
 use crate::error::{Error, Errors};
-use crate::ir::{Binary, Kernel, Op, Place, Region, SHARED_LIMIT, SharedId, Special, Value, WIDEST};
+use crate::ir::{Binary, Kernel, Location, Op, Place, Region, SHARED_LIMIT, SharedId, Special, Value, WIDEST};
 use smallvec::SmallVec;
 
 /// What to do where that is not enough.
@@ -36,6 +36,28 @@ pub(super) enum Event {
     CloseAll,
 }
 
+/// An array on the bytes of another.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Alias {
+    pub array: SharedId,
+    /// Outer dimensions that it has from what it lies over, strides and all.
+    pub kept: usize,
+    /// Whether it is the other array by another name, of another element type.
+    pub cast: bool,
+    pub location: Location,
+}
+
+/// What lowering knows of a kernel's shared arrays.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Plan {
+    /// Those whose pitch is to be chosen.
+    pub padded: Vec<SharedId>,
+    /// When they come and go.
+    pub events: Vec<Event>,
+    /// Those on the bytes of others, made after those.
+    pub aliases: Vec<Alias>,
+}
+
 /// Elements from one index to the next, for rows that lie `pitch` apart.
 pub(super) fn strides(shape: &[u32], pitch: u32) -> SmallVec<[u32; 3]> {
     let mut strides: SmallVec<[u32; 3]> = SmallVec::from_elem(1, shape.len());
@@ -48,7 +70,8 @@ pub(super) fn strides(shape: &[u32], pitch: u32) -> SmallVec<[u32; 3]> {
 }
 
 /// Chooses the pitch of `padded` arrays and gives each array its place.
-pub(super) fn assign(kernel: &mut Kernel, padded: &[SharedId], events: &[Event]) -> Result<(), Errors> {
+pub(super) fn assign(kernel: &mut Kernel, plan: &Plan) -> Result<(), Errors> {
+    let Plan { padded, events, aliases } = plan;
     if !padded.is_empty() {
         let mut accesses = Vec::new();
         let lanes = Lanes::of(kernel);
@@ -61,7 +84,11 @@ pub(super) fn assign(kernel: &mut Kernel, padded: &[SharedId], events: &[Event])
             array.layout = crate::ir::Layout::Padded { pad };
         }
     }
+    for alias in aliases {
+        lay_over(kernel, alias)?;
+    }
     place(kernel, events);
+    super::dynamic::sizes(kernel)?;
     if kernel.shared_bytes() > SHARED_LIMIT {
         let each: Vec<_> = kernel.shared.iter().map(|s| format!("`{}` {}", s.name, s.bytes())).collect();
         return Err(Error::whole(format!(
@@ -75,6 +102,43 @@ pub(super) fn assign(kernel: &mut Kernel, padded: &[SharedId], events: &[Event])
     }
     let sharing: Vec<bool> = (0..kernel.shared.len()).map(|i| shares(kernel, i)).collect();
     keep_begins(&mut kernel.body, &sharing, false);
+    Ok(())
+}
+
+/// Gives an array the outer strides of the one that it lies over, whose pitch is known now.
+fn lay_over(kernel: &mut Kernel, alias: &Alias) -> Result<(), Errors> {
+    let array = &kernel.shared[alias.array.0 as usize];
+    let Some(under) = array.over.map(|id| &kernel.shared[id.0 as usize]) else { return Ok(()) };
+    let size = array.element.bytes();
+    // What an access of the machine is aligned to must be so in each plane.
+    let unit = if alias.cast { size } else { size.max(WIDEST) };
+    let mut strides = array.strides.clone();
+    for (d, stride) in strides.iter_mut().enumerate().take(alias.kept) {
+        let bytes = under.strides[d].saturating_mul(under.element.bytes());
+        if !bytes.is_multiple_of(unit) || !bytes.is_multiple_of(size) {
+            let message = format!(
+                "`{}` cannot be laid over `{}`, whose indices of dimension {d} are {bytes} bytes apart: not a multiple of {unit}",
+                array.name, under.name
+            );
+            return Err(kernel
+                .error(alias.location, message)
+                .help("make its rows, or its pitch, such a multiple")
+                .into());
+        }
+        *stride = bytes / size;
+    }
+    let reach = |strides: &[u32], shape: &[u32], bytes: u32| {
+        let inner = shape.iter().zip(strides).skip(alias.kept);
+        let last = inner.map(|(n, s)| n.saturating_sub(1).saturating_mul(*s)).fold(0, u32::saturating_add);
+        last.saturating_add(1).saturating_mul(bytes)
+    };
+    let needed = reach(&strides, &array.shape, size);
+    let there = reach(&under.strides, &under.shape, under.element.bytes());
+    if needed > there {
+        let message = format!("`{}` needs {needed} bytes, and `{}` has {there} there", array.name, under.name);
+        return Err(kernel.error(alias.location, message).help("lay it over a larger array").into());
+    }
+    kernel.shared[alias.array.0 as usize].strides = strides;
     Ok(())
 }
 

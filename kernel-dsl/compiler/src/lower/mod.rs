@@ -5,9 +5,12 @@
 //! whose accesses are guarded on the device.
 
 mod access;
+mod cell;
 pub mod checked;
 mod closure;
 mod cooperation;
+mod copy;
+mod dynamic;
 mod expression;
 mod function;
 mod half;
@@ -18,6 +21,7 @@ mod memory;
 mod method;
 mod option;
 mod pattern;
+mod shared;
 mod statement;
 mod storage;
 mod value;
@@ -30,6 +34,7 @@ use crate::ir::{self, Label, Location, Op, Parameter, Role, SourceLocation, Type
 use crate::launch;
 use crate::source::Span;
 use crate::target::Target;
+use cell::Cell;
 use closure::Callable;
 use function::Frame;
 use std::collections::HashMap;
@@ -85,6 +90,7 @@ pub fn lower(program: &Program, instance: &Instance, target: Target) -> Result<i
         entered: 0,
         padded: Vec::new(),
         arrays: Vec::new(),
+        aliases: Vec::new(),
         exchanged: Vec::new(),
         errors: Vec::new(),
         full: false,
@@ -94,9 +100,9 @@ pub fn lower(program: &Program, instance: &Instance, target: Target) -> Result<i
     if !lowerer.errors.is_empty() {
         return Err(Errors(lowerer.errors));
     }
-    let (padded, arrays) = (lowerer.padded, lowerer.arrays);
+    let plan = layout::Plan { padded: lowerer.padded, events: lowerer.arrays, aliases: lowerer.aliases };
     let mut kernel = lowerer.builder.finish();
-    layout::assign(&mut kernel, &padded, &arrays)?;
+    layout::assign(&mut kernel, &plan)?;
     Ok(kernel)
 }
 
@@ -117,6 +123,8 @@ struct Lowerer<'h> {
     padded: Vec<ir::SharedId>,
     /// When shared arrays come and go.
     arrays: Vec<layout::Event>,
+    /// Shared arrays on the bytes of others.
+    aliases: Vec<layout::Alias>,
     /// The arrays through which the threads of a block trade values of a type.
     exchanged: Vec<(Scalar, ir::SharedId)>,
     errors: Vec<Error>,
@@ -199,7 +207,7 @@ impl<'h> Lowerer<'h> {
                 base: part(String::new(), Role::Address { element: element.into(), mutable }),
                 extents: [known(part("_len".into(), Role::Extent(0)))].into_iter().collect(),
                 strides: [None].into_iter().collect(),
-                element,
+                cell: Cell::Scalar(element),
                 mutable,
             }),
             hir::Type::View { element, rank, mutable } => Val::View(View {
@@ -208,7 +216,7 @@ impl<'h> Lowerer<'h> {
                 strides: (0..rank)
                     .map(|d| (d + 1 < rank).then(|| part(format!("_stride{d}"), Role::Stride(d))))
                     .collect(),
-                element,
+                cell: Cell::Scalar(element),
                 mutable,
             }),
             _ => {
