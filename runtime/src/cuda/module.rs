@@ -9,7 +9,7 @@ use crate::cache::Cache;
 use crate::contract::Approved;
 use cudarc::driver::sys::{self, CUjit_option as JitOption};
 use kernel_dsl::Artifact;
-use kernel_dsl::compiler::hir::{Instance, Program};
+use kernel_dsl::compiler::hir::{Instance, Monomorphic};
 use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::{self, Target, lower};
 use std::borrow::Cow;
@@ -99,14 +99,14 @@ impl Cuda {
     pub unsafe fn run(
         &self,
         artifact: &'static Artifact,
-        program: &Program,
-        instance: &Instance,
+        program: &Monomorphic,
         approved: &Approved,
     ) -> Result<(), Error> {
+        let instance = program.instance();
         let name = instance.name(artifact.name);
         let module = self.modules.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
-            let ptx = ptx(artifact, program, instance, &name)?;
-            let shared = shared_memory(program, instance, &ptx, &name)?;
+            let ptx = ptx(artifact, program, &name)?;
+            let shared = shared_memory(program, &ptx, &name)?;
             Module::load(self.context.clone(), &ptx, &instance.entry(artifact.name), &name, shared)
         })?;
         // SAFETY: the arguments were approved against the kernel that this is; the rest by the caller's promise.
@@ -117,14 +117,14 @@ impl Cuda {
     pub fn run_checked(
         &self,
         artifact: &'static Artifact,
-        program: &Program,
-        instance: &Instance,
+        program: &Monomorphic,
         approved: &Approved,
     ) -> Result<(), Error> {
+        let instance = program.instance();
         let name = instance.name(artifact.name);
         let module = self.checked.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
             let failed = |source| Error::Compile { instance: name.clone(), source };
-            let form = lower::checked::checked(program, instance, Target::SM_61).map_err(failed)?;
+            let form = lower::checked::Checked::of(lower::lower_monomorphic(program, Target::SM_61).map_err(failed)?);
             let ptx = form.ptx().map_err(failed)?;
             let (entry, shared) = (instance.entry(artifact.name), form.kernel.shared_memory());
             let module = Module::load(self.context.clone(), &ptx, &entry, &name, shared)?;
@@ -134,26 +134,21 @@ impl Cuda {
     }
 }
 
-fn ptx(
-    artifact: &'static Artifact,
-    program: &Program,
-    instance: &Instance,
-    name: &str,
-) -> Result<Cow<'static, str>, Error> {
-    match artifact.instances.iter().find(|declared| declared.constants == instance.0) {
+fn ptx(artifact: &'static Artifact, program: &Monomorphic, name: &str) -> Result<Cow<'static, str>, Error> {
+    match artifact.instances.iter().find(|declared| declared.constants == program.instance().0) {
         Some(declared) => Ok(declared.ptx.into()),
-        None => compiler::compile(program, instance, Target::SM_61)
+        None => compiler::compile_monomorphic(program, Target::SM_61)
             .map(Cow::Owned)
             .map_err(|source| Error::Compile { instance: name.to_string(), source }),
     }
 }
 
 /// What launches must know of the instance's shared memory. Only where they give it is there anything to know.
-fn shared_memory(program: &Program, instance: &Instance, ptx: &str, name: &str) -> Result<SharedMemory, Error> {
+fn shared_memory(program: &Monomorphic, ptx: &str, name: &str) -> Result<SharedMemory, Error> {
     if !ptx.contains(".extern .shared") {
         return Ok(SharedMemory { fixed: 0, dynamic: Vec::new() });
     }
-    let lowered = lower::lower(program, instance, Target::SM_61);
+    let lowered = lower::lower_monomorphic(program, Target::SM_61);
     let kernel = lowered.map_err(|source| Error::Compile { instance: name.to_string(), source })?;
     Ok(kernel.shared_memory())
 }

@@ -82,7 +82,7 @@ impl<'h> Lowerer<'h> {
     /// How elements of the array that `e` makes lie.
     fn shared_cell(&mut self, e: &Expr) -> Option<Cell> {
         let hir::Type::Shared { element, .. } = self.ty(e.ty) else { return None };
-        let cell = Some(Cell::Scalar(*element));
+        let cell = self.cell(*element);
         if cell.is_none() {
             self.error(e.span, "shared memory holds numbers, and arrays, tuples and structs of them");
         }

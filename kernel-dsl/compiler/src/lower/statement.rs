@@ -1,7 +1,6 @@
 //! Blocks and control flow.
 
 use super::Lowerer;
-use super::cell::Cell;
 use super::function::LoopFrame;
 use super::layout::Event;
 use super::value::{Known, Val};
@@ -297,16 +296,20 @@ impl<'h> Lowerer<'h> {
                 None => Val::Unit,
             },
             hir::Type::Tuple(types) => Val::Tuple(types.iter().map(|t| self.rebuild(*t, parts)).collect()),
-            hir::Type::Slice { element, mutable } => self.rebuild_view(Cell::Scalar(*element), 1, *mutable, parts),
-            hir::Type::View { element, rank, mutable } => {
-                self.rebuild_view(Cell::Scalar(*element), *rank, *mutable, parts)
-            }
+            hir::Type::Slice { element, mutable } => self.rebuild_view(*element, 1, *mutable, parts),
+            hir::Type::View { element, rank, mutable } => self.rebuild_view(*element, *rank, *mutable, parts),
             _ => Val::Unit,
         }
     }
 
-    fn rebuild_view(&self, cell: Cell, rank: u32, mutable: bool, parts: &mut dyn Iterator<Item = ir::Value>) -> Val {
-        let Some(base) = parts.next() else { return Val::Unit };
+    fn rebuild_view(
+        &self,
+        element: TypeId,
+        rank: u32,
+        mutable: bool,
+        parts: &mut dyn Iterator<Item = ir::Value>,
+    ) -> Val {
+        let (Some(base), Some(cell)) = (parts.next(), self.cell(element)) else { return Val::Unit };
         let extents = parts.take(rank as usize).map(|value| Known { value, bits: None }).collect();
         let strides = (0..rank).map(|d| if d + 1 < rank { parts.next() } else { None }).collect();
         Val::View(super::value::View { base, extents, strides, cell, mutable })
