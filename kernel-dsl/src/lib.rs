@@ -209,11 +209,11 @@ mod wide;
 
 pub use artifact::{Artifact, Declared, Kernel, kernels};
 pub use atomic::{Atomic, AtomicInteger};
+pub use element::{DeviceCopy, DeviceFn, Element, Float, GenericArgument, Integer, Number, ScalarElement};
 pub use iterate::{rolled, unroll, unroll_by};
 pub use kernel_dsl_compiler as compiler;
 #[doc(hidden)]
 pub use kernel_macros::__link;
-pub use element::{DeviceCopy, DeviceFn, Element, Float, GenericArgument, Integer, Number, ScalarElement};
 pub use kernel_macros::{DeviceCopy, device, kernel};
 pub use launcher::{Argument, Launcher};
 pub use layout::Position;

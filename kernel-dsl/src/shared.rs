@@ -2,8 +2,8 @@
 
 use crate::atomic::{Atomic, AtomicInteger, atomics};
 use crate::block;
-use crate::host::context::context;
 use crate::element::{DeviceCopy, Element};
+use crate::host::context::context;
 use crate::layout::{Layout, Position, Shape};
 use crate::view::View;
 use crate::wide::{self, Space};
@@ -61,6 +61,24 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     #[track_caller]
     pub fn with_pitch(shape: [usize; R], pitch: usize) -> Self {
         Self::laid_out("Shared::with_pitch", Layout::with_pitch(shape, pitch))
+    }
+
+    /// An array whose rows' 16-byte pieces lie in an order of each row's own, so that eight lanes that access 16 bytes each
+    /// in one row, or at one column of eight rows, ask each bank once, without room for a pad: piece p of row r is
+    /// found at p XOR r mod 8, where the pieces of a row are a multiple of eight; see
+    /// [`Swizzle`](kernel_dsl_compiler::ir::Swizzle) for others. Rows must be a multiple of 16 bytes. In PTX an exclusive or
+    /// with a part of the row an access. Values do not depend on it.
+    #[track_caller]
+    pub fn swizzled(shape: [usize; R]) -> Self {
+        Self::laid_out("Shared::swizzled", Layout::packed(shape))
+    }
+
+    /// An array whose shape the launch evaluates: extents are computed from the kernel's parameters and constants alone, and the
+    /// launch, which computes the same, refuses one that a block has no room for. Such an array is made once, in no loop.
+    /// In PTX `.extern .shared`, and extents in registers.
+    #[track_caller]
+    pub fn dynamic(shape: [usize; R]) -> Self {
+        Self::laid_out("Shared::dynamic", Layout::packed(shape))
     }
 
     #[track_caller]

@@ -22,12 +22,17 @@ fn kernel() -> Kernel {
         min_blocks: None,
         max_registers: None,
         parameters: vec![
-            Parameter { name: "out".into(), argument: 0, role: Role::Address { element: Scalar::U32, mutable: true } },
+            Parameter {
+                name: "out".into(),
+                argument: 0,
+                role: Role::Address { element: Scalar::U32.into(), mutable: true },
+            },
             Parameter { name: "n".into(), argument: 1, role: Role::Value(Scalar::U32) },
         ],
         values: vec![],
         locals: vec![],
         shared: vec![],
+        dynamic: Vec::new(),
         sources: vec![],
         locations: vec![],
         body: Region::default(),
@@ -166,7 +171,8 @@ fn run_ir(kernel: &Kernel) -> Option<Vec<u64>> {
 
 /// PTX of one thread: as much of it as these kernels use.
 fn run_ptx(module: &ptx::Module) -> Vec<u64> {
-    let body = &module.entry().body;
+    let entry = module.entries().next().expect("it has one");
+    let body = entry.statements();
     let labels: HashMap<ptx::Label, usize> = body
         .iter()
         .enumerate()

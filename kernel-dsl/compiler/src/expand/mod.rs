@@ -93,7 +93,8 @@ pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
         Ok(Item::Fn(function)) => device_function(attribute, function),
         Ok(item @ (Item::Const(_) | Item::Struct(_) | Item::Enum(_) | Item::Mod(_))) => module::device(attribute, item),
         Ok(other) => {
-            let message = "`#[device]` goes on a function, constant, struct or enum, or on a `mod` for traits and impls";
+            let message =
+                "`#[device]` goes on a function, constant, struct or enum, or on a `mod` for traits and impls";
             let errors = report::refused(syn::Error::new_spanned(&other, message));
             quote!(#errors #other)
         }

@@ -1,11 +1,10 @@
 //! Whether an instruction is legal: matched against the rows of its opcode.
 
-use super::ast::{Address, Base, Entry, Instruction, Operand, Register, Symbol};
+use super::ast::{Address, Architecture, Base, Function, Instruction, Operand, Register, Symbol};
 use super::form::{Kind, Limit, MAX_SLOTS, OperandForm, OperandType, Row, Set};
-use super::print::In;
+use super::print::{In, Names};
 use super::table;
 use super::words::{Class, Modifier, Type};
-use crate::target::Target;
 use std::fmt;
 
 /// Why an instruction cannot be.
@@ -22,7 +21,7 @@ pub struct Illegal {
 pub enum Reason {
     /// The target does not have it; the first one that does.
     #[allow(missing_docs)]
-    Target { needs: u16, has: Target },
+    Target { needs: u16, has: Architecture },
     /// No form has these modifiers; the forms of the opcode.
     #[allow(missing_docs)]
     Modifiers { forms: Vec<&'static str> },
@@ -55,20 +54,21 @@ impl fmt::Display for Illegal {
 
 impl std::error::Error for Illegal {}
 
-/// The row that `instruction`, of `entry`, is an instance of, if `target` has it.
-pub fn check(entry: &Entry, instruction: &Instruction, target: Target) -> Result<&'static Row, Illegal> {
+/// The row that `instruction` is an instance of, if `target` has it; `names` has what it refers to.
+pub fn check(names: Names<'_>, instruction: &Instruction, target: Architecture) -> Result<&'static Row, Illegal> {
+    let function = names.function;
     let fail = |reason| {
         // What is not declared has no name to print.
         let instruction = match reason {
             Reason::Undeclared => instruction.opcode.to_string(),
-            _ => In(entry, instruction).to_string(),
+            _ => In(names, instruction).to_string(),
         };
         Err(Illegal { instruction, reason })
     };
-    if !declared(entry, instruction) {
+    if !declared(names, instruction) {
         return fail(Reason::Undeclared);
     }
-    if instruction.guard.is_some_and(|g| entry.ty(g.register) != Type::Pred) {
+    if instruction.guard.is_some_and(|g| function.ty(g.register) != Type::Pred) {
         return fail(Reason::Guard);
     }
     let mut later: Option<u16> = None;
@@ -77,9 +77,9 @@ pub fn check(entry: &Entry, instruction: &Instruction, target: Target) -> Result
     let given = Set::of(&instruction.modifiers);
     for row in table::rows(instruction.opcode).iter().filter(|row| given.within(row.modifiers)) {
         let Some(chosen) = modifiers(row, &instruction.modifiers) else { continue };
-        match operands(entry, row, &chosen, &instruction.operands) {
+        match operands(function, row, &chosen, &instruction.operands) {
             Err(at) => operand = operand.or(Some((row.form, at))),
-            Ok(()) if row.target <= target.sm() => return Ok(row),
+            Ok(()) if row.target <= target.sm => return Ok(row),
             Ok(()) => later = Some(later.map_or(row.target, |t| t.min(row.target))),
         }
     }
@@ -91,28 +91,45 @@ pub fn check(entry: &Entry, instruction: &Instruction, target: Target) -> Result
 }
 
 /// Whether all that the instruction names is there.
-fn declared(entry: &Entry, instruction: &Instruction) -> bool {
-    instruction.guard.is_none_or(|g| has_register(entry, g.register))
-        && instruction.operands.iter().all(|o| has_operand(entry, o))
+fn declared(names: Names<'_>, instruction: &Instruction) -> bool {
+    instruction.guard.is_none_or(|g| has_register(names.function, g.register))
+        && instruction.operands.iter().all(|o| has_operand(names, o))
 }
 
-fn has_operand(entry: &Entry, operand: &Operand) -> bool {
+fn has_operand(names: Names<'_>, operand: &Operand) -> bool {
+    let function = names.function;
     match operand {
-        Operand::Register(r) | Operand::Not(r) => has_register(entry, *r),
-        Operand::Pair(a, b) => has_register(entry, *a) && has_register(entry, *b),
-        Operand::Vector(v) => v.iter().all(|o| has_operand(entry, o)),
-        Operand::Address(Address { base: Base::Register(r), .. }) => has_register(entry, *r),
-        Operand::Address(Address { base: Base::Symbol(s), .. }) | Operand::Symbol(s, _) => match *s {
-            Symbol::Parameter(i) => (i as usize) < entry.parameters.len(),
-            Symbol::Variable(i) => (i as usize) < entry.variables.len(),
-        },
-        Operand::Label(l) => (l.0 as usize) < entry.labels.len(),
-        Operand::Integer(_) | Operand::Bits(_) | Operand::F32(_) | Operand::F64(_) | Operand::Special(_) => true,
+        Operand::Register(r) | Operand::Not(r) | Operand::Negated(r, _) | Operand::Selected(r, _) => {
+            has_register(function, *r)
+        }
+        Operand::Pair(a, b) => [a, b].into_iter().flatten().all(|r| has_register(function, *r)),
+        Operand::Vector(v) => v.iter().all(|o| has_operand(names, o)),
+        Operand::Address(Address { base: Base::Register(r), .. }) => has_register(function, *r),
+        Operand::Address(Address { base: Base::Symbol(s), .. }) | Operand::Symbol(s, _) => has_symbol(names, *s),
+        Operand::Label(l) => (l.0 as usize) < function.labels.len(),
+        Operand::BranchTargets(i) => (*i as usize) < function.branch_targets.len(),
+        Operand::Sink
+        | Operand::Integer(_)
+        | Operand::Bits(_)
+        | Operand::F32(_)
+        | Operand::F64(_)
+        | Operand::Special(_) => true,
     }
 }
 
-fn has_register(entry: &Entry, register: Register) -> bool {
-    entry.registers.get(usize::from(register.declaration)).is_some_and(|d| register.number < d.count)
+fn has_symbol(names: Names<'_>, symbol: Symbol) -> bool {
+    let (i, count) = match symbol {
+        Symbol::Parameter(i) => (i, names.function.parameters.len()),
+        Symbol::Return(i) => (i, names.function.returns.len()),
+        Symbol::Variable(i) => (i, names.function.variables.len()),
+        Symbol::Global(i) => (i, names.module.variables.len()),
+        Symbol::Function(i) => (i, names.module.functions.len()),
+    };
+    (i as usize) < count
+}
+
+fn has_register(function: &Function, register: Register) -> bool {
+    function.registers.get(register.declaration as usize).is_some_and(|d| register.number < d.count())
 }
 
 /// What stands in each slot of `row`, if the modifiers are in its form.
@@ -131,21 +148,21 @@ fn modifiers(row: &Row, given: &[Modifier]) -> Option<Chosen> {
 }
 
 /// Whether the operands are in the row's form; the first that is not.
-fn operands(entry: &Entry, row: &Row, chosen: &Chosen, given: &[Operand]) -> Result<(), usize> {
+fn operands(function: &Function, row: &Row, chosen: &Chosen, given: &[Operand]) -> Result<(), usize> {
     if given.len() > row.operands().len() {
         return Err(row.operands().len());
     }
     for (i, form) in row.operands().iter().enumerate() {
         match given.get(i) {
             None if form.optional => {}
-            Some(o) if fits(entry, form, chosen, o) => {}
+            Some(o) if fits(function, form, chosen, o) => {}
             _ => return Err(i),
         }
     }
     Ok(())
 }
 
-fn fits(entry: &Entry, form: &OperandForm, chosen: &Chosen, given: &Operand) -> bool {
+fn fits(function: &Function, form: &OperandForm, chosen: &Chosen, given: &Operand) -> bool {
     let slot = |i: u8| chosen[usize::from(i)].and_then(Modifier::ty);
     let ty = match form.ty {
         OperandType::None => None,
@@ -162,24 +179,26 @@ fn fits(entry: &Entry, form: &OperandForm, chosen: &Chosen, given: &Operand) -> 
         (Kind::Label, Operand::Label(_), _) => true,
         (Kind::Symbol, Operand::Symbol(..), _) => true,
         (Kind::Special, Operand::Special(s), Some(ty)) => s.ty() == ty,
-        (Kind::Address, Operand::Address(a), _) => address(entry, a, chosen),
+        (Kind::Address, Operand::Address(a), _) => address(function, a, chosen),
         (Kind::Value, Operand::Pair(d, p), Some(ty)) => {
-            form.paired && entry.ty(*p) == Type::Pred && holds(entry.ty(*d), ty, form.wider)
+            form.paired
+                && p.is_none_or(|p| function.ty(p) == Type::Pred)
+                && d.is_none_or(|d| holds(function.ty(d), ty, form.wider))
         }
-        (Kind::Value, Operand::Not(p), _) => form.negatable && entry.ty(*p) == Type::Pred,
+        (Kind::Value, Operand::Not(p), _) => form.negatable && function.ty(*p) == Type::Pred,
         (Kind::Vectorised | Kind::Vector(_), Operand::Vector(v), Some(ty)) => {
-            vector == Some(v.len()) && v.iter().all(|o| value(entry, form, ty, o))
+            vector == Some(v.len()) && v.iter().all(|o| value(function, form, ty, o))
         }
         (Kind::Constant, o, Some(ty)) => constant_fits(o, ty),
-        (Kind::Value, o, Some(ty)) => value(entry, form, ty, o),
-        (Kind::Vectorised, o, Some(ty)) => vector.is_none() && value(entry, form, ty, o),
+        (Kind::Value, o, Some(ty)) => value(function, form, ty, o),
+        (Kind::Vectorised, o, Some(ty)) => vector.is_none() && value(function, form, ty, o),
         _ => false,
     }
 }
 
-fn value(entry: &Entry, form: &OperandForm, ty: Type, given: &Operand) -> bool {
+fn value(function: &Function, form: &OperandForm, ty: Type, given: &Operand) -> bool {
     match given {
-        Operand::Register(r) => holds(entry.ty(*r), ty, form.wider),
+        Operand::Register(r) => holds(function.ty(*r), ty, form.wider),
         constant => !form.destination && constant_fits(constant, ty) && within(form.limit, constant),
     }
 }
@@ -223,9 +242,9 @@ fn within(limit: Limit, constant: &Operand) -> bool {
 }
 
 /// An address in a register has 64 bits; in the spaces of a few kilobytes, 32 do.
-fn address(entry: &Entry, address: &Address, chosen: &Chosen) -> bool {
+fn address(function: &Function, address: &Address, chosen: &Chosen) -> bool {
     let Base::Register(r) = address.base else { return true };
     let small = chosen.iter().flatten().any(|m| matches!(m, Modifier::Shared | Modifier::Local | Modifier::Const));
-    let ty = entry.ty(r);
+    let ty = function.ty(r);
     matches!(ty.class(), Class::Bits | Class::Integer) && (ty.bits() == 64 || small && ty.bits() == 32)
 }

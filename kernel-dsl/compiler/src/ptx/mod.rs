@@ -17,10 +17,11 @@ pub mod table;
 pub mod words;
 
 pub use ast::{
-    Address, Base, Declaration, Entry, Guard, Instruction, Label, Module, Operand, Parameter, Register, Statement,
-    Symbol, Variable,
+    Address, Architecture, Base, Call, Callee, Callees, Declaration, Function, FunctionKind, Guard, Initialiser,
+    Instruction, Item, Label, Linkage, Module, Operand, Parameter, Register, Selector, Statement, Symbol, Variable,
 };
 pub use build::Builder;
 pub use check::Illegal;
 pub use form::Row;
+pub use print::{In, Names};
 pub use words::{Modifier, Opcode, Space, SpecialRegister, Type, Version};

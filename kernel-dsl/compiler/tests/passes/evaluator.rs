@@ -28,6 +28,7 @@ pub fn run_with(kernel: &Kernel, input: u64, scalar: Option<u64>) -> Trace {
         values: vec![None; kernel.values.len()],
         locals: kernel.locals.iter().map(|l| vec![0; l.len as usize]).collect(),
         memory: HashMap::new(),
+        dynamic: kernel.dynamic_offset().into(),
         trace: Trace { stores: vec![], syncs: 0 },
         steps: 0,
     };
@@ -54,6 +55,8 @@ struct Machine<'k> {
     values: Vec<Option<u64>>,
     locals: Vec<Vec<u64>>,
     memory: HashMap<u64, u64>,
+    /// Where the next array of dynamic size begins.
+    dynamic: u64,
     trace: Trace,
     steps: u64,
 }
@@ -289,16 +292,25 @@ impl Machine<'_> {
     }
 
     fn address(&self, place: &Place, element: Scalar) -> u64 {
-        let bytes = u64::from(element.bytes());
+        let bytes = place.within().map_or(element.bytes(), |w| w.bytes);
+        let inside = place.within().map_or(0, |w| {
+            let steps = w.indices.iter().map(|s| self.get(s.index) * u64::from(s.bytes));
+            u64::from(w.offset) + steps.sum::<u64>()
+        });
         match place {
-            Place::Global { base, dims } => {
+            Place::Global { base, dims, .. } | Place::Dynamic { base, dims, .. } => {
                 let index: u64 = dims.iter().map(|d| self.get(d.index) * d.stride.map_or(1, |s| self.get(s))).sum();
-                self.get(*base) + index * bytes
+                self.get(*base) + index * u64::from(bytes) + inside
             }
-            Place::Shared { array, indices } => {
+            Place::Shared { array, indices, .. } => {
                 let array = &self.kernel.shared[array.0 as usize];
                 let index: u64 = indices.iter().zip(&array.strides).map(|(i, s)| self.get(*i) * u64::from(*s)).sum();
-                SHARED + u64::from(array.offset) + index * bytes
+                let mut byte = index * u64::from(bytes) + inside;
+                if let Layout::Swizzled(Swizzle { mask, shift }) = array.layout {
+                    let row = self.get(indices[indices.len() - 2]);
+                    byte ^= ((row >> shift) & u64::from(mask)) << 4;
+                }
+                SHARED + u64::from(array.offset) + byte
             }
             Place::Address { base, offset } => self.get(*base).wrapping_add_signed(i64::from(*offset)),
         }
@@ -363,9 +375,17 @@ impl Machine<'_> {
             }
             Op::Cast(a) => cast(self.scalar(*a), ty, get(a)),
             Op::Bitcast(a) => get(a),
-            Op::Offset { base, terms, element } => {
+            Op::Dynamic { array, extents } => {
+                let element = self.kernel.dynamic[array.0 as usize].element;
+                let bytes = extents.iter().map(get).product::<u64>() * u64::from(element.bytes());
+                let start = self.dynamic;
+                self.dynamic += bytes.next_multiple_of(16);
+                start
+            }
+            Op::Poison { .. } | Op::Begin(_) => return None,
+            Op::Offset { base, terms, bytes } => {
                 let index: u64 = terms.iter().map(|(i, s)| get(i) * s.map_or(1, |s| self.get(s))).sum();
-                let moved = get(base) + index * u64::from(element.bytes());
+                let moved = get(base) + index * u64::from(*bytes);
                 if out == Some(Type::Shared) { moved & 0xffff_ffff } else { moved }
             }
             Op::Load { place, element, guard, .. } => {
