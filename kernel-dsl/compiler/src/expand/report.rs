@@ -44,10 +44,7 @@ pub(super) fn compilation(
     }
     let mut all: Option<syn::Error> = None;
     for (error, instances) in told {
-        let mut message = error.message.clone();
-        if let Some(help) = &error.help {
-            message += &format!("\nhelp: {help}");
-        }
+        let mut message = error.text();
         let named = instances.iter().any(|instance| message.contains(instance));
         if !named && failed.iter().any(|f| instances.len() < f.of) {
             message += &format!("\nnote: in {}", quoted(&instances));

@@ -23,8 +23,8 @@ pub mod strength;
 pub mod unroll;
 
 mod constants;
-mod evaluate;
-mod hash;
+pub(crate) mod evaluate;
+pub(crate) mod hash;
 mod rewrite;
 mod simplify;
 

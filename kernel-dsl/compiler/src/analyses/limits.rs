@@ -1,0 +1,33 @@
+//! What no launch could be. How many threads a block has is the launch's contract to check (it is known before the
+//! kernel is lowered), and how much shared memory is the layout's.
+
+use crate::error::Error;
+use crate::ir::{Kernel, Parameter, Role};
+
+/// Bytes of an entry's parameters at most, on every target.
+const PARAMETERS: u32 = 4096;
+
+/// What of the kernel exceeds a limit.
+pub(super) fn exceeded(kernel: &Kernel) -> Vec<Error> {
+    let bytes = kernel.parameters.iter().fold(0, |sum: u32, p| {
+        let bytes = bytes(p);
+        sum.next_multiple_of(bytes).saturating_add(bytes)
+    });
+    if bytes <= PARAMETERS {
+        return Vec::new();
+    }
+    let error = Error::whole(format!(
+        "the parameters of `{}` take {bytes} bytes, and a kernel's have {PARAMETERS}",
+        kernel.instance
+    ));
+    vec![error.help("put numbers into a slice: an argument of 12 bytes, whatever its length")]
+}
+
+/// What a parameter takes, and is aligned to.
+fn bytes(parameter: &Parameter) -> u32 {
+    match parameter.role {
+        Role::Value(scalar) => scalar.bytes(),
+        Role::Address { .. } => 8,
+        Role::Extent(_) | Role::Stride(_) => 4,
+    }
+}
