@@ -9,7 +9,8 @@ use crate::cache::Cache;
 use crate::contract::Approved;
 use cudarc::driver::sys::{self, CUjit_option as JitOption};
 use kernel_dsl::compiler::hir::{Instance, Program};
-use kernel_dsl::compiler::{self, Target, lower};
+use kernel_dsl::compiler::lower::checked::Checked;
+use kernel_dsl::compiler::{self, Target, analyses};
 use kernel_dsl::launcher::Shape;
 use kernel_dsl::{Argument, Artifact};
 use std::borrow::Cow;
@@ -122,7 +123,7 @@ impl Cuda {
         let name = instance.name(artifact.name);
         let module = self.checked.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
             let failed = |source| Error::Compile { instance: name.clone(), source };
-            let form = lower::checked::checked(program, instance, Target::SM_61).map_err(failed)?;
+            let form = Checked::of(analyses::lowered(program, instance, Target::SM_61).map_err(failed)?);
             let ptx = form.ptx().map_err(failed)?;
             let module = Module::load(self.context.clone(), &ptx, &instance.entry(artifact.name), &name)?;
             Ok::<_, Error>(CheckedModule::new(module, form))

@@ -9,7 +9,7 @@ use crate::cpu::Executable;
 use crate::{Device, Error, Result};
 use kernel_dsl::compiler::hir::{Instance, Program, Type, serial};
 use kernel_dsl::compiler::lower::checked::Checked;
-use kernel_dsl::compiler::{Target, ir, lower, passes};
+use kernel_dsl::compiler::{Target, analyses, ir, passes};
 use kernel_dsl::launcher::Memory;
 use kernel_dsl::{Argument, Artifact, Launcher};
 
@@ -135,9 +135,9 @@ impl Prepared {
     /// The instance of `artifact`, lowered and optimised.
     pub fn compile(artifact: &'static Artifact, instance: &Instance) -> Result<Prepared> {
         let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
-        let lowered = lower::lower(&program(artifact)?, instance, Target::SM_61).map_err(compile)?;
+        let lowered = analyses::lowered(&program(artifact)?, instance, Target::SM_61).map_err(compile)?;
         let optimised = passes::optimise(lowered.clone()).map_err(compile)?;
-        let form = lower::checked::checked(&program(artifact)?, instance, Target::SM_61).map_err(compile)?;
+        let form = Checked::of(lowered.clone());
         Prepared::new(artifact, instance, &lowered, &optimised, form)
     }
 

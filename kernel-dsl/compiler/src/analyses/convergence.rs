@@ -98,29 +98,34 @@ fn operation(kernel: &Kernel, at: &SourceLocation) -> Option<String> {
 
 /// Each line of the trace, once.
 fn trace(kernel: &Kernel, steps: &[Step]) -> Vec<String> {
+    let line = |step: &Step| {
+        let at = &kernel.locations[step.location.0 as usize];
+        (at.source, at.span.line)
+    };
     let mut told: Vec<(u32, u16)> = Vec::new();
     let mut notes = Vec::new();
-    for step in steps {
-        let at = &kernel.locations[step.location.0 as usize];
-        if told.contains(&(at.source, at.span.line)) {
+    for (i, step) in steps.iter().enumerate() {
+        let at = line(step);
+        if told.contains(&at) {
             continue;
         }
-        told.push((at.source, at.span.line));
-        let source = &kernel.sources[at.source as usize];
-        let code = source.line_code(u32::from(at.span.line));
-        let place = match at.source {
-            0 => format!("line {}", source.line + u32::from(at.span.line)),
-            _ => format!("`{}`, line {}", source.name, source.line + u32::from(at.span.line)),
-        };
+        told.push(at);
+        let source = &kernel.sources[at.0 as usize];
+        let (code, number) = (source.line_code(u32::from(at.1)), source.line + u32::from(at.1));
+        let of = if at.0 == 0 { String::new() } else { format!("`{}`, ", source.name) };
+        let code = if code.is_empty() { String::new() } else { format!(", `{code}`") };
+        // The last line is where threads begin to differ, whatever else stands on it.
+        let root = steps[i..].iter().all(|s| line(s) == at);
         let what = match step.what {
-            Happening::Index => "differs from thread to thread",
+            Happening::Computed if root && steps[steps.len() - 1].what == Happening::Index => "differs between threads",
+            Happening::Index => "differs between threads",
             Happening::Memory => "is what memory holds",
             Happening::Computed => "depends on the thread",
-            Happening::Branch => "parts the threads",
-            Happening::Trips => "not all threads run this loop equally often",
-            Happening::Left => "some threads leave here, and others go on",
+            Happening::Branch => "threads part",
+            Happening::Trips => "threads run this loop unequally often",
+            Happening::Left => "some threads leave, and others go on",
         };
-        notes.push(if code.is_empty() { format!("{place}: {what}") } else { format!("{place}: `{code}` {what}") });
+        notes.push(format!("{of}line {number}{code}: {what}"));
     }
     notes
 }

@@ -319,6 +319,10 @@ impl<'k> Facts<'k> {
 
     fn shuffle(&mut self, mode: Shuffle, value: Value, selector: Value, width: u32, inst: &Inst) -> Fact {
         let at = inst.location;
+        if self.of(value).merged_lanes() == ALL_LANES {
+            // Whichever lane is asked.
+            return self.of(value).told(Hop::From(value), at);
+        }
         let mut fact = Fact::opaque(self.told(&[value, selector], at));
         let within = (width - 1) as u8 & ALL_LANES;
         let (lanes, one) = (self.of(value).merged_lanes(), self.of(selector).verdicts().at(Scope::Warp));
@@ -331,7 +335,6 @@ impl<'k> Facts<'k> {
                 // The lane asks another that differs in these bits, whoever asks.
                 if one.verdict == Verdict::Uniform { lanes } else { 0 }
             }
-            _ if lanes == ALL_LANES => lanes,
             _ => 0,
         };
         if fact.lanes == ALL_LANES {
