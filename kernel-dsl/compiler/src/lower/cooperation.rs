@@ -217,7 +217,7 @@ impl<'h> Lowerer<'h> {
                 element: ty,
                 shape: [self.builder.kernel.threads() / LANES].into_iter().collect(),
                 strides: [1].into_iter().collect(),
-                layout: Layout::Packed,
+                layout: Layout::Exchange,
                 offset: 0,
             });
             self.exchanged.push((ty, array));

@@ -106,6 +106,13 @@ fn what_is_the_same_for_whom() {
             v + warp::shuffle_xor(v, 16)",
             Warp,
         ),
+        ("128", "block::sum(x[thread::x()])", Block),
+        ("96", "block::max(w[thread::x()])", Block),
+        ("(8, 8, 2)", "block::sum(thread::x()) as u32", Block),
+        ("128", "block::any(thread::x() == n) as u32", Block),
+        ("96", "block::all(thread::x() == n) as u32", Block),
+        ("128", "block::broadcast(w[thread::x()], 7)", Block),
+        ("128", "warp::sum(warp::lane()) as u32", Block),
         // Variables, and where ways meet.
         ("64", "let mut v = thread::x(); v = n; v as u32", Grid),
         ("64", "let mut v = n; if thread::x() < 3 { v = 1; } v as u32", Lane),

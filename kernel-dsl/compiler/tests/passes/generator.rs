@@ -87,12 +87,16 @@ pub fn of_threads(seed: u64) -> Kernel {
                 g.scope.push((ty, v));
             }
         }
-        for (by, of) in [(4, g.small[0]), (2, g.small[2]), (8, g.small[1])] {
+        // The warp's index, and others.
+        let [.., x, y] = g.small[..] else { unreachable!("two thread indices") };
+        for (of, by) in [(y, 4), (y, 4), (x, 2), (block, 8)] {
             let n = g.b.index(by);
             let v = g.b.scalar(Op::Binary(Binary::Div, of, n), Scalar::Usize);
             g.small.push(v);
-            let v = g.b.scalar(Op::Cast(v), Scalar::U32);
-            g.scope.push((Scalar::U32, v));
+            for ty in [Scalar::U32, Scalar::I32, Scalar::U64, Scalar::F32] {
+                let v = g.b.scalar(Op::Cast(v), ty);
+                g.scope.push((ty, v));
+            }
         }
     })
 }

@@ -7,7 +7,7 @@ use kernel_dsl_compiler::passes::optimise;
 use std::collections::HashMap;
 
 fn seeds() -> std::ops::Range<u64> {
-    0..std::env::var("PASSES_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(60)
+    0..std::env::var("PASSES_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(20)
 }
 
 fn insts<'k>(region: &'k Region, all: &mut Vec<&'k Inst>) {
@@ -45,16 +45,15 @@ fn check(seed: u64, kernel: &Kernel, proven: &mut Proven) {
             let alone = |v: &&(Value, &[u32])| uniformity.of(v.0, Scope::Block) != Verdict::Uniform;
             proven.of_warps_alone += known.keys().filter(alone).count();
         }
-        for inst in &all {
-            let verdict = uniformity.control_at(inst, scope);
-            let address = std::ptr::from_ref(*inst).addr();
-            for group in threads.chunks(width) {
-                let mut times: HashMap<&[u32], usize> = HashMap::new();
-                for (_, iterations) in group.iter().flat_map(|s| &s.reached).filter(|(at, _)| *at == address) {
-                    *times.entry(iterations).or_default() += 1;
-                }
+        for group in threads.chunks(width) {
+            let mut comers: HashMap<usize, HashMap<&[u32], usize>> = HashMap::new();
+            for (at, iterations) in group.iter().flat_map(|seen| &seen.reached) {
+                *comers.entry(*at).or_default().entry(iterations).or_default() += 1;
+            }
+            for inst in &all {
+                let Some(times) = comers.get(&std::ptr::from_ref(*inst).addr()) else { continue };
                 let together = times.values().all(|n| *n == group.len());
-                match verdict {
+                match uniformity.control_at(inst, scope) {
                     Some(Verdict::Uniform) => {
                         assert!(together, "seed {seed}: {:?}, {scope:?}\n{kernel}", inst.op);
                         proven.places += times.len();
@@ -74,8 +73,7 @@ fn what_is_proven_uniform_is() {
         check(seed, &generator::of_threads(seed), &mut proven);
         check(seed, &generator::kernel(seed), &mut proven);
     }
-    println!("{proven:?}");
-    assert!(proven.values > 10_000 && proven.of_warps_alone > 100, "{proven:?}");
+    assert!(proven.values > 10_000 && proven.of_warps_alone > 500, "{proven:?}");
     assert!(proven.places > 1000 && proven.varying_places > 100, "{proven:?}");
 }
 
@@ -86,6 +84,5 @@ fn what_is_proven_uniform_after_passes_is() {
         let optimised = optimise(generator::of_threads(seed)).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         check(seed, &optimised, &mut proven);
     }
-    println!("{proven:?}");
     assert!(proven.values > 1000, "{proven:?}");
 }

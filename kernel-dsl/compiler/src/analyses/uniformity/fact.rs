@@ -6,6 +6,8 @@ use crate::ir::Location;
 
 /// All bits of a lane's index.
 pub(super) const ALL_LANES: u8 = 31;
+/// The bit beside them for the warp's index.
+pub(super) const WARPS: u8 = 32;
 
 /// Of a value.
 #[derive(Clone, Debug)]
@@ -19,14 +21,16 @@ pub(super) struct Fact {
     pub base: Verdicts,
     /// Of tₙ.
     pub varies: Verdicts,
-    /// Bits of the lane's index that the value does not depend on: lanes that differ in these alone have the same.
-    pub lanes: u8,
+    /// Bits of the lane's index, and [`WARPS`], that the value does not depend on: threads of a block that differ in
+    /// these alone have the same.
+    pub merged: u8,
 }
 
 impl Fact {
     /// A known number.
     pub fn known(threads: Threads, varies: Verdicts) -> Fact {
-        Fact { multiple: 0, threads, base: Verdicts::UNIFORM, varies, lanes: 0 }
+        let merged = threads.merged();
+        Fact { multiple: 0, threads, base: Verdicts::UNIFORM, varies, merged }
     }
 
     /// The same known number for all threads.
@@ -36,7 +40,7 @@ impl Fact {
 
     /// A value that nothing is known of but the verdicts.
     pub fn opaque(base: Verdicts) -> Fact {
-        Fact { multiple: 1, threads: Threads::Same(0), base, varies: Verdicts::UNIFORM, lanes: 0 }
+        Fact { multiple: 1, threads: Threads::Same(0), base, varies: Verdicts::UNIFORM, merged: 0 }
     }
 
     /// What nobody has written, and what control does not reach.
@@ -57,12 +61,26 @@ impl Fact {
         self.threads.same().filter(|_| self.is_known())
     }
 
-    /// Bits of the lane's index that it does not depend on.
-    pub fn merged_lanes(&self) -> u8 {
-        match self.verdicts().at(Scope::Warp).verdict {
-            Verdict::Uniform => ALL_LANES,
-            _ => self.lanes,
+    /// Bits that it does not depend on.
+    pub fn merged(&self) -> u8 {
+        let uniform = |scope| self.verdicts().at(scope).verdict == Verdict::Uniform;
+        match (uniform(Scope::Block), uniform(Scope::Warp)) {
+            (true, _) => ALL_LANES | WARPS,
+            (false, true) => ALL_LANES | self.merged,
+            (false, false) => self.merged,
         }
+    }
+
+    /// An opaque value that does not depend on `merged`.
+    pub fn merging(merged: u8, verdicts: Verdicts) -> Fact {
+        let mut fact = Fact { merged, ..Fact::opaque(verdicts) };
+        if merged & ALL_LANES == ALL_LANES {
+            fact.base.set(Scope::Warp, Verdicts::UNIFORM.at(Scope::Warp));
+            if merged & WARPS != 0 {
+                fact.base.set(Scope::Block, Verdicts::UNIFORM.at(Scope::Block));
+            }
+        }
+        fact
     }
 
     /// A copy, told as `hop` at `location`.
@@ -75,7 +93,7 @@ impl Fact {
     pub fn tainted(mut self, by: Verdicts) -> Fact {
         if !by.is_uniform() && !self.is_known() {
             self.base = self.base.join(by);
-            self.lanes = 0;
+            self.merged = 0;
         }
         self
     }
@@ -85,40 +103,28 @@ impl Fact {
     pub fn or(&self, other: &Fact, small: bool) -> Fact {
         let base = self.base.join(other.base);
         let varies = self.varies.join(other.varies);
-        let lanes = self.merged_lanes() & other.merged_lanes();
+        let merged = self.merged() & other.merged();
         if self.multiple == other.multiple && self.threads == other.threads {
-            return Fact { multiple: self.multiple, threads: self.threads.clone(), base, varies, lanes };
+            return Fact { multiple: self.multiple, threads: self.threads.clone(), base, varies, merged };
         }
         // What they have in common: a common distance, up to a common divisor.
         let distance = self.threads.zip(&other.threads, |a, b| Some(a.wrapping_sub(b)));
         if let (true, Some(Threads::Same(distance))) = (small, distance) {
             let multiple = gcd(gcd(self.multiple, other.multiple), (distance as i64).unsigned_abs());
             if multiple > 0 {
-                return Fact { multiple, threads: self.threads.clone(), base, varies, lanes };
+                return Fact { multiple, threads: self.threads.clone(), base, varies, merged };
             }
         }
-        Fact { lanes, ..Fact::opaque(base.join(varies)) }
+        Fact::merging(merged, base.join(varies))
     }
 
     /// Whether the same is known, whatever the causes.
     pub fn agrees(&self, other: &Fact) -> bool {
         self.multiple == other.multiple
             && self.threads == other.threads
-            && self.lanes == other.lanes
+            && self.merged == other.merged
             && self.base.agrees(&other.base)
             && self.varies.agrees(&other.varies)
-    }
-
-    /// Proves that the lanes of a warp have the same.
-    pub fn settle_warp(&mut self) {
-        let uniform = Verdicts::UNIFORM.at(Scope::Warp);
-        if self.threads.agree(Scope::Warp) {
-            self.base.set(Scope::Warp, uniform);
-            self.varies.set(Scope::Warp, uniform);
-        } else {
-            *self = Fact::opaque(self.verdicts());
-            self.base.set(Scope::Warp, uniform);
-        }
     }
 
     /// In a block of one warp, what is the same for the warp is for the block.

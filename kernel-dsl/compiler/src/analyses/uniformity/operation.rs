@@ -1,9 +1,9 @@
 //! What operations make of facts.
 
-use super::fact::{ALL_LANES, Fact};
+use super::fact::{ALL_LANES, Fact, WARPS};
 use super::threads::{Threads, gcd};
 use super::verdict::{Cause, Entry, Hop, Scope, Verdict, Verdicts};
-use crate::ir::{Binary, Guard, Inst, Kernel, Location, Op, Place, Policy, Shuffle, Special, Type, Value};
+use crate::ir::{Binary, Guard, Inst, Kernel, Layout, Location, Op, Place, Policy, Shuffle, Special, Type, Value};
 use crate::passes::evaluate;
 use crate::passes::hash::Table;
 use crate::scalar::Scalar;
@@ -56,15 +56,16 @@ impl<'k> Facts<'k> {
             Op::Bitcast(a) => self.each(*a, at, |_, bits| Some(bits)),
             Op::Cast(a) => self.cast(*a, inst),
             Op::Compare(op, a, b) => {
-                let ty = self.kernel.ty(*a).scalar();
+                let (ty, merged) = (self.kernel.ty(*a).scalar(), self.merged(&[*a, *b]));
                 self.both(*a, *b, at, |a, b| Some(u64::from(evaluate::compare(*op, ty?, a, b)))).unwrap_or_else(|| {
                     let all = self.told(&[*a, *b], at);
                     // Two that vary may keep step.
                     let [a, b] = [*a, *b].map(|v| self.of(v).verdicts());
-                    Fact::opaque(Verdicts::by_scope(|s| match (a.at(s).verdict, b.at(s).verdict) {
+                    let told = Verdicts::by_scope(|s| match (a.at(s).verdict, b.at(s).verdict) {
                         (Verdict::Varies, Verdict::Varies) => all.doubted().at(s),
                         _ => all.at(s),
-                    }))
+                    });
+                    Fact::merging(merged, told)
                 })
             }
             Op::Select { condition, yes, no } => self.select(*condition, *yes, *no, at),
@@ -72,9 +73,8 @@ impl<'k> Facts<'k> {
             Op::Atomic { .. } => Fact::opaque(memory(at)),
             Op::Shuffle { mode, value, selector, width } => self.shuffle(*mode, *value, *selector, *width, inst),
             Op::Vote { value, .. } => {
-                let mut fact = Fact::opaque(self.told(&[*value], at));
-                fact.settle_warp();
-                fact
+                let told = self.told(&[*value], at);
+                Fact::merging(ALL_LANES | self.of(*value).merged(), told)
             }
             op => {
                 let mut operands = Vec::new();
@@ -94,8 +94,12 @@ impl<'k> Facts<'k> {
     }
 
     fn opaque(&self, values: &[Value], at: Location) -> Fact {
-        let lanes = values.iter().fold(ALL_LANES, |lanes, v| lanes & self.of(*v).merged_lanes());
-        Fact { lanes, ..Fact::opaque(self.told(values, at)) }
+        Fact::merging(self.merged(values), self.told(values, at))
+    }
+
+    /// What none of `values` depends on.
+    fn merged(&self, values: &[Value]) -> u8 {
+        values.iter().fold(ALL_LANES | WARPS, |merged, v| merged & self.of(*v).merged())
     }
 
     /// m·U + tₙ, made from `values`.
@@ -108,7 +112,9 @@ impl<'k> Facts<'k> {
             let hop = from.map_or(Hop::Memory, |v| Hop::From(*v));
             Entry::because(Verdict::Varies, Cause { hop, location: at })
         });
-        Fact { multiple, threads, base, varies, lanes: 0 }
+        let of_base = Fact::opaque(base).merged();
+        let merged = self.merged(values) | threads.merged() & of_base;
+        Fact { multiple, threads, base, varies, merged }
     }
 
     fn special(&self, special: Special, at: Location) -> Fact {
@@ -154,7 +160,7 @@ impl<'k> Facts<'k> {
         let Some((from, to)) = types else { return self.opaque(&[a], at) };
         if !fact.is_known() && unsigned(self.kernel.ty(a)) && unsigned(Type::Scalar(to)) && from.bits() <= to.bits() {
             let base = fact.base.told(Hop::From(a), at);
-            return Fact { lanes: fact.lanes, ..self.made(fact.multiple, fact.threads.clone(), base, &[a], at) };
+            return self.made(fact.multiple, fact.threads.clone(), base, &[a], at);
         }
         self.each(a, at, |_, bits| evaluate::cast(from, to, bits))
     }
@@ -167,20 +173,17 @@ impl<'k> Facts<'k> {
         if let Some(known) = ty.and_then(|ty| self.both(a, b, at, |a, b| evaluate::binary(op, ty, a, b))) {
             return known;
         }
+        let mut fact = self.opaque(&[a, b], at);
+        if let Some(distance) = self.step_of_a_butterfly(op, a, b) {
+            return Fact::merging(fact.merged | distance, fact.base);
+        }
         if let Some(fact) = ty.and_then(|ty| self.arithmetic(op, ty, a, b, at)) {
             return fact;
         }
-        let mut fact = self.opaque(&[a, b], at);
         let constant = |v: Value| self.of(v).same().is_some();
         if matches!(op, Binary::Div | Binary::Shr) || op == Binary::And && (constant(a) || constant(b)) {
             // What differs by little may be the same after.
             fact.base = fact.base.doubted();
-        }
-        if let Some(distance) = self.step_of_a_butterfly(op, a, b) {
-            fact.lanes |= distance;
-            if fact.lanes == ALL_LANES {
-                fact.settle_warp();
-            }
         }
         fact
     }
@@ -289,7 +292,8 @@ impl<'k> Facts<'k> {
             }
         }
         let chosen = y.told(Hop::From(yes), at).or(&n.told(Hop::From(no), at), self.is_small(yes));
-        chosen.tainted(which.verdicts().told(Hop::From(condition), at))
+        let chosen = chosen.tainted(which.verdicts().told(Hop::From(condition), at));
+        Fact { merged: chosen.merged | self.merged(&[condition, yes, no]), ..chosen }
     }
 
     /// Memory that nobody writes gives all who ask for one element the same. What else memory gives is not known here.
@@ -304,13 +308,22 @@ impl<'k> Facts<'k> {
                 }
             }
             Place::Address { base, .. } => values.push(*base),
-            Place::Shared { .. } => return Fact::opaque(memory(at)),
+            Place::Shared { indices, .. } => values.extend(indices.iter().copied()),
         }
         if let Some(guard) = guard {
             values.push(guard.condition);
             values.extend(guard.otherwise.iter().copied());
         }
         let verdicts = self.told(&values, at);
+        if let Place::Shared { array, .. } = place {
+            if self.kernel.shared[array.0 as usize].layout != Layout::Exchange {
+                return Fact::opaque(memory(at));
+            }
+            // In a block, an element is the same for all who ask.
+            let mut fact = Fact::merging(self.merged(&values), verdicts);
+            fact.base.set(Scope::Grid, memory(at).at(Scope::Grid));
+            return fact;
+        }
         Fact::opaque(Verdicts::by_scope(|scope| match (policy, verdicts.at(scope).verdict) {
             (Policy::ReadOnly, Verdict::Uniform) => verdicts.at(scope),
             _ => memory(at).at(scope),
@@ -319,28 +332,25 @@ impl<'k> Facts<'k> {
 
     fn shuffle(&mut self, mode: Shuffle, value: Value, selector: Value, width: u32, inst: &Inst) -> Fact {
         let at = inst.location;
-        if self.of(value).merged_lanes() == ALL_LANES {
+        let (merged, asked) = (self.of(value).merged(), self.of(selector).merged());
+        if merged & ALL_LANES == ALL_LANES {
             // Whichever lane is asked.
             return self.of(value).told(Hop::From(value), at);
         }
-        let mut fact = Fact::opaque(self.told(&[value, selector], at));
         let within = (width - 1) as u8 & ALL_LANES;
-        let (lanes, one) = (self.of(value).merged_lanes(), self.of(selector).verdicts().at(Scope::Warp));
-        fact.lanes = match mode {
-            Shuffle::Index if one.verdict == Verdict::Uniform => lanes | within,
+        let one = asked & ALL_LANES == ALL_LANES;
+        let merged = match mode {
+            Shuffle::Index if one => merged | within,
             Shuffle::Xor => {
                 if let Some(distance) = self.of(selector).same().filter(|d| d.is_power_of_two() && *d <= u64::from(within)) {
                     self.exchanged.insert(inst.results[0], (value, distance as u8));
                 }
                 // The lane asks another that differs in these bits, whoever asks.
-                if one.verdict == Verdict::Uniform { lanes } else { 0 }
+                if one { merged } else { 0 }
             }
             _ => 0,
         };
-        if fact.lanes == ALL_LANES {
-            fact.settle_warp();
-        }
-        fact
+        Fact::merging(merged & (asked | ALL_LANES), self.told(&[value, selector], at))
     }
 
     /// How far threads run a loop from `start` to `end` equally often.

@@ -6,6 +6,7 @@
 //! in a block of 256, U the block's index. So a division by 32 leaves 8·U + n / 32, the same in all lanes of a warp; and
 //! a remainder of 32 has no U in it.
 
+use super::fact::{ALL_LANES, WARPS};
 use super::verdict::Scope;
 use crate::ir::Kernel;
 use std::rc::Rc;
@@ -64,6 +65,18 @@ impl Threads {
             Threads::Each(_) if scope != Scope::Warp => scope == Scope::Lane,
             Threads::Each(each) => each.chunks(LANES).all(|warp| warp.iter().all(|n| *n == warp[0])),
         }
+    }
+
+    /// Bits of the lane's index, and [`WARPS`], that it does not depend on.
+    pub fn merged(&self) -> u8 {
+        let each = match self {
+            Threads::Same(_) => return ALL_LANES | WARPS,
+            Threads::Each(each) if each.len() % LANES != 0 => return 0,
+            Threads::Each(each) => each,
+        };
+        let warps = if each[LANES..] == each[..each.len() - LANES] { WARPS } else { 0 };
+        let over = |bit: &u8| (0..each.len()).all(|t| each[t] == each[t ^ usize::from(*bit)]);
+        [1, 2, 4, 8, 16].into_iter().filter(over).fold(warps, |merged, bit| merged | bit)
     }
 
     /// The one number of all threads.
