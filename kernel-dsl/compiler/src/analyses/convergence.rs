@@ -80,10 +80,12 @@ fn error(kernel: &Kernel, uniformity: &Uniformity, apart: &Apart) -> Error {
             "let all {threads} run the loop equally often, and put what only some have to do under an `if` without the \
              `{name}`"
         ),
-        Some(Happening::Left) => format!(
-            "let all {threads} go on, and put what only some have to do under an `if` without the `{name}`"
+        Some(Happening::Left) => {
+            format!("let all {threads} go on, and put what only some have to do under an `if` without the `{name}`")
+        }
+        _ => format!(
+            "move the `{name}` out, to where all {threads} come; what only some have to do stays under its condition"
         ),
-        _ => format!("move the `{name}` out, to where all {threads} come; what only some have to do stays under its condition"),
     })
 }
 

@@ -6,21 +6,22 @@ use crate::ir::{Kernel, Parameter, Role};
 
 /// Bytes of an entry's parameters at most, on every target.
 const PARAMETERS: u32 = 4096;
+/// What the checked form needs of them: the address of its record.
+const RECORD: u32 = 8;
 
 /// What of the kernel exceeds a limit.
 pub(super) fn exceeded(kernel: &Kernel) -> Vec<Error> {
-    let bytes = kernel.parameters.iter().fold(0, |sum: u32, p| {
-        let bytes = bytes(p);
-        sum.next_multiple_of(bytes).saturating_add(bytes)
-    });
-    if bytes <= PARAMETERS {
+    let bytes =
+        kernel.parameters.iter().map(bytes).fold(0u32, |sum, bytes| sum.next_multiple_of(bytes).saturating_add(bytes));
+    let room = PARAMETERS - RECORD;
+    if bytes <= room {
         return Vec::new();
     }
     let error = Error::whole(format!(
-        "the parameters of `{}` take {bytes} bytes, and a kernel's have {PARAMETERS}",
+        "the parameters of `{}` take {bytes} bytes, and a kernel has room for {room}",
         kernel.instance
     ));
-    vec![error.help("put numbers into a slice: an argument of 12 bytes, whatever its length")]
+    vec![error.help("put numbers into a slice, which takes 12 bytes whatever its length")]
 }
 
 /// What a parameter takes, and is aligned to.

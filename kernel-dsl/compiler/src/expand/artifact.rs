@@ -1,8 +1,10 @@
 //! The artifact of a kernel: its HIR and the PTX of its declared instances, as literals.
 
 use super::namespace;
-use super::report::Failed;
+use super::report::{About, Failed};
+use crate::error::Error;
 use crate::hir::{Constant, Instance, Program, serial};
+use crate::launch;
 use crate::target::Target;
 use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens, quote};
@@ -13,10 +15,13 @@ pub(super) fn compile(program: &Program) -> Result<Vec<String>, Vec<Failed>> {
     let name = &program.functions[0].name;
     let (mut texts, mut failed) = (Vec::new(), Vec::new());
     for instance in &program.launch.instances {
-        match crate::compile(program, instance, Target::SM_61) {
+        let block = launch::block(program, instance).map_err(|refusal| (About::Block, Error::whole(refusal.0).into()));
+        let compiled = || crate::compile(program, instance, Target::SM_61).map_err(|errors| (About::Body, errors));
+        match block.and_then(|_| compiled()) {
             Ok(text) => texts.push(text),
-            Err(errors) => {
-                failed.push(Failed { instance: instance.name(name), of: program.launch.instances.len(), errors })
+            Err((about, errors)) => {
+                let of = program.launch.instances.len();
+                failed.push(Failed { instance: instance.name(name), of, about, errors });
             }
         }
     }

@@ -170,9 +170,7 @@ fn finish_kernel(item: &ItemFn, parsed: &syntax::Kernel, callees: &[Callee]) -> 
             let copies = quote!(#copy #witness);
             match artifact::compile(&checked.hir) {
                 Ok(texts) => artifact::whole(item, facade, &checked.hir, &texts, copies),
-                Err(failed) => {
-                    stub(copies, report::compilation(item, &checked.hir, callees, &parsed.function, &failed))
-                }
+                Err(failed) => stub(copies, report::compilation(item, &checked.hir, callees, parsed, &failed)),
             }
         }
         Err(mistakes) => {

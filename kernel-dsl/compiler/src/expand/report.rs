@@ -16,12 +16,23 @@ pub(super) fn refused(error: syn::Error) -> TokenStream {
     quote!(const _: () = { #errors };)
 }
 
+/// What of a kernel is wrong.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum About {
+    /// The clause `block` of the attribute.
+    Block,
+    /// The function.
+    Body,
+}
+
 /// What compilation of an instance found.
 pub(super) struct Failed {
     /// As Rust names it.
     pub instance: String,
     /// How many instances the kernel declares.
     pub of: usize,
+    /// Where to say it, if its errors name no place.
+    pub about: About,
     pub errors: Errors,
 }
 
@@ -30,20 +41,20 @@ pub(super) fn compilation(
     item: &ItemFn,
     program: &Program,
     callees: &[Callee],
-    function: &syntax::Function,
+    kernel: &syntax::Kernel,
     failed: &[Failed],
 ) -> TokenStream {
-    let mut told: Vec<(&Error, Vec<&str>)> = Vec::new();
+    let mut told: Vec<(&Error, About, Vec<&str>)> = Vec::new();
     for failure in failed {
         for error in &failure.errors.0 {
-            match told.iter_mut().find(|(e, _)| *e == error) {
-                Some((_, instances)) => instances.push(&failure.instance),
-                None => told.push((error, vec![&failure.instance])),
+            match told.iter_mut().find(|(e, ..)| *e == error) {
+                Some((.., instances)) => instances.push(&failure.instance),
+                None => told.push((error, failure.about, vec![&failure.instance])),
             }
         }
     }
     let mut all: Option<syn::Error> = None;
-    for (error, instances) in told {
+    for (error, about, instances) in told {
         let mut message = error.text();
         let named = instances.iter().any(|instance| message.contains(instance));
         if !named && failed.iter().any(|f| instances.len() < f.of) {
@@ -55,7 +66,11 @@ pub(super) fn compilation(
             Some((source, span)) => {
                 let line = source.line + u32::from(span.line);
                 let message = format!("in `{}` ({}:{line}:{}): {message}", source.name, source.file, span.column);
-                syn::Error::new_spanned(caller_of(source, callees, function, item), message)
+                syn::Error::new_spanned(caller_of(source, callees, &kernel.function, item), message)
+            }
+            None if about == About::Block && !kernel.launch_tokens.block.is_empty() => {
+                let block = &kernel.launch_tokens.block;
+                syn::Error::new_spanned(quote!(#(#block)*), message)
             }
             None => syn::Error::new_spanned(&item.sig.ident, message),
         };

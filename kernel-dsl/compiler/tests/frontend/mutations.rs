@@ -1,7 +1,7 @@
 //! Right programs, damaged token by token: whatever comes of it, nothing panics and nothing takes long.
 
 use crate::support::{Checked, Crate, Function, KERNELS, library};
-use kernel_dsl_compiler::{analyses, Target, ir, lower, passes};
+use kernel_dsl_compiler::{Target, analyses, ir, lower, passes};
 use proc_macro2::{Delimiter, Group, Ident, Literal, TokenStream, TokenTree};
 use quote::ToTokens;
 use std::panic::{AssertUnwindSafe, catch_unwind};

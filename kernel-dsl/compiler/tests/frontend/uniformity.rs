@@ -19,6 +19,26 @@ fn converged_programs_are_accepted() {
     }
 }
 
+#[test]
+fn room_for_parameters() {
+    let refused = |numbers: usize| {
+        let parameters: Vec<_> = (0..numbers).map(|i| format!("p{i}: u64")).collect();
+        let text =
+            format!("#[kernel(block = 32, grid = 1)] fn k(y: &mut [u64], {}) {{ y[0] = p0; }}", parameters.join(","));
+        let all = Crate::parse(&text).expect("the text is Rust");
+        let program = all.program(&all.functions[0]);
+        analyses::lowered(&program, &program.launch.instances[0], Target::SM_61).err().map(|e| e.to_string())
+    };
+    assert_eq!(refused(509), None);
+    assert_eq!(
+        refused(510).as_deref(),
+        Some(
+            "the parameters of `k` take 4096 bytes, and a kernel has room for 4088\n\
+             help: put numbers into a slice, which takes 12 bytes whatever its length"
+        )
+    );
+}
+
 /// The kernel in a block of that shape that stores the `u32` that `body` ends with.
 fn storing(block: &str, body: &str) -> Kernel {
     let text = format!(
@@ -129,6 +149,10 @@ fn what_is_the_same_for_whom() {
         ("64", "let v = loop { if thread::x() == 3 { break n; } break 2; }; v as u32", Lane),
         ("64", "let v = loop { if n == 3 { break n; } break 2; }; v as u32", Grid),
         ("64", "let a = [n, thread::x()]; (a[0] + 1) as u32", Grid),
+        ("64", "let mut a = [0, 0]; a[thread::x() % 2] = 1; a[0]", Lane),
+        ("64", "let mut a = [0, 0]; a[n] = 1; a[0] + a[n]", Grid),
+        ("64", "let mut a = [0, 0]; a[n] = 1; a[warp::index()]", Warp),
+        ("64", "let mut a = [1, 1]; a[warp::lane()]", Lane),
     ];
     for (block, body, expected) in all {
         assert_eq!(scope(block, body), expected, "in a block of {block}: {body}");

@@ -12,17 +12,11 @@
 //! A loop is walked until nothing changes. What is known of a value only ever gets less, so that ends.
 
 use super::fact::{Fact, settle_only_warp};
-use super::operation::{Facts, is_small};
-use super::verdict::{Cause, Entry, Hop, Scope, Verdict, Verdicts};
-use crate::ir::{Inst, Kernel, Label, LocalId, Op, Region, Value, Values};
+use super::locals::{Locals, State};
+use super::operation::Facts;
+use super::verdict::{Cause, Entry, Hop, Scope, Verdicts};
+use crate::ir::{Inst, Kernel, Label, Op, Region, Value, Values};
 use crate::passes::hash::Table;
-
-/// Arrays of at most so many elements are known element by element.
-const ELEMENTS: u32 = 16;
-
-/// What is known of each local's elements at a point: numbers of facts. Two of the same number come from the same
-/// write, or the same meeting of ways.
-type State = Vec<u32>;
 
 /// Who has left each open construct, innermost last, and the kernel.
 #[derive(Clone)]
@@ -44,10 +38,7 @@ impl Left {
     const NOBODY: Left = Left { by_break: Verdicts::UNIFORM, by_continue: Verdicts::UNIFORM };
 
     fn join(self, other: Left) -> Left {
-        Left {
-            by_break: self.by_break.join(other.by_break),
-            by_continue: self.by_continue.join(other.by_continue),
-        }
+        Left { by_break: self.by_break.join(other.by_break), by_continue: self.by_continue.join(other.by_continue) }
     }
 }
 
@@ -99,12 +90,7 @@ struct Head {
 pub(super) struct Flow<'k> {
     kernel: &'k Kernel,
     pub facts: Facts<'k>,
-    /// First slot of each local, and whether each element has one.
-    slots: Vec<(u32, bool)>,
-    /// Whether a slot's numbers are unsigned, of at most 32 bits.
-    small: Vec<bool>,
-    known: Vec<Fact>,
-    now: State,
+    locals: Locals<'k>,
     open: Vec<Open>,
     gone: Gone,
     heads: Table<Label, Head>,
@@ -116,19 +102,10 @@ pub(super) struct Flow<'k> {
 
 impl<'k> Flow<'k> {
     pub fn new(kernel: &'k Kernel) -> Flow<'k> {
-        let (mut slots, mut kinds) = (Vec::new(), Vec::new());
-        for local in &kernel.locals {
-            let each = local.len <= ELEMENTS;
-            slots.push((kinds.len() as u32, each));
-            kinds.extend((0..if each { local.len } else { 1 }).map(|_| is_small(local.element)));
-        }
         Flow {
             kernel,
             facts: Facts::new(kernel),
-            slots,
-            known: vec![Fact::undefined()],
-            now: vec![0; kinds.len()],
-            small: kinds,
+            locals: Locals::new(kernel),
             open: Vec::new(),
             gone: Gone { constructs: Vec::new(), returned: Verdicts::UNIFORM },
             heads: Table::default(),
@@ -169,12 +146,12 @@ impl<'k> Flow<'k> {
                 Op::Loop { label, inits, body } => self.repeat(*label, inits, body, None, inst),
                 Op::For(l) => self.repeat(l.label, &l.inits, &l.body, Some([l.start, l.end, l.step]), inst),
                 Op::ReadLocal { local, index } => {
-                    let fact = self.read(*local, *index);
+                    let fact = self.locals.read(*local, *index, &self.facts);
                     self.facts.set(inst.results[0], fact);
                     true
                 }
                 Op::WriteLocal { local, index, value } => {
-                    self.write(*local, *index, *value, inst);
+                    self.locals.write(*local, *index, *value, inst.location, &self.facts);
                     true
                 }
                 _ => {
@@ -237,7 +214,7 @@ impl<'k> Flow<'k> {
         for i in crossed..self.open.len() {
             if let Some(before) = self.open[i].before.take() {
                 let who = self.since(i);
-                self.spread(&before, who);
+                self.locals.spread(&before, who);
                 self.open[i].before = Some(before);
             }
         }
@@ -249,7 +226,7 @@ impl<'k> Flow<'k> {
             told.by_break = self.left(left.by_break, who, inst);
         }
         self.gone.constructs[depth] = told;
-        let way = Way { state: self.now.clone(), values: values.clone(), who };
+        let way = Way { state: self.locals.now.clone(), values: values.clone(), who };
         let open = &mut self.open[depth];
         if again { open.again.push(way) } else { open.exits.push(way) }
     }
@@ -261,19 +238,19 @@ impl<'k> Flow<'k> {
             return true;
         }
         let parts = self.facts.of(condition).verdicts().told(Hop::Branch(condition), inst.location);
-        let (before, gone) = (self.now.clone(), self.gone.clone());
+        let (before, gone) = (self.locals.now.clone(), self.gone.clone());
         self.push(None, parts, None, Left::NOBODY);
         let first = self.region(then);
         self.pop();
-        let first = (first, std::mem::replace(&mut self.now, before), std::mem::replace(&mut self.gone, gone));
+        let first = (first, std::mem::replace(&mut self.locals.now, before), std::mem::replace(&mut self.gone, gone));
         self.push(None, parts, None, Left::NOBODY);
         let second = self.region(otherwise);
         self.pop();
         self.gone.join(&first.2);
         match (first.0, second) {
             (Some(yes), Some(no)) => {
-                let second = std::mem::take(&mut self.now);
-                self.now = self.met(vec![first.1, second], parts);
+                let second = std::mem::take(&mut self.locals.now);
+                self.locals.now = self.locals.met(vec![first.1, second], parts);
                 for ((result, yes), no) in inst.results.iter().zip(&yes).zip(&no) {
                     let fact = self.facts.select(condition, *yes, *no, inst.location);
                     self.facts.set(*result, fact);
@@ -281,7 +258,7 @@ impl<'k> Flow<'k> {
                 true
             }
             (Some(values), None) => {
-                self.now = first.1;
+                self.locals.now = first.1;
                 self.pass_on(&inst.results, &values, inst);
                 true
             }
@@ -306,7 +283,7 @@ impl<'k> Flow<'k> {
         let end = self.region(body);
         let (mut open, _) = self.pop();
         if let Some(values) = end {
-            open.exits.push(Way { state: self.now.clone(), values, who: Verdicts::UNIFORM });
+            open.exits.push(Way { state: self.locals.now.clone(), values, who: Verdicts::UNIFORM });
         }
         self.meet(open.exits, Verdicts::UNIFORM, inst)
     }
@@ -327,7 +304,7 @@ impl<'k> Flow<'k> {
             let inside = !one || matches!(inst.op, Op::Loop { .. } | Op::For(_));
             self.facts.set(*result, if inside { fact.tainted(who) } else { fact });
         }
-        self.now = self.met(ways.into_iter().map(|way| way.state).collect(), who);
+        self.locals.now = self.locals.met(ways.into_iter().map(|way| way.state).collect(), who);
         true
     }
 
@@ -341,7 +318,7 @@ impl<'k> Flow<'k> {
         inst: &Inst,
     ) -> bool {
         let at = inst.location;
-        let before = self.now.clone();
+        let before = self.locals.now.clone();
         let mut head = self.heads.remove(&label).unwrap_or_default();
         let trips = range.map_or(Verdicts::UNIFORM, |range| self.facts.trips(range, at));
         let carried = usize::from(range.is_some());
@@ -349,8 +326,8 @@ impl<'k> Flow<'k> {
             // At the head.
             for (slot, fact) in &head.locals {
                 let slot = *slot as usize;
-                let fact = self.known[before[slot] as usize].or(fact, self.small[slot]);
-                self.now[slot] = self.remember(fact);
+                let fact = self.locals.known[before[slot] as usize].or(fact, self.locals.small[slot]);
+                self.locals.now[slot] = self.locals.remember(fact);
             }
             if let Some([start, _, step]) = range {
                 let index = self.facts.index(start, step, at);
@@ -363,7 +340,7 @@ impl<'k> Flow<'k> {
                 }
                 self.facts.set(*parameter, fact);
             }
-            let at_head = self.now.clone();
+            let at_head = self.locals.now.clone();
             let by_break = head.left.unwrap_or(Verdicts::UNIFORM);
             let gone = self.gone.clone();
             self.push(Some(label), trips, Some(before.clone()), Left { by_break, by_continue: Verdicts::UNIFORM });
@@ -372,15 +349,15 @@ impl<'k> Flow<'k> {
             let end = self.region(body);
             let (mut open, left) = self.pop();
             if let Some(values) = end {
-                let state = std::mem::take(&mut self.now);
+                let state = std::mem::take(&mut self.locals.now);
                 open.again.push(Way { state, values, who: Verdicts::UNIFORM });
             }
             let mut changed = !left.by_break.agrees(&by_break) || !self.gone.agrees(&gone);
             head.left = Some(left.by_break);
             changed |= self.back(&mut head, &at_head, open.again, &body.parameters[carried..]);
-            self.now = at_head;
+            self.locals.now = at_head;
             if changed {
-                self.now.clone_from(&before);
+                self.locals.now.clone_from(&before);
                 continue;
             }
 
@@ -388,12 +365,12 @@ impl<'k> Flow<'k> {
             let mut ways = open.exits;
             if range.is_some() {
                 let values = body.parameters[carried..].into();
-                ways.push(Way { state: self.now.clone(), values, who: trips });
+                ways.push(Way { state: self.locals.now.clone(), values, who: trips });
             }
             let who = ways.iter().fold(trips, |all, way| all.join(way.who));
             self.heads.insert(label, head);
             let leaves = self.meet(ways, trips, inst);
-            self.spread(&before, who);
+            self.locals.spread(&before, who);
             return leaves;
         }
     }
@@ -403,13 +380,13 @@ impl<'k> Flow<'k> {
         let who = ways.iter().fold(Verdicts::UNIFORM, |all, way| all.join(way.who));
         let mut changed = false;
         for (i, parameter) in parameters.iter().enumerate() {
+            let small = self.facts.is_small(*parameter);
             let mut fact = self.facts.of(*parameter).clone();
-            let first = ways.first().and_then(|way| way.values.get(i));
-            let one = ways.iter().all(|way| way.values.get(i) == first);
             for value in ways.iter().filter_map(|way| way.values.get(i)) {
-                let other = self.facts.of(*value).clone();
-                fact = fact.or(&if one { other } else { other.tainted(who) }, self.facts.is_small(*parameter));
+                fact = fact.or(self.facts.of(*value), small);
             }
+            let one = ways.windows(2).all(|two| two[0].values.get(i) == two[1].values.get(i));
+            let fact = if one { fact } else { fact.tainted(who) };
             changed |= !fact.agrees(self.facts.of(*parameter));
             match head.parameters.get_mut(i) {
                 Some(known) => *known = fact,
@@ -419,13 +396,13 @@ impl<'k> Flow<'k> {
         if ways.is_empty() {
             return changed;
         }
-        let end = self.met(ways.into_iter().map(|way| way.state).collect(), who);
+        let end = self.locals.met(ways.into_iter().map(|way| way.state).collect(), who);
         for slot in 0..end.len() {
             if end[slot] == at_head[slot] {
                 continue;
             }
-            let old = &self.known[at_head[slot] as usize];
-            let fact = old.or(&self.known[end[slot] as usize], self.small[slot]);
+            let old = &self.locals.known[at_head[slot] as usize];
+            let fact = old.or(&self.locals.known[end[slot] as usize], self.locals.small[slot]);
             let first = !head.locals.contains_key(&(slot as u32));
             // Until a local has a fact of the head's own, the body was walked with one of before the loop.
             if first || !fact.agrees(old) {
@@ -434,90 +411,5 @@ impl<'k> Flow<'k> {
             }
         }
         changed
-    }
-
-    /// What is known where ways meet that threads took as `who` says.
-    fn met(&mut self, ways: Vec<State>, who: Verdicts) -> State {
-        let mut ways = ways.into_iter();
-        let mut met = ways.next().unwrap_or_default();
-        let others: Vec<State> = ways.collect();
-        for slot in 0..met.len() {
-            if others.iter().all(|other| other[slot] == met[slot]) {
-                continue;
-            }
-            let mut fact = self.known[met[slot] as usize].clone();
-            for other in &others {
-                fact = fact.or(&self.known[other[slot] as usize], self.small[slot]);
-            }
-            met[slot] = self.remember(fact.tainted(who));
-        }
-        met
-    }
-
-    /// What was written since `before` is now what it was when a thread left, and who left when says `who`.
-    fn spread(&mut self, before: &State, who: Verdicts) {
-        if who.is_uniform() {
-            return;
-        }
-        for slot in 0..self.now.len() {
-            if self.now[slot] != before[slot] {
-                let fact = self.known[self.now[slot] as usize].clone().tainted(who);
-                self.now[slot] = self.remember(fact);
-            }
-        }
-    }
-
-    fn remember(&mut self, fact: Fact) -> u32 {
-        self.known.push(fact);
-        self.known.len() as u32 - 1
-    }
-
-    /// The slots that an access may mean, and whether it means one for certain.
-    fn slots_of(&self, local: LocalId, index: Option<Value>) -> (std::ops::Range<usize>, bool) {
-        let ((first, each), len) = (self.slots[local.0 as usize], self.kernel.locals[local.0 as usize].len);
-        let first = first as usize;
-        if !each {
-            return (first..first + 1, false);
-        }
-        let at = index.map_or(Some(0), |i| self.facts.of(i).same());
-        match at.filter(|at| *at < u64::from(len)) {
-            Some(at) => (first + at as usize..first + at as usize + 1, true),
-            None => (first..first + len as usize, len == 1),
-        }
-    }
-
-    fn read(&self, local: LocalId, index: Option<Value>) -> Fact {
-        let (slots, certain) = self.slots_of(local, index);
-        let Some(first) = slots.clone().next() else { return Fact::undefined() };
-        let fact = |slot: usize| &self.known[self.now[slot] as usize];
-        if certain {
-            return fact(first).clone();
-        }
-        // Some element: where not all of them vary, it may be one that does not. An element of an array that is known as
-        // a whole may always.
-        let each = self.slots[local.0 as usize].1;
-        let least = |scope| slots.clone().map(|slot| fact(slot).verdicts().at(scope).verdict).min();
-        let surely = |scope| each && least(scope) == Some(Verdict::Varies);
-        let one = slots.clone().skip(1).fold(fact(first).clone(), |one, slot| one.or(fact(slot), self.small[slot]));
-        let all = one.verdicts();
-        let doubted = Verdicts::by_scope(|s| if surely(s) { all.at(s) } else { all.doubted().at(s) });
-        let which = index.map_or(Verdicts::UNIFORM, |i| self.facts.of(i).verdicts().doubted());
-        Fact::opaque(doubted).tainted(which)
-    }
-
-    fn write(&mut self, local: LocalId, index: Option<Value>, value: Value, inst: &Inst) {
-        let (slots, certain) = self.slots_of(local, index);
-        let mut fact = self.facts.of(value).told(Hop::From(value), inst.location);
-        if certain {
-            self.now[slots.start] = self.remember(fact);
-            return;
-        }
-        if let Some(index) = index {
-            fact = fact.tainted(self.facts.of(index).verdicts().told(Hop::From(index), inst.location));
-        }
-        for slot in slots {
-            let either = self.known[self.now[slot] as usize].or(&fact, self.small[slot]);
-            self.now[slot] = self.remember(either);
-        }
     }
 }

@@ -12,6 +12,7 @@
 
 mod fact;
 mod flow;
+mod locals;
 mod operation;
 mod threads;
 mod verdict;

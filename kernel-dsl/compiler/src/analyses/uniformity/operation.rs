@@ -342,7 +342,9 @@ impl<'k> Facts<'k> {
         let merged = match mode {
             Shuffle::Index if one => merged | within,
             Shuffle::Xor => {
-                if let Some(distance) = self.of(selector).same().filter(|d| d.is_power_of_two() && *d <= u64::from(within)) {
+                if let Some(distance) =
+                    self.of(selector).same().filter(|d| d.is_power_of_two() && *d <= u64::from(within))
+                {
                     self.exchanged.insert(inst.results[0], (value, distance as u8));
                 }
                 // The lane asks another that differs in these bits, whoever asks.
