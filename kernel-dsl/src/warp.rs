@@ -2,7 +2,8 @@
 //! can hand each other without shared memory.
 //!
 //! All operations here but [`lane`], [`index`] and [`count`] need whole warps (a block whose number of threads is a multiple of
-//! 32), and all 32 lanes at the same call: outside of any `if`, loop or `return` in which lanes part.
+//! 32), and all 32 lanes at the same call: outside of any `if`, loop or `return` in which lanes part. [A kernel that is
+//! seen to do otherwise does not compile](crate#who-comes-together).
 //!
 //! A reduction gives every lane the result. Its order is part of its meaning, and the same on every target: a
 //! butterfly, widest first, in which lane l combines its value with that of lane l XOR 16, then 8, 4, 2 and 1.
@@ -15,6 +16,7 @@ const LANES: usize = 32;
 
 /// Index of this thread in its warp, 0 to 31: `thread::index() % 32`. In PTX `and` with 31; for blocks whose x is 32,
 /// `%tid.x`.
+#[must_use]
 #[track_caller]
 pub fn lane() -> usize {
     context("warp::lane()").index % LANES
@@ -22,12 +24,14 @@ pub fn lane() -> usize {
 
 /// Index of this warp in its block: `thread::index() / 32`. The same for all lanes. In PTX `shr` by 5; for blocks whose
 /// x is 32, `%tid.y`.
+#[must_use]
 #[track_caller]
 pub fn index() -> usize {
     context("warp::index()").index / LANES
 }
 
 /// Warps of the block: `block::threads() / 32`, a constant of the kernel.
+#[must_use]
 #[track_caller]
 pub fn count() -> usize {
     context("warp::count()").threads() / LANES
@@ -39,6 +43,7 @@ pub fn count() -> usize {
 /// let row = warp::group::<8>();                 // four rows a warp
 /// let total = row.sum(x[(row.index(), row.lane())]);
 /// ```
+#[must_use]
 pub fn group<const W: usize>() -> Group<W> {
     const { assert!(matches!(W, 2 | 4 | 8 | 16 | 32), "a group has 2, 4, 8, 16 or 32 lanes of a warp") }
     Group(())
@@ -54,12 +59,14 @@ pub struct Group<const W: usize>(());
 
 impl<const W: usize> Group<W> {
     /// Index of this thread in its group, 0 to W − 1: `thread::index() % W`.
+    #[must_use]
     #[track_caller]
     pub fn lane(self) -> usize {
         context("Group::lane").index % W
     }
 
     /// Index of this group in its block: `thread::index() / W`. The same for all lanes of the group.
+    #[must_use]
     #[track_caller]
     pub fn index(self) -> usize {
         context("Group::index").index / W
@@ -67,30 +74,35 @@ impl<const W: usize> Group<W> {
 
     /// The sum of the group's `x`, for all its lanes: a butterfly, widest first. In PTX log₂ W times `shfl.sync.bfly`
     /// and `add` (two shuffles each for 64-bit types).
+    #[must_use]
     #[track_caller]
     pub fn sum<T: LaneValue>(self, x: T) -> T {
         butterfly("Group::sum", x, W, T::sum)
     }
 
     /// The largest of the group's `x`; of floats as [`max`].
+    #[must_use]
     #[track_caller]
     pub fn max<T: LaneValue>(self, x: T) -> T {
         butterfly("Group::max", x, W, T::larger)
     }
 
     /// The smallest of the group's `x`; of floats as [`min`].
+    #[must_use]
     #[track_caller]
     pub fn min<T: LaneValue>(self, x: T) -> T {
         butterfly("Group::min", x, W, T::smaller)
     }
 
     /// The `x` of the group's lane `lane` mod W. Lanes may name different ones. In PTX `shfl.sync.idx`.
+    #[must_use]
     #[track_caller]
     pub fn shuffle<T: LaneValue>(self, x: T, lane: usize) -> T {
         T::from_lane(exchange("Group::shuffle", x.to_lane())[self.first() + lane % W])
     }
 
     /// The `x` of the lane whose index in the group is this lane's XOR `mask`; `mask` < W. In PTX `shfl.sync.bfly`.
+    #[must_use]
     #[track_caller]
     pub fn shuffle_xor<T: LaneValue>(self, x: T, mask: usize) -> T {
         assert!(mask < W, "Group::shuffle_xor by {mask}: the group has {W} lanes");
@@ -99,6 +111,7 @@ impl<const W: usize> Group<W> {
 
     /// The group's `p`, lane l's in bit l; the bits from W on are 0. In PTX `vote.sync.ballot.b32`, and for less than a
     /// warp a shift and a mask.
+    #[must_use]
     #[track_caller]
     pub fn ballot(self, p: bool) -> u32 {
         let lanes = exchange("Group::ballot", u64::from(p));
@@ -106,12 +119,14 @@ impl<const W: usize> Group<W> {
     }
 
     /// Whether `p` holds in all lanes of the group. In PTX a ballot and a compare; for a warp `vote.sync.all.pred`.
+    #[must_use]
     #[track_caller]
     pub fn all(self, p: bool) -> bool {
         exchange("Group::all", u64::from(p))[self.first()..][..W].iter().all(|p| *p == 1)
     }
 
     /// Whether `p` holds in any lane of the group. In PTX a ballot and a compare; for a warp `vote.sync.any.pred`.
+    #[must_use]
     #[track_caller]
     pub fn any(self, p: bool) -> bool {
         exchange("Group::any", u64::from(p))[self.first()..][..W].contains(&1)
@@ -132,6 +147,7 @@ pub fn sync() {
 }
 
 /// The sum of all lanes' `x`. In PTX five times `shfl.sync.bfly` and `add` (two shuffles each for 64-bit types).
+#[must_use]
 #[track_caller]
 pub fn sum<T: LaneValue>(x: T) -> T {
     butterfly("warp::sum", x, LANES, T::sum)
@@ -139,6 +155,7 @@ pub fn sum<T: LaneValue>(x: T) -> T {
 
 /// The largest of all lanes' `x`. Of floats, a NaN loses against any number, and −0 is less than +0. In PTX five times
 /// `shfl.sync.bfly` and `max`.
+#[must_use]
 #[track_caller]
 pub fn max<T: LaneValue>(x: T) -> T {
     butterfly("warp::max", x, LANES, T::larger)
@@ -146,18 +163,21 @@ pub fn max<T: LaneValue>(x: T) -> T {
 
 /// The smallest of all lanes' `x`. Of floats, a NaN loses against any number, and −0 is less than +0. In PTX five times
 /// `shfl.sync.bfly` and `min`.
+#[must_use]
 #[track_caller]
 pub fn min<T: LaneValue>(x: T) -> T {
     butterfly("warp::min", x, LANES, T::smaller)
 }
 
 /// The `x` of lane `lane` mod 32. Lanes may name different ones. In PTX `shfl.sync.idx`.
+#[must_use]
 #[track_caller]
 pub fn shuffle<T: LaneValue>(x: T, lane: usize) -> T {
     T::from_lane(exchange("warp::shuffle", x.to_lane())[lane % LANES])
 }
 
 /// The `x` of the lane whose index is this lane's XOR `mask`; `mask` < 32. In PTX `shfl.sync.bfly`.
+#[must_use]
 #[track_caller]
 pub fn shuffle_xor<T: LaneValue>(x: T, mask: usize) -> T {
     assert!(mask < LANES, "warp::shuffle_xor by {mask}: a warp has {LANES} lanes");
@@ -165,6 +185,7 @@ pub fn shuffle_xor<T: LaneValue>(x: T, mask: usize) -> T {
 }
 
 /// All lanes' `p`, lane l's in bit l. In PTX `vote.sync.ballot.b32`.
+#[must_use]
 #[track_caller]
 pub fn ballot(p: bool) -> u32 {
     let lanes = exchange("warp::ballot", u64::from(p));
@@ -172,12 +193,14 @@ pub fn ballot(p: bool) -> u32 {
 }
 
 /// Whether `p` holds in all lanes. In PTX `vote.sync.all.pred`.
+#[must_use]
 #[track_caller]
 pub fn all(p: bool) -> bool {
     exchange("warp::all", u64::from(p)).iter().all(|p| *p == 1)
 }
 
 /// Whether `p` holds in any lane. In PTX `vote.sync.any.pred`.
+#[must_use]
 #[track_caller]
 pub fn any(p: bool) -> bool {
     exchange("warp::any", u64::from(p)).contains(&1)
