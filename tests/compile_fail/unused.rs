@@ -6,7 +6,7 @@ use kernel_dsl::prelude::*;
 pub fn drops(n: usize, scale: f32, x: View<f32, 1>, y: &mut [f32]) {
     let row = thread::x();
     let left = y.len();
-    x.offset((row,));
+    x.offset(row);
     warp::sum(1.0);
     y[row].max(0.0);
     y[0] = 1.0;
