@@ -133,7 +133,7 @@ fn kernels_of_the_library() {
         for declared in subject.artifact.instances {
             let instance = Instance(declared.constants.to_vec());
             let original = lowered(subject.artifact, &instance);
-            if original.threads() % 32 != 0 {
+            if !original.threads().is_multiple_of(32) {
                 continue;
             }
             let (kernel, in_warps, in_blocks) = doubted(&original);

@@ -59,8 +59,8 @@ impl<'k> Locals<'k> {
         if who.is_uniform() {
             return;
         }
-        for slot in 0..self.now.len() {
-            if self.now[slot] != before[slot] {
+        for (slot, before) in before.iter().enumerate() {
+            if self.now[slot] != *before {
                 let fact = self.known[self.now[slot] as usize].clone().tainted(who);
                 self.now[slot] = self.remember(fact);
             }

@@ -214,10 +214,10 @@ impl<'k> Facts<'k> {
                 let threads = of.threads.map(|n| (n as i64).checked_mul(by as i64).map(|n| n as u64))?;
                 made(of.multiple.checked_mul(by)?, threads, [x.base, y.base])
             }
-            Binary::Div => self.divided(x, y.same()?).and_then(|(m, threads)| made(m, threads, [x.base, y.base])),
+            Binary::Div => quotient(x, y.same()?).and_then(|(m, threads)| made(m, threads, [x.base, y.base])),
             Binary::Shr => {
                 let by = 1u64.checked_shl(y.same()? as u32 & (ty.bits() - 1))?;
-                self.divided(x, by).and_then(|(m, threads)| made(m, threads, [x.base, y.base]))
+                quotient(x, by).and_then(|(m, threads)| made(m, threads, [x.base, y.base]))
             }
             // What is left of the division has no U.
             Binary::Rem => {
@@ -230,12 +230,12 @@ impl<'k> Facts<'k> {
                     (Some(mask), _) => (y, mask),
                     _ => return None,
                 };
-                if (mask + 1).is_power_of_two() {
-                    return made(0, remainder(of, mask + 1)?, [Verdicts::UNIFORM; 2]);
+                let power = |low: u64| low.checked_add(1).filter(|n| n.is_power_of_two());
+                if let Some(by) = power(mask) {
+                    return made(0, remainder(of, by)?, [Verdicts::UNIFORM; 2]);
                 }
-                let low = !mask & ty.mask();
-                if (low + 1).is_power_of_two() {
-                    let rest = remainder(of, low + 1)?;
+                if let Some(by) = power(!mask & ty.mask()) {
+                    let rest = remainder(of, by)?;
                     let threads = of.threads.zip(&rest, |n, rest| Some(n.wrapping_sub(rest)))?;
                     return made(of.multiple, threads, [x.base, y.base]);
                 }
@@ -243,13 +243,6 @@ impl<'k> Facts<'k> {
             }
             _ => None,
         }
-    }
-
-    /// m·U + tₙ over `by`, rounded down; the whole is not negative.
-    fn divided(&self, fact: &Fact, by: u64) -> Option<(u64, Threads)> {
-        let divisor = i64::try_from(by).ok().filter(|d| *d > 0 && fact.multiple % by == 0)?;
-        let threads = fact.threads.map(|n| Some((n as i64).div_euclid(divisor) as u64))?;
-        Some((fact.multiple / by, threads))
     }
 
     /// The bit of the lane's index over which `op` of `a` and `b` joins two lanes: one operand is the other as it is
@@ -406,9 +399,21 @@ fn memory(at: Location) -> Verdicts {
     Verdicts::all(Entry::because(Verdict::Unknown, Cause { hop: Hop::Memory, location: at }))
 }
 
-/// What `fact` leaves of a division by `by`, if its U leaves nothing.
+/// `by`, if the U of `fact`, which is not negative as a whole, leaves nothing of a division by it.
+fn divisor(fact: &Fact, by: u64) -> Option<i64> {
+    i64::try_from(by).ok().filter(|d| *d > 0 && fact.multiple.is_multiple_of(by))
+}
+
+/// m·U + tₙ over `by`, rounded down.
+fn quotient(fact: &Fact, by: u64) -> Option<(u64, Threads)> {
+    let divisor = divisor(fact, by)?;
+    let threads = fact.threads.map(|n| Some((n as i64).div_euclid(divisor) as u64))?;
+    Some((fact.multiple / by, threads))
+}
+
+/// What is left of m·U + tₙ divided by `by`.
 fn remainder(fact: &Fact, by: u64) -> Option<Threads> {
-    let divisor = i64::try_from(by).ok().filter(|d| *d > 0 && fact.multiple % by == 0)?;
+    let divisor = divisor(fact, by)?;
     fact.threads.map(|n| Some((n as i64).rem_euclid(divisor) as u64))
 }
 
