@@ -76,6 +76,8 @@ struct Way {
     values: Values,
     /// Which threads take it, of those that came into the construct.
     who: Verdicts,
+    /// Whether it leaves a loop on the way, in different iterations: what is defined there is not one value.
+    crosses: bool,
 }
 
 /// What is known at the head of a loop beside what was known before it.
@@ -211,8 +213,10 @@ impl<'k> Flow<'k> {
         let who = self.since(depth);
         // Of a loop that is left on the way, threads have what it had in the iteration in which they left.
         let crossed = if again { depth + 1 } else { depth };
+        let mut crosses = false;
         for i in crossed..self.open.len() {
             if let Some(before) = self.open[i].before.take() {
+                crosses |= i > depth;
                 let who = self.since(i);
                 self.locals.spread(&before, who);
                 self.open[i].before = Some(before);
@@ -226,7 +230,7 @@ impl<'k> Flow<'k> {
             told.by_break = self.left(left.by_break, who, inst);
         }
         self.gone.constructs[depth] = told;
-        let way = Way { state: self.locals.now.clone(), values: values.clone(), who };
+        let way = Way { state: self.locals.now.clone(), values: values.clone(), who, crosses };
         let open = &mut self.open[depth];
         if again { open.again.push(way) } else { open.exits.push(way) }
     }
@@ -283,7 +287,7 @@ impl<'k> Flow<'k> {
         let end = self.region(body);
         let (mut open, _) = self.pop();
         if let Some(values) = end {
-            open.exits.push(Way { state: self.locals.now.clone(), values, who: Verdicts::UNIFORM });
+            open.exits.push(Way { state: self.locals.now.clone(), values, who: Verdicts::UNIFORM, crosses: false });
         }
         self.meet(open.exits, Verdicts::UNIFORM, inst)
     }
@@ -291,6 +295,7 @@ impl<'k> Flow<'k> {
     /// The end of a construct: all its ways out become one. Whether there is any.
     fn meet(&mut self, ways: Vec<Way>, also: Verdicts, inst: &Inst) -> bool {
         let who = ways.iter().fold(also, |all, way| all.join(way.who));
+        let crosses = ways.iter().any(|way| way.crosses);
         let Some((first, others)) = ways.split_first() else { return false };
         for (i, result) in inst.results.iter().enumerate() {
             let value = first.values[i];
@@ -301,8 +306,8 @@ impl<'k> Flow<'k> {
                 fact = fact.or(&self.facts.of(other).told(Hop::From(other), inst.location), small);
             }
             // A value from inside of a loop is that of the iteration in which a thread left.
-            let inside = !one || matches!(inst.op, Op::Loop { .. } | Op::For(_));
-            self.facts.set(*result, if inside { fact.tainted(who) } else { fact });
+            let left = crosses || matches!(inst.op, Op::Loop { .. } | Op::For(_));
+            self.facts.set(*result, if one && !left { fact } else { fact.tainted(who) });
         }
         self.locals.now = self.locals.met(ways.into_iter().map(|way| way.state).collect(), who);
         true
@@ -350,7 +355,7 @@ impl<'k> Flow<'k> {
             let (mut open, left) = self.pop();
             if let Some(values) = end {
                 let state = std::mem::take(&mut self.locals.now);
-                open.again.push(Way { state, values, who: Verdicts::UNIFORM });
+                open.again.push(Way { state, values, who: Verdicts::UNIFORM, crosses: false });
             }
             let mut changed = !left.by_break.agrees(&by_break) || !self.gone.agrees(&gone);
             head.left = Some(left.by_break);
@@ -365,7 +370,7 @@ impl<'k> Flow<'k> {
             let mut ways = open.exits;
             if range.is_some() {
                 let values = body.parameters[carried..].into();
-                ways.push(Way { state: self.locals.now.clone(), values, who: trips });
+                ways.push(Way { state: self.locals.now.clone(), values, who: trips, crosses: false });
             }
             let who = ways.iter().fold(trips, |all, way| all.join(way.who));
             self.heads.insert(label, head);
@@ -386,7 +391,8 @@ impl<'k> Flow<'k> {
                 fact = fact.or(self.facts.of(*value), small);
             }
             let one = ways.windows(2).all(|two| two[0].values.get(i) == two[1].values.get(i));
-            let fact = if one { fact } else { fact.tainted(who) };
+            let left = ways.iter().any(|way| way.crosses);
+            let fact = if one && !left { fact } else { fact.tainted(who) };
             changed |= !fact.agrees(self.facts.of(*parameter));
             match head.parameters.get_mut(i) {
                 Some(known) => *known = fact,
