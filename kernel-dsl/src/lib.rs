@@ -235,6 +235,7 @@ pub mod __private;
 pub mod artifact;
 mod atomic;
 pub mod block;
+pub mod element;
 pub mod grid;
 pub mod half;
 pub mod host;
@@ -253,12 +254,13 @@ mod wide;
 
 pub use artifact::{Artifact, Declared, Kernel, kernels};
 pub use atomic::{Atomic, AtomicInteger};
+pub use element::{DeviceCopy, DeviceFn, Element, Float, GenericArgument, Integer, Number, ScalarElement};
 pub use iterate::{rolled, unroll, unroll_by};
 pub use kernel_dsl_compiler as compiler;
 #[doc(hidden)]
 pub use kernel_macros::__link;
-pub use kernel_macros::{device, kernel};
-pub use launcher::{Argument, Element, Launcher};
+pub use kernel_macros::{DeviceCopy, device, kernel};
+pub use launcher::{Argument, Launcher};
 pub use layout::Position;
 pub use shared::Shared;
 pub use slice::SliceExt;

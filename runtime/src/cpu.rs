@@ -6,7 +6,7 @@ use crate::cache::Cache;
 use crate::contract::Approved;
 use crate::interpreter::{self, Binding, Bytes, Launch};
 use crate::{Error, Result};
-use kernel_dsl::compiler::hir::{Instance, Program};
+use kernel_dsl::compiler::hir::{Instance, Monomorphic};
 use kernel_dsl::compiler::ir::record::WORDS;
 use kernel_dsl::compiler::lower::checked::Checked;
 use kernel_dsl::compiler::{Target, analyses, ir};
@@ -27,15 +27,10 @@ pub(crate) struct Cpu {
 
 impl Cpu {
     /// Runs the instance on the interpreter. It is lowered and decoded once.
-    pub fn run(
-        &self,
-        artifact: &'static Artifact,
-        program: &Program,
-        instance: &Instance,
-        approved: &Approved,
-    ) -> Result<()> {
+    pub fn run(&self, artifact: &'static Artifact, program: &Monomorphic, approved: &Approved) -> Result<()> {
+        let instance = program.instance();
         let executable = self.executables.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
-            let lowered = analyses::lowered(program, instance, Target::SM_61)
+            let lowered = analyses::lowered_monomorphic(program, Target::SM_61)
                 .map_err(|source| Error::Compile { instance: instance.name(artifact.name), source })?;
             Executable::new(&lowered)
         })?;

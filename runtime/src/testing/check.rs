@@ -7,7 +7,7 @@ use crate::buffer::RawBuffer;
 use crate::contract::{self, Approved};
 use crate::cpu::Executable;
 use crate::{Device, Error, Result};
-use kernel_dsl::compiler::hir::{Instance, Program, Type, serial};
+use kernel_dsl::compiler::hir::{Instance, Monomorphic, Program, Type, monomorphic, serial};
 use kernel_dsl::compiler::lower::checked::Checked;
 use kernel_dsl::compiler::{Target, analyses, ir, passes};
 use kernel_dsl::launcher::Memory;
@@ -73,13 +73,7 @@ impl Checker {
         let stopped = |executor: Executor| move |e: Error| Failure::Stopped { executor, error: e.to_string() };
         let interpret = |run: &dyn Fn(&Approved) -> Result<()>| {
             prepared.run(&self.cpu, case, |arguments| {
-                let approved = Approved::new(
-                    prepared.artifact.name,
-                    &prepared.program,
-                    &prepared.instance,
-                    self.cpu.id(),
-                    arguments,
-                )?;
+                let approved = Approved::new(prepared.artifact.name, &prepared.program, self.cpu.id(), arguments)?;
                 run(&approved)
             })
         };
@@ -112,7 +106,7 @@ impl Checker {
 /// An instance in the forms that the interpreter runs.
 pub struct Prepared {
     artifact: &'static Artifact,
-    program: Program,
+    program: Monomorphic,
     instance: Instance,
     lowered: Executable,
     optimised: Executable,
@@ -135,7 +129,8 @@ impl Prepared {
     /// The instance of `artifact`, lowered and optimised.
     pub fn compile(artifact: &'static Artifact, instance: &Instance) -> Result<Prepared> {
         let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
-        let lowered = analyses::lowered(&program(artifact)?, instance, Target::SM_61).map_err(compile)?;
+        let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
+        let lowered = analyses::lowered_monomorphic(&program, Target::SM_61).map_err(compile)?;
         let optimised = passes::optimise(lowered.clone()).map_err(compile)?;
         let form = Checked::of(lowered.clone());
         Prepared::new(artifact, instance, &lowered, &optimised, form)
@@ -158,9 +153,11 @@ impl Prepared {
         optimised: &ir::Kernel,
         form: Checked,
     ) -> Result<Prepared> {
-        let program = program(artifact)?;
         let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
+        let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
         let guarded = passes::optimise(form.kernel.clone()).map_err(compile)?;
+        let types = &program.kernel().types;
+        let arguments = program.arguments();
         let checked = (Executable::optimised(&guarded)?, form);
         Ok(Prepared {
             artifact,
@@ -168,8 +165,8 @@ impl Prepared {
             lowered: Executable::new(lowered)?,
             optimised: Executable::optimised(optimised)?,
             checked,
-            names: contract::parameters(&program).map(|(name, _)| name.to_string()).collect(),
-            slices: contract::parameters(&program).map(|(_, ty)| matches!(ty, Type::Slice { .. })).collect(),
+            names: arguments.iter().map(|a| a.name.clone()).collect(),
+            slices: arguments.iter().map(|a| matches!(types[a.ty.0 as usize], Type::Slice { .. })).collect(),
             writes: contract::writes(&program),
             program,
         })

@@ -2,6 +2,7 @@
 //! all passes, and (ignored where there is none) on an NVIDIA GPU.
 
 mod cooperation;
+mod items;
 mod loops;
 mod methods;
 mod support;

@@ -10,7 +10,7 @@
 //! A refusal is for what is proven. Where memory decides, or arithmetic that is not followed, the kernel compiles, and
 //! the oracle checks each run.
 //!
-//! [`lowered`] is the door for whatever is to run or to be compiled; [`lower`] alone refuses none of
+//! [`lowered`] is the door for whatever is to run or to be compiled; [`lower`](crate::lower::lower) alone refuses none of
 //! it. That is for those who want to see what a wrong kernel does, such as tests of the oracle.
 
 mod convergence;
@@ -18,14 +18,19 @@ mod limits;
 pub mod uniformity;
 
 use crate::error::Errors;
-use crate::hir::{Instance, Program};
+use crate::hir::{Instance, Monomorphic, Program, monomorphic};
 use crate::ir::Kernel;
-use crate::lower::lower;
+use crate::lower::lower_monomorphic;
 use crate::target::Target;
 
 /// The instance of `program` for `target`, lowered; or all that is wrong with it, what the analyses find too.
 pub fn lowered(program: &Program, instance: &Instance, target: Target) -> Result<Kernel, Errors> {
-    let kernel = lower(program, instance, target)?;
+    lowered_monomorphic(&monomorphic(program, instance)?, target)
+}
+
+/// The same of a program that has been made for its instance.
+pub fn lowered_monomorphic(program: &Monomorphic, target: Target) -> Result<Kernel, Errors> {
+    let kernel = lower_monomorphic(program, target)?;
     accept(&kernel)?;
     Ok(kernel)
 }

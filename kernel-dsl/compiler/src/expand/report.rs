@@ -5,10 +5,9 @@ use crate::check::Callee;
 use crate::error::{Error, Errors};
 use crate::hir::Program;
 use crate::source::{Source, Span};
-use crate::syntax;
 use proc_macro2::{LineColumn, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
-use syn::ItemFn;
+use syn::{ItemFn, Path};
 
 /// Errors that do not wait for rustc. Inside a `const`, so that they fit where items and where statements stand.
 pub(super) fn refused(error: syn::Error) -> TokenStream {
@@ -36,14 +35,18 @@ pub(super) struct Failed {
     pub errors: Errors,
 }
 
-/// Errors of lowering, passes and emission: each once, with the instance where not all have it.
-pub(super) fn compilation(
-    item: &ItemFn,
-    program: &Program,
-    callees: &[Callee],
-    kernel: &syntax::Kernel,
-    failed: &[Failed],
-) -> TokenStream {
+/// The user's tokens of a kernel.
+pub(super) struct Tokens<'a> {
+    pub item: &'a ItemFn,
+    /// What the attribute gives for `block`.
+    pub block: &'a [TokenStream],
+    /// The device functions that it names.
+    pub paths: &'a [Path],
+}
+
+/// Errors of lowering, analyses, passes and emission: each once, with the instance where not all have it.
+pub(super) fn compilation(tokens: &Tokens, program: &Program, callees: &[Callee], failed: &[Failed]) -> TokenStream {
+    let Tokens { item, block, paths } = *tokens;
     let mut told: Vec<(&Error, About, Vec<&str>)> = Vec::new();
     for failure in failed {
         for error in &failure.errors.0 {
@@ -66,12 +69,9 @@ pub(super) fn compilation(
             Some((source, span)) => {
                 let line = source.line + u32::from(span.line);
                 let message = format!("in `{}` ({}:{line}:{}): {message}", source.name, source.file, span.column);
-                syn::Error::new_spanned(caller_of(source, callees, &kernel.function, item), message)
+                syn::Error::new_spanned(caller_of(source, callees, paths, item), message)
             }
-            None if about == About::Block && !kernel.launch_tokens.block.is_empty() => {
-                let block = &kernel.launch_tokens.block;
-                syn::Error::new_spanned(quote!(#(#block)*), message)
-            }
+            None if about == About::Block && !block.is_empty() => syn::Error::new_spanned(quote!(#(#block)*), message),
             None => syn::Error::new_spanned(&item.sig.ident, message),
         };
         match &mut all {
@@ -93,9 +93,9 @@ fn quoted(names: &[&str]) -> String {
 }
 
 /// The call in the kernel through which the function with `source` is reached.
-fn caller_of(source: &Source, callees: &[Callee], function: &syntax::Function, item: &ItemFn) -> TokenStream {
+fn caller_of(source: &Source, callees: &[Callee], paths: &[Path], item: &ItemFn) -> TokenStream {
     let name = callees.iter().find(|c| c.library.functions.iter().any(|f| f.source == *source)).map(|c| &c.path);
-    let path = function.callees().into_iter().find(|p| Some(&chain::written(p)) == name);
+    let path = paths.iter().find(|p| Some(&chain::written(p)) == name);
     path.map_or_else(|| item.sig.ident.to_token_stream(), ToTokens::into_token_stream)
 }
 
