@@ -9,7 +9,7 @@ use crate::cpu::Executable;
 use crate::{Device, Error, Result};
 use kernel_dsl::compiler::hir::{Instance, Monomorphic, Program, Type, monomorphic, serial};
 use kernel_dsl::compiler::lower::checked::Checked;
-use kernel_dsl::compiler::{Target, ir, lower, passes};
+use kernel_dsl::compiler::{Target, analyses, ir, passes};
 use kernel_dsl::launcher::Memory;
 use kernel_dsl::{Argument, Artifact, Launcher};
 
@@ -130,7 +130,7 @@ impl Prepared {
     pub fn compile(artifact: &'static Artifact, instance: &Instance) -> Result<Prepared> {
         let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
         let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
-        let lowered = lower::lower_monomorphic(&program, Target::SM_61).map_err(compile)?;
+        let lowered = analyses::lowered_monomorphic(&program, Target::SM_61).map_err(compile)?;
         let optimised = passes::optimise(lowered.clone()).map_err(compile)?;
         let form = Checked::of(lowered.clone());
         Prepared::new(artifact, instance, &lowered, &optimised, form)

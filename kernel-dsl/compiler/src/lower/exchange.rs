@@ -160,7 +160,7 @@ impl<'h> Lowerer<'h> {
             element: ty.into(),
             shape: [self.warps()].into_iter().collect(),
             strides: [1].into_iter().collect(),
-            layout: Layout::Packed,
+            layout: Layout::Exchange,
             over: None,
             offset: 0,
         });
