@@ -28,6 +28,7 @@ mod device;
 pub mod doctor;
 mod error;
 pub mod interpreter;
+pub mod ptx;
 pub mod testing;
 mod view;
 

@@ -295,6 +295,7 @@ fn short(executor: &Executor) -> String {
         Executor::Lowered => "lowered".to_string(),
         Executor::Optimised => "optimised".to_string(),
         Executor::Checked => "checked".to_string(),
+        Executor::Ptx => "ptx".to_string(),
         Executor::Cuda(device) => first_word(device).to_string(),
         Executor::CudaChecked(device) => format!("{} checked", first_word(device)),
     }

@@ -2,14 +2,16 @@
 
 use super::compare::{differ, gaps, reference};
 use super::input::Array;
+use super::ptx;
 use super::{Case, CaseReport, Executor, Expected, Failure, Input, InstanceReport, Random, Skipped, Subject};
 use crate::buffer::RawBuffer;
 use crate::contract::{self, Approved};
 use crate::cpu::Executable;
+use crate::ptx::Options;
 use crate::{Device, Error, Result};
 use kernel_dsl::compiler::hir::{Instance, Program, Type, serial};
 use kernel_dsl::compiler::lower::checked::Checked;
-use kernel_dsl::compiler::{Target, ir, lower, passes};
+use kernel_dsl::compiler::{Target, emit, ir, lower, passes};
 use kernel_dsl::launcher::Memory;
 use kernel_dsl::{Argument, Artifact, Launcher};
 
@@ -43,7 +45,7 @@ impl Checker {
         }
         match Prepared::compile(subject.artifact, instance) {
             Ok(prepared) => {
-                report.executors = self.executors();
+                report.executors = self.executors(&prepared);
                 report.cases = cases
                     .iter()
                     .map(|case| CaseReport {
@@ -57,10 +59,11 @@ impl Checker {
         report
     }
 
-    fn executors(&self) -> Vec<Executor> {
+    fn executors(&self, prepared: &Prepared) -> Vec<Executor> {
         let gpu = self.gpu.iter().map(|device| device.to_string());
         let gpu = gpu.flat_map(|device| [Executor::Cuda(device.clone()), Executor::CudaChecked(device)]);
-        [Executor::Lowered, Executor::Optimised, Executor::Checked].into_iter().chain(gpu).collect()
+        let ptx = prepared.ptx.iter().map(|_| Executor::Ptx);
+        [Executor::Lowered, Executor::Optimised, Executor::Checked].into_iter().chain(ptx).chain(gpu).collect()
     }
 
     /// Runs one case on all executors; the first thing that goes wrong.
@@ -90,6 +93,10 @@ impl Checker {
         let (executable, form) = &prepared.checked;
         let checked = interpret(&|a| executable.run_checked(a, form)).map_err(stopped(Executor::Checked))?;
         prepared.same(&lowered, &checked, Executor::Checked)?;
+        if let Some(ptx) = &prepared.ptx {
+            let outputs = interpret(&|a| ptx.run(a, &prepared.names, Options::default()));
+            prepared.same(&lowered, &outputs.map_err(stopped(Executor::Ptx))?, Executor::Ptx)?;
+        }
         if let Some(gpu) = &self.gpu {
             let executor = Executor::Cuda(gpu.to_string());
             let outputs = prepared.run(gpu, case, |arguments| {
@@ -118,6 +125,8 @@ pub struct Prepared {
     optimised: Executable,
     /// After all passes.
     checked: (Executable, Checked),
+    /// The text that a GPU runs; of forms made elsewhere there is none.
+    ptx: Option<ptx::Executable>,
     /// Of the parameters.
     names: Vec<String>,
     slices: Vec<bool>,
@@ -138,7 +147,9 @@ impl Prepared {
         let lowered = lower::lower(&program(artifact)?, instance, Target::SM_61).map_err(compile)?;
         let optimised = passes::optimise(lowered.clone()).map_err(compile)?;
         let form = lower::checked::checked(&program(artifact)?, instance, Target::SM_61).map_err(compile)?;
-        Prepared::new(artifact, instance, &lowered, &optimised, form)
+        let module = emit::emit(&optimised).map_err(compile)?;
+        let ptx = ptx::Executable::new(instance.name(artifact.name), &module)?;
+        Ok(Prepared { ptx: Some(ptx), ..Prepared::new(artifact, instance, &lowered, &optimised, form)? })
     }
 
     /// The instance of `artifact` in two forms made elsewhere: as lowered, and after some pass.
@@ -168,6 +179,7 @@ impl Prepared {
             lowered: Executable::new(lowered)?,
             optimised: Executable::optimised(optimised)?,
             checked,
+            ptx: None,
             names: contract::parameters(&program).map(|(name, _)| name.to_string()).collect(),
             slices: contract::parameters(&program).map(|(_, ty)| matches!(ty, Type::Slice { .. })).collect(),
             writes: contract::writes(&program),

@@ -34,6 +34,7 @@
 mod check;
 mod compare;
 mod input;
+mod ptx;
 mod random;
 mod registry;
 mod report;
