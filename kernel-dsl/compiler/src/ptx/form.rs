@@ -21,7 +21,8 @@
 //! | `p`, `c:pred` | is a predicate; `{!}c:pred` perhaps negated |
 //! | `d{\|p}` | may be followed by a second, predicate, destination |
 //! | `[a]` | is an address |
-//! | `label`, `symbol`, `sreg` | is a label, the address of a variable, a special register |
+//! | `label`, `symbol`, `sreg` | is a label, the address of a variable or function, a special register |
+//! | `tlist` | is the name of a list of labels |
 //! | `constant:u32` | is a constant |
 //! | `barrier:u32` | is the number of a barrier: a constant is below 16 |
 //! | `threads:u32` | is a number of threads: a constant is a multiple of 32 |
@@ -157,6 +158,8 @@ pub enum Kind {
     Special,
     /// A label.
     Label,
+    /// A list of labels.
+    BranchTargets,
 }
 
 /// Where an operand's type comes from.
@@ -325,6 +328,9 @@ impl<'a> Cursor<'a> {
         form.destination = name[0] == b'd' || same(name, b"p");
         if same(name, b"label") {
             form.kind = Kind::Label;
+            return form;
+        } else if same(name, b"tlist") {
+            form.kind = Kind::BranchTargets;
             return form;
         } else if same(name, b"symbol") {
             form.kind = Kind::Symbol;

@@ -8,13 +8,16 @@
 //! A [`Module`] comes from a [`Builder`] only, which checks each instruction against the table and the target as it is
 //! appended. So a module that exists holds legal instructions, and its `.version` is the lowest that has them all.
 
+#[macro_use]
+pub mod words;
+
 pub mod ast;
 pub mod build;
 pub mod check;
 pub mod form;
+pub mod parse;
 pub mod print;
 pub mod table;
-pub mod words;
 
 pub use ast::{
     Address, Architecture, Base, Call, Callee, Callees, Declaration, Function, FunctionKind, Guard, Initialiser,
@@ -23,5 +26,6 @@ pub use ast::{
 pub use build::Builder;
 pub use check::Illegal;
 pub use form::Row;
+pub use parse::parse;
 pub use print::{In, Names};
 pub use words::{Modifier, Opcode, Space, SpecialRegister, Type, Version};

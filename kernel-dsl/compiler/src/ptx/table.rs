@@ -109,6 +109,7 @@ pub static ROWS: &[Row] = &[
     row(70, V76, "bmsk.mode.b32 d, a:u32, b:u32; .mode = {.clamp, .wrap}"),
 
     row(10, V10, "bra{.uni} label"),
+    row(30, V60, "brx.idx{.uni} a:u32, tlist"),
 
     row(20, V20, "brev.type d, a; .type = {.b32, .b64}"),
     row(20, V20, "clz.type d:u32, a; .type = {.b32, .b64}"),

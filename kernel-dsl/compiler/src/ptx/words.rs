@@ -200,6 +200,18 @@ impl Modifier {
         if (self as usize) < Type::ALL.len() { Some(Type::ALL[self as usize]) } else { None }
     }
 
+    /// The state space that it names.
+    pub const fn space(self) -> Option<Space> {
+        match self {
+            Modifier::Const => Some(Space::Const),
+            Modifier::Global => Some(Space::Global),
+            Modifier::Local => Some(Space::Local),
+            Modifier::Param => Some(Space::Param),
+            Modifier::Shared => Some(Space::Shared),
+            _ => None,
+        }
+    }
+
     /// The length of the vector that it names.
     pub const fn vector(self) -> Option<usize> {
         match self {
@@ -214,7 +226,7 @@ words! {
     /// An instruction's first word.
     Opcode {
         Abs "abs" Activemask "activemask" Add "add" Addc "addc" And "and" Atom "atom" Bar "bar" Barrier "barrier"
-        Bfe "bfe" Bfi "bfi" Bfind "bfind" Bmsk "bmsk" Bra "bra" Brev "brev" Clz "clz" Cnot "cnot" Copysign "copysign"
+        Bfe "bfe" Bfi "bfi" Bfind "bfind" Bmsk "bmsk" Bra "bra" Brev "brev" Brx "brx" Call "call" Clz "clz" Cnot "cnot" Copysign "copysign"
         Cos "cos" Cp "cp" Cvt "cvt" Cvta "cvta" Div "div" Dp2a "dp2a" Dp4a "dp4a" Ex2 "ex2" Exit "exit"
         Fence "fence" Fma "fma" Fns "fns" Ld "ld" Lg2 "lg2" Lop3 "lop3" Mad "mad" Mad24 "mad24" Madc "madc"
         Match "match" Max "max" Membar "membar" Min "min" Mov "mov" Mul "mul" Mul24 "mul24" Nanosleep "nanosleep"
