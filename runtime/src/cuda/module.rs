@@ -131,7 +131,8 @@ impl Cuda {
     }
 }
 
-fn ptx(
+/// The instance's PTX: the declared one, or one compiled now.
+pub(crate) fn ptx(
     artifact: &'static Artifact,
     program: &Program,
     instance: &Instance,

@@ -56,7 +56,7 @@ pub use report::{Finding, Report, Thread};
 use crate::interpreter::Bytes;
 use code::Code;
 use global::Global;
-use kernel_dsl::compiler::ptx::{Module, Parameter};
+use kernel_dsl::compiler::ptx::{Module, Parameter, parse};
 use machine::{BARRIERS, Machine, Memory, State};
 use memory::{Buffer, MOST_BUFFERS, Scratch, base};
 use report::Findings;
@@ -175,6 +175,9 @@ impl Outcome {
 /// Why PTX did not run to its end, or not well.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum Failure {
+    /// It is not PTX.
+    #[error("the PTX is wrong: {0}")]
+    Syntax(parse::Errors),
     /// Something in it is not known here; nothing has run.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),

@@ -7,11 +7,12 @@ use super::{Case, CaseReport, Executor, Expected, Failure, Input, InstanceReport
 use crate::buffer::RawBuffer;
 use crate::contract::{self, Approved};
 use crate::cpu::Executable;
+use crate::cuda;
 use crate::ptx::Options;
 use crate::{Device, Error, Result};
 use kernel_dsl::compiler::hir::{Instance, Program, Type, serial};
 use kernel_dsl::compiler::lower::checked::Checked;
-use kernel_dsl::compiler::{Target, emit, ir, lower, passes};
+use kernel_dsl::compiler::{Target, ir, lower, passes};
 use kernel_dsl::launcher::Memory;
 use kernel_dsl::{Argument, Artifact, Launcher};
 
@@ -147,9 +148,11 @@ impl Prepared {
         let lowered = lower::lower(&program(artifact)?, instance, Target::SM_61).map_err(compile)?;
         let optimised = passes::optimise(lowered.clone()).map_err(compile)?;
         let form = lower::checked::checked(&program(artifact)?, instance, Target::SM_61).map_err(compile)?;
-        let module = emit::emit(&optimised).map_err(compile)?;
-        let ptx = ptx::Executable::new(instance.name(artifact.name), &module)?;
-        Ok(Prepared { ptx: Some(ptx), ..Prepared::new(artifact, instance, &lowered, &optimised, form)? })
+        let mut prepared = Prepared::new(artifact, instance, &lowered, &optimised, form)?;
+        let name = instance.name(artifact.name);
+        let text = cuda::ptx(artifact, &prepared.program, instance, &name)?;
+        prepared.ptx = Some(ptx::Executable::new(name, &text)?);
+        Ok(prepared)
     }
 
     /// The instance of `artifact` in two forms made elsewhere: as lowered, and after some pass.

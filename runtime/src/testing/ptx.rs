@@ -5,7 +5,7 @@ use crate::cpu;
 use crate::ptx::{self, Launch, Options, Value};
 use crate::{Error, Result};
 use kernel_dsl::Argument;
-use kernel_dsl::compiler::ptx::Module;
+use kernel_dsl::compiler::ptx::parse::parse;
 use kernel_dsl::launcher::Shape;
 
 /// PTX that the interpreter can run.
@@ -15,12 +15,15 @@ pub struct Executable {
 }
 
 impl Executable {
-    /// Of the only entry of `module`, which is the instance's.
-    pub fn new(instance: String, module: &Module) -> Result<Executable> {
-        let entry = module.entries().next().map_or("", |entry| entry.name.as_str());
-        match ptx::Program::decode(module, entry) {
+    /// Of the only entry of `text`, which is the instance's.
+    pub fn new(instance: String, text: &str) -> Result<Executable> {
+        let program = parse(text).map_err(ptx::Failure::Syntax).and_then(|module| {
+            let entry = module.entries().next().map_or("", |entry| entry.name.as_str());
+            ptx::Program::decode(&module, entry).map_err(ptx::Failure::Unsupported)
+        });
+        match program {
             Ok(program) => Ok(Executable { instance, program }),
-            Err(source) => Err(Error::Ptx { instance, source: Box::new(source.into()) }),
+            Err(source) => Err(Error::Ptx { instance, source: source.into() }),
         }
     }
 

@@ -25,6 +25,7 @@ impl<'m> Decoder<'m> {
                 frame.forward.push((self.here(), 0, *label));
                 Ok(Decoded::plain(Kind::Branch(NOWHERE)))
             }
+            Opcode::Brx => self.branch_indexed(frame, words, operands),
             Opcode::Ret => {
                 words.take(Modifier::Uni);
                 match &mut frame.returns_at {
@@ -59,6 +60,22 @@ impl<'m> Decoder<'m> {
                 Ok(Decoded::plain(Kind::Nothing))
             }
         }
+    }
+
+    fn branch_indexed(&mut self, frame: &mut Frame<'m>, words: &mut Words, operands: &[Operand]) -> Result {
+        words.pass(&[Modifier::Idx, Modifier::Uni]);
+        let index = self.operand(frame, operands, 0, Type::U32)?;
+        let Some(Operand::BranchTargets(list)) = operands.get(1) else {
+            return Err("it has no list of targets".to_string());
+        };
+        let Some(list) = frame.function.branch_targets.get(*list as usize) else {
+            return Err("its list of targets is not declared".to_string());
+        };
+        let here = self.here();
+        frame.forward.extend(list.labels.iter().enumerate().map(|(i, label)| (here, i, *label)));
+        let targets = vec![NOWHERE; list.labels.len()].into();
+        let kind = Kind::BranchIndexed { index: pair(index), targets };
+        Ok(Decoded { kind, reads: smallvec![index.id], writes: smallvec![] })
     }
 
     fn barrier(&mut self, frame: &mut Frame<'m>, words: &mut Words, operands: &[Operand]) -> Result {

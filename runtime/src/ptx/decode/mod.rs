@@ -452,7 +452,7 @@ impl<'m> Decoder<'m> {
             Mov => self.copy(frame, words, operands),
             Cvta => self.convert_address(frame, words, operands),
             Ld | St | Atom | Red | Prefetch => self.memory(frame, opcode, words, operands),
-            Bra | Ret | Exit | Trap | Bar | Barrier | Membar | Fence | Shfl | Vote | Activemask | Nanosleep => {
+            Bra | Brx | Ret | Exit | Trap | Bar | Barrier | Membar | Fence | Shfl | Vote | Activemask | Nanosleep => {
                 self.control(frame, opcode, words, operands)
             }
             Cp | Match | Redux => Err(format!("the interpreter does not know `{opcode}`")),
