@@ -2,9 +2,9 @@
 
 use super::check::Check;
 use super::code::{Access, Atomic, Data, Inst, Window};
+use super::machine::Machine;
 use super::memory::{Extent, Region, View, read, sized, window_base, write};
 use super::registers::{FULL, LANES, Lane, Place, Registers, lanes};
-use super::machine::Machine;
 use super::warp::Warp;
 
 /// An access that does not happen, or not as it should.
@@ -292,8 +292,7 @@ impl Machine<'_, '_> {
             let mask = faults.iter().filter(same).fold(0, |mask, f| mask | 1 << f.lane);
             let code = &self.program.code;
             let view = self.memory.view(&mut warp.local, code);
-            let place =
-                view.describe(access.window, first.address, access.bytes(), &code.shared, &code.local);
+            let place = view.describe(access.window, first.address, access.bytes(), &code.shared, &code.local);
             let bytes = access.bytes();
             let message = match check {
                 Check::WrongSpace => format!(

@@ -291,13 +291,20 @@ impl Program {
                     continue;
                 }
                 Value::Bytes(from) => {
-                    wrong.push(format!("parameter `{}` has {size} bytes, and {} are given", parameter.name, from.len()));
+                    wrong.push(format!(
+                        "parameter `{}` has {size} bytes, and {} are given",
+                        parameter.name,
+                        from.len()
+                    ));
                     continue;
                 }
                 Value::Address { buffer, offset } => match buffers.get(self.globals.len() + buffer) {
                     Some(buffer) => buffer.base.wrapping_add(*offset),
                     None => {
-                        wrong.push(format!("parameter `{}` is the address of a buffer that is not given", parameter.name));
+                        wrong.push(format!(
+                            "parameter `{}` is the address of a buffer that is not given",
+                            parameter.name
+                        ));
                         continue;
                     }
                 },

@@ -51,8 +51,7 @@ impl Executable {
             }
         }
         let shape = approved.shape();
-        let launch =
-            Launch { grid: shape.grid, block: shape.block, dynamic_shared: 0, buffers, parameters, options };
+        let launch = Launch { grid: shape.grid, block: shape.block, dynamic_shared: 0, buffers, parameters, options };
         let failed = |source: ptx::Failure| Error::Ptx { instance: self.instance.clone(), source: Box::new(source) };
         let outcome = self.program.run(launch).map_err(|mismatch| failed(mismatch.into()))?;
         outcome.result().map(|_| ()).map_err(|report| failed(report.into()))

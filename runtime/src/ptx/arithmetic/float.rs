@@ -235,7 +235,11 @@ impl Format {
             (Number::Infinite { .. }, _) => self.infinite(negative),
             (_, Number::Infinite { .. }) => self.signed(negative, 0),
             (Number::Finite(a), Number::Finite(b)) if b.significand == 0 => {
-                if a.significand == 0 { self.nan() } else { self.infinite(negative) }
+                if a.significand == 0 {
+                    self.nan()
+                } else {
+                    self.infinite(negative)
+                }
             }
             (Number::Finite(a), Number::Finite(b)) => {
                 // At most 53 bits each: the quotient has at least 70.

@@ -10,3 +10,6 @@ pub mod convert;
 pub mod float;
 pub mod integer;
 pub mod native;
+
+#[cfg(test)]
+mod tests;

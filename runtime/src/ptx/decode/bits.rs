@@ -70,11 +70,13 @@ impl<'m> Decoder<'m> {
         let (to, a) = (self.to(frame, operands, 0)?, self.operand(frame, operands, 1, ty)?);
         let mask = u64::MAX >> (64 - ty.bits());
         let body = match (opcode, to.place, a.place) {
-            (Opcode::Not, Place::Predicate(d), Place::Predicate(x)) => Box::new(move |registers: &mut Registers, mask| {
-                let value = !registers.predicates[x as usize];
-                super::super::body::put_predicate(registers, Some(d), mask, value);
-                0
-            }),
+            (Opcode::Not, Place::Predicate(d), Place::Predicate(x)) => {
+                Box::new(move |registers: &mut Registers, mask| {
+                    let value = !registers.predicates[x as usize];
+                    super::super::body::put_predicate(registers, Some(d), mask, value);
+                    0
+                })
+            }
             (Opcode::Not, Place::Word(d), Place::Word(x)) => {
                 let mask = mask as u32;
                 unary(d, x, move |a: u32| !a & mask)
@@ -94,9 +96,7 @@ impl<'m> Decoder<'m> {
         let left = opcode == Opcode::Shl;
         let body = match (to.place, a.place, distance.place) {
             (Place::Word(d), Place::Word(x), Place::Word(y)) => match (left, integers) {
-                (true, Integer { bits: 32, .. }) => {
-                    binary(d, [x, y], |a: u32, n: u32| if n > 31 { 0 } else { a << n })
-                }
+                (true, Integer { bits: 32, .. }) => binary(d, [x, y], |a: u32, n: u32| if n > 31 { 0 } else { a << n }),
                 (false, Integer { bits: 32, signed: false }) => {
                     binary(d, [x, y], |a: u32, n: u32| if n > 31 { 0 } else { a >> n })
                 }

@@ -58,7 +58,10 @@ impl Question {
     /// The same, without branches.
     #[inline(always)]
     fn of_order(self, less: bool, equal: bool, greater: bool) -> bool {
-        (self.less & less) | (self.equal & equal) | (self.greater & greater) | (self.unordered & !(less | equal | greater))
+        (self.less & less)
+            | (self.equal & equal)
+            | (self.greater & greater)
+            | (self.unordered & !(less | equal | greater))
     }
 }
 
@@ -140,7 +143,9 @@ impl<'m> Decoder<'m> {
 
     /// The modifiers and operands of a comparison.
     fn compared(&mut self, frame: &mut Frame<'m>, words: &mut Words, operands: &[Operand]) -> Result<Comparison> {
-        let Some(question) = words.take_as(Question::of) else { return Err("it does not say what it asks".to_string()) };
+        let Some(question) = words.take_as(Question::of) else {
+            return Err("it does not say what it asks".to_string());
+        };
         let operation = words.take_as(|m| match m {
             Modifier::And => Some(Logic::And),
             Modifier::Or => Some(Logic::Or),
@@ -234,8 +239,7 @@ impl<'m> Decoder<'m> {
             (Place::Wide(d), Place::Wide(a), Place::Wide(b)) => choose::<u64>(d, a, b, predicate),
             _ => return Err("its operands are of different widths".to_string()),
         };
-        let follows =
-            Follows::Chosen { yes: yes.id, no: no.id, condition: condition.id, predicate };
+        let follows = Follows::Chosen { yes: yes.id, no: no.id, condition: condition.id, predicate };
         let kind = Kind::Compute { body, follows, reason: "" };
         Ok(Decoded { kind, reads: smallvec![yes.id, no.id, condition.id], writes: smallvec![to.id] })
     }
@@ -275,12 +279,10 @@ fn set_predicates(c: Comparison, p: Option<Source>, q: Option<Source>) -> Result
             let (a, b) = (a as i32, b as i32);
             question.of_order(a < b, a == b, a > b)
         }),
-        (Type::F32, Place::Word(a), Place::Word(b)) if !c.ftz => {
-            comparison(to, [a, b], join, move |a: u32, b: u32| {
-                let (a, b) = (f32::from_bits(a), f32::from_bits(b));
-                question.of_order(a < b, a == b, a > b)
-            })
-        }
+        (Type::F32, Place::Word(a), Place::Word(b)) if !c.ftz => comparison(to, [a, b], join, move |a: u32, b: u32| {
+            let (a, b) = (f32::from_bits(a), f32::from_bits(b));
+            question.of_order(a < b, a == b, a > b)
+        }),
         (Type::F64, Place::Wide(a), Place::Wide(b)) => comparison(to, [a, b], join, move |a: u64, b: u64| {
             let (a, b) = (f64::from_bits(a), f64::from_bits(b));
             question.of_order(a < b, a == b, a > b)

@@ -240,8 +240,20 @@ fn fast(opcode: Opcode, mode: Mode, to: Source, from: &[Source]) -> Option<Body>
             Opcode::Mul => binary(d, two()?, native::mul32),
             Opcode::Div => binary(d, two()?, native::div32),
             Opcode::Mad => fma32(d, three()?, native::fma32),
-            Opcode::Neg => unary(d, row(from.first()?)?, |a: u32| if F32.is_nan(a.into()) { F32.nan() as u32 } else { a ^ 1 << 31 }),
-            Opcode::Abs => unary(d, row(from.first()?)?, |a: u32| if F32.is_nan(a.into()) { F32.nan() as u32 } else { a & !(1 << 31) }),
+            Opcode::Neg => {
+                unary(
+                    d,
+                    row(from.first()?)?,
+                    |a: u32| if F32.is_nan(a.into()) { F32.nan() as u32 } else { a ^ 1 << 31 },
+                )
+            }
+            Opcode::Abs => {
+                unary(
+                    d,
+                    row(from.first()?)?,
+                    |a: u32| if F32.is_nan(a.into()) { F32.nan() as u32 } else { a & !(1 << 31) },
+                )
+            }
             Opcode::Min => binary(d, two()?, |a: u32, b: u32| F32.min(a.into(), b.into()) as u32),
             Opcode::Max => binary(d, two()?, |a: u32, b: u32| F32.max(a.into(), b.into()) as u32),
             _ => return None,
@@ -268,10 +280,14 @@ fn fast(opcode: Opcode, mode: Mode, to: Source, from: &[Source]) -> Option<Body>
         Opcode::Mul => native::mul32,
         Opcode::Mad => {
             let places: SmallVec<[Place; 4]> = from.iter().map(|s| s.place).collect();
-            return Some(lanewise(to.place, places, Box::new(move |[a, b, c, _]| {
-                let [a, b, c] = [a, b, c].map(|x| flush(x as u32));
-                Some(finish(mode, native::fma32(a, b, c)).into())
-            })));
+            return Some(lanewise(
+                to.place,
+                places,
+                Box::new(move |[a, b, c, _]| {
+                    let [a, b, c] = [a, b, c].map(|x| flush(x as u32));
+                    Some(finish(mode, native::fma32(a, b, c)).into())
+                }),
+            ));
         }
         _ => return None,
     };

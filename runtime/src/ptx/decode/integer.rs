@@ -199,7 +199,13 @@ impl<'m> Decoder<'m> {
         }
     }
 
-    fn dot_product(&mut self, frame: &mut Frame<'m>, opcode: Opcode, words: &mut Words, operands: &[Operand]) -> Result {
+    fn dot_product(
+        &mut self,
+        frame: &mut Frame<'m>,
+        opcode: Opcode,
+        words: &mut Words,
+        operands: &[Operand],
+    ) -> Result {
         let (first, second) = (words.ty()?, words.ty()?);
         let high = opcode == Opcode::Dp2a && words.take_one(&[Modifier::Lo, Modifier::Hi]) == Some(Modifier::Hi);
         let bits = if opcode == Opcode::Dp2a { 16 } else { 8 };
@@ -292,12 +298,10 @@ fn fast_product(to: Source, from: &[Source], ty: Type, part: Modifier, saturate:
             ternary(d, [word(0)?, word(1)?, word(2)?], |a: u32, b: u32, c: u32| a.wrapping_mul(b).wrapping_add(c))
         }
         (Modifier::Lo, Type::U64 | Type::S64, 2) => binary(d, [wide(0)?, wide(1)?], u64::wrapping_mul),
-        (Modifier::Wide, Type::U32, 2) => {
-            binary(d, [word(0)?, word(1)?], |a: u32, b: u32| u64::from(a) * u64::from(b))
+        (Modifier::Wide, Type::U32, 2) => binary(d, [word(0)?, word(1)?], |a: u32, b: u32| u64::from(a) * u64::from(b)),
+        (Modifier::Wide, Type::S32, 2) => {
+            binary(d, [word(0)?, word(1)?], |a: u32, b: u32| (i64::from(a as i32) * i64::from(b as i32)) as u64)
         }
-        (Modifier::Wide, Type::S32, 2) => binary(d, [word(0)?, word(1)?], |a: u32, b: u32| {
-            (i64::from(a as i32) * i64::from(b as i32)) as u64
-        }),
         (Modifier::Wide, Type::U32, 3) => ternary(d, [word(0)?, word(1)?, wide(2)?], |a: u32, b: u32, c: u64| {
             (u64::from(a) * u64::from(b)).wrapping_add(c)
         }),

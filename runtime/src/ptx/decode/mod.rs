@@ -528,4 +528,3 @@ fn names(initialiser: &kernel_dsl::compiler::ptx::Initialiser, index: u32) -> bo
         _ => false,
     }
 }
-

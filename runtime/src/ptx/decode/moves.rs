@@ -104,7 +104,9 @@ impl<'m> Decoder<'m> {
         }
         let mask = u64::MAX >> (64 - bits);
         Ok(self.lanewise(to, &from, move |x| {
-            x.iter().enumerate().fold(0, |value, (i, part)| value | (part & mask).checked_shl(bits * i as u32).unwrap_or(0))
+            x.iter()
+                .enumerate()
+                .fold(0, |value, (i, part)| value | (part & mask).checked_shl(bits * i as u32).unwrap_or(0))
         }))
     }
 

@@ -268,7 +268,9 @@ impl<'m> Decoder<'m> {
                     (Window::Generic, home) => Ok((Window::Generic, None, generic(home, at as u64) as i64)),
                     (named, home) if named == home => Ok((home, None, at)),
                     (Window::Param, Window::Local) => Ok((home, None, at)),
-                    (named, home) => Err(format!("it names {} memory, and its variable is in {}", named.name(), home.name())),
+                    (named, home) => {
+                        Err(format!("it names {} memory, and its variable is in {}", named.name(), home.name()))
+                    }
                 }
             }
         }
@@ -344,12 +346,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Copies what comes back in registers.
-    pub(super) fn give_registers(
-        &mut self,
-        caller: &mut Frame<'m>,
-        callee: &mut Frame<'m>,
-        call: &Call,
-    ) -> Result<()> {
+    pub(super) fn give_registers(&mut self, caller: &mut Frame<'m>, callee: &mut Frame<'m>, call: &Call) -> Result<()> {
         let function = callee.function;
         for (i, result) in function.returns.iter().enumerate() {
             let to = match call.returns.get(i) {
