@@ -21,7 +21,7 @@ struct Checked {
     addresses: [u64; LANES],
     /// The lanes whose access may happen.
     mask: u32,
-    /// The region of all of them, if it is the same.
+    /// The region of all lanes, if it is the same and all accesses may happen.
     common: Option<Extent>,
 }
 
@@ -75,17 +75,38 @@ fn check(
         && extent.bytes >= size
         && (!writes || view.writable(extent.region))
     {
-        let (last, aligned) = (extent.bytes - size, size - 1);
-        let mut wrong = false;
-        for address in &addresses {
-            wrong |= (address.wrapping_sub(extent.base) > last) | (address & aligned != 0);
-        }
-        if !wrong {
+        if within(&addresses, extent.base, extent.bytes - size, size - 1) {
             return Checked { addresses, mask, common: Some(extent) };
         }
     }
     let mask = examine(access, view, &addresses, mask, writes, faults);
     Checked { addresses, mask, common: None }
+}
+
+/// Whether all addresses lie at most `last` bytes from `base`, and have none of the bits `aligned`.
+#[inline(always)]
+fn within(addresses: &[u64; LANES], base: u64, last: u64, aligned: u64) -> bool {
+    #[inline(always)]
+    fn of(addresses: &[u64; LANES], base: u64, last: u64, aligned: u64) -> bool {
+        // All bits of all distances, and of how far each is from the last allowed: a negative one has the highest.
+        let (mut distances, mut bits) = (0, 0);
+        for address in addresses {
+            let distance = address.wrapping_sub(base);
+            distances |= distance | last.wrapping_sub(distance);
+            bits |= address;
+        }
+        distances >> 63 == 0 && bits & aligned == 0
+    }
+    #[cfg(target_arch = "x86_64")]
+    if super::body::is_wide() {
+        #[target_feature(enable = "avx2")]
+        fn wide(addresses: &[u64; LANES], base: u64, last: u64, aligned: u64) -> bool {
+            of(addresses, base, last, aligned)
+        }
+        // SAFETY: the processor has what the function is compiled for.
+        return unsafe { wide(addresses, base, last, aligned) };
+    }
+    of(addresses, base, last, aligned)
 }
 
 /// Lane by lane: the lanes whose access may happen.
@@ -153,7 +174,11 @@ impl Machine<'_, '_> {
                     sized!(access.element, N => {
                         for (value, address) in values.iter_mut().zip(&checked.addresses) {
                             let word = read::<N>(bytes, (address - extent.base) as usize + at);
-                            *value = if N == 4 { word as u32 } else { extend(word, N as u32, access.signed, data.bits) as u32 };
+                            *value = if N == 4 {
+                                word as u32
+                            } else {
+                                extend(word, N as u32, access.signed, data.bits) as u32
+                            };
                         }
                     });
                     registers.put(row, checked.mask, &values);
@@ -259,6 +284,9 @@ impl Machine<'_, '_> {
             return;
         }
         let code = &self.program.code;
+        if access.window == Window::Shared && code.shared.variables.len() == 1 {
+            return;
+        }
         let view = self.memory.view(&mut warp.local, code);
         let size = access.bytes();
         let mut last: Option<(u64, u64)> = None;
@@ -326,6 +354,9 @@ impl View<'_, '_> {
     }
 }
 
+/// Eight bytes of memory's state that have all been stored to.
+const WRITTEN: u64 = 0x0101_0101_0101_0101;
+
 /// The lanes that load what has not been stored.
 #[inline(always)]
 fn unwritten(access: &Access, view: &mut View<'_, '_>, checked: &Checked, faults: &mut Vec<Fault>) -> u32 {
@@ -335,6 +366,23 @@ fn unwritten(access: &Access, view: &mut View<'_, '_>, checked: &Checked, faults
         return 0;
     }
     let size = access.bytes() as usize;
+    if let Some(extent) = checked.common
+        && extent.region == Region::Shared
+    {
+        let written = &view.shared.written;
+        let mut all = WRITTEN;
+        sized!(access.element, N => {
+            for address in &checked.addresses {
+                let from = (address - extent.base) as usize;
+                for part in (0..size).step_by(N) {
+                    all &= read::<N>(written, from + part) | !(WRITTEN >> (64 - 8 * N));
+                }
+            }
+        });
+        if all == WRITTEN {
+            return 0;
+        }
+    }
     let mut missing = 0;
     for lane in lanes(checked.mask) {
         let address = checked.addresses[lane];
@@ -361,6 +409,21 @@ fn mark(access: &Access, view: &mut View<'_, '_>, checked: &Checked) {
         return;
     }
     let size = access.bytes() as usize;
+    if let Some(extent) = checked.common
+        && extent.region == Region::Shared
+    {
+        let written = &mut view.shared.written;
+        sized!(access.element, N => {
+            // A lane that stores nothing has the address of one that does.
+            for address in &checked.addresses {
+                let from = (address - extent.base) as usize;
+                for part in (0..size).step_by(N) {
+                    write::<N>(written, from + part, WRITTEN);
+                }
+            }
+        });
+        return;
+    }
     for lane in lanes(checked.mask) {
         let address = checked.addresses[lane];
         let Ok(extent) = checked.common.map_or_else(|| view.region(access.window, address), Ok) else { continue };

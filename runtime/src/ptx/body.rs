@@ -65,43 +65,46 @@ pub fn ternary<A: Lane, D: Lane>(
 /// What the lanes of `mask` give.
 #[inline(always)]
 fn compute<D: Lane>(mask: u32, f: impl Fn(usize) -> D) -> [D; LANES] {
-    let mut out = [D::ZERO; LANES];
     if mask == FULL {
-        for (lane, value) in out.iter_mut().enumerate() {
+        return all(f);
+    }
+    let mut out = [D::ZERO; LANES];
+    for (lane, value) in out.iter_mut().enumerate() {
+        if mask >> lane & 1 == 1 {
             *value = f(lane);
-        }
-    } else {
-        for (lane, value) in out.iter_mut().enumerate() {
-            if mask >> lane & 1 == 1 {
-                *value = f(lane);
-            }
         }
     }
     out
 }
 
-/// a · b + c in single precision, rounded once, by the processor's own instruction where it has one.
-pub fn fma32(d: u32, operands: [u32; 3], fused: fn(u32, u32, u32) -> u32) -> Body {
+/// What every lane gives, compiled for the processor at hand.
+#[inline(always)]
+fn all<D: Lane>(f: impl Fn(usize) -> D) -> [D; LANES] {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("fma") && std::arch::is_x86_feature_detected!("avx2") {
-        return Box::new(move |registers, mask| {
-            // SAFETY: the processor has what the function is compiled for.
-            let out = unsafe { fma_rows(registers, operands) };
-            registers.put(d, mask, &out);
-            0
-        });
+    if is_wide() {
+        // SAFETY: the processor has what the function is compiled for.
+        return unsafe { all_wide(f) };
     }
-    ternary(d, operands, fused)
+    let mut out = [D::ZERO; LANES];
+    for (lane, value) in out.iter_mut().enumerate() {
+        *value = f(lane);
+    }
+    out
 }
 
-/// The rows of `fma32`, compiled for processors that have the instruction.
+/// Whether the processor has 256-bit vectors and fused multiply-adds.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub fn is_wide() -> bool {
+    std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")
+}
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn fma_rows(registers: &Registers, [a, b, c]: [u32; 3]) -> [u32; LANES] {
-    let (x, y, z) = (u32::row(registers, a), u32::row(registers, b), u32::row(registers, c));
-    let mut out = [0; LANES];
-    for lane in 0..LANES {
-        out[lane] = super::arithmetic::native::fma32(x[lane], y[lane], z[lane]);
+fn all_wide<D: Lane>(f: impl Fn(usize) -> D) -> [D; LANES] {
+    let mut out = [D::ZERO; LANES];
+    for (lane, value) in out.iter_mut().enumerate() {
+        *value = f(lane);
     }
     out
 }
@@ -168,10 +171,7 @@ pub fn comparison<L: Lane>(
 ) -> Body {
     Box::new(move |registers, mask| {
         let (x, y) = (L::row(registers, a), L::row(registers, b));
-        let mut holds = 0;
-        for lane in 0..LANES {
-            holds |= u32::from(f(x[lane], y[lane])) << lane;
-        }
+        let holds = all(|lane| u32::from(f(x[lane], y[lane])) << lane).iter().fold(0, |all, bit| all | bit);
         let (yes, no) = (join.of(holds, registers), join.of(!holds, registers));
         put_predicate(registers, p, mask, yes);
         put_predicate(registers, q, mask, no);

@@ -3,7 +3,7 @@
 use super::super::arithmetic::approximate::{Approximation, divide};
 use super::super::arithmetic::float::{F16, F32, F64, Format, Rounding};
 use super::super::arithmetic::native;
-use super::super::body::{binary, fma32, lanewise, put_predicate, ternary, unary};
+use super::super::body::{binary, lanewise, put_predicate, ternary, unary};
 use super::super::code::{Body, Follows, Kind};
 use super::super::registers::{Place, Registers, lanes};
 use super::operand::Source;
@@ -239,7 +239,7 @@ fn fast(opcode: Opcode, mode: Mode, to: Source, from: &[Source]) -> Option<Body>
             Opcode::Sub => binary(d, two()?, native::sub32),
             Opcode::Mul => binary(d, two()?, native::mul32),
             Opcode::Div => binary(d, two()?, native::div32),
-            Opcode::Mad => fma32(d, three()?, native::fma32),
+            Opcode::Mad => ternary(d, three()?, native::fma32),
             Opcode::Neg => {
                 unary(
                     d,
