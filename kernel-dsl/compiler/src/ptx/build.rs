@@ -115,7 +115,7 @@ impl Builder {
     /// Appends an instruction, if it is in the table and the target has it.
     pub fn instruction(&mut self, instruction: Instruction) -> Result<(), Illegal> {
         let form = check(self.names(), &instruction, self.module.target, Version::new(u8::MAX, 0))?;
-        self.module.version = self.module.version.max(form.row.version);
+        self.module.version = self.module.version.max(form.version);
         for operand in &instruction.operands {
             if let Operand::Label(l) = operand {
                 self.labels[l.0 as usize].1 = true;

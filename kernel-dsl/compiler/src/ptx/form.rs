@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Modifiers come in the given order; `{.ftz}` may be left out; a name that is set out after the semicolon stands for one of
-//! its alternatives. Operands named `d` or `p` are written, the others read. Each has the instruction's last type, or:
+//! its alternatives: those in braces, or those of a set that many rows share ([`SETS`]). Operands named `d` or `p` are written, the others read. Each has the instruction's last type, or:
 //!
 //! | notation | the operand |
 //! |---|---|
@@ -18,17 +18,27 @@
 //! | `d:type+` | may be a wider register: loads, stores, conversions |
 //! | `d:vec` | the same, and a vector where `.v2` or `.v4` is given |
 //! | `a:b32x2` | is a vector of two `.b32` |
+//! | `%a` | is a register, never a constant |
 //! | `p`, `c:pred` | is a predicate; `{!}c:pred` perhaps negated |
+//! | `{-}a` | is perhaps negated |
+//! | `a{.part}`, `d.part` | may be a byte or a half of the register (`.b0`, `.h1`), is one |
+//! | `a{.halves}`, `a{.bytes}` | may be chosen from the halves or bytes of two registers (`.h31`, `.b7531`) |
+//! | `d{.half_mask}`, `d{.byte_mask}` | may be written in part (`.h1`, `.b31`) |
+//! | `d{_}` | may be `_`, for a result that nobody wants |
 //! | `d{\|p}` | may be followed by a second, predicate, destination |
 //! | `[a]` | is an address |
 //! | `label`, `symbol`, `sreg` | is a label, the address of a variable or function, a special register |
 //! | `tlist` | is the name of a list of labels |
+//! | `callee` | is all that a call has |
 //! | `constant:u32` | is a constant |
+//! | `event:u32` | is the number of an event: a constant below 16 |
 //! | `barrier:u32` | is the number of a barrier: a constant is below 16 |
 //! | `threads:u32` | is a number of threads: a constant is a multiple of 32 |
 //! | `{, b:u32}` | may be left out |
+//! | `{.op, c:pred}` | is there if the modifier `.op` is |
 
 use super::words::{Modifier, Opcode, Type, Version, same};
+use std::fmt;
 
 /// One form of an instruction: a row of the table.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +51,8 @@ pub struct Row {
     pub target: u16,
     /// First `.version` that has it.
     pub version: Version,
+    /// The first target that no longer has it, from the `.version` on that took it away.
+    pub gone: Option<(u16, Version)>,
     /// Every modifier that can stand in one of its slots.
     pub modifiers: Set,
     slots: [Slot; MAX_SLOTS],
@@ -86,9 +98,9 @@ impl Set {
         Set([self.0[0] | other.0[0], self.0[1] | other.0[1], self.0[2] | other.0[2]])
     }
 
-    /// The set of these.
+    /// The set of these, each as the [plain](Modifier::plain) word.
     pub fn of(modifiers: &[Modifier]) -> Set {
-        modifiers.iter().fold(Set::EMPTY, |set, m| set.with(*m))
+        modifiers.iter().fold(Set::EMPTY, |set, m| set.with(m.plain()))
     }
 
     /// Whether all of them are in `other`.
@@ -118,14 +130,69 @@ pub struct OperandForm {
     pub destination: bool,
     /// Whether a register may be wider than the type.
     pub wider: bool,
+    /// Whether it may be `_`.
+    pub sink: bool,
     /// Whether `!` may stand before it.
     pub negatable: bool,
     /// Whether a second destination, a predicate, may follow after a bar.
     pub paired: bool,
-    /// Whether it may be left out.
-    pub optional: bool,
+    /// Whether it must be there.
+    pub presence: Presence,
+    /// Whether it is never a constant.
+    pub register: bool,
+    /// Whether `-` may stand before it.
+    pub signed: bool,
+    /// What of the register may or must be chosen.
+    pub selection: Selection,
     /// Which constants can stand there.
     pub limit: Limit,
+}
+
+impl OperandForm {
+    const NONE: OperandForm = OperandForm {
+        kind: Kind::Value,
+        ty: OperandType::None,
+        destination: false,
+        wider: false,
+        sink: false,
+        negatable: false,
+        paired: false,
+        presence: Presence::Always,
+        register: false,
+        signed: false,
+        selection: Selection::None,
+        limit: Limit::None,
+    };
+}
+
+/// Whether an operand must be there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Presence {
+    /// It must.
+    Always,
+    /// It may be left out.
+    Optional,
+    /// It must if there is a modifier in that slot, and cannot otherwise.
+    With(u8),
+}
+
+/// What an instruction chooses of a register's bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Selection {
+    /// Nothing: it has the whole.
+    None,
+    /// Perhaps a byte or a half.
+    Part,
+    /// A byte or a half.
+    OnePart,
+    /// Perhaps two halves out of the four of this register and the next.
+    Halves,
+    /// Perhaps four bytes out of the eight of this register and the next.
+    Bytes,
+    /// Perhaps the halves that are written.
+    HalfMask,
+    /// Perhaps the bytes that are written.
+    ByteMask,
 }
 
 /// Which constants an operand can be, beside what its type says.
@@ -135,6 +202,8 @@ pub enum Limit {
     None,
     /// 0 to 15.
     Barrier,
+    /// 0 to 15, and never a register.
+    Event,
     /// A multiple of 32.
     Threads,
 }
@@ -160,6 +229,8 @@ pub enum Kind {
     Label,
     /// A list of labels.
     BranchTargets,
+    /// All that a call has: a [`Call`](super::ast::Call).
+    Callee,
 }
 
 /// Where an operand's type comes from.
@@ -181,9 +252,29 @@ impl Row {
         &self.slots[..self.slot_count]
     }
 
+    /// The row of a form that `target` and later ones no longer have, from `version` on.
+    pub const fn gone(mut self, target: u16, version: Version) -> Row {
+        self.gone = Some((target, version));
+        self
+    }
+
     /// Places for operands, in order.
     pub fn operands(&self) -> &[OperandForm] {
         &self.operands[..self.operand_count]
+    }
+}
+
+/// The form, with the shared sets set out.
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, part) in self.form.split("; ").enumerate() {
+            f.write_str(if i > 0 { "; " } else { "" })?;
+            match part.split_once(" = ") {
+                Some((name, set)) if !set.starts_with('{') => write!(f, "{name} = {}", shared(set.as_bytes()))?,
+                _ => f.write_str(part)?,
+            }
+        }
+        Ok(())
     }
 }
 
@@ -193,21 +284,13 @@ pub const fn row(target: u16, version: Version, form: &'static str) -> Row {
     let mut at = Cursor { text, at: 0 };
     let Some(opcode) = Opcode::from_spelling(at.word()) else { panic!("the form begins with an opcode") };
     let slot = Slot { alternatives: Set::EMPTY, optional: false };
-    let operand = OperandForm {
-        kind: Kind::Value,
-        ty: OperandType::None,
-        destination: false,
-        wider: false,
-        negatable: false,
-        paired: false,
-        optional: false,
-        limit: Limit::None,
-    };
+    let operand = OperandForm::NONE;
     let mut row = Row {
         opcode,
         form,
         target,
         version,
+        gone: None,
         modifiers: Set::EMPTY,
         slots: [slot; MAX_SLOTS],
         slot_count: 0,
@@ -234,12 +317,14 @@ pub const fn row(target: u16, version: Version, form: &'static str) -> Row {
         loop {
             row.operands[row.operand_count] = at.operand(&row, &names);
             row.operand_count += 1;
-            let optional = at.eat(b"{, ");
-            if optional {
+            if at.eat(b"{") {
+                let presence = if at.eat(b", ") { Presence::Optional } else { at.presence(&row, &names) };
                 row.operands[row.operand_count] = at.operand(&row, &names);
-                row.operands[row.operand_count].optional = true;
+                row.operands[row.operand_count].presence = presence;
                 row.operand_count += 1;
                 at.expect(b"}");
+                // So that an operand's place is that of its form.
+                break;
             }
             if !at.eat(b", ") {
                 break;
@@ -259,26 +344,59 @@ const fn alternatives(text: &[u8], name: &[u8]) -> Set {
     while at.eat(b"; ") {
         at.expect(b".");
         let wanted = same(at.word(), name);
-        at.expect(b" = {");
-        let mut set = Set::EMPTY;
-        loop {
-            at.expect(b".");
-            let Some(m) = Modifier::from_spelling(at.word()) else { panic!("an alternative is a modifier") };
-            set = set.with(m);
-            if !at.eat(b", ") {
-                break;
+        at.expect(b" = ");
+        let mut listed = at;
+        if !at.eat(b"{") {
+            listed = Cursor { text: shared(at.word()).as_bytes(), at: 0 };
+            if wanted {
+                return listed.list();
             }
+            continue;
         }
-        at.expect(b"}");
+        let set = listed.list();
         if wanted {
             return set;
         }
+        at = listed;
     }
     assert!(at.at == text.len(), "nothing follows the sets");
     let Some(m) = Modifier::from_spelling(name) else { panic!("a modifier is known, or its set is given") };
     Set::EMPTY.with(m)
 }
 
+/// Sets of modifiers that many rows share.
+pub const SETS: [(&str, &str); 16] = [
+    ("integer", "{.u16, .u32, .u64, .s16, .s32, .s64}"),
+    ("any_integer", "{.u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64}"),
+    ("unsigned", "{.u16, .u32, .u64}"),
+    ("bits", "{.b16, .b32, .b64}"),
+    ("value", "{.b16, .b32, .b64, .u16, .u32, .u64, .s16, .s32, .s64, .f32, .f64}"),
+    ("memory", "{.b8, .b16, .b32, .b64, .u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64, .f32, .f64}"),
+    ("memory32", "{.b8, .b16, .b32, .u8, .u16, .u32, .s8, .s16, .s32, .f32}"),
+    ("memory64", "{.b64, .u64, .s64, .f64}"),
+    ("word", "{.u32, .s32}"),
+    ("double_word", "{.u64, .s64}"),
+    ("rounding", "{.rn, .rz, .rm, .rp}"),
+    ("integral", "{.rni, .rzi, .rmi, .rpi}"),
+    ("compare", "{.eq, .ne, .lt, .le, .gt, .ge}"),
+    ("float_compare", "{.eq, .ne, .lt, .le, .gt, .ge, .equ, .neu, .ltu, .leu, .gtu, .geu, .num, .nan}"),
+    ("logic", "{.and, .or, .xor}"),
+    ("scope", "{.cta, .gpu, .sys}"),
+];
+
+/// What the shared set `name` is.
+const fn shared(name: &[u8]) -> &'static str {
+    let mut i = 0;
+    while i < SETS.len() {
+        if same(SETS[i].0.as_bytes(), name) {
+            return SETS[i].1;
+        }
+        i += 1;
+    }
+    panic!("a set that is not set out is a shared one")
+}
+
+#[derive(Clone, Copy)]
 struct Cursor<'a> {
     text: &'a [u8],
     at: usize,
@@ -298,6 +416,22 @@ impl<'a> Cursor<'a> {
         assert!(self.eat(expected), "the notation's punctuation");
     }
 
+    /// `{.a, .b}`
+    const fn list(&mut self) -> Set {
+        self.expect(b"{");
+        let mut set = Set::EMPTY;
+        loop {
+            self.expect(b".");
+            let Some(m) = Modifier::from_spelling(self.word()) else { panic!("an alternative is a modifier") };
+            set = set.with(m);
+            if !self.eat(b", ") {
+                break;
+            }
+        }
+        self.expect(b"}");
+        set
+    }
+
     const fn word(&mut self) -> &'a [u8] {
         let start = self.at;
         while self.at < self.text.len() && (self.text[self.at].is_ascii_alphanumeric() || self.text[self.at] == b'_') {
@@ -308,22 +442,16 @@ impl<'a> Cursor<'a> {
     }
 
     const fn operand(&mut self, row: &Row, names: &[&[u8]; MAX_SLOTS]) -> OperandForm {
-        let mut form = OperandForm {
-            kind: Kind::Value,
-            ty: OperandType::None,
-            destination: false,
-            wider: false,
-            negatable: self.eat(b"{!}"),
-            paired: false,
-            optional: false,
-            limit: Limit::None,
-        };
+        let mut form = OperandForm::NONE;
+        form.negatable = self.eat(b"{!}");
+        form.signed = self.eat(b"{-}");
         if self.eat(b"[") {
             self.word();
             self.expect(b"]");
             form.kind = Kind::Address;
             return form;
         }
+        form.register = self.eat(b"%");
         let name = self.word();
         form.destination = name[0] == b'd' || same(name, b"p");
         if same(name, b"label") {
@@ -332,12 +460,18 @@ impl<'a> Cursor<'a> {
         } else if same(name, b"tlist") {
             form.kind = Kind::BranchTargets;
             return form;
+        } else if same(name, b"callee") {
+            form.kind = Kind::Callee;
+            return form;
         } else if same(name, b"symbol") {
             form.kind = Kind::Symbol;
         } else if same(name, b"sreg") {
             form.kind = Kind::Special;
         } else if same(name, b"constant") {
             form.kind = Kind::Constant;
+        } else if same(name, b"event") {
+            form.kind = Kind::Constant;
+            form.limit = Limit::Event;
         } else if same(name, b"barrier") {
             form.limit = Limit::Barrier;
         } else if same(name, b"threads") {
@@ -351,8 +485,42 @@ impl<'a> Cursor<'a> {
             OperandType::Slot(last_type(row))
         };
         form.wider = self.eat(b"+") || matches!(form.kind, Kind::Vectorised);
+        form.sink = self.eat(b"{_}");
         form.paired = self.eat(b"{|p}");
+        form.selection = self.selection();
         form
+    }
+
+    const fn presence(&mut self, row: &Row, names: &[&[u8]; MAX_SLOTS]) -> Presence {
+        self.expect(b".");
+        let name = self.word();
+        self.expect(b", ");
+        let mut i = 0;
+        while i < row.slot_count {
+            if same(names[i], name) {
+                return Presence::With(i as u8);
+            }
+            i += 1;
+        }
+        panic!("an operand goes with a modifier of the form")
+    }
+
+    const fn selection(&mut self) -> Selection {
+        if self.eat(b"{.part}") {
+            Selection::Part
+        } else if self.eat(b".part") {
+            Selection::OnePart
+        } else if self.eat(b"{.halves}") {
+            Selection::Halves
+        } else if self.eat(b"{.bytes}") {
+            Selection::Bytes
+        } else if self.eat(b"{.half_mask}") {
+            Selection::HalfMask
+        } else if self.eat(b"{.byte_mask}") {
+            Selection::ByteMask
+        } else {
+            Selection::None
+        }
     }
 
     const fn operand_type(&mut self, row: &Row, names: &[&[u8]; MAX_SLOTS], kind: &mut Kind) -> OperandType {

@@ -4,11 +4,11 @@ mod call;
 
 pub use call::check_call;
 
-use super::ast::{Address, Architecture, Base, Function, Instruction, Operand, Register, Symbol};
-use super::form::{Kind, Limit, MAX_SLOTS, OperandForm, OperandType, Row, Set};
+use super::ast::{Address, Architecture, Base, Function, Instruction, Operand, Register, Selector, Symbol};
+use super::form::{Kind, Limit, MAX_SLOTS, OperandForm, OperandType, Presence, Row, Selection, Set};
 use super::print::{In, Names};
 use super::table;
-use super::words::{Class, Modifier, Space, Type, Version};
+use super::words::{Class, Modifier, Opcode, Space, Type, Version};
 use std::fmt;
 
 /// Why an instruction cannot be.
@@ -29,12 +29,12 @@ pub enum Reason {
     /// The language has it only from a later version on.
     #[allow(missing_docs)]
     Version { needs: Version, has: Version },
-    /// No form has these modifiers; the forms of the opcode.
+    /// No form of the opcode has these modifiers.
     #[allow(missing_docs)]
-    Modifiers { forms: Vec<&'static str> },
-    /// The form that has these modifiers does not take operand `operand` (from 0), or not so many.
+    Modifiers { opcode: Opcode },
+    /// The form that has these modifiers, row `row` of the opcode, does not take operand `operand` (from 0), or not so many.
     #[allow(missing_docs)]
-    Operand { form: &'static str, operand: usize },
+    Operand { opcode: Opcode, row: usize, operand: usize },
     /// A call gives or takes another number of values than there are.
     #[allow(missing_docs)]
     Arguments { returned: bool, needs: usize, has: usize },
@@ -43,6 +43,9 @@ pub enum Reason {
     Argument { returned: bool, index: usize },
     /// What is called is no function.
     Callee,
+    /// Targets from `sm_{without}` on no longer have it, in versions from `from` on.
+    #[allow(missing_docs)]
+    Gone { without: u16, from: Version },
     /// The guard is not a predicate.
     Guard,
     /// The register, label or symbol that it names is not declared.
@@ -61,13 +64,15 @@ impl fmt::Display for Reason {
         match self {
             Reason::Target { needs, has } => write!(f, "needs sm_{needs}; the kernel is for {has}"),
             Reason::Version { needs, has } => write!(f, "needs `.version {needs}`; the module has {has}"),
-            Reason::Modifiers { forms } => {
+            Reason::Modifiers { opcode } => {
                 write!(f, "is not PTX; there is:")?;
-                forms.iter().try_for_each(|form| write!(f, "\n  {form}"))
+                table::rows(*opcode).iter().try_for_each(|row| write!(f, "\n  {row}"))
             }
-            Reason::Operand { form, operand } => {
-                write!(f, "does not fit the form `{form}`: see operand {}", operand + 1)
+            Reason::Operand { opcode, row, operand } => {
+                let row = &table::rows(*opcode)[*row];
+                write!(f, "does not fit the form `{row}`: see operand {}", operand + 1)
             }
+            Reason::Gone { without, from } => write!(f, "is gone from sm_{without} on in `.version {from}` and later"),
             Reason::Arguments { returned, needs, has } => {
                 let what = if *returned { "returns" } else { "takes" };
                 write!(f, "calls what {what} {needs} values; there are {has}")
@@ -90,6 +95,8 @@ impl std::error::Error for Illegal {}
 pub struct Form {
     /// The row.
     pub row: &'static Row,
+    /// The first `.version` that has all of the instruction: the row's, or that of a word or a special register in it.
+    pub version: Version,
     chosen: Chosen,
 }
 
@@ -146,31 +153,37 @@ impl Check<'_> {
             return fail(Reason::Guard);
         }
         let mut later: Option<Reason> = None;
-        let mut operand: Option<(&'static str, usize)> = None;
+        let mut operand: Option<(usize, usize)> = None;
+        let (with_target, with_version) = since(instruction);
+        let opcode = instruction.opcode;
         // Most rows of an opcode are out at first sight.
         let given = Set::of(&instruction.modifiers);
-        for row in table::rows(instruction.opcode).iter().filter(|row| given.within(row.modifiers)) {
+        let rows = table::rows(opcode).iter().enumerate();
+        for (i, row) in rows.filter(|(_, row)| given.within(row.modifiers)) {
             let Some(chosen) = modifiers(row, &instruction.modifiers) else { continue };
+            let (needs_target, needs) = (row.target.max(with_target), row.version.max(with_version));
             match self.operands(row, &chosen, &instruction.operands) {
-                Err(at) => operand = operand.or(Some((row.form, at))),
-                Ok(()) if row.target > target.sm => {
+                Err(at) => operand = operand.or(Some((i, at))),
+                Ok(()) if needs_target > target.sm => {
                     let needs = match later {
-                        Some(Reason::Target { needs, .. }) => needs.min(row.target),
-                        _ => row.target,
+                        Some(Reason::Target { needs, .. }) => needs.min(needs_target),
+                        _ => needs_target,
                     };
                     later = Some(Reason::Target { needs, has: target });
                 }
-                Ok(()) if row.version > version => {
-                    later = later.or(Some(Reason::Version { needs: row.version, has: version }));
-                }
-                Ok(()) => return Ok(Form { row, chosen }),
+                Ok(()) if needs > version => later = later.or(Some(Reason::Version { needs, has: version })),
+                Ok(()) => match row.gone {
+                    Some((without, from)) if target.sm >= without && version >= from => {
+                        later = Some(Reason::Gone { without, from });
+                    }
+                    _ => return Ok(Form { row, version: needs, chosen }),
+                },
             }
         }
-        let forms = || table::rows(instruction.opcode).iter().map(|r| r.form).collect();
         fail(match (later, operand) {
             (Some(later), _) => later,
-            (None, Some((form, operand))) => Reason::Operand { form, operand },
-            (None, None) => Reason::Modifiers { forms: forms() },
+            (None, Some((row, operand))) => Reason::Operand { opcode, row, operand },
+            (None, None) => Reason::Modifiers { opcode },
         })
     }
 
@@ -178,6 +191,16 @@ impl Check<'_> {
     fn is(self, register: Register, such: impl FnOnce(Type) -> bool) -> bool {
         self.open || such(self.names.function.ty(register))
     }
+}
+
+/// The first target and version that have the words and special registers of the instruction.
+fn since(instruction: &Instruction) -> (u16, Version) {
+    let words = instruction.modifiers.iter().filter_map(|m| m.since()).map(|version| (0, version));
+    let registers = instruction.operands.iter().filter_map(|o| match o {
+        Operand::Special(s) => Some(s.since()),
+        _ => None,
+    });
+    words.chain(registers).fold((0, Version::new(0, 0)), |(t, v), (target, version)| (t.max(target), v.max(version)))
 }
 
 /// Whether all that the instruction names is there.
@@ -229,7 +252,7 @@ fn modifiers(row: &Row, given: &[Modifier]) -> Option<Chosen> {
     let mut chosen = [None; MAX_SLOTS];
     let mut rest = given.iter().copied().peekable();
     for (slot, place) in row.slots().iter().zip(&mut chosen) {
-        *place = rest.next_if(|m| slot.alternatives.has(*m));
+        *place = rest.next_if(|m| slot.alternatives.has(m.plain()));
         if place.is_none() && !slot.optional {
             return None;
         }
@@ -250,17 +273,18 @@ fn operand_type(form: &OperandForm, chosen: &Chosen) -> Option<Type> {
 impl Check<'_> {
     /// Whether the operands are in the row's form; the first that is not.
     fn operands(self, row: &Row, chosen: &Chosen, given: &[Operand]) -> Result<(), usize> {
-        if given.len() > row.operands().len() {
-            return Err(row.operands().len());
-        }
+        let mut rest = given.iter().peekable();
         for (i, form) in row.operands().iter().enumerate() {
-            match given.get(i) {
-                None if form.optional => {}
-                Some(o) if self.fits(form, chosen, o) => {}
-                _ => return Err(i),
+            let wanted = match form.presence {
+                Presence::Always => true,
+                Presence::Optional => rest.peek().is_some(),
+                Presence::With(slot) => chosen[usize::from(slot)].is_some(),
+            };
+            if wanted && !rest.next().is_some_and(|o| self.fits(form, chosen, o)) {
+                return Err(i);
             }
         }
-        Ok(())
+        if rest.next().is_some() { Err(row.operands().len()) } else { Ok(()) }
     }
 
     fn fits(self, form: &OperandForm, chosen: &Chosen, given: &Operand) -> bool {
@@ -273,20 +297,32 @@ impl Check<'_> {
         match (form.kind, given, ty) {
             (Kind::Label, Operand::Label(_), _) => true,
             (Kind::BranchTargets, Operand::BranchTargets(_), _) => true,
-            (Kind::Symbol, Operand::Symbol(..), _) => true,
-            (Kind::Special, Operand::Special(s), Some(ty)) => s.ty() == ty,
+            (Kind::Symbol, Operand::Symbol(symbol, _), _) => self.lies_there(*symbol, chosen),
+            (Kind::Special, Operand::Special(s), Some(ty)) => s.ty().bits() == ty.bits(),
             (Kind::Address, Operand::Address(a), _) => self.address(a, chosen),
             (Kind::Value, Operand::Pair(d, p), Some(ty)) => {
                 form.paired
+                    && (d.is_some() || p.is_some() && form.sink)
                     && p.is_none_or(|p| self.is(p, |t| t == Type::Pred))
                     && d.is_none_or(|d| self.is(d, |t| holds(t, ty, form.wider)))
             }
+            (Kind::Value, Operand::Selected(r, selector), Some(ty)) => {
+                selected(form.selection, *selector) && self.is(*r, |t| holds(t, ty, false))
+            }
+            (Kind::Value, Operand::Negated(r, selector), Some(ty)) => {
+                form.signed
+                    && selector.is_none_or(|s| selected(form.selection, s))
+                    && self.is(*r, |t| holds(t, ty, false))
+            }
+            (Kind::Value, Operand::Sink, _) => form.sink,
+            (Kind::Value, Operand::Register(_), _) if form.selection == Selection::OnePart => false,
             (Kind::Value, Operand::Not(p), _) => form.negatable && self.is(*p, |t| t == Type::Pred),
             (Kind::Vectorised | Kind::Vector(_), Operand::Vector(v), Some(ty)) => {
-                vector == Some(v.len()) && v.iter().all(|o| self.value(form, ty, o))
+                let sink = |o: &Operand| *o == Operand::Sink && form.destination;
+                vector == Some(v.len()) && !v.iter().all(sink) && v.iter().all(|o| sink(o) || self.value(form, ty, o))
             }
             (Kind::Constant, Operand::Register(_), Some(_)) => self.open,
-            (Kind::Constant, o, Some(ty)) => constant_fits(o, ty),
+            (Kind::Constant, o, Some(ty)) => constant_fits(o, ty) && within(form.limit, o),
             (Kind::Value, o, Some(ty)) => self.value(form, ty, o),
             (Kind::Vectorised, o, Some(ty)) => vector.is_none() && self.value(form, ty, o),
             _ => false,
@@ -296,29 +332,49 @@ impl Check<'_> {
     fn value(self, form: &OperandForm, ty: Type, given: &Operand) -> bool {
         match given {
             Operand::Register(r) => self.is(*r, |t| holds(t, ty, form.wider)),
-            constant => !form.destination && constant_fits(constant, ty) && within(form.limit, constant),
+            constant => {
+                !form.destination && !form.register && constant_fits(constant, ty) && within(form.limit, constant)
+            }
         }
     }
 
     /// An address in a register has 64 bits; in the spaces of a few kilobytes, 32 do. A variable lies in the space that
     /// the instruction names, if it names one.
     fn address(self, address: &Address, chosen: &Chosen) -> bool {
-        let given = || chosen.iter().flatten().find_map(|m| m.space());
         match address.base {
             Base::Register(r) => self.is(r, |ty| {
-                let small = matches!(given(), Some(Space::Shared | Space::Local | Space::Const));
+                let given = chosen.iter().flatten().find_map(|m| m.space());
+                let small = matches!(given, Some(Space::Shared | Space::Local | Space::Const));
                 matches!(ty.class(), Class::Bits | Class::Integer) && (ty.bits() == 64 || small && ty.bits() == 32)
             }),
-            Base::Symbol(symbol) => {
-                let lies = match symbol {
-                    Symbol::Parameter(_) | Symbol::Return(_) => Some(Space::Param),
-                    Symbol::Variable(i) => Some(self.names.function.variables[i as usize].space),
-                    Symbol::Global(i) => Some(self.names.module.variables[i as usize].space),
-                    Symbol::Function(_) => None,
-                };
-                lies.is_some() && given().is_none_or(|space| Some(space) == lies)
-            }
+            Base::Symbol(symbol) => !matches!(symbol, Symbol::Function(_)) && self.lies_there(symbol, chosen),
         }
+    }
+
+    /// Whether a symbol lies in the space that the instruction names, if it names one.
+    fn lies_there(self, symbol: Symbol, chosen: &Chosen) -> bool {
+        let lies = match symbol {
+            Symbol::Parameter(_) | Symbol::Return(_) => Some(Space::Param),
+            Symbol::Variable(i) => Some(self.names.function.variables[i as usize].space),
+            Symbol::Global(i) => Some(self.names.module.variables[i as usize].space),
+            Symbol::Function(_) => None,
+        };
+        chosen.iter().flatten().find_map(|m| m.space()).is_none_or(|space| Some(space) == lies)
+    }
+}
+
+/// Whether a selector chooses what may or must be chosen.
+fn selected(selection: Selection, selector: Selector) -> bool {
+    let falling =
+        |digits: &[u8], limit: u8| digits.iter().all(|d| *d < limit) && digits.windows(2).all(|w| w[0] > w[1]);
+    match (selection, selector) {
+        (Selection::Part | Selection::OnePart, Selector::Byte(_) | Selector::Half(_)) => true,
+        (Selection::Halves, Selector::Halves(_)) => true,
+        (Selection::Bytes, Selector::Bytes(digits)) => digits.iter().all(Option::is_some),
+        (Selection::HalfMask, Selector::Half(_)) | (Selection::ByteMask, Selector::Byte(_)) => true,
+        (Selection::HalfMask, Selector::Halves(digits)) => falling(&digits, 2),
+        (Selection::ByteMask, Selector::Bytes(digits)) => falling(&digits.into_iter().flatten().collect::<Vec<_>>(), 4),
+        _ => false,
     }
 }
 
@@ -353,9 +409,14 @@ fn constant_fits(constant: &Operand, ty: Type) -> bool {
 }
 
 fn within(limit: Limit, constant: &Operand) -> bool {
-    match (limit, constant) {
-        (Limit::Barrier, Operand::Integer(n)) => (0..16).contains(n),
-        (Limit::Threads, Operand::Integer(n)) => *n > 0 && n % 32 == 0,
-        (limit, _) => limit == Limit::None,
+    let n = match constant {
+        Operand::Integer(n) => *n,
+        Operand::Bits(n) => *n as i64,
+        _ => return limit == Limit::None,
+    };
+    match limit {
+        Limit::None => true,
+        Limit::Barrier | Limit::Event => (0..16).contains(&n),
+        Limit::Threads => n > 0 && n % 32 == 0,
     }
 }
