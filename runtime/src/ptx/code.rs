@@ -1,7 +1,7 @@
 //! What a kernel is decoded to: a flat list of instructions, calls inlined, operands resolved to places.
 
 use super::registers::{Id, Place, Registers, Sizes};
-use kernel_dsl::compiler::ptx::{Space, SpecialRegister};
+use kernel_dsl::compiler::ptx::Space;
 use smallvec::SmallVec;
 use std::fmt;
 
@@ -23,7 +23,7 @@ pub struct Code {
     /// Registers that hold a value from the start.
     pub constants: Vec<(Place, Id, u64)>,
     /// Registers that the hardware sets.
-    pub specials: Vec<(Place, Id, SpecialRegister)>,
+    pub specials: Vec<(Place, Id, Special)>,
     /// Where each text and line of an instruction is.
     pub sites: Vec<Site>,
     /// What a block's shared memory is made of.
@@ -32,6 +32,32 @@ pub struct Code {
     pub local: Layout,
     /// What the kernel's parameters are made of.
     pub parameters: Layout,
+}
+
+/// What a register holds that the hardware sets; a number is an axis.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum Special {
+    Thread(u8),
+    Threads(u8),
+    Block(u8),
+    Blocks(u8),
+    Lane,
+    Warp,
+    Warps,
+    Constant(u32),
+    /// The lane's own bit.
+    LanesEqual,
+    /// The bits of the lanes below, and perhaps its own.
+    LanesBelow {
+        inclusive: bool,
+    },
+    /// The bits of the lanes above, and perhaps its own.
+    LanesAbove {
+        inclusive: bool,
+    },
+    DynamicShared,
+    TotalShared,
 }
 
 /// An instruction of the text.
@@ -173,8 +199,9 @@ pub enum Kind {
     Vote(Vote),
     /// `activemask`.
     ActiveMask(Place),
-    /// A clock: each reading is later.
-    Clock(Place),
+    /// A clock, or its upper half: each reading is later.
+    #[allow(missing_docs)]
+    Clock { to: Place, high: bool },
     /// What orders accesses, or hints at them. All accesses happen in order here.
     Nothing,
 }
@@ -223,8 +250,6 @@ pub struct Access {
     pub element: u32,
     /// Whether an element narrower than its register is extended by its sign.
     pub signed: bool,
-    /// `.nc`: by the path for what nobody writes.
-    pub read_only: bool,
     /// The registers of the elements; `None` for one that nobody wants.
     pub values: SmallVec<[Option<Data>; 4]>,
 }
@@ -342,7 +367,7 @@ impl Kind {
             Kind::Shuffle(_) => "Shuffle",
             Kind::Vote(_) => "Vote",
             Kind::ActiveMask(_) => "ActiveMask",
-            Kind::Clock(_) => "Clock",
+            Kind::Clock { .. } => "Clock",
             Kind::Nothing => "Nothing",
         }
     }

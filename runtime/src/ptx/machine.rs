@@ -2,13 +2,12 @@
 
 use super::Options;
 use super::check::Check;
-use super::code::{Code, Reduction};
+use super::code::{Code, Reduction, Special};
 use super::memory::{Buffer, Scratch, View};
 use super::registers::{LANES, Registers, lanes};
 use super::report::{Findings, Thread};
 use super::warp::{Meeting, Warp};
 use super::{Checks, Program, Statistics};
-use kernel_dsl::compiler::ptx::SpecialRegister;
 
 /// Barriers of a block.
 pub const BARRIERS: usize = 16;
@@ -47,6 +46,8 @@ pub struct Machine<'p, 'm> {
     pub grid: [u32; 3],
     /// Threads of a block in x, y, z.
     pub threads: [u32; 3],
+    /// Bytes of shared memory that the launch adds.
+    pub dynamic_shared: u32,
     /// The block that runs.
     pub block: [u32; 3],
     /// Its barriers.
@@ -103,44 +104,32 @@ impl Machine<'_, '_> {
         for (place, _, bits) in &self.program.code.constants {
             warp.registers.fill(*place, *bits);
         }
-        for (place, _, register) in &self.program.code.specials {
+        for (place, _, special) in &self.program.code.specials {
             for lane in 0..LANES {
-                let value = self.special(*register, warp.index, lane);
+                let value = self.special(*special, warp.index, lane);
                 warp.registers.set(*place, lane, value);
             }
         }
     }
 
-    fn special(&self, register: SpecialRegister, warp: u32, lane: usize) -> u64 {
-        use SpecialRegister::*;
-        let thread = self.thread(warp, lane);
+    fn special(&self, special: Special, warp: u32, lane: usize) -> u64 {
         let at = lane as u32;
-        let value = match register {
-            TidX => thread.thread[0],
-            TidY => thread.thread[1],
-            TidZ => thread.thread[2],
-            NtidX => self.threads[0],
-            NtidY => self.threads[1],
-            NtidZ => self.threads[2],
-            CtaidX => self.block[0],
-            CtaidY => self.block[1],
-            CtaidZ => self.block[2],
-            NctaidX => self.grid[0],
-            NctaidY => self.grid[1],
-            NctaidZ => self.grid[2],
-            LaneId => at,
-            WarpId => warp,
-            NwarpId => self.threads.iter().product::<u32>().div_ceil(32),
-            // One multiprocessor does it all.
-            SmId => 0,
-            NsmId => 1,
-            LanemaskEq => 1 << at,
-            LanemaskLe => u32::MAX >> (31 - at),
-            LanemaskLt => (1 << at) - 1,
-            LanemaskGe => u32::MAX << at,
-            LanemaskGt => (u32::MAX << at) & !(1 << at),
-            // Read by an instruction of their own.
-            Clock | Clock64 | GlobalTimer => 0,
+        let value = match special {
+            Special::Thread(axis) => self.thread(warp, lane).thread[usize::from(axis)],
+            Special::Threads(axis) => self.threads[usize::from(axis)],
+            Special::Block(axis) => self.block[usize::from(axis)],
+            Special::Blocks(axis) => self.grid[usize::from(axis)],
+            Special::Lane => at,
+            Special::Warp => warp,
+            Special::Warps => self.threads.iter().product::<u32>().div_ceil(32),
+            Special::Constant(value) => value,
+            Special::LanesEqual => 1 << at,
+            Special::LanesBelow { inclusive: false } => (1 << at) - 1,
+            Special::LanesBelow { inclusive: true } => u32::MAX >> (31 - at),
+            Special::LanesAbove { inclusive: false } => (u32::MAX << at) & !(1 << at),
+            Special::LanesAbove { inclusive: true } => u32::MAX << at,
+            Special::DynamicShared => self.dynamic_shared,
+            Special::TotalShared => self.memory.shared.bytes.len() as u32,
         };
         value.into()
     }
@@ -153,10 +142,9 @@ impl Machine<'_, '_> {
             let left = count - warp.index * 32;
             let mask = if left >= 32 { u32::MAX } else { (1 << left) - 1 };
             warp.start(self.options.policy, mask);
-            for (place, _, register) in &code.specials {
-                use SpecialRegister::{CtaidX, CtaidY, CtaidZ};
-                if matches!(register, CtaidX | CtaidY | CtaidZ) {
-                    let value = self.special(*register, warp.index, 0);
+            for (place, _, special) in &code.specials {
+                if let Special::Block(_) = special {
+                    let value = self.special(*special, warp.index, 0);
                     warp.registers.fill(*place, value);
                 }
             }

@@ -246,6 +246,7 @@ impl Program {
             memory: Memory { buffers: all, shared: Scratch::new(shared as usize), parameters },
             grid,
             threads: block,
+            dynamic_shared,
             block: [0; 3],
             barriers: [State::default(); BARRIERS],
             options,

@@ -186,9 +186,10 @@ impl Machine<'_, '_> {
                     settle(&mut warp.registers, inst, mask, mask, (0, ""));
                     warp.flow.pc += 1;
                 }
-                Kind::Clock(place) => {
+                Kind::Clock { to, high } => {
+                    let time = self.statistics.warp_instructions >> if *high { 32 } else { 0 };
                     for lane in lanes(mask) {
-                        warp.registers.set(*place, lane, self.statistics.warp_instructions);
+                        warp.registers.set(*to, lane, time);
                     }
                     settle(&mut warp.registers, inst, mask, mask, (0, ""));
                     warp.flow.pc += 1;

@@ -107,3 +107,14 @@ pub const fn ones(position: u32, length: u32, wrap: bool) -> u32 {
     let run = if length >= 32 { u32::MAX } else { (1 << length) - 1 };
     run << position
 }
+
+/// `szext`: the low `bits` bits of a word, extended by the highest of them or by zeros.
+pub const fn extended(a: u32, bits: u32, signed: bool, wrap: bool) -> u32 {
+    let bits = if wrap { bits & 31 } else { bits };
+    match bits {
+        0 => 0,
+        1..32 if signed => (((a << (32 - bits)) as i32) >> (32 - bits)) as u32,
+        1..32 => a & ((1 << bits) - 1),
+        _ => a,
+    }
+}

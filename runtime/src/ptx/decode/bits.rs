@@ -1,6 +1,6 @@
 //! Logic, shifts, bit fields and searches.
 
-use super::super::arithmetic::bits::{Permutation, find_nth, funnel, logic, ones, permute};
+use super::super::arithmetic::bits::{Permutation, extended, find_nth, funnel, logic, ones, permute};
 use super::super::arithmetic::integer::Integer;
 use super::super::body::{Logic, binary, lanewise, ternary, unary};
 use super::super::code::{Body, Follows, Kind};
@@ -24,6 +24,14 @@ impl<'m> Decoder<'m> {
             Opcode::Not | Opcode::Cnot => self.complement(frame, opcode, words, operands),
             Opcode::Shl | Opcode::Shr => self.shift(frame, opcode, words, operands),
             Opcode::Bfind | Opcode::Brev | Opcode::Clz | Opcode::Popc => self.search(frame, opcode, words, operands),
+            Opcode::Szext => {
+                let wrap = words.take_one(&[Modifier::Wrap, Modifier::Clamp]) == Some(Modifier::Wrap);
+                let ty = words.ty()?;
+                let to = self.to(frame, operands, 0)?;
+                let from = [self.operand(frame, operands, 1, ty)?, self.operand(frame, operands, 2, Type::U32)?];
+                let signed = ty == Type::S32;
+                Ok(self.lanewise(to, &from, move |[a, n, ..]| extended(a as u32, n as u32, signed, wrap).into()))
+            }
             Opcode::Bfe | Opcode::Bfi => self.field(frame, opcode, words, operands),
             _ => self.words32(frame, opcode, words, operands),
         }

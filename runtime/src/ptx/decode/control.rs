@@ -55,6 +55,9 @@ impl<'m> Decoder<'m> {
                     Modifier::Sys,
                     Modifier::Sc,
                     Modifier::AcqRel,
+                    Modifier::Proxy,
+                    Modifier::Alias,
+                    Modifier::Mask,
                     Modifier::U32,
                 ]);
                 Ok(Decoded::plain(Kind::Nothing))

@@ -188,12 +188,14 @@ impl<'m> Decoder<'m> {
             }
             _ => {
                 let high = words.take_one(&[Modifier::Lo, Modifier::Hi]) == Some(Modifier::Hi);
+                let saturate = words.take(Modifier::Sat);
                 let mut from = vec![a, b];
                 if opcode == Opcode::Mad24 {
                     from.push(self.operand(frame, operands, 3, ty)?);
                 }
                 Ok(self.lanewise(to, &from, move |[a, b, c, _]| {
-                    integers.mul24(a, b, high).wrapping_add(c) & integers.mask()
+                    let sum = integers.value(integers.mul24(a, b, high)) + integers.value(c);
+                    if saturate { integers.clamp(sum) } else { integers.wrap(sum) }
                 }))
             }
         }

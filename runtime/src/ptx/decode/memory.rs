@@ -1,9 +1,10 @@
 //! Loads, stores, atomic operations and addresses.
 
 use super::super::access::generic;
-use super::super::arithmetic::float::{F32, F64, Format, Rounding};
+use super::super::arithmetic::float::{F16, F32, F64, Format, Rounding};
 use super::super::code::{Access, Atomic, Data, Kind, Update, Window};
-use super::super::memory::{window_base, window_of};
+use super::super::memory::{base, window_base, window_of};
+use super::operand::Home;
 use super::words::{Words, integer};
 use super::{Decoded, Decoder, Frame, Result};
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Operand, Type};
@@ -36,9 +37,9 @@ fn window(words: &mut Words) -> Window {
         .take_as(|m| match m {
             Modifier::Global => Some(Window::Global),
             Modifier::Const => Some(Window::Const),
-            Modifier::Shared => Some(Window::Shared),
+            Modifier::Shared | Modifier::SharedCta => Some(Window::Shared),
             Modifier::Local => Some(Window::Local),
-            Modifier::Param => Some(Window::Param),
+            Modifier::Param | Modifier::ParamEntry | Modifier::ParamFunc => Some(Window::Param),
             _ => None,
         })
         .unwrap_or(Window::Generic)
@@ -53,8 +54,8 @@ impl<'m> Decoder<'m> {
         operands: &[Operand],
     ) -> Result {
         match opcode {
-            Opcode::Ld | Opcode::St => self.access(frame, opcode, words, operands),
-            Opcode::Prefetch => {
+            Opcode::Ld | Opcode::Ldu | Opcode::St => self.access(frame, opcode, words, operands),
+            Opcode::Prefetch | Opcode::Prefetchu => {
                 window(words);
                 words.pass(&[Modifier::L1, Modifier::L2]);
                 Ok(Decoded::plain(Kind::Nothing))
@@ -64,10 +65,11 @@ impl<'m> Decoder<'m> {
     }
 
     fn access(&mut self, frame: &mut Frame<'m>, opcode: Opcode, words: &mut Words, operands: &[Operand]) -> Result {
-        let load = opcode == Opcode::Ld;
+        let load = opcode != Opcode::St;
         let named = window(words);
         words.pass(&ORDERS);
-        let read_only = words.take(Modifier::Nc);
+        // The path by which it comes is no difference where every access is seen at once.
+        words.take(Modifier::Nc);
         let length = words.take_as(Modifier::vector).unwrap_or(1);
         let ty = words.ty()?;
         let [first, second] = operands else { return Err("it has two operands".to_string()) };
@@ -101,7 +103,7 @@ impl<'m> Decoder<'m> {
         }
         let signed = integer(ty).is_some_and(|i| i.signed);
         let base = base.map(|b| (b.place, b.id));
-        let access = Access { window, base, offset, element, signed, read_only, values };
+        let access = Access { window, base, offset, element, signed, values };
         Ok(Decoded { kind: if load { Kind::Load(access) } else { Kind::Store(access) }, reads, writes })
     }
 
@@ -121,6 +123,7 @@ impl<'m> Decoder<'m> {
             Modifier::Max,
         ]);
         let Some(operation) = operation else { return Err("it has no operation".to_string()) };
+        words.take(Modifier::NoFtz);
         let ty = words.ty()?;
         let first = usize::from(opcode == Opcode::Atom);
         let result = if first == 1 && !matches!(operands.first(), Some(Operand::Sink)) {
@@ -141,7 +144,7 @@ impl<'m> Decoder<'m> {
         let element = ty.bits() / 8;
         let base_place = base.map(|b| (b.place, b.id));
         let values = SmallVec::new();
-        let access = Access { window, base: base_place, offset, element, signed: false, read_only: false, values };
+        let access = Access { window, base: base_place, offset, element, signed: false, values };
         let reads = base.map(|b| b.id).into_iter().chain(given.iter().map(|d| d.id)).collect();
         let writes = result.iter().map(|r| r.id).collect();
         let kind = Kind::Atomic(Atomic { access, result: result.map(|r| r.data()), operands: given, update });
@@ -170,6 +173,32 @@ impl<'m> Decoder<'m> {
     }
 }
 
+impl<'m> Decoder<'m> {
+    /// `isspacep`: whether a generic address lies in a space.
+    pub(super) fn is_space(&mut self, frame: &mut Frame<'m>, words: &mut Words, operands: &[Operand]) -> Result {
+        let window = window(words);
+        let (to, from) = (self.to(frame, operands, 0)?, self.operand(frame, operands, 1, Type::U64)?);
+        let constants: Vec<u64> = self
+            .globals
+            .iter()
+            .flatten()
+            .filter_map(|home| match home {
+                Home::Buffer { index, constant: true } => Some(base(*index)),
+                _ => None,
+            })
+            .collect();
+        let apart = base(1) - base(0);
+        Ok(self.lanewise(to, &[from], move |[a, ..]| {
+            let constant = constants.iter().any(|start| a.wrapping_sub(*start) < apart);
+            u64::from(match window {
+                Window::Const => constant,
+                Window::Global => !constant && window_of(a) == Window::Global,
+                _ => window_of(a) == window,
+            })
+        }))
+    }
+}
+
 /// What an atomic operation leaves.
 fn update(operation: Modifier, ty: Type) -> Result<Update> {
     let float: Option<Format> = match ty {
@@ -177,6 +206,13 @@ fn update(operation: Modifier, ty: Type) -> Result<Update> {
         Type::F64 => Some(F64),
         _ => None,
     };
+    if let (Type::F16 | Type::F16x2, Modifier::Add) = (ty, operation) {
+        let pair = ty == Type::F16x2;
+        return Ok(Box::new(move |old, a, _, _| {
+            let sum = |shift: u32| F16.add(old >> shift & 0xffff, a >> shift & 0xffff, Rounding::Nearest) << shift;
+            if pair { sum(0) | sum(16) } else { sum(0) }
+        }));
+    }
     if let Some(format) = float {
         if operation != Modifier::Add {
             return Err(format!("there is no atomic .{operation} of .{ty}"));

@@ -11,6 +11,8 @@ mod integer;
 mod memory;
 mod moves;
 mod operand;
+mod special;
+mod video;
 mod words;
 
 use super::code::{Code, Condition, Follows, Inst, Kind, NOWHERE, Pc, Site};
@@ -446,18 +448,23 @@ impl<'m> Decoder<'m> {
             }
             Addc | Subc | Madc | Mul24 | Mad24 | Sad | Dp4a | Dp2a => self.integer(frame, opcode, words, operands),
             And | Or | Xor | Not | Cnot | Shl | Shr | Shf | Bfe | Bfi | Bfind | Bmsk | Brev | Clz | Popc | Prmt
-            | Lop3 | Fns => self.bits(frame, opcode, words, operands),
+            | Lop3 | Fns | Szext => self.bits(frame, opcode, words, operands),
             Setp | Set | Selp | Slct => self.comparison(frame, opcode, words, operands),
             Cvt => self.convert(frame, words, operands),
             Mov => self.copy(frame, words, operands),
             Cvta => self.convert_address(frame, words, operands),
-            Ld | St | Atom | Red | Prefetch => self.memory(frame, opcode, words, operands),
-            Bra | Brx | Ret | Exit | Trap | Bar | Barrier | Membar | Fence | Shfl | Vote | Activemask | Nanosleep => {
-                self.control(frame, opcode, words, operands)
+            Isspacep => self.is_space(frame, words, operands),
+            Ld | Ldu | St | Atom | Red | Prefetch | Prefetchu => self.memory(frame, opcode, words, operands),
+            Vabsdiff | Vabsdiff2 | Vabsdiff4 | Vadd | Vadd2 | Vadd4 | Vavrg2 | Vavrg4 | Vmad | Vmax | Vmax2 | Vmax4
+            | Vmin | Vmin2 | Vmin4 | Vset | Vset2 | Vset4 | Vshl | Vshr | Vsub | Vsub2 | Vsub4 => {
+                self.video(frame, opcode, words, operands)
             }
-            Cp | Match | Redux => Err(format!("the interpreter does not know `{opcode}`")),
-            #[allow(unreachable_patterns, reason = "opcodes are added to the table before they are run here")]
-            _ => Err(format!("the interpreter does not know `{opcode}`")),
+            Bra | Brx | Ret | Exit | Trap | Bar | Barrier | Membar | Fence | Shfl | Vote | Activemask | Nanosleep
+            | Pmevent => self.control(frame, opcode, words, operands),
+            // A call is a statement of its own.
+            Alloca | Brkpt | Call | Cp | Match | Redux | Stackrestore | Stacksave => {
+                Err(format!("the interpreter does not know `{opcode}`"))
+            }
         }
     }
 

@@ -4,9 +4,10 @@ use super::super::body::{lanewise, unary};
 use super::super::code::{Access, Body, Data, Follows, Kind, Window};
 use super::super::registers::{Place, Registers, lanes};
 use super::operand::Source;
+use super::special::clock;
 use super::words::Words;
 use super::{Decoded, Decoder, Frame, Result};
-use kernel_dsl::compiler::ptx::{Operand, SpecialRegister, Type};
+use kernel_dsl::compiler::ptx::{Operand, Type};
 use smallvec::{SmallVec, smallvec};
 
 impl Source {
@@ -47,9 +48,8 @@ impl<'m> Decoder<'m> {
             }
             (_, Operand::Special(s)) => {
                 let to = self.to(frame, operands, 0)?;
-                if matches!(s, SpecialRegister::Clock | SpecialRegister::Clock64 | SpecialRegister::GlobalTimer) {
-                    let kind = Kind::Clock(to.place);
-                    return Ok(Decoded { kind, reads: smallvec![], writes: smallvec![to.id] });
+                if let Some(high) = clock(*s) {
+                    return Ok(self.read_clock(to, high));
                 }
                 let from = self.from(frame, from, ty)?;
                 Ok(self.compute(to, &[from], copy(to, from)))
@@ -141,7 +141,6 @@ fn local(register: Source, offset: u32, bytes: u32) -> Access {
         offset: offset.into(),
         element: bytes,
         signed: false,
-        read_only: false,
         values: smallvec![Some(register.data())],
     }
 }

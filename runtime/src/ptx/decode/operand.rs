@@ -6,7 +6,7 @@ use super::super::memory::base;
 use super::super::registers::{Id, Place};
 use super::{Decoder, Frame, Result};
 use kernel_dsl::compiler::ptx::ast::Call;
-use kernel_dsl::compiler::ptx::{Address, Base, Operand, Register, SpecialRegister, Symbol, Type};
+use kernel_dsl::compiler::ptx::{Address, Base, Operand, Register, Symbol, Type};
 
 /// A place that an instruction reads or writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -162,16 +162,6 @@ impl<'m> Decoder<'m> {
         source
     }
 
-    fn special(&mut self, register: SpecialRegister) -> Source {
-        if let Some(known) = self.specials.get(&register) {
-            return *known;
-        }
-        let source = self.fresh(register.ty().bits());
-        self.code.specials.push((source.place, source.id, register));
-        self.specials.insert(register, source);
-        source
-    }
-
     /// An operand that is read as a value of `ty`.
     pub fn from(&mut self, frame: &mut Frame<'m>, operand: &Operand, ty: Type) -> Result<Source> {
         let mask = u64::MAX >> (64 - ty.bits().clamp(1, 64));
@@ -187,7 +177,7 @@ impl<'m> Decoder<'m> {
                 self.constant(u64::from((f64::from_bits(*bits) as f32).to_bits()), ty.bits())
             }
             Operand::F64(bits) => self.constant(*bits, ty.bits()),
-            Operand::Special(s) => self.special(*s),
+            Operand::Special(s) => self.special(*s)?,
             Operand::Symbol(symbol, offset) => {
                 let (_, address) = self.symbol(frame, *symbol)?;
                 self.constant(address.wrapping_add(*offset as u64) & mask, ty.bits())
