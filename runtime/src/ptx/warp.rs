@@ -1,7 +1,7 @@
 //! A warp as it runs: one instruction at a time for all active lanes.
 
 use super::check::Check;
-use super::code::{Barrier, Code, Condition, Follows, Inst, Kind, Reduction};
+use super::code::{Barrier, Code, Condition, Data, Follows, Inst, Kind, Reduction};
 use super::flow::{Flow, Policy, Together};
 use super::machine::{BARRIERS, Machine};
 use super::memory::Scratch;
@@ -100,18 +100,24 @@ impl Machine<'_, '_> {
                     warp.flow.pc += 1;
                 }
                 Kind::Load(access) => {
+                    let whole = mask;
+                    if CHECKED {
+                        mask = self.with_address(warp, inst, access.base, mask);
+                    }
                     if mask != 0 {
-                        if CHECKED {
-                            self.needs_base(warp, inst, access.base, mask);
-                        }
                         self.load::<CHECKED>(warp, inst, access, mask);
+                    }
+                    if CHECKED && mask != whole {
+                        clear(warp, access.values.iter().flatten(), whole & !mask);
                     }
                     warp.flow.pc += 1;
                 }
                 Kind::Store(access) => {
+                    if CHECKED {
+                        mask = self.with_address(warp, inst, access.base, mask);
+                    }
                     if mask != 0 {
                         if CHECKED {
-                            self.needs_base(warp, inst, access.base, mask);
                             for data in access.values.iter().flatten() {
                                 self.needs(warp, inst, data.id, mask, "stores a value");
                             }
@@ -121,9 +127,15 @@ impl Machine<'_, '_> {
                     warp.flow.pc += 1;
                 }
                 Kind::Atomic(atomic) => {
+                    let whole = mask;
+                    if CHECKED {
+                        mask = self.with_address(warp, inst, atomic.access.base, mask);
+                    }
+                    if CHECKED && mask != whole {
+                        clear(warp, atomic.result.iter(), whole & !mask);
+                    }
                     if mask != 0 {
                         if CHECKED {
-                            self.needs_base(warp, inst, atomic.access.base, mask);
                             for data in &atomic.operands {
                                 self.needs(warp, inst, data.id, mask, "has an operand");
                             }
@@ -326,10 +338,11 @@ impl Machine<'_, '_> {
         }
     }
 
-    fn needs_base(&mut self, warp: &Warp, inst: &Inst, base: Option<(Place, Id)>, mask: u32) {
-        if let Some((_, id)) = base {
-            self.needs(warp, inst, id, mask, "has an address");
-        }
+    /// The lanes whose address is defined; others are told of, and do nothing.
+    fn with_address(&mut self, warp: &Warp, inst: &Inst, base: Option<(Place, Id)>, mask: u32) -> u32 {
+        let Some((_, id)) = base else { return mask };
+        self.needs(warp, inst, id, mask, "has an address");
+        mask & warp.registers.defined[id as usize]
     }
 
     /// What the instruction uses must be defined.
@@ -352,6 +365,16 @@ impl Machine<'_, '_> {
             }
         };
         self.report(warp, Check::Undefined, inst.site, mask, || format!("{what} that is not defined, by {because}"));
+    }
+}
+
+/// What could not be loaded is 0.
+fn clear<'a>(warp: &mut Warp, to: impl Iterator<Item = &'a Data>, mask: u32) {
+    for data in to {
+        for lane in lanes(mask) {
+            warp.registers.set(data.place, lane, 0);
+        }
+        warp.registers.defined[data.id as usize] |= mask;
     }
 }
 

@@ -172,7 +172,9 @@ impl<'m> Decoder<'m> {
     fn set_pair(&mut self, frame: &mut Frame<'m>, c: Comparison, operands: &[Operand]) -> Result {
         let (p, q) = match operands.first() {
             Some(Operand::Pair(p, q)) => (*p, *q),
-            _ => return Err("it has two predicates as its destination".to_string()),
+            Some(Operand::Register(p)) => (Some(*p), None),
+            Some(Operand::Sink) => (None, None),
+            _ => return Err("its destination is not a predicate".to_string()),
         };
         let p = p.map(|p| self.register(frame, p)).transpose()?;
         let q = q.map(|q| self.register(frame, q)).transpose()?;
