@@ -41,7 +41,7 @@ use super::words::{Modifier, Opcode, Type, Version, same};
 use std::fmt;
 
 /// One form of an instruction: a row of the table.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Row {
     /// Its first word.
     pub opcode: Opcode,
@@ -67,7 +67,7 @@ pub const MAX_SLOTS: usize = 8;
 pub const MAX_OPERANDS: usize = 5;
 
 /// A place for a modifier.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slot {
     /// What can stand there.
     pub alternatives: Set,
@@ -120,7 +120,7 @@ impl Set {
 }
 
 /// A place for an operand.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OperandForm {
     /// What kind of thing stands there.
     pub kind: Kind,

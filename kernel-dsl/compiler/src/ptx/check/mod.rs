@@ -1,8 +1,10 @@
 //! Whether an instruction is legal: matched against the rows of its opcode.
 
 mod call;
+mod takes;
 
 pub use call::check_call;
+pub use takes::Takes;
 
 use super::ast::{Address, Architecture, Base, Function, Instruction, Operand, Register, Selector, Symbol};
 use super::form::{Kind, Limit, MAX_SLOTS, OperandForm, OperandType, Presence, Row, Selection, Set};
@@ -10,6 +12,7 @@ use super::print::{In, Names};
 use super::table;
 use super::words::{Class, Modifier, Opcode, Space, Type, Version};
 use std::fmt;
+use takes::takes;
 
 /// Why an instruction cannot be.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,9 +35,15 @@ pub enum Reason {
     /// No form of the opcode has these modifiers.
     #[allow(missing_docs)]
     Modifiers { opcode: Opcode },
-    /// The form that has these modifiers, row `row` of the opcode, does not take operand `operand` (from 0), or not so many.
-    #[allow(missing_docs)]
-    Operand { opcode: Opcode, row: usize, operand: usize },
+    /// The form that has these modifiers takes something else as operand `operand` (from 0), or not so many.
+    Operand {
+        /// The form.
+        row: &'static Row,
+        /// The operand.
+        operand: usize,
+        /// What it takes there; `None` if nothing.
+        takes: Option<Takes>,
+    },
     /// A call gives or takes another number of values than there are.
     #[allow(missing_docs)]
     Arguments { returned: bool, needs: usize, has: usize },
@@ -68,9 +77,12 @@ impl fmt::Display for Reason {
                 write!(f, "is not PTX; there is:")?;
                 table::rows(*opcode).iter().try_for_each(|row| write!(f, "\n  {row}"))
             }
-            Reason::Operand { opcode, row, operand } => {
-                let row = &table::rows(*opcode)[*row];
-                write!(f, "does not fit the form `{row}`: see operand {}", operand + 1)
+            Reason::Operand { row, operand, takes } => {
+                write!(f, "does not fit the form `{row}`: operand {} ", operand + 1)?;
+                match takes {
+                    Some(takes) => write!(f, "is {takes}"),
+                    None => f.write_str("is one too many"),
+                }
             }
             Reason::Gone { without, from } => write!(f, "is gone from sm_{without} on in `.version {from}` and later"),
             Reason::Arguments { returned, needs, has } => {
@@ -153,17 +165,23 @@ impl Check<'_> {
             return fail(Reason::Guard);
         }
         let mut later: Option<Reason> = None;
-        let mut operand: Option<(usize, usize)> = None;
+        let mut mismatch: Option<Reason> = None;
+        let mut deepest = None;
         let (with_target, with_version) = since(instruction);
         let opcode = instruction.opcode;
         // Most rows of an opcode are out at first sight.
         let given = Set::of(&instruction.modifiers);
-        let rows = table::rows(opcode).iter().enumerate();
-        for (i, row) in rows.filter(|(_, row)| given.within(row.modifiers)) {
+        for row in table::rows(opcode).iter().filter(|row| given.within(row.modifiers)) {
             let Some(chosen) = modifiers(row, &instruction.modifiers) else { continue };
             let (needs_target, needs) = (row.target.max(with_target), row.version.max(with_version));
             match self.operands(row, &chosen, &instruction.operands) {
-                Err(at) => operand = operand.or(Some((i, at))),
+                // The form that fits furthest is the one that was meant.
+                Err(operand) if deepest.is_none_or(|d| operand > d) => {
+                    deepest = Some(operand);
+                    let takes = row.operands().get(operand).map(|form| takes(form, &chosen));
+                    mismatch = Some(Reason::Operand { row, operand, takes });
+                }
+                Err(_) => {}
                 Ok(()) if needs_target > target.sm => {
                     let needs = match later {
                         Some(Reason::Target { needs, .. }) => needs.min(needs_target),
@@ -180,11 +198,7 @@ impl Check<'_> {
                 },
             }
         }
-        fail(match (later, operand) {
-            (Some(later), _) => later,
-            (None, Some((row, operand))) => Reason::Operand { opcode, row, operand },
-            (None, None) => Reason::Modifiers { opcode },
-        })
+        fail(later.or(mismatch).unwrap_or(Reason::Modifiers { opcode }))
     }
 
     /// Whether the type of a register is such, or open.

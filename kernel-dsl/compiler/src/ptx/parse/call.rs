@@ -76,14 +76,21 @@ impl Parser<'_> {
             }
         }
         self.cursor.end_of_statement()?;
-        let callee = match (register, self.globals.get(name), targets) {
-            (Some(register), _, Some(targets)) => Callee::Indirect { register, targets },
+        let found = match (register, self.globals.get(name), targets) {
+            (Some(register), _, Some(targets)) => Ok(Callee::Indirect { register, targets }),
             (Some(_), _, None) => {
-                let text = "an indirect call needs a list or a prototype of functions".to_string();
-                return Err(self.cursor.fail(callee, Mistake::Wrong(text)));
+                Err(Mistake::Wrong("an indirect call needs a list or a prototype of functions".to_string()))
             }
-            (None, Some(Symbol::Function(i)), None) => Callee::Function(*i),
-            _ => return Err(self.cursor.fail(callee, Mistake::Unknown { what: "a function", name: name.to_string() })),
+            (None, Some(Symbol::Function(i)), None) => Ok(Callee::Function(*i)),
+            _ => Err(Mistake::Unknown { what: "a function", name: name.to_string() }),
+        };
+        // The statement is read to its end, whatever is wrong with it.
+        let callee = match found {
+            Ok(callee) => callee,
+            Err(mistake) => {
+                self.cursor.fail(callee, mistake);
+                return Ok(vec![]);
+            }
         };
         let call = Call { guard, uniform, returns, callee, arguments };
         if let Err(Illegal { instruction, reason }) = check_call(self.names(), &call) {

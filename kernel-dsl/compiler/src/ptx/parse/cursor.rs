@@ -25,7 +25,13 @@ impl<'a> Cursor<'a> {
         }
         let breaks = source.bytes().enumerate().filter(|(_, c)| *c == b'\n').map(|(i, _)| i as u32 + 1);
         let lines = [0].into_iter().chain(breaks).collect();
-        Ok(Cursor { source, tokens: tokens(source), at: 0, lines, errors: Vec::new() })
+        let mut cursor = Cursor { source, tokens: tokens(source), at: 0, lines, errors: Vec::new() };
+        if let Some(at) = source.bytes().position(|c| !c.is_ascii()) {
+            let at = Token { kind: Kind::Bad(""), start: at as u32, end: at as u32 };
+            let text = "PTX is ASCII, in its comments too: assemblers refuse other characters".to_string();
+            cursor.fail(at, Mistake::Wrong(text));
+        }
+        Ok(cursor)
     }
 
     /// What was parsed, if there were no mistakes.

@@ -213,18 +213,23 @@ impl<'a> Parser<'a> {
         let Some((length, inner)) = lengths.split_first() else { return self.initial_element(ty) };
         self.cursor.expect(Mark::OpenBrace)?;
         let mut list = Vec::new();
-        while !self.cursor.eat(Mark::CloseBrace) {
+        if self.cursor.eat(Mark::CloseBrace) {
+            return Ok(Initialiser::List(list));
+        }
+        loop {
             let at = self.cursor.peek();
             list.push(self.initialiser(ty, inner)?);
             if length.is_some_and(|n| list.len() as u64 > n) {
                 let text = format!("more initial values than the {} elements", length.unwrap_or_default());
                 return Err(self.cursor.fail(at, Mistake::Wrong(text)));
             }
-            if !self.cursor.eat(Mark::Comma) && !self.cursor.is(Mark::CloseBrace) {
+            if self.cursor.eat(Mark::CloseBrace) {
+                return Ok(Initialiser::List(list));
+            }
+            if !self.cursor.eat(Mark::Comma) {
                 return Err(self.cursor.expected("`,` or `}`"));
             }
         }
-        Ok(Initialiser::List(list))
     }
 
     fn initial_element(&mut self, ty: Type) -> Result<Initialiser, Failed> {

@@ -3,9 +3,9 @@
 use super::Parser;
 use super::cursor::Failed;
 use super::error::Mistake;
-use super::lex::{Kind, Mark};
+use super::lex::{Kind, Mark, Token};
 use crate::ptx::ast::{Guard, Instruction, Operand, Statement};
-use crate::ptx::check::{Illegal, Reason, check};
+use crate::ptx::check::{Form, Illegal, Reason, check, check_open};
 use crate::ptx::words::{Modifier, Opcode};
 use smallvec::SmallVec;
 
@@ -25,15 +25,26 @@ impl Parser<'_> {
         if opcode == Opcode::Call {
             return self.call(at, guard);
         }
-        let instruction = self.instruction(guard, opcode)?;
+        let (instruction, places) = self.instruction(guard, opcode)?;
         self.cursor.end_of_statement()?;
         match self.legal(instruction) {
-            Ok(instruction) => Ok(vec![Statement::Instruction(instruction)]),
-            Err(Illegal { instruction, reason }) => {
-                self.cursor.fail(at, Mistake::Illegal { instruction, reason });
+            Ok((instruction, _)) => Ok(vec![Statement::Instruction(instruction)]),
+            Err(illegal) => {
+                self.illegal(at, &places, illegal);
+                // The statement is read to its end.
                 Ok(vec![])
             }
         }
+    }
+
+    /// Notes that an instruction cannot be, at the operand that is wrong.
+    pub fn illegal(&mut self, at: Token, places: &[Token], illegal: Illegal) -> Failed {
+        let place = match illegal.reason {
+            Reason::Operand { operand, .. } => places.get(operand).copied().unwrap_or(at),
+            _ => at,
+        };
+        let Illegal { instruction, reason } = illegal;
+        self.cursor.fail(place, Mistake::Illegal { instruction, reason })
     }
 
     /// `@%p` or `@!%p`, if it is there.
@@ -45,8 +56,9 @@ impl Parser<'_> {
         Ok(Some(Guard { register: self.register()?, negated }))
     }
 
-    /// Modifiers and operands.
-    pub fn instruction(&mut self, guard: Option<Guard>, opcode: Opcode) -> Result<Instruction, Failed> {
+    /// Modifiers and operands, and where each operand is.
+    pub fn instruction(&mut self, guard: Option<Guard>, opcode: Opcode) -> Result<(Instruction, Vec<Token>), Failed> {
+        let mut places = Vec::new();
         let mut modifiers = SmallVec::new();
         while self.cursor.peek().kind == Kind::Dotted {
             match self.cursor.dotted(Modifier::from_spelling) {
@@ -62,6 +74,7 @@ impl Parser<'_> {
         if !matches!(self.cursor.peek().kind, Kind::Mark(Mark::Semicolon) | Kind::End) {
             loop {
                 let at = self.cursor.peek();
+                places.push(at);
                 operands.push(self.operand(opcode, operands.len())?);
                 if operands.len() > OPERANDS {
                     return Err(self.cursor.expected_at(at, "fewer operands"));
@@ -71,13 +84,18 @@ impl Parser<'_> {
                 }
             }
         }
-        Ok(Instruction { guard, opcode, modifiers, operands })
+        Ok((Instruction { guard, opcode, modifiers, operands }, places))
     }
 
     /// The instruction with its float constants in the width that its form has, if it is legal.
-    fn legal(&self, instruction: Instruction) -> Result<Instruction, Illegal> {
+    pub fn legal(&self, instruction: Instruction) -> Result<(Instruction, Form), Illegal> {
         let attempt = |instruction: Instruction| {
-            check(self.names(), &instruction, self.module.target, self.module.version).map(|_| instruction)
+            let form = if self.placeholders {
+                check_open(self.names(), &instruction)
+            } else {
+                check(self.names(), &instruction, self.module.target, self.module.version)
+            };
+            form.map(|form| (instruction, form))
         };
         let refused = match attempt(instruction.clone()) {
             Err(refused) if matches!(refused.reason, Reason::Operand { .. }) => refused,

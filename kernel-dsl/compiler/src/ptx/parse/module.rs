@@ -183,7 +183,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A section's lines, without what only a reader of the text wants.
+    /// A section: labels, and numbers of some width, which may count from a label.
     fn section(&mut self) -> Result<(), Failed> {
         let at = self.cursor.next();
         if !matches!(at.kind, Kind::Dotted | Kind::Word) {
@@ -191,32 +191,50 @@ impl Parser<'_> {
         }
         let name = self.cursor.text(at).to_string();
         self.cursor.expect(Mark::OpenBrace)?;
-        let mut lines: Vec<String> = Vec::new();
-        let mut line = 0;
-        let mut last: Option<Token> = None;
-        loop {
-            let token = self.cursor.next();
-            match token.kind {
-                Kind::Mark(Mark::CloseBrace) => break,
-                Kind::Mark(Mark::OpenBrace) | Kind::Bad(_) | Kind::End => {
-                    return Err(self.cursor.expected_at(token, "`}` at the end of the section"));
+        let mut lines = Vec::new();
+        while !self.cursor.eat(Mark::CloseBrace) {
+            let at = self.cursor.next();
+            match (at.kind, self.cursor.text(at)) {
+                (Kind::Word, label) => {
+                    self.cursor.expect(Mark::Colon)?;
+                    lines.push(format!("{label}:"));
                 }
-                _ => {}
-            }
-            let here = self.cursor.line(token);
-            let apart = last.is_some_and(|last| last.end < token.start);
-            let text = self.cursor.text(token);
-            match lines.last_mut().filter(|_| here == line) {
-                Some(current) => {
-                    current.push_str(if apart { " " } else { "" });
-                    current.push_str(text);
+                (Kind::Dotted, width @ (".b8" | ".b16" | ".b32" | ".b64")) => {
+                    let mut line = format!("{width} {}", self.section_value()?);
+                    while self.cursor.eat(Mark::Comma) {
+                        line += ", ";
+                        line += &self.section_value()?;
+                    }
+                    lines.push(line);
                 }
-                None => lines.push(text.to_string()),
+                _ => return Err(self.cursor.expected_at(at, "a label, `.b8`, `.b16`, `.b32`, `.b64` or `}`")),
             }
-            (line, last) = (here, Some(token));
         }
         self.module.items.push(Item::Section(Section { name, lines }));
         Ok(())
+    }
+
+    /// A number, or a label and what is added to it or taken from it.
+    fn section_value(&mut self) -> Result<String, Failed> {
+        if matches!(self.cursor.peek().kind, Kind::Number(_) | Kind::Mark(Mark::Minus)) {
+            return Ok((self.cursor.integer()? as i64).to_string());
+        }
+        let mut value = self.section_term()?;
+        let sign = [(Mark::Plus, "+"), (Mark::Minus, "-")].into_iter().find(|(mark, _)| self.cursor.eat(*mark));
+        if let Some((_, sign)) = sign {
+            value += sign;
+            value += &self.section_term()?;
+        }
+        Ok(value)
+    }
+
+    fn section_term(&mut self) -> Result<String, Failed> {
+        let at = self.cursor.next();
+        match at.kind {
+            // The label can be the name of a section.
+            Kind::Word | Kind::Dotted | Kind::Number(_) => Ok(self.cursor.text(at).to_string()),
+            _ => Err(self.cursor.expected_at(at, "a number or a label")),
+        }
     }
 }
 

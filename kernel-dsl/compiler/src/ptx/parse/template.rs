@@ -5,7 +5,6 @@ use super::cursor::Failed;
 use super::error::{Errors, Mistake};
 use super::lex::{Kind, Mark};
 use crate::ptx::ast::{Function, FunctionKind, Guard, Instruction, Linkage, Module};
-use crate::ptx::check::check_open;
 use crate::ptx::form::{self, Row};
 use crate::ptx::print::{In, Names};
 use crate::ptx::words::{Opcode, Type};
@@ -71,17 +70,14 @@ impl Parser<'_> {
             let what = "an instruction of the table";
             return Err(self.cursor.fail(at, Mistake::Unknown { what, name: word.to_string() }));
         };
-        let instruction = self.instruction(guard, opcode)?;
+        let (instruction, places) = self.instruction(guard, opcode)?;
         self.cursor.eat(Mark::Semicolon);
         if self.cursor.peek().kind != Kind::End {
             return Err(self.cursor.expected("the end: inline assembly is one instruction"));
         }
-        let form = match check_open(self.names(), &instruction) {
-            Ok(form) => form,
-            Err(illegal) => {
-                let (instruction, reason) = (illegal.instruction, illegal.reason);
-                return Err(self.cursor.fail(at, Mistake::Illegal { instruction, reason }));
-            }
+        let (instruction, form) = match self.legal(instruction) {
+            Ok(legal) => legal,
+            Err(illegal) => return Err(self.illegal(at, &places, illegal)),
         };
         let registers = self.function().registers.iter();
         let mut placeholders: Vec<Placeholder> = registers
