@@ -29,7 +29,7 @@ pub enum Check {
     /// A shuffle, vote or warp barrier whose mask of members is not the lanes that execute it: on sm_6x all members must
     /// execute it together, and no other lane.
     Members,
-    /// `trap`.
+    /// `trap`, or a call of what is no function.
     Trap,
     /// As many warp instructions have run as the options allow: perhaps an endless loop.
     FuelExhausted,

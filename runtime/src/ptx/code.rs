@@ -186,8 +186,8 @@ pub enum Kind {
     BranchIndexed { index: (Place, Id), targets: Box<[Pc]> },
     /// Ends the thread.
     Exit,
-    /// Ends the launch.
-    Trap,
+    /// Ends the launch, for that reason.
+    Trap(&'static str),
     /// Waits for the block, and perhaps tells of a predicate.
     Barrier(Barrier),
     /// `bar.warp.sync`.
@@ -361,7 +361,7 @@ impl Kind {
             Kind::Branch(_) => "Branch",
             Kind::BranchIndexed { .. } => "BranchIndexed",
             Kind::Exit => "Exit",
-            Kind::Trap => "Trap",
+            Kind::Trap(_) => "Trap",
             Kind::Barrier(_) => "Barrier",
             Kind::WarpBarrier { .. } => "WarpBarrier",
             Kind::Shuffle(_) => "Shuffle",

@@ -1,7 +1,7 @@
 //! Variables of a module in global and constant memory: what they hold when a launch begins.
 
 use super::decode::Home;
-use super::memory::base;
+use super::memory::{base, function_address};
 use kernel_dsl::compiler::ptx::{Initialiser, Space, Symbol, Variable};
 
 /// A variable, with its contents.
@@ -23,8 +23,8 @@ struct Link {
     /// Where in the variable.
     at: usize,
     bytes: usize,
-    /// Of which variable of the module, how far on.
-    variable: u32,
+    /// Of which variable or function of the module, how far on.
+    symbol: Symbol,
     offset: i32,
     /// The byte of the address that it is, of all.
     byte: Option<u8>,
@@ -68,12 +68,11 @@ impl Global {
                 }
                 return Ok(());
             }
-            Initialiser::Address { symbol: Symbol::Global(variable), offset, byte, .. } => {
+            Initialiser::Address { symbol, offset, byte, .. } => {
                 let bytes = if byte.is_some() { 1 } else { element };
-                self.links.push(Link { at, bytes, variable: *variable, offset: *offset, byte: *byte });
+                self.links.push(Link { at, bytes, symbol: *symbol, offset: *offset, byte: *byte });
                 return Ok(());
             }
-            Initialiser::Address { .. } => return Err("it holds the address of a function".to_string()),
             Initialiser::Integer(n) => *n as u64,
             Initialiser::Bits(n) => *n,
             Initialiser::F32(n) if element == 8 => f64::from(f32::from_bits(*n)).to_bits(),
@@ -91,8 +90,15 @@ impl Global {
     /// Writes the addresses that it holds, now that every variable has its place.
     pub(super) fn link(&mut self, homes: &[Option<Home>]) {
         for link in std::mem::take(&mut self.links) {
-            let Some(Some(Home::Buffer { index, .. })) = homes.get(link.variable as usize) else { continue };
-            let address = base(*index).wrapping_add(link.offset as u64);
+            let start = match link.symbol {
+                Symbol::Function(index) => function_address(index as usize),
+                Symbol::Global(variable) => match homes.get(variable as usize) {
+                    Some(Some(Home::Buffer { index, .. })) => base(*index),
+                    _ => continue,
+                },
+                Symbol::Parameter(_) | Symbol::Return(_) | Symbol::Variable(_) => continue,
+            };
+            let address = start.wrapping_add(link.offset as u64);
             let value = address >> (8 * u32::from(link.byte.unwrap_or(0)));
             if let Some(to) = self.bytes.get_mut(link.at..link.at + link.bytes) {
                 to.copy_from_slice(&value.to_le_bytes()[..link.bytes]);

@@ -39,7 +39,7 @@ impl Graph {
             for target in targets {
                 starts[*target as usize] = true;
             }
-            if matches!(inst.kind, Kind::Branch(_) | Kind::BranchIndexed { .. } | Kind::Exit | Kind::Trap) {
+            if matches!(inst.kind, Kind::Branch(_) | Kind::BranchIndexed { .. } | Kind::Exit | Kind::Trap(_)) {
                 starts[pc + 1] = true;
             }
         }
@@ -51,7 +51,7 @@ impl Graph {
             .collect();
         let block_of = |pc: Pc| blocks.partition_point(|(start, _)| *start <= pc) - 1;
         let end = blocks.len();
-        let ends = |inst: &Inst| inst.guard.is_none() && matches!(inst.kind, Kind::Exit | Kind::Trap);
+        let ends = |inst: &Inst| inst.guard.is_none() && matches!(inst.kind, Kind::Exit | Kind::Trap(_));
         let mut successors = vec![Vec::new(); end];
         for (block, (_, after)) in blocks.iter().enumerate() {
             let (targets, falls) = leads(&insts[*after as usize - 1]);
@@ -147,7 +147,7 @@ fn leads(inst: &Inst) -> (&[Pc], bool) {
     match &inst.kind {
         Kind::Branch(to) => (std::slice::from_ref(to), inst.guard.is_some()),
         Kind::BranchIndexed { targets, .. } => (targets, inst.guard.is_some()),
-        Kind::Exit | Kind::Trap => (&[], inst.guard.is_some()),
+        Kind::Exit | Kind::Trap(_) => (&[], inst.guard.is_some()),
         _ => (&[], true),
     }
 }

@@ -45,6 +45,11 @@ pub const fn window_of(address: u64) -> Window {
     }
 }
 
+/// The address of function `index` of the module: of no memory.
+pub const fn function_address(index: usize) -> u64 {
+    (1 << 50) + 16 * index as u64
+}
+
 /// A buffer of the launch or a variable of the module.
 #[derive(Debug)]
 pub struct Buffer<'m> {

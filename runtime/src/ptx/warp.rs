@@ -165,9 +165,9 @@ impl Machine<'_, '_> {
                     warp.flow.pc += 1;
                     warp.flow.end(mask);
                 }
-                Kind::Trap => {
+                Kind::Trap(why) => {
                     if mask != 0 {
-                        self.report(warp, Check::Trap, inst.site, mask, || "the kernel traps".to_string());
+                        self.report(warp, Check::Trap, inst.site, mask, || why.to_string());
                         self.stopped = true;
                         return;
                     }

@@ -193,6 +193,35 @@ fn calls_hand_over_bytes_and_registers() {
 }
 
 #[test]
+fn calls_by_a_register_reach_the_function_that_it_holds() {
+    let functions = "
+        .func (.reg .b32 %y) inc(.reg .b32 %x) { add.u32 %y, %x, 1; ret; }
+        .func (.reg .b32 %y) dbl(.reg .b32 %x) { add.u32 %y, %x, %x; ret; }
+        .func (.reg .b64 %y) other(.reg .b64 %x) { mov.u64 %y, %x; ret; }
+        .global .align 8 .u64 table[3] = {inc, dbl, other};";
+    let body = "
+        $proto: .callprototype (.reg .b32 _) _ (.reg .b32 _);
+        and.b32 %r1, %r0, 1;
+        mov.u64 %d3, table;
+        mad.wide.u32 %d3, %r1, 8, %d3;
+        ld.global.u64 %d4, [%d3];
+        call (%r2), %d4, (%r0), $proto;
+        activemask.b32 %r3;
+        popc.b32 %r3, %r3;
+        mad.lo.u32 %r2, %r3, 1000, %r2;
+        cvt.u64.u32 %d5, %r2;
+        st.global.u64 [%d2], %d5;
+        ret;";
+    let expected = |i: u64| 32_000 + if i % 2 == 0 { i + 1 } else { 2 * i };
+    assert_eq!(lanes(functions, body), (0..32).map(expected).collect::<Vec<_>>());
+    // The third has another signature.
+    let wrong = body.replace("and.b32 %r1, %r0, 1;", "mov.u32 %r1, 2;");
+    let findings = super::kit::found(functions, &wrong);
+    assert_eq!(findings.len(), 1);
+    assert!(findings[0].1.contains("none of the functions that it can call"), "{findings:?}");
+}
+
+#[test]
 fn what_cannot_be_inlined_is_refused() {
     let functions = "
         .func other();

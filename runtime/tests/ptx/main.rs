@@ -7,4 +7,5 @@ mod cooperation;
 mod instructions;
 mod kit;
 mod memory;
+mod others;
 mod table;

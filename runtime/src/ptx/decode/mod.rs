@@ -3,6 +3,7 @@
 //! All that is not known is refused here, by its name, and nothing runs.
 
 mod bits;
+mod call;
 mod compare;
 mod control;
 mod convert;
@@ -11,22 +12,22 @@ mod integer;
 mod memory;
 mod moves;
 mod operand;
+mod place;
 mod special;
 mod video;
 mod words;
 
+use super::Program;
 use super::code::{Code, Condition, Follows, Inst, Kind, NOWHERE, Pc, Site};
 use super::meet::meets;
-use super::memory::MOST_BUFFERS;
 use super::registers::{Id, Place};
-use super::{Global, Program};
-use kernel_dsl::compiler::ptx::ast::Call;
 use kernel_dsl::compiler::ptx::{
     Callee, Function, In, Instruction, Label, Module, Names, Opcode, Operand, Register, Space, SpecialRegister,
     Statement,
 };
 pub use operand::Home;
 use operand::Source;
+use place::reachable;
 use smallvec::{SmallVec, smallvec};
 use std::collections::HashMap;
 use std::fmt;
@@ -108,8 +109,8 @@ pub(super) struct Decoder<'m> {
     specials: HashMap<SpecialRegister, Source>,
     /// Where the module's variables are.
     globals: Vec<Option<Home>>,
-    /// Where shared variables of functions are, by function and variable.
-    shared: HashMap<(usize, usize), u32>,
+    /// Where variables of functions are that all threads share, by function and variable.
+    own: HashMap<(usize, usize), Home>,
     refusals: Vec<Refusal>,
     /// Functions that are being inlined, outermost first.
     chain: Vec<usize>,
@@ -132,7 +133,7 @@ pub fn decode(module: &Module, name: &str) -> std::result::Result<Program, Unsup
         constants: HashMap::new(),
         specials: HashMap::new(),
         globals: Vec::new(),
-        shared: HashMap::new(),
+        own: HashMap::new(),
         refusals: Vec::new(),
         chain: Vec::new(),
         site: 0,
@@ -184,99 +185,9 @@ fn straight_to_the_end(insts: &mut [Inst]) {
     }
 }
 
-/// The functions that the entry calls, itself among them.
-fn reachable(module: &Module, entry: usize) -> Vec<usize> {
-    let mut found = vec![entry];
-    let mut next = 0;
-    while let Some(&index) = found.get(next) {
-        next += 1;
-        for statement in module.functions()[index].statements() {
-            if let Statement::Call(call) = statement
-                && let Callee::Function(callee) = call.callee
-                && !found.contains(&(callee as usize))
-            {
-                found.push(callee as usize);
-            }
-        }
-    }
-    found
-}
-
 impl<'m> Decoder<'m> {
     fn refuse(&mut self, text: String, line: Option<u32>, why: String) {
         self.refusals.push(Refusal { text, line, why });
-    }
-
-    /// Gives each variable of the module that lies in global or constant memory a buffer.
-    fn place_globals(&mut self, reachable: &[usize]) -> Vec<Global> {
-        let module = self.module;
-        let mut globals = Vec::new();
-        for (index, variable) in module.variables().iter().enumerate() {
-            let used = reachable.iter().any(|f| uses(&module.functions()[*f], index as u32))
-                || module.variables().iter().any(|v| v.initialiser.as_ref().is_some_and(|i| names(i, index as u32)));
-            let buffer = matches!(variable.space, Space::Global | Space::Const);
-            if !used || !buffer {
-                self.globals.push(None);
-                continue;
-            }
-            let text = format!(".{} {}", variable.space, variable.name);
-            match Global::of(variable) {
-                Ok(global) if globals.len() < MOST_BUFFERS / 2 => {
-                    self.globals.push(Some(Home::Buffer { index: globals.len(), constant: global.constant }));
-                    globals.push(global);
-                }
-                Ok(_) => {
-                    self.globals.push(None);
-                    self.refuse(text, None, "there are too many variables".to_string());
-                }
-                Err(why) => {
-                    self.globals.push(None);
-                    self.refuse(text, None, why);
-                }
-            }
-        }
-        for global in &mut globals {
-            global.link(&self.globals);
-        }
-        globals
-    }
-
-    /// Gives each shared variable its place; where what the launch adds begins, if something refers to it.
-    fn place_shared(&mut self, reachable: &[usize]) -> u32 {
-        let module = self.module;
-        let mut align = 16;
-        let mut open = Vec::new();
-        for (index, variable) in module.variables().iter().enumerate() {
-            let used = reachable.iter().any(|f| uses(&module.functions()[*f], index as u32));
-            if variable.space != Space::Shared || !used {
-                continue;
-            }
-            match variable.size().and_then(|n| u32::try_from(n).ok()) {
-                Some(bytes) if bytes > 0 => {
-                    let offset = self.code.shared.add(&variable.name, bytes, variable.alignment(), GAP);
-                    self.globals[index] = Some(Home::shared(offset));
-                }
-                _ => {
-                    align = align.max(variable.alignment());
-                    open.push(index);
-                }
-            }
-        }
-        for &function in reachable {
-            for (index, variable) in module.functions()[function].variables.iter().enumerate() {
-                if variable.space != Space::Shared {
-                    continue;
-                }
-                let bytes = variable.size().and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
-                let offset = self.code.shared.add(&variable.name, bytes, variable.alignment(), GAP);
-                self.shared.insert((function, index), offset);
-            }
-        }
-        let dynamic = self.code.shared.bytes.next_multiple_of(align);
-        for index in open {
-            self.globals[index] = Some(Home::shared(dynamic));
-        }
-        dynamic
     }
 
     /// Function `index` at the place where it is now inlined.
@@ -285,12 +196,11 @@ impl<'m> Decoder<'m> {
         let variables = function.variables.iter().enumerate();
         let variables = variables
             .map(|(i, v)| match v.space {
-                Space::Shared => self.shared.get(&(index, i)).map(|offset| Home::shared(*offset)),
+                Space::Shared | Space::Global | Space::Const => self.own.get(&(index, i)).copied(),
                 Space::Local | Space::Param => {
                     let bytes = v.size().and_then(|n| u32::try_from(n).ok())?;
                     Some(Home::local(self.code.local.add(&v.name, bytes, v.alignment(), GAP)))
                 }
-                Space::Global | Space::Const => None,
             })
             .collect();
         Frame {
@@ -376,51 +286,6 @@ impl<'m> Decoder<'m> {
         self.chain.pop();
     }
 
-    /// Inlines a call.
-    fn call(&mut self, frame: &mut Frame<'m>, call: &Call) -> Result<()> {
-        let Callee::Function(index) = call.callee else {
-            return Err("it calls by a register; only calls by name are run".to_string());
-        };
-        let index = index as usize;
-        let callee = &self.module.functions()[index];
-        if callee.body.is_none() {
-            let known = "the module does not define it";
-            return Err(format!("{known}, and the interpreter has no function `{}` of its own", callee.name));
-        }
-        if self.chain.contains(&index) {
-            return Err("it is recursive; calls are inlined here".to_string());
-        }
-        if callee.parameters.len() != call.arguments.len() || callee.returns.len() != call.returns.len() {
-            return Err(format!("`{}` has another number of parameters or results", callee.name));
-        }
-        let site = self.site;
-        // Lanes that do not call go round.
-        let around = match &call.guard {
-            Some(guard) => {
-                let condition = self.condition(frame, guard.register, !guard.negated)?;
-                self.push(Some(condition), Decoded::plain(Kind::Branch(NOWHERE)), site);
-                Some(self.here() - 1)
-            }
-            None => None,
-        };
-        let parameters = self.handed(frame, &call.arguments)?;
-        let returns = self.handed(frame, &call.returns)?;
-        let mut inlined = self.frame(index, parameters, returns);
-        self.take_registers(frame, &mut inlined, call)?;
-        self.function(&mut inlined);
-        let after = self.here();
-        for pc in inlined.returns_at.take().unwrap_or_default() {
-            self.code.insts[pc as usize].kind = Kind::Branch(after);
-        }
-        self.site = site;
-        self.give_registers(frame, &mut inlined, call)?;
-        if let Some(pc) = around {
-            let after = self.here();
-            self.code.insts[pc as usize].kind = Kind::Branch(after);
-        }
-        Ok(())
-    }
-
     fn instruction(&mut self, frame: &mut Frame<'m>, instruction: &Instruction) -> Result<()> {
         let guard = match instruction.guard {
             Some(guard) => Some(self.condition(frame, guard.register, guard.negated)?),
@@ -504,34 +369,5 @@ impl<'m> Decoder<'m> {
             kind => kind,
         };
         decoded
-    }
-}
-
-/// Whether the function refers to variable `index` of the module.
-fn uses(function: &Function, index: u32) -> bool {
-    use kernel_dsl::compiler::ptx::{Base, Symbol};
-    fn operand(o: &Operand, wanted: Symbol) -> bool {
-        match o {
-            Operand::Symbol(s, _) => *s == wanted,
-            Operand::Address(a) => a.base == Base::Symbol(wanted),
-            Operand::Vector(v) => v.iter().any(|o| operand(o, wanted)),
-            _ => false,
-        }
-    }
-    let wanted = Symbol::Global(index);
-    function.statements().iter().any(|s| match s {
-        Statement::Instruction(i) => i.operands.iter().any(|o| operand(o, wanted)),
-        Statement::Call(c) => c.arguments.iter().any(|o| operand(o, wanted)),
-        _ => false,
-    })
-}
-
-/// Whether an initialiser has the address of variable `index` of the module.
-fn names(initialiser: &kernel_dsl::compiler::ptx::Initialiser, index: u32) -> bool {
-    use kernel_dsl::compiler::ptx::{Initialiser, Symbol};
-    match initialiser {
-        Initialiser::Address { symbol, .. } => *symbol == Symbol::Global(index),
-        Initialiser::List(list) => list.iter().any(|i| names(i, index)),
-        _ => false,
     }
 }

@@ -2,10 +2,9 @@
 
 use super::super::access::generic;
 use super::super::code::{Condition, Window};
-use super::super::memory::base;
+use super::super::memory::{base, function_address};
 use super::super::registers::{Id, Place};
 use super::{Decoder, Frame, Result};
-use kernel_dsl::compiler::ptx::ast::Call;
 use kernel_dsl::compiler::ptx::{Address, Base, Operand, Register, Symbol, Type};
 
 /// A place that an instruction reads or writes.
@@ -178,6 +177,7 @@ impl<'m> Decoder<'m> {
             }
             Operand::F64(bits) => self.constant(*bits, ty.bits()),
             Operand::Special(s) => self.special(*s)?,
+            Operand::Symbol(Symbol::Function(i), 0) => self.constant(function_address(*i as usize) & mask, ty.bits()),
             Operand::Symbol(symbol, offset) => {
                 let (_, address) = self.symbol(frame, *symbol)?;
                 self.constant(address.wrapping_add(*offset as u64) & mask, ty.bits())
@@ -228,7 +228,7 @@ impl<'m> Decoder<'m> {
             Symbol::Return(i) => frame.returns.get(i as usize).copied(),
             Symbol::Variable(i) => frame.variables.get(i as usize).copied().flatten(),
             Symbol::Global(i) => self.globals.get(i as usize).copied().flatten(),
-            Symbol::Function(_) => return Err("the interpreter has no addresses of functions".to_string()),
+            Symbol::Function(_) => return Err("a function's address stands where memory's is needed".to_string()),
         };
         let Some(home) = home else { return Err("the interpreter has no place for its variable".to_string()) };
         home.address().ok_or_else(|| "it takes the address of a register".to_string())
@@ -264,99 +264,5 @@ impl<'m> Decoder<'m> {
                 }
             }
         }
-    }
-
-    /// What a call hands over.
-    pub(super) fn handed(&mut self, frame: &mut Frame<'m>, operands: &[Operand]) -> Result<Vec<Home>> {
-        let mut homes = Vec::new();
-        for operand in operands {
-            homes.push(match operand {
-                Operand::Register(r) => Home::Value(self.register(frame, *r)?),
-                Operand::Symbol(Symbol::Variable(i), 0) => frame.variables[*i as usize]
-                    .ok_or_else(|| "the interpreter has no place for an argument".to_string())?,
-                Operand::Symbol(Symbol::Parameter(i), 0) => frame.parameters[*i as usize],
-                Operand::Symbol(Symbol::Return(i), 0) => frame.returns[*i as usize],
-                Operand::Integer(n) => Home::Constant { bits: *n as u64 },
-                Operand::Bits(n) | Operand::F64(n) => Home::Constant { bits: *n },
-                Operand::F32(n) => Home::Constant { bits: u64::from(*n) },
-                Operand::Sink => Home::Value(self.fresh(64)),
-                _ => return Err("the interpreter does not know such an argument".to_string()),
-            });
-        }
-        Ok(homes)
-    }
-
-    /// Copies what is handed over in registers to the callee's.
-    pub(super) fn take_registers(
-        &mut self,
-        _caller: &mut Frame<'m>,
-        callee: &mut Frame<'m>,
-        _call: &Call,
-    ) -> Result<()> {
-        let function = callee.function;
-        for (i, parameter) in function.parameters.iter().enumerate() {
-            let home = callee.parameters[i];
-            let Some(register) = parameter.register else {
-                // Bytes are handed over by their place; a register must first be put there.
-                match home {
-                    Home::Value(from) => {
-                        let to = self.code.local.add(&parameter.name, parameter.size(), parameter.alignment(), 16);
-                        self.store_local(from, to, parameter.size());
-                        callee.parameters[i] = Home::local(to);
-                    }
-                    Home::Constant { bits } => {
-                        let from = self.constant(bits, parameter.ty.bits());
-                        let to = self.code.local.add(&parameter.name, parameter.size(), parameter.alignment(), 16);
-                        self.store_local(from, to, parameter.size());
-                        callee.parameters[i] = Home::local(to);
-                    }
-                    Home::Memory { .. } | Home::Buffer { .. } => {}
-                }
-                continue;
-            };
-            let to = self.register(callee, register)?;
-            let from = match home {
-                Home::Value(from) => from,
-                Home::Constant { bits } => self.constant(bits, parameter.ty.bits()),
-                Home::Memory { .. } | Home::Buffer { .. } => {
-                    return Err("bytes are handed over where a register is taken".to_string());
-                }
-            };
-            self.move_register(to, from);
-        }
-        for (i, result) in function.returns.iter().enumerate() {
-            if result.register.is_none()
-                && let Home::Value(_) | Home::Constant { .. } = callee.returns[i]
-            {
-                let to = self.code.local.add(&result.name, result.size(), result.alignment(), 16);
-                callee.returns[i] = Home::local(to);
-            }
-        }
-        Ok(())
-    }
-
-    /// Copies what comes back in registers.
-    pub(super) fn give_registers(&mut self, caller: &mut Frame<'m>, callee: &mut Frame<'m>, call: &Call) -> Result<()> {
-        let function = callee.function;
-        for (i, result) in function.returns.iter().enumerate() {
-            let to = match call.returns.get(i) {
-                Some(Operand::Register(r)) => Some(self.register(caller, *r)?),
-                _ => None,
-            };
-            match (result.register, to) {
-                (Some(from), Some(to)) => {
-                    let from = self.register(callee, from)?;
-                    self.move_register(to, from);
-                }
-                (None, Some(to)) => {
-                    if let Home::Memory { window: Window::Local, offset } = callee.returns[i] {
-                        self.load_local(to, offset, result.size());
-                    }
-                }
-                (Some(_), None) => return Err("a register comes back where bytes are wanted".to_string()),
-                (None, None) => {}
-            }
-        }
-        Ok(())
     }
 }
