@@ -7,5 +7,6 @@ mod cooperation;
 mod instructions;
 mod kit;
 mod memory;
+mod nvrtc;
 mod others;
 mod table;
