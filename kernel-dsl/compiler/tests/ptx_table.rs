@@ -339,8 +339,14 @@ fn beyond_the_manual(words: &str) -> bool {
         || is("stack", &[".u32"])
 }
 
-/// Each form with a type, a rounding or a comparison exchanged for another or left out: where the table says no, so
-/// does ptxas.
+/// Modifiers that look as if they could be added to many an instruction.
+const ADDED: [Modifier; 9] = {
+    use Modifier::*;
+    [Ftz, Sat, Cc, Rn, Approx, Wide, Uni, Volatile, PropagateNan]
+};
+
+/// Each form with a type, a rounding or a comparison exchanged for another or left out, and each with a modifier added
+/// before its type: where the table says no, so does ptxas.
 #[test]
 fn what_the_table_refuses_ptxas_refuses() {
     if !ptx_support::installed() {
@@ -364,6 +370,19 @@ fn what_the_table_refuses_ptxas_refuses() {
                         extra.insert(changed.iter().flatten().copied().collect::<Vec<_>>(), line);
                     }
                 }
+            }
+        }
+        let first: Vec<_> = row.slots().iter().map(|s| s.alternatives.iter().next()).collect();
+        for added in ADDED {
+            let Some(mut instruction) = sample.instruction(row, &first, None) else { continue };
+            let ty = instruction.modifiers.iter().position(|m| m.ty().is_some());
+            if instruction.modifiers.contains(&added) {
+                continue;
+            }
+            instruction.modifiers.insert(ty.unwrap_or(instruction.modifiers.len()), added);
+            let words = instruction.modifiers.to_vec();
+            if let Err(illegal) = sample.builder.instruction(instruction) {
+                extra.insert(words, format!("{};\n", illegal.instruction));
             }
         }
         let text = with(&sample.text(), Version::new(8, 0), 61).trim_end().trim_end_matches('}').to_string();
