@@ -497,3 +497,29 @@ fn names_and_labels_are_checked() {
     builder.instruction(bra).unwrap();
     assert!(builder.finish().unwrap_err().to_string().contains("`$nowhere`, which is nowhere"));
 }
+
+/// Special registers are there from the target and version on that they name.
+#[test]
+fn special_registers() {
+    if !ptx_support::installed() {
+        return;
+    }
+    for register in SpecialRegister::ALL {
+        let (sm, version) = register.since();
+        let here = Target::ALL.into_iter().find(|t| t.sm() >= sm).unwrap();
+        let mut sample = Sample::new(here);
+        let d = sample.builder.register(register.ty()).into();
+        let modifiers = [register.ty().modifier()].into_iter().collect();
+        let operands = [d, Operand::Special(*register)].into_iter().collect();
+        sample.builder.instruction(Instruction { guard: None, opcode: Opcode::Mov, modifiers, operands }).unwrap();
+        let text = sample.text();
+        ptx_support::assemble(&text, here.sm()).unwrap_or_else(|e| panic!("{register}: {e}"));
+        let before = [(5, 0), (6, 0), (7, 0), (7, 5), (7, 8)].map(|(major, minor)| Version::new(major, minor));
+        if let Some(v) = before.into_iter().rfind(|v| *v < version && *v >= Version::of(here)) {
+            ptx_support::assemble(&with(&text, v, here.sm()), here.sm()).expect_err(register.spelling());
+        }
+        if let Some(t) = Target::ALL.into_iter().rfind(|t| *t < here) {
+            ptx_support::assemble(&with(&text, Version::new(8, 0), t.sm()), t.sm()).expect_err(register.spelling());
+        }
+    }
+}
