@@ -1,9 +1,9 @@
 //! PTX as data: what a module is made of, what each instruction may look like, and the text.
 //!
 //! Every instruction form is one row of [`table`], written in the PTX manual's own notation. Whatever wants to know of
-//! forms reads it: the legality check ([`check`]), and with it the emitter's [`Builder`] and the parser ([`parse()`]); examples
-//! for tests; an interpreter. Opcodes, modifiers, types and special registers are the enumerations of [`words`], each
-//! declared with its spelling.
+//! forms reads it: the legality check ([`check`]), and with it the emitter's [`Builder`] and the parser ([`parse()`]);
+//! examples for tests; an interpreter. Opcodes, modifiers, types and special registers are the enumerations of
+//! [`words`], each declared with its spelling.
 //!
 //! A [`Module`] comes from a [`Builder`] or from the parser, which check each instruction against the table for the
 //! module's target and version. So a module that exists holds legal instructions.

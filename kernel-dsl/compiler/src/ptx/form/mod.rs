@@ -7,8 +7,9 @@
 //! mad.wide.type d:wide, a, b, c:wide; .type = {.u16, .u32, .s16, .s32}
 //! ```
 //!
-//! Modifiers come in the given order; `{.ftz}` may be left out; a name that is set out after the semicolon stands for one of
-//! its alternatives: those in braces, or those of a set that many rows share ([`SETS`]). Operands named `d` or `p` are written, the others read. Each has the instruction's last type, or:
+//! Modifiers come in the given order; `{.ftz}` may be left out; a name that is set out after the semicolon stands for
+//! one of its alternatives: those in braces, or those of a set that many rows share ([`SETS`]). Operands named `d` or
+//! `p` are written, the others read. Each has the instruction's last type, or:
 //!
 //! | notation | the operand |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! Text to a [`Module`], as NVRTC, nvcc, clang and this project write it: PTX 5.0 to 8.8 with 64-bit addresses.
 //!
-//! Every instruction is checked against the table, for the text's own `.target` and `.version`. All mistakes are reported
-//! at once, each with its line and column. No text makes the parser panic or run on.
+//! Every instruction is checked against the table, for the text's own `.target` and `.version`. All mistakes are
+//! reported at once, each with its line and column. No text makes the parser panic or run on.
 //!
 //! What is not kept of a text: blank lines and indentation, comments inside a statement, how a number was written (but
 //! hexadecimal integers stay so), and constant expressions, which are worked out.
