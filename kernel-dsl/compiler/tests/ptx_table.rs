@@ -339,8 +339,14 @@ fn beyond_the_manual(words: &str) -> bool {
         || is("stack", &[".u32"])
 }
 
-/// Each form with a type, a rounding or a comparison exchanged for another or left out: where the table says no, so
-/// does ptxas.
+/// Modifiers that look as if they could be added to many an instruction.
+const ADDED: [Modifier; 9] = {
+    use Modifier::*;
+    [Ftz, Sat, Cc, Rn, Approx, Wide, Uni, Volatile, PropagateNan]
+};
+
+/// Each form with a type, a rounding or a comparison exchanged for another or left out, and each with a modifier added
+/// before its type: where the table says no, so does ptxas.
 #[test]
 fn what_the_table_refuses_ptxas_refuses() {
     if !ptx_support::installed() {
@@ -364,6 +370,19 @@ fn what_the_table_refuses_ptxas_refuses() {
                         extra.insert(changed.iter().flatten().copied().collect::<Vec<_>>(), line);
                     }
                 }
+            }
+        }
+        let first: Vec<_> = row.slots().iter().map(|s| s.alternatives.iter().next()).collect();
+        for added in ADDED {
+            let Some(mut instruction) = sample.instruction(row, &first, None) else { continue };
+            let ty = instruction.modifiers.iter().position(|m| m.ty().is_some());
+            if instruction.modifiers.contains(&added) {
+                continue;
+            }
+            instruction.modifiers.insert(ty.unwrap_or(instruction.modifiers.len()), added);
+            let words = instruction.modifiers.to_vec();
+            if let Err(illegal) = sample.builder.instruction(instruction) {
+                extra.insert(words, format!("{};\n", illegal.instruction));
             }
         }
         let text = with(&sample.text(), Version::new(8, 0), 61).trim_end().trim_end_matches('}').to_string();
@@ -477,4 +496,30 @@ fn names_and_labels_are_checked() {
     };
     builder.instruction(bra).unwrap();
     assert!(builder.finish().unwrap_err().to_string().contains("`$nowhere`, which is nowhere"));
+}
+
+/// Special registers are there from the target and version on that they name.
+#[test]
+fn special_registers() {
+    if !ptx_support::installed() {
+        return;
+    }
+    for register in SpecialRegister::ALL {
+        let (sm, version) = register.since();
+        let here = Target::ALL.into_iter().find(|t| t.sm() >= sm).unwrap();
+        let mut sample = Sample::new(here);
+        let d = sample.builder.register(register.ty()).into();
+        let modifiers = [register.ty().modifier()].into_iter().collect();
+        let operands = [d, Operand::Special(*register)].into_iter().collect();
+        sample.builder.instruction(Instruction { guard: None, opcode: Opcode::Mov, modifiers, operands }).unwrap();
+        let text = sample.text();
+        ptx_support::assemble(&text, here.sm()).unwrap_or_else(|e| panic!("{register}: {e}"));
+        let before = [(5, 0), (6, 0), (7, 0), (7, 5), (7, 8)].map(|(major, minor)| Version::new(major, minor));
+        if let Some(v) = before.into_iter().rfind(|v| *v < version && *v >= Version::of(here)) {
+            ptx_support::assemble(&with(&text, v, here.sm()), here.sm()).expect_err(register.spelling());
+        }
+        if let Some(t) = Target::ALL.into_iter().rfind(|t| *t < here) {
+            ptx_support::assemble(&with(&text, Version::new(8, 0), t.sm()), t.sm()).expect_err(register.spelling());
+        }
+    }
 }

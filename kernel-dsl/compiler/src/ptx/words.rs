@@ -184,7 +184,8 @@ words! {
         L "l" R "r" Clamp "clamp" Wrap "wrap" Shiftamt "shiftamt"
         F4e "f4e" B4e "b4e" Rc8 "rc8" Ecl "ecl" Ecr "ecr" Rc16 "rc16"
         Shr7 "shr7" Shr15 "shr15" Po "po"
-        Finite "finite" Infinite "infinite" Number "number" NotANumber "notanumber" Normal "normal" Subnormal "subnormal"
+        Finite "finite" Infinite "infinite" Number "number" NotANumber "notanumber"
+        Normal "normal" Subnormal "subnormal"
     }
 }
 
@@ -278,8 +279,10 @@ words! {
         ReservedSmemBegin "%reserved_smem_offset_begin" ReservedSmemEnd "%reserved_smem_offset_end"
         ReservedSmemCap "%reserved_smem_offset_cap" ReservedSmem0 "%reserved_smem_offset_0"
         ReservedSmem1 "%reserved_smem_offset_1" CurrentGraphExec "%current_graph_exec"
-        Pm0 "%pm0" Pm0Wide "%pm0_64" Pm1 "%pm1" Pm1Wide "%pm1_64" Pm2 "%pm2" Pm2Wide "%pm2_64" Pm3 "%pm3" Pm3Wide "%pm3_64"
-        Pm4 "%pm4" Pm4Wide "%pm4_64" Pm5 "%pm5" Pm5Wide "%pm5_64" Pm6 "%pm6" Pm6Wide "%pm6_64" Pm7 "%pm7" Pm7Wide "%pm7_64"
+        Pm0 "%pm0" Pm0Wide "%pm0_64" Pm1 "%pm1" Pm1Wide "%pm1_64" Pm2 "%pm2" Pm2Wide "%pm2_64"
+        Pm3 "%pm3" Pm3Wide "%pm3_64"
+        Pm4 "%pm4" Pm4Wide "%pm4_64" Pm5 "%pm5" Pm5Wide "%pm5_64" Pm6 "%pm6" Pm6Wide "%pm6_64"
+        Pm7 "%pm7" Pm7Wide "%pm7_64"
         Envreg0 "%envreg0" Envreg1 "%envreg1" Envreg2 "%envreg2" Envreg3 "%envreg3" Envreg4 "%envreg4"
         Envreg5 "%envreg5" Envreg6 "%envreg6" Envreg7 "%envreg7" Envreg8 "%envreg8" Envreg9 "%envreg9"
         Envreg10 "%envreg10" Envreg11 "%envreg11" Envreg12 "%envreg12" Envreg13 "%envreg13" Envreg14 "%envreg14"

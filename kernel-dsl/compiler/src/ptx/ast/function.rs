@@ -71,8 +71,6 @@ pub struct Directives {
     pub required_threads: Option<[u32; 3]>,
     /// `.minnctapersm`: blocks that a multiprocessor is to hold.
     pub min_blocks: Option<u32>,
-    /// `.maxnctapersm`: blocks that a multiprocessor is to hold at most.
-    pub max_blocks: Option<u32>,
     /// `.maxnreg`: registers a thread at most.
     pub max_registers: Option<u32>,
     /// `.noreturn`: it never comes back.

@@ -96,7 +96,8 @@ pub enum Base {
 }
 
 impl Operand {
-    /// Tells `each` the registers in it, in their order, and whether each is the second of a pair, which is a predicate.
+    /// Tells `each` the registers in it, in their order, and whether each is the second of a pair, which is a
+    /// predicate.
     pub fn registers(&self, each: &mut dyn FnMut(Register, bool)) {
         match self {
             Operand::Register(r) | Operand::Not(r) | Operand::Negated(r, _) | Operand::Selected(r, _) => {

@@ -9,7 +9,7 @@ use crate::ptx::ast::{
     BranchTargets, Directives, Function, FunctionKind, Inlined, Item, Label, Lines, Linkage, Location, Parameter,
     Position, Statement, Symbol,
 };
-use crate::ptx::words::Space;
+use crate::ptx::words::{Space, Version};
 
 impl<'a> Parser<'a> {
     /// A function, from behind `.entry` or `.func`.
@@ -22,7 +22,8 @@ impl<'a> Parser<'a> {
         let at = self.cursor.name("the name of a function")?;
         let name = self.cursor.text(at);
         let parameters = self.parameters(&mut registers)?;
-        let directives = self.directives()?;
+        let directives = self.directives(kind)?;
+        self.signature(at, kind, &returns, &parameters);
         let defined = self.cursor.is(Mark::OpenBrace);
         let mut function = Function::new(linkage, kind, name);
         let only = |list: &[(Token, Parameter)]| list.iter().map(|(_, p)| p.clone()).collect();
@@ -72,7 +73,7 @@ impl<'a> Parser<'a> {
                     || shape(&before.parameters) != shape(&function.parameters)
                 {
                     let text = format!("`{name}` was declared with another signature before");
-                    return Err(self.cursor.fail(at, Mistake::Wrong(text)));
+                    return Err(self.wrong(at, text));
                 }
                 if defined {
                     self.module.functions[*index as usize] = function;
@@ -83,26 +84,56 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn directives(&mut self) -> Result<Directives, Failed> {
+    /// Notes what parameters of the kind of function cannot be.
+    fn signature(
+        &mut self,
+        at: Token,
+        kind: FunctionKind,
+        returns: &[(Token, Parameter)],
+        given: &[(Token, Parameter)],
+    ) {
+        let in_memory = returns.iter().filter(|(_, p)| p.register.is_none()).count();
+        if in_memory > 1 {
+            self.wrong(at, "a function returns one value in `.param`, or several in registers");
+        }
+        for (at, p) in given {
+            match kind {
+                FunctionKind::Entry if p.register.is_some() || p.elements == Some(None) => {
+                    self.wrong(*at, "a kernel's parameter is a `.param`, of given length");
+                }
+                FunctionKind::Device if p.pointer.is_some() => {
+                    self.wrong(*at, "`.ptr` is of a kernel's parameter");
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn directives(&mut self, kind: FunctionKind) -> Result<Directives, Failed> {
         let mut d = Directives::default();
         loop {
             let at = self.cursor.peek();
             if at.kind != Kind::Dotted {
+                if d.max_threads.is_some() && d.required_threads.is_some() {
+                    self.wrong(at, "there is `.maxntid` and `.reqntid`, of which a kernel has one");
+                }
                 return Ok(d);
             }
             self.cursor.next();
-            match self.cursor.text(at) {
-                ".maxntid" => d.max_threads = Some(self.extent()?),
-                ".reqntid" => d.required_threads = Some(self.extent()?),
-                ".minnctapersm" => d.min_blocks = Some(self.cursor.small()?),
-                ".maxnctapersm" => d.max_blocks = Some(self.cursor.small()?),
-                ".maxnreg" => d.max_registers = Some(self.cursor.small()?),
-                ".noreturn" => d.no_return = true,
-                ".pragma" => {
+            match (self.cursor.text(at), kind) {
+                (".maxntid", FunctionKind::Entry) => d.max_threads = Some(self.extent()?),
+                (".reqntid", FunctionKind::Entry) => d.required_threads = Some(self.extent()?),
+                (".minnctapersm", FunctionKind::Entry) => d.min_blocks = Some(self.cursor.small()?),
+                (".maxnreg", FunctionKind::Entry) => d.max_registers = Some(self.cursor.small()?),
+                (".pragma", FunctionKind::Entry) => {
                     d.pragmas.push(self.cursor.string()?);
                     self.cursor.end_of_statement()?;
                 }
-                _ => return Err(self.cursor.expected_at(at, "a directive of a function, `{` or `;`")),
+                (".noreturn", FunctionKind::Device) => {
+                    self.since(at, "`.noreturn`", Version::new(6, 4), 0);
+                    d.no_return = true;
+                }
+                _ => return Err(self.cursor.expected_at(at, "a directive of such a function, `{` or `;`")),
             }
         }
     }
@@ -115,6 +146,9 @@ impl<'a> Parser<'a> {
                 break;
             }
             *n = self.cursor.small()?;
+        }
+        if extent.contains(&0) {
+            return Err(self.cursor.expected("extents of 1 and more before this"));
         }
         Ok(extent)
     }

@@ -146,8 +146,8 @@ impl<'a> Cursor<'a> {
         if self.eat(mark) { Ok(()) } else { Err(self.expected(format!("`{mark}`"))) }
     }
 
-    /// Takes the semicolon that ends a statement. Where it is missing and a new line begins, the statement ended all the
-    /// same.
+    /// Takes the semicolon that ends a statement. Where it is missing and a new line begins, the statement ended all
+    /// the same.
     pub fn end_of_statement(&mut self) -> Result<(), Failed> {
         if self.eat(Mark::Semicolon) {
             return Ok(());

@@ -9,7 +9,7 @@ use super::scope::Name;
 use crate::ptx::ast::{
     Declaration, Initialiser, Item, Linkage, Parameter, Pointer, Register, Statement, Symbol, Variable,
 };
-use crate::ptx::words::{Class, Space, Type};
+use crate::ptx::words::{Class, Space, Type, Version};
 
 /// Dimensions of an array at most.
 const DIMENSIONS: usize = 16;
@@ -17,10 +17,16 @@ const DIMENSIONS: usize = 16;
 impl<'a> Parser<'a> {
     /// `.u32` and the like.
     pub fn ty(&mut self) -> Result<Type, Failed> {
-        match self.cursor.dotted(Type::from_spelling) {
-            Some(ty) => Ok(ty),
-            None => Err(self.cursor.expected("a type")),
+        let at = self.cursor.peek();
+        let ty = self.cursor.dotted(Type::from_spelling);
+        // Those of bfloat16 are of instructions alone.
+        let Some(ty) = ty.filter(|ty| !matches!(ty, Type::Bf16 | Type::Bf16x2)) else {
+            return Err(self.cursor.expected_at(at, "a type of registers or variables"));
+        };
+        if ty == Type::B128 {
+            self.since(at, "type `.b128`", Version::new(8, 3), 70);
         }
+        Ok(ty)
     }
 
     fn align(&mut self) -> Result<u32, Failed> {
@@ -56,7 +62,7 @@ impl<'a> Parser<'a> {
         let at = self.cursor.peek();
         let ty = self.ty()?;
         if ty == Type::Pred && !in_register {
-            self.cursor.fail(at, Mistake::Wrong("a predicate cannot lie in memory".to_string()));
+            self.wrong(at, "a predicate cannot lie in memory");
         }
         let pointer = if self.cursor.eat_dotted(".ptr") {
             let space = self.cursor.dotted(Space::from_spelling);
@@ -68,7 +74,12 @@ impl<'a> Parser<'a> {
         let at = self.cursor.name("the name of a parameter")?;
         let name = self.cursor.text(at).to_string();
         let elements = if self.cursor.eat(Mark::OpenBracket) {
-            let elements = if self.cursor.is(Mark::CloseBracket) { None } else { Some(self.cursor.small()?) };
+            let elements = if self.cursor.is(Mark::CloseBracket) {
+                self.since(at, "an array of no given length as a parameter", Version::new(6, 0), 0);
+                None
+            } else {
+                Some(self.cursor.small()?)
+            };
             self.cursor.expect(Mark::CloseBracket)?;
             Some(elements)
         } else {
@@ -139,7 +150,13 @@ impl<'a> Parser<'a> {
         };
         let ty = self.ty()?;
         if ty == Type::Pred {
-            return Err(self.cursor.fail(at, Mistake::Wrong("a predicate cannot lie in memory".to_string())));
+            return Err(self.wrong(at, "a predicate cannot lie in memory"));
+        }
+        if u32::from(vector) * ty.bits() > 128 {
+            return Err(self.wrong(at, "a vector has at most 128 bits"));
+        }
+        if managed && space != Space::Global {
+            return Err(self.wrong(at, "what is managed lies in `.global`"));
         }
         let mut list = Vec::new();
         loop {
@@ -162,7 +179,7 @@ impl<'a> Parser<'a> {
             }
             if variable.size().is_none_or(|n| n == 0) && linkage != Linkage::Extern {
                 let text = format!("the length of `{}` is not given", variable.name);
-                self.cursor.fail(at, Mistake::Wrong(text));
+                self.wrong(at, text);
             }
             list.push((at, variable));
             if !self.cursor.eat(Mark::Comma) {
@@ -205,7 +222,7 @@ impl<'a> Parser<'a> {
             _ => "in this space",
         };
         let text = format!("a variable {why} has no initial value");
-        Err(self.cursor.fail(at, Mistake::Wrong(text)))
+        Err(self.wrong(at, text))
     }
 
     /// The initial value of an array of these dimensions.
@@ -221,7 +238,7 @@ impl<'a> Parser<'a> {
             list.push(self.initialiser(ty, inner)?);
             if length.is_some_and(|n| list.len() as u64 > n) {
                 let text = format!("more initial values than the {} elements", length.unwrap_or_default());
-                return Err(self.cursor.fail(at, Mistake::Wrong(text)));
+                return Err(self.wrong(at, text));
             }
             if self.cursor.eat(Mark::CloseBrace) {
                 return Ok(Initialiser::List(list));
@@ -242,6 +259,7 @@ impl<'a> Parser<'a> {
         if let Some(mask) = value.integer()
             && self.cursor.eat(Mark::Open)
         {
+            self.since(at, "a byte of an address as an initial value", Version::new(7, 1), 0);
             let byte = (0..8).find(|byte| mask == 0xff << (8 * byte));
             let Some(byte) = byte else { return Err(self.cursor.expected_at(at, "the mask of one byte")) };
             let address = self.initial_address(Some(byte))?;

@@ -1,6 +1,7 @@
 //! What is wrong with a text, and where.
 
 use crate::ptx::check::Reason;
+use crate::ptx::words::Version;
 use std::fmt;
 
 /// A mistake in a text.
@@ -43,6 +44,15 @@ pub enum Mistake {
         /// What is wrong with it.
         reason: Reason,
     },
+    /// What the module's version or target does not have.
+    Later {
+        /// What it is.
+        what: &'static str,
+        /// The first `.version` that has it.
+        version: Version,
+        /// The first target that has it.
+        target: u16,
+    },
     /// What the language has, and this parser does not.
     Unsupported {
         /// What it is.
@@ -66,6 +76,8 @@ impl fmt::Display for Error {
             Mistake::Unknown { what, name } => write!(f, "`{name}` is not {what}"),
             Mistake::Taken { name } => write!(f, "`{name}` is declared twice"),
             Mistake::Illegal { instruction, reason } => write!(f, "`{instruction}` {reason}"),
+            Mistake::Later { what, version, target: 0 } => write!(f, "{what} needs `.version {version}`"),
+            Mistake::Later { what, version, target } => write!(f, "{what} needs `.version {version}` and sm_{target}"),
             Mistake::Unsupported { what, help } => {
                 write!(f, "{what} is not supported")?;
                 if help.is_empty() { Ok(()) } else { write!(f, "\nhelp: {help}") }

@@ -1,7 +1,7 @@
 //! Text to a [`Module`], as NVRTC, nvcc, clang and this project write it: PTX 5.0 to 8.8 with 64-bit addresses.
 //!
-//! Every instruction is checked against the table, for the text's own `.target` and `.version`. All mistakes are reported
-//! at once, each with its line and column. No text makes the parser panic or run on.
+//! Every instruction is checked against the table, for the text's own `.target` and `.version`. All mistakes are
+//! reported at once, each with its line and column. No text makes the parser panic or run on.
 //!
 //! What is not kept of a text: blank lines and indentation, comments inside a statement, how a number was written (but
 //! hexadecimal integers stay so), and constant expressions, which are worked out.
@@ -28,7 +28,8 @@ use super::ast::{Function, Module, Symbol};
 use super::print::Names;
 use super::words::Version;
 use crate::target::Target;
-use cursor::Cursor;
+use cursor::{Cursor, Failed};
+use lex::Token;
 use scope::Scope;
 use std::collections::{HashMap, HashSet};
 
@@ -71,6 +72,18 @@ impl<'a> Parser<'a> {
 
     fn function(&mut self) -> &mut Function {
         &mut self.module.functions[self.function]
+    }
+
+    /// Notes what is wrong, in words.
+    fn wrong(&mut self, at: Token, text: impl Into<String>) -> Failed {
+        self.cursor.fail(at, Mistake::Wrong(text.into()))
+    }
+
+    /// Notes it if the module's version or target does not have something.
+    fn since(&mut self, at: Token, what: &'static str, version: Version, target: u16) {
+        if self.module.version < version || self.module.target.sm < target {
+            self.cursor.fail(at, Mistake::Later { what, version, target });
+        }
     }
 
     fn names(&self) -> Names<'_> {

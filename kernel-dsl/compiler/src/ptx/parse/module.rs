@@ -116,6 +116,10 @@ impl Parser<'_> {
         let at = self.cursor.peek();
         let word = if at.kind == Kind::Dotted { self.cursor.text(at) } else { "" };
         match (word, linkage) {
+            (".local" | ".param", _) => Err(self.wrong(at, format!("a variable in `{word}` belongs in a function"))),
+            (".const" | ".shared", Some(Linkage::Common)) | (".entry" | ".func", Some(Linkage::Common)) => {
+                Err(self.wrong(at, "what is `.common` is a variable in `.global`"))
+            }
             (".entry", _) => {
                 self.cursor.next();
                 self.signature_and_body(linkage.unwrap_or(Linkage::Internal), FunctionKind::Entry)
@@ -124,7 +128,7 @@ impl Parser<'_> {
                 self.cursor.next();
                 self.signature_and_body(linkage.unwrap_or(Linkage::Internal), FunctionKind::Device)
             }
-            (".global" | ".const" | ".shared" | ".local" | ".param", _) => {
+            (".global" | ".const" | ".shared", _) => {
                 let space = self.cursor.dotted(Space::from_spelling).unwrap_or(Space::Global);
                 self.module_variables(linkage.unwrap_or(Linkage::Internal), space)
             }
@@ -145,6 +149,7 @@ impl Parser<'_> {
             }
             (".alias", None) => {
                 self.cursor.next();
+                self.since(at, "`.alias`", Version::new(6, 3), 0);
                 let name = self.function_name()?;
                 self.cursor.expect(Mark::Comma)?;
                 let aliasee = self.function_name()?;

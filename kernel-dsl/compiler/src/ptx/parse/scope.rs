@@ -104,7 +104,8 @@ impl<'a> Scope<'a> {
         Some(label)
     }
 
-    /// Places a label; `None` if the block has the name already. One that was not known has the number of those before it.
+    /// Places a label; `None` if the block has the name already. One that was not known has the number of those before
+    /// it.
     pub fn place(&mut self, name: &'a str) -> Option<Label> {
         let fresh = Label(self.same.len() as u32);
         let block = self.blocks.last_mut()?;

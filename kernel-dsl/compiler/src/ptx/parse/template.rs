@@ -46,8 +46,8 @@ impl fmt::Display for Template {
     }
 }
 
-/// Reads one instruction in which `{name}` stands for an operand: `shf.l.wrap.b32 {d}, {a}, {b}, {c};`. The semicolon may
-/// be left out.
+/// Reads one instruction in which `{name}` stands for an operand: `shf.l.wrap.b32 {d}, {a}, {b}, {c};`. The semicolon
+/// may be left out.
 ///
 /// Any target and any version will do: the template's row says which have it.
 pub fn instruction(text: &str) -> Result<Template, Errors> {

@@ -1,12 +1,12 @@
 //! The instructions: one row a form, in the notation of [`form`](super::form), with the first target and the first
 //! `.version` that have it, in a file for each kind of instruction.
 //!
-//! A form whose alternatives came at different times is several rows. For sm_61 and later, tests hold each alternative of
-//! each row against ptxas: accepted where the row says, refused one version and one target earlier; what older targets
-//! have is as the manual says.
+//! A form whose alternatives came at different times is several rows. For sm_61 and later, tests hold each alternative
+//! of each row against ptxas: accepted where the row says, refused one version and one target earlier; what older
+//! targets have is as the manual says.
 //!
-//! The table has every instruction that sm_61 can execute, but for those on textures and surfaces, and of later ones those
-//! that this project emits.
+//! The table has every instruction that sm_61 can execute, but for those on textures and surfaces, and of later ones
+//! those that this project emits.
 
 mod arithmetic;
 mod atomic;
@@ -57,7 +57,7 @@ pub fn rows(opcode: Opcode) -> &'static [Row] {
 }
 
 /// Where each opcode's rows are.
-const INDEX: [(u16, u16); Opcode::ALL.len()] = {
+static INDEX: [(u16, u16); Opcode::ALL.len()] = {
     let mut index = [(0, 0); Opcode::ALL.len()];
     let mut i = 0;
     while i < ALL.len() {
@@ -102,7 +102,7 @@ const COUNT: usize = {
     count
 };
 
-const ALL: [Row; COUNT] = {
+static ALL: [Row; COUNT] = {
     let mut all = [FILES[0][0]; COUNT];
     let (mut count, mut file) = (0, 0);
     while file < FILES.len() {
