@@ -166,7 +166,8 @@ fn binding<'a>(argument: &'a Argument, writes: bool) -> Binding<'a> {
     }
 }
 
-fn bytes<'a>(memory: &'a Memory, writes: bool) -> Bytes<'a> {
+/// The bytes of an argument in host memory.
+pub(crate) fn bytes<'a>(memory: &'a Memory, writes: bool) -> Bytes<'a> {
     let (start, len) = (pointer(memory.address()), memory.bytes() as usize);
     // SAFETY: `Memory` vouches for as many initialised bytes of one live allocation of this device, which is the host's
     // memory, and that nobody writes them; where the kernel writes them, the contract has found that the memory is mutable, which makes it

@@ -10,8 +10,8 @@ use crate::contract::Approved;
 use cudarc::driver::sys::{self, CUjit_option as JitOption};
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::{Instance, Monomorphic};
-use kernel_dsl::compiler::lower::checked::Checked;
 use kernel_dsl::compiler::ir::SharedMemory;
+use kernel_dsl::compiler::lower::checked::Checked;
 use kernel_dsl::compiler::{self, Target, analyses, lower};
 use std::borrow::Cow;
 use std::ffi::{CString, c_void};
@@ -135,7 +135,8 @@ impl Cuda {
     }
 }
 
-fn ptx(artifact: &'static Artifact, program: &Monomorphic, name: &str) -> Result<Cow<'static, str>, Error> {
+/// The instance's PTX: the declared one, or one compiled now.
+pub(crate) fn ptx(artifact: &'static Artifact, program: &Monomorphic, name: &str) -> Result<Cow<'static, str>, Error> {
     match artifact.instances.iter().find(|declared| declared.constants == program.instance().0) {
         Some(declared) => Ok(declared.ptx.into()),
         None => compiler::compile_monomorphic(program, Target::SM_61)
