@@ -26,10 +26,11 @@ fn doubted(original: &ir::Kernel) -> (ir::Kernel, usize, usize) {
     let offset = original.shared_bytes().next_multiple_of(16);
     copy.shared.push(SharedArray {
         name: "witness".to_string(),
-        element: Scalar::U32,
+        element: Scalar::U32.into(),
         shape: [1].into_iter().collect(),
         strides: [1].into_iter().collect(),
         layout: Layout::Packed,
+        over: None,
         offset,
     });
     let witness = SharedId(copy.shared.len() as u32 - 1);
@@ -86,7 +87,7 @@ impl Doubter<'_> {
         let effect = |op| Inst { op, results: Values::new(), location: at };
         let zero = self.emit(Op::Constant(0), Scalar::U32, at, out);
         let first = self.emit(Op::Constant(0), Scalar::Usize, at, out);
-        let place = |index| Place::Shared { array: self.witness, indices: [index].into_iter().collect() };
+        let place = |index| Place::Shared { array: self.witness, indices: [index].into_iter().collect(), within: None };
         let (here, outside) = (place(first), self.copy.shared[self.witness.0 as usize].shape[0]);
         let theirs = if scope == Scope::Warp {
             self.warps += 1;
@@ -102,16 +103,16 @@ impl Doubter<'_> {
             }
             out.push(effect(Op::BlockSync));
             let values = [word].into_iter().collect();
-            out.push(effect(Op::Store { place: here.clone(), element: Scalar::U32, values, guard: Some(writes) }));
+            out.push(effect(Op::Store { place: here.clone(), element: Scalar::U32.into(), values, guard: Some(writes) }));
             out.push(effect(Op::BlockSync));
-            let load = Op::Load { place: here, element: Scalar::U32, policy: Policy::Coherent, guard: None };
+            let load = Op::Load { place: here, element: Scalar::U32.into(), policy: Policy::Coherent, guard: None };
             self.emit(load, Scalar::U32, at, out)
         };
         let differ = self.emit(Op::Compare(Comparison::Ne, word, theirs), Scalar::Bool, at, out);
         let mut then = Region::default();
         let index = self.emit(Op::Constant(u64::from(outside)), Scalar::Usize, at, &mut then.insts);
-        let place = Place::Shared { array: self.witness, indices: [index].into_iter().collect() };
-        let tell = Op::Load { place, element: Scalar::U32, policy: Policy::Coherent, guard: None };
+        let place = Place::Shared { array: self.witness, indices: [index].into_iter().collect(), within: None };
+        let tell = Op::Load { place, element: Scalar::U32.into(), policy: Policy::Coherent, guard: None };
         self.emit(tell, Scalar::U32, at, &mut then.insts);
         then.insts.push(effect(Op::Yield(Values::new())));
         let otherwise = Region { insts: vec![effect(Op::Yield(Values::new()))], ..Region::default() };
