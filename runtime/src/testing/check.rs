@@ -146,7 +146,7 @@ impl Prepared {
         let name = instance.name(artifact.name);
         let text = cuda::ptx(artifact, &program, &name)?;
         let mut prepared = Prepared::new(artifact, instance, &lowered, &optimised, form)?;
-        prepared.ptx = Some(ptx::Executable::new(name, &text)?);
+        prepared.ptx = Some(ptx::Executable::new(name, &text, lowered.shared_memory())?);
         Ok(prepared)
     }
 
