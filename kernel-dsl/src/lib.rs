@@ -183,6 +183,65 @@
 //! path of another device function. A closure is a name for code that is inlined where it is called; it captures by
 //! reference, is bound by `let` or passed on, and is never chosen by a condition or stored.
 //!
+//! # Structs, traits, and kernels that are generic over types
+//!
+//! `#[device]` also goes on constants, on structs, on enums without data, and on a module, for traits and impls: all that the
+//! module holds is the device's then.
+//!
+//! ```
+//! # use kernel_dsl::prelude::*;
+//! #[device]
+//! pub mod activation {
+//!     use kernel_dsl::prelude::*;
+//!
+//!     /// What is done with each element.
+//!     pub trait Activation: Copy {
+//!         fn apply(self, x: f32) -> f32;
+//!     }
+//!
+//!     #[derive(Clone, Copy)]
+//!     pub struct Relu;
+//!     impl Activation for Relu {
+//!         fn apply(self, x: f32) -> f32 {
+//!             x.max(0.0)
+//!         }
+//!     }
+//!
+//!     /// slope · x below zero
+//!     #[derive(Clone, Copy)]
+//!     pub struct Leaky {
+//!         pub slope: f32,
+//!     }
+//!     impl Activation for Leaky {
+//!         fn apply(self, x: f32) -> f32 {
+//!             if x < 0.0 { self.slope * x } else { x }
+//!         }
+//!     }
+//! }
+//! use activation::{Activation, Leaky, Relu};
+//!
+//! #[kernel(block = 256, grid = y.len().div_ceil(256), instances(A = Relu | Leaky, T = f32 | f16))]
+//! #[requires(x.len() == y.len())]
+//! pub fn activate<A: Activation, T: Float>(a: A, x: &[T], y: &mut [T]) {
+//!     let i = grid::index();
+//!     if i < y.len() {
+//!         y[i] = T::from_f32(a.apply(x[i].to_f32()));
+//!     }
+//! }
+//! # fn main() { assert!(activate::<Leaky, f16>::PTX.contains(".param .f32 a_slope")); }
+//! ```
+//!
+//! A kernel's generic parameters are constants and types. An instance says what stands for them: element types, device structs and
+//! enums, and functions marked `#[device(value)]`, which implement [`DeviceFn`]. Bounds are device traits, and
+//! [`Element`], [`Number`], [`Float`], [`Integer`] and [`DeviceFn`] of the prelude. What a type of another crate does in a
+//! kernel of this one is compiled when it is launched: `activate::<TheirActivation, f32>::launch(…)`. A generic constant
+//! that follows from the others is `derived(N = 16 / size_of::<T>())`.
+//!
+//! A struct that derives [`DeviceCopy`](trait@DeviceCopy) goes through shuffles, reductions and shared memory; one that is
+//! `repr(C)`, of numbers and without padding, lies in buffers too. A struct passed to a kernel becomes a parameter of the
+//! entry for each number in it. Methods, associated constants, associated types and provided methods are as in Rust; all is
+//! known when the instance is compiled, and nothing is called through a pointer.
+//!
 //! # Values that may be missing
 //!
 //! `Option<T>` is the one enum that holds data: a `bool` and the parts of `T`, in registers. `v.get((row, col))` of a
@@ -197,19 +256,22 @@
 //!
 //! * **Types**: `bool`, integers of 8 to 64 bits, `usize`, `f32` and `f64`, and the floats of 16 bits,
 //!   [`f16`](half::f16) and [`bf16`](half::bf16), with what [`half`] lists; tuples and arrays of them, which live in
-//!   registers; `Option`; slices, views and handles as above. Elements of memory are the numbers but `usize`.
+//!   registers; `Option`; `#[device]` structs, and enums without data; slices, views and handles as above. Elements of
+//!   buffers are the numbers but `usize`, arrays of them, and `repr(C)` structs; shared memory holds tuples and `bool` too.
 //! * **Statements**: `let` with tuple and array patterns, assignment, destructuring and compound assignment, `if` and
 //!   `while` with conditions and `let`s joined by `&&`, `match` with numbers, ranges, tuples, arrays, `|`, bindings and
 //!   guards, `loop`, labels on loops and blocks, `break`, `continue`, `return`, and `const { assert!(…) }`.
 //! * **Iterators** of a `for`: `a..b` with `.step_by(n)` and `.rev()`; [`block::share`], [`block::stride`] and
 //!   [`grid::stride`]; all of them with `.enumerate()`, in [`unroll`], [`unroll_by`] or [`rolled`].
 //! * **Arrays**: `[x; N]`, `[a, b]`, `std::array::from_fn(|i| …)`, `.map(|x| …)`, `.len()`; `size_of::<T>()`.
-//! * **Generics**: constants of type `usize` and `bool`.
+//! * **Items**: `#[device]` functions, constants, structs, enums, and modules of them with traits and impls; `const` in a
+//!   body.
+//! * **Generics**: constants of type `usize` and `bool`, and types, on functions, structs and impls.
 //! * **Methods of numbers**: those of [`methods`], with their PTX and their edge cases; and [`math`].
 //!
-//! Not in the language today: structs, enums beside `Option`, traits, iterators beyond those above, strings,
-//! allocation, panics, recursion, generic types; asynchronous copies, shared arrays sized at launch, fences, and the
-//! hardware's approximate functions. Whatever lies outside is a compile error at its token.
+//! Not in the language: enums with data beside `Option`, trait objects, traits with generic parameters, iterators beyond those above,
+//! strings, allocation, panics, recursion. Not yet: asynchronous copies, fences, inline PTX, and the hardware's approximate
+//! functions. Whatever lies outside is a compile error at its token.
 //!
 //! # What differs from Rust on the host
 //!
