@@ -304,6 +304,7 @@ pub mod __private;
 pub mod artifact;
 mod atomic;
 pub mod block;
+pub mod device;
 pub mod element;
 pub mod grid;
 pub mod half;

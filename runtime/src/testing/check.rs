@@ -77,7 +77,7 @@ impl Checker {
         let stopped = |executor: Executor| move |e: Error| Failure::Stopped { executor, error: e.to_string() };
         let interpret = |run: &dyn Fn(&Approved) -> Result<()>| {
             prepared.run(&self.cpu, case, |arguments| {
-                let approved = Approved::new(prepared.artifact.name, &prepared.program, self.cpu.id(), arguments)?;
+                let approved = Approved::new(prepared.artifact.name, &prepared.program, &self.cpu, arguments)?;
                 run(&approved)
             })
         };
