@@ -18,6 +18,7 @@ mod nominal;
 mod option;
 mod pattern;
 pub(crate) mod prelude;
+mod shared;
 mod statement;
 mod types;
 
@@ -433,6 +434,7 @@ impl<'a> Checker<'a> {
         }
         match name.as_str() {
             "Group" => self.group_type(path),
+            "Pending" => self.table.add(Ty::Pending),
             "View" | "ViewMut" | "Shared" => {
                 let Some((element, rank)) = self.element_and_rank(&last.arguments, path.mark, &name) else {
                     return self.wrong();
@@ -467,7 +469,12 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn element_and_rank(&mut self, arguments: &[syntax::Argument], mark: Mark, name: &str) -> Option<(Id, u32)> {
+    pub(super) fn element_and_rank(
+        &mut self,
+        arguments: &[syntax::Argument],
+        mark: Mark,
+        name: &str,
+    ) -> Option<(Id, u32)> {
         match arguments {
             [syntax::Argument::Type(element), syntax::Argument::Number(rank, _)] => {
                 let element = if name == "Shared" { self.ty(element) } else { self.element(element)? };

@@ -77,6 +77,20 @@ pub enum Intrinsic {
     SharedSwizzled,
     /// `Shared::dynamic(shape)`.
     SharedDynamic,
+    /// `Shared::over(shared, shape)`.
+    SharedOver,
+    /// `shared.cast::<U>()`.
+    SharedCast,
+    /// `shared.copy_async(view)`.
+    CopyAsync,
+    /// `shared.copy_async_map(view, f)`.
+    CopyAsyncMap,
+    /// `Pending::none()`.
+    PendingNone,
+    /// `a.and(b)`.
+    PendingAnd,
+    /// `a.wait()`.
+    PendingWait,
     /// `shared.at(i)`: fixes the first index.
     SharedAt,
     /// `shared.copy_from(view)`.

@@ -224,7 +224,7 @@ impl<'h> Lowerer<'h> {
 
     /// The place that is assigned to.
     fn assigned(&mut self, place: &'h Expr) -> Option<Place> {
-        if self.storable(place.ty) {
+        if self.storable(place.ty) || matches!(self.ty(place.ty), hir::Type::Pending) {
             return self.place(place);
         }
         // One that was declared without a value has been told of there.

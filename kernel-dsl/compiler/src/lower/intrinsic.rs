@@ -15,6 +15,14 @@ impl<'h> Lowerer<'h> {
             Intrinsic::SharedNew => return self.shared(e, arguments, Wanted::Packed),
             Intrinsic::SharedSwizzled => return self.shared(e, arguments, Wanted::Swizzled),
             Intrinsic::SharedDynamic => return self.shared_dynamic(e, &arguments[0]),
+            Intrinsic::SharedOver => {
+                let [under, shape] = arguments else { return Val::Unit };
+                let name = self.name_hint.take();
+                let under = self.expr(under);
+                self.at(e.span);
+                self.name_hint = name;
+                return self.shared_over(e, &under, shape);
+            }
             Intrinsic::SharedPadded => return self.shared(e, arguments, Wanted::Padded),
             Intrinsic::SharedWithPitch => return self.shared(e, arguments, Wanted::Pitch),
             Intrinsic::Extent(None) => return self.dimension(e.span, arguments),
@@ -120,6 +128,28 @@ impl<'h> Lowerer<'h> {
                 Some(Val::Shared(handle)) => self.shared_at(&handle.clone(), i),
                 _ => Val::Unit,
             },
+            (Intrinsic::SharedCast, ..) => values.first().map_or_else(unit, |of| self.shared_cast(e, of)),
+            (Intrinsic::CopyAsync, ..) => match values.as_slice() {
+                [to, from] => self.copy_async(e, to, from, None),
+                _ => Val::Unit,
+            },
+            (Intrinsic::CopyAsyncMap, ..) => match (values.as_slice(), self.ty(arguments[1].ty)) {
+                ([to, from, map], hir::Type::View { element, .. }) => {
+                    self.copy_async(e, to, from, Some((map, *element)))
+                }
+                _ => Val::Unit,
+            },
+            (Intrinsic::PendingNone, ..) => Val::Pending(Vec::new()),
+            (Intrinsic::PendingAnd, ..) => {
+                let flights = values.into_iter().flat_map(|v| if let Val::Pending(f) = v { f } else { Vec::new() });
+                Val::Pending(flights.collect())
+            }
+            (Intrinsic::PendingWait, ..) => {
+                if let Some(token) = values.into_iter().next() {
+                    self.wait(e.span, token);
+                }
+                Val::Unit
+            }
             (Intrinsic::SharedCopyFrom, ..) => {
                 if let [Val::Shared(to), Val::View(from)] = values.as_slice() {
                     self.copy_from(&to.clone(), &from.clone());

@@ -21,6 +21,7 @@ mod memory;
 mod method;
 mod option;
 mod pattern;
+mod pending;
 mod shared;
 mod statement;
 mod storage;
@@ -78,6 +79,10 @@ pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir
         arrays: Vec::new(),
         aliases: Vec::new(),
         exchanged: Vec::new(),
+        conversions: Vec::new(),
+        tokens: 0,
+        later: HashMap::new(),
+        unplaced: HashMap::new(),
         errors: Vec::new(),
         full: false,
         name_hint: None,
@@ -92,6 +97,7 @@ pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir
     Ok(kernel)
 }
 
+#[derive(Clone)]
 struct Lowerer<'h> {
     program: &'h Program,
     builder: Builder,
@@ -113,6 +119,14 @@ struct Lowerer<'h> {
     aliases: Vec<layout::Alias>,
     /// The arrays through which the threads of a block trade values of a type.
     exchanged: Vec<(Scalar, ir::SharedId)>,
+    /// What copies ahead do with elements when they are waited for.
+    conversions: Vec<pending::Conversion<'h>>,
+    /// Variables for tokens so far.
+    tokens: u32,
+    /// By such a variable, kinds of flights that it is given after its first value.
+    later: HashMap<u32, Vec<pending::Kind>>,
+    /// By such a variable, those that there was no room for.
+    unplaced: HashMap<u32, Vec<pending::Kind>>,
     errors: Vec<Error>,
     /// It was said that the kernel is too large.
     full: bool,
@@ -284,7 +298,8 @@ impl<'h> Lowerer<'h> {
                 all.extend(self.parts(*inner)?);
                 all
             }
-            hir::Type::Array(..)
+            hir::Type::Pending
+            | hir::Type::Array(..)
             | hir::Type::Shared { .. }
             | hir::Type::Reference { .. }
             | hir::Type::Function { .. }

@@ -67,7 +67,11 @@ struct Share {
 }
 
 impl Flight {
-    fn values(&self) -> impl Iterator<Item = ir::Value> + '_ {
+    pub(super) fn array(&self) -> SharedId {
+        self.kind.array
+    }
+
+    pub(super) fn values(&self) -> impl Iterator<Item = ir::Value> + '_ {
         std::iter::once(self.begun.value).chain(self.prefix.iter().copied()).chain(self.data.iter().copied())
     }
 }
@@ -436,8 +440,10 @@ impl<'h> Lowerer<'h> {
     pub(super) fn take_token(&mut self, slots: &[Slot]) -> Val {
         let mut flights = Vec::new();
         for slot in slots {
-            let locals: Vec<ir::LocalId> =
-                std::iter::once(slot.begun).chain(slot.prefix.iter().copied()).chain(slot.data.iter().copied()).collect();
+            let locals: Vec<ir::LocalId> = std::iter::once(slot.begun)
+                .chain(slot.prefix.iter().copied())
+                .chain(slot.data.iter().copied())
+                .collect();
             let types: Vec<Type> = slot.kind.value_types().collect();
             let mut read = Vec::new();
             for (local, ty) in locals.into_iter().zip(types) {
