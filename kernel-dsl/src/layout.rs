@@ -122,6 +122,17 @@ impl<const R: usize> Layout<R> {
         within.then(|| at.iter().zip(&self.stride).map(|(i, s)| i * s).sum())
     }
 
+    /// The same bytes as elements of `to` bytes in place of `from`; `None` if rows are no whole number of them.
+    pub fn cast(&self, from: usize, to: usize) -> Option<Self> {
+        let scaled = |n: usize| n.checked_mul(from).filter(|bytes| bytes.is_multiple_of(to)).map(|bytes| bytes / to);
+        let mut layout = *self;
+        layout.shape[R - 1] = scaled(self.shape[R - 1])?;
+        for stride in &mut layout.stride[..R - 1] {
+            *stride = scaled(*stride)?;
+        }
+        Some(layout)
+    }
+
     /// What is left of the array from `at` on, and the element there. Extents past the end are 0.
     pub fn offset(&self, at: [usize; R]) -> (usize, Self) {
         let first = at.iter().zip(&self.stride).fold(0, |sum: usize, (i, s)| sum.wrapping_add(i.wrapping_mul(*s)));

@@ -5,6 +5,7 @@ use crate::block;
 use crate::element::{DeviceCopy, Element};
 use crate::host::context::context;
 use crate::layout::{Layout, Position, Shape};
+use crate::pending::Pending;
 use crate::view::View;
 use crate::wide::{self, Space};
 use std::ops::{Index, IndexMut};
@@ -81,6 +82,36 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         Self::laid_out("Shared::dynamic", Layout::packed(shape))
     }
 
+    /// An array of this shape on the bytes of `other`, from its first element on: where `other` is done with, and there is no room
+    /// for both. What it holds is undefined until it is written, and so is `other` afterwards; a [`block::sync`] belongs between
+    /// the uses of the one and those of the other. In PTX nothing.
+    ///
+    /// `other` must have room for it: it does not compile otherwise. Where `other` is one of several, as by
+    /// [`at`](Self::at), they must lie a multiple of 16 bytes apart.
+    #[track_caller]
+    pub fn over<U: Element, const Q: usize>(other: Shared<U, Q>, shape: [usize; R]) -> Self
+    where
+        T: Element,
+    {
+        let layout = Layout::packed(shape);
+        let (needed, there) = (layout.span() * size_of::<T>(), other.layout.span() * size_of::<U>());
+        assert!(needed <= there, "an array of {needed} bytes over one of {there}");
+        Shared { first: other.first.map(pun), layout }
+    }
+
+    /// The same array as elements of type `U`: the same bytes, so that a row has as many as fit, which must be a whole number. In PTX nothing.
+    #[track_caller]
+    pub fn cast<U: Element>(self) -> Shared<U, R>
+    where
+        T: Element,
+    {
+        let (from, to) = (size_of::<T>(), size_of::<U>());
+        let Some(layout) = self.layout.cast(from, to) else {
+            panic!("rows of elements of {from} bytes are no whole number of elements of {to}");
+        };
+        Shared { first: self.first.map(pun), layout }
+    }
+
     #[track_caller]
     fn laid_out(constructor: &'static str, layout: Layout<R>) -> Self {
         let first = context(constructor).shared_array(layout.shape().into(), layout.span());
@@ -115,6 +146,41 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
             // duty that `host::run` lays on its caller.
             unsafe { self.element(at).write(value) }
         }
+    }
+
+    /// Begins to copy from `source` as [`copy_from`](Self::copy_from) does, and gives the token that is to be waited for.
+    ///
+    /// All threads call it together. Until the wait, and for other threads a [`block::sync`] after it, the elements are undefined.
+    /// On sm_61 guarded `ld.global.nc` here, and `st.shared` at the [`wait`](Pending::wait).
+    pub fn copy_async(self, source: View<T, R>) -> Pending
+    where
+        T: Element,
+    {
+        self.copy_async_map(source, |x| x)
+    }
+
+    /// The same with `map` on the way: of each element, and of zero beyond the edge. A `map` that sees nothing around it runs at the
+    /// wait, where what was loaded has come, and any other here.
+    pub fn copy_async_map<U: Element>(self, source: View<U, R>, map: impl Fn(U) -> T) -> Pending
+    where
+        T: Element,
+    {
+        let shape = self.layout.shape();
+        let elements: usize = shape.iter().product();
+        let mut coming = Vec::new();
+        for element in (crate::thread::index()..elements).step_by(block::threads()) {
+            let at = unravel(element, shape);
+            let inside = (0..R).all(|d| at[d] < source.dim(d));
+            coming.push((at, map(if inside { source[at] } else { U::zero() })));
+            // SAFETY: as in `copy_from`.
+            unsafe { self.element(at).write(T::undefined()) }
+        }
+        Pending::by(move || {
+            for (at, value) in coming {
+                // SAFETY: as in `copy_from`.
+                unsafe { self.element(at).write(value) }
+            }
+        })
     }
 
     /// Stores `value` to all elements. The whole block does it together, each thread its share, like
@@ -182,6 +248,15 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
 }
 
 atomics!(Shared, Space::Shared);
+
+/// The same address, of elements of another type. Arrays begin at multiples of the largest alignment there is, and what lies over another is
+/// as far from there as the compiler takes.
+#[track_caller]
+fn pun<T: Element, U: Element>(first: NonNull<T>) -> NonNull<U> {
+    let first = first.cast::<U>();
+    assert!(first.is_aligned(), "misaligned: elements of {} bytes on the bytes of others", size_of::<U>());
+    first
+}
 
 /// The indices of an element counted row by row.
 fn unravel<const R: usize>(mut element: usize, shape: [usize; R]) -> [usize; R] {

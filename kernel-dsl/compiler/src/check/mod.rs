@@ -439,7 +439,7 @@ impl<'a> Checker<'a> {
                 let Some((element, rank)) = self.element_and_rank(&last.arguments, path.mark, &name) else {
                     return self.wrong();
                 };
-                let most = if name == "Shared" { 3 } else { 5 };
+                let most = if name == "Shared" { prelude::MOST_SHARED } else { 5 };
                 if !(1..=most).contains(&rank) {
                     self.mistake(path.mark, format!("a `{name}` has a rank from 1 to {most}"));
                     return self.wrong();

@@ -259,7 +259,7 @@ pub(super) const METHODS: &[Method] = &[
 ];
 
 /// Dimensions of an array in shared memory at most.
-pub(super) const MOST_SHARED: u32 = 3;
+pub(super) const MOST_SHARED: u32 = 5;
 
 /// What a constructor of `Shared` takes.
 #[derive(Clone, Copy, PartialEq, Eq)]

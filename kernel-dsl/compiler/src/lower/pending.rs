@@ -464,7 +464,9 @@ impl<'h> Lowerer<'h> {
             let value = self.statements(block, first + 1);
             let Some(unplaced) = self.unplaced.remove(&token).filter(|kinds| !kinds.is_empty()) else { return value };
             let mut later = self.later.get(&token).cloned().unwrap_or_default();
-            *self = before;
+            // What kinds name by their number stays.
+            let conversions = std::mem::take(&mut self.conversions);
+            *self = Lowerer { conversions, ..before };
             for kind in unplaced {
                 if !later.contains(&kind) {
                     later.push(kind);
