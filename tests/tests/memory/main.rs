@@ -2,6 +2,7 @@
 //! compiled them, as PTX, and on a GPU, against plain Rust.
 
 mod ahead;
+mod elements;
 mod faults;
 mod kernels;
 mod ptx;
