@@ -68,12 +68,16 @@
 //!   and know their extents.
 //! * [`Shared`] is an array in the block's memory. Handles to it are `Copy`: rustc's borrow checker keeps out of what
 //!   threads do to one another, and the oracle checks that instead. `padded` lets the compiler choose the pitch
-//!   that the memory banks like.
+//!   that the memory banks like, `swizzled` does without one, and `dynamic` has the launch tell the size. An array lives to the end of
+//!   the braces that it is made in, and arrays that do not live at once share bytes: a [`block::sync`] belongs between
+//!   the last use of one and the first of the next, at a loop's end too.
 //! * [`copy_from`](Shared::copy_from) is done by the whole block together, and puts zeros beyond the edge. It is no
 //!   barrier, so [`block::sync`] stands after it, and after the tile's last use.
+//! * [`copy_async`](Shared::copy_async) begins such a copy, and [`Pending::wait`] completes it: a loop loads its next tile while it
+//!   computes with this one.
 //! * `x.load::<4>(i)` and `x.store(i, values)` move up to 16 elements at once, in accesses of up to 16 bytes, which must be
-//!   aligned; `load_or` and `store_in` take any place, and leave out what lies beyond the edge. Slices, views and, but
-//!   for the last two, shared arrays have them.
+//!   aligned; `load_or` and `store_in` take any place, and leave out what lies beyond the edge. Slices, views and
+//!   shared arrays have them.
 //! * `fetch_add`, `fetch_min`, …, `exchange` and `compare_exchange` are atomic, on whatever a kernel may write.
 //! * [`unroll`] makes a copy of the loop's body for each iteration.
 //!
@@ -141,7 +145,9 @@
 //!
 //! * **Types**: `bool`, integers of 8 to 64 bits, `usize`, `f32` and `f64`, and the floats of 16 bits,
 //!   [`f16`](half::f16) and [`bf16`](half::bf16), with what [`half`] lists; tuples and arrays of them, which live in
-//!   registers; `Option`; slices, views and handles as above. Elements of memory are the numbers but `usize`.
+//!   registers; `Option`; slices, views and handles as above. Elements of
+//!   buffers are the numbers but `usize`, arrays of them, and `repr(C)` structs without padding; shared memory holds `bool`,
+//!   `usize`, tuples and other structs too. A part of an element is a place: `w[(row, b)].qs[j]` is a load of one number.
 //! * **Statements**: `let` with tuple and array patterns, assignment and compound assignment, `if`, `match` with
 //!   numbers, ranges, `|`, bindings and guards, `while`, `loop`, `for` over `a..b` with `.step_by(n)` and `.rev()`,
 //!   labels, `break`, `continue`, `return`, and `const { assert!(…) }`.
@@ -149,7 +155,7 @@
 //! * **Methods of numbers**: those of [`methods`], with their PTX and their edge cases; and [`math`].
 //!
 //! Not in the language today: structs, enums beside `Option`, traits, iterators beyond the ranges above, strings,
-//! allocation, panics, recursion, generic types; asynchronous copies, shared arrays sized at launch, fences, and the
+//! allocation, panics, recursion, generic types; fences, and the
 //! hardware's approximate functions. Whatever lies outside is a compile error at its token.
 //!
 //! # What differs from Rust on the host

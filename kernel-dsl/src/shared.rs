@@ -220,6 +220,38 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         }
     }
 
+    /// The element at `at`, if it lies inside: one load, guarded by comparisons with the extents.
+    #[track_caller]
+    pub fn get(self, at: impl Position<R>) -> Option<T> {
+        let at = at.indices();
+        let inside = at.iter().zip(self.layout.shape()).all(|(i, extent)| *i < extent);
+        // SAFETY: as in `load`; the element is inside.
+        inside.then(|| unsafe { self.element(at).read() })
+    }
+
+    /// The `N` elements from `at` on in the last dimension, and `other` for those that lie outside: beyond the last extent, or all
+    /// where another index is out of its extent. At any alignment: in PTX a guarded load an element.
+    #[track_caller]
+    pub fn load_or<const N: usize>(self, at: impl Position<R>, other: T) -> [T; N] {
+        wide::at_once::<T>(N);
+        let at = at.indices();
+        std::array::from_fn(|i| self.get(wide::on(at, i)).unwrap_or(other))
+    }
+
+    /// Writes those of `N` elements that lie inside, at any alignment: in PTX a guarded store an element.
+    #[track_caller]
+    pub fn store_in<const N: usize>(self, at: impl Position<R>, values: [T; N]) {
+        wide::at_once::<T>(N);
+        let at = at.indices();
+        for (i, value) in values.into_iter().enumerate() {
+            let at = wide::on(at, i);
+            if at.iter().zip(self.layout.shape()).all(|(i, extent)| *i < extent) {
+                // SAFETY: as in `store`; the element is inside.
+                unsafe { self.element(at).write(value) }
+            }
+        }
+    }
+
     /// The first of `n` elements that must be there, and aligned: by the index, since a padded array's pitch is another
     /// here.
     #[track_caller]
@@ -244,6 +276,26 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         // SAFETY: `element` lies within the extents, so below the number of elements that the block allocated; `at`
         // moves the pointer by what it takes from the extents.
         unsafe { first.add(element) }
+    }
+}
+
+impl<T: DeviceCopy> Shared<T, 1> {
+    /// Number of elements.
+    #[allow(clippy::len_without_is_empty, reason = "an array without elements is of no use")]
+    pub fn len(self) -> usize {
+        self.layout.shape()[0]
+    }
+}
+
+impl<T: DeviceCopy> Shared<T, 2> {
+    /// Extent of the first dimension.
+    pub fn rows(self) -> usize {
+        self.layout.shape()[0]
+    }
+
+    /// Extent of the second dimension.
+    pub fn cols(self) -> usize {
+        self.layout.shape()[1]
     }
 }
 

@@ -85,6 +85,18 @@ macro_rules! view {
                     && self.layout.stride()[..R - 1].iter().all(|s| s.is_multiple_of(n))
             }
 
+            /// The same view, of whose elements each is read once: its loads ask the caches to drop what they brought first. In PTX
+            /// `ld.global.cs`. A wish, and no more: a view that has been kept in a `let mut` has none.
+            pub fn streaming(self) -> Self {
+                self
+            }
+
+            /// The same view, read by way of the second cache alone and not by the read-only path. In PTX `ld.global` where it
+            /// would be `ld.global.nc`. A wish, as [`streaming`](Self::streaming) is.
+            pub fn coherent(self) -> Self {
+                self
+            }
+
             /// Whether there are no elements.
             pub fn is_empty(self) -> bool {
                 self.layout.shape().contains(&0)

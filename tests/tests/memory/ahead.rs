@@ -102,6 +102,31 @@ pub fn laid_over(x: View<f16, 2>, y: ViewMut<f32, 1>, bits: ViewMut<u32, 1>) {
     laid_over_of(x, y, bits);
 }
 
+/// Masked accesses to shared memory, from loads that read each element once.
+#[device]
+pub fn masked_of(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
+    let s = Shared::<f32, 2>::new([4, 6]);
+    let (row, col) = (thread::x() / 4, thread::x() % 4);
+    s.fill(0.5);
+    block::sync();
+    if col < 2 {
+        s.store_in((row, col * 4), x.streaming().load_or::<4>((row, col * 4), 0.25));
+    }
+    block::sync();
+    let [_, next] = s.load_or::<2>((row, 2 * col), 7.0);
+    let found = s.get((row, col * 2)).unwrap_or(-1.0);
+    y[(row, col)] = found + next * 100.0 + (s.rows() * s.cols()) as f32 * 10_000.0;
+    if row == 3 {
+        y[(row, col)] += y.streaming()[(row, col)] + x.coherent()[(0, col)];
+    }
+}
+
+#[kernel(block = 16, grid = 1)]
+#[requires(x.rows() == 4, x.cols() >= 4, y.rows() == 4, y.cols() == 4)]
+pub fn masked(x: View<f32, 2>, y: ViewMut<f32, 2>) {
+    masked_of(x, y);
+}
+
 fn small(n: usize) -> Vec<f32> {
     let mut random = Random::new(n as u64);
     (0..n).map(|_| random.below(64) as f32 - 32.0).collect()
@@ -165,6 +190,34 @@ fn laid_over_agrees(gpu: Option<&Device>) {
     assert_eq!((y, bits), (expected, parts.iter().map(|p| p.to_bits()).collect()));
 }
 
+fn masked_agrees(gpu: Option<&Device>) {
+    for cols in [4usize, 5, 6, 8] {
+        let x = small(4 * cols);
+        let at = |row: usize, col: usize| match (col < 6, col < cols) {
+            (true, true) => Some(x[row * cols + col]),
+            (inside, _) => inside.then_some(0.25),
+        };
+        let value = |i: usize| {
+            let (row, col) = (i / 4, i % 4);
+            let first = at(row, 2 * col).unwrap_or(-1.0) + at(row, 2 * col + 1).unwrap_or(7.0) * 100.0 + 240_000.0;
+            if row == 3 { first + (first + x[col]) } else { first }
+        };
+        let expected: Vec<f32> = (0..16).map(value).collect();
+        let zeros = vec![0f32; 16];
+        let inputs = vec![Input::view(&x, [4, cols]), Input::view(&zeros, [4, 4])];
+        check(masked::ARTIFACT, &[], gpu, inputs, vec![(1, wide(&expected))]);
+        let mut y = zeros;
+        // SAFETY: as in `sums_agree`.
+        unsafe {
+            let (x, y) = (View::host(&x, [4, cols]), ViewMut::host(&mut y, [4, 4]));
+            host::run([1, 1, 1], [16, 1, 1], || masked_of(x, y));
+        }
+        assert_eq!(y, expected);
+    }
+    let ptx = masked::PTX;
+    assert!(ptx.contains("ld.global.cs.nc.f32") && ptx.contains("ld.global.cs.f32"), "{ptx}");
+}
+
 macro_rules! tests {
     ($($name:ident $gpu:ident $run:ident)*) => {$(
         #[test]
@@ -183,6 +236,7 @@ tests! {
     a_row_ahead gpu_a_row_ahead sums_agree
     tokens_of_functions_and_none gpu_tokens_of_functions_and_none tiles_agree
     arrays_over_others gpu_arrays_over_others laid_over_agrees
+    masked_accesses gpu_masked_accesses masked_agrees
 }
 
 #[test]
@@ -192,7 +246,7 @@ fn ptx_of_them() {
         println!("note: no ptxas that knows sm_61; nothing was assembled");
         return;
     };
-    for artifact in [sums::ARTIFACT, tiles::ARTIFACT, laid_over::ARTIFACT] {
+    for artifact in [sums::ARTIFACT, tiles::ARTIFACT, laid_over::ARTIFACT, masked::ARTIFACT] {
         for declared in artifact.instances {
             ptxas.assemble(declared.ptx).unwrap_or_else(|e| panic!("{}: {e}\n{}", declared.name, declared.ptx));
         }

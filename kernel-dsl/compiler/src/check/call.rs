@@ -162,7 +162,7 @@ impl Checker<'_> {
             Part::Found => {
                 let found = match *self.table.get(same) {
                     Ty::Slice { element, .. } => self.table.add(Ty::Reference { to: element, mutable: false }),
-                    Ty::View { element, .. } => element,
+                    Ty::View { element, .. } | Ty::Shared { element, .. } => element,
                     _ => self.wrong(),
                 };
                 self.table.add(Ty::Option(found))

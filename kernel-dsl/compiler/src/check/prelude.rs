@@ -101,7 +101,7 @@ pub(super) enum On {
     Unsigned,
     Slice,
     View,
-    /// A view of rank 1.
+    /// A view or shared array of rank 1.
     View1,
     /// A view of rank 2.
     View2,
@@ -230,6 +230,8 @@ pub(super) const METHODS: &[Method] = &[
     m(On::View, "is_empty", Intrinsic::IsEmpty, NONE, Part::Bool),
     m(On::View, "aligned", Intrinsic::Aligned, &[Part::Usize], Part::Bool),
     m(On::View, "offset", Intrinsic::ViewOffset, &[Part::Indices], Part::Same),
+    m(On::View, "streaming", Intrinsic::ViewStreaming, NONE, Part::Same),
+    m(On::View, "coherent", Intrinsic::ViewCoherent, NONE, Part::Same),
     m(On::ViewDeep, "at", Intrinsic::ViewAt, &[Part::Usize], Part::Inner),
     m(On::Shared, "dim", Intrinsic::Extent(None), &[Part::Usize], Part::Usize),
     m(On::SharedDeep, "at", Intrinsic::SharedAt, &[Part::Usize], Part::Inner),
@@ -238,6 +240,9 @@ pub(super) const METHODS: &[Method] = &[
     m(On::Pending, "and", Intrinsic::PendingAnd, &[Part::Same], Part::Pending),
     m(On::Pending, "wait", Intrinsic::PendingWait, NONE, Part::Unit),
     m(On::Shared, "fill", Intrinsic::SharedFill, &[Part::Element], Part::Unit),
+    m(On::Shared, "get", Intrinsic::Get, &[Part::Indices], Part::Found),
+    m(On::Shared, "load_or", Intrinsic::LoadOr, &[Part::Indices, Part::Element], Part::Elements),
+    m(On::Shared, "store_in", Intrinsic::StoreIn, &[Part::Indices, Part::Elements], Part::Unit),
     m(On::Memory, "load", Intrinsic::Load, &[Part::Indices], Part::Elements),
     m(On::Global, "load_or", Intrinsic::LoadOr, &[Part::Indices, Part::Element], Part::Elements),
     m(On::Writable, "store", Intrinsic::Store, &[Part::Indices, Part::Elements], Part::Unit),
@@ -451,6 +456,12 @@ impl On {
 
     /// Whether a shared array of that rank is meant.
     pub(super) fn shared(self, rank: u32) -> bool {
-        matches!(self, On::Shared | On::Memory | On::Writable) || self == On::SharedDeep && rank >= 2
+        match self {
+            On::Shared | On::Memory | On::Writable => true,
+            On::SharedDeep => rank >= 2,
+            On::View1 => rank == 1,
+            On::View2 => rank == 2,
+            _ => false,
+        }
     }
 }

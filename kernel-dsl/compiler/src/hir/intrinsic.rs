@@ -65,6 +65,10 @@ pub enum Intrinsic {
     ViewOffset,
     /// `view.at(i)`: fixes the first index.
     ViewAt,
+    /// `view.streaming()`.
+    ViewStreaming,
+    /// `view.coherent()`.
+    ViewCoherent,
     /// `x.aligned(n)`: base and strides are multiples of n elements. In launch conditions only.
     Aligned,
     /// `Shared::new(shape)`.

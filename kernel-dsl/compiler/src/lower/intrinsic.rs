@@ -3,7 +3,7 @@
 use super::Lowerer;
 use super::cooperation::operator;
 use super::shared::Wanted;
-use super::value::{Handle, Known, Val};
+use super::value::{Handle, Known, Val, View, Wish};
 use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic};
 use crate::ir::{Binary, Comparison, Op, Special, Vote};
@@ -120,6 +120,13 @@ impl<'h> Lowerer<'h> {
                 [Val::View(view), Val::Tuple(at)] => self.offset(&view.clone(), at),
                 _ => Val::Unit,
             },
+            (Intrinsic::ViewStreaming | Intrinsic::ViewCoherent, ..) => match values.into_iter().next() {
+                Some(Val::View(view)) => {
+                    let wish = if intrinsic == Intrinsic::ViewStreaming { Wish::Once } else { Wish::Coherent };
+                    Val::View(View { wish, ..view })
+                }
+                _ => Val::Unit,
+            },
             (Intrinsic::ViewAt, _, Some(i)) => match values.first() {
                 Some(Val::View(view)) => self.view_at(&view.clone(), i),
                 _ => Val::Unit,
@@ -203,10 +210,10 @@ impl<'h> Lowerer<'h> {
             },
             (Intrinsic::Copied, ..) => values.into_iter().next().map_or(Val::Unit, |v| self.copied(e, v)),
             (Intrinsic::Get, ..) => match values.as_slice() {
-                [Val::View(view), Val::Tuple(at)] => {
+                [of, Val::Tuple(at)] => {
                     let at: Vec<Known> =
                         at.iter().filter_map(|v| if let Val::Scalar(k) = v { Some(*k) } else { None }).collect();
-                    self.get(e, &view.clone(), &at)
+                    self.get(e, &of.clone(), &at)
                 }
                 _ => Val::Unit,
             },

@@ -39,7 +39,7 @@ use cell::Cell;
 use closure::Callable;
 use function::Frame;
 use std::collections::HashMap;
-use value::{Known, Val, View};
+use value::{Known, Val, View, Wish};
 
 /// The instance of `program` for `target`, as the program says it; or all that is wrong with it.
 pub fn lower(program: &Program, instance: &Instance, target: Target) -> Result<ir::Kernel, Errors> {
@@ -229,6 +229,7 @@ impl<'h> Lowerer<'h> {
                 strides: [None].into_iter().collect(),
                 cell,
                 mutable,
+                wish: Wish::None,
             }),
             hir::Type::View { rank, mutable, .. } => Val::View(View {
                 base: part(String::new(), Role::Address { element, mutable }),
@@ -238,6 +239,7 @@ impl<'h> Lowerer<'h> {
                     .collect(),
                 cell,
                 mutable,
+                wish: Wish::None,
             }),
             hir::Type::Unit => return Val::Unit,
             _ => {

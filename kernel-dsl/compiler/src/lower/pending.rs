@@ -265,7 +265,7 @@ impl<'h> Lowerer<'h> {
 
     /// The scalars of an element of a view where `exists` holds; zeros beyond its extents.
     fn taken_where(&mut self, from: &View, indices: &[Known], exists: Option<Known>) -> Values {
-        let mut inside = self.inside(from, indices);
+        let mut inside = self.inside(&from.extents, indices);
         if let Some(exists) = exists {
             inside = self.binary(Binary::And, Scalar::Bool, exists, inside);
         }

@@ -3,7 +3,7 @@
 use super::Lowerer;
 use super::cell::Cell;
 use super::layout::{Alias, Event};
-use super::value::{Handle, Known, Val, View};
+use super::value::{Handle, Known, Val, View, Wish};
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind};
 use crate::ir::{self, Binary, DynamicArray, DynamicId, Layout, Op, SharedArray, SharedId, Swizzle, Type};
@@ -141,7 +141,7 @@ impl<'h> Lowerer<'h> {
             strides[d] = Some(next.value);
             stride = Some(next);
         }
-        Val::Shared(Handle::Dynamic(View { base, extents, strides, cell, mutable: true }))
+        Val::Shared(Handle::Dynamic(View { base, extents, strides, cell, mutable: true, wish: Wish::None }))
     }
 
     /// The array with its first index fixed.

@@ -43,6 +43,18 @@ pub(super) struct View {
     pub strides: SmallVec<[Option<Value>; 2]>,
     pub cell: Cell,
     pub mutable: bool,
+    pub wish: Wish,
+}
+
+/// What a kernel says of how a view is read. Only a wish: a view that comes out of a variable has none.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) enum Wish {
+    #[default]
+    None,
+    /// `streaming()`: each part once.
+    Once,
+    /// `coherent()`: not by the read-only path.
+    Coherent,
 }
 
 /// An array in shared memory.
@@ -191,7 +203,12 @@ impl View {
     }
 
     pub(super) fn policy(&self) -> Policy {
-        if self.mutable { Policy::Coherent } else { Policy::ReadOnly }
+        match (self.mutable, self.wish) {
+            (false, Wish::None) => Policy::ReadOnly,
+            (false, Wish::Once) => Policy::ReadOnce,
+            (true, Wish::Once) => Policy::CoherentOnce,
+            (true, Wish::None) | (_, Wish::Coherent) => Policy::Coherent,
+        }
     }
 }
 
