@@ -164,6 +164,7 @@ impl<'h> Lowerer<'h> {
         let name = self.name_hint.take().unwrap_or("shared").to_string();
         let Some(own) = self.shape(e, shape) else { return Val::Unit };
         let Some((under, prefix)) = self.fixed(of, e.span) else { return Val::Unit };
+        self.at(e.span);
         let outer: SmallVec<[u32; 3]> =
             self.builder.kernel.shared[under.0 as usize].shape[..prefix.len()].iter().copied().collect();
         let row = own[own.len() - 1];

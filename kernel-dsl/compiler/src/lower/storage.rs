@@ -130,7 +130,7 @@ impl<'h> Lowerer<'h> {
                     self.error(
                         span,
                         format!(
-                            "`{}` needs its value here: shared arrays, references and closures are not assigned later",
+                            "`{}` needs its value here: shared arrays, references, closures and tokens are not assigned later",
                             local.name
                         ),
                     );
