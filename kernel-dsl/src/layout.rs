@@ -89,6 +89,15 @@ impl<const R: usize> Layout<R> {
         layout
     }
 
+    /// Any strides, but that the last is 1. Panics where it is not, or the elements cannot be counted.
+    #[track_caller]
+    pub fn strided(shape: [usize; R], stride: [usize; R]) -> Self {
+        assert!(stride[R - 1] == 1, "a view's last stride is 1, not {}", stride[R - 1]);
+        let layout = Layout { shape, stride };
+        assert!(layout.checked_span().is_some(), "an array of {} has more elements than a usize", Shape(&shape));
+        layout
+    }
+
     /// Elements from the first to the last, gaps included.
     pub fn span(&self) -> usize {
         self.checked_span().expect("counted when the layout was made")
@@ -120,6 +129,17 @@ impl<const R: usize> Layout<R> {
     pub fn element(&self, at: [usize; R]) -> Option<usize> {
         let within = at.iter().zip(&self.shape).all(|(i, n)| i < n);
         within.then(|| at.iter().zip(&self.stride).map(|(i, s)| i * s).sum())
+    }
+
+    /// The same bytes as elements of `to` bytes in place of `from`; `None` if rows are no whole number of them.
+    pub fn cast(&self, from: usize, to: usize) -> Option<Self> {
+        let scaled = |n: usize| n.checked_mul(from).filter(|bytes| bytes.is_multiple_of(to)).map(|bytes| bytes / to);
+        let mut layout = *self;
+        layout.shape[R - 1] = scaled(self.shape[R - 1])?;
+        for stride in &mut layout.stride[..R - 1] {
+            *stride = scaled(*stride)?;
+        }
+        Some(layout)
     }
 
     /// What is left of the array from `at` on, and the element there. Extents past the end are 0.

@@ -68,12 +68,16 @@
 //!   and know their extents.
 //! * [`Shared`] is an array in the block's memory. Handles to it are `Copy`: rustc's borrow checker keeps out of what
 //!   threads do to one another, and the oracle checks that instead. `padded` lets the compiler choose the pitch
-//!   that the memory banks like.
+//!   that the memory banks like, `swizzled` does without one, and `dynamic` has the launch tell the size. An array lives to the end of
+//!   the braces that it is made in, and arrays that do not live at once share bytes: a [`block::sync`] belongs between
+//!   the last use of one and the first of the next, at a loop's end too.
 //! * [`copy_from`](Shared::copy_from) is done by the whole block together, and puts zeros beyond the edge. It is no
 //!   barrier, so [`block::sync`] stands after it, and after the tile's last use.
+//! * [`copy_async`](Shared::copy_async) begins such a copy, and [`Pending::wait`] completes it: a loop loads its next tile while it
+//!   computes with this one.
 //! * `x.load::<4>(i)` and `x.store(i, values)` move up to 16 elements at once, in accesses of up to 16 bytes, which must be
-//!   aligned; `load_or` and `store_in` take any place, and leave out what lies beyond the edge. Slices, views and, but
-//!   for the last two, shared arrays have them.
+//!   aligned; `load_or` and `store_in` take any place, and leave out what lies beyond the edge. Slices, views and
+//!   shared arrays have them.
 //! * `fetch_add`, `fetch_min`, …, `exchange` and `compare_exchange` are atomic, on whatever a kernel may write.
 //! * [`unroll`] makes a copy of the loop's body for each iteration.
 //!
@@ -257,7 +261,8 @@
 //! * **Types**: `bool`, integers of 8 to 64 bits, `usize`, `f32` and `f64`, and the floats of 16 bits,
 //!   [`f16`](half::f16) and [`bf16`](half::bf16), with what [`half`] lists; tuples and arrays of them, which live in
 //!   registers; `Option`; `#[device]` structs, and enums without data; slices, views and handles as above. Elements of
-//!   buffers are the numbers but `usize`, arrays of them, and `repr(C)` structs; shared memory holds tuples and `bool` too.
+//!   buffers are the numbers but `usize`, arrays of them, and `repr(C)` structs; shared memory holds `bool`,
+//!   `usize`, tuples and other structs too. A part of an element is a place: `w[(row, b)].qs[j]` is a load of one number.
 //! * **Statements**: `let` with tuple and array patterns, assignment, destructuring and compound assignment, `if` and
 //!   `while` with conditions and `let`s joined by `&&`, `match` with numbers, ranges, tuples, arrays, `|`, bindings and
 //!   guards, `loop`, labels on loops and blocks, `break`, `continue`, `return`, and `const { assert!(…) }`.
@@ -270,7 +275,7 @@
 //! * **Methods of numbers**: those of [`methods`], with their PTX and their edge cases; and [`math`].
 //!
 //! Not in the language: enums with data beside `Option`, trait objects, traits with generic parameters, iterators beyond those above,
-//! strings, allocation, panics, recursion. Not yet: asynchronous copies, fences, inline PTX, and the hardware's approximate
+//! strings, allocation, panics, recursion. Not yet: fences, inline PTX, and the hardware's approximate
 //! functions. Whatever lies outside is a compile error at its token.
 //!
 //! # What differs from Rust on the host
@@ -314,6 +319,7 @@ pub mod launcher;
 mod layout;
 pub mod math;
 pub mod methods;
+mod pending;
 pub mod prelude;
 mod shared;
 mod slice;
@@ -332,6 +338,7 @@ pub use kernel_macros::__link;
 pub use kernel_macros::{DeviceCopy, device, kernel};
 pub use launcher::{Argument, Launcher};
 pub use layout::Position;
+pub use pending::Pending;
 pub use shared::Shared;
 pub use slice::SliceExt;
 pub use view::{View, ViewMut};

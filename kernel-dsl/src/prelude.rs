@@ -6,6 +6,7 @@
 //! | [`warp`] | lanes, reductions, shuffles, votes; groups of lanes |
 //! | [`View`], [`ViewMut`], slices | arrays in global memory |
 //! | [`Shared`] | arrays in the block's shared memory |
+//! | [`Pending`] | copies to shared memory that have begun |
 //! | [`unroll`], [`unroll_by`], [`rolled`] | how a loop is compiled |
 //! | [`struct@f16`], [`bf16`] | floats of 16 bits: see [`half`](crate::half) |
 //! | [`Element`], [`Number`], [`Float`], [`Integer`], [`DeviceFn`] | bounds of type parameters |
@@ -19,6 +20,7 @@
 pub use crate::element::{DeviceFn, Element, Float, Integer, Number};
 pub use crate::half::{HalfExt as _, bf16, f16};
 pub use crate::iterate::{rolled, unroll, unroll_by};
+pub use crate::pending::Pending;
 pub use crate::shared::Shared;
 pub use crate::slice::SliceExt as _;
 pub use crate::view::{View, ViewMut};

@@ -5,6 +5,7 @@ use crate::block;
 use crate::element::{DeviceCopy, Element};
 use crate::host::context::context;
 use crate::layout::{Layout, Position, Shape};
+use crate::pending::Pending;
 use crate::view::View;
 use crate::wide::{self, Space};
 use std::ops::{Index, IndexMut};
@@ -84,6 +85,36 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         Self::laid_out("Shared::dynamic", Layout::packed(shape))
     }
 
+    /// An array of this shape on the bytes of `other`, from its first element on: where `other` is done with, and there is no room
+    /// for both. What it holds is undefined until it is written, and so is `other` afterwards; a [`block::sync`] belongs between
+    /// the uses of the one and those of the other. In PTX nothing.
+    ///
+    /// `other` must have room for it: it does not compile otherwise. Where `other` is one of several, as by
+    /// [`at`](Self::at), they must lie a multiple of 16 bytes apart.
+    #[track_caller]
+    pub fn over<U: Element, const Q: usize>(other: Shared<U, Q>, shape: [usize; R]) -> Self
+    where
+        T: Element,
+    {
+        let layout = Layout::packed(shape);
+        let (needed, there) = (layout.span() * size_of::<T>(), other.layout.span() * size_of::<U>());
+        assert!(needed <= there, "an array of {needed} bytes over one of {there}");
+        Shared { first: other.first.map(pun), layout }
+    }
+
+    /// The same array as elements of type `U`: the same bytes, so that a row has as many as fit, which must be a whole number. In PTX nothing.
+    #[track_caller]
+    pub fn cast<U: Element>(self) -> Shared<U, R>
+    where
+        T: Element,
+    {
+        let (from, to) = (size_of::<T>(), size_of::<U>());
+        let Some(layout) = self.layout.cast(from, to) else {
+            panic!("rows of elements of {from} bytes are no whole number of elements of {to}");
+        };
+        Shared { first: self.first.map(pun), layout }
+    }
+
     #[track_caller]
     fn laid_out(constructor: &'static str, layout: Layout<R>) -> Self {
         let first = context(constructor).shared_array(layout.shape().into(), layout.span());
@@ -119,6 +150,41 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
             // duty that `host::run` lays on its caller.
             unsafe { self.element(at).write(value) }
         }
+    }
+
+    /// Begins to copy from `source` as [`copy_from`](Self::copy_from) does, and gives the token that is to be waited for.
+    ///
+    /// All threads call it together. Until the wait, and for other threads a [`block::sync`] after it, the elements are undefined.
+    /// On sm_61 guarded `ld.global.nc` here, and `st.shared` at the [`wait`](Pending::wait).
+    pub fn copy_async(self, source: View<T, R>) -> Pending
+    where
+        T: Element,
+    {
+        self.copy_async_map(source, |x| x)
+    }
+
+    /// The same with `map` on the way: of each element, and of zero beyond the edge. A `map` that sees nothing around it runs at the
+    /// wait, where what was loaded has come, and any other here.
+    pub fn copy_async_map<U: Element>(self, source: View<U, R>, map: impl Fn(U) -> T) -> Pending
+    where
+        T: Element,
+    {
+        let shape = self.layout.shape();
+        let elements: usize = shape.iter().product();
+        let mut coming = Vec::new();
+        for element in (crate::thread::index()..elements).step_by(block::threads()) {
+            let at = unravel(element, shape);
+            let inside = (0..R).all(|d| at[d] < source.dim(d));
+            coming.push((at, map(if inside { source[at] } else { U::zero() })));
+            // SAFETY: as in `copy_from`.
+            unsafe { self.element(at).write(T::undefined()) }
+        }
+        Pending::by(move || {
+            for (at, value) in coming {
+                // SAFETY: as in `copy_from`.
+                unsafe { self.element(at).write(value) }
+            }
+        })
     }
 
     /// Stores `value` to all elements. The whole block does it together, each thread its share, like
@@ -159,6 +225,38 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         }
     }
 
+    /// The element at `at`, if it lies inside: one load, guarded by comparisons with the extents.
+    #[track_caller]
+    pub fn get(self, at: impl Position<R>) -> Option<T> {
+        let at = at.indices();
+        let inside = at.iter().zip(self.layout.shape()).all(|(i, extent)| *i < extent);
+        // SAFETY: as in `load`; the element is inside.
+        inside.then(|| unsafe { self.element(at).read() })
+    }
+
+    /// The `N` elements from `at` on in the last dimension, and `other` for those that lie outside: beyond the last extent, or all
+    /// where another index is out of its extent. At any alignment: in PTX a guarded load an element.
+    #[track_caller]
+    pub fn load_or<const N: usize>(self, at: impl Position<R>, other: T) -> [T; N] {
+        wide::at_once::<T>(N);
+        let at = at.indices();
+        std::array::from_fn(|i| self.get(wide::on(at, i)).unwrap_or(other))
+    }
+
+    /// Writes those of `N` elements that lie inside, at any alignment: in PTX a guarded store an element.
+    #[track_caller]
+    pub fn store_in<const N: usize>(self, at: impl Position<R>, values: [T; N]) {
+        wide::at_once::<T>(N);
+        let at = at.indices();
+        for (i, value) in values.into_iter().enumerate() {
+            let at = wide::on(at, i);
+            if at.iter().zip(self.layout.shape()).all(|(i, extent)| *i < extent) {
+                // SAFETY: as in `store`; the element is inside.
+                unsafe { self.element(at).write(value) }
+            }
+        }
+    }
+
     /// The first of `n` elements that must be there, and aligned: by the index, since a padded array's pitch is another
     /// here.
     #[track_caller]
@@ -186,7 +284,36 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     }
 }
 
+impl<T: DeviceCopy> Shared<T, 1> {
+    /// Number of elements.
+    #[allow(clippy::len_without_is_empty, reason = "an array without elements is of no use")]
+    pub fn len(self) -> usize {
+        self.layout.shape()[0]
+    }
+}
+
+impl<T: DeviceCopy> Shared<T, 2> {
+    /// Extent of the first dimension.
+    pub fn rows(self) -> usize {
+        self.layout.shape()[0]
+    }
+
+    /// Extent of the second dimension.
+    pub fn cols(self) -> usize {
+        self.layout.shape()[1]
+    }
+}
+
 atomics!(Shared, Space::Shared);
+
+/// The same address, of elements of another type. Arrays begin at multiples of the largest alignment there is, and what lies over another is
+/// as far from there as the compiler takes.
+#[track_caller]
+fn pun<T: Element, U: Element>(first: NonNull<T>) -> NonNull<U> {
+    let first = first.cast::<U>();
+    assert!(first.is_aligned(), "misaligned: elements of {} bytes on the bytes of others", size_of::<U>());
+    first
+}
 
 /// The indices of an element counted row by row.
 fn unravel<const R: usize>(mut element: usize, shape: [usize; R]) -> [usize; R] {

@@ -1,6 +1,7 @@
 //! What a buffer holds, as the host says it.
 
 use crate::hir::{Size, Type, TypeId, layout::Layout};
+use crate::ir::Element;
 use crate::scalar::Scalar;
 use std::fmt;
 
@@ -44,6 +45,15 @@ impl ElementType {
     /// Bytes of an element.
     pub const fn bytes(&self) -> u32 {
         self.layout().bytes
+    }
+
+    /// What the address of a buffer of such elements is a multiple of on the device. Elements of several numbers move in
+    /// accesses as wide as their size allows, so it may be more than on the host.
+    pub const fn device_align(&self) -> u32 {
+        match self {
+            ElementType::Scalar(s) => s.bytes(),
+            several => Element::aggregate(several.bytes()).align(),
+        }
     }
 
     /// The scalar, if it is one.

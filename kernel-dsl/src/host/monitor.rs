@@ -10,8 +10,10 @@
 use crate::element::DeviceCopy;
 use crate::layout::Shape;
 use std::any::Any;
+use std::any::TypeId;
 use std::cell::UnsafeCell;
 use std::fmt;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::panic::Location;
 use std::ptr::NonNull;
@@ -55,12 +57,16 @@ enum Status {
     Ended,
 }
 
+/// Bytes of an array in shared memory, which may hold elements of any type that lies on them.
+#[repr(C, align(16))]
+struct Piece(UnsafeCell<[MaybeUninit<u8>; 16]>);
+
 /// An array in shared memory.
 struct Array {
     shape: Vec<usize>,
     place: &'static Location<'static>,
-    /// A `Box<[UnsafeCell<T>]>`.
-    memory: Box<dyn Any + Send>,
+    element: TypeId,
+    memory: Box<[Piece]>,
 }
 
 struct State {
@@ -225,15 +231,23 @@ impl Monitor {
     ) -> NonNull<T> {
         let mut state = self.lock();
         if call == state.arrays.len() {
-            let undefined = || UnsafeCell::new(T::undefined());
-            let memory: Box<[UnsafeCell<T>]> = (0..elements).map(|_| undefined()).collect();
-            state.arrays.push(Array { shape: shape.clone(), place, memory: Box::new(memory) });
+            const { assert!(align_of::<T>() <= align_of::<Piece>()) }
+            let pieces = (elements * size_of::<T>()).div_ceil(size_of::<Piece>());
+            let memory: Box<[Piece]> =
+                (0..pieces).map(|_| Piece(UnsafeCell::new([MaybeUninit::uninit(); 16]))).collect();
+            let first = NonNull::from(&*memory).cast::<T>();
+            for i in 0..elements {
+                // SAFETY: the pieces are room for all elements, at least as aligned as they are, and no other thread has
+                // them yet.
+                unsafe { first.add(i).write(T::undefined()) }
+            }
+            state.arrays.push(Array { shape: shape.clone(), place, element: TypeId::of::<T>(), memory });
         }
         let array = &state.arrays[call];
-        match array.memory.downcast_ref::<Box<[UnsafeCell<T>]>>() {
-            Some(memory) if array.shape == shape && array.place == place => {
-                // An empty slice has no first cell, but an address all the same.
-                NonNull::from(&**memory).cast::<UnsafeCell<T>>().cast::<T>()
+        match array.element == TypeId::of::<T>() {
+            true if array.shape == shape && array.place == place => {
+                // An empty slice has no first piece, but an address all the same.
+                NonNull::from(&*array.memory).cast::<T>()
             }
             _ => {
                 let message = format!(

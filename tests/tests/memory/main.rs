@@ -1,6 +1,8 @@
 //! Accesses of several elements, masked ones, and atomic operations, from Rust text on: as lowered, after passes, as rustc
 //! compiled them, as PTX, and on a GPU, against plain Rust.
 
+mod ahead;
+mod elements;
 mod faults;
 mod kernels;
 mod ptx;

@@ -8,7 +8,11 @@ use kernel_dsl::prelude::*;
 pub mod divisor {
     use kernel_dsl::prelude::*;
     #[derive(Clone, Copy, DeviceCopy)]
-    pub struct Divisor { pub d: u32, pub magic: u32, pub shift: u32 }
+    pub struct Divisor {
+        pub d: u32,
+        pub magic: u32,
+        pub shift: u32,
+    }
     impl Divisor {
         pub const fn new(d: u32) -> Divisor {
             let shift = 32 - (d - 1).leading_zeros();
@@ -16,7 +20,7 @@ pub mod divisor {
         }
         /// (quotient, remainder)
         pub fn div_rem(self, n: u32) -> (u32, u32) {
-            let q = (((self.magic as u64 * n as u64) >> 32) as u32 + n) >> self.shift;      // mul.hi, add, shr
+            let q = (((self.magic as u64 * n as u64) >> 32) as u32 + n) >> self.shift; // mul.hi, add, shr
             (q, n - q * self.d)
         }
     }
@@ -30,7 +34,13 @@ use divisor::Divisor;
 )]
 #[requires(w.cols() == x.dim(1) * KT * KH * KW, y.cols() == w.rows(), ow.d * oh.d * ot.d * x.dim(0) as u32 == y.rows() as u32)]
 pub fn conv3d<const KT: usize, const KH: usize, const KW: usize, const ST: usize, const SP: usize, const PAD: usize>(
-    x: View<f32, 5>, w: View<f32, 2>, bias: &[f32], y: ViewMut<f32, 2>, ot: Divisor, oh: Divisor, ow: Divisor,
+    x: View<f32, 5>,
+    w: View<f32, 2>,
+    bias: &[f32],
+    y: ViewMut<f32, 2>,
+    ot: Divisor,
+    oh: Divisor,
+    ow: Divisor,
 ) {
     let mut sx = Shared::<f32, 2>::with_pitch([16, 64], 68);
     let mut sw = Shared::<f32, 2>::with_pitch([16, 64], 68);
@@ -51,7 +61,7 @@ pub fn conv3d<const KT: usize, const KH: usize, const KW: usize, const ST: usize
         for i in unroll(0..4) {
             let kk = thread::x() / 64 * 4 + i;
             let k = k0 + kk;
-            let (c, kt, kh, kw) = (k / (KT * KH * KW), k / (KH * KW) % KT, k / KW % KH, k % KW);    // constants: multiply and shift
+            let (c, kt, kh, kw) = (k / (KT * KH * KW), k / (KH * KW) % KT, k / KW % KH, k % KW); // constants: multiply and shift
             let at = (n as usize, c, t0.wrapping_add(kt), y0.wrapping_add(kh), x0.wrapping_add(kw));
             sx[(kk, thread::x() % 64)] = if k < k_all { x.get(at).unwrap_or(0.0) } else { 0.0 };
             sw[(kk, thread::x() % 64)] = w.get((n0 + thread::x() % 64, k)).unwrap_or(0.0);
@@ -59,14 +69,19 @@ pub fn conv3d<const KT: usize, const KH: usize, const KW: usize, const ST: usize
         block::sync();
         for k in unroll(0..16) {
             let (a, b): ([f32; 4], [f32; 4]) = (sx.load((k, tm)), sw.load((k, tn)));
-            for i in unroll(0..4) { for j in unroll(0..4) { acc[i][j] = a[i].mul_add(b[j], acc[i][j]); } }
+            for i in unroll(0..4) {
+                for j in unroll(0..4) {
+                    acc[i][j] = a[i].mul_add(b[j], acc[i][j]);
+                }
+            }
         }
         block::sync();
     }
     let b: [f32; 4] = bias.load_or(n0 + tn, 0.0);
     for i in unroll(0..4) {
-        for j in unroll(0..4) { acc[i][j] += b[j]; }
+        for j in unroll(0..4) {
+            acc[i][j] += b[j];
+        }
         y.store_in((m0 + tm + i, n0 + tn), acc[i]);
     }
 }
-

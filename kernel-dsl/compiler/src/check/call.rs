@@ -149,6 +149,7 @@ impl Checker<'_> {
             Part::Combine => self.table.add(Ty::Function { parameters: vec![same; 2], returns: same }),
             Part::MaybeSame => self.table.add(Ty::Option(same)),
             Part::TwoOfSame => self.table.add(Ty::Tuple(vec![same; 2])),
+            Part::Pending => self.table.add(Ty::Pending),
             Part::Indices | Part::Elements => unreachable!("methods check these, where rank and length are known"),
             Part::Unsigned => match scalar {
                 Some(Scalar::I8) => self.table.scalar(Scalar::U8),
@@ -165,7 +166,7 @@ impl Checker<'_> {
             Part::Found => {
                 let found = match *self.table.get(same) {
                     Ty::Slice { element, .. } => self.table.add(Ty::Reference { to: element, mutable: false }),
-                    Ty::View { element, .. } => element,
+                    Ty::View { element, .. } | Ty::Shared { element, .. } => element,
                     _ => self.wrong(),
                 };
                 self.table.add(Ty::Option(found))
@@ -195,6 +196,9 @@ impl Checker<'_> {
         if let Ty::Array(element, size) = known {
             return self.array_method(receiver, [element, size], name, arguments, mark);
         }
+        if matches!(known, Ty::Shared { .. }) && (name == "cast" || name == "copy_async_map") {
+            return self.shared_method(receiver, name, generics, arguments, mark);
+        }
         if matches!(known, Ty::Group(_)) {
             return self.group_method(receiver, name, generics, arguments, mark);
         }
@@ -205,6 +209,7 @@ impl Checker<'_> {
         }
         let fits = |on: On| match &known {
             Ty::Scalar(s) => on.scalar(*s),
+            Ty::Pending => on == On::Pending,
             Ty::Slice { mutable, .. } => on.slice(*mutable),
             Ty::View { rank, mutable, .. } => on.view(*rank, *mutable),
             Ty::Shared { rank, .. } => on.shared(*rank),
@@ -338,39 +343,6 @@ impl Checker<'_> {
     }
 
     /// `Shared::<f32, 2>::padded([rows, columns])`
-    fn shared(&mut self, path: &Path, arguments: &[syntax::Expr], expected: Option<Id>, mark: Mark) -> (ExprKind, Id) {
-        let [first, last] = path.segments.as_slice() else { unreachable!("the prelude owns it by its two segments") };
-        let name = last.name.to_string();
-        let Some((_, intrinsic, pitch)) = prelude::SHARED.iter().find(|(n, ..)| *n == name) else {
-            self.mistake(
-                path.mark,
-                format!("`Shared` has no function `{name}`: there are `new(shape)`, `padded(shape)` and `with_pitch(shape, pitch)`"),
-            );
-            return (ExprKind::Tuple(Vec::new()), self.wrong());
-        };
-        let found = match (first.arguments.is_empty(), expected.map(|id| self.table.get(id).clone())) {
-            (true, Some(Ty::Shared { element, rank })) => Some((element, rank)),
-            _ => self.element_and_rank(&first.arguments, path.mark, "Shared"),
-        };
-        let Some((element, rank)) = found else { return (ExprKind::Tuple(Vec::new()), self.wrong()) };
-        if !(1..=3).contains(&rank) {
-            self.mistake(path.mark, "a `Shared` has a rank from 1 to 3");
-            return (ExprKind::Tuple(Vec::new()), self.wrong());
-        }
-        if !self.count(&format!("Shared::{name}"), 1 + usize::from(*pitch), arguments.len(), mark) {
-            return (ExprKind::Tuple(Vec::new()), self.wrong());
-        }
-        let usize = self.table.scalar(Scalar::Usize);
-        let size = self.table.add(Ty::Size(hir::Size::Known(rank)));
-        let shape = self.table.add(Ty::Array(usize, size));
-        let mut all = vec![self.wanted(&arguments[0], shape)];
-        if *pitch {
-            all.push(self.wanted(&arguments[1], usize));
-        }
-        let ty = self.table.add(Ty::Shared { element, rank });
-        (ExprKind::Intrinsic { intrinsic: *intrinsic, arguments: all }, ty)
-    }
-
     fn device_call(&mut self, path: &Path, arguments: &[syntax::Expr], mark: Mark) -> (ExprKind, Id) {
         let Some(Root::Function(id)) = self.environment.find(&path.written()) else {
             arguments.iter().for_each(|e| {
@@ -442,6 +414,7 @@ impl Checker<'_> {
             hir::Type::Shared { element, rank } => {
                 Ty::Shared { element: self.instantiate(types, element, generics), rank }
             }
+            hir::Type::Pending => Ty::Pending,
             hir::Type::Group(n) => Ty::Group(size(self, n)),
             hir::Type::Reference { to, mutable } => {
                 Ty::Reference { to: self.instantiate(types, to, generics), mutable }

@@ -21,6 +21,7 @@ mod nominal;
 mod option;
 mod pattern;
 pub(crate) mod prelude;
+mod shared;
 mod statement;
 mod types;
 
@@ -473,11 +474,12 @@ impl<'a> Checker<'a> {
         }
         match name.as_str() {
             "Group" => self.group_type(path),
+            "Pending" => self.table.add(Ty::Pending),
             "View" | "ViewMut" | "Shared" => {
                 let Some((element, rank)) = self.element_and_rank(&last.arguments, path.mark, &name) else {
                     return self.wrong();
                 };
-                let most = if name == "Shared" { 3 } else { 5 };
+                let most = if name == "Shared" { prelude::MOST_SHARED } else { 5 };
                 if !(1..=most).contains(&rank) {
                     self.mistake(path.mark, format!("a `{name}` has a rank from 1 to {most}"));
                     return self.wrong();
@@ -507,7 +509,12 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn element_and_rank(&mut self, arguments: &[syntax::Argument], mark: Mark, name: &str) -> Option<(Id, u32)> {
+    pub(super) fn element_and_rank(
+        &mut self,
+        arguments: &[syntax::Argument],
+        mark: Mark,
+        name: &str,
+    ) -> Option<(Id, u32)> {
         match arguments {
             [syntax::Argument::Type(element), syntax::Argument::Number(rank, _)] => {
                 let element = if name == "Shared" { self.ty(element) } else { self.element(element)? };

@@ -32,6 +32,8 @@ pub(super) enum Part {
     Found,
     /// An element of the receiver.
     Element,
+    /// Copies that have begun.
+    Pending,
     /// An array of elements of the receiver; its length is the method's generic argument.
     Elements,
     /// A closure or function of two `Same` that gives one.
@@ -56,6 +58,7 @@ const fn f(path: &'static str, intrinsic: Intrinsic, parameters: &'static [Part]
 
 /// The functions of the prelude but `unroll`, `unroll_by` and `rolled`, which belong to `for`, and `warp::group`.
 pub(super) const FUNCTIONS: &[Function] = &[
+    f("Pending::none", Intrinsic::PendingNone, &[], Part::Pending),
     f("thread::x", Intrinsic::Thread(0), &[], Part::Usize),
     f("thread::y", Intrinsic::Thread(1), &[], Part::Usize),
     f("thread::z", Intrinsic::Thread(2), &[], Part::Usize),
@@ -115,7 +118,7 @@ pub(super) enum On {
     Unsigned,
     Slice,
     View,
-    /// A view of rank 1.
+    /// A view or shared array of rank 1.
     View1,
     /// A view of rank 2.
     View2,
@@ -132,6 +135,8 @@ pub(super) enum On {
     Global,
     /// Of these, what the kernel may write.
     GlobalMut,
+    /// Copies that have begun.
+    Pending,
     /// A group of lanes; `Part::Same` is the value that they trade.
     Group,
 }
@@ -254,11 +259,19 @@ pub(super) const METHODS: &[Method] = &[
     m(On::View, "is_empty", Intrinsic::IsEmpty, NONE, Part::Bool),
     m(On::View, "aligned", Intrinsic::Aligned, &[Part::Usize], Part::Bool),
     m(On::View, "offset", Intrinsic::ViewOffset, &[Part::Indices], Part::Same),
+    m(On::View, "streaming", Intrinsic::ViewStreaming, NONE, Part::Same),
+    m(On::View, "coherent", Intrinsic::ViewCoherent, NONE, Part::Same),
     m(On::ViewDeep, "at", Intrinsic::ViewAt, &[Part::Usize], Part::Inner),
     m(On::Shared, "dim", Intrinsic::Extent(None), &[Part::Usize], Part::Usize),
     m(On::SharedDeep, "at", Intrinsic::SharedAt, &[Part::Usize], Part::Inner),
     m(On::Shared, "copy_from", Intrinsic::SharedCopyFrom, &[Part::View], Part::Unit),
+    m(On::Shared, "copy_async", Intrinsic::CopyAsync, &[Part::View], Part::Pending),
+    m(On::Pending, "and", Intrinsic::PendingAnd, &[Part::Same], Part::Pending),
+    m(On::Pending, "wait", Intrinsic::PendingWait, NONE, Part::Unit),
     m(On::Shared, "fill", Intrinsic::SharedFill, &[Part::Element], Part::Unit),
+    m(On::Shared, "get", Intrinsic::Get, &[Part::Indices], Part::Found),
+    m(On::Shared, "load_or", Intrinsic::LoadOr, &[Part::Indices, Part::Element], Part::Elements),
+    m(On::Shared, "store_in", Intrinsic::StoreIn, &[Part::Indices, Part::Elements], Part::Unit),
     m(On::Memory, "load", Intrinsic::Load, &[Part::Indices], Part::Elements),
     m(On::Global, "load_or", Intrinsic::LoadOr, &[Part::Indices, Part::Element], Part::Elements),
     m(On::Writable, "store", Intrinsic::Store, &[Part::Indices, Part::Elements], Part::Unit),
@@ -279,13 +292,45 @@ pub(super) const METHODS: &[Method] = &[
     ),
 ];
 
-/// The constructors of `Shared`: name, intrinsic, whether a pitch follows the shape.
-pub(super) const SHARED: &[(&str, Intrinsic, bool)] = &[
-    ("new", Intrinsic::SharedNew, false),
-    ("padded", Intrinsic::SharedPadded, false),
-    ("with_pitch", Intrinsic::SharedWithPitch, true),
-    ("swizzled", Intrinsic::SharedSwizzled, false),
-    ("dynamic", Intrinsic::SharedDynamic, false),
+/// Dimensions of an array in shared memory at most.
+pub(super) const MOST_SHARED: u32 = 5;
+
+/// What a constructor of `Shared` takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Making {
+    /// As many `usize` as the array has dimensions.
+    Shape,
+    /// Elements from one row to the next.
+    Pitch,
+    /// Another array.
+    Under,
+}
+
+/// A constructor of `Shared`.
+pub(super) struct Constructor {
+    pub name: &'static str,
+    pub written: &'static str,
+    pub intrinsic: Intrinsic,
+    pub parameters: &'static [Making],
+}
+
+const fn s(
+    name: &'static str,
+    written: &'static str,
+    intrinsic: Intrinsic,
+    parameters: &'static [Making],
+) -> Constructor {
+    Constructor { name, written, intrinsic, parameters }
+}
+
+/// The constructors of `Shared`.
+pub(super) const SHARED: &[Constructor] = &[
+    s("new", "new(shape)", Intrinsic::SharedNew, &[Making::Shape]),
+    s("padded", "padded(shape)", Intrinsic::SharedPadded, &[Making::Shape]),
+    s("swizzled", "swizzled(shape)", Intrinsic::SharedSwizzled, &[Making::Shape]),
+    s("dynamic", "dynamic(shape)", Intrinsic::SharedDynamic, &[Making::Shape]),
+    s("with_pitch", "with_pitch(shape, pitch)", Intrinsic::SharedWithPitch, &[Making::Shape, Making::Pitch]),
+    s("over", "over(shared, shape)", Intrinsic::SharedOver, &[Making::Under, Making::Shape]),
 ];
 
 /// Whether the language owns a called path: it is not a device function, and nothing is handed over for it.
@@ -297,7 +342,7 @@ pub(crate) fn owns(path: &Path) -> bool {
     match path.segments.len() {
         1 => matches!(first.as_str(), "unroll" | "unroll_by" | "rolled" | "Some" | "None" | "size_of"),
         2 => {
-            matches!(first.as_str(), "thread" | "block" | "grid" | "warp" | "device" | "Shared" | "Option")
+            matches!(first.as_str(), "thread" | "block" | "grid" | "warp" | "device" | "Shared" | "Option" | "Pending")
                 || Scalar::from_name(&first).is_some()
         }
         _ => is_from_fn(path) || is_size_of(path),
@@ -323,7 +368,7 @@ pub(crate) fn combines(path: &Path) -> bool {
 /// Whether the language owns a path in the place of a type.
 pub(crate) fn owns_type(path: &Path) -> bool {
     let last = path.segments.last().map(|s| s.name.to_string()).unwrap_or_default();
-    matches!(last.as_str(), "View" | "ViewMut" | "Shared" | "Option" | "Group" | "Self")
+    matches!(last.as_str(), "View" | "ViewMut" | "Shared" | "Option" | "Group" | "Pending" | "Self")
 }
 
 /// Whether the language owns a path in the place of a bound. Of Rust's own traits those that every value has, and operators,
@@ -337,7 +382,7 @@ pub(crate) fn owns_bound(path: &Path) -> bool {
 
 /// Whether a method of that name takes a closure, so that a function's path may be its argument.
 pub(crate) fn takes_function(method: &str) -> bool {
-    matches!(method, "map" | "map_or" | "and_then" | "is_some_and")
+    matches!(method, "map" | "copy_async_map" | "map_or" | "and_then" | "is_some_and")
         || METHODS.iter().any(|m| m.name == method && m.parameters.contains(&Part::Combine))
 }
 
@@ -457,6 +502,12 @@ impl On {
 
     /// Whether a shared array of that rank is meant.
     pub(super) fn shared(self, rank: u32) -> bool {
-        matches!(self, On::Shared | On::Memory | On::Writable) || self == On::SharedDeep && rank >= 2
+        match self {
+            On::Shared | On::Memory | On::Writable => true,
+            On::SharedDeep => rank >= 2,
+            On::View1 => rank == 1,
+            On::View2 => rank == 2,
+            _ => false,
+        }
     }
 }

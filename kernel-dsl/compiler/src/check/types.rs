@@ -34,6 +34,8 @@ pub(super) enum Ty {
         element: Id,
         rank: u32,
     },
+    /// Copies that have begun.
+    Pending,
     /// `warp::Group` of that many lanes.
     Group(Id),
     Reference {
@@ -157,6 +159,7 @@ impl Table {
             (Ty::Projection { of: p, of_trait: t, item: i }, Ty::Projection { of: q, of_trait: u, item: j }) => {
                 (t, i) == (u, j) && self.unify(p, q)
             }
+            (Ty::Pending, Ty::Pending) => true,
             (Ty::Group(n), Ty::Group(m)) => self.unify(n, m),
             (Ty::Reference { to: p, mutable: m }, Ty::Reference { to: q, mutable: n }) => m == n && self.unify(p, q),
             (Ty::Option(p), Ty::Option(q)) => self.unify(p, q),
@@ -230,6 +233,7 @@ impl Table {
                 format!("View{}<{}, {rank}>", if *mutable { "Mut" } else { "" }, self.name(*element, names))
             }
             Ty::Shared { element, rank } => format!("Shared<{}, {rank}>", self.name(*element, names)),
+            Ty::Pending => "Pending".to_string(),
             Ty::Group(size) => format!("Group<{}>", self.name(*size, names)),
             Ty::Reference { to, mutable } => {
                 format!("&{}{}", if *mutable { "mut " } else { "" }, self.name(*to, names))
@@ -304,6 +308,7 @@ impl Finished {
             Ty::Slice { element, mutable } => hir::Type::Slice { element: self.get(table, element), mutable },
             Ty::View { element, rank, mutable } => hir::Type::View { element: self.get(table, element), rank, mutable },
             Ty::Shared { element, rank } => hir::Type::Shared { element: self.get(table, element), rank },
+            Ty::Pending => hir::Type::Pending,
             Ty::Group(size) => match table.get(size) {
                 Ty::Size(size) => hir::Type::Group(*size),
                 _ => {

@@ -134,7 +134,10 @@ impl Emitter<'_> {
             }
         }
         let mut path: SmallVec<[Modifier; 4]> = SmallVec::from_slice(&[access.space]);
-        path.extend((policy == Policy::ReadOnly && access.space == Modifier::Global).then_some(Modifier::Nc));
+        if access.space == Modifier::Global {
+            path.extend(matches!(policy, Policy::ReadOnce | Policy::CoherentOnce).then_some(Modifier::Cs));
+            path.extend(matches!(policy, Policy::ReadOnly | Policy::ReadOnce).then_some(Modifier::Nc));
+        }
         if let Some(lanes) = lanes
             && as_words(results.len(), element)
         {

@@ -63,6 +63,10 @@ pub enum Intrinsic {
     ViewOffset,
     /// `view.at(i)`: fixes the first index.
     ViewAt,
+    /// `view.streaming()`.
+    ViewStreaming,
+    /// `view.coherent()`.
+    ViewCoherent,
     /// `x.aligned(n)`: base and strides are multiples of n elements. In launch conditions only.
     Aligned,
     /// `Shared::new(shape)`.
@@ -75,6 +79,20 @@ pub enum Intrinsic {
     SharedSwizzled,
     /// `Shared::dynamic(shape)`.
     SharedDynamic,
+    /// `Shared::over(shared, shape)`.
+    SharedOver,
+    /// `shared.cast::<U>()`.
+    SharedCast,
+    /// `shared.copy_async(view)`.
+    CopyAsync,
+    /// `shared.copy_async_map(view, f)`.
+    CopyAsyncMap,
+    /// `Pending::none()`.
+    PendingNone,
+    /// `a.and(b)`.
+    PendingAnd,
+    /// `a.wait()`.
+    PendingWait,
     /// `shared.at(i)`: fixes the first index.
     SharedAt,
     /// `shared.copy_from(view)`.

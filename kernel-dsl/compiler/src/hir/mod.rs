@@ -194,6 +194,8 @@ pub enum Type {
     /// `Shared<T, R>`: a handle to an array in shared memory.
     #[allow(missing_docs)]
     Shared { element: TypeId, rank: u32 },
+    /// `Pending`: copies to shared memory that have begun.
+    Pending,
     /// `warp::Group<W>`: as many neighbouring lanes. It holds nothing at run time.
     Group(Size),
     /// `&mut T` or `&T` of a variable: a parameter of a device function that names the caller's place.

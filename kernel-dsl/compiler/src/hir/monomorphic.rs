@@ -264,6 +264,7 @@ impl Maker<'_> {
             Type::Shared { element, rank } => {
                 Type::Shared { element: self.close(table, *element, arguments), rank: *rank }
             }
+            Type::Pending => Type::Pending,
             Type::Group(size) => Type::Group(self.size(*size, arguments)),
             Type::Reference { to, mutable } => {
                 Type::Reference { to: self.close(table, *to, arguments), mutable: *mutable }

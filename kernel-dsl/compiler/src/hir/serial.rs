@@ -130,9 +130,13 @@ fn closed(functions: &mut [Function], items: &Items, root: Option<Root>) -> bool
             Type::Slice { element, .. } | Type::View { element, .. } | Type::Shared { element, .. } => ty(element),
             Type::Reference { to, .. } => ty(to),
             Type::Function { parameters, returns } => parameters.iter().chain([returns]).all(ty),
-            Type::Unit | Type::Never | Type::Scalar(_) | Type::Group(_) | Type::Constant(_) | Type::Parameter(_) => {
-                true
-            }
+            Type::Unit
+            | Type::Never
+            | Type::Pending
+            | Type::Scalar(_)
+            | Type::Group(_)
+            | Type::Constant(_)
+            | Type::Parameter(_) => true,
         })
     };
     let mut inside = match root {

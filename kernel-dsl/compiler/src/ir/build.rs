@@ -4,7 +4,7 @@ use super::{Comparison, Inst, Kernel, Location, Op, Region, Type, Value, Values}
 use crate::scalar::Scalar;
 
 /// Appends instructions to the innermost open region of a kernel under construction.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Builder {
     /// The kernel so far; its body is set by [`Builder::finish`].
     pub kernel: Kernel,

@@ -23,6 +23,14 @@ pub enum Element {
 }
 
 impl Element {
+    /// Several scalars of `bytes` bytes in all. They are taken to lie at multiples of the largest power of two, up to
+    /// [`WIDEST`], that divides that: buffers and shared arrays begin so, and the launch sees to it.
+    pub const fn aggregate(bytes: u32) -> Element {
+        let widest = WIDEST.trailing_zeros();
+        let zeros = bytes.trailing_zeros();
+        Element::Aggregate { bytes, align: 1 << if zeros < widest { zeros } else { widest } }
+    }
+
     /// Bytes from one element to the next.
     pub const fn bytes(self) -> u32 {
         match self {

@@ -430,8 +430,12 @@ pub struct Guard {
 pub enum Policy {
     /// Nobody writes this memory during the launch: the read-only path (`ld.global.nc`).
     ReadOnly,
+    /// The same, and each part of it is read once: the caches are to drop it first (`ld.global.cs.nc`).
+    ReadOnce,
     /// Memory that the launch may write, or shared memory.
     Coherent,
+    /// The same, and each part of it is read once (`ld.global.cs`).
+    CoherentOnce,
 }
 
 /// A special register of PTX.

@@ -325,7 +325,9 @@ impl<'a> Printer<'a> {
             Op::Load { place, policy, guard, .. } => {
                 let policy = match policy {
                     Policy::ReadOnly => " readonly",
+                    Policy::ReadOnce => " readonly once",
                     Policy::Coherent => "",
+                    Policy::CoherentOnce => " once",
                 };
                 let guard = guard
                     .as_ref()

@@ -156,7 +156,7 @@ fn argument(program: &Monomorphic, name: &str, ty: &Type, fact: &Fact) -> Vec<Re
         if range.end > 1 << 64 {
             refuse(format!("it starts at {:#x} and would end beyond the address space", range.start));
         }
-        let align = range.element.layout().align;
+        let align = range.element.device_align();
         if range.start % u128::from(align) != 0 {
             let (start, element) = (range.start, range.element);
             let what = if element.scalar().is_some() { "size" } else { "alignment" };

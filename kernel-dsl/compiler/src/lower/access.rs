@@ -3,7 +3,7 @@
 use super::Lowerer;
 use super::cell::{Cell, align_of};
 use super::layout::aligned_pitch;
-use super::value::{Handle, Known, Place, Val, View};
+use super::value::{Handle, Known, Place, Val};
 use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic};
 use crate::ir::{self, Binary, Comparison, Dim, Layout, Op, Type, Values, WIDEST};
@@ -42,16 +42,16 @@ impl<'h> Lowerer<'h> {
                 self.store_scalars(&place, &leaves, align, &values, None);
                 Val::Unit
             }
-            (Intrinsic::LoadOr, Val::View(view), [other]) => {
+            (Intrinsic::LoadOr, base, [other]) => {
                 let Some(n) = self.elements(e.ty, e.span) else { return Val::Unit };
                 let other = self.scalars_of(rest[0].ty, other);
-                let loaded = self.load_or(&view, &indices, n, &other);
+                let loaded = self.load_or(&base, (&cell, policy), &indices, n, &other);
                 self.assembled(e.ty, &mut loaded.into_iter())
             }
-            (Intrinsic::StoreIn, Val::View(view), [value @ Val::Array(_)]) => {
+            (Intrinsic::StoreIn, base, [value @ Val::Array(_)]) => {
                 if let Some(n) = self.elements(rest[0].ty, e.span) {
                     let values = self.scalars_of(rest[0].ty, value);
-                    self.store_in(&view, &indices, n, &values);
+                    self.store_in(&base, &cell, &indices, n, &values);
                 }
                 Val::Unit
             }
@@ -120,9 +120,9 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Whether an element is there at all.
-    pub(super) fn inside(&mut self, view: &View, indices: &[Known]) -> Known {
+    pub(super) fn inside(&mut self, extents: &[Known], indices: &[Known]) -> Known {
         let mut all = None;
-        for (index, extent) in indices.iter().zip(&view.extents) {
+        for (index, extent) in indices.iter().zip(extents) {
             let below = self.compare(Comparison::Lt, Scalar::Usize, *index, *extent);
             all = Some(match all {
                 None => below,
@@ -134,21 +134,28 @@ impl<'h> Lowerer<'h> {
 
     /// Elements that are inside, and `other` for those that are not. Where the first is outside, all are; otherwise they
     /// are counted from the first, so that no index overflows.
-    fn load_or(&mut self, view: &View, indices: &[Known], n: u32, other: &[ir::Value]) -> Values {
-        let (cell, policy) = (view.cell.clone(), view.policy());
-        let leaves = self.leaves_of(&cell, 1);
-        let inside = self.inside(view, indices);
+    fn load_or(
+        &mut self,
+        base: &Val,
+        (cell, policy): (&Cell, ir::Policy),
+        indices: &[Known],
+        n: u32,
+        other: &[ir::Value],
+    ) -> Values {
+        let leaves = self.leaves_of(cell, 1);
+        let extents = self.extents(base);
+        let inside = self.inside(&extents, indices);
         let load = |lowerer: &mut Self, place: &ir::Place, condition: Option<Known>| {
-            let align = align_of(place, &cell);
+            let align = align_of(place, cell);
             lowerer.load_scalars(place, &leaves, align, policy, condition.map(|c| (c, other)))
         };
         if n == 1 {
-            let Place::Memory { place, .. } = self.view_place(view, indices) else { return Values::new() };
+            let Some(Place::Memory { place, .. }) = self.memory_place(base, indices) else { return Values::new() };
             return load(self, &place, Some(inside));
         }
         self.builder.enter([]);
         let loaded =
-            self.counted_from(view, indices, n, |lowerer, _, place, condition| load(lowerer, &place, condition));
+            self.counted_from(base, cell, indices, n, |lowerer, _, place, condition| load(lowerer, &place, condition));
         let loaded: Values = loaded.into_iter().flatten().collect();
         let types: Vec<Type> = loaded.iter().map(|v| self.builder.kernel.ty(*v)).collect();
         self.builder.effect(Op::Yield(loaded));
@@ -160,22 +167,22 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Stores the values, the scalars of `n` elements, whose elements are inside.
-    fn store_in(&mut self, view: &View, indices: &[Known], n: u32, values: &[ir::Value]) {
-        let cell = view.cell.clone();
-        let leaves = self.leaves_of(&cell, 1);
-        let inside = self.inside(view, indices);
+    fn store_in(&mut self, base: &Val, cell: &Cell, indices: &[Known], n: u32, values: &[ir::Value]) {
+        let leaves = self.leaves_of(cell, 1);
+        let extents = self.extents(base);
+        let inside = self.inside(&extents, indices);
         let store = |lowerer: &mut Self, place: &ir::Place, i: u32, condition: Option<Known>| {
-            let (align, first) = (align_of(place, &cell), i as usize * leaves.len());
+            let (align, first) = (align_of(place, cell), i as usize * leaves.len());
             if let Some(values) = values.get(first..first + leaves.len()) {
                 lowerer.store_scalars(place, &leaves, align, values, condition);
             }
         };
         if n == 1 {
-            let Place::Memory { place, .. } = self.view_place(view, indices) else { return };
+            let Some(Place::Memory { place, .. }) = self.memory_place(base, indices) else { return };
             return store(self, &place, 0, Some(inside));
         }
         self.builder.enter([]);
-        self.counted_from(view, indices, n, |lowerer, i, place, condition| store(lowerer, &place, i, condition));
+        self.counted_from(base, cell, indices, n, |lowerer, i, place, condition| store(lowerer, &place, i, condition));
         let then = self.builder.leave();
         self.builder.enter([]);
         let otherwise = self.builder.leave();
@@ -186,28 +193,53 @@ impl<'h> Lowerer<'h> {
     /// whether it is there.
     fn counted_from<R>(
         &mut self,
-        view: &View,
+        base: &Val,
+        cell: &Cell,
         indices: &[Known],
         n: u32,
         mut access: impl FnMut(&mut Self, u32, ir::Place, Option<Known>) -> R,
     ) -> Vec<R> {
-        let terms = indices.iter().zip(&view.strides).map(|(k, stride)| (k.value, *stride)).collect();
-        let base = self.builder.value(Op::Offset { base: view.base, terms, bytes: view.cell.bytes() }, Type::Global);
-        let (index, extent) = (indices[indices.len() - 1], view.extents[view.extents.len() - 1]);
-        let left = self.binary(Binary::Sub, Scalar::Usize, extent, index);
+        let extents = self.extents(base);
+        let (Some(index), Some(extent)) = (indices.last(), extents.last()) else { return Vec::new() };
+        // A view moves there, so that what is counted is small; elsewhere it is known to be.
+        let moved = match base {
+            Val::View(view) => {
+                let terms = indices.iter().zip(&view.strides).map(|(k, stride)| (k.value, *stride)).collect();
+                Some(self.builder.value(Op::Offset { base: view.base, terms, bytes: cell.bytes() }, Type::Global))
+            }
+            _ => None,
+        };
+        let left = self.binary(Binary::Sub, Scalar::Usize, *extent, *index);
         let mut all = Vec::with_capacity(n as usize);
         for i in 0..n {
             let k = self.index(i);
             let there = (i > 0).then(|| self.compare(Comparison::Lt, Scalar::Usize, k, left));
-            let dim = Dim { index: k.value, extent: left.value, stride: None };
-            all.push(access(
-                self,
-                i,
-                ir::Place::Global { base, dims: [dim].into_iter().collect(), within: view.cell.within() },
-                there,
-            ));
+            let place = match (moved, self.memory_place(base, indices)) {
+                (Some(base), _) => {
+                    let dim = Dim { index: k.value, extent: left.value, stride: None };
+                    ir::Place::Global { base, dims: [dim].into_iter().collect(), within: cell.within() }
+                }
+                (None, Some(Place::Memory { place, .. })) => {
+                    self.further(&place, i * cell.bytes(), cell.scalar().unwrap_or(Scalar::U8))
+                }
+                _ => return all,
+            };
+            all.push(access(self, i, place, there));
         }
         all
+    }
+
+    /// Elements in each dimension of a view or shared array.
+    pub(super) fn extents(&mut self, of: &Val) -> SmallVec<[Known; 3]> {
+        match of {
+            Val::View(view) | Val::Shared(Handle::Dynamic(view)) => view.extents.iter().copied().collect(),
+            Val::Shared(Handle::Fixed { array, prefix, .. }) => {
+                let shape: SmallVec<[u32; 3]> =
+                    self.builder.kernel.shared[array.0 as usize].shape[prefix.len()..].iter().copied().collect();
+                shape.iter().map(|n| self.index(*n)).collect()
+            }
+            _ => SmallVec::new(),
+        }
     }
 
     /// The element of a slice, view or shared array at `indices`.

@@ -1,8 +1,7 @@
 //! Values in memory: the scalars that they are made of, and the accesses that move them.
 //!
 //! A value of several scalars moves in as few accesses as its alignment allows: neighbours of one type, or of 32 bits each, in
-//! one of 2, 4, 8 or 16 bytes. Elements lie at multiples of the largest power of two that divides their size, up to 16:
-//! buffers and shared arrays begin at such addresses.
+//! one of 2, 4, 8 or 16 bytes.
 
 use super::Lowerer;
 use super::value::{Known, Place, Val};
@@ -40,7 +39,7 @@ impl Cell {
     pub fn element(&self) -> ir::Element {
         match self {
             Cell::Scalar(s) => ir::Element::Scalar(*s),
-            cell => ir::Element::Aggregate { bytes: cell.bytes(), align: aligned(cell.bytes()) },
+            cell => ir::Element::aggregate(cell.bytes()),
         }
     }
 
@@ -74,9 +73,9 @@ impl Cell {
 /// Scalars with their first bytes.
 pub(super) type Leaves = SmallVec<[(u32, Scalar); 4]>;
 
-/// The largest power of two up to [`WIDEST`] that divides `bytes`.
+/// What is sure of an address that is some times `bytes` from one that is aligned.
 fn aligned(bytes: u32) -> u32 {
-    1 << bytes.trailing_zeros().min(WIDEST.trailing_zeros())
+    ir::Element::aggregate(bytes).align()
 }
 
 /// Scalars that move in one access: how many, and the type by which it names them.
@@ -242,7 +241,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// The scalar that lies `bytes` bytes further than `place` does.
-    fn further(&mut self, place: &ir::Place, bytes: u32, scalar: Scalar) -> ir::Place {
+    pub(super) fn further(&mut self, place: &ir::Place, bytes: u32, scalar: Scalar) -> ir::Place {
         let mut place = place.clone();
         let skipped = match within_mut(&mut place) {
             None => bytes / scalar.bytes(),

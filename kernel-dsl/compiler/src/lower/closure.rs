@@ -39,8 +39,12 @@ impl<'h> Lowerer<'h> {
     pub(super) fn call_value(&mut self, span: Span, callee: &'h Expr, arguments: &'h [Expr]) -> Val {
         let callee = self.expr(callee);
         let arguments: Vec<_> = arguments.iter().map(|a| self.expr(a)).collect();
+        self.call_with(span, &callee, arguments)
+    }
+
+    pub(super) fn call_with(&mut self, span: Span, callee: &Val, arguments: Vec<Val>) -> Val {
         match callee {
-            Val::Callable(callee) => self.call_callable(span, callee, arguments),
+            Val::Callable(callee) => self.call_callable(span, *callee, arguments),
             _ => Val::Unit,
         }
     }

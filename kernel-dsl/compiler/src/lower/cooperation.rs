@@ -192,11 +192,11 @@ impl<'h> Lowerer<'h> {
                 Val::Option(some, Box::new(self.each_scalar(inner, f)))
             }
             Val::Array(from) => Val::Array(self.each_register(from, f)),
-            Val::View(_) | Val::Shared(_) | Val::Reference(_) | Val::Callable(_) => {
+            Val::View(_) | Val::Shared(_) | Val::Reference(_) | Val::Callable(_) | Val::Pending(_) => {
                 let span = self.builder.kernel.locations[self.builder.location.0 as usize].span;
                 self.error_with_help(
                     span,
-                    "lanes and threads hand over numbers, and this value holds a view, a shared array or a closure",
+                    "lanes and threads hand over numbers, and this value holds a view, a shared array, a copy under way or a closure",
                     "hand over the index that says where the data are",
                 );
                 Val::Unit
@@ -214,7 +214,7 @@ impl<'h> Lowerer<'h> {
 
     fn each_register(&mut self, from: &Storage, f: &mut dyn FnMut(&mut Self, Scalar, Known) -> Known) -> Storage {
         match from {
-            Storage::Unit => Storage::Unit,
+            Storage::Unit | Storage::Pending { .. } => Storage::Unit,
             Storage::Tuple(parts) => Storage::Tuple(parts.iter().map(|p| self.each_register(p, f)).collect()),
             Storage::Leaf { local, element, dims, .. } => {
                 let name = self.builder.kernel.locals[local.0 as usize].name.clone();

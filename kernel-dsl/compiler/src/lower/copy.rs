@@ -28,7 +28,7 @@ impl<'h> Lowerer<'h> {
 
     /// The scalars of an element of a view; zeros beyond its extents.
     fn taken(&mut self, from: &View, indices: &[Known]) -> Values {
-        let inside = self.inside(from, indices);
+        let inside = self.inside(&from.extents, indices);
         let zeros = self.zeros(&from.cell);
         let leaves = self.leaves_of(&from.cell, 1);
         let Place::Memory { place, policy, .. } = self.view_place(from, indices) else { return Values::new() };

@@ -206,7 +206,7 @@ impl<'h> Lowerer<'h> {
 
     fn registers(&mut self, storage: &Storage, all: &mut Vec<(Scalar, Known)>) {
         match storage {
-            Storage::Unit => {}
+            Storage::Unit | Storage::Pending { .. } => {}
             Storage::Tuple(parts) => parts.iter().for_each(|p| self.registers(p, all)),
             Storage::Leaf { dims, .. } => {
                 let count: u32 = dims.iter().product();

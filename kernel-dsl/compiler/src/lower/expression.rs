@@ -89,6 +89,9 @@ impl<'h> Lowerer<'h> {
             ExprKind::Tuple(parts) => Val::Tuple(parts.iter().map(|p| self.expr(p)).collect()),
             ExprKind::Struct { fields, rest } => self.made(e, fields, rest.as_deref()),
             ExprKind::Array(parts) => {
+                if !self.in_registers(e) {
+                    return Val::Unit;
+                }
                 let array = self.storage(e.ty, self.name_hint.unwrap_or("array"));
                 for (i, part) in parts.iter().enumerate() {
                     let value = self.expr(part);
@@ -99,6 +102,9 @@ impl<'h> Lowerer<'h> {
                 Val::Array(array)
             }
             ExprKind::Repeat(value) => {
+                if !self.in_registers(e) {
+                    return Val::Unit;
+                }
                 let name = self.name_hint.take().unwrap_or("array");
                 let value = self.expr(value);
                 self.at(e.span);
@@ -213,7 +219,7 @@ impl<'h> Lowerer<'h> {
 
     /// The place that is assigned to.
     fn assigned(&mut self, place: &'h Expr) -> Option<Place> {
-        if self.storable(place.ty) {
+        if self.storable(place.ty) || matches!(self.ty(place.ty), hir::Type::Pending) {
             return self.place(place);
         }
         // One that was declared without a value has been told of there.
@@ -252,6 +258,19 @@ impl<'h> Lowerer<'h> {
             }
             None => Val::Unit,
         }
+    }
+
+    /// Whether an array can be held at all; says so if not.
+    fn in_registers(&mut self, e: &Expr) -> bool {
+        let held = self.storable(e.ty);
+        if !held {
+            self.error_with_help(
+                e.span,
+                "an array holds values in registers, and shared arrays, references, closures and tokens are none",
+                "give each a name of its own; `a.and(b)` makes one token of two, and `Shared::new([2, …])` one array",
+            );
+        }
+        held
     }
 
     /// Whether an expression names registers that may be written.

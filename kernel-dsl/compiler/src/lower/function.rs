@@ -15,6 +15,7 @@ const CALLS: u32 = 1 << 15;
 const VALUES: usize = 1 << 20;
 
 /// A function being lowered.
+#[derive(Clone)]
 pub(super) struct Frame<'h> {
     /// Tells it from all other calls.
     pub id: u32,
@@ -30,6 +31,7 @@ pub(super) struct Frame<'h> {
     pub exit: Option<Exit>,
 }
 
+#[derive(Clone)]
 pub(super) struct LoopFrame {
     pub id: hir::LabelId,
     /// Whose next iteration `continue` goes on with.
@@ -42,6 +44,7 @@ pub(super) struct LoopFrame {
     pub repeats: bool,
 }
 
+#[derive(Clone)]
 pub(super) struct Exit {
     pub label: Label,
     pub result: Storage,

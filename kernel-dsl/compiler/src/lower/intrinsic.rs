@@ -3,7 +3,7 @@
 use super::Lowerer;
 use super::cooperation::LANES;
 use super::shared::Wanted;
-use super::value::{Handle, Known, Val};
+use super::value::{Handle, Known, Val, View, Wish};
 use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic};
 use crate::ir::{Binary, Comparison, Op, Special};
@@ -15,6 +15,14 @@ impl<'h> Lowerer<'h> {
             Intrinsic::SharedNew => return self.shared(e, arguments, Wanted::Packed),
             Intrinsic::SharedSwizzled => return self.shared(e, arguments, Wanted::Swizzled),
             Intrinsic::SharedDynamic => return self.shared_dynamic(e, &arguments[0]),
+            Intrinsic::SharedOver => {
+                let [under, shape] = arguments else { return Val::Unit };
+                let name = self.name_hint.take();
+                let under = self.expr(under);
+                self.at(e.span);
+                self.name_hint = name;
+                return self.shared_over(e, &under, shape);
+            }
             Intrinsic::SharedPadded => return self.shared(e, arguments, Wanted::Padded),
             Intrinsic::SharedWithPitch => return self.shared(e, arguments, Wanted::Pitch),
             Intrinsic::Extent(None) => return self.dimension(e.span, arguments),
@@ -107,6 +115,13 @@ impl<'h> Lowerer<'h> {
                 [Val::View(view), Val::Tuple(at)] => self.offset(&view.clone(), at),
                 _ => Val::Unit,
             },
+            (Intrinsic::ViewStreaming | Intrinsic::ViewCoherent, ..) => match values.into_iter().next() {
+                Some(Val::View(view)) => {
+                    let wish = if intrinsic == Intrinsic::ViewStreaming { Wish::Once } else { Wish::Coherent };
+                    Val::View(View { wish, ..view })
+                }
+                _ => Val::Unit,
+            },
             (Intrinsic::ViewAt, _, Some(i)) => match values.first() {
                 Some(Val::View(view)) => self.view_at(&view.clone(), i),
                 _ => Val::Unit,
@@ -115,6 +130,28 @@ impl<'h> Lowerer<'h> {
                 Some(Val::Shared(handle)) => self.shared_at(&handle.clone(), i),
                 _ => Val::Unit,
             },
+            (Intrinsic::SharedCast, ..) => values.first().map_or_else(unit, |of| self.shared_cast(e, of)),
+            (Intrinsic::CopyAsync, ..) => match values.as_slice() {
+                [to, from] => self.copy_async(e, to, from, None),
+                _ => Val::Unit,
+            },
+            (Intrinsic::CopyAsyncMap, ..) => match (values.as_slice(), self.ty(arguments[1].ty)) {
+                ([to, from, map], hir::Type::View { element, .. }) => {
+                    self.copy_async(e, to, from, Some((map, *element)))
+                }
+                _ => Val::Unit,
+            },
+            (Intrinsic::PendingNone, ..) => Val::Pending(Vec::new()),
+            (Intrinsic::PendingAnd, ..) => {
+                let flights = values.into_iter().flat_map(|v| if let Val::Pending(f) = v { f } else { Vec::new() });
+                Val::Pending(flights.collect())
+            }
+            (Intrinsic::PendingWait, ..) => {
+                if let Some(token) = values.into_iter().next() {
+                    self.wait(e.span, token);
+                }
+                Val::Unit
+            }
             (Intrinsic::SharedCopyFrom, ..) => {
                 if let [Val::Shared(to), Val::View(from)] = values.as_slice() {
                     self.copy_from(&to.clone(), &from.clone());
@@ -168,10 +205,10 @@ impl<'h> Lowerer<'h> {
             },
             (Intrinsic::Copied, ..) => values.into_iter().next().map_or(Val::Unit, |v| self.copied(e, v)),
             (Intrinsic::Get, ..) => match values.as_slice() {
-                [Val::View(view), Val::Tuple(at)] => {
+                [of, Val::Tuple(at)] => {
                     let at: Vec<Known> =
                         at.iter().filter_map(|v| if let Val::Scalar(k) = v { Some(*k) } else { None }).collect();
-                    self.get(e, &view.clone(), &at)
+                    self.get(e, &of.clone(), &at)
                 }
                 _ => Val::Unit,
             },

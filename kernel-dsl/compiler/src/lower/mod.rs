@@ -24,6 +24,7 @@ mod memory;
 mod method;
 mod option;
 mod pattern;
+mod pending;
 mod share;
 mod shared;
 mod statement;
@@ -42,7 +43,7 @@ use cell::Cell;
 use closure::Callable;
 use function::Frame;
 use std::collections::HashMap;
-use value::{Known, Val, View};
+use value::{Known, Val, View, Wish};
 
 /// The instance of `program` for `target`, as the program says it; or all that is wrong with it.
 pub fn lower(program: &Program, instance: &Instance, target: Target) -> Result<ir::Kernel, Errors> {
@@ -83,6 +84,10 @@ pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir
         aliases: Vec::new(),
         exchanged: Vec::new(),
         hidden_loops: 0,
+        conversions: Vec::new(),
+        tokens: 0,
+        later: HashMap::new(),
+        unplaced: HashMap::new(),
         errors: Vec::new(),
         full: false,
         name_hint: None,
@@ -97,6 +102,7 @@ pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir
     Ok(kernel)
 }
 
+#[derive(Clone)]
 struct Lowerer<'h> {
     program: &'h Program,
     builder: Builder,
@@ -120,6 +126,14 @@ struct Lowerer<'h> {
     exchanged: Vec<(Scalar, ir::SharedId)>,
     /// Loops around the closures that are being inlined, which these do not get out of.
     hidden_loops: u32,
+    /// What copies ahead do with elements when they are waited for.
+    conversions: Vec<pending::Conversion<'h>>,
+    /// Variables for tokens so far.
+    tokens: u32,
+    /// By such a variable, kinds of flights that it is given after its first value.
+    later: HashMap<u32, Vec<pending::Kind>>,
+    /// By such a variable, those that there was no room for.
+    unplaced: HashMap<u32, Vec<pending::Kind>>,
     errors: Vec<Error>,
     /// It was said that the kernel is too large.
     full: bool,
@@ -222,6 +236,7 @@ impl<'h> Lowerer<'h> {
                 strides: [None].into_iter().collect(),
                 cell,
                 mutable,
+                wish: Wish::None,
             }),
             hir::Type::View { rank, mutable, .. } => Val::View(View {
                 base: part(String::new(), Role::Address { element, mutable }),
@@ -231,6 +246,7 @@ impl<'h> Lowerer<'h> {
                     .collect(),
                 cell,
                 mutable,
+                wish: Wish::None,
             }),
             hir::Type::Unit => return Val::Unit,
             _ => {
@@ -291,7 +307,8 @@ impl<'h> Lowerer<'h> {
                 all.extend(self.parts(*inner)?);
                 all
             }
-            hir::Type::Array(..)
+            hir::Type::Pending
+            | hir::Type::Array(..)
             | hir::Type::Shared { .. }
             | hir::Type::Reference { .. }
             | hir::Type::Function { .. }

@@ -1,10 +1,10 @@
 //! `Option`: a truth value, and the value's parts.
 
 use super::Lowerer;
-use super::value::{Known, Place, Val, View};
+use super::value::{Known, Place, Val};
 use crate::Scalar;
 use crate::hir::{self, Expr, TypeId};
-use crate::ir::{Binary, Comparison, Op};
+use crate::ir::Op;
 use crate::source::Span;
 
 impl<'h> Lowerer<'h> {
@@ -54,18 +54,14 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// The element at `at`, where it lies inside: of a view its value, of a slice a reference to it.
-    pub(super) fn get(&mut self, e: &Expr, view: &View, at: &[Known]) -> Val {
-        let mut inside: Option<Known> = None;
-        for (index, extent) in at.iter().zip(&view.extents) {
-            let fits = self.compare(Comparison::Lt, Scalar::Usize, *index, *extent);
-            inside = Some(match inside {
-                None => fits,
-                Some(inside) => self.binary(Binary::And, Scalar::Bool, inside, fits),
-            });
+    /// The element at `at`, where it lies inside: of a view or shared array its value, of a slice a reference to it.
+    pub(super) fn get(&mut self, e: &Expr, of: &Val, at: &[Known]) -> Val {
+        let extents = self.extents(of);
+        if extents.is_empty() || extents.len() != at.len() {
+            return Val::Unit;
         }
-        let Some(inside) = inside else { return Val::Unit };
-        let place = self.view_place(view, at);
+        let inside = self.inside(&extents, at);
+        let Some(place) = self.memory_place(of, at) else { return Val::Unit };
         let reference = Val::Option(inside, Box::new(Val::Reference(place)));
         match self.ty(e.ty) {
             hir::Type::Option(inner) if matches!(self.ty(*inner), hir::Type::Reference { .. }) => reference,

@@ -67,7 +67,11 @@ struct Share {
 }
 
 impl Flight {
-    fn values(&self) -> impl Iterator<Item = ir::Value> + '_ {
+    pub(super) fn array(&self) -> SharedId {
+        self.kind.array
+    }
+
+    pub(super) fn values(&self) -> impl Iterator<Item = ir::Value> + '_ {
         std::iter::once(self.begun.value).chain(self.prefix.iter().copied()).chain(self.data.iter().copied())
     }
 }
@@ -261,7 +265,7 @@ impl<'h> Lowerer<'h> {
 
     /// The scalars of an element of a view where `exists` holds; zeros beyond its extents.
     fn taken_where(&mut self, from: &View, indices: &[Known], exists: Option<Known>) -> Values {
-        let mut inside = self.inside(from, indices);
+        let mut inside = self.inside(&from.extents, indices);
         if let Some(exists) = exists {
             inside = self.binary(Binary::And, Scalar::Bool, exists, inside);
         }
@@ -436,8 +440,10 @@ impl<'h> Lowerer<'h> {
     pub(super) fn take_token(&mut self, slots: &[Slot]) -> Val {
         let mut flights = Vec::new();
         for slot in slots {
-            let locals: Vec<ir::LocalId> =
-                std::iter::once(slot.begun).chain(slot.prefix.iter().copied()).chain(slot.data.iter().copied()).collect();
+            let locals: Vec<ir::LocalId> = std::iter::once(slot.begun)
+                .chain(slot.prefix.iter().copied())
+                .chain(slot.data.iter().copied())
+                .collect();
             let types: Vec<Type> = slot.kind.value_types().collect();
             let mut read = Vec::new();
             for (local, ty) in locals.into_iter().zip(types) {
@@ -458,7 +464,9 @@ impl<'h> Lowerer<'h> {
             let value = self.statements(block, first + 1);
             let Some(unplaced) = self.unplaced.remove(&token).filter(|kinds| !kinds.is_empty()) else { return value };
             let mut later = self.later.get(&token).cloned().unwrap_or_default();
-            *self = before;
+            // What kinds name by their number stays.
+            let conversions = std::mem::take(&mut self.conversions);
+            *self = Lowerer { conversions, ..before };
             for kind in unplaced {
                 if !later.contains(&kind) {
                     later.push(kind);

@@ -3,7 +3,7 @@
 use super::Lowerer;
 use super::cell::Cell;
 use super::layout::{Alias, Event};
-use super::value::{Handle, Known, Val, View};
+use super::value::{Handle, Known, Val, View, Wish};
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind};
 use crate::ir::{self, Binary, DynamicArray, DynamicId, Layout, Op, SharedArray, SharedId, Swizzle, Type};
@@ -141,7 +141,7 @@ impl<'h> Lowerer<'h> {
             strides[d] = Some(next.value);
             stride = Some(next);
         }
-        Val::Shared(Handle::Dynamic(View { base, extents, strides, cell, mutable: true }))
+        Val::Shared(Handle::Dynamic(View { base, extents, strides, cell, mutable: true, wish: Wish::None }))
     }
 
     /// The array with its first index fixed.
@@ -164,6 +164,7 @@ impl<'h> Lowerer<'h> {
         let name = self.name_hint.take().unwrap_or("shared").to_string();
         let Some(own) = self.shape(e, shape) else { return Val::Unit };
         let Some((under, prefix)) = self.fixed(of, e.span) else { return Val::Unit };
+        self.at(e.span);
         let outer: SmallVec<[u32; 3]> =
             self.builder.kernel.shared[under.0 as usize].shape[..prefix.len()].iter().copied().collect();
         let row = own[own.len() - 1];

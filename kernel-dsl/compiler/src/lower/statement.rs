@@ -15,7 +15,7 @@ impl<'h> Lowerer<'h> {
     pub(super) fn block(&mut self, block: &'h hir::Block) -> Val {
         let opened = self.arrays.len();
         self.arrays.push(Event::Open);
-        let value = self.statements(block);
+        let value = self.statements(block, 0);
         if self.arrays.len() == opened + 1 {
             self.arrays.truncate(opened);
         } else {
@@ -29,43 +29,51 @@ impl<'h> Lowerer<'h> {
         value
     }
 
-    fn statements(&mut self, block: &'h hir::Block) -> Val {
-        for statement in &block.statements {
+    /// The statements from number `first` on, and the block's value.
+    pub(super) fn statements(&mut self, block: &'h hir::Block, first: usize) -> Val {
+        for (i, statement) in block.statements.iter().enumerate().skip(first) {
             if self.builder.ended() {
                 return Val::Unit;
             }
-            match statement {
-                Statement::Let { pattern, value: None, span } => {
-                    self.at(*span);
-                    self.declare(pattern, *span);
-                }
-                Statement::Let { pattern, value: Some(value), span } => {
-                    if let Pattern::Local(id) = pattern {
-                        self.name_hint = Some(&self.function().locals[id.0 as usize].name);
-                    }
-                    let val = self.expr(value);
-                    self.name_hint = None;
-                    self.at(*span);
-                    self.bind(pattern, value.ty, val);
-                }
-                Statement::LetElse { pattern, value, otherwise, span } => {
-                    self.let_else(*span, pattern, value, otherwise);
-                }
-                Statement::Expr(e) => {
-                    self.expr(e);
-                }
-                Statement::Assert { condition, message } => match self.constant(condition) {
-                    Some(0) => {
-                        let what =
-                            if message.is_empty() { "the condition does not hold for this instance" } else { message };
-                        self.error(condition.span, what);
-                    }
-                    Some(_) => {}
-                    None => self.error(condition.span, "the condition of a constant assertion must be constant"),
-                },
+            if self.token_variable(statement).is_some() {
+                return self.with_token(block, i);
             }
+            self.statement(statement);
         }
         block.value.as_ref().map_or(Val::Unit, |v| self.expr(v))
+    }
+
+    pub(super) fn statement(&mut self, statement: &'h Statement) {
+        match statement {
+            Statement::Let { pattern, value: None, span } => {
+                self.at(*span);
+                self.declare(pattern, *span);
+            }
+            Statement::Let { pattern, value: Some(value), span } => {
+                if let Pattern::Local(id) = pattern {
+                    self.name_hint = Some(&self.function().locals[id.0 as usize].name);
+                }
+                let val = self.expr(value);
+                self.name_hint = None;
+                self.at(*span);
+                self.bind(pattern, value.ty, val);
+            }
+            Statement::LetElse { pattern, value, otherwise, span } => {
+                self.let_else(*span, pattern, value, otherwise);
+            }
+            Statement::Expr(e) => {
+                self.expr(e);
+            }
+            Statement::Assert { condition, message } => match self.constant(condition) {
+                Some(0) => {
+                    let what =
+                        if message.is_empty() { "the condition does not hold for this instance" } else { message };
+                    self.error(condition.span, what);
+                }
+                Some(_) => {}
+                None => self.error(condition.span, "the condition of a constant assertion must be constant"),
+            },
+        }
     }
 
     /// Lowers the arm of a branch, which gives `types` where control gets to its end.
@@ -103,6 +111,9 @@ impl<'h> Lowerer<'h> {
         then: impl FnOnce(&mut Self) -> Val,
         otherwise: impl FnOnce(&mut Self) -> Val,
     ) -> Val {
+        if matches!(self.ty(e.ty), hir::Type::Pending) {
+            return self.choose_pending(condition, e.span, then, otherwise);
+        }
         self.choose_of(e.ty, e.span, condition, then, otherwise)
     }
 
@@ -349,7 +360,7 @@ impl<'h> Lowerer<'h> {
         let (Some(base), Some(cell)) = (parts.next(), self.cell(element)) else { return Val::Unit };
         let extents = parts.take(rank as usize).map(|value| Known { value, bits: None }).collect();
         let strides = (0..rank).map(|d| if d + 1 < rank { parts.next() } else { None }).collect();
-        Val::View(super::value::View { base, extents, strides, cell, mutable })
+        Val::View(super::value::View { base, extents, strides, cell, mutable, wish: super::value::Wish::None })
     }
 
     /// Control does not get past an expression of type `!`.

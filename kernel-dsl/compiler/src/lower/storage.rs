@@ -107,6 +107,9 @@ impl<'h> Lowerer<'h> {
 
     pub(super) fn bind_local(&mut self, id: LocalId, value: Val) {
         let local = &self.function().locals[id.0 as usize];
+        if local.mutable && matches!(self.ty(local.ty), hir::Type::Pending) {
+            return self.bind_token(id, value);
+        }
         let binding = if local.mutable && self.storable(local.ty) {
             let storage = self.storage(local.ty, &local.name);
             self.write_storage(&storage, value);
@@ -127,7 +130,7 @@ impl<'h> Lowerer<'h> {
                     self.error(
                         span,
                         format!(
-                            "`{}` needs its value here: shared arrays, references and closures are not assigned later",
+                            "`{}` needs its value here: shared arrays, references, closures and tokens are not assigned later",
                             local.name
                         ),
                     );
@@ -143,7 +146,7 @@ impl<'h> Lowerer<'h> {
     /// The element at `index` of an array's registers.
     pub(super) fn element(&mut self, storage: &Storage, index: Known) -> Storage {
         match storage {
-            Storage::Unit => Storage::Unit,
+            Storage::Unit | Storage::Pending { .. } => Storage::Unit,
             Storage::Tuple(parts) => Storage::Tuple(parts.iter().map(|p| self.element(p, index)).collect()),
             Storage::Leaf { local, element, dims, offset } => {
                 let rest = product(dims.get(1..).unwrap_or(&[]));
@@ -176,6 +179,7 @@ impl<'h> Lowerer<'h> {
                 let (some, value) = (self.read_leaf(&parts[0]), self.read_storage(&parts[1], *inner));
                 some.map_or(Val::Unit, |some| Val::Option(some, Box::new(value)))
             }
+            (Storage::Pending { slots, .. }, _) => self.take_token(slots),
             _ => self.peek_storage(storage, ty),
         }
     }
@@ -229,7 +233,7 @@ impl<'h> Lowerer<'h> {
         Storage::Leaf { local: *local, element: *element, dims: SmallVec::new(), offset: at }
     }
 
-    fn read_leaf(&mut self, storage: &Storage) -> Option<Known> {
+    pub(super) fn read_leaf(&mut self, storage: &Storage) -> Option<Known> {
         let Storage::Leaf { local, element, offset, .. } = storage else { return None };
         let index = offset.map(|k| k.value);
         let value = self.builder.value(Op::ReadLocal { local: *local, index }, *element);
@@ -249,6 +253,7 @@ impl<'h> Lowerer<'h> {
                 let index = offset.map(|k| k.value);
                 self.builder.effect(Op::WriteLocal { local: *local, index, value: k.value });
             }
+            (to @ Storage::Pending { .. }, value) => self.write_token(to, value, false),
             (to, Val::Array(from)) => self.copy(&from, to),
             (Storage::Tuple(parts), Val::Option(some, value)) if parts.len() == 2 => {
                 self.write_storage(&parts[0], Val::Scalar(some));

@@ -1,6 +1,7 @@
 //! What an expression is while a kernel is lowered: aggregates taken apart, constants remembered.
 
 use super::cell::Cell;
+use super::pending::{Flight, Slot};
 use crate::Scalar;
 use crate::ir::{self, LocalId, Policy, SharedId, Value};
 use smallvec::SmallVec;
@@ -27,6 +28,8 @@ pub(super) enum Val {
     Reference(Place),
     /// Whether there is a value, and the value; where there is none, something of its type.
     Option(Known, Box<Val>),
+    /// Copies that have begun.
+    Pending(Vec<Flight>),
     /// A closure or function, by index into the lowerer's.
     Callable(u32),
 }
@@ -40,6 +43,18 @@ pub(super) struct View {
     pub strides: SmallVec<[Option<Value>; 2]>,
     pub cell: Cell,
     pub mutable: bool,
+    pub wish: Wish,
+}
+
+/// What a kernel says of how a view is read. Only a wish: a view that comes out of a variable has none.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) enum Wish {
+    #[default]
+    None,
+    /// `streaming()`: each part once.
+    Once,
+    /// `coherent()`: not by the read-only path.
+    Coherent,
 }
 
 /// An array in shared memory.
@@ -63,6 +78,11 @@ pub(super) enum Storage {
         offset: Option<Known>,
     },
     Tuple(Vec<Storage>),
+    /// Of a variable for copies that have begun, by its number.
+    Pending {
+        token: u32,
+        slots: Vec<Slot>,
+    },
 }
 
 /// Something that can be read and written.
@@ -85,6 +105,7 @@ impl Val {
     pub(super) fn is_made_of(&self, such: &mut dyn FnMut(Value) -> bool) -> bool {
         match self {
             Val::Unit | Val::Callable(_) => true,
+            Val::Pending(flights) => flights.iter().all(|f| f.values().all(&mut *such)),
             Val::Option(some, value) => such(some.value) && value.is_made_of(such),
             Val::Scalar(k) => such(k.value),
             Val::Tuple(parts) => parts.iter().all(|p| p.is_made_of(such)),
@@ -116,6 +137,7 @@ impl Val {
             Val::Reference(Place::Memory { place: ir::Place::Shared { array, .. }, .. }) => f(Some(*array)),
             Val::Callable(_) => f(None),
             Val::Tuple(parts) => parts.iter().for_each(|p| p.arrays(f)),
+            Val::Pending(flights) => flights.iter().for_each(|flight| f(Some(flight.array()))),
             Val::Option(_, value) => value.arrays(f),
             // Arrays of dynamic size live as long as the kernel.
             Val::Unit | Val::Scalar(_) | Val::Array(_) | Val::View(_) | Val::Reference(_) | Val::Shared(_) => {}
@@ -139,6 +161,7 @@ impl Storage {
             Storage::Unit => true,
             Storage::Leaf { offset, .. } => offset.is_none_or(|k| such(k.value)),
             Storage::Tuple(parts) => parts.iter().all(|p| p.is_made_of(such)),
+            Storage::Pending { .. } => true,
         }
     }
 }
@@ -180,7 +203,12 @@ impl View {
     }
 
     pub(super) fn policy(&self) -> Policy {
-        if self.mutable { Policy::Coherent } else { Policy::ReadOnly }
+        match (self.mutable, self.wish) {
+            (false, Wish::None) => Policy::ReadOnly,
+            (false, Wish::Once) => Policy::ReadOnce,
+            (true, Wish::Once) => Policy::CoherentOnce,
+            (true, Wish::None) | (_, Wish::Coherent) => Policy::Coherent,
+        }
     }
 }
 

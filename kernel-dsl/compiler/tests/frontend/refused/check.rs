@@ -112,7 +112,7 @@ fn indices(n: u32, a: (f32, f32), v: View<f32, 2>, y: &mut [f32]) {
 }
 
 #[kernel(block = 32, grid = 1)]
-fn parameters(a: usize, b: &mut [usize], c: &[bool], d: View<usize, 1>, e: View<f32, 6>, f: Shared<f32, 4>, g: View<f32>) {
+fn parameters(a: usize, b: &mut [usize], c: &[bool], d: View<usize, 1>, e: View<f32, 6>, f: Shared<f32, 6>, g: View<f32>) {
 }
 
 #[kernel(block = 32, grid = 1)]
@@ -178,8 +178,8 @@ fn shared(n: usize, x: View<f32, 2>, y: &mut [f32]) {
     let a = Shared::<f32, 2>::new([4]);
     let b = Shared::new([4]);
     let c = Shared::<bool, 1>::new([4]);
-    let d = Shared::<f32, 4>::new([4; 4]);
-    let e = Shared::<f32, 1>::dynamic(4);
+    let d = Shared::<f32, 6>::new([4; 6]);
+    let e = Shared::<f32, 1>::sized(4);
     let f = Shared::<f32, 2>::with_pitch([4, 4]);
     let mut g = Shared::<f64, 2>::new([4, 4]);
     g.copy_from(x);
@@ -383,4 +383,18 @@ fn labelled_blocks(n: usize, y: &mut [f32]) {
     'd: {
         break 'e;
     }
+}
+
+#[kernel(block = 32, grid = 1)]
+fn shared_arrays_by_others(x: View<f16, 2>, y: &mut [f32]) {
+    let s = Shared::<f32, 2>::new([4, 4]);
+    let a = Shared::<f32, 1>::over(x, [4]);
+    let b = s.cast();
+    let c = s.cast::<f32>(1);
+    s.copy_async(x).wait();
+    s.copy_async_map(x.at(0), |v| v.to_f32()).wait();
+    s.copy_async_map(x, |v| v).wait();
+    s.copy_async_map(y, |v| v).wait();
+    s.copy_async(x).and(1).wait();
+    y[0] = x.streaming(1)[0];
 }

@@ -229,3 +229,64 @@ fn helper_4096(x: f32) -> f32 {
 fn too_many_calls(y: &mut [f32]) {
     y[0] = helper_4096(helper_4096(helper_4096(helper_4096(helper_4096(helper_4096(helper_4096(y[1])))))));
 }
+
+#[kernel(block = 32, grid = 1)]
+fn swizzled_rows(y: &mut [f32]) {
+    let s = Shared::<f32, 2>::swizzled([4, 6]);
+    y[0] = s[(0, 0)];
+}
+
+#[kernel(block = 32, grid = 1)]
+fn sizes_of_the_launch(x: &[u32], y: &mut [f32]) {
+    let a = Shared::<f32, 1>::dynamic([thread::x() + 1]);
+    let b = Shared::<f32, 1>::dynamic([x[0] as usize]);
+    for i in 0..y.len() {
+        let c = Shared::<f32, 1>::dynamic([x.len()]);
+        y[i] = a[0] + b[0] + c[0];
+    }
+    if y.len() > 3 {
+        let d = Shared::<f32, 1>::dynamic([x.len()]);
+        y[0] = d[0];
+    }
+}
+
+#[kernel(block = 32, grid = 1)]
+fn laid_over(n: usize, y: &mut [f32]) {
+    let s = Shared::<f32, 2>::new([2, 16]);
+    let t = Shared::<f64, 1>::over(s, [17]);
+    y[0] = t[0] as f32;
+}
+
+#[kernel(block = 32, grid = 1)]
+fn laid_over_planes(n: usize, y: &mut [f32]) {
+    let s = Shared::<f32, 2>::new([2, 18]);
+    let t = Shared::<u32, 1>::over(s.at(n), [16]);
+    y[0] = t[0] as f32;
+}
+
+#[kernel(block = 32, grid = 1)]
+fn laid_over_the_launchs(n: usize, y: &mut [f32]) {
+    let s = Shared::<f32, 1>::dynamic([n]);
+    let t = Shared::<u32, 1>::over(s, [16]);
+    let odd = Shared::<f32, 2>::new([2, 3]).cast::<f64>();
+    y[0] = t[0] as f32 + odd[(0, 0)] as f32;
+}
+
+#[kernel(block = 32, grid = 1)]
+fn copied_ahead(x: View<f32, 2>, n: usize, y: &mut [f32]) {
+    let s = Shared::<f32, 2>::new([128, 80]);
+    s.copy_async(x).wait();
+    let t = Shared::<f32, 2>::dynamic([n, 32]);
+    t.copy_async(x).wait();
+    y[0] = s[(0, 0)];
+}
+
+#[kernel(block = 32, grid = 1)]
+fn tokens_that_are_left(x: View<f32, 2>, c: bool, y: &mut [f32]) {
+    let s = Shared::<f32, 2>::new([2, 32]);
+    let kept = Some(s.copy_async(x));
+    let both = [s.copy_async(x), Pending::none()];
+    let later;
+    later = s.copy_async(x);
+    later.wait();
+}

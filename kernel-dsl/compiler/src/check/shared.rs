@@ -1,0 +1,114 @@
+//! Arrays in shared memory: what makes them, and the methods that change the type of their elements.
+
+use super::prelude;
+use super::{
+    Checker,
+    types::{Id, Ty},
+};
+use crate::Scalar;
+use crate::hir::{self, Expr, ExprKind, Intrinsic};
+use crate::syntax::{self, Argument, Mark, Path};
+use proc_macro2::Ident;
+
+impl Checker<'_> {
+    /// `Shared::<f32, 2>::new(shape)` and its kin.
+    pub(super) fn shared(
+        &mut self,
+        path: &Path,
+        arguments: &[syntax::Expr],
+        expected: Option<Id>,
+        mark: Mark,
+    ) -> (ExprKind, Id) {
+        let [first, last] = path.segments.as_slice() else { unreachable!("the prelude owns it by its two segments") };
+        let name = last.name.to_string();
+        let Some(made) = prelude::SHARED.iter().find(|s| s.name == name) else {
+            let known: Vec<_> = prelude::SHARED.iter().map(|s| format!("`{}`", s.written)).collect();
+            let message = match known.split_last() {
+                Some((last, others)) => format!("{} and {last}", others.join(", ")),
+                None => String::new(),
+            };
+            self.mistake(path.mark, format!("`Shared` has no function `{name}`: there are {message}"));
+            return (ExprKind::Tuple(Vec::new()), self.wrong());
+        };
+        let found = match (first.arguments.is_empty(), expected.map(|id| self.table.get(id).clone())) {
+            (true, Some(Ty::Shared { element, rank })) => Some((element, rank)),
+            _ => self.element_and_rank(&first.arguments, path.mark, "Shared"),
+        };
+        let Some((element, rank)) = found else { return (ExprKind::Tuple(Vec::new()), self.wrong()) };
+        if !(1..=prelude::MOST_SHARED).contains(&rank) {
+            self.mistake(path.mark, format!("a `Shared` has a rank from 1 to {}", prelude::MOST_SHARED));
+            return (ExprKind::Tuple(Vec::new()), self.wrong());
+        }
+        if !self.count(&format!("Shared::{name}"), made.parameters.len(), arguments.len(), mark) {
+            return (ExprKind::Tuple(Vec::new()), self.wrong());
+        }
+        let usize = self.table.scalar(Scalar::Usize);
+        let mut all = Vec::new();
+        for (parameter, e) in made.parameters.iter().zip(arguments) {
+            all.push(match parameter {
+                prelude::Making::Shape => {
+                    let size = self.table.add(Ty::Size(hir::Size::Known(rank)));
+                    let shape = self.table.add(Ty::Array(usize, size));
+                    self.wanted(e, shape)
+                }
+                prelude::Making::Pitch => self.wanted(e, usize),
+                prelude::Making::Under => {
+                    let under = self.expr(e, None);
+                    let ty = Id(under.ty.0);
+                    if !matches!(self.table.get(ty), Ty::Shared { .. } | Ty::Wrong) {
+                        let given = self.named(ty);
+                        self.mistake(e.mark, format!("`{name}` takes a `Shared`, and this is `{given}`"));
+                    }
+                    under
+                }
+            });
+        }
+        let ty = self.table.add(Ty::Shared { element, rank });
+        (ExprKind::Intrinsic { intrinsic: made.intrinsic, arguments: all }, ty)
+    }
+
+    /// `s.cast::<U>()` and `s.copy_async_map(view, f)`.
+    pub(super) fn shared_method(
+        &mut self,
+        receiver: Expr,
+        name: &Ident,
+        generics: &[Argument],
+        arguments: &[syntax::Expr],
+        mark: Mark,
+    ) -> (ExprKind, Id) {
+        let wrong = |checker: &mut Self| (ExprKind::Tuple(Vec::new()), checker.wrong());
+        let Ty::Shared { element, rank } = *self.table.get(Id(receiver.ty.0)) else { return wrong(self) };
+        if name == "cast" {
+            if !self.count("cast", 0, arguments.len(), mark) {
+                return wrong(self);
+            }
+            let [Argument::Type(to)] = generics else {
+                self.mistake(mark, "`cast` names the elements that the bytes are to be: `s.cast::<u32>()`");
+                return wrong(self);
+            };
+            let to = self.ty(to);
+            let ty = self.table.add(Ty::Shared { element: to, rank });
+            return (ExprKind::Intrinsic { intrinsic: Intrinsic::SharedCast, arguments: vec![receiver] }, ty);
+        }
+        if !self.count("copy_async_map", 2, arguments.len(), mark) {
+            return wrong(self);
+        }
+        let view = self.expr(&arguments[0], None);
+        let from = match *self.table.get(Id(view.ty.0)) {
+            Ty::View { element, rank: of, .. } if of == rank => element,
+            Ty::Wrong => return wrong(self),
+            _ => {
+                let given = self.named(Id(view.ty.0));
+                self.mistake(
+                    arguments[0].mark,
+                    format!("a `View` of rank {rank} is copied here, and this is `{given}`"),
+                );
+                return wrong(self);
+            }
+        };
+        let function = self.table.add(Ty::Function { parameters: vec![from], returns: element });
+        let map = self.wanted(&arguments[1], function);
+        let arguments = vec![receiver, view, map];
+        (ExprKind::Intrinsic { intrinsic: Intrinsic::CopyAsyncMap, arguments }, self.table.add(Ty::Pending))
+    }
+}
