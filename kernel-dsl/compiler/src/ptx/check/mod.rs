@@ -11,6 +11,7 @@ use super::form::{Kind, Limit, MAX_SLOTS, OperandForm, OperandType, Presence, Ro
 use super::print::{In, Names};
 use super::table;
 use super::words::{Class, Modifier, Opcode, Space, Type, Version};
+use smallvec::SmallVec;
 use std::fmt;
 use takes::takes;
 
@@ -272,6 +273,26 @@ fn modifiers(row: &Row, given: &[Modifier]) -> Option<Chosen> {
         }
     }
     rest.next().is_none().then_some(chosen)
+}
+
+/// The modifiers of an instruction in the order that each form has which takes them all. Assemblers take them in any
+/// order, but for those that belong to the opcode, and of several types the order.
+pub(super) fn reordered(instruction: &Instruction) -> impl Iterator<Item = SmallVec<[Modifier; 6]>> {
+    let given = &instruction.modifiers;
+    let set = Set::of(given);
+    table::rows(instruction.opcode).iter().filter(move |row| set.within(row.modifiers)).filter_map(move |row| {
+        let mut rest: SmallVec<[Modifier; 6]> = given.clone();
+        let mut order: SmallVec<[Modifier; 6]> = SmallVec::new();
+        for slot in row.slots() {
+            match rest.iter().position(|m| slot.alternatives.has(m.plain())) {
+                Some(i) => order.push(rest.remove(i)),
+                None if slot.optional => {}
+                None => return None,
+            }
+        }
+        let stays = |i: usize| !given[i].belongs_to_opcode() || order[i] == given[i];
+        (rest.is_empty() && order != *given && (0..given.len()).all(stays)).then_some(order)
+    })
 }
 
 fn operand_type(form: &OperandForm, chosen: &Chosen) -> Option<Type> {
