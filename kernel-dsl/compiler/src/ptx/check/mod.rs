@@ -35,7 +35,7 @@ pub enum Reason {
     Version { needs: Version, has: Version },
     /// No form of the opcode has these modifiers.
     #[allow(missing_docs)]
-    Modifiers { opcode: Opcode },
+    Modifiers { opcode: Opcode, given: Set },
     /// The form that has these modifiers takes something else as operand `operand` (from 0), or not so many.
     Operand {
         /// The form.
@@ -74,9 +74,11 @@ impl fmt::Display for Reason {
         match self {
             Reason::Target { needs, has } => write!(f, "needs sm_{needs}; the kernel is for {has}"),
             Reason::Version { needs, has } => write!(f, "needs `.version {needs}`; the module has {has}"),
-            Reason::Modifiers { opcode } => {
+            Reason::Modifiers { opcode, given } => {
                 write!(f, "is not PTX; there is:")?;
-                table::rows(*opcode).iter().try_for_each(|row| write!(f, "\n  {row}"))
+                let (shown, others) = nearest(*opcode, *given);
+                shown.iter().try_for_each(|row| write!(f, "\n  {row}"))?;
+                if others == 0 { Ok(()) } else { write!(f, "\n  and {others} other forms of `{opcode}`") }
             }
             Reason::Operand { row, operand, takes } => {
                 write!(f, "does not fit the form `{row}`: operand {} ", operand + 1)?;
@@ -102,6 +104,20 @@ impl fmt::Display for Reason {
 }
 
 impl std::error::Error for Illegal {}
+
+/// Forms to name at most, if there are others that are less like what was given.
+const SHOWN: usize = 5;
+
+/// The forms of an opcode that have most of the modifiers, in their order, and how many others there are.
+fn nearest(opcode: Opcode, given: Set) -> (Vec<&'static Row>, usize) {
+    let rows = table::rows(opcode);
+    let shared = |row: &Row| given.iter().filter(|m| row.modifiers.has(*m)).count();
+    let most = rows.iter().map(shared).max().unwrap_or(0);
+    let mut shown: Vec<&Row> = rows.iter().filter(|row| rows.len() <= SHOWN || shared(row) == most).collect();
+    shown.truncate(SHOWN);
+    let others = rows.len() - shown.len();
+    (shown, others)
+}
 
 /// An instruction's row, with the choice that the instruction makes in each slot.
 #[derive(Clone, Copy, Debug)]
@@ -199,7 +215,7 @@ impl Check<'_> {
                 },
             }
         }
-        fail(later.or(mismatch).unwrap_or(Reason::Modifiers { opcode }))
+        fail(later.or(mismatch).unwrap_or(Reason::Modifiers { opcode, given }))
     }
 
     /// Whether the type of a register is such, or open.
@@ -315,14 +331,14 @@ impl Check<'_> {
                 Presence::Optional => rest.peek().is_some(),
                 Presence::With(slot) => chosen[usize::from(slot)].is_some(),
             };
-            if wanted && !rest.next().is_some_and(|o| self.fits(form, chosen, o)) {
+            if wanted && !rest.next().is_some_and(|o| self.fits(row.opcode, form, chosen, o)) {
                 return Err(i);
             }
         }
         if rest.next().is_some() { Err(row.operands().len()) } else { Ok(()) }
     }
 
-    fn fits(self, form: &OperandForm, chosen: &Chosen, given: &Operand) -> bool {
+    fn fits(self, opcode: Opcode, form: &OperandForm, chosen: &Chosen, given: &Operand) -> bool {
         let ty = operand_type(form, chosen);
         let vector = match form.kind {
             Kind::Vectorised => chosen.iter().flatten().find_map(|m| m.vector()),
@@ -334,7 +350,11 @@ impl Check<'_> {
             (Kind::BranchTargets, Operand::BranchTargets(_), _) => true,
             (Kind::Symbol, Operand::Symbol(symbol, _), _) => self.lies_there(*symbol, chosen),
             (Kind::Special, Operand::Special(s), Some(ty)) => s.ty().bits() == ty.bits(),
-            (Kind::Address, Operand::Address(a), _) => self.address(a, chosen),
+            (Kind::Address, Operand::Address(a), _) => {
+                // What a caller gave is not the callee's to write.
+                let given = matches!(a.base, Base::Symbol(Symbol::Parameter(_)));
+                !(given && opcode == Opcode::St) && self.address(a, chosen)
+            }
             (Kind::Value, Operand::Pair(d, p), Some(ty)) => {
                 form.paired
                     && (d.is_some() || p.is_some() && form.sink)
