@@ -62,7 +62,8 @@ impl<'a> Parser<'a> {
     fn new(text: &'a str) -> Result<Parser<'a>, Errors> {
         Ok(Parser {
             cursor: Cursor::new(text)?,
-            module: Module::new(Version::new(1, 0), Target::SM_61.into()),
+            // What a text without a header would be told of most is not what is wrong with it.
+            module: Module::new(*module::VERSIONS.end(), Target::SM_61.into()),
             globals: HashMap::new(),
             function: 0,
             scope: Scope::default(),
