@@ -282,6 +282,8 @@ fn templates() {
         "dp4a.s32.s32 {d}, {a}, {b}, {d}",
         "atom.global.add.noftz.f16x2 {old}, [{p}], {v}",
         "redux.sync.add.s32 {d}, {a}, -1",
+        "shfl.down.b32 {d}|{p}, {a}, 1, 31",
+        "atom.add.gpu.global.s32 {d}, [{a}], {b}",
         "vadd4.u32.u32.u32.sat {d}, {a}, {b}.b0123, {c}",
     ]
     .into_iter()
