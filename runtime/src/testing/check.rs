@@ -2,14 +2,17 @@
 
 use super::compare::{differ, gaps, reference};
 use super::input::Array;
+use super::ptx;
 use super::{Case, CaseReport, Executor, Expected, Failure, Input, InstanceReport, Random, Skipped, Subject};
 use crate::buffer::RawBuffer;
 use crate::contract::{self, Approved};
 use crate::cpu::Executable;
+use crate::cuda;
+use crate::ptx::Options;
 use crate::{Device, Error, Result};
-use kernel_dsl::compiler::hir::{Instance, Program, Type, serial};
+use kernel_dsl::compiler::hir::{Instance, Monomorphic, Program, Type, monomorphic, serial};
 use kernel_dsl::compiler::lower::checked::Checked;
-use kernel_dsl::compiler::{Target, ir, lower, passes};
+use kernel_dsl::compiler::{Target, analyses, ir, passes};
 use kernel_dsl::launcher::Memory;
 use kernel_dsl::{Argument, Artifact, Launcher};
 
@@ -43,7 +46,7 @@ impl Checker {
         }
         match Prepared::compile(subject.artifact, instance) {
             Ok(prepared) => {
-                report.executors = self.executors();
+                report.executors = self.executors(&prepared);
                 report.cases = cases
                     .iter()
                     .map(|case| CaseReport {
@@ -57,10 +60,11 @@ impl Checker {
         report
     }
 
-    fn executors(&self) -> Vec<Executor> {
+    fn executors(&self, prepared: &Prepared) -> Vec<Executor> {
         let gpu = self.gpu.iter().map(|device| device.to_string());
         let gpu = gpu.flat_map(|device| [Executor::Cuda(device.clone()), Executor::CudaChecked(device)]);
-        [Executor::Lowered, Executor::Optimised, Executor::Checked].into_iter().chain(gpu).collect()
+        let ptx = prepared.ptx.iter().map(|_| Executor::Ptx);
+        [Executor::Lowered, Executor::Optimised, Executor::Checked].into_iter().chain(ptx).chain(gpu).collect()
     }
 
     /// Runs one case on all executors; the first thing that goes wrong.
@@ -73,13 +77,7 @@ impl Checker {
         let stopped = |executor: Executor| move |e: Error| Failure::Stopped { executor, error: e.to_string() };
         let interpret = |run: &dyn Fn(&Approved) -> Result<()>| {
             prepared.run(&self.cpu, case, |arguments| {
-                let approved = Approved::new(
-                    prepared.artifact.name,
-                    &prepared.program,
-                    &prepared.instance,
-                    self.cpu.id(),
-                    arguments,
-                )?;
+                let approved = Approved::new(prepared.artifact.name, &prepared.program, self.cpu.id(), arguments)?;
                 run(&approved)
             })
         };
@@ -90,6 +88,10 @@ impl Checker {
         let (executable, form) = &prepared.checked;
         let checked = interpret(&|a| executable.run_checked(a, form)).map_err(stopped(Executor::Checked))?;
         prepared.same(&lowered, &checked, Executor::Checked)?;
+        if let Some(ptx) = &prepared.ptx {
+            let outputs = interpret(&|a| ptx.run(a, &prepared.names, Options::default()));
+            prepared.same(&lowered, &outputs.map_err(stopped(Executor::Ptx))?, Executor::Ptx)?;
+        }
         if let Some(gpu) = &self.gpu {
             let executor = Executor::Cuda(gpu.to_string());
             let outputs = prepared.run(gpu, case, |arguments| {
@@ -112,12 +114,14 @@ impl Checker {
 /// An instance in the forms that the interpreter runs.
 pub struct Prepared {
     artifact: &'static Artifact,
-    program: Program,
+    program: Monomorphic,
     instance: Instance,
     lowered: Executable,
     optimised: Executable,
     /// After all passes.
     checked: (Executable, Checked),
+    /// The text that a GPU runs; of forms made elsewhere there is none.
+    ptx: Option<ptx::Executable>,
     /// Of the parameters.
     names: Vec<String>,
     slices: Vec<bool>,
@@ -135,10 +139,15 @@ impl Prepared {
     /// The instance of `artifact`, lowered and optimised.
     pub fn compile(artifact: &'static Artifact, instance: &Instance) -> Result<Prepared> {
         let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
-        let lowered = lower::lower(&program(artifact)?, instance, Target::SM_61).map_err(compile)?;
+        let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
+        let lowered = analyses::lowered_monomorphic(&program, Target::SM_61).map_err(compile)?;
         let optimised = passes::optimise(lowered.clone()).map_err(compile)?;
-        let form = lower::checked::checked(&program(artifact)?, instance, Target::SM_61).map_err(compile)?;
-        Prepared::new(artifact, instance, &lowered, &optimised, form)
+        let form = Checked::of(lowered.clone());
+        let name = instance.name(artifact.name);
+        let text = cuda::ptx(artifact, &program, &name)?;
+        let mut prepared = Prepared::new(artifact, instance, &lowered, &optimised, form)?;
+        prepared.ptx = Some(ptx::Executable::new(name, &text, lowered.shared_memory())?);
+        Ok(prepared)
     }
 
     /// The instance of `artifact` in two forms made elsewhere: as lowered, and after some pass.
@@ -158,9 +167,11 @@ impl Prepared {
         optimised: &ir::Kernel,
         form: Checked,
     ) -> Result<Prepared> {
-        let program = program(artifact)?;
         let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
+        let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
         let guarded = passes::optimise(form.kernel.clone()).map_err(compile)?;
+        let types = &program.kernel().types;
+        let arguments = program.arguments();
         let checked = (Executable::optimised(&guarded)?, form);
         Ok(Prepared {
             artifact,
@@ -168,8 +179,9 @@ impl Prepared {
             lowered: Executable::new(lowered)?,
             optimised: Executable::optimised(optimised)?,
             checked,
-            names: contract::parameters(&program).map(|(name, _)| name.to_string()).collect(),
-            slices: contract::parameters(&program).map(|(_, ty)| matches!(ty, Type::Slice { .. })).collect(),
+            ptx: None,
+            names: arguments.iter().map(|a| a.name.clone()).collect(),
+            slices: arguments.iter().map(|a| matches!(types[a.ty.0 as usize], Type::Slice { .. })).collect(),
             writes: contract::writes(&program),
             program,
         })
