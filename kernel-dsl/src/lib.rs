@@ -150,7 +150,7 @@
 //!   `while` with conditions and `let`s joined by `&&`, `match` with numbers, ranges, tuples, arrays, `|`, bindings and
 //!   guards, `loop`, labels on loops and blocks, `break`, `continue`, `return`, and `const { assert!(…) }`.
 //! * **Iterators** of a `for`: `a..b` with `.step_by(n)` and `.rev()`; [`block::share`], [`block::stride`] and
-//!   [`grid::stride`]; all of them with `.enumerate()`, in [`unroll`], [`unroll_by`] or [`rolled`].
+//!   [`grid::stride`]; register arrays; all of them with `.enumerate()`, in [`unroll`], [`unroll_by`] or [`rolled`].
 //! * **Arrays**: `[x; N]`, `[a, b]`, `std::array::from_fn(|i| …)`, `.map(|x| …)`, `.len()`; `size_of::<T>()`.
 //! * **Generics**: constants of type `usize` and `bool`.
 //! * **Methods of numbers**: those of [`methods`], with their PTX and their edge cases; and [`math`].
@@ -209,11 +209,11 @@ mod wide;
 
 pub use artifact::{Artifact, Declared, Kernel, kernels};
 pub use atomic::{Atomic, AtomicInteger};
+pub use element::{DeviceCopy, DeviceFn, Element, Float, GenericArgument, Integer, Number, ScalarElement};
 pub use iterate::{rolled, unroll, unroll_by};
 pub use kernel_dsl_compiler as compiler;
 #[doc(hidden)]
 pub use kernel_macros::__link;
-pub use element::{DeviceCopy, DeviceFn, Element, Float, GenericArgument, Integer, Number, ScalarElement};
 pub use kernel_macros::{DeviceCopy, device, kernel};
 pub use launcher::{Argument, Launcher};
 pub use layout::Position;

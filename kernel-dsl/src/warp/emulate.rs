@@ -41,7 +41,12 @@ pub(crate) fn reduced<T: Copy>(values: &[Option<T>], combine: impl Fn(T, T) -> T
 
 /// The butterfly by a closure: an exchange a step, since each lane's closure may have captured values of its own.
 #[track_caller]
-pub(crate) fn reduce<T: DeviceCopy>(operation: &'static str, mut x: T, width: usize, combine: &impl Fn(T, T) -> T) -> T {
+pub(crate) fn reduce<T: DeviceCopy>(
+    operation: &'static str,
+    mut x: T,
+    width: usize,
+    combine: &impl Fn(T, T) -> T,
+) -> T {
     let mut distance = width / 2;
     while distance > 0 {
         let other = exchange(operation, x)[lane() ^ distance];

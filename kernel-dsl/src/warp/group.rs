@@ -1,7 +1,7 @@
 //! Neighbouring lanes that work together.
 
-use super::emulate::{self, is_width};
 use super::LaneNumber;
+use super::emulate::{self, is_width};
 use crate::element::DeviceCopy;
 use crate::host::context::context;
 

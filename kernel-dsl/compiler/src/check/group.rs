@@ -54,7 +54,9 @@ impl Checker<'_> {
                     "this works on numbers of 32 or 64 bits, not on `{name}`: `reduce` takes any values, and what to do with two of them"
                 ),
                 false => {
-                    format!("lanes hand over numbers, `bool`, and tuples, arrays, options and structs of them, not `{name}`")
+                    format!(
+                        "lanes hand over numbers, `bool`, and tuples, arrays, options and structs of them, not `{name}`"
+                    )
                 }
             };
             self.mistake(mark, message);

@@ -400,7 +400,9 @@ impl<'a> Checker<'a> {
     fn coerce(&mut self, actual: Id, wanted: Id, mark: Mark) -> bool {
         let fits = match (self.table.get(actual).clone(), self.table.get(wanted).clone()) {
             (Ty::Never, _) => true,
-            (Ty::Slice { element: a, mutable: true }, Ty::Slice { element: b, mutable: false }) => self.table.unify(a, b),
+            (Ty::Slice { element: a, mutable: true }, Ty::Slice { element: b, mutable: false }) => {
+                self.table.unify(a, b)
+            }
             (Ty::Reference { to: a, mutable: true }, Ty::Reference { to: b, mutable: false }) => self.table.unify(a, b),
             _ => self.table.unify(actual, wanted),
         };
@@ -529,11 +531,12 @@ impl<'a> Checker<'a> {
             Ty::Tuple(_) => {
                 "a tuple has no layout that a host could fill: use a `#[device] #[repr(C)] struct`".to_string()
             }
-            Ty::Struct(item, _) if !self.environment.a_struct(item).repr_c => format!(
-                "`{}` has no layout that a host could fill: give the struct `#[repr(C)]`",
-                self.named(id)
-            ),
-            Ty::Enum(_) => format!("a buffer cannot hold `{}`, since not every number is one: use `u32`", self.named(id)),
+            Ty::Struct(item, _) if !self.environment.a_struct(item).repr_c => {
+                format!("`{}` has no layout that a host could fill: give the struct `#[repr(C)]`", self.named(id))
+            }
+            Ty::Enum(_) => {
+                format!("a buffer cannot hold `{}`, since not every number is one: use `u32`", self.named(id))
+            }
             _ if self.is_element(id) => return Some(id),
             Ty::Parameter(_) | Ty::Projection { .. } => {
                 format!("`{0}` need not be what a buffer can hold: write `{0}: Element`", self.named(id))

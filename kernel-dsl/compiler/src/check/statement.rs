@@ -23,7 +23,11 @@ impl Checker<'_> {
             let value = self.wanted(value, ty);
             let local = self.declare(name.to_string(), ty, false, false, *mark);
             self.constants.extend(number.map(|n| (local, n)));
-            statements.push(Statement::Let { pattern: hir::Pattern::Local(local), value: Some(value), span: mark.span });
+            statements.push(Statement::Let {
+                pattern: hir::Pattern::Local(local),
+                value: Some(value),
+                span: mark.span,
+            });
         }
         for statement in &block.statements {
             self.project();

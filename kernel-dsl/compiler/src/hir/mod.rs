@@ -19,7 +19,9 @@ pub mod visit;
 pub use collective::Collective;
 pub use instance::{Constant, Instance, Item};
 pub use intrinsic::Intrinsic;
-pub use item::{Associated, Bound, Builtin, Enum, Field, Impl, Items, Struct, Trait, TraitItem, TraitItemKind, Variant};
+pub use item::{
+    Associated, Bound, Builtin, Enum, Field, Impl, Items, Struct, Trait, TraitItem, TraitItemKind, Variant,
+};
 pub use method::Method;
 pub use monomorphic::{Monomorphic, monomorphic};
 

@@ -314,7 +314,9 @@ impl<'h> Lowerer<'h> {
             },
             hir::Type::Tuple(types) => Val::Tuple(types.iter().map(|t| self.rebuild(*t, parts)).collect()),
             hir::Type::Slice { element, mutable } => self.rebuild_view(self.scalar_type(*element), 1, *mutable, parts),
-            hir::Type::View { element, rank, mutable } => self.rebuild_view(self.scalar_type(*element), *rank, *mutable, parts),
+            hir::Type::View { element, rank, mutable } => {
+                self.rebuild_view(self.scalar_type(*element), *rank, *mutable, parts)
+            }
             _ => Val::Unit,
         }
     }

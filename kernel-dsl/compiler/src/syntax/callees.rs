@@ -4,8 +4,8 @@
 //! the type `shapes::Circle`, and `shapes::area` a function.
 
 use super::{
-    Argument, Assignee, Block, Bound, Expr, ExprKind, Function, Generic, GenericKind, InstanceArgument, Item, Kernel, Mark,
-    Module, Path, Pattern, Statement, TraitItem, Type, TypeKind,
+    Argument, Assignee, Block, Bound, Expr, ExprKind, Function, Generic, GenericKind, InstanceArgument, Item, Kernel,
+    Mark, Module, Path, Pattern, Statement, TraitItem, Type, TypeKind,
 };
 use crate::Scalar;
 use crate::check::prelude;
