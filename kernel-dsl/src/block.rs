@@ -4,8 +4,9 @@
 //! # What the threads of a block do together
 //!
 //! [`sum`], [`max`], [`min`], [`reduce`], [`scan`], [`all`], [`any`], [`count`] and [`broadcast`] need whole warps (a
-//! block whose number of threads is a multiple of 32), and all threads of the block at the same call, as [`sync`] does.
-//! What they take is what [lanes](crate::warp) can hand each other.
+//! block whose number of threads is a multiple of 32), and all threads of the block at the same call, as [`sync`] does;
+//! [a kernel that is seen to go other ways does not compile](crate#who-comes-together). What they take is what
+//! [lanes](crate::warp) can hand each other.
 //!
 //! A reduction's order is part of its meaning, and the same on every target: in each warp the butterfly of
 //! [`warp`](crate::warp), and then the butterfly over the warps' results, W of them, in which warp w combines its value
@@ -34,42 +35,49 @@ use crate::warp::emulate::{self, reduced};
 use crate::warp::{self, LaneNumber};
 
 /// Index of the block in the grid along x (`%ctaid.x`). The same for all threads of a block.
+#[must_use]
 #[track_caller]
 pub fn x() -> usize {
     context("block::x()").block[0]
 }
 
 /// Index of the block in the grid along y (`%ctaid.y`). The same for all threads of a block.
+#[must_use]
 #[track_caller]
 pub fn y() -> usize {
     context("block::y()").block[1]
 }
 
 /// Index of the block in the grid along z (`%ctaid.z`). The same for all threads of a block.
+#[must_use]
 #[track_caller]
 pub fn z() -> usize {
     context("block::z()").block[2]
 }
 
 /// Threads of a block along x: a constant of the kernel.
+#[must_use]
 #[track_caller]
 pub fn dim_x() -> usize {
     context("block::dim_x()").block_dim[0]
 }
 
 /// Threads of a block along y: a constant of the kernel.
+#[must_use]
 #[track_caller]
 pub fn dim_y() -> usize {
     context("block::dim_y()").block_dim[1]
 }
 
 /// Threads of a block along z: a constant of the kernel.
+#[must_use]
 #[track_caller]
 pub fn dim_z() -> usize {
     context("block::dim_z()").block_dim[2]
 }
 
 /// Threads of a block: a constant of the kernel.
+#[must_use]
 #[track_caller]
 pub fn threads() -> usize {
     context("block::threads()").threads()
@@ -79,7 +87,8 @@ pub fn threads() -> usize {
 /// views, all of them see after.
 ///
 /// All threads of the block must come to the same call: it may stand under an `if` or in a loop only where all of them
-/// take the same way, and after a `return` only where none or all have returned. In PTX one `bar.sync 0`.
+/// take the same way, and after a `return` only where none or all have returned; a kernel that is seen not to be so [does
+/// not compile](crate#who-comes-together). In PTX one `bar.sync 0`.
 #[track_caller]
 pub fn sync() {
     context("block::sync()").meet(Scope::Block, "block::sync()", ());
@@ -87,18 +96,21 @@ pub fn sync() {
 
 /// The sum of all threads' `x`, in the [order](self#what-the-threads-of-a-block-do-together) of the block. In PTX five
 /// shuffles and adds, a store, a barrier, a load, and log₂ of the number of warps, rounded up, shuffles and adds.
+#[must_use]
 #[track_caller]
 pub fn sum<T: LaneNumber>(x: T) -> T {
     of_numbers("block::sum", x, T::sum)
 }
 
 /// The largest of all threads' `x`; of floats as [`warp::max`](crate::warp::max). In PTX as [`sum`], with `max`.
+#[must_use]
 #[track_caller]
 pub fn max<T: LaneNumber>(x: T) -> T {
     of_numbers("block::max", x, T::larger)
 }
 
 /// The smallest of all threads' `x`; of floats as [`warp::max`](crate::warp::max). In PTX as [`sum`], with `min`.
+#[must_use]
 #[track_caller]
 pub fn min<T: LaneNumber>(x: T) -> T {
     of_numbers("block::min", x, T::smaller)
@@ -154,12 +166,14 @@ pub fn scan<T: DeviceCopy, F: Fn(T, T) -> T>(x: T, identity: T, combine: F) -> (
 }
 
 /// Whether `p` holds in all threads. In PTX a vote, a store, a barrier, a load and a vote.
+#[must_use]
 #[track_caller]
 pub fn all(p: bool) -> bool {
     context("block::all").gather("block::all", p).iter().all(|p| *p)
 }
 
 /// Whether `p` holds in any thread. In PTX a vote, a store, a barrier, a load and a vote.
+#[must_use]
 #[track_caller]
 pub fn any(p: bool) -> bool {
     context("block::any").gather("block::any", p).contains(&true)
@@ -174,6 +188,7 @@ pub fn count(p: bool) -> usize {
 /// The `x` of the thread whose [`thread::index`](crate::thread::index) is `from`, for all threads; `from` is less than
 /// [`threads`], and all threads name the same one. In PTX a store, a barrier and a load of each part of the value; in a block
 /// of one warp a shuffle.
+#[must_use]
 #[track_caller]
 pub fn broadcast<T: DeviceCopy>(x: T, from: usize) -> T {
     let all = context("block::broadcast").gather("block::broadcast", x);

@@ -112,6 +112,58 @@
 //! `min` of numbers; `reduce` and `scan` by a closure or device function, over numbers, `bool`, and tuples, arrays and options
 //! of them; `broadcast`, `any`, `all`. Lanes have `shuffle`, `shuffle_xor`, `shuffle_up` and `shuffle_down`, and `ballot`.
 //!
+//! # Who comes together
+//!
+//! [`block::sync`] and the other operations of [`block`] need all threads of the block at the same call, those of
+//! [`warp`] all lanes of the warp. Whether they are is seen from what decides the way there. A parameter is the same for
+//! all threads; a block's index for a block; `warp::index()`, and `grid::index() / 32`, for a warp; `thread::x()` for
+//! none. What is computed from such values is the same where all of them are, and a variable where all that it was set to
+//! is, and the way to where it was. The result of a reduction, a vote, or a shuffle from one lane is the same for all that
+//! take part. An `if`, `while` or `for` on a value that is the same for the warp keeps the warp together, and so on. A
+//! `return`, `break` or `continue` that some threads take, and others not, leaves the others alone to the end of what is
+//! left: the kernel, the loop, or its iteration.
+//!
+//! ```compile_fail
+//! # use kernel_dsl::prelude::*;
+//! #[kernel(block = 256, grid = y.len().div_ceil(256))]
+//! pub fn share(x: &[f32], y: &mut [f32]) {
+//!     let i = grid::index();
+//!     if i >= y.len() {
+//!         return;
+//!     }
+//!     y[i] = x[i] / block::sum(x[i]);
+//! }
+//! # fn main() {}
+//! ```
+//!
+//! ```text
+//! error: `block::sum` needs all threads of the block, and which of them come here depends on the thread
+//!        note: line 5, `return;`: some threads leave, and others go on
+//!        note: line 4, `if i >= y.len() {`: threads part
+//!        note: line 3, `let i = grid::index();`: differs between threads
+//!        help: let all threads of the block go on, and put what only some have to do under an `if` without the `block::sum`
+//! ```
+//!
+//! Threads beyond the end come along with a value that does not count:
+//!
+//! ```
+//! # use kernel_dsl::prelude::*;
+//! #[kernel(block = 256, grid = y.len().div_ceil(256))]
+//! pub fn share(x: &[f32], y: &mut [f32]) {
+//!     let i = grid::index();
+//!     let mine = x.get(i).copied().unwrap_or(0.0);
+//!     let total = block::sum(mine);
+//!     if i < y.len() {
+//!         y[i] = mine / total;
+//!     }
+//! }
+//! # fn main() {}
+//! ```
+//!
+//! Refused is what is proven to depend on the thread. Where shared memory or a buffer that is written decides, or a division by a
+//! number of the launch, the kernel compiles, and the interpreter checks each time whether all have come. Which is so of a
+//! value tells [`compiler::analyses::uniformity`].
+//!
 //! # Functions
 //!
 //! ```

@@ -2,7 +2,8 @@
 //! can hand each other without shared memory.
 //!
 //! All operations here but [`lane`], [`index`] and [`count`] need whole warps (a block whose number of threads is a multiple of
-//! 32), and all 32 lanes at the same call: outside of any `if`, loop or `return` in which lanes part.
+//! 32), and all 32 lanes at the same call: outside of any `if`, loop or `return` in which lanes part. [A kernel that is
+//! seen to do otherwise does not compile](crate#who-comes-together).
 //!
 //! What is handed over is a number, a `bool`, or a tuple, array, option or device struct of such: each number is a shuffle of
 //! its own, one of 64 bits two. `bool` and what is narrower than 32 bits travel in a word, at the cost of a conversion
@@ -32,6 +33,7 @@ const LANES: usize = 32;
 
 /// Index of this thread in its warp, 0 to 31: `thread::index() % 32`. In PTX `and` with 31; for blocks whose x is 32,
 /// `%tid.x`.
+#[must_use]
 #[track_caller]
 pub fn lane() -> usize {
     context("warp::lane()").index % LANES
@@ -39,12 +41,14 @@ pub fn lane() -> usize {
 
 /// Index of this warp in its block: `thread::index() / 32`. The same for all lanes. In PTX `shr` by 5; for blocks whose
 /// x is 32, `%tid.y`.
+#[must_use]
 #[track_caller]
 pub fn index() -> usize {
     context("warp::index()").index / LANES
 }
 
 /// Warps of the block: `block::threads() / 32`, a constant of the kernel.
+#[must_use]
 #[track_caller]
 pub fn count() -> usize {
     context("warp::count()").threads() / LANES
@@ -58,6 +62,7 @@ pub fn sync() {
 }
 
 /// The sum of all lanes' `x`. In PTX five times `shfl.sync.bfly` and `add` (two shuffles each for 64-bit types).
+#[must_use]
 #[track_caller]
 pub fn sum<T: LaneNumber>(x: T) -> T {
     emulate::butterfly("warp::sum", x, LANES, T::sum)
@@ -65,6 +70,7 @@ pub fn sum<T: LaneNumber>(x: T) -> T {
 
 /// The largest of all lanes' `x`. Of floats, a NaN loses against any number, and −0 is less than +0. In PTX five times
 /// `shfl.sync.bfly` and `max`.
+#[must_use]
 #[track_caller]
 pub fn max<T: LaneNumber>(x: T) -> T {
     emulate::butterfly("warp::max", x, LANES, T::larger)
@@ -72,6 +78,7 @@ pub fn max<T: LaneNumber>(x: T) -> T {
 
 /// The smallest of all lanes' `x`. Of floats, a NaN loses against any number, and −0 is less than +0. In PTX five times
 /// `shfl.sync.bfly` and `min`.
+#[must_use]
 #[track_caller]
 pub fn min<T: LaneNumber>(x: T) -> T {
     emulate::butterfly("warp::min", x, LANES, T::smaller)
@@ -105,12 +112,14 @@ pub fn exclusive_scan<T: DeviceCopy, F: Fn(T, T) -> T>(x: T, identity: T, combin
 }
 
 /// The `x` of lane `lane` mod 32. Lanes may name different ones. In PTX `shfl.sync.idx`.
+#[must_use]
 #[track_caller]
 pub fn shuffle<T: DeviceCopy>(x: T, lane: usize) -> T {
     emulate::shuffle("warp::shuffle", x, lane, LANES)
 }
 
 /// The `x` of the lane whose index is this lane's XOR `mask`; `mask` < 32. In PTX `shfl.sync.bfly`.
+#[must_use]
 #[track_caller]
 pub fn shuffle_xor<T: DeviceCopy>(x: T, mask: usize) -> T {
     emulate::shuffle_xor("warp::shuffle_xor", x, mask, LANES)
@@ -137,18 +146,21 @@ pub fn broadcast<T: DeviceCopy>(x: T, from: usize) -> T {
 }
 
 /// All lanes' `p`, lane l's in bit l. In PTX `vote.sync.ballot.b32`.
+#[must_use]
 #[track_caller]
 pub fn ballot(p: bool) -> u32 {
     emulate::ballot("warp::ballot", p, LANES)
 }
 
 /// Whether `p` holds in all lanes. In PTX `vote.sync.all.pred`.
+#[must_use]
 #[track_caller]
 pub fn all(p: bool) -> bool {
     emulate::ballot("warp::all", !p, LANES) == 0
 }
 
 /// Whether `p` holds in any lane. In PTX `vote.sync.any.pred`.
+#[must_use]
 #[track_caller]
 pub fn any(p: bool) -> bool {
     emulate::ballot("warp::any", p, LANES) != 0

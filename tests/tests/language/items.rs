@@ -129,7 +129,13 @@ pub fn structs(x: &[f32], out: &mut [f32]) {
         out[WIDTH * i + FIRST] = report(shape);
         out[WIDTH * i + 3] = report(Square { side: x[i] }) + shape.size() as f32 + Square { side: 0.0 }.size();
         out[WIDTH * i + 4] = (a * b + again.times) as f32 + sum[1];
-        let mode = if x[i] > 0.0 { Mode::Add } else if x[i] < 0.0 { Mode::Scale } else { Mode::Neither };
+        let mode = if x[i] > 0.0 {
+            Mode::Add
+        } else if x[i] < 0.0 {
+            Mode::Scale
+        } else {
+            Mode::Neither
+        };
         out[WIDTH * i + 5] = match mode {
             Mode::Add => x[i] + 1.0,
             Mode::Scale => x[i] * 2.0,
@@ -144,7 +150,13 @@ fn structs_on_the_host(x: f32) -> [f32; 8] {
     let seen = Seen { value: x * SCALE, times: 3 };
     let mut shape = Oblong::new(seen.value, 3.0);
     shape.grow(1.0);
-    let mode = if x > 0.0 { Mode::Add } else if x < 0.0 { Mode::Scale } else { Mode::Neither };
+    let mode = if x > 0.0 {
+        Mode::Add
+    } else if x < 0.0 {
+        Mode::Scale
+    } else {
+        Mode::Neither
+    };
     let by_mode = match mode {
         Mode::Add => x + 1.0,
         Mode::Scale => x * 2.0,

@@ -282,6 +282,8 @@ pub(super) const SHARED: &[(&str, Intrinsic, bool)] = &[
     ("new", Intrinsic::SharedNew, false),
     ("padded", Intrinsic::SharedPadded, false),
     ("with_pitch", Intrinsic::SharedWithPitch, true),
+    ("swizzled", Intrinsic::SharedSwizzled, false),
+    ("dynamic", Intrinsic::SharedDynamic, false),
 ];
 
 /// Whether the language owns a called path: it is not a device function, and nothing is handed over for it.

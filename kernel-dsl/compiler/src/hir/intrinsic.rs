@@ -67,6 +67,10 @@ pub enum Intrinsic {
     SharedPadded,
     /// `Shared::with_pitch(shape, pitch)`.
     SharedWithPitch,
+    /// `Shared::swizzled(shape)`.
+    SharedSwizzled,
+    /// `Shared::dynamic(shape)`.
+    SharedDynamic,
     /// `shared.at(i)`: fixes the first index.
     SharedAt,
     /// `shared.copy_from(view)`.

@@ -34,15 +34,15 @@ impl<'h> Lowerer<'h> {
 
     /// An array of the type of `e` with `f(argument(i))` at each index i, in order.
     fn filled(&mut self, e: &Expr, f: u32, argument: &mut dyn FnMut(&mut Self, Known) -> Val) -> Val {
-        let hir::Type::Array(_, size) = self.ty(e.ty) else { return Val::Unit };
+        let hir::Type::Array(element, size) = *self.ty(e.ty) else { return Val::Unit };
         let to = self.storage(e.ty, self.name_hint.unwrap_or("array"));
-        for i in 0..self.size(*size) {
+        for i in 0..self.size(size) {
             self.at(e.span);
             let i = self.index(i);
             let argument = argument(self, i);
             let value = self.call_callable(e.span, f, vec![argument]);
             let place = self.element(&to, i);
-            self.write(&Place::Registers(place), value);
+            self.write(&Place::Registers(place), element, value);
         }
         Val::Array(to)
     }

@@ -143,7 +143,7 @@ impl<'h> Lowerer<'h> {
             self.builder.effect(Op::BlockSync);
         }
         for (array, (element, word)) in arrays.iter().zip(words) {
-            let place = ir::Place::Shared { array: *array, indices: [index.value].into_iter().collect() };
+            let place = ir::Place::Shared { array: *array, indices: [index.value].into_iter().collect(), within: None };
             let values = [word.value].into_iter().collect();
             self.builder.effect(Op::Store { place, element, values, guard: Some(writes.value) });
         }
@@ -157,10 +157,11 @@ impl<'h> Lowerer<'h> {
         let name = if number == 0 { format!("block_{ty}") } else { format!("block_{ty}_{number}") };
         self.builder.kernel.shared.push(SharedArray {
             name,
-            element: ty,
+            element: ty.into(),
             shape: [self.warps()].into_iter().collect(),
             strides: [1].into_iter().collect(),
-            layout: Layout::Packed,
+            layout: Layout::Exchange,
+            over: None,
             offset: 0,
         });
         self.exchanged.push((ty, array));
@@ -184,7 +185,7 @@ impl<'h> Lowerer<'h> {
             let otherwise = self.number(ty, missing).value;
             Guard { condition: condition.value, otherwise: [otherwise].into_iter().collect() }
         });
-        let place = ir::Place::Shared { array, indices: [index.value].into_iter().collect() };
+        let place = ir::Place::Shared { array, indices: [index.value].into_iter().collect(), within: None };
         let op = Op::Load { place, element: ty, policy: Policy::Coherent, guard };
         Known { value: self.builder.scalar(op, ty), bits: None }
     }

@@ -2,18 +2,21 @@
 
 use super::Lowerer;
 use super::cooperation::LANES;
+use super::shared::Wanted;
 use super::value::{Handle, Known, Val};
 use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic};
-use crate::ir::{self, Binary, Comparison, Op, Special};
+use crate::ir::{Binary, Comparison, Op, Special};
 use crate::source::Span;
 
 impl<'h> Lowerer<'h> {
     pub(super) fn intrinsic(&mut self, e: &'h Expr, intrinsic: Intrinsic, arguments: &'h [Expr]) -> Val {
         match intrinsic {
-            Intrinsic::SharedNew => return self.shared(e, arguments, ir::Layout::Packed),
-            Intrinsic::SharedPadded => return self.shared(e, arguments, ir::Layout::Padded { pad: 0 }),
-            Intrinsic::SharedWithPitch => return self.shared(e, arguments, ir::Layout::Pitch),
+            Intrinsic::SharedNew => return self.shared(e, arguments, Wanted::Packed),
+            Intrinsic::SharedSwizzled => return self.shared(e, arguments, Wanted::Swizzled),
+            Intrinsic::SharedDynamic => return self.shared_dynamic(e, &arguments[0]),
+            Intrinsic::SharedPadded => return self.shared(e, arguments, Wanted::Padded),
+            Intrinsic::SharedWithPitch => return self.shared(e, arguments, Wanted::Pitch),
             Intrinsic::Extent(None) => return self.dimension(e.span, arguments),
             Intrinsic::Load | Intrinsic::LoadOr | Intrinsic::Store | Intrinsic::StoreIn | Intrinsic::Atomic(_) => {
                 return self.access(e, intrinsic, arguments);
@@ -101,11 +104,7 @@ impl<'h> Lowerer<'h> {
                 _ => Val::Unit,
             },
             (Intrinsic::SharedAt, _, Some(i)) => match values.first() {
-                Some(Val::Shared(handle)) => {
-                    let mut prefix = handle.prefix.clone();
-                    prefix.push(i.value);
-                    Val::Shared(Handle { array: handle.array, prefix })
-                }
+                Some(Val::Shared(handle)) => self.shared_at(&handle.clone(), i),
                 _ => Val::Unit,
             },
             (Intrinsic::SharedCopyFrom, ..) => {
@@ -115,9 +114,9 @@ impl<'h> Lowerer<'h> {
                 Val::Unit
             }
             (Intrinsic::Unary(op), Some(a), _) if ty.is_half() => Val::Scalar(self.half_unary(op, ty, a)),
-            (Intrinsic::SharedFill, _, Some(value)) => {
-                if let Some(Val::Shared(of)) = values.first() {
-                    self.fill(&of.clone(), value);
+            (Intrinsic::SharedFill, ..) => {
+                if let [Val::Shared(of), value] = values.as_slice() {
+                    self.fill(&of.clone(), arguments[1].ty, &value.clone());
                 }
                 Val::Unit
             }
@@ -263,11 +262,12 @@ impl<'h> Lowerer<'h> {
     fn extent(&mut self, of: &Val, d: u32, span: Span) -> Val {
         let found = match of {
             Val::View(view) => view.extents.get(d as usize).copied(),
-            Val::Shared(handle) => {
-                let shape = &self.builder.kernel.shared[handle.array.0 as usize].shape;
-                let n = shape.get(d as usize + handle.prefix.len()).copied();
+            Val::Shared(Handle::Fixed { array, prefix, .. }) => {
+                let shape = &self.builder.kernel.shared[array.0 as usize].shape;
+                let n = shape.get(d as usize + prefix.len()).copied();
                 n.map(|n| self.index(n))
             }
+            Val::Shared(Handle::Dynamic(view)) => view.extents.get(d as usize).copied(),
             _ => return Val::Unit,
         };
         match found {

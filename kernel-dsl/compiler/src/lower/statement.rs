@@ -2,6 +2,7 @@
 
 use super::Lowerer;
 use super::function::LoopFrame;
+use super::layout::Event;
 use super::value::{Known, Val};
 use crate::Scalar;
 use crate::hir::{self, Expr, LabelId, Pattern, Statement, TypeId};
@@ -9,7 +10,26 @@ use crate::ir::{self, Op, Region, Type, Values};
 use crate::source::Span;
 
 impl<'h> Lowerer<'h> {
+    /// The statements of a pair of braces, and their value. Shared arrays that were made there end with it, but for those that
+    /// the value names.
     pub(super) fn block(&mut self, block: &'h hir::Block) -> Val {
+        let opened = self.arrays.len();
+        self.arrays.push(Event::Open);
+        let value = self.statements(block);
+        if self.arrays.len() == opened + 1 {
+            self.arrays.truncate(opened);
+        } else {
+            let (mut kept, mut any) = (Vec::new(), false);
+            value.arrays(&mut |array| match array {
+                Some(array) => kept.push(array),
+                None => any = true,
+            });
+            self.arrays.push(if any { Event::CloseAll } else { Event::Close(kept) });
+        }
+        value
+    }
+
+    fn statements(&mut self, block: &'h hir::Block) -> Val {
         for statement in &block.statements {
             if self.builder.ended() {
                 return Val::Unit;
@@ -313,25 +333,23 @@ impl<'h> Lowerer<'h> {
                 None => Val::Unit,
             },
             hir::Type::Tuple(types) => Val::Tuple(types.iter().map(|t| self.rebuild(*t, parts)).collect()),
-            hir::Type::Slice { element, mutable } => self.rebuild_view(self.scalar_type(*element), 1, *mutable, parts),
-            hir::Type::View { element, rank, mutable } => {
-                self.rebuild_view(self.scalar_type(*element), *rank, *mutable, parts)
-            }
+            hir::Type::Slice { element, mutable } => self.rebuild_view(*element, 1, *mutable, parts),
+            hir::Type::View { element, rank, mutable } => self.rebuild_view(*element, *rank, *mutable, parts),
             _ => Val::Unit,
         }
     }
 
     fn rebuild_view(
         &self,
-        element: Scalar,
+        element: TypeId,
         rank: u32,
         mutable: bool,
         parts: &mut dyn Iterator<Item = ir::Value>,
     ) -> Val {
-        let Some(base) = parts.next() else { return Val::Unit };
+        let (Some(base), Some(cell)) = (parts.next(), self.cell(element)) else { return Val::Unit };
         let extents = parts.take(rank as usize).map(|value| Known { value, bits: None }).collect();
         let strides = (0..rank).map(|d| if d + 1 < rank { parts.next() } else { None }).collect();
-        Val::View(super::value::View { base, extents, strides, element, mutable })
+        Val::View(super::value::View { base, extents, strides, cell, mutable })
     }
 
     /// Control does not get past an expression of type `!`.

@@ -299,21 +299,14 @@ impl<'h> Lowerer<'h> {
     pub(super) fn read(&mut self, place: &Place, ty: TypeId) -> Val {
         match place {
             Place::Registers(storage) => self.read_storage(storage, ty),
-            Place::Memory { place, element, policy } => {
-                let op = Op::Load { place: place.clone(), element: *element, policy: *policy, guard: None };
-                Val::Scalar(Known { value: self.builder.scalar(op, *element), bits: None })
-            }
+            Place::Memory { place, cell, policy } => self.load_cell(place, cell, ty, *policy, None),
         }
     }
 
-    pub(super) fn write(&mut self, place: &Place, value: Val) {
-        match (place, value) {
-            (Place::Registers(storage), value) => self.write_storage(storage, value),
-            (Place::Memory { place, element, .. }, Val::Scalar(k)) => {
-                let values = [k.value].into_iter().collect();
-                self.builder.effect(Op::Store { place: place.clone(), element: *element, values, guard: None });
-            }
-            _ => {}
+    pub(super) fn write(&mut self, place: &Place, ty: TypeId, value: Val) {
+        match place {
+            Place::Registers(storage) => self.write_storage(storage, value),
+            Place::Memory { place, cell, .. } => self.store_cell(place, cell, ty, &value, None),
         }
     }
 }
