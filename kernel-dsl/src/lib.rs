@@ -267,7 +267,7 @@
 //!   `while` with conditions and `let`s joined by `&&`, `match` with numbers, ranges, tuples, arrays, `|`, bindings and
 //!   guards, `loop`, labels on loops and blocks, `break`, `continue`, `return`, and `const { assert!(…) }`.
 //! * **Iterators** of a `for`: `a..b` with `.step_by(n)` and `.rev()`; [`block::share`], [`block::stride`] and
-//!   [`grid::stride`]; all of them with `.enumerate()`, in [`unroll`], [`unroll_by`] or [`rolled`].
+//!   [`grid::stride`]; register arrays; all of them with `.enumerate()`, in [`unroll`], [`unroll_by`] or [`rolled`].
 //! * **Arrays**: `[x; N]`, `[a, b]`, `std::array::from_fn(|i| …)`, `.map(|x| …)`, `.len()`; `size_of::<T>()`.
 //! * **Items**: `#[device]` functions, constants, structs, enums, and modules of them with traits and impls; `const` in a
 //!   body.
