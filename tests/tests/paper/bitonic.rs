@@ -1,6 +1,9 @@
 //! (7) Bitonic sort of one array a block in shared memory whose size is known at launch.
 //!
+use super::support::{agree, assemble};
+use super::whole;
 use kernel_dsl::prelude::*;
+use runtime::testing::{Bound, Checker, Expected, Input};
 
 /// Ascending by `before(a, b)`. s.dim(0) is a power of two; all threads of the block. Ends with a barrier.
 #[device]
@@ -49,4 +52,19 @@ pub fn sort_rows<const THREADS: usize>(mut rows: ViewMut<Entry, 2>) {
     for i in (thread::index()..n).step_by(block::threads()) {
         rows[(block::x(), i)] = s[i];
     }
+}
+
+pub fn test(checker: &Checker) {
+    for columns in [100usize, 64, 1] {
+        let keys = whole(2 * columns, 4);
+        let mut rows: Vec<Entry> =
+            keys.iter().enumerate().map(|(i, key)| Entry { key: *key, payload: i as u32 }).collect();
+        let input = Input::view(&rows, [2, columns]);
+        for row in rows.chunks_mut(columns) {
+            row.sort_by(|a, b| a.key.total_cmp(&b.key).then(a.payload.cmp(&b.payload)));
+        }
+        let sorted = rows.iter().flat_map(|e| [f64::from(e.key), f64::from(e.payload)]).collect();
+        agree::<sort_rows<32>>(checker, "rows", vec![input], &[Expected::new(0, sorted, Bound::Exact)]);
+    }
+    assemble::<sort_rows<32>>();
 }

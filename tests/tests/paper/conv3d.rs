@@ -1,7 +1,10 @@
 //! (8) 3-D convolution as an implicit matrix product (im2col on the way to shared memory); patch embedding is STRIDE = KERNEL, PAD = 0.
 //! 64 positions × 64 channels × 16, 256 threads, 4×4 a thread.
 //!
+use super::support::{agree, assemble};
+use super::{whole, wide};
 use kernel_dsl::prelude::*;
+use runtime::testing::{Bound, Checker, Expected, Input};
 
 /// n / d for n < 2³¹ by one multiply-high and a shift; made on the host (the same Rust code), passed by value.
 #[device]
@@ -84,4 +87,54 @@ pub fn conv3d<const KT: usize, const KH: usize, const KW: usize, const ST: usize
         }
         y.store_in((m0 + tm + i, n0 + tn), acc[i]);
     }
+}
+
+fn convolution<
+    const KT: usize,
+    const KH: usize,
+    const KW: usize,
+    const ST: usize,
+    const SP: usize,
+    const PAD: usize,
+>(
+    checker: &Checker,
+    [n, c, t, h, w]: [usize; 5],
+    out: usize,
+) {
+    let reach = |x: usize, k: usize, s: usize| (x + 2 * PAD - k) / s + 1;
+    let (ot, oh, ow) = (reach(t, KT, ST), reach(h, KH, SP), reach(w, KW, SP));
+    let (taps, m) = (c * KT * KH * KW, n * ot * oh * ow);
+    let (x, weights, bias) = (whole(n * c * t * h * w, 1), whole(out * taps, 2), whole(out, 3));
+    let mut y = vec![0.0f32; m * out];
+    for (r, q) in (0..m).flat_map(|r| (0..out).map(move |q| (r, q))) {
+        let (px, py, pt, image) = (r % ow, r / ow % oh, r / ow / oh % ot, r / ow / oh / ot);
+        let mut sum = bias[q];
+        for k in 0..taps {
+            let (channel, a, b, d) = (k / (KT * KH * KW), k / (KH * KW) % KT, k / KW % KH, k % KW);
+            let (tt, yy, xx) = (pt * ST + a, py * SP + b, px * SP + d);
+            let inside = tt >= PAD && yy >= PAD && xx >= PAD && tt - PAD < t && yy - PAD < h && xx - PAD < w;
+            if inside {
+                let at = (((image * c + channel) * t + tt - PAD) * h + yy - PAD) * w + xx - PAD;
+                sum += x[at] * weights[q * taps + k];
+            }
+        }
+        y[r * out + q] = sum;
+    }
+    let mut inputs = vec![
+        Input::view(&x, [n, c, t, h, w]),
+        Input::view(&weights, [out, taps]),
+        Input::slice(&bias),
+        Input::view(&vec![0f32; m * out], [m, out]),
+    ];
+    for d in [ot, oh, ow] {
+        inputs.extend(Input::value_of(Divisor::new(d as u32)));
+    }
+    let expected = [Expected::new(3, wide(&y), Bound::Exact)];
+    agree::<conv3d<KT, KH, KW, ST, SP, PAD>>(checker, "convolution", inputs, &expected);
+}
+
+pub fn test(checker: &Checker) {
+    convolution::<2, 4, 4, 2, 4, 0>(checker, [1, 3, 4, 12, 8], 70);
+    convolution::<3, 3, 3, 1, 1, 1>(checker, [2, 2, 3, 5, 4], 9);
+    assemble::<conv3d<3, 3, 3, 1, 1, 1>>();
 }

@@ -1,8 +1,11 @@
 //! (10) Top-k, top-p, temperature over a vocabulary of 150,000: one block of 1024 a row. Radix select on (value, index), 8 bits a round from the top,
 //! then a bitonic sort of the k survivors, softmax, cut, draw. Deterministic: ties by index, atomics only where order does not matter.
 //!
-use crate::bitonic::bitonic;
+use super::bitonic::bitonic;
+use super::support::{agree, assemble};
+use super::whole;
 use kernel_dsl::prelude::*;
+use runtime::testing::{Bound, Checker, Expected, Input};
 
 /// Order-preserving: larger float, larger integer; −NaN lowest, +NaN highest.
 #[device]
@@ -112,4 +115,42 @@ pub fn sample<const K: usize>(
     if t == 0 {
         token[block::x()] = !(s[if who == u32::MAX { 0 } else { who as usize }] as u32);
     }
+}
+
+pub fn test(checker: &Checker) {
+    let n = 5000;
+    let x: Vec<f32> = whole(2 * n, 11).iter().enumerate().map(|(i, v)| v / 4.0 + (i % 13) as f32 * 0.01).collect();
+    let (uniform, k, temperature, top_p) = ([0.3f32, 0.95], 40usize, 0.8f32, 0.9f32);
+    let tokens = (0..2).map(|r| {
+        let row = &x[r * n..][..n];
+        let mut order: Vec<usize> = (0..n).collect();
+        order.sort_by(|a, b| row[*b].total_cmp(&row[*a]).then(a.cmp(b)));
+        order.truncate(k);
+        let p: Vec<f32> = order.iter().map(|i| ((row[*i] - row[order[0]]) / temperature).exp()).collect();
+        let total: f32 = p.iter().sum();
+        let (mut sum, mut kept) = (0.0, 0);
+        for x in &p {
+            kept += usize::from(sum < top_p * total);
+            sum += x;
+        }
+        let mass: f32 = p[..kept].iter().sum();
+        let (mut sum, mut pick) = (0.0, 0);
+        for (i, p) in p[..kept].iter().enumerate() {
+            if sum <= uniform[r] * mass {
+                pick = i;
+            }
+            sum += p;
+        }
+        order[pick] as f64
+    });
+    let inputs = vec![
+        Input::view(&x, [2, n]),
+        Input::slice(&uniform),
+        Input::slice(&[0u32; 2]),
+        Input::scalar(k),
+        Input::scalar(temperature),
+        Input::scalar(top_p),
+    ];
+    agree::<sample<64>>(checker, "rows", inputs, &[Expected::new(2, tokens.collect(), Bound::Exact)]);
+    assemble::<sample<64>>();
 }
