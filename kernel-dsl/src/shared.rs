@@ -46,6 +46,7 @@ pub struct Shared<T: DeviceCopy, const R: usize> {
 
 impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// An array whose rows lie one after another.
+    #[must_use]
     #[track_caller]
     pub fn new(shape: [usize; R]) -> Self {
         Self::laid_out("Shared::new", Layout::packed(shape))
@@ -53,12 +54,14 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
 
     /// An array whose rows lie apart by the pitch with the fewest bank conflicts among the accesses that the compiler
     /// sees. The choice is deterministic, and printed in the PTX and in `kernels report`. Values do not depend on it.
+    #[must_use]
     #[track_caller]
     pub fn padded(shape: [usize; R]) -> Self {
         Self::laid_out("Shared::padded", Layout::packed(shape))
     }
 
     /// An array whose rows start `pitch` elements apart; at least as many as a row has.
+    #[must_use]
     #[track_caller]
     pub fn with_pitch(shape: [usize; R], pitch: usize) -> Self {
         Self::laid_out("Shared::with_pitch", Layout::with_pitch(shape, pitch))
@@ -119,6 +122,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     }
 
     /// Elements in dimension `d`: a constant.
+    #[must_use]
     #[track_caller]
     pub fn dim(self, d: usize) -> usize {
         assert!(d < R, "dimension {d} of a shared array of rank {R}");
@@ -201,6 +205,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     ///
     /// Arrays begin at such multiples. Where rows would not, by the pitch that the kernel names, it does not compile;
     /// [`padded`](Self::padded) finds a pitch with which they do.
+    #[must_use]
     #[track_caller]
     pub fn load<const N: usize>(self, at: impl Position<R>) -> [T; N] {
         let first = self.elements(at.indices(), N);
@@ -325,6 +330,7 @@ macro_rules! at {
         impl<T: DeviceCopy> Shared<T, $rank> {
             /// The array with its first index fixed at `i`, of one rank less. Nothing is loaded or checked; an access
             /// is out of bounds if `i` was. In PTX a multiplication by the first stride, a constant where `i` is.
+            #[must_use]
             pub fn at(self, i: usize) -> Shared<T, $less> {
                 let (element, layout) = self.layout.plane(i);
                 // Wrapping: a plane without elements may start outside of the array's memory.

@@ -10,7 +10,7 @@ use kernel_dsl::compiler::hir::{Instance, Monomorphic};
 use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::ir::record::WORDS;
 use kernel_dsl::compiler::lower::checked::Checked;
-use kernel_dsl::compiler::{Target, ir, lower};
+use kernel_dsl::compiler::{Target, analyses, ir};
 use kernel_dsl::launcher::{Memory, Shape};
 use kernel_dsl::{Argument, Artifact};
 use std::alloc::{Layout, alloc, dealloc};
@@ -31,7 +31,7 @@ impl Cpu {
     pub fn run(&self, artifact: &'static Artifact, program: &Monomorphic, approved: &Approved) -> Result<()> {
         let instance = program.instance();
         let executable = self.executables.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
-            let lowered = lower::lower_monomorphic(program, Target::SM_61)
+            let lowered = analyses::lowered_monomorphic(program, Target::SM_61)
                 .map_err(|source| Error::Compile { instance: instance.name(artifact.name), source })?;
             Executable::new(&lowered)
         })?;
@@ -166,7 +166,8 @@ fn binding<'a>(argument: &'a Argument, writes: bool) -> Binding<'a> {
     }
 }
 
-fn bytes<'a>(memory: &'a Memory, writes: bool) -> Bytes<'a> {
+/// The bytes of an argument in host memory.
+pub(crate) fn bytes<'a>(memory: &'a Memory, writes: bool) -> Bytes<'a> {
     let (start, len) = (pointer(memory.address()), memory.bytes() as usize);
     // SAFETY: `Memory` vouches for as many initialised bytes of one live allocation of this device, which is the host's
     // memory, and that nobody writes them; where the kernel writes them, the contract has found that the memory is mutable, which makes it

@@ -516,6 +516,9 @@ fn random_kernels_store_what_their_ir_says() {
         let found = run_ptx(&module);
         assert_eq!(found, expected, "seed {seed}\n{module}");
         stores += found.len();
+        if seed % 10 == 0 {
+            assert!(ptx::parse(&module.to_string()).unwrap() == module, "seed {seed}\n{module}");
+        }
         if seed % 250 == 0 && ptx_support::installed() {
             ptx_support::assemble(&module.to_string(), 61).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{module}"));
         }

@@ -5,6 +5,7 @@ mod ptx_support;
 use kernel_dsl_compiler::emit::emit;
 use kernel_dsl_compiler::ir::build::Builder;
 use kernel_dsl_compiler::ir::*;
+use kernel_dsl_compiler::ptx::parse;
 use kernel_dsl_compiler::source::{Source, Span};
 use kernel_dsl_compiler::{Scalar, Target, passes};
 
@@ -87,10 +88,11 @@ fn element(b: &mut Builder, base: Value, index: Value, element: Scalar) -> Value
     )
 }
 
-/// The kernel's PTX, which ptxas has accepted.
+/// The kernel's PTX, which the parser has read as what was printed, and ptxas has accepted.
 fn ptx(b: Builder) -> String {
     let module = emit(&passes::legal(b.finish()).unwrap()).unwrap_or_else(|e| panic!("{e}"));
     let text = module.to_string();
+    assert!(parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}")) == module, "{text}");
     if ptx_support::installed() {
         ptx_support::assemble(&text, 61).unwrap_or_else(|e| panic!("{e}\n{text}"));
     }

@@ -11,7 +11,8 @@ use cudarc::driver::sys::{self, CUjit_option as JitOption};
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::{Instance, Monomorphic};
 use kernel_dsl::compiler::ir::SharedMemory;
-use kernel_dsl::compiler::{self, Target, lower};
+use kernel_dsl::compiler::lower::checked::Checked;
+use kernel_dsl::compiler::{self, Target, analyses, lower};
 use std::borrow::Cow;
 use std::ffi::{CString, c_void};
 use std::ptr;
@@ -124,7 +125,7 @@ impl Cuda {
         let name = instance.name(artifact.name);
         let module = self.checked.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
             let failed = |source| Error::Compile { instance: name.clone(), source };
-            let form = lower::checked::Checked::of(lower::lower_monomorphic(program, Target::SM_61).map_err(failed)?);
+            let form = Checked::of(analyses::lowered_monomorphic(program, Target::SM_61).map_err(failed)?);
             let ptx = form.ptx().map_err(failed)?;
             let (entry, shared) = (instance.entry(artifact.name), form.kernel.shared_memory());
             let module = Module::load(self.context.clone(), &ptx, &entry, &name, shared)?;
@@ -134,7 +135,8 @@ impl Cuda {
     }
 }
 
-fn ptx(artifact: &'static Artifact, program: &Monomorphic, name: &str) -> Result<Cow<'static, str>, Error> {
+/// The instance's PTX: the declared one, or one compiled now.
+pub(crate) fn ptx(artifact: &'static Artifact, program: &Monomorphic, name: &str) -> Result<Cow<'static, str>, Error> {
     match artifact.instances.iter().find(|declared| declared.constants == program.instance().0) {
         Some(declared) => Ok(declared.ptx.into()),
         None => compiler::compile_monomorphic(program, Target::SM_61)

@@ -200,7 +200,8 @@ fn finish_kernel(item: &ItemFn, parsed: &syntax::Kernel, callees: &[Callee]) -> 
             match artifact::compile(&checked.hir) {
                 Ok(texts) => artifact::whole(item, facade, &checked.hir, &parsed.instances, &texts, copies),
                 Err(failed) => {
-                    stub(copies, report::compilation(item, &checked.hir, callees, &parsed.callees(), &failed))
+                    let tokens = report::Tokens { item, block: &parsed.launch_tokens.block, paths: &parsed.callees() };
+                    stub(copies, report::compilation(&tokens, &checked.hir, callees, &failed))
                 }
             }
         }

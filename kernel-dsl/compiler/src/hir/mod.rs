@@ -5,6 +5,7 @@
 //! a [`LocalId`] of its [`Function`], a callee a [`FunctionId`] of the closed list, a method an [`Intrinsic`]. Each
 //! expression has a type, by index into its function's `types`, where inference has left no unknowns.
 
+pub mod collective;
 pub mod instance;
 pub mod intrinsic;
 pub mod item;
@@ -15,6 +16,7 @@ pub mod monomorphic;
 pub mod serial;
 pub mod visit;
 
+pub use collective::Collective;
 pub use instance::{Constant, Instance, Item};
 pub use intrinsic::Intrinsic;
 pub use item::{
@@ -327,11 +329,6 @@ pub enum ExprKind {
         operator: Option<ir::Binary>,
         value: Box<Expr>,
     },
-    /// `(a, b) = value`: places are assigned part by part.
-    AssignParts {
-        places: Vec<Expr>,
-        value: Box<Expr>,
-    },
     /// `value as ty`.
     Cast(Box<Expr>),
     /// A function or method of the language.
@@ -419,6 +416,11 @@ pub enum ExprKind {
         arguments: Vec<Expr>,
     },
     Block(Block),
+    /// `'label: { … }`
+    Labelled {
+        label: LabelId,
+        body: Block,
+    },
     /// `loop`
     Loop {
         label: LabelId,
@@ -445,7 +447,7 @@ pub enum ExprKind {
     Return(Option<Box<Expr>>),
 }
 
-/// A loop of its function, as `break` and `continue` name it.
+/// A loop or labelled block of its function, as `break` and `continue` name it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct LabelId(pub u32);
 
@@ -462,6 +464,8 @@ pub struct Range {
     pub unroll: Unroll,
     /// Of `.rev()`.
     pub order: Order,
+    /// Of `.enumerate()`: the variable that gets each index's number.
+    pub enumerate: Option<LocalId>,
 }
 
 /// What the kernel says about unrolling a loop.

@@ -213,6 +213,9 @@ impl SharedArray {
 pub enum Layout {
     /// No gap between rows.
     Packed,
+    /// No gap between rows. The array is the compiler's own, through which the threads of a block hand each other
+    /// values: all writes and reads of an element have barriers between them.
+    Exchange,
     /// The pitch that the kernel names.
     Pitch,
     /// The pitch that the compiler found to have the fewest bank conflicts.

@@ -69,18 +69,6 @@ impl<'h> Lowerer<'h> {
                 self.assign(e.span, place, *operator, value);
                 Val::Unit
             }
-            ExprKind::AssignParts { places, value } => {
-                let value = self.expr(value);
-                self.at(e.span);
-                if let Val::Tuple(parts) = value {
-                    for (to, part) in places.iter().zip(parts) {
-                        if let Some(place) = self.assigned(to) {
-                            self.write(&place, to.ty, part);
-                        }
-                    }
-                }
-                Val::Unit
-            }
             ExprKind::Cast(a) => {
                 let (from, to) = (self.scalar_type(a.ty), self.scalar_type(e.ty));
                 let a = self.scalar(a);
@@ -132,6 +120,7 @@ impl<'h> Lowerer<'h> {
             ExprKind::Function { function, .. } => self.function_value(*function),
             ExprKind::CallValue { callee, arguments } => self.call_value(e.span, callee, arguments),
             ExprKind::Block(block) => self.block(block),
+            ExprKind::Labelled { label, body } => self.labelled(e, *label, body),
             ExprKind::Loop { label, body } => self.endless(e, *label, body),
             ExprKind::While { label, condition, body } => {
                 self.while_loop(e.span, *label, condition, body);

@@ -40,6 +40,8 @@ pub(super) struct LoopFrame {
     pub leave: Label,
     /// Where `break value` leaves it.
     pub result: Option<Storage>,
+    /// A loop, and not a labelled block.
+    pub repeats: bool,
 }
 
 #[derive(Clone)]

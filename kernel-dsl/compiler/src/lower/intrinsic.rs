@@ -1,12 +1,12 @@
 //! Functions and methods of the language.
 
 use super::Lowerer;
-use super::cooperation::operator;
+use super::cooperation::LANES;
 use super::shared::Wanted;
 use super::value::{Handle, Known, Val, View, Wish};
 use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic};
-use crate::ir::{Binary, Comparison, Op, Special, Vote};
+use crate::ir::{Binary, Comparison, Op, Special};
 use crate::source::Span;
 
 impl<'h> Lowerer<'h> {
@@ -29,12 +29,18 @@ impl<'h> Lowerer<'h> {
             Intrinsic::Load | Intrinsic::LoadOr | Intrinsic::Store | Intrinsic::StoreIn | Intrinsic::Atomic(_) => {
                 return self.access(e, intrinsic, arguments);
             }
-            Intrinsic::GroupNew
-            | Intrinsic::GroupLane
-            | Intrinsic::GroupIndex
-            | Intrinsic::GroupReduce(_)
-            | Intrinsic::GroupShuffle(_)
-            | Intrinsic::GroupVote(_) => return self.group(e, intrinsic, arguments),
+            Intrinsic::GroupNew | Intrinsic::GroupLane | Intrinsic::GroupIndex => {
+                return self.group(e, intrinsic, arguments);
+            }
+            Intrinsic::OfWarp(operation) => return self.of_lanes(e, operation, LANES, arguments),
+            Intrinsic::OfGroup(operation) => return self.of_group(e, operation, arguments),
+            Intrinsic::OfBlock(operation) => return self.of_block(e, operation, arguments),
+            Intrinsic::ShareCount | Intrinsic::ShareHas | Intrinsic::ShareAt => {
+                return self.share(e, intrinsic, arguments);
+            }
+            Intrinsic::ArrayMap | Intrinsic::ArrayFrom | Intrinsic::ArrayLen => {
+                return self.whole_array(e, intrinsic, arguments);
+            }
             _ => {}
         }
         let ty = arguments.first().map_or(Scalar::Usize, |a| self.scalar_type(a.ty));
@@ -79,9 +85,6 @@ impl<'h> Lowerer<'h> {
                 self.whole_warps(e.span);
                 Val::Scalar(self.index(self.builder.kernel.threads() / 32))
             }
-            (Intrinsic::BlockReduce(reduction), Some(a), _) => Val::Scalar(self.block_reduce(e.span, reduction, ty, a)),
-            (Intrinsic::BlockVote(vote), Some(a), _) => Val::Scalar(self.block_vote(e.span, vote, a)),
-            (Intrinsic::BlockBroadcast, Some(a), Some(from)) => Val::Scalar(self.broadcast(e.span, ty, a, from)),
             (Intrinsic::WarpIndex, ..) => Val::Scalar(self.warp(e.span)),
             (Intrinsic::BlockSync, ..) => {
                 self.builder.effect(Op::BlockSync);
@@ -91,22 +94,6 @@ impl<'h> Lowerer<'h> {
                 self.whole_warps(e.span);
                 self.builder.effect(Op::WarpSync);
                 Val::Unit
-            }
-            (Intrinsic::WarpReduce(reduction), Some(a), _) => {
-                self.whole_warps(e.span);
-                Val::Scalar(self.butterfly(operator(reduction), ty, a, 32))
-            }
-            (Intrinsic::WarpShuffle(mode), Some(a), Some(lane)) => {
-                self.whole_warps(e.span);
-                let selector = self.cast(lane, Scalar::Usize, Scalar::U32).value;
-                let op = Op::Shuffle { mode, value: a.value, selector, width: 32 };
-                Val::Scalar(Known { value: self.builder.scalar(op, ty), bits: None })
-            }
-            (Intrinsic::WarpVote(mode), Some(a), _) => {
-                self.whole_warps(e.span);
-                let returns = if mode == Vote::Ballot { Scalar::U32 } else { Scalar::Bool };
-                let value = self.builder.scalar(Op::Vote { mode, value: a.value }, returns);
-                Val::Scalar(Known { value, bits: None })
             }
             (Intrinsic::Extent(Some(d)), ..) => {
                 values.first().map_or_else(unit, |v| self.extent(v, u32::from(d), e.span))

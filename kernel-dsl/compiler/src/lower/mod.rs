@@ -5,12 +5,15 @@
 //! whose accesses are guarded on the device.
 
 mod access;
+mod array;
 mod cell;
 pub mod checked;
 mod closure;
+mod combine;
 mod cooperation;
 mod copy;
 mod dynamic;
+mod exchange;
 mod expression;
 mod function;
 mod half;
@@ -22,6 +25,7 @@ mod method;
 mod option;
 mod pattern;
 mod pending;
+mod share;
 mod shared;
 mod statement;
 mod storage;
@@ -83,6 +87,7 @@ pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir
         tokens: 0,
         later: HashMap::new(),
         unplaced: HashMap::new(),
+        hidden_loops: 0,
         errors: Vec::new(),
         full: false,
         name_hint: None,
@@ -117,7 +122,7 @@ struct Lowerer<'h> {
     arrays: Vec<layout::Event>,
     /// Shared arrays on the bytes of others.
     aliases: Vec<layout::Alias>,
-    /// The arrays through which the threads of a block trade values of a type.
+    /// The arrays through which the threads of a block trade values, by the type of their elements.
     exchanged: Vec<(Scalar, ir::SharedId)>,
     /// What copies ahead do with elements when they are waited for.
     conversions: Vec<pending::Conversion<'h>>,
@@ -127,6 +132,8 @@ struct Lowerer<'h> {
     later: HashMap<u32, Vec<pending::Kind>>,
     /// By such a variable, those that there was no room for.
     unplaced: HashMap<u32, Vec<pending::Kind>>,
+    /// Loops around the closures that are being inlined, which these do not get out of.
+    hidden_loops: u32,
     errors: Vec<Error>,
     /// It was said that the kernel is too large.
     full: bool,

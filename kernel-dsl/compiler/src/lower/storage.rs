@@ -55,7 +55,7 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    fn leaf(&mut self, element: ir::Type, name: &str, dims: SmallVec<[u32; 2]>) -> Storage {
+    pub(super) fn leaf(&mut self, element: ir::Type, name: &str, dims: SmallVec<[u32; 2]>) -> Storage {
         let len = product(&dims);
         if len > LARGEST {
             self.too_large(name, len);
@@ -206,6 +206,31 @@ impl<'h> Lowerer<'h> {
             }
             (leaf, _) => self.read_leaf(leaf).map_or(Val::Unit, Val::Scalar),
         }
+    }
+
+    /// Element `i` of registers of one type, counted through all dimensions.
+    pub(super) fn register(&mut self, leaf: &Storage, i: u32) -> Option<Known> {
+        let at = self.register_at(leaf, i);
+        self.read_leaf(&at)
+    }
+
+    /// Sets element `i` of registers of one type.
+    pub(super) fn set_register(&mut self, leaf: &Storage, i: u32, k: Known) {
+        let at = self.register_at(leaf, i);
+        self.write_storage(&at, Val::Scalar(k));
+    }
+
+    fn register_at(&mut self, leaf: &Storage, i: u32) -> Storage {
+        let Storage::Leaf { local, element, dims, offset } = leaf else { return Storage::Unit };
+        let mut at = *offset;
+        if !dims.is_empty() {
+            let i = self.index(i);
+            at = Some(match offset {
+                Some(offset) => self.binary(ir::Binary::Add, Scalar::Usize, *offset, i),
+                None => i,
+            });
+        }
+        Storage::Leaf { local: *local, element: *element, dims: SmallVec::new(), offset: at }
     }
 
     pub(super) fn read_leaf(&mut self, storage: &Storage) -> Option<Known> {

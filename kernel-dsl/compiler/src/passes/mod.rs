@@ -25,7 +25,7 @@ pub mod unroll;
 
 mod constants;
 pub(crate) mod evaluate;
-mod hash;
+pub(crate) mod hash;
 mod rewrite;
 mod simplify;
 

@@ -123,8 +123,8 @@ impl Builder {
 
     /// Appends an instruction, if it is in the table and the target has it.
     pub fn instruction(&mut self, instruction: Instruction) -> Result<(), Illegal> {
-        let row = check(self.names(), &instruction, self.module.target)?;
-        self.module.version = self.module.version.max(row.version);
+        let form = check(self.names(), &instruction, self.module.target, Version::new(u8::MAX, 0))?;
+        self.module.version = self.module.version.max(form.version);
         for operand in &instruction.operands {
             if let Operand::Label(l) = operand {
                 self.labels[l.0 as usize].1 = true;
@@ -146,6 +146,8 @@ impl Builder {
                 let registers = (0..entry.registers.len() as u32).map(Statement::Registers);
                 let variables = (0..entry.variables.len() as u32).map(Statement::Variable);
                 entry.body.get_or_insert_default().splice(0..0, registers.chain(variables));
+                let same: Vec<u32> = (0..entry.labels.len() as u32).collect();
+                entry.number_labels(&same);
                 Ok(self.module)
             }
         }

@@ -291,7 +291,7 @@ impl Reader {
                 let values: Vec<_> = values.iter().filter_map(|v| self.argument(v, &generic.kind)).collect();
                 product = product
                     .iter()
-                    .flat_map(|p| values.iter().map(move |c| [p.as_slice(), &[c.clone()]].concat()))
+                    .flat_map(|p| values.iter().map(move |c| p.iter().chain([c]).cloned().collect()))
                     .collect();
             }
             for (name, _) in declaration {

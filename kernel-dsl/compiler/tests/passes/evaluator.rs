@@ -5,7 +5,7 @@
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::half;
 use kernel_dsl_compiler::ir::*;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// What a run shows: stores in order (address, value), and how it ended.
 #[derive(Debug, PartialEq)]
@@ -19,9 +19,31 @@ pub fn run(kernel: &Kernel, input: u64) -> Trace {
     run_with(kernel, input, None)
 }
 
+/// What one thread came by: each time that it did, with the iterations of the loops around, outermost first.
+#[derive(Default)]
+pub struct Seen {
+    /// Values as they were defined.
+    pub values: HashMap<(Value, Vec<u32>), u64>,
+    /// Instructions, by their address.
+    pub reached: HashSet<(usize, Vec<u32>)>,
+}
+
+/// Runs the thread of those indices, and tells what it came by.
+pub fn observe(kernel: &Kernel, input: u64, thread: [u32; 3]) -> Seen {
+    let mut machine = Machine { thread: Some(thread), ..machine(kernel, input, None) };
+    machine.region(&kernel.body);
+    machine.seen
+}
+
 /// Runs `kernel` with all scalar parameters equal to `scalar`, if it is given.
 pub fn run_with(kernel: &Kernel, input: u64, scalar: Option<u64>) -> Trace {
-    let mut machine = Machine {
+    let mut machine = machine(kernel, input, scalar);
+    machine.region(&kernel.body);
+    machine.trace
+}
+
+fn machine(kernel: &Kernel, input: u64, scalar: Option<u64>) -> Machine<'_> {
+    Machine {
         kernel,
         input,
         scalar,
@@ -31,9 +53,10 @@ pub fn run_with(kernel: &Kernel, input: u64, scalar: Option<u64>) -> Trace {
         dynamic: kernel.dynamic_offset().into(),
         trace: Trace { stores: vec![], syncs: 0 },
         steps: 0,
-    };
-    machine.region(&kernel.body);
-    machine.trace
+        thread: None,
+        iterations: Vec::new(),
+        seen: Seen::default(),
+    }
 }
 
 /// The value of parameter `i` of an extent or stride, and of a scalar.
@@ -59,6 +82,10 @@ struct Machine<'k> {
     dynamic: u64,
     trace: Trace,
     steps: u64,
+    /// Whose run is observed.
+    thread: Option<[u32; 3]>,
+    iterations: Vec<u32>,
+    seen: Seen,
 }
 
 /// One NaN for all.
@@ -284,6 +311,9 @@ impl Machine<'_> {
         for (v, b) in values.iter().zip(bits) {
             let b = self.kernel.ty(*v).scalar().map_or(*b, |ty| one_nan(ty, *b));
             self.values[v.0 as usize] = Some(b);
+            if self.thread.is_some() {
+                self.seen.values.insert((*v, self.iterations.clone()), b);
+            }
         }
     }
 
@@ -335,6 +365,9 @@ impl Machine<'_> {
         for inst in &region.insts {
             self.steps += 1;
             assert!(self.steps < 5_000_000, "the program does not end");
+            if self.thread.is_some() {
+                self.seen.reached.insert((std::ptr::from_ref(inst).addr(), self.iterations.clone()));
+            }
             if let Some(flow) = self.inst(inst) {
                 return flow;
             }
@@ -357,6 +390,9 @@ impl Machine<'_> {
                 Role::Value(_) => (u64::from(*i) + 3 * self.input) & ty.mask(),
             },
             Op::Special(s) => match s {
+                Special::Thread(a) if self.thread.is_some_and(|t| usize::from(*a) < t.len()) => {
+                    u64::from(self.thread.unwrap_or_default()[usize::from(*a)])
+                }
                 Special::Thread(a) => 5 + u64::from(*a) + self.input,
                 Special::Block(a) => 2 + u64::from(*a),
                 Special::Grid(_) => 9,
@@ -469,9 +505,12 @@ impl Machine<'_> {
             Op::For(l) => return self.counted(l, inst),
             Op::Loop { label, inits, body } => {
                 let mut carried = self.all(inits);
-                loop {
+                for iteration in 0.. {
+                    self.iterations.push(iteration);
                     self.set(&body.parameters, &carried);
-                    match self.region(body) {
+                    let flow = self.region(body);
+                    self.iterations.pop();
+                    match flow {
                         Flow::Yield(next) => carried = next,
                         Flow::Continue(l, next) if l == *label => carried = next,
                         Flow::Break(l, bits) if l == *label => {
@@ -481,6 +520,7 @@ impl Machine<'_> {
                         flow => return Some(flow),
                     }
                 }
+                unreachable!("a loop ends with its last iteration")
             }
             Op::Block { label, body } => {
                 return match self.region(body) {
@@ -504,10 +544,15 @@ impl Machine<'_> {
         let ty = self.scalar(l.start);
         let (mut index, end, step) = (self.get(l.start), self.get(l.end), self.get(l.step));
         let mut carried = self.all(&l.inits);
+        let mut iteration = 0;
         while compare(Comparison::Lt, ty, index, end) {
+            self.iterations.push(iteration);
+            iteration += 1;
             self.set(&l.body.parameters[..1], &[index]);
             self.set(&l.body.parameters[1..], &carried);
-            match self.region(&l.body) {
+            let flow = self.region(&l.body);
+            self.iterations.pop();
+            match flow {
                 Flow::Yield(next) => carried = next,
                 Flow::Continue(label, next) if label == l.label => carried = next,
                 Flow::Break(label, bits) if label == l.label => {

@@ -71,7 +71,41 @@ const TYPES: [Scalar; 9] = [
 ];
 
 pub fn kernel(seed: u64) -> Kernel {
-    let mut k = empty();
+    made(seed, empty(), |_| {})
+}
+
+/// A kernel whose values depend on the thread or on what all threads have, and not on memory, but for few. Two warps, in
+/// rows of 8.
+pub fn of_threads(seed: u64) -> Kernel {
+    made(seed, Kernel { block: [8, 8, 1], ..empty() }, |g| {
+        g.scope.clear();
+        g.scope.extend([(Scalar::U32, g.parameters[8]), (Scalar::F32, g.parameters[9])]);
+        let block = g.b.scalar(Op::Special(Special::Block(0)), Scalar::Usize);
+        g.small.push(block);
+        for axis in 0..2 {
+            let t = g.b.scalar(Op::Special(Special::Thread(axis)), Scalar::Usize);
+            g.small.push(t);
+            for ty in TYPES.into_iter().filter(|ty| *ty != Scalar::Bool) {
+                let v = g.b.scalar(Op::Cast(t), ty);
+                g.scope.push((ty, v));
+            }
+        }
+        // The warp's index, and others.
+        let [.., x, y] = g.small[..] else { unreachable!("two thread indices") };
+        for (of, by) in [(y, 4), (y, 4), (x, 2), (block, 8)] {
+            let n = g.b.index(by);
+            let v = g.b.scalar(Op::Binary(Binary::Div, of, n), Scalar::Usize);
+            g.small.push(v);
+            for ty in [Scalar::U32, Scalar::I32, Scalar::U64, Scalar::F32] {
+                let v = g.b.scalar(Op::Cast(v), ty);
+                g.scope.push((ty, v));
+            }
+        }
+    })
+}
+
+/// `known` says what the program starts with.
+fn made(seed: u64, mut k: Kernel, known: impl Fn(&mut Generator)) -> Kernel {
     for (i, ty) in TYPES.into_iter().enumerate() {
         k.locals.push(Local { name: format!("v{i}"), element: Type::Scalar(ty), len: 1 });
         k.locals.push(Local { name: format!("a{i}"), element: Type::Scalar(ty), len: 4 });
@@ -107,7 +141,7 @@ pub fn kernel(seed: u64) -> Kernel {
         parameters: vec![],
         dynamic: vec![],
     };
-    g.body();
+    g.body(known);
     let extents: Vec<Value> = g.dynamic.iter().map(|d| d.1).collect();
     let mut kernel = g.b.finish();
     for (i, extent) in extents.into_iter().enumerate() {
@@ -129,7 +163,7 @@ impl Generator {
         of[i as usize]
     }
 
-    fn body(&mut self) {
+    fn body(&mut self, known: impl Fn(&mut Self)) {
         for i in 0..self.b.kernel.parameters.len() as u32 {
             let ty = self.b.kernel.parameters[i as usize].ty();
             let v = self.b.value(Op::Parameter(i), ty);
@@ -155,6 +189,7 @@ impl Generator {
             let v = self.b.scalar(op, ty);
             self.scope.push((ty, v));
         }
+        known(self);
         self.statements(14);
         for ty in TYPES {
             let v = self.any(ty);

@@ -71,8 +71,6 @@ pub struct Directives {
     pub required_threads: Option<[u32; 3]>,
     /// `.minnctapersm`: blocks that a multiprocessor is to hold.
     pub min_blocks: Option<u32>,
-    /// `.maxnctapersm`: blocks that a multiprocessor is to hold at most.
-    pub max_blocks: Option<u32>,
     /// `.maxnreg`: registers a thread at most.
     pub max_registers: Option<u32>,
     /// `.noreturn`: it never comes back.
@@ -308,6 +306,36 @@ impl Function {
     /// The type that a register is declared with.
     pub fn ty(&self, register: Register) -> Type {
         self.registers[register.declaration as usize].ty
+    }
+
+    /// Numbers the labels in the order in which the body first has them, and forgets the others; label `i` becomes what
+    /// `same[i]` becomes.
+    pub(in crate::ptx) fn number_labels(&mut self, same: &[u32]) {
+        let mut names = Vec::new();
+        let mut numbers: Vec<Option<Label>> = vec![None; self.labels.len()];
+        let labels = &mut self.labels;
+        let mut number = |label: &mut Label| {
+            let old = same[label.0 as usize] as usize;
+            *label = *numbers[old].get_or_insert_with(|| {
+                names.push(std::mem::take(&mut labels[old]));
+                Label(names.len() as u32 - 1)
+            });
+        };
+        for statement in self.body.iter_mut().flatten() {
+            match statement {
+                Statement::Label(label) => number(label),
+                Statement::Instruction(i) => i.operands.iter_mut().for_each(|o| {
+                    if let Operand::Label(label) = o {
+                        number(label);
+                    }
+                }),
+                Statement::BranchTargets(i) => {
+                    self.branch_targets[*i as usize].labels.iter_mut().for_each(&mut number);
+                }
+                _ => {}
+            }
+        }
+        self.labels = names;
     }
 
     /// The statements; none where only the signature is given.

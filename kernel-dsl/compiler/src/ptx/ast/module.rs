@@ -190,7 +190,8 @@ pub struct Variable {
     pub ty: Type,
     /// Its name.
     pub name: String,
-    /// Its dimensions, if it is an array; `None` for a first one left to the initialiser or, of an extern one, to the launch.
+    /// Its dimensions, if it is an array; `None` for a first one left to the initialiser or, of an extern one, to the
+    /// launch.
     pub dimensions: Vec<Option<u64>>,
     /// What it holds at first; without, zeros or anything, as its space has it.
     pub initialiser: Option<Initialiser>,

@@ -95,6 +95,34 @@ pub enum Base {
     Symbol(Symbol),
 }
 
+impl Operand {
+    /// Tells `each` the registers in it, in their order, and whether each is the second of a pair, which is a
+    /// predicate.
+    pub fn registers(&self, each: &mut dyn FnMut(Register, bool)) {
+        match self {
+            Operand::Register(r) | Operand::Not(r) | Operand::Negated(r, _) | Operand::Selected(r, _) => {
+                each(*r, false)
+            }
+            Operand::Address(Address { base: Base::Register(r), .. }) => each(*r, false),
+            Operand::Pair(a, b) => {
+                a.iter().for_each(|r| each(*r, false));
+                b.iter().for_each(|r| each(*r, true));
+            }
+            Operand::Vector(v) => v.iter().for_each(|o| o.registers(each)),
+            Operand::Sink
+            | Operand::Integer(_)
+            | Operand::Bits(_)
+            | Operand::F32(_)
+            | Operand::F64(_)
+            | Operand::Special(_)
+            | Operand::Address(_)
+            | Operand::Symbol(..)
+            | Operand::Label(_)
+            | Operand::BranchTargets(_) => {}
+        }
+    }
+}
+
 impl From<Register> for Operand {
     fn from(r: Register) -> Operand {
         Operand::Register(r)

@@ -119,7 +119,7 @@ fn signature(f: &mut Formatter<'_>, function: &Function) -> Result {
             write!(f, "\n{name} {x}, {y}, {z}")?;
         }
     }
-    let counts = [(".minnctapersm", d.min_blocks), (".maxnctapersm", d.max_blocks), (".maxnreg", d.max_registers)];
+    let counts = [(".minnctapersm", d.min_blocks), (".maxnreg", d.max_registers)];
     for (name, count) in counts {
         if let Some(n) = count {
             write!(f, "\n{name} {n}")?;
