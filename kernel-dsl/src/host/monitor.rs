@@ -9,8 +9,7 @@
 
 use crate::element::DeviceCopy;
 use crate::layout::Shape;
-use std::any::Any;
-use std::any::TypeId;
+use std::any::{Any, TypeId};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::mem::MaybeUninit;

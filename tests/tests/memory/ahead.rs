@@ -141,7 +141,7 @@ fn sums_agree(gpu: Option<&Device>) {
         let x = small(rows * cols);
         let column = |c: usize| if c < cols { (0..rows).map(|r| x[r * cols + c]).sum() } else { 0.0 };
         let expected: Vec<f32> = (0..48).map(|i| column(47 - i)).collect();
-        let inputs = vec![Input::view(&x, [rows, cols]), Input::view(&vec![0f32; 48], [48])];
+        let inputs = vec![Input::view(&x, [rows, cols]), Input::view(&[0f32; 48], [48])];
         check(sums::ARTIFACT, &[], gpu, inputs, vec![(1, wide(&expected))]);
         let mut y = vec![0f32; 48];
         // SAFETY: each thread writes elements of its own, and the vectors outlive the run.

@@ -235,7 +235,7 @@ fn launched(n: usize) -> Result<(), String> {
     let x = device.upload(&vec![1u32; n]).unwrap();
     let (mut whole, mut halves) = (device.upload(&vec![0u32; n]).unwrap(), device.upload(&vec![0u32; n]).unwrap());
     let (x, mut a, mut b) = (x.view([n]).unwrap(), whole.view_mut([n]).unwrap(), halves.view_mut([2, n / 2]).unwrap());
-    reversed::launch(&device, &x, &mut a, &mut b).map_err(|e| e.to_string())
+    reversed::launch(&device, x, &mut a, &mut b).map_err(|e| e.to_string())
 }
 
 #[test]

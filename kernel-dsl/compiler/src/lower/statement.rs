@@ -111,9 +111,6 @@ impl<'h> Lowerer<'h> {
         then: impl FnOnce(&mut Self) -> Val,
         otherwise: impl FnOnce(&mut Self) -> Val,
     ) -> Val {
-        if matches!(self.ty(e.ty), hir::Type::Pending) {
-            return self.choose_pending(condition, e.span, then, otherwise);
-        }
         self.choose_of(e.ty, e.span, condition, then, otherwise)
     }
 
@@ -126,6 +123,9 @@ impl<'h> Lowerer<'h> {
         then: impl FnOnce(&mut Self) -> Val,
         otherwise: impl FnOnce(&mut Self) -> Val,
     ) -> Val {
+        if matches!(self.ty(ty), hir::Type::Pending) {
+            return self.choose_pending(condition, span, then, otherwise);
+        }
         let parts = self.parts(ty);
         match parts {
             Some(types) => {
