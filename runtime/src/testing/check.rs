@@ -8,7 +8,7 @@ use crate::buffer::RawBuffer;
 use crate::contract::{self, Approved};
 use crate::cpu::Executable;
 use crate::cuda;
-use crate::ptx::Options;
+use crate::ptx::{Options, Policy};
 use crate::{Device, Error, Result};
 use kernel_dsl::compiler::hir::{Instance, Program, Type, serial};
 use kernel_dsl::compiler::lower::checked::Checked;
@@ -95,8 +95,12 @@ impl Checker {
         let checked = interpret(&|a| executable.run_checked(a, form)).map_err(stopped(Executor::Checked))?;
         prepared.same(&lowered, &checked, Executor::Checked)?;
         if let Some(ptx) = &prepared.ptx {
-            let outputs = interpret(&|a| ptx.run(a, &prepared.names, Options::default()));
-            prepared.same(&lowered, &outputs.map_err(stopped(Executor::Ptx))?, Executor::Ptx)?;
+            // Whichever side of a branch goes first.
+            for policy in [Policy::PostDominator, Policy::LowestFirst] {
+                let options = Options { policy, ..Options::default() };
+                let outputs = interpret(&|a| ptx.run(a, &prepared.names, options));
+                prepared.same(&lowered, &outputs.map_err(stopped(Executor::Ptx))?, Executor::Ptx)?;
+            }
         }
         if let Some(gpu) = &self.gpu {
             let executor = Executor::Cuda(gpu.to_string());
@@ -148,11 +152,15 @@ impl Prepared {
         let lowered = lower::lower(&program(artifact)?, instance, Target::SM_61).map_err(compile)?;
         let optimised = passes::optimise(lowered.clone()).map_err(compile)?;
         let form = lower::checked::checked(&program(artifact)?, instance, Target::SM_61).map_err(compile)?;
-        let mut prepared = Prepared::new(artifact, instance, &lowered, &optimised, form)?;
-        let name = instance.name(artifact.name);
-        let text = cuda::ptx(artifact, &prepared.program, instance, &name)?;
-        prepared.ptx = Some(ptx::Executable::new(name, &text)?);
-        Ok(prepared)
+        let prepared = Prepared::new(artifact, instance, &lowered, &optimised, form)?;
+        let text = cuda::ptx(artifact, &prepared.program, instance, &instance.name(artifact.name))?;
+        prepared.with_ptx(&text)
+    }
+
+    /// The same, whose PTX is this text; a GPU, if there is one, goes on with its own.
+    pub fn with_ptx(self, text: &str) -> Result<Prepared> {
+        let name = self.instance.name(self.artifact.name);
+        Ok(Prepared { ptx: Some(ptx::Executable::new(name, text)?), ..self })
     }
 
     /// The instance of `artifact` in two forms made elsewhere: as lowered, and after some pass.
