@@ -8,15 +8,18 @@
 //! | [`Shared`] | arrays in the block's shared memory |
 //! | [`unroll`], [`unroll_by`], [`rolled`] | how a loop is compiled |
 //! | [`struct@f16`], [`bf16`] | floats of 16 bits: see [`half`](crate::half) |
+//! | [`Element`], [`Number`], [`Float`], [`Integer`], [`DeviceFn`] | bounds of type parameters |
+//! | [`trait@DeviceCopy`] | what structs derive to lie in shared memory |
 //! | [`math`] | transcendental functions, the same bits everywhere |
 //!
 //! Each item is real Rust: rustc checks a kernel's body against these signatures, so completion and documentation work
 //! inside a kernel; and the bodies run, under [`host::run`](crate::host::run), so that a test can compare the kernel
 //! as rustc compiled it with the kernel as our compiler did.
 
+pub use crate::element::{DeviceFn, Element, Float, Integer, Number};
 pub use crate::half::{HalfExt as _, bf16, f16};
 pub use crate::iterate::{rolled, unroll, unroll_by};
 pub use crate::shared::Shared;
 pub use crate::slice::SliceExt as _;
 pub use crate::view::{View, ViewMut};
-pub use crate::{block, device, grid, kernel, math, thread, warp};
+pub use crate::{DeviceCopy, block, device, grid, kernel, math, thread, warp};

@@ -2,8 +2,8 @@
 
 use crate::atomic::{Atomic, AtomicInteger, atomics};
 use crate::block;
+use crate::element::{DeviceCopy, Element};
 use crate::host::context::context;
-use crate::launcher::Element;
 use crate::layout::{Layout, Position, Shape};
 use crate::view::View;
 use crate::wide::{self, Space};
@@ -37,14 +37,15 @@ use std::ptr::NonNull;
 /// # assert_eq!(x[0], 63.0);
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Shared<T: Element, const R: usize> {
+pub struct Shared<T: DeviceCopy, const R: usize> {
     /// The first element. `None`: made by `at` past the end, so that it has none.
     first: Option<NonNull<T>>,
     layout: Layout<R>,
 }
 
-impl<T: Element, const R: usize> Shared<T, R> {
+impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// An array whose rows lie one after another.
+    #[must_use]
     #[track_caller]
     pub fn new(shape: [usize; R]) -> Self {
         Self::laid_out("Shared::new", Layout::packed(shape))
@@ -52,15 +53,35 @@ impl<T: Element, const R: usize> Shared<T, R> {
 
     /// An array whose rows lie apart by the pitch with the fewest bank conflicts among the accesses that the compiler
     /// sees. The choice is deterministic, and printed in the PTX and in `kernels report`. Values do not depend on it.
+    #[must_use]
     #[track_caller]
     pub fn padded(shape: [usize; R]) -> Self {
         Self::laid_out("Shared::padded", Layout::packed(shape))
     }
 
     /// An array whose rows start `pitch` elements apart; at least as many as a row has.
+    #[must_use]
     #[track_caller]
     pub fn with_pitch(shape: [usize; R], pitch: usize) -> Self {
         Self::laid_out("Shared::with_pitch", Layout::with_pitch(shape, pitch))
+    }
+
+    /// An array whose rows' 16-byte pieces lie in an order of each row's own, so that eight lanes that access 16 bytes each
+    /// in one row, or at one column of eight rows, ask each bank once, without room for a pad: piece p of row r is
+    /// found at p XOR r mod 8, where the pieces of a row are a multiple of eight; see
+    /// [`Swizzle`](kernel_dsl_compiler::ir::Swizzle) for others. Rows must be a multiple of 16 bytes. In PTX an exclusive or
+    /// with a part of the row an access. Values do not depend on it.
+    #[track_caller]
+    pub fn swizzled(shape: [usize; R]) -> Self {
+        Self::laid_out("Shared::swizzled", Layout::packed(shape))
+    }
+
+    /// An array whose shape the launch evaluates: extents are computed from the kernel's parameters and constants alone, and the
+    /// launch, which computes the same, refuses one that a block has no room for. Such an array is made once, in no loop.
+    /// In PTX `.extern .shared`, and extents in registers.
+    #[track_caller]
+    pub fn dynamic(shape: [usize; R]) -> Self {
+        Self::laid_out("Shared::dynamic", Layout::packed(shape))
     }
 
     #[track_caller]
@@ -70,6 +91,7 @@ impl<T: Element, const R: usize> Shared<T, R> {
     }
 
     /// Elements in dimension `d`: a constant.
+    #[must_use]
     #[track_caller]
     pub fn dim(self, d: usize) -> usize {
         assert!(d < R, "dimension {d} of a shared array of rank {R}");
@@ -83,13 +105,16 @@ impl<T: Element, const R: usize> Shared<T, R> {
     /// barrier: a [`block::sync`] belongs between the copy and a use of what other threads copied, and between
     /// earlier uses and the copy. Thread t takes elements t, t + threads, t + 2·threads … in row-major order, so a
     /// warp reads consecutive elements of a row: in PTX a guarded `ld.global.nc` and a `st.shared` an element.
-    pub fn copy_from(self, source: View<T, R>) {
+    pub fn copy_from(self, source: View<T, R>)
+    where
+        T: Element,
+    {
         let shape = self.layout.shape();
         let elements = shape.iter().product();
         for element in (crate::thread::index()..elements).step_by(block::threads()) {
             let at = unravel(element, shape);
             let inside = (0..R).all(|d| at[d] < source.dim(d));
-            let value = if inside { source[at] } else { T::from_bits(0) };
+            let value = if inside { source[at] } else { T::zero() };
             // SAFETY: `element` gives a place in the block's memory; that no other thread uses it at this time is the
             // duty that `host::run` lays on its caller.
             unsafe { self.element(at).write(value) }
@@ -114,6 +139,7 @@ impl<T: Element, const R: usize> Shared<T, R> {
     ///
     /// Arrays begin at such multiples. Where rows would not, by the pitch that the kernel names, it does not compile;
     /// [`padded`](Self::padded) finds a pitch with which they do.
+    #[must_use]
     #[track_caller]
     pub fn load<const N: usize>(self, at: impl Position<R>) -> [T; N] {
         let first = self.elements(at.indices(), N);
@@ -174,9 +200,10 @@ fn unravel<const R: usize>(mut element: usize, shape: [usize; R]) -> [usize; R] 
 
 macro_rules! at {
     ($($rank:literal $less:literal)*) => {$(
-        impl<T: Element> Shared<T, $rank> {
+        impl<T: DeviceCopy> Shared<T, $rank> {
             /// The array with its first index fixed at `i`, of one rank less. Nothing is loaded or checked; an access
             /// is out of bounds if `i` was. In PTX a multiplication by the first stride, a constant where `i` is.
+            #[must_use]
             pub fn at(self, i: usize) -> Shared<T, $less> {
                 let (element, layout) = self.layout.plane(i);
                 // Wrapping: a plane without elements may start outside of the array's memory.
@@ -188,7 +215,7 @@ macro_rules! at {
 }
 at!(2 1  3 2  4 3  5 4);
 
-impl<T: Element, const R: usize, P: Position<R>> Index<P> for Shared<T, R> {
+impl<T: DeviceCopy, const R: usize, P: Position<R>> Index<P> for Shared<T, R> {
     type Output = T;
 
     #[track_caller]
@@ -200,7 +227,7 @@ impl<T: Element, const R: usize, P: Position<R>> Index<P> for Shared<T, R> {
     }
 }
 
-impl<T: Element, const R: usize, P: Position<R>> IndexMut<P> for Shared<T, R> {
+impl<T: DeviceCopy, const R: usize, P: Position<R>> IndexMut<P> for Shared<T, R> {
     #[track_caller]
     fn index_mut(&mut self, at: P) -> &mut T {
         // SAFETY: as in `index`; that no other reference to the element is in use is the duty that `host::run` lays on

@@ -5,7 +5,8 @@
 
 use crate::Error;
 use kernel_dsl::Argument;
-use kernel_dsl::compiler::hir::{Instance, Program, Type};
+use kernel_dsl::compiler::hir::{Monomorphic, Type};
+use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::launch::{self, Fact, Refusal};
 use kernel_dsl::launcher::Shape;
 
@@ -20,8 +21,7 @@ impl<'a> Approved<'a> {
     /// Checks `arguments` for a launch of the instance on the device that calls itself `device`.
     pub fn new(
         kernel: &str,
-        program: &Program,
-        instance: &Instance,
+        program: &Monomorphic,
         device: u64,
         arguments: &'a [Argument<'a>],
     ) -> Result<Approved<'a>, Error> {
@@ -34,11 +34,11 @@ impl<'a> Approved<'a> {
                 Refusal(format!("argument {}: its memory belongs to another device", name(program, index)))
             })
             .collect();
-        match launch::shape(program, instance, &facts) {
+        match launch::shape(program, &facts) {
             Ok(shape) if refusals.is_empty() => Ok(Approved { shape, arguments, writes: writes(program) }),
             shape => {
                 refusals.extend(shape.err().into_iter().flatten());
-                Err(Error::Refused { instance: instance.name(kernel), refusals })
+                Err(Error::Refused { instance: program.instance().name(kernel), refusals })
             }
         }
     }
@@ -53,29 +53,37 @@ impl<'a> Approved<'a> {
         self.arguments
     }
 
+    /// The values of the entry's parameters, in order.
+    pub fn parameters(&self) -> Vec<u64> {
+        values(self.arguments)
+    }
+
+    /// Bytes of shared memory that the launch is to give a block, beyond what the entry declares itself.
+    pub fn shared_bytes(&self, instance: &str, shared: &SharedMemory) -> Result<u32, Error> {
+        if shared.dynamic.is_empty() {
+            return Ok(0);
+        }
+        match shared.layout(&self.parameters()) {
+            Ok((_, bytes)) => Ok(bytes),
+            Err(why) => Err(Error::Refused { instance: instance.to_string(), refusals: vec![Refusal(why)] }),
+        }
+    }
+
     /// Whether the kernel writes argument `index`. If so, its memory is mutable and shares no byte with another argument's.
     pub fn writes(&self, index: usize) -> bool {
         self.writes.get(index).copied().unwrap_or(false)
     }
 }
 
-/// Which parameters the kernel may write.
-pub(crate) fn writes(program: &Program) -> Vec<bool> {
-    parameters(program)
-        .map(|(_, ty)| matches!(ty, Type::Slice { mutable: true, .. } | Type::View { mutable: true, .. }))
-        .collect()
+/// Which arguments the kernel may write.
+pub(crate) fn writes(program: &Monomorphic) -> Vec<bool> {
+    let types = &program.kernel().types;
+    let writes = |ty: &Type| matches!(ty, Type::Slice { mutable: true, .. } | Type::View { mutable: true, .. });
+    program.arguments().iter().map(|a| writes(&types[a.ty.0 as usize])).collect()
 }
 
-/// The kernel's parameters by name and type.
-pub(crate) fn parameters(program: &Program) -> impl Iterator<Item = (&str, &Type)> {
-    program.functions.first().into_iter().flat_map(|kernel| {
-        let parameters = kernel.locals.iter().take(kernel.parameters as usize);
-        parameters.filter_map(|l| Some((l.name.as_str(), kernel.types.get(l.ty.0 as usize)?)))
-    })
-}
-
-fn name(program: &Program, index: usize) -> String {
-    parameters(program).nth(index).map_or_else(|| (index + 1).to_string(), |(name, _)| format!("`{name}`"))
+fn name(program: &Monomorphic, index: usize) -> String {
+    program.arguments().get(index).map_or_else(|| (index + 1).to_string(), |a| format!("`{}`", a.name))
 }
 
 fn fact(argument: &Argument) -> Fact {
@@ -90,5 +98,51 @@ fn fact(argument: &Argument) -> Fact {
                 }
             }
         }
+    }
+}
+
+/// The values of the entry's parameters, in order: a scalar; or an address, extents, and all strides but the last,
+/// which is 1. Each is at the low end of its 64 bits, where the driver, on hosts that store the low end first, reads as many
+/// bytes as the parameter has.
+fn values(arguments: &[Argument]) -> Vec<u64> {
+    const { assert!(cfg!(target_endian = "little"), "parameters are passed by their low bytes") };
+    let mut values = Vec::new();
+    for argument in arguments {
+        match argument {
+            Argument::Scalar { bits, .. } => values.push(*bits),
+            Argument::Memory(memory) => {
+                values.push(memory.address());
+                match memory.shape() {
+                    Shape::Slice(len) => values.push(*len),
+                    Shape::View { extents, strides } => {
+                        values.extend(extents);
+                        values.extend(strides.split_last().map_or(&[][..], |(_, outer)| outer));
+                    }
+                }
+            }
+        }
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel_dsl::compiler::Scalar;
+    use kernel_dsl::launcher::Memory;
+
+    #[test]
+    fn parameters_are_in_the_order_of_the_entry() {
+        let memory = |shape| {
+            // SAFETY: nothing accesses it.
+            Argument::Memory(unsafe { Memory::new(Scalar::F32.into(), 1, 0x100, shape, false) })
+        };
+        let arguments = [
+            Argument::scalar(-1i32),
+            memory(Shape::Slice(7)),
+            memory(Shape::View { extents: vec![2, 3, 4], strides: vec![24, 8, 1] }),
+            Argument::Scalar { ty: Scalar::Bool, bits: 1 },
+        ];
+        assert_eq!(values(&arguments), [0xffff_ffff, 0x100, 7, 0x100, 2, 3, 4, 24, 8, 1]);
     }
 }

@@ -6,10 +6,11 @@ use crate::cache::Cache;
 use crate::contract::Approved;
 use crate::interpreter::{self, Binding, Bytes, Launch};
 use crate::{Error, Result};
-use kernel_dsl::compiler::hir::{Instance, Program};
+use kernel_dsl::compiler::hir::{Instance, Monomorphic};
+use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::ir::record::WORDS;
 use kernel_dsl::compiler::lower::checked::Checked;
-use kernel_dsl::compiler::{Target, ir, lower};
+use kernel_dsl::compiler::{Target, analyses, ir};
 use kernel_dsl::launcher::{Memory, Shape};
 use kernel_dsl::{Argument, Artifact};
 use std::alloc::{Layout, alloc, dealloc};
@@ -27,15 +28,10 @@ pub(crate) struct Cpu {
 
 impl Cpu {
     /// Runs the instance on the interpreter. It is lowered and decoded once.
-    pub fn run(
-        &self,
-        artifact: &'static Artifact,
-        program: &Program,
-        instance: &Instance,
-        approved: &Approved,
-    ) -> Result<()> {
+    pub fn run(&self, artifact: &'static Artifact, program: &Monomorphic, approved: &Approved) -> Result<()> {
+        let instance = program.instance();
         let executable = self.executables.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
-            let lowered = lower::lower(program, instance, Target::SM_61)
+            let lowered = analyses::lowered_monomorphic(program, Target::SM_61)
                 .map_err(|source| Error::Compile { instance: instance.name(artifact.name), source })?;
             Executable::new(&lowered)
         })?;
@@ -96,6 +92,7 @@ fn pointer(address: u64) -> *mut u8 {
 pub(crate) struct Executable {
     instance: String,
     program: interpreter::Program,
+    shared: SharedMemory,
 }
 
 impl Executable {
@@ -112,7 +109,7 @@ impl Executable {
     fn of(kernel: &ir::Kernel, program: Result<interpreter::Program, interpreter::Unsupported>) -> Result<Executable> {
         let program = program
             .map_err(|source| Error::Interpreter { instance: kernel.instance.clone(), source: source.into() })?;
-        Ok(Executable { instance: kernel.instance.clone(), program })
+        Ok(Executable { instance: kernel.instance.clone(), program, shared: kernel.shared_memory() })
     }
 
     /// Runs it on arguments in host memory. What a kernel that does wrong has written until then stays written.
@@ -135,6 +132,7 @@ impl Executable {
         if approved.shape().is_empty() {
             return Ok(());
         }
+        approved.shared_bytes(&self.instance, &self.shared)?;
         let arguments = approved.arguments().iter().enumerate();
         let arguments = arguments.map(|(index, argument)| binding(argument, approved.writes(index)));
         let record = record.map(|bytes| Binding::Memory {

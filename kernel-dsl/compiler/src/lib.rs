@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! tokens ─▶ syntax ─▶ check ─▶ HIR                  (feature `frontend`; what the macros run)
-//! HIR × instance × target ─▶ lower ─▶ IR ─▶ passes ─▶ IR ─▶ emit ─▶ PTX AST ─▶ text
+//! HIR × instance × target ─▶ lower ─▶ IR (─▶ analyses) ─▶ passes ─▶ IR ─▶ emit ─▶ PTX AST ─▶ text
 //! ```
 //!
 //! * [`syntax`] turns Rust tokens into a tree of the subset that a kernel may use, with the places of its tokens, and
@@ -14,6 +14,7 @@
 //! * [`lower`] makes one instance of it for one target: calls inlined, aggregates taken apart, shared memory laid
 //!   out. It makes [`ir`].
 //! * [`ir`] is typed and structured: loops and branches are nodes. The oracle in crate `runtime` runs it as lowered.
+//! * [`analyses`] look at IR as lowered, and refuse what is proven wrong with it.
 //! * [`passes`] rewrite IR, each in a file of its own, none changing a value.
 //! * [`emit`] turns optimised IR, and only that, into a PTX AST ([`ptx`]), whose instructions come from one table.
 //! * [`launch`] evaluates a kernel's launch shape and conditions on the host.
@@ -28,7 +29,9 @@ pub mod expand;
 #[cfg(feature = "frontend")]
 pub mod syntax;
 
+pub mod analyses;
 pub mod build;
+pub mod element;
 pub mod emit;
 pub mod error;
 pub mod half;
@@ -43,13 +46,19 @@ pub mod source;
 pub mod target;
 
 pub use build::Build;
+pub use element::ElementType;
 pub use error::{Error, Errors};
 pub use scalar::Scalar;
 pub use target::Target;
 
 /// One instance of `program` for `target`, all the way to the text of its PTX module.
 pub fn compile(program: &hir::Program, instance: &hir::Instance, target: Target) -> Result<String, Errors> {
-    let kernel = lower::lower(program, instance, target)?;
+    compile_monomorphic(&hir::monomorphic(program, instance)?, target)
+}
+
+/// The same of a program that has been made for its instance.
+pub fn compile_monomorphic(program: &hir::Monomorphic, target: Target) -> Result<String, Errors> {
+    let kernel = analyses::lowered_monomorphic(program, target)?;
     let optimised = passes::optimise(kernel)?;
     Ok(emit::emit(&optimised)?.to_string())
 }

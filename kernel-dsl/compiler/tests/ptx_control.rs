@@ -22,12 +22,17 @@ fn kernel() -> Kernel {
         min_blocks: None,
         max_registers: None,
         parameters: vec![
-            Parameter { name: "out".into(), argument: 0, role: Role::Address { element: Scalar::U32, mutable: true } },
+            Parameter {
+                name: "out".into(),
+                argument: 0,
+                role: Role::Address { element: Scalar::U32.into(), mutable: true },
+            },
             Parameter { name: "n".into(), argument: 1, role: Role::Value(Scalar::U32) },
         ],
         values: vec![],
         locals: vec![],
         shared: vec![],
+        dynamic: Vec::new(),
         sources: vec![],
         locations: vec![],
         body: Region::default(),

@@ -10,9 +10,9 @@ use crate::cpu::Executable;
 use crate::cuda;
 use crate::ptx::{Options, Policy};
 use crate::{Device, Error, Result};
-use kernel_dsl::compiler::hir::{Instance, Program, Type, serial};
+use kernel_dsl::compiler::hir::{Instance, Monomorphic, Program, Type, monomorphic, serial};
 use kernel_dsl::compiler::lower::checked::Checked;
-use kernel_dsl::compiler::{Target, ir, lower, passes};
+use kernel_dsl::compiler::{Target, analyses, ir, passes};
 use kernel_dsl::launcher::Memory;
 use kernel_dsl::{Argument, Artifact, Launcher};
 
@@ -77,13 +77,7 @@ impl Checker {
         let stopped = |executor: Executor| move |e: Error| Failure::Stopped { executor, error: e.to_string() };
         let interpret = |run: &dyn Fn(&Approved) -> Result<()>| {
             prepared.run(&self.cpu, case, |arguments| {
-                let approved = Approved::new(
-                    prepared.artifact.name,
-                    &prepared.program,
-                    &prepared.instance,
-                    self.cpu.id(),
-                    arguments,
-                )?;
+                let approved = Approved::new(prepared.artifact.name, &prepared.program, self.cpu.id(), arguments)?;
                 run(&approved)
             })
         };
@@ -124,7 +118,7 @@ impl Checker {
 /// An instance in the forms that the interpreter runs.
 pub struct Prepared {
     artifact: &'static Artifact,
-    program: Program,
+    program: Monomorphic,
     instance: Instance,
     lowered: Executable,
     optimised: Executable,
@@ -149,18 +143,20 @@ impl Prepared {
     /// The instance of `artifact`, lowered and optimised.
     pub fn compile(artifact: &'static Artifact, instance: &Instance) -> Result<Prepared> {
         let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
-        let lowered = lower::lower(&program(artifact)?, instance, Target::SM_61).map_err(compile)?;
+        let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
+        let lowered = analyses::lowered_monomorphic(&program, Target::SM_61).map_err(compile)?;
         let optimised = passes::optimise(lowered.clone()).map_err(compile)?;
-        let form = lower::checked::checked(&program(artifact)?, instance, Target::SM_61).map_err(compile)?;
-        let prepared = Prepared::new(artifact, instance, &lowered, &optimised, form)?;
-        let text = cuda::ptx(artifact, &prepared.program, instance, &instance.name(artifact.name))?;
-        prepared.with_ptx(&text)
+        let form = Checked::of(lowered.clone());
+        let text = cuda::ptx(artifact, &program, &instance.name(artifact.name))?;
+        Prepared::new(artifact, instance, &lowered, &optimised, form)?.with_ptx(&text)
     }
 
     /// The same, whose PTX is this text; a GPU, if there is one, goes on with its own.
     pub fn with_ptx(self, text: &str) -> Result<Prepared> {
         let name = self.instance.name(self.artifact.name);
-        Ok(Prepared { ptx: Some(ptx::Executable::new(name, text)?), ..self })
+        // The checked form has the shared memory of the kernel as lowered.
+        let shared = self.checked.1.kernel.shared_memory();
+        Ok(Prepared { ptx: Some(ptx::Executable::new(name, text, shared)?), ..self })
     }
 
     /// The instance of `artifact` in two forms made elsewhere: as lowered, and after some pass.
@@ -180,9 +176,11 @@ impl Prepared {
         optimised: &ir::Kernel,
         form: Checked,
     ) -> Result<Prepared> {
-        let program = program(artifact)?;
         let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
+        let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
         let guarded = passes::optimise(form.kernel.clone()).map_err(compile)?;
+        let types = &program.kernel().types;
+        let arguments = program.arguments();
         let checked = (Executable::optimised(&guarded)?, form);
         Ok(Prepared {
             artifact,
@@ -191,8 +189,8 @@ impl Prepared {
             optimised: Executable::optimised(optimised)?,
             checked,
             ptx: None,
-            names: contract::parameters(&program).map(|(name, _)| name.to_string()).collect(),
-            slices: contract::parameters(&program).map(|(_, ty)| matches!(ty, Type::Slice { .. })).collect(),
+            names: arguments.iter().map(|a| a.name.clone()).collect(),
+            slices: arguments.iter().map(|a| matches!(types[a.ty.0 as usize], Type::Slice { .. })).collect(),
             writes: contract::writes(&program),
             program,
         })

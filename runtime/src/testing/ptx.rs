@@ -5,6 +5,7 @@ use crate::cpu;
 use crate::ptx::{self, Launch, Options, Value};
 use crate::{Error, Result};
 use kernel_dsl::Argument;
+use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::ptx::parse::parse;
 use kernel_dsl::launcher::Shape;
 
@@ -12,17 +13,18 @@ use kernel_dsl::launcher::Shape;
 pub struct Executable {
     instance: String,
     program: ptx::Program,
+    shared: SharedMemory,
 }
 
 impl Executable {
-    /// Of the only entry of `text`, which is the instance's.
-    pub fn new(instance: String, text: &str) -> Result<Executable> {
+    /// Of the only entry of `text`, which is the instance's. `shared` is what launches must know of its shared memory.
+    pub fn new(instance: String, text: &str, shared: SharedMemory) -> Result<Executable> {
         let program = parse(text).map_err(ptx::Failure::Syntax).and_then(|module| {
             let entry = module.entries().next().map_or("", |entry| entry.name.as_str());
             ptx::Program::decode(&module, entry).map_err(ptx::Failure::Unsupported)
         });
         match program {
-            Ok(program) => Ok(Executable { instance, program }),
+            Ok(program) => Ok(Executable { instance, program, shared }),
             Err(source) => Err(Error::Ptx { instance, source: source.into() }),
         }
     }
@@ -51,7 +53,8 @@ impl Executable {
             }
         }
         let shape = approved.shape();
-        let launch = Launch { grid: shape.grid, block: shape.block, dynamic_shared: 0, buffers, parameters, options };
+        let dynamic_shared = approved.shared_bytes(&self.instance, &self.shared)?;
+        let launch = Launch { grid: shape.grid, block: shape.block, dynamic_shared, buffers, parameters, options };
         let failed = |source: ptx::Failure| Error::Ptx { instance: self.instance.clone(), source: Box::new(source) };
         let outcome = self.program.run(launch).map_err(|mismatch| failed(mismatch.into()))?;
         outcome.result().map(|_| ()).map_err(|report| failed(report.into()))

@@ -35,8 +35,8 @@ fn source() -> Source {
 fn program() -> Program {
     let types = vec![
         Type::Scalar(Scalar::F32),
-        Type::Slice { element: Scalar::F32, mutable: false },
-        Type::Slice { element: Scalar::F32, mutable: true },
+        Type::Slice { element: TypeId(0), mutable: false },
+        Type::Slice { element: TypeId(0), mutable: true },
         Type::Scalar(Scalar::Usize),
         Type::Scalar(Scalar::Bool),
         Type::Unit,
@@ -85,7 +85,7 @@ fn program() -> Program {
         returns: TypeId(5),
         body,
     };
-    Program { launch, functions: vec![function] }
+    Program { launch, functions: vec![function], items: Default::default() }
 }
 
 /// The kernel as an expansion would hold it.
@@ -105,7 +105,7 @@ pub fn artifact() -> &'static Artifact {
 /// The kernel as lowering would make it.
 pub fn ir(mistake: Mistake) -> ir::Kernel {
     let parameter = |name: &str, argument, role| Parameter { name: name.into(), argument, role };
-    let address = |mutable| Role::Address { element: Scalar::F32, mutable };
+    let address = |mutable| Role::Address { element: Scalar::F32.into(), mutable };
     let mut b = Builder::new(ir::Kernel {
         name: "saxpy".into(),
         instance: "saxpy".into(),
@@ -123,6 +123,7 @@ pub fn ir(mistake: Mistake) -> ir::Kernel {
         values: vec![],
         locals: vec![],
         shared: vec![],
+        dynamic: Vec::new(),
         sources: vec![source()],
         locations: vec![ir::SourceLocation {
             source: 0,
@@ -142,8 +143,11 @@ pub fn ir(mistake: Mistake) -> ir::Kernel {
     let first = b.scalar(Op::Binary(ir::Binary::Mul, block, threads), Scalar::Usize);
     let i = b.scalar(Op::Binary(ir::Binary::Add, first, thread), Scalar::Usize);
     let inside = b.compare(Comparison::Lt, i, y_len);
-    let place =
-        |base, index, extent| Place::Global { base, dims: [Dim { index, extent, stride: None }].into_iter().collect() };
+    let place = |base, index, extent| Place::Global {
+        base,
+        dims: [Dim { index, extent, stride: None }].into_iter().collect(),
+        within: None,
+    };
     b.enter([]);
     let load = |b: &mut Builder, place, policy| {
         b.scalar(Op::Load { place, element: Scalar::F32, policy, guard: None }, Scalar::F32)

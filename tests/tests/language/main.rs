@@ -1,7 +1,11 @@
 //! Parts of the language through the real macros: what a kernel gives against plain Rust, bit for bit, as lowered, after
 //! all passes, and (ignored where there is none) on an NVIDIA GPU.
 
+mod collectives;
 mod cooperation;
+mod items;
 mod loops;
 mod methods;
+mod share;
+mod structs;
 mod support;

@@ -4,4 +4,5 @@
 mod faults;
 mod kernels;
 mod ptx;
+mod shared;
 mod values;

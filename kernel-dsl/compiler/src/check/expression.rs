@@ -1,11 +1,11 @@
 //! Expressions.
 
 use super::{
-    Checker, Literal, prelude,
+    Checker, Literal, Operands, prelude,
     types::{Id, Kind, Ty},
 };
 use crate::Scalar;
-use crate::hir::{self, Expr, ExprKind, TypeId};
+use crate::hir::{self, Builtin, Expr, ExprKind, TypeId};
 use crate::ir;
 use crate::syntax::{self, Mark, Unary};
 
@@ -48,13 +48,15 @@ impl Checker<'_> {
             E::Unary(operator, operand) => self.unary(*operator, operand, expected, e.mark),
             E::Binary(operator, a, b) => self.binary(*operator, a, b, e.mark),
             E::Assign { place, operator, value } => self.assign(place, *operator, value, e.mark),
+            E::Destructure { into, value } => self.destructure(into, value, e.mark),
             E::Cast(value, ty) => self.cast(value, ty, e.mark),
             E::Call(path, arguments) => self.call(path, arguments, expected, e.mark),
             E::Method { receiver, name, generics, arguments } => {
                 self.method(receiver, name, generics, arguments, e.mark)
             }
             E::Index(base, index) => self.index(base, index),
-            E::Field(base, field) => self.field(base, *field, e.mark),
+            E::Field(base, field) => self.field(base, field, e.mark),
+            E::Struct { path, fields, rest } => self.struct_literal(path, fields, rest.as_deref(), expected),
             E::Tuple(parts) if parts.is_empty() => (ExprKind::Tuple(Vec::new()), self.table.add(Ty::Unit)),
             E::Tuple(parts) => {
                 let hints = match expected.map(|id| self.table.get(id).clone()) {
@@ -98,6 +100,7 @@ impl Checker<'_> {
                 let (block, ty) = self.block(b, expected);
                 (ExprKind::Block(block), ty)
             }
+            E::Labelled { label, body } => self.labelled(label, body, expected),
             E::Loop { label, body } => self.endless(label, body),
             E::While { label, condition, body } => self.while_loop(label, condition, body),
             E::For { label, pattern, iterator, body } => self.for_loop(label, pattern, iterator, body),
@@ -130,15 +133,18 @@ impl Checker<'_> {
             if let Some((_, id)) = self.scope.iter().rev().find(|(n, _)| *n == name) {
                 return (ExprKind::Local(*id), self.locals[id.0 as usize].ty);
             }
-            if let Some(i) = self.generics.iter().position(|g| g.name == name) {
-                let ty = self.generics[i].ty;
+            let constant = self.generics.iter().enumerate().find_map(|(i, g)| match g.kind {
+                hir::GenericKind::Constant(ty) if g.name == name => Some((i, ty)),
+                _ => None,
+            });
+            if let Some((i, ty)) = constant {
                 return (ExprKind::Generic(i as u32), self.table.scalar(ty));
             }
             if name == "None" {
                 return self.none();
             }
-            if let Some(function) = self.function_value(path) {
-                return function;
+            if let Some(value) = self.item_value(path) {
+                return value;
             }
             self.mistake(path.mark, format!("there is no variable or generic constant `{name}` here"));
             return (ExprKind::Tuple(Vec::new()), self.wrong());
@@ -147,7 +153,13 @@ impl Checker<'_> {
         if name == "Option::None" {
             return self.none();
         }
-        if let Some(function) = self.function_value(path) {
+        if let Some(value) = self.item_value(path) {
+            return value;
+        }
+        if let Some(found) = self.associated(path) {
+            return self.associated_value(found, path);
+        }
+        if let Some(function) = self.number_function(path) {
             return function;
         }
         if let Some((ty, bits)) = prelude::constant(&name) {
@@ -180,6 +192,17 @@ impl Checker<'_> {
         (ExprKind::Tuple(Vec::new()), self.wrong())
     }
 
+    /// A device function, constant or unit struct by its path.
+    fn item_value(&mut self, path: &syntax::Path) -> Option<(ExprKind, Id)> {
+        if let Some(hir::Root::Constant(function)) = self.environment.find(&path.written()) {
+            let environment = self.environment;
+            let callee = environment.function(function);
+            let ty = self.instantiate(&callee.types, callee.returns, &[]);
+            return Some((ExprKind::Call { function, generics: Vec::new(), arguments: Vec::new() }, ty));
+        }
+        self.function_value(path).or_else(|| self.unit_struct(path))
+    }
+
     /// Whether a path that the language owns is a function's, and not a constant's that it does not have.
     fn is_function(&self, path: &syntax::Path) -> bool {
         let last = &path.segments[path.segments.len() - 1].name;
@@ -197,6 +220,7 @@ impl Checker<'_> {
             Unary::Neg => {
                 let fits = match known {
                     Ty::Scalar(s) => s.is_float() || s.is_half() || s.is_signed(),
+                    Ty::Parameter(_) | Ty::Projection { .. } => self.implements(ty, Builtin::Float),
                     Ty::Unknown(Kind::Integer | Kind::Float) | Ty::Wrong | Ty::Never => true,
                     _ => false,
                 };
@@ -209,6 +233,7 @@ impl Checker<'_> {
             Unary::Not => {
                 let fits = match known {
                     Ty::Scalar(s) => s.is_integer() || s == Scalar::Bool,
+                    Ty::Parameter(_) | Ty::Projection { .. } => self.implements(ty, Builtin::Integer),
                     Ty::Unknown(Kind::Integer) | Ty::Wrong | Ty::Never => true,
                     _ => false,
                 };
@@ -243,7 +268,9 @@ impl Checker<'_> {
                 let a = self.expr(a, None);
                 let b = self.wanted(b, Id(a.ty.0));
                 let ordered = !matches!(comparison, ir::Comparison::Eq | ir::Comparison::Ne);
-                self.operands(Id(a.ty.0), !ordered, true, mark);
+                if ordered || self.as_enum(Id(a.ty.0)).is_none() {
+                    self.operands(Id(a.ty.0), !ordered, true, mark);
+                }
                 (ExprKind::Compare(comparison, Box::new(a), Box::new(b)), bool)
             }
             syntax::Binary::Arithmetic(operator) => {
@@ -262,6 +289,9 @@ impl Checker<'_> {
             return self.wanted(b, left);
         }
         let amount = self.expr(b, None);
+        if let syntax::ExprKind::Integer(n, _) = b.kind {
+            self.shifts.push((left, n, b.mark));
+        }
         let ty = Id(amount.ty.0);
         let fits = match self.table.get(ty) {
             Ty::Scalar(s) => s.is_integer(),
@@ -298,12 +328,20 @@ impl Checker<'_> {
         self.operands(ty, bools, floats, mark);
     }
 
-    fn operands(&mut self, ty: Id, bools: bool, floats: bool, mark: Mark) {
+    pub(super) fn operands(&mut self, ty: Id, bools: bool, floats: bool, mark: Mark) {
         let fits = match self.table.get(ty) {
             Ty::Scalar(Scalar::Bool) => bools,
             Ty::Scalar(s) => floats || s.is_integer(),
+            Ty::Parameter(_) | Ty::Projection { .. } => {
+                self.implements(ty, if floats { Builtin::Number } else { Builtin::Integer })
+            }
             Ty::Unknown(Kind::Integer) | Ty::Wrong | Ty::Never => true,
             Ty::Unknown(Kind::Float) => floats,
+            // A closure's parameter, perhaps, whose type its call will tell.
+            Ty::Unknown(Kind::Any) => {
+                self.operands.push(Operands { ty, bools, floats, mark });
+                true
+            }
             _ => false,
         };
         if !fits {
@@ -320,18 +358,6 @@ impl Checker<'_> {
         mark: Mark,
     ) -> (ExprKind, Id) {
         let unit = self.table.add(Ty::Unit);
-        if let (syntax::ExprKind::Tuple(parts), None) = (&place.kind, operator)
-            && !parts.is_empty()
-        {
-            let places: Vec<_> = parts.iter().map(|p| self.expr(p, None)).collect();
-            for (place, part) in places.iter().zip(parts) {
-                self.assignable(place, part.mark);
-            }
-            let types = places.iter().map(|p| Id(p.ty.0)).collect();
-            let tuple = self.table.add(Ty::Tuple(types));
-            let value = Box::new(self.wanted(value, tuple));
-            return (ExprKind::AssignParts { places, value }, unit);
-        }
         let place_mark = place.mark;
         let place = self.expr(place, None);
         let ty = Id(place.ty.0);
@@ -349,7 +375,7 @@ impl Checker<'_> {
     }
 
     /// Says so if `place` is not something that may be written.
-    fn assignable(&mut self, place: &Expr, mark: Mark) {
+    pub(super) fn assignable(&mut self, place: &Expr, mark: Mark) {
         let variable = |checker: &mut Self, id: hir::LocalId, what: &str| {
             let v = &checker.locals[id.0 as usize];
             if !v.mutable && !v.unset {
@@ -409,6 +435,7 @@ impl Checker<'_> {
         let fits = match (self.table.get(from).clone(), self.table.get(to).clone()) {
             (Ty::Wrong, _) | (_, Ty::Wrong) => true,
             (Ty::Unknown(Kind::Integer | Kind::Float), Ty::Scalar(to)) => to != Scalar::Bool,
+            (Ty::Enum(_), Ty::Scalar(to)) => to.is_integer(),
             (Ty::Scalar(from), Ty::Scalar(to)) => {
                 if matches!(from, Scalar::U64 | Scalar::I64) && to == Scalar::Usize && !masked(value, from) {
                     self.mistake(
@@ -437,8 +464,8 @@ impl Checker<'_> {
         let base = self.dereferenced(base);
         let ty = Id(base.ty.0);
         let (element, rank) = match self.table.get(ty).clone() {
-            Ty::Slice { element, .. } => (self.table.scalar(element), 1),
-            Ty::View { element, rank, .. } | Ty::Shared { element, rank } => (self.table.scalar(element), rank),
+            Ty::Slice { element, .. } => (element, 1),
+            Ty::View { element, rank, .. } | Ty::Shared { element, rank } => (element, rank),
             Ty::Array(element, _) => (element, 1),
             Ty::Wrong => (ty, 1),
             _ => {
@@ -479,19 +506,14 @@ impl Checker<'_> {
         }
     }
 
-    fn field(&mut self, base: &syntax::Expr, field: u32, mark: Mark) -> (ExprKind, Id) {
+    fn field(&mut self, base: &syntax::Expr, member: &syntax::Member, mark: Mark) -> (ExprKind, Id) {
         let base = self.expr(base, None);
         let base = self.dereferenced(base);
         let ty = Id(base.ty.0);
-        let part = match self.table.get(ty) {
-            Ty::Tuple(parts) => parts.get(field as usize).copied(),
-            Ty::Wrong => Some(ty),
-            _ => None,
-        };
-        let part = part.unwrap_or_else(|| {
+        let (field, part) = self.part_of(ty, member).unwrap_or_else(|| {
             let name = self.named(ty);
-            self.mistake(mark, format!("`{name}` has no part `.{field}`"));
-            self.wrong()
+            self.mistake(mark, format!("`{name}` has no part `.{member}`"));
+            (0, self.wrong())
         });
         (ExprKind::Field { base: Box::new(base), field }, part)
     }

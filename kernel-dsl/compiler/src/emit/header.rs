@@ -1,7 +1,7 @@
 //! The words of a module: the comment at its top and the Rust line above each group of instructions.
 
 use super::Emitter;
-use crate::ir::{Layout, SharedArray};
+use crate::ir::{DynamicArray, Layout, SharedArray};
 
 impl Emitter<'_> {
     /// Says what the module is, and sets its directives.
@@ -14,6 +14,12 @@ impl Emitter<'_> {
             self.builder.header(format!("shared memory, {} bytes:", kernel.shared_bytes()));
             for array in &kernel.shared {
                 self.builder.header(format!("  {}", describe(array)));
+            }
+        }
+        if !kernel.dynamic.is_empty() {
+            self.builder.header(format!("shared memory of the launch's size, from byte {}:", kernel.dynamic_offset()));
+            for DynamicArray { name, element, .. } in &kernel.dynamic {
+                self.builder.header(format!("  {name}: {element}"));
             }
         }
         self.builder.directives(kernel.block, kernel.min_blocks, kernel.max_registers);
@@ -40,6 +46,7 @@ fn describe(array: &SharedArray) -> String {
     let layout = match (array.layout, pitch) {
         (Layout::Padded { pad }, Some(pitch)) => format!(", pitch {pitch} (padded by {pad})"),
         (Layout::Pitch, Some(pitch)) => format!(", pitch {pitch}"),
+        (Layout::Swizzled(_), Some(_)) => ", swizzled".to_string(),
         _ => String::new(),
     };
     let SharedArray { name, element, shape, offset, .. } = array;

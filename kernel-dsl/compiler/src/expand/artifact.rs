@@ -1,8 +1,10 @@
 //! The artifact of a kernel: its HIR and the PTX of its declared instances, as literals.
 
-use super::namespace;
-use super::report::Failed;
-use crate::hir::{Constant, Instance, Program, serial};
+use super::report::{About, Failed};
+use crate::error::{Error, Errors};
+use crate::hir::{self, Instance, Program, serial};
+use crate::launch;
+use crate::syntax::{InstanceArgument, InstanceOf};
 use crate::target::Target;
 use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens, quote};
@@ -13,14 +15,23 @@ pub(super) fn compile(program: &Program) -> Result<Vec<String>, Vec<Failed>> {
     let name = &program.functions[0].name;
     let (mut texts, mut failed) = (Vec::new(), Vec::new());
     for instance in &program.launch.instances {
-        match crate::compile(program, instance, Target::SM_61) {
+        match text(program, instance) {
             Ok(text) => texts.push(text),
-            Err(errors) => {
-                failed.push(Failed { instance: instance.name(name), of: program.launch.instances.len(), errors })
+            Err((about, errors)) => {
+                let of = program.launch.instances.len();
+                failed.push(Failed { instance: instance.name(name), of, about, errors });
             }
         }
     }
     if failed.is_empty() { Ok(texts) } else { Err(failed) }
+}
+
+fn text(program: &Program, instance: &Instance) -> Result<String, (About, Errors)> {
+    let body = |errors| (About::Body, errors);
+    let program = hir::monomorphic(program, instance).map_err(body)?;
+    // Lowering says the same, and knows no tokens of the attribute.
+    launch::block(&program).map_err(|refusal| (About::Block, Error::whole(refusal.0).into()))?;
+    crate::compile_monomorphic(&program, Target::SM_61).map_err(body)
 }
 
 /// The artifact of a kernel without mistakes. `beside` are items.
@@ -28,12 +39,13 @@ pub(super) fn whole(
     item: &ItemFn,
     facade: &Path,
     program: &Program,
+    declared_instances: &[InstanceOf],
     texts: &[String],
     beside: TokenStream,
 ) -> TokenStream {
     let source = &program.functions[0].source;
     let parts = Parts { file: &source.file, line: source.line, hir: &serial::encode_program(program) };
-    let instances = program.launch.instances.iter().zip(texts);
+    let instances = declared_instances.iter().zip(texts);
     let instances = instances.map(|(instance, text)| declared(item, facade, instance, text));
     parts.artifact(item, facade, instances.collect(), beside)
 }
@@ -42,7 +54,7 @@ pub(super) fn whole(
 pub(super) fn stub(
     item: &ItemFn,
     facade: &Path,
-    instances: &[Instance],
+    instances: &[InstanceOf],
     beside: TokenStream,
     errors: TokenStream,
 ) -> TokenStream {
@@ -76,14 +88,12 @@ impl Parts<'_> {
     }
 }
 
-fn declared(item: &ItemFn, facade: &Path, instance: &Instance, text: &str) -> TokenStream {
+fn declared(item: &ItemFn, facade: &Path, instance: &InstanceOf, text: &str) -> TokenStream {
     let name = instance.name(&item.sig.ident.to_string());
-    let constants = instance.0.iter().map(|constant| {
-        let value = namespace::value(constant);
-        match constant {
-            Constant::Usize(_) => quote!(#facade::compiler::hir::Constant::Usize(#value)),
-            Constant::Bool(_) => quote!(#facade::compiler::hir::Constant::Bool(#value)),
-        }
+    let constants = instance.0.iter().map(|argument| match argument {
+        InstanceArgument::Usize(_) => quote!(#facade::compiler::hir::Constant::Usize(#argument)),
+        InstanceArgument::Bool(_) => quote!(#facade::compiler::hir::Constant::Bool(#argument)),
+        InstanceArgument::Type { .. } => quote!(<#argument as #facade::GenericArgument>::CONSTANT),
     });
     quote!(#facade::Declared { name: #name, constants: &[#(#constants),*], ptx: #text })
 }

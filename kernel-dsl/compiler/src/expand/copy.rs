@@ -39,7 +39,7 @@ pub(super) fn with_launch(item: &ItemFn, facade: &Path, launch: &LaunchTokens) -
 /// the copy, and clippy's are about Rust for the host.
 pub(super) fn loud(item: &ItemFn, copy: &impl ToTokens) -> TokenStream {
     let levels = item.attrs.iter().filter(|a| LEVELS.iter().any(|level| a.path().is_ident(level)));
-    let (lints, conditions) = (lints(), conditions(item));
+    let (lints, conditions) = (lints(), conditions(&item.attrs));
     quote! {
         #conditions
         #lints
@@ -49,12 +49,13 @@ pub(super) fn loud(item: &ItemFn, copy: &impl ToTokens) -> TokenStream {
     }
 }
 
-/// A copy that is the second of its kind, so that its lints have been said.
+/// A copy that is the second of its kind, so that its lints have been said. `warnings` are those that are warnings where
+/// this stands: one that the user's crate denies is an error, and has to be named.
 pub(super) fn silent(item: &ItemFn, copy: &impl ToTokens) -> TokenStream {
-    let conditions = conditions(item);
+    let conditions = conditions(&item.attrs);
     quote! {
         #conditions
-        #[allow(warnings, clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)]
+        #[allow(warnings, unused, nonstandard_style, deprecated, clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)]
         const _: () = { #copy };
     }
 }

@@ -5,15 +5,23 @@ use crate::check::Callee;
 use crate::error::{Error, Errors};
 use crate::hir::Program;
 use crate::source::{Source, Span};
-use crate::syntax;
 use proc_macro2::{LineColumn, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
-use syn::ItemFn;
+use syn::{ItemFn, Path};
 
 /// Errors that do not wait for rustc. Inside a `const`, so that they fit where items and where statements stand.
 pub(super) fn refused(error: syn::Error) -> TokenStream {
     let errors = error.to_compile_error();
     quote!(const _: () = { #errors };)
+}
+
+/// What of a kernel is wrong.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum About {
+    /// The clause `block` of the attribute.
+    Block,
+    /// The function.
+    Body,
 }
 
 /// What compilation of an instance found.
@@ -22,32 +30,35 @@ pub(super) struct Failed {
     pub instance: String,
     /// How many instances the kernel declares.
     pub of: usize,
+    /// Where to say it, if its errors name no place.
+    pub about: About,
     pub errors: Errors,
 }
 
-/// Errors of lowering, passes and emission: each once, with the instance where not all have it.
-pub(super) fn compilation(
-    item: &ItemFn,
-    program: &Program,
-    callees: &[Callee],
-    function: &syntax::Function,
-    failed: &[Failed],
-) -> TokenStream {
-    let mut told: Vec<(&Error, Vec<&str>)> = Vec::new();
+/// The user's tokens of a kernel.
+pub(super) struct Tokens<'a> {
+    pub item: &'a ItemFn,
+    /// What the attribute gives for `block`.
+    pub block: &'a [TokenStream],
+    /// The device functions that it names.
+    pub paths: &'a [Path],
+}
+
+/// Errors of lowering, analyses, passes and emission: each once, with the instance where not all have it.
+pub(super) fn compilation(tokens: &Tokens, program: &Program, callees: &[Callee], failed: &[Failed]) -> TokenStream {
+    let Tokens { item, block, paths } = *tokens;
+    let mut told: Vec<(&Error, About, Vec<&str>)> = Vec::new();
     for failure in failed {
         for error in &failure.errors.0 {
-            match told.iter_mut().find(|(e, _)| *e == error) {
-                Some((_, instances)) => instances.push(&failure.instance),
-                None => told.push((error, vec![&failure.instance])),
+            match told.iter_mut().find(|(e, ..)| *e == error) {
+                Some((.., instances)) => instances.push(&failure.instance),
+                None => told.push((error, failure.about, vec![&failure.instance])),
             }
         }
     }
     let mut all: Option<syn::Error> = None;
-    for (error, instances) in told {
-        let mut message = error.message.clone();
-        if let Some(help) = &error.help {
-            message += &format!("\nhelp: {help}");
-        }
+    for (error, about, instances) in told {
+        let mut message = error.text();
         let named = instances.iter().any(|instance| message.contains(instance));
         if !named && failed.iter().any(|f| instances.len() < f.of) {
             message += &format!("\nnote: in {}", quoted(&instances));
@@ -58,8 +69,9 @@ pub(super) fn compilation(
             Some((source, span)) => {
                 let line = source.line + u32::from(span.line);
                 let message = format!("in `{}` ({}:{line}:{}): {message}", source.name, source.file, span.column);
-                syn::Error::new_spanned(caller_of(source, callees, function, item), message)
+                syn::Error::new_spanned(caller_of(source, callees, paths, item), message)
             }
+            None if about == About::Block && !block.is_empty() => syn::Error::new_spanned(quote!(#(#block)*), message),
             None => syn::Error::new_spanned(&item.sig.ident, message),
         };
         match &mut all {
@@ -81,9 +93,9 @@ fn quoted(names: &[&str]) -> String {
 }
 
 /// The call in the kernel through which the function with `source` is reached.
-fn caller_of(source: &Source, callees: &[Callee], function: &syntax::Function, item: &ItemFn) -> TokenStream {
+fn caller_of(source: &Source, callees: &[Callee], paths: &[Path], item: &ItemFn) -> TokenStream {
     let name = callees.iter().find(|c| c.library.functions.iter().any(|f| f.source == *source)).map(|c| &c.path);
-    let path = function.callees().into_iter().find(|p| Some(&chain::written(p)) == name);
+    let path = paths.iter().find(|p| Some(&chain::written(p)) == name);
     path.map_or_else(|| item.sig.ident.to_token_stream(), ToTokens::into_token_stream)
 }
 

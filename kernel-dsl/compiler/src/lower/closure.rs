@@ -9,10 +9,7 @@ use crate::source::Span;
 /// What a `Val::Callable` names.
 #[derive(Clone, Debug)]
 pub(super) enum Callable<'h> {
-    Function {
-        id: FunctionId,
-        generics: Vec<u32>,
-    },
+    Function(FunctionId),
     Closure {
         /// The call whose variables it sees.
         frame: u32,
@@ -24,9 +21,8 @@ pub(super) enum Callable<'h> {
 }
 
 impl<'h> Lowerer<'h> {
-    pub(super) fn function_value(&mut self, id: FunctionId, generics: &[TypeId]) -> Val {
-        let generics = self.generics(generics);
-        self.callable(Callable::Function { id, generics })
+    pub(super) fn function_value(&mut self, id: FunctionId) -> Val {
+        self.callable(Callable::Function(id))
     }
 
     pub(super) fn closure(&mut self, e: &Expr, parameters: &'h [Pattern], body: &'h Expr) -> Val {
@@ -43,9 +39,16 @@ impl<'h> Lowerer<'h> {
     pub(super) fn call_value(&mut self, span: Span, callee: &'h Expr, arguments: &'h [Expr]) -> Val {
         let callee = self.expr(callee);
         let arguments: Vec<_> = arguments.iter().map(|a| self.expr(a)).collect();
-        let Val::Callable(callee) = callee else { return Val::Unit };
+        match callee {
+            Val::Callable(callee) => self.call_callable(span, callee, arguments),
+            _ => Val::Unit,
+        }
+    }
+
+    /// What the closure or function of that number gives for `arguments`.
+    pub(super) fn call_callable(&mut self, span: Span, callee: u32, arguments: Vec<Val>) -> Val {
         match self.callables[callee as usize].clone() {
-            Callable::Function { id, generics } => self.inline(span, id, generics, arguments),
+            Callable::Function(id) => self.inline(span, id, arguments),
             Callable::Closure { frame, parameters, types, returns, body } => {
                 if !self.room(span) {
                     return Val::Unit;
@@ -59,6 +62,8 @@ impl<'h> Lowerer<'h> {
                 let mut frame = self.frames.remove(depth);
                 let caller = frame.caller.replace(self.builder.location);
                 let loops: Vec<LoopFrame> = std::mem::take(&mut frame.loops);
+                let hidden = loops.iter().filter(|l| l.repeats).count() as u32;
+                self.hidden_loops += hidden;
                 self.frames.push(frame);
                 for ((pattern, ty), value) in parameters.iter().zip(types).zip(arguments) {
                     self.bind(pattern, *ty, value);
@@ -68,6 +73,7 @@ impl<'h> Lowerer<'h> {
                     (frame.caller, frame.loops) = (caller, loops);
                     self.frames.insert(depth, frame);
                 }
+                self.hidden_loops -= hidden;
                 self.at(span);
                 value
             }

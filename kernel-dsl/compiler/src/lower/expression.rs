@@ -5,7 +5,7 @@ use super::storage::Binding;
 use super::value::{Known, Place, Val, View};
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind, LocalId, TypeId};
-use crate::ir::{self, Dim, Op};
+use crate::ir::{self, Op};
 use crate::source::Span;
 use smallvec::SmallVec;
 
@@ -34,11 +34,6 @@ impl<'h> Lowerer<'h> {
             ExprKind::Literal(bits) => {
                 let ty = self.scalar_type(e.ty);
                 Val::Scalar(Known { value: self.builder.constant(ty, *bits), bits: (!ty.is_float()).then_some(*bits) })
-            }
-            ExprKind::Generic(i) => {
-                let bits = u64::from(self.frame().generics[*i as usize]);
-                let ty = self.scalar_type(e.ty);
-                Val::Scalar(Known { value: self.builder.constant(ty, bits), bits: Some(bits) })
             }
             ExprKind::Local(id) => self.local(*id, e.ty, e.span),
             ExprKind::Unary(op, a) => {
@@ -74,18 +69,6 @@ impl<'h> Lowerer<'h> {
                 self.assign(e.span, place, *operator, value);
                 Val::Unit
             }
-            ExprKind::AssignParts { places, value } => {
-                let value = self.expr(value);
-                self.at(e.span);
-                if let Val::Tuple(parts) = value {
-                    for (place, part) in places.iter().zip(parts) {
-                        if let Some(place) = self.assigned(place) {
-                            self.write(&place, part);
-                        }
-                    }
-                }
-                Val::Unit
-            }
             ExprKind::Cast(a) => {
                 let (from, to) = (self.scalar_type(a.ty), self.scalar_type(e.ty));
                 let a = self.scalar(a);
@@ -93,10 +76,18 @@ impl<'h> Lowerer<'h> {
                 Val::Scalar(self.cast(a, from, to))
             }
             ExprKind::Intrinsic { intrinsic, arguments } => self.intrinsic(e, *intrinsic, arguments),
-            ExprKind::Call { function, generics, arguments } => self.call(e.span, *function, generics, arguments),
+            ExprKind::Call { function, arguments, .. } => self.call(e.span, *function, arguments),
+            ExprKind::Generic(_)
+            | ExprKind::CallMethod { .. }
+            | ExprKind::MethodValue { .. }
+            | ExprKind::CallItem { .. }
+            | ExprKind::SizeOf(_) => {
+                unreachable!("a monomorphic program has none of them")
+            }
             ExprKind::Index { .. } | ExprKind::Field { .. } | ExprKind::Dereference(_) => self.read_place(e),
             ExprKind::Tuple(parts) if parts.is_empty() => Val::Unit,
             ExprKind::Tuple(parts) => Val::Tuple(parts.iter().map(|p| self.expr(p)).collect()),
+            ExprKind::Struct { fields, rest } => self.made(e, fields, rest.as_deref()),
             ExprKind::Array(parts) => {
                 let array = self.storage(e.ty, self.name_hint.unwrap_or("array"));
                 for (i, part) in parts.iter().enumerate() {
@@ -120,9 +111,10 @@ impl<'h> Lowerer<'h> {
             ExprKind::If { condition, then, otherwise } => self.branch(e, condition, then, otherwise.as_deref()),
             ExprKind::Match { value, arms } => self.cases(e, value, arms),
             ExprKind::Closure { parameters, body } => self.closure(e, parameters, body),
-            ExprKind::Function { function, generics } => self.function_value(*function, generics),
+            ExprKind::Function { function, .. } => self.function_value(*function),
             ExprKind::CallValue { callee, arguments } => self.call_value(e.span, callee, arguments),
             ExprKind::Block(block) => self.block(block),
+            ExprKind::Labelled { label, body } => self.labelled(e, *label, body),
             ExprKind::Loop { label, body } => self.endless(e, *label, body),
             ExprKind::While { label, condition, body } => {
                 self.while_loop(e.span, *label, condition, body);
@@ -147,6 +139,22 @@ impl<'h> Lowerer<'h> {
                 Val::Unit
             }
         }
+    }
+
+    /// A struct from its fields, which are evaluated in the order in which they are written.
+    fn made(&mut self, e: &'h Expr, fields: &'h [(u32, Expr)], rest: Option<&'h Expr>) -> Val {
+        let hir::Type::Tuple(types) = self.ty(e.ty) else { return Val::Unit };
+        let values: Vec<_> = fields.iter().map(|(i, value)| (*i as usize, self.expr(value))).collect();
+        let mut parts = match rest.map(|rest| self.expr(rest)) {
+            Some(Val::Tuple(parts)) => parts,
+            _ => vec![Val::Unit; types.len()],
+        };
+        for (i, value) in values {
+            if let Some(part) = parts.get_mut(i) {
+                *part = value;
+            }
+        }
+        Val::Tuple(parts)
     }
 
     /// The right operand: a shift's amount is a `u32`, whatever its type in Rust.
@@ -185,12 +193,11 @@ impl<'h> Lowerer<'h> {
         // Rust evaluates the value first for plain numbers; the order shows only where one of the two has effects on the other.
         let Some(operator) = operator else {
             let value = self.expr(value);
-            let at = place.span;
-            let place = self.assigned(place);
+            let to = self.assigned(place);
             // A store that goes wrong goes wrong at its place, not at its value.
-            self.at(at);
-            if let Some(place) = place {
-                self.write(&place, value);
+            self.at(place.span);
+            if let Some(to) = to {
+                self.write(&to, place.ty, value);
             }
             return;
         };
@@ -200,7 +207,7 @@ impl<'h> Lowerer<'h> {
         self.at(span);
         if let Val::Scalar(left) = self.read(&target, place.ty) {
             let result = self.binary(operator, ty, left, right);
-            self.write(&target, Val::Scalar(result));
+            self.write(&target, place.ty, Val::Scalar(result));
         }
     }
 
@@ -283,6 +290,7 @@ impl<'h> Lowerer<'h> {
                 Place::Registers(super::value::Storage::Tuple(mut parts)) if (*field as usize) < parts.len() => {
                     Some(Place::Registers(parts.swap_remove(*field as usize)))
                 }
+                Place::Memory { place, cell, policy } => self.field_in_memory(place, &cell, *field, policy),
                 _ => None,
             },
             ExprKind::Index { base, index } => self.index_place(e.span, base, index),
@@ -311,10 +319,13 @@ impl<'h> Lowerer<'h> {
 
     fn index_place(&mut self, span: Span, base: &'h Expr, index: &'h Expr) -> Option<Place> {
         if matches!(self.ty(base.ty), hir::Type::Array(..)) {
-            let Place::Registers(storage) = self.place(base)? else { return None };
+            let place = self.place(base)?;
             let index = self.scalar(index);
             self.at(span);
-            return Some(Place::Registers(self.element(&storage, index)));
+            return match place {
+                Place::Registers(storage) => Some(Place::Registers(self.element(&storage, index))),
+                Place::Memory { place, cell, policy } => self.index_in_memory(place, &cell, index, policy),
+            };
         }
         let base = self.expr(base);
         let indices = self.indices(index);
@@ -323,13 +334,9 @@ impl<'h> Lowerer<'h> {
     }
 
     pub(super) fn view_place(&self, view: &View, indices: &[Known]) -> Place {
-        let dims = indices
-            .iter()
-            .zip(view.extents.iter().zip(&view.strides))
-            .map(|(index, (extent, stride))| Dim { index: index.value, extent: extent.value, stride: *stride })
-            .collect();
-        let place = ir::Place::Global { base: view.base, dims };
-        Place::Memory { place, element: view.element, policy: view.policy() }
+        let (dims, within) = (view.dims(indices), view.cell.within());
+        let place = ir::Place::Global { base: view.base, dims, within };
+        Place::Memory { place, cell: view.cell.clone(), policy: view.policy() }
     }
 
     /// The indices in a `usize`, a tuple or an array of them.

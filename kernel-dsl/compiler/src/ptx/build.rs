@@ -77,6 +77,15 @@ impl Builder {
         Ok(Symbol::Variable(variables.len() as u32 - 1))
     }
 
+    /// Puts a variable before the entry, at module scope.
+    pub fn global(&mut self, variable: Variable) -> Result<Symbol, Errors> {
+        self.fresh(&variable.name)?;
+        let index = self.module.variables.len() as u32;
+        self.module.variables.push(variable);
+        self.module.items.insert(index as usize, Item::Variable(index));
+        Ok(Symbol::Global(index))
+    }
+
     /// A new register of type `ty`.
     pub fn register(&mut self, ty: Type) -> Register {
         let registers = &mut self.module.functions[0].registers;
@@ -147,7 +156,8 @@ impl Builder {
     fn fresh(&self, name: &str) -> Result<(), Errors> {
         identifier(name)?;
         let entry = self.entry();
-        let taken = entry.parameters.iter().any(|p| p.name == name) || entry.variables.iter().any(|v| v.name == name);
+        let variables = entry.variables.iter().chain(&self.module.variables);
+        let taken = entry.parameters.iter().map(|p| &p.name).chain(variables.map(|v| &v.name)).any(|n| n == name);
         if taken { Err(Error::whole(format!("PTX: two things are called `{name}`")).into()) } else { Ok(()) }
     }
 }

@@ -1,11 +1,12 @@
 //! Expressions.
 
 use super::function::macro_refusal;
-use super::{Binary, Block, ClosureParameter, Expr, ExprKind, Float, Mark, Path, Reader, Unary};
+use super::pattern::has_let;
+use super::{Binary, Block, ClosureParameter, Expr, ExprKind, Float, Mark, Member, Path, Reader, Unary};
 use crate::Scalar;
 use crate::ir;
 use quote::ToTokens;
-use syn::{BinOp, Lit, Member, RangeLimits, UnOp};
+use syn::{BinOp, Lit, RangeLimits, UnOp};
 
 impl Reader {
     pub(super) fn expression(&mut self, e: &syn::Expr) -> Expr {
@@ -34,9 +35,7 @@ impl Reader {
             syn::Expr::Group(g) => self.expression(&g.expr).kind,
             syn::Expr::Unary(u) => self.unary(u),
             syn::Expr::Binary(b) => self.binary(b),
-            syn::Expr::Assign(a) => {
-                ExprKind::Assign { place: self.boxed(&a.left), operator: None, value: self.boxed(&a.right) }
-            }
+            syn::Expr::Assign(a) => self.assignment(a),
             syn::Expr::Cast(c) => ExprKind::Cast(self.boxed(&c.expr), self.ty(&c.ty)),
             syn::Expr::Call(c) => match &*c.func {
                 syn::Expr::Path(p) if p.qself.is_none() => {
@@ -59,12 +58,7 @@ impl Reader {
                 arguments: self.list(&m.args),
             },
             syn::Expr::Index(i) => ExprKind::Index(self.boxed(&i.expr), self.boxed(&i.index)),
-            syn::Expr::Field(f) => match &f.member {
-                Member::Unnamed(i) => ExprKind::Field(self.boxed(&f.base), i.index),
-                Member::Named(n) => {
-                    self.refused(n, "a kernel has no structs with named fields yet; a tuple's parts are `.0`, `.1`")
-                }
-            },
+            syn::Expr::Field(f) => ExprKind::Field(self.boxed(&f.base), member(&f.member)),
             syn::Expr::Tuple(t) => ExprKind::Tuple(self.list(&t.elems)),
             syn::Expr::Array(a) => ExprKind::Array(self.list(&a.elems)),
             syn::Expr::Repeat(r) => {
@@ -86,24 +80,20 @@ impl Reader {
             syn::Expr::If(i) => self.branch(i),
             syn::Expr::Block(b) => match &b.label {
                 None => ExprKind::Block(self.block(&b.block)),
-                Some(label) => self.refused(label, "a block in a kernel has no label; loops have"),
+                Some(label) => ExprKind::Labelled { label: label.name.ident.clone(), body: self.block(&b.block) },
             },
             syn::Expr::Loop(l) => ExprKind::Loop { label: label(&l.label), body: self.block(&l.body) },
-            syn::Expr::While(w) => match &*w.cond {
-                syn::Expr::Let(l) => {
-                    // As Rust defines it: a `loop` that a pattern which does not match leaves.
-                    let then = self.block(&w.body);
-                    let stop = Expr { kind: ExprKind::Break { label: None, value: None }, mark };
-                    let step = Expr { kind: self.when(l, then, stop), mark };
-                    let body = Block { statements: vec![super::Statement::Expr(step)], value: None, mark };
-                    ExprKind::Loop { label: label(&w.label), body }
-                }
-                condition => ExprKind::While {
-                    label: label(&w.label),
-                    condition: self.boxed(condition),
-                    body: self.block(&w.body),
-                },
-            },
+            syn::Expr::While(w) if has_let(&w.cond) => {
+                // As Rust defines it: a `loop` that a pattern which does not match leaves.
+                let then = self.block(&w.body);
+                let stop = Expr { kind: ExprKind::Break { label: None, value: None }, mark };
+                let step = Expr { kind: self.when(&w.cond, then, stop), mark };
+                let body = Block { statements: vec![super::Statement::Expr(step)], value: None, mark };
+                ExprKind::Loop { label: label(&w.label), body }
+            }
+            syn::Expr::While(w) => {
+                ExprKind::While { label: label(&w.label), condition: self.boxed(&w.cond), body: self.block(&w.body) }
+            }
             syn::Expr::ForLoop(f) => ExprKind::For {
                 label: label(&f.label),
                 pattern: self.pattern(&f.pat),
@@ -116,6 +106,7 @@ impl Reader {
             },
             syn::Expr::Continue(c) => ExprKind::Continue { label: c.label.as_ref().map(|l| l.ident.clone()) },
             syn::Expr::Return(r) => ExprKind::Return(r.expr.as_ref().map(|e| self.boxed(e))),
+            syn::Expr::Macro(m) if m.mac.path.is_ident("matches") => self.test_of_pattern(&m.mac),
             syn::Expr::Macro(m) => {
                 self.refuse(macro_refusal(&m.mac));
                 ExprKind::Refused
@@ -123,12 +114,14 @@ impl Reader {
             syn::Expr::Match(m) => self.cases(m),
             syn::Expr::Let(l) => self.refused(
                 l,
-                "`let` is the whole condition of an `if` or `while`: write the rest as an `if` of its own inside",
+                "`let` is a condition of an `if` or `while`, alone or with others by `&&`: elsewhere write a `match`",
             ),
             syn::Expr::Closure(c) => self.closure(c),
-            syn::Expr::Struct(s) => {
-                self.refused(&s.path, "structs are not in the language yet: use a tuple or plain variables")
-            }
+            syn::Expr::Struct(s) if s.qself.is_none() => ExprKind::Struct {
+                path: self.path(&s.path),
+                fields: s.fields.iter().map(|f| (member(&f.member), self.expression(&f.expr))).collect(),
+                rest: s.rest.as_ref().map(|e| self.boxed(e)),
+            },
             syn::Expr::Try(t) => {
                 self.refused(&t.question_token, "a kernel has no errors to return: `?` has no meaning on the device")
             }
@@ -240,13 +233,13 @@ impl Reader {
     }
 
     fn branch(&mut self, i: &syn::ExprIf) -> ExprKind {
-        if let syn::Expr::Let(l) = &*i.cond {
+        if has_let(&i.cond) {
             let then = self.block(&i.then_branch);
             let otherwise = match &i.else_branch {
                 Some((_, e)) => self.expression(e),
                 None => Expr { kind: ExprKind::unit(), mark: then.mark },
             };
-            return self.when(l, then, otherwise);
+            return self.when(&i.cond, then, otherwise);
         }
         ExprKind::If {
             condition: self.boxed(&i.cond),
@@ -281,22 +274,30 @@ impl Reader {
     }
 }
 
-/// Why a function of a type cannot be called: device functions stand in modules, whose names are in lower case.
+/// Why a function of a type of Rust's library cannot be called.
 fn of_a_host_type(path: &Path) -> Option<String> {
     let (_, [.., module]) = path.segments.split_last()? else { return None };
     let name = module.name.to_string();
-    if matches!(name.as_str(), "Shared" | "Option") || !name.starts_with(char::is_uppercase) {
-        return None;
-    }
     let way_out = match name.as_str() {
-        "Vec" | "Box" | "String" => {
-            ": a kernel has no heap; an array in registers is `[0.0; 4]`, one in shared memory `Shared::new([…])`"
+        "Vec" | "Box" | "String" | "Rc" | "Arc" | "HashMap" | "BTreeMap" | "VecDeque" | "HashSet" => {
+            "a kernel has no heap; an array in registers is `[0.0; 4]`, one in shared memory `Shared::new([…])`"
         }
-        _ => ": it calls functions of the language and `#[device]` functions",
+        "Instant" | "Duration" | "SystemTime" | "Mutex" | "RefCell" | "Cell" => {
+            "it calls functions of the language and `#[device]` functions"
+        }
+        _ => return None,
     };
-    Some(format!("a kernel cannot call functions of the type `{name}`{way_out}"))
+    Some(format!("a kernel cannot call functions of the type `{name}`: {way_out}"))
 }
 
 fn label(label: &Option<syn::Label>) -> Option<proc_macro2::Ident> {
     label.as_ref().map(|l| l.name.ident.clone())
+}
+
+/// A part's name.
+pub(super) fn member(member: &syn::Member) -> Member {
+    match member {
+        syn::Member::Named(name) => Member::Name(name.clone()),
+        syn::Member::Unnamed(index) => Member::Index(index.index),
+    }
 }

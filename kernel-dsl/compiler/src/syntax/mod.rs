@@ -4,20 +4,23 @@
 //! on the device has no node. Reading refuses it with an error at the token that says what to write instead, and goes
 //! on, so that all such mistakes come at once. Names are not resolved and nothing has a type; that is [`check`](crate::check)'s work.
 
+mod assign;
 mod attribute;
 mod callees;
 mod expression;
 mod function;
+mod item;
 mod pattern;
 mod place;
 mod types;
 
 use crate::Scalar;
-use crate::hir::Instance;
 use crate::source::Source;
 use proc_macro2::{Ident, TokenStream};
 use syn::ItemFn;
 
+pub use attribute::{Argument as InstanceArgument, InstanceOf};
+pub use item::{Bound, Enum, Impl, Item, Module, Struct, Trait, TraitItem, module};
 pub use place::Mark;
 
 /// A kernel: a function and what its attributes say.
@@ -31,8 +34,9 @@ pub struct Kernel {
     pub grid: Vec<Expr>,
     /// Conditions of a launch, each with its Rust text.
     pub requires: Vec<(Expr, String)>,
-    /// Instances that are compiled at expansion: values of the generic constants, in order. One, empty, if there are none.
-    pub instances: Vec<Instance>,
+    /// Instances that are compiled at expansion: what stands for the generic parameters, in order. One, empty, if there are
+    /// none.
+    pub instances: Vec<InstanceOf>,
     /// Blocks that a multiprocessor should hold at once.
     pub min_blocks: Option<u32>,
     /// Registers a thread at most.
@@ -59,10 +63,12 @@ pub struct LaunchTokens {
 pub struct Function {
     /// Its name.
     pub name: Ident,
-    /// Generic constants, in order.
+    /// Generic parameters, in order.
     pub generics: Vec<Generic>,
-    /// Parameters, in order.
+    /// Parameters, in order; a method's first is called `self`.
     pub parameters: Vec<Parameter>,
+    /// Whether the first parameter is a receiver.
+    pub receiver: bool,
     /// Return type; `None` is `()`.
     pub returns: Option<Type>,
     /// What it does.
@@ -73,13 +79,22 @@ pub struct Function {
     pub hash: u64,
 }
 
-/// `const NAME: ty`
+/// A generic parameter.
 #[derive(Clone, Debug)]
 pub struct Generic {
     /// Its name.
     pub name: Ident,
-    /// `usize` or `bool`.
-    pub ty: Scalar,
+    /// What it stands for.
+    pub kind: GenericKind,
+}
+
+/// What a generic parameter stands for.
+#[derive(Clone, Debug)]
+pub enum GenericKind {
+    /// `const NAME: ty`; `usize` or `bool`.
+    Constant(Scalar),
+    /// `Name: Bound + Bound`, where clauses included.
+    Type(Vec<Bound>),
 }
 
 /// `mut name: ty`
@@ -174,6 +189,8 @@ pub enum Statement {
     Expr(Expr),
     /// `const { assert!(condition, "message") }`
     Assert { condition: Expr, message: String },
+    /// `const NAME: ty = value;`
+    Constant { name: Ident, ty: Type, value: Expr, mark: Mark },
 }
 
 /// What a `let`, `for`, `match` or closure binds, and of what values it matches.
@@ -202,6 +219,26 @@ pub enum Pattern {
     None(Mark),
     /// `&pattern`
     Reference(Box<Pattern>, Mark),
+    /// `..`, in a tuple or array.
+    Rest(Mark),
+    /// `Name { field: pattern, .. }` or `Name(a, b)`
+    Struct { path: Path, fields: Vec<(Member, Pattern)>, rest: bool, mark: Mark },
+}
+
+/// What an assignment assigns to.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum Assignee {
+    /// `_`
+    Ignore,
+    /// A variable or an element.
+    Place(Box<Expr>),
+    /// `(a, b)`
+    Tuple(Vec<Assignee>, Mark),
+    /// `[a, b]`
+    Array(Vec<Assignee>, Mark),
+    /// `..`
+    Rest(Mark),
 }
 
 /// A case of a `match`.
@@ -255,6 +292,11 @@ pub enum ExprKind {
         operator: Option<Binary>,
         value: Box<Expr>,
     },
+    /// `(a, b) = value` and its kin.
+    Destructure {
+        into: Assignee,
+        value: Box<Expr>,
+    },
     Cast(Box<Expr>, Type),
     /// `path(arguments)`
     Call(Path, Vec<Expr>),
@@ -266,7 +308,13 @@ pub enum ExprKind {
         arguments: Vec<Expr>,
     },
     Index(Box<Expr>, Box<Expr>),
-    Field(Box<Expr>, u32),
+    Field(Box<Expr>, Member),
+    /// `Name { field: value, ..rest }`
+    Struct {
+        path: Path,
+        fields: Vec<(Member, Expr)>,
+        rest: Option<Box<Expr>>,
+    },
     Tuple(Vec<Expr>),
     Array(Vec<Expr>),
     Repeat(Box<Expr>, Argument),
@@ -292,6 +340,11 @@ pub enum ExprKind {
         body: Box<Expr>,
     },
     Block(Block),
+    /// `'label: { … }`
+    Labelled {
+        label: Ident,
+        body: Block,
+    },
     Loop {
         label: Option<Ident>,
         body: Block,
@@ -325,6 +378,23 @@ pub enum ExprKind {
 pub struct Float {
     pub single: f32,
     pub double: f64,
+}
+
+/// The name of a part: `.0`, `.name`.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum Member {
+    Index(u32),
+    Name(Ident),
+}
+
+impl std::fmt::Display for Member {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Member::Index(i) => write!(f, "{i}"),
+            Member::Name(name) => write!(f, "{name}"),
+        }
+    }
 }
 
 /// Operators of one operand.
@@ -406,6 +476,6 @@ impl ExprKind {
     /// Whether rustc lets the expression be a statement without a semicolon.
     pub fn is_block_like(&self) -> bool {
         use ExprKind::*;
-        matches!(self, If { .. } | Match { .. } | Block(_) | Loop { .. } | While { .. } | For { .. })
+        matches!(self, If { .. } | Match { .. } | Block(_) | Labelled { .. } | Loop { .. } | While { .. } | For { .. })
     }
 }

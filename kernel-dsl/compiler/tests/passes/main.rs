@@ -8,3 +8,4 @@ mod generator;
 mod identities;
 mod indices;
 mod snapshots;
+mod uniform;
