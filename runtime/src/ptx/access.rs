@@ -74,10 +74,9 @@ fn check(
     if let Ok(extent) = view.region(access.window, first)
         && extent.bytes >= size
         && (!writes || view.writable(extent.region))
+        && within(&addresses, extent.base, extent.bytes - size, size - 1)
     {
-        if within(&addresses, extent.base, extent.bytes - size, size - 1) {
-            return Checked { addresses, mask, common: Some(extent) };
-        }
+        return Checked { addresses, mask, common: Some(extent) };
     }
     let mask = examine(access, view, &addresses, mask, writes, faults);
     Checked { addresses, mask, common: None }
@@ -129,7 +128,7 @@ fn examine(
                 let offset = address.wrapping_sub(extent.base);
                 if offset > extent.bytes || size > extent.bytes - offset {
                     Some(Check::OutOfBounds)
-                } else if address % size != 0 {
+                } else if !address.is_multiple_of(size) {
                     Some(Check::Misaligned)
                 } else if writes && !view.writable(extent.region) {
                     Some(Check::ReadOnlyWrite)
@@ -199,6 +198,15 @@ impl Machine<'_, '_> {
                 registers.defined[data.id as usize] |= mask;
             }
         }
+        if CHECKED && !self.program.code.bounds.is_empty() {
+            let any = of_region(access, &mut view, &checked).is_some_and(|state| *state);
+            for data in access.values.iter().flatten() {
+                let state = &mut registers.approximate[data.id as usize];
+                *state = if any { *state | mask } else { *state & !mask };
+                // Which approximation is not kept in memory: the first of the text stands for all.
+                registers.approximations[data.id as usize] = self.program.code.first_approximation;
+            }
+        }
         if !faults.is_empty() || CHECKED {
             self.strays(access, &checked, &mut faults, warp);
             self.faults(warp, inst, access, faults, "loads");
@@ -234,6 +242,11 @@ impl Machine<'_, '_> {
             }
         }
         if CHECKED {
+            let registers = &warp.registers;
+            let any = access.values.iter().flatten().any(|data| registers.approximate[data.id as usize] & mask != 0);
+            if let (true, Some(state)) = (any, of_region(access, &mut view, &checked)) {
+                *state = true;
+            }
             mark(access, &mut view, &checked);
             self.strays(access, &checked, &mut faults, warp);
         }
@@ -267,6 +280,10 @@ impl Machine<'_, '_> {
             }
         }
         if CHECKED {
+            let any = atomic.operands.iter().any(|data| registers.approximate[data.id as usize] & mask != 0);
+            if let (true, Some(state)) = (any, of_region(access, &mut view, &checked)) {
+                *state = true;
+            }
             if let Some(data) = atomic.result {
                 registers.defined[data.id as usize] |= mask;
             }
@@ -352,6 +369,13 @@ impl View<'_, '_> {
         let bytes = self.bytes_mut(extent.region, lane);
         sized!(access.element, N => write::<N>(bytes, to, value));
     }
+}
+
+/// Whether something where the first lane goes comes of an approximation.
+fn of_region<'a>(access: &Access, view: &'a mut View<'_, '_>, checked: &Checked) -> Option<&'a mut bool> {
+    let first = lanes(checked.mask).next()?;
+    let extent = checked.common.map_or_else(|| view.region(access.window, checked.addresses[first]), Ok).ok()?;
+    view.approximate(extent.region)
 }
 
 /// Eight bytes of memory's state that have all been stored to.

@@ -111,7 +111,8 @@ impl Kernel {
                 options,
             };
             let outcome = self.program.run(launch).unwrap_or_else(|e| panic!("{e}"));
-            assert!(outcome.report.findings.is_empty(), "{}", outcome.report);
+            // The math library goes by values of approximations, on purpose.
+            assert!(outcome.report.is_good(), "{}", outcome.report);
             let written = |given| if let Given::Written(bytes) = given { Some(bytes) } else { None };
             arguments.into_iter().filter_map(written).collect::<Vec<_>>()
         });
