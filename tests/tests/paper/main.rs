@@ -2,16 +2,20 @@
 //!
 //! Where inputs are small whole numbers, sums are exact in any order, so the comparison is too.
 
+mod attention;
 mod bitonic;
 mod conv3d;
+mod decode;
 mod elementwise;
 mod histogram;
+mod q8_gemm;
 mod scan;
 mod sgemm;
 #[path = "../language/support.rs"]
 mod support;
 mod topk;
 
+use kernel_dsl::prelude::*;
 use runtime::testing::Checker;
 use support::checker;
 
@@ -27,16 +31,53 @@ fn whole(n: usize, seed: u32) -> Vec<f32> {
     (0..n).map(|_| next()).collect()
 }
 
+/// 2ˣ by the language's own exponential.
+#[device]
+fn exp2(x: f32) -> f32 {
+    math::exp(x * std::f32::consts::LN_2)
+}
+
+/// The logarithm to base 2.
+#[device]
+fn log2(x: f32) -> f32 {
+    math::ln(x) * std::f32::consts::LOG2_E
+}
+
 fn wide(values: &[f32]) -> Vec<f64> {
     values.iter().map(|x| f64::from(*x)).collect()
 }
 
-const ALL: [fn(&Checker); 7] =
-    [sgemm::test, scan::test, histogram::test, bitonic::test, conv3d::test, elementwise::test, topk::test];
+const ALL: [fn(&Checker); 10] = [
+    sgemm::test,
+    q8_gemm::test,
+    attention::test,
+    decode::test,
+    scan::test,
+    histogram::test,
+    bitonic::test,
+    conv3d::test,
+    elementwise::test,
+    topk::test,
+];
 
 #[test]
 fn sgemm() {
     sgemm::test(&checker(false));
+}
+
+#[test]
+fn q8_gemm() {
+    q8_gemm::test(&checker(false));
+}
+
+#[test]
+fn attention() {
+    attention::test(&checker(false));
+}
+
+#[test]
+fn decode() {
+    decode::test(&checker(false));
 }
 
 #[test]
