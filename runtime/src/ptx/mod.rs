@@ -12,6 +12,9 @@
 //! in turns, a warp in lockstep. Lanes that part run by one of two policies ([`Policy`]); a legal program gives the
 //! same results under each.
 //!
+//! Every instruction that sm_61 has is run but `alloca`, `stacksave`, `stackrestore`, `brkpt`, and those on textures and
+//! surfaces. Recursive calls are refused, and so are calls of functions that the module does not define.
+//!
 //! ```text
 //! ptx::Module ─ decode ─▶ code ─▶ machine ─▶ warp ─▶ body ─▶ arithmetic      values
 //!                          │                 ├─▶ flow (meet)                 who runs next
