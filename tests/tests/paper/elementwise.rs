@@ -57,8 +57,8 @@ pub fn test(checker: &Checker) {
 
     let (a, b) = (vec![1.0f32; 70], vec![f16::from_f32(2.0); 70]);
     let gated = f16::from_f32(gate(1.0, 2.0)).to_f32();
-    let inputs = vec![Input::slice(&a), Input::slice(&b), Input::slice(&vec![f16::ZERO; 70])];
-    let expected = [Expected::new(2, wide(&vec![gated; 70]), Bound::Exact)];
+    let inputs = vec![Input::slice(&a), Input::slice(&b), Input::slice(&[f16::ZERO; 70])];
+    let expected = [Expected::new(2, wide(&[gated; 70]), Bound::Exact)];
     agree::<map2<f32, f16, gate>>(checker, "two types", inputs, &expected);
     assemble::<map2<f32, f16, gate>>();
 }
