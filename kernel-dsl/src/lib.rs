@@ -75,6 +75,7 @@
 //!   aligned; `load_or` and `store_in` take any place, and leave out what lies beyond the edge. Slices, views and, but
 //!   for the last two, shared arrays have them.
 //! * `fetch_add`, `fetch_min`, …, `exchange` and `compare_exchange` are atomic, on whatever a kernel may write.
+//! * [`fence`] orders memory between blocks, which the kernel's end does otherwise.
 //! * [`unroll`] makes a copy of the loop's body for each iteration.
 //!
 //! # Warps
@@ -127,6 +128,12 @@
 //! path of another device function. A closure is a name for code that is inlined where it is called; it captures by
 //! reference, is bound by `let` or passed on, and is never chosen by a condition or stored.
 //!
+//! # Targets
+//!
+//! PTX is made for sm_61, and runs on every later card. What sm_61 lacks is a compile error there that names the first target that
+//! has it: a kernel that needs one says `#[kernel(target = sm_80, …)]`, and what differs by target branches on
+//! [`target::SM`].
+//!
 //! # Values that may be missing
 //!
 //! `Option<T>` is the one enum that holds data: a `bool` and the parts of `T`, in registers. `v.get((row, col))` of a
@@ -149,7 +156,7 @@
 //! * **Methods of numbers**: those of [`methods`], with their PTX and their edge cases; and [`math`].
 //!
 //! Not in the language today: structs, enums beside `Option`, traits, iterators beyond the ranges above, strings,
-//! allocation, panics, recursion, generic types; asynchronous copies, shared arrays sized at launch, fences, and the
+//! allocation, panics, recursion, generic types; asynchronous copies, shared arrays sized at launch, and the
 //! hardware's approximate functions. Whatever lies outside is a compile error at its token.
 //!
 //! # What differs from Rust on the host
@@ -183,6 +190,7 @@ pub mod __private;
 pub mod artifact;
 mod atomic;
 pub mod block;
+pub mod fence;
 pub mod grid;
 pub mod half;
 pub mod host;
@@ -194,6 +202,7 @@ pub mod methods;
 pub mod prelude;
 mod shared;
 mod slice;
+pub mod target;
 pub mod thread;
 mod view;
 pub mod warp;

@@ -131,21 +131,22 @@ pub fn sync() {
     exchange("warp::sync()", 0);
 }
 
-/// The sum of all lanes' `x`. In PTX five times `shfl.sync.bfly` and `add` (two shuffles each for 64-bit types).
+/// The sum of all lanes' `x`. In PTX five times `shfl.sync.bfly` and `add` (two shuffles each for 64-bit types); of integers
+/// of 32 bits, from sm_80, one `redux.sync.add`.
 #[track_caller]
 pub fn sum<T: LaneValue>(x: T) -> T {
     butterfly("warp::sum", x, LANES, T::sum)
 }
 
 /// The largest of all lanes' `x`. Of floats, a NaN loses against any number, and −0 is less than +0. In PTX five times
-/// `shfl.sync.bfly` and `max`.
+/// `shfl.sync.bfly` and `max`; of integers of 32 bits, from sm_80, one `redux.sync.max`.
 #[track_caller]
 pub fn max<T: LaneValue>(x: T) -> T {
     butterfly("warp::max", x, LANES, T::larger)
 }
 
 /// The smallest of all lanes' `x`. Of floats, a NaN loses against any number, and −0 is less than +0. In PTX five times
-/// `shfl.sync.bfly` and `min`.
+/// `shfl.sync.bfly` and `min`; of integers of 32 bits, from sm_80, one `redux.sync.min`.
 #[track_caller]
 pub fn min<T: LaneValue>(x: T) -> T {
     butterfly("warp::min", x, LANES, T::smaller)
@@ -162,6 +163,14 @@ pub fn shuffle<T: LaneValue>(x: T, lane: usize) -> T {
 pub fn shuffle_xor<T: LaneValue>(x: T, mask: usize) -> T {
     assert!(mask < LANES, "warp::shuffle_xor by {mask}: a warp has {LANES} lanes");
     T::from_lane(exchange("warp::shuffle_xor", x.to_lane())[lane() ^ mask])
+}
+
+/// The lanes whose `x` has the bits of this lane's `x`, lane l in bit l; this lane is among them. From sm_70, where it is
+/// `match.any.sync` in PTX; [`target`](crate::target) shows how older targets do it.
+#[track_caller]
+pub fn match_any<T: LaneValue>(x: T) -> u32 {
+    let own = x.to_lane();
+    exchange("warp::match_any", own).iter().rev().fold(0, |mask, bits| mask << 1 | u32::from(*bits == own))
 }
 
 /// All lanes' `p`, lane l's in bit l. In PTX `vote.sync.ballot.b32`.

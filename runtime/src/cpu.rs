@@ -9,7 +9,7 @@ use crate::{Error, Result};
 use kernel_dsl::compiler::hir::{Instance, Program};
 use kernel_dsl::compiler::ir::record::WORDS;
 use kernel_dsl::compiler::lower::checked::Checked;
-use kernel_dsl::compiler::{Target, ir, lower};
+use kernel_dsl::compiler::{ir, lower};
 use kernel_dsl::launcher::{Memory, Shape};
 use kernel_dsl::{Argument, Artifact};
 use std::alloc::{Layout, alloc, dealloc};
@@ -35,7 +35,7 @@ impl Cpu {
         approved: &Approved,
     ) -> Result<()> {
         let executable = self.executables.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
-            let lowered = lower::lower(program, instance, Target::SM_61)
+            let lowered = lower::lower(program, instance, program.launch.target)
                 .map_err(|source| Error::Compile { instance: instance.name(artifact.name), source })?;
             Executable::new(&lowered)
         })?;

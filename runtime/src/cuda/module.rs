@@ -9,7 +9,7 @@ use crate::cache::Cache;
 use crate::contract::Approved;
 use cudarc::driver::sys::{self, CUjit_option as JitOption};
 use kernel_dsl::compiler::hir::{Instance, Program};
-use kernel_dsl::compiler::{self, Target, lower};
+use kernel_dsl::compiler::{self, lower};
 use kernel_dsl::launcher::Shape;
 use kernel_dsl::{Argument, Artifact};
 use std::borrow::Cow;
@@ -104,6 +104,7 @@ impl Cuda {
     ) -> Result<(), Error> {
         let name = instance.name(artifact.name);
         let module = self.modules.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
+            self.context.info.require_target(program.launch.target, &name)?;
             let ptx = ptx(artifact, program, instance, &name)?;
             Module::load(self.context.clone(), &ptx, &instance.entry(artifact.name), &name)
         })?;
@@ -121,8 +122,9 @@ impl Cuda {
     ) -> Result<(), Error> {
         let name = instance.name(artifact.name);
         let module = self.checked.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
+            self.context.info.require_target(program.launch.target, &name)?;
             let failed = |source| Error::Compile { instance: name.clone(), source };
-            let form = lower::checked::checked(program, instance, Target::SM_61).map_err(failed)?;
+            let form = lower::checked::checked(program, instance, program.launch.target).map_err(failed)?;
             let ptx = form.ptx().map_err(failed)?;
             let module = Module::load(self.context.clone(), &ptx, &instance.entry(artifact.name), &name)?;
             Ok::<_, Error>(CheckedModule::new(module, form))
@@ -139,7 +141,7 @@ fn ptx(
 ) -> Result<Cow<'static, str>, Error> {
     match artifact.instances.iter().find(|declared| declared.constants == instance.0) {
         Some(declared) => Ok(declared.ptx.into()),
-        None => compiler::compile(program, instance, Target::SM_61)
+        None => compiler::compile(program, instance, program.launch.target)
             .map(Cow::Owned)
             .map_err(|source| Error::Compile { instance: name.to_string(), source }),
     }

@@ -132,12 +132,17 @@ fn program(artifact: &'static Artifact) -> Result<Program> {
 type Outputs = Vec<(usize, Array)>;
 
 impl Prepared {
-    /// The instance of `artifact`, lowered and optimised.
+    /// The instance of `artifact` for its target, lowered and optimised.
     pub fn compile(artifact: &'static Artifact, instance: &Instance) -> Result<Prepared> {
+        Prepared::compile_for(artifact, instance, artifact.target)
+    }
+
+    /// The same for another target. The interpreter runs any; a GPU runs the kernel's own PTX all the same.
+    pub fn compile_for(artifact: &'static Artifact, instance: &Instance, target: Target) -> Result<Prepared> {
         let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
-        let lowered = lower::lower(&program(artifact)?, instance, Target::SM_61).map_err(compile)?;
+        let lowered = lower::lower(&program(artifact)?, instance, target).map_err(compile)?;
         let optimised = passes::optimise(lowered.clone()).map_err(compile)?;
-        let form = lower::checked::checked(&program(artifact)?, instance, Target::SM_61).map_err(compile)?;
+        let form = lower::checked::checked(&program(artifact)?, instance, target).map_err(compile)?;
         Prepared::new(artifact, instance, &lowered, &optimised, form)
     }
 

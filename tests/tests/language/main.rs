@@ -2,6 +2,9 @@
 //! all passes, and (ignored where there is none) on an NVIDIA GPU.
 
 mod cooperation;
+#[path = "../every_target/mod.rs"]
+mod every_target;
 mod loops;
 mod methods;
 mod support;
+mod targets;

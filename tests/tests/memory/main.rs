@@ -1,6 +1,8 @@
 //! Accesses of several elements, masked ones, and atomic operations, from Rust text on: as lowered, after passes, as rustc
 //! compiled them, as PTX, and on a GPU, against plain Rust.
 
+#[path = "../every_target/mod.rs"]
+mod every_target;
 mod faults;
 mod kernels;
 mod ptx;

@@ -5,7 +5,7 @@ use super::{
     types::{Id, Kind, Ty},
 };
 use crate::Scalar;
-use crate::hir::{self, Expr, ExprKind, TypeId};
+use crate::hir::{self, Expr, ExprKind, Intrinsic, TypeId};
 use crate::ir;
 use crate::syntax::{self, Mark, Unary};
 
@@ -149,6 +149,10 @@ impl Checker<'_> {
         }
         if let Some(function) = self.function_value(path) {
             return function;
+        }
+        if name == "target::SM" {
+            let kind = ExprKind::Intrinsic { intrinsic: Intrinsic::TargetSm, arguments: Vec::new() };
+            return (kind, self.table.scalar(Scalar::U32));
         }
         if let Some((ty, bits)) = prelude::constant(&name) {
             let kind = match ty {

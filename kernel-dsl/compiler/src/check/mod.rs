@@ -89,6 +89,7 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
         requires,
         min_blocks: kernel.min_blocks,
         max_registers: kernel.max_registers,
+        target: kernel.target,
         instances: kernel.instances.clone(),
     };
     Ok(rest.map(|callees| hir::Program { launch, functions: std::iter::once(function).chain(callees).collect() }))

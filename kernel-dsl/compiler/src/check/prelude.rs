@@ -82,6 +82,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
     f("warp::min", Intrinsic::WarpReduce(Reduction::Min), &[Part::Same], Part::Same),
     f("warp::shuffle", Intrinsic::WarpShuffle(ir::Shuffle::Index), &[Part::Same, Part::Usize], Part::Same),
     f("warp::shuffle_xor", Intrinsic::WarpShuffle(ir::Shuffle::Xor), &[Part::Same, Part::Usize], Part::Same),
+    f("warp::match_any", Intrinsic::WarpMatch, &[Part::Same], Part::U32),
+    f("fence::block", Intrinsic::Fence(ir::Scope::Block), &[], Part::Unit),
+    f("fence::grid", Intrinsic::Fence(ir::Scope::Grid), &[], Part::Unit),
+    f("fence::system", Intrinsic::Fence(ir::Scope::System), &[], Part::Unit),
     f("warp::ballot", Intrinsic::WarpVote(ir::Vote::Ballot), &[Part::Bool], Part::U32),
     f("warp::all", Intrinsic::WarpVote(ir::Vote::All), &[Part::Bool], Part::Bool),
     f("warp::any", Intrinsic::WarpVote(ir::Vote::Any), &[Part::Bool], Part::Bool),
@@ -266,7 +270,7 @@ pub(crate) fn owns(path: &Path) -> bool {
     match path.segments.len() {
         1 => matches!(first.as_str(), "unroll" | "unroll_by" | "rolled" | "Some"),
         2 => {
-            matches!(first.as_str(), "thread" | "block" | "grid" | "warp" | "Shared" | "Option")
+            matches!(first.as_str(), "thread" | "block" | "grid" | "warp" | "fence" | "target" | "Shared" | "Option")
                 || Scalar::from_name(&first).is_some()
         }
         _ => false,

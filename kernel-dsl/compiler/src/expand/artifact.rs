@@ -13,7 +13,7 @@ pub(super) fn compile(program: &Program) -> Result<Vec<String>, Vec<Failed>> {
     let name = &program.functions[0].name;
     let (mut texts, mut failed) = (Vec::new(), Vec::new());
     for instance in &program.launch.instances {
-        match crate::compile(program, instance, Target::SM_61) {
+        match crate::compile(program, instance, program.launch.target) {
             Ok(text) => texts.push(text),
             Err(errors) => {
                 failed.push(Failed { instance: instance.name(name), of: program.launch.instances.len(), errors })
@@ -32,7 +32,12 @@ pub(super) fn whole(
     beside: TokenStream,
 ) -> TokenStream {
     let source = &program.functions[0].source;
-    let parts = Parts { file: &source.file, line: source.line, hir: &serial::encode_program(program) };
+    let parts = Parts {
+        file: &source.file,
+        line: source.line,
+        target: program.launch.target,
+        hir: &serial::encode_program(program),
+    };
     let instances = program.launch.instances.iter().zip(texts);
     let instances = instances.map(|(instance, text)| declared(item, facade, instance, text));
     parts.artifact(item, facade, instances.collect(), beside)
@@ -46,7 +51,7 @@ pub(super) fn stub(
     beside: TokenStream,
     errors: TokenStream,
 ) -> TokenStream {
-    let parts = Parts { file: "", line: 0, hir: &[] };
+    let parts = Parts { file: "", line: 0, target: Target::SM_61, hir: &[] };
     let instances = instances.iter().map(|instance| declared(item, facade, instance, ""));
     parts.artifact(item, facade, instances.collect(), quote!(#beside #errors))
 }
@@ -54,12 +59,14 @@ pub(super) fn stub(
 struct Parts<'a> {
     file: &'a str,
     line: u32,
+    target: Target,
     hir: &'a [u8],
 }
 
 impl Parts<'_> {
     fn artifact(&self, item: &ItemFn, facade: &Path, instances: Vec<TokenStream>, beside: TokenStream) -> TokenStream {
         let (name, docs) = (item.sig.ident.to_string(), docs(item));
+        let target = quote::format_ident!("SM_{}", self.target.sm());
         let (file, line, hir) = (self.file, self.line, Literal::byte_string(self.hir));
         quote! {{
             #beside
@@ -69,6 +76,7 @@ impl Parts<'_> {
                 file: #file,
                 line: #line,
                 docs: #docs,
+                target: #facade::compiler::Target::#target,
                 hir: #hir,
                 instances: &[#(#instances),*],
             }

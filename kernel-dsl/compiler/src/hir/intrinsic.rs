@@ -2,6 +2,7 @@
 
 use super::Method;
 use crate::ir;
+use crate::target::Target;
 use serde::{Deserialize, Serialize};
 
 /// A function or method of the language, resolved. Arguments of a method start with its receiver.
@@ -37,6 +38,12 @@ pub enum Intrinsic {
     WarpShuffle(ir::Shuffle),
     /// `warp::{ballot, all, any}(p)`.
     WarpVote(ir::Vote),
+    /// `warp::match_any(x)`.
+    WarpMatch,
+    /// `fence::{block, grid, system}()`.
+    Fence(ir::Scope),
+    /// `target::SM`: the number in the name of what the instance is compiled for.
+    TargetSm,
     /// `warp::count()`: block::threads() / 32.
     WarpCount,
     /// `warp::group::<W>()`.
@@ -117,6 +124,16 @@ pub enum Intrinsic {
     Get,
     /// `option.copied()`: what the reference names.
     Copied,
+}
+
+impl Intrinsic {
+    /// The first target that has it, and its name in Rust, where that is not the first of all.
+    pub fn first_target(self) -> Option<(Target, &'static str)> {
+        match self {
+            Intrinsic::WarpMatch => Some((Target::SM_70, "warp::match_any")),
+            _ => None,
+        }
+    }
 }
 
 /// What a reduction does with two values.

@@ -321,6 +321,9 @@ impl<'a> Printer<'a> {
             Op::Shuffle { mode, value, selector, width } => {
                 format!("shuffle {} {}, {} width {width}", snake(mode), v(value), v(selector))
             }
+            Op::Fence(scope) => format!("fence {}", snake(scope)),
+            Op::Match(value) => format!("match {}", v(value)),
+            Op::Reduce(operation, value) => format!("reduce {} {}", snake(operation), v(value)),
             Op::Vote { mode, value } => format!("vote {} {}", snake(mode), v(value)),
             Op::Report { record, site, values } => format!("report {site} to {}: {}", v(record), self.values(values)),
             Op::Yield(values) => format!("yield {}", self.values(values)),

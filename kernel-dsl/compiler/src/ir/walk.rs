@@ -46,7 +46,13 @@ impl Op {
             Place::Address { base, .. } => f(*base),
         };
         match self {
-            Op::Constant(_) | Op::Parameter(_) | Op::Special(_) | Op::BlockSync | Op::WarpSync | Op::Return => {}
+            Op::Constant(_)
+            | Op::Parameter(_)
+            | Op::Special(_)
+            | Op::BlockSync
+            | Op::WarpSync
+            | Op::Fence(_)
+            | Op::Return => {}
             Op::Unary(_, a) | Op::Cast(a) | Op::Bitcast(a) => f(*a),
             Op::Binary(_, a, b) | Op::Compare(_, a, b) => {
                 f(*a);
@@ -104,7 +110,7 @@ impl Op {
                 f(*value);
                 f(*selector);
             }
-            Op::Vote { value, .. } => f(*value),
+            Op::Vote { value, .. } | Op::Match(value) | Op::Reduce(_, value) => f(*value),
             Op::Report { record, values, .. } => {
                 f(*record);
                 values.iter().for_each(|v| f(*v));
@@ -142,7 +148,13 @@ impl Op {
             }
         }
         match self {
-            Op::Constant(_) | Op::Parameter(_) | Op::Special(_) | Op::BlockSync | Op::WarpSync | Op::Return => {}
+            Op::Constant(_)
+            | Op::Parameter(_)
+            | Op::Special(_)
+            | Op::BlockSync
+            | Op::WarpSync
+            | Op::Fence(_)
+            | Op::Return => {}
             Op::Unary(_, a) | Op::Cast(a) | Op::Bitcast(a) => m(a),
             Op::Binary(_, a, b) | Op::Compare(_, a, b) => {
                 m(a);
@@ -200,7 +212,7 @@ impl Op {
                 m(value);
                 m(selector);
             }
-            Op::Vote { value, .. } => m(value),
+            Op::Vote { value, .. } | Op::Match(value) | Op::Reduce(_, value) => m(value),
             Op::Report { record, values, .. } => {
                 m(record);
                 values.iter_mut().for_each(m);

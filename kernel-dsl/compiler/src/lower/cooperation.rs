@@ -12,6 +12,7 @@ use crate::hir::intrinsic::Reduction;
 use crate::hir::{self, Expr, Intrinsic};
 use crate::ir::{self, Binary, Comparison, Guard, Layout, Op, Policy, SharedArray, SharedId, Shuffle, Vote};
 use crate::source::Span;
+use crate::target::Target;
 
 /// Lanes of a warp.
 const LANES: u32 = 32;
@@ -73,9 +74,10 @@ impl<'h> Lowerer<'h> {
                 let (index, lanes) = (self.thread_index(), self.index(width));
                 Val::Scalar(self.binary(Binary::Div, Scalar::Usize, index, lanes))
             }
-            (Intrinsic::GroupReduce(reduction), Some(x), _) => {
-                Val::Scalar(self.butterfly(operator(reduction), ty, x, width))
-            }
+            (Intrinsic::GroupReduce(reduction), Some(x), _) => Val::Scalar(match width {
+                LANES => self.warp_reduce(operator(reduction), ty, x),
+                _ => self.butterfly(operator(reduction), ty, x, width),
+            }),
             (Intrinsic::GroupShuffle(mode), Some(x), Some(lane)) => {
                 let selector = self.cast(lane, Scalar::Usize, Scalar::U32).value;
                 let value = self.builder.scalar(Op::Shuffle { mode, value: x.value, selector, width }, ty);
@@ -126,6 +128,14 @@ impl<'h> Lowerer<'h> {
         Known { value: self.builder.scalar(Op::Vote { mode, value: p.value }, returns), bits: None }
     }
 
+    /// A reduction over the warp: one instruction where the target has it, else a butterfly.
+    pub(super) fn warp_reduce(&mut self, op: Binary, ty: Scalar, value: Known) -> Known {
+        if self.builder.kernel.target >= Target::SM_80 && ty.is_integer() && ty.bits() == 32 {
+            return Known { value: self.builder.scalar(Op::Reduce(op, value.value), ty), bits: None };
+        }
+        self.butterfly(op, ty, value, LANES)
+    }
+
     /// A butterfly over segments of `width` lanes, widest first, so that all lanes of one end with the same bits.
     pub(super) fn butterfly(&mut self, op: Binary, ty: Scalar, mut value: Known, width: u32) -> Known {
         let mut distance = width / 2;
@@ -141,7 +151,7 @@ impl<'h> Lowerer<'h> {
 
     pub(super) fn block_reduce(&mut self, span: Span, reduction: Reduction, ty: Scalar, x: Known) -> Known {
         self.whole_warps(span);
-        let own = self.butterfly(operator(reduction), ty, x, LANES);
+        let own = self.warp_reduce(operator(reduction), ty, x);
         let warps = self.builder.kernel.threads() / LANES;
         if warps < 2 {
             return own;

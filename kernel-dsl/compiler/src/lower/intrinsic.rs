@@ -7,9 +7,13 @@ use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic};
 use crate::ir::{self, Binary, Comparison, Op, Special, Vote};
 use crate::source::Span;
+use crate::target::Target;
 
 impl<'h> Lowerer<'h> {
     pub(super) fn intrinsic(&mut self, e: &'h Expr, intrinsic: Intrinsic, arguments: &'h [Expr]) -> Val {
+        if let Some((first, name)) = intrinsic.first_target() {
+            self.has_target(e.span, name, first);
+        }
         match intrinsic {
             Intrinsic::SharedNew => return self.shared(e, arguments, ir::Layout::Packed),
             Intrinsic::SharedPadded => return self.shared(e, arguments, ir::Layout::Padded { pad: 0 }),
@@ -83,7 +87,19 @@ impl<'h> Lowerer<'h> {
             }
             (Intrinsic::WarpReduce(reduction), Some(a), _) => {
                 self.whole_warps(e.span);
-                Val::Scalar(self.butterfly(operator(reduction), ty, a, 32))
+                Val::Scalar(self.warp_reduce(operator(reduction), ty, a))
+            }
+            (Intrinsic::WarpMatch, Some(a), _) => {
+                self.whole_warps(e.span);
+                Val::Scalar(Known { value: self.builder.scalar(Op::Match(a.value), Scalar::U32), bits: None })
+            }
+            (Intrinsic::Fence(scope), ..) => {
+                self.builder.effect(Op::Fence(scope));
+                Val::Unit
+            }
+            (Intrinsic::TargetSm, ..) => {
+                let sm = self.builder.kernel.target.sm();
+                Val::Scalar(self.number(Scalar::U32, sm.into()))
             }
             (Intrinsic::WarpShuffle(mode), Some(a), Some(lane)) => {
                 self.whole_warps(e.span);
@@ -224,6 +240,23 @@ impl<'h> Lowerer<'h> {
         let dim = self.index(y);
         let planes = self.binary(Binary::Mul, Scalar::Usize, plane, dim);
         self.binary(Binary::Add, Scalar::Usize, planes, inner)
+    }
+
+    /// Refuses what the target lacks.
+    fn has_target(&mut self, span: Span, name: &str, first: Target) {
+        let target = self.builder.kernel.target;
+        if target >= first {
+            return;
+        }
+        self.error_with_help(
+            span,
+            format!("`{name}` needs {first}, and this is compiled for {target}"),
+            format!(
+                "compile the kernel for it, `#[kernel(target = {first}, …)]`, or say what older ones do instead: \
+                 `if target::SM >= {} {{ … }} else {{ … }}`",
+                first.sm()
+            ),
+        );
     }
 
     pub(super) fn whole_warps(&mut self, span: Span) {

@@ -420,7 +420,7 @@ impl Machine<'_> {
                 self.locals[local.0 as usize][index as usize] = value;
                 return None;
             }
-            Op::BlockSync | Op::WarpSync => {
+            Op::BlockSync | Op::WarpSync | Op::Fence(_) => {
                 self.trace.syncs += 1;
                 return None;
             }
@@ -431,7 +431,7 @@ impl Machine<'_> {
                 return None;
             }
             Op::Shuffle { value, .. } => get(value),
-            Op::Vote { value, .. } => get(value),
+            Op::Vote { value, .. } | Op::Match(value) | Op::Reduce(_, value) => get(value),
             Op::Yield(values) => return Some(Flow::Yield(self.all(values))),
             Op::Break(l, values) => return Some(Flow::Break(*l, self.all(values))),
             Op::Continue(l, values) => return Some(Flow::Continue(*l, self.all(values))),

@@ -294,3 +294,11 @@ fn closure_parameter(f: impl Fn(f32) -> f32, y: &mut [f32]) {}
 fn gives_a_closure(x: f32) -> impl Fn(f32) -> f32 {
     |v| v + 1.0
 }
+
+#[kernel(block = 32, grid = 1)]
+fn no_such_target_fact(y: &mut [u32]) {
+    y[0] = target::SN;
+    fence::device();
+    let sm: usize = target::SM;
+    y[1] = target::sm();
+}

@@ -229,3 +229,14 @@ fn helper_4096(x: f32) -> f32 {
 fn too_many_calls(y: &mut [f32]) {
     y[0] = helper_4096(helper_4096(helper_4096(helper_4096(helper_4096(helper_4096(helper_4096(y[1])))))));
 }
+
+#[kernel(block = 32, grid = 1)]
+fn later_target(y: &mut [u32]) {
+    let i = thread::x();
+    y[i] = if target::SM >= 70 { warp::match_any(y[i]) } else { helper_match(y[i]) };
+}
+
+#[device]
+fn helper_match(x: u32) -> u32 {
+    warp::match_any(x)
+}
