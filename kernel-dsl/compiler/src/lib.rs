@@ -16,6 +16,7 @@
 //! * [`ir`] is typed and structured: loops and branches are nodes. The oracle in crate `runtime` runs it as lowered.
 //! * [`passes`] rewrite IR, each in a file of its own, none changing a value.
 //! * [`emit`] turns optimised IR, and only that, into a PTX AST ([`ptx`]), whose instructions come from one table.
+//! * [`analyses`] tell what a kernel will cost.
 //! * [`launch`] evaluates a kernel's launch shape and conditions on the host.
 //!
 //! [`compile`] goes the way from HIR to text. [`lower::checked`] makes a kernel's other form, which checks its accesses on the
@@ -28,6 +29,7 @@ pub mod expand;
 #[cfg(feature = "frontend")]
 pub mod syntax;
 
+pub mod analyses;
 pub mod build;
 pub mod emit;
 pub mod error;

@@ -338,3 +338,18 @@ impl<'a> Printer<'a> {
 fn label(l: Label) -> String {
     format!("'l{}", l.0)
 }
+
+impl fmt::Display for SharedArray {
+    /// `ta: f32 [16, 16], pitch 17 (padded by 1), bytes 0..1084`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SharedArray { name, element, shape, offset, .. } = self;
+        write!(f, "{name}: {element} {shape:?}")?;
+        let pitch = self.strides.len().checked_sub(2).map(|i| self.strides[i]);
+        match (self.layout, pitch) {
+            (Layout::Padded { pad }, Some(pitch)) => write!(f, ", pitch {pitch} (padded by {pad})")?,
+            (Layout::Pitch, Some(pitch)) => write!(f, ", pitch {pitch}")?,
+            _ => {}
+        }
+        write!(f, ", bytes {offset}..{}", offset + self.bytes())
+    }
+}
