@@ -180,3 +180,18 @@ fn report_as_json_has_an_object_an_instance() {
     assert!(refusal(&["report", "transpos"]).contains("is `transpose` meant?"));
     assert!(refusal(&["report", "transpose", "--target", "sm_20"]).contains("sm_61, sm_70"));
 }
+
+#[test]
+fn report_is_as_the_readme_shows() {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md")).unwrap();
+    let block = readme.split("```text\n").find(|block| block.starts_with("transpose for sm_61\n")).unwrap();
+    let shown: Vec<_> = block.split("```").next().unwrap().lines().collect();
+    let told = stdout(&["report", "transpose"]);
+    assert_eq!(told.lines().count(), shown.len(), "{told}");
+    for (told, shown) in told.lines().zip(shown) {
+        // What ptxas says is only there where it is.
+        if !told.starts_with("registers") && !told.starts_with("occupancy") {
+            assert_eq!(told, shown);
+        }
+    }
+}

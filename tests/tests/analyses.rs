@@ -50,7 +50,7 @@ patterns! {
     least: |t| t.min(40) * 8;
     rotated: |t| (t as u32).wrapping_mul(0x0800_0001).rotate_left(5) as usize % 4096;
     narrow: |t| (t as u8).wrapping_mul(2).wrapping_add(100) as usize;
-    signed: |t| (t as i32 - 48).abs() as usize * 4;
+    signed: |t| ((t as i32 - 48) * -2 + 100) as usize;
 }
 
 fn ir_of(artifact: &Artifact, instance: usize, target: Target) -> (passes::Optimised, Vec<Site>) {

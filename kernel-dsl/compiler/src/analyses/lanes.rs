@@ -229,6 +229,15 @@ impl Lanes {
                     a => a,
                 }
             }
+            Op::Unary(op @ (Unary::Neg | Unary::Not | Unary::Abs), a) if integer.is_some() => {
+                match (op, self.get(*a)) {
+                    (Unary::Neg, Across::Exact(lanes)) => Across::Exact(lanes.map(i64::wrapping_neg)),
+                    (Unary::Abs, Across::Exact(lanes)) => Across::Exact(lanes.map(i64::wrapping_abs)),
+                    (Unary::Not, Across::Exact(lanes)) => Across::Exact(lanes.map(|x| !x)),
+                    (_, a) if a.is_uniform() => Across::UNIFORM,
+                    _ => Across::Unknown,
+                }
+            }
             Op::Select { condition, yes, no } => self.select(*condition, *yes, *no),
             Op::Compare(comparison, a, b) => compare(*comparison, self.get(*a), self.get(*b)),
             Op::Binary(op, a, b) if integer.is_some() => {
@@ -326,7 +335,7 @@ fn binary(op: Binary, ty: Scalar, a: Across, b: Across) -> Across {
     };
     // The quotient of what is known to be a multiple, and the rest of which it is no part.
     let divided = |by: i64, quotient: bool| match a {
-        Relative { lanes, multiple } if !ty.is_signed() && by > 0 && multiple % by as u64 == 0 => {
+        Relative { lanes, multiple } if !ty.is_signed() && by > 0 && multiple.is_multiple_of(by as u64) => {
             Some(match quotient {
                 true => Relative { lanes: lanes.map(|x| x.div_euclid(by)), multiple: multiple / by as u64 },
                 false => Exact(lanes.map(|x| x.rem_euclid(by))),

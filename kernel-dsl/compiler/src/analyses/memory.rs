@@ -227,7 +227,7 @@ impl Walk<'_> {
                 }
             }
         }
-        Some(sectors(&addresses, &rows, active, bytes, multiple % SECTOR as u64 == 0))
+        Some(sectors(&addresses, &rows, active, bytes, multiple.is_multiple_of(SECTOR as u64)))
     }
 }
 

@@ -7,8 +7,8 @@ use serde::Serialize;
 const WARP: u32 = 32;
 
 /// What a multiprocessor of a target has. From the table of technical specifications in the appendix on compute capabilities
-/// of NVIDIA's CUDA C++ Programming Guide, release 12.9; the units of allocation from the occupancy calculator that came with
-/// CUDA until 12.
+/// of NVIDIA's CUDA C++ Programming Guide, and alike in the traits of NVIDIA's CCCL; the units of allocation from the
+/// occupancy calculator that came with CUDA until 11.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Limits {
     /// Warps that it holds.
