@@ -33,6 +33,9 @@ pub(super) struct Report {
     json: bool,
 }
 
+/// Kinds of instructions that stand in a line.
+const KINDS_A_LINE: usize = 5;
+
 /// What is told of an instance.
 #[derive(Serialize)]
 struct Told {
@@ -209,8 +212,11 @@ impl Told {
             limits.join(" and ")
         )?;
         let total: u32 = self.instructions.values().sum();
+        writeln!(out, "instructions  {total} of PTX")?;
         let kinds: Vec<_> = self.instructions.iter().map(|(class, n)| format!("{n} {}", class.name())).collect();
-        writeln!(out, "instructions  {total} of PTX: {}", kinds.join(", "))?;
+        for line in kinds.chunks(KINDS_A_LINE) {
+            writeln!(out, "              {}", line.join(", "))?;
+        }
         if !self.accesses.is_empty() {
             writeln!(out, "memory, a warp's access at a time:")?;
         }

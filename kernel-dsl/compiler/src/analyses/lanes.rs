@@ -177,7 +177,9 @@ impl Lanes {
                     Some(lanes) => same(&std::array::from_fn(|l| lanes[l].wrapping_sub(first[l]))),
                     None => false,
                 };
-                if !next.iter().all(stays) {
+                // Where lanes come to the next iteration by several ways, each with a value of its own, they part.
+                let one_way = next.iter().all(|v| v[i] == next[0][i]);
+                if !one_way || !next.iter().all(stays) {
                     self.set(*parameter, Across::Unknown);
                     changed = true;
                 }

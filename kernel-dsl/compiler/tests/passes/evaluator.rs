@@ -21,18 +21,38 @@ pub fn run(kernel: &Kernel, input: u64) -> Trace {
 
 /// Runs `kernel` with all scalar parameters equal to `scalar`, if it is given.
 pub fn run_with(kernel: &Kernel, input: u64, scalar: Option<u64>) -> Trace {
-    let mut machine = Machine {
-        kernel,
-        input,
-        scalar,
-        values: vec![None; kernel.values.len()],
-        locals: kernel.locals.iter().map(|l| vec![0; l.len as usize]).collect(),
-        memory: HashMap::new(),
-        trace: Trace { stores: vec![], syncs: 0 },
-        steps: 0,
-    };
+    let mut machine = Machine::new(kernel, input, scalar);
     machine.region(&kernel.body);
     machine.trace
+}
+
+/// The bits of each value each time that it is defined, by the iterations of the loops around it, outermost first.
+pub type History = HashMap<(Value, Vec<u64>), u64>;
+
+/// What a lane of a warp computes: the thread whose index along x is `lane`. What it stores nobody reads.
+pub fn lane(kernel: &Kernel, input: u64, lane: u64) -> History {
+    let mut machine = Machine::new(kernel, input, None);
+    machine.lane = Some(lane);
+    machine.region(&kernel.body);
+    machine.history
+}
+
+impl<'k> Machine<'k> {
+    fn new(kernel: &'k Kernel, input: u64, scalar: Option<u64>) -> Machine<'k> {
+        Machine {
+            kernel,
+            input,
+            scalar,
+            lane: None,
+            history: History::new(),
+            iterations: Vec::new(),
+            values: vec![None; kernel.values.len()],
+            locals: kernel.locals.iter().map(|l| vec![0; l.len as usize]).collect(),
+            memory: HashMap::new(),
+            trace: Trace { stores: vec![], syncs: 0 },
+            steps: 0,
+        }
+    }
 }
 
 /// The value of parameter `i` of an extent or stride, and of a scalar.
@@ -51,6 +71,9 @@ struct Machine<'k> {
     kernel: &'k Kernel,
     input: u64,
     scalar: Option<u64>,
+    lane: Option<u64>,
+    history: History,
+    iterations: Vec<u64>,
     values: Vec<Option<u64>>,
     locals: Vec<Vec<u64>>,
     memory: HashMap<u64, u64>,
@@ -268,6 +291,12 @@ fn cast(from: Scalar, to: Scalar, a: u64) -> u64 {
 }
 
 impl Machine<'_> {
+    fn keep(&mut self, at: u64, bits: u64) {
+        if self.lane.is_none() {
+            self.memory.insert(at, bits);
+        }
+    }
+
     fn get(&self, v: Value) -> u64 {
         self.values[v.0 as usize].unwrap_or_else(|| panic!("{v} has no value"))
     }
@@ -281,6 +310,9 @@ impl Machine<'_> {
         for (v, b) in values.iter().zip(bits) {
             let b = self.kernel.ty(*v).scalar().map_or(*b, |ty| one_nan(ty, *b));
             self.values[v.0 as usize] = Some(b);
+            if self.lane.is_some() {
+                self.history.insert((*v, self.iterations.clone()), b);
+            }
         }
     }
 
@@ -345,6 +377,7 @@ impl Machine<'_> {
                 Role::Value(_) => (u64::from(*i) + 3 * self.input) & ty.mask(),
             },
             Op::Special(s) => match s {
+                Special::Thread(a) if self.lane.is_some() => self.lane.filter(|_| *a == 0).unwrap_or(0),
                 Special::Thread(a) => 5 + u64::from(*a) + self.input,
                 Special::Block(a) => 2 + u64::from(*a),
                 Special::Grid(_) => 9,
@@ -386,7 +419,7 @@ impl Machine<'_> {
                     for (k, v) in values.iter().enumerate() {
                         let (at, bits) = (first + k as u64 * u64::from(element.bytes()), self.get(*v));
                         self.trace.stores.push((at, bits));
-                        self.memory.insert(at, bits);
+                        self.keep(at, bits);
                     }
                 }
                 return None;
@@ -408,7 +441,7 @@ impl Machine<'_> {
                     Atomic::CompareExchange => before,
                 };
                 self.trace.stores.push((at, after));
-                self.memory.insert(at, after);
+                self.keep(at, after);
                 if !inst.results.is_empty() {
                     self.set(&inst.results, &[before]);
                 }
@@ -449,9 +482,14 @@ impl Machine<'_> {
             Op::For(l) => return self.counted(l, inst),
             Op::Loop { label, inits, body } => {
                 let mut carried = self.all(inits);
+                let mut iteration = 0;
                 loop {
+                    self.iterations.push(iteration);
                     self.set(&body.parameters, &carried);
-                    match self.region(body) {
+                    let flow = self.region(body);
+                    self.iterations.pop();
+                    iteration += 1;
+                    match flow {
                         Flow::Yield(next) => carried = next,
                         Flow::Continue(l, next) if l == *label => carried = next,
                         Flow::Break(l, bits) if l == *label => {
@@ -484,10 +522,16 @@ impl Machine<'_> {
         let ty = self.scalar(l.start);
         let (mut index, end, step) = (self.get(l.start), self.get(l.end), self.get(l.step));
         let mut carried = self.all(&l.inits);
-        while compare(Comparison::Lt, ty, index, end) {
+        for iteration in 0.. {
+            if !compare(Comparison::Lt, ty, index, end) {
+                break;
+            }
+            self.iterations.push(iteration);
             self.set(&l.body.parameters[..1], &[index]);
             self.set(&l.body.parameters[1..], &carried);
-            match self.region(&l.body) {
+            let flow = self.region(&l.body);
+            self.iterations.pop();
+            match flow {
                 Flow::Yield(next) => carried = next,
                 Flow::Continue(label, next) if label == l.label => carried = next,
                 Flow::Break(label, bits) if label == l.label => {

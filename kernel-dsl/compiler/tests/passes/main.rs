@@ -7,4 +7,5 @@ mod examples;
 mod generator;
 mod identities;
 mod indices;
+mod lanes;
 mod snapshots;
