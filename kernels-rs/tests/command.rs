@@ -160,6 +160,11 @@ fn report_tells_what_an_instance_takes() {
     assert!(text.contains("ta: f32 [16, 16], pitch 16 (padded by 0), bytes 0..1024\n"), "{text}");
     assert!(text.contains("16 × 4 B a lane  no bank conflict, in a loop\n"), "{text}");
     assert!(text.ends_with("nothing in it is known to be slow on sm_61\n"), "{text}");
+    // Blocks of 144 threads.
+    let text = stdout(&["report", "matmul::<12>"]);
+    let slow =
+        "slow[partial-warp]: a block of 144 threads leaves 16 lanes of its last warp idle\n  = help: make the block";
+    assert!(text.contains(slow), "{text}");
     // A kernel's name means all of its instances.
     assert_eq!(stdout(&["report", "matmul"]).matches("matmul::<").count(), 2);
 }

@@ -207,7 +207,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             for buffer in &mut self.buffers {
                 buffer.shadow.clear();
             }
-            self.order.clear();
+            self.order.clear(1);
             self.history.clear();
             self.history.push((1, self.block));
             (self.epoch, self.block_epoch) = (0, 1);

@@ -6,6 +6,8 @@
 //! it carried; from the next barrier on, so has its block. Both fences must reach the other side: one for the block orders
 //! nothing between blocks.
 //!
+//! It is warps that know, not lanes: a lane's fence is taken for its warp's.
+//!
 //! What is in order is so in the order in which this run came to it, as wherever races are found by what happened.
 
 use super::shadow::Stamp;
@@ -25,6 +27,11 @@ pub struct Past {
 }
 
 impl Past {
+    /// The same, handed on by a fence that reaches other blocks, or does not.
+    fn within(self, device: bool) -> Past {
+        Past { device: self.device && device, ..self }
+    }
+
     /// Whether `access` belongs to it, for a thread of the block that began in epoch `block`.
     pub fn holds(self, access: Stamp, block: u32) -> bool {
         let before = access.epoch() < self.epoch || access.epoch() == self.epoch && access.thread() / 32 == self.warp;
@@ -91,7 +98,7 @@ impl Order {
         if device {
             own.fenced[1] = Some(epoch);
         }
-        let read: Vec<Past> = own.read.iter().map(|past| Past { device: past.device && device, ..*past }).collect();
+        let read: Vec<Past> = own.read.iter().map(|past| past.within(device)).collect();
         merge(&mut own.known, &read);
         if device {
             own.read.clear();
@@ -111,7 +118,7 @@ impl Order {
         for (device, fenced) in [(false, own.fenced[0]), (true, own.fenced[1])] {
             if let Some(epoch) = fenced {
                 merge(carried, &[Past { block: self.block, epoch, warp, device }]);
-                merge(carried, &own.known);
+                merge(carried, &own.known.iter().map(|past| past.within(device)).collect::<Vec<_>>());
             }
         }
     }
@@ -121,8 +128,9 @@ impl Order {
         self.warps.get(warp as usize).map_or(&[], |w| &w.known)
     }
 
-    /// Forgets all that is over.
-    pub fn clear(&mut self) {
+    /// Forgets all that is over; the running block counts as begun in `epoch`.
+    pub fn clear(&mut self, epoch: u32) {
+        self.block = epoch;
         self.carried.clear();
         self.warps.iter_mut().for_each(|w| *w = Warp::default());
     }

@@ -20,6 +20,18 @@ pub fn peers(x: &[u32], wide: &[f64], out: &mut [u32], sm: &mut [u32]) {
     }
 }
 
+/// The same where it is one instruction.
+#[kernel(target = sm_70, block = 64, grid = 1)]
+#[requires(x.len() == 64, wide.len() == 64, out.len() == 128, sm.len() == 1)]
+pub fn matched(x: &[u32], wide: &[f64], out: &mut [u32], sm: &mut [u32]) {
+    let i = thread::index();
+    out[i] = warp::match_any(x[i]);
+    out[64 + i] = warp::match_any(wide[i]);
+    if i == 0 {
+        sm[0] = target::SM;
+    }
+}
+
 #[device]
 fn same(x: u32) -> u32 {
     match target::SM {
@@ -173,6 +185,7 @@ fn a_branch_on_the_target_takes_the_way_that_it_has() {
         checker(false).case(&prepared, &case, |_| expected).unwrap_or_else(|e| panic!("{target}: {e}"));
     }
     assemble::<peers>();
+    assemble::<matched>();
 }
 
 #[test]
@@ -188,12 +201,8 @@ fn the_branch_that_is_not_taken_leaves_nothing() {
 
 #[test]
 fn what_the_target_lacks_names_the_first_that_has_it() {
-    #[kernel(target = sm_70, block = 32, grid = 1)]
-    fn later(y: &mut [u32]) {
-        y[thread::x()] = warp::match_any(y[thread::x()]);
-    }
-    let program = serial::program(later::ARTIFACT.hir).unwrap();
-    assert!(later::PTX.contains(".version 6.0\n.target sm_70\n"));
+    let program = serial::program(matched::ARTIFACT.hir).unwrap();
+    assert!(matched::PTX.contains(".version 6.0\n.target sm_70\n"));
     let errors = lower::lower(&program, &Instance::default(), Target::SM_61).unwrap_err().to_string();
     assert!(errors.contains("`warp::match_any` needs sm_70, and this is compiled for sm_61"), "{errors}");
 }
@@ -365,10 +374,12 @@ fn gpu_fences_order_what_blocks_do() {
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_later_targets_give_the_same_bits() {
     let checker = checker(true);
-    let (case, mut expected) = peers_case();
-    let prepared = Prepared::compile(peers::ARTIFACT, &Instance::default()).unwrap();
-    let all = vec![exact(2, std::mem::take(&mut expected)), exact(3, [61u32])];
-    checker.case(&prepared, &case, |_| all).unwrap_or_else(|e| panic!("{e}"));
+    let (case, expected) = peers_case();
+    for (artifact, sm) in [(peers::ARTIFACT, 61), (matched::ARTIFACT, 70)] {
+        let prepared = Prepared::compile(artifact, &Instance::default()).unwrap();
+        let all = vec![exact(2, expected.clone()), exact(3, [sm])];
+        checker.case(&prepared, &case, |_| all).unwrap_or_else(|e| panic!("{}: {e}", artifact.name));
+    }
     let (case, expected) = reductions_case();
     let prepared = Prepared::compile(reductions::ARTIFACT, &Instance::default()).unwrap();
     checker.case(&prepared, &case, |_| expected).unwrap_or_else(|e| panic!("{e}"));
