@@ -296,7 +296,12 @@ impl Slowness {
     }
 
     fn print(&self, out: &mut dyn Write) -> Result<(), Error> {
-        let times = if self.count > 1 { format!(" ({} times)", self.count) } else { String::new() };
+        let times = match (self.count, self.in_loop) {
+            (0 | 1, false) => String::new(),
+            (0 | 1, true) => " (in a loop)".to_string(),
+            (n, false) => format!(" ({n} times)"),
+            (n, true) => format!(" ({n} times, in a loop)"),
+        };
         writeln!(out, "slow[{}]: {}{times}", self.lint, self.message)?;
         if let Some(Place { file, line, column, text }) = &self.place {
             let gutter = line.to_string().len();
@@ -304,5 +309,27 @@ impl Slowness {
             writeln!(out, "{line} | {text}")?;
         }
         Ok(writeln!(out, "  = help: {}", self.help)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lint_shows_its_line() {
+        let text = "let k = i / n;".to_string();
+        let place = Place { file: "src/a.rs".to_string(), line: 120, column: 9, text };
+        let slow = Slow::IntegerDivision(kernel_dsl::compiler::Scalar::U32);
+        let (message, help) = (slow.message(Target::SM_80), slow.help());
+        let lint = Slowness { lint: slow.name(), place: Some(place), count: 4, in_loop: true, message, help };
+        let mut out = Vec::new();
+        lint.print(&mut out).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "slow[integer-division]: sm_80 has no division of integers: of `u32` it is some 20 instructions \
+             (4 times, in a loop)\n   --> src/a.rs:120:9\n120 | let k = i / n;\n  = help: divide by a generic constant, \
+             best a power of two; or count with nested loops instead of taking an index apart\n"
+        );
     }
 }
