@@ -1,6 +1,6 @@
 //! Which elements have atomic operations, and how they are done on the host.
 
-use crate::launcher::Element;
+use crate::element::{Element, ScalarElement};
 use crate::wide::Space;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
     message = "a GPU of sm_61 has no atomic operations on `{Self}`",
     note = "there are `fetch_add` and `exchange` for i32, u32, i64, u64, f32 and f64, and the others for these integers"
 )]
-pub trait Atomic: Element {
+pub trait Atomic: ScalarElement {
     /// What `fetch_add` writes.
     #[doc(hidden)]
     fn sum(self, other: Self, space: Space) -> Self;
@@ -65,7 +65,7 @@ pub(crate) unsafe fn update<T: Element>(element: NonNull<T>, change: impl FnOnce
 }
 
 /// An operation on bits, in the element's own type.
-pub(crate) fn bitwise<T: Element>(a: T, b: T, operation: fn(u64, u64) -> u64) -> T {
+pub(crate) fn bitwise<T: ScalarElement>(a: T, b: T, operation: fn(u64, u64) -> u64) -> T {
     T::from_bits(operation(a.bits(), b.bits()))
 }
 

@@ -5,8 +5,9 @@
 //! knows of CUDA.
 
 use crate::artifact::Artifact;
+use crate::element::ScalarElement;
 use ::half::{bf16, f16};
-use kernel_dsl_compiler::Scalar;
+use kernel_dsl_compiler::{ElementType, Scalar};
 use kernel_dsl_compiler::hir::Constant;
 use std::marker::PhantomData;
 
@@ -45,12 +46,19 @@ pub enum Argument<'a> {
     Memory(Memory<'a>),
 }
 
+impl Argument<'static> {
+    /// A number by value.
+    pub fn scalar<T: ScalarElement>(value: T) -> Argument<'static> {
+        Argument::Scalar { ty: T::SCALAR, bits: value.bits() }
+    }
+}
+
 /// Device memory that a launch may use.
 ///
 /// It stays on its thread (it is neither `Send` nor `Sync`): a clone of a mutable one is no second writer at the same time.
 #[derive(Clone, Debug)]
 pub struct Memory<'a> {
-    element: Scalar,
+    element: ElementType,
     device: u64,
     address: u64,
     shape: Shape,
@@ -88,12 +96,12 @@ impl<'a> Memory<'a> {
     /// For `'a`, all elements that `shape` spans must lie in one live allocation of that device, initialised, and nobody else may
     /// write them; where `mutable`, nobody else may read them either. On a device whose memory is the host's,
     /// `address` is a host address that was made from a pointer valid for that.
-    pub unsafe fn new(element: Scalar, device: u64, address: u64, shape: Shape, mutable: bool) -> Memory<'a> {
+    pub unsafe fn new(element: ElementType, device: u64, address: u64, shape: Shape, mutable: bool) -> Memory<'a> {
         Memory { element, device, address, shape, mutable, borrow: PhantomData }
     }
 
     /// Element type.
-    pub fn element(&self) -> Scalar {
+    pub fn element(&self) -> ElementType {
         self.element
     }
 
@@ -123,73 +131,59 @@ impl<'a> Memory<'a> {
     }
 }
 
-mod sealed {
-    /// Keeps [`Element`](super::Element) to the types below: numbers of which every bit pattern is a value, as wide in host memory
-    /// as [`SCALAR`](super::Element::SCALAR) says. Runtimes copy them as bytes.
-    pub trait Sealed {}
-}
-
-/// A scalar that a kernel can take by value and a buffer can hold: one of the number types listed here, of which every
-/// bit pattern is a value.
+/// A scalar argument, of a type that [`ScalarElement`] has or `usize` or `bool`; arrays, tuples and device structs of such;
+/// views, where the kernel takes them in a struct. What a kernel takes by value.
 #[diagnostic::on_unimplemented(
-    message = "a buffer on the device cannot hold `{Self}`",
-    label = "not an element of device memory",
-    note = "it holds the integers of 8 to 64 bits, `f16`, `bf16`, `f32` and `f64`; for `usize`, whose width differs between host and device, take `u32` or `u64`, for `bool` take `u8`"
+    message = "`{Self}` cannot be passed to a kernel by value",
+    note = "pass a number, `bool`, a `#[device]` enum, or a `#[device]` struct of such"
 )]
-pub trait Element: sealed::Sealed + Copy + Send + Sync + 'static {
-    /// The type in a kernel.
-    const SCALAR: Scalar;
-    /// The value's bits, zero-extended to 64.
-    fn bits(self) -> u64;
-    /// The value whose bits are the low ones of `bits`.
-    fn from_bits(bits: u64) -> Self;
+pub trait ValueArgument {
+    /// Adds the argument to a list, its type erased: one entry for each number or view that it is made of, in order. `usize`
+    /// above `u32::MAX` is kept whole, for the launch to refuse.
+    fn arguments(self, list: &mut Vec<Argument<'_>>);
 }
 
-macro_rules! element {
-    ($($t:ty, $s:ident, $x:ident => $bits:expr, $from:expr;)*) => {$(
-        impl sealed::Sealed for $t {}
-        impl Element for $t {
-            const SCALAR: Scalar = Scalar::$s;
-            fn bits(self) -> u64 { let $x = self; $bits }
-            fn from_bits($x: u64) -> Self { $from }
+macro_rules! scalar_arguments {
+    ($($t:ty)*) => {$(
+        impl ValueArgument for $t {
+            fn arguments(self, list: &mut Vec<Argument<'_>>) {
+                let ty = <$t as ScalarElement>::SCALAR;
+                list.push(Argument::Scalar { ty, bits: ScalarElement::bits(self) });
+            }
         }
     )*};
 }
-element! {
-    i8, I8, x => u64::from(x as u8), x as i8;
-    i16, I16, x => u64::from(x as u16), x as i16;
-    i32, I32, x => u64::from(x as u32), x as i32;
-    i64, I64, x => x as u64, x as i64;
-    u8, U8, x => u64::from(x), x as u8;
-    u16, U16, x => u64::from(x), x as u16;
-    u32, U32, x => u64::from(x), x as u32;
-    u64, U64, x => x, x;
-    f16, F16, x => u64::from(x.to_bits()), f16::from_bits(x as u16);
-    bf16, Bf16, x => u64::from(x.to_bits()), bf16::from_bits(x as u16);
-    f32, F32, x => u64::from(x.to_bits()), f32::from_bits(x as u32);
-    f64, F64, x => x.to_bits(), f64::from_bits(x);
+scalar_arguments!(i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64);
+
+impl ValueArgument for usize {
+    fn arguments(self, list: &mut Vec<Argument<'_>>) {
+        list.push(Argument::Scalar { ty: Scalar::Usize, bits: self as u64 });
+    }
+}
+impl ValueArgument for bool {
+    fn arguments(self, list: &mut Vec<Argument<'_>>) {
+        list.push(Argument::Scalar { ty: Scalar::Bool, bits: u64::from(self) });
+    }
+}
+impl<T: ValueArgument, const N: usize> ValueArgument for [T; N] {
+    fn arguments(self, list: &mut Vec<Argument<'_>>) {
+        self.into_iter().for_each(|x| x.arguments(list));
+    }
 }
 
-/// A scalar argument, of a type that [`Element`] has or `usize` or `bool`.
-pub trait ScalarArgument {
-    /// The argument with its type erased; `usize` above `u32::MAX` is kept whole, for the launch to refuse.
-    fn argument(self) -> Argument<'static>;
+macro_rules! tuple_arguments {
+    ($($t:ident $x:ident),*) => {
+        impl<$($t: ValueArgument),*> ValueArgument for ($($t,)*) {
+            fn arguments(self, list: &mut Vec<Argument<'_>>) {
+                let ($($x,)*) = self;
+                $($x.arguments(list);)*
+            }
+        }
+    };
 }
-impl<T: Element> ScalarArgument for T {
-    fn argument(self) -> Argument<'static> {
-        Argument::Scalar { ty: T::SCALAR, bits: self.bits() }
-    }
-}
-impl ScalarArgument for usize {
-    fn argument(self) -> Argument<'static> {
-        Argument::Scalar { ty: Scalar::Usize, bits: self as u64 }
-    }
-}
-impl ScalarArgument for bool {
-    fn argument(self) -> Argument<'static> {
-        Argument::Scalar { ty: Scalar::Bool, bits: u64::from(self) }
-    }
-}
+tuple_arguments!(A a, B b);
+tuple_arguments!(A a, B b, C c);
+tuple_arguments!(A a, B b, C c, D d);
 
 /// What can be passed for a parameter `&[T]`.
 #[diagnostic::on_unimplemented(

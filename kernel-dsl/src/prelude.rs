@@ -10,6 +10,8 @@
 //! | [`Shared`] | arrays in the block's shared memory |
 //! | [`unroll`], [`unroll_by`], [`rolled`] | how a loop is compiled |
 //! | [`struct@f16`], [`bf16`] | floats of 16 bits: see [`half`](crate::half) |
+//! | [`Element`], [`Number`], [`Float`], [`Integer`], [`DeviceFn`] | bounds of type parameters |
+//! | [`trait@DeviceCopy`] | what structs derive to lie in shared memory |
 //! | [`math`] | transcendental functions, the same bits everywhere |
 //!
 //! Each item is real Rust: rustc checks a kernel's body against these signatures, so completion and documentation work
@@ -21,4 +23,5 @@ pub use crate::iterate::{rolled, unroll, unroll_by};
 pub use crate::shared::Shared;
 pub use crate::slice::SliceExt as _;
 pub use crate::view::{View, ViewMut};
-pub use crate::{block, device, fence, grid, kernel, math, target, thread, warp};
+pub use crate::element::{DeviceFn, Element, Float, Integer, Number};
+pub use crate::{DeviceCopy, block, device, fence, grid, kernel, math, target, thread, warp};

@@ -1,6 +1,8 @@
 //! What expansions name beside the public items. No part of the interface.
 
 pub use inventory;
+pub use std::borrow::Cow;
+pub use std::vec::Vec;
 
 /// An axis of a block or grid is a `usize`.
 pub struct Axis {

@@ -3,7 +3,7 @@
 use crate::atomic::{Atomic, AtomicInteger, atomics};
 use crate::block;
 use crate::host::context::context;
-use crate::launcher::Element;
+use crate::element::{DeviceCopy, Element};
 use crate::layout::{Layout, Position, Shape};
 use crate::view::View;
 use crate::wide::{self, Space};
@@ -37,13 +37,13 @@ use std::ptr::NonNull;
 /// # assert_eq!(x[0], 63.0);
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Shared<T: Element, const R: usize> {
+pub struct Shared<T: DeviceCopy, const R: usize> {
     /// The first element. `None`: made by `at` past the end, so that it has none.
     first: Option<NonNull<T>>,
     layout: Layout<R>,
 }
 
-impl<T: Element, const R: usize> Shared<T, R> {
+impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// An array whose rows lie one after another.
     #[track_caller]
     pub fn new(shape: [usize; R]) -> Self {
@@ -83,13 +83,16 @@ impl<T: Element, const R: usize> Shared<T, R> {
     /// barrier: a [`block::sync`] belongs between the copy and a use of what other threads copied, and between
     /// earlier uses and the copy. Thread t takes elements t, t + threads, t + 2·threads … in row-major order, so a
     /// warp reads consecutive elements of a row: in PTX a guarded `ld.global.nc` and a `st.shared` an element.
-    pub fn copy_from(self, source: View<T, R>) {
+    pub fn copy_from(self, source: View<T, R>)
+    where
+        T: Element,
+    {
         let shape = self.layout.shape();
         let elements = shape.iter().product();
         for element in (crate::thread::index()..elements).step_by(block::threads()) {
             let at = unravel(element, shape);
             let inside = (0..R).all(|d| at[d] < source.dim(d));
-            let value = if inside { source[at] } else { T::from_bits(0) };
+            let value = if inside { source[at] } else { T::zero() };
             // SAFETY: `element` gives a place in the block's memory; that no other thread uses it at this time is the
             // duty that `host::run` lays on its caller.
             unsafe { self.element(at).write(value) }
@@ -174,7 +177,7 @@ fn unravel<const R: usize>(mut element: usize, shape: [usize; R]) -> [usize; R] 
 
 macro_rules! at {
     ($($rank:literal $less:literal)*) => {$(
-        impl<T: Element> Shared<T, $rank> {
+        impl<T: DeviceCopy> Shared<T, $rank> {
             /// The array with its first index fixed at `i`, of one rank less. Nothing is loaded or checked; an access
             /// is out of bounds if `i` was. In PTX a multiplication by the first stride, a constant where `i` is.
             pub fn at(self, i: usize) -> Shared<T, $less> {
@@ -188,7 +191,7 @@ macro_rules! at {
 }
 at!(2 1  3 2  4 3  5 4);
 
-impl<T: Element, const R: usize, P: Position<R>> Index<P> for Shared<T, R> {
+impl<T: DeviceCopy, const R: usize, P: Position<R>> Index<P> for Shared<T, R> {
     type Output = T;
 
     #[track_caller]
@@ -200,7 +203,7 @@ impl<T: Element, const R: usize, P: Position<R>> Index<P> for Shared<T, R> {
     }
 }
 
-impl<T: Element, const R: usize, P: Position<R>> IndexMut<P> for Shared<T, R> {
+impl<T: DeviceCopy, const R: usize, P: Position<R>> IndexMut<P> for Shared<T, R> {
     #[track_caller]
     fn index_mut(&mut self, at: P) -> &mut T {
         // SAFETY: as in `index`; that no other reference to the element is in use is the duty that `host::run` lays on

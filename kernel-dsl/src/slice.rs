@@ -4,7 +4,7 @@
 //! written by `st.global`. Either becomes two parameters of the PTX entry, an address and a length.
 
 use crate::atomic::{Atomic, AtomicInteger, bitwise};
-use crate::launcher::Element;
+use crate::element::Element;
 use crate::wide::{self, Space};
 use std::mem::replace;
 

@@ -5,7 +5,7 @@
 //! memory (see `host`). Every access is checked against the extents.
 
 use crate::atomic::{Atomic, AtomicInteger, atomics};
-use crate::launcher::Element;
+use crate::element::Element;
 use crate::layout::{Layout, Position, Shape};
 use crate::wide::{self, Space};
 use std::ops::{Index, IndexMut};
@@ -88,6 +88,11 @@ macro_rules! view {
             /// Whether there are no elements.
             pub fn is_empty(self) -> bool {
                 self.layout.shape().contains(&0)
+            }
+
+            /// A view without elements.
+            pub(crate) fn nothing() -> Self {
+                Self { first: None, layout: Layout::packed([0; R]) }
             }
 
             #[track_caller]

@@ -1,6 +1,6 @@
 //! What accesses to several elements at once have in common.
 
-use crate::launcher::Element;
+use crate::element::DeviceCopy;
 
 /// Which memory an element is in.
 #[doc(hidden)]
@@ -18,14 +18,14 @@ const WIDEST: usize = 16;
 /// Elements of type `T` that one access of the machine moves, of an access to `n`. Panics where the language has no
 /// access to so many.
 #[track_caller]
-pub(crate) fn at_once<T: Element>(n: usize) -> usize {
+pub(crate) fn at_once<T: DeviceCopy>(n: usize) -> usize {
     assert!(matches!(n, 1 | 2 | 4 | 8 | 16), "an access takes 1, 2, 4, 8 or 16 elements at once, not {n}");
     n.min(WIDEST / size_of::<T>())
 }
 
 /// Panics where an access to `n` elements from `first` on is not aligned.
 #[track_caller]
-pub(crate) fn aligned<T: Element>(first: *const T, n: usize) {
+pub(crate) fn aligned<T: DeviceCopy>(first: *const T, n: usize) {
     let bytes = at_once::<T>(n) * size_of::<T>();
     assert!(
         first.addr().is_multiple_of(bytes),

@@ -16,7 +16,8 @@ use proc_macro::TokenStream;
 /// |---|---|
 /// | `block = …` | threads of a block: one expression or a tuple of up to three, over the generic constants |
 /// | `grid = …` | blocks of the grid: the same, over the parameters too |
-/// | `instances(A = 1 \| 2, B = true; …)` | values of the generic constants to compile now: `\|` a product, `;` a list |
+/// | `instances(A = 1 \| 2, T = f32; …)` | what stands for the generic parameters, to compile now: `\|` a product, `;` a list |
+/// | `derived(N = 16 / size_of::<T>())` | generic constants that follow from the others |
 /// | `min_blocks = n` | blocks that a multiprocessor should hold at once |
 /// | `max_registers = n` | registers a thread at most |
 /// | `target = sm_80` | what it is compiled for, of sm_61 (if nothing is said), sm_70, sm_75, sm_80, sm_86, sm_89 and sm_90; older devices cannot run it |
@@ -28,17 +29,30 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     expand::kernel(attribute.into(), item.into()).into()
 }
 
-/// Makes a function callable from kernels and from other device functions, of this crate and of others. It stays an
-/// ordinary function of the host too.
+/// Makes an item usable in kernels and in other device items, of this crate and of others. It stays an ordinary item of the
+/// host too.
 ///
-/// A macro of the same name is made beside it, which carries the function to its callers: `use` brings both. `crate = path` says
-/// where kernel-dsl is, if not at `::kernel_dsl`.
+/// It goes on functions, constants, structs, enums without data, and on a `mod { … }` for traits and impls: all items of
+/// the module are the device's then. A macro of the same name is made beside each, which carries it to those that name
+/// it: `use` brings both.
+///
+/// | clause | says |
+/// |---|---|
+/// | `value` | of a function: make a type of its name, too, which implements `DeviceFn` |
+/// | `crate = path` | where kernel-dsl is, if not at `::kernel_dsl` |
 #[proc_macro_attribute]
 pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
     expand::device(attribute.into(), item.into()).into()
 }
 
-/// The end of a chain of device functions; only expansions call it.
+/// Lets values of a struct lie in shared memory and go from lane to lane: each field must be able to. An enum needs a
+/// variant.
+#[proc_macro_derive(DeviceCopy)]
+pub fn device_copy(item: TokenStream) -> TokenStream {
+    expand::device_copy(item.into()).into()
+}
+
+/// The end of a chain of device items; only expansions call it.
 #[doc(hidden)]
 #[proc_macro]
 pub fn __link(tokens: TokenStream) -> TokenStream {

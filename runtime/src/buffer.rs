@@ -95,7 +95,7 @@ impl Device {
     }
 
     fn filled<T: Element>(&self, len: usize, fill: u8) -> Result<DeviceBuffer<T>> {
-        const { assert!(size_of::<T>() == T::SCALAR.bytes() as usize, "an element is as wide on the host as on the device") };
+        const { assert!(size_of::<T>() == T::TYPE.bytes() as usize, "an element is as wide on the host as on the device") };
         let too_large = || Error::OutOfMemory { requested: usize::MAX, device: self.to_string(), free: None };
         let bytes = len.checked_mul(size_of::<T>()).ok_or_else(too_large)?;
         Ok(DeviceBuffer { raw: RawBuffer::filled(self, bytes, fill)?, len, element: PhantomData })
@@ -200,13 +200,13 @@ impl<T: Element> DeviceBuffer<T> {
         let shape = Shape::Slice(self.len as u64);
         // SAFETY: the buffer owns that many elements and is borrowed for as long as the argument lives, exclusively where `mutable`
         // (the callers see to it); they are initialised.
-        unsafe { Memory::new(T::SCALAR, self.device().id(), self.address(), shape, mutable) }
+        unsafe { Memory::new(T::TYPE, self.device().id(), self.address(), shape, mutable) }
     }
 }
 
 impl<T: Element> fmt::Debug for DeviceBuffer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "DeviceBuffer<{}>({} elements on {})", T::SCALAR, self.len, self.device())
+        write!(f, "DeviceBuffer<{}>({} elements on {})", T::TYPE, self.len, self.device())
     }
 }
 

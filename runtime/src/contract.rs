@@ -5,7 +5,7 @@
 
 use crate::Error;
 use kernel_dsl::Argument;
-use kernel_dsl::compiler::hir::{Instance, Program, Type};
+use kernel_dsl::compiler::hir::{Monomorphic, Type};
 use kernel_dsl::compiler::launch::{self, Fact, Refusal};
 use kernel_dsl::launcher::Shape;
 
@@ -20,8 +20,7 @@ impl<'a> Approved<'a> {
     /// Checks `arguments` for a launch of the instance on the device that calls itself `device`.
     pub fn new(
         kernel: &str,
-        program: &Program,
-        instance: &Instance,
+        program: &Monomorphic,
         device: u64,
         arguments: &'a [Argument<'a>],
     ) -> Result<Approved<'a>, Error> {
@@ -34,11 +33,11 @@ impl<'a> Approved<'a> {
                 Refusal(format!("argument {}: its memory belongs to another device", name(program, index)))
             })
             .collect();
-        match launch::shape(program, instance, &facts) {
+        match launch::shape(program, &facts) {
             Ok(shape) if refusals.is_empty() => Ok(Approved { shape, arguments, writes: writes(program) }),
             shape => {
                 refusals.extend(shape.err().into_iter().flatten());
-                Err(Error::Refused { instance: instance.name(kernel), refusals })
+                Err(Error::Refused { instance: program.instance().name(kernel), refusals })
             }
         }
     }
@@ -59,23 +58,15 @@ impl<'a> Approved<'a> {
     }
 }
 
-/// Which parameters the kernel may write.
-pub(crate) fn writes(program: &Program) -> Vec<bool> {
-    parameters(program)
-        .map(|(_, ty)| matches!(ty, Type::Slice { mutable: true, .. } | Type::View { mutable: true, .. }))
-        .collect()
+/// Which arguments the kernel may write.
+pub(crate) fn writes(program: &Monomorphic) -> Vec<bool> {
+    let types = &program.kernel().types;
+    let writes = |ty: &Type| matches!(ty, Type::Slice { mutable: true, .. } | Type::View { mutable: true, .. });
+    program.arguments().iter().map(|a| writes(&types[a.ty.0 as usize])).collect()
 }
 
-/// The kernel's parameters by name and type.
-pub(crate) fn parameters(program: &Program) -> impl Iterator<Item = (&str, &Type)> {
-    program.functions.first().into_iter().flat_map(|kernel| {
-        let parameters = kernel.locals.iter().take(kernel.parameters as usize);
-        parameters.filter_map(|l| Some((l.name.as_str(), kernel.types.get(l.ty.0 as usize)?)))
-    })
-}
-
-fn name(program: &Program, index: usize) -> String {
-    parameters(program).nth(index).map_or_else(|| (index + 1).to_string(), |(name, _)| format!("`{name}`"))
+fn name(program: &Monomorphic, index: usize) -> String {
+    program.arguments().get(index).map_or_else(|| (index + 1).to_string(), |a| format!("`{}`", a.name))
 }
 
 fn fact(argument: &Argument) -> Fact {

@@ -6,7 +6,7 @@ use crate::cache::Cache;
 use crate::contract::Approved;
 use crate::interpreter::{self, Binding, Bytes, Launch};
 use crate::{Error, Result};
-use kernel_dsl::compiler::hir::{Instance, Program};
+use kernel_dsl::compiler::hir::{Instance, Monomorphic};
 use kernel_dsl::compiler::ir::record::WORDS;
 use kernel_dsl::compiler::lower::checked::Checked;
 use kernel_dsl::compiler::{ir, lower};
@@ -30,12 +30,12 @@ impl Cpu {
     pub fn run(
         &self,
         artifact: &'static Artifact,
-        program: &Program,
-        instance: &Instance,
+        program: &Monomorphic,
         approved: &Approved,
     ) -> Result<()> {
+        let instance = program.instance();
         let executable = self.executables.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
-            let lowered = lower::lower(program, instance, program.launch.target)
+            let lowered = lower::lower_monomorphic(program, artifact.target)
                 .map_err(|source| Error::Compile { instance: instance.name(artifact.name), source })?;
             Executable::new(&lowered)
         })?;

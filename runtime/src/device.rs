@@ -5,7 +5,7 @@ use crate::contract::Approved;
 use crate::cpu::Cpu;
 use crate::cuda::{Cuda, Driver};
 use crate::{Error, Result};
-use kernel_dsl::compiler::hir::{Constant, Instance, Program, serial};
+use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, monomorphic, serial};
 use kernel_dsl::{Argument, Artifact, Launcher};
 use serde::Serialize;
 use std::fmt;
@@ -22,7 +22,8 @@ pub struct Device(Arc<Inner>);
 struct Inner {
     backend: Backend,
     choice: Option<Choice>,
-    programs: Cache<usize, Program>,
+    /// By the artifact's address, which is static.
+    programs: Cache<(usize, Instance), Monomorphic>,
 }
 
 /// What [`Device::best`] chose, and why.
@@ -102,10 +103,16 @@ impl Device {
         &self.0.backend
     }
 
-    /// The HIR of `artifact`, decoded once.
-    pub(crate) fn program(&self, artifact: &'static Artifact) -> Result<Arc<Program>> {
-        self.0.programs.get_or_make(ptr::from_ref(artifact).addr(), || {
-            serial::program(artifact.hir).map_err(|source| Error::Hir { kernel: artifact.name.to_string(), source })
+    /// The instance of `artifact`, decoded and made once.
+    pub(crate) fn instance(&self, artifact: &'static Artifact, constants: &[Constant]) -> Result<Arc<Monomorphic>> {
+        let instance = Instance(constants.to_vec());
+        let key = (ptr::from_ref(artifact).addr(), instance);
+        self.0.programs.get_or_make(key.clone(), || {
+            let (_, instance) = &key;
+            let program = serial::program(artifact.hir)
+                .map_err(|source| Error::Hir { kernel: artifact.name.to_string(), source })?;
+            monomorphic(&program, instance)
+                .map_err(|source| Error::Compile { instance: instance.name(artifact.name), source })
         })
     }
 }
@@ -144,15 +151,14 @@ impl Launcher for Device {
     type Error = Error;
 
     fn launch(&self, kernel: &'static Artifact, constants: &[Constant], arguments: &[Argument<'_>]) -> Result<()> {
-        let instance = Instance(constants.to_vec());
-        let program = self.program(kernel)?;
-        let approved = Approved::new(kernel.name, &program, &instance, self.id(), arguments)?;
+        let program = self.instance(kernel, constants)?;
+        let approved = Approved::new(kernel.name, &program, self.id(), arguments)?;
         if approved.shape().is_empty() {
             return Ok(());
         }
         match &self.0.backend {
-            Backend::Cpu(cpu) => cpu.run(kernel, &program, &instance, &approved),
-            Backend::Cuda(cuda) => cuda.run_checked(kernel, &program, &instance, &approved),
+            Backend::Cpu(cpu) => cpu.run(kernel, &program, &approved),
+            Backend::Cuda(cuda) => cuda.run_checked(kernel, &program, &approved),
         }
     }
 
@@ -162,16 +168,15 @@ impl Launcher for Device {
         constants: &[Constant],
         arguments: &[Argument<'_>],
     ) -> Result<()> {
-        let instance = Instance(constants.to_vec());
-        let program = self.program(kernel)?;
-        let approved = Approved::new(kernel.name, &program, &instance, self.id(), arguments)?;
+        let program = self.instance(kernel, constants)?;
+        let approved = Approved::new(kernel.name, &program, self.id(), arguments)?;
         if approved.shape().is_empty() {
             return Ok(());
         }
         match &self.0.backend {
-            Backend::Cpu(cpu) => cpu.run(kernel, &program, &instance, &approved),
+            Backend::Cpu(cpu) => cpu.run(kernel, &program, &approved),
             // SAFETY: by the caller's promise.
-            Backend::Cuda(cuda) => unsafe { cuda.run(kernel, &program, &instance, &approved) },
+            Backend::Cuda(cuda) => unsafe { cuda.run(kernel, &program, &approved) },
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::cuda::{Capability, CudaVersion, DriverError};
 use crate::interpreter;
 use kernel_dsl::compiler::hir::serial;
 use kernel_dsl::compiler::launch::Refusal;
-use kernel_dsl::compiler::{Errors, Scalar, Target};
+use kernel_dsl::compiler::{ElementType, Errors, Target};
 
 /// Why an operation of the runtime failed.
 #[derive(Debug, thiserror::Error)]
@@ -101,7 +101,7 @@ pub enum Error {
     /// A view that its buffer cannot hold.
     #[error("cannot view a buffer of {len} {element} as extents {extents:?}, strides {strides:?}: {why}")]
     #[allow(missing_docs)]
-    View { element: Scalar, len: usize, extents: Vec<usize>, strides: Vec<usize>, why: String },
+    View { element: ElementType, len: usize, extents: Vec<usize>, strides: Vec<usize>, why: String },
 
     /// A copy between a buffer and a slice of another length.
     #[error("cannot copy {}: the buffer holds {buffer} elements, the slice {slice}", .direction)]

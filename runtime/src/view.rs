@@ -69,7 +69,7 @@ impl<const R: usize> Layout<R> {
     }
 
     fn refused<T: Element>(&self, len: usize, why: String) -> Error {
-        Error::View { element: T::SCALAR, len, extents: self.extents.to_vec(), strides: self.strides.to_vec(), why }
+        Error::View { element: T::TYPE, len, extents: self.extents.to_vec(), strides: self.strides.to_vec(), why }
     }
 }
 
@@ -147,7 +147,7 @@ fn memory<'a, T: Element, const R: usize>(
     let address = buffer.address() + (layout.start * size_of::<T>()) as u64;
     // SAFETY: the layout reaches over elements of the buffer only, which are initialised; callers borrow the buffer for 'a,
     // exclusively where `mutable`.
-    Argument::Memory(unsafe { Memory::new(T::SCALAR, buffer.device().id(), address, shape, mutable) })
+    Argument::Memory(unsafe { Memory::new(T::TYPE, buffer.device().id(), address, shape, mutable) })
 }
 
 fn view<const R: usize>(layout: &Layout<R>) -> Shape {

@@ -3,8 +3,8 @@
 use kernel_dsl::compiler::hir::{self, Block, Expr, ExprKind, Instance, Local, Program, Type, TypeId, serial};
 use kernel_dsl::compiler::source::{Source, Span};
 use kernel_dsl::compiler::{Scalar, Target, launch};
-use kernel_dsl::launcher::{ScalarArgument, SliceArgument, SliceMutArgument, ViewMutArgument};
-use kernel_dsl::{Artifact, Launcher};
+use kernel_dsl::launcher::{SliceArgument, SliceMutArgument, ViewMutArgument};
+use kernel_dsl::{Argument, Artifact, Launcher};
 use runtime::{Device, Error};
 
 /// `kernel(a: f32, x: &[f32], y: &mut [f32])` in one block of 32 threads; the body is empty.
@@ -13,8 +13,8 @@ fn artifact(grid: u64) -> &'static Artifact {
     let local = |name: &str, ty| Local { name: name.into(), ty: TypeId(ty), mutable: false, span: Span::default() };
     let types = vec![
         Type::Scalar(Scalar::F32),
-        Type::Slice { element: Scalar::F32, mutable: false },
-        Type::Slice { element: Scalar::F32, mutable: true },
+        Type::Slice { element: TypeId(0), mutable: false },
+        Type::Slice { element: TypeId(0), mutable: true },
         Type::Scalar(Scalar::Usize),
         Type::Unit,
     ];
@@ -38,7 +38,7 @@ fn artifact(grid: u64) -> &'static Artifact {
         target: Target::SM_61,
         instances: vec![Instance::default()],
     };
-    let hir = serial::encode_program(&Program { launch, functions: vec![function] });
+    let hir = serial::encode_program(&Program { launch, functions: vec![function], items: Default::default() });
     Box::leak(Box::new(Artifact {
         name: "kernel",
         module: "test",
@@ -98,7 +98,7 @@ fn a_wrong_launch_is_refused_with_all_mistakes() {
     let device = Device::cpu();
     let x = device.upload(&[1.0f32; 4]).unwrap();
     let mut y = device.upload(&[1.0f64; 4]).unwrap();
-    let arguments = [2.0f64.argument(), (&x).argument(), (&mut y).argument()];
+    let arguments = [Argument::scalar(2.0f64), (&x).argument(), (&mut y).argument()];
     let error = device.launch(artifact(1), &[], &arguments).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -120,7 +120,7 @@ fn one_buffer_is_not_read_and_written() {
     let mut y = device.upload(&[1.0f32; 8]).unwrap();
     // The borrow checker refuses `&y` beside `&mut y`; an erased argument can be cloned.
     let written = (&mut y).argument();
-    let error = device.launch(artifact(1), &[], &[1.0f32.argument(), written.clone(), written]).unwrap_err();
+    let error = device.launch(artifact(1), &[], &[Argument::scalar(1.0f32), written.clone(), written]).unwrap_err();
     assert!(error.to_string().contains("arguments `x` and `y` overlap, and the kernel writes `y`"), "{error}");
 }
 
@@ -131,12 +131,12 @@ fn memory_of_another_device_is_refused() {
     let mut y = device.upload(&[1.0f32; 4]).unwrap();
     let shape = kernel_dsl::launcher::Shape::Slice(4);
     // SAFETY: never accessed: the launch is refused.
-    let foreign = unsafe { kernel_dsl::launcher::Memory::new(Scalar::F32, 7, 0x1000, shape, false) };
-    let arguments = [1.0f32.argument(), kernel_dsl::Argument::Memory(foreign), (&mut y).argument()];
+    let foreign = unsafe { kernel_dsl::launcher::Memory::new(Scalar::F32.into(), 7, 0x1000, shape, false) };
+    let arguments = [Argument::scalar(1.0f32), Argument::Memory(foreign), (&mut y).argument()];
     let error = device.launch(artifact(1), &[], &arguments).unwrap_err();
     assert!(error.to_string().contains("argument `x`: its memory belongs to another device"), "{error}");
     // Another handle of the same device is no other device.
-    let error = Device::cpu().launch(artifact(1), &[], &[1.0f32.argument(), (&x).argument(), (&mut y).argument()]);
+    let error = Device::cpu().launch(artifact(1), &[], &[Argument::scalar(1.0f32), (&x).argument(), (&mut y).argument()]);
     assert!(!matches!(error, Err(Error::Refused { .. })));
 }
 
@@ -148,7 +148,7 @@ fn views_are_checked_against_their_buffer() {
     assert_eq!(x.range(3..15).unwrap().extents(), [12]);
     assert!(matches!(x.view([4, 4]), Err(Error::View { .. })));
     assert!(matches!(x.view_strided_mut([2, 2], [1, 1]), Err(Error::View { .. })));
-    let kernel_dsl::Argument::Memory(memory) = x.view_strided_mut([3, 4], [5, 1]).unwrap().argument() else {
+    let Argument::Memory(memory) = x.view_strided_mut([3, 4], [5, 1]).unwrap().argument() else {
         panic!("a view is memory")
     };
     assert_eq!(memory.shape().span(), 14);
@@ -164,7 +164,7 @@ fn hir_that_cannot_be_read_is_an_error() {
 #[test]
 fn the_contract_is_that_of_the_compiler() {
     let program = serial::program(artifact(1).hir).unwrap();
-    assert_eq!(launch::block(&program, &Instance::default()), Ok([32, 1, 1]));
+    assert_eq!(launch::block(&hir::monomorphic(&program, &Instance::default()).unwrap()), Ok([32, 1, 1]));
 }
 
 /// On a machine with a driver the answers are others; `gpu.rs` has those.

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Mistake, artifact, ir};
 use kernel_dsl::compiler::hir::Instance;
-use kernel_dsl::launcher::{ScalarArgument, SliceArgument, SliceMutArgument};
+use kernel_dsl::launcher::{SliceArgument, SliceMutArgument};
 use kernel_dsl::{Artifact, Declared, Launcher};
 use runtime::testing::{Bound, Case, Checker, Expected, Input, Prepared, Random, edges};
 use runtime::{Device, Error};
@@ -17,7 +17,7 @@ fn device() -> Device {
 fn launch(device: &Device, artifact: &'static Artifact, n: usize) -> Result<Vec<f32>, Error> {
     let x: Vec<f32> = (0..n).map(|i| i as f32).collect();
     let (x, mut y) = (device.upload(&x)?, device.upload(&vec![1.0f32; n])?);
-    let arguments = [2.0f32.argument(), (&x).argument(), (&mut y).argument()];
+    let arguments = [kernel_dsl::Argument::scalar(2.0f32), (&x).argument(), (&mut y).argument()];
     // SAFETY: the kernel stays below y.len(), which x has too; each thread writes its own element.
     unsafe { device.launch_unchecked(artifact, &[], &arguments)? };
     y.download()
@@ -79,7 +79,7 @@ fn gpu_runs_the_checked_form() {
     for n in edges(256) {
         let x: Vec<f32> = (0..n).map(|i| i as f32).collect();
         let (x, mut y) = (device.upload(&x).unwrap(), device.upload(&vec![1.0f32; n]).unwrap());
-        let arguments = [2.0f32.argument(), (&x).argument(), (&mut y).argument()];
+        let arguments = [kernel_dsl::Argument::scalar(2.0f32), (&x).argument(), (&mut y).argument()];
         device.launch(artifact(), &[], &arguments).unwrap();
         let expected: Vec<_> = (0..n).map(|i| 2.0 * i as f32 + 1.0).collect();
         assert_eq!(y.download().unwrap(), expected);

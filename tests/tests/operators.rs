@@ -2,11 +2,11 @@
 //! interpreter (IR as lowered) and, where there is one, on a GPU, against what rustc makes of the same operator.
 
 use kernel_dsl::compiler::Scalar;
-use kernel_dsl::{Element, prelude::*};
+use kernel_dsl::{ScalarElement, prelude::*};
 use runtime::{Device, DeviceBuffer};
 
 /// Values at the edges of a type, and some within.
-trait Edges: Element {
+trait Edges: ScalarElement {
     fn edges() -> Vec<Self>;
 }
 
@@ -47,7 +47,7 @@ fn pairs<A: Edges, B: Edges>() -> (Vec<A>, Vec<B>) {
 }
 
 /// The same bits, or both NaN.
-fn same<T: Element>(a: T, b: T) -> bool {
+fn same<T: ScalarElement>(a: T, b: T) -> bool {
     let nan = |x: T| match T::SCALAR {
         Scalar::F32 => f32::from_bits(x.bits() as u32).is_nan(),
         Scalar::F64 => f64::from_bits(x.bits()).is_nan(),
@@ -56,7 +56,7 @@ fn same<T: Element>(a: T, b: T) -> bool {
     a.bits() == b.bits() || nan(a) && nan(b)
 }
 
-fn compare<T: Element + std::fmt::Debug>(name: &str, given: &[String], found: &DeviceBuffer<T>, wanted: &[T]) {
+fn compare<T: ScalarElement + std::fmt::Debug>(name: &str, given: &[String], found: &DeviceBuffer<T>, wanted: &[T]) {
     let found = found.download().unwrap();
     for (i, (found, wanted)) in found.iter().zip(wanted).enumerate() {
         assert!(same(*found, *wanted), "{name} of {}: {found:?}, rustc has {wanted:?}", given[i]);
@@ -84,7 +84,7 @@ macro_rules! binary {
         fn operators_of_two(device: &Device) {
             $({
                 let (x, y) = pairs::<$ta, $tb>();
-                let skip = |$a: $ta, $b: $tb| -> bool { undefined(stringify!($name), $a.bits(), $b.bits(), <$ta as Element>::SCALAR) };
+                let skip = |$a: $ta, $b: $tb| -> bool { undefined(stringify!($name), $a.bits(), $b.bits(), <$ta as ScalarElement>::SCALAR) };
                 let (x, y): (Vec<$ta>, Vec<$tb>) = x.into_iter().zip(y).filter(|(a, b)| !skip(*a, *b)).unzip();
                 let wanted: Vec<$r> = x.iter().zip(&y).map(|(a, b)| { let ($a, $b) = (*a, *b); $rust }).collect();
                 let given: Vec<_> = x.iter().zip(&y).map(|(a, b)| format!("{a:?}, {b:?}")).collect();

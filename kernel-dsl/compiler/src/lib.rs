@@ -31,6 +31,7 @@ pub mod syntax;
 
 pub mod analyses;
 pub mod build;
+pub mod element;
 pub mod emit;
 pub mod error;
 pub mod half;
@@ -45,13 +46,19 @@ pub mod source;
 pub mod target;
 
 pub use build::Build;
+pub use element::ElementType;
 pub use error::{Error, Errors};
 pub use scalar::Scalar;
 pub use target::Target;
 
 /// One instance of `program` for `target`, all the way to the text of its PTX module.
 pub fn compile(program: &hir::Program, instance: &hir::Instance, target: Target) -> Result<String, Errors> {
-    let kernel = lower::lower(program, instance, target)?;
+    compile_monomorphic(&hir::monomorphic(program, instance)?, target)
+}
+
+/// The same of a program that has been made for its instance.
+pub fn compile_monomorphic(program: &hir::Monomorphic, target: Target) -> Result<String, Errors> {
+    let kernel = lower::lower_monomorphic(program, target)?;
     let optimised = passes::optimise(kernel)?;
     Ok(emit::emit(&optimised)?.to_string())
 }

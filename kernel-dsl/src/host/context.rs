@@ -1,7 +1,7 @@
 //! Where the running thread stands in an emulated launch: what the functions of the prelude read.
 
 use super::monitor::{LANES, Monitor, Scope};
-use crate::launcher::Element;
+use crate::element::DeviceCopy;
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
 use std::ptr::NonNull;
@@ -52,7 +52,7 @@ impl Context {
 
     /// The block's array for this thread's next call that makes one: the first thread to come allocates it.
     #[track_caller]
-    pub fn shared_array<T: Element>(&self, shape: Vec<usize>, elements: usize) -> NonNull<T> {
+    pub fn shared_array<T: DeviceCopy>(&self, shape: Vec<usize>, elements: usize) -> NonNull<T> {
         let call = self.arrays.replace(self.arrays.get() + 1);
         self.monitor.shared_array(call, Location::caller(), shape, elements)
     }

@@ -7,7 +7,7 @@
 //! waits where. So no thread waits for one that has ended or waits elsewhere; and after a failure every thread that waits, or
 //! comes to wait, unwinds.
 
-use crate::launcher::Element;
+use crate::element::DeviceCopy;
 use crate::layout::Shape;
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -224,7 +224,7 @@ impl Monitor {
 
     /// The array that the block's threads make by their `call`-th call, allocated by the first of them. Every element
     /// starts as all ones, a NaN where it is a float, so that a read before a write shows.
-    pub(super) fn shared_array<T: Element>(
+    pub(super) fn shared_array<T: DeviceCopy>(
         &self,
         call: usize,
         place: &'static Location<'static>,
@@ -233,7 +233,7 @@ impl Monitor {
     ) -> NonNull<T> {
         let mut state = self.lock();
         if call == state.arrays.len() {
-            let undefined = || UnsafeCell::new(T::from_bits(u64::MAX));
+            let undefined = || UnsafeCell::new(T::undefined());
             let memory: Box<[UnsafeCell<T>]> = (0..elements).map(|_| undefined()).collect();
             state.arrays.push(Array { shape: shape.clone(), place, memory: Box::new(memory) });
         }

@@ -2,7 +2,7 @@
 
 use super::context::context;
 use super::monitor::Monitor;
-use crate::launcher::Element;
+use crate::element::{Element, bytes};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -83,7 +83,7 @@ impl<T: Element> Drop for OfThread<'_, '_, T> {
         let state = &mut *state;
         for (i, value) in self.copy.iter().enumerate() {
             // By bits: a NaN differs from itself, and −0 does not from 0.
-            if value.bits() == state.found[i].bits() {
+            if bytes(value) == bytes(&state.found[i]) {
                 continue;
             }
             if let Some(other) = state.writer[i].replace(self.thread).filter(|t| *t != self.thread) {

@@ -6,7 +6,7 @@
 use super::nearest::nearest;
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::Scalar;
-use kernel_dsl::compiler::hir::{Constant, Generic, Instance, Program, serial};
+use kernel_dsl::compiler::hir::{Constant, Generic, GenericKind, Instance, Item, Program, serial};
 
 /// Why a name names nothing.
 #[derive(PartialEq, Eq, Debug, thiserror::Error)]
@@ -51,12 +51,16 @@ impl Named {
                 return Err(Error::Ambiguous { name: path.to_string(), paths });
             }
         };
+        let constants = constants.map(|all| Instance(all.0.into_iter().map(|c| of_declared(artifact, c)).collect()));
         if let Some(constants) = &constants {
             let program = program(artifact)?;
             let generics = &program.functions[0].generics;
-            let fits = |(constant, generic): (&Constant, &Generic)| match constant {
-                Constant::Usize(_) => generic.ty == Scalar::Usize,
-                Constant::Bool(_) => generic.ty == Scalar::Bool,
+            let fits = |(constant, generic): (&Constant, &Generic)| match (constant, &generic.kind) {
+                (Constant::Usize(_), GenericKind::Constant(ty)) => *ty == Scalar::Usize,
+                (Constant::Bool(_), GenericKind::Constant(ty)) => *ty == Scalar::Bool,
+                (Constant::Scalar(_), GenericKind::Type(_)) => true,
+                (Constant::Item(item), GenericKind::Type(_)) => item.hash != UNKNOWN,
+                _ => false,
             };
             if constants.0.len() != generics.len() || !constants.0.iter().zip(generics).all(fits) {
                 let (given, generics) = (name.to_string(), generics.clone());
@@ -86,6 +90,17 @@ impl Named {
     }
 }
 
+/// The hash of an item of which only the name is known.
+const UNKNOWN: u64 = 0;
+
+/// A struct, enum or function by its name, as the kernel's declared instances have it.
+fn of_declared(artifact: &Artifact, constant: Constant) -> Constant {
+    let Constant::Item(item) = &constant else { return constant };
+    let mut declared = artifact.instances.iter().flat_map(|i| i.constants);
+    let found = declared.find(|c| matches!(c, Constant::Item(known) if known.name == item.name));
+    found.cloned().unwrap_or(constant)
+}
+
 /// The instances that a kernel declares.
 pub(super) fn declared(artifact: &Artifact) -> Vec<Instance> {
     artifact.instances.iter().map(|i| Instance(i.constants.to_vec())).collect()
@@ -105,7 +120,15 @@ fn split(name: &str) -> Option<(&str, Option<Instance>)> {
     let constants = constants.strip_suffix(',').unwrap_or(constants).split(',').map(|text| match text.trim() {
         "true" => Some(Constant::Bool(true)),
         "false" => Some(Constant::Bool(false)),
-        number => number.parse().ok().map(Constant::Usize),
+        text => match Scalar::from_name(text) {
+            Some(scalar) => Some(Constant::Scalar(scalar)),
+            None if text.starts_with(|c: char| c.is_alphabetic() || c == '_') => Some(Constant::Item(Item {
+                name: text.to_string().into(),
+                hash: UNKNOWN,
+                library: Vec::new().into(),
+            })),
+            None => text.parse().ok().map(Constant::Usize),
+        },
     });
     Some((path, Some(Instance(constants.collect::<Option<_>>()?))))
 }
@@ -142,7 +165,11 @@ fn constants(generics: &[Generic]) -> String {
     if generics.is_empty() {
         return "nothing".to_string();
     }
-    generics.iter().map(|g| format!("{}: {}", g.name, g.ty)).collect::<Vec<_>>().join(", ")
+    let kind = |g: &Generic| match &g.kind {
+        GenericKind::Constant(ty) => format!("{}: {ty}", g.name),
+        GenericKind::Type(_) => format!("the type {}", g.name),
+    };
+    generics.iter().map(kind).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -170,8 +197,9 @@ mod tests {
         assert!(message("emm::matmul").starts_with("no kernel is called"));
         assert!(message("nothing like it").contains("; there are saxpy, matmul::<16>, matmul::<32>, "));
         assert_eq!(message("matmul::<true>"), "`matmul::<true>` does not fit `matmul`, which is generic over T: usize");
+        assert_eq!(message("matmul::<T>"), "`matmul::<T>` does not fit `matmul`, which is generic over T: usize");
         assert_eq!(message("saxpy::<1>"), "`saxpy::<1>` does not fit `saxpy`, which is generic over nothing");
-        for name in ["matmul<16>", "matmul::<16", "matmul::<>", "matmul::<-1>", "matmul::<4294967296>", "matmul::<T>"] {
+        for name in ["matmul<16>", "matmul::<16", "matmul::<>", "matmul::<-1>", "matmul::<4294967296>"] {
             assert!(matches!(find(name), Err(Error::Malformed { .. })), "{name}");
         }
         assert!(message("matmul<16>").ends_with(" (is `matmul::<16>` meant?)"));

@@ -35,7 +35,7 @@ fn overflowed(value: f64) -> f64 {
 fn size(instance: &Instance) -> usize {
     match instance.0.first() {
         Some(Constant::Usize(n)) => *n as usize,
-        Some(Constant::Bool(_)) | None => 1,
+        _ => 1,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::Error;
 use crate::cache::Cache;
 use crate::contract::Approved;
 use cudarc::driver::sys::{self, CUjit_option as JitOption};
-use kernel_dsl::compiler::hir::{Instance, Program};
+use kernel_dsl::compiler::hir::{Instance, Monomorphic};
 use kernel_dsl::compiler::{self, lower};
 use kernel_dsl::launcher::Shape;
 use kernel_dsl::{Argument, Artifact};
@@ -98,14 +98,14 @@ impl Cuda {
     pub unsafe fn run(
         &self,
         artifact: &'static Artifact,
-        program: &Program,
-        instance: &Instance,
+        program: &Monomorphic,
         approved: &Approved,
     ) -> Result<(), Error> {
+        let instance = program.instance();
         let name = instance.name(artifact.name);
         let module = self.modules.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
-            self.context.info.require_target(program.launch.target, &name)?;
-            let ptx = ptx(artifact, program, instance, &name)?;
+            self.context.info.require_target(artifact.target, &name)?;
+            let ptx = ptx(artifact, program, &name)?;
             Module::load(self.context.clone(), &ptx, &instance.entry(artifact.name), &name)
         })?;
         // SAFETY: the arguments were approved against the kernel that this is; the rest by the caller's promise.
@@ -116,15 +116,15 @@ impl Cuda {
     pub fn run_checked(
         &self,
         artifact: &'static Artifact,
-        program: &Program,
-        instance: &Instance,
+        program: &Monomorphic,
         approved: &Approved,
     ) -> Result<(), Error> {
+        let instance = program.instance();
         let name = instance.name(artifact.name);
         let module = self.checked.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
-            self.context.info.require_target(program.launch.target, &name)?;
+            self.context.info.require_target(artifact.target, &name)?;
             let failed = |source| Error::Compile { instance: name.clone(), source };
-            let form = lower::checked::checked(program, instance, program.launch.target).map_err(failed)?;
+            let form = lower::checked::Checked::of(lower::lower_monomorphic(program, artifact.target).map_err(failed)?);
             let ptx = form.ptx().map_err(failed)?;
             let module = Module::load(self.context.clone(), &ptx, &instance.entry(artifact.name), &name)?;
             Ok::<_, Error>(CheckedModule::new(module, form))
@@ -135,13 +135,12 @@ impl Cuda {
 
 fn ptx(
     artifact: &'static Artifact,
-    program: &Program,
-    instance: &Instance,
+    program: &Monomorphic,
     name: &str,
 ) -> Result<Cow<'static, str>, Error> {
-    match artifact.instances.iter().find(|declared| declared.constants == instance.0) {
+    match artifact.instances.iter().find(|declared| declared.constants == program.instance().0) {
         Some(declared) => Ok(declared.ptx.into()),
-        None => compiler::compile(program, instance, program.launch.target)
+        None => compiler::compile_monomorphic(program, artifact.target)
             .map(Cow::Owned)
             .map_err(|source| Error::Compile { instance: name.to_string(), source }),
     }
@@ -258,19 +257,19 @@ fn parameters(arguments: &[Argument]) -> Vec<u64> {
 mod tests {
     use super::*;
     use kernel_dsl::compiler::Scalar;
-    use kernel_dsl::launcher::{Memory, ScalarArgument};
+    use kernel_dsl::launcher::Memory;
 
     #[test]
     fn parameters_are_in_the_order_of_the_entry() {
         let memory = |shape| {
             // SAFETY: nothing accesses it.
-            Argument::Memory(unsafe { Memory::new(Scalar::F32, 1, 0x100, shape, false) })
+            Argument::Memory(unsafe { Memory::new(Scalar::F32.into(), 1, 0x100, shape, false) })
         };
         let arguments = [
-            (-1i32).argument(),
+            Argument::scalar(-1i32),
             memory(Shape::Slice(7)),
             memory(Shape::View { extents: vec![2, 3, 4], strides: vec![24, 8, 1] }),
-            true.argument(),
+            Argument::Scalar { ty: Scalar::Bool, bits: 1 },
         ];
         assert_eq!(parameters(&arguments), [0xffff_ffff, 0x100, 7, 0x100, 2, 3, 4, 24, 8, 1]);
     }

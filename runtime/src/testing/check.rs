@@ -7,7 +7,7 @@ use crate::buffer::RawBuffer;
 use crate::contract::{self, Approved};
 use crate::cpu::Executable;
 use crate::{Device, Error, Result};
-use kernel_dsl::compiler::hir::{Instance, Program, Type, serial};
+use kernel_dsl::compiler::hir::{Instance, Monomorphic, Program, Type, monomorphic, serial};
 use kernel_dsl::compiler::lower::checked::Checked;
 use kernel_dsl::compiler::{Target, ir, lower, passes};
 use kernel_dsl::launcher::Memory;
@@ -76,7 +76,6 @@ impl Checker {
                 let approved = Approved::new(
                     prepared.artifact.name,
                     &prepared.program,
-                    &prepared.instance,
                     self.cpu.id(),
                     arguments,
                 )?;
@@ -112,7 +111,7 @@ impl Checker {
 /// An instance in the forms that the interpreter runs.
 pub struct Prepared {
     artifact: &'static Artifact,
-    program: Program,
+    program: Monomorphic,
     instance: Instance,
     lowered: Executable,
     optimised: Executable,
@@ -140,9 +139,10 @@ impl Prepared {
     /// The same for another target. The interpreter runs any; a GPU runs the kernel's own PTX all the same.
     pub fn compile_for(artifact: &'static Artifact, instance: &Instance, target: Target) -> Result<Prepared> {
         let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
-        let lowered = lower::lower(&program(artifact)?, instance, target).map_err(compile)?;
+        let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
+        let lowered = lower::lower_monomorphic(&program, target).map_err(compile)?;
         let optimised = passes::optimise(lowered.clone()).map_err(compile)?;
-        let form = lower::checked::checked(&program(artifact)?, instance, target).map_err(compile)?;
+        let form = Checked::of(lowered.clone());
         Prepared::new(artifact, instance, &lowered, &optimised, form)
     }
 
@@ -163,9 +163,11 @@ impl Prepared {
         optimised: &ir::Kernel,
         form: Checked,
     ) -> Result<Prepared> {
-        let program = program(artifact)?;
         let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
+        let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
         let guarded = passes::optimise(form.kernel.clone()).map_err(compile)?;
+        let types = &program.kernel().types;
+        let arguments = program.arguments();
         let checked = (Executable::optimised(&guarded)?, form);
         Ok(Prepared {
             artifact,
@@ -173,8 +175,8 @@ impl Prepared {
             lowered: Executable::new(lowered)?,
             optimised: Executable::optimised(optimised)?,
             checked,
-            names: contract::parameters(&program).map(|(name, _)| name.to_string()).collect(),
-            slices: contract::parameters(&program).map(|(_, ty)| matches!(ty, Type::Slice { .. })).collect(),
+            names: arguments.iter().map(|a| a.name.clone()).collect(),
+            slices: arguments.iter().map(|a| matches!(types[a.ty.0 as usize], Type::Slice { .. })).collect(),
             writes: contract::writes(&program),
             program,
         })

@@ -55,15 +55,14 @@ fn class(ty: Scalar, bits: u64) -> u64 {
 
 /// The first element in which two memories differ, and how many do; `name` is the argument's.
 pub(super) fn differ(name: &str, left: &Array, right: &Array) -> Option<Mismatch> {
-    let ty = left.element();
-    let different = |offset: &usize| class(ty, left.bits(*offset)) != class(ty, right.bits(*offset));
+    let different = |i: &usize| class(left.ty(*i), left.bits(*i)) != class(left.ty(*i), right.bits(*i));
     let first = (0..left.len()).find(different)?;
     Some(Mismatch {
         argument: name.to_string(),
         offset: first,
         index: left.offsets().position(|offset| offset == first).map(|n| left.index(n)),
-        left: show(ty, left.bits(first)),
-        right: show(ty, right.bits(first)),
+        left: show(left.ty(first), left.bits(first)),
+        right: show(left.ty(first), right.bits(first)),
         count: (0..left.len()).filter(different).count(),
     })
 }
@@ -88,8 +87,8 @@ pub(super) fn reference(
                 why: format!("the reference gives {} values for `{name}`, which has {count}", expected.values.len()),
             });
         }
-        let ty = array.element();
         for (n, (offset, value)) in array.offsets().zip(&expected.values).enumerate() {
+            let ty = array.ty(offset);
             let (given, bound) = (to_f64(ty, array.bits(offset)), expected.bound.at(n, *value));
             // A bound that is a part of an infinity would let everything pass.
             let near = given.is_finite() && value.is_finite() && (given - value).abs() <= bound;
@@ -119,8 +118,8 @@ pub(super) fn gaps(executor: &Executor, names: &[String], outputs: &[(usize, Arr
                 executor: executor.clone(),
                 argument: names[*argument].clone(),
                 offset,
-                before: show(before.element(), before.bits(offset)),
-                after: show(before.element(), after.bits(offset)),
+                before: show(before.ty(offset), before.bits(offset)),
+                after: show(before.ty(offset), after.bits(offset)),
             });
         }
     }

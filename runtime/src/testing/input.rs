@@ -2,8 +2,8 @@
 
 use crate::view::reach;
 use crate::{Error, Result};
-use kernel_dsl::compiler::{Scalar, half};
-use kernel_dsl::launcher::{ScalarArgument, Shape};
+use kernel_dsl::compiler::{ElementType, Scalar, half};
+use kernel_dsl::launcher::{Shape, ValueArgument};
 use kernel_dsl::{Argument, Element};
 
 /// A scalar, or an array with its shape.
@@ -16,10 +16,12 @@ pub enum Input {
     Array(Array),
 }
 
-/// Elements in memory, and how indices find them.
+/// Elements in memory, and how indices find them. Elements of several numbers count as these, one after another.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Array {
-    element: Scalar,
+    element: ElementType,
+    /// The numbers of an element, each with its first byte.
+    numbers: Vec<(u32, Scalar)>,
     /// Each element in its bytes, lowest first.
     bytes: Vec<u8>,
     extents: Vec<usize>,
@@ -28,11 +30,27 @@ pub struct Array {
 
 impl Input {
     /// A scalar argument.
-    pub fn scalar(value: impl ScalarArgument) -> Input {
-        match value.argument() {
+    ///
+    /// # Panics
+    /// Where the value is not one number: [`value_of`](Input::value_of) takes structs and arrays apart.
+    pub fn scalar(value: impl ValueArgument) -> Input {
+        let mut all = Input::value_of(value);
+        assert!(all.len() == 1, "a scalar argument is one number, and this value is made of {}", all.len());
+        all.remove(0)
+    }
+
+    /// The arguments that a value passed to a kernel is made of, in order.
+    ///
+    /// # Panics
+    /// Where it holds a view: pass an array for that.
+    pub fn value_of(value: impl ValueArgument) -> Vec<Input> {
+        let mut list = Vec::new();
+        value.arguments(&mut list);
+        let one = |argument| match argument {
             Argument::Scalar { ty, bits } => Input::Scalar { ty, bits },
-            Argument::Memory(_) => unreachable!("a scalar argument is a scalar"),
-        }
+            Argument::Memory(_) => panic!("a view in a struct: pass the struct's numbers and an array for the view"),
+        };
+        list.into_iter().map(one).collect()
     }
 
     /// A slice of all of `data`.
@@ -51,16 +69,17 @@ impl Input {
 
     /// A view with gaps: element Σ indexᵢ · strideᵢ of `data`. What lies between is to stay as it is.
     pub fn strided<T: Element, const R: usize>(data: &[T], extents: [usize; R], strides: [usize; R]) -> Input {
-        let width = T::SCALAR.bytes() as usize;
-        let bytes = data.iter().flat_map(|x| x.bits().to_le_bytes().into_iter().take(width)).collect();
-        Input::Array(Array { element: T::SCALAR, bytes, extents: extents.to_vec(), strides: strides.to_vec() })
+        // SAFETY: elements have no padding, so all their bytes are initialised; they are read while `data` is borrowed.
+        let bytes = unsafe { std::slice::from_raw_parts(data.as_ptr().cast::<u8>(), size_of_val(data)) }.to_vec();
+        let (extents, strides) = (extents.to_vec(), strides.to_vec());
+        Input::Array(Array { element: T::TYPE, numbers: T::TYPE.numbers(), bytes, extents, strides })
     }
 
     /// A scalar's value; of an array, its first element's, or NaN if there is none.
     pub fn value(&self) -> f64 {
         match self {
             Input::Scalar { ty, bits } => to_f64(*ty, *bits),
-            Input::Array(array) => array.offsets().next().map_or(f64::NAN, |i| to_f64(array.element, array.bits(i))),
+            Input::Array(array) => array.offsets().next().map_or(f64::NAN, |i| to_f64(array.ty(i), array.bits(i))),
         }
     }
 
@@ -69,7 +88,7 @@ impl Input {
     pub fn values(&self) -> Vec<f64> {
         match self {
             Input::Scalar { ty, bits } => vec![to_f64(*ty, *bits)],
-            Input::Array(array) => array.offsets().map(|i| to_f64(array.element, array.bits(i))).collect(),
+            Input::Array(array) => array.offsets().map(|i| to_f64(array.ty(i), array.bits(i))).collect(),
         }
     }
 
@@ -83,8 +102,13 @@ impl Input {
 }
 
 impl Array {
-    pub(super) fn element(&self) -> Scalar {
+    pub(super) fn element(&self) -> ElementType {
         self.element
+    }
+
+    /// The type of number `i`.
+    pub(super) fn ty(&self, i: usize) -> Scalar {
+        self.numbers[i % self.numbers.len()].1
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
@@ -96,28 +120,34 @@ impl Array {
         Array { bytes, ..self.clone() }
     }
 
-    /// Elements in memory, gaps among them.
+    /// Numbers in memory, gaps among them.
     pub(super) fn len(&self) -> usize {
-        self.bytes.len() / self.element.bytes() as usize
+        self.elements() * self.numbers.len()
     }
 
-    /// The bits of the element at `offset` in memory.
-    pub(super) fn bits(&self, offset: usize) -> u64 {
-        let width = self.element.bytes() as usize;
+    fn elements(&self) -> usize {
+        self.bytes.len() / self.element.bytes().max(1) as usize
+    }
+
+    /// The bits of number `i` in memory.
+    pub(super) fn bits(&self, i: usize) -> u64 {
+        let (start, ty) = self.numbers[i % self.numbers.len()];
+        let at = i / self.numbers.len() * self.element.bytes() as usize + start as usize;
+        let width = ty.bytes() as usize;
         let mut bits = [0; 8];
-        bits[..width].copy_from_slice(&self.bytes[offset * width..][..width]);
+        bits[..width].copy_from_slice(&self.bytes[at..][..width]);
         u64::from_le_bytes(bits)
     }
 
     /// Refuses a shape that reaches beyond the elements.
     pub(super) fn check(&self) -> Result<()> {
         let reach = reach(&self.extents, &self.strides);
-        if self.extents.len() == self.strides.len() && reach <= self.len() as u128 {
+        if self.extents.len() == self.strides.len() && reach <= self.elements() as u128 {
             return Ok(());
         }
         Err(Error::View {
             element: self.element,
-            len: self.len(),
+            len: self.elements(),
             extents: self.extents.clone(),
             strides: self.strides.clone(),
             why: format!("that reaches over {reach} elements"),
@@ -135,14 +165,19 @@ impl Array {
         }
     }
 
-    /// Where in memory the elements are, by ascending index, row-major.
+    /// Which numbers in memory the elements are, by ascending index, row-major.
     pub(super) fn offsets(&self) -> impl Iterator<Item = usize> {
-        let count = if self.extents.contains(&0) { 0 } else { self.extents.iter().product() };
-        (0..count).map(|n| self.index(n).iter().zip(&self.strides).map(|(i, s)| i * s).sum())
+        let elements = if self.extents.contains(&0) { 0 } else { self.extents.iter().product::<usize>() };
+        let each = self.numbers.len();
+        (0..elements * each).map(move |n| {
+            let element: usize = self.index(n).iter().zip(&self.strides).map(|(i, s)| i * s).sum();
+            element * each + n % each
+        })
     }
 
-    /// The index of element `n` in row-major order.
-    pub(super) fn index(&self, mut n: usize) -> Vec<usize> {
+    /// The index of the element that has number `n` in row-major order.
+    pub(super) fn index(&self, n: usize) -> Vec<usize> {
+        let mut n = n / self.numbers.len();
         let mut index = vec![0; self.extents.len()];
         for (i, extent) in index.iter_mut().zip(&self.extents).rev() {
             *i = n % extent;

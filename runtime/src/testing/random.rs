@@ -1,6 +1,6 @@
 //! Numbers that look random and come again from their seed.
 
-use kernel_dsl::Element;
+use kernel_dsl::ScalarElement;
 use kernel_dsl::half::{bf16, f16};
 
 /// Random numbers by SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
@@ -51,7 +51,7 @@ impl Random {
 }
 
 /// An element type whose values can be drawn at random.
-pub trait Draw: Element {
+pub trait Draw: ScalarElement {
     /// Values at which kernels go wrong.
     const SPECIAL: &'static [Self];
     /// An ordinary value.

@@ -35,8 +35,8 @@ fn source() -> Source {
 fn program() -> Program {
     let types = vec![
         Type::Scalar(Scalar::F32),
-        Type::Slice { element: Scalar::F32, mutable: false },
-        Type::Slice { element: Scalar::F32, mutable: true },
+        Type::Slice { element: TypeId(0), mutable: false },
+        Type::Slice { element: TypeId(0), mutable: true },
         Type::Scalar(Scalar::Usize),
         Type::Scalar(Scalar::Bool),
         Type::Unit,
@@ -86,7 +86,7 @@ fn program() -> Program {
         returns: TypeId(5),
         body,
     };
-    Program { launch, functions: vec![function] }
+    Program { launch, functions: vec![function], items: Default::default() }
 }
 
 /// The kernel as an expansion would hold it.

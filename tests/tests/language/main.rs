@@ -4,6 +4,7 @@
 mod cooperation;
 #[path = "../every_target/mod.rs"]
 mod every_target;
+mod items;
 mod loops;
 mod methods;
 mod support;

@@ -6,7 +6,7 @@ use super::{
     types::{Id, Kind, Ty},
 };
 use crate::Scalar;
-use crate::hir::{self, Expr, ExprKind, Intrinsic, TypeId};
+use crate::hir::{self, Expr, ExprKind, Intrinsic, Root, TypeId};
 use crate::ir;
 use crate::syntax::{self, Argument, Mark, Path};
 use proc_macro2::Ident;
@@ -26,10 +26,22 @@ impl Checker<'_> {
         if path.segments.last().is_some_and(|s| s.name == "Some") && prelude::owns(path) {
             return self.some(arguments, expected, mark);
         }
+        let name = path.name();
+        if name == "size_of" {
+            return self.size_of(path, mark);
+        }
         if !prelude::owns(path) {
+            if let Some(called) = self.item_call(path, arguments, mark) {
+                return called;
+            }
+            if let Some(found) = self.associated(path) {
+                return self.associated_call(found, path, arguments, mark);
+            }
+            if let Some(made) = self.tuple_struct(path, arguments, mark) {
+                return made;
+            }
             return self.device_call(path, arguments, mark);
         }
-        let name = path.name();
         if let Some(function) = prelude::FUNCTIONS.iter().find(|f| f.path == name) {
             return self.prelude_call(function, path, arguments, mark);
         }
@@ -83,14 +95,14 @@ impl Checker<'_> {
             .iter()
             .zip(arguments)
             .map(|(part, e)| {
-                let ty = self.part(*part, same, Scalar::F32);
+                let ty = self.part(*part, same, same);
                 self.wanted(e, ty)
             })
             .collect();
         if uses_same {
             self.traded(same, mark);
         }
-        let returns = self.part(function.returns, same, Scalar::F32);
+        let returns = self.part(function.returns, same, same);
         (ExprKind::Intrinsic { intrinsic: function.intrinsic, arguments }, returns)
     }
 
@@ -117,7 +129,9 @@ impl Checker<'_> {
         wanted == given
     }
 
-    pub(super) fn part(&mut self, part: Part, same: Id, receiver: Scalar) -> Id {
+    /// A part of a signature. `same` is the receiver's type, `element` that of its elements, or `same` again.
+    pub(super) fn part(&mut self, part: Part, same: Id, element: Id) -> Id {
+        let scalar = self.table.as_scalar(element);
         match part {
             Part::Unit => self.table.add(Ty::Unit),
             Part::Bool => self.table.scalar(Scalar::Bool),
@@ -125,18 +139,18 @@ impl Checker<'_> {
             Part::Usize => self.table.scalar(Scalar::Usize),
             Part::F32 => self.table.scalar(Scalar::F32),
             Part::Same => same,
-            Part::Bits => self.table.scalar(match receiver.bits() {
-                64 => Scalar::U64,
-                16 => Scalar::U16,
+            Part::Bits => self.table.scalar(match scalar.map(Scalar::bits) {
+                Some(64) => Scalar::U64,
+                Some(16) => Scalar::U16,
                 _ => Scalar::U32,
             }),
-            Part::Element => self.table.scalar(receiver),
+            Part::Element => element,
             Part::Indices | Part::Elements => unreachable!("methods check these, where rank and length are known"),
-            Part::Unsigned => match receiver {
-                Scalar::I8 => self.table.scalar(Scalar::U8),
-                Scalar::I16 => self.table.scalar(Scalar::U16),
-                Scalar::I32 => self.table.scalar(Scalar::U32),
-                Scalar::I64 => self.table.scalar(Scalar::U64),
+            Part::Unsigned => match scalar {
+                Some(Scalar::I8) => self.table.scalar(Scalar::U8),
+                Some(Scalar::I16) => self.table.scalar(Scalar::U16),
+                Some(Scalar::I32) => self.table.scalar(Scalar::U32),
+                Some(Scalar::I64) => self.table.scalar(Scalar::U64),
                 _ => same,
             },
             Part::Inner => match self.table.get(same).clone() {
@@ -146,11 +160,8 @@ impl Checker<'_> {
             },
             Part::Found => {
                 let found = match *self.table.get(same) {
-                    Ty::Slice { element, .. } => {
-                        let to = self.table.scalar(element);
-                        self.table.add(Ty::Reference { to, mutable: false })
-                    }
-                    Ty::View { element, .. } => self.table.scalar(element),
+                    Ty::Slice { element, .. } => self.table.add(Ty::Reference { to: element, mutable: false }),
+                    Ty::View { element, .. } => element,
                     _ => self.wrong(),
                 };
                 self.table.add(Ty::Option(found))
@@ -179,6 +190,11 @@ impl Checker<'_> {
         }
         if matches!(known, Ty::Group(_)) {
             return self.group_method(receiver, name, generics, arguments, mark);
+        }
+        if matches!(known, Ty::Struct(..) | Ty::Enum(_) | Ty::Parameter(_) | Ty::Projection { .. })
+            && let Some(called) = self.nominal_method(&receiver, name, generics, arguments, mark)
+        {
+            return called;
         }
         let fits = |on: On| match &known {
             Ty::Scalar(s) => on.scalar(*s),
@@ -215,26 +231,24 @@ impl Checker<'_> {
         if !self.count(method.name, method.parameters.len(), arguments.len(), mark) {
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
-        let scalar = match known {
-            Ty::Scalar(s) => s,
+        let element = match known {
             Ty::Slice { element, .. } | Ty::View { element, .. } | Ty::Shared { element, .. } => element,
-            _ => Scalar::F32,
+            _ => ty,
         };
         if let Intrinsic::Atomic(operation) = method.intrinsic
-            && !operation.takes(scalar)
+            && !matches!(self.table.get(element), Ty::Wrong)
+            && !self.table.as_scalar(element).is_some_and(|scalar| operation.takes(scalar))
         {
+            let element = self.named(element);
             let message = match operation {
                 ir::Atomic::Add | ir::Atomic::Exchange => {
-                    format!("`{name}` works on integers and floats of 32 and 64 bits, not on `{scalar}`")
+                    format!("`{name}` works on integers and floats of 32 and 64 bits, not on `{element}`")
                 }
-                _ => format!("`{name}` works on integers of 32 and 64 bits, not on `{scalar}`"),
+                _ => format!("`{name}` works on integers of 32 and 64 bits, not on `{element}`"),
             };
             self.mistake(mark, message);
         }
-        let array = |checker: &mut Self| {
-            let element = checker.table.scalar(scalar);
-            checker.table.add(Ty::Array(element, elements))
-        };
+        let array = |checker: &mut Self| checker.table.add(Ty::Array(element, elements));
         let rank = match known {
             Ty::View { rank, .. } | Ty::Shared { rank, .. } => rank,
             _ => 1,
@@ -248,7 +262,7 @@ impl Checker<'_> {
                     self.wanted(e, wanted)
                 }
                 Part::View => {
-                    let view = self.part(Part::View, ty, scalar);
+                    let view = self.part(Part::View, ty, element);
                     let given = self.expr(e, None);
                     // A `ViewMut` can be read too.
                     let readable = match self.table.get(Id(given.ty.0)).clone() {
@@ -261,7 +275,7 @@ impl Checker<'_> {
                     given
                 }
                 _ => {
-                    let wanted = self.part(*part, ty, scalar);
+                    let wanted = self.part(*part, ty, element);
                     self.wanted(e, wanted)
                 }
             };
@@ -269,7 +283,7 @@ impl Checker<'_> {
         }
         let returns = match method.returns {
             Part::Elements => array(self),
-            part => self.part(part, ty, scalar),
+            part => self.part(part, ty, element),
         };
         (ExprKind::Intrinsic { intrinsic: method.intrinsic, arguments: all }, returns)
     }
@@ -279,14 +293,18 @@ impl Checker<'_> {
         let ty = self.table.scalar(scalar);
         let made = match name.to_string().as_str() {
             "from_bits" if scalar.is_float() || scalar.is_half() => Some((Intrinsic::Bitcast, Part::Bits)),
-            "from_f32" if scalar.is_half() => Some((Intrinsic::Convert, Part::F32)),
+            "from_f32" if scalar.is_half() || scalar.is_float() => Some((Intrinsic::Convert, Part::F32)),
+            "default" => {
+                self.count("default", 0, arguments.len(), mark);
+                return (self.literal(super::Literal::Integer(0, mark)), ty);
+            }
             _ => None,
         };
         if let Some((intrinsic, from)) = made {
             if !self.count(&name.to_string(), 1, arguments.len(), mark) {
                 return (ExprKind::Tuple(Vec::new()), self.wrong());
             }
-            let from = self.part(from, ty, scalar);
+            let from = self.part(from, ty, ty);
             let arguments = vec![self.wanted(&arguments[0], from)];
             return (ExprKind::Intrinsic { intrinsic, arguments }, ty);
         }
@@ -304,11 +322,11 @@ impl Checker<'_> {
         let arguments = parts
             .zip(arguments)
             .map(|(part, e)| {
-                let wanted = self.part(*part, ty, scalar);
+                let wanted = self.part(*part, ty, ty);
                 self.wanted(e, wanted)
             })
             .collect();
-        let returns = self.part(method.returns, ty, scalar);
+        let returns = self.part(method.returns, ty, ty);
         (ExprKind::Intrinsic { intrinsic: method.intrinsic, arguments }, returns)
     }
 
@@ -347,15 +365,16 @@ impl Checker<'_> {
     }
 
     fn device_call(&mut self, path: &Path, arguments: &[syntax::Expr], mark: Mark) -> (ExprKind, Id) {
-        let Some((id, callee)) = self.linked.find(&path.written()) else {
+        let Some(Root::Function(id)) = self.environment.find(&path.written()) else {
             arguments.iter().for_each(|e| {
                 self.expr(e, None);
             });
             self.mistake(path.mark, format!("`{}` is not a device function: mark it `#[device]`", path.name()));
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         };
-        let callee = callee.clone();
-        let generics = self.generic_arguments(path, &callee);
+        let environment = self.environment;
+        let callee = environment.function(id);
+        let generics = self.generic_arguments(path, callee);
         if !self.count(&callee.name, callee.parameters as usize, arguments.len(), mark) {
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
@@ -363,11 +382,11 @@ impl Checker<'_> {
             .iter()
             .zip(arguments)
             .map(|(parameter, e)| {
-                let ty = self.instantiate(&callee, parameter.ty, &generics);
+                let ty = self.instantiate(&callee.types, parameter.ty, &generics);
                 self.wanted(e, ty)
             })
             .collect();
-        let returns = self.instantiate(&callee, callee.returns, &generics);
+        let returns = self.instantiate(&callee.types, callee.returns, &generics);
         let generics = generics.into_iter().map(|g| TypeId(g.0)).collect();
         (ExprKind::Call { function: id, generics, arguments }, returns)
     }
@@ -387,44 +406,55 @@ impl Checker<'_> {
                 ),
             );
         }
-        (0..callee.generics.len())
-            .map(|i| match given.get(i) {
-                Some(argument) => self.size(argument),
-                None => self.table.add(Ty::Unknown(Kind::Size)),
-            })
-            .collect()
+        self.arguments(&callee.generics, &given)
     }
 
-    /// A type of `callee` with `generics` for its generic constants.
-    pub(super) fn instantiate(&mut self, callee: &hir::Function, ty: TypeId, generics: &[Id]) -> Id {
+    /// The type `ty` of a table with `generics` for its generic parameters.
+    pub(super) fn instantiate(&mut self, types: &[hir::Type], ty: TypeId, generics: &[Id]) -> Id {
         let size = |checker: &mut Self, size: hir::Size| match size {
             hir::Size::Known(_) => checker.table.add(Ty::Size(size)),
             hir::Size::Generic(i) => generics[i as usize],
         };
-        let ty = match callee.ty(ty).clone() {
+        let ty = match types[ty.0 as usize].clone() {
             hir::Type::Unit => Ty::Unit,
             hir::Type::Never => Ty::Never,
             hir::Type::Scalar(s) => Ty::Scalar(s),
             hir::Type::Tuple(parts) => {
-                Ty::Tuple(parts.into_iter().map(|p| self.instantiate(callee, p, generics)).collect())
+                Ty::Tuple(parts.into_iter().map(|p| self.instantiate(types, p, generics)).collect())
             }
             hir::Type::Array(element, n) => {
-                let element = self.instantiate(callee, element, generics);
+                let element = self.instantiate(types, element, generics);
                 Ty::Array(element, size(self, n))
             }
-            hir::Type::Slice { element, mutable } => Ty::Slice { element, mutable },
-            hir::Type::View { element, rank, mutable } => Ty::View { element, rank, mutable },
-            hir::Type::Shared { element, rank } => Ty::Shared { element, rank },
+            hir::Type::Slice { element, mutable } => {
+                Ty::Slice { element: self.instantiate(types, element, generics), mutable }
+            }
+            hir::Type::View { element, rank, mutable } => {
+                Ty::View { element: self.instantiate(types, element, generics), rank, mutable }
+            }
+            hir::Type::Shared { element, rank } => {
+                Ty::Shared { element: self.instantiate(types, element, generics), rank }
+            }
             hir::Type::Group(n) => Ty::Group(size(self, n)),
             hir::Type::Reference { to, mutable } => {
-                Ty::Reference { to: self.instantiate(callee, to, generics), mutable }
+                Ty::Reference { to: self.instantiate(types, to, generics), mutable }
             }
-            hir::Type::Option(inner) => Ty::Option(self.instantiate(callee, inner, generics)),
+            hir::Type::Option(inner) => Ty::Option(self.instantiate(types, inner, generics)),
             hir::Type::Function { parameters, returns } => Ty::Function {
-                parameters: parameters.into_iter().map(|p| self.instantiate(callee, p, generics)).collect(),
-                returns: self.instantiate(callee, returns, generics),
+                parameters: parameters.into_iter().map(|p| self.instantiate(types, p, generics)).collect(),
+                returns: self.instantiate(types, returns, generics),
             },
             hir::Type::Constant(n) => return size(self, n),
+            hir::Type::Parameter(i) => return generics[i as usize],
+            hir::Type::Projection { of, of_trait, item } => {
+                let of = self.instantiate(types, of, generics);
+                return self.projection(of, of_trait, item);
+            }
+            hir::Type::Struct(id, arguments) => {
+                Ty::Struct(id, arguments.into_iter().map(|a| self.instantiate(types, a, generics)).collect())
+            }
+            hir::Type::Enum(id) => Ty::Enum(id),
+            hir::Type::Item(id) => Ty::Item(id),
         };
         self.table.add(ty)
     }

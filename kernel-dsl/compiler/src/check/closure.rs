@@ -7,7 +7,7 @@ use super::{
     Checker,
     types::{Id, Ty},
 };
-use crate::hir::{ExprKind, LocalId, TypeId};
+use crate::hir::{ExprKind, LocalId, Root, TypeId};
 use crate::syntax::{self, Mark, Path};
 use proc_macro2::Ident;
 
@@ -58,14 +58,10 @@ impl Checker<'_> {
 
     /// A device function by its path, as a value.
     pub(super) fn function_value(&mut self, path: &Path) -> Option<(ExprKind, Id)> {
-        let (function, callee) = self.linked.find(&path.written())?;
-        let callee = callee.clone();
-        let generics = self.generic_arguments(path, &callee);
-        let parameters = callee.locals[..callee.parameters as usize].iter();
-        let parameters = parameters.map(|p| self.instantiate(&callee, p.ty, &generics)).collect();
-        let returns = self.instantiate(&callee, callee.returns, &generics);
-        self.closures += 1;
-        let ty = self.table.add(Ty::Closure { number: self.closures, parameters, returns });
+        let Root::Function(function) = self.environment.find(&path.written())? else { return None };
+        let environment = self.environment;
+        let generics = self.generic_arguments(path, environment.function(function));
+        let ty = self.function_type(function, &generics);
         let generics = generics.into_iter().map(|g| TypeId(g.0)).collect();
         Some((ExprKind::Function { function, generics }, ty))
     }

@@ -5,7 +5,7 @@ use super::{
     types::{Id, Kind, Ty},
 };
 use crate::Scalar;
-use crate::hir::{self, Expr, ExprKind, Intrinsic, TypeId};
+use crate::hir::{self, Builtin, Expr, ExprKind, Intrinsic, TypeId};
 use crate::ir;
 use crate::syntax::{self, Mark, Unary};
 
@@ -54,7 +54,8 @@ impl Checker<'_> {
                 self.method(receiver, name, generics, arguments, e.mark)
             }
             E::Index(base, index) => self.index(base, index),
-            E::Field(base, field) => self.field(base, *field, e.mark),
+            E::Field(base, field) => self.field(base, field, e.mark),
+            E::Struct { path, fields, rest } => self.struct_literal(path, fields, rest.as_deref(), expected),
             E::Tuple(parts) if parts.is_empty() => (ExprKind::Tuple(Vec::new()), self.table.add(Ty::Unit)),
             E::Tuple(parts) => {
                 let hints = match expected.map(|id| self.table.get(id).clone()) {
@@ -130,15 +131,18 @@ impl Checker<'_> {
             if let Some((_, id)) = self.scope.iter().rev().find(|(n, _)| *n == name) {
                 return (ExprKind::Local(*id), self.locals[id.0 as usize].ty);
             }
-            if let Some(i) = self.generics.iter().position(|g| g.name == name) {
-                let ty = self.generics[i].ty;
+            let constant = self.generics.iter().enumerate().find_map(|(i, g)| match g.kind {
+                hir::GenericKind::Constant(ty) if g.name == name => Some((i, ty)),
+                _ => None,
+            });
+            if let Some((i, ty)) = constant {
                 return (ExprKind::Generic(i as u32), self.table.scalar(ty));
             }
             if name == "None" {
                 return self.none();
             }
-            if let Some(function) = self.function_value(path) {
-                return function;
+            if let Some(value) = self.item_value(path) {
+                return value;
             }
             self.mistake(path.mark, format!("there is no variable or generic constant `{name}` here"));
             return (ExprKind::Tuple(Vec::new()), self.wrong());
@@ -147,8 +151,11 @@ impl Checker<'_> {
         if name == "Option::None" {
             return self.none();
         }
-        if let Some(function) = self.function_value(path) {
-            return function;
+        if let Some(value) = self.item_value(path) {
+            return value;
+        }
+        if let Some(found) = self.associated(path) {
+            return self.associated_value(found, path);
         }
         if name == "target::SM" {
             let kind = ExprKind::Intrinsic { intrinsic: Intrinsic::TargetSm, arguments: Vec::new() };
@@ -184,6 +191,17 @@ impl Checker<'_> {
         (ExprKind::Tuple(Vec::new()), self.wrong())
     }
 
+    /// A device function, constant or unit struct by its path.
+    fn item_value(&mut self, path: &syntax::Path) -> Option<(ExprKind, Id)> {
+        if let Some(hir::Root::Constant(function)) = self.environment.find(&path.written()) {
+            let environment = self.environment;
+            let callee = environment.function(function);
+            let ty = self.instantiate(&callee.types, callee.returns, &[]);
+            return Some((ExprKind::Call { function, generics: Vec::new(), arguments: Vec::new() }, ty));
+        }
+        self.function_value(path).or_else(|| self.unit_struct(path))
+    }
+
     /// Whether a path that the language owns is a function's, and not a constant's that it does not have.
     fn is_function(&self, path: &syntax::Path) -> bool {
         let last = &path.segments[path.segments.len() - 1].name;
@@ -201,6 +219,7 @@ impl Checker<'_> {
             Unary::Neg => {
                 let fits = match known {
                     Ty::Scalar(s) => s.is_float() || s.is_half() || s.is_signed(),
+                    Ty::Parameter(_) | Ty::Projection { .. } => self.implements(ty, Builtin::Float),
                     Ty::Unknown(Kind::Integer | Kind::Float) | Ty::Wrong | Ty::Never => true,
                     _ => false,
                 };
@@ -213,6 +232,7 @@ impl Checker<'_> {
             Unary::Not => {
                 let fits = match known {
                     Ty::Scalar(s) => s.is_integer() || s == Scalar::Bool,
+                    Ty::Parameter(_) | Ty::Projection { .. } => self.implements(ty, Builtin::Integer),
                     Ty::Unknown(Kind::Integer) | Ty::Wrong | Ty::Never => true,
                     _ => false,
                 };
@@ -247,7 +267,9 @@ impl Checker<'_> {
                 let a = self.expr(a, None);
                 let b = self.wanted(b, Id(a.ty.0));
                 let ordered = !matches!(comparison, ir::Comparison::Eq | ir::Comparison::Ne);
-                self.operands(Id(a.ty.0), !ordered, true, mark);
+                if ordered || self.as_enum(Id(a.ty.0)).is_none() {
+                    self.operands(Id(a.ty.0), !ordered, true, mark);
+                }
                 (ExprKind::Compare(comparison, Box::new(a), Box::new(b)), bool)
             }
             syntax::Binary::Arithmetic(operator) => {
@@ -306,6 +328,9 @@ impl Checker<'_> {
         let fits = match self.table.get(ty) {
             Ty::Scalar(Scalar::Bool) => bools,
             Ty::Scalar(s) => floats || s.is_integer(),
+            Ty::Parameter(_) | Ty::Projection { .. } => {
+                self.implements(ty, if floats { Builtin::Number } else { Builtin::Integer })
+            }
             Ty::Unknown(Kind::Integer) | Ty::Wrong | Ty::Never => true,
             Ty::Unknown(Kind::Float) => floats,
             _ => false,
@@ -353,7 +378,7 @@ impl Checker<'_> {
     }
 
     /// Says so if `place` is not something that may be written.
-    fn assignable(&mut self, place: &Expr, mark: Mark) {
+    pub(super) fn assignable(&mut self, place: &Expr, mark: Mark) {
         let variable = |checker: &mut Self, id: hir::LocalId, what: &str| {
             let v = &checker.locals[id.0 as usize];
             if !v.mutable && !v.unset {
@@ -413,6 +438,7 @@ impl Checker<'_> {
         let fits = match (self.table.get(from).clone(), self.table.get(to).clone()) {
             (Ty::Wrong, _) | (_, Ty::Wrong) => true,
             (Ty::Unknown(Kind::Integer | Kind::Float), Ty::Scalar(to)) => to != Scalar::Bool,
+            (Ty::Enum(_), Ty::Scalar(to)) => to.is_integer(),
             (Ty::Scalar(from), Ty::Scalar(to)) => {
                 if matches!(from, Scalar::U64 | Scalar::I64) && to == Scalar::Usize && !masked(value, from) {
                     self.mistake(
@@ -441,8 +467,8 @@ impl Checker<'_> {
         let base = self.dereferenced(base);
         let ty = Id(base.ty.0);
         let (element, rank) = match self.table.get(ty).clone() {
-            Ty::Slice { element, .. } => (self.table.scalar(element), 1),
-            Ty::View { element, rank, .. } | Ty::Shared { element, rank } => (self.table.scalar(element), rank),
+            Ty::Slice { element, .. } => (element, 1),
+            Ty::View { element, rank, .. } | Ty::Shared { element, rank } => (element, rank),
             Ty::Array(element, _) => (element, 1),
             Ty::Wrong => (ty, 1),
             _ => {
@@ -483,19 +509,14 @@ impl Checker<'_> {
         }
     }
 
-    fn field(&mut self, base: &syntax::Expr, field: u32, mark: Mark) -> (ExprKind, Id) {
+    fn field(&mut self, base: &syntax::Expr, member: &syntax::Member, mark: Mark) -> (ExprKind, Id) {
         let base = self.expr(base, None);
         let base = self.dereferenced(base);
         let ty = Id(base.ty.0);
-        let part = match self.table.get(ty) {
-            Ty::Tuple(parts) => parts.get(field as usize).copied(),
-            Ty::Wrong => Some(ty),
-            _ => None,
-        };
-        let part = part.unwrap_or_else(|| {
+        let (field, part) = self.part_of(ty, member).unwrap_or_else(|| {
             let name = self.named(ty);
-            self.mistake(mark, format!("`{name}` has no part `.{field}`"));
-            self.wrong()
+            self.mistake(mark, format!("`{name}` has no part `.{member}`"));
+            (0, self.wrong())
         });
         (ExprKind::Field { base: Box::new(base), field }, part)
     }

@@ -5,7 +5,6 @@ use super::{
     Checker,
     types::{Id, Kind, Ty},
 };
-use crate::Scalar;
 use crate::hir::{Expr, ExprKind, Intrinsic};
 use crate::syntax::{self, Argument, Mark, Path};
 use proc_macro2::Ident;
@@ -68,13 +67,13 @@ impl Checker<'_> {
         }
         let mut all = vec![receiver];
         for (part, e) in method.parameters.iter().zip(arguments) {
-            let wanted = self.part(*part, same, Scalar::F32);
+            let wanted = self.part(*part, same, same);
             all.push(self.wanted(e, wanted));
         }
         if uses_same {
             self.traded(same, mark);
         }
-        let returns = self.part(method.returns, same, Scalar::F32);
+        let returns = self.part(method.returns, same, same);
         (ExprKind::Intrinsic { intrinsic: method.intrinsic, arguments: all }, returns)
     }
 }

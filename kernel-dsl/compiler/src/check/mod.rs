@@ -10,9 +10,11 @@ mod call;
 mod closure;
 #[cfg(test)]
 mod documented;
+mod environment;
 mod expression;
 mod group;
-mod link;
+mod item;
+mod nominal;
 mod option;
 mod pattern;
 pub(crate) mod prelude;
@@ -20,19 +22,19 @@ mod statement;
 mod types;
 
 use crate::Scalar;
-use crate::hir::{self, LabelId, LocalId};
+use crate::hir::{self, Bound, Builtin, FunctionId, GenericKind, LabelId, LocalId, Root, TypeId};
 use crate::syntax::{self, Mark};
-use link::Linked;
+use environment::Environment;
 use proc_macro2::TokenStream;
 use quote::quote;
-use types::{Finished, Id, Kind, Table, Ty};
+use types::{Finished, Id, Kind, Names, Table, Ty};
 
-/// A device function that a body calls: its path as written, and what was handed over for it.
+/// A device item that is named: its path as written, and what was handed over for it.
 #[derive(Clone, Debug)]
 pub struct Callee {
     /// Tokens of the path, as [`syntax::Path::written`] gives them.
     pub path: String,
-    /// The function, closed over its own callees.
+    /// The item, closed over what it names.
     pub library: hir::Library,
 }
 
@@ -56,9 +58,11 @@ pub struct Checked<T> {
     pub prelude: Vec<(TokenStream, TokenStream)>,
 }
 
-/// Checks a kernel with what was handed over for the device functions that it calls.
+/// Checks a kernel with what was handed over for the device items that it names.
 pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir::Program>, Vec<Mistake>> {
-    let mut checker = Checker::new(&kernel.function, callees);
+    let blank = item::blank(&kernel.function);
+    let mut environment = Environment::new(Some(blank), callees);
+    let mut checker = Checker::new(&kernel.function, &Scope::default(), &environment);
     checker.signature();
     let usize = checker.table.scalar(Scalar::Usize);
     let bool = checker.table.scalar(Scalar::Bool);
@@ -76,6 +80,7 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
         checker.mistake(ty.mark, "a kernel returns nothing: it writes its results to buffers");
     }
     checker.parameters_of_kernel();
+    let instances = kernel.instances.iter().map(|i| checker.instance(i)).collect();
     let mut body = checker.body();
     let mut finish = checker.finish(&mut body);
     let conditions = requires.iter_mut().map(|r| &mut r.condition);
@@ -90,19 +95,41 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
         min_blocks: kernel.min_blocks,
         max_registers: kernel.max_registers,
         target: kernel.target,
-        instances: kernel.instances.clone(),
+        instances,
     };
-    Ok(rest.map(|callees| hir::Program { launch, functions: std::iter::once(function).chain(callees).collect() }))
+    environment.functions[0] = function;
+    Ok(rest.map(|()| hir::Program { launch, functions: environment.functions, items: environment.items }))
 }
 
-/// Checks a device function with what was handed over for those that it calls.
+/// Checks a device function with what was handed over for the items that it names.
 pub fn device(function: &syntax::Function, callees: &[Callee]) -> Result<Checked<hir::Library>, Vec<Mistake>> {
-    let mut checker = Checker::new(function, callees);
+    let mut environment = Environment::new(Some(item::blank(function)), callees);
+    let mut checker = Checker::new(function, &Scope::default(), &environment);
     checker.signature();
     let mut body = checker.body();
     let finish = checker.finish(&mut body);
     let (function, rest) = finish.done(body)?;
-    Ok(rest.map(|callees| hir::Library { functions: std::iter::once(function).chain(callees).collect() }))
+    environment.functions[0] = function;
+    let root = Some(Root::Function(FunctionId(0)));
+    Ok(rest.map(|()| hir::Library { root, functions: environment.functions, items: environment.items }))
+}
+
+pub use item::module;
+
+/// What is around a function: the generic parameters of its impl, and what `Self` is.
+#[derive(Clone, Copy, Default)]
+struct Scope<'a> {
+    generics: &'a [syntax::Generic],
+    itself: Option<Itself<'a>>,
+}
+
+/// What `Self` is.
+#[derive(Clone, Copy)]
+enum Itself<'a> {
+    /// A type parameter, the first, in a trait.
+    Trait(hir::TraitId),
+    /// The type of an impl.
+    Type(&'a syntax::Type),
 }
 
 impl<T> Checked<T> {
@@ -114,12 +141,18 @@ impl<T> Checked<T> {
 /// A function being checked.
 struct Checker<'a> {
     function: &'a syntax::Function,
+    /// Generic parameters; types in their bounds are those of `table` until the end.
     generics: Vec<hir::Generic>,
-    linked: Linked,
+    itself: Option<Id>,
+    environment: &'a Environment,
     table: Table,
     locals: Vec<Variable>,
     /// Names in scope, innermost last.
     scope: Vec<(String, LocalId)>,
+    /// Values of constants in scope that are numbers known here.
+    constants: Vec<(LocalId, u32)>,
+    /// Associated types of types that were not known yet, and what stands for them.
+    projections: Vec<(Id, hir::TraitId, u32, Id)>,
     loops: Vec<Loop>,
     labels: u32,
     /// Closures and functions that stand for them, so far.
@@ -160,17 +193,19 @@ enum Literal {
 }
 
 impl<'a> Checker<'a> {
-    fn new(function: &'a syntax::Function, callees: &[Callee]) -> Checker<'a> {
+    fn new(function: &'a syntax::Function, scope: &Scope, environment: &'a Environment) -> Checker<'a> {
         let mut table = Table::default();
         let returns = table.add(Ty::Unit);
-        let generics = function.generics.iter().map(|g| hir::Generic { name: g.name.to_string(), ty: g.ty }).collect();
-        Checker {
+        let mut checker = Checker {
             function,
-            generics,
-            linked: Linked::new(callees),
+            generics: Vec::new(),
+            itself: None,
+            environment,
             table,
             locals: Vec::new(),
             scope: Vec::new(),
+            constants: Vec::new(),
+            projections: Vec::new(),
             loops: Vec::new(),
             labels: 0,
             closures: 0,
@@ -179,7 +214,87 @@ impl<'a> Checker<'a> {
             bound: Vec::new(),
             called: Vec::new(),
             mistakes: Vec::new(),
+        };
+        if let Some(Itself::Trait(id)) = scope.itself {
+            let kind = GenericKind::Type(vec![Bound::Trait(id)]);
+            checker.generics.push(hir::Generic { name: "Self".into(), kind });
+            checker.itself = Some(checker.table.add(Ty::Parameter(0)));
         }
+        // A bound may name any of the parameters.
+        let declared: Vec<_> = scope.generics.iter().chain(&function.generics).collect();
+        for generic in &declared {
+            let kind = match generic.kind {
+                syntax::GenericKind::Constant(scalar) => GenericKind::Constant(scalar),
+                syntax::GenericKind::Type(_) => GenericKind::Type(Vec::new()),
+            };
+            checker.generics.push(hir::Generic { name: generic.name.to_string(), kind });
+        }
+        let first = checker.generics.len() - declared.len();
+        for (i, generic) in declared.into_iter().enumerate() {
+            if let syntax::GenericKind::Type(bounds) = &generic.kind {
+                let bounds = checker.bounds(bounds);
+                checker.generics[first + i].kind = GenericKind::Type(bounds);
+            }
+        }
+        if let Some(Itself::Type(ty)) = scope.itself {
+            checker.itself = Some(checker.ty(ty));
+        }
+        checker
+    }
+
+    fn bounds(&mut self, bounds: &[syntax::Bound]) -> Vec<Bound> {
+        let mut all = Vec::with_capacity(bounds.len());
+        for bound in bounds {
+            if let Some((parameters, returns)) = &bound.signature {
+                let parameters = parameters.iter().map(|t| TypeId(self.ty(t).0)).collect();
+                all.push(Bound::Function { parameters, returns: TypeId(self.ty(returns).0) });
+                continue;
+            }
+            let last = bound.path.segments.last().map(|s| s.name.to_string()).unwrap_or_default();
+            match self.environment.find(&bound.path.written()) {
+                Some(Root::Trait(id)) => all.push(Bound::Trait(id)),
+                _ if prelude::owns_bound(&bound.path) => {
+                    all.push(Bound::Builtin(Builtin::from_name(&last).unwrap_or(Builtin::Value)));
+                }
+                _ => self.mistake(
+                    bound.path.mark,
+                    format!("`{}` is not a trait of the device: put it into a `#[device] mod`", bound.path.name()),
+                ),
+            }
+        }
+        all
+    }
+
+    /// What stands for the kernel's parameters in one instance.
+    fn instance(&mut self, instance: &syntax::InstanceOf) -> hir::Instance {
+        let constants = instance.0.iter().map(|argument| match argument {
+            syntax::InstanceArgument::Usize(n) => Some(hir::Constant::Usize(*n)),
+            syntax::InstanceArgument::Bool(b) => Some(hir::Constant::Bool(*b)),
+            syntax::InstanceArgument::Type { path, .. } => self.constant_type(path),
+        });
+        hir::Instance(constants.collect::<Option<_>>().unwrap_or_default())
+    }
+
+    fn constant_type(&mut self, path: &syntax::Path) -> Option<hir::Constant> {
+        let single = path.single().map(|name| name.to_string());
+        if let Some(scalar) = single.and_then(|name| Scalar::from_name(&name)) {
+            return Some(hir::Constant::Scalar(scalar));
+        }
+        let environment = self.environment;
+        let (name, hash) = match environment.find(&path.written()) {
+            Some(Root::Struct(id)) => (&environment.a_struct(id).name, environment.a_struct(id).hash),
+            Some(Root::Enum(id)) => {
+                let item = &environment.items.enums[id.0 as usize];
+                (&item.name, item.hash)
+            }
+            Some(Root::Function(id)) => (&environment.function(id).name, environment.function(id).hash),
+            _ => {
+                let message = "what stands for a type parameter is an element type, a device struct or enum, or a `#[device(value)]` function";
+                self.mistake(path.mark, message);
+                return None;
+            }
+        };
+        Some(hir::Constant::Item(hir::Item { name: name.clone().into(), hash, library: Vec::new().into() }))
     }
 
     fn mistake(&mut self, mark: Mark, message: impl Into<String>) {
@@ -191,7 +306,7 @@ impl<'a> Checker<'a> {
     }
 
     fn named(&self, id: Id) -> String {
-        self.table.name(id, &self.generics)
+        self.table.name(id, Names { generics: &self.generics, items: &self.environment.items })
     }
 
     fn signature(&mut self) {
@@ -213,13 +328,19 @@ impl<'a> Checker<'a> {
         for (i, p) in self.function.parameters.iter().enumerate() {
             let passable = matches!(
                 self.table.get(self.locals[i].ty),
-                Ty::Scalar(_) | Ty::Slice { .. } | Ty::View { .. } | Ty::Wrong
-            );
+                Ty::Scalar(_)
+                    | Ty::Slice { .. }
+                    | Ty::View { .. }
+                    | Ty::Struct(..)
+                    | Ty::Enum(_)
+                    | Ty::Parameter(_)
+                    | Ty::Wrong
+            ) || self.is_element(self.locals[i].ty);
             if !passable {
                 let name = self.named(self.locals[i].ty);
                 self.mistake(
                     p.ty.mark,
-                    format!("a kernel cannot take `{name}`: its parameters are numbers, bool, `&[T]`, `&mut [T]`, `View` and `ViewMut`"),
+                    format!("a kernel cannot take `{name}`: its parameters are numbers, bool, `&[T]`, `&mut [T]`, `View`, `ViewMut` and device structs"),
                 );
             }
         }
@@ -243,7 +364,7 @@ impl<'a> Checker<'a> {
     fn coerce(&mut self, actual: Id, wanted: Id, mark: Mark) -> bool {
         let fits = match (self.table.get(actual).clone(), self.table.get(wanted).clone()) {
             (Ty::Never, _) => true,
-            (Ty::Slice { element: a, mutable: true }, Ty::Slice { element: b, mutable: false }) => a == b,
+            (Ty::Slice { element: a, mutable: true }, Ty::Slice { element: b, mutable: false }) => self.table.unify(a, b),
             (Ty::Reference { to: a, mutable: true }, Ty::Reference { to: b, mutable: false }) => self.table.unify(a, b),
             _ => self.table.unify(actual, wanted),
         };
@@ -306,6 +427,9 @@ impl<'a> Checker<'a> {
         if let (Some(s), Some(_)) = (Scalar::from_name(&name), path.single()) {
             return self.table.scalar(s);
         }
+        if let Some(named) = self.named_type(path) {
+            return named;
+        }
         match name.as_str() {
             "Group" => self.group_type(path),
             "View" | "ViewMut" | "Shared" => {
@@ -335,17 +459,18 @@ impl<'a> Checker<'a> {
             _ => {
                 self.mistake(
                     path.mark,
-                    format!("`{}` has no meaning on the device: a kernel has numbers, bool, tuples, arrays, slices, `View`, `ViewMut` and `Shared`", path.name()),
+                    format!("`{}` has no meaning on the device: a kernel has numbers, bool, tuples, arrays, slices, `View`, `ViewMut`, `Shared`, and structs and enums marked `#[device]`", path.name()),
                 );
                 self.wrong()
             }
         }
     }
 
-    fn element_and_rank(&mut self, arguments: &[syntax::Argument], mark: Mark, name: &str) -> Option<(Scalar, u32)> {
+    fn element_and_rank(&mut self, arguments: &[syntax::Argument], mark: Mark, name: &str) -> Option<(Id, u32)> {
         match arguments {
             [syntax::Argument::Type(element), syntax::Argument::Number(rank, _)] => {
-                Some((self.element(element)?, *rank))
+                let element = if name == "Shared" { self.ty(element) } else { self.element(element)? };
+                Some((element, *rank))
             }
             _ => {
                 self.mistake(mark, format!("`{name}` takes an element type and a rank: `{name}<f32, 2>`"));
@@ -355,27 +480,43 @@ impl<'a> Checker<'a> {
     }
 
     /// An element type of a buffer.
-    fn element(&mut self, ty: &syntax::Type) -> Option<Scalar> {
+    fn element(&mut self, ty: &syntax::Type) -> Option<Id> {
         let id = self.ty(ty);
-        match self.table.get(id) {
-            Ty::Wrong => None,
+        let message = match self.table.get(id).clone() {
+            Ty::Wrong => return None,
             Ty::Scalar(Scalar::Usize) => {
-                self.mistake(
-                    ty.mark,
-                    "`usize` is 32 bits on the device and 64 on the host: a buffer holds `u32` or `u64`",
-                );
-                None
+                "`usize` is 32 bits on the device and 64 on the host: a buffer holds `u32` or `u64`".to_string()
             }
             Ty::Scalar(Scalar::Bool) => {
-                self.mistake(ty.mark, "a buffer cannot hold `bool`, since not every byte is one: use `u8`");
-                None
+                "a buffer cannot hold `bool`, since not every byte is one: use `u8`".to_string()
             }
-            Ty::Scalar(s) => Some(*s),
-            _ => {
-                let name = self.named(id);
-                self.mistake(ty.mark, format!("a buffer holds numbers, not `{name}`"));
-                None
+            Ty::Tuple(_) => {
+                "a tuple has no layout that a host could fill: use a `#[device] #[repr(C)] struct`".to_string()
             }
+            Ty::Struct(item, _) if !self.environment.a_struct(item).repr_c => format!(
+                "`{}` has no layout that a host could fill: give the struct `#[repr(C)]`",
+                self.named(id)
+            ),
+            Ty::Enum(_) => format!("a buffer cannot hold `{}`, since not every number is one: use `u32`", self.named(id)),
+            _ if self.is_element(id) => return Some(id),
+            Ty::Parameter(_) | Ty::Projection { .. } => {
+                format!("`{0}` need not be what a buffer can hold: write `{0}: Element`", self.named(id))
+            }
+            _ => format!("a buffer holds numbers, arrays of them and `repr(C)` structs, not `{}`", self.named(id)),
+        };
+        self.mistake(ty.mark, message);
+        None
+    }
+
+    /// Whether a buffer can hold values of the type.
+    fn is_element(&self, id: Id) -> bool {
+        match self.table.get(id) {
+            Ty::Scalar(s) => Builtin::Element.holds(*s),
+            Ty::Array(element, _) => self.is_element(*element),
+            Ty::Struct(item, _) => self.environment.a_struct(*item).repr_c,
+            Ty::Parameter(_) | Ty::Projection { .. } => self.implements(id, Builtin::Element),
+            Ty::Wrong => true,
+            _ => false,
         }
     }
 
@@ -392,12 +533,17 @@ impl<'a> Checker<'a> {
                     syntax::TypeKind::Path(p) => p.single().map(|i| i.to_string()),
                     _ => None,
                 };
-                match self.generics.iter().position(|g| Some(&g.name) == name.as_ref()) {
+                let constant = |g: &hir::Generic| matches!(g.kind, GenericKind::Constant(_));
+                match self.generics.iter().position(|g| Some(&g.name) == name.as_ref() && constant(g)) {
                     Some(i) => hir::Size::Generic(i as u32),
-                    None => {
-                        self.mistake(ty.mark, "a size is a number or the name of a generic constant of this function");
-                        return self.wrong();
-                    }
+                    None => match self.constant_size(ty) {
+                        Some(n) => hir::Size::Known(n),
+                        None => {
+                            let message = "a size is a number, or the name of a generic constant of this function or of a device constant whose value is a number or made of such by + − × ÷";
+                            self.mistake(ty.mark, message);
+                            return self.wrong();
+                        }
+                    },
                 }
             }
         };
@@ -405,7 +551,8 @@ impl<'a> Checker<'a> {
     }
 
     /// Ends inference and fixes what depended on it.
-    fn finish(self, body: &mut hir::Block) -> Finish<'a> {
+    fn finish(mut self, body: &mut hir::Block) -> Finish<'a> {
+        self.project();
         let types = Finished::new(&self.table);
         let mut finish = Finish { checker: self, types };
         hir::visit::block(body, &mut |e| finish.one(e));
@@ -428,7 +575,14 @@ impl Finish<'_> {
         e.ty = self.types.get(&self.checker.table, Id(e.ty.0));
         match &mut e.kind {
             hir::ExprKind::Literal(index) => {
-                let hir::Type::Scalar(ty) = self.types.types[e.ty.0 as usize] else { return };
+                let hir::Type::Scalar(ty) = self.types.types[e.ty.0 as usize] else {
+                    // A variant's number, or the zero of a type parameter.
+                    *index = match self.checker.literals[*index as usize] {
+                        Literal::Integer(n, _) => n,
+                        Literal::Float(x) => x.double.to_bits(),
+                    };
+                    return;
+                };
                 *index = match self.checker.literals[*index as usize] {
                     Literal::Float(x) if ty == Scalar::F32 => u64::from(x.single.to_bits()),
                     Literal::Float(x) => x.double.to_bits(),
@@ -448,11 +602,19 @@ impl Finish<'_> {
                     *g = self.types.get(&self.checker.table, Id(g.0));
                 }
             }
+            hir::ExprKind::CallMethod { of, generics, .. } | hir::ExprKind::MethodValue { of, generics, .. } => {
+                for g in generics.iter_mut().chain([of]) {
+                    *g = self.types.get(&self.checker.table, Id(g.0));
+                }
+            }
+            hir::ExprKind::CallItem { of, .. } | hir::ExprKind::SizeOf(of) => {
+                *of = self.types.get(&self.checker.table, Id(of.0));
+            }
             _ => {}
         }
     }
 
-    fn done(mut self, body: hir::Block) -> Result<(hir::Function, Checked<Vec<hir::Function>>), Vec<Mistake>> {
+    fn done(mut self, body: hir::Block) -> Result<(hir::Function, Checked<()>), Vec<Mistake>> {
         let locals: Vec<_> = self
             .checker
             .locals
@@ -479,10 +641,11 @@ impl Finish<'_> {
                 self.checker.mistake(mark, message);
             }
         }
-        let checker = self.checker;
+        let mut checker = self.checker;
         if !checker.mistakes.is_empty() {
             return Err(checker.mistakes);
         }
+        finish_bounds(&mut checker.generics, &mut self.types, &checker.table);
         let checked = Checked {
             locals: checker
                 .bound
@@ -506,7 +669,7 @@ impl Finish<'_> {
                     Some((quote!(#path #argument), quote!(#canonical #argument)))
                 })
                 .collect(),
-            hir: checker.linked.functions,
+            hir: (),
         };
         let function = hir::Function {
             name: checker.function.name.to_string(),
@@ -520,6 +683,20 @@ impl Finish<'_> {
             body,
         };
         Ok((function, checked))
+    }
+}
+
+/// Fixes the types in bounds.
+fn finish_bounds(generics: &mut [hir::Generic], types: &mut Finished, table: &Table) {
+    for generic in generics {
+        let GenericKind::Type(bounds) = &mut generic.kind else { continue };
+        for bound in bounds {
+            if let Bound::Function { parameters, returns } = bound {
+                for ty in parameters.iter_mut().chain([returns]) {
+                    *ty = types.get(table, Id(ty.0));
+                }
+            }
+        }
     }
 }
 
@@ -553,6 +730,10 @@ fn rust_type(types: &[hir::Type], generics: &[hir::Generic], id: hir::TypeId) ->
                 }
             };
             quote!([#element; #size])
+        }
+        hir::Type::Parameter(i) if generics[*i as usize].name != "Self" => {
+            let name = ident(&generics[*i as usize].name);
+            quote!(#name)
         }
         hir::Type::Constant(size) => match size {
             hir::Size::Known(n) => {

@@ -66,6 +66,7 @@ impl Checker<'_> {
                 self.coerce(ty, option, *at);
                 hir::Pattern::None
             }
+            Pattern::Struct { path, fields, mark: at, .. } => self.struct_pattern(path, fields, ty, unset, *at),
             Pattern::Reference(inner, at) => {
                 let to = self.table.unknown();
                 let reference = self.table.add(Ty::Reference { to, mutable: false });

@@ -4,7 +4,7 @@
 
 use crate::Scalar;
 use crate::hir::intrinsic::Reduction;
-use crate::hir::{Intrinsic, Method as M};
+use crate::hir::{Builtin, Intrinsic, Method as M};
 use crate::ir;
 use crate::syntax::Path;
 
@@ -268,13 +268,28 @@ pub(crate) fn owns(path: &Path) -> bool {
     }
     let first = path.segments[0].name.to_string();
     match path.segments.len() {
-        1 => matches!(first.as_str(), "unroll" | "unroll_by" | "rolled" | "Some"),
+        1 => matches!(first.as_str(), "unroll" | "unroll_by" | "rolled" | "Some" | "None" | "size_of"),
         2 => {
             matches!(first.as_str(), "thread" | "block" | "grid" | "warp" | "fence" | "target" | "Shared" | "Option")
                 || Scalar::from_name(&first).is_some()
         }
         _ => false,
     }
+}
+
+/// Whether the language owns a path in the place of a type.
+pub(crate) fn owns_type(path: &Path) -> bool {
+    let last = path.segments.last().map(|s| s.name.to_string()).unwrap_or_default();
+    matches!(last.as_str(), "View" | "ViewMut" | "Shared" | "Option" | "Group" | "Self")
+}
+
+/// Whether the language owns a path in the place of a bound. Of Rust's own traits those that every value has, and operators,
+/// say nothing to the checker.
+pub(crate) fn owns_bound(path: &Path) -> bool {
+    const RUST: &[&str] =
+        &["Add", "Debug", "DeviceFn", "Div", "Fn", "Mul", "Neg", "PartialEq", "PartialOrd", "Rem", "Sub"];
+    let last = path.segments.last().map(|s| s.name.to_string()).unwrap_or_default();
+    Builtin::from_name(&last).is_some() || RUST.contains(&last.as_str())
 }
 
 /// Whether a method of that name takes a closure, so that a function's path may be its argument.

@@ -15,8 +15,20 @@ impl Checker<'_> {
         let depth = self.scope.len();
         let mut diverges = false;
         let mut statements = Vec::with_capacity(block.statements.len());
+        // A constant is in scope in all of its block.
         for statement in &block.statements {
+            let syntax::Statement::Constant { name, ty, value, mark } = statement else { continue };
+            let ty = self.ty(ty);
+            let number = self.number(value);
+            let value = self.wanted(value, ty);
+            let local = self.declare(name.to_string(), ty, false, false, *mark);
+            self.constants.extend(number.map(|n| (local, n)));
+            statements.push(Statement::Let { pattern: hir::Pattern::Local(local), value: Some(value), span: mark.span });
+        }
+        for statement in &block.statements {
+            self.project();
             match statement {
+                syntax::Statement::Constant { .. } => {}
                 syntax::Statement::Let { pattern, ty, value, otherwise, mark } => {
                     let ty = match ty {
                         Some(ty) => self.ty(ty),

@@ -1,7 +1,7 @@
 //! Types under inference: a table of types, some of them unknown, and unification.
 
 use crate::Scalar;
-use crate::hir;
+use crate::hir::{self, EnumId, FunctionId, StructId, TraitId};
 use std::fmt::Write;
 
 /// Index into [`Table`].
@@ -22,16 +22,16 @@ pub(super) enum Ty {
     Tuple(Vec<Id>),
     Array(Id, Id),
     Slice {
-        element: Scalar,
+        element: Id,
         mutable: bool,
     },
     View {
-        element: Scalar,
+        element: Id,
         rank: u32,
         mutable: bool,
     },
     Shared {
-        element: Scalar,
+        element: Id,
         rank: u32,
     },
     /// `warp::Group` of that many lanes.
@@ -54,6 +54,18 @@ pub(super) enum Ty {
     },
     /// A number in a type.
     Size(hir::Size),
+    /// A type parameter.
+    Parameter(u32),
+    /// An associated type of a type parameter.
+    Projection {
+        of: Id,
+        of_trait: TraitId,
+        item: u32,
+    },
+    Struct(StructId, Vec<Id>),
+    Enum(EnumId),
+    /// A device function that stands for a type parameter.
+    Item(FunctionId),
 }
 
 /// What is known of an unknown type.
@@ -66,6 +78,13 @@ pub(super) enum Kind {
     Float,
     /// A number in a type, not a type.
     Size,
+}
+
+/// Where the names of types are.
+#[derive(Clone, Copy)]
+pub(super) struct Names<'a> {
+    pub generics: &'a [hir::Generic],
+    pub items: &'a hir::Items,
 }
 
 /// The types of one function.
@@ -129,6 +148,15 @@ impl Table {
             (known, Ty::Unknown(kind)) => self.known(kind, &known) && self.link(b, a),
             (Ty::Tuple(p), Ty::Tuple(q)) => p.len() == q.len() && p.into_iter().zip(q).all(|(a, b)| self.unify(a, b)),
             (Ty::Array(p, n), Ty::Array(q, m)) => self.unify(p, q) && self.unify(n, m),
+            (Ty::Slice { element: p, mutable: m }, Ty::Slice { element: q, mutable: n }) => m == n && self.unify(p, q),
+            (Ty::View { element: p, rank: r, mutable: m }, Ty::View { element: q, rank: s, mutable: n }) => {
+                (r, m) == (s, n) && self.unify(p, q)
+            }
+            (Ty::Shared { element: p, rank: r }, Ty::Shared { element: q, rank: s }) => r == s && self.unify(p, q),
+            (Ty::Struct(a, p), Ty::Struct(b, q)) => a == b && p.into_iter().zip(q).all(|(a, b)| self.unify(a, b)),
+            (Ty::Projection { of: p, of_trait: t, item: i }, Ty::Projection { of: q, of_trait: u, item: j }) => {
+                (t, i) == (u, j) && self.unify(p, q)
+            }
             (Ty::Group(n), Ty::Group(m)) => self.unify(n, m),
             (Ty::Reference { to: p, mutable: m }, Ty::Reference { to: q, mutable: n }) => m == n && self.unify(p, q),
             (Ty::Option(p), Ty::Option(q)) => self.unify(p, q),
@@ -154,8 +182,11 @@ impl Table {
         let whole = self.root(whole);
         whole == part
             || match &self.entries[whole.0 as usize] {
-                Ty::Tuple(parts) => parts.iter().any(|p| self.holds(*p, part)),
-                Ty::Array(element, _) => self.holds(*element, part),
+                Ty::Tuple(parts) | Ty::Struct(_, parts) => parts.iter().any(|p| self.holds(*p, part)),
+                Ty::Array(element, _)
+                | Ty::Slice { element, .. }
+                | Ty::View { element, .. }
+                | Ty::Shared { element, .. } => self.holds(*element, part),
                 Ty::Reference { to, .. } => self.holds(*to, part),
                 Ty::Option(inner) => self.holds(*inner, part),
                 Ty::Function { parameters, returns } | Ty::Closure { parameters, returns, .. } => {
@@ -175,7 +206,8 @@ impl Table {
     }
 
     /// The type in words, as rustc writes it.
-    pub(super) fn name(&self, id: Id, generics: &[hir::Generic]) -> String {
+    pub(super) fn name(&self, id: Id, names: Names) -> String {
+        let generics = names.generics;
         match self.get(id) {
             Ty::Unknown(Kind::Integer) => "{integer}".into(),
             Ty::Unknown(Kind::Float) => "{float}".into(),
@@ -186,31 +218,44 @@ impl Table {
             Ty::Tuple(parts) => {
                 let mut out = String::from("(");
                 for (i, part) in parts.iter().enumerate() {
-                    let _ = write!(out, "{}{}", if i > 0 { ", " } else { "" }, self.name(*part, generics));
+                    let _ = write!(out, "{}{}", if i > 0 { ", " } else { "" }, self.name(*part, names));
                 }
                 out + ")"
             }
-            Ty::Array(element, size) => format!("[{}; {}]", self.name(*element, generics), self.name(*size, generics)),
-            Ty::Slice { element, mutable } => format!("&{}[{element}]", if *mutable { "mut " } else { "" }),
+            Ty::Array(element, size) => format!("[{}; {}]", self.name(*element, names), self.name(*size, names)),
+            Ty::Slice { element, mutable } => {
+                format!("&{}[{}]", if *mutable { "mut " } else { "" }, self.name(*element, names))
+            }
             Ty::View { element, rank, mutable } => {
-                format!("View{}<{element}, {rank}>", if *mutable { "Mut" } else { "" })
+                format!("View{}<{}, {rank}>", if *mutable { "Mut" } else { "" }, self.name(*element, names))
             }
-            Ty::Shared { element, rank } => format!("Shared<{element}, {rank}>"),
-            Ty::Group(size) => format!("Group<{}>", self.name(*size, generics)),
+            Ty::Shared { element, rank } => format!("Shared<{}, {rank}>", self.name(*element, names)),
+            Ty::Group(size) => format!("Group<{}>", self.name(*size, names)),
             Ty::Reference { to, mutable } => {
-                format!("&{}{}", if *mutable { "mut " } else { "" }, self.name(*to, generics))
+                format!("&{}{}", if *mutable { "mut " } else { "" }, self.name(*to, names))
             }
-            Ty::Option(inner) => format!("Option<{}>", self.name(*inner, generics)),
+            Ty::Option(inner) => format!("Option<{}>", self.name(*inner, names)),
             Ty::Function { parameters, returns } | Ty::Closure { parameters, returns, .. } => {
-                let parameters: Vec<_> = parameters.iter().map(|p| self.name(*p, generics)).collect();
+                let parameters: Vec<_> = parameters.iter().map(|p| self.name(*p, names)).collect();
                 let returns = match self.get(*returns) {
                     Ty::Unit => String::new(),
-                    _ => format!(" -> {}", self.name(*returns, generics)),
+                    _ => format!(" -> {}", self.name(*returns, names)),
                 };
                 format!("impl Fn({}){returns}", parameters.join(", "))
             }
             Ty::Size(hir::Size::Known(n)) => n.to_string(),
-            Ty::Size(hir::Size::Generic(i)) => generics[*i as usize].name.clone(),
+            Ty::Size(hir::Size::Generic(i)) | Ty::Parameter(i) => generics[*i as usize].name.clone(),
+            Ty::Projection { of, of_trait, item } => {
+                let item = &names.items.a_trait(*of_trait).items[*item as usize];
+                format!("{}::{}", self.name(*of, names), item.name)
+            }
+            Ty::Struct(id, arguments) => {
+                let name = names.items.a_struct(*id).name.clone();
+                let arguments: Vec<_> = arguments.iter().map(|a| self.name(*a, names)).collect();
+                if arguments.is_empty() { name } else { format!("{name}<{}>", arguments.join(", ")) }
+            }
+            Ty::Enum(id) => names.items.enums[id.0 as usize].name.clone(),
+            Ty::Item(_) => "a device function".into(),
         }
     }
 }
@@ -256,9 +301,11 @@ impl Finished {
                     }
                 }
             }
-            Ty::Slice { element, mutable } => hir::Type::Slice { element, mutable },
-            Ty::View { element, rank, mutable } => hir::Type::View { element, rank, mutable },
-            Ty::Shared { element, rank } => hir::Type::Shared { element, rank },
+            Ty::Slice { element, mutable } => hir::Type::Slice { element: self.get(table, element), mutable },
+            Ty::View { element, rank, mutable } => {
+                hir::Type::View { element: self.get(table, element), rank, mutable }
+            }
+            Ty::Shared { element, rank } => hir::Type::Shared { element: self.get(table, element), rank },
             Ty::Group(size) => match table.get(size) {
                 Ty::Size(size) => hir::Type::Group(*size),
                 _ => {
@@ -273,6 +320,15 @@ impl Finished {
                 returns: self.get(table, returns),
             },
             Ty::Size(size) => hir::Type::Constant(size),
+            Ty::Parameter(i) => hir::Type::Parameter(i),
+            Ty::Projection { of, of_trait, item } => {
+                hir::Type::Projection { of: self.get(table, of), of_trait, item }
+            }
+            Ty::Struct(id, arguments) => {
+                hir::Type::Struct(id, arguments.into_iter().map(|a| self.get(table, a)).collect())
+            }
+            Ty::Enum(id) => hir::Type::Enum(id),
+            Ty::Item(id) => hir::Type::Item(id),
         };
         let done = match self.types.iter().position(|t| *t == ty) {
             Some(i) => hir::TypeId(i as u32),

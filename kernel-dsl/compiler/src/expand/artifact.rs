@@ -1,8 +1,8 @@
 //! The artifact of a kernel: its HIR and the PTX of its declared instances, as literals.
 
-use super::namespace;
 use super::report::Failed;
-use crate::hir::{Constant, Instance, Program, serial};
+use crate::hir::{Program, serial};
+use crate::syntax::{InstanceArgument, InstanceOf};
 use crate::target::Target;
 use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens, quote};
@@ -28,6 +28,7 @@ pub(super) fn whole(
     item: &ItemFn,
     facade: &Path,
     program: &Program,
+    declared_instances: &[InstanceOf],
     texts: &[String],
     beside: TokenStream,
 ) -> TokenStream {
@@ -38,7 +39,7 @@ pub(super) fn whole(
         target: program.launch.target,
         hir: &serial::encode_program(program),
     };
-    let instances = program.launch.instances.iter().zip(texts);
+    let instances = declared_instances.iter().zip(texts);
     let instances = instances.map(|(instance, text)| declared(item, facade, instance, text));
     parts.artifact(item, facade, instances.collect(), beside)
 }
@@ -47,7 +48,7 @@ pub(super) fn whole(
 pub(super) fn stub(
     item: &ItemFn,
     facade: &Path,
-    instances: &[Instance],
+    instances: &[InstanceOf],
     beside: TokenStream,
     errors: TokenStream,
 ) -> TokenStream {
@@ -84,14 +85,12 @@ impl Parts<'_> {
     }
 }
 
-fn declared(item: &ItemFn, facade: &Path, instance: &Instance, text: &str) -> TokenStream {
+fn declared(item: &ItemFn, facade: &Path, instance: &InstanceOf, text: &str) -> TokenStream {
     let name = instance.name(&item.sig.ident.to_string());
-    let constants = instance.0.iter().map(|constant| {
-        let value = namespace::value(constant);
-        match constant {
-            Constant::Usize(_) => quote!(#facade::compiler::hir::Constant::Usize(#value)),
-            Constant::Bool(_) => quote!(#facade::compiler::hir::Constant::Bool(#value)),
-        }
+    let constants = instance.0.iter().map(|argument| match argument {
+        InstanceArgument::Usize(_) => quote!(#facade::compiler::hir::Constant::Usize(#argument)),
+        InstanceArgument::Bool(_) => quote!(#facade::compiler::hir::Constant::Bool(#argument)),
+        InstanceArgument::Type { .. } => quote!(<#argument as #facade::GenericArgument>::CONSTANT),
     });
     quote!(#facade::Declared { name: #name, constants: &[#(#constants),*], ptx: #text })
 }

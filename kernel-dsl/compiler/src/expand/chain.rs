@@ -14,11 +14,10 @@
 
 use crate::check::Callee;
 use crate::hir::serial;
-use crate::syntax;
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 use syn::parse::{Parse, ParseStream, Parser};
-use syn::{ItemFn, LitByteStr, Path, braced, bracketed, parenthesized};
+use syn::{LitByteStr, Path, braced, bracketed, parenthesized};
 
 /// What the end of the chain makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,6 +26,8 @@ pub(super) enum Kind {
     Kernel,
     /// A device function's macro, items.
     Device,
+    /// The macros of a device item that is no function, or of a module's items.
+    Module,
 }
 
 /// A chain to be set out on.
@@ -41,7 +42,8 @@ pub(super) struct Link<'a> {
 pub(super) struct Linked {
     pub kind: Kind,
     pub attribute: TokenStream,
-    pub item: ItemFn,
+    /// A function; for [`Kind::Module`] any other item.
+    pub item: TokenStream,
     /// One a callee, in the order in which the item names them.
     pub libraries: Vec<LitByteStr>,
 }
@@ -64,6 +66,7 @@ impl Link<'_> {
         let kind = match self.kind {
             Kind::Kernel => quote!(kernel),
             Kind::Device => quote!(device),
+            Kind::Module => quote!(module),
         };
         quote!(#first ! { [#([#rest])*] { #kind } { #payload } })
     }
@@ -85,7 +88,8 @@ impl Linked {
         let kind = match name.to_string().as_str() {
             "kernel" => Kind::Kernel,
             "device" => Kind::Device,
-            _ => return Err(syn::Error::new(name.span(), "neither a kernel nor a device function")),
+            "module" => Kind::Module,
+            _ => return Err(syn::Error::new(name.span(), "neither a kernel nor a device item")),
         };
         braced!(payload in input);
         parenthesized!(attribute in payload);
@@ -104,7 +108,7 @@ pub(super) fn callee(path: &Path, bytes: &[u8]) -> Result<Callee, Handed> {
     match serial::library(bytes) {
         Ok(library) => Ok(Callee { path: written(path), library }),
         Err(error) => {
-            let message = format!("the device function `{}` cannot be read: {error}", written(path));
+            let message = format!("the device item `{}` cannot be read: {error}", written(path));
             Err(Handed::Unreadable(syn::Error::new_spanned(path, message)))
         }
     }
@@ -117,11 +121,11 @@ pub(super) fn written(path: &Path) -> String {
 }
 
 /// Refuses calls that the chain cannot follow: of the function itself, and of names that are macros of std.
-pub(super) fn callable(function: &syntax::Function) -> syn::Result<()> {
+pub(super) fn callable(name_of: &Ident, callees: &[Path]) -> syn::Result<()> {
     let mut refused: Option<syn::Error> = None;
-    for path in function.callees() {
+    for path in callees {
         let Some(name) = path.get_ident() else { continue };
-        let error = if *name == function.name {
+        let error = if name == name_of {
             syn::Error::new(
                 name.span(),
                 format!("`{name}` calls itself; on the device every call is inlined, so write a loop"),

@@ -39,7 +39,7 @@ pub(super) fn with_launch(item: &ItemFn, facade: &Path, launch: &LaunchTokens) -
 /// the copy, and clippy's are about Rust for the host.
 pub(super) fn loud(item: &ItemFn, copy: &impl ToTokens) -> TokenStream {
     let levels = item.attrs.iter().filter(|a| LEVELS.iter().any(|level| a.path().is_ident(level)));
-    let (lints, conditions) = (lints(), conditions(item));
+    let (lints, conditions) = (lints(), conditions(&item.attrs));
     quote! {
         #conditions
         #lints
@@ -51,7 +51,7 @@ pub(super) fn loud(item: &ItemFn, copy: &impl ToTokens) -> TokenStream {
 
 /// A copy that is the second of its kind, so that its lints have been said.
 pub(super) fn silent(item: &ItemFn, copy: &impl ToTokens) -> TokenStream {
-    let conditions = conditions(item);
+    let conditions = conditions(&item.attrs);
     quote! {
         #conditions
         #[allow(warnings, clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)]

@@ -4,26 +4,42 @@ use super::conditions;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, quote};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use syn::{ItemFn, Visibility};
+use syn::{Item, ItemFn, Visibility};
 
 /// Hands over `library`.
 pub(super) fn whole(item: &ItemFn, library: &[u8]) -> TokenStream {
-    export(item, &Literal::byte_string(library))
+    export(&item.sig.ident, &item.vis, &conditions(&item.attrs), item, &Literal::byte_string(library))
 }
 
 /// Hands over nothing, which tells the next that the function has mistakes of its own.
 pub(super) fn failed(item: &ItemFn) -> TokenStream {
-    export(item, &Literal::byte_string(&[]))
+    whole(item, &[])
+}
+
+/// Hands over `library` for the item of a module that is called `name`; nothing, where there are mistakes.
+pub(super) fn named(item: &Item, name: &Ident, library: &[u8]) -> TokenStream {
+    let (visibility, conditions) = match item {
+        Item::Fn(i) => (&i.vis, conditions(&i.attrs)),
+        Item::Const(i) => (&i.vis, conditions(&i.attrs)),
+        Item::Struct(i) => (&i.vis, conditions(&i.attrs)),
+        Item::Enum(i) => (&i.vis, conditions(&i.attrs)),
+        Item::Trait(i) => (&i.vis, conditions(&i.attrs)),
+        _ => return TokenStream::new(),
+    };
+    export(name, visibility, &conditions, item, &Literal::byte_string(library))
 }
 
 /// A `macro_rules` under a name of its own and a `use` that gives it the function's name, place and visibility. Only a
 /// macro that is exported can be used outside its crate, and it then lies at the crate's root, so its name is a hash.
-fn export(item: &ItemFn, literal: &Literal) -> TokenStream {
-    let name = &item.sig.ident;
-    let visibility = &item.vis;
-    let hidden = Ident::new(&format!("__device_{}_{:016x}", plain(name), hash(item)), Span::call_site());
+fn export(
+    name: &Ident,
+    visibility: &Visibility,
+    conditions: &TokenStream,
+    item: &impl ToTokens,
+    literal: &Literal,
+) -> TokenStream {
+    let hidden = Ident::new(&format!("__device_{}_{:016x}", plain(name), hash(name, item)), Span::call_site());
     let exported = matches!(visibility, Visibility::Public(_)).then(|| quote!(#[macro_export]));
-    let conditions = conditions(item);
     quote! {
         #conditions
         #[doc(hidden)]
@@ -48,8 +64,8 @@ fn plain(name: &Ident) -> String {
 }
 
 /// Tells apart functions of one name in one crate.
-fn hash(item: &ItemFn) -> u64 {
-    let span = item.sig.ident.span();
+fn hash(name: &Ident, item: &impl ToTokens) -> u64 {
+    let span = name.span();
     let mut hasher = DefaultHasher::new();
     (span.file(), span.start().line, span.start().column).hash(&mut hasher);
     item.to_token_stream().to_string().hash(&mut hasher);

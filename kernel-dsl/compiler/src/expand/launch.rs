@@ -1,6 +1,6 @@
 //! The functions that launch a kernel, typed by its parameters.
 
-use super::namespace::{Stage, at_name};
+use super::namespace::{Stage, at_name, known};
 use super::respan;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -13,7 +13,8 @@ const LIFETIME: &str = "'a";
 /// `impl kernel { launch, launch_unchecked }`.
 pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStream {
     let name = &item.sig.ident;
-    let (of_impl, of_type, bounds) = item.sig.generics.split_for_impl();
+    let (of_impl, of_type, _) = item.sig.generics.split_for_impl();
+    let known = known(item, facade);
     let docs: Vec<_> = item.attrs.iter().filter(|a| a.path().is_ident("doc")).collect();
     let (launch, unchecked) = (at_name(item, "launch"), at_name(item, "launch_unchecked"));
     // Locals are hygienic: a kernel's own parameter may be called `device` too. Types are not.
@@ -22,29 +23,35 @@ pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStr
     let runner = free_name(item, "Device");
     let parameters: Vec<_> = parameters(item).enumerate().map(|(i, p)| Parameter::new(i, p, facade)).collect();
     let declared: Vec<_> = parameters.iter().map(|p| p.declared(stage)).collect();
-    let erased = parameters.iter().map(Parameter::erased);
+    // As hygienic as the device: a parameter may have the name.
+    let arguments = Ident::new("arguments", Span::mixed_site());
+    let erased = parameters.iter().map(|p| p.erased(&arguments));
+    let erased = quote!(let mut #arguments = #facade::__private::Vec::new(); #(#erased)*);
     let checked_body = match stage {
         Stage::Refused => quote!(::core::unreachable!()),
         Stage::Read(_) => {
-            let erased = erased.clone();
-            quote!(#facade::Launcher::launch(
-                #device,
-                <Self as #facade::Kernel>::ARTIFACT,
-                <Self as #facade::Kernel>::CONSTANTS,
-                &[#(#erased),*],
-            ))
+            quote!({
+                #erased
+                #facade::Launcher::launch(
+                    #device,
+                    <Self as #facade::Kernel>::ARTIFACT,
+                    <Self as #facade::Kernel>::CONSTANTS,
+                    &#arguments,
+                )
+            })
         }
     };
     let unchecked_body = match stage {
         Stage::Refused => quote!(::core::unreachable!()),
         Stage::Read(_) => quote!({
+            #erased
             // SAFETY: the caller promises what the launcher asks for.
             unsafe {
                 #facade::Launcher::launch_unchecked(
                     #device,
                     <Self as #facade::Kernel>::ARTIFACT,
                     <Self as #facade::Kernel>::CONSTANTS,
-                    &[#(#erased),*],
+                    &#arguments,
                 )
             }
         }),
@@ -52,7 +59,7 @@ pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStr
     let separator = (!docs.is_empty()).then(|| quote!(#[doc = ""]));
     quote! {
         #[allow(clippy::too_many_arguments, dead_code, deprecated, non_snake_case, non_upper_case_globals, unused_variables)]
-        impl #of_impl #name #of_type #bounds {
+        impl #of_impl #name #of_type #known {
             #(#docs)*
             #separator
             /// Runs the kernel on `device`, every access to memory checked.
@@ -131,7 +138,7 @@ impl<'a> Parameter<'a> {
         };
         let ((argument, arguments), any) = match memory(&parameter.ty) {
             Some(argument) => (argument, true),
-            None => (("ScalarArgument", Vec::new()), false),
+            None => (("ValueArgument", Vec::new()), false),
         };
         let argument = Ident::new(argument, Span::call_site());
         Parameter { name, ty: &parameter.ty, argument, arguments, any, facade }
@@ -156,9 +163,13 @@ impl<'a> Parameter<'a> {
         }
     }
 
-    fn erased(&self) -> TokenStream {
-        let Parameter { name, argument, facade, .. } = self;
-        quote!(#facade::launcher::#argument::argument(#name))
+    /// The statement that adds the argument, its type erased, to a list.
+    fn erased(&self, list: &Ident) -> TokenStream {
+        let Parameter { name, argument, facade, any, .. } = self;
+        match any {
+            true => quote!(#list.push(#facade::launcher::#argument::argument(#name));),
+            false => quote!(#facade::launcher::ValueArgument::arguments(#name, &mut #list);),
+        }
     }
 }
 

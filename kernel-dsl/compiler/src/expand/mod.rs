@@ -26,6 +26,7 @@ mod chain;
 mod copy;
 mod export;
 mod launch;
+mod module;
 mod namespace;
 mod report;
 mod witness;
@@ -55,7 +56,7 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let facade = facade(attribute.clone());
     let parsed = match syntax::kernel(attribute.clone(), &item).and_then(|parsed| {
         namespace::fit(&item)?;
-        chain::callable(&parsed.function).map(|()| parsed)
+        chain::callable(&parsed.function.name, &parsed.callees()).map(|()| parsed)
     }) {
         Ok(parsed) => parsed,
         Err(refused) => {
@@ -64,7 +65,7 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
             return namespace::kernel(&item, &facade, &Stage::Refused, failed);
         }
     };
-    let callees = parsed.function.callees();
+    let callees = parsed.callees();
     let stage = Stage::Read(&parsed);
     if callees.is_empty() {
         let done = finish_kernel(&item, &parsed, &[]);
@@ -88,22 +89,36 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 
 /// `#[device(attribute)] item`
 pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    let item = match function("device", item) {
-        Ok(item) => item,
-        Err(tokens) => return tokens,
-    };
+    match syn::parse2::<Item>(item.clone()) {
+        Ok(Item::Fn(function)) => device_function(attribute, function),
+        Ok(item @ (Item::Const(_) | Item::Struct(_) | Item::Enum(_) | Item::Mod(_))) => module::device(attribute, item),
+        Ok(other) => {
+            let message = "`#[device]` goes on a function, constant, struct or enum, or on a `mod` for traits and impls";
+            let errors = report::refused(syn::Error::new_spanned(&other, message));
+            quote!(#errors #other)
+        }
+        Err(error) => {
+            let errors = report::refused(error);
+            quote!(#errors #item)
+        }
+    }
+}
+
+fn device_function(attribute: TokenStream, item: ItemFn) -> TokenStream {
     if let Some(tokens) = method("device", &item) {
         return tokens;
     }
     let facade = facade(attribute.clone());
     let lints = copy::lints();
     let itself = quote!(#lints #item);
-    let parsed = match device_attribute(attribute)
-        .and_then(|()| chain::definable(&item.sig.ident))
-        .and_then(|()| syntax::device(&item))
-        .and_then(|parsed| chain::callable(&parsed).map(|()| parsed))
-    {
-        Ok(parsed) => parsed,
+    let read = device_attribute(attribute, true).and_then(|value| {
+        chain::definable(&item.sig.ident)?;
+        let parsed = syntax::device(&item)?;
+        chain::callable(&parsed.name, &parsed.callees())?;
+        Ok((value, parsed))
+    });
+    let (value, parsed) = match read {
+        Ok(read) => read,
         Err(refused) => {
             let (errors, export) = (report::refused(refused), export::failed(&item));
             return quote!(#[allow(unused)] #itself #errors #export);
@@ -111,12 +126,21 @@ pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
     };
     let callees = parsed.callees();
     let rest = if callees.is_empty() {
-        finish_device(&item, &facade, &parsed, &[])
+        finish_device(&item, &facade, &parsed, &[], value)
     } else {
-        let payload = quote!((crate = #facade) #item);
+        let value = value.then(|| quote!(, value));
+        let payload = quote!((crate = #facade #value) #item);
         Link { kind: Kind::Device, facade: &facade, payload }.start(&callees)
     };
     quote!(#itself #rest)
+}
+
+/// `#[derive(DeviceCopy)] item`
+pub fn device_copy(item: TokenStream) -> TokenStream {
+    match syn::parse2(item).and_then(|item| module::device_copy(&item)) {
+        Ok(tokens) => tokens,
+        Err(error) => report::refused(error),
+    }
 }
 
 /// The end of a chain: `[] {kind} {(attribute) item} b"…" b"…"`.
@@ -133,22 +157,25 @@ fn linked_item(linked: chain::Linked) -> syn::Result<TokenStream> {
     let facade = facade(linked.attribute.clone());
     match linked.kind {
         Kind::Kernel => {
-            let parsed = syntax::kernel(linked.attribute, &linked.item)?;
+            let item: ItemFn = syn::parse2(linked.item)?;
+            let parsed = syntax::kernel(linked.attribute, &item)?;
             let failed = |errors| {
-                let copy = copy::kernel(&linked.item, &facade, Some(&parsed.launch_tokens));
-                artifact::stub(&linked.item, &facade, &parsed.instances, copy, errors)
+                let copy = copy::kernel(&item, &facade, Some(&parsed.launch_tokens));
+                artifact::stub(&item, &facade, &parsed.instances, copy, errors)
             };
-            Ok(match callees(&parsed.function, &linked.libraries) {
-                Ok(callees) => finish_kernel(&linked.item, &parsed, &callees),
+            Ok(match callees(&parsed.function.name, &parsed.callees(), &linked.libraries) {
+                Ok(callees) => finish_kernel(&item, &parsed, &callees),
                 Err(Handed::Failed) => failed(quote!()),
                 Err(Handed::Unreadable(error)) => failed(report::refused(error)),
             })
         }
         Kind::Device => {
-            let parsed = syntax::device(&linked.item)?;
-            let export = export::failed(&linked.item);
-            Ok(match callees(&parsed, &linked.libraries) {
-                Ok(callees) => finish_device(&linked.item, &facade, &parsed, &callees),
+            let item: ItemFn = syn::parse2(linked.item)?;
+            let value = device_attribute(linked.attribute, true)?;
+            let parsed = syntax::device(&item)?;
+            let export = export::failed(&item);
+            Ok(match callees(&parsed.name, &parsed.callees(), &linked.libraries) {
+                Ok(callees) => finish_device(&item, &facade, &parsed, &callees, value),
                 Err(Handed::Failed) => export,
                 Err(Handed::Unreadable(error)) => {
                     let errors = report::refused(error);
@@ -156,6 +183,7 @@ fn linked_item(linked: chain::Linked) -> syn::Result<TokenStream> {
                 }
             })
         }
+        Kind::Module => module::linked(&facade, &syn::parse2(linked.item)?, &linked.libraries),
     }
 }
 
@@ -169,9 +197,9 @@ fn finish_kernel(item: &ItemFn, parsed: &syntax::Kernel, callees: &[Callee]) -> 
             let witness = witness::agreement(item, facade, &checked.locals, &checked.prelude);
             let copies = quote!(#copy #witness);
             match artifact::compile(&checked.hir) {
-                Ok(texts) => artifact::whole(item, facade, &checked.hir, &texts, copies),
+                Ok(texts) => artifact::whole(item, facade, &checked.hir, &parsed.instances, &texts, copies),
                 Err(failed) => {
-                    stub(copies, report::compilation(item, &checked.hir, callees, &parsed.function, &failed))
+                    stub(copies, report::compilation(item, &checked.hir, callees, &parsed.callees(), &failed))
                 }
             }
         }
@@ -185,12 +213,20 @@ fn finish_kernel(item: &ItemFn, parsed: &syntax::Kernel, callees: &[Callee]) -> 
 }
 
 /// What stands beside a device function whose callees are at hand.
-fn finish_device(item: &ItemFn, facade: &Path, parsed: &syntax::Function, callees: &[Callee]) -> TokenStream {
+fn finish_device(
+    item: &ItemFn,
+    facade: &Path,
+    parsed: &syntax::Function,
+    callees: &[Callee],
+    value: bool,
+) -> TokenStream {
     match check::device(parsed, callees) {
         Ok(checked) => {
             let witness = witness::agreement(item, facade, &checked.locals, &checked.prelude);
-            let export = export::whole(item, &serial::encode_library(&checked.hir));
-            quote!(#witness #export)
+            let library = serial::encode_library(&checked.hir);
+            let value = value.then(|| module::function_type(item, facade, parsed.hash, &library));
+            let export = export::whole(item, &library);
+            quote!(#witness #value #export)
         }
         Err(mistakes) => {
             let copy = witness::mistakes(item, facade, &item.block, &[], &mistakes);
@@ -200,12 +236,11 @@ fn finish_device(item: &ItemFn, facade: &Path, parsed: &syntax::Function, callee
     }
 }
 
-/// The callees of a function with the libraries that its chain brought, in the same order.
-fn callees(function: &syntax::Function, libraries: &[syn::LitByteStr]) -> Result<Vec<Callee>, Handed> {
-    let paths = function.callees();
+/// What an item names with the libraries that its chain brought, in the same order.
+fn callees(name: &Ident, paths: &[Path], libraries: &[syn::LitByteStr]) -> Result<Vec<Callee>, Handed> {
     if paths.len() != libraries.len() {
-        let message = format!("{} device functions handed over for {} that are called", libraries.len(), paths.len());
-        return Err(Handed::Unreadable(syn::Error::new(function.name.span(), message)));
+        let message = format!("{} device items handed over for {} that are named", libraries.len(), paths.len());
+        return Err(Handed::Unreadable(syn::Error::new(name.span(), message)));
     }
     if libraries.iter().any(|l| l.value().is_empty()) {
         return Err(Handed::Failed);
@@ -251,30 +286,34 @@ fn facade(attribute: TokenStream) -> Path {
     find.parse2(attribute).ok().flatten().unwrap_or_else(|| syn::parse_quote!(::kernel_dsl))
 }
 
-/// `#[device]` and `#[device(crate = path)]` are all there is.
-fn device_attribute(attribute: TokenStream) -> syn::Result<()> {
-    let clauses = |input: ParseStream| -> syn::Result<()> {
-        if input.is_empty() {
-            return Ok(());
+/// What `#[device(crate = path, value)]` says: whether `value` is there, which only a function may have.
+fn device_attribute(attribute: TokenStream, of_function: bool) -> syn::Result<bool> {
+    let clauses = |input: ParseStream| -> syn::Result<bool> {
+        let mut value = false;
+        while !input.is_empty() {
+            let name = input.call(<Ident as syn::ext::IdentExt>::parse_any)?;
+            if name == "crate" {
+                input.parse::<Token![=]>()?;
+                input.call(Path::parse_mod_style)?;
+            } else if name == "value" && of_function {
+                value = true;
+            } else {
+                let there = if of_function { "there are crate and value" } else { "there is crate" };
+                let message = format!("`{name}` is not a clause of `#[device]`; {there}");
+                return Err(syn::Error::new(name.span(), message));
+            }
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
         }
-        let name = input.call(<Ident as syn::ext::IdentExt>::parse_any)?;
-        if name != "crate" {
-            return Err(syn::Error::new(
-                name.span(),
-                format!("`{name}` is not a clause of `#[device]`; there is crate"),
-            ));
-        }
-        input.parse::<Token![=]>()?;
-        input.call(Path::parse_mod_style)?;
-        input.parse::<Option<Token![,]>>()?;
-        if input.is_empty() { Ok(()) } else { Err(input.error("`#[device]` has one clause, crate")) }
+        Ok(value)
     };
     clauses.parse2(attribute)
 }
 
 /// Attributes that decide whether an item exists, for all that is made of it.
-fn conditions(item: &ItemFn) -> TokenStream {
-    item.attrs.iter().filter(|a| a.path().is_ident("cfg")).map(ToTokens::to_token_stream).collect()
+fn conditions(attributes: &[syn::Attribute]) -> TokenStream {
+    attributes.iter().filter(|a| a.path().is_ident("cfg")).map(ToTokens::to_token_stream).collect()
 }
 
 /// The same tokens at another place.

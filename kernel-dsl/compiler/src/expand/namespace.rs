@@ -4,9 +4,8 @@
 //! binds a variable.
 
 use super::{conditions, copy, launch};
-use crate::hir::{Constant, Instance};
-use crate::syntax;
-use proc_macro2::{Ident, Literal, TokenStream};
+use crate::syntax::{self, InstanceOf};
+use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{GenericParam, ItemFn, Path};
 
@@ -21,10 +20,12 @@ pub(super) enum Stage<'a> {
 /// The type, its constants, its launch functions and its entry in the registry. `artifact` is an expression.
 pub(super) fn kernel(item: &ItemFn, facade: &Path, stage: &Stage, artifact: TokenStream) -> TokenStream {
     let (name, visibility, generics) = (&item.sig.ident, &item.vis, &item.sig.generics);
-    let (of_impl, of_type, bounds) = generics.split_for_impl();
-    let (conditions, fields, launch) = (conditions(item), fields(item), launch::functions(item, facade, stage));
+    let (of_impl, of_type, _) = generics.split_for_impl();
+    let known = known(item, facade);
+    let (conditions, fields, launch) = (conditions(&item.attrs), fields(item), launch::functions(item, facade, stage));
     let kept = item.attrs.iter().filter(|a| is_one_of(a, &["doc", "deprecated", "allow", "warn", "deny", "forbid"]));
     // rustc marks the type from its visibility to its braces: at the function's name, not at the attribute.
+    let bounds = &generics.where_clause;
     let (word, fields) = (quote_spanned!(name.span()=> struct), quote_spanned!(name.span()=> { #fields }));
     let (texts, constants) = match stage {
         Stage::Read(parsed) => (
@@ -38,12 +39,12 @@ pub(super) fn kernel(item: &ItemFn, facade: &Path, stage: &Stage, artifact: Toke
         #conditions
         #(#kept)*
         #[allow(non_camel_case_types, non_upper_case_globals, dead_code)]
-        #visibility #word #name #generics #fields
+        #visibility #word #name #generics #bounds #fields
         #conditions
         #[allow(non_upper_case_globals, deprecated)]
         const _: () = {
             const #name: &#facade::Artifact = &#artifact;
-            impl #of_impl #facade::Kernel for #name #of_type #bounds {
+            impl #of_impl #facade::Kernel for #name #of_type #known {
                 const ARTIFACT: &'static #facade::Artifact = #name;
                 const CONSTANTS: &'static [#facade::compiler::hir::Constant] = &[#constants];
             }
@@ -67,10 +68,9 @@ fn fields(item: &ItemFn) -> TokenStream {
 }
 
 /// `PTX` of the `i`th declared instance.
-fn text(item: &ItemFn, facade: &Path, i: usize, instance: &Instance) -> TokenStream {
-    let (name, conditions, constant) = (&item.sig.ident, conditions(item), at_name(item, "PTX"));
-    let values = instance.0.iter().map(value);
-    let of_type = if instance.0.is_empty() { quote!() } else { quote!(<#(#values),*>) };
+fn text(item: &ItemFn, facade: &Path, i: usize, instance: &InstanceOf) -> TokenStream {
+    let (name, conditions, constant) = (&item.sig.ident, conditions(&item.attrs), at_name(item, "PTX"));
+    let of_type = instance.arguments();
     let docs = format!("The PTX of `{}`, for sm_61.", instance.name(&name.to_string()));
     quote! {
         #conditions
@@ -84,7 +84,7 @@ fn text(item: &ItemFn, facade: &Path, i: usize, instance: &Instance) -> TokenStr
 
 /// `PTX` of any instance, of a kernel that was refused.
 fn any_text(item: &ItemFn) -> TokenStream {
-    let (name, conditions, constant) = (&item.sig.ident, conditions(item), at_name(item, "PTX"));
+    let (name, conditions, constant) = (&item.sig.ident, conditions(&item.attrs), at_name(item, "PTX"));
     let (of_impl, of_type, bounds) = item.sig.generics.split_for_impl();
     quote! {
         #conditions
@@ -98,22 +98,44 @@ fn any_text(item: &ItemFn) -> TokenStream {
 
 /// The generic constants of the instance that the type stands for.
 fn constants(item: &ItemFn, facade: &Path) -> TokenStream {
-    let all = item.sig.generics.const_params().map(|constant| {
-        let name = &constant.ident;
-        let make = match &constant.ty {
-            syn::Type::Path(p) if p.path.is_ident("bool") => quote!(Bool(#name)),
-            _ => quote!(Usize(#facade::__private::device_usize(#name))),
-        };
-        quote!(#facade::compiler::hir::Constant::#make,)
+    let all = item.sig.generics.params.iter().filter_map(|parameter| match parameter {
+        GenericParam::Const(constant) => {
+            let name = &constant.ident;
+            let make = match &constant.ty {
+                syn::Type::Path(p) if p.path.is_ident("bool") => quote!(Bool(#name)),
+                _ => quote!(Usize(#facade::__private::device_usize(#name))),
+            };
+            Some(quote!(#facade::compiler::hir::Constant::#make,))
+        }
+        GenericParam::Type(ty) => {
+            let name = &ty.ident;
+            Some(quote!(<#name as #facade::GenericArgument>::CONSTANT,))
+        }
+        GenericParam::Lifetime(_) => None,
     });
     all.collect()
 }
 
-/// A generic argument.
-pub(super) fn value(constant: &Constant) -> TokenStream {
-    match constant {
-        Constant::Usize(n) => Literal::u32_unsuffixed(*n).into_token_stream(),
-        Constant::Bool(b) => b.to_token_stream(),
+/// The `where` clause of what needs to know what stands for the type parameters.
+pub(super) fn known(item: &ItemFn, facade: &Path) -> TokenStream {
+    let types = item.sig.generics.type_params().map(|t| {
+        let name = &t.ident;
+        let passed = super::launch::parameters(item).any(|p| match &*p.ty {
+            syn::Type::Path(p) => p.path.is_ident(name),
+            _ => false,
+        });
+        let passed = passed.then(|| quote!(+ #facade::launcher::ValueArgument));
+        quote!(#name: #facade::GenericArgument #passed,)
+    });
+    let types: Vec<_> = types.collect();
+    match &item.sig.generics.where_clause {
+        Some(clause) => {
+            let written = &clause.predicates;
+            let comma = (!written.empty_or_trailing()).then(|| quote!(,));
+            quote!(where #written #comma #(#types)*)
+        }
+        None if types.is_empty() => quote!(),
+        None => quote!(where #(#types)*),
     }
 }
 

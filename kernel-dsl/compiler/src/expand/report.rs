@@ -5,10 +5,9 @@ use crate::check::Callee;
 use crate::error::{Error, Errors};
 use crate::hir::Program;
 use crate::source::{Source, Span};
-use crate::syntax;
 use proc_macro2::{LineColumn, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
-use syn::ItemFn;
+use syn::{ItemFn, Path};
 
 /// Errors that do not wait for rustc. Inside a `const`, so that they fit where items and where statements stand.
 pub(super) fn refused(error: syn::Error) -> TokenStream {
@@ -30,7 +29,7 @@ pub(super) fn compilation(
     item: &ItemFn,
     program: &Program,
     callees: &[Callee],
-    function: &syntax::Function,
+    paths: &[Path],
     failed: &[Failed],
 ) -> TokenStream {
     let mut told: Vec<(&Error, Vec<&str>)> = Vec::new();
@@ -58,7 +57,7 @@ pub(super) fn compilation(
             Some((source, span)) => {
                 let line = source.line + u32::from(span.line);
                 let message = format!("in `{}` ({}:{line}:{}): {message}", source.name, source.file, span.column);
-                syn::Error::new_spanned(caller_of(source, callees, function, item), message)
+                syn::Error::new_spanned(caller_of(source, callees, paths, item), message)
             }
             None => syn::Error::new_spanned(&item.sig.ident, message),
         };
@@ -81,9 +80,9 @@ fn quoted(names: &[&str]) -> String {
 }
 
 /// The call in the kernel through which the function with `source` is reached.
-fn caller_of(source: &Source, callees: &[Callee], function: &syntax::Function, item: &ItemFn) -> TokenStream {
+fn caller_of(source: &Source, callees: &[Callee], paths: &[Path], item: &ItemFn) -> TokenStream {
     let name = callees.iter().find(|c| c.library.functions.iter().any(|f| f.source == *source)).map(|c| &c.path);
-    let path = function.callees().into_iter().find(|p| Some(&chain::written(p)) == name);
+    let path = paths.iter().find(|p| Some(&chain::written(p)) == name);
     path.map_or_else(|| item.sig.ident.to_token_stream(), ToTokens::into_token_stream)
 }
 

@@ -12,7 +12,7 @@ use super::copy::silent;
 use super::launch::parameters;
 use super::respan;
 use crate::check::Mistake;
-use crate::hir::Constant;
+use crate::syntax::InstanceArgument;
 use proc_macro2::{Delimiter, Group, Ident, LineColumn, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
@@ -108,7 +108,7 @@ pub(super) fn mistakes(
     item: &ItemFn,
     facade: &Path,
     body: &Block,
-    values: &[Constant],
+    values: &[InstanceArgument],
     mistakes: &[Mistake],
 ) -> TokenStream {
     let signature = &item.sig;
@@ -133,7 +133,7 @@ pub(super) fn mistakes(
     };
     let mut values: Vec<TokenStream> = match values {
         [] => generics.params.iter().filter_map(any_value).collect(),
-        values => values.iter().map(super::namespace::value).collect(),
+        values => values.iter().map(ToTokens::to_token_stream).collect(),
     };
     values.extend(pointers);
     let declared = match bounds.is_empty() {
@@ -180,7 +180,12 @@ fn pointer(callable: &syn::TypeImplTrait) -> TokenStream {
 
 /// A value that a generic constant can have.
 fn any_value(parameter: &GenericParam) -> Option<TokenStream> {
-    let GenericParam::Const(constant) = parameter else { return None };
+    let constant = match parameter {
+        GenericParam::Const(constant) => constant,
+        // The one type that has most of what a bound may ask; where it has not, rustc says so of the instance's line.
+        GenericParam::Type(_) => return Some(quote!(f32)),
+        GenericParam::Lifetime(_) => return None,
+    };
     let is_bool = matches!(&constant.ty, syn::Type::Path(p) if p.path.is_ident("bool"));
     Some(if is_bool { quote!(false) } else { quote!(1) })
 }

@@ -5,13 +5,21 @@
 //! a [`LocalId`] of its [`Function`], a callee a [`FunctionId`] of the closed list, a method an [`Intrinsic`]. Each
 //! expression has a type, by index into its function's `types`, where inference has left no unknowns.
 
+pub mod instance;
 pub mod intrinsic;
+pub mod item;
+pub mod layout;
+pub mod merge;
 pub mod method;
+pub mod monomorphic;
 pub mod serial;
 pub mod visit;
 
+pub use instance::{Constant, Instance, Item};
 pub use intrinsic::Intrinsic;
+pub use item::{Associated, Bound, Builtin, Enum, Field, Impl, Items, Struct, Trait, TraitItem, TraitItemKind, Variant};
 pub use method::Method;
+pub use monomorphic::{Monomorphic, monomorphic};
 
 use crate::ir;
 use crate::scalar::Scalar;
@@ -26,13 +34,34 @@ pub struct Program {
     pub launch: Launch,
     /// The kernel and, after it, the device functions; each callee is in the list.
     pub functions: Vec<Function>,
+    /// The structs, enums, traits and impls that the functions name.
+    pub items: Items,
 }
 
-/// A device function, closed over what it calls. `functions[0]` is the function itself.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+/// Device items, closed over what they name: what a `#[device]` item hands to those that use it.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Library {
-    /// The function and, after it, its callees.
+    /// The item that was asked for; `None` for a library that only brings others along.
+    pub root: Option<Root>,
+    /// Functions, constants among them; each callee is in the list.
     pub functions: Vec<Function>,
+    /// The structs, enums, traits and impls that come along.
+    pub items: Items,
+}
+
+/// What a path names.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Root {
+    /// A device function.
+    Function(FunctionId),
+    /// A constant: a function without parameters.
+    Constant(FunctionId),
+    /// A struct.
+    Struct(StructId),
+    /// An enum.
+    Enum(EnumId),
+    /// A trait.
+    Trait(TraitId),
 }
 
 /// Launch shape and conditions, as expressions over the kernel's parameters and generic constants (expressions of
@@ -64,43 +93,6 @@ pub struct Requirement {
     pub text: String,
 }
 
-/// Values for a kernel's generic parameters, in order.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
-pub struct Instance(pub Vec<Constant>);
-
-/// A value of a generic constant.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[allow(missing_docs)]
-pub enum Constant {
-    Usize(u32),
-    Bool(bool),
-}
-
-impl std::fmt::Display for Constant {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Constant::Usize(n) => write!(f, "{n}"),
-            Constant::Bool(b) => write!(f, "{b}"),
-        }
-    }
-}
-
-impl Instance {
-    /// The instance of `kernel` as Rust names it: `saxpy`, `matmul::<16>`.
-    pub fn name(&self, kernel: &str) -> String {
-        if self.0.is_empty() {
-            return kernel.to_string();
-        }
-        let values: Vec<_> = self.0.iter().map(Constant::to_string).collect();
-        format!("{kernel}::<{}>", values.join(", "))
-    }
-
-    /// The entry's name in PTX: `saxpy`, `matmul_16`.
-    pub fn entry(&self, kernel: &str) -> String {
-        self.0.iter().fold(kernel.to_string(), |name, value| format!("{name}_{value}"))
-    }
-}
-
 /// A kernel's or device function's body, generic.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Function {
@@ -110,7 +102,7 @@ pub struct Function {
     pub hash: u64,
     /// The text, for reports.
     pub source: Source,
-    /// Generic constants, in order.
+    /// Generic parameters, in order. Those of an impl come before those of its method; `Self` of a trait before both.
     pub generics: Vec<Generic>,
     /// The types that expressions and locals name by [`TypeId`].
     pub types: Vec<Type>,
@@ -124,13 +116,22 @@ pub struct Function {
     pub body: Block,
 }
 
-/// A generic constant of a function.
+/// A generic parameter of a function, struct or impl.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Generic {
     /// Name in Rust.
     pub name: String,
-    /// `usize` or `bool`.
-    pub ty: Scalar,
+    /// What stands for it.
+    pub kind: GenericKind,
+}
+
+/// What can stand for a generic parameter.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum GenericKind {
+    /// A constant: `usize` or `bool`.
+    Constant(Scalar),
+    /// A type with these bounds; types in them are of the table of whatever has the parameter.
+    Type(Vec<Bound>),
 }
 
 /// A variable. Shadowing makes another one.
@@ -154,6 +155,18 @@ pub struct TypeId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct LocalId(pub u32);
 
+/// Index into [`Items::structs`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct StructId(pub u32);
+
+/// Index into [`Items::enums`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct EnumId(pub u32);
+
+/// Index into [`Items::traits`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct TraitId(pub u32);
+
 /// Index into the closed list of functions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct FunctionId(pub u32);
@@ -173,13 +186,13 @@ pub enum Type {
     Array(TypeId, Size),
     /// `&[T]` or `&mut [T]`: a buffer in global memory.
     #[allow(missing_docs)]
-    Slice { element: Scalar, mutable: bool },
+    Slice { element: TypeId, mutable: bool },
     /// `View<T, R>` or `ViewMut<T, R>`.
     #[allow(missing_docs)]
-    View { element: Scalar, rank: u32, mutable: bool },
+    View { element: TypeId, rank: u32, mutable: bool },
     /// `Shared<T, R>`: a handle to an array in shared memory.
     #[allow(missing_docs)]
-    Shared { element: Scalar, rank: u32 },
+    Shared { element: TypeId, rank: u32 },
     /// `warp::Group<W>`: as many neighbouring lanes. It holds nothing at run time.
     Group(Size),
     /// `&mut T` or `&T` of a variable: a parameter of a device function that names the caller's place.
@@ -192,6 +205,17 @@ pub enum Type {
     Function { parameters: Vec<TypeId>, returns: TypeId },
     /// Not a type of values: a generic argument that is a number (`true` is 1).
     Constant(Size),
+    /// A generic parameter, by index into the generics of whatever has the table.
+    Parameter(u32),
+    /// `<T as Trait>::Name`: an associated type, by its index among the trait's items.
+    #[allow(missing_docs)]
+    Projection { of: TypeId, of_trait: TraitId, item: u32 },
+    /// A struct with its generic arguments. In a monomorphic program it is a tuple of its fields.
+    Struct(StructId, Vec<TypeId>),
+    /// An enum without data. In a monomorphic program it is the `i32` of its discriminant.
+    Enum(EnumId),
+    /// A device function as a type that implements `DeviceFn`. It has no values.
+    Item(FunctionId),
 }
 
 /// A number in a type.
@@ -314,10 +338,31 @@ pub enum ExprKind {
         intrinsic: Intrinsic,
         arguments: Vec<Expr>,
     },
-    /// A device function with a [`Type::Constant`] for each of its generics.
+    /// A device function with an argument for each of its generics: a [`Type::Constant`] or a type.
     Call {
         function: FunctionId,
         generics: Vec<TypeId>,
+        arguments: Vec<Expr>,
+    },
+    /// An associated function or constant of a trait, by its index among the trait's items; which impl's it is the type
+    /// `of` decides, once it is known. Not in a monomorphic program.
+    CallMethod {
+        of: TypeId,
+        of_trait: TraitId,
+        item: u32,
+        generics: Vec<TypeId>,
+        arguments: Vec<Expr>,
+    },
+    /// An associated function of a trait where a closure fits. Not in a monomorphic program.
+    MethodValue {
+        of: TypeId,
+        of_trait: TraitId,
+        item: u32,
+        generics: Vec<TypeId>,
+    },
+    /// `F::call(arguments)` of a type parameter that is a device function. Not in a monomorphic program.
+    CallItem {
+        of: TypeId,
         arguments: Vec<Expr>,
     },
     /// `base[index]`: an element of an array, slice, view or shared array. The index is a `usize`, or a tuple or array of them.
@@ -331,6 +376,14 @@ pub enum ExprKind {
         field: u32,
     },
     Tuple(Vec<Expr>),
+    /// `Name { field: value, … }`: fields by index in the order in which they are written, and the struct that has the
+    /// others.
+    Struct {
+        fields: Vec<(u32, Expr)>,
+        rest: Option<Box<Expr>>,
+    },
+    /// `size_of::<T>()`, in bytes. Not in a monomorphic program.
+    SizeOf(TypeId),
     /// `[a, b, c]`
     Array(Vec<Expr>),
     /// `[value; N]`; N is in the type.

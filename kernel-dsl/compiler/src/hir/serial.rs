@@ -6,14 +6,16 @@
 //! length or a run of nested expressions as far as they go. What decodes also calls no function that it does not
 //! bring along.
 
-use super::{ExprKind, Function, Library, Program, visit};
+use super::{
+    ExprKind, Function, FunctionId, Items, Library, Program, Root, TraitId, TraitItemKind, Type, TypeId, visit,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
 
 /// The format that this compiler writes and reads. Raise it with every change of a type in [`hir`](super) or of a type that
 /// one of those holds.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 
 const HEADER: usize = 10;
 
@@ -73,13 +75,14 @@ pub fn encode_library(library: &Library) -> Vec<u8> {
 /// The kernel that `bytes` hold.
 pub fn program(bytes: &[u8]) -> Result<Program, Error> {
     let mut program: Program = decode(bytes)?;
-    if closed(&mut program.functions) { Ok(program) } else { Err(Error::Shape) }
+    let kernel = !program.functions.is_empty();
+    if kernel && closed(&mut program.functions, &program.items, None) { Ok(program) } else { Err(Error::Shape) }
 }
 
-/// The device function that `bytes` hold.
+/// The device item that `bytes` hold.
 pub fn library(bytes: &[u8]) -> Result<Library, Error> {
     let mut library: Library = decode(bytes)?;
-    if closed(&mut library.functions) { Ok(library) } else { Err(Error::Shape) }
+    if closed(&mut library.functions, &library.items, library.root) { Ok(library) } else { Err(Error::Shape) }
 }
 
 fn encode(value: &impl Serialize) -> Vec<u8> {
@@ -109,15 +112,54 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
     }
 }
 
-/// Whether there is a function 0 and every call names a function of the list.
-fn closed(functions: &mut [Function]) -> bool {
+/// Whether every index names something of its list.
+fn closed(functions: &mut [Function], items: &Items, root: Option<Root>) -> bool {
     let count = functions.len();
-    let mut inside = count > 0;
-    for function in functions {
-        visit::block(&mut function.body, &mut |e| {
-            if let ExprKind::Call { function, .. } = &e.kind {
-                inside &= (function.0 as usize) < count;
+    let function = |id: FunctionId| (id.0 as usize) < count;
+    let a_trait = |id: TraitId, item: u32| items.traits.get(id.0 as usize).is_some_and(|t| (item as usize) < t.items.len());
+    let types = |types: &[Type]| {
+        let ty = |id: &TypeId| (id.0 as usize) < types.len();
+        types.iter().all(|t| match t {
+            Type::Struct(id, arguments) => (id.0 as usize) < items.structs.len() && arguments.iter().all(ty),
+            Type::Enum(id) => (id.0 as usize) < items.enums.len(),
+            Type::Item(id) => function(*id),
+            Type::Projection { of, of_trait, item } => ty(of) && a_trait(*of_trait, *item),
+            Type::Tuple(parts) => parts.iter().all(ty),
+            Type::Array(id, _) | Type::Option(id) => ty(id),
+            Type::Slice { element, .. } | Type::View { element, .. } | Type::Shared { element, .. } => ty(element),
+            Type::Reference { to, .. } => ty(to),
+            Type::Function { parameters, returns } => parameters.iter().chain([returns]).all(ty),
+            Type::Unit | Type::Never | Type::Scalar(_) | Type::Group(_) | Type::Constant(_) | Type::Parameter(_) => true,
+        })
+    };
+    let mut inside = match root {
+        Some(Root::Function(id) | Root::Constant(id)) => function(id),
+        Some(Root::Struct(id)) => (id.0 as usize) < items.structs.len(),
+        Some(Root::Enum(id)) => (id.0 as usize) < items.enums.len(),
+        Some(Root::Trait(id)) => (id.0 as usize) < items.traits.len(),
+        None => true,
+    };
+    inside &= items.structs.iter().all(|s| types(&s.types) && s.fields.iter().all(|f| (f.ty.0 as usize) < s.types.len()));
+    inside &= items.traits.iter().flat_map(|t| &t.items).all(|item| match item.kind {
+        TraitItemKind::Type(_) => true,
+        TraitItemKind::Constant { function: id, .. } | TraitItemKind::Function { function: id, .. } => function(id),
+    });
+    inside &= items.impls.iter().all(|i| {
+        let named = |id: &TypeId| (id.0 as usize) < i.types.len();
+        types(&i.types)
+            && named(&i.for_type)
+            && i.associated.iter().all(|(_, ty)| named(ty))
+            && i.functions.iter().all(|(_, f)| function(f.function()))
+            && i.of_trait.is_none_or(|t| (t.0 as usize) < items.traits.len())
+    });
+    for f in functions {
+        inside &= types(&f.types) && (f.returns.0 as usize) < f.types.len().max(1);
+        visit::block(&mut f.body, &mut |e| match &e.kind {
+            ExprKind::Call { function: id, .. } | ExprKind::Function { function: id, .. } => inside &= function(*id),
+            ExprKind::CallMethod { of_trait, item, .. } | ExprKind::MethodValue { of_trait, item, .. } => {
+                inside &= a_trait(*of_trait, *item);
             }
+            _ => {}
         });
     }
     inside
@@ -163,6 +205,10 @@ mod tests {
         Block { statements: vec![Statement::Expr(expr(call))], value: None }
     }
 
+    fn library_of(functions: Vec<Function>) -> Library {
+        Library { root: Some(Root::Function(FunctionId(0))), functions, items: Items::default() }
+    }
+
     fn sample() -> Program {
         let launch = Launch {
             block: vec![expr(ExprKind::Literal(256))],
@@ -173,14 +219,18 @@ mod tests {
             target: Target::SM_61,
             instances: vec![Instance(vec![Constant::Usize(16), Constant::Bool(true)])],
         };
-        Program { launch, functions: vec![function("k", call(1)), function("f", Block::default())] }
+        Program {
+            launch,
+            functions: vec![function("k", call(1)), function("f", Block::default())],
+            items: Items::default(),
+        }
     }
 
     #[test]
     fn what_is_written_is_read() {
         let program = sample();
         assert_eq!(super::program(&encode_program(&program)), Ok(program));
-        let library = Library { functions: vec![function("f", Block::default())] };
+        let library = library_of(vec![function("f", Block::default())]);
         assert_eq!(super::library(&encode_library(&library)), Ok(library));
     }
 
@@ -216,14 +266,14 @@ mod tests {
 
     #[test]
     fn a_library_is_no_program() {
-        let library = Library { functions: vec![function("f", Block::default())] };
+        let library = library_of(vec![function("f", Block::default())]);
         assert_eq!(program(&encode_library(&library)), Err(Error::Shape));
     }
 
     #[test]
     fn a_call_of_a_missing_function_is_refused() {
-        let library = Library { functions: vec![function("f", call(1))] };
+        let library = library_of(vec![function("f", call(1))]);
         assert_eq!(super::library(&encode_library(&library)), Err(Error::Shape));
-        assert_eq!(super::library(&encode_library(&Library { functions: vec![] })), Err(Error::Shape));
+        assert_eq!(super::library(&encode_library(&library_of(vec![]))), Err(Error::Shape));
     }
 }

@@ -32,6 +32,8 @@ pub fn expr(e: &mut Expr, f: &mut dyn FnMut(&mut Expr)) {
         | ExprKind::Local(_)
         | ExprKind::Generic(_)
         | ExprKind::Function { .. }
+        | ExprKind::MethodValue { .. }
+        | ExprKind::SizeOf(_)
         | ExprKind::Continue { .. } => {}
         ExprKind::Unary(_, a)
         | ExprKind::Cast(a)
@@ -52,8 +54,17 @@ pub fn expr(e: &mut Expr, f: &mut dyn FnMut(&mut Expr)) {
             places.iter_mut().for_each(|e| expr(e, f));
             expr(value, f);
         }
-        ExprKind::Intrinsic { arguments, .. } | ExprKind::Call { arguments, .. } => {
+        ExprKind::Intrinsic { arguments, .. }
+        | ExprKind::Call { arguments, .. }
+        | ExprKind::CallMethod { arguments, .. }
+        | ExprKind::CallItem { arguments, .. } => {
             arguments.iter_mut().for_each(|e| expr(e, f));
+        }
+        ExprKind::Struct { fields, rest } => {
+            fields.iter_mut().for_each(|(_, e)| expr(e, f));
+            if let Some(e) = rest {
+                expr(e, f);
+            }
         }
         ExprKind::Tuple(all) | ExprKind::Array(all) => all.iter_mut().for_each(|e| expr(e, f)),
         ExprKind::If { condition, then, otherwise } => {

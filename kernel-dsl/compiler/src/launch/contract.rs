@@ -4,18 +4,18 @@
 use super::evaluate::{Facts, Failure};
 use super::{Fact, MAX_BLOCK, MAX_GRID, MAX_THREADS, Refusal, Shape, explain};
 use crate::Scalar;
-use crate::hir::{Constant, Expr, Function, Instance, Program, Type};
+use crate::ElementType;
+use crate::hir::{Expr, Function, Monomorphic, Type};
 
 const MAX_RANK: usize = 5;
 const U32_MAX: u64 = u32::MAX as u64;
 
-pub(super) fn shape(program: &Program, instance: &Instance, facts: &[Fact]) -> Result<Shape, Vec<Refusal>> {
-    let function = kernel(program).map_err(|r| vec![r])?;
-    let parameters = parameters(function);
+pub(super) fn shape(monomorphic: &Monomorphic, facts: &[Fact]) -> Result<Shape, Vec<Refusal>> {
+    let (program, instance) = (monomorphic.program(), monomorphic.instance());
+    let function = kernel(monomorphic).map_err(|r| vec![r])?;
+    let arguments = monomorphic.arguments();
+    let parameters: Vec<_> = arguments.iter().map(|a| (a.name.as_str(), function.ty(a.ty))).collect();
     let mut refusals = Vec::new();
-    if let Err(refusal) = constants(function, instance) {
-        refusals.push(refusal);
-    }
     if parameters.len() != facts.len() {
         let names: Vec<_> = parameters.iter().map(|(name, _)| format!("`{name}`")).collect();
         refusals.push(Refusal(format!(
@@ -32,15 +32,15 @@ pub(super) fn shape(program: &Program, instance: &Instance, facts: &[Fact]) -> R
     // An argument that is refused for itself has no part in what follows: one mistake is told once.
     let mut known = Vec::new();
     for ((name, ty), fact) in parameters.iter().zip(facts) {
-        let wrong = argument(name, ty, fact);
+        let wrong = argument(monomorphic, name, ty, fact);
         known.push(wrong.is_empty().then_some(fact));
         refusals.extend(wrong);
     }
     overlaps(&parameters, &known, &mut refusals);
 
-    let facts = Facts { function, instance, facts: &known };
+    let facts = Facts { function, functions: &program.functions, bound: None, instance, arguments: &arguments, facts: &known };
     for requirement in &program.launch.requires {
-        let mentioned = || explain::mentioned(&requirement.condition, function, instance, &known);
+        let mentioned = || explain::mentioned(&requirement.condition, &facts);
         match facts.condition(&requirement.condition) {
             Ok(true) | Err(Failure::Unknown) => {}
             Ok(false) => refusals.push(Refusal(format!("requires `{}`: {}", requirement.text, mentioned()))),
@@ -61,11 +61,12 @@ pub(super) fn shape(program: &Program, instance: &Instance, facts: &[Fact]) -> R
     }
 }
 
-pub(super) fn block(program: &Program, instance: &Instance) -> Result<[u32; 3], Refusal> {
-    let function = kernel(program)?;
-    constants(function, instance)?;
-    let unknown = vec![None; function.parameters as usize];
-    let facts = Facts { function, instance, facts: &unknown };
+pub(super) fn block(monomorphic: &Monomorphic) -> Result<[u32; 3], Refusal> {
+    let (program, instance) = (monomorphic.program(), monomorphic.instance());
+    let function = kernel(monomorphic)?;
+    let arguments = monomorphic.arguments();
+    let unknown = vec![None; arguments.len()];
+    let facts = Facts { function, functions: &program.functions, bound: None, instance, arguments: &arguments, facts: &unknown };
     extents("block", &program.launch.block, &facts).and_then(checked_block).map_err(|refusal| {
         refusal.unwrap_or_else(|| {
             Refusal("block: depends on an argument; it must be constant for an instance".to_string())
@@ -73,56 +74,28 @@ pub(super) fn block(program: &Program, instance: &Instance) -> Result<[u32; 3], 
     })
 }
 
-fn kernel(program: &Program) -> Result<&Function, Refusal> {
-    let function = program.functions.first().ok_or_else(|| Refusal("the program holds no kernel".to_string()))?;
+fn kernel(program: &Monomorphic) -> Result<&Function, Refusal> {
+    let function = program.kernel();
     let well_formed = function.locals.len() >= function.parameters as usize
         && function.locals.iter().all(|l| (l.ty.0 as usize) < function.types.len());
     if well_formed { Ok(function) } else { Err(Refusal("the program's HIR is not well formed".to_string())) }
 }
 
-fn parameters(function: &Function) -> Vec<(&str, &Type)> {
-    function.locals[..function.parameters as usize].iter().map(|l| (l.name.as_str(), function.ty(l.ty))).collect()
-}
-
-fn constants(function: &Function, instance: &Instance) -> Result<(), Refusal> {
-    let names: Vec<_> = function.generics.iter().map(|g| g.name.as_str()).collect();
-    if names.len() != instance.0.len() {
-        return Err(Refusal(format!(
-            "expected {} ({}), given {}",
-            plural(names.len(), "generic constant"),
-            names.join(", "),
-            instance.0.len()
-        )));
-    }
-    for (generic, value) in function.generics.iter().zip(&instance.0) {
-        let given = match value {
-            Constant::Usize(_) => Scalar::Usize,
-            Constant::Bool(_) => Scalar::Bool,
-        };
-        if generic.ty != given {
-            return Err(Refusal(format!(
-                "generic constant `{}`: expected `{}`, given `{given}` ({value})",
-                generic.name, generic.ty
-            )));
-        }
-    }
-    Ok(())
-}
-
 /// What is wrong with one argument for itself.
-fn argument(name: &str, ty: &Type, fact: &Fact) -> Vec<Refusal> {
+fn argument(program: &Monomorphic, name: &str, ty: &Type, fact: &Fact) -> Vec<Refusal> {
+    let types = &program.kernel().types;
     let mut wrong = Vec::new();
     let mut refuse = |what: String| wrong.push(Refusal(format!("argument `{name}`: {what}")));
     let fits = match (ty, fact) {
         (Type::Scalar(expected), Fact::Scalar { ty, .. }) => expected == ty,
         (Type::Slice { element: expected, mutable: writes }, Fact::Slice { element, mutable, .. }) => {
-            expected == element && writes <= mutable
+            element.is(types, *expected) && writes <= mutable
         }
         (
             Type::View { element: expected, rank, mutable: writes },
             Fact::View { element, extents, strides, mutable, .. },
         ) => {
-            expected == element
+            element.is(types, *expected)
                 && extents.len() == *rank as usize
                 && strides.len() == extents.len()
                 && (1..=MAX_RANK).contains(&extents.len())
@@ -131,7 +104,7 @@ fn argument(name: &str, ty: &Type, fact: &Fact) -> Vec<Refusal> {
         _ => false,
     };
     if !fits {
-        refuse(format!("expected {}, given {}", explain::parameter(ty), explain::fact(fact)));
+        refuse(format!("expected {}, given {}", explain::parameter(program, ty), explain::fact(fact)));
         return wrong;
     }
     match fact {
@@ -167,13 +140,11 @@ fn argument(name: &str, ty: &Type, fact: &Fact) -> Vec<Refusal> {
         if range.end > 1 << 64 {
             refuse(format!("it starts at {:#x} and would end beyond the address space", range.start));
         }
-        if range.start % u128::from(range.element.bytes()) != 0 {
-            refuse(format!(
-                "its address {:#x} is not a multiple of {} bytes, the size of `{}`",
-                range.start,
-                range.element.bytes(),
-                range.element
-            ));
+        let align = range.element.layout().align;
+        if range.start % u128::from(align) != 0 {
+            let (start, element) = (range.start, range.element);
+            let what = if element.scalar().is_some() { "size" } else { "alignment" };
+            refuse(format!("its address {start:#x} is not a multiple of {align} bytes, the {what} of `{element}`"));
         }
     }
     wrong
@@ -182,7 +153,7 @@ fn argument(name: &str, ty: &Type, fact: &Fact) -> Vec<Refusal> {
 /// Bytes that a slice or view reaches over, gaps included; end exclusive. In 128 bits, so that no sum wraps.
 #[derive(Clone, Copy)]
 struct Range {
-    element: Scalar,
+    element: ElementType,
     elements: u128,
     start: u128,
     end: u128,
@@ -241,7 +212,7 @@ fn extents(what: &str, exprs: &[Expr], facts: &Facts) -> Result<[u32; 3], Option
         extents[axis] = facts.count(expr).map_err(|failure| match failure {
             Failure::Unknown => None,
             Failure::Invalid(why) => {
-                let mentioned = explain::mentioned(expr, facts.function, facts.instance, facts.facts);
+                let mentioned = explain::mentioned(expr, facts);
                 Some(Refusal(format!("{what}: its extent in {} {why}{}", AXES[axis], because(&mentioned))))
             }
         })?;

@@ -6,14 +6,25 @@
 use super::{Fact, explain};
 use crate::Scalar;
 use crate::half;
-use crate::hir::{Block, Constant, Expr, ExprKind, Function, Instance, Intrinsic, Type};
+use crate::hir::monomorphic::Argument;
+use crate::hir::{
+    Block, Constant, Expr, ExprKind, Function, FunctionId, Instance, Intrinsic, Pattern, Size, Statement, Type, TypeId,
+};
 use crate::ir::{Binary, Comparison, Unary};
+use std::cell::RefCell;
 
-/// What an expression is evaluated over. There is a fact for each parameter; `None` where the argument has been refused
+/// What an expression is evaluated over. There is a fact for each argument; `None` where the argument has been refused
 /// already, or where there are no arguments yet.
 pub(super) struct Facts<'a> {
+    /// The kernel, or a device function that is called.
     pub function: &'a Function,
+    /// All functions, by number.
+    pub functions: &'a [Function],
+    /// Of a device function: its variables, so far.
+    pub bound: Option<RefCell<Vec<Option<Value>>>>,
     pub instance: &'a Instance,
+    /// What a launch passes, in order.
+    pub arguments: &'a [Argument],
     pub facts: &'a [Option<&'a Fact>],
 }
 
@@ -22,7 +33,7 @@ pub(super) struct Facts<'a> {
 pub(super) enum Value {
     /// A scalar's bits, zero-extended.
     Scalar(Scalar, u64),
-    /// The argument for the parameter of that index.
+    /// The argument of that index.
     Argument(usize),
     Tuple(Vec<Value>),
 }
@@ -132,6 +143,7 @@ impl Facts<'_> {
             ExprKind::Generic(index) => match self.instance.0.get(*index as usize) {
                 Some(Constant::Usize(n)) => Ok(Value::Scalar(Scalar::Usize, u64::from(*n))),
                 Some(Constant::Bool(b)) => Ok(Value::Scalar(Scalar::Bool, u64::from(*b))),
+                Some(Constant::Scalar(_) | Constant::Item(_)) => invalid("takes a type for a number"),
                 None => invalid(format!("names generic constant {index}, which the instance lacks")),
             },
             ExprKind::Unary(op, a) => scalar(unary(*op, self.scalar(a)?)?),
@@ -151,6 +163,17 @@ impl Facts<'_> {
                 }
             }
             ExprKind::Block(block) => self.block(block),
+            ExprKind::Call { function, arguments, .. } => self.call(*function, arguments),
+            ExprKind::Struct { fields, rest: None } => {
+                let mut parts = vec![Value::Tuple(Vec::new()); fields.len()];
+                for (i, value) in fields {
+                    let value = self.value(value)?;
+                    if let Some(part) = parts.get_mut(*i as usize) {
+                        *part = value;
+                    }
+                }
+                Ok(Value::Tuple(parts))
+            }
             ExprKind::Tuple(parts) => parts.iter().map(|e| self.value(e)).collect::<Evaluated<_>>().map(Value::Tuple),
             ExprKind::Field { base, field } => match self.value(base)? {
                 Value::Tuple(mut parts) if (*field as usize) < parts.len() => Ok(parts.swap_remove(*field as usize)),
@@ -162,13 +185,59 @@ impl Facts<'_> {
     }
 
     fn block(&self, block: &Block) -> Evaluated<Value> {
-        match block {
-            Block { statements, value: Some(value) } if statements.is_empty() => self.value(value),
-            _ => invalid("has a block with statements, which only the device evaluates"),
+        for statement in &block.statements {
+            match (statement, &self.bound) {
+                (Statement::Let { pattern: Pattern::Local(id), value: Some(value), .. }, Some(bound)) => {
+                    let value = self.value(value)?;
+                    bound.borrow_mut()[id.0 as usize] = Some(value);
+                }
+                _ => return invalid("has a block with statements, which only the device evaluates"),
+            }
+        }
+        match &block.value {
+            Some(value) => self.value(value),
+            None => Ok(Value::Tuple(Vec::new())),
         }
     }
 
+    /// A device function's value: one without loops, and with variables that stay as they are.
+    fn call(&self, function: FunctionId, arguments: &[Expr]) -> Evaluated<Value> {
+        let Some(callee) = self.functions.get(function.0 as usize) else {
+            return invalid("calls a function that is not there");
+        };
+        let mut bound = vec![None; callee.locals.len()];
+        for (variable, e) in bound.iter_mut().zip(arguments) {
+            *variable = Some(self.value(e)?);
+        }
+        Facts { function: callee, bound: Some(RefCell::new(bound)), ..*self }.block(&callee.body)
+    }
+
+    /// The value of a parameter, put together of its arguments.
     fn parameter(&self, index: usize) -> Evaluated<Value> {
+        if let Some(bound) = &self.bound {
+            let value = bound.borrow().get(index).cloned().flatten();
+            return value.map_or_else(|| invalid("names a variable that has no value there"), Ok);
+        }
+        let Some(local) = self.function.locals.get(index).filter(|_| index < self.function.parameters as usize) else {
+            return invalid("names a variable that is not a parameter");
+        };
+        let mut next = self.arguments.iter().position(|a| a.parameter as usize == index).unwrap_or(0);
+        self.made_of(local.ty, &mut next)
+    }
+
+    fn made_of(&self, ty: TypeId, next: &mut usize) -> Evaluated<Value> {
+        let parts = match self.function.ty(ty) {
+            Type::Tuple(parts) => parts.clone(),
+            Type::Array(element, Size::Known(n)) => vec![*element; *n as usize],
+            _ => {
+                *next += 1;
+                return self.argument(*next - 1);
+            }
+        };
+        parts.into_iter().map(|part| self.made_of(part, next)).collect::<Evaluated<_>>().map(Value::Tuple)
+    }
+
+    fn argument(&self, index: usize) -> Evaluated<Value> {
         match self.facts.get(index) {
             Some(Some(Fact::Scalar { ty, bits })) => Ok(Value::Scalar(*ty, *bits)),
             Some(Some(_)) => Ok(Value::Argument(index)),
@@ -254,7 +323,7 @@ impl Fact {
             Fact::View { strides, .. } => &strides[..strides.len().saturating_sub(1)],
             _ => &[],
         };
-        let whole = |element: Scalar| n.saturating_mul(u64::from(element.bytes()));
+        let whole = |element: crate::ElementType| n.saturating_mul(u64::from(element.bytes()));
         match self {
             Fact::Scalar { .. } => false,
             Fact::Slice { element, address, .. } => address % whole(*element) == 0,

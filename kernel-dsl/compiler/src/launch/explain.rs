@@ -1,8 +1,8 @@
 //! Words for what a launch was given and what its contract mentions.
 
 use super::Fact;
-use super::evaluate::display;
-use crate::hir::{Expr, ExprKind, Function, Instance, Intrinsic, Type};
+use super::evaluate::{Facts, display};
+use crate::hir::{Expr, ExprKind, Intrinsic, Monomorphic, Type};
 
 /// The argument's type as Rust writes the parameter that it is for.
 pub(super) fn fact(fact: &Fact) -> String {
@@ -16,21 +16,21 @@ pub(super) fn fact(fact: &Fact) -> String {
 }
 
 /// A parameter's type as Rust writes it.
-pub(super) fn parameter(ty: &Type) -> String {
+pub(super) fn parameter(program: &Monomorphic, ty: &Type) -> String {
     match ty {
         Type::Scalar(ty) => format!("`{ty}`"),
-        Type::Slice { element, mutable: false } => format!("`&[{element}]`"),
-        Type::Slice { element, mutable: true } => format!("`&mut [{element}]`"),
-        Type::View { element, rank, mutable: false } => format!("`View<{element}, {rank}>`"),
-        Type::View { element, rank, mutable: true } => format!("`ViewMut<{element}, {rank}>`"),
+        Type::Slice { element, mutable: false } => format!("`&[{}]`", program.name(*element)),
+        Type::Slice { element, mutable: true } => format!("`&mut [{}]`", program.name(*element)),
+        Type::View { element, rank, mutable: false } => format!("`View<{}, {rank}>`", program.name(*element)),
+        Type::View { element, rank, mutable: true } => format!("`ViewMut<{}, {rank}>`", program.name(*element)),
         other => format!("`{other:?}`, which no argument can have"),
     }
 }
 
 /// The values of what `expr` mentions, in order and each once: `x.len() is 5, y.len() is 4`.
-pub(super) fn mentioned(expr: &Expr, function: &Function, instance: &Instance, facts: &[Option<&Fact>]) -> String {
+pub(super) fn mentioned(expr: &Expr, facts: &Facts) -> String {
     let mut words = Vec::new();
-    Mentions { function, instance, facts }.collect(expr, &mut words);
+    Mentions(facts).collect(expr, &mut words);
     let mut seen = Vec::new();
     for word in words {
         if !seen.contains(&word) {
@@ -40,18 +40,14 @@ pub(super) fn mentioned(expr: &Expr, function: &Function, instance: &Instance, f
     seen.join(", ")
 }
 
-struct Mentions<'a> {
-    function: &'a Function,
-    instance: &'a Instance,
-    facts: &'a [Option<&'a Fact>],
-}
+struct Mentions<'a>(&'a Facts<'a>);
 
 impl Mentions<'_> {
     fn collect(&self, expr: &Expr, words: &mut Vec<String>) {
         match &expr.kind {
             ExprKind::Generic(index) => {
                 let index = *index as usize;
-                if let (Some(generic), Some(value)) = (self.function.generics.get(index), self.instance.0.get(index)) {
+                if let (Some(generic), Some(value)) = (self.0.function.generics.get(index), self.0.instance.0.get(index)) {
                     words.push(format!("{} is {value}", generic.name));
                 }
             }
@@ -94,8 +90,11 @@ impl Mentions<'_> {
     /// The parameter that `expr` names, and what is known of it.
     fn argument(&self, expr: &Expr) -> Option<(&str, &Fact)> {
         let ExprKind::Local(id) = expr.kind else { return None };
-        let fact = (*self.facts.get(id.0 as usize)?)?;
-        Some((&self.function.locals.get(id.0 as usize)?.name, fact))
+        let mut all = self.0.arguments.iter().enumerate().filter(|(_, a)| a.parameter == id.0);
+        let (i, argument) = all.next()?;
+        // A struct is told of by its parts.
+        all.next().is_none().then_some(())?;
+        Some((&argument.name, (*self.0.facts.get(i)?)?))
     }
 
     fn extent(&self, name: &str, fact: &Fact, d: usize, words: &mut Vec<String>) {

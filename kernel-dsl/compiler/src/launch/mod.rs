@@ -11,8 +11,8 @@ mod method;
 #[cfg(test)]
 mod tests;
 
-use crate::Scalar;
-use crate::hir::{Instance, Program};
+use crate::hir::Monomorphic;
+use crate::{ElementType, Scalar};
 use std::fmt;
 
 /// What the host knows of one argument of a launch.
@@ -23,10 +23,10 @@ pub enum Fact {
     Scalar { ty: Scalar, bits: u64 },
     /// A slice.
     #[allow(missing_docs)]
-    Slice { element: Scalar, mutable: bool, len: u64, address: u64 },
+    Slice { element: ElementType, mutable: bool, len: u64, address: u64 },
     /// A view: extents and strides of all dimensions, outermost first, in elements.
     #[allow(missing_docs)]
-    View { element: Scalar, mutable: bool, extents: Vec<u64>, strides: Vec<u64>, address: u64 },
+    View { element: ElementType, mutable: bool, extents: Vec<u64>, strides: Vec<u64>, address: u64 },
 }
 
 /// The shape of a launch whose arguments meet the kernel's contract.
@@ -66,11 +66,11 @@ pub const MAX_GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 
 /// Checks `facts` against the parameters and conditions of the kernel's instance, and gives the launch's shape; or all
 /// that is wrong with them.
-pub fn shape(program: &Program, instance: &Instance, facts: &[Fact]) -> Result<Shape, Vec<Refusal>> {
-    contract::shape(program, instance, facts)
+pub fn shape(program: &Monomorphic, facts: &[Fact]) -> Result<Shape, Vec<Refusal>> {
+    contract::shape(program, facts)
 }
 
 /// The block of an instance, which depends on nothing but its constants.
-pub fn block(program: &Program, instance: &Instance) -> Result<[u32; 3], Refusal> {
-    contract::block(program, instance)
+pub fn block(program: &Monomorphic) -> Result<[u32; 3], Refusal> {
+    contract::block(program)
 }

@@ -1,6 +1,6 @@
 //! Launch contracts over HIR made by hand: what is taken, what is refused, and in which words.
 
-use super::{Fact, Refusal, Shape, block, shape};
+use super::{Fact, Refusal, Shape};
 use crate::Scalar;
 use crate::hir::*;
 use crate::ir::{Binary, Comparison, Unary};
@@ -27,7 +27,7 @@ fn kernel(generics: &[(&str, Scalar)], parameters: &[(&str, Type)]) -> Program {
         name: "kernel".into(),
         hash: 0,
         source: Source { name: "kernel".into(), file: String::new(), line: 1, text: vec![] },
-        generics: generics.iter().map(|(n, ty)| Generic { name: n.to_string(), ty: *ty }).collect(),
+        generics: generics.iter().map(|(n, ty)| Generic { name: n.to_string(), kind: GenericKind::Constant(*ty) }).collect(),
         parameters: locals.len() as u32,
         locals,
         types,
@@ -43,7 +43,7 @@ fn kernel(generics: &[(&str, Scalar)], parameters: &[(&str, Type)]) -> Program {
         target: crate::Target::SM_61,
         instances: vec![],
     };
-    Program { launch, functions: vec![function] }
+    Program { launch, functions: vec![function], items: Items::default() }
 }
 
 fn expr(ty: TypeId, kind: ExprKind) -> Expr {
@@ -80,20 +80,30 @@ fn requires(program: &mut Program, text: &str, condition: Expr) {
     program.launch.requires.push(Requirement { condition, text: text.into() });
 }
 
-fn slice(element: Scalar, mutable: bool) -> Type {
+fn slice(element: TypeId, mutable: bool) -> Type {
     Type::Slice { element, mutable }
 }
 fn at(address: u64, len: u64, mutable: bool) -> Fact {
-    Fact::Slice { element: Scalar::F32, mutable, len, address }
+    Fact::Slice { element: Scalar::F32.into(), mutable, len, address }
 }
 fn view_at(address: u64, extents: &[u64], strides: &[u64], mutable: bool) -> Fact {
-    Fact::View { element: Scalar::F32, mutable, extents: extents.to_vec(), strides: strides.to_vec(), address }
+    Fact::View { element: Scalar::F32.into(), mutable, extents: extents.to_vec(), strides: strides.to_vec(), address }
 }
 fn f32(x: f32) -> Fact {
     Fact::Scalar { ty: Scalar::F32, bits: u64::from(x.to_bits()) }
 }
 fn usize(bits: u64) -> Fact {
     Fact::Scalar { ty: Scalar::Usize, bits }
+}
+
+fn shape(program: &Program, instance: &Instance, facts: &[Fact]) -> Result<Shape, Vec<Refusal>> {
+    super::shape(&made(program, instance).map_err(|r| vec![r])?, facts)
+}
+fn block(program: &Program, instance: &Instance) -> Result<[u32; 3], Refusal> {
+    super::block(&made(program, instance)?)
+}
+fn made(program: &Program, instance: &Instance) -> Result<Monomorphic, Refusal> {
+    monomorphic(program, instance).map_err(|errors| Refusal(errors.to_string()))
 }
 
 fn words(refused: Result<Shape, Vec<Refusal>>) -> Vec<String> {
@@ -104,7 +114,7 @@ fn words(refused: Result<Shape, Vec<Refusal>>) -> Vec<String> {
 fn saxpy() -> Program {
     let mut program = kernel(
         &[],
-        &[("a", Type::Scalar(Scalar::F32)), ("x", slice(Scalar::F32, false)), ("y", slice(Scalar::F32, true))],
+        &[("a", Type::Scalar(Scalar::F32)), ("x", slice(F32, false)), ("y", slice(F32, true))],
     );
     program.launch.grid = vec![call(USIZE, Intrinsic::DivCeil, vec![extent(2, 0), number(256)])];
     requires(&mut program, "x.len() == y.len()", compare(Comparison::Eq, extent(1, 0), extent(2, 0)));
@@ -143,7 +153,7 @@ fn a_wrong_count_names_the_parameters() {
 fn all_mistakes_are_told_at_once_and_each_once() {
     let facts = [
         Fact::Scalar { ty: Scalar::F64, bits: 0 },
-        Fact::Slice { element: Scalar::I32, mutable: false, len: 5, address: 0x1000 },
+        Fact::Slice { element: Scalar::I32.into(), mutable: false, len: 5, address: 0x1000 },
         at(0x2002, 4, true),
     ];
     assert_eq!(
@@ -158,8 +168,8 @@ fn all_mistakes_are_told_at_once_and_each_once() {
 
 #[test]
 fn kind_rank_and_mutability_are_checked() {
-    let view = |rank, mutable| Type::View { element: Scalar::F32, rank, mutable };
-    let program = kernel(&[], &[("a", view(2, false)), ("b", view(2, true)), ("c", slice(Scalar::F32, true))]);
+    let view = |rank, mutable| Type::View { element: F32, rank, mutable };
+    let program = kernel(&[], &[("a", view(2, false)), ("b", view(2, true)), ("c", slice(F32, true))]);
     let facts = [view_at(0, &[4], &[1], false), view_at(64, &[2, 2], &[2, 1], false), f32(0.0)];
     assert_eq!(
         words(shape(&program, &Instance::default(), &facts)),
@@ -177,8 +187,8 @@ fn numbers_that_the_device_cannot_count_are_refused() {
         &[],
         &[
             ("n", Type::Scalar(Scalar::Usize)),
-            ("x", slice(Scalar::F32, false)),
-            ("v", Type::View { element: Scalar::F32, rank: 2, mutable: false }),
+            ("x", slice(F32, false)),
+            ("v", Type::View { element: F32, rank: 2, mutable: false }),
         ],
     );
     let most = u64::from(u32::MAX);
@@ -220,14 +230,14 @@ fn a_written_argument_shares_no_byte_with_another() {
     );
     assert!(launch(&[f32(0.0), at(0x1000, 4, false), at(0x1010, 4, true)]).is_ok());
     // Two that are read may share, and so may what is empty.
-    let readers = kernel(&[], &[("x", slice(Scalar::F32, false)), ("y", slice(Scalar::F32, false))]);
+    let readers = kernel(&[], &[("x", slice(F32, false)), ("y", slice(F32, false))]);
     assert!(shape(&readers, &Instance::default(), &[at(0x1000, 4, false), at(0x1000, 4, true)]).is_ok());
     assert!(launch(&[f32(0.0), at(0x1000, 0, false), at(0x1000, 0, true)]).is_ok());
 }
 
 #[test]
 fn a_views_range_counts_its_gaps() {
-    let view = |mutable| Type::View { element: Scalar::F32, rank: 2, mutable };
+    let view = |mutable| Type::View { element: F32, rank: 2, mutable };
     let program = kernel(&[], &[("a", view(false)), ("b", view(true))]);
     // Three rows of two, eight apart: 18 elements, 72 bytes.
     let a = view_at(0x1000, &[3, 2], &[8, 1], false);
@@ -261,10 +271,10 @@ fn the_block_depends_on_constants_alone() {
         "block: its extent in x comes to 8589934590, which does not fit `usize`, 32 bits on the device: \
          WIDE is true, T is 4294967295"
     );
-    assert_eq!(block(&program, &Instance(vec![])).unwrap_err().0, "expected 2 generic constants (T, WIDE), given 0");
+    assert_eq!(block(&program, &Instance(vec![])).unwrap_err().0, "`kernel` has 2 generic parameters, 0 given");
     assert_eq!(
         block(&program, &Instance(vec![Constant::Bool(true); 2])).unwrap_err().0,
-        "generic constant `T`: expected `usize`, given `bool` (true)"
+        "`T` of `kernel` stands for a `usize`, and `true` is given"
     );
     program.launch.block = vec![local(0)];
     assert_eq!(
@@ -289,7 +299,7 @@ fn a_grid_has_limits() {
 
 #[test]
 fn alignment_is_of_base_and_outer_strides() {
-    let mut program = kernel(&[], &[("a", Type::View { element: Scalar::F32, rank: 2, mutable: false })]);
+    let mut program = kernel(&[], &[("a", Type::View { element: F32, rank: 2, mutable: false })]);
     requires(&mut program, "a.aligned(4)", call(BOOL, Intrinsic::Aligned, vec![local(0), number(4)]));
     let run =
         |address, stride| shape(&program, &Instance::default(), &[view_at(address, &[2, 3], &[stride, 1], false)]);
@@ -303,7 +313,7 @@ fn alignment_is_of_base_and_outer_strides() {
 
 #[test]
 fn a_condition_that_has_no_value_says_why() {
-    let mut program = kernel(&[], &[("n", Type::Scalar(Scalar::Usize)), ("x", slice(Scalar::F32, false))]);
+    let mut program = kernel(&[], &[("n", Type::Scalar(Scalar::Usize)), ("x", slice(F32, false))]);
     let less = binary(Binary::Sub, extent(1, 0), local(0));
     requires(&mut program, "x.len() - n > 0", compare(Comparison::Gt, less, number(0)));
     let zero = binary(Binary::Rem, extent(1, 0), binary(Binary::Sub, local(0), local(0)));
@@ -377,7 +387,7 @@ fn expressions_mean_what_rust_means() {
         ),
     ];
     for (index, condition) in holds.into_iter().enumerate() {
-        let mut program = kernel(&[], &[("x", slice(Scalar::F32, false))]);
+        let mut program = kernel(&[], &[("x", slice(F32, false))]);
         requires(&mut program, &index.to_string(), condition);
         let shape = shape(&program, &Instance::default(), &[at(0, 0, false)]);
         assert!(shape.is_ok(), "expression {index}: {shape:?}");

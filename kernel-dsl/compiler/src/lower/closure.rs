@@ -9,10 +9,7 @@ use crate::source::Span;
 /// What a `Val::Callable` names.
 #[derive(Clone, Debug)]
 pub(super) enum Callable<'h> {
-    Function {
-        id: FunctionId,
-        generics: Vec<u32>,
-    },
+    Function(FunctionId),
     Closure {
         /// The call whose variables it sees.
         frame: u32,
@@ -24,9 +21,8 @@ pub(super) enum Callable<'h> {
 }
 
 impl<'h> Lowerer<'h> {
-    pub(super) fn function_value(&mut self, id: FunctionId, generics: &[TypeId]) -> Val {
-        let generics = self.generics(generics);
-        self.callable(Callable::Function { id, generics })
+    pub(super) fn function_value(&mut self, id: FunctionId) -> Val {
+        self.callable(Callable::Function(id))
     }
 
     pub(super) fn closure(&mut self, e: &Expr, parameters: &'h [Pattern], body: &'h Expr) -> Val {
@@ -45,7 +41,7 @@ impl<'h> Lowerer<'h> {
         let arguments: Vec<_> = arguments.iter().map(|a| self.expr(a)).collect();
         let Val::Callable(callee) = callee else { return Val::Unit };
         match self.callables[callee as usize].clone() {
-            Callable::Function { id, generics } => self.inline(span, id, generics, arguments),
+            Callable::Function(id) => self.inline(span, id, arguments),
             Callable::Closure { frame, parameters, types, returns, body } => {
                 if !self.room(span) {
                     return Val::Unit;

@@ -35,11 +35,6 @@ impl<'h> Lowerer<'h> {
                 let ty = self.scalar_type(e.ty);
                 Val::Scalar(Known { value: self.builder.constant(ty, *bits), bits: (!ty.is_float()).then_some(*bits) })
             }
-            ExprKind::Generic(i) => {
-                let bits = u64::from(self.frame().generics[*i as usize]);
-                let ty = self.scalar_type(e.ty);
-                Val::Scalar(Known { value: self.builder.constant(ty, bits), bits: Some(bits) })
-            }
             ExprKind::Local(id) => self.local(*id, e.ty, e.span),
             ExprKind::Unary(op, a) => {
                 let ty = self.scalar_type(a.ty);
@@ -93,10 +88,18 @@ impl<'h> Lowerer<'h> {
                 Val::Scalar(self.cast(a, from, to))
             }
             ExprKind::Intrinsic { intrinsic, arguments } => self.intrinsic(e, *intrinsic, arguments),
-            ExprKind::Call { function, generics, arguments } => self.call(e.span, *function, generics, arguments),
+            ExprKind::Call { function, arguments, .. } => self.call(e.span, *function, arguments),
+            ExprKind::Generic(_)
+            | ExprKind::CallMethod { .. }
+            | ExprKind::MethodValue { .. }
+            | ExprKind::CallItem { .. }
+            | ExprKind::SizeOf(_) => {
+                unreachable!("a monomorphic program has none of them")
+            }
             ExprKind::Index { .. } | ExprKind::Field { .. } | ExprKind::Dereference(_) => self.read_place(e),
             ExprKind::Tuple(parts) if parts.is_empty() => Val::Unit,
             ExprKind::Tuple(parts) => Val::Tuple(parts.iter().map(|p| self.expr(p)).collect()),
+            ExprKind::Struct { fields, rest } => self.made(e, fields, rest.as_deref()),
             ExprKind::Array(parts) => {
                 let array = self.storage(e.ty, self.name_hint.unwrap_or("array"));
                 for (i, part) in parts.iter().enumerate() {
@@ -120,7 +123,7 @@ impl<'h> Lowerer<'h> {
             ExprKind::If { condition, then, otherwise } => self.branch(e, condition, then, otherwise.as_deref()),
             ExprKind::Match { value, arms } => self.cases(e, value, arms),
             ExprKind::Closure { parameters, body } => self.closure(e, parameters, body),
-            ExprKind::Function { function, generics } => self.function_value(*function, generics),
+            ExprKind::Function { function, .. } => self.function_value(*function),
             ExprKind::CallValue { callee, arguments } => self.call_value(e.span, callee, arguments),
             ExprKind::Block(block) => self.block(block),
             ExprKind::Loop { label, body } => self.endless(e, *label, body),
@@ -147,6 +150,22 @@ impl<'h> Lowerer<'h> {
                 Val::Unit
             }
         }
+    }
+
+    /// A struct from its fields, which are evaluated in the order in which they are written.
+    fn made(&mut self, e: &'h Expr, fields: &'h [(u32, Expr)], rest: Option<&'h Expr>) -> Val {
+        let hir::Type::Tuple(types) = self.ty(e.ty) else { return Val::Unit };
+        let values: Vec<_> = fields.iter().map(|(i, value)| (*i as usize, self.expr(value))).collect();
+        let mut parts = match rest.map(|rest| self.expr(rest)) {
+            Some(Val::Tuple(parts)) => parts,
+            _ => vec![Val::Unit; types.len()],
+        };
+        for (i, value) in values {
+            if let Some(part) = parts.get_mut(i) {
+                *part = value;
+            }
+        }
+        Val::Tuple(parts)
     }
 
     /// The right operand: a shift's amount is a `u32`, whatever its type in Rust.

@@ -19,7 +19,6 @@ pub(super) struct Frame<'h> {
     /// Tells it from all other calls.
     pub id: u32,
     pub function: &'h hir::Function,
-    pub generics: Vec<u32>,
     /// What each of the function's locals is, so far.
     pub bindings: Vec<Binding>,
     /// Index into the kernel's sources.
@@ -51,37 +50,25 @@ pub(super) struct Exit {
 impl<'h> Lowerer<'h> {
     pub(super) fn enter_function(
         &mut self,
-        number: u32,
         function: &'h hir::Function,
-        generics: Vec<u32>,
         caller: Option<Location>,
     ) -> Frame<'h> {
         let sources = &mut self.builder.kernel.sources;
-        let source = *self.sources.entry(number).or_insert_with(|| {
+        let source = *self.sources.entry(function.hash).or_insert_with(|| {
             sources.push(function.source.clone());
             sources.len() as u32 - 1
         });
         let bindings = vec![Binding::Unset; function.locals.len()];
         self.entered += 1;
-        Frame { id: self.entered, function, generics, bindings, source, caller, loops: Vec::new(), exit: None }
+        Frame { id: self.entered, function, bindings, source, caller, loops: Vec::new(), exit: None }
     }
 
-    pub(super) fn call(&mut self, span: Span, id: FunctionId, generics: &[TypeId], arguments: &'h [Expr]) -> Val {
+    pub(super) fn call(&mut self, span: Span, id: FunctionId, arguments: &'h [Expr]) -> Val {
         if !self.room(span) {
             return Val::Unit;
         }
-        let generics = self.generics(generics);
         let arguments: Vec<_> = arguments.iter().map(|a| self.expr(a)).collect();
-        self.inline(span, id, generics, arguments)
-    }
-
-    /// The values of generic constants that a call hands over.
-    pub(super) fn generics(&self, generics: &[TypeId]) -> Vec<u32> {
-        let value = |g: &TypeId| match self.ty(*g) {
-            hir::Type::Constant(size) => self.size(*size),
-            _ => 0,
-        };
-        generics.iter().map(value).collect()
+        self.inline(span, id, arguments)
     }
 
     /// Whether there is room for one more call; says so if not.
@@ -95,7 +82,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// A call of a device function.
-    pub(super) fn inline(&mut self, span: Span, id: FunctionId, generics: Vec<u32>, arguments: Vec<Val>) -> Val {
+    pub(super) fn inline(&mut self, span: Span, id: FunctionId, arguments: Vec<Val>) -> Val {
         let Some(function) = self.program.functions.get(id.0 as usize) else {
             self.error(span, "a call of a function that is not there");
             return Val::Unit;
@@ -108,7 +95,7 @@ impl<'h> Lowerer<'h> {
             return Val::Unit;
         }
         self.at(span);
-        let frame = self.enter_function(id.0, function, generics, Some(self.builder.location));
+        let frame = self.enter_function(function, Some(self.builder.location));
         self.frames.push(frame);
         for (i, value) in arguments.into_iter().enumerate() {
             self.bind_local(hir::LocalId(i as u32), value);

@@ -170,7 +170,11 @@ impl<'h> Lowerer<'h> {
             }
             (Intrinsic::Convert, Some(a), _) => {
                 let to = self.scalar_type(e.ty);
-                Val::Scalar(if ty.is_half() { self.widen(ty, a) } else { self.narrow(to, a) })
+                Val::Scalar(match (ty.is_half(), to.is_half()) {
+                    (true, _) => self.widen(ty, a),
+                    (false, true) => self.narrow(to, a),
+                    (false, false) => self.cast(a, ty, to),
+                })
             }
             (Intrinsic::DivCeil, Some(a), Some(b)) => Val::Scalar(self.div_ceil(ty, a, b)),
             (Intrinsic::NextMultipleOf, Some(a), Some(b)) => {

@@ -15,7 +15,7 @@ impl<'h> Lowerer<'h> {
     pub(super) fn shared(&mut self, e: &'h Expr, arguments: &'h [Expr], layout: Layout) -> Val {
         let rank = self.hir_rank(e);
         let element = match self.ty(e.ty) {
-            hir::Type::Shared { element, .. } => *element,
+            hir::Type::Shared { element, .. } => self.element_scalar(*element, e.span),
             _ => return Val::Unit,
         };
         let name = self.name_hint.take().unwrap_or("shared").to_string();

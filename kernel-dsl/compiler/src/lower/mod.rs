@@ -24,7 +24,7 @@ mod value;
 
 use crate::Scalar;
 use crate::error::{Error, Errors};
-use crate::hir::{self, Instance, Program, Size, TypeId};
+use crate::hir::{self, Instance, Monomorphic, Program, Size, TypeId};
 use crate::ir::build::Builder;
 use crate::ir::{self, Label, Location, Op, Parameter, Role, SourceLocation, Type};
 use crate::launch;
@@ -37,19 +37,13 @@ use value::{Known, Val, View};
 
 /// The instance of `program` for `target`, as the program says it; or all that is wrong with it.
 pub fn lower(program: &Program, instance: &Instance, target: Target) -> Result<ir::Kernel, Errors> {
-    let Some(function) = program.functions.first() else {
-        return Err(Error::whole("the program holds no kernel").into());
-    };
-    if instance.0.len() != function.generics.len() {
-        return Err(Error::whole(format!(
-            "`{}` has {} generic constants, {} given",
-            function.name,
-            function.generics.len(),
-            instance.0.len()
-        ))
-        .into());
-    }
-    let block = launch::block(program, instance).map_err(|e| Error::whole(e.to_string()))?;
+    lower_monomorphic(&hir::monomorphic(program, instance)?, target)
+}
+
+/// The same of a program that has been made for its instance.
+pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir::Kernel, Errors> {
+    let (program, instance, function) = (monomorphic.program(), monomorphic.instance(), monomorphic.kernel());
+    let block = launch::block(monomorphic).map_err(|e| Error::whole(e.to_string()))?;
     let kernel = ir::Kernel {
         name: instance.entry(&function.name),
         instance: instance.name(&function.name),
@@ -65,14 +59,6 @@ pub fn lower(program: &Program, instance: &Instance, target: Target) -> Result<i
         locations: Vec::new(),
         body: ir::Region::default(),
     };
-    let generics = instance
-        .0
-        .iter()
-        .map(|c| match c {
-            hir::Constant::Usize(n) => *n,
-            hir::Constant::Bool(b) => u32::from(*b),
-        })
-        .collect();
     let mut lowerer = Lowerer {
         program,
         builder: Builder::new(kernel),
@@ -88,7 +74,7 @@ pub fn lower(program: &Program, instance: &Instance, target: Target) -> Result<i
         full: false,
         name_hint: None,
     };
-    lowerer.kernel(function, generics);
+    lowerer.kernel(function, &monomorphic.arguments());
     if !lowerer.errors.is_empty() {
         return Err(Errors(lowerer.errors));
     }
@@ -103,8 +89,8 @@ struct Lowerer<'h> {
     builder: Builder,
     /// The kernel and the calls being inlined, innermost last.
     frames: Vec<Frame<'h>>,
-    /// Index into the kernel's sources of each function.
-    sources: HashMap<u32, u32>,
+    /// Index into the kernel's sources of each function, by its hash: its instances share one.
+    sources: HashMap<u64, u32>,
     locations: HashMap<SourceLocation, Location>,
     labels: u32,
     /// What a `Val::Callable` names.
@@ -161,44 +147,63 @@ impl<'h> Lowerer<'h> {
         });
     }
 
-    fn kernel(&mut self, function: &'h hir::Function, generics: Vec<u32>) {
-        let frame = self.enter_function(0, function, generics, None);
+    fn kernel(&mut self, function: &'h hir::Function, arguments: &[hir::monomorphic::Argument]) {
+        let frame = self.enter_function(function, None);
         self.frames.push(frame);
         self.at(Span { line: 0, column: 1, end_line: 0, end_column: 1 });
+        let mut argument = 0;
         for i in 0..function.parameters {
-            let value = self.parameter(i, &function.locals[i as usize]);
+            let local = &function.locals[i as usize];
+            let value = self.parameter(arguments, &mut argument, local.ty, local.span);
             self.bind_local(hir::LocalId(i), value);
         }
         self.block(&function.body);
         self.frames.pop();
     }
 
-    /// The entry's parameters for one argument, and their values.
-    fn parameter(&mut self, argument: u32, local: &hir::Local) -> Val {
-        let name = entry_name(&local.name);
+    /// The value of a parameter from the entry's; `argument` counts what a launch passes.
+    fn parameter(&mut self, all: &[hir::monomorphic::Argument], argument: &mut u32, ty: TypeId, span: Span) -> Val {
+        let element = match *self.ty(ty) {
+            hir::Type::Tuple(ref parts) => {
+                return Val::Tuple(parts.iter().map(|part| self.parameter(all, argument, *part, span)).collect());
+            }
+            hir::Type::Array(element, size) => {
+                let array = self.storage(ty, "argument");
+                for i in 0..self.size(size) {
+                    let value = self.parameter(all, argument, element, span);
+                    let i = self.index(i);
+                    let place = self.element(&array, i);
+                    self.write_storage(&place, value);
+                }
+                return Val::Array(array);
+            }
+            hir::Type::Slice { element, .. } | hir::Type::View { element, .. } => self.element_scalar(element, span),
+            _ => Scalar::U8,
+        };
+        let name = entry_name(all.get(*argument as usize).map_or("argument", |a| &a.name));
         let mut part = |suffix: String, role: Role| -> ir::Value {
             let kernel = &mut self.builder.kernel;
             let mut name = format!("{name}{suffix}");
             while kernel.parameters.iter().any(|p| p.name == name) {
                 name.push('_');
             }
-            let parameter = Parameter { name, argument, role };
+            let parameter = Parameter { name, argument: *argument, role };
             let ty = parameter.ty();
             kernel.parameters.push(parameter);
             let index = kernel.parameters.len() as u32 - 1;
             self.builder.value(Op::Parameter(index), ty)
         };
         let known = |value| Known { value, bits: None };
-        match self.frames[0].function.ty(local.ty).clone() {
+        let value = match *self.frames[0].function.ty(ty) {
             hir::Type::Scalar(s) => Val::Scalar(known(part(String::new(), Role::Value(s)))),
-            hir::Type::Slice { element, mutable } => Val::View(View {
+            hir::Type::Slice { mutable, .. } => Val::View(View {
                 base: part(String::new(), Role::Address { element, mutable }),
                 extents: [known(part("_len".into(), Role::Extent(0)))].into_iter().collect(),
                 strides: [None].into_iter().collect(),
                 element,
                 mutable,
             }),
-            hir::Type::View { element, rank, mutable } => Val::View(View {
+            hir::Type::View { rank, mutable, .. } => Val::View(View {
                 base: part(String::new(), Role::Address { element, mutable }),
                 extents: (0..rank).map(|d| known(part(format!("_dim{d}"), Role::Extent(d)))).collect(),
                 strides: (0..rank)
@@ -207,11 +212,14 @@ impl<'h> Lowerer<'h> {
                 element,
                 mutable,
             }),
+            hir::Type::Unit => return Val::Unit,
             _ => {
-                self.error(local.span, "a kernel's parameters are numbers, bool, slices and views");
+                self.error(span, "a kernel's parameters are numbers, bool, slices, views and structs of them");
                 Val::Unit
             }
-        }
+        };
+        *argument += 1;
+        value
     }
 
     fn ty(&self, id: TypeId) -> &'h hir::Type {
@@ -228,7 +236,18 @@ impl<'h> Lowerer<'h> {
     fn size(&self, size: Size) -> u32 {
         match size {
             Size::Known(n) => n,
-            Size::Generic(i) => self.frame().generics[i as usize],
+            Size::Generic(_) => unreachable!("a monomorphic program has no generic sizes"),
+        }
+    }
+
+    /// The element type of memory, a number so far.
+    fn element_scalar(&mut self, id: TypeId, span: Span) -> Scalar {
+        match self.ty(id) {
+            hir::Type::Scalar(s) => *s,
+            _ => {
+                self.error(span, "memory of structs, tuples and arrays cannot be accessed yet");
+                Scalar::U8
+            }
         }
     }
 
@@ -259,7 +278,12 @@ impl<'h> Lowerer<'h> {
             | hir::Type::Shared { .. }
             | hir::Type::Reference { .. }
             | hir::Type::Function { .. }
-            | hir::Type::Constant(_) => {
+            | hir::Type::Constant(_)
+            | hir::Type::Parameter(_)
+            | hir::Type::Projection { .. }
+            | hir::Type::Struct(..)
+            | hir::Type::Enum(_)
+            | hir::Type::Item(_) => {
                 return None;
             }
         })

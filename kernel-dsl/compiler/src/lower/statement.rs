@@ -274,8 +274,8 @@ impl<'h> Lowerer<'h> {
                 None => Val::Unit,
             },
             hir::Type::Tuple(types) => Val::Tuple(types.iter().map(|t| self.rebuild(*t, parts)).collect()),
-            hir::Type::Slice { element, mutable } => self.rebuild_view(*element, 1, *mutable, parts),
-            hir::Type::View { element, rank, mutable } => self.rebuild_view(*element, *rank, *mutable, parts),
+            hir::Type::Slice { element, mutable } => self.rebuild_view(self.scalar_type(*element), 1, *mutable, parts),
+            hir::Type::View { element, rank, mutable } => self.rebuild_view(self.scalar_type(*element), *rank, *mutable, parts),
             _ => Val::Unit,
         }
     }

@@ -1,11 +1,10 @@
 //! What `#[kernel(…)]` and `#[requires(…)]` say.
 
 use super::place::written;
-use super::{Expr, Function, Kernel, LaunchTokens, Reader};
-use crate::hir::{Constant, Instance};
+use super::{Expr, Function, GenericKind, Kernel, LaunchTokens, Path, Reader};
 use crate::{Scalar, Target};
-use proc_macro2::{Ident, TokenStream};
-use quote::ToTokens;
+use proc_macro2::{Ident, Literal, TokenStream};
+use quote::{ToTokens, quote};
 use syn::parse::{ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::{ItemFn, Token, parenthesized};
@@ -16,6 +15,7 @@ struct Clauses {
     block: Option<syn::Expr>,
     grid: Option<syn::Expr>,
     instances: Vec<Declaration>,
+    derived: Vec<(Ident, syn::Expr)>,
     min_blocks: Option<u32>,
     max_registers: Option<u32>,
     target: Option<Target>,
@@ -23,8 +23,70 @@ struct Clauses {
     refused: Vec<syn::Error>,
 }
 
-/// One `A = 1 | 2, B = true` of `instances(…; …)`.
-type Declaration = Vec<(Ident, Vec<syn::Lit>)>;
+/// One `A = 1 | 2, T = f32` of `instances(…; …)`.
+type Declaration = Vec<(Ident, Vec<syn::Type>)>;
+
+/// What stands for the generic parameters of one instance, in order.
+#[derive(Clone, Debug, Default)]
+pub struct InstanceOf(pub Vec<Argument>);
+
+/// What stands for a generic parameter.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum Argument {
+    Usize(u32),
+    Bool(bool),
+    /// An element type, a struct or enum, or a device function.
+    Type { path: Path, tokens: TokenStream },
+}
+
+impl Argument {
+    fn same(&self, other: &Argument) -> bool {
+        match (self, other) {
+            (Argument::Usize(a), Argument::Usize(b)) => a == b,
+            (Argument::Bool(a), Argument::Bool(b)) => a == b,
+            (Argument::Type { path: a, .. }, Argument::Type { path: b, .. }) => a.written() == b.written(),
+            _ => false,
+        }
+    }
+}
+
+impl ToTokens for Argument {
+    fn to_tokens(&self, out: &mut TokenStream) {
+        match self {
+            Argument::Usize(n) => Literal::u32_unsuffixed(*n).to_tokens(out),
+            Argument::Bool(b) => b.to_tokens(out),
+            Argument::Type { tokens, .. } => out.extend(tokens.clone()),
+        }
+    }
+}
+
+impl std::fmt::Display for Argument {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Argument::Usize(n) => write!(f, "{n}"),
+            Argument::Bool(b) => write!(f, "{b}"),
+            Argument::Type { path, .. } => match path.segments.last() {
+                Some(last) => write!(f, "{}", last.name),
+                None => Ok(()),
+            },
+        }
+    }
+}
+
+impl InstanceOf {
+    /// The instance of `kernel` as Rust names it: `saxpy`, `matmul::<16>`.
+    pub fn name(&self, kernel: &str) -> String {
+        let values: Vec<_> = self.0.iter().map(Argument::to_string).collect();
+        if values.is_empty() { kernel.to_string() } else { format!("{kernel}::<{}>", values.join(", ")) }
+    }
+
+    /// The generic arguments, with their brackets; nothing if there are none.
+    pub fn arguments(&self) -> TokenStream {
+        let all = &self.0;
+        if all.is_empty() { quote!() } else { quote!(<#(#all),*>) }
+    }
+}
 
 impl Clauses {
     fn parse(input: ParseStream) -> syn::Result<Clauses> {
@@ -47,11 +109,21 @@ impl Clauses {
                     parenthesized!(inner in input);
                     clauses.instances.extend(declarations(&inner)?);
                 }
+                "derived" => {
+                    let inner;
+                    parenthesized!(inner in input);
+                    while !inner.is_empty() {
+                        clauses.derived.push((inner.parse()?, equals(&inner)?));
+                        if !inner.is_empty() {
+                            inner.parse::<Token![,]>()?;
+                        }
+                    }
+                }
                 _ => {
                     return Err(syn::Error::new(
                         name.span(),
                         format!(
-                            "`{name}` is not a clause of `#[kernel]`; there are block, grid, instances, min_blocks, max_registers, target and crate"
+                            "`{name}` is not a clause of `#[kernel]`; there are block, grid, instances, derived, min_blocks, max_registers, target and crate"
                         ),
                     ));
                 }
@@ -84,15 +156,20 @@ fn target(input: ParseStream) -> syn::Result<Result<Target, syn::Error>> {
     Ok(name.to_string().parse().map_err(|e| syn::Error::new(name.span(), e)))
 }
 
+/// A number, truth value or type. A literal goes as the length of an array type would, so that one tree holds them all.
+fn value(input: ParseStream) -> syn::Result<syn::Type> {
+    if input.peek(syn::Lit) { Ok(syn::Type::Verbatim(input.parse::<syn::Lit>()?.to_token_stream())) } else { input.parse() }
+}
+
 fn declarations(input: ParseStream) -> syn::Result<Vec<Declaration>> {
     let mut all = vec![Vec::new()];
     while !input.is_empty() {
         let name: Ident = input.parse()?;
         input.parse::<Token![=]>()?;
-        let mut values = vec![input.parse()?];
+        let mut values = vec![value(input)?];
         while input.peek(Token![|]) {
             input.parse::<Token![|]>()?;
-            values.push(input.parse()?);
+            values.push(value(input)?);
         }
         all.last_mut().expect("never empty").push((name, values));
         if input.peek(Token![;]) {
@@ -130,7 +207,12 @@ impl Reader {
                 Err(e) => self.refuse(e),
             }
         }
-        let instances = self.instances(&function, &clauses.instances);
+        for (name, value) in &clauses.derived {
+            let condition: syn::Expr = syn::parse_quote!(#name == #value);
+            requires.push((self.expression(&condition), written(&condition)));
+            tokens.requires.push(condition.to_token_stream());
+        }
+        let instances = self.instances(&function, &clauses.instances, &clauses.derived);
         Kernel {
             block,
             grid,
@@ -171,53 +253,170 @@ impl Reader {
         axes.into_iter().map(|e| self.expression(e)).collect()
     }
 
-    fn instances(&mut self, function: &Function, declared: &[Declaration]) -> Vec<Instance> {
+    fn instances(
+        &mut self,
+        function: &Function,
+        declared: &[Declaration],
+        derived: &[(Ident, syn::Expr)],
+    ) -> Vec<InstanceOf> {
         let generics = &function.generics;
-        if generics.is_empty() {
-            for (name, _) in declared.iter().flatten() {
+        for (name, _) in derived {
+            let constant = generics.iter().any(|g| g.name == *name && matches!(g.kind, GenericKind::Constant(_)));
+            if !constant {
                 self.refuse(syn::Error::new(name.span(), format!("the kernel has no generic constant `{name}`")));
             }
-            return vec![Instance::default()];
         }
-        let mut all = Vec::new();
+        if generics.is_empty() {
+            for (name, _) in declared.iter().flatten() {
+                self.refuse(syn::Error::new(name.span(), format!("the kernel has no generic parameter `{name}`")));
+            }
+            return vec![InstanceOf::default()];
+        }
+        let mut all: Vec<InstanceOf> = Vec::new();
         for declaration in declared {
             // The product over the parameters in their order, the last varying fastest.
-            let mut product = vec![Vec::new()];
+            let mut product: Vec<Vec<Argument>> = vec![Vec::new()];
             for generic in generics {
+                if let Some((name, value)) = derived.iter().find(|(name, _)| *name == generic.name) {
+                    for given in &mut product {
+                        match derive(value, generics, given) {
+                            Some(n) => given.push(n),
+                            None => {
+                                self.refuse(syn::Error::new_spanned(
+                                    value,
+                                    format!("`{name}` must follow from the parameters before it: numbers, their names, + − × ÷ %, `div_ceil`, `min`, `max`, comparisons and `size_of::<T>()`"),
+                                ));
+                                return Vec::new();
+                            }
+                        }
+                    }
+                    continue;
+                }
                 let Some((_, values)) = declaration.iter().find(|(name, _)| *name == generic.name) else {
                     let at = declaration.first().map_or(generic.name.span(), |(name, _)| name.span());
                     self.refuse(syn::Error::new(at, format!("an instance needs a value for `{}`", generic.name)));
                     continue;
                 };
-                let constants: Vec<_> = values.iter().filter_map(|v| self.constant(v, generic.ty)).collect();
+                let values: Vec<_> = values.iter().filter_map(|v| self.argument(v, &generic.kind)).collect();
                 product = product
                     .iter()
-                    .flat_map(|p| constants.iter().map(move |c| [p.as_slice(), &[*c]].concat()))
+                    .flat_map(|p| values.iter().map(move |c| [p.as_slice(), &[c.clone()]].concat()))
                     .collect();
             }
-            for (name, _) in declaration.iter().filter(|(name, _)| generics.iter().all(|g| g.name != *name)) {
-                self.refuse(syn::Error::new(name.span(), format!("the kernel has no generic constant `{name}`")));
+            for (name, _) in declaration {
+                if generics.iter().all(|g| g.name != *name) {
+                    self.refuse(syn::Error::new(name.span(), format!("the kernel has no generic parameter `{name}`")));
+                } else if derived.iter().any(|(n, _)| n == name) {
+                    self.refuse(syn::Error::new(name.span(), format!("`{name}` is derived: an instance does not give it")));
+                }
             }
             for values in product {
-                let instance = Instance(values);
-                if !all.contains(&instance) {
-                    all.push(instance);
+                let there = |i: &InstanceOf| i.0.len() == values.len() && i.0.iter().zip(&values).all(|(a, b)| a.same(b));
+                if !all.iter().any(there) {
+                    all.push(InstanceOf(values));
                 }
             }
         }
         all
     }
 
-    fn constant(&mut self, literal: &syn::Lit, ty: Scalar) -> Option<Constant> {
-        let constant = match (literal, ty) {
-            (syn::Lit::Int(n), Scalar::Usize) => n.base10_parse().ok().map(Constant::Usize),
-            (syn::Lit::Bool(b), Scalar::Bool) => Some(Constant::Bool(b.value)),
+    fn argument(&mut self, value: &syn::Type, kind: &GenericKind) -> Option<Argument> {
+        let literal = syn::parse2::<syn::Lit>(value.to_token_stream()).ok();
+        let argument = match (literal, kind) {
+            (Some(syn::Lit::Int(n)), GenericKind::Constant(Scalar::Usize)) => n.base10_parse().ok().map(Argument::Usize),
+            (Some(syn::Lit::Bool(b)), GenericKind::Constant(Scalar::Bool)) => Some(Argument::Bool(b.value)),
+            (None, GenericKind::Type(_)) => match value {
+                syn::Type::Path(p) if p.qself.is_none() => {
+                    Some(Argument::Type { path: self.path(&p.path), tokens: value.to_token_stream() })
+                }
+                _ => None,
+            },
             _ => None,
         };
-        if constant.is_none() {
-            let wanted = if ty == Scalar::Bool { "`true` or `false`" } else { "a number of at most 32 bits" };
-            self.refuse(syn::Error::new_spanned(literal, format!("expected {wanted}")));
+        if argument.is_none() {
+            let wanted = match kind {
+                GenericKind::Constant(Scalar::Bool) => "`true` or `false`",
+                GenericKind::Constant(_) => "a number of at most 32 bits",
+                GenericKind::Type(_) => "a type by its name: `f32`, a device struct, or a device function",
+            };
+            self.refuse(syn::Error::new_spanned(value, format!("expected {wanted}")));
         }
-        constant
+        argument
     }
+}
+
+/// The value of a derived constant, given the arguments of the parameters before it.
+fn derive(value: &syn::Expr, generics: &[super::Generic], given: &[Argument]) -> Option<Argument> {
+    let named = |name: &Ident| generics.iter().position(|g| g.name == *name).and_then(|i| given.get(i));
+    Some(match evaluate(value, &named)? {
+        Number::Integer(n) => Argument::Usize(u32::try_from(n).ok()?),
+        Number::Bool(b) => Argument::Bool(b),
+    })
+}
+
+#[derive(Clone, Copy)]
+enum Number {
+    Integer(u64),
+    Bool(bool),
+}
+
+fn evaluate<'a>(e: &syn::Expr, named: &dyn Fn(&Ident) -> Option<&'a Argument>) -> Option<Number> {
+    let integer = |e: &syn::Expr| match evaluate(e, named)? {
+        Number::Integer(n) => Some(n),
+        Number::Bool(_) => None,
+    };
+    Some(match e {
+        syn::Expr::Lit(l) => match &l.lit {
+            syn::Lit::Int(n) => Number::Integer(n.base10_parse().ok()?),
+            syn::Lit::Bool(b) => Number::Bool(b.value),
+            _ => return None,
+        },
+        syn::Expr::Paren(p) => evaluate(&p.expr, named)?,
+        syn::Expr::Group(g) => evaluate(&g.expr, named)?,
+        syn::Expr::Path(p) => match named(p.path.get_ident()?)? {
+            Argument::Usize(n) => Number::Integer(u64::from(*n)),
+            Argument::Bool(b) => Number::Bool(*b),
+            Argument::Type { .. } => return None,
+        },
+        syn::Expr::Binary(b) => {
+            use syn::BinOp::*;
+            let (x, y) = (integer(&b.left)?, integer(&b.right)?);
+            match b.op {
+                Add(_) => Number::Integer(x.checked_add(y)?),
+                Sub(_) => Number::Integer(x.checked_sub(y)?),
+                Mul(_) => Number::Integer(x.checked_mul(y)?),
+                Div(_) => Number::Integer(x.checked_div(y)?),
+                Rem(_) => Number::Integer(x.checked_rem(y)?),
+                Eq(_) => Number::Bool(x == y),
+                Ne(_) => Number::Bool(x != y),
+                Lt(_) => Number::Bool(x < y),
+                Le(_) => Number::Bool(x <= y),
+                Gt(_) => Number::Bool(x > y),
+                Ge(_) => Number::Bool(x >= y),
+                _ => return None,
+            }
+        }
+        syn::Expr::MethodCall(m) if m.args.len() == 1 => {
+            let (x, y) = (integer(&m.receiver)?, integer(&m.args[0])?);
+            Number::Integer(match m.method.to_string().as_str() {
+                "div_ceil" if y != 0 => x.div_ceil(y),
+                "min" => x.min(y),
+                "max" => x.max(y),
+                _ => return None,
+            })
+        }
+        syn::Expr::Call(c) if c.args.is_empty() => {
+            let syn::Expr::Path(p) = &*c.func else { return None };
+            let last = p.path.segments.last().filter(|s| s.ident == "size_of")?;
+            let syn::PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
+            let Some(syn::GenericArgument::Type(syn::Type::Path(of))) = arguments.args.first() else { return None };
+            let name = of.path.get_ident()?;
+            let scalar = match named(name) {
+                Some(Argument::Type { path, .. }) => Scalar::from_name(&path.single()?.to_string()),
+                _ => Scalar::from_name(&name.to_string()),
+            };
+            Number::Integer(u64::from(scalar?.bytes()))
+        }
+        _ => return None,
+    })
 }

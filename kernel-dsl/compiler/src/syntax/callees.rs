@@ -1,17 +1,67 @@
-//! Which device functions a body names: in calls, and as arguments where a closure fits.
+//! Which device items are named: in calls, types, bounds, as constants, and as arguments where a closure fits.
+//!
+//! What a path of several names leads to is told by how Rust writes names: `shapes::Circle::new` is an associated item of
+//! the type `shapes::Circle`, and `shapes::area` a function.
 
-use super::{Block, Expr, ExprKind, Function, Path, Pattern, Statement};
+use super::{
+    Argument, Block, Bound, Expr, ExprKind, Function, Generic, GenericKind, InstanceArgument, Item, Kernel, Mark, Module,
+    Path, Pattern, Statement, TraitItem, Type, TypeKind,
+};
+use crate::Scalar;
 use crate::check::prelude;
 
 impl Function {
-    /// The paths of functions in the body that the language itself does not own, each once, without generic arguments, in
-    /// the order in which they are first named. A name that a variable has is not one of them.
+    /// The paths of items that the signature and body name and that the language itself does not own, each once, without
+    /// generic arguments, in the order in which they are first named. A name that a variable has is not one of them.
     pub fn callees(&self) -> Vec<syn::Path> {
-        let mut callees = Callees { found: Vec::new(), scope: Vec::new() };
-        callees.scope.extend(self.generics.iter().map(|g| g.name.to_string()));
-        callees.scope.extend(self.parameters.iter().map(|p| p.name.to_string()));
-        callees.block(&self.body);
-        callees.found.into_iter().map(Path::to_syn).collect()
+        let mut callees = Callees::default();
+        callees.function(self);
+        callees.paths()
+    }
+}
+
+impl Kernel {
+    /// The items that the kernel names, in its launch expressions and instances too.
+    pub fn callees(&self) -> Vec<syn::Path> {
+        let mut callees = Callees::default();
+        callees.function(&self.function);
+        callees.inside(|c| {
+            c.scope.extend(self.function.generics.iter().map(|g| g.name.to_string()));
+            c.scope.extend(self.function.parameters.iter().map(|p| p.name.to_string()));
+            let conditions = self.requires.iter().map(|(e, _)| e);
+            self.block.iter().chain(&self.grid).chain(conditions).for_each(|e| c.expr(e));
+        });
+        for argument in self.instances.iter().flat_map(|i| &i.0) {
+            if let InstanceArgument::Type { path, .. } = argument
+                && path.single().is_none_or(|name| Scalar::from_name(&name.to_string()).is_none())
+            {
+                callees.named(path.clone());
+            }
+        }
+        callees.paths()
+    }
+}
+
+impl Module {
+    /// The items that the module's items name and that are not its own.
+    pub fn callees(&self) -> Vec<syn::Path> {
+        let mut callees = Callees::default();
+        callees.scope.extend(self.names());
+        for item in &self.items {
+            callees.item(item);
+        }
+        callees.paths()
+    }
+
+    /// The names that it defines.
+    fn names(&self) -> impl Iterator<Item = String> {
+        self.items.iter().filter_map(|item| match item {
+            Item::Function(f) | Item::Constant(f) => Some(f.name.to_string()),
+            Item::Struct(s) => Some(s.name.to_string()),
+            Item::Enum(e) => Some(e.name.to_string()),
+            Item::Trait(t) => Some(t.name.to_string()),
+            Item::Impl(_) => None,
+        })
     }
 }
 
@@ -29,22 +79,173 @@ impl Path {
     }
 }
 
-struct Callees<'a> {
-    found: Vec<&'a Path>,
-    /// Names of variables, innermost last.
+#[derive(Default)]
+struct Callees {
+    found: Vec<Path>,
+    /// Names of variables, generic parameters and the module's own items, innermost last.
     scope: Vec<String>,
 }
 
-impl<'a> Callees<'a> {
-    fn named(&mut self, path: &'a Path) {
-        let variable = path.single().is_some_and(|name| self.scope.iter().any(|n| name == n));
-        if !variable && !prelude::owns(path) && self.found.iter().all(|p| p.written() != path.written()) {
+impl Callees {
+    fn paths(self) -> Vec<syn::Path> {
+        self.found.iter().map(Path::to_syn).collect()
+    }
+
+    fn named(&mut self, path: Path) {
+        let first = path.segments.first().map(|s| s.name.to_string()).unwrap_or_default();
+        let own = !path.global && self.scope.contains(&first) || first == "Self";
+        if !own && !prelude::owns(&path) && self.found.iter().all(|p| p.written() != path.written()) {
             self.found.push(path);
+        }
+    }
+
+    /// A path that stands for a value: of a constant, of an associated item, of a variant.
+    fn value(&mut self, path: &Path) {
+        if prelude::owns(path) || prelude::constant(&path.name()).is_some() {
+            return;
+        }
+        match path.item() {
+            Some(item) => self.named(item),
+            None => {
+                if path.is_constant() {
+                    self.named(path.clone());
+                }
+            }
+        }
+        self.arguments(path);
+    }
+
+    /// A path that is called.
+    fn called(&mut self, path: &Path) {
+        if !prelude::owns(path) {
+            self.named(path.item().unwrap_or_else(|| path.clone()));
+        }
+        self.arguments(path);
+    }
+
+    fn arguments(&mut self, path: &Path) {
+        for argument in path.segments.iter().flat_map(|s| &s.arguments) {
+            self.argument(argument);
+        }
+    }
+
+    fn argument(&mut self, argument: &Argument) {
+        if let Argument::Type(ty) = argument {
+            self.ty(ty);
+        }
+    }
+
+    fn ty(&mut self, ty: &Type) {
+        match &ty.kind {
+            TypeKind::Infer => {}
+            TypeKind::Path(path) => {
+                let one = path.single().map(|name| name.to_string());
+                if one.is_none_or(|name| Scalar::from_name(&name).is_none()) && !prelude::owns_type(path) {
+                    // `M::T` of a type parameter, or of a type of the module.
+                    match path.segments.len() {
+                        1 => self.named(path.clone()),
+                        _ => self.named(path.item().unwrap_or_else(|| path.clone())),
+                    }
+                }
+                self.arguments(path);
+            }
+            TypeKind::Tuple(parts) => parts.iter().for_each(|p| self.ty(p)),
+            TypeKind::Array(element, size) => {
+                self.ty(element);
+                self.argument(size);
+            }
+            TypeKind::Slice(element) => self.ty(element),
+            TypeKind::Reference { to, .. } => self.ty(to),
+            TypeKind::Function { parameters, returns } => {
+                parameters.iter().for_each(|p| self.ty(p));
+                returns.iter().for_each(|r| self.ty(r));
+            }
+        }
+    }
+
+    fn bounds(&mut self, bounds: &[Bound]) {
+        for bound in bounds {
+            if !prelude::owns_bound(&bound.path) {
+                self.named(bound.path.clone());
+            }
+            if let Some((parameters, returns)) = &bound.signature {
+                parameters.iter().chain([returns]).for_each(|t| self.ty(t));
+            }
+        }
+    }
+
+    fn generics(&mut self, generics: &[Generic]) {
+        self.scope.extend(generics.iter().map(|g| g.name.to_string()));
+        for generic in generics {
+            if let GenericKind::Type(bounds) = &generic.kind {
+                self.bounds(bounds);
+            }
+        }
+    }
+
+    fn function(&mut self, f: &Function) {
+        self.inside(|c| {
+            c.generics(&f.generics);
+            f.parameters.iter().for_each(|p| c.ty(&p.ty));
+            f.returns.iter().for_each(|t| c.ty(t));
+            c.scope.extend(f.parameters.iter().map(|p| p.name.to_string()));
+            c.block(&f.body);
+        });
+    }
+
+    fn item(&mut self, item: &Item) {
+        match item {
+            Item::Function(f) | Item::Constant(f) => self.function(f),
+            Item::Struct(s) => self.inside(|c| {
+                c.generics(&s.generics);
+                s.fields.iter().for_each(|(_, ty)| c.ty(ty));
+            }),
+            Item::Enum(_) => {}
+            Item::Trait(t) => {
+                self.bounds(&t.bounds);
+                for item in &t.items {
+                    match item {
+                        TraitItem::Type { bounds, .. } => self.bounds(bounds),
+                        TraitItem::Constant { function, .. } | TraitItem::Function { function, .. } => {
+                            self.function(function);
+                        }
+                    }
+                }
+            }
+            Item::Impl(i) => self.inside(|c| {
+                c.generics(&i.generics);
+                if let Some(path) = &i.of_trait {
+                    c.named(path.clone());
+                }
+                c.ty(&i.for_type);
+                i.types.iter().for_each(|(_, ty)| c.ty(ty));
+                i.constants.iter().chain(&i.functions).for_each(|f| c.function(f));
+            }),
         }
     }
 
     fn bind(&mut self, pattern: &Pattern) {
         pattern.names(&mut |name| self.scope.push(name.to_string()));
+        self.pattern(pattern);
+    }
+
+    /// The items that a pattern names.
+    fn pattern(&mut self, pattern: &Pattern) {
+        match pattern {
+            Pattern::Ignore | Pattern::Name { .. } | Pattern::None(_) => {}
+            Pattern::Value(e) => self.expr(e),
+            Pattern::Range { low, high, .. } => low.iter().chain(high).for_each(|e| self.expr(e)),
+            Pattern::Tuple(parts, _) | Pattern::Array(parts, _) | Pattern::Any(parts, _) => {
+                parts.iter().for_each(|p| self.pattern(p));
+            }
+            Pattern::Named { pattern, .. } | Pattern::Some(pattern, _) | Pattern::Reference(pattern, _) => {
+                self.pattern(pattern);
+            }
+            Pattern::Struct { path, fields, .. } => {
+                self.named(path.clone());
+                fields.iter().for_each(|(_, p)| self.pattern(p));
+            }
+        }
     }
 
     /// What is named inside goes out of scope.
@@ -54,14 +255,24 @@ impl<'a> Callees<'a> {
         self.scope.truncate(depth);
     }
 
-    fn block(&mut self, b: &'a Block) {
+    fn block(&mut self, b: &Block) {
         self.inside(|c| {
+            // A constant is in scope in all of its block.
+            c.scope.extend(b.statements.iter().filter_map(|s| match s {
+                Statement::Constant { name, .. } => Some(name.to_string()),
+                _ => None,
+            }));
             for statement in &b.statements {
                 match statement {
-                    Statement::Let { pattern, value, otherwise, .. } => {
+                    Statement::Let { pattern, ty, value, otherwise, .. } => {
+                        ty.iter().for_each(|t| c.ty(t));
                         value.iter().for_each(|e| c.expr(e));
                         otherwise.iter().for_each(|b| c.block(b));
                         c.bind(pattern);
+                    }
+                    Statement::Constant { ty, value, .. } => {
+                        c.ty(ty);
+                        c.expr(value);
                     }
                     Statement::Expr(e) | Statement::Assert { condition: e, .. } => c.expr(e),
                 }
@@ -71,21 +282,34 @@ impl<'a> Callees<'a> {
     }
 
     /// Arguments where a function's path may stand for a closure.
-    fn values(&mut self, arguments: &'a [Expr]) {
+    fn values(&mut self, arguments: &[Expr]) {
         for e in arguments {
             match &e.kind {
-                ExprKind::Path(path) if path.may_be_function() => self.named(path),
+                ExprKind::Path(path) if path.may_be_function() => self.called(path),
                 _ => self.expr(e),
             }
         }
     }
 
-    fn expr(&mut self, e: &'a Expr) {
+    fn expr(&mut self, e: &Expr) {
         match &e.kind {
-            ExprKind::Integer(..) | ExprKind::Float(..) | ExprKind::Bool(_) | ExprKind::Path(_) => {}
+            ExprKind::Integer(..) | ExprKind::Float(..) | ExprKind::Bool(_) => {}
+            ExprKind::Path(path) => self.value(path),
             ExprKind::Continue { .. } | ExprKind::Refused => {}
-            ExprKind::Unary(_, a) | ExprKind::Cast(a, _) | ExprKind::Field(a, _) | ExprKind::Repeat(a, _) => {
-                self.expr(a)
+            ExprKind::Unary(_, a) | ExprKind::Field(a, _) => self.expr(a),
+            ExprKind::Cast(a, ty) => {
+                self.expr(a);
+                self.ty(ty);
+            }
+            ExprKind::Repeat(a, size) => {
+                self.expr(a);
+                self.argument(size);
+            }
+            ExprKind::Struct { path, fields, rest } => {
+                self.named(path.clone());
+                self.arguments(path);
+                fields.iter().for_each(|(_, e)| self.expr(e));
+                rest.iter().for_each(|e| self.expr(e));
             }
             ExprKind::Reference { place: a, .. } => self.expr(a),
             ExprKind::Binary(_, a, b)
@@ -96,15 +320,16 @@ impl<'a> Callees<'a> {
                 self.expr(b);
             }
             ExprKind::Call(path, list) => {
-                self.named(path);
+                self.called(path);
                 match prelude::owns(path) {
                     true => list.iter().for_each(|e| self.expr(e)),
                     false => self.values(list),
                 }
             }
             ExprKind::Tuple(list) | ExprKind::Array(list) => list.iter().for_each(|e| self.expr(e)),
-            ExprKind::Method { receiver, name, arguments, .. } => {
+            ExprKind::Method { receiver, name, generics, arguments } => {
                 self.expr(receiver);
+                generics.iter().for_each(|g| self.argument(g));
                 match prelude::takes_function(&name.to_string()) {
                     true => self.values(arguments),
                     false => arguments.iter().for_each(|e| self.expr(e)),
@@ -125,8 +350,12 @@ impl<'a> Callees<'a> {
                     });
                 }
             }
-            ExprKind::Closure { parameters, body, .. } => self.inside(|c| {
-                parameters.iter().for_each(|p| c.bind(&p.pattern));
+            ExprKind::Closure { parameters, returns, body } => self.inside(|c| {
+                for p in parameters {
+                    p.ty.iter().for_each(|t| c.ty(t));
+                    c.bind(&p.pattern);
+                }
+                returns.iter().for_each(|t| c.ty(t));
                 c.expr(body);
             }),
             ExprKind::Block(b) | ExprKind::Loop { body: b, .. } => self.block(b),
@@ -151,5 +380,20 @@ impl Path {
     fn may_be_function(&self) -> bool {
         let last = self.segments.last().map(|s| s.name.to_string()).unwrap_or_default();
         !last.starts_with(char::is_uppercase) && prelude::constant(&self.name()).is_none()
+    }
+
+    /// Whether the path is written as a constant's or type's is: with a capital.
+    fn is_constant(&self) -> bool {
+        self.segments.last().is_some_and(|s| s.name.to_string().starts_with(char::is_uppercase))
+    }
+
+    /// The path of the type whose associated item this is: what stands before the last name, where that is written as a
+    /// type's name is.
+    pub fn item(&self) -> Option<Path> {
+        let (_, before) = self.segments.split_last()?;
+        let last = before.last()?;
+        let capital = last.name.to_string().starts_with(char::is_uppercase);
+        let mark = Mark { last: last.name.span(), ..self.mark };
+        capital.then(|| Path { global: self.global, segments: before.to_vec(), mark })
     }
 }

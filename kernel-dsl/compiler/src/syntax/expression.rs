@@ -1,11 +1,11 @@
 //! Expressions.
 
 use super::function::macro_refusal;
-use super::{Binary, Block, ClosureParameter, Expr, ExprKind, Float, Mark, Path, Reader, Unary};
+use super::{Binary, Block, ClosureParameter, Expr, ExprKind, Float, Mark, Member, Path, Reader, Unary};
 use crate::Scalar;
 use crate::ir;
 use quote::ToTokens;
-use syn::{BinOp, Lit, Member, RangeLimits, UnOp};
+use syn::{BinOp, Lit, RangeLimits, UnOp};
 
 impl Reader {
     pub(super) fn expression(&mut self, e: &syn::Expr) -> Expr {
@@ -59,12 +59,7 @@ impl Reader {
                 arguments: self.list(&m.args),
             },
             syn::Expr::Index(i) => ExprKind::Index(self.boxed(&i.expr), self.boxed(&i.index)),
-            syn::Expr::Field(f) => match &f.member {
-                Member::Unnamed(i) => ExprKind::Field(self.boxed(&f.base), i.index),
-                Member::Named(n) => {
-                    self.refused(n, "a kernel has no structs with named fields yet; a tuple's parts are `.0`, `.1`")
-                }
-            },
+            syn::Expr::Field(f) => ExprKind::Field(self.boxed(&f.base), member(&f.member)),
             syn::Expr::Tuple(t) => ExprKind::Tuple(self.list(&t.elems)),
             syn::Expr::Array(a) => ExprKind::Array(self.list(&a.elems)),
             syn::Expr::Repeat(r) => {
@@ -126,9 +121,11 @@ impl Reader {
                 "`let` is the whole condition of an `if` or `while`: write the rest as an `if` of its own inside",
             ),
             syn::Expr::Closure(c) => self.closure(c),
-            syn::Expr::Struct(s) => {
-                self.refused(&s.path, "structs are not in the language yet: use a tuple or plain variables")
-            }
+            syn::Expr::Struct(s) if s.qself.is_none() => ExprKind::Struct {
+                path: self.path(&s.path),
+                fields: s.fields.iter().map(|f| (member(&f.member), self.expression(&f.expr))).collect(),
+                rest: s.rest.as_ref().map(|e| self.boxed(e)),
+            },
             syn::Expr::Try(t) => {
                 self.refused(&t.question_token, "a kernel has no errors to return: `?` has no meaning on the device")
             }
@@ -281,22 +278,30 @@ impl Reader {
     }
 }
 
-/// Why a function of a type cannot be called: device functions stand in modules, whose names are in lower case.
+/// Why a function of a type of Rust's library cannot be called.
 fn of_a_host_type(path: &Path) -> Option<String> {
     let (_, [.., module]) = path.segments.split_last()? else { return None };
     let name = module.name.to_string();
-    if matches!(name.as_str(), "Shared" | "Option") || !name.starts_with(char::is_uppercase) {
-        return None;
-    }
     let way_out = match name.as_str() {
-        "Vec" | "Box" | "String" => {
-            ": a kernel has no heap; an array in registers is `[0.0; 4]`, one in shared memory `Shared::new([…])`"
+        "Vec" | "Box" | "String" | "Rc" | "Arc" | "HashMap" | "BTreeMap" | "VecDeque" | "HashSet" => {
+            "a kernel has no heap; an array in registers is `[0.0; 4]`, one in shared memory `Shared::new([…])`"
         }
-        _ => ": it calls functions of the language and `#[device]` functions",
+        "Instant" | "Duration" | "SystemTime" | "Mutex" | "RefCell" | "Cell" => {
+            "it calls functions of the language and `#[device]` functions"
+        }
+        _ => return None,
     };
-    Some(format!("a kernel cannot call functions of the type `{name}`{way_out}"))
+    Some(format!("a kernel cannot call functions of the type `{name}`: {way_out}"))
 }
 
 fn label(label: &Option<syn::Label>) -> Option<proc_macro2::Ident> {
     label.as_ref().map(|l| l.name.ident.clone())
+}
+
+/// A part's name.
+pub(super) fn member(member: &syn::Member) -> Member {
+    match member {
+        syn::Member::Named(name) => Member::Name(name.clone()),
+        syn::Member::Unnamed(index) => Member::Index(index.index),
+    }
 }

@@ -1,9 +1,8 @@
 //! Signatures, blocks, statements and patterns.
 
-use super::{Block, Expr, ExprKind, Function, Generic, Parameter, Reader, Statement, place};
-use crate::Scalar;
+use super::{Block, Expr, ExprKind, Function, Parameter, Reader, Statement, place};
 use syn::spanned::Spanned;
-use syn::{FnArg, GenericParam, ItemFn, Pat, ReturnType, Stmt};
+use syn::{FnArg, ItemFn, Pat, ReturnType, Stmt};
 
 impl Reader {
     pub(super) fn function(&mut self, item: &ItemFn) -> Function {
@@ -26,18 +25,13 @@ impl Reader {
                 "a function that runs on the device has a fixed number of parameters",
             ));
         }
-        if let Some(w) = &signature.generics.where_clause {
-            self.refuse(syn::Error::new_spanned(
-                w,
-                "bounds on constants are written `const { assert!(…) }` in the body",
-            ));
-        }
         let source = place::source(item);
         let hash = place::hash(item, &source);
         Function {
             name: signature.ident.clone(),
-            generics: signature.generics.params.iter().filter_map(|p| self.generic(p)).collect(),
+            generics: self.generics(&signature.generics),
             parameters: signature.inputs.iter().filter_map(|p| self.parameter(p)).collect(),
+            receiver: signature.receiver().is_some(),
             returns: match &signature.output {
                 ReturnType::Default => None,
                 ReturnType::Type(_, ty) => Some(self.ty(ty)),
@@ -48,39 +42,17 @@ impl Reader {
         }
     }
 
-    fn generic(&mut self, parameter: &GenericParam) -> Option<Generic> {
-        let GenericParam::Const(c) = parameter else {
-            self.refuse(syn::Error::new_spanned(
-                parameter,
-                "the generic parameters of a kernel or device function are constants: `const N: usize` or `const FLAG: bool`",
-            ));
-            return None;
-        };
-        let ty = match &c.ty {
-            syn::Type::Path(p) => p.path.get_ident().and_then(|i| Scalar::from_name(&i.to_string())),
-            _ => None,
-        };
-        match ty {
-            Some(ty @ (Scalar::Usize | Scalar::Bool)) => Some(Generic { name: c.ident.clone(), ty }),
-            _ => {
-                self.refuse(syn::Error::new_spanned(&c.ty, "a generic constant is a `usize` or a `bool`"));
-                None
-            }
-        }
-    }
-
     fn parameter(&mut self, argument: &FnArg) -> Option<Parameter> {
         match argument {
-            FnArg::Receiver(r) => {
-                self.refuse(syn::Error::new_spanned(
-                    r,
-                    "a kernel or device function is a free function: it has no `self`",
-                ));
-                None
-            }
+            FnArg::Receiver(receiver) => self.receiver(receiver),
             FnArg::Typed(t) => match &*t.pat {
                 Pat::Ident(p) if p.by_ref.is_none() && p.subpat.is_none() => {
                     Some(Parameter { name: p.ident.clone(), mutable: p.mutability.is_some(), ty: self.ty(&t.ty) })
+                }
+                // A method may ignore what its trait hands over.
+                Pat::Wild(w) => {
+                    let name = proc_macro2::Ident::new("_", w.underscore_token.span);
+                    Some(Parameter { name, mutable: false, ty: self.ty(&t.ty) })
                 }
                 other => {
                     self.refuse(syn::Error::new_spanned(
@@ -104,6 +76,12 @@ impl Reader {
                 Stmt::Expr(syn::Expr::Const(c), _) => statements.extend(self.assertions(c)),
                 Stmt::Expr(e, None) if last => value = Some(Box::new(self.expression(e))),
                 Stmt::Expr(e, _) => statements.push(Statement::Expr(self.expression(e))),
+                Stmt::Item(syn::Item::Const(c)) => statements.push(Statement::Constant {
+                    name: c.ident.clone(),
+                    ty: self.ty(&c.ty),
+                    value: self.expression(&c.expr),
+                    mark: self.mark(c),
+                }),
                 Stmt::Item(item) => self.refuse(syn::Error::new(
                     item.span(),
                     "an item inside a kernel: move it out of the body and mark it `#[device]`",

@@ -8,16 +8,18 @@ mod attribute;
 mod callees;
 mod expression;
 mod function;
+mod item;
 mod pattern;
 mod place;
 mod types;
 
-use crate::hir::Instance;
 use crate::source::Source;
 use crate::{Scalar, Target};
 use proc_macro2::{Ident, TokenStream};
 use syn::ItemFn;
 
+pub use attribute::{Argument as InstanceArgument, InstanceOf};
+pub use item::{Bound, Enum, Impl, Item, Module, Struct, Trait, TraitItem, module};
 pub use place::Mark;
 
 /// A kernel: a function and what its attributes say.
@@ -31,8 +33,9 @@ pub struct Kernel {
     pub grid: Vec<Expr>,
     /// Conditions of a launch, each with its Rust text.
     pub requires: Vec<(Expr, String)>,
-    /// Instances that are compiled at expansion: values of the generic constants, in order. One, empty, if there are none.
-    pub instances: Vec<Instance>,
+    /// Instances that are compiled at expansion: what stands for the generic parameters, in order. One, empty, if there are
+    /// none.
+    pub instances: Vec<InstanceOf>,
     /// Blocks that a multiprocessor should hold at once.
     pub min_blocks: Option<u32>,
     /// Registers a thread at most.
@@ -61,10 +64,12 @@ pub struct LaunchTokens {
 pub struct Function {
     /// Its name.
     pub name: Ident,
-    /// Generic constants, in order.
+    /// Generic parameters, in order.
     pub generics: Vec<Generic>,
-    /// Parameters, in order.
+    /// Parameters, in order; a method's first is called `self`.
     pub parameters: Vec<Parameter>,
+    /// Whether the first parameter is a receiver.
+    pub receiver: bool,
     /// Return type; `None` is `()`.
     pub returns: Option<Type>,
     /// What it does.
@@ -75,13 +80,22 @@ pub struct Function {
     pub hash: u64,
 }
 
-/// `const NAME: ty`
+/// A generic parameter.
 #[derive(Clone, Debug)]
 pub struct Generic {
     /// Its name.
     pub name: Ident,
-    /// `usize` or `bool`.
-    pub ty: Scalar,
+    /// What it stands for.
+    pub kind: GenericKind,
+}
+
+/// What a generic parameter stands for.
+#[derive(Clone, Debug)]
+pub enum GenericKind {
+    /// `const NAME: ty`; `usize` or `bool`.
+    Constant(Scalar),
+    /// `Name: Bound + Bound`, where clauses included.
+    Type(Vec<Bound>),
 }
 
 /// `mut name: ty`
@@ -176,6 +190,8 @@ pub enum Statement {
     Expr(Expr),
     /// `const { assert!(condition, "message") }`
     Assert { condition: Expr, message: String },
+    /// `const NAME: ty = value;`
+    Constant { name: Ident, ty: Type, value: Expr, mark: Mark },
 }
 
 /// What a `let`, `for`, `match` or closure binds, and of what values it matches.
@@ -204,6 +220,8 @@ pub enum Pattern {
     None(Mark),
     /// `&pattern`
     Reference(Box<Pattern>, Mark),
+    /// `Name { field: pattern, .. }` or `Name(a, b)`
+    Struct { path: Path, fields: Vec<(Member, Pattern)>, rest: bool, mark: Mark },
 }
 
 /// A case of a `match`.
@@ -268,7 +286,13 @@ pub enum ExprKind {
         arguments: Vec<Expr>,
     },
     Index(Box<Expr>, Box<Expr>),
-    Field(Box<Expr>, u32),
+    Field(Box<Expr>, Member),
+    /// `Name { field: value, ..rest }`
+    Struct {
+        path: Path,
+        fields: Vec<(Member, Expr)>,
+        rest: Option<Box<Expr>>,
+    },
     Tuple(Vec<Expr>),
     Array(Vec<Expr>),
     Repeat(Box<Expr>, Argument),
@@ -327,6 +351,23 @@ pub enum ExprKind {
 pub struct Float {
     pub single: f32,
     pub double: f64,
+}
+
+/// The name of a part: `.0`, `.name`.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum Member {
+    Index(u32),
+    Name(Ident),
+}
+
+impl std::fmt::Display for Member {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Member::Index(i) => write!(f, "{i}"),
+            Member::Name(name) => write!(f, "{name}"),
+        }
+    }
 }
 
 /// Operators of one operand.

@@ -1,6 +1,7 @@
 //! Patterns, and what tests them: `match`, `if let`, `while let`.
 
-use super::{Arm, Block, Expr, ExprKind, Mark, Pattern, Reader, Unary};
+use super::expression::member;
+use super::{Arm, Block, Expr, ExprKind, Mark, Member, Pattern, Reader, Unary};
 use proc_macro2::Ident;
 use syn::{Lit, Pat, RangeLimits};
 
@@ -42,10 +43,22 @@ impl Reader {
             Pat::TupleStruct(t) if t.qself.is_none() && t.elems.len() == 1 && is_variant(&t.path, "Some") => {
                 Pattern::Some(Box::new(self.pattern(&t.elems[0])), self.mark(t))
             }
+            Pat::Struct(s) if s.qself.is_none() => Pattern::Struct {
+                path: self.path(&s.path),
+                fields: s.fields.iter().map(|f| (member(&f.member), self.pattern(&f.pat))).collect(),
+                rest: s.rest.is_some(),
+                mark: self.mark(s),
+            },
+            Pat::TupleStruct(t) if t.qself.is_none() => Pattern::Struct {
+                path: self.path(&t.path),
+                fields: t.elems.iter().enumerate().map(|(i, p)| (Member::Index(i as u32), self.pattern(p))).collect(),
+                rest: false,
+                mark: self.mark(t),
+            },
             other => {
                 self.refuse(syn::Error::new_spanned(
                     other,
-                    "a pattern in a kernel is a name, `_`, a number, a range, a tuple or array of patterns, `Some(…)`, `None`, `&…`, or several with `|`",
+                    "a pattern in a kernel is a name, `_`, a number, a range, a tuple, array or struct of patterns, `Some(…)`, `None`, `&…`, or several with `|`",
                 ));
                 Pattern::Ignore
             }
@@ -143,6 +156,7 @@ impl Pattern {
                 parts.iter().for_each(|p| p.names(f));
             }
             Pattern::Some(p, _) | Pattern::Reference(p, _) => p.names(f),
+            Pattern::Struct { fields, .. } => fields.iter().for_each(|(_, p)| p.names(f)),
         }
     }
 }

@@ -73,6 +73,21 @@ pub(super) fn hash(item: &ItemFn, source: &Source) -> u64 {
     hasher.finish()
 }
 
+/// The text, file and line of an item that is no function.
+pub(super) fn source_of(name: &proc_macro2::Ident, item: &impl ToTokens) -> Source {
+    let span = name.span();
+    Source { name: name.to_string(), file: file(span), line: span.start().line as u32, text: vec![written(item)] }
+}
+
+/// A hash over an item's tokens and place.
+pub(super) fn hash_of(name: &proc_macro2::Ident, item: &impl ToTokens) -> u64 {
+    let span = name.span();
+    let mut hasher = std::hash::DefaultHasher::new();
+    (file(span), span.start().line, span.start().column).hash(&mut hasher);
+    item.to_token_stream().to_string().hash(&mut hasher);
+    hasher.finish()
+}
+
 /// The lines of the item: its signature token by token, its body as written.
 fn text(item: &ItemFn) -> Vec<String> {
     let brace = item.block.brace_token.span;

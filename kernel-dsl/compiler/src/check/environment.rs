@@ -1,0 +1,156 @@
+//! What names lead to: the device items that were handed over, each once, and those of the module being checked.
+
+use super::Callee;
+use crate::hir::{
+    self, Associated, Bound, Builtin, ExprKind, FunctionId, Items, Root, StructId, TraitId, TraitItemKind, merge,
+};
+use crate::ir;
+use crate::syntax;
+use std::collections::HashMap;
+
+/// The items that a body can reach.
+#[derive(Default)]
+pub(super) struct Environment {
+    /// The functions; a body under way has its place among them already.
+    pub functions: Vec<hir::Function>,
+    pub items: Items,
+    /// Paths as written and what they name.
+    names: HashMap<String, Root>,
+    /// Functions that stand for constants.
+    constants: Vec<FunctionId>,
+    /// Values of constants whose bodies are not checked yet.
+    numbers: Vec<(FunctionId, u32)>,
+}
+
+impl Environment {
+    /// With `reserved` in front, for a function whose number must be the first.
+    pub(super) fn new(reserved: Option<hir::Function>, callees: &[Callee]) -> Environment {
+        let mut environment = Environment { functions: reserved.into_iter().collect(), ..Environment::default() };
+        for callee in callees {
+            let root = merge::merge(&mut environment.functions, &mut environment.items, &callee.library);
+            if let Some(root) = root {
+                environment.name(callee.path.clone(), root);
+            }
+        }
+        environment
+    }
+
+    pub(super) fn name(&mut self, name: String, root: Root) {
+        if let Root::Constant(id) = root {
+            self.constants.push(id);
+        }
+        self.names.insert(name, root);
+    }
+
+    /// Says that a constant whose body is still to be checked is `n`.
+    pub(super) fn is_number(&mut self, id: FunctionId, n: u32) {
+        self.numbers.push((id, n));
+    }
+
+    /// What `path` names.
+    pub(super) fn find(&self, path: &str) -> Option<Root> {
+        self.names.get(path).copied()
+    }
+
+    pub(super) fn function(&self, id: FunctionId) -> &hir::Function {
+        &self.functions[id.0 as usize]
+    }
+
+    pub(super) fn a_struct(&self, id: StructId) -> &hir::Struct {
+        self.items.a_struct(id)
+    }
+
+    pub(super) fn a_trait(&self, id: TraitId) -> &hir::Trait {
+        self.items.a_trait(id)
+    }
+
+    /// Whether one of the bounds says that a type implements `wanted`.
+    pub(super) fn implies(&self, bounds: &[Bound], wanted: Builtin) -> bool {
+        bounds.iter().any(|bound| match bound {
+            Bound::Builtin(b) => b.implies(wanted),
+            Bound::Trait(id) => self.implies(&self.a_trait(*id).bounds, wanted),
+            Bound::Function { .. } => false,
+        })
+    }
+
+    /// The device traits among bounds, with those that they build upon.
+    pub(super) fn traits(&self, bounds: &[Bound]) -> Vec<TraitId> {
+        let mut all = Vec::new();
+        for bound in bounds {
+            if let Bound::Trait(id) = bound
+                && !all.contains(id)
+            {
+                all.push(*id);
+                all.extend(self.traits(&self.a_trait(*id).bounds));
+            }
+        }
+        all
+    }
+
+    /// The inherent function or constant of a name, for a type that `fits` tells from an impl's.
+    pub(super) fn inherent(
+        &self,
+        name: &str,
+        mut fits: impl FnMut(&hir::Impl) -> bool,
+    ) -> Option<(&hir::Impl, Associated)> {
+        let mut impls = self.items.impls.iter().filter(|i| i.of_trait.is_none());
+        impls.find_map(|i| {
+            let (_, associated) = i.functions.iter().find(|(n, _)| n == name)?;
+            fits(i).then_some((i, *associated))
+        })
+    }
+}
+
+impl Environment {
+    /// Whether a function stands for a constant.
+    pub(super) fn is_constant(&self, id: FunctionId) -> bool {
+        let constant = |a: &Associated| matches!(a, Associated::Constant(c) if *c == id);
+        let of_trait = |k: &TraitItemKind| matches!(k, TraitItemKind::Constant { function, .. } if *function == id);
+        self.constants.contains(&id)
+            || self.items.impls.iter().any(|i| i.functions.iter().any(|(_, a)| constant(a)))
+            || self.items.traits.iter().any(|t| t.items.iter().any(|i| of_trait(&i.kind)))
+    }
+
+    /// The value of a device constant, if it is a number or made of such.
+    pub(super) fn number(&self, id: FunctionId) -> Option<u32> {
+        if let Some((_, n)) = self.numbers.iter().find(|(of, _)| *of == id) {
+            return Some(*n);
+        }
+        self.value(self.function(id).body.value.as_ref()?)
+    }
+
+    fn value(&self, e: &hir::Expr) -> Option<u32> {
+        match &e.kind {
+            ExprKind::Literal(bits) => u32::try_from(*bits).ok(),
+            ExprKind::Binary(op, a, b) => arithmetic(*op, self.value(a)?, self.value(b)?),
+            ExprKind::Call { function, arguments, .. } if arguments.is_empty() => self.number(*function),
+            _ => None,
+        }
+    }
+}
+
+/// The value of a constant expression over numbers.
+pub(super) fn number(e: &syntax::Expr, named: &dyn Fn(&syntax::Path) -> Option<u32>) -> Option<u32> {
+    match &e.kind {
+        syntax::ExprKind::Integer(n, _) => u32::try_from(*n).ok(),
+        syntax::ExprKind::Bool(b) => Some(u32::from(*b)),
+        syntax::ExprKind::Path(path) => named(path),
+        syntax::ExprKind::Binary(syntax::Binary::Arithmetic(op), a, b) => {
+            arithmetic(*op, number(a, named)?, number(b, named)?)
+        }
+        _ => None,
+    }
+}
+
+fn arithmetic(op: ir::Binary, a: u32, b: u32) -> Option<u32> {
+    match op {
+        ir::Binary::Add => a.checked_add(b),
+        ir::Binary::Sub => a.checked_sub(b),
+        ir::Binary::Mul => a.checked_mul(b),
+        ir::Binary::Div => a.checked_div(b),
+        ir::Binary::Rem => a.checked_rem(b),
+        ir::Binary::Shl => u32::try_from(u64::from(a) << b.min(32)).ok(),
+        ir::Binary::Shr => a.checked_shr(b),
+        _ => None,
+    }
+}

@@ -1,0 +1,395 @@
+//! Device items that are no functions of their own, and modules of them.
+//!
+//! Names come first, so that items can name one another in any order; then what types are made of; then signatures; then
+//! bodies. What is handed over for one of the items is the whole module, with that item as its root: an impl has no name
+//! by which it could be asked for.
+
+use super::environment::Environment;
+use super::types::{Finished, Id, Ty};
+use super::{Callee, Checked, Checker, Itself, Mistake, Scope, finish_bounds};
+use crate::hir::{
+    self, Associated, EnumId, FunctionId, Root, StructId, TraitId, TraitItemKind, Type, TypeId,
+};
+use crate::syntax::{self, Item, TraitItem};
+
+/// A function of which nothing is known but its name: its place in the list.
+pub(super) fn blank(function: &syntax::Function) -> hir::Function {
+    hir::Function {
+        name: function.name.to_string(),
+        hash: function.hash,
+        source: function.source.clone(),
+        generics: Vec::new(),
+        types: vec![Type::Unit],
+        locals: Vec::new(),
+        parameters: 0,
+        returns: TypeId(0),
+        body: hir::Block::default(),
+    }
+}
+
+/// A function of a module with what is around it.
+struct Member<'a> {
+    id: FunctionId,
+    function: &'a syntax::Function,
+    scope: Scope<'a>,
+    /// A trait's that its impls must provide: it has no body.
+    required: bool,
+}
+
+/// Checks the items of a module; one library for each that has a name, with that name and what rustc can confirm of each function.
+pub fn module(
+    module: &syntax::Module,
+    callees: &[Callee],
+) -> Result<Checked<Vec<(proc_macro2::Ident, hir::Library)>>, Vec<Mistake>> {
+    let mut environment = Environment::new(None, callees);
+    let mut named: Vec<(proc_macro2::Ident, Root)> = Vec::new();
+    let mut members = Vec::new();
+    declare(module, &mut environment, &mut named, &mut members);
+    let mut mistakes = Vec::new();
+    shapes(module, &mut environment, &mut mistakes);
+    // Signatures, so that bodies can call one another.
+    for member in &members {
+        match signature(member, &environment) {
+            Ok(function) => environment.functions[member.id.0 as usize] = function,
+            Err(wrong) => mistakes.extend(wrong),
+        }
+    }
+    if !mistakes.is_empty() {
+        return Err(mistakes);
+    }
+    let (mut locals, mut prelude) = (Vec::new(), Vec::new());
+    for member in members.iter().filter(|m| !m.required) {
+        let mut checker = Checker::new(member.function, &member.scope, &environment);
+        checker.signature();
+        let mut body = checker.body();
+        match checker.finish(&mut body).done(body) {
+            Ok((function, checked)) => {
+                locals.extend(checked.locals);
+                prelude.extend(checked.prelude);
+                environment.functions[member.id.0 as usize] = function;
+            }
+            Err(wrong) => mistakes.extend(wrong),
+        }
+    }
+    for member in &members {
+        if let Some(message) = recursion(member.id, &environment) {
+            mistakes.push(Mistake { mark: member.function.body.mark, message });
+        }
+    }
+    if !mistakes.is_empty() {
+        return Err(mistakes);
+    }
+    let whole = hir::Library { root: None, functions: environment.functions, items: environment.items };
+    let libraries = named.into_iter().map(|(name, root)| (name, hir::Library { root: Some(root), ..whole.clone() }));
+    Ok(Checked { hir: libraries.collect(), locals, prelude })
+}
+
+/// Gives each item its number and name.
+fn declare<'a>(
+    module: &'a syntax::Module,
+    environment: &mut Environment,
+    named: &mut Vec<(proc_macro2::Ident, Root)>,
+    members: &mut Vec<Member<'a>>,
+) {
+    let mut member = |environment: &mut Environment, function, scope, required| {
+        let id = FunctionId(environment.functions.len() as u32);
+        environment.functions.push(blank(function));
+        members.push(Member { id, function, scope, required });
+        id
+    };
+    for item in &module.items {
+        let (name, root) = match item {
+            Item::Function(f) => (&f.name, Root::Function(member(environment, f, Scope::default(), false))),
+            Item::Constant(f) => (&f.name, Root::Constant(member(environment, f, Scope::default(), false))),
+            Item::Struct(s) => {
+                let id = StructId(environment.items.structs.len() as u32);
+                environment.items.structs.push(hir::Struct {
+                    name: s.name.to_string(),
+                    hash: s.hash,
+                    generics: Vec::new(),
+                    types: Vec::new(),
+                    fields: Vec::new(),
+                    repr_c: s.repr_c,
+                });
+                (&s.name, Root::Struct(id))
+            }
+            Item::Enum(e) => {
+                let id = EnumId(environment.items.enums.len() as u32);
+                let variants = e.variants.iter().map(|(name, value)| hir::Variant { name: name.clone(), value: *value });
+                environment.items.enums.push(hir::Enum {
+                    name: e.name.to_string(),
+                    hash: e.hash,
+                    variants: variants.collect(),
+                });
+                (&e.name, Root::Enum(id))
+            }
+            Item::Trait(t) => {
+                let id = TraitId(environment.items.traits.len() as u32);
+                let scope = Scope { generics: &[], itself: Some(Itself::Trait(id)) };
+                let mut items = Vec::new();
+                for item in &t.items {
+                    let (name, kind) = match item {
+                        TraitItem::Type { name, .. } => (name, TraitItemKind::Type(Vec::new())),
+                        TraitItem::Constant { function, provided } => {
+                            let id = member(environment, function, scope, !provided);
+                            (&function.name, TraitItemKind::Constant { function: id, provided: *provided })
+                        }
+                        TraitItem::Function { function, provided } => {
+                            let id = member(environment, function, scope, !provided);
+                            let (provided, receiver) = (*provided, function.receiver);
+                            (&function.name, TraitItemKind::Function { function: id, provided, receiver })
+                        }
+                    };
+                    items.push(hir::TraitItem { name: name.to_string(), kind });
+                }
+                let (name, hash) = (t.name.to_string(), t.hash);
+                environment.items.traits.push(hir::Trait { name, hash, bounds: Vec::new(), items });
+                (&t.name, Root::Trait(id))
+            }
+            Item::Impl(i) => {
+                let scope = Scope { generics: &i.generics, itself: Some(Itself::Type(&i.for_type)) };
+                let mut functions = Vec::new();
+                for f in &i.constants {
+                    let id = member(environment, f, scope, false);
+                    functions.push((f.name.to_string(), Associated::Constant(id)));
+                }
+                for f in &i.functions {
+                    let (id, receiver) = (member(environment, f, scope, false), f.receiver);
+                    functions.push((f.name.to_string(), Associated::Function { function: id, receiver }));
+                }
+                environment.items.impls.push(hir::Impl {
+                    hash: i.hash,
+                    generics: Vec::new(),
+                    types: vec![Type::Unit],
+                    of_trait: None,
+                    for_type: TypeId(0),
+                    associated: Vec::new(),
+                    functions,
+                });
+                continue;
+            }
+        };
+        named.push((name.clone(), root));
+        environment.name(name.to_string(), root);
+        if let (Item::Constant(f), Root::Constant(id)) = (item, root) {
+            let value = f.body.value.as_ref().and_then(|e| {
+                super::environment::number(e, &|path| match environment.find(&path.written())? {
+                    Root::Constant(id) => environment.number(id),
+                    _ => None,
+                })
+            });
+            if let Some(n) = value {
+                environment.is_number(id, n);
+            }
+        }
+    }
+}
+
+/// What structs, traits and impls are made of.
+fn shapes(module: &syntax::Module, environment: &mut Environment, mistakes: &mut Vec<Mistake>) {
+    let (mut structs, mut traits, mut impls) = own(module, environment);
+    for item in &module.items {
+        match item {
+            Item::Struct(s) => {
+                let at = structs.next().expect("each struct was declared");
+                let nothing = nothing(&s.name, &s.generics);
+                let mut checker = Checker::new(&nothing, &Scope::default(), environment);
+                let types: Vec<Id> = s.fields.iter().map(|(_, ty)| checker.ty(ty)).collect();
+                if s.repr_c {
+                    padding(&mut checker, s, &types);
+                }
+                let Header { generics, types, named } = Header::of(checker, types, mistakes);
+                let fields = s.fields.iter().zip(named);
+                let fields = fields.map(|((name, _), ty)| hir::Field { name: name.clone(), ty }).collect();
+                let item = &mut environment.items.structs[at];
+                (item.generics, item.types, item.fields) = (generics, types, fields);
+            }
+            Item::Trait(t) => {
+                let at = traits.next().expect("each trait was declared");
+                let nothing = nothing(&t.name, &[]);
+                let scope = Scope { generics: &[], itself: Some(Itself::Trait(TraitId(at as u32))) };
+                let mut checker = Checker::new(&nothing, &scope, environment);
+                let bounds = checker.bounds(&t.bounds);
+                let of_types: Vec<_> = t
+                    .items
+                    .iter()
+                    .map(|item| match item {
+                        TraitItem::Type { bounds, .. } => Some(checker.bounds(bounds)),
+                        _ => None,
+                    })
+                    .collect();
+                mistakes.append(&mut checker.mistakes);
+                let item = &mut environment.items.traits[at];
+                item.bounds = bounds;
+                for (item, bounds) in item.items.iter_mut().zip(of_types) {
+                    if let Some(bounds) = bounds {
+                        item.kind = TraitItemKind::Type(bounds);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    for item in &module.items {
+        let Item::Impl(i) = item else { continue };
+        let at = impls.next().expect("each impl was declared");
+        let name = proc_macro2::Ident::new("impl", i.for_type.mark.first);
+        let nothing = nothing(&name, &i.generics);
+        let scope = Scope { generics: &[], itself: Some(Itself::Type(&i.for_type)) };
+        let mut checker = Checker::new(&nothing, &scope, environment);
+        let mut all = vec![checker.itself.expect("an impl is for a type")];
+        all.extend(i.types.iter().map(|(_, ty)| checker.ty(ty)));
+        let of_trait = i.of_trait.as_ref().and_then(|path| match environment.find(&path.written()) {
+            Some(Root::Trait(id)) => Some(id),
+            _ => {
+                let message = format!("`{}` is not a trait of the device: put it into a `#[device] mod`", path.name());
+                checker.mistake(path.mark, message);
+                None
+            }
+        });
+        let Header { generics, types, named } = Header::of(checker, all, mistakes);
+        let item = &mut environment.items.impls[at];
+        (item.generics, item.types, item.of_trait, item.for_type) = (generics, types, of_trait, named[0]);
+        item.associated = i.types.iter().zip(&named[1..]).map(|((name, _), ty)| (name.to_string(), *ty)).collect();
+    }
+}
+
+/// The places of the module's own structs, traits and impls: the last ones of their lists, in order.
+#[allow(clippy::type_complexity)]
+fn own(
+    module: &syntax::Module,
+    environment: &Environment,
+) -> (std::ops::Range<usize>, std::ops::Range<usize>, std::ops::Range<usize>) {
+    let count = |is: fn(&Item) -> bool| module.items.iter().filter(|i| is(i)).count();
+    let last = |all: usize, n: usize| all - n..all;
+    let items = &environment.items;
+    (
+        last(items.structs.len(), count(|i| matches!(i, Item::Struct(_)))),
+        last(items.traits.len(), count(|i| matches!(i, Item::Trait(_)))),
+        last(items.impls.len(), count(|i| matches!(i, Item::Impl(_)))),
+    )
+}
+
+/// A function without a body, to check types in.
+fn nothing(name: &proc_macro2::Ident, generics: &[syntax::Generic]) -> syntax::Function {
+    let span = name.span();
+    let mark = syntax::Mark { first: span, last: span, span: crate::source::Span::default() };
+    syntax::Function {
+        name: name.clone(),
+        generics: generics.to_vec(),
+        parameters: Vec::new(),
+        receiver: false,
+        returns: None,
+        body: syntax::Block { statements: Vec::new(), value: None, mark },
+        source: crate::source::Source { name: name.to_string(), file: String::new(), line: 0, text: Vec::new() },
+        hash: 0,
+    }
+}
+
+/// Generic parameters and types that were checked by themselves.
+struct Header {
+    generics: Vec<hir::Generic>,
+    types: Vec<Type>,
+    named: Vec<TypeId>,
+}
+
+impl Header {
+    fn of(mut checker: Checker, all: Vec<Id>, mistakes: &mut Vec<Mistake>) -> Header {
+        checker.project();
+        let mut finished = Finished::new(&checker.table);
+        let named = all.into_iter().map(|id| finished.get(&checker.table, id)).collect();
+        finish_bounds(&mut checker.generics, &mut finished, &checker.table);
+        mistakes.append(&mut checker.mistakes);
+        Header { generics: checker.generics, types: finished.types, named }
+    }
+}
+
+/// Refuses fields between which a `repr(C)` struct would have bytes that belong to none: a host would have to fill them.
+fn padding(checker: &mut Checker, s: &syntax::Struct, types: &[Id]) {
+    let (mut end, mut align) = (0u32, 1u32);
+    for ((name, written), ty) in s.fields.iter().zip(types) {
+        if !checker.is_element(*ty) && !matches!(checker.table.get(*ty), Ty::View { .. } | Ty::Slice { .. }) {
+            let ty = checker.named(*ty);
+            let message = format!(
+                "a `repr(C)` device struct is for buffers, which cannot hold `{name}`, a `{ty}`: leave `repr(C)` away, or use numbers of fixed width"
+            );
+            checker.mistake(written.mark, message);
+            return;
+        }
+        let Some((bytes, to)) = size(checker, *ty) else { return };
+        if !end.is_multiple_of(to) {
+            let message = format!(
+                "`{name}` would lie behind {} bytes of padding: order the fields by size, or add a field for those bytes",
+                end.next_multiple_of(to) - end
+            );
+            checker.mistake(written.mark, message);
+            return;
+        }
+        (end, align) = (end.saturating_add(bytes), align.max(to));
+    }
+    if !end.is_multiple_of(align)
+        && let Some((_, last)) = s.fields.last()
+    {
+        let message = format!(
+            "`{}` would end in {} bytes of padding: add a field for them",
+            s.name,
+            end.next_multiple_of(align) - end
+        );
+        checker.mistake(last.mark, message);
+    }
+}
+
+/// Size and alignment in bytes, where no type parameter decides them.
+fn size(checker: &Checker, ty: Id) -> Option<(u32, u32)> {
+    match checker.table.get(ty) {
+        Ty::Scalar(s) => Some((s.bytes(), s.bytes())),
+        Ty::Array(element, n) => {
+            let (bytes, align) = size(checker, *element)?;
+            match checker.table.get(*n) {
+                Ty::Size(hir::Size::Known(n)) => Some((bytes.checked_mul(*n)?, align)),
+                _ => None,
+            }
+        }
+        Ty::Struct(id, _) => {
+            let item = checker.environment.a_struct(*id);
+            let types: Vec<_> = item.fields.iter().map(|f| f.ty).collect();
+            let offsets = hir::layout::offsets(&item.types, &types)?;
+            let align = types.iter().filter_map(|t| Some(hir::layout::layout(&item.types, *t)?.align)).max().unwrap_or(1);
+            let last = types.last().and_then(|t| hir::layout::layout(&item.types, *t)).map_or(0, |l| l.bytes);
+            Some((offsets.last().map_or(0, |o| o + last), align))
+        }
+        _ => None,
+    }
+}
+
+/// A member as others see it.
+fn signature(member: &Member, environment: &Environment) -> Result<hir::Function, Vec<Mistake>> {
+    let mut checker = Checker::new(member.function, &member.scope, environment);
+    checker.signature();
+    let (function, _) = checker.finish(&mut hir::Block::default()).done(hir::Block::default())?;
+    Ok(function)
+}
+
+/// Why a function cannot be inlined, if it reaches itself.
+fn recursion(id: FunctionId, environment: &Environment) -> Option<String> {
+    let mut seen = vec![id];
+    let mut next = 0;
+    while next < seen.len() {
+        let mut body = environment.function(seen[next]).body.clone();
+        let mut found = false;
+        hir::visit::block(&mut body, &mut |e| {
+            if let hir::ExprKind::Call { function, .. } | hir::ExprKind::Function { function, .. } = &e.kind {
+                found |= *function == id;
+                if !seen.contains(function) {
+                    seen.push(*function);
+                }
+            }
+        });
+        if found {
+            let name = &environment.function(id).name;
+            return Some(format!("`{name}` calls itself; on the device every call is inlined, so write a loop"));
+        }
+        next += 1;
+    }
+    None
+}

@@ -1,0 +1,636 @@
+//! Structs, enums, traits and constants: what paths and methods lead to.
+
+use super::prelude;
+use super::{
+    Checker,
+    types::{Id, Ty},
+};
+use crate::Scalar;
+use crate::hir::{
+    self, Associated, Bound, Builtin, EnumId, Expr, ExprKind, FunctionId, Intrinsic, Pattern, Root, StructId, TraitId,
+    TraitItemKind, TypeId,
+};
+use crate::syntax::{self, Argument, Mark, Member, Path};
+use proc_macro2::Ident;
+
+/// What a name of a type leads to.
+#[derive(Clone, Debug)]
+pub(super) enum Found {
+    /// A function or constant of an impl, with what stands for all its generic parameters.
+    Function { function: FunctionId, generics: Vec<Id>, receiver: bool },
+    /// A trait's function or constant, as the trait declares it; the first of `generics` stands for `Self`.
+    Method { of_trait: TraitId, item: u32, function: FunctionId, generics: Vec<Id>, receiver: bool },
+    /// The discriminant of a variant.
+    Variant(i32),
+    /// `T::from_f32` or `T::to_f32`: from the one type to the other.
+    Convert { from: Id, to: Id },
+    /// `T::default`, `N::default`: zero.
+    Default,
+}
+
+impl Checker<'_> {
+    /// The type parameter, associated type, struct or enum that a path names.
+    pub(super) fn named_type(&mut self, path: &Path) -> Option<Id> {
+        if let Some(name) = path.single() {
+            if name == "Self" {
+                return self.itself;
+            }
+            let position = self.generics.iter().position(|g| name == &g.name);
+            if let Some(i) = position
+                && let hir::GenericKind::Type(_) = self.generics[i].kind
+            {
+                return Some(self.table.add(Ty::Parameter(i as u32)));
+            }
+        }
+        let arguments = path.segments.last().map(|s| s.arguments.clone()).unwrap_or_default();
+        match self.environment.find(&path.written()) {
+            Some(Root::Struct(id)) => {
+                let arguments = self.struct_arguments(id, &arguments, path.mark);
+                return Some(self.table.add(Ty::Struct(id, arguments)));
+            }
+            Some(Root::Enum(id)) => return Some(self.table.add(Ty::Enum(id))),
+            _ => {}
+        }
+        // `M::T`
+        let (last, before) = path.segments.split_last()?;
+        if before.is_empty() || path.global {
+            return None;
+        }
+        let owner = Path { global: false, segments: before.to_vec(), mark: path.mark };
+        let of = self.named_type(&owner)?;
+        let name = last.name.to_string();
+        let (of_trait, item) = self.trait_item(of, &name)?;
+        Some(self.projection(of, of_trait, item))
+    }
+
+    fn struct_arguments(&mut self, id: StructId, given: &[Argument], mark: Mark) -> Vec<Id> {
+        let environment = self.environment;
+        let item = environment.a_struct(id);
+        if !given.is_empty() && given.len() != item.generics.len() {
+            let (name, wanted) = (item.name.clone(), item.generics.len());
+            self.mistake(mark, format!("`{name}` takes {wanted} generic arguments, {} given", given.len()));
+        }
+        self.arguments(&item.generics, given)
+    }
+
+    /// What stands for these generic parameters, as given or to be inferred.
+    pub(super) fn arguments(&mut self, generics: &[hir::Generic], given: &[Argument]) -> Vec<Id> {
+        let one = |(i, generic): (usize, &hir::Generic)| match (given.get(i), &generic.kind) {
+            (Some(argument), hir::GenericKind::Constant(_)) => self.size(argument),
+            (None, hir::GenericKind::Constant(_)) => self.table.add(Ty::Unknown(super::Kind::Size)),
+            (Some(Argument::Type(ty)), hir::GenericKind::Type(_)) => self.type_argument(ty),
+            (Some(Argument::Number(_, mark) | Argument::Bool(_, mark)), hir::GenericKind::Type(_)) => {
+                self.mistake(*mark, format!("`{}` stands for a type", generic.name));
+                self.wrong()
+            }
+            (None, hir::GenericKind::Type(_)) => self.table.unknown(),
+        };
+        generics.iter().enumerate().map(one).collect()
+    }
+
+    /// A type, or a device function where a type with `DeviceFn` is wanted.
+    fn type_argument(&mut self, ty: &syntax::Type) -> Id {
+        if let syntax::TypeKind::Path(path) = &ty.kind
+            && let Some(Root::Function(id)) = self.environment.find(&path.written())
+        {
+            return self.table.add(Ty::Item(id));
+        }
+        self.ty(ty)
+    }
+
+    /// The bounds of a type parameter, or of an associated type of one.
+    pub(super) fn bounds_of(&self, id: Id) -> Vec<Bound> {
+        match self.table.get(id) {
+            Ty::Parameter(i) => match &self.generics[*i as usize].kind {
+                hir::GenericKind::Type(bounds) => bounds.clone(),
+                hir::GenericKind::Constant(_) => Vec::new(),
+            },
+            Ty::Projection { of_trait, item, .. } => {
+                match &self.environment.a_trait(*of_trait).items[*item as usize].kind {
+                    TraitItemKind::Type(bounds) => bounds.clone(),
+                    _ => Vec::new(),
+                }
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether a type parameter has a bound that says so.
+    pub(super) fn implements(&self, id: Id, wanted: Builtin) -> bool {
+        self.environment.implies(&self.bounds_of(id), wanted)
+    }
+
+    /// The trait that has an item of that name and that the type implements.
+    fn trait_item(&mut self, of: Id, name: &str) -> Option<(TraitId, u32)> {
+        let environment = self.environment;
+        let position = |id: TraitId| environment.a_trait(id).items.iter().position(|i| i.name == name);
+        let traits = match self.table.get(of) {
+            Ty::Parameter(_) | Ty::Projection { .. } => environment.traits(&self.bounds_of(of)),
+            _ => (0..environment.items.traits.len() as u32)
+                .map(TraitId)
+                .filter(|t| position(*t).is_some() && self.implementation(*t, of).is_some())
+                .collect(),
+        };
+        traits.into_iter().find_map(|id| Some((id, position(id)? as u32)))
+    }
+
+    /// The impl of a trait for a type that is known, with what stands for the impl's parameters.
+    fn implementation(&mut self, of_trait: TraitId, of: Id) -> Option<(usize, Vec<Id>)> {
+        let environment = self.environment;
+        environment.items.impls.iter().enumerate().find_map(|(i, each)| {
+            let fits = each.of_trait == Some(of_trait) && self.may_be(&each.types, each.for_type, of);
+            fits.then(|| (i, self.of_impl(each, of)))
+        })
+    }
+
+    /// Whether a type of an impl's table can be `of`, by what both are outside.
+    fn may_be(&self, types: &[hir::Type], pattern: TypeId, of: Id) -> bool {
+        match (&types[pattern.0 as usize], self.table.get(of)) {
+            (hir::Type::Parameter(_), _) => true,
+            (hir::Type::Struct(a, p), Ty::Struct(b, q)) => {
+                a == b && p.iter().zip(q).all(|(p, q)| self.may_be(types, *p, *q))
+            }
+            (hir::Type::Enum(a), Ty::Enum(b)) => a == b,
+            (hir::Type::Scalar(a), Ty::Scalar(b)) => a == b,
+            (hir::Type::Tuple(p), Ty::Tuple(q)) => {
+                p.len() == q.len() && p.iter().zip(q).all(|(p, q)| self.may_be(types, *p, *q))
+            }
+            (hir::Type::Array(p, _), Ty::Array(q, _)) | (hir::Type::Option(p), Ty::Option(q)) => {
+                self.may_be(types, *p, *q)
+            }
+            (hir::Type::Constant(hir::Size::Known(a)), Ty::Size(hir::Size::Known(b))) => a == b,
+            (hir::Type::Constant(_), Ty::Size(_)) => true,
+            (_, Ty::Unknown(_)) => true,
+            _ => false,
+        }
+    }
+
+    /// What stands for the parameters of an impl whose type is `of`.
+    fn of_impl(&mut self, each: &hir::Impl, of: Id) -> Vec<Id> {
+        let arguments = self.arguments(&each.generics, &[]);
+        let whole = self.instantiate(&each.types, each.for_type, &arguments);
+        self.table.unify(whole, of);
+        arguments
+    }
+
+    /// `<of as of_trait>::item`: what it is where `of` is known, and otherwise something that will be found out.
+    pub(super) fn projection(&mut self, of: Id, of_trait: TraitId, item: u32) -> Id {
+        match self.table.get(of) {
+            Ty::Parameter(_) | Ty::Projection { .. } => self.table.add(Ty::Projection { of, of_trait, item }),
+            Ty::Wrong => self.wrong(),
+            Ty::Unknown(_) => {
+                let result = self.table.unknown();
+                self.projections.push((of, of_trait, item, result));
+                result
+            }
+            _ => {
+                let environment = self.environment;
+                let name = &environment.a_trait(of_trait).items[item as usize].name;
+                if let Some((i, arguments)) = self.implementation(of_trait, of) {
+                    let each = &environment.items.impls[i];
+                    if let Some((_, ty)) = each.associated.iter().find(|(n, _)| n == name) {
+                        return self.instantiate(&each.types, *ty, &arguments);
+                    }
+                }
+                // rustc says which impl there is not.
+                self.wrong()
+            }
+        }
+    }
+
+    /// Finds out associated types of types that have become known.
+    pub(super) fn project(&mut self) {
+        for (of, of_trait, item, result) in std::mem::take(&mut self.projections) {
+            let found = self.projection(of, of_trait, item);
+            self.table.unify(result, found);
+        }
+    }
+
+    /// The number that a path in a type stands for: a constant of the body, or a device constant.
+    pub(super) fn constant_size(&self, ty: &syntax::Type) -> Option<u32> {
+        match &ty.kind {
+            syntax::TypeKind::Path(path) => self.constant_number(path),
+            _ => None,
+        }
+    }
+
+    fn constant_number(&self, path: &Path) -> Option<u32> {
+        if let Some(local) = path.single().and_then(|name| self.variable(name)) {
+            return self.constants.iter().find(|(id, _)| *id == local).map(|(_, n)| *n);
+        }
+        match self.environment.find(&path.written())? {
+            Root::Constant(id) => self.environment.number(id),
+            _ => None,
+        }
+    }
+
+    /// The value of a constant expression, if it is a number or made of such.
+    pub(super) fn number(&self, e: &syntax::Expr) -> Option<u32> {
+        super::environment::number(e, &|path| self.constant_number(path))
+    }
+
+    /// What the last name of a path of several leads to, if what is before it is a type.
+    pub(super) fn associated(&mut self, path: &Path) -> Option<Found> {
+        let (last, before) = path.segments.split_last()?;
+        if before.is_empty() || prelude::owns(path) {
+            return None;
+        }
+        let owner = Path { global: path.global, segments: before.to_vec(), mark: path.mark };
+        let of = self.named_type(&owner)?;
+        Some(self.member(of, &last.name, &last.arguments).unwrap_or_else(|| {
+            let ty = self.named(of);
+            let mark = Mark { first: last.name.span(), last: last.name.span(), ..path.mark };
+            self.mistake(mark, format!("`{ty}` has no `{}` on the device", last.name));
+            Found::Variant(0)
+        }))
+    }
+
+    /// What `of::name` is.
+    pub(super) fn member(&mut self, of: Id, name: &Ident, given: &[Argument]) -> Option<Found> {
+        let environment = self.environment;
+        let text = name.to_string();
+        if let Ty::Enum(id) = *self.table.get(of) {
+            let variants = &environment.items.enums[id.0 as usize].variants;
+            if let Some(variant) = variants.iter().find(|v| v.name == text) {
+                return Some(Found::Variant(variant.value));
+            }
+        }
+        let inherent = environment.inherent(&text, |i| self.may_be(&i.types, i.for_type, of));
+        if let Some((each, associated)) = inherent {
+            let mut generics = self.of_impl(each, of);
+            let function = associated.function();
+            let own = &environment.function(function).generics[each.generics.len()..];
+            generics.extend(self.arguments(own, given));
+            let receiver = matches!(associated, Associated::Function { receiver: true, .. });
+            return Some(Found::Function { function, generics, receiver });
+        }
+        if let Some((of_trait, item)) = self.trait_item(of, &text) {
+            let (function, receiver) = match environment.a_trait(of_trait).items[item as usize].kind {
+                TraitItemKind::Function { function, receiver, .. } => (function, receiver),
+                TraitItemKind::Constant { function, .. } => (function, false),
+                TraitItemKind::Type(_) => return None,
+            };
+            let mut generics = vec![of];
+            generics.extend(self.arguments(&environment.function(function).generics[1..], given));
+            return Some(Found::Method { of_trait, item, function, generics, receiver });
+        }
+        let f32 = self.table.scalar(Scalar::F32);
+        match text.as_str() {
+            "to_f32" if self.implements(of, Builtin::Float) => Some(Found::Convert { from: of, to: f32 }),
+            "from_f32" if self.implements(of, Builtin::Float) => Some(Found::Convert { from: f32, to: of }),
+            "default" if self.implements(of, Builtin::Default) => Some(Found::Default),
+            _ => None,
+        }
+    }
+
+    /// A path of a type's name that stands for a value: a variant or constant; a function where a closure fits.
+    pub(super) fn associated_value(&mut self, found: Found, path: &Path) -> (ExprKind, Id) {
+        match found {
+            Found::Variant(value) => {
+                let literal = self.literal(super::Literal::Integer(u64::from(value as u32), path.mark));
+                let ty = path.item().and_then(|owner| self.named_type(&owner)).unwrap_or_else(|| self.wrong());
+                (literal, ty)
+            }
+            Found::Default => {
+                let ty = path.item().and_then(|owner| self.named_type(&owner)).unwrap_or_else(|| self.wrong());
+                (self.zero(path.mark), ty)
+            }
+            Found::Convert { from, to } => {
+                let argument = self.declare("x".into(), from, false, false, path.mark);
+                self.scope.pop();
+                let span = path.mark.span;
+                let x = Expr { kind: ExprKind::Local(argument), ty: TypeId(from.0), span };
+                let kind = ExprKind::Intrinsic { intrinsic: Intrinsic::Convert, arguments: vec![x] };
+                let body = Box::new(Expr { kind, ty: TypeId(to.0), span });
+                self.closures += 1;
+                let ty = Ty::Closure { number: self.closures, parameters: vec![from], returns: to };
+                (ExprKind::Closure { parameters: vec![Pattern::Local(argument)], body }, self.table.add(ty))
+            }
+            Found::Function { function, generics, .. } => {
+                let environment = self.environment;
+                let callee = environment.function(function);
+                let ids = generics.iter().map(|g| TypeId(g.0)).collect();
+                if environment.is_constant(function) {
+                    let ty = self.instantiate(&callee.types, callee.returns, &generics);
+                    return (ExprKind::Call { function, generics: ids, arguments: Vec::new() }, ty);
+                }
+                let ty = self.function_type(function, &generics);
+                (ExprKind::Function { function, generics: ids }, ty)
+            }
+            Found::Method { of_trait, item, function, generics, .. } => {
+                let environment = self.environment;
+                let callee = environment.function(function);
+                let (of, own) = (TypeId(generics[0].0), generics[1..].iter().map(|g| TypeId(g.0)).collect());
+                let constant = matches!(
+                    environment.a_trait(of_trait).items[item as usize].kind,
+                    TraitItemKind::Constant { .. }
+                );
+                if constant {
+                    let ty = self.instantiate(&callee.types, callee.returns, &generics);
+                    return (
+                        ExprKind::CallMethod { of, of_trait, item, generics: own, arguments: Vec::new() },
+                        ty,
+                    );
+                }
+                let ty = self.function_type(function, &generics);
+                (ExprKind::MethodValue { of, of_trait, item, generics: own }, ty)
+            }
+        }
+    }
+
+    fn zero(&mut self, mark: Mark) -> ExprKind {
+        self.literal(super::Literal::Integer(0, mark))
+    }
+
+    /// The type of a function where a closure fits.
+    pub(super) fn function_type(&mut self, function: FunctionId, generics: &[Id]) -> Id {
+        let environment = self.environment;
+        let callee = environment.function(function);
+        let parameters = callee.locals[..callee.parameters as usize].iter();
+        let parameters = parameters.map(|p| self.instantiate(&callee.types, p.ty, generics)).collect();
+        let returns = self.instantiate(&callee.types, callee.returns, generics);
+        self.closures += 1;
+        self.table.add(Ty::Closure { number: self.closures, parameters, returns })
+    }
+
+    /// `Type::name(arguments)`
+    pub(super) fn associated_call(
+        &mut self,
+        found: Found,
+        path: &Path,
+        arguments: &[syntax::Expr],
+        mark: Mark,
+    ) -> (ExprKind, Id) {
+        let name = path.name();
+        match found {
+            Found::Variant(_) => {
+                arguments.iter().for_each(|e| {
+                    self.expr(e, None);
+                });
+                (ExprKind::Tuple(Vec::new()), self.wrong())
+            }
+            Found::Default => {
+                self.count(&name, 0, arguments.len(), mark);
+                self.associated_value(Found::Default, path)
+            }
+            Found::Convert { from, to } => {
+                if !self.count(&name, 1, arguments.len(), mark) {
+                    return (ExprKind::Tuple(Vec::new()), self.wrong());
+                }
+                let x = self.wanted(&arguments[0], from);
+                (ExprKind::Intrinsic { intrinsic: Intrinsic::Convert, arguments: vec![x] }, to)
+            }
+            Found::Function { function, ref generics, .. } | Found::Method { function, ref generics, .. } => {
+                let parameters = self.parameters(function, generics);
+                if !self.count(&name, parameters.len(), arguments.len(), mark) {
+                    return (ExprKind::Tuple(Vec::new()), self.wrong());
+                }
+                let arguments = arguments.iter().zip(parameters).map(|(e, ty)| self.wanted(e, ty)).collect();
+                self.called_with(&found, arguments)
+            }
+        }
+    }
+
+    fn parameters(&mut self, function: FunctionId, generics: &[Id]) -> Vec<Id> {
+        let environment = self.environment;
+        let callee = environment.function(function);
+        let parameters = callee.locals[..callee.parameters as usize].iter();
+        parameters.map(|p| self.instantiate(&callee.types, p.ty, generics)).collect()
+    }
+
+    fn called_with(&mut self, found: &Found, arguments: Vec<Expr>) -> (ExprKind, Id) {
+        let environment = self.environment;
+        match found {
+            Found::Function { function, generics, .. } => {
+                let callee = environment.function(*function);
+                let returns = self.instantiate(&callee.types, callee.returns, generics);
+                let generics = generics.iter().map(|g| TypeId(g.0)).collect();
+                (ExprKind::Call { function: *function, generics, arguments }, returns)
+            }
+            Found::Method { of_trait, item, function, generics, .. } => {
+                let callee = environment.function(*function);
+                let returns = self.instantiate(&callee.types, callee.returns, generics);
+                let (of, own) = (TypeId(generics[0].0), generics[1..].iter().map(|g| TypeId(g.0)).collect());
+                let (of_trait, item) = (*of_trait, *item);
+                (ExprKind::CallMethod { of, of_trait, item, generics: own, arguments }, returns)
+            }
+            _ => unreachable!("only functions are called with arguments"),
+        }
+    }
+
+    /// `receiver.name(arguments)` of a struct, enum or type parameter; `None` if it has no such method.
+    pub(super) fn nominal_method(
+        &mut self,
+        receiver: &Expr,
+        name: &Ident,
+        given: &[Argument],
+        arguments: &[syntax::Expr],
+        mark: Mark,
+    ) -> Option<(ExprKind, Id)> {
+        let found = self.member(Id(receiver.ty.0), name, given)?;
+        match &found {
+            Found::Convert { from, to } if name == "to_f32" && self.table.unify(*from, Id(receiver.ty.0)) => {
+                self.count("to_f32", 0, arguments.len(), mark);
+                let arguments = vec![receiver.clone()];
+                Some((ExprKind::Intrinsic { intrinsic: Intrinsic::Convert, arguments }, *to))
+            }
+            Found::Function { function, generics, receiver: true }
+            | Found::Method { function, generics, receiver: true, .. } => {
+                let parameters = self.parameters(*function, generics);
+                if !self.count(&name.to_string(), parameters.len() - 1, arguments.len(), mark) {
+                    return Some((ExprKind::Tuple(Vec::new()), self.wrong()));
+                }
+                let itself = match *self.table.get(parameters[0]) {
+                    Ty::Reference { mutable, .. } => {
+                        if mutable {
+                            self.assignable(receiver, mark);
+                        }
+                        let kind = ExprKind::Reference(Box::new(receiver.clone()));
+                        Expr { kind, ty: TypeId(parameters[0].0), span: receiver.span }
+                    }
+                    _ => receiver.clone(),
+                };
+                let mut all = vec![itself];
+                for (e, ty) in arguments.iter().zip(&parameters[1..]) {
+                    all.push(self.wanted(e, *ty));
+                }
+                Some(self.called_with(&found, all))
+            }
+            _ => None,
+        }
+    }
+
+    /// `F::call((a, b))` of a type parameter that is a device function.
+    pub(super) fn item_call(&mut self, path: &Path, arguments: &[syntax::Expr], mark: Mark) -> Option<(ExprKind, Id)> {
+        let [owner, last] = path.segments.as_slice() else { return None };
+        if last.name != "call" {
+            return None;
+        }
+        let owner = Path { global: false, segments: vec![owner.clone()], mark: path.mark };
+        let of = self.named_type(&owner)?;
+        let bounds = self.bounds_of(of);
+        let (parameters, returns) = bounds.into_iter().find_map(|bound| match bound {
+            Bound::Function { parameters, returns } => Some((parameters, returns)),
+            _ => None,
+        })?;
+        let parts = match arguments {
+            [syntax::Expr { kind: syntax::ExprKind::Tuple(parts), .. }] => parts.as_slice(),
+            _ => {
+                self.mistake(mark, "a function's arguments are written as a tuple: `F::call((x,))`");
+                return Some((ExprKind::Tuple(Vec::new()), self.wrong()));
+            }
+        };
+        if !self.count(&path.name(), parameters.len(), parts.len(), mark) {
+            return Some((ExprKind::Tuple(Vec::new()), self.wrong()));
+        }
+        let arguments = parts.iter().zip(parameters).map(|(e, ty)| self.wanted(e, Id(ty.0))).collect();
+        Some((ExprKind::CallItem { of: TypeId(of.0), arguments }, Id(returns.0)))
+    }
+
+    /// `size_of::<T>()`
+    pub(super) fn size_of(&mut self, path: &Path, mark: Mark) -> (ExprKind, Id) {
+        let usize = self.table.scalar(Scalar::Usize);
+        match path.segments.last().map_or(&[][..], |s| &s.arguments) {
+            [Argument::Type(ty)] => {
+                let of = self.ty(ty);
+                (ExprKind::SizeOf(TypeId(of.0)), usize)
+            }
+            _ => {
+                self.mistake(mark, "say of which type: `size_of::<f32>()`");
+                (ExprKind::Tuple(Vec::new()), self.wrong())
+            }
+        }
+    }
+
+    /// The struct that a path names, `Self` included, as a type.
+    fn struct_type(&mut self, path: &Path) -> Option<(StructId, Vec<Id>, Id)> {
+        let ty = self.named_type(path)?;
+        match self.table.get(ty).clone() {
+            Ty::Struct(id, arguments) => Some((id, arguments, ty)),
+            _ => None,
+        }
+    }
+
+    fn field_types(&mut self, id: StructId, arguments: &[Id]) -> Vec<(String, Id)> {
+        let environment = self.environment;
+        let item = environment.a_struct(id);
+        item.fields.iter().map(|f| (f.name.clone(), self.instantiate(&item.types, f.ty, arguments))).collect()
+    }
+
+    /// `Name { field: value, ..rest }`
+    pub(super) fn struct_literal(
+        &mut self,
+        path: &Path,
+        given: &[(Member, syntax::Expr)],
+        rest: Option<&syntax::Expr>,
+        expected: Option<Id>,
+    ) -> (ExprKind, Id) {
+        let Some((id, arguments, ty)) = self.struct_type(path) else {
+            given.iter().for_each(|(_, e)| {
+                self.expr(e, None);
+            });
+            self.mistake(path.mark, format!("`{}` is not a device struct: mark it `#[device]`", path.name()));
+            return (ExprKind::Tuple(Vec::new()), self.wrong());
+        };
+        if let Some(expected) = expected
+            && matches!(self.table.get(expected), Ty::Struct(other, _) if *other == id)
+        {
+            self.table.unify(ty, expected);
+        }
+        let types = self.field_types(id, &arguments);
+        let mut fields = Vec::with_capacity(given.len());
+        for (member, value) in given {
+            match types.iter().position(|(name, _)| *name == member.to_string()) {
+                Some(i) => {
+                    let value = self.wanted(value, types[i].1);
+                    fields.push((i as u32, value));
+                }
+                None => {
+                    let name = self.named(ty);
+                    self.mistake(value.mark, format!("`{name}` has no field `{member}`"));
+                }
+            }
+        }
+        let rest = rest.map(|e| Box::new(self.wanted(e, ty)));
+        // rustc names the fields that are missing.
+        if rest.is_none() && fields.len() != types.len() {
+            let name = self.named(ty);
+            self.mistake(path.mark, format!("`{name}` has {} fields, {} given", types.len(), fields.len()));
+        }
+        (ExprKind::Struct { fields, rest }, ty)
+    }
+
+    /// A unit struct by its name.
+    pub(super) fn unit_struct(&mut self, path: &Path) -> Option<(ExprKind, Id)> {
+        let (id, _, ty) = self.struct_type(path)?;
+        self.environment
+            .a_struct(id)
+            .fields
+            .is_empty()
+            .then(|| (ExprKind::Struct { fields: Vec::new(), rest: None }, ty))
+    }
+
+    /// `Name(a, b)` of a tuple struct.
+    pub(super) fn tuple_struct(
+        &mut self,
+        path: &Path,
+        arguments: &[syntax::Expr],
+        mark: Mark,
+    ) -> Option<(ExprKind, Id)> {
+        let (id, of, ty) = self.struct_type(path)?;
+        let types = self.field_types(id, &of);
+        if !self.count(&path.name(), types.len(), arguments.len(), mark) {
+            return Some((ExprKind::Tuple(Vec::new()), self.wrong()));
+        }
+        let fields = arguments.iter().zip(types).enumerate();
+        let fields = fields.map(|(i, (e, (_, wanted)))| (i as u32, self.wanted(e, wanted))).collect();
+        Some((ExprKind::Struct { fields, rest: None }, ty))
+    }
+
+    /// The part of a value of type `ty` that is called `member`, by its number, with its type.
+    pub(super) fn part_of(&mut self, ty: Id, member: &Member) -> Option<(u32, Id)> {
+        match (self.table.get(ty).clone(), member) {
+            (Ty::Tuple(parts), Member::Index(i)) => Some((*i, *parts.get(*i as usize)?)),
+            (Ty::Struct(id, arguments), _) => {
+                let types = self.field_types(id, &arguments);
+                let i = types.iter().position(|(name, _)| *name == member.to_string())?;
+                Some((i as u32, types[i].1))
+            }
+            (Ty::Wrong, _) => Some((0, ty)),
+            _ => None,
+        }
+    }
+
+    /// `Name { field: pattern, .. }`
+    pub(super) fn struct_pattern(
+        &mut self,
+        path: &Path,
+        fields: &[(Member, syntax::Pattern)],
+        ty: Id,
+        unset: bool,
+        mark: Mark,
+    ) -> Pattern {
+        let Some((id, arguments, whole)) = self.struct_type(path) else {
+            self.mistake(path.mark, format!("`{}` is not a device struct: mark it `#[device]`", path.name()));
+            return Pattern::Ignore;
+        };
+        self.coerce(ty, whole, mark);
+        let types = self.field_types(id, &arguments);
+        let mut parts = vec![Pattern::Ignore; types.len()];
+        for (member, pattern) in fields {
+            match types.iter().position(|(name, _)| *name == member.to_string()) {
+                Some(i) => parts[i] = self.bind(pattern, types[i].1, unset, mark),
+                None => self.mistake(mark, format!("`{}` has no field `{member}`", path.name())),
+            }
+        }
+        Pattern::Parts(parts)
+    }
+
+    /// The enum of a type.
+    pub(super) fn as_enum(&self, ty: Id) -> Option<EnumId> {
+        match self.table.get(ty) {
+            Ty::Enum(id) => Some(*id),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What a buffer holds, as the host says it.
+
+use crate::hir::{Size, Type, TypeId, layout::Layout};
+use crate::scalar::Scalar;
+use std::fmt;
+
+/// The type of a buffer's elements. It is the same as another by what it is made of, names included.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ElementType {
+    /// A number.
+    Scalar(Scalar),
+    /// `[T; N]`
+    Array(&'static ElementType, u32),
+    /// A `repr(C)` struct without padding.
+    #[allow(missing_docs)]
+    Struct { name: &'static str, fields: &'static [ElementType] },
+}
+
+impl ElementType {
+    /// Size and alignment, those of `repr(C)`.
+    pub const fn layout(&self) -> Layout {
+        match self {
+            ElementType::Scalar(s) => Layout { bytes: s.bytes(), align: s.bytes() },
+            ElementType::Array(element, n) => {
+                let Layout { bytes, align } = element.layout();
+                Layout { bytes: bytes * *n, align }
+            }
+            ElementType::Struct { fields, .. } => {
+                let mut all = Layout { bytes: 0, align: 1 };
+                let mut i = 0;
+                while i < fields.len() {
+                    let field = fields[i].layout();
+                    all.bytes = all.bytes.next_multiple_of(field.align) + field.bytes;
+                    if field.align > all.align {
+                        all.align = field.align;
+                    }
+                    i += 1;
+                }
+                Layout { bytes: all.bytes.next_multiple_of(all.align), ..all }
+            }
+        }
+    }
+
+    /// Bytes of an element.
+    pub const fn bytes(&self) -> u32 {
+        self.layout().bytes
+    }
+
+    /// The scalar, if it is one.
+    pub const fn scalar(&self) -> Option<Scalar> {
+        match self {
+            ElementType::Scalar(s) => Some(*s),
+            _ => None,
+        }
+    }
+
+    /// The numbers that it is made of, each with its first byte, in order.
+    pub fn numbers(&self) -> Vec<(u32, Scalar)> {
+        let mut all = Vec::new();
+        self.collect(0, &mut all);
+        all
+    }
+
+    fn collect(&self, start: u32, all: &mut Vec<(u32, Scalar)>) {
+        match self {
+            ElementType::Scalar(s) => all.push((start, *s)),
+            ElementType::Array(element, n) => {
+                (0..*n).for_each(|i| element.collect(start + i * element.bytes(), all));
+            }
+            ElementType::Struct { fields, .. } => {
+                let mut end = start;
+                for field in *fields {
+                    let at = end.next_multiple_of(field.layout().align);
+                    field.collect(at, all);
+                    end = at + field.bytes();
+                }
+            }
+        }
+    }
+
+    /// Whether it is made as the type `id` of a monomorphic program.
+    pub fn is(&self, types: &[Type], id: TypeId) -> bool {
+        match (self, &types[id.0 as usize]) {
+            (ElementType::Scalar(a), Type::Scalar(b)) => a == b,
+            (ElementType::Array(element, n), Type::Array(id, Size::Known(m))) => n == m && element.is(types, *id),
+            (ElementType::Struct { fields, .. }, Type::Tuple(parts)) => {
+                fields.len() == parts.len() && fields.iter().zip(parts).all(|(f, p)| f.is(types, *p))
+            }
+            _ => false,
+        }
+    }
+}
+
+impl From<Scalar> for ElementType {
+    fn from(scalar: Scalar) -> ElementType {
+        ElementType::Scalar(scalar)
+    }
+}
+
+impl fmt::Display for ElementType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ElementType::Scalar(s) => s.fmt(f),
+            ElementType::Array(element, n) => write!(f, "[{element}; {n}]"),
+            ElementType::Struct { name, .. } => f.write_str(name),
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Device items that are no functions of their own, and modules of them.
+//!
+//! They stay as they are. Beside each comes the macro of its name that hands it over, with all that its module holds, and
+//! for types what the host needs to know of them: what they are as generic arguments, elements of buffers, and arguments of
+//! kernels. In a module all of this stands at its end, where the names that its items use are in scope.
+
+use super::chain::{Handed, Kind, Link};
+use super::{callees, conditions, device_attribute, export, facade, report};
+use crate::check;
+use crate::hir::{Root, serial};
+use crate::syntax;
+use proc_macro2::{Ident, Literal, TokenStream};
+use quote::{ToTokens, quote};
+use syn::{Data, DeriveInput, Fields, FnArg, Generics, Item, ItemFn, LitByteStr, Path, ReturnType};
+
+/// `#[device(attribute)] item`
+pub(super) fn device(attribute: TokenStream, item: Item) -> TokenStream {
+    let facade = facade(attribute.clone());
+    let read = device_attribute(attribute, false).and_then(|_| syntax::module(&item));
+    let rest = match read {
+        Ok(module) => {
+            let callees = module.callees();
+            match callees.is_empty() {
+                true => finish(&facade, &item, &module, &[]),
+                false => {
+                    let payload = quote!((crate = #facade) #item);
+                    Link { kind: Kind::Module, facade: &facade, payload }.start(&callees)
+                }
+            }
+        }
+        Err(refused) => {
+            let errors = report::refused(refused);
+            let exports = failed(&item);
+            quote!(#errors #exports)
+        }
+    };
+    match item {
+        Item::Mod(mut module) => {
+            let Some((_, items)) = module.content.take() else { return quote!(#module #rest) };
+            let (attributes, visibility, name) = (&module.attrs, &module.vis, &module.ident);
+            quote!(#(#attributes)* #visibility mod #name { #(#items)* #rest })
+        }
+        item => quote!(#item #rest),
+    }
+}
+
+/// What stands beside the items, once what they name is at hand.
+pub(super) fn linked(facade: &Path, item: &Item, libraries: &[LitByteStr]) -> syn::Result<TokenStream> {
+    let module = syntax::module(item)?;
+    let name = name(item).unwrap_or_else(|| Ident::new("module", proc_macro2::Span::call_site()));
+    Ok(match callees(&name, &module.callees(), libraries) {
+        Ok(callees) => finish(facade, item, &module, &callees),
+        Err(Handed::Failed) => failed(item),
+        Err(Handed::Unreadable(error)) => {
+            let (errors, exports) = (report::refused(error), failed(item));
+            quote!(#errors #exports)
+        }
+    })
+}
+
+fn finish(facade: &Path, item: &Item, module: &syntax::Module, callees: &[check::Callee]) -> TokenStream {
+    let checked = match check::module(module, callees) {
+        Ok(checked) => checked,
+        Err(mistakes) => {
+            let errors = mistakes.iter().map(|mistake| {
+                let mut error = TokenStream::new();
+                let message = &mistake.message;
+                error.extend(quote::quote_spanned!(mistake.mark.first=> ::core::compile_error!));
+                error.extend(quote::quote_spanned!(mistake.mark.last=> { #message }));
+                quote!(const _: () = { #error };)
+            });
+            let exports = failed(item);
+            return quote!(#(#errors)* #exports);
+        }
+    };
+    let mut all = TokenStream::new();
+    for (name, library) in &checked.hir {
+        let Some(named) = items(item).into_iter().find(|i| self::name(i).as_ref() == Some(name)) else { continue };
+        let bytes = serial::encode_library(library);
+        all.extend(export::named(named, name, &bytes));
+        let (hash, generics, attributes) = match (named, library.root) {
+            (Item::Struct(s), Some(Root::Struct(id))) => (library.items.a_struct(id).hash, &s.generics, &s.attrs),
+            (Item::Enum(e), Some(Root::Enum(id))) => (library.items.enums[id.0 as usize].hash, &e.generics, &e.attrs),
+            _ => continue,
+        };
+        let conditions = conditions(attributes);
+        let argument = generics.params.is_empty().then(|| generic_argument(facade, name, hash, &bytes));
+        let value = match named {
+            Item::Struct(s) => a_struct(facade, s),
+            _ => an_enum(facade, name),
+        };
+        all.extend(quote!(#conditions const _: () = { #argument #value };));
+    }
+    all
+}
+
+/// The macros of items that have mistakes.
+fn failed(item: &Item) -> TokenStream {
+    items(item).into_iter().filter_map(|i| Some(export::named(i, &name(i)?, &[]))).collect()
+}
+
+/// The items of a module; the item itself if it is none.
+fn items(item: &Item) -> Vec<&Item> {
+    match item {
+        Item::Mod(m) => m.content.iter().flat_map(|(_, items)| items).collect(),
+        other => vec![other],
+    }
+}
+
+fn name(item: &Item) -> Option<Ident> {
+    Some(match item {
+        Item::Fn(i) => i.sig.ident.clone(),
+        Item::Const(i) => i.ident.clone(),
+        Item::Struct(i) => i.ident.clone(),
+        Item::Enum(i) => i.ident.clone(),
+        Item::Trait(i) => i.ident.clone(),
+        Item::Mod(i) => i.ident.clone(),
+        _ => return None,
+    })
+}
+
+fn generic_argument(facade: &Path, name: &Ident, hash: u64, library: &[u8]) -> TokenStream {
+    let (text, library) = (name.to_string(), Literal::byte_string(library));
+    quote! {
+        impl #facade::GenericArgument for #name {
+            const CONSTANT: #facade::compiler::hir::Constant =
+                #facade::compiler::hir::Constant::Item(#facade::compiler::hir::Item {
+                    name: #facade::__private::Cow::Borrowed(#text),
+                    hash: #hash,
+                    library: #facade::__private::Cow::Borrowed(#library),
+                });
+        }
+    }
+}
+
+/// A struct as an argument of a kernel, and as an element of buffers if it is `repr(C)`.
+fn a_struct(facade: &Path, s: &syn::ItemStruct) -> TokenStream {
+    let name = &s.ident;
+    let members: Vec<_> = s.fields.members().collect();
+    let types: Vec<_> = s.fields.iter().map(|f| &f.ty).collect();
+    let text: String = types.iter().map(|t| t.to_token_stream().to_string()).collect();
+    // What no launch can pass makes a struct that none can pass.
+    let passed = !["Option", "Shared", "Group", "&"].iter().any(|word| text.contains(word));
+    let value = passed.then(|| {
+        let generics = with_bound(&s.generics, &quote!(#facade::launcher::ValueArgument));
+        let (of_impl, of_type, bounds) = generics.split_for_impl();
+        quote! {
+            impl #of_impl #facade::launcher::ValueArgument for #name #of_type #bounds {
+                fn arguments(self, list: &mut #facade::__private::Vec<#facade::Argument<'_>>) {
+                    let _ = &list;
+                    #(#facade::launcher::ValueArgument::arguments(self.#members, list);)*
+                }
+            }
+        }
+    });
+    let repr_c = s.attrs.iter().any(|a| a.path().is_ident("repr"));
+    let element = (repr_c && !text.contains("View") && !matches!(s.fields, Fields::Unit)).then(|| {
+        let generics = with_bound(&s.generics, &quote!(#facade::Element));
+        let (of_impl, of_type, bounds) = generics.split_for_impl();
+        let text = name.to_string();
+        quote! {
+            // SAFETY: a `repr(C)` struct of elements, between which the check stage found no padding.
+            unsafe impl #of_impl #facade::Element for #name #of_type #bounds {
+                const TYPE: #facade::compiler::ElementType = #facade::compiler::ElementType::Struct {
+                    name: #text,
+                    fields: &[#(<#types as #facade::Element>::TYPE),*],
+                };
+            }
+        }
+    });
+    quote!(#value #element)
+}
+
+/// An enum as an argument of a kernel: its discriminant.
+fn an_enum(facade: &Path, name: &Ident) -> TokenStream {
+    quote! {
+        impl #facade::launcher::ValueArgument for #name {
+            fn arguments(self, list: &mut #facade::__private::Vec<#facade::Argument<'_>>) {
+                #facade::launcher::ValueArgument::arguments(self as i32, list);
+            }
+        }
+    }
+}
+
+fn with_bound(generics: &Generics, bound: &TokenStream) -> Generics {
+    let mut generics = generics.clone();
+    for parameter in generics.type_params_mut() {
+        parameter.bounds.push(syn::parse_quote!(#bound));
+    }
+    generics
+}
+
+/// The type that stands for a `#[device(value)]` function where a type with `DeviceFn` is wanted.
+pub(super) fn function_type(item: &ItemFn, facade: &Path, hash: u64, library: &[u8]) -> TokenStream {
+    let (name, visibility, conditions) = (&item.sig.ident, &item.vis, conditions(&item.attrs));
+    if !item.sig.generics.params.is_empty() {
+        let message = "a generic function has no one type: leave `value` away, or make it a function of fixed types";
+        return report::refused(syn::Error::new_spanned(&item.sig.generics, message));
+    }
+    let types: Vec<_> = item
+        .sig
+        .inputs
+        .iter()
+        .filter_map(|input| match input {
+            FnArg::Typed(t) => Some(&t.ty),
+            FnArg::Receiver(_) => None,
+        })
+        .collect();
+    let names: Vec<_> = (0..types.len()).map(|i| quote::format_ident!("argument{i}")).collect();
+    let output = match &item.sig.output {
+        ReturnType::Default => quote!(()),
+        ReturnType::Type(_, ty) => ty.to_token_stream(),
+    };
+    let argument = generic_argument(facade, name, hash, library);
+    let docs = format!("The device function `{name}` as a type: what stands for a parameter `F: DeviceFn<…>`.");
+    quote! {
+        #conditions
+        #[doc = #docs]
+        #[allow(non_camel_case_types)]
+        #[derive(Clone, Copy, Debug)]
+        #visibility struct #name {}
+        #conditions
+        const _: () = {
+            #argument
+            impl #facade::DeviceFn<(#(#types,)*)> for #name {
+                type Output = #output;
+                fn call((#(#names,)*): (#(#types,)*)) -> #output {
+                    #name(#(#names),*)
+                }
+            }
+        };
+    }
+}
+
+/// `#[derive(DeviceCopy)]`
+pub(super) fn device_copy(item: &DeriveInput) -> syn::Result<TokenStream> {
+    let name = &item.ident;
+    let bound: TokenStream = quote!(::kernel_dsl::DeviceCopy);
+    let generics = with_bound(&item.generics, &bound);
+    let (of_impl, of_type, bounds) = generics.split_for_impl();
+    let (undefined, zero) = match &item.data {
+        Data::Struct(data) => {
+            let members: Vec<_> = data.fields.members().collect();
+            let types: Vec<_> = data.fields.iter().map(|f| &f.ty).collect();
+            (
+                quote!(Self { #(#members: <#types as #bound>::undefined()),* }),
+                quote!(Self { #(#members: <#types as #bound>::zero()),* }),
+            )
+        }
+        Data::Enum(data) => {
+            let first = data.variants.first().filter(|v| matches!(v.fields, Fields::Unit));
+            let Some(variant) = first.map(|v| &v.ident) else {
+                let message = "`DeviceCopy` needs a value to start with: a variant without data";
+                return Err(syn::Error::new_spanned(name, message));
+            };
+            (quote!(Self::#variant), quote!(Self::#variant))
+        }
+        Data::Union(_) => return Err(syn::Error::new_spanned(name, "the device has no unions")),
+    };
+    Ok(quote! {
+        impl #of_impl #bound for #name #of_type #bounds {
+            fn undefined() -> Self {
+                #undefined
+            }
+            fn zero() -> Self {
+                #zero
+            }
+        }
+    })
+}

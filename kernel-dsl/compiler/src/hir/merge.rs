@@ -1,0 +1,145 @@
+//! Libraries put together: each item once, all names renumbered.
+
+use super::{
+    Associated, Bound, Constant, EnumId, ExprKind, Function, FunctionId, Generic, GenericKind, Items, Library, Root,
+    StructId, TraitId, TraitItemKind, Type, visit,
+};
+
+/// Where the items of one library are in what it was merged into.
+#[derive(Clone, Debug, Default)]
+struct Places {
+    functions: Vec<FunctionId>,
+    structs: Vec<StructId>,
+    enums: Vec<EnumId>,
+    traits: Vec<TraitId>,
+}
+
+/// Adds what `library` has and the lists lack, and gives the place of its root. An item is the same as another by its name
+/// and hash.
+pub fn merge(functions: &mut Vec<Function>, items: &mut Items, library: &Library) -> Option<Root> {
+    let mut places = Places::default();
+    let mut new = Vec::new();
+    for function in &library.functions {
+        let at = functions.iter().position(|f| f.hash == function.hash && f.name == function.name);
+        places.functions.push(FunctionId(at.unwrap_or(functions.len()) as u32));
+        if at.is_none() {
+            new.push(functions.len());
+            functions.push(function.clone());
+        }
+    }
+    macro_rules! place {
+        ($list:ident, $Id:ident, $new:ident) => {
+            let mut $new = Vec::new();
+            for item in &library.items.$list {
+                let at = items.$list.iter().position(|i| i.hash == item.hash && i.name == item.name);
+                places.$list.push($Id(at.unwrap_or(items.$list.len()) as u32));
+                if at.is_none() {
+                    $new.push(items.$list.len());
+                    items.$list.push(item.clone());
+                }
+            }
+        };
+    }
+    place!(structs, StructId, structs);
+    place!(enums, EnumId, _enums);
+    place!(traits, TraitId, traits);
+    for i in new {
+        places.function(&mut functions[i]);
+    }
+    for i in structs {
+        let item = &mut items.structs[i];
+        places.generics(&mut item.generics);
+        places.types(&mut item.types);
+    }
+    for i in traits {
+        let item = &mut items.traits[i];
+        places.bounds(&mut item.bounds);
+        for item in &mut item.items {
+            match &mut item.kind {
+                TraitItemKind::Type(bounds) => places.bounds(bounds),
+                TraitItemKind::Constant { function, .. } | TraitItemKind::Function { function, .. } => {
+                    *function = places.functions[function.0 as usize];
+                }
+            }
+        }
+    }
+    for item in &library.items.impls {
+        if items.impls.iter().any(|i| i.hash == item.hash) {
+            continue;
+        }
+        let mut item = item.clone();
+        places.generics(&mut item.generics);
+        places.types(&mut item.types);
+        item.of_trait = item.of_trait.map(|t| places.traits[t.0 as usize]);
+        for (_, associated) in &mut item.functions {
+            match associated {
+                Associated::Constant(function) | Associated::Function { function, .. } => {
+                    *function = places.functions[function.0 as usize];
+                }
+            }
+        }
+        items.impls.push(item);
+    }
+    library.root.map(|root| match root {
+        Root::Function(id) => Root::Function(places.functions[id.0 as usize]),
+        Root::Constant(id) => Root::Constant(places.functions[id.0 as usize]),
+        Root::Struct(id) => Root::Struct(places.structs[id.0 as usize]),
+        Root::Enum(id) => Root::Enum(places.enums[id.0 as usize]),
+        Root::Trait(id) => Root::Trait(places.traits[id.0 as usize]),
+    })
+}
+
+impl Places {
+    fn function(&self, function: &mut Function) {
+        self.generics(&mut function.generics);
+        self.types(&mut function.types);
+        visit::block(&mut function.body, &mut |e| match &mut e.kind {
+            ExprKind::Call { function, .. } | ExprKind::Function { function, .. } => {
+                *function = self.functions[function.0 as usize];
+            }
+            ExprKind::CallMethod { of_trait, .. } | ExprKind::MethodValue { of_trait, .. } => *of_trait = self.traits[of_trait.0 as usize],
+            _ => {}
+        });
+    }
+
+    fn generics(&self, generics: &mut [Generic]) {
+        for generic in generics {
+            if let GenericKind::Type(bounds) = &mut generic.kind {
+                self.bounds(bounds);
+            }
+        }
+    }
+
+    fn bounds(&self, bounds: &mut [Bound]) {
+        for bound in bounds {
+            if let Bound::Trait(id) = bound {
+                *id = self.traits[id.0 as usize];
+            }
+        }
+    }
+
+    fn types(&self, types: &mut [Type]) {
+        for ty in types {
+            match ty {
+                Type::Struct(id, _) => *id = self.structs[id.0 as usize],
+                Type::Enum(id) => *id = self.enums[id.0 as usize],
+                Type::Projection { of_trait, .. } => *of_trait = self.traits[of_trait.0 as usize],
+                Type::Item(id) => *id = self.functions[id.0 as usize],
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The place of the item that stands for a type parameter, if the lists have it.
+pub fn find(functions: &[Function], items: &Items, constant: &Constant) -> Option<Root> {
+    let Constant::Item(item) = constant else { return None };
+    let same = |name: &str, hash: u64| hash == item.hash && name == item.name;
+    let a_struct = items.structs.iter().position(|s| same(&s.name, s.hash));
+    let an_enum = || items.enums.iter().position(|e| same(&e.name, e.hash));
+    let function = || functions.iter().position(|f| same(&f.name, f.hash));
+    a_struct
+        .map(|i| Root::Struct(StructId(i as u32)))
+        .or_else(|| an_enum().map(|i| Root::Enum(EnumId(i as u32))))
+        .or_else(|| function().map(|i| Root::Function(FunctionId(i as u32))))
+}

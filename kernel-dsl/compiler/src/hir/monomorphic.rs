@@ -1,0 +1,486 @@
+//! One instance of a program, with nothing generic left.
+//!
+//! Each function is made anew for each list of generic arguments that it is called with. What stood for a type parameter is
+//! put in, trait methods become calls of the impl's functions, and nominal types what they are made of: a struct the tuple of
+//! its fields, an enum the `i32` of its discriminant. All functions share one table of types.
+
+use super::{
+    Block, Constant, Expr, ExprKind, Function, FunctionId, GenericKind, Instance, Program, Root, Size, TraitId,
+    TraitItemKind, Type, TypeId, Unroll, item, layout, merge, serial, visit,
+};
+use crate::Scalar;
+use crate::error::{Error, Errors};
+use std::collections::HashMap;
+
+/// Functions of a monomorphic program at most: generic functions that call one another with ever larger types have no end.
+const FUNCTIONS: usize = 1 << 14;
+
+/// A program for one instance: no type has a parameter in it, no call has generic arguments, and each names a function.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Monomorphic {
+    program: Program,
+    instance: Instance,
+    /// The types of the functions with names where they have some, for messages.
+    named: Vec<Type>,
+    items: item::Items,
+}
+
+impl Monomorphic {
+    /// The program. Launch expressions still name the kernel's generic constants, so that a refusal can.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// The kernel itself.
+    pub fn kernel(&self) -> &Function {
+        &self.program.functions[0]
+    }
+
+    /// A type of its functions as Rust writes it.
+    pub fn name(&self, id: TypeId) -> String {
+        match &self.named[id.0 as usize] {
+            Type::Scalar(s) => s.to_string(),
+            Type::Array(element, Size::Known(n)) => format!("[{}; {n}]", self.name(*element)),
+            Type::Tuple(parts) => {
+                let parts: Vec<_> = parts.iter().map(|p| self.name(*p)).collect();
+                format!("({})", parts.join(", "))
+            }
+            Type::Struct(id, arguments) => {
+                let name = &self.items.a_struct(*id).name;
+                let arguments: Vec<_> = arguments.iter().map(|a| self.name(*a)).collect();
+                if arguments.is_empty() { name.clone() } else { format!("{name}<{}>", arguments.join(", ")) }
+            }
+            Type::Constant(Size::Known(n)) => n.to_string(),
+            Type::Enum(id) => self.items.enums[id.0 as usize].name.clone(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    /// What a launch passes: an argument for each number and view that the kernel's parameters are made of, in order.
+    pub fn arguments(&self) -> Vec<Argument> {
+        let kernel = self.kernel();
+        let mut all = Vec::new();
+        for (i, local) in kernel.locals.iter().take(kernel.parameters as usize).enumerate() {
+            self.parts(local.name.clone(), local.ty, i as u32, &mut all);
+        }
+        all
+    }
+
+    fn parts(&self, name: String, ty: TypeId, parameter: u32, all: &mut Vec<Argument>) {
+        match (&self.kernel().types[ty.0 as usize], &self.named[ty.0 as usize]) {
+            (Type::Tuple(parts), Type::Struct(id, _)) => {
+                for (field, part) in self.items.a_struct(*id).fields.iter().zip(parts) {
+                    self.parts(format!("{name}.{}", field.name), *part, parameter, all);
+                }
+            }
+            (Type::Tuple(parts), _) => {
+                for (i, part) in parts.iter().enumerate() {
+                    self.parts(format!("{name}.{i}"), *part, parameter, all);
+                }
+            }
+            (Type::Array(element, Size::Known(n)), _) => {
+                for i in 0..*n {
+                    self.parts(format!("{name}[{i}]"), *element, parameter, all);
+                }
+            }
+            _ => all.push(Argument { name, ty, parameter }),
+        }
+    }
+
+    /// What stands for the kernel's generic parameters.
+    pub fn instance(&self) -> &Instance {
+        &self.instance
+    }
+}
+
+/// One argument of a launch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Argument {
+    /// As Rust names it: `x`, `epilogue.scale`.
+    pub name: String,
+    /// A scalar, slice or view.
+    pub ty: TypeId,
+    /// The parameter that it is, or is a part of.
+    pub parameter: u32,
+}
+
+/// The `instance` of `program`.
+pub fn monomorphic(program: &Program, instance: &Instance) -> Result<Monomorphic, Errors> {
+    let mut program = program.clone();
+    let Some(kernel) = program.functions.first() else {
+        return Err(Error::whole("the program holds no kernel").into());
+    };
+    if instance.0.len() != kernel.generics.len() {
+        let (name, wanted) = (&kernel.name, kernel.generics.len());
+        let message = format!("`{name}` has {wanted} generic parameters, {} given", instance.0.len());
+        return Err(Error::whole(message).into());
+    }
+    for constant in &instance.0 {
+        bring(&mut program, constant)?;
+    }
+    let mut maker = Maker {
+        source: &program,
+        types: Vec::new(),
+        erased: Vec::new(),
+        interned: HashMap::new(),
+        made: HashMap::new(),
+        functions: Vec::new(),
+        errors: Vec::new(),
+    };
+    let mut arguments = Vec::with_capacity(instance.0.len());
+    for (constant, generic) in instance.0.iter().zip(&program.functions[0].generics) {
+        match maker.argument(constant, &generic.kind) {
+            Some(ty) => arguments.push(ty),
+            None => {
+                let wanted = match &generic.kind {
+                    GenericKind::Constant(scalar) => format!("a `{scalar}`"),
+                    GenericKind::Type(_) => "a type".to_string(),
+                };
+                maker.errors.push(Error::whole(format!(
+                    "`{}` of `{}` stands for {wanted}, and `{constant}` is given",
+                    generic.name, program.functions[0].name
+                )));
+            }
+        }
+    }
+    if !maker.errors.is_empty() {
+        return Err(Errors(maker.errors));
+    }
+    maker.instance(FunctionId(0), arguments.clone());
+    let mut launch = program.launch.clone();
+    let conditions = launch.requires.iter_mut().map(|r| &mut r.condition);
+    for e in launch.block.iter_mut().chain(&mut launch.grid).chain(conditions) {
+        let keep = true;
+        visit::expr(e, &mut |e| maker.expr(e, &program.functions[0], &arguments, keep));
+    }
+    // A function that is made asks for others, which come behind it.
+    let mut next = 0;
+    while next < maker.functions.len() {
+        maker.body(next);
+        next += 1;
+    }
+    if !maker.errors.is_empty() {
+        return Err(Errors(maker.errors));
+    }
+    let Maker { erased, functions, types: named, .. } = maker;
+    let mut functions: Vec<Function> = functions.into_iter().map(|(function, _)| function).collect();
+    for function in &mut functions {
+        function.types = erased.clone();
+    }
+    functions[0].generics.clone_from(&program.functions[0].generics);
+    let items = program.items.clone();
+    let program = Program { launch, functions, items: item::Items::default() };
+    Ok(Monomorphic { program, instance: instance.clone(), named, items })
+}
+
+/// Sees to it that the program has the item that a constant names.
+fn bring(program: &mut Program, constant: &Constant) -> Result<(), Errors> {
+    let Constant::Item(item) = constant else { return Ok(()) };
+    if merge::find(&program.functions, &program.items, constant).is_some() {
+        return Ok(());
+    }
+    let library = serial::library(&item.library)
+        .map_err(|e| Errors::from(Error::whole(format!("the device item `{}` cannot be read: {e}", item.name))))?;
+    merge::merge(&mut program.functions, &mut program.items, &library);
+    Ok(())
+}
+
+struct Maker<'p> {
+    source: &'p Program,
+    /// Closed types, nominal ones kept.
+    types: Vec<Type>,
+    /// The same with nominal types taken apart.
+    erased: Vec<Type>,
+    interned: HashMap<Type, TypeId>,
+    made: HashMap<(FunctionId, Vec<TypeId>), FunctionId>,
+    /// Functions, with the arguments that they were asked for with.
+    functions: Vec<(Function, Vec<TypeId>)>,
+    errors: Vec<Error>,
+}
+
+impl Maker<'_> {
+    fn argument(&mut self, constant: &Constant, kind: &GenericKind) -> Option<TypeId> {
+        let ty = match (constant, kind) {
+            (Constant::Usize(n), GenericKind::Constant(Scalar::Usize)) => Type::Constant(Size::Known(*n)),
+            (Constant::Bool(b), GenericKind::Constant(Scalar::Bool)) => Type::Constant(Size::Known(u32::from(*b))),
+            (Constant::Scalar(s), GenericKind::Type(_)) => Type::Scalar(*s),
+            (Constant::Item(_), GenericKind::Type(_)) => {
+                match merge::find(&self.source.functions, &self.source.items, constant)? {
+                    Root::Struct(id) if self.source.items.a_struct(id).generics.is_empty() => {
+                        Type::Struct(id, Vec::new())
+                    }
+                    Root::Enum(id) => Type::Enum(id),
+                    Root::Function(id) => Type::Item(id),
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        };
+        Some(self.intern(ty))
+    }
+
+    fn intern(&mut self, ty: Type) -> TypeId {
+        if let Some(id) = self.interned.get(&ty) {
+            return *id;
+        }
+        let erased = match &ty {
+            Type::Struct(id, arguments) => {
+                let item = self.source.items.a_struct(*id);
+                let fields = item.fields.iter().map(|f| self.close(&item.types, f.ty, arguments)).collect();
+                Type::Tuple(fields)
+            }
+            Type::Enum(_) => Type::Scalar(Scalar::I32),
+            Type::Item(_) => Type::Unit,
+            other => other.clone(),
+        };
+        // Closing the fields has interned their types, so the place is known only now.
+        let id = TypeId(self.types.len() as u32);
+        self.types.push(ty.clone());
+        self.erased.push(erased);
+        self.interned.insert(ty, id);
+        id
+    }
+
+    /// The type `id` of `table` with `arguments` for its parameters.
+    fn close(&mut self, table: &[Type], id: TypeId, arguments: &[TypeId]) -> TypeId {
+        let ty = match &table[id.0 as usize] {
+            Type::Parameter(i) => return arguments[*i as usize],
+            Type::Constant(Size::Generic(i)) => return arguments[*i as usize],
+            Type::Projection { of, of_trait, item } => {
+                let of = self.close(table, *of, arguments);
+                return self.associated_type(of, *of_trait, *item);
+            }
+            Type::Tuple(parts) => Type::Tuple(parts.iter().map(|p| self.close(table, *p, arguments)).collect()),
+            Type::Array(element, size) => {
+                let element = self.close(table, *element, arguments);
+                Type::Array(element, self.size(*size, arguments))
+            }
+            Type::Slice { element, mutable } => {
+                Type::Slice { element: self.close(table, *element, arguments), mutable: *mutable }
+            }
+            Type::View { element, rank, mutable } => {
+                Type::View { element: self.close(table, *element, arguments), rank: *rank, mutable: *mutable }
+            }
+            Type::Shared { element, rank } => {
+                Type::Shared { element: self.close(table, *element, arguments), rank: *rank }
+            }
+            Type::Group(size) => Type::Group(self.size(*size, arguments)),
+            Type::Reference { to, mutable } => {
+                Type::Reference { to: self.close(table, *to, arguments), mutable: *mutable }
+            }
+            Type::Option(inner) => Type::Option(self.close(table, *inner, arguments)),
+            Type::Function { parameters, returns } => Type::Function {
+                parameters: parameters.iter().map(|p| self.close(table, *p, arguments)).collect(),
+                returns: self.close(table, *returns, arguments),
+            },
+            Type::Struct(id, of) => Type::Struct(*id, of.iter().map(|t| self.close(table, *t, arguments)).collect()),
+            Type::Unit | Type::Never | Type::Scalar(_) | Type::Enum(_) | Type::Item(_) | Type::Constant(_) => {
+                table[id.0 as usize].clone()
+            }
+        };
+        self.intern(ty)
+    }
+
+    fn size(&self, size: Size, arguments: &[TypeId]) -> Size {
+        match size {
+            Size::Generic(i) => match self.types[arguments[i as usize].0 as usize] {
+                Type::Constant(size) => size,
+                _ => Size::Known(0),
+            },
+            known => known,
+        }
+    }
+
+    /// The impl of a trait for a type, with what stands for the impl's own parameters.
+    fn implementation(&mut self, of_trait: TraitId, of: TypeId) -> Option<(usize, Vec<TypeId>)> {
+        let source = self.source;
+        source.items.impls.iter().enumerate().find_map(|(i, each)| {
+            if each.of_trait != Some(of_trait) {
+                return None;
+            }
+            let mut bound = vec![None; each.generics.len()];
+            if !self.fits(&each.types, each.for_type, of, &mut bound) {
+                return None;
+            }
+            Some((i, bound.into_iter().collect::<Option<Vec<_>>>()?))
+        })
+    }
+
+    /// Whether the closed type `of` is `pattern` with something for its parameters.
+    fn fits(&mut self, table: &[Type], pattern: TypeId, of: TypeId, bound: &mut [Option<TypeId>]) -> bool {
+        let closed = self.types[of.0 as usize].clone();
+        match (&table[pattern.0 as usize], &closed) {
+            (Type::Parameter(i), _) | (Type::Constant(Size::Generic(i)), _) => match &mut bound[*i as usize] {
+                Some(before) => *before == of,
+                none => {
+                    *none = Some(of);
+                    true
+                }
+            },
+            (Type::Struct(a, p), Type::Struct(b, q)) => {
+                a == b && p.iter().zip(q).all(|(p, q)| self.fits(table, *p, *q, bound))
+            }
+            (Type::Tuple(p), Type::Tuple(q)) => {
+                p.len() == q.len() && p.iter().zip(q).all(|(p, q)| self.fits(table, *p, *q, bound))
+            }
+            (Type::Array(p, n), Type::Array(q, m)) => {
+                let known = match n {
+                    Size::Known(_) => n == m,
+                    Size::Generic(i) => {
+                        let m = self.intern(Type::Constant(*m));
+                        *bound[*i as usize].get_or_insert(m) == m
+                    }
+                };
+                known && self.fits(table, *p, *q, bound)
+            }
+            (Type::Option(p), Type::Option(q)) => self.fits(table, *p, *q, bound),
+            (a, b) => a == b,
+        }
+    }
+
+    fn associated_type(&mut self, of: TypeId, of_trait: TraitId, item: u32) -> TypeId {
+        let source = self.source;
+        let name = &source.items.a_trait(of_trait).items[item as usize].name;
+        if let Some((i, arguments)) = self.implementation(of_trait, of) {
+            let each = &source.items.impls[i];
+            if let Some((_, ty)) = each.associated.iter().find(|(n, _)| n == name) {
+                return self.close(&each.types, *ty, &arguments);
+            }
+        }
+        self.missing(of, of_trait, name);
+        self.intern(Type::Unit)
+    }
+
+    fn missing(&mut self, of: TypeId, of_trait: TraitId, name: &str) {
+        let the_trait = &self.source.items.a_trait(of_trait).name;
+        let of = match &self.types[of.0 as usize] {
+            Type::Scalar(s) => s.to_string(),
+            Type::Struct(id, _) => self.source.items.a_struct(*id).name.clone(),
+            Type::Enum(id) => self.source.items.enums[id.0 as usize].name.clone(),
+            Type::Item(id) => self.source.functions[id.0 as usize].name.clone(),
+            _ => "the type given".to_string(),
+        };
+        self.errors.push(Error::whole(format!(
+            "`{of}` has no `{the_trait}::{name}` on the device: put its `impl {the_trait}` into a `#[device] mod`, with the type or with the trait"
+        )));
+    }
+
+    /// The function of a trait's item for the type `of`, and all its generic arguments.
+    fn method(&mut self, of: TypeId, of_trait: TraitId, item: u32, own: Vec<TypeId>) -> Option<FunctionId> {
+        let source = self.source;
+        let declared = &source.items.a_trait(of_trait).items[item as usize];
+        if let Some((i, mut arguments)) = self.implementation(of_trait, of) {
+            let each = &source.items.impls[i];
+            if let Some((_, found)) = each.functions.iter().find(|(n, _)| *n == declared.name) {
+                arguments.extend(own);
+                return Some(self.instance(found.function(), arguments));
+            }
+            if let TraitItemKind::Constant { function, provided: true }
+            | TraitItemKind::Function { function, provided: true, .. } = declared.kind
+            {
+                let arguments = std::iter::once(of).chain(own).collect();
+                return Some(self.instance(function, arguments));
+            }
+        }
+        self.missing(of, of_trait, &declared.name);
+        None
+    }
+
+    /// The number of a function with these arguments; it is made later.
+    fn instance(&mut self, id: FunctionId, arguments: Vec<TypeId>) -> FunctionId {
+        if let Some(made) = self.made.get(&(id, arguments.clone())) {
+            return *made;
+        }
+        let source = &self.source.functions[id.0 as usize];
+        if self.functions.len() >= FUNCTIONS {
+            if self.functions.len() == FUNCTIONS && self.errors.is_empty() {
+                let message = format!("`{}` is needed with ever other generic arguments: there is no end", source.name);
+                self.errors.push(Error::whole(message));
+            }
+            return FunctionId(0);
+        }
+        let number = FunctionId(self.functions.len() as u32);
+        self.functions.push((source.clone(), arguments.clone()));
+        self.made.insert((id, arguments), number);
+        number
+    }
+
+    /// Makes function `number` of what it was asked for with.
+    fn body(&mut self, number: usize) {
+        let (mut function, arguments) = self.functions[number].clone();
+        let generic = function.clone();
+        let mut body: Block = std::mem::take(&mut function.body);
+        visit::block(&mut body, &mut |e| self.expr(e, &generic, &arguments, false));
+        function.body = body;
+        function.returns = self.close(&generic.types, function.returns, &arguments);
+        for local in &mut function.locals {
+            local.ty = self.close(&generic.types, local.ty, &arguments);
+        }
+        function.generics.clear();
+        self.functions[number].0 = function;
+    }
+
+    /// Closes one expression, whose parts are closed. `keep` leaves generic constants be.
+    fn expr(&mut self, e: &mut Expr, function: &Function, arguments: &[TypeId], keep: bool) {
+        e.ty = self.close(&function.types, e.ty, arguments);
+        match &mut e.kind {
+            ExprKind::Generic(i) if !keep => {
+                let n = match self.types[arguments[*i as usize].0 as usize] {
+                    Type::Constant(Size::Known(n)) => n,
+                    _ => 0,
+                };
+                e.kind = ExprKind::Literal(u64::from(n));
+            }
+            ExprKind::Call { function: callee, generics, .. } | ExprKind::Function { function: callee, generics } => {
+                let generics: Vec<_> =
+                    std::mem::take(generics).into_iter().map(|g| self.close(&function.types, g, arguments)).collect();
+                *callee = self.instance(*callee, generics);
+            }
+            ExprKind::CallMethod { of, of_trait, item, generics, arguments: given } => {
+                let of = self.close(&function.types, *of, arguments);
+                let own = generics.iter().map(|g| self.close(&function.types, *g, arguments)).collect();
+                let given = std::mem::take(given);
+                e.kind = match self.method(of, *of_trait, *item, own) {
+                    Some(callee) => ExprKind::Call { function: callee, generics: Vec::new(), arguments: given },
+                    None => ExprKind::Tuple(Vec::new()),
+                };
+            }
+            ExprKind::MethodValue { of, of_trait, item, generics } => {
+                let of = self.close(&function.types, *of, arguments);
+                let own = generics.iter().map(|g| self.close(&function.types, *g, arguments)).collect();
+                e.kind = match self.method(of, *of_trait, *item, own) {
+                    Some(callee) => ExprKind::Function { function: callee, generics: Vec::new() },
+                    None => ExprKind::Tuple(Vec::new()),
+                };
+            }
+            ExprKind::CallItem { of, arguments: given } => {
+                let of = self.close(&function.types, *of, arguments);
+                let given = std::mem::take(given);
+                e.kind = match self.types[of.0 as usize] {
+                    Type::Item(callee) => {
+                        let function = self.instance(callee, Vec::new());
+                        ExprKind::Call { function, generics: Vec::new(), arguments: given }
+                    }
+                    _ => ExprKind::Tuple(Vec::new()),
+                };
+            }
+            ExprKind::SizeOf(ty) => {
+                let ty = self.close(&function.types, *ty, arguments);
+                let bytes = match layout::layout(&self.erased, ty) {
+                    Some(layout) => layout.bytes,
+                    None => {
+                        self.errors.push(Error::at(&function.source, e.span, "this type has no size in memory"));
+                        0
+                    }
+                };
+                e.kind = ExprKind::Literal(u64::from(bytes));
+            }
+            ExprKind::For { range, .. } => {
+                if let Unroll::By(size) = &mut range.unroll {
+                    *size = self.size(*size, arguments);
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,456 @@
+//! Device items beside functions: constants, structs, enums, traits and impls, alone or together in a module.
+
+use super::{
+    Argument, Block, Expr, Function, Generic, GenericKind, Parameter, Path, Reader, Segment, Type, TypeKind, place,
+};
+use crate::Scalar;
+use proc_macro2::Ident;
+use quote::ToTokens;
+use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
+use syn::{Fields, GenericParam, ImplItem, ItemFn, Token, TypeParamBound};
+
+/// The items of a `#[device] mod`, or one of its own.
+#[derive(Clone, Debug, Default)]
+pub struct Module {
+    /// In order.
+    pub items: Vec<Item>,
+}
+
+/// A device item.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum Item {
+    Function(Function),
+    /// A function without parameters.
+    Constant(Function),
+    Struct(Struct),
+    Enum(Enum),
+    Trait(Trait),
+    Impl(Impl),
+}
+
+/// A struct.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Struct {
+    pub name: Ident,
+    pub generics: Vec<Generic>,
+    /// Fields of a tuple struct are called `0`, `1`, ….
+    pub fields: Vec<(String, Type)>,
+    /// Has `#[repr(C)]`.
+    pub repr_c: bool,
+    pub hash: u64,
+}
+
+/// An enum without data.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Enum {
+    pub name: Ident,
+    pub variants: Vec<(String, i32)>,
+    pub hash: u64,
+}
+
+/// A trait.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Trait {
+    pub name: Ident,
+    pub bounds: Vec<Bound>,
+    pub items: Vec<TraitItem>,
+    pub hash: u64,
+}
+
+/// What a trait declares.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum TraitItem {
+    Type { name: Ident, bounds: Vec<Bound> },
+    Constant { function: Function, provided: bool },
+    Function { function: Function, provided: bool },
+}
+
+/// An `impl` block.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Impl {
+    pub generics: Vec<Generic>,
+    pub of_trait: Option<Path>,
+    pub for_type: Type,
+    pub types: Vec<(Ident, Type)>,
+    pub constants: Vec<Function>,
+    pub functions: Vec<Function>,
+    pub hash: u64,
+}
+
+/// A bound of a type parameter: a trait.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    /// Its path.
+    pub path: Path,
+    /// Of `DeviceFn<(A, B), Output = R>`: parameters and result.
+    pub signature: Option<(Vec<Type>, Type)>,
+}
+
+/// Reads a device item: a constant, struct, enum, or a module of items.
+pub fn module(item: &syn::Item) -> Result<Module, syn::Error> {
+    let mut reader = Reader { line: item.span().start().line, refused: None };
+    let mut module = Module::default();
+    match item {
+        syn::Item::Mod(m) => match &m.content {
+            Some((_, items)) => items.iter().for_each(|item| reader.item(item, &mut module)),
+            None => reader.refuse(syn::Error::new_spanned(
+                item,
+                "`#[device]` reads a module whose items stand in braces behind its name, not in another file",
+            )),
+        },
+        other => reader.item(other, &mut module),
+    }
+    reader.finish(module)
+}
+
+impl Reader {
+    fn item(&mut self, item: &syn::Item, module: &mut Module) {
+        match item {
+            syn::Item::Fn(f) => {
+                if let Some(function) = self.inner(f) {
+                    module.items.push(Item::Function(function));
+                }
+            }
+            syn::Item::Const(c) => {
+                let function = self.constant(&c.ident, &c.ty, Some(&c.expr), c);
+                module.items.push(Item::Constant(function));
+            }
+            syn::Item::Struct(s) => {
+                let item = self.a_struct(s);
+                module.items.push(Item::Struct(item));
+            }
+            syn::Item::Enum(e) => {
+                let item = self.an_enum(e);
+                module.items.push(Item::Enum(item));
+            }
+            syn::Item::Trait(t) => {
+                let item = self.a_trait(t);
+                module.items.push(Item::Trait(item));
+            }
+            syn::Item::Impl(i) => {
+                // Derived and hand-written impls of Rust's own traits are the host's.
+                let host = i.trait_.as_ref().is_some_and(|(path, _)| is_of_the_host(path));
+                if !host {
+                    let item = self.an_impl(i);
+                    module.items.push(Item::Impl(item));
+                }
+            }
+            syn::Item::Use(_) => {}
+            syn::Item::Mod(m) if m.attrs.iter().any(is_cfg_test) => {}
+            other => self.refuse(syn::Error::new_spanned(
+                other,
+                "a device module holds functions, constants, structs, enums, traits and impls",
+            )),
+        }
+    }
+
+    /// A function with places of its own, from its first line.
+    fn inner(&mut self, f: &ItemFn) -> Option<Function> {
+        let mut reader = Reader::new(f);
+        let function = reader.function(f);
+        if let Some(error) = reader.refused {
+            self.refuse(error);
+            return None;
+        }
+        Some(function)
+    }
+
+    /// A constant as a function that gives its value.
+    fn constant(
+        &mut self,
+        name: &Ident,
+        ty: &syn::Type,
+        value: Option<&syn::Expr>,
+        item: &impl ToTokens,
+    ) -> Function {
+        let mut reader = Reader { line: name.span().start().line, refused: None };
+        let value: Option<Box<Expr>> = value.map(|e| Box::new(reader.expression(e)));
+        let returns = Some(reader.ty(ty));
+        let mark = reader.mark(item);
+        if let Some(error) = reader.refused {
+            self.refuse(error);
+        }
+        let source = place::source_of(name, item);
+        Function {
+            name: name.clone(),
+            generics: Vec::new(),
+            parameters: Vec::new(),
+            receiver: false,
+            returns,
+            body: Block { statements: Vec::new(), value, mark },
+            hash: place::hash_of(name, item),
+            source,
+        }
+    }
+
+    fn a_struct(&mut self, s: &syn::ItemStruct) -> Struct {
+        let fields = match &s.fields {
+            Fields::Named(all) => all
+                .named
+                .iter()
+                .filter_map(|f| Some((f.ident.as_ref()?.to_string(), self.ty(&f.ty))))
+                .collect(),
+            Fields::Unnamed(all) => {
+                all.unnamed.iter().enumerate().map(|(i, f)| (i.to_string(), self.ty(&f.ty))).collect()
+            }
+            Fields::Unit => Vec::new(),
+        };
+        let mut repr_c = false;
+        for attribute in s.attrs.iter().filter(|a| a.path().is_ident("repr")) {
+            let read = attribute.parse_args_with(Punctuated::<syn::Meta, Token![,]>::parse_terminated);
+            for meta in read.into_iter().flatten() {
+                if meta.path().is_ident("C") {
+                    repr_c = true;
+                } else {
+                    self.refuse(syn::Error::new_spanned(
+                        meta,
+                        "a device struct is `repr(C)` or has no `repr`: its layout is the same on host and device",
+                    ));
+                }
+            }
+        }
+        Struct {
+            name: s.ident.clone(),
+            generics: self.generics(&s.generics),
+            fields,
+            repr_c,
+            hash: place::hash_of(&s.ident, s),
+        }
+    }
+
+    fn an_enum(&mut self, e: &syn::ItemEnum) -> Enum {
+        if !e.generics.params.is_empty() {
+            self.refuse(syn::Error::new_spanned(&e.generics, "an enum on the device has no generic parameters"));
+        }
+        let mut variants: Vec<(String, i32)> = Vec::new();
+        let mut next = Some(0);
+        for variant in &e.variants {
+            if !matches!(variant.fields, Fields::Unit) {
+                self.refuse(syn::Error::new_spanned(
+                    variant,
+                    "a variant on the device holds no data (`Option` is the one enum that does): use a struct, or an enum beside the data",
+                ));
+            }
+            let value = match &variant.discriminant {
+                None => next,
+                Some((_, value)) => discriminant(value),
+            };
+            let Some(value) = value else {
+                self.refuse(syn::Error::new_spanned(variant, "a discriminant on the device is a number of type `i32`"));
+                continue;
+            };
+            variants.push((variant.ident.to_string(), value));
+            next = value.checked_add(1);
+        }
+        Enum { name: e.ident.clone(), variants, hash: place::hash_of(&e.ident, e) }
+    }
+
+    fn a_trait(&mut self, t: &syn::ItemTrait) -> Trait {
+        if !t.generics.params.is_empty() {
+            self.refuse(syn::Error::new_spanned(
+                &t.generics,
+                "a trait on the device has no generic parameters: make them associated types or constants",
+            ));
+        }
+        let mut items = Vec::new();
+        for item in &t.items {
+            match item {
+                syn::TraitItem::Fn(f) => {
+                    let block = f.default.clone().unwrap_or_else(|| syn::parse_quote!({}));
+                    let whole = whole(&f.sig, &block);
+                    if let Some(function) = self.inner(&whole) {
+                        items.push(TraitItem::Function { function, provided: f.default.is_some() });
+                    }
+                }
+                syn::TraitItem::Const(c) => {
+                    let value = c.default.as_ref().map(|(_, e)| e);
+                    let function = self.constant(&c.ident, &c.ty, value, c);
+                    items.push(TraitItem::Constant { function, provided: value.is_some() });
+                }
+                syn::TraitItem::Type(ty) => {
+                    let bounds = self.bounds(&ty.bounds);
+                    items.push(TraitItem::Type { name: ty.ident.clone(), bounds });
+                }
+                other => self.refuse(syn::Error::new_spanned(
+                    other,
+                    "a trait on the device declares functions, constants and types",
+                )),
+            }
+        }
+        let bounds = self.bounds(&t.supertraits);
+        Trait { name: t.ident.clone(), bounds, items, hash: place::hash_of(&t.ident, t) }
+    }
+
+    fn an_impl(&mut self, i: &syn::ItemImpl) -> Impl {
+        let (mut types, mut constants, mut functions) = (Vec::new(), Vec::new(), Vec::new());
+        for item in &i.items {
+            match item {
+                ImplItem::Fn(f) => functions.extend(self.inner(&whole(&f.sig, &f.block))),
+                ImplItem::Const(c) => constants.push(self.constant(&c.ident, &c.ty, Some(&c.expr), c)),
+                ImplItem::Type(ty) => types.push((ty.ident.clone(), self.ty(&ty.ty))),
+                other => self.refuse(syn::Error::new_spanned(
+                    other,
+                    "an impl on the device holds functions, constants and types",
+                )),
+            }
+        }
+        let of_trait = i.trait_.as_ref().map(|(path, _)| self.path(path));
+        let name = Ident::new("impl", i.impl_token.span);
+        Impl {
+            generics: self.generics(&i.generics),
+            of_trait,
+            for_type: self.ty(&i.self_ty),
+            types,
+            constants,
+            functions,
+            hash: place::hash_of(&name, i),
+        }
+    }
+
+    /// Generic parameters with their bounds, those of the `where` clause included.
+    pub(super) fn generics(&mut self, generics: &syn::Generics) -> Vec<Generic> {
+        let mut all: Vec<Generic> = generics.params.iter().filter_map(|p| self.generic(p)).collect();
+        for predicate in generics.where_clause.iter().flat_map(|w| &w.predicates) {
+            let syn::WherePredicate::Type(of) = predicate else { continue };
+            let name = match &of.bounded_ty {
+                syn::Type::Path(p) => p.path.get_ident(),
+                _ => None,
+            };
+            let bounds = self.bounds(&of.bounds);
+            let found = all.iter_mut().find(|g| Some(&g.name) == name);
+            match found.map(|g| &mut g.kind) {
+                Some(GenericKind::Type(of)) => of.extend(bounds),
+                _ => self.refuse(syn::Error::new_spanned(
+                    predicate,
+                    "a `where` clause on the device bounds type parameters; conditions on constants are written `const { assert!(…) }` in the body",
+                )),
+            }
+        }
+        all
+    }
+
+    fn generic(&mut self, parameter: &GenericParam) -> Option<Generic> {
+        match parameter {
+            GenericParam::Type(t) => {
+                Some(Generic { name: t.ident.clone(), kind: GenericKind::Type(self.bounds(&t.bounds)) })
+            }
+            GenericParam::Const(c) => {
+                let ty = match &c.ty {
+                    syn::Type::Path(p) => p.path.get_ident().and_then(|i| Scalar::from_name(&i.to_string())),
+                    _ => None,
+                };
+                match ty {
+                    Some(ty @ (Scalar::Usize | Scalar::Bool)) => {
+                        Some(Generic { name: c.ident.clone(), kind: GenericKind::Constant(ty) })
+                    }
+                    _ => {
+                        self.refuse(syn::Error::new_spanned(&c.ty, "a generic constant is a `usize` or a `bool`"));
+                        None
+                    }
+                }
+            }
+            GenericParam::Lifetime(l) => {
+                self.refuse(syn::Error::new_spanned(
+                    l,
+                    "lifetimes need no names on the device: write `&[T]`, and views without one",
+                ));
+                None
+            }
+        }
+    }
+
+    fn bounds(&mut self, bounds: &Punctuated<TypeParamBound, Token![+]>) -> Vec<Bound> {
+        bounds
+            .iter()
+            .filter_map(|bound| match bound {
+                TypeParamBound::Trait(t) => Some(self.bound_of(&t.path)),
+                // `'static`: every value on the device is.
+                _ => None,
+            })
+            .collect()
+    }
+
+    fn bound_of(&mut self, path: &syn::Path) -> Bound {
+        let mut plain = path.clone();
+        let mut signature = None;
+        if let Some(last) = plain.segments.last_mut()
+            && last.ident == "DeviceFn"
+            && let syn::PathArguments::AngleBracketed(arguments) = std::mem::take(&mut last.arguments)
+        {
+            let (mut parameters, mut output) = (Vec::new(), None);
+            for argument in &arguments.args {
+                match argument {
+                    syn::GenericArgument::Type(syn::Type::Tuple(t)) => {
+                        parameters = t.elems.iter().map(|t| self.ty(t)).collect();
+                    }
+                    syn::GenericArgument::AssocType(a) if a.ident == "Output" => output = Some(self.ty(&a.ty)),
+                    other => self.refuse(syn::Error::new_spanned(
+                        other,
+                        "`DeviceFn` is written with a tuple of parameter types and its result: `DeviceFn<(f32,), Output = f32>`",
+                    )),
+                }
+            }
+            match output {
+                Some(output) => signature = Some((parameters, output)),
+                None => self.refuse(syn::Error::new_spanned(
+                    path,
+                    "say what the function gives: `DeviceFn<(f32,), Output = f32>`",
+                )),
+            }
+        }
+        Bound { path: self.path(&plain), signature }
+    }
+
+    /// `self`, `&self`, `&mut self`
+    pub(super) fn receiver(&mut self, receiver: &syn::Receiver) -> Option<Parameter> {
+        let mark = self.mark(receiver);
+        let name = Ident::new("self", receiver.self_token.span);
+        let segment = Segment { name: Ident::new("Self", name.span()), arguments: Vec::<Argument>::new() };
+        let itself = Type { kind: TypeKind::Path(Path { global: false, segments: vec![segment], mark }), mark };
+        let reference = |mutable| Type { kind: TypeKind::Reference { mutable, to: Box::new(itself.clone()) }, mark };
+        let ty = match &receiver.kind {
+            syn::ReceiverKind::Value => itself,
+            syn::ReceiverKind::Reference(_, _, mutability) => reference(mutability.is_some()),
+            _ => {
+                self.refuse(syn::Error::new_spanned(receiver, "a receiver is `self`, `&self` or `&mut self`"));
+                return None;
+            }
+        };
+        let mutable = receiver.mutability.is_some() && matches!(ty.kind, TypeKind::Path(_));
+        Some(Parameter { name, mutable, ty })
+    }
+}
+
+/// A method as a function of its own.
+fn whole(signature: &syn::Signature, block: &syn::Block) -> ItemFn {
+    let (attrs, vis) = (Vec::new(), syn::Visibility::Inherited);
+    ItemFn { attrs, vis, modifiers: Default::default(), sig: signature.clone(), block: Box::new(block.clone()) }
+}
+
+fn is_of_the_host(path: &syn::Path) -> bool {
+    const HOST: &[&str] = &[
+        "Clone", "Copy", "Debug", "Default", "Display", "DeviceCopy", "Eq", "From", "Hash", "Into", "Ord", "PartialEq",
+        "PartialOrd", "Send", "Sync",
+    ];
+    path.segments.last().is_some_and(|s| HOST.contains(&s.ident.to_string().as_str()))
+}
+
+fn is_cfg_test(attribute: &syn::Attribute) -> bool {
+    attribute.path().is_ident("cfg") && attribute.to_token_stream().to_string().contains("test")
+}
+
+/// `5`, `-1`
+fn discriminant(e: &syn::Expr) -> Option<i32> {
+    match e {
+        syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(n), .. }) => n.base10_parse().ok(),
+        syn::Expr::Unary(syn::ExprUnary { op: syn::UnOp::Neg(_), expr, .. }) => discriminant(expr)?.checked_neg(),
+        _ => None,
+    }
+}

@@ -1,0 +1,218 @@
+//! What memory of the device holds: [`Element`]s in buffers, [`DeviceCopy`] values in shared memory and between lanes; and the
+//! traits by which kernels are generic over numbers.
+
+use crate::view::{View, ViewMut};
+use ::half::{bf16, f16};
+use kernel_dsl_compiler::hir::Constant;
+use kernel_dsl_compiler::{ElementType, Scalar};
+use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Shl, Shr, Sub};
+
+/// A value that threads can put into shared memory: numbers, `bool`, tuples and arrays of such, and structs with
+/// `#[derive(Clone, Copy, DeviceCopy)]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot lie in shared memory",
+    note = "numbers, `bool`, tuples and arrays can; a `#[device]` struct that derives `Clone, Copy, DeviceCopy`"
+)]
+pub trait DeviceCopy: Copy + Send + Sync + 'static {
+    /// What shared memory holds where nothing was written: something that shows when it is used.
+    fn undefined() -> Self;
+    /// Zero, in each part.
+    fn zero() -> Self;
+}
+
+/// What a buffer can hold: the numbers of fixed width, arrays of them, and device structs with `repr(C)` and without padding.
+///
+/// # Safety
+/// Every pattern of bits is a value, there is no padding, and the value is laid out as `TYPE` says.
+#[diagnostic::on_unimplemented(
+    message = "a buffer on the device cannot hold `{Self}`",
+    label = "not an element of device memory",
+    note = "it holds the integers of 8 to 64 bits, `f16`, `bf16`, `f32`, `f64`, arrays of them, and structs with `#[device] #[repr(C)]`; for `usize`, whose width differs between host and device, take `u32` or `u64`, for `bool` take `u8`"
+)]
+pub unsafe trait Element: DeviceCopy {
+    /// The type in a kernel.
+    const TYPE: ElementType;
+}
+
+mod sealed {
+    /// Keeps [`ScalarElement`](super::ScalarElement) to the types below: numbers of which every bit pattern is a value.
+    pub trait Sealed {}
+}
+
+/// A number of fixed width.
+pub trait ScalarElement: Element + sealed::Sealed {
+    /// The type in a kernel.
+    const SCALAR: Scalar;
+    /// The value's bits, zero-extended to 64.
+    fn bits(self) -> u64;
+    /// The value whose bits are the low ones of `bits`.
+    fn from_bits(bits: u64) -> Self;
+}
+
+/// Numbers of fixed width: what a kernel that is generic over its element type can compute with.
+pub trait Number:
+    ScalarElement + Default + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
+{
+}
+
+/// `f16`, `bf16`, `f32` and `f64`. Arithmetic of the 16-bit ones is that of `f32`, rounded: see [`half`](crate::half).
+pub trait Float: Number + Div<Output = Self> + Neg<Output = Self> {
+    /// The value as `f32`: exact, but of an `f64`, which is rounded to nearest even.
+    fn to_f32(self) -> f32;
+    /// The value nearest to `x`; ties to even.
+    fn from_f32(x: f32) -> Self;
+}
+
+/// The integers of fixed width.
+pub trait Integer:
+    Number
+    + Ord
+    + Div<Output = Self>
+    + Not<Output = Self>
+    + BitAnd<Output = Self>
+    + BitOr<Output = Self>
+    + BitXor<Output = Self>
+    + Shl<u32, Output = Self>
+    + Shr<u32, Output = Self>
+{
+}
+
+/// A type that can stand for a type parameter of a kernel: the numbers of fixed width, and what `#[device]` makes of structs,
+/// enums and, with `#[device(value)]`, functions.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot stand for a type parameter of a kernel",
+    note = "an element type such as `f32` can, a `#[device]` struct or enum without generic parameters, and a `#[device(value)]` function"
+)]
+pub trait GenericArgument {
+    /// What the compiler knows it by.
+    const CONSTANT: Constant;
+}
+
+/// A device function as a type: what `#[device(value)]` makes of a function's name, to be passed for a type parameter
+/// `F: DeviceFn<(A, B), Output = R>`.
+pub trait DeviceFn<Arguments>: GenericArgument {
+    /// What it gives.
+    type Output;
+    /// Calls it, with its arguments as a tuple.
+    fn call(arguments: Arguments) -> Self::Output;
+}
+
+macro_rules! element {
+    ($($t:ty, $s:ident, $x:ident => $bits:expr, $from:expr;)*) => {$(
+        impl sealed::Sealed for $t {}
+        impl DeviceCopy for $t {
+            fn undefined() -> Self { <$t as ScalarElement>::from_bits(u64::MAX) }
+            fn zero() -> Self { <$t as ScalarElement>::from_bits(0) }
+        }
+        // SAFETY: a number of fixed width, every bit pattern of which is a value.
+        unsafe impl Element for $t {
+            const TYPE: ElementType = ElementType::Scalar(Scalar::$s);
+        }
+        impl ScalarElement for $t {
+            const SCALAR: Scalar = Scalar::$s;
+            fn bits(self) -> u64 { let $x = self; $bits }
+            fn from_bits($x: u64) -> Self { $from }
+        }
+        impl Number for $t {}
+        impl GenericArgument for $t {
+            const CONSTANT: Constant = Constant::Scalar(Scalar::$s);
+        }
+    )*};
+}
+element! {
+    i8, I8, x => u64::from(x as u8), x as i8;
+    i16, I16, x => u64::from(x as u16), x as i16;
+    i32, I32, x => u64::from(x as u32), x as i32;
+    i64, I64, x => x as u64, x as i64;
+    u8, U8, x => u64::from(x), x as u8;
+    u16, U16, x => u64::from(x), x as u16;
+    u32, U32, x => u64::from(x), x as u32;
+    u64, U64, x => x, x;
+    f16, F16, x => u64::from(x.to_bits()), f16::from_bits(x as u16);
+    bf16, Bf16, x => u64::from(x.to_bits()), bf16::from_bits(x as u16);
+    f32, F32, x => u64::from(x.to_bits()), f32::from_bits(x as u32);
+    f64, F64, x => x.to_bits(), f64::from_bits(x);
+}
+
+macro_rules! integer {
+    ($($t:ty)*) => {$( impl Integer for $t {} )*};
+}
+integer!(i8 i16 i32 i64 u8 u16 u32 u64);
+
+macro_rules! float {
+    ($($t:ty, $x:ident => $to:expr, $from:expr;)*) => {$(
+        impl Float for $t {
+            fn to_f32(self) -> f32 { let $x = self; $to }
+            fn from_f32($x: f32) -> Self { $from }
+        }
+    )*};
+}
+float! {
+    f16, x => f16::to_f32(x), f16::from_f32(x);
+    bf16, x => bf16::to_f32(x), bf16::from_f32(x);
+    f32, x => x, x;
+    f64, x => x as f32, f64::from(x);
+}
+
+impl DeviceCopy for bool {
+    fn undefined() -> Self {
+        true
+    }
+    fn zero() -> Self {
+        false
+    }
+}
+
+impl DeviceCopy for usize {
+    fn undefined() -> Self {
+        u32::MAX as usize
+    }
+    fn zero() -> Self {
+        0
+    }
+}
+
+impl<T: DeviceCopy, const N: usize> DeviceCopy for [T; N] {
+    fn undefined() -> Self {
+        [T::undefined(); N]
+    }
+    fn zero() -> Self {
+        [T::zero(); N]
+    }
+}
+
+// SAFETY: elements lie one after another, without padding.
+unsafe impl<T: Element, const N: usize> Element for [T; N] {
+    const TYPE: ElementType = {
+        assert!(N <= u32::MAX as usize, "an array in a buffer has at most u32::MAX elements");
+        ElementType::Array(&T::TYPE, N as u32)
+    };
+}
+
+macro_rules! tuple {
+    ($($t:ident),*) => {
+        impl<$($t: DeviceCopy),*> DeviceCopy for ($($t,)*) {
+            fn undefined() -> Self { ($($t::undefined(),)*) }
+            fn zero() -> Self { ($($t::zero(),)*) }
+        }
+    };
+}
+tuple!(A, B);
+tuple!(A, B, C);
+tuple!(A, B, C, D);
+
+macro_rules! view {
+    ($($View:ident)*) => {$(
+        impl<T: Element, const R: usize> DeviceCopy for $View<T, R> {
+            fn undefined() -> Self { $View::nothing() }
+            fn zero() -> Self { $View::nothing() }
+        }
+    )*};
+}
+view!(View ViewMut);
+
+/// The bytes of a value.
+pub(crate) fn bytes<T: Element>(value: &T) -> &[u8] {
+    // SAFETY: an element has no padding, so all its bytes are initialised; they live as long as the borrow.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
+}

@@ -1,0 +1,251 @@
+//! Structs, enums, traits, constants, and what is generic over types.
+
+use super::support::{agree, assemble, checker};
+use kernel_dsl::prelude::*;
+use runtime::testing::{Bound, Checker, Expected, Input};
+
+#[device]
+pub const SCALE: f32 = 0.5;
+#[device]
+pub const WIDTH: usize = 4 * 2;
+
+/// A number and how often it was seen.
+#[device]
+#[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
+pub struct Seen {
+    pub value: f32,
+    pub times: u32,
+}
+
+/// Two of a kind.
+#[device]
+#[derive(Clone, Copy, Debug)]
+pub struct Pair<T>(pub T, pub T);
+
+#[device]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Add,
+    Scale = 5,
+    Neither,
+}
+
+#[device]
+pub mod shapes {
+    use kernel_dsl::prelude::*;
+
+    pub trait Shape: Copy {
+        /// Corners.
+        const CORNERS: u32;
+        type Size: Number;
+        fn size(&self) -> Self::Size;
+        fn area(&self) -> f32;
+        fn twice(&self) -> f32 {
+            2.0 * self.area()
+        }
+        fn unit() -> Self;
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    pub struct Square {
+        pub side: f32,
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    pub struct Oblong {
+        pub width: f32,
+        pub height: f32,
+    }
+
+    impl Oblong {
+        pub const fn new(width: f32, height: f32) -> Self {
+            Oblong { width, height }
+        }
+        pub fn grow(&mut self, by: f32) {
+            self.width += by;
+            self.height += by;
+        }
+        pub fn turned(self) -> Oblong {
+            let Oblong { width, height } = self;
+            Self { width: height, height: width }
+        }
+    }
+
+    impl Shape for Square {
+        const CORNERS: u32 = 4;
+        type Size = f32;
+        fn size(&self) -> f32 {
+            self.side
+        }
+        fn area(&self) -> f32 {
+            self.side * self.side
+        }
+        fn unit() -> Self {
+            Square { side: 1.0 }
+        }
+    }
+
+    impl Shape for Oblong {
+        const CORNERS: u32 = Square::CORNERS + 100;
+        type Size = u32;
+        fn size(&self) -> u32 {
+            (self.width + self.height) as u32
+        }
+        fn area(&self) -> f32 {
+            self.width * self.height
+        }
+        fn twice(&self) -> f32 {
+            self.area() + self.area()
+        }
+        fn unit() -> Self {
+            Oblong::new(1.0, 1.0)
+        }
+    }
+
+    /// Of any shape.
+    pub fn report<S: Shape>(shape: S) -> f32 {
+        shape.twice() + S::CORNERS as f32 + S::unit().area()
+    }
+}
+use shapes::{Oblong, Shape, Square, report};
+
+#[kernel(block = 32, grid = x.len().div_ceil(32))]
+#[requires(out.len() == WIDTH * x.len())]
+pub fn structs(x: &[f32], out: &mut [f32]) {
+    const FIRST: usize = 1 + 1;
+    let i = grid::index();
+    if i < x.len() {
+        let mut seen = Seen { value: x[i], times: 1 };
+        seen.value *= SCALE;
+        seen.times += 2;
+        let again = Seen { times: 7, ..seen };
+        let pair = Pair(again.value, seen.times as f32);
+        let mut shape = Oblong::new(pair.0, pair.1);
+        shape.grow(1.0);
+        let Pair(a, b) = Pair(3u32, 4);
+        let sum = [0.0f32; FIRST];
+        out[WIDTH * i] = shape.area();
+        out[WIDTH * i + 1] = shape.turned().width;
+        out[WIDTH * i + FIRST] = report(shape);
+        out[WIDTH * i + 3] = report(Square { side: x[i] }) + shape.size() as f32 + Square { side: 0.0 }.size();
+        out[WIDTH * i + 4] = (a * b + again.times) as f32 + sum[1];
+        let mode = if x[i] > 0.0 { Mode::Add } else if x[i] < 0.0 { Mode::Scale } else { Mode::Neither };
+        out[WIDTH * i + 5] = match mode {
+            Mode::Add => x[i] + 1.0,
+            Mode::Scale => x[i] * 2.0,
+            Mode::Neither => -1.0,
+        };
+        out[WIDTH * i + 6] = mode as u32 as f32;
+        out[WIDTH * i + 7] = if mode == Mode::Scale { 1.0 } else { 0.0 };
+    }
+}
+
+fn structs_on_the_host(x: f32) -> [f32; 8] {
+    let seen = Seen { value: x * SCALE, times: 3 };
+    let mut shape = Oblong::new(seen.value, 3.0);
+    shape.grow(1.0);
+    let mode = if x > 0.0 { Mode::Add } else if x < 0.0 { Mode::Scale } else { Mode::Neither };
+    let by_mode = match mode {
+        Mode::Add => x + 1.0,
+        Mode::Scale => x * 2.0,
+        Mode::Neither => -1.0,
+    };
+    [
+        shape.area(),
+        shape.turned().width,
+        report(shape),
+        report(Square { side: x }) + shape.size() as f32,
+        19.0,
+        by_mode,
+        mode as u32 as f32,
+        f32::from(u8::from(mode == Mode::Scale)),
+    ]
+}
+
+fn test_structs(checker: &Checker) {
+    let x: Vec<f32> = (0..40).map(|i| (i as f32 - 20.0) / 4.0).collect();
+    let expected = x.iter().flat_map(|x| structs_on_the_host(*x)).map(f64::from).collect();
+    let inputs = vec![Input::slice(&x), Input::slice(&vec![0.0f32; 8 * x.len()])];
+    agree::<structs>(checker, "structs", inputs, &[Expected::new(1, expected, Bound::Exact)]);
+    assemble::<structs>();
+}
+
+/// y ← s(y), for a shape that a launch passes and one that an instance says.
+#[kernel(block = 32, grid = out.len().div_ceil(32), instances(S = Square | Oblong, T = f32 | f16 | f64))]
+#[requires(x.len() == out.len())]
+pub fn generic<S: Shape, T: Float>(x: &[T], shape: S, out: &mut [T]) {
+    let i = grid::index();
+    if i < x.len() {
+        let sum = x[i] + T::from_f32(shape.area());
+        out[i] = if sum > T::default() { sum * x[i] } else { -x[i] };
+    }
+}
+
+#[device(value)]
+pub fn half_of(x: f32) -> f32 {
+    x / 2.0
+}
+
+#[device(value)]
+pub fn squared(x: f32) -> f32 {
+    x * x
+}
+
+#[kernel(
+    block = 64,
+    grid = y.len().div_ceil(N),
+    instances(T = f32 | bf16, F = half_of | squared),
+    derived(N = 16 / size_of::<T>()),
+)]
+#[requires(x.len() == y.len())]
+pub fn map<T: Float, F: DeviceFn<(f32,), Output = f32>, const N: usize>(x: &[T], y: &mut [T]) {
+    let first = N * block::x();
+    let i = first + thread::x();
+    if thread::x() < N && i < y.len() {
+        y[i] = T::from_f32(F::call((x[i].to_f32(),)));
+    }
+}
+
+fn test_generic(checker: &Checker) {
+    let x: Vec<f32> = (0..50).map(|i| i as f32 - 9.0).collect();
+    let shape = Oblong::new(1.5, 2.0);
+    let of = |x: f32| if x + 3.0 > 0.0 { (x + 3.0) * x } else { -x };
+    let expected = Expected::new(3, x.iter().map(|x| f64::from(of(*x))).collect(), Bound::Exact);
+    let mut inputs = vec![Input::slice(&x)];
+    inputs.extend(Input::value_of(shape));
+    inputs.push(Input::slice(&vec![0.0f32; x.len()]));
+    agree::<generic<Oblong, f32>>(checker, "oblong", inputs, &[expected]);
+    let halves: Vec<f16> = x.iter().map(|x| f16::from_f32(*x)).collect();
+    let expected = Expected::new(2, x.iter().map(|x| f64::from(of(*x))).collect(), Bound::Exact);
+    let mut inputs = vec![Input::slice(&halves)];
+    inputs.extend(Input::value_of(Square { side: 3f32.sqrt() }));
+    inputs.push(Input::slice(&vec![f16::ZERO; x.len()]));
+    let _ = (inputs, expected);
+    assemble::<generic<Square, f16>>();
+
+    let expected = Expected::new(1, x.iter().map(|x| f64::from(x * x)).collect(), Bound::Exact);
+    let inputs = vec![Input::slice(&x), Input::slice(&vec![0.0f32; x.len()])];
+    agree::<map<f32, squared, 4>>(checker, "map", inputs, &[expected]);
+    let small: Vec<bf16> = (0..50).map(|i| bf16::from_f32(i as f32)).collect();
+    let expected = Expected::new(1, (0..50).map(|i| f64::from(i) / 2.0).collect(), Bound::Exact);
+    let inputs = vec![Input::slice(&small), Input::slice(&vec![bf16::ZERO; 50])];
+    agree::<map<bf16, half_of, 8>>(checker, "map", inputs, &[expected]);
+    assemble::<map<f32, squared, 4>>();
+}
+
+#[test]
+fn structs_are_as_rust_has_them() {
+    test_structs(&checker(false));
+}
+
+#[test]
+fn what_is_generic_over_types_is_made_for_each() {
+    test_generic(&checker(false));
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_items() {
+    test_structs(&checker(true));
+    test_generic(&checker(true));
+}
