@@ -7,10 +7,10 @@ use kernel_dsl_compiler::hir::Constant;
 use kernel_dsl_compiler::{ElementType, Scalar};
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Shl, Shr, Sub};
 
-/// A value that threads can put into shared memory: numbers, `bool`, tuples and arrays of such, and structs with
-/// `#[derive(Clone, Copy, DeviceCopy)]`.
+/// A value that threads can put into shared memory, and hand to other lanes and threads: numbers, `bool`, tuples and arrays of
+/// such, and structs with `#[derive(Clone, Copy, DeviceCopy)]`; options to other lanes and threads only.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot lie in shared memory",
+    message = "`{Self}` cannot lie in shared memory, nor go to other lanes and threads",
     note = "numbers, `bool`, tuples and arrays can; a `#[device]` struct that derives `Clone, Copy, DeviceCopy`"
 )]
 pub trait DeviceCopy: Copy + Send + Sync + 'static {
@@ -172,6 +172,15 @@ impl DeviceCopy for usize {
     }
 }
 
+impl<T: DeviceCopy> DeviceCopy for Option<T> {
+    fn undefined() -> Self {
+        Some(T::undefined())
+    }
+    fn zero() -> Self {
+        None
+    }
+}
+
 impl<T: DeviceCopy, const N: usize> DeviceCopy for [T; N] {
     fn undefined() -> Self {
         [T::undefined(); N]
@@ -200,6 +209,8 @@ macro_rules! tuple {
 tuple!(A, B);
 tuple!(A, B, C);
 tuple!(A, B, C, D);
+tuple!(A, B, C, D, E);
+tuple!(A, B, C, D, E, F);
 
 macro_rules! view {
     ($($View:ident)*) => {$(

@@ -7,8 +7,8 @@
 use crate::artifact::Artifact;
 use crate::element::ScalarElement;
 use ::half::{bf16, f16};
-use kernel_dsl_compiler::{ElementType, Scalar};
 use kernel_dsl_compiler::hir::Constant;
+use kernel_dsl_compiler::{ElementType, Scalar};
 use std::marker::PhantomData;
 
 /// Runs kernels: a device.

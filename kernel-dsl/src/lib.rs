@@ -109,6 +109,62 @@
 //! any `if` that depends on the row: lanes of a row that is not there take part with values that do not count. The same
 //! holds of [`block::sync`] and the block.
 //!
+//! A warp, a [group](warp::group) of 2 to 32 of its lanes, and the [block] have the same operations: `sum`, `max` and
+//! `min` of numbers; `reduce` and `scan` by a closure or device function, over numbers, `bool`, and tuples, arrays and options
+//! of them; `broadcast`, `any`, `all`. Lanes have `shuffle`, `shuffle_xor`, `shuffle_up` and `shuffle_down`, and `ballot`.
+//!
+//! # Who comes together
+//!
+//! [`block::sync`] and the other operations of [`block`] need all threads of the block at the same call, those of
+//! [`warp`] all lanes of the warp. Whether they are is seen from what decides the way there. A parameter is the same for
+//! all threads; a block's index for a block; `warp::index()`, and `grid::index() / 32`, for a warp; `thread::x()` for
+//! none. What is computed from such values is the same where all of them are, and a variable where all that it was set to
+//! is, and the way to where it was. The result of a reduction, a vote, or a shuffle from one lane is the same for all that
+//! take part. An `if`, `while` or `for` on a value that is the same for the warp keeps the warp together, and so on. A
+//! `return`, `break` or `continue` that some threads take, and others not, leaves the others alone to the end of what is
+//! left: the kernel, the loop, or its iteration.
+//!
+//! ```compile_fail
+//! # use kernel_dsl::prelude::*;
+//! #[kernel(block = 256, grid = y.len().div_ceil(256))]
+//! pub fn share(x: &[f32], y: &mut [f32]) {
+//!     let i = grid::index();
+//!     if i >= y.len() {
+//!         return;
+//!     }
+//!     y[i] = x[i] / block::sum(x[i]);
+//! }
+//! # fn main() {}
+//! ```
+//!
+//! ```text
+//! error: `block::sum` needs all threads of the block, and which of them come here depends on the thread
+//!        note: line 5, `return;`: some threads leave, and others go on
+//!        note: line 4, `if i >= y.len() {`: threads part
+//!        note: line 3, `let i = grid::index();`: differs between threads
+//!        help: let all threads of the block go on, and put what only some have to do under an `if` without the `block::sum`
+//! ```
+//!
+//! Threads beyond the end come along with a value that does not count:
+//!
+//! ```
+//! # use kernel_dsl::prelude::*;
+//! #[kernel(block = 256, grid = y.len().div_ceil(256))]
+//! pub fn share(x: &[f32], y: &mut [f32]) {
+//!     let i = grid::index();
+//!     let mine = x.get(i).copied().unwrap_or(0.0);
+//!     let total = block::sum(mine);
+//!     if i < y.len() {
+//!         y[i] = mine / total;
+//!     }
+//! }
+//! # fn main() {}
+//! ```
+//!
+//! Refused is what is proven to depend on the thread. Where shared memory or a buffer that is written decides, or a division by a
+//! number of the launch, the kernel compiles, and the interpreter checks each time whether all have come. Which is so of a
+//! value tells [`compiler::analyses::uniformity`].
+//!
 //! # Functions
 //!
 //! ```
@@ -128,6 +184,65 @@
 //! path of another device function. A closure is a name for code that is inlined where it is called; it captures by
 //! reference, is bound by `let` or passed on, and is never chosen by a condition or stored.
 //!
+//! # Structs, traits, and kernels that are generic over types
+//!
+//! `#[device]` also goes on constants, on structs, on enums without data, and on a module, for traits and impls: all that the
+//! module holds is the device's then.
+//!
+//! ```
+//! # use kernel_dsl::prelude::*;
+//! #[device]
+//! pub mod activation {
+//!     use kernel_dsl::prelude::*;
+//!
+//!     /// What is done with each element.
+//!     pub trait Activation: Copy {
+//!         fn apply(self, x: f32) -> f32;
+//!     }
+//!
+//!     #[derive(Clone, Copy)]
+//!     pub struct Relu;
+//!     impl Activation for Relu {
+//!         fn apply(self, x: f32) -> f32 {
+//!             x.max(0.0)
+//!         }
+//!     }
+//!
+//!     /// slope · x below zero
+//!     #[derive(Clone, Copy)]
+//!     pub struct Leaky {
+//!         pub slope: f32,
+//!     }
+//!     impl Activation for Leaky {
+//!         fn apply(self, x: f32) -> f32 {
+//!             if x < 0.0 { self.slope * x } else { x }
+//!         }
+//!     }
+//! }
+//! use activation::{Activation, Leaky, Relu};
+//!
+//! #[kernel(block = 256, grid = y.len().div_ceil(256), instances(A = Relu | Leaky, T = f32 | f16))]
+//! #[requires(x.len() == y.len())]
+//! pub fn activate<A: Activation, T: Float>(a: A, x: &[T], y: &mut [T]) {
+//!     let i = grid::index();
+//!     if i < y.len() {
+//!         y[i] = T::from_f32(a.apply(x[i].to_f32()));
+//!     }
+//! }
+//! # fn main() { assert!(activate::<Leaky, f16>::PTX.contains(".param .f32 a_slope")); }
+//! ```
+//!
+//! A kernel's generic parameters are constants and types. An instance says what stands for them: element types, device structs and
+//! enums, and functions marked `#[device(value)]`, which implement [`DeviceFn`]. Bounds are device traits, and
+//! [`Element`], [`Number`], [`Float`], [`Integer`] and [`DeviceFn`] of the prelude. What a type of another crate does in a
+//! kernel of this one is compiled when it is launched: `activate::<TheirActivation, f32>::launch(…)`. A generic constant
+//! that follows from the others is `derived(N = 16 / size_of::<T>())`.
+//!
+//! A struct that derives [`DeviceCopy`](trait@DeviceCopy) goes through shuffles, reductions and shared memory; one that is
+//! `repr(C)`, of numbers and without padding, lies in buffers too. A struct passed to a kernel becomes a parameter of the
+//! entry for each number in it. Methods, associated constants, associated types and provided methods are as in Rust; all is
+//! known when the instance is compiled, and nothing is called through a pointer.
+//!
 //! # Targets
 //!
 //! PTX is made for sm_61, and runs on every later card. What sm_61 lacks is a compile error there that names the first target that
@@ -139,7 +254,7 @@
 //! `Option<T>` is the one enum that holds data: a `bool` and the parts of `T`, in registers. `v.get((row, col))` of a
 //! view is `Some` of the element where it lies inside, `x.get(i).copied()` is Rust's own way to say that of a slice; either is
 //! one load that the threads outside do not make. `if let`, `while let`, `let … else` and `match` take it apart, and it has
-//! `is_some`, `is_none`, `is_some_and`, `unwrap_or`, `map`, `map_or`, `and_then` and `copied`.
+//! the [methods](methods#options) of Rust's that need no panic.
 //!
 //! # What the language has
 //!
@@ -148,16 +263,22 @@
 //!
 //! * **Types**: `bool`, integers of 8 to 64 bits, `usize`, `f32` and `f64`, and the floats of 16 bits,
 //!   [`f16`](half::f16) and [`bf16`](half::bf16), with what [`half`] lists; tuples and arrays of them, which live in
-//!   registers; `Option`; slices, views and handles as above. Elements of memory are the numbers but `usize`.
-//! * **Statements**: `let` with tuple and array patterns, assignment and compound assignment, `if`, `match` with
-//!   numbers, ranges, `|`, bindings and guards, `while`, `loop`, `for` over `a..b` with `.step_by(n)` and `.rev()`,
-//!   labels, `break`, `continue`, `return`, and `const { assert!(…) }`.
-//! * **Generics**: constants of type `usize` and `bool`.
+//!   registers; `Option`; `#[device]` structs, and enums without data; slices, views and handles as above. Elements of
+//!   buffers are the numbers but `usize`, arrays of them, and `repr(C)` structs; shared memory holds tuples and `bool` too.
+//! * **Statements**: `let` with tuple and array patterns, assignment, destructuring and compound assignment, `if` and
+//!   `while` with conditions and `let`s joined by `&&`, `match` with numbers, ranges, tuples, arrays, `|`, bindings and
+//!   guards, `loop`, labels on loops and blocks, `break`, `continue`, `return`, and `const { assert!(…) }`.
+//! * **Iterators** of a `for`: `a..b` with `.step_by(n)` and `.rev()`; [`block::share`], [`block::stride`] and
+//!   [`grid::stride`]; all of them with `.enumerate()`, in [`unroll`], [`unroll_by`] or [`rolled`].
+//! * **Arrays**: `[x; N]`, `[a, b]`, `std::array::from_fn(|i| …)`, `.map(|x| …)`, `.len()`; `size_of::<T>()`.
+//! * **Items**: `#[device]` functions, constants, structs, enums, and modules of them with traits and impls; `const` in a
+//!   body.
+//! * **Generics**: constants of type `usize` and `bool`, and types, on functions, structs and impls.
 //! * **Methods of numbers**: those of [`methods`], with their PTX and their edge cases; and [`math`].
 //!
-//! Not in the language today: structs, enums beside `Option`, traits, iterators beyond the ranges above, strings,
-//! allocation, panics, recursion, generic types; asynchronous copies, shared arrays sized at launch, and the
-//! hardware's approximate functions. Whatever lies outside is a compile error at its token.
+//! Not in the language: enums with data beside `Option`, trait objects, traits with generic parameters, iterators beyond those above,
+//! strings, allocation, panics, recursion. Not yet: asynchronous copies, inline PTX, and the hardware's approximate
+//! functions. Whatever lies outside is a compile error at its token.
 //!
 //! # What differs from Rust on the host
 //!
@@ -211,11 +332,11 @@ mod wide;
 
 pub use artifact::{Artifact, Declared, Kernel, kernels};
 pub use atomic::{Atomic, AtomicInteger};
+pub use element::{DeviceCopy, DeviceFn, Element, Float, GenericArgument, Integer, Number, ScalarElement};
 pub use iterate::{rolled, unroll, unroll_by};
 pub use kernel_dsl_compiler as compiler;
 #[doc(hidden)]
 pub use kernel_macros::__link;
-pub use element::{DeviceCopy, DeviceFn, Element, Float, GenericArgument, Integer, Number, ScalarElement};
 pub use kernel_macros::{DeviceCopy, device, kernel};
 pub use launcher::{Argument, Launcher};
 pub use layout::Position;

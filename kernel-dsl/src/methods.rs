@@ -1,4 +1,5 @@
-//! The methods of numbers that a kernel may call, what each one is in PTX, and what it gives at its edges.
+//! The methods of numbers, arrays and options that a kernel may call, what each one is in PTX, and what it gives at its
+//! edges.
 //!
 //! All of them are Rust's own, by the same name and with the same result, on the host and on every executor; this page
 //! has what Rust leaves open, and what the device does where Rust would panic. *Reported* is what the oracle calls an
@@ -80,3 +81,28 @@
 //! | `wrapping_sub` | integers | `sub` | modulo 2ⁿ |
 //!
 //! The upper half of a product is a cast away: `(a as u64 * b as u64 >> 32) as u32`.
+//!
+//! # Arrays
+//!
+//! | method | on | PTX | meaning and edges |
+//! |---|---|---|---|
+//! | `len` | arrays | none | a constant of the kernel |
+//! | `map` | arrays | what the function is, once an element | in the order of the elements; of a closure, or a device function by its path |
+//!
+//! `std::array::from_fn(|i| …)` makes an array of what the function gives for each index, which is a constant in it.
+//!
+//! # Options
+//!
+//! An option is a truth value in a predicate, and the parts of its value in registers. What a function is given runs where
+//! there is a value: behind a branch, or under the predicate.
+//!
+//! | method | on | PTX | meaning and edges |
+//! |---|---|---|---|
+//! | `and_then` | options | what the function is | |
+//! | `copied` | options | a load under the predicate | of a reference into memory |
+//! | `is_none` | options | `not` of the predicate | |
+//! | `is_some` | options | none | |
+//! | `is_some_and` | options | what the function is | |
+//! | `map` | options | what the function is | |
+//! | `map_or` | options | what the function is, `selp` | the other value is computed in any case, and first |
+//! | `unwrap_or` | options | `selp` for each part | likewise |

@@ -18,10 +18,10 @@
 //! inside a kernel; and the bodies run, under [`host::run`](crate::host::run), so that a test can compare the kernel
 //! as rustc compiled it with the kernel as our compiler did.
 
+pub use crate::element::{DeviceFn, Element, Float, Integer, Number};
 pub use crate::half::{HalfExt as _, bf16, f16};
 pub use crate::iterate::{rolled, unroll, unroll_by};
 pub use crate::shared::Shared;
 pub use crate::slice::SliceExt as _;
 pub use crate::view::{View, ViewMut};
-pub use crate::element::{DeviceFn, Element, Float, Integer, Number};
 pub use crate::{DeviceCopy, block, device, fence, grid, kernel, math, target, thread, warp};

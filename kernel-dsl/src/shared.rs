@@ -2,8 +2,8 @@
 
 use crate::atomic::{Atomic, AtomicInteger, atomics};
 use crate::block;
-use crate::host::context::context;
 use crate::element::{DeviceCopy, Element};
+use crate::host::context::context;
 use crate::layout::{Layout, Position, Shape};
 use crate::view::View;
 use crate::wide::{self, Space};
@@ -45,6 +45,7 @@ pub struct Shared<T: DeviceCopy, const R: usize> {
 
 impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// An array whose rows lie one after another.
+    #[must_use]
     #[track_caller]
     pub fn new(shape: [usize; R]) -> Self {
         Self::laid_out("Shared::new", Layout::packed(shape))
@@ -52,15 +53,35 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
 
     /// An array whose rows lie apart by the pitch with the fewest bank conflicts among the accesses that the compiler
     /// sees. The choice is deterministic, and printed in the PTX and in `kernels report`. Values do not depend on it.
+    #[must_use]
     #[track_caller]
     pub fn padded(shape: [usize; R]) -> Self {
         Self::laid_out("Shared::padded", Layout::packed(shape))
     }
 
     /// An array whose rows start `pitch` elements apart; at least as many as a row has.
+    #[must_use]
     #[track_caller]
     pub fn with_pitch(shape: [usize; R], pitch: usize) -> Self {
         Self::laid_out("Shared::with_pitch", Layout::with_pitch(shape, pitch))
+    }
+
+    /// An array whose rows' 16-byte pieces lie in an order of each row's own, so that eight lanes that access 16 bytes each
+    /// in one row, or at one column of eight rows, ask each bank once, without room for a pad: piece p of row r is
+    /// found at p XOR r mod 8, where the pieces of a row are a multiple of eight; see
+    /// [`Swizzle`](kernel_dsl_compiler::ir::Swizzle) for others. Rows must be a multiple of 16 bytes. In PTX an exclusive or
+    /// with a part of the row an access. Values do not depend on it.
+    #[track_caller]
+    pub fn swizzled(shape: [usize; R]) -> Self {
+        Self::laid_out("Shared::swizzled", Layout::packed(shape))
+    }
+
+    /// An array whose shape the launch evaluates: extents are computed from the kernel's parameters and constants alone, and the
+    /// launch, which computes the same, refuses one that a block has no room for. Such an array is made once, in no loop.
+    /// In PTX `.extern .shared`, and extents in registers.
+    #[track_caller]
+    pub fn dynamic(shape: [usize; R]) -> Self {
+        Self::laid_out("Shared::dynamic", Layout::packed(shape))
     }
 
     #[track_caller]
@@ -70,6 +91,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     }
 
     /// Elements in dimension `d`: a constant.
+    #[must_use]
     #[track_caller]
     pub fn dim(self, d: usize) -> usize {
         assert!(d < R, "dimension {d} of a shared array of rank {R}");
@@ -117,6 +139,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     ///
     /// Arrays begin at such multiples. Where rows would not, by the pitch that the kernel names, it does not compile;
     /// [`padded`](Self::padded) finds a pitch with which they do.
+    #[must_use]
     #[track_caller]
     pub fn load<const N: usize>(self, at: impl Position<R>) -> [T; N] {
         let first = self.elements(at.indices(), N);
@@ -180,6 +203,7 @@ macro_rules! at {
         impl<T: DeviceCopy> Shared<T, $rank> {
             /// The array with its first index fixed at `i`, of one rank less. Nothing is loaded or checked; an access
             /// is out of bounds if `i` was. In PTX a multiplication by the first stride, a constant where `i` is.
+            #[must_use]
             pub fn at(self, i: usize) -> Shared<T, $less> {
                 let (element, layout) = self.layout.plane(i);
                 // Wrapping: a plane without elements may start outside of the array's memory.

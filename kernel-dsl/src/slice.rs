@@ -19,12 +19,15 @@ pub trait SliceExt: sealed::Sealed {
 
     /// Whether the first element's address is a multiple of `n` elements, so that `n` elements can move at once. For
     /// `#[requires(…)]`: the launch evaluates it.
+    #[must_use]
     fn aligned(&self, n: usize) -> bool;
 
     /// The `N` elements from `at` on: [`View::load`](crate::View::load).
+    #[must_use]
     fn load<const N: usize>(&self, at: usize) -> [Self::Element; N];
 
     /// The same, and `other` where there is no element: [`View::load_or`](crate::View::load_or).
+    #[must_use]
     fn load_or<const N: usize>(&self, at: usize, other: Self::Element) -> [Self::Element; N];
 
     /// Writes the `N` elements from `at` on: [`ViewMut::store`](crate::ViewMut::store).

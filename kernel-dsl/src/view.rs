@@ -52,6 +52,7 @@ macro_rules! view {
         impl<T: Element, const R: usize> $View<T, R> {
             /// Elements in dimension `d`, which must be a constant below `R`. A parameter of the PTX entry, or a
             /// subtraction from one after [`offset`](Self::offset).
+            #[must_use]
             #[track_caller]
             pub fn dim(self, d: usize) -> usize {
                 assert!(d < R, "dimension {d} of a view of rank {R}");
@@ -61,6 +62,7 @@ macro_rules! view {
             /// The same array seen from `at` on: the pointer moves, the extents shrink, and are 0 past the end. Nothing
             /// is loaded. In PTX `mad.wide.u32` by the strides, and `sub` with saturation for the extents that are
             /// used.
+            #[must_use]
             pub fn offset(self, at: impl Position<R>) -> Self {
                 let (elements, layout) = self.layout.offset(at.indices());
                 // Wrapping: the pointer may leave the memory, but then an extent is 0 and no element is accessed.
@@ -70,6 +72,7 @@ macro_rules! view {
 
             /// The element at `at`, if it lies inside. One load, guarded by the comparisons with the extents: the
             /// threads outside load nothing.
+            #[must_use]
             pub fn get(self, at: impl Position<R>) -> Option<T> {
                 let at = at.indices();
                 let inside = at.iter().zip(self.layout.shape()).all(|(i, extent)| *i < extent);
@@ -79,6 +82,7 @@ macro_rules! view {
 
             /// Whether the first element's address and all strides but the last are multiples of `n` elements, so that
             /// `n` elements can move at once. For `#[requires(…)]`: the launch evaluates it.
+            #[must_use]
             pub fn aligned(self, n: usize) -> bool {
                 let address = self.first.map_or(0, |p| p.addr().get());
                 address.is_multiple_of(n * size_of::<T>())
@@ -86,6 +90,7 @@ macro_rules! view {
             }
 
             /// Whether there are no elements.
+            #[must_use]
             pub fn is_empty(self) -> bool {
                 self.layout.shape().contains(&0)
             }
@@ -115,6 +120,7 @@ macro_rules! view {
             /// `N` elements. All must be inside, and the first must lie at a multiple of their bytes, or of 16 bytes where they
             /// are more: say so by `requires(x.aligned(n))`, and step by such multiples. In PTX accesses of up to
             /// 16 bytes, `ld.global.v4` and `.v2`.
+            #[must_use]
             #[track_caller]
             pub fn load<const N: usize>(self, at: impl Position<R>) -> [T; N] {
                 let first = self.elements(at.indices(), N);
@@ -126,6 +132,7 @@ macro_rules! view {
 
             /// `N` elements, and `other` for those that lie outside: beyond the last extent, or all where another index is
             /// out of its extent. At any alignment: in PTX a guarded load an element.
+            #[must_use]
             #[track_caller]
             pub fn load_or<const N: usize>(self, at: impl Position<R>, other: T) -> [T; N] {
                 wide::at_once::<T>(N);
@@ -146,6 +153,7 @@ macro_rules! view {
 
         impl<T: Element> $View<T, 1> {
             /// Number of elements.
+            #[must_use]
             pub fn len(self) -> usize {
                 self.layout.shape()[0]
             }
@@ -153,11 +161,13 @@ macro_rules! view {
 
         impl<T: Element> $View<T, 2> {
             /// Elements in dimension 0.
+            #[must_use]
             pub fn rows(self) -> usize {
                 self.layout.shape()[0]
             }
 
             /// Elements in dimension 1.
+            #[must_use]
             pub fn cols(self) -> usize {
                 self.layout.shape()[1]
             }
@@ -183,6 +193,7 @@ macro_rules! view {
         impl<T: Element> $View<T, $rank> {
             /// The array with its first index fixed at `i`, of one rank less. Nothing is loaded or checked; where `i`
             /// was out of bounds, it is empty. In PTX `mad.wide.u32` by the first stride.
+            #[must_use]
             pub fn at(self, i: usize) -> $View<T, $less> {
                 let (element, layout) = self.layout.plane(i);
                 let first = element.zip(self.first).and_then(|(n, p)| NonNull::new(p.as_ptr().wrapping_add(n)));

@@ -183,7 +183,7 @@ fn shared_arrays_belong_to_a_block_and_begin_undefined() {
 #[test]
 fn outside_a_launch() {
     let message = failure(|| {
-        thread::x();
+        let _ = thread::x();
     });
     assert_has(&message, &["`thread::x()` is for kernels", "launch the kernel on a device", "kernel_dsl::host::run"]);
 }
@@ -241,9 +241,9 @@ fn threads_that_part_are_told_where() {
     let message = failure(|| {
         warps(1, 1, || {
             if warp::lane() < 5 {
-                warp::sum(1);
+                let _ = warp::sum(1);
             } else {
-                warp::sum(2);
+                let _ = warp::sum(2);
             }
         })
     });
@@ -256,7 +256,7 @@ fn threads_that_part_are_told_where() {
             if warp::any(warp::lane() == 3) && warp::lane() == 3 {
                 return;
             }
-            warp::ballot(true);
+            let _ = warp::ballot(true);
         })
     });
     assert_has(&message, &["part on the way to warp::ballot", "thread 3 has left the kernel"]);
@@ -282,7 +282,7 @@ fn blocks_have_1_to_1024_threads() {
 fn shared_arrays_must_agree() {
     let message = failure(|| {
         warps(1, 1, || {
-            Shared::<f32, 1>::new([if warp::lane() == 4 { 8 } else { 16 }]);
+            let _ = Shared::<f32, 1>::new([if warp::lane() == 4 { 8 } else { 16 }]);
             block::sync();
         })
     });

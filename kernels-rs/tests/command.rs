@@ -114,7 +114,7 @@ fn what_there_is_not_is_refused_with_what_there_is() {
 fn check_passes_and_says_what_it_compared() {
     let text = stdout(&["check", "saxpy", "--device", "cpu", "--seed", "7"]);
     assert!(text.starts_with("device cpu (interpreter): as asked\n"), "{text}");
-    assert!(text.contains("lowered = optimised = checked ≈ plain Rust"), "{text}");
+    assert!(text.contains("lowered = optimised = checked = ptx ≈ plain Rust"), "{text}");
     assert!(text.lines().last().unwrap().contains("1 pass") && text.contains("(seed 7)"), "{text}");
 }
 
@@ -127,7 +127,7 @@ fn check_as_json_has_an_object_an_instance() {
     for instance in report["instances"].as_array().unwrap() {
         assert_eq!(instance["verdict"], "pass");
         assert!(instance["cases"].as_u64().unwrap() > 10);
-        assert_eq!(instance["executors"], serde_json::json!(["lowered", "optimised", "checked"]));
+        assert_eq!(instance["executors"], serde_json::json!(["lowered", "optimised", "checked", "ptx"]));
     }
 }
 

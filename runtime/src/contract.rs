@@ -6,6 +6,7 @@
 use crate::Error;
 use kernel_dsl::Argument;
 use kernel_dsl::compiler::hir::{Monomorphic, Type};
+use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::launch::{self, Fact, Refusal};
 use kernel_dsl::launcher::Shape;
 
@@ -52,6 +53,22 @@ impl<'a> Approved<'a> {
         self.arguments
     }
 
+    /// The values of the entry's parameters, in order.
+    pub fn parameters(&self) -> Vec<u64> {
+        values(self.arguments)
+    }
+
+    /// Bytes of shared memory that the launch is to give a block, beyond what the entry declares itself.
+    pub fn shared_bytes(&self, instance: &str, shared: &SharedMemory) -> Result<u32, Error> {
+        if shared.dynamic.is_empty() {
+            return Ok(0);
+        }
+        match shared.layout(&self.parameters()) {
+            Ok((_, bytes)) => Ok(bytes),
+            Err(why) => Err(Error::Refused { instance: instance.to_string(), refusals: vec![Refusal(why)] }),
+        }
+    }
+
     /// Whether the kernel writes argument `index`. If so, its memory is mutable and shares no byte with another argument's.
     pub fn writes(&self, index: usize) -> bool {
         self.writes.get(index).copied().unwrap_or(false)
@@ -81,5 +98,51 @@ fn fact(argument: &Argument) -> Fact {
                 }
             }
         }
+    }
+}
+
+/// The values of the entry's parameters, in order: a scalar; or an address, extents, and all strides but the last,
+/// which is 1. Each is at the low end of its 64 bits, where the driver, on hosts that store the low end first, reads as many
+/// bytes as the parameter has.
+fn values(arguments: &[Argument]) -> Vec<u64> {
+    const { assert!(cfg!(target_endian = "little"), "parameters are passed by their low bytes") };
+    let mut values = Vec::new();
+    for argument in arguments {
+        match argument {
+            Argument::Scalar { bits, .. } => values.push(*bits),
+            Argument::Memory(memory) => {
+                values.push(memory.address());
+                match memory.shape() {
+                    Shape::Slice(len) => values.push(*len),
+                    Shape::View { extents, strides } => {
+                        values.extend(extents);
+                        values.extend(strides.split_last().map_or(&[][..], |(_, outer)| outer));
+                    }
+                }
+            }
+        }
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel_dsl::compiler::Scalar;
+    use kernel_dsl::launcher::Memory;
+
+    #[test]
+    fn parameters_are_in_the_order_of_the_entry() {
+        let memory = |shape| {
+            // SAFETY: nothing accesses it.
+            Argument::Memory(unsafe { Memory::new(Scalar::F32.into(), 1, 0x100, shape, false) })
+        };
+        let arguments = [
+            Argument::scalar(-1i32),
+            memory(Shape::Slice(7)),
+            memory(Shape::View { extents: vec![2, 3, 4], strides: vec![24, 8, 1] }),
+            Argument::Scalar { ty: Scalar::Bool, bits: 1 },
+        ];
+        assert_eq!(values(&arguments), [0xffff_ffff, 0x100, 7, 0x100, 2, 3, 4, 24, 8, 1]);
     }
 }

@@ -7,9 +7,10 @@ use crate::contract::Approved;
 use crate::interpreter::{self, Binding, Bytes, Launch};
 use crate::{Error, Result};
 use kernel_dsl::compiler::hir::{Instance, Monomorphic};
+use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::ir::record::WORDS;
 use kernel_dsl::compiler::lower::checked::Checked;
-use kernel_dsl::compiler::{ir, lower};
+use kernel_dsl::compiler::{analyses, ir};
 use kernel_dsl::launcher::{Memory, Shape};
 use kernel_dsl::{Argument, Artifact};
 use std::alloc::{Layout, alloc, dealloc};
@@ -27,15 +28,10 @@ pub(crate) struct Cpu {
 
 impl Cpu {
     /// Runs the instance on the interpreter. It is lowered and decoded once.
-    pub fn run(
-        &self,
-        artifact: &'static Artifact,
-        program: &Monomorphic,
-        approved: &Approved,
-    ) -> Result<()> {
+    pub fn run(&self, artifact: &'static Artifact, program: &Monomorphic, approved: &Approved) -> Result<()> {
         let instance = program.instance();
         let executable = self.executables.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
-            let lowered = lower::lower_monomorphic(program, artifact.target)
+            let lowered = analyses::lowered_monomorphic(program, artifact.target)
                 .map_err(|source| Error::Compile { instance: instance.name(artifact.name), source })?;
             Executable::new(&lowered)
         })?;
@@ -96,6 +92,7 @@ fn pointer(address: u64) -> *mut u8 {
 pub(crate) struct Executable {
     instance: String,
     program: interpreter::Program,
+    shared: SharedMemory,
 }
 
 impl Executable {
@@ -112,7 +109,7 @@ impl Executable {
     fn of(kernel: &ir::Kernel, program: Result<interpreter::Program, interpreter::Unsupported>) -> Result<Executable> {
         let program = program
             .map_err(|source| Error::Interpreter { instance: kernel.instance.clone(), source: source.into() })?;
-        Ok(Executable { instance: kernel.instance.clone(), program })
+        Ok(Executable { instance: kernel.instance.clone(), program, shared: kernel.shared_memory() })
     }
 
     /// Runs it on arguments in host memory. What a kernel that does wrong has written until then stays written.
@@ -135,6 +132,7 @@ impl Executable {
         if approved.shape().is_empty() {
             return Ok(());
         }
+        approved.shared_bytes(&self.instance, &self.shared)?;
         let arguments = approved.arguments().iter().enumerate();
         let arguments = arguments.map(|(index, argument)| binding(argument, approved.writes(index)));
         let record = record.map(|bytes| Binding::Memory {
@@ -168,7 +166,8 @@ fn binding<'a>(argument: &'a Argument, writes: bool) -> Binding<'a> {
     }
 }
 
-fn bytes<'a>(memory: &'a Memory, writes: bool) -> Bytes<'a> {
+/// The bytes of an argument in host memory.
+pub(crate) fn bytes<'a>(memory: &'a Memory, writes: bool) -> Bytes<'a> {
     let (start, len) = (pointer(memory.address()), memory.bytes() as usize);
     // SAFETY: `Memory` vouches for as many initialised bytes of one live allocation of this device, which is the host's
     // memory, and that nobody writes them; where the kernel writes them, the contract has found that the memory is mutable, which makes it

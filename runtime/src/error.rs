@@ -1,7 +1,7 @@
 //! What can go wrong, with what was expected and what was found.
 
 use crate::cuda::{Capability, CudaVersion, DriverError};
-use crate::interpreter;
+use crate::{interpreter, ptx};
 use kernel_dsl::compiler::hir::serial;
 use kernel_dsl::compiler::launch::Refusal;
 use kernel_dsl::compiler::{ElementType, Errors, Target};
@@ -92,6 +92,11 @@ pub enum Error {
     /// not done (a load gave 0), and the device goes on.
     #[error("{0}")]
     Violation(Box<interpreter::Report>),
+
+    /// The PTX interpreter refuses the instance's PTX, or has found it to do wrong.
+    #[error("{source}")]
+    #[allow(missing_docs)]
+    Ptx { instance: String, source: Box<ptx::Failure> },
 
     /// The driver refused the PTX.
     #[error("cannot load the PTX of {instance}: {source}{}", driver_log(.log))]

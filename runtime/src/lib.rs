@@ -12,6 +12,7 @@
 //!   anything runs. What is refused is refused whole: no argument has been touched.
 //! * On a GPU, `launch` runs the kernel's checked form: what it finds first comes back as [`Error::Violation`], a report
 //!   like the oracle's, and the device goes on. `launch_unchecked` runs the kernel's own PTX.
+//! * [`ptx`] runs PTX text on the CPU: a second oracle, which shares nothing with the first.
 //! * [`testing`] runs one kernel on all executors and compares them bit for bit; [`doctor`] says what was found here.
 //!
 //! # Order and errors
@@ -28,6 +29,7 @@ mod device;
 pub mod doctor;
 mod error;
 pub mod interpreter;
+pub mod ptx;
 pub mod testing;
 mod view;
 

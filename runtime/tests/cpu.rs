@@ -136,7 +136,8 @@ fn memory_of_another_device_is_refused() {
     let error = device.launch(artifact(1), &[], &arguments).unwrap_err();
     assert!(error.to_string().contains("argument `x`: its memory belongs to another device"), "{error}");
     // Another handle of the same device is no other device.
-    let error = Device::cpu().launch(artifact(1), &[], &[Argument::scalar(1.0f32), (&x).argument(), (&mut y).argument()]);
+    let error =
+        Device::cpu().launch(artifact(1), &[], &[Argument::scalar(1.0f32), (&x).argument(), (&mut y).argument()]);
     assert!(!matches!(error, Err(Error::Refused { .. })));
 }
 

@@ -10,6 +10,7 @@
 //! * `tests/language`: groups, block reductions, loops, methods of numbers, targets and fences.
 //! * `tests/readme.rs`: the README shows what the program prints.
 //! * `tests/outside.rs`: a crate of somebody else's, with a kernel of its own.
+//! * `tests/uniform.rs`: what is proven the same for a warp or a block is so in runs.
 //! * `tests/checked.rs`: the checked form of wrong kernels reports what the oracle finds.
 //! * `tests/analyses.rs`: bank conflicts, sectors and what is slow, against addresses counted in plain Rust.
 //! * `tests/gpu.rs`: every kernel on a GPU.

@@ -41,6 +41,8 @@ fn essence(part: &str) -> String {
     match head.strip_prefix("error[E0080]: evaluation panicked: ") {
         Some(own) => format!("{}: {own}", place(part)),
         None if head.starts_with("error[") => format!("{}: {}", place(part), head.split(':').next().unwrap_or("")),
+        // Of a lint rustc also says what set its level, and what one could write.
+        None if head.starts_with("error: unused ") => format!("{}: {head}", place(part)),
         None if head.contains("cannot find macro") => format!("{}: no such macro", place(part)),
         None => part.to_string(),
     }

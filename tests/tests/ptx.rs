@@ -1,6 +1,8 @@
 //! The PTX of every declared instance of every linked kernel, as its expansion holds it.
 
 use kernel_dsl::compiler::hir::{Instance, serial};
+use kernel_dsl::compiler::lower::checked::checked;
+use kernel_dsl::compiler::ptx::parse;
 use kernel_dsl::compiler::{Target, compile};
 use kernel_dsl::{Artifact, Declared};
 use kernels_rs as _;
@@ -41,5 +43,18 @@ fn the_stored_hir_gives_the_same_text() {
         let program = serial::program(kernel.hir).unwrap_or_else(|e| panic!("{}: {e}", declared.name));
         let again = compile(&program, &Instance(declared.constants.to_vec()), Target::SM_61);
         assert_eq!(again.as_deref(), Ok(declared.ptx), "{}", declared.name);
+    }
+}
+
+/// What the parser reads of a kernel's text, and of its checked form's, is printed as it was.
+#[test]
+fn each_text_parses() {
+    for (kernel, declared) in declared() {
+        let program = serial::program(kernel.hir).unwrap();
+        let form = checked(&program, &Instance(declared.constants.to_vec()), Target::SM_61).unwrap();
+        for text in [declared.ptx, &form.ptx().unwrap()] {
+            let module = parse(text).unwrap_or_else(|e| panic!("{}:\n{e}", declared.name));
+            assert_eq!(module.to_string(), text);
+        }
     }
 }

@@ -45,11 +45,20 @@ mod cases;
 #[path = "../../kernel-dsl/compiler/tests/frontend/lowered/closures.rs"]
 mod closures;
 #[allow(unused, clippy::all)]
+#[path = "../../kernel-dsl/compiler/tests/frontend/lowered/collectives.rs"]
+mod collectives;
+#[allow(unused, clippy::all)]
 #[path = "../../kernel-dsl/compiler/tests/frontend/lowered/control.rs"]
 mod control;
 #[allow(unused, clippy::all)]
 #[path = "../../kernel-dsl/compiler/tests/frontend/lowered/functions.rs"]
 mod functions;
+#[allow(unused, clippy::all)]
+#[path = "../../kernel-dsl/compiler/tests/frontend/lowered/gaps.rs"]
+mod gaps;
+#[allow(unused, clippy::all)]
+#[path = "../../kernel-dsl/compiler/tests/frontend/lowered/iterate.rs"]
+mod iterate;
 #[allow(unused, clippy::all)]
 #[path = "../../kernel-dsl/compiler/tests/frontend/lowered/values.rs"]
 mod values;
@@ -131,6 +140,21 @@ fn closures_are_as_rustc_has_them() {
 }
 
 #[test]
+fn collectives_are_as_rustc_has_them() {
+    over_slices(&Checker::new(None), collectives::ALL);
+}
+
+#[test]
+fn constructs_together_are_as_rustc_has_them() {
+    over_slices(&Checker::new(None), gaps::ALL);
+}
+
+#[test]
+fn iteration_goes_as_rustc_has_it() {
+    over_slices(&Checker::new(None), iterate::ALL);
+}
+
+#[test]
 fn control_goes_as_rustc_has_it() {
     over_slices(&Checker::new(None), control::ALL);
 }
@@ -149,7 +173,16 @@ fn memory_is_as_rustc_has_it() {
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_gives_what_rustc_has() {
     let checker = Checker::new(Some(Device::cuda(0).unwrap()));
-    for all in [values::ALL, cases::ALL, closures::ALL, control::ALL, functions::ALL] {
+    for all in [
+        values::ALL,
+        cases::ALL,
+        closures::ALL,
+        collectives::ALL,
+        control::ALL,
+        functions::ALL,
+        gaps::ALL,
+        iterate::ALL,
+    ] {
         over_slices(&checker, all);
     }
     over_views(&checker, memory::ALL);

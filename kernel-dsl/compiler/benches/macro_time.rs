@@ -24,13 +24,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("milliseconds an instance, medians; parse, syntax and check are done once a kernel\n");
     println!(
-        "{:18} {:>8} {:>8} {:>8} {:>8} {:>8} {:>13}",
-        "", "front", "lower", "passes", "emit", "total", "unoptimised"
+        "{:18} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>13}",
+        "", "front", "lower", "analyses", "passes", "emit", "total", "unoptimised"
     );
     for (fast, slow) in optimised.iter().zip(&unoptimised) {
-        let Times { instance, front, lower, passes, emit, total } = fast;
+        let Times { instance, front, lower, analyses, passes, emit, total } = fast;
         println!(
-            "{instance:18} {front:8.3} {lower:8.3} {passes:8.3} {emit:8.3} {total:8.3} {:13.3}{}",
+            "{instance:18} {front:8.3} {lower:8.3} {analyses:8.3} {passes:8.3} {emit:8.3} {total:8.3} {:13.3}{}",
             slow.total,
             if *total > AIM { "  above the aim of 2 ms" } else { "" }
         );

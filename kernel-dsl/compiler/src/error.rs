@@ -8,6 +8,8 @@ use std::fmt;
 pub struct Error {
     /// What is wrong, in plain words.
     pub message: String,
+    /// What led to it, in order.
+    pub notes: Vec<String>,
     /// The way out, if there is one to name.
     pub help: Option<String>,
     /// The function and the place in it; `None` where the whole kernel is meant.
@@ -21,12 +23,24 @@ pub struct Errors(pub Vec<Error>);
 impl Error {
     /// A mistake at a place.
     pub fn at(source: &Source, span: Span, message: impl Into<String>) -> Error {
-        Error { message: message.into(), help: None, place: Some((source.clone(), span)) }
+        Error { message: message.into(), notes: Vec::new(), help: None, place: Some((source.clone(), span)) }
     }
 
     /// A mistake of the whole kernel.
     pub fn whole(message: impl Into<String>) -> Error {
-        Error { message: message.into(), help: None, place: None }
+        Error { message: message.into(), notes: Vec::new(), help: None, place: None }
+    }
+
+    /// All that is said of it but the place: the message, and below it the notes and the way out.
+    pub fn text(&self) -> String {
+        let mut text = self.message.clone();
+        for note in &self.notes {
+            text += &format!("\nnote: {note}");
+        }
+        if let Some(help) = &self.help {
+            text += &format!("\nhelp: {help}");
+        }
+        text
     }
 
     /// The same with a way out.
@@ -41,11 +55,7 @@ impl fmt::Display for Error {
         if let Some((source, span)) = &self.place {
             write!(f, "{}:{}:{}: ", source.file, source.line + u32::from(span.line), span.column)?;
         }
-        f.write_str(&self.message)?;
-        if let Some(help) = &self.help {
-            write!(f, "\nhelp: {help}")?;
-        }
-        Ok(())
+        f.write_str(&self.text())
     }
 }
 

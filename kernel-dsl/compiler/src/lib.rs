@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! tokens ─▶ syntax ─▶ check ─▶ HIR                  (feature `frontend`; what the macros run)
-//! HIR × instance × target ─▶ lower ─▶ IR ─▶ passes ─▶ IR ─▶ emit ─▶ PTX AST ─▶ text
+//! HIR × instance × target ─▶ lower ─▶ IR (─▶ analyses) ─▶ passes ─▶ IR ─▶ emit ─▶ PTX AST ─▶ text
 //! ```
 //!
 //! * [`syntax`] turns Rust tokens into a tree of the subset that a kernel may use, with the places of its tokens, and
@@ -14,6 +14,7 @@
 //! * [`lower`] makes one instance of it for one target: calls inlined, aggregates taken apart, shared memory laid
 //!   out. It makes [`ir`].
 //! * [`ir`] is typed and structured: loops and branches are nodes. The oracle in crate `runtime` runs it as lowered.
+//! * [`analyses`] look at IR as lowered, and refuse what is proven wrong with it.
 //! * [`passes`] rewrite IR, each in a file of its own, none changing a value.
 //! * [`emit`] turns optimised IR, and only that, into a PTX AST ([`ptx`]), whose instructions come from one table.
 //! * [`analyses`] tell what a kernel will cost.
@@ -58,7 +59,7 @@ pub fn compile(program: &hir::Program, instance: &hir::Instance, target: Target)
 
 /// The same of a program that has been made for its instance.
 pub fn compile_monomorphic(program: &hir::Monomorphic, target: Target) -> Result<String, Errors> {
-    let kernel = lower::lower_monomorphic(program, target)?;
+    let kernel = analyses::lowered_monomorphic(program, target)?;
     let optimised = passes::optimise(kernel)?;
     Ok(emit::emit(&optimised)?.to_string())
 }

@@ -22,12 +22,17 @@ fn kernel() -> Kernel {
         min_blocks: None,
         max_registers: None,
         parameters: vec![
-            Parameter { name: "out".into(), argument: 0, role: Role::Address { element: Scalar::U32, mutable: true } },
+            Parameter {
+                name: "out".into(),
+                argument: 0,
+                role: Role::Address { element: Scalar::U32.into(), mutable: true },
+            },
             Parameter { name: "n".into(), argument: 1, role: Role::Value(Scalar::U32) },
         ],
         values: vec![],
         locals: vec![],
         shared: vec![],
+        dynamic: Vec::new(),
         sources: vec![],
         locations: vec![],
         body: Region::default(),
@@ -166,7 +171,8 @@ fn run_ir(kernel: &Kernel) -> Option<Vec<u64>> {
 
 /// PTX of one thread: as much of it as these kernels use.
 fn run_ptx(module: &ptx::Module) -> Vec<u64> {
-    let body = &module.entry().body;
+    let entry = module.entries().next().expect("it has one");
+    let body = entry.statements();
     let labels: HashMap<ptx::Label, usize> = body
         .iter()
         .enumerate()
@@ -510,6 +516,9 @@ fn random_kernels_store_what_their_ir_says() {
         let found = run_ptx(&module);
         assert_eq!(found, expected, "seed {seed}\n{module}");
         stores += found.len();
+        if seed % 10 == 0 {
+            assert!(ptx::parse(&module.to_string()).unwrap() == module, "seed {seed}\n{module}");
+        }
         if seed % 250 == 0 && ptx_support::installed() {
             ptx_support::assemble(&module.to_string(), 61).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{module}"));
         }

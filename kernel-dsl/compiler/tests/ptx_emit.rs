@@ -5,6 +5,7 @@ mod ptx_support;
 use kernel_dsl_compiler::emit::emit;
 use kernel_dsl_compiler::ir::build::Builder;
 use kernel_dsl_compiler::ir::*;
+use kernel_dsl_compiler::ptx::parse;
 use kernel_dsl_compiler::source::{Source, Span};
 use kernel_dsl_compiler::{Scalar, Target, passes};
 
@@ -30,6 +31,7 @@ fn kernel(name: &str, text: &str) -> Kernel {
         values: vec![],
         locals: vec![],
         shared: vec![],
+        dynamic: Vec::new(),
         locations: locations.collect(),
         sources: vec![Source { name: name.into(), file: "kernels/src/lib.rs".into(), line: 7, text: lines }],
         body: Region::default(),
@@ -39,7 +41,11 @@ fn kernel(name: &str, text: &str) -> Kernel {
 /// A slice parameter: address and length.
 fn slice(kernel: &mut Kernel, name: &str, element: Scalar, mutable: bool) {
     let argument = kernel.parameters.last().map_or(0, |p| p.argument + 1);
-    kernel.parameters.push(Parameter { name: name.into(), argument, role: Role::Address { element, mutable } });
+    kernel.parameters.push(Parameter {
+        name: name.into(),
+        argument,
+        role: Role::Address { element: element.into(), mutable },
+    });
     kernel.parameters.push(Parameter { name: format!("{name}_len"), argument, role: Role::Extent(0) });
 }
 
@@ -76,13 +82,17 @@ fn store(b: &mut Builder, base: Value, element: Scalar, value: Value) {
 }
 
 fn element(b: &mut Builder, base: Value, index: Value, element: Scalar) -> Value {
-    b.value(Op::Offset { base, terms: [(index, None)].into_iter().collect(), element }, b.kernel.ty(base))
+    b.value(
+        Op::Offset { base, terms: [(index, None)].into_iter().collect(), bytes: element.bytes() },
+        b.kernel.ty(base),
+    )
 }
 
-/// The kernel's PTX, which ptxas has accepted.
+/// The kernel's PTX, which the parser has read as what was printed, and ptxas has accepted.
 fn ptx(b: Builder) -> String {
     let module = emit(&passes::legal(b.finish()).unwrap()).unwrap_or_else(|e| panic!("{e}"));
     let text = module.to_string();
+    assert!(parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}")) == module, "{text}");
     if ptx_support::installed() {
         ptx_support::assemble(&text, 61).unwrap_or_else(|e| panic!("{e}\n{text}"));
     }
@@ -151,10 +161,11 @@ fn matmul() {
     slice(&mut k, "c", Scalar::F32, true);
     k.shared.push(SharedArray {
         name: "ta".into(),
-        element: Scalar::F32,
+        element: Scalar::F32.into(),
         shape: [16, 16].into_iter().collect(),
         strides: [17, 1].into_iter().collect(),
         layout: Layout::Padded { pad: 1 },
+        over: None,
         offset: 0,
     });
     let mut b = Builder::new(k);
@@ -169,7 +180,7 @@ fn matmul() {
     let x = b.value(Op::Special(Special::Thread(0)), USIZE);
     let y = b.value(Op::Special(Special::Thread(1)), USIZE);
     let from = b.value(
-        Op::Offset { base: a, terms: [(outer[0], Some(n)), (x, None)].into_iter().collect(), element: Scalar::F32 },
+        Op::Offset { base: a, terms: [(outer[0], Some(n)), (x, None)].into_iter().collect(), bytes: 4 },
         Type::Global,
     );
     let value = load(&mut b, from, Scalar::F32, Policy::ReadOnly);
@@ -445,10 +456,11 @@ fn every_access() {
     let mut f = Family::new("access");
     f.b.kernel.shared.push(SharedArray {
         name: "s".into(),
-        element: Scalar::U64,
+        element: Scalar::U64.into(),
         shape: [64].into_iter().collect(),
         strides: [1].into_iter().collect(),
         layout: Layout::Packed,
+        over: None,
         offset: 0,
     });
     let condition = f.read(Scalar::Bool);
@@ -478,10 +490,11 @@ fn every_address() {
     let mut f = Family::new("address");
     f.b.kernel.shared.push(SharedArray {
         name: "s".into(),
-        element: Scalar::U32,
+        element: Scalar::U32.into(),
         shape: [256].into_iter().collect(),
         strides: [1].into_iter().collect(),
         layout: Layout::Packed,
+        over: None,
         offset: 0,
     });
     let index = f.read(Scalar::Usize);
@@ -503,7 +516,7 @@ fn every_address() {
             vec![(index, Some(three)), (three, Some(three))],
             vec![(three, Some(index)), (index, None)],
         ] {
-            let op = Op::Offset { base, terms: terms.into_iter().collect(), element: Scalar::U32 };
+            let op = Op::Offset { base, terms: terms.into_iter().collect(), bytes: 4 };
             addresses.push(f.b.value(op, ty));
         }
         for bytes in if ty == Type::Global { vec![index, near, far, three] } else { vec![index, near, three] } {
@@ -538,7 +551,7 @@ fn what_is_not_legal_is_an_error() {
     // A place that no pass made an address does not get as far as emission.
     let mut b = Builder::new(k);
     let x = parameters(&mut b)[0];
-    let place = Place::Global { base: x, dims: Default::default() };
+    let place = Place::Global { base: x, dims: Default::default(), within: None };
     b.scalar(Op::Load { place, element: Scalar::F32, policy: Policy::Coherent, guard: None }, Scalar::F32);
     let refused = passes::legal(b.finish()).unwrap_err().to_string();
     assert!(refused.contains("a place is not an address yet"), "{refused}");

@@ -32,22 +32,26 @@ impl Context {
         self.block_dim.iter().product()
     }
 
-    /// Waits for all threads of `scope` at the caller's place, and gives the `bits` of this thread's warp.
+    /// Waits for all threads of `scope` at the caller's place, and gives the `value` of each.
     #[track_caller]
-    pub fn meet(&self, scope: Scope, operation: &'static str, bits: u64) -> [u64; LANES] {
-        self.monitor.meet(self.index, scope, operation, Location::caller(), bits)
+    pub fn meet<T: Copy + Send + Sync + 'static>(&self, scope: Scope, operation: &'static str, value: T) -> Vec<T> {
+        let place = Location::caller();
+        let offers = self.monitor.meet(self.index, scope, operation, place, Arc::new(value));
+        let values = offers.iter().map(|offer| offer.downcast_ref().copied());
+        values.collect::<Option<_>>().unwrap_or_else(|| {
+            panic!("threads part on the way to {operation} in {place}: they bring values of different types")
+        })
     }
 
-    /// Waits for all threads of the block at the caller's place, and gives the `bits` of each. Needs whole warps.
+    /// Waits for all threads of the block at the caller's place, and gives the `value` of each. Needs whole warps.
     #[track_caller]
-    pub fn gather(&self, operation: &'static str, bits: u64) -> Vec<u64> {
+    pub fn gather<T: Copy + Send + Sync + 'static>(&self, operation: &'static str, value: T) -> Vec<T> {
         let threads = self.threads();
         assert!(
             threads.is_multiple_of(LANES),
             "{operation} needs whole warps, but the block has {threads} threads: make it a multiple of {LANES}"
         );
-        self.meet(Scope::Block, operation, bits);
-        self.monitor.gathered()
+        self.meet(Scope::Block, operation, value)
     }
 
     /// The block's array for this thread's next call that makes one: the first thread to come allocates it.

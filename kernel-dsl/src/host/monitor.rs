@@ -15,10 +15,13 @@ use std::fmt;
 use std::ops::Range;
 use std::panic::Location;
 use std::ptr::NonNull;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Threads of a warp.
 pub(crate) const LANES: usize = 32;
+
+/// What a thread hands to those that it meets.
+pub(super) type Offer = Arc<dyn Any + Send + Sync>;
 
 /// Who waits for one another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,12 +66,11 @@ struct Array {
 struct State {
     threads: Vec<Status>,
     running: usize,
-    /// What each thread offers to its warp.
-    offers: Vec<u64>,
-    /// What the lanes of each warp offered when they last met. Lanes read it before they can meet again.
-    met: Vec<[u64; LANES]>,
-    /// What all threads offered when the block last met. They read it before they can meet again.
-    gathered: Vec<u64>,
+    /// What each thread offers at its meeting.
+    offers: Vec<Offer>,
+    /// What was offered where each warp last met, by its lanes or by all threads of the block. Its lanes take it before
+    /// they can meet again.
+    met: Vec<Arc<[Offer]>>,
     arrays: Vec<Array>,
     failure: Option<Failure>,
 }
@@ -87,9 +89,8 @@ impl Monitor {
             state: Mutex::new(State {
                 threads: vec![Status::Running; threads],
                 running: threads,
-                offers: vec![0; threads],
-                met: vec![[0; LANES]; warps],
-                gathered: Vec::new(),
+                offers: (0..threads).map(|_| -> Offer { Arc::new(()) }).collect(),
+                met: (0..warps).map(|_| -> Arc<[Offer]> { Arc::new([]) }).collect(),
                 arrays: Vec::new(),
                 failure: None,
             }),
@@ -102,15 +103,15 @@ impl Monitor {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the meeting, and gives what the lanes of the thread's warp offered.
+    /// Waits for the meeting, and gives what the threads of its scope offered, in order.
     pub(super) fn meet(
         &self,
         thread: usize,
         scope: Scope,
         operation: &'static str,
         place: &'static Location<'static>,
-        offer: u64,
-    ) -> [u64; LANES] {
+        offer: Offer,
+    ) -> Arc<[Offer]> {
         let mut state = self.lock();
         let (all, warp) = (state.threads.len(), thread / LANES);
         let members = match scope {
@@ -142,22 +143,13 @@ impl Monitor {
             drop(state);
             std::panic::resume_unwind(Box::new(Cancelled));
         }
-        state.met[warp]
-    }
-
-    /// What all threads of the block offered to the meeting that the caller comes from.
-    pub(super) fn gathered(&self) -> Vec<u64> {
-        self.lock().gathered.clone()
+        state.met[warp].clone()
     }
 
     fn take_place(&self, state: &mut State, members: Range<usize>) {
         let warps = members.start / LANES..members.end.div_ceil(LANES);
-        if members.len() == LANES {
-            state.met[warps.start].copy_from_slice(&state.offers[members.clone()]);
-        }
-        if members.len() == state.threads.len() {
-            state.gathered = state.offers.clone();
-        }
+        let offers: Arc<[Offer]> = state.offers[members.clone()].into();
+        state.met[warps.clone()].fill(offers);
         state.running += members.len();
         state.threads[members].fill(Status::Running);
         self.wake[warps].iter().for_each(Condvar::notify_all);

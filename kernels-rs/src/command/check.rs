@@ -21,9 +21,10 @@ use std::time::Instant;
 /// Runs kernels on every executor that there is, and compares what they compute
 ///
 /// Each instance runs on shapes at the edges of its tiles and on random ones: on the interpreter of the intermediate
-/// representation, which checks every access, barrier and exchange; on the same after all optimisations; and on the GPU,
-/// if there is one. Results must be equal bit for bit (NaNs are one), and within a stated error of plain Rust in f64.
-/// Where ptxas is found, it assembles the PTX of every target, made for that target.
+/// representation, which checks every access, barrier and exchange; on the same after all optimisations; on the
+/// interpreter of PTX, which shares nothing with it; and on the GPU, if there is one. Results must be equal bit for bit
+/// (NaNs are one), and within a stated error of plain Rust in f64. Where ptxas is found, it assembles the PTX of every
+/// target, made for that target.
 #[derive(Args)]
 pub(super) struct Check {
     /// Kernels or instances: saxpy, matmul, 'matmul::<16>', or an instance that is not declared, 'matmul::<8>'. All if none
@@ -123,7 +124,7 @@ impl Check {
             writeln!(out, "device {}: {}", used.device, used.reason)?;
             let on_gpu = if device.is_cpu() { "" } else { ", that device on the PTX and on the checked form's" };
             let interpreter = "the interpreter on IR as lowered, on IR after all passes, on the checked form";
-            writeln!(out, "compared bit for bit (=): {interpreter}{on_gpu}")?;
+            writeln!(out, "compared bit for bit (=): {interpreter}, the PTX interpreter on the PTX{on_gpu}")?;
             writeln!(out, "compared within a stated error (≈): plain Rust in f64")?;
             match &ptxas {
                 Some(ptxas) => {
@@ -305,6 +306,7 @@ fn short(executor: &Executor) -> String {
         Executor::Lowered => "lowered".to_string(),
         Executor::Optimised => "optimised".to_string(),
         Executor::Checked => "checked".to_string(),
+        Executor::Ptx => "ptx".to_string(),
         Executor::Cuda(device) => first_word(device).to_string(),
         Executor::CudaChecked(device) => format!("{} checked", first_word(device)),
     }

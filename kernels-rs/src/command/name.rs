@@ -122,11 +122,9 @@ fn split(name: &str) -> Option<(&str, Option<Instance>)> {
         "false" => Some(Constant::Bool(false)),
         text => match Scalar::from_name(text) {
             Some(scalar) => Some(Constant::Scalar(scalar)),
-            None if text.starts_with(|c: char| c.is_alphabetic() || c == '_') => Some(Constant::Item(Item {
-                name: text.to_string().into(),
-                hash: UNKNOWN,
-                library: Vec::new().into(),
-            })),
+            None if text.starts_with(|c: char| c.is_alphabetic() || c == '_') => {
+                Some(Constant::Item(Item { name: text.to_string().into(), hash: UNKNOWN, library: Vec::new().into() }))
+            }
             None => text.parse().ok().map(Constant::Usize),
         },
     });

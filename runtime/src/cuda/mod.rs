@@ -14,5 +14,5 @@ mod version;
 pub(crate) use driver::Driver;
 pub use driver::DriverError;
 pub use info::DeviceInfo;
-pub(crate) use module::Cuda;
+pub(crate) use module::{Cuda, ptx};
 pub use version::{Capability, CudaVersion};

@@ -8,10 +8,11 @@ use crate::Error;
 use crate::cache::Cache;
 use crate::contract::Approved;
 use cudarc::driver::sys::{self, CUjit_option as JitOption};
+use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::{Instance, Monomorphic};
-use kernel_dsl::compiler::{self, lower};
-use kernel_dsl::launcher::Shape;
-use kernel_dsl::{Argument, Artifact};
+use kernel_dsl::compiler::ir::SharedMemory;
+use kernel_dsl::compiler::lower::checked::Checked;
+use kernel_dsl::compiler::{self, Target, analyses, lower};
 use std::borrow::Cow;
 use std::ffi::{CString, c_void};
 use std::ptr;
@@ -33,6 +34,7 @@ pub(super) struct Module {
     pub(super) context: Arc<Context>,
     module: sys::CUmodule,
     function: sys::CUfunction,
+    shared: SharedMemory,
 }
 
 // SAFETY: module and function handles may be used from any thread, and from several at once.
@@ -105,8 +107,9 @@ impl Cuda {
         let name = instance.name(artifact.name);
         let module = self.modules.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
             self.context.info.require_target(artifact.target, &name)?;
-            let ptx = ptx(artifact, program, &name)?;
-            Module::load(self.context.clone(), &ptx, &instance.entry(artifact.name), &name)
+            let ptx = ptx(artifact, artifact.target, program, &name)?;
+            let shared = shared_memory(artifact.target, program, &ptx, &name)?;
+            Module::load(self.context.clone(), &ptx, &instance.entry(artifact.name), &name, shared)
         })?;
         // SAFETY: the arguments were approved against the kernel that this is; the rest by the caller's promise.
         unsafe { module.launch(approved, &name, None) }
@@ -124,30 +127,49 @@ impl Cuda {
         let module = self.checked.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
             self.context.info.require_target(artifact.target, &name)?;
             let failed = |source| Error::Compile { instance: name.clone(), source };
-            let form = lower::checked::Checked::of(lower::lower_monomorphic(program, artifact.target).map_err(failed)?);
+            let form = Checked::of(analyses::lowered_monomorphic(program, artifact.target).map_err(failed)?);
             let ptx = form.ptx().map_err(failed)?;
-            let module = Module::load(self.context.clone(), &ptx, &instance.entry(artifact.name), &name)?;
+            let (entry, shared) = (instance.entry(artifact.name), form.kernel.shared_memory());
+            let module = Module::load(self.context.clone(), &ptx, &entry, &name, shared)?;
             Ok::<_, Error>(CheckedModule::new(module, form))
         })?;
         module.launch(approved, &name)
     }
 }
 
-fn ptx(
+/// The instance's PTX for `target`: the declared one, or one compiled now.
+pub(crate) fn ptx(
     artifact: &'static Artifact,
+    target: Target,
     program: &Monomorphic,
     name: &str,
 ) -> Result<Cow<'static, str>, Error> {
     match artifact.instances.iter().find(|declared| declared.constants == program.instance().0) {
-        Some(declared) => Ok(declared.ptx.into()),
-        None => compiler::compile_monomorphic(program, artifact.target)
+        Some(declared) if artifact.target == target => Ok(declared.ptx.into()),
+        _ => compiler::compile_monomorphic(program, target)
             .map(Cow::Owned)
             .map_err(|source| Error::Compile { instance: name.to_string(), source }),
     }
 }
 
+/// What launches must know of the instance's shared memory. Only where they give it is there anything to know.
+fn shared_memory(target: Target, program: &Monomorphic, ptx: &str, name: &str) -> Result<SharedMemory, Error> {
+    if !ptx.contains(".extern .shared") {
+        return Ok(SharedMemory { fixed: 0, dynamic: Vec::new() });
+    }
+    let lowered = lower::lower_monomorphic(program, target);
+    let kernel = lowered.map_err(|source| Error::Compile { instance: name.to_string(), source })?;
+    Ok(kernel.shared_memory())
+}
+
 impl Module {
-    fn load(context: Arc<Context>, ptx: &str, entry: &str, instance: &str) -> Result<Module, Error> {
+    fn load(
+        context: Arc<Context>,
+        ptx: &str,
+        entry: &str,
+        instance: &str,
+        shared: SharedMemory,
+    ) -> Result<Module, Error> {
         version::check_ptx(ptx, context.driver.version(), instance)?;
         // Text ends at its first NUL for the driver; PTX that holds one is cut there and refused by the assembler.
         let text = CString::new(ptx.split('\0').next().unwrap_or_default()).unwrap_or_default();
@@ -173,7 +195,7 @@ impl Module {
                 other => other,
             });
         }
-        let mut loaded = Module { context, module, function: ptr::null_mut() };
+        let mut loaded = Module { context, module, function: ptr::null_mut(), shared };
         let name = CString::new(entry).unwrap_or_default();
         let mut function = ptr::null_mut();
         loaded.context.run(
@@ -190,7 +212,8 @@ impl Module {
     /// # Safety
     /// The arguments are those that the entry takes; the kernel is free of out-of-bounds accesses and races for them.
     pub(super) unsafe fn launch(&self, approved: &Approved, instance: &str, record: Option<u64>) -> Result<(), Error> {
-        let mut values = parameters(approved.arguments());
+        let mut values = approved.parameters();
+        let shared = approved.shared_bytes(instance, &self.shared)?;
         values.extend(record);
         let mut pointers: Vec<*mut c_void> = values.iter_mut().map(|v| ptr::from_mut(v).cast()).collect();
         let ([gx, gy, gz], [bx, by, bz]) = (approved.shape().grid, approved.shape().block);
@@ -207,7 +230,7 @@ impl Module {
                     bx,
                     by,
                     bz,
-                    0,
+                    shared,
                     ptr::null_mut(),
                     pointers.as_mut_ptr(),
                     ptr::null_mut(),
@@ -226,51 +249,5 @@ impl Drop for Module {
         // SAFETY: loaded in `load`; every launch of it has ended.
         let _ =
             self.context.run(|| "unloading a module".into(), |driver| unsafe { (driver.module_unload)(self.module) });
-    }
-}
-
-/// The values of the entry's parameters, in order: a scalar; or an address, extents, and all strides but the last,
-/// which is 1. Each is at the low end of its 64 bits, where the driver, on hosts that store the low end first, reads as many
-/// bytes as the parameter has.
-fn parameters(arguments: &[Argument]) -> Vec<u64> {
-    const { assert!(cfg!(target_endian = "little"), "parameters are passed by their low bytes") };
-    let mut values = Vec::new();
-    for argument in arguments {
-        match argument {
-            Argument::Scalar { bits, .. } => values.push(*bits),
-            Argument::Memory(memory) => {
-                values.push(memory.address());
-                match memory.shape() {
-                    Shape::Slice(len) => values.push(*len),
-                    Shape::View { extents, strides } => {
-                        values.extend(extents);
-                        values.extend(strides.split_last().map_or(&[][..], |(_, outer)| outer));
-                    }
-                }
-            }
-        }
-    }
-    values
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use kernel_dsl::compiler::Scalar;
-    use kernel_dsl::launcher::Memory;
-
-    #[test]
-    fn parameters_are_in_the_order_of_the_entry() {
-        let memory = |shape| {
-            // SAFETY: nothing accesses it.
-            Argument::Memory(unsafe { Memory::new(Scalar::F32.into(), 1, 0x100, shape, false) })
-        };
-        let arguments = [
-            Argument::scalar(-1i32),
-            memory(Shape::Slice(7)),
-            memory(Shape::View { extents: vec![2, 3, 4], strides: vec![24, 8, 1] }),
-            Argument::Scalar { ty: Scalar::Bool, bits: 1 },
-        ];
-        assert_eq!(parameters(&arguments), [0xffff_ffff, 0x100, 7, 0x100, 2, 3, 4, 24, 8, 1]);
     }
 }

@@ -5,14 +5,14 @@
 //! only bytes inside a buffer are ever touched, whatever the checks.
 
 use super::check::Check;
-use super::code::{Access, Dim, Offset, Origin, Pc, Place, SharedDim};
+use super::code::{Access, Dim, Offset, Origin, Pc, Place, SharedDim, Within};
 use super::describe::Target;
 use super::findings::Description;
 use super::frame::{FULL, LANES, Register, Row, Word, lanes_of};
 use super::lanes::{mask, versions};
 use super::machine::{ACCESSES, ALL, Machine, Warp};
 use super::memory::{Bytes, argument_at};
-use super::shadow::{By, Clock, Conflict, Shadow, Stamp};
+use super::shadow::{By, Clock, Conflict, Life, Shadow, Stamp};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{Binary, WIDEST};
 
@@ -91,6 +91,8 @@ pub enum Action {
     Load,
     Store,
     Atomic,
+    /// A store of nothing.
+    Poison,
 }
 
 /// The lanes of an access that go to one target.
@@ -103,7 +105,7 @@ pub struct Part {
 
 impl Access {
     fn bytes(&self) -> u32 {
-        self.element.bytes() * self.values.len() as u32
+        self.element.bytes() * self.count
     }
 
     /// What the address must be a multiple of: the whole access if that is a power of two, as PTX has it, and goes in one.
@@ -253,13 +255,17 @@ impl Machine<'_, '_> {
         access: &Access,
     ) -> ([u64; LANES], u32) {
         let (simd, rows) = (self.simd, &warp.rows[..]);
-        let n = access.values.len() as u32;
-        let size = access.element.bytes();
+        let Within { unit: size, offset: first, steps, reach: n } = &access.within;
+        let (size, n) = (*size, *n);
         let mut bad = 0;
         let mut address;
+        let mut swizzled = None;
         match &access.place {
-            Place::Global { base, dims, .. } => {
-                address = *u64::lanes(rows, *base as usize);
+            Place::Global { base, dims, .. } | Place::Dynamic { base, dims, .. } => {
+                address = match access.place.is_shared() {
+                    true => u32::lanes(rows, *base as usize).map(u64::from),
+                    false => *u64::lanes(rows, *base as usize),
+                };
                 for (i, &Dim { index, extent, stride }) in dims.iter().enumerate() {
                     simd.add_term(rows, &mut address, index, stride, size);
                     if TIER >= ACCESSES {
@@ -267,8 +273,11 @@ impl Machine<'_, '_> {
                     }
                 }
             }
-            Place::Shared { offset, dims, .. } => {
+            Place::Shared { offset, dims, swizzle, .. } => {
                 address = [u64::from(*offset); LANES];
+                if let (Some(swizzle), [.., row, _]) = (swizzle, &dims[..]) {
+                    swizzled = Some((*swizzle, row.index, *offset));
+                }
                 for (i, &SharedDim { index, extent, stride }) in dims.iter().enumerate() {
                     simd.add_scaled(rows, &mut address, index, u64::from(stride) * u64::from(size));
                     if TIER >= ACCESSES {
@@ -283,11 +292,46 @@ impl Machine<'_, '_> {
                 address = u32::lanes(rows, *base as usize).map(|a| u64::from(a).wrapping_add_signed((*offset).into()));
             }
         }
+        if *first > 0 {
+            address.iter_mut().for_each(|a| *a = a.wrapping_add(u64::from(*first)));
+        }
+        let mut outside = 0;
+        for (i, &SharedDim { index, extent, stride }) in steps.iter().enumerate() {
+            simd.add_scaled(rows, &mut address, index, stride.into());
+            if TIER >= ACCESSES {
+                let n = if i + 1 == steps.len() && stride == access.element.bytes() { access.count } else { 1 };
+                outside |= simd.beyond_constant(rows, index, extent, n);
+            }
+        }
+        if let Some((swizzle, row, offset)) = swizzled {
+            // Rows are whole turns of the swizzle, so that the bits that it flips are those of the array's own bytes.
+            let rows = u32::lanes(rows, row as usize);
+            for l in 0..LANES {
+                let byte = address[l].wrapping_sub(offset.into());
+                address[l] = (byte ^ u64::from(swizzle.bits(rows[l]))).wrapping_add(offset.into());
+            }
+        }
         bad &= active;
+        outside &= active & !bad;
         if TIER >= ACCESSES && bad != 0 {
             self.out_of_extent(site, warp, bad, access);
         }
-        (address, active & !bad)
+        if TIER >= ACCESSES && outside != 0 {
+            self.out_of_element(site, warp, outside, access);
+        }
+        (address, active & !bad & !outside)
+    }
+
+    /// Leaves the bytes of `access` undefined.
+    pub fn poison<const TIER: u8>(&mut self, site: Pc, warp: &Warp, mask: u32, access: &Access) {
+        let active = self.guarded(warp, mask, access);
+        let (address, mut rest) = self.addresses::<TIER>(site, warp, active, access);
+        while rest != 0 {
+            let mut part = self.part::<TIER>(site, warp, &mut rest, &address, access);
+            if TIER >= ALL {
+                self.note(Action::Poison, site, warp, access, &mut part);
+            }
+        }
     }
 
     /// Takes from `rest` the lanes that go where its first lane goes; without those that must not.
@@ -306,7 +350,7 @@ impl Machine<'_, '_> {
             argument.and_then(|a| *self.by_argument.get(a as usize)?)
         };
         let target = match access.place {
-            Place::Shared { .. } | Place::SharedAddress { .. } => Some(Target::Shared),
+            Place::Shared { .. } | Place::Dynamic { .. } | Place::SharedAddress { .. } => Some(Target::Shared),
             Place::Global { origin: Origin::Argument(a), .. } | Place::Address { origin: Origin::Argument(a), .. } => {
                 self.by_argument.get(a as usize).copied().flatten().map(Target::Buffer)
             }
@@ -324,7 +368,7 @@ impl Machine<'_, '_> {
         };
         let (base, len) = match target {
             Target::Buffer(b) => (self.buffers[b].base, self.buffers[b].bytes.get().len() as u64),
-            Target::Shared => (0, u64::from(self.program.shared_bytes)),
+            Target::Shared => (0, u64::from(self.shared_bytes)),
         };
         let size = u64::from(access.bytes());
         let mut bad = self.simd.outside(&mut offset, base, len.saturating_sub(size)) & lanes;
@@ -374,10 +418,15 @@ impl Machine<'_, '_> {
             Target::Buffer(_) => return,
         };
         let stamp = Stamp::new(self.epoch, site, warp.index * 32);
+        let life = match (&access.place, action) {
+            (_, Action::Poison) => Life::POISON,
+            (Place::Shared { array, .. }, _) => warp.lives[self.program.code.lifetimes[*array as usize] as usize],
+            _ => Life::default(),
+        };
         let seen = match action {
-            Action::Load => touch_all::<false>(shadow, clock, stamp, access, part),
-            Action::Store => touch_all::<true>(shadow, clock, stamp, access, part),
-            Action::Atomic => touch_atomic(shadow, clock, stamp, access, part),
+            Action::Load => touch_all::<false>(shadow, clock, stamp, life, access, part),
+            Action::Store | Action::Poison => touch_all::<true>(shadow, clock, stamp, life, access, part),
+            Action::Atomic => touch_atomic(shadow, clock, stamp, life, access, part),
         };
         if seen.races != 0
             && let Some(conflict) = seen.first
@@ -390,6 +439,7 @@ impl Machine<'_, '_> {
                     Action::Load => "loads",
                     Action::Store => "stores",
                     Action::Atomic => "changes, atomically,",
+                    Action::Poison => "begins a copy to",
                 };
                 let other = match conflict.by {
                     By::Load => "loads it",
@@ -403,7 +453,7 @@ impl Machine<'_, '_> {
                 Description::new(message).about(object).against(Some(conflict.stamp.site()), thread, other)
             });
         }
-        if in_shared && action != Action::Store && seen.uninitialised != 0 {
+        if in_shared && matches!(action, Action::Load | Action::Atomic) && seen.uninitialised != 0 {
             self.report(Check::UninitialisedShared, site, warp.index, seen.uninitialised, |machine, lane| {
                 let object = machine.object(part.target, part.offset[lane], access);
                 let (name, element) = (&object.name, object.element.unwrap_or(0));
@@ -472,7 +522,7 @@ impl Seen {
 }
 
 /// Notes an atomic operation of every lane of `part`, each on one element. Among themselves they do not race.
-fn touch_atomic(shadow: &mut Shadow, clock: Clock<'_>, stamp: Stamp, access: &Access, part: &Part) -> Seen {
+fn touch_atomic(shadow: &mut Shadow, clock: Clock<'_>, stamp: Stamp, life: Life, access: &Access, part: &Part) -> Seen {
     let mut seen = Seen::default();
     for lane in lanes_of(part.lanes) {
         let now = stamp.thread_plus(lane as u32);
@@ -481,6 +531,9 @@ fn touch_atomic(shadow: &mut Shadow, clock: Clock<'_>, stamp: Stamp, access: &Ac
                 seen.uninitialised |= 1 << lane;
             }
             seen.conflict(lane, cell.store_would(clock, now));
+        }
+        if !shadow.lives(part.offset[lane], access.element.bytes(), life) {
+            seen.uninitialised |= 1 << lane;
         }
         shadow.note_atomic(part.offset[lane], access.element.bytes(), clock, now);
     }
@@ -492,6 +545,7 @@ fn touch_all<const STORE: bool>(
     shadow: &mut Shadow,
     clock: Clock<'_>,
     stamp: Stamp,
+    life: Life,
     access: &Access,
     part: &Part,
 ) -> Seen {
@@ -499,7 +553,12 @@ fn touch_all<const STORE: bool>(
     let size = access.element.bytes();
     for lane in lanes_of(part.lanes) {
         let now = stamp.thread_plus(lane as u32);
-        for i in 0..access.values.len() as u64 {
+        if STORE {
+            shadow.live(part.offset[lane], access.bytes(), life);
+        } else if !shadow.lives(part.offset[lane], access.bytes(), life) {
+            seen.uninitialised |= 1 << lane;
+        }
+        for i in 0..u64::from(access.count) {
             for cell in shadow.cells(part.offset[lane] + i * u64::from(size), size) {
                 if !STORE && !cell.initialised(clock) {
                     seen.uninitialised |= 1 << lane;

@@ -7,7 +7,7 @@
 
 use super::frame::Register;
 use kernel_dsl::compiler::Scalar;
-use kernel_dsl::compiler::ir::{self, Binary, Comparison, Location, Scope, Shuffle, Special, Unary, Vote};
+use kernel_dsl::compiler::ir::{self, Binary, Comparison, Location, Scope, Shuffle, Special, Swizzle, Unary, Vote};
 
 /// A row of the frame.
 pub type RowIndex = u32;
@@ -102,6 +102,18 @@ pub enum Inst {
     Load(u32),
     /// Index into [`Code::accesses`].
     Store(u32),
+    /// Index into [`Code::accesses`].
+    Poison(u32),
+    /// The lifetime of a shared array begins; `number` tells this instruction from others of its kind.
+    Begin {
+        array: u32,
+        number: u32,
+    },
+    /// Where an array of dynamic size begins.
+    Dynamic {
+        array: u32,
+        to: RowIndex,
+    },
     /// Index into [`Code::atomics`].
     Atomic(u32),
     /// Element 0 of a local.
@@ -234,16 +246,33 @@ pub struct Offset {
 /// A load or store.
 #[derive(Clone, Debug)]
 pub struct Access {
-    /// Which bytes.
+    /// Which element.
     pub place: Place,
-    /// Element type in memory.
+    /// Where in it.
+    pub within: Within,
+    /// Type of the scalars.
     pub element: Scalar,
-    /// What the elements are loaded to or stored from.
+    /// Number of scalars.
+    pub count: u32,
+    /// What the scalars are loaded to or stored from.
     pub values: Box<[Register]>,
     /// Lanes that access; `None` is all.
     pub guard: Option<RowIndex>,
     /// What a load gives in the others.
     pub otherwise: Box<[Register]>,
+}
+
+/// Where in an element an access begins: at `offset` + Σ index · stride bytes.
+#[derive(Clone, Debug)]
+pub struct Within {
+    /// Bytes of an element.
+    pub unit: u32,
+    /// The constant part.
+    pub offset: u32,
+    /// Arrays in the element; strides are in bytes.
+    pub steps: Box<[SharedDim]>,
+    /// Elements that the access reaches over.
+    pub reach: u32,
 }
 
 /// An atomic operation.
@@ -283,6 +312,13 @@ pub enum Place {
         array: u32,
         offset: u32,
         dims: Box<[SharedDim]>,
+        swizzle: Option<Swizzle>,
+    },
+    /// Shared memory of dynamic size.
+    Dynamic {
+        array: Option<u32>,
+        base: RowIndex,
+        dims: Box<[Dim]>,
     },
     /// Address in global memory.
     Address {
@@ -295,6 +331,13 @@ pub enum Place {
         base: RowIndex,
         offset: i32,
     },
+}
+
+impl Place {
+    /// Whether it is in shared memory.
+    pub fn is_shared(&self) -> bool {
+        matches!(self, Place::Shared { .. } | Place::Dynamic { .. } | Place::SharedAddress { .. })
+    }
 }
 
 /// A dimension of an access to a buffer.
@@ -379,6 +422,10 @@ pub struct Code {
     pub elements: u32,
     /// Constructs that are open at once at most.
     pub slots: u32,
+    /// Instructions `Begin`.
+    pub begins: u32,
+    /// By shared array, the one whose lifetime its bytes have: itself, or what it is another name of.
+    pub lifetimes: Vec<u32>,
 }
 
 impl Local {

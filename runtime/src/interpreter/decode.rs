@@ -4,7 +4,9 @@
 //! form: operands are defined before they are used, types fit operators, labels name open constructs.
 
 use super::cast;
-use super::code::{Access, Atomic, Code, Dim, Inst, Local, Offset, Pc, Place, Report, RowIndex, SharedDim, SlotIndex};
+use super::code::{
+    Access, Atomic, Code, Dim, Inst, Local, Offset, Pc, Place, Report, RowIndex, SharedDim, SlotIndex, Within,
+};
 use super::frame::Register;
 use super::lanes::{has_binary, has_unary};
 use super::memory::SHARED_WORDS;
@@ -34,7 +36,7 @@ pub fn decode(kernel: &Kernel, arithmetic: Arithmetic) -> Result<Code, Unsupport
     }
     for array in &kernel.shared {
         let fits = array.shape.len() == array.strides.len()
-            && array.offset.is_multiple_of(array.element.bytes())
+            && array.offset.is_multiple_of(array.element.align())
             && end(array) <= 4 * SHARED_WORDS as u64;
         if !fits {
             return whole(format!(
@@ -48,6 +50,7 @@ pub fn decode(kernel: &Kernel, arithmetic: Arithmetic) -> Result<Code, Unsupport
         kernel,
         checked: arithmetic == Arithmetic::Checked,
         origins: origins(kernel),
+        dynamic: vec![None; kernel.values.len()],
         registers: vec![None; kernel.values.len()],
         code: Code::default(),
         open: Vec::new(),
@@ -60,6 +63,7 @@ pub fn decode(kernel: &Kernel, arithmetic: Arithmetic) -> Result<Code, Unsupport
     if decoder.code.insts.len() > LONGEST {
         return whole(format!("the kernel has more than {LONGEST} instructions"));
     }
+    decoder.code.lifetimes = (0..kernel.shared.len()).map(|i| decoder.lifetime(i)).collect();
     Ok(decoder.code)
 }
 
@@ -75,6 +79,8 @@ struct Decoder<'k> {
     /// Whether arithmetic is.
     checked: bool,
     origins: Vec<Origin>,
+    /// The array of dynamic size whose address an address was computed from.
+    dynamic: Vec<Option<u32>>,
     /// Where each value defined so far is.
     registers: Vec<Option<Register>>,
     code: Code,
@@ -332,16 +338,17 @@ impl Decoder<'_> {
                 let (from, to) = (self.used(a)?, self.define(result)?);
                 self.emit(Inst::Copy { to, from });
             }
-            Op::Offset { base, ref terms, element } => {
+            Op::Offset { base, ref terms, bytes } => {
                 if self.ty(base)? != self.ty(result)? || self.ty(base)?.scalar().is_some() {
                     return self.refuse("an offset is from an address to an address of the same kind");
                 }
-                let base = self.used(base)?;
+                let (of, base) = (base, self.used(base)?);
                 let index = |v: Value| self.typed(v, Scalar::Usize);
                 let terms =
                     terms.iter().map(|(i, s)| Ok((index(*i)?, s.map(index).transpose()?))).collect::<Result<_>>()?;
                 let to = self.define(result)?;
-                self.code.offsets.push(Offset { to, base, terms, size: element.bytes(), checked: self.checked });
+                self.dynamic[result.0 as usize] = self.dynamic[of.0 as usize];
+                self.code.offsets.push(Offset { to, base, terms, size: bytes, checked: self.checked });
                 self.emit(Inst::Offset(self.code.offsets.len() as u32 - 1));
             }
             _ => return self.refuse("an operation that this interpreter does not know"),
@@ -357,7 +364,7 @@ impl Decoder<'_> {
                 if results.is_empty() || results.iter().any(|v| self.ty(*v).ok() != Some(Type::Scalar(*element))) {
                     return self.refuse(format!("a load of `{element}` has results of that type"));
                 }
-                let place = self.place(place)?;
+                let (place, within) = self.place(place, *element, results.len() as u32)?;
                 let (guard, otherwise) = match guard {
                     Some(g) if g.otherwise.len() == results.len() => {
                         for v in &g.otherwise {
@@ -369,7 +376,8 @@ impl Decoder<'_> {
                     None => (None, Vec::new()),
                 };
                 let values = results.iter().map(|v| self.define(*v)).collect::<Result<_>>()?;
-                let access = Access { place, element: *element, values, guard, otherwise: otherwise.into() };
+                let (count, otherwise) = (results.len() as u32, otherwise.into());
+                let access = Access { place, within, element: *element, count, values, guard, otherwise };
                 self.code.accesses.push(access);
                 self.emit(Inst::Load(self.code.accesses.len() as u32 - 1));
                 return Ok(());
@@ -378,21 +386,51 @@ impl Decoder<'_> {
                 if values.is_empty() {
                     return self.refuse("a store without values");
                 }
-                let place = self.place(place)?;
+                let (place, within) = self.place(place, *element, values.len() as u32)?;
                 let guard = guard.map(|g| self.typed(g, Scalar::Bool)).transpose()?;
                 for v in values {
                     self.typed(*v, *element)?;
                 }
-                let values = self.registers(values)?.into();
-                let access = Access { place, element: *element, values, guard, otherwise: Box::default() };
+                let (count, values) = (values.len() as u32, self.registers(values)?.into());
+                let otherwise = Box::default();
+                let access = Access { place, within, element: *element, count, values, guard, otherwise };
                 self.code.accesses.push(access);
                 self.emit(Inst::Store(self.code.accesses.len() as u32 - 1));
+            }
+            Op::Poison { place, element, count, guard } => {
+                let (place, within) = self.place(place, *element, *count)?;
+                if !place.is_shared() || *count == 0 {
+                    return self.refuse("what is poisoned is in shared memory, and at least one scalar");
+                }
+                let guard = guard.map(|g| self.typed(g, Scalar::Bool)).transpose()?;
+                let (values, otherwise) = (Box::default(), Box::default());
+                let access = Access { place, within, element: *element, count: *count, values, guard, otherwise };
+                self.code.accesses.push(access);
+                self.emit(Inst::Poison(self.code.accesses.len() as u32 - 1));
+            }
+            Op::Begin(array) => {
+                if array.0 as usize >= self.kernel.shared.len() {
+                    return self.refuse(format!("there is no shared array {}", array.0));
+                }
+                let number = self.code.begins;
+                self.code.begins += 1;
+                self.emit(Inst::Begin { array: array.0, number });
+            }
+            Op::Dynamic { array, .. } => {
+                let [result] = results[..] else { return self.refuse("an array of dynamic size has one address") };
+                if array.0 as usize >= self.kernel.dynamic.len() || self.ty(result)? != Type::Shared {
+                    return self.refuse(format!("there is no array of dynamic size {}", array.0));
+                }
+                let to = self.define(result)?.row;
+                self.dynamic[result.0 as usize] = Some(array.0);
+                self.emit(Inst::Dynamic { array: array.0, to });
+                return Ok(());
             }
             Op::Atomic { operation, place, element, values } => {
                 if values.len() != operation.operands() || results.len() > 1 || !operation.takes(*element) {
                     return self.refuse(format!("an atomic {operation:?} of `{element}` with {} values", values.len()));
                 }
-                let place = self.place(place)?;
+                let (place, within) = self.place(place, *element, 1)?;
                 for v in values {
                     self.typed(*v, *element)?;
                 }
@@ -407,7 +445,8 @@ impl Decoder<'_> {
                     _ => return self.refuse(format!("an atomic operation on `{element}` gives another type")),
                 };
                 let values = Box::new([operand]);
-                let access = Access { place, element: *element, values, guard: None, otherwise: Box::default() };
+                let otherwise = Box::default();
+                let access = Access { place, within, element: *element, count: 1, values, guard: None, otherwise };
                 self.code.atomics.push(Atomic { access, operation: *operation, expected, to });
                 self.emit(Inst::Atomic(self.code.atomics.len() as u32 - 1));
                 return Ok(());
@@ -632,36 +671,66 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    fn place(&mut self, place: &ir::Place) -> Result<Place> {
+    /// The array whose lifetime the bytes of shared array `i` have: what is laid over another begins with a `Begin` of its
+    /// own, or is that other by another name.
+    fn lifetime(&self, i: usize) -> u32 {
+        let own = |i: usize| {
+            self.code.insts.iter().any(|inst| matches!(inst, Inst::Begin { array, .. } if *array as usize == i))
+        };
+        let mut at = i;
+        // As many steps as there are arrays, for IR whose arrays lie over one another in a circle.
+        for _ in 0..self.kernel.shared.len() {
+            match self.kernel.shared.get(at).and_then(|a| a.over) {
+                Some(under) if !own(at) => at = under.0 as usize,
+                _ => break,
+            }
+        }
+        at as u32
+    }
+
+    /// A place, and where in its element an access to `n` scalars begins.
+    fn place(&mut self, place: &ir::Place, scalar: Scalar, n: u32) -> Result<(Place, Within)> {
         let index = |v: Value| self.typed(v, Scalar::Usize);
-        Ok(match place {
-            ir::Place::Global { base, dims } => {
+        let within = place.within();
+        let step = |s: &ir::Step| Ok(SharedDim { index: index(s.index)?, extent: s.extent, stride: s.bytes });
+        let steps = within.into_iter().flat_map(|w| &w.indices).map(step).collect::<Result<_>>()?;
+        let (unit, reach) = (place.unit(scalar), place.reach(n, scalar));
+        let within = Within { unit, offset: within.map_or(0, |w| w.offset), steps, reach };
+        let dim = |d: &ir::Dim| {
+            Ok(Dim { index: index(d.index)?, extent: index(d.extent)?, stride: d.stride.map(index).transpose()? })
+        };
+        let place = match place {
+            ir::Place::Global { base, dims, .. } => {
                 if self.ty(*base)? != Type::Global || dims.is_empty() {
                     return self.refuse("an access names an address in global memory and at least one dimension");
                 }
                 let (base, origin) = (self.used(*base)?.row, self.origins[base.0 as usize]);
-                let dim = |d: &ir::Dim| {
-                    Ok(Dim {
-                        index: index(d.index)?,
-                        extent: index(d.extent)?,
-                        stride: d.stride.map(index).transpose()?,
-                    })
-                };
                 Place::Global { base, dims: dims.iter().map(dim).collect::<Result<_>>()?, origin }
             }
-            ir::Place::Shared { array, indices } => {
+            ir::Place::Dynamic { base, dims, .. } => {
+                if self.ty(*base)? != Type::Shared || dims.is_empty() {
+                    return self.refuse("an access names an address in shared memory and at least one dimension");
+                }
+                let (row, array) = (self.used(*base)?.row, self.dynamic[base.0 as usize]);
+                Place::Dynamic { array, base: row, dims: dims.iter().map(dim).collect::<Result<_>>()? }
+            }
+            ir::Place::Shared { array, indices, .. } => {
                 let Some(shared) = self.kernel.shared.get(array.0 as usize) else {
                     return self.refuse(format!("there is no shared array {}", array.0));
                 };
                 if indices.len() != shared.shape.len() {
                     return self.refuse(format!("`{}` has {} dimensions", shared.name, shared.shape.len()));
                 }
+                if unit != shared.element.bytes() {
+                    return self.refuse(format!("elements of `{}` have {} bytes", shared.name, shared.element.bytes()));
+                }
                 let shape = shared.shape.iter().zip(&shared.strides);
                 let dim = |(v, (extent, stride)): (&Value, (&u32, &u32))| {
                     Ok(SharedDim { index: index(*v)?, extent: *extent, stride: *stride })
                 };
                 let dims = indices.iter().zip(shape).map(dim).collect::<Result<_>>()?;
-                Place::Shared { array: array.0, offset: shared.offset, dims }
+                let swizzle = shared.swizzle().filter(|_| indices.len() > 1);
+                Place::Shared { array: array.0, offset: shared.offset, dims, swizzle }
             }
             ir::Place::Address { base, offset } => {
                 let (row, origin, offset) = (self.used(*base)?.row, self.origins[base.0 as usize], *offset);
@@ -671,6 +740,7 @@ impl Decoder<'_> {
                     Type::Scalar(_) => return self.refuse("an address is expected"),
                 }
             }
-        })
+        };
+        Ok((place, within))
     }
 }

@@ -17,19 +17,22 @@ pub enum Target {
     Shared,
 }
 
-/// Says that `n` elements from `index` do not lie within `extents`.
-pub fn beyond(name: &str, index: &[u64], extents: &[u64], n: u64) -> String {
+/// What is said to be indexed where an array in an element is.
+pub const WITHIN: &str = "the array in the element";
+
+/// Says that `n` elements from `index` do not lie within the `extents` of what `of` names.
+pub fn beyond(of: &str, index: &[u64], extents: &[u64], n: u64) -> String {
     match (index, extents) {
-        ([i], [len]) if n == 1 => format!("index {i} is out of bounds of `{name}`, which has {len} elements"),
+        ([i], [len]) if n == 1 => format!("index {i} is out of bounds of {of}, which has {len} elements"),
         ([i], [len]) => {
             let end = i + n;
-            format!("elements {i}..{end} are out of bounds of `{name}`, which has {len} elements")
+            format!("elements {i}..{end} are out of bounds of {of}, which has {len} elements")
         }
         _ => {
             let list = |v: &[u64], sep| v.iter().map(u64::to_string).collect::<Vec<_>>().join(sep);
             let (i, len) = (list(index, ", "), list(extents, " × "));
             let what = if n == 1 { String::new() } else { format!("{n} elements from ") };
-            format!("{what}index ({i}) is out of bounds of `{name}`, which is {len}")
+            format!("{what}index ({i}) is out of bounds of {of}, which is {len}")
         }
     }
 }
@@ -47,6 +50,15 @@ impl Machine<'_, '_> {
                     let element = dims.iter().zip(&index).map(|(d, i)| i.saturating_mul(d.stride.into())).sum::<u64>();
                     (machine.program.shared[*array as usize].name.clone(), Space::Shared, index, extents, element)
                 }
+                Place::Dynamic { array, dims, .. } => {
+                    let index: Vec<_> = dims.iter().map(|d| at(d.index)).collect();
+                    let extents = dims.iter().map(|d| at(d.extent)).collect();
+                    let terms = dims.iter().map(|d| at(d.index).wrapping_mul(d.stride.map_or(1, at)));
+                    let element = terms.fold(0, u64::wrapping_add);
+                    let array = array.and_then(|a| machine.program.memory.dynamic.get(a as usize));
+                    let name = array.map_or_else(|| "shared memory".into(), |a| a.name.clone());
+                    (name, Space::Shared, index, extents, element)
+                }
                 Place::Global { base, dims, origin } => {
                     let index: Vec<_> = dims.iter().map(|d| at(d.index)).collect();
                     let extents = dims.iter().map(|d| at(d.extent)).collect();
@@ -58,15 +70,29 @@ impl Machine<'_, '_> {
                     };
                     let buffer = argument.and_then(|a| machine.buffers.iter().find(|b| b.argument == a));
                     // A view may start inside its buffer; elements count from the buffer's beginning.
-                    let before = buffer.map_or(0, |b| base.wrapping_sub(b.base) / u64::from(access.element.bytes()));
+                    let before = buffer.map_or(0, |b| base.wrapping_sub(b.base) / u64::from(access.within.unit.max(1)));
                     let name = buffer.map_or_else(|| "a buffer".into(), |b| b.name.clone());
                     let element = terms.fold(before, u64::wrapping_add);
                     (name, Space::Buffer, index, extents, element)
                 }
                 Place::Address { .. } | Place::SharedAddress { .. } => return Description::new("out of bounds"),
             };
-            let message = beyond(&name, &index, &extents, access.values.len() as u64);
+            let message = beyond(&format!("`{name}`"), &index, &extents, access.within.reach.into());
             Description::new(message).about(Object { name, space, index, extents, element: Some(element as i64) })
+        });
+    }
+
+    /// Reports indices into arrays in an element that are not below their extents.
+    #[cold]
+    pub fn out_of_element(&mut self, site: Pc, warp: &Warp, bad: u32, access: &Access) {
+        self.report(Check::OutOfBounds, site, warp.index, bad, |_, lane| {
+            let at = |row: u32| u64::from(u32::lanes(&warp.rows, row as usize)[lane]);
+            let steps = &access.within.steps;
+            let index: Vec<_> = steps.iter().map(|s| at(s.index)).collect();
+            let extents: Vec<u64> = steps.iter().map(|s| s.extent.into()).collect();
+            let whole = steps.last().is_some_and(|s| s.stride == access.element.bytes());
+            let n = if whole { access.count } else { 1 };
+            Description::new(beyond(WITHIN, &index, &extents, n.into()))
         });
     }
 
@@ -88,13 +114,29 @@ impl Machine<'_, '_> {
             Target::Shared => {
                 let named = match &access.place {
                     Place::Shared { array, .. } => Some(&self.program.shared[*array as usize]),
+                    Place::Dynamic { .. } => None,
                     _ => self.program.shared.iter().find(|s| {
                         let first = u64::from(s.offset);
                         (first..first + u64::from(s.bytes())).contains(&offset)
                     }),
                 };
+                let dynamic = match &access.place {
+                    Place::Dynamic { array: Some(array), .. } => Some(*array as usize),
+                    _ => self.dynamic.iter().rposition(|start| u64::from(*start) <= offset),
+                };
+                if let (None, Some(i)) = (named, dynamic) {
+                    let array = &self.program.memory.dynamic[i];
+                    let byte = offset as i64 - i64::from(self.dynamic[i]);
+                    let element = Some(byte.div_euclid(array.element.bytes().into()));
+                    let name = array.name.clone();
+                    return Object { name, space: Space::Shared, index: vec![], extents: vec![], element };
+                }
                 let start = named.map_or(0, |s| i64::from(s.offset));
-                let element = (offset as i64 - start).div_euclid(named.map_or(1, |s| s.element.bytes()).into());
+                let byte = offset as i64 - start;
+                let element = match named {
+                    Some(array) if byte >= 0 => array.element_at(byte as u32).into(),
+                    _ => byte,
+                };
                 Object {
                     name: named.map_or_else(|| "shared memory".into(), |s| s.name.clone()),
                     space: Space::Shared,

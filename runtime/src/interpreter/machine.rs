@@ -10,7 +10,7 @@ use super::lanes::Simd;
 use super::memory::{Buffer, SharedMemory};
 use super::order::Order;
 use super::report::Thread;
-use super::shadow::{Clock, Shadow};
+use super::shadow::{Clock, Life, Shadow};
 use super::{Checks, Options, Program, Statistics};
 use bytemuck::Zeroable;
 use kernel_dsl::compiler::ir::Special;
@@ -33,6 +33,10 @@ pub struct Machine<'p, 'm> {
     pub by_argument: Vec<Option<usize>>,
     /// The block's shared memory.
     pub shared: SharedMemory,
+    /// Bytes of it that the launch has.
+    pub shared_bytes: u32,
+    /// Where arrays of dynamic size begin.
+    pub dynamic: Vec<u32>,
     pub shared_shadow: Shadow,
     pub grid: [u32; 3],
     /// The block that runs.
@@ -59,6 +63,10 @@ pub struct Warp {
     pub rows: Vec<Row>,
     /// By element of locals, the lanes that have written it.
     pub written: Vec<u32>,
+    /// By shared array, its lifetime.
+    pub lives: Vec<Life>,
+    /// By instruction that begins lifetimes, how often it was come to.
+    pub begun: Vec<u32>,
     /// Open constructs.
     pub slots: Vec<Slot>,
     /// Next instruction.
@@ -123,6 +131,8 @@ impl<'p, 'm> Machine<'p, 'm> {
                 index,
                 rows,
                 written: vec![0; code.elements as usize],
+                lives: vec![Life::default(); self.program.shared.len()],
+                begun: vec![0; code.begins as usize],
                 slots: vec![Slot::default(); code.slots as usize],
                 pc: 0,
                 mask: 0,
@@ -146,6 +156,8 @@ impl<'p, 'm> Machine<'p, 'm> {
             warp.live = if threads >= 32 { FULL } else { (1 << threads) - 1 };
             (warp.mask, warp.pc, warp.ended, warp.waits) = (warp.live, 0, false, None);
             warp.written.fill(0);
+            warp.lives.fill(Life::default());
+            warp.begun.fill(0);
             for &(row, special) in &self.program.code.specials {
                 if let Special::Block(axis) = special {
                     Register { row, wide: false }.fill(&mut warp.rows, self.block[usize::from(axis)].into());

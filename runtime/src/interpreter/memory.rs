@@ -4,7 +4,7 @@
 //! the host, which decide alignment. Whatever a kernel computes from it stays far from the other buffers.
 
 use super::shadow::Shadow;
-use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::ir::Element;
 
 /// Words of the shared memory that a block may have: more than any target has, and a power of two, so that a 16-bit
 /// index is always inside.
@@ -46,8 +46,8 @@ pub struct Buffer<'m> {
     pub name: String,
     /// Index of the argument.
     pub argument: u32,
-    /// Element type.
-    pub element: Scalar,
+    /// What it is an array of.
+    pub element: Element,
     /// Address in the kernel.
     pub base: u64,
     /// Whether the kernel may write.
@@ -63,7 +63,7 @@ impl<'m> Buffer<'m> {
     pub fn new(
         name: String,
         argument: u32,
-        element: Scalar,
+        element: Element,
         mutable: bool,
         bytes: Bytes<'m>,
         granule: u32,

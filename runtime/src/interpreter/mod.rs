@@ -56,7 +56,7 @@ pub use report::{Finding, Report, Verdict};
 use code::{Access, Code, Inst, Origin, Place};
 use findings::Findings;
 use kernel_dsl::compiler::error::Error;
-use kernel_dsl::compiler::ir::{Kernel, Parameter, Role, SharedArray, SourceLocation};
+use kernel_dsl::compiler::ir::{Kernel, Parameter, Role, SharedArray, SharedMemory, SourceLocation};
 use kernel_dsl::compiler::source::Source;
 use lanes::Simd;
 use machine::Machine;
@@ -72,7 +72,7 @@ pub struct Program {
     block: [u32; 3],
     parameters: Vec<Parameter>,
     shared: Vec<SharedArray>,
-    shared_bytes: u32,
+    memory: SharedMemory,
     sources: Vec<Source>,
     locations: Vec<SourceLocation>,
     code: Code,
@@ -193,7 +193,7 @@ impl Program {
             block: kernel.block,
             parameters: kernel.parameters.clone(),
             shared: kernel.shared.clone(),
-            shared_bytes: kernel.shared_bytes(),
+            memory: kernel.shared_memory(),
             sources: kernel.sources.clone(),
             locations: kernel.locations.clone(),
             code,
@@ -215,7 +215,7 @@ impl Program {
             });
             if let (Some((parameter, element, mutable)), Binding::Memory { bytes, .. }) = (role, binding) {
                 by_argument[argument] = Some(buffers.len());
-                let granule = granules.buffers[argument].min(element.bytes());
+                let granule = granules.buffers[argument].min(element.align());
                 buffers.push(Buffer::new(parameter.name.clone(), parameter.argument, element, mutable, bytes, granule));
             }
         }
@@ -224,13 +224,18 @@ impl Program {
             Passed::AddressOf(argument) => by_argument[argument].map_or(0, |b| buffers[b].base),
         });
         let parameters: Vec<u64> = addresses.collect();
+        let (dynamic, shared_bytes) = self.memory.layout(&parameters).map_err(|why| Mismatch(vec![why]))?;
+        let poisons = self.code.insts.iter().any(|i| matches!(i, Inst::Poison(_) | Inst::Begin { .. }));
+        let shadow = if poisons { Shadow::with_lives } else { Shadow::new };
         let mut machine = Machine {
             program: self,
             simd: Simd::detect(),
             buffers,
             by_argument,
             shared: shared_memory(),
-            shared_shadow: Shadow::new(self.shared_bytes as usize, granules.shared),
+            shared_bytes,
+            dynamic,
+            shared_shadow: shadow(shared_bytes as usize, granules.shared),
             grid,
             block: [0; 3],
             epoch: 0,
@@ -280,12 +285,12 @@ impl Program {
         let mut granules = Granules { shared: 8, buffers: vec![8; arguments] };
         for inst in &self.code.insts {
             let Access { place, element, .. } = match inst {
-                Inst::Load(i) | Inst::Store(i) => &self.code.accesses[*i as usize],
+                Inst::Load(i) | Inst::Store(i) | Inst::Poison(i) => &self.code.accesses[*i as usize],
                 Inst::Atomic(i) => &self.code.atomics[*i as usize].access,
                 _ => continue,
             };
             match place {
-                Place::Shared { .. } | Place::SharedAddress { .. } => {
+                Place::Shared { .. } | Place::Dynamic { .. } | Place::SharedAddress { .. } => {
                     granules.shared = granules.shared.min(element.bytes());
                 }
                 Place::Global { origin: Origin::Argument(a), .. }

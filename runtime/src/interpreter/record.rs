@@ -3,7 +3,7 @@
 
 use super::check;
 use super::code;
-use super::describe::beyond;
+use super::describe::{WITHIN, beyond};
 use super::findings::place;
 use super::frame::Word;
 use super::machine::{Machine, Warp};
@@ -19,10 +19,11 @@ pub fn reported(form: &Checked, record: &[u32; WORDS]) -> Option<Report> {
     let kernel = &form.kernel;
     let Site { location, check } = form.sites.get(record[STATE].checked_sub(1)? as usize)?;
     let values: [u64; MOST_VALUES] = std::array::from_fn(|i| record[VALUES + i].into());
+    let pairs =
+        |dims: usize| -> (Vec<u64>, Vec<u64>) { values.chunks(2).take(dims).map(|pair| (pair[0], pair[1])).unzip() };
     let access = |name: String, space, dims: usize, elements: u32| {
-        let pairs = values.chunks(2).take(dims).map(|pair| (pair[0], pair[1]));
-        let (index, extents): (Vec<_>, Vec<_>) = pairs.unzip();
-        let message = beyond(&name, &index, &extents, elements.into());
+        let (index, extents) = pairs(dims);
+        let message = beyond(&format!("`{name}`"), &index, &extents, elements.into());
         (check::Check::OutOfBounds, message, Some(Object { name, space, index, extents, element: None }))
     };
     let (check, message, object) = match check {
@@ -34,6 +35,15 @@ pub fn reported(form: &Checked, record: &[u32; WORDS]) -> Option<Report> {
         Check::Shared { array, elements } => {
             let array = kernel.shared.get(array.0 as usize)?;
             access(array.name.clone(), Space::Shared, array.shape.len(), *elements)
+        }
+        Check::Dynamic { array, rank, elements } => {
+            let array = array.and_then(|a| kernel.dynamic.get(a.0 as usize));
+            let name = array.map_or_else(|| "shared memory".to_string(), |a| a.name.clone());
+            access(name, Space::Shared, *rank as usize, *elements)
+        }
+        Check::Within { rank, elements } => {
+            let (index, extents) = pairs(*rank as usize);
+            (check::Check::OutOfBounds, beyond(WITHIN, &index, &extents, (*elements).into()), None)
         }
         Check::Overflow(op) => (check::Check::UsizeOverflow, overflow(*op, Scalar::Usize, values[0], values[1]), None),
     };

@@ -51,6 +51,23 @@ impl Stamp {
     }
 }
 
+/// Which lifetime of an array bytes of shared memory are of; the default is that of an array whose bytes are its own.
+///
+/// Lifetimes are numbered by each warp for itself, by the instruction that begins them and how often the warp has come there:
+/// a warp that is ahead in a loop does not end what others are still in.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Life(u32);
+
+impl Life {
+    /// Of bytes that were taken away.
+    pub const POISON: Life = Life(u32::MAX);
+
+    /// The `time`th that instruction `number` of those that begin lifetimes begins.
+    pub fn new(number: u32, time: u32) -> Life {
+        Life((number + 1) << 20 | time & 0xf_ffff)
+    }
+}
+
 /// What a race is held against.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock<'a> {
@@ -169,20 +186,45 @@ pub struct Shadow {
     /// Atomic operations, noted as loads of cells of their own: as two loads do not, two of them do not race. `None` as
     /// long as there is none, so that kernels without them pay nothing.
     atomics: Option<Box<Shadow>>,
+    /// By cell, the lifetime in which it was stored. `None` where no bytes have two.
+    lives: Option<Box<[Life]>>,
 }
 
 impl Shadow {
     /// Nothing touched yet of `bytes` bytes; a cell for each `granule` of them, a power of two.
     pub fn new(bytes: usize, granule: u32) -> Shadow {
         let granule = granule.max(1).ilog2();
-        Shadow { granule, pages: vec![None; (bytes >> granule).div_ceil(PAGE) + 1], atomics: None }
+        Shadow { granule, pages: vec![None; (bytes >> granule).div_ceil(PAGE) + 1], atomics: None, lives: None }
+    }
+
+    /// The same, of memory whose bytes have several lifetimes.
+    pub fn with_lives(bytes: usize, granule: u32) -> Shadow {
+        let shadow = Shadow::new(bytes, granule);
+        let cells = (bytes >> shadow.granule) + 1;
+        Shadow { lives: Some(vec![Life::default(); cells].into()), ..shadow }
+    }
+
+    /// Notes that `size` bytes at `offset` are stored in a lifetime.
+    pub fn live(&mut self, offset: u64, size: u32, life: Life) {
+        if let Some(lives) = &mut self.lives {
+            let (first, last) = (offset >> self.granule, (offset + u64::from(size) - 1) >> self.granule);
+            lives[first as usize..=last as usize].fill(life);
+        }
+    }
+
+    /// Whether `size` bytes at `offset` were stored in that lifetime, if ever.
+    pub fn lives(&self, offset: u64, size: u32, life: Life) -> bool {
+        let Some(lives) = &self.lives else { return true };
+        let (first, last) = (offset >> self.granule, (offset + u64::from(size) - 1) >> self.granule);
+        lives[first as usize..=last as usize].iter().all(|l| *l == life)
     }
 
     /// Notes an atomic operation on `size` bytes at `offset`.
     pub fn note_atomic(&mut self, offset: u64, size: u32, clock: Clock<'_>, now: Stamp) {
         let (granule, pages) = (self.granule, self.pages.len());
-        let atomics =
-            self.atomics.get_or_insert_with(|| Box::new(Shadow { granule, pages: vec![None; pages], atomics: None }));
+        let atomics = self
+            .atomics
+            .get_or_insert_with(|| Box::new(Shadow { granule, pages: vec![None; pages], atomics: None, lives: None }));
         atomics.cells(offset, size).for_each(|cell| _ = cell.load(clock, now));
     }
 
@@ -207,7 +249,8 @@ impl Shadow {
 
     /// The first page, if all of its cells stand for 4 bytes each, and there is nothing else that an access may touch.
     pub fn words(&mut self) -> Option<&mut [Cell; PAGE]> {
-        (self.granule == 2 && self.pages.len() <= 2 && self.atomics.is_none()).then(|| self.page(0))
+        (self.granule == 2 && self.pages.len() <= 2 && self.atomics.is_none() && self.lives.is_none())
+            .then(|| self.page(0))
     }
 
     #[inline(always)]

@@ -7,6 +7,7 @@ use super::findings::Description;
 use super::frame::{FULL, Register, Word, lanes_of};
 use super::machine::{ACCESSES, ALL, Machine, Warp};
 use super::report::{Object, Space};
+use super::shadow::Life;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{Binary, Shuffle, Vote};
 use std::fmt::Display;
@@ -70,6 +71,16 @@ impl Machine<'_, '_> {
                 Inst::Offset(i) => self.offset::<TIER>(site, warp, mask, &code.offsets[i as usize]),
                 Inst::Load(i) => self.load::<TIER>(site, warp, mask, &code.accesses[i as usize]),
                 Inst::Store(i) => self.store::<TIER>(site, warp, mask, &code.accesses[i as usize]),
+                Inst::Poison(i) => self.poison::<TIER>(site, warp, mask, &code.accesses[i as usize]),
+                Inst::Begin { array, number } => {
+                    let time = &mut warp.begun[number as usize];
+                    *time += 1;
+                    warp.lives[array as usize] = Life::new(number, *time);
+                }
+                Inst::Dynamic { array, to } => {
+                    let start = self.dynamic[array as usize];
+                    Register { row: to, wide: false }.fill(&mut warp.rows, start.into());
+                }
                 Inst::Atomic(i) => self.atomic::<TIER>(site, warp, mask, &code.atomics[i as usize]),
                 Inst::ReadLocal { local, to } => {
                     let local = &code.locals[local as usize];

@@ -57,8 +57,9 @@ impl Machine<'_, '_> {
     /// The word of shared memory of each lane; `None` if the access is of another kind, or a lane is beyond an extent.
     #[inline(always)]
     fn words(&self, warp: &Warp, lanes: u32, access: &Access) -> Option<[u32; LANES]> {
-        let Place::Shared { offset, dims, .. } = &access.place else { return None };
-        if access.element.bytes() != 4 || access.values.len() != 1 || access.guard.is_some() {
+        let Place::Shared { offset, dims, swizzle: None, .. } = &access.place else { return None };
+        let whole = access.within.unit == 4 && access.element.bytes() == 4;
+        if !whole || access.values.len() != 1 || access.guard.is_some() {
             return None;
         }
         let mut words = [offset / 4; LANES];

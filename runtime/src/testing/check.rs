@@ -2,14 +2,17 @@
 
 use super::compare::{differ, gaps, reference};
 use super::input::Array;
+use super::ptx;
 use super::{Case, CaseReport, Executor, Expected, Failure, Input, InstanceReport, Random, Skipped, Subject};
 use crate::buffer::RawBuffer;
 use crate::contract::{self, Approved};
 use crate::cpu::Executable;
+use crate::cuda;
+use crate::ptx::Options;
 use crate::{Device, Error, Result};
 use kernel_dsl::compiler::hir::{Instance, Monomorphic, Program, Type, monomorphic, serial};
 use kernel_dsl::compiler::lower::checked::Checked;
-use kernel_dsl::compiler::{Target, ir, lower, passes};
+use kernel_dsl::compiler::{Target, analyses, ir, passes};
 use kernel_dsl::launcher::Memory;
 use kernel_dsl::{Argument, Artifact, Launcher};
 
@@ -43,7 +46,7 @@ impl Checker {
         }
         match Prepared::compile(subject.artifact, instance) {
             Ok(prepared) => {
-                report.executors = self.executors();
+                report.executors = self.executors(&prepared);
                 report.cases = cases
                     .iter()
                     .map(|case| CaseReport {
@@ -57,10 +60,11 @@ impl Checker {
         report
     }
 
-    fn executors(&self) -> Vec<Executor> {
+    fn executors(&self, prepared: &Prepared) -> Vec<Executor> {
         let gpu = self.gpu.iter().map(|device| device.to_string());
         let gpu = gpu.flat_map(|device| [Executor::Cuda(device.clone()), Executor::CudaChecked(device)]);
-        [Executor::Lowered, Executor::Optimised, Executor::Checked].into_iter().chain(gpu).collect()
+        let ptx = prepared.ptx.iter().map(|_| Executor::Ptx);
+        [Executor::Lowered, Executor::Optimised, Executor::Checked].into_iter().chain(ptx).chain(gpu).collect()
     }
 
     /// Runs one case on all executors; the first thing that goes wrong.
@@ -73,12 +77,7 @@ impl Checker {
         let stopped = |executor: Executor| move |e: Error| Failure::Stopped { executor, error: e.to_string() };
         let interpret = |run: &dyn Fn(&Approved) -> Result<()>| {
             prepared.run(&self.cpu, case, |arguments| {
-                let approved = Approved::new(
-                    prepared.artifact.name,
-                    &prepared.program,
-                    self.cpu.id(),
-                    arguments,
-                )?;
+                let approved = Approved::new(prepared.artifact.name, &prepared.program, self.cpu.id(), arguments)?;
                 run(&approved)
             })
         };
@@ -89,6 +88,10 @@ impl Checker {
         let (executable, form) = &prepared.checked;
         let checked = interpret(&|a| executable.run_checked(a, form)).map_err(stopped(Executor::Checked))?;
         prepared.same(&lowered, &checked, Executor::Checked)?;
+        if let Some(ptx) = &prepared.ptx {
+            let outputs = interpret(&|a| ptx.run(a, &prepared.names, Options::default()));
+            prepared.same(&lowered, &outputs.map_err(stopped(Executor::Ptx))?, Executor::Ptx)?;
+        }
         if let Some(gpu) = &self.gpu {
             let executor = Executor::Cuda(gpu.to_string());
             let outputs = prepared.run(gpu, case, |arguments| {
@@ -117,6 +120,8 @@ pub struct Prepared {
     optimised: Executable,
     /// After all passes.
     checked: (Executable, Checked),
+    /// The text that a GPU runs; of forms made elsewhere there is none.
+    ptx: Option<ptx::Executable>,
     /// Of the parameters.
     names: Vec<String>,
     slices: Vec<bool>,
@@ -136,14 +141,18 @@ impl Prepared {
         Prepared::compile_for(artifact, instance, artifact.target)
     }
 
-    /// The same for another target. The interpreter runs any; a GPU runs the kernel's own PTX all the same.
+    /// The same for another target. The interpreters run any; a GPU runs the kernel's own PTX all the same.
     pub fn compile_for(artifact: &'static Artifact, instance: &Instance, target: Target) -> Result<Prepared> {
         let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
         let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
-        let lowered = lower::lower_monomorphic(&program, target).map_err(compile)?;
+        let lowered = analyses::lowered_monomorphic(&program, target).map_err(compile)?;
         let optimised = passes::optimise(lowered.clone()).map_err(compile)?;
         let form = Checked::of(lowered.clone());
-        Prepared::new(artifact, instance, &lowered, &optimised, form)
+        let name = instance.name(artifact.name);
+        let text = cuda::ptx(artifact, target, &program, &name)?;
+        let mut prepared = Prepared::new(artifact, instance, &lowered, &optimised, form)?;
+        prepared.ptx = Some(ptx::Executable::new(name, &text, lowered.shared_memory())?);
+        Ok(prepared)
     }
 
     /// The instance of `artifact` in two forms made elsewhere: as lowered, and after some pass.
@@ -175,6 +184,7 @@ impl Prepared {
             lowered: Executable::new(lowered)?,
             optimised: Executable::optimised(optimised)?,
             checked,
+            ptx: None,
             names: arguments.iter().map(|a| a.name.clone()).collect(),
             slices: arguments.iter().map(|a| matches!(types[a.ty.0 as usize], Type::Slice { .. })).collect(),
             writes: contract::writes(&program),

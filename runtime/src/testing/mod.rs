@@ -1,8 +1,8 @@
 //! One kernel on every executor, and whether they agree.
 //!
 //! A [`Subject`] says how to try a kernel: which arguments ([`Case`]s of type-erased [`Input`]s) and what they should give.
-//! [`Checker::check`] runs an instance of it on the interpreter as lowered, on the interpreter after all passes, and on a
-//! GPU where there is one; compares all that the kernel may write bit for bit, NaNs counting as one; and compares that
+//! [`Checker::check`] runs an instance of it on the interpreter as lowered, on the interpreter after all passes, on the
+//! PTX interpreter ([`ptx`](crate::ptx)), and on a GPU where there is one; compares all that the kernel may write bit for bit, NaNs counting as one; and compares that
 //! with a reference in plain Rust, within the reference's own error bound. [`InstanceReport`] is what came of it, as data.
 //!
 //! [`edges`], [`shapes`] and [`Random`] make sizes and values: deterministic by seed, so that a failure comes again.
@@ -34,6 +34,7 @@
 mod check;
 mod compare;
 mod input;
+mod ptx;
 mod random;
 mod registry;
 mod report;

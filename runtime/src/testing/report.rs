@@ -13,6 +13,8 @@ pub enum Executor {
     Optimised,
     /// The interpreter, on the checked form after all passes.
     Checked,
+    /// The PTX interpreter, on the PTX, with every check.
+    Ptx,
     /// A GPU, on the PTX.
     Cuda(String),
     /// A GPU, on the checked form.
@@ -105,6 +107,7 @@ impl fmt::Display for Executor {
             Executor::Lowered => f.write_str("the interpreter on IR as lowered"),
             Executor::Optimised => f.write_str("the interpreter on IR after passes"),
             Executor::Checked => f.write_str("the interpreter on the checked form"),
+            Executor::Ptx => f.write_str("the PTX interpreter"),
             Executor::Cuda(device) => f.write_str(device),
             Executor::CudaChecked(device) => write!(f, "{device}, checked"),
         }

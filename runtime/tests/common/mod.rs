@@ -107,7 +107,7 @@ pub fn artifact() -> &'static Artifact {
 /// The kernel as lowering would make it.
 pub fn ir(mistake: Mistake) -> ir::Kernel {
     let parameter = |name: &str, argument, role| Parameter { name: name.into(), argument, role };
-    let address = |mutable| Role::Address { element: Scalar::F32, mutable };
+    let address = |mutable| Role::Address { element: Scalar::F32.into(), mutable };
     let mut b = Builder::new(ir::Kernel {
         name: "saxpy".into(),
         instance: "saxpy".into(),
@@ -125,6 +125,7 @@ pub fn ir(mistake: Mistake) -> ir::Kernel {
         values: vec![],
         locals: vec![],
         shared: vec![],
+        dynamic: Vec::new(),
         sources: vec![source()],
         locations: vec![ir::SourceLocation {
             source: 0,
@@ -144,8 +145,11 @@ pub fn ir(mistake: Mistake) -> ir::Kernel {
     let first = b.scalar(Op::Binary(ir::Binary::Mul, block, threads), Scalar::Usize);
     let i = b.scalar(Op::Binary(ir::Binary::Add, first, thread), Scalar::Usize);
     let inside = b.compare(Comparison::Lt, i, y_len);
-    let place =
-        |base, index, extent| Place::Global { base, dims: [Dim { index, extent, stride: None }].into_iter().collect() };
+    let place = |base, index, extent| Place::Global {
+        base,
+        dims: [Dim { index, extent, stride: None }].into_iter().collect(),
+        within: None,
+    };
     b.enter([]);
     let load = |b: &mut Builder, place, policy| {
         b.scalar(Op::Load { place, element: Scalar::F32, policy, guard: None }, Scalar::F32)

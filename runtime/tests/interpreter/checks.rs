@@ -114,7 +114,7 @@ fn computed_addresses_belong_to_the_buffer_they_came_from() {
         let (x, y) = (k.slice("x", Scalar::F32, false), k.slice("y", Scalar::F32, true));
         let start = k.b.index(start);
         let terms = [(start, None)].into_iter().collect();
-        let base = k.b.value(Op::Offset { base: x.base, terms, element: Scalar::F32 }, Type::Global);
+        let base = k.b.value(Op::Offset { base: x.base, terms, bytes: 4 }, Type::Global);
         k.at("x[n]");
         let v = k.load(Place::Address { base, offset }, Scalar::F32);
         k.at("y[0]");
@@ -552,7 +552,7 @@ fn moving_a_view_overflows() {
         let (i, stride) = (k.b.index(by), k.b.index(1 << 16));
         let terms = [(i, Some(stride))].into_iter().collect();
         k.at("x.offset");
-        k.b.value(Op::Offset { base: x.base, terms, element: Scalar::U8 }, Type::Global);
+        k.b.value(Op::Offset { base: x.base, terms, bytes: 1 }, Type::Global);
         k.finish()
     };
     only(&run(&kernel(1 << 16), 1, vec![input(&[0u8])]), Check::UsizeOverflow, 0);
@@ -649,7 +649,7 @@ fn extents_do_not_make_memory() {
     let (index, extent) = (k.b.index(5), k.b.index(9));
     let dims = [Dim { index, extent, stride: None }].into_iter().collect();
     k.at("x.narrow(9)[5]");
-    let v = k.load(Place::Global { base: x.base, dims }, Scalar::U32);
+    let v = k.load(Place::Global { base: x.base, dims, within: None }, Scalar::U32);
     k.store(y.at(index), Scalar::U32, v);
     let outcome = run(&k.finish(), 1, vec![input(&[1u32; 5]), out(&mut [0u32; 6])]);
     only(&outcome, Check::OutOfBounds, 0);

@@ -35,6 +35,7 @@ impl Kit {
             values: vec![],
             locals: vec![],
             shared: vec![],
+            dynamic: Vec::new(),
             sources: vec![source],
             locations: vec![location],
             body: Region::default(),
@@ -72,14 +73,14 @@ impl Kit {
     }
 
     pub fn slice(&mut self, name: &str, element: Scalar, mutable: bool) -> Slice {
-        let base = self.parameter(name.into(), Role::Address { element, mutable });
+        let base = self.parameter(name.into(), Role::Address { element: element.into(), mutable });
         let len = self.parameter(format!("{name}_len"), Role::Extent(0));
         self.arguments += 1;
         Slice { base, len }
     }
 
     pub fn view(&mut self, name: &str, element: Scalar, rank: u32, mutable: bool) -> View {
-        let base = self.parameter(name.into(), Role::Address { element, mutable });
+        let base = self.parameter(name.into(), Role::Address { element: element.into(), mutable });
         let extents = (0..rank).map(|d| self.parameter(format!("{name}_dim{d}"), Role::Extent(d))).collect();
         let strides = (0..rank - 1).map(|d| self.parameter(format!("{name}_stride{d}"), Role::Stride(d))).collect();
         self.arguments += 1;
@@ -90,10 +91,11 @@ impl Kit {
         let offset = self.b.kernel.shared_bytes().next_multiple_of(16);
         self.b.kernel.shared.push(SharedArray {
             name: name.into(),
-            element,
+            element: element.into(),
             shape: shape.iter().copied().collect(),
             strides: strides.iter().copied().collect(),
             layout: Layout::Packed,
+            over: None,
             offset,
         });
         SharedId(self.b.kernel.shared.len() as u32 - 1)
@@ -166,7 +168,11 @@ pub struct Slice {
 
 impl Slice {
     pub fn at(&self, index: Value) -> Place {
-        Place::Global { base: self.base, dims: [Dim { index, extent: self.len, stride: None }].into_iter().collect() }
+        Place::Global {
+            base: self.base,
+            dims: [Dim { index, extent: self.len, stride: None }].into_iter().collect(),
+            within: None,
+        }
     }
 }
 
@@ -180,12 +186,12 @@ impl View {
     pub fn at(&self, indices: &[Value]) -> Place {
         let dim =
             |(d, i): (usize, &Value)| Dim { index: *i, extent: self.extents[d], stride: self.strides.get(d).copied() };
-        Place::Global { base: self.base, dims: indices.iter().enumerate().map(dim).collect() }
+        Place::Global { base: self.base, dims: indices.iter().enumerate().map(dim).collect(), within: None }
     }
 }
 
 pub fn in_shared(array: SharedId, indices: &[Value]) -> Place {
-    Place::Shared { array, indices: indices.iter().copied().collect() }
+    Place::Shared { array, indices: indices.iter().copied().collect(), within: None }
 }
 
 /// Bytes that may be written, as a slice of that many elements.

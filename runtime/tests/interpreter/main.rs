@@ -6,5 +6,6 @@ mod checks;
 mod control;
 mod kit;
 mod matmul;
+mod memory;
 mod rendering;
 mod tiles;

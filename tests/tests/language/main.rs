@@ -1,11 +1,14 @@
 //! Parts of the language through the real macros: what a kernel gives against plain Rust, bit for bit, as lowered, after
 //! all passes, and (ignored where there is none) on an NVIDIA GPU.
 
+mod collectives;
 mod cooperation;
 #[path = "../every_target/mod.rs"]
 mod every_target;
 mod items;
 mod loops;
 mod methods;
+mod share;
+mod structs;
 mod support;
 mod targets;

@@ -6,4 +6,5 @@ mod every_target;
 mod faults;
 mod kernels;
 mod ptx;
+mod shared;
 mod values;

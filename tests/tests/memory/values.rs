@@ -1,8 +1,8 @@
 //! What the kernels compute.
 
 use super::kernels::*;
-use kernel_dsl::compiler::hir::{Constant, Instance};
 use kernel_dsl::Element;
+use kernel_dsl::compiler::hir::{Constant, Instance};
 use kernel_dsl::launcher::{SliceArgument, SliceMutArgument};
 use kernel_dsl::{Artifact, Kernel, Launcher, View, ViewMut, host};
 use runtime::Device;
@@ -11,7 +11,7 @@ use runtime::testing::{Bound, Case, Checker, Expected, Input, Prepared, Random};
 /// Runs the kernel on `inputs` as lowered, after passes, and on `gpu` if there is one, and holds what it leaves in the
 /// arguments of `expected` against that.
 #[track_caller]
-fn check(
+pub fn check(
     artifact: &'static Artifact,
     constants: &[Constant],
     gpu: Option<&Device>,
@@ -25,7 +25,7 @@ fn check(
     assert!(outcome.is_ok(), "{}: {}", artifact.name, outcome.unwrap_err());
 }
 
-fn wide(values: &[f32]) -> Vec<f64> {
+pub fn wide(values: &[f32]) -> Vec<f64> {
     values.iter().map(|x| f64::from(*x)).collect()
 }
 

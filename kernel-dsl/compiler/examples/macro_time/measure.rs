@@ -6,7 +6,7 @@
 use crate::support::{Crate, Function, KERNELS, library};
 use kernel_dsl_compiler::check::{self, Callee};
 use kernel_dsl_compiler::hir::serial;
-use kernel_dsl_compiler::{Target, emit, lower, passes, syntax};
+use kernel_dsl_compiler::{Target, analyses, emit, lower, passes, syntax};
 use quote::ToTokens;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -23,6 +23,7 @@ pub struct Times {
     /// Tokens to checked HIR, with the HIR of device functions read; once a kernel, however many instances it has.
     pub front: f64,
     pub lower: f64,
+    pub analyses: f64,
     pub passes: f64,
     /// To PTX as text.
     pub emit: f64,
@@ -72,11 +73,12 @@ fn instances(all: &Crate, kernel: &Function) -> Vec<Times> {
     });
     let instances = program.launch.instances.iter().map(|instance| {
         let (lower, lowered) = time(|| lower::lower(&program, instance, Target::SM_61).expect("IR"));
+        let (analyses, _) = time(|| analyses::accept(&lowered).expect("a right kernel"));
         // A copy is no part of a pass; it is some hundredths of the time, and is left in.
         let (passes, optimised) = time(|| passes::optimise(lowered.clone()).expect("IR"));
         let (emit, _) = time(|| emit::emit(&optimised).expect("PTX").to_string());
-        let total = front + lower + passes + emit;
-        Times { instance: instance.name(&kernel.name()), front, lower, passes, emit, total }
+        let total = front + lower + analyses + passes + emit;
+        Times { instance: instance.name(&kernel.name()), front, lower, analyses, passes, emit, total }
     });
     instances.collect()
 }

@@ -48,7 +48,7 @@ impl Across {
     }
 
     /// The number that all lanes have, if it is known.
-    fn constant(self) -> Option<i64> {
+    pub fn constant(self) -> Option<i64> {
         match self {
             Across::Exact(lanes) if same(&lanes) => Some(lanes[0]),
             _ => None,
@@ -96,6 +96,21 @@ impl Lanes {
     /// What is known of `value`.
     pub fn get(&self, value: Value) -> Across {
         self.values[value.0 as usize]
+    }
+
+    /// Bytes from an element's first to what an access names within it.
+    pub fn within(&self, within: Option<&Within>) -> Across {
+        let Some(within) = within else { return Across::Exact([0; LANES]) };
+        let steps = within.indices.iter().map(|step| (step.index, step.bytes));
+        self.sum(Across::Exact([within.offset.into(); LANES]), steps)
+    }
+
+    /// `first` + Σ index · scale.
+    pub fn sum(&self, first: Across, terms: impl IntoIterator<Item = (Value, u32)>) -> Across {
+        terms.into_iter().fold(first, |sum, (index, scale)| {
+            let term = binary(Binary::Mul, Scalar::U64, self.get(index), Across::Exact([scale.into(); LANES]));
+            add(sum, term)
+        })
     }
 
     fn set(&mut self, value: Value, across: Across) {
@@ -245,11 +260,13 @@ impl Lanes {
             Op::Binary(op, a, b) if integer.is_some() => {
                 binary(*op, integer.unwrap_or(Scalar::U64), self.get(*a), self.get(*b))
             }
-            Op::Offset { base, terms, element } => terms.iter().fold(self.get(*base), |sum, (index, stride)| {
+            // Arrays of dynamic size begin where an access of the machine may.
+            Op::Dynamic { .. } => Across::Relative { lanes: [0; LANES], multiple: WIDEST.into() },
+            Op::Offset { base, terms, bytes } => terms.iter().fold(self.get(*base), |sum, (index, stride)| {
                 let stride = stride.map_or(Across::Exact([1; LANES]), |s| self.get(s));
                 let elements = binary(Binary::Mul, Scalar::U64, self.get(*index), stride);
-                let bytes = Across::Exact([i64::from(element.bytes()); LANES]);
-                binary(Binary::Add, Scalar::U64, sum, binary(Binary::Mul, Scalar::U64, elements, bytes))
+                let bytes = Across::Exact([i64::from(*bytes); LANES]);
+                add(sum, binary(Binary::Mul, Scalar::U64, elements, bytes))
             }),
             op => {
                 // What all lanes compute from the same is the same; so is what they load from one place.
@@ -323,6 +340,11 @@ fn compare(comparison: Comparison, a: Across, b: Across) -> Across {
     }
 }
 
+/// The sum of addresses or parts of them.
+pub(super) fn add(a: Across, b: Across) -> Across {
+    binary(Binary::Add, Scalar::U64, a, b)
+}
+
 fn binary(op: Binary, ty: Scalar, a: Across, b: Across) -> Across {
     use Across::{Exact, Relative, Unknown};
     let zip = |x: Numbers, y: Numbers, f: fn(i64, i64) -> i64| std::array::from_fn(|l| f(x[l], y[l]));
@@ -391,6 +413,7 @@ fn binary(op: Binary, ty: Scalar, a: Across, b: Across) -> Across {
     }
 }
 
-fn gcd(a: u64, b: u64) -> u64 {
+/// The greatest common divisor; of 0 and a number, the number.
+pub(super) fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }

@@ -3,8 +3,9 @@
 //! Shared memory has 32 banks of 4 bytes; a bank gives one word at a time, so lanes that ask one bank for different words wait
 //! for one another. Global memory moves in sectors of 32 bytes; a warp's access costs as many as it touches.
 
-use super::lanes::{Across, LANES, Lanes, Numbers};
+use super::lanes::{self, Across, LANES, Lanes, Numbers};
 use crate::ir::*;
+use crate::scalar::Scalar;
 use serde::Serialize;
 
 /// Bytes of a sector.
@@ -74,13 +75,13 @@ impl Cost {
 /// The accesses of `kernel`, in the order in which their places first appear. Its places must be such still: IR as lowered, or
 /// [`with_places`](crate::passes::with_places).
 pub fn accesses(kernel: &Kernel) -> Vec<Site> {
-    let names = names(kernel);
+    let origins = origins(kernel);
     let mut sites: Vec<Site> = Vec::new();
     for warp in 0..kernel.threads().div_ceil(LANES as u32) {
         let threads = kernel.threads() - warp * LANES as u32;
         let active = if threads >= LANES as u32 { u32::MAX } else { (1 << threads) - 1 };
         let mut found = Vec::new();
-        let walk = Walk { kernel, names: &names, lanes: &Lanes::of(kernel, warp) };
+        let walk = Walk { kernel, origins: &origins, lanes: &Lanes::of(kernel, warp) };
         walk.region(&kernel.body, active, 0, &mut found);
         match warp {
             0 => sites = found,
@@ -108,31 +109,41 @@ fn worse(a: Option<Cost>, b: Option<Cost>) -> Option<Cost> {
     Some(if b.excess() > a.excess() { b } else { a })
 }
 
-/// The parameter that each address leads from.
-fn names(kernel: &Kernel) -> Vec<Option<u32>> {
-    fn walk(region: &Region, names: &mut Vec<Option<u32>>) {
+/// What an address leads from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Origin {
+    /// The parameter of that number.
+    Parameter(u32),
+    /// An array in shared memory whose size the launch evaluates.
+    Dynamic(DynamicId),
+}
+
+/// What each address leads from.
+fn origins(kernel: &Kernel) -> Vec<Option<Origin>> {
+    fn walk(region: &Region, origins: &mut Vec<Option<Origin>>) {
         for inst in &region.insts {
-            let carried = |inits: &[Value], to: &[Value], names: &mut Vec<Option<u32>>| {
-                to.iter().zip(inits).for_each(|(t, i)| names[t.0 as usize] = names[i.0 as usize]);
+            let carried = |inits: &[Value], to: &[Value], origins: &mut Vec<Option<Origin>>| {
+                to.iter().zip(inits).for_each(|(t, i)| origins[t.0 as usize] = origins[i.0 as usize]);
             };
             match &inst.op {
-                Op::Parameter(i) => names[inst.results[0].0 as usize] = Some(*i),
-                Op::Offset { base, .. } => names[inst.results[0].0 as usize] = names[base.0 as usize],
-                Op::For(l) => carried(&l.inits, l.body.parameters.get(1..).unwrap_or_default(), names),
-                Op::Loop { inits, body, .. } => carried(inits, &body.parameters, names),
+                Op::Parameter(i) => origins[inst.results[0].0 as usize] = Some(Origin::Parameter(*i)),
+                Op::Dynamic { array, .. } => origins[inst.results[0].0 as usize] = Some(Origin::Dynamic(*array)),
+                Op::Offset { base, .. } => origins[inst.results[0].0 as usize] = origins[base.0 as usize],
+                Op::For(l) => carried(&l.inits, l.body.parameters.get(1..).unwrap_or_default(), origins),
+                Op::Loop { inits, body, .. } => carried(inits, &body.parameters, origins),
                 _ => {}
             }
-            inst.op.regions().into_iter().for_each(|r| walk(r, names));
+            inst.op.regions().into_iter().for_each(|r| walk(r, origins));
         }
     }
-    let mut names = vec![None; kernel.values.len()];
-    walk(&kernel.body, &mut names);
-    names
+    let mut origins = vec![None; kernel.values.len()];
+    walk(&kernel.body, &mut origins);
+    origins
 }
 
 struct Walk<'k> {
     kernel: &'k Kernel,
-    names: &'k [Option<u32>],
+    origins: &'k [Option<Origin>],
     lanes: &'k Lanes,
 }
 
@@ -162,20 +173,42 @@ impl Walk<'_> {
             if let Some((kind, place, element, width, guard)) = access {
                 let active = active & guard.and_then(|g| self.holding(g)).unwrap_or(u32::MAX);
                 let bytes = element.bytes() * width as u32;
-                let array = match place {
-                    Place::Shared { array, .. } => Some(self.kernel.shared[array.0 as usize].name.clone()),
-                    Place::Global { base, .. } | Place::Address { base, .. } => {
-                        let parameter = self.names[base.0 as usize];
-                        parameter.map(|i| self.kernel.parameters[i as usize].name.clone())
-                    }
-                };
-                let cost = match place {
-                    Place::Shared { array, indices } => self.shared(*array, indices, kind, bytes, active),
-                    Place::Global { base, dims } => self.global(*base, dims, element.bytes(), bytes, active),
-                    Place::Address { .. } => None,
-                };
+                let cost = self.cost(place, element, Asked { active, bytes, merged: kind != Kind::Atomic });
+                let array = self.name(place);
                 found.push(Site { location: inst.location, kind, array, bytes, count: 1, loops, cost });
             }
+        }
+    }
+
+    /// The name of what is accessed.
+    fn name(&self, place: &Place) -> Option<String> {
+        match place {
+            Place::Shared { array, .. } => Some(self.kernel.shared[array.0 as usize].name.clone()),
+            Place::Global { base, .. } | Place::Dynamic { base, .. } | Place::Address { base, .. } => {
+                self.origins[base.0 as usize].map(|origin| match origin {
+                    Origin::Parameter(i) => self.kernel.parameters[i as usize].name.clone(),
+                    Origin::Dynamic(id) => self.kernel.dynamic[id.0 as usize].name.clone(),
+                })
+            }
+        }
+    }
+
+    fn cost(&self, place: &Place, element: Scalar, asked: Asked) -> Option<Cost> {
+        let (unit, within) = (place.unit(element), self.lanes.within(place.within()));
+        match place {
+            Place::Shared { array, indices, .. } => self.shared(*array, indices, within, asked),
+            Place::Dynamic { base, dims, .. } => {
+                let (address, rows) = self.address(*base, dims, unit, within)?;
+                // Rows of unknown distance: who knows which banks they begin at.
+                let one_row = rows.iter().all(|row| row.iter().all(|x| *x == row[0]));
+                one_row.then_some(Cost::Shared { ways: asked.ways(&address.relative()?) })
+            }
+            Place::Global { base, dims, .. } => {
+                let (address, rows) = self.address(*base, dims, unit, within)?;
+                let aligned = address.multiple().is_multiple_of(SECTOR as u64);
+                Some(sectors(&address.relative()?, &rows, asked.active, asked.bytes, aligned))
+            }
+            Place::Address { .. } => None,
         }
     }
 
@@ -187,57 +220,80 @@ impl Walk<'_> {
         }
     }
 
-    fn shared(&self, array: SharedId, indices: &[Value], kind: Kind, bytes: u32, active: u32) -> Option<Cost> {
+    fn shared(&self, array: SharedId, indices: &[Value], within: Across, asked: Asked) -> Option<Cost> {
         let array = &self.kernel.shared[array.0 as usize];
-        let mut addresses = [i64::from(array.offset); LANES];
-        for (index, stride) in indices.iter().zip(&array.strides) {
-            let lanes = self.lanes.get(*index).relative()?;
-            let scale = i64::from(*stride) * i64::from(array.element.bytes());
-            (0..LANES).for_each(|l| addresses[l] += lanes[l] * scale);
+        let size = array.element.bytes();
+        let terms = indices.iter().zip(&array.strides).map(|(index, stride)| (*index, stride.saturating_mul(size)));
+        let place = self.lanes.sum(within, terms);
+        let (addresses, offset) = (place.relative()?, i64::from(array.offset));
+        let (Some(swizzle), [.., row, _]) = (array.swizzle(), indices) else {
+            return Some(Cost::Shared { ways: asked.ways(&addresses.map(|a| offset + a)) });
+        };
+        // What all lanes share moves them alike from bank to bank, but where it decides which pieces are exchanged. So the worst
+        // is looked for among all that it may be.
+        let row = self.lanes.get(*row);
+        let rows = row.relative()?;
+        let (period, span) = (i64::from(swizzle.period()), i64::from(swizzle.mask + 1) * i64::from(Swizzle::PIECE));
+        let mut worst = 0;
+        for first_row in (0..period).step_by(common(row.multiple(), period)) {
+            for first in (0..span).step_by(common(place.multiple(), span)) {
+                let address = |l: usize| {
+                    let row = (first_row + rows[l]).rem_euclid(period) as u32;
+                    offset + ((first + addresses[l]) ^ i64::from(swizzle.bits(row)))
+                };
+                worst = worst.max(asked.ways(&std::array::from_fn(address)));
+            }
         }
-        Some(Cost::Shared { ways: ways(&addresses, active, bytes, kind != Kind::Atomic) })
+        Some(Cost::Shared { ways: worst })
     }
 
-    fn global(&self, base: Value, dims: &[Dim], element: u32, bytes: u32, active: u32) -> Option<Cost> {
-        let base = self.lanes.get(base);
-        let mut addresses = base.relative()?;
-        let mut multiple = base.multiple();
+    /// The address of an element of `unit` bytes, but for the dimensions whose stride is not known: of those, the indices.
+    fn address(&self, base: Value, dims: &[Dim], unit: u32, within: Across) -> Option<(Across, [Numbers; 5])> {
+        let mut address = lanes::add(self.lanes.get(base), within);
         let mut rows = [[0i64; LANES]; 5];
         for (dim, row) in dims.iter().zip(&mut rows) {
-            let index = self.lanes.get(dim.index);
-            let lanes = index.relative()?;
-            match dim.stride.map(|s| self.lanes.get(s)) {
-                Some(stride) => match stride {
-                    Across::Exact(strides) => {
-                        (0..LANES).for_each(|l| addresses[l] += lanes[l] * strides[l] * i64::from(element));
-                        multiple = common(multiple, index, strides[0].unsigned_abs() * u64::from(element));
-                    }
-                    // Rows of unknown distance: those of different lanes share no sector.
-                    _ => {
-                        *row = lanes;
-                        multiple = common(multiple, index, u64::from(element));
-                        if lanes.iter().any(|x| *x != 0) {
-                            multiple = 1;
-                        }
-                    }
-                },
+            let stride = match dim.stride.map(|s| self.lanes.get(s)) {
+                None => Some(1),
+                Some(stride) => stride.constant().and_then(|s| u32::try_from(s).ok()),
+            };
+            match stride {
+                Some(stride) => address = self.lanes.sum(address, [(dim.index, stride.saturating_mul(unit))]),
                 None => {
-                    (0..LANES).for_each(|l| addresses[l] += lanes[l] * i64::from(element));
-                    multiple = common(multiple, index, u64::from(element));
+                    let index = self.lanes.get(dim.index);
+                    *row = index.relative()?;
+                    if index.constant() != Some(0) {
+                        // All lanes in one row, and that a multiple of elements away; or who knows where.
+                        let zero = row.iter().all(|x| *x == 0);
+                        let multiple = if zero { index.multiple().saturating_mul(unit.into()) } else { 1 };
+                        address = lanes::add(address, Across::Relative { lanes: [0; LANES], multiple });
+                    }
                 }
             }
         }
-        Some(sectors(&addresses, &rows, active, bytes, multiple.is_multiple_of(SECTOR as u64)))
+        Some((address, rows))
     }
 }
 
-/// What a sum of a multiple of `multiple` and of `scale` times an index is a multiple of.
-fn common(multiple: u64, index: Across, scale: u64) -> u64 {
-    let (mut a, mut b) = (multiple, index.multiple().saturating_mul(scale));
-    while b != 0 {
-        (a, b) = (b, a % b);
+/// What a warp asks of memory at once.
+#[derive(Clone, Copy)]
+struct Asked {
+    /// The lanes that do.
+    active: u32,
+    /// Bytes that each accesses.
+    bytes: u32,
+    /// Whether lanes that ask for one word are served together.
+    merged: bool,
+}
+
+impl Asked {
+    fn ways(self, addresses: &Numbers) -> u32 {
+        ways(addresses, self.active, self.bytes, self.merged)
     }
-    a
+}
+
+/// The steps in which multiples of `multiple` go through what repeats after `period`.
+fn common(multiple: u64, period: i64) -> usize {
+    lanes::gcd(period as u64, multiple).max(1) as usize
 }
 
 /// How often the busiest bank is asked for another word, where lane l accesses `bytes` bytes at `addresses[l]`. Accesses of 8

@@ -115,25 +115,30 @@ impl Class {
             _ => Class::Integer,
         };
         match instruction.opcode {
+            Vmad => Class::Multiply,
             Mul | Mul24 | Mad | Mad24 | Madc | Sad | Dp2a | Dp4a if arithmetic == Class::Integer => Class::Multiply,
             Div | Rem if arithmetic == Class::Integer => Class::Divide,
             Div | Rcp | Sqrt | Rsqrt | Ex2 | Lg2 | Sin | Cos | Tanh => Class::Special,
             Abs | Add | Addc | And | Bfe | Bfi | Bfind | Bmsk | Brev | Clz | Cnot | Copysign | Dp2a | Dp4a | Fma
             | Fns | Lop3 | Mad | Mad24 | Madc | Max | Min | Mul | Mul24 | Neg | Not | Or | Popc | Prmt | Rem | Sad
             | Shf | Shl | Shr | Sub | Subc | Xor => arithmetic,
+            Szext | Vabsdiff | Vabsdiff2 | Vabsdiff4 | Vadd | Vadd2 | Vadd4 | Vavrg2 | Vavrg4 | Vmax | Vmax2
+            | Vmax4 | Vmin | Vmin2 | Vmin4 | Vset | Vset2 | Vset4 | Vshl | Vshr | Vsub | Vsub2 | Vsub4 => {
+                Class::Integer
+            }
             Cvt => Class::Convert,
-            Selp | Set | Setp | Slct | Testp => Class::Compare,
-            Mov | Cvta | Activemask => Class::Move,
+            Isspacep | Selp | Set | Setp | Slct | Testp => Class::Compare,
+            Mov | Cvta | Activemask | Alloca | Stackrestore | Stacksave => Class::Move,
             Ld if has(Modifier::Param) => Class::Parameter,
             Ld | Prefetch if has(Modifier::Shared) => Class::SharedLoad,
             St if has(Modifier::Shared) => Class::SharedStore,
             Ld | St if has(Modifier::Local) => Class::Local,
-            Ld | Prefetch | Cp => Class::GlobalLoad,
+            Ld | Ldu | Prefetch | Prefetchu | Cp => Class::GlobalLoad,
             St => Class::GlobalStore,
             Atom | Red => Class::Atomic,
             Shfl | Vote | Match | Redux => Class::Warp,
             Bar | Barrier | Fence | Membar => Class::Barrier,
-            Bra | Exit | Nanosleep | Ret | Trap => Class::Control,
+            Bra | Brkpt | Brx | Call | Exit | Nanosleep | Pmevent | Ret | Trap => Class::Control,
         }
     }
 }
@@ -141,7 +146,7 @@ impl Class {
 /// How many instructions of each kind `module` has; those of which it has none are left out.
 pub fn mix(module: &Module) -> Vec<(Class, u32)> {
     let mut counts = [0u32; Class::ALL.len()];
-    for statement in &module.entry().body {
+    for statement in module.entries().filter_map(|entry| entry.body.as_ref()).flatten() {
         if let Statement::Instruction(instruction) = statement {
             counts[Class::of(instruction) as usize] += 1;
         }

@@ -2,7 +2,7 @@
 
 use super::prelude::{self, On, Part};
 use super::{
-    Checker,
+    Called, Checker,
     types::{Id, Kind, Ty},
 };
 use crate::Scalar;
@@ -27,7 +27,7 @@ impl Checker<'_> {
             return self.some(arguments, expected, mark);
         }
         let name = path.name();
-        if name == "size_of" {
+        if prelude::is_size_of(path) {
             return self.size_of(path, mark);
         }
         if !prelude::owns(path) {
@@ -48,6 +48,9 @@ impl Checker<'_> {
         if name == "warp::group" {
             return self.group(path, arguments, mark);
         }
+        if prelude::is_from_fn(path) {
+            return self.array_from(path, arguments, expected, mark);
+        }
         let first = &path.segments[0];
         let last = &path.segments[path.segments.len() - 1];
         if first.name == "Shared" {
@@ -58,6 +61,9 @@ impl Checker<'_> {
         }
         let message = match name.as_str() {
             "unroll" | "rolled" => format!("`{name}` stands around the range of a `for`: `for i in {name}(0..n)`"),
+            "block::share" | "grid::stride" | "block::stride" => {
+                format!("`{name}` is what a `for` runs over: `for i in {name}(…)`")
+            }
             "unroll_by" => {
                 "`unroll_by` stands around the range of a `for`: `for i in unroll_by::<4>(0..n)`".to_string()
             }
@@ -76,17 +82,16 @@ impl Checker<'_> {
     ) -> (ExprKind, Id) {
         let same = self.table.unknown();
         let uses_same = function.parameters.contains(&Part::Same);
+        let combines = function.parameters.contains(&Part::Combine);
         match path.segments.last().map_or(&[][..], |s| &s.arguments) {
             [] => {}
-            [Argument::Type(ty)] if uses_same => {
+            [Argument::Type(ty), closure @ ..] if uses_same && closure.len() == usize::from(combines) => {
                 let ty = self.ty(ty);
                 self.table.unify(same, ty);
             }
             _ => self.mistake(path.mark, format!("`{}` takes no such generic arguments", function.path)),
         }
-        let written = path.segments.iter().map(|s| s.name.clone());
-        let canonical = function.path.split("::").map(|s| Ident::new(s, proc_macro2::Span::call_site()));
-        self.called.push((quote!(#(#written)::*), quote!(#(#canonical)::*), uses_same.then_some(same)));
+        self.confirm(path, function.path, uses_same.then_some(same), combines);
         if !self.count(function.path, function.parameters.len(), arguments.len(), mark) {
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
@@ -100,23 +105,19 @@ impl Checker<'_> {
             })
             .collect();
         if uses_same {
-            self.traded(same, mark);
+            self.traded(function.intrinsic, same, mark);
         }
         let returns = self.part(function.returns, same, same);
         (ExprKind::Intrinsic { intrinsic: function.intrinsic, arguments }, returns)
     }
 
-    /// What lanes can hand to one another: numbers of 32 or 64 bits.
-    pub(super) fn traded(&mut self, ty: Id, mark: Mark) {
-        let fits = match self.table.get(ty) {
-            Ty::Scalar(s) => s.bits() >= 32,
-            Ty::Unknown(Kind::Integer | Kind::Float) | Ty::Wrong => true,
-            _ => false,
-        };
-        if !fits {
-            let name = self.named(ty);
-            self.mistake(mark, format!("lanes hand over numbers of 32 or 64 bits, not `{name}`"));
-        }
+    /// Asks rustc whether a path names the function of the prelude of that name. Its generic arguments are the type or
+    /// number `argument`, and a closure of two such values where it `combines` them.
+    pub(super) fn confirm(&mut self, path: &Path, canonical: &str, argument: Option<Id>, combines: bool) {
+        let written = path.segments.iter().map(|s| s.name.clone());
+        let canonical = canonical.split("::").map(|s| Ident::new(s, proc_macro2::Span::call_site()));
+        let (written, canonical) = (quote!(#(#written)::*), quote!(#(#canonical)::*));
+        self.called.push(Called { written, canonical, argument, combines });
     }
 
     pub(super) fn count(&mut self, name: &str, wanted: usize, given: usize, mark: Mark) -> bool {
@@ -145,6 +146,9 @@ impl Checker<'_> {
                 _ => Scalar::U32,
             }),
             Part::Element => element,
+            Part::Combine => self.table.add(Ty::Function { parameters: vec![same; 2], returns: same }),
+            Part::MaybeSame => self.table.add(Ty::Option(same)),
+            Part::TwoOfSame => self.table.add(Ty::Tuple(vec![same; 2])),
             Part::Indices | Part::Elements => unreachable!("methods check these, where rank and length are known"),
             Part::Unsigned => match scalar {
                 Some(Scalar::I8) => self.table.scalar(Scalar::U8),
@@ -187,6 +191,9 @@ impl Checker<'_> {
         let known = self.table.get(ty).clone();
         if let Ty::Option(inner) = known {
             return self.option_method(receiver, inner, name, arguments, mark);
+        }
+        if let Ty::Array(element, size) = known {
+            return self.array_method(receiver, [element, size], name, arguments, mark);
         }
         if matches!(known, Ty::Group(_)) {
             return self.group_method(receiver, name, generics, arguments, mark);

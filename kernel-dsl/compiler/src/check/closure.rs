@@ -4,10 +4,11 @@
 //! as in Rust, and whatever would have to choose one at run time is refused.
 
 use super::{
-    Checker,
+    Checker, prelude,
     types::{Id, Ty},
 };
-use crate::hir::{ExprKind, LocalId, Root, TypeId};
+use crate::Scalar;
+use crate::hir::{Expr, ExprKind, LocalId, Pattern, Root, TypeId};
 use crate::syntax::{self, Mark, Path};
 use proc_macro2::Ident;
 
@@ -66,6 +67,25 @@ impl Checker<'_> {
         Some((ExprKind::Function { function, generics }, ty))
     }
 
+    /// A method of numbers by its path, as a value: `f32::max`. It is the closure that calls it.
+    pub(super) fn number_function(&mut self, path: &Path) -> Option<(ExprKind, Id)> {
+        let [ty, name] = path.segments.as_slice() else { return None };
+        let scalar = Scalar::from_name(&ty.name.to_string())?;
+        let method = prelude::METHODS.iter().find(|m| name.name == m.name && m.on.scalar(scalar))?;
+        let same = self.table.scalar(scalar);
+        let mut parameters = vec![same];
+        parameters.extend(method.parameters.iter().map(|p| self.part(*p, same, same)));
+        let returns = self.part(method.returns, same, same);
+        let at = |kind, ty: Id| Expr { kind, ty: TypeId(ty.0), span: path.mark.span };
+        let names: Vec<_> = parameters.iter().map(|ty| self.hidden("number", *ty)).collect();
+        let arguments = names.iter().zip(&parameters).map(|(name, ty)| at(ExprKind::Local(*name), *ty)).collect();
+        let body = at(ExprKind::Intrinsic { intrinsic: method.intrinsic, arguments }, returns);
+        self.closures += 1;
+        let ty = self.table.add(Ty::Closure { number: self.closures, parameters, returns });
+        let parameters = names.into_iter().map(Pattern::Local).collect();
+        Some((ExprKind::Closure { parameters, body: Box::new(body) }, ty))
+    }
+
     /// `f(arguments)` of a variable `f`.
     pub(super) fn value_call(
         &mut self,
@@ -92,8 +112,7 @@ impl Checker<'_> {
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
         let arguments = arguments.iter().zip(parameters).map(|(e, ty)| self.wanted(e, ty)).collect();
-        let callee =
-            Box::new(crate::hir::Expr { kind: ExprKind::Local(variable), ty: TypeId(ty.0), span: path.mark.span });
+        let callee = Box::new(Expr { kind: ExprKind::Local(variable), ty: TypeId(ty.0), span: path.mark.span });
         (ExprKind::CallValue { callee, arguments }, returns)
     }
 

@@ -1,7 +1,7 @@
 //! Expressions.
 
 use super::{
-    Checker, Literal, prelude,
+    Checker, Literal, Operands, prelude,
     types::{Id, Kind, Ty},
 };
 use crate::Scalar;
@@ -48,6 +48,7 @@ impl Checker<'_> {
             E::Unary(operator, operand) => self.unary(*operator, operand, expected, e.mark),
             E::Binary(operator, a, b) => self.binary(*operator, a, b, e.mark),
             E::Assign { place, operator, value } => self.assign(place, *operator, value, e.mark),
+            E::Destructure { into, value } => self.destructure(into, value, e.mark),
             E::Cast(value, ty) => self.cast(value, ty, e.mark),
             E::Call(path, arguments) => self.call(path, arguments, expected, e.mark),
             E::Method { receiver, name, generics, arguments } => {
@@ -99,6 +100,7 @@ impl Checker<'_> {
                 let (block, ty) = self.block(b, expected);
                 (ExprKind::Block(block), ty)
             }
+            E::Labelled { label, body } => self.labelled(label, body, expected),
             E::Loop { label, body } => self.endless(label, body),
             E::While { label, condition, body } => self.while_loop(label, condition, body),
             E::For { label, pattern, iterator, body } => self.for_loop(label, pattern, iterator, body),
@@ -160,6 +162,9 @@ impl Checker<'_> {
         if name == "target::SM" {
             let kind = ExprKind::Intrinsic { intrinsic: Intrinsic::TargetSm, arguments: Vec::new() };
             return (kind, self.table.scalar(Scalar::U32));
+        }
+        if let Some(function) = self.number_function(path) {
+            return function;
         }
         if let Some((ty, bits)) = prelude::constant(&name) {
             let kind = match ty {
@@ -288,6 +293,9 @@ impl Checker<'_> {
             return self.wanted(b, left);
         }
         let amount = self.expr(b, None);
+        if let syntax::ExprKind::Integer(n, _) = b.kind {
+            self.shifts.push((left, n, b.mark));
+        }
         let ty = Id(amount.ty.0);
         let fits = match self.table.get(ty) {
             Ty::Scalar(s) => s.is_integer(),
@@ -324,7 +332,7 @@ impl Checker<'_> {
         self.operands(ty, bools, floats, mark);
     }
 
-    fn operands(&mut self, ty: Id, bools: bool, floats: bool, mark: Mark) {
+    pub(super) fn operands(&mut self, ty: Id, bools: bool, floats: bool, mark: Mark) {
         let fits = match self.table.get(ty) {
             Ty::Scalar(Scalar::Bool) => bools,
             Ty::Scalar(s) => floats || s.is_integer(),
@@ -333,6 +341,11 @@ impl Checker<'_> {
             }
             Ty::Unknown(Kind::Integer) | Ty::Wrong | Ty::Never => true,
             Ty::Unknown(Kind::Float) => floats,
+            // A closure's parameter, perhaps, whose type its call will tell.
+            Ty::Unknown(Kind::Any) => {
+                self.operands.push(Operands { ty, bools, floats, mark });
+                true
+            }
             _ => false,
         };
         if !fits {
@@ -349,18 +362,6 @@ impl Checker<'_> {
         mark: Mark,
     ) -> (ExprKind, Id) {
         let unit = self.table.add(Ty::Unit);
-        if let (syntax::ExprKind::Tuple(parts), None) = (&place.kind, operator)
-            && !parts.is_empty()
-        {
-            let places: Vec<_> = parts.iter().map(|p| self.expr(p, None)).collect();
-            for (place, part) in places.iter().zip(parts) {
-                self.assignable(place, part.mark);
-            }
-            let types = places.iter().map(|p| Id(p.ty.0)).collect();
-            let tuple = self.table.add(Ty::Tuple(types));
-            let value = Box::new(self.wanted(value, tuple));
-            return (ExprKind::AssignParts { places, value }, unit);
-        }
         let place_mark = place.mark;
         let place = self.expr(place, None);
         let ty = Id(place.ty.0);

@@ -1,14 +1,13 @@
-//! Groups of lanes: `warp::group::<W>()` and its methods.
+//! Groups of lanes: `warp::group::<W>()` and its methods; and what lanes can trade.
 
 use super::prelude::{self, On, Part};
 use super::{
     Checker,
     types::{Id, Kind, Ty},
 };
-use crate::hir::{Expr, ExprKind, Intrinsic};
+use crate::hir::{Collective as C, Expr, ExprKind, Intrinsic};
 use crate::syntax::{self, Argument, Mark, Path};
 use proc_macro2::Ident;
-use quote::quote;
 
 impl Checker<'_> {
     /// `warp::group::<W>()`
@@ -21,8 +20,7 @@ impl Checker<'_> {
                 self.wrong()
             }
         };
-        let written = path.segments.iter().map(|s| s.name.clone());
-        self.called.push((quote!(#(#written)::*), quote!(warp::group), Some(size)));
+        self.confirm(path, "warp::group", Some(size), false);
         self.count("warp::group", 0, arguments.len(), mark);
         let intrinsic = Intrinsic::GroupNew;
         (ExprKind::Intrinsic { intrinsic, arguments: Vec::new() }, self.table.add(Ty::Group(size)))
@@ -37,6 +35,45 @@ impl Checker<'_> {
         };
         let size = self.size(size);
         self.table.add(Ty::Group(size))
+    }
+
+    /// Whether values of type `ty` can be what `operation` trades; says so if not.
+    pub(super) fn traded(&mut self, operation: Intrinsic, ty: Id, mark: Mark) {
+        use Intrinsic::{OfBlock, OfGroup, OfWarp};
+        let (OfWarp(collective) | OfGroup(collective) | OfBlock(collective)) = operation else { return };
+        let number = matches!(collective, C::Number(_) | C::Match);
+        let fits = match self.table.get(ty) {
+            Ty::Scalar(s) if number => s.bits() >= 32,
+            Ty::Unknown(Kind::Integer | Kind::Float) | Ty::Wrong => true,
+            _ if number => false,
+            _ => self.tradable(ty),
+        };
+        if !fits {
+            let name = self.named(ty);
+            let message = match collective {
+                C::Number(_) => format!(
+                    "this works on numbers of 32 or 64 bits, not on `{name}`: `reduce` takes any values, and what to do with two of them"
+                ),
+                C::Match => format!("this works on numbers of 32 or 64 bits, not on `{name}`"),
+                _ => {
+                    format!(
+                        "lanes hand over numbers, `bool`, and tuples, arrays, options and structs of them, not `{name}`"
+                    )
+                }
+            };
+            self.mistake(mark, message);
+        }
+    }
+
+    fn tradable(&self, ty: Id) -> bool {
+        match self.table.get(ty) {
+            Ty::Scalar(_) | Ty::Unknown(_) | Ty::Wrong => true,
+            // What the parts are, or turn out to be, rustc sees to.
+            Ty::Struct(..) | Ty::Enum(_) | Ty::Parameter(_) | Ty::Projection { .. } => true,
+            Ty::Tuple(parts) => parts.iter().all(|p| self.tradable(*p)),
+            Ty::Array(element, _) | Ty::Option(element) => self.tradable(*element),
+            _ => false,
+        }
     }
 
     pub(super) fn group_method(
@@ -71,7 +108,7 @@ impl Checker<'_> {
             all.push(self.wanted(e, wanted));
         }
         if uses_same {
-            self.traded(same, mark);
+            self.traded(method.intrinsic, same, mark);
         }
         let returns = self.part(method.returns, same, same);
         (ExprKind::Intrinsic { intrinsic: method.intrinsic, arguments: all }, returns)

@@ -7,9 +7,7 @@
 use super::environment::Environment;
 use super::types::{Finished, Id, Ty};
 use super::{Callee, Checked, Checker, Itself, Mistake, Scope, finish_bounds};
-use crate::hir::{
-    self, Associated, EnumId, FunctionId, Root, StructId, TraitId, TraitItemKind, Type, TypeId,
-};
+use crate::hir::{self, Associated, EnumId, FunctionId, Root, StructId, TraitId, TraitItemKind, Type, TypeId};
 use crate::syntax::{self, Item, TraitItem};
 
 /// A function of which nothing is known but its name: its place in the list.
@@ -115,7 +113,8 @@ fn declare<'a>(
             }
             Item::Enum(e) => {
                 let id = EnumId(environment.items.enums.len() as u32);
-                let variants = e.variants.iter().map(|(name, value)| hir::Variant { name: name.clone(), value: *value });
+                let variants =
+                    e.variants.iter().map(|(name, value)| hir::Variant { name: name.clone(), value: *value });
                 environment.items.enums.push(hir::Enum {
                     name: e.name.to_string(),
                     hash: e.hash,
@@ -354,7 +353,8 @@ fn size(checker: &Checker, ty: Id) -> Option<(u32, u32)> {
             let item = checker.environment.a_struct(*id);
             let types: Vec<_> = item.fields.iter().map(|f| f.ty).collect();
             let offsets = hir::layout::offsets(&item.types, &types)?;
-            let align = types.iter().filter_map(|t| Some(hir::layout::layout(&item.types, *t)?.align)).max().unwrap_or(1);
+            let align =
+                types.iter().filter_map(|t| Some(hir::layout::layout(&item.types, *t)?.align)).max().unwrap_or(1);
             let last = types.last().and_then(|t| hir::layout::layout(&item.types, *t)).map_or(0, |l| l.bytes);
             Some((offsets.last().map_or(0, |o| o + last), align))
         }

@@ -6,14 +6,17 @@
 //!
 //! What leaves this module has no unknown type, no unresolved name, and assigns to nothing that is not `mut`.
 
+mod array;
 mod call;
 mod closure;
+mod destructure;
 #[cfg(test)]
 mod documented;
 mod environment;
 mod expression;
 mod group;
 mod item;
+mod iterate;
 mod nominal;
 mod option;
 mod pattern;
@@ -160,11 +163,34 @@ struct Checker<'a> {
     returns: Id,
     /// Literals whose bits depend on a type to be inferred.
     literals: Vec<Literal>,
+    /// Operators whose operands had no known type where they stood.
+    operands: Vec<Operands>,
+    /// Shifts by a literal: the type that is shifted, by how much, and where it is written.
+    shifts: Vec<(Id, u64, Mark)>,
     /// Plain `let`s, for rustc to confirm.
     bound: Vec<(proc_macro2::Span, LocalId)>,
-    /// Calls of the prelude, for rustc to confirm: path, canonical path, type argument.
-    called: Vec<(TokenStream, TokenStream, Option<Id>)>,
+    /// Calls of the prelude, for rustc to confirm.
+    called: Vec<Called>,
     mistakes: Vec<Mistake>,
+}
+
+/// Operands of an operator, and whether it works on truth values and floats.
+struct Operands {
+    ty: Id,
+    bools: bool,
+    floats: bool,
+    mark: Mark,
+}
+
+/// A call of a function of the prelude.
+struct Called {
+    /// The path as written, and below `kernel_dsl::prelude`.
+    written: TokenStream,
+    canonical: TokenStream,
+    /// Its generic argument, a type or number.
+    argument: Option<Id>,
+    /// Whether a closure of two values of that type, which gives a third, is one more.
+    combines: bool,
 }
 
 struct Variable {
@@ -181,9 +207,18 @@ struct Variable {
 struct Loop {
     label: Option<String>,
     id: LabelId,
-    /// Of a `loop`: the type of its `break`s, once there is one.
+    /// Of a `loop` or block: the type of its `break`s, once there is one.
     result: Option<Id>,
-    is_loop: bool,
+    what: Labelled,
+}
+
+/// What `break` can leave.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Labelled {
+    Loop,
+    /// `while` and `for`, which have no value.
+    Counted,
+    Block,
 }
 
 #[derive(Clone, Copy)]
@@ -211,6 +246,8 @@ impl<'a> Checker<'a> {
             closures: 0,
             returns,
             literals: Vec::new(),
+            operands: Vec::new(),
+            shifts: Vec::new(),
             bound: Vec::new(),
             called: Vec::new(),
             mistakes: Vec::new(),
@@ -364,7 +401,9 @@ impl<'a> Checker<'a> {
     fn coerce(&mut self, actual: Id, wanted: Id, mark: Mark) -> bool {
         let fits = match (self.table.get(actual).clone(), self.table.get(wanted).clone()) {
             (Ty::Never, _) => true,
-            (Ty::Slice { element: a, mutable: true }, Ty::Slice { element: b, mutable: false }) => self.table.unify(a, b),
+            (Ty::Slice { element: a, mutable: true }, Ty::Slice { element: b, mutable: false }) => {
+                self.table.unify(a, b)
+            }
             (Ty::Reference { to: a, mutable: true }, Ty::Reference { to: b, mutable: false }) => self.table.unify(a, b),
             _ => self.table.unify(actual, wanted),
         };
@@ -493,11 +532,12 @@ impl<'a> Checker<'a> {
             Ty::Tuple(_) => {
                 "a tuple has no layout that a host could fill: use a `#[device] #[repr(C)] struct`".to_string()
             }
-            Ty::Struct(item, _) if !self.environment.a_struct(item).repr_c => format!(
-                "`{}` has no layout that a host could fill: give the struct `#[repr(C)]`",
-                self.named(id)
-            ),
-            Ty::Enum(_) => format!("a buffer cannot hold `{}`, since not every number is one: use `u32`", self.named(id)),
+            Ty::Struct(item, _) if !self.environment.a_struct(item).repr_c => {
+                format!("`{}` has no layout that a host could fill: give the struct `#[repr(C)]`", self.named(id))
+            }
+            Ty::Enum(_) => {
+                format!("a buffer cannot hold `{}`, since not every number is one: use `u32`", self.named(id))
+            }
             _ if self.is_element(id) => return Some(id),
             Ty::Parameter(_) | Ty::Projection { .. } => {
                 format!("`{0}` need not be what a buffer can hold: write `{0}: Element`", self.named(id))
@@ -553,6 +593,9 @@ impl<'a> Checker<'a> {
     /// Ends inference and fixes what depended on it.
     fn finish(mut self, body: &mut hir::Block) -> Finish<'a> {
         self.project();
+        for Operands { ty, bools, floats, mark } in std::mem::take(&mut self.operands) {
+            self.operands(ty, bools, floats, mark);
+        }
         let types = Finished::new(&self.table);
         let mut finish = Finish { checker: self, types };
         hir::visit::block(body, &mut |e| finish.one(e));
@@ -614,6 +657,21 @@ impl Finish<'_> {
         }
     }
 
+    /// A shift by a literal is less than the bits there are.
+    fn shifts(&mut self) {
+        for (of, by, mark) in std::mem::take(&mut self.checker.shifts) {
+            let ty = self.types.get(&self.checker.table, of);
+            if let hir::Type::Scalar(ty) = self.types.types[ty.0 as usize]
+                && by >= u64::from(ty.bits())
+            {
+                self.checker.mistake(
+                    mark,
+                    format!("a shift by {by} leaves nothing of a `{ty}`, which has {} bits: shift a wider type, or write `wrapping_shl` or `wrapping_shr`, which take the distance modulo {}", ty.bits(), ty.bits()),
+                );
+            }
+        }
+    }
+
     fn done(mut self, body: hir::Block) -> Result<(hir::Function, Checked<()>), Vec<Mistake>> {
         let locals: Vec<_> = self
             .checker
@@ -631,6 +689,7 @@ impl Finish<'_> {
             })
             .collect();
         let returns = self.types.get(&self.checker.table, self.checker.returns);
+        self.shifts();
         // What stayed unknown is told where a variable has it; rustc tells the rest. Other mistakes may be why it did.
         let unknown = std::mem::take(&mut self.types.unknown);
         for id in unknown.into_iter().filter(|_| self.checker.mistakes.is_empty()).collect::<Vec<_>>() {
@@ -657,16 +716,17 @@ impl Finish<'_> {
             prelude: checker
                 .called
                 .iter()
-                .filter_map(|(path, canonical, argument)| {
+                .filter_map(|Called { written, canonical, argument, combines }| {
                     let argument = match argument {
                         None => quote!(),
                         Some(id) => {
                             let id = self.types.get(&checker.table, *id);
                             let ty = rust_type(&self.types.types, &checker.generics, id)?;
-                            quote!(::<#ty>)
+                            let closure = combines.then(|| quote!(, fn(#ty, #ty) -> #ty));
+                            quote!(::<#ty #closure>)
                         }
                     };
-                    Some((quote!(#path #argument), quote!(#canonical #argument)))
+                    Some((quote!(#written #argument), quote!(#canonical #argument)))
                 })
                 .collect(),
             hir: (),

@@ -321,16 +321,11 @@ impl Checker<'_> {
                 let environment = self.environment;
                 let callee = environment.function(function);
                 let (of, own) = (TypeId(generics[0].0), generics[1..].iter().map(|g| TypeId(g.0)).collect());
-                let constant = matches!(
-                    environment.a_trait(of_trait).items[item as usize].kind,
-                    TraitItemKind::Constant { .. }
-                );
+                let constant =
+                    matches!(environment.a_trait(of_trait).items[item as usize].kind, TraitItemKind::Constant { .. });
                 if constant {
                     let ty = self.instantiate(&callee.types, callee.returns, &generics);
-                    return (
-                        ExprKind::CallMethod { of, of_trait, item, generics: own, arguments: Vec::new() },
-                        ty,
-                    );
+                    return (ExprKind::CallMethod { of, of_trait, item, generics: own, arguments: Vec::new() }, ty);
                 }
                 let ty = self.function_type(function, &generics);
                 (ExprKind::MethodValue { of, of_trait, item, generics: own }, ty)

@@ -10,6 +10,10 @@ use crate::ir;
 use crate::syntax::{self, Mark};
 use proc_macro2::Ident;
 
+/// The methods of options.
+pub(super) const METHODS: &[&str] =
+    &["is_some", "is_none", "is_some_and", "unwrap_or", "map", "map_or", "and_then", "copied"];
+
 impl Checker<'_> {
     /// `Some(x)`
     pub(super) fn some(&mut self, arguments: &[syntax::Expr], expected: Option<Id>, mark: Mark) -> (ExprKind, Id) {
@@ -52,9 +56,7 @@ impl Checker<'_> {
                     "unwrap" | "expect" => format!(
                         "a kernel cannot panic, so `Option` has no `{name}` in it: write `unwrap_or(…)` or `if let Some(x) = …`"
                     ),
-                    _ => format!(
-                        "`Option` has no method `{name}` in a kernel: there are is_some, is_none, is_some_and, unwrap_or, map, map_or, and_then and copied"
-                    ),
+                    _ => format!("`Option` has no method `{name}` in a kernel: there are {}", METHODS.join(", ")),
                 };
                 self.mistake(mark, message);
                 return (ExprKind::Tuple(Vec::new()), self.wrong());
@@ -134,7 +136,7 @@ impl Checker<'_> {
     }
 
     /// A variable that the program does not name.
-    fn hidden(&mut self, name: &str, ty: Id) -> LocalId {
+    pub(super) fn hidden(&mut self, name: &str, ty: Id) -> LocalId {
         let mark = self.function_mark();
         let id = self.declare(name.into(), ty, false, false, mark);
         self.scope.pop();

@@ -4,6 +4,7 @@
 
 use super::{
     Checker,
+    destructure::with_rest,
     statement::end,
     types::{Id, Ty},
 };
@@ -16,25 +17,21 @@ impl Checker<'_> {
     pub(super) fn bind(&mut self, pattern: &Pattern, ty: Id, unset: bool, mark: Mark) -> hir::Pattern {
         match pattern {
             Pattern::Ignore => hir::Pattern::Ignore,
+            // Inside of a tuple or array this is for those that it stands for.
+            Pattern::Rest(_) => hir::Pattern::Ignore,
             Pattern::Name { name, mutable } => {
                 let mark = Mark { first: name.span(), last: name.span(), ..mark };
                 hir::Pattern::Local(self.declare(name.to_string(), ty, *mutable, unset, mark))
             }
             Pattern::Tuple(parts, at) => {
-                let types: Vec<_> = parts.iter().map(|_| self.table.unknown()).collect();
-                let tuple = match types.is_empty() {
-                    true => self.table.add(Ty::Unit),
-                    false => self.table.add(Ty::Tuple(types.clone())),
-                };
-                self.coerce(ty, tuple, *at);
-                hir::Pattern::Parts(parts.iter().zip(types).map(|(p, t)| self.bind(p, t, unset, mark)).collect())
+                let (types, rest) = self.tuple_parts(ty, parts, is_rest, *at);
+                let parts = parts.iter().zip(types).map(|(p, t)| self.bind(p, t, unset, mark)).collect();
+                hir::Pattern::Parts(with_rest(parts, rest))
             }
             Pattern::Array(parts, at) => {
-                let element = self.table.unknown();
-                let size = self.table.add(Ty::Size(hir::Size::Known(parts.len() as u32)));
-                let array = self.table.add(Ty::Array(element, size));
-                self.coerce(ty, array, *at);
-                hir::Pattern::Parts(parts.iter().map(|p| self.bind(p, element, unset, mark)).collect())
+                let (element, rest) = self.array_parts(ty, parts, is_rest, *at);
+                let parts = parts.iter().map(|p| self.bind(p, element, unset, mark)).collect();
+                hir::Pattern::Parts(with_rest(parts, rest))
             }
             Pattern::Value(e) => hir::Pattern::Value(Box::new(self.wanted(e, ty))),
             Pattern::Range { low, high, closed } => {
@@ -103,4 +100,8 @@ impl Checker<'_> {
         }
         (ExprKind::Match { value: Box::new(value), arms: all }, ty)
     }
+}
+
+fn is_rest(pattern: &Pattern) -> bool {
+    matches!(pattern, Pattern::Rest(_))
 }

@@ -3,8 +3,8 @@
 //! One table each, so that the reader of a kernel, the checker and the documentation agree on what there is.
 
 use crate::Scalar;
-use crate::hir::intrinsic::Reduction;
-use crate::hir::{Builtin, Intrinsic, Method as M};
+use crate::hir::collective::Reduction;
+use crate::hir::{Builtin, Collective as C, Intrinsic, Method as M};
 use crate::ir;
 use crate::syntax::Path;
 
@@ -34,6 +34,12 @@ pub(super) enum Part {
     Element,
     /// An array of elements of the receiver; its length is the method's generic argument.
     Elements,
+    /// A closure or function of two `Same` that gives one.
+    Combine,
+    /// An `Option` of `Same`.
+    MaybeSame,
+    /// A pair of `Same`.
+    TwoOfSame,
 }
 
 /// A function of the prelude.
@@ -62,12 +68,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
     f("block::dim_z", Intrinsic::BlockDim(2), &[], Part::Usize),
     f("block::threads", Intrinsic::BlockThreads, &[], Part::Usize),
     f("block::sync", Intrinsic::BlockSync, &[], Part::Unit),
-    f("block::sum", Intrinsic::BlockReduce(Reduction::Sum), &[Part::Same], Part::Same),
-    f("block::max", Intrinsic::BlockReduce(Reduction::Max), &[Part::Same], Part::Same),
-    f("block::min", Intrinsic::BlockReduce(Reduction::Min), &[Part::Same], Part::Same),
-    f("block::all", Intrinsic::BlockVote(ir::Vote::All), &[Part::Bool], Part::Bool),
-    f("block::any", Intrinsic::BlockVote(ir::Vote::Any), &[Part::Bool], Part::Bool),
-    f("block::broadcast", Intrinsic::BlockBroadcast, &[Part::Same, Part::Usize], Part::Same),
+    f("block::sum", Intrinsic::OfBlock(C::Number(Reduction::Sum)), ONE, Part::Same),
+    f("block::max", Intrinsic::OfBlock(C::Number(Reduction::Max)), ONE, Part::Same),
+    f("block::min", Intrinsic::OfBlock(C::Number(Reduction::Min)), ONE, Part::Same),
+    f("block::reduce", Intrinsic::OfBlock(C::Reduce), REDUCE, Part::Same),
+    f("block::scan", Intrinsic::OfBlock(C::Scan), SCAN, Part::TwoOfSame),
+    f("block::broadcast", Intrinsic::OfBlock(C::Broadcast), FROM, Part::Same),
+    f("block::all", Intrinsic::OfBlock(C::Vote(ir::Vote::All)), &[Part::Bool], Part::Bool),
+    f("block::any", Intrinsic::OfBlock(C::Vote(ir::Vote::Any)), &[Part::Bool], Part::Bool),
+    f("block::count", Intrinsic::OfBlock(C::Count), &[Part::Bool], Part::Usize),
     f("warp::count", Intrinsic::WarpCount, &[], Part::Usize),
     f("grid::dim_x", Intrinsic::GridDim(0), &[], Part::Usize),
     f("grid::dim_y", Intrinsic::GridDim(1), &[], Part::Usize),
@@ -77,18 +86,24 @@ pub(super) const FUNCTIONS: &[Function] = &[
     f("warp::lane", Intrinsic::WarpLane, &[], Part::Usize),
     f("warp::index", Intrinsic::WarpIndex, &[], Part::Usize),
     f("warp::sync", Intrinsic::WarpSync, &[], Part::Unit),
-    f("warp::sum", Intrinsic::WarpReduce(Reduction::Sum), &[Part::Same], Part::Same),
-    f("warp::max", Intrinsic::WarpReduce(Reduction::Max), &[Part::Same], Part::Same),
-    f("warp::min", Intrinsic::WarpReduce(Reduction::Min), &[Part::Same], Part::Same),
-    f("warp::shuffle", Intrinsic::WarpShuffle(ir::Shuffle::Index), &[Part::Same, Part::Usize], Part::Same),
-    f("warp::shuffle_xor", Intrinsic::WarpShuffle(ir::Shuffle::Xor), &[Part::Same, Part::Usize], Part::Same),
-    f("warp::match_any", Intrinsic::WarpMatch, &[Part::Same], Part::U32),
+    f("warp::sum", Intrinsic::OfWarp(C::Number(Reduction::Sum)), ONE, Part::Same),
+    f("warp::max", Intrinsic::OfWarp(C::Number(Reduction::Max)), ONE, Part::Same),
+    f("warp::min", Intrinsic::OfWarp(C::Number(Reduction::Min)), ONE, Part::Same),
+    f("warp::reduce", Intrinsic::OfWarp(C::Reduce), REDUCE, Part::Same),
+    f("warp::scan", Intrinsic::OfWarp(C::Scan), REDUCE, Part::Same),
+    f("warp::exclusive_scan", Intrinsic::OfWarp(C::ExclusiveScan), SCAN, Part::Same),
+    f("warp::shuffle", Intrinsic::OfWarp(C::Shuffle(ir::Shuffle::Index)), FROM, Part::Same),
+    f("warp::shuffle_xor", Intrinsic::OfWarp(C::Shuffle(ir::Shuffle::Xor)), FROM, Part::Same),
+    f("warp::shuffle_up", Intrinsic::OfWarp(C::Shuffle(ir::Shuffle::Up)), FROM, Part::MaybeSame),
+    f("warp::shuffle_down", Intrinsic::OfWarp(C::Shuffle(ir::Shuffle::Down)), FROM, Part::MaybeSame),
+    f("warp::broadcast", Intrinsic::OfWarp(C::Broadcast), FROM, Part::Same),
+    f("warp::match_any", Intrinsic::OfWarp(C::Match), ONE, Part::U32),
+    f("warp::ballot", Intrinsic::OfWarp(C::Vote(ir::Vote::Ballot)), &[Part::Bool], Part::U32),
+    f("warp::all", Intrinsic::OfWarp(C::Vote(ir::Vote::All)), &[Part::Bool], Part::Bool),
+    f("warp::any", Intrinsic::OfWarp(C::Vote(ir::Vote::Any)), &[Part::Bool], Part::Bool),
     f("fence::block", Intrinsic::Fence(ir::Scope::Block), &[], Part::Unit),
     f("fence::grid", Intrinsic::Fence(ir::Scope::Grid), &[], Part::Unit),
     f("fence::system", Intrinsic::Fence(ir::Scope::System), &[], Part::Unit),
-    f("warp::ballot", Intrinsic::WarpVote(ir::Vote::Ballot), &[Part::Bool], Part::U32),
-    f("warp::all", Intrinsic::WarpVote(ir::Vote::All), &[Part::Bool], Part::Bool),
-    f("warp::any", Intrinsic::WarpVote(ir::Vote::Any), &[Part::Bool], Part::Bool),
 ];
 
 /// Receivers that a method exists on.
@@ -142,6 +157,12 @@ const ONE: &[Part] = &[Part::Same];
 const TWO: &[Part] = &[Part::Same, Part::Same];
 const U32: &[Part] = &[Part::U32];
 const NONE: &[Part] = &[];
+/// A value and a closure.
+const REDUCE: &[Part] = &[Part::Same, Part::Combine];
+/// A value, what stands before the first, and a closure.
+const SCAN: &[Part] = &[Part::Same, Part::Same, Part::Combine];
+/// A value, and which other lane's or thread's.
+const FROM: &[Part] = &[Part::Same, Part::Usize];
 
 /// The methods of the language's types.
 pub(super) const METHODS: &[Method] = &[
@@ -209,14 +230,20 @@ pub(super) const METHODS: &[Method] = &[
     m(On::Integer, "wrapping_shr", Intrinsic::Binary(B::Shr), U32, Part::Same),
     m(On::Group, "lane", Intrinsic::GroupLane, NONE, Part::Usize),
     m(On::Group, "index", Intrinsic::GroupIndex, NONE, Part::Usize),
-    m(On::Group, "sum", Intrinsic::GroupReduce(Reduction::Sum), ONE, Part::Same),
-    m(On::Group, "max", Intrinsic::GroupReduce(Reduction::Max), ONE, Part::Same),
-    m(On::Group, "min", Intrinsic::GroupReduce(Reduction::Min), ONE, Part::Same),
-    m(On::Group, "shuffle", Intrinsic::GroupShuffle(ir::Shuffle::Index), &[Part::Same, Part::Usize], Part::Same),
-    m(On::Group, "shuffle_xor", Intrinsic::GroupShuffle(ir::Shuffle::Xor), &[Part::Same, Part::Usize], Part::Same),
-    m(On::Group, "ballot", Intrinsic::GroupVote(ir::Vote::Ballot), &[Part::Bool], Part::U32),
-    m(On::Group, "all", Intrinsic::GroupVote(ir::Vote::All), &[Part::Bool], Part::Bool),
-    m(On::Group, "any", Intrinsic::GroupVote(ir::Vote::Any), &[Part::Bool], Part::Bool),
+    m(On::Group, "sum", Intrinsic::OfGroup(C::Number(Reduction::Sum)), ONE, Part::Same),
+    m(On::Group, "max", Intrinsic::OfGroup(C::Number(Reduction::Max)), ONE, Part::Same),
+    m(On::Group, "min", Intrinsic::OfGroup(C::Number(Reduction::Min)), ONE, Part::Same),
+    m(On::Group, "reduce", Intrinsic::OfGroup(C::Reduce), REDUCE, Part::Same),
+    m(On::Group, "scan", Intrinsic::OfGroup(C::Scan), REDUCE, Part::Same),
+    m(On::Group, "exclusive_scan", Intrinsic::OfGroup(C::ExclusiveScan), SCAN, Part::Same),
+    m(On::Group, "shuffle", Intrinsic::OfGroup(C::Shuffle(ir::Shuffle::Index)), FROM, Part::Same),
+    m(On::Group, "shuffle_xor", Intrinsic::OfGroup(C::Shuffle(ir::Shuffle::Xor)), FROM, Part::Same),
+    m(On::Group, "shuffle_up", Intrinsic::OfGroup(C::Shuffle(ir::Shuffle::Up)), FROM, Part::MaybeSame),
+    m(On::Group, "shuffle_down", Intrinsic::OfGroup(C::Shuffle(ir::Shuffle::Down)), FROM, Part::MaybeSame),
+    m(On::Group, "broadcast", Intrinsic::OfGroup(C::Broadcast), FROM, Part::Same),
+    m(On::Group, "ballot", Intrinsic::OfGroup(C::Vote(ir::Vote::Ballot)), &[Part::Bool], Part::U32),
+    m(On::Group, "all", Intrinsic::OfGroup(C::Vote(ir::Vote::All)), &[Part::Bool], Part::Bool),
+    m(On::Group, "any", Intrinsic::OfGroup(C::Vote(ir::Vote::Any)), &[Part::Bool], Part::Bool),
     m(On::Slice, "len", Intrinsic::Extent(Some(0)), NONE, Part::Usize),
     m(On::Slice, "is_empty", Intrinsic::IsEmpty, NONE, Part::Bool),
     m(On::Slice, "aligned", Intrinsic::Aligned, &[Part::Usize], Part::Bool),
@@ -259,6 +286,8 @@ pub(super) const SHARED: &[(&str, Intrinsic, bool)] = &[
     ("new", Intrinsic::SharedNew, false),
     ("padded", Intrinsic::SharedPadded, false),
     ("with_pitch", Intrinsic::SharedWithPitch, true),
+    ("swizzled", Intrinsic::SharedSwizzled, false),
+    ("dynamic", Intrinsic::SharedDynamic, false),
 ];
 
 /// Whether the language owns a called path: it is not a device function, and nothing is handed over for it.
@@ -273,8 +302,24 @@ pub(crate) fn owns(path: &Path) -> bool {
             matches!(first.as_str(), "thread" | "block" | "grid" | "warp" | "fence" | "target" | "Shared" | "Option")
                 || Scalar::from_name(&first).is_some()
         }
-        _ => false,
+        _ => is_from_fn(path) || is_size_of(path),
     }
+}
+
+/// Whether a path is `std::array::from_fn`.
+pub(super) fn is_from_fn(path: &Path) -> bool {
+    matches!(path.name().as_str(), "std::array::from_fn" | "core::array::from_fn")
+}
+
+/// Whether a path is `size_of`, of Rust's own prelude.
+pub(super) fn is_size_of(path: &Path) -> bool {
+    matches!(path.name().as_str(), "size_of" | "std::mem::size_of" | "core::mem::size_of")
+}
+
+/// Whether a function of the language takes a closure, so that a function's path may be its argument.
+pub(crate) fn combines(path: &Path) -> bool {
+    let name = path.name();
+    is_from_fn(path) || FUNCTIONS.iter().any(|f| f.path == name && f.parameters.contains(&Part::Combine))
 }
 
 /// Whether the language owns a path in the place of a type.
@@ -295,6 +340,7 @@ pub(crate) fn owns_bound(path: &Path) -> bool {
 /// Whether a method of that name takes a closure, so that a function's path may be its argument.
 pub(crate) fn takes_function(method: &str) -> bool {
     matches!(method, "map" | "map_or" | "and_then" | "is_some_and")
+        || METHODS.iter().any(|m| m.name == method && m.parameters.contains(&Part::Combine))
 }
 
 /// The value of an associated constant such as `f32::INFINITY` or `core::f32::consts::PI`: its type and bits.

@@ -1,8 +1,8 @@
 //! Blocks, bindings and control flow.
 
 use super::{
-    Checker, Loop,
-    types::{Id, Kind, Ty},
+    Checker, Labelled, Loop,
+    types::{Id, Ty},
 };
 use crate::Scalar;
 use crate::hir::{self, ExprKind, LabelId, Statement};
@@ -23,7 +23,11 @@ impl Checker<'_> {
             let value = self.wanted(value, ty);
             let local = self.declare(name.to_string(), ty, false, false, *mark);
             self.constants.extend(number.map(|n| (local, n)));
-            statements.push(Statement::Let { pattern: hir::Pattern::Local(local), value: Some(value), span: mark.span });
+            statements.push(Statement::Let {
+                pattern: hir::Pattern::Local(local),
+                value: Some(value),
+                span: mark.span,
+            });
         }
         for statement in &block.statements {
             self.project();
@@ -110,14 +114,14 @@ impl Checker<'_> {
         (ExprKind::If { condition, then: block, otherwise }, ty)
     }
 
-    fn enter_loop(&mut self, label: &Option<Ident>, is_loop: bool) -> LabelId {
+    pub(super) fn enter_loop(&mut self, label: &Option<Ident>, what: Labelled) -> LabelId {
         let id = LabelId(self.labels);
         self.labels += 1;
-        self.loops.push(Loop { label: label.as_ref().map(|l| l.to_string()), id, result: None, is_loop });
+        self.loops.push(Loop { label: label.as_ref().map(|l| l.to_string()), id, result: None, what });
         id
     }
 
-    fn loop_body(&mut self, body: &syntax::Block) -> hir::Block {
+    pub(super) fn loop_body(&mut self, body: &syntax::Block) -> hir::Block {
         let unit = self.table.add(Ty::Unit);
         let (block, ty) = self.block(body, Some(unit));
         self.coerce(ty, unit, body.value.as_ref().map_or(body.mark, |v| v.mark));
@@ -125,7 +129,7 @@ impl Checker<'_> {
     }
 
     pub(super) fn endless(&mut self, label: &Option<Ident>, body: &syntax::Block) -> (ExprKind, Id) {
-        let label = self.enter_loop(label, true);
+        let label = self.enter_loop(label, Labelled::Loop);
         let body = self.loop_body(body);
         let result = self.loops.pop().and_then(|l| l.result);
         let ty = result.unwrap_or_else(|| self.table.add(Ty::Never));
@@ -140,100 +144,31 @@ impl Checker<'_> {
     ) -> (ExprKind, Id) {
         let bool = self.table.scalar(Scalar::Bool);
         let condition = Box::new(self.wanted(condition, bool));
-        let label = self.enter_loop(label, false);
+        let label = self.enter_loop(label, Labelled::Counted);
         let body = self.loop_body(body);
         self.loops.pop();
         (ExprKind::While { label, condition, body }, self.table.add(Ty::Unit))
     }
 
-    pub(super) fn for_loop(
-        &mut self,
-        label: &Option<Ident>,
-        pattern: &Pattern,
-        iterator: &syntax::Expr,
-        body: &syntax::Block,
-    ) -> (ExprKind, Id) {
-        let unit = self.table.add(Ty::Unit);
-        let index = self.table.add(Ty::Unknown(Kind::Integer));
-        let Some(range) = self.range(iterator, index) else { return (ExprKind::Tuple(Vec::new()), self.wrong()) };
-        let depth = self.scope.len();
-        let pattern = self.bind(pattern, index, false, iterator.mark);
-        let label = self.enter_loop(label, false);
-        let body = self.loop_body(body);
-        self.loops.pop();
-        self.scope.truncate(depth);
-        (ExprKind::For { label, pattern, range: Box::new(range), body }, unit)
-    }
-
-    /// `start..end`, `.step_by(n)`, and `unroll(…)` or `rolled(…)` around them.
-    fn range(&mut self, e: &syntax::Expr, index: Id) -> Option<hir::Range> {
-        use syntax::ExprKind as E;
-        match &e.kind {
-            E::Range(start, end) => {
-                let (start, end) = (self.wanted(start, index), self.wanted(end, index));
-                Some(hir::Range { start, end, step: None, unroll: hir::Unroll::Auto, order: hir::Order::Ascending })
+    pub(super) fn labelled(&mut self, label: &Ident, body: &syntax::Block, expected: Option<Id>) -> (ExprKind, Id) {
+        let id = self.enter_loop(&Some(label.clone()), Labelled::Block);
+        let (block, ty) = self.block(body, expected);
+        let broken = self.loops.pop().and_then(|l| l.result);
+        let ty = match broken {
+            Some(broken) => {
+                self.coerce(ty, broken, end(body));
+                broken
             }
-            E::Method { receiver, name, arguments, .. } if name == "step_by" && arguments.len() == 1 => {
-                let range = self.range(receiver, index)?;
-                if range.step.is_some() {
-                    self.mistake(e.mark, "a range can be stepped once");
-                }
-                let usize = self.table.scalar(Scalar::Usize);
-                Some(hir::Range { step: Some(self.wanted(&arguments[0], usize)), ..range })
-            }
-            E::Method { receiver, name, arguments, .. } if name == "rev" && arguments.is_empty() => {
-                let range = self.range(receiver, index)?;
-                let order = match (range.order, &range.step) {
-                    (hir::Order::Ascending, None) => hir::Order::Descending,
-                    (hir::Order::Ascending, Some(_)) => hir::Order::Reversed,
-                    _ => {
-                        self.mistake(e.mark, "a range can be reversed once");
-                        range.order
-                    }
-                };
-                Some(hir::Range { order, ..range })
-            }
-            E::Call(path, arguments) if arguments.len() == 1 && path.name() == "unroll_by" => {
-                let usize = self.table.scalar(Scalar::Usize);
-                self.table.unify(index, usize);
-                let range = self.range(&arguments[0], index)?;
-                if range.unroll != hir::Unroll::Auto {
-                    self.mistake(path.mark, "a loop is either unrolled or rolled, and once");
-                }
-                let copies = match path.segments.last().map_or(&[][..], |s| &s.arguments) {
-                    [copies] => self.size(copies),
-                    _ => self.table.unknown(),
-                };
-                match *self.table.get(copies) {
-                    Ty::Size(size) => Some(hir::Range { unroll: hir::Unroll::By(size), ..range }),
-                    Ty::Wrong => None,
-                    _ => {
-                        self.mistake(path.mark, "say how many copies there are to be: `unroll_by::<4>(0..n)`");
-                        None
-                    }
-                }
-            }
-            E::Call(path, arguments) if arguments.len() == 1 && matches!(path.name().as_str(), "unroll" | "rolled") => {
-                let range = self.range(&arguments[0], index)?;
-                if range.unroll != hir::Unroll::Auto {
-                    self.mistake(path.mark, "a loop is either unrolled or rolled, and once");
-                }
-                let unroll = if path.name() == "unroll" { hir::Unroll::Full } else { hir::Unroll::Never };
-                Some(hir::Range { unroll, ..range })
-            }
-            _ => {
-                self.mistake(
-                    e.mark,
-                    "a `for` in a kernel runs over a range: `a..b`, with `.step_by(n)` and `.rev()` if need be, in `unroll(…)`, `unroll_by::<F>(…)` or `rolled(…)` if need be",
-                );
-                None
-            }
-        }
+            None => ty,
+        };
+        (ExprKind::Labelled { label: id, body: block }, ty)
     }
 
     fn find_loop(&mut self, label: &Option<Ident>, mark: Mark) -> Option<usize> {
         let name = label.as_ref().map(|l| l.to_string());
-        let found = self.loops.iter().rposition(|l| name.is_none() || l.label == name);
+        // Without a name it is a loop; a block is left by its name.
+        let named = |l: &Loop| if name.is_none() { l.what != Labelled::Block } else { l.label == name };
+        let found = self.loops.iter().rposition(named);
         if found.is_none() {
             self.mistake(mark, "there is no such loop to leave or go on with");
         }
@@ -254,8 +189,8 @@ impl Checker<'_> {
             Some(v) => Id(v.ty.0),
             None => self.table.add(Ty::Unit),
         };
-        if value.is_some() && !self.loops[at].is_loop {
-            self.mistake(mark, "only a `loop` has a value to break with");
+        if value.is_some() && self.loops[at].what == Labelled::Counted {
+            self.mistake(mark, "only a `loop` or a labelled block has a value to break with");
         }
         match expected {
             Some(expected) => {
@@ -269,6 +204,10 @@ impl Checker<'_> {
     pub(super) fn continue_loop(&mut self, label: &Option<Ident>, mark: Mark) -> (ExprKind, Id) {
         let never = self.table.add(Ty::Never);
         match self.find_loop(label, mark) {
+            Some(at) if self.loops[at].what == Labelled::Block => {
+                self.mistake(mark, "a block has no next iteration: `continue` names a loop");
+                (ExprKind::Tuple(Vec::new()), never)
+            }
             Some(at) => (ExprKind::Continue { label: self.loops[at].id }, never),
             None => (ExprKind::Tuple(Vec::new()), never),
         }

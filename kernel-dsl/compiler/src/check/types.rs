@@ -302,9 +302,7 @@ impl Finished {
                 }
             }
             Ty::Slice { element, mutable } => hir::Type::Slice { element: self.get(table, element), mutable },
-            Ty::View { element, rank, mutable } => {
-                hir::Type::View { element: self.get(table, element), rank, mutable }
-            }
+            Ty::View { element, rank, mutable } => hir::Type::View { element: self.get(table, element), rank, mutable },
             Ty::Shared { element, rank } => hir::Type::Shared { element: self.get(table, element), rank },
             Ty::Group(size) => match table.get(size) {
                 Ty::Size(size) => hir::Type::Group(*size),
@@ -321,9 +319,7 @@ impl Finished {
             },
             Ty::Size(size) => hir::Type::Constant(size),
             Ty::Parameter(i) => hir::Type::Parameter(i),
-            Ty::Projection { of, of_trait, item } => {
-                hir::Type::Projection { of: self.get(table, of), of_trait, item }
-            }
+            Ty::Projection { of, of_trait, item } => hir::Type::Projection { of: self.get(table, of), of_trait, item },
             Ty::Struct(id, arguments) => {
                 hir::Type::Struct(id, arguments.into_iter().map(|a| self.get(table, a)).collect())
             }

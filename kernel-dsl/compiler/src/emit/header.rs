@@ -1,6 +1,7 @@
 //! The words of a module: the comment at its top and the Rust line above each group of instructions.
 
 use super::Emitter;
+use crate::ir::DynamicArray;
 
 impl Emitter<'_> {
     /// Says what the module is, and sets its directives.
@@ -13,6 +14,12 @@ impl Emitter<'_> {
             self.builder.header(format!("shared memory, {} bytes:", kernel.shared_bytes()));
             for array in &kernel.shared {
                 self.builder.header(format!("  {array}"));
+            }
+        }
+        if !kernel.dynamic.is_empty() {
+            self.builder.header(format!("shared memory of the launch's size, from byte {}:", kernel.dynamic_offset()));
+            for DynamicArray { name, element, .. } in &kernel.dynamic {
+                self.builder.header(format!("  {name}: {element}"));
             }
         }
         self.builder.directives(kernel.block, kernel.min_blocks, kernel.max_registers);

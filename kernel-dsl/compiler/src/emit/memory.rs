@@ -182,19 +182,19 @@ impl Emitter<'_> {
     }
 
     /// base + Σ indexᵢ · strideᵢ · size. Indices are 32 bits, and so are their products, which the kernel may not overflow.
-    pub(super) fn offset(&mut self, result: Value, base: Value, terms: &[(Value, Option<Value>)], element: Scalar) {
+    pub(super) fn offset(&mut self, result: Value, base: Value, terms: &[(Value, Option<Value>)], bytes: u32) {
         let ty = self.ty(base);
         if self.ty(result) != ty || ty.scalar().is_some() {
             return self.malformed("an offset that is not from an address to an address");
         }
-        let size = Operand::Integer(i64::from(element.bytes()));
+        let size = Operand::Integer(i64::from(bytes));
         let mut constant_bytes: u64 = 0;
         let mut factors: Vec<Operand> = Vec::new();
         for &(index, stride) in terms {
             let stride_bits = stride.map_or(Some(1), |s| self.constant(s));
             match (self.constant(index), stride_bits) {
                 (Some(i), Some(s)) => {
-                    constant_bytes = constant_bytes.wrapping_add(i.wrapping_mul(s) * u64::from(element.bytes()));
+                    constant_bytes = constant_bytes.wrapping_add(i.wrapping_mul(s) * u64::from(bytes));
                 }
                 (None, Some(1)) => factors.push(self.operand(index)),
                 _ => {

@@ -7,7 +7,8 @@
 //! an `f16` in a register of 16 bits, as `cvt` wants it. Truth values are predicates in
 //! registers and bytes in memory.
 //!
-//! Shared memory is one array of bytes, `$smem`, laid out by the IR. A value of [`Type::Shared`] that is constant
+//! Shared memory is one array of bytes, `$smem`, laid out by the IR; where the launch tells the size of part of it, it gives all
+//! of it. A value of [`Type::Shared`] that is constant
 //! becomes part of an access's address (`[$smem+64]`). Any other lives in a register that holds the address itself:
 //! where such a value is made from an offset, the array's base is added. `$smem` is read into a register once; ptxas
 //! knows where the array lies and folds the addition away.
@@ -281,10 +282,18 @@ impl<'k> Emitter<'k> {
 
     /// Reads the address of shared memory, where a register must hold it.
     fn shared_base(&mut self) {
-        if self.kernel.shared_bytes() == 0 {
-            return;
-        }
-        match self.builder.variable(SHARED, ptx::Space::Shared, 16, self.kernel.shared_bytes()) {
+        let bytes = self.kernel.shared_bytes();
+        let declared = match (self.kernel.dynamic.is_empty(), bytes) {
+            (true, 0) => return,
+            (true, _) => self.builder.variable(SHARED, ptx::Space::Shared, 16, bytes),
+            // The launch gives all of it.
+            (false, _) => self.builder.global(ptx::Variable {
+                linkage: ptx::Linkage::Extern,
+                dimensions: vec![None],
+                ..ptx::Variable::bytes(ptx::Space::Shared, 16, SHARED, 0)
+            }),
+        };
+        match declared {
             Ok(symbol) => self.shared = Some(symbol),
             Err(e) => return self.errors.extend(e.0),
         }
@@ -333,13 +342,15 @@ impl<'k> Emitter<'k> {
             Op::Select { condition, yes, no } => self.select(results[0], *condition, *yes, *no),
             Op::Cast(a) => self.cast(results[0], *a),
             Op::Bitcast(a) => self.bitcast(results[0], *a),
-            Op::Offset { base, terms, element } => self.offset(results[0], *base, terms, *element),
+            Op::Offset { base, terms, bytes } => self.offset(results[0], *base, terms, *bytes),
             Op::Load { place, element, policy, guard } => self.load(results, place, *element, *policy, guard.as_ref()),
             Op::Store { place, element, values, guard } => self.store(place, *element, values, *guard),
             Op::Atomic { operation, place, element, values } => {
                 self.atomic(results, *operation, place, *element, values);
             }
             Op::ReadLocal { .. } | Op::WriteLocal { .. } => self.malformed("a variable that no pass made a value"),
+            Op::Dynamic { .. } => self.malformed("an array of dynamic size that no pass placed"),
+            Op::Poison { .. } | Op::Begin(_) => self.malformed("what only the oracle runs"),
             Op::BlockSync => self.op(Opcode::Bar, [Modifier::Sync], [Operand::Integer(0)]),
             Op::WarpSync => self.op(Opcode::Bar, [Modifier::Warp, Modifier::Sync], [warp::ALL_LANES]),
             Op::Fence(scope) => self.fence(*scope),

@@ -1,7 +1,9 @@
 //! The artifact of a kernel: its HIR and the PTX of its declared instances, as literals.
 
-use super::report::Failed;
-use crate::hir::{Program, serial};
+use super::report::{About, Failed};
+use crate::error::{Error, Errors};
+use crate::hir::{self, Instance, Program, serial};
+use crate::launch;
 use crate::syntax::{InstanceArgument, InstanceOf};
 use crate::target::Target;
 use proc_macro2::{Literal, TokenStream};
@@ -13,14 +15,23 @@ pub(super) fn compile(program: &Program) -> Result<Vec<String>, Vec<Failed>> {
     let name = &program.functions[0].name;
     let (mut texts, mut failed) = (Vec::new(), Vec::new());
     for instance in &program.launch.instances {
-        match crate::compile(program, instance, program.launch.target) {
+        match text(program, instance) {
             Ok(text) => texts.push(text),
-            Err(errors) => {
-                failed.push(Failed { instance: instance.name(name), of: program.launch.instances.len(), errors })
+            Err((about, errors)) => {
+                let of = program.launch.instances.len();
+                failed.push(Failed { instance: instance.name(name), of, about, errors });
             }
         }
     }
     if failed.is_empty() { Ok(texts) } else { Err(failed) }
+}
+
+fn text(program: &Program, instance: &Instance) -> Result<String, (About, Errors)> {
+    let body = |errors| (About::Body, errors);
+    let program = hir::monomorphic(program, instance).map_err(body)?;
+    // Lowering says the same, and knows no tokens of the attribute.
+    launch::block(&program).map_err(|refusal| (About::Block, Error::whole(refusal.0).into()))?;
+    crate::compile_monomorphic(&program, program.program().launch.target).map_err(body)
 }
 
 /// The artifact of a kernel without mistakes. `beside` are items.

@@ -49,12 +49,13 @@ pub(super) fn loud(item: &ItemFn, copy: &impl ToTokens) -> TokenStream {
     }
 }
 
-/// A copy that is the second of its kind, so that its lints have been said.
+/// A copy that is the second of its kind, so that its lints have been said. `warnings` are those that are warnings where
+/// this stands: one that the user's crate denies is an error, and has to be named.
 pub(super) fn silent(item: &ItemFn, copy: &impl ToTokens) -> TokenStream {
     let conditions = conditions(&item.attrs);
     quote! {
         #conditions
-        #[allow(warnings, clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)]
+        #[allow(warnings, unused, nonstandard_style, deprecated, clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)]
         const _: () = { #copy };
     }
 }

@@ -93,7 +93,8 @@ pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
         Ok(Item::Fn(function)) => device_function(attribute, function),
         Ok(item @ (Item::Const(_) | Item::Struct(_) | Item::Enum(_) | Item::Mod(_))) => module::device(attribute, item),
         Ok(other) => {
-            let message = "`#[device]` goes on a function, constant, struct or enum, or on a `mod` for traits and impls";
+            let message =
+                "`#[device]` goes on a function, constant, struct or enum, or on a `mod` for traits and impls";
             let errors = report::refused(syn::Error::new_spanned(&other, message));
             quote!(#errors #other)
         }
@@ -199,7 +200,8 @@ fn finish_kernel(item: &ItemFn, parsed: &syntax::Kernel, callees: &[Callee]) -> 
             match artifact::compile(&checked.hir) {
                 Ok(texts) => artifact::whole(item, facade, &checked.hir, &parsed.instances, &texts, copies),
                 Err(failed) => {
-                    stub(copies, report::compilation(item, &checked.hir, callees, &parsed.callees(), &failed))
+                    let tokens = report::Tokens { item, block: &parsed.launch_tokens.block, paths: &parsed.callees() };
+                    stub(copies, report::compilation(&tokens, &checked.hir, callees, &failed))
                 }
             }
         }

@@ -15,38 +15,50 @@ pub(super) fn refused(error: syn::Error) -> TokenStream {
     quote!(const _: () = { #errors };)
 }
 
+/// What of a kernel is wrong.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum About {
+    /// The clause `block` of the attribute.
+    Block,
+    /// The function.
+    Body,
+}
+
 /// What compilation of an instance found.
 pub(super) struct Failed {
     /// As Rust names it.
     pub instance: String,
     /// How many instances the kernel declares.
     pub of: usize,
+    /// Where to say it, if its errors name no place.
+    pub about: About,
     pub errors: Errors,
 }
 
-/// Errors of lowering, passes and emission: each once, with the instance where not all have it.
-pub(super) fn compilation(
-    item: &ItemFn,
-    program: &Program,
-    callees: &[Callee],
-    paths: &[Path],
-    failed: &[Failed],
-) -> TokenStream {
-    let mut told: Vec<(&Error, Vec<&str>)> = Vec::new();
+/// The user's tokens of a kernel.
+pub(super) struct Tokens<'a> {
+    pub item: &'a ItemFn,
+    /// What the attribute gives for `block`.
+    pub block: &'a [TokenStream],
+    /// The device functions that it names.
+    pub paths: &'a [Path],
+}
+
+/// Errors of lowering, analyses, passes and emission: each once, with the instance where not all have it.
+pub(super) fn compilation(tokens: &Tokens, program: &Program, callees: &[Callee], failed: &[Failed]) -> TokenStream {
+    let Tokens { item, block, paths } = *tokens;
+    let mut told: Vec<(&Error, About, Vec<&str>)> = Vec::new();
     for failure in failed {
         for error in &failure.errors.0 {
-            match told.iter_mut().find(|(e, _)| *e == error) {
-                Some((_, instances)) => instances.push(&failure.instance),
-                None => told.push((error, vec![&failure.instance])),
+            match told.iter_mut().find(|(e, ..)| *e == error) {
+                Some((.., instances)) => instances.push(&failure.instance),
+                None => told.push((error, failure.about, vec![&failure.instance])),
             }
         }
     }
     let mut all: Option<syn::Error> = None;
-    for (error, instances) in told {
-        let mut message = error.message.clone();
-        if let Some(help) = &error.help {
-            message += &format!("\nhelp: {help}");
-        }
+    for (error, about, instances) in told {
+        let mut message = error.text();
         let named = instances.iter().any(|instance| message.contains(instance));
         if !named && failed.iter().any(|f| instances.len() < f.of) {
             message += &format!("\nnote: in {}", quoted(&instances));
@@ -59,6 +71,7 @@ pub(super) fn compilation(
                 let message = format!("in `{}` ({}:{line}:{}): {message}", source.name, source.file, span.column);
                 syn::Error::new_spanned(caller_of(source, callees, paths, item), message)
             }
+            None if about == About::Block && !block.is_empty() => syn::Error::new_spanned(quote!(#(#block)*), message),
             None => syn::Error::new_spanned(&item.sig.ident, message),
         };
         match &mut all {

@@ -1,6 +1,6 @@
 //! What the language provides beside operators: functions of the prelude and methods of its types.
 
-use super::Method;
+use super::{Collective, Method};
 use crate::ir;
 use crate::target::Target;
 use serde::{Deserialize, Serialize};
@@ -32,14 +32,8 @@ pub enum Intrinsic {
     BlockSync,
     /// `warp::sync()`.
     WarpSync,
-    /// `warp::{sum, max, min}(x)`: butterfly, widest first (16, 8, 4, 2, 1).
-    WarpReduce(Reduction),
-    /// `warp::{shuffle, shuffle_xor}(x, lane)`.
-    WarpShuffle(ir::Shuffle),
-    /// `warp::{ballot, all, any}(p)`.
-    WarpVote(ir::Vote),
-    /// `warp::match_any(x)`.
-    WarpMatch,
+    /// `warp::sum(x)` and its kin: the warp is the group of 32 lanes.
+    OfWarp(Collective),
     /// `fence::{block, grid, system}()`.
     Fence(ir::Scope),
     /// `target::SM`: the number in the name of what the instance is compiled for.
@@ -52,18 +46,16 @@ pub enum Intrinsic {
     GroupLane,
     /// `group.index()`: thread::index() / W.
     GroupIndex,
-    /// `group.{sum, max, min}(x)`: butterfly, widest first.
-    GroupReduce(Reduction),
-    /// `group.{shuffle, shuffle_xor}(x, lane)`.
-    GroupShuffle(ir::Shuffle),
-    /// `group.{ballot, all, any}(p)`.
-    GroupVote(ir::Vote),
-    /// `block::{sum, max, min}(x)`: butterfly in each warp, then over the warps.
-    BlockReduce(Reduction),
-    /// `block::{all, any}(p)`.
-    BlockVote(ir::Vote),
-    /// `block::broadcast(x, from)`.
-    BlockBroadcast,
+    /// `group.sum(x)` and its kin.
+    OfGroup(Collective),
+    /// `block::sum(x)` and its kin.
+    OfBlock(Collective),
+    /// How many elements of `block::share(shape)` a thread has at most; the argument is the shape.
+    ShareCount,
+    /// Whether the thread has an element of that number; the arguments are the shape and the number.
+    ShareHas,
+    /// The indices of the thread's element of that number; the arguments are the shape and the number.
+    ShareAt,
     /// `x.len()` of a slice or view of rank 1, `x.dim(d)`, `x.rows()`, `x.cols()`. `Extent(None)` has `d` as an argument.
     Extent(Option<u8>),
     /// `x.is_empty()`.
@@ -80,6 +72,10 @@ pub enum Intrinsic {
     SharedPadded,
     /// `Shared::with_pitch(shape, pitch)`.
     SharedWithPitch,
+    /// `Shared::swizzled(shape)`.
+    SharedSwizzled,
+    /// `Shared::dynamic(shape)`.
+    SharedDynamic,
     /// `shared.at(i)`: fixes the first index.
     SharedAt,
     /// `shared.copy_from(view)`.
@@ -124,23 +120,20 @@ pub enum Intrinsic {
     Get,
     /// `option.copied()`: what the reference names.
     Copied,
+    /// `array.map(f)`.
+    ArrayMap,
+    /// `std::array::from_fn(f)`.
+    ArrayFrom,
+    /// `array.len()`.
+    ArrayLen,
 }
 
 impl Intrinsic {
     /// The first target that has it, and its name in Rust, where that is not the first of all.
     pub fn first_target(self) -> Option<(Target, &'static str)> {
         match self {
-            Intrinsic::WarpMatch => Some((Target::SM_70, "warp::match_any")),
+            Intrinsic::OfWarp(Collective::Match) => Some((Target::SM_70, "warp::match_any")),
             _ => None,
         }
     }
-}
-
-/// What a reduction does with two values.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[allow(missing_docs)]
-pub enum Reduction {
-    Sum,
-    Max,
-    Min,
 }

@@ -97,7 +97,9 @@ impl Places {
             ExprKind::Call { function, .. } | ExprKind::Function { function, .. } => {
                 *function = self.functions[function.0 as usize];
             }
-            ExprKind::CallMethod { of_trait, .. } | ExprKind::MethodValue { of_trait, .. } => *of_trait = self.traits[of_trait.0 as usize],
+            ExprKind::CallMethod { of_trait, .. } | ExprKind::MethodValue { of_trait, .. } => {
+                *of_trait = self.traits[of_trait.0 as usize]
+            }
             _ => {}
         });
     }

@@ -5,6 +5,7 @@
 //! a [`LocalId`] of its [`Function`], a callee a [`FunctionId`] of the closed list, a method an [`Intrinsic`]. Each
 //! expression has a type, by index into its function's `types`, where inference has left no unknowns.
 
+pub mod collective;
 pub mod instance;
 pub mod intrinsic;
 pub mod item;
@@ -15,9 +16,12 @@ pub mod monomorphic;
 pub mod serial;
 pub mod visit;
 
+pub use collective::Collective;
 pub use instance::{Constant, Instance, Item};
 pub use intrinsic::Intrinsic;
-pub use item::{Associated, Bound, Builtin, Enum, Field, Impl, Items, Struct, Trait, TraitItem, TraitItemKind, Variant};
+pub use item::{
+    Associated, Bound, Builtin, Enum, Field, Impl, Items, Struct, Trait, TraitItem, TraitItemKind, Variant,
+};
 pub use method::Method;
 pub use monomorphic::{Monomorphic, monomorphic};
 
@@ -326,11 +330,6 @@ pub enum ExprKind {
         operator: Option<ir::Binary>,
         value: Box<Expr>,
     },
-    /// `(a, b) = value`: places are assigned part by part.
-    AssignParts {
-        places: Vec<Expr>,
-        value: Box<Expr>,
-    },
     /// `value as ty`.
     Cast(Box<Expr>),
     /// A function or method of the language.
@@ -418,6 +417,11 @@ pub enum ExprKind {
         arguments: Vec<Expr>,
     },
     Block(Block),
+    /// `'label: { … }`
+    Labelled {
+        label: LabelId,
+        body: Block,
+    },
     /// `loop`
     Loop {
         label: LabelId,
@@ -444,7 +448,7 @@ pub enum ExprKind {
     Return(Option<Box<Expr>>),
 }
 
-/// A loop of its function, as `break` and `continue` name it.
+/// A loop or labelled block of its function, as `break` and `continue` name it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct LabelId(pub u32);
 
@@ -461,6 +465,8 @@ pub struct Range {
     pub unroll: Unroll,
     /// Of `.rev()`.
     pub order: Order,
+    /// Of `.enumerate()`: the variable that gets each index's number.
+    pub enumerate: Option<LocalId>,
 }
 
 /// What the kernel says about unrolling a loop.

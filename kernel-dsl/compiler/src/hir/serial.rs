@@ -15,7 +15,7 @@ use std::fmt;
 
 /// The format that this compiler writes and reads. Raise it with every change of a type in [`hir`](super) or of a type that
 /// one of those holds.
-pub const VERSION: u16 = 4;
+pub const VERSION: u16 = 5;
 
 const HEADER: usize = 10;
 
@@ -116,7 +116,8 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
 fn closed(functions: &mut [Function], items: &Items, root: Option<Root>) -> bool {
     let count = functions.len();
     let function = |id: FunctionId| (id.0 as usize) < count;
-    let a_trait = |id: TraitId, item: u32| items.traits.get(id.0 as usize).is_some_and(|t| (item as usize) < t.items.len());
+    let a_trait =
+        |id: TraitId, item: u32| items.traits.get(id.0 as usize).is_some_and(|t| (item as usize) < t.items.len());
     let types = |types: &[Type]| {
         let ty = |id: &TypeId| (id.0 as usize) < types.len();
         types.iter().all(|t| match t {
@@ -129,7 +130,9 @@ fn closed(functions: &mut [Function], items: &Items, root: Option<Root>) -> bool
             Type::Slice { element, .. } | Type::View { element, .. } | Type::Shared { element, .. } => ty(element),
             Type::Reference { to, .. } => ty(to),
             Type::Function { parameters, returns } => parameters.iter().chain([returns]).all(ty),
-            Type::Unit | Type::Never | Type::Scalar(_) | Type::Group(_) | Type::Constant(_) | Type::Parameter(_) => true,
+            Type::Unit | Type::Never | Type::Scalar(_) | Type::Group(_) | Type::Constant(_) | Type::Parameter(_) => {
+                true
+            }
         })
     };
     let mut inside = match root {
@@ -139,7 +142,8 @@ fn closed(functions: &mut [Function], items: &Items, root: Option<Root>) -> bool
         Some(Root::Trait(id)) => (id.0 as usize) < items.traits.len(),
         None => true,
     };
-    inside &= items.structs.iter().all(|s| types(&s.types) && s.fields.iter().all(|f| (f.ty.0 as usize) < s.types.len()));
+    inside &=
+        items.structs.iter().all(|s| types(&s.types) && s.fields.iter().all(|f| (f.ty.0 as usize) < s.types.len()));
     inside &= items.traits.iter().flat_map(|t| &t.items).all(|item| match item.kind {
         TraitItemKind::Type(_) => true,
         TraitItemKind::Constant { function: id, .. } | TraitItemKind::Function { function: id, .. } => function(id),

@@ -50,10 +50,6 @@ pub fn expr(e: &mut Expr, f: &mut dyn FnMut(&mut Expr)) {
             expr(a, f);
             expr(b, f);
         }
-        ExprKind::AssignParts { places, value } => {
-            places.iter_mut().for_each(|e| expr(e, f));
-            expr(value, f);
-        }
         ExprKind::Intrinsic { arguments, .. }
         | ExprKind::Call { arguments, .. }
         | ExprKind::CallMethod { arguments, .. }
@@ -92,7 +88,7 @@ pub fn expr(e: &mut Expr, f: &mut dyn FnMut(&mut Expr)) {
             expr(callee, f);
             arguments.iter_mut().for_each(|e| expr(e, f));
         }
-        ExprKind::Block(b) | ExprKind::Loop { body: b, .. } => block(b, f),
+        ExprKind::Block(b) | ExprKind::Labelled { body: b, .. } | ExprKind::Loop { body: b, .. } => block(b, f),
         ExprKind::While { condition, body, .. } => {
             expr(condition, f);
             block(body, f);

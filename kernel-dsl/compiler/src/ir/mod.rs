@@ -43,10 +43,17 @@
 //! out in integers, with the same NaN.
 
 pub mod build;
+mod formula;
+mod memory;
 pub mod print;
 pub mod record;
 pub mod verify;
 mod walk;
+
+pub use formula::{Formula, NoFormula};
+pub use memory::{
+    Dim, DynamicArray, Element, Layout, Place, SHARED_LIMIT, SharedArray, SharedMemory, Step, Swizzle, Within,
+};
 
 use crate::scalar::Scalar;
 use crate::source::{Source, Span};
@@ -80,6 +87,8 @@ pub struct Kernel {
     pub locals: Vec<Local>,
     /// Arrays in shared memory.
     pub shared: Vec<SharedArray>,
+    /// Arrays in shared memory whose size the launch evaluates.
+    pub dynamic: Vec<DynamicArray>,
     /// The functions whose lines appear in `locations`; the kernel's own is the first.
     pub sources: Vec<Source>,
     /// What an instruction's [`Location`] names.
@@ -100,6 +109,10 @@ pub struct LocalId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct SharedId(pub u32);
 
+/// Index into [`Kernel::dynamic`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct DynamicId(pub u32);
+
 /// Index into [`Kernel::locations`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Location(pub u32);
@@ -118,7 +131,8 @@ pub enum Type {
     Scalar(Scalar),
     /// A 64-bit address in global memory.
     Global,
-    /// A 32-bit byte offset in the block's shared memory. Only passes make it: from an `Op::Constant`, by `Op::Offset`.
+    /// A 32-bit byte offset in the block's shared memory. Lowering makes it by `Op::Dynamic` and `Op::Offset`, passes from an
+    /// `Op::Constant` too.
     Shared,
 }
 
@@ -151,8 +165,8 @@ pub enum Role {
     Value(Scalar),
     /// The address of a slice's or view's first element.
     Address {
-        /// Element type.
-        element: Scalar,
+        /// What it is an array of.
+        element: Element,
         /// Whether the kernel may write there.
         mutable: bool,
     },
@@ -182,48 +196,6 @@ pub struct Local {
     pub element: Type,
     /// Number of elements; 1 for a plain variable. Arrays of arrays are flattened, row-major.
     pub len: u32,
-}
-
-/// An array in the block's shared memory, laid out.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SharedArray {
-    /// Name in Rust.
-    pub name: String,
-    /// Element type.
-    pub element: Scalar,
-    /// Extents, outermost first.
-    pub shape: SmallVec<[u32; 3]>,
-    /// Elements from one index to the next, outermost first; the last is 1.
-    pub strides: SmallVec<[u32; 3]>,
-    /// How the strides came about, for the comment in the PTX and for reports.
-    pub layout: Layout,
-    /// First byte in the block's shared memory.
-    pub offset: u32,
-}
-
-impl SharedArray {
-    /// Bytes that the array takes, from its first element to its last.
-    pub fn bytes(&self) -> u32 {
-        if self.shape.contains(&0) {
-            return 0;
-        }
-        let reach = self.shape.iter().zip(&self.strides).map(|(n, s)| (n - 1).saturating_mul(*s));
-        reach.fold(1, u32::saturating_add).saturating_mul(self.element.bytes())
-    }
-}
-
-/// How a shared array's pitch was chosen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Layout {
-    /// No gap between rows.
-    Packed,
-    /// The pitch that the kernel names.
-    Pitch,
-    /// The pitch that the compiler found to have the fewest bank conflicts.
-    Padded {
-        /// Elements between the end of a row and the start of the next.
-        pad: u32,
-    },
 }
 
 /// A place in the source of one of the functions that a kernel is made of.
@@ -290,32 +262,52 @@ pub enum Op {
         base: Value,
         /// Index and stride of each dimension, in elements; `None` is a stride of 1.
         terms: SmallVec<[(Value, Option<Value>); 2]>,
-        /// Element type.
-        element: Scalar,
+        /// Bytes of an element.
+        bytes: u32,
     },
-    /// Reads one element into each of `results`, which are consecutive. The first is aligned to the bytes of all, or to
+    /// The address of an array in shared memory whose extents (`usize`, outermost first) the launch evaluates: they are
+    /// computed from parameters and constants alone. Such arrays lie one after the other behind those of
+    /// [`Kernel::shared`], each at a multiple of 16 bytes, in the order of [`Kernel::dynamic`].
+    #[allow(missing_docs)]
+    Dynamic { array: DynamicId, extents: SmallVec<[Value; 2]> },
+    /// Reads one scalar into each of `results`, which are consecutive. The first is aligned to the bytes of all, or to
     /// [`WIDEST`] where they are more: that much goes in one access of the machine.
     Load {
         /// From where.
         place: Place,
-        /// Element type in memory, and the type of the results.
+        /// Type in memory, and of the results.
         element: Scalar,
         /// How the memory may be cached.
         policy: Policy,
         /// Lanes that load; the others get `Guard::otherwise` and touch nothing.
         guard: Option<Guard>,
     },
-    /// Writes consecutive elements, aligned as those of a load.
+    /// Writes consecutive scalars, aligned as those of a load.
     Store {
         /// To where.
         place: Place,
-        /// Element type.
+        /// Their type.
         element: Scalar,
-        /// One value an element.
+        /// One value a scalar.
         values: Values,
         /// Lanes that store; the others touch nothing.
         guard: Option<Value>,
     },
+    /// Leaves consecutive scalars in shared memory undefined until they are stored: what is to come is on its way. To
+    /// races it is a store; on the machine it is nothing.
+    Poison {
+        /// Which.
+        place: Place,
+        /// Their type.
+        element: Scalar,
+        /// How many.
+        count: u32,
+        /// Lanes that do; the others touch nothing.
+        guard: Option<Value>,
+    },
+    /// The array's lifetime begins: its bytes were another array's, or its own of another time, and are undefined until they
+    /// are stored. All threads of the block come here, or none. On the machine it is nothing.
+    Begin(SharedId),
     /// Reads an element, writes what `operation` makes of it, and gives what was there before, if there is a result: in
     /// one step, between which no other atomic operation on the element comes. It orders no other access of the thread
     /// (relaxed). In `f32`, `Add` on global memory takes subnormal operands and sums for zeros of their sign, as
@@ -433,36 +425,6 @@ pub enum Unroll {
     Full,
     /// `rolled(…)`: never.
     Never,
-}
-
-/// Elements in memory that an access names.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Place {
-    /// Element Σ indexᵢ · strideᵢ from `base` in global memory; each index must be below its extent, and for an access
-    /// of `n` elements the last index + n must not exceed it.
-    Global {
-        /// Address of the first element of the slice or view.
-        base: Value,
-        /// Dimensions, outermost first.
-        dims: SmallVec<[Dim; 2]>,
-    },
-    /// Element of a shared array; as many indices as dimensions, each below its extent.
-    #[allow(missing_docs)]
-    Shared { array: SharedId, indices: SmallVec<[Value; 3]> },
-    /// An address computed by the kernel plus a constant number of bytes. Only passes make it.
-    #[allow(missing_docs)]
-    Address { base: Value, offset: i32 },
-}
-
-/// One dimension of an access to a slice or view; all `usize`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Dim {
-    /// Which element.
-    pub index: Value,
-    /// How many there are.
-    pub extent: Value,
-    /// Elements from one to the next; `None` is 1.
-    pub stride: Option<Value>,
 }
 
 /// The condition of a guarded load.
@@ -644,6 +606,16 @@ impl Kernel {
     /// Threads of a block.
     pub fn threads(&self) -> u32 {
         self.block.iter().product()
+    }
+
+    /// What a launch must know of the block's shared memory.
+    pub fn shared_memory(&self) -> SharedMemory {
+        SharedMemory { fixed: self.shared_bytes(), dynamic: self.dynamic.clone() }
+    }
+
+    /// Where in the block's shared memory arrays begin whose size the launch evaluates.
+    pub fn dynamic_offset(&self) -> u32 {
+        self.shared_bytes().next_multiple_of(WIDEST)
     }
 
     /// Bytes of static shared memory.

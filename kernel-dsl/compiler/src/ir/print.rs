@@ -31,8 +31,18 @@ impl Display for Kernel {
             }
         }
         for (array, name) in self.shared.iter().zip(&printer.shared) {
-            let SharedArray { element, shape, strides, offset, .. } = array;
-            writeln!(f, "    shared {name}: {element} {shape:?} strides {strides:?} at byte {offset}")?;
+            let SharedArray { element, shape, strides, offset, over, layout, .. } = array;
+            write!(f, "    shared {name}: {element} {shape:?} strides {strides:?} at byte {offset}")?;
+            if let Layout::Swizzled(Swizzle { mask, shift }) = layout {
+                write!(f, " swizzled by row >> {shift} & {mask}")?;
+            }
+            match over {
+                Some(over) => writeln!(f, " over {}", printer.shared.get(over.0 as usize).map_or("?", String::as_str))?,
+                None => writeln!(f)?,
+            }
+        }
+        for DynamicArray { name, element, .. } in &self.dynamic {
+            writeln!(f, "    dynamic {name}: {element}")?;
         }
         printer.region(f, &self.body, 0)
     }
@@ -248,8 +258,19 @@ impl<'a> Printer<'a> {
     }
 
     fn place(&self, place: &Place) -> String {
+        let mut text = self.element(place);
+        if let Some(within) = place.within() {
+            text.push_str(&format!(".{}", within.offset));
+            for Step { index, extent, bytes } in &within.indices {
+                text.push_str(&format!("[{} of {extent} by {bytes}]", self.value(*index)));
+            }
+        }
+        text
+    }
+
+    fn element(&self, place: &Place) -> String {
         match place {
-            Place::Global { base, dims } => {
+            Place::Global { base, dims, .. } | Place::Dynamic { base, dims, .. } => {
                 let dims: Vec<_> = dims
                     .iter()
                     .map(|d| {
@@ -259,7 +280,7 @@ impl<'a> Printer<'a> {
                     .collect();
                 format!("{}[{}]", self.value(*base), dims.join(", "))
             }
-            Place::Shared { array, indices } => {
+            Place::Shared { array, indices, .. } => {
                 let name = self.shared.get(array.0 as usize).map_or("?", String::as_str);
                 format!("{name}[{}]", self.values(indices))
             }
@@ -292,10 +313,14 @@ impl<'a> Printer<'a> {
             Op::Select { condition, yes, no } => format!("select {}, {}, {}", v(condition), v(yes), v(no)),
             Op::Cast(a) => format!("cast {}", v(a)),
             Op::Bitcast(a) => format!("bitcast {}", v(a)),
-            Op::Offset { base, terms, element } => {
+            Op::Offset { base, terms, bytes } => {
                 let terms: Vec<_> =
                     terms.iter().map(|(i, s)| s.map_or(v(i), |s| format!("{} * {}", v(i), v(&s)))).collect();
-                format!("offset {} + {element}[{}]", v(base), terms.join(" + "))
+                format!("offset {} + {bytes} * ({})", v(base), terms.join(" + "))
+            }
+            Op::Dynamic { array, extents } => {
+                let name = self.kernel.dynamic.get(array.0 as usize).map_or("?", |a| a.name.as_str());
+                format!("dynamic {name} [{}]", self.values(extents))
             }
             Op::Load { place, policy, guard, .. } => {
                 let policy = match policy {
@@ -311,6 +336,11 @@ impl<'a> Printer<'a> {
                 let guard = guard.map_or(String::new(), |g| format!(" if {}", v(&g)));
                 format!("store {} = {}{guard}", self.place(place), self.values(values))
             }
+            Op::Poison { place, element, count, guard } => {
+                let guard = guard.map_or(String::new(), |g| format!(" if {}", v(&g)));
+                format!("poison {count} {element} at {}{guard}", self.place(place))
+            }
+            Op::Begin(array) => format!("begin {}", self.shared.get(array.0 as usize).map_or("?", String::as_str)),
             Op::Atomic { operation, place, values, .. } => {
                 format!("atomic {} {}, {}", snake(operation), self.place(place), self.values(values))
             }
@@ -348,6 +378,7 @@ impl fmt::Display for SharedArray {
         match (self.layout, pitch) {
             (Layout::Padded { pad }, Some(pitch)) => write!(f, ", pitch {pitch} (padded by {pad})")?,
             (Layout::Pitch, Some(pitch)) => write!(f, ", pitch {pitch}")?,
+            (Layout::Swizzled(_), Some(_)) => f.write_str(", swizzled")?,
             _ => {}
         }
         write!(f, ", bytes {offset}..{}", offset + self.bytes())

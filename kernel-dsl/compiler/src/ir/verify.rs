@@ -231,8 +231,17 @@ impl<'a> Verifier<'a> {
                     "offset moves an address by usize terms",
                 );
             }
+            Op::Dynamic { array, extents } => {
+                let rank = self.kernel.dynamic.get(array.0 as usize).map(|a| a.extents.len());
+                let fits = extents.iter().all(|v| self.ty(*v) == S(Scalar::Usize)) && rank == Some(extents.len());
+                self.check(
+                    inst,
+                    fits && out == Type::Shared && results == 1,
+                    "it gives an address in shared memory, and has a usize extent for each dimension of its array",
+                );
+            }
             Op::Load { place, element, guard, .. } => {
-                self.place(inst, place);
+                self.place(inst, place, *element, results as u32);
                 let fits = inst.results.iter().all(|r| self.ty(*r) == S(*element)) && results > 0;
                 self.check(inst, fits, "a load's results are of its element type");
                 if let Some(g) = guard {
@@ -241,13 +250,27 @@ impl<'a> Verifier<'a> {
                 }
             }
             Op::Store { place, element, values, guard } => {
-                self.place(inst, place);
+                self.place(inst, place, *element, values.len() as u32);
                 let fits = values.iter().all(|r| self.ty(*r) == S(*element)) && !values.is_empty() && results == 0;
                 self.check(inst, fits, "a store's values are of its element type, and it has no result");
                 self.check(inst, guard.is_none_or(|g| self.ty(g) == S(Scalar::Bool)), "a guard is a bool");
             }
+            Op::Poison { place, element, count, guard } => {
+                self.place(inst, place, *element, *count);
+                let shared = match place {
+                    Place::Shared { .. } | Place::Dynamic { .. } => true,
+                    Place::Address { base, .. } => self.ty(*base) == Type::Shared,
+                    Place::Global { .. } => false,
+                };
+                self.check(inst, shared && results == 0, "what is poisoned is in shared memory, and gives no result");
+                self.check(inst, guard.is_none_or(|g| self.ty(g) == S(Scalar::Bool)), "a guard is a bool");
+            }
+            Op::Begin(array) => {
+                let fits = (array.0 as usize) < self.kernel.shared.len() && results == 0;
+                self.check(inst, fits, "there is no such shared array, or it has a result");
+            }
             Op::Atomic { operation, place, element, values } => {
-                self.place(inst, place);
+                self.place(inst, place, *element, 1);
                 let fits = values.iter().chain(&inst.results).all(|v| self.ty(*v) == S(*element));
                 let counts = values.len() == operation.operands() && results <= 1;
                 self.check(
@@ -365,24 +388,48 @@ impl<'a> Verifier<'a> {
         values.len() == like.len() && values.iter().zip(like).all(|(a, b)| self.ty(*a) == self.ty(*b))
     }
 
-    fn place(&mut self, inst: &Inst, place: &Place) {
+    /// `n` scalars of type `scalar` at `place`.
+    fn place(&mut self, inst: &Inst, place: &Place, scalar: Scalar, n: u32) {
         let index = |v: Value| self.ty(v) == S(Scalar::Usize);
         let fault = match place {
             Place::Global { base, .. } if self.ty(*base) != Type::Global => Some("its base is not a global address"),
-            Place::Global { dims, .. }
+            Place::Dynamic { base, .. } if self.ty(*base) != Type::Shared => {
+                Some("its base is not an address in shared memory")
+            }
+            Place::Global { dims, .. } | Place::Dynamic { dims, .. }
                 if !dims.iter().all(|d| index(d.index) && index(d.extent) && d.stride.is_none_or(index)) =>
             {
                 Some("indices, extents and strides are usize")
             }
-            Place::Shared { array, indices } => match self.kernel.shared.get(array.0 as usize) {
+            Place::Shared { array, indices, within } => match self.kernel.shared.get(array.0 as usize) {
                 None => Some("there is no such shared array"),
                 Some(a) if a.shape.len() != indices.len() => Some("it has not an index for each dimension"),
                 Some(_) if !indices.iter().all(|i| index(*i)) => Some("indices are usize"),
+                Some(a) if within.as_ref().map_or(scalar.bytes(), |w| w.bytes) != a.element.bytes() => {
+                    Some("its elements are not as large as the array's")
+                }
+                Some(a) if a.swizzle().is_some() && n * scalar.bytes() > Swizzle::PIECE => {
+                    Some("it reaches over more than a piece of a swizzled row")
+                }
                 Some(_) => None,
             },
             Place::Address { base, .. } if self.ty(*base).scalar().is_some() => Some("its base is not an address"),
             _ => None,
         };
+        let fault = fault.or_else(|| {
+            let within = place.within()?;
+            let size = scalar.bytes();
+            let last = within.indices.last();
+            if within.indices.iter().any(|step| !index(step.index)) {
+                Some("indices are usize")
+            } else if within.offset % size != 0 || within.bytes % size != 0 || within.offset >= within.bytes {
+                Some("a scalar in an element lies at a multiple of its size, inside")
+            } else if last.is_some_and(|step| step.bytes < n * size && n > step.extent) {
+                Some("it reaches over more than the array in the element has")
+            } else {
+                None
+            }
+        });
         if let Some(fault) = fault {
             self.error(inst, fault);
         }

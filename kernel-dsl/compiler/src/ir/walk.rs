@@ -31,28 +31,39 @@ impl Op {
     /// Calls `f` on each value that the operation itself uses, not on those in its regions.
     pub fn for_each_operand(&self, mut f: impl FnMut(Value)) {
         // A clone of the operation would be needed to share the traversal with `map_operands`; walking twice is cheaper.
-        let place = |place: &Place, f: &mut dyn FnMut(Value)| match place {
-            Place::Global { base, dims } => {
-                f(*base);
-                for d in dims {
-                    f(d.index);
-                    f(d.extent);
-                    if let Some(s) = d.stride {
-                        f(s);
+        let place = |place: &Place, f: &mut dyn FnMut(Value)| {
+            match place {
+                Place::Global { base, dims, .. } | Place::Dynamic { base, dims, .. } => {
+                    f(*base);
+                    for d in dims {
+                        f(d.index);
+                        f(d.extent);
+                        if let Some(s) = d.stride {
+                            f(s);
+                        }
                     }
                 }
+                Place::Shared { indices, .. } => indices.iter().for_each(|v| f(*v)),
+                Place::Address { base, .. } => f(*base),
             }
-            Place::Shared { indices, .. } => indices.iter().for_each(|v| f(*v)),
-            Place::Address { base, .. } => f(*base),
+            place.within().into_iter().flat_map(|w| &w.indices).for_each(|step| f(step.index));
         };
         match self {
             Op::Constant(_)
             | Op::Parameter(_)
             | Op::Special(_)
+            | Op::Begin(_)
             | Op::BlockSync
             | Op::WarpSync
             | Op::Fence(_)
             | Op::Return => {}
+            Op::Dynamic { extents, .. } => extents.iter().for_each(|v| f(*v)),
+            Op::Poison { place: p, guard, .. } => {
+                place(p, &mut f);
+                if let Some(g) = guard {
+                    f(*g);
+                }
+            }
             Op::Unary(_, a) | Op::Cast(a) | Op::Bitcast(a) => f(*a),
             Op::Binary(_, a, b) | Op::Compare(_, a, b) => {
                 f(*a);
@@ -132,8 +143,8 @@ impl Op {
     pub fn map_operands(&mut self, mut f: impl FnMut(Value) -> Value) {
         let mut m = |v: &mut Value| *v = f(*v);
         fn place(place: &mut Place, m: &mut dyn FnMut(&mut Value)) {
-            match place {
-                Place::Global { base, dims } => {
+            let within = match place {
+                Place::Global { base, dims, within } | Place::Dynamic { base, dims, within } => {
                     m(base);
                     for d in dims {
                         m(&mut d.index);
@@ -142,19 +153,32 @@ impl Op {
                             m(s);
                         }
                     }
+                    within
                 }
-                Place::Shared { indices, .. } => indices.iter_mut().for_each(m),
-                Place::Address { base, .. } => m(base),
-            }
+                Place::Shared { indices, within, .. } => {
+                    indices.iter_mut().for_each(&mut *m);
+                    within
+                }
+                Place::Address { base, .. } => return m(base),
+            };
+            within.iter_mut().flat_map(|w| &mut w.indices).for_each(|step| m(&mut step.index));
         }
         match self {
             Op::Constant(_)
             | Op::Parameter(_)
             | Op::Special(_)
+            | Op::Begin(_)
             | Op::BlockSync
             | Op::WarpSync
             | Op::Fence(_)
             | Op::Return => {}
+            Op::Dynamic { extents, .. } => extents.iter_mut().for_each(&mut m),
+            Op::Poison { place: p, guard, .. } => {
+                place(p, &mut m);
+                if let Some(g) = guard {
+                    m(g);
+                }
+            }
             Op::Unary(_, a) | Op::Cast(a) | Op::Bitcast(a) => m(a),
             Op::Binary(_, a, b) | Op::Compare(_, a, b) => {
                 m(a);

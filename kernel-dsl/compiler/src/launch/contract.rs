@@ -3,8 +3,8 @@
 
 use super::evaluate::{Facts, Failure};
 use super::{Fact, MAX_BLOCK, MAX_GRID, MAX_THREADS, Refusal, Shape, explain};
-use crate::Scalar;
 use crate::ElementType;
+use crate::Scalar;
 use crate::hir::{Expr, Function, Monomorphic, Type};
 
 const MAX_RANK: usize = 5;
@@ -38,7 +38,8 @@ pub(super) fn shape(monomorphic: &Monomorphic, facts: &[Fact]) -> Result<Shape, 
     }
     overlaps(&parameters, &known, &mut refusals);
 
-    let facts = Facts { function, functions: &program.functions, bound: None, instance, arguments: &arguments, facts: &known };
+    let facts =
+        Facts { function, functions: &program.functions, bound: None, instance, arguments: &arguments, facts: &known };
     for requirement in &program.launch.requires {
         let mentioned = || explain::mentioned(&requirement.condition, &facts);
         match facts.condition(&requirement.condition) {
@@ -66,7 +67,14 @@ pub(super) fn block(monomorphic: &Monomorphic) -> Result<[u32; 3], Refusal> {
     let function = kernel(monomorphic)?;
     let arguments = monomorphic.arguments();
     let unknown = vec![None; arguments.len()];
-    let facts = Facts { function, functions: &program.functions, bound: None, instance, arguments: &arguments, facts: &unknown };
+    let facts = Facts {
+        function,
+        functions: &program.functions,
+        bound: None,
+        instance,
+        arguments: &arguments,
+        facts: &unknown,
+    };
     extents("block", &program.launch.block, &facts).and_then(checked_block).map_err(|refusal| {
         refusal.unwrap_or_else(|| {
             Refusal("block: depends on an argument; it must be constant for an instance".to_string())

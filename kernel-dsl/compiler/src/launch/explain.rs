@@ -47,7 +47,9 @@ impl Mentions<'_> {
         match &expr.kind {
             ExprKind::Generic(index) => {
                 let index = *index as usize;
-                if let (Some(generic), Some(value)) = (self.0.function.generics.get(index), self.0.instance.0.get(index)) {
+                if let (Some(generic), Some(value)) =
+                    (self.0.function.generics.get(index), self.0.instance.0.get(index))
+                {
                     words.push(format!("{} is {value}", generic.name));
                 }
             }

@@ -27,7 +27,10 @@ fn kernel(generics: &[(&str, Scalar)], parameters: &[(&str, Type)]) -> Program {
         name: "kernel".into(),
         hash: 0,
         source: Source { name: "kernel".into(), file: String::new(), line: 1, text: vec![] },
-        generics: generics.iter().map(|(n, ty)| Generic { name: n.to_string(), kind: GenericKind::Constant(*ty) }).collect(),
+        generics: generics
+            .iter()
+            .map(|(n, ty)| Generic { name: n.to_string(), kind: GenericKind::Constant(*ty) })
+            .collect(),
         parameters: locals.len() as u32,
         locals,
         types,
@@ -112,10 +115,8 @@ fn words(refused: Result<Shape, Vec<Refusal>>) -> Vec<String> {
 
 /// `saxpy(a: f32, x: &[f32], y: &mut [f32])`, block 256, a block for each 256 elements, lengths equal.
 fn saxpy() -> Program {
-    let mut program = kernel(
-        &[],
-        &[("a", Type::Scalar(Scalar::F32)), ("x", slice(F32, false)), ("y", slice(F32, true))],
-    );
+    let mut program =
+        kernel(&[], &[("a", Type::Scalar(Scalar::F32)), ("x", slice(F32, false)), ("y", slice(F32, true))]);
     program.launch.grid = vec![call(USIZE, Intrinsic::DivCeil, vec![extent(2, 0), number(256)])];
     requires(&mut program, "x.len() == y.len()", compare(Comparison::Eq, extent(1, 0), extent(2, 0)));
     program

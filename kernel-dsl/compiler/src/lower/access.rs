@@ -1,10 +1,12 @@
 //! Accesses by method: several elements at once, masked at the edge, and atomic.
 
 use super::Lowerer;
-use super::value::{Known, Place, Val, View};
+use super::cell::{Cell, align_of};
+use super::layout::aligned_pitch;
+use super::value::{Handle, Known, Place, Val, View};
 use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic};
-use crate::ir::{self, Binary, Comparison, Dim, Guard, Layout, Op, Type, Values, WIDEST};
+use crate::ir::{self, Binary, Comparison, Dim, Layout, Op, Type, Values, WIDEST};
 use crate::source::Span;
 use smallvec::SmallVec;
 
@@ -19,46 +21,64 @@ impl<'h> Lowerer<'h> {
         let indices = self.indices(at);
         let values: SmallVec<[Val; 2]> = rest.iter().map(|a| self.expr(a)).collect();
         self.at(e.span);
-        let Some(Place::Memory { place, element, policy }) = self.memory_place(&base, &indices) else {
+        let Some(Place::Memory { place, cell, policy }) = self.memory_place(&base, &indices) else {
             return Val::Unit;
         };
         match (intrinsic, base, values.as_slice()) {
             (Intrinsic::Load, base, []) => {
                 let Some(n) = self.elements(e.ty, e.span) else { return Val::Unit };
                 self.rows_are_aligned(&base, n, e.span);
-                let op = Op::Load { place, element, policy, guard: None };
-                let loaded = self.builder.emit(op, (0..n).map(|_| Type::Scalar(element)));
-                self.array(e, &loaded)
+                let leaves = self.leaves_of(&cell, n);
+                let align = self.at_once(&base, &cell, n);
+                let loaded = self.load_scalars(&place, &leaves, align, policy, None);
+                self.assembled(e.ty, &mut loaded.into_iter())
             }
-            (Intrinsic::Store, base, [Val::Array(_)]) => {
+            (Intrinsic::Store, base, [value @ Val::Array(_)]) => {
                 let Some(n) = self.elements(rest[0].ty, e.span) else { return Val::Unit };
                 self.rows_are_aligned(&base, n, e.span);
-                let values = self.taken_apart(&rest[0], &values[0]);
-                self.builder.effect(Op::Store { place, element, values, guard: None });
+                let leaves = self.leaves_of(&cell, n);
+                let align = self.at_once(&base, &cell, n);
+                let values = self.scalars_of(rest[0].ty, value);
+                self.store_scalars(&place, &leaves, align, &values, None);
                 Val::Unit
             }
-            (Intrinsic::LoadOr, Val::View(view), [Val::Scalar(other)]) => {
+            (Intrinsic::LoadOr, Val::View(view), [other]) => {
                 let Some(n) = self.elements(e.ty, e.span) else { return Val::Unit };
-                let loaded = self.load_or(&view, &indices, n, *other);
-                self.array(e, &loaded)
+                let other = self.scalars_of(rest[0].ty, other);
+                let loaded = self.load_or(&view, &indices, n, &other);
+                self.assembled(e.ty, &mut loaded.into_iter())
             }
-            (Intrinsic::StoreIn, Val::View(view), [Val::Array(_)]) => {
-                if self.elements(rest[0].ty, e.span).is_some() {
-                    let values = self.taken_apart(&rest[0], &values[0]);
-                    self.store_in(&view, &indices, &values);
+            (Intrinsic::StoreIn, Val::View(view), [value @ Val::Array(_)]) => {
+                if let Some(n) = self.elements(rest[0].ty, e.span) {
+                    let values = self.scalars_of(rest[0].ty, value);
+                    self.store_in(&view, &indices, n, &values);
                 }
                 Val::Unit
             }
             (Intrinsic::Atomic(operation), _, values) => {
                 let values: Values = values.iter().filter_map(Val::scalar).map(|k| k.value).collect();
-                if values.len() != operation.operands() {
+                let Some(element) = cell.scalar().filter(|_| values.len() == operation.operands()) else {
                     return Val::Unit;
-                }
+                };
                 let op = Op::Atomic { operation, place, element, values };
                 Val::Scalar(Known { value: self.builder.scalar(op, element), bits: None })
             }
             // An argument whose control went elsewhere, or had an error.
             _ => Val::Unit,
+        }
+    }
+
+    /// What the address of `n` elements that move at once is a multiple of.
+    fn at_once(&self, base: &Val, cell: &Cell, n: u32) -> u32 {
+        let whole = n * cell.bytes();
+        let align = if whole.is_power_of_two() { whole } else { cell.element().align() };
+        match base {
+            Val::Shared(Handle::Fixed { array, .. })
+                if self.builder.kernel.shared[array.0 as usize].swizzle().is_some() =>
+            {
+                align.min(WIDEST)
+            }
+            _ => align,
         }
     }
 
@@ -79,9 +99,10 @@ impl<'h> Lowerer<'h> {
 
     /// Says so where the rows of a shared array lie such that an access of `n` elements cannot be aligned in all of them.
     fn rows_are_aligned(&mut self, base: &Val, n: u32, span: Span) {
-        let Val::Shared(handle) = base else { return };
-        let array = &self.builder.kernel.shared[handle.array.0 as usize];
-        let at_once = n.min(WIDEST / array.element.bytes());
+        let Val::Shared(Handle::Fixed { array, .. }) = base else { return };
+        let array = &self.builder.kernel.shared[array.0 as usize];
+        let bytes = array.element.bytes();
+        let at_once = aligned_pitch(n.saturating_mul(bytes), bytes);
         let [.., pitch, _] = array.strides[..] else { return };
         // A pad is chosen to suit the accesses.
         if matches!(array.layout, Layout::Padded { .. }) || pitch % at_once == 0 {
@@ -98,32 +119,8 @@ impl<'h> Lowerer<'h> {
         );
     }
 
-    /// An array of these elements, of the type of `e`.
-    fn array(&mut self, e: &Expr, elements: &[ir::Value]) -> Val {
-        let array = self.storage(e.ty, self.name_hint.unwrap_or("loaded"));
-        for (i, value) in elements.iter().enumerate() {
-            let i = self.index(i as u32);
-            let element = self.element(&array, i);
-            self.write_storage(&element, Val::Scalar(Known { value: *value, bits: None }));
-        }
-        Val::Array(array)
-    }
-
-    /// The elements of `array`, which is the value of `e`.
-    fn taken_apart(&mut self, e: &Expr, array: &Val) -> Values {
-        let (Val::Array(storage), hir::Type::Array(element, size)) = (array, self.ty(e.ty)) else {
-            return Values::new();
-        };
-        let elements = (0..self.size(*size)).filter_map(|i| {
-            let i = self.index(i);
-            let place = self.element(storage, i);
-            self.peek_storage(&place, *element).scalar().map(|k| k.value)
-        });
-        elements.collect()
-    }
-
     /// Whether an element is there at all.
-    fn inside(&mut self, view: &View, indices: &[Known]) -> Known {
+    pub(super) fn inside(&mut self, view: &View, indices: &[Known]) -> Known {
         let mut all = None;
         for (index, extent) in indices.iter().zip(&view.extents) {
             let below = self.compare(Comparison::Lt, Scalar::Usize, *index, *extent);
@@ -137,45 +134,48 @@ impl<'h> Lowerer<'h> {
 
     /// Elements that are inside, and `other` for those that are not. Where the first is outside, all are; otherwise they
     /// are counted from the first, so that no index overflows.
-    fn load_or(&mut self, view: &View, indices: &[Known], n: u32, other: Known) -> Values {
-        let (element, policy) = (view.element, view.policy());
+    fn load_or(&mut self, view: &View, indices: &[Known], n: u32, other: &[ir::Value]) -> Values {
+        let (cell, policy) = (view.cell.clone(), view.policy());
+        let leaves = self.leaves_of(&cell, 1);
         let inside = self.inside(view, indices);
-        let load = |lowerer: &mut Self, place, condition: Option<Known>| {
-            let guard = condition.map(|c| Guard { condition: c.value, otherwise: [other.value].into_iter().collect() });
-            lowerer.builder.scalar(Op::Load { place, element, policy, guard }, element)
+        let load = |lowerer: &mut Self, place: &ir::Place, condition: Option<Known>| {
+            let align = align_of(place, &cell);
+            lowerer.load_scalars(place, &leaves, align, policy, condition.map(|c| (c, other)))
         };
         if n == 1 {
             let Place::Memory { place, .. } = self.view_place(view, indices) else { return Values::new() };
-            return [load(self, place, Some(inside))].into_iter().collect();
+            return load(self, &place, Some(inside));
         }
         self.builder.enter([]);
         let loaded =
-            self.counted_from(view, indices, n, |lowerer, _, place, condition| load(lowerer, place, condition));
-        self.builder.effect(Op::Yield(loaded.into_iter().collect()));
+            self.counted_from(view, indices, n, |lowerer, _, place, condition| load(lowerer, &place, condition));
+        let loaded: Values = loaded.into_iter().flatten().collect();
+        let types: Vec<Type> = loaded.iter().map(|v| self.builder.kernel.ty(*v)).collect();
+        self.builder.effect(Op::Yield(loaded));
         let then = self.builder.leave();
         self.builder.enter([]);
-        self.builder.effect(Op::Yield((0..n).map(|_| other.value).collect()));
+        self.builder.effect(Op::Yield((0..n).flat_map(|_| other.iter().copied()).collect()));
         let otherwise = self.builder.leave();
-        let types = (0..n).map(|_| Type::Scalar(element));
         self.builder.emit(Op::If { condition: inside.value, then, otherwise }, types)
     }
 
-    /// Stores the values whose elements are inside.
-    fn store_in(&mut self, view: &View, indices: &[Known], values: &[ir::Value]) {
-        let element = view.element;
+    /// Stores the values, the scalars of `n` elements, whose elements are inside.
+    fn store_in(&mut self, view: &View, indices: &[Known], n: u32, values: &[ir::Value]) {
+        let cell = view.cell.clone();
+        let leaves = self.leaves_of(&cell, 1);
         let inside = self.inside(view, indices);
-        let store = |lowerer: &mut Self, place, value: ir::Value, condition: Option<Known>| {
-            let (values, guard) = ([value].into_iter().collect(), condition.map(|c| c.value));
-            lowerer.builder.effect(Op::Store { place, element, values, guard });
+        let store = |lowerer: &mut Self, place: &ir::Place, i: u32, condition: Option<Known>| {
+            let (align, first) = (align_of(place, &cell), i as usize * leaves.len());
+            if let Some(values) = values.get(first..first + leaves.len()) {
+                lowerer.store_scalars(place, &leaves, align, values, condition);
+            }
         };
-        if let [value] = values {
+        if n == 1 {
             let Place::Memory { place, .. } = self.view_place(view, indices) else { return };
-            return store(self, place, *value, Some(inside));
+            return store(self, &place, 0, Some(inside));
         }
         self.builder.enter([]);
-        self.counted_from(view, indices, values.len() as u32, |lowerer, i, place, condition| {
-            store(lowerer, place, values[i as usize], condition);
-        });
+        self.counted_from(view, indices, n, |lowerer, i, place, condition| store(lowerer, &place, i, condition));
         let then = self.builder.leave();
         self.builder.enter([]);
         let otherwise = self.builder.leave();
@@ -192,7 +192,7 @@ impl<'h> Lowerer<'h> {
         mut access: impl FnMut(&mut Self, u32, ir::Place, Option<Known>) -> R,
     ) -> Vec<R> {
         let terms = indices.iter().zip(&view.strides).map(|(k, stride)| (k.value, *stride)).collect();
-        let base = self.builder.value(Op::Offset { base: view.base, terms, element: view.element }, Type::Global);
+        let base = self.builder.value(Op::Offset { base: view.base, terms, bytes: view.cell.bytes() }, Type::Global);
         let (index, extent) = (indices[indices.len() - 1], view.extents[view.extents.len() - 1]);
         let left = self.binary(Binary::Sub, Scalar::Usize, extent, index);
         let mut all = Vec::with_capacity(n as usize);
@@ -200,7 +200,12 @@ impl<'h> Lowerer<'h> {
             let k = self.index(i);
             let there = (i > 0).then(|| self.compare(Comparison::Lt, Scalar::Usize, k, left));
             let dim = Dim { index: k.value, extent: left.value, stride: None };
-            all.push(access(self, i, ir::Place::Global { base, dims: [dim].into_iter().collect() }, there));
+            all.push(access(
+                self,
+                i,
+                ir::Place::Global { base, dims: [dim].into_iter().collect(), within: view.cell.within() },
+                there,
+            ));
         }
         all
     }
@@ -209,12 +214,7 @@ impl<'h> Lowerer<'h> {
     pub(super) fn memory_place(&self, base: &Val, indices: &[Known]) -> Option<Place> {
         match base {
             Val::View(view) => Some(self.view_place(view, indices)),
-            Val::Shared(handle) => {
-                let element = self.builder.kernel.shared[handle.array.0 as usize].element;
-                let indices = handle.prefix.iter().copied().chain(indices.iter().map(|k| k.value)).collect();
-                let place = ir::Place::Shared { array: handle.array, indices };
-                Some(Place::Memory { place, element, policy: ir::Policy::Coherent })
-            }
+            Val::Shared(handle) => Some(handle.place(indices)),
             _ => None,
         }
     }

@@ -39,7 +39,14 @@ impl<'h> Lowerer<'h> {
     pub(super) fn call_value(&mut self, span: Span, callee: &'h Expr, arguments: &'h [Expr]) -> Val {
         let callee = self.expr(callee);
         let arguments: Vec<_> = arguments.iter().map(|a| self.expr(a)).collect();
-        let Val::Callable(callee) = callee else { return Val::Unit };
+        match callee {
+            Val::Callable(callee) => self.call_callable(span, callee, arguments),
+            _ => Val::Unit,
+        }
+    }
+
+    /// What the closure or function of that number gives for `arguments`.
+    pub(super) fn call_callable(&mut self, span: Span, callee: u32, arguments: Vec<Val>) -> Val {
         match self.callables[callee as usize].clone() {
             Callable::Function(id) => self.inline(span, id, arguments),
             Callable::Closure { frame, parameters, types, returns, body } => {
@@ -55,6 +62,8 @@ impl<'h> Lowerer<'h> {
                 let mut frame = self.frames.remove(depth);
                 let caller = frame.caller.replace(self.builder.location);
                 let loops: Vec<LoopFrame> = std::mem::take(&mut frame.loops);
+                let hidden = loops.iter().filter(|l| l.repeats).count() as u32;
+                self.hidden_loops += hidden;
                 self.frames.push(frame);
                 for ((pattern, ty), value) in parameters.iter().zip(types).zip(arguments) {
                     self.bind(pattern, *ty, value);
@@ -64,6 +73,7 @@ impl<'h> Lowerer<'h> {
                     (frame.caller, frame.loops) = (caller, loops);
                     self.frames.insert(depth, frame);
                 }
+                self.hidden_loops -= hidden;
                 self.at(span);
                 value
             }

@@ -1,21 +1,17 @@
-//! What lanes of a group and threads of a block do together.
+//! What lanes of a group hand one another. A warp is the group of 32.
 //!
-//! A reduction is a butterfly, widest first: all lanes end with the same bits, whichever they are. Over a block it is one
-//! in each warp and then one over the warps' results, which go through an array in shared memory. The array is the
-//! compiler's own, one for a type of value. Each use writes, waits, and reads; the next use must not write before all
-//! have read, so it waits first, unless there can have been no use before.
+//! Values are taken apart into scalars: each is a shuffle of its own. What is narrower than a register travels in one.
 
 use super::Lowerer;
-use super::value::{Known, Val};
+use super::value::{Known, Storage, Val};
 use crate::Scalar;
-use crate::hir::intrinsic::Reduction;
-use crate::hir::{self, Expr, Intrinsic};
-use crate::ir::{self, Binary, Comparison, Guard, Layout, Op, Policy, SharedArray, SharedId, Shuffle, Vote};
-use crate::source::Span;
+use crate::hir::collective::Reduction;
+use crate::hir::{self, Collective, Expr, Intrinsic};
+use crate::ir::{self, Binary, Comparison, Op, Shuffle, Unary, Vote};
 use crate::target::Target;
 
 /// Lanes of a warp.
-const LANES: u32 = 32;
+pub(super) const LANES: u32 = 32;
 
 /// What a reduction does with two values.
 pub(super) fn operator(reduction: Reduction) -> Binary {
@@ -26,30 +22,14 @@ pub(super) fn operator(reduction: Reduction) -> Binary {
     }
 }
 
-/// The bits that change no value: x + −0 is x, for −0 too, and a NaN loses against any number.
-fn identity(reduction: Reduction, ty: Scalar) -> u64 {
-    let float = |single: f32, double: f64| match ty {
-        Scalar::F32 => u64::from(single.to_bits()),
-        _ => double.to_bits(),
-    };
-    let least = if ty.is_signed() { ty.mask() & !(ty.mask() >> 1) } else { 0 };
-    match (reduction, ty.is_float()) {
-        (Reduction::Sum, true) => float(-0.0, -0.0),
-        (Reduction::Sum, false) => 0,
-        (_, true) => float(f32::NAN, f64::NAN),
-        (Reduction::Max, false) => least,
-        (Reduction::Min, false) => ty.mask() & !least,
-    }
-}
-
 impl<'h> Lowerer<'h> {
+    /// `warp::group::<W>()`, and what it knows of the lane.
     pub(super) fn group(&mut self, e: &'h Expr, intrinsic: Intrinsic, arguments: &'h [Expr]) -> Val {
         let of = arguments.first().map_or(e.ty, |receiver| receiver.ty);
         let hir::Type::Group(size) = self.ty(of) else { return Val::Unit };
         let width = self.size(*size);
-        let values: Vec<Val> = arguments.iter().map(|a| self.expr(a)).collect();
         self.at(e.span);
-        if !matches!(width, 2 | 4 | 8 | 16 | 32) {
+        if !is_width(width) {
             if intrinsic == Intrinsic::GroupNew {
                 self.error_with_help(
                     e.span,
@@ -60,36 +40,86 @@ impl<'h> Lowerer<'h> {
             return Val::Unit;
         }
         self.whole_warps(e.span);
-        let ty = arguments.get(1).map_or(Scalar::Usize, |a| self.scalar_type(a.ty));
-        let known = |i: usize| match values.get(i) {
-            Some(Val::Scalar(k)) => Some(*k),
-            _ => None,
-        };
-        match (intrinsic, known(1), known(2)) {
-            (Intrinsic::GroupLane, ..) => Val::Scalar(self.group_lane(width)),
-            (Intrinsic::GroupIndex, ..) => {
-                if self.builder.kernel.block[0] == width {
-                    return Val::Scalar(self.outer_index());
-                }
+        match intrinsic {
+            Intrinsic::GroupLane => Val::Scalar(self.group_lane(width)),
+            Intrinsic::GroupIndex if self.builder.kernel.block[0] == width => Val::Scalar(self.outer_index()),
+            Intrinsic::GroupIndex => {
                 let (index, lanes) = (self.thread_index(), self.index(width));
                 Val::Scalar(self.binary(Binary::Div, Scalar::Usize, index, lanes))
             }
-            (Intrinsic::GroupReduce(reduction), Some(x), _) => Val::Scalar(match width {
-                LANES => self.warp_reduce(operator(reduction), ty, x),
-                _ => self.butterfly(operator(reduction), ty, x, width),
-            }),
-            (Intrinsic::GroupShuffle(mode), Some(x), Some(lane)) => {
-                let selector = self.cast(lane, Scalar::Usize, Scalar::U32).value;
-                let value = self.builder.scalar(Op::Shuffle { mode, value: x.value, selector, width }, ty);
-                Val::Scalar(Known { value, bits: None })
-            }
-            (Intrinsic::GroupVote(mode), Some(p), _) => Val::Scalar(self.group_vote(mode, p, width)),
-            // The handle itself, or an argument whose control went elsewhere.
+            // The handle holds nothing.
             _ => Val::Unit,
         }
     }
 
-    fn group_lane(&mut self, width: u32) -> Known {
+    /// What the lanes of a group do together; the first argument is the group.
+    pub(super) fn of_group(&mut self, e: &'h Expr, operation: Collective, arguments: &'h [Expr]) -> Val {
+        let Some((group, arguments)) = arguments.split_first() else { return Val::Unit };
+        self.expr(group);
+        match self.ty(group.ty) {
+            hir::Type::Group(size) => self.of_lanes(e, operation, self.size(*size), arguments),
+            _ => Val::Unit,
+        }
+    }
+
+    /// What groups of `width` lanes do together.
+    pub(super) fn of_lanes(&mut self, e: &'h Expr, operation: Collective, width: u32, arguments: &'h [Expr]) -> Val {
+        let values: Vec<Val> = arguments.iter().map(|a| self.expr(a)).collect();
+        self.at(e.span);
+        self.whole_warps(e.span);
+        // Of a group that there is not, it was said where it was made.
+        let (Some(first), true, false) = (arguments.first(), is_width(width), self.builder.ended()) else {
+            return Val::Unit;
+        };
+        let (span, ty) = (e.span, first.ty);
+        match (operation, values.as_slice()) {
+            (Collective::Number(reduction), [Val::Scalar(x)]) => {
+                let scalar = self.scalar_type(ty);
+                Val::Scalar(self.numbers_reduced(operator(reduction), scalar, *x, width))
+            }
+            (Collective::Reduce, [x, Val::Callable(combine)]) => self.reduced(span, x.clone(), *combine, width),
+            (Collective::Scan, [x, Val::Callable(combine)]) => {
+                self.scanned((ty, span), x.clone(), *combine, width, width)
+            }
+            (Collective::ExclusiveScan, [x, identity, Val::Callable(combine)]) => {
+                let through = self.scanned((ty, span), x.clone(), *combine, width, width);
+                let before = self.shuffled(&through, Shuffle::Up, 1, width);
+                let (lane, zero) = (self.group_lane(width), self.index(0));
+                let first = self.compare(Comparison::Eq, Scalar::Usize, lane, zero);
+                self.choose_of(ty, span, first, |_| identity.clone(), |_| before)
+            }
+            (Collective::Shuffle(mode @ (Shuffle::Up | Shuffle::Down)), [x, Val::Scalar(by)]) => {
+                let selector = self.cast(*by, Scalar::Usize, Scalar::U32).value;
+                let found = self.shuffled_by(x, mode, selector, width);
+                let lane = self.group_lane(width);
+                let there = match mode {
+                    Shuffle::Up => self.compare(Comparison::Ge, Scalar::Usize, lane, *by),
+                    _ => {
+                        let all = self.index(width);
+                        let left = self.binary(Binary::Sub, Scalar::Usize, all, lane);
+                        self.compare(Comparison::Lt, Scalar::Usize, *by, left)
+                    }
+                };
+                Val::Option(there, Box::new(found))
+            }
+            (Collective::Shuffle(mode), [x, Val::Scalar(lane)]) => {
+                let selector = self.cast(*lane, Scalar::Usize, Scalar::U32).value;
+                self.shuffled_by(x, mode, selector, width)
+            }
+            (Collective::Broadcast, [x, Val::Scalar(lane)]) => {
+                let selector = self.cast(*lane, Scalar::Usize, Scalar::U32).value;
+                self.shuffled_by(x, Shuffle::Index, selector, width)
+            }
+            (Collective::Match, [Val::Scalar(x)]) => {
+                Val::Scalar(Known { value: self.builder.scalar(Op::Match(x.value), Scalar::U32), bits: None })
+            }
+            (Collective::Vote(mode), [Val::Scalar(p)]) => Val::Scalar(self.group_vote(mode, *p, width)),
+            // An argument whose control went elsewhere, or had an error.
+            _ => Val::Unit,
+        }
+    }
+
+    pub(super) fn group_lane(&mut self, width: u32) -> Known {
         let x = self.builder.kernel.block[0];
         if x == width {
             return self.thread(0);
@@ -123,21 +153,23 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    fn vote(&mut self, mode: Vote, p: Known) -> Known {
+    pub(super) fn vote(&mut self, mode: Vote, p: Known) -> Known {
         let returns = if mode == Vote::Ballot { Scalar::U32 } else { Scalar::Bool };
         Known { value: self.builder.scalar(Op::Vote { mode, value: p.value }, returns), bits: None }
     }
 
-    /// A reduction over the warp: one instruction where the target has it, else a butterfly.
-    pub(super) fn warp_reduce(&mut self, op: Binary, ty: Scalar, value: Known) -> Known {
-        if self.builder.kernel.target >= Target::SM_80 && ty.is_integer() && ty.bits() == 32 {
+    /// A reduction of numbers over groups of `width` lanes: of whole warps one instruction where the target has it, else a
+    /// butterfly.
+    pub(super) fn numbers_reduced(&mut self, op: Binary, ty: Scalar, value: Known, width: u32) -> Known {
+        let one = self.builder.kernel.target >= Target::SM_80 && ty.is_integer() && ty.bits() == 32;
+        if width == LANES && one {
             return Known { value: self.builder.scalar(Op::Reduce(op, value.value), ty), bits: None };
         }
-        self.butterfly(op, ty, value, LANES)
+        self.butterfly(op, ty, value, width)
     }
 
     /// A butterfly over segments of `width` lanes, widest first, so that all lanes of one end with the same bits.
-    pub(super) fn butterfly(&mut self, op: Binary, ty: Scalar, mut value: Known, width: u32) -> Known {
+    fn butterfly(&mut self, op: Binary, ty: Scalar, mut value: Known, width: u32) -> Known {
         let mut distance = width / 2;
         while distance > 0 {
             let selector = self.builder.constant(Scalar::U32, u64::from(distance));
@@ -149,108 +181,110 @@ impl<'h> Lowerer<'h> {
         value
     }
 
-    pub(super) fn block_reduce(&mut self, span: Span, reduction: Reduction, ty: Scalar, x: Known) -> Known {
-        self.whole_warps(span);
-        let own = self.warp_reduce(operator(reduction), ty, x);
-        let warps = self.builder.kernel.threads() / LANES;
-        if warps < 2 {
-            return own;
-        }
-        let others = self.of_warps(ty, own, identity(reduction, ty));
-        self.butterfly(operator(reduction), ty, others, warps.next_power_of_two())
+    /// Each part of `x` from another lane of the segment, at a distance or place that is constant.
+    pub(super) fn shuffled(&mut self, x: &Val, mode: Shuffle, selector: u32, width: u32) -> Val {
+        let selector = self.builder.constant(Scalar::U32, u64::from(selector));
+        self.shuffled_by(x, mode, selector, width)
     }
 
-    pub(super) fn block_vote(&mut self, span: Span, mode: Vote, p: Known) -> Known {
-        self.whole_warps(span);
-        let own = self.vote(mode, p);
-        if self.builder.kernel.threads() / LANES < 2 {
-            return own;
-        }
-        let word = self.cast(own, Scalar::Bool, Scalar::U32);
-        let others = self.of_warps(Scalar::U32, word, u64::from(mode == Vote::All));
-        let zero = self.number(Scalar::U32, 0);
-        let others = self.compare(Comparison::Ne, Scalar::U32, others, zero);
-        self.vote(mode, others)
+    pub(super) fn shuffled_by(&mut self, x: &Val, mode: Shuffle, selector: ir::Value, width: u32) -> Val {
+        self.each_scalar(x, &mut |l, ty, own| {
+            let own = l.word(ty, own);
+            let op = Op::Shuffle { mode, value: own.value, selector, width };
+            let value = l.builder.scalar(op, word_type(ty));
+            l.out_of_word(ty, Known { value, bits: None })
+        })
     }
 
-    /// The `x` of thread `from`.
-    pub(super) fn broadcast(&mut self, span: Span, ty: Scalar, x: Known, from: Known) -> Known {
-        self.whole_warps(span);
-        if self.builder.kernel.threads() <= LANES {
-            let selector = self.cast(from, Scalar::Usize, Scalar::U32).value;
-            let op = Op::Shuffle { mode: Shuffle::Index, value: x.value, selector, width: LANES };
-            return Known { value: self.builder.scalar(op, ty), bits: None };
+    /// The value in which `f` has been done to each number and truth value; an array gets registers of its own.
+    pub(super) fn each_scalar(&mut self, value: &Val, f: &mut dyn FnMut(&mut Self, Scalar, Known) -> Known) -> Val {
+        match value {
+            Val::Scalar(k) => Val::Scalar(self.one_scalar(*k, f)),
+            Val::Tuple(parts) => Val::Tuple(parts.iter().map(|p| self.each_scalar(p, f)).collect()),
+            Val::Option(some, inner) => {
+                let some = self.one_scalar(*some, f);
+                Val::Option(some, Box::new(self.each_scalar(inner, f)))
+            }
+            Val::Array(from) => Val::Array(self.each_register(from, f)),
+            Val::View(_) | Val::Shared(_) | Val::Reference(_) | Val::Callable(_) => {
+                let span = self.builder.kernel.locations[self.builder.location.0 as usize].span;
+                self.error_with_help(
+                    span,
+                    "lanes and threads hand over numbers, and this value holds a view, a shared array or a closure",
+                    "hand over the index that says where the data are",
+                );
+                Val::Unit
+            }
+            Val::Unit => Val::Unit,
         }
-        let thread = self.thread_index();
-        let writes = self.compare(Comparison::Eq, Scalar::Usize, thread, from);
-        let first = self.index(0);
-        let stored = stored(ty);
-        let x = self.cast(x, ty, stored);
-        let array = self.exchange(stored, first, x, writes);
-        let read = self.exchanged_value(array, stored, first, None);
-        self.cast(read, stored, ty)
     }
 
-    /// Lane l gets the `own` of warp l modulo the next power of two above the number of warps; `missing` where there is none.
-    fn of_warps(&mut self, ty: Scalar, own: Known, missing: u64) -> Known {
-        let warps = self.builder.kernel.threads() / LANES;
-        let (lane, warp) = (self.lane(Span::default()), self.warp(Span::default()));
-        let zero = self.index(0);
-        let first = self.compare(Comparison::Eq, Scalar::Usize, lane, zero);
-        let stored = stored(ty);
-        let own = self.cast(own, ty, stored);
-        let array = self.exchange(stored, warp, own, first);
-        let segment = warps.next_power_of_two();
-        let mut from = lane;
-        if segment < LANES {
-            let size = self.index(segment);
-            from = self.binary(Binary::Rem, Scalar::Usize, lane, size);
+    fn one_scalar(&mut self, k: Known, f: &mut dyn FnMut(&mut Self, Scalar, Known) -> Known) -> Known {
+        match self.builder.kernel.ty(k.value) {
+            ir::Type::Scalar(ty) => f(self, ty, k),
+            _ => k,
         }
-        let guard = (segment != warps).then(|| {
-            let count = self.index(warps);
-            let there = self.compare(Comparison::Lt, Scalar::Usize, from, count);
-            let otherwise = self.number(stored, missing);
-            Guard { condition: there.value, otherwise: [otherwise.value].into_iter().collect() }
-        });
-        let read = self.exchanged_value(array, stored, from, guard);
-        self.cast(read, stored, ty)
     }
 
-    /// Writes `x` at `index` in the threads where `writes` holds, for all threads to read.
-    fn exchange(&mut self, ty: Scalar, index: Known, x: Known, writes: Known) -> SharedId {
-        let known = self.exchanged.iter().find(|(of, _)| *of == ty).map(|(_, array)| *array);
-        let looped = self.frames.iter().any(|f| !f.loops.is_empty());
-        let array = known.unwrap_or_else(|| {
-            let array = SharedId(self.builder.kernel.shared.len() as u32);
-            self.builder.kernel.shared.push(SharedArray {
-                name: format!("block_{ty}"),
-                element: ty,
-                shape: [self.builder.kernel.threads() / LANES].into_iter().collect(),
-                strides: [1].into_iter().collect(),
-                layout: Layout::Packed,
-                offset: 0,
-            });
-            self.exchanged.push((ty, array));
-            array
-        });
-        if known.is_some() || looped {
-            self.builder.effect(Op::BlockSync);
+    fn each_register(&mut self, from: &Storage, f: &mut dyn FnMut(&mut Self, Scalar, Known) -> Known) -> Storage {
+        match from {
+            Storage::Unit => Storage::Unit,
+            Storage::Tuple(parts) => Storage::Tuple(parts.iter().map(|p| self.each_register(p, f)).collect()),
+            Storage::Leaf { local, element, dims, .. } => {
+                let name = self.builder.kernel.locals[local.0 as usize].name.clone();
+                let to = self.leaf(*element, &name, dims.clone());
+                let count: u32 = dims.iter().product();
+                for i in 0..count {
+                    if let Some(k) = self.register(from, i) {
+                        let k = self.one_scalar(k, f);
+                        self.set_register(&to, i, k);
+                    }
+                }
+                to
+            }
         }
-        let place = ir::Place::Shared { array, indices: [index.value].into_iter().collect() };
-        let values = [x.value].into_iter().collect();
-        self.builder.effect(Op::Store { place, element: ty, values, guard: Some(writes.value) });
-        self.builder.effect(Op::BlockSync);
-        array
     }
 
-    fn exchanged_value(&mut self, array: SharedId, ty: Scalar, index: Known, guard: Option<Guard>) -> Known {
-        let place = ir::Place::Shared { array, indices: [index.value].into_iter().collect() };
-        let op = Op::Load { place, element: ty, policy: Policy::Coherent, guard };
-        Known { value: self.builder.scalar(op, ty), bits: None }
+    /// What a value of type `ty` is in a register that lanes can trade.
+    pub(super) fn word(&mut self, ty: Scalar, k: Known) -> Known {
+        if ty.is_half() {
+            let code = Known { value: self.builder.scalar(Op::Bitcast(k.value), Scalar::U16), bits: None };
+            return self.cast(code, Scalar::U16, Scalar::U32);
+        }
+        self.cast(k, ty, word_type(ty))
+    }
+
+    /// The value of type `ty` that [`Lowerer::word`] made a word of.
+    pub(super) fn out_of_word(&mut self, ty: Scalar, word: Known) -> Known {
+        if ty.is_half() {
+            let code = self.cast(word, Scalar::U32, Scalar::U16);
+            return Known { value: self.builder.scalar(Op::Bitcast(code.value), ty), bits: None };
+        }
+        if ty == Scalar::Bool {
+            let zero = self.number(Scalar::U32, 0);
+            return self.compare(Comparison::Ne, Scalar::U32, word, zero);
+        }
+        self.cast(word, word_type(ty), ty)
+    }
+
+    /// Lanes where `p` holds, of all lanes of the warp.
+    pub(super) fn lanes_with(&mut self, p: Known) -> Known {
+        let ballot = self.vote(Vote::Ballot, p);
+        let count = self.builder.scalar(Op::Unary(Unary::CountOnes, ballot.value), Scalar::U32);
+        Known { value: count, bits: None }
     }
 }
 
-/// What a value is in memory: `usize` is a word of 32 bits.
-fn stored(ty: Scalar) -> Scalar {
-    if ty == Scalar::Usize { Scalar::U32 } else { ty }
+/// The type that a value of type `ty` travels in: of 32 bits at least. In memory, where `usize` has no place, it is this one too.
+pub(super) fn word_type(ty: Scalar) -> Scalar {
+    match ty {
+        Scalar::I8 | Scalar::I16 => Scalar::I32,
+        Scalar::Usize | Scalar::Bool => Scalar::U32,
+        narrow if narrow.bits() < 32 => Scalar::U32,
+        wide => wide,
+    }
+}
+
+fn is_width(lanes: u32) -> bool {
+    matches!(lanes, 2 | 4 | 8 | 16 | 32)
 }

@@ -5,7 +5,7 @@ use super::storage::Binding;
 use super::value::{Known, Place, Val, View};
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind, LocalId, TypeId};
-use crate::ir::{self, Dim, Op};
+use crate::ir::{self, Op};
 use crate::source::Span;
 use smallvec::SmallVec;
 
@@ -69,18 +69,6 @@ impl<'h> Lowerer<'h> {
                 self.assign(e.span, place, *operator, value);
                 Val::Unit
             }
-            ExprKind::AssignParts { places, value } => {
-                let value = self.expr(value);
-                self.at(e.span);
-                if let Val::Tuple(parts) = value {
-                    for (place, part) in places.iter().zip(parts) {
-                        if let Some(place) = self.assigned(place) {
-                            self.write(&place, part);
-                        }
-                    }
-                }
-                Val::Unit
-            }
             ExprKind::Cast(a) => {
                 let (from, to) = (self.scalar_type(a.ty), self.scalar_type(e.ty));
                 let a = self.scalar(a);
@@ -126,6 +114,7 @@ impl<'h> Lowerer<'h> {
             ExprKind::Function { function, .. } => self.function_value(*function),
             ExprKind::CallValue { callee, arguments } => self.call_value(e.span, callee, arguments),
             ExprKind::Block(block) => self.block(block),
+            ExprKind::Labelled { label, body } => self.labelled(e, *label, body),
             ExprKind::Loop { label, body } => self.endless(e, *label, body),
             ExprKind::While { label, condition, body } => {
                 self.while_loop(e.span, *label, condition, body);
@@ -204,12 +193,11 @@ impl<'h> Lowerer<'h> {
         // Rust evaluates the value first for plain numbers; the order shows only where one of the two has effects on the other.
         let Some(operator) = operator else {
             let value = self.expr(value);
-            let at = place.span;
-            let place = self.assigned(place);
+            let to = self.assigned(place);
             // A store that goes wrong goes wrong at its place, not at its value.
-            self.at(at);
-            if let Some(place) = place {
-                self.write(&place, value);
+            self.at(place.span);
+            if let Some(to) = to {
+                self.write(&to, place.ty, value);
             }
             return;
         };
@@ -219,7 +207,7 @@ impl<'h> Lowerer<'h> {
         self.at(span);
         if let Val::Scalar(left) = self.read(&target, place.ty) {
             let result = self.binary(operator, ty, left, right);
-            self.write(&target, Val::Scalar(result));
+            self.write(&target, place.ty, Val::Scalar(result));
         }
     }
 
@@ -302,6 +290,7 @@ impl<'h> Lowerer<'h> {
                 Place::Registers(super::value::Storage::Tuple(mut parts)) if (*field as usize) < parts.len() => {
                     Some(Place::Registers(parts.swap_remove(*field as usize)))
                 }
+                Place::Memory { place, cell, policy } => self.field_in_memory(place, &cell, *field, policy),
                 _ => None,
             },
             ExprKind::Index { base, index } => self.index_place(e.span, base, index),
@@ -330,10 +319,13 @@ impl<'h> Lowerer<'h> {
 
     fn index_place(&mut self, span: Span, base: &'h Expr, index: &'h Expr) -> Option<Place> {
         if matches!(self.ty(base.ty), hir::Type::Array(..)) {
-            let Place::Registers(storage) = self.place(base)? else { return None };
+            let place = self.place(base)?;
             let index = self.scalar(index);
             self.at(span);
-            return Some(Place::Registers(self.element(&storage, index)));
+            return match place {
+                Place::Registers(storage) => Some(Place::Registers(self.element(&storage, index))),
+                Place::Memory { place, cell, policy } => self.index_in_memory(place, &cell, index, policy),
+            };
         }
         let base = self.expr(base);
         let indices = self.indices(index);
@@ -342,13 +334,9 @@ impl<'h> Lowerer<'h> {
     }
 
     pub(super) fn view_place(&self, view: &View, indices: &[Known]) -> Place {
-        let dims = indices
-            .iter()
-            .zip(view.extents.iter().zip(&view.strides))
-            .map(|(index, (extent, stride))| Dim { index: index.value, extent: extent.value, stride: *stride })
-            .collect();
-        let place = ir::Place::Global { base: view.base, dims };
-        Place::Memory { place, element: view.element, policy: view.policy() }
+        let (dims, within) = (view.dims(indices), view.cell.within());
+        let place = ir::Place::Global { base: view.base, dims, within };
+        Place::Memory { place, cell: view.cell.clone(), policy: view.policy() }
     }
 
     /// The indices in a `usize`, a tuple or an array of them.

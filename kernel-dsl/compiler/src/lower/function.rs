@@ -38,6 +38,8 @@ pub(super) struct LoopFrame {
     pub leave: Label,
     /// Where `break value` leaves it.
     pub result: Option<Storage>,
+    /// A loop, and not a labelled block.
+    pub repeats: bool,
 }
 
 pub(super) struct Exit {
@@ -48,11 +50,7 @@ pub(super) struct Exit {
 }
 
 impl<'h> Lowerer<'h> {
-    pub(super) fn enter_function(
-        &mut self,
-        function: &'h hir::Function,
-        caller: Option<Location>,
-    ) -> Frame<'h> {
+    pub(super) fn enter_function(&mut self, function: &'h hir::Function, caller: Option<Location>) -> Frame<'h> {
         let sources = &mut self.builder.kernel.sources;
         let source = *self.sources.entry(function.hash).or_insert_with(|| {
             sources.push(function.source.clone());

@@ -1,11 +1,12 @@
 //! Functions and methods of the language.
 
 use super::Lowerer;
-use super::cooperation::operator;
+use super::cooperation::LANES;
+use super::shared::Wanted;
 use super::value::{Handle, Known, Val};
 use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic};
-use crate::ir::{self, Binary, Comparison, Op, Special, Vote};
+use crate::ir::{Binary, Comparison, Op, Special};
 use crate::source::Span;
 use crate::target::Target;
 
@@ -15,19 +16,27 @@ impl<'h> Lowerer<'h> {
             self.has_target(e.span, name, first);
         }
         match intrinsic {
-            Intrinsic::SharedNew => return self.shared(e, arguments, ir::Layout::Packed),
-            Intrinsic::SharedPadded => return self.shared(e, arguments, ir::Layout::Padded { pad: 0 }),
-            Intrinsic::SharedWithPitch => return self.shared(e, arguments, ir::Layout::Pitch),
+            Intrinsic::SharedNew => return self.shared(e, arguments, Wanted::Packed),
+            Intrinsic::SharedSwizzled => return self.shared(e, arguments, Wanted::Swizzled),
+            Intrinsic::SharedDynamic => return self.shared_dynamic(e, &arguments[0]),
+            Intrinsic::SharedPadded => return self.shared(e, arguments, Wanted::Padded),
+            Intrinsic::SharedWithPitch => return self.shared(e, arguments, Wanted::Pitch),
             Intrinsic::Extent(None) => return self.dimension(e.span, arguments),
             Intrinsic::Load | Intrinsic::LoadOr | Intrinsic::Store | Intrinsic::StoreIn | Intrinsic::Atomic(_) => {
                 return self.access(e, intrinsic, arguments);
             }
-            Intrinsic::GroupNew
-            | Intrinsic::GroupLane
-            | Intrinsic::GroupIndex
-            | Intrinsic::GroupReduce(_)
-            | Intrinsic::GroupShuffle(_)
-            | Intrinsic::GroupVote(_) => return self.group(e, intrinsic, arguments),
+            Intrinsic::GroupNew | Intrinsic::GroupLane | Intrinsic::GroupIndex => {
+                return self.group(e, intrinsic, arguments);
+            }
+            Intrinsic::OfWarp(operation) => return self.of_lanes(e, operation, LANES, arguments),
+            Intrinsic::OfGroup(operation) => return self.of_group(e, operation, arguments),
+            Intrinsic::OfBlock(operation) => return self.of_block(e, operation, arguments),
+            Intrinsic::ShareCount | Intrinsic::ShareHas | Intrinsic::ShareAt => {
+                return self.share(e, intrinsic, arguments);
+            }
+            Intrinsic::ArrayMap | Intrinsic::ArrayFrom | Intrinsic::ArrayLen => {
+                return self.whole_array(e, intrinsic, arguments);
+            }
             _ => {}
         }
         let ty = arguments.first().map_or(Scalar::Usize, |a| self.scalar_type(a.ty));
@@ -72,9 +81,6 @@ impl<'h> Lowerer<'h> {
                 self.whole_warps(e.span);
                 Val::Scalar(self.index(self.builder.kernel.threads() / 32))
             }
-            (Intrinsic::BlockReduce(reduction), Some(a), _) => Val::Scalar(self.block_reduce(e.span, reduction, ty, a)),
-            (Intrinsic::BlockVote(vote), Some(a), _) => Val::Scalar(self.block_vote(e.span, vote, a)),
-            (Intrinsic::BlockBroadcast, Some(a), Some(from)) => Val::Scalar(self.broadcast(e.span, ty, a, from)),
             (Intrinsic::WarpIndex, ..) => Val::Scalar(self.warp(e.span)),
             (Intrinsic::BlockSync, ..) => {
                 self.builder.effect(Op::BlockSync);
@@ -85,14 +91,6 @@ impl<'h> Lowerer<'h> {
                 self.builder.effect(Op::WarpSync);
                 Val::Unit
             }
-            (Intrinsic::WarpReduce(reduction), Some(a), _) => {
-                self.whole_warps(e.span);
-                Val::Scalar(self.warp_reduce(operator(reduction), ty, a))
-            }
-            (Intrinsic::WarpMatch, Some(a), _) => {
-                self.whole_warps(e.span);
-                Val::Scalar(Known { value: self.builder.scalar(Op::Match(a.value), Scalar::U32), bits: None })
-            }
             (Intrinsic::Fence(scope), ..) => {
                 self.builder.effect(Op::Fence(scope));
                 Val::Unit
@@ -100,18 +98,6 @@ impl<'h> Lowerer<'h> {
             (Intrinsic::TargetSm, ..) => {
                 let sm = self.builder.kernel.target.sm();
                 Val::Scalar(self.number(Scalar::U32, sm.into()))
-            }
-            (Intrinsic::WarpShuffle(mode), Some(a), Some(lane)) => {
-                self.whole_warps(e.span);
-                let selector = self.cast(lane, Scalar::Usize, Scalar::U32).value;
-                let op = Op::Shuffle { mode, value: a.value, selector, width: 32 };
-                Val::Scalar(Known { value: self.builder.scalar(op, ty), bits: None })
-            }
-            (Intrinsic::WarpVote(mode), Some(a), _) => {
-                self.whole_warps(e.span);
-                let returns = if mode == Vote::Ballot { Scalar::U32 } else { Scalar::Bool };
-                let value = self.builder.scalar(Op::Vote { mode, value: a.value }, returns);
-                Val::Scalar(Known { value, bits: None })
             }
             (Intrinsic::Extent(Some(d)), ..) => {
                 values.first().map_or_else(unit, |v| self.extent(v, u32::from(d), e.span))
@@ -130,11 +116,7 @@ impl<'h> Lowerer<'h> {
                 _ => Val::Unit,
             },
             (Intrinsic::SharedAt, _, Some(i)) => match values.first() {
-                Some(Val::Shared(handle)) => {
-                    let mut prefix = handle.prefix.clone();
-                    prefix.push(i.value);
-                    Val::Shared(Handle { array: handle.array, prefix })
-                }
+                Some(Val::Shared(handle)) => self.shared_at(&handle.clone(), i),
                 _ => Val::Unit,
             },
             (Intrinsic::SharedCopyFrom, ..) => {
@@ -144,9 +126,9 @@ impl<'h> Lowerer<'h> {
                 Val::Unit
             }
             (Intrinsic::Unary(op), Some(a), _) if ty.is_half() => Val::Scalar(self.half_unary(op, ty, a)),
-            (Intrinsic::SharedFill, _, Some(value)) => {
-                if let Some(Val::Shared(of)) = values.first() {
-                    self.fill(&of.clone(), value);
+            (Intrinsic::SharedFill, ..) => {
+                if let [Val::Shared(of), value] = values.as_slice() {
+                    self.fill(&of.clone(), arguments[1].ty, &value.clone());
                 }
                 Val::Unit
             }
@@ -309,11 +291,12 @@ impl<'h> Lowerer<'h> {
     fn extent(&mut self, of: &Val, d: u32, span: Span) -> Val {
         let found = match of {
             Val::View(view) => view.extents.get(d as usize).copied(),
-            Val::Shared(handle) => {
-                let shape = &self.builder.kernel.shared[handle.array.0 as usize].shape;
-                let n = shape.get(d as usize + handle.prefix.len()).copied();
+            Val::Shared(Handle::Fixed { array, prefix, .. }) => {
+                let shape = &self.builder.kernel.shared[array.0 as usize].shape;
+                let n = shape.get(d as usize + prefix.len()).copied();
                 n.map(|n| self.index(n))
             }
+            Val::Shared(Handle::Dynamic(view)) => view.extents.get(d as usize).copied(),
             _ => return Val::Unit,
         };
         match found {

@@ -1,5 +1,9 @@
 //! Where shared arrays lie, and the pitch of those that the compiler is to pad.
 //!
+//! An array lives from its making to the end of the braces around it. Bytes are given out as a stack is: what was made in braces
+//! gives its bytes back at their end, so that arrays of blocks that follow or exclude one another share them. Where an
+//! array's bytes were another's, or its own of an earlier iteration, [`Op::Begin`] stays to tell the oracle.
+//!
 //! Shared memory has 32 banks of 4 bytes; lanes of a warp that ask one bank for different words wait for one another. For
 //! each access to a padded array whose index is understood, the indices of the 32 lanes of a warp are worked out
 //! relative to a part that all lanes share (which moves all of them from bank to bank alike, and so does not matter).
@@ -9,20 +13,51 @@
 
 use crate::analyses::lanes::{Lanes, Numbers};
 use crate::analyses::memory;
-use crate::analyses::occupancy::Limits;
 use crate::error::{Error, Errors};
-use crate::ir::{Kernel, Layout, Op, Place, Region, SharedId, WIDEST};
-use crate::target::Target;
+use crate::ir::{Kernel, Location, Op, Place, Region, SHARED_LIMIT, SharedId, WIDEST};
 use smallvec::SmallVec;
 
-/// Bytes of shared memory that a block may have without asking for more, on every target.
-pub(super) const LIMIT: u32 = Limits::of(Target::SM_61).shared_of_block;
 /// What to do where that is not enough.
 pub(super) const WAY_OUT: &str = "make the tiles smaller, or keep part of them in registers";
 /// Pads that are tried, in elements: beyond a full turn around the banks nothing new comes.
 const PADS: u32 = 32;
 /// Weight of one loop around an access.
 const LOOP_WEIGHT: u64 = 8;
+
+/// What happens to shared arrays, in the order of the source.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Event {
+    /// An array is made. Those that no event tells of live as long as the kernel.
+    Declare(SharedId),
+    /// Braces open.
+    Open,
+    /// Braces close; these arrays go on to live in those around.
+    Close(Vec<SharedId>),
+    /// Braces close, and all arrays go on.
+    CloseAll,
+}
+
+/// An array on the bytes of another.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Alias {
+    pub array: SharedId,
+    /// Outer dimensions that it has from what it lies over, strides and all.
+    pub kept: usize,
+    /// Whether it is the other array by another name, of another element type.
+    pub cast: bool,
+    pub location: Location,
+}
+
+/// What lowering knows of a kernel's shared arrays.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Plan {
+    /// Those whose pitch is to be chosen.
+    pub padded: Vec<SharedId>,
+    /// When they come and go.
+    pub events: Vec<Event>,
+    /// Those on the bytes of others, made after those.
+    pub aliases: Vec<Alias>,
+}
 
 /// Elements from one index to the next, for rows that lie `pitch` apart.
 pub(super) fn strides(shape: &[u32], pitch: u32) -> SmallVec<[u32; 3]> {
@@ -36,7 +71,8 @@ pub(super) fn strides(shape: &[u32], pitch: u32) -> SmallVec<[u32; 3]> {
 }
 
 /// Chooses the pitch of `padded` arrays and gives each array its place.
-pub(super) fn assign(kernel: &mut Kernel, padded: &[SharedId]) -> Result<(), Errors> {
+pub(super) fn assign(kernel: &mut Kernel, plan: &Plan) -> Result<(), Errors> {
+    let Plan { padded, events, aliases } = plan;
     if !padded.is_empty() {
         let mut accesses = Vec::new();
         let lanes = Lanes::of(kernel, 0);
@@ -46,18 +82,18 @@ pub(super) fn assign(kernel: &mut Kernel, padded: &[SharedId]) -> Result<(), Err
             let array = &mut kernel.shared[id.0 as usize];
             let row = array.shape[array.shape.len() - 1];
             array.strides = strides(&array.shape, row + pad);
-            array.layout = Layout::Padded { pad };
+            array.layout = crate::ir::Layout::Padded { pad };
         }
     }
-    let mut offset = 0u32;
-    for array in &mut kernel.shared {
-        array.offset = offset;
-        offset = offset.saturating_add(array.bytes().next_multiple_of(16));
+    for alias in aliases {
+        lay_over(kernel, alias)?;
     }
-    if kernel.shared_bytes() > LIMIT {
+    place(kernel, events);
+    super::dynamic::sizes(kernel)?;
+    if kernel.shared_bytes() > SHARED_LIMIT {
         let each: Vec<_> = kernel.shared.iter().map(|s| format!("`{}` {}", s.name, s.bytes())).collect();
         return Err(Error::whole(format!(
-            "`{}` needs {} bytes of shared memory ({}), and a block has {LIMIT}",
+            "`{}` needs {} bytes of shared memory ({}), and a block has {SHARED_LIMIT}",
             kernel.instance,
             kernel.shared_bytes(),
             each.join(", ")
@@ -65,30 +101,139 @@ pub(super) fn assign(kernel: &mut Kernel, padded: &[SharedId]) -> Result<(), Err
         .help(WAY_OUT)
         .into());
     }
+    let sharing: Vec<bool> = (0..kernel.shared.len()).map(|i| shares(kernel, i)).collect();
+    keep_begins(&mut kernel.body, &sharing, false);
     Ok(())
+}
+
+/// Gives an array the outer strides of the one that it lies over, whose pitch is known now.
+fn lay_over(kernel: &mut Kernel, alias: &Alias) -> Result<(), Errors> {
+    let array = &kernel.shared[alias.array.0 as usize];
+    let Some(under) = array.over.map(|id| &kernel.shared[id.0 as usize]) else { return Ok(()) };
+    let size = array.element.bytes();
+    // What an access of the machine is aligned to must be so in each plane.
+    let unit = if alias.cast { size } else { size.max(WIDEST) };
+    let mut strides = array.strides.clone();
+    for (d, stride) in strides.iter_mut().enumerate().take(alias.kept) {
+        let bytes = under.strides[d].saturating_mul(under.element.bytes());
+        if !bytes.is_multiple_of(unit) || !bytes.is_multiple_of(size) {
+            let message = format!(
+                "`{}` cannot be laid over `{}`, whose indices of dimension {d} are {bytes} bytes apart: not a multiple of {unit}",
+                array.name, under.name
+            );
+            return Err(kernel
+                .error(alias.location, message)
+                .help("make its rows, or its pitch, such a multiple")
+                .into());
+        }
+        *stride = bytes / size;
+    }
+    let reach = |strides: &[u32], shape: &[u32], bytes: u32| {
+        let inner = shape.iter().zip(strides).skip(alias.kept);
+        let last = inner.map(|(n, s)| n.saturating_sub(1).saturating_mul(*s)).fold(0, u32::saturating_add);
+        last.saturating_add(1).saturating_mul(bytes)
+    };
+    let needed = reach(&strides, &array.shape, size);
+    let there = reach(&under.strides, &under.shape, under.element.bytes());
+    if needed > there {
+        let message = format!("`{}` needs {needed} bytes, and `{}` has {there} there", array.name, under.name);
+        return Err(kernel.error(alias.location, message).help("lay it over a larger array").into());
+    }
+    kernel.shared[alias.array.0 as usize].strides = strides;
+    Ok(())
+}
+
+/// Gives each array its first byte.
+fn place(kernel: &mut Kernel, events: &[Event]) {
+    let end = |kernel: &Kernel, id: SharedId| {
+        let array = &kernel.shared[id.0 as usize];
+        array.offset.saturating_add(array.bytes().next_multiple_of(WIDEST))
+    };
+    let (mut top, mut most, mut open) = (0u32, 0u32, Vec::new());
+    for event in events {
+        match event {
+            Event::Declare(id) => {
+                kernel.shared[id.0 as usize].offset = top;
+                top = end(kernel, *id);
+                most = most.max(top);
+            }
+            Event::Open => open.push(top),
+            Event::Close(kept) => {
+                let before = open.pop().unwrap_or(0);
+                top = kept.iter().map(|id| end(kernel, root(kernel, *id))).fold(before, u32::max);
+            }
+            Event::CloseAll => _ = open.pop(),
+        }
+    }
+    for i in 0..kernel.shared.len() {
+        let id = SharedId(i as u32);
+        let offset = match kernel.shared[i].over {
+            // What it lies over was made before it.
+            Some(under) => kernel.shared[under.0 as usize].offset,
+            None if events.contains(&Event::Declare(id)) => continue,
+            None => most,
+        };
+        kernel.shared[i].offset = offset;
+        if kernel.shared[i].over.is_none() {
+            most = end(kernel, id);
+        }
+    }
+}
+
+/// The array whose bytes `id` has.
+fn root(kernel: &Kernel, id: SharedId) -> SharedId {
+    kernel.shared[id.0 as usize].over.map_or(id, |under| root(kernel, under))
+}
+
+/// Whether other arrays have bytes of this one.
+fn shares(kernel: &Kernel, i: usize) -> bool {
+    let of = |i: usize| {
+        let array = &kernel.shared[i];
+        (array.offset, array.offset + array.bytes())
+    };
+    let (start, end) = of(i);
+    (0..kernel.shared.len()).any(|j| {
+        let (other, last) = of(j);
+        j != i && start < last && other < end
+    })
+}
+
+/// Drops each `Begin` whose array's bytes are undefined in any case: no other array's, and made once.
+fn keep_begins(region: &mut Region, sharing: &[bool], looped: bool) {
+    region.insts.retain(|inst| match inst.op {
+        Op::Begin(array) => looped || sharing[array.0 as usize],
+        _ => true,
+    });
+    for inst in &mut region.insts {
+        let looped = looped || matches!(inst.op, Op::For(_) | Op::Loop { .. });
+        inst.op.regions_mut().into_iter().for_each(|r| keep_begins(r, sharing, looped));
+    }
 }
 
 /// One access to a shared array: the indices of the lanes, by dimension.
 struct Access {
     array: SharedId,
     indices: SmallVec<[Numbers; 3]>,
-    /// Elements accessed by each lane.
-    width: u32,
+    /// Bytes from the element's first, by lane.
+    within: Numbers,
+    /// Bytes that each lane accesses.
+    bytes: u32,
     weight: u64,
 }
 
 fn collect(lanes: &Lanes, region: &Region, weight: u64, found: &mut Vec<Access>) {
     for inst in &region.insts {
-        let (place, width) = match &inst.op {
-            Op::Load { place, .. } => (Some(place), inst.results.len()),
-            Op::Store { place, values, .. } => (Some(place), values.len()),
-            Op::Atomic { place, .. } => (Some(place), 1),
+        let (place, bytes) = match &inst.op {
+            Op::Load { place, element, .. } => (Some(place), inst.results.len() as u32 * element.bytes()),
+            Op::Store { place, element, values, .. } => (Some(place), values.len() as u32 * element.bytes()),
+            Op::Atomic { place, element, .. } => (Some(place), element.bytes()),
             _ => (None, 0),
         };
-        if let Some(Place::Shared { array, indices }) = place {
+        if let Some(Place::Shared { array, indices, within }) = place {
             let indices: Option<_> = indices.iter().map(|v| lanes.get(*v).relative()).collect();
-            if let Some(indices) = indices {
-                found.push(Access { array: *array, indices, width: width as u32, weight });
+            let within = lanes.within(within.as_deref()).relative();
+            if let (Some(indices), Some(within)) = (indices, within) {
+                found.push(Access { array: *array, indices, within, bytes, weight });
             }
         }
         let inner = match inst.op {
@@ -107,9 +252,9 @@ fn best_pad(kernel: &Kernel, id: SharedId, accesses: &[Access]) -> u32 {
         return 0;
     }
     let row = array.shape[array.shape.len() - 1];
-    let widest = accesses.iter().filter(|a| a.array == id).map(|a| a.width).max().unwrap_or(1).max(1);
+    let widest = accesses.iter().filter(|a| a.array == id).map(|a| a.bytes).max().unwrap_or(1);
     // Rows start where an access of the machine may.
-    let aligned = widest.min(WIDEST / array.element.bytes());
+    let aligned = aligned_pitch(widest, array.element.bytes());
     let first = row.next_multiple_of(aligned) - row;
     let cost = |pad: u32| -> u64 {
         let strides = strides(&array.shape, row + pad);
@@ -122,11 +267,17 @@ fn best_pad(kernel: &Kernel, id: SharedId, accesses: &[Access]) -> u32 {
     (first..first + PADS).step_by(aligned as usize).min_by_key(|pad| (cost(*pad), *pad)).unwrap_or(0)
 }
 
+/// Elements of `bytes` bytes that a pitch is to be a multiple of, so that accesses of `widest` bytes are aligned in all rows.
+pub(super) fn aligned_pitch(widest: u32, bytes: u32) -> u32 {
+    let access = widest.clamp(1, WIDEST);
+    access >> bytes.trailing_zeros().min(access.ilog2())
+}
+
 /// Words that the worst bank must give.
 fn degree(access: &Access, strides: &[u32], bytes: u32) -> u32 {
     let address = |lane: usize| {
         let element: i64 = access.indices.iter().zip(strides).map(|(i, s)| i[lane] * i64::from(*s)).sum();
-        element * i64::from(bytes)
+        element * i64::from(bytes) + access.within[lane]
     };
-    memory::ways(&std::array::from_fn(address), u32::MAX, access.width * bytes, true)
+    memory::ways(&std::array::from_fn(address), u32::MAX, access.bytes, true)
 }

@@ -2,9 +2,9 @@
 
 use super::Lowerer;
 use super::function::LoopFrame;
-use super::value::Known;
+use super::value::{Known, Val};
 use crate::Scalar;
-use crate::hir::{self, LabelId, Order, Pattern};
+use crate::hir::{self, LabelId, LocalId, Order, Pattern};
 use crate::ir::{self, Binary, Comparison, For, Label, Op, Type, Unroll, Value, Values};
 use crate::source::Span;
 
@@ -28,6 +28,8 @@ struct Body<'h> {
     id: LabelId,
     pattern: &'h Pattern,
     index: hir::TypeId,
+    /// Where the loop counts the range's indices: the variable of the number, and the range.
+    numbered: Option<(LocalId, Counter)>,
     block: &'h hir::Block,
 }
 
@@ -60,8 +62,14 @@ impl<'h> Lowerer<'h> {
         if step.bits == Some(0) {
             self.error(range.step.as_ref().map_or(span, |s| s.span), "a loop cannot step by 0");
         }
-        let counter = Counter { ty, start, end, step, order: range.order };
-        let body = Body { span, id, pattern, index: range.start.ty, block };
+        let mut counter = Counter { ty, start, end, step, order: range.order };
+        let mut body = Body { span, id, pattern, index: range.start.ty, numbered: None, block };
+        if let Some(number) = range.enumerate {
+            self.at(span);
+            body.numbered = Some((number, counter));
+            counter = self.numbers(counter);
+        }
+        let Counter { ty, start, end, step, .. } = counter;
         let unroll = match range.unroll {
             hir::Unroll::Auto => Unroll::Auto,
             hir::Unroll::Full => Unroll::Full,
@@ -88,11 +96,47 @@ impl<'h> Lowerer<'h> {
 
     /// The body for the index that stands where the ascending range has `at`.
     fn iteration(&mut self, label: Label, leave: Label, counter: Counter, at: Known, body: Body<'h>) {
-        let index = self.in_order(counter, at);
-        self.frame_mut().loops.push(LoopFrame { id: body.id, label, leave, result: None });
-        self.bind(body.pattern, body.index, super::value::Val::Scalar(index));
+        let mut index = self.in_order(counter, at);
+        if let Some((number, range)) = body.numbered {
+            self.bind_local(number, Val::Scalar(index));
+            let at = self.index_of(range, index);
+            index = self.in_order(range, at);
+        }
+        self.frame_mut().loops.push(LoopFrame { id: body.id, label, leave, result: None, repeats: true });
+        self.bind(body.pattern, body.index, Val::Scalar(index));
         self.block(body.block);
         self.frame_mut().loops.pop();
+    }
+
+    /// The numbers of a range's indices: 0, 1, 2, ….
+    fn numbers(&mut self, range: Counter) -> Counter {
+        let Counter { ty, start, end, step, order: _ } = range;
+        let bare = super::method::unsigned(ty);
+        let length = match ty.is_signed() {
+            true => {
+                let end = self.binary(Binary::Max, ty, start, end);
+                let length = self.binary(Binary::WrappingSub, ty, end, start);
+                self.cast(length, ty, bare)
+            }
+            false => self.saturating_sub(ty, end, start),
+        };
+        let step = self.cast(step, ty, bare);
+        let count = self.div_ceil(bare, length, step);
+        let count = self.cast(count, bare, Scalar::Usize);
+        let (zero, one) = (self.index(0), self.index(1));
+        Counter { ty: Scalar::Usize, start: zero, end: count, step: one, order: Order::Ascending }
+    }
+
+    /// Where the ascending range is at its index of that number.
+    fn index_of(&mut self, range: Counter, number: Known) -> Known {
+        let Counter { ty, start, step, .. } = range;
+        let number = self.cast(number, Scalar::Usize, ty);
+        let (mul, add) = match ty.is_signed() {
+            true => (Binary::WrappingMul, Binary::WrappingAdd),
+            false => (Binary::Mul, Binary::Add),
+        };
+        let gone = self.binary(mul, ty, number, step);
+        self.binary(add, ty, start, gone)
     }
 
     /// The index that the range's order has where the ascending one has `at`; `start` ≤ `at` < `end`.

@@ -5,9 +5,15 @@
 //! whose accesses are guarded on the device.
 
 mod access;
+mod array;
+mod cell;
 pub mod checked;
 mod closure;
+mod combine;
 mod cooperation;
+mod copy;
+mod dynamic;
+mod exchange;
 mod expression;
 mod function;
 mod half;
@@ -18,6 +24,8 @@ mod memory;
 mod method;
 mod option;
 mod pattern;
+mod share;
+mod shared;
 mod statement;
 mod storage;
 mod value;
@@ -30,6 +38,7 @@ use crate::ir::{self, Label, Location, Op, Parameter, Role, SourceLocation, Type
 use crate::launch;
 use crate::source::Span;
 use crate::target::Target;
+use cell::Cell;
 use closure::Callable;
 use function::Frame;
 use std::collections::HashMap;
@@ -55,6 +64,7 @@ pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir
         values: Vec::new(),
         locals: Vec::new(),
         shared: Vec::new(),
+        dynamic: Vec::new(),
         sources: Vec::new(),
         locations: Vec::new(),
         body: ir::Region::default(),
@@ -69,7 +79,10 @@ pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir
         callables: Vec::new(),
         entered: 0,
         padded: Vec::new(),
+        arrays: Vec::new(),
+        aliases: Vec::new(),
         exchanged: Vec::new(),
+        hidden_loops: 0,
         errors: Vec::new(),
         full: false,
         name_hint: None,
@@ -78,9 +91,9 @@ pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir
     if !lowerer.errors.is_empty() {
         return Err(Errors(lowerer.errors));
     }
-    let padded = lowerer.padded;
+    let plan = layout::Plan { padded: lowerer.padded, events: lowerer.arrays, aliases: lowerer.aliases };
     let mut kernel = lowerer.builder.finish();
-    layout::assign(&mut kernel, &padded)?;
+    layout::assign(&mut kernel, &plan)?;
     Ok(kernel)
 }
 
@@ -99,8 +112,14 @@ struct Lowerer<'h> {
     entered: u32,
     /// Arrays whose pitch the compiler is to choose.
     padded: Vec<ir::SharedId>,
-    /// The arrays through which the threads of a block trade values of a type.
+    /// When shared arrays come and go.
+    arrays: Vec<layout::Event>,
+    /// Shared arrays on the bytes of others.
+    aliases: Vec<layout::Alias>,
+    /// The arrays through which the threads of a block trade values, by the type of their elements.
     exchanged: Vec<(Scalar, ir::SharedId)>,
+    /// Loops around the closures that are being inlined, which these do not get out of.
+    hidden_loops: u32,
     errors: Vec<Error>,
     /// It was said that the kernel is too large.
     full: bool,
@@ -163,7 +182,7 @@ impl<'h> Lowerer<'h> {
 
     /// The value of a parameter from the entry's; `argument` counts what a launch passes.
     fn parameter(&mut self, all: &[hir::monomorphic::Argument], argument: &mut u32, ty: TypeId, span: Span) -> Val {
-        let element = match *self.ty(ty) {
+        let cell = match *self.ty(ty) {
             hir::Type::Tuple(ref parts) => {
                 return Val::Tuple(parts.iter().map(|part| self.parameter(all, argument, *part, span)).collect());
             }
@@ -177,9 +196,10 @@ impl<'h> Lowerer<'h> {
                 }
                 return Val::Array(array);
             }
-            hir::Type::Slice { element, .. } | hir::Type::View { element, .. } => self.element_scalar(element, span),
-            _ => Scalar::U8,
+            hir::Type::Slice { element, .. } | hir::Type::View { element, .. } => self.element_cell(element, span),
+            _ => Cell::Scalar(Scalar::U8),
         };
+        let element = cell.element();
         let name = entry_name(all.get(*argument as usize).map_or("argument", |a| &a.name));
         let mut part = |suffix: String, role: Role| -> ir::Value {
             let kernel = &mut self.builder.kernel;
@@ -200,7 +220,7 @@ impl<'h> Lowerer<'h> {
                 base: part(String::new(), Role::Address { element, mutable }),
                 extents: [known(part("_len".into(), Role::Extent(0)))].into_iter().collect(),
                 strides: [None].into_iter().collect(),
-                element,
+                cell,
                 mutable,
             }),
             hir::Type::View { rank, mutable, .. } => Val::View(View {
@@ -209,7 +229,7 @@ impl<'h> Lowerer<'h> {
                 strides: (0..rank)
                     .map(|d| (d + 1 < rank).then(|| part(format!("_stride{d}"), Role::Stride(d))))
                     .collect(),
-                element,
+                cell,
                 mutable,
             }),
             hir::Type::Unit => return Val::Unit,
@@ -240,15 +260,12 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// The element type of memory, a number so far.
-    fn element_scalar(&mut self, id: TypeId, span: Span) -> Scalar {
-        match self.ty(id) {
-            hir::Type::Scalar(s) => *s,
-            _ => {
-                self.error(span, "memory of structs, tuples and arrays cannot be accessed yet");
-                Scalar::U8
-            }
-        }
+    /// How elements of memory lie.
+    fn element_cell(&mut self, id: TypeId, span: Span) -> Cell {
+        self.cell(id).unwrap_or_else(|| {
+            self.error(span, "memory holds numbers, and arrays, tuples and structs of them");
+            Cell::Scalar(Scalar::U8)
+        })
     }
 
     /// The types of the values that a value of type `id` is taken apart into; `None` for what lives in registers or is a

@@ -4,9 +4,8 @@ use super::Lowerer;
 use super::value::{Known, Place, Val, View};
 use crate::Scalar;
 use crate::hir::{self, Expr, TypeId};
-use crate::ir::{Binary, Comparison, Guard, Op, Type};
+use crate::ir::{Binary, Comparison, Op};
 use crate::source::Span;
-use smallvec::SmallVec;
 
 impl<'h> Lowerer<'h> {
     pub(super) fn some(&mut self, value: Val) -> Val {
@@ -79,12 +78,9 @@ impl<'h> Lowerer<'h> {
         let Val::Option(some, reference) = option else { return Val::Unit };
         let hir::Type::Option(inner) = self.ty(e.ty) else { return Val::Unit };
         let value = match *reference {
-            Val::Reference(Place::Memory { place, element, policy }) => {
-                let zero = self.builder.constant(element, 0);
-                let otherwise: SmallVec<[_; 2]> = [zero].into_iter().collect();
-                let guard = Some(Guard { condition: some.value, otherwise });
-                let value = self.builder.value(Op::Load { place, element, policy, guard }, Type::Scalar(element));
-                Val::Scalar(Known { value, bits: None })
+            Val::Reference(Place::Memory { place, cell, policy }) => {
+                let zeros = self.zeros(&cell);
+                self.load_cell(&place, &cell, *inner, policy, Some((some, &zeros)))
             }
             Val::Reference(Place::Registers(storage)) => self.read_storage(&storage, *inner),
             _ => return Val::Unit,

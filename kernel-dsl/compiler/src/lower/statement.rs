@@ -2,6 +2,7 @@
 
 use super::Lowerer;
 use super::function::LoopFrame;
+use super::layout::Event;
 use super::value::{Known, Val};
 use crate::Scalar;
 use crate::hir::{self, Expr, LabelId, Pattern, Statement, TypeId};
@@ -9,7 +10,26 @@ use crate::ir::{self, Op, Region, Type, Values};
 use crate::source::Span;
 
 impl<'h> Lowerer<'h> {
+    /// The statements of a pair of braces, and their value. Shared arrays that were made there end with it, but for those that
+    /// the value names.
     pub(super) fn block(&mut self, block: &'h hir::Block) -> Val {
+        let opened = self.arrays.len();
+        self.arrays.push(Event::Open);
+        let value = self.statements(block);
+        if self.arrays.len() == opened + 1 {
+            self.arrays.truncate(opened);
+        } else {
+            let (mut kept, mut any) = (Vec::new(), false);
+            value.arrays(&mut |array| match array {
+                Some(array) => kept.push(array),
+                None => any = true,
+            });
+            self.arrays.push(if any { Event::CloseAll } else { Event::Close(kept) });
+        }
+        value
+    }
+
+    fn statements(&mut self, block: &'h hir::Block) -> Val {
         for statement in &block.statements {
             if self.builder.ended() {
                 return Val::Unit;
@@ -83,26 +103,38 @@ impl<'h> Lowerer<'h> {
         then: impl FnOnce(&mut Self) -> Val,
         otherwise: impl FnOnce(&mut Self) -> Val,
     ) -> Val {
+        self.choose_of(e.ty, e.span, condition, then, otherwise)
+    }
+
+    /// [`Lowerer::choose`] of a value of type `ty`, at `span`.
+    pub(super) fn choose_of(
+        &mut self,
+        ty: TypeId,
+        span: Span,
+        condition: Known,
+        then: impl FnOnce(&mut Self) -> Val,
+        otherwise: impl FnOnce(&mut Self) -> Val,
+    ) -> Val {
         // What the instance or the target decides: the other branch need not even be possible there.
         if let Some(bits) = condition.bits {
             return if bits != 0 { then(self) } else { otherwise(self) };
         }
-        let parts = self.parts(e.ty);
+        let parts = self.parts(ty);
         match parts {
             Some(types) => {
                 let (then, a) = self.arm(Some(&types), then);
                 let (otherwise, b) = self.arm(Some(&types), otherwise);
-                self.at(e.span);
+                self.at(span);
                 let op = Op::If { condition: condition.value, then, otherwise };
                 let results = self.builder.emit(op, types);
-                let mut value = self.rebuild(e.ty, &mut results.iter().copied());
+                let mut value = self.rebuild(ty, &mut results.iter().copied());
                 value.may_be(&a);
                 value.may_be(&b);
                 value
             }
             // Arrays are handed over in registers.
-            None if self.storable(e.ty) => {
-                let result = self.storage(e.ty, "result");
+            None if self.storable(ty) => {
+                let result = self.storage(ty, "result");
                 let write = |l: &mut Self, value: Val| {
                     if !l.builder.ended() {
                         l.write_storage(&result, value);
@@ -117,9 +149,9 @@ impl<'h> Lowerer<'h> {
                     let value = otherwise(l);
                     write(l, value)
                 });
-                self.at(e.span);
+                self.at(span);
                 self.builder.effect(Op::If { condition: condition.value, then, otherwise });
-                self.peek_storage(&result, e.ty)
+                self.peek_storage(&result, ty)
             }
             // A handle to shared memory or a reference is a name: both arms must give the same one.
             None => {
@@ -133,34 +165,34 @@ impl<'h> Lowerer<'h> {
                     (true, false) => (a, true),
                     (false, _) => (b, true),
                 };
-                self.at(e.span);
+                self.at(span);
                 self.builder.effect(Op::If { condition: condition.value, then, otherwise });
-                match self.ty(e.ty) {
+                match self.ty(ty) {
                     _ if self.errors.len() > told => {}
                     _ if same && value.is_made_of(&mut |v| (v.0 as usize) < before) => {}
                     _ if same => self.error_with_help(
-                        e.span,
+                        span,
                         "a shared array or a reference that is made in a branch cannot leave it",
                         "make it before the branch",
                     ),
                     hir::Type::Function { .. } => self.error_with_help(
-                        e.span,
+                        span,
                         "which closure or function this is would depend on a value at run time",
                         "write the call into both branches",
                     ),
                     hir::Type::Option(of) if matches!(self.ty(*of), hir::Type::Reference { .. }) => self
                         .error_with_help(
-                            e.span,
+                            span,
                             "what this refers to would depend on a value at run time",
                             "take the value instead of a reference to it: `.get(i).copied()`",
                         ),
                     hir::Type::Reference { .. } => self.error_with_help(
-                        e.span,
+                        span,
                         "which variable this refers to would depend on a value at run time",
                         "write the use of the variable into both branches",
                     ),
                     _ => self.error_with_help(
-                        e.span,
+                        span,
                         "which shared array this is would depend on a value at run time",
                         "index one array that holds both: `Shared::new([2, …])` and `.at(i)`",
                     ),
@@ -200,7 +232,7 @@ impl<'h> Lowerer<'h> {
             );
         }
         let result = self.storage(e.ty, "result");
-        self.frame_mut().loops.push(LoopFrame { id, label, leave: label, result: Some(result.clone()) });
+        self.frame_mut().loops.push(LoopFrame { id, label, leave: label, result: Some(result.clone()), repeats: true });
         self.builder.enter([]);
         self.block(body);
         let body = self.builder.leave();
@@ -210,9 +242,34 @@ impl<'h> Lowerer<'h> {
         self.read_storage(&result, e.ty)
     }
 
+    /// `'label: { … }`, which `break 'label value` leaves.
+    pub(super) fn labelled(&mut self, e: &'h Expr, id: LabelId, body: &'h hir::Block) -> Val {
+        let label = self.label();
+        if !self.storable(e.ty) {
+            self.error_with_help(
+                e.span,
+                "a labelled block cannot give a shared array, a reference or a closure",
+                "break with the numbers that it depends on, and make it after the block",
+            );
+        }
+        let result = self.storage(e.ty, "result");
+        let frame = LoopFrame { id, label, leave: label, result: Some(result.clone()), repeats: false };
+        self.frame_mut().loops.push(frame);
+        self.builder.enter([]);
+        let value = self.block(body);
+        if !self.builder.ended() {
+            self.write_storage(&result, value);
+        }
+        let body = self.builder.leave();
+        self.frame_mut().loops.pop();
+        self.at(e.span);
+        self.builder.effect(Op::Block { label, body });
+        self.read_storage(&result, e.ty)
+    }
+
     pub(super) fn while_loop(&mut self, span: Span, id: LabelId, condition: &'h Expr, body: &'h hir::Block) {
         let label = self.label();
-        self.frame_mut().loops.push(LoopFrame { id, label, leave: label, result: None });
+        self.frame_mut().loops.push(LoopFrame { id, label, leave: label, result: None, repeats: true });
         self.builder.enter([]);
         let k = self.scalar(condition);
         self.builder.enter([]);
@@ -274,23 +331,23 @@ impl<'h> Lowerer<'h> {
                 None => Val::Unit,
             },
             hir::Type::Tuple(types) => Val::Tuple(types.iter().map(|t| self.rebuild(*t, parts)).collect()),
-            hir::Type::Slice { element, mutable } => self.rebuild_view(self.scalar_type(*element), 1, *mutable, parts),
-            hir::Type::View { element, rank, mutable } => self.rebuild_view(self.scalar_type(*element), *rank, *mutable, parts),
+            hir::Type::Slice { element, mutable } => self.rebuild_view(*element, 1, *mutable, parts),
+            hir::Type::View { element, rank, mutable } => self.rebuild_view(*element, *rank, *mutable, parts),
             _ => Val::Unit,
         }
     }
 
     fn rebuild_view(
         &self,
-        element: Scalar,
+        element: TypeId,
         rank: u32,
         mutable: bool,
         parts: &mut dyn Iterator<Item = ir::Value>,
     ) -> Val {
-        let Some(base) = parts.next() else { return Val::Unit };
+        let (Some(base), Some(cell)) = (parts.next(), self.cell(element)) else { return Val::Unit };
         let extents = parts.take(rank as usize).map(|value| Known { value, bits: None }).collect();
         let strides = (0..rank).map(|d| if d + 1 < rank { parts.next() } else { None }).collect();
-        Val::View(super::value::View { base, extents, strides, element, mutable })
+        Val::View(super::value::View { base, extents, strides, cell, mutable })
     }
 
     /// Control does not get past an expression of type `!`.

@@ -55,7 +55,7 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    fn leaf(&mut self, element: ir::Type, name: &str, dims: SmallVec<[u32; 2]>) -> Storage {
+    pub(super) fn leaf(&mut self, element: ir::Type, name: &str, dims: SmallVec<[u32; 2]>) -> Storage {
         let len = product(&dims);
         if len > LARGEST {
             self.too_large(name, len);
@@ -204,6 +204,31 @@ impl<'h> Lowerer<'h> {
         }
     }
 
+    /// Element `i` of registers of one type, counted through all dimensions.
+    pub(super) fn register(&mut self, leaf: &Storage, i: u32) -> Option<Known> {
+        let at = self.register_at(leaf, i);
+        self.read_leaf(&at)
+    }
+
+    /// Sets element `i` of registers of one type.
+    pub(super) fn set_register(&mut self, leaf: &Storage, i: u32, k: Known) {
+        let at = self.register_at(leaf, i);
+        self.write_storage(&at, Val::Scalar(k));
+    }
+
+    fn register_at(&mut self, leaf: &Storage, i: u32) -> Storage {
+        let Storage::Leaf { local, element, dims, offset } = leaf else { return Storage::Unit };
+        let mut at = *offset;
+        if !dims.is_empty() {
+            let i = self.index(i);
+            at = Some(match offset {
+                Some(offset) => self.binary(ir::Binary::Add, Scalar::Usize, *offset, i),
+                None => i,
+            });
+        }
+        Storage::Leaf { local: *local, element: *element, dims: SmallVec::new(), offset: at }
+    }
+
     fn read_leaf(&mut self, storage: &Storage) -> Option<Known> {
         let Storage::Leaf { local, element, offset, .. } = storage else { return None };
         let index = offset.map(|k| k.value);
@@ -274,21 +299,14 @@ impl<'h> Lowerer<'h> {
     pub(super) fn read(&mut self, place: &Place, ty: TypeId) -> Val {
         match place {
             Place::Registers(storage) => self.read_storage(storage, ty),
-            Place::Memory { place, element, policy } => {
-                let op = Op::Load { place: place.clone(), element: *element, policy: *policy, guard: None };
-                Val::Scalar(Known { value: self.builder.scalar(op, *element), bits: None })
-            }
+            Place::Memory { place, cell, policy } => self.load_cell(place, cell, ty, *policy, None),
         }
     }
 
-    pub(super) fn write(&mut self, place: &Place, value: Val) {
-        match (place, value) {
-            (Place::Registers(storage), value) => self.write_storage(storage, value),
-            (Place::Memory { place, element, .. }, Val::Scalar(k)) => {
-                let values = [k.value].into_iter().collect();
-                self.builder.effect(Op::Store { place: place.clone(), element: *element, values, guard: None });
-            }
-            _ => {}
+    pub(super) fn write(&mut self, place: &Place, ty: TypeId, value: Val) {
+        match place {
+            Place::Registers(storage) => self.write_storage(storage, value),
+            Place::Memory { place, cell, .. } => self.store_cell(place, cell, ty, &value, None),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What an expression is while a kernel is lowered: aggregates taken apart, constants remembered.
 
+use super::cell::Cell;
 use crate::Scalar;
 use crate::ir::{self, LocalId, Policy, SharedId, Value};
 use smallvec::SmallVec;
@@ -37,15 +38,17 @@ pub(super) struct View {
     pub extents: SmallVec<[Known; 2]>,
     /// One a dimension; the last has none, it is 1.
     pub strides: SmallVec<[Option<Value>; 2]>,
-    pub element: Scalar,
+    pub cell: Cell,
     pub mutable: bool,
 }
 
-/// A shared array with its first indices fixed.
+/// An array in shared memory.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Handle {
-    pub array: SharedId,
-    pub prefix: SmallVec<[Value; 3]>,
+pub(super) enum Handle {
+    /// A laid out one with its first indices fixed.
+    Fixed { array: SharedId, cell: Cell, prefix: SmallVec<[Value; 3]> },
+    /// One whose size the launch evaluates; `base` is an address in shared memory.
+    Dynamic(View),
 }
 
 /// Registers of a variable: a tree by tuples, options and views, whose leaves are locals.
@@ -66,7 +69,7 @@ pub(super) enum Storage {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Place {
     Registers(Storage),
-    Memory { place: ir::Place, element: Scalar, policy: Policy },
+    Memory { place: ir::Place, cell: Cell, policy: Policy },
 }
 
 impl Val {
@@ -86,20 +89,36 @@ impl Val {
             Val::Scalar(k) => such(k.value),
             Val::Tuple(parts) => parts.iter().all(|p| p.is_made_of(such)),
             Val::Array(storage) => storage.is_made_of(such),
-            Val::View(v) => {
+            Val::View(v) | Val::Shared(Handle::Dynamic(v)) => {
                 let sizes = v.extents.iter().map(|k| k.value).chain(v.strides.iter().flatten().copied());
                 std::iter::once(v.base).chain(sizes).all(such)
             }
-            Val::Shared(handle) => handle.prefix.iter().copied().all(such),
+            Val::Shared(Handle::Fixed { prefix, .. }) => prefix.iter().copied().all(such),
             Val::Reference(Place::Registers(storage)) => storage.is_made_of(such),
-            Val::Reference(Place::Memory { place, .. }) => match place {
-                ir::Place::Global { base, dims } => {
-                    let sizes = dims.iter().flat_map(|d| [d.index, d.extent].into_iter().chain(d.stride));
-                    std::iter::once(*base).chain(sizes).all(such)
+            Val::Reference(Place::Memory { place, .. }) => {
+                let steps = place.within().into_iter().flat_map(|w| w.indices.iter().map(|s| s.index));
+                match place {
+                    ir::Place::Global { base, dims, .. } | ir::Place::Dynamic { base, dims, .. } => {
+                        let sizes = dims.iter().flat_map(|d| [d.index, d.extent].into_iter().chain(d.stride));
+                        std::iter::once(*base).chain(sizes).chain(steps).all(such)
+                    }
+                    ir::Place::Shared { indices, .. } => indices.iter().copied().chain(steps).all(such),
+                    ir::Place::Address { base, .. } => such(*base),
                 }
-                ir::Place::Shared { indices, .. } => indices.iter().copied().all(such),
-                ir::Place::Address { base, .. } => such(*base),
-            },
+            }
+        }
+    }
+
+    /// Calls `f` on each shared array that it names; `None` stands for any, as a closure may name.
+    pub(super) fn arrays(&self, f: &mut dyn FnMut(Option<SharedId>)) {
+        match self {
+            Val::Shared(Handle::Fixed { array, .. }) => f(Some(*array)),
+            Val::Reference(Place::Memory { place: ir::Place::Shared { array, .. }, .. }) => f(Some(*array)),
+            Val::Callable(_) => f(None),
+            Val::Tuple(parts) => parts.iter().for_each(|p| p.arrays(f)),
+            Val::Option(_, value) => value.arrays(f),
+            // Arrays of dynamic size live as long as the kernel.
+            Val::Unit | Val::Scalar(_) | Val::Array(_) | Val::View(_) | Val::Reference(_) | Val::Shared(_) => {}
         }
     }
 
@@ -124,7 +143,42 @@ impl Storage {
     }
 }
 
+impl Handle {
+    /// The element at `indices`.
+    pub(super) fn place(&self, indices: &[Known]) -> Place {
+        let (place, cell) = match self {
+            Handle::Fixed { array, cell, prefix } => {
+                let indices = prefix.iter().copied().chain(indices.iter().map(|k| k.value)).collect();
+                (ir::Place::Shared { array: *array, indices, within: cell.within() }, cell)
+            }
+            Handle::Dynamic(view) => {
+                let (dims, within) = (view.dims(indices), view.cell.within());
+                (ir::Place::Dynamic { base: view.base, dims, within }, &view.cell)
+            }
+        };
+        Place::Memory { place, cell: cell.clone(), policy: Policy::Coherent }
+    }
+
+    pub(super) fn cell(&self) -> &Cell {
+        match self {
+            Handle::Fixed { cell, .. } => cell,
+            Handle::Dynamic(view) => &view.cell,
+        }
+    }
+}
+
 impl View {
+    /// Indices with their extents and strides.
+    pub(super) fn dims(&self, indices: &[Known]) -> SmallVec<[ir::Dim; 2]> {
+        let sizes = self.extents.iter().zip(&self.strides);
+        let dim = |(index, (extent, stride)): (&Known, (&Known, &Option<Value>))| ir::Dim {
+            index: index.value,
+            extent: extent.value,
+            stride: *stride,
+        };
+        indices.iter().zip(sizes).map(dim).collect()
+    }
+
     pub(super) fn policy(&self) -> Policy {
         if self.mutable { Policy::Coherent } else { Policy::ReadOnly }
     }

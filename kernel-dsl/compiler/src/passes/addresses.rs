@@ -8,7 +8,7 @@
 
 use super::constants::Constants;
 use super::rewrite::rewrite;
-use crate::error::Errors;
+use crate::error::{Error, Errors};
 use crate::ir::*;
 use crate::scalar::Scalar;
 use smallvec::{SmallVec, smallvec};
@@ -31,10 +31,15 @@ pub fn addresses(kernel: &mut Kernel) -> Result<(), Errors> {
         levels: vec![0; n],
         mixed: vec![false; n],
         offsets: Vec::new(),
+        dynamic: Vec::new(),
+        errors: Vec::new(),
         depth: 0,
     };
     lowerer.region(&mut body);
-    let Lowerer { types, constants, .. } = lowerer;
+    let Lowerer { types, constants, errors, .. } = lowerer;
+    if !errors.is_empty() {
+        return Err(Errors(errors));
+    }
     constants.place(&mut body);
     kernel.values = types;
     kernel.body = body;
@@ -70,11 +75,12 @@ struct Sum {
     constant: i64,
 }
 
-/// Where an `Offset` leads: its own base, and how far from there in elements of a type.
+/// Where an `Offset` leads: its own base, and how far from there in elements.
 #[derive(Clone)]
 struct Moved {
     base: Value,
-    element: Scalar,
+    /// Bytes of an element.
+    bytes: u32,
     sum: Sum,
 }
 
@@ -88,6 +94,9 @@ struct Lowerer<'k> {
     /// Whether a value is a sum that is worth taking apart: it has a constant addend, or addends of several levels.
     mixed: Vec<bool>,
     offsets: Vec<Moved>,
+    /// Bytes of each array of dynamic size so far.
+    dynamic: Vec<Value>,
+    errors: Vec<Error>,
     depth: u32,
 }
 
@@ -102,11 +111,16 @@ impl Lowerer<'_> {
             self.depth += looping;
             inst.op.regions_mut().into_iter().for_each(|r| self.region(r));
             self.depth -= looping;
-            if let Op::Load { place, element, .. }
-            | Op::Store { place, element, .. }
-            | Op::Atomic { place, element, .. } = &mut inst.op
-            {
-                *place = self.place(place, *element, inst.location, before);
+            match &mut inst.op {
+                Op::Load { place, element, .. }
+                | Op::Store { place, element, .. }
+                | Op::Poison { place, element, .. }
+                | Op::Atomic { place, element, .. } => *place = self.place(place, *element, inst.location, before),
+                Op::Dynamic { array, extents } => {
+                    let (array, extents) = (*array, std::mem::take(extents));
+                    inst.op = self.dynamic(array, &extents, inst.location, before);
+                }
+                _ => {}
             }
             true
         });
@@ -135,8 +149,8 @@ impl Lowerer<'_> {
                 (Some(c), _) => Definition::Times(*b, c as u32),
                 _ => return,
             },
-            Op::Offset { base, terms, element } => {
-                let moved = self.moved(*base, terms, *element);
+            Op::Offset { base, terms, bytes } => {
+                let moved = self.moved(*base, terms, *bytes);
                 self.offsets.push(moved);
                 Definition::Offset(self.offsets.len() as u32 - 1)
             }
@@ -235,8 +249,8 @@ impl Lowerer<'_> {
         sum
     }
 
-    fn moved(&self, base: Value, terms: &[(Value, Option<Value>)], element: Scalar) -> Moved {
-        let mut moved = self.from(base, element);
+    fn moved(&self, base: Value, terms: &[(Value, Option<Value>)], bytes: u32) -> Moved {
+        let mut moved = self.from(base, bytes);
         let alone = terms.len() == 1 && moved.sum.terms.is_empty();
         for (index, stride) in terms {
             let sum = self.scaled(*index, *stride);
@@ -260,43 +274,160 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Where `base` leads from, if it is an offset in elements of the same type.
-    fn from(&self, base: Value, element: Scalar) -> Moved {
+    /// Where `base` leads from, if it is an offset in elements of the same size.
+    fn from(&self, base: Value, bytes: u32) -> Moved {
         if let Definition::Offset(i) = self.definitions[base.0 as usize] {
             let moved = &self.offsets[i as usize];
-            if moved.element.bytes() == element.bytes() {
+            if moved.bytes == bytes {
                 return moved.clone();
             }
         }
-        Moved { base, element, sum: Sum::default() }
+        Moved { base, bytes, sum: Sum::default() }
     }
 
-    fn place(&mut self, place: &Place, element: Scalar, location: Location, out: &mut Vec<Inst>) -> Place {
+    fn place(&mut self, place: &Place, scalar: Scalar, location: Location, out: &mut Vec<Inst>) -> Place {
         match place {
             Place::Address { .. } => place.clone(),
-            Place::Global { base, dims } => {
+            Place::Global { base, dims, within } | Place::Dynamic { base, dims, within } => {
                 let terms: SmallVec<[_; 4]> = dims.iter().map(|d| (d.index, d.stride)).collect();
-                let Moved { base, sum, .. } = self.moved(*base, &terms, element);
-                self.global(base, sum, element, location, out)
+                let moved = self.moved(*base, &terms, place.unit(scalar));
+                self.global(moved, within.as_deref(), location, out)
             }
-            Place::Shared { array, indices } => {
+            Place::Shared { array, indices, within } => {
                 let array = &self.kernel.shared[array.0 as usize];
                 let mut sum = Sum::default();
-                for (index, stride) in indices.iter().zip(&array.strides) {
-                    // Bytes in shared memory are few: sums cannot come near 2³², and so may be grouped freely.
-                    let part = self.split(*index, true);
-                    let scale = stride.wrapping_mul(array.element.bytes());
-                    sum.terms.extend(part.terms.into_iter().map(|t| Term { scale: t.scale.wrapping_mul(scale), ..t }));
-                    sum.constant += part.constant * i64::from(scale);
+                let parts =
+                    indices.iter().zip(&array.strides).map(|(i, s)| (*i, s.wrapping_mul(array.element.bytes())));
+                let mut parts: SmallVec<[(Value, u32); 4]> = parts.collect();
+                let steps = within.iter().flat_map(|w| w.indices.iter().map(|s| (s.index, s.bytes)));
+                let offset = within.as_ref().map_or(0, |w| w.offset);
+                match (array.swizzle(), parts.len()) {
+                    (Some(swizzle), rank @ 2..) => {
+                        let mut column = self.bytes(std::iter::once(parts[rank - 1]).chain(steps));
+                        column.constant += i64::from(offset);
+                        let row = self.split(parts[rank - 2].0, true);
+                        parts.truncate(rank - 1);
+                        sum = self.swizzled(swizzle, row, column, location, out);
+                    }
+                    _ => {
+                        parts.extend(steps);
+                        sum.constant += i64::from(offset);
+                    }
                 }
-                sum.constant += i64::from(array.offset);
+                let rest = self.bytes(parts.into_iter());
+                sum.terms.extend(rest.terms);
+                sum.constant += rest.constant + i64::from(array.offset);
                 self.shared(sum, location, out)
             }
         }
     }
 
-    fn global(&mut self, base: Value, mut sum: Sum, element: Scalar, location: Location, out: &mut Vec<Inst>) -> Place {
-        let bytes = sum.constant.saturating_mul(i64::from(element.bytes()));
+    /// Σ index · bytes in shared memory. Bytes there are few: sums cannot come near 2³², and so may be grouped freely.
+    fn bytes(&self, parts: impl Iterator<Item = (Value, u32)>) -> Sum {
+        let mut sum = Sum::default();
+        for (index, bytes) in parts {
+            let part = self.split(index, true);
+            sum.terms.extend(part.terms.into_iter().map(|t| Term { scale: t.scale.wrapping_mul(bytes), ..t }));
+            sum.constant += part.constant * i64::from(bytes);
+        }
+        sum
+    }
+
+    /// Where `column`, in bytes, lies in a swizzled row. Only the low bits of both count: what moves a column by whole turns, and
+    /// a row by whole periods, stays outside of the exclusive or, and so in what accesses share.
+    fn swizzled(&mut self, swizzle: Swizzle, row: Sum, column: Sum, at: Location, out: &mut Vec<Inst>) -> Sum {
+        let turn = (swizzle.mask + 1) * Swizzle::PIECE;
+        let whole = |t: &Term| t.stride.is_none() && t.scale.is_multiple_of(turn);
+        let (high, low): (SmallVec<[Term; 4]>, SmallVec<[Term; 4]>) = column.terms.into_iter().partition(whole);
+        let low_constant = column.constant.rem_euclid(turn.into());
+        let mut sum = Sum { terms: high, constant: column.constant - low_constant };
+        let period = swizzle.period();
+        let moving: SmallVec<[Term; 4]> =
+            row.terms.into_iter().filter(|t| t.stride.is_some() || !t.scale.is_multiple_of(period)).collect();
+        let row_constant = row.constant.rem_euclid(period.into()) as u32;
+        let usize = Type::Scalar(Scalar::Usize);
+        let mut bits = None;
+        if !moving.is_empty() && swizzle.mask > 0 {
+            let mut row = self.total(&moving, row_constant, at, out);
+            if swizzle.shift > 0 {
+                let shift = self.constants.get(&mut self.types, Type::Scalar(Scalar::U32), swizzle.shift.into());
+                self.grow();
+                row = self.push(Op::Binary(Binary::Shr, row, shift), usize, at, out);
+            }
+            let mask = self.constant(swizzle.mask);
+            let piece = self.push(Op::Binary(Binary::And, row, mask), usize, at, out);
+            bits = Some(self.times(piece, Swizzle::PIECE, at, out));
+        }
+        let fixed = if bits.is_none() { swizzle.bits(row_constant) } else { 0 };
+        match (bits, low.is_empty()) {
+            (None, true) => sum.constant += low_constant ^ i64::from(fixed),
+            (None, false) if fixed == 0 => {
+                sum.terms.extend(low);
+                sum.constant += low_constant;
+            }
+            (None, false) => {
+                let low = self.total(&low, low_constant as u32, at, out);
+                let fixed = self.constant(fixed);
+                let moved = self.push(Op::Binary(Binary::Xor, low, fixed), usize, at, out);
+                sum.terms.push(self.term(moved, None, 1));
+            }
+            (Some(bits), true) if low_constant == 0 => sum.terms.push(self.term(bits, None, 1)),
+            (Some(bits), _) => {
+                // Bytes inside a piece stay what they are, and can stay constant.
+                let inside = if low.is_empty() { low_constant % i64::from(Swizzle::PIECE) } else { 0 };
+                let low = self.total(&low, (low_constant - inside) as u32, at, out);
+                let moved = self.push(Op::Binary(Binary::Xor, bits, low), usize, at, out);
+                sum.terms.push(self.term(moved, None, 1));
+                sum.constant += inside;
+            }
+        }
+        sum
+    }
+
+    /// The address of an array of dynamic size: behind the static ones, and those of dynamic size before it.
+    fn dynamic(&mut self, array: DynamicId, extents: &[Value], at: Location, out: &mut Vec<Inst>) -> Op {
+        let Some(element) = self.kernel.dynamic.get(array.0 as usize).map(|a| a.element) else {
+            self.errors.push(self.kernel.error(at, "IR is malformed: there is no such array of dynamic size"));
+            return Op::Constant(0);
+        };
+        if array.0 as usize != self.dynamic.len() || self.depth > 0 {
+            self.errors.push(self.kernel.error(at, "arrays of dynamic size are made once each, in order"));
+            return Op::Constant(0);
+        }
+        let usize = Type::Scalar(Scalar::Usize);
+        let mut bytes = self.constant(element.bytes());
+        for extent in extents {
+            bytes = self.push(Op::Binary(Binary::Mul, bytes, *extent), usize, at, out);
+        }
+        let (slack, mask) = (self.constant(15), self.constant(!15));
+        let up = self.push(Op::Binary(Binary::Add, bytes, slack), usize, at, out);
+        let size = self.push(Op::Binary(Binary::And, up, mask), usize, at, out);
+        let first = u64::from(self.kernel.dynamic_offset());
+        let before = std::mem::take(&mut self.dynamic);
+        let op = match before.is_empty() {
+            true => Op::Constant(first),
+            false => {
+                let base = self.constants.get(&mut self.types, Type::Shared, first);
+                self.grow();
+                Op::Offset { base, terms: before.iter().map(|b| (*b, None)).collect(), bytes: 1 }
+            }
+        };
+        self.dynamic = before;
+        self.dynamic.push(size);
+        op
+    }
+
+    fn global(&mut self, moved: Moved, within: Option<&Within>, location: Location, out: &mut Vec<Inst>) -> Place {
+        let Moved { base, bytes: unit, mut sum } = moved;
+        let ty = self.types[base.0 as usize];
+        let mut steps: SmallVec<[(Sum, u32); 1]> = SmallVec::new();
+        let mut inside = within.map_or(0, |w| i64::from(w.offset));
+        for step in within.into_iter().flat_map(|w| &w.indices) {
+            let part = self.split(step.index, true);
+            inside += part.constant * i64::from(step.bytes);
+            steps.push((Sum { constant: 0, ..part }, step.bytes));
+        }
+        let bytes = sum.constant.saturating_mul(i64::from(unit)).saturating_add(inside);
         let mut address = base;
         let offset = i32::try_from(bytes).unwrap_or_else(|_| {
             // Beyond what an access can add: the constant moves the base like a term.
@@ -304,12 +435,15 @@ impl Lowerer<'_> {
                 self.constants.get(&mut self.types, Type::Scalar(Scalar::Usize), sum.constant as u64 & 0xffff_ffff);
             self.grow();
             sum.terms.push(self.term(elements, None, 1));
-            0
+            inside as i32
         });
-        for group in groups(&mut sum.terms) {
-            let index = self.sum(group, location, out);
-            let op = Op::Offset { base: address, terms: smallvec![(index, None)], element };
-            address = self.push(op, Type::Global, location, out);
+        steps.insert(0, (sum, unit));
+        for (mut sum, bytes) in steps {
+            for group in groups(&mut sum.terms) {
+                let index = self.sum(group, location, out);
+                let op = Op::Offset { base: address, terms: smallvec![(index, None)], bytes };
+                address = self.push(op, ty, location, out);
+            }
         }
         Place::Address { base: address, offset }
     }
@@ -327,10 +461,23 @@ impl Lowerer<'_> {
             group.iter_mut().for_each(|t| t.scale /= shared);
             let index = self.sum(&group, location, out);
             let index = self.times(index, shared, location, out);
-            let op = Op::Offset { base: address, terms: smallvec![(index, None)], element: Scalar::U8 };
+            let op = Op::Offset { base: address, terms: smallvec![(index, None)], bytes: 1 };
             address = self.push(op, Type::Shared, location, out);
         }
         Place::Address { base: address, offset: sum.constant as i32 }
+    }
+
+    /// Σ terms + constant as a value.
+    fn total(&mut self, terms: &[Term], constant: u32, location: Location, out: &mut Vec<Inst>) -> Value {
+        let sum = self.sum(terms, location, out);
+        if constant == 0 {
+            return sum;
+        }
+        let constant = self.constant(constant);
+        if terms.is_empty() {
+            return constant;
+        }
+        self.push(Op::Binary(Binary::Add, sum, constant), Type::Scalar(Scalar::Usize), location, out)
     }
 
     /// Σ terms as a value.

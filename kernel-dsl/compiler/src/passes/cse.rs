@@ -112,8 +112,8 @@ fn key(op: &Op, ty: Type) -> Option<Key> {
         Op::Select { condition, yes, no } => (7, 0, [condition.0, yes.0, no.0]),
         Op::Cast(a) => (8, 0, [a.0, NONE, NONE]),
         Op::Bitcast(a) => (9, 0, [a.0, NONE, NONE]),
-        Op::Offset { base, ref terms, element } => match terms[..] {
-            [(index, stride)] => (10, element as u32, [base.0, index.0, stride.map_or(NONE, |s| s.0)]),
+        Op::Offset { base, ref terms, bytes } => match terms[..] {
+            [(index, stride)] => (10, bytes, [base.0, index.0, stride.map_or(NONE, |s| s.0)]),
             _ => return None,
         },
         _ => return None,

@@ -192,8 +192,8 @@ impl Reducer {
             let inst = &l.body.insts[*at];
             let value = inst.results[0];
             let op = match &inst.op {
-                Op::Offset { element, .. } => {
-                    Op::Offset { base: value, terms: smallvec![(*distance, None)], element: *element }
+                Op::Offset { bytes, .. } => {
+                    Op::Offset { base: value, terms: smallvec![(*distance, None)], bytes: *bytes }
                 }
                 _ => Op::Binary(Binary::WrappingAdd, value, *distance),
             };

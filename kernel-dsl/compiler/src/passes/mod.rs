@@ -7,7 +7,7 @@
 //! that only computes may come to run where the program would not have run it, so reports of overflow or division by
 //! zero mean something on IR as lowered only.
 //!
-//! [`PIPELINE`] is the order of things: variables become values and constants fold, so that loops can unroll; unrolled,
+//! [`PIPELINE`] is the order of things: what only the oracle runs goes; variables become values and constants fold, so that loops can unroll; unrolled,
 //! register arrays become values too; then what is computed twice goes, small branches become selects and predicates,
 //! places become addresses, what is invariant leaves its loop, and what is unused goes.
 
@@ -20,11 +20,12 @@ pub mod induction;
 pub mod licm;
 pub mod promote;
 pub mod strength;
+pub mod strip;
 pub mod unroll;
 
 mod constants;
-mod evaluate;
-mod hash;
+pub(crate) mod evaluate;
+pub(crate) mod hash;
 mod rewrite;
 mod simplify;
 
@@ -45,6 +46,7 @@ pub struct Pass {
 
 /// The passes in order. A pass may stand here more than once.
 pub const PIPELINE: &[Pass] = &[
+    Pass { name: "strip", run: strip::strip },
     Pass { name: "promote", run: promote::promote },
     Pass { name: "fold", run: fold::fold },
     Pass { name: "unroll", run: unroll::unroll },
@@ -113,9 +115,13 @@ fn illegal(region: &Region, kernel: &Kernel, errors: &mut Vec<crate::Error>) {
     for inst in &region.insts {
         let fault = match &inst.op {
             Op::ReadLocal { .. } | Op::WriteLocal { .. } => "a variable is still a local",
-            Op::Load { place: Place::Global { .. } | Place::Shared { .. }, .. }
-            | Op::Store { place: Place::Global { .. } | Place::Shared { .. }, .. }
-            | Op::Atomic { place: Place::Global { .. } | Place::Shared { .. }, .. } => "a place is not an address yet",
+            Op::Load { place, .. } | Op::Store { place, .. } | Op::Atomic { place, .. }
+                if !matches!(place, Place::Address { .. }) =>
+            {
+                "a place is not an address yet"
+            }
+            Op::Dynamic { .. } => "an array of dynamic size has no address yet",
+            Op::Poison { .. } | Op::Begin(_) => "what only the oracle runs is still there",
             Op::For(l) if l.unroll == Unroll::Full => "a loop is not unrolled yet",
             op => {
                 op.regions().into_iter().for_each(|r| illegal(r, kernel, errors));

@@ -1,9 +1,11 @@
 //! Makes a module, each instruction checked as it is appended.
 
 use super::ast::{
-    Declaration, Entry, Instruction, Label, Module, Operand, Parameter, Register, Statement, Symbol, Variable,
+    Declaration, Function, FunctionKind, Instruction, Item, Label, Linkage, Module, Operand, Parameter, Register,
+    Statement, Symbol, Variable,
 };
 use super::check::{Illegal, check};
+use super::print::{Names, comment_text};
 use super::words::{Space, Type, Version};
 use crate::error::{Error, Errors};
 use crate::target::Target;
@@ -15,73 +17,90 @@ pub struct Builder {
     /// For each label: whether it has been placed, and whether an instruction names it.
     labels: Vec<(bool, bool)>,
     /// The declaration that new registers of a type go to.
-    declarations: [Option<u16>; Type::ALL.len()],
+    declarations: [Option<u32>; Type::ALL.len()],
 }
 
 impl Builder {
     /// A module for `target` whose entry is called `name`, as yet empty.
     pub fn new(target: Target, name: &str) -> Result<Builder, Errors> {
         identifier(name)?;
-        let entry = Entry {
-            name: name.to_string(),
-            parameters: Vec::new(),
-            max_threads: None,
-            min_blocks: None,
-            max_registers: None,
-            registers: Vec::new(),
-            variables: Vec::new(),
-            labels: Vec::new(),
-            body: Vec::new(),
-        };
-        let module = Module { version: Version::of(target), target, header: Vec::new(), entry };
+        let mut module = Module::new(Version::of(target), target.into());
+        let entry = Function::new(Linkage::Visible, FunctionKind::Entry, name);
+        module.functions.push(Function { body: Some(Vec::new()), ..entry });
+        module.items.push(Item::Definition(0));
         Ok(Builder { module, labels: Vec::new(), declarations: [None; Type::ALL.len()] })
     }
 
     /// The entry so far.
-    pub fn entry(&self) -> &Entry {
-        &self.module.entry
+    pub fn entry(&self) -> &Function {
+        &self.module.functions[0]
+    }
+
+    fn entry_mut(&mut self) -> &mut Function {
+        &mut self.module.functions[0]
+    }
+
+    /// The names that an instruction of the entry can use so far.
+    pub fn names(&self) -> Names<'_> {
+        Names { module: &self.module, function: self.entry() }
+    }
+
+    fn push(&mut self, statement: Statement) {
+        self.entry_mut().body.get_or_insert_default().push(statement);
     }
 
     /// Appends a line to the comment at the top.
     pub fn header(&mut self, line: impl Into<String>) {
-        self.module.header.push(line.into());
+        self.module.header.push(comment_text(&line.into()));
     }
 
-    /// Sets the performance directives; see [`Entry`].
+    /// Sets the performance directives; see [`Directives`](super::ast::Directives).
     pub fn directives(&mut self, max_threads: [u32; 3], min_blocks: Option<u32>, max_registers: Option<u32>) {
-        let entry = &mut self.module.entry;
-        (entry.max_threads, entry.min_blocks, entry.max_registers) = (Some(max_threads), min_blocks, max_registers);
+        let directives = &mut self.entry_mut().directives;
+        directives.max_threads = Some(max_threads);
+        (directives.min_blocks, directives.max_registers) = (min_blocks, max_registers);
     }
 
     /// Appends a parameter.
     pub fn parameter(&mut self, name: &str, ty: Type) -> Result<Symbol, Errors> {
         self.fresh(name)?;
-        self.module.entry.parameters.push(Parameter { name: name.to_string(), ty });
-        Ok(Symbol::Parameter(self.module.entry.parameters.len() as u32 - 1))
+        let parameters = &mut self.entry_mut().parameters;
+        parameters.push(Parameter::scalar(name, ty));
+        Ok(Symbol::Parameter(parameters.len() as u32 - 1))
     }
 
     /// Appends an array of bytes to the body's variables.
     pub fn variable(&mut self, name: &str, space: Space, align: u32, bytes: u32) -> Result<Symbol, Errors> {
         self.fresh(name)?;
-        self.module.entry.variables.push(Variable { space, align, name: name.to_string(), bytes });
-        Ok(Symbol::Variable(self.module.entry.variables.len() as u32 - 1))
+        let variables = &mut self.entry_mut().variables;
+        variables.push(Variable::bytes(space, align, name, bytes));
+        Ok(Symbol::Variable(variables.len() as u32 - 1))
+    }
+
+    /// Puts a variable before the entry, at module scope.
+    pub fn global(&mut self, variable: Variable) -> Result<Symbol, Errors> {
+        self.fresh(&variable.name)?;
+        let index = self.module.variables.len() as u32;
+        self.module.variables.push(variable);
+        self.module.items.insert(index as usize, Item::Variable(index));
+        Ok(Symbol::Global(index))
     }
 
     /// A new register of type `ty`.
     pub fn register(&mut self, ty: Type) -> Register {
-        let registers = &mut self.module.entry.registers;
+        let registers = &mut self.module.functions[0].registers;
         let declaration = *self.declarations[ty as usize].get_or_insert_with(|| {
-            registers.push(Declaration { ty, prefix: ty.prefix().to_string(), count: 0 });
-            registers.len() as u16 - 1
+            registers.push(Declaration { ty, prefix: ty.prefix().to_string(), count: Some(0) });
+            registers.len() as u32 - 1
         });
-        let count = &mut registers[usize::from(declaration)].count;
+        let count = registers[declaration as usize].count.get_or_insert_default();
         *count += 1;
         Register { declaration, number: *count - 1 }
     }
 
     /// A new label, to be placed once.
     pub fn label(&mut self, name: impl Into<String>) -> Label {
-        self.module.entry.labels.push(name.into());
+        self.entry_mut().labels.push(name.into());
         self.labels.push((false, false));
         Label(self.labels.len() as u32 - 1)
     }
@@ -94,42 +113,51 @@ impl Builder {
     /// Places `label` here.
     pub fn place(&mut self, label: Label) {
         self.labels[label.0 as usize].0 = true;
-        self.module.entry.body.push(Statement::Label(label));
+        self.push(Statement::Label(label));
     }
 
     /// Appends a line of comment.
     pub fn comment(&mut self, text: impl Into<String>) {
-        self.module.entry.body.push(Statement::Comment(text.into()));
+        self.push(Statement::Comment(comment_text(&text.into())));
     }
 
     /// Appends an instruction, if it is in the table and the target has it.
     pub fn instruction(&mut self, instruction: Instruction) -> Result<(), Illegal> {
-        let row = check(&self.module.entry, &instruction, self.module.target)?;
-        self.module.version = self.module.version.max(row.version);
+        let form = check(self.names(), &instruction, self.module.target, Version::new(u8::MAX, 0))?;
+        self.module.version = self.module.version.max(form.version);
         for operand in &instruction.operands {
             if let Operand::Label(l) = operand {
                 self.labels[l.0 as usize].1 = true;
             }
         }
-        self.module.entry.body.push(Statement::Instruction(instruction));
+        self.push(Statement::Instruction(instruction));
         Ok(())
     }
 
     /// The module; an error if a branch goes nowhere.
-    pub fn finish(self) -> Result<Module, Errors> {
+    pub fn finish(mut self) -> Result<Module, Errors> {
         match self.labels.iter().position(|(placed, named)| *named && !placed) {
             Some(i) => {
-                let name = &self.module.entry.labels[i];
+                let name = &self.entry().labels[i];
                 Err(Error::whole(format!("PTX: a branch goes to `{name}`, which is nowhere")).into())
             }
-            None => Ok(self.module),
+            None => {
+                let entry = self.entry_mut();
+                let registers = (0..entry.registers.len() as u32).map(Statement::Registers);
+                let variables = (0..entry.variables.len() as u32).map(Statement::Variable);
+                entry.body.get_or_insert_default().splice(0..0, registers.chain(variables));
+                let same: Vec<u32> = (0..entry.labels.len() as u32).collect();
+                entry.number_labels(&same);
+                Ok(self.module)
+            }
         }
     }
 
     fn fresh(&self, name: &str) -> Result<(), Errors> {
         identifier(name)?;
-        let entry = &self.module.entry;
-        let taken = entry.parameters.iter().any(|p| p.name == name) || entry.variables.iter().any(|v| v.name == name);
+        let entry = self.entry();
+        let variables = entry.variables.iter().chain(&self.module.variables);
+        let taken = entry.parameters.iter().map(|p| &p.name).chain(variables.map(|v| &v.name)).any(|n| n == name);
         if taken { Err(Error::whole(format!("PTX: two things are called `{name}`")).into()) } else { Ok(()) }
     }
 }

@@ -173,6 +173,8 @@ words! {
         // Memory.
         V2 "v2" V4 "v4" Nc "nc" Volatile "volatile" Ca "ca" Cg "cg" Cs "cs" Lu "lu" Cv "cv" Wb "wb" Wt "wt"
         Weak "weak" Relaxed "relaxed" Acquire "acquire" Release "release" AcqRel "acq_rel" Sc "sc"
+        NoFtz "noftz" Proxy "proxy" Alias "alias" Mask "mask" ParamEntry "param::entry" ParamFunc "param::func"
+        SharedCta "shared::cta"
         Cta "cta" Gpu "gpu" Sys "sys" Gl "gl" To "to" L1 "L1" L2 "L2"
         Async "async" CommitGroup "commit_group" WaitGroup "wait_group" WaitAll "wait_all"
         // Cooperation.
@@ -181,7 +183,9 @@ words! {
         // Bits.
         L "l" R "r" Clamp "clamp" Wrap "wrap" Shiftamt "shiftamt"
         F4e "f4e" B4e "b4e" Rc8 "rc8" Ecl "ecl" Ecr "ecr" Rc16 "rc16"
-        Finite "finite" Infinite "infinite" Number "number" NotANumber "notanumber" Normal "normal" Subnormal "subnormal"
+        Shr7 "shr7" Shr15 "shr15" Po "po"
+        Finite "finite" Infinite "infinite" Number "number" NotANumber "notanumber"
+        Normal "normal" Subnormal "subnormal"
     }
 }
 
@@ -200,6 +204,36 @@ impl Modifier {
         if (self as usize) < Type::ALL.len() { Some(Type::ALL[self as usize]) } else { None }
     }
 
+    /// The older word that means the same: forms have only that one.
+    pub const fn plain(self) -> Modifier {
+        match self {
+            Modifier::ParamEntry | Modifier::ParamFunc => Modifier::Param,
+            Modifier::SharedCta => Modifier::Shared,
+            other => other,
+        }
+    }
+
+    /// The first `.version` that has the word itself, where that is not the form's.
+    pub const fn since(self) -> Option<Version> {
+        match self {
+            Modifier::ParamEntry | Modifier::ParamFunc => Some(Version::new(8, 3)),
+            Modifier::SharedCta => Some(Version::new(7, 8)),
+            _ => None,
+        }
+    }
+
+    /// The state space that it names.
+    pub const fn space(self) -> Option<Space> {
+        match self {
+            Modifier::Const => Some(Space::Const),
+            Modifier::Global => Some(Space::Global),
+            Modifier::Local => Some(Space::Local),
+            Modifier::Param | Modifier::ParamEntry | Modifier::ParamFunc => Some(Space::Param),
+            Modifier::Shared | Modifier::SharedCta => Some(Space::Shared),
+            _ => None,
+        }
+    }
+
     /// The length of the vector that it names.
     pub const fn vector(self) -> Option<usize> {
         match self {
@@ -213,15 +247,20 @@ impl Modifier {
 words! {
     /// An instruction's first word.
     Opcode {
-        Abs "abs" Activemask "activemask" Add "add" Addc "addc" And "and" Atom "atom" Bar "bar" Barrier "barrier"
-        Bfe "bfe" Bfi "bfi" Bfind "bfind" Bmsk "bmsk" Bra "bra" Brev "brev" Clz "clz" Cnot "cnot" Copysign "copysign"
-        Cos "cos" Cp "cp" Cvt "cvt" Cvta "cvta" Div "div" Dp2a "dp2a" Dp4a "dp4a" Ex2 "ex2" Exit "exit"
-        Fence "fence" Fma "fma" Fns "fns" Ld "ld" Lg2 "lg2" Lop3 "lop3" Mad "mad" Mad24 "mad24" Madc "madc"
-        Match "match" Max "max" Membar "membar" Min "min" Mov "mov" Mul "mul" Mul24 "mul24" Nanosleep "nanosleep"
-        Neg "neg" Not "not" Or "or" Popc "popc" Prefetch "prefetch" Prmt "prmt" Rcp "rcp" Red "red" Redux "redux"
-        Rem "rem" Ret "ret" Rsqrt "rsqrt" Sad "sad" Selp "selp" Set "set" Setp "setp" Shf "shf" Shfl "shfl" Shl "shl"
-        Shr "shr" Sin "sin" Slct "slct" Sqrt "sqrt" St "st" Sub "sub" Subc "subc" Tanh "tanh" Testp "testp"
-        Trap "trap" Vote "vote" Xor "xor"
+Abs "abs" Activemask "activemask" Add "add" Addc "addc" Alloca "alloca" And "and" Atom "atom" Bar "bar"
+        Barrier "barrier" Bfe "bfe" Bfi "bfi" Bfind "bfind" Bmsk "bmsk" Bra "bra" Brev "brev" Brkpt "brkpt" Brx "brx"
+        Call "call" Clz "clz" Cnot "cnot" Copysign "copysign" Cos "cos" Cp "cp" Cvt "cvt" Cvta "cvta" Div "div"
+        Dp2a "dp2a" Dp4a "dp4a" Ex2 "ex2" Exit "exit" Fence "fence" Fma "fma" Fns "fns" Isspacep "isspacep" Ld "ld"
+        Ldu "ldu" Lg2 "lg2" Lop3 "lop3" Mad "mad" Mad24 "mad24" Madc "madc" Match "match" Max "max" Membar "membar"
+        Min "min" Mov "mov" Mul "mul" Mul24 "mul24" Nanosleep "nanosleep" Neg "neg" Not "not" Or "or"
+        Pmevent "pmevent" Popc "popc" Prefetch "prefetch" Prefetchu "prefetchu" Prmt "prmt" Rcp "rcp" Red "red"
+        Redux "redux" Rem "rem" Ret "ret" Rsqrt "rsqrt" Sad "sad" Selp "selp" Set "set" Setp "setp" Shf "shf"
+        Shfl "shfl" Shl "shl" Shr "shr" Sin "sin" Slct "slct" Sqrt "sqrt" St "st" Stackrestore "stackrestore"
+        Stacksave "stacksave" Sub "sub" Subc "subc" Szext "szext" Tanh "tanh" Testp "testp" Trap "trap"
+        Vabsdiff "vabsdiff" Vabsdiff2 "vabsdiff2" Vabsdiff4 "vabsdiff4" Vadd "vadd" Vadd2 "vadd2" Vadd4 "vadd4"
+        Vavrg2 "vavrg2" Vavrg4 "vavrg4" Vmad "vmad" Vmax "vmax" Vmax2 "vmax2" Vmax4 "vmax4" Vmin "vmin" Vmin2 "vmin2"
+        Vmin4 "vmin4" Vote "vote" Vset "vset" Vset2 "vset2" Vset4 "vset4" Vshl "vshl" Vshr "vshr" Vsub "vsub"
+        Vsub2 "vsub2" Vsub4 "vsub4" Xor "xor"
     }
 }
 
@@ -234,16 +273,50 @@ words! {
         NctaidX "%nctaid.x" NctaidY "%nctaid.y" NctaidZ "%nctaid.z"
         LaneId "%laneid" WarpId "%warpid" NwarpId "%nwarpid" SmId "%smid" NsmId "%nsmid"
         LanemaskEq "%lanemask_eq" LanemaskLe "%lanemask_le" LanemaskLt "%lanemask_lt" LanemaskGe "%lanemask_ge"
-        LanemaskGt "%lanemask_gt" Clock "%clock" Clock64 "%clock64" GlobalTimer "%globaltimer"
+        LanemaskGt "%lanemask_gt" Clock "%clock" ClockHi "%clock_hi" Clock64 "%clock64"
+        GlobalTimer "%globaltimer" GlobalTimerLo "%globaltimer_lo" GlobalTimerHi "%globaltimer_hi" GridId "%gridid"
+        DynamicSmemSize "%dynamic_smem_size" TotalSmemSize "%total_smem_size"
+        ReservedSmemBegin "%reserved_smem_offset_begin" ReservedSmemEnd "%reserved_smem_offset_end"
+        ReservedSmemCap "%reserved_smem_offset_cap" ReservedSmem0 "%reserved_smem_offset_0"
+        ReservedSmem1 "%reserved_smem_offset_1" CurrentGraphExec "%current_graph_exec"
+        Pm0 "%pm0" Pm0Wide "%pm0_64" Pm1 "%pm1" Pm1Wide "%pm1_64" Pm2 "%pm2" Pm2Wide "%pm2_64"
+        Pm3 "%pm3" Pm3Wide "%pm3_64"
+        Pm4 "%pm4" Pm4Wide "%pm4_64" Pm5 "%pm5" Pm5Wide "%pm5_64" Pm6 "%pm6" Pm6Wide "%pm6_64"
+        Pm7 "%pm7" Pm7Wide "%pm7_64"
+        Envreg0 "%envreg0" Envreg1 "%envreg1" Envreg2 "%envreg2" Envreg3 "%envreg3" Envreg4 "%envreg4"
+        Envreg5 "%envreg5" Envreg6 "%envreg6" Envreg7 "%envreg7" Envreg8 "%envreg8" Envreg9 "%envreg9"
+        Envreg10 "%envreg10" Envreg11 "%envreg11" Envreg12 "%envreg12" Envreg13 "%envreg13" Envreg14 "%envreg14"
+        Envreg15 "%envreg15" Envreg16 "%envreg16" Envreg17 "%envreg17" Envreg18 "%envreg18" Envreg19 "%envreg19"
+        Envreg20 "%envreg20" Envreg21 "%envreg21" Envreg22 "%envreg22" Envreg23 "%envreg23" Envreg24 "%envreg24"
+        Envreg25 "%envreg25" Envreg26 "%envreg26" Envreg27 "%envreg27" Envreg28 "%envreg28" Envreg29 "%envreg29"
+        Envreg30 "%envreg30" Envreg31 "%envreg31"
     }
 }
 
 impl SpecialRegister {
     /// Its type.
     pub const fn ty(self) -> Type {
+        use SpecialRegister::*;
         match self {
-            SpecialRegister::Clock64 | SpecialRegister::GlobalTimer => Type::U64,
+            Clock64 | GlobalTimer | GridId | CurrentGraphExec => Type::U64,
+            Pm0Wide | Pm1Wide | Pm2Wide | Pm3Wide | Pm4Wide | Pm5Wide | Pm6Wide | Pm7Wide => Type::U64,
             _ => Type::U32,
+        }
+    }
+
+    /// The first target and the first `.version` that have it.
+    pub const fn since(self) -> (u16, Version) {
+        use SpecialRegister::*;
+        match self {
+            GlobalTimer | GlobalTimerLo | GlobalTimerHi => (30, Version::new(3, 1)),
+            ClockHi => (20, Version::new(5, 0)),
+            DynamicSmemSize | TotalSmemSize => (20, Version::new(4, 1)),
+            Pm0Wide | Pm1Wide | Pm2Wide | Pm3Wide | Pm4Wide | Pm5Wide | Pm6Wide | Pm7Wide => (50, Version::new(4, 0)),
+            ReservedSmemBegin | ReservedSmemEnd | ReservedSmemCap | ReservedSmem0 | ReservedSmem1 => {
+                (80, Version::new(7, 6))
+            }
+            CurrentGraphExec => (50, Version::new(8, 0)),
+            _ => (20, Version::new(2, 1)),
         }
     }
 }

@@ -37,7 +37,10 @@ pub enum Argument {
     Usize(u32),
     Bool(bool),
     /// An element type, a struct or enum, or a device function.
-    Type { path: Path, tokens: TokenStream },
+    Type {
+        path: Path,
+        tokens: TokenStream,
+    },
 }
 
 impl Argument {
@@ -158,7 +161,11 @@ fn target(input: ParseStream) -> syn::Result<Result<Target, syn::Error>> {
 
 /// A number, truth value or type. A literal goes as the length of an array type would, so that one tree holds them all.
 fn value(input: ParseStream) -> syn::Result<syn::Type> {
-    if input.peek(syn::Lit) { Ok(syn::Type::Verbatim(input.parse::<syn::Lit>()?.to_token_stream())) } else { input.parse() }
+    if input.peek(syn::Lit) {
+        Ok(syn::Type::Verbatim(input.parse::<syn::Lit>()?.to_token_stream()))
+    } else {
+        input.parse()
+    }
 }
 
 fn declarations(input: ParseStream) -> syn::Result<Vec<Declaration>> {
@@ -300,18 +307,22 @@ impl Reader {
                 let values: Vec<_> = values.iter().filter_map(|v| self.argument(v, &generic.kind)).collect();
                 product = product
                     .iter()
-                    .flat_map(|p| values.iter().map(move |c| [p.as_slice(), &[c.clone()]].concat()))
+                    .flat_map(|p| values.iter().map(move |c| p.iter().chain([c]).cloned().collect()))
                     .collect();
             }
             for (name, _) in declaration {
                 if generics.iter().all(|g| g.name != *name) {
                     self.refuse(syn::Error::new(name.span(), format!("the kernel has no generic parameter `{name}`")));
                 } else if derived.iter().any(|(n, _)| n == name) {
-                    self.refuse(syn::Error::new(name.span(), format!("`{name}` is derived: an instance does not give it")));
+                    self.refuse(syn::Error::new(
+                        name.span(),
+                        format!("`{name}` is derived: an instance does not give it"),
+                    ));
                 }
             }
             for values in product {
-                let there = |i: &InstanceOf| i.0.len() == values.len() && i.0.iter().zip(&values).all(|(a, b)| a.same(b));
+                let there =
+                    |i: &InstanceOf| i.0.len() == values.len() && i.0.iter().zip(&values).all(|(a, b)| a.same(b));
                 if !all.iter().any(there) {
                     all.push(InstanceOf(values));
                 }
@@ -323,7 +334,9 @@ impl Reader {
     fn argument(&mut self, value: &syn::Type, kind: &GenericKind) -> Option<Argument> {
         let literal = syn::parse2::<syn::Lit>(value.to_token_stream()).ok();
         let argument = match (literal, kind) {
-            (Some(syn::Lit::Int(n)), GenericKind::Constant(Scalar::Usize)) => n.base10_parse().ok().map(Argument::Usize),
+            (Some(syn::Lit::Int(n)), GenericKind::Constant(Scalar::Usize)) => {
+                n.base10_parse().ok().map(Argument::Usize)
+            }
             (Some(syn::Lit::Bool(b)), GenericKind::Constant(Scalar::Bool)) => Some(Argument::Bool(b.value)),
             (None, GenericKind::Type(_)) => match value {
                 syn::Type::Path(p) if p.qself.is_none() => {

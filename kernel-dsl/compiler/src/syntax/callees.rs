@@ -4,8 +4,8 @@
 //! the type `shapes::Circle`, and `shapes::area` a function.
 
 use super::{
-    Argument, Block, Bound, Expr, ExprKind, Function, Generic, GenericKind, InstanceArgument, Item, Kernel, Mark, Module,
-    Path, Pattern, Statement, TraitItem, Type, TypeKind,
+    Argument, Assignee, Block, Bound, Expr, ExprKind, Function, Generic, GenericKind, InstanceArgument, Item, Kernel,
+    Mark, Module, Path, Pattern, Statement, TraitItem, Type, TypeKind,
 };
 use crate::Scalar;
 use crate::check::prelude;
@@ -232,7 +232,7 @@ impl Callees {
     /// The items that a pattern names.
     fn pattern(&mut self, pattern: &Pattern) {
         match pattern {
-            Pattern::Ignore | Pattern::Name { .. } | Pattern::None(_) => {}
+            Pattern::Ignore | Pattern::Name { .. } | Pattern::None(_) | Pattern::Rest(_) => {}
             Pattern::Value(e) => self.expr(e),
             Pattern::Range { low, high, .. } => low.iter().chain(high).for_each(|e| self.expr(e)),
             Pattern::Tuple(parts, _) | Pattern::Array(parts, _) | Pattern::Any(parts, _) => {
@@ -281,6 +281,14 @@ impl Callees {
         });
     }
 
+    fn assignee(&mut self, into: &Assignee) {
+        match into {
+            Assignee::Ignore | Assignee::Rest(_) => {}
+            Assignee::Place(e) => self.expr(e),
+            Assignee::Tuple(parts, _) | Assignee::Array(parts, _) => parts.iter().for_each(|p| self.assignee(p)),
+        }
+    }
+
     /// Arguments where a function's path may stand for a closure.
     fn values(&mut self, arguments: &[Expr]) {
         for e in arguments {
@@ -319,9 +327,13 @@ impl Callees {
                 self.expr(a);
                 self.expr(b);
             }
+            ExprKind::Destructure { into, value } => {
+                self.expr(value);
+                self.assignee(into);
+            }
             ExprKind::Call(path, list) => {
                 self.called(path);
-                match prelude::owns(path) {
+                match prelude::owns(path) && !prelude::combines(path) {
                     true => list.iter().for_each(|e| self.expr(e)),
                     false => self.values(list),
                 }
@@ -358,7 +370,7 @@ impl Callees {
                 returns.iter().for_each(|t| c.ty(t));
                 c.expr(body);
             }),
-            ExprKind::Block(b) | ExprKind::Loop { body: b, .. } => self.block(b),
+            ExprKind::Block(b) | ExprKind::Labelled { body: b, .. } | ExprKind::Loop { body: b, .. } => self.block(b),
             ExprKind::While { condition: e, body, .. } => {
                 self.expr(e);
                 self.block(body);

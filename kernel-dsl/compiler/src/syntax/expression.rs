@@ -1,6 +1,7 @@
 //! Expressions.
 
 use super::function::macro_refusal;
+use super::pattern::has_let;
 use super::{Binary, Block, ClosureParameter, Expr, ExprKind, Float, Mark, Member, Path, Reader, Unary};
 use crate::Scalar;
 use crate::ir;
@@ -34,9 +35,7 @@ impl Reader {
             syn::Expr::Group(g) => self.expression(&g.expr).kind,
             syn::Expr::Unary(u) => self.unary(u),
             syn::Expr::Binary(b) => self.binary(b),
-            syn::Expr::Assign(a) => {
-                ExprKind::Assign { place: self.boxed(&a.left), operator: None, value: self.boxed(&a.right) }
-            }
+            syn::Expr::Assign(a) => self.assignment(a),
             syn::Expr::Cast(c) => ExprKind::Cast(self.boxed(&c.expr), self.ty(&c.ty)),
             syn::Expr::Call(c) => match &*c.func {
                 syn::Expr::Path(p) if p.qself.is_none() => {
@@ -81,24 +80,20 @@ impl Reader {
             syn::Expr::If(i) => self.branch(i),
             syn::Expr::Block(b) => match &b.label {
                 None => ExprKind::Block(self.block(&b.block)),
-                Some(label) => self.refused(label, "a block in a kernel has no label; loops have"),
+                Some(label) => ExprKind::Labelled { label: label.name.ident.clone(), body: self.block(&b.block) },
             },
             syn::Expr::Loop(l) => ExprKind::Loop { label: label(&l.label), body: self.block(&l.body) },
-            syn::Expr::While(w) => match &*w.cond {
-                syn::Expr::Let(l) => {
-                    // As Rust defines it: a `loop` that a pattern which does not match leaves.
-                    let then = self.block(&w.body);
-                    let stop = Expr { kind: ExprKind::Break { label: None, value: None }, mark };
-                    let step = Expr { kind: self.when(l, then, stop), mark };
-                    let body = Block { statements: vec![super::Statement::Expr(step)], value: None, mark };
-                    ExprKind::Loop { label: label(&w.label), body }
-                }
-                condition => ExprKind::While {
-                    label: label(&w.label),
-                    condition: self.boxed(condition),
-                    body: self.block(&w.body),
-                },
-            },
+            syn::Expr::While(w) if has_let(&w.cond) => {
+                // As Rust defines it: a `loop` that a pattern which does not match leaves.
+                let then = self.block(&w.body);
+                let stop = Expr { kind: ExprKind::Break { label: None, value: None }, mark };
+                let step = Expr { kind: self.when(&w.cond, then, stop), mark };
+                let body = Block { statements: vec![super::Statement::Expr(step)], value: None, mark };
+                ExprKind::Loop { label: label(&w.label), body }
+            }
+            syn::Expr::While(w) => {
+                ExprKind::While { label: label(&w.label), condition: self.boxed(&w.cond), body: self.block(&w.body) }
+            }
             syn::Expr::ForLoop(f) => ExprKind::For {
                 label: label(&f.label),
                 pattern: self.pattern(&f.pat),
@@ -111,6 +106,7 @@ impl Reader {
             },
             syn::Expr::Continue(c) => ExprKind::Continue { label: c.label.as_ref().map(|l| l.ident.clone()) },
             syn::Expr::Return(r) => ExprKind::Return(r.expr.as_ref().map(|e| self.boxed(e))),
+            syn::Expr::Macro(m) if m.mac.path.is_ident("matches") => self.test_of_pattern(&m.mac),
             syn::Expr::Macro(m) => {
                 self.refuse(macro_refusal(&m.mac));
                 ExprKind::Refused
@@ -118,7 +114,7 @@ impl Reader {
             syn::Expr::Match(m) => self.cases(m),
             syn::Expr::Let(l) => self.refused(
                 l,
-                "`let` is the whole condition of an `if` or `while`: write the rest as an `if` of its own inside",
+                "`let` is a condition of an `if` or `while`, alone or with others by `&&`: elsewhere write a `match`",
             ),
             syn::Expr::Closure(c) => self.closure(c),
             syn::Expr::Struct(s) if s.qself.is_none() => ExprKind::Struct {
@@ -237,13 +233,13 @@ impl Reader {
     }
 
     fn branch(&mut self, i: &syn::ExprIf) -> ExprKind {
-        if let syn::Expr::Let(l) = &*i.cond {
+        if has_let(&i.cond) {
             let then = self.block(&i.then_branch);
             let otherwise = match &i.else_branch {
                 Some((_, e)) => self.expression(e),
                 None => Expr { kind: ExprKind::unit(), mark: then.mark },
             };
-            return self.when(l, then, otherwise);
+            return self.when(&i.cond, then, otherwise);
         }
         ExprKind::If {
             condition: self.boxed(&i.cond),

@@ -163,13 +163,7 @@ impl Reader {
     }
 
     /// A constant as a function that gives its value.
-    fn constant(
-        &mut self,
-        name: &Ident,
-        ty: &syn::Type,
-        value: Option<&syn::Expr>,
-        item: &impl ToTokens,
-    ) -> Function {
+    fn constant(&mut self, name: &Ident, ty: &syn::Type, value: Option<&syn::Expr>, item: &impl ToTokens) -> Function {
         let mut reader = Reader { line: name.span().start().line, refused: None };
         let value: Option<Box<Expr>> = value.map(|e| Box::new(reader.expression(e)));
         let returns = Some(reader.ty(ty));
@@ -192,11 +186,9 @@ impl Reader {
 
     fn a_struct(&mut self, s: &syn::ItemStruct) -> Struct {
         let fields = match &s.fields {
-            Fields::Named(all) => all
-                .named
-                .iter()
-                .filter_map(|f| Some((f.ident.as_ref()?.to_string(), self.ty(&f.ty))))
-                .collect(),
+            Fields::Named(all) => {
+                all.named.iter().filter_map(|f| Some((f.ident.as_ref()?.to_string(), self.ty(&f.ty)))).collect()
+            }
             Fields::Unnamed(all) => {
                 all.unnamed.iter().enumerate().map(|(i, f)| (i.to_string(), self.ty(&f.ty))).collect()
             }
@@ -436,8 +428,21 @@ fn whole(signature: &syn::Signature, block: &syn::Block) -> ItemFn {
 
 fn is_of_the_host(path: &syn::Path) -> bool {
     const HOST: &[&str] = &[
-        "Clone", "Copy", "Debug", "Default", "Display", "DeviceCopy", "Eq", "From", "Hash", "Into", "Ord", "PartialEq",
-        "PartialOrd", "Send", "Sync",
+        "Clone",
+        "Copy",
+        "Debug",
+        "Default",
+        "Display",
+        "DeviceCopy",
+        "Eq",
+        "From",
+        "Hash",
+        "Into",
+        "Ord",
+        "PartialEq",
+        "PartialOrd",
+        "Send",
+        "Sync",
     ];
     path.segments.last().is_some_and(|s| HOST.contains(&s.ident.to_string().as_str()))
 }

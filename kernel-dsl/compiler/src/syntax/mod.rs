@@ -4,6 +4,7 @@
 //! on the device has no node. Reading refuses it with an error at the token that says what to write instead, and goes
 //! on, so that all such mistakes come at once. Names are not resolved and nothing has a type; that is [`check`](crate::check)'s work.
 
+mod assign;
 mod attribute;
 mod callees;
 mod expression;
@@ -220,8 +221,26 @@ pub enum Pattern {
     None(Mark),
     /// `&pattern`
     Reference(Box<Pattern>, Mark),
+    /// `..`, in a tuple or array.
+    Rest(Mark),
     /// `Name { field: pattern, .. }` or `Name(a, b)`
     Struct { path: Path, fields: Vec<(Member, Pattern)>, rest: bool, mark: Mark },
+}
+
+/// What an assignment assigns to.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum Assignee {
+    /// `_`
+    Ignore,
+    /// A variable or an element.
+    Place(Box<Expr>),
+    /// `(a, b)`
+    Tuple(Vec<Assignee>, Mark),
+    /// `[a, b]`
+    Array(Vec<Assignee>, Mark),
+    /// `..`
+    Rest(Mark),
 }
 
 /// A case of a `match`.
@@ -275,6 +294,11 @@ pub enum ExprKind {
         operator: Option<Binary>,
         value: Box<Expr>,
     },
+    /// `(a, b) = value` and its kin.
+    Destructure {
+        into: Assignee,
+        value: Box<Expr>,
+    },
     Cast(Box<Expr>, Type),
     /// `path(arguments)`
     Call(Path, Vec<Expr>),
@@ -318,6 +342,11 @@ pub enum ExprKind {
         body: Box<Expr>,
     },
     Block(Block),
+    /// `'label: { … }`
+    Labelled {
+        label: Ident,
+        body: Block,
+    },
     Loop {
         label: Option<Ident>,
         body: Block,
@@ -449,6 +478,6 @@ impl ExprKind {
     /// Whether rustc lets the expression be a statement without a semicolon.
     pub fn is_block_like(&self) -> bool {
         use ExprKind::*;
-        matches!(self, If { .. } | Match { .. } | Block(_) | Loop { .. } | While { .. } | For { .. })
+        matches!(self, If { .. } | Match { .. } | Block(_) | Labelled { .. } | Loop { .. } | While { .. } | For { .. })
     }
 }

@@ -1,7 +1,7 @@
 //! Patterns, and what tests them: `match`, `if let`, `while let`.
 
 use super::expression::member;
-use super::{Arm, Block, Expr, ExprKind, Mark, Member, Pattern, Reader, Unary};
+use super::{Arm, Block, Expr, ExprKind, Mark, Member, Pattern, Reader, Statement, Unary};
 use proc_macro2::Ident;
 use syn::{Lit, Pat, RangeLimits};
 
@@ -9,6 +9,7 @@ impl Reader {
     pub(super) fn pattern(&mut self, pattern: &Pat) -> Pattern {
         match pattern {
             Pat::Wild(_) => Pattern::Ignore,
+            Pat::Rest(p) => Pattern::Rest(self.mark(p)),
             Pat::Paren(p) => self.pattern(&p.pat),
             Pat::Ident(p) if p.ident == "None" && p.by_ref.is_none() && p.subpat.is_none() => {
                 Pattern::None(self.mark(p))
@@ -121,14 +122,88 @@ impl Reader {
         ExprKind::Match { value, arms }
     }
 
-    /// `if let pattern = value { then } else { otherwise }`
-    pub(super) fn when(&mut self, l: &syn::ExprLet, then: Block, otherwise: Expr) -> ExprKind {
+    /// `matches!(value, pattern if guard)`
+    pub(super) fn test_of_pattern(&mut self, call: &syn::Macro) -> ExprKind {
+        let parts = |input: syn::parse::ParseStream| {
+            let value: syn::Expr = input.parse()?;
+            input.parse::<syn::Token![,]>()?;
+            let pattern = Pat::parse_multi_with_leading_vert(input)?;
+            let guard: Option<syn::Expr> = match input.parse::<Option<syn::Token![if]>>()? {
+                Some(_) => Some(input.parse()?),
+                None => None,
+            };
+            input.parse::<Option<syn::Token![,]>>()?;
+            Ok((value, pattern, guard))
+        };
+        match call.parse_body_with(parts) {
+            Ok((value, pattern, guard)) => {
+                let mark = self.mark(&pattern);
+                let is = |b| Expr { kind: ExprKind::Bool(b), mark };
+                let value = Box::new(self.expression(&value));
+                let guard = guard.map(|g| self.expression(&g));
+                let matching = Arm { pattern: self.case(&pattern), guard, body: is(true), mark };
+                let other = Arm { pattern: Pattern::Ignore, guard: None, body: is(false), mark };
+                ExprKind::Match { value, arms: vec![matching, other] }
+            }
+            Err(error) => {
+                self.refuse(error);
+                ExprKind::Refused
+            }
+        }
+    }
+
+    /// `if let pattern = value { then } else { otherwise }`, or with several conditions.
+    pub(super) fn when(&mut self, condition: &syn::Expr, then: Block, otherwise: Expr) -> ExprKind {
+        let mut all = Vec::new();
+        conditions(condition, &mut all);
+        if let [syn::Expr::Let(l)] = all.as_slice() {
+            return self.matched(l, then, otherwise);
+        }
+        // A block that the conditions, one inside the other, leave with the value of `then`.
+        let (mark, nothing) = (then.mark, Block { statements: Vec::new(), value: None, mark: then.mark });
+        let label = Ident::new("all_hold", mark.first);
+        let value = Some(Box::new(Expr { kind: ExprKind::Block(then), mark }));
+        let mut inner = Expr { kind: ExprKind::Break { label: Some(label.clone()), value }, mark };
+        for condition in all.into_iter().rev() {
+            let then = Block { statements: vec![Statement::Expr(inner)], value: None, mark };
+            let kind = match condition {
+                syn::Expr::Let(l) => {
+                    let otherwise = Expr { kind: ExprKind::Block(nothing.clone()), mark };
+                    self.matched(l, then, otherwise)
+                }
+                plain => ExprKind::If { condition: Box::new(self.expression(plain)), then, otherwise: None },
+            };
+            inner = Expr { kind, mark };
+        }
+        let body = Block { statements: vec![Statement::Expr(inner)], value: Some(Box::new(otherwise)), mark };
+        ExprKind::Labelled { label, body }
+    }
+
+    fn matched(&mut self, l: &syn::ExprLet, then: Block, otherwise: Expr) -> ExprKind {
         let mark = self.mark(l);
         let body = Expr { mark: then.mark, kind: ExprKind::Block(then) };
         let value = Box::new(self.expression(&l.expr));
         let matching = Arm { pattern: self.case(&l.pat), guard: None, body, mark };
         let other = Arm { pattern: Pattern::Ignore, guard: None, body: otherwise, mark };
         ExprKind::Match { value, arms: vec![matching, other] }
+    }
+}
+
+/// Whether a condition binds by `let`, alone or in a chain.
+pub(super) fn has_let(condition: &syn::Expr) -> bool {
+    let mut all = Vec::new();
+    conditions(condition, &mut all);
+    all.iter().any(|c| matches!(c, syn::Expr::Let(_)))
+}
+
+/// The conditions that `&&` joins, from left to right.
+fn conditions<'e>(condition: &'e syn::Expr, all: &mut Vec<&'e syn::Expr>) {
+    match condition {
+        syn::Expr::Binary(b) if matches!(b.op, syn::BinOp::And(_)) => {
+            conditions(&b.left, all);
+            conditions(&b.right, all);
+        }
+        one => all.push(one),
     }
 }
 
@@ -146,7 +221,7 @@ impl Pattern {
     /// Calls `f` on each name that it binds.
     pub(super) fn names<'a>(&'a self, f: &mut dyn FnMut(&'a Ident)) {
         match self {
-            Pattern::Ignore | Pattern::Value(_) | Pattern::Range { .. } | Pattern::None(_) => {}
+            Pattern::Ignore | Pattern::Value(_) | Pattern::Range { .. } | Pattern::None(_) | Pattern::Rest(_) => {}
             Pattern::Name { name, .. } => f(name),
             Pattern::Named { name, pattern, .. } => {
                 f(name);

@@ -51,6 +51,21 @@ fn closures() {
 }
 
 #[test]
+fn collectives() {
+    snapshots(include_str!("lowered/collectives.rs"));
+}
+
+#[test]
+fn gaps() {
+    snapshots(include_str!("lowered/gaps.rs"));
+}
+
+#[test]
+fn iterate() {
+    snapshots(include_str!("lowered/iterate.rs"));
+}
+
+#[test]
 fn functions() {
     snapshots(include_str!("lowered/functions.rs"));
 }

@@ -166,9 +166,9 @@ impl From<Errors> for Refusal {
             };
             let place = e
                 .place
+                .as_ref()
                 .map(|(s, span)| (at(s.line, span.line, span.column), at(s.line, span.end_line, span.end_column)));
-            let help = e.help.map(|h| format!("\nhelp: {h}")).unwrap_or_default();
-            Complaint { place, message: e.message + &help }
+            Complaint { place, message: e.text() }
         });
         Refusal(said.collect())
     }

@@ -5,7 +5,7 @@
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::half;
 use kernel_dsl_compiler::ir::*;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// What a run shows: stores in order (address, value), and how it ended.
 #[derive(Debug, PartialEq)]
@@ -19,39 +19,52 @@ pub fn run(kernel: &Kernel, input: u64) -> Trace {
     run_with(kernel, input, None)
 }
 
+/// What one thread came by: each time that it did, with the iterations of the loops around, outermost first.
+#[derive(Default)]
+pub struct Seen {
+    /// Values as they were defined.
+    pub values: HashMap<(Value, Vec<u32>), u64>,
+    /// Instructions, by their address.
+    pub reached: HashSet<(usize, Vec<u32>)>,
+}
+
+/// Runs the thread of those indices, and tells what it came by.
+pub fn observe(kernel: &Kernel, input: u64, thread: [u32; 3]) -> Seen {
+    let mut machine = Machine { thread: Some(thread), ..machine(kernel, input, None) };
+    machine.region(&kernel.body);
+    machine.seen
+}
+
+/// What a lane of a warp comes by: the thread whose index along x is `lane`. What it stores nobody reads, itself included: it
+/// is one of 32, and what another of them wrote last is not known.
+pub fn lane(kernel: &Kernel, input: u64, lane: u32) -> Seen {
+    let mut machine = Machine { thread: Some([lane, 0, 0]), keeps: false, ..machine(kernel, input, None) };
+    machine.region(&kernel.body);
+    machine.seen
+}
+
 /// Runs `kernel` with all scalar parameters equal to `scalar`, if it is given.
 pub fn run_with(kernel: &Kernel, input: u64, scalar: Option<u64>) -> Trace {
-    let mut machine = Machine::new(kernel, input, scalar);
+    let mut machine = machine(kernel, input, scalar);
     machine.region(&kernel.body);
     machine.trace
 }
 
-/// The bits of each value each time that it is defined, by the iterations of the loops around it, outermost first.
-pub type History = HashMap<(Value, Vec<u64>), u64>;
-
-/// What a lane of a warp computes: the thread whose index along x is `lane`. What it stores nobody reads.
-pub fn lane(kernel: &Kernel, input: u64, lane: u64) -> History {
-    let mut machine = Machine::new(kernel, input, None);
-    machine.lane = Some(lane);
-    machine.region(&kernel.body);
-    machine.history
-}
-
-impl<'k> Machine<'k> {
-    fn new(kernel: &'k Kernel, input: u64, scalar: Option<u64>) -> Machine<'k> {
-        Machine {
-            kernel,
-            input,
-            scalar,
-            lane: None,
-            history: History::new(),
-            iterations: Vec::new(),
-            values: vec![None; kernel.values.len()],
-            locals: kernel.locals.iter().map(|l| vec![0; l.len as usize]).collect(),
-            memory: HashMap::new(),
-            trace: Trace { stores: vec![], syncs: 0 },
-            steps: 0,
-        }
+fn machine(kernel: &Kernel, input: u64, scalar: Option<u64>) -> Machine<'_> {
+    Machine {
+        kernel,
+        input,
+        scalar,
+        values: vec![None; kernel.values.len()],
+        locals: kernel.locals.iter().map(|l| vec![0; l.len as usize]).collect(),
+        memory: HashMap::new(),
+        dynamic: kernel.dynamic_offset().into(),
+        trace: Trace { stores: vec![], syncs: 0 },
+        steps: 0,
+        keeps: true,
+        thread: None,
+        iterations: Vec::new(),
+        seen: Seen::default(),
     }
 }
 
@@ -71,14 +84,19 @@ struct Machine<'k> {
     kernel: &'k Kernel,
     input: u64,
     scalar: Option<u64>,
-    lane: Option<u64>,
-    history: History,
-    iterations: Vec<u64>,
     values: Vec<Option<u64>>,
     locals: Vec<Vec<u64>>,
     memory: HashMap<u64, u64>,
+    /// Where the next array of dynamic size begins.
+    dynamic: u64,
     trace: Trace,
     steps: u64,
+    /// Whether what is stored is there to be loaded.
+    keeps: bool,
+    /// Whose run is observed.
+    thread: Option<[u32; 3]>,
+    iterations: Vec<u32>,
+    seen: Seen,
 }
 
 /// One NaN for all.
@@ -292,7 +310,7 @@ fn cast(from: Scalar, to: Scalar, a: u64) -> u64 {
 
 impl Machine<'_> {
     fn keep(&mut self, at: u64, bits: u64) {
-        if self.lane.is_none() {
+        if self.keeps {
             self.memory.insert(at, bits);
         }
     }
@@ -310,8 +328,8 @@ impl Machine<'_> {
         for (v, b) in values.iter().zip(bits) {
             let b = self.kernel.ty(*v).scalar().map_or(*b, |ty| one_nan(ty, *b));
             self.values[v.0 as usize] = Some(b);
-            if self.lane.is_some() {
-                self.history.insert((*v, self.iterations.clone()), b);
+            if self.thread.is_some() {
+                self.seen.values.insert((*v, self.iterations.clone()), b);
             }
         }
     }
@@ -321,16 +339,25 @@ impl Machine<'_> {
     }
 
     fn address(&self, place: &Place, element: Scalar) -> u64 {
-        let bytes = u64::from(element.bytes());
+        let bytes = place.within().map_or(element.bytes(), |w| w.bytes);
+        let inside = place.within().map_or(0, |w| {
+            let steps = w.indices.iter().map(|s| self.get(s.index) * u64::from(s.bytes));
+            u64::from(w.offset) + steps.sum::<u64>()
+        });
         match place {
-            Place::Global { base, dims } => {
+            Place::Global { base, dims, .. } | Place::Dynamic { base, dims, .. } => {
                 let index: u64 = dims.iter().map(|d| self.get(d.index) * d.stride.map_or(1, |s| self.get(s))).sum();
-                self.get(*base) + index * bytes
+                self.get(*base) + index * u64::from(bytes) + inside
             }
-            Place::Shared { array, indices } => {
+            Place::Shared { array, indices, .. } => {
                 let array = &self.kernel.shared[array.0 as usize];
                 let index: u64 = indices.iter().zip(&array.strides).map(|(i, s)| self.get(*i) * u64::from(*s)).sum();
-                SHARED + u64::from(array.offset) + index * bytes
+                let mut byte = index * u64::from(bytes) + inside;
+                if let Layout::Swizzled(Swizzle { mask, shift }) = array.layout {
+                    let row = self.get(indices[indices.len() - 2]);
+                    byte ^= ((row >> shift) & u64::from(mask)) << 4;
+                }
+                SHARED + u64::from(array.offset) + byte
             }
             Place::Address { base, offset } => self.get(*base).wrapping_add_signed(i64::from(*offset)),
         }
@@ -355,6 +382,9 @@ impl Machine<'_> {
         for inst in &region.insts {
             self.steps += 1;
             assert!(self.steps < 5_000_000, "the program does not end");
+            if self.thread.is_some() {
+                self.seen.reached.insert((std::ptr::from_ref(inst).addr(), self.iterations.clone()));
+            }
             if let Some(flow) = self.inst(inst) {
                 return flow;
             }
@@ -377,7 +407,9 @@ impl Machine<'_> {
                 Role::Value(_) => (u64::from(*i) + 3 * self.input) & ty.mask(),
             },
             Op::Special(s) => match s {
-                Special::Thread(a) if self.lane.is_some() => self.lane.filter(|_| *a == 0).unwrap_or(0),
+                Special::Thread(a) if self.thread.is_some_and(|t| usize::from(*a) < t.len()) => {
+                    u64::from(self.thread.unwrap_or_default()[usize::from(*a)])
+                }
                 Special::Thread(a) => 5 + u64::from(*a) + self.input,
                 Special::Block(a) => 2 + u64::from(*a),
                 Special::Grid(_) => 9,
@@ -396,9 +428,17 @@ impl Machine<'_> {
             }
             Op::Cast(a) => cast(self.scalar(*a), ty, get(a)),
             Op::Bitcast(a) => get(a),
-            Op::Offset { base, terms, element } => {
+            Op::Dynamic { array, extents } => {
+                let element = self.kernel.dynamic[array.0 as usize].element;
+                let bytes = extents.iter().map(get).product::<u64>() * u64::from(element.bytes());
+                let start = self.dynamic;
+                self.dynamic += bytes.next_multiple_of(16);
+                start
+            }
+            Op::Poison { .. } | Op::Begin(_) => return None,
+            Op::Offset { base, terms, bytes } => {
                 let index: u64 = terms.iter().map(|(i, s)| get(i) * s.map_or(1, |s| self.get(s))).sum();
-                let moved = get(base) + index * u64::from(element.bytes());
+                let moved = get(base) + index * u64::from(*bytes);
                 if out == Some(Type::Shared) { moved & 0xffff_ffff } else { moved }
             }
             Op::Load { place, element, guard, .. } => {
@@ -482,13 +522,11 @@ impl Machine<'_> {
             Op::For(l) => return self.counted(l, inst),
             Op::Loop { label, inits, body } => {
                 let mut carried = self.all(inits);
-                let mut iteration = 0;
-                loop {
+                for iteration in 0.. {
                     self.iterations.push(iteration);
                     self.set(&body.parameters, &carried);
                     let flow = self.region(body);
                     self.iterations.pop();
-                    iteration += 1;
                     match flow {
                         Flow::Yield(next) => carried = next,
                         Flow::Continue(l, next) if l == *label => carried = next,
@@ -499,6 +537,7 @@ impl Machine<'_> {
                         flow => return Some(flow),
                     }
                 }
+                unreachable!("a loop ends with its last iteration")
             }
             Op::Block { label, body } => {
                 return match self.region(body) {
@@ -522,11 +561,10 @@ impl Machine<'_> {
         let ty = self.scalar(l.start);
         let (mut index, end, step) = (self.get(l.start), self.get(l.end), self.get(l.step));
         let mut carried = self.all(&l.inits);
-        for iteration in 0.. {
-            if !compare(Comparison::Lt, ty, index, end) {
-                break;
-            }
+        let mut iteration = 0;
+        while compare(Comparison::Lt, ty, index, end) {
             self.iterations.push(iteration);
+            iteration += 1;
             self.set(&l.body.parameters[..1], &[index]);
             self.set(&l.body.parameters[1..], &carried);
             let flow = self.region(&l.body);

@@ -20,6 +20,7 @@ fn kernel(name: &str, block: [u32; 3], parameters: Vec<Parameter>) -> Kernel {
         values: vec![],
         locals: vec![],
         shared: vec![],
+        dynamic: Vec::new(),
         sources: vec![],
         locations: vec![],
         body: Region::default(),
@@ -32,14 +33,14 @@ fn parameter(name: &str, argument: u32, role: Role) -> Parameter {
 
 fn slice(name: &str, argument: u32, mutable: bool) -> [Parameter; 2] {
     [
-        parameter(name, argument, Role::Address { element: Scalar::F32, mutable }),
+        parameter(name, argument, Role::Address { element: Scalar::F32.into(), mutable }),
         parameter(&format!("{name}_len"), argument, Role::Extent(0)),
     ]
 }
 
 fn view(name: &str, argument: u32, mutable: bool) -> [Parameter; 4] {
     [
-        parameter(name, argument, Role::Address { element: Scalar::F32, mutable }),
+        parameter(name, argument, Role::Address { element: Scalar::F32.into(), mutable }),
         parameter(&format!("{name}_dim0"), argument, Role::Extent(0)),
         parameter(&format!("{name}_dim1"), argument, Role::Extent(1)),
         parameter(&format!("{name}_stride0"), argument, Role::Stride(0)),
@@ -123,13 +124,13 @@ impl Write {
 }
 
 pub fn at(base: Value, index: Value, extent: Value) -> Place {
-    Place::Global { base, dims: smallvec![Dim { index, extent, stride: None }] }
+    Place::Global { base, dims: smallvec![Dim { index, extent, stride: None }], within: None }
 }
 
 /// Element `i`, `j` of the view whose four parameters are `v`.
 pub fn at2(v: &[Value], i: Value, j: Value) -> Place {
     let row = Dim { index: i, extent: v[1], stride: Some(v[3]) };
-    Place::Global { base: v[0], dims: smallvec![row, Dim { index: j, extent: v[2], stride: None }] }
+    Place::Global { base: v[0], dims: smallvec![row, Dim { index: j, extent: v[2], stride: None }], within: None }
 }
 
 /// The `saxpy` of the guide, with its source.
@@ -206,10 +207,11 @@ pub fn matmul(tile: u32) -> Kernel {
     for (i, name) in ["ta", "tb"].into_iter().enumerate() {
         k.shared.push(SharedArray {
             name: name.into(),
-            element: Scalar::F32,
+            element: Scalar::F32.into(),
             shape: smallvec![tile, tile],
             strides: smallvec![tile + 1, 1],
             layout: Layout::Padded { pad: 1 },
+            over: None,
             offset: i as u32 * (tile + 1) * tile * 4,
         });
     }
@@ -227,16 +229,16 @@ pub fn matmul(tile: u32) -> Kernel {
         let (r, c2) = (w.0.compare(Comparison::Lt, row, a[1]), w.0.compare(Comparison::Lt, ka, a[2]));
         let inside = w.0.scalar(Op::Binary(Binary::And, r, c2), Scalar::Bool);
         let x = w.or_zero(inside, |w| w.load(at2(a, row, ka)));
-        w.store(Place::Shared { array: SharedId(0), indices: smallvec![ty, tx] }, x);
+        w.store(Place::Shared { array: SharedId(0), indices: smallvec![ty, tx], within: None }, x);
         let kb = w.add(k, ty);
         let (r, c2) = (w.0.compare(Comparison::Lt, kb, b[1]), w.0.compare(Comparison::Lt, col, b[2]));
         let inside = w.0.scalar(Op::Binary(Binary::And, r, c2), Scalar::Bool);
         let x = w.or_zero(inside, |w| w.load(at2(b, kb, col)));
-        w.store(Place::Shared { array: SharedId(1), indices: smallvec![ty, tx] }, x);
+        w.store(Place::Shared { array: SharedId(1), indices: smallvec![ty, tx], within: None }, x);
         w.0.effect(Op::BlockSync);
         w.upto(1, tile, Unroll::Full, |w, i| {
-            let x = w.load(Place::Shared { array: SharedId(0), indices: smallvec![ty, i] });
-            let y = w.load(Place::Shared { array: SharedId(1), indices: smallvec![i, tx] });
+            let x = w.load(Place::Shared { array: SharedId(0), indices: smallvec![ty, i], within: None });
+            let y = w.load(Place::Shared { array: SharedId(1), indices: smallvec![i, tx], within: None });
             let acc = w.read(0, None);
             let acc = w.0.scalar(Op::MulAdd(x, y, acc), Scalar::F32);
             w.write(0, None, acc);
@@ -263,10 +265,11 @@ pub fn blocked(tm: u32, tn: u32, bk: u32) -> Kernel {
     for (i, (name, width)) in [("ta", 16 * tm), ("tb", 16 * tn)].into_iter().enumerate() {
         k.shared.push(SharedArray {
             name: name.into(),
-            element: Scalar::F32,
+            element: Scalar::F32.into(),
             shape: smallvec![bk, width],
             strides: smallvec![width, 1],
             layout: Layout::Packed,
+            over: None,
             offset: i as u32 * bk * 16 * tm * 4,
         });
     }
@@ -288,7 +291,7 @@ pub fn blocked(tm: u32, tn: u32, bk: u32) -> Kernel {
             let r = w.add(ty, r);
             let (gr, gk) = (w.add(row, r), w.add(k, tx));
             let x = w.load(at2(a, gr, gk));
-            w.store(Place::Shared { array: SharedId(0), indices: smallvec![tx, r] }, x);
+            w.store(Place::Shared { array: SharedId(0), indices: smallvec![tx, r], within: None }, x);
         });
         w.upto(3, tn, Unroll::Full, |w, j| {
             let sixteen = w.n(16);
@@ -296,7 +299,7 @@ pub fn blocked(tm: u32, tn: u32, bk: u32) -> Kernel {
             let s = w.add(tx, s);
             let (gk, gc) = (w.add(k, ty), w.add(col, s));
             let x = w.load(at2(b, gk, gc));
-            w.store(Place::Shared { array: SharedId(1), indices: smallvec![ty, s] }, x);
+            w.store(Place::Shared { array: SharedId(1), indices: smallvec![ty, s], within: None }, x);
         });
         w.0.effect(Op::BlockSync);
         w.upto(4, bk, Unroll::Full, |w, k| {
@@ -305,7 +308,7 @@ pub fn blocked(tm: u32, tn: u32, bk: u32) -> Kernel {
                     let n = w.n(n);
                     let first = w.mul(t, n);
                     let r = w.add(first, i);
-                    let x = w.load(Place::Shared { array: SharedId(array), indices: smallvec![k, r] });
+                    let x = w.load(Place::Shared { array: SharedId(array), indices: smallvec![k, r], within: None });
                     w.write(local, Some(i), x);
                 });
             }

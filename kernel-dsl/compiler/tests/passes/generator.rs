@@ -12,7 +12,7 @@ use smallvec::smallvec;
 /// A kernel with nothing in it: slices `x` (read-only) and `y`, a view `m` with a row stride, scalars `s` and `a`.
 pub fn empty() -> Kernel {
     let parameter = |name: &str, argument, role| Parameter { name: name.into(), argument, role };
-    let address = |mutable| Role::Address { element: Scalar::F32, mutable };
+    let address = |mutable| Role::Address { element: Scalar::F32.into(), mutable };
     Kernel {
         name: "k".into(),
         instance: "k".into(),
@@ -35,6 +35,7 @@ pub fn empty() -> Kernel {
         values: vec![],
         locals: vec![],
         shared: vec![],
+        dynamic: Vec::new(),
         sources: vec![],
         locations: vec![],
         body: Region::default(),
@@ -53,6 +54,8 @@ pub struct Generator {
     labels: u32,
     budget: u32,
     parameters: Vec<Value>,
+    /// Addresses of the arrays of dynamic size, and their extents.
+    dynamic: Vec<(Value, Value)>,
 }
 
 const TYPES: [Scalar; 9] = [
@@ -68,7 +71,41 @@ const TYPES: [Scalar; 9] = [
 ];
 
 pub fn kernel(seed: u64) -> Kernel {
-    let mut k = empty();
+    made(seed, empty(), |_| {})
+}
+
+/// A kernel whose values depend on the thread or on what all threads have, and not on memory, but for few. Two warps, in
+/// rows of 8.
+pub fn of_threads(seed: u64) -> Kernel {
+    made(seed, Kernel { block: [8, 8, 1], ..empty() }, |g| {
+        g.scope.clear();
+        g.scope.extend([(Scalar::U32, g.parameters[8]), (Scalar::F32, g.parameters[9])]);
+        let block = g.b.scalar(Op::Special(Special::Block(0)), Scalar::Usize);
+        g.small.push(block);
+        for axis in 0..2 {
+            let t = g.b.scalar(Op::Special(Special::Thread(axis)), Scalar::Usize);
+            g.small.push(t);
+            for ty in TYPES.into_iter().filter(|ty| *ty != Scalar::Bool) {
+                let v = g.b.scalar(Op::Cast(t), ty);
+                g.scope.push((ty, v));
+            }
+        }
+        // The warp's index, and others.
+        let [.., x, y] = g.small[..] else { unreachable!("two thread indices") };
+        for (of, by) in [(y, 4), (y, 4), (x, 2), (block, 8)] {
+            let n = g.b.index(by);
+            let v = g.b.scalar(Op::Binary(Binary::Div, of, n), Scalar::Usize);
+            g.small.push(v);
+            for ty in [Scalar::U32, Scalar::I32, Scalar::U64, Scalar::F32] {
+                let v = g.b.scalar(Op::Cast(v), ty);
+                g.scope.push((ty, v));
+            }
+        }
+    })
+}
+
+/// `known` says what the program starts with.
+fn made(seed: u64, mut k: Kernel, known: impl Fn(&mut Generator)) -> Kernel {
     for (i, ty) in TYPES.into_iter().enumerate() {
         k.locals.push(Local { name: format!("v{i}"), element: Type::Scalar(ty), len: 1 });
         k.locals.push(Local { name: format!("a{i}"), element: Type::Scalar(ty), len: 4 });
@@ -76,11 +113,22 @@ pub fn kernel(seed: u64) -> Kernel {
     k.locals.push(Local { name: "count".into(), element: Type::Scalar(Scalar::U32), len: 1 });
     k.shared.push(SharedArray {
         name: "t".into(),
-        element: Scalar::F32,
+        element: Scalar::F32.into(),
         shape: smallvec![64, 64],
         strides: smallvec![65, 1],
         layout: Layout::Padded { pad: 1 },
+        over: None,
         offset: 256,
+    });
+    // Pairs of 4 bytes each.
+    k.shared.push(SharedArray {
+        name: "w".into(),
+        element: Element::Aggregate { bytes: 8, align: 4 },
+        shape: smallvec![64, 64],
+        strides: smallvec![64, 1],
+        layout: Layout::Swizzled(Swizzle::of(512).expect("rows are whole pieces")),
+        over: None,
+        offset: 16_896,
     });
     let mut g = Generator {
         b: Builder::new(k),
@@ -91,9 +139,15 @@ pub fn kernel(seed: u64) -> Kernel {
         labels: 0,
         budget: 60,
         parameters: vec![],
+        dynamic: vec![],
     };
-    g.body();
-    g.b.finish()
+    g.body(known);
+    let extents: Vec<Value> = g.dynamic.iter().map(|d| d.1).collect();
+    let mut kernel = g.b.finish();
+    for (i, extent) in extents.into_iter().enumerate() {
+        kernel.dynamic[i].extents = smallvec![Formula::of(&kernel, extent).expect("it is of a parameter")];
+    }
+    kernel
 }
 
 impl Generator {
@@ -109,13 +163,22 @@ impl Generator {
         of[i as usize]
     }
 
-    fn body(&mut self) {
+    fn body(&mut self, known: impl Fn(&mut Self)) {
         for i in 0..self.b.kernel.parameters.len() as u32 {
             let ty = self.b.kernel.parameters[i as usize].ty();
             let v = self.b.value(Op::Parameter(i), ty);
             self.parameters.push(v);
         }
         self.scope.extend([(Scalar::U32, self.parameters[8]), (Scalar::F32, self.parameters[9])]);
+        for (i, name) in ["d", "e"].into_iter().enumerate() {
+            let sum = self.b.index(100 + i as u32);
+            let extent = self.b.scalar(Op::Binary(Binary::Add, self.parameters[3], sum), Scalar::Usize);
+            let array = DynamicArray { name: name.into(), element: Scalar::F32.into(), extents: smallvec![] };
+            self.b.kernel.dynamic.push(array);
+            let op = Op::Dynamic { array: DynamicId(i as u32), extents: smallvec![extent] };
+            let base = self.b.value(op, Type::Shared);
+            self.dynamic.push((base, extent));
+        }
         let t = self.b.scalar(Op::Special(Special::Thread(0)), Scalar::Usize);
         self.small.push(t);
         for ty in TYPES {
@@ -126,6 +189,7 @@ impl Generator {
             let v = self.b.scalar(op, ty);
             self.scope.push((ty, v));
         }
+        known(self);
         self.statements(14);
         for ty in TYPES {
             let v = self.any(ty);
@@ -185,32 +249,65 @@ impl Generator {
         self.b.effect(Op::Store { place, element: Scalar::F32, values: smallvec![v], guard: None });
     }
 
+    /// A place in an element of `bytes` bytes.
+    fn within(&mut self, bytes: u32, offset: u32) -> Option<Box<Within>> {
+        Some(Box::new(Within { bytes, offset, indices: smallvec![] }))
+    }
+
     fn place(&mut self, write: bool) -> Place {
         let dim = |index, extent| Dim { index, extent, stride: None };
-        match self.below(4) {
+        match self.below(7) {
+            6 => {
+                let ((base, extent), index) = (self.one_of(&self.dynamic.clone()), self.index(1));
+                Place::Dynamic { base, dims: smallvec![dim(index, extent)], within: None }
+            }
+            4 => {
+                let (i, j, half) = (self.index(0), self.index(0), self.below(2));
+                Place::Shared { array: SharedId(1), indices: smallvec![i, j], within: self.within(8, 4 * half) }
+            }
+            5 => {
+                let (i, j) = (self.index(1), self.index(0));
+                let mut within = self.within(140, 8);
+                if let Some(within) = &mut within {
+                    within.indices.push(Step { index: j, extent: 33, bytes: 4 });
+                }
+                Place::Global { base: self.parameters[2], dims: smallvec![dim(i, self.parameters[3])], within }
+            }
             0 if !write => {
                 let index = self.index(2);
-                Place::Global { base: self.parameters[0], dims: smallvec![dim(index, self.parameters[1])] }
+                Place::Global {
+                    base: self.parameters[0],
+                    dims: smallvec![dim(index, self.parameters[1])],
+                    within: None,
+                }
             }
             1 => {
                 let (i, j) = (self.index(1), self.index(2));
                 let row = Dim { index: i, extent: self.parameters[5], stride: Some(self.parameters[7]) };
-                Place::Global { base: self.parameters[4], dims: smallvec![row, dim(j, self.parameters[6])] }
+                Place::Global {
+                    base: self.parameters[4],
+                    dims: smallvec![row, dim(j, self.parameters[6])],
+                    within: None,
+                }
             }
             2 => {
                 let (i, j) = (self.index(0), self.index(0));
-                Place::Shared { array: SharedId(0), indices: smallvec![i, j] }
+                Place::Shared { array: SharedId(0), indices: smallvec![i, j], within: None }
             }
             3 => {
                 let (i, j, k) = (self.index(1), self.index(1), self.index(1));
                 let terms = smallvec![(i, Some(self.parameters[7])), (j, None)];
-                let op = Op::Offset { base: self.parameters[2], terms, element: Scalar::F32 };
+                let op = Op::Offset { base: self.parameters[2], terms, bytes: 4 };
                 let base = self.b.value(op, Type::Global);
-                Place::Global { base, dims: smallvec![dim(k, self.parameters[3])] }
+                Place::Global { base, dims: smallvec![dim(k, self.parameters[3])], within: None }
             }
             _ => {
                 let index = self.index(2);
-                Place::Global { base: self.parameters[2], dims: smallvec![dim(index, self.parameters[3])] }
+                Place::Global {
+                    base: self.parameters[2],
+                    dims: smallvec![dim(index, self.parameters[3])],
+                    within: None,
+                }
             }
         }
     }

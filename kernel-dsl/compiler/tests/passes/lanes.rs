@@ -84,7 +84,7 @@ impl Indices {
         let index = self.bin(Binary::Rem, value, n);
         let value = self.b.scalar(Op::Cast(value), Scalar::U32);
         let (base, extent) = self.memory[1];
-        let place = Place::Global { base, dims: smallvec![Dim { index, extent, stride: None }] };
+        let place = Place::Global { base, dims: smallvec![Dim { index, extent, stride: None }], within: None };
         self.b.effect(Op::Store { place, element: Scalar::U32, values: smallvec![value], guard: None });
     }
 
@@ -145,7 +145,8 @@ impl Indices {
             }
             _ => {
                 let (base, extent) = self.memory[0];
-                let place = Place::Global { base, dims: smallvec![Dim { index: a, extent, stride: None }] };
+                let place =
+                    Place::Global { base, dims: smallvec![Dim { index: a, extent, stride: None }], within: None };
                 let op = Op::Load { place, element: Scalar::U8, policy: Policy::ReadOnly, guard: None };
                 let loaded = self.b.scalar(op, Scalar::U8);
                 (self.b.scalar(Op::Cast(loaded), Scalar::Usize), 256)
@@ -246,7 +247,7 @@ fn check(seed: u64, kernel: &Kernel) -> (usize, usize) {
     for input in 0..2 {
         let mut all: HashMap<_, Vec<(usize, i64)>> = HashMap::new();
         for lane in 0..LANES {
-            for ((value, at), bits) in evaluator::lane(kernel, input, lane as u64) {
+            for ((value, at), bits) in evaluator::lane(kernel, input, lane as u32).values {
                 if kernel.ty(value) == USIZE {
                     all.entry((value, at)).or_default().push((lane, bits as i64));
                 }

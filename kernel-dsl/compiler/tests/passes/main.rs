@@ -9,3 +9,4 @@ mod identities;
 mod indices;
 mod lanes;
 mod snapshots;
+mod uniform;

@@ -35,13 +35,23 @@ pub fn installed() -> bool {
 
 /// What `ptxas -arch=sm_{sm}` says against `text`.
 pub fn assemble(text: &str, sm: u16) -> Result<(), String> {
+    assembled(text, sm).map(|_| ())
+}
+
+/// What `ptxas -arch=sm_{sm}` makes of `text`, or says against it. Functions may be left for others to define.
+pub fn assembled(text: &str, sm: u16) -> Result<Vec<u8>, String> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    let name = format!("kernel-dsl-{}-{}.ptx", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    let path: PathBuf = env::temp_dir().join(name);
-    std::fs::write(&path, text).expect("the temporary directory takes a file");
+    let name = format!("kernel-dsl-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let [from, to] = ["ptx", "cubin"].map(|e| env::temp_dir().join(format!("{name}.{e}")));
+    std::fs::write(&from, text).expect("the temporary directory takes a file");
     let ptxas = ptxas().expect("whoever assembles asks first whether it is installed");
-    let run = Command::new(ptxas).arg(format!("-arch=sm_{sm}")).arg(&path).args(["-o", "/dev/null"]).output();
-    let _ = std::fs::remove_file(&path);
+    let run = Command::new(ptxas).arg(format!("-arch=sm_{sm}")).arg("-c").arg(&from).arg("-o").arg(&to).output();
+    let made = std::fs::read(&to);
+    let _ = (std::fs::remove_file(&from), std::fs::remove_file(&to));
     let run = run.expect("ptxas runs");
-    if run.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&run.stderr).into_owned()) }
+    if run.status.success() {
+        Ok(made.expect("ptxas wrote it"))
+    } else {
+        Err(String::from_utf8_lossy(&run.stderr).into_owned())
+    }
 }

@@ -1,6 +1,6 @@
 //! What is sure of `usize` values: how large they can be, and, within a branch or loop, what they are below.
 
-use crate::ir::{Binary, Comparison, Inst, Kernel, Op, Region, Role, Special, Type, Unary, Value};
+use crate::ir::{Binary, Comparison, DynamicId, Inst, Kernel, Op, Region, Role, Special, Type, Unary, Value};
 use crate::scalar::Scalar;
 use std::collections::HashMap;
 
@@ -15,6 +15,8 @@ pub(super) struct Facts {
     computed: HashMap<Computation, Value>,
     /// The argument that each address was computed from.
     arguments: Vec<Option<u32>>,
+    /// The array of dynamic size that each address was computed from.
+    dynamic: Vec<Option<DynamicId>>,
     /// (a, b): a < b, at the current place.
     less: Vec<(Value, Value)>,
     block: [u32; 3],
@@ -52,6 +54,7 @@ impl Facts {
             same: (0..n as u32).map(Value).collect(),
             computed: HashMap::new(),
             arguments: vec![None; n],
+            dynamic: vec![None; n],
             less: Vec::new(),
             block: kernel.block,
         }
@@ -64,6 +67,7 @@ impl Facts {
         self.constants.resize(n, None);
         self.definitions.resize(n, Definition::Opaque);
         self.arguments.resize(n, None);
+        self.dynamic.resize(n, None);
         self.same.extend((self.same.len() as u32..n as u32).map(Value));
         let Some(result) = inst.results.first() else { return };
         let computation = match inst.op {
@@ -89,11 +93,21 @@ impl Facts {
             Op::Offset { base, .. } => self.argument(*base),
             _ => None,
         };
+        self.dynamic[at] = match &inst.op {
+            Op::Dynamic { array, .. } => Some(*array),
+            Op::Offset { base, .. } => self.dynamic(*base),
+            _ => None,
+        };
     }
 
     /// The argument that an address was computed from, if it is one whatever the path.
     pub fn argument(&self, address: Value) -> Option<u32> {
         self.arguments[address.0 as usize]
+    }
+
+    /// The array of dynamic size that an address was computed from.
+    pub fn dynamic(&self, address: Value) -> Option<DynamicId> {
+        self.dynamic[address.0 as usize]
     }
 
     fn same(&self, value: Value) -> Value {

@@ -66,6 +66,12 @@ pub enum Check {
     /// An access to an array in shared memory. The values are as in `Global`.
     #[allow(missing_docs)]
     Shared { array: ir::SharedId, elements: u32 },
+    /// An access to an array in shared memory of dynamic size; otherwise as in `Global`.
+    #[allow(missing_docs)]
+    Dynamic { array: Option<ir::DynamicId>, rank: u32, elements: u32 },
+    /// An index into an array in an element. The values are index and extent of each array around it, outermost first.
+    #[allow(missing_docs)]
+    Within { rank: u32, elements: u32 },
     /// `Add`, `Sub` or `Mul` on `usize`. The values are the operands.
     Overflow(Binary),
 }
@@ -79,7 +85,7 @@ impl Checked {
         while kernel.parameters.iter().any(|p| p.name == name) {
             name.push('_');
         }
-        let role = Role::Address { element: Scalar::U32, mutable: true };
+        let role = Role::Address { element: Scalar::U32.into(), mutable: true };
         kernel.parameters.push(ir::Parameter { name, argument, role });
         let parameter = kernel.parameters.len() as u32 - 1;
         let record = kernel.value(Type::Global);
@@ -200,7 +206,7 @@ impl Guarder {
             Op::Load { place, element, guard, .. } => {
                 let elements = inst.results.len() as u32;
                 let asked = guard.as_ref().map(|g| g.condition);
-                if let Some(inside) = self.access(place, elements, asked, at) {
+                if let Some(inside) = self.access(place, *element, elements, asked, at) {
                     let zero = self.constant(Type::Scalar(*element), 0, at);
                     let otherwise = match guard.take() {
                         None => inst.results.iter().map(|_| zero).collect(),
@@ -220,8 +226,8 @@ impl Guarder {
                     return self.load_apart(inst);
                 }
             }
-            Op::Store { place, values, guard, .. } => {
-                if let Some(inside) = self.access(place, values.len() as u32, *guard, at) {
+            Op::Store { place, element, values, guard } => {
+                if let Some(inside) = self.access(place, *element, values.len() as u32, *guard, at) {
                     *guard = Some(inside);
                 }
                 if values.len() > 1 {
@@ -230,7 +236,7 @@ impl Guarder {
             }
             Op::Atomic { place, element, .. } => {
                 let element = *element;
-                if let Some(inside) = self.access(place, 1, None, at) {
+                if let Some(inside) = self.access(place, element, 1, None, at) {
                     return self.atomic_inside(inside, inst, element);
                 }
             }
@@ -305,6 +311,10 @@ impl Guarder {
             | Op::Cast(_)
             | Op::Bitcast(_)
             | Op::Offset { .. }
+            | Op::Dynamic { .. }
+            // What the oracle is told, and the machine is not.
+            | Op::Poison { .. }
+            | Op::Begin(_)
             | Op::ReadLocal { .. }
             | Op::WriteLocal { .. }
             | Op::BlockSync
@@ -360,34 +370,76 @@ impl Guarder {
         }
     }
 
-    /// The `i`th element of an access.
+    /// The `i`th scalar of an access.
     fn element(&mut self, place: &ir::Place, element: Scalar, i: u32, at: Location) -> ir::Place {
         let mut place = place.clone();
-        let last = match &mut place {
-            ir::Place::Global { dims, .. } => dims.last_mut().map(|d| &mut d.index),
-            ir::Place::Shared { indices, .. } => indices.last_mut(),
+        let (last, within) = match &mut place {
+            ir::Place::Global { dims, within, .. } | ir::Place::Dynamic { dims, within, .. } => {
+                (dims.last_mut().map(|d| &mut d.index), within)
+            }
+            ir::Place::Shared { indices, within, .. } => (indices.last_mut(), within),
             ir::Place::Address { offset, .. } => {
                 *offset += (i * element.bytes()) as i32;
-                None
+                return place;
             }
         };
-        if let Some(index) = last.filter(|_| i > 0) {
-            let i = self.constant(USIZE, i.into(), at);
-            *index = self.emit(Op::Binary(Binary::WrappingAdd, *index, i), USIZE, at);
+        let mut skipped = i;
+        if let Some(within) = within {
+            within.offset += i * element.bytes();
+            // On into the elements that follow.
+            skipped = if within.indices.is_empty() { within.offset / within.bytes } else { 0 };
+            within.offset -= skipped * within.bytes;
+        }
+        if let Some(index) = last.filter(|_| skipped > 0) {
+            let skipped = self.constant(USIZE, skipped.into(), at);
+            *index = self.emit(Op::Binary(Binary::WrappingAdd, *index, skipped), USIZE, at);
         }
         place
     }
 
-    /// Checks the indices of an access; gives the condition under which to make it, if one is needed.
-    fn access(&mut self, place: &ir::Place, elements: u32, asked: Option<Value>, at: Location) -> Option<Value> {
-        let dims: SmallVec<[(Value, Extent); 3]> = match place {
-            ir::Place::Global { dims, .. } => dims.iter().map(|d| (d.index, Extent::Value(d.extent))).collect(),
-            ir::Place::Shared { array, indices } => {
+    /// Checks the indices of an access to `n` scalars; gives the condition under which to make it, if one is needed.
+    fn access(
+        &mut self,
+        place: &ir::Place,
+        scalar: Scalar,
+        n: u32,
+        asked: Option<Value>,
+        at: Location,
+    ) -> Option<Value> {
+        let elements = place.reach(n, scalar);
+        let dims: Dims = match place {
+            ir::Place::Global { dims, .. } | ir::Place::Dynamic { dims, .. } => {
+                dims.iter().map(|d| (d.index, Extent::Value(d.extent))).collect()
+            }
+            ir::Place::Shared { array, indices, .. } => {
                 let shape = &self.kernel.shared[array.0 as usize].shape;
                 indices.iter().zip(shape).map(|(i, n)| (*i, Extent::Constant(*n))).collect()
             }
             ir::Place::Address { .. } => return None,
         };
+        let check = match place {
+            ir::Place::Shared { array, .. } => Check::Shared { array: *array, elements },
+            ir::Place::Dynamic { base, .. } => {
+                Check::Dynamic { array: self.facts.dynamic(*base), rank: dims.len() as u32, elements }
+            }
+            ir::Place::Global { base, .. } => {
+                Check::Global { argument: self.facts.argument(*base), rank: dims.len() as u32, elements }
+            }
+            ir::Place::Address { .. } => return None,
+        };
+        let mut inside = self.below(check, dims, elements, asked, at);
+        if let Some(within) = place.within().filter(|w| !w.indices.is_empty()) {
+            let last = within.indices.last().map_or(0, |step| step.bytes);
+            let reach = if last == scalar.bytes() { n } else { 1 };
+            let steps: Dims = within.indices.iter().map(|s| (s.index, Extent::Constant(s.extent))).collect();
+            let check = Check::Within { rank: steps.len() as u32, elements: reach };
+            inside = self.below(check, steps, reach, inside.or(asked), at).or(inside);
+        }
+        inside
+    }
+
+    /// Checks indices against extents, the last for `elements` elements, in the lanes that are `asked`.
+    fn below(&mut self, check: Check, dims: Dims, elements: u32, asked: Option<Value>, at: Location) -> Option<Value> {
         let known = self.facts.known();
         if let Some(asked) = asked {
             self.facts.assume(asked, true);
@@ -414,13 +466,6 @@ impl Guarder {
             inside = Some(self.both(inside, fits, at));
         }
         let inside = inside?;
-        let check = match place {
-            ir::Place::Shared { array, .. } => Check::Shared { array: *array, elements },
-            ir::Place::Global { base, dims } => {
-                Check::Global { argument: self.facts.argument(*base), rank: dims.len() as u32, elements }
-            }
-            ir::Place::Address { .. } => return None,
-        };
         let mut values = Values::new();
         for (index, extent) in dims {
             let extent = match extent {
@@ -500,6 +545,9 @@ impl Guarder {
         self.effect(Op::If { condition: beyond, then, otherwise }, location);
     }
 }
+
+/// Index and extent of each dimension.
+type Dims = SmallVec<[(Value, Extent); 3]>;
 
 /// How many elements there are in a dimension.
 #[derive(Clone, Copy)]

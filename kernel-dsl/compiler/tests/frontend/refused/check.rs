@@ -278,7 +278,8 @@ fn run_time_closures(c: bool, n: usize, y: &mut [f32]) {
     helper_apply(|v, w| v, 2.0);
     helper_apply(|v: usize| 1.0, 2.0);
     helper_apply(helper_of, 2.0);
-    helper_apply(f32::sqrt, 2.0);
+    helper_apply(f32::max, 2.0);
+    helper_apply(warp::sum, 2.0);
     let m = |v: f32| -> f32 {
         break;
         return 1u32;
@@ -301,4 +302,93 @@ fn no_such_target_fact(y: &mut [u32]) {
     fence::device();
     let sm: usize = target::SM;
     y[1] = target::sm();
+}
+
+#[kernel(block = 32, grid = 1)]
+fn collectives(n: usize, x: &[f32], y: &mut [f32]) {
+    let a = warp::reduce(y[0], |a| a);
+    let b = warp::reduce(x, |a, b| a);
+    let c = warp::scan((1.0, x), |a, b| a);
+    let d: f32 = warp::shuffle_up(y[0], 1);
+    let e = warp::shuffle_down(y[0], 1u32);
+    let f = block::scan(y[0], 0, |a, b| a + b);
+    let g = block::sum((1.0, 2.0));
+    let h = warp::group::<8>().reduce(1.0, n);
+    let i = warp::reduce::<f32>(1.0, |a, b| a + b);
+    let j = block::count(n);
+    let k = warp::scan(1.0, missing_join);
+    y[0] = grid::stride(n);
+    y[1] = block::share([n, 2]);
+}
+
+#[kernel(block = 32, grid = 1)]
+fn iteration(n: usize, y: &mut [f32]) {
+    for [a, b, c] in block::share([n, 2]) {}
+    for a in block::share(n) {}
+    for [a] in block::share([n]).rev() {}
+    for (a, b) in (0..n).enumerate().step_by(2) {}
+    for (a, b) in (0..n).enumerate().enumerate() {}
+    for a in (0..n).enumerate() {
+        y[a] = 1.0;
+    }
+    for (a, b) in unroll_by::<2>((0..n).enumerate()) {}
+    for a in grid::stride(1.0) {}
+    for a in warp::stride(n) {}
+    for a in y.iter() {}
+}
+
+#[kernel(block = 32, grid = 1)]
+fn arrays(n: usize, y: &mut [f32]) {
+    let a = [1.0, 2.0].map(|v, w| v);
+    let b = [1.0, 2.0].len(1);
+    let c = [1.0, 2.0].iter();
+    let d: [f32; 2] = std::array::from_fn(|i| i);
+    let e = std::array::from_fn(|i| i as f32);
+    let f = size_of::<Nothing>() + size_of();
+    let g = [0.0; 2].map(|v| |w| w);
+    let h: [f32; 3] = [1.0, 2.0].map(|v| v);
+}
+
+#[kernel(block = 32, grid = 1)]
+fn shifts(n: usize, y: &mut [f32]) {
+    let a = 1u32 << 32;
+    let b = n >> 40;
+    let mut c = 1u8;
+    c <<= 8;
+    let d = 5 << 31;
+    let e = 5 << 32;
+    let f = n << (32 + 1);
+}
+
+#[kernel(block = 32, grid = 1)]
+fn taken_apart(n: usize, y: &mut [f32]) {
+    let (mut a, b) = (1.0, 2.0);
+    (a, b) = (2.0, 3.0);
+    (a, _) = (n, 1);
+    (a, ..) = n;
+    [a, ..] = [1.0, 2.0, 3.0, n];
+    (a, .., a, ..) = (1.0, 2.0, 3.0);
+    (n + 1, a) = (1, 2.0);
+    let (c, ..) = 1.0;
+    let [.., d] = [1.0];
+    let (e, f, g, ..) = (1.0, 2.0);
+}
+
+#[kernel(block = 32, grid = 1)]
+fn labelled_blocks(n: usize, y: &mut [f32]) {
+    let a = 'a: {
+        if n > 1 {
+            break 'a 1.0;
+        }
+        n
+    };
+    'b: {
+        continue 'b;
+    }
+    'c: {
+        break;
+    }
+    'd: {
+        break 'e;
+    }
 }

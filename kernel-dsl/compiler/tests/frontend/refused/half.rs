@@ -46,5 +46,4 @@ fn operators(x: &[f16], y: &mut [f16]) {
 #[kernel(block = 32, grid = 1)]
 fn lanes(x: &[f16], y: &mut [bf16]) {
     let a = warp::sum(x[0]);
-    y[0] = warp::shuffle(y[1], 3);
 }

@@ -10,7 +10,7 @@ fn matches(n: usize, y: &mut [f32]) {
         "four" => 4.0,
         _ => 5.0,
     };
-    if let Some(a) = y.get(0) && n > 1 {}
+    let b = n > 1 && let Some(a) = y.get(0);
 }
 
 #[kernel(block = 32, grid = 1)]
@@ -59,7 +59,6 @@ fn ranges(y: &mut [f32]) {
 #[kernel(block = 32, grid = 1)]
 fn patterns(y: &mut [f32]) {
     let ref c = y[0];
-    let (a, ..) = (1, 2, 3);
     for box h in 0..1 {}
 }
 
@@ -78,9 +77,8 @@ fn hosts_only(y: &mut [f32]) {
     y[2] = result?;
     (y.f)(1.0);
     async {};
-    'block: {}
     let t = const { 4 };
-    _ = 3;
+    let a = _ + 3;
 }
 
 #[kernel(block = 32, grid = 1)]

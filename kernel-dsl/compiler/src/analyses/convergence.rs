@@ -1,0 +1,135 @@
+//! Operations that threads do together, and those of them that not all threads come to.
+//!
+//! Told is what is proven: that which threads come depends on the thread. One error for each place in the Rust, though what
+//! stands there may be many operations; with the trace, each line once, from the operation back to where threads begin to
+//! differ.
+
+use super::uniformity::{Happening, Scope, Step, Uniformity, Verdict};
+use crate::error::Error;
+use crate::ir::{Inst, Kernel, Location, Op, Region, SourceLocation};
+use std::collections::BTreeMap;
+
+/// An operation that not all come to.
+struct Apart<'k> {
+    inst: &'k Inst,
+    scope: Scope,
+}
+
+/// The operations of `kernel` to which threads come that are not all of those it needs.
+pub(super) fn apart(kernel: &Kernel) -> Vec<Error> {
+    if !together(&kernel.body) {
+        return Vec::new();
+    }
+    let uniformity = Uniformity::new(kernel);
+    let mut found = BTreeMap::new();
+    collect(&kernel.body, &uniformity, &mut found);
+    let mut errors: Vec<(Location, Error)> =
+        found.into_values().map(|apart| (apart.inst.location, error(kernel, &uniformity, &apart))).collect();
+    errors.sort_by_key(|(location, _)| *location);
+    errors.into_iter().map(|(_, error)| error).collect()
+}
+
+/// Whether there is anything that threads do together.
+fn together(region: &Region) -> bool {
+    region.insts.iter().any(|inst| needs(&inst.op).is_some() || inst.op.regions().into_iter().any(together))
+}
+
+/// Whose threads must come together.
+fn needs(op: &Op) -> Option<Scope> {
+    match op {
+        Op::BlockSync => Some(Scope::Block),
+        Op::WarpSync | Op::Shuffle { .. } | Op::Vote { .. } | Op::Match(_) | Op::Reduce(..) => Some(Scope::Warp),
+        _ => None,
+    }
+}
+
+/// The first at each place, of those that need the most.
+fn collect<'k>(region: &'k Region, uniformity: &Uniformity<'k>, found: &mut BTreeMap<Location, Apart<'k>>) {
+    for inst in &region.insts {
+        if let Some(scope) = needs(&inst.op)
+            && uniformity.control_at(inst, scope) == Some(Verdict::Varies)
+            && found.get(&inst.location).is_none_or(|other| scope < other.scope)
+        {
+            found.insert(inst.location, Apart { inst, scope });
+        }
+        inst.op.regions().into_iter().for_each(|region| collect(region, uniformity, found));
+    }
+}
+
+fn error(kernel: &Kernel, uniformity: &Uniformity, apart: &Apart) -> Error {
+    let at = &kernel.locations[apart.inst.location.0 as usize];
+    let name = operation(kernel, at).unwrap_or_else(|| match apart.inst.op {
+        Op::BlockSync => "block::sync".to_string(),
+        Op::WarpSync => "warp::sync".to_string(),
+        Op::Shuffle { .. } => "a shuffle".to_string(),
+        Op::Match(_) => "a match of lanes".to_string(),
+        Op::Reduce(..) => "a reduction".to_string(),
+        _ => "a vote".to_string(),
+    });
+    let (threads, scope) = match apart.scope {
+        Scope::Block | Scope::Grid => ("threads of the block", Scope::Block),
+        Scope::Warp | Scope::Lane => ("lanes of the warp", Scope::Warp),
+    };
+    let steps = uniformity.why(apart.inst, scope);
+    let mut error = Error::at(
+        &kernel.sources[at.source as usize],
+        at.span,
+        format!("`{name}` needs all {threads}, and which of them come here depends on the thread"),
+    );
+    error.notes = trace(kernel, &steps);
+    error.help(match steps.first().map(|s| s.what) {
+        Some(Happening::Trips) => format!(
+            "let all {threads} run the loop equally often, and put what only some have to do under an `if` without the \
+             `{name}`"
+        ),
+        Some(Happening::Left) => {
+            format!("let all {threads} go on, and put what only some have to do under an `if` without the `{name}`")
+        }
+        _ => format!(
+            "move the `{name}` out, to where all {threads} come; what only some have to do stays under its condition"
+        ),
+    })
+}
+
+/// The function that is called at a place, as the kernel writes it.
+fn operation(kernel: &Kernel, at: &SourceLocation) -> Option<String> {
+    let line = kernel.sources[at.source as usize].line_text(u32::from(at.span.line))?;
+    let from: String = line.chars().skip(usize::from(at.span.column).checked_sub(1)?).collect();
+    let (name, _) = from.split_once('(')?;
+    let plain = |c: char| c.is_alphanumeric() || "_:.<> ".contains(c);
+    (!name.is_empty() && name.chars().all(plain)).then(|| name.trim().to_string())
+}
+
+/// Each line of the trace, once.
+fn trace(kernel: &Kernel, steps: &[Step]) -> Vec<String> {
+    let line = |step: &Step| {
+        let at = &kernel.locations[step.location.0 as usize];
+        (at.source, at.span.line)
+    };
+    let mut told: Vec<(u32, u16)> = Vec::new();
+    let mut notes = Vec::new();
+    for (i, step) in steps.iter().enumerate() {
+        let at = line(step);
+        if told.contains(&at) {
+            continue;
+        }
+        told.push(at);
+        let source = &kernel.sources[at.0 as usize];
+        let (code, number) = (source.line_code(u32::from(at.1)), source.line + u32::from(at.1));
+        let of = if at.0 == 0 { String::new() } else { format!("`{}`, ", source.name) };
+        let code = if code.is_empty() { String::new() } else { format!(", `{code}`") };
+        // The last line is where threads begin to differ, whatever else stands on it.
+        let root = steps[i..].iter().all(|s| line(s) == at);
+        let what = match step.what {
+            Happening::Computed if root && steps[steps.len() - 1].what == Happening::Index => "differs between threads",
+            Happening::Index => "differs between threads",
+            Happening::Memory => "is what memory holds",
+            Happening::Computed => "depends on the thread",
+            Happening::Branch => "threads part",
+            Happening::Trips => "threads run this loop unequally often",
+            Happening::Left => "some threads leave, and others go on",
+        };
+        notes.push(format!("{of}line {number}{code}: {what}"));
+    }
+    notes
+}

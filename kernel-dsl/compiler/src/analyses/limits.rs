@@ -1,0 +1,34 @@
+//! What no launch could be. How many threads a block has is the launch's contract to check (it is known before the
+//! kernel is lowered), and how much shared memory is the layout's.
+
+use crate::error::Error;
+use crate::ir::{Kernel, Parameter, Role};
+
+/// Bytes of an entry's parameters at most, on every target.
+const PARAMETERS: u32 = 4096;
+/// What the checked form needs of them: the address of its record.
+const RECORD: u32 = 8;
+
+/// What of the kernel exceeds a limit.
+pub(super) fn exceeded(kernel: &Kernel) -> Vec<Error> {
+    let bytes =
+        kernel.parameters.iter().map(bytes).fold(0u32, |sum, bytes| sum.next_multiple_of(bytes).saturating_add(bytes));
+    let room = PARAMETERS - RECORD;
+    if bytes <= room {
+        return Vec::new();
+    }
+    let error = Error::whole(format!(
+        "the parameters of `{}` take {bytes} bytes, and a kernel has room for {room}",
+        kernel.instance
+    ));
+    vec![error.help("put numbers into a slice, which takes 12 bytes whatever its length")]
+}
+
+/// What a parameter takes, and is aligned to.
+fn bytes(parameter: &Parameter) -> u32 {
+    match parameter.role {
+        Role::Value(scalar) => scalar.bytes(),
+        Role::Address { .. } => 8,
+        Role::Extent(_) | Role::Stride(_) => 4,
+    }
+}

@@ -1,0 +1,421 @@
+//! The walk through a kernel, and what it carries along.
+//!
+//! Control is a tree, so the walk is one of a tree too: it keeps what is known of each local where it is, and the constructs that
+//! are open. Threads part at an `If`, and at a `Break`, `Continue` or `Return` that not all of them come to; they are
+//! together again where the `If` ends, or the construct that was left. In between, the `If`'s condition, or what decided who
+//! left, taints control.
+//!
+//! Where ways of control meet, a local that was written on one of them is either of what it was; and where not all
+//! threads came the same way, they do not have the same, even if each way has one number for all. Threads that leave a loop in different
+//! iterations have what it had there.
+//!
+//! A loop is walked until nothing changes. What is known of a value only ever gets less, so that ends.
+
+use super::fact::{Fact, settle_only_warp};
+use super::locals::{Locals, State};
+use super::operation::Facts;
+use super::verdict::{Cause, Entry, Hop, Scope, Verdicts};
+use crate::ir::{Inst, Kernel, Label, Op, Region, Value, Values};
+use crate::passes::hash::Table;
+
+/// Who has left each open construct, innermost last, and the kernel.
+#[derive(Clone)]
+struct Gone {
+    constructs: Vec<Left>,
+    returned: Verdicts,
+}
+
+/// Who has left a construct.
+#[derive(Clone, Copy)]
+struct Left {
+    /// For good.
+    by_break: Verdicts,
+    /// Until its next iteration.
+    by_continue: Verdicts,
+}
+
+impl Left {
+    const NOBODY: Left = Left { by_break: Verdicts::UNIFORM, by_continue: Verdicts::UNIFORM };
+
+    fn join(self, other: Left) -> Left {
+        Left { by_break: self.by_break.join(other.by_break), by_continue: self.by_continue.join(other.by_continue) }
+    }
+}
+
+impl Gone {
+    fn join(&mut self, other: &Gone) {
+        self.returned = self.returned.join(other.returned);
+        for (mine, theirs) in self.constructs.iter_mut().zip(&other.constructs) {
+            *mine = mine.join(*theirs);
+        }
+    }
+
+    fn agrees(&self, other: &Gone) -> bool {
+        let same = |(a, b): (&Left, &Left)| a.by_break.agrees(&b.by_break) && a.by_continue.agrees(&b.by_continue);
+        self.returned.agrees(&other.returned) && self.constructs.iter().zip(&other.constructs).all(same)
+    }
+}
+
+/// A construct that the walk is in.
+struct Open {
+    /// What `Break` and `Continue` name; an `If` has no name.
+    label: Option<Label>,
+    /// Who comes into it: an `If`'s condition, how often a loop runs.
+    enters: Verdicts,
+    /// Of a loop: what was known before it.
+    before: Option<State>,
+    /// Ways out by `Break`.
+    exits: Vec<Way>,
+    /// Ways to the next iteration by `Continue`.
+    again: Vec<Way>,
+}
+
+/// A way to where ways meet.
+struct Way {
+    state: State,
+    values: Values,
+    /// Which threads take it, of those that came into the construct.
+    who: Verdicts,
+    /// Whether it leaves a loop on the way, in different iterations: what is defined there is not one value.
+    crosses: bool,
+}
+
+/// What is known at the head of a loop beside what was known before it.
+#[derive(Default)]
+struct Head {
+    locals: Table<u32, Fact>,
+    parameters: Vec<Fact>,
+    left: Option<Verdicts>,
+}
+
+/// An analysis on its way.
+pub(super) struct Flow<'k> {
+    kernel: &'k Kernel,
+    pub facts: Facts<'k>,
+    locals: Locals<'k>,
+    open: Vec<Open>,
+    gone: Gone,
+    heads: Table<Label, Head>,
+    /// Control at the instructions with effects, by their address.
+    pub control: Table<usize, Verdicts>,
+    /// Why threads have left, for [`Hop::Left`].
+    pub leaving: Vec<Cause>,
+}
+
+impl<'k> Flow<'k> {
+    pub fn new(kernel: &'k Kernel) -> Flow<'k> {
+        Flow {
+            kernel,
+            facts: Facts::new(kernel),
+            locals: Locals::new(kernel),
+            open: Vec::new(),
+            gone: Gone { constructs: Vec::new(), returned: Verdicts::UNIFORM },
+            heads: Table::default(),
+            control: Table::default(),
+            leaving: Vec::new(),
+        }
+    }
+
+    /// Walks the whole kernel.
+    pub fn run(&mut self) {
+        self.region(&self.kernel.body);
+    }
+
+    /// The values of the region's `Yield`, if control comes to its end.
+    fn region(&mut self, region: &'k Region) -> Option<Values> {
+        for inst in &region.insts {
+            if !inst.op.is_pure() && !matches!(inst.op, Op::ReadLocal { .. } | Op::WriteLocal { .. } | Op::Yield(_)) {
+                let control = self.control_now();
+                self.control.insert(std::ptr::from_ref(inst).addr(), control);
+            }
+            let goes_on = match &inst.op {
+                Op::Yield(values) => return Some(values.clone()),
+                Op::Break(label, values) => {
+                    self.leave(*label, values, false, inst);
+                    false
+                }
+                Op::Continue(label, values) => {
+                    self.leave(*label, values, true, inst);
+                    false
+                }
+                Op::Return => {
+                    let who = self.control_now();
+                    self.gone.returned = self.left(self.gone.returned, who, inst);
+                    false
+                }
+                Op::If { condition, then, otherwise } => self.branch(*condition, then, otherwise, inst),
+                Op::Block { label, body } => self.block(*label, body, inst),
+                Op::Loop { label, inits, body } => self.repeat(*label, inits, body, None, inst),
+                Op::For(l) => self.repeat(l.label, &l.inits, &l.body, Some([l.start, l.end, l.step]), inst),
+                Op::ReadLocal { local, index } => {
+                    let fact = self.locals.read(*local, *index, &self.facts);
+                    self.facts.set(inst.results[0], fact);
+                    true
+                }
+                Op::WriteLocal { local, index, value } => {
+                    self.locals.write(*local, *index, *value, inst.location, &self.facts);
+                    true
+                }
+                _ => {
+                    self.facts.inst(inst);
+                    true
+                }
+            };
+            if !goes_on {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Whether threads come to this point together.
+    fn control_now(&self) -> Verdicts {
+        let mut all = self.since(0).join(self.gone.returned);
+        if self.kernel.threads() <= 32 {
+            settle_only_warp(&mut all);
+        }
+        all
+    }
+
+    /// Whether the threads that came into the open construct `depth` come to this point together.
+    fn since(&self, depth: usize) -> Verdicts {
+        let entered = self.open[depth..].iter().fold(Verdicts::UNIFORM, |all, open| all.join(open.enters));
+        let left = &self.gone.constructs[depth..];
+        left.iter().fold(entered, |all, left| all.join(left.by_break).join(left.by_continue))
+    }
+
+    fn push(&mut self, label: Option<Label>, enters: Verdicts, before: Option<State>, left: Left) {
+        self.open.push(Open { label, enters, before, exits: Vec::new(), again: Vec::new() });
+        self.gone.constructs.push(left);
+    }
+
+    fn pop(&mut self) -> (Open, Left) {
+        let open = self.open.pop().expect("a construct is open");
+        (open, self.gone.constructs.pop().expect("a construct is open"))
+    }
+
+    /// `left`, and now also those who leave at `inst`.
+    fn left(&mut self, mut left: Verdicts, who: Verdicts, inst: &Inst) -> Verdicts {
+        for scope in [Scope::Grid, Scope::Block, Scope::Warp] {
+            let new = who.at(scope);
+            if let Some(why) = new.cause().filter(|_| new.verdict > left.at(scope).verdict) {
+                let cause = Cause { hop: Hop::Left(self.leaving.len() as u32), location: inst.location };
+                self.leaving.push(why);
+                left.set(scope, Entry::because(new.verdict, cause));
+            }
+        }
+        left
+    }
+
+    /// `Break` or `Continue` (`again`).
+    fn leave(&mut self, label: Label, values: &Values, again: bool, inst: &Inst) {
+        let Some(depth) = self.open.iter().rposition(|o| o.label == Some(label)) else { return };
+        let who = self.since(depth);
+        // Of a loop that is left on the way, threads have what it had in the iteration in which they left.
+        let crossed = if again { depth + 1 } else { depth };
+        let mut crosses = false;
+        for i in crossed..self.open.len() {
+            if let Some(before) = self.open[i].before.take() {
+                crosses |= i > depth;
+                let who = self.since(i);
+                self.locals.spread(&before, who);
+                self.open[i].before = Some(before);
+            }
+        }
+        let left = self.gone.constructs[depth];
+        let mut told = left;
+        if again {
+            told.by_continue = self.left(left.by_continue, who, inst);
+        } else {
+            told.by_break = self.left(left.by_break, who, inst);
+        }
+        self.gone.constructs[depth] = told;
+        let way = Way { state: self.locals.now.clone(), values: values.clone(), who, crosses };
+        let open = &mut self.open[depth];
+        if again { open.again.push(way) } else { open.exits.push(way) }
+    }
+
+    fn branch(&mut self, condition: Value, then: &'k Region, otherwise: &'k Region, inst: &Inst) -> bool {
+        if let Some(taken) = self.facts.of(condition).same() {
+            let Some(values) = self.region(if taken != 0 { then } else { otherwise }) else { return false };
+            self.pass_on(&inst.results, &values, inst);
+            return true;
+        }
+        let parts = self.facts.of(condition).verdicts().told(Hop::Branch(condition), inst.location);
+        let (before, gone) = (self.locals.now.clone(), self.gone.clone());
+        self.push(None, parts, None, Left::NOBODY);
+        let first = self.region(then);
+        self.pop();
+        let first = (first, std::mem::replace(&mut self.locals.now, before), std::mem::replace(&mut self.gone, gone));
+        self.push(None, parts, None, Left::NOBODY);
+        let second = self.region(otherwise);
+        self.pop();
+        self.gone.join(&first.2);
+        match (first.0, second) {
+            (Some(yes), Some(no)) => {
+                let second = std::mem::take(&mut self.locals.now);
+                self.locals.now = self.locals.met(vec![first.1, second], parts);
+                for ((result, yes), no) in inst.results.iter().zip(&yes).zip(&no) {
+                    let fact = self.facts.select(condition, *yes, *no, inst.location);
+                    self.facts.set(*result, fact);
+                }
+                true
+            }
+            (Some(values), None) => {
+                self.locals.now = first.1;
+                self.pass_on(&inst.results, &values, inst);
+                true
+            }
+            (None, Some(values)) => {
+                self.pass_on(&inst.results, &values, inst);
+                true
+            }
+            (None, None) => false,
+        }
+    }
+
+    /// Results that are these values.
+    fn pass_on(&mut self, results: &[Value], values: &[Value], inst: &Inst) {
+        for (result, value) in results.iter().zip(values) {
+            let fact = self.facts.of(*value).told(Hop::From(*value), inst.location);
+            self.facts.set(*result, fact);
+        }
+    }
+
+    fn block(&mut self, label: Label, body: &'k Region, inst: &Inst) -> bool {
+        self.push(Some(label), Verdicts::UNIFORM, None, Left::NOBODY);
+        let end = self.region(body);
+        let (mut open, _) = self.pop();
+        if let Some(values) = end {
+            open.exits.push(Way { state: self.locals.now.clone(), values, who: Verdicts::UNIFORM, crosses: false });
+        }
+        self.meet(open.exits, Verdicts::UNIFORM, inst)
+    }
+
+    /// The end of a construct: all its ways out become one. Whether there is any.
+    fn meet(&mut self, ways: Vec<Way>, also: Verdicts, inst: &Inst) -> bool {
+        let who = ways.iter().fold(also, |all, way| all.join(way.who));
+        let crosses = ways.iter().any(|way| way.crosses);
+        let Some((first, others)) = ways.split_first() else { return false };
+        for (i, result) in inst.results.iter().enumerate() {
+            let value = first.values[i];
+            let mut fact = self.facts.of(value).told(Hop::From(value), inst.location);
+            let one = others.iter().all(|way| way.values[i] == value);
+            for other in others.iter().filter(|_| !one).map(|way| way.values[i]) {
+                let small = self.facts.is_small(other);
+                fact = fact.or(&self.facts.of(other).told(Hop::From(other), inst.location), small);
+            }
+            // A value from inside of a loop is that of the iteration in which a thread left.
+            let left = crosses || matches!(inst.op, Op::Loop { .. } | Op::For(_));
+            self.facts.set(*result, if one && !left { fact } else { fact.tainted(who) });
+        }
+        self.locals.now = self.locals.met(ways.into_iter().map(|way| way.state).collect(), who);
+        true
+    }
+
+    /// A loop, walked until nothing changes; a counted one has its range.
+    fn repeat(
+        &mut self,
+        label: Label,
+        inits: &Values,
+        body: &'k Region,
+        range: Option<[Value; 3]>,
+        inst: &Inst,
+    ) -> bool {
+        let at = inst.location;
+        let before = self.locals.now.clone();
+        let mut head = self.heads.remove(&label).unwrap_or_default();
+        let trips = range.map_or(Verdicts::UNIFORM, |range| self.facts.trips(range, at));
+        let carried = usize::from(range.is_some());
+        loop {
+            // At the head.
+            for (slot, fact) in &head.locals {
+                let slot = *slot as usize;
+                let fact = self.locals.known[before[slot] as usize].or(fact, self.locals.small[slot]);
+                self.locals.now[slot] = self.locals.remember(fact);
+            }
+            if let Some([start, _, step]) = range {
+                let index = self.facts.index(start, step, at);
+                self.facts.set(body.parameters[0], index);
+            }
+            for (i, (parameter, init)) in body.parameters[carried..].iter().zip(inits).enumerate() {
+                let mut fact = self.facts.of(*init).told(Hop::From(*init), at);
+                if let Some(again) = head.parameters.get(i) {
+                    fact = fact.or(again, self.facts.is_small(*parameter));
+                }
+                self.facts.set(*parameter, fact);
+            }
+            let at_head = self.locals.now.clone();
+            let by_break = head.left.unwrap_or(Verdicts::UNIFORM);
+            let gone = self.gone.clone();
+            self.push(Some(label), trips, Some(before.clone()), Left { by_break, by_continue: Verdicts::UNIFORM });
+
+            // Through the body, and back.
+            let end = self.region(body);
+            let (mut open, left) = self.pop();
+            if let Some(values) = end {
+                let state = std::mem::take(&mut self.locals.now);
+                open.again.push(Way { state, values, who: Verdicts::UNIFORM, crosses: false });
+            }
+            let mut changed = !left.by_break.agrees(&by_break) || !self.gone.agrees(&gone);
+            head.left = Some(left.by_break);
+            changed |= self.back(&mut head, &at_head, open.again, &body.parameters[carried..]);
+            self.locals.now = at_head;
+            if changed {
+                self.locals.now.clone_from(&before);
+                continue;
+            }
+
+            // And out: a counted loop with what was known at its head, any by its breaks.
+            let mut ways = open.exits;
+            if range.is_some() {
+                let values = body.parameters[carried..].into();
+                ways.push(Way { state: self.locals.now.clone(), values, who: trips, crosses: false });
+            }
+            let who = ways.iter().fold(trips, |all, way| all.join(way.who));
+            self.heads.insert(label, head);
+            let leaves = self.meet(ways, trips, inst);
+            self.locals.spread(&before, who);
+            return leaves;
+        }
+    }
+
+    /// Takes what comes back to the head of a loop into what is known there; whether that is less than before.
+    fn back(&mut self, head: &mut Head, at_head: &State, ways: Vec<Way>, parameters: &[Value]) -> bool {
+        let who = ways.iter().fold(Verdicts::UNIFORM, |all, way| all.join(way.who));
+        let mut changed = false;
+        for (i, parameter) in parameters.iter().enumerate() {
+            let small = self.facts.is_small(*parameter);
+            let mut fact = self.facts.of(*parameter).clone();
+            for value in ways.iter().filter_map(|way| way.values.get(i)) {
+                fact = fact.or(self.facts.of(*value), small);
+            }
+            let one = ways.windows(2).all(|two| two[0].values.get(i) == two[1].values.get(i));
+            let left = ways.iter().any(|way| way.crosses);
+            let fact = if one && !left { fact } else { fact.tainted(who) };
+            changed |= !fact.agrees(self.facts.of(*parameter));
+            match head.parameters.get_mut(i) {
+                Some(known) => *known = fact,
+                None => head.parameters.push(fact),
+            }
+        }
+        if ways.is_empty() {
+            return changed;
+        }
+        let end = self.locals.met(ways.into_iter().map(|way| way.state).collect(), who);
+        for slot in 0..end.len() {
+            if end[slot] == at_head[slot] {
+                continue;
+            }
+            let old = &self.locals.known[at_head[slot] as usize];
+            let fact = old.or(&self.locals.known[end[slot] as usize], self.locals.small[slot]);
+            let first = !head.locals.contains_key(&(slot as u32));
+            // Until a local has a fact of the head's own, the body was walked with one of before the loop.
+            if first || !fact.agrees(old) {
+                changed = true;
+                head.locals.insert(slot as u32, fact);
+            }
+        }
+        changed
+    }
+}

@@ -1,0 +1,123 @@
+//! What is known of locals, here and where ways of control meet.
+
+use super::fact::Fact;
+use super::operation::{Facts, is_small};
+use super::verdict::{Hop, Verdict, Verdicts};
+use crate::ir::{Kernel, LocalId, Location, Value};
+
+/// Arrays of at most so many elements are known element by element.
+const ELEMENTS: u32 = 16;
+
+/// What is known of each local's elements at a point: numbers of facts. Two of the same number come from the same
+/// write, or the same meeting of ways.
+pub(super) type State = Vec<u32>;
+
+/// The locals of a kernel, while it is walked.
+pub(super) struct Locals<'k> {
+    kernel: &'k Kernel,
+    /// First slot of each local, and whether each element has one.
+    slots: Vec<(u32, bool)>,
+    /// Whether a slot's numbers are unsigned, of at most 32 bits.
+    pub small: Vec<bool>,
+    /// The facts that states number.
+    pub known: Vec<Fact>,
+    /// Where the walk is.
+    pub now: State,
+}
+
+impl<'k> Locals<'k> {
+    pub fn new(kernel: &'k Kernel) -> Locals<'k> {
+        let (mut slots, mut small) = (Vec::new(), Vec::new());
+        for local in &kernel.locals {
+            let each = local.len <= ELEMENTS;
+            slots.push((small.len() as u32, each));
+            small.extend((0..if each { local.len } else { 1 }).map(|_| is_small(local.element)));
+        }
+        Locals { kernel, slots, known: vec![Fact::undefined()], now: vec![0; small.len()], small }
+    }
+
+    /// What is known where ways meet that threads took as `who` says.
+    pub fn met(&mut self, ways: Vec<State>, who: Verdicts) -> State {
+        let mut ways = ways.into_iter();
+        let mut met = ways.next().unwrap_or_default();
+        let others: Vec<State> = ways.collect();
+        for slot in 0..met.len() {
+            if others.iter().all(|other| other[slot] == met[slot]) {
+                continue;
+            }
+            let mut fact = self.known[met[slot] as usize].clone();
+            for other in &others {
+                fact = fact.or(&self.known[other[slot] as usize], self.small[slot]);
+            }
+            met[slot] = self.remember(fact.tainted(who));
+        }
+        met
+    }
+
+    /// What was written since `before` is now what it was when a thread left, and who left when says `who`.
+    pub fn spread(&mut self, before: &State, who: Verdicts) {
+        if who.is_uniform() {
+            return;
+        }
+        for (slot, before) in before.iter().enumerate() {
+            if self.now[slot] != *before {
+                let fact = self.known[self.now[slot] as usize].clone().tainted(who);
+                self.now[slot] = self.remember(fact);
+            }
+        }
+    }
+
+    pub fn remember(&mut self, fact: Fact) -> u32 {
+        self.known.push(fact);
+        self.known.len() as u32 - 1
+    }
+
+    /// The slots that an access may mean, and whether it means one for certain.
+    fn slots_of(&self, local: LocalId, index: Option<Value>, facts: &Facts) -> (std::ops::Range<usize>, bool) {
+        let ((first, each), len) = (self.slots[local.0 as usize], self.kernel.locals[local.0 as usize].len);
+        let first = first as usize;
+        if !each {
+            return (first..first + 1, false);
+        }
+        let at = index.map_or(Some(0), |i| facts.of(i).same());
+        match at.filter(|at| *at < u64::from(len)) {
+            Some(at) => (first + at as usize..first + at as usize + 1, true),
+            None => (first..first + len as usize, len == 1),
+        }
+    }
+
+    /// What a read gives.
+    pub fn read(&self, local: LocalId, index: Option<Value>, facts: &Facts) -> Fact {
+        let (slots, certain) = self.slots_of(local, index, facts);
+        let Some(first) = slots.clone().next() else { return Fact::undefined() };
+        let fact = |slot: usize| &self.known[self.now[slot] as usize];
+        if certain {
+            return fact(first).clone();
+        }
+        // Some element: where not all of them vary, it may be one that does not. An element of an array that is known as
+        // a whole may always.
+        let each = self.slots[local.0 as usize].1;
+        let least = |scope| slots.clone().map(|slot| fact(slot).verdicts().at(scope).verdict).min();
+        let surely = |scope| each && least(scope) == Some(Verdict::Varies);
+        let one = slots.clone().skip(1).fold(fact(first).clone(), |one, slot| one.or(fact(slot), self.small[slot]));
+        let all = one.verdicts();
+        let doubted = Verdicts::by_scope(|s| if surely(s) { all.at(s) } else { all.doubted().at(s) });
+        let which = index.map_or(Verdicts::UNIFORM, |i| facts.of(i).verdicts().doubted());
+        Fact::opaque(doubted).tainted(which)
+    }
+
+    /// What is known after a write.
+    pub fn write(&mut self, local: LocalId, index: Option<Value>, value: Value, at: Location, facts: &Facts) {
+        let (slots, certain) = self.slots_of(local, index, facts);
+        let fact = facts.of(value).told(Hop::From(value), at);
+        if certain {
+            self.now[slots.start] = self.remember(fact);
+            return;
+        }
+        let which = index.map_or(Verdicts::UNIFORM, |i| facts.of(i).verdicts().told(Hop::From(i), at));
+        for slot in slots {
+            let either = self.known[self.now[slot] as usize].or(&fact, self.small[slot]);
+            self.now[slot] = self.remember(either.tainted(which));
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What is the same for all threads of a scope, and where threads are together.
+//!
+//! For each value and each point of control, and for each scope (the grid, a block, a warp), there is a [`Verdict`]. A
+//! parameter is the same for the grid, a block's index for the block, `thread::y()` for the warp where a row of the
+//! block is a warp. What is computed from such values is the same where all of them are; `threads` sees what an analysis of
+//! dependences alone does not, that `thread::x() / 32` is the same for a warp. A load that may see writes is
+//! [`Verdict::Unknown`]; one from memory that nobody writes is what its address is. What lanes exchange is the same
+//! for a warp where they end with the same: after a vote, a shuffle from one lane, a butterfly.
+//!
+//! Control is what its conditions are (`flow`). In that, an early `return`, `break` or `continue` counts as a condition
+//! around all that it skips.
+
+mod fact;
+mod flow;
+mod locals;
+mod operation;
+mod threads;
+mod verdict;
+
+pub use verdict::{Scope, Verdict};
+
+use crate::ir::{Inst, Kernel, Location, Value};
+use flow::Flow;
+use verdict::{Cause, Hop};
+
+/// Hops of a trace at most; each is there for a line to read.
+const LONGEST: usize = 64;
+
+/// What is known of a kernel's values and of its control.
+pub struct Uniformity<'k> {
+    flow: Flow<'k>,
+}
+
+/// One step of a trace, from what was asked back to where threads begin to differ.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// What happens there.
+    pub what: Happening,
+    /// The Rust where it does.
+    pub location: Location,
+}
+
+/// What makes threads differ, or passes on that they do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Happening {
+    /// The index of a thread or block is read.
+    Index,
+    /// Memory is read.
+    Memory,
+    /// A value is computed from what differs, or becomes a variable's.
+    Computed,
+    /// A condition differs, and so which way threads go.
+    Branch,
+    /// A loop's range differs, and so how often threads run it.
+    Trips,
+    /// Threads leave: the others are alone from there on.
+    Left,
+}
+
+impl<'k> Uniformity<'k> {
+    /// Analyses a kernel: one that verifies, as lowered or after passes.
+    pub fn new(kernel: &'k Kernel) -> Uniformity<'k> {
+        let mut flow = Flow::new(kernel);
+        flow.run();
+        Uniformity { flow }
+    }
+
+    /// Whether all threads of the scope that define `value` at the same point, in the same iteration, have the same.
+    pub fn of(&self, value: Value, scope: Scope) -> Verdict {
+        self.flow.facts.of(value).verdicts().at(scope).verdict
+    }
+
+    /// The widest scope in which `value` is proven to be the same.
+    pub fn scope_of(&self, value: Value) -> Scope {
+        let all = [Scope::Grid, Scope::Block, Scope::Warp];
+        all.into_iter().find(|s| self.of(value, *s) == Verdict::Uniform).unwrap_or(Scope::Lane)
+    }
+
+    /// Whether all threads of the scope come to `inst` together: an instruction of this very kernel that has an effect
+    /// or holds regions. `None` for others, and where control does not come at all.
+    pub fn control_at(&self, inst: &Inst, scope: Scope) -> Option<Verdict> {
+        self.flow.control.get(&std::ptr::from_ref(inst).addr()).map(|verdicts| verdicts.at(scope).verdict)
+    }
+
+    /// Why control at `inst` is not uniform: from what parts threads there back to the root. Empty where nothing does.
+    pub fn why(&self, inst: &Inst, scope: Scope) -> Vec<Step> {
+        let entry = self.flow.control.get(&std::ptr::from_ref(inst).addr()).map(|verdicts| verdicts.at(scope));
+        let mut steps: Vec<Step> = Vec::new();
+        let mut next = entry.and_then(|e| e.cause());
+        while let Some(cause) = next.filter(|_| steps.len() < LONGEST) {
+            steps.push(Step { what: happening(cause), location: cause.location });
+            next = match cause.hop {
+                Hop::Index(_) | Hop::Memory => None,
+                Hop::From(value) | Hop::Branch(value) | Hop::Trips(value) => {
+                    self.flow.facts.of(value).verdicts().at(scope).cause()
+                }
+                Hop::Left(why) => self.flow.leaving.get(why as usize).copied(),
+            };
+        }
+        steps
+    }
+}
+
+fn happening(cause: Cause) -> Happening {
+    match cause.hop {
+        Hop::Index(_) => Happening::Index,
+        Hop::Memory => Happening::Memory,
+        Hop::From(_) => Happening::Computed,
+        Hop::Branch(_) => Happening::Branch,
+        Hop::Trips(_) => Happening::Trips,
+        Hop::Left(_) => Happening::Left,
+    }
+}

@@ -1,0 +1,440 @@
+//! What operations make of facts.
+
+use super::fact::{ALL_LANES, Fact, WARPS};
+use super::threads::{Threads, gcd};
+use super::verdict::{Cause, Entry, Hop, Scope, Verdict, Verdicts};
+use crate::ir::{Binary, Guard, Inst, Kernel, Layout, Location, Op, Place, Policy, Shuffle, Special, Type, Value};
+use crate::passes::evaluate;
+use crate::passes::hash::Table;
+use crate::scalar::Scalar;
+
+/// The facts of values, and what is remembered of how some came about.
+pub(super) struct Facts<'k> {
+    kernel: &'k Kernel,
+    by_value: Vec<Fact>,
+    /// Values that came from the lane whose index is the own XOR a constant, with that constant.
+    exchanged: Table<Value, (Value, u8)>,
+    /// The operands of sums.
+    sums: Table<Value, (Value, Value)>,
+}
+
+impl<'k> Facts<'k> {
+    pub fn new(kernel: &'k Kernel) -> Facts<'k> {
+        let by_value = vec![Fact::undefined(); kernel.values.len()];
+        Facts { kernel, by_value, exchanged: Table::default(), sums: Table::default() }
+    }
+
+    pub fn of(&self, value: Value) -> &Fact {
+        &self.by_value[value.0 as usize]
+    }
+
+    /// Sets what is known of a value. A cause that was told stays, so that traces end.
+    pub fn set(&mut self, value: Value, mut fact: Fact) {
+        if self.kernel.threads() <= 32 {
+            fact.settle_only_warp();
+        }
+        let old = &mut self.by_value[value.0 as usize];
+        fact.base = keep(old.base, fact.base);
+        fact.varies = keep(old.varies, fact.varies);
+        *old = fact;
+    }
+
+    /// Whether its numbers are unsigned, of at most 32 bits.
+    pub fn is_small(&self, value: Value) -> bool {
+        is_small(self.kernel.ty(value))
+    }
+
+    /// Sets the results of an operation that computes, loads, or hands over: whatever holds no region and is no local's.
+    pub fn inst(&mut self, inst: &Inst) {
+        let at = inst.location;
+        let fact = match &inst.op {
+            Op::Constant(bits) => Fact::constant(*bits),
+            Op::Parameter(_) => Fact::undefined(),
+            Op::Special(special) => self.special(*special, at),
+            Op::Binary(op, a, b) => self.binary(*op, *a, *b, inst),
+            Op::Unary(op, a) => self.each(*a, at, |ty, bits| evaluate::unary(*op, ty, bits)),
+            Op::Bitcast(a) => self.each(*a, at, |_, bits| Some(bits)),
+            Op::Cast(a) => self.cast(*a, inst),
+            Op::Compare(op, a, b) => {
+                let (ty, merged) = (self.kernel.ty(*a).scalar(), self.merged(&[*a, *b]));
+                self.both(*a, *b, at, |a, b| Some(u64::from(evaluate::compare(*op, ty?, a, b)))).unwrap_or_else(|| {
+                    let all = self.told(&[*a, *b], at);
+                    // Two that vary may keep step.
+                    let [a, b] = [*a, *b].map(|v| self.of(v).verdicts());
+                    let told = Verdicts::by_scope(|s| match (a.at(s).verdict, b.at(s).verdict) {
+                        (Verdict::Varies, Verdict::Varies) => all.doubted().at(s),
+                        _ => all.at(s),
+                    });
+                    Fact::merging(merged, told)
+                })
+            }
+            Op::Select { condition, yes, no } => self.select(*condition, *yes, *no, at),
+            Op::Load { place, policy, guard, .. } => self.load(place, *policy, guard.as_ref(), at),
+            Op::Atomic { .. } => Fact::opaque(memory(at)),
+            Op::Shuffle { mode, value, selector, width } => self.shuffle(*mode, *value, *selector, *width, inst),
+            Op::Vote { value, .. } | Op::Reduce(_, value) => {
+                let told = self.told(&[*value], at);
+                Fact::merging(ALL_LANES | self.of(*value).merged(), told)
+            }
+            op => {
+                let mut operands = Vec::new();
+                op.for_each_operand(|v| operands.push(v));
+                self.opaque(&operands, at)
+            }
+        };
+        for result in &inst.results {
+            self.set(*result, fact.clone());
+        }
+    }
+
+    /// The verdicts of all of `values`, told as what is computed from them.
+    pub fn told(&self, values: &[Value], at: Location) -> Verdicts {
+        let told = values.iter().map(|v| self.of(*v).verdicts().told(Hop::From(*v), at));
+        told.fold(Verdicts::UNIFORM, Verdicts::join)
+    }
+
+    fn opaque(&self, values: &[Value], at: Location) -> Fact {
+        Fact::merging(self.merged(values), self.told(values, at))
+    }
+
+    /// What none of `values` depends on.
+    fn merged(&self, values: &[Value]) -> u8 {
+        values.iter().fold(ALL_LANES | WARPS, |merged, v| merged & self.of(*v).merged())
+    }
+
+    /// m·U + tₙ, made from `values`.
+    fn made(&self, multiple: u64, threads: Threads, base: Verdicts, values: &[Value], at: Location) -> Fact {
+        let varies = Verdicts::by_scope(|scope| {
+            if threads.agree(scope) {
+                return Verdicts::UNIFORM.at(scope);
+            }
+            let from = values.iter().find(|v| !self.of(**v).threads.agree(scope)).or(values.first());
+            let hop = from.map_or(Hop::Memory, |v| Hop::From(*v));
+            Entry::because(Verdict::Varies, Cause { hop, location: at })
+        });
+        let of_base = Fact::opaque(base).merged();
+        let merged = self.merged(values) | threads.merged() & of_base;
+        Fact { multiple, threads, base, varies, merged }
+    }
+
+    fn special(&self, special: Special, at: Location) -> Fact {
+        let varies = Entry::because(Verdict::Varies, Cause { hop: Hop::Index(special), location: at });
+        match special {
+            Special::Grid(_) => Fact::undefined(),
+            Special::Block(_) => {
+                let mut base = Verdicts::UNIFORM;
+                base.set(Scope::Grid, varies);
+                Fact::opaque(base)
+            }
+            Special::Thread(axis) => {
+                let threads = Threads::index(self.kernel, axis);
+                let agree = Verdicts::by_scope(|s| if threads.agree(s) { Verdicts::UNIFORM.at(s) } else { varies });
+                Fact::known(threads, agree)
+            }
+        }
+    }
+
+    /// A number computed from a known one.
+    fn each(&self, a: Value, at: Location, f: impl Fn(Scalar, u64) -> Option<u64>) -> Fact {
+        let fact = self.of(a);
+        let known = self.kernel.ty(a).scalar().filter(|_| fact.is_known());
+        match known.and_then(|ty| fact.threads.map(|bits| f(ty, bits))) {
+            Some(threads) => self.made(0, threads, Verdicts::UNIFORM, &[a], at),
+            None => self.opaque(&[a], at),
+        }
+    }
+
+    /// A number computed from two known ones.
+    fn both(&self, a: Value, b: Value, at: Location, f: impl Fn(u64, u64) -> Option<u64>) -> Option<Fact> {
+        let (x, y) = (self.of(a), self.of(b));
+        if !x.is_known() || !y.is_known() {
+            return None;
+        }
+        let threads = x.threads.zip(&y.threads, f)?;
+        Some(self.made(0, threads, Verdicts::UNIFORM, &[a, b], at))
+    }
+
+    fn cast(&self, a: Value, inst: &Inst) -> Fact {
+        let (fact, at) = (self.of(a), inst.location);
+        let types = self.kernel.ty(a).scalar().zip(self.kernel.ty(inst.results[0]).scalar());
+        let Some((from, to)) = types else { return self.opaque(&[a], at) };
+        if !fact.is_known() && unsigned(self.kernel.ty(a)) && unsigned(Type::Scalar(to)) && from.bits() <= to.bits() {
+            let base = fact.base.told(Hop::From(a), at);
+            return self.made(fact.multiple, fact.threads.clone(), base, &[a], at);
+        }
+        self.each(a, at, |_, bits| evaluate::cast(from, to, bits))
+    }
+
+    fn binary(&mut self, op: Binary, a: Value, b: Value, inst: &Inst) -> Fact {
+        let (at, ty) = (inst.location, self.kernel.ty(a).scalar());
+        if op == Binary::Add {
+            self.sums.insert(inst.results[0], (a, b));
+        }
+        if let Some(known) = ty.and_then(|ty| self.both(a, b, at, |a, b| evaluate::binary(op, ty, a, b))) {
+            return known;
+        }
+        let mut fact = self.opaque(&[a, b], at);
+        if let Some(distance) = self.step_of_a_butterfly(op, a, b) {
+            return Fact::merging(fact.merged | distance, fact.base);
+        }
+        if let Some(fact) = ty.and_then(|ty| self.arithmetic(op, ty, a, b, at)) {
+            return fact;
+        }
+        let constant = |v: Value| self.of(v).same().is_some();
+        if matches!(op, Binary::Div | Binary::Shr) || op == Binary::And && (constant(a) || constant(b)) {
+            // What differs by little may be the same after.
+            fact.base = fact.base.doubted();
+        }
+        fact
+    }
+
+    /// Arithmetic on m·U + tₙ where what comes out has that form too. `usize` does not wrap; other types may.
+    fn arithmetic(&self, op: Binary, ty: Scalar, a: Value, b: Value, at: Location) -> Option<Fact> {
+        let (x, y) = (self.of(a), self.of(b));
+        let made = |multiple, threads, base: [Verdicts; 2]| {
+            let [p, q] = base;
+            let base = p.told(Hop::From(a), at).join(q.told(Hop::From(b), at));
+            Some(self.made(multiple, threads, base, &[a, b], at))
+        };
+        if !unsigned(Type::Scalar(ty)) {
+            return None;
+        }
+        match op {
+            Binary::Add | Binary::Sub if ty == Scalar::Usize => {
+                let f = if op == Binary::Add { i64::checked_add } else { i64::checked_sub };
+                let threads = x.threads.zip(&y.threads, |a, b| f(a as i64, b as i64).map(|n| n as u64))?;
+                made(gcd(x.multiple, y.multiple), threads, [x.base, y.base])
+            }
+            Binary::Mul if ty == Scalar::Usize => {
+                let (by, of) = match (x.same(), y.same()) {
+                    (_, Some(by)) => (by, x),
+                    (Some(by), _) => (by, y),
+                    _ => return None,
+                };
+                let threads = of.threads.map(|n| (n as i64).checked_mul(by as i64).map(|n| n as u64))?;
+                made(of.multiple.checked_mul(by)?, threads, [x.base, y.base])
+            }
+            Binary::Div => quotient(x, y.same()?).and_then(|(m, threads)| made(m, threads, [x.base, y.base])),
+            Binary::Shr => {
+                let by = 1u64.checked_shl(y.same()? as u32 & (ty.bits() - 1))?;
+                quotient(x, by).and_then(|(m, threads)| made(m, threads, [x.base, y.base]))
+            }
+            // What is left of the division has no U.
+            Binary::Rem => {
+                let threads = remainder(x, y.same()?)?;
+                made(0, threads, [Verdicts::UNIFORM; 2])
+            }
+            Binary::And => {
+                let (of, mask) = match (x.same(), y.same()) {
+                    (_, Some(mask)) => (x, mask),
+                    (Some(mask), _) => (y, mask),
+                    _ => return None,
+                };
+                let power = |low: u64| low.checked_add(1).filter(|n| n.is_power_of_two());
+                if let Some(by) = power(mask) {
+                    return made(0, remainder(of, by)?, [Verdicts::UNIFORM; 2]);
+                }
+                if let Some(by) = power(!mask & ty.mask()) {
+                    let rest = remainder(of, by)?;
+                    let threads = of.threads.zip(&rest, |n, rest| Some(n.wrapping_sub(rest)))?;
+                    return made(of.multiple, threads, [x.base, y.base]);
+                }
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// The bit of the lane's index over which `op` of `a` and `b` joins two lanes: one operand is the other as it is
+    /// there.
+    fn step_of_a_butterfly(&self, op: Binary, a: Value, b: Value) -> Option<u8> {
+        // Of a Sum, the lane and its partner compute a + b and b + a.
+        let commutes = matches!(
+            op,
+            Binary::Add
+                | Binary::Mul
+                | Binary::WrappingAdd
+                | Binary::WrappingMul
+                | Binary::Min
+                | Binary::Max
+                | Binary::And
+                | Binary::Or
+                | Binary::Xor
+        );
+        let from = |exchanged: Value, own: Value| {
+            self.exchanged.get(&exchanged).filter(|(source, _)| *source == own).map(|(_, distance)| *distance)
+        };
+        if commutes { from(b, a).or_else(|| from(a, b)) } else { None }
+    }
+
+    /// `yes` where the condition holds, `no` elsewhere.
+    pub fn select(&self, condition: Value, yes: Value, no: Value, at: Location) -> Fact {
+        let (which, y, n) = (self.of(condition), self.of(yes), self.of(no));
+        match which.same() {
+            Some(0) => return n.told(Hop::From(no), at),
+            Some(_) => return y.told(Hop::From(yes), at),
+            None if yes == no => return y.told(Hop::From(yes), at),
+            None => {}
+        }
+        if which.is_known() && y.is_known() && n.is_known() {
+            let yes_there = which.threads.zip(&y.threads, |c, y| Some(if c != 0 { y } else { 0 }));
+            let no_there = which.threads.zip(&n.threads, |c, n| Some(if c != 0 { 0 } else { n }));
+            let both = yes_there.zip(no_there).and_then(|(y, n)| y.zip(&n, |y, n| Some(y | n)));
+            if let Some(threads) = both {
+                return self.made(0, threads, Verdicts::UNIFORM, &[condition, yes, no], at);
+            }
+        }
+        let chosen = y.told(Hop::From(yes), at).or(&n.told(Hop::From(no), at), self.is_small(yes));
+        let chosen = chosen.tainted(which.verdicts().told(Hop::From(condition), at));
+        Fact { merged: chosen.merged | self.merged(&[condition, yes, no]), ..chosen }
+    }
+
+    /// Memory that nobody writes gives all who ask for one element the same. What else memory gives is not known here.
+    fn load(&self, place: &Place, policy: Policy, guard: Option<&Guard>, at: Location) -> Fact {
+        let mut values = Vec::new();
+        match place {
+            Place::Global { base, dims, .. } | Place::Dynamic { base, dims, .. } => {
+                values.push(*base);
+                for dim in dims {
+                    values.push(dim.index);
+                    values.extend(dim.stride);
+                }
+            }
+            Place::Address { base, .. } => values.push(*base),
+            Place::Shared { indices, .. } => values.extend(indices.iter().copied()),
+        }
+        values.extend(place.within().iter().flat_map(|w| w.indices.iter().map(|step| step.index)));
+        if let Some(guard) = guard {
+            values.push(guard.condition);
+            values.extend(guard.otherwise.iter().copied());
+        }
+        let verdicts = self.told(&values, at);
+        if let Place::Shared { array, .. } = place {
+            if self.kernel.shared[array.0 as usize].layout != Layout::Exchange {
+                return Fact::opaque(memory(at));
+            }
+            // In a block, an element is the same for all who ask.
+            let mut fact = Fact::merging(self.merged(&values), verdicts);
+            fact.base.set(Scope::Grid, memory(at).at(Scope::Grid));
+            return fact;
+        }
+        if let Place::Dynamic { .. } = place {
+            return Fact::opaque(memory(at));
+        }
+        Fact::opaque(Verdicts::by_scope(|scope| match (policy, verdicts.at(scope).verdict) {
+            (Policy::ReadOnly, Verdict::Uniform) => verdicts.at(scope),
+            _ => memory(at).at(scope),
+        }))
+    }
+
+    fn shuffle(&mut self, mode: Shuffle, value: Value, selector: Value, width: u32, inst: &Inst) -> Fact {
+        let at = inst.location;
+        let (merged, asked) = (self.of(value).merged(), self.of(selector).merged());
+        if merged & ALL_LANES == ALL_LANES {
+            // Whichever lane is asked.
+            return self.of(value).told(Hop::From(value), at);
+        }
+        let within = (width - 1) as u8 & ALL_LANES;
+        let one = asked & ALL_LANES == ALL_LANES;
+        let merged = match mode {
+            Shuffle::Index if one => merged | within,
+            Shuffle::Xor => {
+                if let Some(distance) =
+                    self.of(selector).same().filter(|d| d.is_power_of_two() && *d <= u64::from(within))
+                {
+                    self.exchanged.insert(inst.results[0], (value, distance as u8));
+                }
+                // The lane asks another that differs in these bits, whoever asks.
+                if one { merged } else { 0 }
+            }
+            _ => 0,
+        };
+        Fact::merging(merged & (asked | ALL_LANES), self.told(&[value, selector], at))
+    }
+
+    /// How far threads run a loop from `start` to `end` equally often.
+    pub fn trips(&self, [start, end, step]: [Value; 3], at: Location) -> Verdicts {
+        let ty = self.kernel.ty(start).scalar().unwrap_or(Scalar::Usize);
+        let [from, to, by] = [start, end, step].map(|v| self.of(v));
+        let told = |v: Value| self.of(v).verdicts().told(Hop::Trips(v), at);
+        let all = told(start).join(told(end)).join(told(step));
+        if from.is_known() && to.is_known() && by.is_known() {
+            let length = from.threads.zip(&to.threads, |from, to| {
+                let gap = evaluate::integer(ty, to) - evaluate::integer(ty, from);
+                u64::try_from(gap.max(0)).ok()
+            });
+            let trips = length.and_then(|l| l.zip(&by.threads, |l, by| (by > 0).then(|| l.div_ceil(by))));
+            if let Some(trips) = trips {
+                return Verdicts::by_scope(|s| if trips.agree(s) { Verdicts::UNIFORM.at(s) } else { all.at(s) });
+            }
+        }
+        // From i to i + n.
+        let beyond = self.sums.get(&end).and_then(|(a, b)| match (*a == start, *b == start) {
+            (true, _) => Some(*b),
+            (_, true) => Some(*a),
+            _ => None,
+        });
+        if let Some(length) = beyond.filter(|_| ty == Scalar::Usize) {
+            return told(length).join(told(step));
+        }
+        // Two that vary may keep step.
+        Verdicts::by_scope(|s| match (from.verdicts().at(s).verdict, to.verdicts().at(s).verdict) {
+            (Verdict::Varies, Verdict::Varies) => all.doubted().at(s),
+            _ => all.at(s),
+        })
+    }
+
+    /// The index of a loop from `start` by `step`, in one and the same iteration of all threads.
+    pub fn index(&self, start: Value, step: Value, at: Location) -> Fact {
+        let (from, by) = (self.of(start), self.of(step));
+        let verdicts = self.told(&[start, step], at);
+        match by.same().filter(|_| self.is_small(start)) {
+            Some(by) if by > 0 => {
+                let base = from.base.told(Hop::From(start), at);
+                self.made(gcd(from.multiple, by), from.threads.clone(), base, &[start], at)
+            }
+            _ => Fact::opaque(verdicts),
+        }
+    }
+}
+
+/// Unknown, through memory.
+fn memory(at: Location) -> Verdicts {
+    Verdicts::all(Entry::because(Verdict::Unknown, Cause { hop: Hop::Memory, location: at }))
+}
+
+/// `by`, if the U of `fact`, which is not negative as a whole, leaves nothing of a division by it.
+fn divisor(fact: &Fact, by: u64) -> Option<i64> {
+    i64::try_from(by).ok().filter(|d| *d > 0 && fact.multiple.is_multiple_of(by))
+}
+
+/// m·U + tₙ over `by`, rounded down.
+fn quotient(fact: &Fact, by: u64) -> Option<(u64, Threads)> {
+    let divisor = divisor(fact, by)?;
+    let threads = fact.threads.map(|n| Some((n as i64).div_euclid(divisor) as u64))?;
+    Some((fact.multiple / by, threads))
+}
+
+/// What is left of m·U + tₙ divided by `by`.
+fn remainder(fact: &Fact, by: u64) -> Option<Threads> {
+    let divisor = divisor(fact, by)?;
+    fact.threads.map(|n| Some((n as i64).rem_euclid(divisor) as u64))
+}
+
+/// The new verdicts, with the old causes where those still hold.
+fn keep(old: Verdicts, new: Verdicts) -> Verdicts {
+    Verdicts::by_scope(|scope| {
+        let (old, new) = (old.at(scope), new.at(scope));
+        if old.verdict == new.verdict { old } else { new }
+    })
+}
+
+/// Whether a type's numbers are never negative, and their bits are the number.
+fn unsigned(ty: Type) -> bool {
+    ty.scalar().is_some_and(|s| s.is_integer() && !s.is_signed())
+}
+
+/// Whether a type's numbers are unsigned, of at most 32 bits: sums of them are far from the limits that facts compute with.
+pub(super) fn is_small(ty: Type) -> bool {
+    unsigned(ty) && ty.scalar().is_some_and(|s| s.bits() <= 32)
+}

@@ -1,0 +1,97 @@
+//! What is known of a number, thread by thread.
+//!
+//! A block's shape is constant, so what a kernel computes from thread indices and constants alone is computed here, for
+//! each thread of the block. Of other numbers it is known that they are m·U + tₙ for the thread n: m a constant, U a
+//! number that nothing is known of but whether it is uniform, and tₙ known for each thread. `grid::index()` is 256·U + n
+//! in a block of 256, U the block's index. So a division by 32 leaves 8·U + n / 32, the same in all lanes of a warp; and
+//! a remainder of 32 has no U in it.
+
+use super::fact::{ALL_LANES, WARPS};
+use super::verdict::Scope;
+use crate::ir::Kernel;
+use std::rc::Rc;
+
+/// Lanes of a warp.
+const LANES: usize = 32;
+
+/// A number for each thread of a block.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Threads {
+    /// One for all.
+    Same(u64),
+    /// By linear thread index.
+    Each(Rc<[u64]>),
+}
+
+impl Threads {
+    /// The thread indices along `axis`.
+    pub fn index(kernel: &Kernel, axis: u8) -> Threads {
+        let [x, y, z] = kernel.block;
+        let each = (0..z).flat_map(|k| (0..y).flat_map(move |j| (0..x).map(move |i| [i, j, k])));
+        Threads::of(each.map(|at| u64::from(at[usize::from(axis.min(2))])).collect())
+    }
+
+    fn of(each: Vec<u64>) -> Threads {
+        match each.split_first() {
+            Some((first, rest)) if rest.iter().any(|n| n != first) => Threads::Each(each.into()),
+            Some((first, _)) => Threads::Same(*first),
+            None => Threads::Same(0),
+        }
+    }
+
+    /// `f` of each; `None` if it is for any.
+    pub fn map(&self, mut f: impl FnMut(u64) -> Option<u64>) -> Option<Threads> {
+        match self {
+            Threads::Same(n) => f(*n).map(Threads::Same),
+            Threads::Each(each) => each.iter().map(|n| f(*n)).collect::<Option<_>>().map(Threads::of),
+        }
+    }
+
+    /// `f` of each two; `None` if it is for any.
+    pub fn zip(&self, other: &Threads, mut f: impl FnMut(u64, u64) -> Option<u64>) -> Option<Threads> {
+        match (self, other) {
+            (a, Threads::Same(b)) => a.map(|a| f(a, *b)),
+            (Threads::Same(a), b) => b.map(|b| f(*a, b)),
+            (Threads::Each(a), Threads::Each(b)) => {
+                a.iter().zip(&**b).map(|(a, b)| f(*a, *b)).collect::<Option<_>>().map(Threads::of)
+            }
+        }
+    }
+
+    /// Whether all threads of the scope have the same.
+    pub fn agree(&self, scope: Scope) -> bool {
+        match self {
+            Threads::Same(_) => true,
+            Threads::Each(_) if scope != Scope::Warp => scope == Scope::Lane,
+            Threads::Each(each) => each.chunks(LANES).all(|warp| warp.iter().all(|n| *n == warp[0])),
+        }
+    }
+
+    /// Bits of the lane's index, and [`WARPS`], that it does not depend on.
+    pub fn merged(&self) -> u8 {
+        let each = match self {
+            Threads::Same(_) => return ALL_LANES | WARPS,
+            Threads::Each(each) if each.len() % LANES != 0 => return 0,
+            Threads::Each(each) => each,
+        };
+        let warps = if each[LANES..] == each[..each.len() - LANES] { WARPS } else { 0 };
+        let over = |bit: &u8| (0..each.len()).all(|t| each[t] == each[t ^ usize::from(*bit)]);
+        [1, 2, 4, 8, 16].into_iter().filter(over).fold(warps, |merged, bit| merged | bit)
+    }
+
+    /// The one number of all threads.
+    pub fn same(&self) -> Option<u64> {
+        match self {
+            Threads::Same(n) => Some(*n),
+            Threads::Each(_) => None,
+        }
+    }
+}
+
+/// The greatest common divisor; of 0 and n it is n.
+pub(super) fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}

@@ -1,0 +1,82 @@
+//! Register arrays as a whole.
+
+use super::{
+    Checker,
+    types::{Id, Kind, Ty},
+};
+use crate::Scalar;
+use crate::hir::{Expr, ExprKind, Intrinsic};
+use crate::syntax::{self, Mark, Path};
+use proc_macro2::Ident;
+
+/// The methods of arrays.
+pub(super) const METHODS: &[&str] = &["len", "map"];
+
+impl Checker<'_> {
+    pub(super) fn array_method(
+        &mut self,
+        receiver: Expr,
+        [element, size]: [Id; 2],
+        name: &Ident,
+        arguments: &[syntax::Expr],
+        mark: Mark,
+    ) -> (ExprKind, Id) {
+        match name.to_string().as_str() {
+            "len" if self.count("len", 0, arguments.len(), mark) => {
+                let usize = self.table.scalar(Scalar::Usize);
+                (intrinsic(Intrinsic::ArrayLen, vec![receiver]), usize)
+            }
+            "map" if self.count("map", 1, arguments.len(), mark) => {
+                let (f, array) = self.filled(element, size, &arguments[0], mark);
+                (intrinsic(Intrinsic::ArrayMap, vec![receiver, f]), array)
+            }
+            "len" | "map" => (ExprKind::Tuple(Vec::new()), self.wrong()),
+            _ => {
+                arguments.iter().for_each(|e| {
+                    self.expr(e, None);
+                });
+                let array = self.named(Id(receiver.ty.0));
+                let message = format!("`{array}` has no method `{name}` in a kernel: there are {}", METHODS.join(", "));
+                self.mistake(Mark { first: name.span(), last: name.span(), ..mark }, message);
+                (ExprKind::Tuple(Vec::new()), self.wrong())
+            }
+        }
+    }
+
+    /// `std::array::from_fn(|i| …)`
+    pub(super) fn array_from(
+        &mut self,
+        path: &Path,
+        arguments: &[syntax::Expr],
+        expected: Option<Id>,
+        mark: Mark,
+    ) -> (ExprKind, Id) {
+        if !self.count("from_fn", 1, arguments.len(), mark) {
+            return (ExprKind::Tuple(Vec::new()), self.wrong());
+        }
+        let size = match path.segments.last().map_or(&[][..], |s| &s.arguments) {
+            [_, size, ..] => self.size(size),
+            _ => self.table.add(Ty::Unknown(Kind::Size)),
+        };
+        let usize = self.table.scalar(Scalar::Usize);
+        let (f, array) = self.filled(usize, size, &arguments[0], mark);
+        // Its length may be known by the context alone.
+        if let Some(Ty::Array(_, wanted)) = expected.map(|id| self.table.get(id).clone()) {
+            self.table.unify(size, wanted);
+        }
+        (intrinsic(Intrinsic::ArrayFrom, vec![f]), array)
+    }
+
+    /// The function that makes each element of an array of a `from`, and the array's type.
+    fn filled(&mut self, from: Id, size: Id, f: &syntax::Expr, mark: Mark) -> (Expr, Id) {
+        let returns = self.table.unknown();
+        let function = self.table.add(Ty::Function { parameters: vec![from], returns });
+        let f = self.wanted(f, function);
+        self.no_closure(returns, "an array", mark);
+        (f, self.table.add(Ty::Array(returns, size)))
+    }
+}
+
+fn intrinsic(intrinsic: Intrinsic, arguments: Vec<Expr>) -> ExprKind {
+    ExprKind::Intrinsic { intrinsic, arguments }
+}

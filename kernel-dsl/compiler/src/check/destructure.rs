@@ -1,0 +1,140 @@
+//! Assignments that take their value apart, as Rust defines them: a `let` of new names, and then assignments from these, from
+//! left to right.
+
+use super::{
+    Checker,
+    types::{Id, Ty},
+};
+use crate::hir::{self, Block, Expr, ExprKind, Pattern, Statement, TypeId};
+use crate::syntax::{self, Assignee, Mark};
+
+impl Checker<'_> {
+    pub(super) fn destructure(&mut self, into: &Assignee, value: &syntax::Expr, mark: Mark) -> (ExprKind, Id) {
+        let unit = self.table.add(Ty::Unit);
+        let value = self.expr(value, None);
+        let mut assignments = Vec::new();
+        let pattern = self.assignee(into, Id(value.ty.0), mark, &mut assignments);
+        let mut statements = vec![Statement::Let { pattern, value: Some(value), span: mark.span }];
+        statements.extend(assignments.into_iter().map(Statement::Expr));
+        (ExprKind::Block(Block { statements, value: None }), unit)
+    }
+
+    /// A pattern that gives names to the parts of a value of type `ty`, and the assignments from them.
+    fn assignee(&mut self, into: &Assignee, ty: Id, mark: Mark, assignments: &mut Vec<Expr>) -> Pattern {
+        match into {
+            Assignee::Ignore | Assignee::Rest(_) => Pattern::Ignore,
+            Assignee::Place(place) => {
+                let at = place.mark;
+                let place = self.expr(place, None);
+                self.assignable(&place, at);
+                self.coerce(ty, Id(place.ty.0), at);
+                let part = self.hidden("part", ty);
+                let value = Expr { kind: ExprKind::Local(part), ty: TypeId(ty.0), span: at.span };
+                let kind = ExprKind::Assign { place: Box::new(place), operator: None, value: Box::new(value) };
+                let unit = self.table.add(Ty::Unit);
+                assignments.push(Expr { kind, ty: TypeId(unit.0), span: mark.span });
+                Pattern::Local(part)
+            }
+            Assignee::Tuple(parts, at) => {
+                let (types, skip) = self.tuple_parts(ty, parts, |p| matches!(p, Assignee::Rest(_)), *at);
+                let parts = parts.iter().zip(types).map(|(p, t)| self.assignee(p, t, mark, assignments));
+                Pattern::Parts(with_rest(parts.collect(), skip))
+            }
+            Assignee::Array(parts, at) => {
+                let (element, skip) = self.array_parts(ty, parts, |p| matches!(p, Assignee::Rest(_)), *at);
+                let parts = parts.iter().map(|p| self.assignee(p, element, mark, assignments));
+                Pattern::Parts(with_rest(parts.collect(), skip))
+            }
+        }
+    }
+
+    /// The type of each part of a tuple that is taken apart, in the order of `parts`; where one of them is `..`, its place and how
+    /// many parts it stands for.
+    pub(super) fn tuple_parts<P>(
+        &mut self,
+        ty: Id,
+        parts: &[P],
+        is_rest: impl Fn(&P) -> bool,
+        at: Mark,
+    ) -> (Vec<Id>, Option<(usize, usize)>) {
+        let Some(rest) = self.rest(parts, &is_rest, at) else {
+            let types: Vec<_> = parts.iter().map(|_| self.table.unknown()).collect();
+            let tuple = match types.is_empty() {
+                true => self.table.add(Ty::Unit),
+                false => self.table.add(Ty::Tuple(types.clone())),
+            };
+            self.coerce(ty, tuple, at);
+            return (types, None);
+        };
+        let named = parts.len() - 1;
+        match self.table.get(ty).clone() {
+            Ty::Tuple(all) if all.len() >= named => {
+                let skipped = all.len() - named;
+                let mut types: Vec<_> = all[..rest].to_vec();
+                // What `..` itself would have: it binds nothing.
+                types.push(self.table.unknown());
+                types.extend(&all[rest + skipped..]);
+                (types, Some((rest, skipped)))
+            }
+            known => {
+                if known != Ty::Wrong {
+                    let name = self.named(ty);
+                    self.mistake(at, format!("`..` stands for the parts of a tuple that are not named, and `{name}` does not have that many parts, or is not known to be a tuple yet"));
+                }
+                let wrong = self.wrong();
+                (vec![wrong; parts.len()], None)
+            }
+        }
+    }
+
+    /// The type of the elements of an array that is taken apart; and `..` as in [`Checker::tuple_parts`].
+    pub(super) fn array_parts<P>(
+        &mut self,
+        ty: Id,
+        parts: &[P],
+        is_rest: impl Fn(&P) -> bool,
+        at: Mark,
+    ) -> (Id, Option<(usize, usize)>) {
+        let element = self.table.unknown();
+        let Some(rest) = self.rest(parts, &is_rest, at) else {
+            let size = self.table.add(Ty::Size(hir::Size::Known(parts.len() as u32)));
+            let array = self.table.add(Ty::Array(element, size));
+            self.coerce(ty, array, at);
+            return (element, None);
+        };
+        let size = self.table.add(Ty::Unknown(super::types::Kind::Size));
+        let array = self.table.add(Ty::Array(element, size));
+        self.coerce(ty, array, at);
+        let named = parts.len() - 1;
+        match *self.table.get(size) {
+            Ty::Size(hir::Size::Known(n)) if n as usize >= named => (element, Some((rest, n as usize - named))),
+            // What is left out at the end need not be counted.
+            _ if rest == named => (element, Some((rest, 0))),
+            _ => {
+                if self.table.get(ty) != &Ty::Wrong {
+                    self.mistake(
+                        at,
+                        "how many elements `..` stands for must be known here: name all of them, or index the array",
+                    );
+                }
+                (element, None)
+            }
+        }
+    }
+
+    fn rest<P>(&mut self, parts: &[P], is_rest: &impl Fn(&P) -> bool, at: Mark) -> Option<usize> {
+        let first = parts.iter().position(is_rest)?;
+        if parts[first + 1..].iter().any(is_rest) {
+            self.mistake(at, "`..` stands in a pattern once");
+        }
+        Some(first)
+    }
+}
+
+/// The patterns of all parts, with as many that bind nothing as `..` stands for.
+pub(super) fn with_rest(mut parts: Vec<Pattern>, rest: Option<(usize, usize)>) -> Vec<Pattern> {
+    if let Some((at, count)) = rest {
+        parts.splice(at..=at, std::iter::repeat_n(Pattern::Ignore, count));
+    }
+    parts
+}

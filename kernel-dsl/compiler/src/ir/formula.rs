@@ -1,0 +1,178 @@
+//! What a launch works out before it begins: a number that a kernel computes from its parameters alone.
+//!
+//! The size of an array in shared memory must be known when the kernel starts. Lowering writes its extents as the kernel computes
+//! them; [`Formula::of`] takes the same operations out for the host, and [`Formula::evaluate`] gives what the kernel
+//! will get, or says why there is no such number.
+
+use super::{Inst, Kernel, Op, Region, Role, Type, Value};
+use crate::passes::evaluate;
+use crate::scalar::Scalar;
+use std::collections::HashMap;
+
+/// An expression over the parameters of an entry.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Formula {
+    /// Each over earlier ones; the last is the result.
+    steps: Vec<(Scalar, Step)>,
+}
+
+/// An operation, over steps by their index.
+#[derive(Clone, PartialEq, Debug)]
+enum Step {
+    /// One that has no operands but constants, and parameters by their index.
+    Constant(u64),
+    Parameter(u32),
+    /// An operation of the IR whose operands are steps, numbered as values.
+    Operation(Op),
+    /// One of two steps.
+    Either {
+        condition: usize,
+        yes: usize,
+        no: usize,
+    },
+}
+
+/// Why a kernel's value is no formula.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoFormula {
+    /// It depends on the thread or block.
+    Special,
+    /// It comes through memory or a variable, or from a loop.
+    Opaque,
+}
+
+impl Formula {
+    /// How `value`, which stands in the body of `kernel`, is computed from parameters.
+    pub fn of(kernel: &Kernel, value: Value) -> Result<Formula, NoFormula> {
+        let mut definitions = HashMap::new();
+        define(&kernel.body, &mut definitions);
+        let mut taker = Taker { kernel, definitions, formula: Formula { steps: Vec::new() }, taken: HashMap::new() };
+        taker.take(value)?;
+        Ok(taker.formula)
+    }
+
+    /// Its value, where parameters of the entry have these bits; or what has none, such as "40 - 50 overflows `usize`".
+    pub fn evaluate(&self, parameters: &[u64]) -> Result<u64, String> {
+        let mut values = vec![None; self.steps.len()];
+        self.step(self.steps.len().saturating_sub(1), parameters, &mut values)
+    }
+
+    /// Step `i`. Only what is asked for is computed: of two branches, one.
+    fn step(&self, i: usize, parameters: &[u64], values: &mut [Option<u64>]) -> Result<u64, String> {
+        if let Some(bits) = values.get(i).copied().flatten() {
+            return Ok(bits);
+        }
+        let Some((ty, step)) = self.steps.get(i) else { return Err("it is empty".into()) };
+        let bits = match step {
+            Step::Constant(bits) => *bits,
+            Step::Parameter(index) => {
+                let found = parameters.get(*index as usize).copied();
+                found.ok_or_else(|| format!("there is no parameter {index}"))?
+            }
+            Step::Either { condition, yes, no } => {
+                let yes = if self.step(*condition, parameters, values)? != 0 { yes } else { no };
+                self.step(*yes, parameters, values)?
+            }
+            Step::Operation(op) => {
+                let mut operands = Vec::new();
+                op.for_each_operand(|v| operands.push(v.0 as usize));
+                let bits: Vec<u64> =
+                    operands.iter().map(|o| self.step(*o, parameters, values)).collect::<Result<_, _>>()?;
+                let of = operands.first().map_or(*ty, |o| self.steps[*o].0);
+                operation(op, of, *ty, &bits)?
+            }
+        };
+        values[i] = Some(bits);
+        Ok(bits)
+    }
+}
+
+/// `op` of operands whose first is of type `of`, to type `ty`.
+fn operation(op: &Op, of: Scalar, ty: Scalar, bits: &[u64]) -> Result<u64, String> {
+    let found = match (op, bits) {
+        (Op::Unary(op, _), [a]) => evaluate::unary(*op, of, *a),
+        (Op::Binary(op, ..), [a, b]) => {
+            let (x, y) = (evaluate::integer(of, *a), evaluate::integer(of, *b));
+            let exact = match op {
+                super::Binary::Add => Some((x + y, "+")),
+                super::Binary::Sub => Some((x - y, "-")),
+                super::Binary::Mul => Some((x.wrapping_mul(y), "*")),
+                _ => None,
+            };
+            let bits = evaluate::binary(*op, of, *a, *b);
+            if let (Scalar::Usize, Some((exact, sign)), Some(bits)) = (of, exact, bits)
+                && exact != i128::from(bits)
+            {
+                return Err(format!("{x} {sign} {y} overflows `usize`"));
+            }
+            bits
+        }
+        (Op::MulAdd(..), [a, b, c]) => evaluate::mul_add(of, *a, *b, *c),
+        (Op::Compare(op, ..), [a, b]) => Some(evaluate::compare(*op, of, *a, *b).into()),
+        (Op::Cast(_), [a]) => evaluate::cast(of, ty, *a),
+        (Op::Bitcast(_), [a]) => Some(*a),
+        _ => None,
+    };
+    found.ok_or_else(|| "it divides by zero, or computes a NaN".to_string())
+}
+
+/// How each value is made: by which instruction, as which of its results.
+fn define<'k>(region: &'k Region, definitions: &mut HashMap<Value, (&'k Inst, usize)>) {
+    for inst in &region.insts {
+        definitions.extend(inst.results.iter().enumerate().map(|(i, r)| (*r, (inst, i))));
+        inst.op.regions().into_iter().for_each(|r| define(r, definitions));
+    }
+}
+
+struct Taker<'k> {
+    kernel: &'k Kernel,
+    definitions: HashMap<Value, (&'k Inst, usize)>,
+    formula: Formula,
+    taken: HashMap<Value, usize>,
+}
+
+impl Taker<'_> {
+    /// The step that computes `value`.
+    fn take(&mut self, value: Value) -> Result<usize, NoFormula> {
+        if let Some(step) = self.taken.get(&value) {
+            return Ok(*step);
+        }
+        let Type::Scalar(ty) = self.kernel.ty(value) else { return Err(NoFormula::Opaque) };
+        let &(inst, result) = self.definitions.get(&value).ok_or(NoFormula::Opaque)?;
+        let step = match &inst.op {
+            Op::Constant(bits) => Step::Constant(*bits),
+            Op::Parameter(i) => match self.kernel.parameters.get(*i as usize).map(|p| p.role) {
+                Some(Role::Address { .. }) | None => return Err(NoFormula::Opaque),
+                Some(_) => Step::Parameter(*i),
+            },
+            Op::Special(_) => return Err(NoFormula::Special),
+            Op::Select { condition, yes, no } => {
+                let [condition, yes, no] = [*condition, *yes, *no];
+                Step::Either { condition: self.take(condition)?, yes: self.take(yes)?, no: self.take(no)? }
+            }
+            Op::If { condition, then, otherwise } => {
+                let yielded = |region: &Region| match region.insts.last().map(|i| &i.op) {
+                    Some(Op::Yield(values)) => values.get(result).copied(),
+                    _ => None,
+                };
+                let (yes, no) = (yielded(then).ok_or(NoFormula::Opaque)?, yielded(otherwise).ok_or(NoFormula::Opaque)?);
+                Step::Either { condition: self.take(*condition)?, yes: self.take(yes)?, no: self.take(no)? }
+            }
+            op if op.is_pure() => {
+                let mut operands = Vec::new();
+                op.for_each_operand(|v| operands.push(v));
+                for v in &operands {
+                    self.take(*v)?;
+                }
+                let mut op = op.clone();
+                op.map_operands(|v| Value(self.taken.get(&v).map_or(u32::MAX, |step| *step as u32)));
+                Step::Operation(op)
+            }
+            _ => return Err(NoFormula::Opaque),
+        };
+        self.formula.steps.push((ty, step));
+        let step = self.formula.steps.len() - 1;
+        self.taken.insert(value, step);
+        Ok(step)
+    }
+}

@@ -1,0 +1,320 @@
+//! What lies in memory, and which part of it an access names.
+//!
+//! Memory is arrays of *elements*, each a scalar or an aggregate (a `repr(C)` struct, a register array). An access reads or
+//! writes scalars: [`Place`] names the element by its indices and, in an aggregate, the first scalar [`Within`] it.
+
+use super::{Formula, SharedId, Value, WIDEST};
+use crate::scalar::Scalar;
+use smallvec::SmallVec;
+use std::fmt;
+
+/// What an array in memory is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Element {
+    /// A scalar.
+    Scalar(Scalar),
+    /// Several scalars, each at a multiple of its size from the element's first byte.
+    Aggregate {
+        /// From one element to the next; a multiple of `align`.
+        bytes: u32,
+        /// What an element's address is a multiple of: a power of two, at least the size of each scalar in it.
+        align: u32,
+    },
+}
+
+impl Element {
+    /// Bytes from one element to the next.
+    pub const fn bytes(self) -> u32 {
+        match self {
+            Element::Scalar(s) => s.bytes(),
+            Element::Aggregate { bytes, .. } => bytes,
+        }
+    }
+
+    /// What an element's address is a multiple of.
+    pub const fn align(self) -> u32 {
+        match self {
+            Element::Scalar(s) => s.bytes(),
+            Element::Aggregate { align, .. } => align,
+        }
+    }
+}
+
+impl From<Scalar> for Element {
+    fn from(s: Scalar) -> Element {
+        Element::Scalar(s)
+    }
+}
+
+impl fmt::Display for Element {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Element::Scalar(s) => s.fmt(f),
+            Element::Aggregate { bytes, .. } => write!(f, "{{{bytes} bytes}}"),
+        }
+    }
+}
+
+/// Scalars in memory that an access names: the first of them; the others follow.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Place {
+    /// Element Σ indexᵢ · strideᵢ from `base` in global memory; each index must be below its extent, and for an access
+    /// that reaches over `n` elements the last index + n must not exceed it.
+    Global {
+        /// Address of the first element of the slice or view.
+        base: Value,
+        /// Dimensions, outermost first.
+        dims: SmallVec<[Dim; 2]>,
+        /// Where in the element; `None` where elements are scalars of the access's type.
+        within: Option<Box<Within>>,
+    },
+    /// As `Global`, in shared memory whose size the launch evaluates.
+    #[allow(missing_docs)]
+    Dynamic { base: Value, dims: SmallVec<[Dim; 2]>, within: Option<Box<Within>> },
+    /// Element of a shared array; as many indices as dimensions, each below its extent.
+    Shared {
+        /// Which array.
+        array: SharedId,
+        /// Outermost first.
+        indices: SmallVec<[Value; 3]>,
+        /// As in `Global`.
+        within: Option<Box<Within>>,
+    },
+    /// An address computed by the kernel plus a constant number of bytes. Only passes make it.
+    #[allow(missing_docs)]
+    Address { base: Value, offset: i32 },
+}
+
+impl Place {
+    /// Where in an element.
+    pub fn within(&self) -> Option<&Within> {
+        match self {
+            Place::Global { within, .. } | Place::Dynamic { within, .. } | Place::Shared { within, .. } => {
+                within.as_deref()
+            }
+            Place::Address { .. } => None,
+        }
+    }
+
+    /// Bytes of an element, of an access to scalars of type `scalar`.
+    pub fn unit(&self, scalar: Scalar) -> u32 {
+        self.within().map_or(scalar.bytes(), |w| w.bytes)
+    }
+
+    /// Elements that an access to `n` scalars reaches over, from the last index on.
+    pub fn reach(&self, n: u32, scalar: Scalar) -> u32 {
+        self.within().map_or(n, |w| w.reach(n, scalar))
+    }
+}
+
+/// A scalar in an aggregate element, `offset` + Σ indexᵢ · bytesᵢ bytes from its first.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Within {
+    /// Bytes of an element.
+    pub bytes: u32,
+    /// The constant part; below `bytes`.
+    pub offset: u32,
+    /// Arrays in the element that values index, outermost first. An access stays in what the last of them names; without
+    /// any, it may go on into the elements that follow.
+    pub indices: SmallVec<[Step; 1]>,
+}
+
+impl Within {
+    /// Elements that an access to `n` scalars reaches over.
+    pub fn reach(&self, n: u32, scalar: Scalar) -> u32 {
+        match self.indices.is_empty() {
+            true => (self.offset + n * scalar.bytes()).div_ceil(self.bytes.max(1)),
+            false => 1,
+        }
+    }
+}
+
+/// An index into an array in an element.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// Which; `usize`.
+    pub index: Value,
+    /// How many there are.
+    pub extent: u32,
+    /// Bytes from one to the next.
+    pub bytes: u32,
+}
+
+/// One dimension of an access to a slice or view; all `usize`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Dim {
+    /// Which element.
+    pub index: Value,
+    /// How many there are.
+    pub extent: Value,
+    /// Elements from one to the next; `None` is 1.
+    pub stride: Option<Value>,
+}
+
+/// An array in the block's shared memory, laid out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SharedArray {
+    /// Name in Rust.
+    pub name: String,
+    /// What it is made of.
+    pub element: Element,
+    /// Extents, outermost first.
+    pub shape: SmallVec<[u32; 3]>,
+    /// Elements from one index to the next, outermost first; the last is 1.
+    pub strides: SmallVec<[u32; 3]>,
+    /// How the strides came about, for the comment in the PTX and for reports.
+    pub layout: Layout,
+    /// The array whose bytes it is laid on, from the first on.
+    pub over: Option<SharedId>,
+    /// First byte in the block's shared memory.
+    pub offset: u32,
+}
+
+impl SharedArray {
+    /// Bytes that the array takes, from its first element to its last.
+    pub fn bytes(&self) -> u32 {
+        if self.shape.contains(&0) {
+            return 0;
+        }
+        let reach = self.shape.iter().zip(&self.strides).map(|(n, s)| (n - 1).saturating_mul(*s));
+        reach.fold(1, u32::saturating_add).saturating_mul(self.element.bytes())
+    }
+
+    /// The swizzle, if there is one.
+    pub fn swizzle(&self) -> Option<Swizzle> {
+        match self.layout {
+            Layout::Swizzled(swizzle) => Some(swizzle),
+            _ => None,
+        }
+    }
+
+    /// The element, counted along the strides, that lies at a byte of the array.
+    pub fn element_at(&self, byte: u32) -> u32 {
+        let size = self.element.bytes().max(1);
+        let (Some(swizzle), [.., rows, _], [.., pitch, _]) = (self.swizzle(), &self.shape[..], &self.strides[..])
+        else {
+            return byte / size;
+        };
+        let row = byte / (pitch * size).max(1) % rows.max(&1);
+        (byte ^ swizzle.bits(row)) / size
+    }
+}
+
+/// How a shared array's strides were chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Layout {
+    /// No gap between rows.
+    Packed,
+    /// No gap between rows. The array is the compiler's own, through which the threads of a block hand each other
+    /// values: all writes and reads of an element have barriers between them.
+    Exchange,
+    /// The pitch that the kernel names.
+    Pitch,
+    /// The pitch that the compiler found to have the fewest bank conflicts.
+    Padded {
+        /// Elements between the end of a row and the start of the next.
+        pad: u32,
+    },
+    /// No gap between rows; the 16-byte pieces of each row in an order of its own.
+    Swizzled(Swizzle),
+}
+
+/// Where the 16-byte pieces of a row lie: piece p of row r (an index of the last dimension but one) is found at
+/// p XOR ((r >> shift) & mask).
+///
+/// So eight lanes that access 16 bytes each, in eight consecutive rows at one column or in one row at eight consecutive
+/// pieces, ask each bank of shared memory once. A row of n pieces, n a multiple of eight, has mask 7 and shift 0; where only
+/// a smaller power of two divides n, pieces are moved among as many, and rows alternate after 8 / n.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Swizzle {
+    /// One less than a power of two: pieces are permuted among that many.
+    pub mask: u32,
+    /// log₂ of the rows that have one order.
+    pub shift: u32,
+}
+
+impl Swizzle {
+    /// Bytes that stay together: what an access moves at most.
+    pub const PIECE: u32 = WIDEST;
+
+    /// The swizzle of rows of `bytes` bytes, which must be whole pieces.
+    pub fn of(bytes: u32) -> Option<Swizzle> {
+        if bytes == 0 || !bytes.is_multiple_of(Self::PIECE) {
+            return None;
+        }
+        let among = (bytes / Self::PIECE).trailing_zeros().min(3);
+        Some(Swizzle { mask: (1 << among) - 1, shift: 3 - among })
+    }
+
+    /// Bits of the byte offset that are flipped in `row`.
+    pub const fn bits(self, row: u32) -> u32 {
+        ((row >> self.shift) & self.mask) * Self::PIECE
+    }
+
+    /// Rows after which the order repeats.
+    pub const fn period(self) -> u32 {
+        (self.mask + 1) << self.shift
+    }
+}
+
+/// An array in shared memory whose size the launch evaluates.
+#[derive(Clone, PartialEq, Debug)]
+pub struct DynamicArray {
+    /// Name in Rust.
+    pub name: String,
+    /// What it is made of.
+    pub element: Element,
+    /// Extents, outermost first.
+    pub extents: SmallVec<[Formula; 2]>,
+}
+
+impl DynamicArray {
+    /// Bytes of the array, where the parameters of the entry have these bits, and its extents; or what is wrong with an extent.
+    pub fn bytes(&self, parameters: &[u64]) -> Result<(u64, Vec<u64>), String> {
+        let extents: Vec<u64> = self.extents.iter().map(|e| e.evaluate(parameters)).collect::<Result<_, _>>()?;
+        let bytes = extents.iter().fold(u64::from(self.element.bytes()), |n, extent| n.saturating_mul(*extent));
+        Ok((bytes, extents))
+    }
+}
+
+/// Bytes of shared memory that a block may have without asking for more, on every target.
+pub const SHARED_LIMIT: u32 = 48 * 1024;
+
+/// What a launch must know of a kernel's shared memory.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SharedMemory {
+    /// Bytes of the arrays of fixed size.
+    pub fixed: u32,
+    /// Those whose size the launch evaluates, which come behind.
+    pub dynamic: Vec<DynamicArray>,
+}
+
+impl SharedMemory {
+    /// Where each array of dynamic size begins in the block's shared memory, and the end of them all, where the parameters of
+    /// the entry have these bits. An error where a size has no value, or all are more than [`SHARED_LIMIT`].
+    pub fn layout(&self, parameters: &[u64]) -> Result<(Vec<u32>, u32), String> {
+        if self.dynamic.is_empty() {
+            return Ok((Vec::new(), self.fixed));
+        }
+        let mut end = u64::from(self.fixed.next_multiple_of(WIDEST));
+        let mut starts = Vec::with_capacity(self.dynamic.len());
+        let mut each = Vec::new();
+        if self.fixed > 0 {
+            each.push(format!("arrays of fixed size {}", self.fixed));
+        }
+        for array in &self.dynamic {
+            let name = &array.name;
+            let (bytes, extents) =
+                array.bytes(parameters).map_err(|why| format!("the size of `{name}` in shared memory: {why}"))?;
+            let extents: Vec<_> = extents.iter().map(u64::to_string).collect();
+            each.push(format!("`{name}` of {} elements {bytes}", extents.join(" × ")));
+            starts.push(end as u32);
+            end = end.saturating_add(bytes).checked_next_multiple_of(WIDEST.into()).unwrap_or(u64::MAX);
+            if end > SHARED_LIMIT.into() {
+                let each = each.join(", ");
+                return Err(format!("a block has {SHARED_LIMIT} bytes of shared memory, and needs more: {each}"));
+            }
+        }
+        Ok((starts, end as u32))
+    }
+}

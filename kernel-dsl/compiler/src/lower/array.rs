@@ -1,0 +1,49 @@
+//! Register arrays as a whole.
+
+use super::Lowerer;
+use super::value::{Known, Place, Val};
+use crate::hir::{self, Expr, Intrinsic};
+
+impl<'h> Lowerer<'h> {
+    pub(super) fn whole_array(&mut self, e: &'h Expr, intrinsic: Intrinsic, arguments: &'h [Expr]) -> Val {
+        match (intrinsic, arguments) {
+            (Intrinsic::ArrayMap, [array, f]) => {
+                let hir::Type::Array(element, _) = self.ty(array.ty) else { return Val::Unit };
+                let array = self.expr(array);
+                let f = self.expr(f);
+                let (Val::Array(from), Val::Callable(f)) = (array, f) else { return Val::Unit };
+                self.filled(e, f, &mut |l, i| {
+                    let place = l.element(&from, i);
+                    l.peek_storage(&place, *element)
+                })
+            }
+            (Intrinsic::ArrayFrom, [f]) => match self.expr(f) {
+                Val::Callable(f) => self.filled(e, f, &mut |_, i| Val::Scalar(i)),
+                _ => Val::Unit,
+            },
+            (Intrinsic::ArrayLen, [array]) => {
+                let hir::Type::Array(_, size) = self.ty(array.ty) else { return Val::Unit };
+                // For what it does on the way, and not for its elements.
+                self.place(array);
+                self.at(e.span);
+                Val::Scalar(self.index(self.size(*size)))
+            }
+            _ => Val::Unit,
+        }
+    }
+
+    /// An array of the type of `e` with `f(argument(i))` at each index i, in order.
+    fn filled(&mut self, e: &Expr, f: u32, argument: &mut dyn FnMut(&mut Self, Known) -> Val) -> Val {
+        let hir::Type::Array(element, size) = *self.ty(e.ty) else { return Val::Unit };
+        let to = self.storage(e.ty, self.name_hint.unwrap_or("array"));
+        for i in 0..self.size(size) {
+            self.at(e.span);
+            let i = self.index(i);
+            let argument = argument(self, i);
+            let value = self.call_callable(e.span, f, vec![argument]);
+            let place = self.element(&to, i);
+            self.write(&Place::Registers(place), element, value);
+        }
+        Val::Array(to)
+    }
+}

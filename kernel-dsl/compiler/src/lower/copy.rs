@@ -1,0 +1,148 @@
+//! What the whole block does to an array in shared memory, each thread its share.
+
+use super::Lowerer;
+use super::cell::Leaves;
+use super::value::{Handle, Known, Place, Val, View};
+use crate::Scalar;
+use crate::hir::TypeId;
+use crate::ir::{self, Binary, Comparison, For, Op, Type, Unroll, Values};
+use smallvec::SmallVec;
+
+/// Copies of at most so many steps a thread are unrolled.
+const UNROLLED_COPY: u32 = 16;
+
+impl<'h> Lowerer<'h> {
+    /// The whole block fills `to` from `from`, each thread the elements t, t + threads, …, with zero beyond the edge.
+    pub(super) fn copy_from(&mut self, to: &Handle, from: &View) {
+        self.shared_out(to, &mut |lowerer, indices| {
+            let scalars = lowerer.taken(from, indices);
+            lowerer.put(to, indices, &scalars);
+        });
+    }
+
+    /// The whole block fills `of` with `value`, each thread the elements that it would copy.
+    pub(super) fn fill(&mut self, of: &Handle, ty: TypeId, value: &Val) {
+        let scalars = self.scalars_of(ty, value);
+        self.shared_out(of, &mut |lowerer, indices| lowerer.put(of, indices, &scalars));
+    }
+
+    /// The scalars of an element of a view; zeros beyond its extents.
+    fn taken(&mut self, from: &View, indices: &[Known]) -> Values {
+        let inside = self.inside(from, indices);
+        let zeros = self.zeros(&from.cell);
+        let leaves = self.leaves_of(&from.cell, 1);
+        let Place::Memory { place, policy, .. } = self.view_place(from, indices) else { return Values::new() };
+        let align = super::cell::align_of(&place, &from.cell);
+        self.load_scalars(&place, &leaves, align, policy, Some((inside, &zeros)))
+    }
+
+    /// Stores the scalars of an element.
+    fn put(&mut self, to: &Handle, indices: &[Known], scalars: &[ir::Value]) {
+        let leaves: Leaves = self.leaves_of(to.cell(), 1);
+        if let Place::Memory { place, .. } = to.place(indices) {
+            let align = super::cell::align_of(&place, to.cell());
+            self.store_scalars(&place, &leaves, align, scalars, None);
+        }
+    }
+
+    /// Shares the elements of an array out among the threads of the block: t, t + threads, ….
+    fn shared_out(&mut self, to: &Handle, each: &mut dyn FnMut(&mut Self, &[Known])) {
+        let shape: SmallVec<[u32; 3]> = match to {
+            Handle::Fixed { array, prefix, .. } => {
+                self.builder.kernel.shared[array.0 as usize].shape[prefix.len()..].iter().copied().collect()
+            }
+            Handle::Dynamic(view) => return self.shared_out_dynamic(&view.extents.clone(), each),
+        };
+        let elements: u32 = shape.iter().product();
+        let threads = self.builder.kernel.threads();
+        if elements == 0 {
+            return;
+        }
+        let steps = elements.div_ceil(threads);
+        // A row is as long as the block is wide: then a thread keeps its column, and rows go by the other axes.
+        let width = self.builder.kernel.block[0];
+        let by_rows = shape.len() > 1 && shape[shape.len() - 1] == width && width > 1;
+        let (first, stride, count) = match by_rows {
+            true => (self.outer_index(), threads / width, elements / width),
+            false => (self.thread_index(), threads, elements),
+        };
+        let mut step = |lowerer: &mut Self, k: Known| {
+            let stride = lowerer.index(stride);
+            let skip = lowerer.binary(Binary::Mul, Scalar::Usize, k, stride);
+            let item = lowerer.binary(Binary::Add, Scalar::Usize, first, skip);
+            let all = elements.is_multiple_of(threads);
+            if all {
+                lowerer.item(&shape, item, by_rows, each);
+                return;
+            }
+            let count = lowerer.index(count);
+            let inside = lowerer.compare(Comparison::Lt, Scalar::Usize, item, count);
+            lowerer.builder.enter([]);
+            lowerer.item(&shape, item, by_rows, each);
+            let then = lowerer.builder.leave();
+            lowerer.builder.enter([]);
+            let otherwise = lowerer.builder.leave();
+            lowerer.builder.effect(Op::If { condition: inside.value, then, otherwise });
+        };
+        if steps == 1 {
+            let zero = self.index(0);
+            step(self, zero);
+            return;
+        }
+        let (start, end, one) = (self.index(0).value, self.index(steps).value, self.index(1).value);
+        let label = self.label();
+        let k = self.builder.enter([Type::Scalar(Scalar::Usize)])[0];
+        step(self, Known { value: k, bits: None });
+        let body = self.builder.leave();
+        let unroll = if steps <= UNROLLED_COPY { Unroll::Full } else { Unroll::Auto };
+        let counted = For { label, start, end, step: one, unroll, inits: Values::new(), body };
+        self.builder.effect(Op::For(Box::new(counted)));
+    }
+
+    /// As `shared_out`, of an array whose extents are values.
+    fn shared_out_dynamic(&mut self, extents: &[Known], each: &mut dyn FnMut(&mut Self, &[Known])) {
+        let threads = self.builder.kernel.threads();
+        let (first, step, one) = (self.thread_index(), self.index(threads), self.index(1));
+        let all = extents.iter().fold(one, |n, extent| self.binary(Binary::Mul, Scalar::Usize, n, *extent));
+        let label = self.label();
+        let item = self.builder.enter([Type::Scalar(Scalar::Usize)])[0];
+        let mut indices: SmallVec<[Known; 3]> = SmallVec::new();
+        let mut rest = Known { value: item, bits: None };
+        for (d, extent) in extents.iter().enumerate().rev() {
+            if d == 0 {
+                indices.push(rest);
+                break;
+            }
+            indices.push(self.binary(Binary::Rem, Scalar::Usize, rest, *extent));
+            rest = self.binary(Binary::Div, Scalar::Usize, rest, *extent);
+        }
+        indices.reverse();
+        each(self, &indices);
+        let body = self.builder.leave();
+        let (start, end, step) = (first.value, all.value, step.value);
+        let counted = For { label, start, end, step, unroll: Unroll::Auto, inits: Values::new(), body };
+        self.builder.effect(Op::For(Box::new(counted)));
+    }
+
+    /// One element of a share: `item` counts elements, or rows where `by_rows`.
+    fn item(&mut self, shape: &[u32], item: Known, by_rows: bool, each: &mut dyn FnMut(&mut Self, &[Known])) {
+        let mut indices: SmallVec<[Known; 3]> = SmallVec::new();
+        let mut rest = item;
+        let mut dims = shape;
+        if by_rows {
+            indices.push(self.thread(0));
+            dims = &shape[..shape.len() - 1];
+        }
+        for (d, extent) in dims.iter().enumerate().rev() {
+            if d == 0 {
+                indices.push(rest);
+                break;
+            }
+            let extent = self.index(*extent);
+            indices.push(self.binary(Binary::Rem, Scalar::Usize, rest, extent));
+            rest = self.binary(Binary::Div, Scalar::Usize, rest, extent);
+        }
+        indices.reverse();
+        each(self, &indices);
+    }
+}

@@ -1,0 +1,232 @@
+//! What the threads of a block do together.
+//!
+//! Values go through arrays in shared memory, the compiler's own: one for each part of a value, and the same ones for all
+//! uses of a type. Each use writes, waits, and reads; the next one must not write before all have read, so it waits
+//! first, unless there can have been no use before.
+
+use super::Lowerer;
+use super::cooperation::{LANES, operator, word_type};
+use super::value::{Known, Storage, Val};
+use crate::Scalar;
+use crate::hir::collective::Reduction;
+use crate::hir::{Collective, Expr};
+use crate::ir::{self, Binary, Comparison, Guard, Layout, Op, Policy, SharedArray, SharedId, Shuffle, Vote};
+use crate::source::Span;
+
+/// A value in shared memory: a form to read it in, and the arrays of its parts.
+pub(super) struct Exchange {
+    form: Val,
+    arrays: Vec<SharedId>,
+}
+
+/// The bits that change no value: x + −0 is x, for −0 too, and a NaN loses against any number.
+fn identity(reduction: Reduction, ty: Scalar) -> u64 {
+    let float = |single: f32, double: f64| match ty {
+        Scalar::F32 => u64::from(single.to_bits()),
+        _ => double.to_bits(),
+    };
+    let least = if ty.is_signed() { ty.mask() & !(ty.mask() >> 1) } else { 0 };
+    match (reduction, ty.is_float()) {
+        (Reduction::Sum, true) => float(-0.0, -0.0),
+        (Reduction::Sum, false) => 0,
+        (_, true) => float(f32::NAN, f64::NAN),
+        (Reduction::Max, false) => least,
+        (Reduction::Min, false) => ty.mask() & !least,
+    }
+}
+
+impl<'h> Lowerer<'h> {
+    /// What the threads of the block do together.
+    pub(super) fn of_block(&mut self, e: &'h Expr, operation: Collective, arguments: &'h [Expr]) -> Val {
+        let values: Vec<Val> = arguments.iter().map(|a| self.expr(a)).collect();
+        self.at(e.span);
+        self.whole_warps(e.span);
+        let (Some(first), false) = (arguments.first(), self.builder.ended()) else { return Val::Unit };
+        let of = (first.ty, e.span);
+        match (operation, values.as_slice()) {
+            (Collective::Number(reduction), [Val::Scalar(x)]) => {
+                let ty = self.scalar_type(first.ty);
+                let own = self.numbers_reduced(operator(reduction), ty, *x, LANES);
+                Val::Scalar(self.over_warps(operator(reduction), ty, own, identity(reduction, ty)))
+            }
+            (Collective::Vote(mode), [Val::Scalar(p)]) => Val::Scalar(self.block_vote(mode, *p)),
+            (Collective::Count, [Val::Scalar(p)]) => {
+                let own = self.lanes_with(*p);
+                let count = self.over_warps(Binary::Add, Scalar::U32, own, 0);
+                Val::Scalar(self.cast(count, Scalar::U32, Scalar::Usize))
+            }
+            (Collective::Broadcast, [x, Val::Scalar(from)]) => self.block_broadcast(x, *from),
+            (Collective::Reduce, [x, Val::Callable(combine)]) => self.block_reduced(of, x.clone(), *combine),
+            (Collective::Scan, [x, identity, Val::Callable(combine)]) => {
+                self.block_scanned(of, x.clone(), identity.clone(), *combine)
+            }
+            // An argument whose control went elsewhere, or had an error.
+            _ => Val::Unit,
+        }
+    }
+
+    /// Warps of the block, which is made of whole ones.
+    pub(super) fn warps(&self) -> u32 {
+        self.builder.kernel.threads() / LANES
+    }
+
+    /// The reduction over the `own` of the warps; `missing` stands for those that there are not.
+    fn over_warps(&mut self, op: Binary, ty: Scalar, own: Known, missing: u64) -> Known {
+        let warps = self.warps();
+        if warps < 2 {
+            return own;
+        }
+        let others = self.of_warps(ty, own, missing);
+        self.numbers_reduced(op, ty, others, warps.next_power_of_two())
+    }
+
+    fn block_vote(&mut self, mode: Vote, p: Known) -> Known {
+        let own = self.vote(mode, p);
+        if self.warps() < 2 {
+            return own;
+        }
+        let word = self.cast(own, Scalar::Bool, Scalar::U32);
+        let others = self.of_warps(Scalar::U32, word, u64::from(mode == Vote::All));
+        let zero = self.number(Scalar::U32, 0);
+        let others = self.compare(Comparison::Ne, Scalar::U32, others, zero);
+        self.vote(mode, others)
+    }
+
+    /// The `x` of thread `from`.
+    fn block_broadcast(&mut self, x: &Val, from: Known) -> Val {
+        if self.warps() < 2 {
+            let selector = self.cast(from, Scalar::Usize, Scalar::U32).value;
+            return self.shuffled_by(x, Shuffle::Index, selector, LANES);
+        }
+        let thread = self.thread_index();
+        let writes = self.compare(Comparison::Eq, Scalar::Usize, thread, from);
+        let first = self.index(0);
+        let exchange = self.exchange(x, first, writes);
+        self.exchanged_value(&exchange, first, None)
+    }
+
+    /// Lane l gets the `own` of warp l modulo the next power of two above the number of warps; `missing` where there is none.
+    fn of_warps(&mut self, ty: Scalar, own: Known, missing: u64) -> Known {
+        let warps = self.warps();
+        let (lane, warp) = (self.group_lane(LANES), self.warp(Span::default()));
+        let zero = self.index(0);
+        let first = self.compare(Comparison::Eq, Scalar::Usize, lane, zero);
+        let exchange = self.exchange(&Val::Scalar(own), warp, first);
+        let segment = warps.next_power_of_two();
+        let mut from = lane;
+        if segment < LANES {
+            let size = self.index(segment);
+            from = self.binary(Binary::Rem, Scalar::Usize, lane, size);
+        }
+        let there = (segment != warps).then(|| {
+            let count = self.index(warps);
+            (self.compare(Comparison::Lt, Scalar::Usize, from, count), missing)
+        });
+        let read = self.load_exchanged(exchange.arrays[0], word_type(ty), from, there);
+        self.out_of_word(ty, read)
+    }
+
+    /// Writes `x` at `index` in the threads where `writes` holds, for all threads to read.
+    pub(super) fn exchange(&mut self, x: &Val, index: Known, writes: Known) -> Exchange {
+        let mut parts = Vec::new();
+        self.scalars(x, &mut parts);
+        let words: Vec<_> = parts.into_iter().map(|(ty, k)| (word_type(ty), self.word(ty, k))).collect();
+        let mut used = self.in_a_loop();
+        let mut arrays = Vec::new();
+        for (i, (ty, _)) in words.iter().enumerate() {
+            let number = words[..i].iter().filter(|(other, _)| other == ty).count();
+            let known = self.exchanged.iter().filter(|(of, _)| of == ty).nth(number).map(|(_, array)| *array);
+            used |= known.is_some();
+            arrays.push(known.unwrap_or_else(|| self.exchange_array(*ty, number)));
+        }
+        if used {
+            self.builder.effect(Op::BlockSync);
+        }
+        for (array, (element, word)) in arrays.iter().zip(words) {
+            let place = ir::Place::Shared { array: *array, indices: [index.value].into_iter().collect(), within: None };
+            let values = [word.value].into_iter().collect();
+            self.builder.effect(Op::Store { place, element, values, guard: Some(writes.value) });
+        }
+        self.builder.effect(Op::BlockSync);
+        Exchange { form: x.clone(), arrays }
+    }
+
+    /// The array for the parts of type `ty` that come as number `number` in their values.
+    fn exchange_array(&mut self, ty: Scalar, number: usize) -> SharedId {
+        let array = SharedId(self.builder.kernel.shared.len() as u32);
+        let name = if number == 0 { format!("block_{ty}") } else { format!("block_{ty}_{number}") };
+        self.builder.kernel.shared.push(SharedArray {
+            name,
+            element: ty.into(),
+            shape: [self.warps()].into_iter().collect(),
+            strides: [1].into_iter().collect(),
+            layout: Layout::Exchange,
+            over: None,
+            offset: 0,
+        });
+        self.exchanged.push((ty, array));
+        array
+    }
+
+    /// What was exchanged at `index`; zeros in lanes where `there` does not hold.
+    pub(super) fn exchanged_value(&mut self, exchange: &Exchange, index: Known, there: Option<Known>) -> Val {
+        let mut arrays = exchange.arrays.iter();
+        self.each_scalar(&exchange.form, &mut |l, ty, own| match arrays.next() {
+            Some(array) => {
+                let word = l.load_exchanged(*array, word_type(ty), index, there.map(|k| (k, 0)));
+                l.out_of_word(ty, word)
+            }
+            None => own,
+        })
+    }
+
+    fn load_exchanged(&mut self, array: SharedId, ty: Scalar, index: Known, there: Option<(Known, u64)>) -> Known {
+        let guard = there.map(|(condition, missing)| {
+            let otherwise = self.number(ty, missing).value;
+            Guard { condition: condition.value, otherwise: [otherwise].into_iter().collect() }
+        });
+        let place = ir::Place::Shared { array, indices: [index.value].into_iter().collect(), within: None };
+        let op = Op::Load { place, element: ty, policy: Policy::Coherent, guard };
+        Known { value: self.builder.scalar(op, ty), bits: None }
+    }
+
+    /// The numbers and truth values of a value, in order.
+    fn scalars(&mut self, value: &Val, all: &mut Vec<(Scalar, Known)>) {
+        match value {
+            Val::Scalar(k) => self.push_scalar(*k, all),
+            Val::Tuple(parts) => parts.iter().for_each(|p| self.scalars(p, all)),
+            Val::Option(some, inner) => {
+                self.push_scalar(*some, all);
+                self.scalars(inner, all);
+            }
+            Val::Array(storage) => self.registers(storage, all),
+            _ => {}
+        }
+    }
+
+    fn registers(&mut self, storage: &Storage, all: &mut Vec<(Scalar, Known)>) {
+        match storage {
+            Storage::Unit => {}
+            Storage::Tuple(parts) => parts.iter().for_each(|p| self.registers(p, all)),
+            Storage::Leaf { dims, .. } => {
+                let count: u32 = dims.iter().product();
+                for i in 0..count {
+                    if let Some(k) = self.register(storage, i) {
+                        self.push_scalar(k, all);
+                    }
+                }
+            }
+        }
+    }
+
+    fn push_scalar(&self, k: Known, all: &mut Vec<(Scalar, Known)>) {
+        if let ir::Type::Scalar(ty) = self.builder.kernel.ty(k.value) {
+            all.push((ty, k));
+        }
+    }
+
+    /// Whether what is lowered here may run more than once.
+    fn in_a_loop(&self) -> bool {
+        self.hidden_loops > 0 || self.frames.iter().any(|f| f.loops.iter().any(|l| l.repeats))
+    }
+}

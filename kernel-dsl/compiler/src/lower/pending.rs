@@ -1,0 +1,519 @@
+//! Copies ahead: what is loaded at `copy_async` stays in registers until `wait` stores it.
+//!
+//! A token is a list of [`Flight`]s, each a copy to one array: whether it has begun, where to, and what was loaded. A variable
+//! that holds tokens has a [`Slot`] for each kind of flight that it is ever given; which those are is found by lowering
+//! what follows its `let`, and where that gives it more than its first value has, lowering it once again. So a token that
+//! a loop hands on is a fixed number of registers.
+
+use super::Lowerer;
+use super::cell::{Cell, Leaves, align_of};
+use super::closure::Callable;
+use super::storage::Binding;
+use super::value::{Handle, Known, Place, Storage, Val, View};
+use crate::Scalar;
+use crate::hir::{self, Expr, ExprKind, LocalId, Pattern, Statement, TypeId};
+use crate::ir::{self, Binary, Comparison, Inst, Op, Region, SharedId, Type, Values};
+use crate::source::Span;
+use smallvec::SmallVec;
+use std::collections::HashSet;
+
+/// Scalars that a thread may have on their way for one copy.
+const MOST: usize = 256;
+
+/// A copy that has begun, or would have.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Flight {
+    kind: Kind,
+    /// Whether it has.
+    begun: Known,
+    /// The first indices of the array that it goes to.
+    prefix: SmallVec<[ir::Value; 3]>,
+    /// The scalars, element by element of the thread's share.
+    data: Values,
+}
+
+/// What is known of a flight before it begins.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Kind {
+    array: SharedId,
+    cell: Cell,
+    prefix: usize,
+    types: Vec<Scalar>,
+    /// What is done with each element at the wait, by index into the lowerer's conversions.
+    conversion: Option<u32>,
+}
+
+/// Registers for a flight.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Slot {
+    kind: Kind,
+    begun: ir::LocalId,
+    prefix: Vec<ir::LocalId>,
+    data: Vec<ir::LocalId>,
+}
+
+/// A closure that sees none of the variables around it, or a function: it can run later.
+#[derive(Clone, Debug)]
+pub(super) enum Conversion<'h> {
+    Function(hir::FunctionId),
+    Closure { function: &'h hir::Function, parameters: &'h [Pattern], types: &'h [TypeId], body: &'h Expr },
+}
+
+/// An element of a thread's share.
+struct Share {
+    indices: SmallVec<[Known; 3]>,
+    /// Whether there is such an element; `None` if there is one in any case.
+    exists: Option<Known>,
+}
+
+impl Flight {
+    fn values(&self) -> impl Iterator<Item = ir::Value> + '_ {
+        std::iter::once(self.begun.value).chain(self.prefix.iter().copied()).chain(self.data.iter().copied())
+    }
+}
+
+impl Kind {
+    fn value_types(&self) -> impl Iterator<Item = Type> + '_ {
+        let prefix = std::iter::repeat_n(Scalar::Usize, self.prefix);
+        std::iter::once(Scalar::Bool).chain(prefix).chain(self.types.iter().copied()).map(Type::Scalar)
+    }
+
+    fn flight(self, values: &mut dyn Iterator<Item = ir::Value>) -> Option<Flight> {
+        let begun = Known { value: values.next()?, bits: None };
+        let prefix = values.take(self.prefix).collect();
+        let data = values.take(self.types.len()).collect();
+        Some(Flight { kind: self, begun, prefix, data })
+    }
+}
+
+impl<'h> Lowerer<'h> {
+    /// `to.copy_async(from)`, and with `map` `to.copy_async_map(from, map)`: the whole block begins to copy.
+    pub(super) fn copy_async(&mut self, e: &Expr, to: &Val, from: &Val, map: Option<(&Val, TypeId)>) -> Val {
+        let (Val::Shared(handle), Val::View(from)) = (to, from) else { return Val::Unit };
+        let Handle::Fixed { array, cell, prefix } = handle else {
+            self.error_with_help(
+                e.span,
+                "an array of dynamic size cannot be copied to ahead: how many registers that takes is not known",
+                "give the array a constant shape, or copy with `copy_from`",
+            );
+            return Val::Unit;
+        };
+        let shape: SmallVec<[u32; 3]> =
+            self.builder.kernel.shared[array.0 as usize].shape[prefix.len()..].iter().copied().collect();
+        let leaves = self.leaves_of(&from.cell, 1);
+        let steps = shape.iter().product::<u32>().div_ceil(self.builder.kernel.threads()) as usize;
+        if steps * leaves.len() > MOST {
+            let message = format!(
+                "each thread would have {} values on their way in registers, of which a thread has at most 255",
+                steps * leaves.len()
+            );
+            self.error_with_help(e.span, message, "make the tile smaller, the block larger, or copy with `copy_from`");
+            return Val::Unit;
+        }
+        let (conversion, now) = match map {
+            None => (None, None),
+            Some((map, ty)) => match self.conversion(map) {
+                Some(conversion) => (Some(conversion), None),
+                None => (None, Some((map.clone(), ty))),
+            },
+        };
+        let mut data = Values::new();
+        for Share { indices, exists } in self.shares(&shape) {
+            self.poison(handle, &indices, exists);
+            let mut loaded = self.taken_where(from, &indices, exists);
+            if let Some((map, ty)) = &now {
+                let element = self.assembled(*ty, &mut loaded.into_iter());
+                let made = self.call_with(e.span, map, vec![element]);
+                loaded = self.flatten_cell(&made);
+            }
+            data.extend(loaded);
+        }
+        let types = data.iter().filter_map(|v| self.builder.kernel.ty(*v).scalar()).collect();
+        let yes = self.builder.constant(Scalar::Bool, 1);
+        let kind = Kind { array: *array, cell: cell.clone(), prefix: prefix.len(), types, conversion };
+        let begun = Known { value: yes, bits: Some(1) };
+        Val::Pending(vec![Flight { kind, begun, prefix: prefix.clone(), data }])
+    }
+
+    /// Stores what a token's copies have brought.
+    pub(super) fn wait(&mut self, span: Span, token: Val) {
+        let Val::Pending(flights) = token else { return };
+        for flight in flights {
+            match flight.begun.bits {
+                Some(0) => {}
+                Some(_) => self.land(span, &flight),
+                None => {
+                    self.builder.enter([]);
+                    self.land(span, &flight);
+                    let then = self.builder.leave();
+                    self.builder.enter([]);
+                    let otherwise = self.builder.leave();
+                    self.builder.effect(Op::If { condition: flight.begun.value, then, otherwise });
+                }
+            }
+        }
+    }
+
+    fn land(&mut self, span: Span, flight: &Flight) {
+        let Kind { array, cell, prefix, conversion, .. } = &flight.kind;
+        let shape: SmallVec<[u32; 3]> =
+            self.builder.kernel.shared[array.0 as usize].shape[*prefix..].iter().copied().collect();
+        let handle = Handle::Fixed { array: *array, cell: cell.clone(), prefix: flight.prefix.clone() };
+        let shares = self.shares(&shape);
+        if shares.is_empty() {
+            return;
+        }
+        let each = flight.data.len() / shares.len();
+        let leaves: Leaves = self.leaves_of(cell, 1);
+        for (i, Share { indices, exists }) in shares.iter().enumerate() {
+            let brought = &flight.data[i * each..][..each];
+            let scalars = match conversion {
+                Some(conversion) => self.convert(span, *conversion, brought),
+                None => brought.into(),
+            };
+            if let Place::Memory { place, .. } = handle.place(indices) {
+                let align = align_of(&place, cell);
+                self.store_scalars(&place, &leaves, align, &scalars, *exists);
+            }
+        }
+    }
+
+    /// What a conversion makes of an element's scalars.
+    fn convert(&mut self, span: Span, conversion: u32, brought: &[ir::Value]) -> Values {
+        let made = match self.conversions[conversion as usize].clone() {
+            Conversion::Function(id) => {
+                let Some(function) = self.program.functions.get(id.0 as usize) else { return Values::new() };
+                let frame = self.enter_function(function, None);
+                self.frames.push(frame);
+                let element = self.assembled(function.locals[0].ty, &mut brought.iter().copied());
+                self.frames.pop();
+                self.inline(span, id, vec![element])
+            }
+            Conversion::Closure { function, parameters, types, body } => {
+                self.at(span);
+                let frame = self.enter_function(function, Some(self.builder.location));
+                self.frames.push(frame);
+                let element = self.assembled(types[0], &mut brought.iter().copied());
+                self.bind(&parameters[0], types[0], element);
+                let made = self.leavable(body.ty, body.span, |l| l.expr(body));
+                self.frames.pop();
+                self.at(span);
+                made
+            }
+        };
+        self.flatten_cell(&made)
+    }
+
+    /// A closure or function as a conversion that may run later: it must see nothing of what is around it.
+    fn conversion(&mut self, map: &Val) -> Option<u32> {
+        let Val::Callable(index) = map else { return None };
+        let found = match self.callables[*index as usize].clone() {
+            Callable::Function(id) => Conversion::Function(id),
+            Callable::Closure { frame, parameters, types, body, .. } => {
+                if parameters.len() != 1 || captures(parameters, body) {
+                    return None;
+                }
+                let function = self.frames.iter().find(|f| f.id == frame)?.function;
+                Conversion::Closure { function, parameters, types, body }
+            }
+        };
+        let same = |c: &Conversion| match (c, &found) {
+            (Conversion::Function(a), Conversion::Function(b)) => a == b,
+            (Conversion::Closure { body: a, .. }, Conversion::Closure { body: b, .. }) => std::ptr::eq(*a, *b),
+            _ => false,
+        };
+        let known = self.conversions.iter().position(same);
+        Some(known.unwrap_or_else(|| {
+            self.conversions.push(found);
+            self.conversions.len() - 1
+        }) as u32)
+    }
+
+    /// The elements of an array of `shape` that fall to this thread: t, t + threads, ….
+    fn shares(&mut self, shape: &[u32]) -> Vec<Share> {
+        let elements: u32 = shape.iter().product();
+        let threads = self.builder.kernel.threads();
+        let thread = self.thread_index();
+        let mut shares = Vec::new();
+        for k in 0..elements.div_ceil(threads) {
+            let skip = self.index(k * threads);
+            let item = self.binary(Binary::Add, Scalar::Usize, thread, skip);
+            let exists = ((k + 1) * threads > elements).then(|| {
+                let count = self.index(elements);
+                self.compare(Comparison::Lt, Scalar::Usize, item, count)
+            });
+            let mut indices: SmallVec<[Known; 3]> = SmallVec::new();
+            let mut rest = item;
+            for (d, extent) in shape.iter().enumerate().rev() {
+                if d == 0 {
+                    indices.push(rest);
+                    break;
+                }
+                let extent = self.index(*extent);
+                indices.push(self.binary(Binary::Rem, Scalar::Usize, rest, extent));
+                rest = self.binary(Binary::Div, Scalar::Usize, rest, extent);
+            }
+            indices.reverse();
+            shares.push(Share { indices, exists });
+        }
+        shares
+    }
+
+    /// The scalars of an element of a view where `exists` holds; zeros beyond its extents.
+    fn taken_where(&mut self, from: &View, indices: &[Known], exists: Option<Known>) -> Values {
+        let mut inside = self.inside(from, indices);
+        if let Some(exists) = exists {
+            inside = self.binary(Binary::And, Scalar::Bool, exists, inside);
+        }
+        let zeros = self.zeros(&from.cell);
+        let leaves = self.leaves_of(&from.cell, 1);
+        let Place::Memory { place, policy, .. } = self.view_place(from, indices) else { return Values::new() };
+        let align = align_of(&place, &from.cell);
+        self.load_scalars(&place, &leaves, align, policy, Some((inside, &zeros)))
+    }
+
+    /// Leaves an element undefined until it is stored.
+    fn poison(&mut self, to: &Handle, indices: &[Known], exists: Option<Known>) {
+        let Place::Memory { place, cell, .. } = to.place(indices) else { return };
+        let leaves = self.leaves_of(&cell, 1);
+        let Some(element) = leaves.iter().map(|(_, s)| *s).min_by_key(|s| s.bytes()) else { return };
+        let count = cell.bytes() / element.bytes();
+        self.builder.effect(Op::Poison { place, element, count, guard: exists.map(|k| k.value) });
+    }
+
+    /// The scalars of a value of numbers, arrays and tuples, whatever frame its type is of.
+    fn flatten_cell(&mut self, value: &Val) -> Values {
+        match value {
+            Val::Scalar(k) => [k.value].into_iter().collect(),
+            Val::Tuple(parts) => {
+                let mut all = Values::new();
+                for part in parts {
+                    all.extend(self.flatten_cell(part));
+                }
+                all
+            }
+            Val::Array(storage) => self.elements_of(storage),
+            _ => Values::new(),
+        }
+    }
+
+    /// Reads all registers of an array, in the order of its elements.
+    fn elements_of(&mut self, storage: &Storage) -> Values {
+        let mut all = Values::new();
+        let dims = match first_leaf(storage) {
+            Some(dims) => dims,
+            None => return all,
+        };
+        if dims.is_empty() {
+            match storage {
+                Storage::Tuple(parts) => parts.iter().for_each(|p| all.extend(self.elements_of(p))),
+                leaf => all.extend(self.read_leaf(leaf).map(|k| k.value)),
+            }
+            return all;
+        }
+        for i in 0..dims[0] {
+            let i = self.index(i);
+            let element = self.element(storage, i);
+            all.extend(self.elements_of(&element));
+        }
+        all
+    }
+
+    /// The value of a branch that gives a token: one of two lists of flights.
+    pub(super) fn choose_pending(
+        &mut self,
+        condition: Known,
+        span: Span,
+        then: impl FnOnce(&mut Self) -> Val,
+        otherwise: impl FnOnce(&mut Self) -> Val,
+    ) -> Val {
+        let (mut then, a) = self.arm(None, then);
+        let (mut otherwise, b) = self.arm(None, otherwise);
+        let flights = |value: Val| if let Val::Pending(flights) = value { flights } else { Vec::new() };
+        let (mut a, mut b) = (flights(a), flights(b));
+        // Each kind as often as the arm has it that has it more often.
+        let mut kinds: Vec<Kind> = a.iter().map(|f| f.kind.clone()).collect();
+        let mut spare = kinds.clone();
+        for flight in &b {
+            match spare.iter().position(|k| *k == flight.kind) {
+                Some(i) => _ = spare.swap_remove(i),
+                None => kinds.push(flight.kind.clone()),
+            }
+        }
+        let begun: Vec<Option<u64>> = kinds.iter().map(|_| None).collect();
+        self.yield_flights(&mut then, &kinds, &mut a);
+        self.yield_flights(&mut otherwise, &kinds, &mut b);
+        self.at(span);
+        let types: Vec<Type> = kinds.iter().flat_map(Kind::value_types).collect();
+        let op = Op::If { condition: condition.value, then, otherwise };
+        let mut results = self.builder.emit(op, types).into_iter();
+        let flights = kinds.into_iter().zip(begun).filter_map(|(kind, bits)| {
+            let flight = kind.flight(&mut results)?;
+            Some(Flight { begun: Known { bits, ..flight.begun }, ..flight })
+        });
+        Val::Pending(flights.collect())
+    }
+
+    /// Has an arm hand on a flight of each kind; where it has none, one that has not begun.
+    fn yield_flights(&mut self, arm: &mut Region, kinds: &[Kind], flights: &mut Vec<Flight>) {
+        if !matches!(arm.insts.last().map(|i| &i.op), Some(Op::Yield(_))) {
+            return;
+        }
+        arm.insts.pop();
+        let location = self.builder.location;
+        let mut values = Values::new();
+        for kind in kinds {
+            match flights.iter().position(|f| f.kind == *kind) {
+                Some(i) => values.extend(flights.remove(i).values()),
+                None => {
+                    for ty in kind.value_types() {
+                        let value = self.builder.kernel.value(ty);
+                        arm.insts.push(Inst { op: Op::Constant(0), results: [value].into_iter().collect(), location });
+                        values.push(value);
+                    }
+                }
+            }
+        }
+        arm.insts.push(Inst { op: Op::Yield(values), results: Values::new(), location });
+    }
+
+    /// The variable that a statement makes for tokens.
+    pub(super) fn token_variable(&self, statement: &Statement) -> Option<LocalId> {
+        let Statement::Let { pattern: Pattern::Local(id), value: Some(_), .. } = statement else { return None };
+        let local = &self.function().locals[id.0 as usize];
+        (local.mutable && matches!(self.ty(local.ty), hir::Type::Pending)).then_some(*id)
+    }
+
+    /// Binds a variable for tokens: registers for the flights of its first value, and for those that `later` says come.
+    pub(super) fn bind_token(&mut self, id: LocalId, value: Val) {
+        let Val::Pending(flights) = &value else { return };
+        let mut kinds: Vec<Kind> = flights.iter().map(|f| f.kind.clone()).collect();
+        kinds.extend(self.later.get(&self.tokens).cloned().unwrap_or_default());
+        let name = self.function().locals[id.0 as usize].name.clone();
+        let mut local = |ty: Scalar| {
+            let locals = &mut self.builder.kernel.locals;
+            locals.push(ir::Local { name: name.clone(), element: Type::Scalar(ty), len: 1 });
+            ir::LocalId(locals.len() as u32 - 1)
+        };
+        let slots = kinds.into_iter().map(|kind| Slot {
+            begun: local(Scalar::Bool),
+            prefix: (0..kind.prefix).map(|_| local(Scalar::Usize)).collect(),
+            data: kind.types.iter().map(|ty| local(*ty)).collect(),
+            kind,
+        });
+        let storage = Storage::Pending { token: self.tokens, slots: slots.collect() };
+        self.tokens += 1;
+        self.write_token(&storage, value, true);
+        self.frame_mut().bindings[id.0 as usize] = Binding::Variable(storage);
+    }
+
+    /// Hands a token to a variable. All registers are written with its `first`, so that there is something to hand on.
+    pub(super) fn write_token(&mut self, storage: &Storage, value: Val, first: bool) {
+        let (Storage::Pending { token, slots }, Val::Pending(mut flights)) = (storage, value) else { return };
+        for slot in slots {
+            let locals = std::iter::once(&slot.begun).chain(&slot.prefix).chain(&slot.data);
+            match flights.iter().position(|f| f.kind == slot.kind) {
+                Some(i) => {
+                    let flight = flights.remove(i);
+                    for (local, value) in locals.zip(flight.values()) {
+                        self.builder.effect(Op::WriteLocal { local: *local, index: None, value });
+                    }
+                }
+                None => {
+                    let count = if first { usize::MAX } else { 1 };
+                    for (local, ty) in locals.zip(slot.kind.value_types()).take(count) {
+                        let value = self.builder.value(Op::Constant(0), ty);
+                        self.builder.effect(Op::WriteLocal { local: *local, index: None, value });
+                    }
+                }
+            }
+        }
+        // Room for these is made when what follows the `let` is lowered again.
+        self.unplaced.entry(*token).or_default().extend(flights.into_iter().map(|f| f.kind));
+    }
+
+    /// Takes a token out of a variable, as a move does.
+    pub(super) fn take_token(&mut self, slots: &[Slot]) -> Val {
+        let mut flights = Vec::new();
+        for slot in slots {
+            let locals: Vec<ir::LocalId> =
+                std::iter::once(slot.begun).chain(slot.prefix.iter().copied()).chain(slot.data.iter().copied()).collect();
+            let types: Vec<Type> = slot.kind.value_types().collect();
+            let mut read = Vec::new();
+            for (local, ty) in locals.into_iter().zip(types) {
+                read.push(self.builder.value(Op::ReadLocal { local, index: None }, ty));
+            }
+            flights.extend(slot.kind.clone().flight(&mut read.into_iter()));
+        }
+        Val::Pending(flights)
+    }
+
+    /// Lowers the statements of a block from number `first` on, which makes a variable for tokens; again if the variable
+    /// is given more than it had room for.
+    pub(super) fn with_token(&mut self, block: &'h hir::Block, first: usize) -> Val {
+        let token = self.tokens;
+        loop {
+            let before = self.clone();
+            self.statement(&block.statements[first]);
+            let value = self.statements(block, first + 1);
+            let Some(unplaced) = self.unplaced.remove(&token).filter(|kinds| !kinds.is_empty()) else { return value };
+            let mut later = self.later.get(&token).cloned().unwrap_or_default();
+            *self = before;
+            for kind in unplaced {
+                if !later.contains(&kind) {
+                    later.push(kind);
+                }
+            }
+            self.later.insert(token, later);
+        }
+    }
+}
+
+/// The dimensions of an array in registers.
+fn first_leaf(storage: &Storage) -> Option<SmallVec<[u32; 2]>> {
+    match storage {
+        Storage::Leaf { dims, .. } => Some(dims.clone()),
+        Storage::Tuple(parts) => parts.iter().find_map(first_leaf),
+        Storage::Unit | Storage::Pending { .. } => None,
+    }
+}
+
+/// Whether a closure names a variable from around it.
+fn captures(parameters: &[Pattern], body: &Expr) -> bool {
+    let (mut own, mut used) = (HashSet::new(), HashSet::new());
+    parameters.iter().for_each(|p| bound(p, &mut own));
+    let mut body = body.clone();
+    hir::visit::expr(&mut body, &mut |e| match &e.kind {
+        ExprKind::Local(id) => _ = used.insert(*id),
+        ExprKind::Closure { parameters, .. } => parameters.iter().for_each(|p| bound(p, &mut own)),
+        ExprKind::For { pattern, .. } => bound(pattern, &mut own),
+        ExprKind::Match { arms, .. } => arms.iter().for_each(|arm| bound(&arm.pattern, &mut own)),
+        ExprKind::Block(b) | ExprKind::Loop { body: b, .. } | ExprKind::While { body: b, .. } => {
+            lets(b, &mut own);
+        }
+        ExprKind::If { then, .. } => lets(then, &mut own),
+        _ => {}
+    });
+    !used.is_subset(&own)
+}
+
+fn lets(block: &hir::Block, own: &mut HashSet<LocalId>) {
+    for statement in &block.statements {
+        if let Statement::Let { pattern, .. } | Statement::LetElse { pattern, .. } = statement {
+            bound(pattern, own);
+        }
+    }
+}
+
+fn bound(pattern: &Pattern, own: &mut HashSet<LocalId>) {
+    match pattern {
+        Pattern::Local(id) => _ = own.insert(*id),
+        Pattern::Named(id, p) => {
+            own.insert(*id);
+            bound(p, own);
+        }
+        Pattern::Parts(parts) | Pattern::Any(parts) => parts.iter().for_each(|p| bound(p, own)),
+        Pattern::Some(p) | Pattern::Dereference(p) => bound(p, own),
+        Pattern::Ignore | Pattern::None | Pattern::Value(_) | Pattern::Range { .. } => {}
+    }
+}

@@ -1,0 +1,67 @@
+//! `block::share(shape)`: the elements of a row-major array, shared out among the threads of a block. Thread t has the elements
+//! t, t + threads, t + 2 · threads, …, counted through.
+//!
+//! The check makes a counted loop of it: over numbers of elements up to the count of the thread that has most, with what
+//! the program does inside of an `if` that the thread has an element of that number.
+
+use super::Lowerer;
+use super::value::{Known, Val};
+use crate::Scalar;
+use crate::hir::{self, Expr, Intrinsic};
+use crate::ir::{Binary, Comparison};
+use smallvec::SmallVec;
+
+impl<'h> Lowerer<'h> {
+    pub(super) fn share(&mut self, e: &'h Expr, intrinsic: Intrinsic, arguments: &'h [Expr]) -> Val {
+        let Some(shape) = arguments.first().map(|shape| self.indices(shape)) else { return Val::Unit };
+        let number = arguments.get(1).map(|number| self.scalar(number));
+        self.at(e.span);
+        let Some(elements) = self.product(&shape) else { return Val::Unit };
+        let threads = self.index(self.builder.kernel.threads());
+        match (intrinsic, number) {
+            (Intrinsic::ShareCount, _) => Val::Scalar(self.div_ceil(Scalar::Usize, elements, threads)),
+            (Intrinsic::ShareHas, Some(number)) => {
+                let zero = self.index(0);
+                let rest = self.binary(Binary::Rem, Scalar::Usize, elements, threads);
+                let even = self.compare(Comparison::Eq, Scalar::Usize, rest, zero);
+                if even.bits == Some(1) {
+                    return Val::Scalar(even);
+                }
+                let element = self.element_of_share(number);
+                let inside = self.compare(Comparison::Lt, Scalar::Usize, element, elements);
+                Val::Scalar(self.binary(Binary::Or, Scalar::Bool, even, inside))
+            }
+            (Intrinsic::ShareAt, Some(number)) => {
+                let mut rest = self.element_of_share(number);
+                let mut at: SmallVec<[Known; 3]> = SmallVec::new();
+                for extent in shape[1..].iter().rev() {
+                    at.push(self.binary(Binary::Rem, Scalar::Usize, rest, *extent));
+                    rest = self.binary(Binary::Div, Scalar::Usize, rest, *extent);
+                }
+                at.push(rest);
+                let hir::Type::Array(..) = self.ty(e.ty) else { return Val::Unit };
+                let array = self.storage(e.ty, "share");
+                for (i, index) in at.into_iter().rev().enumerate() {
+                    let i = self.index(i as u32);
+                    let place = self.element(&array, i);
+                    self.write_storage(&place, Val::Scalar(index));
+                }
+                Val::Array(array)
+            }
+            _ => Val::Unit,
+        }
+    }
+
+    /// The element that a thread has as number `number`.
+    fn element_of_share(&mut self, number: Known) -> Known {
+        let threads = self.index(self.builder.kernel.threads());
+        let first = self.thread_index();
+        let skipped = self.binary(Binary::Mul, Scalar::Usize, number, threads);
+        self.binary(Binary::Add, Scalar::Usize, skipped, first)
+    }
+
+    fn product(&mut self, shape: &[Known]) -> Option<Known> {
+        let (first, rest) = shape.split_first()?;
+        Some(rest.iter().fold(*first, |all, n| self.binary(Binary::Mul, Scalar::Usize, all, *n)))
+    }
+}

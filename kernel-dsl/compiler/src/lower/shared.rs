@@ -1,0 +1,243 @@
+//! Arrays in shared memory: how they are made, moved, and laid on the bytes of one another.
+
+use super::Lowerer;
+use super::cell::Cell;
+use super::layout::{Alias, Event};
+use super::value::{Handle, Known, Val, View};
+use crate::Scalar;
+use crate::hir::{self, Expr, ExprKind};
+use crate::ir::{self, Binary, DynamicArray, DynamicId, Layout, Op, SharedArray, SharedId, Swizzle, Type};
+use crate::source::Span;
+use smallvec::SmallVec;
+
+/// How a new array's rows are to lie.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Wanted {
+    Packed,
+    /// The pitch follows the shape.
+    Pitch,
+    Padded,
+    Swizzled,
+}
+
+impl<'h> Lowerer<'h> {
+    /// A new shared array: its shape, and its pitch where one is given, are constants of the instance.
+    pub(super) fn shared(&mut self, e: &'h Expr, arguments: &'h [Expr], wanted: Wanted) -> Val {
+        let Some(cell) = self.shared_cell(e) else { return Val::Unit };
+        let name = self.name_hint.take().unwrap_or("shared").to_string();
+        let Some(shape) = self.shape(e, &arguments[0]) else { return Val::Unit };
+        let row = shape[shape.len() - 1];
+        let mut pitch = row;
+        if let Some(given) = arguments.get(1) {
+            match self.constant(given) {
+                Some(n) if n >= u64::from(pitch) => pitch = n as u32,
+                Some(n) => self.error(given.span, format!("a pitch of {n} is shorter than a row of {pitch} elements")),
+                None => self.error(given.span, "the pitch of a shared array must be constant for the instance"),
+            }
+        }
+        let element = cell.element();
+        let layout = match wanted {
+            Wanted::Packed => Layout::Packed,
+            Wanted::Pitch => Layout::Pitch,
+            Wanted::Padded => Layout::Padded { pad: 0 },
+            Wanted::Swizzled => match Swizzle::of(row.saturating_mul(element.bytes())) {
+                Some(swizzle) => Layout::Swizzled(swizzle),
+                None => {
+                    self.error_with_help(
+                        arguments[0].span,
+                        format!(
+                            "rows of {row} elements of {} bytes cannot be swizzled: they are not whole pieces of {} bytes",
+                            element.bytes(),
+                            Swizzle::PIECE
+                        ),
+                        "make rows a multiple of 16 bytes, or let `Shared::padded` choose a pitch",
+                    );
+                    return Val::Unit;
+                }
+            },
+        };
+        let strides = super::layout::strides(&shape, pitch);
+        let rows: u64 = shape[..shape.len() - 1].iter().fold(1, |n: u64, d| n.saturating_mul(u64::from(*d)));
+        let bytes = rows.saturating_mul(u64::from(pitch)).saturating_mul(u64::from(element.bytes()));
+        if bytes > u64::from(ir::SHARED_LIMIT) {
+            let message =
+                format!("`{name}` needs {bytes} bytes of shared memory, and a block has {}", ir::SHARED_LIMIT);
+            self.error_with_help(e.span, message, super::layout::WAY_OUT);
+            return Val::Unit;
+        }
+        let id = self.add_shared(SharedArray { name, element, shape, strides, layout, over: None, offset: 0 });
+        self.arrays.push(Event::Declare(id));
+        self.builder.effect(Op::Begin(id));
+        if wanted == Wanted::Padded {
+            self.padded.push(id);
+        }
+        Val::Shared(Handle::Fixed { array: id, cell, prefix: SmallVec::new() })
+    }
+
+    fn add_shared(&mut self, array: SharedArray) -> SharedId {
+        self.builder.kernel.shared.push(array);
+        SharedId(self.builder.kernel.shared.len() as u32 - 1)
+    }
+
+    /// How elements of the array that `e` makes lie.
+    fn shared_cell(&mut self, e: &Expr) -> Option<Cell> {
+        let hir::Type::Shared { element, .. } = self.ty(e.ty) else { return None };
+        let cell = self.cell(*element);
+        if cell.is_none() {
+            self.error(e.span, "shared memory holds numbers, and arrays, tuples and structs of them");
+        }
+        cell
+    }
+
+    /// The extents of an array, which must be constant.
+    fn shape(&mut self, e: &'h Expr, shape: &'h Expr) -> Option<SmallVec<[u32; 3]>> {
+        let rank = self.hir_rank(e);
+        let found: Option<SmallVec<[u32; 3]>> = match &shape.kind {
+            ExprKind::Array(parts) => parts.iter().map(|p| self.constant(p).map(|n| n as u32)).collect(),
+            ExprKind::Repeat(value) => self.constant(value).map(|n| (0..rank).map(|_| n as u32).collect()),
+            _ => None,
+        };
+        if found.is_none() {
+            self.error_with_help(
+                shape.span,
+                "the shape of a shared array must be constant for the instance",
+                "write it as an array of numbers and generic constants: `Shared::<f32, 2>::new([T, 32])`; \
+                 where the launch is to tell it, make the array with `Shared::dynamic`",
+            );
+        }
+        found
+    }
+
+    /// A new array whose extents the launch evaluates.
+    pub(super) fn shared_dynamic(&mut self, e: &'h Expr, shape: &'h Expr) -> Val {
+        let Some(cell) = self.shared_cell(e) else { return Val::Unit };
+        let name = self.name_hint.take().unwrap_or("shared").to_string();
+        // Not by way of an array in registers, which is variables: the launch is to see how they are computed.
+        let extents: SmallVec<[Known; 2]> = match &shape.kind {
+            ExprKind::Array(parts) => parts.iter().map(|p| self.scalar(p)).collect(),
+            ExprKind::Repeat(value) => {
+                let extent = self.scalar(value);
+                (0..self.hir_rank(e)).map(|_| extent).collect()
+            }
+            _ => self.indices(shape),
+        };
+        self.at(e.span);
+        if extents.len() != self.hir_rank(e) as usize {
+            return Val::Unit;
+        }
+        let array = DynamicId(self.builder.kernel.dynamic.len() as u32);
+        let element = cell.element();
+        self.builder.kernel.dynamic.push(DynamicArray { name, element, extents: SmallVec::new() });
+        let values = extents.iter().map(|k| k.value).collect();
+        let base = self.builder.value(Op::Dynamic { array, extents: values }, Type::Shared);
+        let mut strides: SmallVec<[Option<ir::Value>; 2]> = SmallVec::from_elem(None, extents.len());
+        let mut stride: Option<Known> = None;
+        for d in (0..extents.len().saturating_sub(1)).rev() {
+            let inner = extents[d + 1];
+            let next = match stride {
+                Some(stride) => self.binary(Binary::Mul, Scalar::Usize, stride, inner),
+                None => inner,
+            };
+            strides[d] = Some(next.value);
+            stride = Some(next);
+        }
+        Val::Shared(Handle::Dynamic(View { base, extents, strides, cell, mutable: true }))
+    }
+
+    /// The array with its first index fixed.
+    pub(super) fn shared_at(&mut self, handle: &Handle, i: Known) -> Val {
+        match handle {
+            Handle::Fixed { array, cell, prefix } => {
+                let prefix = prefix.iter().copied().chain([i.value]).collect();
+                Val::Shared(Handle::Fixed { array: *array, cell: cell.clone(), prefix })
+            }
+            Handle::Dynamic(view) => match self.view_at(view, i) {
+                Val::View(view) => Val::Shared(Handle::Dynamic(view)),
+                other => other,
+            },
+        }
+    }
+
+    /// An array of this shape on the bytes of another, whose contents are gone.
+    pub(super) fn shared_over(&mut self, e: &'h Expr, of: &Val, shape: &'h Expr) -> Val {
+        let Some(cell) = self.shared_cell(e) else { return Val::Unit };
+        let name = self.name_hint.take().unwrap_or("shared").to_string();
+        let Some(own) = self.shape(e, shape) else { return Val::Unit };
+        let Some((under, prefix)) = self.fixed(of, e.span) else { return Val::Unit };
+        let outer: SmallVec<[u32; 3]> =
+            self.builder.kernel.shared[under.0 as usize].shape[..prefix.len()].iter().copied().collect();
+        let row = own[own.len() - 1];
+        let shape: SmallVec<[u32; 3]> = outer.into_iter().chain(own).collect();
+        let strides = super::layout::strides(&shape, row);
+        let element = cell.element();
+        let array = SharedArray { name, element, shape, strides, layout: Layout::Packed, over: Some(under), offset: 0 };
+        let id = self.add_shared(array);
+        self.aliases.push(Alias { array: id, kept: prefix.len(), cast: false, location: self.builder.location });
+        self.builder.effect(Op::Begin(id));
+        Val::Shared(Handle::Fixed { array: id, cell, prefix })
+    }
+
+    /// The same bytes as elements of another type, of which the last dimension has as many as fit.
+    pub(super) fn shared_cast(&mut self, e: &'h Expr, of: &Val) -> Val {
+        let Some(cell) = self.shared_cell(e) else { return Val::Unit };
+        if let Val::Shared(Handle::Dynamic(view)) = of {
+            return self.dynamic_cast(e.span, view, cell);
+        }
+        let Some((under, prefix)) = self.fixed(of, e.span) else { return Val::Unit };
+        let of = self.builder.kernel.shared[under.0 as usize].clone();
+        let (from, to) = (of.element.bytes(), cell.bytes());
+        let mut shape = of.shape;
+        let last = shape.len() - 1;
+        let bytes = shape[last].saturating_mul(from);
+        if !bytes.is_multiple_of(to) {
+            let message =
+                format!("rows of `{}` have {bytes} bytes, which are not a whole number of elements of {to}", of.name);
+            self.error(e.span, message);
+            return Val::Unit;
+        }
+        shape[last] = bytes / to;
+        let array = SharedArray { element: cell.element(), shape, over: Some(under), ..of };
+        let id = self.add_shared(array);
+        let kept = last;
+        self.aliases.push(Alias { array: id, kept, cast: true, location: self.builder.location });
+        Val::Shared(Handle::Fixed { array: id, cell, prefix })
+    }
+
+    fn dynamic_cast(&mut self, span: Span, view: &View, cell: Cell) -> Val {
+        let (from, to) = (view.cell.bytes(), cell.bytes());
+        if !from.is_multiple_of(to) && view.extents.len() > 1 {
+            let message = format!("rows of elements of {from} bytes may not be whole numbers of elements of {to}");
+            self.error_with_help(span, message, "cast an array of rank 1, or to elements that divide its own");
+            return Val::Unit;
+        }
+        let (from, to) = (self.index(from), self.index(to));
+        let mut scaled = |k: Known| {
+            let bytes = self.binary(Binary::Mul, Scalar::Usize, k, from);
+            self.binary(Binary::Div, Scalar::Usize, bytes, to)
+        };
+        let mut view = View { cell, ..view.clone() };
+        if let Some(last) = view.extents.last_mut() {
+            *last = scaled(*last);
+        }
+        for stride in view.strides.iter_mut().flatten() {
+            *stride = scaled(Known { value: *stride, bits: None }).value;
+        }
+        Val::Shared(Handle::Dynamic(view))
+    }
+
+    /// An array of fixed size, and its first indices.
+    fn fixed(&mut self, of: &Val, span: Span) -> Option<(SharedId, SmallVec<[ir::Value; 3]>)> {
+        match of {
+            Val::Shared(Handle::Fixed { array, prefix, .. }) => Some((*array, prefix.clone())),
+            Val::Shared(Handle::Dynamic(_)) => {
+                self.error_with_help(
+                    span,
+                    "nothing can be laid over an array of dynamic size: how large it is, is not known",
+                    "`cast` gives its bytes as elements of another type",
+                );
+                None
+            }
+            _ => None,
+        }
+    }
+}

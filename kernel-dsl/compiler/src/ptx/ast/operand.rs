@@ -1,0 +1,144 @@
+//! What an instruction works on.
+
+use super::function::{Label, Register};
+use crate::ptx::words::SpecialRegister;
+use std::fmt;
+
+/// Something with a name and an address.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Symbol {
+    /// Index into the function's parameters.
+    Parameter(u32),
+    /// Index into the function's return values.
+    Return(u32),
+    /// Index into the function's variables.
+    Variable(u32),
+    /// Index into [`Module::variables`](super::Module::variables).
+    Global(u32),
+    /// Index into [`Module::functions`](super::Module::functions).
+    Function(u32),
+}
+
+/// `@%p` or `@!%p`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub struct Guard {
+    pub register: Register,
+    pub negated: bool,
+}
+
+/// An operand.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Operand {
+    /// `%r1`
+    Register(Register),
+    /// `!%p1`
+    Not(Register),
+    /// `-%r1`, in the video instructions.
+    Negated(Register, Option<Selector>),
+    /// `%r1.b0`, in the video instructions.
+    Selected(Register, Selector),
+    /// `%p1|%p2`; `None` is `_`, a result that nobody wants.
+    Pair(Option<Register>, Option<Register>),
+    /// `_`: a result that nobody wants.
+    Sink,
+    /// `{%f1, %f2}`
+    Vector(Vec<Operand>),
+    /// An integer, written in decimal; of an unsigned 64-bit one the same bits.
+    Integer(i64),
+    /// An integer, written in hexadecimal.
+    Bits(u64),
+    /// `0f3F800000`, by its bits.
+    F32(u32),
+    /// `0d3FF0000000000000`, by its bits.
+    F64(u64),
+    /// `%tid.x`
+    Special(SpecialRegister),
+    /// `[%rd1+4]`
+    Address(Address),
+    /// The address of a variable or function, as a value.
+    Symbol(Symbol, i32),
+    /// Where a branch goes.
+    Label(Label),
+    /// Where a `brx.idx` may go: index into the function's lists of targets.
+    BranchTargets(u32),
+}
+
+/// Bytes or halves of a 32-bit operand, as the video instructions choose them: `.b0`, `.h1`, `.b7640`, `.h10`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Selector {
+    /// `.b` and one digit.
+    Byte(u8),
+    /// `.h` and one digit.
+    Half(u8),
+    /// `.b` and several digits, which from the left are a mask of results, or for each byte of the operand from
+    /// the highest the byte of the pair of sources that it is.
+    Bytes([Option<u8>; 4]),
+    /// `.h` and two digits.
+    Halves([u8; 2]),
+}
+
+/// A place in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Address {
+    /// From where.
+    pub base: Base,
+    /// Bytes from there.
+    pub offset: i32,
+}
+
+/// What an address counts from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum Base {
+    Register(Register),
+    Symbol(Symbol),
+}
+
+impl Operand {
+    /// Tells `each` the registers in it, in their order, and whether each is the second of a pair, which is a
+    /// predicate.
+    pub fn registers(&self, each: &mut dyn FnMut(Register, bool)) {
+        match self {
+            Operand::Register(r) | Operand::Not(r) | Operand::Negated(r, _) | Operand::Selected(r, _) => {
+                each(*r, false)
+            }
+            Operand::Address(Address { base: Base::Register(r), .. }) => each(*r, false),
+            Operand::Pair(a, b) => {
+                a.iter().for_each(|r| each(*r, false));
+                b.iter().for_each(|r| each(*r, true));
+            }
+            Operand::Vector(v) => v.iter().for_each(|o| o.registers(each)),
+            Operand::Sink
+            | Operand::Integer(_)
+            | Operand::Bits(_)
+            | Operand::F32(_)
+            | Operand::F64(_)
+            | Operand::Special(_)
+            | Operand::Address(_)
+            | Operand::Symbol(..)
+            | Operand::Label(_)
+            | Operand::BranchTargets(_) => {}
+        }
+    }
+}
+
+impl From<Register> for Operand {
+    fn from(r: Register) -> Operand {
+        Operand::Register(r)
+    }
+}
+
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Selector::Byte(n) => write!(f, ".b{n}"),
+            Selector::Half(n) => write!(f, ".h{n}"),
+            Selector::Bytes(digits) => {
+                f.write_str(".b")?;
+                digits.iter().flatten().try_for_each(|n| write!(f, "{n}"))
+            }
+            Selector::Halves([high, low]) => write!(f, ".h{high}{low}"),
+        }
+    }
+}

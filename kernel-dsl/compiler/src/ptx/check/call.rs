@@ -1,0 +1,70 @@
+//! Whether a call is legal: what it gives and takes against the signature of what it calls.
+
+use super::{Illegal, Reason, constant_fits, has_register, has_symbol, holds};
+use crate::ptx::ast::{Call, Callee, Callees, Operand, Parameter, Symbol};
+use crate::ptx::print::{In, Names};
+use crate::ptx::words::{Space, Type};
+
+/// Whether `call` is legal; `names` has what it refers to.
+pub fn check_call(names: Names<'_>, call: &Call) -> Result<(), Illegal> {
+    let fail = |reason| Err(Illegal { instruction: In(names, call).to_string(), reason });
+    if call.guard.is_some_and(|g| names.function.ty(g.register) != Type::Pred) {
+        return fail(Reason::Guard);
+    }
+    let function = |i: u32| {
+        let callee = &names.module.functions()[i as usize];
+        (!callee.is_entry()).then_some((&callee.returns[..], &callee.parameters[..]))
+    };
+    let signature = match call.callee {
+        Callee::Function(i) => function(i),
+        Callee::Indirect { register, targets } => {
+            if names.function.ty(register).bits() != 64 {
+                return fail(Reason::Callee);
+            }
+            match &names.function.call_targets[targets as usize].callees {
+                Callees::Prototype { returns, parameters, .. } => Some((&returns[..], &parameters[..])),
+                // Those of one list have one signature.
+                Callees::Functions(list) => list.first().and_then(|i| function(*i)),
+            }
+        }
+    };
+    let Some((returns, parameters)) = signature else { return fail(Reason::Callee) };
+    for (formal, given, returned) in [(returns, &call.returns, true), (parameters, &call.arguments, false)] {
+        if formal.len() != given.len() {
+            return fail(Reason::Arguments { returned, needs: formal.len(), has: given.len() });
+        }
+        if let Some(index) = (0..given.len()).find(|i| !passes(names, &formal[*i], &given[*i], returned)) {
+            return fail(Reason::Argument { returned, index });
+        }
+    }
+    Ok(())
+}
+
+/// Whether `given` can stand for the parameter, or take the returned value.
+fn passes(names: Names<'_>, formal: &Parameter, given: &Operand, returned: bool) -> bool {
+    let scalar = formal.elements.is_none();
+    match given {
+        Operand::Register(r) => {
+            has_register(names.function, *r) && scalar && holds(names.function.ty(*r), formal.ty, false)
+        }
+        Operand::Symbol(symbol, 0) if has_symbol(names, *symbol) => {
+            let (size, align) = match *symbol {
+                Symbol::Variable(i) => {
+                    let variable = &names.function.variables[i as usize];
+                    (variable.size().filter(|_| variable.space == Space::Param), variable.alignment())
+                }
+                Symbol::Parameter(i) => {
+                    let p = &names.function.parameters[i as usize];
+                    (Some(u64::from(p.size())), p.alignment())
+                }
+                Symbol::Return(_) | Symbol::Global(_) | Symbol::Function(_) => (None, 1),
+            };
+            let unsized_array = formal.elements == Some(None);
+            formal.register.is_none()
+                && size.is_some_and(|n| unsized_array || n == u64::from(formal.size()))
+                && align >= formal.alignment()
+        }
+        Operand::Sink => returned,
+        constant => !returned && scalar && constant_fits(constant, formal.ty),
+    }
+}

@@ -1,0 +1,436 @@
+//! Whether an instruction is legal: matched against the rows of its opcode.
+
+mod call;
+mod takes;
+
+pub use call::check_call;
+pub use takes::Takes;
+
+use super::ast::{Address, Architecture, Base, Function, Instruction, Operand, Register, Selector, Symbol};
+use super::form::{Kind, Limit, MAX_SLOTS, OperandForm, OperandType, Presence, Row, Selection, Set};
+use super::print::{In, Names};
+use super::table;
+use super::words::{Class, Modifier, Opcode, Space, Type, Version};
+use std::fmt;
+use takes::takes;
+
+/// Why an instruction cannot be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Illegal {
+    /// The instruction as text.
+    pub instruction: String,
+    /// What is wrong with it.
+    pub reason: Reason,
+}
+
+/// What is wrong with an instruction.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Reason {
+    /// The target does not have it; the first one that does.
+    #[allow(missing_docs)]
+    Target { needs: u16, has: Architecture },
+    /// The language has it only from a later version on.
+    #[allow(missing_docs)]
+    Version { needs: Version, has: Version },
+    /// No form of the opcode has these modifiers.
+    #[allow(missing_docs)]
+    Modifiers { opcode: Opcode },
+    /// The form that has these modifiers takes something else as operand `operand` (from 0), or not so many.
+    Operand {
+        /// The form.
+        row: &'static Row,
+        /// The operand.
+        operand: usize,
+        /// What it takes there; `None` if nothing.
+        takes: Option<Takes>,
+    },
+    /// A call gives or takes another number of values than there are.
+    #[allow(missing_docs)]
+    Arguments { returned: bool, needs: usize, has: usize },
+    /// Argument, or returned value, `index` (from 0) of a call is of another type or size.
+    #[allow(missing_docs)]
+    Argument { returned: bool, index: usize },
+    /// What is called is no function.
+    Callee,
+    /// Targets from `sm_{without}` on no longer have it, in versions from `from` on.
+    #[allow(missing_docs)]
+    Gone { without: u16, from: Version },
+    /// The guard is not a predicate.
+    Guard,
+    /// The register, label or symbol that it names is not declared.
+    Undeclared,
+}
+
+impl fmt::Display for Illegal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` {}", self.instruction, self.reason)
+    }
+}
+
+/// What is to be read behind the instruction.
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Target { needs, has } => write!(f, "needs sm_{needs}; the kernel is for {has}"),
+            Reason::Version { needs, has } => write!(f, "needs `.version {needs}`; the module has {has}"),
+            Reason::Modifiers { opcode } => {
+                write!(f, "is not PTX; there is:")?;
+                table::rows(*opcode).iter().try_for_each(|row| write!(f, "\n  {row}"))
+            }
+            Reason::Operand { row, operand, takes } => {
+                write!(f, "does not fit the form `{row}`: operand {} ", operand + 1)?;
+                match takes {
+                    Some(takes) => write!(f, "is {takes}"),
+                    None => f.write_str("is one too many"),
+                }
+            }
+            Reason::Gone { without, from } => write!(f, "is gone from sm_{without} on in `.version {from}` and later"),
+            Reason::Arguments { returned, needs, has } => {
+                let what = if *returned { "returns" } else { "takes" };
+                write!(f, "calls what {what} {needs} values; there are {has}")
+            }
+            Reason::Argument { returned, index } => {
+                let what = if *returned { "returned value" } else { "argument" };
+                write!(f, "differs in {what} {} from what is called", index + 1)
+            }
+            Reason::Callee => f.write_str("calls what is no function"),
+            Reason::Guard => f.write_str("is guarded by what is not a predicate"),
+            Reason::Undeclared => f.write_str("names what its entry does not declare"),
+        }
+    }
+}
+
+impl std::error::Error for Illegal {}
+
+/// An instruction's row, with the choice that the instruction makes in each slot.
+#[derive(Clone, Copy, Debug)]
+pub struct Form {
+    /// The row.
+    pub row: &'static Row,
+    /// The first `.version` that has all of the instruction: the row's, or that of a word or a special register in it.
+    pub version: Version,
+    chosen: Chosen,
+}
+
+impl Form {
+    /// The type that the instruction works on in operand `operand`, if it has one.
+    pub fn ty(&self, operand: usize) -> Option<Type> {
+        operand_type(self.row.operands().get(operand)?, &self.chosen)
+    }
+
+    /// What stands in slot `slot`.
+    pub fn modifier(&self, slot: usize) -> Option<Modifier> {
+        self.chosen.get(slot).copied().flatten()
+    }
+}
+
+/// The form of `instruction`, if `target` has it in `version`; `names` has what it refers to.
+pub fn check(
+    names: Names<'_>,
+    instruction: &Instruction,
+    target: Architecture,
+    version: Version,
+) -> Result<Form, Illegal> {
+    Check { names, open: false }.form(instruction, target, version)
+}
+
+/// The form of an instruction in some target and version, its registers' types being open.
+pub(super) fn check_open(names: Names<'_>, instruction: &Instruction) -> Result<Form, Illegal> {
+    let target = Architecture { sm: u16::MAX, variant: super::ast::Variant::General };
+    Check { names, open: true }.form(instruction, target, Version::new(u8::MAX, 0))
+}
+
+#[derive(Clone, Copy)]
+struct Check<'a> {
+    names: Names<'a>,
+    /// Whether a register stands for one of any type, or for a constant.
+    open: bool,
+}
+
+impl Check<'_> {
+    fn form(self, instruction: &Instruction, target: Architecture, version: Version) -> Result<Form, Illegal> {
+        let names = self.names;
+        let fail = |reason| {
+            // What is not declared has no name to print.
+            let instruction = match reason {
+                Reason::Undeclared => instruction.opcode.to_string(),
+                _ => In(names, instruction).to_string(),
+            };
+            Err(Illegal { instruction, reason })
+        };
+        if !declared(names, instruction) {
+            return fail(Reason::Undeclared);
+        }
+        if instruction.guard.is_some_and(|g| !self.is(g.register, |ty| ty == Type::Pred)) {
+            return fail(Reason::Guard);
+        }
+        let mut later: Option<Reason> = None;
+        let mut mismatch: Option<Reason> = None;
+        let mut deepest = None;
+        let (with_target, with_version) = since(instruction);
+        let opcode = instruction.opcode;
+        // Most rows of an opcode are out at first sight.
+        let given = Set::of(&instruction.modifiers);
+        for row in table::rows(opcode).iter().filter(|row| given.within(row.modifiers)) {
+            let Some(chosen) = modifiers(row, &instruction.modifiers) else { continue };
+            let (needs_target, needs) = (row.target.max(with_target), row.version.max(with_version));
+            match self.operands(row, &chosen, &instruction.operands) {
+                // The form that fits furthest is the one that was meant.
+                Err(operand) if deepest.is_none_or(|d| operand > d) => {
+                    deepest = Some(operand);
+                    let takes = row.operands().get(operand).map(|form| takes(form, &chosen));
+                    mismatch = Some(Reason::Operand { row, operand, takes });
+                }
+                Err(_) => {}
+                Ok(()) if needs_target > target.sm => {
+                    let needs = match later {
+                        Some(Reason::Target { needs, .. }) => needs.min(needs_target),
+                        _ => needs_target,
+                    };
+                    later = Some(Reason::Target { needs, has: target });
+                }
+                Ok(()) if needs > version => later = later.or(Some(Reason::Version { needs, has: version })),
+                Ok(()) => match row.gone {
+                    Some((without, from)) if target.sm >= without && version >= from => {
+                        later = Some(Reason::Gone { without, from });
+                    }
+                    _ => return Ok(Form { row, version: needs, chosen }),
+                },
+            }
+        }
+        fail(later.or(mismatch).unwrap_or(Reason::Modifiers { opcode }))
+    }
+
+    /// Whether the type of a register is such, or open.
+    fn is(self, register: Register, such: impl FnOnce(Type) -> bool) -> bool {
+        self.open || such(self.names.function.ty(register))
+    }
+}
+
+/// The first target and version that have the words and special registers of the instruction.
+fn since(instruction: &Instruction) -> (u16, Version) {
+    let words = instruction.modifiers.iter().filter_map(|m| m.since()).map(|version| (0, version));
+    let registers = instruction.operands.iter().filter_map(|o| match o {
+        Operand::Special(s) => Some(s.since()),
+        _ => None,
+    });
+    words.chain(registers).fold((0, Version::new(0, 0)), |(t, v), (target, version)| (t.max(target), v.max(version)))
+}
+
+/// Whether all that the instruction names is there.
+fn declared(names: Names<'_>, instruction: &Instruction) -> bool {
+    instruction.guard.is_none_or(|g| has_register(names.function, g.register))
+        && instruction.operands.iter().all(|o| has_operand(names, o))
+}
+
+fn has_operand(names: Names<'_>, operand: &Operand) -> bool {
+    let function = names.function;
+    match operand {
+        Operand::Register(r) | Operand::Not(r) | Operand::Negated(r, _) | Operand::Selected(r, _) => {
+            has_register(function, *r)
+        }
+        Operand::Pair(a, b) => [a, b].into_iter().flatten().all(|r| has_register(function, *r)),
+        Operand::Vector(v) => v.iter().all(|o| has_operand(names, o)),
+        Operand::Address(Address { base: Base::Register(r), .. }) => has_register(function, *r),
+        Operand::Address(Address { base: Base::Symbol(s), .. }) | Operand::Symbol(s, _) => has_symbol(names, *s),
+        Operand::Label(l) => (l.0 as usize) < function.labels.len(),
+        Operand::BranchTargets(i) => (*i as usize) < function.branch_targets.len(),
+        Operand::Sink
+        | Operand::Integer(_)
+        | Operand::Bits(_)
+        | Operand::F32(_)
+        | Operand::F64(_)
+        | Operand::Special(_) => true,
+    }
+}
+
+fn has_symbol(names: Names<'_>, symbol: Symbol) -> bool {
+    let (i, count) = match symbol {
+        Symbol::Parameter(i) => (i, names.function.parameters.len()),
+        Symbol::Return(i) => (i, names.function.returns.len()),
+        Symbol::Variable(i) => (i, names.function.variables.len()),
+        Symbol::Global(i) => (i, names.module.variables.len()),
+        Symbol::Function(i) => (i, names.module.functions.len()),
+    };
+    (i as usize) < count
+}
+
+fn has_register(function: &Function, register: Register) -> bool {
+    function.registers.get(register.declaration as usize).is_some_and(|d| register.number < d.count())
+}
+
+/// What stands in each slot of `row`, if the modifiers are in its form.
+type Chosen = [Option<Modifier>; MAX_SLOTS];
+
+fn modifiers(row: &Row, given: &[Modifier]) -> Option<Chosen> {
+    let mut chosen = [None; MAX_SLOTS];
+    let mut rest = given.iter().copied().peekable();
+    for (slot, place) in row.slots().iter().zip(&mut chosen) {
+        *place = rest.next_if(|m| slot.alternatives.has(m.plain()));
+        if place.is_none() && !slot.optional {
+            return None;
+        }
+    }
+    rest.next().is_none().then_some(chosen)
+}
+
+fn operand_type(form: &OperandForm, chosen: &Chosen) -> Option<Type> {
+    let slot = |i: u8| chosen[usize::from(i)].and_then(Modifier::ty);
+    match form.ty {
+        OperandType::None => None,
+        OperandType::Fixed(t) => Some(t),
+        OperandType::Slot(i) => slot(i),
+        OperandType::Wide(i) => slot(i).and_then(Type::doubled),
+    }
+}
+
+impl Check<'_> {
+    /// Whether the operands are in the row's form; the first that is not.
+    fn operands(self, row: &Row, chosen: &Chosen, given: &[Operand]) -> Result<(), usize> {
+        let mut rest = given.iter().peekable();
+        for (i, form) in row.operands().iter().enumerate() {
+            let wanted = match form.presence {
+                Presence::Always => true,
+                Presence::Optional => rest.peek().is_some(),
+                Presence::With(slot) => chosen[usize::from(slot)].is_some(),
+            };
+            if wanted && !rest.next().is_some_and(|o| self.fits(form, chosen, o)) {
+                return Err(i);
+            }
+        }
+        if rest.next().is_some() { Err(row.operands().len()) } else { Ok(()) }
+    }
+
+    fn fits(self, form: &OperandForm, chosen: &Chosen, given: &Operand) -> bool {
+        let ty = operand_type(form, chosen);
+        let vector = match form.kind {
+            Kind::Vectorised => chosen.iter().flatten().find_map(|m| m.vector()),
+            Kind::Vector(n) => Some(usize::from(n)),
+            _ => None,
+        };
+        match (form.kind, given, ty) {
+            (Kind::Label, Operand::Label(_), _) => true,
+            (Kind::BranchTargets, Operand::BranchTargets(_), _) => true,
+            (Kind::Symbol, Operand::Symbol(symbol, _), _) => self.lies_there(*symbol, chosen),
+            (Kind::Special, Operand::Special(s), Some(ty)) => s.ty().bits() == ty.bits(),
+            (Kind::Address, Operand::Address(a), _) => self.address(a, chosen),
+            (Kind::Value, Operand::Pair(d, p), Some(ty)) => {
+                form.paired
+                    && (d.is_some() || p.is_some() && form.sink)
+                    && p.is_none_or(|p| self.is(p, |t| t == Type::Pred))
+                    && d.is_none_or(|d| self.is(d, |t| holds(t, ty, form.wider)))
+            }
+            (Kind::Value, Operand::Selected(r, selector), Some(ty)) => {
+                selected(form.selection, *selector) && self.is(*r, |t| holds(t, ty, false))
+            }
+            (Kind::Value, Operand::Negated(r, selector), Some(ty)) => {
+                form.signed
+                    && selector.is_none_or(|s| selected(form.selection, s))
+                    && self.is(*r, |t| holds(t, ty, false))
+            }
+            (Kind::Value, Operand::Sink, _) => form.sink,
+            (Kind::Value, Operand::Register(_), _) if form.selection == Selection::OnePart => false,
+            (Kind::Value, Operand::Not(p), _) => form.negatable && self.is(*p, |t| t == Type::Pred),
+            (Kind::Vectorised | Kind::Vector(_), Operand::Vector(v), Some(ty)) => {
+                let sink = |o: &Operand| *o == Operand::Sink && form.destination;
+                vector == Some(v.len()) && !v.iter().all(sink) && v.iter().all(|o| sink(o) || self.value(form, ty, o))
+            }
+            (Kind::Constant, Operand::Register(_), Some(_)) => self.open,
+            (Kind::Constant, o, Some(ty)) => constant_fits(o, ty) && within(form.limit, o),
+            (Kind::Value, o, Some(ty)) => self.value(form, ty, o),
+            (Kind::Vectorised, o, Some(ty)) => vector.is_none() && self.value(form, ty, o),
+            _ => false,
+        }
+    }
+
+    fn value(self, form: &OperandForm, ty: Type, given: &Operand) -> bool {
+        match given {
+            Operand::Register(r) => self.is(*r, |t| holds(t, ty, form.wider)),
+            constant => {
+                !form.destination && !form.register && constant_fits(constant, ty) && within(form.limit, constant)
+            }
+        }
+    }
+
+    /// An address in a register has 64 bits; in the spaces of a few kilobytes, 32 do. A variable lies in the space that
+    /// the instruction names, if it names one.
+    fn address(self, address: &Address, chosen: &Chosen) -> bool {
+        match address.base {
+            Base::Register(r) => self.is(r, |ty| {
+                let given = chosen.iter().flatten().find_map(|m| m.space());
+                let small = matches!(given, Some(Space::Shared | Space::Local | Space::Const));
+                matches!(ty.class(), Class::Bits | Class::Integer) && (ty.bits() == 64 || small && ty.bits() == 32)
+            }),
+            Base::Symbol(symbol) => !matches!(symbol, Symbol::Function(_)) && self.lies_there(symbol, chosen),
+        }
+    }
+
+    /// Whether a symbol lies in the space that the instruction names, if it names one.
+    fn lies_there(self, symbol: Symbol, chosen: &Chosen) -> bool {
+        let lies = match symbol {
+            Symbol::Parameter(_) | Symbol::Return(_) => Some(Space::Param),
+            Symbol::Variable(i) => Some(self.names.function.variables[i as usize].space),
+            Symbol::Global(i) => Some(self.names.module.variables[i as usize].space),
+            Symbol::Function(_) => None,
+        };
+        chosen.iter().flatten().find_map(|m| m.space()).is_none_or(|space| Some(space) == lies)
+    }
+}
+
+/// Whether a selector chooses what may or must be chosen.
+fn selected(selection: Selection, selector: Selector) -> bool {
+    let falling =
+        |digits: &[u8], limit: u8| digits.iter().all(|d| *d < limit) && digits.windows(2).all(|w| w[0] > w[1]);
+    match (selection, selector) {
+        (Selection::Part | Selection::OnePart, Selector::Byte(_) | Selector::Half(_)) => true,
+        (Selection::Halves, Selector::Halves(_)) => true,
+        (Selection::Bytes, Selector::Bytes(digits)) => digits.iter().all(Option::is_some),
+        (Selection::HalfMask, Selector::Half(_)) | (Selection::ByteMask, Selector::Byte(_)) => true,
+        (Selection::HalfMask, Selector::Halves(digits)) => falling(&digits, 2),
+        (Selection::ByteMask, Selector::Bytes(digits)) => falling(&digits.into_iter().flatten().collect::<Vec<_>>(), 4),
+        _ => false,
+    }
+}
+
+/// Whether a register declared `register` can stand where an instruction works on `ty`.
+fn holds(register: Type, ty: Type, wider: bool) -> bool {
+    if register.bits() == ty.bits() {
+        return register.class() == ty.class()
+            || matches!((register.class(), ty.class()), (Class::Bits, Class::Integer | Class::Float))
+            || matches!((ty.class(), register.class()), (Class::Bits, Class::Integer | Class::Float));
+    }
+    wider
+        && register.bits() > ty.bits()
+        && matches!(register.class(), Class::Bits | Class::Integer)
+        && matches!(ty.class(), Class::Bits | Class::Integer)
+}
+
+fn constant_fits(constant: &Operand, ty: Type) -> bool {
+    let integer = |n: i128| {
+        let bits = ty.bits();
+        matches!(ty.class(), Class::Predicate | Class::Bits | Class::Integer)
+            && bits <= 64
+            && (-(1i128 << (bits - 1)) <= n || bits == 64)
+            && n < 1i128 << bits
+    };
+    match constant {
+        Operand::Integer(n) => integer(i128::from(*n)),
+        Operand::Bits(n) => integer(i128::from(*n)),
+        Operand::F32(_) => matches!(ty, Type::F32 | Type::B32),
+        Operand::F64(_) => matches!(ty, Type::F64 | Type::B64),
+        _ => false,
+    }
+}
+
+fn within(limit: Limit, constant: &Operand) -> bool {
+    let n = match constant {
+        Operand::Integer(n) => *n,
+        Operand::Bits(n) => *n as i64,
+        _ => return limit == Limit::None,
+    };
+    match limit {
+        Limit::None => true,
+        Limit::Barrier | Limit::Event => (0..16).contains(&n),
+        Limit::Threads => n > 0 && n % 32 == 0,
+    }
+}

@@ -1,0 +1,67 @@
+//! What a form takes as an operand, in words for whoever gave something else.
+
+use super::{Chosen, operand_type};
+use crate::ptx::form::{Kind, Limit, OperandForm, Selection};
+use crate::ptx::words::{Modifier, Type};
+use std::fmt;
+
+/// What a form takes as an operand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Takes {
+    form: OperandForm,
+    ty: Option<Type>,
+    /// Elements, if it is a vector.
+    vector: Option<usize>,
+}
+
+/// What `form` takes where these modifiers are chosen.
+pub(super) fn takes(form: &OperandForm, chosen: &Chosen) -> Takes {
+    let vector = match form.kind {
+        Kind::Vectorised => chosen.iter().flatten().find_map(|m: &Modifier| m.vector()),
+        Kind::Vector(n) => Some(usize::from(n)),
+        _ => None,
+    };
+    Takes { form: *form, ty: operand_type(form, chosen), vector }
+}
+
+impl fmt::Display for Takes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Takes { form, ty, vector } = self;
+        if let Some(n) = vector {
+            write!(f, "a vector of {n}, each ")?;
+        }
+        match form.kind {
+            Kind::Address => return f.write_str("an address in brackets, in the instruction's space"),
+            Kind::Label => return f.write_str("a label"),
+            Kind::BranchTargets => return f.write_str("a list of branch targets"),
+            Kind::Callee => return f.write_str("a function"),
+            Kind::Symbol => return f.write_str("a variable or function, in the instruction's space"),
+            Kind::Special => f.write_str("a special register")?,
+            Kind::Constant => f.write_str("a constant")?,
+            Kind::Value | Kind::Vectorised | Kind::Vector(_) if form.destination || form.register => {
+                f.write_str("a register")?;
+            }
+            Kind::Value | Kind::Vectorised | Kind::Vector(_) => f.write_str("a register or constant")?,
+        }
+        if let Some(ty) = ty {
+            write!(f, " for type `.{ty}`")?;
+        }
+        if form.wider {
+            f.write_str(" or wider")?;
+        }
+        match form.limit {
+            Limit::None => {}
+            Limit::Barrier | Limit::Event => f.write_str(", a constant from 0 to 15")?,
+            Limit::Threads => f.write_str(", a constant being a multiple of 32")?,
+        }
+        match form.selection {
+            Selection::None => Ok(()),
+            Selection::Part => f.write_str(", perhaps `.b0` to `.b3`, `.h0` or `.h1` of it"),
+            Selection::OnePart => f.write_str(", `.b0` to `.b3`, `.h0` or `.h1` of it"),
+            Selection::Halves => f.write_str(", perhaps with two halves as `.h10`"),
+            Selection::Bytes => f.write_str(", perhaps with four bytes as `.b3210`"),
+            Selection::HalfMask => f.write_str(", perhaps with a mask: `.h0`, `.h1` or `.h10`"),
+            Selection::ByteMask => f.write_str(", perhaps with a mask such as `.b31`"),
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! The notation of a form, read: at compile time into a row, and for a reader with the shared sets set out.
+
+use super::{Kind, Limit, MAX_OPERANDS, MAX_SLOTS, OperandForm, OperandType, Presence, Row, Selection, Set, Slot};
+use crate::ptx::words::{Modifier, Opcode, Type, Version, same};
+use std::fmt;
+
+/// The form, with the shared sets set out.
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, part) in self.form.split("; ").enumerate() {
+            f.write_str(if i > 0 { "; " } else { "" })?;
+            match part.split_once(" = ") {
+                Some((name, set)) if !set.starts_with('{') => write!(f, "{name} = {}", shared(set.as_bytes()))?,
+                _ => f.write_str(part)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A row, from its form.
+pub const fn row(target: u16, version: Version, form: &'static str) -> Row {
+    let text = form.as_bytes();
+    let mut at = Cursor { text, at: 0 };
+    let Some(opcode) = Opcode::from_spelling(at.word()) else { panic!("the form begins with an opcode") };
+    let slot = Slot { alternatives: Set::EMPTY, optional: false };
+    let operand = OperandForm::NONE;
+    let mut row = Row {
+        opcode,
+        form,
+        target,
+        version,
+        gone: None,
+        modifiers: Set::EMPTY,
+        slots: [slot; MAX_SLOTS],
+        slot_count: 0,
+        operands: [operand; MAX_OPERANDS],
+        operand_count: 0,
+    };
+    let mut names: [&[u8]; MAX_SLOTS] = [b""; MAX_SLOTS];
+    loop {
+        let optional = at.eat(b"{.");
+        if !optional && !at.eat(b".") {
+            break;
+        }
+        let name = at.word();
+        names[row.slot_count] = name;
+        let alternatives = alternatives(text, name);
+        row.slots[row.slot_count] = Slot { alternatives, optional };
+        row.modifiers = row.modifiers.or(alternatives);
+        row.slot_count += 1;
+        if optional {
+            at.expect(b"}");
+        }
+    }
+    if at.eat(b" ") {
+        loop {
+            row.operands[row.operand_count] = at.operand(&row, &names);
+            row.operand_count += 1;
+            if at.eat(b"{") {
+                let presence = if at.eat(b", ") { Presence::Optional } else { at.presence(&row, &names) };
+                row.operands[row.operand_count] = at.operand(&row, &names);
+                row.operands[row.operand_count].presence = presence;
+                row.operand_count += 1;
+                at.expect(b"}");
+                // So that an operand's place is that of its form.
+                break;
+            }
+            if !at.eat(b", ") {
+                break;
+            }
+        }
+    }
+    assert!(at.at == text.len() || at.text[at.at] == b';', "the form ends, or its sets follow");
+    row
+}
+
+/// What `name` stands for: the set that is set out after the semicolon, or the modifier itself.
+const fn alternatives(text: &[u8], name: &[u8]) -> Set {
+    let mut at = Cursor { text, at: 0 };
+    while at.at < text.len() && text[at.at] != b';' {
+        at.at += 1;
+    }
+    while at.eat(b"; ") {
+        at.expect(b".");
+        let wanted = same(at.word(), name);
+        at.expect(b" = ");
+        let mut listed = at;
+        if !at.eat(b"{") {
+            listed = Cursor { text: shared(at.word()).as_bytes(), at: 0 };
+            if wanted {
+                return listed.list();
+            }
+            continue;
+        }
+        let set = listed.list();
+        if wanted {
+            return set;
+        }
+        at = listed;
+    }
+    assert!(at.at == text.len(), "nothing follows the sets");
+    let Some(m) = Modifier::from_spelling(name) else { panic!("a modifier is known, or its set is given") };
+    Set::EMPTY.with(m)
+}
+
+/// Sets of modifiers that many rows share.
+pub const SETS: [(&str, &str); 16] = [
+    ("integer", "{.u16, .u32, .u64, .s16, .s32, .s64}"),
+    ("any_integer", "{.u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64}"),
+    ("unsigned", "{.u16, .u32, .u64}"),
+    ("bits", "{.b16, .b32, .b64}"),
+    ("value", "{.b16, .b32, .b64, .u16, .u32, .u64, .s16, .s32, .s64, .f32, .f64}"),
+    ("memory", "{.b8, .b16, .b32, .b64, .u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64, .f32, .f64}"),
+    ("memory32", "{.b8, .b16, .b32, .u8, .u16, .u32, .s8, .s16, .s32, .f32}"),
+    ("memory64", "{.b64, .u64, .s64, .f64}"),
+    ("word", "{.u32, .s32}"),
+    ("double_word", "{.u64, .s64}"),
+    ("rounding", "{.rn, .rz, .rm, .rp}"),
+    ("integral", "{.rni, .rzi, .rmi, .rpi}"),
+    ("compare", "{.eq, .ne, .lt, .le, .gt, .ge}"),
+    ("float_compare", "{.eq, .ne, .lt, .le, .gt, .ge, .equ, .neu, .ltu, .leu, .gtu, .geu, .num, .nan}"),
+    ("logic", "{.and, .or, .xor}"),
+    ("scope", "{.cta, .gpu, .sys}"),
+];
+
+/// What the shared set `name` is.
+const fn shared(name: &[u8]) -> &'static str {
+    let mut i = 0;
+    while i < SETS.len() {
+        if same(SETS[i].0.as_bytes(), name) {
+            return SETS[i].1;
+        }
+        i += 1;
+    }
+    panic!("a set that is not set out is a shared one")
+}
+
+#[derive(Clone, Copy)]
+struct Cursor<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    const fn eat(&mut self, expected: &[u8]) -> bool {
+        let (_, rest) = self.text.split_at(self.at);
+        if rest.len() < expected.len() || !same(rest.split_at(expected.len()).0, expected) {
+            return false;
+        }
+        self.at += expected.len();
+        true
+    }
+
+    const fn expect(&mut self, expected: &[u8]) {
+        assert!(self.eat(expected), "the notation's punctuation");
+    }
+
+    /// `{.a, .b}`
+    const fn list(&mut self) -> Set {
+        self.expect(b"{");
+        let mut set = Set::EMPTY;
+        loop {
+            self.expect(b".");
+            let Some(m) = Modifier::from_spelling(self.word()) else { panic!("an alternative is a modifier") };
+            set = set.with(m);
+            if !self.eat(b", ") {
+                break;
+            }
+        }
+        self.expect(b"}");
+        set
+    }
+
+    const fn word(&mut self) -> &'a [u8] {
+        let start = self.at;
+        while self.at < self.text.len() && (self.text[self.at].is_ascii_alphanumeric() || self.text[self.at] == b'_') {
+            self.at += 1;
+        }
+        assert!(self.at > start, "a word stands here");
+        self.text.split_at(self.at).0.split_at(start).1
+    }
+
+    const fn operand(&mut self, row: &Row, names: &[&[u8]; MAX_SLOTS]) -> OperandForm {
+        let mut form = OperandForm::NONE;
+        form.negatable = self.eat(b"{!}");
+        form.signed = self.eat(b"{-}");
+        if self.eat(b"[") {
+            self.word();
+            self.expect(b"]");
+            form.kind = Kind::Address;
+            return form;
+        }
+        form.register = self.eat(b"%");
+        let name = self.word();
+        form.destination = name[0] == b'd' || same(name, b"p");
+        if same(name, b"label") {
+            form.kind = Kind::Label;
+            return form;
+        } else if same(name, b"tlist") {
+            form.kind = Kind::BranchTargets;
+            return form;
+        } else if same(name, b"callee") {
+            form.kind = Kind::Callee;
+            return form;
+        } else if same(name, b"symbol") {
+            form.kind = Kind::Symbol;
+        } else if same(name, b"sreg") {
+            form.kind = Kind::Special;
+        } else if same(name, b"constant") {
+            form.kind = Kind::Constant;
+        } else if same(name, b"event") {
+            form.kind = Kind::Constant;
+            form.limit = Limit::Event;
+        } else if same(name, b"barrier") {
+            form.limit = Limit::Barrier;
+        } else if same(name, b"threads") {
+            form.limit = Limit::Threads;
+        }
+        form.ty = if self.eat(b":") {
+            self.operand_type(row, names, &mut form.kind)
+        } else if same(name, b"p") {
+            OperandType::Fixed(Type::Pred)
+        } else {
+            OperandType::Slot(last_type(row))
+        };
+        form.wider = self.eat(b"+") || matches!(form.kind, Kind::Vectorised);
+        form.sink = self.eat(b"{_}");
+        form.paired = self.eat(b"{|p}");
+        form.selection = self.selection();
+        form
+    }
+
+    const fn presence(&mut self, row: &Row, names: &[&[u8]; MAX_SLOTS]) -> Presence {
+        self.expect(b".");
+        let name = self.word();
+        self.expect(b", ");
+        let mut i = 0;
+        while i < row.slot_count {
+            if same(names[i], name) {
+                return Presence::With(i as u8);
+            }
+            i += 1;
+        }
+        panic!("an operand goes with a modifier of the form")
+    }
+
+    const fn selection(&mut self) -> Selection {
+        if self.eat(b"{.part}") {
+            Selection::Part
+        } else if self.eat(b".part") {
+            Selection::OnePart
+        } else if self.eat(b"{.halves}") {
+            Selection::Halves
+        } else if self.eat(b"{.bytes}") {
+            Selection::Bytes
+        } else if self.eat(b"{.half_mask}") {
+            Selection::HalfMask
+        } else if self.eat(b"{.byte_mask}") {
+            Selection::ByteMask
+        } else {
+            Selection::None
+        }
+    }
+
+    const fn operand_type(&mut self, row: &Row, names: &[&[u8]; MAX_SLOTS], kind: &mut Kind) -> OperandType {
+        let word = self.word();
+        if same(word, b"wide") {
+            return OperandType::Wide(last_type(row));
+        }
+        if same(word, b"vec") {
+            *kind = Kind::Vectorised;
+            return OperandType::Slot(last_type(row));
+        }
+        let mut i = 0;
+        while i < row.slot_count {
+            if same(names[i], word) && row.slots[i].alternatives.only_types() {
+                return OperandType::Slot(i as u8);
+            }
+            i += 1;
+        }
+        if let Some(ty) = Type::from_spelling(word) {
+            return OperandType::Fixed(ty);
+        }
+        let (ty, count) = word.split_at(word.len() - 2);
+        assert!(count[0] == b'x', "an operand's type is known");
+        *kind = Kind::Vector(count[1] - b'0');
+        let Some(ty) = Type::from_spelling(ty) else { panic!("a vector's type is known") };
+        OperandType::Fixed(ty)
+    }
+}
+
+/// The slot that holds the instruction's type: the last that holds a type at all.
+const fn last_type(row: &Row) -> u8 {
+    let mut i = row.slot_count;
+    while i > 0 {
+        i -= 1;
+        if row.slots[i].alternatives.only_types() {
+            return i as u8;
+        }
+    }
+    panic!("an operand without a type needs an instruction with one")
+}

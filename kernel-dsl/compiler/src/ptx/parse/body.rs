@@ -1,0 +1,312 @@
+//! Functions: signature, directives, and the statements of the body.
+
+use super::Parser;
+use super::cursor::Failed;
+use super::error::Mistake;
+use super::lex::{Kind, Mark, Token};
+use super::scope::{DEPTH, Name};
+use crate::ptx::ast::{
+    BranchTargets, Directives, Function, FunctionKind, Inlined, Item, Label, Lines, Linkage, Location, Parameter,
+    Position, Statement, Symbol,
+};
+use crate::ptx::words::{Space, Version};
+
+impl<'a> Parser<'a> {
+    /// A function, from behind `.entry` or `.func`.
+    pub fn signature_and_body(&mut self, linkage: Linkage, kind: FunctionKind) -> Result<(), Failed> {
+        let mut registers = Vec::new();
+        let returns = match kind {
+            FunctionKind::Device => self.parameters(&mut registers)?,
+            FunctionKind::Entry => Vec::new(),
+        };
+        let at = self.cursor.name("the name of a function")?;
+        let name = self.cursor.text(at);
+        let parameters = self.parameters(&mut registers)?;
+        let directives = self.directives(kind)?;
+        self.signature(at, kind, &returns, &parameters);
+        let defined = self.cursor.is(Mark::OpenBrace);
+        let mut function = Function::new(linkage, kind, name);
+        let only = |list: &[(Token, Parameter)]| list.iter().map(|(_, p)| p.clone()).collect();
+        (function.returns, function.parameters) = (only(&returns), only(&parameters));
+        (function.directives, function.registers) = (directives, registers);
+        let index = self.announce(at, name, function, defined)?;
+        if !defined {
+            self.module.items.push(Item::Declaration(index));
+            return self.cursor.end_of_statement();
+        }
+        self.module.items.push(Item::Definition(index));
+        self.function = index as usize;
+        self.scope = Default::default();
+        self.scope.open();
+        for (i, (at, p)) in returns.iter().enumerate() {
+            let symbol = Name::Symbol(Symbol::Return(i as u32));
+            self.declare(*at, p.register.map_or(symbol, Name::Register));
+        }
+        for (i, (at, p)) in parameters.iter().enumerate() {
+            let symbol = Name::Symbol(Symbol::Parameter(i as u32));
+            self.declare(*at, p.register.map_or(symbol, Name::Register));
+        }
+        self.body();
+        Ok(())
+    }
+
+    /// Makes a function known, or more known than it is.
+    fn announce(&mut self, at: Token, name: &'a str, function: Function, defined: bool) -> Result<u32, Failed> {
+        let taken = Mistake::Taken { name: name.to_string() };
+        match self.globals.get(name) {
+            None => {
+                let index = self.module.functions.len() as u32;
+                self.globals.insert(name, Symbol::Function(index));
+                self.module.functions.push(function);
+                Ok(index)
+            }
+            Some(Symbol::Function(index)) => {
+                let before = &self.module.functions[*index as usize];
+                if before.body.is_some() && defined {
+                    return Err(self.cursor.fail(at, taken));
+                }
+                let shape = |list: &[Parameter]| -> Vec<_> {
+                    list.iter().map(|p| (p.ty, p.elements, p.alignment(), p.register.is_some())).collect()
+                };
+                if before.kind != function.kind
+                    || shape(&before.returns) != shape(&function.returns)
+                    || shape(&before.parameters) != shape(&function.parameters)
+                {
+                    let text = format!("`{name}` was declared with another signature before");
+                    return Err(self.wrong(at, text));
+                }
+                if defined {
+                    self.module.functions[*index as usize] = function;
+                }
+                Ok(*index)
+            }
+            Some(_) => Err(self.cursor.fail(at, taken)),
+        }
+    }
+
+    /// Notes what parameters of the kind of function cannot be.
+    fn signature(
+        &mut self,
+        at: Token,
+        kind: FunctionKind,
+        returns: &[(Token, Parameter)],
+        given: &[(Token, Parameter)],
+    ) {
+        let in_memory = returns.iter().filter(|(_, p)| p.register.is_none()).count();
+        if in_memory > 1 {
+            self.wrong(at, "a function returns one value in `.param`, or several in registers");
+        }
+        for (at, p) in given {
+            match kind {
+                FunctionKind::Entry if p.register.is_some() || p.elements == Some(None) => {
+                    self.wrong(*at, "a kernel's parameter is a `.param`, of given length");
+                }
+                FunctionKind::Device if p.pointer.is_some() => {
+                    self.wrong(*at, "`.ptr` is of a kernel's parameter");
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn directives(&mut self, kind: FunctionKind) -> Result<Directives, Failed> {
+        let mut d = Directives::default();
+        loop {
+            let at = self.cursor.peek();
+            if at.kind != Kind::Dotted {
+                if d.max_threads.is_some() && d.required_threads.is_some() {
+                    self.wrong(at, "there is `.maxntid` and `.reqntid`, of which a kernel has one");
+                }
+                return Ok(d);
+            }
+            self.cursor.next();
+            match (self.cursor.text(at), kind) {
+                (".maxntid", FunctionKind::Entry) => d.max_threads = Some(self.extent()?),
+                (".reqntid", FunctionKind::Entry) => d.required_threads = Some(self.extent()?),
+                (".minnctapersm", FunctionKind::Entry) => d.min_blocks = Some(self.cursor.small()?),
+                (".maxnreg", FunctionKind::Entry) => d.max_registers = Some(self.cursor.small()?),
+                (".pragma", FunctionKind::Entry) => {
+                    d.pragmas.push(self.cursor.string()?);
+                    self.cursor.end_of_statement()?;
+                }
+                (".noreturn", FunctionKind::Device) => {
+                    self.since(at, "`.noreturn`", Version::new(6, 4), 0);
+                    d.no_return = true;
+                }
+                _ => return Err(self.cursor.expected_at(at, "a directive of such a function, `{` or `;`")),
+            }
+        }
+    }
+
+    /// One to three numbers.
+    fn extent(&mut self) -> Result<[u32; 3], Failed> {
+        let mut extent = [self.cursor.small()?, 1, 1];
+        for n in &mut extent[1..] {
+            if !self.cursor.eat(Mark::Comma) {
+                break;
+            }
+            *n = self.cursor.small()?;
+        }
+        if extent.contains(&0) {
+            return Err(self.cursor.expected("extents of 1 and more before this"));
+        }
+        Ok(extent)
+    }
+
+    /// The statements from `{` to the `}` that ends them.
+    fn body(&mut self) {
+        self.cursor.next();
+        let mut body = Vec::new();
+        let mut lines = Vec::new();
+        while self.scope.depth() > 0 {
+            let comments = self.comments();
+            body.extend(comments.into_iter().map(Statement::Comment));
+            let at = self.cursor.peek();
+            let line = self.cursor.line(at);
+            lines.resize(body.len(), line);
+            if at.kind == Kind::End {
+                self.cursor.expected("`}` at the end of the function");
+                break;
+            }
+            match self.statement() {
+                Ok(statements) => body.extend(statements),
+                Err(Failed) => self.cursor.recover(),
+            }
+            lines.resize(body.len(), line);
+        }
+        let same = std::mem::take(&mut self.scope).same();
+        let function = self.function();
+        (function.body, function.lines) = (Some(body), Lines(lines));
+        function.number_labels(&same);
+    }
+
+    /// A statement; a declaration of several things is several.
+    fn statement(&mut self) -> Result<Vec<Statement>, Failed> {
+        let at = self.cursor.peek();
+        match at.kind {
+            Kind::Mark(Mark::OpenBrace) => {
+                self.cursor.next();
+                if !self.scope.open() {
+                    let what = format!("a block inside {DEPTH} others");
+                    return Err(self.cursor.fail(at, Mistake::Unsupported { what, help: "" }));
+                }
+                Ok(vec![Statement::Open])
+            }
+            Kind::Mark(Mark::CloseBrace) => {
+                self.cursor.next();
+                for (name, at) in self.scope.close() {
+                    self.cursor.fail(at, Mistake::Unknown { what: "a label here", name: name.to_string() });
+                }
+                Ok(if self.scope.depth() == 0 { vec![] } else { vec![Statement::Close] })
+            }
+            Kind::Dotted => self.directive(at),
+            Kind::Word if self.cursor.ahead(1).kind == Kind::Mark(Mark::Colon) => {
+                self.cursor.next();
+                self.cursor.next();
+                let next = self.cursor.peek();
+                if next.kind == Kind::Dotted {
+                    match self.cursor.text(next) {
+                        ".branchtargets" => return self.branch_targets(at),
+                        ".calltargets" => return self.call_targets(at),
+                        ".callprototype" => return self.call_prototype(at),
+                        _ => {}
+                    }
+                }
+                let name = self.cursor.text(at);
+                let placed = self.scope.place(name);
+                Ok(self
+                    .labelled(at, placed, Mistake::Taken { name: name.to_string() })
+                    .map(Statement::Label)
+                    .into_iter()
+                    .collect())
+            }
+            Kind::Word | Kind::Mark(Mark::At) => self.guarded(),
+            _ => Err(self.cursor.expected("an instruction, a directive, a label or `}`")),
+        }
+    }
+
+    fn directive(&mut self, at: Token) -> Result<Vec<Statement>, Failed> {
+        let word = self.cursor.text(at);
+        if let Some(space) = self.cursor.dotted(Space::from_spelling) {
+            return self.local_variables(space);
+        }
+        self.cursor.next();
+        match word {
+            ".reg" => self.registers(),
+            ".pragma" => {
+                let text = self.cursor.string()?;
+                self.cursor.end_of_statement()?;
+                Ok(vec![Statement::Pragma(text)])
+            }
+            ".loc" => {
+                let position = self.position()?;
+                let inlined = if self.cursor.eat(Mark::Comma) { Some(self.inlined()?) } else { None };
+                // The others need none.
+                self.cursor.eat(Mark::Semicolon);
+                Ok(vec![Statement::Location(Location { position, inlined })])
+            }
+            _ => Err(self.cursor.expected_at(at, "a state space, `.reg`, `.pragma` or `.loc`")),
+        }
+    }
+
+    /// `1 12 5`, of which each is a literal: two of them side by side are no expression.
+    fn position(&mut self) -> Result<Position, Failed> {
+        let mut numbers = [0; 3];
+        for n in &mut numbers {
+            *n = self.cursor.literal("a file's number, a line and a column")?;
+        }
+        let [file, line, column] = numbers;
+        Ok(Position { file, line, column })
+    }
+
+    /// `function_name $L__info_string0+16, inlined_at 1 7 3`
+    fn inlined(&mut self) -> Result<Inlined, Failed> {
+        let word = |parser: &mut Self, wanted: &str| match parser.cursor.next() {
+            at if at.kind == Kind::Word && parser.cursor.text(at) == wanted => Ok(()),
+            at => Err(parser.cursor.expected_at(at, format!("`{wanted}`"))),
+        };
+        word(self, "function_name")?;
+        let at = self.cursor.name("the label of a name")?;
+        let name = self.cursor.text(at).to_string();
+        let offset = if self.cursor.eat(Mark::Plus) { self.offset()?.max(0) as u32 } else { 0 };
+        self.cursor.expect(Mark::Comma)?;
+        word(self, "inlined_at")?;
+        Ok(Inlined { name, offset, at: self.position()? })
+    }
+
+    fn branch_targets(&mut self, at: Token) -> Result<Vec<Statement>, Failed> {
+        self.cursor.next();
+        let mut labels = Vec::new();
+        loop {
+            let at = self.cursor.name("a label")?;
+            labels.push(self.label(at)?);
+            if !self.cursor.eat(Mark::Comma) {
+                break;
+            }
+        }
+        self.cursor.end_of_statement()?;
+        let index = self.function().branch_targets.len() as u32;
+        self.declare(at, Name::BranchTargets(index));
+        let name = self.cursor.text(at).to_string();
+        self.function().branch_targets.push(BranchTargets { name, labels });
+        Ok(vec![Statement::BranchTargets(index)])
+    }
+
+    /// The label that is named there.
+    pub fn label(&mut self, at: Token) -> Result<Label, Failed> {
+        let name = self.cursor.text(at);
+        let label = self.scope.label(name, at);
+        self.labelled(at, label, Mistake::Unknown { what: "a label", name: name.to_string() })
+    }
+
+    /// Enters a label that is new among those of the function.
+    fn labelled(&mut self, at: Token, label: Option<Label>, otherwise: Mistake) -> Result<Label, Failed> {
+        let Some(label) = label else { return Err(self.cursor.fail(at, otherwise)) };
+        let name = self.cursor.text(at).to_string();
+        let labels = &mut self.function().labels;
+        if labels.len() == label.0 as usize {
+            labels.push(name);
+        }
+        Ok(label)
+    }
+}

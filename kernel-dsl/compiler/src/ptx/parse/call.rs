@@ -1,0 +1,115 @@
+//! Calls, and what is said of the functions that an indirect one may call.
+
+use super::Parser;
+use super::cursor::Failed;
+use super::error::Mistake;
+use super::lex::{Kind, Mark, Token};
+use super::scope::Name;
+use crate::ptx::ast::{Call, CallTargets, Callee, Callees, Guard, Operand, Parameter, Statement, Symbol};
+use crate::ptx::check::{Illegal, check_call};
+use crate::ptx::words::Opcode;
+
+impl Parser<'_> {
+    /// `$table: .calltargets f, g;`
+    pub fn call_targets(&mut self, at: Token) -> Result<Vec<Statement>, Failed> {
+        self.cursor.next();
+        let mut functions = vec![self.function_name()?];
+        while self.cursor.eat(Mark::Comma) {
+            functions.push(self.function_name()?);
+        }
+        self.declare_call_targets(at, Callees::Functions(functions))
+    }
+
+    /// `$proto: .callprototype (.param .b32 _) _ (.param .b64 _);`
+    pub fn call_prototype(&mut self, at: Token) -> Result<Vec<Statement>, Failed> {
+        self.cursor.next();
+        // Nothing can name these.
+        let mut registers = Vec::new();
+        let only = |list: Vec<(Token, Parameter)>| list.into_iter().map(|(_, p)| p).collect();
+        let returns = only(self.parameters(&mut registers)?);
+        self.cursor.name("`_`")?;
+        let parameters = only(self.parameters(&mut registers)?);
+        let no_return = self.cursor.eat_dotted(".noreturn");
+        self.declare_call_targets(at, Callees::Prototype { returns, parameters, no_return })
+    }
+
+    fn declare_call_targets(&mut self, at: Token, callees: Callees) -> Result<Vec<Statement>, Failed> {
+        self.cursor.end_of_statement()?;
+        let index = self.function().call_targets.len() as u32;
+        self.declare(at, Name::CallTargets(index));
+        let name = self.cursor.text(at).to_string();
+        self.function().call_targets.push(CallTargets { name, callees });
+        Ok(vec![Statement::CallTargets(index)])
+    }
+
+    /// A call, from behind the opcode's word.
+    pub fn call(&mut self, at: Token, guard: Option<Guard>) -> Result<Vec<Statement>, Failed> {
+        let uniform = self.cursor.eat_dotted(".uni");
+        let returns = if self.cursor.is(Mark::Open) {
+            let list = self.call_operands()?;
+            self.cursor.expect(Mark::Comma)?;
+            list
+        } else {
+            Vec::new()
+        };
+        let callee = self.cursor.name("a function, or a register with its address")?;
+        let name = self.cursor.text(callee);
+        let register = match self.scope.find(name) {
+            Some(Name::Register(r)) => Some(r),
+            _ => None,
+        };
+        let mut arguments = Vec::new();
+        let mut targets = None;
+        while self.cursor.eat(Mark::Comma) {
+            if self.cursor.is(Mark::Open) && targets.is_none() && arguments.is_empty() {
+                arguments = self.call_operands()?;
+                continue;
+            }
+            let at = self.cursor.name("`(`, or what a call's functions are declared with")?;
+            let name = self.cursor.text(at);
+            match self.scope.find(name) {
+                Some(Name::CallTargets(i)) if targets.is_none() => targets = Some(i),
+                _ => {
+                    let what = "a list or a prototype of functions";
+                    return Err(self.cursor.fail(at, Mistake::Unknown { what, name: name.to_string() }));
+                }
+            }
+        }
+        self.cursor.end_of_statement()?;
+        let found = match (register, self.globals.get(name), targets) {
+            (Some(register), _, Some(targets)) => Ok(Callee::Indirect { register, targets }),
+            (Some(_), _, None) => {
+                Err(Mistake::Wrong("an indirect call needs a list or a prototype of functions".to_string()))
+            }
+            (None, Some(Symbol::Function(i)), None) => Ok(Callee::Function(*i)),
+            _ => Err(Mistake::Unknown { what: "a function", name: name.to_string() }),
+        };
+        // The statement is read to its end, whatever is wrong with it.
+        let callee = match found {
+            Ok(callee) => callee,
+            Err(mistake) => {
+                self.cursor.fail(callee, mistake);
+                return Ok(vec![]);
+            }
+        };
+        let call = Call { guard, uniform, returns, callee, arguments };
+        if let Err(Illegal { instruction, reason }) = check_call(self.names(), &call) {
+            self.cursor.fail(at, Mistake::Illegal { instruction, reason });
+        }
+        Ok(vec![Statement::Call(Box::new(call))])
+    }
+
+    /// `(a, b)`
+    fn call_operands(&mut self) -> Result<Vec<Operand>, Failed> {
+        self.cursor.expect(Mark::Open)?;
+        let mut list = Vec::new();
+        while self.cursor.peek().kind != Kind::Mark(Mark::Close) {
+            list.push(self.operand(Opcode::Call, list.len())?);
+            if !self.cursor.eat(Mark::Comma) {
+                break;
+            }
+        }
+        self.cursor.expect(Mark::Close)?;
+        Ok(list)
+    }
+}

@@ -1,0 +1,352 @@
+//! Declarations: of parameters, variables with what they hold at first, and registers.
+
+use super::Parser;
+use super::cursor::Failed;
+use super::error::Mistake;
+use super::expression::Constant;
+use super::lex::{Kind, Mark, Token};
+use super::scope::Name;
+use crate::ptx::ast::{
+    Declaration, Initialiser, Item, Linkage, Parameter, Pointer, Register, Statement, Symbol, Variable,
+};
+use crate::ptx::words::{Class, Space, Type, Version};
+
+/// Dimensions of an array at most.
+const DIMENSIONS: usize = 16;
+
+impl<'a> Parser<'a> {
+    /// `.u32` and the like.
+    pub fn ty(&mut self) -> Result<Type, Failed> {
+        let at = self.cursor.peek();
+        let ty = self.cursor.dotted(Type::from_spelling);
+        // Those of bfloat16 are of instructions alone.
+        let Some(ty) = ty.filter(|ty| !matches!(ty, Type::Bf16 | Type::Bf16x2)) else {
+            return Err(self.cursor.expected_at(at, "a type of registers or variables"));
+        };
+        if ty == Type::B128 {
+            self.since(at, "type `.b128`", Version::new(8, 3), 70);
+        }
+        Ok(ty)
+    }
+
+    fn align(&mut self) -> Result<u32, Failed> {
+        let at = self.cursor.peek();
+        let align = self.cursor.small()?;
+        if align.is_power_of_two() { Ok(align) } else { Err(self.cursor.expected_at(at, "a power of two")) }
+    }
+
+    /// `(…, …)`, if it is there. A parameter in a register is one of `registers`.
+    pub fn parameters(&mut self, registers: &mut Vec<Declaration>) -> Result<Vec<(Token, Parameter)>, Failed> {
+        let mut list = Vec::new();
+        if !self.cursor.eat(Mark::Open) || self.cursor.eat(Mark::Close) {
+            return Ok(list);
+        }
+        loop {
+            list.push(self.parameter(registers)?);
+            if !self.cursor.eat(Mark::Comma) {
+                self.cursor.expect(Mark::Close)?;
+                return Ok(list);
+            }
+        }
+    }
+
+    fn parameter(&mut self, registers: &mut Vec<Declaration>) -> Result<(Token, Parameter), Failed> {
+        let in_register = self.cursor.eat_dotted(".reg");
+        if !in_register && !self.cursor.eat_dotted(".param") {
+            return Err(self.cursor.expected("`.param` or `.reg`"));
+        }
+        let mut align = None;
+        while self.cursor.eat_dotted(".align") {
+            align = Some(self.align()?);
+        }
+        let at = self.cursor.peek();
+        let ty = self.ty()?;
+        if ty == Type::Pred && !in_register {
+            self.wrong(at, "a predicate cannot lie in memory");
+        }
+        let pointer = if self.cursor.eat_dotted(".ptr") {
+            let space = self.cursor.dotted(Space::from_spelling);
+            let align = if self.cursor.eat_dotted(".align") { Some(self.align()?) } else { None };
+            Some(Pointer { space, align })
+        } else {
+            None
+        };
+        let at = self.cursor.name("the name of a parameter")?;
+        let name = self.cursor.text(at).to_string();
+        let elements = if self.cursor.eat(Mark::OpenBracket) {
+            let elements = if self.cursor.is(Mark::CloseBracket) {
+                self.since(at, "an array of no given length as a parameter", Version::new(6, 0), 0);
+                None
+            } else {
+                Some(self.cursor.small()?)
+            };
+            self.cursor.expect(Mark::CloseBracket)?;
+            Some(elements)
+        } else {
+            None
+        };
+        let register = in_register.then(|| {
+            registers.push(Declaration { ty, prefix: name.clone(), count: None });
+            Register { declaration: registers.len() as u32 - 1, number: 0 }
+        });
+        Ok((at, Parameter { name, ty, align, elements, pointer, register }))
+    }
+
+    /// Variables at module scope, from behind the space.
+    pub fn module_variables(&mut self, linkage: Linkage, space: Space) -> Result<(), Failed> {
+        for (at, variable) in self.variables(linkage, space)? {
+            let index = self.module.variables.len() as u32;
+            let name = self.cursor.text(at);
+            if self.globals.insert(name, Symbol::Global(index)).is_some() {
+                self.cursor.fail(at, Mistake::Taken { name: name.to_string() });
+            }
+            self.module.variables.push(variable);
+            self.module.items.push(Item::Variable(index));
+        }
+        Ok(())
+    }
+
+    /// Variables of a function, from behind the space; the statements that declare them.
+    pub fn local_variables(&mut self, space: Space) -> Result<Vec<Statement>, Failed> {
+        let mut statements = Vec::new();
+        for (at, variable) in self.variables(Linkage::Internal, space)? {
+            let index = self.function().variables.len() as u32;
+            self.function().variables.push(variable);
+            self.declare(at, Name::Symbol(Symbol::Variable(index)));
+            statements.push(Statement::Variable(index));
+        }
+        Ok(statements)
+    }
+
+    /// Gives a name of the function its meaning.
+    pub fn declare(&mut self, at: Token, meaning: Name) {
+        let name = self.cursor.text(at);
+        if !self.scope.declare(name, meaning) {
+            self.cursor.fail(at, Mistake::Taken { name: name.to_string() });
+        }
+    }
+
+    /// What several variables share, then each of them with its name.
+    fn variables(&mut self, linkage: Linkage, space: Space) -> Result<Vec<(Token, Variable)>, Failed> {
+        let (mut align, mut vector, mut managed) = (None, 1, false);
+        let at = loop {
+            let at = self.cursor.peek();
+            if self.cursor.eat_dotted(".align") {
+                align = Some(self.align()?);
+            } else if self.cursor.eat_dotted(".v2") {
+                vector = 2;
+            } else if self.cursor.eat_dotted(".v4") {
+                vector = 4;
+            } else if self.cursor.eat_dotted(".attribute") {
+                self.cursor.expect(Mark::Open)?;
+                if !self.cursor.eat_dotted(".managed") {
+                    return Err(self.cursor.expected("`.managed`"));
+                }
+                self.cursor.expect(Mark::Close)?;
+                managed = true;
+            } else {
+                break at;
+            }
+        };
+        let ty = self.ty()?;
+        if ty == Type::Pred {
+            return Err(self.wrong(at, "a predicate cannot lie in memory"));
+        }
+        if u32::from(vector) * ty.bits() > 128 {
+            return Err(self.wrong(at, "a vector has at most 128 bits"));
+        }
+        if managed && space != Space::Global {
+            return Err(self.wrong(at, "what is managed lies in `.global`"));
+        }
+        let mut list = Vec::new();
+        loop {
+            let at = self.cursor.name("the name of a variable")?;
+            let name = self.cursor.text(at).to_string();
+            let mut variable = Variable {
+                linkage,
+                managed,
+                space,
+                align,
+                vector,
+                ty,
+                name,
+                dimensions: Vec::new(),
+                initialiser: None,
+            };
+            self.dimensions(&mut variable)?;
+            if self.cursor.eat(Mark::Assign) {
+                self.initial_value(at, &mut variable)?;
+            }
+            if variable.size().is_none_or(|n| n == 0) && linkage != Linkage::Extern {
+                let text = format!("the length of `{}` is not given", variable.name);
+                self.wrong(at, text);
+            }
+            list.push((at, variable));
+            if !self.cursor.eat(Mark::Comma) {
+                self.cursor.end_of_statement()?;
+                return Ok(list);
+            }
+        }
+    }
+
+    fn dimensions(&mut self, variable: &mut Variable) -> Result<(), Failed> {
+        loop {
+            let at = self.cursor.peek();
+            if !self.cursor.eat(Mark::OpenBracket) {
+                return Ok(());
+            }
+            let first = variable.dimensions.is_empty();
+            let length = if first && self.cursor.is(Mark::CloseBracket) { None } else { Some(self.cursor.integer()?) };
+            self.cursor.expect(Mark::CloseBracket)?;
+            variable.dimensions.push(length);
+            if variable.dimensions.len() > DIMENSIONS {
+                let what = format!("an array of more than {DIMENSIONS} dimensions");
+                return Err(self.cursor.fail(at, Mistake::Unsupported { what, help: "" }));
+            }
+        }
+    }
+
+    fn initial_value(&mut self, at: Token, variable: &mut Variable) -> Result<(), Failed> {
+        let half = matches!(variable.ty.class(), Class::Float) && !matches!(variable.ty, Type::F32 | Type::F64);
+        let why = match variable.space {
+            Space::Global | Space::Const if half => "of this type",
+            Space::Global | Space::Const if variable.linkage == Linkage::Extern => "of another module",
+            Space::Global | Space::Const => {
+                let mut lengths = variable.dimensions.clone();
+                if variable.vector > 1 {
+                    lengths.push(Some(u64::from(variable.vector)));
+                }
+                variable.initialiser = Some(self.initialiser(variable.ty, &lengths)?);
+                return Ok(());
+            }
+            _ => "in this space",
+        };
+        let text = format!("a variable {why} has no initial value");
+        Err(self.wrong(at, text))
+    }
+
+    /// The initial value of an array of these dimensions.
+    fn initialiser(&mut self, ty: Type, lengths: &[Option<u64>]) -> Result<Initialiser, Failed> {
+        let Some((length, inner)) = lengths.split_first() else { return self.initial_element(ty) };
+        self.cursor.expect(Mark::OpenBrace)?;
+        let mut list = Vec::new();
+        if self.cursor.eat(Mark::CloseBrace) {
+            return Ok(Initialiser::List(list));
+        }
+        loop {
+            let at = self.cursor.peek();
+            list.push(self.initialiser(ty, inner)?);
+            if length.is_some_and(|n| list.len() as u64 > n) {
+                let text = format!("more initial values than the {} elements", length.unwrap_or_default());
+                return Err(self.wrong(at, text));
+            }
+            if self.cursor.eat(Mark::CloseBrace) {
+                return Ok(Initialiser::List(list));
+            }
+            if !self.cursor.eat(Mark::Comma) {
+                return Err(self.cursor.expected("`,` or `}`"));
+            }
+        }
+    }
+
+    fn initial_element(&mut self, ty: Type) -> Result<Initialiser, Failed> {
+        let at = self.cursor.peek();
+        if at.kind == Kind::Word && self.cursor.text(at) != "WARP_SZ" {
+            return self.initial_address(None);
+        }
+        let value = self.cursor.constant()?;
+        // `0xFF00(a)`: a byte of an address.
+        if let Some(mask) = value.integer()
+            && self.cursor.eat(Mark::Open)
+        {
+            self.since(at, "a byte of an address as an initial value", Version::new(7, 1), 0);
+            let byte = (0..8).find(|byte| mask == 0xff << (8 * byte));
+            let Some(byte) = byte else { return Err(self.cursor.expected_at(at, "the mask of one byte")) };
+            let address = self.initial_address(Some(byte))?;
+            self.cursor.expect(Mark::Close)?;
+            return Ok(address);
+        }
+        let converted = match (ty, value) {
+            (Type::F32, Constant::F32(bits)) => Some(Initialiser::F32(bits)),
+            (Type::F32, Constant::F64(bits)) => Some(Initialiser::F32((f64::from_bits(bits) as f32).to_bits())),
+            (Type::F32, Constant::Decimal(x)) => Some(Initialiser::F32((x as f32).to_bits())),
+            (Type::F64, Constant::F32(bits)) => Some(Initialiser::F64(f64::from(f32::from_bits(bits)).to_bits())),
+            (Type::F64, Constant::F64(bits)) => Some(Initialiser::F64(bits)),
+            (Type::F64, Constant::Decimal(x)) => Some(Initialiser::F64(x.to_bits())),
+            (_, Constant::Bits(n)) if ty.class() != Class::Float => Some(Initialiser::Bits(n)),
+            (_, Constant::Signed(n)) if ty.class() != Class::Float => Some(Initialiser::Integer(n)),
+            (_, Constant::Unsigned(n)) if ty.class() != Class::Float => Some(Initialiser::Integer(n as i64)),
+            _ => None,
+        };
+        converted.ok_or_else(|| self.cursor.expected_at(at, format!("a constant of type `.{ty}`")))
+    }
+
+    fn initial_address(&mut self, byte: Option<u8>) -> Result<Initialiser, Failed> {
+        let mut at = self.cursor.name("a variable or a function")?;
+        let generic = self.cursor.text(at) == "generic" && self.cursor.eat(Mark::Open);
+        if generic {
+            at = self.cursor.name("a variable or a function")?;
+            self.cursor.expect(Mark::Close)?;
+        }
+        let name = self.cursor.text(at);
+        let inner = self.scope.find(name).and_then(|n| if let Name::Symbol(s) = n { Some(s) } else { None });
+        let symbol = inner.or_else(|| self.globals.get(name).copied());
+        let space = match symbol {
+            Some(Symbol::Global(i)) => Some(self.module.variables[i as usize].space),
+            Some(Symbol::Variable(i)) => Some(self.function().variables[i as usize].space),
+            Some(Symbol::Function(_)) => Some(Space::Global),
+            _ => None,
+        };
+        let (Some(symbol), Some(Space::Global | Space::Const)) = (symbol, space) else {
+            let what = "a variable or function whose address is constant";
+            return Err(self.cursor.fail(at, Mistake::Unknown { what, name: name.to_string() }));
+        };
+        let offset = if self.cursor.eat(Mark::Plus) { self.offset()? } else { 0 };
+        Ok(Initialiser::Address { symbol, offset, generic, byte })
+    }
+
+    /// What stands behind the `+` of an address.
+    pub fn offset(&mut self) -> Result<i32, Failed> {
+        let at = self.cursor.peek();
+        let value = self.cursor.integer()? as i64;
+        i32::try_from(value).map_err(|_| self.cursor.expected_at(at, "an offset of at most 32 bits"))
+    }
+
+    /// Registers, from behind `.reg`; the statements that declare them.
+    pub fn registers(&mut self) -> Result<Vec<Statement>, Failed> {
+        let at = self.cursor.peek();
+        if self.cursor.eat_dotted(".v2") || self.cursor.eat_dotted(".v4") {
+            let (what, help) = ("a vector of registers".to_string(), "declare them one by one");
+            return Err(self.cursor.fail(at, Mistake::Unsupported { what, help }));
+        }
+        let ty = self.ty()?;
+        let mut statements = Vec::new();
+        loop {
+            let at = self.cursor.name("the name of a register")?;
+            let prefix = self.cursor.text(at);
+            let count = if self.cursor.eat(Mark::Less) {
+                // No expression: `>` is an operator.
+                let count = self.cursor.literal("a number of registers")?;
+                self.cursor.expect(Mark::Greater)?;
+                Some(count)
+            } else {
+                None
+            };
+            let registers = &mut self.function().registers;
+            let declaration = registers.len() as u32;
+            registers.push(Declaration { ty, prefix: prefix.to_string(), count });
+            let free = match count {
+                Some(count) => self.scope.declare_numbered(prefix, declaration, count),
+                None => self.scope.declare(prefix, Name::Register(Register { declaration, number: 0 })),
+            };
+            if !free {
+                self.cursor.fail(at, Mistake::Taken { name: prefix.to_string() });
+            }
+            statements.push(Statement::Registers(declaration));
+            if !self.cursor.eat(Mark::Comma) {
+                self.cursor.end_of_statement()?;
+                return Ok(statements);
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Instructions.
+
+use super::Parser;
+use super::cursor::Failed;
+use super::error::Mistake;
+use super::lex::{Kind, Mark, Token};
+use crate::ptx::ast::{Guard, Instruction, Operand, Statement};
+use crate::ptx::check::{Form, Illegal, Reason, check, check_open};
+use crate::ptx::words::{Modifier, Opcode};
+use smallvec::SmallVec;
+
+/// Operands at most: more are read, and are too many for every form.
+const OPERANDS: usize = 16;
+
+impl Parser<'_> {
+    /// An instruction with its guard.
+    pub fn guarded(&mut self) -> Result<Vec<Statement>, Failed> {
+        let guard = self.guard()?;
+        let at = self.cursor.name("an instruction")?;
+        let word = self.cursor.text(at);
+        let Some(opcode) = Opcode::from_spelling(word.as_bytes()) else {
+            let what = "an instruction of the table";
+            return Err(self.cursor.fail(at, Mistake::Unknown { what, name: word.to_string() }));
+        };
+        if opcode == Opcode::Call {
+            return self.call(at, guard);
+        }
+        let (instruction, places) = self.instruction(guard, opcode)?;
+        self.cursor.end_of_statement()?;
+        match self.legal(instruction) {
+            Ok((instruction, _)) => Ok(vec![Statement::Instruction(instruction)]),
+            Err(illegal) => {
+                self.illegal(at, &places, illegal);
+                // The statement is read to its end.
+                Ok(vec![])
+            }
+        }
+    }
+
+    /// Notes that an instruction cannot be, at the operand that is wrong.
+    pub fn illegal(&mut self, at: Token, places: &[Token], illegal: Illegal) -> Failed {
+        let place = match illegal.reason {
+            Reason::Operand { operand, .. } => places.get(operand).copied().unwrap_or(at),
+            _ => at,
+        };
+        let Illegal { instruction, reason } = illegal;
+        self.cursor.fail(place, Mistake::Illegal { instruction, reason })
+    }
+
+    /// `@%p` or `@!%p`, if it is there.
+    pub fn guard(&mut self) -> Result<Option<Guard>, Failed> {
+        if !self.cursor.eat(Mark::At) {
+            return Ok(None);
+        }
+        let negated = self.cursor.eat(Mark::Not);
+        Ok(Some(Guard { register: self.register()?, negated }))
+    }
+
+    /// Modifiers and operands, and where each operand is.
+    pub fn instruction(&mut self, guard: Option<Guard>, opcode: Opcode) -> Result<(Instruction, Vec<Token>), Failed> {
+        let mut places = Vec::new();
+        let mut modifiers = SmallVec::new();
+        while self.cursor.peek().kind == Kind::Dotted {
+            match self.cursor.dotted(Modifier::from_spelling) {
+                Some(m) => modifiers.push(m),
+                None => {
+                    let at = self.cursor.next();
+                    let name = self.cursor.text(at).to_string();
+                    return Err(self.cursor.fail(at, Mistake::Unknown { what: "a modifier of the table", name }));
+                }
+            }
+        }
+        let mut operands = SmallVec::new();
+        if !matches!(self.cursor.peek().kind, Kind::Mark(Mark::Semicolon) | Kind::End) {
+            loop {
+                let at = self.cursor.peek();
+                places.push(at);
+                operands.push(self.operand(opcode, operands.len())?);
+                if operands.len() > OPERANDS {
+                    return Err(self.cursor.expected_at(at, "fewer operands"));
+                }
+                if !self.cursor.eat(Mark::Comma) {
+                    break;
+                }
+            }
+        }
+        Ok((Instruction { guard, opcode, modifiers, operands }, places))
+    }
+
+    /// The instruction with its float constants in the width that its form has, if it is legal.
+    pub fn legal(&self, instruction: Instruction) -> Result<(Instruction, Form), Illegal> {
+        let attempt = |instruction: Instruction| {
+            let form = if self.placeholders {
+                check_open(self.names(), &instruction)
+            } else {
+                check(self.names(), &instruction, self.module.target, self.module.version)
+            };
+            form.map(|form| (instruction, form))
+        };
+        let refused = match attempt(instruction.clone()) {
+            Err(refused) if matches!(refused.reason, Reason::Operand { .. }) => refused,
+            decided => return decided,
+        };
+        let convert = |with: fn(&Operand) -> Option<Operand>| {
+            let mut changed = instruction.clone();
+            for o in changed.operands.iter_mut() {
+                *o = with(o).unwrap_or_else(|| o.clone());
+            }
+            (changed != instruction).then_some(changed)
+        };
+        // A float constant is rounded or widened to the operand's type.
+        let narrow = convert(|o| match o {
+            Operand::F64(bits) => Some(Operand::F32((f64::from_bits(*bits) as f32).to_bits())),
+            _ => None,
+        });
+        let wide = convert(|o| match o {
+            Operand::F32(bits) => Some(Operand::F64(f64::from(f32::from_bits(*bits)).to_bits())),
+            _ => None,
+        });
+        [narrow, wide].into_iter().flatten().find_map(|changed| attempt(changed).ok()).ok_or(refused)
+    }
+}

@@ -1,0 +1,226 @@
+//! Text to tokens. Every text has tokens: what is no token of PTX becomes a [`Kind::Bad`], for the parser to report.
+
+use crate::ptx::words::same;
+use std::fmt;
+
+words! {
+    /// Punctuation and operators.
+    Mark {
+        Comma "," Semicolon ";" Colon ":" Open "(" Close ")" OpenBracket "[" CloseBracket "]" OpenBrace "{"
+        CloseBrace "}" Less "<" Greater ">" At "@" Not "!" Bar "|" Plus "+" Minus "-" Times "*" Slash "/"
+        Percent "%" And "&" Xor "^" Tilde "~" Question "?" Assign "=" Equal "==" Differs "!=" LessEqual "<="
+        GreaterEqual ">=" ShiftLeft "<<" ShiftRight ">>" Both "&&" Either "||"
+    }
+}
+
+/// A piece of text.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Token {
+    pub kind: Kind,
+    /// Where it is, in bytes.
+    pub start: u32,
+    pub end: u32,
+}
+
+/// What a token is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Kind {
+    /// A name: `%r1`, `add`, `_`.
+    Word,
+    /// A word after a dot, with it: `.u32`, `.x`, `.L2::128B`.
+    Dotted,
+    /// A number.
+    Number(Number),
+    /// `"…"`
+    String,
+    /// `// …` or `/* … */`
+    Comment,
+    /// Punctuation.
+    Mark(Mark),
+    /// No token; why.
+    Bad(&'static str),
+    /// The end of the text.
+    End,
+}
+
+/// The value of a literal.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Number {
+    /// An integer; whether it is written in hexadecimal, and whether with a `U`.
+    Integer { bits: u64, hexadecimal: bool, unsigned: bool },
+    /// `0f3F800000`
+    F32(u32),
+    /// `0d3FF0000000000000`
+    F64(u64),
+    /// `1.5e3`
+    Decimal(f64),
+}
+
+/// The tokens of `text`, the last of which is [`Kind::End`].
+pub(super) fn tokens(text: &str) -> Vec<Token> {
+    let mut lexer = Lexer { text: text.as_bytes(), at: 0 };
+    let mut tokens = Vec::with_capacity(text.len() / 4 + 1);
+    loop {
+        lexer.spaces();
+        let start = lexer.at;
+        let kind = lexer.token(text);
+        // A character that is not ASCII is one token.
+        while !text.is_char_boundary(lexer.at) {
+            lexer.at += 1;
+        }
+        tokens.push(Token { kind, start: start as u32, end: lexer.at as u32 });
+        if kind == Kind::End {
+            return tokens;
+        }
+    }
+}
+
+struct Lexer<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+/// What can follow in a name.
+fn follows(c: u8) -> bool {
+    c.is_ascii_alphanumeric() || c == b'_' || c == b'$'
+}
+
+impl Lexer<'_> {
+    fn peek(&self, ahead: usize) -> u8 {
+        self.text.get(self.at + ahead).copied().unwrap_or(0)
+    }
+
+    fn skip(&mut self, wanted: impl Fn(u8) -> bool) -> usize {
+        let start = self.at;
+        while self.text.get(self.at).is_some_and(|c| wanted(*c)) {
+            self.at += 1;
+        }
+        self.at - start
+    }
+
+    fn spaces(&mut self) {
+        self.skip(|c| c.is_ascii_whitespace() || c == 0x0b);
+    }
+
+    fn token(&mut self, text: &str) -> Kind {
+        let Some(&c) = self.text.get(self.at) else { return Kind::End };
+        let next = self.peek(1);
+        match c {
+            b'/' if next == b'/' => {
+                self.skip(|c| c != b'\n');
+                Kind::Comment
+            }
+            b'/' if next == b'*' => match text[self.at + 2..].find("*/") {
+                Some(length) => {
+                    self.at += length + 4;
+                    Kind::Comment
+                }
+                None => {
+                    self.at = self.text.len();
+                    Kind::Bad("a comment that ends with `*/`")
+                }
+            },
+            b'"' => {
+                self.at += 1;
+                self.skip(|c| c != b'"' && c != b'\n');
+                let ended = self.peek(0) == b'"';
+                self.at += usize::from(ended);
+                if ended { Kind::String } else { Kind::Bad("a string that ends with `\"` on its line") }
+            }
+            b'0'..=b'9' => self.number(text),
+            // A name may begin with a dot and a digit (`.1d`), but only where something stands before it.
+            b'.' if next.is_ascii_digit() && !self.text[..self.at].last().is_some_and(|c| follows(*c)) => {
+                self.number(text)
+            }
+            b'.' if follows(next) => {
+                self.at += 1;
+                self.skip(follows);
+                while self.peek(0) == b':' && self.peek(1) == b':' && follows(self.peek(2)) {
+                    self.at += 2;
+                    self.skip(follows);
+                }
+                Kind::Dotted
+            }
+            b'%' if follows(next) => {
+                self.at += 1;
+                self.skip(follows);
+                Kind::Word
+            }
+            c if follows(c) => {
+                self.skip(follows);
+                Kind::Word
+            }
+            _ => {
+                let two = Mark::from_spelling(&[c, next]).inspect(|_| self.at += 2);
+                let mark = two.or_else(|| Mark::from_spelling(&[c]).inspect(|_| self.at += 1));
+                match mark {
+                    Some(mark) => Kind::Mark(mark),
+                    None => {
+                        self.at += 1;
+                        Kind::Bad("a token of PTX")
+                    }
+                }
+            }
+        }
+    }
+
+    fn number(&mut self, text: &str) -> Kind {
+        let start = self.at;
+        let prefix = (self.peek(0), self.peek(1) | 0x20);
+        let exact = match prefix {
+            (b'0', b'f') => Some(8),
+            (b'0', b'd') => Some(16),
+            _ => None,
+        };
+        if let Some(digits) = exact {
+            self.skip(follows);
+            let number = &text[start + 2..self.at];
+            let bits = Some(number).filter(|n| n.len() == digits).and_then(|n| value(n, 16));
+            return match (bits, digits) {
+                (Some(bits), 8) => Kind::Number(Number::F32(bits as u32)),
+                (Some(bits), _) => Kind::Number(Number::F64(bits)),
+                (None, 8) => Kind::Bad("a float of eight hexadecimal digits, as `0f3F800000`"),
+                (None, _) => Kind::Bad("a float of sixteen hexadecimal digits, as `0d3FF0000000000000`"),
+            };
+        }
+        let radix = match prefix {
+            (b'0', b'x') => 16,
+            (b'0', b'b') => 2,
+            (b'0', b'0'..=b'9') => 8,
+            _ => 10,
+        };
+        self.skip(|c| c.is_ascii_digit());
+        if self.peek(0) == b'.' || (radix == 10 || radix == 8) && self.peek(0) | 0x20 == b'e' {
+            self.at += usize::from(self.peek(0) == b'.');
+            self.skip(|c| c.is_ascii_digit());
+            if self.peek(0) | 0x20 == b'e' {
+                self.at += 1;
+                self.at += usize::from(matches!(self.peek(0), b'+' | b'-'));
+                self.skip(|c| c.is_ascii_digit());
+            }
+            self.skip(follows);
+            return match text[start..self.at].parse() {
+                Ok(value) => Kind::Number(Number::Decimal(value)),
+                Err(_) => Kind::Bad("a number"),
+            };
+        }
+        self.skip(follows);
+        let written = &text[start..self.at];
+        let digits = written.strip_suffix('U').unwrap_or(written);
+        let unsigned = digits.len() < written.len();
+        let digits = if matches!(radix, 2 | 16) { &digits[2..] } else { digits };
+        if digits.is_empty() || !digits.bytes().all(|c| (c as char).is_digit(radix)) {
+            return Kind::Bad("a number");
+        }
+        match value(digits, radix) {
+            Some(bits) => Kind::Number(Number::Integer { bits, hexadecimal: radix == 16, unsigned }),
+            None => Kind::Bad("an integer of at most 64 bits"),
+        }
+    }
+}
+
+/// The value of `digits`, if they are digits and 64 bits hold it.
+fn value(digits: &str, radix: u32) -> Option<u64> {
+    // `from_str_radix` takes a sign as well.
+    digits.bytes().all(|c| c.is_ascii_alphanumeric()).then(|| u64::from_str_radix(digits, radix).ok())?
+}

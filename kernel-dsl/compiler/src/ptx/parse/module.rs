@@ -1,0 +1,273 @@
+//! The header of a module, and what stands at its outermost level.
+
+use super::Parser;
+use super::cursor::Failed;
+use super::error::Mistake;
+use super::lex::{Kind, Mark, Token};
+use crate::ptx::ast::{Architecture, File, FunctionKind, Item, Linkage, Section, Symbol, Variant};
+use crate::ptx::print::comment_text;
+use crate::ptx::words::{Space, Version};
+
+/// Versions of the language that the parser reads.
+const VERSIONS: std::ops::RangeInclusive<Version> = Version::new(5, 0)..=Version::new(8, 8);
+
+impl Parser<'_> {
+    /// The whole text.
+    pub fn module(&mut self) {
+        self.module.header = self.comments();
+        // Without a header there is no telling what is legal; what is read of the rest has mistakes enough.
+        if self.header().is_err() {
+            self.cursor.recover_item(begins_item);
+        }
+        loop {
+            let comments = self.comments();
+            self.module.items.extend(comments.into_iter().map(Item::Comment));
+            if self.cursor.peek().kind == Kind::End {
+                return;
+            }
+            let start = self.cursor.peek();
+            if self.item().is_err() {
+                // What failed at its first word would fail there again.
+                if self.cursor.peek().start == start.start {
+                    self.cursor.next();
+                }
+                self.cursor.recover_item(begins_item);
+            }
+        }
+    }
+
+    /// The lines of the comments that come next.
+    pub fn comments(&mut self) -> Vec<String> {
+        let mut lines = Vec::new();
+        while let Some(token) = self.cursor.comment() {
+            let text = self.cursor.text(token);
+            match text.strip_prefix("//") {
+                Some(line) => lines.push(comment_text(line.strip_prefix(' ').unwrap_or(line))),
+                None => {
+                    let inside = text.trim_start_matches("/*").trim_end_matches("*/");
+                    lines.extend(inside.lines().map(|l| comment_text(l.trim_start().trim_start_matches("* "))));
+                }
+            }
+        }
+        lines
+    }
+
+    fn header(&mut self) -> Result<(), Failed> {
+        if !self.cursor.eat_dotted(".version") {
+            return Err(self.cursor.expected("`.version`, with which a module begins"));
+        }
+        let at = self.cursor.next();
+        self.module.version = match self.version(at) {
+            Some(version) if VERSIONS.contains(&version) => version,
+            Some(version) => {
+                let what = format!("version {version} of PTX");
+                let help = "this reads versions 5.0 to 8.8";
+                self.cursor.fail(at, Mistake::Unsupported { what, help });
+                version
+            }
+            None => return Err(self.cursor.expected_at(at, "a version such as `6.0`")),
+        };
+        if !self.cursor.eat_dotted(".target") {
+            return Err(self.cursor.expected("`.target`"));
+        }
+        let at = self.cursor.next();
+        match architecture(self.cursor.text(at)) {
+            Some(target) => self.module.target = target,
+            None => return Err(self.cursor.expected_at(at, "a target such as `sm_61`")),
+        }
+        while self.cursor.eat(Mark::Comma) {
+            let option = self.cursor.name("an option of the target")?;
+            let text = self.cursor.text(option).to_string();
+            match text.as_str() {
+                "debug" | "texmode_unified" | "texmode_independent" => self.module.options.push(text),
+                _ => {
+                    let what = "an option of a target: `debug`, `texmode_unified`, `texmode_independent`";
+                    self.cursor.fail(option, Mistake::Unknown { what, name: text });
+                }
+            }
+        }
+        let (what, help) = ("a 32-bit address size".to_string(), "write `.address_size 64`");
+        let at = self.cursor.peek();
+        if !self.cursor.eat_dotted(".address_size") {
+            return Err(self.cursor.expected("`.address_size 64`"));
+        }
+        match self.cursor.small()? {
+            64 => Ok(()),
+            _ => {
+                self.cursor.fail(at, Mistake::Unsupported { what, help });
+                Ok(())
+            }
+        }
+    }
+
+    /// A version, which looks like a number.
+    fn version(&self, at: Token) -> Option<Version> {
+        let (major, minor) = self.cursor.text(at).split_once('.')?;
+        let digits = |n: &str| n.bytes().all(|c| c.is_ascii_digit()).then(|| n.parse().ok())?;
+        Some(Version::new(digits(major)?, digits(minor)?))
+    }
+
+    fn item(&mut self) -> Result<(), Failed> {
+        // nvcc ends some items with a semicolon of their own.
+        if self.cursor.eat(Mark::Semicolon) {
+            return Ok(());
+        }
+        let linkage = self.cursor.dotted(linkage);
+        let at = self.cursor.peek();
+        let word = if at.kind == Kind::Dotted { self.cursor.text(at) } else { "" };
+        match (word, linkage) {
+            (".local" | ".param", _) => Err(self.wrong(at, format!("a variable in `{word}` belongs in a function"))),
+            (".const" | ".shared", Some(Linkage::Common)) | (".entry" | ".func", Some(Linkage::Common)) => {
+                Err(self.wrong(at, "what is `.common` is a variable in `.global`"))
+            }
+            (".entry", _) => {
+                self.cursor.next();
+                self.signature_and_body(linkage.unwrap_or(Linkage::Internal), FunctionKind::Entry)
+            }
+            (".func", _) => {
+                self.cursor.next();
+                self.signature_and_body(linkage.unwrap_or(Linkage::Internal), FunctionKind::Device)
+            }
+            (".global" | ".const" | ".shared", _) => {
+                let space = self.cursor.dotted(Space::from_spelling).unwrap_or(Space::Global);
+                self.module_variables(linkage.unwrap_or(Linkage::Internal), space)
+            }
+            (_, Some(_)) => Err(self.cursor.expected("`.entry`, `.func` or a state space")),
+            (".pragma", None) => {
+                self.cursor.next();
+                let text = self.cursor.string()?;
+                self.module.items.push(Item::Pragma(text));
+                self.cursor.end_of_statement()
+            }
+            (".file", None) => {
+                self.cursor.next();
+                self.file()
+            }
+            (".section", None) => {
+                self.cursor.next();
+                self.section()
+            }
+            (".alias", None) => {
+                self.cursor.next();
+                self.since(at, "`.alias`", Version::new(6, 3), 0);
+                let name = self.function_name()?;
+                self.cursor.expect(Mark::Comma)?;
+                let aliasee = self.function_name()?;
+                self.module.items.push(Item::Alias(name, aliasee));
+                self.cursor.end_of_statement()
+            }
+            (".tex" | ".texref" | ".surfref" | ".samplerref", None) => {
+                let what = format!("`{word}`");
+                Err(self.cursor.fail(at, Mistake::Unsupported { what, help: "textures and surfaces are not read" }))
+            }
+            _ => Err(self.cursor.expected("a function, a variable or a directive")),
+        }
+    }
+
+    /// A function's name, that of one that is declared.
+    pub fn function_name(&mut self) -> Result<u32, Failed> {
+        let at = self.cursor.name("the name of a function")?;
+        let name = self.cursor.text(at);
+        match self.globals.get(name) {
+            Some(Symbol::Function(i)) => Ok(*i),
+            _ => Err(self.cursor.fail(at, Mistake::Unknown { what: "a function", name: name.to_string() })),
+        }
+    }
+
+    fn file(&mut self) -> Result<(), Failed> {
+        let index = self.cursor.small()?;
+        let name = self.cursor.string()?;
+        let stamp = if self.cursor.eat(Mark::Comma) {
+            let time = self.cursor.integer()?;
+            self.cursor.expect(Mark::Comma)?;
+            Some((time, self.cursor.integer()?))
+        } else {
+            None
+        };
+        self.module.items.push(Item::File(File { index, name, stamp }));
+        Ok(())
+    }
+
+    /// A section: labels, and numbers of some width, which may count from a label.
+    fn section(&mut self) -> Result<(), Failed> {
+        let at = self.cursor.next();
+        if !matches!(at.kind, Kind::Dotted | Kind::Word) {
+            return Err(self.cursor.expected_at(at, "the name of a section"));
+        }
+        let name = self.cursor.text(at).to_string();
+        self.cursor.expect(Mark::OpenBrace)?;
+        let mut lines = Vec::new();
+        while !self.cursor.eat(Mark::CloseBrace) {
+            let at = self.cursor.next();
+            match (at.kind, self.cursor.text(at)) {
+                (Kind::Word, label) => {
+                    self.cursor.expect(Mark::Colon)?;
+                    lines.push(format!("{label}:"));
+                }
+                (Kind::Dotted, width @ (".b8" | ".b16" | ".b32" | ".b64")) => {
+                    let mut line = format!("{width} {}", self.section_value()?);
+                    while self.cursor.eat(Mark::Comma) {
+                        line += ", ";
+                        line += &self.section_value()?;
+                    }
+                    lines.push(line);
+                }
+                _ => return Err(self.cursor.expected_at(at, "a label, `.b8`, `.b16`, `.b32`, `.b64` or `}`")),
+            }
+        }
+        self.module.items.push(Item::Section(Section { name, lines }));
+        Ok(())
+    }
+
+    /// A number, or a label and what is added to it or taken from it.
+    fn section_value(&mut self) -> Result<String, Failed> {
+        if matches!(self.cursor.peek().kind, Kind::Number(_) | Kind::Mark(Mark::Minus)) {
+            return Ok((self.cursor.integer()? as i64).to_string());
+        }
+        let mut value = self.section_term()?;
+        let sign = [(Mark::Plus, "+"), (Mark::Minus, "-")].into_iter().find(|(mark, _)| self.cursor.eat(*mark));
+        if let Some((_, sign)) = sign {
+            value += sign;
+            value += &self.section_term()?;
+        }
+        Ok(value)
+    }
+
+    fn section_term(&mut self) -> Result<String, Failed> {
+        let at = self.cursor.next();
+        match at.kind {
+            // The label can be the name of a section.
+            Kind::Word | Kind::Dotted | Kind::Number(_) => Ok(self.cursor.text(at).to_string()),
+            _ => Err(self.cursor.expected_at(at, "a number or a label")),
+        }
+    }
+}
+
+fn linkage(word: &[u8]) -> Option<Linkage> {
+    match word {
+        b"visible" => Some(Linkage::Visible),
+        b"extern" => Some(Linkage::Extern),
+        b"weak" => Some(Linkage::Weak),
+        b"common" => Some(Linkage::Common),
+        _ => None,
+    }
+}
+
+fn architecture(name: &str) -> Option<Architecture> {
+    let number = name.strip_prefix("sm_")?;
+    let digits = number.trim_end_matches(['a', 'f']);
+    let variant = match &number[digits.len()..] {
+        "" => Variant::General,
+        "a" => Variant::Specific,
+        "f" => Variant::Family,
+        _ => return None,
+    };
+    let sm = digits.bytes().all(|c| c.is_ascii_digit()).then(|| digits.parse().ok())??;
+    Some(Architecture { sm, variant })
+}
+
+/// Whether a dotted word begins an item: there the parser goes on after a mistake.
+fn begins_item(word: &str) -> bool {
+    linkage(&word.as_bytes()[1..]).is_some()
+        || matches!(word, ".entry" | ".func" | ".global" | ".const" | ".shared" | ".file" | ".section" | ".alias")
+}

@@ -1,0 +1,258 @@
+//! Operands.
+
+use super::Parser;
+use super::cursor::Failed;
+use super::error::Mistake;
+use super::expression::Constant;
+use super::lex::{Kind, Mark, Token};
+use super::scope::Name;
+use crate::ptx::ast::{Address, Base, Declaration, Operand, Register, Selector, Symbol};
+use crate::ptx::form::Kind as Form;
+use crate::ptx::table;
+use crate::ptx::words::{Opcode, SpecialRegister, Type};
+
+/// What a name in an operand is.
+enum Named {
+    Register(Register),
+    Symbol(Symbol),
+}
+
+impl Parser<'_> {
+    /// Operand `index` of an instruction.
+    pub fn operand(&mut self, opcode: Opcode, index: usize) -> Result<Operand, Failed> {
+        let at = self.cursor.peek();
+        let takes =
+            |kind: Form| table::rows(opcode).iter().any(|r| r.operands().get(index).is_some_and(|o| o.kind == kind));
+        match at.kind {
+            Kind::Mark(Mark::OpenBracket) => {
+                self.cursor.next();
+                let address = self.address()?;
+                self.cursor.expect(Mark::CloseBracket)?;
+                Ok(address)
+            }
+            Kind::Mark(Mark::OpenBrace) if self.placeholder() => self.named(takes(Form::Address)),
+            Kind::Mark(Mark::OpenBrace) => self.vector(opcode, index),
+            Kind::Mark(Mark::Not) if self.register_follows() => {
+                self.cursor.next();
+                Ok(Operand::Not(self.register()?))
+            }
+            Kind::Mark(Mark::Minus) if self.register_follows() => {
+                self.cursor.next();
+                let register = self.register()?;
+                Ok(Operand::Negated(register, self.selector()?))
+            }
+            _ if self.cursor.at_constant() => Ok(match self.cursor.constant()? {
+                Constant::Signed(n) => Operand::Integer(n),
+                Constant::Unsigned(n) => Operand::Integer(n as i64),
+                Constant::Bits(n) => Operand::Bits(n),
+                Constant::F32(bits) => Operand::F32(bits),
+                Constant::F64(bits) => Operand::F64(bits),
+                Constant::Decimal(x) => Operand::F64(x.to_bits()),
+            }),
+            Kind::Word if takes(Form::Label) => {
+                self.cursor.next();
+                Ok(Operand::Label(self.label(at)?))
+            }
+            Kind::Word if takes(Form::BranchTargets) => {
+                self.cursor.next();
+                match self.scope.find(self.cursor.text(at)) {
+                    Some(Name::BranchTargets(i)) => Ok(Operand::BranchTargets(i)),
+                    _ => Err(self.unknown(at, "a list of branch targets that was declared before")),
+                }
+            }
+            Kind::Word if self.cursor.text(at) == "_" => {
+                self.cursor.next();
+                if self.cursor.eat(Mark::Bar) {
+                    Ok(Operand::Pair(None, self.half_of_pair()?))
+                } else {
+                    Ok(Operand::Sink)
+                }
+            }
+            Kind::Word => match self.special(at) {
+                Some(special) => Ok(Operand::Special(special)),
+                None => self.named(takes(Form::Address)),
+            },
+            _ => Err(self.cursor.expected("an operand")),
+        }
+    }
+
+    /// Whether behind the next token a register stands.
+    fn register_follows(&self) -> bool {
+        let next = self.cursor.ahead(1);
+        match next.kind {
+            Kind::Word => self.cursor.text(next) != "WARP_SZ",
+            Kind::Mark(Mark::OpenBrace) => self.placeholders,
+            _ => false,
+        }
+    }
+
+    /// A special register, which can be of two words.
+    fn special(&mut self, at: Token) -> Option<SpecialRegister> {
+        let text = self.cursor.text(at);
+        let next = self.cursor.ahead(1);
+        if next.kind == Kind::Dotted
+            && let Some(special) =
+                SpecialRegister::from_spelling(format!("{text}{}", self.cursor.text(next)).as_bytes())
+        {
+            self.cursor.next();
+            self.cursor.next();
+            return Some(special);
+        }
+        let special = SpecialRegister::from_spelling(text.as_bytes()).filter(|_| self.scope.find(text).is_none())?;
+        self.cursor.next();
+        Some(special)
+    }
+
+    /// Whether a placeholder is next: `{a}`.
+    fn placeholder(&self) -> bool {
+        self.placeholders
+            && matches!(self.cursor.ahead(1).kind, Kind::Word | Kind::Number(_))
+            && self.cursor.ahead(2).kind == Kind::Mark(Mark::CloseBrace)
+    }
+
+    /// What the name here stands for.
+    fn find(&mut self) -> Result<(Token, Named), Failed> {
+        if self.placeholder() {
+            self.cursor.next();
+            let at = self.cursor.next();
+            self.cursor.next();
+            let prefix = format!("{{{}}}", self.cursor.text(at));
+            let registers = &mut self.function().registers;
+            let known = registers.iter().position(|d| d.prefix == prefix);
+            let declaration = known.unwrap_or(registers.len()) as u32;
+            if known.is_none() {
+                // Which type it is to have, nothing asks.
+                registers.push(Declaration { ty: Type::B32, prefix, count: None });
+            }
+            return Ok((at, Named::Register(Register { declaration, number: 0 })));
+        }
+        let at = self.cursor.name("a register, a variable or a constant")?;
+        let name = self.cursor.text(at);
+        match (self.scope.find(name), self.globals.get(name)) {
+            (Some(Name::Register(r)), _) => Ok((at, Named::Register(r))),
+            (Some(Name::Symbol(s)), _) | (None, Some(&s)) => Ok((at, Named::Symbol(s))),
+            _ => Err(self.unknown(at, "a register, a variable or a function here")),
+        }
+    }
+
+    /// Notes a name that has no meaning, unless that was noted before.
+    fn unknown(&mut self, at: Token, what: &'static str) -> Failed {
+        let name = self.cursor.text(at);
+        if self.unknown.insert(name) {
+            return self.cursor.fail(at, Mistake::Unknown { what, name: name.to_string() });
+        }
+        Failed
+    }
+
+    /// A register.
+    pub fn register(&mut self) -> Result<Register, Failed> {
+        match self.find()? {
+            (_, Named::Register(r)) => Ok(r),
+            (at, Named::Symbol(_)) => Err(self.unknown(at, "a register")),
+        }
+    }
+
+    /// A register or a symbol, and what can follow it.
+    fn named(&mut self, address: bool) -> Result<Operand, Failed> {
+        let (at, named) = self.find()?;
+        match named {
+            Named::Register(r) if self.cursor.eat(Mark::Bar) => Ok(Operand::Pair(Some(r), self.half_of_pair()?)),
+            Named::Register(r) => Ok(match self.selector()? {
+                Some(selector) => Operand::Selected(r, selector),
+                None => Operand::Register(r),
+            }),
+            Named::Symbol(symbol) if self.cursor.eat(Mark::OpenBracket) => {
+                let element = match symbol {
+                    Symbol::Variable(i) => self.function().variables[i as usize].element(),
+                    Symbol::Global(i) => self.module.variables[i as usize].element(),
+                    _ => 1,
+                };
+                let index = self.offset()?;
+                self.cursor.expect(Mark::CloseBracket)?;
+                let Some(offset) = i32::try_from(element).ok().and_then(|e| e.checked_mul(index)) else {
+                    return Err(self.cursor.expected_at(at, "an offset of at most 32 bits"));
+                };
+                let base = Base::Symbol(symbol);
+                Ok(if address { Operand::Address(Address { base, offset }) } else { Operand::Symbol(symbol, offset) })
+            }
+            Named::Symbol(symbol) => {
+                let offset = if self.cursor.eat(Mark::Plus) { self.offset()? } else { 0 };
+                Ok(Operand::Symbol(symbol, offset))
+            }
+        }
+    }
+
+    fn half_of_pair(&mut self) -> Result<Option<Register>, Failed> {
+        let at = self.cursor.peek();
+        if at.kind == Kind::Word && self.cursor.text(at) == "_" {
+            self.cursor.next();
+            return Ok(None);
+        }
+        self.register().map(Some)
+    }
+
+    fn address(&mut self) -> Result<Operand, Failed> {
+        let at = self.cursor.peek();
+        if self.cursor.at_constant() {
+            let what = "an address that is a constant".to_string();
+            return Err(self.cursor.fail(at, Mistake::Unsupported { what, help: "move it to a register first" }));
+        }
+        let base = match self.find()?.1 {
+            Named::Register(r) => Base::Register(r),
+            Named::Symbol(s) => Base::Symbol(s),
+        };
+        let offset = if self.cursor.eat(Mark::Plus) { self.offset()? } else { 0 };
+        if self.cursor.is(Mark::Minus) {
+            return Err(self.cursor.expected("`]` or `+`: to subtract, add a negative number, as in `[%rd1+-4]`"));
+        }
+        Ok(Operand::Address(Address { base, offset }))
+    }
+
+    fn vector(&mut self, opcode: Opcode, index: usize) -> Result<Operand, Failed> {
+        self.cursor.next();
+        let mut elements = Vec::new();
+        loop {
+            if self.cursor.is(Mark::OpenBrace) && !self.placeholder() {
+                return Err(self.cursor.expected("an element of a vector"));
+            }
+            elements.push(self.operand(opcode, index)?);
+            if !self.cursor.eat(Mark::Comma) {
+                self.cursor.expect(Mark::CloseBrace)?;
+                return Ok(Operand::Vector(elements));
+            }
+        }
+    }
+
+    /// `.b0`, `.h10` and the like, if one follows.
+    fn selector(&mut self) -> Result<Option<Selector>, Failed> {
+        let at = self.cursor.peek();
+        if at.kind != Kind::Dotted {
+            return Ok(None);
+        }
+        match selector(self.cursor.dotted_text(at)) {
+            Some(selector) => {
+                self.cursor.next();
+                Ok(Some(selector))
+            }
+            None => Err(self.cursor.expected("a selector of bytes or halves, as `.b0` or `.h1`")),
+        }
+    }
+}
+
+fn selector(word: &str) -> Option<Selector> {
+    let (unit, digits) = word.split_at_checked(1)?;
+    let digit = |i: usize, limit: u8| digits.as_bytes().get(i).map(|c| c.wrapping_sub(b'0')).filter(|n| *n < limit);
+    match (unit, digits.len()) {
+        ("b", 1) => digit(0, 4).map(Selector::Byte),
+        ("h", 1) => digit(0, 2).map(Selector::Half),
+        ("h", 2) => Some(Selector::Halves([digit(0, 4)?, digit(1, 4)?])),
+        ("b", n @ 2..=4) => {
+            let mut bytes = [None; 4];
+            for (i, byte) in bytes.iter_mut().take(n).enumerate() {
+                *byte = Some(digit(i, 8)?);
+            }
+            Some(Selector::Bytes(bytes))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,118 @@
+//! The instructions: one row a form, in the notation of [`form`](super::form), with the first target and the first
+//! `.version` that have it, in a file for each kind of instruction.
+//!
+//! A form whose alternatives came at different times is several rows. For sm_61 and later, tests hold each alternative
+//! of each row against ptxas: accepted where the row says, refused one version and one target earlier; what older
+//! targets have is as the manual says.
+//!
+//! The table has every instruction that sm_61 can execute, but for those on textures and surfaces, and of later ones
+//! those that this project emits.
+
+mod arithmetic;
+mod atomic;
+mod compare;
+mod control;
+mod convert;
+mod cooperate;
+mod logic;
+mod memory;
+mod video;
+
+use super::form::Row;
+use super::words::Opcode;
+
+/// Versions of the language that brought instructions.
+mod versions {
+    use crate::ptx::words::Version;
+
+    pub const V10: Version = Version::new(1, 0);
+    pub const V11: Version = Version::new(1, 1);
+    pub const V12: Version = Version::new(1, 2);
+    pub const V13: Version = Version::new(1, 3);
+    pub const V14: Version = Version::new(1, 4);
+    pub const V20: Version = Version::new(2, 0);
+    pub const V21: Version = Version::new(2, 1);
+    pub const V30: Version = Version::new(3, 0);
+    pub const V31: Version = Version::new(3, 1);
+    pub const V42: Version = Version::new(4, 2);
+    pub const V43: Version = Version::new(4, 3);
+    pub const V50: Version = Version::new(5, 0);
+    pub const V60: Version = Version::new(6, 0);
+    pub const V62: Version = Version::new(6, 2);
+    pub const V63: Version = Version::new(6, 3);
+    pub const V64: Version = Version::new(6, 4);
+    pub const V65: Version = Version::new(6, 5);
+    pub const V70: Version = Version::new(7, 0);
+    pub const V73: Version = Version::new(7, 3);
+    pub const V75: Version = Version::new(7, 5);
+    pub const V76: Version = Version::new(7, 6);
+    pub const V77: Version = Version::new(7, 7);
+    pub const V78: Version = Version::new(7, 8);
+}
+
+/// The forms of `opcode`.
+pub fn rows(opcode: Opcode) -> &'static [Row] {
+    let (start, end) = INDEX[opcode as usize];
+    &ROWS[usize::from(start)..usize::from(end)]
+}
+
+/// Where each opcode's rows are.
+static INDEX: [(u16, u16); Opcode::ALL.len()] = {
+    let mut index = [(0, 0); Opcode::ALL.len()];
+    let mut i = 0;
+    while i < ALL.len() {
+        let at = ALL[i].opcode as usize;
+        if index[at].1 == 0 {
+            index[at].0 = i as u16;
+        } else {
+            assert!(index[at].1 as usize == i, "the rows of an opcode stand together");
+        }
+        i += 1;
+        index[at].1 = i as u16;
+    }
+    let mut i = 0;
+    while i < index.len() {
+        assert!(index[i].1 > 0, "every opcode has a row");
+        i += 1;
+    }
+    index
+};
+
+/// Every form.
+pub static ROWS: &[Row] = &ALL;
+
+const FILES: [&[Row]; 9] = [
+    arithmetic::ROWS,
+    atomic::ROWS,
+    compare::ROWS,
+    control::ROWS,
+    convert::ROWS,
+    cooperate::ROWS,
+    logic::ROWS,
+    memory::ROWS,
+    video::ROWS,
+];
+
+const COUNT: usize = {
+    let (mut count, mut i) = (0, 0);
+    while i < FILES.len() {
+        count += FILES[i].len();
+        i += 1;
+    }
+    count
+};
+
+static ALL: [Row; COUNT] = {
+    let mut all = [FILES[0][0]; COUNT];
+    let (mut count, mut file) = (0, 0);
+    while file < FILES.len() {
+        let mut i = 0;
+        while i < FILES[file].len() {
+            all[count] = FILES[file][i];
+            count += 1;
+            i += 1;
+        }
+        file += 1;
+    }
+    all
+};

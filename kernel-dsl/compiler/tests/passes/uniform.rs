@@ -1,0 +1,88 @@
+//! What is proven uniform is: random programs, each run in all threads of a block, one by one.
+
+use crate::{evaluator, generator};
+use kernel_dsl_compiler::analyses::uniformity::{Scope, Uniformity, Verdict};
+use kernel_dsl_compiler::ir::{Inst, Kernel, Region, Value};
+use kernel_dsl_compiler::passes::optimise;
+use std::collections::HashMap;
+
+fn seeds() -> std::ops::Range<u64> {
+    0..std::env::var("PASSES_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(12)
+}
+
+fn insts<'k>(region: &'k Region, all: &mut Vec<&'k Inst>) {
+    for inst in &region.insts {
+        all.push(inst);
+        inst.op.regions().into_iter().for_each(|region| insts(region, all));
+    }
+}
+
+/// What was proven and looked at.
+#[derive(Default, Debug)]
+struct Proven {
+    values: usize,
+    of_warps_alone: usize,
+    places: usize,
+    varying_places: usize,
+}
+
+fn check(seed: u64, kernel: &Kernel, proven: &mut Proven) {
+    let uniformity = Uniformity::new(kernel);
+    let [x, y, _] = kernel.block;
+    let threads: Vec<_> = (0..x * y).map(|t| evaluator::observe(kernel, seed % 5, [t % x, t / x, 0])).collect();
+    let mut all = Vec::new();
+    insts(&kernel.body, &mut all);
+    for (scope, width) in [(Scope::Block, threads.len()), (Scope::Warp, 32)] {
+        for group in threads.chunks(width) {
+            let mut known: HashMap<(Value, &[u32]), u64> = HashMap::new();
+            for ((value, iterations), bits) in group.iter().flat_map(|seen| &seen.values) {
+                if uniformity.of(*value, scope) == Verdict::Uniform {
+                    let first = *known.entry((*value, iterations)).or_insert(*bits);
+                    assert_eq!(first, *bits, "seed {seed}: {value}, iterations {iterations:?}, {scope:?}\n{kernel}");
+                }
+            }
+            proven.values += known.len();
+            let alone = |v: &&(Value, &[u32])| uniformity.of(v.0, Scope::Block) != Verdict::Uniform;
+            proven.of_warps_alone += known.keys().filter(alone).count();
+        }
+        for group in threads.chunks(width) {
+            let mut comers: HashMap<usize, HashMap<&[u32], usize>> = HashMap::new();
+            for (at, iterations) in group.iter().flat_map(|seen| &seen.reached) {
+                *comers.entry(*at).or_default().entry(iterations).or_default() += 1;
+            }
+            for inst in &all {
+                let Some(times) = comers.get(&std::ptr::from_ref(*inst).addr()) else { continue };
+                let together = times.values().all(|n| *n == group.len());
+                match uniformity.control_at(inst, scope) {
+                    Some(Verdict::Uniform) => {
+                        assert!(together, "seed {seed}: {:?}, {scope:?}\n{kernel}", inst.op);
+                        proven.places += times.len();
+                    }
+                    Some(Verdict::Varies) => proven.varying_places += usize::from(!together),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_proven_uniform_is() {
+    let mut proven = Proven::default();
+    for seed in seeds() {
+        check(seed, &generator::of_threads(seed), &mut proven);
+        check(seed, &generator::kernel(seed), &mut proven);
+    }
+    assert!(proven.values > 10_000 && proven.of_warps_alone > 500, "{proven:?}");
+    assert!(proven.places > 1000 && proven.varying_places > 100, "{proven:?}");
+}
+
+#[test]
+fn what_is_proven_uniform_after_passes_is() {
+    let mut proven = Proven::default();
+    for seed in seeds() {
+        let optimised = optimise(generator::of_threads(seed)).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        check(seed, &optimised, &mut proven);
+    }
+    assert!(proven.values > 1000, "{proven:?}");
+}

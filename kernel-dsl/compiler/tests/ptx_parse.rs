@@ -1,0 +1,309 @@
+//! The parser: what it reads it prints, what it prints it reads, what it refuses it tells of, and what it takes ptxas
+//! takes, whoever wrote it.
+
+#[allow(dead_code, reason = "not every test needs all of it")]
+mod ptx_support;
+
+use kernel_dsl_compiler::ptx::{self, Module, Statement, parse};
+use std::path::{Path, PathBuf};
+
+/// The files of a folder with that ending.
+fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()).collect();
+    files.retain(|f| f.extension().is_some_and(|e| e == ending));
+    files.sort();
+    files
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap()
+}
+
+fn parsed(text: &str, of: &Path) -> Module {
+    parse(text).unwrap_or_else(|e| panic!("{}:\n{e}", of.display()))
+}
+
+/// The texts that others wrote.
+fn others() -> Vec<(PathBuf, String)> {
+    files("tests/ptx", "ptx").into_iter().map(|f| (f.clone(), read(&f))).collect()
+}
+
+#[test]
+fn what_is_printed_parses_to_the_same() {
+    for (path, text) in others() {
+        let module = parsed(&text, &path);
+        let printed = module.to_string();
+        let again = parsed(&printed, &path);
+        assert!(again == module, "{} differs", path.display());
+        assert_eq!(again.to_string(), printed);
+    }
+}
+
+#[test]
+fn what_we_emit_is_printed_as_it_was() {
+    let folders = ["tests/snapshots", "../../tests/tests/snapshots", "../../tests/tests/memory/snapshots"];
+    let mut count = 0;
+    for path in folders.iter().flat_map(|f| files(f, "snap")) {
+        let snapshot = read(&path);
+        let text = snapshot.splitn(3, "---\n").nth(2).unwrap_or_default();
+        // Those of this file are not what we emit.
+        if !text.contains("\n.version ") || snapshot.contains("ptx_parse.rs") {
+            continue;
+        }
+        assert_eq!(parsed(text, &path).to_string(), text, "{}", path.display());
+        count += 1;
+    }
+    assert!(count > 15, "the snapshots are elsewhere");
+}
+
+/// The assembler makes the same machine code of a text and of what is printed of it.
+#[test]
+fn what_is_printed_means_the_same() {
+    if !ptx_support::installed() {
+        return;
+    }
+    for (path, text) in others() {
+        // Lines and places in them are part of debug information, and are others.
+        if text.contains(".loc") || text.contains("debug") {
+            continue;
+        }
+        let printed = parsed(&text, &path).to_string();
+        let [before, after] = [&text, &printed].map(|t| ptx_support::assembled(t, 61).unwrap());
+        assert!(before == after, "{}", path.display());
+    }
+}
+
+#[test]
+fn everything() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ptx/everything.ptx");
+    let text = read(&path);
+    let printed = parsed(&text, &path).to_string();
+    insta::assert_snapshot!(printed);
+    if ptx_support::installed() {
+        ptx_support::assemble(&text, 61).unwrap();
+        ptx_support::assemble(&printed, 61).unwrap();
+    }
+}
+
+/// Every statement knows the line that it is on.
+#[test]
+fn lines() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ptx/everything.ptx");
+    let text = read(&path);
+    let module = parsed(&text, &path);
+    let entry = module.entry("everything").unwrap();
+    for (i, statement) in entry.statements().iter().enumerate() {
+        let Statement::Instruction(instruction) = statement else { continue };
+        let line = entry.lines.of(i).unwrap() as usize;
+        let here: String = text.lines().skip(line - 1).take(2).collect();
+        assert!(here.contains(instruction.opcode.spelling()), "{line}: {statement:?}");
+    }
+}
+
+#[test]
+fn mistakes() {
+    let mut told = String::new();
+    let cases = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ptx/mistakes.txt"));
+    for case in cases.split("----\n").skip(1) {
+        let errors = parse(case).expect_err(case);
+        told += &format!("{case}{}\n\n", errors.to_string().lines().map(|l| format!("  > {l}\n")).collect::<String>());
+        if ptx_support::installed() && !case.starts_with("// ptxas takes") {
+            ptx_support::assemble(case, 61).expect_err(case);
+        }
+    }
+    insta::assert_snapshot!(told);
+}
+
+/// Numbers that are as random as a test needs, the same each time.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((self.0 >> 33) % n.max(1) as u64) as usize
+    }
+}
+
+/// The pieces of a text: words with their dots and signs, spaces, single characters.
+fn pieces(text: &str) -> Vec<&str> {
+    let class = |c: char| if c.is_ascii_alphanumeric() || "_$%.".contains(c) { 0 } else { 1 + u32::from(c) };
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    let mut last = None;
+    for (i, c) in text.char_indices() {
+        if last.is_some_and(|l| l != class(c)) {
+            pieces.push(&text[start..i]);
+            start = i;
+        }
+        last = Some(class(c));
+    }
+    pieces.push(&text[start..]);
+    pieces
+}
+
+/// A text with a few changes of the kind that slips of the hand are, and worse.
+fn mutated(text: &str, others: &[&str], random: &mut Random) -> String {
+    let mut pieces: Vec<String> = pieces(text).into_iter().map(str::to_string).collect();
+    for _ in 0..1 + random.below(3) {
+        let at = random.below(pieces.len());
+        let from = random.below(pieces.len());
+        match random.below(9) {
+            0 => pieces[at].clear(),
+            1 => pieces[at] = pieces[from].clone(),
+            2 => pieces.swap(at, from),
+            3 => pieces[at] = others[random.below(others.len())].to_string(),
+            4 => {
+                let copy = pieces[from].clone();
+                pieces.insert(at, copy);
+            }
+            5 => {
+                let piece = &mut pieces[at];
+                let digits: Vec<_> = piece.char_indices().filter(|(_, c)| c.is_ascii_digit()).map(|(i, _)| i).collect();
+                if !digits.is_empty() {
+                    let i = digits[random.below(digits.len())];
+                    piece.replace_range(i..=i, &random.below(10).to_string());
+                }
+            }
+            6 => {
+                let odd =
+                    ["{", "}", "(", "[", "\"", "/*", "//", "é", "\0", "0x", "0f", "-", "99999999999999999999", "::"];
+                pieces.insert(at, odd[random.below(odd.len())].to_string());
+            }
+            7 => {
+                // Some letter left out.
+                pieces[at].pop();
+            }
+            _ => pieces.truncate(if random.below(8) == 0 { at } else { pieces.len() }),
+        }
+    }
+    pieces.concat()
+}
+
+/// No text makes the parser panic, and what it takes it prints so that it takes it again; ptxas takes that as well.
+#[test]
+fn changed_texts() {
+    let texts: Vec<String> = others().into_iter().map(|(_, t)| t).collect();
+    let words: Vec<&str> = texts.iter().flat_map(|t| pieces(t)).filter(|p| !p.trim().is_empty()).collect();
+    let mut random = Random(0);
+    let (mut taken, mut tried) = (0, 0);
+    let installed = ptx_support::installed();
+    // More, and others, when somebody asks for them.
+    let asked = |name: &str, otherwise| std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(otherwise);
+    let count = asked("COUNT", 1500);
+    random.0 = asked("SEED", 61);
+    let mut failures = Vec::new();
+    for _ in 0..count {
+        let text = mutated(&texts[random.below(texts.len())], &words, &mut random);
+        let Ok(module) = parse(&text) else { continue };
+        taken += 1;
+        let printed = module.to_string();
+        match parse(&printed) {
+            Ok(again) => assert!(again == module, "{text}\n----\n{printed}"),
+            Err(e) => panic!("{e}\n{printed}\n----\n{text}"),
+        }
+        if installed && taken % 8 == 0 {
+            tried += 1;
+            if let Err(e) = ptx_support::assemble(&text, 61)
+                && !e.contains("Internal error")
+            {
+                let number = e.lines().find_map(|l| l.split("line ").nth(1)?.split(';').next()?.parse::<usize>().ok());
+                let line = number.and_then(|n| text.lines().nth(n - 1)).unwrap_or_default();
+                failures
+                    .push(format!("{}\n    {line}", e.lines().find(|l| !l.contains("warning")).unwrap_or_default()));
+            }
+        }
+    }
+    println!("{taken} of {count} texts taken; {tried} assembled");
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Texts made to be slow or deep.
+#[test]
+fn deep_and_long_texts() {
+    let module = |body: &str| format!(".version 6.0\n.target sm_61\n.address_size 64\n.func f() {{\n{body}\n}}\n");
+    let many = |s: &str| s.repeat(100_000);
+    for text in [
+        many("("),
+        module(&many("{")),
+        module(&many("{}")),
+        module(&format!(".reg .b32 %r<2>; mov.u32 %r0, {}1;", many("-"))),
+        module(&format!(".reg .b32 %r<2>; mov.u32 %r0, {}1{};", many("("), many(")"))),
+        module(&format!(".reg .b32 %r<2>; mov.u32 %r0, 1{};", many("?1:1"))),
+        module(&format!(".reg .b32 %r<2>; mov.u32 %r0, 1{};", many("+1"))),
+        module(&many("bra l; ")),
+        module(&format!("{}{}", "{ bra a; bra b; ".repeat(5000), "}".repeat(5000))),
+        module(&many("/**/")),
+        module(&format!("add{};", many(".u32"))),
+        module(&format!("add.u32 {};", many("%r1,"))),
+        format!(".version 6.0\n.target sm_61\n.address_size 64\n.global .u8 a{};", many("[1]")),
+        format!(".version 6.0\n.target sm_61\n.address_size 64\n{}", many(".visible ")),
+        many("\n"),
+        many("\""),
+        many("/*"),
+        many("%"),
+        many("0f"),
+    ] {
+        let _ = parse(&text).map(|m| m.to_string());
+    }
+}
+
+#[test]
+fn templates() {
+    let template = ptx::parse::instruction("shf.l.wrap.b32 {d}, {a}, {b}, {c};").unwrap();
+    assert_eq!(template.to_string(), "shf.l.wrap.b32 {d}, {a}, {b}, {c}");
+    let told: Vec<String> = [
+        "shf.l.wrap.b32 {d}, {a}, {b}, {c};",
+        "lop3.b32 {d}, {a}, {b}, {c}, {table}",
+        "lop3.b32 {d}, {a}, {b}, {c}, 0x96",
+        "mad.wide.s32 {d}, {a}, {a}, {c}",
+        "ld.global.nc.v2.f32 {{x}, {y}}, [{p}+8]",
+        "st.shared.u8 [{p}], {v}",
+        "@!{q} setp.lt.and.f32 {p}|{n}, {a}, 1.0, !{c}",
+        "mov.u32 {d}, %smid",
+        "dp4a.s32.s32 {d}, {a}, {b}, {d}",
+        "atom.global.add.noftz.f16x2 {old}, [{p}], {v}",
+        "redux.sync.add.s32 {d}, {a}, -1",
+        "vadd4.u32.u32.u32.sat {d}, {a}, {b}.b0123, {c}",
+    ]
+    .into_iter()
+    .map(|text| {
+        let t = ptx::parse::instruction(text).unwrap_or_else(|e| panic!("{text}: {e}"));
+        let placeholders: Vec<String> = t
+            .placeholders
+            .iter()
+            .map(|p| {
+                let ty = p.ty.map_or("address".to_string(), |t| t.to_string());
+                let how = [(p.written, "written"), (p.read, "read"), (p.constant, "constant"), (p.wider, "or wider")];
+                let how: Vec<&str> = how.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect();
+                format!("  {}: {ty}, {}\n", p.name, how.join(", "))
+            })
+            .collect();
+        format!("{t}\n{}", placeholders.concat())
+    })
+    .collect();
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn what_is_no_template() {
+    let told: Vec<String> = [
+        "shf.l.wrap.b32 {d}, {a}, {b};",
+        "shl.u32 {d}, {a}, {b}",
+        "frobnicate.u32 {d}",
+        "add.u32 {d}, {a}, %r1",
+        "add.u32 {d}, {a}, {b}; add.u32 {d}, {a}, {b};",
+        "fma.f32 {d}, {a}, {b}, {c}",
+        "bra {l}",
+        "add.u32 {d}, {a}, 1.5",
+        "add.u32 {d, {a}, {b}",
+        "",
+        "call {f}",
+    ]
+    .into_iter()
+    .map(|text| {
+        format!("{text}\n  > {}\n", ptx::parse::instruction(text).unwrap_err().to_string().replace('\n', "\n  > "))
+    })
+    .collect();
+    insta::assert_snapshot!(told.join("\n"));
+}

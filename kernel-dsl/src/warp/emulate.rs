@@ -1,0 +1,128 @@
+//! What lanes do together, as an emulated launch does it: the exchanges of the device, in its order.
+
+use super::{LANES, LaneNumber, lane};
+use crate::element::DeviceCopy;
+use crate::host::context::context;
+use crate::host::monitor::Scope;
+
+/// Hands `x` to all lanes, and gives theirs.
+#[track_caller]
+pub(crate) fn exchange<T: DeviceCopy>(operation: &'static str, x: T) -> Vec<T> {
+    context(operation).meet(Scope::Warp, operation, x)
+}
+
+/// Those of the lane's own group of `width`.
+#[track_caller]
+pub(super) fn exchange_in<T: DeviceCopy>(operation: &'static str, x: T, width: usize) -> Vec<T> {
+    exchange(operation, x)[lane() / width * width..][..width].to_vec()
+}
+
+/// One exchange, then the butterfly that groups of `width` lanes would run, all of it in each lane.
+#[track_caller]
+pub(super) fn butterfly<T: LaneNumber>(operation: &'static str, x: T, width: usize, combine: impl Fn(T, T) -> T) -> T {
+    let lanes: Vec<_> = exchange_in(operation, x, width).into_iter().map(Some).collect();
+    reduced(&lanes, combine)[lane() % width].expect("all lanes have a value")
+}
+
+/// The butterfly over `values`, a power of two of them, widest first. What is not there changes nothing.
+pub(crate) fn reduced<T: Copy>(values: &[Option<T>], combine: impl Fn(T, T) -> T) -> Vec<Option<T>> {
+    let mut values = values.to_vec();
+    let mut distance = values.len() / 2;
+    while distance > 0 {
+        let pair = |l: usize| match (values[l], values[l ^ distance]) {
+            (Some(a), Some(b)) => Some(combine(a, b)),
+            (a, b) => a.or(b),
+        };
+        values = (0..values.len()).map(pair).collect();
+        distance /= 2;
+    }
+    values
+}
+
+/// The butterfly by a closure: an exchange a step, since each lane's closure may have captured values of its own.
+#[track_caller]
+pub(crate) fn reduce<T: DeviceCopy>(
+    operation: &'static str,
+    mut x: T,
+    width: usize,
+    combine: &impl Fn(T, T) -> T,
+) -> T {
+    let mut distance = width / 2;
+    while distance > 0 {
+        let other = exchange(operation, x)[lane() ^ distance];
+        x = combine(x, other);
+        distance /= 2;
+    }
+    x
+}
+
+/// The inclusive scan over the first `count` lanes of each group of `width`; the others keep their own value.
+#[track_caller]
+pub(crate) fn scan<T: DeviceCopy>(
+    operation: &'static str,
+    mut x: T,
+    width: usize,
+    count: usize,
+    combine: &impl Fn(T, T) -> T,
+) -> T {
+    let own = lane() % width;
+    let mut distance = 1;
+    while distance < count {
+        let lanes = exchange(operation, x);
+        if own >= distance && own < count {
+            x = combine(lanes[lane() - distance], x);
+        }
+        distance *= 2;
+    }
+    x
+}
+
+#[track_caller]
+pub(super) fn exclusive_scan<T: DeviceCopy>(
+    operation: &'static str,
+    x: T,
+    identity: T,
+    width: usize,
+    combine: &impl Fn(T, T) -> T,
+) -> T {
+    let through = scan(operation, x, width, width, combine);
+    shuffle_up(operation, through, 1, width).unwrap_or(identity)
+}
+
+#[track_caller]
+pub(super) fn shuffle<T: DeviceCopy>(operation: &'static str, x: T, from: usize, width: usize) -> T {
+    exchange_in(operation, x, width)[from % width]
+}
+
+#[track_caller]
+pub(super) fn shuffle_xor<T: DeviceCopy>(operation: &'static str, x: T, mask: usize, width: usize) -> T {
+    assert!(mask < width, "{operation} by {mask}: there are {width} lanes");
+    exchange(operation, x)[lane() ^ mask]
+}
+
+#[track_caller]
+pub(super) fn shuffle_up<T: DeviceCopy>(operation: &'static str, x: T, by: usize, width: usize) -> Option<T> {
+    let lanes = exchange_in(operation, x, width);
+    (lane() % width).checked_sub(by).map(|from| lanes[from])
+}
+
+#[track_caller]
+pub(super) fn shuffle_down<T: DeviceCopy>(operation: &'static str, x: T, by: usize, width: usize) -> Option<T> {
+    let lanes = exchange_in(operation, x, width);
+    (lane() % width).checked_add(by).and_then(|from| lanes.get(from).copied())
+}
+
+#[track_caller]
+pub(super) fn match_any<T: LaneNumber>(operation: &'static str, x: T) -> u32 {
+    exchange(operation, x).into_iter().rev().fold(0, |mask, other| mask << 1 | u32::from(T::same(x, other)))
+}
+
+#[track_caller]
+pub(super) fn ballot(operation: &'static str, p: bool, width: usize) -> u32 {
+    exchange_in(operation, p, width).iter().rev().fold(0, |mask, p| mask << 1 | u32::from(*p))
+}
+
+/// Whether the block's threads can be at a group of that many lanes.
+pub(super) const fn is_width(lanes: usize) -> bool {
+    matches!(lanes, 2 | 4 | 8 | 16 | LANES)
+}

@@ -1,0 +1,440 @@
+//! Loads, stores and atomic operations of a warp.
+
+use super::check::Check;
+use super::code::{Access, Atomic, Data, Inst, Window};
+use super::machine::Machine;
+use super::memory::{Extent, Region, View, read, sized, window_base, write};
+use super::registers::{FULL, LANES, Lane, Place, Registers, lanes};
+use super::warp::Warp;
+
+/// An access that does not happen, or not as it should.
+pub struct Fault {
+    check: Check,
+    lane: usize,
+    address: u64,
+    /// What else there is to say of it.
+    note: &'static str,
+}
+
+/// Where the lanes of an access go, after all checks.
+struct Checked {
+    addresses: [u64; LANES],
+    /// The lanes whose access may happen.
+    mask: u32,
+    /// The region of all lanes, if it is the same and all accesses may happen.
+    common: Option<Extent>,
+}
+
+impl Access {
+    /// Bytes of the whole.
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.element) * self.values.len().max(1) as u64
+    }
+
+    #[inline(always)]
+    fn addresses(&self, registers: &Registers) -> [u64; LANES] {
+        let mut addresses = [self.offset as u64; LANES];
+        match self.base {
+            Some((Place::Wide(at), _)) => {
+                let row = u64::row(registers, at);
+                for (address, base) in addresses.iter_mut().zip(row) {
+                    *address = base.wrapping_add(self.offset as u64);
+                }
+            }
+            Some((Place::Word(at), _)) => {
+                let row = u32::row(registers, at);
+                for (address, base) in addresses.iter_mut().zip(row) {
+                    *address = u64::from(*base).wrapping_add(self.offset as u64);
+                }
+            }
+            Some((Place::Predicate(_), _)) | None => {}
+        }
+        addresses
+    }
+}
+
+/// The addresses of lanes held against the memory; faults are noted.
+#[inline(always)]
+fn check(
+    access: &Access,
+    view: &View<'_, '_>,
+    registers: &Registers,
+    mask: u32,
+    writes: bool,
+    faults: &mut Vec<Fault>,
+) -> Checked {
+    let mut addresses = access.addresses(registers);
+    let first = addresses[mask.trailing_zeros() as usize & 31];
+    if mask != FULL {
+        for (lane, address) in addresses.iter_mut().enumerate() {
+            *address = if mask >> lane & 1 == 1 { *address } else { first };
+        }
+    }
+    let size = access.bytes();
+    if let Ok(extent) = view.region(access.window, first)
+        && extent.bytes >= size
+        && (!writes || view.writable(extent.region))
+    {
+        if within(&addresses, extent.base, extent.bytes - size, size - 1) {
+            return Checked { addresses, mask, common: Some(extent) };
+        }
+    }
+    let mask = examine(access, view, &addresses, mask, writes, faults);
+    Checked { addresses, mask, common: None }
+}
+
+/// Whether all addresses lie at most `last` bytes from `base`, and have none of the bits `aligned`.
+#[inline(always)]
+fn within(addresses: &[u64; LANES], base: u64, last: u64, aligned: u64) -> bool {
+    #[inline(always)]
+    fn of(addresses: &[u64; LANES], base: u64, last: u64, aligned: u64) -> bool {
+        // All bits of all distances, and of how far each is from the last allowed: a negative one has the highest.
+        let (mut distances, mut bits) = (0, 0);
+        for address in addresses {
+            let distance = address.wrapping_sub(base);
+            distances |= distance | last.wrapping_sub(distance);
+            bits |= address;
+        }
+        distances >> 63 == 0 && bits & aligned == 0
+    }
+    #[cfg(target_arch = "x86_64")]
+    if super::body::is_wide() {
+        #[target_feature(enable = "avx2")]
+        fn wide(addresses: &[u64; LANES], base: u64, last: u64, aligned: u64) -> bool {
+            of(addresses, base, last, aligned)
+        }
+        // SAFETY: the processor has what the function is compiled for.
+        return unsafe { wide(addresses, base, last, aligned) };
+    }
+    of(addresses, base, last, aligned)
+}
+
+/// Lane by lane: the lanes whose access may happen.
+#[cold]
+fn examine(
+    access: &Access,
+    view: &View<'_, '_>,
+    addresses: &[u64; LANES],
+    mask: u32,
+    writes: bool,
+    faults: &mut Vec<Fault>,
+) -> u32 {
+    let size = access.bytes();
+    let mut good = 0;
+    for lane in lanes(mask) {
+        let address = addresses[lane];
+        let wrong = match view.region(access.window, address) {
+            Err(check) => Some(check),
+            Ok(extent) => {
+                let offset = address.wrapping_sub(extent.base);
+                if offset > extent.bytes || size > extent.bytes - offset {
+                    Some(Check::OutOfBounds)
+                } else if address % size != 0 {
+                    Some(Check::Misaligned)
+                } else if writes && !view.writable(extent.region) {
+                    Some(Check::ReadOnlyWrite)
+                } else {
+                    None
+                }
+            }
+        };
+        match wrong {
+            Some(check) => faults.push(Fault { check, lane, address, note: "" }),
+            None => good |= 1 << lane,
+        }
+    }
+    good
+}
+
+/// A narrow element as its register holds it.
+#[inline(always)]
+fn extend(value: u64, element: u32, signed: bool, bits: u32) -> u64 {
+    let unused = 64 - 8 * element;
+    let whole = if signed { ((value << unused) as i64 >> unused) as u64 } else { value };
+    whole & u64::MAX >> (64 - bits)
+}
+
+impl Machine<'_, '_> {
+    /// Loads.
+    pub fn load<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, access: &Access, mask: u32) {
+        let mut faults = Vec::new();
+        let Warp { registers, local, .. } = warp;
+        let mut view = self.memory.view(local, &self.program.code);
+        let mut checked = check(access, &view, registers, mask, false, &mut faults);
+        if CHECKED {
+            checked.mask &= !unwritten(access, &mut view, &checked, &mut faults);
+        }
+        for (k, data) in access.values.iter().enumerate() {
+            let Some(data) = *data else { continue };
+            let at = k * access.element as usize;
+            match (checked.common, data.place) {
+                (Some(extent), Place::Word(row)) if extent.region != Region::Local => {
+                    let bytes = view.bytes(extent.region, 0);
+                    let mut values = [0u32; LANES];
+                    sized!(access.element, N => {
+                        for (value, address) in values.iter_mut().zip(&checked.addresses) {
+                            let word = read::<N>(bytes, (address - extent.base) as usize + at);
+                            *value = if N == 4 {
+                                word as u32
+                            } else {
+                                extend(word, N as u32, access.signed, data.bits) as u32
+                            };
+                        }
+                    });
+                    registers.put(row, checked.mask, &values);
+                }
+                _ => {
+                    for lane in lanes(checked.mask) {
+                        let word = view.element(access, checked.addresses[lane], at, lane);
+                        let value = extend(word, access.element, access.signed, data.bits);
+                        registers.set(data.place, lane, value);
+                    }
+                }
+            }
+            // What could not be loaded is 0.
+            for lane in lanes(mask & !checked.mask) {
+                registers.set(data.place, lane, 0);
+            }
+            if CHECKED {
+                registers.defined[data.id as usize] |= mask;
+            }
+        }
+        if !faults.is_empty() || CHECKED {
+            self.strays(access, &checked, &mut faults, warp);
+            self.faults(warp, inst, access, faults, "loads");
+        }
+    }
+
+    /// Stores.
+    pub fn store<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, access: &Access, mask: u32) {
+        let mut faults = Vec::new();
+        let Warp { registers, local, .. } = warp;
+        let mut view = self.memory.view(local, &self.program.code);
+        let checked = check(access, &view, registers, mask, true, &mut faults);
+        for (k, data) in access.values.iter().enumerate() {
+            let Some(data) = *data else { continue };
+            let at = k * access.element as usize;
+            match (checked.common, data.place) {
+                (Some(extent), Place::Word(row)) if extent.region != Region::Local => {
+                    let values = u32::row(registers, row);
+                    let bytes = view.bytes_mut(extent.region, 0);
+                    sized!(access.element, N => {
+                        for lane in lanes(checked.mask) {
+                            let to = (checked.addresses[lane] - extent.base) as usize + at;
+                            write::<N>(bytes, to, values[lane].into());
+                        }
+                    });
+                }
+                _ => {
+                    for lane in lanes(checked.mask) {
+                        let value = registers.get(data.place, lane);
+                        view.set_element(access, checked.addresses[lane], at, lane, value);
+                    }
+                }
+            }
+        }
+        if CHECKED {
+            mark(access, &mut view, &checked);
+            self.strays(access, &checked, &mut faults, warp);
+        }
+        if !faults.is_empty() {
+            self.faults(warp, inst, access, faults, "stores");
+        }
+    }
+
+    /// Reads, computes, writes: lane by lane, from the lowest.
+    pub fn atomic<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, atomic: &Atomic, mask: u32) {
+        let access = &atomic.access;
+        let mut faults = Vec::new();
+        let Warp { registers, local, .. } = warp;
+        let mut view = self.memory.view(local, &self.program.code);
+        let mut checked = check(access, &view, registers, mask, true, &mut faults);
+        if CHECKED {
+            checked.mask &= !unwritten(access, &mut view, &checked, &mut faults);
+        }
+        for lane in lanes(mask) {
+            let mut old = 0;
+            if checked.mask >> lane & 1 == 1 {
+                let address = checked.addresses[lane];
+                let operand = |i: usize| atomic.operands.get(i).map_or(0, |data| registers.get(data.place, lane));
+                let shared = view.region(access.window, address).is_ok_and(|e| e.region == Region::Shared);
+                old = view.element(access, address, 0, lane);
+                let new = (atomic.update)(old, operand(0), operand(1), shared);
+                view.set_element(access, address, 0, lane, new);
+            }
+            if let Some(Data { place, bits, .. }) = atomic.result {
+                registers.set(place, lane, extend(old, access.element, access.signed, bits));
+            }
+        }
+        if CHECKED {
+            if let Some(data) = atomic.result {
+                registers.defined[data.id as usize] |= mask;
+            }
+            self.strays(access, &checked, &mut faults, warp);
+        }
+        if !faults.is_empty() {
+            self.faults(warp, inst, access, faults, "updates");
+        }
+    }
+
+    /// Accesses between variables, which lie apart.
+    fn strays(&mut self, access: &Access, checked: &Checked, faults: &mut Vec<Fault>, warp: &mut Warp) {
+        // A constant address into a variable is checked by the assembler.
+        if access.base.is_none() || matches!(access.window, Window::Global | Window::Const) {
+            return;
+        }
+        let code = &self.program.code;
+        if access.window == Window::Shared && code.shared.variables.len() == 1 {
+            return;
+        }
+        let view = self.memory.view(&mut warp.local, code);
+        let size = access.bytes();
+        let mut last: Option<(u64, u64)> = None;
+        for lane in lanes(checked.mask) {
+            let address = checked.addresses[lane];
+            if last.is_some_and(|(start, bytes)| address.wrapping_sub(start) <= bytes - size) {
+                continue;
+            }
+            let Ok(extent) = checked.common.map_or_else(|| view.region(access.window, address), Ok) else { continue };
+            let layout = match extent.region {
+                Region::Shared => &code.shared,
+                Region::Local => &code.local,
+                Region::Param => &code.parameters,
+                Region::Buffer(_) => continue,
+            };
+            let offset = address.wrapping_sub(extent.base);
+            match layout.find(offset, size) {
+                Some(v) => last = Some((extent.base + u64::from(v.offset), u64::from(v.bytes))),
+                // What the launch adds at the end has no variable of its own.
+                None if offset >= u64::from(layout.bytes) => {}
+                None => faults.push(Fault { check: Check::OutOfBounds, lane, address, note: "" }),
+            }
+        }
+    }
+
+    #[cold]
+    fn faults(&mut self, warp: &mut Warp, inst: &Inst, access: &Access, faults: Vec<Fault>, does: &str) {
+        for check in Check::ALL {
+            let same = |f: &&Fault| f.check == check;
+            let Some(first) = faults.iter().find(same) else { continue };
+            let mask = faults.iter().filter(same).fold(0, |mask, f| mask | 1 << f.lane);
+            let code = &self.program.code;
+            let view = self.memory.view(&mut warp.local, code);
+            let place = view.describe(access.window, first.address, access.bytes(), &code.shared, &code.local);
+            let bytes = access.bytes();
+            let message = match check {
+                Check::WrongSpace => format!(
+                    "{does} {bytes} bytes of {} memory at {:#x}, which is an address in another state space",
+                    access.window.name(),
+                    first.address
+                ),
+                Check::Misaligned => format!("{does} {bytes} bytes at {:#x}: {place}", first.address),
+                Check::ReadOnlyWrite => format!("{does} {bytes} bytes at {place}, which it may only read"),
+                _ => format!("{does} {bytes} bytes at {place}{}", first.note),
+            };
+            self.report(warp, check, inst.site, mask, || message);
+        }
+    }
+}
+
+impl View<'_, '_> {
+    /// An element; the access has been checked.
+    fn element(&self, access: &Access, address: u64, at: usize, lane: usize) -> u64 {
+        let Ok(extent) = self.region(access.window, address) else { return 0 };
+        let from = (address - extent.base) as usize + at;
+        let bytes = self.bytes(extent.region, lane);
+        sized!(access.element, N => read::<N>(bytes, from))
+    }
+
+    fn set_element(&mut self, access: &Access, address: u64, at: usize, lane: usize, value: u64) {
+        let Ok(extent) = self.region(access.window, address) else { return };
+        let to = (address - extent.base) as usize + at;
+        let bytes = self.bytes_mut(extent.region, lane);
+        sized!(access.element, N => write::<N>(bytes, to, value));
+    }
+}
+
+/// Eight bytes of memory's state that have all been stored to.
+const WRITTEN: u64 = 0x0101_0101_0101_0101;
+
+/// The lanes that load what has not been stored.
+#[inline(always)]
+fn unwritten(access: &Access, view: &mut View<'_, '_>, checked: &Checked, faults: &mut Vec<Fault>) -> u32 {
+    if let Some(extent) = checked.common
+        && matches!(extent.region, Region::Buffer(_) | Region::Param)
+    {
+        return 0;
+    }
+    let size = access.bytes() as usize;
+    if let Some(extent) = checked.common
+        && extent.region == Region::Shared
+    {
+        let written = &view.shared.written;
+        let mut all = WRITTEN;
+        sized!(access.element, N => {
+            for address in &checked.addresses {
+                let from = (address - extent.base) as usize;
+                for part in (0..size).step_by(N) {
+                    all &= read::<N>(written, from + part) | !(WRITTEN >> (64 - 8 * N));
+                }
+            }
+        });
+        if all == WRITTEN {
+            return 0;
+        }
+    }
+    let mut missing = 0;
+    for lane in lanes(checked.mask) {
+        let address = checked.addresses[lane];
+        let Ok(extent) = checked.common.map_or_else(|| view.region(access.window, address), Ok) else { continue };
+        let from = (address - extent.base) as usize;
+        let Some(written) = view.written(extent.region, lane) else { continue };
+        if written.get(from..from + size).is_some_and(|bytes| bytes.contains(&0)) {
+            missing |= 1 << lane;
+            let check = match extent.region {
+                Region::Shared => Check::UninitialisedShared,
+                _ => Check::UninitialisedLocal,
+            };
+            let note = ", which has not been stored to";
+            faults.push(Fault { check, lane, address, note });
+        }
+    }
+    missing
+}
+
+/// Notes what has been stored.
+#[inline(always)]
+fn mark(access: &Access, view: &mut View<'_, '_>, checked: &Checked) {
+    if checked.common.is_some_and(|e| matches!(e.region, Region::Buffer(_))) {
+        return;
+    }
+    let size = access.bytes() as usize;
+    if let Some(extent) = checked.common
+        && extent.region == Region::Shared
+    {
+        let written = &mut view.shared.written;
+        sized!(access.element, N => {
+            // A lane that stores nothing has the address of one that does.
+            for address in &checked.addresses {
+                let from = (address - extent.base) as usize;
+                for part in (0..size).step_by(N) {
+                    write::<N>(written, from + part, WRITTEN);
+                }
+            }
+        });
+        return;
+    }
+    for lane in lanes(checked.mask) {
+        let address = checked.addresses[lane];
+        let Ok(extent) = checked.common.map_or_else(|| view.region(access.window, address), Ok) else { continue };
+        let from = (address - extent.base) as usize;
+        if let Some(bytes) = view.written(extent.region, lane).and_then(|w| w.get_mut(from..from + size)) {
+            bytes.fill(1);
+        }
+    }
+}
+
+/// The generic address of something in a window.
+pub const fn generic(window: Window, address: u64) -> u64 {
+    window_base(window).wrapping_add(address)
+}

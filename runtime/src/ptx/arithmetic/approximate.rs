@@ -1,0 +1,69 @@
+//! Instructions that promise a bound instead of bits.
+//!
+//! Each gives the true result, computed in `f64` and rounded to `f32`: one of the values that the manual allows. Values
+//! that come of one are marked by the machine (`Registers::approximate`), for a GPU may give others.
+
+use super::float::{F32, F64};
+
+/// An instruction of that kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum Approximation {
+    Reciprocal,
+    SquareRoot,
+    ReciprocalSquareRoot,
+    Sine,
+    Cosine,
+    Exponential,
+    Logarithm,
+    Tangent,
+}
+
+impl Approximation {
+    /// How far a GPU's result may be from the true one, as the manual's section of the instruction says.
+    #[cfg(test)]
+    pub const fn bound(self) -> &'static str {
+        match self {
+            Approximation::Reciprocal => "1 ulp",
+            Approximation::SquareRoot => "relative 2^-23",
+            Approximation::ReciprocalSquareRoot => "relative 2^-22.9",
+            Approximation::Sine | Approximation::Cosine => "absolute 2^-20.5 in [-2pi, 2pi]",
+            Approximation::Exponential => "2 ulp",
+            Approximation::Logarithm => "absolute 2^-22 in (0.5, 2), relative 2^-22 elsewhere",
+            Approximation::Tangent => "relative 2^-11",
+        }
+    }
+
+    fn exact(self, x: f64) -> f64 {
+        match self {
+            Approximation::Reciprocal => 1.0 / x,
+            Approximation::SquareRoot => x.sqrt(),
+            Approximation::ReciprocalSquareRoot => 1.0 / x.sqrt(),
+            Approximation::Sine => x.sin(),
+            Approximation::Cosine => x.cos(),
+            Approximation::Exponential => x.exp2(),
+            Approximation::Logarithm => x.log2(),
+            Approximation::Tangent => x.tanh(),
+        }
+    }
+
+    /// In single precision.
+    pub fn single(self, bits: u32) -> u32 {
+        let result = self.exact(f64::from(f32::from_bits(bits))) as f32;
+        if result.is_nan() { F32.nan() as u32 } else { result.to_bits() }
+    }
+
+    /// `rcp.approx.ftz.f64` and `rsqrt.approx.f64`: the upper half of the result, as the hardware gives it.
+    pub fn double(self, bits: u64) -> u64 {
+        let result = self.exact(f64::from_bits(bits));
+        if result.is_nan() { F64.nan() } else { result.to_bits() & !0xffff_ffff }
+    }
+}
+
+/// `div.approx.f32`: a · (1/b); for 2^126 < |b| < 2^128 a zero, or a NaN where a is infinite.
+pub fn divide(a: u32, b: u32) -> u32 {
+    let (x, y) = (f64::from(f32::from_bits(a)), f64::from(f32::from_bits(b)));
+    let beyond = y.is_finite() && y.abs() > 2f64.powi(126);
+    let result = if beyond { x * (0.0f64).copysign(y) } else { x / y } as f32;
+    if result.is_nan() { F32.nan() as u32 } else { result.to_bits() }
+}

@@ -1,0 +1,120 @@
+//! Bits: permutations, selections, searches.
+
+/// How `prmt` chooses bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Permutation {
+    /// Each nibble of the selector names a byte; its top bit spreads the byte's sign.
+    Free,
+    /// `.f4e`: four from there upwards.
+    Forward,
+    /// `.b4e`: four from there downwards.
+    Backward,
+    /// `.rc8`: one byte four times.
+    Replicate8,
+    /// `.ecl`: the byte's number or its place, whichever is greater.
+    EdgeLeft,
+    /// `.ecr`: the byte's number or its place, whichever is less.
+    EdgeRight,
+    /// `.rc16`: two bytes twice.
+    Replicate16,
+}
+
+/// `prmt`: four bytes of the eight of b and a (a's are 0 to 3).
+pub const fn permute(a: u32, b: u32, selector: u32, mode: Permutation) -> u32 {
+    let bytes = (b as u64) << 32 | a as u64;
+    let low = selector & 3;
+    let mut result = 0;
+    let mut place = 0;
+    while place < 4 {
+        let nibble = selector >> (4 * place) & 0xf;
+        let (number, sign) = match mode {
+            Permutation::Free => (nibble & 7, nibble & 8 != 0),
+            Permutation::Forward => (low + place, false),
+            // Below byte 0 comes byte 7.
+            Permutation::Backward => ((low + 8 - place) & 7, false),
+            Permutation::Replicate8 => (low, false),
+            Permutation::EdgeLeft => (if low > place { low } else { place }, false),
+            Permutation::EdgeRight => (if low < place { low } else { place }, false),
+            Permutation::Replicate16 => (2 * (selector & 1) + (place & 1), false),
+        };
+        let byte = (bytes >> (8 * number)) as u8;
+        let byte = if sign { (byte as i8 >> 7) as u8 } else { byte };
+        result |= (byte as u32) << (8 * place);
+        place += 1;
+    }
+    result
+}
+
+/// `lop3`: each bit is the one of `table` that the bits of a, b and c (from the highest) name.
+#[inline(always)]
+pub const fn logic(a: u32, b: u32, c: u32, table: u32) -> u32 {
+    let mut result = 0;
+    let mut row = 0;
+    while row < 8 {
+        let matches = (if row & 4 != 0 { a } else { !a })
+            & (if row & 2 != 0 { b } else { !b })
+            & (if row & 1 != 0 { c } else { !c });
+        result |= matches & (table >> row & 1).wrapping_neg();
+        row += 1;
+    }
+    result
+}
+
+/// `shf`: 32 bits of the 64 of high and low, the upper ones after a shift left, or the lower ones after one right.
+pub const fn funnel(low: u32, high: u32, distance: u32, left: bool, wrap: bool) -> u32 {
+    let distance = if wrap {
+        distance & 31
+    } else if distance > 32 {
+        32
+    } else {
+        distance
+    };
+    let both = (high as u64) << 32 | low as u64;
+    if left { ((both as u128) << distance >> 32) as u32 } else { (both >> distance) as u32 }
+}
+
+/// `fns`: the place of the |offset|-th set bit of `mask` from `base`, upwards or, for a negative offset, downwards;
+/// for offset 0, `base` itself if set. 32 ones where there is none.
+pub const fn find_nth(mask: u32, base: u32, offset: i32) -> u32 {
+    const NONE: u32 = u32::MAX;
+    if base > 31 {
+        return NONE;
+    }
+    if offset == 0 {
+        return if mask >> base & 1 == 1 { base } else { NONE };
+    }
+    let step: i32 = if offset < 0 { -1 } else { 1 };
+    let mut left = offset.unsigned_abs();
+    let mut at = base as i32;
+    while at >= 0 && at < 32 {
+        if mask >> at & 1 == 1 {
+            left -= 1;
+            if left == 0 {
+                return at as u32;
+            }
+        }
+        at += step;
+    }
+    NONE
+}
+
+/// `bmsk`: `length` ones from `position`.
+pub const fn ones(position: u32, length: u32, wrap: bool) -> u32 {
+    let (position, length) = if wrap { (position & 31, length & 31) } else { (position, length) };
+    if position >= 32 {
+        return 0;
+    }
+    let run = if length >= 32 { u32::MAX } else { (1 << length) - 1 };
+    run << position
+}
+
+/// `szext`: the low `bits` bits of a word, extended by the highest of them or by zeros.
+pub const fn extended(a: u32, bits: u32, signed: bool, wrap: bool) -> u32 {
+    let bits = if wrap { bits & 31 } else { bits };
+    match bits {
+        0 => 0,
+        1..32 if signed => (((a << (32 - bits)) as i32) >> (32 - bits)) as u32,
+        1..32 => a & ((1 << bits) - 1),
+        _ => a,
+    }
+}

@@ -1,0 +1,78 @@
+//! `cvt`: from number to number.
+
+use super::float::{Exact, F64, Format, Number, Rounding};
+use super::integer::Integer;
+
+/// The integer next to a number in the sense of `rounding`, `None` beyond 127 bits.
+fn integral(x: Exact, rounding: Rounding) -> Option<i128> {
+    if x.significand == 0 {
+        return Some(0);
+    }
+    let magnitude = if x.exponent >= 0 {
+        let room = x.significand.leading_zeros() as i32;
+        if x.exponent >= room {
+            return None;
+        }
+        x.significand << x.exponent
+    } else {
+        let dropped = -x.exponent;
+        let (kept, rest) = match dropped {
+            ..128 => (x.significand >> dropped, x.significand << (128 - dropped)),
+            // Less than half, and not nothing.
+            _ => (0, 1),
+        };
+        let half = rest.cmp(&(1 << 127));
+        let odd = kept & 1 == 1;
+        let away = match rounding {
+            Rounding::Nearest => half.is_gt() || half.is_eq() && odd,
+            Rounding::Zero => false,
+            Rounding::Down => x.negative,
+            Rounding::Up => !x.negative,
+        };
+        kept + u128::from(rest != 0 && away)
+    };
+    let value = i128::try_from(magnitude).ok()?;
+    Some(if x.negative { -value } else { value })
+}
+
+/// Float to integer: rounded, held to the range. A NaN becomes 0, or the highest bit where 64 bits are involved.
+pub fn to_integer(from: Format, to: Integer, bits: u64, rounding: Rounding) -> u64 {
+    match from.decode(bits) {
+        Number::Nan if from == F64 || to.bits == 64 => 1 << (to.bits - 1),
+        Number::Nan => 0,
+        Number::Infinite { negative } => to.wrap(if negative { to.least() } else { to.greatest() }),
+        Number::Finite(x) => match integral(x, rounding) {
+            Some(value) => to.clamp(value),
+            None => to.wrap(if x.negative { to.least() } else { to.greatest() }),
+        },
+    }
+}
+
+/// Integer to float.
+pub fn from_integer(from: Integer, to: Format, word: u64, rounding: Rounding) -> u64 {
+    let value = from.value(word);
+    to.encode(Exact { negative: value < 0, significand: value.unsigned_abs(), exponent: 0 }, rounding)
+}
+
+/// Float to float.
+pub fn to_float(from: Format, to: Format, bits: u64, rounding: Rounding) -> u64 {
+    match from.decode(bits) {
+        Number::Nan => to.nan(),
+        Number::Infinite { negative } => to.infinity() | if negative { to.sign() } else { 0 },
+        Number::Finite(x) => to.encode(x, rounding),
+    }
+}
+
+/// Float to an integral float of the same format; a zero keeps the sign.
+pub fn to_integral(format: Format, bits: u64, rounding: Rounding) -> u64 {
+    match format.decode(bits) {
+        Number::Nan => format.nan(),
+        // A nonnegative exponent: an integer already.
+        Number::Finite(x) if x.exponent < 0 => {
+            let value = integral(x, rounding).unwrap_or(0);
+            let whole = Exact { negative: x.negative, significand: value.unsigned_abs(), exponent: 0 };
+            format.encode(whole, Rounding::Nearest)
+        }
+        _ => bits & (format.sign() | (format.sign() - 1)),
+    }
+}

@@ -1,0 +1,375 @@
+//! IEEE 754 arithmetic made of integers: any rounding, any binary format of at most 64 bits.
+//!
+//! An operation computes its result exactly, or with a last bit that says that something was left, and rounds once.
+
+use std::cmp::Ordering;
+
+/// Which representable number an exact one becomes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rounding {
+    /// `.rn`: the nearest, of two the one whose last bit is 0.
+    Nearest,
+    /// `.rz`: the next towards zero.
+    Zero,
+    /// `.rm`: the next below.
+    Down,
+    /// `.rp`: the next above.
+    Up,
+}
+
+impl Rounding {
+    /// Every rounding.
+    #[cfg(test)]
+    pub const ALL: [Rounding; 4] = [Rounding::Nearest, Rounding::Zero, Rounding::Down, Rounding::Up];
+
+    /// Whether a magnitude between two neighbours becomes the greater; `odd` is the last bit of the lesser, `rest` how what
+    /// is above the lesser compares with half of their distance.
+    fn away(self, negative: bool, odd: bool, rest: Ordering) -> bool {
+        match self {
+            Rounding::Nearest => rest == Ordering::Greater || rest == Ordering::Equal && odd,
+            Rounding::Zero => false,
+            Rounding::Down => negative,
+            Rounding::Up => !negative,
+        }
+    }
+}
+
+/// A binary interchange format.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Format {
+    exponent: u32,
+    fraction: u32,
+}
+
+/// Half precision.
+pub const F16: Format = Format { exponent: 5, fraction: 10 };
+/// Single precision.
+pub const F32: Format = Format { exponent: 8, fraction: 23 };
+/// Double precision.
+pub const F64: Format = Format { exponent: 11, fraction: 52 };
+
+/// What bits stand for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Number {
+    /// No number.
+    Nan,
+    /// Of either sign.
+    #[allow(missing_docs)]
+    Infinite { negative: bool },
+    /// A number.
+    Finite(Exact),
+}
+
+/// ±significand · 2^exponent. Zero has a sign.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub struct Exact {
+    pub negative: bool,
+    pub significand: u128,
+    pub exponent: i32,
+}
+
+impl Format {
+    const fn bias(self) -> i32 {
+        (1 << (self.exponent - 1)) - 1
+    }
+
+    const fn fraction_mask(self) -> u64 {
+        (1 << self.fraction) - 1
+    }
+
+    /// The bits of +∞.
+    pub const fn infinity(self) -> u64 {
+        ((1 << self.exponent) - 1) << self.fraction
+    }
+
+    /// The sign bit.
+    pub const fn sign(self) -> u64 {
+        1 << (self.exponent + self.fraction)
+    }
+
+    /// The NaN that arithmetic makes: the hardware's for 16 and 32 bits, the usual one for 64.
+    pub const fn nan(self) -> u64 {
+        if self.fraction == F64.fraction { self.infinity() | 1 << (self.fraction - 1) } else { self.sign() - 1 }
+    }
+
+    /// The bits of one.
+    pub const fn one(self) -> u64 {
+        (self.bias() as u64) << self.fraction
+    }
+
+    /// Whether these bits stand for no number.
+    pub const fn is_nan(self, bits: u64) -> bool {
+        bits & (self.sign() - 1) > self.infinity()
+    }
+
+    /// Whether the number is nonzero and below the least normal one.
+    pub const fn is_subnormal(self, bits: u64) -> bool {
+        bits & self.infinity() == 0 && bits & self.fraction_mask() != 0
+    }
+
+    /// `.ftz`: a subnormal becomes a zero of its sign.
+    pub const fn flush(self, bits: u64) -> u64 {
+        if self.is_subnormal(bits) { bits & self.sign() } else { bits }
+    }
+
+    /// `.sat`: to [+0, 1]; a NaN becomes +0.
+    pub const fn saturate(self, bits: u64) -> u64 {
+        if self.is_nan(bits) || bits & self.sign() != 0 {
+            0
+        } else if bits > self.one() {
+            self.one()
+        } else {
+            bits
+        }
+    }
+
+    fn signed(self, negative: bool, magnitude: u64) -> u64 {
+        if negative { self.sign() | magnitude } else { magnitude }
+    }
+
+    /// What the low bits of `bits` stand for.
+    pub fn decode(self, bits: u64) -> Number {
+        let negative = bits & self.sign() != 0;
+        let biased = (bits & self.infinity()) >> self.fraction;
+        let fraction = bits & self.fraction_mask();
+        let least = 1 - self.bias() - self.fraction as i32;
+        if self.is_nan(bits) {
+            Number::Nan
+        } else if bits & self.infinity() == self.infinity() {
+            Number::Infinite { negative }
+        } else if biased == 0 {
+            Number::Finite(Exact { negative, significand: fraction.into(), exponent: least })
+        } else {
+            let significand = u128::from(fraction | 1 << self.fraction);
+            Number::Finite(Exact { negative, significand, exponent: least + biased as i32 - 1 })
+        }
+    }
+
+    /// The number rounded to this format. The last bit of a significand that has more bits than the format, and one to
+    /// spare, may stand for all that lies below it.
+    pub fn encode(self, number: Exact, rounding: Rounding) -> u64 {
+        let Exact { negative, significand, exponent } = number;
+        if significand == 0 {
+            return self.signed(negative, 0);
+        }
+        let top = exponent + 127 - significand.leading_zeros() as i32;
+        // The weight of the result's last bit.
+        let mut last = top.max(1 - self.bias()) - self.fraction as i32;
+        let dropped = last - exponent;
+        let mut kept = if dropped <= 0 {
+            (significand << -dropped) as u64
+        } else {
+            let kept = if dropped > 127 { 0 } else { (significand >> dropped) as u64 };
+            let rest = match dropped {
+                ..128 => (significand << (128 - dropped)).cmp(&(1 << 127)),
+                128 => significand.cmp(&(1 << 127)),
+                _ => Ordering::Less,
+            };
+            let exact = dropped < 128 && significand << (128 - dropped) == 0;
+            kept + u64::from(!exact && rounding.away(negative, kept & 1 == 1, rest))
+        };
+        if kept >> (self.fraction + 1) != 0 {
+            kept >>= 1;
+            last += 1;
+        }
+        if kept >> self.fraction == 0 {
+            return self.signed(negative, kept);
+        }
+        let biased = last + self.fraction as i32 + self.bias();
+        if biased >= (1 << self.exponent) - 1 {
+            let finite = match rounding {
+                Rounding::Nearest => false,
+                Rounding::Zero => true,
+                Rounding::Down => !negative,
+                Rounding::Up => negative,
+            };
+            return self.signed(negative, self.infinity() - u64::from(finite));
+        }
+        self.signed(negative, (biased as u64) << self.fraction | kept & self.fraction_mask())
+    }
+
+    fn infinite(self, negative: bool) -> u64 {
+        self.signed(negative, self.infinity())
+    }
+
+    /// a + b.
+    pub fn add(self, a: u64, b: u64, rounding: Rounding) -> u64 {
+        self.sum(self.decode(a), self.decode(b), rounding)
+    }
+
+    /// a − b.
+    pub fn sub(self, a: u64, b: u64, rounding: Rounding) -> u64 {
+        self.add(a, b ^ self.sign(), rounding)
+    }
+
+    /// a · b.
+    pub fn mul(self, a: u64, b: u64, rounding: Rounding) -> u64 {
+        match product(self.decode(a), self.decode(b)) {
+            Number::Nan => self.nan(),
+            Number::Infinite { negative } => self.infinite(negative),
+            Number::Finite(x) => self.encode(x, rounding),
+        }
+    }
+
+    /// a · b + c, rounded once.
+    pub fn fma(self, a: u64, b: u64, c: u64, rounding: Rounding) -> u64 {
+        self.sum(product(self.decode(a), self.decode(b)), self.decode(c), rounding)
+    }
+
+    fn sum(self, a: Number, b: Number, rounding: Rounding) -> u64 {
+        match (a, b) {
+            (Number::Nan, _) | (_, Number::Nan) => self.nan(),
+            (Number::Infinite { negative: a }, Number::Infinite { negative: b }) if a != b => self.nan(),
+            (Number::Infinite { negative }, _) | (_, Number::Infinite { negative }) => self.infinite(negative),
+            (Number::Finite(a), Number::Finite(b)) => self.encode(finite_sum(a, b, rounding), rounding),
+        }
+    }
+
+    /// a / b.
+    pub fn div(self, a: u64, b: u64, rounding: Rounding) -> u64 {
+        let negative = (a ^ b) & self.sign() != 0;
+        match (self.decode(a), self.decode(b)) {
+            (Number::Nan, _) | (_, Number::Nan) => self.nan(),
+            (Number::Infinite { .. }, Number::Infinite { .. }) => self.nan(),
+            (Number::Infinite { .. }, _) => self.infinite(negative),
+            (_, Number::Infinite { .. }) => self.signed(negative, 0),
+            (Number::Finite(a), Number::Finite(b)) if b.significand == 0 => {
+                if a.significand == 0 {
+                    self.nan()
+                } else {
+                    self.infinite(negative)
+                }
+            }
+            (Number::Finite(a), Number::Finite(b)) => {
+                // At most 53 bits each: the quotient has at least 70.
+                let (a, b) = (normalised(a, 124), normalised(b, 53));
+                let (quotient, rest) = (a.significand / b.significand, a.significand % b.significand);
+                let significand = quotient | u128::from(rest != 0);
+                self.encode(Exact { negative, significand, exponent: a.exponent - b.exponent }, rounding)
+            }
+        }
+    }
+
+    /// √a.
+    pub fn sqrt(self, a: u64, rounding: Rounding) -> u64 {
+        match self.decode(a) {
+            Number::Finite(x) if x.significand == 0 => a,
+            Number::Infinite { negative: false } => self.infinity(),
+            Number::Finite(x) if !x.negative => {
+                let x = normalised(x, 124);
+                // The exponent must be even.
+                let odd = x.exponent & 1;
+                let significand = x.significand << odd;
+                let root = significand.isqrt();
+                let significand = root | u128::from(root * root != significand);
+                self.encode(Exact { negative: false, significand, exponent: (x.exponent - odd) / 2 }, rounding)
+            }
+            _ => self.nan(),
+        }
+    }
+
+    /// How a compares with b; `None` where one is a NaN.
+    pub fn compare(self, a: u64, b: u64) -> Option<Ordering> {
+        if self.is_nan(a) || self.is_nan(b) {
+            return None;
+        }
+        // Sign and magnitude as two's complement; both zeros are 0.
+        let key = |x: u64| {
+            let magnitude = (x & (self.sign() - 1)) as i64;
+            if x & self.sign() != 0 { -magnitude } else { magnitude }
+        };
+        Some(key(a).cmp(&key(b)))
+    }
+
+    /// The lesser, −0 below +0; of a NaN and a number the number.
+    pub fn min(self, a: u64, b: u64) -> u64 {
+        self.extreme(a, b, Ordering::Less)
+    }
+
+    /// The greater, −0 below +0; of a NaN and a number the number.
+    pub fn max(self, a: u64, b: u64) -> u64 {
+        self.extreme(a, b, Ordering::Greater)
+    }
+
+    fn extreme(self, a: u64, b: u64, wanted: Ordering) -> u64 {
+        match (self.is_nan(a), self.is_nan(b), self.compare(a, b)) {
+            (true, true, _) => self.nan(),
+            (true, ..) => b,
+            (_, true, _) => a,
+            (.., Some(Ordering::Equal)) => {
+                // Zeros of two signs, or the same bits.
+                if wanted == Ordering::Less { a | b } else { a & b }
+            }
+            (.., order) => {
+                if order == Some(wanted) {
+                    a
+                } else {
+                    b
+                }
+            }
+        }
+    }
+}
+
+/// The same number with `bits` bits of significand. It is not zero and has no more.
+fn normalised(x: Exact, bits: u32) -> Exact {
+    let shift = x.significand.leading_zeros() as i32 - (128 - bits as i32);
+    Exact { significand: x.significand << shift, exponent: x.exponent - shift, ..x }
+}
+
+/// a · b, exactly: each has at most 53 bits.
+fn product(a: Number, b: Number) -> Number {
+    match (a, b) {
+        (Number::Nan, _) | (_, Number::Nan) => Number::Nan,
+        (Number::Finite(a), Number::Finite(b)) => Number::Finite(Exact {
+            negative: a.negative != b.negative,
+            significand: a.significand * b.significand,
+            exponent: a.exponent + b.exponent,
+        }),
+        (Number::Infinite { .. }, Number::Finite(x)) | (Number::Finite(x), Number::Infinite { .. })
+            if x.significand == 0 =>
+        {
+            Number::Nan
+        }
+        (a, b) => Number::Infinite { negative: is_negative(a) != is_negative(b) },
+    }
+}
+
+fn is_negative(x: Number) -> bool {
+    match x {
+        Number::Nan => false,
+        Number::Infinite { negative } => negative,
+        Number::Finite(x) => x.negative,
+    }
+}
+
+/// a + b, where each has at most 106 bits; the last bit of the result may stand for what lies below it.
+fn finite_sum(a: Exact, b: Exact, rounding: Rounding) -> Exact {
+    if a.significand == 0 && b.significand == 0 {
+        let negative = if a.negative == b.negative { a.negative } else { rounding == Rounding::Down };
+        return Exact { negative, ..a };
+    }
+    if a.significand == 0 {
+        return b;
+    }
+    if b.significand == 0 {
+        return a;
+    }
+    // One bit is left for the carry, and as many as the lesser can lose without harm.
+    let (a, b) = (normalised(a, 126), normalised(b, 126));
+    let (greater, lesser) = if a.exponent >= b.exponent { (a, b) } else { (b, a) };
+    let distance = (greater.exponent - lesser.exponent) as u32;
+    let moved = match distance {
+        0 => lesser.significand,
+        1..128 => {
+            let lost = lesser.significand << (128 - distance) != 0;
+            lesser.significand >> distance | u128::from(lost)
+        }
+        _ => 1,
+    };
+    let signed = |x: u128, negative: bool| if negative { -(x as i128) } else { x as i128 };
+    let sum = signed(greater.significand, greater.negative) + signed(moved, lesser.negative);
+    let negative = if sum == 0 { rounding == Rounding::Down } else { sum < 0 };
+    Exact { negative, significand: sum.unsigned_abs(), exponent: greater.exponent }
+}

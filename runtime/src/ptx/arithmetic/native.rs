@@ -1,0 +1,80 @@
+//! Rounding to nearest even by the processor's own instructions, in its default mode: `.rn` without more.
+//!
+//! A NaN that comes out is the one that `float` makes.
+
+use super::float::{F32, F64};
+
+/// One NaN for all.
+#[inline(always)]
+fn canonical32(x: f32) -> u32 {
+    if x.is_nan() { F32.nan() as u32 } else { x.to_bits() }
+}
+
+/// One NaN for all.
+#[inline(always)]
+fn canonical64(x: f64) -> u64 {
+    if x.is_nan() { F64.nan() } else { x.to_bits() }
+}
+
+macro_rules! binary {
+    ($($(#[$meta:meta])* $single:ident $double:ident $op:tt;)*) => {$(
+        $(#[$meta])*
+        #[inline(always)]
+        pub fn $single(a: u32, b: u32) -> u32 {
+            canonical32(f32::from_bits(a) $op f32::from_bits(b))
+        }
+
+        $(#[$meta])*
+        #[inline(always)]
+        pub fn $double(a: u64, b: u64) -> u64 {
+            canonical64(f64::from_bits(a) $op f64::from_bits(b))
+        }
+    )*};
+}
+
+binary! {
+    /// a + b.
+    add32 add64 +;
+    /// a − b.
+    sub32 sub64 -;
+    /// a · b.
+    mul32 mul64 *;
+    /// a / b.
+    div32 div64 /;
+}
+
+/// √a.
+#[inline(always)]
+pub fn sqrt32(a: u32) -> u32 {
+    canonical32(f32::from_bits(a).sqrt())
+}
+
+/// √a.
+#[inline(always)]
+pub fn sqrt64(a: u64) -> u64 {
+    canonical64(f64::from_bits(a).sqrt())
+}
+
+/// a · b + c, rounded once. Fast where the caller is compiled for a processor that has it.
+#[inline(always)]
+pub fn fma32(a: u32, b: u32, c: u32) -> u32 {
+    canonical32(f32::from_bits(a).mul_add(f32::from_bits(b), f32::from_bits(c)))
+}
+
+/// a · b + c, rounded once. Fast where the caller is compiled for a processor that has it.
+#[inline(always)]
+pub fn fma64(a: u64, b: u64, c: u64) -> u64 {
+    canonical64(f64::from_bits(a).mul_add(f64::from_bits(b), f64::from_bits(c)))
+}
+
+/// `.ftz`: a subnormal becomes a zero of its sign.
+#[inline(always)]
+pub fn flush32(a: u32) -> u32 {
+    if a & 0x7f80_0000 == 0 { a & 0x8000_0000 } else { a }
+}
+
+/// `.sat`: to [+0, 1]; a NaN becomes +0.
+#[inline(always)]
+pub fn saturate32(a: u32) -> u32 {
+    F32.saturate(a.into()) as u32
+}

@@ -1,0 +1,76 @@
+//! What the interpreter checks, by name.
+
+use serde::Serialize;
+use std::fmt;
+
+/// Something that PTX must not do.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Check {
+    /// An access outside the buffer or variable that its address was computed from. Buffers lie so far apart that no 32-bit
+    /// index, times 8 bytes, leads from one to another.
+    OutOfBounds,
+    /// An address that is no multiple of the bytes of the whole access: 16 of a `.v4.f32`.
+    Misaligned,
+    /// An access that names a state space, to an address in another one.
+    WrongSpace,
+    /// A store to a buffer or constant that the kernel may only read.
+    ReadOnlyWrite,
+    /// An address, a condition, a stored value or an index that comes of what is not defined: a register that nothing has
+    /// written, a quotient by zero, a shuffle from a lane that takes no part.
+    Undefined,
+    /// A load from shared memory that no thread of the block has stored to.
+    UninitialisedShared,
+    /// A load from local memory that the thread has not stored to.
+    UninitialisedLocal,
+    /// A barrier that some lanes of a warp reach while others, not ended, are elsewhere; or that the warps of a block reach
+    /// in different ways; or a number or a count of threads that it cannot have.
+    DivergentBarrier,
+    /// A shuffle, vote or warp barrier whose mask of members is not the lanes that execute it: on sm_6x all members must
+    /// execute it together, and no other lane.
+    Members,
+    /// `trap`, or a call of what is no function.
+    Trap,
+    /// As many warp instructions have run as the options allow: perhaps an endless loop.
+    FuelExhausted,
+}
+
+impl Check {
+    /// Every check.
+    pub const ALL: [Check; 11] = [
+        Check::OutOfBounds,
+        Check::Misaligned,
+        Check::WrongSpace,
+        Check::ReadOnlyWrite,
+        Check::Undefined,
+        Check::UninitialisedShared,
+        Check::UninitialisedLocal,
+        Check::DivergentBarrier,
+        Check::Members,
+        Check::Trap,
+        Check::FuelExhausted,
+    ];
+
+    /// The name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Check::OutOfBounds => "out-of-bounds",
+            Check::Misaligned => "misaligned",
+            Check::WrongSpace => "wrong-space",
+            Check::ReadOnlyWrite => "read-only-write",
+            Check::Undefined => "undefined",
+            Check::UninitialisedShared => "uninitialised-shared",
+            Check::UninitialisedLocal => "uninitialised-local",
+            Check::DivergentBarrier => "divergent-barrier",
+            Check::Members => "members",
+            Check::Trap => "trap",
+            Check::FuelExhausted => "fuel-exhausted",
+        }
+    }
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,108 @@
+//! Variables of a module in global and constant memory: what they hold when a launch begins.
+
+use super::decode::Home;
+use super::memory::{base, function_address};
+use kernel_dsl::compiler::ptx::{Initialiser, Space, Symbol, Variable};
+
+/// A variable, with its contents.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Global {
+    /// Its name.
+    pub name: String,
+    /// Whether it lies in constant memory.
+    pub constant: bool,
+    /// What it holds at first.
+    pub bytes: Vec<u8>,
+    /// Addresses in it, before all variables have their places.
+    links: Vec<Link>,
+}
+
+/// An address that a variable holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Link {
+    /// Where in the variable.
+    at: usize,
+    bytes: usize,
+    /// Of which variable or function of the module, how far on.
+    symbol: Symbol,
+    offset: i32,
+    /// The byte of the address that it is, of all.
+    byte: Option<u8>,
+}
+
+impl Global {
+    /// Of a declaration.
+    pub fn of(variable: &Variable) -> Result<Global, String> {
+        let size = variable.size().and_then(|n| usize::try_from(n).ok()).filter(|n| *n < 1 << 30);
+        let Some(size) = size else {
+            return Err("its size is left to another module, or is too large".to_string());
+        };
+        let mut global = Global {
+            name: variable.name.clone(),
+            constant: variable.space == Space::Const,
+            bytes: vec![0; size],
+            links: Vec::new(),
+        };
+        if let Some(initialiser) = &variable.initialiser {
+            let element = (variable.ty.bits() / 8) as usize;
+            // The bytes of an element in each dimension, outermost first.
+            let mut strides = vec![element];
+            if variable.vector > 1 {
+                strides.insert(0, element * usize::from(variable.vector));
+            }
+            for dimension in variable.dimensions.iter().skip(1).rev() {
+                let n = dimension.unwrap_or(1) as usize;
+                strides.insert(0, strides[0] * n);
+            }
+            global.put(initialiser, 0, &strides, element)?;
+        }
+        Ok(global)
+    }
+
+    fn put(&mut self, initialiser: &Initialiser, at: usize, strides: &[usize], element: usize) -> Result<(), String> {
+        let bits = match initialiser {
+            Initialiser::List(list) => {
+                let stride = strides.first().copied().unwrap_or(element);
+                for (i, one) in list.iter().enumerate() {
+                    self.put(one, at + i * stride, strides.get(1..).unwrap_or_default(), element)?;
+                }
+                return Ok(());
+            }
+            Initialiser::Address { symbol, offset, byte, .. } => {
+                let bytes = if byte.is_some() { 1 } else { element };
+                self.links.push(Link { at, bytes, symbol: *symbol, offset: *offset, byte: *byte });
+                return Ok(());
+            }
+            Initialiser::Integer(n) => *n as u64,
+            Initialiser::Bits(n) => *n,
+            Initialiser::F32(n) if element == 8 => f64::from(f32::from_bits(*n)).to_bits(),
+            Initialiser::F32(n) => u64::from(*n),
+            Initialiser::F64(n) if element == 4 => u64::from((f64::from_bits(*n) as f32).to_bits()),
+            Initialiser::F64(n) => *n,
+        };
+        match self.bytes.get_mut(at..at + element) {
+            Some(to) => to.copy_from_slice(&bits.to_le_bytes()[..element]),
+            None => return Err("it is initialised by more than it holds".to_string()),
+        }
+        Ok(())
+    }
+
+    /// Writes the addresses that it holds, now that every variable has its place.
+    pub(super) fn link(&mut self, homes: &[Option<Home>]) {
+        for link in std::mem::take(&mut self.links) {
+            let start = match link.symbol {
+                Symbol::Function(index) => function_address(index as usize),
+                Symbol::Global(variable) => match homes.get(variable as usize) {
+                    Some(Some(Home::Buffer { index, .. })) => base(*index),
+                    _ => continue,
+                },
+                Symbol::Parameter(_) | Symbol::Return(_) | Symbol::Variable(_) => continue,
+            };
+            let address = start.wrapping_add(link.offset as u64);
+            let value = address >> (8 * u32::from(link.byte.unwrap_or(0)));
+            if let Some(to) = self.bytes.get_mut(link.at..link.at + link.bytes) {
+                to.copy_from_slice(&value.to_le_bytes()[..link.bytes]);
+            }
+        }
+    }
+}

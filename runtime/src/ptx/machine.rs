@@ -1,0 +1,252 @@
+//! A launch: its blocks one after the other, the warps of a block in turns.
+
+use super::Options;
+use super::check::Check;
+use super::code::{Code, Reduction, Special};
+use super::memory::{Buffer, Scratch, View};
+use super::registers::{LANES, Registers, lanes};
+use super::report::{Findings, Thread};
+use super::warp::{Meeting, Warp};
+use super::{Checks, Program, Statistics};
+
+/// Barriers of a block.
+pub const BARRIERS: usize = 16;
+
+/// Memory of a launch, and of the block that runs.
+pub struct Memory<'m> {
+    /// By their addresses.
+    pub buffers: Vec<Buffer<'m>>,
+    /// The block's.
+    pub shared: Scratch,
+    /// The launch's.
+    pub parameters: Vec<u8>,
+}
+
+impl<'m> Memory<'m> {
+    /// As a warp sees it.
+    #[inline(always)]
+    pub fn view<'a>(&'a mut self, local: &'a mut Scratch, code: &Code) -> View<'a, 'm> {
+        View {
+            buffers: &mut self.buffers,
+            shared: &mut self.shared,
+            local,
+            parameters: &self.parameters,
+            local_bytes: code.local.bytes,
+        }
+    }
+}
+
+/// A launch as it runs.
+pub struct Machine<'p, 'm> {
+    /// What runs.
+    pub program: &'p Program,
+    /// What it sees.
+    pub memory: Memory<'m>,
+    /// Blocks in x, y, z.
+    pub grid: [u32; 3],
+    /// Threads of a block in x, y, z.
+    pub threads: [u32; 3],
+    /// Bytes of shared memory that the launch adds.
+    pub dynamic_shared: u32,
+    /// The block that runs.
+    pub block: [u32; 3],
+    /// Its barriers.
+    pub barriers: [State; BARRIERS],
+    /// How to run.
+    pub options: Options,
+    /// What was found so far.
+    pub findings: Findings,
+    /// What was done so far.
+    pub statistics: Statistics,
+    /// Whether the launch is over.
+    pub stopped: bool,
+}
+
+/// A barrier.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct State {
+    /// Threads that have come, by whole warps.
+    pub arrived: u32,
+    /// How many must come; `None` for all that have not ended.
+    pub threads: Option<u32>,
+    /// Of the reduction: threads whose predicate is true, and threads.
+    pub counts: (u32, u32),
+}
+
+impl Machine<'_, '_> {
+    /// Runs every block, x fastest.
+    pub fn run(&mut self) {
+        let count: u32 = self.threads.iter().product();
+        let code = &self.program.code;
+        let mut warps: Vec<Warp> =
+            (0..count.div_ceil(32)).map(|index| Warp::new(index, code, self.options.policy)).collect();
+        for warp in &mut warps {
+            self.fill(warp);
+        }
+        for z in 0..self.grid[2] {
+            for y in 0..self.grid[1] {
+                for x in 0..self.grid[0] {
+                    self.block = [x, y, z];
+                    match self.options.checks {
+                        Checks::Values => self.run_block::<false>(&mut warps, count),
+                        Checks::All => self.run_block::<true>(&mut warps, count),
+                    }
+                    if self.stopped {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The registers that stay as they are for the launch.
+    fn fill(&self, warp: &mut Warp) {
+        for (place, _, bits) in &self.program.code.constants {
+            warp.registers.fill(*place, *bits);
+        }
+        for (place, _, special) in &self.program.code.specials {
+            for lane in 0..LANES {
+                let value = self.special(*special, warp.index, lane);
+                warp.registers.set(*place, lane, value);
+            }
+        }
+    }
+
+    fn special(&self, special: Special, warp: u32, lane: usize) -> u64 {
+        let at = lane as u32;
+        let value = match special {
+            Special::Thread(axis) => self.thread(warp, lane).thread[usize::from(axis)],
+            Special::Threads(axis) => self.threads[usize::from(axis)],
+            Special::Block(axis) => self.block[usize::from(axis)],
+            Special::Blocks(axis) => self.grid[usize::from(axis)],
+            Special::Lane => at,
+            Special::Warp => warp,
+            Special::Warps => self.threads.iter().product::<u32>().div_ceil(32),
+            Special::Constant(value) => value,
+            Special::LanesEqual => 1 << at,
+            Special::LanesBelow { inclusive: false } => (1 << at) - 1,
+            Special::LanesBelow { inclusive: true } => u32::MAX >> (31 - at),
+            Special::LanesAbove { inclusive: false } => (u32::MAX << at) & !(1 << at),
+            Special::LanesAbove { inclusive: true } => u32::MAX << at,
+            Special::DynamicShared => self.dynamic_shared,
+            Special::TotalShared => self.memory.shared.bytes.len() as u32,
+        };
+        value.into()
+    }
+
+    fn run_block<const CHECKED: bool>(&mut self, warps: &mut [Warp], count: u32) {
+        let code = &self.program.code;
+        self.memory.shared.forget();
+        self.barriers = [State::default(); BARRIERS];
+        for warp in &mut *warps {
+            let left = count - warp.index * 32;
+            let mask = if left >= 32 { u32::MAX } else { (1 << left) - 1 };
+            warp.start(self.options.policy, mask);
+            for (place, _, special) in &code.specials {
+                if let Special::Block(_) = special {
+                    let value = self.special(*special, warp.index, 0);
+                    warp.registers.fill(*place, value);
+                }
+            }
+            let always = code.constants.iter().map(|c| c.1).chain(code.specials.iter().map(|s| s.1));
+            always.for_each(|id| warp.registers.defined[id as usize] = u32::MAX);
+        }
+        self.statistics.blocks += 1;
+        self.statistics.warps += warps.len() as u64;
+        loop {
+            for warp in &mut *warps {
+                if !warp.ended() && warp.waits.is_none() {
+                    self.run_warp::<CHECKED>(warp);
+                }
+                if self.stopped {
+                    return;
+                }
+            }
+            if warps.iter().all(|w| w.ended()) {
+                return;
+            }
+            if !self.release(warps) && warps.iter().all(|w| w.ended() || w.waits.is_some()) {
+                self.stuck(warps);
+            }
+        }
+    }
+
+    /// Lets go on whom a barrier holds that all have come to; whether there is one.
+    fn release(&mut self, warps: &mut [Warp]) -> bool {
+        let all = 32 * warps.iter().filter(|w| !w.ended()).count() as u32;
+        let mut released = false;
+        for number in 0..BARRIERS {
+            let state = self.barriers[number];
+            if state.arrived == 0 || state.arrived < state.threads.unwrap_or(all) {
+                continue;
+            }
+            self.barriers[number] = State::default();
+            for warp in &mut *warps {
+                if let Some(meeting) = warp.waits.take_if(|m| m.number == number) {
+                    tell(&mut warp.registers, &meeting, state.counts);
+                    released = true;
+                }
+            }
+        }
+        released
+    }
+
+    /// No warp can go on.
+    fn stuck(&mut self, warps: &mut [Warp]) {
+        let described: Vec<String> = warps
+            .iter()
+            .map(|w| match &w.waits {
+                Some(m) => format!("warp {} waits at barrier {}", w.index, m.number),
+                None => format!("warp {} has ended", w.index),
+            })
+            .take(4)
+            .collect();
+        let Some(i) = warps.iter().position(|w| w.waits.is_some()) else { return };
+        let (site, mask) = warps[i].waits.as_ref().map_or((0, 1), |m| (m.site, m.mask));
+        let message = || format!("waits for a barrier that the others do not come to: {}", described.join(", "));
+        self.report(&warps[i], Check::DivergentBarrier, site, mask, message);
+        for warp in &mut *warps {
+            if let Some(meeting) = warp.waits.take() {
+                tell(&mut warp.registers, &meeting, self.barriers[meeting.number].counts);
+            }
+        }
+        self.barriers = [State::default(); BARRIERS];
+    }
+
+    /// A thread of the block that runs.
+    pub fn thread(&self, warp: u32, lane: usize) -> Thread {
+        let linear = warp * 32 + lane as u32;
+        let [x, y, _] = self.threads;
+        let thread = [linear % x, linear / x % y, linear / x / y];
+        Thread { block: self.block, thread, warp, lane: lane as u32 }
+    }
+
+    /// Reports that the lanes of `mask` do what `check` forbids.
+    #[cold]
+    pub fn report(&mut self, warp: &Warp, check: Check, site: u32, mask: u32, message: impl FnOnce() -> String) {
+        let hits = mask.count_ones();
+        if hits == 0 || self.options.checks == Checks::Values && check != Check::FuelExhausted && check != Check::Trap {
+            return;
+        }
+        if self.findings.count(check, site, hits) {
+            return;
+        }
+        let thread = self.thread(warp.index, lanes(mask).next().unwrap_or(0));
+        let place = (site, &self.program.code.sites[site as usize]);
+        self.findings.add(check, place, hits, thread, message());
+        self.stopped |= self.findings.full();
+    }
+}
+
+/// Writes what a barrier tells.
+fn tell(registers: &mut Registers, meeting: &Meeting, (count, threads): (u32, u32)) {
+    let Some((reduction, place)) = meeting.tells else { return };
+    let value = match reduction {
+        Reduction::Count => count,
+        Reduction::All => u32::from(count == threads),
+        Reduction::Any => u32::from(count > 0),
+    };
+    for lane in lanes(meeting.mask) {
+        registers.set(place, lane, value.into());
+    }
+}

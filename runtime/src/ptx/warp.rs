@@ -1,0 +1,436 @@
+//! A warp as it runs: one instruction at a time for all active lanes.
+
+use super::check::Check;
+use super::code::{Barrier, Code, Condition, Data, Follows, Inst, Kind, Reduction};
+use super::flow::{Flow, Policy, Together};
+use super::machine::{BARRIERS, Machine};
+use super::memory::Scratch;
+use super::registers::{Cause, Id, LANES, Place, Registers, lanes};
+use smallvec::SmallVec;
+
+/// A warp.
+pub struct Warp {
+    /// Which of its block.
+    pub index: u32,
+    /// What its lanes hold.
+    pub registers: Registers,
+    /// Where its lanes are.
+    pub flow: Flow,
+    /// Local memory of its threads.
+    pub local: Scratch,
+    /// The barrier that it waits at.
+    pub waits: Option<Meeting>,
+}
+
+/// A warp at a barrier.
+#[derive(Clone, Copy, Debug)]
+pub struct Meeting {
+    /// Which barrier.
+    pub number: usize,
+    /// The instruction.
+    pub site: u32,
+    /// Who.
+    pub mask: u32,
+    /// What they are told, and where.
+    pub tells: Option<(Reduction, Place)>,
+}
+
+impl Warp {
+    /// Warp `index` of a block.
+    pub fn new(index: u32, code: &Code, policy: Policy) -> Warp {
+        Warp {
+            index,
+            registers: Registers::new(code.sizes),
+            flow: Flow::new(policy, 0),
+            local: Scratch::new(code.local.bytes as usize * LANES),
+            waits: None,
+        }
+    }
+
+    /// Begins a block with these lanes.
+    pub fn start(&mut self, policy: Policy, mask: u32) {
+        self.flow = Flow::new(policy, mask);
+        self.registers.forget();
+        self.local.forget();
+        self.waits = None;
+    }
+
+    /// Whether all lanes have ended.
+    pub fn ended(&self) -> bool {
+        self.flow.mask == 0
+    }
+}
+
+impl Machine<'_, '_> {
+    /// Runs a warp to a barrier, or to its end.
+    pub fn run_warp<const CHECKED: bool>(&mut self, warp: &mut Warp) {
+        let program = self.program;
+        while warp.flow.mask != 0 && warp.waits.is_none() && !self.stopped {
+            if warp.flow.pc == warp.flow.stop {
+                warp.flow.arrive();
+                continue;
+            }
+            let inst = &program.code.insts[warp.flow.pc as usize];
+            let active = warp.flow.mask;
+            self.statistics.warp_instructions += 1;
+            if self.statistics.warp_instructions > self.options.fuel {
+                self.report(warp, Check::FuelExhausted, inst.site, active, || {
+                    "the launch has run as many warp instructions as its fuel allows".to_string()
+                });
+                self.stopped = true;
+                return;
+            }
+            let mut mask = active;
+            if let Some(guard) = inst.guard {
+                if CHECKED {
+                    self.needs(warp, inst, guard.id, active, "is guarded by a condition");
+                }
+                mask &= guard.holds(&warp.registers);
+            }
+            self.statistics.thread_instructions += u64::from(mask.count_ones());
+            match &inst.kind {
+                Kind::Compute { body, follows, reason } => {
+                    if mask != 0 {
+                        let states = if CHECKED { follow(*follows, inst, &warp.registers) } else { 0 };
+                        let undefined = body(&mut warp.registers, mask);
+                        if CHECKED {
+                            settle(&mut warp.registers, inst, mask, states & !undefined, (undefined, reason));
+                        }
+                    }
+                    warp.flow.pc += 1;
+                }
+                Kind::Load(access) => {
+                    let whole = mask;
+                    if CHECKED {
+                        mask = self.with_address(warp, inst, access.base, mask);
+                    }
+                    if mask != 0 {
+                        self.load::<CHECKED>(warp, inst, access, mask);
+                    }
+                    if CHECKED && mask != whole {
+                        clear(warp, access.values.iter().flatten(), whole & !mask);
+                    }
+                    warp.flow.pc += 1;
+                }
+                Kind::Store(access) => {
+                    if CHECKED {
+                        mask = self.with_address(warp, inst, access.base, mask);
+                    }
+                    if mask != 0 {
+                        if CHECKED {
+                            for data in access.values.iter().flatten() {
+                                self.needs(warp, inst, data.id, mask, "stores a value");
+                            }
+                        }
+                        self.store::<CHECKED>(warp, inst, access, mask);
+                    }
+                    warp.flow.pc += 1;
+                }
+                Kind::Atomic(atomic) => {
+                    let whole = mask;
+                    if CHECKED {
+                        mask = self.with_address(warp, inst, atomic.access.base, mask);
+                    }
+                    if CHECKED && mask != whole {
+                        clear(warp, atomic.result.iter(), whole & !mask);
+                    }
+                    if mask != 0 {
+                        if CHECKED {
+                            for data in &atomic.operands {
+                                self.needs(warp, inst, data.id, mask, "has an operand");
+                            }
+                        }
+                        self.atomic::<CHECKED>(warp, inst, atomic, mask);
+                    }
+                    warp.flow.pc += 1;
+                }
+                Kind::Branch(target) => {
+                    let next = warp.flow.pc + 1;
+                    if mask == active {
+                        warp.flow.jump(*target);
+                    } else if mask == 0 {
+                        warp.flow.pc = next;
+                    } else {
+                        let meet = program.code.meets[warp.flow.pc as usize];
+                        warp.flow.part(&[(next, active & !mask), (*target, mask)], meet);
+                    }
+                }
+                Kind::BranchIndexed { index, targets } => {
+                    if CHECKED {
+                        self.needs(warp, inst, index.1, mask, "goes by an index");
+                    }
+                    self.branch_indexed(warp, inst, index.0, targets, mask);
+                }
+                Kind::Exit => {
+                    warp.flow.pc += 1;
+                    warp.flow.end(mask);
+                }
+                Kind::Trap(why) => {
+                    if mask != 0 {
+                        self.report(warp, Check::Trap, inst.site, mask, || why.to_string());
+                        self.stopped = true;
+                        return;
+                    }
+                    warp.flow.pc += 1;
+                }
+                Kind::Barrier(barrier) => self.barrier::<CHECKED>(warp, inst, barrier, mask),
+                Kind::WarpBarrier { members } => {
+                    if self.together::<CHECKED>(warp, inst, Some(*members), mask) {
+                        warp.flow.pc += 1;
+                    }
+                }
+                Kind::Shuffle(shuffle) => {
+                    if self.together::<CHECKED>(warp, inst, shuffle.members, mask) {
+                        self.shuffle::<CHECKED>(warp, inst, shuffle, mask);
+                        warp.flow.pc += 1;
+                    }
+                }
+                Kind::Vote(vote) => {
+                    if self.together::<CHECKED>(warp, inst, vote.members, mask) {
+                        self.vote::<CHECKED>(warp, inst, vote, mask);
+                        warp.flow.pc += 1;
+                    }
+                }
+                Kind::ActiveMask(place) => {
+                    for lane in lanes(mask) {
+                        warp.registers.set(*place, lane, active.into());
+                    }
+                    settle(&mut warp.registers, inst, mask, mask, (0, ""));
+                    warp.flow.pc += 1;
+                }
+                Kind::Clock { to, high } => {
+                    let time = self.statistics.warp_instructions >> if *high { 32 } else { 0 };
+                    for lane in lanes(mask) {
+                        warp.registers.set(*to, lane, time);
+                    }
+                    settle(&mut warp.registers, inst, mask, mask, (0, ""));
+                    warp.flow.pc += 1;
+                }
+                Kind::Nothing => warp.flow.pc += 1,
+            }
+        }
+    }
+
+    fn branch_indexed(&mut self, warp: &mut Warp, inst: &Inst, index: Place, targets: &[u32], mask: u32) {
+        let (active, pc) = (warp.flow.mask, warp.flow.pc);
+        let mut sides: SmallVec<[(u32, u32); 4]> = SmallVec::new();
+        let mut add = |pc: u32, lanes: u32| match sides.iter_mut().find(|(to, _)| *to == pc) {
+            Some((_, mask)) => *mask |= lanes,
+            None => sides.push((pc, lanes)),
+        };
+        if active & !mask != 0 {
+            add(pc + 1, active & !mask);
+        }
+        let mut beyond = 0;
+        for lane in lanes(mask) {
+            match targets.get(warp.registers.get(index, lane) as usize) {
+                Some(target) => add(*target, 1 << lane),
+                None => {
+                    beyond |= 1 << lane;
+                    add(pc + 1, 1 << lane);
+                }
+            }
+        }
+        self.report(warp, Check::OutOfBounds, inst.site, beyond, || {
+            format!("goes by an index that is not below {}, the number of its targets", targets.len())
+        });
+        match sides[..] {
+            [(to, _)] => warp.flow.jump(to),
+            _ => warp.flow.part(&sides, self.program.code.meets[pc as usize]),
+        }
+    }
+
+    /// Whether the lanes that must execute the instruction together do. If others run first, not yet.
+    fn together<const CHECKED: bool>(
+        &mut self,
+        warp: &mut Warp,
+        inst: &Inst,
+        members: Option<(Place, Id)>,
+        mask: u32,
+    ) -> bool {
+        let Some((place, id)) = members else { return true };
+        let Some(first) = lanes(mask).next() else { return true };
+        if CHECKED {
+            self.needs(warp, inst, id, mask, "has a mask of members");
+        }
+        let named = warp.registers.get(place, first) as u32;
+        if CHECKED {
+            let others = lanes(mask).filter(|l| warp.registers.get(place, *l) as u32 != named);
+            let others = others.fold(0, |all, lane| all | 1 << lane);
+            self.report(warp, Check::Members, inst.site, others, || {
+                format!("has {named:#010x} as its members in lane {first}, and others here")
+            });
+        }
+        let (live, active) = (warp.flow.live, warp.flow.mask);
+        match warp.flow.gather(named) {
+            Together::Later => return false,
+            // Predicated off is not executed.
+            Together::Yes if mask == active => {}
+            Together::Yes | Together::No => {
+                let strange = mask ^ (named & live);
+                let message = || {
+                    format!(
+                        "is executed by lanes {mask:#010x} together; its members are {named:#010x}, and of these \
+                         {:#010x} have not ended",
+                        named & live
+                    )
+                };
+                self.report(warp, Check::Members, inst.site, strange, message);
+            }
+        }
+        true
+    }
+
+    fn barrier<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, barrier: &Barrier, mask: u32) {
+        if mask == 0 {
+            warp.flow.pc += 1;
+            return;
+        }
+        let together = match warp.flow.gather(u32::MAX) {
+            Together::Later => return,
+            together => together,
+        };
+        warp.flow.pc += 1;
+        let first = mask.trailing_zeros() as usize;
+        let (live, site) = (warp.flow.live, inst.site);
+        let number = warp.registers.get(barrier.number.0, first) as u32;
+        let threads = barrier.threads.map(|(place, _)| warp.registers.get(place, first) as u32);
+        if CHECKED {
+            for (_, id) in [Some(barrier.number), barrier.threads].into_iter().flatten() {
+                self.needs(warp, inst, id, mask, "has an operand");
+            }
+            if let Some((_, condition, _)) = barrier.reduction {
+                self.needs(warp, inst, condition.id, mask, "reduces a predicate");
+            }
+        }
+        if together == Together::No || mask != live {
+            self.report(warp, Check::DivergentBarrier, site, live & !mask, || {
+                format!("is reached by lanes {mask:#010x} of a warp of which {live:#010x} have not ended")
+            });
+            return;
+        }
+        if number as usize >= BARRIERS || threads.is_some_and(|n| n == 0 || n % 32 != 0) {
+            self.report(warp, Check::DivergentBarrier, site, mask, || match threads {
+                Some(n) if number < 16 => format!("is for {n} threads, no multiple of 32"),
+                _ => format!("is barrier {number}; there are 16"),
+            });
+            return;
+        }
+        let state = &mut self.barriers[number as usize];
+        let first_here = state.arrived == 0;
+        let before = std::mem::replace(&mut state.threads, threads);
+        state.arrived += 32;
+        if let Some((_, condition, _)) = barrier.reduction {
+            let holds = condition.holds(&warp.registers) & mask;
+            state.counts.0 += holds.count_ones();
+            state.counts.1 += mask.count_ones();
+        }
+        if !first_here && before != threads {
+            self.report(warp, Check::DivergentBarrier, site, mask, || {
+                let say = |n: Option<u32>| n.map_or("all".to_string(), |n| n.to_string());
+                format!("is for {} threads, and for {} where another warp came to it", say(threads), say(before))
+            });
+        }
+        if !barrier.arrive {
+            let tells = barrier.reduction.map(|(reduction, _, place)| (reduction, place));
+            warp.waits = Some(Meeting { number: number as usize, site, mask, tells });
+            settle(&mut warp.registers, inst, mask, mask, (0, ""));
+        }
+    }
+
+    /// The lanes whose address is defined; others are told of, and do nothing.
+    fn with_address(&mut self, warp: &Warp, inst: &Inst, base: Option<(Place, Id)>, mask: u32) -> u32 {
+        let Some((_, id)) = base else { return mask };
+        self.needs(warp, inst, id, mask, "has an address");
+        mask & warp.registers.defined[id as usize]
+    }
+
+    /// What the instruction uses must be defined.
+    #[inline(always)]
+    pub fn needs(&mut self, warp: &Warp, inst: &Inst, id: Id, mask: u32, what: &str) {
+        let undefined = mask & !warp.registers.defined[id as usize];
+        if undefined != 0 {
+            self.undefined(warp, inst, id, undefined, what);
+        }
+    }
+
+    #[cold]
+    fn undefined(&mut self, warp: &Warp, inst: &Inst, id: Id, mask: u32, what: &str) {
+        let because = match warp.registers.causes[id as usize] {
+            Cause::Unwritten => "a register that nothing has been written to".to_string(),
+            Cause::Instruction { site, why } => {
+                let site = &self.program.code.sites[site as usize];
+                let line = site.line.map_or(String::new(), |n| format!(" in line {n}"));
+                format!("`{}`{line}: {why}", site.text)
+            }
+        };
+        self.report(warp, Check::Undefined, inst.site, mask, || format!("{what} that is not defined, by {because}"));
+    }
+}
+
+/// What could not be loaded is 0.
+fn clear<'a>(warp: &mut Warp, to: impl Iterator<Item = &'a Data>, mask: u32) {
+    for data in to {
+        for lane in lanes(mask) {
+            warp.registers.set(data.place, lane, 0);
+        }
+        warp.registers.defined[data.id as usize] |= mask;
+    }
+}
+
+/// The lanes in which what an instruction computes is defined, as far as its operands tell.
+#[inline(always)]
+fn follow(follows: Follows, inst: &Inst, registers: &Registers) -> u32 {
+    let defined = |id: Id| registers.defined[id as usize];
+    let all = inst.reads.iter().fold(u32::MAX, |all, id| all & defined(*id));
+    if all == u32::MAX {
+        return all;
+    }
+    match follows {
+        Follows::All => all,
+        Follows::Always => u32::MAX,
+        Follows::Chosen { yes, no, condition, predicate } => {
+            let chosen = registers.predicates[predicate as usize];
+            defined(condition) & (defined(yes) & chosen | defined(no) & !chosen)
+        }
+        Follows::Decided { a, b, by } => {
+            let of = |(id, predicate): (Id, u32)| {
+                let value = registers.predicates[predicate as usize];
+                (defined(id), defined(id) & if by { value } else { !value })
+            };
+            let ((a, a_decides), (b, b_decides)) = (of(a), of(b));
+            a & b | a_decides | b_decides
+        }
+    }
+}
+
+/// Notes which results are defined, and why others are not.
+#[inline(always)]
+pub fn settle(registers: &mut Registers, inst: &Inst, mask: u32, defined: u32, own: (u32, &'static str)) {
+    for id in &inst.writes {
+        let state = &mut registers.defined[*id as usize];
+        *state = *state & !mask | defined & mask;
+    }
+    if defined & mask != mask {
+        blame(registers, inst, own);
+    }
+}
+
+#[cold]
+fn blame(registers: &mut Registers, inst: &Inst, (undefined, why): (u32, &'static str)) {
+    let inherited = inst.reads.iter().find(|id| registers.defined[**id as usize] != u32::MAX);
+    let cause = match inherited {
+        Some(id) if undefined == 0 => registers.causes[*id as usize],
+        _ => Cause::Instruction { site: inst.site, why },
+    };
+    for id in &inst.writes {
+        registers.causes[*id as usize] = cause;
+    }
+}
+
+impl Condition {
+    /// The lanes of `mask` where it holds.
+    pub fn among(self, registers: &Registers, mask: u32) -> u32 {
+        self.holds(registers) & mask
+    }
+}

@@ -1,0 +1,197 @@
+//! Each check on PTX that breaks it, and what the report says.
+
+use super::kit::{Run, found, module};
+use runtime::ptx::{Check, Options, Policy};
+
+/// The one finding of a body, which must be of that check; its message.
+fn only(globals: &str, body: &str, check: Check) -> String {
+    let findings = found(globals, body);
+    assert_eq!(findings.iter().map(|f| f.0).collect::<Vec<_>>(), [check], "{findings:?}");
+    findings[0].1.clone()
+}
+
+#[test]
+fn accesses_beyond_a_buffer() {
+    let message = only("", "st.global.u64 [%d2+8], 1;", Check::OutOfBounds);
+    assert_eq!(message, "stores 8 bytes at 0 bytes past the end of `out` (256 bytes)");
+    let message = only("", "ld.global.u32 %r1, [%d1+-4];", Check::OutOfBounds);
+    assert_eq!(message, "loads 4 bytes at 4 bytes before `in` (256 bytes)");
+    let message = only("", "mov.u64 %d3, 64;\nld.global.u32 %r1, [%d3];", Check::OutOfBounds);
+    assert_eq!(message, "loads 4 bytes at 0x40, an address of no buffer");
+    // From one buffer, as far as an index of 32 bits goes, is never in another.
+    let message =
+        only("", "mov.u32 %r1, -1;\nmad.wide.u32 %d3, %r1, 8, %d0;\nld.global.u32 %r2, [%d3];", Check::OutOfBounds);
+    assert!(message.contains("past the end of `out`"), "{message}");
+}
+
+#[test]
+fn accesses_between_variables() {
+    let globals = ".shared .align 4 .u32 first[4];\n.shared .align 4 .u32 second[4];";
+    let message = only(globals, "mov.u32 %r1, first;\nst.shared.u32 [%r1+16], 1;", Check::OutOfBounds);
+    assert_eq!(message, "stores 4 bytes at 0 bytes past the end of `first` (16 bytes)");
+    let body = ".local .align 4 .b8 own[8];\nmov.u32 %r1, own;\nst.local.u32 [%r1+8], 1;";
+    assert!(only("", body, Check::OutOfBounds).contains("`own`"));
+}
+
+#[test]
+fn addresses_that_are_not_aligned() {
+    let message = only("", "ld.global.v2.u32 {%r1, %r2}, [%d1+4];", Check::Misaligned);
+    assert!(message.contains("loads 8 bytes at 0x") && message.ends_with("byte 4 of `in` (256 bytes)"), "{message}");
+}
+
+#[test]
+fn addresses_of_another_space() {
+    let globals = ".shared .align 4 .u32 cell;\n.const .u32 fixed = 3;";
+    let take = "mov.u64 %d3, cell;\ncvta.shared.u64 %d3, %d3;\n";
+    let message = only(globals, &format!("{take}ld.global.u32 %r1, [%d3];"), Check::WrongSpace);
+    assert!(message.contains("loads 4 bytes of global memory at 0x"), "{message}");
+    only(globals, "mov.u64 %d3, fixed;\nld.global.u32 %r1, [%d3];", Check::WrongSpace);
+    // The generic address of a buffer is none in shared memory.
+    let message = only(globals, "cvta.to.shared.u64 %d3, %d0;\nld.shared.u32 %r1, [%d3];", Check::Undefined);
+    assert!(
+        message.contains("has an address that is not defined") && message.contains("not of that space"),
+        "{message}"
+    );
+}
+
+#[test]
+fn stores_to_what_may_only_be_read() {
+    assert!(only("", "st.global.u32 [%d1], 1;", Check::ReadOnlyWrite).contains("byte 0 of `in`"));
+    only(".const .u32 fixed = 3;", "mov.u64 %d3, fixed;\nst.u32 [%d3], 1;", Check::ReadOnlyWrite);
+}
+
+#[test]
+fn values_that_nothing_has_written() {
+    let message = only("", "add.u32 %r2, %r1, 1;\ncvt.u64.u32 %d3, %r2;\nst.global.u64 [%d2], %d3;", Check::Undefined);
+    assert_eq!(message, "stores a value that is not defined, by a register that nothing has been written to");
+    only("", "@%p1 bra $end;\n$end:\nret;", Check::Undefined);
+    assert!(only("", "ld.global.u32 %r1, [%d9];", Check::Undefined).contains("has an address that is not defined"));
+    // Half of the lanes write it, all use it.
+    let body = "setp.lt.u32 %p0, %r0, 16;\n@%p0 mov.u64 %d3, 1;\nst.global.u64 [%d2], %d3;";
+    let (outcome, _) = Run::default().of(&module("", body), 32, &[]);
+    assert_eq!((outcome.report.findings.len(), outcome.report.findings[0].count), (1, 16));
+    assert_eq!(outcome.report.findings[0].thread.thread, [16, 0, 0]);
+}
+
+#[test]
+fn undefined_values_that_do_not_matter() {
+    let body = "
+        setp.ne.u32 %p0, %r0, 0;
+        div.u32 %r1, 100, %r0;
+        selp.u32 %r2, %r1, 7, %p0;
+        xor.b32 %r3, %r9, %r9;
+        setp.gt.u32 %p1, %r1, 3;
+        and.pred %p2, %p0, %p1;
+        selp.u32 %r4, 1, 0, %p2;
+        add.u32 %r2, %r2, %r3;
+        add.u32 %r2, %r2, %r4;
+        cvt.u64.u32 %d3, %r2;
+        st.global.u64 [%d2], %d3;";
+    assert_eq!(found("", body), []);
+}
+
+#[test]
+fn quotients_by_zero_that_matter() {
+    let body = "div.u32 %r1, 100, %r0;\nadd.u32 %r2, %r1, 1;\ncvt.u64.u32 %d3, %r2;\nst.global.u64 [%d2], %d3;";
+    let message = only("", body, Check::Undefined);
+    assert!(message.contains("by `div.u32 %r1, 100, %r0` in line 19: it divides by zero"), "{message}");
+}
+
+#[test]
+fn memory_that_nothing_has_stored_to() {
+    let globals = ".shared .align 4 .u32 cells[32];";
+    let message = only(globals, "mov.u32 %r1, cells;\nld.shared.u32 %r2, [%r1+4];", Check::UninitialisedShared);
+    assert_eq!(message, "loads 4 bytes at byte 4 of `cells` (128 bytes), which has not been stored to");
+    let body = ".local .align 4 .b8 own[8];\nst.local.u8 [own], 1;\nld.local.u32 %r2, [own];";
+    only("", body, Check::UninitialisedLocal);
+}
+
+#[test]
+fn barriers_that_not_all_come_to() {
+    // Each side at a barrier of its own.
+    let body = "setp.lt.u32 %p0, %r0, 16;\n@%p0 bra $low;\nbar.sync 0;\nbra $end;\n$low:\nbar.sync 1;\n$end:\nret;";
+    for policy in super::kit::POLICIES {
+        let (outcome, _) = Run::policy(policy).of(&module("", body), 32, &[]);
+        let finding = &outcome.report.findings[0];
+        assert_eq!(finding.check, Check::DivergentBarrier);
+        assert_eq!(finding.message, "is reached by lanes 0xffff0000 of a warp of which 0xffffffff have not ended");
+    }
+    let waits = module("", "setp.lt.u32 %p0, %r0, 32;\n@%p0 bra $end;\nbar.sync 0, 64;\n$end:\nret;");
+    let (outcome, _) = Run { threads: 64, ..Run::default() }.of(&waits, 64, &[]);
+    let finding = &outcome.report.findings[0];
+    assert_eq!(finding.check, Check::DivergentBarrier);
+    assert!(finding.message.contains("warp 0 has ended, warp 1 waits at barrier 0"), "{}", finding.message);
+    only("", "add.u32 %r1, %r0, 33;\nbar.sync %r1;", Check::DivergentBarrier);
+}
+
+#[test]
+fn masks_that_are_not_the_lanes_that_come() {
+    let body = "shfl.sync.idx.b32 %r1, %r0, 0, 31, 0xffff;\ncvt.u64.u32 %d3, %r1;\nst.global.u64 [%d2], %d3;";
+    let findings = found("", body);
+    assert_eq!(findings[0].0, Check::Members);
+    assert!(findings[0].1.contains("by lanes 0xffffffff together; its members are 0x0000ffff"), "{}", findings[0].1);
+    // A source that takes no part is not defined, wherever the value gets to.
+    let body = "
+        setp.lt.u32 %p0, %r0, 16;
+        @!%p0 bra $end;
+        shfl.sync.idx.b32 %r1, %r0, 20, 31, 0xffff;
+        add.u32 %r1, %r1, 1;
+        cvt.u64.u32 %d3, %r1;
+        st.global.u64 [%d2], %d3;
+    $end:
+        ret;";
+    let message = only("", body, Check::Undefined);
+    assert!(message.contains("it reads from a lane that takes no part"), "{message}");
+}
+
+#[test]
+fn loops_without_end_and_traps() {
+    let text = module("", "$loop:\nadd.u32 %r1, %r0, 1;\nbra $loop;");
+    for policy in [Policy::PostDominator, Policy::LowestFirst] {
+        let run = Run { options: Options { fuel: 1000, policy, ..Options::default() }, ..Run::default() };
+        let (outcome, _) = run.of(&text, 32, &[]);
+        assert_eq!(outcome.report.findings[0].check, Check::FuelExhausted);
+        assert_eq!(outcome.statistics.warp_instructions, 1001);
+    }
+    only("", "trap;", Check::Trap);
+}
+
+#[test]
+fn a_report_names_line_comment_and_thread() {
+    let text = module("", "// y[i] = 1\nst.global.u64 [%d2+8], 1;");
+    let (outcome, words) = Run::default().of(&text, 32, &[]);
+    assert_eq!(
+        outcome.report.to_string(),
+        "kernel by the PTX interpreter: 1 finding\n\
+         error[out-of-bounds]: stores 8 bytes at 0 bytes past the end of `out` (256 bytes)\n\
+         \u{20} kernel, line 20: st.global.u64 [%d2+8], 1    // y[i] = 1\n\
+         \u{20} thread (31, 0, 0) of block (0, 0, 0)"
+    );
+    // What is wrong is not done, and the rest is.
+    assert_eq!((words[0], &words[1..]), (u64::MAX, &[1; 31][..]));
+}
+
+#[test]
+fn launches_that_do_not_fit() {
+    use runtime::ptx::{Launch, Value};
+    let program = super::kit::program(&module("", "ret;"));
+    let run = |block, parameters| {
+        let launch = Launch {
+            grid: [1; 3],
+            block,
+            dynamic_shared: 0,
+            buffers: Vec::new(),
+            parameters,
+            options: Options::default(),
+        };
+        program.run(launch).unwrap_err().to_string()
+    };
+    assert_eq!(run([1, 1, 1], vec![]), "`kernel` takes 2 parameters, and 0 are given");
+    let wrong = run([1025, 1, 1], vec![Value::Address { buffer: 0, offset: 0 }, Value::Bytes(vec![0; 4])]);
+    assert_eq!(
+        wrong,
+        "a block of [1025, 1, 1] threads is none that there can be\n\
+         parameter `out` is the address of a buffer that is not given\n\
+         parameter `in` has 8 bytes, and 4 are given"
+    );
+}

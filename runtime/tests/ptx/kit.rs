@@ -1,0 +1,95 @@
+//! Launches of PTX that is given as text.
+
+use kernel_dsl::compiler::ptx::parse;
+use runtime::interpreter::Bytes;
+use runtime::ptx::{Argument, Check, Launch, Options, Outcome, Policy, Program, Unsupported, Value};
+
+/// Both of them.
+pub const POLICIES: [Policy; 2] = [Policy::PostDominator, Policy::LowestFirst];
+
+/// An entry `kernel` with a buffer `out` of results, and what else is given: declarations at module scope, and the body.
+pub fn module(globals: &str, body: &str) -> String {
+    format!(
+        ".version 6.4\n.target sm_61\n.address_size 64\n{globals}\n\
+         .visible .entry kernel(.param .u64 out, .param .u64 in)\n{{\n\
+         .reg .pred %p<10>;\n.reg .b16 %h<20>;\n.reg .b32 %r<40>;\n.reg .b64 %d<40>;\n.reg .f32 %f<20>;\n.reg .f64 %g<20>;\n\
+         ld.param.u64 %d0, [out];\ncvta.to.global.u64 %d0, %d0;\nld.param.u64 %d1, [in];\ncvta.to.global.u64 %d1, %d1;\n\
+         mov.u32 %r0, %tid.x;\nmad.wide.u32 %d2, %r0, 8, %d0;\n\
+         {body}\n}}\n"
+    )
+}
+
+/// The entry `kernel` of a text that must be good.
+pub fn program(text: &str) -> Program {
+    decode(text).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+/// The entry `kernel` of a text that parses.
+pub fn decode(text: &str) -> Result<Program, Unsupported> {
+    let module = parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    Program::decode(&module, "kernel")
+}
+
+/// How to launch a [`module`].
+pub struct Run {
+    pub blocks: u32,
+    pub threads: u32,
+    pub dynamic_shared: u32,
+    pub options: Options,
+}
+
+impl Default for Run {
+    fn default() -> Run {
+        Run { blocks: 1, threads: 32, dynamic_shared: 0, options: Options::default() }
+    }
+}
+
+impl Run {
+    pub fn policy(policy: Policy) -> Run {
+        Run { options: Options { policy, ..Options::default() }, ..Run::default() }
+    }
+
+    /// Runs it; `out` begins as all ones.
+    pub fn of(&self, text: &str, out: usize, input: &[u64]) -> (Outcome, Vec<u64>) {
+        let mut words = vec![u64::MAX; out];
+        let launch = Launch {
+            grid: [self.blocks, 1, 1],
+            block: [self.threads, 1, 1],
+            dynamic_shared: self.dynamic_shared,
+            buffers: vec![
+                Argument { name: "out".into(), bytes: Bytes::Exclusive(bytemuck::cast_slice_mut(&mut words)) },
+                Argument { name: "in".into(), bytes: Bytes::Shared(bytemuck::cast_slice(input)) },
+            ],
+            parameters: vec![Value::Address { buffer: 0, offset: 0 }, Value::Address { buffer: 1, offset: 0 }],
+            options: self.options,
+        };
+        let outcome = program(text).run(launch).unwrap_or_else(|e| panic!("{e}"));
+        (outcome, words)
+    }
+
+    /// The same, where nothing is to be found.
+    pub fn good(&self, text: &str, out: usize, input: &[u64]) -> Vec<u64> {
+        let (outcome, words) = self.of(text, out, input);
+        assert!(outcome.report.findings.is_empty(), "{}\n{text}", outcome.report);
+        words
+    }
+}
+
+/// What `body` leaves in `out`, a word of 64 bits a thread, of one warp, under both policies.
+pub fn lanes(globals: &str, body: &str) -> Vec<u64> {
+    let text = module(globals, body);
+    let [a, b] = POLICIES.map(|policy| Run::policy(policy).good(&text, 32, &[]));
+    assert_eq!(a, b, "the policies differ\n{text}");
+    a
+}
+
+/// The checks that a run of `body` hits, with the first message of each, under both policies.
+pub fn found(globals: &str, body: &str) -> Vec<(Check, String)> {
+    let text = module(globals, body);
+    let [a, b] = POLICIES.map(|policy| {
+        let (outcome, _) = Run::policy(policy).of(&text, 32, &[1; 32]);
+        outcome.report.findings.into_iter().map(|f| (f.check, f.message)).collect::<Vec<_>>()
+    });
+    assert_eq!(a, b, "the policies differ\n{text}");
+    a
+}

@@ -1,0 +1,12 @@
+//! The PTX interpreter on PTX text: every row of the table is known or refused by name, instructions give what plain Rust
+//! gives, lanes that part meet again under both policies, and each check finds what it is for.
+
+mod checks;
+mod control;
+mod cooperation;
+mod instructions;
+mod kit;
+mod memory;
+mod nvrtc;
+mod others;
+mod table;

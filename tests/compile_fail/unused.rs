@@ -1,0 +1,17 @@
+//! What a kernel computes and drops, and what it is given and does not look at: rustc says so, at the kernel's tokens, once.
+#![deny(unused)]
+use kernel_dsl::prelude::*;
+
+#[kernel(block = 32, grid = y.len().div_ceil(n))]
+pub fn drops(n: usize, scale: f32, x: View<f32, 1>, y: &mut [f32]) {
+    let row = thread::x();
+    let left = y.len();
+    x.offset(row);
+    warp::sum(1.0);
+    y[row].max(0.0);
+    y[0] = 1.0;
+}
+
+fn main() {
+    println!("{}", drops::PTX);
+}

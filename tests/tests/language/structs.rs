@@ -1,0 +1,146 @@
+//! Structs, and what is generic over them, through shuffles, reductions and scans.
+
+use super::support::{agree, assemble, checker};
+use kernel_dsl::host;
+use kernel_dsl::prelude::*;
+use runtime::testing::{Bound, Checker, Expected, Input, Random};
+
+#[device]
+pub mod monoid {
+    use kernel_dsl::prelude::*;
+
+    /// Something to combine two by two.
+    pub trait Monoid: Copy {
+        type T: DeviceCopy;
+        const ZERO: Self::T;
+        fn join(a: Self::T, b: Self::T) -> Self::T;
+    }
+
+    /// Largest value and the first place where it is.
+    #[derive(Clone, Copy, Debug)]
+    pub struct ArgMax;
+    impl Monoid for ArgMax {
+        type T = (f32, u32);
+        const ZERO: (f32, u32) = (f32::NEG_INFINITY, u32::MAX);
+        fn join(a: (f32, u32), b: (f32, u32)) -> (f32, u32) {
+            if b.0 > a.0 || (b.0 == a.0 && b.1 < a.1) { b } else { a }
+        }
+    }
+
+    /// A softmax in the making.
+    #[derive(Clone, Copy, Debug, DeviceCopy)]
+    pub struct Partial {
+        pub most: f32,
+        pub sums: [f32; 3],
+        pub seen: u8,
+        pub odd: bool,
+    }
+
+    impl Partial {
+        pub fn of(x: f32, i: usize) -> Partial {
+            Partial { most: x, sums: [x, 1.0, i as f32], seen: 1, odd: i % 2 == 1 }
+        }
+        pub fn merge(self, other: Partial) -> Partial {
+            let sums: [f32; 3] = std::array::from_fn(|k| self.sums[k] + other.sums[k]);
+            Partial { most: self.most.max(other.most), sums, seen: self.seen + other.seen, odd: self.odd ^ other.odd }
+        }
+        pub fn value(self) -> f32 {
+            let Partial { most, sums: [a, b, c], seen, odd } = self;
+            most + a * 0.5 + b * 0.25 + c + seen as f32 + odd as u32 as f32 * 0.125
+        }
+    }
+}
+use monoid::{ArgMax, Monoid, Partial};
+
+/// The block's reduction by any monoid.
+#[device]
+fn of_block<M: Monoid>(x: M::T) -> M::T {
+    let of_warp = warp::reduce(x, M::join);
+    let first = warp::broadcast(of_warp, 0);
+    block::reduce(if warp::lane() == 0 { first } else { M::ZERO }, M::join)
+}
+
+macro_rules! witnessed {
+    ($(#[kernel($($clause:tt)*)] #[requires($($condition:tt)*)] pub fn $name:ident ($($parameters:tt)*) $body:tt)*) => {
+        mod plain {
+            use super::*;
+            $(pub fn $name($($parameters)*) $body)*
+        }
+        $(#[kernel($($clause)*)] #[requires($($condition)*)] pub fn $name($($parameters)*) $body)*
+    };
+}
+
+witnessed! {
+    #[kernel(block = 96, grid = 1)]
+    #[requires(x.len() == 96, out.len() == 96 * 6)]
+    pub fn structs_travel(x: &[f32], mut out: ViewMut<f32, 1>) {
+        let i = thread::index();
+        let own = Partial::of(x[i], i);
+        let of_warp = warp::reduce(own, |a, b| a.merge(b));
+        let through = warp::scan(own, Partial::merge);
+        let (before, total) = block::scan(own, Partial::of(0.0, 0), Partial::merge);
+        let (best, place) = of_block::<ArgMax>((x[i], i as u32));
+        let next = match warp::shuffle_down(own, 1) {
+            Some(Partial { sums: [v, ..], odd, .. }) if odd => v,
+            Some(p) => -p.value(),
+            None => 0.5,
+        };
+        let group = warp::group::<4>().broadcast(own, 3);
+        out[i * 6] = of_warp.value();
+        out[i * 6 + 1] = through.value();
+        out[i * 6 + 2] = before.value() + total.value();
+        out[i * 6 + 3] = best + place as f32;
+        out[i * 6 + 4] = next;
+        out[i * 6 + 5] = group.value() + block::broadcast(own, 40).value();
+    }
+}
+
+fn travelling(checker: &Checker) {
+    let mut random = Random::new(5);
+    // Eighths, so that sums are exact in any order.
+    let x: Vec<f32> = (0..96).map(|_| random.below(800) as f32 / 8.0).collect();
+    let mut out = vec![0f32; 96 * 6];
+    let inputs = vec![Input::slice(&x), Input::view(&out, [96 * 6])];
+    // SAFETY: the vectors outlive the run, in which nothing else touches them; each thread writes elements of its own.
+    unsafe {
+        let view = ViewMut::host(&mut out, [96 * 6]);
+        host::run([1, 1, 1], [96, 1, 1], || plain::structs_travel(&x, view));
+    }
+    let all = |range: std::ops::Range<usize>| {
+        range.map(|i| Partial::of(x[i], i)).reduce(Partial::merge).unwrap_or(Partial::of(0.0, 0))
+    };
+    let best = x.iter().copied().fold(f32::MIN, f32::max);
+    let place = x.iter().position(|v| *v == best).unwrap();
+    for i in 0..96 {
+        let warp = i / 32 * 32;
+        let next = match i % 32 {
+            31 => 0.5,
+            _ if i % 2 == 0 => x[i + 1],
+            _ => -Partial::of(x[i + 1], i + 1).value(),
+        };
+        let group = i / 4 * 4 + 3;
+        let expected = [
+            all(warp..warp + 32).value(),
+            all(warp..i + 1).value(),
+            all(0..i).value() + all(0..96).value(),
+            best + place as f32,
+            next,
+            Partial::of(x[group], group).value() + Partial::of(x[40], 40).value(),
+        ];
+        assert_eq!(out[i * 6..][..6], expected, "rustc's, thread {i}");
+    }
+    let expected = Expected::new(1, out.iter().map(|v| f64::from(*v)).collect(), Bound::Exact);
+    agree::<structs_travel>(checker, "structs_travel", inputs, &[expected]);
+    assemble::<structs_travel>();
+}
+
+#[test]
+fn structs_travel_as_rustc_has_them() {
+    travelling(&checker(false));
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_structs_travel_as_in_the_interpreter() {
+    travelling(&checker(true));
+}

@@ -1,0 +1,231 @@
+//! What is proven to be the same for a warp or a block is so when the kernel runs: kernels with a comparison behind each such
+//! value. Where threads do not have the same, an access out of bounds tells the oracle.
+
+use kernel_dsl::compiler::analyses::uniformity::{Scope, Uniformity, Verdict};
+use kernel_dsl::compiler::hir::{Instance, serial};
+use kernel_dsl::compiler::ir::{self, *};
+use kernel_dsl::compiler::{Scalar, Target, lower, passes};
+use kernel_dsl::prelude::*;
+use kernel_dsl::{Artifact, Kernel as _};
+use runtime::interpreter::{Binding, Bytes, Launch, Options, Program};
+use runtime::testing::{Checker, Prepared, Random, subjects};
+
+/// A kernel being copied, with comparisons.
+struct Doubter<'k> {
+    original: &'k ir::Kernel,
+    uniformity: Uniformity<'k>,
+    copy: ir::Kernel,
+    witness: SharedId,
+    warps: usize,
+    blocks: usize,
+}
+
+/// The copy, and how many values are compared in warps and in blocks.
+fn doubted(original: &ir::Kernel) -> (ir::Kernel, usize, usize) {
+    let mut copy = original.clone();
+    let offset = original.shared_bytes().next_multiple_of(16);
+    copy.shared.push(SharedArray {
+        name: "witness".to_string(),
+        element: Scalar::U32.into(),
+        shape: [1].into_iter().collect(),
+        strides: [1].into_iter().collect(),
+        layout: Layout::Packed,
+        over: None,
+        offset,
+    });
+    let witness = SharedId(copy.shared.len() as u32 - 1);
+    let mut doubter = Doubter { original, uniformity: Uniformity::new(original), copy, witness, warps: 0, blocks: 0 };
+    let body = doubter.region(&original.body);
+    doubter.copy.body = body;
+    verify::verify(&doubter.copy).unwrap_or_else(|e| panic!("{e}\n{}", doubter.copy));
+    (doubter.copy, doubter.warps, doubter.blocks)
+}
+
+impl Doubter<'_> {
+    fn region(&mut self, region: &Region) -> Region {
+        let mut copy = Region { parameters: region.parameters.clone(), insts: Vec::new() };
+        let mut waiting = region.parameters.to_vec();
+        for inst in &region.insts {
+            for (scope, control) in [Scope::Warp, Scope::Block].map(|s| (s, self.uniformity.control_at(inst, s))) {
+                if control == Some(Verdict::Uniform) {
+                    for value in &waiting {
+                        self.compare(*value, scope, inst.location, &mut copy.insts);
+                    }
+                }
+            }
+            if self.uniformity.control_at(inst, Scope::Warp).is_some() {
+                waiting.clear();
+            }
+            let mut own = inst.clone();
+            let regions: Vec<_> = inst.op.regions().into_iter().map(|r| self.region(r)).collect();
+            for (place, made) in own.op.regions_mut().into_iter().zip(regions) {
+                *place = made;
+            }
+            waiting.extend(inst.results.iter().copied());
+            copy.insts.push(own);
+        }
+        copy
+    }
+
+    fn emit(&mut self, op: Op, ty: Scalar, at: Location, out: &mut Vec<Inst>) -> Value {
+        let value = self.copy.value(Type::Scalar(ty));
+        out.push(Inst { op, results: [value].into_iter().collect(), location: at });
+        value
+    }
+
+    /// Compares with lane 0, or thread 0.
+    fn compare(&mut self, value: Value, scope: Scope, at: Location, out: &mut Vec<Inst>) {
+        let word = match self.original.ty(value) {
+            Type::Scalar(Scalar::U32) => value,
+            Type::Scalar(Scalar::Bool | Scalar::Usize) => self.emit(Op::Cast(value), Scalar::U32, at, out),
+            Type::Scalar(Scalar::F32 | Scalar::I32) => self.emit(Op::Bitcast(value), Scalar::U32, at, out),
+            _ => return,
+        };
+        if self.uniformity.of(value, scope) != Verdict::Uniform {
+            return;
+        }
+        let effect = |op| Inst { op, results: Values::new(), location: at };
+        let zero = self.emit(Op::Constant(0), Scalar::U32, at, out);
+        let first = self.emit(Op::Constant(0), Scalar::Usize, at, out);
+        let place = |index| Place::Shared { array: self.witness, indices: [index].into_iter().collect(), within: None };
+        let (here, outside) = (place(first), self.copy.shared[self.witness.0 as usize].shape[0]);
+        let theirs = if scope == Scope::Warp {
+            self.warps += 1;
+            let op = Op::Shuffle { mode: Shuffle::Index, value: word, selector: zero, width: 32 };
+            self.emit(op, Scalar::U32, at, out)
+        } else {
+            self.blocks += 1;
+            let mut writes = self.emit(Op::Constant(1), Scalar::Bool, at, out);
+            for axis in 0..3 {
+                let index = self.emit(Op::Special(Special::Thread(axis)), Scalar::Usize, at, out);
+                let one = self.emit(Op::Compare(Comparison::Eq, index, first), Scalar::Bool, at, out);
+                writes = self.emit(Op::Binary(Binary::And, writes, one), Scalar::Bool, at, out);
+            }
+            out.push(effect(Op::BlockSync));
+            let values = [word].into_iter().collect();
+            out.push(effect(Op::Store {
+                place: here.clone(),
+                element: Scalar::U32.into(),
+                values,
+                guard: Some(writes),
+            }));
+            out.push(effect(Op::BlockSync));
+            let load = Op::Load { place: here, element: Scalar::U32.into(), policy: Policy::Coherent, guard: None };
+            self.emit(load, Scalar::U32, at, out)
+        };
+        let differ = self.emit(Op::Compare(Comparison::Ne, word, theirs), Scalar::Bool, at, out);
+        let mut then = Region::default();
+        let index = self.emit(Op::Constant(u64::from(outside)), Scalar::Usize, at, &mut then.insts);
+        let place = Place::Shared { array: self.witness, indices: [index].into_iter().collect(), within: None };
+        let tell = Op::Load { place, element: Scalar::U32.into(), policy: Policy::Coherent, guard: None };
+        self.emit(tell, Scalar::U32, at, &mut then.insts);
+        then.insts.push(effect(Op::Yield(Values::new())));
+        let otherwise = Region { insts: vec![effect(Op::Yield(Values::new()))], ..Region::default() };
+        out.push(effect(Op::If { condition: differ, then, otherwise }));
+    }
+}
+
+fn lowered(artifact: &Artifact, instance: &Instance) -> ir::Kernel {
+    let program = serial::program(artifact.hir).unwrap();
+    lower::lower(&program, instance, Target::SM_61).unwrap()
+}
+
+/// Of kernels-rs, on the cases that they are checked with.
+#[test]
+fn kernels_of_the_library() {
+    let _ = kernels_rs::saxpy::ARTIFACT;
+    let (mut warps, mut blocks) = (0, 0);
+    for subject in subjects() {
+        for declared in subject.artifact.instances {
+            let instance = Instance(declared.constants.to_vec());
+            let original = lowered(subject.artifact, &instance);
+            if !original.threads().is_multiple_of(32) {
+                continue;
+            }
+            let (kernel, in_warps, in_blocks) = doubted(&original);
+            (warps, blocks) = (warps + in_warps, blocks + in_blocks);
+            let optimised = passes::optimise(original).unwrap();
+            let prepared = Prepared::from_ir(subject.artifact, &instance, &kernel, &optimised).unwrap();
+            // The smallest shapes, and some of the others.
+            for case in (subject.cases)(&instance, &mut Random::new(7)).iter().take(6) {
+                let outcome = Checker::new(None).case(&prepared, case, |inputs| (subject.reference)(&instance, inputs));
+                outcome.unwrap_or_else(|e| panic!("{}, {}: {e:?}", declared.name, case.name));
+            }
+        }
+    }
+    assert!(warps > 200 && blocks > 100, "{warps} in warps, {blocks} in blocks");
+}
+
+#[kernel(block = 96, grid = 2)]
+fn exchanges(n: usize, x: &[u32], y: &mut [u32]) {
+    let i = grid::index();
+    let mine = x[i];
+    let total = warp::sum(mine & 0xff);
+    let most = warp::group::<8>().max(mine);
+    let whole = most.max(warp::shuffle_xor(most, 8));
+    let whole = whole.max(warp::shuffle_xor(whole, 16));
+    let all = block::max(mine);
+    let sum = block::sum(mine & 0xff);
+    let any = block::any(mine % 7 == 3);
+    let third = block::broadcast(mine, 35);
+    let fourth = warp::shuffle(mine, n % 32);
+    let votes = warp::ballot(mine % 3 == 0);
+    let some = if warp::any(mine % 64 == 1) { votes } else { warp::shuffle(mine, 0) };
+    y[i] = total ^ whole ^ all ^ sum ^ third ^ fourth ^ votes ^ some ^ any as u32;
+}
+
+#[kernel(block = (16, 8), grid = 2)]
+fn controls(n: usize, x: &[u32], y: &mut [u32]) {
+    let i = grid::index();
+    let (row, pair) = (thread::y() / 2, i / 32);
+    let mut steps = 0u32;
+    let mut at = pair;
+    while at < n {
+        at += row + 1;
+        if x[at % 64] % 5 == 0 {
+            continue;
+        }
+        steps += 1;
+        if x[at % 64] % 11 == 0 {
+            break;
+        }
+    }
+    let mut picked = [0, 0, 0, 0];
+    for k in unroll(0..4) {
+        picked[k] = if row == k { steps } else { k as u32 };
+    }
+    let mut last = picked[0] + picked[3];
+    for k in (thread::x()..64).step_by(16) {
+        last = if k / 16 == 2 { last + (k / 16) as u32 } else { last };
+    }
+    if (i & !31) % 64 == 0 {
+        last += (i >> 5) as u32;
+    }
+    y[i] = last;
+}
+
+/// Kernels for what those have not: exchanges, and control that parts warps.
+#[test]
+fn exchange_and_control() {
+    for (artifact, grid) in [(exchanges::ARTIFACT, 2), (controls::ARTIFACT, 2)] {
+        let (kernel, warps, blocks) = doubted(&lowered(artifact, &Instance::default()));
+        assert!(warps > 30 && blocks > 10, "{}: {warps} in warps, {blocks} in blocks", artifact.name);
+        for seed in 0..8u32 {
+            let mut x: Vec<u32> = (0..256u32).map(|i| (i + 77 * seed).wrapping_mul(0x9e37_79b9) >> 5).collect();
+            let mut y = vec![0u32; 256];
+            let arguments = vec![
+                Binding::Scalar(u64::from(40 * seed)),
+                Binding::Memory { bytes: Bytes::Shared(bytes(&mut x)), extents: vec![256], strides: vec![1] },
+                Binding::Memory { bytes: Bytes::Exclusive(bytes(&mut y)), extents: vec![256], strides: vec![1] },
+            ];
+            let launch = Launch { grid: [grid, 1, 1], arguments, options: Options::default() };
+            let outcome = Program::decode(&kernel).unwrap().run(launch).unwrap();
+            assert!(outcome.report.findings.is_empty(), "{}: {:?}", artifact.name, outcome.report.findings[0]);
+        }
+    }
+}
+
+fn bytes(words: &mut [u32]) -> &mut [u8] {
+    // SAFETY: a `u32` has no padding, and any bytes are a value.
+    unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }
+}
