@@ -100,6 +100,46 @@ fn sectors_and_conflicts_are_those_of_the_addresses() {
     }
 }
 
+/// Columns of a swizzled array, by pieces and by elements, and every other element of an array of the launch's size.
+#[kernel(block = 32, grid = 1)]
+#[requires(x.rows() == 32, x.cols() == 32, y.rows() == 32, y.cols() == 32, y.aligned(4), n > 64)]
+pub fn laid_out(x: View<f32, 2>, mut y: ViewMut<f32, 2>, n: usize) {
+    let tile = Shared::<f32, 2>::swizzled([32, 32]);
+    let mut row = Shared::<f32, 1>::dynamic([n]);
+    tile.copy_from(x);
+    let t = thread::x();
+    row[2 * t] = 1.0;
+    block::sync();
+    for piece in rolled(0..8) {
+        y.store((t, 4 * piece), tile.load::<4>((t, 4 * piece)));
+    }
+    for col in rolled(0..n) {
+        y[(t, 0)] += tile[(t, col)];
+    }
+}
+
+#[test]
+fn swizzled_and_dynamic_shared_memory() {
+    let all = sites(laid_out::ARTIFACT);
+    let cost = |array: &str, kind: Kind, bytes: u32| {
+        let mut found = all.iter().filter(|s| (s.array.as_deref(), s.kind, s.bytes) == (Some(array), kind, bytes));
+        let site = found.next().unwrap_or_else(|| panic!("no such access of `{array}` in {all:?}"));
+        assert_eq!(found.next(), None, "several accesses of `{array}`");
+        site.cost
+    };
+    // Eight lanes, in consecutive rows, are served at once; each finds its piece elsewhere in the row.
+    let at = |row: usize, col: usize| row * 32 + (col ^ ((row & 7) << 2));
+    let busiest = |lanes: std::ops::Range<usize>, width: usize, col: usize| {
+        let words: Vec<usize> = lanes.flat_map(|row| (0..width).map(move |w| at(row, col) + w)).collect();
+        (0..32).map(|bank| words.iter().filter(|word| **word % 32 == bank).count()).max()
+    };
+    assert_eq!((0..8).map(|piece| busiest(8..16, 4, 4 * piece)).max(), Some(Some(1)));
+    assert_eq!(cost("tile", Kind::Load, 16), Some(Cost::Shared { ways: 1 }));
+    assert_eq!((0..32).map(|col| busiest(0..32, 1, col)).max(), Some(Some(4)));
+    assert_eq!(cost("tile", Kind::Load, 4), Some(Cost::Shared { ways: 4 }));
+    assert_eq!(cost("row", Kind::Store, 4), Some(Cost::Shared { ways: 2 }));
+}
+
 /// Accesses whose addresses are relative to something that all lanes share, and some that are not.
 #[kernel(block = (16, 4), grid = (4, 4))]
 #[requires(lists.len() > 0)]

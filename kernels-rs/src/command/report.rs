@@ -10,8 +10,8 @@ use kernel_dsl::compiler::analyses::mix::{Class, mix};
 use kernel_dsl::compiler::analyses::occupancy::{Needs, Occupancy};
 use kernel_dsl::compiler::analyses::slow::{self, Lint, Slow};
 use kernel_dsl::compiler::hir::Instance;
-use kernel_dsl::compiler::ir::{self, Location};
-use kernel_dsl::compiler::{Errors, Target, emit, lower, passes};
+use kernel_dsl::compiler::ir::{DynamicArray, Kernel, Location};
+use kernel_dsl::compiler::{Errors, Target, analyses, emit, passes};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -134,6 +134,16 @@ impl Report {
     }
 }
 
+/// The arrays in shared memory.
+fn arrays(kernel: &Kernel) -> Vec<String> {
+    let fixed = kernel.shared.iter().map(|array| array.to_string());
+    let dynamic = kernel.dynamic.iter();
+    let dynamic = dynamic.map(|DynamicArray { name, element, .. }| {
+        format!("{name}: {element}, as large as the launch says, and not counted here")
+    });
+    fixed.chain(dynamic).collect()
+}
+
 impl Told {
     fn of(
         artifact: &'static Artifact,
@@ -143,7 +153,7 @@ impl Told {
     ) -> Result<Told, Error> {
         let name = instance.name(artifact.name);
         let failed = |source: Errors| Error::Compile { instance: name.clone(), target, source };
-        let lowered = lower::lower(&name::program(artifact)?, instance, target).map_err(failed)?;
+        let lowered = analyses::lowered(&name::program(artifact)?, instance, target).map_err(failed)?;
         let optimised = passes::optimise(lowered.clone()).map_err(failed)?;
         let module = emit::emit(&optimised).map_err(failed)?;
         let sites = memory::accesses(&passes::with_places(lowered).map_err(failed)?);
@@ -175,7 +185,7 @@ impl Told {
             block: optimised.block,
             threads,
             shared_bytes,
-            shared: optimised.shared.iter().map(|array| array.to_string()).collect(),
+            shared: arrays(&optimised),
             machine_code,
             occupancy: Shares { percent: occupancy.percent(), occupancy },
             instructions: mix(&module).into_iter().collect(),
@@ -238,7 +248,7 @@ impl Told {
 }
 
 impl Place {
-    fn new(kernel: &ir::Kernel, location: Location) -> Place {
+    fn new(kernel: &Kernel, location: Location) -> Place {
         let at = kernel.locations[location.0 as usize];
         let source = &kernel.sources[at.source as usize];
         let offset = u32::from(at.span.line);
@@ -252,7 +262,7 @@ impl Place {
 }
 
 impl Access {
-    fn new(kernel: &ir::Kernel, site: Site) -> Access {
+    fn new(kernel: &Kernel, site: Site) -> Access {
         let Site { location, kind, array, bytes, count, loops, cost } = site;
         Access { place: Place::new(kernel, location), kind, array, bytes, count, loops, cost }
     }
@@ -284,7 +294,7 @@ impl Access {
 }
 
 impl Slowness {
-    fn new(kernel: &ir::Kernel, lint: Lint) -> Slowness {
+    fn new(kernel: &Kernel, lint: Lint) -> Slowness {
         Slowness {
             lint: lint.slow.name(),
             place: lint.location.map(|location| Place::new(kernel, location)),

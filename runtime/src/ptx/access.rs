@@ -74,10 +74,9 @@ fn check(
     if let Ok(extent) = view.region(access.window, first)
         && extent.bytes >= size
         && (!writes || view.writable(extent.region))
+        && within(&addresses, extent.base, extent.bytes - size, size - 1)
     {
-        if within(&addresses, extent.base, extent.bytes - size, size - 1) {
-            return Checked { addresses, mask, common: Some(extent) };
-        }
+        return Checked { addresses, mask, common: Some(extent) };
     }
     let mask = examine(access, view, &addresses, mask, writes, faults);
     Checked { addresses, mask, common: None }
@@ -129,7 +128,7 @@ fn examine(
                 let offset = address.wrapping_sub(extent.base);
                 if offset > extent.bytes || size > extent.bytes - offset {
                     Some(Check::OutOfBounds)
-                } else if address % size != 0 {
+                } else if !address.is_multiple_of(size) {
                     Some(Check::Misaligned)
                 } else if writes && !view.writable(extent.region) {
                     Some(Check::ReadOnlyWrite)

@@ -245,7 +245,7 @@ fn test_generic(checker: &Checker) {
     agree::<map<f32, squared, 4>>(checker, "map", inputs, &[expected]);
     let small: Vec<bf16> = x.iter().map(|x| bf16::from_f32(*x)).collect();
     let expected = Expected::new(1, x.iter().map(|x| f64::from(*x) / 2.0).collect(), Bound::Exact);
-    let inputs = vec![Input::slice(&small), Input::slice(&vec![bf16::ZERO; 50])];
+    let inputs = vec![Input::slice(&small), Input::slice(&[bf16::ZERO; 50])];
     agree::<map<bf16, half_of, 8>>(checker, "map", inputs, &[expected]);
     assemble::<map<f32, squared, 4>>();
 }
