@@ -1,7 +1,7 @@
 //! What an expansion holds of a kernel beside its type-checking copy.
 
-use kernel_dsl_compiler::Build;
 use kernel_dsl_compiler::hir::Constant;
+use kernel_dsl_compiler::{Build, Target};
 
 /// A kernel as its crate was compiled: declared instances with their PTX, and the HIR to compile others from.
 #[derive(Debug)]
@@ -16,6 +16,8 @@ pub struct Artifact {
     pub line: u32,
     /// Documentation comment.
     pub docs: &'static str,
+    /// What the kernel says it is for: sm_61, unless a clause `target` names a later one.
+    pub target: Target,
     /// The serialised [`Program`](kernel_dsl_compiler::hir::Program); see `hir::serial`.
     pub hir: &'static [u8],
     /// The instances that the kernel declares, with their PTX.
@@ -29,7 +31,7 @@ pub struct Declared {
     pub name: &'static str,
     /// Values of the generic constants, in order.
     pub constants: &'static [Constant],
-    /// PTX for sm_61.
+    /// PTX for the kernel's target.
     pub ptx: &'static str,
 }
 

@@ -79,6 +79,7 @@
 //!   aligned; `load_or` and `store_in` take any place, and leave out what lies beyond the edge. Slices, views and
 //!   shared arrays have them.
 //! * `fetch_add`, `fetch_min`, …, `exchange` and `compare_exchange` are atomic, on whatever a kernel may write.
+//! * [`fence`] orders memory between blocks, which the kernel's end does otherwise.
 //! * [`unroll`] makes a copy of the loop's body for each iteration.
 //!
 //! # Warps
@@ -246,6 +247,12 @@
 //! entry for each number in it. Methods, associated constants, associated types and provided methods are as in Rust; all is
 //! known when the instance is compiled, and nothing is called through a pointer.
 //!
+//! # Targets
+//!
+//! PTX is made for sm_61, and runs on every later card. What sm_61 lacks is a compile error there that names the first target that
+//! has it: a kernel that needs one says `#[kernel(target = sm_80, …)]`, and what differs by target branches on
+//! [`target::SM`].
+//!
 //! # Values that may be missing
 //!
 //! `Option<T>` is the one enum that holds data: a `bool` and the parts of `T`, in registers. `v.get((row, col))` of a
@@ -275,7 +282,7 @@
 //! * **Methods of numbers**: those of [`methods`], with their PTX and their edge cases; and [`math`].
 //!
 //! Not in the language: enums with data beside `Option`, trait objects, traits with generic parameters, iterators beyond those above,
-//! strings, allocation, panics, recursion. Not yet: fences, inline PTX, and the hardware's approximate
+//! strings, allocation, panics, recursion. Not yet: inline PTX, and the hardware's approximate
 //! functions. Whatever lies outside is a compile error at its token.
 //!
 //! # What differs from Rust on the host
@@ -311,6 +318,7 @@ mod atomic;
 pub mod block;
 pub mod device;
 pub mod element;
+pub mod fence;
 pub mod grid;
 pub mod half;
 pub mod host;
@@ -323,6 +331,7 @@ mod pending;
 pub mod prelude;
 mod shared;
 mod slice;
+pub mod target;
 pub mod thread;
 mod view;
 pub mod warp;

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`thread`], [`block`], [`grid`] | where this thread is; the block's barrier and reductions |
 //! | [`warp`] | lanes, reductions, shuffles, votes; groups of lanes |
+//! | [`fence`](crate::fence) | the order of memory between blocks |
+//! | [`target`](crate::target) | what the kernel is compiled for |
 //! | [`View`], [`ViewMut`], slices | arrays in global memory |
 //! | [`Shared`] | arrays in the block's shared memory |
 //! | [`Pending`] | copies to shared memory that have begun |
@@ -24,4 +26,4 @@ pub use crate::pending::Pending;
 pub use crate::shared::Shared;
 pub use crate::slice::SliceExt as _;
 pub use crate::view::{View, ViewMut};
-pub use crate::{DeviceCopy, block, device, grid, kernel, math, thread, warp};
+pub use crate::{DeviceCopy, block, device, fence, grid, kernel, math, target, thread, warp};

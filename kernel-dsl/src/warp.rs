@@ -61,7 +61,8 @@ pub fn sync() {
     context("warp::sync()").meet(crate::host::monitor::Scope::Warp, "warp::sync()", ());
 }
 
-/// The sum of all lanes' `x`. In PTX five times `shfl.sync.bfly` and `add` (two shuffles each for 64-bit types).
+/// The sum of all lanes' `x`. In PTX five times `shfl.sync.bfly` and `add` (two shuffles each for 64-bit types); of integers
+/// of 32 bits, from sm_80, one `redux.sync.add`.
 #[must_use]
 #[track_caller]
 pub fn sum<T: LaneNumber>(x: T) -> T {
@@ -69,7 +70,7 @@ pub fn sum<T: LaneNumber>(x: T) -> T {
 }
 
 /// The largest of all lanes' `x`. Of floats, a NaN loses against any number, and −0 is less than +0. In PTX five times
-/// `shfl.sync.bfly` and `max`.
+/// `shfl.sync.bfly` and `max`; of integers of 32 bits, from sm_80, one `redux.sync.max`.
 #[must_use]
 #[track_caller]
 pub fn max<T: LaneNumber>(x: T) -> T {
@@ -77,7 +78,7 @@ pub fn max<T: LaneNumber>(x: T) -> T {
 }
 
 /// The smallest of all lanes' `x`. Of floats, a NaN loses against any number, and −0 is less than +0. In PTX five times
-/// `shfl.sync.bfly` and `min`.
+/// `shfl.sync.bfly` and `min`; of integers of 32 bits, from sm_80, one `redux.sync.min`.
 #[must_use]
 #[track_caller]
 pub fn min<T: LaneNumber>(x: T) -> T {
@@ -143,6 +144,14 @@ pub fn shuffle_down<T: DeviceCopy>(x: T, by: usize) -> Option<T> {
 #[track_caller]
 pub fn broadcast<T: DeviceCopy>(x: T, from: usize) -> T {
     emulate::shuffle("warp::broadcast", x, from, LANES)
+}
+
+/// The lanes whose `x` has the bits of this lane's `x`, lane l in bit l; this lane is among them. From sm_70, where it is
+/// `match.any.sync` in PTX; [`target`](crate::target) shows how older targets do it.
+#[must_use]
+#[track_caller]
+pub fn match_any<T: LaneNumber>(x: T) -> u32 {
+    emulate::match_any("warp::match_any", x)
 }
 
 /// All lanes' `p`, lane l's in bit l. In PTX `vote.sync.ballot.b32`.

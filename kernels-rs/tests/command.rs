@@ -152,3 +152,51 @@ fn a_reader_that_has_had_enough_is_no_error() {
     assert!(output.status.success());
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
+
+#[test]
+fn report_tells_what_an_instance_takes() {
+    let text = stdout(&["report", "matmul::<16>"]);
+    assert!(text.starts_with("matmul::<16> for sm_61\nblock         16 x 16 x 1: 256 threads\n"), "{text}");
+    assert!(text.contains("ta: f32 [16, 16], pitch 16 (padded by 0), bytes 0..1024\n"), "{text}");
+    assert!(text.contains("16 × 4 B a lane  no bank conflict, in a loop\n"), "{text}");
+    assert!(text.ends_with("nothing in it is known to be slow on sm_61\n"), "{text}");
+    // Blocks of 144 threads.
+    let text = stdout(&["report", "matmul::<12>"]);
+    let slow =
+        "slow[partial-warp]: a block of 144 threads leaves 16 lanes of its last warp idle\n  = help: make the block";
+    assert!(text.contains(slow), "{text}");
+    // A kernel's name means all of its instances.
+    assert_eq!(stdout(&["report", "matmul"]).matches("matmul::<").count(), 2);
+}
+
+#[test]
+fn report_as_json_has_an_object_an_instance() {
+    let report = json(&["report", "transpose", "--json", "--target", "sm_86"]);
+    let [transpose] = &report.as_array().unwrap()[..] else { panic!("{report}") };
+    assert_eq!((&transpose["instance"], &transpose["target"]), (&"transpose".into(), &"sm_86".into()));
+    assert_eq!((&transpose["threads"], &transpose["shared_bytes"]), (&256.into(), &4220.into()));
+    assert_eq!(transpose["occupancy"]["of"], 48);
+    assert!(transpose.get("machine_code").is_some(), "{transpose}");
+    assert_eq!((&transpose["instructions"]["shared-load"], &transpose["lints"]), (&4.into(), &serde_json::json!([])));
+    let store = transpose["accesses"].as_array().unwrap().iter().find(|a| a["array"] == "y").unwrap();
+    assert_eq!(store["text"], "y[(row + 8 * i, col)] = tile[(thread::x(), thread::y() + 8 * i)];");
+    assert_eq!((&store["kind"], &store["count"]), (&"store".into(), &4.into()));
+    assert_eq!(store["cost"], serde_json::json!({ "global": { "sectors": 4, "least": 4 } }));
+    assert!(refusal(&["report", "transpos"]).contains("is `transpose` meant?"));
+    assert!(refusal(&["report", "transpose", "--target", "sm_20"]).contains("sm_61, sm_70"));
+}
+
+#[test]
+fn report_is_as_the_readme_shows() {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md")).unwrap();
+    let block = readme.split("```text\n").find(|block| block.starts_with("transpose for sm_61\n")).unwrap();
+    let shown: Vec<_> = block.split("```").next().unwrap().lines().collect();
+    let told = stdout(&["report", "transpose"]);
+    assert_eq!(told.lines().count(), shown.len(), "{told}");
+    for (told, shown) in told.lines().zip(shown) {
+        // What ptxas says is only there where it is.
+        if !told.starts_with("registers") && !told.starts_with("occupancy") {
+            assert_eq!(told, shown);
+        }
+    }
+}

@@ -10,7 +10,7 @@ use kernel_dsl::compiler::hir::{Instance, Monomorphic};
 use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::ir::record::WORDS;
 use kernel_dsl::compiler::lower::checked::Checked;
-use kernel_dsl::compiler::{Target, analyses, ir};
+use kernel_dsl::compiler::{analyses, ir};
 use kernel_dsl::launcher::{Memory, Shape};
 use kernel_dsl::{Argument, Artifact};
 use std::alloc::{Layout, alloc, dealloc};
@@ -31,7 +31,7 @@ impl Cpu {
     pub fn run(&self, artifact: &'static Artifact, program: &Monomorphic, approved: &Approved) -> Result<()> {
         let instance = program.instance();
         let executable = self.executables.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
-            let lowered = analyses::lowered_monomorphic(program, Target::SM_61)
+            let lowered = analyses::lowered_monomorphic(program, artifact.target)
                 .map_err(|source| Error::Compile { instance: instance.name(artifact.name), source })?;
             Executable::new(&lowered)
         })?;

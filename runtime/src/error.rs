@@ -4,7 +4,7 @@ use crate::cuda::{Capability, CudaVersion, DriverError};
 use crate::{interpreter, ptx};
 use kernel_dsl::compiler::hir::serial;
 use kernel_dsl::compiler::launch::Refusal;
-use kernel_dsl::compiler::{ElementType, Errors};
+use kernel_dsl::compiler::{ElementType, Errors, Target};
 
 /// Why an operation of the runtime failed.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +69,14 @@ pub enum Error {
     #[error("cannot compile {instance}:\n{source}")]
     #[allow(missing_docs)]
     Compile { instance: String, source: Errors },
+
+    /// The kernel is for later devices.
+    #[error(
+        "{instance} is compiled for {target}, and {device} is older: launch it on a later device, on the CPU, \
+         or compile it for an older target (`#[kernel(target = …)]`)"
+    )]
+    #[allow(missing_docs)]
+    TargetTooNew { instance: String, target: Target, device: String },
 
     /// The interpreter cannot run the instance.
     #[error("the CPU device cannot run {instance}: {source}")]

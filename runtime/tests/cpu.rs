@@ -2,7 +2,7 @@
 
 use kernel_dsl::compiler::hir::{self, Block, Expr, ExprKind, Instance, Local, Program, Type, TypeId, serial};
 use kernel_dsl::compiler::source::{Source, Span};
-use kernel_dsl::compiler::{Scalar, launch};
+use kernel_dsl::compiler::{Scalar, Target, launch};
 use kernel_dsl::launcher::{SliceArgument, SliceMutArgument, ViewMutArgument};
 use kernel_dsl::{Argument, Artifact, Launcher};
 use runtime::{Device, Error};
@@ -35,6 +35,7 @@ fn artifact(grid: u64) -> &'static Artifact {
         requires: vec![],
         min_blocks: None,
         max_registers: None,
+        target: Target::SM_61,
         instances: vec![Instance::default()],
     };
     let hir = serial::encode_program(&Program { launch, functions: vec![function], items: Default::default() });
@@ -44,6 +45,7 @@ fn artifact(grid: u64) -> &'static Artifact {
         file: "test.rs",
         line: 1,
         docs: "",
+        target: Target::SM_61,
         hir: hir.leak(),
         instances: &[],
     }))

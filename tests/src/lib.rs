@@ -2,16 +2,17 @@
 //!
 //! * `tests/compile_fail.rs`: what a user sees of a wrong kernel.
 //! * `tests/ptx.rs`: the PTX of every declared instance of every kernel of kernels-rs, in snapshots.
-//! * `tests/ptxas.rs`: NVIDIA's assembler takes each of these snapshots, and the checked forms.
+//! * `tests/ptxas.rs`: NVIDIA's assembler takes each kernel, bare and checked, for every target.
 //! * `tests/witness.rs`: kernels as rustc compiles them and as we do compute the same.
 //! * `tests/memory`: accesses of several elements, masked ones, atomic operations.
 //! * `tests/shapes.rs`: the kernels on shapes and values that proptest makes up.
 //! * `tests/operators.rs`: every operator and cast at the edges of its types, against rustc.
-//! * `tests/language`: groups, block reductions, loops and methods of numbers.
+//! * `tests/language`: groups, block reductions, loops, methods of numbers, targets and fences.
 //! * `tests/readme.rs`: the README shows what the program prints.
 //! * `tests/outside.rs`: a crate of somebody else's, with a kernel of its own.
 //! * `tests/uniform.rs`: what is proven the same for a warp or a block is so in runs.
 //! * `tests/checked.rs`: the checked form of wrong kernels reports what the oracle finds.
+//! * `tests/analyses.rs`: bank conflicts, sectors and what is slow, against addresses counted in plain Rust.
 //! * `tests/gpu.rs`: every kernel on a GPU.
 
 use std::fs;

@@ -1,17 +1,30 @@
-//! NVIDIA's assembler takes every PTX snapshot, and the checked form of every kernel, for sm_61.
+//! NVIDIA's assembler takes every PTX snapshot, and every kernel, bare and checked, made for each target; and refuses each with a
+//! `.version` before the one that it has, which is therefore the lowest.
 //!
-//! It is no part of the project, so a machine without it sees the snapshots skipped, and how to have them assembled.
+//! It is no part of the project, so a machine without it sees the modules skipped, and how to have them assembled.
 //! Where `KERNELS_REQUIRE_PTXAS` is set, as in CI, that is a failure.
 
-use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::hir::{Instance, serial};
 use kernel_dsl::compiler::lower::checked::checked;
+use kernel_dsl::compiler::{Target, compile};
 use kernels_rs::command::ptxas::Ptxas;
 use std::process::ExitCode;
-use tests::Snapshot;
 
 /// What brings it.
 const COMMAND: &str = "tests/get-ptxas";
+
+/// The versions of PTX up to the first that knows all our targets, from the manual's table of releases.
+const VERSIONS: [&str; 17] = [
+    "4.3", "5.0", "6.0", "6.1", "6.2", "6.3", "6.4", "6.5", "7.0", "7.1", "7.2", "7.3", "7.4", "7.5", "7.6", "7.7",
+    "7.8",
+];
+
+/// What is assembled.
+struct Module {
+    name: String,
+    target: Target,
+    ptx: String,
+}
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -25,17 +38,22 @@ fn main() -> ExitCode {
         Ok(_) => return failed("there are no snapshots of PTX"),
         Err(e) => return failed(&format!("the snapshots of PTX cannot be read: {e}")),
     };
-    let all = match checked_forms() {
-        Ok(checked) => snapshots.into_iter().chain(checked),
+    let snapshots = snapshots.into_iter().map(|s| Module { name: s.name, target: Target::SM_61, ptx: s.ptx });
+    let all = match forms() {
+        Ok(forms) => snapshots.chain(forms),
         Err(e) => return failed(&e),
     };
     let required = std::env::var_os("KERNELS_REQUIRE_PTXAS").is_some_and(|value| !value.is_empty());
     let ptxas = Ptxas::find().filter(Ptxas::takes_sm_61);
 
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
-    for snapshot in all.filter(|s| chosen(&s.name)) {
+    for module in all.filter(|m| chosen(&m.name)) {
         let outcome = match &ptxas {
-            Some(ptxas) => match ptxas.assemble(&snapshot.ptx) {
+            Some(ptxas) if !ptxas.takes(module.target) => {
+                skipped += 1;
+                format!("skipped: {ptxas} does not know the target")
+            }
+            Some(ptxas) => match assemble(ptxas, &module) {
                 Ok(()) => {
                     passed += 1;
                     "ok".to_string()
@@ -54,22 +72,42 @@ fn main() -> ExitCode {
                 format!("skipped: no ptxas that knows sm_61; `{COMMAND}` brings it")
             }
         };
-        println!("ptxas -arch=sm_61 {} ... {outcome}", snapshot.name);
+        println!("ptxas -arch={} {} ... {outcome}", module.target, module.name);
     }
     println!("{passed} passed, {failed} failed, {skipped} skipped");
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The checked form of every declared instance, as a launch on a GPU compiles it.
-fn checked_forms() -> Result<Vec<Snapshot>, String> {
+/// Whether the module is taken as it is, and refused in the version of PTX before.
+fn assemble(ptxas: &Ptxas, module: &Module) -> Result<(), String> {
+    ptxas.assemble(&module.ptx, module.target)?;
+    let line = module.ptx.lines().find(|line| line.starts_with(".version ")).ok_or("it has no `.version`")?;
+    let version = VERSIONS.iter().position(|v| line == format!(".version {v}"));
+    let before =
+        version.and_then(|i| i.checked_sub(1)).ok_or_else(|| format!("`{line}` is no version that we know"))?;
+    let older = module.ptx.replace(line, &format!(".version {}", VERSIONS[before]));
+    match ptxas.assemble(&older, module.target) {
+        Ok(_) => Err(format!("it has `{line}`, and {} would do", VERSIONS[before])),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Every declared instance for each later target, and its checked form, as a launch on a GPU compiles it, for each.
+fn forms() -> Result<Vec<Module>, String> {
     let mut all = Vec::new();
     for artifact in kernel_dsl::kernels() {
         let program = serial::program(artifact.hir).map_err(|e| e.to_string())?;
         for declared in artifact.instances {
             let instance = Instance(declared.constants.to_vec());
-            let form = checked(&program, &instance, Target::SM_61).and_then(|form| form.ptx());
-            let ptx = form.map_err(|e| format!("the checked form of {} does not compile: {e}", declared.name))?;
-            all.push(Snapshot { name: format!("{}, checked", declared.name), ptx });
+            for target in Target::ALL.into_iter().filter(|target| *target >= artifact.target) {
+                let failed = |e| format!("{} does not compile for {target}: {e}", declared.name);
+                let form = checked(&program, &instance, target).and_then(|form| form.ptx()).map_err(failed)?;
+                all.push(Module { name: format!("{}, checked", declared.name), target, ptx: form });
+                if target != artifact.target {
+                    let ptx = compile(&program, &instance, target).map_err(failed)?;
+                    all.push(Module { name: declared.name.to_string(), target, ptx });
+                }
+            }
         }
     }
     Ok(all)

@@ -103,12 +103,7 @@ impl Doubter<'_> {
             }
             out.push(effect(Op::BlockSync));
             let values = [word].into_iter().collect();
-            out.push(effect(Op::Store {
-                place: here.clone(),
-                element: Scalar::U32,
-                values,
-                guard: Some(writes),
-            }));
+            out.push(effect(Op::Store { place: here.clone(), element: Scalar::U32, values, guard: Some(writes) }));
             out.push(effect(Op::BlockSync));
             let load = Op::Load { place: here, element: Scalar::U32, policy: Policy::Coherent, guard: None };
             self.emit(load, Scalar::U32, at, out)

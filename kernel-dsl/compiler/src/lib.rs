@@ -17,6 +17,7 @@
 //! * [`analyses`] look at IR as lowered, and refuse what is proven wrong with it.
 //! * [`passes`] rewrite IR, each in a file of its own, none changing a value.
 //! * [`emit`] turns optimised IR, and only that, into a PTX AST ([`ptx`]), whose instructions come from one table.
+//! * [`analyses`] tell what a kernel will cost.
 //! * [`launch`] evaluates a kernel's launch shape and conditions on the host.
 //!
 //! [`compile`] goes the way from HIR to text. [`lower::checked`] makes a kernel's other form, which checks its accesses on the

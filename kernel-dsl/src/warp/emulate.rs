@@ -113,6 +113,11 @@ pub(super) fn shuffle_down<T: DeviceCopy>(operation: &'static str, x: T, by: usi
 }
 
 #[track_caller]
+pub(super) fn match_any<T: LaneNumber>(operation: &'static str, x: T) -> u32 {
+    exchange(operation, x).into_iter().rev().fold(0, |mask, other| mask << 1 | u32::from(T::same(x, other)))
+}
+
+#[track_caller]
 pub(super) fn ballot(operation: &'static str, p: bool, width: usize) -> u32 {
     exchange_in(operation, p, width).iter().rev().fold(0, |mask, p| mask << 1 | u32::from(*p))
 }

@@ -1,20 +1,21 @@
-//! The numbers that the reductions know.
+//! The numbers that the reductions and `match_any` know.
 
 use crate::element::DeviceCopy;
 
-/// The numbers that `sum`, `max` and `min` know: `i32`, `u32`, `i64`, `u64`, `usize`, `f32` and `f64`.
+/// The numbers that `sum`, `max`, `min` and `match_any` know: `i32`, `u32`, `i64`, `u64`, `usize`, `f32` and `f64`.
 #[diagnostic::on_unimplemented(
-    message = "there is no `sum`, `max` and `min` of `{Self}` over lanes and threads",
+    message = "there is no `sum`, `max`, `min` and `match_any` of `{Self}` over lanes and threads",
     note = "they know `i32`, `u32`, `i64`, `u64`, `usize`, `f32` and `f64`: widen smaller integers with `as`, floats of 16 bits with `to_f32`; of other values `reduce` is told what to do with two"
 )]
 pub trait LaneNumber: DeviceCopy + sealed::Arithmetic {}
 
 pub(crate) mod sealed {
-    /// What the emulated reductions do with two numbers.
+    /// What the emulated operations do with numbers.
     pub trait Arithmetic: Copy {
         fn sum(a: Self, b: Self) -> Self;
         fn larger(a: Self, b: Self) -> Self;
         fn smaller(a: Self, b: Self) -> Self;
+        fn same(a: Self, b: Self) -> bool;
     }
 }
 
@@ -25,6 +26,7 @@ macro_rules! integer {
             fn sum(a: $t, b: $t) -> $t { a + b }
             fn larger(a: $t, b: $t) -> $t { a.max(b) }
             fn smaller(a: $t, b: $t) -> $t { a.min(b) }
+            fn same(a: $t, b: $t) -> bool { a == b }
         }
     )*};
 }
@@ -42,6 +44,7 @@ macro_rules! float {
             fn smaller(a: $t, b: $t) -> $t {
                 if a == b { if a.is_sign_negative() { a } else { b } } else { a.min(b) }
             }
+            fn same(a: $t, b: $t) -> bool { a.to_bits() == b.to_bits() }
         }
     )*};
 }

@@ -22,8 +22,9 @@ use std::time::Instant;
 ///
 /// Each instance runs on shapes at the edges of its tiles and on random ones: on the interpreter of the intermediate
 /// representation, which checks every access, barrier and exchange; on the same after all optimisations; on the
-/// interpreter of PTX, which shares nothing with it; and on the GPU, if there is one. Results must be equal bit for bit (NaNs are one), and within a stated error of plain Rust in f64.
-/// Where ptxas is found, it assembles the PTX for sm_61.
+/// interpreter of PTX, which shares nothing with it; and on the GPU, if there is one. Results must be equal bit for bit
+/// (NaNs are one), and within a stated error of plain Rust in f64. Where ptxas is found, it assembles the PTX of every
+/// target, made for that target.
 #[derive(Args)]
 pub(super) struct Check {
     /// Kernels or instances: saxpy, matmul, 'matmul::<16>', or an instance that is not declared, 'matmul::<8>'. All if none
@@ -84,7 +85,7 @@ struct Line {
     cases: usize,
     /// What ran them, and was compared.
     executors: Vec<String>,
-    /// Whether ptxas takes the PTX; `null` where it was not asked.
+    /// Whether ptxas takes the PTX of all targets that it knows; `null` where it was not asked.
     assembled: Option<bool>,
     seconds: f64,
     /// What stopped it before any case, or what ptxas says.
@@ -126,7 +127,10 @@ impl Check {
             writeln!(out, "compared bit for bit (=): {interpreter}, the PTX interpreter on the PTX{on_gpu}")?;
             writeln!(out, "compared within a stated error (≈): plain Rust in f64")?;
             match &ptxas {
-                Some(ptxas) => writeln!(out, "assembled for {}: by {ptxas}\n", Target::SM_61)?,
+                Some(ptxas) => {
+                    let targets: Vec<_> = targets(ptxas, Target::SM_61).map(|target| target.to_string()).collect();
+                    writeln!(out, "assembled for {}: by {ptxas}\n", targets.join(", "))?;
+                }
                 None => {
                     writeln!(out, "not assembled: there is no ptxas of CUDA 12 or before on PATH or in target/tools\n")?
                 }
@@ -216,6 +220,11 @@ impl Task {
     }
 }
 
+/// The targets from `first` on that `ptxas` knows.
+fn targets(ptxas: &Ptxas, first: Target) -> impl Iterator<Item = Target> {
+    Target::ALL.into_iter().filter(move |target| *target >= first && ptxas.takes(*target))
+}
+
 impl Bench {
     fn run(&self, task: &Task) -> Line {
         let started = Instant::now();
@@ -224,13 +233,15 @@ impl Bench {
             line.take(self.checker.check(subject, &task.instance, self.seed));
         }
         if let Some(ptxas) = &self.ptxas {
-            let ptx = show::ptx(task.artifact, &task.instance, Target::SM_61).map_err(|e| e.to_string());
-            let assembled = ptx.and_then(|ptx| ptxas.assemble(&ptx));
-            line.assembled = Some(assembled.is_ok());
-            if let Err(why) = assembled {
-                line.verdict = Verdict::Fail;
-                line.words.push(format!("{ptxas}: {why}"));
-                line.problem.get_or_insert(why);
+            line.assembled = Some(true);
+            for target in targets(ptxas, task.artifact.target) {
+                let ptx = show::ptx(task.artifact, &task.instance, target).map_err(|e| e.to_string());
+                if let Err(why) = ptx.and_then(|ptx| ptxas.assemble(&ptx, target)) {
+                    line.assembled = Some(false);
+                    line.verdict = Verdict::Fail;
+                    line.words.push(format!("{ptxas} for {target}: {why}"));
+                    line.problem.get_or_insert(why);
+                }
             }
         }
         line.seconds = started.elapsed().as_secs_f64();

@@ -21,6 +21,7 @@ mod name;
 mod nearest;
 mod progress;
 pub mod ptxas;
+mod report;
 mod show;
 
 use clap::{Parser, Subcommand};
@@ -29,7 +30,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Lists, shows and checks the GPU kernels of this program.
+/// Lists, shows, examines and checks the GPU kernels of this program.
 ///
 /// Kernels are named as in Rust. One that is generic over constants has an instance for each choice of them: quote it in
 /// a shell, 'matmul::<16>'.
@@ -48,6 +49,7 @@ struct Arguments {
 enum Command {
     List(list::List),
     Show(show::Show),
+    Report(report::Report),
     Check(check::Check),
     Doctor(doctor::Doctor),
 }
@@ -67,6 +69,8 @@ enum Error {
     Name(#[from] name::Error),
     #[error("cannot compile {instance} for {target}:\n{source}")]
     Compile { instance: String, target: Target, source: Errors },
+    #[error("{ptxas} does not take the PTX of {instance}: {said}")]
+    Assembler { instance: String, ptxas: String, said: String },
     #[error("cannot use that device: {0}")]
     Device(#[source] runtime::Error),
     #[error("cannot write to stdout: {0}")]
@@ -78,7 +82,7 @@ impl Error {
         match self {
             Error::Name(name::Error::Hir { .. }) => ExitCode::FAILURE,
             Error::Name(_) | Error::Device(_) => ExitCode::from(2),
-            Error::Compile { .. } | Error::Output(_) => ExitCode::FAILURE,
+            Error::Compile { .. } | Error::Assembler { .. } | Error::Output(_) => ExitCode::FAILURE,
         }
     }
 
@@ -102,6 +106,7 @@ pub fn main() -> ExitCode {
     let outcome = match arguments.command {
         Command::List(list) => list.run(&mut out),
         Command::Show(show) => show.run(&mut out),
+        Command::Report(report) => report.run(&mut out),
         Command::Check(check) => check.run(&mut out),
         Command::Doctor(doctor) => doctor.run(&mut out),
     };

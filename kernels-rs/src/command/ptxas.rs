@@ -43,14 +43,32 @@ impl Ptxas {
 
     /// Whether it knows sm_61: CUDA 13 has dropped it.
     pub fn takes_sm_61(&self) -> bool {
-        let major = self.release.as_deref().and_then(|release| release.split('.').next()?.parse::<u32>().ok());
-        major.is_none_or(|major| major < 13)
+        self.takes(Target::SM_61)
     }
 
-    /// Assembles PTX for sm_61; what it has to say if it cannot.
-    pub fn assemble(&self, ptx: &str) -> Result<(), String> {
+    /// Whether it knows `target`. One that does not say its release is taken to.
+    pub fn takes(&self, target: Target) -> bool {
+        let number = |part: Option<&str>| part.and_then(|n| n.parse::<u32>().ok());
+        let mut parts = self.release.as_deref().unwrap_or_default().split('.');
+        let Some(major) = number(parts.next()) else { return true };
+        let release = (major, number(parts.next()).unwrap_or(0));
+        // The first CUDA that knows it, by NVIDIA's release notes; 13.0 has dropped what is older than Turing.
+        let first = match target.sm() {
+            0..70 => (8, 0),
+            70..75 => (9, 0),
+            75..80 => (10, 0),
+            80..86 => (11, 0),
+            86..89 => (11, 1),
+            _ => (11, 8),
+        };
+        release >= first && (major < 13 || target >= Target::SM_75)
+    }
+
+    /// Assembles PTX for `target`, which is that of the module or a later one: what the machine code takes, or what ptxas has
+    /// to say if it cannot.
+    pub fn assemble(&self, ptx: &str, target: Target) -> Result<Resources, String> {
         let mut command = Command::new(&self.path);
-        command.arg(format!("-arch={}", Target::SM_61)).args(["-o", NOWHERE, "-"]);
+        command.arg("-v").arg(format!("-arch={target}")).args(["-o", NOWHERE, "-"]);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|e| format!("cannot run {}: {e}", self.path.display()))?;
         if let Some(mut input) = child.stdin.take() {
@@ -58,7 +76,37 @@ impl Ptxas {
             let _ = input.write_all(ptx.as_bytes());
         }
         let output = child.wait_with_output().map_err(|e| format!("{}: {e}", self.path.display()))?;
-        if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).trim().to_string()) }
+        let said = String::from_utf8_lossy(&output.stderr);
+        if !output.status.success() {
+            return Err(said.trim().to_string());
+        }
+        Resources::read(&said).ok_or_else(|| format!("cannot read what {} says of the kernel:\n{}", self, said.trim()))
+    }
+}
+
+/// What a kernel takes of a multiprocessor as machine code, as ptxas tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Resources {
+    /// Registers a thread.
+    pub registers: u32,
+    /// Bytes a thread of local memory, for what has no register.
+    pub stack_bytes: u32,
+    /// Bytes a thread of stores to it because registers do not suffice.
+    pub spill_stores: u32,
+    /// Bytes a thread of loads from there.
+    pub spill_loads: u32,
+}
+
+impl Resources {
+    /// Reads what `ptxas -v` prints of a module with one entry.
+    fn read(said: &str) -> Option<Resources> {
+        let before = |what: &str| said.split_once(what)?.0.split([' ', '\n', ',']).next_back()?.parse().ok();
+        Some(Resources {
+            registers: before(" registers")?,
+            stack_bytes: before(" bytes stack frame")?,
+            spill_stores: before(" bytes spill stores")?,
+            spill_loads: before(" bytes spill loads")?,
+        })
     }
 }
 
@@ -76,12 +124,38 @@ fn release(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn the_release_is_read() {
         // As ptxas of CUDA 12.9 prints it.
         let text = "ptxas: NVIDIA (R) Ptx optimizing assembler\nCopyright (c) 2005-2025 NVIDIA Corporation\n\
             Built on Tue_May_27_02:19:38_PDT_2025\nCuda compilation tools, release 12.9, V12.9.86\n";
-        assert_eq!(super::release(text).as_deref(), Some("12.9"));
-        assert_eq!(super::release("nonsense"), None);
+        assert_eq!(release(text).as_deref(), Some("12.9"));
+        assert_eq!(release("nonsense"), None);
+    }
+
+    #[test]
+    fn a_release_knows_some_targets() {
+        let takes = |release: Option<&str>| {
+            let ptxas = Ptxas { path: PathBuf::new(), release: release.map(str::to_string) };
+            Target::ALL.map(|target| ptxas.takes(target))
+        };
+        assert_eq!(takes(Some("12.9")), [true; 7]);
+        assert_eq!(takes(None), [true; 7]);
+        assert_eq!(takes(Some("11.4")), [true, true, true, true, true, false, false]);
+        assert_eq!(takes(Some("13.0")), [false, false, true, true, true, true, true]);
+    }
+
+    #[test]
+    fn resources_are_read() {
+        // As ptxas of CUDA 12.9 prints them.
+        let text = "ptxas info    : 0 bytes gmem\nptxas info    : Compiling entry function 'k' for 'sm_61'\n\
+            ptxas info    : Function properties for k\n    \
+            40 bytes stack frame, 24 bytes spill stores, 36 bytes spill loads\n\
+            ptxas info    : Used 31 registers, used 1 barriers, 2048 bytes smem, 388 bytes cmem[0]\n";
+        let resources = Resources { registers: 31, stack_bytes: 40, spill_stores: 24, spill_loads: 36 };
+        assert_eq!(Resources::read(text), Some(resources));
+        assert_eq!(Resources::read("ptxas info    : 0 bytes gmem\n"), None);
     }
 }

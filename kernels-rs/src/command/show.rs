@@ -19,9 +19,9 @@ pub(super) struct Show {
     /// The IR after all passes, which is what PTX is made of, rather than as lowered, which is what the interpreter checks
     #[arg(long, requires = "ir")]
     optimised: bool,
-    /// The architecture to compile for
-    #[arg(long, value_name = "SM", default_value = "sm_61", value_parser = target)]
-    target: Target,
+    /// The architecture to compile for, such as sm_80; the kernel's own, sm_61 unless it says another, if none is named
+    #[arg(long, value_name = "SM")]
+    target: Option<Target>,
 }
 
 #[derive(Args)]
@@ -53,9 +53,10 @@ impl Show {
             return Ok(Outcome::Good);
         }
         let instance = named.one()?;
+        let target = self.target.unwrap_or(artifact.target);
         let text = match ir {
-            true => self::ir(artifact, &instance, self.target, self.optimised)?,
-            false => ptx(artifact, &instance, self.target)?,
+            true => self::ir(artifact, &instance, target, self.optimised)?,
+            false => ptx(artifact, &instance, target)?,
         };
         write!(out, "{text}{}", if text.ends_with('\n') { "" } else { "\n" })?;
         Ok(Outcome::Good)
@@ -66,7 +67,7 @@ impl Show {
 pub(super) fn ptx(artifact: &'static Artifact, instance: &Instance, target: Target) -> Result<String, Error> {
     let declared = artifact.instances.iter().find(|d| d.constants == instance.0);
     match declared {
-        Some(declared) if target == Target::SM_61 => Ok(declared.ptx.to_string()),
+        Some(declared) if target == artifact.target => Ok(declared.ptx.to_string()),
         _ => compile(&name::program(artifact)?, instance, target).map_err(failed(artifact, instance, target)),
     }
 }
@@ -95,9 +96,4 @@ fn text(out: &mut dyn Write, function: &Function) -> Result<(), Error> {
         writeln!(out, "{}", format!("{number:width$} │ {line}").trim_end())?;
     }
     Ok(())
-}
-
-fn target(text: &str) -> Result<Target, String> {
-    let found = text.strip_prefix("sm_").and_then(|sm| sm.parse().ok()).and_then(Target::new);
-    found.ok_or_else(|| format!("expected one of {}", Target::ALL.map(|t| t.to_string()).join(", ")))
 }

@@ -4,6 +4,7 @@ use super::driver::Driver;
 use super::version::{Capability, OLDEST_CAPABILITY};
 use crate::Error;
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
+use kernel_dsl::compiler::Target;
 use serde::Serialize;
 use std::ffi::CStr;
 use std::fmt;
@@ -42,6 +43,14 @@ impl DeviceInfo {
             found: self.capability,
             needed: OLDEST_CAPABILITY,
         })
+    }
+
+    /// Refuses PTX for a target that is later than the device, which its driver could not assemble.
+    pub(crate) fn require_target(&self, target: Target, instance: &str) -> Result<(), Error> {
+        if self.capability >= Capability::of(target) {
+            return Ok(());
+        }
+        Err(Error::TargetTooNew { instance: instance.to_string(), target, device: self.to_string() })
     }
 }
 
@@ -99,5 +108,28 @@ impl Driver {
             memory_bytes: memory as u64,
             clock_khz: attribute(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE, "clock").ok().filter(|khz| *khz > 0),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_older_device_is_refused_with_both_names() {
+        let device = DeviceInfo {
+            ordinal: 0,
+            name: "Tesla P40".to_string(),
+            capability: Capability::of(Target::SM_61),
+            multiprocessors: 30,
+            memory_bytes: 24 << 30,
+            clock_khz: None,
+        };
+        assert!(device.require_target(Target::SM_61, "saxpy").is_ok());
+        assert_eq!(
+            device.require_target(Target::SM_80, "reduce::<4>").unwrap_err().to_string(),
+            "reduce::<4> is compiled for sm_80, and cuda:0 (Tesla P40, sm_61) is older: launch it on a later device, on \
+             the CPU, or compile it for an older target (`#[kernel(target = …)]`)"
+        );
     }
 }

@@ -106,8 +106,9 @@ impl Cuda {
         let instance = program.instance();
         let name = instance.name(artifact.name);
         let module = self.modules.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
-            let ptx = ptx(artifact, program, &name)?;
-            let shared = shared_memory(program, &ptx, &name)?;
+            self.context.info.require_target(artifact.target, &name)?;
+            let ptx = ptx(artifact, artifact.target, program, &name)?;
+            let shared = shared_memory(artifact.target, program, &ptx, &name)?;
             Module::load(self.context.clone(), &ptx, &instance.entry(artifact.name), &name, shared)
         })?;
         // SAFETY: the arguments were approved against the kernel that this is; the rest by the caller's promise.
@@ -124,8 +125,9 @@ impl Cuda {
         let instance = program.instance();
         let name = instance.name(artifact.name);
         let module = self.checked.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
+            self.context.info.require_target(artifact.target, &name)?;
             let failed = |source| Error::Compile { instance: name.clone(), source };
-            let form = Checked::of(analyses::lowered_monomorphic(program, Target::SM_61).map_err(failed)?);
+            let form = Checked::of(analyses::lowered_monomorphic(program, artifact.target).map_err(failed)?);
             let ptx = form.ptx().map_err(failed)?;
             let (entry, shared) = (instance.entry(artifact.name), form.kernel.shared_memory());
             let module = Module::load(self.context.clone(), &ptx, &entry, &name, shared)?;
@@ -135,22 +137,27 @@ impl Cuda {
     }
 }
 
-/// The instance's PTX: the declared one, or one compiled now.
-pub(crate) fn ptx(artifact: &'static Artifact, program: &Monomorphic, name: &str) -> Result<Cow<'static, str>, Error> {
+/// The instance's PTX for `target`: the declared one, or one compiled now.
+pub(crate) fn ptx(
+    artifact: &'static Artifact,
+    target: Target,
+    program: &Monomorphic,
+    name: &str,
+) -> Result<Cow<'static, str>, Error> {
     match artifact.instances.iter().find(|declared| declared.constants == program.instance().0) {
-        Some(declared) => Ok(declared.ptx.into()),
-        None => compiler::compile_monomorphic(program, Target::SM_61)
+        Some(declared) if artifact.target == target => Ok(declared.ptx.into()),
+        _ => compiler::compile_monomorphic(program, target)
             .map(Cow::Owned)
             .map_err(|source| Error::Compile { instance: name.to_string(), source }),
     }
 }
 
 /// What launches must know of the instance's shared memory. Only where they give it is there anything to know.
-fn shared_memory(program: &Monomorphic, ptx: &str, name: &str) -> Result<SharedMemory, Error> {
+fn shared_memory(target: Target, program: &Monomorphic, ptx: &str, name: &str) -> Result<SharedMemory, Error> {
     if !ptx.contains(".extern .shared") {
         return Ok(SharedMemory { fixed: 0, dynamic: Vec::new() });
     }
-    let lowered = lower::lower_monomorphic(program, Target::SM_61);
+    let lowered = lower::lower_monomorphic(program, target);
     let kernel = lowered.map_err(|source| Error::Compile { instance: name.to_string(), source })?;
     Ok(kernel.shared_memory())
 }

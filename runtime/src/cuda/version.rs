@@ -1,6 +1,7 @@
 //! Versions: of CUDA as the driver supports it, of PTX, of a device's hardware.
 
 use crate::Error;
+use kernel_dsl::compiler::Target;
 use serde::Serialize;
 use std::fmt;
 
@@ -38,8 +39,16 @@ pub struct Capability {
     pub minor: u32,
 }
 
+impl Capability {
+    /// That of the oldest device that runs PTX for `target`.
+    pub(crate) const fn of(target: Target) -> Capability {
+        let sm = target.sm() as u32;
+        Capability { major: sm / 10, minor: sm % 10 }
+    }
+}
+
 /// The oldest device that runs sm_61 PTX.
-pub(crate) const OLDEST_CAPABILITY: Capability = Capability { major: 6, minor: 1 };
+pub(crate) const OLDEST_CAPABILITY: Capability = Capability::of(Target::SM_61);
 
 impl fmt::Display for Capability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -410,7 +410,8 @@ impl Machine<'_, '_> {
     /// Holds an access against shadow memory; a load of what was not stored is taken out.
     pub fn note(&mut self, action: Action, site: Pc, warp: &Warp, access: &Access, part: &mut Part) {
         let in_shared = part.target == Target::Shared;
-        let clock = self.clock(!in_shared);
+        let known = self.order.known(warp.index);
+        let clock = Clock { epoch: self.epoch, block: self.block_epoch, across: !in_shared, known };
         let shadow = match part.target {
             Target::Shared => &mut self.shared_shadow,
             Target::Buffer(b) if self.buffers[b].mutable => &mut self.buffers[b].shadow,
@@ -521,7 +522,7 @@ impl Seen {
 }
 
 /// Notes an atomic operation of every lane of `part`, each on one element. Among themselves they do not race.
-fn touch_atomic(shadow: &mut Shadow, clock: Clock, stamp: Stamp, life: Life, access: &Access, part: &Part) -> Seen {
+fn touch_atomic(shadow: &mut Shadow, clock: Clock<'_>, stamp: Stamp, life: Life, access: &Access, part: &Part) -> Seen {
     let mut seen = Seen::default();
     for lane in lanes_of(part.lanes) {
         let now = stamp.thread_plus(lane as u32);
@@ -542,7 +543,7 @@ fn touch_atomic(shadow: &mut Shadow, clock: Clock, stamp: Stamp, life: Life, acc
 /// Notes an access of every lane of `part`.
 fn touch_all<const STORE: bool>(
     shadow: &mut Shadow,
-    clock: Clock,
+    clock: Clock<'_>,
     stamp: Stamp,
     life: Life,
     access: &Access,

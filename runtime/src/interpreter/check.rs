@@ -23,12 +23,13 @@ pub enum Check {
     /// A read of a variable or register array element that the thread has not written.
     UninitialisedLocal,
     /// Two warps of a block access one element of shared memory, at least one of them to store or in an atomic operation
-    /// and not both in such, with no `block::sync()` between.
+    /// and not both in such, with no `block::sync()` between, nor fences and atomic operations that order them.
     SharedRace,
     /// Two threads access one element of a buffer, at least one of them to store or in an atomic operation and not both
     /// in such, and nothing orders them: they are of
-    /// different blocks, or of different warps of one block with no `block::sync()` between. Independent of the order
-    /// in which the interpreter runs blocks.
+    /// different blocks, or of different warps of one block with no `block::sync()` between, and no fences and atomic
+    /// operations ([`kernel_dsl::fence`]) hand one side's past to the other. But for the latter, independent of the
+    /// order in which the interpreter runs blocks.
     GlobalRace,
     /// Two lanes of a warp store different values to one element in one instruction; which value stays is not
     /// specified.
@@ -37,7 +38,7 @@ pub enum Check {
     /// block wait at different `block::sync()`s; or a warp has ended without reaching the one that others wait at.
     DivergentBarrier,
     /// A warp operation (`sync`, shuffle, vote) is reached by some lanes of a warp while others, not ended, are
-    /// elsewhere.
+    /// elsewhere; or one that needs all 32 lanes (`match_any`; a reduction that is one instruction) by fewer.
     DivergentWarp,
     /// A shuffle reads from a lane that has ended, is elsewhere, or is beyond the end of the block.
     ShuffleInactive,

@@ -7,7 +7,7 @@
 
 use super::frame::Register;
 use kernel_dsl::compiler::Scalar;
-use kernel_dsl::compiler::ir::{self, Binary, Comparison, Location, Shuffle, Special, Swizzle, Unary, Vote};
+use kernel_dsl::compiler::ir::{self, Binary, Comparison, Location, Scope, Shuffle, Special, Swizzle, Unary, Vote};
 
 /// A row of the frame.
 pub type RowIndex = u32;
@@ -149,6 +149,18 @@ pub enum Inst {
         mode: Vote,
         to: RowIndex,
         value: RowIndex,
+    },
+    Fence(Scope),
+    Match {
+        to: RowIndex,
+        from: Register,
+    },
+    /// `i32`, or an unsigned type of 32 bits.
+    Reduce {
+        op: Binary,
+        ty: Scalar,
+        to: RowIndex,
+        from: RowIndex,
     },
     /// Index into [`Code::reports`].
     Report(u32),

@@ -479,6 +479,27 @@ impl Decoder<'_> {
             }
             Op::BlockSync => _ = self.emit(Inst::BlockSync),
             Op::WarpSync => _ = self.emit(Inst::WarpSync),
+            Op::Fence(scope) => _ = self.emit(Inst::Fence(*scope)),
+            Op::Match(value) => {
+                let [result] = results[..] else { return self.refuse("a match has one result") };
+                if self.scalar(*value)?.bits() < 32 || self.scalar(result)? != Scalar::U32 {
+                    return self.refuse("a match takes 32 or 64 bits and gives `u32`");
+                }
+                let (from, to) = (self.used(*value)?, self.define(result)?.row);
+                self.emit(Inst::Match { to, from });
+                return Ok(());
+            }
+            Op::Reduce(op, value) => {
+                let [result] = results[..] else { return self.refuse("a reduction has one result") };
+                let ty = self.scalar(*value)?;
+                let known = matches!(op, ir::Binary::Add | ir::Binary::Min | ir::Binary::Max);
+                if !known || !ty.is_integer() || ty.bits() != 32 || self.scalar(result)? != ty {
+                    return self.refuse(format!("a reduction {op:?} of `{ty}`"));
+                }
+                let (from, to) = (self.used(*value)?.row, self.define(result)?.row);
+                self.emit(Inst::Reduce { op: *op, ty, to, from });
+                return Ok(());
+            }
             Op::Shuffle { mode, value, selector, width } => {
                 let [result] = results[..] else { return self.refuse("a shuffle has one result") };
                 let ty = self.scalar(*value)?;

@@ -8,6 +8,7 @@ use super::findings::{Description, Findings};
 use super::frame::{FULL, LANES, Register, Row, lanes_of};
 use super::lanes::Simd;
 use super::memory::{Buffer, SharedMemory};
+use super::order::Order;
 use super::report::Thread;
 use super::shadow::{Clock, Life, Shadow};
 use super::{Checks, Options, Program, Statistics};
@@ -45,6 +46,8 @@ pub struct Machine<'p, 'm> {
     pub block_epoch: u32,
     /// Blocks that have run, by the epoch in which each began.
     pub history: Vec<(u32, [u32; 3])>,
+    /// What fences order.
+    pub order: Order,
     pub findings: Findings<'p>,
     pub statistics: Statistics,
     pub options: Options,
@@ -146,6 +149,7 @@ impl<'p, 'm> Machine<'p, 'm> {
         self.block_epoch = self.epoch;
         if TIER >= ALL {
             self.history.push((self.epoch, self.block));
+            self.order.begin(warps.len(), self.epoch);
         }
         for warp in &mut *warps {
             let threads = self.program.threads() - warp.index * 32;
@@ -176,6 +180,9 @@ impl<'p, 'm> Machine<'p, 'm> {
             }
             if TIER >= ACCESSES {
                 self.meeting(warps);
+            }
+            if TIER >= ALL {
+                self.order.barrier();
             }
             for warp in &mut *warps {
                 warp.waits = None;
@@ -212,6 +219,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             for buffer in &mut self.buffers {
                 buffer.shadow.clear();
             }
+            self.order.clear(1);
             self.history.clear();
             self.history.push((1, self.block));
             (self.epoch, self.block_epoch) = (0, 1);
@@ -219,9 +227,9 @@ impl<'p, 'm> Machine<'p, 'm> {
         self.epoch += 1;
     }
 
-    /// What races in shared memory, or in buffers, are held against.
-    pub fn clock(&self, across: bool) -> Clock {
-        Clock { epoch: self.epoch, block: self.block_epoch, across }
+    /// What races in shared memory are held against, but for what fences order.
+    pub fn clock(&self) -> Clock<'static> {
+        Clock { epoch: self.epoch, block: self.block_epoch, across: false, known: &[] }
     }
 
     /// A thread of the running block.

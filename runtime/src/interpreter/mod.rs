@@ -32,6 +32,7 @@ mod access;
 mod atomic;
 mod cast;
 mod code;
+mod cooperation;
 mod decode;
 mod describe;
 mod findings;
@@ -39,6 +40,7 @@ mod frame;
 mod lanes;
 mod machine;
 mod memory;
+mod order;
 mod origin;
 mod record;
 mod render;
@@ -239,6 +241,7 @@ impl Program {
             epoch: 0,
             block_epoch: 0,
             history: Vec::new(),
+            order: Default::default(),
             findings: Findings::new(self, options.limit),
             statistics: Statistics::default(),
             options,

@@ -5,9 +5,12 @@
 //! comes is unordered with one of them if it is with any load at all.
 //!
 //! Time is counted in *epochs*: one begins with each block and each `block::sync()`. Two accesses of one block are ordered
-//! if their epochs differ or one warp made both; accesses of different blocks never are. Shared memory begins anew with
+//! if their epochs differ or one warp made both; accesses of different blocks are not. Beyond that, fences order what
+//! [`order`](super::order) says. Shared memory begins anew with
 //! each block, so there what an earlier block did is nothing. Cells come in pages, made when first touched: shadow
 //! memory is six times what the kernel touches of `f32` buffers that it may write, and of its shared memory.
+
+use super::order::Past;
 
 /// An access: its epoch, its site, and its thread of the block, packed; 0 is none.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -67,24 +70,33 @@ impl Life {
 
 /// What a race is held against.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock {
+pub struct Clock<'a> {
     /// The epoch.
     pub epoch: u32,
     /// That in which the running block began.
     pub block: u32,
     /// Whether earlier blocks' accesses count.
     pub across: bool,
+    /// What the warp has acquired.
+    pub known: &'a [Past],
 }
 
-impl Clock {
+impl Clock<'_> {
     /// Whether nothing orders `earlier` and `now`, an access of the current epoch.
     #[inline(always)]
     fn unordered(self, earlier: Stamp, now: Stamp) -> bool {
-        if earlier.epoch() < self.block {
+        let unordered = if earlier.epoch() < self.block {
             self.across && earlier != Stamp::default()
         } else {
             earlier.epoch() == self.epoch && earlier.warp() != now.warp()
-        }
+        };
+        unordered && !self.knows(earlier)
+    }
+
+    /// Whether fences order it before.
+    #[cold]
+    fn knows(self, earlier: Stamp) -> bool {
+        self.known.iter().any(|past| past.holds(earlier, self.block))
     }
 }
 
@@ -118,13 +130,13 @@ pub struct Cell {
 impl Cell {
     /// Whether a store was made since the block began.
     #[inline(always)]
-    pub fn initialised(&self, clock: Clock) -> bool {
+    pub fn initialised(&self, clock: Clock<'_>) -> bool {
         self.store.epoch() >= clock.block
     }
 
     /// Notes a load, and gives the store that it races with.
     #[inline(always)]
-    pub fn load(&mut self, clock: Clock, now: Stamp) -> Option<Conflict> {
+    pub fn load(&mut self, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
         let unordered = clock.unordered(self.loads[0], now);
         self.loads[usize::from(unordered)] = now;
         clock.unordered(self.store, now).then_some(Conflict { stamp: self.store, by: By::Store })
@@ -132,28 +144,28 @@ impl Cell {
 
     /// Whether a load now would neither race nor read what nobody stored; notes it in any case.
     #[inline(always)]
-    pub fn loads_well(&mut self, clock: Clock, now: Stamp) -> bool {
+    pub fn loads_well(&mut self, clock: Clock<'_>, now: Stamp) -> bool {
         self.loads[usize::from(clock.unordered(self.loads[0], now))] = now;
         self.initialised(clock) & !clock.unordered(self.store, now)
     }
 
     /// Whether a store now would race.
     #[inline(always)]
-    pub fn stores_well(&self, clock: Clock, now: Stamp) -> bool {
+    pub fn stores_well(&self, clock: Clock<'_>, now: Stamp) -> bool {
         let [a, b] = self.loads;
         !(clock.unordered(self.store, now) | clock.unordered(a, now) | clock.unordered(b, now))
     }
 
     /// Notes a store, and gives the access that it races with.
     #[inline(always)]
-    pub fn store(&mut self, clock: Clock, now: Stamp) -> Option<Conflict> {
+    pub fn store(&mut self, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
         let conflict = self.store_would(clock, now);
         self.store = now;
         conflict
     }
 
     /// The access that a store now would race with.
-    pub fn store_would(&self, clock: Clock, now: Stamp) -> Option<Conflict> {
+    pub fn store_would(&self, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
         if clock.unordered(self.store, now) {
             return Some(Conflict { stamp: self.store, by: By::Store });
         }
@@ -208,7 +220,7 @@ impl Shadow {
     }
 
     /// Notes an atomic operation on `size` bytes at `offset`.
-    pub fn note_atomic(&mut self, offset: u64, size: u32, clock: Clock, now: Stamp) {
+    pub fn note_atomic(&mut self, offset: u64, size: u32, clock: Clock<'_>, now: Stamp) {
         let (granule, pages) = (self.granule, self.pages.len());
         let atomics = self
             .atomics
@@ -217,7 +229,7 @@ impl Shadow {
     }
 
     /// The atomic operation that another access of these bytes races with.
-    pub fn atomic(&mut self, offset: u64, size: u32, clock: Clock, now: Stamp) -> Option<Conflict> {
+    pub fn atomic(&mut self, offset: u64, size: u32, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
         let mut cells = self.atomics.as_mut()?.cells(offset, size);
         let conflict = cells.find_map(|cell| cell.store_would(clock, now))?;
         Some(Conflict { by: By::Atomic, ..conflict })
@@ -266,8 +278,8 @@ mod tests {
     const SHARED: bool = false;
     const GLOBAL: bool = true;
 
-    fn clock(epoch: u32, block: u32, across: bool) -> Clock {
-        Clock { epoch, block, across }
+    fn clock(epoch: u32, block: u32, across: bool) -> Clock<'static> {
+        Clock { epoch, block, across, known: &[] }
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use super::check::Check;
 use super::code::{Inst, Pc};
+use super::cooperation::{matching, reduce};
 use super::findings::Description;
 use super::frame::{FULL, Register, Word, lanes_of};
-use super::machine::{ACCESSES, Machine, Warp};
+use super::machine::{ACCESSES, ALL, Machine, Warp};
 use super::report::{Object, Space};
 use super::shadow::Life;
 use kernel_dsl::compiler::Scalar;
@@ -136,6 +137,25 @@ impl Machine<'_, '_> {
                         Vote::Any => u32::from(votes != 0),
                     };
                     Register { row: to, wide: false }.fill(&mut warp.rows, result.into());
+                }
+                Inst::Fence(scope) => {
+                    if TIER >= ALL {
+                        self.order.fence(warp.index, scope, self.epoch);
+                    }
+                }
+                Inst::Match { to, from } => {
+                    if TIER >= ACCESSES {
+                        self.all_lanes("`warp::match_any`", site, warp, mask);
+                    }
+                    matching(warp, mask, to, from);
+                }
+                Inst::Reduce { op, ty, to, from } => {
+                    if TIER >= ACCESSES {
+                        self.all_lanes("a reduction", site, warp, mask);
+                    }
+                    if !reduce(warp, mask, op, ty, to, from) && TIER >= ACCESSES {
+                        self.sum_overflows(site, warp, mask, ty);
+                    }
                 }
                 Inst::Report(i) => self.tell(warp, mask, &code.reports[i as usize]),
                 Inst::If { slot, condition, otherwise } => {

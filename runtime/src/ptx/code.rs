@@ -202,6 +202,8 @@ pub enum Kind {
     Shuffle(Shuffle),
     /// `vote`.
     Vote(Vote),
+    /// `match` and `redux`.
+    Gather(Gather),
     /// `activemask`.
     ActiveMask(Place),
     /// A clock, or its upper half: each reading is later.
@@ -355,6 +357,41 @@ pub struct Vote {
     pub members: Option<(Place, Id)>,
 }
 
+/// What lanes are told of the values that all of them bring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Told {
+    /// Which lanes have the value of the lane: `match.any`.
+    Same,
+    /// All members if they have one value, else none: `match.all`.
+    AllSame,
+    /// The sum: `redux.add`.
+    Sum,
+    /// The least of numbers without sign, or with one: `redux.min`.
+    #[allow(missing_docs)]
+    Least { signed: bool },
+    /// The largest: `redux.max`.
+    #[allow(missing_docs)]
+    Most { signed: bool },
+    /// `redux.and`.
+    And,
+    /// `redux.or`.
+    Or,
+    /// `redux.xor`.
+    Xor,
+}
+
+/// `match` and `redux`.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Gather {
+    pub told: Told,
+    pub result: Option<Place>,
+    /// Whether all values are the same, of `match.all`.
+    pub same: Option<u32>,
+    pub value: (Place, Id),
+    pub members: (Place, Id),
+}
+
 impl Kind {
     /// Its name, for `Debug`.
     fn name(&self) -> &'static str {
@@ -371,6 +408,7 @@ impl Kind {
             Kind::WarpBarrier { .. } => "WarpBarrier",
             Kind::Shuffle(_) => "Shuffle",
             Kind::Vote(_) => "Vote",
+            Kind::Gather(_) => "Gather",
             Kind::ActiveMask(_) => "ActiveMask",
             Kind::Clock { .. } => "Clock",
             Kind::Nothing => "Nothing",

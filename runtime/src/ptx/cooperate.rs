@@ -1,8 +1,8 @@
-//! Shuffles and votes.
+//! Shuffles, votes, and what lanes are told of the values of all.
 
-use super::code::{Exchange, Inst, Poll, Shuffle, Vote};
+use super::code::{Exchange, Gather, Inst, Poll, Shuffle, Told, Vote};
 use super::machine::Machine;
-use super::registers::{Cause, LANES, lanes};
+use super::registers::{Cause, LANES, Place, lanes};
 use super::warp::{Warp, settle};
 
 /// Which lane a lane reads from, and whether that is in range: the manual's definition. Where it is not, it is the
@@ -24,6 +24,25 @@ pub fn source(mode: Exchange, lane: u32, selector: u32, clamp: u32) -> (u32, boo
         }
     };
     if inside { (from as u32, true) } else { (lane, false) }
+}
+
+/// What a lane with the value `own` is told of those of all who take part.
+fn told(what: Told, own: u64, all: &[(usize, u64)]) -> u64 {
+    let words = || all.iter().map(|(_, value)| *value as u32);
+    let word = match what {
+        Told::Same => all.iter().filter(|(_, value)| *value == own).fold(0, |mask, (lane, _)| mask | 1 << lane),
+        Told::AllSame if all.iter().any(|(_, value)| *value != own) => 0,
+        Told::AllSame => all.iter().fold(0, |mask, (lane, _)| mask | 1 << lane),
+        Told::Sum => words().fold(0, u32::wrapping_add),
+        Told::Least { signed: false } => words().min().unwrap_or(0),
+        Told::Least { signed: true } => words().map(|w| w as i32).min().unwrap_or(0) as u32,
+        Told::Most { signed: false } => words().max().unwrap_or(0),
+        Told::Most { signed: true } => words().map(|w| w as i32).max().unwrap_or(0) as u32,
+        Told::And => words().fold(u32::MAX, |a, b| a & b),
+        Told::Or => words().fold(0, |a, b| a | b),
+        Told::Xor => words().fold(0, |a, b| a ^ b),
+    };
+    word.into()
 }
 
 impl Machine<'_, '_> {
@@ -49,7 +68,7 @@ impl Machine<'_, '_> {
                 registers.set(place, lane, before[from as usize]);
             }
             if let Some((predicate, _)) = shuffle.inside {
-                registers.set(super::registers::Place::Predicate(predicate), lane, inside.into());
+                registers.set(Place::Predicate(predicate), lane, inside.into());
             }
             if mask & members & 1 << from == 0 {
                 // Takes no part: whatever it holds.
@@ -98,6 +117,26 @@ impl Machine<'_, '_> {
         }
         if CHECKED {
             settle(registers, inst, mask, mask, (0, ""));
+        }
+    }
+
+    /// Tells each lane of the values of all.
+    pub fn gather<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, gather: &Gather, mask: u32) {
+        let registers = &mut warp.registers;
+        let all: Vec<(usize, u64)> = lanes(mask).map(|lane| (lane, registers.get(gather.value.0, lane))).collect();
+        for (lane, own) in &all {
+            let result = told(gather.told, *own, &all);
+            if let Some(place) = gather.result {
+                registers.set(place, *lane, result);
+            }
+            if let Some(predicate) = gather.same {
+                registers.set(Place::Predicate(predicate), *lane, u64::from(result != 0));
+            }
+        }
+        if CHECKED {
+            // One value that is not defined leaves nothing that is.
+            let defined = registers.defined[gather.value.1 as usize] & mask == mask;
+            settle(registers, inst, mask, if defined { mask } else { 0 }, (0, ""));
         }
     }
 }

@@ -19,7 +19,7 @@
 //! ptx::Module ─ decode ─▶ code ─▶ machine ─▶ warp ─▶ body ─▶ arithmetic      values
 //!                          │                 ├─▶ flow (meet)                 who runs next
 //!                          │                 ├─▶ access ─▶ memory            loads, stores, atomics
-//!                          │                 └─▶ cooperate                   shuffles, votes
+//!                          │                 └─▶ cooperate                   shuffles, votes, matches
 //!                          └─ sites ─▶ report                               what was found
 //! ```
 //!

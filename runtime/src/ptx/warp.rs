@@ -196,6 +196,12 @@ impl Machine<'_, '_> {
                         warp.flow.pc += 1;
                     }
                 }
+                Kind::Gather(gather) => {
+                    if self.together::<CHECKED>(warp, inst, Some(gather.members), mask) {
+                        self.gather::<CHECKED>(warp, inst, gather, mask);
+                        warp.flow.pc += 1;
+                    }
+                }
                 Kind::ActiveMask(place) => {
                     for lane in lanes(mask) {
                         warp.registers.set(*place, lane, active.into());

@@ -140,14 +140,19 @@ fn program(artifact: &'static Artifact) -> Result<Program> {
 type Outputs = Vec<(usize, Array)>;
 
 impl Prepared {
-    /// The instance of `artifact`, lowered and optimised.
+    /// The instance of `artifact` for its target, lowered and optimised.
     pub fn compile(artifact: &'static Artifact, instance: &Instance) -> Result<Prepared> {
+        Prepared::compile_for(artifact, instance, artifact.target)
+    }
+
+    /// The same for another target. The interpreters run any; a GPU runs the kernel's own PTX all the same.
+    pub fn compile_for(artifact: &'static Artifact, instance: &Instance, target: Target) -> Result<Prepared> {
         let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
         let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
-        let lowered = analyses::lowered_monomorphic(&program, Target::SM_61).map_err(compile)?;
+        let lowered = analyses::lowered_monomorphic(&program, target).map_err(compile)?;
         let optimised = passes::optimise(lowered.clone()).map_err(compile)?;
         let form = Checked::of(lowered.clone());
-        let text = cuda::ptx(artifact, &program, &instance.name(artifact.name))?;
+        let text = cuda::ptx(artifact, target, &program, &instance.name(artifact.name))?;
         Prepared::new(artifact, instance, &lowered, &optimised, form)?.with_ptx(&text)
     }
 

@@ -56,6 +56,7 @@ fn program() -> Program {
         requires: vec![hir::Requirement { condition: expr(equal, bool), text: "x.len() == y.len()".into() }],
         min_blocks: None,
         max_registers: None,
+        target: Target::SM_61,
         instances: vec![Instance::default()],
     };
     let i = || expr(ExprKind::Local(hir::LocalId(3)), usize);
@@ -97,6 +98,7 @@ pub fn artifact() -> &'static Artifact {
         file: "tests/common.rs",
         line: 1,
         docs: "",
+        target: Target::SM_61,
         hir: serial::encode_program(&program()).leak(),
         instances: &[Declared { name: "saxpy", constants: &[], ptx: PTX }],
     })

@@ -1,6 +1,6 @@
 //! Shuffles, votes and barriers.
 
-use super::kit::{POLICIES, Run, lanes, module};
+use super::kit::{POLICIES, Run, lanes, module, module_for};
 
 /// What lane `i` gets of a shuffle of the lanes' numbers + 100, and whether its source was in range; in Rust's terms.
 fn shuffled(mode: &str, i: u64, n: u64, width: u64) -> (u64, bool) {
@@ -68,6 +68,56 @@ fn votes() {
         cvt.u64.u32 %d3, %r3;
         st.global.u64 [%d2], %d3;";
     assert_eq!(lanes("", body), [31_000 + 2 + 8 + 16 + 32; 32]);
+}
+
+/// What lanes get of an instruction of `%r2`, or of `%d4` whose upper half is the lane mod 2, which are the lane times 7
+/// mod 5, less 2.
+fn gathered(instruction: &str) -> Vec<u64> {
+    let body = format!(
+        "mul.lo.u32 %r1, %r0, 7;
+         rem.u32 %r1, %r1, 5;
+         sub.u32 %r2, %r1, 2;
+         and.b32 %r3, %r0, 1;
+         mov.b64 %d4, {{%r2, %r3}};
+         mov.u32 %r4, 0;
+         setp.ne.u32 %p0, 0, 0;
+         {instruction}
+         selp.u32 %r5, 1, 0, %p0;
+         mov.b64 %d3, {{%r4, %r5}};
+         st.global.u64 [%d2], %d3;"
+    );
+    let run = Run { threads: 32, ..Run::policy(POLICIES[0]) };
+    run.good(&module_for("7.0", "sm_80", "", &body), 32, &[])
+}
+
+#[test]
+fn matches_and_reductions() {
+    let value = |lane: u64| ((lane * 7 % 5) as u32).wrapping_sub(2);
+    let all = || (0..32).map(value);
+    let same = |f: &dyn Fn(u64, u64) -> bool| -> Vec<u64> {
+        (0..32).map(|own| (0..32).filter(|l| f(*l, own)).fold(0, |mask, l| mask | 1 << l)).collect()
+    };
+    assert_eq!(gathered("match.any.sync.b32 %r4, %r2, 0xffffffff;"), same(&|a, b| value(a) == value(b)));
+    let wide = same(&|a, b| value(a) == value(b) && a % 2 == b % 2);
+    assert_eq!(gathered("match.any.sync.b64 %r4, %d4, 0xffffffff;"), wide);
+    assert_eq!(gathered("match.all.sync.b32 %r4|%p0, %r2, 0xffffffff;"), [0; 32]);
+    assert_eq!(gathered("match.all.sync.b32 %r4|%p0, 7, 0xffffffff;"), [0x1_ffff_ffff; 32]);
+    let each = |instruction: &str, expected: u32| {
+        assert_eq!(
+            gathered(&format!("{instruction} %r4, %r2, 0xffffffff;")),
+            [u64::from(expected); 32],
+            "{instruction}"
+        );
+    };
+    each("redux.sync.add.u32", all().fold(0, u32::wrapping_add));
+    each("redux.sync.add.s32", all().fold(0, u32::wrapping_add));
+    each("redux.sync.min.u32", all().min().unwrap());
+    each("redux.sync.min.s32", all().map(|x| x as i32).min().unwrap() as u32);
+    each("redux.sync.max.u32", all().max().unwrap());
+    each("redux.sync.max.s32", all().map(|x| x as i32).max().unwrap() as u32);
+    each("redux.sync.and.b32", all().fold(u32::MAX, |a, b| a & b));
+    each("redux.sync.or.b32", all().fold(0, |a, b| a | b));
+    each("redux.sync.xor.b32", all().fold(0, |a, b| a ^ b));
 }
 
 #[test]

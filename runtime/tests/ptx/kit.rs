@@ -9,8 +9,13 @@ pub const POLICIES: [Policy; 2] = [Policy::PostDominator, Policy::LowestFirst];
 
 /// An entry `kernel` with a buffer `out` of results, and what else is given: declarations at module scope, and the body.
 pub fn module(globals: &str, body: &str) -> String {
+    module_for("6.4", "sm_61", globals, body)
+}
+
+/// The same for another target, in a version that has it.
+pub fn module_for(version: &str, target: &str, globals: &str, body: &str) -> String {
     format!(
-        ".version 6.4\n.target sm_61\n.address_size 64\n{globals}\n\
+        ".version {version}\n.target {target}\n.address_size 64\n{globals}\n\
          .visible .entry kernel(.param .u64 out, .param .u64 in)\n{{\n\
          .reg .pred %p<10>;\n.reg .b16 %h<20>;\n.reg .b32 %r<40>;\n.reg .b64 %d<40>;\n.reg .f32 %f<20>;\n.reg .f64 %g<20>;\n\
          ld.param.u64 %d0, [out];\ncvta.to.global.u64 %d0, %d0;\nld.param.u64 %d1, [in];\ncvta.to.global.u64 %d1, %d1;\n\

@@ -120,11 +120,11 @@ fn every_row_of_sm_61_is_known_or_refused_by_name() {
 #[test]
 fn later_instructions_are_refused_by_name() {
     let text = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry kernel()\n{\n.reg .b32 %r<3>;\n\
-                redux.sync.add.s32 %r0, %r1, %r2;\nret;\n}\n";
+                cp.async.wait_all;\nret;\n}\n";
     let refused = decode(text).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "the PTX interpreter does not run `kernel`\n  line 7: `redux.sync.add.s32 %r0, %r1, %r2`: the interpreter does \
-         not know `redux`"
+        "the PTX interpreter does not run `kernel`\n  line 7: `cp.async.wait_all`: the interpreter does not know \
+         `cp`"
     );
 }

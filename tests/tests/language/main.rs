@@ -4,9 +4,12 @@
 mod collectives;
 mod cooperation;
 mod faults;
+#[path = "../every_target/mod.rs"]
+mod every_target;
 mod items;
 mod loops;
 mod methods;
 mod share;
 mod structs;
 mod support;
+mod targets;

@@ -2,7 +2,6 @@
 
 use kernel_dsl::Kernel;
 use kernel_dsl::compiler::hir::Instance;
-use kernels_rs::command::ptxas::Ptxas;
 use runtime::Device;
 use runtime::testing::{Case, Checker, Expected, Input, Prepared};
 
@@ -20,13 +19,7 @@ pub fn agree<K: Kernel>(checker: &Checker, name: &str, inputs: Vec<Input>, expec
     assert!(result.is_ok(), "{}, {name}: {}", instance.name(K::ARTIFACT.name), result.unwrap_err());
 }
 
-/// Assembles the PTX of each declared instance for sm_61, where a ptxas that knows it is found.
+/// Assembles the kernel's PTX for each target.
 pub fn assemble<K: Kernel>() {
-    let Some(ptxas) = Ptxas::find().filter(Ptxas::takes_sm_61) else {
-        eprintln!("no ptxas for sm_61: `tests/get-ptxas` fetches one");
-        return;
-    };
-    for declared in K::ARTIFACT.instances {
-        ptxas.assemble(declared.ptx).unwrap_or_else(|e| panic!("{}: {e}\n{}", declared.name, declared.ptx));
-    }
+    super::every_target::assemble(K::ARTIFACT);
 }

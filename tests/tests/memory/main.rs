@@ -3,6 +3,8 @@
 
 mod ahead;
 mod elements;
+#[path = "../every_target/mod.rs"]
+mod every_target;
 mod faults;
 mod kernels;
 mod ptx;

@@ -3,7 +3,6 @@
 use super::values::{check, wide};
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Kernel, host};
-use kernels_rs::command::ptxas::Ptxas;
 use runtime::Device;
 use runtime::testing::{Input, Random};
 
@@ -218,15 +217,9 @@ fn ptx_of_them() {
     insta::assert_snapshot!("dynamic", reversed::PTX);
     let ptx = in_turn::PTX;
     assert!(ptx.contains("shared memory, 40000 bytes"), "{ptx}");
-    let Some(ptxas) = Ptxas::find().filter(Ptxas::takes_sm_61) else {
-        println!("note: no ptxas that knows sm_61; nothing was assembled");
-        return;
-    };
-    for artifact in [pieces::ARTIFACT, planes::ARTIFACT, reversed::ARTIFACT, in_turn::ARTIFACT] {
-        for declared in artifact.instances {
-            ptxas.assemble(declared.ptx).unwrap_or_else(|e| panic!("{}: {e}\n{}", declared.name, declared.ptx));
-        }
-    }
+    [pieces::ARTIFACT, planes::ARTIFACT, reversed::ARTIFACT, in_turn::ARTIFACT]
+        .into_iter()
+        .for_each(super::every_target::assemble);
 }
 
 /// What a launch of `reversed` on arrays of `n` elements says.

@@ -7,6 +7,8 @@ mod bitonic;
 mod conv3d;
 mod decode;
 mod elementwise;
+#[path = "../every_target/mod.rs"]
+mod every_target;
 mod histogram;
 mod q8_gemm;
 mod scan;

@@ -38,7 +38,7 @@ fn together(region: &Region) -> bool {
 fn needs(op: &Op) -> Option<Scope> {
     match op {
         Op::BlockSync => Some(Scope::Block),
-        Op::WarpSync | Op::Shuffle { .. } | Op::Vote { .. } => Some(Scope::Warp),
+        Op::WarpSync | Op::Shuffle { .. } | Op::Vote { .. } | Op::Match(_) | Op::Reduce(..) => Some(Scope::Warp),
         _ => None,
     }
 }
@@ -62,6 +62,8 @@ fn error(kernel: &Kernel, uniformity: &Uniformity, apart: &Apart) -> Error {
         Op::BlockSync => "block::sync".to_string(),
         Op::WarpSync => "warp::sync".to_string(),
         Op::Shuffle { .. } => "a shuffle".to_string(),
+        Op::Match(_) => "a match of lanes".to_string(),
+        Op::Reduce(..) => "a reduction".to_string(),
         _ => "a vote".to_string(),
     });
     let (threads, scope) = match apart.scope {

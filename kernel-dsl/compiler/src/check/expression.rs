@@ -5,7 +5,7 @@ use super::{
     types::{Id, Kind, Ty},
 };
 use crate::Scalar;
-use crate::hir::{self, Builtin, Expr, ExprKind, TypeId};
+use crate::hir::{self, Builtin, Expr, ExprKind, Intrinsic, TypeId};
 use crate::ir;
 use crate::syntax::{self, Mark, Unary};
 
@@ -159,6 +159,10 @@ impl Checker<'_> {
         }
         if let Some(found) = self.associated(path) {
             return self.associated_value(found, path);
+        }
+        if name == "target::SM" {
+            let kind = ExprKind::Intrinsic { intrinsic: Intrinsic::TargetSm, arguments: Vec::new() };
+            return (kind, self.table.scalar(Scalar::U32));
         }
         if let Some(function) = self.number_function(path) {
             return function;

@@ -40,7 +40,8 @@ impl Checker<'_> {
     /// Whether values of type `ty` can be what `operation` trades; says so if not.
     pub(super) fn traded(&mut self, operation: Intrinsic, ty: Id, mark: Mark) {
         use Intrinsic::{OfBlock, OfGroup, OfWarp};
-        let number = matches!(operation, OfWarp(C::Number(_)) | OfGroup(C::Number(_)) | OfBlock(C::Number(_)));
+        let (OfWarp(collective) | OfGroup(collective) | OfBlock(collective)) = operation else { return };
+        let number = matches!(collective, C::Number(_) | C::Match);
         let fits = match self.table.get(ty) {
             Ty::Scalar(s) if number => s.bits() >= 32,
             Ty::Unknown(Kind::Integer | Kind::Float) | Ty::Wrong => true,
@@ -49,11 +50,12 @@ impl Checker<'_> {
         };
         if !fits {
             let name = self.named(ty);
-            let message = match number {
-                true => format!(
+            let message = match collective {
+                C::Number(_) => format!(
                     "this works on numbers of 32 or 64 bits, not on `{name}`: `reduce` takes any values, and what to do with two of them"
                 ),
-                false => {
+                C::Match => format!("this works on numbers of 32 or 64 bits, not on `{name}`"),
+                _ => {
                     format!(
                         "lanes hand over numbers, `bool`, and tuples, arrays, options and structs of them, not `{name}`"
                     )

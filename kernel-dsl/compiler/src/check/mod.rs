@@ -98,6 +98,7 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
         requires,
         min_blocks: kernel.min_blocks,
         max_registers: kernel.max_registers,
+        target: kernel.target,
         instances,
     };
     environment.functions[0] = function;

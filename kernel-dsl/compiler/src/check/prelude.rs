@@ -102,9 +102,13 @@ pub(super) const FUNCTIONS: &[Function] = &[
     f("warp::shuffle_up", Intrinsic::OfWarp(C::Shuffle(ir::Shuffle::Up)), FROM, Part::MaybeSame),
     f("warp::shuffle_down", Intrinsic::OfWarp(C::Shuffle(ir::Shuffle::Down)), FROM, Part::MaybeSame),
     f("warp::broadcast", Intrinsic::OfWarp(C::Broadcast), FROM, Part::Same),
+    f("warp::match_any", Intrinsic::OfWarp(C::Match), ONE, Part::U32),
     f("warp::ballot", Intrinsic::OfWarp(C::Vote(ir::Vote::Ballot)), &[Part::Bool], Part::U32),
     f("warp::all", Intrinsic::OfWarp(C::Vote(ir::Vote::All)), &[Part::Bool], Part::Bool),
     f("warp::any", Intrinsic::OfWarp(C::Vote(ir::Vote::Any)), &[Part::Bool], Part::Bool),
+    f("fence::block", Intrinsic::Fence(ir::Scope::Block), &[], Part::Unit),
+    f("fence::grid", Intrinsic::Fence(ir::Scope::Grid), &[], Part::Unit),
+    f("fence::system", Intrinsic::Fence(ir::Scope::System), &[], Part::Unit),
 ];
 
 /// Receivers that a method exists on.
@@ -342,7 +346,10 @@ pub(crate) fn owns(path: &Path) -> bool {
     match path.segments.len() {
         1 => matches!(first.as_str(), "unroll" | "unroll_by" | "rolled" | "Some" | "None" | "size_of"),
         2 => {
-            matches!(first.as_str(), "thread" | "block" | "grid" | "warp" | "device" | "Shared" | "Option" | "Pending")
+            matches!(
+                first.as_str(),
+                "thread" | "block" | "grid" | "warp" | "device" | "fence" | "target" | "Shared" | "Option" | "Pending"
+            )
                 || Scalar::from_name(&first).is_some()
         }
         _ => is_from_fn(path) || is_size_of(path),

@@ -1,7 +1,7 @@
 //! The words of a module: the comment at its top and the Rust line above each group of instructions.
 
 use super::Emitter;
-use crate::ir::{DynamicArray, Layout, SharedArray};
+use crate::ir::DynamicArray;
 
 impl Emitter<'_> {
     /// Says what the module is, and sets its directives.
@@ -13,7 +13,7 @@ impl Emitter<'_> {
         if kernel.shared_bytes() > 0 {
             self.builder.header(format!("shared memory, {} bytes:", kernel.shared_bytes()));
             for array in &kernel.shared {
-                self.builder.header(format!("  {}", describe(array)));
+                self.builder.header(format!("  {array}"));
             }
         }
         if !kernel.dynamic.is_empty() {
@@ -38,17 +38,4 @@ impl Emitter<'_> {
         let heading = source.heading(u32::from(at.span.line), at.source != 0);
         self.builder.comment(heading);
     }
-}
-
-/// `ta: f32 [16, 16], pitch 17 (padded by 1), bytes 0..1084`
-fn describe(array: &SharedArray) -> String {
-    let pitch = array.strides.len().checked_sub(2).map(|i| array.strides[i]);
-    let layout = match (array.layout, pitch) {
-        (Layout::Padded { pad }, Some(pitch)) => format!(", pitch {pitch} (padded by {pad})"),
-        (Layout::Pitch, Some(pitch)) => format!(", pitch {pitch}"),
-        (Layout::Swizzled(_), Some(_)) => ", swizzled".to_string(),
-        _ => String::new(),
-    };
-    let SharedArray { name, element, shape, offset, .. } = array;
-    format!("{name}: {element} {shape:?}{layout}, bytes {offset}..{}", offset + array.bytes())
 }

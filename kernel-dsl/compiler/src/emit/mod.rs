@@ -320,7 +320,7 @@ impl<'k> Emitter<'k> {
         let results = &inst.results;
         let expected = match &inst.op {
             op if op.is_pure() => 1,
-            Op::ReadLocal { .. } | Op::Shuffle { .. } | Op::Vote { .. } => 1,
+            Op::ReadLocal { .. } | Op::Shuffle { .. } | Op::Vote { .. } | Op::Match(_) | Op::Reduce(..) => 1,
             _ => results.len(),
         };
         if results.len() != expected {
@@ -353,6 +353,9 @@ impl<'k> Emitter<'k> {
             Op::Poison { .. } | Op::Begin(_) => self.malformed("what only the oracle runs"),
             Op::BlockSync => self.op(Opcode::Bar, [Modifier::Sync], [Operand::Integer(0)]),
             Op::WarpSync => self.op(Opcode::Bar, [Modifier::Warp, Modifier::Sync], [warp::ALL_LANES]),
+            Op::Fence(scope) => self.fence(*scope),
+            Op::Match(value) => self.matching(results[0], *value),
+            Op::Reduce(operation, value) => self.reduce(results[0], *operation, *value),
             Op::Shuffle { mode, value, selector, width } => self.shuffle(results[0], *mode, *value, *selector, *width),
             Op::Vote { mode, value } => self.vote(results[0], *mode, *value),
             Op::Report { record, site, values } => self.report(*record, *site, values),

@@ -1,8 +1,9 @@
-//! Lanes of a warp among themselves. All 32 take part, so the member mask is full.
+//! Lanes of a warp among themselves, and fences. All 32 lanes take part in the former, so the member mask is full.
 
-use super::Emitter;
-use crate::ir::{Shuffle, Value, Vote};
+use super::{Emitter, scalar_type};
+use crate::ir::{Binary, Scope, Shuffle, Value, Vote};
 use crate::ptx::{self, Modifier, Opcode, Operand};
+use crate::target::Target;
 
 /// The mask of all lanes.
 pub(super) const ALL_LANES: Operand = Operand::Bits(0xffff_ffff);
@@ -65,5 +66,43 @@ impl Emitter<'_> {
         };
         let (value, d) = (self.operand(value), self.define(result));
         self.op(Opcode::Vote, [Modifier::Sync, how, ty], [d.into(), value, ALL_LANES]);
+    }
+
+    pub(super) fn matching(&mut self, result: Value, value: Value) {
+        let Some(s) = self.scalar(value) else { return };
+        let bits = if s.bits() == 64 { Modifier::B64 } else { Modifier::B32 };
+        let (value, d) = (self.operand(value), self.define(result));
+        self.op(Opcode::Match, [Modifier::Any, Modifier::Sync, bits], [d.into(), value, ALL_LANES]);
+    }
+
+    pub(super) fn reduce(&mut self, result: Value, operation: Binary, value: Value) {
+        let Some(s) = self.scalar(value) else { return };
+        let how = match operation {
+            Binary::Add => Modifier::Add,
+            Binary::Min => Modifier::Min,
+            Binary::Max => Modifier::Max,
+            _ => return self.malformed("a reduction that is no sum, minimum or maximum"),
+        };
+        let ty = scalar_type(s).modifier();
+        let (value, d) = (self.operand(value), self.define(result));
+        self.op(Opcode::Redux, [Modifier::Sync, how, ty], [d.into(), value, ALL_LANES]);
+    }
+
+    /// `fence` where there is one: before sm_70, `membar`, which orders more.
+    pub(super) fn fence(&mut self, scope: Scope) {
+        if self.kernel.target < Target::SM_70 {
+            let level = match scope {
+                Scope::Block => Modifier::Cta,
+                Scope::Grid => Modifier::Gl,
+                Scope::System => Modifier::Sys,
+            };
+            return self.op(Opcode::Membar, [level], []);
+        }
+        let scope = match scope {
+            Scope::Block => Modifier::Cta,
+            Scope::Grid => Modifier::Gpu,
+            Scope::System => Modifier::Sys,
+        };
+        self.op(Opcode::Fence, [Modifier::AcqRel, scope], []);
     }
 }

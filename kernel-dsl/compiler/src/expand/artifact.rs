@@ -31,7 +31,7 @@ fn text(program: &Program, instance: &Instance) -> Result<String, (About, Errors
     let program = hir::monomorphic(program, instance).map_err(body)?;
     // Lowering says the same, and knows no tokens of the attribute.
     launch::block(&program).map_err(|refusal| (About::Block, Error::whole(refusal.0).into()))?;
-    crate::compile_monomorphic(&program, Target::SM_61).map_err(body)
+    crate::compile_monomorphic(&program, program.program().launch.target).map_err(body)
 }
 
 /// The artifact of a kernel without mistakes. `beside` are items.
@@ -44,7 +44,12 @@ pub(super) fn whole(
     beside: TokenStream,
 ) -> TokenStream {
     let source = &program.functions[0].source;
-    let parts = Parts { file: &source.file, line: source.line, hir: &serial::encode_program(program) };
+    let parts = Parts {
+        file: &source.file,
+        line: source.line,
+        target: program.launch.target,
+        hir: &serial::encode_program(program),
+    };
     let instances = declared_instances.iter().zip(texts);
     let instances = instances.map(|(instance, text)| declared(item, facade, instance, text));
     parts.artifact(item, facade, instances.collect(), beside)
@@ -58,7 +63,7 @@ pub(super) fn stub(
     beside: TokenStream,
     errors: TokenStream,
 ) -> TokenStream {
-    let parts = Parts { file: "", line: 0, hir: &[] };
+    let parts = Parts { file: "", line: 0, target: Target::SM_61, hir: &[] };
     let instances = instances.iter().map(|instance| declared(item, facade, instance, ""));
     parts.artifact(item, facade, instances.collect(), quote!(#beside #errors))
 }
@@ -66,12 +71,14 @@ pub(super) fn stub(
 struct Parts<'a> {
     file: &'a str,
     line: u32,
+    target: Target,
     hir: &'a [u8],
 }
 
 impl Parts<'_> {
     fn artifact(&self, item: &ItemFn, facade: &Path, instances: Vec<TokenStream>, beside: TokenStream) -> TokenStream {
         let (name, docs) = (item.sig.ident.to_string(), docs(item));
+        let target = quote::format_ident!("SM_{}", self.target.sm());
         let (file, line, hir) = (self.file, self.line, Literal::byte_string(self.hir));
         quote! {{
             #beside
@@ -81,6 +88,7 @@ impl Parts<'_> {
                 file: #file,
                 line: #line,
                 docs: #docs,
+                target: #facade::compiler::Target::#target,
                 hir: #hir,
                 instances: &[#(#instances),*],
             }

@@ -21,6 +21,8 @@ pub enum Collective {
     Broadcast,
     /// `ballot(p)`, `all(p)`, `any(p)`.
     Vote(ir::Vote),
+    /// `warp::match_any(x)`: the lanes with the same bits.
+    Match,
     /// `block::count(p)`: threads where it holds.
     Count,
 }

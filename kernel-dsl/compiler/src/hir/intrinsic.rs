@@ -2,6 +2,7 @@
 
 use super::{Collective, Method};
 use crate::ir;
+use crate::target::Target;
 use serde::{Deserialize, Serialize};
 
 /// A function or method of the language, resolved. Arguments of a method start with its receiver.
@@ -37,6 +38,10 @@ pub enum Intrinsic {
     WarpSync,
     /// `warp::sum(x)` and its kin: the warp is the group of 32 lanes.
     OfWarp(Collective),
+    /// `fence::{block, grid, system}()`.
+    Fence(ir::Scope),
+    /// `target::SM`: the number in the name of what the instance is compiled for.
+    TargetSm,
     /// `warp::count()`: block::threads() / 32.
     WarpCount,
     /// `warp::group::<W>()`.
@@ -143,4 +148,14 @@ pub enum Intrinsic {
     ArrayFrom,
     /// `array.len()`.
     ArrayLen,
+}
+
+impl Intrinsic {
+    /// The first target that has it, and its name in Rust, where that is not the first of all.
+    pub fn first_target(self) -> Option<(Target, &'static str)> {
+        match self {
+            Intrinsic::OfWarp(Collective::Match) => Some((Target::SM_70, "warp::match_any")),
+            _ => None,
+        }
+    }
 }

@@ -28,6 +28,7 @@ pub use monomorphic::{Monomorphic, monomorphic};
 use crate::ir;
 use crate::scalar::Scalar;
 use crate::source::{Source, Span};
+use crate::target::Target;
 use serde::{Deserialize, Serialize};
 
 /// A kernel, closed over what it calls. `functions[0]` is the kernel's own body.
@@ -81,6 +82,8 @@ pub struct Launch {
     pub min_blocks: Option<u32>,
     /// Registers a thread at most.
     pub max_registers: Option<u32>,
+    /// What its declared instances are compiled for, and those compiled later unless another target is asked for.
+    pub target: Target,
     /// The instances that the kernel declares: one value a generic parameter.
     pub instances: Vec<Instance>,
 }

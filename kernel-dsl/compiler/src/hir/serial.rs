@@ -15,7 +15,7 @@ use std::fmt;
 
 /// The format that this compiler writes and reads. Raise it with every change of a type in [`hir`](super) or of a type that
 /// one of those holds.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 5;
 
 const HEADER: usize = 10;
 
@@ -183,6 +183,7 @@ mod tests {
     use super::*;
     use crate::hir::*;
     use crate::source::{Source, Span};
+    use crate::target::Target;
 
     fn function(name: &str, body: Block) -> Function {
         Function {
@@ -223,6 +224,7 @@ mod tests {
             requires: vec![],
             min_blocks: Some(2),
             max_registers: None,
+            target: Target::SM_61,
             instances: vec![Instance(vec![Constant::Usize(16), Constant::Bool(true)])],
         };
         Program {

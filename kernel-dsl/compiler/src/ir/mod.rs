@@ -332,6 +332,11 @@ pub enum Op {
     BlockSync,
     /// All lanes of the warp wait for one another; memory is ordered among them (`bar.warp.sync`).
     WarpSync,
+    /// Orders the thread's accesses to memory: what it did before is seen by the threads of `scope` that see anything of
+    /// what it does after (a release), and what it does after sees all of that which another thread's fence has
+    /// released by a value that it read before (an acquire). Which value was read and written must be by atomic
+    /// operations, which order nothing themselves. No access moves across it but those of read-only memory.
+    Fence(Scope),
     /// Lane `selector` (by `mode`) of `value`, for all 32 lanes, which must be here together. 32-bit or 64-bit scalars.
     Shuffle {
         /// How the source lane is found.
@@ -347,6 +352,12 @@ pub enum Op {
     /// `Ballot` gives `u32`, the others `bool`.
     #[allow(missing_docs)]
     Vote { mode: Vote, value: Value },
+    /// The lanes of the warp, as bits of a `u32`, whose value has the bits of this lane's. All 32 must be here together.
+    /// 32-bit or 64-bit scalars; from sm_70.
+    Match(Value),
+    /// The sum (`Add`), `Min` or `Max` of all 32 lanes' values, for all of them, which must be here together. Integers of 32
+    /// bits; a sum wraps, which is reported where the exact one does not fit. From sm_80.
+    Reduce(Binary, Value),
     /// Tells the launch's record what a lane found wrong. The first lane to come, of all threads, writes it; later ones
     /// change nothing. Only the checked form has it ([`lower::checked`](crate::lower::checked)).
     Report {
@@ -560,6 +571,17 @@ pub enum Shuffle {
     Up,
     /// Own lane + `selector`; lanes that have none there keep their own value.
     Down,
+}
+
+/// The threads that a fence is for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum Scope {
+    /// Those of the block.
+    Block,
+    /// Those of the grid, and of all else that the device runs.
+    Grid,
+    /// Those of the host and of other devices too.
+    System,
 }
 
 /// What a vote tells.

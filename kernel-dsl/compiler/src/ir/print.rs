@@ -353,6 +353,9 @@ impl<'a> Printer<'a> {
             Op::Shuffle { mode, value, selector, width } => {
                 format!("shuffle {} {}, {} width {width}", snake(mode), v(value), v(selector))
             }
+            Op::Fence(scope) => format!("fence {}", snake(scope)),
+            Op::Match(value) => format!("match {}", v(value)),
+            Op::Reduce(operation, value) => format!("reduce {} {}", snake(operation), v(value)),
             Op::Vote { mode, value } => format!("vote {} {}", snake(mode), v(value)),
             Op::Report { record, site, values } => format!("report {site} to {}: {}", v(record), self.values(values)),
             Op::Yield(values) => format!("yield {}", self.values(values)),
@@ -366,4 +369,20 @@ impl<'a> Printer<'a> {
 
 fn label(l: Label) -> String {
     format!("'l{}", l.0)
+}
+
+impl fmt::Display for SharedArray {
+    /// `ta: f32 [16, 16], pitch 17 (padded by 1), bytes 0..1084`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SharedArray { name, element, shape, offset, .. } = self;
+        write!(f, "{name}: {element} {shape:?}")?;
+        let pitch = self.strides.len().checked_sub(2).map(|i| self.strides[i]);
+        match (self.layout, pitch) {
+            (Layout::Padded { pad }, Some(pitch)) => write!(f, ", pitch {pitch} (padded by {pad})")?,
+            (Layout::Pitch, Some(pitch)) => write!(f, ", pitch {pitch}")?,
+            (Layout::Swizzled(_), Some(_)) => f.write_str(", swizzled")?,
+            _ => {}
+        }
+        write!(f, ", bytes {offset}..{}", offset + self.bytes())
+    }
 }

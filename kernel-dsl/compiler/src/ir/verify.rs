@@ -285,7 +285,7 @@ impl<'a> Verifier<'a> {
                 let ty = self.ty(*value);
                 self.local(inst, *local, *index, (results == 0).then_some(ty));
             }
-            Op::BlockSync | Op::WarpSync => self.check(inst, results == 0, "it has no result"),
+            Op::BlockSync | Op::WarpSync | Op::Fence(_) => self.check(inst, results == 0, "it has no result"),
             Op::Shuffle { value, selector, width, .. } => {
                 let wide = scalar.is_some_and(|s| s.bits() >= 32);
                 let fits = results == 1 && self.ty(*value) == out && wide && self.ty(*selector) == S(Scalar::U32);
@@ -296,6 +296,21 @@ impl<'a> Verifier<'a> {
                 let ty = if *mode == Vote::Ballot { Scalar::U32 } else { Scalar::Bool };
                 let fits = results == 1 && self.ty(*value) == S(Scalar::Bool) && out == S(ty);
                 self.check(inst, fits, "a vote takes a bool; a ballot gives u32, others bool");
+            }
+            Op::Match(value) => {
+                let wide = self.ty(*value).scalar().is_some_and(|s| s.bits() >= 32);
+                self.check(
+                    inst,
+                    results == 1 && wide && out == S(Scalar::U32),
+                    "a match takes 32 or 64 bits and gives u32",
+                );
+            }
+            Op::Reduce(operation, value) => {
+                let narrow = scalar.is_some_and(|s| s.is_integer() && s.bits() == 32);
+                let fits = results == 1 && narrow && self.ty(*value) == out;
+                self.check(inst, fits, "a reduction is of one type of integers of 32 bits");
+                let known = matches!(operation, Binary::Add | Binary::Min | Binary::Max);
+                self.check(inst, known, "a reduction is a sum, a minimum or a maximum");
             }
             Op::Report { record, values, .. } => {
                 let numbers = values.iter().all(|v| self.ty(*v) == S(Scalar::Usize));

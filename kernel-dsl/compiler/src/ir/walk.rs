@@ -55,6 +55,7 @@ impl Op {
             | Op::Begin(_)
             | Op::BlockSync
             | Op::WarpSync
+            | Op::Fence(_)
             | Op::Return => {}
             Op::Dynamic { extents, .. } => extents.iter().for_each(|v| f(*v)),
             Op::Poison { place: p, guard, .. } => {
@@ -120,7 +121,7 @@ impl Op {
                 f(*value);
                 f(*selector);
             }
-            Op::Vote { value, .. } => f(*value),
+            Op::Vote { value, .. } | Op::Match(value) | Op::Reduce(_, value) => f(*value),
             Op::Report { record, values, .. } => {
                 f(*record);
                 values.iter().for_each(|v| f(*v));
@@ -169,6 +170,7 @@ impl Op {
             | Op::Begin(_)
             | Op::BlockSync
             | Op::WarpSync
+            | Op::Fence(_)
             | Op::Return => {}
             Op::Dynamic { extents, .. } => extents.iter_mut().for_each(&mut m),
             Op::Poison { place: p, guard, .. } => {
@@ -234,7 +236,7 @@ impl Op {
                 m(value);
                 m(selector);
             }
-            Op::Vote { value, .. } => m(value),
+            Op::Vote { value, .. } | Op::Match(value) | Op::Reduce(_, value) => m(value),
             Op::Report { record, values, .. } => {
                 m(record);
                 values.iter_mut().for_each(m);

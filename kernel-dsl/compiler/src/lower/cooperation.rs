@@ -8,6 +8,7 @@ use crate::Scalar;
 use crate::hir::collective::Reduction;
 use crate::hir::{self, Collective, Expr, Intrinsic};
 use crate::ir::{self, Binary, Comparison, Op, Shuffle, Unary, Vote};
+use crate::target::Target;
 
 /// Lanes of a warp.
 pub(super) const LANES: u32 = 32;
@@ -74,7 +75,7 @@ impl<'h> Lowerer<'h> {
         match (operation, values.as_slice()) {
             (Collective::Number(reduction), [Val::Scalar(x)]) => {
                 let scalar = self.scalar_type(ty);
-                Val::Scalar(self.butterfly(operator(reduction), scalar, *x, width))
+                Val::Scalar(self.numbers_reduced(operator(reduction), scalar, *x, width))
             }
             (Collective::Reduce, [x, Val::Callable(combine)]) => self.reduced(span, x.clone(), *combine, width),
             (Collective::Scan, [x, Val::Callable(combine)]) => {
@@ -108,6 +109,9 @@ impl<'h> Lowerer<'h> {
             (Collective::Broadcast, [x, Val::Scalar(lane)]) => {
                 let selector = self.cast(*lane, Scalar::Usize, Scalar::U32).value;
                 self.shuffled_by(x, Shuffle::Index, selector, width)
+            }
+            (Collective::Match, [Val::Scalar(x)]) => {
+                Val::Scalar(Known { value: self.builder.scalar(Op::Match(x.value), Scalar::U32), bits: None })
             }
             (Collective::Vote(mode), [Val::Scalar(p)]) => Val::Scalar(self.group_vote(mode, *p, width)),
             // An argument whose control went elsewhere, or had an error.
@@ -154,8 +158,18 @@ impl<'h> Lowerer<'h> {
         Known { value: self.builder.scalar(Op::Vote { mode, value: p.value }, returns), bits: None }
     }
 
+    /// A reduction of numbers over groups of `width` lanes: of whole warps one instruction where the target has it, else a
+    /// butterfly.
+    pub(super) fn numbers_reduced(&mut self, op: Binary, ty: Scalar, value: Known, width: u32) -> Known {
+        let one = self.builder.kernel.target >= Target::SM_80 && ty.is_integer() && ty.bits() == 32;
+        if width == LANES && one {
+            return Known { value: self.builder.scalar(Op::Reduce(op, value.value), ty), bits: None };
+        }
+        self.butterfly(op, ty, value, width)
+    }
+
     /// A butterfly over segments of `width` lanes, widest first, so that all lanes of one end with the same bits.
-    pub(super) fn butterfly(&mut self, op: Binary, ty: Scalar, mut value: Known, width: u32) -> Known {
+    fn butterfly(&mut self, op: Binary, ty: Scalar, mut value: Known, width: u32) -> Known {
         let mut distance = width / 2;
         while distance > 0 {
             let selector = self.builder.constant(Scalar::U32, u64::from(distance));

@@ -46,7 +46,7 @@ impl<'h> Lowerer<'h> {
         match (operation, values.as_slice()) {
             (Collective::Number(reduction), [Val::Scalar(x)]) => {
                 let ty = self.scalar_type(first.ty);
-                let own = self.butterfly(operator(reduction), ty, *x, LANES);
+                let own = self.numbers_reduced(operator(reduction), ty, *x, LANES);
                 Val::Scalar(self.over_warps(operator(reduction), ty, own, identity(reduction, ty)))
             }
             (Collective::Vote(mode), [Val::Scalar(p)]) => Val::Scalar(self.block_vote(mode, *p)),
@@ -70,14 +70,14 @@ impl<'h> Lowerer<'h> {
         self.builder.kernel.threads() / LANES
     }
 
-    /// The butterfly over the `own` of the warps; `missing` stands for those that there are not.
+    /// The reduction over the `own` of the warps; `missing` stands for those that there are not.
     fn over_warps(&mut self, op: Binary, ty: Scalar, own: Known, missing: u64) -> Known {
         let warps = self.warps();
         if warps < 2 {
             return own;
         }
         let others = self.of_warps(ty, own, missing);
-        self.butterfly(op, ty, others, warps.next_power_of_two())
+        self.numbers_reduced(op, ty, others, warps.next_power_of_two())
     }
 
     fn block_vote(&mut self, mode: Vote, p: Known) -> Known {

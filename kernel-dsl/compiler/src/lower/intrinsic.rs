@@ -8,9 +8,13 @@ use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic};
 use crate::ir::{Binary, Comparison, Op, Special};
 use crate::source::Span;
+use crate::target::Target;
 
 impl<'h> Lowerer<'h> {
     pub(super) fn intrinsic(&mut self, e: &'h Expr, intrinsic: Intrinsic, arguments: &'h [Expr]) -> Val {
+        if let Some((first, name)) = intrinsic.first_target() {
+            self.has_target(e.span, name, first);
+        }
         match intrinsic {
             Intrinsic::SharedNew => return self.shared(e, arguments, Wanted::Packed),
             Intrinsic::SharedSwizzled => return self.shared(e, arguments, Wanted::Swizzled),
@@ -102,6 +106,14 @@ impl<'h> Lowerer<'h> {
                 self.whole_warps(e.span);
                 self.builder.effect(Op::WarpSync);
                 Val::Unit
+            }
+            (Intrinsic::Fence(scope), ..) => {
+                self.builder.effect(Op::Fence(scope));
+                Val::Unit
+            }
+            (Intrinsic::TargetSm, ..) => {
+                let sm = self.builder.kernel.target.sm();
+                Val::Scalar(self.number(Scalar::U32, sm.into()))
             }
             (Intrinsic::Extent(Some(d)), ..) => {
                 values.first().map_or_else(unit, |v| self.extent(v, u32::from(d), e.span))
@@ -259,6 +271,23 @@ impl<'h> Lowerer<'h> {
         let dim = self.index(y);
         let planes = self.binary(Binary::Mul, Scalar::Usize, plane, dim);
         self.binary(Binary::Add, Scalar::Usize, planes, inner)
+    }
+
+    /// Refuses what the target lacks.
+    fn has_target(&mut self, span: Span, name: &str, first: Target) {
+        let target = self.builder.kernel.target;
+        if target >= first {
+            return;
+        }
+        self.error_with_help(
+            span,
+            format!("`{name}` needs {first}, and this is compiled for {target}"),
+            format!(
+                "compile the kernel for it, `#[kernel(target = {first}, …)]`, or say what older ones do instead: \
+                 `if target::SM >= {} {{ … }} else {{ … }}`",
+                first.sm()
+            ),
+        );
     }
 
     pub(super) fn whole_warps(&mut self, span: Span) {

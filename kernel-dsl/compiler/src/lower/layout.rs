@@ -11,9 +11,10 @@
 //! the worst bank must give, weighted by 8 for each loop around the access. Pads keep the alignment of the widest
 //! access of the machine: with them the pitch is a multiple of its width.
 
-use crate::Scalar;
+use crate::analyses::lanes::{Lanes, Numbers};
+use crate::analyses::memory;
 use crate::error::{Error, Errors};
-use crate::ir::{Binary, Kernel, Location, Op, Place, Region, SHARED_LIMIT, SharedId, Special, Value, WIDEST};
+use crate::ir::{Kernel, Location, Op, Place, Region, SHARED_LIMIT, SharedId, WIDEST};
 use smallvec::SmallVec;
 
 /// What to do where that is not enough.
@@ -74,7 +75,7 @@ pub(super) fn assign(kernel: &mut Kernel, plan: &Plan) -> Result<(), Errors> {
     let Plan { padded, events, aliases } = plan;
     if !padded.is_empty() {
         let mut accesses = Vec::new();
-        let lanes = Lanes::of(kernel);
+        let lanes = Lanes::of(kernel, 0);
         collect(&lanes, &kernel.body, 1, &mut accesses);
         for id in padded {
             let pad = best_pad(kernel, *id, &accesses);
@@ -212,9 +213,9 @@ fn keep_begins(region: &mut Region, sharing: &[bool], looped: bool) {
 /// One access to a shared array: the indices of the lanes, by dimension.
 struct Access {
     array: SharedId,
-    indices: SmallVec<[[i64; 32]; 3]>,
+    indices: SmallVec<[Numbers; 3]>,
     /// Bytes from the element's first, by lane.
-    within: [i64; 32],
+    within: Numbers,
     /// Bytes that each lane accesses.
     bytes: u32,
     weight: u64,
@@ -229,13 +230,8 @@ fn collect(lanes: &Lanes, region: &Region, weight: u64, found: &mut Vec<Access>)
             _ => (None, 0),
         };
         if let Some(Place::Shared { array, indices, within }) = place {
-            let indices: Option<_> = indices.iter().map(|v| lanes.relative(*v)).collect();
-            let within = within.as_ref().map_or(Some([0; 32]), |within| {
-                within.indices.iter().try_fold([i64::from(within.offset); 32], |sum, step| {
-                    let index = lanes.relative(step.index)?;
-                    Some(std::array::from_fn(|l| sum[l] + index[l] * i64::from(step.bytes)))
-                })
-            });
+            let indices: Option<_> = indices.iter().map(|v| lanes.get(*v).relative()).collect();
+            let within = lanes.within(within.as_deref()).relative();
             if let (Some(indices), Some(within)) = (indices, within) {
                 found.push(Access { array: *array, indices, within, bytes, weight });
             }
@@ -277,139 +273,11 @@ pub(super) fn aligned_pitch(widest: u32, bytes: u32) -> u32 {
     access >> bytes.trailing_zeros().min(access.ilog2())
 }
 
-/// Words that the worst bank must give; accesses of 8 and 16 bytes go by half and quarter warps.
+/// Words that the worst bank must give.
 fn degree(access: &Access, strides: &[u32], bytes: u32) -> u32 {
-    let wide = access.bytes.clamp(4, 16);
-    let lanes_at_once = (128 / wide) as usize;
-    let mut worst = 0;
-    for first in (0..32).step_by(lanes_at_once) {
-        let mut words: SmallVec<[i64; 128]> = SmallVec::new();
-        for lane in first..first + lanes_at_once {
-            let element: i64 = access.indices.iter().zip(strides).map(|(i, s)| i[lane] * i64::from(*s)).sum();
-            let byte = element * i64::from(bytes) + access.within[lane];
-            words.extend((0..i64::from(wide / 4)).map(|w| byte.div_euclid(4) + w));
-        }
-        words.sort_unstable();
-        words.dedup();
-        let mut banks = [0u32; 32];
-        for word in words {
-            banks[word.rem_euclid(32) as usize] += 1;
-        }
-        worst = worst.max(banks.into_iter().max().unwrap_or(0));
-    }
-    worst
-}
-
-/// What is known of a value across the lanes of the block's first warp.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Across {
-    /// Lane by lane.
-    Exact([i64; 32]),
-    /// The same unknown number in all lanes plus this.
-    Relative([i64; 32]),
-    Unknown,
-}
-
-const UNIFORM: Across = Across::Relative([0; 32]);
-
-struct Lanes {
-    values: Vec<Across>,
-}
-
-impl Lanes {
-    fn of(kernel: &Kernel) -> Lanes {
-        let mut lanes = Lanes { values: vec![Across::Unknown; kernel.values.len()] };
-        lanes.region(kernel, &kernel.body);
-        lanes
-    }
-
-    /// The lanes' offsets from a common base.
-    fn relative(&self, value: Value) -> Option<[i64; 32]> {
-        match self.values[value.0 as usize] {
-            Across::Exact(v) | Across::Relative(v) => Some(v),
-            Across::Unknown => None,
-        }
-    }
-
-    fn get(&self, value: Value) -> Across {
-        self.values[value.0 as usize]
-    }
-
-    fn region(&mut self, kernel: &Kernel, region: &Region) {
-        for inst in &region.insts {
-            if let Op::For(l) = &inst.op
-                && let (Some(index), Across::Exact(start) | Across::Relative(start)) =
-                    (l.body.parameters.first(), self.get(l.start))
-                && matches!(self.get(l.step), Across::Exact(s) | Across::Relative(s) if s.iter().all(|x| *x == s[0]))
-            {
-                // Lanes start where they start and step alike.
-                self.values[index.0 as usize] = Across::Relative(start);
-            }
-            for inner in inst.op.regions() {
-                self.region(kernel, inner);
-            }
-            if let [result] = inst.results.as_slice() {
-                self.values[result.0 as usize] = self.inst(kernel, &inst.op);
-            }
-        }
-    }
-
-    fn inst(&self, kernel: &Kernel, op: &Op) -> Across {
-        match op {
-            Op::Constant(bits) => Across::Exact([*bits as i64; 32]),
-            Op::Parameter(_) | Op::Special(Special::Block(_) | Special::Grid(_)) => UNIFORM,
-            Op::Special(Special::Thread(axis)) => {
-                let [x, y, _] = kernel.block.map(i64::from);
-                Across::Exact(std::array::from_fn(|lane| {
-                    let lane = lane as i64;
-                    match axis {
-                        0 => lane % x,
-                        1 => lane / x % y,
-                        _ => lane / (x * y),
-                    }
-                }))
-            }
-            Op::Cast(a) if kernel.ty(*a).scalar().is_some_and(Scalar::is_integer) => self.get(*a),
-            Op::Binary(op, a, b) => binary(*op, self.get(*a), self.get(*b)),
-            _ => Across::Unknown,
-        }
-    }
-}
-
-fn binary(op: Binary, a: Across, b: Across) -> Across {
-    use Across::{Exact, Relative, Unknown};
-    let zip = |x: [i64; 32], y: [i64; 32], f: fn(i64, i64) -> i64| std::array::from_fn(|l| f(x[l], y[l]));
-    let both = |f: fn(i64, i64) -> i64| match (a, b) {
-        (Exact(x), Exact(y)) => Exact(zip(x, y, f)),
-        (Relative(x) | Exact(x), Relative(y) | Exact(y)) if uniform(x) && uniform(y) => UNIFORM,
-        _ => Unknown,
+    let address = |lane: usize| {
+        let element: i64 = access.indices.iter().zip(strides).map(|(i, s)| i[lane] * i64::from(*s)).sum();
+        element * i64::from(bytes) + access.within[lane]
     };
-    match op {
-        Binary::Add | Binary::WrappingAdd | Binary::Sub | Binary::WrappingSub => {
-            let f = if matches!(op, Binary::Add | Binary::WrappingAdd) { i64::wrapping_add } else { i64::wrapping_sub };
-            match (a, b) {
-                (Exact(x), Exact(y)) => Exact(zip(x, y, f)),
-                (Exact(x) | Relative(x), Exact(y) | Relative(y)) => Relative(zip(x, y, f)),
-                _ => Unknown,
-            }
-        }
-        Binary::Mul | Binary::WrappingMul => match (a, b) {
-            (Relative(x), Exact(y)) | (Exact(y), Relative(x)) if uniform(y) => Relative(zip(x, y, i64::wrapping_mul)),
-            _ => both(i64::wrapping_mul),
-        },
-        Binary::Div => both(|x, y| x.checked_div(y).unwrap_or(0)),
-        Binary::Rem => both(|x, y| x.checked_rem(y).unwrap_or(0)),
-        Binary::And => both(|x, y| x & y),
-        Binary::Or => both(|x, y| x | y),
-        Binary::Xor => both(|x, y| x ^ y),
-        Binary::Shl => both(|x, y| x << (y & 31)),
-        Binary::Shr => both(|x, y| x >> (y & 31)),
-        Binary::RotateLeft => both(|x, y| i64::from((x as u32).rotate_left(y as u32))),
-        Binary::Min => both(Ord::min),
-        Binary::Max => both(Ord::max),
-    }
-}
-
-fn uniform(lanes: [i64; 32]) -> bool {
-    lanes.iter().all(|x| *x == lanes[0])
+    memory::ways(&std::array::from_fn(address), u32::MAX, access.bytes, true)
 }

@@ -123,6 +123,10 @@ impl<'h> Lowerer<'h> {
         then: impl FnOnce(&mut Self) -> Val,
         otherwise: impl FnOnce(&mut Self) -> Val,
     ) -> Val {
+        // What the instance or the target decides: the other branch need not even be possible there.
+        if let Some(bits) = condition.bits {
+            return if bits != 0 { then(self) } else { otherwise(self) };
+        }
         if matches!(self.ty(ty), hir::Type::Pending) {
             return self.choose_pending(condition, span, then, otherwise);
         }
@@ -212,13 +216,13 @@ impl<'h> Lowerer<'h> {
     /// `a && b`, `a || b`: the right side runs only where it decides.
     pub(super) fn lazy(&mut self, span: Span, a: &'h Expr, b: &'h Expr, and: bool) -> Val {
         let a = self.scalar(a);
+        match a.bits {
+            Some(bits) if (bits != 0) == and => return Val::Scalar(self.scalar(b)),
+            Some(_) => return Val::Scalar(a),
+            None => {}
+        }
         let types = [Type::Scalar(Scalar::Bool)];
-        let mut right = None;
-        let (decided, _) = self.arm(Some(&types), |l| {
-            let k = l.scalar(b);
-            right = k.bits;
-            Val::Scalar(k)
-        });
+        let (decided, _) = self.arm(Some(&types), |l| Val::Scalar(l.scalar(b)));
         let (short, _) = self.arm(Some(&types), |l| {
             let value = l.builder.constant(Scalar::Bool, u64::from(!and));
             Val::Scalar(Known { value, bits: None })
@@ -226,13 +230,7 @@ impl<'h> Lowerer<'h> {
         self.at(span);
         let (then, otherwise) = if and { (decided, short) } else { (short, decided) };
         let results = self.builder.emit(Op::If { condition: a.value, then, otherwise }, types);
-        let bits = match (a.bits, and) {
-            (Some(0), true) => Some(0),
-            (Some(1), false) => Some(1),
-            (Some(_), _) => right,
-            (None, _) => None,
-        };
-        Val::Scalar(Known { value: results[0], bits })
+        Val::Scalar(Known { value: results[0], bits: None })
     }
 
     pub(super) fn endless(&mut self, e: &'h Expr, id: LabelId, body: &'h hir::Block) -> Val {

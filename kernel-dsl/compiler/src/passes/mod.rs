@@ -90,6 +90,16 @@ pub fn optimise_with(mut kernel: Kernel, mut observe: impl FnMut(&Pass, &Kernel)
     legal(kernel)
 }
 
+/// Runs the passes that come before places become addresses: what an access names is still plain, and what unrolls has
+/// unrolled.
+pub fn with_places(mut kernel: Kernel) -> Result<Kernel, Errors> {
+    for pass in PIPELINE.iter().take_while(|pass| pass.name != "addresses") {
+        (pass.run)(&mut kernel)?;
+    }
+    dce::dce(&mut kernel)?;
+    Ok(kernel)
+}
+
 /// Takes IR that is in the form that emission needs already, and says what is not.
 pub fn legal(kernel: Kernel) -> Result<Optimised, Errors> {
     let mut errors = promote::unpromoted(&kernel);

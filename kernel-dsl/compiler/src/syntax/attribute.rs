@@ -2,7 +2,7 @@
 
 use super::place::written;
 use super::{Expr, Function, GenericKind, Kernel, LaunchTokens, Path, Reader};
-use crate::Scalar;
+use crate::{Scalar, Target};
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{ToTokens, quote};
 use syn::parse::{ParseStream, Parser};
@@ -18,6 +18,7 @@ struct Clauses {
     derived: Vec<(Ident, syn::Expr)>,
     min_blocks: Option<u32>,
     max_registers: Option<u32>,
+    target: Option<Target>,
     crate_path: Option<syn::Path>,
     refused: Vec<syn::Error>,
 }
@@ -101,6 +102,10 @@ impl Clauses {
                 "grid" => clauses.refused.extend(again(clauses.grid.replace(equals(input)?).is_some())),
                 "min_blocks" => clauses.min_blocks = Some(number(input)?),
                 "max_registers" => clauses.max_registers = Some(number(input)?),
+                "target" => match target(input)? {
+                    Ok(named) => clauses.refused.extend(again(clauses.target.replace(named).is_some())),
+                    Err(e) => clauses.refused.push(e),
+                },
                 "crate" => clauses.crate_path = Some(equals(input)?),
                 "instances" => {
                     let inner;
@@ -121,7 +126,7 @@ impl Clauses {
                     return Err(syn::Error::new(
                         name.span(),
                         format!(
-                            "`{name}` is not a clause of `#[kernel]`; there are block, grid, instances, derived, min_blocks, max_registers and crate"
+                            "`{name}` is not a clause of `#[kernel]`; there are block, grid, instances, derived, min_blocks, max_registers, target and crate"
                         ),
                     ));
                 }
@@ -142,6 +147,16 @@ fn equals<T: syn::parse::Parse>(input: ParseStream) -> syn::Result<T> {
 fn number(input: ParseStream) -> syn::Result<u32> {
     let n = equals::<syn::LitInt>(input)?;
     n.base10_parse().map_err(|_| syn::Error::new_spanned(&n, "expected a number of at most 32 bits"))
+}
+
+/// The name of a target; an error in it does not end the reading of the clauses.
+fn target(input: ParseStream) -> syn::Result<Result<Target, syn::Error>> {
+    input.parse::<Token![=]>()?;
+    if !input.peek(syn::Ident) {
+        return Err(input.error("expected a target, such as sm_80"));
+    }
+    let name: Ident = input.parse()?;
+    Ok(name.to_string().parse().map_err(|e| syn::Error::new(name.span(), e)))
 }
 
 /// A number, truth value or type. A literal goes as the length of an array type would, so that one tree holds them all.
@@ -212,6 +227,7 @@ impl Reader {
             instances,
             min_blocks: clauses.min_blocks,
             max_registers: clauses.max_registers,
+            target: clauses.target.unwrap_or(Target::SM_61),
             crate_path: clauses.crate_path.unwrap_or_else(|| syn::parse_quote!(::kernel_dsl)),
             launch_tokens: tokens,
             function,

@@ -14,8 +14,8 @@ mod pattern;
 mod place;
 mod types;
 
-use crate::Scalar;
 use crate::source::Source;
+use crate::{Scalar, Target};
 use proc_macro2::{Ident, TokenStream};
 use syn::ItemFn;
 
@@ -41,6 +41,8 @@ pub struct Kernel {
     pub min_blocks: Option<u32>,
     /// Registers a thread at most.
     pub max_registers: Option<u32>,
+    /// What it is compiled for.
+    pub target: Target,
     /// The path of the facade crate: `::kernel_dsl`, or what `crate = …` says.
     pub crate_path: syn::Path,
     /// The launch expressions as written, for the type-checking copy: block, grid, requires.

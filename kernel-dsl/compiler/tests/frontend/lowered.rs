@@ -2,7 +2,7 @@
 
 use crate::support::{Crate, KERNELS, library};
 use kernel_dsl_compiler::hir::serial;
-use kernel_dsl_compiler::{Target, ir, lower, passes};
+use kernel_dsl_compiler::{ir, lower, passes};
 
 /// The IR of each kernel of `text`, in a snapshot of its name. It keeps the IR's invariants, goes through all passes, and
 /// comes out the same from HIR that was serialised.
@@ -13,12 +13,13 @@ fn snapshots(text: &str) {
         // Two instances show what differs between instances.
         for instance in program.launch.instances.iter().take(2) {
             let name = instance.entry(&function.name());
-            let kernel = lower::lower(&program, instance, Target::SM_61).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let kernel =
+                lower::lower(&program, instance, program.launch.target).unwrap_or_else(|e| panic!("{name}: {e}"));
             ir::verify::verify(&kernel).unwrap_or_else(|e| panic!("{name}: {e}\n{kernel}"));
             insta::assert_snapshot!(name.clone(), kernel.to_string());
 
             let stored = serial::program(&serial::encode_program(&program)).unwrap_or_else(|e| panic!("{name}: {e}"));
-            assert_eq!(lower::lower(&stored, instance, Target::SM_61).as_ref(), Ok(&kernel), "{name}, stored");
+            assert_eq!(lower::lower(&stored, instance, program.launch.target).as_ref(), Ok(&kernel), "{name}, stored");
             passes::optimise(kernel).unwrap_or_else(|e| panic!("{name}: {e}"));
         }
     }

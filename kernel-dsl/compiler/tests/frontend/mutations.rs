@@ -1,7 +1,7 @@
 //! Right programs, damaged token by token: whatever comes of it, nothing panics and nothing takes long.
 
 use crate::support::{Checked, Crate, Function, KERNELS, library};
-use kernel_dsl_compiler::{Target, analyses, ir, lower, passes};
+use kernel_dsl_compiler::{analyses, ir, lower, passes};
 use proc_macro2::{Delimiter, Group, Ident, Literal, TokenStream, TokenTree};
 use quote::ToTokens;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -145,7 +145,7 @@ fn compile(all: &Crate, function: &Function) -> &'static str {
         Err(_) => return "refused",
     };
     let Some(instance) = program.launch.instances.first() else { return "checked" };
-    match lower::lower(&program, instance, Target::SM_61) {
+    match lower::lower(&program, instance, program.launch.target) {
         Ok(kernel) => {
             ir::verify::verify(&kernel).unwrap_or_else(|e| panic!("{e}\n{kernel}"));
             if analyses::accept(&kernel).is_err() {

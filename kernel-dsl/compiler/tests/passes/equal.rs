@@ -7,7 +7,7 @@ use kernel_dsl_compiler::lower::checked::Checked;
 use kernel_dsl_compiler::passes::{PIPELINE, optimise_with};
 
 /// Programs tried; `PASSES_SEEDS` asks for more.
-fn seeds() -> std::ops::Range<u64> {
+pub fn seeds() -> std::ops::Range<u64> {
     0..std::env::var("PASSES_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(250)
 }
 

@@ -35,6 +35,14 @@ pub fn observe(kernel: &Kernel, input: u64, thread: [u32; 3]) -> Seen {
     machine.seen
 }
 
+/// What a lane of a warp comes by: the thread whose index along x is `lane`. What it stores nobody reads, itself included: it
+/// is one of 32, and what another of them wrote last is not known.
+pub fn lane(kernel: &Kernel, input: u64, lane: u32) -> Seen {
+    let mut machine = Machine { thread: Some([lane, 0, 0]), keeps: false, ..machine(kernel, input, None) };
+    machine.region(&kernel.body);
+    machine.seen
+}
+
 /// Runs `kernel` with all scalar parameters equal to `scalar`, if it is given.
 pub fn run_with(kernel: &Kernel, input: u64, scalar: Option<u64>) -> Trace {
     let mut machine = machine(kernel, input, scalar);
@@ -53,6 +61,7 @@ fn machine(kernel: &Kernel, input: u64, scalar: Option<u64>) -> Machine<'_> {
         dynamic: kernel.dynamic_offset().into(),
         trace: Trace { stores: vec![], syncs: 0 },
         steps: 0,
+        keeps: true,
         thread: None,
         iterations: Vec::new(),
         seen: Seen::default(),
@@ -82,6 +91,8 @@ struct Machine<'k> {
     dynamic: u64,
     trace: Trace,
     steps: u64,
+    /// Whether what is stored is there to be loaded.
+    keeps: bool,
     /// Whose run is observed.
     thread: Option<[u32; 3]>,
     iterations: Vec<u32>,
@@ -298,6 +309,12 @@ fn cast(from: Scalar, to: Scalar, a: u64) -> u64 {
 }
 
 impl Machine<'_> {
+    fn keep(&mut self, at: u64, bits: u64) {
+        if self.keeps {
+            self.memory.insert(at, bits);
+        }
+    }
+
     fn get(&self, v: Value) -> u64 {
         self.values[v.0 as usize].unwrap_or_else(|| panic!("{v} has no value"))
     }
@@ -442,7 +459,7 @@ impl Machine<'_> {
                     for (k, v) in values.iter().enumerate() {
                         let (at, bits) = (first + k as u64 * u64::from(element.bytes()), self.get(*v));
                         self.trace.stores.push((at, bits));
-                        self.memory.insert(at, bits);
+                        self.keep(at, bits);
                     }
                 }
                 return None;
@@ -464,7 +481,7 @@ impl Machine<'_> {
                     Atomic::CompareExchange => before,
                 };
                 self.trace.stores.push((at, after));
-                self.memory.insert(at, after);
+                self.keep(at, after);
                 if !inst.results.is_empty() {
                     self.set(&inst.results, &[before]);
                 }
@@ -476,7 +493,7 @@ impl Machine<'_> {
                 self.locals[local.0 as usize][index as usize] = value;
                 return None;
             }
-            Op::BlockSync | Op::WarpSync => {
+            Op::BlockSync | Op::WarpSync | Op::Fence(_) => {
                 self.trace.syncs += 1;
                 return None;
             }
@@ -487,7 +504,7 @@ impl Machine<'_> {
                 return None;
             }
             Op::Shuffle { value, .. } => get(value),
-            Op::Vote { value, .. } => get(value),
+            Op::Vote { value, .. } | Op::Match(value) | Op::Reduce(_, value) => get(value),
             Op::Yield(values) => return Some(Flow::Yield(self.all(values))),
             Op::Break(l, values) => return Some(Flow::Break(*l, self.all(values))),
             Op::Continue(l, values) => return Some(Flow::Continue(*l, self.all(values))),

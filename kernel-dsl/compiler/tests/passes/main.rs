@@ -7,5 +7,6 @@ mod examples;
 mod generator;
 mod identities;
 mod indices;
+mod lanes;
 mod snapshots;
 mod uniform;

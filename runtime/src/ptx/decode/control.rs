@@ -1,6 +1,6 @@
 //! Branches, ends, barriers, and what lanes do together.
 
-use super::super::code::{Barrier, Condition, Exchange, Kind, NOWHERE, Poll, Reduction, Shuffle, Vote};
+use super::super::code::{Barrier, Condition, Exchange, Gather, Kind, NOWHERE, Poll, Reduction, Shuffle, Told, Vote};
 use super::super::registers::{Id, Place};
 use super::operand::Source;
 use super::words::Words;
@@ -41,6 +41,7 @@ impl<'m> Decoder<'m> {
             Opcode::Bar | Opcode::Barrier => self.barrier(frame, words, operands),
             Opcode::Shfl => self.shuffle(frame, words, operands),
             Opcode::Vote => self.vote(frame, words, operands),
+            Opcode::Match | Opcode::Redux => self.gather(frame, opcode, words, operands),
             Opcode::Activemask => {
                 words.ty()?;
                 let to = self.to(frame, operands, 0)?;
@@ -179,6 +180,53 @@ impl<'m> Decoder<'m> {
         let reads = [Some(condition.id), members.map(|m| m.id)].into_iter().flatten().collect();
         let kind = Kind::Vote(Vote { mode, result: to.place, condition, members: members.map(pair) });
         Ok(Decoded { kind, reads, writes: smallvec![to.id] })
+    }
+
+    fn gather(&mut self, frame: &mut Frame<'m>, opcode: Opcode, words: &mut Words, operands: &[Operand]) -> Result {
+        words.take(Modifier::Sync);
+        let how = words.take_one(&[
+            Modifier::Any,
+            Modifier::All,
+            Modifier::Add,
+            Modifier::Min,
+            Modifier::Max,
+            Modifier::And,
+            Modifier::Or,
+            Modifier::Xor,
+        ]);
+        let ty = words.ty()?;
+        let signed = ty == Type::S32;
+        let told = match (opcode, how) {
+            (Opcode::Match, Some(Modifier::Any)) => Told::Same,
+            (Opcode::Match, Some(Modifier::All)) => Told::AllSame,
+            (Opcode::Redux, Some(Modifier::Add)) => Told::Sum,
+            (Opcode::Redux, Some(Modifier::Min)) => Told::Least { signed },
+            (Opcode::Redux, Some(Modifier::Max)) => Told::Most { signed },
+            (Opcode::Redux, Some(Modifier::And)) => Told::And,
+            (Opcode::Redux, Some(Modifier::Or)) => Told::Or,
+            (Opcode::Redux, Some(Modifier::Xor)) => Told::Xor,
+            _ => return Err("it does not say what it tells of the values".to_string()),
+        };
+        let (result, same) = match operands.first() {
+            Some(Operand::Pair(d, p)) => (*d, *p),
+            Some(Operand::Register(d)) => (Some(*d), None),
+            Some(Operand::Sink) => (None, None),
+            _ => return Err("its destination is not a register".to_string()),
+        };
+        let result = result.map(|r| self.register(frame, r)).transpose()?;
+        let same = same.map(|r| self.register(frame, r)).transpose()?;
+        let value = self.operand(frame, operands, 1, ty)?;
+        let members = self.operand(frame, operands, 2, Type::U32)?;
+        let writes = [result, same].into_iter().flatten().map(|s| s.id).collect();
+        let same = same.map(|p| p.predicate()).transpose()?;
+        let kind = Kind::Gather(Gather {
+            told,
+            result: result.map(|r| r.place),
+            same,
+            value: pair(value),
+            members: pair(members),
+        });
+        Ok(Decoded { kind, reads: smallvec![value.id, members.id], writes })
     }
 }
 

@@ -325,10 +325,10 @@ impl<'m> Decoder<'m> {
             | Vmin | Vmin2 | Vmin4 | Vset | Vset2 | Vset4 | Vshl | Vshr | Vsub | Vsub2 | Vsub4 => {
                 self.video(frame, opcode, words, operands)
             }
-            Bra | Brx | Ret | Exit | Trap | Bar | Barrier | Membar | Fence | Shfl | Vote | Activemask | Nanosleep
-            | Pmevent => self.control(frame, opcode, words, operands),
+            Bra | Brx | Ret | Exit | Trap | Bar | Barrier | Membar | Fence | Shfl | Vote | Match | Redux
+            | Activemask | Nanosleep | Pmevent => self.control(frame, opcode, words, operands),
             // A call is a statement of its own.
-            Alloca | Brkpt | Call | Cp | Match | Redux | Stackrestore | Stacksave => {
+            Alloca | Brkpt | Call | Cp | Stackrestore | Stacksave => {
                 Err(format!("the interpreter does not know `{opcode}`"))
             }
         }

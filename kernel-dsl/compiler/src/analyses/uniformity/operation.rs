@@ -72,7 +72,7 @@ impl<'k> Facts<'k> {
             Op::Load { place, policy, guard, .. } => self.load(place, *policy, guard.as_ref(), at),
             Op::Atomic { .. } => Fact::opaque(memory(at)),
             Op::Shuffle { mode, value, selector, width } => self.shuffle(*mode, *value, *selector, *width, inst),
-            Op::Vote { value, .. } => {
+            Op::Vote { value, .. } | Op::Reduce(_, value) => {
                 let told = self.told(&[*value], at);
                 Fact::merging(ALL_LANES | self.of(*value).merged(), told)
             }

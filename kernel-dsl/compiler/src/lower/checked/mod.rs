@@ -319,6 +319,9 @@ impl Guarder {
             | Op::WriteLocal { .. }
             | Op::BlockSync
             | Op::WarpSync
+            | Op::Fence(_)
+            | Op::Match(_)
+            | Op::Reduce(..)
             | Op::Shuffle { .. }
             | Op::Vote { .. }
             | Op::Report { .. }

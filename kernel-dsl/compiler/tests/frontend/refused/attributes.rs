@@ -24,3 +24,12 @@ fn values<const T: usize, const F: bool>(y: &mut [f32]) {}
 
 #[kernel(block = 32, grid = 1, min_blocks = 4294967296)]
 fn too_many(y: &mut [f32]) {}
+
+#[kernel(block = 32, grid = 1, target = sm_35)]
+fn too_old(y: &mut [f32]) {}
+
+#[kernel(block = 32, target = sm_80, grid = 1, target = sm_90)]
+fn two_targets(y: &mut [f32]) {}
+
+#[kernel(block = 32, grid = 1, target = "sm_80")]
+fn quoted_target(y: &mut [f32]) {}

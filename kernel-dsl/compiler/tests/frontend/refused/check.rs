@@ -297,6 +297,14 @@ fn gives_a_closure(x: f32) -> impl Fn(f32) -> f32 {
 }
 
 #[kernel(block = 32, grid = 1)]
+fn no_such_target_fact(y: &mut [u32]) {
+    y[0] = target::SN;
+    fence::device();
+    let sm: usize = target::SM;
+    y[1] = target::sm();
+}
+
+#[kernel(block = 32, grid = 1)]
 fn collectives(n: usize, x: &[f32], y: &mut [f32]) {
     let a = warp::reduce(y[0], |a| a);
     let b = warp::reduce(x, |a, b| a);

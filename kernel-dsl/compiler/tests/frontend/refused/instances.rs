@@ -290,3 +290,14 @@ fn tokens_that_are_left(x: View<f32, 2>, c: bool, y: &mut [f32]) {
     later = s.copy_async(x);
     later.wait();
 }
+
+#[kernel(block = 32, grid = 1)]
+fn later_target(y: &mut [u32]) {
+    let i = thread::x();
+    y[i] = if target::SM >= 70 { warp::match_any(y[i]) } else { helper_match(y[i]) };
+}
+
+#[device]
+fn helper_match(x: u32) -> u32 {
+    warp::match_any(x)
+}

@@ -1,0 +1,419 @@
+//! What is known of a value across the lanes of a warp.
+//!
+//! The indices of an access matter to memory by how they differ between lanes. So a value is followed as its 32 lanes'
+//! numbers, exactly or relative to a number that all lanes share: `grid::index()` is lane by lane 0 to 31 above a multiple of the
+//! block's threads, whatever block it is. A warp runs in lockstep, so all lanes that are in a loop are in the same
+//! iteration, and what steps alike in all stays relative to one number.
+
+use crate::ir::*;
+use crate::scalar::Scalar;
+
+/// Lanes of a warp.
+pub const LANES: usize = 32;
+
+/// What an argument's address is taken to be a multiple of: the driver aligns its allocations so, though a view may begin
+/// anywhere in one.
+const ALIGNED: u64 = 256;
+
+/// A number a lane.
+pub type Numbers = [i64; LANES];
+
+/// What is known of a value across the lanes of a warp.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Across {
+    /// Lane by lane.
+    Exact(Numbers),
+    /// The same unknown number in all lanes, a multiple of `multiple`, plus this.
+    #[allow(missing_docs)]
+    Relative { lanes: Numbers, multiple: u64 },
+    /// Nothing.
+    Unknown,
+}
+
+impl Across {
+    /// The same unknown number in all lanes.
+    pub const UNIFORM: Across = Across::Relative { lanes: [0; LANES], multiple: 1 };
+
+    /// The lanes' offsets from a number that all share.
+    pub fn relative(self) -> Option<Numbers> {
+        match self {
+            Across::Exact(lanes) | Across::Relative { lanes, .. } => Some(lanes),
+            Across::Unknown => None,
+        }
+    }
+
+    /// Whether all lanes have the same number.
+    pub fn is_uniform(self) -> bool {
+        self.relative().is_some_and(|lanes| same(&lanes))
+    }
+
+    /// The number that all lanes have, if it is known.
+    pub fn constant(self) -> Option<i64> {
+        match self {
+            Across::Exact(lanes) if same(&lanes) => Some(lanes[0]),
+            _ => None,
+        }
+    }
+
+    /// The largest number that what the lanes share is known to be a multiple of; of an exact value, 0 is shared.
+    pub fn multiple(self) -> u64 {
+        match self {
+            Across::Exact(_) => 0,
+            Across::Relative { multiple, .. } => multiple,
+            Across::Unknown => 1,
+        }
+    }
+
+    /// The same numbers, of which is forgotten what the shared part is.
+    fn loosened(self) -> Across {
+        match self.relative() {
+            Some(lanes) => Across::Relative { lanes, multiple: 1 },
+            None => Across::Unknown,
+        }
+    }
+}
+
+fn same(lanes: &Numbers) -> bool {
+    lanes.iter().all(|x| *x == lanes[0])
+}
+
+/// What is known of each value of a kernel, in one warp of each block.
+#[derive(Debug)]
+pub struct Lanes {
+    values: Vec<Across>,
+    /// The warp, counted in its block.
+    warp: u32,
+}
+
+impl Lanes {
+    /// In warp `warp` of a block. Lanes beyond the block's end count as if they were there.
+    pub fn of(kernel: &Kernel, warp: u32) -> Lanes {
+        let mut lanes = Lanes { values: vec![Across::Unknown; kernel.values.len()], warp };
+        lanes.region(kernel, &kernel.body);
+        lanes
+    }
+
+    /// What is known of `value`.
+    pub fn get(&self, value: Value) -> Across {
+        self.values[value.0 as usize]
+    }
+
+    /// Bytes from an element's first to what an access names within it.
+    pub fn within(&self, within: Option<&Within>) -> Across {
+        let Some(within) = within else { return Across::Exact([0; LANES]) };
+        let steps = within.indices.iter().map(|step| (step.index, step.bytes));
+        self.sum(Across::Exact([within.offset.into(); LANES]), steps)
+    }
+
+    /// `first` + Σ index · scale.
+    pub fn sum(&self, first: Across, terms: impl IntoIterator<Item = (Value, u32)>) -> Across {
+        terms.into_iter().fold(first, |sum, (index, scale)| {
+            let term = binary(Binary::Mul, Scalar::U64, self.get(index), Across::Exact([scale.into(); LANES]));
+            add(sum, term)
+        })
+    }
+
+    fn set(&mut self, value: Value, across: Across) {
+        self.values[value.0 as usize] = across;
+    }
+
+    fn region(&mut self, kernel: &Kernel, region: &Region) {
+        for inst in &region.insts {
+            // What an earlier look at a loop's body took to be so may not be.
+            inst.results.iter().for_each(|r| self.set(*r, Across::Unknown));
+            match &inst.op {
+                Op::For(l) => {
+                    let known = self.get(l.start);
+                    let index = if self.get(l.step).is_uniform() { known.loosened() } else { Across::Unknown };
+                    let index = match (index, self.get(l.step).constant()) {
+                        // Start and step tell what the shared part is a multiple of.
+                        (Across::Relative { lanes, .. }, Some(step)) => {
+                            Across::Relative { lanes, multiple: gcd(known.multiple(), step.unsigned_abs()).max(1) }
+                        }
+                        (index, _) => index,
+                    };
+                    if let Some((first, carried)) = l.body.parameters.split_first() {
+                        self.set(*first, index);
+                        self.looping(kernel, &l.body, l.label, &l.inits, carried);
+                    }
+                    let together = [l.start, l.end, l.step].iter().all(|v| self.get(*v).is_uniform());
+                    if together && !leaves(&l.body, l.label) {
+                        for (result, carried) in inst.results.iter().zip(l.body.parameters.iter().skip(1)) {
+                            self.set(*result, self.get(*carried));
+                        }
+                    }
+                }
+                Op::Loop { label, inits, body } => self.looping(kernel, body, *label, inits, &body.parameters),
+                Op::If { condition, then, otherwise } => {
+                    self.region(kernel, then);
+                    self.region(kernel, otherwise);
+                    let ends = [then, otherwise].map(|r| match r.insts.last().map(|i| &i.op) {
+                        Some(Op::Yield(values)) => Some(values),
+                        _ => None,
+                    });
+                    for (i, result) in inst.results.iter().enumerate() {
+                        let across = match ends {
+                            [Some(yes), Some(no)] => self.select(*condition, yes[i], no[i]),
+                            // What control comes from the other branch with, it does not.
+                            [Some(one), None] | [None, Some(one)] => self.get(one[i]),
+                            [None, None] => Across::Unknown,
+                        };
+                        self.set(*result, across);
+                    }
+                }
+                Op::Block { body, .. } => self.region(kernel, body),
+                op => {
+                    if let [result] = inst.results.as_slice() {
+                        let across = self.inst(kernel, op, kernel.ty(*result));
+                        self.set(*result, across);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A loop's body. A carried value is taken to be in all iterations what it is in the first, but for what all lanes
+    /// share, until the body shows otherwise.
+    fn looping(&mut self, kernel: &Kernel, body: &Region, label: Label, inits: &[Value], carried: &[Value]) {
+        for (parameter, init) in carried.iter().zip(inits) {
+            self.set(*parameter, self.get(*init).loosened());
+        }
+        loop {
+            self.region(kernel, body);
+            let mut changed = false;
+            let mut next: Vec<&Values> = Vec::new();
+            if let Some(Op::Yield(values)) = body.insts.last().map(|i| &i.op) {
+                next.push(values);
+            }
+            continues(body, label, &mut next);
+            for (i, parameter) in carried.iter().enumerate() {
+                let Some(first) = self.get(*parameter).relative() else { continue };
+                let stays = |v: &&Values| match self.get(v[i]).relative() {
+                    Some(lanes) => same(&std::array::from_fn(|l| lanes[l].wrapping_sub(first[l]))),
+                    None => false,
+                };
+                // Where lanes come to the next iteration by several ways, each with a value of its own, they part.
+                let one_way = next.iter().all(|v| v[i] == next[0][i]);
+                if !one_way || !next.iter().all(stays) {
+                    self.set(*parameter, Across::Unknown);
+                    changed = true;
+                }
+            }
+            if !changed {
+                return;
+            }
+        }
+    }
+
+    fn select(&self, condition: Value, yes: Value, no: Value) -> Across {
+        let (condition, yes, no) = (self.get(condition), self.get(yes), self.get(no));
+        match (condition, yes, no) {
+            (Across::Exact(c), Across::Exact(y), Across::Exact(n)) => {
+                Across::Exact(std::array::from_fn(|l| if c[l] != 0 { y[l] } else { n[l] }))
+            }
+            _ if yes == no && yes.constant().is_some() => yes,
+            _ if condition.is_uniform() && yes.relative() == no.relative() => yes.loosened(),
+            _ if condition.is_uniform() && yes.is_uniform() && no.is_uniform() => Across::UNIFORM,
+            _ => Across::Unknown,
+        }
+    }
+
+    fn inst(&self, kernel: &Kernel, op: &Op, ty: Type) -> Across {
+        let integer = ty.scalar().filter(|s| s.is_integer() || *s == Scalar::Bool);
+        let across = match op {
+            Op::Constant(bits) => Across::Exact([*bits as i64; LANES]),
+            Op::Parameter(_) if ty == Type::Global => Across::Relative { lanes: [0; LANES], multiple: ALIGNED },
+            Op::Parameter(_) | Op::Special(Special::Block(_) | Special::Grid(_)) => Across::UNIFORM,
+            Op::Vote { .. } | Op::Reduce(..) => Across::UNIFORM,
+            Op::Special(Special::Thread(axis)) => {
+                let ([x, y, _], first) = (kernel.block.map(i64::from), i64::from(self.warp) * LANES as i64);
+                Across::Exact(std::array::from_fn(|lane| {
+                    let thread = first + lane as i64;
+                    match axis {
+                        0 => thread % x,
+                        1 => thread / x % y,
+                        _ => thread / (x * y),
+                    }
+                }))
+            }
+            Op::Cast(a) if kernel.ty(*a).scalar().is_some_and(|s| s.is_integer() || s == Scalar::Bool) => {
+                let from = kernel.ty(*a).scalar().map_or(0, Scalar::bits);
+                match self.get(*a) {
+                    // What is cut off may differ where the sum with the unknown part carries.
+                    a if integer.is_some_and(|s| s.bits() < from) && matches!(a, Across::Relative { .. }) => {
+                        if a.is_uniform() { Across::UNIFORM } else { Across::Unknown }
+                    }
+                    a => a,
+                }
+            }
+            Op::Unary(op @ (Unary::Neg | Unary::Not | Unary::Abs), a) if integer.is_some() => {
+                match (op, self.get(*a)) {
+                    (Unary::Neg, Across::Exact(lanes)) => Across::Exact(lanes.map(i64::wrapping_neg)),
+                    (Unary::Abs, Across::Exact(lanes)) => Across::Exact(lanes.map(i64::wrapping_abs)),
+                    (Unary::Not, Across::Exact(lanes)) => Across::Exact(lanes.map(|x| !x)),
+                    (_, a) if a.is_uniform() => Across::UNIFORM,
+                    _ => Across::Unknown,
+                }
+            }
+            Op::Select { condition, yes, no } => self.select(*condition, *yes, *no),
+            Op::Compare(comparison, a, b) => compare(*comparison, self.get(*a), self.get(*b)),
+            Op::Binary(op, a, b) if integer.is_some() => {
+                binary(*op, integer.unwrap_or(Scalar::U64), self.get(*a), self.get(*b))
+            }
+            // Arrays of dynamic size begin where an access of the machine may.
+            Op::Dynamic { .. } => Across::Relative { lanes: [0; LANES], multiple: WIDEST.into() },
+            Op::Offset { base, terms, bytes } => terms.iter().fold(self.get(*base), |sum, (index, stride)| {
+                let stride = stride.map_or(Across::Exact([1; LANES]), |s| self.get(s));
+                let elements = binary(Binary::Mul, Scalar::U64, self.get(*index), stride);
+                let bytes = Across::Exact([i64::from(*bytes); LANES]);
+                add(sum, binary(Binary::Mul, Scalar::U64, elements, bytes))
+            }),
+            op => {
+                // What all lanes compute from the same is the same; so is what they load from one place.
+                let mut uniform = op.is_pure() || matches!(op, Op::Load { .. });
+                op.for_each_operand(|v| uniform &= self.get(v).is_uniform());
+                if uniform { Across::UNIFORM } else { Across::Unknown }
+            }
+        };
+        match (across, integer) {
+            (Across::Exact(lanes), Some(ty)) => Across::Exact(lanes.map(|x| wrapped(ty, x))),
+            (Across::Exact(lanes), None) if ty.scalar().is_some() && !same(&lanes) => Across::Unknown,
+            (across, _) => across,
+        }
+    }
+}
+
+/// A number as its type holds it.
+fn wrapped(ty: Scalar, x: i64) -> i64 {
+    let unused = 64 - ty.bits();
+    if ty.is_signed() { x << unused >> unused } else { (x as u64 & ty.mask()) as i64 }
+}
+
+/// Whether control leaves the loop of that label and body before its count is through.
+fn leaves(body: &Region, label: Label) -> bool {
+    fn labels(region: &Region, found: &mut Vec<Label>) {
+        for inst in &region.insts {
+            match &inst.op {
+                Op::For(l) => found.push(l.label),
+                Op::Loop { label, .. } | Op::Block { label, .. } => found.push(*label),
+                _ => {}
+            }
+            inst.op.regions().into_iter().for_each(|r| labels(r, found));
+        }
+    }
+    fn out(region: &Region, label: Label, inner: &[Label]) -> bool {
+        region.insts.iter().any(|inst| match &inst.op {
+            Op::Break(l, _) => !inner.contains(l),
+            Op::Continue(l, _) => *l != label && !inner.contains(l),
+            Op::Return => true,
+            op => op.regions().into_iter().any(|r| out(r, label, inner)),
+        })
+    }
+    let mut inner = Vec::new();
+    labels(body, &mut inner);
+    out(body, label, &inner)
+}
+
+fn continues<'k>(region: &'k Region, label: Label, found: &mut Vec<&'k Values>) {
+    for inst in &region.insts {
+        match &inst.op {
+            Op::Continue(l, values) if *l == label => found.push(values),
+            op => op.regions().into_iter().for_each(|r| continues(r, label, found)),
+        }
+    }
+}
+
+fn compare(comparison: Comparison, a: Across, b: Across) -> Across {
+    match (a, b) {
+        (Across::Exact(a), Across::Exact(b)) => Across::Exact(std::array::from_fn(|l| {
+            i64::from(match comparison {
+                Comparison::Eq => a[l] == b[l],
+                Comparison::Ne => a[l] != b[l],
+                Comparison::Lt => a[l] < b[l],
+                Comparison::Le => a[l] <= b[l],
+                Comparison::Gt => a[l] > b[l],
+                Comparison::Ge => a[l] >= b[l],
+            })
+        })),
+        (a, b) if a.is_uniform() && b.is_uniform() => Across::UNIFORM,
+        _ => Across::Unknown,
+    }
+}
+
+/// The sum of addresses or parts of them.
+pub(super) fn add(a: Across, b: Across) -> Across {
+    binary(Binary::Add, Scalar::U64, a, b)
+}
+
+fn binary(op: Binary, ty: Scalar, a: Across, b: Across) -> Across {
+    use Across::{Exact, Relative, Unknown};
+    let zip = |x: Numbers, y: Numbers, f: fn(i64, i64) -> i64| std::array::from_fn(|l| f(x[l], y[l]));
+    let both = |f: fn(i64, i64) -> i64| match (a, b) {
+        (Exact(x), Exact(y)) => Exact(zip(x, y, f)),
+        _ if a.is_uniform() && b.is_uniform() => Across::UNIFORM,
+        _ => Unknown,
+    };
+    let shifted = |f: fn(i64, i64) -> i64| match (a, b) {
+        (Exact(x), Exact(y)) => Exact(std::array::from_fn(|l| f(x[l], y[l] & i64::from(ty.bits() - 1)))),
+        _ => both(|x, _| x),
+    };
+    // The quotient of what is known to be a multiple, and the rest of which it is no part.
+    let divided = |by: i64, quotient: bool| match a {
+        Relative { lanes, multiple } if !ty.is_signed() && by > 0 && multiple.is_multiple_of(by as u64) => {
+            Some(match quotient {
+                true => Relative { lanes: lanes.map(|x| x.div_euclid(by)), multiple: multiple / by as u64 },
+                false => Exact(lanes.map(|x| x.rem_euclid(by))),
+            })
+        }
+        _ => None,
+    };
+    match op {
+        Binary::Add | Binary::WrappingAdd | Binary::Sub | Binary::WrappingSub => {
+            let f = if matches!(op, Binary::Add | Binary::WrappingAdd) { i64::wrapping_add } else { i64::wrapping_sub };
+            match (a, b) {
+                (Exact(x), Exact(y)) => Exact(zip(x, y, f)),
+                (Exact(x) | Relative { lanes: x, .. }, Exact(y) | Relative { lanes: y, .. }) => {
+                    Relative { lanes: zip(x, y, f), multiple: gcd(a.multiple(), b.multiple()).max(1) }
+                }
+                _ => Unknown,
+            }
+        }
+        Binary::Mul | Binary::WrappingMul => match (a, b, a.constant().or(b.constant())) {
+            (Relative { lanes, multiple }, Exact(_), Some(by)) | (Exact(_), Relative { lanes, multiple }, Some(by)) => {
+                let multiple = multiple.saturating_mul(by.unsigned_abs()).max(1);
+                Relative { lanes: lanes.map(|x| x.wrapping_mul(by)), multiple }
+            }
+            _ => both(i64::wrapping_mul),
+        },
+        Binary::Div => match b.constant().and_then(|by| divided(by, true)) {
+            Some(quotient) => quotient,
+            None => both(|x, y| x.checked_div(y).unwrap_or(0)),
+        },
+        Binary::Rem => match b.constant().and_then(|by| divided(by, false)) {
+            Some(rest) => rest,
+            None => both(|x, y| x.checked_rem(y).unwrap_or(0)),
+        },
+        Binary::And => match b.constant().and_then(|m| m.checked_add(1)).filter(|n| *n > 0 && n & (n - 1) == 0) {
+            Some(n) => divided(n, false).unwrap_or_else(|| both(|x, y| x & y)),
+            None => both(|x, y| x & y),
+        },
+        Binary::Or => both(|x, y| x | y),
+        Binary::Xor => both(|x, y| x ^ y),
+        Binary::Shl => match b.constant() {
+            Some(by @ 0..32) => binary(Binary::Mul, ty, a, Exact([1 << by; LANES])),
+            _ => shifted(|x, y| x << y),
+        },
+        Binary::Shr => match b.constant() {
+            Some(by @ 0..32) => divided(1 << by, true).unwrap_or_else(|| shifted(|x, y| x >> y)),
+            _ => shifted(|x, y| x >> y),
+        },
+        Binary::RotateLeft => both(|x, y| i64::from((x as u32).rotate_left(y as u32))),
+        Binary::Min => both(Ord::min),
+        Binary::Max => both(Ord::max),
+    }
+}
+
+/// The greatest common divisor; of 0 and a number, the number.
+pub(super) fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}

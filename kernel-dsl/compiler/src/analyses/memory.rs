@@ -1,0 +1,388 @@
+//! What accesses to memory cost by where their lanes go: conflicts of banks, and sectors.
+//!
+//! Shared memory has 32 banks of 4 bytes; a bank gives one word at a time, so lanes that ask one bank for different words wait
+//! for one another. Global memory moves in sectors of 32 bytes; a warp's access costs as many as it touches.
+
+use super::lanes::{self, Across, LANES, Lanes, Numbers};
+use crate::ir::*;
+use crate::scalar::Scalar;
+use serde::Serialize;
+
+/// Bytes of a sector.
+const SECTOR: i64 = 32;
+/// Banks of shared memory.
+const BANKS: usize = 32;
+/// Bytes that shared memory gives at once.
+const AT_ONCE: u32 = 128;
+
+/// An access to memory, or several that one place in the source became.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Site {
+    /// Where.
+    pub location: Location,
+    /// What it does.
+    pub kind: Kind,
+    /// Name of the shared array, or of the kernel's parameter, where that is known.
+    pub array: Option<String>,
+    /// Bytes that a lane accesses.
+    pub bytes: u32,
+    /// Instructions that the place became.
+    pub count: u32,
+    /// Loops around it that are still loops.
+    pub loops: u32,
+    /// What it costs; `None` where the addresses of the lanes are not understood.
+    pub cost: Option<Cost>,
+}
+
+/// What an access does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum Kind {
+    Load,
+    Store,
+    Atomic,
+}
+
+/// What an access costs a warp, in the worst of the block's warps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cost {
+    /// Of shared memory.
+    Shared {
+        /// Times that the busiest bank is asked, for each 128 bytes: 1 is without conflict.
+        ways: u32,
+    },
+    /// Of global memory.
+    Global {
+        /// Sectors that are touched, if buffers begin with one. Where it is not known how the first byte lies, it is taken to.
+        sectors: u32,
+        /// Sectors that the bytes would fill.
+        least: u32,
+    },
+}
+
+impl Cost {
+    /// How many times as much as need be.
+    fn excess(self) -> f64 {
+        match self {
+            Cost::Shared { ways } => f64::from(ways),
+            Cost::Global { sectors, least } => f64::from(sectors) / f64::from(least.max(1)),
+        }
+    }
+}
+
+/// The accesses of `kernel`, in the order in which their places first appear. Its places must be such still: IR as lowered, or
+/// [`with_places`](crate::passes::with_places).
+pub fn accesses(kernel: &Kernel) -> Vec<Site> {
+    let origins = origins(kernel);
+    let mut sites: Vec<Site> = Vec::new();
+    for warp in 0..kernel.threads().div_ceil(LANES as u32) {
+        let threads = kernel.threads() - warp * LANES as u32;
+        let active = if threads >= LANES as u32 { u32::MAX } else { (1 << threads) - 1 };
+        let mut found = Vec::new();
+        let walk = Walk { kernel, origins: &origins, lanes: &Lanes::of(kernel, warp) };
+        walk.region(&kernel.body, active, 0, &mut found);
+        match warp {
+            0 => sites = found,
+            _ => sites.iter_mut().zip(found).for_each(|(site, other)| site.cost = worse(site.cost, other.cost)),
+        }
+    }
+    let mut merged: Vec<Site> = Vec::new();
+    for site in sites {
+        let key = |s: &Site| (s.location, s.kind, s.bytes, s.array.clone());
+        match merged.iter_mut().find(|s| key(s) == key(&site)) {
+            Some(first) => {
+                first.count += site.count;
+                first.loops = first.loops.max(site.loops);
+                first.cost = worse(first.cost, site.cost);
+            }
+            None => merged.push(site),
+        }
+    }
+    merged
+}
+
+/// The worse of two; what is not understood is worst.
+fn worse(a: Option<Cost>, b: Option<Cost>) -> Option<Cost> {
+    let (a, b) = (a?, b?);
+    Some(if b.excess() > a.excess() { b } else { a })
+}
+
+/// What an address leads from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Origin {
+    /// The parameter of that number.
+    Parameter(u32),
+    /// An array in shared memory whose size the launch evaluates.
+    Dynamic(DynamicId),
+}
+
+/// What each address leads from.
+fn origins(kernel: &Kernel) -> Vec<Option<Origin>> {
+    fn walk(region: &Region, origins: &mut Vec<Option<Origin>>) {
+        for inst in &region.insts {
+            let carried = |inits: &[Value], to: &[Value], origins: &mut Vec<Option<Origin>>| {
+                to.iter().zip(inits).for_each(|(t, i)| origins[t.0 as usize] = origins[i.0 as usize]);
+            };
+            match &inst.op {
+                Op::Parameter(i) => origins[inst.results[0].0 as usize] = Some(Origin::Parameter(*i)),
+                Op::Dynamic { array, .. } => origins[inst.results[0].0 as usize] = Some(Origin::Dynamic(*array)),
+                Op::Offset { base, .. } => origins[inst.results[0].0 as usize] = origins[base.0 as usize],
+                Op::For(l) => carried(&l.inits, l.body.parameters.get(1..).unwrap_or_default(), origins),
+                Op::Loop { inits, body, .. } => carried(inits, &body.parameters, origins),
+                _ => {}
+            }
+            inst.op.regions().into_iter().for_each(|r| walk(r, origins));
+        }
+    }
+    let mut origins = vec![None; kernel.values.len()];
+    walk(&kernel.body, &mut origins);
+    origins
+}
+
+struct Walk<'k> {
+    kernel: &'k Kernel,
+    origins: &'k [Option<Origin>],
+    lanes: &'k Lanes,
+}
+
+impl Walk<'_> {
+    fn region(&self, region: &Region, active: u32, loops: u32, found: &mut Vec<Site>) {
+        for inst in &region.insts {
+            let access = match &inst.op {
+                Op::Load { place, element, guard, .. } => {
+                    Some((Kind::Load, place, *element, inst.results.len(), guard.as_ref().map(|g| g.condition)))
+                }
+                Op::Store { place, element, values, guard } => {
+                    Some((Kind::Store, place, *element, values.len(), *guard))
+                }
+                Op::Atomic { place, element, .. } => Some((Kind::Atomic, place, *element, 1, None)),
+                Op::If { condition, then, otherwise } => {
+                    let holds = self.holding(*condition);
+                    self.region(then, active & holds.unwrap_or(u32::MAX), loops, found);
+                    self.region(otherwise, active & holds.map_or(u32::MAX, |h| !h), loops, found);
+                    continue;
+                }
+                op => {
+                    let around = u32::from(matches!(op, Op::For(_) | Op::Loop { .. }));
+                    op.regions().into_iter().for_each(|r| self.region(r, active, loops + around, found));
+                    continue;
+                }
+            };
+            if let Some((kind, place, element, width, guard)) = access {
+                let active = active & guard.and_then(|g| self.holding(g)).unwrap_or(u32::MAX);
+                let bytes = element.bytes() * width as u32;
+                let cost = self.cost(place, element, Asked { active, bytes, merged: kind != Kind::Atomic });
+                let array = self.name(place);
+                found.push(Site { location: inst.location, kind, array, bytes, count: 1, loops, cost });
+            }
+        }
+    }
+
+    /// The name of what is accessed.
+    fn name(&self, place: &Place) -> Option<String> {
+        match place {
+            Place::Shared { array, .. } => Some(self.kernel.shared[array.0 as usize].name.clone()),
+            Place::Global { base, .. } | Place::Dynamic { base, .. } | Place::Address { base, .. } => {
+                self.origins[base.0 as usize].map(|origin| match origin {
+                    Origin::Parameter(i) => self.kernel.parameters[i as usize].name.clone(),
+                    Origin::Dynamic(id) => self.kernel.dynamic[id.0 as usize].name.clone(),
+                })
+            }
+        }
+    }
+
+    fn cost(&self, place: &Place, element: Scalar, asked: Asked) -> Option<Cost> {
+        let (unit, within) = (place.unit(element), self.lanes.within(place.within()));
+        match place {
+            Place::Shared { array, indices, .. } => self.shared(*array, indices, within, asked),
+            Place::Dynamic { base, dims, .. } => {
+                let (address, rows) = self.address(*base, dims, unit, within)?;
+                // Rows of unknown distance: who knows which banks they begin at.
+                let one_row = rows.iter().all(|row| row.iter().all(|x| *x == row[0]));
+                one_row.then_some(Cost::Shared { ways: asked.ways(&address.relative()?) })
+            }
+            Place::Global { base, dims, .. } => {
+                let (address, rows) = self.address(*base, dims, unit, within)?;
+                let aligned = address.multiple().is_multiple_of(SECTOR as u64);
+                Some(sectors(&address.relative()?, &rows, asked.active, asked.bytes, aligned))
+            }
+            Place::Address { .. } => None,
+        }
+    }
+
+    /// The lanes in which a condition holds, if it is known of each.
+    fn holding(&self, condition: Value) -> Option<u32> {
+        match self.lanes.get(condition) {
+            Across::Exact(lanes) => Some((0..LANES).filter(|l| lanes[*l] != 0).fold(0, |m, l| m | 1 << l)),
+            _ => None,
+        }
+    }
+
+    fn shared(&self, array: SharedId, indices: &[Value], within: Across, asked: Asked) -> Option<Cost> {
+        let array = &self.kernel.shared[array.0 as usize];
+        let size = array.element.bytes();
+        let terms = indices.iter().zip(&array.strides).map(|(index, stride)| (*index, stride.saturating_mul(size)));
+        let place = self.lanes.sum(within, terms);
+        let (addresses, offset) = (place.relative()?, i64::from(array.offset));
+        let (Some(swizzle), [.., row, _]) = (array.swizzle(), indices) else {
+            return Some(Cost::Shared { ways: asked.ways(&addresses.map(|a| offset + a)) });
+        };
+        // What all lanes share moves them alike from bank to bank, but where it decides which pieces are exchanged. So the worst
+        // is looked for among all that it may be.
+        let row = self.lanes.get(*row);
+        let rows = row.relative()?;
+        let (period, span) = (i64::from(swizzle.period()), i64::from(swizzle.mask + 1) * i64::from(Swizzle::PIECE));
+        let mut worst = 0;
+        for first_row in (0..period).step_by(common(row.multiple(), period)) {
+            for first in (0..span).step_by(common(place.multiple(), span)) {
+                let address = |l: usize| {
+                    let row = (first_row + rows[l]).rem_euclid(period) as u32;
+                    offset + ((first + addresses[l]) ^ i64::from(swizzle.bits(row)))
+                };
+                worst = worst.max(asked.ways(&std::array::from_fn(address)));
+            }
+        }
+        Some(Cost::Shared { ways: worst })
+    }
+
+    /// The address of an element of `unit` bytes, but for the dimensions whose stride is not known: of those, the indices.
+    fn address(&self, base: Value, dims: &[Dim], unit: u32, within: Across) -> Option<(Across, [Numbers; 5])> {
+        let mut address = lanes::add(self.lanes.get(base), within);
+        let mut rows = [[0i64; LANES]; 5];
+        for (dim, row) in dims.iter().zip(&mut rows) {
+            let stride = match dim.stride.map(|s| self.lanes.get(s)) {
+                None => Some(1),
+                Some(stride) => stride.constant().and_then(|s| u32::try_from(s).ok()),
+            };
+            match stride {
+                Some(stride) => address = self.lanes.sum(address, [(dim.index, stride.saturating_mul(unit))]),
+                None => {
+                    let index = self.lanes.get(dim.index);
+                    *row = index.relative()?;
+                    if index.constant() != Some(0) {
+                        // All lanes in one row, and that a multiple of elements away; or who knows where.
+                        let zero = row.iter().all(|x| *x == 0);
+                        let multiple = if zero { index.multiple().saturating_mul(unit.into()) } else { 1 };
+                        address = lanes::add(address, Across::Relative { lanes: [0; LANES], multiple });
+                    }
+                }
+            }
+        }
+        Some((address, rows))
+    }
+}
+
+/// What a warp asks of memory at once.
+#[derive(Clone, Copy)]
+struct Asked {
+    /// The lanes that do.
+    active: u32,
+    /// Bytes that each accesses.
+    bytes: u32,
+    /// Whether lanes that ask for one word are served together.
+    merged: bool,
+}
+
+impl Asked {
+    fn ways(self, addresses: &Numbers) -> u32 {
+        ways(addresses, self.active, self.bytes, self.merged)
+    }
+}
+
+/// The steps in which multiples of `multiple` go through what repeats after `period`.
+fn common(multiple: u64, period: i64) -> usize {
+    lanes::gcd(period as u64, multiple).max(1) as usize
+}
+
+/// How often the busiest bank is asked for another word, where lane l accesses `bytes` bytes at `addresses[l]`. Accesses of 8
+/// and 16 bytes go by half and quarter warps. `merged`: lanes that ask for one word are served together, as loads and stores
+/// are; atomic operations take turns.
+pub fn ways(addresses: &Numbers, active: u32, bytes: u32, merged: bool) -> u32 {
+    let wide = bytes.clamp(4, WIDEST);
+    let lanes_at_once = (AT_ONCE / wide) as usize;
+    let mut worst = 0;
+    for first in (0..LANES).step_by(lanes_at_once) {
+        let mut words = Vec::with_capacity(BANKS);
+        for lane in (first..first + lanes_at_once).filter(|l| active >> l & 1 == 1) {
+            words.extend((0..i64::from(wide / 4)).map(|w| addresses[lane].div_euclid(4) + w));
+        }
+        words.sort_unstable();
+        if merged {
+            words.dedup();
+        }
+        let mut banks = [0u32; BANKS];
+        for word in words {
+            banks[word.rem_euclid(BANKS as i64) as usize] += 1;
+        }
+        worst = worst.max(banks.into_iter().max().unwrap_or(0));
+    }
+    worst
+}
+
+/// The sectors of an access of `bytes` bytes a lane. Lanes with different `rows` are far apart.
+fn sectors(addresses: &Numbers, rows: &[Numbers; 5], active: u32, bytes: u32, aligned: bool) -> Cost {
+    let mut lanes: Vec<usize> = (0..LANES).filter(|l| active >> l & 1 == 1).collect();
+    let row = |l: usize| rows.map(|r| r[l]);
+    lanes.sort_unstable_by_key(|l| (row(*l), addresses[*l]));
+    let (mut sectors, mut filled) = (0, 0);
+    for group in lanes.chunk_by(|a, b| row(*a) == row(*b)) {
+        let start = if aligned { 0 } else { addresses[group[0]] };
+        // The first sector, and the first byte, that are not counted yet.
+        let (mut sector, mut byte) = (i64::MIN, i64::MIN);
+        for lane in group {
+            let (first, end) = (addresses[*lane] - start, addresses[*lane] - start + i64::from(bytes));
+            let (first_sector, end_sector) = (first.div_euclid(SECTOR), (end - 1).div_euclid(SECTOR) + 1);
+            sectors += (end_sector - first_sector.max(sector)).max(0);
+            filled += (end - first.max(byte)).max(0);
+            (sector, byte) = (sector.max(end_sector), byte.max(end));
+        }
+    }
+    Cost::Global { sectors: sectors as u32, least: (filled as u64).div_ceil(SECTOR as u64) as u32 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn by(f: impl Fn(i64) -> i64) -> Numbers {
+        std::array::from_fn(|l| f(l as i64))
+    }
+
+    #[test]
+    fn banks_by_the_stride() {
+        let stride = |words: i64| ways(&by(|l| 4 * words * l), u32::MAX, 4, true);
+        // 32 / gcd(stride, 32) banks serve 32 lanes.
+        assert_eq!([0, 1, 2, 3, 16, 32, 33].map(stride), [1, 1, 2, 1, 16, 32, 1]);
+        assert_eq!(ways(&by(|l| 4 * 32 * l), 0b11, 4, true), 2, "lanes that are not there ask for nothing");
+        assert_eq!(ways(&by(|_| 0), u32::MAX, 4, false), 32, "atomic operations on one word");
+        assert_eq!(ways(&by(|l| 16 * l), u32::MAX, 16, true), 1, "a quarter of a warp at once");
+        assert_eq!(ways(&by(|l| 8 * l), u32::MAX, 8, true), 1);
+        assert_eq!(ways(&by(|l| l), u32::MAX, 1, true), 1, "bytes of one word");
+    }
+
+    #[test]
+    fn sectors_by_the_stride() {
+        let rows = [[0; LANES]; 5];
+        let cost = |f: fn(i64) -> i64, bytes, aligned| match sectors(&by(f), &rows, u32::MAX, bytes, aligned) {
+            Cost::Global { sectors, least } => (sectors, least),
+            Cost::Shared { .. } => unreachable!(),
+        };
+        assert_eq!(cost(|l| 4 * l, 4, true), (4, 4));
+        assert_eq!(cost(|l| 4 * l + 4, 4, true), (5, 4), "across the edge of a sector");
+        assert_eq!(cost(|l| 4 * l + 4, 4, false), (4, 4), "who knows where it begins");
+        assert_eq!(cost(|l| 8 * l, 4, true), (8, 4));
+        assert_eq!(cost(|l| 1024 * l, 4, true), (32, 4));
+        assert_eq!(cost(|_| 64, 4, true), (1, 1));
+        assert_eq!(cost(|l| 16 * l, 16, true), (16, 16));
+    }
+
+    #[test]
+    fn rows_share_no_sector() {
+        let mut rows = [[0; LANES]; 5];
+        rows[0] = by(|l| l / 16);
+        let cost = sectors(&by(|l| 4 * (l % 16)), &rows, u32::MAX, 4, false);
+        assert_eq!(cost, Cost::Global { sectors: 4, least: 4 });
+    }
+}

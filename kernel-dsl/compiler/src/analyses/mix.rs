@@ -1,0 +1,155 @@
+//! What kinds of instructions a PTX module is made of.
+//!
+//! Each instruction counts once, however often a loop runs it.
+
+use crate::ptx::{Instruction, Modifier, Module, Opcode, Statement, Type};
+use serde::Serialize;
+
+/// A kind of instruction, by what executes it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// Arithmetic on `f32`.
+    Float,
+    /// Arithmetic on `f64`.
+    Double,
+    /// Arithmetic on floats of 16 bits.
+    Half,
+    /// Addition, logic, shifts and bit fields of integers.
+    Integer,
+    /// Products of integers.
+    Multiply,
+    /// Quotients and remainders of integers.
+    Divide,
+    /// Division, roots, and what the special function unit approximates.
+    Special,
+    /// Between types.
+    Convert,
+    /// Comparison and selection.
+    Compare,
+    /// Copies, and what reads addresses and special registers.
+    Move,
+    /// Loads of parameters.
+    Parameter,
+    /// Loads from global memory.
+    GlobalLoad,
+    /// Stores there.
+    GlobalStore,
+    /// Loads from shared memory.
+    SharedLoad,
+    /// Stores there.
+    SharedStore,
+    /// Accesses to local memory.
+    Local,
+    /// Atomic operations.
+    Atomic,
+    /// Between lanes of a warp.
+    Warp,
+    /// Barriers and fences.
+    Barrier,
+    /// Jumps and the end.
+    Control,
+}
+
+impl Class {
+    /// All of them, as they are declared.
+    pub const ALL: [Class; 20] = [
+        Class::Float,
+        Class::Double,
+        Class::Half,
+        Class::Integer,
+        Class::Multiply,
+        Class::Divide,
+        Class::Special,
+        Class::Convert,
+        Class::Compare,
+        Class::Move,
+        Class::Parameter,
+        Class::GlobalLoad,
+        Class::GlobalStore,
+        Class::SharedLoad,
+        Class::SharedStore,
+        Class::Local,
+        Class::Atomic,
+        Class::Warp,
+        Class::Barrier,
+        Class::Control,
+    ];
+
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Float => "f32",
+            Class::Double => "f64",
+            Class::Half => "16-bit float",
+            Class::Integer => "integer",
+            Class::Multiply => "integer multiply",
+            Class::Divide => "integer divide",
+            Class::Special => "division and root",
+            Class::Convert => "convert",
+            Class::Compare => "compare and select",
+            Class::Move => "move",
+            Class::Parameter => "parameter",
+            Class::GlobalLoad => "global load",
+            Class::GlobalStore => "global store",
+            Class::SharedLoad => "shared load",
+            Class::SharedStore => "shared store",
+            Class::Local => "local memory",
+            Class::Atomic => "atomic",
+            Class::Warp => "warp exchange",
+            Class::Barrier => "barrier and fence",
+            Class::Control => "control",
+        }
+    }
+
+    /// That of an instruction.
+    pub fn of(instruction: &Instruction) -> Class {
+        use Opcode::*;
+        let has = |m: Modifier| instruction.modifiers.contains(&m);
+        // The type that it works on stands last.
+        let ty = instruction.modifiers.iter().rev().find_map(|m| m.ty());
+        let arithmetic = match ty {
+            Some(Type::F32) => Class::Float,
+            Some(Type::F64) => Class::Double,
+            Some(Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2) => Class::Half,
+            _ => Class::Integer,
+        };
+        match instruction.opcode {
+            Vmad => Class::Multiply,
+            Mul | Mul24 | Mad | Mad24 | Madc | Sad | Dp2a | Dp4a if arithmetic == Class::Integer => Class::Multiply,
+            Div | Rem if arithmetic == Class::Integer => Class::Divide,
+            Div | Rcp | Sqrt | Rsqrt | Ex2 | Lg2 | Sin | Cos | Tanh => Class::Special,
+            Abs | Add | Addc | And | Bfe | Bfi | Bfind | Bmsk | Brev | Clz | Cnot | Copysign | Dp2a | Dp4a | Fma
+            | Fns | Lop3 | Mad | Mad24 | Madc | Max | Min | Mul | Mul24 | Neg | Not | Or | Popc | Prmt | Rem | Sad
+            | Shf | Shl | Shr | Sub | Subc | Xor => arithmetic,
+            Szext | Vabsdiff | Vabsdiff2 | Vabsdiff4 | Vadd | Vadd2 | Vadd4 | Vavrg2 | Vavrg4 | Vmax | Vmax2
+            | Vmax4 | Vmin | Vmin2 | Vmin4 | Vset | Vset2 | Vset4 | Vshl | Vshr | Vsub | Vsub2 | Vsub4 => {
+                Class::Integer
+            }
+            Cvt => Class::Convert,
+            Isspacep | Selp | Set | Setp | Slct | Testp => Class::Compare,
+            Mov | Cvta | Activemask | Alloca | Stackrestore | Stacksave => Class::Move,
+            Ld if has(Modifier::Param) => Class::Parameter,
+            Ld | Prefetch if has(Modifier::Shared) => Class::SharedLoad,
+            St if has(Modifier::Shared) => Class::SharedStore,
+            Ld | St if has(Modifier::Local) => Class::Local,
+            Ld | Ldu | Prefetch | Prefetchu | Cp => Class::GlobalLoad,
+            St => Class::GlobalStore,
+            Atom | Red => Class::Atomic,
+            Shfl | Vote | Match | Redux => Class::Warp,
+            Bar | Barrier | Fence | Membar => Class::Barrier,
+            Bra | Brkpt | Brx | Call | Exit | Nanosleep | Pmevent | Ret | Trap => Class::Control,
+        }
+    }
+}
+
+/// How many instructions of each kind `module` has; those of which it has none are left out.
+pub fn mix(module: &Module) -> Vec<(Class, u32)> {
+    let mut counts = [0u32; Class::ALL.len()];
+    for statement in module.entries().filter_map(|entry| entry.body.as_ref()).flatten() {
+        if let Statement::Instruction(instruction) = statement {
+            counts[Class::of(instruction) as usize] += 1;
+        }
+    }
+    Class::ALL.into_iter().zip(counts).filter(|(_, n)| *n > 0).collect()
+}

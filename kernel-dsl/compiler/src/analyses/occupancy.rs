@@ -1,0 +1,179 @@
+//! How many blocks and warps a multiprocessor holds at once, and what keeps it from more.
+
+use crate::target::Target;
+use serde::Serialize;
+
+/// Threads of a warp.
+const WARP: u32 = 32;
+
+/// What a multiprocessor of a target has. From the table of technical specifications in the appendix on compute capabilities
+/// of NVIDIA's CUDA C++ Programming Guide, and alike in the traits of NVIDIA's CCCL; the units of allocation from the
+/// occupancy calculator that came with CUDA until 11.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Limits {
+    /// Warps that it holds.
+    pub warps: u32,
+    /// Blocks that it holds.
+    pub blocks: u32,
+    /// Registers of 32 bits.
+    pub registers: u32,
+    /// Registers are given to warps in multiples of this.
+    pub register_unit: u32,
+    /// Parts that the registers are divided into, each with warps of its own.
+    pub parts: u32,
+    /// Registers that a thread may have.
+    pub registers_of_thread: u32,
+    /// Bytes of shared memory, where as much as can be is set aside for it.
+    pub shared: u32,
+    /// Bytes that a block may have without asking for more at the launch.
+    pub shared_of_block: u32,
+    /// Shared memory is given to blocks in multiples of this.
+    pub shared_unit: u32,
+    /// Bytes that each block takes beside its own.
+    pub shared_reserved: u32,
+}
+
+impl Limits {
+    /// Those of `target`.
+    pub const fn of(target: Target) -> Limits {
+        let (warps, blocks, shared_kib) = match target.sm() {
+            0..70 => (64, 32, 96),
+            70..75 => (64, 32, 96),
+            75..80 => (32, 16, 64),
+            80..86 => (64, 32, 164),
+            86..89 => (48, 16, 100),
+            89..90 => (48, 24, 100),
+            _ => (64, 32, 228),
+        };
+        let (shared_unit, shared_reserved) = if target.sm() < 80 { (256, 0) } else { (128, 1024) };
+        Limits {
+            warps,
+            blocks,
+            registers: 64 << 10,
+            register_unit: 256,
+            parts: 4,
+            registers_of_thread: 255,
+            shared: shared_kib << 10,
+            shared_of_block: 48 << 10,
+            shared_unit,
+            shared_reserved,
+        }
+    }
+}
+
+/// What a block takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Needs {
+    /// Threads.
+    pub threads: u32,
+    /// Registers a thread; `None` where nobody knows, and they are taken to be few enough.
+    pub registers: Option<u32>,
+    /// Bytes of shared memory, sized at launch or not.
+    pub shared: u32,
+}
+
+/// What a multiprocessor holds.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Occupancy {
+    /// Blocks at once.
+    pub blocks: u32,
+    /// Warps at once.
+    pub warps: u32,
+    /// Warps that it could hold.
+    pub of: u32,
+    /// What keeps it from more blocks: one, or several that come to the same.
+    pub limited_by: Vec<Limit>,
+}
+
+/// What a multiprocessor has so much of and no more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum Limit {
+    Blocks,
+    Warps,
+    Registers,
+    SharedMemory,
+}
+
+impl Limit {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Limit::Blocks => "blocks",
+            Limit::Warps => "warps",
+            Limit::Registers => "registers",
+            Limit::SharedMemory => "shared memory",
+        }
+    }
+}
+
+impl Occupancy {
+    /// On a multiprocessor of `target`.
+    pub fn of(target: Target, needs: Needs) -> Occupancy {
+        let limits = Limits::of(target);
+        let warps = needs.threads.div_ceil(WARP).max(1);
+        let by_registers = match needs.registers {
+            None | Some(0) => u32::MAX,
+            Some(n) if n > limits.registers_of_thread => 0,
+            Some(n) => {
+                let of_warp = (n * WARP).next_multiple_of(limits.register_unit);
+                limits.registers / limits.parts / of_warp * limits.parts / warps
+            }
+        };
+        let by_shared = match needs.shared.saturating_add(limits.shared_reserved) {
+            0 => u32::MAX,
+            bytes => limits.shared / bytes.next_multiple_of(limits.shared_unit),
+        };
+        let all = [
+            (Limit::Warps, limits.warps / warps),
+            (Limit::Blocks, limits.blocks),
+            (Limit::Registers, by_registers),
+            (Limit::SharedMemory, by_shared),
+        ];
+        let blocks = all.iter().map(|(_, n)| *n).min().unwrap_or(0);
+        let limited_by = all.iter().filter(|(_, n)| *n == blocks).map(|(limit, _)| *limit).collect();
+        Occupancy { blocks, warps: blocks * warps, of: limits.warps, limited_by }
+    }
+
+    /// Warps in percent of those that there could be, rounded.
+    pub fn percent(&self) -> u32 {
+        (100 * self.warps + self.of / 2) / self.of
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn occupancy(target: Target, threads: u32, registers: u32, shared: u32) -> (u32, u32, Vec<Limit>) {
+        let o = Occupancy::of(target, Needs { threads, registers: Some(registers), shared });
+        (o.blocks, o.percent(), o.limited_by)
+    }
+
+    /// Worked out by hand from the limits.
+    #[test]
+    fn the_scarcest_decides() {
+        use Limit::*;
+        let sm_61 = |threads, registers, shared| occupancy(Target::SM_61, threads, registers, shared);
+        assert_eq!(sm_61(256, 32, 0), (8, 100, vec![Warps, Registers]));
+        assert_eq!(sm_61(256, 33, 0), (6, 75, vec![Registers]));
+        assert_eq!(sm_61(256, 128, 0), (2, 25, vec![Registers]));
+        assert_eq!(sm_61(256, 255, 0), (1, 13, vec![Registers]));
+        assert_eq!(sm_61(64, 20, 0), (32, 100, vec![Warps, Blocks]));
+        assert_eq!(sm_61(32, 20, 0), (32, 50, vec![Blocks]));
+        assert_eq!(sm_61(128, 32, 48 << 10), (2, 13, vec![SharedMemory]));
+        assert_eq!(sm_61(128, 32, 16 << 10), (6, 38, vec![SharedMemory]));
+        assert_eq!(sm_61(1024, 65, 0), (0, 0, vec![Registers]), "a block that cannot be launched");
+        assert_eq!(occupancy(Target::SM_75, 256, 32, 0), (4, 100, vec![Warps]));
+        // A kibibyte of each block is the system's from sm_80 on.
+        assert_eq!(occupancy(Target::SM_86, 128, 32, 24 << 10), (4, 33, vec![SharedMemory]));
+        assert_eq!(occupancy(Target::SM_90, 256, 64, 100 << 10), (2, 25, vec![SharedMemory]));
+    }
+
+    #[test]
+    fn without_figures_for_registers_they_limit_nothing() {
+        let needs = Needs { threads: 512, registers: None, shared: 0 };
+        assert_eq!(Occupancy::of(Target::SM_61, needs).limited_by, [Limit::Warps]);
+    }
+}

@@ -1,0 +1,240 @@
+//! What is legal on a target and slow there.
+//!
+//! Costs are machine instructions as ptxas 12.9 makes them of the PTX instruction alone, beyond one addition; where there is a
+//! path for rare operands (subnormals in a division), it is among them.
+
+use super::memory::{Cost, Site};
+use crate::ir::{Atomic, Binary, Kernel, Location, Op, Place, Region, Type, Unary};
+use crate::passes::Optimised;
+use crate::scalar::Scalar;
+use crate::target::Target;
+use std::collections::HashMap;
+
+/// Something slow, and where.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Lint {
+    /// What it is.
+    pub slow: Slow,
+    /// Where; `None` where the whole kernel is meant.
+    pub location: Option<Location>,
+    /// Instructions that the place became.
+    pub count: u32,
+    /// Whether a loop runs it.
+    pub looped: bool,
+}
+
+/// What is legal and slow.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Slow {
+    /// Arithmetic in `f64`, where the target has few units for it.
+    Double,
+    /// A quotient or remainder of integers by what is not constant.
+    IntegerDivision(Scalar),
+    /// A product of integers of 64 bits.
+    WideMultiply,
+    /// A correctly rounded quotient, in a loop.
+    FloatDivision(Scalar),
+    /// A correctly rounded square root, in a loop.
+    SquareRoot(Scalar),
+    /// An atomic operation on shared memory that the machine has not: a loop of compare-and-swap.
+    SharedAtomic(Scalar),
+    /// Lanes ask a bank of shared memory for so many words.
+    BankConflict(u32),
+    /// Lanes touch more sectors of global memory than their bytes would fill.
+    #[allow(missing_docs)]
+    Scattered { sectors: u32, least: u32 },
+    /// Bytes a thread that ptxas keeps in local memory, since registers do not suffice.
+    #[allow(missing_docs)]
+    Spills { stores: u32, loads: u32 },
+    /// The block's threads do not fill its last warp.
+    PartialWarp(u32),
+}
+
+impl Slow {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Slow::Double => "f64-arithmetic",
+            Slow::IntegerDivision(_) => "integer-division",
+            Slow::WideMultiply => "64-bit-multiply",
+            Slow::FloatDivision(_) => "float-division",
+            Slow::SquareRoot(_) => "square-root",
+            Slow::SharedAtomic(_) => "shared-atomic-loop",
+            Slow::BankConflict(_) => "bank-conflict",
+            Slow::Scattered { .. } => "scattered-access",
+            Slow::Spills { .. } => "spills",
+            Slow::PartialWarp(_) => "partial-warp",
+        }
+    }
+
+    /// What it costs on `target`.
+    pub fn message(self, target: Target) -> String {
+        match self {
+            Slow::Double => {
+                format!("{target} does f64 arithmetic at 1/{} of the rate of f32", f64_ratio(target))
+            }
+            Slow::IntegerDivision(ty) => {
+                let n = division(ty, target);
+                format!("{target} has no division of integers: of `{ty}` it is some {n} instructions")
+            }
+            Slow::WideMultiply => {
+                let n = if target < Target::SM_70 { 15 } else { 4 };
+                format!("a product of 64 bits is some {n} instructions on {target}")
+            }
+            Slow::FloatDivision(ty) => {
+                format!("a correctly rounded division of `{ty}` is some 10 instructions, and 100 with its rare path")
+            }
+            Slow::SquareRoot(ty) => {
+                let n = if ty == Scalar::F64 { 55 } else { 30 };
+                format!("a correctly rounded square root of `{ty}` is some {n} instructions with its rare path")
+            }
+            Slow::SharedAtomic(ty) => {
+                format!(
+                    "{target} has no such atomic operation on `{ty}` in shared memory: it loops over compare-and-swap"
+                )
+            }
+            Slow::BankConflict(ways) => {
+                format!("lanes of a warp ask one bank of shared memory for {ways} words, one after the other")
+            }
+            Slow::Scattered { sectors, least } => {
+                format!("a warp touches {sectors} sectors of 32 bytes for what would fill {least}")
+            }
+            Slow::Spills { stores, loads } => {
+                format!("registers do not suffice: a thread stores {stores} bytes to local memory, and loads {loads}")
+            }
+            Slow::PartialWarp(threads) => {
+                let idle = 32 - threads % 32;
+                format!("a block of {threads} threads leaves {idle} lanes of its last warp idle")
+            }
+        }
+    }
+
+    /// What to do about it.
+    pub fn help(self) -> &'static str {
+        match self {
+            Slow::Double => "compute in `f32` if its 24 bits suffice; is a literal without a suffix meant as `f32`?",
+            Slow::IntegerDivision(_) => {
+                "divide by a generic constant, best a power of two; or count with nested loops instead of taking an index apart"
+            }
+            Slow::WideMultiply => "multiply in 32 bits, and widen the product or add to a 64-bit base",
+            Slow::FloatDivision(_) => {
+                "where one more rounding does no harm, multiply by a reciprocal made before the loop"
+            }
+            Slow::SquareRoot(_) => "take it after the loop, or compare squares",
+            Slow::SharedAtomic(_) => {
+                "use `u32` or `i32` (fixed point, if need be), or sum in the warp first: `warp::sum`, one lane adds"
+            }
+            Slow::BankConflict(_) => "make the array `Shared::padded`, or let lanes follow the last index",
+            Slow::Scattered { .. } => {
+                "let consecutive lanes follow the last index, or go through a tile in shared memory"
+            }
+            Slow::Spills { .. } => "keep less in registers: smaller tiles, less unrolled; or raise `max_registers`",
+            Slow::PartialWarp(_) => "make the block a multiple of 32 threads",
+        }
+    }
+}
+
+/// How many times slower `f64` arithmetic is than `f32`, from the table of throughputs in NVIDIA's CUDA C++ Programming Guide.
+fn f64_ratio(target: Target) -> u32 {
+    match target.sm() {
+        61 | 75 => 32,
+        86 | 89 => 64,
+        _ => 2,
+    }
+}
+
+/// Machine instructions of a division of integers.
+fn division(ty: Scalar, target: Target) -> u32 {
+    match (ty.bits(), target < Target::SM_70) {
+        (64, true) => 170,
+        (64, false) => 75,
+        (_, true) => 30,
+        (_, false) => 20,
+    }
+}
+
+/// Whether ptxas makes a loop of an atomic operation on shared memory, on every target.
+fn loops(operation: Atomic, element: Scalar) -> bool {
+    match operation {
+        Atomic::Exchange | Atomic::CompareExchange => false,
+        _ => element.is_float() || element.bits() == 64,
+    }
+}
+
+/// What is slow in `kernel`, by where it is; `sites` are its accesses to memory.
+pub fn lints(kernel: &Optimised, sites: &[Site]) -> Vec<Lint> {
+    let mut search = Search { kernel, constants: HashMap::new(), found: Vec::new() };
+    search.region(&kernel.body, false);
+    let mut found = search.found;
+    for site in sites {
+        let slow = match site.cost {
+            Some(Cost::Shared { ways }) if ways > 1 => Slow::BankConflict(ways),
+            Some(Cost::Global { sectors, least }) if sectors >= 2 * least && sectors > 2 => {
+                Slow::Scattered { sectors, least }
+            }
+            _ => continue,
+        };
+        found.push(Lint { slow, location: Some(site.location), count: site.count, looped: site.loops > 0 });
+    }
+    // As the source has them.
+    let place = |lint: &Lint| {
+        let at = kernel.locations[lint.location.map_or(0, |l| l.0) as usize];
+        (at.source, at.span)
+    };
+    found.sort_by_key(place);
+    if !kernel.threads().is_multiple_of(32) {
+        let slow = Slow::PartialWarp(kernel.threads());
+        found.insert(0, Lint { slow, location: None, count: 1, looped: false });
+    }
+    found
+}
+
+struct Search<'k> {
+    kernel: &'k Kernel,
+    constants: HashMap<u32, u64>,
+    found: Vec<Lint>,
+}
+
+impl Search<'_> {
+    fn region(&mut self, region: &Region, looped: bool) {
+        for inst in &region.insts {
+            if let Op::Constant(bits) = inst.op {
+                self.constants.insert(inst.results[0].0, bits);
+            }
+            if let Some(slow) = self.slow(&inst.op, inst.results.first().map(|r| self.kernel.ty(*r)), looped) {
+                self.note(slow, inst.location, looped);
+            }
+            let inner = looped || matches!(inst.op, Op::For(_) | Op::Loop { .. });
+            inst.op.regions().into_iter().for_each(|r| self.region(r, inner));
+        }
+    }
+
+    fn note(&mut self, slow: Slow, location: Location, looped: bool) {
+        match self.found.iter_mut().find(|l| (l.slow, l.location) == (slow, Some(location))) {
+            Some(known) => {
+                known.count += 1;
+                known.looped |= looped;
+            }
+            None => self.found.push(Lint { slow, location: Some(location), count: 1, looped }),
+        }
+    }
+
+    fn slow(&self, op: &Op, result: Option<Type>, looped: bool) -> Option<Slow> {
+        let constant = |v: &crate::ir::Value| self.constants.contains_key(&v.0);
+        if let Op::Atomic { operation, place: Place::Address { base, .. }, element, .. } = op {
+            let shared = self.kernel.ty(*base) == Type::Shared;
+            return (shared && loops(*operation, *element)).then_some(Slow::SharedAtomic(*element));
+        }
+        let ty = result.and_then(Type::scalar);
+        let double = f64_ratio(self.kernel.target) > 2;
+        match (op, ty?) {
+            (Op::Binary(..) | Op::MulAdd(..), Scalar::F64) if double => Some(Slow::Double),
+            (Op::Unary(Unary::Sqrt, _), Scalar::F64) if double => Some(Slow::Double),
+            (Op::Unary(Unary::Sqrt, _), ty) if looped => Some(Slow::SquareRoot(ty)),
+            (Op::Binary(Binary::Div, ..), ty) if ty.is_float() => looped.then_some(Slow::FloatDivision(ty)),
+            (Op::Binary(Binary::Div | Binary::Rem, _, by), ty) => (!constant(by)).then_some(Slow::IntegerDivision(ty)),
+            (Op::Binary(Binary::Mul | Binary::WrappingMul, ..), Scalar::I64 | Scalar::U64) => Some(Slow::WideMultiply),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! `kernels report`: what an instance takes of the machine, by the compiler's own analyses and, where it is found, ptxas.
+
+use super::name::{self, Named};
+use super::ptxas::{Ptxas, Resources};
+use super::{Error, Outcome, json};
+use clap::Args;
+use kernel_dsl::Artifact;
+use kernel_dsl::compiler::analyses::memory::{self, Cost, Kind, Site};
+use kernel_dsl::compiler::analyses::mix::{Class, mix};
+use kernel_dsl::compiler::analyses::occupancy::{Needs, Occupancy};
+use kernel_dsl::compiler::analyses::slow::{self, Lint, Slow};
+use kernel_dsl::compiler::hir::Instance;
+use kernel_dsl::compiler::ir::{DynamicArray, Kernel, Location};
+use kernel_dsl::compiler::{Errors, Target, analyses, emit, passes};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::Write;
+
+/// Tells what an instance takes of the machine: registers, shared memory, occupancy, instructions, bank conflicts, sectors; and
+/// what of it is slow on the target
+///
+/// Bank conflicts and sectors are those of a warp whose lanes all take part, worked out from how the indices depend on
+/// the thread. Registers and spills are what ptxas says, where one is found that knows the target.
+#[derive(Args)]
+pub(super) struct Report {
+    /// A kernel, all of whose declared instances are meant, or an instance: matmul, 'matmul::<16>'
+    name: String,
+    /// The architecture to compile for, such as sm_80; the kernel's own, sm_61 unless it says another, if none is named
+    #[arg(long, value_name = "SM")]
+    target: Option<Target>,
+    /// Print a JSON array of objects, one an instance
+    #[arg(long)]
+    json: bool,
+}
+
+/// Kinds of instructions that stand in a line.
+const KINDS_A_LINE: usize = 5;
+
+/// What is told of an instance.
+#[derive(Serialize)]
+struct Told {
+    instance: String,
+    target: String,
+    block: [u32; 3],
+    threads: u32,
+    shared_bytes: u32,
+    /// What the arrays in shared memory are.
+    shared: Vec<String>,
+    /// `null` where there is no ptxas that knows the target.
+    machine_code: Option<MachineCode>,
+    /// Where registers are not known, as if they did not limit it.
+    occupancy: Shares,
+    /// Instructions of the PTX by kind; one in a loop counts once.
+    instructions: BTreeMap<Class, u32>,
+    accesses: Vec<Access>,
+    lints: Vec<Slowness>,
+}
+
+#[derive(Serialize)]
+struct MachineCode {
+    ptxas: String,
+    #[serde(flatten)]
+    resources: Resources,
+}
+
+#[derive(Serialize)]
+struct Shares {
+    #[serde(flatten)]
+    occupancy: Occupancy,
+    percent: u32,
+}
+
+/// A place in the source.
+#[derive(Clone, Serialize)]
+struct Place {
+    file: String,
+    line: u32,
+    column: u16,
+    text: String,
+}
+
+/// An access to memory.
+#[derive(Serialize)]
+struct Access {
+    #[serde(flatten)]
+    place: Place,
+    kind: Kind,
+    /// Name of the array or parameter; `null` where it depends on the way.
+    array: Option<String>,
+    bytes: u32,
+    /// Instructions that the place became.
+    count: u32,
+    /// Loops around it.
+    loops: u32,
+    /// `null` where it is not understood.
+    cost: Option<Cost>,
+}
+
+/// What is legal on the target and slow there.
+#[derive(Serialize)]
+struct Slowness {
+    lint: &'static str,
+    /// `null` where the whole kernel is meant.
+    place: Option<Place>,
+    count: u32,
+    in_loop: bool,
+    message: String,
+    help: &'static str,
+}
+
+impl Report {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
+        let named = Named::find(&self.name, &kernel_dsl::kernels())?;
+        let artifact = named.artifact;
+        let target = self.target.unwrap_or(artifact.target);
+        let ptxas = Ptxas::find().filter(|ptxas| ptxas.takes(target));
+        let instances = named.instances();
+        if instances.is_empty() {
+            return Err(name::Error::NoInstance { name: artifact.name }.into());
+        }
+        let told = instances.iter().map(|instance| Told::of(artifact, instance, target, ptxas.as_ref()));
+        let told = told.collect::<Result<Vec<_>, _>>()?;
+        if self.json {
+            json(out, &told)?;
+            return Ok(Outcome::Good);
+        }
+        for (i, instance) in told.iter().enumerate() {
+            if i > 0 {
+                writeln!(out)?;
+            }
+            instance.print(out)?;
+        }
+        Ok(Outcome::Good)
+    }
+}
+
+/// The arrays in shared memory.
+fn arrays(kernel: &Kernel) -> Vec<String> {
+    let fixed = kernel.shared.iter().map(|array| array.to_string());
+    let dynamic = kernel.dynamic.iter();
+    let dynamic = dynamic.map(|DynamicArray { name, element, .. }| {
+        format!("{name}: {element}, as large as the launch says, and not counted here")
+    });
+    fixed.chain(dynamic).collect()
+}
+
+impl Told {
+    fn of(
+        artifact: &'static Artifact,
+        instance: &Instance,
+        target: Target,
+        ptxas: Option<&Ptxas>,
+    ) -> Result<Told, Error> {
+        let name = instance.name(artifact.name);
+        let failed = |source: Errors| Error::Compile { instance: name.clone(), target, source };
+        let lowered = analyses::lowered(&name::program(artifact)?, instance, target).map_err(failed)?;
+        let optimised = passes::optimise(lowered.clone()).map_err(failed)?;
+        let module = emit::emit(&optimised).map_err(failed)?;
+        let sites = memory::accesses(&passes::with_places(lowered).map_err(failed)?);
+
+        let machine_code = match ptxas {
+            Some(ptxas) => Some(MachineCode {
+                resources: ptxas.assemble(&module.to_string(), target).map_err(|said| Error::Assembler {
+                    instance: name.clone(),
+                    ptxas: ptxas.to_string(),
+                    said,
+                })?,
+                ptxas: ptxas.to_string(),
+            }),
+            None => None,
+        };
+        let (threads, shared_bytes) = (optimised.threads(), optimised.shared_bytes());
+        let registers = machine_code.as_ref().map(|m| m.resources.registers);
+        let occupancy = Occupancy::of(target, Needs { threads, registers, shared: shared_bytes });
+        let mut lints = slow::lints(&optimised, &sites);
+        if let Some(MachineCode { resources: r, .. }) = &machine_code
+            && r.spill_loads + r.spill_stores > 0
+        {
+            let slow = Slow::Spills { stores: r.spill_stores, loads: r.spill_loads };
+            lints.insert(0, Lint { slow, location: None, count: 1, looped: false });
+        }
+        Ok(Told {
+            instance: name.clone(),
+            target: target.to_string(),
+            block: optimised.block,
+            threads,
+            shared_bytes,
+            shared: arrays(&optimised),
+            machine_code,
+            occupancy: Shares { percent: occupancy.percent(), occupancy },
+            instructions: mix(&module).into_iter().collect(),
+            accesses: sites.into_iter().map(|site| Access::new(&optimised, site)).collect(),
+            lints: lints.into_iter().map(|lint| Slowness::new(&optimised, lint)).collect(),
+        })
+    }
+
+    fn print(&self, out: &mut dyn Write) -> Result<(), Error> {
+        let [x, y, z] = self.block;
+        writeln!(out, "{} for {}", self.instance, self.target)?;
+        writeln!(out, "block         {x} x {y} x {z}: {} threads", self.threads)?;
+        match &self.machine_code {
+            Some(MachineCode { ptxas, resources: r }) => {
+                let spills = match (r.spill_stores, r.spill_loads) {
+                    (0, 0) => "no spills".to_string(),
+                    (stores, loads) => format!("{stores} bytes of spill stores, {loads} of spill loads"),
+                };
+                writeln!(out, "registers     {}, {spills} ({ptxas})", r.registers)?;
+            }
+            None => writeln!(out, "registers     not known: no ptxas that knows {} is found", self.target)?,
+        }
+        writeln!(out, "shared        {} bytes", self.shared_bytes)?;
+        for array in &self.shared {
+            writeln!(out, "              {array}")?;
+        }
+        let Occupancy { blocks, warps, of, limited_by } = &self.occupancy.occupancy;
+        let limits: Vec<_> = limited_by.iter().map(|limit| limit.name()).collect();
+        let unless = if self.machine_code.is_none() { ", unless by registers" } else { "" };
+        let percent = self.occupancy.percent;
+        writeln!(
+            out,
+            "occupancy     {warps} of {of} warps ({percent} %) in {blocks} blocks, limited by {}{unless}",
+            limits.join(" and ")
+        )?;
+        let total: u32 = self.instructions.values().sum();
+        writeln!(out, "instructions  {total} of PTX")?;
+        let kinds: Vec<_> = self.instructions.iter().map(|(class, n)| format!("{n} {}", class.name())).collect();
+        for line in kinds.chunks(KINDS_A_LINE) {
+            writeln!(out, "              {}", line.join(", "))?;
+        }
+        if !self.accesses.is_empty() {
+            writeln!(out, "memory, a warp's access at a time:")?;
+        }
+        let rows: Vec<[String; 4]> = self.accesses.iter().map(Access::row).collect();
+        let widths: [usize; 3] =
+            std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
+        for row in rows {
+            let padded = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}  "));
+            writeln!(out, "  {}{}", padded.collect::<String>(), row[3])?;
+        }
+        if self.lints.is_empty() {
+            writeln!(out, "nothing in it is known to be slow on {}", self.target)?;
+        }
+        for lint in &self.lints {
+            lint.print(out)?;
+        }
+        Ok(())
+    }
+}
+
+impl Place {
+    fn new(kernel: &Kernel, location: Location) -> Place {
+        let at = kernel.locations[location.0 as usize];
+        let source = &kernel.sources[at.source as usize];
+        let offset = u32::from(at.span.line);
+        Place {
+            file: source.file.clone(),
+            line: source.line + offset,
+            column: at.span.column,
+            text: source.line_code(offset).to_string(),
+        }
+    }
+}
+
+impl Access {
+    fn new(kernel: &Kernel, site: Site) -> Access {
+        let Site { location, kind, array, bytes, count, loops, cost } = site;
+        Access { place: Place::new(kernel, location), kind, array, bytes, count, loops, cost }
+    }
+
+    /// Where, what, how much, and what it costs.
+    fn row(&self) -> [String; 4] {
+        let Place { file, line, column, .. } = &self.place;
+        let kind = match self.kind {
+            Kind::Load => "load",
+            Kind::Store => "store",
+            Kind::Atomic => "atomic",
+        };
+        let times = if self.count > 1 { format!("{} × ", self.count) } else { String::new() };
+        let cost = match self.cost {
+            Some(Cost::Shared { ways: 0 | 1 }) => "no bank conflict".to_string(),
+            Some(Cost::Shared { ways }) => format!("{ways}-way bank conflict"),
+            Some(Cost::Global { sectors, least }) if sectors == least => format!("{sectors} sectors"),
+            Some(Cost::Global { sectors, least }) => format!("{sectors} sectors, where {least} would do"),
+            None => "not known: the index depends on memory, or on what is too involved".to_string(),
+        };
+        let looped = if self.loops > 0 { ", in a loop" } else { "" };
+        [
+            format!("{file}:{line}:{column}"),
+            format!("{kind} {}", self.array.as_deref().unwrap_or("?")),
+            format!("{times}{} B a lane", self.bytes),
+            format!("{cost}{looped}"),
+        ]
+    }
+}
+
+impl Slowness {
+    fn new(kernel: &Kernel, lint: Lint) -> Slowness {
+        Slowness {
+            lint: lint.slow.name(),
+            place: lint.location.map(|location| Place::new(kernel, location)),
+            count: lint.count,
+            in_loop: lint.looped,
+            message: lint.slow.message(kernel.target),
+            help: lint.slow.help(),
+        }
+    }
+
+    fn print(&self, out: &mut dyn Write) -> Result<(), Error> {
+        let times = match (self.count, self.in_loop) {
+            (0 | 1, false) => String::new(),
+            (0 | 1, true) => " (in a loop)".to_string(),
+            (n, false) => format!(" ({n} times)"),
+            (n, true) => format!(" ({n} times, in a loop)"),
+        };
+        writeln!(out, "slow[{}]: {}{times}", self.lint, self.message)?;
+        if let Some(Place { file, line, column, text }) = &self.place {
+            let gutter = line.to_string().len();
+            writeln!(out, "{:gutter$}--> {file}:{line}:{column}", "")?;
+            writeln!(out, "{line} | {text}")?;
+        }
+        Ok(writeln!(out, "  = help: {}", self.help)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lint_shows_its_line() {
+        let text = "let k = i / n;".to_string();
+        let place = Place { file: "src/a.rs".to_string(), line: 120, column: 9, text };
+        let slow = Slow::IntegerDivision(kernel_dsl::compiler::Scalar::U32);
+        let (message, help) = (slow.message(Target::SM_80), slow.help());
+        let lint = Slowness { lint: slow.name(), place: Some(place), count: 4, in_loop: true, message, help };
+        let mut out = Vec::new();
+        lint.print(&mut out).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "slow[integer-division]: sm_80 has no division of integers: of `u32` it is some 20 instructions \
+             (4 times, in a loop)\n   --> src/a.rs:120:9\n120 | let k = i / n;\n  = help: divide by a generic constant, \
+             best a power of two; or count with nested loops instead of taking an index apart\n"
+        );
+    }
+}

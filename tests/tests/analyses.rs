@@ -1,0 +1,265 @@
+//! What the compiler says of a kernel's accesses and of what is slow in it, against addresses counted in plain Rust.
+
+use kernel_dsl::compiler::analyses::memory::{Cost, Kind, Site, accesses};
+use kernel_dsl::compiler::analyses::slow::{Lint, Slow, lints};
+use kernel_dsl::compiler::hir::{Instance, serial};
+use kernel_dsl::compiler::{Scalar, Target, lower, passes};
+use kernel_dsl::prelude::*;
+use kernel_dsl::{Artifact, Kernel};
+use std::collections::HashSet;
+
+const THREADS: usize = 96;
+
+/// A kernel that loads the element of this index from a buffer and from shared memory, and the index as plain Rust has it.
+macro_rules! patterns {
+    ($($name:ident: |$t:ident| $index:expr;)*) => {
+        mod kernels {
+            use super::*;
+            $(
+                #[kernel(block = THREADS, grid = 1, instances(THREADS = 96))]
+                pub fn $name<const THREADS: usize>(x: &[f32], y: &mut [f32]) {
+                    let s = Shared::<f32, 1>::new([8192]);
+                    s.fill(1.0);
+                    block::sync();
+                    let $t = thread::index();
+                    let i = $index;
+                    y[$t] = x[i] + s[i];
+                }
+            )*
+        }
+        const PATTERNS: &[(&Artifact, fn(usize) -> usize)] =
+            &[$((<kernels::$name<96> as Kernel>::ARTIFACT, |$t| $index)),*];
+    };
+}
+
+patterns! {
+    consecutive: |t| t;
+    shifted: |t| t + 3;
+    backwards: |t| 95 - t;
+    every_second: |t| 2 * t;
+    every_third: |t| t * 3 + 1;
+    columns: |t| t * 32;
+    padded_columns: |t| t * 33;
+    transposed: |t| t % 8 * 64 + t / 8;
+    pairs: |t| t / 2;
+    one: |_t| 7;
+    by_warp: |t| t / 32 * 100;
+    swizzled: |t| (t % 32) * 32 + ((t / 32) ^ (t % 32));
+    bits: |t| (t << 4 | t >> 1) & 1023;
+    chosen: |t| if t % 2 == 0 { t } else { 64 * t };
+    least: |t| t.min(40) * 8;
+    rotated: |t| (t as u32).wrapping_mul(0x0800_0001).rotate_left(5) as usize % 4096;
+    narrow: |t| (t as u8).wrapping_mul(2).wrapping_add(100) as usize;
+    signed: |t| ((t as i32 - 48) * -2 + 100) as usize;
+}
+
+fn ir_of(artifact: &Artifact, instance: usize, target: Target) -> (passes::Optimised, Vec<Site>) {
+    let program = serial::program(artifact.hir).unwrap();
+    let instance = Instance(artifact.instances[instance].constants.to_vec());
+    let lowered = lower::lower(&program, &instance, target).unwrap();
+    let sites = accesses(&passes::with_places(lowered.clone()).unwrap());
+    (passes::optimise(lowered).unwrap(), sites)
+}
+
+fn sites(artifact: &Artifact) -> Vec<Site> {
+    ir_of(artifact, 0, Target::SM_61).1
+}
+
+fn loaded<'s>(sites: &'s [Site], array: &str) -> &'s Site {
+    let mut found = sites.iter().filter(|s| s.kind == Kind::Load && s.array.as_deref() == Some(array));
+    let site = found.next().unwrap_or_else(|| panic!("no load of `{array}` in {sites:?}"));
+    assert_eq!(found.next(), None, "several loads of `{array}`");
+    site
+}
+
+/// Sectors and how many would do, of the warp that wastes most; words that the busiest bank must give.
+fn counted(index: fn(usize) -> usize) -> ((usize, usize), usize) {
+    let indices: Vec<usize> = (0..THREADS).map(index).collect();
+    let (mut worst, mut ways) = ((0, 1), 0);
+    for warp in indices.chunks(32) {
+        let words: HashSet<usize> = warp.iter().copied().collect();
+        let sectors: HashSet<usize> = words.iter().map(|word| word * 4 / 32).collect();
+        let here = (sectors.len(), (words.len() * 4).div_ceil(32));
+        if here.0 * worst.1 > worst.0 * here.1 {
+            worst = here;
+        }
+        let busiest = (0..32).map(|bank| words.iter().filter(|word| **word % 32 == bank).count()).max();
+        ways = ways.max(busiest.unwrap());
+    }
+    (worst, ways)
+}
+
+#[test]
+fn sectors_and_conflicts_are_those_of_the_addresses() {
+    for (artifact, index) in PATTERNS {
+        let all = sites(artifact);
+        let ((sectors, least), ways) = counted(*index);
+        let global = Cost::Global { sectors: sectors as u32, least: least as u32 };
+        assert_eq!(loaded(&all, "x").cost, Some(global), "{}", artifact.name);
+        assert_eq!(loaded(&all, "s").cost, Some(Cost::Shared { ways: ways as u32 }), "{}", artifact.name);
+    }
+}
+
+/// Columns of a swizzled array, by pieces and by elements, and every other element of an array of the launch's size.
+#[kernel(block = 32, grid = 1)]
+#[requires(x.rows() == 32, x.cols() == 32, y.rows() == 32, y.cols() == 32, y.aligned(4), n > 64)]
+pub fn laid_out(x: View<f32, 2>, mut y: ViewMut<f32, 2>, n: usize) {
+    let tile = Shared::<f32, 2>::swizzled([32, 32]);
+    let mut row = Shared::<f32, 1>::dynamic([n]);
+    tile.copy_from(x);
+    let t = thread::x();
+    row[2 * t] = 1.0;
+    block::sync();
+    for piece in rolled(0..8) {
+        y.store((t, 4 * piece), tile.load::<4>((t, 4 * piece)));
+    }
+    for col in rolled(0..n) {
+        y[(t, 0)] += tile[(t, col)];
+    }
+}
+
+#[test]
+fn swizzled_and_dynamic_shared_memory() {
+    let all = sites(laid_out::ARTIFACT);
+    let cost = |array: &str, kind: Kind, bytes: u32| {
+        let mut found = all.iter().filter(|s| (s.array.as_deref(), s.kind, s.bytes) == (Some(array), kind, bytes));
+        let site = found.next().unwrap_or_else(|| panic!("no such access of `{array}` in {all:?}"));
+        assert_eq!(found.next(), None, "several accesses of `{array}`");
+        site.cost
+    };
+    // Eight lanes, in consecutive rows, are served at once; each finds its piece elsewhere in the row.
+    let at = |row: usize, col: usize| row * 32 + (col ^ ((row & 7) << 2));
+    let busiest = |lanes: std::ops::Range<usize>, width: usize, col: usize| {
+        let words: Vec<usize> = lanes.flat_map(|row| (0..width).map(move |w| at(row, col) + w)).collect();
+        (0..32).map(|bank| words.iter().filter(|word| **word % 32 == bank).count()).max()
+    };
+    assert_eq!((0..8).map(|piece| busiest(8..16, 4, 4 * piece)).max(), Some(Some(1)));
+    assert_eq!(cost("tile", Kind::Load, 16), Some(Cost::Shared { ways: 1 }));
+    assert_eq!((0..32).map(|col| busiest(0..32, 1, col)).max(), Some(Some(4)));
+    assert_eq!(cost("tile", Kind::Load, 4), Some(Cost::Shared { ways: 4 }));
+    assert_eq!(cost("row", Kind::Store, 4), Some(Cost::Shared { ways: 2 }));
+}
+
+/// Accesses whose addresses are relative to something that all lanes share, and some that are not.
+#[kernel(block = (16, 4), grid = (4, 4))]
+#[requires(lists.len() > 0)]
+pub fn relative(a: View<f32, 2>, lists: &[u32], mut y: ViewMut<f32, 2>, n: usize) {
+    let tile = Shared::<f32, 2>::new([16, 16]);
+    tile.copy_from(a.offset((block::y() * 16, block::x() * 16)));
+    block::sync();
+    let (row, col) = (block::y() * 16 + thread::y(), block::x() * 16 + thread::x());
+    let mut acc = 0.0;
+    let mut at = thread::x();
+    for k in (0..n).step_by(2) {
+        acc += a[(row, k)];
+        acc += a[(k, col)];
+        acc += a[(at, k)];
+        at += 16;
+    }
+    let list = lists[block::x()] as usize;
+    acc += a[(list, col)];
+    let own = lists[col] as usize;
+    acc += a[(own, 0)];
+    if thread::x() < 2 {
+        acc += tile[(thread::x(), thread::y())];
+    }
+    for i in 0..4 {
+        y[(row + 4 * i, col)] = acc;
+    }
+}
+
+#[test]
+fn what_lanes_share_does_not_matter() {
+    let (kernel, all) = ir_of(relative::ARTIFACT, 0, Target::SM_61);
+    let at = |text: &str| -> Vec<Option<Cost>> {
+        let here = |s: &&Site| {
+            let at = kernel.locations[s.location.0 as usize];
+            kernel.sources[at.source as usize].line_code(at.span.line.into()) == text
+        };
+        all.iter().filter(here).map(|s| s.cost).collect()
+    };
+    let global = |sectors, least| Some(Cost::Global { sectors, least });
+    // A warp has two rows of sixteen.
+    assert_eq!(at("acc += a[(row, k)];"), [global(2, 1)]);
+    assert_eq!(at("acc += a[(k, col)];"), [global(2, 2)]);
+    assert_eq!(at("acc += a[(at, k)];"), [global(16, 2)], "a carried index that steps alike in all lanes");
+    assert_eq!(at("let list = lists[block::x()] as usize;"), [global(1, 1)]);
+    assert_eq!(at("acc += a[(list, col)];"), [global(2, 2)], "what all lanes load from one place, they share");
+    assert_eq!(at("acc += a[(own, 0)];"), [None], "what each loads is anything");
+    assert_eq!(at("acc += tile[(thread::x(), thread::y())];"), [Some(Cost::Shared { ways: 1 })], "four lanes");
+    assert_eq!(at("y[(row + 4 * i, col)] = acc;"), [global(4, 4)]);
+    let copies = at("tile.copy_from(a.offset((block::y() * 16, block::x() * 16)));");
+    assert_eq!(copies, [global(4, 4), Some(Cost::Shared { ways: 1 })]);
+    let unrolled = all.iter().find(|s| s.array.as_deref() == Some("y")).unwrap();
+    assert_eq!((unrolled.count, unrolled.loops), (4, 0), "unrolled, it is four instructions");
+}
+
+/// All that is legal and slow.
+#[kernel(block = (20, 3), grid = 1)]
+pub fn crawling(n: usize, x: &[f64], words: &mut [u64], floats: &mut [f32]) {
+    let sums = Shared::<f32, 1>::new([32]);
+    let wide = Shared::<u64, 2>::new([32, 32]);
+    let i = thread::index();
+    sums.fill(0.0);
+    wide.fill(0);
+    block::sync();
+    let row = i / n;
+    let scaled = x[i % 7] * 2.5;
+    words[row] *= words[row + 1];
+    words[i] = words[i] / words[row];
+    sums.fetch_add(row % 32, 1.0);
+    wide.fetch_add((i % 32, 0), 1);
+    let mut f = scaled as f32;
+    for k in 1..n {
+        f = (f / (k as f32)).sqrt();
+    }
+    floats[64 * i] = f / 3.0;
+}
+
+fn found(artifact: &'static Artifact, target: Target) -> Vec<(String, Slow, u32, bool)> {
+    let (kernel, sites) = ir_of(artifact, 0, target);
+    let line = |lint: &Lint| match lint.location {
+        Some(location) => {
+            let at = kernel.locations[location.0 as usize];
+            kernel.sources[at.source as usize].line_code(at.span.line.into()).to_string()
+        }
+        None => String::new(),
+    };
+    lints(&kernel, &sites).iter().map(|l| (line(l), l.slow, l.count, l.looped)).collect()
+}
+
+#[test]
+fn what_is_slow_is_found_with_its_line() {
+    let mut expected = vec![
+        ("", Slow::PartialWarp(60), 1, false),
+        ("let row = i / n;", Slow::IntegerDivision(Scalar::Usize), 1, false),
+        ("let scaled = x[i % 7] * 2.5;", Slow::Double, 1, false),
+        ("words[row] *= words[row + 1];", Slow::WideMultiply, 1, false),
+        ("words[i] = words[i] / words[row];", Slow::IntegerDivision(Scalar::U64), 1, false),
+        ("sums.fetch_add(row % 32, 1.0);", Slow::SharedAtomic(Scalar::F32), 1, false),
+        ("wide.fetch_add((i % 32, 0), 1);", Slow::SharedAtomic(Scalar::U64), 1, false),
+        ("wide.fetch_add((i % 32, 0), 1);", Slow::BankConflict(16), 1, false),
+        ("f = (f / (k as f32)).sqrt();", Slow::FloatDivision(Scalar::F32), 1, true),
+        ("f = (f / (k as f32)).sqrt();", Slow::SquareRoot(Scalar::F32), 1, true),
+        ("floats[64 * i] = f / 3.0;", Slow::Scattered { sectors: 32, least: 4 }, 1, false),
+    ];
+    let same = |target, expected: &[(&str, Slow, u32, bool)]| {
+        let expected: Vec<_> = expected.iter().map(|(line, s, n, l)| (line.to_string(), *s, *n, *l)).collect();
+        assert_eq!(found(crawling::ARTIFACT, target), expected, "{target}");
+    };
+    same(Target::SM_61, &expected);
+    // An A100 has half as many units for f64 as for f32.
+    expected.retain(|(_, slow, ..)| *slow != Slow::Double);
+    same(Target::SM_80, &expected);
+}
+
+#[test]
+fn each_says_what_it_is_and_what_to_do() {
+    let (kernel, sites) = ir_of(crawling::ARTIFACT, 0, Target::SM_61);
+    let all = lints(&kernel, &sites);
+    let messages: Vec<_> = all
+        .iter()
+        .map(|l| format!("{}: {}\n  {}", l.slow.name(), l.slow.message(kernel.target), l.slow.help()))
+        .collect();
+    insta::assert_snapshot!(messages.join("\n"));
+}

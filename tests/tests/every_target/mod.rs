@@ -1,0 +1,26 @@
+//! A kernel's PTX through ptxas, for each target that it has.
+
+use kernel_dsl::Artifact;
+use kernel_dsl::compiler::hir::{Instance, serial};
+use kernel_dsl::compiler::{Target, compile};
+use kernels_rs::command::ptxas::Ptxas;
+
+/// Assembles each declared instance as the program holds it, and made anew for each later target, where a ptxas that knows
+/// sm_61 is found.
+pub fn assemble(artifact: &Artifact) {
+    let Some(ptxas) = Ptxas::find().filter(Ptxas::takes_sm_61) else {
+        eprintln!("no ptxas for sm_61: `tests/get-ptxas` fetches one");
+        return;
+    };
+    let program = serial::program(artifact.hir).unwrap_or_else(|e| panic!("{}: {e}", artifact.name));
+    for declared in artifact.instances {
+        for target in Target::ALL.into_iter().filter(|t| *t >= artifact.target && ptxas.takes(*t)) {
+            let ptx = match target == artifact.target {
+                true => Ok(declared.ptx.to_string()),
+                false => compile(&program, &Instance(declared.constants.to_vec()), target),
+            };
+            let ptx = ptx.unwrap_or_else(|e| panic!("{} for {target}: {e}", declared.name));
+            ptxas.assemble(&ptx, target).unwrap_or_else(|e| panic!("{} for {target}: {e}\n{ptx}", declared.name));
+        }
+    }
+}
