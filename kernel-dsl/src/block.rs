@@ -9,9 +9,9 @@
 //! [lanes](crate::warp) can hand each other.
 //!
 //! A reduction's order is part of its meaning, and the same on every target: in each warp the butterfly of
-//! [`warp`](crate::warp), and then the butterfly over the warps' results, W of them, in which warp w combines its value
+//! [`warp`], and then the butterfly over the warps' results, W of them, in which warp w combines its value
 //! with that of warp w XOR P / 2, then P / 4, … 2, 1, where P is the least power of two that is W or more, and a warp
-//! that is not there changes nothing. A scan is that of [`warp`](crate::warp) in each warp, and then the same over the warps' last
+//! that is not there changes nothing. A scan is that of [`warp`] in each warp, and then the same over the warps' last
 //! results; a thread's prefix is that of the warps before its own combined with that of the lanes before its own, in this
 //! order.
 //!
@@ -102,14 +102,14 @@ pub fn sum<T: LaneNumber>(x: T) -> T {
     of_numbers("block::sum", x, T::sum)
 }
 
-/// The largest of all threads' `x`; of floats as [`warp::max`](crate::warp::max). In PTX as [`sum`], with `max`.
+/// The largest of all threads' `x`; of floats as [`warp::max`]. In PTX as [`sum`], with `max`.
 #[must_use]
 #[track_caller]
 pub fn max<T: LaneNumber>(x: T) -> T {
     of_numbers("block::max", x, T::larger)
 }
 
-/// The smallest of all threads' `x`; of floats as [`warp::max`](crate::warp::max). In PTX as [`sum`], with `min`.
+/// The smallest of all threads' `x`; of floats as [`warp::max`]. In PTX as [`sum`], with `min`.
 #[must_use]
 #[track_caller]
 pub fn min<T: LaneNumber>(x: T) -> T {
@@ -143,7 +143,7 @@ pub fn reduce<T: DeviceCopy, F: Fn(T, T) -> T>(x: T, combine: F) -> T {
 /// The values of the threads before this one combined, in their [order](self#what-the-threads-of-a-block-do-together),
 /// and those of all: the exclusive prefix and the total. `combine(earlier, later)` is a closure or a device function, and
 /// associative. Thread 0 gets `identity` for a prefix, which is combined with nothing. In PTX a
-/// [`warp::scan`](crate::warp::scan), a store, a barrier, a load, a scan over the warps, and three shuffles.
+/// [`warp::scan`], a store, a barrier, a load, a scan over the warps, and three shuffles.
 ///
 /// ```ignore
 /// let (before, total) = block::scan(kept as u32, 0, |a, b| a + b);      // where to put what is kept, and how much it is

@@ -1,9 +1,10 @@
 //! How a loop is to be compiled: words around the iterator of a `for`, which they hand back.
 //!
 //! A `for` of a kernel runs over `start..end` of any integer type, perhaps with `.step_by(n)` (integers of 32 and 64 bits)
-//! and `.rev()`, in either order, or over [`block::share`](crate::block::share), [`block::stride`](crate::block::stride) and
-//! [`grid::stride`](crate::grid::stride). Without a word around it the compiler unrolls as it finds good. An index plus the
-//! step must not exceed the type: `(250u8..255).step_by(10)` is refused, and such a loop over wider types is reported.
+//! and `.rev()`, in either order; over [`block::share`](crate::block::share), [`block::stride`](crate::block::stride) and
+//! [`grid::stride`](crate::grid::stride); or over the elements of a register array, where it is unrolled in any case.
+//! Without a word around it the compiler unrolls as it finds good. An index plus the step must not exceed the type:
+//! `(250u8..255).step_by(10)` is refused, and such a loop over wider types is reported.
 //!
 //! `.enumerate()` comes last, and behind `unroll_by::<F>(…)`. The loop then counts the numbers, and makes an index of each by a
 //! multiplication and an addition.

@@ -89,6 +89,15 @@ impl<const R: usize> Layout<R> {
         layout
     }
 
+    /// Any strides, but that the last is 1. Panics where it is not, or the elements cannot be counted.
+    #[track_caller]
+    pub fn strided(shape: [usize; R], stride: [usize; R]) -> Self {
+        assert!(stride[R - 1] == 1, "a view's last stride is 1, not {}", stride[R - 1]);
+        let layout = Layout { shape, stride };
+        assert!(layout.checked_span().is_some(), "an array of {} has more elements than a usize", Shape(&shape));
+        layout
+    }
+
     /// Elements from the first to the last, gaps included.
     pub fn span(&self) -> usize {
         self.checked_span().expect("counted when the layout was made")

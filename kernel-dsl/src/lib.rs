@@ -261,13 +261,13 @@
 //! * **Types**: `bool`, integers of 8 to 64 bits, `usize`, `f32` and `f64`, and the floats of 16 bits,
 //!   [`f16`](half::f16) and [`bf16`](half::bf16), with what [`half`] lists; tuples and arrays of them, which live in
 //!   registers; `Option`; `#[device]` structs, and enums without data; slices, views and handles as above. Elements of
-//!   buffers are the numbers but `usize`, arrays of them, and `repr(C)` structs without padding; shared memory holds tuples,
-//!   `bool` and `usize` too. A part of an element is a place: `w[(row, b)].qs[j]` is a load of one number.
+//!   buffers are the numbers but `usize`, arrays of them, and `repr(C)` structs; shared memory holds `bool`,
+//!   `usize`, tuples and other structs too. A part of an element is a place: `w[(row, b)].qs[j]` is a load of one number.
 //! * **Statements**: `let` with tuple and array patterns, assignment, destructuring and compound assignment, `if` and
 //!   `while` with conditions and `let`s joined by `&&`, `match` with numbers, ranges, tuples, arrays, `|`, bindings and
 //!   guards, `loop`, labels on loops and blocks, `break`, `continue`, `return`, and `const { assert!(…) }`.
 //! * **Iterators** of a `for`: `a..b` with `.step_by(n)` and `.rev()`; [`block::share`], [`block::stride`] and
-//!   [`grid::stride`]; all of them with `.enumerate()`, in [`unroll`], [`unroll_by`] or [`rolled`].
+//!   [`grid::stride`]; register arrays; all of them with `.enumerate()`, in [`unroll`], [`unroll_by`] or [`rolled`].
 //! * **Arrays**: `[x; N]`, `[a, b]`, `std::array::from_fn(|i| …)`, `.map(|x| …)`, `.len()`; `size_of::<T>()`.
 //! * **Items**: `#[device]` functions, constants, structs, enums, and modules of them with traits and impls; `const` in a
 //!   body.
@@ -309,6 +309,7 @@ pub mod __private;
 pub mod artifact;
 mod atomic;
 pub mod block;
+pub mod device;
 pub mod element;
 pub mod grid;
 pub mod half;

@@ -6,6 +6,7 @@
 
 use crate::atomic::{Atomic, AtomicInteger, atomics};
 use crate::element::Element;
+use crate::launcher::{self, Argument, Memory, ValueArgument};
 use crate::layout::{Layout, Position, Shape};
 use crate::wide::{self, Space};
 use std::ops::{Index, IndexMut};
@@ -22,6 +23,8 @@ pub struct View<T: Element, const R: usize> {
     /// The first element. `None`: made by `at` past the end, so that it has none.
     first: Option<NonNull<T>>,
     layout: Layout<R>,
+    /// Whose memory it is, as [`Memory::device`] says.
+    device: u64,
 }
 
 /// An array of rank `R` (1 to 5) in global memory that is this launch's alone to read and write.
@@ -35,6 +38,8 @@ pub struct ViewMut<T: Element, const R: usize> {
     /// The first element. `None`: made by `at` past the end, so that it has none.
     first: Option<NonNull<T>>,
     layout: Layout<R>,
+    /// Whose memory it is, as [`Memory::device`] says.
+    device: u64,
 }
 
 // SAFETY: a view gives `&T` to memory that, by the duty of `View::host`, nobody writes while the view is used; `T` is
@@ -47,8 +52,42 @@ unsafe impl<T: Element, const R: usize> Send for ViewMut<T, R> {}
 // SAFETY: as above.
 unsafe impl<T: Element, const R: usize> Sync for ViewMut<T, R> {}
 
+/// The device whose memory is the host's.
+const HOST: u64 = 0;
+
 macro_rules! view {
-    ($View:ident) => {
+    ($View:ident $mutable:literal) => {
+        impl<T: Element, const R: usize> $View<T, R> {
+            /// A view of memory at `address` of the device that calls itself `device`, for a struct that a kernel takes by
+            /// value. Buffers of crate `runtime` make it.
+            ///
+            /// # Safety
+            /// While this view, or any made from it, is passed to a launch, all elements that the extents and strides reach over
+            /// lie in one live allocation of that device, initialised; nobody writes them, and where it is a `ViewMut` nobody
+            /// else reads them. On the host it is dereferenced only if `device` is the host's, 0, and `address` one of a
+            /// pointer valid for that.
+            ///
+            /// # Panics
+            /// Where the last stride is not 1, or the elements cannot be counted.
+            pub unsafe fn on_device(device: u64, address: u64, shape: [usize; R], strides: [usize; R]) -> Self {
+                let first = std::ptr::with_exposed_provenance_mut(address as usize);
+                Self { first: NonNull::new(first), layout: Layout::strided(shape, strides), device }
+            }
+        }
+
+        impl<T: Element, const R: usize> ValueArgument for $View<T, R> {
+            fn arguments(self, list: &mut Vec<Argument<'_>>) {
+                let wide = |numbers: [usize; R]| numbers.iter().map(|n| *n as u64).collect();
+                let shape = launcher::Shape::View {
+                    extents: wide(self.layout.shape()),
+                    strides: wide(self.layout.stride()),
+                };
+                let address = self.first.map_or(0, |first| first.as_ptr().expose_provenance() as u64);
+                // SAFETY: whoever made the view vouched for the memory.
+                list.push(Argument::Memory(unsafe { Memory::new(T::TYPE, self.device, address, shape, $mutable) }));
+            }
+        }
+
         impl<T: Element, const R: usize> $View<T, R> {
             /// Elements in dimension `d`, which must be a constant below `R`. A parameter of the PTX entry, or a
             /// subtraction from one after [`offset`](Self::offset).
@@ -67,7 +106,7 @@ macro_rules! view {
                 let (elements, layout) = self.layout.offset(at.indices());
                 // Wrapping: the pointer may leave the memory, but then an extent is 0 and no element is accessed.
                 let moved = self.first.map(|p| p.as_ptr().wrapping_add(elements));
-                Self { first: moved.and_then(NonNull::new), layout }
+                Self { first: moved.and_then(NonNull::new), layout, ..self }
             }
 
             /// The element at `at`, if it lies inside. One load, guarded by the comparisons with the extents: the
@@ -109,7 +148,7 @@ macro_rules! view {
 
             /// A view without elements.
             pub(crate) fn nothing() -> Self {
-                Self { first: None, layout: Layout::packed([0; R]) }
+                Self { first: None, layout: Layout::packed([0; R]), device: HOST }
             }
 
             #[track_caller]
@@ -209,13 +248,13 @@ macro_rules! view {
             pub fn at(self, i: usize) -> $View<T, $less> {
                 let (element, layout) = self.layout.plane(i);
                 let first = element.zip(self.first).and_then(|(n, p)| NonNull::new(p.as_ptr().wrapping_add(n)));
-                $View { first, layout }
+                $View { first, layout, device: self.device }
             }
         }
     };
 }
-view!(View);
-view!(ViewMut);
+view!(View false);
+view!(ViewMut true);
 
 impl<T: Element, const R: usize, P: Position<R>> IndexMut<P> for ViewMut<T, R> {
     #[track_caller]
@@ -268,7 +307,7 @@ impl<T: Element, const R: usize> View<T, R> {
     #[track_caller]
     pub unsafe fn host(elements: &[T], shape: [usize; R]) -> Self {
         let layout = host_layout(elements.len(), shape);
-        View { first: Some(NonNull::from(elements).cast()), layout }
+        View { first: Some(NonNull::from(elements).cast()), layout, device: HOST }
     }
 }
 
@@ -286,7 +325,7 @@ impl<T: Element, const R: usize> ViewMut<T, R> {
     #[track_caller]
     pub unsafe fn host(elements: &mut [T], shape: [usize; R]) -> Self {
         let layout = host_layout(elements.len(), shape);
-        ViewMut { first: Some(NonNull::from(elements).cast()), layout }
+        ViewMut { first: Some(NonNull::from(elements).cast()), layout, device: HOST }
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! What passes is [`Approved`], and a device runs nothing else.
 
-use crate::Error;
+use crate::{Device, Error};
 use kernel_dsl::Argument;
 use kernel_dsl::compiler::hir::{Monomorphic, Type};
 use kernel_dsl::compiler::ir::SharedMemory;
@@ -18,23 +18,23 @@ pub(crate) struct Approved<'a> {
 }
 
 impl<'a> Approved<'a> {
-    /// Checks `arguments` for a launch of the instance on the device that calls itself `device`.
+    /// Checks `arguments` for a launch of the instance on `device`.
     pub fn new(
         kernel: &str,
         program: &Monomorphic,
-        device: u64,
+        device: &Device,
         arguments: &'a [Argument<'a>],
     ) -> Result<Approved<'a>, Error> {
         let facts: Vec<_> = arguments.iter().map(fact).collect();
         let mut refusals: Vec<_> = arguments
             .iter()
             .enumerate()
-            .filter(|(_, argument)| matches!(argument, Argument::Memory(m) if m.device() != device))
+            .filter(|(_, argument)| matches!(argument, Argument::Memory(m) if m.device() != device.id()))
             .map(|(index, _)| {
                 Refusal(format!("argument {}: its memory belongs to another device", name(program, index)))
             })
             .collect();
-        match launch::shape(program, &facts) {
+        match launch::shape(program, device.facts(), &facts) {
             Ok(shape) if refusals.is_empty() => Ok(Approved { shape, arguments, writes: writes(program) }),
             shape => {
                 refusals.extend(shape.err().into_iter().flatten());

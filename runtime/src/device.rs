@@ -6,6 +6,7 @@ use crate::cpu::Cpu;
 use crate::cuda::{Cuda, Driver};
 use crate::{Error, Result};
 use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, monomorphic, serial};
+use kernel_dsl::compiler::launch::DeviceFacts;
 use kernel_dsl::{Argument, Artifact, Launcher};
 use serde::Serialize;
 use std::fmt;
@@ -99,6 +100,16 @@ impl Device {
         }
     }
 
+    /// What launch expressions can ask of it.
+    pub(crate) fn facts(&self) -> DeviceFacts {
+        let multiprocessors = match &self.0.backend {
+            // As `kernel_dsl::device` says.
+            Backend::Cpu(_) => 2,
+            Backend::Cuda(cuda) => cuda.info().multiprocessors,
+        };
+        DeviceFacts { multiprocessors }
+    }
+
     pub(crate) fn backend(&self) -> &Backend {
         &self.0.backend
     }
@@ -152,7 +163,7 @@ impl Launcher for Device {
 
     fn launch(&self, kernel: &'static Artifact, constants: &[Constant], arguments: &[Argument<'_>]) -> Result<()> {
         let program = self.instance(kernel, constants)?;
-        let approved = Approved::new(kernel.name, &program, self.id(), arguments)?;
+        let approved = Approved::new(kernel.name, &program, self, arguments)?;
         if approved.shape().is_empty() {
             return Ok(());
         }
@@ -169,7 +180,7 @@ impl Launcher for Device {
         arguments: &[Argument<'_>],
     ) -> Result<()> {
         let program = self.instance(kernel, constants)?;
-        let approved = Approved::new(kernel.name, &program, self.id(), arguments)?;
+        let approved = Approved::new(kernel.name, &program, self, arguments)?;
         if approved.shape().is_empty() {
             return Ok(());
         }

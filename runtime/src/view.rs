@@ -137,6 +137,20 @@ impl<'a, T: Element, const R: usize> BufferViewMut<'a, T, R> {
     }
 }
 
+impl<T: Element, const R: usize> BufferView<'_, T, R> {
+    /// The view as a kernel holds it, without the borrow: for a struct that a kernel takes by value.
+    ///
+    /// # Safety
+    /// While it, or any view made from it, is passed to a launch, the buffer lives and nobody writes it. On the host it is
+    /// dereferenced only where the buffer is the CPU's.
+    pub unsafe fn detached(&self) -> kernel_dsl::View<T, R> {
+        let (buffer, layout) = (self.buffer, &self.layout);
+        let address = buffer.address() + (layout.start * size_of::<T>()) as u64;
+        // SAFETY: the layout reaches over elements of the buffer only, which are initialised; the rest by the caller's promise.
+        unsafe { kernel_dsl::View::on_device(buffer.device().id(), address, layout.extents, layout.strides) }
+    }
+}
+
 fn memory<'a, T: Element, const R: usize>(
     buffer: &DeviceBuffer<T>,
     layout: &Layout<R>,

@@ -98,3 +98,25 @@ fn a_case_that_the_contract_refuses_is_no_pass() {
     let failure = Checker::new(None).case(&prepared(Mistake::None, Mistake::None), &case, saxpy).unwrap_err();
     assert!(failure.to_string().contains("reaches over 5 elements"), "{failure}");
 }
+
+#[test]
+fn ptx_that_is_wrong_is_found() {
+    let text = artifact().instances[0].ptx;
+    let checked = |text: &str| {
+        let prepared = prepared(Mistake::None, Mistake::None).with_ptx(text).unwrap();
+        Checker::new(None).case(&prepared, &case(1000), saxpy)
+    };
+    assert_eq!(checked(text), Ok(()));
+    // Another rounding; one element too many.
+    let rounded = text.replace("fma.rn.f32", "fma.rz.f32");
+    assert!(matches!(checked(&rounded), Err(Failure::Differ { right: Executor::Ptx, .. })), "{text}");
+    let unguarded = text.replace("setp.ge.u32", "setp.gt.u32");
+    let Err(Failure::Stopped { executor: Executor::Ptx, error }) = checked(&unguarded) else { panic!("{text}") };
+    assert!(error.contains("past the end of `x`"), "{error}");
+    // What is not known is refused before anything runs.
+    let Err(refused) = prepared(Mistake::None, Mistake::None).with_ptx(&text.replace("fma.rn.f32", "fmb.rn.f32"))
+    else {
+        panic!("{text}")
+    };
+    assert!(refused.to_string().contains("fmb"), "{refused}");
+}

@@ -174,7 +174,7 @@ fn mutated(text: &str, others: &[&str], random: &mut Random) -> String {
                 // Some letter left out.
                 pieces[at].pop();
             }
-            _ => pieces.truncate(if random.below(8) == 0 { at } else { pieces.len() }),
+            _ => pieces.truncate(if random.below(8) == 0 { at.max(1) } else { pieces.len() }),
         }
     }
     pieces.concat()
@@ -216,6 +216,24 @@ fn changed_texts() {
     }
     println!("{taken} of {count} texts taken; {tried} assembled");
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn changed_templates() {
+    let texts = [
+        "@!{q} setp.lt.and.f32 {p}|{n}, {a}, 1.0, !{c};",
+        "ld.global.nc.v2.f32 {{x}, {y}}, [{p}+8];",
+        "vmad.s32.s32.s32.shr7 {d}, -{a}.h0, {b}, {c};",
+    ];
+    let words: Vec<&str> = texts.iter().flat_map(|t| pieces(t)).collect();
+    let mut random = Random(61);
+    for _ in 0..5000 {
+        let text = mutated(texts[random.below(texts.len())], &words, &mut random);
+        let Ok(template) = ptx::parse::instruction(&text) else { continue };
+        let again = ptx::parse::instruction(&template.to_string()).unwrap_or_else(|e| panic!("{text}: {e}"));
+        assert_eq!(again.to_string(), template.to_string());
+        assert_eq!(again.placeholders, template.placeholders);
+    }
 }
 
 /// Texts made to be slow or deep.
@@ -264,6 +282,8 @@ fn templates() {
         "dp4a.s32.s32 {d}, {a}, {b}, {d}",
         "atom.global.add.noftz.f16x2 {old}, [{p}], {v}",
         "redux.sync.add.s32 {d}, {a}, -1",
+        "shfl.down.b32 {d}|{p}, {a}, 1, 31",
+        "atom.add.gpu.global.s32 {d}, [{a}], {b}",
         "vadd4.u32.u32.u32.sat {d}, {a}, {b}.b0123, {c}",
     ]
     .into_iter()

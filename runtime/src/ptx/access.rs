@@ -3,7 +3,7 @@
 use super::check::Check;
 use super::code::{Access, Atomic, Data, Inst, Window};
 use super::machine::Machine;
-use super::memory::{Extent, Region, View, read, sized, window_base, write};
+use super::memory::{Extent, Region, Scratch, View, read, sized, window_base, write};
 use super::registers::{FULL, LANES, Lane, Place, Registers, lanes};
 use super::warp::Warp;
 
@@ -74,13 +74,45 @@ fn check(
     if let Ok(extent) = view.region(access.window, first)
         && extent.bytes >= size
         && (!writes || view.writable(extent.region))
+        && within(&addresses, extent.base, extent.bytes - size, size - 1)
     {
-        if within(&addresses, extent.base, extent.bytes - size, size - 1) {
-            return Checked { addresses, mask, common: Some(extent) };
-        }
+        return Checked { addresses, mask, common: Some(extent) };
     }
     let mask = examine(access, view, &addresses, mask, writes, faults);
     Checked { addresses, mask, common: None }
+}
+
+/// A word of shared memory to each lane, which is what a tiled kernel does most; whether that is what the access is, and
+/// all of it may happen.
+#[inline(always)]
+fn shared_words(shared: &Scratch, registers: &mut Registers, access: &Access) -> bool {
+    let (Window::Shared, 4, &[Some(Data { place: Place::Word(to), .. })], Some((Place::Word(at), _))) =
+        (access.window, access.element, &access.values[..], access.base)
+    else {
+        return false;
+    };
+    let (Ok(offset), Ok(words)) = (u32::try_from(access.offset), bytemuck::try_cast_slice::<u8, u32>(&shared.bytes))
+    else {
+        return false;
+    };
+    let Some(last) = words.len().checked_sub(1) else { return false };
+    let row = u32::row(registers, at);
+    // Neither summand has the highest bit: the sums do not wrap.
+    let (mut high, mut low, mut most) = (offset, 0, 0);
+    let mut values = [0; LANES];
+    for (value, base) in values.iter_mut().zip(row) {
+        let address = base.wrapping_add(offset);
+        high |= base;
+        low |= address;
+        let index = (address >> 2) as usize;
+        most = most.max(index);
+        *value = u32::from_le(words[index.min(last)]);
+    }
+    if high >> 31 != 0 || low & 3 != 0 || most > last {
+        return false;
+    }
+    registers.put(to, FULL, &values);
+    true
 }
 
 /// Whether all addresses lie at most `last` bytes from `base`, and have none of the bits `aligned`.
@@ -129,7 +161,7 @@ fn examine(
                 let offset = address.wrapping_sub(extent.base);
                 if offset > extent.bytes || size > extent.bytes - offset {
                     Some(Check::OutOfBounds)
-                } else if address % size != 0 {
+                } else if !address.is_multiple_of(size) {
                     Some(Check::Misaligned)
                 } else if writes && !view.writable(extent.region) {
                     Some(Check::ReadOnlyWrite)
@@ -157,6 +189,9 @@ fn extend(value: u64, element: u32, signed: bool, bits: u32) -> u64 {
 impl Machine<'_, '_> {
     /// Loads.
     pub fn load<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, access: &Access, mask: u32) {
+        if !CHECKED && mask == FULL && shared_words(&self.memory.shared, &mut warp.registers, access) {
+            return;
+        }
         let mut faults = Vec::new();
         let Warp { registers, local, .. } = warp;
         let mut view = self.memory.view(local, &self.program.code);
@@ -199,6 +234,15 @@ impl Machine<'_, '_> {
                 registers.defined[data.id as usize] |= mask;
             }
         }
+        if CHECKED && !self.program.code.bounds.is_empty() {
+            let any = of_region(access, &mut view, &checked).is_some_and(|state| *state);
+            for data in access.values.iter().flatten() {
+                let state = &mut registers.approximate[data.id as usize];
+                *state = if any { *state | mask } else { *state & !mask };
+                // Which approximation is not kept in memory: the first of the text stands for all.
+                registers.approximations[data.id as usize] = self.program.code.first_approximation;
+            }
+        }
         if !faults.is_empty() || CHECKED {
             self.strays(access, &checked, &mut faults, warp);
             self.faults(warp, inst, access, faults, "loads");
@@ -234,6 +278,11 @@ impl Machine<'_, '_> {
             }
         }
         if CHECKED {
+            let registers = &warp.registers;
+            let any = access.values.iter().flatten().any(|data| registers.approximate[data.id as usize] & mask != 0);
+            if let (true, Some(state)) = (any, of_region(access, &mut view, &checked)) {
+                *state = true;
+            }
             mark(access, &mut view, &checked);
             self.strays(access, &checked, &mut faults, warp);
         }
@@ -267,6 +316,10 @@ impl Machine<'_, '_> {
             }
         }
         if CHECKED {
+            let any = atomic.operands.iter().any(|data| registers.approximate[data.id as usize] & mask != 0);
+            if let (true, Some(state)) = (any, of_region(access, &mut view, &checked)) {
+                *state = true;
+            }
             if let Some(data) = atomic.result {
                 registers.defined[data.id as usize] |= mask;
             }
@@ -352,6 +405,13 @@ impl View<'_, '_> {
         let bytes = self.bytes_mut(extent.region, lane);
         sized!(access.element, N => write::<N>(bytes, to, value));
     }
+}
+
+/// Whether something where the first lane goes comes of an approximation.
+fn of_region<'a>(access: &Access, view: &'a mut View<'_, '_>, checked: &Checked) -> Option<&'a mut bool> {
+    let first = lanes(checked.mask).next()?;
+    let extent = checked.common.map_or_else(|| view.region(access.window, checked.addresses[first]), Ok).ok()?;
+    view.approximate(extent.region)
 }
 
 /// Eight bytes of memory's state that have all been stored to.

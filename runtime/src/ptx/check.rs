@@ -29,15 +29,27 @@ pub enum Check {
     /// A shuffle, vote or warp barrier whose mask of members is not the lanes that execute it: on sm_6x all members must
     /// execute it together, and no other lane.
     Members,
+    /// A condition or an address that comes of an approximation: within its bound, another GPU may go another way.
+    Approximate,
     /// `trap`, or a call of what is no function.
     Trap,
     /// As many warp instructions have run as the options allow: perhaps an endless loop.
     FuelExhausted,
 }
 
+/// How bad it is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// The results are what the text says, and may be others elsewhere.
+    Warning,
+    /// The results are not defined.
+    Error,
+}
+
 impl Check {
     /// Every check.
-    pub const ALL: [Check; 11] = [
+    pub const ALL: [Check; 12] = [
         Check::OutOfBounds,
         Check::Misaligned,
         Check::WrongSpace,
@@ -47,9 +59,18 @@ impl Check {
         Check::UninitialisedLocal,
         Check::DivergentBarrier,
         Check::Members,
+        Check::Approximate,
         Check::Trap,
         Check::FuelExhausted,
     ];
+
+    /// How bad it is.
+    pub const fn severity(self) -> Severity {
+        match self {
+            Check::Approximate => Severity::Warning,
+            _ => Severity::Error,
+        }
+    }
 
     /// The name in reports.
     pub const fn name(self) -> &'static str {
@@ -63,6 +84,7 @@ impl Check {
             Check::UninitialisedLocal => "uninitialised-local",
             Check::DivergentBarrier => "divergent-barrier",
             Check::Members => "members",
+            Check::Approximate => "approximate",
             Check::Trap => "trap",
             Check::FuelExhausted => "fuel-exhausted",
         }

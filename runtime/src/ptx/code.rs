@@ -3,6 +3,7 @@
 use super::registers::{Id, Place, Registers, Sizes};
 use kernel_dsl::compiler::ptx::Space;
 use smallvec::SmallVec;
+use std::collections::HashMap;
 use std::fmt;
 
 /// Index of an instruction.
@@ -32,6 +33,10 @@ pub struct Code {
     pub local: Layout,
     /// What the kernel's parameters are made of.
     pub parameters: Layout,
+    /// The first approximation's site, if there is one.
+    pub first_approximation: u32,
+    /// By site, the bound of each approximation.
+    pub bounds: HashMap<u32, &'static str>,
 }
 
 /// What a register holds that the hardware sets; a number is an axis.

@@ -65,6 +65,12 @@ impl Machine<'_, '_> {
             if let (true, Some((_, id))) = (absent == 0 && inherited != 0, shuffle.result) {
                 registers.causes[id as usize] = registers.causes[shuffle.value.1 as usize];
             }
+            if let Some((_, id)) = shuffle.result {
+                let from = shuffle.value.1 as usize;
+                let any = if registers.approximate[from] == 0 { 0 } else { mask };
+                registers.approximate[id as usize] = registers.approximate[id as usize] & !mask | any;
+                registers.approximations[id as usize] = registers.approximations[from];
+            }
             if let Some((_, id)) = shuffle.inside {
                 // Whether the source was in range does not depend on the source.
                 let state = &mut registers.defined[id as usize];

@@ -63,12 +63,15 @@ pub struct Buffer<'m> {
     pub constant: bool,
     /// What it holds.
     pub bytes: Bytes<'m>,
+    /// Whether something in it comes of an approximation.
+    pub approximate: bool,
 }
 
 impl<'m> Buffer<'m> {
     /// Number `index` of them.
     pub fn new(index: usize, name: String, mutable: bool, constant: bool, bytes: Bytes<'m>) -> Buffer<'m> {
-        Buffer { name, base: base(index) | bytes.get().as_ptr() as u64 & ALIGNMENT, mutable, constant, bytes }
+        let base = base(index) | bytes.get().as_ptr() as u64 & ALIGNMENT;
+        Buffer { name, base, mutable, constant, bytes, approximate: false }
     }
 }
 
@@ -87,17 +90,20 @@ pub struct Scratch {
     pub bytes: Vec<u8>,
     /// 1 for a byte that has been stored to.
     pub written: Vec<u8>,
+    /// Whether something in it comes of an approximation.
+    pub approximate: bool,
 }
 
 impl Scratch {
     /// That many bytes, nothing stored.
     pub fn new(bytes: usize) -> Scratch {
-        Scratch { bytes: vec![0; bytes], written: vec![0; bytes] }
+        Scratch { bytes: vec![0; bytes], written: vec![0; bytes], approximate: false }
     }
 
     /// Nothing has been stored any more.
     pub fn forget(&mut self) {
         self.written.fill(0);
+        self.approximate = false;
     }
 }
 
@@ -210,6 +216,16 @@ impl View<'_, '_> {
                 Some(&mut self.local.written[lane * self.local_bytes as usize..][..self.local_bytes as usize])
             }
             Region::Buffer(_) | Region::Param => None,
+        }
+    }
+
+    /// Whether something in the region comes of an approximation; `None` where nothing can.
+    pub fn approximate(&mut self, region: Region) -> Option<&mut bool> {
+        match region {
+            Region::Buffer(i) => Some(&mut self.buffers[i].approximate),
+            Region::Shared => Some(&mut self.shared.approximate),
+            Region::Local => Some(&mut self.local.approximate),
+            Region::Param => None,
         }
     }
 

@@ -12,6 +12,9 @@
 //! in turns, a warp in lockstep. Lanes that part run by one of two policies ([`Policy`]); a legal program gives the
 //! same results under each.
 //!
+//! Every instruction that sm_61 has is run but `alloca`, `stacksave`, `stackrestore`, `brkpt`, and those on textures and
+//! surfaces. Recursive calls are refused, and so are calls of functions that the module does not define.
+//!
 //! ```text
 //! ptx::Module ─ decode ─▶ code ─▶ machine ─▶ warp ─▶ body ─▶ arithmetic      values
 //!                          │                 ├─▶ flow (meet)                 who runs next
@@ -25,6 +28,12 @@
 //! Arithmetic is that of the manual, bit for bit, in every rounding; a NaN that it makes is one per format. Instructions
 //! without a rounding modifier round to nearest and are never contracted. Approximations give the true value rounded,
 //! one of those that the manual allows. Memory is sequentially consistent. A warp's atomics happen by ascending lane.
+//!
+//! # Approximations
+//!
+//! An approximation's result is one of many that are allowed. What is computed from it is marked, through registers,
+//! shuffles and memory (by buffer), with the instruction and its published bound: [`Outcome::approximate`] says which buffers
+//! hold such values, and a condition or an address that comes of one is a warning, for a GPU may go another way there.
 //!
 //! # Undefined values
 //!
@@ -48,7 +57,7 @@ mod registers;
 pub mod report;
 mod warp;
 
-pub use check::Check;
+pub use check::{Check, Severity};
 pub use decode::{Refusal, Unsupported};
 pub use flow::Policy;
 pub use report::{Finding, Report, Thread};
@@ -163,12 +172,15 @@ pub struct Outcome {
     pub statistics: Statistics,
     /// What was found.
     pub report: Report,
+    /// The buffers that hold something that comes of an approximation, as far as was checked: what a GPU leaves there may
+    /// differ, and bits are not to be compared.
+    pub approximate: Vec<usize>,
 }
 
 impl Outcome {
-    /// The statistics, or the report if there is something in it.
+    /// The statistics, or the report if there is an error in it.
     pub fn result(self) -> Result<Statistics, Box<Report>> {
-        if self.report.findings.is_empty() { Ok(self.statistics) } else { Err(Box::new(self.report)) }
+        if self.report.is_good() { Ok(self.statistics) } else { Err(Box::new(self.report)) }
     }
 }
 
@@ -229,6 +241,7 @@ impl Program {
                 mutable: !global.constant,
                 constant: global.constant,
                 bytes: Bytes::Exclusive(bytes),
+                approximate: false,
             });
         }
         for Argument { name, bytes } in buffers {
@@ -256,7 +269,9 @@ impl Program {
         };
         machine.run();
         let report = machine.findings.report(self.name.clone());
-        Ok(Outcome { statistics: machine.statistics, report })
+        let given = machine.memory.buffers.iter().skip(self.globals.len());
+        let approximate = given.enumerate().filter_map(|(i, buffer)| buffer.approximate.then_some(i)).collect();
+        Ok(Outcome { statistics: machine.statistics, report, approximate })
     }
 
     /// The bytes of the parameters.

@@ -52,6 +52,10 @@ pub struct Registers {
     pub defined: Vec<u32>,
     /// By register: what left lanes of it undefined.
     pub causes: Vec<Cause>,
+    /// By register: the lanes whose value comes of an approximation.
+    pub approximate: Vec<u32>,
+    /// By register: of which one, as the index of its site.
+    pub approximations: Vec<u32>,
 }
 
 /// What a lane holds.
@@ -112,6 +116,8 @@ impl Registers {
             carry: 0,
             defined: vec![0; sizes.ids as usize],
             causes: vec![Cause::Unwritten; sizes.ids as usize],
+            approximate: vec![0; sizes.ids as usize],
+            approximations: vec![0; sizes.ids as usize],
         }
     }
 
@@ -119,6 +125,7 @@ impl Registers {
     pub fn forget(&mut self) {
         self.defined.fill(0);
         self.causes.fill(Cause::Unwritten);
+        self.approximate.fill(0);
         self.carry = 0;
     }
 

@@ -1,6 +1,6 @@
 //! What a run found, as data and in words.
 
-use super::check::Check;
+use super::check::{Check, Severity};
 use super::code::Site;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -49,6 +49,13 @@ pub struct Thread {
     pub warp: u32,
     /// Lane of the warp.
     pub lane: u32,
+}
+
+impl Report {
+    /// Whether there is no error among the findings.
+    pub fn is_good(&self) -> bool {
+        self.findings.iter().all(|f| f.check.severity() == Severity::Warning)
+    }
 }
 
 /// Findings as they are made.
@@ -107,7 +114,11 @@ impl fmt::Display for Thread {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error[{}]: {}\n  {}", self.check, self.message, self.function)?;
+        let severity = match self.check.severity() {
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        };
+        write!(f, "{severity}[{}]: {}\n  {}", self.check, self.message, self.function)?;
         if let Some(line) = self.line {
             write!(f, ", line {line}")?;
         }

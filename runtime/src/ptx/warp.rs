@@ -84,6 +84,7 @@ impl Machine<'_, '_> {
             if let Some(guard) = inst.guard {
                 if CHECKED {
                     self.needs(warp, inst, guard.id, active, "is guarded by a condition");
+                    self.decides(warp, inst, guard.id, active, "is guarded by a condition");
                 }
                 mask &= guard.holds(&warp.registers);
             }
@@ -95,6 +96,10 @@ impl Machine<'_, '_> {
                         let undefined = body(&mut warp.registers, mask);
                         if CHECKED {
                             settle(&mut warp.registers, inst, mask, states & !undefined, (undefined, reason));
+                            if !program.code.bounds.is_empty() {
+                                let bound = program.code.bounds.contains_key(&inst.site);
+                                approximate(&mut warp.registers, inst, mask, bound);
+                            }
                         }
                     }
                     warp.flow.pc += 1;
@@ -342,6 +347,7 @@ impl Machine<'_, '_> {
     fn with_address(&mut self, warp: &Warp, inst: &Inst, base: Option<(Place, Id)>, mask: u32) -> u32 {
         let Some((_, id)) = base else { return mask };
         self.needs(warp, inst, id, mask, "has an address");
+        self.decides(warp, inst, id, mask, "has an address");
         mask & warp.registers.defined[id as usize]
     }
 
@@ -352,6 +358,21 @@ impl Machine<'_, '_> {
         if undefined != 0 {
             self.undefined(warp, inst, id, undefined, what);
         }
+    }
+
+    /// What decides should not come of an approximation.
+    #[inline(always)]
+    fn decides(&mut self, warp: &Warp, inst: &Inst, id: Id, mask: u32, what: &str) {
+        let lanes = mask & warp.registers.approximate[id as usize];
+        if lanes == 0 {
+            return;
+        }
+        let code = &self.program.code;
+        let origin = warp.registers.approximations[id as usize];
+        let (site, bound) = (&code.sites[origin as usize], code.bounds.get(&origin).copied().unwrap_or_default());
+        let line = site.line.map_or(String::new(), |n| format!(" in line {n}"));
+        let message = || format!("{what} that comes of an approximation, `{}`{line} (within {bound})", site.text);
+        self.report(warp, Check::Approximate, inst.site, lanes, message);
     }
 
     #[cold]
@@ -365,6 +386,26 @@ impl Machine<'_, '_> {
             }
         };
         self.report(warp, Check::Undefined, inst.site, mask, || format!("{what} that is not defined, by {because}"));
+    }
+}
+
+/// What is computed from an approximation is one.
+fn approximate(registers: &mut Registers, inst: &Inst, mask: u32, bound: bool) {
+    let from = inst.reads.iter().find(|id| registers.approximate[**id as usize] & mask != 0);
+    let (lanes, site) = match (bound, from) {
+        (true, _) => (mask, inst.site),
+        (false, Some(id)) => (
+            inst.reads.iter().fold(0, |all, id| all | registers.approximate[*id as usize]),
+            registers.approximations[*id as usize],
+        ),
+        (false, None) => (0, 0),
+    };
+    for id in &inst.writes {
+        let state = &mut registers.approximate[*id as usize];
+        *state = *state & !mask | lanes & mask;
+        if lanes & mask != 0 {
+            registers.approximations[*id as usize] = site;
+        }
     }
 }
 

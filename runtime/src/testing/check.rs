@@ -8,7 +8,7 @@ use crate::buffer::RawBuffer;
 use crate::contract::{self, Approved};
 use crate::cpu::Executable;
 use crate::cuda;
-use crate::ptx::Options;
+use crate::ptx::{Options, Policy};
 use crate::{Device, Error, Result};
 use kernel_dsl::compiler::hir::{Instance, Monomorphic, Program, Type, monomorphic, serial};
 use kernel_dsl::compiler::lower::checked::Checked;
@@ -77,7 +77,7 @@ impl Checker {
         let stopped = |executor: Executor| move |e: Error| Failure::Stopped { executor, error: e.to_string() };
         let interpret = |run: &dyn Fn(&Approved) -> Result<()>| {
             prepared.run(&self.cpu, case, |arguments| {
-                let approved = Approved::new(prepared.artifact.name, &prepared.program, self.cpu.id(), arguments)?;
+                let approved = Approved::new(prepared.artifact.name, &prepared.program, &self.cpu, arguments)?;
                 run(&approved)
             })
         };
@@ -89,8 +89,12 @@ impl Checker {
         let checked = interpret(&|a| executable.run_checked(a, form)).map_err(stopped(Executor::Checked))?;
         prepared.same(&lowered, &checked, Executor::Checked)?;
         if let Some(ptx) = &prepared.ptx {
-            let outputs = interpret(&|a| ptx.run(a, &prepared.names, Options::default()));
-            prepared.same(&lowered, &outputs.map_err(stopped(Executor::Ptx))?, Executor::Ptx)?;
+            // Whichever side of a branch goes first.
+            for policy in [Policy::PostDominator, Policy::LowestFirst] {
+                let options = Options { policy, ..Options::default() };
+                let outputs = interpret(&|a| ptx.run(a, &prepared.names, options));
+                prepared.same(&lowered, &outputs.map_err(stopped(Executor::Ptx))?, Executor::Ptx)?;
+            }
         }
         if let Some(gpu) = &self.gpu {
             let executor = Executor::Cuda(gpu.to_string());
@@ -143,11 +147,16 @@ impl Prepared {
         let lowered = analyses::lowered_monomorphic(&program, Target::SM_61).map_err(compile)?;
         let optimised = passes::optimise(lowered.clone()).map_err(compile)?;
         let form = Checked::of(lowered.clone());
-        let name = instance.name(artifact.name);
-        let text = cuda::ptx(artifact, &program, &name)?;
-        let mut prepared = Prepared::new(artifact, instance, &lowered, &optimised, form)?;
-        prepared.ptx = Some(ptx::Executable::new(name, &text, lowered.shared_memory())?);
-        Ok(prepared)
+        let text = cuda::ptx(artifact, &program, &instance.name(artifact.name))?;
+        Prepared::new(artifact, instance, &lowered, &optimised, form)?.with_ptx(&text)
+    }
+
+    /// The same, whose PTX is this text; a GPU, if there is one, goes on with its own.
+    pub fn with_ptx(self, text: &str) -> Result<Prepared> {
+        let name = self.instance.name(self.artifact.name);
+        // The checked form has the shared memory of the kernel as lowered.
+        let shared = self.checked.1.kernel.shared_memory();
+        Ok(Prepared { ptx: Some(ptx::Executable::new(name, text, shared)?), ..self })
     }
 
     /// The instance of `artifact` in two forms made elsewhere: as lowered, and after some pass.

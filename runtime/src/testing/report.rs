@@ -13,7 +13,7 @@ pub enum Executor {
     Optimised,
     /// The interpreter, on the checked form after all passes.
     Checked,
-    /// The PTX interpreter, on the PTX, with every check.
+    /// The PTX interpreter, on the PTX, with every check, whichever side of a branch goes first.
     Ptx,
     /// A GPU, on the PTX.
     Cuda(String),

@@ -195,3 +195,32 @@ fn launches_that_do_not_fit() {
          parameter `in` has 8 bytes, and 4 are given"
     );
 }
+
+#[test]
+fn approximations_are_followed() {
+    let body = "
+        cvt.rn.f32.u32 %f1, %r0;
+        ex2.approx.f32 %f2, %f1;
+        mul.rn.f32 %f3, %f2, %f1;
+        shfl.sync.idx.b32 %r3, %f3, 4, 31, 0xffffffff;
+        .local .align 4 .b8 own[4];
+        st.local.u32 [own], %r3;
+        ld.local.u32 %r4, [own];
+        mov.b64 %d3, {%r4, %r0};
+        setp.gt.f32 %p0, %f2, 0f40000000;
+        @%p0 st.global.u64 [%d2], %d3;";
+    let (outcome, words) = Run::default().of(&module("", body), 32, &[]);
+    assert_eq!(words[3], 3 << 32 | u64::from(64f32.to_bits()));
+    assert_eq!(outcome.approximate, [0]);
+    assert!(outcome.report.is_good());
+    assert_eq!(
+        outcome.report.findings.iter().map(|f| (f.check, f.message.as_str())).collect::<Vec<_>>(),
+        [(
+            Check::Approximate,
+            "is guarded by a condition that comes of an approximation, `ex2.approx.f32 %f2, %f1` in line 21 (within 2 ulp)"
+        )]
+    );
+    // What does not come of one is not marked.
+    let exact = module("", "sqrt.rn.f32 %f2, 0f40800000;\nst.global.f32 [%d2], %f2;\nrsqrt.approx.f32 %f3, %f2;");
+    assert!(Run::default().of(&exact, 32, &[]).0.approximate.is_empty());
+}

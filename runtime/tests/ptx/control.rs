@@ -212,7 +212,7 @@ fn calls_by_a_register_reach_the_function_that_it_holds() {
         cvt.u64.u32 %d5, %r2;
         st.global.u64 [%d2], %d5;
         ret;";
-    let expected = |i: u64| 32_000 + if i % 2 == 0 { i + 1 } else { 2 * i };
+    let expected = |i: u64| 32_000 + if i & 1 == 0 { i + 1 } else { 2 * i };
     assert_eq!(lanes(functions, body), (0..32).map(expected).collect::<Vec<_>>());
     // The third has another signature.
     let wrong = body.replace("and.b32 %r1, %r0, 1;", "mov.u32 %r1, 2;");

@@ -83,7 +83,7 @@ fn lanes_of_a_side_shuffle_among_themselves() {
     $end:
         cvt.u64.u32 %d3, %r2;
         st.global.u64 [%d2], %d3;";
-    assert_eq!(lanes("", body), (0..32).map(|i: u64| i ^ if i % 2 == 0 { 4 } else { 2 }).collect::<Vec<_>>());
+    assert_eq!(lanes("", body), (0..32).map(|i: u64| i ^ if i & 1 == 0 { 4 } else { 2 }).collect::<Vec<_>>());
 }
 
 #[test]

@@ -103,11 +103,11 @@ fn integers_of_32_bits() {
     check32("add.sat.s32 %r20, %r10, %r11;", |a, b, _| (a as i32).saturating_add(b as i32) as u32);
     check32("sub.sat.s32 %r20, %r10, %r11;", |a, b, _| (a as i32).saturating_sub(b as i32) as u32);
     check32("mul.lo.u32 %r20, %r10, %r11;", |a, b, _| a.wrapping_mul(b));
-    check32("mul.hi.u32 %r20, %r10, %r11;", |a, b, _| (u64::from(a) * u64::from(b) >> 32) as u32);
-    check32("mul.hi.s32 %r20, %r10, %r11;", |a, b, _| (i64::from(a as i32) * i64::from(b as i32) >> 32) as u32);
+    check32("mul.hi.u32 %r20, %r10, %r11;", |a, b, _| ((u64::from(a) * u64::from(b)) >> 32) as u32);
+    check32("mul.hi.s32 %r20, %r10, %r11;", |a, b, _| ((i64::from(a as i32) * i64::from(b as i32)) >> 32) as u32);
     check32("mad.lo.s32 %r20, %r10, %r11, %r12;", |a, b, c| a.wrapping_mul(b).wrapping_add(c));
     check32("mad.hi.sat.s32 %r20, %r10, %r11, %r12;", |a, b, c| {
-        ((i64::from(a as i32) * i64::from(b as i32) >> 32) + i64::from(c as i32))
+        (((i64::from(a as i32) * i64::from(b as i32)) >> 32) + i64::from(c as i32))
             .clamp(i32::MIN.into(), i32::MAX.into()) as u32
     });
     check32("min.u32 %r20, %r10, %r11;", |a, b, _| a.min(b));
@@ -136,7 +136,7 @@ fn integers_of_32_bits() {
 #[test]
 fn integers_of_16_and_64_bits() {
     check16("add.u16 %h20, %h10, %h11;", |a, b, _| a.wrapping_add(b));
-    check16("mul.hi.s16 %h20, %h10, %h11;", |a, b, _| (i32::from(a as i16) * i32::from(b as i16) >> 16) as u16);
+    check16("mul.hi.s16 %h20, %h10, %h11;", |a, b, _| ((i32::from(a as i16) * i32::from(b as i16)) >> 16) as u16);
     check16("shr.s16 %h20, %h10, 3;", |a, _, _| (a as i16 >> 3) as u16);
     check16("and.b32 %r11, %r11, 31;\nshl.b16 %h20, %h10, %r11;", |a, b, _| {
         a.checked_shl(u32::from(b & 31)).unwrap_or(0)
@@ -148,7 +148,7 @@ fn integers_of_16_and_64_bits() {
     check("mad.wide", "mad.wide.u32 %d20, %r10, %r11, %d12;", |a, b, c| {
         (u64::from(a as u32) * u64::from(b as u32)).wrapping_add(c)
     });
-    check("mul.hi.u64", "mul.hi.u64 %d20, %d10, %d11;", |a, b, _| (u128::from(a) * u128::from(b) >> 64) as u64);
+    check("mul.hi.u64", "mul.hi.u64 %d20, %d10, %d11;", |a, b, _| ((u128::from(a) * u128::from(b)) >> 64) as u64);
     check("mad.lo.s64", "mad.lo.s64 %d20, %d10, %d11, %d12;", |a, b, c| a.wrapping_mul(b).wrapping_add(c));
     check("max.s64", "max.s64 %d20, %d10, %d11;", |a, b, _| (a as i64).max(b as i64) as u64);
     check("shr.s64", "shr.s64 %d20, %d10, %r11;", |a, b, _| (a as i64 >> (b as u32).min(63)) as u64);
@@ -204,7 +204,7 @@ fn comparisons_and_selections() {
     check_predicate("setp.lt.f32 %p1, %f10, %f11;", move |a, b, _| f(a) < f(b));
     check_predicate("setp.ne.f32 %p1, %f10, %f11;", move |a, b, _| f(a) < f(b) || f(a) > f(b));
     check_predicate("setp.neu.f32 %p1, %f10, %f11;", move |a, b, _| f(a) != f(b));
-    check_predicate("setp.geu.f64 %p1, %g10, %g11;", move |a, b, _| !(g(a) < g(b)));
+    check_predicate("setp.geu.f64 %p1, %g10, %g11;", move |a, b, _| g(a) >= g(b) || g(a).is_nan() || g(b).is_nan());
     check_predicate("setp.nan.f32 %p1, %f10, %f11;", move |a, b, _| f(a).is_nan() || f(b).is_nan());
     check_predicate("setp.eq.ftz.f32 %p1, %f10, 0f00000000;", move |a, _, _| f(a) == 0.0 || f(a).is_subnormal());
     check_predicate("setp.gt.s32 %p2, %r12, 0;\nsetp.lt.and.s32 %p1|%p3, %r10, %r11, !%p2;", |a, b, c| {

@@ -198,6 +198,14 @@ costs! {
     pair_of_one_type, 64, 1, 16 + 2 * 4, |x, _i| block::reduce([x, 1.0], |a, b| [a[0] + b[0], a[1] + b[1]])[1];
     scan, 1024, 1, 32 * 4, |x, _i| block::scan(x, 0.0, |a, b| a + b).0;
     broadcast, 64, 1, 2 * 4, |x, _i| block::broadcast(x, 5);
+    in_a_loop, 64, 2, 2 * 4, |x, _i| {
+        let sum = |v: f32| block::sum(v);
+        let mut s = 0.0;
+        for _ in rolled(0..3) {
+            s += sum(x);
+        }
+        s
+    };
 }
 
 #[test]

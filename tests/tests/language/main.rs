@@ -3,6 +3,7 @@
 
 mod collectives;
 mod cooperation;
+mod faults;
 mod items;
 mod loops;
 mod methods;

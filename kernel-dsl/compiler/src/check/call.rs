@@ -146,10 +146,10 @@ impl Checker<'_> {
                 _ => Scalar::U32,
             }),
             Part::Element => element,
-            Part::Pending => self.table.add(Ty::Pending),
             Part::Combine => self.table.add(Ty::Function { parameters: vec![same; 2], returns: same }),
             Part::MaybeSame => self.table.add(Ty::Option(same)),
             Part::TwoOfSame => self.table.add(Ty::Tuple(vec![same; 2])),
+            Part::Pending => self.table.add(Ty::Pending),
             Part::Indices | Part::Elements => unreachable!("methods check these, where rank and length are known"),
             Part::Unsigned => match scalar {
                 Some(Scalar::I8) => self.table.scalar(Scalar::U8),
@@ -193,11 +193,11 @@ impl Checker<'_> {
         if let Ty::Option(inner) = known {
             return self.option_method(receiver, inner, name, arguments, mark);
         }
-        if matches!(known, Ty::Shared { .. }) && (name == "cast" || name == "copy_async_map") {
-            return self.shared_method(receiver, name, generics, arguments, mark);
-        }
         if let Ty::Array(element, size) = known {
             return self.array_method(receiver, [element, size], name, arguments, mark);
+        }
+        if matches!(known, Ty::Shared { .. }) && (name == "cast" || name == "copy_async_map") {
+            return self.shared_method(receiver, name, generics, arguments, mark);
         }
         if matches!(known, Ty::Group(_)) {
             return self.group_method(receiver, name, generics, arguments, mark);

@@ -19,6 +19,7 @@ impl Checker<'_> {
 
     /// An expression; `expected` is what its context would like, as a hint.
     pub(super) fn expr(&mut self, e: &syntax::Expr, expected: Option<Id>) -> Expr {
+        self.masks &= matches!(e.kind, syntax::ExprKind::Cast(..));
         let (kind, ty) = self.kind(e, expected);
         Expr { kind, ty: TypeId(ty.0), span: e.mark.span }
     }
@@ -274,6 +275,10 @@ impl Checker<'_> {
                 (ExprKind::Compare(comparison, Box::new(a), Box::new(b)), bool)
             }
             syntax::Binary::Arithmetic(operator) => {
+                let small =
+                    |e: &syntax::Expr| matches!(e.kind, syntax::ExprKind::Integer(n, _) if n <= u64::from(u32::MAX));
+                // `x as usize & 255` says which bits are meant.
+                self.masks = operator == ir::Binary::And && small(b);
                 let a = self.expr(a, None);
                 let ty = Id(a.ty.0);
                 let b = self.right(operator, b, ty);
@@ -418,6 +423,7 @@ impl Checker<'_> {
     }
 
     fn cast(&mut self, value: &syntax::Expr, ty: &syntax::Type, mark: Mark) -> (ExprKind, Id) {
+        let meant = std::mem::take(&mut self.masks);
         let inner = self.expr(value, None);
         let to = self.ty(ty);
         let from = Id(inner.ty.0);
@@ -437,7 +443,7 @@ impl Checker<'_> {
             (Ty::Unknown(Kind::Integer | Kind::Float), Ty::Scalar(to)) => to != Scalar::Bool,
             (Ty::Enum(_), Ty::Scalar(to)) => to.is_integer(),
             (Ty::Scalar(from), Ty::Scalar(to)) => {
-                if matches!(from, Scalar::U64 | Scalar::I64) && to == Scalar::Usize && !masked(value, from) {
+                if matches!(from, Scalar::U64 | Scalar::I64) && to == Scalar::Usize && !meant && !masked(value, from) {
                     self.mistake(
                         mark,
                         "`usize` has 32 bits on the device: say which bits are meant, as in `(x & 0xffff_ffff) as usize`",

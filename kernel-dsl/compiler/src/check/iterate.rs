@@ -1,7 +1,7 @@
-//! What a `for` runs over: ranges, and the shares of a thread.
+//! What a `for` runs over: ranges, the shares of a thread, and register arrays.
 
 use super::{
-    Checker, Labelled,
+    Checker, Labelled, prelude,
     types::{Id, Kind, Ty},
 };
 use crate::Scalar;
@@ -14,10 +14,25 @@ struct Iteration {
     range: hir::Range,
     /// The type of the range's indices.
     index: Id,
-    /// Of `block::share(shape)`, whose elements are counted by the range: the variable of the shape, and its value.
-    shape: Option<(LocalId, Expr)>,
+    /// Where the range counts the items of something else.
+    of: Option<Counted>,
     /// `.enumerate()`
     enumerate: bool,
+}
+
+/// What has items that a range counts: a value, and the variable that it is bound to before the loop.
+struct Counted {
+    variable: LocalId,
+    value: Expr,
+    items: Items,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Items {
+    /// Of `block::share(shape)`; the value is the shape.
+    Share,
+    /// Elements of that type.
+    Array(Id),
 }
 
 impl Checker<'_> {
@@ -30,10 +45,10 @@ impl Checker<'_> {
     ) -> (ExprKind, Id) {
         let unit = self.table.add(Ty::Unit);
         let Some(over) = self.iteration(iterator) else { return (ExprKind::Tuple(Vec::new()), self.wrong()) };
-        let Iteration { mut range, index, shape, enumerate } = over;
+        let Iteration { mut range, index, of, enumerate } = over;
         let depth = self.scope.len();
         let mark = iterator.mark;
-        if shape.is_none() && !enumerate {
+        if of.is_none() && !enumerate {
             let pattern = self.bind(pattern, index, false, mark);
             let (label, body) = self.body_of_for(label, body, depth);
             return (ExprKind::For { label, pattern, range: Box::new(range), body }, unit);
@@ -44,22 +59,33 @@ impl Checker<'_> {
         let own = self.hidden("index", index);
         let mut item = at(ExprKind::Local(own), index);
         let mut number = item.clone();
-        let share = |name: Intrinsic, shape: &(LocalId, Expr), number: &Expr| ExprKind::Intrinsic {
-            intrinsic: name,
-            arguments: vec![at(ExprKind::Local(shape.0), Id(shape.1.ty.0)), number.clone()],
-        };
-        match &shape {
-            Some(shape) => item = at(share(Intrinsic::ShareAt, shape, &number), Id(shape.1.ty.0)),
+        let mut has = None;
+        match &of {
+            Some(Counted { variable, value, items }) => {
+                let ty = Id(value.ty.0);
+                let whole = at(ExprKind::Local(*variable), ty);
+                match items {
+                    Items::Share => {
+                        let share = |intrinsic| ExprKind::Intrinsic {
+                            intrinsic,
+                            arguments: vec![whole.clone(), number.clone()],
+                        };
+                        item = at(share(Intrinsic::ShareAt), ty);
+                        let bool = self.table.scalar(Scalar::Bool);
+                        has = Some(at(share(Intrinsic::ShareHas), bool));
+                    }
+                    Items::Array(element) => {
+                        let (base, index) = (Box::new(whole), Box::new(number.clone()));
+                        item = at(ExprKind::Index { base, index }, *element);
+                    }
+                }
+            }
             None => {
                 let counted = self.hidden("number", usize);
                 range.enumerate = Some(counted);
                 number = at(ExprKind::Local(counted), usize);
             }
         }
-        let has = shape.as_ref().map(|shape| {
-            let bool = self.table.scalar(Scalar::Bool);
-            at(share(Intrinsic::ShareHas, shape, &number), bool)
-        });
         if enumerate {
             let pair = self.table.add(Ty::Tuple(vec![Id(number.ty.0), Id(item.ty.0)]));
             item = at(ExprKind::Tuple(vec![number, item]), pair);
@@ -72,8 +98,8 @@ impl Checker<'_> {
             body = hir::Block { statements: vec![Statement::Expr(at(inside, unit))], value: None };
         }
         let whole = ExprKind::For { label, pattern: hir::Pattern::Local(own), range: Box::new(range), body };
-        let Some((variable, value)) = shape else { return (whole, unit) };
-        // The shape is worked out once.
+        let Some(Counted { variable, value, .. }) = of else { return (whole, unit) };
+        // It is worked out once.
         let bound = Statement::Let { pattern: hir::Pattern::Local(variable), value: Some(value), span: mark.span };
         let block = hir::Block { statements: vec![bound, Statement::Expr(at(whole, unit))], value: None };
         (ExprKind::Block(block), unit)
@@ -124,19 +150,53 @@ impl Checker<'_> {
                 }
                 Some(over)
             }
-            E::Call(path, arguments) if arguments.len() == 1 => self.around(path, &arguments[0], e),
+            E::Method { receiver, name, arguments, .. } if name == "into_iter" && arguments.is_empty() => {
+                self.iteration(receiver)
+            }
+            E::Call(path, arguments) if arguments.len() == 1 && prelude::owns(path) => {
+                self.around(path, &arguments[0], e)
+            }
+            _ => self.elements(e),
+        }
+    }
+
+    /// The elements of a register array. They have numbers that are constant, so there is a copy of the body for each.
+    fn elements(&mut self, e: &syntax::Expr) -> Option<Iteration> {
+        let value = self.expr(e, None);
+        let ty = Id(value.ty.0);
+        let element = match *self.table.get(ty) {
+            Ty::Array(element, _) => element,
+            Ty::Wrong => return None,
             _ => {
                 self.mistake(e.mark, WHAT);
-                None
+                return None;
             }
+        };
+        let over = self.counted_items(value, Intrinsic::ArrayLen, Items::Array(element), e.mark);
+        Some(over)
+    }
+
+    /// A range over the numbers of the items of `value`, of which `count` tells how many there are.
+    fn counted_items(&mut self, value: Expr, count: Intrinsic, items: Items, mark: Mark) -> Iteration {
+        let usize = self.table.scalar(Scalar::Usize);
+        let ty = Id(value.ty.0);
+        let variable = self.hidden(if items == Items::Share { "shape" } else { "array" }, ty);
+        let at = |kind, ty: Id| Expr { kind, ty: TypeId(ty.0), span: mark.span };
+        let local = at(ExprKind::Local(variable), ty);
+        let count = ExprKind::Intrinsic { intrinsic: count, arguments: vec![local] };
+        let zero = self.literal(super::Literal::Integer(0, mark));
+        let mut over = counted(at(zero, usize), at(count, usize), None, usize);
+        if items != Items::Share {
+            over.range.unroll = hir::Unroll::Full;
         }
+        Iteration { of: Some(Counted { variable, value, items }), ..over }
     }
 
     /// A range that more is asked of; a share and numbered ones are done.
     fn range(&mut self, e: &syntax::Expr, mark: Mark, what: &str) -> Option<Iteration> {
         let over = self.iteration(e)?;
-        if over.shape.is_some() {
-            self.mistake(mark, format!("a share is not {what}: it goes through the thread's elements in order"));
+        if over.of.is_some() {
+            self.mistake(mark, format!("only a range is {what}: shares and arrays are gone through in order"));
             return None;
         }
         if over.enumerate {
@@ -154,7 +214,7 @@ impl Checker<'_> {
                 let over = self.iteration(argument)?;
                 let usize = self.table.scalar(Scalar::Usize);
                 self.coerce(over.index, usize, argument.mark);
-                if over.enumerate || over.shape.is_some() {
+                if over.enumerate || over.of.is_some() {
                     self.mistake(argument.mark, "`unroll_by` stands around a range of `usize`; `.enumerate()` goes behind it: `unroll_by::<2>(0..n).enumerate()`");
                 }
                 let copies = match path.segments.last().map_or(&[][..], |s| &s.arguments) {
@@ -191,7 +251,13 @@ impl Checker<'_> {
     }
 
     fn unrolled(&mut self, mut over: Iteration, unroll: hir::Unroll, mark: Mark) -> Option<Iteration> {
-        if over.range.unroll != hir::Unroll::Auto {
+        let of_array = matches!(over.of, Some(Counted { items: Items::Array(_), .. }));
+        if of_array && unroll == hir::Unroll::Never {
+            self.mistake(
+                mark,
+                "the elements of an array are in registers, which have no run-time index: leave `rolled` away",
+            );
+        } else if !of_array && over.range.unroll != hir::Unroll::Auto {
             self.mistake(mark, "a loop is either unrolled or rolled, and once");
         }
         over.range.unroll = unroll;
@@ -205,13 +271,7 @@ impl Checker<'_> {
         let ty = self.table.add(Ty::Array(usize, rank));
         let shape = self.wanted(shape, ty);
         self.confirm(path, "block::share", Some(rank), false);
-        let variable = self.hidden("shape", ty);
-        let at = |kind, ty: Id| Expr { kind, ty: TypeId(ty.0), span: mark.span };
-        let local = at(ExprKind::Local(variable), ty);
-        let count = ExprKind::Intrinsic { intrinsic: Intrinsic::ShareCount, arguments: vec![local] };
-        let zero = self.literal(super::Literal::Integer(0, mark));
-        let over = counted(at(zero, usize), at(count, usize), None, usize);
-        Iteration { shape: Some((variable, shape)), ..over }
+        self.counted_items(shape, Intrinsic::ShareCount, Items::Share, mark)
     }
 
     /// `grid::stride(n)`, `block::stride(n)`: from the thread's index on, by the number of threads.
@@ -234,10 +294,10 @@ impl Checker<'_> {
     }
 }
 
-const WHAT: &str = "a `for` in a kernel runs over a range, `block::share(shape)`, `grid::stride(n)` or `block::stride(n)`: with `.step_by(n)` and `.rev()` on a range, `.enumerate()` behind, and `unroll(…)`, `unroll_by::<F>(…)` or `rolled(…)` around it all, if need be";
+const WHAT: &str = "a `for` in a kernel runs over a range, an array, `block::share(shape)`, `grid::stride(n)` or `block::stride(n)`: with `.step_by(n)` and `.rev()` on a range, `.enumerate()` behind, and `unroll(…)`, `unroll_by::<F>(…)` or `rolled(…)` around it all, if need be";
 
 fn counted(start: Expr, end: Expr, step: Option<Expr>, index: Id) -> Iteration {
     let range =
         hir::Range { start, end, step, unroll: hir::Unroll::Auto, order: hir::Order::Ascending, enumerate: None };
-    Iteration { range, index, shape: None, enumerate: false }
+    Iteration { range, index, of: None, enumerate: false }
 }

@@ -161,6 +161,8 @@ struct Checker<'a> {
     /// Closures and functions that stand for them, so far.
     closures: u32,
     returns: Id,
+    /// The expression that comes is the left operand of `&` with a small number.
+    masks: bool,
     /// Literals whose bits depend on a type to be inferred.
     literals: Vec<Literal>,
     /// Operators whose operands had no known type where they stood.
@@ -245,6 +247,7 @@ impl<'a> Checker<'a> {
             labels: 0,
             closures: 0,
             returns,
+            masks: false,
             literals: Vec::new(),
             operands: Vec::new(),
             shifts: Vec::new(),

@@ -85,6 +85,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     f("grid::dim_y", Intrinsic::GridDim(1), &[], Part::Usize),
     f("grid::dim_z", Intrinsic::GridDim(2), &[], Part::Usize),
     f("grid::index", Intrinsic::GridIndex, &[], Part::Usize),
+    f("device::multiprocessors", Intrinsic::Multiprocessors, &[], Part::Usize),
+    f("device::waves", Intrinsic::Waves, &[Part::Usize, Part::Usize], Part::Usize),
     f("grid::threads", Intrinsic::GridThreads, &[], Part::Usize),
     f("warp::lane", Intrinsic::WarpLane, &[], Part::Usize),
     f("warp::index", Intrinsic::WarpIndex, &[], Part::Usize),
@@ -340,7 +342,7 @@ pub(crate) fn owns(path: &Path) -> bool {
     match path.segments.len() {
         1 => matches!(first.as_str(), "unroll" | "unroll_by" | "rolled" | "Some" | "None" | "size_of"),
         2 => {
-            matches!(first.as_str(), "thread" | "block" | "grid" | "warp" | "Shared" | "Option" | "Pending")
+            matches!(first.as_str(), "thread" | "block" | "grid" | "warp" | "device" | "Shared" | "Option" | "Pending")
                 || Scalar::from_name(&first).is_some()
         }
         _ => is_from_fn(path) || is_size_of(path),

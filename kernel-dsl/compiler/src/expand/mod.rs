@@ -233,7 +233,8 @@ fn finish_device(
         Err(mistakes) => {
             let copy = witness::mistakes(item, facade, &item.block, &[], &mistakes);
             let (copy, export) = (copy::silent(item, &copy), export::failed(item));
-            quote!(#copy #export)
+            let value = value.then(|| module::function_type(item, facade, parsed.hash, &[]));
+            quote!(#copy #value #export)
         }
     }
 }

@@ -19,6 +19,10 @@ pub enum Intrinsic {
     ThreadIndex,
     /// `block::threads()`.
     BlockThreads,
+    /// `device::multiprocessors()`; in launch expressions.
+    Multiprocessors,
+    /// `device::waves(resident, blocks)`; in launch expressions.
+    Waves,
     /// `grid::index()`: block::x() · block::threads() + thread::index().
     GridIndex,
     /// `grid::threads()`: grid::dim_x() · block::threads().

@@ -2,7 +2,7 @@
 //! the limits of block and grid.
 
 use super::evaluate::{Facts, Failure};
-use super::{Fact, MAX_BLOCK, MAX_GRID, MAX_THREADS, Refusal, Shape, explain};
+use super::{DeviceFacts, Fact, MAX_BLOCK, MAX_GRID, MAX_THREADS, Refusal, Shape, explain};
 use crate::ElementType;
 use crate::Scalar;
 use crate::hir::{Expr, Function, Monomorphic, Type};
@@ -10,7 +10,7 @@ use crate::hir::{Expr, Function, Monomorphic, Type};
 const MAX_RANK: usize = 5;
 const U32_MAX: u64 = u32::MAX as u64;
 
-pub(super) fn shape(monomorphic: &Monomorphic, facts: &[Fact]) -> Result<Shape, Vec<Refusal>> {
+pub(super) fn shape(monomorphic: &Monomorphic, device: DeviceFacts, facts: &[Fact]) -> Result<Shape, Vec<Refusal>> {
     let (program, instance) = (monomorphic.program(), monomorphic.instance());
     let function = kernel(monomorphic).map_err(|r| vec![r])?;
     let arguments = monomorphic.arguments();
@@ -38,8 +38,15 @@ pub(super) fn shape(monomorphic: &Monomorphic, facts: &[Fact]) -> Result<Shape, 
     }
     overlaps(&parameters, &known, &mut refusals);
 
-    let facts =
-        Facts { function, functions: &program.functions, bound: None, instance, arguments: &arguments, facts: &known };
+    let facts = Facts {
+        function,
+        functions: &program.functions,
+        bound: None,
+        instance,
+        device: Some(device),
+        arguments: &arguments,
+        facts: &known,
+    };
     for requirement in &program.launch.requires {
         let mentioned = || explain::mentioned(&requirement.condition, &facts);
         match facts.condition(&requirement.condition) {
@@ -72,6 +79,7 @@ pub(super) fn block(monomorphic: &Monomorphic) -> Result<[u32; 3], Refusal> {
         functions: &program.functions,
         bound: None,
         instance,
+        device: None,
         arguments: &arguments,
         facts: &unknown,
     };

@@ -3,7 +3,7 @@
 //! The meaning is the device's, but nothing wraps unseen: arithmetic runs in 128 bits, and a result that does not fit its
 //! type (32 bits for `usize`) is a failure that names the numbers. `wrapping_…` wraps.
 
-use super::{Fact, explain};
+use super::{DeviceFacts, Fact, explain};
 use crate::Scalar;
 use crate::half;
 use crate::hir::monomorphic::Argument;
@@ -23,6 +23,8 @@ pub(super) struct Facts<'a> {
     /// Of a device function: its variables, so far.
     pub bound: Option<RefCell<Vec<Option<Value>>>>,
     pub instance: &'a Instance,
+    /// Where there is a launch.
+    pub device: Option<DeviceFacts>,
     /// What a launch passes, in order.
     pub arguments: &'a [Argument],
     pub facts: &'a [Option<&'a Fact>],
@@ -278,11 +280,20 @@ impl Facts<'_> {
             (Intrinsic::DivCeil, [a, b]) => self.unsigned(a, b, |a, b| (b != 0).then(|| (a + b - 1) / b)),
             (Intrinsic::NextMultipleOf, [a, b]) => self.unsigned(a, b, |a, b| (b != 0).then(|| (a + b - 1) / b * b)),
             (Intrinsic::SaturatingSub, [a, b]) => self.unsigned(a, b, |a, b| Some((a - b).max(0))),
+            (Intrinsic::Multiprocessors, []) => usize(u64::from(self.device()?.multiprocessors)),
+            (Intrinsic::Waves, [resident, blocks]) => {
+                let at_once = self.usize(resident)?.saturating_mul(u64::from(self.device()?.multiprocessors));
+                usize(self.usize(blocks)?.min(at_once))
+            }
             (Intrinsic::BlockThreads, []) => {
                 invalid("asks for `block::threads()`, which is known on the device only; name the constant instead")
             }
             _ => invalid("calls a function that only the device evaluates"),
         }
+    }
+
+    fn device(&self) -> Evaluated<DeviceFacts> {
+        self.device.map_or_else(|| invalid("asks for a fact of the device, which an instance does not know"), Ok)
     }
 
     /// `f` of two unsigned integers of one type; `None` is a division by zero.

@@ -29,6 +29,13 @@ pub enum Fact {
     View { element: ElementType, mutable: bool, extents: Vec<u64>, strides: Vec<u64>, address: u64 },
 }
 
+/// What the host knows of the device that a launch is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub struct DeviceFacts {
+    pub multiprocessors: u32,
+}
+
 /// The shape of a launch whose arguments meet the kernel's contract.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
@@ -66,8 +73,8 @@ pub const MAX_GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 
 /// Checks `facts` against the parameters and conditions of the kernel's instance, and gives the launch's shape; or all
 /// that is wrong with them.
-pub fn shape(program: &Monomorphic, facts: &[Fact]) -> Result<Shape, Vec<Refusal>> {
-    contract::shape(program, facts)
+pub fn shape(program: &Monomorphic, device: DeviceFacts, facts: &[Fact]) -> Result<Shape, Vec<Refusal>> {
+    contract::shape(program, device, facts)
 }
 
 /// The block of an instance, which depends on nothing but its constants.

@@ -99,7 +99,7 @@ fn usize(bits: u64) -> Fact {
 }
 
 fn shape(program: &Program, instance: &Instance, facts: &[Fact]) -> Result<Shape, Vec<Refusal>> {
-    super::shape(&made(program, instance).map_err(|r| vec![r])?, facts)
+    super::shape(&made(program, instance).map_err(|r| vec![r])?, super::DeviceFacts { multiprocessors: 2 }, facts)
 }
 fn block(program: &Program, instance: &Instance) -> Result<[u32; 3], Refusal> {
     super::block(&made(program, instance)?)

@@ -196,7 +196,7 @@ impl<'h> Lowerer<'h> {
                 let span = self.builder.kernel.locations[self.builder.location.0 as usize].span;
                 self.error_with_help(
                     span,
-                    "lanes and threads hand over numbers, and this value holds a view, a shared array or a closure",
+                    "lanes and threads hand over numbers, and this value holds a view, a shared array, a copy under way or a closure",
                     "hand over the index that says where the data are",
                 );
                 Val::Unit

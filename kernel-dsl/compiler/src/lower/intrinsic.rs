@@ -75,6 +75,14 @@ impl<'h> Lowerer<'h> {
                 let thread = self.thread_index();
                 Val::Scalar(self.binary(Binary::Add, Scalar::Usize, first, thread))
             }
+            (Intrinsic::Multiprocessors | Intrinsic::Waves, ..) => {
+                self.error_with_help(
+                    e.span,
+                    "what the device has is known when the kernel is launched, not in its body",
+                    "use it in `grid = …`, and `grid::dim_x()` in the body; or pass the number as an argument",
+                );
+                Val::Unit
+            }
             (Intrinsic::GridThreads, ..) => {
                 let blocks = self.special(Special::Grid(0));
                 let threads = self.index(self.builder.kernel.threads());

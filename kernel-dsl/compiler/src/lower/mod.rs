@@ -84,11 +84,11 @@ pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir
         arrays: Vec::new(),
         aliases: Vec::new(),
         exchanged: Vec::new(),
+        hidden_loops: 0,
         conversions: Vec::new(),
         tokens: 0,
         later: HashMap::new(),
         unplaced: HashMap::new(),
-        hidden_loops: 0,
         errors: Vec::new(),
         full: false,
         name_hint: None,
@@ -125,6 +125,8 @@ struct Lowerer<'h> {
     aliases: Vec<layout::Alias>,
     /// The arrays through which the threads of a block trade values, by the type of their elements.
     exchanged: Vec<(Scalar, ir::SharedId)>,
+    /// Loops around the closures that are being inlined, which these do not get out of.
+    hidden_loops: u32,
     /// What copies ahead do with elements when they are waited for.
     conversions: Vec<pending::Conversion<'h>>,
     /// Variables for tokens so far.
@@ -133,8 +135,6 @@ struct Lowerer<'h> {
     later: HashMap<u32, Vec<pending::Kind>>,
     /// By such a variable, those that there was no room for.
     unplaced: HashMap<u32, Vec<pending::Kind>>,
-    /// Loops around the closures that are being inlined, which these do not get out of.
-    hidden_loops: u32,
     errors: Vec<Error>,
     /// It was said that the kernel is too large.
     full: bool,

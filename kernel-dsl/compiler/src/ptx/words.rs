@@ -213,6 +213,11 @@ impl Modifier {
         }
     }
 
+    /// Whether it is so much part of the opcode that it stands right behind it.
+    pub const fn belongs_to_opcode(self) -> bool {
+        matches!(self, Modifier::Lo | Modifier::Hi | Modifier::Wide | Modifier::L | Modifier::R | Modifier::To)
+    }
+
     /// The first `.version` that has the word itself, where that is not the form's.
     pub const fn since(self) -> Option<Version> {
         match self {

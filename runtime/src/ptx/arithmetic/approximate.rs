@@ -1,7 +1,7 @@
 //! Instructions that promise a bound instead of bits.
 //!
 //! Each gives the true result, computed in `f64` and rounded to `f32`: one of the values that the manual allows. Values
-//! that come of one are marked by the machine (`Registers::approximate`), for a GPU may give others.
+//! that come of one are marked (`Registers::approximate`), for a GPU may give others, within the bound.
 
 use super::float::{F32, F64};
 
@@ -21,7 +21,6 @@ pub enum Approximation {
 
 impl Approximation {
     /// How far a GPU's result may be from the true one, as the manual's section of the instruction says.
-    #[cfg(test)]
     pub const fn bound(self) -> &'static str {
         match self {
             Approximation::Reciprocal => "1 ulp",
@@ -59,6 +58,9 @@ impl Approximation {
         if result.is_nan() { F64.nan() } else { result.to_bits() & !0xffff_ffff }
     }
 }
+
+/// How far a GPU's `div.approx.f32` and `div.full.f32` may be from the true quotient.
+pub const DIVISION_BOUND: &str = "2 ulp";
 
 /// `div.approx.f32`: a · (1/b); for 2^126 < |b| < 2^128 a zero, or a NaN where a is infinite.
 pub fn divide(a: u32, b: u32) -> u32 {

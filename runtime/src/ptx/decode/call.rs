@@ -4,7 +4,7 @@ use super::super::body::{Join, comparison};
 use super::super::code::{Kind, NOWHERE, Pc, Window};
 use super::super::memory::function_address;
 use super::operand::Home;
-use super::{Decoded, Decoder, Frame, Result};
+use super::{Decoded, Decoder, Frame, GAP, Result};
 use kernel_dsl::compiler::ptx::ast::Call;
 use kernel_dsl::compiler::ptx::{Callee, Callees, Module, Operand, Parameter, Register, Statement, Symbol};
 
@@ -141,7 +141,7 @@ impl<'m> Decoder<'m> {
         let parameters = self.handed(frame, &call.arguments)?;
         let returns = self.handed(frame, &call.returns)?;
         let mut inlined = self.frame(index, parameters, returns);
-        self.take_registers(frame, &mut inlined, call)?;
+        self.take_registers(&mut inlined)?;
         self.function(&mut inlined);
         let returns = inlined.returns_at.take().unwrap_or_default();
         self.arrive_here(&returns);
@@ -150,7 +150,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// What a call hands over.
-    pub(super) fn handed(&mut self, frame: &mut Frame<'m>, operands: &[Operand]) -> Result<Vec<Home>> {
+    fn handed(&mut self, frame: &mut Frame<'m>, operands: &[Operand]) -> Result<Vec<Home>> {
         let mut homes = Vec::new();
         for operand in operands {
             homes.push(match operand {
@@ -170,12 +170,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Copies what is handed over in registers to the callee's.
-    pub(super) fn take_registers(
-        &mut self,
-        _caller: &mut Frame<'m>,
-        callee: &mut Frame<'m>,
-        _call: &Call,
-    ) -> Result<()> {
+    fn take_registers(&mut self, callee: &mut Frame<'m>) -> Result<()> {
         let function = callee.function;
         for (i, parameter) in function.parameters.iter().enumerate() {
             let home = callee.parameters[i];
@@ -183,13 +178,13 @@ impl<'m> Decoder<'m> {
                 // Bytes are handed over by their place; a register must first be put there.
                 match home {
                     Home::Value(from) => {
-                        let to = self.code.local.add(&parameter.name, parameter.size(), parameter.alignment(), 16);
+                        let to = self.code.local.add(&parameter.name, parameter.size(), parameter.alignment(), GAP);
                         self.store_local(from, to, parameter.size());
                         callee.parameters[i] = Home::local(to);
                     }
                     Home::Constant { bits } => {
                         let from = self.constant(bits, parameter.ty.bits());
-                        let to = self.code.local.add(&parameter.name, parameter.size(), parameter.alignment(), 16);
+                        let to = self.code.local.add(&parameter.name, parameter.size(), parameter.alignment(), GAP);
                         self.store_local(from, to, parameter.size());
                         callee.parameters[i] = Home::local(to);
                     }
@@ -211,7 +206,7 @@ impl<'m> Decoder<'m> {
             if result.register.is_none()
                 && let Home::Value(_) | Home::Constant { .. } = callee.returns[i]
             {
-                let to = self.code.local.add(&result.name, result.size(), result.alignment(), 16);
+                let to = self.code.local.add(&result.name, result.size(), result.alignment(), GAP);
                 callee.returns[i] = Home::local(to);
             }
         }
@@ -219,7 +214,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Copies what comes back in registers.
-    pub(super) fn give_registers(&mut self, caller: &mut Frame<'m>, callee: &mut Frame<'m>, call: &Call) -> Result<()> {
+    fn give_registers(&mut self, caller: &mut Frame<'m>, callee: &mut Frame<'m>, call: &Call) -> Result<()> {
         let function = callee.function;
         for (i, result) in function.returns.iter().enumerate() {
             let to = match call.returns.get(i) {

@@ -1,6 +1,6 @@
 //! Arithmetic on floats.
 
-use super::super::arithmetic::approximate::{Approximation, divide};
+use super::super::arithmetic::approximate::{Approximation, DIVISION_BOUND, divide};
 use super::super::arithmetic::float::{F16, F32, F64, Format, Rounding};
 use super::super::arithmetic::native;
 use super::super::body::{binary, lanewise, put_predicate, ternary, unary};
@@ -85,6 +85,7 @@ impl<'m> Decoder<'m> {
             from.push(self.operand(frame, operands, index, ty)?);
         }
         if opcode == Opcode::Div && words.take_one(&[Modifier::Approx, Modifier::Full]).is_some() {
+            self.code.bounds.insert(self.site, DIVISION_BOUND);
             let ftz = words.take(Modifier::Ftz);
             return Ok(self.lanewise(to, &from, move |[a, b, ..]| {
                 let flush = |x: u32| if ftz { native::flush32(x) } else { x };
@@ -170,6 +171,7 @@ impl<'m> Decoder<'m> {
             Opcode::Tanh => Approximation::Tangent,
             _ => return Err(format!("there is no approximate `{opcode}`")),
         };
+        self.code.bounds.insert(self.site, what.bound());
         let ftz = words.take(Modifier::Ftz);
         match ty {
             Type::F32 => Ok(self.lanewise(to, &[from], move |[a, ..]| {

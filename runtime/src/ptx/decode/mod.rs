@@ -162,6 +162,7 @@ pub fn decode(module: &Module, name: &str) -> std::result::Result<Program, Unsup
     let mut code = decoder.code;
     straight_to_the_end(&mut code.insts);
     code.meets = meets(&code.insts);
+    code.first_approximation = code.bounds.keys().copied().min().unwrap_or(0);
     let directives = &entry.directives;
     Ok(Program {
         name: name.to_string(),

@@ -130,7 +130,7 @@ fn quotients_of_64_bits() {
         let expected = [
             a.wrapping_div(b),
             a.wrapping_rem(b),
-            (i128::from(a) * i128::from(b) >> 64) as i64,
+            ((i128::from(a) * i128::from(b)) >> 64) as i64,
             (a as u64 / u64::from(b as u32)) as i64,
         ];
         assert_eq!(out[4 * i..4 * i + 4], expected, "{a} {b}");

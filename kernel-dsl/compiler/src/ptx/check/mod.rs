@@ -1,9 +1,11 @@
 //! Whether an instruction is legal: matched against the rows of its opcode.
 
 mod call;
+mod illegal;
 mod takes;
 
 pub use call::check_call;
+pub use illegal::{Illegal, Reason};
 pub use takes::Takes;
 
 use super::ast::{Address, Architecture, Base, Function, Instruction, Operand, Register, Selector, Symbol};
@@ -11,96 +13,8 @@ use super::form::{Kind, Limit, MAX_SLOTS, OperandForm, OperandType, Presence, Ro
 use super::print::{In, Names};
 use super::table;
 use super::words::{Class, Modifier, Opcode, Space, Type, Version};
-use std::fmt;
+use smallvec::SmallVec;
 use takes::takes;
-
-/// Why an instruction cannot be.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Illegal {
-    /// The instruction as text.
-    pub instruction: String,
-    /// What is wrong with it.
-    pub reason: Reason,
-}
-
-/// What is wrong with an instruction.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Reason {
-    /// The target does not have it; the first one that does.
-    #[allow(missing_docs)]
-    Target { needs: u16, has: Architecture },
-    /// The language has it only from a later version on.
-    #[allow(missing_docs)]
-    Version { needs: Version, has: Version },
-    /// No form of the opcode has these modifiers.
-    #[allow(missing_docs)]
-    Modifiers { opcode: Opcode },
-    /// The form that has these modifiers takes something else as operand `operand` (from 0), or not so many.
-    Operand {
-        /// The form.
-        row: &'static Row,
-        /// The operand.
-        operand: usize,
-        /// What it takes there; `None` if nothing.
-        takes: Option<Takes>,
-    },
-    /// A call gives or takes another number of values than there are.
-    #[allow(missing_docs)]
-    Arguments { returned: bool, needs: usize, has: usize },
-    /// Argument, or returned value, `index` (from 0) of a call is of another type or size.
-    #[allow(missing_docs)]
-    Argument { returned: bool, index: usize },
-    /// What is called is no function.
-    Callee,
-    /// Targets from `sm_{without}` on no longer have it, in versions from `from` on.
-    #[allow(missing_docs)]
-    Gone { without: u16, from: Version },
-    /// The guard is not a predicate.
-    Guard,
-    /// The register, label or symbol that it names is not declared.
-    Undeclared,
-}
-
-impl fmt::Display for Illegal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` {}", self.instruction, self.reason)
-    }
-}
-
-/// What is to be read behind the instruction.
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reason::Target { needs, has } => write!(f, "needs sm_{needs}; the kernel is for {has}"),
-            Reason::Version { needs, has } => write!(f, "needs `.version {needs}`; the module has {has}"),
-            Reason::Modifiers { opcode } => {
-                write!(f, "is not PTX; there is:")?;
-                table::rows(*opcode).iter().try_for_each(|row| write!(f, "\n  {row}"))
-            }
-            Reason::Operand { row, operand, takes } => {
-                write!(f, "does not fit the form `{row}`: operand {} ", operand + 1)?;
-                match takes {
-                    Some(takes) => write!(f, "is {takes}"),
-                    None => f.write_str("is one too many"),
-                }
-            }
-            Reason::Gone { without, from } => write!(f, "is gone from sm_{without} on in `.version {from}` and later"),
-            Reason::Arguments { returned, needs, has } => {
-                let what = if *returned { "returns" } else { "takes" };
-                write!(f, "calls what {what} {needs} values; there are {has}")
-            }
-            Reason::Argument { returned, index } => {
-                let what = if *returned { "returned value" } else { "argument" };
-                write!(f, "differs in {what} {} from what is called", index + 1)
-            }
-            Reason::Callee => f.write_str("calls what is no function"),
-            Reason::Guard => f.write_str("is guarded by what is not a predicate"),
-            Reason::Undeclared => f.write_str("names what its entry does not declare"),
-        }
-    }
-}
-
-impl std::error::Error for Illegal {}
 
 /// An instruction's row, with the choice that the instruction makes in each slot.
 #[derive(Clone, Copy, Debug)]
@@ -191,14 +105,14 @@ impl Check<'_> {
                 }
                 Ok(()) if needs > version => later = later.or(Some(Reason::Version { needs, has: version })),
                 Ok(()) => match row.gone {
-                    Some((without, from)) if target.sm >= without && version >= from => {
+                    Some((without, from)) if !self.open && target.sm >= without && version >= from => {
                         later = Some(Reason::Gone { without, from });
                     }
                     _ => return Ok(Form { row, version: needs, chosen }),
                 },
             }
         }
-        fail(later.or(mismatch).unwrap_or(Reason::Modifiers { opcode }))
+        fail(later.or(mismatch).unwrap_or(Reason::Modifiers { opcode, given }))
     }
 
     /// Whether the type of a register is such, or open.
@@ -274,6 +188,26 @@ fn modifiers(row: &Row, given: &[Modifier]) -> Option<Chosen> {
     rest.next().is_none().then_some(chosen)
 }
 
+/// The modifiers of an instruction in the order that each form has which takes them all. Assemblers take them in any
+/// order, but for those that belong to the opcode, and of several types the order.
+pub(super) fn reordered(instruction: &Instruction) -> impl Iterator<Item = SmallVec<[Modifier; 6]>> {
+    let given = &instruction.modifiers;
+    let set = Set::of(given);
+    table::rows(instruction.opcode).iter().filter(move |row| set.within(row.modifiers)).filter_map(move |row| {
+        let mut rest: SmallVec<[Modifier; 6]> = given.clone();
+        let mut order: SmallVec<[Modifier; 6]> = SmallVec::new();
+        for slot in row.slots() {
+            match rest.iter().position(|m| slot.alternatives.has(m.plain())) {
+                Some(i) => order.push(rest.remove(i)),
+                None if slot.optional => {}
+                None => return None,
+            }
+        }
+        let stays = |i: usize| !given[i].belongs_to_opcode() || order[i] == given[i];
+        (rest.is_empty() && order != *given && (0..given.len()).all(stays)).then_some(order)
+    })
+}
+
 fn operand_type(form: &OperandForm, chosen: &Chosen) -> Option<Type> {
     let slot = |i: u8| chosen[usize::from(i)].and_then(Modifier::ty);
     match form.ty {
@@ -294,14 +228,14 @@ impl Check<'_> {
                 Presence::Optional => rest.peek().is_some(),
                 Presence::With(slot) => chosen[usize::from(slot)].is_some(),
             };
-            if wanted && !rest.next().is_some_and(|o| self.fits(form, chosen, o)) {
+            if wanted && !rest.next().is_some_and(|o| self.fits(row.opcode, form, chosen, o)) {
                 return Err(i);
             }
         }
         if rest.next().is_some() { Err(row.operands().len()) } else { Ok(()) }
     }
 
-    fn fits(self, form: &OperandForm, chosen: &Chosen, given: &Operand) -> bool {
+    fn fits(self, opcode: Opcode, form: &OperandForm, chosen: &Chosen, given: &Operand) -> bool {
         let ty = operand_type(form, chosen);
         let vector = match form.kind {
             Kind::Vectorised => chosen.iter().flatten().find_map(|m| m.vector()),
@@ -313,7 +247,11 @@ impl Check<'_> {
             (Kind::BranchTargets, Operand::BranchTargets(_), _) => true,
             (Kind::Symbol, Operand::Symbol(symbol, _), _) => self.lies_there(*symbol, chosen),
             (Kind::Special, Operand::Special(s), Some(ty)) => s.ty().bits() == ty.bits(),
-            (Kind::Address, Operand::Address(a), _) => self.address(a, chosen),
+            (Kind::Address, Operand::Address(a), _) => {
+                // What a caller gave is not the callee's to write.
+                let given = matches!(a.base, Base::Symbol(Symbol::Parameter(_)));
+                !(given && opcode == Opcode::St) && self.address(a, chosen)
+            }
             (Kind::Value, Operand::Pair(d, p), Some(ty)) => {
                 form.paired
                     && (d.is_some() || p.is_some() && form.sink)

@@ -5,7 +5,7 @@ use super::cursor::Failed;
 use super::error::Mistake;
 use super::lex::{Kind, Mark, Token};
 use crate::ptx::ast::{Guard, Instruction, Operand, Statement};
-use crate::ptx::check::{Form, Illegal, Reason, check, check_open};
+use crate::ptx::check::{Form, Illegal, Reason, check, check_open, reordered};
 use crate::ptx::words::{Modifier, Opcode};
 use smallvec::SmallVec;
 
@@ -87,8 +87,26 @@ impl Parser<'_> {
         Ok((Instruction { guard, opcode, modifiers, operands }, places))
     }
 
-    /// The instruction with its float constants in the width that its form has, if it is legal.
+    /// The instruction as the table has it, if it is legal: its modifiers in the form's order, its float constants in
+    /// the operand's width.
     pub fn legal(&self, instruction: Instruction) -> Result<(Instruction, Form), Illegal> {
+        let mut refused = match self.with_floats(instruction.clone()) {
+            Err(refused) => refused,
+            legal => return legal,
+        };
+        for modifiers in reordered(&instruction) {
+            match self.with_floats(Instruction { modifiers, ..instruction.clone() }) {
+                // What is wrong beside the order says more.
+                Err(closer) if matches!(refused.reason, Reason::Modifiers { .. }) => refused = closer,
+                Err(_) => {}
+                legal => return legal,
+            }
+        }
+        Err(refused)
+    }
+
+    /// The instruction with its float constants rounded or widened to the operand's type, if it is legal.
+    fn with_floats(&self, instruction: Instruction) -> Result<(Instruction, Form), Illegal> {
         let attempt = |instruction: Instruction| {
             let form = if self.placeholders {
                 check_open(self.names(), &instruction)
@@ -101,22 +119,19 @@ impl Parser<'_> {
             Err(refused) if matches!(refused.reason, Reason::Operand { .. }) => refused,
             decided => return decided,
         };
-        let convert = |with: fn(&Operand) -> Option<Operand>| {
-            let mut changed = instruction.clone();
-            for o in changed.operands.iter_mut() {
-                *o = with(o).unwrap_or_else(|| o.clone());
-            }
-            (changed != instruction).then_some(changed)
-        };
-        // A float constant is rounded or widened to the operand's type.
-        let narrow = convert(|o| match o {
+        let narrow = |o: &Operand| match o {
             Operand::F64(bits) => Some(Operand::F32((f64::from_bits(*bits) as f32).to_bits())),
             _ => None,
-        });
-        let wide = convert(|o| match o {
+        };
+        let wide = |o: &Operand| match o {
             Operand::F32(bits) => Some(Operand::F64(f64::from(f32::from_bits(*bits)).to_bits())),
             _ => None,
-        });
-        [narrow, wide].into_iter().flatten().find_map(|changed| attempt(changed).ok()).ok_or(refused)
+        };
+        let convert = |with: &dyn Fn(&Operand) -> Option<Operand>| {
+            let operands = instruction.operands.iter().map(|o| with(o).unwrap_or_else(|| o.clone())).collect();
+            let changed = Instruction { operands, ..instruction.clone() };
+            (changed != instruction).then(|| attempt(changed).ok()).flatten()
+        };
+        convert(&narrow).or_else(|| convert(&wide)).ok_or(refused)
     }
 }

@@ -3,8 +3,9 @@
 //! Every instruction is checked against the table, for the text's own `.target` and `.version`. All mistakes are
 //! reported at once, each with its line and column. No text makes the parser panic or run on.
 //!
-//! What is not kept of a text: blank lines and indentation, comments inside a statement, how a number was written (but
-//! hexadecimal integers stay so), and constant expressions, which are worked out.
+//! What is not kept of a text: blank lines and indentation, comments inside a statement, the order of modifiers where
+//! it is not the form's, how a number was written (but hexadecimal integers stay so), and constant expressions, which
+//! are worked out.
 //!
 //! [`instruction`] reads one instruction with placeholders for operands, as inline assembly writes it.
 
@@ -61,7 +62,8 @@ impl<'a> Parser<'a> {
     fn new(text: &'a str) -> Result<Parser<'a>, Errors> {
         Ok(Parser {
             cursor: Cursor::new(text)?,
-            module: Module::new(Version::new(1, 0), Target::SM_61.into()),
+            // What a text without a header would be told of most is not what is wrong with it.
+            module: Module::new(*module::VERSIONS.end(), Target::SM_61.into()),
             globals: HashMap::new(),
             function: 0,
             scope: Scope::default(),

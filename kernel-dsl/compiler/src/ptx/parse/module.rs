@@ -9,7 +9,7 @@ use crate::ptx::print::comment_text;
 use crate::ptx::words::{Space, Version};
 
 /// Versions of the language that the parser reads.
-const VERSIONS: std::ops::RangeInclusive<Version> = Version::new(5, 0)..=Version::new(8, 8);
+pub(super) const VERSIONS: std::ops::RangeInclusive<Version> = Version::new(5, 0)..=Version::new(8, 8);
 
 impl Parser<'_> {
     /// The whole text.

@@ -100,6 +100,12 @@ witnessed! {
                 sum += grid[r][c] as f32;
             }
         }
+        for e in w {
+            sum += e;
+        }
+        for (k, [a, b, _]) in unroll(grid.into_iter().enumerate()) {
+            sum -= (k + a * b) as f32;
+        }
         let [a, b]: [f32; 2] = [v[0], v[1]].map(halved);
         let ([c, .., d], (e, ..)) = (w.map(halved), (a, b, 3));
         let bytes = size_of::<[f32; 3]>() + std::mem::size_of::<u8>() + size_of::<bool>();

@@ -297,20 +297,6 @@ fn gives_a_closure(x: f32) -> impl Fn(f32) -> f32 {
 }
 
 #[kernel(block = 32, grid = 1)]
-fn shared_arrays_by_others(x: View<f16, 2>, y: &mut [f32]) {
-    let s = Shared::<f32, 2>::new([4, 4]);
-    let a = Shared::<f32, 1>::over(x, [4]);
-    let b = s.cast();
-    let c = s.cast::<f32>(1);
-    s.copy_async(x).wait();
-    s.copy_async_map(x.at(0), |v| v.to_f32()).wait();
-    s.copy_async_map(x, |v| v).wait();
-    s.copy_async_map(y, |v| v).wait();
-    s.copy_async(x).and(1).wait();
-    y[0] = x.streaming(1)[0];
-}
-
-#[kernel(block = 32, grid = 1)]
 fn collectives(n: usize, x: &[f32], y: &mut [f32]) {
     let a = warp::reduce(y[0], |a| a);
     let b = warp::reduce(x, |a, b| a);
@@ -341,6 +327,8 @@ fn iteration(n: usize, y: &mut [f32]) {
     for a in grid::stride(1.0) {}
     for a in warp::stride(n) {}
     for a in y.iter() {}
+    for a in rolled([1, 2]) {}
+    for a in [1, 2].into_iter().rev() {}
 }
 
 #[kernel(block = 32, grid = 1)]
@@ -397,4 +385,18 @@ fn labelled_blocks(n: usize, y: &mut [f32]) {
     'd: {
         break 'e;
     }
+}
+
+#[kernel(block = 32, grid = 1)]
+fn shared_arrays_by_others(x: View<f16, 2>, y: &mut [f32]) {
+    let s = Shared::<f32, 2>::new([4, 4]);
+    let a = Shared::<f32, 1>::over(x, [4]);
+    let b = s.cast();
+    let c = s.cast::<f32>(1);
+    s.copy_async(x).wait();
+    s.copy_async_map(x.at(0), |v| v.to_f32()).wait();
+    s.copy_async_map(x, |v| v).wait();
+    s.copy_async_map(y, |v| v).wait();
+    s.copy_async(x).and(1).wait();
+    y[0] = x.streaming(1)[0];
 }

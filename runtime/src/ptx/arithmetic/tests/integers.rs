@@ -24,9 +24,9 @@ fn words() -> Vec<u64> {
 fn upper_halves_and_quotients() {
     for a in words() {
         for b in words() {
-            assert_eq!(U64.mul_hi(a, b), (u128::from(a) * u128::from(b) >> 64) as u64);
-            assert_eq!(S64.mul_hi(a, b), (i128::from(a as i64) * i128::from(b as i64) >> 64) as u64);
-            assert_eq!(U32.mul_hi(a, b), u64::from(a as u32) * u64::from(b as u32) >> 32);
+            assert_eq!(U64.mul_hi(a, b), ((u128::from(a) * u128::from(b)) >> 64) as u64);
+            assert_eq!(S64.mul_hi(a, b), ((i128::from(a as i64) * i128::from(b as i64)) >> 64) as u64);
+            assert_eq!(U32.mul_hi(a, b), (u64::from(a as u32) * u64::from(b as u32)) >> 32);
             let product = i64::from(a as i32) * i64::from(b as i32);
             assert_eq!(S32.mul_hi(a, b), u64::from((product >> 32) as u32));
             assert_eq!(S16.mul_hi(a, b), u64::from(((i32::from(a as i16) * i32::from(b as i16)) >> 16) as u16));
@@ -47,11 +47,11 @@ fn products_of_24_bits() {
     for a in words() {
         for b in words() {
             let (x, y) = (a & 0xff_ffff, b & 0xff_ffff);
-            assert_eq!(U32.mul24(a, b, false), x * y & 0xffff_ffff);
-            assert_eq!(U32.mul24(a, b, true), x * y >> 16 & 0xffff_ffff);
+            assert_eq!(U32.mul24(a, b, false), (x * y) & 0xffff_ffff);
+            assert_eq!(U32.mul24(a, b, true), ((x * y) >> 16) & 0xffff_ffff);
             let (x, y) = (((a << 40) as i64) >> 40, ((b << 40) as i64) >> 40);
             assert_eq!(S32.mul24(a, b, false), (x * y) as u64 & 0xffff_ffff);
-            assert_eq!(S32.mul24(a, b, true), (x * y >> 16) as u64 & 0xffff_ffff);
+            assert_eq!(S32.mul24(a, b, true), ((x * y) >> 16) as u64 & 0xffff_ffff);
         }
     }
 }
