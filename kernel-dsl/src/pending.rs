@@ -5,8 +5,8 @@ use std::fmt;
 /// Copies to shared memory that have begun, and that [`wait`](Self::wait) completes.
 ///
 /// [`Shared::copy_async`](crate::Shared::copy_async) makes it. It moves like any value: a loop begins the next tile's copy, and
-/// waits for it in its next iteration. All threads of the block must wait for it together, once; what a token is dropped with
-/// is never stored.
+/// waits for it in its next iteration. All threads of the block must wait for it together, once, and within the braces of the
+/// array that is copied to; what a token is dropped with is never stored.
 ///
 /// On sm_61 the loads are issued where the copy begins, and their values stay in registers until the wait stores them: a
 /// tile that is copied ahead costs each thread as many registers as the elements that it copies.

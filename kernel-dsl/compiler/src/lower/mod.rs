@@ -6,6 +6,7 @@
 
 mod access;
 mod array;
+mod captures;
 mod cell;
 pub mod checked;
 mod closure;

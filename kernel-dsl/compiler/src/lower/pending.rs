@@ -6,16 +6,16 @@
 //! a loop hands on is a fixed number of registers.
 
 use super::Lowerer;
+use super::captures::captures;
 use super::cell::{Cell, Leaves, align_of};
 use super::closure::Callable;
 use super::storage::Binding;
 use super::value::{Handle, Known, Place, Storage, Val, View};
 use crate::Scalar;
-use crate::hir::{self, Expr, ExprKind, LocalId, Pattern, Statement, TypeId};
+use crate::hir::{self, Expr, LocalId, Pattern, Statement, TypeId};
 use crate::ir::{self, Binary, Comparison, Inst, Op, Region, SharedId, Type, Values};
 use crate::source::Span;
 use smallvec::SmallVec;
-use std::collections::HashSet;
 
 /// Scalars that a thread may have on their way for one copy.
 const MOST: usize = 256;
@@ -483,45 +483,5 @@ fn first_leaf(storage: &Storage) -> Option<SmallVec<[u32; 2]>> {
         Storage::Leaf { dims, .. } => Some(dims.clone()),
         Storage::Tuple(parts) => parts.iter().find_map(first_leaf),
         Storage::Unit | Storage::Pending { .. } => None,
-    }
-}
-
-/// Whether a closure names a variable from around it.
-fn captures(parameters: &[Pattern], body: &Expr) -> bool {
-    let (mut own, mut used) = (HashSet::new(), HashSet::new());
-    parameters.iter().for_each(|p| bound(p, &mut own));
-    let mut body = body.clone();
-    hir::visit::expr(&mut body, &mut |e| match &e.kind {
-        ExprKind::Local(id) => _ = used.insert(*id),
-        ExprKind::Closure { parameters, .. } => parameters.iter().for_each(|p| bound(p, &mut own)),
-        ExprKind::For { pattern, .. } => bound(pattern, &mut own),
-        ExprKind::Match { arms, .. } => arms.iter().for_each(|arm| bound(&arm.pattern, &mut own)),
-        ExprKind::Block(b) | ExprKind::Loop { body: b, .. } | ExprKind::While { body: b, .. } => {
-            lets(b, &mut own);
-        }
-        ExprKind::If { then, .. } => lets(then, &mut own),
-        _ => {}
-    });
-    !used.is_subset(&own)
-}
-
-fn lets(block: &hir::Block, own: &mut HashSet<LocalId>) {
-    for statement in &block.statements {
-        if let Statement::Let { pattern, .. } | Statement::LetElse { pattern, .. } = statement {
-            bound(pattern, own);
-        }
-    }
-}
-
-fn bound(pattern: &Pattern, own: &mut HashSet<LocalId>) {
-    match pattern {
-        Pattern::Local(id) => _ = own.insert(*id),
-        Pattern::Named(id, p) => {
-            own.insert(*id);
-            bound(p, own);
-        }
-        Pattern::Parts(parts) | Pattern::Any(parts) => parts.iter().for_each(|p| bound(p, own)),
-        Pattern::Some(p) | Pattern::Dereference(p) => bound(p, own),
-        Pattern::Ignore | Pattern::None | Pattern::Value(_) | Pattern::Range { .. } => {}
     }
 }

@@ -6,6 +6,8 @@
 //! Elements are counted in 32 bits from the address that a parameter gives: a view spans less than 2³² elements.
 //! Addresses in shared memory are bytes in 32 bits, from a constant.
 
+mod shared;
+
 use super::constants::Constants;
 use super::rewrite::rewrite;
 use crate::error::{Error, Errors};
@@ -294,127 +296,9 @@ impl Lowerer<'_> {
                 self.global(moved, within.as_deref(), location, out)
             }
             Place::Shared { array, indices, within } => {
-                let array = &self.kernel.shared[array.0 as usize];
-                let mut sum = Sum::default();
-                let parts =
-                    indices.iter().zip(&array.strides).map(|(i, s)| (*i, s.wrapping_mul(array.element.bytes())));
-                let mut parts: SmallVec<[(Value, u32); 4]> = parts.collect();
-                let steps = within.iter().flat_map(|w| w.indices.iter().map(|s| (s.index, s.bytes)));
-                let offset = within.as_ref().map_or(0, |w| w.offset);
-                match (array.swizzle(), parts.len()) {
-                    (Some(swizzle), rank @ 2..) => {
-                        let mut column = self.bytes(std::iter::once(parts[rank - 1]).chain(steps));
-                        column.constant += i64::from(offset);
-                        let row = self.split(parts[rank - 2].0, true);
-                        parts.truncate(rank - 1);
-                        sum = self.swizzled(swizzle, row, column, location, out);
-                    }
-                    _ => {
-                        parts.extend(steps);
-                        sum.constant += i64::from(offset);
-                    }
-                }
-                let rest = self.bytes(parts.into_iter());
-                sum.terms.extend(rest.terms);
-                sum.constant += rest.constant + i64::from(array.offset);
-                self.shared(sum, location, out)
+                self.shared_place(*array, indices, within.as_deref(), location, out)
             }
         }
-    }
-
-    /// Σ index · bytes in shared memory. Bytes there are few: sums cannot come near 2³², and so may be grouped freely.
-    fn bytes(&self, parts: impl Iterator<Item = (Value, u32)>) -> Sum {
-        let mut sum = Sum::default();
-        for (index, bytes) in parts {
-            let part = self.split(index, true);
-            sum.terms.extend(part.terms.into_iter().map(|t| Term { scale: t.scale.wrapping_mul(bytes), ..t }));
-            sum.constant += part.constant * i64::from(bytes);
-        }
-        sum
-    }
-
-    /// Where `column`, in bytes, lies in a swizzled row. Only the low bits of both count: what moves a column by whole turns, and
-    /// a row by whole periods, stays outside of the exclusive or, and so in what accesses share.
-    fn swizzled(&mut self, swizzle: Swizzle, row: Sum, column: Sum, at: Location, out: &mut Vec<Inst>) -> Sum {
-        let turn = (swizzle.mask + 1) * Swizzle::PIECE;
-        let whole = |t: &Term| t.stride.is_none() && t.scale.is_multiple_of(turn);
-        let (high, low): (SmallVec<[Term; 4]>, SmallVec<[Term; 4]>) = column.terms.into_iter().partition(whole);
-        let low_constant = column.constant.rem_euclid(turn.into());
-        let mut sum = Sum { terms: high, constant: column.constant - low_constant };
-        let period = swizzle.period();
-        let moving: SmallVec<[Term; 4]> =
-            row.terms.into_iter().filter(|t| t.stride.is_some() || !t.scale.is_multiple_of(period)).collect();
-        let row_constant = row.constant.rem_euclid(period.into()) as u32;
-        let usize = Type::Scalar(Scalar::Usize);
-        let mut bits = None;
-        if !moving.is_empty() && swizzle.mask > 0 {
-            let mut row = self.total(&moving, row_constant, at, out);
-            if swizzle.shift > 0 {
-                let shift = self.constants.get(&mut self.types, Type::Scalar(Scalar::U32), swizzle.shift.into());
-                self.grow();
-                row = self.push(Op::Binary(Binary::Shr, row, shift), usize, at, out);
-            }
-            let mask = self.constant(swizzle.mask);
-            let piece = self.push(Op::Binary(Binary::And, row, mask), usize, at, out);
-            bits = Some(self.times(piece, Swizzle::PIECE, at, out));
-        }
-        let fixed = if bits.is_none() { swizzle.bits(row_constant) } else { 0 };
-        match (bits, low.is_empty()) {
-            (None, true) => sum.constant += low_constant ^ i64::from(fixed),
-            (None, false) if fixed == 0 => {
-                sum.terms.extend(low);
-                sum.constant += low_constant;
-            }
-            (None, false) => {
-                let low = self.total(&low, low_constant as u32, at, out);
-                let fixed = self.constant(fixed);
-                let moved = self.push(Op::Binary(Binary::Xor, low, fixed), usize, at, out);
-                sum.terms.push(self.term(moved, None, 1));
-            }
-            (Some(bits), true) if low_constant == 0 => sum.terms.push(self.term(bits, None, 1)),
-            (Some(bits), _) => {
-                // Bytes inside a piece stay what they are, and can stay constant.
-                let inside = if low.is_empty() { low_constant % i64::from(Swizzle::PIECE) } else { 0 };
-                let low = self.total(&low, (low_constant - inside) as u32, at, out);
-                let moved = self.push(Op::Binary(Binary::Xor, bits, low), usize, at, out);
-                sum.terms.push(self.term(moved, None, 1));
-                sum.constant += inside;
-            }
-        }
-        sum
-    }
-
-    /// The address of an array of dynamic size: behind the static ones, and those of dynamic size before it.
-    fn dynamic(&mut self, array: DynamicId, extents: &[Value], at: Location, out: &mut Vec<Inst>) -> Op {
-        let Some(element) = self.kernel.dynamic.get(array.0 as usize).map(|a| a.element) else {
-            self.errors.push(self.kernel.error(at, "IR is malformed: there is no such array of dynamic size"));
-            return Op::Constant(0);
-        };
-        if array.0 as usize != self.dynamic.len() || self.depth > 0 {
-            self.errors.push(self.kernel.error(at, "arrays of dynamic size are made once each, in order"));
-            return Op::Constant(0);
-        }
-        let usize = Type::Scalar(Scalar::Usize);
-        let mut bytes = self.constant(element.bytes());
-        for extent in extents {
-            bytes = self.push(Op::Binary(Binary::Mul, bytes, *extent), usize, at, out);
-        }
-        let (slack, mask) = (self.constant(15), self.constant(!15));
-        let up = self.push(Op::Binary(Binary::Add, bytes, slack), usize, at, out);
-        let size = self.push(Op::Binary(Binary::And, up, mask), usize, at, out);
-        let first = u64::from(self.kernel.dynamic_offset());
-        let before = std::mem::take(&mut self.dynamic);
-        let op = match before.is_empty() {
-            true => Op::Constant(first),
-            false => {
-                let base = self.constants.get(&mut self.types, Type::Shared, first);
-                self.grow();
-                Op::Offset { base, terms: before.iter().map(|b| (*b, None)).collect(), bytes: 1 }
-            }
-        };
-        self.dynamic = before;
-        self.dynamic.push(size);
-        op
     }
 
     fn global(&mut self, moved: Moved, within: Option<&Within>, location: Location, out: &mut Vec<Inst>) -> Place {
@@ -446,25 +330,6 @@ impl Lowerer<'_> {
             }
         }
         Place::Address { base: address, offset }
-    }
-
-    fn shared(&mut self, mut sum: Sum, location: Location, out: &mut Vec<Inst>) -> Place {
-        let mut address = self.constants.get(&mut self.types, Type::Shared, 0);
-        self.grow();
-        for group in groups(&mut sum.terms) {
-            let mut group: SmallVec<[Term; 4]> = group.into();
-            // Several terms share the factor that all of them have: one shift for all.
-            let mut shared = group.iter().map(|t| t.scale).fold(0, gcd).max(1);
-            if let [_] = group[..] {
-                shared = 1;
-            }
-            group.iter_mut().for_each(|t| t.scale /= shared);
-            let index = self.sum(&group, location, out);
-            let index = self.times(index, shared, location, out);
-            let op = Op::Offset { base: address, terms: smallvec![(index, None)], bytes: 1 };
-            address = self.push(op, Type::Shared, location, out);
-        }
-        Place::Address { base: address, offset: sum.constant as i32 }
     }
 
     /// Σ terms + constant as a value.
