@@ -157,7 +157,7 @@ fn swizzled_rows_lie_as_documented() {
         for (at, word) in words.iter().enumerate() {
             let (row, piece, rest) = (at as u32 / columns, at as u32 % columns / 4, at as u32 % 4);
             let among = 1 << (columns / 4).trailing_zeros().min(3);
-            let moved = piece ^ (row / (8 / among)) % among;
+            let moved = piece ^ ((row / (8 / among)) % among);
             assert_eq!(*word, 100 * row + 4 * moved + rest, "{columns} columns, word {at}");
         }
     }
