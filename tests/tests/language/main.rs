@@ -3,9 +3,9 @@
 
 mod collectives;
 mod cooperation;
-mod faults;
 #[path = "../every_target/mod.rs"]
 mod every_target;
+mod faults;
 mod items;
 mod loops;
 mod methods;

@@ -241,5 +241,7 @@ tests! {
 #[test]
 fn ptx_of_them() {
     insta::assert_snapshot!("copied_ahead", sums::PTX);
-    [sums::ARTIFACT, tiles::ARTIFACT, laid_over::ARTIFACT, masked::ARTIFACT].into_iter().for_each(super::every_target::assemble);
+    [sums::ARTIFACT, tiles::ARTIFACT, laid_over::ARTIFACT, masked::ARTIFACT]
+        .into_iter()
+        .for_each(super::every_target::assemble);
 }

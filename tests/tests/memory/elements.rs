@@ -321,5 +321,7 @@ tests! {
 fn ptx_of_them() {
     insta::assert_snapshot!("sorted", sorted::PTX);
     insta::assert_snapshot!("repack", repack::PTX);
-    [repack::ARTIFACT, sorted::ARTIFACT, moved::ARTIFACT, paired::ARTIFACT, traded::ARTIFACT].into_iter().for_each(super::every_target::assemble);
+    [repack::ARTIFACT, sorted::ARTIFACT, moved::ARTIFACT, paired::ARTIFACT, traded::ARTIFACT]
+        .into_iter()
+        .for_each(super::every_target::assemble);
 }

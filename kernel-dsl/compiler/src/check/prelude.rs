@@ -349,8 +349,7 @@ pub(crate) fn owns(path: &Path) -> bool {
             matches!(
                 first.as_str(),
                 "thread" | "block" | "grid" | "warp" | "device" | "fence" | "target" | "Shared" | "Option" | "Pending"
-            )
-                || Scalar::from_name(&first).is_some()
+            ) || Scalar::from_name(&first).is_some()
         }
         _ => is_from_fn(path) || is_size_of(path),
     }
