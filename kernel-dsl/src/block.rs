@@ -145,8 +145,11 @@ pub fn reduce<T: DeviceCopy, F: Fn(T, T) -> T>(x: T, combine: F) -> T {
 /// associative. Thread 0 gets `identity` for a prefix, which is combined with nothing. In PTX a
 /// [`warp::scan`], a store, a barrier, a load, a scan over the warps, and three shuffles.
 ///
-/// ```ignore
+/// ```
+/// # use kernel_dsl::prelude::*;
+/// # fn of_a_thread(kept: bool) {
 /// let (before, total) = block::scan(kept as u32, 0, |a, b| a + b);      // where to put what is kept, and how much it is
+/// # }
 /// ```
 #[track_caller]
 pub fn scan<T: DeviceCopy, F: Fn(T, T) -> T>(x: T, identity: T, combine: F) -> (T, T) {

@@ -282,7 +282,7 @@
 //! * **Methods of numbers**: those of [`methods`], with their PTX and their edge cases; and [`math`].
 //!
 //! Not in the language: enums with data beside `Option`, trait objects, traits with generic parameters, iterators beyond those above,
-//! strings, allocation, panics, recursion. Not yet: inline PTX, and the hardware's approximate
+//! strings, allocation, panics, recursion. Not yet: inline PTX, constant memory, and the hardware's approximate
 //! functions. Whatever lies outside is a compile error at its token.
 //!
 //! # What differs from Rust on the host

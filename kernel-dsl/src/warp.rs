@@ -89,8 +89,11 @@ pub fn min<T: LaneNumber>(x: T) -> T {
 /// `combine` is a closure or a device function of two values, associative and commutative. In PTX five times
 /// `shfl.sync.bfly` of each part of the value, and what `combine` is.
 ///
-/// ```ignore
+/// ```
+/// # use kernel_dsl::prelude::*;
+/// # fn of_a_thread(x: f32, i: usize) {
 /// let (best, place) = warp::reduce((x, i), |a, b| if b.0 > a.0 || b.0 == a.0 && b.1 < a.1 { b } else { a });
+/// # }
 /// ```
 #[track_caller]
 pub fn reduce<T: DeviceCopy, F: Fn(T, T) -> T>(x: T, combine: F) -> T {

@@ -10,10 +10,15 @@ use std::ops::Range;
 /// It stands in a `for`, as a range does. In `unroll(…)` the shape must be constant in every instance of the kernel: then
 /// there are ⌈elements / threads⌉ copies of the body, and where threads do not divide the elements a compare before each.
 ///
-/// ```ignore
+/// ```
+/// # use kernel_dsl::prelude::*;
+/// # const ROWS: usize = 64;
+/// # const COLS: usize = 64;
+/// # fn of_a_thread(x: View<f32, 2>, part: &mut [[f32; 4]; 4]) {
 /// for (s, [r, c]) in unroll(block::share([ROWS, COLS / 4]).enumerate()) {
 ///     part[s] = x.load::<4>((r, 4 * c));
 /// }
+/// # }
 /// ```
 ///
 /// In PTX the element's number by `mad.lo`, and its indices by a division for each dimension but the first: shifts and masks

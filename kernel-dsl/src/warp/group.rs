@@ -7,9 +7,12 @@ use crate::host::context::context;
 
 /// The group of `W` neighbouring lanes that this lane is in: 2, 4, 8, 16 or 32 of them, the first a multiple of `W`.
 ///
-/// ```ignore
+/// ```
+/// # use kernel_dsl::prelude::*;
+/// # fn of_a_thread(x: View<f32, 2>) {
 /// let row = warp::group::<8>();                 // four rows a warp
 /// let total = row.sum(x[(row.index(), row.lane())]);
+/// # }
 /// ```
 pub fn group<const W: usize>() -> Group<W> {
     const { assert!(is_width(W), "a group has 2, 4, 8, 16 or 32 lanes of a warp") }
