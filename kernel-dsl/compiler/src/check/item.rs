@@ -71,7 +71,9 @@ pub fn module(
     }
     for member in &members {
         if let Some(message) = recursion(member.id, &environment) {
-            mistakes.push(Mistake { mark: member.function.body.mark, message });
+            let name = member.function.name.span();
+            let mark = syntax::Mark { first: name, last: name, ..member.function.body.mark };
+            mistakes.push(Mistake { mark, message });
         }
     }
     if !mistakes.is_empty() {
