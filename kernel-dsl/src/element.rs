@@ -193,6 +193,7 @@ impl<T: DeviceCopy, const N: usize> DeviceCopy for [T; N] {
 // SAFETY: elements lie one after another, without padding.
 unsafe impl<T: Element, const N: usize> Element for [T; N] {
     const TYPE: ElementType = {
+        assert!(N > 0, "an array in a buffer has an element");
         assert!(N <= u32::MAX as usize, "an array in a buffer has at most u32::MAX elements");
         ElementType::Array(&T::TYPE, N as u32)
     };

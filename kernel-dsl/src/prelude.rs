@@ -4,8 +4,8 @@
 //! |---|---|
 //! | [`thread`], [`block`], [`grid`] | where this thread is; the block's barrier and reductions |
 //! | [`warp`] | lanes, reductions, shuffles, votes; groups of lanes |
-//! | [`fence`](crate::fence) | the order of memory between blocks |
-//! | [`target`](crate::target) | what the kernel is compiled for |
+//! | [`fence`] | the order of memory between blocks |
+//! | [`target`] | what the kernel is compiled for |
 //! | [`View`], [`ViewMut`], slices | arrays in global memory |
 //! | [`Shared`] | arrays in the block's shared memory |
 //! | [`Pending`] | copies to shared memory that have begun |

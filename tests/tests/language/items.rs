@@ -266,3 +266,58 @@ fn gpu_items() {
     test_structs(&checker(true));
     test_generic(&checker(true));
 }
+
+/// What a macro makes several times: the same tokens at the same place, each with another `Self`.
+macro_rules! scaled {
+    ($($name:ident $by:literal)*) => {
+        #[device]
+        pub mod scaled {
+            use kernel_dsl::prelude::*;
+            /// The first number of memory.
+            pub trait First {
+                fn first(self) -> f32;
+            }
+            impl First for View<f32, 1> {
+                fn first(self) -> f32 {
+                    self[0]
+                }
+            }
+            impl First for View<f64, 1> {
+                fn first(self) -> f32 {
+                    self[0] as f32
+                }
+            }
+            pub fn first_of<T: First>(x: T) -> f32 {
+                x.first()
+            }
+            $(
+                #[derive(Clone, Copy)]
+                pub struct $name {
+                    pub x: f32,
+                }
+                impl $name {
+                    pub const BY: f32 = $by;
+                    pub fn scaled(self) -> f32 {
+                        self.x * Self::BY
+                    }
+                }
+            )*
+        }
+    };
+}
+scaled! { Doubled 2.0 Tripled 3.0 }
+
+#[kernel(block = 1, grid = 1)]
+pub fn told_apart(x: View<f32, 1>, z: View<f64, 1>, y: &mut [f32]) {
+    y[0] = scaled::Doubled { x: 5.0 }.scaled();
+    y[1] = scaled::Tripled { x: 5.0 }.scaled();
+    y[2] = scaled::first_of(x);
+    y[3] = scaled::first_of(z);
+}
+
+#[test]
+fn impls_that_look_alike_are_told_apart() {
+    let inputs = vec![Input::view(&[7.0f32], [1]), Input::view(&[9.0f64], [1]), Input::slice(&[0.0f32; 4])];
+    let expected = [Expected::new(2, vec![10.0, 15.0, 7.0, 9.0], Bound::Exact)];
+    agree::<told_apart>(&checker(false), "told apart", inputs, &expected);
+}

@@ -8,6 +8,9 @@ use crate::ir;
 use crate::syntax;
 use std::collections::HashMap;
 
+/// Constants named by one another at most: those in a circle have no end.
+const CONSTANTS: u32 = 64;
+
 /// The items that a body can reach.
 #[derive(Default)]
 pub(super) struct Environment {
@@ -66,23 +69,28 @@ impl Environment {
 
     /// Whether one of the bounds says that a type implements `wanted`.
     pub(super) fn implies(&self, bounds: &[Bound], wanted: Builtin) -> bool {
-        bounds.iter().any(|bound| match bound {
-            Bound::Builtin(b) => b.implies(wanted),
-            Bound::Trait(id) => self.implies(&self.a_trait(*id).bounds, wanted),
-            Bound::Function { .. } => false,
-        })
+        let built_upon = self.traits(bounds).into_iter().flat_map(|id| &self.a_trait(id).bounds);
+        bounds.iter().chain(built_upon).any(|bound| matches!(bound, Bound::Builtin(b) if b.implies(wanted)))
     }
 
     /// The device traits among bounds, with those that they build upon.
     pub(super) fn traits(&self, bounds: &[Bound]) -> Vec<TraitId> {
-        let mut all = Vec::new();
-        for bound in bounds {
-            if let Bound::Trait(id) = bound
-                && !all.contains(id)
-            {
-                all.push(*id);
-                all.extend(self.traits(&self.a_trait(*id).bounds));
+        let named = |bounds: &[Bound]| -> Vec<TraitId> {
+            let one = |bound: &Bound| match bound {
+                Bound::Trait(id) => Some(*id),
+                _ => None,
+            };
+            bounds.iter().filter_map(one).collect()
+        };
+        // rustc refuses traits that build upon one another in a circle; here they come once.
+        let (mut all, mut next) = (named(bounds), 0);
+        while let Some(id) = all.get(next).copied() {
+            for more in named(&self.a_trait(id).bounds) {
+                if !all.contains(&more) {
+                    all.push(more);
+                }
             }
+            next += 1;
         }
         all
     }
@@ -113,17 +121,21 @@ impl Environment {
 
     /// The value of a device constant, if it is a number or made of such.
     pub(super) fn number(&self, id: FunctionId) -> Option<u32> {
+        self.number_within(id, CONSTANTS)
+    }
+
+    fn number_within(&self, id: FunctionId, depth: u32) -> Option<u32> {
         if let Some((_, n)) = self.numbers.iter().find(|(of, _)| *of == id) {
             return Some(*n);
         }
-        self.value(self.function(id).body.value.as_ref()?)
+        self.value(self.function(id).body.value.as_ref()?, depth.checked_sub(1)?)
     }
 
-    fn value(&self, e: &hir::Expr) -> Option<u32> {
+    fn value(&self, e: &hir::Expr, depth: u32) -> Option<u32> {
         match &e.kind {
             ExprKind::Literal(bits) => u32::try_from(*bits).ok(),
-            ExprKind::Binary(op, a, b) => arithmetic(*op, self.value(a)?, self.value(b)?),
-            ExprKind::Call { function, arguments, .. } if arguments.is_empty() => self.number(*function),
+            ExprKind::Binary(op, a, b) => arithmetic(*op, self.value(a, depth)?, self.value(b, depth)?),
+            ExprKind::Call { function, arguments, .. } if arguments.is_empty() => self.number_within(*function, depth),
             _ => None,
         }
     }

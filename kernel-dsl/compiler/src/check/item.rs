@@ -9,6 +9,7 @@ use super::types::{Finished, Id, Ty};
 use super::{Callee, Checked, Checker, Itself, Mistake, Scope, finish_bounds};
 use crate::hir::{self, Associated, EnumId, FunctionId, Root, StructId, TraitId, TraitItemKind, Type, TypeId};
 use crate::syntax::{self, Item, TraitItem};
+use std::hash::{Hash, Hasher};
 
 /// A function of which nothing is known but its name: its place in the list.
 pub(super) fn blank(function: &syntax::Function) -> hir::Function {
@@ -48,7 +49,10 @@ pub fn module(
     // Signatures, so that bodies can call one another.
     for member in &members {
         match signature(member, &environment) {
-            Ok(function) => environment.functions[member.id.0 as usize] = function,
+            Ok(mut function) => {
+                function.hash = environment.function(member.id).hash;
+                environment.functions[member.id.0 as usize] = function;
+            }
             Err(wrong) => mistakes.extend(wrong),
         }
     }
@@ -61,7 +65,8 @@ pub fn module(
         checker.signature();
         let mut body = checker.body();
         match checker.finish(&mut body).done(body) {
-            Ok((function, checked)) => {
+            Ok((mut function, checked)) => {
+                function.hash = environment.function(member.id).hash;
                 locals.extend(checked.locals);
                 prelude.extend(checked.prelude);
                 environment.functions[member.id.0 as usize] = function;
@@ -91,21 +96,31 @@ fn declare<'a>(
     named: &mut Vec<(proc_macro2::Ident, Root)>,
     members: &mut Vec<Member<'a>>,
 ) {
-    let mut member = |environment: &mut Environment, function, scope, required| {
+    // What a macro made several times has the same tokens at the same place: its number in the module tells it apart.
+    let mut count = 0u64;
+    let mut mixed = |own: u64| {
+        count += 1;
+        mix(&[module.hash, own, count])
+    };
+    let mut member = |environment: &mut Environment, function: &'a syntax::Function, hash, scope, required| {
         let id = FunctionId(environment.functions.len() as u32);
-        environment.functions.push(blank(function));
+        environment.functions.push(hir::Function { hash, ..blank(function) });
         members.push(Member { id, function, scope, required });
         id
     };
     for item in &module.items {
         let (name, root) = match item {
-            Item::Function(f) => (&f.name, Root::Function(member(environment, f, Scope::default(), false))),
-            Item::Constant(f) => (&f.name, Root::Constant(member(environment, f, Scope::default(), false))),
+            Item::Function(f) => {
+                (&f.name, Root::Function(member(environment, f, mixed(f.hash), Scope::default(), false)))
+            }
+            Item::Constant(f) => {
+                (&f.name, Root::Constant(member(environment, f, mixed(f.hash), Scope::default(), false)))
+            }
             Item::Struct(s) => {
                 let id = StructId(environment.items.structs.len() as u32);
                 environment.items.structs.push(hir::Struct {
                     name: s.name.to_string(),
-                    hash: s.hash,
+                    hash: mixed(s.hash),
                     generics: Vec::new(),
                     types: Vec::new(),
                     fields: Vec::new(),
@@ -119,7 +134,7 @@ fn declare<'a>(
                     e.variants.iter().map(|(name, value)| hir::Variant { name: name.clone(), value: *value });
                 environment.items.enums.push(hir::Enum {
                     name: e.name.to_string(),
-                    hash: e.hash,
+                    hash: mixed(e.hash),
                     variants: variants.collect(),
                 });
                 (&e.name, Root::Enum(id))
@@ -132,18 +147,18 @@ fn declare<'a>(
                     let (name, kind) = match item {
                         TraitItem::Type { name, .. } => (name, TraitItemKind::Type(Vec::new())),
                         TraitItem::Constant { function, provided } => {
-                            let id = member(environment, function, scope, !provided);
+                            let id = member(environment, function, mixed(function.hash), scope, !provided);
                             (&function.name, TraitItemKind::Constant { function: id, provided: *provided })
                         }
                         TraitItem::Function { function, provided } => {
-                            let id = member(environment, function, scope, !provided);
+                            let id = member(environment, function, mixed(function.hash), scope, !provided);
                             let (provided, receiver) = (*provided, function.receiver);
                             (&function.name, TraitItemKind::Function { function: id, provided, receiver })
                         }
                     };
                     items.push(hir::TraitItem { name: name.to_string(), kind });
                 }
-                let (name, hash) = (t.name.to_string(), t.hash);
+                let (name, hash) = (t.name.to_string(), mixed(t.hash));
                 environment.items.traits.push(hir::Trait { name, hash, bounds: Vec::new(), items });
                 (&t.name, Root::Trait(id))
             }
@@ -151,15 +166,15 @@ fn declare<'a>(
                 let scope = Scope { generics: &i.generics, itself: Some(Itself::Type(&i.for_type)) };
                 let mut functions = Vec::new();
                 for f in &i.constants {
-                    let id = member(environment, f, scope, false);
+                    let id = member(environment, f, mixed(f.hash), scope, false);
                     functions.push((f.name.to_string(), Associated::Constant(id)));
                 }
                 for f in &i.functions {
-                    let (id, receiver) = (member(environment, f, scope, false), f.receiver);
+                    let (id, receiver) = (member(environment, f, mixed(f.hash), scope, false), f.receiver);
                     functions.push((f.name.to_string(), Associated::Function { function: id, receiver }));
                 }
                 environment.items.impls.push(hir::Impl {
-                    hash: i.hash,
+                    hash: mixed(i.hash),
                     generics: Vec::new(),
                     types: vec![Type::Unit],
                     of_trait: None,
@@ -184,6 +199,12 @@ fn declare<'a>(
             }
         }
     }
+}
+
+fn mix(parts: &[u64]) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    parts.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// What structs, traits and impls are made of.

@@ -138,9 +138,11 @@ fn a_struct(facade: &Path, s: &syn::ItemStruct) -> TokenStream {
     let name = &s.ident;
     let members: Vec<_> = s.fields.members().collect();
     let types: Vec<_> = s.fields.iter().map(|f| &f.ty).collect();
-    let text: String = types.iter().map(|t| t.to_token_stream().to_string()).collect();
+    let text: String = types.iter().map(|t| t.to_token_stream().to_string() + " ").collect();
     // What no launch can pass makes a struct that none can pass.
-    let passed = !["Option", "Shared", "Group", "&"].iter().any(|word| text.contains(word));
+    let words: Vec<&str> = text.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
+    let passed = !text.contains('&') && !["Option", "Shared", "Group"].iter().any(|word| words.contains(word));
+    let views = words.contains(&"View") || words.contains(&"ViewMut");
     let value = passed.then(|| {
         let generics = with_bound(&s.generics, &quote!(#facade::launcher::ValueArgument));
         let (of_impl, of_type, bounds) = generics.split_for_impl();
@@ -154,16 +156,22 @@ fn a_struct(facade: &Path, s: &syn::ItemStruct) -> TokenStream {
         }
     });
     let repr_c = s.attrs.iter().any(|a| a.path().is_ident("repr"));
-    let element = (repr_c && !text.contains("View") && !matches!(s.fields, Fields::Unit)).then(|| {
+    let element = (repr_c && !views && !s.fields.is_empty()).then(|| {
         let generics = with_bound(&s.generics, &quote!(#facade::Element));
         let (of_impl, of_type, bounds) = generics.split_for_impl();
         let text = name.to_string();
         quote! {
             // SAFETY: a `repr(C)` struct of elements, between which the check stage found no padding.
             unsafe impl #of_impl #facade::Element for #name #of_type #bounds {
-                const TYPE: #facade::compiler::ElementType = #facade::compiler::ElementType::Struct {
-                    name: #text,
-                    fields: &[#(<#types as #facade::Element>::TYPE),*],
+                const TYPE: #facade::compiler::ElementType = {
+                    ::core::assert!(
+                        ::core::mem::size_of::<Self>() == 0 #(+ ::core::mem::size_of::<#types>())*,
+                        "a struct in a buffer has no padding: order its fields by size, or add fields for those bytes"
+                    );
+                    #facade::compiler::ElementType::Struct {
+                        name: #text,
+                        fields: &[#(<#types as #facade::Element>::TYPE),*],
+                    }
                 };
             }
         }

@@ -69,6 +69,11 @@ impl Instance {
 
     /// The entry's name in PTX: `saxpy`, `matmul_16`.
     pub fn entry(&self, kernel: &str) -> String {
-        self.0.iter().fold(kernel.to_string(), |name, value| format!("{name}_{value}"))
+        let plain = |value: &Constant| -> String {
+            let value = value.to_string();
+            let value = value.strip_prefix("r#").unwrap_or(&value);
+            value.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+        };
+        self.0.iter().fold(kernel.to_string(), |name, value| format!("{name}_{}", plain(value)))
     }
 }

@@ -19,8 +19,10 @@ struct Places {
 pub fn merge(functions: &mut Vec<Function>, items: &mut Items, library: &Library) -> Option<Root> {
     let mut places = Places::default();
     let mut new = Vec::new();
+    // Only what another library brought can be the same.
+    let before = functions.len();
     for function in &library.functions {
-        let at = functions.iter().position(|f| f.hash == function.hash && f.name == function.name);
+        let at = functions[..before].iter().position(|f| f.hash == function.hash && f.name == function.name);
         places.functions.push(FunctionId(at.unwrap_or(functions.len()) as u32));
         if at.is_none() {
             new.push(functions.len());
@@ -30,8 +32,9 @@ pub fn merge(functions: &mut Vec<Function>, items: &mut Items, library: &Library
     macro_rules! place {
         ($list:ident, $Id:ident, $new:ident) => {
             let mut $new = Vec::new();
+            let before = items.$list.len();
             for item in &library.items.$list {
-                let at = items.$list.iter().position(|i| i.hash == item.hash && i.name == item.name);
+                let at = items.$list[..before].iter().position(|i| i.hash == item.hash && i.name == item.name);
                 places.$list.push($Id(at.unwrap_or(items.$list.len()) as u32));
                 if at.is_none() {
                     $new.push(items.$list.len());

@@ -14,6 +14,8 @@ use std::collections::HashMap;
 
 /// Functions of a monomorphic program at most: generic functions that call one another with ever larger types have no end.
 const FUNCTIONS: usize = 1 << 14;
+/// Structs in one another, and associated types of associated types, at most.
+const DEPTH: usize = 64;
 
 /// A program for one instance: no type has a parameter in it, no call has generic arguments, and each names a function.
 #[derive(Clone, PartialEq, Debug)]
@@ -125,6 +127,8 @@ pub fn monomorphic(program: &Program, instance: &Instance) -> Result<Monomorphic
         interned: HashMap::new(),
         made: HashMap::new(),
         functions: Vec::new(),
+        opened: Vec::new(),
+        projected: 0,
         errors: Vec::new(),
     };
     let mut arguments = Vec::with_capacity(instance.0.len());
@@ -195,6 +199,10 @@ struct Maker<'p> {
     made: HashMap<(FunctionId, Vec<TypeId>), FunctionId>,
     /// Functions, with the arguments that they were asked for with.
     functions: Vec<(Function, Vec<TypeId>)>,
+    /// Structs whose fields are being closed.
+    opened: Vec<Type>,
+    /// Associated types that are being looked up, each for the one before.
+    projected: usize,
     errors: Vec<Error>,
 }
 
@@ -224,9 +232,17 @@ impl Maker<'_> {
             return *id;
         }
         let erased = match &ty {
+            Type::Struct(..) if self.opened.contains(&ty) || self.opened.len() > DEPTH => {
+                if self.errors.is_empty() {
+                    self.errors.push(Error::whole("a struct holds itself, or structs are nested without end"));
+                }
+                Type::Unit
+            }
             Type::Struct(id, arguments) => {
+                self.opened.push(ty.clone());
                 let item = self.source.items.a_struct(*id);
                 let fields = item.fields.iter().map(|f| self.close(&item.types, f.ty, arguments)).collect();
+                self.opened.pop();
                 Type::Tuple(fields)
             }
             Type::Enum(_) => Type::Scalar(Scalar::I32),
@@ -248,7 +264,16 @@ impl Maker<'_> {
             Type::Constant(Size::Generic(i)) => return arguments[*i as usize],
             Type::Projection { of, of_trait, item } => {
                 let of = self.close(table, *of, arguments);
-                return self.associated_type(of, *of_trait, *item);
+                if self.projected > DEPTH {
+                    if self.errors.is_empty() {
+                        self.errors.push(Error::whole("an associated type is named by itself: there is no end"));
+                    }
+                    return self.intern(Type::Unit);
+                }
+                self.projected += 1;
+                let ty = self.associated_type(of, *of_trait, *item);
+                self.projected -= 1;
+                return ty;
             }
             Type::Tuple(parts) => Type::Tuple(parts.iter().map(|p| self.close(table, *p, arguments)).collect()),
             Type::Array(element, size) => {
@@ -335,7 +360,22 @@ impl Maker<'_> {
                 known && self.fits(table, *p, *q, bound)
             }
             (Type::Option(p), Type::Option(q)) => self.fits(table, *p, *q, bound),
-            (a, b) => a == b,
+            (Type::Slice { element: p, mutable: m }, Type::Slice { element: q, mutable: n }) => {
+                m == n && self.fits(table, *p, *q, bound)
+            }
+            (Type::View { element: p, rank: r, mutable: m }, Type::View { element: q, rank: s, mutable: n }) => {
+                (r, m) == (s, n) && self.fits(table, *p, *q, bound)
+            }
+            (Type::Shared { element: p, rank: r }, Type::Shared { element: q, rank: s }) => {
+                r == s && self.fits(table, *p, *q, bound)
+            }
+            // Of the same table, or without parts in one.
+            (Type::Scalar(a), Type::Scalar(b)) => a == b,
+            (Type::Enum(a), Type::Enum(b)) => a == b,
+            (Type::Item(a), Type::Item(b)) => a == b,
+            (Type::Constant(a), Type::Constant(b)) => a == b,
+            (Type::Unit, Type::Unit) => true,
+            _ => false,
         }
     }
 
@@ -423,8 +463,14 @@ impl Maker<'_> {
 
     /// Closes one expression, whose parts are closed. `keep` leaves generic constants be.
     fn expr(&mut self, e: &mut Expr, function: &Function, arguments: &[TypeId], keep: bool) {
+        let generic = matches!(function.types[e.ty.0 as usize], Type::Parameter(_) | Type::Projection { .. });
         e.ty = self.close(&function.types, e.ty, arguments);
         match &mut e.kind {
+            ExprKind::Literal(_) if generic && !matches!(self.types[e.ty.0 as usize], Type::Scalar(_)) => {
+                let message =
+                    "`default` of a struct or enum is the host's: give its trait a function or constant for that";
+                self.errors.push(Error::at(&function.source, e.span, message));
+            }
             ExprKind::Generic(i) if !keep => {
                 let n = match self.types[arguments[*i as usize].0 as usize] {
                     Type::Constant(Size::Known(n)) => n,

@@ -337,8 +337,10 @@ impl Fact {
         let whole = |element: crate::ElementType| n.saturating_mul(u64::from(element.bytes()));
         match self {
             Fact::Scalar { .. } => false,
-            Fact::Slice { element, address, .. } => address % whole(*element) == 0,
-            Fact::View { element, address, .. } => address % whole(*element) == 0 && outer.iter().all(|s| s % n == 0),
+            Fact::Slice { element, address, .. } => address.is_multiple_of(whole(*element)),
+            Fact::View { element, address, .. } => {
+                address.is_multiple_of(whole(*element)) && outer.iter().all(|s| s % n == 0)
+            }
         }
     }
 }

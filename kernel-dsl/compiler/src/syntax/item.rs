@@ -15,6 +15,8 @@ use syn::{Fields, GenericParam, ImplItem, ItemFn, Token, TypeParamBound};
 pub struct Module {
     /// In order.
     pub items: Vec<Item>,
+    /// A hash over all its tokens and its place.
+    pub hash: u64,
 }
 
 /// A device item.
@@ -96,10 +98,14 @@ pub struct Bound {
 /// Reads a device item: a constant, struct, enum, or a module of items.
 pub fn module(item: &syn::Item) -> Result<Module, syn::Error> {
     let mut reader = Reader { line: item.span().start().line, refused: None };
-    let mut module = Module::default();
+    let name = Ident::new("module", item.span());
+    let mut module = Module { items: Vec::new(), hash: place::hash_of(&name, item) };
     match item {
         syn::Item::Mod(m) => match &m.content {
-            Some((_, items)) => items.iter().for_each(|item| reader.item(item, &mut module)),
+            Some((_, items)) => items.iter().for_each(|item| {
+                reader.conditional(item);
+                reader.item(item, &mut module);
+            }),
             None => reader.refuse(syn::Error::new_spanned(
                 item,
                 "`#[device]` reads a module whose items stand in braces behind its name, not in another file",
@@ -111,6 +117,29 @@ pub fn module(item: &syn::Item) -> Result<Module, syn::Error> {
 }
 
 impl Reader {
+    /// Refuses conditions within a module: the device would not see which of them hold.
+    fn conditional(&mut self, item: &syn::Item) {
+        let attributes = match item {
+            syn::Item::Fn(i) => &i.attrs,
+            syn::Item::Const(i) => &i.attrs,
+            syn::Item::Struct(i) => &i.attrs,
+            syn::Item::Enum(i) => &i.attrs,
+            syn::Item::Trait(i) => &i.attrs,
+            syn::Item::Impl(i) => &i.attrs,
+            _ => return,
+        };
+        self.unconditional(attributes);
+    }
+
+    fn unconditional(&mut self, attributes: &[syn::Attribute]) {
+        for attribute in attributes.iter().filter(|a| a.path().is_ident("cfg") || a.path().is_ident("cfg_attr")) {
+            self.refuse(syn::Error::new_spanned(
+                attribute,
+                "a part of a device item cannot be conditional, since the device would not know whether it is there: put the condition on the whole `#[device]` item",
+            ));
+        }
+    }
+
     fn item(&mut self, item: &syn::Item, module: &mut Module) {
         match item {
             syn::Item::Fn(f) => {
@@ -224,6 +253,7 @@ impl Reader {
         let mut variants: Vec<(String, i32)> = Vec::new();
         let mut next = Some(0);
         for variant in &e.variants {
+            self.unconditional(&variant.attrs);
             if !matches!(variant.fields, Fields::Unit) {
                 self.refuse(syn::Error::new_spanned(
                     variant,
@@ -448,7 +478,7 @@ fn is_of_the_host(path: &syn::Path) -> bool {
 }
 
 fn is_cfg_test(attribute: &syn::Attribute) -> bool {
-    attribute.path().is_ident("cfg") && attribute.to_token_stream().to_string().contains("test")
+    attribute.path().is_ident("cfg") && attribute.parse_args::<Ident>().is_ok_and(|of| of == "test")
 }
 
 /// `5`, `-1`
