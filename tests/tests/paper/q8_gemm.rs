@@ -133,7 +133,7 @@ pub fn q8_gemm(qx: View<[i8; 4], 2>, dx: View<f32, 2>, qw: View<[i8; 4], 2>, dw:
         if let Some(n) = next {
             put(n, buf ^ 1, ex, ew);
             block::sync();
-        } // "if let on nothing" in the issue: needed, and uniform here
+        }
         buf ^= 1;
     }
     for i in unroll(0..8) {

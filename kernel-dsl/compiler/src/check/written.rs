@@ -1,0 +1,186 @@
+//! Types as the program writes them.
+
+use super::types::{Id, Kind, Ty};
+use super::{Checker, prelude};
+use crate::Scalar;
+use crate::hir::{self, Builtin, GenericKind};
+use crate::syntax::{self, Mark};
+
+impl Checker<'_> {
+    /// The type that the user wrote.
+    pub(super) fn ty(&mut self, ty: &syntax::Type) -> Id {
+        use syntax::TypeKind;
+        match &ty.kind {
+            TypeKind::Infer => self.table.unknown(),
+            TypeKind::Tuple(parts) if parts.is_empty() => self.table.add(Ty::Unit),
+            TypeKind::Tuple(parts) => {
+                let parts = parts.iter().map(|p| self.ty(p)).collect();
+                self.table.add(Ty::Tuple(parts))
+            }
+            TypeKind::Array(element, size) => {
+                let element = self.ty(element);
+                let size = self.size(size);
+                self.table.add(Ty::Array(element, size))
+            }
+            TypeKind::Reference { mutable, to } => match &to.kind {
+                TypeKind::Slice(element) => match self.element(element) {
+                    Some(element) => self.table.add(Ty::Slice { element, mutable: *mutable }),
+                    None => self.wrong(),
+                },
+                _ => {
+                    let to = self.ty(to);
+                    self.table.add(Ty::Reference { to, mutable: *mutable })
+                }
+            },
+            TypeKind::Slice(_) => {
+                self.mistake(ty.mark, "a slice stands behind a reference: `&[T]` or `&mut [T]`");
+                self.wrong()
+            }
+            TypeKind::Function { parameters, returns } => {
+                let parameters = parameters.iter().map(|p| self.ty(p)).collect();
+                let returns = match returns {
+                    Some(ty) => self.ty(ty),
+                    None => self.table.add(Ty::Unit),
+                };
+                self.table.add(Ty::Function { parameters, returns })
+            }
+            TypeKind::Path(path) => self.path_type(path),
+        }
+    }
+
+    pub(super) fn path_type(&mut self, path: &syntax::Path) -> Id {
+        let last = path.segments.last().expect("a path has a segment");
+        let name = last.name.to_string();
+        if let (Some(s), Some(_)) = (Scalar::from_name(&name), path.single()) {
+            return self.table.scalar(s);
+        }
+        if let Some(named) = self.named_type(path) {
+            return named;
+        }
+        match name.as_str() {
+            "Group" => self.group_type(path),
+            "Pending" => self.table.add(Ty::Pending),
+            "View" | "ViewMut" | "Shared" => {
+                let Some((element, rank)) = self.element_and_rank(&last.arguments, path.mark, &name) else {
+                    return self.wrong();
+                };
+                let most = if name == "Shared" { prelude::MOST_SHARED } else { 5 };
+                if !(1..=most).contains(&rank) {
+                    self.mistake(path.mark, format!("a `{name}` has a rank from 1 to {most}"));
+                    return self.wrong();
+                }
+                self.table.add(match name.as_str() {
+                    "Shared" => Ty::Shared { element, rank },
+                    _ => Ty::View { element, rank, mutable: name == "ViewMut" },
+                })
+            }
+            "Option" => match last.arguments.as_slice() {
+                [syntax::Argument::Type(inner)] => {
+                    let inner = self.ty(inner);
+                    self.table.add(Ty::Option(inner))
+                }
+                _ => {
+                    self.mistake(path.mark, "`Option` takes a type: `Option<f32>`");
+                    self.wrong()
+                }
+            },
+            _ => {
+                self.mistake(
+                    path.mark,
+                    format!("`{}` has no meaning on the device: a kernel has numbers, bool, tuples, arrays, slices, `View`, `ViewMut`, `Shared`, and structs and enums marked `#[device]`", path.name()),
+                );
+                self.wrong()
+            }
+        }
+    }
+
+    pub(super) fn element_and_rank(
+        &mut self,
+        arguments: &[syntax::Argument],
+        mark: Mark,
+        name: &str,
+    ) -> Option<(Id, u32)> {
+        match arguments {
+            [syntax::Argument::Type(element), syntax::Argument::Number(rank, _)] => {
+                let element = if name == "Shared" { self.ty(element) } else { self.element(element)? };
+                Some((element, *rank))
+            }
+            _ => {
+                self.mistake(mark, format!("`{name}` takes an element type and a rank: `{name}<f32, 2>`"));
+                None
+            }
+        }
+    }
+
+    /// An element type of a buffer.
+    pub(super) fn element(&mut self, ty: &syntax::Type) -> Option<Id> {
+        let id = self.ty(ty);
+        let message = match self.table.get(id).clone() {
+            Ty::Wrong => return None,
+            Ty::Scalar(Scalar::Usize) => {
+                "`usize` is 32 bits on the device and 64 on the host: a buffer holds `u32` or `u64`".to_string()
+            }
+            Ty::Scalar(Scalar::Bool) => {
+                "a buffer cannot hold `bool`, since not every byte is one: use `u8`".to_string()
+            }
+            Ty::Tuple(_) => {
+                "a tuple has no layout that a host could fill: use a `#[device] #[repr(C)] struct`".to_string()
+            }
+            Ty::Struct(item, _) if !self.environment.a_struct(item).repr_c => {
+                format!("`{}` has no layout that a host could fill: give the struct `#[repr(C)]`", self.named(id))
+            }
+            Ty::Enum(_) => {
+                format!("a buffer cannot hold `{}`, since not every number is one: use `u32`", self.named(id))
+            }
+            _ if self.is_element(id) => return Some(id),
+            Ty::Parameter(_) | Ty::Projection { .. } => {
+                format!("`{0}` need not be what a buffer can hold: write `{0}: Element`", self.named(id))
+            }
+            _ => format!("a buffer holds numbers, arrays of them and `repr(C)` structs, not `{}`", self.named(id)),
+        };
+        self.mistake(ty.mark, message);
+        None
+    }
+
+    /// Whether a buffer can hold values of the type.
+    pub(super) fn is_element(&self, id: Id) -> bool {
+        match self.table.get(id) {
+            Ty::Scalar(s) => Builtin::Element.holds(*s),
+            Ty::Array(element, _) => self.is_element(*element),
+            Ty::Struct(item, _) => self.environment.a_struct(*item).repr_c,
+            Ty::Parameter(_) | Ty::Projection { .. } => self.implements(id, Builtin::Element),
+            Ty::Wrong => true,
+            _ => false,
+        }
+    }
+
+    /// A number in a type: a literal or a generic constant.
+    pub(super) fn size(&mut self, argument: &syntax::Argument) -> Id {
+        let size = match argument {
+            syntax::Argument::Number(n, _) => hir::Size::Known(*n),
+            syntax::Argument::Bool(b, _) => hir::Size::Known(u32::from(*b)),
+            syntax::Argument::Type(syntax::Type { kind: syntax::TypeKind::Infer, .. }) => {
+                return self.table.add(Ty::Unknown(Kind::Size));
+            }
+            syntax::Argument::Type(ty) => {
+                let name = match &ty.kind {
+                    syntax::TypeKind::Path(p) => p.single().map(|i| i.to_string()),
+                    _ => None,
+                };
+                let constant = |g: &hir::Generic| matches!(g.kind, GenericKind::Constant(_));
+                match self.generics.iter().position(|g| Some(&g.name) == name.as_ref() && constant(g)) {
+                    Some(i) => hir::Size::Generic(i as u32),
+                    None => match self.constant_size(ty) {
+                        Some(n) => hir::Size::Known(n),
+                        None => {
+                            let message = "a size is a number, or the name of a generic constant of this function or of a device constant whose value is a number or made of such by + − × ÷";
+                            self.mistake(ty.mark, message);
+                            return self.wrong();
+                        }
+                    },
+                }
+            }
+        };
+        self.table.add(Ty::Size(size))
+    }
+}
