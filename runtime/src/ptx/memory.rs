@@ -1,12 +1,12 @@
 //! Memory, and the windows of the generic address space that it is seen through.
 //!
 //! ```text
-//! n · 2^37, n from 1     buffer n − 1 of the launch, then the module's variables; at the host's address modulo 256
-//! LOCAL, SHARED, PARAM   2^32 bytes each: the thread's, the block's and the launch's own
+//! (n + ½) · 2^37, n from 1   variable n − 1 of the module, then the launch's buffers; at the host's address modulo 256
+//! LOCAL, SHARED, PARAM       2^32 bytes each: the thread's, the block's and the launch's own
 //! ```
 //!
-//! Whatever a kernel computes from a buffer's address stays nearer to it than to another one, so that the address itself
-//! says which buffer it is from. Addresses in shared and local memory by themselves count from 0.
+//! Whatever a kernel computes from a buffer's address, before it or behind it, stays nearer to it than to another one, so
+//! that the address itself says which buffer it is from. Addresses in shared and local memory by themselves count from 0.
 
 use super::check::Check;
 use super::code::{Layout, Window};
@@ -75,9 +75,14 @@ impl<'m> Buffer<'m> {
     }
 }
 
-/// Where the part of the address space of buffer `index` begins.
+/// The middle of the part of the address space that is buffer `index`'s.
 pub const fn base(index: usize) -> u64 {
-    (index as u64 + 1) << APART
+    ((index as u64 + 1) << APART) + (1 << (APART - 1))
+}
+
+/// The buffer whose part of the address space `address` lies in, whether there is such a buffer or not.
+pub const fn index_of(address: u64) -> usize {
+    (address >> APART).wrapping_sub(1) as usize
 }
 
 /// Buffers that there is room for.
@@ -160,7 +165,7 @@ impl View<'_, '_> {
                 if window_of(address) != Window::Global {
                     return Err(Check::WrongSpace);
                 }
-                let index = (address >> APART).wrapping_sub(1) as usize;
+                let index = index_of(address);
                 let Some(buffer) = self.buffers.get(index) else { return Err(Check::OutOfBounds) };
                 if !generic && buffer.constant != (window == Window::Const) {
                     return Err(Check::WrongSpace);

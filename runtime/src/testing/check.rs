@@ -100,12 +100,12 @@ impl Checker {
             let executor = Executor::Cuda(gpu.to_string());
             let outputs = prepared.run(gpu, case, |arguments| {
                 // SAFETY: the oracle has run the kernel on these arguments and found no fault.
-                unsafe { gpu.launch_unchecked(prepared.artifact, &prepared.instance.0, arguments) }
+                unsafe { gpu.launch_unchecked(prepared.artifact, &prepared.program.instance().0, arguments) }
             });
             prepared.same(&lowered, &outputs.map_err(stopped(executor.clone()))?, executor)?;
             let executor = Executor::CudaChecked(gpu.to_string());
-            let outputs =
-                prepared.run(gpu, case, |arguments| gpu.launch(prepared.artifact, &prepared.instance.0, arguments));
+            let outputs = prepared
+                .run(gpu, case, |arguments| gpu.launch(prepared.artifact, &prepared.program.instance().0, arguments));
             prepared.same(&lowered, &outputs.map_err(stopped(executor.clone()))?, executor)?;
         }
         let expected = expected(&case.inputs);
@@ -119,7 +119,6 @@ impl Checker {
 pub struct Prepared {
     artifact: &'static Artifact,
     program: Monomorphic,
-    instance: Instance,
     lowered: Executable,
     optimised: Executable,
     /// After all passes.
@@ -151,14 +150,13 @@ impl Prepared {
         let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
         let lowered = analyses::lowered_monomorphic(&program, target).map_err(compile)?;
         let optimised = passes::optimise(lowered.clone()).map_err(compile)?;
-        let form = Checked::of(lowered.clone());
         let text = cuda::ptx(artifact, target, &program, &instance.name(artifact.name))?;
-        Prepared::new(artifact, instance, &lowered, &optimised, form)?.with_ptx(&text)
+        Prepared::new(artifact, program, &lowered, &optimised)?.with_ptx(&text)
     }
 
     /// The same, whose PTX is this text; a GPU, if there is one, goes on with its own.
     pub fn with_ptx(self, text: &str) -> Result<Prepared> {
-        let name = self.instance.name(self.artifact.name);
+        let name = self.program.instance().name(self.artifact.name);
         // The checked form has the shared memory of the kernel as lowered.
         let shared = self.checked.1.kernel.shared_memory();
         Ok(Prepared { ptx: Some(ptx::Executable::new(name, text, shared)?), ..self })
@@ -171,25 +169,25 @@ impl Prepared {
         lowered: &ir::Kernel,
         optimised: &ir::Kernel,
     ) -> Result<Prepared> {
-        Prepared::new(artifact, instance, lowered, optimised, Checked::of(lowered.clone()))
+        let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
+        let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
+        Prepared::new(artifact, program, lowered, optimised)
     }
 
     fn new(
         artifact: &'static Artifact,
-        instance: &Instance,
+        program: Monomorphic,
         lowered: &ir::Kernel,
         optimised: &ir::Kernel,
-        form: Checked,
     ) -> Result<Prepared> {
-        let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
-        let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
+        let compile = |source| Error::Compile { instance: program.instance().name(artifact.name), source };
+        let form = Checked::of(lowered.clone());
         let guarded = passes::optimise(form.kernel.clone()).map_err(compile)?;
         let types = &program.kernel().types;
         let arguments = program.arguments();
         let checked = (Executable::optimised(&guarded)?, form);
         Ok(Prepared {
             artifact,
-            instance: instance.clone(),
             lowered: Executable::new(lowered)?,
             optimised: Executable::optimised(optimised)?,
             checked,

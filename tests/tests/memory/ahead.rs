@@ -217,21 +217,7 @@ fn masked_agrees(gpu: Option<&Device>) {
     assert!(ptx.contains("ld.global.cs.nc.f32") && ptx.contains("ld.global.cs.f32"), "{ptx}");
 }
 
-macro_rules! tests {
-    ($($name:ident $gpu:ident $run:ident)*) => {$(
-        #[test]
-        fn $name() {
-            $run(None);
-        }
-
-        #[test]
-        #[ignore = "needs an NVIDIA GPU"]
-        fn $gpu() {
-            $run(Some(&Device::cuda(0).unwrap()));
-        }
-    )*};
-}
-tests! {
+agreements! {
     a_row_ahead gpu_a_row_ahead sums_agree
     tokens_of_functions_and_none gpu_tokens_of_functions_and_none tiles_agree
     arrays_over_others gpu_arrays_over_others laid_over_agrees

@@ -295,21 +295,7 @@ fn traded_agrees(gpu: Option<&Device>) {
     assert_eq!((y, seen), (expected, flags));
 }
 
-macro_rules! tests {
-    ($($name:ident $gpu:ident $run:ident)*) => {$(
-        #[test]
-        fn $name() {
-            $run(None);
-        }
-
-        #[test]
-        #[ignore = "needs an NVIDIA GPU"]
-        fn $gpu() {
-            $run(Some(&Device::cuda(0).unwrap()));
-        }
-    )*};
-}
-tests! {
+agreements! {
     blocks_of_a_file gpu_blocks_of_a_file repack_agrees
     entries_sorted gpu_entries_sorted sorted_agrees
     parts_of_structs gpu_parts_of_structs moved_agrees

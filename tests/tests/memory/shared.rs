@@ -190,21 +190,7 @@ fn in_turn_agree(gpu: Option<&Device>) {
     }
 }
 
-macro_rules! tests {
-    ($($name:ident $gpu:ident $run:ident)*) => {$(
-        #[test]
-        fn $name() {
-            $run(None);
-        }
-
-        #[test]
-        #[ignore = "needs an NVIDIA GPU"]
-        fn $gpu() {
-            $run(Some(&Device::cuda(0).unwrap()));
-        }
-    )*};
-}
-tests! {
+agreements! {
     swizzled_pieces gpu_swizzled_pieces pieces_agree
     swizzled_planes gpu_swizzled_planes planes_agree
     arrays_of_the_launchs_size gpu_arrays_of_the_launchs_size reversed_agree

@@ -234,21 +234,7 @@ fn every_operation_agrees(gpu: Option<&Device>) {
     every!(gpu, every_i32 shared_i32 i32  every_u32 shared_u32 u32  every_i64 shared_i64 i64  every_u64 shared_u64 u64);
 }
 
-macro_rules! tests {
-    ($($name:ident $gpu:ident $run:ident)*) => {$(
-        #[test]
-        fn $name() {
-            $run(None);
-        }
-
-        #[test]
-        #[ignore = "needs an NVIDIA GPU"]
-        fn $gpu() {
-            $run(Some(&Device::cuda(0).unwrap()));
-        }
-    )*};
-}
-tests! {
+agreements! {
     axpy_of_four_and_the_rest gpu_axpy_of_four_and_the_rest axpy_agrees
     copies_of_every_width gpu_copies_of_every_width copies_agree
     masked_neighbours gpu_masked_neighbours neighbours_agree

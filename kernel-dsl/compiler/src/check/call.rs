@@ -1,5 +1,6 @@
 //! Calls: of the prelude, of methods, of device functions.
 
+use super::nominal::ids;
 use super::prelude::{self, On, Part};
 use super::{
     Called, Checker,
@@ -366,7 +367,7 @@ impl Checker<'_> {
             })
             .collect();
         let returns = self.instantiate(&callee.types, callee.returns, &generics);
-        let generics = generics.into_iter().map(|g| TypeId(g.0)).collect();
+        let generics = ids(&generics);
         (ExprKind::Call { function: id, generics, arguments }, returns)
     }
 

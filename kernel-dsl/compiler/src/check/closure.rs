@@ -3,6 +3,7 @@
 //! Neither is a value on the device: each is a name for code that is inlined where it is called. So its type says which it is,
 //! as in Rust, and whatever would have to choose one at run time is refused.
 
+use super::nominal::ids;
 use super::{
     Checker, prelude,
     types::{Id, Ty},
@@ -63,7 +64,7 @@ impl Checker<'_> {
         let environment = self.environment;
         let generics = self.generic_arguments(path, environment.function(function));
         let ty = self.function_type(function, &generics);
-        let generics = generics.into_iter().map(|g| TypeId(g.0)).collect();
+        let generics = ids(&generics);
         Some((ExprKind::Function { function, generics }, ty))
     }
 

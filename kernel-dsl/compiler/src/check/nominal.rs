@@ -306,28 +306,20 @@ impl Checker<'_> {
                 let ty = Ty::Closure { number: self.closures, parameters: vec![from], returns: to };
                 (ExprKind::Closure { parameters: vec![Pattern::Local(argument)], body }, self.table.add(ty))
             }
-            Found::Function { function, generics, .. } => {
-                let environment = self.environment;
-                let callee = environment.function(function);
-                let ids = generics.iter().map(|g| TypeId(g.0)).collect();
-                if environment.is_constant(function) {
-                    let ty = self.instantiate(&callee.types, callee.returns, &generics);
-                    return (ExprKind::Call { function, generics: ids, arguments: Vec::new() }, ty);
+            Found::Function { function, ref generics, .. } => {
+                if self.environment.is_constant(function) {
+                    return self.called_with(&found, Vec::new());
                 }
-                let ty = self.function_type(function, &generics);
-                (ExprKind::Function { function, generics: ids }, ty)
+                let ty = self.function_type(function, generics);
+                (ExprKind::Function { function, generics: ids(generics) }, ty)
             }
-            Found::Method { of_trait, item, function, generics, .. } => {
-                let environment = self.environment;
-                let callee = environment.function(function);
-                let (of, own) = (TypeId(generics[0].0), generics[1..].iter().map(|g| TypeId(g.0)).collect());
-                let constant =
-                    matches!(environment.a_trait(of_trait).items[item as usize].kind, TraitItemKind::Constant { .. });
-                if constant {
-                    let ty = self.instantiate(&callee.types, callee.returns, &generics);
-                    return (ExprKind::CallMethod { of, of_trait, item, generics: own, arguments: Vec::new() }, ty);
+            Found::Method { of_trait, item, function, ref generics, .. } => {
+                let declared = &self.environment.a_trait(of_trait).items[item as usize];
+                if matches!(declared.kind, TraitItemKind::Constant { .. }) {
+                    return self.called_with(&found, Vec::new());
                 }
-                let ty = self.function_type(function, &generics);
+                let ty = self.function_type(function, generics);
+                let (of, own) = (TypeId(generics[0].0), ids(&generics[1..]));
                 (ExprKind::MethodValue { of, of_trait, item, generics: own }, ty)
             }
         }
@@ -339,11 +331,7 @@ impl Checker<'_> {
 
     /// The type of a function where a closure fits.
     pub(super) fn function_type(&mut self, function: FunctionId, generics: &[Id]) -> Id {
-        let environment = self.environment;
-        let callee = environment.function(function);
-        let parameters = callee.locals[..callee.parameters as usize].iter();
-        let parameters = parameters.map(|p| self.instantiate(&callee.types, p.ty, generics)).collect();
-        let returns = self.instantiate(&callee.types, callee.returns, generics);
+        let (parameters, returns) = (self.parameters(function, generics), self.returns_of(function, generics));
         self.closures += 1;
         self.table.add(Ty::Closure { number: self.closures, parameters, returns })
     }
@@ -393,23 +381,24 @@ impl Checker<'_> {
         parameters.map(|p| self.instantiate(&callee.types, p.ty, generics)).collect()
     }
 
-    fn called_with(&mut self, found: &Found, arguments: Vec<Expr>) -> (ExprKind, Id) {
+    fn returns_of(&mut self, function: FunctionId, generics: &[Id]) -> Id {
         let environment = self.environment;
-        match found {
-            Found::Function { function, generics, .. } => {
-                let callee = environment.function(*function);
-                let returns = self.instantiate(&callee.types, callee.returns, generics);
-                let generics = generics.iter().map(|g| TypeId(g.0)).collect();
-                (ExprKind::Call { function: *function, generics, arguments }, returns)
+        let callee = environment.function(function);
+        self.instantiate(&callee.types, callee.returns, generics)
+    }
+
+    fn called_with(&mut self, found: &Found, arguments: Vec<Expr>) -> (ExprKind, Id) {
+        match *found {
+            Found::Function { function, ref generics, .. } => {
+                let returns = self.returns_of(function, generics);
+                (ExprKind::Call { function, generics: ids(generics), arguments }, returns)
             }
-            Found::Method { of_trait, item, function, generics, .. } => {
-                let callee = environment.function(*function);
-                let returns = self.instantiate(&callee.types, callee.returns, generics);
-                let (of, own) = (TypeId(generics[0].0), generics[1..].iter().map(|g| TypeId(g.0)).collect());
-                let (of_trait, item) = (*of_trait, *item);
+            Found::Method { of_trait, item, function, ref generics, .. } => {
+                let returns = self.returns_of(function, generics);
+                let (of, own) = (TypeId(generics[0].0), ids(&generics[1..]));
                 (ExprKind::CallMethod { of, of_trait, item, generics: own, arguments }, returns)
             }
-            _ => unreachable!("only functions are called with arguments"),
+            _ => unreachable!("only functions and constants are called"),
         }
     }
 
@@ -628,4 +617,9 @@ impl Checker<'_> {
             _ => None,
         }
     }
+}
+
+/// Types under inference as the HIR holds them until the function is finished.
+pub(super) fn ids(generics: &[Id]) -> Vec<TypeId> {
+    generics.iter().map(|g| TypeId(g.0)).collect()
 }

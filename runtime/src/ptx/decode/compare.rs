@@ -121,14 +121,7 @@ impl<'m> Decoder<'m> {
                 if comparison.ty == Type::F16x2 {
                     return self.set_pair(frame, comparison, operands);
                 }
-                let (p, q) = match operands.first() {
-                    Some(Operand::Pair(p, q)) => (*p, *q),
-                    Some(Operand::Register(p)) => (Some(*p), None),
-                    Some(Operand::Sink) => (None, None),
-                    _ => return Err("its destination is not a predicate".to_string()),
-                };
-                let p = p.map(|p| self.register(frame, p)).transpose()?;
-                let q = q.map(|q| self.register(frame, q)).transpose()?;
+                let [p, q] = self.destinations(frame, operands, "predicate")?;
                 set_predicates(comparison, p, q)
             }
             _ => {
@@ -170,14 +163,7 @@ impl<'m> Decoder<'m> {
 
     /// `setp` of two halves: a predicate each.
     fn set_pair(&mut self, frame: &mut Frame<'m>, c: Comparison, operands: &[Operand]) -> Result {
-        let (p, q) = match operands.first() {
-            Some(Operand::Pair(p, q)) => (*p, *q),
-            Some(Operand::Register(p)) => (Some(*p), None),
-            Some(Operand::Sink) => (None, None),
-            _ => return Err("its destination is not a predicate".to_string()),
-        };
-        let p = p.map(|p| self.register(frame, p)).transpose()?;
-        let q = q.map(|q| self.register(frame, q)).transpose()?;
+        let [p, q] = self.destinations(frame, operands, "predicate")?;
         let order = Comparison::order(Type::F16, c.ftz);
         let (a, b, question, join) = (c.a.place, c.b.place, c.question, c.join);
         let indices = [p, q].map(|s| s.and_then(|s| s.predicate().ok()));

@@ -133,14 +133,7 @@ impl<'m> Decoder<'m> {
         });
         let Some(mode) = mode else { return Err("it does not say where it reads".to_string()) };
         words.ty()?;
-        let (result, inside) = match operands.first() {
-            Some(Operand::Pair(d, p)) => (*d, *p),
-            Some(Operand::Register(d)) => (Some(*d), None),
-            Some(Operand::Sink) => (None, None),
-            _ => return Err("its destination is not a register".to_string()),
-        };
-        let result = result.map(|r| self.register(frame, r)).transpose()?;
-        let inside = inside.map(|r| self.register(frame, r)).transpose()?;
+        let [result, inside] = self.destinations(frame, operands, "register")?;
         let value = self.operand(frame, operands, 1, Type::B32)?;
         let selector = self.operand(frame, operands, 2, Type::U32)?;
         let clamp = self.operand(frame, operands, 3, Type::U32)?;
@@ -207,14 +200,7 @@ impl<'m> Decoder<'m> {
             (Opcode::Redux, Some(Modifier::Xor)) => Told::Xor,
             _ => return Err("it does not say what it tells of the values".to_string()),
         };
-        let (result, same) = match operands.first() {
-            Some(Operand::Pair(d, p)) => (*d, *p),
-            Some(Operand::Register(d)) => (Some(*d), None),
-            Some(Operand::Sink) => (None, None),
-            _ => return Err("its destination is not a register".to_string()),
-        };
-        let result = result.map(|r| self.register(frame, r)).transpose()?;
-        let same = same.map(|r| self.register(frame, r)).transpose()?;
+        let [result, same] = self.destinations(frame, operands, "register")?;
         let value = self.operand(frame, operands, 1, ty)?;
         let members = self.operand(frame, operands, 2, Type::U32)?;
         let writes = [result, same].into_iter().flatten().map(|s| s.id).collect();

@@ -3,7 +3,7 @@
 use super::super::access::generic;
 use super::super::arithmetic::float::{F16, F32, F64, Format, Rounding};
 use super::super::code::{Access, Atomic, Data, Kind, Update, Window};
-use super::super::memory::{base, window_base, window_of};
+use super::super::memory::{index_of, window_base, window_of};
 use super::operand::Home;
 use super::words::{Words, integer};
 use super::{Decoded, Decoder, Frame, Result};
@@ -178,18 +178,17 @@ impl<'m> Decoder<'m> {
     pub(super) fn is_space(&mut self, frame: &mut Frame<'m>, words: &mut Words, operands: &[Operand]) -> Result {
         let window = window(words);
         let (to, from) = (self.to(frame, operands, 0)?, self.operand(frame, operands, 1, Type::U64)?);
-        let constants: Vec<u64> = self
+        let constants: Vec<usize> = self
             .globals
             .iter()
             .flatten()
             .filter_map(|home| match home {
-                Home::Buffer { index, constant: true } => Some(base(*index)),
+                Home::Buffer { index, constant: true } => Some(*index),
                 _ => None,
             })
             .collect();
-        let apart = base(1) - base(0);
         Ok(self.lanewise(to, &[from], move |[a, ..]| {
-            let constant = constants.iter().any(|start| a.wrapping_sub(*start) < apart);
+            let constant = constants.contains(&index_of(a));
             u64::from(match window {
                 Window::Const => constant,
                 Window::Global => !constant && window_of(a) == Window::Global,

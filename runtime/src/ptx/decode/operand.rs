@@ -124,6 +124,24 @@ impl<'m> Decoder<'m> {
         Source { place, id: sizes.ids - 1, bits }
     }
 
+    /// What is written first and, behind `|`, second; `_` and what is left away are none. `what` it has to be.
+    pub fn destinations(
+        &mut self,
+        frame: &mut Frame<'m>,
+        operands: &[Operand],
+        what: &str,
+    ) -> Result<[Option<Source>; 2]> {
+        let (first, second) = match operands.first() {
+            Some(Operand::Pair(first, second)) => (*first, *second),
+            Some(Operand::Register(first)) => (Some(*first), None),
+            Some(Operand::Sink) => (None, None),
+            _ => return Err(format!("its destination is not a {what}")),
+        };
+        let first = first.map(|r| self.register(frame, r)).transpose()?;
+        let second = second.map(|r| self.register(frame, r)).transpose()?;
+        Ok([first, second])
+    }
+
     /// The place of a register.
     pub fn register(&mut self, frame: &mut Frame<'m>, register: Register) -> Result<Source> {
         let Some(declaration) = frame.function.registers.get(register.declaration as usize) else {
