@@ -25,6 +25,7 @@ mod artifact;
 mod chain;
 mod copy;
 mod export;
+mod inline;
 mod launch;
 mod module;
 mod namespace;
@@ -110,8 +111,8 @@ fn device_function(attribute: TokenStream, item: ItemFn) -> TokenStream {
         return tokens;
     }
     let facade = facade(attribute.clone());
-    let lints = copy::lints();
-    let itself = quote!(#lints #item);
+    let (lints, host) = (copy::lints(), inline::for_rustc(&item));
+    let itself = quote!(#lints #host);
     let read = device_attribute(attribute, true).and_then(|value| {
         chain::definable(&item.sig.ident)?;
         let parsed = syntax::device(&item)?;

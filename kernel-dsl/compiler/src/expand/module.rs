@@ -14,7 +14,7 @@ use quote::{ToTokens, quote};
 use syn::{Data, DeriveInput, Fields, FnArg, Generics, Item, ItemFn, LitByteStr, Path, ReturnType};
 
 /// `#[device(attribute)] item`
-pub(super) fn device(attribute: TokenStream, item: Item) -> TokenStream {
+pub(super) fn device(attribute: TokenStream, mut item: Item) -> TokenStream {
     let facade = facade(attribute.clone());
     let read = device_attribute(attribute, false).and_then(|_| syntax::module(&item));
     let rest = match read {
@@ -34,6 +34,7 @@ pub(super) fn device(attribute: TokenStream, item: Item) -> TokenStream {
             quote!(#errors #exports)
         }
     };
+    super::inline::item_for_rustc(&mut item);
     match item {
         Item::Mod(mut module) => {
             let Some((_, items)) = module.content.take() else { return quote!(#module #rest) };

@@ -122,7 +122,8 @@ impl Fact {
     pub fn agrees(&self, other: &Fact) -> bool {
         self.multiple == other.multiple
             && self.threads == other.threads
-            && self.merged == other.merged
+            // Which bits are noted, and which follow from the verdicts, is all the same.
+            && self.merged() == other.merged()
             && self.base.agrees(&other.base)
             && self.varies.agrees(&other.varies)
     }
