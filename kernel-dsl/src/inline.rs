@@ -104,10 +104,11 @@
 //!
 //! `activemask`, `nanosleep`, `pmevent`, and the other special registers, such as `%clock64`, `%globaltimer`, `%smid` and
 //! `%warpid`, ask the machine: such a block is done where it stands, each time. **What it gives is outside of the promise
-//! that executors agree.** In the interpreter a clock counts instructions, and there is one multiprocessor.
+//! that executors agree.** In the interpreter each reading of a clock is later than
+//! the one before, and there is one multiprocessor.
 //!
 //! On the host, where rustc has compiled a device function, there is nothing that could run PTX: `ptx!` panics there. A
-//! kernel with inline PTX runs on [`Device::cpu()`](https://docs.rs/runtime), not under [`host::run`](crate::host::run).
+//! kernel with inline PTX runs on crate `runtime`'s `Device::cpu()`, not under [`host::run`](crate::host::run).
 
 /// Instructions of PTX, with operands: see [`inline`](crate::inline).
 ///

@@ -253,6 +253,12 @@
 //! has it: a kernel that needs one says `#[kernel(target = sm_80, …)]`, and what differs by target branches on
 //! [`target::SM`].
 //!
+//! # Inline PTX
+//!
+//! What the language has no word for, [`ptx!`] says in instructions, with operands that have types:
+//! `ptx!("prmt.b32 {d}, {a}, 0, 0x0123;", a = in(u32) x, d = out(u32))`. Module [`inline`] tells what can stand there; the
+//! interpreter runs it as it runs all PTX.
+//!
 //! # Values that may be missing
 //!
 //! `Option<T>` is the one enum that holds data: a `bool` and the parts of `T`, in registers. `v.get((row, col))` of a
@@ -282,8 +288,7 @@
 //! * **Methods of numbers**: those of [`methods`], with their PTX and their edge cases; and [`math`].
 //!
 //! Not in the language: enums with data beside `Option`, trait objects, traits with generic parameters, iterators beyond those above,
-//! strings, allocation, panics, recursion. Not yet: inline PTX, constant memory, and the hardware's approximate
-//! functions. Whatever lies outside is a compile error at its token.
+//! strings, allocation, panics, recursion. Not yet: constant memory, and the hardware's approximate functions. Whatever lies outside is a compile error at its token.
 //!
 //! # What differs from Rust on the host
 //!

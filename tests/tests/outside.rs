@@ -17,5 +17,5 @@ fn a_crate_of_somebody_elses() {
         .expect("cargo runs");
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{stdout}{stderr}");
-    assert!(stdout.contains("2 passed"), "{stdout}");
+    assert!(stdout.contains("3 passed"), "{stdout}");
 }

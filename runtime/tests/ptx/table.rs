@@ -1,9 +1,15 @@
 //! Every row of the instruction table that sm_61 has is decoded, or refused by the name that it is known to be refused by.
 
 use super::kit::decode;
+use kernel_dsl::compiler::ir::build::Builder;
+use kernel_dsl::compiler::ir::{Kernel, Op, Region, Values};
 use kernel_dsl::compiler::ptx::form::{Kind, Limit, OperandForm, OperandType, Presence, Row, Selection};
+use kernel_dsl::compiler::ptx::inline::{self, Inline, Source};
 use kernel_dsl::compiler::ptx::table::ROWS;
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Type};
+use kernel_dsl::compiler::{Target, emit, passes};
+use runtime::interpreter::{self, Launch, Options};
+use std::collections::BTreeSet;
 
 /// What is not run, each refused by name.
 const REFUSED: [Opcode; 4] = [Opcode::Alloca, Opcode::Brkpt, Opcode::Stackrestore, Opcode::Stacksave];
@@ -68,8 +74,8 @@ fn operand(form: &OperandForm, choice: &[Option<Modifier>], n: usize) -> Option<
     })
 }
 
-/// A module of that one instruction.
-fn text(row: &Row, choice: &[Option<Modifier>]) -> Option<String> {
+/// The instruction.
+fn line(row: &Row, choice: &[Option<Modifier>]) -> Option<String> {
     let mut line = row.opcode.to_string();
     choice.iter().flatten().for_each(|m| line += &format!(".{m}"));
     let mut operands = Vec::new();
@@ -83,10 +89,14 @@ fn text(row: &Row, choice: &[Option<Modifier>]) -> Option<String> {
             operands.push(operand(form, choice, n)?);
         }
     }
+    Some(format!("{line} {}", operands.join(", ")))
+}
+
+/// A module of that one instruction.
+fn text(row: &Row, choice: &[Option<Modifier>]) -> Option<String> {
     // A store to a parameter is one to an argument of a call.
     let store = row.opcode == Opcode::St && choice.iter().flatten().any(|m| *m == Modifier::Param);
-    let line = format!("{line} {}", operands.join(", "))
-        .replace("[parameter]", if store { "[handed]" } else { "[parameter]" });
+    let line = line(row, choice)?.replace("[parameter]", if store { "[handed]" } else { "[parameter]" });
     Some(format!(
         ".version 8.8\n.target sm_61\n.address_size 64\n.global .align 16 .b8 in_global[64];\n\
          .const .align 16 .b8 in_const[64];\n.shared .align 16 .b8 in_shared[64];\n\
@@ -127,4 +137,85 @@ fn later_instructions_are_refused_by_name() {
         "the PTX interpreter does not run `kernel`\n  line 7: `cp.async.wait_all`: the interpreter does not know \
          `cp`"
     );
+}
+
+/// A kernel that does nothing but this block.
+fn of_block(code: Inline) -> Kernel {
+    let mut builder = Builder::new(Kernel {
+        name: "kernel".into(),
+        instance: "kernel".into(),
+        target: Target::SM_61,
+        block: [32, 1, 1],
+        min_blocks: None,
+        max_registers: None,
+        parameters: Vec::new(),
+        values: Vec::new(),
+        locals: Vec::new(),
+        shared: Vec::new(),
+        dynamic: Vec::new(),
+        sources: Vec::new(),
+        locations: Vec::new(),
+        body: Region::default(),
+    });
+    builder.effect(Op::Inline { code: code.into(), inputs: Values::new() });
+    builder.finish()
+}
+
+/// Instructions that cannot be inline PTX, or not in every form.
+const TOLD: &str = "add alloca atom bar barrier bra brx cos cvta div ex2 exit isspacep ld ldu lg2 membar mov mul prefetch \
+     prefetchu rcp red ret rsqrt shfl sin sqrt st stackrestore stacksave sub trap vote";
+
+/// Every row of sm_61 as inline PTX: told why it cannot be, or run by the oracle of the kernel's IR and emitted into its PTX, but
+/// for what is refused by its name.
+#[test]
+fn every_row_of_sm_61_is_inline_ptx_or_is_told_why_not() {
+    let mut start = ".reg .pred %p<20>; .reg .b16 %h<20>; .reg .b32 %r<20>; .reg .b64 %d<20>;\n".to_string();
+    for n in 0..20 {
+        start += &format!("setp.eq.u32 %p{n}, 1, {n}; mov.b16 %h{n}, {n}; mov.b32 %r{n}, {n}; mov.b64 %d{n}, {n};\n");
+    }
+    let (mut run, mut told) = (0, BTreeSet::new());
+    for row in ROWS.iter().filter(|row| row.target <= 61) {
+        for choice in choices(row) {
+            let Some(line) = line(row, &choice) else { continue };
+            let carry = match row.opcode {
+                Opcode::Subc => "sub.cc.u32 %r0, %r0, %r0;",
+                _ => "add.cc.u32 %r0, %r0, %r0;",
+            };
+            let source = Source { text: format!("{start}{carry}\n{line};"), operands: Vec::new() };
+            let code = match source.check(Some(Target::SM_61)) {
+                Ok(code) => code,
+                Err(errors) => {
+                    let words = [
+                        " cannot stand in inline PTX: ",
+                        " is approximate, ",
+                        " has no rounding, ",
+                        " is no register of the block",
+                    ];
+                    let known = |e: &inline::Error| words.iter().any(|w| e.message.contains(w));
+                    assert!(!errors.is_empty() && errors.iter().all(known), "{line}: {errors:?}");
+                    told.insert(row.opcode);
+                    continue;
+                }
+            };
+            let kernel = of_block(code);
+            match interpreter::Program::decode(&kernel) {
+                Ok(program) => {
+                    assert!(!REFUSED.contains(&row.opcode), "no longer refused: {}", row.form);
+                    let launch = Launch { grid: [1; 3], arguments: Vec::new(), options: Options::default() };
+                    program.run(launch).unwrap();
+                    run += 1;
+                }
+                Err(refused) => {
+                    assert!(REFUSED.contains(&row.opcode), "{refused}\n{}", row.form);
+                    assert!(refused.to_string().contains(&format!("`{}`", row.opcode)), "{refused}");
+                    continue;
+                }
+            }
+            let ptx = emit::emit(&passes::legal(kernel).unwrap()).unwrap().to_string();
+            decode(&ptx).unwrap_or_else(|e| panic!("{line}: {e}"));
+        }
+    }
+    assert!(run > 900, "{run}");
+    let told: Vec<&str> = told.iter().map(|opcode| opcode.spelling()).collect();
+    assert_eq!(told.join(" "), TOLD);
 }

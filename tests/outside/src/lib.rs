@@ -14,6 +14,22 @@ pub fn gated(x: &[f32], gate: &[f32], y: &mut [f32]) {
     }
 }
 
+/// The sum of the products of the four bytes of each.
+#[device]
+pub fn dot4(a: u32, b: u32) -> u32 {
+    ptx!("dp4a.u32.u32 {d}, {a}, {b}, 0;", a = in(u32) a, b = in(u32) b, d = out(u32))
+}
+
+/// Those sums of vectors of bytes.
+#[kernel(block = 128, grid = y.len().div_ceil(128))]
+#[requires(x.len() == y.len())]
+pub fn squares(x: &[u32], y: &mut [u32]) {
+    let i = grid::index();
+    if i < y.len() {
+        y[i] = dot4(x[i], x[i]);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,6 +46,18 @@ mod tests {
         let expected: Vec<f32> = x.iter().zip(&gate).map(|(x, g)| silu(*x) * g).collect();
         assert_eq!(y.download()?, expected);
         assert!(gated::PTX.contains(".target sm_61"));
+        Ok(())
+    }
+
+    #[test]
+    fn inline_ptx_is_interpreted() -> runtime::Result<()> {
+        let x: Vec<u32> = (0..300u32).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
+        let device = Device::cpu();
+        let mut y = device.zeros(x.len())?;
+        squares::launch(&device, &device.upload(&x)?, &mut y)?;
+        let square = |x: &u32| x.to_le_bytes().iter().map(|b| u32::from(*b) * u32::from(*b)).sum();
+        let expected: Vec<u32> = x.iter().map(square).collect();
+        assert_eq!(y.download()?, expected);
         Ok(())
     }
 

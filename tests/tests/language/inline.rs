@@ -383,8 +383,9 @@ fn ptxas_takes_the_blocks() {
 #[requires(x.len() >= 32, out.len() >= 32)]
 pub fn moved(x: &[u32], out: &mut [u32]) {
     let i = thread::index();
-    let a = ptx!("brev.b32 {d}, {a};", a = in(u32) x[i], d = out(u32));
-    let b = ptx!("brev.b32 {d}, {a};", a = in(u32) x[i], d = out(u32));
+    let v = x[i];
+    let a = ptx!("brev.b32 {d}, {a};", a = in(u32) v, d = out(u32));
+    let b = ptx!("brev.b32 {d}, {a};", a = in(u32) v, d = out(u32));
     let (_unused, _too) = ptx!("bfind.u32 {d}, {a}; popc.b32 {e}, {a};", a = in(u32) a, d = out(u32), e = out(u32));
     let mut sum = a + b;
     for k in rolled(0..8) {
@@ -454,7 +455,15 @@ fn the_oracle_refuses_what_it_does_not_know() {
         error.to_string()
     });
     assert_eq!(out.download().unwrap(), [7; 32]);
-    insta::assert_snapshot!(refused.join("\n"));
+    for (refused, name, instruction) in [
+        (&refused[0], "stopped", "`brkpt`: the interpreter does not know `brkpt`"),
+        (&refused[1], "environment", "`mov.u32 {d}, %envreg3`: the interpreter has no `%envreg3`"),
+    ] {
+        let start = format!(
+            "the CPU device cannot run {name}: the interpreter cannot run this kernel: tests/tests/language/inline.rs:"
+        );
+        assert!(refused.starts_with(&start) && refused.ends_with(&format!(": inline PTX, {instruction}")), "{refused}");
+    }
 }
 
 /// A target's own instructions, and what one is told that it lacks.
@@ -467,4 +476,11 @@ fn a_target_has_its_instructions() {
         volta.contains(".version 7.6") && volta.contains("nanosleep.u32") && volta.contains("bmsk.wrap.b32"),
         "{volta}"
     );
+}
+
+/// On the host there is nothing that runs PTX.
+#[test]
+#[should_panic(expected = "`ptx!` runs on a device, and this is the host")]
+fn a_device_function_with_a_block_is_none_of_the_host() {
+    wide_product(1, 2, 3);
 }

@@ -9,7 +9,7 @@
 //! A call that no attribute has seen stands where there is no device, and says so.
 
 use crate::syntax::inline::{Call, is_inline};
-use proc_macro2::{Punct, Spacing, TokenStream};
+use proc_macro2::{Punct, Spacing, TokenStream, TokenTree};
 use quote::quote;
 use syn::visit_mut::{self, VisitMut};
 use syn::{Block, Item, ItemFn, Macro};
@@ -38,7 +38,8 @@ struct Calls;
 impl VisitMut for Calls {
     fn visit_macro_mut(&mut self, mac: &mut Macro) {
         visit_mut::visit_macro_mut(self, mac);
-        if !is_inline(mac) {
+        // A copy of a copy has been here.
+        if !is_inline(mac) || is_typed(mac) {
             return;
         }
         let hash = Punct::new('#', Spacing::Alone);
@@ -46,6 +47,10 @@ impl VisitMut for Calls {
         let typed = mac.parse_body::<Call>().ok().map(|call| self.typed(call));
         mac.tokens = quote!(#hash device #typed);
     }
+}
+
+fn is_typed(mac: &Macro) -> bool {
+    matches!(mac.tokens.clone().into_iter().next(), Some(TokenTree::Punct(p)) if p.as_char() == '#')
 }
 
 impl Calls {

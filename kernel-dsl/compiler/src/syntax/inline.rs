@@ -43,7 +43,8 @@ impl Parse for Call {
             input.parse::<Token![,]>()?;
         }
         if call.literals.is_empty() {
-            return Err(input.error(
+            return Err(syn::Error::new(
+                input.span(),
                 "`ptx!` begins with its instructions: `ptx!(\"add.u32 {d}, {a}, {b};\", a = in(u32) x, b = in(u32) y, d = out(u32))`",
             ));
         }
@@ -62,12 +63,12 @@ const OPERAND: &str = "an operand is `name = in(u32) value`, `name = out(u32)` o
 impl Parse for Operand {
     fn parse(input: ParseStream) -> syn::Result<Operand> {
         if !(input.peek(Ident::peek_any) && input.peek2(Token![=])) {
-            return Err(input.error(OPERAND));
+            return Err(syn::Error::new(input.span(), OPERAND));
         }
         let name = input.call(Ident::parse_any)?;
         input.parse::<Token![=]>()?;
         if !input.peek(Ident::peek_any) {
-            return Err(input.error(OPERAND));
+            return Err(syn::Error::new(input.span(), OPERAND));
         }
         let word = input.call(Ident::parse_any)?;
         let direction = match word.to_string().as_str() {
@@ -80,7 +81,7 @@ impl Parse for Operand {
         parenthesized!(inside in input);
         let ty = inside.call(Ident::parse_any)?;
         if !inside.is_empty() {
-            return Err(inside.error(TYPE));
+            return Err(syn::Error::new(inside.span(), TYPE));
         }
         let ended = input.is_empty() || input.peek(Token![,]);
         let value = match (direction.enters(), ended) {

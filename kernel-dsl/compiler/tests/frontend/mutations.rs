@@ -202,3 +202,30 @@ fn constructs_damaged() {
     ];
     survives(&texts, 2);
 }
+
+/// Inline PTX in a loop, with every direction.
+const INLINE: &str = r##"
+#[device]
+fn product(a: u32, b: u32) -> (u32, u32) {
+    ptx!("mul.lo.u32 {low}, {a}, {b};", "mul.hi.u32 {high}, {a}, {b};", a = in(u32) a, b = in(u32) b, low = out(u32), high = out(u32))
+}
+
+#[kernel(block = 64, grid = x.len().div_ceil(64))]
+pub fn inline(x: &[u32], y: &mut [f32]) {
+    let i = grid::index();
+    if i < x.len() {
+        let mut sum = 0;
+        for k in 0..4 {
+            let (low, high) = product(x[i], k as u32);
+            sum = ptx!("@{p} add.u32 {d}, {d}, {a};", p = in(bool) k < 2, a = in(u32) low ^ high, d = inout(u32) sum);
+        }
+        ptx!("pmevent 3;");
+        y[i] = ptx!("cvt.rz.f32.u32 {d}, {a};", a = in(u32) sum, d = out(f32));
+    }
+}
+"##;
+
+#[test]
+fn inline_ptx_damaged() {
+    survives(&[INLINE], 3);
+}

@@ -1,8 +1,11 @@
 //! What is proven uniform is: random programs, each run in all threads of a block, one by one.
 
 use crate::{evaluator, generator};
+use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::analyses::uniformity::{Scope, Uniformity, Verdict};
-use kernel_dsl_compiler::ir::{Inst, Kernel, Region, Value};
+use kernel_dsl_compiler::ir::build::Builder;
+use kernel_dsl_compiler::ir::verify::verify;
+use kernel_dsl_compiler::ir::{Binary, Comparison, Inst, Kernel, Label, Op, Region, Special, Type, Value, Values};
 use kernel_dsl_compiler::passes::optimise;
 use std::collections::HashMap;
 
@@ -85,4 +88,35 @@ fn what_is_proven_uniform_after_passes_is() {
         check(seed, &optimised, &mut proven);
     }
     assert!(proven.values > 1000, "{proven:?}");
+}
+
+/// A carried value that is the same for a block, and comes back by two ways of which the block's index chooses: walking the
+/// loop again finds nothing new.
+#[test]
+fn what_blocks_carry_settles() {
+    let mut b = Builder::new(generator::empty());
+    let (start, block) =
+        (b.scalar(Op::Parameter(8), Scalar::U32), b.scalar(Op::Special(Special::Block(0)), Scalar::Usize));
+    let (label, three, one) = (Label(0), b.index(3), b.constant(Scalar::U32, 1));
+    let carried = b.enter([Type::Scalar(Scalar::U32)])[0];
+    let more = b.scalar(Op::Binary(Binary::Add, carried, one), Scalar::U32);
+    for (condition, jump) in [
+        (b.compare(Comparison::Lt, block, three), Op::Continue(label, [more].into_iter().collect())),
+        (b.compare(Comparison::Eq, carried, one), Op::Break(label, Values::new())),
+    ] {
+        b.enter([]);
+        b.effect(jump);
+        let then = b.leave();
+        b.enter([]);
+        let otherwise = b.leave();
+        b.effect(Op::If { condition, then, otherwise });
+    }
+    b.effect(Op::Yield([carried].into_iter().collect()));
+    let body = b.leave();
+    b.effect(Op::Loop { label, inits: [start].into_iter().collect(), body });
+    let kernel = b.finish();
+    verify(&kernel).unwrap();
+    let uniformity = Uniformity::new(&kernel);
+    assert_eq!(uniformity.of(carried, Scope::Block), Verdict::Uniform);
+    assert_eq!(uniformity.of(carried, Scope::Grid), Verdict::Varies);
 }

@@ -137,6 +137,10 @@ impl Parser<'_> {
     /// Notes a name that has no meaning, unless that was noted before.
     fn unknown(&mut self, at: Token, what: &'static str) -> Failed {
         let name = self.cursor.text(at);
+        if self.placeholders {
+            let text = format!("`{name}` is no register of the block: an operand stands in braces, as in `{{{name}}}`");
+            return self.wrong(at, text);
+        }
         if self.unknown.insert(name) {
             return self.cursor.fail(at, Mistake::Unknown { what, name: name.to_string() });
         }
