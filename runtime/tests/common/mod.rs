@@ -126,6 +126,7 @@ pub fn ir(mistake: Mistake) -> ir::Kernel {
         locals: vec![],
         shared: vec![],
         dynamic: Vec::new(),
+        tables: Vec::new(),
         sources: vec![source()],
         locations: vec![ir::SourceLocation {
             source: 0,

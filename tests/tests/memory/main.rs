@@ -25,4 +25,5 @@ mod faults;
 mod kernels;
 mod ptx;
 mod shared;
+mod tables;
 mod values;

@@ -5,18 +5,26 @@
 //! kernels. In a module all of this stands at its end, where the names that its items use are in scope.
 
 use super::chain::{Handed, Kind, Link};
-use super::{callees, conditions, device_attribute, export, facade, report};
+use super::{On, callees, conditions, device_attribute, export, facade, report};
 use crate::check;
 use crate::hir::{Root, serial};
 use crate::syntax;
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{ToTokens, quote};
+use syn::visit_mut::VisitMut;
 use syn::{Data, DeriveInput, Fields, FnArg, Generics, Item, ItemFn, LitByteStr, Path, ReturnType};
 
 /// `#[device(attribute)] item`
-pub(super) fn device(attribute: TokenStream, item: Item) -> TokenStream {
+pub(super) fn device(attribute: TokenStream, mut item: Item) -> TokenStream {
     let facade = facade(attribute.clone());
-    let read = device_attribute(attribute, false).and_then(|_| syntax::module(&item));
+    let on = if matches!(item, Item::Const(_)) { On::Constant } else { On::Other };
+    let read = device_attribute(attribute, on).and_then(|clauses| {
+        // Behind the chain, too, the item says where it lies.
+        if let (Item::Const(c), Some(placement)) = (&mut item, clauses.placement) {
+            c.attrs.push(syn::parse_quote!(#[device(#placement)]));
+        }
+        syntax::module(&item)
+    });
     let rest = match read {
         Ok(module) => {
             let callees = module.callees();
@@ -34,6 +42,7 @@ pub(super) fn device(attribute: TokenStream, item: Item) -> TokenStream {
             quote!(#errors #exports)
         }
     };
+    Unplaced.visit_item_mut(&mut item);
     match item {
         Item::Mod(mut module) => {
             let Some((_, items)) = module.content.take() else { return quote!(#module #rest) };
@@ -41,6 +50,23 @@ pub(super) fn device(attribute: TokenStream, item: Item) -> TokenStream {
             quote!(#(#attributes)* #visibility mod #name { #(#items)* #rest })
         }
         item => quote!(#item #rest),
+    }
+}
+
+/// Takes off what is said of where constants lie: rustc would take it for a macro.
+struct Unplaced;
+
+impl VisitMut for Unplaced {
+    fn visit_item_const_mut(&mut self, c: &mut syn::ItemConst) {
+        c.attrs.retain(|a| !syntax::is_placement(a));
+    }
+
+    fn visit_impl_item_const_mut(&mut self, c: &mut syn::ImplItemConst) {
+        c.attrs.retain(|a| !syntax::is_placement(a));
+    }
+
+    fn visit_trait_item_const_mut(&mut self, c: &mut syn::TraitItemConst) {
+        c.attrs.retain(|a| !syntax::is_placement(a));
     }
 }
 

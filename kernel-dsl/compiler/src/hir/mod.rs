@@ -116,6 +116,9 @@ pub struct Function {
     pub parameters: u32,
     /// Return type.
     pub returns: TypeId,
+    /// Of a constant, which is a function without parameters that gives its value: where it is to lie, if it is read by an index
+    /// of run time.
+    pub constant: Option<ir::Placement>,
     /// What it does; its value is the function's.
     pub body: Block,
 }
@@ -147,6 +150,8 @@ pub struct Local {
     pub ty: TypeId,
     /// Declared `mut`; a view or slice: assigned anew somewhere.
     pub mutable: bool,
+    /// Declared `const`.
+    pub constant: bool,
     /// Where it is declared.
     pub span: Span,
 }

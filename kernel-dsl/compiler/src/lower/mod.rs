@@ -30,6 +30,7 @@ mod share;
 mod shared;
 mod statement;
 mod storage;
+mod table;
 mod value;
 
 use crate::Scalar;
@@ -67,6 +68,7 @@ pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir
         locals: Vec::new(),
         shared: Vec::new(),
         dynamic: Vec::new(),
+        tables: Vec::new(),
         sources: Vec::new(),
         locations: Vec::new(),
         body: ir::Region::default(),
@@ -92,6 +94,9 @@ pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir
         errors: Vec::new(),
         full: false,
         name_hint: None,
+        tables: HashMap::new(),
+        bases: HashMap::new(),
+        evaluating: false,
     };
     lowerer.kernel(function, &monomorphic.arguments());
     if !lowerer.errors.is_empty() {
@@ -140,6 +145,12 @@ struct Lowerer<'h> {
     full: bool,
     /// The variable being bound, for the names of shared arrays and register arrays.
     name_hint: Option<&'h str>,
+    /// The table of each constant, once it was asked for; `None` where there is none.
+    tables: HashMap<hir::FunctionId, Option<(ir::TableId, Cell)>>,
+    /// The tables whose addresses these values are.
+    bases: HashMap<ir::Value, ir::TableId>,
+    /// What is being lowered is run here, and nothing stays of it.
+    evaluating: bool,
 }
 
 impl<'h> Lowerer<'h> {

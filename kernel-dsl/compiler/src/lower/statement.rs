@@ -49,6 +49,12 @@ impl<'h> Lowerer<'h> {
                 self.at(*span);
                 self.declare(pattern, *span);
             }
+            Statement::Let { pattern: Pattern::Local(id), value: Some(value), span }
+                if self.function().locals[id.0 as usize].constant =>
+            {
+                self.at(*span);
+                self.bind_constant(*id, value);
+            }
             Statement::Let { pattern, value: Some(value), span } => {
                 if let Pattern::Local(id) = pattern {
                     self.name_hint = Some(&self.function().locals[id.0 as usize].name);

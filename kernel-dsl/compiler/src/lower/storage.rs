@@ -57,13 +57,18 @@ impl<'h> Lowerer<'h> {
 
     pub(super) fn leaf(&mut self, element: ir::Type, name: &str, dims: SmallVec<[u32; 2]>) -> Storage {
         let len = product(&dims);
-        if len > LARGEST {
+        if len > self.largest() {
             self.too_large(name, len);
             return Storage::Unit;
         }
         self.builder.kernel.locals.push(ir::Local { name: name.to_string(), element, len });
         let local = ir::LocalId(self.builder.kernel.locals.len() as u32 - 1);
         Storage::Leaf { local, element, dims, offset: None }
+    }
+
+    /// Elements of an array at most. A constant's that is run here takes no registers.
+    fn largest(&self) -> u32 {
+        if self.evaluating { super::table::MOST } else { LARGEST }
     }
 
     fn too_large(&mut self, name: &str, len: u32) {
@@ -80,7 +85,7 @@ impl<'h> Lowerer<'h> {
         let hir::Type::Array(_, size) = self.ty(ty) else { return Val::Unit };
         let size = self.size(*size);
         // Told here, as elements without registers of their own are not counted below.
-        if size > LARGEST {
+        if size > self.largest() {
             self.too_large(name, size);
             return Val::Unit;
         }
@@ -304,7 +309,13 @@ impl<'h> Lowerer<'h> {
     pub(super) fn read(&mut self, place: &Place, ty: TypeId) -> Val {
         match place {
             Place::Registers(storage) => self.read_storage(storage, ty),
-            Place::Memory { place, cell, policy } => self.load_cell(place, cell, ty, *policy, None),
+            Place::Memory { place: at, cell, policy } => match self.known_in_table(place) {
+                Some((scalar, bits)) => {
+                    let value = self.builder.constant(scalar, bits);
+                    Val::Scalar(Known { value, bits: (!scalar.is_float()).then_some(bits) })
+                }
+                None => self.load_cell(at, cell, ty, *policy, None),
+            },
         }
     }
 

@@ -21,6 +21,7 @@ pub mod licm;
 pub mod promote;
 pub mod strength;
 pub mod strip;
+pub mod tables;
 pub mod unroll;
 
 mod constants;
@@ -55,6 +56,7 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "cse", run: cse::cse },
     Pass { name: "branches", run: branches::branches },
     Pass { name: "licm", run: licm::licm },
+    Pass { name: "tables", run: tables::tables },
     Pass { name: "addresses", run: addresses::addresses },
     Pass { name: "cse", run: cse::cse },
     Pass { name: "licm", run: licm::licm },

@@ -36,6 +36,7 @@ impl Reader {
                 ReturnType::Default => None,
                 ReturnType::Type(_, ty) => Some(self.ty(ty)),
             },
+            constant: None,
             body: self.block(&item.block),
             source,
             hash,

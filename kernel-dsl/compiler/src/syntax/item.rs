@@ -4,6 +4,7 @@ use super::{
     Argument, Block, Expr, Function, Generic, GenericKind, Parameter, Path, Reader, Segment, Type, TypeKind, place,
 };
 use crate::Scalar;
+use crate::ir::Placement;
 use proc_macro2::Ident;
 use quote::ToTokens;
 use syn::punctuated::Punctuated;
@@ -148,7 +149,7 @@ impl Reader {
                 }
             }
             syn::Item::Const(c) => {
-                let function = self.constant(&c.ident, &c.ty, Some(&c.expr), c);
+                let function = self.constant(&c.ident, &c.attrs, &c.ty, Some(&c.expr), c);
                 module.items.push(Item::Constant(function));
             }
             syn::Item::Struct(s) => {
@@ -192,7 +193,15 @@ impl Reader {
     }
 
     /// A constant as a function that gives its value.
-    fn constant(&mut self, name: &Ident, ty: &syn::Type, value: Option<&syn::Expr>, item: &impl ToTokens) -> Function {
+    fn constant(
+        &mut self,
+        name: &Ident,
+        attributes: &[syn::Attribute],
+        ty: &syn::Type,
+        value: Option<&syn::Expr>,
+        item: &impl ToTokens,
+    ) -> Function {
+        let placement = self.placement(attributes);
         let mut reader = Reader { line: name.span().start().line, refused: None };
         let value: Option<Box<Expr>> = value.map(|e| Box::new(reader.expression(e)));
         let returns = Some(reader.ty(ty));
@@ -207,10 +216,27 @@ impl Reader {
             parameters: Vec::new(),
             receiver: false,
             returns,
+            constant: Some(placement),
             body: Block { statements: Vec::new(), value, mark },
             hash: place::hash_of(name, item),
             source,
         }
+    }
+
+    /// What `#[device(constant)]` or `#[device(global)]` says of where a table is to lie.
+    fn placement(&mut self, attributes: &[syn::Attribute]) -> Placement {
+        let mut placement = Placement::ByUse;
+        for attribute in attributes.iter().filter(|a| is_placement(a)) {
+            match attribute.parse_args::<Ident>() {
+                Ok(word) if word == "constant" => placement = Placement::Constant,
+                Ok(word) if word == "global" => placement = Placement::Global,
+                _ => self.refuse(syn::Error::new_spanned(
+                    attribute,
+                    "a constant on the device is placed by `#[device(constant)]` or `#[device(global)]`, or by how it is read",
+                )),
+            }
+        }
+        placement
     }
 
     fn a_struct(&mut self, s: &syn::ItemStruct) -> Struct {
@@ -293,7 +319,7 @@ impl Reader {
                 }
                 syn::TraitItem::Const(c) => {
                     let value = c.default.as_ref().map(|(_, e)| e);
-                    let function = self.constant(&c.ident, &c.ty, value, c);
+                    let function = self.constant(&c.ident, &c.attrs, &c.ty, value, c);
                     items.push(TraitItem::Constant { function, provided: value.is_some() });
                 }
                 syn::TraitItem::Type(ty) => {
@@ -315,7 +341,7 @@ impl Reader {
         for item in &i.items {
             match item {
                 ImplItem::Fn(f) => functions.extend(self.inner(&whole(&f.sig, &f.block))),
-                ImplItem::Const(c) => constants.push(self.constant(&c.ident, &c.ty, Some(&c.expr), c)),
+                ImplItem::Const(c) => constants.push(self.constant(&c.ident, &c.attrs, &c.ty, Some(&c.expr), c)),
                 ImplItem::Type(ty) => types.push((ty.ident.clone(), self.ty(&ty.ty))),
                 other => self.refuse(syn::Error::new_spanned(
                     other,
@@ -475,6 +501,11 @@ fn is_of_the_host(path: &syn::Path) -> bool {
         "Sync",
     ];
     path.segments.last().is_some_and(|s| HOST.contains(&s.ident.to_string().as_str()))
+}
+
+/// Whether an attribute says where a constant is to lie: `#[device(global)]` on a constant within an item that is the device's.
+pub fn is_placement(attribute: &syn::Attribute) -> bool {
+    attribute.path().segments.last().is_some_and(|s| s.ident == "device") && matches!(attribute.meta, syn::Meta::List(_))
 }
 
 fn is_cfg_test(attribute: &syn::Attribute) -> bool {
