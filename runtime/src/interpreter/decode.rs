@@ -710,7 +710,8 @@ impl Decoder<'_> {
         let place = match place {
             ir::Place::Global { base, dims, .. } => {
                 if !self.ty(*base)?.is_wide_address() || dims.is_empty() && place.within().is_none() {
-                    return self.refuse("an access names an address in global memory, and a dimension or a place in a table");
+                    return self
+                        .refuse("an access names an address in global memory, and a dimension or a place in a table");
                 }
                 let (base, origin) = (self.used(*base)?.row, self.origins[base.0 as usize]);
                 Place::Global { base, dims: dims.iter().map(dim).collect::<Result<_>>()?, origin }

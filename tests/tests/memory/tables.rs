@@ -3,8 +3,12 @@
 
 use super::every_target;
 use super::values::{check, wide};
+use kernel_dsl::compiler::analyses::memory::accesses;
+use kernel_dsl::compiler::analyses::slow::{Lint, Slow, lints};
+use kernel_dsl::compiler::hir::{Instance, serial};
+use kernel_dsl::compiler::{Target, analyses, passes};
 use kernel_dsl::prelude::*;
-use kernel_dsl::{Kernel, host};
+use kernel_dsl::{Artifact, Kernel, host};
 use runtime::Device;
 use runtime::testing::Input;
 
@@ -259,12 +263,38 @@ agreements! {
 /// Where a table lies follows from how it is read, or from what is said of it; what is not read is not there.
 #[test]
 fn placement() {
-    let lines = |ptx: &'static str| ptx.lines().filter(|l| l.starts_with('.') && l.contains(".align")).collect::<Vec<_>>();
-    println!("{}", by_block::PTX);
-    assert!(matches!(lines(by_lane::PTX)[..], [line] if line.starts_with(".global .align 16 .f32 $WEIGHTS[16] = {0f3F000000, 0f")));
-    assert!(matches!(lines(by_block::PTX)[..], [line] if line.starts_with(".const .align 16 .f32 $WEIGHTS[16] = {0f3F000000, 0f")));
+    let lines =
+        |ptx: &'static str| ptx.lines().filter(|l| l.starts_with('.') && l.contains(".align")).collect::<Vec<_>>();
+    assert!(
+        matches!(lines(by_lane::PTX)[..], [line] if line.starts_with(".global .align 16 .f32 $WEIGHTS[16] = {0f3F000000, 0f"))
+    );
+    assert!(
+        matches!(lines(by_block::PTX)[..], [line] if line.starts_with(".const .align 16 .f32 $WEIGHTS[16] = {0f3F000000, 0f"))
+    );
     assert!(by_block::PTX.contains("ld.const.f32") && !by_lane::PTX.contains("ld.const"));
     assert!(matches!(lines(of_a_struct::PTX)[..], [line] if line.starts_with(".const .align 16 .b8 $STENCIL[32]")));
-    assert!(matches!(lines(nested::PTX)[..], [line] if line.starts_with(".global .align 16 .s16 $NESTED[15] = {1, -2, 3, -4")));
+    assert!(
+        matches!(lines(nested::PTX)[..], [line] if line.starts_with(".global .align 16 .s16 $NESTED[15] = {1, -2, 3, -4"))
+    );
     assert_eq!(lines(associated::<Linear>::PTX).len(), 2);
+}
+
+/// Lanes that take turns in constant memory are told of; where the compiler chooses, they do not.
+#[test]
+fn turns_are_told() {
+    let turns = |artifact: &Artifact| -> Vec<u32> {
+        let program = serial::program(artifact.hir).unwrap();
+        let lowered = analyses::lowered(&program, &Instance(Vec::new()), Target::SM_61).unwrap();
+        let sites = accesses(&passes::with_places(lowered.clone()).unwrap());
+        let lints = lints(&passes::optimise(lowered).unwrap(), &sites);
+        let turns = |lint: &Lint| match lint.slow {
+            Slow::ConstantTurns(words) => Some(words),
+            _ => None,
+        };
+        lints.iter().filter_map(turns).collect()
+    };
+    // Six pairs, two of one row, and four truth values in a word.
+    assert_eq!(turns(of_a_struct::ARTIFACT), [6, 2]);
+    assert_eq!(turns(by_block::ARTIFACT), [0; 0]);
+    assert_eq!(turns(by_lane::ARTIFACT), [0; 0]);
 }

@@ -33,7 +33,9 @@ impl Emitter<'_> {
         let number = alike.count();
         let name = if number == 0 { format!("${name}") } else { format!("${name}${number}") };
         let (ty, list) = match table.of_one_type() {
-            Some(scalar) => (memory_type(scalar), table.scalars.iter().map(|(_, s, bits)| initial(*s, *bits)).collect()),
+            Some(scalar) => {
+                (memory_type(scalar), table.scalars.iter().map(|(_, s, bits)| initial(*s, *bits)).collect())
+            }
             None => {
                 let bytes = table.contents().into_iter().map(|byte| Initialiser::Integer(byte.into()));
                 (crate::ptx::Type::B8, bytes.collect::<Vec<_>>())

@@ -21,7 +21,7 @@ fn kernel(generics: &[(&str, Scalar)], parameters: &[(&str, Type)]) -> Program {
     for (name, ty) in parameters {
         types.push(ty.clone());
         let ty = TypeId(types.len() as u32 - 1);
-        locals.push(Local { name: name.to_string(), ty, mutable: false, span: Span::default() });
+        locals.push(Local { name: name.to_string(), ty, mutable: false, constant: false, span: Span::default() });
     }
     let function = Function {
         name: "kernel".into(),
@@ -35,6 +35,7 @@ fn kernel(generics: &[(&str, Scalar)], parameters: &[(&str, Type)]) -> Program {
         locals,
         types,
         returns: USIZE,
+        constant: None,
         body: Block::default(),
     };
     let launch = Launch {

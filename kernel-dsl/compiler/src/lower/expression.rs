@@ -112,7 +112,9 @@ impl<'h> Lowerer<'h> {
             }
             ExprKind::Reference(place) => match self.place(place) {
                 // Rust makes a variable of a constant that is lent to be written.
-                Some(table) if self.in_table(&table) && matches!(self.ty(e.ty), hir::Type::Reference { mutable: true, .. }) => {
+                Some(table)
+                    if self.in_table(&table) && matches!(self.ty(e.ty), hir::Type::Reference { mutable: true, .. }) =>
+                {
                     let value = self.expr(place);
                     self.temporary(place, value).map_or(Val::Unit, Val::Reference)
                 }

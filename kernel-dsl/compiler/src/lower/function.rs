@@ -65,7 +65,16 @@ impl<'h> Lowerer<'h> {
         });
         let bindings = vec![Binding::Unset; function.locals.len()];
         self.entered += 1;
-        Frame { id: self.entered, function, bindings, constants: HashMap::new(), source, caller, loops: Vec::new(), exit: None }
+        Frame {
+            id: self.entered,
+            function,
+            bindings,
+            constants: HashMap::new(),
+            source,
+            caller,
+            loops: Vec::new(),
+            exit: None,
+        }
     }
 
     pub(super) fn call(&mut self, span: Span, id: FunctionId, arguments: &'h [Expr]) -> Val {

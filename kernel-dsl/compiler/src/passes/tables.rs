@@ -51,8 +51,10 @@ fn too_many<'t>(tables: impl Iterator<Item = &'t Table>) -> Error {
         bytes += u64::from(table.bytes);
     }
     let names = names.join(", ");
-    Error::whole(format!("constant memory has {CONSTANT_LIMIT} bytes, and the tables that are to lie there {bytes}: {names}"))
-        .help("leave `#[device(constant)]` away where lanes read different elements, or pass the table as a buffer")
+    Error::whole(format!(
+        "constant memory has {CONSTANT_LIMIT} bytes, and the tables that are to lie there {bytes}: {names}"
+    ))
+    .help("leave `#[device(constant)]` away where lanes read different elements, or pass the table as a buffer")
 }
 
 struct Reads {

@@ -505,7 +505,8 @@ fn is_of_the_host(path: &syn::Path) -> bool {
 
 /// Whether an attribute says where a constant is to lie: `#[device(global)]` on a constant within an item that is the device's.
 pub fn is_placement(attribute: &syn::Attribute) -> bool {
-    attribute.path().segments.last().is_some_and(|s| s.ident == "device") && matches!(attribute.meta, syn::Meta::List(_))
+    attribute.path().segments.last().is_some_and(|s| s.ident == "device")
+        && matches!(attribute.meta, syn::Meta::List(_))
 }
 
 fn is_cfg_test(attribute: &syn::Attribute) -> bool {

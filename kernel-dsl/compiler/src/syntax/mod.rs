@@ -21,7 +21,7 @@ use proc_macro2::{Ident, TokenStream};
 use syn::ItemFn;
 
 pub use attribute::{Argument as InstanceArgument, InstanceOf};
-pub use item::{Bound, Enum, Impl, Item, Module, Struct, Trait, TraitItem, module, is_placement};
+pub use item::{Bound, Enum, Impl, Item, Module, Struct, Trait, TraitItem, is_placement, module};
 pub use place::Mark;
 
 /// A kernel: a function and what its attributes say.

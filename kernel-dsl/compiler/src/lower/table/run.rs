@@ -117,8 +117,7 @@ impl Machine<'_> {
     fn counted(&mut self, l: &For) -> Result<Next> {
         let ty = self.scalar(l.start)?;
         let number = |bits| evaluate::integer(ty, bits);
-        let (mut index, end, step) =
-            (number(self.get(l.start)?), number(self.get(l.end)?), number(self.get(l.step)?));
+        let (mut index, end, step) = (number(self.get(l.start)?), number(self.get(l.end)?), number(self.get(l.step)?));
         let mut carried = self.all(&l.inits)?;
         while index < end {
             let mut parameters = vec![index as u64 & ty.mask()];
@@ -143,9 +142,9 @@ impl Machine<'_> {
             Op::Unary(op, a) => self.number(result, evaluate::unary(*op, self.scalar(*a)?, self.get(*a)?))?,
             Op::Binary(op, a, b) => {
                 let (ty, x, y) = (self.scalar(*a)?, self.get(*a)?, self.get(*b)?);
-                if ty == Scalar::Usize && overflows(*op, x, y) {
-                    let message = "overflows `usize`, which has 32 bits on the device, in the value of a constant";
-                    return Err(Stop::Wrong(inst.location, message.to_string()));
+                if let Some(sign) = (ty == Scalar::Usize).then(|| overflow(*op, x, y)).flatten() {
+                    let message = format!("`{x} {sign} {y}` overflows `usize`, which has 32 bits on the device");
+                    return Err(Stop::Wrong(inst.location, message));
                 }
                 self.number(result, evaluate::binary(*op, ty, x, y))?
             }
@@ -153,9 +152,7 @@ impl Machine<'_> {
                 let bits = evaluate::mul_add(self.scalar(*a)?, self.get(*a)?, self.get(*b)?, self.get(*c)?);
                 self.number(result, bits)?
             }
-            Op::Compare(op, a, b) => {
-                u64::from(evaluate::compare(*op, self.scalar(*a)?, self.get(*a)?, self.get(*b)?))
-            }
+            Op::Compare(op, a, b) => u64::from(evaluate::compare(*op, self.scalar(*a)?, self.get(*a)?, self.get(*b)?)),
             Op::Select { condition, yes, no } => self.get(if self.get(*condition)? != 0 { *yes } else { *no })?,
             Op::Cast(a) => {
                 let to = self.scalar(result.ok_or(Stop::NotConstant)?)?;
@@ -201,13 +198,13 @@ impl Machine<'_> {
     }
 }
 
-/// Whether `usize` does not hold what it comes to.
-fn overflows(op: Binary, a: u64, b: u64) -> bool {
-    let exact = match op {
-        Binary::Add => a.checked_add(b),
-        Binary::Sub => a.checked_sub(b),
-        Binary::Mul => a.checked_mul(b),
-        _ => return false,
+/// The operator's sign, if `usize` does not hold what it comes to.
+fn overflow(op: Binary, a: u64, b: u64) -> Option<char> {
+    let (exact, sign) = match op {
+        Binary::Add => (a.checked_add(b), '+'),
+        Binary::Sub => (a.checked_sub(b), '-'),
+        Binary::Mul => (a.checked_mul(b), '*'),
+        _ => return None,
     };
-    exact.is_none_or(|n| n > Scalar::Usize.mask())
+    exact.is_none_or(|n| n > Scalar::Usize.mask()).then_some(sign)
 }
