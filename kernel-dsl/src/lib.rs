@@ -65,7 +65,8 @@
 //! expansion keeps of the kernel; `matmul::<24>::PTX` is a compile error that lists the instances there are.
 //!
 //! * [`View`] and [`ViewMut`] are arrays of rank 1 to 5 in global memory. They move like pointers ([`View::offset`]),
-//!   and know their extents.
+//!   and know their extents. [`Strided`] and [`StridedMut`] are those whose neighbours need not lie side by side: a column, a
+//!   transposed matrix ([`View::strided`], [`Strided::transposed`]).
 //! * [`Shared`] is an array in the block's memory. Handles to it are `Copy`: rustc's borrow checker keeps out of what
 //!   threads do to one another, and the oracle checks that instead. `padded` lets the compiler choose the pitch
 //!   that the memory banks like, `swizzled` does without one, and `dynamic` has the launch tell the size. An array lives to the end of
@@ -382,4 +383,4 @@ pub use layout::Position;
 pub use pending::Pending;
 pub use shared::Shared;
 pub use slice::SliceExt;
-pub use view::{View, ViewMut};
+pub use view::{Source, Strided, StridedMut, View, ViewMut};

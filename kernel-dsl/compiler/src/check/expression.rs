@@ -408,8 +408,9 @@ impl Checker<'_> {
                 Ty::Slice { mutable: false, .. } => {
                     self.mistake(mark, "cannot write to a `&[T]`: declare the parameter `&mut [T]`")
                 }
-                Ty::View { mutable: false, .. } => {
-                    self.mistake(mark, "cannot write to a `View`: declare the parameter `ViewMut`")
+                Ty::View { mutable: false, strided, .. } => {
+                    let [name, other] = [false, true].map(|mutable| hir::view_name(mutable, strided));
+                    self.mistake(mark, format!("cannot write to a `{name}`: declare the parameter `{other}`"))
                 }
                 Ty::View { .. } | Ty::Shared { .. } => {
                     if let ExprKind::Local(id) = base.kind {

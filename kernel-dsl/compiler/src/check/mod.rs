@@ -384,7 +384,7 @@ impl<'a> Checker<'a> {
                 let name = self.named(self.locals[i].ty);
                 self.mistake(
                     p.ty.mark,
-                    format!("a kernel cannot take `{name}`: its parameters are numbers, bool, `&[T]`, `&mut [T]`, `View`, `ViewMut` and device structs"),
+                    format!("a kernel cannot take `{name}`: its parameters are numbers, bool, `&[T]`, `&mut [T]`, views and device structs"),
                 );
             }
         }

@@ -196,9 +196,9 @@ pub enum Type {
     /// `&[T]` or `&mut [T]`: a buffer in global memory.
     #[allow(missing_docs)]
     Slice { element: TypeId, mutable: bool },
-    /// `View<T, R>` or `ViewMut<T, R>`.
+    /// `View<T, R>` or `ViewMut<T, R>`; `Strided<T, R>` or `StridedMut<T, R>`, whose last stride is not 1 but a value.
     #[allow(missing_docs)]
-    View { element: TypeId, rank: u32, mutable: bool },
+    View { element: TypeId, rank: u32, mutable: bool, strided: bool },
     /// `Shared<T, R>`: a handle to an array in shared memory.
     #[allow(missing_docs)]
     Shared { element: TypeId, rank: u32 },
@@ -227,6 +227,16 @@ pub enum Type {
     Enum(EnumId),
     /// A device function as a type that implements `DeviceFn`. It has no values.
     Item(FunctionId),
+}
+
+/// What a view is called in Rust.
+pub(crate) fn view_name(mutable: bool, strided: bool) -> &'static str {
+    match (strided, mutable) {
+        (false, false) => "View",
+        (false, true) => "ViewMut",
+        (true, false) => "Strided",
+        (true, true) => "StridedMut",
+    }
 }
 
 /// A number in a type.

@@ -157,7 +157,7 @@ impl Type {
 }
 
 /// A parameter of the PTX entry. A slice argument gives two (address, length), a view of rank R gives 2R (address, R
-/// extents, R − 1 strides), a scalar one.
+/// extents, R − 1 strides), or one more where its last stride is not 1, a scalar one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Parameter {
     /// Name in PTX, unique: `x`, `x_len`, `a_dim0`, `a_stride0`.
@@ -182,7 +182,7 @@ pub enum Role {
     },
     /// Elements of a slice, or of a view in dimension `.0`; `usize`.
     Extent(u32),
-    /// Elements from one index to the next in dimension `.0` of a view (the last dimension's is 1); `usize`.
+    /// Elements from one index to the next in dimension `.0` of a view (the last dimension's is 1 if it has none); `usize`.
     Stride(u32),
 }
 

@@ -7,7 +7,7 @@
 use super::{TableId, Type, WIDEST};
 use crate::scalar::Scalar;
 use serde::{Deserialize, Serialize};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Bytes of constant memory that a module may declare, on every target.
 pub const CONSTANT_LIMIT: u32 = 64 * 1024;
@@ -18,7 +18,7 @@ pub struct Table {
     /// Name in Rust; not unique.
     pub name: String,
     /// The scalars in it, each with its first byte, ascending. What lies between them is zero.
-    pub scalars: Rc<[(u32, Scalar, u64)]>,
+    pub scalars: Arc<[(u32, Scalar, u64)]>,
     /// Bytes of the whole.
     pub bytes: u32,
     /// What the kernel says of where it is to lie.

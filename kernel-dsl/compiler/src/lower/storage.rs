@@ -203,6 +203,9 @@ impl<'h> Lowerer<'h> {
             (Storage::Tuple(parts), hir::Type::Slice { .. } | hir::Type::View { .. }) => {
                 let values: Vec<_> = parts.iter().filter_map(|p| self.read_leaf(p)).map(|k| k.value).collect();
                 let mut view = self.rebuild(ty, &mut values.into_iter());
+                if let (Val::View(view), Some(Storage::Leaf { local, .. })) = (&mut view, parts.first()) {
+                    view.wish = self.wishes.get(local).copied().unwrap_or_default();
+                }
                 if let (Val::View(view), hir::Type::Slice { .. }) = (&mut view, self.ty(ty)) {
                     // What was put there may have been a `&mut [T]` when it was made.
                     view.mutable |= self.writes_slices();
@@ -264,8 +267,11 @@ impl<'h> Lowerer<'h> {
                 self.write_storage(&parts[0], Val::Scalar(some));
                 self.write_storage(&parts[1], *value);
             }
-            (Storage::Tuple(parts), view @ Val::View(_)) => {
-                for (part, value) in parts.iter().zip(self.flatten(&view)) {
+            (Storage::Tuple(parts), Val::View(view)) => {
+                if let Some(Storage::Leaf { local, .. }) = parts.first() {
+                    self.wishes.entry(*local).or_insert(view.wish);
+                }
+                for (part, value) in parts.iter().zip(self.flatten(&Val::View(view))) {
                     self.write_storage(part, Val::Scalar(Known { value, bits: None }));
                 }
             }
