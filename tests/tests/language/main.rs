@@ -6,6 +6,7 @@ mod cooperation;
 #[path = "../every_target/mod.rs"]
 mod every_target;
 mod faults;
+mod impls;
 mod items;
 mod loops;
 mod methods;

@@ -204,6 +204,12 @@ impl Checker<'_> {
         if let Ty::Option(inner) = known {
             return self.option_method(receiver, inner, name, arguments, mark);
         }
+        // A trait's, where the type has none of its own.
+        if matches!(known, Ty::Array(..)) && name != "len" && name != "map"
+            && let Some(called) = self.nominal_method(&receiver, name, generics, arguments, mark)
+        {
+            return called;
+        }
         if let Ty::Array(element, size) = known {
             return self.array_method(receiver, [element, size], name, arguments, mark);
         }
@@ -227,6 +233,11 @@ impl Checker<'_> {
             _ => false,
         };
         let Some(method) = prelude::METHODS.iter().find(|m| name == m.name && fits(m.on)) else {
+            if !matches!(known, Ty::Unknown(_) | Ty::Wrong)
+                && let Some(called) = self.nominal_method(&receiver, name, generics, arguments, mark)
+            {
+                return called;
+            }
             arguments.iter().for_each(|e| {
                 self.expr(e, None);
             });

@@ -92,7 +92,7 @@ pub(super) struct Names<'a> {
 }
 
 /// The types of one function.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     entries: Vec<Ty>,
 }
