@@ -9,6 +9,7 @@ use proc_macro2::Ident;
 use quote::ToTokens;
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
+use syn::visit::Visit;
 use syn::{Fields, GenericParam, ImplItem, ItemFn, Token, TypeParamBound};
 
 /// The items of a `#[device] mod`, or one of its own.
@@ -136,9 +137,22 @@ impl Reader {
         for attribute in attributes.iter().filter(|a| a.path().is_ident("cfg") || a.path().is_ident("cfg_attr")) {
             self.refuse(syn::Error::new_spanned(
                 attribute,
-                "a part of a device item cannot be conditional, since the device would not know whether it is there: put the condition on the whole `#[device]` item",
+                "a part of a device item cannot be conditional, since the device would not know whether it is there: put the condition on the whole item",
             ));
         }
+    }
+
+    /// Refuses conditions within a function: on parameters, statements, and whatever else has attributes.
+    pub(super) fn unconditional_within(&mut self, signature: &syn::Signature, body: &syn::Block) {
+        struct Conditions<'r>(&'r mut Reader);
+        impl<'a> Visit<'a> for Conditions<'_> {
+            fn visit_attribute(&mut self, attribute: &'a syn::Attribute) {
+                self.0.unconditional(std::slice::from_ref(attribute));
+            }
+        }
+        let mut conditions = Conditions(self);
+        conditions.visit_signature(signature);
+        conditions.visit_block(body);
     }
 
     fn item(&mut self, item: &syn::Item, module: &mut Module) {
@@ -240,6 +254,7 @@ impl Reader {
     }
 
     fn a_struct(&mut self, s: &syn::ItemStruct) -> Struct {
+        s.fields.iter().for_each(|f| self.unconditional(&f.attrs));
         let fields = match &s.fields {
             Fields::Named(all) => {
                 all.named.iter().filter_map(|f| Some((f.ident.as_ref()?.to_string(), self.ty(&f.ty)))).collect()
@@ -311,6 +326,7 @@ impl Reader {
         for item in &t.items {
             match item {
                 syn::TraitItem::Fn(f) => {
+                    self.unconditional(&f.attrs);
                     let block = f.default.clone().unwrap_or_else(|| syn::parse_quote!({}));
                     let whole = whole(&f.sig, &block);
                     if let Some(function) = self.inner(&whole) {
@@ -318,11 +334,13 @@ impl Reader {
                     }
                 }
                 syn::TraitItem::Const(c) => {
+                    self.unconditional(&c.attrs);
                     let value = c.default.as_ref().map(|(_, e)| e);
                     let function = self.constant(&c.ident, &c.attrs, &c.ty, value, c);
                     items.push(TraitItem::Constant { function, provided: value.is_some() });
                 }
                 syn::TraitItem::Type(ty) => {
+                    self.unconditional(&ty.attrs);
                     let bounds = self.bounds(&ty.bounds);
                     items.push(TraitItem::Type { name: ty.ident.clone(), bounds });
                 }
@@ -339,6 +357,12 @@ impl Reader {
     fn an_impl(&mut self, i: &syn::ItemImpl) -> Impl {
         let (mut types, mut constants, mut functions) = (Vec::new(), Vec::new(), Vec::new());
         for item in &i.items {
+            self.unconditional(match item {
+                ImplItem::Fn(f) => &f.attrs,
+                ImplItem::Const(c) => &c.attrs,
+                ImplItem::Type(ty) => &ty.attrs,
+                _ => &[],
+            });
             match item {
                 ImplItem::Fn(f) => functions.extend(self.inner(&whole(&f.sig, &f.block))),
                 ImplItem::Const(c) => constants.push(self.constant(&c.ident, &c.attrs, &c.ty, Some(&c.expr), c)),
