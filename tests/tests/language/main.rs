@@ -10,6 +10,7 @@ mod impls;
 mod items;
 mod loops;
 mod methods;
+mod repeated;
 mod share;
 mod structs;
 mod support;

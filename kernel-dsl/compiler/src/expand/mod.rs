@@ -24,6 +24,7 @@
 mod artifact;
 mod chain;
 mod copy;
+mod distinct;
 mod export;
 mod launch;
 mod module;
@@ -38,6 +39,7 @@ use crate::check::{self, Callee};
 use crate::hir::serial;
 use crate::syntax;
 use chain::{Handed, Kind, Link};
+use distinct::{Purpose, distinct};
 use namespace::Stage;
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -127,7 +129,7 @@ fn device_function(attribute: TokenStream, item: ItemFn) -> TokenStream {
     };
     let callees = parsed.callees();
     let rest = if callees.is_empty() {
-        finish_device(&item, &facade, &parsed, &[], value)
+        finish_device(&item, &facade, parsed, &[], value)
     } else {
         let value = value.then(|| quote!(, value));
         let payload = quote!((crate = #facade #value) #item);
@@ -174,12 +176,11 @@ fn linked_item(linked: chain::Linked) -> syn::Result<TokenStream> {
             let item: ItemFn = syn::parse2(linked.item)?;
             let Clauses { value, .. } = device_attribute(linked.attribute, On::Function)?;
             let parsed = syntax::device(&item)?;
-            let export = export::failed(&item);
             Ok(match callees(&parsed.name, &parsed.callees(), &linked.libraries) {
-                Ok(callees) => finish_device(&item, &facade, &parsed, &callees, value),
-                Err(Handed::Failed) => export,
+                Ok(callees) => finish_device(&item, &facade, parsed, &callees, value),
+                Err(Handed::Failed) => export::failed(&item),
                 Err(Handed::Unreadable(error)) => {
-                    let errors = report::refused(error);
+                    let (errors, export) = (report::refused(error), export::failed(&item));
                     quote!(#errors #export)
                 }
             })
@@ -218,11 +219,12 @@ fn finish_kernel(item: &ItemFn, parsed: &syntax::Kernel, callees: &[Callee]) -> 
 fn finish_device(
     item: &ItemFn,
     facade: &Path,
-    parsed: &syntax::Function,
+    mut parsed: syntax::Function,
     callees: &[Callee],
     value: bool,
 ) -> TokenStream {
-    match check::device(parsed, callees) {
+    parsed.hash = distinct(Purpose::Identity, parsed.hash);
+    match check::device(&parsed, callees) {
         Ok(checked) => {
             let witness = witness::agreement(item, facade, &checked.locals, &checked.prelude);
             let library = serial::encode_library(&checked.hir);

@@ -5,6 +5,7 @@
 //! kernels. In a module all of this stands at its end, where the names that its items use are in scope.
 
 use super::chain::{Handed, Kind, Link};
+use super::distinct::{Purpose, distinct};
 use super::{On, callees, conditions, device_attribute, export, facade, report};
 use crate::check;
 use crate::hir::{Root, serial};
@@ -29,7 +30,7 @@ pub(super) fn device(attribute: TokenStream, mut item: Item) -> TokenStream {
         Ok(module) => {
             let callees = module.callees();
             match callees.is_empty() {
-                true => finish(&facade, &item, &module, &[]),
+                true => finish(&facade, &item, module, &[]),
                 false => {
                     let payload = quote!((crate = #facade) #item);
                     Link { kind: Kind::Module, facade: &facade, payload }.start(&callees)
@@ -75,7 +76,7 @@ pub(super) fn linked(facade: &Path, item: &Item, libraries: &[LitByteStr]) -> sy
     let module = syntax::module(item)?;
     let name = name(item).unwrap_or_else(|| Ident::new("module", proc_macro2::Span::call_site()));
     Ok(match callees(&name, &module.callees(), libraries) {
-        Ok(callees) => finish(facade, item, &module, &callees),
+        Ok(callees) => finish(facade, item, module, &callees),
         Err(Handed::Failed) => failed(item),
         Err(Handed::Unreadable(error)) => {
             let (errors, exports) = (report::refused(error), failed(item));
@@ -84,8 +85,9 @@ pub(super) fn linked(facade: &Path, item: &Item, libraries: &[LitByteStr]) -> sy
     })
 }
 
-fn finish(facade: &Path, item: &Item, module: &syntax::Module, callees: &[check::Callee]) -> TokenStream {
-    let checked = match check::module(module, callees) {
+fn finish(facade: &Path, item: &Item, mut module: syntax::Module, callees: &[check::Callee]) -> TokenStream {
+    module.hash = distinct(Purpose::Identity, module.hash);
+    let checked = match check::module(&module, callees) {
         Ok(checked) => checked,
         Err(mistakes) => {
             let errors = mistakes.iter().map(|mistake| {
