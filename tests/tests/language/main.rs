@@ -6,9 +6,11 @@ mod cooperation;
 #[path = "../every_target/mod.rs"]
 mod every_target;
 mod faults;
+mod impls;
 mod items;
 mod loops;
 mod methods;
+mod repeated;
 mod share;
 mod structs;
 mod support;

@@ -81,6 +81,7 @@ impl Emitter<'_> {
         };
         let space = match self.ty(base) {
             Type::Global => Modifier::Global,
+            Type::Constant => Modifier::Const,
             Type::Shared => Modifier::Shared,
             Type::Scalar(_) => {
                 self.malformed("an access through a number");

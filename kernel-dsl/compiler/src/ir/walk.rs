@@ -17,6 +17,7 @@ impl Op {
             Op::Constant(_)
                 | Op::Parameter(_)
                 | Op::Special(_)
+                | Op::Table(_)
                 | Op::Unary(..)
                 | Op::Binary(..)
                 | Op::MulAdd(..)
@@ -52,6 +53,7 @@ impl Op {
             Op::Constant(_)
             | Op::Parameter(_)
             | Op::Special(_)
+            | Op::Table(_)
             | Op::Begin(_)
             | Op::BlockSync
             | Op::WarpSync
@@ -167,6 +169,7 @@ impl Op {
             Op::Constant(_)
             | Op::Parameter(_)
             | Op::Special(_)
+            | Op::Table(_)
             | Op::Begin(_)
             | Op::BlockSync
             | Op::WarpSync

@@ -23,6 +23,7 @@ pub mod pointers;
 pub mod promote;
 pub mod strength;
 pub mod strip;
+pub mod tables;
 pub mod unroll;
 
 mod constants;
@@ -59,6 +60,7 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "cse", run: cse::cse },
     Pass { name: "branches", run: branches::branches },
     Pass { name: "licm", run: licm::licm },
+    Pass { name: "tables", run: tables::tables },
     Pass { name: "addresses", run: addresses::addresses },
     Pass { name: "cse", run: cse::cse },
     Pass { name: "licm", run: licm::licm },

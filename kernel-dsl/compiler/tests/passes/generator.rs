@@ -36,6 +36,7 @@ pub fn empty() -> Kernel {
         locals: vec![],
         shared: vec![],
         dynamic: Vec::new(),
+        tables: Vec::new(),
         sources: vec![],
         locations: vec![],
         body: Region::default(),
