@@ -355,6 +355,7 @@ pub mod fence;
 pub mod grid;
 pub mod half;
 pub mod host;
+pub mod inline;
 mod iterate;
 pub mod launcher;
 mod layout;

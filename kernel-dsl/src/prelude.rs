@@ -15,6 +15,7 @@
 //! | [`Element`], [`Number`], [`Float`], [`Integer`], [`DeviceFn`] | bounds of type parameters |
 //! | [`trait@DeviceCopy`] | what structs derive to lie in shared memory |
 //! | [`math`] | transcendental functions, the same bits everywhere |
+//! | [`ptx!`] | inline PTX: see [`inline`](crate::inline) |
 //!
 //! Each item is real Rust: rustc checks a kernel's body against these signatures, so completion and documentation work
 //! inside a kernel; and the bodies run, under [`host::run`](crate::host::run), so that a test can compare the kernel
@@ -27,4 +28,4 @@ pub use crate::pending::Pending;
 pub use crate::shared::Shared;
 pub use crate::slice::SliceExt as _;
 pub use crate::view::{Strided, StridedMut, View, ViewMut};
-pub use crate::{DeviceCopy, block, device, fence, grid, kernel, math, target, thread, warp};
+pub use crate::{DeviceCopy, block, device, fence, grid, kernel, math, ptx, target, thread, warp};

@@ -6,6 +6,7 @@
 //! reports and shadow memory name it by.
 
 use super::frame::Register;
+use super::inline::Inline;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{self, Binary, Comparison, Location, Scope, Shuffle, Special, Swizzle, Unary, Vote};
 
@@ -164,6 +165,8 @@ pub enum Inst {
     },
     /// Index into [`Code::reports`].
     Report(u32),
+    /// Index into [`Code::inlines`].
+    Inline(u32),
     /// Lanes whose condition fails wait for `otherwise`; if all do, on to there.
     If {
         slot: SlotIndex,
@@ -408,6 +411,8 @@ pub struct Code {
     pub atomics: Vec<Atomic>,
     /// What `Inst::Report` names.
     pub reports: Vec<Report>,
+    /// What `Inst::Inline` names.
+    pub inlines: Vec<Inline>,
     /// Mutable variables.
     pub locals: Vec<Local>,
     /// Registers that never change, and their bits.

@@ -8,12 +8,15 @@ use super::code::{
     Access, Atomic, Code, Dim, Inst, Local, Offset, Pc, Place, Report, RowIndex, SharedDim, SlotIndex, Within,
 };
 use super::frame::Register;
+use super::inline::Inline;
 use super::lanes::{has_binary, has_unary};
 use super::memory::SHARED_WORDS;
 use super::origin::origins;
 use super::{Origin, Unsupported};
+use crate::ptx::{Refusal, decode_inline};
 use kernel_dsl::compiler::ir::{self, Binary, Comparison, Kernel, Label, Location, Op, Region, Type, Unary, Value};
-use kernel_dsl::compiler::{Error, Scalar};
+use kernel_dsl::compiler::{Error, Scalar, ptx};
+use std::sync::Arc;
 
 /// Sites fit 22 bits: shadow memory packs them.
 const LONGEST: usize = 1 << 22;
@@ -233,6 +236,9 @@ impl Decoder<'_> {
     }
 
     fn inst(&mut self, inst: &ir::Inst, yields: &[Register]) -> Result<()> {
+        if let Op::Inline { code, inputs } = &inst.op {
+            return self.inline(code, inputs, &inst.results);
+        }
         let single = match inst.results.as_slice() {
             [one] => Some(*one),
             _ => None,
@@ -558,6 +564,37 @@ impl Decoder<'_> {
         if !results.is_empty() {
             return self.refuse("an operation without results has some");
         }
+        Ok(())
+    }
+
+    fn inline(&mut self, code: &ptx::Inline, inputs: &[Value], results: &[Value]) -> Result<()> {
+        let block = match decode_inline(code) {
+            Ok(block) => block,
+            Err(Refusal { text, why, .. }) => return self.refuse(format!("inline PTX, `{text}`: {why}")),
+        };
+        let (mut given, mut made) = (Vec::new(), Vec::new());
+        let (mut inputs, mut results) = (inputs.iter(), results.iter());
+        for (i, operand) in code.source().operands.iter().enumerate() {
+            let Some(place) = block.operand(i) else { return self.refuse("inline PTX has an operand without use") };
+            let of = |values: &mut std::slice::Iter<'_, Value>| match values.next() {
+                Some(value) if self.ty(*value)? == Type::Scalar(operand.ty) => Ok(*value),
+                _ => self.refuse("inline PTX has other inputs or results than its operands"),
+            };
+            if operand.direction.enters() {
+                let value = of(&mut inputs)?;
+                given.push((place, self.used(value)?));
+            }
+            if operand.direction.leaves() {
+                made.push((of(&mut results)?, place));
+            }
+        }
+        if inputs.next().is_some() || results.next().is_some() {
+            return self.refuse("inline PTX has other inputs or results than its operands");
+        }
+        let made = made.into_iter().map(|(value, place)| Ok((self.define(value)?, place))).collect::<Result<_>>()?;
+        let inline = Inline { block: Arc::new(block), inputs: given.into(), results: made, checked: self.checked };
+        self.code.inlines.push(inline);
+        self.emit(Inst::Inline(self.code.inlines.len() as u32 - 1));
         Ok(())
     }
 

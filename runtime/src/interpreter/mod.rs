@@ -37,6 +37,7 @@ mod decode;
 mod describe;
 mod findings;
 mod frame;
+mod inline;
 mod lanes;
 mod machine;
 mod memory;
@@ -255,6 +256,7 @@ impl Program {
             statistics: Statistics::default(),
             options,
             stopped: false,
+            inline: self.code.inlines.iter().map(|i| i.block.registers()).collect(),
         };
         machine.run(&parameters);
         Ok(Outcome { statistics: machine.statistics, report: machine.findings.report() })

@@ -157,6 +157,10 @@ impl Machine<'_, '_> {
                         self.sum_overflows(site, warp, mask, ty);
                     }
                 }
+                Inst::Inline(i) => {
+                    let count = self.statistics.warp_instructions + warp_insts;
+                    self.inline::<TIER>(site, warp, mask, i, count);
+                }
                 Inst::Report(i) => self.tell(warp, mask, &code.reports[i as usize]),
                 Inst::If { slot, condition, otherwise } => {
                     let holds = simd.truth(&warp.rows, condition);

@@ -7,6 +7,7 @@ mod cooperation;
 mod every_target;
 mod faults;
 mod impls;
+mod inline;
 mod items;
 mod loops;
 mod methods;

@@ -6,6 +6,7 @@
 //! iteration, and what steps alike in all stays relative to one number.
 
 use crate::ir::*;
+use crate::ptx::inline::Effect;
 use crate::scalar::Scalar;
 
 /// Lanes of a warp.
@@ -269,9 +270,10 @@ impl Lanes {
                 let bytes = Across::Exact([i64::from(*bytes); LANES]);
                 add(sum, binary(Binary::Mul, Scalar::U64, elements, bytes))
             }),
+            Op::Inline { code, .. } if code.effect() != Effect::None => Across::Unknown,
             op => {
                 // What all lanes compute from the same is the same; so is what they load from one place.
-                let mut uniform = op.is_pure() || matches!(op, Op::Load { .. });
+                let mut uniform = op.is_pure() || matches!(op, Op::Load { .. } | Op::Inline { .. });
                 op.for_each_operand(|v| uniform &= self.get(v).is_uniform());
                 if uniform { Across::UNIFORM } else { Across::Unknown }
             }

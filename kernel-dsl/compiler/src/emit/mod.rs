@@ -18,6 +18,7 @@ mod atomic;
 mod cast;
 mod control;
 mod header;
+mod inline;
 mod memory;
 mod moves;
 mod packed;
@@ -354,6 +355,7 @@ impl<'k> Emitter<'k> {
             Op::Atomic { operation, place, element, values } => {
                 self.atomic(results, *operation, place, *element, values);
             }
+            Op::Inline { code, inputs } => self.inline(results, code, inputs),
             Op::ReadLocal { .. } | Op::WriteLocal { .. } => self.malformed("a variable that no pass made a value"),
             Op::Dynamic { .. } => self.malformed("an array of dynamic size that no pass placed"),
             Op::Poison { .. } | Op::Begin(_) => self.malformed("what only the oracle runs"),

@@ -26,6 +26,7 @@ pub use method::Method;
 pub use monomorphic::{Monomorphic, monomorphic};
 
 use crate::ir;
+use crate::ptx::inline;
 use crate::scalar::Scalar;
 use crate::source::{Source, Span};
 use crate::target::Target;
@@ -404,6 +405,11 @@ pub enum ExprKind {
     Array(Vec<Expr>),
     /// `[value; N]`; N is in the type.
     Repeat(Box<Expr>),
+    /// `ptx!(…)`, with what its operands are whose values come in, in order. Its value is the result, or a tuple of them.
+    Inline {
+        source: inline::Source,
+        arguments: Vec<Expr>,
+    },
     /// `&place` or `&mut place`, as an argument of a device function.
     Reference(Box<Expr>),
     /// `*reference`

@@ -57,11 +57,13 @@ pub use memory::{
 };
 pub use table::{CONSTANT_LIMIT, Placement, Table};
 
+use crate::ptx::Inline;
 use crate::scalar::Scalar;
 use crate::source::{Source, Span};
 use crate::target::Target;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// Bytes that one access of the machine moves at most.
 pub const WIDEST: u32 = 16;
@@ -349,6 +351,10 @@ pub enum Op {
     /// released by a value that it read before (an acquire). Which value was read and written must be by atomic
     /// operations, which order nothing themselves. No access moves across it but those of read-only memory.
     Fence(Scope),
+    /// Instructions of PTX that the kernel wrote itself: from `inputs`, those operands that come in, to the results, those
+    /// that come out. It means what the PTX means.
+    #[allow(missing_docs)]
+    Inline { code: Arc<Inline>, inputs: Values },
     /// Lane `selector` (by `mode`) of `value`, for all 32 lanes, which must be here together. 32-bit or 64-bit scalars.
     Shuffle {
         /// How the source lane is found.

@@ -351,6 +351,12 @@ impl<'a> Printer<'a> {
             Op::Atomic { operation, place, values, .. } => {
                 format!("atomic {} {}, {}", snake(operation), self.place(place), self.values(values))
             }
+            Op::Inline { code, inputs } => {
+                let given = code.source().inputs().zip(inputs);
+                let given: Vec<_> = given.map(|(o, value)| format!("{} = {}", o.name, v(value))).collect();
+                let given = if given.is_empty() { String::new() } else { format!(" with {}", given.join(", ")) };
+                format!("ptx \"{code}\"{given}")
+            }
             Op::ReadLocal { local, index } => format!("read {}", self.local(*local, *index)),
             Op::WriteLocal { local, index, value } => format!("write {} = {}", self.local(*local, *index), v(value)),
             Op::BlockSync => "block_sync".to_string(),

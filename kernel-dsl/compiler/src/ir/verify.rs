@@ -285,6 +285,12 @@ impl<'a> Verifier<'a> {
                 );
                 self.check(inst, operation.takes(*element), "there is no such atomic operation on its element type");
             }
+            Op::Inline { code, inputs } => {
+                let source = code.source();
+                let fits = source.inputs().map(|o| S(o.ty)).eq(inputs.iter().map(|v| self.ty(*v)))
+                    && source.outputs().map(|o| S(o.ty)).eq(inst.results.iter().map(|v| self.ty(*v)));
+                self.check(inst, fits, "inline PTX takes and gives values of the types of its operands");
+            }
             Op::ReadLocal { local, index } => self.local(inst, *local, *index, (results == 1).then_some(out)),
             Op::WriteLocal { local, index, value } => {
                 let ty = self.ty(*value);

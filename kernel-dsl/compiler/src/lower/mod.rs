@@ -18,6 +18,7 @@ mod exchange;
 mod expression;
 mod function;
 mod half;
+mod inline;
 mod intrinsic;
 mod layout;
 mod loops;

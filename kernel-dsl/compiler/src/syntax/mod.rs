@@ -9,6 +9,7 @@ mod attribute;
 mod callees;
 mod expression;
 mod function;
+pub(crate) mod inline;
 mod item;
 mod pattern;
 mod place;
@@ -314,6 +315,11 @@ pub enum ExprKind {
     },
     Index(Box<Expr>, Box<Expr>),
     Field(Box<Expr>, Member),
+    /// `ptx!(…)`, with the values that come in.
+    Inline {
+        source: crate::ptx::inline::Source,
+        values: Vec<Expr>,
+    },
     /// `Name { field: value, ..rest }`
     Struct {
         path: Path,

@@ -5,7 +5,9 @@
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::half;
 use kernel_dsl_compiler::ir::*;
+use kernel_dsl_compiler::ptx::inline::Effect;
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// What a run shows: stores in order (address, value), and how it ended.
 #[derive(Debug, PartialEq)]
@@ -334,6 +336,13 @@ impl Machine<'_> {
         }
     }
 
+    /// The thread's index in its warp.
+    fn lane_index(&self) -> u64 {
+        let [x, y, _] = self.kernel.block.map(u64::from);
+        let [a, b, c] = self.thread.unwrap_or([5 + self.input as u32, 0, 0]).map(u64::from);
+        (a + x * (b + y * c)) % 32
+    }
+
     fn scalar(&self, v: Value) -> Scalar {
         self.kernel.ty(v).scalar().expect("a scalar")
     }
@@ -492,6 +501,24 @@ impl Machine<'_> {
             Op::WriteLocal { local, index, value } => {
                 let (index, value) = (index.map_or(0, |i| self.get(i)), get(value));
                 self.locals[local.0 as usize][index as usize] = value;
+                return None;
+            }
+            // Some function of what goes in. What is asked of the machine comes in an order, of which it gives the number.
+            Op::Inline { code, inputs } => {
+                if code.effect() == Effect::Machine {
+                    self.trace.syncs += 1;
+                }
+                let from = match code.effect() {
+                    Effect::None => 0,
+                    Effect::Thread => self.lane_index(),
+                    Effect::Machine => u64::from(self.trace.syncs),
+                };
+                let mut hash = DefaultHasher::new();
+                (&code.source().text, from, self.all(inputs)).hash(&mut hash);
+                let results: Vec<u64> = (0..inst.results.len() as u64)
+                    .map(|i| hash.finish().wrapping_mul(2 * i + 1) & u64::from(u32::MAX))
+                    .collect();
+                self.set(&inst.results, &results);
                 return None;
             }
             Op::BlockSync | Op::WarpSync | Op::Fence(_) => {

@@ -316,6 +316,8 @@ impl Guarder {
             // What the oracle is told, and the machine is not.
             | Op::Poison { .. }
             | Op::Begin(_)
+            // It touches registers alone.
+            | Op::Inline { .. }
             | Op::ReadLocal { .. }
             | Op::WriteLocal { .. }
             | Op::BlockSync
