@@ -30,9 +30,9 @@ pub enum Arithmetic {
 /// Makes code of `kernel`.
 pub fn decode(kernel: &Kernel, arithmetic: Arithmetic) -> Result<Code, Unsupported> {
     let whole = |message: String| Err(Unsupported(Box::new(Error::whole(message))));
-    let threads = kernel.block.iter().try_fold(1u32, |n, &d| n.checked_mul(d)).unwrap_or(u32::MAX);
+    let threads = kernel.block.most_threads();
     if !(1..=1024).contains(&threads) {
-        return whole(format!("a block of {:?} threads: it must have 1 to 1024", kernel.block));
+        return whole(format!("a block of {:?} threads: it must have 1 to 1024", kernel.block.most()));
     }
     for array in &kernel.shared {
         let fits = array.shape.len() == array.strides.len()
@@ -261,8 +261,7 @@ impl Decoder<'_> {
                 self.code.parameters.push((to, index));
             }
             Op::Special(special) => {
-                let (ir::Special::Thread(axis) | ir::Special::Block(axis) | ir::Special::Grid(axis)) = special;
-                if axis > 2 || ty.bits() != 32 {
+                if special.axis() > 2 || ty.bits() != 32 {
                     return self.refuse(format!("{special:?} is not a special register of 32 bits"));
                 }
                 let to = self.define(result)?.row;

@@ -38,6 +38,8 @@ pub struct Machine<'p, 'm> {
     /// Where arrays of dynamic size begin.
     pub dynamic: Vec<u32>,
     pub shared_shadow: Shadow,
+    /// Threads of a block in x, y, z.
+    pub threads: [u32; 3],
     pub grid: [u32; 3],
     /// The block that runs.
     pub block: [u32; 3],
@@ -105,7 +107,7 @@ impl<'p, 'm> Machine<'p, 'm> {
     /// The warps of a block, with the registers filled that no block changes.
     fn warps(&self, parameters: &[u64]) -> Vec<Warp> {
         let code = &self.program.code;
-        let threads = self.program.threads();
+        let threads: u32 = self.threads.iter().product();
         let warp = |index: u32| {
             let mut rows = vec![Row::zeroed(); code.rows as usize];
             for (register, bits) in &code.constants {
@@ -123,6 +125,7 @@ impl<'p, 'm> Machine<'p, 'm> {
                             register.set(&mut rows, lane, thread[usize::from(axis)].into());
                         }
                     }
+                    Special::BlockDim(axis) => register.fill(&mut rows, self.threads[usize::from(axis)].into()),
                     Special::Grid(axis) => register.fill(&mut rows, self.grid[usize::from(axis)].into()),
                     Special::Block(_) => {}
                 }
@@ -152,7 +155,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             self.order.begin(warps.len(), self.epoch);
         }
         for warp in &mut *warps {
-            let threads = self.program.threads() - warp.index * 32;
+            let threads = self.threads.iter().product::<u32>() - warp.index * 32;
             warp.live = if threads >= 32 { FULL } else { (1 << threads) - 1 };
             (warp.mask, warp.pc, warp.ended, warp.waits) = (warp.live, 0, false, None);
             warp.written.fill(0);

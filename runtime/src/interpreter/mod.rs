@@ -56,7 +56,7 @@ pub use report::{Finding, Report, Verdict};
 use code::{Access, Code, Inst, Origin, Place};
 use findings::Findings;
 use kernel_dsl::compiler::error::Error;
-use kernel_dsl::compiler::ir::{Kernel, Parameter, Role, SharedArray, SharedMemory, SourceLocation};
+use kernel_dsl::compiler::ir::{Block, Kernel, Parameter, Role, SharedArray, SharedMemory, SourceLocation};
 use kernel_dsl::compiler::source::Source;
 use lanes::Simd;
 use machine::Machine;
@@ -69,7 +69,7 @@ use std::fmt;
 #[derive(Clone, Debug)]
 pub struct Program {
     instance: String,
-    block: [u32; 3],
+    block: Block,
     parameters: Vec<Parameter>,
     shared: Vec<SharedArray>,
     memory: SharedMemory,
@@ -87,6 +87,8 @@ pub struct Unsupported(pub Box<Error>);
 pub struct Launch<'m> {
     /// Blocks in x, y, z. If one is 0, nothing runs.
     pub grid: [u32; 3],
+    /// Threads of a block in x, y, z; of a kernel that leaves its launches no choice, `None` is what it says.
+    pub block: Option<[u32; 3]>,
     /// One for each argument of the kernel in Rust.
     pub arguments: Vec<Binding<'m>>,
     /// How to run.
@@ -203,8 +205,9 @@ impl Program {
     /// Runs a launch to its end and tells what was found. What the kernel stored is in the arguments' bytes afterwards,
     /// errors or none.
     pub fn run(&self, launch: Launch<'_>) -> Result<Outcome, Mismatch> {
-        let Launch { grid, arguments, options } = launch;
+        let Launch { grid, block, arguments, options } = launch;
         let parameters = self.bind(&arguments)?;
+        let threads = self.block_of(block)?;
         let granules = self.granules();
         let mut by_argument = vec![None; arguments.len()];
         let mut buffers = Vec::new();
@@ -235,6 +238,7 @@ impl Program {
             shared: shared_memory(),
             shared_bytes,
             dynamic,
+            threads,
             shared_shadow: shadow(shared_bytes as usize, granules.shared),
             grid,
             block: [0; 3],
@@ -251,13 +255,21 @@ impl Program {
         Ok(Outcome { statistics: machine.statistics, report: machine.findings.report() })
     }
 
-    fn threads(&self) -> u32 {
-        self.block.iter().product()
+    /// The threads of a block in x, y, z of a launch that says `given`.
+    fn block_of(&self, given: Option<[u32; 3]>) -> Result<[u32; 3], Mismatch> {
+        match (given, self.block.extents()) {
+            (Some(given), _) if self.block.has(given) => Ok(given),
+            (None, Some(extents)) => Ok(extents),
+            (given, _) => {
+                let given = given.map_or("none".to_string(), |[x, y, z]| format!("{x} x {y} x {z}"));
+                Err(Mismatch(vec![format!("`{}` has blocks of {}; given {given}", self.instance, self.block)]))
+            }
+        }
     }
 
-    /// The index in x, y, z of a thread of the block.
+    /// The index in x, y, z of a thread of the block: the same, whatever the size of the block.
     fn thread(&self, linear: u32) -> [u32; 3] {
-        let [x, y, _] = self.block;
+        let [x, y, _] = self.block.most();
         [linear % x, linear / x % y, linear / x / y]
     }
 

@@ -77,8 +77,9 @@ impl Cost {
 pub fn accesses(kernel: &Kernel) -> Vec<Site> {
     let origins = origins(kernel);
     let mut sites: Vec<Site> = Vec::new();
-    for warp in 0..kernel.threads().div_ceil(LANES as u32) {
-        let threads = kernel.threads() - warp * LANES as u32;
+    let all = kernel.block.most_threads();
+    for warp in 0..all.div_ceil(LANES as u32) {
+        let threads = all - warp * LANES as u32;
         let active = if threads >= LANES as u32 { u32::MAX } else { (1 << threads) - 1 };
         let mut found = Vec::new();
         let walk = Walk { kernel, origins: &origins, lanes: &Lanes::of(kernel, warp) };

@@ -42,6 +42,7 @@
 //! are casts `f16` to `f32`, exact, and back, rounding once, where any NaN becomes the code 0x7FFF; those of `bf16` lowering writes
 //! out in integers, with the same NaN.
 
+mod block;
 pub mod build;
 mod formula;
 mod memory;
@@ -50,6 +51,7 @@ pub mod record;
 pub mod verify;
 mod walk;
 
+pub use block::{Block, Open};
 pub use formula::{Formula, NoFormula};
 pub use memory::{
     Dim, DynamicArray, Element, Layout, Place, SHARED_LIMIT, SharedArray, SharedMemory, Step, Swizzle, Within,
@@ -73,8 +75,8 @@ pub struct Kernel {
     pub instance: String,
     /// What it is compiled for.
     pub target: Target,
-    /// Threads of a block in x, y, z; fixed for the instance.
-    pub block: [u32; 3],
+    /// Threads of a block in x, y, z.
+    pub block: Block,
     /// Blocks that a multiprocessor should hold at once (`.minnctapersm`), where the kernel asks.
     pub min_blocks: Option<u32>,
     /// Registers a thread at most (`.maxnreg`), where the kernel asks.
@@ -458,6 +460,16 @@ pub enum Special {
     Block(u8),
     /// Blocks of the grid, by axis.
     Grid(u8),
+    /// Threads of a block, by axis.
+    BlockDim(u8),
+}
+
+impl Special {
+    /// The axis that it is of: 0 is x.
+    pub fn axis(self) -> u8 {
+        let (Special::Thread(axis) | Special::Block(axis) | Special::Grid(axis) | Special::BlockDim(axis)) = self;
+        axis
+    }
 }
 
 /// Operators of one operand.
@@ -605,11 +617,6 @@ impl Kernel {
     pub fn value(&mut self, ty: Type) -> Value {
         self.values.push(ty);
         Value(self.values.len() as u32 - 1)
-    }
-
-    /// Threads of a block.
-    pub fn threads(&self) -> u32 {
-        self.block.iter().product()
     }
 
     /// What a launch must know of the block's shared memory.

@@ -10,8 +10,11 @@ use std::fmt::{self, Display, Formatter, Write};
 
 impl Display for Kernel {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let [x, y, z] = self.block;
-        writeln!(f, "kernel {} = {} for {}, block {x}×{y}×{z}", self.name, self.instance, self.target)?;
+        write!(f, "kernel {} = {} for {}, block ", self.name, self.instance, self.target)?;
+        match self.block.extents() {
+            Some([x, y, z]) => writeln!(f, "{x}×{y}×{z}")?,
+            None => writeln!(f, "{}", self.block)?,
+        }
         for p in &self.parameters {
             match p.role {
                 Role::Value(s) => writeln!(f, "    parameter {}: {s}", p.name)?,
@@ -92,6 +95,7 @@ impl Display for Special {
             Special::Thread(a) => ("thread", a),
             Special::Block(a) => ("block", a),
             Special::Grid(a) => ("grid", a),
+            Special::BlockDim(a) => ("block_dim", a),
         };
         write!(f, "{what}.{}", ["x", "y", "z"].get(*axis as usize).unwrap_or(&"?"))
     }

@@ -152,10 +152,9 @@ impl<'a> Verifier<'a> {
                 self.check(inst, ty == result, "the parameter is of another type");
             }
             Op::Special(s) => {
-                let (Special::Thread(axis) | Special::Block(axis) | Special::Grid(axis)) = s;
                 self.check(
                     inst,
-                    *axis < 3 && out == S(Scalar::Usize),
+                    s.axis() < 3 && out == S(Scalar::Usize),
                     "a special register has axis 0 to 2 and is usize",
                 );
             }

@@ -54,13 +54,16 @@ impl<'h> Lowerer<'h> {
             Handle::Dynamic(view) => return self.shared_out_dynamic(&view.extents.clone(), each),
         };
         let elements: u32 = shape.iter().product();
-        let threads = self.builder.kernel.threads();
         if elements == 0 {
             return;
         }
+        let block = self.builder.kernel.block;
+        let (Some(threads), Some(width)) = (block.threads(), block.extent(0)) else {
+            let extents: SmallVec<[Known; 3]> = shape.iter().map(|n| self.index(*n)).collect();
+            return self.shared_out_dynamic(&extents, each);
+        };
         let steps = elements.div_ceil(threads);
         // A row is as long as the block is wide: then a thread keeps its column, and rows go by the other axes.
-        let width = self.builder.kernel.block[0];
         let by_rows = shape.len() > 1 && shape[shape.len() - 1] == width && width > 1;
         let (first, stride, count) = match by_rows {
             true => (self.outer_index(), threads / width, elements / width),
@@ -99,10 +102,9 @@ impl<'h> Lowerer<'h> {
         self.builder.effect(Op::For(Box::new(counted)));
     }
 
-    /// As `shared_out`, of an array whose extents are values.
+    /// As `shared_out`, where the number of steps is not known.
     fn shared_out_dynamic(&mut self, extents: &[Known], each: &mut dyn FnMut(&mut Self, &[Known])) {
-        let threads = self.builder.kernel.threads();
-        let (first, step, one) = (self.thread_index(), self.index(threads), self.index(1));
+        let (first, step, one) = (self.thread_index(), self.block_threads(), self.index(1));
         let all = extents.iter().fold(one, |n, extent| self.binary(Binary::Mul, Scalar::Usize, n, *extent));
         let label = self.label();
         let item = self.builder.enter([Type::Scalar(Scalar::Usize)])[0];

@@ -30,6 +30,7 @@ mod share;
 mod shared;
 mod statement;
 mod storage;
+mod threads;
 mod value;
 
 use crate::Scalar;

@@ -105,7 +105,7 @@ impl<'h> Lowerer<'h> {
         let shape: SmallVec<[u32; 3]> =
             self.builder.kernel.shared[array.0 as usize].shape[prefix.len()..].iter().copied().collect();
         let leaves = self.leaves_of(&from.cell, 1);
-        let steps = shape.iter().product::<u32>().div_ceil(self.builder.kernel.threads()) as usize;
+        let steps = shape.iter().product::<u32>().div_ceil(self.builder.kernel.block.least_threads()) as usize;
         if steps * leaves.len() > MOST {
             let message = format!(
                 "each thread would have {} values on their way in registers, of which a thread has at most 255",
@@ -236,13 +236,20 @@ impl<'h> Lowerer<'h> {
     /// The elements of an array of `shape` that fall to this thread: t, t + threads, ….
     fn shares(&mut self, shape: &[u32]) -> Vec<Share> {
         let elements: u32 = shape.iter().product();
-        let threads = self.builder.kernel.threads();
+        let block = self.builder.kernel.block;
         let thread = self.thread_index();
         let mut shares = Vec::new();
-        for k in 0..elements.div_ceil(threads) {
-            let skip = self.index(k * threads);
+        // As many as a thread of the smallest block has.
+        for k in 0..elements.div_ceil(block.least_threads()) {
+            let skip = match block.threads() {
+                Some(threads) => self.index(k * threads),
+                None => {
+                    let (k, threads) = (self.index(k), self.block_threads());
+                    self.binary(Binary::Mul, Scalar::Usize, k, threads)
+                }
+            };
             let item = self.binary(Binary::Add, Scalar::Usize, thread, skip);
-            let exists = ((k + 1) * threads > elements).then(|| {
+            let exists = ((k + 1) * block.most_threads() > elements).then(|| {
                 let count = self.index(elements);
                 self.compare(Comparison::Lt, Scalar::Usize, item, count)
             });

@@ -413,6 +413,7 @@ impl Machine<'_> {
                 Special::Thread(a) => 5 + u64::from(*a) + self.input,
                 Special::Block(a) => 2 + u64::from(*a),
                 Special::Grid(_) => 9,
+                Special::BlockDim(a) => u64::from(self.kernel.block.most()[usize::from(*a)]),
             },
             Op::Unary(o, a) => unary(*o, self.scalar(*a), get(a)),
             Op::Binary(o, a, b) => binary(*o, ty, get(a), get(b)),
