@@ -360,6 +360,7 @@ mod layout;
 pub mod math;
 pub mod methods;
 mod pending;
+pub mod pipeline;
 pub mod prelude;
 mod shared;
 mod slice;

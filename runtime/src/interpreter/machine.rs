@@ -2,6 +2,7 @@
 //!
 //! A block runs each of its warps to a barrier or its end, then the next; when all have come, the barrier opens.
 
+use super::ahead::Copies;
 use super::check::Check;
 use super::code::Pc;
 use super::findings::{Description, Findings};
@@ -69,6 +70,8 @@ pub struct Warp {
     pub lives: Vec<Life>,
     /// By instruction that begins lifetimes, how often it was come to.
     pub begun: Vec<u32>,
+    /// Copies that have begun.
+    pub copies: Copies,
     /// Open constructs.
     pub slots: Vec<Slot>,
     /// Next instruction.
@@ -136,6 +139,7 @@ impl<'p, 'm> Machine<'p, 'm> {
                 written: vec![0; code.elements as usize],
                 lives: vec![Life::default(); self.program.shared.len()],
                 begun: vec![0; code.begins as usize],
+                copies: Copies::default(),
                 slots: vec![Slot::default(); code.slots as usize],
                 pc: 0,
                 mask: 0,
@@ -161,6 +165,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             warp.written.fill(0);
             warp.lives.fill(Life::default());
             warp.begun.fill(0);
+            warp.copies = Copies::default();
             for &(row, special) in &self.program.code.specials {
                 if let Special::Block(axis) = special {
                     Register { row, wide: false }.fill(&mut warp.rows, self.block[usize::from(axis)].into());

@@ -29,6 +29,7 @@ pub mod check;
 pub mod report;
 
 mod access;
+mod ahead;
 mod atomic;
 mod cast;
 mod code;
@@ -228,7 +229,8 @@ impl Program {
         });
         let parameters: Vec<u64> = addresses.collect();
         let (dynamic, shared_bytes) = self.memory.layout(&parameters).map_err(|why| Mismatch(vec![why]))?;
-        let poisons = self.code.insts.iter().any(|i| matches!(i, Inst::Poison(_) | Inst::Begin { .. }));
+        let poisons =
+            self.code.insts.iter().any(|i| matches!(i, Inst::Poison(_) | Inst::CopyAsync(_) | Inst::Begin { .. }));
         let shadow = if poisons { Shadow::with_lives } else { Shadow::new };
         let mut machine = Machine {
             program: self,
@@ -295,12 +297,15 @@ impl Program {
     fn granules(&self) -> Granules {
         let arguments = self.parameters.iter().map(|p| p.argument as usize + 1).max().unwrap_or(0);
         let mut granules = Granules { shared: 8, buffers: vec![8; arguments] };
-        for inst in &self.code.insts {
-            let Access { place, element, .. } = match inst {
+        let copies = self.code.copies.iter().flat_map(|copy| [&copy.to, &copy.from]);
+        let others = self.code.insts.iter().filter_map(|inst| {
+            Some(match inst {
                 Inst::Load(i) | Inst::Store(i) | Inst::Poison(i) => &self.code.accesses[*i as usize],
                 Inst::Atomic(i) => &self.code.atomics[*i as usize].access,
-                _ => continue,
-            };
+                _ => return None,
+            })
+        });
+        for Access { place, element, .. } in others.chain(copies) {
             match place {
                 Place::Shared { .. } | Place::Dynamic { .. } | Place::SharedAddress { .. } => {
                     granules.shared = granules.shared.min(element.bytes());

@@ -42,6 +42,7 @@
 //! stored value. So a speculated division whose result nobody uses is no mistake.
 
 mod access;
+mod ahead;
 mod arithmetic;
 mod body;
 pub mod check;

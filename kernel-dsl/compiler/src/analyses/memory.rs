@@ -151,6 +151,18 @@ struct Walk<'k> {
 impl Walk<'_> {
     fn region(&self, region: &Region, active: u32, loops: u32, found: &mut Vec<Site>) {
         for inst in &region.insts {
+            if let Op::CopyAsync(copy) = &inst.op {
+                let holds = |v: Option<Value>| v.and_then(|v| self.holding(v)).unwrap_or(u32::MAX);
+                let stored = active & holds(copy.guard);
+                let loaded = stored & holds(copy.inside);
+                for (kind, place, active) in [(Kind::Load, &copy.from, loaded), (Kind::Store, &copy.to, stored)] {
+                    let bytes = copy.size();
+                    let cost = self.cost(place, copy.element, Asked { active, bytes, merged: true });
+                    let (location, array) = (inst.location, self.name(place));
+                    found.push(Site { location, kind, array, bytes, count: 1, loops, cost });
+                }
+                continue;
+            }
             let access = match &inst.op {
                 Op::Load { place, element, guard, .. } => {
                     Some((Kind::Load, place, *element, inst.results.len(), guard.as_ref().map(|g| g.condition)))

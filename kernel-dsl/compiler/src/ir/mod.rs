@@ -307,6 +307,14 @@ pub enum Op {
         /// Lanes that do; the others touch nothing.
         guard: Option<Value>,
     },
+    /// Begins to copy from global to shared memory, past the registers (`cp.async`): part of the thread's open group.
+    CopyAsync(Box<AsyncCopy>),
+    /// Closes the thread's open group of copies, empty or not, and opens the next (`cp.async.commit_group`). The result is the number
+    /// of the closed one, `usize`, counted from 0.
+    CopyCommit,
+    /// Waits for copies of the thread (`cp.async.wait_group`): what they bring is there for the thread itself, and after a
+    /// barrier for others.
+    CopyWait(Landing),
     /// The array's lifetime begins: its bytes were another array's, or its own of another time, and are undefined until they
     /// are stored. All threads of the block come here, or none. On the machine it is nothing.
     Begin(SharedId),
@@ -427,6 +435,43 @@ pub enum Unroll {
     Full,
     /// `rolled(…)`: never.
     Never,
+}
+
+/// Consecutive scalars on their way from global to shared memory. The source may be read at any time until the thread waits for
+/// the copy's group; until then, what is at the destination is undefined. To races it is a store there when it begins, and
+/// one when it has landed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AsyncCopy {
+    /// Where the first goes, in shared memory; aligned to the bytes of all.
+    pub to: Place,
+    /// Where the first comes from, in global memory; aligned like that.
+    pub from: Place,
+    /// Their type.
+    pub element: Scalar,
+    /// How many: 4, 8 or 16 bytes in all.
+    pub count: u32,
+    /// Lanes that copy; the others touch nothing.
+    pub guard: Option<Value>,
+    /// Lanes that find the first at its source; to the others all are zero. `None` is all.
+    pub inside: Option<Value>,
+    /// Bytes that those read, `usize`; zero is copied for the rest. `None` is all.
+    pub bytes: Option<Value>,
+}
+
+impl AsyncCopy {
+    /// Bytes that are written.
+    pub fn size(&self) -> u32 {
+        self.count * self.element.bytes()
+    }
+}
+
+/// Which copies a thread waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Landing {
+    /// Those of the group with this number, `usize`, and of all before. A pass finds how many groups there are after it.
+    Through(Value),
+    /// Those of all closed groups but so many, the last.
+    But(u32),
 }
 
 /// The condition of a guarded load.

@@ -346,6 +346,18 @@ impl<'a> Printer<'a> {
                 let guard = guard.map_or(String::new(), |g| format!(" if {}", v(&g)));
                 format!("poison {count} {element} at {}{guard}", self.place(place))
             }
+            Op::CopyAsync(copy) => {
+                let AsyncCopy { to, from, element, count, guard, inside, bytes } = &**copy;
+                let word = |name: &str, value: &Option<Value>| {
+                    value.map_or(String::new(), |value| format!(" {name} {}", v(&value)))
+                };
+                let (guard, inside, bytes) = (word("if", guard), word("inside", inside), word("bytes", bytes));
+                let (to, from) = (self.place(to), self.place(from));
+                format!("copy_async {count} {element} to {to} from {from}{guard}{inside}{bytes}")
+            }
+            Op::CopyCommit => "copy_commit".to_string(),
+            Op::CopyWait(Landing::Through(group)) => format!("copy_wait through {}", v(group)),
+            Op::CopyWait(Landing::But(n)) => format!("copy_wait but {n}"),
             Op::Begin(array) => format!("begin {}", self.shared.get(array.0 as usize).map_or("?", String::as_str)),
             Op::Atomic { operation, place, values, .. } => {
                 format!("atomic {} {}, {}", snake(operation), self.place(place), self.values(values))

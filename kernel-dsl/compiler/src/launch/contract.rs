@@ -79,11 +79,16 @@ pub(super) fn shape(
 }
 
 pub(super) fn block(monomorphic: &Monomorphic) -> Result<Block, Refusal> {
+    without_arguments(monomorphic, |facts| super::block::of_instance(&monomorphic.program().launch, facts))?
+}
+
+/// What `f` makes of the facts that there are before any launch.
+pub(super) fn without_arguments<R>(monomorphic: &Monomorphic, f: impl FnOnce(&Facts) -> R) -> Result<R, Refusal> {
     let (program, instance) = (monomorphic.program(), monomorphic.instance());
     let function = kernel(monomorphic)?;
     let arguments = monomorphic.arguments();
     let unknown = vec![None; arguments.len()];
-    let facts = Facts {
+    Ok(f(&Facts {
         function,
         functions: &program.functions,
         bound: None,
@@ -92,8 +97,7 @@ pub(super) fn block(monomorphic: &Monomorphic) -> Result<Block, Refusal> {
         block: None,
         arguments: &arguments,
         facts: &unknown,
-    };
-    super::block::of_instance(&program.launch, &facts)
+    }))
 }
 
 fn kernel(program: &Monomorphic) -> Result<&Function, Refusal> {

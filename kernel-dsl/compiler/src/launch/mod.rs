@@ -11,12 +11,14 @@ mod contract;
 mod evaluate;
 mod explain;
 mod method;
+mod promise;
 #[cfg(test)]
 mod tests;
 
 use crate::hir::{BlockExtent, Monomorphic};
 use crate::ir::Block;
 use crate::{ElementType, Scalar};
+pub use promise::Promise;
 use std::fmt;
 
 /// What the host knows of one argument of a launch.
@@ -86,6 +88,11 @@ pub fn shape(
     facts: &[Fact],
 ) -> Result<Shape, Vec<Refusal>> {
     contract::shape(program, device, block, facts)
+}
+
+/// What an instance's conditions promise of its arguments.
+pub fn promises(program: &Monomorphic) -> Vec<Promise> {
+    promise::promises(program)
 }
 
 /// What is known of an instance's block before any launch: it depends on the instance's constants alone.

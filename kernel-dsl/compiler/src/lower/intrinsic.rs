@@ -6,7 +6,7 @@ use super::shared::Wanted;
 use super::value::{Handle, Known, Val, View, Wish};
 use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic};
-use crate::ir::{Binary, Comparison, Op, Special};
+use crate::ir::{Binary, Comparison, Landing, Op, Special};
 use crate::source::Span;
 use crate::target::Target;
 
@@ -153,6 +153,20 @@ impl<'h> Lowerer<'h> {
                 }
                 _ => Val::Unit,
             },
+            (Intrinsic::CpAsync, ..) => {
+                if let [to, from] = values.as_slice() {
+                    self.pipeline_copy(e, to, from);
+                }
+                Val::Unit
+            }
+            (Intrinsic::PipelineCommit, ..) => {
+                self.close_group();
+                Val::Unit
+            }
+            (Intrinsic::PipelineWait, Some(groups), _) => {
+                self.builder.effect(Op::CopyWait(Landing::But(groups.bits.unwrap_or(0) as u32)));
+                Val::Unit
+            }
             (Intrinsic::PendingNone, ..) => Val::Pending(Vec::new()),
             (Intrinsic::PendingAnd, ..) => {
                 let flights = values.into_iter().flat_map(|v| if let Val::Pending(f) = v { f } else { Vec::new() });

@@ -58,7 +58,12 @@ impl<'h> Lowerer<'h> {
     pub(super) fn block_dim(&mut self, axis: u8) -> Known {
         match self.builder.kernel.block.extent(axis) {
             Some(n) => self.index(n),
-            None => self.special(Special::BlockDim(axis)),
+            None => {
+                let dim = self.special(Special::BlockDim(axis));
+                let divisor = self.builder.kernel.block.divisor(axis);
+                self.divides(dim.value, divisor);
+                dim
+            }
         }
     }
 

@@ -498,6 +498,7 @@ impl Machine<'_> {
                 self.trace.syncs += 1;
                 return None;
             }
+            Op::CopyAsync(_) | Op::CopyCommit | Op::CopyWait(_) => panic!("no example copies ahead"),
             // As stores that are nowhere near memory.
             Op::Report { site, values, .. } => {
                 let values: Vec<_> = values.iter().map(get).collect();
