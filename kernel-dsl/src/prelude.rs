@@ -10,6 +10,7 @@
 //! | [`Strided`], [`StridedMut`] | those of any strides: columns, transposed matrices |
 //! | [`Shared`] | arrays in the block's shared memory |
 //! | [`Pending`] | copies to shared memory that have begun |
+//! | [`pipeline`] | the same by hand, from sm_80 on |
 //! | [`unroll`], [`unroll_by`], [`rolled`] | how a loop is compiled |
 //! | [`struct@f16`], [`bf16`] | floats of 16 bits: see [`half`](crate::half) |
 //! | [`Element`], [`Number`], [`Float`], [`Integer`], [`DeviceFn`] | bounds of type parameters |
@@ -28,4 +29,4 @@ pub use crate::pending::Pending;
 pub use crate::shared::Shared;
 pub use crate::slice::SliceExt as _;
 pub use crate::view::{Strided, StridedMut, View, ViewMut};
-pub use crate::{DeviceCopy, block, device, fence, grid, kernel, math, ptx, target, thread, warp};
+pub use crate::{DeviceCopy, block, device, fence, grid, kernel, math, pipeline, ptx, target, thread, warp};

@@ -105,6 +105,12 @@ pub enum Inst {
     Store(u32),
     /// Index into [`Code::accesses`].
     Poison(u32),
+    /// Index into [`Code::copies`].
+    CopyAsync(u32),
+    CopyCommit {
+        to: RowIndex,
+    },
+    CopyWait(Landing),
     /// The lifetime of a shared array begins; `number` tells this instruction from others of its kind.
     Begin {
         array: u32,
@@ -265,6 +271,26 @@ pub struct Access {
     pub otherwise: Box<[Register]>,
 }
 
+/// A copy past the registers: [`Op::CopyAsync`](kernel_dsl::compiler::ir::Op::CopyAsync). The accesses have no values.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Copy {
+    pub to: Access,
+    pub from: Access,
+    pub guard: Option<RowIndex>,
+    pub inside: Option<RowIndex>,
+    pub bytes: Option<RowIndex>,
+}
+
+/// Which copies a thread waits for.
+#[derive(Clone, Copy, Debug)]
+pub enum Landing {
+    /// Those up to the group of this number.
+    Through(RowIndex),
+    /// All but those of the last so many groups.
+    But(u32),
+}
+
 /// Where in an element an access begins: at `offset` + Σ index · stride bytes.
 #[derive(Clone, Debug)]
 pub struct Within {
@@ -407,6 +433,8 @@ pub struct Code {
     pub offsets: Vec<Offset>,
     /// What `Inst::Load` and `Inst::Store` name.
     pub accesses: Vec<Access>,
+    /// What `Inst::CopyAsync` names.
+    pub copies: Vec<Copy>,
     /// What `Inst::Atomic` names.
     pub atomics: Vec<Atomic>,
     /// What `Inst::Report` names.

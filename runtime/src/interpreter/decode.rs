@@ -5,7 +5,8 @@
 
 use super::cast;
 use super::code::{
-    Access, Atomic, Code, Dim, Inst, Local, Offset, Pc, Place, Report, RowIndex, SharedDim, SlotIndex, Within,
+    Access, Atomic, Code, Copy, Dim, Inst, Landing, Local, Offset, Pc, Place, Report, RowIndex, SharedDim, SlotIndex,
+    Within,
 };
 use super::frame::Register;
 use super::inline::Inline;
@@ -33,9 +34,9 @@ pub enum Arithmetic {
 /// Makes code of `kernel`.
 pub fn decode(kernel: &Kernel, arithmetic: Arithmetic) -> Result<Code, Unsupported> {
     let whole = |message: String| Err(Unsupported(Box::new(Error::whole(message))));
-    let threads = kernel.block.iter().try_fold(1u32, |n, &d| n.checked_mul(d)).unwrap_or(u32::MAX);
+    let threads = kernel.block.most_threads();
     if !(1..=1024).contains(&threads) {
-        return whole(format!("a block of {:?} threads: it must have 1 to 1024", kernel.block));
+        return whole(format!("a block of {:?} threads: it must have 1 to 1024", kernel.block.most()));
     }
     for array in &kernel.shared {
         let fits = array.shape.len() == array.strides.len()
@@ -275,8 +276,7 @@ impl Decoder<'_> {
                 self.code.parameters.push((to, self.kernel.parameters.len() as u32 + table.0));
             }
             Op::Special(special) => {
-                let (ir::Special::Thread(axis) | ir::Special::Block(axis) | ir::Special::Grid(axis)) = special;
-                if axis > 2 || ty.bits() != 32 {
+                if special.axis() > 2 || ty.bits() != 32 {
                     return self.refuse(format!("{special:?} is not a special register of 32 bits"));
                 }
                 let to = self.define(result)?.row;
@@ -421,6 +421,39 @@ impl Decoder<'_> {
                 let access = Access { place, within, element: *element, count: *count, values, guard, otherwise };
                 self.code.accesses.push(access);
                 self.emit(Inst::Poison(self.code.accesses.len() as u32 - 1));
+            }
+            Op::CopyAsync(copy) => {
+                let ir::AsyncCopy { to, from, element, count, guard, inside, bytes } = &**copy;
+                let mut access = |place| -> Result<Access> {
+                    let (place, within) = self.place(place, *element, *count)?;
+                    let (values, otherwise) = (Box::default(), Box::default());
+                    Ok(Access { place, within, element: *element, count: *count, values, guard: None, otherwise })
+                };
+                let (to, from) = (access(to)?, access(from)?);
+                if !to.place.is_shared() || from.place.is_shared() || !matches!(copy.size(), 4 | 8 | 16) {
+                    return self.refuse("a copy is of 4, 8 or 16 bytes from global to shared memory");
+                }
+                let truth = |v: &Option<Value>| v.map(|v| self.typed(v, Scalar::Bool)).transpose();
+                let (guard, inside) = (truth(guard)?, truth(inside)?);
+                let bytes = bytes.map(|v| self.typed(v, Scalar::Usize)).transpose()?;
+                self.code.copies.push(Copy { to, from, guard, inside, bytes });
+                self.emit(Inst::CopyAsync(self.code.copies.len() as u32 - 1));
+            }
+            Op::CopyCommit => {
+                let [result] = results[..] else { return self.refuse("a group of copies has one number") };
+                if self.ty(result)? != Type::Scalar(Scalar::Usize) {
+                    return self.refuse("the number of a group of copies is `usize`");
+                }
+                let to = self.define(result)?.row;
+                self.emit(Inst::CopyCommit { to });
+                return Ok(());
+            }
+            Op::CopyWait(landing) => {
+                let landing = match landing {
+                    ir::Landing::Through(group) => Landing::Through(self.typed(*group, Scalar::Usize)?),
+                    ir::Landing::But(n) => Landing::But(*n),
+                };
+                self.emit(Inst::CopyWait(landing));
             }
             Op::Begin(array) => {
                 if array.0 as usize >= self.kernel.shared.len() {

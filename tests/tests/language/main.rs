@@ -1,6 +1,7 @@
 //! Parts of the language through the real macros: what a kernel gives against plain Rust, bit for bit, as lowered, after
 //! all passes, and (ignored where there is none) on an NVIDIA GPU.
 
+mod blocks;
 mod collectives;
 mod cooperation;
 #[path = "../every_target/mod.rs"]

@@ -49,6 +49,9 @@ impl Checker<'_> {
         if name == "warp::group" {
             return self.group(path, arguments, mark);
         }
+        if name == "pipeline::wait" {
+            return self.pipeline_wait(path, arguments, mark);
+        }
         if prelude::is_from_fn(path) {
             return self.array_from(path, arguments, expected, mark);
         }

@@ -58,7 +58,8 @@ const fn f(path: &'static str, intrinsic: Intrinsic, parameters: &'static [Part]
     Function { path, intrinsic, parameters, returns }
 }
 
-/// The functions of the prelude but `unroll`, `unroll_by` and `rolled`, which belong to `for`, and `warp::group`.
+/// The functions of the prelude but `unroll`, `unroll_by` and `rolled`, which belong to `for`, and those with a constant for argument,
+/// `warp::group` and `pipeline::wait`.
 pub(super) const FUNCTIONS: &[Function] = &[
     f("Pending::none", Intrinsic::PendingNone, &[], Part::Pending),
     f("thread::x", Intrinsic::Thread(0), &[], Part::Usize),
@@ -108,6 +109,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     f("warp::ballot", Intrinsic::OfWarp(C::Vote(ir::Vote::Ballot)), &[Part::Bool], Part::U32),
     f("warp::all", Intrinsic::OfWarp(C::Vote(ir::Vote::All)), &[Part::Bool], Part::Bool),
     f("warp::any", Intrinsic::OfWarp(C::Vote(ir::Vote::Any)), &[Part::Bool], Part::Bool),
+    f("pipeline::commit", Intrinsic::PipelineCommit, &[], Part::Unit),
     f("fence::block", Intrinsic::Fence(ir::Scope::Block), &[], Part::Unit),
     f("fence::grid", Intrinsic::Fence(ir::Scope::Grid), &[], Part::Unit),
     f("fence::system", Intrinsic::Fence(ir::Scope::System), &[], Part::Unit),
@@ -281,6 +283,7 @@ pub(super) const METHODS: &[Method] = &[
     m(On::SharedDeep, "at", Intrinsic::SharedAt, &[Part::Usize], Part::Inner),
     m(On::Shared, "copy_from", Intrinsic::SharedCopyFrom, &[Part::View], Part::Unit),
     m(On::Shared, "copy_async", Intrinsic::CopyAsync, &[Part::View], Part::Pending),
+    m(On::Shared, "cp_async", Intrinsic::CpAsync, &[Part::View], Part::Unit),
     m(On::Pending, "and", Intrinsic::PendingAnd, &[Part::Same], Part::Pending),
     m(On::Pending, "wait", Intrinsic::PendingWait, NONE, Part::Unit),
     m(On::Shared, "fill", Intrinsic::SharedFill, &[Part::Element], Part::Unit),
@@ -360,7 +363,17 @@ pub(crate) fn owns(path: &Path) -> bool {
         2 => {
             matches!(
                 first.as_str(),
-                "thread" | "block" | "grid" | "warp" | "device" | "fence" | "target" | "Shared" | "Option" | "Pending"
+                "thread"
+                    | "block"
+                    | "grid"
+                    | "warp"
+                    | "device"
+                    | "fence"
+                    | "pipeline"
+                    | "target"
+                    | "Shared"
+                    | "Option"
+                    | "Pending"
             ) || Scalar::from_name(&first).is_some()
         }
         _ => is_from_fn(path) || is_size_of(path),

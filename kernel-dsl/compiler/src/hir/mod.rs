@@ -73,8 +73,8 @@ pub enum Root {
 /// `functions[0]`).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Launch {
-    /// Threads of a block in x, y, z (1 to 3 of them); constant for an instance.
-    pub block: Vec<Expr>,
+    /// Threads of a block in x, y, z (1 to 3 of them).
+    pub block: Vec<BlockExtent>,
     /// Blocks of the grid in x, y, z (1 to 3 of them).
     pub grid: Vec<Expr>,
     /// Conditions that a launch must meet.
@@ -87,6 +87,33 @@ pub struct Launch {
     pub target: Target,
     /// The instances that the kernel declares: one value a generic parameter.
     pub instances: Vec<Instance>,
+}
+
+/// Threads of a block along an axis.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum BlockExtent {
+    /// What an expression comes to: over constants, or over the kernel's parameters too.
+    Computed(Expr),
+    /// What the launch says: `least..=most`, perhaps in steps. The expressions are over constants.
+    Chosen {
+        /// The least.
+        least: Expr,
+        /// The largest, included.
+        most: Expr,
+        /// From one to the next; none is written where whole warps or single threads are meant.
+        step: Option<Expr>,
+    },
+}
+
+impl BlockExtent {
+    /// Its expressions.
+    pub fn expressions_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        let (first, second, third) = match self {
+            BlockExtent::Computed(e) => (e, None, None),
+            BlockExtent::Chosen { least, most, step } => (least, Some(most), step.as_mut()),
+        };
+        std::iter::once(first).chain(second).chain(third)
+    }
 }
 
 /// A condition of `#[requires(…)]`.

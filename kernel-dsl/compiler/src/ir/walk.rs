@@ -1,6 +1,6 @@
 //! What an operation is made of: its operands, its regions, and whether it has effects.
 
-use super::{Op, Place, Region, Value};
+use super::{Landing, Op, Place, Region, Value};
 use crate::ptx::inline::Effect;
 use smallvec::SmallVec;
 
@@ -70,8 +70,16 @@ impl Op {
             | Op::BlockSync
             | Op::WarpSync
             | Op::Fence(_)
+            | Op::CopyCommit
+            | Op::CopyWait(Landing::But(_))
             | Op::Return => {}
             Op::Dynamic { extents, .. } => extents.iter().for_each(|v| f(*v)),
+            Op::CopyAsync(copy) => {
+                place(&copy.to, &mut f);
+                place(&copy.from, &mut f);
+                [copy.guard, copy.inside, copy.bytes].into_iter().flatten().for_each(f);
+            }
+            Op::CopyWait(Landing::Through(group)) => f(*group),
             Op::Poison { place: p, guard, .. } => {
                 place(p, &mut f);
                 if let Some(g) = guard {
@@ -187,8 +195,16 @@ impl Op {
             | Op::BlockSync
             | Op::WarpSync
             | Op::Fence(_)
+            | Op::CopyCommit
+            | Op::CopyWait(Landing::But(_))
             | Op::Return => {}
             Op::Dynamic { extents, .. } => extents.iter_mut().for_each(&mut m),
+            Op::CopyAsync(copy) => {
+                place(&mut copy.to, &mut m);
+                place(&mut copy.from, &mut m);
+                [&mut copy.guard, &mut copy.inside, &mut copy.bytes].into_iter().flatten().for_each(m);
+            }
+            Op::CopyWait(Landing::Through(group)) => m(group),
             Op::Poison { place: p, guard, .. } => {
                 place(p, &mut m);
                 if let Some(g) = guard {

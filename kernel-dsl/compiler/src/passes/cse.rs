@@ -115,6 +115,7 @@ fn key(op: &Op, ty: Type) -> Option<Key> {
                 Special::Thread(a) => (0, a),
                 Special::Block(a) => (1, a),
                 Special::Grid(a) => (2, a),
+                Special::BlockDim(a) => (3, a),
             };
             (2, which, [u32::from(axis), NONE, NONE])
         }

@@ -30,8 +30,8 @@ pub use place::Mark;
 pub struct Kernel {
     /// The function.
     pub function: Function,
-    /// Threads of a block: 1 to 3 expressions.
-    pub block: Vec<Expr>,
+    /// Threads of a block, along 1 to 3 axes.
+    pub block: Vec<BlockExtent>,
     /// Blocks of the grid: 1 to 3 expressions.
     pub grid: Vec<Expr>,
     /// Conditions of a launch, each with its Rust text.
@@ -49,6 +49,27 @@ pub struct Kernel {
     pub crate_path: syn::Path,
     /// The launch expressions as written, for the type-checking copy: block, grid, requires.
     pub launch_tokens: LaunchTokens,
+}
+
+/// Threads of a block along an axis.
+#[derive(Clone, Debug)]
+pub enum BlockExtent {
+    /// An expression.
+    Computed(Expr),
+    /// `least..=most`, or `(least..=most).step_by(step)`: what the launch says.
+    #[allow(missing_docs)]
+    Chosen { least: Expr, most: Expr, step: Option<Expr> },
+}
+
+impl BlockExtent {
+    /// Its expressions.
+    pub fn expressions(&self) -> impl Iterator<Item = &Expr> {
+        let (first, second, third) = match self {
+            BlockExtent::Computed(e) => (e, None, None),
+            BlockExtent::Chosen { least, most, step } => (least, Some(most), step.as_ref()),
+        };
+        std::iter::once(first).chain(second).chain(third)
+    }
 }
 
 /// Launch expressions as the user wrote them.

@@ -423,6 +423,7 @@ impl Machine<'_> {
                 Special::Thread(a) => 5 + u64::from(*a) + self.input,
                 Special::Block(a) => 2 + u64::from(*a),
                 Special::Grid(_) => 9,
+                Special::BlockDim(a) => u64::from(self.kernel.block.most()[usize::from(*a)]),
             },
             Op::Unary(o, a) => unary(*o, self.scalar(*a), get(a)),
             Op::Binary(o, a, b) => binary(*o, ty, get(a), get(b)),
@@ -525,6 +526,7 @@ impl Machine<'_> {
                 self.trace.syncs += 1;
                 return None;
             }
+            Op::CopyAsync(_) | Op::CopyCommit | Op::CopyWait(_) => panic!("no example copies ahead"),
             // As stores that are nowhere near memory.
             Op::Report { site, values, .. } => {
                 let values: Vec<_> = values.iter().map(get).collect();

@@ -26,7 +26,7 @@ pub fn empty() -> Kernel {
         name: "k".into(),
         instance: "k".into(),
         target: Target::SM_61,
-        block: [32, 1, 1],
+        block: Block::fixed([32, 1, 1]),
         min_blocks: None,
         max_registers: None,
         parameters: vec![
@@ -87,7 +87,7 @@ pub fn kernel(seed: u64) -> Kernel {
 /// A kernel whose values depend on the thread or on what all threads have, and not on memory, but for few. Two warps, in
 /// rows of 8.
 pub fn of_threads(seed: u64) -> Kernel {
-    made(seed, Kernel { block: [8, 8, 1], ..empty() }, |g| {
+    made(seed, Kernel { block: Block::fixed([8, 8, 1]), ..empty() }, |g| {
         g.scope.clear();
         g.scope.extend([(Scalar::U32, g.parameters[8]), (Scalar::F32, g.parameters[9])]);
         let block = g.b.scalar(Op::Special(Special::Block(0)), Scalar::Usize);
