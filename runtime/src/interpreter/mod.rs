@@ -30,6 +30,7 @@ pub mod report;
 
 mod access;
 mod atomic;
+mod bits;
 mod cast;
 mod code;
 mod cooperation;

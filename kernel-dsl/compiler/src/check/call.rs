@@ -46,6 +46,9 @@ impl Checker<'_> {
         if let Some(function) = prelude::FUNCTIONS.iter().find(|f| f.path == name) {
             return self.prelude_call(function, path, arguments, mark);
         }
+        if let Some(what) = prelude::dot(&name) {
+            return self.dot(what, path, arguments, expected, mark);
+        }
         if name == "warp::group" {
             return self.group(path, arguments, mark);
         }
@@ -92,7 +95,7 @@ impl Checker<'_> {
             }
             _ => self.mistake(path.mark, format!("`{}` takes no such generic arguments", function.path)),
         }
-        self.confirm(path, function.path, uses_same.then_some(same), combines);
+        self.confirm(path, function.path, uses_same.then_some(same).as_slice(), combines);
         if !self.count(function.path, function.parameters.len(), arguments.len(), mark) {
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
@@ -108,17 +111,22 @@ impl Checker<'_> {
         if uses_same {
             self.traded(function.intrinsic, same, mark);
         }
+        if let Intrinsic::Bits(what) = function.intrinsic
+            && uses_same
+        {
+            self.instruction(what, function.path, same, mark);
+        }
         let returns = self.part(function.returns, same, same);
         (ExprKind::Intrinsic { intrinsic: function.intrinsic, arguments }, returns)
     }
 
-    /// Asks rustc whether a path names the function of the prelude of that name. Its generic arguments are the type or
-    /// number `argument`, and a closure of two such values where it `combines` them.
-    pub(super) fn confirm(&mut self, path: &Path, canonical: &str, argument: Option<Id>, combines: bool) {
+    /// Asks rustc whether a path names the function of the prelude of that name. Its generic arguments are the types and
+    /// numbers `arguments`, and a closure of two values of the first where it `combines` them.
+    pub(super) fn confirm(&mut self, path: &Path, canonical: &str, arguments: &[Id], combines: bool) {
         let written = path.segments.iter().map(|s| s.name.clone());
         let canonical = canonical.split("::").map(|s| Ident::new(s, proc_macro2::Span::call_site()));
         let (written, canonical) = (quote!(#(#written)::*), quote!(#(#canonical)::*));
-        self.called.push(Called { written, canonical, argument, combines });
+        self.called.push(Called { written, canonical, arguments: arguments.to_vec(), combines });
     }
 
     pub(super) fn count(&mut self, name: &str, wanted: usize, given: usize, mark: Mark) -> bool {

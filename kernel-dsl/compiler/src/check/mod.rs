@@ -12,6 +12,7 @@ mod closure;
 mod destructure;
 #[cfg(test)]
 mod documented;
+mod dot;
 mod environment;
 mod expression;
 mod group;
@@ -191,9 +192,9 @@ struct Called {
     /// The path as written, and below `kernel_dsl::prelude`.
     written: TokenStream,
     canonical: TokenStream,
-    /// Its generic argument, a type or number.
-    argument: Option<Id>,
-    /// Whether a closure of two values of that type, which gives a third, is one more.
+    /// Its generic arguments, types or numbers.
+    arguments: Vec<Id>,
+    /// Whether a closure of two values of the first, which gives a third, is one more.
     combines: bool,
 }
 
@@ -550,17 +551,17 @@ impl Finish<'_> {
             prelude: checker
                 .called
                 .iter()
-                .filter_map(|Called { written, canonical, argument, combines }| {
-                    let argument = match argument {
-                        None => quote!(),
-                        Some(id) => {
-                            let id = self.types.get(&checker.table, *id);
-                            let ty = rust_type(&self.types.types, &checker.generics, id)?;
-                            let closure = combines.then(|| quote!(, fn(#ty, #ty) -> #ty));
-                            quote!(::<#ty #closure>)
-                        }
-                    };
-                    Some((quote!(#written #argument), quote!(#canonical #argument)))
+                .filter_map(|Called { written, canonical, arguments, combines }| {
+                    let types = arguments.iter().map(|id| {
+                        let id = self.types.get(&checker.table, *id);
+                        rust_type(&self.types.types, &checker.generics, id)
+                    });
+                    let mut types: Vec<TokenStream> = types.collect::<Option<_>>()?;
+                    if let (true, Some(ty)) = (combines, types.first()) {
+                        types.push(quote!(fn(#ty, #ty) -> #ty));
+                    }
+                    let arguments = if types.is_empty() { quote!() } else { quote!(::<#(#types),*>) };
+                    Some((quote!(#written #arguments), quote!(#canonical #arguments)))
                 })
                 .collect(),
             hir: (),

@@ -4,7 +4,8 @@
 
 use crate::Scalar;
 use crate::hir::collective::Reduction;
-use crate::hir::{Builtin, Collective as C, Intrinsic, Method as M};
+use crate::hir::{Builtin, Collective as C, Fast, Intrinsic, Method as M};
+use crate::Approximation as X;
 use crate::ir;
 use crate::syntax::Path;
 
@@ -106,6 +107,24 @@ pub(super) const FUNCTIONS: &[Function] = &[
     f("warp::ballot", Intrinsic::OfWarp(C::Vote(ir::Vote::Ballot)), &[Part::Bool], Part::U32),
     f("warp::all", Intrinsic::OfWarp(C::Vote(ir::Vote::All)), &[Part::Bool], Part::Bool),
     f("warp::any", Intrinsic::OfWarp(C::Vote(ir::Vote::Any)), &[Part::Bool], Part::Bool),
+    f("fast::exp2", Intrinsic::Fast(Fast::One(X::Exponential)), FLOAT, Part::F32),
+    f("fast::exp", Intrinsic::Fast(Fast::Exp), FLOAT, Part::F32),
+    f("fast::log2", Intrinsic::Fast(Fast::One(X::Logarithm)), FLOAT, Part::F32),
+    f("fast::ln", Intrinsic::Fast(Fast::Ln), FLOAT, Part::F32),
+    f("fast::rcp", Intrinsic::Fast(Fast::One(X::Reciprocal)), FLOAT, Part::F32),
+    f("fast::sqrt", Intrinsic::Fast(Fast::One(X::SquareRoot)), FLOAT, Part::F32),
+    f("fast::rsqrt", Intrinsic::Fast(Fast::One(X::ReciprocalSquareRoot)), FLOAT, Part::F32),
+    f("fast::sin", Intrinsic::Fast(Fast::One(X::Sine)), FLOAT, Part::F32),
+    f("fast::cos", Intrinsic::Fast(Fast::One(X::Cosine)), FLOAT, Part::F32),
+    f("fast::tanh", Intrinsic::Fast(Fast::Tanh), FLOAT, Part::F32),
+    f("fast::div", Intrinsic::Fast(Fast::Div), &[Part::F32, Part::F32], Part::F32),
+    f("int::mul_hi", Intrinsic::Bits(I::MultiplyHigh), TWO, Part::Same),
+    f("int::mul24", Intrinsic::Bits(I::Multiply24), TWO, Part::Same),
+    f("int::byte_perm", Intrinsic::Bits(I::Permute), WORDS, Part::U32),
+    f("int::funnel_shl", Intrinsic::Bits(I::FunnelLeft), WORDS, Part::U32),
+    f("int::funnel_shr", Intrinsic::Bits(I::FunnelRight), WORDS, Part::U32),
+    f("int::extract", Intrinsic::Bits(I::Extract), &[Part::Same, Part::U32, Part::U32], Part::Same),
+    f("int::insert", Intrinsic::Bits(I::Insert), &[Part::Same, Part::Same, Part::U32, Part::U32], Part::Same),
     f("fence::block", Intrinsic::Fence(ir::Scope::Block), &[], Part::Unit),
     f("fence::grid", Intrinsic::Fence(ir::Scope::Grid), &[], Part::Unit),
     f("fence::system", Intrinsic::Fence(ir::Scope::System), &[], Part::Unit),
@@ -158,11 +177,13 @@ const fn m(on: On, name: &'static str, intrinsic: Intrinsic, parameters: &'stati
     Method { on, name, intrinsic, parameters, returns }
 }
 
-use ir::{Atomic as A, Binary as B, Unary as U};
+use ir::{Atomic as A, Binary as B, Bits as I, Unary as U};
 const ATOMIC: &[Part] = &[Part::Indices, Part::Element];
 const ONE: &[Part] = &[Part::Same];
 const TWO: &[Part] = &[Part::Same, Part::Same];
 const U32: &[Part] = &[Part::U32];
+const FLOAT: &[Part] = &[Part::F32];
+const WORDS: &[Part] = &[Part::U32, Part::U32, Part::U32];
 const NONE: &[Part] = &[];
 /// A value and a closure.
 const REDUCE: &[Part] = &[Part::Same, Part::Combine];
@@ -344,15 +365,36 @@ pub(crate) fn owns(path: &Path) -> bool {
     }
     let first = path.segments[0].name.to_string();
     match path.segments.len() {
-        1 => matches!(first.as_str(), "unroll" | "unroll_by" | "rolled" | "Some" | "None" | "size_of"),
+        1 => matches!(first.as_str(), "unroll" | "unroll_by" | "rolled" | "Some" | "None" | "size_of") || dot(&first).is_some(),
         2 => {
             matches!(
                 first.as_str(),
-                "thread" | "block" | "grid" | "warp" | "device" | "fence" | "target" | "Shared" | "Option" | "Pending"
+                "thread"
+                    | "block"
+                    | "grid"
+                    | "warp"
+                    | "device"
+                    | "fence"
+                    | "fast"
+                    | "int"
+                    | "target"
+                    | "Shared"
+                    | "Option"
+                    | "Pending"
             ) || Scalar::from_name(&first).is_some()
         }
         _ => is_from_fn(path) || is_size_of(path),
     }
+}
+
+/// The dot product that a function is.
+pub(super) fn dot(name: &str) -> Option<ir::Bits> {
+    Some(match name {
+        "dp4a" => I::Dot4,
+        "dp2a_lo" => I::Dot2 { high: false },
+        "dp2a_hi" => I::Dot2 { high: true },
+        _ => return None,
+    })
 }
 
 /// Whether a path is `std::array::from_fn`.

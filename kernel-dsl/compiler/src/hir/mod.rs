@@ -6,6 +6,7 @@
 //! expression has a type, by index into its function's `types`, where inference has left no unknowns.
 
 pub mod collective;
+pub mod fast;
 pub mod instance;
 pub mod intrinsic;
 pub mod item;
@@ -17,6 +18,7 @@ pub mod serial;
 pub mod visit;
 
 pub use collective::Collective;
+pub use fast::Fast;
 pub use instance::{Constant, Instance, Item};
 pub use intrinsic::Intrinsic;
 pub use item::{

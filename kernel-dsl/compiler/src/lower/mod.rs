@@ -6,6 +6,7 @@
 
 mod access;
 mod array;
+mod bits;
 mod captures;
 mod cell;
 pub mod checked;
@@ -16,6 +17,7 @@ mod copy;
 mod dynamic;
 mod exchange;
 mod expression;
+mod fast;
 mod function;
 mod half;
 mod intrinsic;
