@@ -5,6 +5,7 @@ mod collectives;
 mod cooperation;
 #[path = "../every_target/mod.rs"]
 mod every_target;
+mod fast;
 mod faults;
 mod items;
 mod loops;

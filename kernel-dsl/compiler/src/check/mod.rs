@@ -87,6 +87,7 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
     }
     checker.parameters_of_kernel();
     let instances = kernel.instances.iter().map(|i| checker.instance(i)).collect();
+    let tolerances = kernel.tolerances.iter().filter_map(|t| checker.tolerance(t)).collect();
     let mut body = checker.body();
     let mut finish = checker.finish(&mut body);
     let conditions = requires.iter_mut().map(|r| &mut r.condition);
@@ -102,6 +103,7 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
         max_registers: kernel.max_registers,
         target: kernel.target,
         instances,
+        tolerances,
     };
     environment.functions[0] = function;
     Ok(rest.map(|()| hir::Program { launch, functions: environment.functions, items: environment.items }))
@@ -387,6 +389,27 @@ impl<'a> Checker<'a> {
                 );
             }
         }
+    }
+
+    /// A tolerance is for what the kernel writes.
+    fn tolerance(&mut self, tolerance: &syntax::Tolerance) -> Option<hir::Tolerance> {
+        let syntax::Tolerance { name, relative, absolute } = tolerance;
+        let mark = Mark { first: name.span(), last: name.span(), span: crate::source::Span::default() };
+        let found = self.function.parameters.iter().position(|p| p.name == *name);
+        let Some(parameter) = found else {
+            self.mistake(mark, format!("the kernel has no parameter `{name}`"));
+            return None;
+        };
+        let written = match self.table.get(self.locals[parameter].ty) {
+            Ty::Slice { mutable, .. } | Ty::View { mutable, .. } => *mutable,
+            Ty::Struct(..) | Ty::Parameter(_) | Ty::Wrong => true,
+            _ => false,
+        };
+        if !written {
+            self.mistake(mark, format!("`{name}` is only read: a tolerance is for what the kernel writes"));
+            return None;
+        }
+        Some(hir::Tolerance { parameter: parameter as u32, relative: *relative, absolute: *absolute })
     }
 
     fn body(&mut self) -> hir::Block {

@@ -88,6 +88,28 @@ pub struct Launch {
     pub target: Target,
     /// The instances that the kernel declares: one value a generic parameter.
     pub instances: Vec<Instance>,
+    /// How near a GPU's results must be, for parameters that the hardware's approximations reach.
+    pub tolerances: Vec<Tolerance>,
+}
+
+/// How far floats that a kernel writes may be from those of the interpreter: absolute + relative · |value|.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Tolerance {
+    /// Which parameter of the kernel, by its index.
+    pub parameter: u32,
+    /// The part of the interpreter's value.
+    pub relative: f64,
+    /// What is added to that.
+    pub absolute: f64,
+}
+
+impl Tolerance {
+    /// Whether `value` is as near to `reference` as it must be: a NaN to a NaN, an infinity to itself.
+    pub fn holds(&self, value: f64, reference: f64) -> bool {
+        let room = self.absolute + self.relative * reference.abs();
+        let near = value.is_finite() && reference.is_finite() && (value - reference).abs() <= room;
+        near || value == reference || value.is_nan() && reference.is_nan()
+    }
 }
 
 /// A condition of `#[requires(…)]`.

@@ -15,7 +15,7 @@ use std::fmt;
 
 /// The format that this compiler writes and reads. Raise it with every change of a type in [`hir`](super) or of a type that
 /// one of those holds.
-pub const VERSION: u16 = 5;
+pub const VERSION: u16 = 6;
 
 const HEADER: usize = 10;
 
@@ -226,6 +226,7 @@ mod tests {
             max_registers: None,
             target: Target::SM_61,
             instances: vec![Instance(vec![Constant::Usize(16), Constant::Bool(true)])],
+            tolerances: vec![],
         };
         Program {
             launch,

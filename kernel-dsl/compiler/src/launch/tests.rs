@@ -45,6 +45,7 @@ fn kernel(generics: &[(&str, Scalar)], parameters: &[(&str, Type)]) -> Program {
         max_registers: None,
         target: crate::Target::SM_61,
         instances: vec![],
+        tolerances: vec![],
     };
     Program { launch, functions: vec![function], items: Items::default() }
 }
