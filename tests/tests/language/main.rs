@@ -7,6 +7,7 @@ mod cooperation;
 mod every_target;
 mod fast;
 mod faults;
+mod integers;
 mod items;
 mod loops;
 mod methods;

@@ -157,6 +157,10 @@ impl Checker<'_> {
             Part::Element => element,
             Part::Combine => self.table.add(Ty::Function { parameters: vec![same; 2], returns: same }),
             Part::MaybeSame => self.table.add(Ty::Option(same)),
+            Part::Overflowing => {
+                let over = self.table.scalar(Scalar::Bool);
+                self.table.add(Ty::Tuple(vec![same, over]))
+            }
             Part::TwoOfSame => self.table.add(Ty::Tuple(vec![same; 2])),
             Part::Pending => self.table.add(Ty::Pending),
             Part::Indices | Part::Elements => unreachable!("methods check these, where rank and length are known"),

@@ -4,7 +4,7 @@
 
 use crate::Scalar;
 use crate::hir::collective::Reduction;
-use crate::hir::{Builtin, Collective as C, Fast, Intrinsic, Method as M};
+use crate::hir::{Builtin, Collective as C, Fast, Intrinsic, Method as M, OnOverflow as O};
 use crate::Approximation as X;
 use crate::ir;
 use crate::syntax::Path;
@@ -43,6 +43,8 @@ pub(super) enum Part {
     MaybeSame,
     /// A pair of `Same`.
     TwoOfSame,
+    /// `Same`, and whether it is wrong.
+    Overflowing,
 }
 
 /// A function of the prelude.
@@ -254,6 +256,19 @@ pub(super) const METHODS: &[Method] = &[
     m(On::Unsigned, "saturating_add", Intrinsic::Method(M::SaturatingAdd), ONE, Part::Same),
     m(On::Unsigned, "is_power_of_two", Intrinsic::Method(M::IsPowerOfTwo), NONE, Part::Bool),
     m(On::Unsigned, "next_power_of_two", Intrinsic::Method(M::NextPowerOfTwo), NONE, Part::Same),
+    m(On::Integer, "checked_add", Intrinsic::Overflow(O::Checked, B::Add), ONE, Part::MaybeSame),
+    m(On::Integer, "checked_sub", Intrinsic::Overflow(O::Checked, B::Sub), ONE, Part::MaybeSame),
+    m(On::Integer, "checked_mul", Intrinsic::Overflow(O::Checked, B::Mul), ONE, Part::MaybeSame),
+    m(On::Integer, "checked_div", Intrinsic::Overflow(O::Checked, B::Div), ONE, Part::MaybeSame),
+    m(On::Integer, "checked_rem", Intrinsic::Overflow(O::Checked, B::Rem), ONE, Part::MaybeSame),
+    m(On::Integer, "overflowing_add", Intrinsic::Overflow(O::Overflowing, B::Add), ONE, Part::Overflowing),
+    m(On::Integer, "overflowing_sub", Intrinsic::Overflow(O::Overflowing, B::Sub), ONE, Part::Overflowing),
+    m(On::Integer, "overflowing_mul", Intrinsic::Overflow(O::Overflowing, B::Mul), ONE, Part::Overflowing),
+    m(On::Integer, "saturating_mul", Intrinsic::Overflow(O::Saturating, B::Mul), ONE, Part::Same),
+    m(On::Signed, "saturating_add", Intrinsic::Overflow(O::Saturating, B::Add), ONE, Part::Same),
+    m(On::Signed, "saturating_sub", Intrinsic::Overflow(O::Saturating, B::Sub), ONE, Part::Same),
+    m(On::Integer, "ilog2", Intrinsic::Method(M::Ilog2), NONE, Part::U32),
+    m(On::Unsigned, "is_multiple_of", Intrinsic::Method(M::IsMultipleOf), ONE, Part::Bool),
     m(On::Integer, "wrapping_shl", Intrinsic::Binary(B::Shl), U32, Part::Same),
     m(On::Integer, "wrapping_shr", Intrinsic::Binary(B::Shr), U32, Part::Same),
     m(On::Group, "lane", Intrinsic::GroupLane, NONE, Part::Usize),

@@ -26,6 +26,8 @@ impl Emitter<'_> {
             Bits::Insert => (Opcode::Bfi, vec![bits_type(types[1])]),
             Bits::MultiplyHigh => (Opcode::Mul, vec![Modifier::Hi, ty(0)]),
             Bits::Multiply24 => (Opcode::Mul24, vec![Modifier::Lo, ty(0)]),
+            Bits::SaturatingAdd => (Opcode::Add, vec![Modifier::Sat, ty(0)]),
+            Bits::SaturatingSub => (Opcode::Sub, vec![Modifier::Sat, ty(0)]),
             Bits::Join => return self.join(result, types[0], &operands),
         };
         let operands = match (what, operands.as_slice()) {

@@ -1,6 +1,6 @@
 //! What the language provides beside operators: functions of the prelude and methods of its types.
 
-use super::{Collective, Fast, Method};
+use super::{Collective, Fast, Method, OnOverflow};
 use crate::ir;
 use crate::target::Target;
 use serde::{Deserialize, Serialize};
@@ -120,6 +120,9 @@ pub enum Intrinsic {
     Binary(ir::Binary),
     /// A method of numbers that takes several operators of the IR.
     Method(Method),
+    /// `a.checked_add(b)`, `a.overflowing_add(b)`, `a.saturating_add(b)` and their kin: `Add`, `Sub`, `Mul`, and `Div` and
+    /// `Rem` of the checked ones.
+    Overflow(OnOverflow, ir::Binary),
     /// `a.mul_add(b, c)`.
     MulAdd,
     /// `fast::exp2(x)` and its kin.

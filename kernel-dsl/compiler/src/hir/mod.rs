@@ -24,7 +24,7 @@ pub use intrinsic::Intrinsic;
 pub use item::{
     Associated, Bound, Builtin, Enum, Field, Impl, Items, Struct, Trait, TraitItem, TraitItemKind, Variant,
 };
-pub use method::Method;
+pub use method::{Method, OnOverflow};
 pub use monomorphic::{Monomorphic, monomorphic};
 
 use crate::ir;

@@ -27,6 +27,10 @@ pub enum Bits {
     MultiplyHigh,
     /// The low word of the product of the low 24 bits; integers of 32 bits.
     Multiply24,
+    /// The sum of two `i32`, or the end of the range that it is beyond.
+    SaturatingAdd,
+    /// The difference of two `i32`, likewise.
+    SaturatingSub,
     /// Four integers of 8 bits, or two of 16, as a `u32`, or an `i32` of signed ones; the first lowest.
     Join,
 }
@@ -50,6 +54,8 @@ impl Bits {
             Bits::Insert => "insert",
             Bits::MultiplyHigh => "multiply_high",
             Bits::Multiply24 => "multiply_24",
+            Bits::SaturatingAdd => "saturating_add",
+            Bits::SaturatingSub => "saturating_sub",
             Bits::Join => "join",
         }
     }
@@ -69,6 +75,7 @@ impl Bits {
             (Bits::Insert, &[bits, into, Scalar::U32, Scalar::U32]) if register(into) && bits == into => Some(into),
             (Bits::MultiplyHigh, &[a, b]) if register(a) && a == b => Some(a),
             (Bits::Multiply24, &[a, b]) if is_word(a) && a == b => Some(a),
+            (Bits::SaturatingAdd | Bits::SaturatingSub, [Scalar::I32, Scalar::I32]) => Some(Scalar::I32),
             (Bits::Join, [a, rest @ ..]) if a.is_integer() && a.bits() * types.len() as u32 == 32 && !rest.is_empty() => {
                 let word = if a.is_signed() { Scalar::I32 } else { Scalar::U32 };
                 rest.iter().all(|b| a == b).then_some(word)
@@ -96,6 +103,8 @@ impl Bits {
                 integer::multiply_high(operands[0], operands[1], types[0].bits(), types[0].is_signed())
             }
             (Bits::Multiply24, 2) => integer::multiply_24(word(0), word(1), types[0].is_signed()).into(),
+            (Bits::SaturatingAdd, 2) => ((word(0) as i32).saturating_add(word(1) as i32) as u32).into(),
+            (Bits::SaturatingSub, 2) => ((word(0) as i32).saturating_sub(word(1) as i32) as u32).into(),
             (Bits::Join, _) => integer::join(operands, types[0].bits()),
             _ => return None,
         })

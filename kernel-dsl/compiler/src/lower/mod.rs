@@ -26,6 +26,7 @@ mod loops;
 mod memory;
 mod method;
 mod option;
+mod overflow;
 mod pattern;
 mod pending;
 mod share;

@@ -120,6 +120,8 @@ fn key(op: &Op, ty: Type) -> Option<Key> {
                 Bits::Extract => 6,
                 Bits::MultiplyHigh => 7,
                 Bits::Multiply24 => 8,
+                Bits::SaturatingAdd => 9,
+                Bits::SaturatingSub => 10,
                 // Of four operands.
                 Bits::Insert | Bits::Join => return None,
             };
