@@ -11,27 +11,60 @@ mod sealed {
 }
 
 /// Four integers of 8 bits: `[i8; 4]`, `[u8; 4]`, or four in an `i32` or `u32`.
-#[diagnostic::on_unimplemented(message = "`{Self}` is not four integers of 8 bits", note = "`[i8; 4]`, `[u8; 4]`, `i32` and `u32` are")]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not four integers of 8 bits",
+    note = "`[i8; 4]`, `[u8; 4]`, `i32` and `u32` are"
+)]
 pub trait Bytes: Copy + sealed::Sealed {
     /// Whether they are signed.
-    const SIGNED: bool;
+    type Sign: Sign;
     /// As one word, the first lowest.
     fn word(self) -> u32;
 }
 
 /// Two integers of 16 bits: `[i16; 2]`, `[u16; 2]`, or two in an `i32` or `u32`.
-#[diagnostic::on_unimplemented(message = "`{Self}` is not two integers of 16 bits", note = "`[i16; 2]`, `[u16; 2]`, `i32` and `u32` are")]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not two integers of 16 bits",
+    note = "`[i16; 2]`, `[u16; 2]`, `i32` and `u32` are"
+)]
 pub trait Halves: Copy + sealed::Sealed {
     /// Whether they are signed.
-    const SIGNED: bool;
+    type Sign: Sign;
     /// As one word, the first lowest.
     fn word(self) -> u32;
 }
 
-/// The type of sums of products with `Other`: `i32` if one of the two is signed, else `u32`.
-pub trait Sum<Other> {
-    /// It.
-    type Of: Accumulator;
+/// Whether numbers are signed, and what their sums are.
+pub trait Sign: sealed::Sealed {
+    /// Whether they are.
+    const SIGNED: bool;
+    /// A sum of their products with numbers of their own kind.
+    type Own: Accumulator;
+    /// A sum of their products with others: `i32` if one of the two is signed, else `u32`.
+    type With<Other: Sign>: Accumulator;
+}
+
+/// The type of sums of products of `A` and `B`.
+pub type Sum<A, B> = <A as Sign>::With<B>;
+
+/// Of numbers below zero too.
+#[derive(Clone, Copy, Debug)]
+pub struct Signed;
+
+/// Of numbers from zero on.
+#[derive(Clone, Copy, Debug)]
+pub struct Unsigned;
+
+impl Sign for Signed {
+    const SIGNED: bool = true;
+    type Own = i32;
+    type With<Other: Sign> = i32;
+}
+
+impl Sign for Unsigned {
+    const SIGNED: bool = false;
+    type Own = u32;
+    type With<Other: Sign> = Other::Own;
 }
 
 /// `i32` and `u32`.
@@ -61,36 +94,28 @@ impl Accumulator for u32 {
 }
 
 macro_rules! packed {
-    ($($trait:ident $t:ty, $signed:literal, $x:ident => $word:expr;)*) => {$(
+    ($($trait:ident $t:ty, $sign:ident, $x:ident => $word:expr;)*) => {$(
         impl $trait for $t {
-            const SIGNED: bool = $signed;
+            type Sign = $sign;
             fn word(self) -> u32 { let $x = self; $word }
         }
     )*};
 }
 packed! {
-    Bytes [i8; 4], true, x => u32::from_le_bytes(x.map(|b| b as u8));
-    Bytes [u8; 4], false, x => u32::from_le_bytes(x);
-    Bytes i32, true, x => x as u32;
-    Bytes u32, false, x => x;
-    Halves [i16; 2], true, x => u32::from(x[0] as u16) | u32::from(x[1] as u16) << 16;
-    Halves [u16; 2], false, x => u32::from(x[0]) | u32::from(x[1]) << 16;
-    Halves i32, true, x => x as u32;
-    Halves u32, false, x => x;
+    Bytes [i8; 4], Signed, x => u32::from_le_bytes(x.map(|b| b as u8));
+    Bytes [u8; 4], Unsigned, x => u32::from_le_bytes(x);
+    Bytes i32, Signed, x => x as u32;
+    Bytes u32, Unsigned, x => x;
+    Halves [i16; 2], Signed, x => u32::from(x[0] as u16) | u32::from(x[1] as u16) << 16;
+    Halves [u16; 2], Unsigned, x => u32::from(x[0]) | u32::from(x[1]) << 16;
+    Halves i32, Signed, x => x as u32;
+    Halves u32, Unsigned, x => x;
 }
-
-macro_rules! sums {
-    ($($a:ty),*; $b:tt $of:ty) => {$( sums!(@ $a, $b $of); )*};
-    (@ $a:ty, [$($b:ty),*] $of:ty) => {$( impl Sum<$b> for $a { type Of = $of; } )*};
-}
-sums!(i32, [i8; 4], [i16; 2]; [i32, u32, [i8; 4], [u8; 4]] i32);
-sums!(u32, [u8; 4], [u16; 2]; [i32, [i8; 4]] i32);
-sums!(u32, [u8; 4], [u16; 2]; [u32, [u8; 4]] u32);
 
 macro_rules! seal {
     ($($t:ty)*) => {$( impl sealed::Sealed for $t {} )*};
 }
-seal!(i32 u32 [i8; 4] [u8; 4] [i16; 2] [u16; 2]);
+seal!(Signed Unsigned i32 u32 [i8; 4] [u8; 4] [i16; 2] [u16; 2]);
 
 /// c + a₀·b₀ + a₁·b₁ + a₂·b₂ + a₃·b₃ of four integers of 8 bits each: `dp4a`.
 ///
@@ -100,21 +125,21 @@ seal!(i32 u32 [i8; 4] [u8; 4] [i16; 2] [u16; 2]);
 /// assert_eq!(dp4a(0x0403_0201u32, 0xff00_0001u32, 7), 7 + 1 + 4 * 255);
 /// ```
 #[must_use]
-pub fn dp4a<A: Bytes + Sum<B>, B: Bytes>(a: A, b: B, c: A::Of) -> A::Of {
-    let signs = [A::SIGNED, B::SIGNED];
-    A::Of::from_word(integer::dot4([a.word(), b.word()], signs, c.word()))
+pub fn dp4a<A: Bytes, B: Bytes>(a: A, b: B, c: Sum<A::Sign, B::Sign>) -> Sum<A::Sign, B::Sign> {
+    let signs = [A::Sign::SIGNED, B::Sign::SIGNED];
+    Accumulator::from_word(integer::dot4([a.word(), b.word()], signs, c.word()))
 }
 
 /// c + a₀·b₀ + a₁·b₁ of two integers of 16 bits and the lower two of four of 8: `dp2a.lo`.
 #[must_use]
-pub fn dp2a_lo<A: Halves + Sum<B>, B: Bytes>(a: A, b: B, c: A::Of) -> A::Of {
-    let signs = [A::SIGNED, B::SIGNED];
-    A::Of::from_word(integer::dot2([a.word(), b.word()], signs, c.word(), false))
+pub fn dp2a_lo<A: Halves, B: Bytes>(a: A, b: B, c: Sum<A::Sign, B::Sign>) -> Sum<A::Sign, B::Sign> {
+    let signs = [A::Sign::SIGNED, B::Sign::SIGNED];
+    Accumulator::from_word(integer::dot2([a.word(), b.word()], signs, c.word(), false))
 }
 
 /// c + a₀·b₂ + a₁·b₃ of two integers of 16 bits and the upper two of four of 8: `dp2a.hi`.
 #[must_use]
-pub fn dp2a_hi<A: Halves + Sum<B>, B: Bytes>(a: A, b: B, c: A::Of) -> A::Of {
-    let signs = [A::SIGNED, B::SIGNED];
-    A::Of::from_word(integer::dot2([a.word(), b.word()], signs, c.word(), true))
+pub fn dp2a_hi<A: Halves, B: Bytes>(a: A, b: B, c: Sum<A::Sign, B::Sign>) -> Sum<A::Sign, B::Sign> {
+    let signs = [A::Sign::SIGNED, B::Sign::SIGNED];
+    Accumulator::from_word(integer::dot2([a.word(), b.word()], signs, c.word(), true))
 }

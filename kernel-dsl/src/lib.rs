@@ -279,11 +279,11 @@
 //! * **Items**: `#[device]` functions, constants, structs, enums, and modules of them with traits and impls; `const` in a
 //!   body.
 //! * **Generics**: constants of type `usize` and `bool`, and types, on functions, structs and impls.
-//! * **Methods of numbers**: those of [`methods`], with their PTX and their edge cases; and [`math`].
+//! * **Methods of numbers**: those of [`methods`], with their PTX and their edge cases; instructions of the machine beyond them in
+//!   [`int`] and [`dot`]; and [`math`], the same bits everywhere, and [`fast`], what the hardware approximates.
 //!
 //! Not in the language: enums with data beside `Option`, trait objects, traits with generic parameters, iterators beyond those above,
-//! strings, allocation, panics, recursion. Not yet: inline PTX, constant memory, and the hardware's approximate
-//! functions. Whatever lies outside is a compile error at its token.
+//! strings, allocation, panics, recursion. Not yet: inline PTX and constant memory. Whatever lies outside is a compile error at its token.
 //!
 //! # What differs from Rust on the host
 //!
@@ -300,7 +300,7 @@
 //!
 //! The interpreter of crate `runtime` runs the compiler's intermediate representation, a warp at a time, and checks
 //! every access, barrier and exchange; `kernels check` compares what it computes, before and after optimisation, with
-//! plain Rust and, where there is one, with the GPU, bit for bit. [`host::run`] runs the same Rust as rustc compiled
+//! plain Rust and, where there is one, with the GPU, bit for bit, or within the kernel's tolerance where [`fast`] is used. [`host::run`] runs the same Rust as rustc compiled
 //! it, a thread each, which tells whether our compiler reads a kernel as rustc does.
 //!
 //! # Where things are

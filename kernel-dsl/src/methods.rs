@@ -38,6 +38,10 @@
 //! | `to_bits` | floats | `mov` | `f32::from_bits` is its inverse |
 //! | `trunc` | floats | `cvt.rzi` | towards zero |
 //!
+//! Rust's other methods of floats (`exp`, `ln`, `sin`, …) leave their last bits to the host's library, so that they differ from
+//! one host to another. In a kernel they are refused, with the function to write: one of [`math`](crate::math), whose bits are the
+//! same on every host and device, or of [`fast`](crate::fast).
+//!
 //! # Integers
 //!
 //! `n` is the width in bits. Distances and exponents are `u32`.

@@ -239,6 +239,9 @@ impl Checker<'_> {
                             "the type of this number is not known yet: write a suffix, as in `1.0f32`, to call `{name}` on it"
                         )
                     }
+                    Ty::Scalar(s) => prelude::inexact(&name.to_string())
+                        .filter(|_| s.is_float())
+                        .unwrap_or_else(|| format!("`{s}` has no method `{name}` in a kernel")),
                     _ => format!("`{}` has no method `{name}` in a kernel", self.named(ty)),
                 };
                 self.mistake(Mark { first: name.span(), last: name.span(), ..mark }, message);
@@ -334,9 +337,10 @@ impl Checker<'_> {
             return (ExprKind::Intrinsic { intrinsic, arguments }, ty);
         }
         let Some(method) = prelude::METHODS.iter().find(|m| name == m.name && m.on.scalar(scalar)) else {
+            let inexact = prelude::inexact(&name.to_string()).filter(|_| scalar.is_float());
             self.mistake(
                 Mark { first: name.span(), last: name.span(), ..mark },
-                format!("`{scalar}` has no function `{name}` in a kernel"),
+                inexact.unwrap_or_else(|| format!("`{scalar}` has no function `{name}` in a kernel")),
             );
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         };

@@ -332,6 +332,64 @@ pub(super) const METHODS: &[Method] = &[
     ),
 ];
 
+/// A method of Rust's floats that Rust does not round correctly.
+struct Inexact {
+    method: &'static str,
+    /// The function of exact operations to write for it, once there is one.
+    math: Option<&'static str>,
+    /// The hardware's approximation.
+    fast: Option<&'static str>,
+}
+
+const fn x(method: &'static str, math: Option<&'static str>, fast: Option<&'static str>) -> Inexact {
+    Inexact { method, math, fast }
+}
+
+/// The methods whose bits Rust leaves to the host's library. They are refused, with the function to write: were they
+/// compiled as `math::` functions, the same Rust on the host (a device function that is called there, or a kernel as rustc
+/// compiled it) would give other bits than on the device, and an inherent method cannot be replaced.
+const INEXACT: &[Inexact] = &[
+    x("exp", Some("math::exp"), Some("fast::exp")),
+    x("exp2", None, Some("fast::exp2")),
+    x("exp_m1", None, None),
+    x("ln", Some("math::ln"), Some("fast::ln")),
+    x("ln_1p", None, None),
+    x("log2", None, Some("fast::log2")),
+    x("log10", None, None),
+    x("log", None, None),
+    x("powf", None, None),
+    x("powi", None, None),
+    x("cbrt", None, None),
+    x("hypot", None, None),
+    x("sin", None, Some("fast::sin")),
+    x("cos", None, Some("fast::cos")),
+    x("sin_cos", None, None),
+    x("tan", None, None),
+    x("asin", None, None),
+    x("acos", None, None),
+    x("atan", None, None),
+    x("atan2", None, None),
+    x("sinh", None, None),
+    x("cosh", None, None),
+    x("tanh", None, Some("fast::tanh")),
+    x("asinh", None, None),
+    x("acosh", None, None),
+    x("atanh", None, None),
+];
+
+/// Why a float has no method `name` in a kernel, and what to write for it; `None` of a name that Rust does not have either.
+pub(super) fn inexact(name: &str) -> Option<String> {
+    let Inexact { method, math, fast } = INEXACT.iter().find(|x| x.method == name)?;
+    let math = math.map(|f| format!("`{f}(…)`, whose bits are the same everywhere"));
+    let fast = fast.map(|f| format!("`{f}(…)`, the hardware's approximation"));
+    let ways: Vec<String> = math.into_iter().chain(fast).collect();
+    let way = match ways.is_empty() {
+        true => "compute it by a device function of your own".to_string(),
+        false => format!("write {}", ways.join(", or ")),
+    };
+    Some(format!("`{method}` gives other bits from one host to another, and is no method in a kernel: {way}"))
+}
+
 /// Dimensions of an array in shared memory at most.
 pub(super) const MOST_SHARED: u32 = 5;
 
