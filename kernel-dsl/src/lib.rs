@@ -292,7 +292,9 @@
 //!   reports that as Rust's debug builds do.
 //! * A division by zero is reported by the interpreter, and gives an unspecified value on a GPU.
 //! * `max` and `min` of floats return the number where one operand is a NaN, and order −0 below +0.
-//! * a · b + c is one rounding only where the kernel says `mul_add`. Nothing else is contracted or reordered.
+//! * a · b + c is one rounding only where the kernel says `mul_add`, or its attribute `contract`: then a sum or difference with a
+//!   product written in it is one, in the kernel itself and not in the device functions that it calls (and not where rustc
+//!   compiles the kernel, under [`host::run`]). Nothing else is contracted or reordered.
 //! * Threads run together: what two of them do to one element, one of them writing, is a race unless a sync stands
 //!   between.
 //!

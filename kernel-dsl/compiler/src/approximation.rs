@@ -57,7 +57,11 @@ impl Approximation {
 
     /// Its modifiers as the compiler writes it.
     pub fn modifiers(self) -> &'static [Modifier] {
-        if self.flushes() { &[Modifier::Approx, Modifier::Ftz, Modifier::F32] } else { &[Modifier::Approx, Modifier::F32] }
+        if self.flushes() {
+            &[Modifier::Approx, Modifier::Ftz, Modifier::F32]
+        } else {
+            &[Modifier::Approx, Modifier::F32]
+        }
     }
 
     /// The first target that has it.

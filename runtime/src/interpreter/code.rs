@@ -7,8 +7,8 @@
 
 use super::bits::Operation;
 use super::frame::Register;
-use kernel_dsl::compiler::{Approximation, Scalar};
 use kernel_dsl::compiler::ir::{self, Binary, Comparison, Location, Scope, Shuffle, Special, Swizzle, Unary, Vote};
+use kernel_dsl::compiler::{Approximation, Scalar};
 
 /// A row of the frame.
 pub type RowIndex = u32;

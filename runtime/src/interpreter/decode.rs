@@ -3,11 +3,11 @@
 //! IR that breaks a rule of `ir`'s essay is refused here with the place, so that what runs needs no check of its own
 //! form: operands are defined before they are used, types fit operators, labels name open constructs.
 
+use super::bits::Operation;
 use super::cast;
 use super::code::{
     Access, Atomic, Code, Dim, Inst, Local, Offset, Pc, Place, Report, RowIndex, SharedDim, SlotIndex, Within,
 };
-use super::bits::Operation;
 use super::frame::Register;
 use super::lanes::{has_binary, has_unary};
 use super::memory::SHARED_WORDS;

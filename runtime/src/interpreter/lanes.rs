@@ -135,7 +135,12 @@ fn map2<A: Lane, B: Lane, T: Lane>(rows: &mut [Row], to: u32, a: u32, b: u32, f:
 }
 
 #[inline(always)]
-pub(super) fn map3<A: Lane, B: Lane, C: Lane, T: Lane>(rows: &mut [Row], to: u32, [a, b, c]: [u32; 3], f: impl Fn(A, B, C) -> T) {
+pub(super) fn map3<A: Lane, B: Lane, C: Lane, T: Lane>(
+    rows: &mut [Row],
+    to: u32,
+    [a, b, c]: [u32; 3],
+    f: impl Fn(A, B, C) -> T,
+) {
     let (operands, results) = rows.split_at_mut(to as usize);
     let (a, b) = (A::Word::lanes(operands, a as usize), B::Word::lanes(operands, b as usize));
     let c = C::Word::lanes(operands, c as usize);

@@ -260,7 +260,8 @@ impl Prepared {
 
     /// Whether each argument that approximate values reach says how near they must be.
     fn has_tolerances(&self) -> Result<(), Failure> {
-        match self.approximate.iter().zip(&self.names).find(|((reached, tolerance), _)| *reached && tolerance.is_none()) {
+        match self.approximate.iter().zip(&self.names).find(|((reached, tolerance), _)| *reached && tolerance.is_none())
+        {
             Some((_, argument)) => Err(Failure::NoTolerance { argument: argument.clone() }),
             None => Ok(()),
         }
@@ -279,7 +280,8 @@ impl Prepared {
 
     /// Whether another executor left what the oracle left.
     fn same(&self, lowered: &Outputs, other: &Outputs, executor: Executor) -> Result<(), Failure> {
-        let differences = lowered.iter().zip(other).find_map(|((index, a), (_, b))| differ(&self.names[*index], a, b, None));
+        let differences =
+            lowered.iter().zip(other).find_map(|((index, a), (_, b))| differ(&self.names[*index], a, b, None));
         match differences {
             Some(mismatch) => {
                 Err(Failure::Differ { left: Executor::Lowered, right: executor, mismatch: mismatch.into() })

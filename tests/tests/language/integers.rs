@@ -95,16 +95,15 @@ fn field(x: u64, width: u32, signed: bool, position: u32, length: u32) -> u64 {
 
 fn inserted(bits: u64, into: u64, width: u32, position: u32, length: u32) -> u64 {
     let (position, length) = (position & 0xff, length & 0xff);
-    let bit = |i: u32| if (position..position + length).contains(&i) { bits >> (i - position) & 1 } else { into >> i & 1 };
+    let bit =
+        |i: u32| if (position..position + length).contains(&i) { bits >> (i - position) & 1 } else { into >> i & 1 };
     (0..width).fold(0, |all, i| all | bit(i) << i)
 }
 
 /// What the kernel gives, by wide arithmetic and bit by bit.
 fn expected(a: u32, b: u32, c: u32) -> [u32; 26] {
     let (s, t) = (a as i32, b as i32);
-    let bytes = |x: u32, signed: bool| {
-        x.to_le_bytes().map(|b| if signed { i64::from(b as i8) } else { i64::from(b) })
-    };
+    let bytes = |x: u32, signed: bool| x.to_le_bytes().map(|b| if signed { i64::from(b as i8) } else { i64::from(b) });
     let halves = |x: u32, signed: bool| {
         [x as u16, (x >> 16) as u16].map(|h| if signed { i64::from(h as i16) } else { i64::from(h) })
     };
@@ -124,7 +123,13 @@ fn expected(a: u32, b: u32, c: u32) -> [u32; 26] {
         u32::from_le_bytes(std::array::from_fn(|k| {
             let nibble = (selector >> (4 * k) & 15) as usize;
             let byte = bytes[nibble & 7];
-            if nibble < 8 { byte } else if byte < 128 { 0 } else { 255 }
+            if nibble < 8 {
+                byte
+            } else if byte < 128 {
+                0
+            } else {
+                255
+            }
         }))
     };
     [
@@ -197,8 +202,7 @@ fn all(checker: &Checker) {
     let [a, b, c] = triples(11);
     let out = vec![0u32; 26 * a.len()];
     let inputs = vec![Input::slice(&a), Input::slice(&b), Input::slice(&c), Input::slice(&out)];
-    let wanted: Vec<f64> =
-        (0..a.len()).flat_map(|i| expected(a[i], b[i], c[i])).map(f64::from).collect();
+    let wanted: Vec<f64> = (0..a.len()).flat_map(|i| expected(a[i], b[i], c[i])).map(f64::from).collect();
     agree::<words>(checker, "words", inputs, &[Expected::new(3, wanted, Bound::Exact)]);
 
     let mut random = Random::new(5);

@@ -2,6 +2,7 @@
 //! all passes, and (ignored where there is none) on an NVIDIA GPU.
 
 mod collectives;
+mod contract;
 mod cooperation;
 #[path = "../every_target/mod.rs"]
 mod every_target;

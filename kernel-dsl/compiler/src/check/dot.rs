@@ -22,7 +22,10 @@ impl Checker<'_> {
         let name = path.name();
         let wrong = |checker: &mut Self| (ExprKind::Tuple(Vec::new()), checker.wrong());
         if path.segments.last().is_some_and(|s| !s.arguments.is_empty()) {
-            self.mistake(path.mark, format!("`{name}` takes no generic arguments in a kernel: the operands say what they are"));
+            self.mistake(
+                path.mark,
+                format!("`{name}` takes no generic arguments in a kernel: the operands say what they are"),
+            );
         }
         if !self.count(&name, 3, arguments.len(), mark) {
             return wrong(self);

@@ -101,6 +101,7 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
         requires,
         min_blocks: kernel.min_blocks,
         max_registers: kernel.max_registers,
+        contract: kernel.contract,
         target: kernel.target,
         instances,
         tolerances,

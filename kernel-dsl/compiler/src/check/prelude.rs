@@ -2,10 +2,10 @@
 //!
 //! One table each, so that the reader of a kernel, the checker and the documentation agree on what there is.
 
+use crate::Approximation as X;
 use crate::Scalar;
 use crate::hir::collective::Reduction;
 use crate::hir::{Builtin, Collective as C, Fast, Intrinsic, Method as M, OnOverflow as O};
-use crate::Approximation as X;
 use crate::ir;
 use crate::syntax::Path;
 
@@ -438,7 +438,10 @@ pub(crate) fn owns(path: &Path) -> bool {
     }
     let first = path.segments[0].name.to_string();
     match path.segments.len() {
-        1 => matches!(first.as_str(), "unroll" | "unroll_by" | "rolled" | "Some" | "None" | "size_of") || dot(&first).is_some(),
+        1 => {
+            matches!(first.as_str(), "unroll" | "unroll_by" | "rolled" | "Some" | "None" | "size_of")
+                || dot(&first).is_some()
+        }
         2 => {
             matches!(
                 first.as_str(),

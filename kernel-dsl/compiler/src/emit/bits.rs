@@ -16,9 +16,7 @@ impl Emitter<'_> {
         let operands: Vec<Operand> = values.iter().map(|v| self.operand(*v)).collect();
         let (opcode, modifiers) = match what {
             Bits::Dot4 => (Opcode::Dp4a, vec![ty(0), ty(1)]),
-            Bits::Dot2 { high } => {
-                (Opcode::Dp2a, vec![if high { Modifier::Hi } else { Modifier::Lo }, ty(0), ty(1)])
-            }
+            Bits::Dot2 { high } => (Opcode::Dp2a, vec![if high { Modifier::Hi } else { Modifier::Lo }, ty(0), ty(1)]),
             Bits::Permute => (Opcode::Prmt, vec![Modifier::B32]),
             Bits::FunnelLeft => (Opcode::Shf, vec![Modifier::L, Modifier::Wrap, Modifier::B32]),
             Bits::FunnelRight => (Opcode::Shf, vec![Modifier::R, Modifier::Wrap, Modifier::B32]),

@@ -4,9 +4,9 @@ use super::report::{About, Failed};
 use crate::analyses::approximate::Approximations;
 use crate::error::{Error, Errors};
 use crate::hir::{self, Instance, Program, serial};
-use crate::{analyses, emit, launch, passes};
 use crate::syntax::{InstanceArgument, InstanceOf};
 use crate::target::Target;
+use crate::{analyses, emit, launch, passes};
 use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens, quote};
 use std::collections::BTreeSet;
@@ -37,11 +37,7 @@ pub(super) fn compile(program: &Program) -> Result<Compiled, Vec<Failed>> {
     if failed.is_empty() { Ok(compiled) } else { Err(failed) }
 }
 
-fn text(
-    program: &Program,
-    instance: &Instance,
-    approximate: &mut BTreeSet<u32>,
-) -> Result<String, (About, Errors)> {
+fn text(program: &Program, instance: &Instance, approximate: &mut BTreeSet<u32>) -> Result<String, (About, Errors)> {
     let body = |errors| (About::Body, errors);
     let program = hir::monomorphic(program, instance).map_err(body)?;
     // Lowering says the same, and knows no tokens of the attribute.

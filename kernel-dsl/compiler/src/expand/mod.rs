@@ -189,9 +189,14 @@ fn linked_item(linked: chain::Linked) -> syn::Result<TokenStream> {
 }
 
 /// The tolerances for what no approximation reaches: such values are the same everywhere.
-fn needless(parsed: &syntax::Kernel, program: &crate::hir::Program, compiled: &artifact::Compiled) -> Option<syn::Error> {
+fn needless(
+    parsed: &syntax::Kernel,
+    program: &crate::hir::Program,
+    compiled: &artifact::Compiled,
+) -> Option<syn::Error> {
     let declared = parsed.tolerances.iter().zip(&program.launch.tolerances);
-    let needless = declared.filter(|(_, t)| !parsed.instances.is_empty() && !compiled.approximate.contains(&t.parameter));
+    let needless =
+        declared.filter(|(_, t)| !parsed.instances.is_empty() && !compiled.approximate.contains(&t.parameter));
     let errors = needless.map(|(written, _)| {
         let name = &written.name;
         let message = format!(

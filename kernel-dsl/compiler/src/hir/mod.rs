@@ -84,6 +84,8 @@ pub struct Launch {
     pub min_blocks: Option<u32>,
     /// Registers a thread at most.
     pub max_registers: Option<u32>,
+    /// Whether a sum or difference with a product written in it is one `mul_add`.
+    pub contract: bool,
     /// What its declared instances are compiled for, and those compiled later unless another target is asked for.
     pub target: Target,
     /// The instances that the kernel declares: one value a generic parameter.

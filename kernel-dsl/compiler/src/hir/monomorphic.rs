@@ -5,8 +5,8 @@
 //! its fields, an enum the `i32` of its discriminant. All functions share one table of types.
 
 use super::{
-    Block, Constant, Expr, ExprKind, Function, FunctionId, GenericKind, Instance, Program, Root, Size, Tolerance, TraitId,
-    TraitItemKind, Type, TypeId, Unroll, item, layout, merge, serial, visit,
+    Block, Constant, Expr, ExprKind, Function, FunctionId, GenericKind, Instance, Program, Root, Size, Tolerance,
+    TraitId, TraitItemKind, Type, TypeId, Unroll, item, layout, merge, serial, visit,
 };
 use crate::Scalar;
 use crate::error::{Error, Errors};

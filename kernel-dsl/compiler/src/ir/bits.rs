@@ -76,7 +76,9 @@ impl Bits {
             (Bits::MultiplyHigh, &[a, b]) if register(a) && a == b => Some(a),
             (Bits::Multiply24, &[a, b]) if is_word(a) && a == b => Some(a),
             (Bits::SaturatingAdd | Bits::SaturatingSub, [Scalar::I32, Scalar::I32]) => Some(Scalar::I32),
-            (Bits::Join, [a, rest @ ..]) if a.is_integer() && a.bits() * types.len() as u32 == 32 && !rest.is_empty() => {
+            (Bits::Join, [a, rest @ ..])
+                if a.is_integer() && a.bits() * types.len() as u32 == 32 && !rest.is_empty() =>
+            {
                 let word = if a.is_signed() { Scalar::I32 } else { Scalar::U32 };
                 rest.iter().all(|b| a == b).then_some(word)
             }

@@ -43,6 +43,7 @@ fn kernel(generics: &[(&str, Scalar)], parameters: &[(&str, Type)]) -> Program {
         requires: vec![],
         min_blocks: None,
         max_registers: None,
+        contract: false,
         target: crate::Target::SM_61,
         instances: vec![],
         tolerances: vec![],

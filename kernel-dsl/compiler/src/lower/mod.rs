@@ -12,6 +12,7 @@ mod cell;
 pub mod checked;
 mod closure;
 mod combine;
+mod contract;
 mod cooperation;
 mod copy;
 mod dynamic;

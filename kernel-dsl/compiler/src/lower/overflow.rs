@@ -38,11 +38,8 @@ impl Lowerer<'_> {
         let wrapping = if add { Binary::WrappingAdd } else { Binary::WrappingSub };
         let value = self.binary(wrapping, ty, a, b);
         if !ty.is_signed() {
-            let over = if add {
-                self.compare(Comparison::Lt, ty, value, a)
-            } else {
-                self.compare(Comparison::Lt, ty, a, b)
-            };
+            let over =
+                if add { self.compare(Comparison::Lt, ty, value, a) } else { self.compare(Comparison::Lt, ty, a, b) };
             return (value, over);
         }
         let other = if add { value } else { a };

@@ -135,7 +135,8 @@ impl<'k> Uses<'k> {
                         for (i, r) in inst.results.iter().enumerate() {
                             self.origins.insert(*r, Origin::Load(first, i));
                         }
-                        let others = guard.as_ref().and_then(|g| packs_of(self.kernel, &g.otherwise)).unwrap_or_default();
+                        let others =
+                            guard.as_ref().and_then(|g| packs_of(self.kernel, &g.otherwise)).unwrap_or_default();
                         self.want(others.clone());
                         self.loads.insert(first, (results, others));
                         continue;
@@ -254,8 +255,7 @@ impl<'k> Uses<'k> {
                 .map(|(_, together)| *together)
                 .collect();
             let pack_of = good.iter().flat_map(|pack| pack.iter().map(move |v| (*v, pack))).collect();
-            let keep: HashSet<Pack> =
-                good.iter().filter(|p| self.stays(p, &good, &pack_of, &apart)).cloned().collect();
+            let keep: HashSet<Pack> = good.iter().filter(|p| self.stays(p, &good, &pack_of, &apart)).cloned().collect();
             if keep.len() == good.len() {
                 break;
             }
@@ -395,7 +395,9 @@ impl Rewriter {
                 }
             }
             Op::Select { yes, no, .. } => {
-                let Some(choice) = self.choices.iter_mut().find(|c| c.pack.contains(&inst.results[0])) else { return true };
+                let Some(choice) = self.choices.iter_mut().find(|c| c.pack.contains(&inst.results[0])) else {
+                    return true;
+                };
                 choice.left -= 1;
                 if choice.left > 0 {
                     return false;

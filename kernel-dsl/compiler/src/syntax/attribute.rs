@@ -18,6 +18,7 @@ struct Clauses {
     derived: Vec<(Ident, syn::Expr)>,
     min_blocks: Option<u32>,
     max_registers: Option<u32>,
+    contract: bool,
     tolerances: Vec<Tolerance>,
     target: Option<Target>,
     crate_path: Option<syn::Path>,
@@ -113,6 +114,7 @@ impl Clauses {
                     parenthesized!(inner in input);
                     clauses.instances.extend(declarations(&inner)?);
                 }
+                "contract" => clauses.contract = true,
                 "tolerance" => {
                     let inner;
                     parenthesized!(inner in input);
@@ -138,7 +140,7 @@ impl Clauses {
                     return Err(syn::Error::new(
                         name.span(),
                         format!(
-                            "`{name}` is not a clause of `#[kernel]`; there are block, grid, instances, derived, min_blocks, max_registers, tolerance, target and crate"
+                            "`{name}` is not a clause of `#[kernel]`; there are block, grid, instances, derived, min_blocks, max_registers, contract, tolerance, target and crate"
                         ),
                     ));
                 }
@@ -162,7 +164,9 @@ impl syn::parse::Parse for Tolerance {
             let which = match word.to_string().as_str() {
                 "relative" => 0,
                 "absolute" => 1,
-                _ => return Err(syn::Error::new(word.span(), "a tolerance is `relative = …`, `absolute = …`, or both")),
+                _ => {
+                    return Err(syn::Error::new(word.span(), "a tolerance is `relative = …`, `absolute = …`, or both"));
+                }
             };
             let number: syn::Lit = equals(&inner)?;
             let value = match &number {
@@ -272,6 +276,7 @@ impl Reader {
             instances,
             min_blocks: clauses.min_blocks,
             max_registers: clauses.max_registers,
+            contract: clauses.contract,
             tolerances: clauses.tolerances,
             target: clauses.target.unwrap_or(Target::SM_61),
             crate_path: clauses.crate_path.unwrap_or_else(|| syn::parse_quote!(::kernel_dsl)),

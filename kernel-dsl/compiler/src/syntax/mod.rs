@@ -41,6 +41,8 @@ pub struct Kernel {
     pub min_blocks: Option<u32>,
     /// Registers a thread at most.
     pub max_registers: Option<u32>,
+    /// Whether a sum or difference with a product written in it is one `mul_add`.
+    pub contract: bool,
     /// How near a GPU's results must be, by parameter.
     pub tolerances: Vec<Tolerance>,
     /// What it is compiled for.

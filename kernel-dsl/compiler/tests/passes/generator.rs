@@ -3,10 +3,10 @@
 //! What it makes is free of what the language leaves open: divisors are not 0, `usize` does not overflow, indices are in
 //! range, loops end.
 
-use kernel_dsl_compiler::{Approximation, Scalar};
 use kernel_dsl_compiler::Target;
 use kernel_dsl_compiler::ir::build::Builder;
 use kernel_dsl_compiler::ir::*;
+use kernel_dsl_compiler::{Approximation, Scalar};
 use smallvec::smallvec;
 
 /// A kernel with nothing in it: slices `x` (read-only) and `y`, a view `m` with a row stride, scalars `s` and `a`.
@@ -404,9 +404,7 @@ impl Generator {
                 Op::Select { condition, yes: a, no: b }
             }
             2 if ty == Scalar::Bool => Op::Unary(Unary::Not, a),
-            2 if ty == Scalar::F32 && self.below(3) == 0 => {
-                Op::Approximate(self.one_of(&Approximation::ALL), a)
-            }
+            2 if ty == Scalar::F32 && self.below(3) == 0 => Op::Approximate(self.one_of(&Approximation::ALL), a),
             2 if ty.is_float() => {
                 let unary =
                     [Unary::Neg, Unary::Abs, Unary::Sqrt, Unary::Floor, Unary::Ceil, Unary::Trunc, Unary::RoundEven];
