@@ -17,6 +17,9 @@
 //! | [`trait@DeviceCopy`] | what structs derive to lie in shared memory |
 //! | [`math`] | transcendental functions, the same bits everywhere |
 //! | [`ptx!`] | inline PTX: see [`inline`](crate::inline) |
+//! | [`fast`] | the hardware's approximations of them |
+//! | [`int`] | instructions on integers beyond Rust's methods |
+//! | [`dp4a`], [`dp2a_lo`], [`dp2a_hi`] | dot products of small integers: see [`dot`](crate::dot) |
 //!
 //! Each item is real Rust: rustc checks a kernel's body against these signatures, so completion and documentation work
 //! inside a kernel; and the bodies run, under [`host::run`](crate::host::run), so that a test can compare the kernel
@@ -29,4 +32,5 @@ pub use crate::pending::Pending;
 pub use crate::shared::Shared;
 pub use crate::slice::SliceExt as _;
 pub use crate::view::{Strided, StridedMut, View, ViewMut};
-pub use crate::{DeviceCopy, block, device, fence, grid, kernel, math, pipeline, ptx, target, thread, warp};
+pub use crate::{DeviceCopy, block, device, fast, fence, grid, int, kernel, math, pipeline, ptx, target, thread, warp};
+pub use crate::{dp2a_hi, dp2a_lo, dp4a};

@@ -3,6 +3,7 @@
 //! IR that breaks a rule of `ir`'s essay is refused here with the place, so that what runs needs no check of its own
 //! form: operands are defined before they are used, types fit operators, labels name open constructs.
 
+use super::bits::Operation;
 use super::cast;
 use super::code::{
     Access, Atomic, Code, Copy, Dim, Inst, Landing, Local, Offset, Pc, Place, Report, RowIndex, SharedDim, SlotIndex,
@@ -318,6 +319,23 @@ impl Decoder<'_> {
                 let [a, b, c] = [self.typed(a, ty)?, self.typed(b, ty)?, self.typed(c, ty)?];
                 let to = self.define(result)?.row;
                 self.emit(Inst::MulAdd { ty, to, a, b, c });
+            }
+            Op::Approximate(what, a) => {
+                let (a, to) = (self.typed(a, Scalar::F32)?, self.define(result)?.row);
+                if ty != Scalar::F32 {
+                    return self.refuse(format!("an approximation of `{ty}`"));
+                }
+                self.emit(Inst::Approximate { what, to, a });
+            }
+            Op::Bits(what, ref operands) => {
+                let types: Box<[Scalar]> = operands.iter().map(|v| self.scalar(*v)).collect::<Result<_>>()?;
+                if what.result(&types) != Some(ty) || operands.len() > 4 {
+                    return self.refuse(format!("{} of {types:?} to `{ty}`", what.name()));
+                }
+                let operands = operands.iter().map(|v| self.used(*v)).collect::<Result<_>>()?;
+                let to = self.define(result)?;
+                self.code.operations.push(Operation { what, types, operands, to });
+                self.emit(Inst::Bits(self.code.operations.len() as u32 - 1));
             }
             Op::Compare(op, a, b) => {
                 let of = self.scalar(a)?;

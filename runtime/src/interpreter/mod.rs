@@ -31,6 +31,7 @@ pub mod report;
 mod access;
 mod ahead;
 mod atomic;
+mod bits;
 mod cast;
 mod code;
 mod cooperation;

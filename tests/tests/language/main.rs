@@ -3,12 +3,15 @@
 
 mod blocks;
 mod collectives;
+mod contract;
 mod cooperation;
 #[path = "../every_target/mod.rs"]
 mod every_target;
+mod fast;
 mod faults;
 mod impls;
 mod inline;
+mod integers;
 mod items;
 mod loops;
 mod methods;

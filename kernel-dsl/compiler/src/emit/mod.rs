@@ -15,6 +15,7 @@
 
 mod arithmetic;
 mod atomic;
+mod bits;
 mod cast;
 mod control;
 mod header;
@@ -345,6 +346,8 @@ impl<'k> Emitter<'k> {
             Op::Unary(op, a) => self.unary(results[0], *op, *a),
             Op::Binary(op, a, b) => self.binary(results[0], *op, *a, *b),
             Op::MulAdd(a, b, c) => self.mul_add(results[0], *a, *b, *c),
+            Op::Approximate(what, a) => self.approximate(results[0], *what, *a),
+            Op::Bits(what, operands) => self.bits(results[0], *what, operands),
             Op::Compare(c, a, b) => self.compare(results[0], *c, *a, *b),
             Op::Select { condition, yes, no } => self.select(results[0], *condition, *yes, *no),
             Op::Cast(a) => self.cast(results[0], *a),

@@ -6,6 +6,7 @@
 //! expression has a type, by index into its function's `types`, where inference has left no unknowns.
 
 pub mod collective;
+pub mod fast;
 pub mod instance;
 pub mod intrinsic;
 pub mod item;
@@ -17,12 +18,13 @@ pub mod serial;
 pub mod visit;
 
 pub use collective::Collective;
+pub use fast::Fast;
 pub use instance::{Constant, Instance, Item};
 pub use intrinsic::Intrinsic;
 pub use item::{
     Associated, Bound, Builtin, Enum, Field, Impl, Items, Struct, Trait, TraitItem, TraitItemKind, Variant,
 };
-pub use method::Method;
+pub use method::{Method, OnOverflow};
 pub use monomorphic::{Monomorphic, monomorphic};
 
 use crate::ir;
@@ -83,10 +85,34 @@ pub struct Launch {
     pub min_blocks: Option<u32>,
     /// Registers a thread at most.
     pub max_registers: Option<u32>,
+    /// Whether a sum or difference with a product written in it is one `mul_add`.
+    pub contract: bool,
     /// What its declared instances are compiled for, and those compiled later unless another target is asked for.
     pub target: Target,
     /// The instances that the kernel declares: one value a generic parameter.
     pub instances: Vec<Instance>,
+    /// How near a GPU's results must be, for parameters that the hardware's approximations reach.
+    pub tolerances: Vec<Tolerance>,
+}
+
+/// How far floats that a kernel writes may be from those of the interpreter: absolute + relative · |value|.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Tolerance {
+    /// Which parameter of the kernel, by its index.
+    pub parameter: u32,
+    /// The part of the interpreter's value.
+    pub relative: f64,
+    /// What is added to that.
+    pub absolute: f64,
+}
+
+impl Tolerance {
+    /// Whether `value` is as near to `reference` as it must be: a NaN to a NaN, an infinity to itself.
+    pub fn holds(&self, value: f64, reference: f64) -> bool {
+        let room = self.absolute + self.relative * reference.abs();
+        let near = value.is_finite() && reference.is_finite() && (value - reference).abs() <= room;
+        near || value == reference || value.is_nan() && reference.is_nan()
+    }
 }
 
 /// Threads of a block along an axis.

@@ -225,8 +225,10 @@ mod tests {
             requires: vec![],
             min_blocks: Some(2),
             max_registers: None,
+            contract: false,
             target: Target::SM_61,
             instances: vec![Instance(vec![Constant::Usize(16), Constant::Bool(true)])],
+            tolerances: vec![],
         };
         Program {
             launch,

@@ -34,7 +34,8 @@
 //! do, and wraps. `Wrapping…` never reports. `Div` and `Rem` truncate towards zero; a zero divisor (and `MIN / −1`) is
 //! reported and gives an unspecified value. Shift amounts are `u32`, masked to the width. Floats are IEEE 754, rounded to nearest even, subnormals kept;
 //! `Min` and `Max` of floats return the operand that is not a NaN, and order −0 below +0. The payload and sign of a NaN
-//! that arithmetic makes are unspecified. Comparisons are Rust's: everything is false of a NaN but `!=`.
+//! that arithmetic makes are unspecified. [`Op::Approximate`] is what the hardware gives, within the bound of its
+//! [`Approximation`]; the interpreters give its stand-in. Comparisons are Rust's: everything is false of a NaN but `!=`.
 //! [`Op::Cast`] is Rust's `as`.
 //!
 //! Floats of 16 bits are for keeping: they are loaded and stored, held in locals, selected, and bitcast to and from
@@ -42,6 +43,7 @@
 //! are casts `f16` to `f32`, exact, and back, rounding once, where any NaN becomes the code 0x7FFF; those of `bf16` lowering writes
 //! out in integers, with the same NaN.
 
+mod bits;
 mod block;
 pub mod build;
 mod formula;
@@ -52,6 +54,7 @@ mod table;
 pub mod verify;
 mod walk;
 
+pub use bits::Bits;
 pub use block::{Block, Open};
 pub use formula::{Formula, NoFormula};
 pub use memory::{
@@ -59,6 +62,7 @@ pub use memory::{
 };
 pub use table::{CONSTANT_LIMIT, Placement, Table};
 
+use crate::approximation::Approximation;
 use crate::ptx::Inline;
 use crate::scalar::Scalar;
 use crate::source::{Source, Span};
@@ -259,6 +263,10 @@ pub enum Op {
     Binary(Binary, Value, Value),
     /// a · b + c with one rounding; floats.
     MulAdd(Value, Value, Value),
+    /// What the hardware approximates; `f32`. Its bits are nobody's promise: no pass computes it.
+    Approximate(Approximation, Value),
+    /// What one instruction does with integers, beyond the operators; [`Bits::result`] is its types.
+    Bits(Bits, SmallVec<[Value; 4]>),
     /// Two operands of one type; `bool` out.
     Compare(Comparison, Value, Value),
     /// `yes` where `condition` holds, `no` elsewhere; both are evaluated.

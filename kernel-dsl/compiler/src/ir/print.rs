@@ -318,6 +318,8 @@ impl<'a> Printer<'a> {
             Op::Unary(o, a) => format!("{} {}", snake(o), v(a)),
             Op::Binary(o, a, b) => format!("{} {}, {}", snake(o), v(a), v(b)),
             Op::MulAdd(a, b, c) => format!("mul_add {}, {}, {}", v(a), v(b), v(c)),
+            Op::Approximate(what, a) => format!("approximate {} {}", snake(what), v(a)),
+            Op::Bits(what, operands) => format!("{} {}", what.name(), self.values(operands)),
             Op::Compare(c, a, b) => format!("{} {}, {}", snake(c), v(a), v(b)),
             Op::Select { condition, yes, no } => format!("select {}, {}, {}", v(condition), v(yes), v(no)),
             Op::Cast(a) => format!("cast {}", v(a)),

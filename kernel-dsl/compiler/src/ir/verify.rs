@@ -202,6 +202,15 @@ impl<'a> Verifier<'a> {
                 let same = [*a, *b, *c].iter().all(|v| self.ty(*v) == out);
                 self.check(inst, same && scalar.is_some_and(Scalar::is_float), "mul_add is of one float type");
             }
+            Op::Approximate(_, a) => {
+                let fits = scalar == Some(Scalar::F32) && self.ty(*a) == out;
+                self.check(inst, fits, "approximations are of f32");
+            }
+            Op::Bits(what, operands) => {
+                let types: Option<Vec<Scalar>> = operands.iter().map(|v| self.ty(*v).scalar()).collect();
+                let to = types.and_then(|types| what.result(&types));
+                self.check(inst, to.is_some() && to == scalar, "operand and result types do not fit the instruction");
+            }
             Op::Compare(c, a, b) => {
                 let ordered = self.ty(*a) != S(Scalar::Bool) || matches!(c, Comparison::Eq | Comparison::Ne);
                 let fits = self.ty(*a) == self.ty(*b) && self.ty(*a).scalar().is_some_and(|s| !s.is_half()) && ordered;

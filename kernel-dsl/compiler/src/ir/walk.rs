@@ -23,6 +23,8 @@ impl Op {
             | Op::Unary(..)
             | Op::Binary(..)
             | Op::MulAdd(..)
+            | Op::Approximate(..)
+            | Op::Bits(..)
             | Op::Compare(..)
             | Op::Select { .. }
             | Op::Cast(_)
@@ -86,7 +88,8 @@ impl Op {
                     f(*g);
                 }
             }
-            Op::Unary(_, a) | Op::Cast(a) | Op::Bitcast(a) => f(*a),
+            Op::Unary(_, a) | Op::Approximate(_, a) | Op::Cast(a) | Op::Bitcast(a) => f(*a),
+            Op::Bits(_, operands) => operands.iter().for_each(|v| f(*v)),
             Op::Binary(_, a, b) | Op::Compare(_, a, b) => {
                 f(*a);
                 f(*b);
@@ -211,7 +214,8 @@ impl Op {
                     m(g);
                 }
             }
-            Op::Unary(_, a) | Op::Cast(a) | Op::Bitcast(a) => m(a),
+            Op::Unary(_, a) | Op::Approximate(_, a) | Op::Cast(a) | Op::Bitcast(a) => m(a),
+            Op::Bits(_, operands) => operands.iter_mut().for_each(m),
             Op::Binary(_, a, b) | Op::Compare(_, a, b) => {
                 m(a);
                 m(b);

@@ -44,8 +44,10 @@ fn kernel(generics: &[(&str, Scalar)], parameters: &[(&str, Type)]) -> Program {
         requires: vec![],
         min_blocks: None,
         max_registers: None,
+        contract: false,
         target: crate::Target::SM_61,
         instances: vec![],
+        tolerances: vec![],
     };
     Program { launch, functions: vec![function], items: Items::default() }
 }

@@ -214,6 +214,9 @@ impl<'h> Lowerer<'h> {
             }
             (Intrinsic::Binary(op), Some(a), Some(b)) => Val::Scalar(self.binary(op, ty, a, b)),
             (Intrinsic::Method(method), ..) => self.method(e, method, ty, &[a, b, c]).map_or(Val::Unit, Val::Scalar),
+            (Intrinsic::Overflow(on, op), Some(a), Some(b)) => self.on_overflow(on, op, ty, a, b),
+            (Intrinsic::Fast(function), Some(a), b) => self.fast(function, a, b).map_or(Val::Unit, Val::Scalar),
+            (Intrinsic::Bits(what), ..) => self.instruction(e, what, arguments, &values),
             (Intrinsic::MulAdd, Some(a), Some(b)) => match c {
                 Some(c) if ty.is_half() => Val::Scalar(self.half_mul_add(ty, [a, b, c])),
                 Some(c) => {

@@ -6,16 +6,19 @@
 
 mod access;
 mod array;
+mod bits;
 mod captures;
 mod cell;
 pub mod checked;
 mod closure;
 mod combine;
+mod contract;
 mod cooperation;
 mod copy;
 mod dynamic;
 mod exchange;
 mod expression;
+mod fast;
 mod function;
 mod half;
 mod inline;
@@ -25,6 +28,7 @@ mod loops;
 mod memory;
 mod method;
 mod option;
+mod overflow;
 mod pattern;
 mod pending;
 mod pipeline;

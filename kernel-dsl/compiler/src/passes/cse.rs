@@ -137,6 +137,25 @@ fn key(op: &Op, ty: Type) -> Option<Key> {
             (4, o as u32, [a.0, b.0, NONE])
         }
         Op::MulAdd(a, b, c) => (5, 0, [a.min(b).0, a.max(b).0, c.0]),
+        Op::Approximate(what, a) => (11, what as u32, [a.0, NONE, NONE]),
+        Op::Bits(what, ref operands) => {
+            let at = |k: usize| operands.get(k).map_or(NONE, |v| v.0);
+            let detail = match what {
+                Bits::Dot4 => 0,
+                Bits::Dot2 { high } => 1 + u32::from(high),
+                Bits::Permute => 3,
+                Bits::FunnelLeft => 4,
+                Bits::FunnelRight => 5,
+                Bits::Extract => 6,
+                Bits::MultiplyHigh => 7,
+                Bits::Multiply24 => 8,
+                Bits::SaturatingAdd => 9,
+                Bits::SaturatingSub => 10,
+                // Of four operands.
+                Bits::Insert | Bits::Join => return None,
+            };
+            (12, detail, [at(0), at(1), at(2)])
+        }
         Op::Compare(o, a, b) => (6, o as u32, [a.0, b.0, NONE]),
         Op::Select { condition, yes, no } => (7, 0, [condition.0, yes.0, no.0]),
         Op::Cast(a) => (8, 0, [a.0, NONE, NONE]),

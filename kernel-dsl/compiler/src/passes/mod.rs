@@ -9,8 +9,8 @@
 //!
 //! [`PIPELINE`] is the order of things: what only the oracle runs goes; variables become values and constants fold, so that loops can unroll; unrolled,
 //! register arrays become values too; then what is computed twice goes, small branches become selects and predicates,
-//! places become addresses, what is invariant leaves its loop, waits for copies learn how many groups come after theirs, and what
-//! is unused goes.
+//! places become addresses, what is invariant leaves its loop, waits for copies learn how many groups come after theirs, what
+//! is unused goes, and small integers that stay together become words.
 
 pub mod addresses;
 pub mod branches;
@@ -27,6 +27,7 @@ pub mod strength;
 pub mod strip;
 pub mod tables;
 pub mod unroll;
+pub mod words;
 
 mod constants;
 pub(crate) mod evaluate;
@@ -71,6 +72,8 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "strength", run: strength::strength },
     Pass { name: "groups", run: groups::groups },
     Pass { name: "dce", run: dce::dce },
+    // What nobody uses would speak against a word.
+    Pass { name: "words", run: words::words },
 ];
 
 /// IR after all passes: each constant one value, defined at the start of the body, to be written where it is used; no locals, no `Place` but addresses, no unrolled loop left. Only [`optimise`] and [`legal`] make

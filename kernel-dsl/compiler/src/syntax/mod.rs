@@ -43,6 +43,10 @@ pub struct Kernel {
     pub min_blocks: Option<u32>,
     /// Registers a thread at most.
     pub max_registers: Option<u32>,
+    /// Whether a sum or difference with a product written in it is one `mul_add`.
+    pub contract: bool,
+    /// How near a GPU's results must be, by parameter.
+    pub tolerances: Vec<Tolerance>,
     /// What it is compiled for.
     pub target: Target,
     /// The path of the facade crate: `::kernel_dsl`, or what `crate = …` says.
@@ -70,6 +74,17 @@ impl BlockExtent {
         };
         std::iter::once(first).chain(second).chain(third)
     }
+}
+
+/// `y(relative = 1e-6, absolute = 1e-7)` of the clause `tolerance`; what is not said is 0.
+#[derive(Clone, Debug)]
+pub struct Tolerance {
+    /// The parameter.
+    pub name: Ident,
+    /// Finite, and 0 or more.
+    pub relative: f64,
+    /// Finite, and 0 or more.
+    pub absolute: f64,
 }
 
 /// Launch expressions as the user wrote them.

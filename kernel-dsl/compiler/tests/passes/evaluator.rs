@@ -429,6 +429,11 @@ impl Machine<'_> {
             Op::Binary(o, a, b) => binary(*o, ty, get(a), get(b)),
             Op::MulAdd(a, b, c) if ty == Scalar::F32 => u64::from(f(get(a)).mul_add(f(get(b)), f(get(c))).to_bits()),
             Op::MulAdd(a, b, c) => d(get(a)).mul_add(d(get(b)), d(get(c))).to_bits(),
+            Op::Approximate(what, a) => u64::from(what.stand_in(f(get(a))).to_bits()),
+            Op::Bits(what, operands) => {
+                let (types, bits): (Vec<_>, Vec<_>) = operands.iter().map(|v| (self.scalar(*v), get(v))).unzip();
+                what.evaluate(&types, &bits).expect("operands that it takes")
+            }
             Op::Compare(o, a, b) => u64::from(compare(*o, self.scalar(*a), get(a), get(b))),
             Op::Select { condition, yes, no } => {
                 if get(condition) != 0 {

@@ -3,11 +3,11 @@
 //! What it makes is free of what the language leaves open: divisors are not 0, `usize` does not overflow, indices are in
 //! range, loops end.
 
-use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::Target;
 use kernel_dsl_compiler::ir::build::Builder;
 use kernel_dsl_compiler::ir::*;
 use kernel_dsl_compiler::ptx::inline::{self, Direction};
+use kernel_dsl_compiler::{Approximation, Scalar};
 use smallvec::smallvec;
 
 /// Blocks that compute, with one result or two; that ask who the thread is; and that ask the machine.
@@ -414,6 +414,7 @@ impl Generator {
                 Op::Select { condition, yes: a, no: b }
             }
             2 if ty == Scalar::Bool => Op::Unary(Unary::Not, a),
+            2 if ty == Scalar::F32 && self.below(3) == 0 => Op::Approximate(self.one_of(&Approximation::ALL), a),
             2 if ty.is_float() => {
                 let unary =
                     [Unary::Neg, Unary::Abs, Unary::Sqrt, Unary::Floor, Unary::Ceil, Unary::Trunc, Unary::RoundEven];
@@ -435,6 +436,27 @@ impl Generator {
                     [Comparison::Eq, Comparison::Ne, Comparison::Lt, Comparison::Le, Comparison::Gt, Comparison::Ge];
                 let n = if of == Scalar::Bool { 2 } else { 6 };
                 Op::Compare(self.one_of(&comparisons[..n]), a, b)
+            }
+            3 if ty == Scalar::U32 && self.below(2) == 0 => {
+                let c = self.any(Scalar::U32);
+                let all = [
+                    Bits::Dot4,
+                    Bits::Dot2 { high: true },
+                    Bits::Permute,
+                    Bits::FunnelLeft,
+                    Bits::FunnelRight,
+                    Bits::Extract,
+                    Bits::MultiplyHigh,
+                    Bits::Multiply24,
+                    Bits::Insert,
+                ];
+                let what = self.one_of(&all);
+                let operands = match what {
+                    Bits::MultiplyHigh | Bits::Multiply24 => [a, b].into_iter().collect(),
+                    Bits::Insert => [a, b, c, self.any(Scalar::U32)].into_iter().collect(),
+                    _ => [a, b, c].into_iter().collect(),
+                };
+                Op::Bits(what, operands)
             }
             3 if ty.is_integer() => {
                 let amount = self.any(Scalar::U32);

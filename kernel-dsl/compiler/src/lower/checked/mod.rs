@@ -321,6 +321,8 @@ impl Guarder {
             | Op::Unary(..)
             | Op::Binary(..)
             | Op::MulAdd(..)
+            | Op::Approximate(..)
+            | Op::Bits(..)
             | Op::Compare(..)
             | Op::Select { .. }
             | Op::Cast(_)
