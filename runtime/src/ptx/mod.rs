@@ -45,6 +45,7 @@
 //! stored value. So a speculated division whose result nobody uses is no mistake.
 
 mod access;
+mod ahead;
 mod arithmetic;
 mod body;
 pub mod check;

@@ -223,11 +223,16 @@ impl Lanes {
         let integer = ty.scalar().filter(|s| s.is_integer() || *s == Scalar::Bool);
         let across = match op {
             Op::Constant(bits) => Across::Exact([*bits as i64; LANES]),
+            Op::Table(_) => Across::Relative { lanes: [0; LANES], multiple: Table::ALIGN.into() },
             Op::Parameter(_) if ty == Type::Global => Across::Relative { lanes: [0; LANES], multiple: ALIGNED },
             Op::Parameter(_) | Op::Special(Special::Block(_) | Special::Grid(_)) => Across::UNIFORM,
+            Op::Special(Special::BlockDim(axis)) => match kernel.block.extent(*axis) {
+                Some(n) => Across::Exact([n.into(); LANES]),
+                None => Across::Relative { lanes: [0; LANES], multiple: kernel.block.divisor(*axis).into() },
+            },
             Op::Vote { .. } | Op::Reduce(..) => Across::UNIFORM,
             Op::Special(Special::Thread(axis)) => {
-                let ([x, y, _], first) = (kernel.block.map(i64::from), i64::from(self.warp) * LANES as i64);
+                let ([x, y, _], first) = (kernel.block.most().map(i64::from), i64::from(self.warp) * LANES as i64);
                 Across::Exact(std::array::from_fn(|lane| {
                     let thread = first + lane as i64;
                     match axis {

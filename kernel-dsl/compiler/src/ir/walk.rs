@@ -1,6 +1,6 @@
 //! What an operation is made of: its operands, its regions, and whether it has effects.
 
-use super::{Op, Place, Region, Value};
+use super::{Landing, Op, Place, Region, Value};
 use crate::ptx::inline::Effect;
 use smallvec::SmallVec;
 
@@ -19,9 +19,12 @@ impl Op {
             Op::Constant(_)
             | Op::Parameter(_)
             | Op::Special(_)
+            | Op::Table(_)
             | Op::Unary(..)
             | Op::Binary(..)
             | Op::MulAdd(..)
+            | Op::Approximate(..)
+            | Op::Bits(..)
             | Op::Compare(..)
             | Op::Select { .. }
             | Op::Cast(_)
@@ -64,19 +67,29 @@ impl Op {
             Op::Constant(_)
             | Op::Parameter(_)
             | Op::Special(_)
+            | Op::Table(_)
             | Op::Begin(_)
             | Op::BlockSync
             | Op::WarpSync
             | Op::Fence(_)
+            | Op::CopyCommit
+            | Op::CopyWait(Landing::But(_))
             | Op::Return => {}
             Op::Dynamic { extents, .. } => extents.iter().for_each(|v| f(*v)),
+            Op::CopyAsync(copy) => {
+                place(&copy.to, &mut f);
+                place(&copy.from, &mut f);
+                [copy.guard, copy.inside, copy.bytes].into_iter().flatten().for_each(f);
+            }
+            Op::CopyWait(Landing::Through(group)) => f(*group),
             Op::Poison { place: p, guard, .. } => {
                 place(p, &mut f);
                 if let Some(g) = guard {
                     f(*g);
                 }
             }
-            Op::Unary(_, a) | Op::Cast(a) | Op::Bitcast(a) => f(*a),
+            Op::Unary(_, a) | Op::Approximate(_, a) | Op::Cast(a) | Op::Bitcast(a) => f(*a),
+            Op::Bits(_, operands) => operands.iter().for_each(|v| f(*v)),
             Op::Binary(_, a, b) | Op::Compare(_, a, b) => {
                 f(*a);
                 f(*b);
@@ -180,19 +193,29 @@ impl Op {
             Op::Constant(_)
             | Op::Parameter(_)
             | Op::Special(_)
+            | Op::Table(_)
             | Op::Begin(_)
             | Op::BlockSync
             | Op::WarpSync
             | Op::Fence(_)
+            | Op::CopyCommit
+            | Op::CopyWait(Landing::But(_))
             | Op::Return => {}
             Op::Dynamic { extents, .. } => extents.iter_mut().for_each(&mut m),
+            Op::CopyAsync(copy) => {
+                place(&mut copy.to, &mut m);
+                place(&mut copy.from, &mut m);
+                [&mut copy.guard, &mut copy.inside, &mut copy.bytes].into_iter().flatten().for_each(m);
+            }
+            Op::CopyWait(Landing::Through(group)) => m(group),
             Op::Poison { place: p, guard, .. } => {
                 place(p, &mut m);
                 if let Some(g) = guard {
                     m(g);
                 }
             }
-            Op::Unary(_, a) | Op::Cast(a) | Op::Bitcast(a) => m(a),
+            Op::Unary(_, a) | Op::Approximate(_, a) | Op::Cast(a) | Op::Bitcast(a) => m(a),
+            Op::Bits(_, operands) => operands.iter_mut().for_each(m),
             Op::Binary(_, a, b) | Op::Compare(_, a, b) => {
                 m(a);
                 m(b);

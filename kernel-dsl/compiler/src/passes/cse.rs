@@ -115,6 +115,7 @@ fn key(op: &Op, ty: Type) -> Option<Key> {
                 Special::Thread(a) => (0, a),
                 Special::Block(a) => (1, a),
                 Special::Grid(a) => (2, a),
+                Special::BlockDim(a) => (3, a),
             };
             (2, which, [u32::from(axis), NONE, NONE])
         }
@@ -136,10 +137,30 @@ fn key(op: &Op, ty: Type) -> Option<Key> {
             (4, o as u32, [a.0, b.0, NONE])
         }
         Op::MulAdd(a, b, c) => (5, 0, [a.min(b).0, a.max(b).0, c.0]),
+        Op::Approximate(what, a) => (11, what as u32, [a.0, NONE, NONE]),
+        Op::Bits(what, ref operands) => {
+            let at = |k: usize| operands.get(k).map_or(NONE, |v| v.0);
+            let detail = match what {
+                Bits::Dot4 => 0,
+                Bits::Dot2 { high } => 1 + u32::from(high),
+                Bits::Permute => 3,
+                Bits::FunnelLeft => 4,
+                Bits::FunnelRight => 5,
+                Bits::Extract => 6,
+                Bits::MultiplyHigh => 7,
+                Bits::Multiply24 => 8,
+                Bits::SaturatingAdd => 9,
+                Bits::SaturatingSub => 10,
+                // Of four operands.
+                Bits::Insert | Bits::Join => return None,
+            };
+            (12, detail, [at(0), at(1), at(2)])
+        }
         Op::Compare(o, a, b) => (6, o as u32, [a.0, b.0, NONE]),
         Op::Select { condition, yes, no } => (7, 0, [condition.0, yes.0, no.0]),
         Op::Cast(a) => (8, 0, [a.0, NONE, NONE]),
         Op::Bitcast(a) => (9, 0, [a.0, NONE, NONE]),
+        Op::Table(t) => (11, 0, [t.0, NONE, NONE]),
         Op::Offset { base, ref terms, bytes } => match terms[..] {
             [(index, stride)] => (10, bytes, [base.0, index.0, stride.map_or(NONE, |s| s.0)]),
             _ => return None,
@@ -154,5 +175,6 @@ fn type_number(ty: Type) -> u32 {
         Type::Scalar(s) => s as u32,
         Type::Global => Scalar::ALL.len() as u32,
         Type::Shared => Scalar::ALL.len() as u32 + 1,
+        Type::Constant => Scalar::ALL.len() as u32 + 2,
     }
 }

@@ -415,6 +415,7 @@ impl Machine<'_> {
                 Role::Value(Scalar::F32) => u64::from((1.5f32 + *i as f32 - 7.0 * self.input as f32).to_bits()),
                 Role::Value(_) => (u64::from(*i) + 3 * self.input) & ty.mask(),
             },
+            Op::Table(_) => panic!("no kernel of these tests has tables"),
             Op::Special(s) => match s {
                 Special::Thread(a) if self.thread.is_some_and(|t| usize::from(*a) < t.len()) => {
                     u64::from(self.thread.unwrap_or_default()[usize::from(*a)])
@@ -422,11 +423,17 @@ impl Machine<'_> {
                 Special::Thread(a) => 5 + u64::from(*a) + self.input,
                 Special::Block(a) => 2 + u64::from(*a),
                 Special::Grid(_) => 9,
+                Special::BlockDim(a) => u64::from(self.kernel.block.most()[usize::from(*a)]),
             },
             Op::Unary(o, a) => unary(*o, self.scalar(*a), get(a)),
             Op::Binary(o, a, b) => binary(*o, ty, get(a), get(b)),
             Op::MulAdd(a, b, c) if ty == Scalar::F32 => u64::from(f(get(a)).mul_add(f(get(b)), f(get(c))).to_bits()),
             Op::MulAdd(a, b, c) => d(get(a)).mul_add(d(get(b)), d(get(c))).to_bits(),
+            Op::Approximate(what, a) => u64::from(what.stand_in(f(get(a))).to_bits()),
+            Op::Bits(what, operands) => {
+                let (types, bits): (Vec<_>, Vec<_>) = operands.iter().map(|v| (self.scalar(*v), get(v))).unzip();
+                what.evaluate(&types, &bits).expect("operands that it takes")
+            }
             Op::Compare(o, a, b) => u64::from(compare(*o, self.scalar(*a), get(a), get(b))),
             Op::Select { condition, yes, no } => {
                 if get(condition) != 0 {
@@ -524,6 +531,7 @@ impl Machine<'_> {
                 self.trace.syncs += 1;
                 return None;
             }
+            Op::CopyAsync(_) | Op::CopyCommit | Op::CopyWait(_) => panic!("no example copies ahead"),
             // As stores that are nowhere near memory.
             Op::Report { site, values, .. } => {
                 let values: Vec<_> = values.iter().map(get).collect();

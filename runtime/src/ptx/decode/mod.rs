@@ -351,7 +351,7 @@ impl<'m> Decoder<'m> {
             Mov => self.copy(frame, words, operands),
             Cvta => self.convert_address(frame, words, operands),
             Isspacep => self.is_space(frame, words, operands),
-            Ld | Ldu | St | Atom | Red | Prefetch | Prefetchu => self.memory(frame, opcode, words, operands),
+            Cp | Ld | Ldu | St | Atom | Red | Prefetch | Prefetchu => self.memory(frame, opcode, words, operands),
             Vabsdiff | Vabsdiff2 | Vabsdiff4 | Vadd | Vadd2 | Vadd4 | Vavrg2 | Vavrg4 | Vmad | Vmax | Vmax2 | Vmax4
             | Vmin | Vmin2 | Vmin4 | Vset | Vset2 | Vset4 | Vshl | Vshr | Vsub | Vsub2 | Vsub4 => {
                 self.video(frame, opcode, words, operands)
@@ -359,7 +359,7 @@ impl<'m> Decoder<'m> {
             Bra | Brx | Ret | Exit | Trap | Bar | Barrier | Membar | Fence | Shfl | Vote | Match | Redux
             | Activemask | Nanosleep | Pmevent => self.control(frame, opcode, words, operands),
             // A call is a statement of its own.
-            Alloca | Brkpt | Call | Cp | Stackrestore | Stacksave => {
+            Alloca | Brkpt | Call | Stackrestore | Stacksave => {
                 Err(format!("the interpreter does not know `{opcode}`"))
             }
         }
