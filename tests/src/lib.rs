@@ -13,7 +13,11 @@
 //! * `tests/uniform.rs`: what is proven the same for a warp or a block is so in runs.
 //! * `tests/checked.rs`: the checked form of wrong kernels reports what the oracle finds.
 //! * `tests/analyses.rs`: bank conflicts, sectors and what is slow, against addresses counted in plain Rust.
+//! * `tests/paper.rs`: kernels as experts write them, which stand in `src/paper` here; the program `paper` is the command `kernels`
+//!   over them.
 //! * `tests/gpu.rs`: every kernel on a GPU.
+
+mod paper;
 
 use std::fs;
 use std::io;
