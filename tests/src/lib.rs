@@ -6,6 +6,7 @@
 //! * `tests/witness.rs`: kernels as rustc compiles them and as we do compute the same.
 //! * `tests/memory`: accesses of several elements, masked ones, atomic operations.
 //! * `tests/shapes.rs`: the kernels on shapes and values that proptest makes up.
+//! * `tests/constructs`: a program for each construct of the language, by name; the compiler makes the reference page of them.
 //! * `tests/operators.rs`: every operator and cast at the edges of its types, against rustc.
 //! * `tests/language`: groups, block reductions, loops, methods of numbers, targets and fences.
 //! * `tests/readme.rs`: the README shows what the program prints.
