@@ -5,7 +5,10 @@ use kernel_dsl::prelude::*;
 pub const ALL: &[&[super::Construct]] = &[places::ALL, blocks::ALL, warps::ALL, groups::ALL, later::ALL];
 
 programs! { places, "Places", slices(x: &[f32], y: &mut [f32]):
-    "`thread::x()`" fn thread_x { let i = thread::x(); y[i] = i as f32; }
+    "`thread::x()`" fn thread_x {
+        let i = thread::x();
+        y[i] = i as f32;
+    }
     "`thread::y()`" fn thread_y {
         let i = thread::y();
         y[thread::x()] = i as f32;
@@ -94,7 +97,8 @@ programs! { places, "Places", slices(x: &[f32], y: &mut [f32]):
         y[thread::x()] = s;
     }
     "`target::SM`" fn target_sm {
-        y[thread::x()] = if target::SM >= 61 { 1.0 } else { 2.0 };
+        let new = target::SM >= 70;
+        y[thread::x()] = if new { 1.0 } else { 2.0 };
     }
 }
 

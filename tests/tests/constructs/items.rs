@@ -267,4 +267,3 @@ fn over_functions<F: DeviceFn<(f32,), Output = f32>>(x: &[f32], y: &mut [f32]) {
 fn with_derived<T: Float, const N: usize>(x: &[T], y: &mut [T]) {
     y[thread::x()] = x[thread::x()] + T::from_f32(N as f32);
 }
-

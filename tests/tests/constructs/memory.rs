@@ -7,12 +7,13 @@ pub const ALL: &[&[super::Construct]] = &[slices::ALL, views::ALL, atomics::ALL,
 programs! { slices, "Slices", slices(x: &[f32], y: &mut [f32]):
     "`x[i]`" fn element {
         let t = thread::x();
-        let v = x[t ^ 1];
+        let i = t ^ 1;
+        let v = x[i];
         y[t] = v;
     }
     "`y[i] = v`" fn written {
-        let t = thread::x();
-        y[t] = 2.5;
+        let (i, v) = (thread::x(), 2.5);
+        y[i] = v;
     }
     "`x.len()`" fn len {
         let n = x.len();
@@ -41,9 +42,10 @@ programs! { slices, "Slices", slices(x: &[f32], y: &mut [f32]):
 
 programs! { views, "Views", views(x: View<f32, 2>, mut y: ViewMut<f32, 2>):
     "`v[(row, col)]`" fn element {
-        let (r, c) = (thread::x() / 16, thread::x() % 16);
-        let v = x[(r, 15 - c)];
-        y[(r, c)] = v;
+        let (row, col) = (thread::x() / 16, thread::x() % 16);
+        let v = x;
+        let value = v[(row, col)];
+        y[(row, 15 - col)] = value;
     }
     "`v.rows()`" fn rows {
         let n = x.rows();

@@ -15,17 +15,18 @@ programs! { arrays, "Shared memory", slices(x: &[f32], y: &mut [f32]):
     "`s[i] = v`" fn written {
         let t = thread::x();
         let mut s = Shared::<u32, 1>::new([64]);
-        s[t] = 7;
+        let (i, v) = (t ^ 1, 7);
+        s[i] = v;
         block::sync();
-        y[t] = s[t ^ 1] as f32;
+        y[t] = s[t] as f32;
     }
     "`s[i]`" fn element {
         let t = thread::x();
         let mut own = Shared::<f32, 1>::new([64]);
         own[t] = x[t];
         block::sync();
-        let s = own;
-        let v = s[t ^ 3];
+        let (s, i) = (own, t ^ 3);
+        let v = s[i];
         y[t] = v;
     }
     "`Shared::<T, R>::padded(shape)`" fn padded {

@@ -458,8 +458,10 @@ impl<'h> Lowerer<'h> {
     fn given_itself(&mut self, statement: &Statement) {
         let Some(id) = self.token_variable(statement) else { return };
         let local = &self.function().locals[id.0 as usize];
-        let message =
-            format!("`{}` is given what it holds and one copy more, so that how many it holds is not known", local.name);
+        let message = format!(
+            "`{}` is given what it holds and one copy more, so that how many it holds is not known",
+            local.name
+        );
         let help = "wait for it before the next copy begins, or bind each copy to a name of its own and join these: `a.and(b)`";
         self.error_with_help(local.span, message, help);
     }
