@@ -161,18 +161,14 @@ fn generic_argument(facade: &Path, name: &Ident, hash: u64, library: &[u8]) -> T
     }
 }
 
-/// A struct as an argument of a kernel, and as an element of buffers if it is `repr(C)`.
+/// A struct as an argument of a kernel, and as an element of buffers if it is `repr(C)`: where its fields are, which rustc
+/// decides.
 fn a_struct(facade: &Path, s: &syn::ItemStruct) -> TokenStream {
     let name = &s.ident;
     let members: Vec<_> = s.fields.members().collect();
     let types: Vec<_> = s.fields.iter().map(|f| &f.ty).collect();
-    let text: String = types.iter().map(|t| t.to_token_stream().to_string() + " ").collect();
-    // What no launch can pass makes a struct that none can pass.
-    let words: Vec<&str> = text.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
-    let passed = !text.contains('&') && !["Option", "Shared", "Group"].iter().any(|word| words.contains(word));
-    let views = words.contains(&"View") || words.contains(&"ViewMut");
-    let value = passed.then(|| {
-        let generics = with_bound(&s.generics, &quote!(#facade::launcher::ValueArgument));
+    let value = {
+        let generics = where_fields(s, s.generics.clone(), &quote!(#facade::launcher::ValueArgument));
         let (of_impl, of_type, bounds) = generics.split_for_impl();
         quote! {
             impl #of_impl #facade::launcher::ValueArgument for #name #of_type #bounds {
@@ -182,10 +178,12 @@ fn a_struct(facade: &Path, s: &syn::ItemStruct) -> TokenStream {
                 }
             }
         }
-    });
+    };
     let repr_c = s.attrs.iter().any(|a| a.path().is_ident("repr"));
-    let element = (repr_c && !views && !s.fields.is_empty()).then(|| {
-        let generics = with_bound(&s.generics, &quote!(#facade::Element));
+    let element = (repr_c && !s.fields.is_empty()).then(|| {
+        // Derived impls ask of the parameters what they give.
+        let element = quote!(#facade::Element);
+        let generics = where_fields(s, with_bound(&s.generics, &element), &element);
         let (of_impl, of_type, bounds) = generics.split_for_impl();
         let text = name.to_string();
         quote! {
@@ -205,6 +203,17 @@ fn a_struct(facade: &Path, s: &syn::ItemStruct) -> TokenStream {
         }
     });
     quote!(#value #element)
+}
+
+/// Generics of the struct, where each field's type has the trait. Of a type without parameters rustc would refuse such a
+/// condition when it does not hold; with a lifetime in front, it takes it for one that may.
+fn where_fields(s: &syn::ItemStruct, mut generics: Generics, bound: &TokenStream) -> Generics {
+    let conditions = s.fields.iter().map(|field| -> syn::WherePredicate {
+        let ty = &field.ty;
+        syn::parse_quote!(for<'field> #ty: #bound)
+    });
+    generics.make_where_clause().predicates.extend(conditions);
+    generics
 }
 
 /// An enum as an argument of a kernel: its discriminant.
