@@ -49,7 +49,13 @@ fn program() -> Program {
     let len = |n| call(Intrinsic::Extent(Some(0)), vec![argument(n)]);
     let number = |n| expr(ExprKind::Literal(n), usize);
     let equal = ExprKind::Compare(Comparison::Eq, len(1).into(), len(2).into());
-    let local = |name: &str, ty| Local { name: name.into(), ty: TypeId(ty), mutable: false, constant: false, span: Span::default() };
+    let local = |name: &str, ty| Local {
+        name: name.into(),
+        ty: TypeId(ty),
+        mutable: false,
+        constant: false,
+        span: Span::default(),
+    };
     let launch = hir::Launch {
         block: vec![number(256)],
         grid: vec![call(Intrinsic::DivCeil, vec![len(2), number(256)])],

@@ -95,7 +95,11 @@ fn impls(x: &[f32], y: &mut [f64], names: &mut [u32]) {
     let mixed = Pair { a: i as u32, b: [3, 4] };
     let other = Pair { a: 1u32, b: 0.5f32 };
     y[i] = of_four as f64 + of_two + counts.total() as f64 + same.total() as f64 + mixed.total() as f64;
-    names[i] = name_of(four) + 10 * name_of(two) + 1000 * name_of(counts) + name_of(same) + name_of(mixed)
+    names[i] = name_of(four)
+        + 10 * name_of(two)
+        + 1000 * name_of(counts)
+        + name_of(same)
+        + name_of(mixed)
         + same.which()
         + other.which();
 }
@@ -105,7 +109,8 @@ fn test_impls(checker: &Checker) {
     let (mut totals, mut names) = (Vec::new(), Vec::new());
     for (i, x) in x.iter().copied().enumerate() {
         let (four, two, counts) = ([x; 4], [x, 2.0], [i as u32; 3]);
-        let (same, mixed, other) = (Pair { a: x, b: 2.0 }, Pair { a: i as u32, b: [3, 4] }, Pair { a: 1u32, b: 0.5f32 });
+        let (same, mixed, other) =
+            (Pair { a: x, b: 2.0 }, Pair { a: i as u32, b: [3, 4] }, Pair { a: 1u32, b: 0.5f32 });
         let sum = f64::from(four.total()) + two.total() + f64::from(counts.total());
         totals.push(sum + f64::from(same.total()) + f64::from(mixed.total()));
         let name = name_of(four) + 10 * name_of(two) + 1000 * name_of(counts) + name_of(same) + name_of(mixed);

@@ -24,7 +24,7 @@ const FOUR: f32 = 4.0;
 macro_rules! apart {
     ($module:ident, $step:ident, $offset:ident) => {
         mod $module {
-            use super::{$step as step, $offset as OFFSET};
+            use super::{$offset as OFFSET, $step as step};
             use kernel_dsl::prelude::*;
 
             #[device]

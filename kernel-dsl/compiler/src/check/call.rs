@@ -205,7 +205,9 @@ impl Checker<'_> {
             return self.option_method(receiver, inner, name, arguments, mark);
         }
         // A trait's, where the type has none of its own.
-        if matches!(known, Ty::Array(..)) && name != "len" && name != "map"
+        if matches!(known, Ty::Array(..))
+            && name != "len"
+            && name != "map"
             && let Some(called) = self.nominal_method(&receiver, name, generics, arguments, mark)
         {
             return called;

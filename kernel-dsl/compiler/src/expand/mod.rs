@@ -27,6 +27,7 @@ mod copy;
 mod distinct;
 mod export;
 mod launch;
+mod method;
 mod module;
 mod namespace;
 mod report;

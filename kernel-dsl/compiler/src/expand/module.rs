@@ -6,8 +6,8 @@
 
 use super::chain::{Handed, Kind, Link};
 use super::distinct::{Purpose, distinct};
-use super::{On, callees, conditions, device_attribute, export, facade, report};
-use crate::check;
+use super::{On, callees, conditions, copy, device_attribute, export, facade, method, report, witness};
+use crate::check::{self, Within, Wrong};
 use crate::hir::{Root, serial};
 use crate::syntax;
 use proc_macro2::{Ident, Literal, TokenStream};
@@ -89,20 +89,15 @@ fn finish(facade: &Path, item: &Item, mut module: syntax::Module, callees: &[che
     module.hash = distinct(Purpose::Identity, module.hash);
     let checked = match check::module(&module, callees) {
         Ok(checked) => checked,
-        Err(mistakes) => {
-            let errors = mistakes.iter().map(|mistake| {
-                let mut error = TokenStream::new();
-                let message = &mistake.message;
-                error.extend(quote::quote_spanned!(mistake.mark.first=> ::core::compile_error!));
-                error.extend(quote::quote_spanned!(mistake.mark.last=> { #message }));
-                quote!(const _: () = { #error };)
-            });
+        Err(wrong) => {
+            let told = wrong.iter().map(|wrong| told(facade, wrong));
             let exports = failed(item);
-            return quote!(#(#errors)* #exports);
+            return quote!(#(#told)* #exports);
         }
     };
-    let mut all = TokenStream::new();
-    for (name, library) in &checked.hir {
+    let agreed = checked.functions.iter().map(|(f, c)| witness::agreement(f, facade, &c.locals, &c.prelude));
+    let mut all: TokenStream = agreed.collect();
+    for (name, library) in &checked.libraries {
         let Some(named) = items(item).into_iter().find(|i| self::name(i).as_ref() == Some(name)) else { continue };
         let bytes = serial::encode_library(library);
         all.extend(export::named(named, name, &bytes));
@@ -120,6 +115,22 @@ fn finish(facade: &Path, item: &Item, mut module: syntax::Module, callees: &[che
         all.extend(quote!(#conditions const _: () = { #argument #value };));
     }
     all
+}
+
+/// Says what is wrong, if rustc does not.
+fn told(facade: &Path, wrong: &Wrong) -> TokenStream {
+    let mistakes = &wrong.mistakes;
+    match &wrong.within {
+        Some(Within::Function(f)) => copy::silent(f, &witness::mistakes(f, facade, &f.block, &[], mistakes)),
+        Some(Within::Method { function, of }) => match method::mistakes(of, function, facade, mistakes) {
+            Some(copy) => copy::silent(function, &copy),
+            None => report::at_once(mistakes),
+        },
+        Some(Within::Constant { name, of }) => {
+            method::mistakes_of_constant(of.as_deref(), name, mistakes).unwrap_or_else(|| report::at_once(mistakes))
+        }
+        None => report::at_once(mistakes),
+    }
 }
 
 /// The macros of items that have mistakes.

@@ -1,6 +1,7 @@
 //! Signatures, blocks, statements and patterns.
 
-use super::{Block, Expr, ExprKind, Function, Parameter, Reader, Statement, place};
+use super::{Block, Expr, ExprKind, Function, Parameter, Reader, Statement, Written, place};
+use std::rc::Rc;
 use syn::spanned::Spanned;
 use syn::{FnArg, ItemFn, Pat, ReturnType, Stmt};
 
@@ -41,6 +42,7 @@ impl Reader {
             body: self.block(&item.block),
             source,
             hash,
+            written: Some(Written(Rc::new(item.clone()))),
         }
     }
 
