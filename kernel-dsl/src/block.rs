@@ -18,7 +18,7 @@
 //! | threads | barriers | shared memory |
 //! |---|---|---|
 //! | 32 | none | none |
-//! | more | 2; the first use of a type in a kernel, outside of loops, 1 | for each number in the value threads / 32 times 4 or 8 bytes, of `bool` and narrow numbers too 4: one array a kernel for all uses of a type, each at a multiple of 16 bytes; `all`, `any` and `count` use that of `u32`, and `usize` too |
+//! | more | 2; the first use of a type in a kernel, outside of loops, 1 | for each number in the value threads / 32 times 4 or 8 bytes (as many threads as there can be), of `bool` and narrow numbers too 4: one array a kernel for all uses of a type, each at a multiple of 16 bytes; `all`, `any` and `count` use that of `u32`, and `usize` too |
 //!
 //! The barrier after the values are written makes them seen; the one before keeps a fast warp from writing while a slow
 //! one still reads the last result. They order all other memory as [`sync`] does, but where one of them is left out
@@ -55,28 +55,28 @@ pub fn z() -> usize {
     context("block::z()").block[2]
 }
 
-/// Threads of a block along x: a constant of the kernel.
+/// Threads of a block along x: a constant of the kernel, or where the launch decides it, `%ntid.x`.
 #[must_use]
 #[track_caller]
 pub fn dim_x() -> usize {
     context("block::dim_x()").block_dim[0]
 }
 
-/// Threads of a block along y: a constant of the kernel.
+/// Threads of a block along y: a constant of the kernel, or where the launch decides it, `%ntid.y`.
 #[must_use]
 #[track_caller]
 pub fn dim_y() -> usize {
     context("block::dim_y()").block_dim[1]
 }
 
-/// Threads of a block along z: a constant of the kernel.
+/// Threads of a block along z: a constant of the kernel, or where the launch decides it, `%ntid.z`.
 #[must_use]
 #[track_caller]
 pub fn dim_z() -> usize {
     context("block::dim_z()").block_dim[2]
 }
 
-/// Threads of a block: a constant of the kernel.
+/// Threads of a block: a constant of the kernel, [or what the launch decides](crate#blocks-that-the-launch-chooses).
 #[must_use]
 #[track_caller]
 pub fn threads() -> usize {

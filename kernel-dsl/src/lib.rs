@@ -287,6 +287,38 @@
 //! has it: a kernel that needs one says `#[kernel(target = sm_80, …)]`, and what differs by target branches on
 //! [`target::SM`].
 //!
+//! # Blocks that the launch chooses
+//!
+//! ```
+//! # use kernel_dsl::prelude::*;
+//! /// out[b] is the largest of the block's part of x.
+//! #[kernel(block = 32..=1024, grid = out.len())]
+//! #[requires(!out.is_empty())]
+//! pub fn largest(x: &[f32], out: &mut [f32]) {
+//!     let mut best = f32::NEG_INFINITY;
+//!     for i in grid::stride(x.len()) {
+//!         best = best.max(x[i]);
+//!     }
+//!     let best = block::max(best);
+//!     if thread::index() == 0 {
+//!         out[block::x()] = best;
+//!     }
+//! }
+//! # fn main() {}
+//! ```
+//!
+//! `largest::launch(&device, 256, &x, &mut out)` runs it in blocks of 256 threads: one PTX, which reads the block's size from a
+//! special register, for all sizes. A launch of a size that the range does not have is refused. A range both of whose ends
+//! are whole warps is of whole warps; `.step_by(n)` says another step. Where an expression over the parameters decides,
+//! `block = x.cols().next_multiple_of(32).min(1024)`, the launch passes nothing, and how many threads there are at most
+//! must follow from the expression: from `min`, `clamp`, `%`. Of a block of two or three axes it is the last one that may be
+//! left open. `grid` and `requires` may ask for `block::threads()`.
+//!
+//! Operations of whole warps need a number of threads that is a multiple of 32 whatever the launch: by the range, by the
+//! expression, or by `#[requires(block::threads() % 32 == 0)]`. Shared memory of the compiler's own, registers and occupancy
+//! are counted for the largest block, and the order of a reduction is that of a kernel whose block has the same size for
+//! good.
+//!
 //! # Values that may be missing
 //!
 //! `Option<T>` is the one enum that holds data: a `bool` and the parts of `T`, in registers. `v.get((row, col))` of a
@@ -313,10 +345,11 @@
 //! * **Items**: `#[device]` functions, constants, structs, enums, and modules of them with traits and impls; `const` in a
 //!   body.
 //! * **Generics**: constants of type `usize` and `bool`, and types, on functions, structs and impls.
-//! * **Methods of numbers**: those of [`methods`], with their PTX and their edge cases; and [`math`].
+//! * **Methods of numbers**: those of [`methods`], with their PTX and their edge cases; instructions of the machine beyond them in
+//!   [`int`] and [`dot`]; and [`math`], the same bits everywhere, and [`fast`], what the hardware approximates.
 //!
 //! Not in the language: enums with data beside `Option`, trait objects, traits with generic parameters, iterators beyond those above,
-//! strings, allocation, panics, recursion. Not yet: inline PTX, and the hardware's approximate functions. Whatever lies outside is a compile error at its token.
+//! strings, allocation, panics, recursion. Whatever lies outside is a compile error at its token.
 //!
 //! # What differs from Rust on the host
 //!
@@ -325,7 +358,9 @@
 //!   reports that as Rust's debug builds do.
 //! * A division by zero is reported by the interpreter, and gives an unspecified value on a GPU.
 //! * `max` and `min` of floats return the number where one operand is a NaN, and order −0 below +0.
-//! * a · b + c is one rounding only where the kernel says `mul_add`. Nothing else is contracted or reordered.
+//! * a · b + c is one rounding only where the kernel says `mul_add`, or its attribute `contract`: then a sum or difference with a
+//!   product written in it is one, in the kernel itself and not in the device functions that it calls (and not where rustc
+//!   compiles the kernel, under [`host::run`]). Nothing else is contracted or reordered.
 //! * Threads run together: what two of them do to one element, one of them writing, is a race unless a sync stands
 //!   between.
 //!
@@ -333,7 +368,7 @@
 //!
 //! The interpreter of crate `runtime` runs the compiler's intermediate representation, a warp at a time, and checks
 //! every access, barrier and exchange; `kernels check` compares what it computes, before and after optimisation, with
-//! plain Rust and, where there is one, with the GPU, bit for bit. [`host::run`] runs the same Rust as rustc compiled
+//! plain Rust and, where there is one, with the GPU, bit for bit, or within the kernel's tolerance where [`fast`] is used. [`host::run`] runs the same Rust as rustc compiled
 //! it, a thread each, which tells whether our compiler reads a kernel as rustc does.
 //!
 //! # Where things are
@@ -350,17 +385,22 @@ pub mod artifact;
 mod atomic;
 pub mod block;
 pub mod device;
+pub mod dot;
 pub mod element;
+pub mod fast;
 pub mod fence;
 pub mod grid;
 pub mod half;
 pub mod host;
+pub mod inline;
+pub mod int;
 mod iterate;
 pub mod launcher;
 mod layout;
 pub mod math;
 pub mod methods;
 mod pending;
+pub mod pipeline;
 pub mod prelude;
 mod shared;
 mod slice;
@@ -372,6 +412,7 @@ mod wide;
 
 pub use artifact::{Artifact, Declared, Kernel, kernels};
 pub use atomic::{Atomic, AtomicInteger};
+pub use dot::{dp2a_hi, dp2a_lo, dp4a};
 pub use element::{DeviceCopy, DeviceFn, Element, Float, GenericArgument, Integer, Number, ScalarElement};
 pub use iterate::{rolled, unroll, unroll_by};
 pub use kernel_dsl_compiler as compiler;

@@ -40,8 +40,8 @@ pub struct Entry {
 }
 
 /// Each row of (key, payload) sorted by key, ties by payload.
-#[kernel(block = THREADS, grid = rows.rows(), instances(THREADS = 32 | 256))]
-pub fn sort_rows<const THREADS: usize>(mut rows: ViewMut<Entry, 2>) {
+#[kernel(block = 32..=1024, grid = rows.rows())]
+pub fn sort_rows(mut rows: ViewMut<Entry, 2>) {
     let n = rows.cols();
     let mut s = Shared::<Entry, 1>::dynamic([n.next_power_of_two()]); // bytes: evaluated by the launch with the same expression, checked against 48 KB
     for i in (thread::index()..s.dim(0)).step_by(block::threads()) {
@@ -64,7 +64,7 @@ pub fn test(checker: &Checker) {
             row.sort_by(|a, b| a.key.total_cmp(&b.key).then(a.payload.cmp(&b.payload)));
         }
         let sorted = rows.iter().flat_map(|e| [f64::from(e.key), f64::from(e.payload)]).collect();
-        agree::<sort_rows<32>>(checker, "rows", vec![input], &[Expected::new(0, sorted, Bound::Exact)]);
+        agree::<sort_rows>(checker, "rows", vec![input], &[Expected::new(0, sorted, Bound::Exact)]);
     }
-    assemble::<sort_rows<32>>();
+    assemble::<sort_rows>();
 }

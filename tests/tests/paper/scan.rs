@@ -1,9 +1,9 @@
 //! (5) Block reduction over any monoid, run-time block size; segmented scan; sub-warp groups (a CSR row a group).
 //!
-use super::support::{agree, assemble};
+use super::support::{agree, agree_case, assemble};
 use super::{whole, wide};
 use kernel_dsl::prelude::*;
-use runtime::testing::{Bound, Checker, Expected, Input};
+use runtime::testing::{Bound, Case, Checker, Expected, Input};
 
 #[device]
 pub mod monoid {
@@ -41,9 +41,9 @@ pub fn reduce_block<M: Monoid>(x: M::T) -> M::T {
 }
 
 /// out[block] = arg-max of the block's part of x.
-#[kernel(block = THREADS, grid = out.len(), instances(THREADS = 96 | 256))]
+#[kernel(block = 32..=1024, grid = out.len())]
 #[requires(!out.is_empty(), place.len() == out.len())]
-pub fn argmax<const THREADS: usize>(x: &[f32], out: &mut [f32], place: &mut [u32]) {
+pub fn argmax(x: &[f32], out: &mut [f32], place: &mut [u32]) {
     let mut best = ArgMax::ZERO;
     for i in (grid::index()..x.len()).step_by(grid::threads()) {
         best = ArgMax::join(best, (x[i], i as u32));
@@ -111,14 +111,16 @@ pub fn test(checker: &Checker) {
         let mine = |i: &usize| *i % (3 * threads) / threads == block;
         best(&(0..x.len()).filter(mine).map(|i| (x[i], i as u32)).collect::<Vec<_>>())
     };
-    let parts: Vec<_> = (0..3).map(|b| part(b, 96)).collect();
-    let expected = [
-        Expected::new(1, parts.iter().map(|p| f64::from(p.0)).collect(), Bound::Exact),
-        Expected::new(2, parts.iter().map(|p| f64::from(p.1)).collect(), Bound::Exact),
-    ];
-    let inputs = vec![Input::slice(&x), Input::slice(&[0f32; 3]), Input::slice(&[0u32; 3])];
-    agree::<argmax<96>>(checker, "argmax", inputs, &expected);
-    assemble::<argmax<96>>();
+    for threads in [32, 96, 256, 1024] {
+        let parts: Vec<_> = (0..3).map(|b| part(b, threads)).collect();
+        let expected = [
+            Expected::new(1, parts.iter().map(|p| f64::from(p.0)).collect(), Bound::Exact),
+            Expected::new(2, parts.iter().map(|p| f64::from(p.1)).collect(), Bound::Exact),
+        ];
+        let inputs = vec![Input::slice(&x), Input::slice(&[0f32; 3]), Input::slice(&[0u32; 3])];
+        agree_case::<argmax>(checker, &Case::new("argmax", inputs).with_block(threads), &expected);
+    }
+    assemble::<argmax>();
 
     let heads: Vec<u8> = (0..1000).map(|i| u8::from(i % 37 == 5)).collect();
     let (mut y, mut carry, mut carry_head) = (vec![0f32; 1000], vec![0f32; 4], vec![0u8; 4]);

@@ -46,8 +46,14 @@ impl Checker<'_> {
         if let Some(function) = prelude::FUNCTIONS.iter().find(|f| f.path == name) {
             return self.prelude_call(function, path, arguments, mark);
         }
+        if let Some(what) = prelude::dot(&name) {
+            return self.dot(what, path, arguments, expected, mark);
+        }
         if name == "warp::group" {
             return self.group(path, arguments, mark);
+        }
+        if name == "pipeline::wait" {
+            return self.pipeline_wait(path, arguments, mark);
         }
         if prelude::is_from_fn(path) {
             return self.array_from(path, arguments, expected, mark);
@@ -92,7 +98,7 @@ impl Checker<'_> {
             }
             _ => self.mistake(path.mark, format!("`{}` takes no such generic arguments", function.path)),
         }
-        self.confirm(path, function.path, uses_same.then_some(same), combines);
+        self.confirm(path, function.path, uses_same.then_some(same).as_slice(), combines);
         if !self.count(function.path, function.parameters.len(), arguments.len(), mark) {
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
@@ -108,17 +114,22 @@ impl Checker<'_> {
         if uses_same {
             self.traded(function.intrinsic, same, mark);
         }
+        if let Intrinsic::Bits(what) = function.intrinsic
+            && uses_same
+        {
+            self.instruction(what, function.path, same, mark);
+        }
         let returns = self.part(function.returns, same, same);
         (ExprKind::Intrinsic { intrinsic: function.intrinsic, arguments }, returns)
     }
 
-    /// Asks rustc whether a path names the function of the prelude of that name. Its generic arguments are the type or
-    /// number `argument`, and a closure of two such values where it `combines` them.
-    pub(super) fn confirm(&mut self, path: &Path, canonical: &str, argument: Option<Id>, combines: bool) {
+    /// Asks rustc whether a path names the function of the prelude of that name. Its generic arguments are the types and
+    /// numbers `arguments`, and a closure of two values of the first where it `combines` them.
+    pub(super) fn confirm(&mut self, path: &Path, canonical: &str, arguments: &[Id], combines: bool) {
         let written = path.segments.iter().map(|s| s.name.clone());
         let canonical = canonical.split("::").map(|s| Ident::new(s, proc_macro2::Span::call_site()));
         let (written, canonical) = (quote!(#(#written)::*), quote!(#(#canonical)::*));
-        self.called.push(Called { written, canonical, argument, combines });
+        self.called.push(Called { written, canonical, arguments: arguments.to_vec(), combines });
     }
 
     pub(super) fn count(&mut self, name: &str, wanted: usize, given: usize, mark: Mark) -> bool {
@@ -149,6 +160,10 @@ impl Checker<'_> {
             Part::Element => element,
             Part::Combine => self.table.add(Ty::Function { parameters: vec![same; 2], returns: same }),
             Part::MaybeSame => self.table.add(Ty::Option(same)),
+            Part::Overflowing => {
+                let over = self.table.scalar(Scalar::Bool);
+                self.table.add(Ty::Tuple(vec![same, over]))
+            }
             Part::TwoOfSame => self.table.add(Ty::Tuple(vec![same; 2])),
             Part::Pending => self.table.add(Ty::Pending),
             Part::Indices | Part::Elements => unreachable!("methods check these, where rank and length are known"),
@@ -250,6 +265,9 @@ impl Checker<'_> {
                             "the type of this number is not known yet: write a suffix, as in `1.0f32`, to call `{name}` on it"
                         )
                     }
+                    Ty::Scalar(s) => prelude::inexact(&name.to_string())
+                        .filter(|_| s.is_float())
+                        .unwrap_or_else(|| format!("`{s}` has no method `{name}` in a kernel")),
                     _ => format!("`{}` has no method `{name}` in a kernel", self.named(ty)),
                 };
                 self.mistake(Mark { first: name.span(), last: name.span(), ..mark }, message);
@@ -345,9 +363,10 @@ impl Checker<'_> {
             return (ExprKind::Intrinsic { intrinsic, arguments }, ty);
         }
         let Some(method) = prelude::METHODS.iter().find(|m| name == m.name && m.on.scalar(scalar)) else {
+            let inexact = prelude::inexact(&name.to_string()).filter(|_| scalar.is_float());
             self.mistake(
                 Mark { first: name.span(), last: name.span(), ..mark },
-                format!("`{scalar}` has no function `{name}` in a kernel"),
+                inexact.unwrap_or_else(|| format!("`{scalar}` has no function `{name}` in a kernel")),
             );
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         };

@@ -12,6 +12,7 @@ mod closure;
 mod destructure;
 #[cfg(test)]
 mod documented;
+mod dot;
 mod environment;
 mod expression;
 mod group;
@@ -74,7 +75,15 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
     let list = |checker: &mut Checker, all: &[syntax::Expr]| -> Vec<hir::Expr> {
         all.iter().map(|e| checker.wanted(e, usize)).collect()
     };
-    let mut block = list(&mut checker, &kernel.block);
+    let block = kernel.block.iter().map(|extent| match extent {
+        syntax::BlockExtent::Computed(e) => hir::BlockExtent::Computed(checker.wanted(e, usize)),
+        syntax::BlockExtent::Chosen { least, most, step } => hir::BlockExtent::Chosen {
+            least: checker.wanted(least, usize),
+            most: checker.wanted(most, usize),
+            step: step.as_ref().map(|step| checker.wanted(step, usize)),
+        },
+    });
+    let mut block: Vec<_> = block.collect();
     let mut grid = list(&mut checker, &kernel.grid);
     let mut requires: Vec<_> = kernel
         .requires
@@ -86,10 +95,12 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
     }
     checker.parameters_of_kernel();
     let instances = kernel.instances.iter().map(|i| checker.instance(i)).collect();
+    let tolerances = kernel.tolerances.iter().filter_map(|t| checker.tolerance(t)).collect();
     let mut body = checker.body();
     let mut finish = checker.finish(&mut body);
     let conditions = requires.iter_mut().map(|r| &mut r.condition);
-    for e in block.iter_mut().chain(&mut grid).chain(conditions) {
+    let extents = block.iter_mut().flat_map(hir::BlockExtent::expressions_mut);
+    for e in extents.chain(&mut grid).chain(conditions) {
         finish.expr(e);
     }
     let (function, rest) = finish.done(body)?;
@@ -99,8 +110,10 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
         requires,
         min_blocks: kernel.min_blocks,
         max_registers: kernel.max_registers,
+        contract: kernel.contract,
         target: kernel.target,
         instances,
+        tolerances,
     };
     environment.functions[0] = function;
     Ok(rest.map(|()| hir::Program { launch, functions: environment.functions, items: environment.items }))
@@ -191,9 +204,9 @@ struct Called {
     /// The path as written, and below `kernel_dsl::prelude`.
     written: TokenStream,
     canonical: TokenStream,
-    /// Its generic argument, a type or number.
-    argument: Option<Id>,
-    /// Whether a closure of two values of that type, which gives a third, is one more.
+    /// Its generic arguments, types or numbers.
+    arguments: Vec<Id>,
+    /// Whether a closure of two values of the first, which gives a third, is one more.
     combines: bool,
 }
 
@@ -390,6 +403,27 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// A tolerance is for what the kernel writes.
+    fn tolerance(&mut self, tolerance: &syntax::Tolerance) -> Option<hir::Tolerance> {
+        let syntax::Tolerance { name, relative, absolute } = tolerance;
+        let mark = Mark { first: name.span(), last: name.span(), span: crate::source::Span::default() };
+        let found = self.function.parameters.iter().position(|p| p.name == *name);
+        let Some(parameter) = found else {
+            self.mistake(mark, format!("the kernel has no parameter `{name}`"));
+            return None;
+        };
+        let written = match self.table.get(self.locals[parameter].ty) {
+            Ty::Slice { mutable, .. } | Ty::View { mutable, .. } => *mutable,
+            Ty::Struct(..) | Ty::Parameter(_) | Ty::Wrong => true,
+            _ => false,
+        };
+        if !written {
+            self.mistake(mark, format!("`{name}` is only read: a tolerance is for what the kernel writes"));
+            return None;
+        }
+        Some(hir::Tolerance { parameter: parameter as u32, relative: *relative, absolute: *absolute })
+    }
+
     fn body(&mut self) -> hir::Block {
         let returns = self.returns;
         let (block, ty) = self.block(&self.function.body, Some(returns));
@@ -553,17 +587,17 @@ impl Finish<'_> {
             prelude: checker
                 .called
                 .iter()
-                .filter_map(|Called { written, canonical, argument, combines }| {
-                    let argument = match argument {
-                        None => quote!(),
-                        Some(id) => {
-                            let id = self.types.get(&checker.table, *id);
-                            let ty = rust_type(&self.types.types, &checker.generics, id)?;
-                            let closure = combines.then(|| quote!(, fn(#ty, #ty) -> #ty));
-                            quote!(::<#ty #closure>)
-                        }
-                    };
-                    Some((quote!(#written #argument), quote!(#canonical #argument)))
+                .filter_map(|Called { written, canonical, arguments, combines }| {
+                    let types = arguments.iter().map(|id| {
+                        let id = self.types.get(&checker.table, *id);
+                        rust_type(&self.types.types, &checker.generics, id)
+                    });
+                    let mut types: Vec<TokenStream> = types.collect::<Option<_>>()?;
+                    if let (true, Some(ty)) = (combines, types.first()) {
+                        types.push(quote!(fn(#ty, #ty) -> #ty));
+                    }
+                    let arguments = if types.is_empty() { quote!() } else { quote!(::<#(#types),*>) };
+                    Some((quote!(#written #arguments), quote!(#canonical #arguments)))
                 })
                 .collect(),
             hir: (),

@@ -26,6 +26,7 @@ mod chain;
 mod copy;
 mod distinct;
 mod export;
+mod inline;
 mod launch;
 mod method;
 mod module;
@@ -113,8 +114,8 @@ fn device_function(attribute: TokenStream, item: ItemFn) -> TokenStream {
         return tokens;
     }
     let facade = facade(attribute.clone());
-    let lints = copy::lints();
-    let itself = quote!(#lints #item);
+    let (lints, host) = (copy::lints(), inline::for_rustc(&item));
+    let itself = quote!(#lints #host);
     let read = device_attribute(attribute, On::Function).and_then(|clauses| {
         chain::definable(&item.sig.ident)?;
         let parsed = syntax::device(&item)?;
@@ -190,6 +191,28 @@ fn linked_item(linked: chain::Linked) -> syn::Result<TokenStream> {
     }
 }
 
+/// The tolerances for what no approximation reaches: such values are the same everywhere.
+fn needless(
+    parsed: &syntax::Kernel,
+    program: &crate::hir::Program,
+    compiled: &artifact::Compiled,
+) -> Option<syn::Error> {
+    let declared = parsed.tolerances.iter().zip(&program.launch.tolerances);
+    let needless =
+        declared.filter(|(_, t)| !parsed.instances.is_empty() && !compiled.approximate.contains(&t.parameter));
+    let errors = needless.map(|(written, _)| {
+        let name = &written.name;
+        let message = format!(
+            "no approximation reaches `{name}`: it is the same on every executor, bit for bit\nhelp: leave the tolerance out; it is for what comes of `fast::` functions"
+        );
+        syn::Error::new(name.span(), message)
+    });
+    errors.reduce(|mut all, error| {
+        all.combine(error);
+        all
+    })
+}
+
 /// The artifact of a kernel whose callees are at hand, as an expression, with its copies inside.
 fn finish_kernel(item: &ItemFn, parsed: &syntax::Kernel, callees: &[Callee]) -> TokenStream {
     let facade = &parsed.crate_path;
@@ -200,7 +223,10 @@ fn finish_kernel(item: &ItemFn, parsed: &syntax::Kernel, callees: &[Callee]) -> 
             let witness = witness::agreement(item, facade, &checked.locals, &checked.prelude);
             let copies = quote!(#copy #witness);
             match artifact::compile(&checked.hir) {
-                Ok(texts) => artifact::whole(item, facade, &checked.hir, &parsed.instances, &texts, copies),
+                Ok(compiled) => match needless(parsed, &checked.hir, &compiled) {
+                    None => artifact::whole(item, facade, &checked.hir, &parsed.instances, &compiled.texts, copies),
+                    Some(error) => stub(copies, report::refused(error)),
+                },
                 Err(failed) => {
                     let tokens = report::Tokens { item, block: &parsed.launch_tokens.block, paths: &parsed.callees() };
                     stub(copies, report::compilation(&tokens, &checked.hir, callees, &failed))

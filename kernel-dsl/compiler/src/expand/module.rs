@@ -44,6 +44,7 @@ pub(super) fn device(attribute: TokenStream, mut item: Item) -> TokenStream {
         }
     };
     Unplaced.visit_item_mut(&mut item);
+    super::inline::item_for_rustc(&mut item);
     match item {
         Item::Mod(mut module) => {
             let Some((_, items)) = module.content.take() else { return quote!(#module #rest) };

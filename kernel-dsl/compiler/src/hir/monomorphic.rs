@@ -5,8 +5,8 @@
 //! its fields, an enum the `i32` of its discriminant. All functions share one table of types.
 
 use super::{
-    Block, Constant, Expr, ExprKind, Function, FunctionId, GenericKind, Instance, Program, Root, Size, TraitId,
-    TraitItemKind, Type, TypeId, Unroll, item, layout, merge, serial, visit,
+    Block, Constant, Expr, ExprKind, Function, FunctionId, GenericKind, Instance, Program, Root, Size, Tolerance,
+    TraitId, TraitItemKind, Type, TypeId, Unroll, item, layout, merge, serial, visit,
 };
 use crate::Scalar;
 use crate::error::{Error, Errors};
@@ -56,6 +56,12 @@ impl Monomorphic {
             Type::Enum(id) => self.items.enums[id.0 as usize].name.clone(),
             other => format!("{other:?}"),
         }
+    }
+
+    /// How near a GPU's results must be, of argument number `index`; `None` where the kernel does not say.
+    pub fn tolerance(&self, index: usize) -> Option<Tolerance> {
+        let parameter = self.arguments().get(index)?.parameter;
+        self.program.launch.tolerances.iter().copied().find(|t| t.parameter == parameter)
     }
 
     /// What a launch passes: an argument for each number and view that the kernel's parameters are made of, in order.
@@ -153,7 +159,8 @@ pub fn monomorphic(program: &Program, instance: &Instance) -> Result<Monomorphic
     maker.instance(FunctionId(0), arguments.clone());
     let mut launch = program.launch.clone();
     let conditions = launch.requires.iter_mut().map(|r| &mut r.condition);
-    for e in launch.block.iter_mut().chain(&mut launch.grid).chain(conditions) {
+    let block = launch.block.iter_mut().flat_map(super::BlockExtent::expressions_mut);
+    for e in block.chain(&mut launch.grid).chain(conditions) {
         let keep = true;
         visit::expr(e, &mut |e| maker.expr(e, &program.functions[0], &arguments, keep));
     }

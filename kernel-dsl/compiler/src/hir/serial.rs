@@ -220,13 +220,15 @@ mod tests {
 
     fn sample() -> Program {
         let launch = Launch {
-            block: vec![expr(ExprKind::Literal(256))],
+            block: vec![BlockExtent::Computed(expr(ExprKind::Literal(256)))],
             grid: vec![expr(ExprKind::Literal(1))],
             requires: vec![],
             min_blocks: Some(2),
             max_registers: None,
+            contract: false,
             target: Target::SM_61,
             instances: vec![Instance(vec![Constant::Usize(16), Constant::Bool(true)])],
+            tolerances: vec![],
         };
         Program {
             launch,

@@ -51,6 +51,9 @@ impl<'h> Lowerer<'h> {
                 Val::Scalar(Known { value, bits })
             }
             ExprKind::Binary(op, a, b) => {
+                if let Some(sum) = self.contracted(e.span, *op, a, b) {
+                    return Val::Scalar(sum);
+                }
                 let ty = self.scalar_type(a.ty);
                 let a = self.scalar(a);
                 let b = self.right(*op, b);
@@ -76,6 +79,7 @@ impl<'h> Lowerer<'h> {
                 Val::Scalar(self.cast(a, from, to))
             }
             ExprKind::Intrinsic { intrinsic, arguments } => self.intrinsic(e, *intrinsic, arguments),
+            ExprKind::Inline { source, arguments } => self.inline_ptx(e.span, source, arguments),
             ExprKind::Call { function, arguments, .. } => self.call(e.span, *function, arguments),
             ExprKind::Generic(_)
             | ExprKind::CallMethod { .. }
@@ -222,11 +226,16 @@ impl<'h> Lowerer<'h> {
             return;
         };
         let ty = self.scalar_type(place.ty);
-        let right = self.right(operator, value);
+        let factors = self.contracted_value(operator, value);
+        let right = if factors.is_none() { Some(self.right(operator, value)) } else { None };
         let Some(target) = self.place(place) else { return };
         self.at(span);
         if let Val::Scalar(left) = self.read(&target, place.ty) {
-            let result = self.binary(operator, ty, left, right);
+            let result = match (factors, right) {
+                (Some(factors), _) => self.added(operator, ty, left, factors),
+                (None, Some(right)) => self.binary(operator, ty, left, right),
+                (None, None) => return,
+            };
             self.write(&target, place.ty, Val::Scalar(result));
         }
     }

@@ -6,32 +6,40 @@
 
 mod access;
 mod array;
+mod bits;
 mod captures;
 mod cell;
 pub mod checked;
 mod closure;
 mod combine;
+mod contract;
 mod cooperation;
 mod copy;
 mod dynamic;
 mod exchange;
 mod expression;
+mod fast;
 mod function;
 mod half;
+mod inline;
 mod intrinsic;
 mod layout;
 mod loops;
 mod memory;
 mod method;
 mod option;
+mod overflow;
 mod pattern;
 mod pending;
+mod pipeline;
 mod share;
 mod shared;
 mod statement;
 mod storage;
 mod table;
+mod threads;
 mod value;
+mod wide;
 
 use crate::Scalar;
 use crate::error::{Error, Errors};
@@ -98,6 +106,8 @@ pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir
         bases: HashMap::new(),
         evaluating: false,
         wishes: HashMap::new(),
+        promises: launch::promises(monomorphic),
+        divisors: HashMap::new(),
     };
     lowerer.kernel(function, &monomorphic.arguments());
     if !lowerer.errors.is_empty() {
@@ -144,6 +154,10 @@ struct Lowerer<'h> {
     errors: Vec<Error>,
     /// It was said that the kernel is too large.
     full: bool,
+    /// What the kernel's conditions say of its parameters.
+    promises: Vec<launch::Promise>,
+    /// Numbers that are known to divide values of `usize`.
+    divisors: HashMap<ir::Value, u32>,
     /// The variable being bound, for the names of shared arrays and register arrays.
     name_hint: Option<&'h str>,
     /// The table of each constant, once it was asked for; `None` where there is none.
@@ -202,7 +216,10 @@ impl<'h> Lowerer<'h> {
         let mut argument = 0;
         for i in 0..function.parameters {
             let local = &function.locals[i as usize];
-            let value = self.parameter(arguments, &mut argument, local.ty, local.span);
+            let mut value = self.parameter(arguments, &mut argument, local.ty, local.span);
+            if let Val::View(view) = &mut value {
+                self.promised(hir::LocalId(i), view);
+            }
             self.bind_local(hir::LocalId(i), value);
         }
         self.block(&function.body);
@@ -252,6 +269,7 @@ impl<'h> Lowerer<'h> {
                 cell,
                 mutable,
                 wish: Wish::None,
+                aligned: 1,
             }),
             hir::Type::View { rank, mutable, strided, .. } => Val::View(View {
                 base: part(String::new(), Role::Address { element, mutable }),
@@ -262,6 +280,7 @@ impl<'h> Lowerer<'h> {
                 cell,
                 mutable,
                 wish: Wish::None,
+                aligned: 1,
             }),
             hir::Type::Unit => return Val::Unit,
             _ => {
@@ -349,6 +368,9 @@ impl<'h> Lowerer<'h> {
             return self.half_binary(op, ty, a, b);
         }
         let value = self.builder.scalar(Op::Binary(op, a.value, b.value), ty);
+        if ty == Scalar::Usize {
+            self.note_divisor(op, a, b, value);
+        }
         Known { value, bits: value::known_binary(op, ty, a, b) }
     }
 

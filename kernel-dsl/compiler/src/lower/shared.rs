@@ -141,7 +141,7 @@ impl<'h> Lowerer<'h> {
             strides[d] = Some(next.value);
             stride = Some(next);
         }
-        Val::Shared(Handle::Dynamic(View { base, extents, strides, cell, mutable: true, wish: Wish::None }))
+        Val::Shared(Handle::Dynamic(View { base, extents, strides, cell, mutable: true, wish: Wish::None, aligned: 1 }))
     }
 
     /// The array with its first index fixed.
@@ -216,7 +216,7 @@ impl<'h> Lowerer<'h> {
             let bytes = self.binary(Binary::Mul, Scalar::Usize, k, from);
             self.binary(Binary::Div, Scalar::Usize, bytes, to)
         };
-        let mut view = View { cell, ..view.clone() };
+        let mut view = View { cell, aligned: 1, ..view.clone() };
         if let Some(last) = view.extents.last_mut() {
             *last = scaled(*last);
         }

@@ -1,5 +1,6 @@
 //! Signatures, blocks, statements and patterns.
 
+use super::inline::is_inline;
 use super::{Block, Expr, ExprKind, Function, Parameter, Reader, Statement, Written, place};
 use std::rc::Rc;
 use syn::spanned::Spanned;
@@ -90,6 +91,14 @@ impl Reader {
                     item.span(),
                     "an item inside a kernel: move it out of the body and mark it `#[device]`",
                 )),
+                Stmt::Macro(m) if is_inline(&m.mac) => {
+                    let mark = self.mark(&m.mac);
+                    let call = Expr { kind: self.inline(&m.mac), mark };
+                    match last && m.semi_token.is_none() {
+                        true => value = Some(Box::new(call)),
+                        false => statements.push(Statement::Expr(call)),
+                    }
+                }
                 Stmt::Macro(m) => self.refuse(macro_refusal(&m.mac)),
             }
         }
