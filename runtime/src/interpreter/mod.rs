@@ -228,7 +228,7 @@ impl Program {
             Passed::AddressOf(argument) => by_argument[argument].map_or(0, |b| buffers[b].base),
         });
         let parameters: Vec<u64> = addresses.collect();
-        let (dynamic, shared_bytes) = self.memory.layout(&parameters).map_err(|why| Mismatch(vec![why]))?;
+        let (dynamic, shared_bytes) = self.memory.layout(&parameters, threads).map_err(|why| Mismatch(vec![why]))?;
         let poisons =
             self.code.insts.iter().any(|i| matches!(i, Inst::Poison(_) | Inst::CopyAsync(_) | Inst::Begin { .. }));
         let shadow = if poisons { Shadow::with_lives } else { Shadow::new };
