@@ -104,7 +104,7 @@ impl Numbering<'_> {
 }
 
 /// Beyond the numbers of [`key`].
-const INLINE: u32 = 11;
+const INLINE: u32 = 14;
 
 fn key(op: &Op, ty: Type) -> Option<Key> {
     let (operation, detail, operands) = match *op {
@@ -160,7 +160,7 @@ fn key(op: &Op, ty: Type) -> Option<Key> {
         Op::Select { condition, yes, no } => (7, 0, [condition.0, yes.0, no.0]),
         Op::Cast(a) => (8, 0, [a.0, NONE, NONE]),
         Op::Bitcast(a) => (9, 0, [a.0, NONE, NONE]),
-        Op::Table(t) => (11, 0, [t.0, NONE, NONE]),
+        Op::Table(t) => (13, 0, [t.0, NONE, NONE]),
         Op::Offset { base, ref terms, bytes } => match terms[..] {
             [(index, stride)] => (10, bytes, [base.0, index.0, stride.map_or(NONE, |s| s.0)]),
             _ => return None,
