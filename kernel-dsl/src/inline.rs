@@ -88,7 +88,7 @@
 //! | branches, labels, calls, `exit`, `ret`, `trap` | the way of control is the compiler's to know | `if`, loops, `return` around the block; guards in it, `@{p} add.u32 …` |
 //! | loads, stores, atomics, copies, addresses | the oracle checks each access | slices, views, [`Shared`](crate::Shared) |
 //! | barriers, fences, shuffles, votes, reductions | the oracle checks who takes part | [`block`](crate::block), [`warp`](crate::warp), [`fence`](crate::fence) |
-//! | approximations, such as `ex2.approx` and `div.full` | each machine has bits of its own | `fast::exp2` and its kin; `math` |
+//! | approximations, such as `ex2.approx` and `div.full` | each machine has bits of its own | [`fast`](crate::fast), whose values are followed; [`math`](crate::math) |
 //! | `add`, `sub` and `mul` of floats without a rounding | the assembler may make one `fma` of two | `add.rn.f32` |
 //! | the carry of another block | what comes between may change it | one block |
 //!
