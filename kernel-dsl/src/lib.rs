@@ -65,7 +65,8 @@
 //! expansion keeps of the kernel; `matmul::<24>::PTX` is a compile error that lists the instances there are.
 //!
 //! * [`View`] and [`ViewMut`] are arrays of rank 1 to 5 in global memory. They move like pointers ([`View::offset`]),
-//!   and know their extents.
+//!   and know their extents. [`Strided`] and [`StridedMut`] are those whose neighbours need not lie side by side: a column, a
+//!   transposed matrix ([`View::strided`], [`Strided::transposed`]).
 //! * [`Shared`] is an array in the block's memory. Handles to it are `Copy`: rustc's borrow checker keeps out of what
 //!   threads do to one another, and the oracle checks that instead. `padded` lets the compiler choose the pitch
 //!   that the memory banks like, `swizzled` does without one, and `dynamic` has the launch tell the size. An array lives to the end of
@@ -247,6 +248,39 @@
 //! entry for each number in it. Methods, associated constants, associated types and provided methods are as in Rust; all is
 //! known when the instance is compiled, and nothing is called through a pointer.
 //!
+//! # Tables
+//!
+//! ```
+//! # use kernel_dsl::prelude::*;
+//! /// What the codes of four bits stand for.
+//! #[device]
+//! const LEVELS: [f32; 16] = [
+//!     -1.0, -0.7, -0.53, -0.39, -0.28, -0.18, -0.09, 0.0, 0.08, 0.16, 0.25, 0.34, 0.44, 0.56, 0.72, 1.0,
+//! ];
+//!
+//! #[kernel(block = 256, grid = codes.len().div_ceil(256))]
+//! #[requires(y.len() == 2 * codes.len())]
+//! pub fn decode(codes: &[u8], y: &mut [f32]) {
+//!     let i = grid::index();
+//!     if i < codes.len() {
+//!         let code = codes[i] as usize;
+//!         y.store(2 * i, [LEVELS[code % 16], LEVELS[code / 16]]);
+//!     }
+//! }
+//! # fn main() { assert!(decode::PTX.contains(".global .align 16 .f32 $LEVELS[16]")); }
+//! ```
+//!
+//! A constant array, of a module, a body, a trait or an impl, or in a constant struct, may be indexed by what is known at run time
+//! only. It becomes data of the PTX module, once however often it is named; what is read by a constant index is an immediate, and
+//! takes no room. It may be computed: `const TABLE: [u32; 256] = table();` runs the `#[device] const fn` here, as rustc does for the
+//! host. An index is checked as that of a buffer is.
+//!
+//! Where it lies follows from how it is read. The constant cache gives a warp one element at a time, as fast as a register;
+//! global memory, by the read-only path, serves lanes together that ask for different ones. So a table lies in constant memory where
+//! each of its reads is proven to be of one element for all lanes of a warp ([`uniformity`](compiler::analyses::uniformity)), as long as
+//! its 64 KB last; in global memory otherwise. `#[device(constant)]` and `#[device(global)]` on a constant say it instead: a table that was put
+//! into constant memory and has no room is a compile error, and `kernels report` tells where its lanes take turns.
+//!
 //! # Targets
 //!
 //! PTX is made for sm_61, and runs on every later card. What sm_61 lacks is a compile error there that names the first target that
@@ -283,7 +317,7 @@
 //!   [`int`] and [`dot`]; and [`math`], the same bits everywhere, and [`fast`], what the hardware approximates.
 //!
 //! Not in the language: enums with data beside `Option`, trait objects, traits with generic parameters, iterators beyond those above,
-//! strings, allocation, panics, recursion. Not yet: inline PTX and constant memory. Whatever lies outside is a compile error at its token.
+//! strings, allocation, panics, recursion. Not yet: inline PTX. Whatever lies outside is a compile error at its token.
 //!
 //! # What differs from Rust on the host
 //!
@@ -356,4 +390,4 @@ pub use layout::Position;
 pub use pending::Pending;
 pub use shared::Shared;
 pub use slice::SliceExt;
-pub use view::{View, ViewMut};
+pub use view::{Source, Strided, StridedMut, View, ViewMut};

@@ -7,6 +7,7 @@
 //! | [`fence`] | the order of memory between blocks |
 //! | [`target`] | what the kernel is compiled for |
 //! | [`View`], [`ViewMut`], slices | arrays in global memory |
+//! | [`Strided`], [`StridedMut`] | those of any strides: columns, transposed matrices |
 //! | [`Shared`] | arrays in the block's shared memory |
 //! | [`Pending`] | copies to shared memory that have begun |
 //! | [`unroll`], [`unroll_by`], [`rolled`] | how a loop is compiled |
@@ -28,6 +29,6 @@ pub use crate::iterate::{rolled, unroll, unroll_by};
 pub use crate::pending::Pending;
 pub use crate::shared::Shared;
 pub use crate::slice::SliceExt as _;
-pub use crate::view::{View, ViewMut};
+pub use crate::view::{Strided, StridedMut, View, ViewMut};
 pub use crate::{DeviceCopy, block, device, fast, fence, grid, int, kernel, math, target, thread, warp};
 pub use crate::{dp2a_hi, dp2a_lo, dp4a};

@@ -6,7 +6,7 @@ use crate::element::{DeviceCopy, Element};
 use crate::host::context::context;
 use crate::layout::{Layout, Position, Shape};
 use crate::pending::Pending;
-use crate::view::View;
+use crate::view::Source;
 use crate::wide::{self, Space};
 use std::ops::{Index, IndexMut};
 use std::ptr::NonNull;
@@ -136,7 +136,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// barrier: a [`block::sync`] belongs between the copy and a use of what other threads copied, and between
     /// earlier uses and the copy. Thread t takes elements t, t + threads, t + 2·threads … in row-major order, so a
     /// warp reads consecutive elements of a row: in PTX a guarded `ld.global.nc` and a `st.shared` an element.
-    pub fn copy_from(self, source: View<T, R>)
+    pub fn copy_from(self, source: impl Source<T, R>)
     where
         T: Element,
     {
@@ -144,8 +144,8 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         let elements = shape.iter().product();
         for element in (crate::thread::index()..elements).step_by(block::threads()) {
             let at = unravel(element, shape);
-            let inside = (0..R).all(|d| at[d] < source.dim(d));
-            let value = if inside { source[at] } else { T::zero() };
+            let inside = (0..R).all(|d| at[d] < source.extents()[d]);
+            let value = if inside { source.read(at) } else { T::zero() };
             // SAFETY: `element` gives a place in the block's memory; that no other thread uses it at this time is the
             // duty that `host::run` lays on its caller.
             unsafe { self.element(at).write(value) }
@@ -156,7 +156,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     ///
     /// All threads call it together. Until the wait, and for other threads a [`block::sync`] after it, the elements are undefined.
     /// On sm_61 guarded `ld.global.nc` here, and `st.shared` at the [`wait`](Pending::wait).
-    pub fn copy_async(self, source: View<T, R>) -> Pending
+    pub fn copy_async(self, source: impl Source<T, R>) -> Pending
     where
         T: Element,
     {
@@ -165,7 +165,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
 
     /// The same with `map` on the way: of each element, and of zero beyond the edge. A `map` that sees nothing around it runs at the
     /// wait, where what was loaded has come, and any other here.
-    pub fn copy_async_map<U: Element>(self, source: View<U, R>, map: impl Fn(U) -> T) -> Pending
+    pub fn copy_async_map<U: Element>(self, source: impl Source<U, R>, map: impl Fn(U) -> T) -> Pending
     where
         T: Element,
     {
@@ -174,8 +174,8 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         let mut coming = Vec::new();
         for element in (crate::thread::index()..elements).step_by(block::threads()) {
             let at = unravel(element, shape);
-            let inside = (0..R).all(|d| at[d] < source.dim(d));
-            coming.push((at, map(if inside { source[at] } else { U::zero() })));
+            let inside = (0..R).all(|d| at[d] < source.extents()[d]);
+            coming.push((at, map(if inside { source.read(at) } else { U::zero() })));
             // SAFETY: as in `copy_from`.
             unsafe { self.element(at).write(T::undefined()) }
         }

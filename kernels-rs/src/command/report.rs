@@ -322,6 +322,8 @@ impl Access {
         let cost = match self.cost {
             Some(Cost::Shared { ways: 0 | 1 }) => "no bank conflict".to_string(),
             Some(Cost::Shared { ways }) => format!("{ways}-way bank conflict"),
+            Some(Cost::Constant { words: 0 | 1 }) => "one place".to_string(),
+            Some(Cost::Constant { words }) => format!("up to {words} places, in turns"),
             Some(Cost::Global { sectors, least }) if sectors == least => format!("{sectors} sectors"),
             Some(Cost::Global { sectors, least }) => format!("{sectors} sectors, where {least} would do"),
             None => "not known: the index depends on memory, or on what is too involved".to_string(),

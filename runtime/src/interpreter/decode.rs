@@ -155,7 +155,7 @@ impl Decoder<'_> {
     fn scalar(&self, value: Value) -> Result<Scalar> {
         Ok(match self.ty(value)? {
             Type::Scalar(s) => s,
-            Type::Global => Scalar::U64,
+            Type::Global | Type::Constant => Scalar::U64,
             Type::Shared => Scalar::U32,
         })
     }
@@ -198,7 +198,7 @@ impl Decoder<'_> {
         for local in &self.kernel.locals {
             let wide = match local.element {
                 Type::Scalar(s) => s.bits() == 64,
-                Type::Global => true,
+                Type::Global | Type::Constant => true,
                 Type::Shared => false,
             };
             let rows = if wide { 2 } else { 1 };
@@ -260,6 +260,14 @@ impl Decoder<'_> {
                 }
                 let to = self.define(result)?;
                 self.code.parameters.push((to, index));
+            }
+            // The addresses of tables come behind the parameters.
+            Op::Table(table) => {
+                if self.kernel.table(table).is_none() || !self.ty(result)?.is_wide_address() {
+                    return self.refuse(format!("there is no table {}, or its address is none", table.0));
+                }
+                let to = self.define(result)?;
+                self.code.parameters.push((to, self.kernel.parameters.len() as u32 + table.0));
             }
             Op::Special(special) => {
                 let (ir::Special::Thread(axis) | ir::Special::Block(axis) | ir::Special::Grid(axis)) = special;
@@ -719,8 +727,9 @@ impl Decoder<'_> {
         };
         let place = match place {
             ir::Place::Global { base, dims, .. } => {
-                if self.ty(*base)? != Type::Global || dims.is_empty() {
-                    return self.refuse("an access names an address in global memory and at least one dimension");
+                if !self.ty(*base)?.is_wide_address() || dims.is_empty() && place.within().is_none() {
+                    return self
+                        .refuse("an access names an address in global memory, and a dimension or a place in a table");
                 }
                 let (base, origin) = (self.used(*base)?.row, self.origins[base.0 as usize]);
                 Place::Global { base, dims: dims.iter().map(dim).collect::<Result<_>>()?, origin }
@@ -753,7 +762,7 @@ impl Decoder<'_> {
             ir::Place::Address { base, offset } => {
                 let (row, origin, offset) = (self.used(*base)?.row, self.origins[base.0 as usize], *offset);
                 match self.ty(*base)? {
-                    Type::Global => Place::Address { base: row, offset, origin },
+                    Type::Global | Type::Constant => Place::Address { base: row, offset, origin },
                     Type::Shared => Place::SharedAddress { base: row, offset },
                     Type::Scalar(_) => return self.refuse("an address is expected"),
                 }

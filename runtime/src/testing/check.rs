@@ -1,7 +1,7 @@
 //! Runs the cases of a subject on all executors and compares what they leave.
 
 use super::compare::{differ, gaps, reference};
-use super::input::Array;
+use super::input::{Array, Form};
 use super::ptx;
 use super::{Case, CaseReport, Executor, Expected, Failure, Input, InstanceReport, Random, Skipped, Subject};
 use crate::buffer::RawBuffer;
@@ -11,7 +11,7 @@ use crate::cuda;
 use crate::ptx::{Options, Policy};
 use crate::{Device, Error, Result};
 use kernel_dsl::compiler::analyses::approximate::Approximations;
-use kernel_dsl::compiler::hir::{Instance, Monomorphic, Program, Tolerance, Type, monomorphic, serial};
+use kernel_dsl::compiler::hir::{Instance, Monomorphic, Program, Tolerance, monomorphic, serial};
 use kernel_dsl::compiler::lower::checked::Checked;
 use kernel_dsl::compiler::{Target, analyses, ir, passes};
 use kernel_dsl::launcher::Memory;
@@ -131,7 +131,7 @@ pub struct Prepared {
     ptx: Option<ptx::Executable>,
     /// Of the parameters.
     names: Vec<String>,
-    slices: Vec<bool>,
+    forms: Vec<Form>,
     writes: Vec<bool>,
     /// By argument: whether approximate values reach it, and how near a GPU's must be.
     approximate: Vec<(bool, Option<Tolerance>)>,
@@ -203,7 +203,7 @@ impl Prepared {
             checked,
             ptx: None,
             names: arguments.iter().map(|a| a.name.clone()).collect(),
-            slices: arguments.iter().map(|a| matches!(types[a.ty.0 as usize], Type::Slice { .. })).collect(),
+            forms: arguments.iter().map(|a| Form::of(&types[a.ty.0 as usize])).collect(),
             writes: contract::writes(&program),
             approximate: (0..arguments.len()).map(|i| (reached(i), program.tolerance(i))).collect(),
             decisions: decisions.collect(),
@@ -232,12 +232,12 @@ impl Prepared {
             .enumerate()
             .map(|(index, (input, buffer))| match (input, buffer) {
                 (Input::Array(array), Some(buffer)) => {
-                    let slice = self.slices.get(index).copied().unwrap_or(false);
+                    let form = self.forms.get(index).copied().unwrap_or(Form::View);
                     let mutable = self.writes.get(index).copied().unwrap_or(false);
                     // SAFETY: the shape reaches over the buffer's bytes only, which are initialised; the buffers are this
                     // function's own and outlive the arguments, and each is one argument's.
                     Argument::Memory(unsafe {
-                        Memory::new(array.element(), device.id(), buffer.address(), array.shape(slice), mutable)
+                        Memory::new(array.element(), device.id(), buffer.address(), array.shape(form), mutable)
                     })
                 }
                 (Input::Scalar { ty, bits }, _) => Argument::Scalar { ty: *ty, bits: *bits },

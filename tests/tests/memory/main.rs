@@ -25,4 +25,6 @@ mod faults;
 mod kernels;
 mod ptx;
 mod shared;
+mod strided;
+mod tables;
 mod values;

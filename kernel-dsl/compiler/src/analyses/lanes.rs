@@ -222,6 +222,7 @@ impl Lanes {
         let integer = ty.scalar().filter(|s| s.is_integer() || *s == Scalar::Bool);
         let across = match op {
             Op::Constant(bits) => Across::Exact([*bits as i64; LANES]),
+            Op::Table(_) => Across::Relative { lanes: [0; LANES], multiple: Table::ALIGN.into() },
             Op::Parameter(_) if ty == Type::Global => Across::Relative { lanes: [0; LANES], multiple: ALIGNED },
             Op::Parameter(_) | Op::Special(Special::Block(_) | Special::Grid(_)) => Across::UNIFORM,
             Op::Vote { .. } | Op::Reduce(..) => Across::UNIFORM,

@@ -172,7 +172,9 @@ impl Checker<'_> {
                 _ => same,
             },
             Part::Inner => match self.table.get(same).clone() {
-                Ty::View { element, rank, mutable } => self.table.add(Ty::View { element, rank: rank - 1, mutable }),
+                Ty::View { element, rank, mutable, strided } => {
+                    self.table.add(Ty::View { element, rank: rank - 1, mutable, strided })
+                }
                 Ty::Shared { element, rank } => self.table.add(Ty::Shared { element, rank: rank - 1 }),
                 _ => self.wrong(),
             },
@@ -184,8 +186,16 @@ impl Checker<'_> {
                 };
                 self.table.add(Ty::Option(found))
             }
+            Part::Strided => match self.table.get(same).clone() {
+                Ty::View { element, rank, mutable, .. } => {
+                    self.table.add(Ty::View { element, rank, mutable, strided: true })
+                }
+                _ => self.wrong(),
+            },
             Part::View => match self.table.get(same).clone() {
-                Ty::Shared { element, rank } => self.table.add(Ty::View { element, rank, mutable: false }),
+                Ty::Shared { element, rank } => {
+                    self.table.add(Ty::View { element, rank, mutable: false, strided: false })
+                }
                 _ => self.wrong(),
             },
         }
@@ -206,6 +216,14 @@ impl Checker<'_> {
         if let Ty::Option(inner) = known {
             return self.option_method(receiver, inner, name, arguments, mark);
         }
+        // A trait's, where the type has none of its own.
+        if matches!(known, Ty::Array(..))
+            && name != "len"
+            && name != "map"
+            && let Some(called) = self.nominal_method(&receiver, name, generics, arguments, mark)
+        {
+            return called;
+        }
         if let Ty::Array(element, size) = known {
             return self.array_method(receiver, [element, size], name, arguments, mark);
         }
@@ -224,11 +242,16 @@ impl Checker<'_> {
             Ty::Scalar(s) => on.scalar(*s),
             Ty::Pending => on == On::Pending,
             Ty::Slice { mutable, .. } => on.slice(*mutable),
-            Ty::View { rank, mutable, .. } => on.view(*rank, *mutable),
+            Ty::View { rank, mutable, strided, .. } => on.view(*rank, *mutable, *strided),
             Ty::Shared { rank, .. } => on.shared(*rank),
             _ => false,
         };
         let Some(method) = prelude::METHODS.iter().find(|m| name == m.name && fits(m.on)) else {
+            if !matches!(known, Ty::Unknown(_) | Ty::Wrong)
+                && let Some(called) = self.nominal_method(&receiver, name, generics, arguments, mark)
+            {
+                return called;
+            }
             arguments.iter().for_each(|e| {
                 self.expr(e, None);
             });
@@ -292,10 +315,10 @@ impl Checker<'_> {
                 Part::View => {
                     let view = self.part(Part::View, ty, element);
                     let given = self.expr(e, None);
-                    // A `ViewMut` can be read too.
+                    // Any view can be read.
                     let readable = match self.table.get(Id(given.ty.0)).clone() {
-                        Ty::View { element, rank, mutable: true } => {
-                            self.table.add(Ty::View { element, rank, mutable: false })
+                        Ty::View { element, rank, .. } => {
+                            self.table.add(Ty::View { element, rank, mutable: false, strided: false })
                         }
                         _ => Id(given.ty.0),
                     };
@@ -425,8 +448,8 @@ impl Checker<'_> {
             hir::Type::Slice { element, mutable } => {
                 Ty::Slice { element: self.instantiate(types, element, generics), mutable }
             }
-            hir::Type::View { element, rank, mutable } => {
-                Ty::View { element: self.instantiate(types, element, generics), rank, mutable }
+            hir::Type::View { element, rank, mutable, strided } => {
+                Ty::View { element: self.instantiate(types, element, generics), rank, mutable, strided }
             }
             hir::Type::Shared { element, rank } => {
                 Ty::Shared { element: self.instantiate(types, element, generics), rank }

@@ -408,8 +408,9 @@ impl Checker<'_> {
                 Ty::Slice { mutable: false, .. } => {
                     self.mistake(mark, "cannot write to a `&[T]`: declare the parameter `&mut [T]`")
                 }
-                Ty::View { mutable: false, .. } => {
-                    self.mistake(mark, "cannot write to a `View`: declare the parameter `ViewMut`")
+                Ty::View { mutable: false, strided, .. } => {
+                    let [name, other] = [false, true].map(|mutable| hir::view_name(mutable, strided));
+                    self.mistake(mark, format!("cannot write to a `{name}`: declare the parameter `{other}`"))
                 }
                 Ty::View { .. } | Ty::Shared { .. } => {
                     if let ExprKind::Local(id) = base.kind {
@@ -434,6 +435,7 @@ impl Checker<'_> {
         // A bare literal takes the type it is cast to, where that is a number of its kind.
         if let (Ty::Unknown(kind @ (Kind::Integer | Kind::Float)), Ty::Scalar(s)) =
             (self.table.get(from).clone(), self.table.get(to).clone())
+            && is_literal(value)
             && ((kind == Kind::Integer && s.is_integer()) || (kind == Kind::Float && s.is_float()))
         {
             self.table.unify(from, to);
@@ -541,6 +543,15 @@ fn masked(e: &syntax::Expr, ty: Scalar) -> bool {
         syntax::ExprKind::Binary(syntax::Binary::Arithmetic(Shr), _, b) if !ty.is_signed() => {
             matches!(b.kind, syntax::ExprKind::Integer(n, _) if n >= 32)
         }
+        _ => false,
+    }
+}
+
+/// Whether an expression is a number as it stands, which takes the type that it is cast to. A variable does not.
+fn is_literal(e: &syntax::Expr) -> bool {
+    match &e.kind {
+        syntax::ExprKind::Integer(..) | syntax::ExprKind::Float(..) => true,
+        syntax::ExprKind::Unary(_, of) => is_literal(of),
         _ => false,
     }
 }

@@ -209,6 +209,8 @@ struct Variable {
     unset: bool,
     /// Assigned as a whole somewhere, or lent to be.
     assigned: bool,
+    /// Declared `const`.
+    constant: bool,
     mark: Mark,
 }
 
@@ -386,7 +388,7 @@ impl<'a> Checker<'a> {
                 let name = self.named(self.locals[i].ty);
                 self.mistake(
                     p.ty.mark,
-                    format!("a kernel cannot take `{name}`: its parameters are numbers, bool, `&[T]`, `&mut [T]`, `View`, `ViewMut` and device structs"),
+                    format!("a kernel cannot take `{name}`: its parameters are numbers, bool, `&[T]`, `&mut [T]`, views and device structs"),
                 );
             }
         }
@@ -422,7 +424,7 @@ impl<'a> Checker<'a> {
 
     fn declare(&mut self, name: String, ty: Id, mutable: bool, unset: bool, mark: Mark) -> LocalId {
         let id = LocalId(self.locals.len() as u32);
-        self.locals.push(Variable { name: name.clone(), ty, mutable, unset, assigned: false, mark });
+        self.locals.push(Variable { name: name.clone(), ty, mutable, unset, assigned: false, constant: false, mark });
         self.scope.push((name, id));
         id
     }
@@ -544,6 +546,7 @@ impl Finish<'_> {
                     Ty::View { .. } | Ty::Slice { .. } => v.assigned || v.unset,
                     _ => v.mutable || v.unset,
                 },
+                constant: v.constant,
                 span: v.mark.span,
             })
             .collect();
@@ -599,6 +602,7 @@ impl Finish<'_> {
             parameters: checker.function.parameters.len() as u32,
             locals,
             returns,
+            constant: checker.function.constant,
             body,
         };
         Ok((function, checked))

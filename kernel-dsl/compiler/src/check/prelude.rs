@@ -29,6 +29,8 @@ pub(super) enum Part {
     Inner,
     /// A `View` of the receiver's element and rank.
     View,
+    /// The receiver as a view of any strides.
+    Strided,
     /// An `Option` of the receiver's element; of a reference to it, where the receiver is a slice.
     Found,
     /// An element of the receiver.
@@ -149,6 +151,10 @@ pub(super) enum On {
     View2,
     /// A view of rank 2 or more.
     ViewDeep,
+    /// A view whose last stride is 1.
+    Contiguous,
+    /// A view of any strides and of rank 2.
+    Strided2,
     Shared,
     /// A shared array of rank 2 or more.
     SharedDeep,
@@ -156,6 +162,8 @@ pub(super) enum On {
     Memory,
     /// Of these, what the kernel may write.
     Writable,
+    /// The same, and views of any strides too.
+    Atomic,
     /// Slices and views.
     Global,
     /// Of these, what the kernel may write.
@@ -297,7 +305,10 @@ pub(super) const METHODS: &[Method] = &[
     m(On::View2, "cols", Intrinsic::Extent(Some(1)), NONE, Part::Usize),
     m(On::View, "dim", Intrinsic::Extent(None), &[Part::Usize], Part::Usize),
     m(On::View, "is_empty", Intrinsic::IsEmpty, NONE, Part::Bool),
-    m(On::View, "aligned", Intrinsic::Aligned, &[Part::Usize], Part::Bool),
+    m(On::View, "stride", Intrinsic::Stride, &[Part::Usize], Part::Usize),
+    m(On::Contiguous, "strided", Intrinsic::ViewStrided, NONE, Part::Strided),
+    m(On::Strided2, "transposed", Intrinsic::ViewTransposed, NONE, Part::Same),
+    m(On::Contiguous, "aligned", Intrinsic::Aligned, &[Part::Usize], Part::Bool),
     m(On::View, "offset", Intrinsic::ViewOffset, &[Part::Indices], Part::Same),
     m(On::View, "streaming", Intrinsic::ViewStreaming, NONE, Part::Same),
     m(On::View, "coherent", Intrinsic::ViewCoherent, NONE, Part::Same),
@@ -312,19 +323,20 @@ pub(super) const METHODS: &[Method] = &[
     m(On::Shared, "get", Intrinsic::Get, &[Part::Indices], Part::Found),
     m(On::Shared, "load_or", Intrinsic::LoadOr, &[Part::Indices, Part::Element], Part::Elements),
     m(On::Shared, "store_in", Intrinsic::StoreIn, &[Part::Indices, Part::Elements], Part::Unit),
+    // What follows moves several elements at once, which views of any strides do not have side by side.
     m(On::Memory, "load", Intrinsic::Load, &[Part::Indices], Part::Elements),
     m(On::Global, "load_or", Intrinsic::LoadOr, &[Part::Indices, Part::Element], Part::Elements),
     m(On::Writable, "store", Intrinsic::Store, &[Part::Indices, Part::Elements], Part::Unit),
     m(On::GlobalMut, "store_in", Intrinsic::StoreIn, &[Part::Indices, Part::Elements], Part::Unit),
-    m(On::Writable, "fetch_add", Intrinsic::Atomic(A::Add), ATOMIC, Part::Element),
-    m(On::Writable, "fetch_min", Intrinsic::Atomic(A::Min), ATOMIC, Part::Element),
-    m(On::Writable, "fetch_max", Intrinsic::Atomic(A::Max), ATOMIC, Part::Element),
-    m(On::Writable, "fetch_and", Intrinsic::Atomic(A::And), ATOMIC, Part::Element),
-    m(On::Writable, "fetch_or", Intrinsic::Atomic(A::Or), ATOMIC, Part::Element),
-    m(On::Writable, "fetch_xor", Intrinsic::Atomic(A::Xor), ATOMIC, Part::Element),
-    m(On::Writable, "exchange", Intrinsic::Atomic(A::Exchange), ATOMIC, Part::Element),
+    m(On::Atomic, "fetch_add", Intrinsic::Atomic(A::Add), ATOMIC, Part::Element),
+    m(On::Atomic, "fetch_min", Intrinsic::Atomic(A::Min), ATOMIC, Part::Element),
+    m(On::Atomic, "fetch_max", Intrinsic::Atomic(A::Max), ATOMIC, Part::Element),
+    m(On::Atomic, "fetch_and", Intrinsic::Atomic(A::And), ATOMIC, Part::Element),
+    m(On::Atomic, "fetch_or", Intrinsic::Atomic(A::Or), ATOMIC, Part::Element),
+    m(On::Atomic, "fetch_xor", Intrinsic::Atomic(A::Xor), ATOMIC, Part::Element),
+    m(On::Atomic, "exchange", Intrinsic::Atomic(A::Exchange), ATOMIC, Part::Element),
     m(
-        On::Writable,
+        On::Atomic,
         "compare_exchange",
         Intrinsic::Atomic(A::CompareExchange),
         &[Part::Indices, Part::Element, Part::Element],
@@ -492,7 +504,10 @@ pub(crate) fn combines(path: &Path) -> bool {
 /// Whether the language owns a path in the place of a type.
 pub(crate) fn owns_type(path: &Path) -> bool {
     let last = path.segments.last().map(|s| s.name.to_string()).unwrap_or_default();
-    matches!(last.as_str(), "View" | "ViewMut" | "Shared" | "Option" | "Group" | "Pending" | "Self")
+    matches!(
+        last.as_str(),
+        "View" | "ViewMut" | "Strided" | "StridedMut" | "Shared" | "Option" | "Group" | "Pending" | "Self"
+    )
 }
 
 /// Whether the language owns a path in the place of a bound. Of Rust's own traits those that every value has, and operators,
@@ -606,16 +621,18 @@ impl On {
     pub(super) fn slice(self, mutable: bool) -> bool {
         match self {
             On::Slice | On::Memory | On::Global => true,
-            On::Writable | On::GlobalMut => mutable,
+            On::Writable | On::GlobalMut | On::Atomic => mutable,
             _ => false,
         }
     }
 
-    /// Whether a view of that rank is meant, which the kernel may write, or may not.
-    pub(super) fn view(self, rank: u32, mutable: bool) -> bool {
+    /// Whether a view of that rank is meant, which the kernel may write, or may not, and whose last stride may be any.
+    pub(super) fn view(self, rank: u32, mutable: bool, strided: bool) -> bool {
         match self {
-            On::Memory | On::Global => true,
-            On::Writable | On::GlobalMut => mutable,
+            On::Memory | On::Global | On::Contiguous => !strided,
+            On::Writable | On::GlobalMut => mutable && !strided,
+            On::Atomic => mutable,
+            On::Strided2 => strided && rank == 2,
             On::View => true,
             On::View1 => rank == 1,
             On::View2 => rank == 2,
@@ -627,7 +644,7 @@ impl On {
     /// Whether a shared array of that rank is meant.
     pub(super) fn shared(self, rank: u32) -> bool {
         match self {
-            On::Shared | On::Memory | On::Writable => true,
+            On::Shared | On::Memory | On::Writable | On::Atomic => true,
             On::SharedDeep => rank >= 2,
             On::View1 => rank == 1,
             On::View2 => rank == 2,

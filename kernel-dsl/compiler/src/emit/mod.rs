@@ -24,13 +24,15 @@ mod moves;
 mod packed;
 mod report;
 mod survey;
+mod table;
 mod warp;
 
 use crate::error::{Error, Errors};
-use crate::ir::{Kernel, Location, Op, Type, Value};
+use crate::ir::{Kernel, Location, Op, TableId, Type, Value};
 use crate::passes::Optimised;
 use crate::ptx::{self, Guard, Instruction, Modifier, Opcode, Operand, Register, Symbol};
 use crate::scalar::Scalar;
+use std::collections::HashMap;
 use survey::Survey;
 
 /// The PTX module of one instance.
@@ -59,6 +61,8 @@ struct Emitter<'k> {
     /// The registers of those parameters that are used.
     parameters: Vec<Option<Register>>,
     shared: Option<Symbol>,
+    /// The tables that are declared, by where they lie.
+    tables: HashMap<(TableId, ptx::Space), Symbol>,
     /// The register that holds the address of the block's shared memory, where one is needed.
     shared_base: Option<Register>,
 }
@@ -75,7 +79,7 @@ enum Binding {
 fn register_type(ty: Type) -> ptx::Type {
     match ty {
         Type::Scalar(s) => scalar_type(s),
-        Type::Global => ptx::Type::U64,
+        Type::Global | Type::Constant => ptx::Type::U64,
         Type::Shared => ptx::Type::U32,
     }
 }
@@ -131,6 +135,7 @@ impl<'k> Emitter<'k> {
             flow: control::Flow::new(Survey::new(kernel)),
             parameters: Vec::with_capacity(kernel.parameters.len()),
             shared: None,
+            tables: HashMap::new(),
             shared_base: None,
         })
     }
@@ -336,6 +341,7 @@ impl<'k> Emitter<'k> {
                 None => self.malformed("a parameter that the kernel does not have"),
             },
             Op::Special(s) => self.special(results[0], *s),
+            Op::Table(table) => self.table(results[0], *table),
             Op::Unary(op, a) => self.unary(results[0], *op, *a),
             Op::Binary(op, a, b) => self.binary(results[0], *op, *a, *b),
             Op::MulAdd(a, b, c) => self.mul_add(results[0], *a, *b, *c),

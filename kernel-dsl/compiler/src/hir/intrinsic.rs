@@ -68,6 +68,12 @@ pub enum Intrinsic {
     ViewOffset,
     /// `view.at(i)`: fixes the first index.
     ViewAt,
+    /// `view.stride(d)`.
+    Stride,
+    /// `view.strided()`.
+    ViewStrided,
+    /// `view.transposed()`.
+    ViewTransposed,
     /// `view.streaming()`.
     ViewStreaming,
     /// `view.coherent()`.

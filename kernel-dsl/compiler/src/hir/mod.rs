@@ -142,6 +142,9 @@ pub struct Function {
     pub parameters: u32,
     /// Return type.
     pub returns: TypeId,
+    /// Of a constant, which is a function without parameters that gives its value: where it is to lie, if it is read by an index
+    /// of run time.
+    pub constant: Option<ir::Placement>,
     /// What it does; its value is the function's.
     pub body: Block,
 }
@@ -173,6 +176,8 @@ pub struct Local {
     pub ty: TypeId,
     /// Declared `mut`; a view or slice: assigned anew somewhere.
     pub mutable: bool,
+    /// Declared `const`.
+    pub constant: bool,
     /// Where it is declared.
     pub span: Span,
 }
@@ -217,9 +222,9 @@ pub enum Type {
     /// `&[T]` or `&mut [T]`: a buffer in global memory.
     #[allow(missing_docs)]
     Slice { element: TypeId, mutable: bool },
-    /// `View<T, R>` or `ViewMut<T, R>`.
+    /// `View<T, R>` or `ViewMut<T, R>`; `Strided<T, R>` or `StridedMut<T, R>`, whose last stride is not 1 but a value.
     #[allow(missing_docs)]
-    View { element: TypeId, rank: u32, mutable: bool },
+    View { element: TypeId, rank: u32, mutable: bool, strided: bool },
     /// `Shared<T, R>`: a handle to an array in shared memory.
     #[allow(missing_docs)]
     Shared { element: TypeId, rank: u32 },
@@ -248,6 +253,16 @@ pub enum Type {
     Enum(EnumId),
     /// A device function as a type that implements `DeviceFn`. It has no values.
     Item(FunctionId),
+}
+
+/// What a view is called in Rust.
+pub(crate) fn view_name(mutable: bool, strided: bool) -> &'static str {
+    match (strided, mutable) {
+        (false, false) => "View",
+        (false, true) => "ViewMut",
+        (true, false) => "Strided",
+        (true, true) => "StridedMut",
+    }
 }
 
 /// A number in a type.

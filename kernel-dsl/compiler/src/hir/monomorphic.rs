@@ -289,8 +289,9 @@ impl Maker<'_> {
             Type::Slice { element, mutable } => {
                 Type::Slice { element: self.close(table, *element, arguments), mutable: *mutable }
             }
-            Type::View { element, rank, mutable } => {
-                Type::View { element: self.close(table, *element, arguments), rank: *rank, mutable: *mutable }
+            Type::View { element, rank, mutable, strided } => {
+                let element = self.close(table, *element, arguments);
+                Type::View { element, rank: *rank, mutable: *mutable, strided: *strided }
             }
             Type::Shared { element, rank } => {
                 Type::Shared { element: self.close(table, *element, arguments), rank: *rank }
@@ -369,9 +370,10 @@ impl Maker<'_> {
             (Type::Slice { element: p, mutable: m }, Type::Slice { element: q, mutable: n }) => {
                 m == n && self.fits(table, *p, *q, bound)
             }
-            (Type::View { element: p, rank: r, mutable: m }, Type::View { element: q, rank: s, mutable: n }) => {
-                (r, m) == (s, n) && self.fits(table, *p, *q, bound)
-            }
+            (
+                Type::View { element: p, rank: r, mutable: m, strided: d },
+                Type::View { element: q, rank: s, mutable: n, strided: e },
+            ) => (r, m, d) == (s, n, e) && self.fits(table, *p, *q, bound),
             (Type::Shared { element: p, rank: r }, Type::Shared { element: q, rank: s }) => {
                 r == s && self.fits(table, *p, *q, bound)
             }

@@ -49,6 +49,7 @@ mod formula;
 mod memory;
 pub mod print;
 pub mod record;
+mod table;
 pub mod verify;
 mod walk;
 
@@ -57,6 +58,7 @@ pub use formula::{Formula, NoFormula};
 pub use memory::{
     Dim, DynamicArray, Element, Layout, Place, SHARED_LIMIT, SharedArray, SharedMemory, Step, Swizzle, Within,
 };
+pub use table::{CONSTANT_LIMIT, Placement, Table};
 
 use crate::approximation::Approximation;
 use crate::scalar::Scalar;
@@ -93,6 +95,8 @@ pub struct Kernel {
     pub shared: Vec<SharedArray>,
     /// Arrays in shared memory whose size the launch evaluates.
     pub dynamic: Vec<DynamicArray>,
+    /// Arrays that are known now and read by an index of run time.
+    pub tables: Vec<Table>,
     /// The functions whose lines appear in `locations`; the kernel's own is the first.
     pub sources: Vec<Source>,
     /// What an instruction's [`Location`] names.
@@ -117,6 +121,10 @@ pub struct SharedId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct DynamicId(pub u32);
 
+/// Index into [`Kernel::tables`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct TableId(pub u32);
+
 /// Index into [`Kernel::locations`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Location(pub u32);
@@ -135,6 +143,8 @@ pub enum Type {
     Scalar(Scalar),
     /// A 64-bit address in global memory.
     Global,
+    /// A 64-bit address in constant memory. Only passes make it.
+    Constant,
     /// A 32-bit byte offset in the block's shared memory. Lowering makes it by `Op::Dynamic` and `Op::Offset`, passes from an
     /// `Op::Constant` too.
     Shared,
@@ -151,7 +161,7 @@ impl Type {
 }
 
 /// A parameter of the PTX entry. A slice argument gives two (address, length), a view of rank R gives 2R (address, R
-/// extents, R − 1 strides), a scalar one.
+/// extents, R − 1 strides), or one more where its last stride is not 1, a scalar one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Parameter {
     /// Name in PTX, unique: `x`, `x_len`, `a_dim0`, `a_stride0`.
@@ -176,7 +186,7 @@ pub enum Role {
     },
     /// Elements of a slice, or of a view in dimension `.0`; `usize`.
     Extent(u32),
-    /// Elements from one index to the next in dimension `.0` of a view (the last dimension's is 1); `usize`.
+    /// Elements from one index to the next in dimension `.0` of a view (the last dimension's is 1 if it has none); `usize`.
     Stride(u32),
 }
 
@@ -273,6 +283,8 @@ pub enum Op {
         /// Bytes of an element.
         bytes: u32,
     },
+    /// The address of a table's first byte. Lowering makes it a global one; pass `tables` says where the table lies.
+    Table(TableId),
     /// The address of an array in shared memory whose extents (`usize`, outermost first) the launch evaluates: they are
     /// computed from parameters and constants alone. Such arrays lie one after the other behind those of
     /// [`Kernel::shared`], each at a multiple of 16 bytes, in the order of [`Kernel::dynamic`].

@@ -44,6 +44,9 @@ impl Display for Kernel {
         for DynamicArray { name, element, .. } in &self.dynamic {
             writeln!(f, "    dynamic {name}: {element}")?;
         }
+        for Table { name, scalars, bytes, .. } in &self.tables {
+            writeln!(f, "    table {name}: {} scalars in {bytes} bytes", scalars.len())?;
+        }
         printer.region(f, &self.body, 0)
     }
 }
@@ -75,6 +78,7 @@ impl Display for Type {
         match self {
             Type::Scalar(s) => s.fmt(f),
             Type::Global => f.write_str("global"),
+            Type::Constant => f.write_str("constant"),
             Type::Shared => f.write_str("shared"),
         }
     }
@@ -306,6 +310,7 @@ impl<'a> Printer<'a> {
                 None => format!("parameter #{i}"),
             },
             Op::Special(s) => s.to_string(),
+            Op::Table(t) => format!("table {}", self.kernel.table(*t).map_or("?", |t| t.name.as_str())),
             Op::Unary(o, a) => format!("{} {}", snake(o), v(a)),
             Op::Binary(o, a, b) => format!("{} {}, {}", snake(o), v(a), v(b)),
             Op::MulAdd(a, b, c) => format!("mul_add {}, {}, {}", v(a), v(b), v(c)),

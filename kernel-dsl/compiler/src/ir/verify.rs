@@ -151,6 +151,11 @@ impl<'a> Verifier<'a> {
                 let ty = self.kernel.parameters.get(*i as usize).map(Parameter::ty);
                 self.check(inst, ty == result, "the parameter is of another type");
             }
+            Op::Table(t) => self.check(
+                inst,
+                self.kernel.table(*t).is_some() && out.is_wide_address(),
+                "there is no such table, or its address is no address",
+            ),
             Op::Special(s) => {
                 let (Special::Thread(axis) | Special::Block(axis) | Special::Grid(axis)) = s;
                 self.check(
@@ -401,7 +406,15 @@ impl<'a> Verifier<'a> {
     fn place(&mut self, inst: &Inst, place: &Place, scalar: Scalar, n: u32) {
         let index = |v: Value| self.ty(v) == S(Scalar::Usize);
         let fault = match place {
-            Place::Global { base, .. } if self.ty(*base) != Type::Global => Some("its base is not a global address"),
+            Place::Global { dims, within: None, .. } if dims.is_empty() => Some("it has no dimensions"),
+            Place::Global { base, .. } if !self.ty(*base).is_wide_address() => {
+                Some("its base is not an address in global or constant memory")
+            }
+            Place::Global { base, .. } | Place::Address { base, .. }
+                if self.ty(*base) == Type::Constant && !matches!(inst.op, Op::Load { .. }) =>
+            {
+                Some("constant memory is only read")
+            }
             Place::Dynamic { base, .. } if self.ty(*base) != Type::Shared => {
                 Some("its base is not an address in shared memory")
             }

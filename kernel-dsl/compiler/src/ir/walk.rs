@@ -17,6 +17,7 @@ impl Op {
             Op::Constant(_)
                 | Op::Parameter(_)
                 | Op::Special(_)
+                | Op::Table(_)
                 | Op::Unary(..)
                 | Op::Binary(..)
                 | Op::MulAdd(..)
@@ -54,6 +55,7 @@ impl Op {
             Op::Constant(_)
             | Op::Parameter(_)
             | Op::Special(_)
+            | Op::Table(_)
             | Op::Begin(_)
             | Op::BlockSync
             | Op::WarpSync
@@ -170,6 +172,7 @@ impl Op {
             Op::Constant(_)
             | Op::Parameter(_)
             | Op::Special(_)
+            | Op::Table(_)
             | Op::Begin(_)
             | Op::BlockSync
             | Op::WarpSync

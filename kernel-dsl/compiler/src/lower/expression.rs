@@ -114,6 +114,13 @@ impl<'h> Lowerer<'h> {
                 self.repeated(e.ty, name, value)
             }
             ExprKind::Reference(place) => match self.place(place) {
+                // Rust makes a variable of a constant that is lent to be written.
+                Some(table)
+                    if self.in_table(&table) && matches!(self.ty(e.ty), hir::Type::Reference { mutable: true, .. }) =>
+                {
+                    let value = self.expr(place);
+                    self.temporary(place, value).map_or(Val::Unit, Val::Reference)
+                }
                 Some(place) => Val::Reference(place),
                 None => Val::Unit,
             },
@@ -187,6 +194,13 @@ impl<'h> Lowerer<'h> {
     }
 
     fn local(&mut self, id: LocalId, ty: TypeId, span: Span) -> Val {
+        // A constant is its value wherever it stands.
+        if let Some(constant) = self.frame().constants.get(&id)
+            && (self.evaluating || constant.table.is_some())
+        {
+            let value = constant.value;
+            return self.expr(value);
+        }
         match self.frame().bindings[id.0 as usize].clone() {
             Binding::Value(value) => value,
             Binding::Variable(storage) => self.read_storage(&storage, ty),
@@ -244,7 +258,7 @@ impl<'h> Lowerer<'h> {
     /// Reads what an index, field or dereference names, without making a copy of what is around it.
     fn read_place(&mut self, e: &'h Expr) -> Val {
         if let ExprKind::Field { base, field } = &e.kind
-            && !self.is_variable(base)
+            && (!self.is_variable(base) || self.is_table(base) && !self.has_array(e.ty))
         {
             return match self.expr(base) {
                 Val::Tuple(mut parts) if (*field as usize) < parts.len() => parts.swap_remove(*field as usize),
@@ -284,15 +298,20 @@ impl<'h> Lowerer<'h> {
     /// Whether an expression names registers that may be written.
     fn is_variable(&self, e: &Expr) -> bool {
         match &e.kind {
-            ExprKind::Local(id) => matches!(self.frame().bindings[id.0 as usize], Binding::Variable(_)),
+            ExprKind::Local(id) => {
+                self.is_table(e) || matches!(self.frame().bindings[id.0 as usize], Binding::Variable(_))
+            }
             ExprKind::Field { base, .. } => self.is_variable(base),
             ExprKind::Index { .. } | ExprKind::Dereference(_) => true,
-            _ => false,
+            _ => self.is_table(e),
         }
     }
 
     /// The place that an expression names; values get a place of their own.
     pub(super) fn place(&mut self, e: &'h Expr) -> Option<Place> {
+        if let Some(table) = self.table_place(e) {
+            return Some(table);
+        }
         match &e.kind {
             ExprKind::Local(id) => match self.frame().bindings[id.0 as usize].clone() {
                 Binding::Variable(storage) => Some(Place::Registers(storage)),

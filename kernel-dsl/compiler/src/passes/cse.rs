@@ -131,6 +131,7 @@ fn key(op: &Op, ty: Type) -> Option<Key> {
         Op::Select { condition, yes, no } => (7, 0, [condition.0, yes.0, no.0]),
         Op::Cast(a) => (8, 0, [a.0, NONE, NONE]),
         Op::Bitcast(a) => (9, 0, [a.0, NONE, NONE]),
+        Op::Table(t) => (11, 0, [t.0, NONE, NONE]),
         Op::Offset { base, ref terms, bytes } => match terms[..] {
             [(index, stride)] => (10, bytes, [base.0, index.0, stride.map_or(NONE, |s| s.0)]),
             _ => return None,
@@ -141,6 +142,7 @@ fn key(op: &Op, ty: Type) -> Option<Key> {
         Type::Scalar(s) => s as u32,
         Type::Global => Scalar::ALL.len() as u32,
         Type::Shared => Scalar::ALL.len() as u32 + 1,
+        Type::Constant => Scalar::ALL.len() as u32 + 2,
     };
     Some(Key { operation: operation | detail << 8, ty, operands })
 }

@@ -14,14 +14,17 @@
 
 pub mod addresses;
 pub mod branches;
+pub mod carried;
 pub mod cse;
 pub mod dce;
 pub mod fold;
 pub mod induction;
 pub mod licm;
+pub mod pointers;
 pub mod promote;
 pub mod strength;
 pub mod strip;
+pub mod tables;
 pub mod unroll;
 pub mod words;
 
@@ -54,12 +57,16 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "unroll", run: unroll::unroll },
     Pass { name: "promote", run: promote::promote },
     Pass { name: "fold", run: fold::fold },
+    Pass { name: "carried", run: carried::carried },
+    Pass { name: "dce", run: dce::dce },
     Pass { name: "cse", run: cse::cse },
     Pass { name: "branches", run: branches::branches },
     Pass { name: "licm", run: licm::licm },
+    Pass { name: "tables", run: tables::tables },
     Pass { name: "addresses", run: addresses::addresses },
     Pass { name: "cse", run: cse::cse },
     Pass { name: "licm", run: licm::licm },
+    Pass { name: "pointers", run: pointers::pointers },
     Pass { name: "induction", run: induction::induction },
     Pass { name: "strength", run: strength::strength },
     Pass { name: "dce", run: dce::dce },

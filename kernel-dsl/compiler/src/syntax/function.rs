@@ -7,6 +7,7 @@ use syn::{FnArg, ItemFn, Pat, ReturnType, Stmt};
 impl Reader {
     pub(super) fn function(&mut self, item: &ItemFn) -> Function {
         let signature = &item.sig;
+        self.unconditional_within(signature, &item.block);
         if let Some(t) = &signature.asyncness {
             self.refuse(syn::Error::new_spanned(t, "a function that runs on the device cannot be `async`"));
         }
@@ -36,6 +37,7 @@ impl Reader {
                 ReturnType::Default => None,
                 ReturnType::Type(_, ty) => Some(self.ty(ty)),
             },
+            constant: None,
             body: self.block(&item.block),
             source,
             hash,

@@ -14,13 +14,14 @@ mod pattern;
 mod place;
 mod types;
 
+use crate::ir::Placement;
 use crate::source::Source;
 use crate::{Scalar, Target};
 use proc_macro2::{Ident, TokenStream};
 use syn::ItemFn;
 
 pub use attribute::{Argument as InstanceArgument, InstanceOf};
-pub use item::{Bound, Enum, Impl, Item, Module, Struct, Trait, TraitItem, module};
+pub use item::{Bound, Enum, Impl, Item, Module, Struct, Trait, TraitItem, is_placement, module};
 pub use place::Mark;
 
 /// A kernel: a function and what its attributes say.
@@ -88,6 +89,8 @@ pub struct Function {
     pub receiver: bool,
     /// Return type; `None` is `()`.
     pub returns: Option<Type>,
+    /// Of a constant, which is a function without parameters: where it is to lie.
+    pub constant: Option<Placement>,
     /// What it does.
     pub body: Block,
     /// Its text.

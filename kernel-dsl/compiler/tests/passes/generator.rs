@@ -36,6 +36,7 @@ pub fn empty() -> Kernel {
         locals: vec![],
         shared: vec![],
         dynamic: Vec::new(),
+        tables: Vec::new(),
         sources: vec![],
         locations: vec![],
         body: Region::default(),
@@ -540,7 +541,7 @@ impl Generator {
     }
 
     fn statement(&mut self) {
-        let choice = if self.budget == 0 || self.open.len() > 3 { self.below(9) } else { self.below(15) };
+        let choice = if self.budget == 0 || self.open.len() > 3 { self.below(9) } else { self.below(16) };
         self.budget = self.budget.saturating_sub(1);
         match choice {
             0..=3 => {
@@ -569,6 +570,7 @@ impl Generator {
             9 | 10 => self.branch(),
             11 | 12 => self.counted(),
             13 => self.endless(),
+            14 => self.running(),
             _ => {
                 let (label, types) = (self.label(), self.some_types());
                 self.open.push((label, types.clone(), None));
@@ -578,6 +580,67 @@ impl Generator {
                 let results = self.b.emit(Op::Block { label, body }, Self::types(&types));
                 self.scope.extend(types.into_iter().zip(results));
             }
+        }
+    }
+
+    /// A loop that carries an address along: moved always or at times, by a constant or by what the loop does not change, used
+    /// before and after it is moved, alone or with a thread's own place added.
+    fn running(&mut self) {
+        let label = self.label();
+        let (base, extent) = (self.parameters[2], self.parameters[3]);
+        let offset = |base, index| Op::Offset { base, terms: smallvec![(index, None)], bytes: 4 };
+        let mut first = base;
+        for _ in 0..self.below(3) {
+            let index = self.index(0);
+            first = self.b.value(offset(first, index), Type::Global);
+        }
+        let (own, other) = (self.index(0), self.index(0));
+        let even = self.below(2) == 0;
+        let n = self.below(5);
+        let step = if even { self.b.index(n) } else { self.index(0) };
+        let [start, end, one] = [0, 1 + self.below(5), 1].map(|n| self.b.index(n));
+        let acc = self.any(Scalar::F32);
+        let f32 = Type::Scalar(Scalar::F32);
+        let parameters = self.b.enter([Type::Scalar(Scalar::Usize), Type::Global, f32]);
+        let at =
+            |base, index| Place::Global { base, dims: smallvec![Dim { index, extent, stride: None }], within: None };
+        let body = self.scoped(|g| {
+            let load = |g: &mut Self, place| {
+                let op = Op::Load { place, element: Scalar::F32, policy: Policy::Coherent, guard: None };
+                g.b.scalar(op, Scalar::F32)
+            };
+            let p = parameters[1];
+            let v = load(g, at(p, own));
+            let mut sum = g.b.scalar(Op::Binary(Binary::Add, parameters[2], v), Scalar::F32);
+            if g.below(3) == 0 {
+                let v = load(g, at(p, other));
+                sum = g.b.scalar(Op::Binary(Binary::Max, sum, v), Scalar::F32);
+            }
+            if g.below(2) == 0 {
+                let place = at(p, own);
+                g.b.effect(Op::Store { place, element: Scalar::F32, values: smallvec![sum], guard: None });
+            }
+            if g.below(3) == 0 {
+                g.b.effect(Op::WarpSync);
+            }
+            let mut next = g.b.value(offset(p, step), Type::Global);
+            if g.below(3) == 0 {
+                let v = load(g, at(next, own));
+                sum = g.b.scalar(Op::Binary(Binary::Min, sum, v), Scalar::F32);
+            }
+            if g.below(2) == 0 {
+                let condition = g.b.scalar(Op::Compare(Comparison::Lt, sum, v), Scalar::Bool);
+                next = g.b.value(Op::Select { condition, yes: next, no: p }, Type::Global);
+            }
+            g.b.effect(Op::Yield(smallvec![next, sum]));
+        });
+        let unroll = self.one_of(&[Unroll::Auto, Unroll::Never]);
+        let l = For { label, start, end, step: one, unroll, inits: smallvec![first, acc], body };
+        let results = self.b.emit(Op::For(Box::new(l)), [Type::Global, f32]);
+        self.scope.push((Scalar::F32, results[1]));
+        if self.below(3) == 0 {
+            let (place, values) = (at(results[0], own), smallvec![results[1]]);
+            self.b.effect(Op::Store { place, element: Scalar::F32, values, guard: None });
         }
     }
 

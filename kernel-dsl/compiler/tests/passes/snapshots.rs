@@ -190,6 +190,46 @@ fn induction() {
     insta::assert_snapshot!(before_and_after(k, &runs));
 }
 
+/// An address and a number that a loop carries: the number it hands on as it was, the address moves; a barrier, or a distance that
+/// is not constant, decides how.
+fn running(barrier: bool) -> Kernel {
+    small(&[], |w, p| {
+        let i = w.special(Special::Thread(0));
+        let (start, one, sixteen) = (w.n(0), w.n(1), w.n(16));
+        let row = w.mul(i, p[7]);
+        let first = w.0.value(Op::Offset { base: p[4], terms: smallvec![(row, None)], bytes: 4 }, Type::Global);
+        let f32 = Type::Scalar(Scalar::F32);
+        let parameters = w.0.enter([examples::USIZE, Type::Global, examples::USIZE, f32]);
+        let own = w.mul(i, parameters[2]);
+        let v = w.load(at(parameters[1], own, p[6]));
+        let sum = w.add(parameters[3], v);
+        if barrier {
+            w.0.effect(Op::BlockSync);
+        }
+        let moved = Op::Offset { base: parameters[1], terms: smallvec![(sixteen, None)], bytes: 4 };
+        let moved = w.0.value(moved, Type::Global);
+        w.0.effect(Op::Yield(smallvec![moved, parameters[2], sum]));
+        let body = w.0.leave();
+        let inits = smallvec![first, p[7], p[9]];
+        let l = For { label: Label(0), start, end: p[5], step: one, unroll: Unroll::Auto, inits, body };
+        let results = w.0.emit(Op::For(Box::new(l)), [Type::Global, examples::USIZE, f32]);
+        w.store(at(p[2], i, p[3]), results[2]);
+    })
+}
+
+#[test]
+fn carried() {
+    insta::assert_snapshot!(before_and_after(running(false), &[passes::carried::carried]));
+}
+
+#[test]
+fn pointers() {
+    let runs =
+        [passes::carried::carried as Run, passes::addresses::addresses, passes::licm::licm, passes::pointers::pointers];
+    let both = [true, false].map(|barrier| before_and_after(running(barrier), &runs));
+    insta::assert_snapshot!(both.join("\n── without a barrier ──\n"));
+}
+
 #[test]
 fn words() {
     let k = small(&[], |w, p| {
