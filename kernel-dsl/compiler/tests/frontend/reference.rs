@@ -232,7 +232,9 @@ fn row(
                     None => false,
                 };
             }
-            Statement::Instruction(instruction) if inside && instruction.opcode != Opcode::Ret => ptx.push(instruction.clone()),
+            Statement::Instruction(instruction) if inside && instruction.opcode != Opcode::Ret => {
+                ptx.push(instruction.clone())
+            }
             _ => {}
         }
     }
