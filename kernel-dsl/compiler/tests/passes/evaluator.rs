@@ -338,7 +338,7 @@ impl Machine<'_> {
 
     /// The thread's index in its warp.
     fn lane_index(&self) -> u64 {
-        let [x, y, _] = self.kernel.block.map(u64::from);
+        let [x, y, _] = self.kernel.block.most().map(u64::from);
         let [a, b, c] = self.thread.unwrap_or([5 + self.input as u32, 0, 0]).map(u64::from);
         (a + x * (b + y * c)) % 32
     }
