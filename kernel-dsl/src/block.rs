@@ -88,7 +88,14 @@ pub fn threads() -> usize {
 ///
 /// All threads of the block must come to the same call: it may stand under an `if` or in a loop only where all of them
 /// take the same way, and after a `return` only where none or all have returned; a kernel that is seen not to be so [does
-/// not compile](crate#who-comes-together). In PTX one `bar.sync 0`.
+/// not compile](crate#who-comes-together), and where memory decides, the interpreter reports who is missing. In PTX one
+/// `bar.sync 0`.
+///
+/// A warp that has returned is missing to the language, and not to the machine: a thread that exits is not waited for (the
+/// PTX manual says so of `exit`; on sm_61 a barrier counts warps, from sm_70 on threads, and neither counts those that have
+/// ended). So such a kernel does not hang. But what the others then read, nobody of that warp has written: the operations
+/// of [`block`](self) would combine what was there before. That is why a kernel keeps its threads to the end, and gives
+/// those that have nothing to do values that do not count.
 #[track_caller]
 pub fn sync() {
     context("block::sync()").meet(Scope::Block, "block::sync()", ());

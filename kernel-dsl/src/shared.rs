@@ -78,7 +78,8 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     }
 
     /// An array whose shape the launch evaluates: extents are computed from the kernel's parameters and constants alone, and the
-    /// launch, which computes the same, refuses one that a block has no room for. Such an array is made once, in no loop.
+    /// launch, which computes the same, refuses one that a block has no room for. Such an array is made once, in no loop; in
+    /// a branch, too, it has its bytes from the beginning. Nothing is laid [`over`](Self::over) it; [`cast`](Self::cast) is what gives its bytes another use.
     /// In PTX `.extern .shared`, and extents in registers.
     #[track_caller]
     pub fn dynamic(shape: [usize; R]) -> Self {

@@ -64,7 +64,7 @@ impl<'a> Approved<'a> {
         if shared.dynamic.is_empty() {
             return Ok(0);
         }
-        match shared.layout(&self.parameters()) {
+        match shared.layout(&self.parameters(), self.shape.block) {
             Ok((_, bytes)) => Ok(bytes),
             Err(why) => Err(Error::Refused { instance: instance.to_string(), refusals: vec![Refusal(why)] }),
         }

@@ -25,6 +25,7 @@ pub(crate) mod prelude;
 mod shared;
 mod statement;
 mod types;
+pub mod vocabulary;
 mod written;
 
 use crate::Scalar;

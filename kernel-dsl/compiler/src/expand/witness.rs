@@ -16,6 +16,7 @@ use crate::check::Mistake;
 use crate::syntax::InstanceArgument;
 use proc_macro2::{Delimiter, Group, Ident, LineColumn, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
+use std::collections::HashSet;
 use syn::spanned::Spanned;
 use syn::visit::Visit;
 use syn::visit_mut::VisitMut;
@@ -28,7 +29,7 @@ pub(super) fn agreement(
     locals: &[(Span, TokenStream)],
     prelude: &[(TokenStream, TokenStream)],
 ) -> TokenStream {
-    let mut compare = Compare { types: places(locals) };
+    let mut compare = Compare { types: places(item, locals) };
     if compare.types.is_empty() && prelude.is_empty() {
         return TokenStream::new();
     }
@@ -47,12 +48,16 @@ pub(super) fn agreement(
     silent(item, &copy)
 }
 
-/// Variables by the place of their names. None, if two share a place: then places tell nothing (an editor has them all
-/// in line 1, a macro's arguments may come several times).
-fn places(locals: &[(Span, TokenStream)]) -> Vec<(LineColumn, &TokenStream)> {
-    let all: Vec<_> = locals.iter().map(|(span, ty)| (span.start(), ty)).collect();
-    let unique = all.iter().enumerate().all(|(i, (at, _))| all[..i].iter().all(|(other, _)| other != at));
-    if unique { all } else { Vec::new() }
+/// Variables by the place of their names. None, if two names of the function share a place: then places tell nothing (an
+/// editor has them all in line 1, a macro's arguments may come several times).
+fn places<'l>(item: &ItemFn, locals: &'l [(Span, TokenStream)]) -> Vec<(LineColumn, &'l TokenStream)> {
+    let mut names = Names(Vec::new());
+    names.visit_item_fn(item);
+    let different: HashSet<_> = names.0.iter().map(|name| name.span().start()).collect();
+    if different.len() < names.0.len() {
+        return Vec::new();
+    }
+    locals.iter().map(|(span, ty)| (span.start(), ty)).collect()
 }
 
 /// Puts a comparison behind each variable's binding.

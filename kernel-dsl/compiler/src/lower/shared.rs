@@ -233,8 +233,9 @@ impl<'h> Lowerer<'h> {
             Val::Shared(Handle::Dynamic(_)) => {
                 self.error_with_help(
                     span,
-                    "nothing can be laid over an array of dynamic size: how large it is, is not known",
-                    "`cast` gives its bytes as elements of another type",
+                    "nothing can be laid over an array of dynamic size: whether there is room is known at launch only",
+                    "`cast` gives its bytes as elements of another type: make the array as large as both need, and cast it; or \
+                     give the array below a constant shape",
                 );
                 None
             }
