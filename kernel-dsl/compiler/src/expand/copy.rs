@@ -31,7 +31,10 @@ pub(super) fn with_launch(item: &ItemFn, facade: &Path, launch: &LaunchTokens) -
     let conditions = launch.requires.iter().map(|e| quote!(if #e {}));
     let checks: TokenStream = axes.chain(conditions).collect();
     // A closure that is dropped at once: it sees the parameters and moves none.
-    block.stmts.insert(0, syn::parse_quote!(let _ = || { #checks };));
+    // A condition that is no condition behind an `if`, such as one with a struct in it, is refused by the checker.
+    if let Ok(checks) = syn::parse2(quote!(let _ = || { #checks };)) {
+        block.stmts.insert(0, checks);
+    }
     block
 }
 

@@ -267,7 +267,13 @@ impl Reader {
             }
         }
         for (name, value) in &clauses.derived {
-            let condition: syn::Expr = syn::parse_quote!(#name == #value);
+            // Not by parsing: the value may be a comparison itself, which Rust does not chain.
+            let condition = syn::Expr::Binary(syn::ExprBinary {
+                attrs: Vec::new(),
+                left: Box::new(syn::parse_quote!(#name)),
+                op: syn::BinOp::Eq(Default::default()),
+                right: Box::new(value.clone()),
+            });
             requires.push((self.expression(&condition), written(&condition)));
             tokens.requires.push(condition.to_token_stream());
         }

@@ -5,6 +5,7 @@ use super::inline::is_inline;
 use super::pattern::has_let;
 use super::{Binary, Block, ClosureParameter, Expr, ExprKind, Float, Mark, Member, Path, Reader, Unary};
 use crate::Scalar;
+use crate::check::prelude;
 use crate::ir;
 use quote::ToTokens;
 use syn::{BinOp, Lit, RangeLimits, UnOp};
@@ -42,7 +43,7 @@ impl Reader {
                 syn::Expr::Path(p) if p.qself.is_none() => {
                     let path = self.path(&p.path);
                     let arguments = self.list(&c.args);
-                    if let Some(message) = of_a_host_type(&path) {
+                    if let Some(message) = of_the_host(&path) {
                         return self.refused(&p.path, &message);
                     }
                     ExprKind::Call(path, arguments)
@@ -277,6 +278,18 @@ impl Reader {
 }
 
 /// Why a function of a type of Rust's library cannot be called.
+fn of_the_host(path: &Path) -> Option<String> {
+    let first = path.segments.first()?;
+    match first.name.to_string().as_str() {
+        "std" | "core" | "alloc" if !prelude::owns(path) => Some(format!(
+            "a kernel cannot call `{}`: of the standard library it has methods of numbers, arrays and options, `std::array::from_fn` and `size_of`",
+            path.name()
+        )),
+        _ => of_a_host_type(path),
+    }
+}
+
+/// Of a type's functions, such as `Vec::new`.
 fn of_a_host_type(path: &Path) -> Option<String> {
     let (_, [.., module]) = path.segments.split_last()? else { return None };
     let name = module.name.to_string();

@@ -165,6 +165,9 @@ pub(super) fn macro_refusal(mac: &syn::Macro) -> syn::Error {
             ": a kernel cannot print; write to a buffer, or look at it under the interpreter"
         }
         "vec" => ": a kernel has no heap; an array in registers is `[0.0; 4]`, one in shared memory `Shared::new([…])`",
+        "panic" | "unreachable" | "todo" | "unimplemented" => {
+            ": a kernel cannot panic; leave by `return`, and write to a buffer what the host has to know"
+        }
         _ => "",
     };
     syn::Error::new_spanned(&mac.path, format!("a kernel cannot call the macro `{name}!`{way_out}"))

@@ -5,6 +5,7 @@
 //! the same for which threads; [`reference`] makes the page that lists all constructs; [`mutations`] damages right programs at random and looks for panics.
 #![cfg(feature = "frontend")]
 
+mod damage;
 mod lowered;
 mod mutations;
 mod reference;
