@@ -249,7 +249,7 @@
 //! | `for x in array` | 2 `shl.b32`, 2 `add.u32` | sm_61 | 1, 1/2 |
 //! | `unroll(a..b)` | 4 `shl.b32`, 3 `add.u32` | sm_61 | 1, 1/2 |
 //! | `unroll_by::<N>(a..b)` | `min.u32`, `sub.u32`, `shr.u32`, `and.b32`, `setp.ne.u32`, `selp.u32`, 6 `add.u32`, `shl.b32`, 3 `mov.u32`, `setp.ge.u32`, 4 `bra`, 3 `mul.lo.u32`, 2 `setp.lt.u32` | sm_61 | 1, 1/2, sequence, branch |
-//! | `rolled(a..b)` | `mov.u32`, `shl.b32`, 2 `add.u32`, `setp.lt.u32`, `bra` | sm_61 | 1, 1/2, branch |
+//! | `rolled(a..b)` | `mov.s32`, `shl.b32`, `mov.b32`, `add.u32`, `add.s32`, `setp.lt.s32`, `bra` | sm_61 | 1, 1/2, branch |
 //!
 //! # Functions
 //!
@@ -270,6 +270,8 @@
 //! | construct | PTX | from | rate |
 //! |---|---|---|---|
 //! | `#[device] const` | of what it is used in | sm_61 |  |
+//! | `TABLE[i]`, read by each lane | of what it is used in | sm_61 |  |
+//! | `TABLE[i]`, read by the warp | of what it is used in | sm_61 |  |
 //! | `#[device] struct` | of what it is used in | sm_61 |  |
 //! | `#[device] struct`, of a tuple | of what it is used in | sm_61 |  |
 //! | `#[device] struct`, generic | of what it is used in | sm_61 |  |
@@ -313,17 +315,20 @@
 //! | `v.rows()` | none | sm_61 |  |
 //! | `v.cols()` | none | sm_61 |  |
 //! | `v.dim(d)` | none | sm_61 |  |
-//! | `v.at(i)` | `sub.u32` | sm_61 | 1 |
+//! | `v.at(i)` | `sub.u32`, `mul.lo.u32` | sm_61 | 1, sequence |
 //! | `v.len()` | none | sm_61 |  |
-//! | `v.offset((row, col))` | none | sm_61 |  |
+//! | `v.offset((row, col))` | `mul.lo.u32` | sm_61 | sequence |
 //! | `v.get((row, col))` | 2 `add.u32`, 2 `setp.lt.u32`, `and.pred`, `mul.lo.u32`, `mad.wide.u32`, `mov.f32`, `ld.global.nc.f32` | sm_61 | 1, 1/2, sequence, global |
 //! | `v.is_empty()` | 2 `setp.eq.u32`, `or.pred` | sm_61 | 1, 1/2 |
 //! | `v.load::<4>((row, col))` | `shr.u32`, `shl.b32`, `mul.lo.u32`, `add.u32`, `mad.wide.u32`, `ld.global.nc.v4.f32` | sm_61 | 1, 1/2, sequence, global |
-//! | `v.load_or::<4>((row, col), other)` | 2 `setp.lt.u32`, 2 `and.pred`, `sub.u32`, `mul.lo.u32`, `add.u32`, `mad.wide.u32`, 2 `mov.f32`, 2 `ld.global.nc.f32`, `setp.gt.u32` | sm_61 | 1, 1/2, sequence, global |
+//! | `v.load_or::<4>((row, col), other)` | 2 `setp.lt.u32`, 2 `and.pred`, `mul.lo.u32`, `add.u32`, `mad.wide.u32`, `sub.u32`, 2 `mov.f32`, 2 `ld.global.nc.f32`, `setp.gt.u32` | sm_61 | 1, 1/2, sequence, global |
 //! | `v.store((row, col), values)` | `mul.lo.u32`, `add.u32`, `mad.wide.u32`, `st.global.v4.f32` | sm_61 | 1, 1/2, sequence, global |
-//! | `v.store_in((row, col), values)` | 2 `setp.lt.u32`, 4 `and.pred`, `sub.u32`, `mul.lo.u32`, `add.u32`, `mad.wide.u32`, 4 `st.global.f32`, 3 `setp.gt.u32` | sm_61 | 1, 1/2, sequence, global |
+//! | `v.store_in((row, col), values)` | 2 `setp.lt.u32`, 4 `and.pred`, `mul.lo.u32`, `add.u32`, `mad.wide.u32`, `sub.u32`, 4 `st.global.f32`, 3 `setp.gt.u32` | sm_61 | 1, 1/2, sequence, global |
 //! | `v.streaming()` | `mul.lo.u32`, `add.u32`, `mad.wide.u32`, `ld.global.cs.nc.f32` | sm_61 | 1, 1/2, sequence, global |
 //! | `v.coherent()` | `mul.lo.u32`, `add.u32`, `mad.wide.u32`, `ld.global.f32` | sm_61 | 1, 1/2, sequence, global |
+//! | `v.stride(d)` | none | sm_61 |  |
+//! | `v.strided()[(row, col)]` | `mul.lo.u32`, `add.u32`, `mad.wide.u32`, `ld.global.nc.f32` | sm_61 | 1, 1/2, sequence, global |
+//! | `v.strided().transposed()` | `mul.lo.u32`, `add.u32`, `mad.wide.u32`, `ld.global.nc.f32` | sm_61 | 1, 1/2, sequence, global |
 //!
 //! # Atomic operations
 //!
@@ -408,7 +413,7 @@
 //! | `warp::index()` | `mov.u32`, `shr.u32` | sm_61 | 1, 1/2 |
 //! | `warp::count()` | none | sm_61 |  |
 //! | `block::stride(n)` | 2 `mov.u32`, `mad.wide.u32`, `mov.f32`, `setp.ge.u32`, 2 `bra`, `ld.global.nc.f32`, `add.rn.f32`, `add.s64`, `add.u32`, `setp.lt.u32` | sm_61 | 1, 1/2, global, branch |
-//! | `grid::stride(n)` | 4 `mov.u32`, 2 `shl.b32`, 2 `add.u32`, 2 `mad.wide.u32`, `mov.f32`, `setp.ge.u32`, 2 `bra`, `ld.global.nc.f32`, `add.rn.f32`, `setp.lt.u32` | sm_61 | 1, 1/2, global, branch |
+//! | `grid::stride(n)` | 3 `mov.u32`, 2 `shl.b32`, 2 `add.u32`, `mov.f32`, `setp.ge.u32`, 2 `bra`, `mad.wide.u32`, `ld.global.nc.f32`, `add.rn.f32`, `setp.lt.u32` | sm_61 | 1, 1/2, global, branch |
 //! | `block::share(shape)` | `mov.u32`, 2 `setp.lt.u32`, 4 `bra`, 2 `rem.u32`, 2 `div.u32`, 2 `mul.lo.u32`, 3 `add.u32`, 2 `and.b32`, 2 `mad.wide.u32`, 2 `ld.global.nc.f32`, 2 `add.rn.f32`, 2 `mov.f32` | sm_61 | 1, 1/2, sequence, global, branch |
 //! | `target::SM` | none | sm_61 |  |
 //!

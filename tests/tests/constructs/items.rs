@@ -6,6 +6,8 @@ pub const ALL: &[&[super::Construct]] = &[ITEMS];
 
 items! { "Items":
     "`#[device] const`" constants, |x| x * FACTOR;
+    "`TABLE[i]`, read by each lane" tables, |x| LEVELS[x as usize % 8];
+    "`TABLE[i]`, read by the warp" warp_tables, |x| x + LEVELS[0] + LEVELS[1] + LEVELS[2];
     "`#[device] struct`" structs, |x| x + 3.0;
     "`#[device] struct`, of a tuple" tuple_structs, |x| x * 2.0;
     "`#[device] struct`, generic" generic_structs, |x| x + 1.0;
@@ -36,6 +38,23 @@ const FACTOR: f32 = 2.0 * 4.0;
 #[kernel(block = 64, grid = 1)]
 fn constants(x: &[f32], y: &mut [f32]) {
     y[thread::x()] = x[thread::x()] * FACTOR;
+}
+
+#[device]
+const LEVELS: [f32; 8] = [0.5, 1.5, -2.5, 3.5, 4.0, 5.0, 6.0, 7.0];
+
+#[kernel(block = 64, grid = 1)]
+fn tables(x: &[f32], y: &mut [f32]) {
+    y[thread::x()] = LEVELS[x[thread::x()] as usize % 8];
+}
+
+#[kernel(block = 64, grid = 1)]
+fn warp_tables(x: &[f32], y: &mut [f32]) {
+    let mut sum = x[thread::x()];
+    for i in rolled(0..3) {
+        sum += LEVELS[i];
+    }
+    y[thread::x()] = sum;
 }
 
 #[device]

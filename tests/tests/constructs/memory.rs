@@ -115,6 +115,20 @@ programs! { views, "Views", views(x: View<f32, 2>, mut y: ViewMut<f32, 2>):
         let fresh = x.coherent(); let v = fresh[(r, c)];
         y[(r, c)] = v;
     }
+    "`v.stride(d)`" fn stride {
+        let n = x.stride(0);
+        y[(thread::x() / 16, thread::x() % 16)] = n as f32;
+    }
+    "`v.strided()[(row, col)]`" fn strided {
+        let (r, c) = (thread::x() / 16, thread::x() % 16);
+        let any = x.strided(); let v = any[(r, c)];
+        y[(r, c)] = v;
+    }
+    "`v.strided().transposed()`" fn transposed {
+        let (r, c) = (thread::x() / 16, thread::x() % 16);
+        let turned = x.strided().transposed(); let v = turned[(c, r)];
+        y[(r, c)] = v;
+    }
 }
 
 programs! { atomics, "Atomic operations", views(x: View<u32, 2>, mut y: ViewMut<u32, 2>):

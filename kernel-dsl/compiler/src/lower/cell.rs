@@ -35,6 +35,15 @@ impl Cell {
         }
     }
 
+    /// Scalars in it.
+    pub fn numbers(&self) -> u32 {
+        match self {
+            Cell::Scalar(_) => 1,
+            Cell::Tuple { parts, .. } => parts.iter().map(|(_, part)| part.numbers()).sum(),
+            Cell::Array { element, len } => element.numbers() * len,
+        }
+    }
+
     /// As an element of an array in memory.
     pub fn element(&self) -> ir::Element {
         match self {

@@ -8,15 +8,19 @@ const MOST: u64 = 1 << 16;
 
 /// Refuses functions with a larger array in them.
 pub(super) fn refuse(program: &Program, kernel: &Function) -> Result<(), Errors> {
-    let errors: Vec<Error> = std::iter::once(kernel).chain(&program.functions).filter_map(oversized).collect();
+    // What a constant holds may lie in a table, which says so itself. All functions share one table of types.
+    let constants: Vec<TypeId> = program.functions.iter().filter(|f| f.constant.is_some()).map(|f| f.returns).collect();
+    let own = std::iter::once(kernel).chain(&program.functions).filter(|f| f.constant.is_none());
+    let errors: Vec<Error> = own.filter_map(|f| oversized(f, &constants)).collect();
     if errors.is_empty() { Ok(()) } else { Err(Errors(errors)) }
 }
 
 /// What is wrong with a function that has an array of too many numbers: at the variable, if one is such an array.
-fn oversized(function: &Function) -> Option<Error> {
+fn oversized(function: &Function, constants: &[TypeId]) -> Option<Error> {
     let size = |ty: TypeId| numbers(function, ty);
-    let largest = (0..function.types.len()).map(|i| size(TypeId(i as u32))).max().filter(|n| *n > MOST)?;
     let local = function.locals.iter().find(|local| size(local.ty) > MOST);
+    let types = (0..function.types.len()).map(|i| TypeId(i as u32)).filter(|ty| !constants.contains(ty));
+    let largest = types.chain(local.map(|l| l.ty)).map(size).max().filter(|n| *n > MOST)?;
     let span = local.map(|local| local.span).unwrap_or_default();
     let message = format!("an array of {largest} numbers is more than a thread can hold: it has 255 registers");
     let help = "keep it in shared memory (`Shared::new`), or in a buffer";

@@ -117,12 +117,13 @@ impl<'h> Lowerer<'h> {
         lower: impl FnOnce(&mut Self) -> Val,
     ) -> Option<(TableId, Cell)> {
         let cell = self.cell(ty)?;
-        let leaves = self.leaves_of(&cell, 1);
-        if leaves.len() as u32 > MOST {
-            let message = format!("`{name}` has {} numbers, and a constant on the device at most {MOST}", leaves.len());
+        if cell.numbers() > MOST {
+            let message =
+                format!("`{name}` has {} numbers, and a constant on the device at most {MOST}", cell.numbers());
             self.error_with_help(span, message, "pass it as a buffer");
             return Some((self.enter_table(name, &cell, Vec::new(), placement), cell));
         }
+        let leaves = self.leaves_of(&cell, 1);
         let locals = self.builder.kernel.locals.len();
         let hint = self.name_hint.take();
         self.evaluating = true;
