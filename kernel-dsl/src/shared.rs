@@ -6,7 +6,7 @@ use crate::element::{DeviceCopy, Element};
 use crate::host::context::context;
 use crate::layout::{Layout, Position, Shape};
 use crate::pending::Pending;
-use crate::view::View;
+use crate::view::Source;
 use crate::wide::{self, Space};
 use std::ops::{Index, IndexMut};
 use std::ptr::NonNull;
@@ -143,7 +143,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// it, and the array has rows of whole pieces, without a pad that the compiler is to find; else one element. In PTX a guarded
     /// `ld.global.nc` and a `st.shared` a piece, of `.v4`, `.v2` or one; a piece that the view's edge cuts goes element by
     /// element, unless a condition such as `x.cols() % 4 == 0` says that none is cut.
-    pub fn copy_from(self, source: View<T, R>)
+    pub fn copy_from(self, source: impl Source<T, R>)
     where
         T: Element,
     {
@@ -151,8 +151,8 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         let elements = shape.iter().product();
         for element in (crate::thread::index()..elements).step_by(block::threads()) {
             let at = unravel(element, shape);
-            let inside = (0..R).all(|d| at[d] < source.dim(d));
-            let value = if inside { source[at] } else { T::zero() };
+            let inside = (0..R).all(|d| at[d] < source.extents()[d]);
+            let value = if inside { source.read(at) } else { T::zero() };
             // SAFETY: `element` gives a place in the block's memory; that no other thread uses it at this time is the
             // duty that `host::run` lays on its caller.
             unsafe { self.element(at).write(value) }
@@ -166,7 +166,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// From sm_80 on `cp.async`, a group of its own: past the registers, of as many bytes at once as
     /// [`copy_from`](Self::copy_from) moves, 4 at least. On older targets, and where elements of fewer bytes do not lie so that
     /// four move at once, guarded `ld.global.nc` here, and `st.shared` at the [`wait`](Pending::wait).
-    pub fn copy_async(self, source: View<T, R>) -> Pending
+    pub fn copy_async(self, source: impl Source<T, R>) -> Pending
     where
         T: Element,
     {
@@ -177,7 +177,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// [`pipeline::commit`](crate::pipeline::commit) closes: `cp.async`, from sm_80 on, of elements that move 4, 8 or 16 bytes at
     /// once.
     #[track_caller]
-    pub fn cp_async(self, source: View<T, R>)
+    pub fn cp_async(self, source: impl Source<T, R>)
     where
         T: Element,
     {
@@ -187,7 +187,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
 
     /// The same as [`copy_async`](Self::copy_async) with `map` on the way, by registers on every target: of each element, and of zero beyond the edge. A `map` that sees nothing around it runs at the
     /// wait, where what was loaded has come, and any other here.
-    pub fn copy_async_map<U: Element>(self, source: View<U, R>, map: impl Fn(U) -> T) -> Pending
+    pub fn copy_async_map<U: Element>(self, source: impl Source<U, R>, map: impl Fn(U) -> T) -> Pending
     where
         T: Element,
     {
@@ -196,8 +196,8 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         let mut coming = Vec::new();
         for element in (crate::thread::index()..elements).step_by(block::threads()) {
             let at = unravel(element, shape);
-            let inside = (0..R).all(|d| at[d] < source.dim(d));
-            coming.push((at, map(if inside { source[at] } else { U::zero() })));
+            let inside = (0..R).all(|d| at[d] < source.extents()[d]);
+            coming.push((at, map(if inside { source.read(at) } else { U::zero() })));
             // SAFETY: as in `copy_from`.
             unsafe { self.element(at).write(T::undefined()) }
         }

@@ -10,7 +10,13 @@ use runtime::{Device, Error};
 /// `kernel(a: f32, x: &[f32], y: &mut [f32])` in one block of 32 threads; the body is empty.
 fn artifact(grid: u64) -> &'static Artifact {
     let number = |n| Expr { kind: ExprKind::Literal(n), ty: TypeId(3), span: Span::default() };
-    let local = |name: &str, ty| Local { name: name.into(), ty: TypeId(ty), mutable: false, span: Span::default() };
+    let local = |name: &str, ty| Local {
+        name: name.into(),
+        ty: TypeId(ty),
+        mutable: false,
+        constant: false,
+        span: Span::default(),
+    };
     let types = vec![
         Type::Scalar(Scalar::F32),
         Type::Slice { element: TypeId(0), mutable: false },
@@ -27,6 +33,7 @@ fn artifact(grid: u64) -> &'static Artifact {
         locals: vec![local("a", 0), local("x", 1), local("y", 2)],
         parameters: 3,
         returns: TypeId(4),
+        constant: None,
         body: Block::default(),
     };
     let launch = hir::Launch {

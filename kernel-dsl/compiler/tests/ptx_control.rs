@@ -33,6 +33,7 @@ fn kernel() -> Kernel {
         locals: vec![],
         shared: vec![],
         dynamic: Vec::new(),
+        tables: Vec::new(),
         sources: vec![],
         locations: vec![],
         body: Region::default(),

@@ -32,6 +32,7 @@ fn kernel(name: &str, text: &str) -> Kernel {
         locals: vec![],
         shared: vec![],
         dynamic: Vec::new(),
+        tables: Vec::new(),
         locations: locations.collect(),
         sources: vec![Source { name: name.into(), file: "kernels/src/lib.rs".into(), line: 7, text: lines }],
         body: Region::default(),

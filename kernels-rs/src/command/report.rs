@@ -5,6 +5,7 @@ use super::ptxas::{Ptxas, Resources};
 use super::{Error, Outcome, json};
 use clap::Args;
 use kernel_dsl::Artifact;
+use kernel_dsl::compiler::analyses::approximate::{Approximations, Decision};
 use kernel_dsl::compiler::analyses::memory::{self, Cost, Kind, Site};
 use kernel_dsl::compiler::analyses::mix::{Class, mix};
 use kernel_dsl::compiler::analyses::occupancy::{Needs, Occupancy};
@@ -59,6 +60,8 @@ struct Told {
     instructions: BTreeMap<Class, u32>,
     accesses: Vec<Access>,
     lints: Vec<Slowness>,
+    /// What the hardware's approximations decide.
+    decisions: Vec<Doubt>,
 }
 
 #[derive(Serialize)]
@@ -114,6 +117,16 @@ struct Slowness {
     help: &'static str,
 }
 
+/// What an approximation decides.
+#[derive(Serialize)]
+struct Doubt {
+    decides: &'static str,
+    place: Place,
+    message: String,
+    notes: Vec<String>,
+    help: Option<String>,
+}
+
 impl Report {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
         let named = Named::find(&self.name, &kernel_dsl::kernels())?;
@@ -160,6 +173,8 @@ impl Told {
         let name = instance.name(artifact.name);
         let failed = |source: Errors| Error::Compile { instance: name.clone(), target, source };
         let lowered = analyses::lowered(&name::program(artifact)?, instance, target).map_err(failed)?;
+        let approximations = Approximations::of(&lowered);
+        let decisions = approximations.decisions.iter().map(|decision| Doubt::new(&lowered, *decision)).collect();
         let optimised = passes::optimise(lowered.clone()).map_err(failed)?;
         let module = emit::emit(&optimised).map_err(failed)?;
         let sites = memory::accesses(&passes::with_places(lowered).map_err(failed)?);
@@ -204,6 +219,7 @@ impl Told {
             instructions: mix(&module).into_iter().collect(),
             accesses: sites.into_iter().map(|site| Access::new(&optimised, site)).collect(),
             lints: lints.into_iter().map(|lint| Slowness::new(&optimised, lint)).collect(),
+            decisions,
         })
     }
 
@@ -261,6 +277,9 @@ impl Told {
         for lint in &self.lints {
             lint.print(out)?;
         }
+        for doubt in &self.decisions {
+            doubt.print(out)?;
+        }
         Ok(())
     }
 }
@@ -276,6 +295,30 @@ impl Place {
             column: at.span.column,
             text: source.line_code(offset).to_string(),
         }
+    }
+
+    fn print(&self, out: &mut dyn Write) -> Result<(), Error> {
+        let Place { file, line, column, text } = self;
+        let gutter = line.to_string().len();
+        writeln!(out, "{:gutter$}--> {file}:{line}:{column}", "")?;
+        Ok(writeln!(out, "{line} | {text}")?)
+    }
+}
+
+impl Doubt {
+    fn new(kernel: &Kernel, decision: Decision) -> Doubt {
+        let error = decision.error(kernel);
+        let place = Place::new(kernel, decision.location);
+        Doubt { decides: decision.decided.name(), place, message: error.message, notes: error.notes, help: error.help }
+    }
+
+    fn print(&self, out: &mut dyn Write) -> Result<(), Error> {
+        writeln!(out, "approximate[{}]: {}", self.decides, self.message)?;
+        self.place.print(out)?;
+        for note in &self.notes {
+            writeln!(out, "  = note: {note}")?;
+        }
+        self.help.iter().try_for_each(|help| Ok(writeln!(out, "  = help: {help}")?))
     }
 }
 
@@ -297,6 +340,8 @@ impl Access {
         let cost = match self.cost {
             Some(Cost::Shared { ways: 0 | 1 }) => "no bank conflict".to_string(),
             Some(Cost::Shared { ways }) => format!("{ways}-way bank conflict"),
+            Some(Cost::Constant { words: 0 | 1 }) => "one place".to_string(),
+            Some(Cost::Constant { words }) => format!("up to {words} places, in turns"),
             Some(Cost::Global { sectors, least }) if sectors == least => format!("{sectors} sectors"),
             Some(Cost::Global { sectors, least }) => format!("{sectors} sectors, where {least} would do"),
             None => "not known: the index depends on memory, or on what is too involved".to_string(),
@@ -331,10 +376,8 @@ impl Slowness {
             (n, true) => format!(" ({n} times, in a loop)"),
         };
         writeln!(out, "slow[{}]: {}{times}", self.lint, self.message)?;
-        if let Some(Place { file, line, column, text }) = &self.place {
-            let gutter = line.to_string().len();
-            writeln!(out, "{:gutter$}--> {file}:{line}:{column}", "")?;
-            writeln!(out, "{line} | {text}")?;
+        if let Some(place) = &self.place {
+            place.print(out)?;
         }
         Ok(writeln!(out, "  = help: {}", self.help)?)
     }

@@ -5,9 +5,11 @@
 //! finds no lane left jumps to the end of the region that it stands in. The index of an instruction is its *site*: what
 //! reports and shadow memory name it by.
 
+use super::bits::Operation;
 use super::frame::Register;
-use kernel_dsl::compiler::Scalar;
+use super::inline::Inline;
 use kernel_dsl::compiler::ir::{self, Binary, Comparison, Location, Scope, Shuffle, Special, Swizzle, Unary, Vote};
+use kernel_dsl::compiler::{Approximation, Scalar};
 
 /// A row of the frame.
 pub type RowIndex = u32;
@@ -96,6 +98,13 @@ pub enum Inst {
         to: Register,
         from: Register,
     },
+    Approximate {
+        what: Approximation,
+        to: RowIndex,
+        a: RowIndex,
+    },
+    /// Index into [`Code::operations`].
+    Bits(u32),
     /// Index into [`Code::offsets`].
     Offset(u32),
     /// Index into [`Code::accesses`].
@@ -170,6 +179,8 @@ pub enum Inst {
     },
     /// Index into [`Code::reports`].
     Report(u32),
+    /// Index into [`Code::inlines`].
+    Inline(u32),
     /// Lanes whose condition fails wait for `otherwise`; if all do, on to there.
     If {
         slot: SlotIndex,
@@ -428,6 +439,7 @@ pub struct Code {
     pub locations: Vec<Location>,
     /// What `Inst::Offset` names.
     pub offsets: Vec<Offset>,
+    pub operations: Vec<Operation>,
     /// What `Inst::Load` and `Inst::Store` name.
     pub accesses: Vec<Access>,
     /// What `Inst::CopyAsync` names.
@@ -436,6 +448,8 @@ pub struct Code {
     pub atomics: Vec<Atomic>,
     /// What `Inst::Report` names.
     pub reports: Vec<Report>,
+    /// What `Inst::Inline` names.
+    pub inlines: Vec<Inline>,
     /// Mutable variables.
     pub locals: Vec<Local>,
     /// Registers that never change, and their bits.

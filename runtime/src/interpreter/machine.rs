@@ -13,6 +13,7 @@ use super::order::Order;
 use super::report::Thread;
 use super::shadow::{Clock, Life, Shadow};
 use super::{Checks, Options, Program, Statistics};
+use crate::ptx::registers::Registers;
 use bytemuck::Zeroable;
 use kernel_dsl::compiler::ir::Special;
 
@@ -56,6 +57,8 @@ pub struct Machine<'p, 'm> {
     pub options: Options,
     /// Set when the run is to end early.
     pub stopped: bool,
+    /// By block of inline PTX, its registers.
+    pub inline: Vec<Registers>,
 }
 
 /// A warp: everything needed to go on with it.

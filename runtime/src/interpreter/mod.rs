@@ -31,6 +31,7 @@ pub mod report;
 mod access;
 mod ahead;
 mod atomic;
+mod bits;
 mod cast;
 mod code;
 mod cooperation;
@@ -38,6 +39,7 @@ mod decode;
 mod describe;
 mod findings;
 mod frame;
+mod inline;
 mod lanes;
 mod machine;
 mod memory;
@@ -57,7 +59,7 @@ pub use report::{Finding, Report, Verdict};
 use code::{Access, Code, Inst, Origin, Place};
 use findings::Findings;
 use kernel_dsl::compiler::error::Error;
-use kernel_dsl::compiler::ir::{Block, Kernel, Parameter, Role, SharedArray, SharedMemory, SourceLocation};
+use kernel_dsl::compiler::ir::{Block, Kernel, Parameter, Role, SharedArray, SharedMemory, SourceLocation, Table};
 use kernel_dsl::compiler::source::Source;
 use lanes::Simd;
 use machine::Machine;
@@ -74,6 +76,8 @@ pub struct Program {
     parameters: Vec<Parameter>,
     shared: Vec<SharedArray>,
     memory: SharedMemory,
+    /// Each table with its bytes.
+    tables: Vec<(Table, Vec<u8>)>,
     sources: Vec<Source>,
     locations: Vec<SourceLocation>,
     code: Code,
@@ -197,6 +201,7 @@ impl Program {
             parameters: kernel.parameters.clone(),
             shared: kernel.shared.clone(),
             memory: kernel.shared_memory(),
+            tables: kernel.tables.iter().map(|t| (t.clone(), t.contents())).collect(),
             sources: kernel.sources.clone(),
             locations: kernel.locations.clone(),
             code,
@@ -211,6 +216,7 @@ impl Program {
         let threads = self.block_of(block)?;
         let granules = self.granules();
         let mut by_argument = vec![None; arguments.len()];
+        let arguments_given = arguments.len();
         let mut buffers = Vec::new();
         for (argument, binding) in arguments.into_iter().enumerate() {
             let role = self.parameters.iter().find_map(|p| match p.role {
@@ -223,12 +229,17 @@ impl Program {
                 buffers.push(Buffer::new(parameter.name.clone(), parameter.argument, element, mutable, bytes, granule));
             }
         }
+        for (i, (table, bytes)) in self.tables.iter().enumerate() {
+            by_argument.push(Some(buffers.len()));
+            buffers.push(Buffer::table(table, (arguments_given + i) as u32, bytes));
+        }
         let addresses = parameters.into_iter().map(|p| match p {
             Passed::Bits(bits) => bits,
             Passed::AddressOf(argument) => by_argument[argument].map_or(0, |b| buffers[b].base),
         });
-        let parameters: Vec<u64> = addresses.collect();
+        let mut parameters: Vec<u64> = addresses.collect();
         let (dynamic, shared_bytes) = self.memory.layout(&parameters, threads).map_err(|why| Mismatch(vec![why]))?;
+        parameters.extend(buffers[buffers.len() - self.tables.len()..].iter().map(|table| table.base));
         let poisons =
             self.code.insts.iter().any(|i| matches!(i, Inst::Poison(_) | Inst::CopyAsync(_) | Inst::Begin { .. }));
         let shadow = if poisons { Shadow::with_lives } else { Shadow::new };
@@ -252,6 +263,7 @@ impl Program {
             statistics: Statistics::default(),
             options,
             stopped: false,
+            inline: self.code.inlines.iter().map(|i| i.block.registers()).collect(),
         };
         machine.run(&parameters);
         Ok(Outcome { statistics: machine.statistics, report: machine.findings.report() })
@@ -312,8 +324,10 @@ impl Program {
                 }
                 Place::Global { origin: Origin::Argument(a), .. }
                 | Place::Address { origin: Origin::Argument(a), .. } => {
-                    let granule = &mut granules.buffers[*a as usize];
-                    *granule = element.bytes().min(*granule);
+                    // Tables lie behind the arguments, and need none: nobody writes them.
+                    if let Some(granule) = granules.buffers.get_mut(*a as usize) {
+                        *granule = element.bytes().min(*granule);
+                    }
                 }
                 Place::Global { .. } | Place::Address { .. } => {
                     granules.buffers.iter_mut().for_each(|g| *g = element.bytes().min(*g));

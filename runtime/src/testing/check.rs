@@ -1,7 +1,7 @@
 //! Runs the cases of a subject on all executors and compares what they leave.
 
 use super::compare::{differ, gaps, reference};
-use super::input::Array;
+use super::input::{Array, Form};
 use super::ptx;
 use super::{Case, CaseReport, Executor, Expected, Failure, Input, InstanceReport, Random, Skipped, Subject};
 use crate::buffer::RawBuffer;
@@ -10,7 +10,8 @@ use crate::cpu::Executable;
 use crate::cuda;
 use crate::ptx::{Options, Policy};
 use crate::{Device, Error, Result};
-use kernel_dsl::compiler::hir::{Instance, Monomorphic, Program, Type, monomorphic, serial};
+use kernel_dsl::compiler::analyses::approximate::Approximations;
+use kernel_dsl::compiler::hir::{Instance, Monomorphic, Program, Tolerance, monomorphic, serial};
 use kernel_dsl::compiler::lower::checked::Checked;
 use kernel_dsl::compiler::{Target, analyses, ir, launch, passes};
 use kernel_dsl::launcher::Memory;
@@ -38,6 +39,7 @@ impl Checker {
             seed,
             executors: Vec::new(),
             skipped: Vec::new(),
+            decisions: Vec::new(),
             problem: cases.is_empty().then(|| "its subject has no cases".to_string()),
             cases: Vec::new(),
         };
@@ -48,6 +50,7 @@ impl Checker {
         match Prepared::compile(subject.artifact, instance) {
             Ok(prepared) => {
                 report.executors = self.executors(&prepared);
+                report.decisions.clone_from(&prepared.decisions);
                 report.cases = cases
                     .iter()
                     .flat_map(|case| prepared.sized(case))
@@ -113,17 +116,18 @@ impl Checker {
             }
         }
         if let Some(gpu) = &self.gpu {
+            prepared.has_tolerances()?;
             let constants = &prepared.program.instance().0;
             let executor = Executor::Cuda(gpu.to_string());
             let outputs = prepared.run(gpu, case, |arguments| {
                 // SAFETY: the oracle has run the kernel on these arguments and found no fault.
                 unsafe { gpu.launch_unchecked(prepared.artifact, constants, case.block, arguments) }
             });
-            prepared.same(&lowered, &outputs.map_err(stopped(executor.clone()))?, executor)?;
+            prepared.near(&lowered, &outputs.map_err(stopped(executor.clone()))?, executor)?;
             let executor = Executor::CudaChecked(gpu.to_string());
             let outputs =
                 prepared.run(gpu, case, |arguments| gpu.launch(prepared.artifact, constants, case.block, arguments));
-            prepared.same(&lowered, &outputs.map_err(stopped(executor.clone()))?, executor)?;
+            prepared.near(&lowered, &outputs.map_err(stopped(executor.clone()))?, executor)?;
         }
         Ok(lowered)
     }
@@ -141,8 +145,11 @@ pub struct Prepared {
     ptx: Option<ptx::Executable>,
     /// Of the parameters.
     names: Vec<String>,
-    slices: Vec<bool>,
+    forms: Vec<Form>,
     writes: Vec<bool>,
+    /// By argument: whether approximate values reach it, and how near a GPU's must be.
+    approximate: Vec<(bool, Option<Tolerance>)>,
+    decisions: Vec<String>,
 }
 
 fn program(artifact: &'static Artifact) -> Result<Program> {
@@ -199,6 +206,9 @@ impl Prepared {
         let guarded = passes::optimise(form.kernel.clone()).map_err(compile)?;
         let types = &program.kernel().types;
         let arguments = program.arguments();
+        let approximations = Approximations::of(lowered);
+        let reached = |i: usize| approximations.reached.contains(&(i as u32));
+        let decisions = approximations.decisions.iter().map(|decision| decision.error(lowered).to_string());
         let checked = (Executable::optimised(&guarded)?, form);
         Ok(Prepared {
             artifact,
@@ -207,8 +217,10 @@ impl Prepared {
             checked,
             ptx: None,
             names: arguments.iter().map(|a| a.name.clone()).collect(),
-            slices: arguments.iter().map(|a| matches!(types[a.ty.0 as usize], Type::Slice { .. })).collect(),
+            forms: arguments.iter().map(|a| Form::of(&types[a.ty.0 as usize])).collect(),
             writes: contract::writes(&program),
+            approximate: (0..arguments.len()).map(|i| (reached(i), program.tolerance(i))).collect(),
+            decisions: decisions.collect(),
             program,
         })
     }
@@ -245,12 +257,12 @@ impl Prepared {
             .enumerate()
             .map(|(index, (input, buffer))| match (input, buffer) {
                 (Input::Array(array), Some(buffer)) => {
-                    let slice = self.slices.get(index).copied().unwrap_or(false);
+                    let form = self.forms.get(index).copied().unwrap_or(Form::View);
                     let mutable = self.writes.get(index).copied().unwrap_or(false);
                     // SAFETY: the shape reaches over the buffer's bytes only, which are initialised; the buffers are this
                     // function's own and outlive the arguments, and each is one argument's.
                     Argument::Memory(unsafe {
-                        Memory::new(array.element(), device.id(), buffer.address(), array.shape(slice), mutable)
+                        Memory::new(array.element(), device.id(), buffer.address(), array.shape(form), mutable)
                     })
                 }
                 (Input::Scalar { ty, bits }, _) => Argument::Scalar { ty: *ty, bits: *bits },
@@ -271,9 +283,30 @@ impl Prepared {
         Ok(outputs)
     }
 
+    /// Whether each argument that approximate values reach says how near they must be.
+    fn has_tolerances(&self) -> Result<(), Failure> {
+        match self.approximate.iter().zip(&self.names).find(|((reached, tolerance), _)| *reached && tolerance.is_none())
+        {
+            Some((_, argument)) => Err(Failure::NoTolerance { argument: argument.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a GPU left what the oracle left, within the kernel's tolerance where approximate values may be.
+    fn near(&self, lowered: &Outputs, other: &Outputs, executor: Executor) -> Result<(), Failure> {
+        for ((index, a), (_, b)) in lowered.iter().zip(other) {
+            let (reached, tolerance) = self.approximate[*index];
+            if let Some(mismatch) = differ(&self.names[*index], a, b, tolerance.filter(|_| reached)) {
+                return Err(Failure::Differ { left: Executor::Lowered, right: executor, mismatch: mismatch.into() });
+            }
+        }
+        Ok(())
+    }
+
     /// Whether another executor left what the oracle left.
     fn same(&self, lowered: &Outputs, other: &Outputs, executor: Executor) -> Result<(), Failure> {
-        let differences = lowered.iter().zip(other).find_map(|((index, a), (_, b))| differ(&self.names[*index], a, b));
+        let differences =
+            lowered.iter().zip(other).find_map(|((index, a), (_, b))| differ(&self.names[*index], a, b, None));
         match differences {
             Some(mismatch) => {
                 Err(Failure::Differ { left: Executor::Lowered, right: executor, mismatch: mismatch.into() })

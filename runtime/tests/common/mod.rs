@@ -49,7 +49,13 @@ fn program() -> Program {
     let len = |n| call(Intrinsic::Extent(Some(0)), vec![argument(n)]);
     let number = |n| expr(ExprKind::Literal(n), usize);
     let equal = ExprKind::Compare(Comparison::Eq, len(1).into(), len(2).into());
-    let local = |name: &str, ty| Local { name: name.into(), ty: TypeId(ty), mutable: false, span: Span::default() };
+    let local = |name: &str, ty| Local {
+        name: name.into(),
+        ty: TypeId(ty),
+        mutable: false,
+        constant: false,
+        span: Span::default(),
+    };
     let launch = hir::Launch {
         block: vec![hir::BlockExtent::Computed(number(256))],
         grid: vec![call(Intrinsic::DivCeil, vec![len(2), number(256)])],
@@ -84,6 +90,7 @@ fn program() -> Program {
         locals: vec![local("a", 0), local("x", 1), local("y", 2), local("i", 3)],
         parameters: 3,
         returns: TypeId(5),
+        constant: None,
         body,
     };
     Program { launch, functions: vec![function], items: Default::default() }
@@ -126,6 +133,7 @@ pub fn ir(mistake: Mistake) -> ir::Kernel {
         locals: vec![],
         shared: vec![],
         dynamic: Vec::new(),
+        tables: Vec::new(),
         sources: vec![source()],
         locations: vec![ir::SourceLocation {
             source: 0,

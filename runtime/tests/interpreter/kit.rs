@@ -36,6 +36,7 @@ impl Kit {
             locals: vec![],
             shared: vec![],
             dynamic: Vec::new(),
+            tables: Vec::new(),
             sources: vec![source],
             locations: vec![location],
             body: Region::default(),

@@ -3,13 +3,19 @@
 
 mod blocks;
 mod collectives;
+mod contract;
 mod cooperation;
 #[path = "../every_target/mod.rs"]
 mod every_target;
+mod fast;
 mod faults;
+mod impls;
+mod inline;
+mod integers;
 mod items;
 mod loops;
 mod methods;
+mod repeated;
 mod share;
 mod structs;
 mod support;

@@ -26,4 +26,6 @@ mod kernels;
 mod pipeline;
 mod ptx;
 mod shared;
+mod strided;
+mod tables;
 mod values;

@@ -46,6 +46,9 @@ impl Checker<'_> {
         if let Some(function) = prelude::FUNCTIONS.iter().find(|f| f.path == name) {
             return self.prelude_call(function, path, arguments, mark);
         }
+        if let Some(what) = prelude::dot(&name) {
+            return self.dot(what, path, arguments, expected, mark);
+        }
         if name == "warp::group" {
             return self.group(path, arguments, mark);
         }
@@ -95,7 +98,7 @@ impl Checker<'_> {
             }
             _ => self.mistake(path.mark, format!("`{}` takes no such generic arguments", function.path)),
         }
-        self.confirm(path, function.path, uses_same.then_some(same), combines);
+        self.confirm(path, function.path, uses_same.then_some(same).as_slice(), combines);
         if !self.count(function.path, function.parameters.len(), arguments.len(), mark) {
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
@@ -111,17 +114,22 @@ impl Checker<'_> {
         if uses_same {
             self.traded(function.intrinsic, same, mark);
         }
+        if let Intrinsic::Bits(what) = function.intrinsic
+            && uses_same
+        {
+            self.instruction(what, function.path, same, mark);
+        }
         let returns = self.part(function.returns, same, same);
         (ExprKind::Intrinsic { intrinsic: function.intrinsic, arguments }, returns)
     }
 
-    /// Asks rustc whether a path names the function of the prelude of that name. Its generic arguments are the type or
-    /// number `argument`, and a closure of two such values where it `combines` them.
-    pub(super) fn confirm(&mut self, path: &Path, canonical: &str, argument: Option<Id>, combines: bool) {
+    /// Asks rustc whether a path names the function of the prelude of that name. Its generic arguments are the types and
+    /// numbers `arguments`, and a closure of two values of the first where it `combines` them.
+    pub(super) fn confirm(&mut self, path: &Path, canonical: &str, arguments: &[Id], combines: bool) {
         let written = path.segments.iter().map(|s| s.name.clone());
         let canonical = canonical.split("::").map(|s| Ident::new(s, proc_macro2::Span::call_site()));
         let (written, canonical) = (quote!(#(#written)::*), quote!(#(#canonical)::*));
-        self.called.push(Called { written, canonical, argument, combines });
+        self.called.push(Called { written, canonical, arguments: arguments.to_vec(), combines });
     }
 
     pub(super) fn count(&mut self, name: &str, wanted: usize, given: usize, mark: Mark) -> bool {
@@ -152,6 +160,10 @@ impl Checker<'_> {
             Part::Element => element,
             Part::Combine => self.table.add(Ty::Function { parameters: vec![same; 2], returns: same }),
             Part::MaybeSame => self.table.add(Ty::Option(same)),
+            Part::Overflowing => {
+                let over = self.table.scalar(Scalar::Bool);
+                self.table.add(Ty::Tuple(vec![same, over]))
+            }
             Part::TwoOfSame => self.table.add(Ty::Tuple(vec![same; 2])),
             Part::Pending => self.table.add(Ty::Pending),
             Part::Indices | Part::Elements => unreachable!("methods check these, where rank and length are known"),
@@ -163,7 +175,9 @@ impl Checker<'_> {
                 _ => same,
             },
             Part::Inner => match self.table.get(same).clone() {
-                Ty::View { element, rank, mutable } => self.table.add(Ty::View { element, rank: rank - 1, mutable }),
+                Ty::View { element, rank, mutable, strided } => {
+                    self.table.add(Ty::View { element, rank: rank - 1, mutable, strided })
+                }
                 Ty::Shared { element, rank } => self.table.add(Ty::Shared { element, rank: rank - 1 }),
                 _ => self.wrong(),
             },
@@ -175,8 +189,16 @@ impl Checker<'_> {
                 };
                 self.table.add(Ty::Option(found))
             }
+            Part::Strided => match self.table.get(same).clone() {
+                Ty::View { element, rank, mutable, .. } => {
+                    self.table.add(Ty::View { element, rank, mutable, strided: true })
+                }
+                _ => self.wrong(),
+            },
             Part::View => match self.table.get(same).clone() {
-                Ty::Shared { element, rank } => self.table.add(Ty::View { element, rank, mutable: false }),
+                Ty::Shared { element, rank } => {
+                    self.table.add(Ty::View { element, rank, mutable: false, strided: false })
+                }
                 _ => self.wrong(),
             },
         }
@@ -197,6 +219,14 @@ impl Checker<'_> {
         if let Ty::Option(inner) = known {
             return self.option_method(receiver, inner, name, arguments, mark);
         }
+        // A trait's, where the type has none of its own.
+        if matches!(known, Ty::Array(..))
+            && name != "len"
+            && name != "map"
+            && let Some(called) = self.nominal_method(&receiver, name, generics, arguments, mark)
+        {
+            return called;
+        }
         if let Ty::Array(element, size) = known {
             return self.array_method(receiver, [element, size], name, arguments, mark);
         }
@@ -215,11 +245,16 @@ impl Checker<'_> {
             Ty::Scalar(s) => on.scalar(*s),
             Ty::Pending => on == On::Pending,
             Ty::Slice { mutable, .. } => on.slice(*mutable),
-            Ty::View { rank, mutable, .. } => on.view(*rank, *mutable),
+            Ty::View { rank, mutable, strided, .. } => on.view(*rank, *mutable, *strided),
             Ty::Shared { rank, .. } => on.shared(*rank),
             _ => false,
         };
         let Some(method) = prelude::METHODS.iter().find(|m| name == m.name && fits(m.on)) else {
+            if !matches!(known, Ty::Unknown(_) | Ty::Wrong)
+                && let Some(called) = self.nominal_method(&receiver, name, generics, arguments, mark)
+            {
+                return called;
+            }
             arguments.iter().for_each(|e| {
                 self.expr(e, None);
             });
@@ -230,6 +265,9 @@ impl Checker<'_> {
                             "the type of this number is not known yet: write a suffix, as in `1.0f32`, to call `{name}` on it"
                         )
                     }
+                    Ty::Scalar(s) => prelude::inexact(&name.to_string())
+                        .filter(|_| s.is_float())
+                        .unwrap_or_else(|| format!("`{s}` has no method `{name}` in a kernel")),
                     _ => format!("`{}` has no method `{name}` in a kernel", self.named(ty)),
                 };
                 self.mistake(Mark { first: name.span(), last: name.span(), ..mark }, message);
@@ -280,10 +318,10 @@ impl Checker<'_> {
                 Part::View => {
                     let view = self.part(Part::View, ty, element);
                     let given = self.expr(e, None);
-                    // A `ViewMut` can be read too.
+                    // Any view can be read.
                     let readable = match self.table.get(Id(given.ty.0)).clone() {
-                        Ty::View { element, rank, mutable: true } => {
-                            self.table.add(Ty::View { element, rank, mutable: false })
+                        Ty::View { element, rank, .. } => {
+                            self.table.add(Ty::View { element, rank, mutable: false, strided: false })
                         }
                         _ => Id(given.ty.0),
                     };
@@ -325,9 +363,10 @@ impl Checker<'_> {
             return (ExprKind::Intrinsic { intrinsic, arguments }, ty);
         }
         let Some(method) = prelude::METHODS.iter().find(|m| name == m.name && m.on.scalar(scalar)) else {
+            let inexact = prelude::inexact(&name.to_string()).filter(|_| scalar.is_float());
             self.mistake(
                 Mark { first: name.span(), last: name.span(), ..mark },
-                format!("`{scalar}` has no function `{name}` in a kernel"),
+                inexact.unwrap_or_else(|| format!("`{scalar}` has no function `{name}` in a kernel")),
             );
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         };
@@ -412,8 +451,8 @@ impl Checker<'_> {
             hir::Type::Slice { element, mutable } => {
                 Ty::Slice { element: self.instantiate(types, element, generics), mutable }
             }
-            hir::Type::View { element, rank, mutable } => {
-                Ty::View { element: self.instantiate(types, element, generics), rank, mutable }
+            hir::Type::View { element, rank, mutable, strided } => {
+                Ty::View { element: self.instantiate(types, element, generics), rank, mutable, strided }
             }
             hir::Type::Shared { element, rank } => {
                 Ty::Shared { element: self.instantiate(types, element, generics), rank }

@@ -22,6 +22,7 @@ pub(super) fn blank(function: &syntax::Function) -> hir::Function {
         locals: Vec::new(),
         parameters: 0,
         returns: TypeId(0),
+        constant: function.constant,
         body: hir::Block::default(),
     }
 }
@@ -302,6 +303,7 @@ fn nothing(name: &proc_macro2::Ident, generics: &[syntax::Generic]) -> syntax::F
         parameters: Vec::new(),
         receiver: false,
         returns: None,
+        constant: None,
         body: syntax::Block { statements: Vec::new(), value: None, mark },
         source: crate::source::Source { name: name.to_string(), file: String::new(), line: 0, text: Vec::new() },
         hash: 0,

@@ -12,6 +12,7 @@ mod closure;
 mod destructure;
 #[cfg(test)]
 mod documented;
+mod dot;
 mod environment;
 mod expression;
 mod group;
@@ -94,6 +95,7 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
     }
     checker.parameters_of_kernel();
     let instances = kernel.instances.iter().map(|i| checker.instance(i)).collect();
+    let tolerances = kernel.tolerances.iter().filter_map(|t| checker.tolerance(t)).collect();
     let mut body = checker.body();
     let mut finish = checker.finish(&mut body);
     let conditions = requires.iter_mut().map(|r| &mut r.condition);
@@ -108,8 +110,10 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
         requires,
         min_blocks: kernel.min_blocks,
         max_registers: kernel.max_registers,
+        contract: kernel.contract,
         target: kernel.target,
         instances,
+        tolerances,
     };
     environment.functions[0] = function;
     Ok(rest.map(|()| hir::Program { launch, functions: environment.functions, items: environment.items }))
@@ -200,9 +204,9 @@ struct Called {
     /// The path as written, and below `kernel_dsl::prelude`.
     written: TokenStream,
     canonical: TokenStream,
-    /// Its generic argument, a type or number.
-    argument: Option<Id>,
-    /// Whether a closure of two values of that type, which gives a third, is one more.
+    /// Its generic arguments, types or numbers.
+    arguments: Vec<Id>,
+    /// Whether a closure of two values of the first, which gives a third, is one more.
     combines: bool,
 }
 
@@ -214,6 +218,8 @@ struct Variable {
     unset: bool,
     /// Assigned as a whole somewhere, or lent to be.
     assigned: bool,
+    /// Declared `const`.
+    constant: bool,
     mark: Mark,
 }
 
@@ -391,10 +397,31 @@ impl<'a> Checker<'a> {
                 let name = self.named(self.locals[i].ty);
                 self.mistake(
                     p.ty.mark,
-                    format!("a kernel cannot take `{name}`: its parameters are numbers, bool, `&[T]`, `&mut [T]`, `View`, `ViewMut` and device structs"),
+                    format!("a kernel cannot take `{name}`: its parameters are numbers, bool, `&[T]`, `&mut [T]`, views and device structs"),
                 );
             }
         }
+    }
+
+    /// A tolerance is for what the kernel writes.
+    fn tolerance(&mut self, tolerance: &syntax::Tolerance) -> Option<hir::Tolerance> {
+        let syntax::Tolerance { name, relative, absolute } = tolerance;
+        let mark = Mark { first: name.span(), last: name.span(), span: crate::source::Span::default() };
+        let found = self.function.parameters.iter().position(|p| p.name == *name);
+        let Some(parameter) = found else {
+            self.mistake(mark, format!("the kernel has no parameter `{name}`"));
+            return None;
+        };
+        let written = match self.table.get(self.locals[parameter].ty) {
+            Ty::Slice { mutable, .. } | Ty::View { mutable, .. } => *mutable,
+            Ty::Struct(..) | Ty::Parameter(_) | Ty::Wrong => true,
+            _ => false,
+        };
+        if !written {
+            self.mistake(mark, format!("`{name}` is only read: a tolerance is for what the kernel writes"));
+            return None;
+        }
+        Some(hir::Tolerance { parameter: parameter as u32, relative: *relative, absolute: *absolute })
     }
 
     fn body(&mut self) -> hir::Block {
@@ -406,7 +433,7 @@ impl<'a> Checker<'a> {
 
     fn declare(&mut self, name: String, ty: Id, mutable: bool, unset: bool, mark: Mark) -> LocalId {
         let id = LocalId(self.locals.len() as u32);
-        self.locals.push(Variable { name: name.clone(), ty, mutable, unset, assigned: false, mark });
+        self.locals.push(Variable { name: name.clone(), ty, mutable, unset, assigned: false, constant: false, mark });
         self.scope.push((name, id));
         id
     }
@@ -528,6 +555,7 @@ impl Finish<'_> {
                     Ty::View { .. } | Ty::Slice { .. } => v.assigned || v.unset,
                     _ => v.mutable || v.unset,
                 },
+                constant: v.constant,
                 span: v.mark.span,
             })
             .collect();
@@ -559,17 +587,17 @@ impl Finish<'_> {
             prelude: checker
                 .called
                 .iter()
-                .filter_map(|Called { written, canonical, argument, combines }| {
-                    let argument = match argument {
-                        None => quote!(),
-                        Some(id) => {
-                            let id = self.types.get(&checker.table, *id);
-                            let ty = rust_type(&self.types.types, &checker.generics, id)?;
-                            let closure = combines.then(|| quote!(, fn(#ty, #ty) -> #ty));
-                            quote!(::<#ty #closure>)
-                        }
-                    };
-                    Some((quote!(#written #argument), quote!(#canonical #argument)))
+                .filter_map(|Called { written, canonical, arguments, combines }| {
+                    let types = arguments.iter().map(|id| {
+                        let id = self.types.get(&checker.table, *id);
+                        rust_type(&self.types.types, &checker.generics, id)
+                    });
+                    let mut types: Vec<TokenStream> = types.collect::<Option<_>>()?;
+                    if let (true, Some(ty)) = (combines, types.first()) {
+                        types.push(quote!(fn(#ty, #ty) -> #ty));
+                    }
+                    let arguments = if types.is_empty() { quote!() } else { quote!(::<#(#types),*>) };
+                    Some((quote!(#written #arguments), quote!(#canonical #arguments)))
                 })
                 .collect(),
             hir: (),
@@ -583,6 +611,7 @@ impl Finish<'_> {
             parameters: checker.function.parameters.len() as u32,
             locals,
             returns,
+            constant: checker.function.constant,
             body,
         };
         Ok((function, checked))

@@ -127,7 +127,7 @@ impl Checker<'_> {
             Ty::Size(hir::Size::Generic(i)) => ExprKind::Generic(i),
             _ => return (ExprKind::Tuple(Vec::new()), unit),
         };
-        self.confirm(path, "pipeline::wait", Some(size), false);
+        self.confirm(path, "pipeline::wait", &[size], false);
         self.count("pipeline::wait", 0, arguments.len(), mark);
         let usize = self.table.scalar(Scalar::Usize);
         let groups = Expr { kind, ty: TypeId(usize.0), span: mark.span };

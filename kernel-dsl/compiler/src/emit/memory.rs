@@ -81,6 +81,7 @@ impl Emitter<'_> {
         };
         let space = match self.ty(base) {
             Type::Global => Modifier::Global,
+            Type::Constant => Modifier::Const,
             Type::Shared => Modifier::Shared,
             Type::Scalar(_) => {
                 self.malformed("an access through a number");
@@ -130,7 +131,9 @@ impl Emitter<'_> {
             written.push(d);
             if let (Some(guard), None | Some(Some(_))) = (guard, &lanes) {
                 let other = if truth { self.byte(guard.otherwise[i]) } else { self.operand(guard.otherwise[i]) };
-                self.copy(d, other);
+                if other != Operand::Register(d) {
+                    self.copy(d, other);
+                }
             }
         }
         let mut path: SmallVec<[Modifier; 4]> = SmallVec::from_slice(&[access.space]);

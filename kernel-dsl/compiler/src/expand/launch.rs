@@ -214,6 +214,8 @@ fn memory(ty: &Type) -> Option<(&'static str, Vec<TokenStream>)> {
             match last.ident.to_string().as_str() {
                 "View" => Some(("ViewArgument", arguments)),
                 "ViewMut" => Some(("ViewMutArgument", arguments)),
+                "Strided" => Some(("StridedArgument", arguments)),
+                "StridedMut" => Some(("StridedMutArgument", arguments)),
                 _ => None,
             }
         }

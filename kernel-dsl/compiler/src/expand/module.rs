@@ -5,23 +5,32 @@
 //! kernels. In a module all of this stands at its end, where the names that its items use are in scope.
 
 use super::chain::{Handed, Kind, Link};
-use super::{callees, conditions, device_attribute, export, facade, report};
+use super::distinct::{Purpose, distinct};
+use super::{On, callees, conditions, device_attribute, export, facade, report};
 use crate::check;
 use crate::hir::{Root, serial};
 use crate::syntax;
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{ToTokens, quote};
+use syn::visit_mut::VisitMut;
 use syn::{Data, DeriveInput, Fields, FnArg, Generics, Item, ItemFn, LitByteStr, Path, ReturnType};
 
 /// `#[device(attribute)] item`
-pub(super) fn device(attribute: TokenStream, item: Item) -> TokenStream {
+pub(super) fn device(attribute: TokenStream, mut item: Item) -> TokenStream {
     let facade = facade(attribute.clone());
-    let read = device_attribute(attribute, false).and_then(|_| syntax::module(&item));
+    let on = if matches!(item, Item::Const(_)) { On::Constant } else { On::Other };
+    let read = device_attribute(attribute, on).and_then(|clauses| {
+        // Behind the chain, too, the item says where it lies.
+        if let (Item::Const(c), Some(placement)) = (&mut item, clauses.placement) {
+            c.attrs.push(syn::parse_quote!(#[device(#placement)]));
+        }
+        syntax::module(&item)
+    });
     let rest = match read {
         Ok(module) => {
             let callees = module.callees();
             match callees.is_empty() {
-                true => finish(&facade, &item, &module, &[]),
+                true => finish(&facade, &item, module, &[]),
                 false => {
                     let payload = quote!((crate = #facade) #item);
                     Link { kind: Kind::Module, facade: &facade, payload }.start(&callees)
@@ -34,6 +43,8 @@ pub(super) fn device(attribute: TokenStream, item: Item) -> TokenStream {
             quote!(#errors #exports)
         }
     };
+    Unplaced.visit_item_mut(&mut item);
+    super::inline::item_for_rustc(&mut item);
     match item {
         Item::Mod(mut module) => {
             let Some((_, items)) = module.content.take() else { return quote!(#module #rest) };
@@ -44,12 +55,29 @@ pub(super) fn device(attribute: TokenStream, item: Item) -> TokenStream {
     }
 }
 
+/// Takes off what is said of where constants lie: rustc would take it for a macro.
+struct Unplaced;
+
+impl VisitMut for Unplaced {
+    fn visit_item_const_mut(&mut self, c: &mut syn::ItemConst) {
+        c.attrs.retain(|a| !syntax::is_placement(a));
+    }
+
+    fn visit_impl_item_const_mut(&mut self, c: &mut syn::ImplItemConst) {
+        c.attrs.retain(|a| !syntax::is_placement(a));
+    }
+
+    fn visit_trait_item_const_mut(&mut self, c: &mut syn::TraitItemConst) {
+        c.attrs.retain(|a| !syntax::is_placement(a));
+    }
+}
+
 /// What stands beside the items, once what they name is at hand.
 pub(super) fn linked(facade: &Path, item: &Item, libraries: &[LitByteStr]) -> syn::Result<TokenStream> {
     let module = syntax::module(item)?;
     let name = name(item).unwrap_or_else(|| Ident::new("module", proc_macro2::Span::call_site()));
     Ok(match callees(&name, &module.callees(), libraries) {
-        Ok(callees) => finish(facade, item, &module, &callees),
+        Ok(callees) => finish(facade, item, module, &callees),
         Err(Handed::Failed) => failed(item),
         Err(Handed::Unreadable(error)) => {
             let (errors, exports) = (report::refused(error), failed(item));
@@ -58,8 +86,9 @@ pub(super) fn linked(facade: &Path, item: &Item, libraries: &[LitByteStr]) -> sy
     })
 }
 
-fn finish(facade: &Path, item: &Item, module: &syntax::Module, callees: &[check::Callee]) -> TokenStream {
-    let checked = match check::module(module, callees) {
+fn finish(facade: &Path, item: &Item, mut module: syntax::Module, callees: &[check::Callee]) -> TokenStream {
+    module.hash = distinct(Purpose::Identity, module.hash);
+    let checked = match check::module(&module, callees) {
         Ok(checked) => checked,
         Err(mistakes) => {
             let errors = mistakes.iter().map(|mistake| {

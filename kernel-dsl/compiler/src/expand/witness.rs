@@ -9,6 +9,7 @@
 //! its panic, our message, is seen where rustc has nothing to say.
 
 use super::copy::silent;
+use super::inline;
 use super::launch::parameters;
 use super::respan;
 use crate::check::Mistake;
@@ -31,7 +32,7 @@ pub(super) fn agreement(
     if compare.types.is_empty() && prelude.is_empty() {
         return TokenStream::new();
     }
-    let mut copy = item.clone();
+    let mut copy = inline::for_rustc(item);
     copy.attrs.clear();
     copy.vis = Visibility::Inherited;
     compare.visit_block_mut(&mut copy.block);
@@ -111,6 +112,7 @@ pub(super) fn mistakes(
     values: &[InstanceArgument],
     mistakes: &[Mistake],
 ) -> TokenStream {
+    let body = &inline::block_for_rustc(body);
     let signature = &item.sig;
     let (name, generics) = (&signature.ident, &signature.generics);
     // A closure's parameter cannot be `impl Fn`: such a type becomes a generic parameter, given as a function pointer.

@@ -190,6 +190,8 @@ impl Taker<'_> {
                 let (yes, no) = (yielded(then).ok_or(NoFormula::Opaque)?, yielded(otherwise).ok_or(NoFormula::Opaque)?);
                 Step::Either { condition: self.take(*condition)?, yes: self.take(yes)?, no: self.take(no)? }
             }
+            // It means what the machine does.
+            Op::Inline { .. } => return Err(NoFormula::Opaque),
             op if op.is_pure() => {
                 let mut operands = Vec::new();
                 op.for_each_operand(|v| operands.push(v));

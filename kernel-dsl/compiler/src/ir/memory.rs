@@ -67,9 +67,10 @@ impl fmt::Display for Element {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Place {
     /// Element Σ indexᵢ · strideᵢ from `base` in global memory; each index must be below its extent, and for an access
-    /// that reaches over `n` elements the last index + n must not exceed it.
+    /// that reaches over `n` elements the last index + n must not exceed it. A place in a table has no dimensions: the table
+    /// is one element.
     Global {
-        /// Address of the first element of the slice or view.
+        /// Address of the first element of the slice or view, or of the table.
         base: Value,
         /// Dimensions, outermost first.
         dims: SmallVec<[Dim; 2]>,

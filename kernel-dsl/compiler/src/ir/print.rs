@@ -47,6 +47,9 @@ impl Display for Kernel {
         for DynamicArray { name, element, .. } in &self.dynamic {
             writeln!(f, "    dynamic {name}: {element}")?;
         }
+        for Table { name, scalars, bytes, .. } in &self.tables {
+            writeln!(f, "    table {name}: {} scalars in {bytes} bytes", scalars.len())?;
+        }
         printer.region(f, &self.body, 0)
     }
 }
@@ -78,6 +81,7 @@ impl Display for Type {
         match self {
             Type::Scalar(s) => s.fmt(f),
             Type::Global => f.write_str("global"),
+            Type::Constant => f.write_str("constant"),
             Type::Shared => f.write_str("shared"),
         }
     }
@@ -310,9 +314,12 @@ impl<'a> Printer<'a> {
                 None => format!("parameter #{i}"),
             },
             Op::Special(s) => s.to_string(),
+            Op::Table(t) => format!("table {}", self.kernel.table(*t).map_or("?", |t| t.name.as_str())),
             Op::Unary(o, a) => format!("{} {}", snake(o), v(a)),
             Op::Binary(o, a, b) => format!("{} {}, {}", snake(o), v(a), v(b)),
             Op::MulAdd(a, b, c) => format!("mul_add {}, {}, {}", v(a), v(b), v(c)),
+            Op::Approximate(what, a) => format!("approximate {} {}", snake(what), v(a)),
+            Op::Bits(what, operands) => format!("{} {}", what.name(), self.values(operands)),
             Op::Compare(c, a, b) => format!("{} {}, {}", snake(c), v(a), v(b)),
             Op::Select { condition, yes, no } => format!("select {}, {}, {}", v(condition), v(yes), v(no)),
             Op::Cast(a) => format!("cast {}", v(a)),
@@ -361,6 +368,12 @@ impl<'a> Printer<'a> {
             Op::Begin(array) => format!("begin {}", self.shared.get(array.0 as usize).map_or("?", String::as_str)),
             Op::Atomic { operation, place, values, .. } => {
                 format!("atomic {} {}, {}", snake(operation), self.place(place), self.values(values))
+            }
+            Op::Inline { code, inputs } => {
+                let given = code.source().inputs().zip(inputs);
+                let given: Vec<_> = given.map(|(o, value)| format!("{} = {}", o.name, v(value))).collect();
+                let given = if given.is_empty() { String::new() } else { format!(" with {}", given.join(", ")) };
+                format!("ptx \"{code}\"{given}")
             }
             Op::ReadLocal { local, index } => format!("read {}", self.local(*local, *index)),
             Op::WriteLocal { local, index, value } => format!("write {} = {}", self.local(*local, *index), v(value)),

@@ -151,6 +151,11 @@ impl<'a> Verifier<'a> {
                 let ty = self.kernel.parameters.get(*i as usize).map(Parameter::ty);
                 self.check(inst, ty == result, "the parameter is of another type");
             }
+            Op::Table(t) => self.check(
+                inst,
+                self.kernel.table(*t).is_some() && out.is_wide_address(),
+                "there is no such table, or its address is no address",
+            ),
             Op::Special(s) => {
                 self.check(
                     inst,
@@ -196,6 +201,15 @@ impl<'a> Verifier<'a> {
             Op::MulAdd(a, b, c) => {
                 let same = [*a, *b, *c].iter().all(|v| self.ty(*v) == out);
                 self.check(inst, same && scalar.is_some_and(Scalar::is_float), "mul_add is of one float type");
+            }
+            Op::Approximate(_, a) => {
+                let fits = scalar == Some(Scalar::F32) && self.ty(*a) == out;
+                self.check(inst, fits, "approximations are of f32");
+            }
+            Op::Bits(what, operands) => {
+                let types: Option<Vec<Scalar>> = operands.iter().map(|v| self.ty(*v).scalar()).collect();
+                let to = types.and_then(|types| what.result(&types));
+                self.check(inst, to.is_some() && to == scalar, "operand and result types do not fit the instruction");
             }
             Op::Compare(c, a, b) => {
                 let ordered = self.ty(*a) != S(Scalar::Bool) || matches!(c, Comparison::Eq | Comparison::Ne);
@@ -309,6 +323,12 @@ impl<'a> Verifier<'a> {
                 );
                 self.check(inst, operation.takes(*element), "there is no such atomic operation on its element type");
             }
+            Op::Inline { code, inputs } => {
+                let source = code.source();
+                let fits = source.inputs().map(|o| S(o.ty)).eq(inputs.iter().map(|v| self.ty(*v)))
+                    && source.outputs().map(|o| S(o.ty)).eq(inst.results.iter().map(|v| self.ty(*v)));
+                self.check(inst, fits, "inline PTX takes and gives values of the types of its operands");
+            }
             Op::ReadLocal { local, index } => self.local(inst, *local, *index, (results == 1).then_some(out)),
             Op::WriteLocal { local, index, value } => {
                 let ty = self.ty(*value);
@@ -421,7 +441,15 @@ impl<'a> Verifier<'a> {
     fn place(&mut self, inst: &Inst, place: &Place, scalar: Scalar, n: u32) {
         let index = |v: Value| self.ty(v) == S(Scalar::Usize);
         let fault = match place {
-            Place::Global { base, .. } if self.ty(*base) != Type::Global => Some("its base is not a global address"),
+            Place::Global { dims, within: None, .. } if dims.is_empty() => Some("it has no dimensions"),
+            Place::Global { base, .. } if !self.ty(*base).is_wide_address() => {
+                Some("its base is not an address in global or constant memory")
+            }
+            Place::Global { base, .. } | Place::Address { base, .. }
+                if self.ty(*base) == Type::Constant && !matches!(inst.op, Op::Load { .. }) =>
+            {
+                Some("constant memory is only read")
+            }
             Place::Dynamic { base, .. } if self.ty(*base) != Type::Shared => {
                 Some("its base is not an address in shared memory")
             }

@@ -118,10 +118,11 @@ fn argument(program: &Monomorphic, name: &str, ty: &Type, fact: &Fact) -> Vec<Re
             element.is(types, *expected) && writes <= mutable
         }
         (
-            Type::View { element: expected, rank, mutable: writes },
-            Fact::View { element, extents, strides, mutable, .. },
+            Type::View { element: expected, rank, mutable: writes, strided: any },
+            Fact::View { element, extents, strides, mutable, strided, .. },
         ) => {
             element.is(types, *expected)
+                && any == strided
                 && extents.len() == *rank as usize
                 && strides.len() == extents.len()
                 && (1..=MAX_RANK).contains(&extents.len())
@@ -144,13 +145,18 @@ fn argument(program: &Monomorphic, name: &str, ty: &Type, fact: &Fact) -> Vec<Re
                 refuse(format!("its length {len} does not fit `usize`, 32 bits on the device"));
             }
         }
-        Fact::View { extents, strides, .. } => {
+        Fact::View { extents, strides, strided, mutable, .. } => {
             for (what, numbers) in [("extent", extents), ("stride", strides)] {
                 for (d, n) in numbers.iter().enumerate().filter(|(_, n)| **n > U32_MAX) {
                     refuse(format!("{what} {n} of dimension {d} does not fit `usize`, 32 bits on the device"));
                 }
             }
-            if strides.last() != Some(&1) {
+            if *strided && *mutable && shared_element(extents, strides) {
+                refuse(format!(
+                    "two indices name one element, and the kernel may write it: extents {extents:?}, strides {strides:?}"
+                ));
+            }
+            if !strided && strides.last() != Some(&1) {
                 refuse(format!("expected a last stride of 1, given strides {strides:?}"));
             }
         }
@@ -174,6 +180,19 @@ fn argument(program: &Monomorphic, name: &str, ty: &Type, fact: &Fact) -> Vec<Re
         }
     }
     wrong
+}
+
+/// Whether two indices may name one element: a stride does not step over all that smaller ones reach.
+fn shared_element(extents: &[u64], strides: &[u64]) -> bool {
+    let mut dims: Vec<_> = extents.iter().zip(strides).filter(|(n, _)| **n > 1).collect();
+    dims.sort_by_key(|(_, stride)| **stride);
+    let mut reach = 0u128;
+    !extents.contains(&0)
+        && dims.into_iter().any(|(n, stride)| {
+            let within = u128::from(*stride) <= reach;
+            reach += u128::from(n - 1) * u128::from(*stride);
+            within
+        })
 }
 
 /// Bytes that a slice or view reaches over, gaps included; end exclusive. In 128 bits, so that no sum wraps.

@@ -266,6 +266,7 @@ impl Facts<'_> {
         match (intrinsic, arguments) {
             (Intrinsic::Extent(Some(d)), [x]) => usize(self.memory(x)?.extent(u64::from(d))?),
             (Intrinsic::Extent(None), [x, d]) => usize(self.memory(x)?.extent(self.usize(d)?)?),
+            (Intrinsic::Stride, [x, d]) => usize(self.memory(x)?.stride(self.usize(d)?)?),
             (Intrinsic::IsEmpty, [x]) => bool(self.memory(x)?.extents().contains(&0)),
             (Intrinsic::Aligned, [x, n]) => {
                 let n = self.usize(n)?;
@@ -333,6 +334,17 @@ impl Fact {
         match usize::try_from(d).ok().and_then(|d| extents.get(d)) {
             Some(n) => Ok(*n),
             None => invalid(format!("asks for dimension {d} of {}, which has {}", explain::fact(self), extents.len())),
+        }
+    }
+
+    fn stride(&self, d: u64) -> Evaluated<u64> {
+        let strides: &[u64] = match self {
+            Fact::View { strides, .. } => strides,
+            _ => &[],
+        };
+        match usize::try_from(d).ok().and_then(|d| strides.get(d)) {
+            Some(n) => Ok(*n),
+            None => invalid(format!("asks for stride {d} of {}, which has {}", explain::fact(self), strides.len())),
         }
     }
 

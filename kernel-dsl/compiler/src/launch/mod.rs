@@ -30,9 +30,9 @@ pub enum Fact {
     /// A slice.
     #[allow(missing_docs)]
     Slice { element: ElementType, mutable: bool, len: u64, address: u64 },
-    /// A view: extents and strides of all dimensions, outermost first, in elements.
+    /// A view: extents and strides of all dimensions, outermost first, in elements. The last stride is 1, unless it is `strided`.
     #[allow(missing_docs)]
-    View { element: ElementType, mutable: bool, extents: Vec<u64>, strides: Vec<u64>, address: u64 },
+    View { element: ElementType, mutable: bool, strided: bool, extents: Vec<u64>, strides: Vec<u64>, address: u64 },
 }
 
 /// What the host knows of the device that a launch is for.

@@ -21,7 +21,7 @@ fn kernel(generics: &[(&str, Scalar)], parameters: &[(&str, Type)]) -> Program {
     for (name, ty) in parameters {
         types.push(ty.clone());
         let ty = TypeId(types.len() as u32 - 1);
-        locals.push(Local { name: name.to_string(), ty, mutable: false, span: Span::default() });
+        locals.push(Local { name: name.to_string(), ty, mutable: false, constant: false, span: Span::default() });
     }
     let function = Function {
         name: "kernel".into(),
@@ -35,6 +35,7 @@ fn kernel(generics: &[(&str, Scalar)], parameters: &[(&str, Type)]) -> Program {
         locals,
         types,
         returns: USIZE,
+        constant: None,
         body: Block::default(),
     };
     let launch = Launch {
@@ -43,8 +44,10 @@ fn kernel(generics: &[(&str, Scalar)], parameters: &[(&str, Type)]) -> Program {
         requires: vec![],
         min_blocks: None,
         max_registers: None,
+        contract: false,
         target: crate::Target::SM_61,
         instances: vec![],
+        tolerances: vec![],
     };
     Program { launch, functions: vec![function], items: Items::default() }
 }
@@ -93,7 +96,14 @@ fn at(address: u64, len: u64, mutable: bool) -> Fact {
     Fact::Slice { element: Scalar::F32.into(), mutable, len, address }
 }
 fn view_at(address: u64, extents: &[u64], strides: &[u64], mutable: bool) -> Fact {
-    Fact::View { element: Scalar::F32.into(), mutable, extents: extents.to_vec(), strides: strides.to_vec(), address }
+    Fact::View {
+        element: Scalar::F32.into(),
+        mutable,
+        strided: false,
+        extents: extents.to_vec(),
+        strides: strides.to_vec(),
+        address,
+    }
 }
 fn f32(x: f32) -> Fact {
     Fact::Scalar { ty: Scalar::F32, bits: u64::from(x.to_bits()) }
@@ -179,7 +189,7 @@ fn all_mistakes_are_told_at_once_and_each_once() {
 
 #[test]
 fn kind_rank_and_mutability_are_checked() {
-    let view = |rank, mutable| Type::View { element: F32, rank, mutable };
+    let view = |rank, mutable| Type::View { element: F32, rank, mutable, strided: false };
     let program = kernel(&[], &[("a", view(2, false)), ("b", view(2, true)), ("c", slice(F32, true))]);
     let facts = [view_at(0, &[4], &[1], false), view_at(64, &[2, 2], &[2, 1], false), f32(0.0)];
     assert_eq!(
@@ -199,7 +209,7 @@ fn numbers_that_the_device_cannot_count_are_refused() {
         &[
             ("n", Type::Scalar(Scalar::Usize)),
             ("x", slice(F32, false)),
-            ("v", Type::View { element: F32, rank: 2, mutable: false }),
+            ("v", Type::View { element: F32, rank: 2, mutable: false, strided: false }),
         ],
     );
     let most = u64::from(u32::MAX);
@@ -248,7 +258,7 @@ fn a_written_argument_shares_no_byte_with_another() {
 
 #[test]
 fn a_views_range_counts_its_gaps() {
-    let view = |mutable| Type::View { element: F32, rank: 2, mutable };
+    let view = |mutable| Type::View { element: F32, rank: 2, mutable, strided: false };
     let program = kernel(&[], &[("a", view(false)), ("b", view(true))]);
     // Three rows of two, eight apart: 18 elements, 72 bytes.
     let a = view_at(0x1000, &[3, 2], &[8, 1], false);
@@ -386,7 +396,7 @@ fn a_grid_has_limits() {
 
 #[test]
 fn alignment_is_of_base_and_outer_strides() {
-    let mut program = kernel(&[], &[("a", Type::View { element: F32, rank: 2, mutable: false })]);
+    let mut program = kernel(&[], &[("a", Type::View { element: F32, rank: 2, mutable: false, strided: false })]);
     requires(&mut program, "a.aligned(4)", call(BOOL, Intrinsic::Aligned, vec![local(0), number(4)]));
     let run =
         |address, stride| shape(&program, &Instance::default(), &[view_at(address, &[2, 3], &[stride, 1], false)]);
@@ -479,6 +489,40 @@ fn expressions_mean_what_rust_means() {
         let shape = shape(&program, &Instance::default(), &[at(0, 0, false)]);
         assert!(shape.is_ok(), "expression {index}: {shape:?}");
     }
+}
+
+#[test]
+fn views_of_any_strides() {
+    let strided = |mutable| Type::View { element: F32, rank: 2, mutable, strided: true };
+    let fact = |strided, mutable, extents: &[u64], strides: &[u64]| Fact::View {
+        element: Scalar::F32.into(),
+        mutable,
+        strided,
+        extents: extents.to_vec(),
+        strides: strides.to_vec(),
+        address: 0x1000,
+    };
+    let told = |writes, given| {
+        let program = kernel(&[], &[("a", strided(writes))]);
+        match shape(&program, &Instance::default(), &[given]) {
+            Ok(_) => Vec::new(),
+            refused => words(refused),
+        }
+    };
+    assert_eq!(told(false, fact(true, false, &[3, 4], &[1, 3])), [""; 0]);
+    assert_eq!(told(false, fact(true, false, &[3, 4], &[0, 0])), [""; 0], "what is read may be read twice");
+    assert_eq!(told(true, fact(true, true, &[3, 4], &[1, 3])), [""; 0]);
+    assert_eq!(
+        told(true, fact(true, true, &[3, 4], &[2, 3])),
+        ["argument `a`: two indices name one element, and the kernel may write it: extents [3, 4], strides [2, 3]"]
+    );
+    assert_eq!(told(true, fact(true, true, &[1, 4], &[0, 1])), [""; 0], "a dimension of one index takes no step");
+    assert_eq!(
+        told(false, fact(false, false, &[3, 4], &[4, 1])),
+        ["argument `a`: expected `Strided<f32, 2>`, given `View<f32, 2>`"]
+    );
+    assert!(told(false, fact(true, false, &[1 << 20, 1 << 20], &[1 << 20, 1]))[0].contains("more than `usize` counts"));
+    assert!(told(false, fact(true, false, &[3, 4], &[1 << 33, 1]))[0].contains("stride 8589934592 of dimension 0"));
 }
 
 #[test]

@@ -29,7 +29,7 @@ impl<'h> Lowerer<'h> {
             }
             Intrinsic::SharedPadded => return self.shared(e, arguments, Wanted::Padded),
             Intrinsic::SharedWithPitch => return self.shared(e, arguments, Wanted::Pitch),
-            Intrinsic::Extent(None) => return self.dimension(e.span, arguments),
+            Intrinsic::Extent(None) | Intrinsic::Stride => return self.dimension(e.span, intrinsic, arguments),
             Intrinsic::Load | Intrinsic::LoadOr | Intrinsic::Store | Intrinsic::StoreIn | Intrinsic::Atomic(_) => {
                 return self.access(e, intrinsic, arguments);
             }
@@ -123,6 +123,23 @@ impl<'h> Lowerer<'h> {
                 self.error(e.span, "`aligned` is a condition of a launch: write it in `#[requires(…)]`");
                 Val::Unit
             }
+            (Intrinsic::ViewStrided, ..) => match values.into_iter().next() {
+                Some(Val::View(mut view)) => {
+                    if let Some(last) = view.strides.last_mut().filter(|last| last.is_none()) {
+                        *last = Some(self.builder.index(1));
+                    }
+                    Val::View(view)
+                }
+                _ => Val::Unit,
+            },
+            (Intrinsic::ViewTransposed, ..) => match values.into_iter().next() {
+                Some(Val::View(mut view)) => {
+                    view.extents.reverse();
+                    view.strides.reverse();
+                    Val::View(view)
+                }
+                _ => Val::Unit,
+            },
             (Intrinsic::ViewOffset, ..) => match values.as_slice() {
                 [Val::View(view), Val::Tuple(at)] => self.offset(&view.clone(), at),
                 _ => Val::Unit,
@@ -197,6 +214,9 @@ impl<'h> Lowerer<'h> {
             }
             (Intrinsic::Binary(op), Some(a), Some(b)) => Val::Scalar(self.binary(op, ty, a, b)),
             (Intrinsic::Method(method), ..) => self.method(e, method, ty, &[a, b, c]).map_or(Val::Unit, Val::Scalar),
+            (Intrinsic::Overflow(on, op), Some(a), Some(b)) => self.on_overflow(on, op, ty, a, b),
+            (Intrinsic::Fast(function), Some(a), b) => self.fast(function, a, b).map_or(Val::Unit, Val::Scalar),
+            (Intrinsic::Bits(what), ..) => self.instruction(e, what, arguments, &values),
             (Intrinsic::MulAdd, Some(a), Some(b)) => match c {
                 Some(c) if ty.is_half() => Val::Scalar(self.half_mul_add(ty, [a, b, c])),
                 Some(c) => {
@@ -260,7 +280,8 @@ impl<'h> Lowerer<'h> {
         );
     }
 
-    fn dimension(&mut self, span: Span, arguments: &'h [Expr]) -> Val {
+    /// `x.dim(d)`, `x.stride(d)`
+    fn dimension(&mut self, span: Span, intrinsic: Intrinsic, arguments: &'h [Expr]) -> Val {
         let [of, d] = arguments else { return Val::Unit };
         let Some(d) = self.constant(d) else {
             self.error(span, "which dimension is asked for must be constant");
@@ -268,6 +289,9 @@ impl<'h> Lowerer<'h> {
         };
         let of = self.expr(of);
         self.at(span);
+        if intrinsic == Intrinsic::Stride {
+            return self.stride(&of, d as u32, span);
+        }
         self.extent(&of, d as u32, span)
     }
 
@@ -284,6 +308,18 @@ impl<'h> Lowerer<'h> {
         };
         match found {
             Some(k) => Val::Scalar(k),
+            None => {
+                self.error(span, format!("there is no dimension {d}"));
+                Val::Unit
+            }
+        }
+    }
+
+    fn stride(&mut self, of: &Val, d: u32, span: Span) -> Val {
+        let Val::View(view) = of else { return Val::Unit };
+        match view.strides.get(d as usize) {
+            Some(Some(value)) => Val::Scalar(Known { value: *value, bits: None }),
+            Some(None) => Val::Scalar(self.index(1)),
             None => {
                 self.error(span, format!("there is no dimension {d}"));
                 Val::Unit

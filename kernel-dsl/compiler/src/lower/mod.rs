@@ -6,24 +6,29 @@
 
 mod access;
 mod array;
+mod bits;
 mod captures;
 mod cell;
 pub mod checked;
 mod closure;
 mod combine;
+mod contract;
 mod cooperation;
 mod copy;
 mod dynamic;
 mod exchange;
 mod expression;
+mod fast;
 mod function;
 mod half;
+mod inline;
 mod intrinsic;
 mod layout;
 mod loops;
 mod memory;
 mod method;
 mod option;
+mod overflow;
 mod pattern;
 mod pending;
 mod pipeline;
@@ -31,6 +36,7 @@ mod share;
 mod shared;
 mod statement;
 mod storage;
+mod table;
 mod threads;
 mod value;
 mod wide;
@@ -70,6 +76,7 @@ pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir
         locals: Vec::new(),
         shared: Vec::new(),
         dynamic: Vec::new(),
+        tables: Vec::new(),
         sources: Vec::new(),
         locations: Vec::new(),
         body: ir::Region::default(),
@@ -95,6 +102,10 @@ pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir
         errors: Vec::new(),
         full: false,
         name_hint: None,
+        tables: HashMap::new(),
+        bases: HashMap::new(),
+        evaluating: false,
+        wishes: HashMap::new(),
         promises: launch::promises(monomorphic),
         divisors: HashMap::new(),
     };
@@ -149,6 +160,14 @@ struct Lowerer<'h> {
     divisors: HashMap<ir::Value, u32>,
     /// The variable being bound, for the names of shared arrays and register arrays.
     name_hint: Option<&'h str>,
+    /// The table of each constant, once it was asked for; `None` where there is none.
+    tables: HashMap<hir::FunctionId, Option<(ir::TableId, Cell)>>,
+    /// The tables whose addresses these values are.
+    bases: HashMap<ir::Value, ir::TableId>,
+    /// What is being lowered is run here, and nothing stays of it.
+    evaluating: bool,
+    /// How the views are to be read whose addresses are in these variables: as the first one that each was given.
+    wishes: HashMap<ir::LocalId, Wish>,
 }
 
 impl<'h> Lowerer<'h> {
@@ -252,11 +271,11 @@ impl<'h> Lowerer<'h> {
                 wish: Wish::None,
                 aligned: 1,
             }),
-            hir::Type::View { rank, mutable, .. } => Val::View(View {
+            hir::Type::View { rank, mutable, strided, .. } => Val::View(View {
                 base: part(String::new(), Role::Address { element, mutable }),
                 extents: (0..rank).map(|d| known(part(format!("_dim{d}"), Role::Extent(d)))).collect(),
                 strides: (0..rank)
-                    .map(|d| (d + 1 < rank).then(|| part(format!("_stride{d}"), Role::Stride(d))))
+                    .map(|d| (strided || d + 1 < rank).then(|| part(format!("_stride{d}"), Role::Stride(d))))
                     .collect(),
                 cell,
                 mutable,
@@ -313,8 +332,9 @@ impl<'h> Lowerer<'h> {
                 all
             }
             hir::Type::Slice { .. } => vec![Type::Global, Type::Scalar(Scalar::Usize)],
-            hir::Type::View { rank, .. } => {
-                let sizes = std::iter::repeat_n(Type::Scalar(Scalar::Usize), 2 * *rank as usize - 1);
+            hir::Type::View { rank, strided, .. } => {
+                let sizes = 2 * *rank as usize - usize::from(!strided);
+                let sizes = std::iter::repeat_n(Type::Scalar(Scalar::Usize), sizes);
                 std::iter::once(Type::Global).chain(sizes).collect()
             }
             hir::Type::Option(inner) => {

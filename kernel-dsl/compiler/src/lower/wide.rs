@@ -65,6 +65,10 @@ impl<'h> Lowerer<'h> {
     /// Elements of a copy that move at once.
     pub(super) fn at_once_of(&self, to: &Handle, from: &View) -> u32 {
         let Handle::Fixed { array, cell, .. } = to else { return 1 };
+        // Elements of a row that are apart do not move together.
+        if from.strides.last().is_some_and(Option::is_some) {
+            return 1;
+        }
         let array = &self.builder.kernel.shared[array.0 as usize];
         let Some(scalar) = from.cell.scalar().filter(|s| *s != Scalar::Bool && *cell == Cell::Scalar(*s)) else {
             return 1;

@@ -93,7 +93,7 @@ impl Converter {
     fn cheap(&self, op: &Op, result: Value) -> bool {
         let ty = self.simplifier.ty(result);
         let costly = match op {
-            Op::Binary(Binary::Div | Binary::Rem, ..) => true,
+            Op::Binary(Binary::Div | Binary::Rem, ..) | Op::Inline { .. } => true,
             Op::Binary(Binary::Mul | Binary::WrappingMul, ..) => {
                 ty.scalar().is_some_and(|s| s.is_integer() && s.bits() == 64)
             }

@@ -1,7 +1,7 @@
 //! What `#[kernel(…)]` and `#[requires(…)]` say.
 
 use super::place::written;
-use super::{BlockExtent, Function, GenericKind, Kernel, LaunchTokens, Path, Reader};
+use super::{BlockExtent, Function, GenericKind, Kernel, LaunchTokens, Path, Reader, Tolerance};
 use crate::{Scalar, Target};
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{ToTokens, quote};
@@ -18,6 +18,8 @@ struct Clauses {
     derived: Vec<(Ident, syn::Expr)>,
     min_blocks: Option<u32>,
     max_registers: Option<u32>,
+    contract: bool,
+    tolerances: Vec<Tolerance>,
     target: Option<Target>,
     crate_path: Option<syn::Path>,
     refused: Vec<syn::Error>,
@@ -112,6 +114,18 @@ impl Clauses {
                     parenthesized!(inner in input);
                     clauses.instances.extend(declarations(&inner)?);
                 }
+                "contract" => clauses.contract = true,
+                "tolerance" => {
+                    let inner;
+                    parenthesized!(inner in input);
+                    for tolerance in Punctuated::<Tolerance, Token![,]>::parse_terminated(&inner)? {
+                        let again = clauses.tolerances.iter().any(|t| t.name == tolerance.name);
+                        clauses.refused.extend(again.then(|| {
+                            syn::Error::new(tolerance.name.span(), format!("`{}` is there twice", tolerance.name))
+                        }));
+                        clauses.tolerances.push(tolerance);
+                    }
+                }
                 "derived" => {
                     let inner;
                     parenthesized!(inner in input);
@@ -126,7 +140,7 @@ impl Clauses {
                     return Err(syn::Error::new(
                         name.span(),
                         format!(
-                            "`{name}` is not a clause of `#[kernel]`; there are block, grid, instances, derived, min_blocks, max_registers, target and crate"
+                            "`{name}` is not a clause of `#[kernel]`; there are block, grid, instances, derived, min_blocks, max_registers, contract, tolerance, target and crate"
                         ),
                     ));
                 }
@@ -136,6 +150,41 @@ impl Clauses {
             }
         }
         Ok(clauses)
+    }
+}
+
+impl syn::parse::Parse for Tolerance {
+    fn parse(input: ParseStream) -> syn::Result<Tolerance> {
+        let name: Ident = input.parse()?;
+        let inner;
+        parenthesized!(inner in input);
+        let mut given: [Option<f64>; 2] = [None, None];
+        while !inner.is_empty() {
+            let word: Ident = inner.parse()?;
+            let which = match word.to_string().as_str() {
+                "relative" => 0,
+                "absolute" => 1,
+                _ => {
+                    return Err(syn::Error::new(word.span(), "a tolerance is `relative = …`, `absolute = …`, or both"));
+                }
+            };
+            let number: syn::Lit = equals(&inner)?;
+            let value = match &number {
+                syn::Lit::Float(n) => n.base10_parse::<f64>()?,
+                syn::Lit::Int(n) => n.base10_parse::<f64>()?,
+                _ => f64::NAN,
+            };
+            if !value.is_finite() || given[which].replace(value).is_some() {
+                return Err(syn::Error::new_spanned(&number, format!("`{word}` is one number, such as 1e-6")));
+            }
+            if !inner.is_empty() {
+                inner.parse::<Token![,]>()?;
+            }
+        }
+        if given == [None, None] {
+            return Err(syn::Error::new(name.span(), format!("say how near: `{name}(relative = 1e-6)`")));
+        }
+        Ok(Tolerance { name, relative: given[0].unwrap_or(0.0), absolute: given[1].unwrap_or(0.0) })
     }
 }
 
@@ -230,6 +279,8 @@ impl Reader {
             instances,
             min_blocks: clauses.min_blocks,
             max_registers: clauses.max_registers,
+            contract: clauses.contract,
+            tolerances: clauses.tolerances,
             target: clauses.target.unwrap_or(Target::SM_61),
             crate_path: clauses.crate_path.unwrap_or_else(|| syn::parse_quote!(::kernel_dsl)),
             launch_tokens: tokens,

@@ -339,7 +339,9 @@ impl Callees {
                     false => self.values(list),
                 }
             }
-            ExprKind::Tuple(list) | ExprKind::Array(list) => list.iter().for_each(|e| self.expr(e)),
+            ExprKind::Inline { values: list, .. } | ExprKind::Tuple(list) | ExprKind::Array(list) => {
+                list.iter().for_each(|e| self.expr(e))
+            }
             ExprKind::Method { receiver, name, generics, arguments } => {
                 self.expr(receiver);
                 generics.iter().for_each(|g| self.argument(g));

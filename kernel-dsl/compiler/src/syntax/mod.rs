@@ -9,18 +9,20 @@ mod attribute;
 mod callees;
 mod expression;
 mod function;
+pub(crate) mod inline;
 mod item;
 mod pattern;
 mod place;
 mod types;
 
+use crate::ir::Placement;
 use crate::source::Source;
 use crate::{Scalar, Target};
 use proc_macro2::{Ident, TokenStream};
 use syn::ItemFn;
 
 pub use attribute::{Argument as InstanceArgument, InstanceOf};
-pub use item::{Bound, Enum, Impl, Item, Module, Struct, Trait, TraitItem, module};
+pub use item::{Bound, Enum, Impl, Item, Module, Struct, Trait, TraitItem, is_placement, module};
 pub use place::Mark;
 
 /// A kernel: a function and what its attributes say.
@@ -41,6 +43,10 @@ pub struct Kernel {
     pub min_blocks: Option<u32>,
     /// Registers a thread at most.
     pub max_registers: Option<u32>,
+    /// Whether a sum or difference with a product written in it is one `mul_add`.
+    pub contract: bool,
+    /// How near a GPU's results must be, by parameter.
+    pub tolerances: Vec<Tolerance>,
     /// What it is compiled for.
     pub target: Target,
     /// The path of the facade crate: `::kernel_dsl`, or what `crate = …` says.
@@ -70,6 +76,17 @@ impl BlockExtent {
     }
 }
 
+/// `y(relative = 1e-6, absolute = 1e-7)` of the clause `tolerance`; what is not said is 0.
+#[derive(Clone, Debug)]
+pub struct Tolerance {
+    /// The parameter.
+    pub name: Ident,
+    /// Finite, and 0 or more.
+    pub relative: f64,
+    /// Finite, and 0 or more.
+    pub absolute: f64,
+}
+
 /// Launch expressions as the user wrote them.
 #[derive(Clone, Debug, Default)]
 pub struct LaunchTokens {
@@ -94,6 +111,8 @@ pub struct Function {
     pub receiver: bool,
     /// Return type; `None` is `()`.
     pub returns: Option<Type>,
+    /// Of a constant, which is a function without parameters: where it is to lie.
+    pub constant: Option<Placement>,
     /// What it does.
     pub body: Block,
     /// Its text.
@@ -332,6 +351,11 @@ pub enum ExprKind {
     },
     Index(Box<Expr>, Box<Expr>),
     Field(Box<Expr>, Member),
+    /// `ptx!(…)`, with the values that come in.
+    Inline {
+        source: crate::ptx::inline::Source,
+        values: Vec<Expr>,
+    },
     /// `Name { field: value, ..rest }`
     Struct {
         path: Path,

@@ -21,6 +21,7 @@ fn kernel(name: &str, block: [u32; 3], parameters: Vec<Parameter>) -> Kernel {
         locals: vec![],
         shared: vec![],
         dynamic: Vec::new(),
+        tables: Vec::new(),
         sources: vec![],
         locations: vec![],
         body: Region::default(),

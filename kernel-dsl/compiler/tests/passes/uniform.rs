@@ -7,7 +7,7 @@ use kernel_dsl_compiler::passes::optimise;
 use std::collections::HashMap;
 
 fn seeds() -> std::ops::Range<u64> {
-    0..std::env::var("PASSES_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(12)
+    0..std::env::var("PASSES_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(20)
 }
 
 fn insts<'k>(region: &'k Region, all: &mut Vec<&'k Inst>) {

@@ -6,6 +6,7 @@ use super::verdict::{Cause, Entry, Hop, Scope, Verdict, Verdicts};
 use crate::ir::{Binary, Guard, Inst, Kernel, Layout, Location, Op, Place, Policy, Shuffle, Special, Type, Value};
 use crate::passes::evaluate;
 use crate::passes::hash::Table;
+use crate::ptx::inline::Effect;
 use crate::scalar::Scalar;
 
 /// The facts of values, and what is remembered of how some came about.
@@ -71,6 +72,8 @@ impl<'k> Facts<'k> {
             Op::Select { condition, yes, no } => self.select(*condition, *yes, *no, at),
             Op::Load { place, policy, guard, .. } => self.load(place, *policy, guard.as_ref(), at),
             Op::Atomic { .. } => Fact::opaque(memory(at)),
+            // Who the thread is, or when: not known here.
+            Op::Inline { code, .. } if code.effect() != Effect::None => Fact::opaque(memory(at)),
             Op::Shuffle { mode, value, selector, width } => self.shuffle(*mode, *value, *selector, *width, inst),
             Op::Vote { value, .. } | Op::Reduce(_, value) => {
                 let told = self.told(&[*value], at);

@@ -1,6 +1,6 @@
 //! What is sure of `usize` values: how large they can be, and, within a branch or loop, what they are below.
 
-use crate::ir::{Binary, Comparison, DynamicId, Inst, Kernel, Op, Region, Role, Special, Type, Unary, Value};
+use crate::ir::{Binary, Comparison, DynamicId, Inst, Kernel, Op, Region, Role, Special, TableId, Type, Unary, Value};
 use crate::scalar::Scalar;
 use std::collections::HashMap;
 
@@ -17,6 +17,8 @@ pub(super) struct Facts {
     arguments: Vec<Option<u32>>,
     /// The array of dynamic size that each address was computed from.
     dynamic: Vec<Option<DynamicId>>,
+    /// The tables whose addresses these are.
+    tables: HashMap<Value, TableId>,
     /// (a, b): a < b, at the current place.
     less: Vec<(Value, Value)>,
     block: [u32; 3],
@@ -55,6 +57,7 @@ impl Facts {
             computed: HashMap::new(),
             arguments: vec![None; n],
             dynamic: vec![None; n],
+            tables: HashMap::new(),
             less: Vec::new(),
             block: kernel.block.most(),
         }
@@ -80,6 +83,9 @@ impl Facts {
             self.same[result.0 as usize] = *self.computed.entry(computation).or_insert(*result);
         }
         let at = result.0 as usize;
+        if let Op::Table(table) = inst.op {
+            self.tables.insert(*result, table);
+        }
         if let Op::Constant(bits) = inst.op {
             self.constants[at] = Some(bits);
         }
@@ -108,6 +114,11 @@ impl Facts {
     /// The array of dynamic size that an address was computed from.
     pub fn dynamic(&self, address: Value) -> Option<DynamicId> {
         self.dynamic[address.0 as usize]
+    }
+
+    /// The table whose address this is.
+    pub fn table(&self, address: Value) -> Option<TableId> {
+        self.tables.get(&address).copied()
     }
 
     fn same(&self, value: Value) -> Value {

@@ -69,9 +69,9 @@ pub enum Check {
     /// An access to an array in shared memory of dynamic size; otherwise as in `Global`.
     #[allow(missing_docs)]
     Dynamic { array: Option<ir::DynamicId>, rank: u32, elements: u32 },
-    /// An index into an array in an element. The values are index and extent of each array around it, outermost first.
+    /// An index into an array in an element, or into a table. The values are index and extent of each array around it, outermost first.
     #[allow(missing_docs)]
-    Within { rank: u32, elements: u32 },
+    Within { table: Option<ir::TableId>, rank: u32, elements: u32 },
     /// `Add`, `Sub` or `Mul` on `usize`. The values are the operands.
     Overflow(Binary),
 }
@@ -317,9 +317,12 @@ impl Guarder {
             Op::Constant(_)
             | Op::Parameter(_)
             | Op::Special(_)
+            | Op::Table(_)
             | Op::Unary(..)
             | Op::Binary(..)
             | Op::MulAdd(..)
+            | Op::Approximate(..)
+            | Op::Bits(..)
             | Op::Compare(..)
             | Op::Select { .. }
             | Op::Cast(_)
@@ -329,6 +332,8 @@ impl Guarder {
             // What the oracle is told, and the machine is not.
             | Op::Poison { .. }
             | Op::Begin(_)
+            // It touches registers alone.
+            | Op::Inline { .. }
             | Op::CopyCommit
             | Op::CopyWait(_)
             | Op::ReadLocal { .. }
@@ -448,7 +453,11 @@ impl Guarder {
             let last = within.indices.last().map_or(0, |step| step.bytes);
             let reach = if last == scalar.bytes() { n } else { 1 };
             let steps: Dims = within.indices.iter().map(|s| (s.index, Extent::Constant(s.extent))).collect();
-            let check = Check::Within { rank: steps.len() as u32, elements: reach };
+            let table = match place {
+                ir::Place::Global { base, .. } => self.facts.table(*base),
+                _ => None,
+            };
+            let check = Check::Within { table, rank: steps.len() as u32, elements: reach };
             inside = self.below(check, steps, reach, inside.or(asked), at).or(inside);
         }
         inside
