@@ -329,7 +329,8 @@
 //! # What the language has
 //!
 //! A kernel is Rust, and means what a Rust reader expects; rustc checks it against the items of [`prelude`], so names,
-//! types and borrows are wrong where Rust says so.
+//! types and borrows are wrong where Rust says so. [`reference`] lists every construct, with the PTX that it becomes and what
+//! that costs.
 //!
 //! * **Types**: `bool`, integers of 8 to 64 bits, `usize`, `f32` and `f64`, and the floats of 16 bits,
 //!   [`f16`](half::f16) and [`bf16`](half::bf16), with what [`half`] lists; tuples and arrays of them, which live in
@@ -402,6 +403,7 @@ pub mod methods;
 mod pending;
 pub mod pipeline;
 pub mod prelude;
+pub mod reference;
 mod shared;
 mod slice;
 pub mod target;

@@ -43,7 +43,9 @@ fn artifact(grid: u64) -> &'static Artifact {
         min_blocks: None,
         max_registers: None,
         target: Target::SM_61,
+        contract: false,
         instances: vec![Instance::default()],
+        tolerances: Vec::new(),
     };
     let hir = serial::encode_program(&Program { launch, functions: vec![function], items: Default::default() });
     Box::leak(Box::new(Artifact {

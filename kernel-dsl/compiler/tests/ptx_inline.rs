@@ -4,7 +4,7 @@
 mod ptx_support;
 
 use kernel_dsl_compiler::ir::build::Builder;
-use kernel_dsl_compiler::ir::{Kernel, Op, Parameter, Place, Region, Role, Type, Values};
+use kernel_dsl_compiler::ir::{Block, Kernel, Op, Parameter, Place, Region, Role, Type, Values};
 use kernel_dsl_compiler::ptx::inline::{Direction, Inline, Operand, Source};
 use kernel_dsl_compiler::{Scalar, Target, emit, passes};
 use ptx_support::mutate::{Random, mutated, pieces};
@@ -34,7 +34,7 @@ fn kernel(code: Inline, target: Target) -> Kernel {
         name: "k".into(),
         instance: "k".into(),
         target,
-        block: [32, 1, 1],
+        block: Block::fixed([32, 1, 1]),
         min_blocks: None,
         max_registers: None,
         parameters,
@@ -42,6 +42,7 @@ fn kernel(code: Inline, target: Target) -> Kernel {
         locals: vec![],
         shared: vec![],
         dynamic: vec![],
+        tables: vec![],
         sources: vec![],
         locations: vec![],
         body: Region::default(),

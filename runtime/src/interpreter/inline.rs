@@ -35,7 +35,7 @@ impl Machine<'_, '_> {
         let standing = Standing {
             warp: warp.index,
             block: self.block,
-            threads: program.block,
+            threads: self.threads,
             blocks: self.grid,
             dynamic_shared: self.shared_bytes.saturating_sub(shared.fixed),
             total_shared: self.shared_bytes,

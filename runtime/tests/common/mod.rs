@@ -64,6 +64,8 @@ fn program() -> Program {
         max_registers: None,
         target: Target::SM_61,
         instances: vec![Instance::default()],
+        contract: false,
+        tolerances: Vec::new(),
     };
     let i = || expr(ExprKind::Local(hir::LocalId(3)), usize);
     let element = |n| expr(ExprKind::Index { base: argument(n).into(), index: i().into() }, float);

@@ -25,6 +25,7 @@ pub(crate) mod prelude;
 mod shared;
 mod statement;
 mod types;
+pub mod vocabulary;
 mod written;
 
 use crate::Scalar;
@@ -132,7 +133,7 @@ pub fn device(function: &syntax::Function, callees: &[Callee]) -> Result<Checked
     Ok(rest.map(|()| hir::Library { root, functions: environment.functions, items: environment.items }))
 }
 
-pub use item::module;
+pub use item::{CheckedModule, Within, Wrong, module};
 
 /// What is around a function: the generic parameters of its impl, and what `Self` is.
 #[derive(Clone, Copy, Default)]

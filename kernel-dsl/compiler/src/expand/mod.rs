@@ -28,6 +28,7 @@ mod distinct;
 mod export;
 mod inline;
 mod launch;
+mod method;
 mod module;
 mod namespace;
 mod report;

@@ -502,6 +502,18 @@ impl<'h> Lowerer<'h> {
         Val::Pending(flights)
     }
 
+    /// Refuses a variable for tokens that is given what it holds, and another copy of the same kind.
+    fn given_itself(&mut self, statement: &Statement) {
+        let Some(id) = self.token_variable(statement) else { return };
+        let local = &self.function().locals[id.0 as usize];
+        let message = format!(
+            "`{}` is given what it holds and one copy more, so that how many it holds is not known",
+            local.name
+        );
+        let help = "wait for it before the next copy begins, or bind each copy to a name of its own and join these: `a.and(b)`";
+        self.error_with_help(local.span, message, help);
+    }
+
     /// Lowers the statements of a block from number `first` on, which makes a variable for tokens; again if the variable
     /// is given more than it had room for.
     pub(super) fn with_token(&mut self, block: &'h hir::Block, first: usize) -> Val {
@@ -512,6 +524,7 @@ impl<'h> Lowerer<'h> {
             let value = self.statements(block, first + 1);
             let Some(unplaced) = self.unplaced.remove(&token).filter(|kinds| !kinds.is_empty()) else { return value };
             let mut later = self.later.get(&token).cloned().unwrap_or_default();
+            let known = later.len();
             // What kinds name by their number stays.
             let conversions = std::mem::take(&mut self.conversions);
             *self = Lowerer { conversions, ..before };
@@ -519,6 +532,11 @@ impl<'h> Lowerer<'h> {
                 if !later.contains(&kind) {
                     later.push(kind);
                 }
+            }
+            if later.len() == known {
+                // It would never have room for what it has and one more of that.
+                self.given_itself(&block.statements[first]);
+                return value;
             }
             self.later.insert(token, later);
         }

@@ -1,7 +1,8 @@
 //! Signatures, blocks, statements and patterns.
 
 use super::inline::is_inline;
-use super::{Block, Expr, ExprKind, Function, Parameter, Reader, Statement, place};
+use super::{Block, Expr, ExprKind, Function, Parameter, Reader, Statement, Written, place};
+use std::rc::Rc;
 use syn::spanned::Spanned;
 use syn::{FnArg, ItemFn, Pat, ReturnType, Stmt};
 
@@ -42,6 +43,7 @@ impl Reader {
             body: self.block(&item.block),
             source,
             hash,
+            written: Some(Written(Rc::new(item.clone()))),
         }
     }
 

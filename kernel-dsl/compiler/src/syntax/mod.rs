@@ -19,6 +19,8 @@ use crate::ir::Placement;
 use crate::source::Source;
 use crate::{Scalar, Target};
 use proc_macro2::{Ident, TokenStream};
+use std::fmt;
+use std::rc::Rc;
 use syn::ItemFn;
 
 pub use attribute::{Argument as InstanceArgument, InstanceOf};
@@ -119,6 +121,18 @@ pub struct Function {
     pub source: Source,
     /// A hash over its tokens and its place.
     pub hash: u64,
+    /// The Rust that it was read from; of a constant, which is no function in Rust, none.
+    pub written: Option<Written<ItemFn>>,
+}
+
+/// Syntax of rustc's, kept for what is to be said through it.
+#[derive(Clone)]
+pub struct Written<T>(pub Rc<T>);
+
+impl<T> fmt::Debug for Written<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
 }
 
 /// A generic parameter.

@@ -1,8 +1,8 @@
 //! (6) 256-bin histogram of bytes: a sub-histogram a warp in shared memory, 16 bytes a load, then one global add a bin.
 //!
-use super::support::{agree, assemble};
+use super::trial::{Trial, trials};
 use kernel_dsl::prelude::*;
-use runtime::testing::{Bound, Checker, Expected, Input};
+use runtime::testing::{Bound, Expected, Input};
 
 #[kernel(block = 256, min_blocks = 4, grid = 4 * device::multiprocessors())]
 #[requires(x.aligned(16), bins.len() == 256)]
@@ -32,13 +32,13 @@ pub fn histogram(x: &[u8], bins: &mut [u32]) {
     }
 }
 
-pub fn test(checker: &Checker) {
-    for n in [5003usize, 16, 7] {
+trials!(histogram, |_| {
+    let bytes = |n: usize| {
         let x: Vec<u8> = (0..n).map(|i| (i * i % 251) as u8).collect();
         let mut bins = vec![0u32; 256];
         x.iter().for_each(|v| bins[usize::from(*v)] += 1);
         let expected = [Expected::new(1, bins.iter().map(|n| f64::from(*n)).collect(), Bound::Exact)];
-        agree::<histogram>(checker, "bytes", vec![Input::slice(&x), Input::slice(&[0u32; 256])], &expected);
-    }
-    assemble::<histogram>();
-}
+        Trial::new(format!("{n} bytes"), [Input::slice(&x), Input::slice(&[0u32; 256])], expected)
+    };
+    [5003, 16, 7].into_iter().map(bytes).collect()
+});

@@ -2,10 +2,9 @@
 //! then a bitonic sort of the k survivors, softmax, cut, draw. Deterministic: ties by index, atomics only where order does not matter.
 //!
 use super::bitonic::bitonic;
-use super::support::{agree, assemble};
-use super::whole;
+use super::trial::{Trial, number, trials, whole};
 use kernel_dsl::prelude::*;
-use runtime::testing::{Bound, Checker, Expected, Input};
+use runtime::testing::{Bound, Expected, Input};
 
 /// Order-preserving: larger float, larger integer; −NaN lowest, +NaN highest.
 #[device]
@@ -117,10 +116,11 @@ pub fn sample<const K: usize>(
     }
 }
 
-pub fn test(checker: &Checker) {
+trials!(sample<64>, |instance| {
     let n = 5000;
     let x: Vec<f32> = whole(2 * n, 11).iter().enumerate().map(|(i, v)| v / 4.0 + (i % 13) as f32 * 0.01).collect();
-    let (uniform, k, temperature, top_p) = ([0.3f32, 0.95], 40usize, 0.8f32, 0.9f32);
+    let (uniform, temperature, top_p) = ([0.3f32, 0.95], 0.8f32, 0.9f32);
+    let k = number(instance, 0).min(40);
     let tokens = (0..2).map(|r| {
         let row = &x[r * n..][..n];
         let mut order: Vec<usize> = (0..n).collect();
@@ -143,7 +143,7 @@ pub fn test(checker: &Checker) {
         }
         order[pick] as f64
     });
-    let inputs = vec![
+    let inputs = [
         Input::view(&x, [2, n]),
         Input::slice(&uniform),
         Input::slice(&[0u32; 2]),
@@ -151,6 +151,5 @@ pub fn test(checker: &Checker) {
         Input::scalar(temperature),
         Input::scalar(top_p),
     ];
-    agree::<sample<64>>(checker, "rows", inputs, &[Expected::new(2, tokens.collect(), Bound::Exact)]);
-    assemble::<sample<64>>();
-}
+    vec![Trial::new(format!("2 x {n}, {k} of them"), inputs, [Expected::new(2, tokens.collect(), Bound::Exact)])]
+});

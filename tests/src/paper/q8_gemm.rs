@@ -1,9 +1,8 @@
 //! (2) Y[m, n] = Σ_b dx[m, b] · dw[n, b] · Σ_{32 i} qx[m, 32 b + i] · qw[n, 32 b + i]: Q8_0 weights, activations quantised on the fly, dp4a.
 //!
-use super::support::{agree, assemble};
-use super::whole;
+use super::trial::{Trial, trials, whole};
 use kernel_dsl::prelude::*;
-use runtime::testing::{Bound, Checker, Expected, Input};
+use runtime::testing::{Bound, Expected, Input};
 
 /// llama.cpp's block, as it lies in a file: 34 bytes, so 2-byte alignment is all there is.
 #[device]
@@ -131,18 +130,46 @@ pub fn q8_gemm(qx: View<[i8; 4], 2>, dx: View<f32, 2>, qw: View<[i8; 4], 2>, dw:
     }
 }
 
-pub fn test(checker: &Checker) {
-    let (m, n, k) = (70, 130, 96);
-    let x = whole(m * k, 5);
+/// Activations × weights of the product, and what they have in common.
+const SIZES: [usize; 3] = [70, 130, 96];
+
+fn weights() -> Vec<Q8Block> {
+    let [_, n, k] = SIZES;
     let scale = |b: usize| 0.25 + (b % 7) as f32 * 0.125;
     let quantum = |b: usize, i: usize| ((b * 31 + i * 17) % 255) as u8 as i8;
-    let weights: Vec<Q8Block> = (0..n * k / 32)
-        .map(|b| Q8Block { d: f16::from_f32(scale(b)), qs: std::array::from_fn(|i| quantum(b, i)) })
-        .collect();
-    let words: Vec<[i8; 4]> = weights.iter().flat_map(|w| w.qs.chunks(4).map(|q| [q[0], q[1], q[2], q[3]])).collect();
-    let scales: Vec<f16> = weights.iter().map(|w| w.d).collect();
-    let flat = |words: &[[i8; 4]]| words.iter().flatten().map(|q| f64::from(*q)).collect::<Vec<_>>();
-    let inputs = vec![
+    let block = |b| Q8Block { d: f16::from_f32(scale(b)), qs: std::array::from_fn(|i| quantum(b, i)) };
+    (0..n * k / 32).map(block).collect()
+}
+
+/// The weights as planes.
+fn planes(weights: &[Q8Block]) -> (Vec<[i8; 4]>, Vec<f16>) {
+    let words = weights.iter().flat_map(|w| w.qs.chunks(4).map(|q| [q[0], q[1], q[2], q[3]])).collect();
+    (words, weights.iter().map(|w| w.d).collect())
+}
+
+/// Activations, as words and the scale of each block.
+fn quantised(x: &[f32]) -> (Vec<[i8; 4]>, Vec<f32>) {
+    let (mut words, mut scales) = (Vec::new(), Vec::new());
+    for block in x.chunks(32) {
+        let big = block.iter().fold(0.0f32, |big, x| big.max(x.abs()));
+        let inverse = if big > 0.0 { 127.0 / big } else { 0.0 };
+        words.extend(block.chunks(4).map(|w| {
+            let q: [i8; 4] = std::array::from_fn(|i| (w[i] * inverse).round_ties_even() as i8);
+            q
+        }));
+        scales.push(big / 127.0);
+    }
+    (words, scales)
+}
+
+fn flat(words: &[[i8; 4]]) -> Vec<f64> {
+    words.iter().flatten().map(|q| f64::from(*q)).collect()
+}
+
+trials!(q8_repack, |_| {
+    let ([_, n, k], weights) = (SIZES, weights());
+    let (words, scales) = planes(&weights);
+    let inputs = [
         Input::view(&weights, [n, k / 32]),
         Input::view(&vec![[0i8; 4]; n * k / 4], [n, k / 4]),
         Input::view(&vec![f16::ZERO; n * k / 32], [n, k / 32]),
@@ -151,53 +178,45 @@ pub fn test(checker: &Checker) {
         Expected::new(1, flat(&words), Bound::Exact),
         Expected::new(2, scales.iter().map(|d| d.to_f64()).collect(), Bound::Exact),
     ];
-    agree::<q8_repack>(checker, "repack", inputs, &expected);
-    assemble::<q8_repack>();
+    vec![Trial::new(format!("{n} x {k}"), inputs, expected)]
+});
 
-    let (mut quantised, mut dx) = (Vec::new(), Vec::new());
-    for block in x.chunks(32) {
-        let big = block.iter().fold(0.0f32, |big, x| big.max(x.abs()));
-        let inverse = if big > 0.0 { 127.0 / big } else { 0.0 };
-        quantised.extend(block.chunks(4).map(|w| {
-            let q: [i8; 4] = std::array::from_fn(|i| (w[i] * inverse).round_ties_even() as i8);
-            q
-        }));
-        dx.push(big / 127.0);
-    }
-    let inputs = vec![
+trials!(q8_quantise, |_| {
+    let [m, _, k] = SIZES;
+    let x = whole(m * k, 5);
+    let (words, scales) = quantised(&x);
+    let inputs = [
         Input::view(&x, [m, k]),
         Input::view(&vec![[0i8; 4]; m * k / 4], [m, k / 4]),
         Input::view(&vec![0f32; m * k / 32], [m, k / 32]),
     ];
     let expected = [
-        Expected::new(1, flat(&quantised), Bound::Exact),
-        Expected::new(2, dx.iter().map(|d| f64::from(*d)).collect(), Bound::Exact),
+        Expected::new(1, flat(&words), Bound::Exact),
+        Expected::new(2, scales.iter().map(|d| f64::from(*d)).collect(), Bound::Exact),
     ];
-    agree::<q8_quantise>(checker, "quantise", inputs, &expected);
-    assemble::<q8_quantise>();
+    vec![Trial::new(format!("{m} x {k}"), inputs, expected)]
+});
 
+trials!(q8_gemm, |_| {
+    let ([m, n, k], weights) = (SIZES, weights());
+    let ((x, dx), (words, scales)) = (quantised(&whole(m * k, 5)), planes(&weights));
     let mut y = vec![0f32; m * n];
     for (i, out) in y.iter_mut().enumerate() {
         let (r, c) = (i / n, i % n);
         for b in 0..k / 32 {
-            let dot: i32 = (0..32)
-                .map(|e| {
-                    let a = quantised[r * k / 4 + b * 8 + e / 4][e % 4];
-                    i32::from(a) * i32::from(weights[c * k / 32 + b].qs[e])
-                })
-                .sum();
+            let of =
+                |e: usize| i32::from(x[r * k / 4 + b * 8 + e / 4][e % 4]) * i32::from(weights[c * k / 32 + b].qs[e]);
             let s = dx[r * k / 32 + b] * weights[c * k / 32 + b].d.to_f32();
-            *out = s.mul_add(dot as f32, *out);
+            *out = s.mul_add((0..32).map(of).sum::<i32>() as f32, *out);
         }
     }
-    let inputs = vec![
-        Input::view(&quantised, [m, k / 4]),
+    let inputs = [
+        Input::view(&x, [m, k / 4]),
         Input::view(&dx, [m, k / 32]),
         Input::view(&words, [n, k / 4]),
         Input::view(&scales, [n, k / 32]),
         Input::view(&vec![0f32; m * n], [m, n]),
     ];
     let expected = [Expected::new(4, y.iter().map(|y| f64::from(*y)).collect(), Bound::Exact)];
-    agree::<q8_gemm>(checker, "product", inputs, &expected);
-    assemble::<q8_gemm>();
-}
+    vec![Trial::new(format!("{m} x {n} x {k}"), inputs, expected)]
+});

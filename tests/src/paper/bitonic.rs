@@ -1,9 +1,8 @@
 //! (7) Bitonic sort of one array a block in shared memory whose size is known at launch.
 //!
-use super::support::{agree, assemble};
-use super::whole;
+use super::trial::{Trial, trials, whole};
 use kernel_dsl::prelude::*;
-use runtime::testing::{Bound, Checker, Expected, Input};
+use runtime::testing::{Bound, Expected, Input};
 
 /// Ascending by `before(a, b)`. s.dim(0) is a power of two; all threads of the block. Ends with a barrier.
 #[device]
@@ -54,8 +53,8 @@ pub fn sort_rows(mut rows: ViewMut<Entry, 2>) {
     }
 }
 
-pub fn test(checker: &Checker) {
-    for columns in [100usize, 64, 1] {
+trials!(sort_rows, |_| {
+    let rows = |columns: usize| {
         let keys = whole(2 * columns, 4);
         let mut rows: Vec<Entry> =
             keys.iter().enumerate().map(|(i, key)| Entry { key: *key, payload: i as u32 }).collect();
@@ -64,7 +63,7 @@ pub fn test(checker: &Checker) {
             row.sort_by(|a, b| a.key.total_cmp(&b.key).then(a.payload.cmp(&b.payload)));
         }
         let sorted = rows.iter().flat_map(|e| [f64::from(e.key), f64::from(e.payload)]).collect();
-        agree::<sort_rows>(checker, "rows", vec![input], &[Expected::new(0, sorted, Bound::Exact)]);
-    }
-    assemble::<sort_rows>();
-}
+        Trial::new(format!("2 x {columns}"), [input], [Expected::new(0, sorted, Bound::Exact)])
+    };
+    [100, 64, 1].into_iter().map(rows).collect()
+});

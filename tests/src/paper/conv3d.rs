@@ -1,10 +1,10 @@
 //! (8) 3-D convolution as an implicit matrix product (im2col on the way to shared memory); patch embedding is STRIDE = KERNEL, PAD = 0.
 //! 64 positions × 64 channels × 16, 256 threads, 4×4 a thread.
 //!
-use super::support::{agree, assemble};
-use super::{whole, wide};
+use super::trial::{Trial, number, trials, whole, wide};
+use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
-use runtime::testing::{Bound, Checker, Expected, Input};
+use runtime::testing::{Bound, Expected, Input};
 
 /// n / d for n < 2³¹ by one multiply-high and a shift; made on the host (the same Rust code), passed by value.
 #[device]
@@ -89,32 +89,27 @@ pub fn conv3d<const KT: usize, const KH: usize, const KW: usize, const ST: usize
     }
 }
 
-fn convolution<
-    const KT: usize,
-    const KH: usize,
-    const KW: usize,
-    const ST: usize,
-    const SP: usize,
-    const PAD: usize,
->(
-    checker: &Checker,
-    [n, c, t, h, w]: [usize; 5],
-    out: usize,
-) {
-    let reach = |x: usize, k: usize, s: usize| (x + 2 * PAD - k) / s + 1;
-    let (ot, oh, ow) = (reach(t, KT, ST), reach(h, KH, SP), reach(w, KW, SP));
-    let (taps, m) = (c * KT * KH * KW, n * ot * oh * ow);
+trials!(conv3d<3, 3, 3, 1, 1, 1>, |instance| match number(instance, 1) {
+    14 => vec![convolution(instance, [1, 3, 4, 28, 14], 70)],
+    _ => vec![convolution(instance, [2, 2, 3, 5, 4], 9), convolution(instance, [1, 1, 5, 9, 3], 70)],
+});
+
+fn convolution(instance: &Instance, [n, c, t, h, w]: [usize; 5], out: usize) -> Trial {
+    let [kt, kh, kw, st, sp, pad] = [0, 1, 2, 3, 4, 5].map(|i| number(instance, i));
+    let reach = |x: usize, k: usize, s: usize| (x + 2 * pad - k) / s + 1;
+    let (ot, oh, ow) = (reach(t, kt, st), reach(h, kh, sp), reach(w, kw, sp));
+    let (taps, m) = (c * kt * kh * kw, n * ot * oh * ow);
     let (x, weights, bias) = (whole(n * c * t * h * w, 1), whole(out * taps, 2), whole(out, 3));
     let mut y = vec![0.0f32; m * out];
     for (r, q) in (0..m).flat_map(|r| (0..out).map(move |q| (r, q))) {
         let (px, py, pt, image) = (r % ow, r / ow % oh, r / ow / oh % ot, r / ow / oh / ot);
         let mut sum = bias[q];
         for k in 0..taps {
-            let (channel, a, b, d) = (k / (KT * KH * KW), k / (KH * KW) % KT, k / KW % KH, k % KW);
-            let (tt, yy, xx) = (pt * ST + a, py * SP + b, px * SP + d);
-            let inside = tt >= PAD && yy >= PAD && xx >= PAD && tt - PAD < t && yy - PAD < h && xx - PAD < w;
+            let (channel, a, b, d) = (k / (kt * kh * kw), k / (kh * kw) % kt, k / kw % kh, k % kw);
+            let (tt, yy, xx) = (pt * st + a, py * sp + b, px * sp + d);
+            let inside = tt >= pad && yy >= pad && xx >= pad && tt - pad < t && yy - pad < h && xx - pad < w;
             if inside {
-                let at = (((image * c + channel) * t + tt - PAD) * h + yy - PAD) * w + xx - PAD;
+                let at = (((image * c + channel) * t + tt - pad) * h + yy - pad) * w + xx - pad;
                 sum += x[at] * weights[q * taps + k];
             }
         }
@@ -129,12 +124,5 @@ fn convolution<
     for d in [ot, oh, ow] {
         inputs.extend(Input::value_of(Divisor::new(d as u32)));
     }
-    let expected = [Expected::new(3, wide(&y), Bound::Exact)];
-    agree::<conv3d<KT, KH, KW, ST, SP, PAD>>(checker, "convolution", inputs, &expected);
-}
-
-pub fn test(checker: &Checker) {
-    convolution::<2, 4, 4, 2, 4, 0>(checker, [1, 3, 4, 12, 8], 70);
-    convolution::<3, 3, 3, 1, 1, 1>(checker, [2, 2, 3, 5, 4], 9);
-    assemble::<conv3d<3, 3, 3, 1, 1, 1>>();
+    Trial::new(format!("{n} x {c} x {t} x {h} x {w}"), inputs, [Expected::new(3, wide(&y), Bound::Exact)])
 }

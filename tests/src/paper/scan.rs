@@ -1,9 +1,8 @@
 //! (5) Block reduction over any monoid, run-time block size; segmented scan; sub-warp groups (a CSR row a group).
 //!
-use super::support::{agree, agree_case, assemble};
-use super::{whole, wide};
+use super::trial::{Trial, trials, whole, wide};
 use kernel_dsl::prelude::*;
-use runtime::testing::{Bound, Case, Checker, Expected, Input};
+use runtime::testing::{Bound, Expected, Input};
 
 #[device]
 pub mod monoid {
@@ -104,24 +103,27 @@ pub fn csr_spmv<const W: usize>(rows: &[u32], cols: &[u32], values: &[f32], x: &
     }
 }
 
-pub fn test(checker: &Checker) {
-    let x = whole(1000, 9);
-    let best = |all: &[(f32, u32)]| all.iter().copied().reduce(ArgMax::join).unwrap_or(ArgMax::ZERO);
-    let part = |block: usize, threads: usize| {
-        let mine = |i: &usize| *i % (3 * threads) / threads == block;
-        best(&(0..x.len()).filter(mine).map(|i| (x[i], i as u32)).collect::<Vec<_>>())
-    };
-    for threads in [32, 96, 256, 1024] {
-        let parts: Vec<_> = (0..3).map(|b| part(b, threads)).collect();
+trials!(argmax, |_| {
+    let trial = |threads: usize| {
+        let x = whole(1000 + threads, 9);
+        let best = |all: &[(f32, u32)]| all.iter().copied().reduce(ArgMax::join).unwrap_or(ArgMax::ZERO);
+        let part = |block: usize| {
+            let mine = |i: &usize| *i % (3 * threads) / threads == block;
+            best(&(0..x.len()).filter(mine).map(|i| (x[i], i as u32)).collect::<Vec<_>>())
+        };
+        let parts: Vec<_> = (0..3).map(part).collect();
         let expected = [
             Expected::new(1, parts.iter().map(|p| f64::from(p.0)).collect(), Bound::Exact),
             Expected::new(2, parts.iter().map(|p| f64::from(p.1)).collect(), Bound::Exact),
         ];
-        let inputs = vec![Input::slice(&x), Input::slice(&[0f32; 3]), Input::slice(&[0u32; 3])];
-        agree_case::<argmax>(checker, &Case::new("argmax", inputs).with_block(threads), &expected);
-    }
-    assemble::<argmax>();
+        let inputs = [Input::slice(&x), Input::slice(&[0f32; 3]), Input::slice(&[0u32; 3])];
+        Trial::new(format!("{} elements, 3 blocks", x.len()), inputs, expected).with_block(threads)
+    };
+    [32, 96, 256, 1024].into_iter().map(trial).collect()
+});
 
+trials!(segmented_scan, |_| {
+    let x = whole(1000, 9);
     let heads: Vec<u8> = (0..1000).map(|i| u8::from(i % 37 == 5)).collect();
     let (mut y, mut carry, mut carry_head) = (vec![0f32; 1000], vec![0f32; 4], vec![0u8; 4]);
     for i in 0..1000 {
@@ -136,27 +138,23 @@ pub fn test(checker: &Checker) {
         Expected::new(3, wide(&carry), Bound::Exact),
         Expected::new(4, carry_head.iter().map(|h| f64::from(*h)).collect(), Bound::Exact),
     ];
-    let inputs = vec![
+    let inputs = [
         Input::slice(&x),
         Input::slice(&heads),
         Input::slice(&vec![0f32; 1000]),
         Input::slice(&[0f32; 4]),
         Input::slice(&[0u8; 4]),
     ];
-    agree::<segmented_scan>(checker, "segments", inputs, &expected);
-    assemble::<segmented_scan>();
+    vec![Trial::new("1000 elements", inputs, expected)]
+});
 
+trials!(csr_spmv<8>, |_| {
+    let x = whole(1000, 9);
     let rows: Vec<u32> = (0..=50).map(|r| r * 20).collect();
     let columns: Vec<u32> = (0..1000).map(|i| i * 7 % 1000).collect();
     let sums: Vec<f32> =
         (0..50).map(|r| (0..20).map(|j| x[r * 20 + j] * x[columns[r * 20 + j] as usize]).sum()).collect();
-    let inputs = || {
-        let y = Input::slice(&[0f32; 50]);
-        vec![Input::slice(&rows), Input::slice(&columns), Input::slice(&x), Input::slice(&x), y]
-    };
-    let expected = [Expected::new(4, wide(&sums), Bound::Exact)];
-    agree::<csr_spmv<2>>(checker, "spmv", inputs(), &expected);
-    agree::<csr_spmv<8>>(checker, "spmv", inputs(), &expected);
-    agree::<csr_spmv<32>>(checker, "spmv", inputs(), &expected);
-    assemble::<csr_spmv<8>>();
-}
+    let y = Input::slice(&[0f32; 50]);
+    let inputs = [Input::slice(&rows), Input::slice(&columns), Input::slice(&x), Input::slice(&x), y];
+    vec![Trial::new("50 rows of 20", inputs, [Expected::new(4, wide(&sums), Bound::Exact)])]
+});

@@ -2,10 +2,10 @@
 //! 128-bit shared loads, A transposed with pitch BM + 4, XOR-toggled double buffer in shared memory, fragments double-buffered,
 //! global loads a tile ahead, blocks grouped for L2, edges in their own path, the user's epilogue.
 //!
-use super::support::{agree, assemble};
-use super::{whole, wide};
+use super::trial::{Trial, is, trials, whole, wide};
+use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
-use runtime::testing::{Bound, Checker, Expected, Input};
+use runtime::testing::{Bound, Expected, Input};
 
 /// What is done with a finished 1×4 piece of C at (row, col). By value: a struct of scalars and views, an argument of the kernel.
 #[device]
@@ -212,21 +212,19 @@ pub fn sgemm<
     }
 }
 
-pub fn test(checker: &Checker) {
-    for (m, n, k) in [(128, 128, 24), (132, 260, 20), (1, 4, 4)] {
-        let (a, b, bias) = (whole(m * k, 1), whole(k * n, 2), whole(n, 3));
-        let product: Vec<f32> =
-            (0..m * n).map(|i| (0..k).map(|x| a[i / n * k + x] * b[x * n + i % n]).sum::<f32>()).collect();
-        let views = || vec![Input::view(&a, [m, k]), Input::view(&b, [k, n]), Input::view(&vec![0f32; m * n], [m, n])];
-        let expected = [Expected::new(2, wide(&product), Bound::Exact)];
-        agree::<sgemm<Identity, 128, 128, 8, 2, 2, 1, 1>>(checker, "identity", views(), &expected);
+trials!(sgemm<Identity, 128, 128, 8, 2, 2, 1, 1>, |instance| {
+    let shapes = [[128, 128, 24], [132, 260, 20], [1, 4, 4]];
+    shapes.into_iter().map(|shape| product(instance, shape)).collect()
+});
 
-        let scaled: Vec<f32> = (0..m * n).map(|i| (product[i] * 0.5 + bias[i % n]).max(0.0)).collect();
-        let mut inputs = views();
-        inputs.push(Input::scalar(0.5f32));
-        inputs.push(Input::view(&bias, [n]));
-        let expected = [Expected::new(2, wide(&scaled), Bound::Exact)];
-        agree::<sgemm<BiasRelu, 128, 128, 8, 2, 2, 1, 1>>(checker, "bias and relu", inputs, &expected);
+fn product(instance: &Instance, [m, n, k]: [usize; 3]) -> Trial {
+    let (a, b, bias) = (whole(m * k, 1), whole(k * n, 2), whole(n, 3));
+    let mut c: Vec<f32> =
+        (0..m * n).map(|i| (0..k).map(|x| a[i / n * k + x] * b[x * n + i % n]).sum::<f32>()).collect();
+    let mut inputs = vec![Input::view(&a, [m, k]), Input::view(&b, [k, n]), Input::view(&vec![0f32; m * n], [m, n])];
+    if is::<BiasRelu>(instance, 0) {
+        c.iter_mut().enumerate().for_each(|(i, c)| *c = (*c * 0.5 + bias[i % n]).max(0.0));
+        inputs.extend([Input::scalar(0.5f32), Input::view(&bias, [n])]);
     }
-    assemble::<sgemm<Identity, 128, 128, 8, 2, 2, 1, 1>>();
+    Trial::new(format!("{m} x {n} x {k}"), inputs, [Expected::new(2, wide(&c), Bound::Exact)])
 }

@@ -1,10 +1,10 @@
 //! (4) Decode attention: one query a sequence, keys split over blocks, all G query heads of a kv head in one block, then a combine.
 //! 128 threads; D/8 lanes a key (16 bytes of f16 each), so 32/(D/8) keys a warp at once; U keys in flight a lane for memory parallelism.
 //!
-use super::support::{agree, assemble};
-use super::whole;
+use super::trial::{Trial, is, number, trials, whole};
+use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
-use runtime::testing::{Bound, Checker, Expected, Input};
+use runtime::testing::{Bound, Expected, Input};
 
 /// A softmax in progress over some keys: Σ 2^(s−max) · v and Σ 2^(s−max).
 #[device]
@@ -163,66 +163,93 @@ pub fn decode_combine<T: Float, const D: usize>(part_o: View<f32, 4>, part_ml: V
     }
 }
 
-pub fn test(checker: &Checker) {
-    const D: usize = 128;
-    let (batch, kv_heads, group, capacity, splits) = (2, 1, 2, 200, 3);
-    let halves = |n, seed| whole(n, seed).iter().map(|x| f16::from_f32(x / 8.0)).collect::<Vec<_>>();
-    let (k, v) = (halves(batch * kv_heads * capacity * D, 1), halves(batch * kv_heads * capacity * D, 2));
-    let q: Vec<f32> = whole(batch * kv_heads * group * D, 3).iter().map(|x| x / 8.0).collect();
-    let lengths = [173u32, 5];
-    let scale = std::f32::consts::LOG2_E / (D as f32).sqrt();
-    let each = |len: usize| len.div_ceil(splits).next_multiple_of(32);
-    // What each split finds, as the kernel leaves it.
+trials!(decode<f16, 128, 2, 16>, |instance| match is::<f16>(instance, 0) {
+    true => vec![split::<f16>(instance)],
+    false => vec![split::<f32>(instance)],
+});
+
+trials!(decode_combine<f32, 128>, |instance| match is::<f16>(instance, 0) {
+    true => vec![combined::<f16>(instance)],
+    false => vec![combined::<f32>(instance)],
+});
+
+/// Two sequences, one kv head; keys in three splits, of which the second sequence fills one.
+const BATCH: usize = 2;
+const CAPACITY: usize = 200;
+const SPLITS: usize = 3;
+const LENGTHS: [u32; 2] = [173, 5];
+
+/// Queries, keys and values, and what comes of them: unscaled sums, largest logit and total of each split; the result.
+struct Attended<T> {
+    q: Vec<f32>,
+    k: Vec<T>,
+    v: Vec<T>,
+    part_o: Vec<f64>,
+    part_ml: Vec<f64>,
+    o: Vec<f64>,
+}
+
+fn scale(d: usize) -> f32 {
+    std::f32::consts::LOG2_E / (d as f32).sqrt()
+}
+
+fn attended<T: Float>(d: usize, group: usize) -> Attended<T> {
+    let halves = |n, seed| whole(n, seed).iter().map(|x| T::from_f32(x / 8.0)).collect::<Vec<_>>();
+    let (k, v) = (halves(BATCH * CAPACITY * d, 1), halves(BATCH * CAPACITY * d, 2));
+    let q: Vec<f32> = whole(BATCH * group * d, 3).iter().map(|x| x / 8.0).collect();
     let (mut part_o, mut part_ml, mut o) = (Vec::new(), Vec::new(), Vec::new());
-    for (b, h) in (0..batch).flat_map(|b| (0..group).map(move |h| (b, h))) {
-        let len = lengths[b] as usize;
+    for (b, h) in (0..BATCH).flat_map(|b| (0..group).map(move |h| (b, h))) {
+        let (len, wide) = (LENGTHS[b] as usize, |x: T| f64::from(x.to_f32()));
         let logit = |j: usize| {
-            let dot: f64 =
-                (0..D).map(|d| f64::from(q[(b * group + h) * D + d]) * k[(b * capacity + j) * D + d].to_f64()).sum();
-            dot * f64::from(scale)
+            let of = |c: usize| f64::from(q[(b * group + h) * d + c]) * wide(k[(b * CAPACITY + j) * d + c]);
+            (0..d).map(of).sum::<f64>() * f64::from(scale(d))
         };
         let over = |keys: std::ops::Range<usize>| {
             let top = keys.clone().map(logit).fold(f64::NEG_INFINITY, f64::max);
-            let weight = |j: usize| (logit(j) - top).exp2();
-            let total: f64 = keys.clone().map(weight).sum();
-            let o: Vec<f64> = (0..D)
-                .map(|d| keys.clone().map(|j| weight(j) * v[(b * capacity + j) * D + d].to_f64()).sum())
-                .collect();
-            (top, total, o)
+            let weights: Vec<f64> = keys.clone().map(|j| (logit(j) - top).exp2()).collect();
+            let sum = |c: usize| keys.clone().zip(&weights).map(|(j, w)| w * wide(v[(b * CAPACITY + j) * d + c])).sum();
+            (top, weights.iter().sum::<f64>(), (0..d).map(sum).collect::<Vec<f64>>())
         };
-        for split in 0..splits {
-            let (first, end) = ((split * each(len)).min(len), ((split + 1) * each(len)).min(len));
-            let (top, total, sums) = over(first..end);
+        let each = len.div_ceil(SPLITS).next_multiple_of(4 * 128 / (d / 8));
+        for split in 0..SPLITS {
+            let (top, total, sums) = over((split * each).min(len)..((split + 1) * each).min(len));
             part_o.extend(sums);
             part_ml.extend([top, total]);
         }
         let (_, total, sums) = over(0..len);
         o.extend(sums.into_iter().map(|x| x / total));
     }
-    let heads = kv_heads * group;
-    let inputs = vec![
-        Input::view(&q, [batch, heads, D]),
-        Input::view(&k, [batch, kv_heads, capacity, D]),
-        Input::view(&v, [batch, kv_heads, capacity, D]),
-        Input::slice(&lengths),
-        Input::view(&vec![0f32; batch * heads * splits * D], [batch, heads, splits, D]),
-        Input::view(&vec![0f32; batch * heads * splits * 2], [batch, heads, splits, 2]),
-        Input::scalar(splits),
-        Input::scalar(scale),
-    ];
-    let expected = [
-        Expected::new(4, part_o.clone(), Bound::Absolute(1e-4)),
-        Expected::new(5, part_ml.clone(), Bound::Absolute(1e-4)),
-    ];
-    agree::<decode<f16, D, 2, 16>>(checker, "splits", inputs, &expected);
-    assemble::<decode<f16, D, 2, 16>>();
+    Attended { q, k, v, part_o, part_ml, o }
+}
 
-    let narrow = |all: &[f64]| all.iter().map(|x| *x as f32).collect::<Vec<_>>();
-    let inputs = vec![
-        Input::view(&narrow(&part_o), [batch, heads, splits, D]),
-        Input::view(&narrow(&part_ml), [batch, heads, splits, 2]),
-        Input::view(&vec![0f32; batch * heads * D], [batch, heads, D]),
+fn split<T: Float>(instance: &Instance) -> Trial {
+    let (d, heads) = (number(instance, 1), number(instance, 2));
+    let all = attended::<T>(d, heads);
+    let inputs = [
+        Input::view(&all.q, [BATCH, heads, d]),
+        Input::view(&all.k, [BATCH, 1, CAPACITY, d]),
+        Input::view(&all.v, [BATCH, 1, CAPACITY, d]),
+        Input::slice(&LENGTHS),
+        Input::view(&vec![0f32; BATCH * heads * SPLITS * d], [BATCH, heads, SPLITS, d]),
+        Input::view(&vec![0f32; BATCH * heads * SPLITS * 2], [BATCH, heads, SPLITS, 2]),
+        Input::scalar(SPLITS),
+        Input::scalar(scale(d)),
     ];
-    agree::<decode_combine<f32, D>>(checker, "combined", inputs, &[Expected::new(2, o, Bound::Absolute(1e-4))]);
-    assemble::<decode_combine<f32, D>>();
+    let expected =
+        [Expected::new(4, all.part_o, Bound::Absolute(1e-4)), Expected::new(5, all.part_ml, Bound::Absolute(1e-4))];
+    Trial::new(format!("{SPLITS} splits"), inputs, expected)
+}
+
+fn combined<T: Float>(instance: &Instance) -> Trial {
+    let (d, heads) = (number(instance, 1), 2);
+    let all = attended::<f16>(d, heads);
+    let narrow = |all: &[f64]| all.iter().map(|x| *x as f32).collect::<Vec<_>>();
+    let inputs = [
+        Input::view(&narrow(&all.part_o), [BATCH, heads, SPLITS, d]),
+        Input::view(&narrow(&all.part_ml), [BATCH, heads, SPLITS, 2]),
+        Input::view(&vec![T::default(); BATCH * heads * d], [BATCH, heads, d]),
+    ];
+    // A value of at most 1 has 11 bits in f16.
+    let bound = if is::<f16>(instance, 0) { 1e-3 } else { 1e-4 };
+    Trial::new(format!("{SPLITS} splits"), inputs, [Expected::new(2, all.o, Bound::Absolute(bound))])
 }
