@@ -59,6 +59,7 @@ pub struct Kernel {
 
 /// Threads of a block along an axis.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "a kernel has three at most")]
 pub enum BlockExtent {
     /// An expression.
     Computed(Expr),
