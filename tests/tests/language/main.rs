@@ -8,6 +8,7 @@ mod cooperation;
 mod every_target;
 mod fast;
 mod faults;
+mod float16;
 mod impls;
 mod integers;
 mod items;

@@ -138,8 +138,13 @@ fn key(op: &Op, ty: Type) -> Option<Key> {
         },
         _ => return None,
     };
+    let number = |s: Scalar| match s {
+        // Beyond all others.
+        Scalar::Custom(format) => format.number() << 8,
+        s => Scalar::ALL.iter().position(|t| *t == s).unwrap_or(Scalar::ALL.len() + 3) as u32,
+    };
     let ty = match ty {
-        Type::Scalar(s) => s as u32,
+        Type::Scalar(s) => number(s),
         Type::Global => Scalar::ALL.len() as u32,
         Type::Shared => Scalar::ALL.len() as u32 + 1,
         Type::Constant => Scalar::ALL.len() as u32 + 2,
