@@ -380,8 +380,8 @@ mod wide;
 pub use artifact::{Artifact, Declared, Kernel, kernels};
 pub use atomic::{Atomic, AtomicInteger};
 pub use dot::{dp2a_hi, dp2a_lo, dp4a};
-pub use float16::Float16;
 pub use element::{DeviceCopy, DeviceFn, Element, Float, GenericArgument, Integer, Number, ScalarElement};
+pub use float16::Float16;
 pub use iterate::{rolled, unroll, unroll_by};
 pub use kernel_dsl_compiler as compiler;
 #[doc(hidden)]

@@ -60,7 +60,14 @@ fn cast(rows: &mut [Row], from: Scalar, into: Scalar, to: u32, a: u32) {
         _ => {}
     }
     match from {
-        Scalar::F16 | Scalar::Bf16 | Scalar::Custom(_) | Scalar::Bool | Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::Usize => {
+        Scalar::F16
+        | Scalar::Bf16
+        | Scalar::Custom(_)
+        | Scalar::Bool
+        | Scalar::U8
+        | Scalar::U16
+        | Scalar::U32
+        | Scalar::Usize => {
             from!(u32, w => w)
         }
         Scalar::I8 => from!(u32, w => (w as i8)),

@@ -145,11 +145,7 @@ impl Exact {
         }
         // The last that is not above, and the one after it, which may be the first that does not exist.
         let below = numbers.partition_point(|v| *v <= size) - 1;
-        let next = if below < largest {
-            numbers[below + 1]
-        } else {
-            2.0 * numbers[largest] - numbers[largest - 1]
-        };
+        let next = if below < largest { numbers[below + 1] } else { 2.0 * numbers[largest] - numbers[largest - 1] };
         let (down, up) = (size - numbers[below], next - size);
         let chosen = if truncated || down < up || down == up && below % 2 == 0 { below } else { below + 1 };
         if x.is_finite() && chosen <= largest {
@@ -210,9 +206,15 @@ fn gpu_all_codes_and_samples_of_f32_convert_as_defined() {
 fn half_and_bfloat_are_those_of_crate_half() {
     let whole = std::env::var_os("FLOAT16").is_some_and(|v| v == "all");
     let step = if whole { 1 } else { 65_537 };
-    let layouts: Vec<Exact> = [(5, 15, Layout::Ieee), (8, 127, Layout::Ieee), (4, 7, Layout::Finite), (10, 511, Layout::Ieee), (6, 31, Layout::Saturating)]
-        .map(|(exponent, bias, policy)| Exact::new(Format::new(exponent, bias, policy).unwrap()))
-        .into();
+    let layouts: Vec<Exact> = [
+        (5, 15, Layout::Ieee),
+        (8, 127, Layout::Ieee),
+        (4, 7, Layout::Finite),
+        (10, 511, Layout::Ieee),
+        (6, 31, Layout::Saturating),
+    ]
+    .map(|(exponent, bias, policy)| Exact::new(Format::new(exponent, bias, policy).unwrap()))
+    .into();
     for bits in (0..=u32::MAX).step_by(step) {
         let x = f32::from_bits(bits);
         if !x.is_nan() {

@@ -55,6 +55,13 @@ pub fn test(checker: &Checker) {
     agree::<map<f16, silu, 8>>(checker, "f16", inputs, &[Expected::new(1, wide(&y), Bound::Exact)]);
     assemble::<map<f32, silu, 4>>();
 
+    type Own = Float16<4, 7>;
+    let own: Vec<Own> = x.iter().map(|x| Own::from_f32(*x)).collect();
+    let y: Vec<f32> = own.iter().map(|x| Own::from_f32(silu(x.to_f32())).to_f32()).collect();
+    let inputs = vec![Input::slice(&own), Input::slice(&vec![Own::default(); n])];
+    agree::<map<Own, silu, 8>>(checker, "Float16<4, 7>", inputs, &[Expected::new(1, wide(&y), Bound::Exact)]);
+    assemble::<map<Own, silu, 8>>();
+
     let (a, b) = (vec![1.0f32; 70], vec![f16::from_f32(2.0); 70]);
     let gated = f16::from_f32(gate(1.0, 2.0)).to_f32();
     let inputs = vec![Input::slice(&a), Input::slice(&b), Input::slice(&[f16::ZERO; 70])];

@@ -4,10 +4,10 @@
 
 use crate::Approximation as X;
 use crate::Scalar;
+use crate::float16::{Format, Policy};
 use crate::hir::collective::Reduction;
 use crate::hir::{Builtin, Collective as C, Fast, Intrinsic, Method as M, OnOverflow as O};
 use crate::ir;
-use crate::float16::{Format, Policy};
 use crate::syntax::{Argument, Path, Segment, Type, TypeKind};
 
 /// The type of a parameter or result in a signature.

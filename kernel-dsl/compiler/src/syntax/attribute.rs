@@ -1,8 +1,8 @@
 //! What `#[kernel(…)]` and `#[requires(…)]` say.
 
 use super::place::written;
-use crate::check::prelude;
 use super::{Expr, Function, GenericKind, Kernel, LaunchTokens, Path, Reader, Tolerance};
+use crate::check::prelude;
 use crate::{Scalar, Target};
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{ToTokens, quote};
