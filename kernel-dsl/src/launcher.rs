@@ -16,15 +16,18 @@ pub trait Launcher {
     /// Why a launch failed.
     type Error;
 
-    /// Checks the arguments against the kernel's contract and runs the instance, every access checked.
+    /// Checks the arguments against the kernel's contract and runs the instance, every access checked. `block` is the extent of the
+    /// block that the kernel leaves to its launches, if it does.
     fn launch(
         &self,
         kernel: &'static Artifact,
         constants: &[Constant],
+        block: Option<usize>,
         arguments: &[Argument<'_>],
     ) -> Result<(), Self::Error>;
 
-    /// Checks the arguments against the kernel's contract and runs the instance's own PTX, accesses unchecked.
+    /// Checks the arguments against the kernel's contract and runs the instance's own PTX, accesses unchecked; `block` as for
+    /// [`launch`](Launcher::launch).
     ///
     /// # Safety
     /// The kernel must be free of out-of-bounds accesses and races for these arguments.
@@ -32,6 +35,7 @@ pub trait Launcher {
         &self,
         kernel: &'static Artifact,
         constants: &[Constant],
+        block: Option<usize>,
         arguments: &[Argument<'_>],
     ) -> Result<(), Self::Error>;
 }

@@ -287,6 +287,38 @@
 //! has it: a kernel that needs one says `#[kernel(target = sm_80, …)]`, and what differs by target branches on
 //! [`target::SM`].
 //!
+//! # Blocks that the launch chooses
+//!
+//! ```
+//! # use kernel_dsl::prelude::*;
+//! /// out[b] is the largest of the block's part of x.
+//! #[kernel(block = 32..=1024, grid = out.len())]
+//! #[requires(!out.is_empty())]
+//! pub fn largest(x: &[f32], out: &mut [f32]) {
+//!     let mut best = f32::NEG_INFINITY;
+//!     for i in grid::stride(x.len()) {
+//!         best = best.max(x[i]);
+//!     }
+//!     let best = block::max(best);
+//!     if thread::index() == 0 {
+//!         out[block::x()] = best;
+//!     }
+//! }
+//! # fn main() {}
+//! ```
+//!
+//! `largest::launch(&device, 256, &x, &mut out)` runs it in blocks of 256 threads: one PTX, which reads the block's size from a
+//! special register, for all sizes. A launch of a size that the range does not have is refused. A range both of whose ends
+//! are whole warps is of whole warps; `.step_by(n)` says another step. Where an expression over the parameters decides,
+//! `block = x.cols().next_multiple_of(32).min(1024)`, the launch passes nothing, and how many threads there are at most
+//! must follow from the expression: from `min`, `clamp`, `%`. Of a block of two or three axes it is the last one that may be
+//! left open. `grid` and `requires` may ask for `block::threads()`.
+//!
+//! Operations of whole warps need a number of threads that is a multiple of 32 whatever the launch: by the range, by the
+//! expression, or by `#[requires(block::threads() % 32 == 0)]`. Shared memory of the compiler's own, registers and occupancy
+//! are counted for the largest block, and the order of a reduction is that of a kernel whose block has the same size for
+//! good.
+//!
 //! # Values that may be missing
 //!
 //! `Option<T>` is the one enum that holds data: a `bool` and the parts of `T`, in registers. `v.get((row, col))` of a
@@ -297,7 +329,8 @@
 //! # What the language has
 //!
 //! A kernel is Rust, and means what a Rust reader expects; rustc checks it against the items of [`prelude`], so names,
-//! types and borrows are wrong where Rust says so.
+//! types and borrows are wrong where Rust says so. [`reference`] lists every construct, with the PTX that it becomes and what
+//! that costs; [`subset`] what of Rust is in, and what is out and why.
 //!
 //! * **Types**: `bool`, integers of 8 to 64 bits, `usize`, `f32` and `f64`, and the floats of 16 bits,
 //!   [`f16`](half::f16) and [`bf16`](half::bf16), with what [`half`] lists; tuples and arrays of them, which live in
@@ -317,7 +350,7 @@
 //!   [`int`] and [`dot`]; and [`math`], the same bits everywhere, and [`fast`], what the hardware approximates.
 //!
 //! Not in the language: enums with data beside `Option`, trait objects, traits with generic parameters, iterators beyond those above,
-//! strings, allocation, panics, recursion. Not yet: inline PTX. Whatever lies outside is a compile error at its token.
+//! strings, allocation, panics, recursion. Whatever lies outside is a compile error at its token.
 //!
 //! # What differs from Rust on the host
 //!
@@ -361,6 +394,7 @@ pub mod float16;
 pub mod grid;
 pub mod half;
 pub mod host;
+pub mod inline;
 pub mod int;
 mod iterate;
 pub mod launcher;
@@ -368,9 +402,12 @@ mod layout;
 pub mod math;
 pub mod methods;
 mod pending;
+pub mod pipeline;
 pub mod prelude;
+pub mod reference;
 mod shared;
 mod slice;
+pub mod subset;
 pub mod target;
 pub mod thread;
 mod view;

@@ -8,6 +8,7 @@
 //! Integers of 8 and 16 bits are computed in registers of 32 and extended again where a result may leave its width, so
 //! that they take an instruction or two more than the table says. Those of 64 bits are two registers: ptxas writes out
 //! each operation in two to some twenty instructions. PTX has the type at the end: `add` is `add.s32` or `add.rn.f32`.
+//! [`reference`](crate::reference) shows what the compiler makes of each, for one type.
 //!
 //! # Floats
 //!

@@ -10,12 +10,14 @@
 //! | [`Strided`], [`StridedMut`] | those of any strides: columns, transposed matrices |
 //! | [`Shared`] | arrays in the block's shared memory |
 //! | [`Pending`] | copies to shared memory that have begun |
+//! | [`pipeline`] | the same by hand, from sm_80 on |
 //! | [`unroll`], [`unroll_by`], [`rolled`] | how a loop is compiled |
 //! | [`struct@f16`], [`bf16`] | floats of 16 bits: see [`half`](crate::half) |
 //! | [`Float16`] | floats of 16 bits of any layout: see [`float16`](crate::float16) |
 //! | [`Element`], [`Number`], [`Float`], [`Integer`], [`DeviceFn`] | bounds of type parameters |
 //! | [`trait@DeviceCopy`] | what structs derive to lie in shared memory |
 //! | [`math`] | transcendental functions, the same bits everywhere |
+//! | [`ptx!`] | inline PTX: see [`inline`](crate::inline) |
 //! | [`fast`] | the hardware's approximations of them |
 //! | [`int`] | instructions on integers beyond Rust's methods |
 //! | [`dp4a`], [`dp2a_lo`], [`dp2a_hi`] | dot products of small integers: see [`dot`](crate::dot) |
@@ -32,5 +34,5 @@ pub use crate::pending::Pending;
 pub use crate::shared::Shared;
 pub use crate::slice::SliceExt as _;
 pub use crate::view::{Strided, StridedMut, View, ViewMut};
-pub use crate::{DeviceCopy, block, device, fast, fence, grid, int, kernel, math, target, thread, warp};
+pub use crate::{DeviceCopy, block, device, fast, fence, grid, int, kernel, math, pipeline, ptx, target, thread, warp};
 pub use crate::{dp2a_hi, dp2a_lo, dp4a};

@@ -14,8 +14,8 @@ use proc_macro::TokenStream;
 ///
 /// | clause | says |
 /// |---|---|
-/// | `block = …` | threads of a block: one expression or a tuple of up to three, over the generic constants |
-/// | `grid = …` | blocks of the grid: the same, over the parameters too |
+/// | `block = …` | threads of a block: one expression or a tuple of up to three, over the generic constants. The last may be for the launch to decide: `32..=1024` or `(64..=1024).step_by(64)`, whose value is an argument of the launch, or an expression over the parameters that has a bound, `x.cols().clamp(32, 1024)`. A range from whole warps to whole warps is of whole warps |
+/// | `grid = …` | blocks of the grid: expressions over constants and parameters, and `block::threads()` |
 /// | `instances(A = 1 \| 2, T = f32; …)` | what stands for the generic parameters, to compile now: `\|` a product, `;` a list |
 /// | `derived(N = 16 / size_of::<T>())` | generic constants that follow from the others |
 /// | `min_blocks = n` | blocks that a multiprocessor should hold at once |

@@ -18,11 +18,12 @@ pub(crate) struct Approved<'a> {
 }
 
 impl<'a> Approved<'a> {
-    /// Checks `arguments` for a launch of the instance on `device`.
+    /// Checks `arguments` for a launch of the instance on `device`; `block` is the extent of the block that the launch chooses.
     pub fn new(
         kernel: &str,
         program: &Monomorphic,
         device: &Device,
+        block: Option<usize>,
         arguments: &'a [Argument<'a>],
     ) -> Result<Approved<'a>, Error> {
         let facts: Vec<_> = arguments.iter().map(fact).collect();
@@ -34,7 +35,7 @@ impl<'a> Approved<'a> {
                 Refusal(format!("argument {}: its memory belongs to another device", name(program, index)))
             })
             .collect();
-        match launch::shape(program, device.facts(), &facts) {
+        match launch::shape(program, device.facts(), block.map(|n| n as u64), &facts) {
             Ok(shape) if refusals.is_empty() => Ok(Approved { shape, arguments, writes: writes(program) }),
             shape => {
                 refusals.extend(shape.err().into_iter().flatten());
@@ -63,7 +64,7 @@ impl<'a> Approved<'a> {
         if shared.dynamic.is_empty() {
             return Ok(0);
         }
-        match shared.layout(&self.parameters()) {
+        match shared.layout(&self.parameters(), self.shape.block) {
             Ok((_, bytes)) => Ok(bytes),
             Err(why) => Err(Error::Refused { instance: instance.to_string(), refusals: vec![Refusal(why)] }),
         }

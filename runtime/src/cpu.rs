@@ -142,6 +142,7 @@ impl Executable {
         });
         let launch = Launch {
             grid: approved.shape().grid,
+            block: Some(approved.shape().block),
             arguments: arguments.chain(record).collect(),
             options: interpreter::Options::default(),
         };

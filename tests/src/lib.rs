@@ -1,19 +1,25 @@
 //! What crosses the crates is tested here:
 //!
 //! * `tests/compile_fail.rs`: what a user sees of a wrong kernel.
+//! * `tests/subset.rs`: the page of what of Rust is in and out, from programs that are taken and refused.
 //! * `tests/ptx.rs`: the PTX of every declared instance of every kernel of kernels-rs, in snapshots.
 //! * `tests/ptxas.rs`: NVIDIA's assembler takes each kernel, bare and checked, for every target.
 //! * `tests/witness.rs`: kernels as rustc compiles them and as we do compute the same.
 //! * `tests/memory`: accesses of several elements, masked ones, atomic operations.
 //! * `tests/shapes.rs`: the kernels on shapes and values that proptest makes up.
+//! * `tests/constructs`: a program for each construct of the language, by name; the compiler makes the reference page of them.
 //! * `tests/operators.rs`: every operator and cast at the edges of its types, against rustc.
 //! * `tests/language`: groups, block reductions, loops, methods of numbers, targets and fences.
 //! * `tests/readme.rs`: the README shows what the program prints.
-//! * `tests/outside.rs`: a crate of somebody else's, with a kernel of its own.
+//! * `tests/outside.rs`: crates of somebody else's, with kernels of their own; `tests/editor` asks rust-analyzer about them.
 //! * `tests/uniform.rs`: what is proven the same for a warp or a block is so in runs.
 //! * `tests/checked.rs`: the checked form of wrong kernels reports what the oracle finds.
 //! * `tests/analyses.rs`: bank conflicts, sectors and what is slow, against addresses counted in plain Rust.
+//! * `tests/paper.rs`: kernels as experts write them, which stand in `src/paper` here; the program `paper` is the command `kernels`
+//!   over them.
 //! * `tests/gpu.rs`: every kernel on a GPU.
+
+mod paper;
 
 use std::fs;
 use std::io;

@@ -47,7 +47,7 @@ fn run(kernel: &ir::Kernel, grid: u32, arguments: &[Argument]) -> (Outcome, [u32
         let bytes = Bytes::Exclusive(bytes(&mut record));
         bindings.push(Binding::Memory { bytes, extents: vec![WORDS as u32], strides: vec![1] });
     }
-    let launch = Launch { grid: [grid, 1, 1], arguments: bindings, options: Options::default() };
+    let launch = Launch { grid: [grid, 1, 1], block: None, arguments: bindings, options: Options::default() };
     let outcome = Program::decode(kernel).unwrap().run(launch).unwrap();
     (outcome, record, arguments)
 }

@@ -57,8 +57,10 @@ fn errors(text: &str) -> Vec<String> {
 /// What is wrong with the messages of a case, whatever they are.
 fn faults(case: &str, text: &str) -> Vec<String> {
     let mut faults = Vec::new();
-    // Lines that quote the user's program start with their number.
-    for line in text.lines().filter(|l| !l.trim_start().starts_with(|c: char| c.is_ascii_digit())) {
+    // Lines that quote the user's program start with their number; some only draw where it is meant.
+    let quotes = |line: &str| line.trim_start().starts_with(|c: char| c.is_ascii_digit());
+    let draws = |line: &str| line.chars().all(|c| " |_^".contains(c));
+    for line in text.lines().filter(|line| !quotes(line) && !draws(line)) {
         let shown = GENERATED.iter().filter(|word| line.contains(**word));
         faults.extend(shown.map(|word| format!("{case}: `{word}` shows in: {line}")));
     }

@@ -18,7 +18,7 @@ fn kernel() -> Kernel {
         name: "k".into(),
         instance: "k".into(),
         target: Target::SM_61,
-        block: [32, 1, 1],
+        block: Block::fixed([32, 1, 1]),
         min_blocks: None,
         max_registers: None,
         parameters: vec![

@@ -42,15 +42,20 @@ const KINDS_A_LINE: usize = 5;
 struct Told {
     instance: String,
     target: String,
+    /// Threads of a block in x, y, z; of one whose size the launch chooses, the largest.
     block: [u32; 3],
     threads: u32,
+    /// The sizes that there are, in words.
+    blocks: String,
     shared_bytes: u32,
     /// What the arrays in shared memory are.
     shared: Vec<String>,
     /// `null` where there is no ptxas that knows the target.
     machine_code: Option<MachineCode>,
-    /// Where registers are not known, as if they did not limit it.
+    /// Of the largest block. Where registers are not known, as if they did not limit it.
     occupancy: Shares,
+    /// Of each size of block that was looked at, the largest first.
+    by_block: Vec<Shares>,
     /// Instructions of the PTX by kind; one in a loop counts once.
     instructions: BTreeMap<Class, u32>,
     accesses: Vec<Access>,
@@ -66,8 +71,9 @@ struct MachineCode {
     resources: Resources,
 }
 
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 struct Shares {
+    block: [u32; 3],
     #[serde(flatten)]
     occupancy: Occupancy,
     percent: u32,
@@ -184,9 +190,14 @@ impl Told {
             }),
             None => None,
         };
-        let (threads, shared_bytes) = (optimised.threads(), optimised.shared_bytes());
+        let (threads, shared_bytes) = (optimised.block.most_threads(), optimised.shared_bytes());
         let registers = machine_code.as_ref().map(|m| m.resources.registers);
-        let occupancy = Occupancy::of(target, Needs { threads, registers, shared: shared_bytes });
+        let shares = |block: [u32; 3]| {
+            let needs = Needs { threads: block.iter().product(), registers, shared: shared_bytes };
+            let occupancy = Occupancy::of(target, needs);
+            Shares { block, percent: occupancy.percent(), occupancy }
+        };
+        let by_block: Vec<_> = optimised.block.samples().into_iter().rev().map(shares).collect();
         let mut lints = slow::lints(&optimised, &sites);
         if let Some(MachineCode { resources: r, .. }) = &machine_code
             && r.spill_loads + r.spill_stores > 0
@@ -197,12 +208,14 @@ impl Told {
         Ok(Told {
             instance: name.clone(),
             target: target.to_string(),
-            block: optimised.block,
+            block: optimised.block.most(),
             threads,
+            blocks: optimised.block.to_string(),
             shared_bytes,
             shared: arrays(&optimised),
             machine_code,
-            occupancy: Shares { percent: occupancy.percent(), occupancy },
+            occupancy: shares(optimised.block.most()),
+            by_block,
             instructions: mix(&module).into_iter().collect(),
             accesses: sites.into_iter().map(|site| Access::new(&optimised, site)).collect(),
             lints: lints.into_iter().map(|lint| Slowness::new(&optimised, lint)).collect(),
@@ -211,9 +224,8 @@ impl Told {
     }
 
     fn print(&self, out: &mut dyn Write) -> Result<(), Error> {
-        let [x, y, z] = self.block;
         writeln!(out, "{} for {}", self.instance, self.target)?;
-        writeln!(out, "block         {x} x {y} x {z}: {} threads", self.threads)?;
+        writeln!(out, "block         {}", self.blocks)?;
         match &self.machine_code {
             Some(MachineCode { ptxas, resources: r }) => {
                 let spills = match (r.spill_stores, r.spill_loads) {
@@ -228,15 +240,21 @@ impl Told {
         for array in &self.shared {
             writeln!(out, "              {array}")?;
         }
-        let Occupancy { blocks, warps, of, limited_by } = &self.occupancy.occupancy;
-        let limits: Vec<_> = limited_by.iter().map(|limit| limit.name()).collect();
         let unless = if self.machine_code.is_none() { ", unless by registers" } else { "" };
-        let percent = self.occupancy.percent;
-        writeln!(
-            out,
-            "occupancy     {warps} of {of} warps ({percent} %) in {blocks} blocks, limited by {}{unless}",
-            limits.join(" and ")
-        )?;
+        for (i, Shares { block, occupancy, percent }) in self.by_block.iter().enumerate() {
+            let Occupancy { blocks, warps, of, limited_by } = occupancy;
+            let limits: Vec<_> = limited_by.iter().map(|limit| limit.name()).collect();
+            let heading = if i == 0 { "occupancy" } else { "" };
+            let size = match self.by_block.len() {
+                1 => String::new(),
+                _ => format!(" of {} threads", block.iter().product::<u32>()),
+            };
+            writeln!(
+                out,
+                "{heading:14}{warps} of {of} warps ({percent} %) in {blocks} blocks{size}, limited by {}{unless}",
+                limits.join(" and ")
+            )?;
+        }
         let total: u32 = self.instructions.values().sum();
         writeln!(out, "instructions  {total} of PTX")?;
         let kinds: Vec<_> = self.instructions.iter().map(|(class, n)| format!("{n} {}", class.name())).collect();

@@ -7,6 +7,7 @@
 
 use super::bits::Operation;
 use super::frame::Register;
+use super::inline::Inline;
 use kernel_dsl::compiler::ir::{self, Binary, Comparison, Location, Scope, Shuffle, Special, Swizzle, Unary, Vote};
 use kernel_dsl::compiler::{Approximation, Scalar};
 
@@ -112,6 +113,12 @@ pub enum Inst {
     Store(u32),
     /// Index into [`Code::accesses`].
     Poison(u32),
+    /// Index into [`Code::copies`].
+    CopyAsync(u32),
+    CopyCommit {
+        to: RowIndex,
+    },
+    CopyWait(Landing),
     /// The lifetime of a shared array begins; `number` tells this instruction from others of its kind.
     Begin {
         array: u32,
@@ -172,6 +179,8 @@ pub enum Inst {
     },
     /// Index into [`Code::reports`].
     Report(u32),
+    /// Index into [`Code::inlines`].
+    Inline(u32),
     /// Lanes whose condition fails wait for `otherwise`; if all do, on to there.
     If {
         slot: SlotIndex,
@@ -268,6 +277,26 @@ pub struct Access {
     pub guard: Option<RowIndex>,
     /// What a load gives in the others.
     pub otherwise: Box<[Register]>,
+}
+
+/// A copy past the registers: [`Op::CopyAsync`](kernel_dsl::compiler::ir::Op::CopyAsync). The accesses have no values.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Copy {
+    pub to: Access,
+    pub from: Access,
+    pub guard: Option<RowIndex>,
+    pub inside: Option<RowIndex>,
+    pub bytes: Option<RowIndex>,
+}
+
+/// Which copies a thread waits for.
+#[derive(Clone, Copy, Debug)]
+pub enum Landing {
+    /// Those up to the group of this number.
+    Through(RowIndex),
+    /// All but those of the last so many groups.
+    But(u32),
 }
 
 /// Where in an element an access begins: at `offset` + Σ index · stride bytes.
@@ -413,10 +442,14 @@ pub struct Code {
     pub operations: Vec<Operation>,
     /// What `Inst::Load` and `Inst::Store` name.
     pub accesses: Vec<Access>,
+    /// What `Inst::CopyAsync` names.
+    pub copies: Vec<Copy>,
     /// What `Inst::Atomic` names.
     pub atomics: Vec<Atomic>,
     /// What `Inst::Report` names.
     pub reports: Vec<Report>,
+    /// What `Inst::Inline` names.
+    pub inlines: Vec<Inline>,
     /// Mutable variables.
     pub locals: Vec<Local>,
     /// Registers that never change, and their bits.

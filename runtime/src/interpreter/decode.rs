@@ -6,15 +6,19 @@
 use super::bits::Operation;
 use super::cast;
 use super::code::{
-    Access, Atomic, Code, Dim, Inst, Local, Offset, Pc, Place, Report, RowIndex, SharedDim, SlotIndex, Within,
+    Access, Atomic, Code, Copy, Dim, Inst, Landing, Local, Offset, Pc, Place, Report, RowIndex, SharedDim, SlotIndex,
+    Within,
 };
 use super::frame::Register;
+use super::inline::Inline;
 use super::lanes::{has_binary, has_unary};
 use super::memory::SHARED_WORDS;
 use super::origin::origins;
 use super::{Origin, Unsupported};
+use crate::ptx::{Refusal, decode_inline};
 use kernel_dsl::compiler::ir::{self, Binary, Comparison, Kernel, Label, Location, Op, Region, Type, Unary, Value};
-use kernel_dsl::compiler::{Error, Scalar};
+use kernel_dsl::compiler::{Error, Scalar, ptx};
+use std::sync::Arc;
 
 /// Sites fit 22 bits: shadow memory packs them.
 const LONGEST: usize = 1 << 22;
@@ -31,9 +35,9 @@ pub enum Arithmetic {
 /// Makes code of `kernel`.
 pub fn decode(kernel: &Kernel, arithmetic: Arithmetic) -> Result<Code, Unsupported> {
     let whole = |message: String| Err(Unsupported(Box::new(Error::whole(message))));
-    let threads = kernel.block.iter().try_fold(1u32, |n, &d| n.checked_mul(d)).unwrap_or(u32::MAX);
+    let threads = kernel.block.most_threads();
     if !(1..=1024).contains(&threads) {
-        return whole(format!("a block of {:?} threads: it must have 1 to 1024", kernel.block));
+        return whole(format!("a block of {:?} threads: it must have 1 to 1024", kernel.block.most()));
     }
     for array in &kernel.shared {
         let fits = array.shape.len() == array.strides.len()
@@ -234,6 +238,9 @@ impl Decoder<'_> {
     }
 
     fn inst(&mut self, inst: &ir::Inst, yields: &[Register]) -> Result<()> {
+        if let Op::Inline { code, inputs } = &inst.op {
+            return self.inline(code, inputs, &inst.results);
+        }
         let single = match inst.results.as_slice() {
             [one] => Some(*one),
             _ => None,
@@ -270,8 +277,7 @@ impl Decoder<'_> {
                 self.code.parameters.push((to, self.kernel.parameters.len() as u32 + table.0));
             }
             Op::Special(special) => {
-                let (ir::Special::Thread(axis) | ir::Special::Block(axis) | ir::Special::Grid(axis)) = special;
-                if axis > 2 || ty.bits() != 32 {
+                if special.axis() > 2 || ty.bits() != 32 {
                     return self.refuse(format!("{special:?} is not a special register of 32 bits"));
                 }
                 let to = self.define(result)?.row;
@@ -434,6 +440,39 @@ impl Decoder<'_> {
                 self.code.accesses.push(access);
                 self.emit(Inst::Poison(self.code.accesses.len() as u32 - 1));
             }
+            Op::CopyAsync(copy) => {
+                let ir::AsyncCopy { to, from, element, count, guard, inside, bytes } = &**copy;
+                let mut access = |place| -> Result<Access> {
+                    let (place, within) = self.place(place, *element, *count)?;
+                    let (values, otherwise) = (Box::default(), Box::default());
+                    Ok(Access { place, within, element: *element, count: *count, values, guard: None, otherwise })
+                };
+                let (to, from) = (access(to)?, access(from)?);
+                if !to.place.is_shared() || from.place.is_shared() || !matches!(copy.size(), 4 | 8 | 16) {
+                    return self.refuse("a copy is of 4, 8 or 16 bytes from global to shared memory");
+                }
+                let truth = |v: &Option<Value>| v.map(|v| self.typed(v, Scalar::Bool)).transpose();
+                let (guard, inside) = (truth(guard)?, truth(inside)?);
+                let bytes = bytes.map(|v| self.typed(v, Scalar::Usize)).transpose()?;
+                self.code.copies.push(Copy { to, from, guard, inside, bytes });
+                self.emit(Inst::CopyAsync(self.code.copies.len() as u32 - 1));
+            }
+            Op::CopyCommit => {
+                let [result] = results[..] else { return self.refuse("a group of copies has one number") };
+                if self.ty(result)? != Type::Scalar(Scalar::Usize) {
+                    return self.refuse("the number of a group of copies is `usize`");
+                }
+                let to = self.define(result)?.row;
+                self.emit(Inst::CopyCommit { to });
+                return Ok(());
+            }
+            Op::CopyWait(landing) => {
+                let landing = match landing {
+                    ir::Landing::Through(group) => Landing::Through(self.typed(*group, Scalar::Usize)?),
+                    ir::Landing::But(n) => Landing::But(*n),
+                };
+                self.emit(Inst::CopyWait(landing));
+            }
             Op::Begin(array) => {
                 if array.0 as usize >= self.kernel.shared.len() {
                     return self.refuse(format!("there is no shared array {}", array.0));
@@ -576,6 +615,37 @@ impl Decoder<'_> {
         if !results.is_empty() {
             return self.refuse("an operation without results has some");
         }
+        Ok(())
+    }
+
+    fn inline(&mut self, code: &ptx::Inline, inputs: &[Value], results: &[Value]) -> Result<()> {
+        let block = match decode_inline(code) {
+            Ok(block) => block,
+            Err(Refusal { text, why, .. }) => return self.refuse(format!("inline PTX, `{text}`: {why}")),
+        };
+        let (mut given, mut made) = (Vec::new(), Vec::new());
+        let (mut inputs, mut results) = (inputs.iter(), results.iter());
+        for (i, operand) in code.source().operands.iter().enumerate() {
+            let Some(place) = block.operand(i) else { return self.refuse("inline PTX has an operand without use") };
+            let of = |values: &mut std::slice::Iter<'_, Value>| match values.next() {
+                Some(value) if self.ty(*value)? == Type::Scalar(operand.ty) => Ok(*value),
+                _ => self.refuse("inline PTX has other inputs or results than its operands"),
+            };
+            if operand.direction.enters() {
+                let value = of(&mut inputs)?;
+                given.push((place, self.used(value)?));
+            }
+            if operand.direction.leaves() {
+                made.push((of(&mut results)?, place));
+            }
+        }
+        if inputs.next().is_some() || results.next().is_some() {
+            return self.refuse("inline PTX has other inputs or results than its operands");
+        }
+        let made = made.into_iter().map(|(value, place)| Ok((self.define(value)?, place))).collect::<Result<_>>()?;
+        let inline = Inline { block: Arc::new(block), inputs: given.into(), results: made, checked: self.checked };
+        self.code.inlines.push(inline);
+        self.emit(Inst::Inline(self.code.inlines.len() as u32 - 1));
         Ok(())
     }
 

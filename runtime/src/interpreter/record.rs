@@ -51,7 +51,7 @@ pub fn reported(form: &Checked, record: &[u32; WORDS]) -> Option<Report> {
     };
     let axes = |first: usize| [0, 1, 2].map(|axis| record[first + axis]);
     let (block, thread) = (axes(BLOCK), axes(THREAD));
-    let [x, y, _] = kernel.block;
+    let [x, y, _] = kernel.block.most();
     let linear = thread[0] + x * (thread[1] + y * thread[2]);
     let finding = Finding {
         check,

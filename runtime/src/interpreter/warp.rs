@@ -75,6 +75,9 @@ impl Machine<'_, '_> {
                 Inst::Load(i) => self.load::<TIER>(site, warp, mask, &code.accesses[i as usize]),
                 Inst::Store(i) => self.store::<TIER>(site, warp, mask, &code.accesses[i as usize]),
                 Inst::Poison(i) => self.poison::<TIER>(site, warp, mask, &code.accesses[i as usize]),
+                Inst::CopyAsync(i) => self.copy_async::<TIER>(site, warp, mask, i),
+                Inst::CopyCommit { to } => self.copy_commit(warp, mask, to),
+                Inst::CopyWait(landing) => self.copy_wait::<TIER>(site, warp, mask, landing),
                 Inst::Begin { array, number } => {
                     let time = &mut warp.begun[number as usize];
                     *time += 1;
@@ -159,6 +162,10 @@ impl Machine<'_, '_> {
                     if !reduce(warp, mask, op, ty, to, from) && TIER >= ACCESSES {
                         self.sum_overflows(site, warp, mask, ty);
                     }
+                }
+                Inst::Inline(i) => {
+                    let count = self.statistics.warp_instructions + warp_insts;
+                    self.inline::<TIER>(site, warp, mask, i, count);
                 }
                 Inst::Report(i) => self.tell(warp, mask, &code.reports[i as usize]),
                 Inst::If { slot, condition, otherwise } => {

@@ -57,7 +57,7 @@ fn program() -> Program {
         span: Span::default(),
     };
     let launch = hir::Launch {
-        block: vec![number(256)],
+        block: vec![hir::BlockExtent::Computed(number(256))],
         grid: vec![call(Intrinsic::DivCeil, vec![len(2), number(256)])],
         requires: vec![hir::Requirement { condition: expr(equal, bool), text: "x.len() == y.len()".into() }],
         min_blocks: None,
@@ -121,7 +121,7 @@ pub fn ir(mistake: Mistake) -> ir::Kernel {
         name: "saxpy".into(),
         instance: "saxpy".into(),
         target: Target::SM_61,
-        block: [256, 1, 1],
+        block: ir::Block::fixed([256, 1, 1]),
         min_blocks: None,
         max_registers: None,
         parameters: vec![

@@ -84,8 +84,9 @@ impl Cost {
 pub fn accesses(kernel: &Kernel) -> Vec<Site> {
     let origins = origins(kernel);
     let mut sites: Vec<Site> = Vec::new();
-    for warp in 0..kernel.threads().div_ceil(LANES as u32) {
-        let threads = kernel.threads() - warp * LANES as u32;
+    let all = kernel.block.most_threads();
+    for warp in 0..all.div_ceil(LANES as u32) {
+        let threads = all - warp * LANES as u32;
         let active = if threads >= LANES as u32 { u32::MAX } else { (1 << threads) - 1 };
         let mut found = Vec::new();
         let walk = Walk { kernel, origins: &origins, lanes: &Lanes::of(kernel, warp) };
@@ -160,6 +161,18 @@ struct Walk<'k> {
 impl Walk<'_> {
     fn region(&self, region: &Region, active: u32, loops: u32, found: &mut Vec<Site>) {
         for inst in &region.insts {
+            if let Op::CopyAsync(copy) = &inst.op {
+                let holds = |v: Option<Value>| v.and_then(|v| self.holding(v)).unwrap_or(u32::MAX);
+                let stored = active & holds(copy.guard);
+                let loaded = stored & holds(copy.inside);
+                for (kind, place, active) in [(Kind::Load, &copy.from, loaded), (Kind::Store, &copy.to, stored)] {
+                    let bytes = copy.size();
+                    let cost = self.cost(place, copy.element, Asked { active, bytes, merged: true });
+                    let (location, array) = (inst.location, self.name(place));
+                    found.push(Site { location, kind, array, bytes, count: 1, loops, cost });
+                }
+                continue;
+            }
             let access = match &inst.op {
                 Op::Load { place, element, guard, .. } => {
                     Some((Kind::Load, place, *element, inst.results.len(), guard.as_ref().map(|g| g.condition)))

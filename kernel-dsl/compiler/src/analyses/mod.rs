@@ -17,6 +17,7 @@
 //! * [`memory`] counts by them the conflicts of banks and the sectors of each access.
 //! * [`occupancy`] tells how many blocks a multiprocessor holds, and what limits that.
 //! * [`mix`] counts the instructions of the PTX by kind.
+//! * [`rate`] tells how fast sm_61 executes one.
 //! * [`slow`] names what is legal on the target and slow there.
 //!
 //! A refusal is for what is proven. Where memory decides, or arithmetic that is not followed, the kernel compiles, and
@@ -32,6 +33,7 @@ mod limits;
 pub mod memory;
 pub mod mix;
 pub mod occupancy;
+pub mod rate;
 pub mod slow;
 pub mod uniformity;
 

@@ -190,8 +190,8 @@ pub fn lints(kernel: &Optimised, sites: &[Site]) -> Vec<Lint> {
         (at.source, at.span)
     };
     found.sort_by_key(place);
-    if !kernel.threads().is_multiple_of(32) {
-        let slow = Slow::PartialWarp(kernel.threads());
+    if let Some(threads) = kernel.block.threads().filter(|n| !n.is_multiple_of(32)) {
+        let slow = Slow::PartialWarp(threads);
         found.insert(0, Lint { slow, location: None, count: 1, looped: false });
     }
     found

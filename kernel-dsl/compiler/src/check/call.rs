@@ -52,6 +52,9 @@ impl Checker<'_> {
         if name == "warp::group" {
             return self.group(path, arguments, mark);
         }
+        if name == "pipeline::wait" {
+            return self.pipeline_wait(path, arguments, mark);
+        }
         if prelude::is_from_fn(path) {
             return self.array_from(path, arguments, expected, mark);
         }
@@ -271,10 +274,16 @@ impl Checker<'_> {
                             "the type of this number is not known yet: write a suffix, as in `1.0f32`, to call `{name}` on it"
                         )
                     }
-                    Ty::Scalar(s) => prelude::inexact(&name.to_string())
-                        .filter(|_| s.is_float())
-                        .unwrap_or_else(|| format!("`{s}` has no method `{name}` in a kernel")),
-                    _ => format!("`{}` has no method `{name}` in a kernel", self.named(ty)),
+                    _ => {
+                        let inexact = match known {
+                            Ty::Scalar(s) if s.is_float() => prelude::inexact(&name.to_string()),
+                            _ => None,
+                        };
+                        inexact.unwrap_or_else(|| {
+                            let instead = instead_of(&known, &name.to_string());
+                            format!("`{}` has no method `{name}` in a kernel{instead}", self.named(ty))
+                        })
+                    }
                 };
                 self.mistake(Mark { first: name.span(), last: name.span(), ..mark }, message);
             }
@@ -487,5 +496,27 @@ impl Checker<'_> {
             hir::Type::Item(id) => Ty::Item(id),
         };
         self.table.add(ty)
+    }
+}
+
+/// What to write instead of a method that Rust has and a kernel has not.
+fn instead_of(receiver: &Ty, method: &str) -> &'static str {
+    match (receiver, method) {
+        (Ty::Scalar(s), "powi" | "powf") if s.is_float() => ": write the product, or `math::exp(y * math::ln(x))`",
+        (
+            Ty::Scalar(s),
+            "sin" | "cos" | "tan" | "sinh" | "cosh" | "tanh" | "exp" | "exp2" | "ln" | "log2" | "log10",
+        ) if s.is_float() => {
+            ": of transcendental functions there are those of `math`, which give the same bits everywhere"
+        }
+        (Ty::Scalar(_), _) if method.starts_with("checked_") || method.starts_with("overflowing_") => {
+            ": compare before, or take the method that is called `wrapping_…`"
+        }
+        (Ty::Scalar(_), _) => ": those there are stand in `kernel_dsl::methods`",
+        (Ty::Slice { .. }, "iter" | "iter_mut" | "into_iter" | "chunks" | "windows") => {
+            ": write `for i in 0..x.len()`, and index it"
+        }
+        (Ty::Slice { .. }, _) => ": its elements are read and written by index",
+        _ => "",
     }
 }

@@ -7,6 +7,7 @@ use super::{
 use crate::Scalar;
 use crate::hir::{self, Builtin, Expr, ExprKind, Intrinsic, TypeId};
 use crate::ir;
+use crate::ptx::inline;
 use crate::syntax::{self, Mark, Unary};
 
 impl Checker<'_> {
@@ -58,6 +59,7 @@ impl Checker<'_> {
             E::Index(base, index) => self.index(base, index),
             E::Field(base, field) => self.field(base, field, e.mark),
             E::Struct { path, fields, rest } => self.struct_literal(path, fields, rest.as_deref(), expected),
+            E::Inline { source, values } => self.inline(source, values),
             E::Tuple(parts) if parts.is_empty() => (ExprKind::Tuple(Vec::new()), self.table.add(Ty::Unit)),
             E::Tuple(parts) => {
                 let hints = match expected.map(|id| self.table.get(id).clone()) {
@@ -121,6 +123,24 @@ impl Checker<'_> {
             }
             E::Refused => (ExprKind::Tuple(Vec::new()), self.wrong()),
         }
+    }
+
+    /// Operands have the types that they are declared with.
+    fn inline(&mut self, source: &inline::Source, values: &[syntax::Expr]) -> (ExprKind, Id) {
+        let inputs = source.inputs().zip(values);
+        let arguments = inputs
+            .map(|(operand, value)| {
+                let ty = self.table.scalar(operand.ty);
+                self.wanted(value, ty)
+            })
+            .collect();
+        let outputs: Vec<Id> = source.outputs().map(|o| self.table.scalar(o.ty)).collect();
+        let ty = match outputs[..] {
+            [] => self.table.add(Ty::Unit),
+            [one] => one,
+            _ => self.table.add(Ty::Tuple(outputs)),
+        };
+        (ExprKind::Inline { source: source.clone(), arguments }, ty)
     }
 
     pub(super) fn literal(&mut self, literal: Literal) -> ExprKind {

@@ -25,6 +25,7 @@ pub(crate) mod prelude;
 mod shared;
 mod statement;
 mod types;
+pub mod vocabulary;
 mod written;
 
 use crate::Scalar;
@@ -75,7 +76,15 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
     let list = |checker: &mut Checker, all: &[syntax::Expr]| -> Vec<hir::Expr> {
         all.iter().map(|e| checker.wanted(e, usize)).collect()
     };
-    let mut block = list(&mut checker, &kernel.block);
+    let block = kernel.block.iter().map(|extent| match extent {
+        syntax::BlockExtent::Computed(e) => hir::BlockExtent::Computed(checker.wanted(e, usize)),
+        syntax::BlockExtent::Chosen { least, most, step } => hir::BlockExtent::Chosen {
+            least: checker.wanted(least, usize),
+            most: checker.wanted(most, usize),
+            step: step.as_ref().map(|step| checker.wanted(step, usize)),
+        },
+    });
+    let mut block: Vec<_> = block.collect();
     let mut grid = list(&mut checker, &kernel.grid);
     let mut requires: Vec<_> = kernel
         .requires
@@ -91,7 +100,8 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
     let mut body = checker.body();
     let mut finish = checker.finish(&mut body);
     let conditions = requires.iter_mut().map(|r| &mut r.condition);
-    for e in block.iter_mut().chain(&mut grid).chain(conditions) {
+    let extents = block.iter_mut().flat_map(hir::BlockExtent::expressions_mut);
+    for e in extents.chain(&mut grid).chain(conditions) {
         finish.expr(e);
     }
     let (function, rest) = finish.done(body)?;
@@ -123,7 +133,7 @@ pub fn device(function: &syntax::Function, callees: &[Callee]) -> Result<Checked
     Ok(rest.map(|()| hir::Library { root, functions: environment.functions, items: environment.items }))
 }
 
-pub use item::module;
+pub use item::{CheckedModule, Within, Wrong, module};
 
 /// What is around a function: the generic parameters of its impl, and what `Self` is.
 #[derive(Clone, Copy, Default)]

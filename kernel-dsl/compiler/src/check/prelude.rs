@@ -62,7 +62,8 @@ const fn f(path: &'static str, intrinsic: Intrinsic, parameters: &'static [Part]
     Function { path, intrinsic, parameters, returns }
 }
 
-/// The functions of the prelude but `unroll`, `unroll_by` and `rolled`, which belong to `for`, and `warp::group`.
+/// The functions of the prelude but `unroll`, `unroll_by` and `rolled`, which belong to `for`, and those with a constant for argument,
+/// `warp::group` and `pipeline::wait`.
 pub(super) const FUNCTIONS: &[Function] = &[
     f("Pending::none", Intrinsic::PendingNone, &[], Part::Pending),
     f("thread::x", Intrinsic::Thread(0), &[], Part::Usize),
@@ -112,6 +113,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     f("warp::ballot", Intrinsic::OfWarp(C::Vote(ir::Vote::Ballot)), &[Part::Bool], Part::U32),
     f("warp::all", Intrinsic::OfWarp(C::Vote(ir::Vote::All)), &[Part::Bool], Part::Bool),
     f("warp::any", Intrinsic::OfWarp(C::Vote(ir::Vote::Any)), &[Part::Bool], Part::Bool),
+    f("pipeline::commit", Intrinsic::PipelineCommit, &[], Part::Unit),
     f("fast::exp2", Intrinsic::Fast(Fast::One(X::Exponential)), FLOAT, Part::F32),
     f("fast::exp", Intrinsic::Fast(Fast::Exp), FLOAT, Part::F32),
     f("fast::log2", Intrinsic::Fast(Fast::One(X::Logarithm)), FLOAT, Part::F32),
@@ -318,6 +320,7 @@ pub(super) const METHODS: &[Method] = &[
     m(On::SharedDeep, "at", Intrinsic::SharedAt, &[Part::Usize], Part::Inner),
     m(On::Shared, "copy_from", Intrinsic::SharedCopyFrom, &[Part::View], Part::Unit),
     m(On::Shared, "copy_async", Intrinsic::CopyAsync, &[Part::View], Part::Pending),
+    m(On::Shared, "cp_async", Intrinsic::CpAsync, &[Part::View], Part::Unit),
     m(On::Pending, "and", Intrinsic::PendingAnd, &[Part::Same], Part::Pending),
     m(On::Pending, "wait", Intrinsic::PendingWait, NONE, Part::Unit),
     m(On::Shared, "fill", Intrinsic::SharedFill, &[Part::Element], Part::Unit),
@@ -464,6 +467,7 @@ pub(crate) fn owns(path: &Path) -> bool {
                     | "warp"
                     | "device"
                     | "fence"
+                    | "pipeline"
                     | "fast"
                     | "int"
                     | "target"

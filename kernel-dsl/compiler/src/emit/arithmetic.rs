@@ -28,9 +28,9 @@ pub(super) fn special_register(special: Special) -> Option<SpecialRegister> {
         Special::Thread(_) => [TidX, TidY, TidZ],
         Special::Block(_) => [CtaidX, CtaidY, CtaidZ],
         Special::Grid(_) => [NctaidX, NctaidY, NctaidZ],
+        Special::BlockDim(_) => [NtidX, NtidY, NtidZ],
     };
-    let (Special::Thread(axis) | Special::Block(axis) | Special::Grid(axis)) = special;
-    registers.get(usize::from(axis)).copied()
+    registers.get(usize::from(special.axis())).copied()
 }
 
 impl Emitter<'_> {

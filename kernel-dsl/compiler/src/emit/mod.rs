@@ -19,6 +19,7 @@ mod bits;
 mod cast;
 mod control;
 mod header;
+mod inline;
 mod memory;
 mod moves;
 mod packed;
@@ -28,7 +29,7 @@ mod table;
 mod warp;
 
 use crate::error::{Error, Errors};
-use crate::ir::{Kernel, Location, Op, TableId, Type, Value};
+use crate::ir::{Kernel, Landing, Location, Op, TableId, Type, Value};
 use crate::passes::Optimised;
 use crate::ptx::{self, Guard, Instruction, Modifier, Opcode, Operand, Register, Symbol};
 use crate::scalar::Scalar;
@@ -357,9 +358,16 @@ impl<'k> Emitter<'k> {
             Op::Atomic { operation, place, element, values } => {
                 self.atomic(results, *operation, place, *element, values);
             }
+            Op::Inline { code, inputs } => self.inline(results, code, inputs),
             Op::ReadLocal { .. } | Op::WriteLocal { .. } => self.malformed("a variable that no pass made a value"),
             Op::Dynamic { .. } => self.malformed("an array of dynamic size that no pass placed"),
             Op::Poison { .. } | Op::Begin(_) => self.malformed("what only the oracle runs"),
+            Op::CopyAsync(copy) => self.copy_async(copy),
+            Op::CopyCommit => self.op(Opcode::Cp, [Modifier::Async, Modifier::CommitGroup], []),
+            Op::CopyWait(Landing::But(n)) => {
+                self.op(Opcode::Cp, [Modifier::Async, Modifier::WaitGroup], [Operand::Integer((*n).into())]);
+            }
+            Op::CopyWait(Landing::Through(_)) => self.malformed("a wait for a group by its number"),
             Op::BlockSync => self.op(Opcode::Bar, [Modifier::Sync], [Operand::Integer(0)]),
             Op::WarpSync => self.op(Opcode::Bar, [Modifier::Warp, Modifier::Sync], [warp::ALL_LANES]),
             Op::Fence(scope) => self.fence(*scope),

@@ -26,7 +26,9 @@ mod chain;
 mod copy;
 mod distinct;
 mod export;
+mod inline;
 mod launch;
+mod method;
 mod module;
 mod namespace;
 mod report;
@@ -112,8 +114,8 @@ fn device_function(attribute: TokenStream, item: ItemFn) -> TokenStream {
         return tokens;
     }
     let facade = facade(attribute.clone());
-    let lints = copy::lints();
-    let itself = quote!(#lints #item);
+    let (lints, host) = (copy::lints(), inline::for_rustc(&item));
+    let itself = quote!(#lints #host);
     let read = device_attribute(attribute, On::Function).and_then(|clauses| {
         chain::definable(&item.sig.ident)?;
         let parsed = syntax::device(&item)?;

@@ -6,8 +6,8 @@
 
 use super::chain::{Handed, Kind, Link};
 use super::distinct::{Purpose, distinct};
-use super::{On, callees, conditions, device_attribute, export, facade, report};
-use crate::check;
+use super::{On, callees, conditions, copy, device_attribute, export, facade, method, report, witness};
+use crate::check::{self, Within, Wrong};
 use crate::hir::{Root, serial};
 use crate::syntax;
 use proc_macro2::{Ident, Literal, TokenStream};
@@ -44,6 +44,7 @@ pub(super) fn device(attribute: TokenStream, mut item: Item) -> TokenStream {
         }
     };
     Unplaced.visit_item_mut(&mut item);
+    super::inline::item_for_rustc(&mut item);
     match item {
         Item::Mod(mut module) => {
             let Some((_, items)) = module.content.take() else { return quote!(#module #rest) };
@@ -89,20 +90,15 @@ fn finish(facade: &Path, item: &Item, mut module: syntax::Module, callees: &[che
     module.hash = distinct(Purpose::Identity, module.hash);
     let checked = match check::module(&module, callees) {
         Ok(checked) => checked,
-        Err(mistakes) => {
-            let errors = mistakes.iter().map(|mistake| {
-                let mut error = TokenStream::new();
-                let message = &mistake.message;
-                error.extend(quote::quote_spanned!(mistake.mark.first=> ::core::compile_error!));
-                error.extend(quote::quote_spanned!(mistake.mark.last=> { #message }));
-                quote!(const _: () = { #error };)
-            });
+        Err(wrong) => {
+            let told = wrong.iter().map(|wrong| told(facade, wrong));
             let exports = failed(item);
-            return quote!(#(#errors)* #exports);
+            return quote!(#(#told)* #exports);
         }
     };
-    let mut all = TokenStream::new();
-    for (name, library) in &checked.hir {
+    let agreed = checked.functions.iter().map(|(f, c)| witness::agreement(f, facade, &c.locals, &c.prelude));
+    let mut all: TokenStream = agreed.collect();
+    for (name, library) in &checked.libraries {
         let Some(named) = items(item).into_iter().find(|i| self::name(i).as_ref() == Some(name)) else { continue };
         let bytes = serial::encode_library(library);
         all.extend(export::named(named, name, &bytes));
@@ -120,6 +116,22 @@ fn finish(facade: &Path, item: &Item, mut module: syntax::Module, callees: &[che
         all.extend(quote!(#conditions const _: () = { #argument #value };));
     }
     all
+}
+
+/// Says what is wrong, if rustc does not.
+fn told(facade: &Path, wrong: &Wrong) -> TokenStream {
+    let mistakes = &wrong.mistakes;
+    match &wrong.within {
+        Some(Within::Function(f)) => copy::silent(f, &witness::mistakes(f, facade, &f.block, &[], mistakes)),
+        Some(Within::Method { function, of }) => match method::mistakes(of, function, facade, mistakes) {
+            Some(copy) => copy::silent(function, &copy),
+            None => report::at_once(mistakes),
+        },
+        Some(Within::Constant { name, of }) => {
+            method::mistakes_of_constant(of.as_deref(), name, mistakes).unwrap_or_else(|| report::at_once(mistakes))
+        }
+        None => report::at_once(mistakes),
+    }
 }
 
 /// The macros of items that have mistakes.
@@ -161,18 +173,14 @@ fn generic_argument(facade: &Path, name: &Ident, hash: u64, library: &[u8]) -> T
     }
 }
 
-/// A struct as an argument of a kernel, and as an element of buffers if it is `repr(C)`.
+/// A struct as an argument of a kernel, and as an element of buffers if it is `repr(C)`: where its fields are, which rustc
+/// decides.
 fn a_struct(facade: &Path, s: &syn::ItemStruct) -> TokenStream {
     let name = &s.ident;
     let members: Vec<_> = s.fields.members().collect();
     let types: Vec<_> = s.fields.iter().map(|f| &f.ty).collect();
-    let text: String = types.iter().map(|t| t.to_token_stream().to_string() + " ").collect();
-    // What no launch can pass makes a struct that none can pass.
-    let words: Vec<&str> = text.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
-    let passed = !text.contains('&') && !["Option", "Shared", "Group"].iter().any(|word| words.contains(word));
-    let views = words.contains(&"View") || words.contains(&"ViewMut");
-    let value = passed.then(|| {
-        let generics = with_bound(&s.generics, &quote!(#facade::launcher::ValueArgument));
+    let value = {
+        let generics = where_fields(s, s.generics.clone(), &quote!(#facade::launcher::ValueArgument));
         let (of_impl, of_type, bounds) = generics.split_for_impl();
         quote! {
             impl #of_impl #facade::launcher::ValueArgument for #name #of_type #bounds {
@@ -182,10 +190,12 @@ fn a_struct(facade: &Path, s: &syn::ItemStruct) -> TokenStream {
                 }
             }
         }
-    });
+    };
     let repr_c = s.attrs.iter().any(|a| a.path().is_ident("repr"));
-    let element = (repr_c && !views && !s.fields.is_empty()).then(|| {
-        let generics = with_bound(&s.generics, &quote!(#facade::Element));
+    let element = (repr_c && !s.fields.is_empty()).then(|| {
+        // Derived impls ask of the parameters what they give.
+        let element = quote!(#facade::Element);
+        let generics = where_fields(s, with_bound(&s.generics, &element), &element);
         let (of_impl, of_type, bounds) = generics.split_for_impl();
         let text = name.to_string();
         quote! {
@@ -205,6 +215,17 @@ fn a_struct(facade: &Path, s: &syn::ItemStruct) -> TokenStream {
         }
     });
     quote!(#value #element)
+}
+
+/// Generics of the struct, where each field's type has the trait. Of a type without parameters rustc would refuse such a
+/// condition when it does not hold; with a lifetime in front, it takes it for one that may.
+fn where_fields(s: &syn::ItemStruct, mut generics: Generics, bound: &TokenStream) -> Generics {
+    let conditions = s.fields.iter().map(|field| -> syn::WherePredicate {
+        let ty = &field.ty;
+        syn::parse_quote!(for<'field> #ty: #bound)
+    });
+    generics.make_where_clause().predicates.extend(conditions);
+    generics
 }
 
 /// An enum as an argument of a kernel: its discriminant.

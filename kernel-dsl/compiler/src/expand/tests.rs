@@ -159,6 +159,19 @@ fn rustc_is_asked_to_agree() {
     assert!(text.contains("warp :: sum :: < :: core :: primitive :: f32 > ;"), "{text}");
 }
 
+/// An editor gives all tokens one place, and a variable would be compared with the type of another.
+#[test]
+fn where_names_share_a_place_no_types_are_compared() {
+    let item = quote::quote!(
+        fn k(y: &mut [f32]) {
+            let i = grid::index();
+            y[i] = 1.0;
+        }
+    );
+    let text = kernel(tokens("block = 1, grid = 1"), item).to_string();
+    assert!(text.contains("let mut function = grid :: index") && !text.contains("let _ = & "), "{text}");
+}
+
 #[test]
 fn launch_expressions_are_in_the_copy() {
     let expansion = expand(

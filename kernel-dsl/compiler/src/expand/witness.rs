@@ -9,12 +9,14 @@
 //! its panic, our message, is seen where rustc has nothing to say.
 
 use super::copy::silent;
+use super::inline;
 use super::launch::parameters;
 use super::respan;
 use crate::check::Mistake;
 use crate::syntax::InstanceArgument;
 use proc_macro2::{Delimiter, Group, Ident, LineColumn, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
+use std::collections::HashSet;
 use syn::spanned::Spanned;
 use syn::visit::Visit;
 use syn::visit_mut::VisitMut;
@@ -27,11 +29,11 @@ pub(super) fn agreement(
     locals: &[(Span, TokenStream)],
     prelude: &[(TokenStream, TokenStream)],
 ) -> TokenStream {
-    let mut compare = Compare { types: places(locals) };
+    let mut compare = Compare { types: places(item, locals) };
     if compare.types.is_empty() && prelude.is_empty() {
         return TokenStream::new();
     }
-    let mut copy = item.clone();
+    let mut copy = inline::for_rustc(item);
     copy.attrs.clear();
     copy.vis = Visibility::Inherited;
     compare.visit_block_mut(&mut copy.block);
@@ -46,12 +48,16 @@ pub(super) fn agreement(
     silent(item, &copy)
 }
 
-/// Variables by the place of their names. None, if two share a place: then places tell nothing (an editor has them all
-/// in line 1, a macro's arguments may come several times).
-fn places(locals: &[(Span, TokenStream)]) -> Vec<(LineColumn, &TokenStream)> {
-    let all: Vec<_> = locals.iter().map(|(span, ty)| (span.start(), ty)).collect();
-    let unique = all.iter().enumerate().all(|(i, (at, _))| all[..i].iter().all(|(other, _)| other != at));
-    if unique { all } else { Vec::new() }
+/// Variables by the place of their names. None, if two names of the function share a place: then places tell nothing (an
+/// editor has them all in line 1, a macro's arguments may come several times).
+fn places<'l>(item: &ItemFn, locals: &'l [(Span, TokenStream)]) -> Vec<(LineColumn, &'l TokenStream)> {
+    let mut names = Names(Vec::new());
+    names.visit_item_fn(item);
+    let different: HashSet<_> = names.0.iter().map(|name| name.span().start()).collect();
+    if different.len() < names.0.len() {
+        return Vec::new();
+    }
+    locals.iter().map(|(span, ty)| (span.start(), ty)).collect()
 }
 
 /// Puts a comparison behind each variable's binding.
@@ -111,6 +117,7 @@ pub(super) fn mistakes(
     values: &[InstanceArgument],
     mistakes: &[Mistake],
 ) -> TokenStream {
+    let body = &inline::block_for_rustc(body);
     let signature = &item.sig;
     let (name, generics) = (&signature.ident, &signature.generics);
     // A closure's parameter cannot be `impl Fn`: such a type becomes a generic parameter, given as a function pointer.
@@ -144,13 +151,7 @@ pub(super) fn mistakes(
         }
     };
     let instance = if values.is_empty() { quote!() } else { quote!(::<#(#values),*>) };
-    let said = mistakes.iter().map(|mistake| {
-        let message = &mistake.message;
-        // rustc marks a range from the first token of the panic to its last.
-        let panic = quote_spanned!(mistake.mark.first=> ::core::panic!);
-        let argument = quote_spanned!(mistake.mark.last=> ("{}", #message));
-        quote!(const _: () = if #facade::__private::size_of_body(#name #instance) == 0 { #panic #argument };)
-    });
+    let said = said(facade, &quote!(#name #instance), mistakes);
     // The body's type is that of a closure: it is as opaque as needed, and rustc's words about a closure's body and
     // parameters are those about a function's. The copy stands where the function does: rustc offers no function for a
     // misspelt name in its own body, and would offer a copy that stands elsewhere.
@@ -159,8 +160,20 @@ pub(super) fn mistakes(
     let fn_token = signature.fn_token;
     quote! {
         #fn_token #name #declared () -> impl ::core::marker::Sized #closure
-        #(#said)*
+        #said
     }
+}
+
+/// A constant for each mistake that says it if `body`, a function that gives an opaque type, is one that rustc accepts.
+pub(super) fn said(facade: &Path, body: &TokenStream, mistakes: &[Mistake]) -> TokenStream {
+    let each = mistakes.iter().map(|mistake| {
+        let message = &mistake.message;
+        // rustc marks a range from the first token of the panic to its last.
+        let panic = quote_spanned!(mistake.mark.first=> ::core::panic!);
+        let argument = quote_spanned!(mistake.mark.last=> ("{}", #message));
+        quote!(const _: () = if #facade::__private::size_of_body(#body) == 0 { #panic #argument };)
+    });
+    each.collect()
 }
 
 /// `fn(A) -> R` for `impl Fn(A) -> R`.
@@ -179,7 +192,7 @@ fn pointer(callable: &syn::TypeImplTrait) -> TokenStream {
 }
 
 /// A value that a generic constant can have.
-fn any_value(parameter: &GenericParam) -> Option<TokenStream> {
+pub(super) fn any_value(parameter: &GenericParam) -> Option<TokenStream> {
     let constant = match parameter {
         GenericParam::Const(constant) => constant,
         // The one type that has most of what a bound may ask; where it has not, rustc says so of the instance's line.

@@ -98,6 +98,12 @@ pub enum Intrinsic {
     CopyAsync,
     /// `shared.copy_async_map(view, f)`.
     CopyAsyncMap,
+    /// `shared.cp_async(view)`.
+    CpAsync,
+    /// `pipeline::commit()`.
+    PipelineCommit,
+    /// `pipeline::wait::<N>()`; N is the argument.
+    PipelineWait,
     /// `Pending::none()`.
     PendingNone,
     /// `a.and(b)`.
@@ -170,6 +176,9 @@ impl Intrinsic {
     /// The first target that has it, and its name in Rust, where that is not the first of all.
     pub fn first_target(self) -> Option<(Target, &'static str)> {
         match self {
+            Intrinsic::CpAsync => Some((Target::SM_80, "cp_async")),
+            Intrinsic::PipelineCommit => Some((Target::SM_80, "pipeline::commit")),
+            Intrinsic::PipelineWait => Some((Target::SM_80, "pipeline::wait")),
             Intrinsic::OfWarp(Collective::Match) => Some((Target::SM_70, "warp::match_any")),
             _ => None,
         }

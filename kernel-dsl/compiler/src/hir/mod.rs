@@ -28,6 +28,7 @@ pub use method::{Method, OnOverflow};
 pub use monomorphic::{Monomorphic, monomorphic};
 
 use crate::ir;
+use crate::ptx::inline;
 use crate::scalar::Scalar;
 use crate::source::{Source, Span};
 use crate::target::Target;
@@ -74,8 +75,8 @@ pub enum Root {
 /// `functions[0]`).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Launch {
-    /// Threads of a block in x, y, z (1 to 3 of them); constant for an instance.
-    pub block: Vec<Expr>,
+    /// Threads of a block in x, y, z (1 to 3 of them).
+    pub block: Vec<BlockExtent>,
     /// Blocks of the grid in x, y, z (1 to 3 of them).
     pub grid: Vec<Expr>,
     /// Conditions that a launch must meet.
@@ -111,6 +112,33 @@ impl Tolerance {
         let room = self.absolute + self.relative * reference.abs();
         let near = value.is_finite() && reference.is_finite() && (value - reference).abs() <= room;
         near || value == reference || value.is_nan() && reference.is_nan()
+    }
+}
+
+/// Threads of a block along an axis.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum BlockExtent {
+    /// What an expression comes to: over constants, or over the kernel's parameters too.
+    Computed(Expr),
+    /// What the launch says: `least..=most`, perhaps in steps. The expressions are over constants.
+    Chosen {
+        /// The least.
+        least: Expr,
+        /// The largest, included.
+        most: Expr,
+        /// From one to the next; none is written where whole warps or single threads are meant.
+        step: Option<Expr>,
+    },
+}
+
+impl BlockExtent {
+    /// Its expressions.
+    pub fn expressions_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        let (first, second, third) = match self {
+            BlockExtent::Computed(e) => (e, None, None),
+            BlockExtent::Chosen { least, most, step } => (least, Some(most), step.as_mut()),
+        };
+        std::iter::once(first).chain(second).chain(third)
     }
 }
 
@@ -430,6 +458,11 @@ pub enum ExprKind {
     Array(Vec<Expr>),
     /// `[value; N]`; N is in the type.
     Repeat(Box<Expr>),
+    /// `ptx!(…)`, with what its operands are whose values come in, in order. Its value is the result, or a tuple of them.
+    Inline {
+        source: inline::Source,
+        arguments: Vec<Expr>,
+    },
     /// `&place` or `&mut place`, as an argument of a device function.
     Reference(Box<Expr>),
     /// `*reference`

@@ -159,7 +159,8 @@ pub fn monomorphic(program: &Program, instance: &Instance) -> Result<Monomorphic
     maker.instance(FunctionId(0), arguments.clone());
     let mut launch = program.launch.clone();
     let conditions = launch.requires.iter_mut().map(|r| &mut r.condition);
-    for e in launch.block.iter_mut().chain(&mut launch.grid).chain(conditions) {
+    let block = launch.block.iter_mut().flat_map(super::BlockExtent::expressions_mut);
+    for e in block.chain(&mut launch.grid).chain(conditions) {
         let keep = true;
         visit::expr(e, &mut |e| maker.expr(e, &program.functions[0], &arguments, keep));
     }

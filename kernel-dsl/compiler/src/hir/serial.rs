@@ -220,7 +220,7 @@ mod tests {
 
     fn sample() -> Program {
         let launch = Launch {
-            block: vec![expr(ExprKind::Literal(256))],
+            block: vec![BlockExtent::Computed(expr(ExprKind::Literal(256)))],
             grid: vec![expr(ExprKind::Literal(1))],
             requires: vec![],
             min_blocks: Some(2),

@@ -44,6 +44,7 @@
 //! out in integers, with the same NaN.
 
 mod bits;
+mod block;
 pub mod build;
 mod formula;
 mod memory;
@@ -54,6 +55,7 @@ pub mod verify;
 mod walk;
 
 pub use bits::Bits;
+pub use block::{Block, Open};
 pub use formula::{Formula, NoFormula};
 pub use memory::{
     Dim, DynamicArray, Element, Layout, Place, SHARED_LIMIT, SharedArray, SharedMemory, Step, Swizzle, Within,
@@ -61,11 +63,13 @@ pub use memory::{
 pub use table::{CONSTANT_LIMIT, Placement, Table};
 
 use crate::approximation::Approximation;
+use crate::ptx::Inline;
 use crate::scalar::Scalar;
 use crate::source::{Source, Span};
 use crate::target::Target;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// Bytes that one access of the machine moves at most.
 pub const WIDEST: u32 = 16;
@@ -79,8 +83,8 @@ pub struct Kernel {
     pub instance: String,
     /// What it is compiled for.
     pub target: Target,
-    /// Threads of a block in x, y, z; fixed for the instance.
-    pub block: [u32; 3],
+    /// Threads of a block in x, y, z.
+    pub block: Block,
     /// Blocks that a multiprocessor should hold at once (`.minnctapersm`), where the kernel asks.
     pub min_blocks: Option<u32>,
     /// Registers a thread at most (`.maxnreg`), where the kernel asks.
@@ -325,6 +329,14 @@ pub enum Op {
         /// Lanes that do; the others touch nothing.
         guard: Option<Value>,
     },
+    /// Begins to copy from global to shared memory, past the registers (`cp.async`): part of the thread's open group.
+    CopyAsync(Box<AsyncCopy>),
+    /// Closes the thread's open group of copies, empty or not, and opens the next (`cp.async.commit_group`). The result is the number
+    /// of the closed one, `usize`, counted from 0.
+    CopyCommit,
+    /// Waits for copies of the thread (`cp.async.wait_group`): what they bring is there for the thread itself, and after a
+    /// barrier for others.
+    CopyWait(Landing),
     /// The array's lifetime begins: its bytes were another array's, or its own of another time, and are undefined until they
     /// are stored. All threads of the block come here, or none. On the machine it is nothing.
     Begin(SharedId),
@@ -357,6 +369,10 @@ pub enum Op {
     /// released by a value that it read before (an acquire). Which value was read and written must be by atomic
     /// operations, which order nothing themselves. No access moves across it but those of read-only memory.
     Fence(Scope),
+    /// Instructions of PTX that the kernel wrote itself: from `inputs`, those operands that come in, to the results, those
+    /// that come out. It means what the PTX means.
+    #[allow(missing_docs)]
+    Inline { code: Arc<Inline>, inputs: Values },
     /// Lane `selector` (by `mode`) of `value`, for all 32 lanes, which must be here together. 32-bit or 64-bit scalars.
     Shuffle {
         /// How the source lane is found.
@@ -447,6 +463,43 @@ pub enum Unroll {
     Never,
 }
 
+/// Consecutive scalars on their way from global to shared memory. The source may be read at any time until the thread waits for
+/// the copy's group; until then, what is at the destination is undefined. To races it is a store there when it begins, and
+/// one when it has landed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AsyncCopy {
+    /// Where the first goes, in shared memory; aligned to the bytes of all.
+    pub to: Place,
+    /// Where the first comes from, in global memory; aligned like that.
+    pub from: Place,
+    /// Their type.
+    pub element: Scalar,
+    /// How many: 4, 8 or 16 bytes in all.
+    pub count: u32,
+    /// Lanes that copy; the others touch nothing.
+    pub guard: Option<Value>,
+    /// Lanes that find the first at its source; to the others all are zero. `None` is all.
+    pub inside: Option<Value>,
+    /// Bytes that those read, `usize`; zero is copied for the rest. `None` is all.
+    pub bytes: Option<Value>,
+}
+
+impl AsyncCopy {
+    /// Bytes that are written.
+    pub fn size(&self) -> u32 {
+        self.count * self.element.bytes()
+    }
+}
+
+/// Which copies a thread waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Landing {
+    /// Those of the group with this number, `usize`, and of all before. A pass finds how many groups there are after it.
+    Through(Value),
+    /// Those of all closed groups but so many, the last.
+    But(u32),
+}
+
 /// The condition of a guarded load.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Guard {
@@ -478,6 +531,16 @@ pub enum Special {
     Block(u8),
     /// Blocks of the grid, by axis.
     Grid(u8),
+    /// Threads of a block, by axis.
+    BlockDim(u8),
+}
+
+impl Special {
+    /// The axis that it is of: 0 is x.
+    pub fn axis(self) -> u8 {
+        let (Special::Thread(axis) | Special::Block(axis) | Special::Grid(axis) | Special::BlockDim(axis)) = self;
+        axis
+    }
 }
 
 /// Operators of one operand.
@@ -625,11 +688,6 @@ impl Kernel {
     pub fn value(&mut self, ty: Type) -> Value {
         self.values.push(ty);
         Value(self.values.len() as u32 - 1)
-    }
-
-    /// Threads of a block.
-    pub fn threads(&self) -> u32 {
-        self.block.iter().product()
     }
 
     /// What a launch must know of the block's shared memory.

@@ -1,7 +1,7 @@
 //! Words for what a launch was given and what its contract mentions.
 
-use super::Fact;
 use super::evaluate::{Facts, display};
+use super::{AXES, Fact};
 use crate::hir::{Expr, ExprKind, Intrinsic, Monomorphic, Type, view_name};
 
 /// The argument's type as Rust writes the parameter that it is for.
@@ -71,6 +71,13 @@ impl Mentions<'_> {
                     }
                     (Intrinsic::Aligned, Some((name, fact))) => alignment(name, fact, words),
                     _ => {}
+                }
+                if let (Intrinsic::BlockThreads, Some(block)) = (intrinsic, self.0.block) {
+                    words.push(format!("block::threads() is {}", block.iter().product::<u32>()));
+                }
+                if let (Intrinsic::BlockDim(axis), Some(block)) = (intrinsic, self.0.block) {
+                    let axis = usize::from(*axis).min(2);
+                    words.push(format!("block::dim_{}() is {}", AXES[axis], block[axis]));
                 }
                 arguments.iter().for_each(|e| self.collect(e, words));
             }

@@ -37,6 +37,9 @@ impl<'h> Lowerer<'h> {
         let hir::Type::Array(element, size) = *self.ty(e.ty) else { return Val::Unit };
         let to = self.storage(e.ty, self.name_hint.unwrap_or("array"));
         for i in 0..self.size(size) {
+            if !self.room(e.span) {
+                break;
+            }
             self.at(e.span);
             let i = self.index(i);
             let argument = argument(self, i);

@@ -79,6 +79,7 @@ impl<'h> Lowerer<'h> {
                 Val::Scalar(self.cast(a, from, to))
             }
             ExprKind::Intrinsic { intrinsic, arguments } => self.intrinsic(e, *intrinsic, arguments),
+            ExprKind::Inline { source, arguments } => self.inline_ptx(e.span, source, arguments),
             ExprKind::Call { function, arguments, .. } => self.call(e.span, *function, arguments),
             ExprKind::Generic(_)
             | ExprKind::CallMethod { .. }

@@ -22,6 +22,7 @@ mod fast;
 mod float16;
 mod function;
 mod half;
+mod inline;
 mod intrinsic;
 mod layout;
 mod loops;
@@ -29,14 +30,18 @@ mod memory;
 mod method;
 mod option;
 mod overflow;
+mod oversized;
 mod pattern;
 mod pending;
+mod pipeline;
 mod share;
 mod shared;
 mod statement;
 mod storage;
 mod table;
+mod threads;
 mod value;
+mod wide;
 
 use crate::Scalar;
 use crate::error::{Error, Errors};
@@ -60,6 +65,7 @@ pub fn lower(program: &Program, instance: &Instance, target: Target) -> Result<i
 /// The same of a program that has been made for its instance.
 pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir::Kernel, Errors> {
     let (program, instance, function) = (monomorphic.program(), monomorphic.instance(), monomorphic.kernel());
+    oversized::refuse(program, function)?;
     let block = launch::block(monomorphic).map_err(|e| Error::whole(e.to_string()))?;
     let kernel = ir::Kernel {
         name: instance.entry(&function.name),
@@ -103,6 +109,8 @@ pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir
         bases: HashMap::new(),
         evaluating: false,
         wishes: HashMap::new(),
+        promises: launch::promises(monomorphic),
+        divisors: HashMap::new(),
     };
     lowerer.kernel(function, &monomorphic.arguments());
     if !lowerer.errors.is_empty() {
@@ -149,6 +157,10 @@ struct Lowerer<'h> {
     errors: Vec<Error>,
     /// It was said that the kernel is too large.
     full: bool,
+    /// What the kernel's conditions say of its parameters.
+    promises: Vec<launch::Promise>,
+    /// Numbers that are known to divide values of `usize`.
+    divisors: HashMap<ir::Value, u32>,
     /// The variable being bound, for the names of shared arrays and register arrays.
     name_hint: Option<&'h str>,
     /// The table of each constant, once it was asked for; `None` where there is none.
@@ -207,7 +219,10 @@ impl<'h> Lowerer<'h> {
         let mut argument = 0;
         for i in 0..function.parameters {
             let local = &function.locals[i as usize];
-            let value = self.parameter(arguments, &mut argument, local.ty, local.span);
+            let mut value = self.parameter(arguments, &mut argument, local.ty, local.span);
+            if let Val::View(view) = &mut value {
+                self.promised(hir::LocalId(i), view);
+            }
             self.bind_local(hir::LocalId(i), value);
         }
         self.block(&function.body);
@@ -257,6 +272,7 @@ impl<'h> Lowerer<'h> {
                 cell,
                 mutable,
                 wish: Wish::None,
+                aligned: 1,
             }),
             hir::Type::View { rank, mutable, strided, .. } => Val::View(View {
                 base: part(String::new(), Role::Address { element, mutable }),
@@ -267,6 +283,7 @@ impl<'h> Lowerer<'h> {
                 cell,
                 mutable,
                 wish: Wish::None,
+                aligned: 1,
             }),
             hir::Type::Unit => return Val::Unit,
             _ => {
@@ -354,6 +371,9 @@ impl<'h> Lowerer<'h> {
             return self.half_binary(op, ty, a, b);
         }
         let value = self.builder.scalar(Op::Binary(op, a.value, b.value), ty);
+        if ty == Scalar::Usize {
+            self.note_divisor(op, a, b, value);
+        }
         Known { value, bits: value::known_binary(op, ty, a, b) }
     }
 

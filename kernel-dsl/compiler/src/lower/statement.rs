@@ -366,7 +366,15 @@ impl<'h> Lowerer<'h> {
         let (Some(base), Some(cell)) = (parts.next(), self.cell(element)) else { return Val::Unit };
         let extents = parts.take(rank as usize).map(|value| Known { value, bits: None }).collect();
         let strides = (0..rank).map(|d| if strided || d + 1 < rank { parts.next() } else { None }).collect();
-        Val::View(super::value::View { base, extents, strides, cell, mutable, wish: super::value::Wish::None })
+        Val::View(super::value::View {
+            base,
+            extents,
+            strides,
+            cell,
+            mutable,
+            wish: super::value::Wish::None,
+            aligned: 1,
+        })
     }
 
     /// Control does not get past an expression of type `!`.

@@ -44,6 +44,8 @@ pub(super) struct View {
     pub cell: Cell,
     pub mutable: bool,
     pub wish: Wish,
+    /// Base and all strides are multiples of that many elements.
+    pub aligned: u32,
 }
 
 /// What a kernel says of how a view is read. Only a wish: what a branch gives has it if both arms say the same, and a variable

@@ -9,8 +9,8 @@
 //!
 //! [`PIPELINE`] is the order of things: what only the oracle runs goes; variables become values and constants fold, so that loops can unroll; unrolled,
 //! register arrays become values too; then what is computed twice goes, small branches become selects and predicates,
-//! places become addresses, what is invariant leaves its loop, what is unused goes, and small integers that stay together
-//! become words.
+//! places become addresses, what is invariant leaves its loop, waits for copies learn how many groups come after theirs, what
+//! is unused goes, and small integers that stay together become words.
 
 pub mod addresses;
 pub mod branches;
@@ -18,6 +18,7 @@ pub mod carried;
 pub mod cse;
 pub mod dce;
 pub mod fold;
+pub mod groups;
 pub mod induction;
 pub mod licm;
 pub mod pointers;
@@ -35,7 +36,7 @@ mod rewrite;
 mod simplify;
 
 use crate::error::Errors;
-use crate::ir::{Kernel, Op, Place, Region, Unroll};
+use crate::ir::{Kernel, Landing, Op, Place, Region, Unroll};
 
 /// A pass: from IR to IR, in place. Where it fails, what it leaves is to be thrown away.
 pub type Run = fn(&mut Kernel) -> Result<(), Errors>;
@@ -69,6 +70,7 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "pointers", run: pointers::pointers },
     Pass { name: "induction", run: induction::induction },
     Pass { name: "strength", run: strength::strength },
+    Pass { name: "groups", run: groups::groups },
     Pass { name: "dce", run: dce::dce },
     // What nobody uses would speak against a word.
     Pass { name: "words", run: words::words },
@@ -131,6 +133,10 @@ fn illegal(region: &Region, kernel: &Kernel, errors: &mut Vec<crate::Error>) {
             {
                 "a place is not an address yet"
             }
+            Op::CopyAsync(copy) if ![&copy.to, &copy.from].into_iter().all(|p| matches!(p, Place::Address { .. })) => {
+                "a place is not an address yet"
+            }
+            Op::CopyWait(Landing::Through(_)) => "a wait for copies does not say how many groups come after",
             Op::Dynamic { .. } => "an array of dynamic size has no address yet",
             Op::Poison { .. } | Op::Begin(_) => "what only the oracle runs is still there",
             Op::For(l) if l.unroll == Unroll::Full => "a loop is not unrolled yet",

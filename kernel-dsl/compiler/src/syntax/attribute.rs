@@ -1,7 +1,7 @@
 //! What `#[kernel(…)]` and `#[requires(…)]` say.
 
 use super::place::written;
-use super::{Expr, Function, GenericKind, Kernel, LaunchTokens, Path, Reader, Tolerance};
+use super::{BlockExtent, Function, GenericKind, Kernel, LaunchTokens, Path, Reader, Tolerance};
 use crate::check::prelude;
 use crate::{Scalar, Target};
 use proc_macro2::{Ident, Literal, TokenStream};
@@ -255,8 +255,11 @@ impl Reader {
         clauses.refused.into_iter().for_each(|e| self.refuse(e));
 
         let mut tokens = LaunchTokens::default();
-        let block = self.axes(clauses.block.as_ref(), &function, "block", &mut tokens.block);
-        let grid = self.axes(clauses.grid.as_ref(), &function, "grid", &mut tokens.grid);
+        let block = self.axes(clauses.block.as_ref(), &function, "block");
+        let block = block.into_iter().map(|e| self.block_extent(e, &mut tokens.block)).collect();
+        let grid = self.axes(clauses.grid.as_ref(), &function, "grid");
+        tokens.grid.extend(grid.iter().map(|e| e.to_token_stream()));
+        let grid = grid.into_iter().map(|e| self.expression(e)).collect();
         let mut requires = Vec::new();
         for attribute in item.attrs.iter().filter(|a| a.path().is_ident("requires")) {
             match attribute.parse_args_with(Punctuated::<syn::Expr, Token![,]>::parse_terminated) {
@@ -270,7 +273,13 @@ impl Reader {
             }
         }
         for (name, value) in &clauses.derived {
-            let condition: syn::Expr = syn::parse_quote!(#name == #value);
+            // Not by parsing: the value may be a comparison itself, which Rust does not chain.
+            let condition = syn::Expr::Binary(syn::ExprBinary {
+                attrs: Vec::new(),
+                left: Box::new(syn::parse_quote!(#name)),
+                op: syn::BinOp::Eq(Default::default()),
+                right: Box::new(value.clone()),
+            });
             requires.push((self.expression(&condition), written(&condition)));
             tokens.requires.push(condition.to_token_stream());
         }
@@ -292,14 +301,8 @@ impl Reader {
     }
 
     /// One to three expressions: `256`, or `(x, y)`.
-    fn axes(
-        &mut self,
-        e: Option<&syn::Expr>,
-        function: &Function,
-        clause: &str,
-        tokens: &mut Vec<TokenStream>,
-    ) -> Vec<Expr> {
-        let axes: Vec<&syn::Expr> = match e {
+    fn axes<'e>(&mut self, e: Option<&'e syn::Expr>, function: &Function, clause: &str) -> Vec<&'e syn::Expr> {
+        let axes: Vec<&syn::Expr> = match e.map(ungrouped) {
             None => {
                 self.refuse(syn::Error::new(
                     function.name.span(),
@@ -313,8 +316,37 @@ impl Reader {
         if !(1..=3).contains(&axes.len()) {
             self.refuse(syn::Error::new_spanned(e, format!("a {clause} has one, two or three axes")));
         }
-        tokens.extend(axes.iter().map(|e| e.to_token_stream()));
-        axes.into_iter().map(|e| self.expression(e)).collect()
+        axes
+    }
+
+    /// Threads along an axis: an expression; or, for the launch to choose from, `a..=b` or `(a..=b).step_by(n)`.
+    fn block_extent(&mut self, e: &syn::Expr, tokens: &mut Vec<TokenStream>) -> BlockExtent {
+        let e = ungrouped(e);
+        let (range, step) = match e {
+            syn::Expr::MethodCall(m) if m.method == "step_by" && m.args.len() == 1 => (&*m.receiver, m.args.first()),
+            e => (e, None),
+        };
+        let range = match ungrouped(range) {
+            syn::Expr::Paren(inner) => ungrouped(&inner.expr),
+            other => other,
+        };
+        let syn::Expr::Range(range) = range else {
+            tokens.push(e.to_token_stream());
+            return BlockExtent::Computed(self.expression(e));
+        };
+        match (&range.start, &range.end, &range.limits) {
+            (Some(least), Some(most), syn::RangeLimits::Closed(_)) => {
+                tokens
+                    .extend([Some(&**least), Some(&**most), step].into_iter().flatten().map(ToTokens::to_token_stream));
+                let step = step.map(|step| self.expression(step));
+                BlockExtent::Chosen { least: self.expression(least), most: self.expression(most), step }
+            }
+            _ => {
+                let message = "a launch chooses from a range whose both ends are of it: `32..=1024`";
+                self.refuse(syn::Error::new_spanned(range, message));
+                BlockExtent::Computed(self.expression(&syn::parse_quote!(1)))
+            }
+        }
     }
 
     fn instances(
@@ -417,6 +449,14 @@ impl Reader {
         }
         argument
     }
+}
+
+/// The expression that a macro handed over as one piece.
+fn ungrouped(mut e: &syn::Expr) -> &syn::Expr {
+    while let syn::Expr::Group(group) = e {
+        e = &group.expr;
+    }
+    e
 }
 
 /// The value of a derived constant, given the arguments of the parameters before it.

@@ -1,9 +1,11 @@
 //! Expressions.
 
 use super::function::macro_refusal;
+use super::inline::is_inline;
 use super::pattern::has_let;
 use super::{Binary, Block, ClosureParameter, Expr, ExprKind, Float, Mark, Member, Path, Reader, Unary};
 use crate::Scalar;
+use crate::check::prelude;
 use crate::ir;
 use quote::ToTokens;
 use syn::{BinOp, Lit, RangeLimits, UnOp};
@@ -41,7 +43,7 @@ impl Reader {
                 syn::Expr::Path(p) if p.qself.is_none() => {
                     let path = self.path(&p.path);
                     let arguments = self.list(&c.args);
-                    if let Some(message) = of_a_host_type(&path) {
+                    if let Some(message) = of_the_host(&path) {
                         return self.refused(&p.path, &message);
                     }
                     ExprKind::Call(path, arguments)
@@ -107,6 +109,7 @@ impl Reader {
             syn::Expr::Continue(c) => ExprKind::Continue { label: c.label.as_ref().map(|l| l.ident.clone()) },
             syn::Expr::Return(r) => ExprKind::Return(r.expr.as_ref().map(|e| self.boxed(e))),
             syn::Expr::Macro(m) if m.mac.path.is_ident("matches") => self.test_of_pattern(&m.mac),
+            syn::Expr::Macro(m) if is_inline(&m.mac) => self.inline(&m.mac),
             syn::Expr::Macro(m) => {
                 self.refuse(macro_refusal(&m.mac));
                 ExprKind::Refused
@@ -275,6 +278,18 @@ impl Reader {
 }
 
 /// Why a function of a type of Rust's library cannot be called.
+fn of_the_host(path: &Path) -> Option<String> {
+    let first = path.segments.first()?;
+    match first.name.to_string().as_str() {
+        "std" | "core" | "alloc" if !prelude::owns(path) => Some(format!(
+            "a kernel cannot call `{}`: of the standard library it has methods of numbers, arrays and options, `std::array::from_fn` and `size_of`",
+            path.name()
+        )),
+        _ => of_a_host_type(path),
+    }
+}
+
+/// Of a type's functions, such as `Vec::new`.
 fn of_a_host_type(path: &Path) -> Option<String> {
     let (_, [.., module]) = path.segments.split_last()? else { return None };
     let name = module.name.to_string();

@@ -1,6 +1,8 @@
 //! Signatures, blocks, statements and patterns.
 
-use super::{Block, Expr, ExprKind, Function, Parameter, Reader, Statement, place};
+use super::inline::is_inline;
+use super::{Block, Expr, ExprKind, Function, Parameter, Reader, Statement, Written, place};
+use std::rc::Rc;
 use syn::spanned::Spanned;
 use syn::{FnArg, ItemFn, Pat, ReturnType, Stmt};
 
@@ -41,6 +43,7 @@ impl Reader {
             body: self.block(&item.block),
             source,
             hash,
+            written: Some(Written(Rc::new(item.clone()))),
         }
     }
 
@@ -88,6 +91,14 @@ impl Reader {
                     item.span(),
                     "an item inside a kernel: move it out of the body and mark it `#[device]`",
                 )),
+                Stmt::Macro(m) if is_inline(&m.mac) => {
+                    let mark = self.mark(&m.mac);
+                    let call = Expr { kind: self.inline(&m.mac), mark };
+                    match last && m.semi_token.is_none() {
+                        true => value = Some(Box::new(call)),
+                        false => statements.push(Statement::Expr(call)),
+                    }
+                }
                 Stmt::Macro(m) => self.refuse(macro_refusal(&m.mac)),
             }
         }
@@ -154,6 +165,9 @@ pub(super) fn macro_refusal(mac: &syn::Macro) -> syn::Error {
             ": a kernel cannot print; write to a buffer, or look at it under the interpreter"
         }
         "vec" => ": a kernel has no heap; an array in registers is `[0.0; 4]`, one in shared memory `Shared::new([…])`",
+        "panic" | "unreachable" | "todo" | "unimplemented" => {
+            ": a kernel cannot panic; leave by `return`, and write to a buffer what the host has to know"
+        }
         _ => "",
     };
     syn::Error::new_spanned(&mac.path, format!("a kernel cannot call the macro `{name}!`{way_out}"))

@@ -1,12 +1,14 @@
 //! Device items beside functions: constants, structs, enums, traits and impls, alone or together in a module.
 
 use super::{
-    Argument, Block, Expr, Function, Generic, GenericKind, Parameter, Path, Reader, Segment, Type, TypeKind, place,
+    Argument, Block, Expr, Function, Generic, GenericKind, Parameter, Path, Reader, Segment, Type, TypeKind, Written,
+    place,
 };
 use crate::Scalar;
 use crate::ir::Placement;
 use proc_macro2::Ident;
 use quote::ToTokens;
+use std::rc::Rc;
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::visit::Visit;
@@ -86,6 +88,8 @@ pub struct Impl {
     pub constants: Vec<Function>,
     pub functions: Vec<Function>,
     pub hash: u64,
+    /// The Rust that it was read from, without what is in it.
+    pub written: Written<syn::ItemImpl>,
 }
 
 /// A bound of a type parameter: a trait.
@@ -234,6 +238,7 @@ impl Reader {
             body: Block { statements: Vec::new(), value, mark },
             hash: place::hash_of(name, item),
             source,
+            written: None,
         }
     }
 
@@ -383,6 +388,7 @@ impl Reader {
             constants,
             functions,
             hash: place::hash_of(&name, i),
+            written: Written(Rc::new(syn::ItemImpl { items: Vec::new(), attrs: Vec::new(), ..i.clone() })),
         }
     }
 

@@ -50,7 +50,7 @@ impl Reader {
         let Some(signature) = found else {
             self.refuse(syn::Error::new_spanned(
                 t,
-                "the `impl` type of a device function's parameter is that of a closure: `impl Fn(f32, usize) -> f32`",
+                "an `impl` type on the device is a parameter's that a closure is passed for, `impl Fn(f32, usize) -> f32`: otherwise name the type, or a generic parameter `T: Trait`",
             ));
             return TypeKind::Infer;
         };

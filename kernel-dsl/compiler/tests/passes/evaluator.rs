@@ -5,7 +5,9 @@
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::half;
 use kernel_dsl_compiler::ir::*;
+use kernel_dsl_compiler::ptx::inline::Effect;
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// What a run shows: stores in order (address, value), and how it ended.
 #[derive(Debug, PartialEq)]
@@ -225,7 +227,7 @@ fn binary(op: Binary, ty: Scalar, a: u64, b: u64) -> u64 {
             Scalar::Usize => int_ops!(u32, op, a, b),
             Scalar::F32 => u64::from(float_ops!(op, f(a), f(b)).to_bits()),
             Scalar::F64 => float_ops!(op, d(a), d(b)).to_bits(),
-            Scalar::F16 | Scalar::Bf16 => panic!("{op:?} of {ty}"),
+            Scalar::F16 | Scalar::Bf16 | Scalar::Custom(_) => panic!("{op:?} of {ty}"),
         }
 }
 
@@ -242,7 +244,7 @@ fn unary(op: Unary, ty: Scalar, a: u64) -> u64 {
         Scalar::U64 => int_unary!(u64, op, a, std::convert::identity),
         Scalar::F32 => u64::from(float_unary!(op, f(a)).to_bits()),
         Scalar::F64 => float_unary!(op, d(a)).to_bits(),
-        Scalar::F16 | Scalar::Bf16 => panic!("{op:?} of {ty}"),
+        Scalar::F16 | Scalar::Bf16 | Scalar::Custom(_) => panic!("{op:?} of {ty}"),
     }
 }
 
@@ -276,7 +278,7 @@ fn cast(from: Scalar, to: Scalar, a: u64) -> u64 {
         ($x:expr) => {{
             let x = $x;
             match to {
-                Scalar::Bool | Scalar::F16 | Scalar::Bf16 => panic!("cast to {to}"),
+                Scalar::Bool | Scalar::F16 | Scalar::Bf16 | Scalar::Custom(_) => panic!("cast to {to}"),
                 Scalar::I8 => x as i8 as u8 as u64,
                 Scalar::I16 => x as i16 as u16 as u64,
                 Scalar::I32 => x as i32 as u32 as u64,
@@ -293,7 +295,7 @@ fn cast(from: Scalar, to: Scalar, a: u64) -> u64 {
     match from {
         Scalar::F16 if to == Scalar::F32 => u64::from(half::f16_to_f32(a as u16).to_bits()),
         Scalar::F32 if to == Scalar::F16 => u64::from(half::f16_from_f32(f(a))),
-        Scalar::F16 | Scalar::Bf16 => panic!("cast from {from} to {to}"),
+        Scalar::F16 | Scalar::Bf16 | Scalar::Custom(_) => panic!("cast from {from} to {to}"),
         Scalar::Bool | Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::Usize | Scalar::U64 if to == from => a,
         Scalar::Bool | Scalar::U8 => into!(a as u8),
         Scalar::U16 => into!(a as u16),
@@ -332,6 +334,13 @@ impl Machine<'_> {
                 self.seen.values.insert((*v, self.iterations.clone()), b);
             }
         }
+    }
+
+    /// The thread's index in its warp.
+    fn lane_index(&self) -> u64 {
+        let [x, y, _] = self.kernel.block.most().map(u64::from);
+        let [a, b, c] = self.thread.unwrap_or([5 + self.input as u32, 0, 0]).map(u64::from);
+        (a + x * (b + y * c)) % 32
     }
 
     fn scalar(&self, v: Value) -> Scalar {
@@ -414,6 +423,7 @@ impl Machine<'_> {
                 Special::Thread(a) => 5 + u64::from(*a) + self.input,
                 Special::Block(a) => 2 + u64::from(*a),
                 Special::Grid(_) => 9,
+                Special::BlockDim(a) => u64::from(self.kernel.block.most()[usize::from(*a)]),
             },
             Op::Unary(o, a) => unary(*o, self.scalar(*a), get(a)),
             Op::Binary(o, a, b) => binary(*o, ty, get(a), get(b)),
@@ -499,10 +509,29 @@ impl Machine<'_> {
                 self.locals[local.0 as usize][index as usize] = value;
                 return None;
             }
+            // Some function of what goes in. What is asked of the machine comes in an order, of which it gives the number.
+            Op::Inline { code, inputs } => {
+                if code.effect() == Effect::Machine {
+                    self.trace.syncs += 1;
+                }
+                let from = match code.effect() {
+                    Effect::None => 0,
+                    Effect::Thread => self.lane_index(),
+                    Effect::Machine => u64::from(self.trace.syncs),
+                };
+                let mut hash = DefaultHasher::new();
+                (&code.source().text, from, self.all(inputs)).hash(&mut hash);
+                let results: Vec<u64> = (0..inst.results.len() as u64)
+                    .map(|i| hash.finish().wrapping_mul(2 * i + 1) & u64::from(u32::MAX))
+                    .collect();
+                self.set(&inst.results, &results);
+                return None;
+            }
             Op::BlockSync | Op::WarpSync | Op::Fence(_) => {
                 self.trace.syncs += 1;
                 return None;
             }
+            Op::CopyAsync(_) | Op::CopyCommit | Op::CopyWait(_) => panic!("no example copies ahead"),
             // As stores that are nowhere near memory.
             Op::Report { site, values, .. } => {
                 let values: Vec<_> = values.iter().map(get).collect();

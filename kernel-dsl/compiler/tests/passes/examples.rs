@@ -13,7 +13,7 @@ fn kernel(name: &str, block: [u32; 3], parameters: Vec<Parameter>) -> Kernel {
         name: name.into(),
         instance: name.into(),
         target: Target::SM_61,
-        block,
+        block: Block::fixed(block),
         min_blocks: None,
         max_registers: None,
         parameters,

@@ -6,8 +6,17 @@
 use kernel_dsl_compiler::Target;
 use kernel_dsl_compiler::ir::build::Builder;
 use kernel_dsl_compiler::ir::*;
+use kernel_dsl_compiler::ptx::inline::{self, Direction};
 use kernel_dsl_compiler::{Approximation, Scalar};
 use smallvec::smallvec;
+
+/// Blocks that compute, with one result or two; that ask who the thread is; and that ask the machine.
+const INLINE: [&str; 4] = [
+    "brev.b32 {d}, {a};",
+    "mul.lo.u32 {d}, {a}, {b}; mul.hi.u32 {b}, {a}, {b};",
+    "mov.u32 {d}, %laneid; add.u32 {d}, {d}, {a};",
+    "mov.u32 {d}, %clock;",
+];
 
 /// A kernel with nothing in it: slices `x` (read-only) and `y`, a view `m` with a row stride, scalars `s` and `a`.
 pub fn empty() -> Kernel {
@@ -17,7 +26,7 @@ pub fn empty() -> Kernel {
         name: "k".into(),
         instance: "k".into(),
         target: Target::SM_61,
-        block: [32, 1, 1],
+        block: Block::fixed([32, 1, 1]),
         min_blocks: None,
         max_registers: None,
         parameters: vec![
@@ -78,7 +87,7 @@ pub fn kernel(seed: u64) -> Kernel {
 /// A kernel whose values depend on the thread or on what all threads have, and not on memory, but for few. Two warps, in
 /// rows of 8.
 pub fn of_threads(seed: u64) -> Kernel {
-    made(seed, Kernel { block: [8, 8, 1], ..empty() }, |g| {
+    made(seed, Kernel { block: Block::fixed([8, 8, 1]), ..empty() }, |g| {
         g.scope.clear();
         g.scope.extend([(Scalar::U32, g.parameters[8]), (Scalar::F32, g.parameters[9])]);
         let block = g.b.scalar(Op::Special(Special::Block(0)), Scalar::Usize);
@@ -540,7 +549,25 @@ impl Generator {
         of[i as usize].clone()
     }
 
+    /// A block of inline PTX of two words, of one kind or another.
+    fn inline(&mut self) {
+        let text = self.one_of(&INLINE);
+        let operand = |name: &str, direction| inline::Operand { name: name.into(), direction, ty: Scalar::U32 };
+        let all = [("a", Direction::In), ("b", Direction::InOut), ("d", Direction::Out)];
+        let operands = all.iter().filter(|(name, _)| text.contains(&format!("{{{name}}}")));
+        let operands = operands.map(|(name, direction)| operand(name, *direction)).collect();
+        let source = inline::Source { text: text.into(), operands };
+        let code = source.check(None).unwrap_or_else(|e| panic!("{text}: {e:?}"));
+        let inputs: Values = source.inputs().map(|_| self.any(Scalar::U32)).collect();
+        let results = source.outputs().map(|_| Type::Scalar(Scalar::U32));
+        let results = self.b.emit(Op::Inline { code: code.into(), inputs }, results);
+        self.scope.extend(results.iter().map(|v| (Scalar::U32, *v)));
+    }
+
     fn statement(&mut self) {
+        if self.below(16) == 0 {
+            return self.inline();
+        }
         let choice = if self.budget == 0 || self.open.len() > 3 { self.below(9) } else { self.below(16) };
         self.budget = self.budget.saturating_sub(1);
         match choice {

@@ -132,6 +132,7 @@ impl Fact {
     pub fn agrees(&self, other: &Fact) -> bool {
         self.multiple == other.multiple
             && self.same_threads(other)
+            // Which bits are noted, and which follow from the verdicts, is all the same.
             && self.merged() == other.merged()
             && self.base.agrees(&other.base)
             && self.varies.agrees(&other.varies)

@@ -59,7 +59,7 @@ impl Facts {
             dynamic: vec![None; n],
             tables: HashMap::new(),
             less: Vec::new(),
-            block: kernel.block,
+            block: kernel.block.most(),
         }
     }
 
@@ -143,6 +143,7 @@ impl Facts {
             Op::Special(Special::Thread(a)) => axis(&self.block, *a).saturating_sub(1),
             Op::Special(Special::Block(a)) => axis(&GRID, *a) - 1,
             Op::Special(Special::Grid(a)) => axis(&GRID, *a),
+            Op::Special(Special::BlockDim(a)) => axis(&self.block, *a),
             Op::Binary(op, a, b) => match (op, constant(b)) {
                 (Binary::Add, _) => most(a).saturating_add(most(b)),
                 (Binary::Mul, _) => most(a).saturating_mul(most(b)),

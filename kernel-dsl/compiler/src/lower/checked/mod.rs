@@ -234,6 +234,20 @@ impl Guarder {
                     return self.store_apart(inst);
                 }
             }
+            Op::CopyAsync(copy) => {
+                // How far it goes from the first is bounded by how it was made: the rest of a row, or as many bytes as are there.
+                let (from, element, count) = (copy.from.clone(), copy.element, copy.count);
+                let asked = match (copy.guard, copy.inside) {
+                    (Some(guard), Some(inside)) => Some(self.both(Some(guard), inside, at)),
+                    (guard, inside) => guard.or(inside),
+                };
+                if let Some(there) = self.access(&from, element, 1, asked, at) {
+                    copy.inside = Some(there);
+                }
+                if let Some(there) = self.access(&copy.to, element, count, copy.guard, at) {
+                    copy.guard = Some(there);
+                }
+            }
             Op::Atomic { place, element, .. } => {
                 let element = *element;
                 if let Some(inside) = self.access(place, element, 1, None, at) {
@@ -318,6 +332,10 @@ impl Guarder {
             // What the oracle is told, and the machine is not.
             | Op::Poison { .. }
             | Op::Begin(_)
+            // It touches registers alone.
+            | Op::Inline { .. }
+            | Op::CopyCommit
+            | Op::CopyWait(_)
             | Op::ReadLocal { .. }
             | Op::WriteLocal { .. }
             | Op::BlockSync

@@ -123,6 +123,11 @@ impl Lowerer<'_> {
                         inst.op = op;
                     }
                 }
+                Op::CopyAsync(copy) => {
+                    let element = copy.element;
+                    copy.to = self.place(&copy.to, element, inst.location, before);
+                    copy.from = self.place(&copy.from, element, inst.location, before);
+                }
                 Op::Dynamic { array, extents } => {
                     let (array, extents) = (*array, std::mem::take(extents));
                     inst.op = self.dynamic(array, &extents, inst.location, before);

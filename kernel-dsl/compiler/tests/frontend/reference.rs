@@ -1,0 +1,348 @@
+//! The page `kernel_dsl::reference`: each construct of the language with its PTX, as the compiler makes it of a program that is about
+//! that construct alone.
+//!
+//! The programs are those of `tests/tests/constructs`, where they run. `UPDATE=1 cargo test -p kernel-dsl-compiler --features
+//! frontend --test frontend reference` writes the page anew.
+
+use crate::support::{Crate, Function, library};
+use kernel_dsl_compiler::analyses::{self, rate::Rate};
+use kernel_dsl_compiler::check::vocabulary::{Word, words};
+use kernel_dsl_compiler::ptx::{Instruction, Opcode, Statement};
+use kernel_dsl_compiler::{emit, passes};
+use proc_macro2::{TokenStream, TokenTree};
+use quote::quote;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use syn::Item;
+
+const FILES: [&str; 8] = [
+    include_str!("../../../../tests/tests/constructs/types.rs"),
+    include_str!("../../../../tests/tests/constructs/integers.rs"),
+    include_str!("../../../../tests/tests/constructs/floats.rs"),
+    include_str!("../../../../tests/tests/constructs/control.rs"),
+    include_str!("../../../../tests/tests/constructs/items.rs"),
+    include_str!("../../../../tests/tests/constructs/memory.rs"),
+    include_str!("../../../../tests/tests/constructs/shared.rs"),
+    include_str!("../../../../tests/tests/constructs/cooperation.rs"),
+];
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/reference.rs");
+
+const HEAD: &str = "\
+//! Every construct of the language, what it becomes, and what that costs on sm_61.
+//!
+//! The page is made by the compiler: for each construct it compiles a program that is about that construct alone, and shows the
+//! instructions that come of it, in their order, each once with how often it comes. Constants are folded and places are in registers,
+//! as everywhere: what shows no instructions is known when the kernel is compiled, or part of what it is used in. A
+//! construct on another type has that type's instructions. Every program runs on each executor in the tests
+//! (`tests/tests/constructs`), against what rustc makes of it.
+//!
+//! *Rate* is what part of the 128 results that a multiprocessor of sm_61 gives in a clock an instruction reaches, for each rate among the
+//! instructions: 1 for `f32` arithmetic and integer addition and logic, 1/2 for shifts, comparisons, minima and bit
+//! fields, 1/4 for conversions, shuffles and the special function unit, 1/32 for `f64`, 1/64 for arithmetic of 16-bit
+//! floats, which is never emitted for them. A *sequence* is no instruction of the machine: ptxas writes several, for a product of
+//! integers three or four, for a division of integers some thirty, for a correctly rounded quotient or root ten to thirty. *Shared* accesses
+//! cost by their bank conflicts, *global* ones by the sectors they touch, *atomic* ones by how many meet; what they
+//! are in a kernel tells `kernels report`.
+";
+
+/// A construct, and the instructions that it becomes; `None` where it is an item, and is part of what it is used in.
+struct Row {
+    chapter: String,
+    name: String,
+    target: String,
+    ptx: Option<Vec<Instruction>>,
+}
+
+/// Takes tokens one by one.
+struct Tokens(std::iter::Peekable<proc_macro2::token_stream::IntoIter>);
+
+impl Tokens {
+    fn of(tokens: TokenStream) -> Tokens {
+        Tokens(tokens.into_iter().peekable())
+    }
+    fn next(&mut self) -> TokenTree {
+        self.0.next().expect("a table goes on")
+    }
+    fn skip(&mut self, text: &str) {
+        let token = self.next();
+        assert_eq!(token.to_string(), text, "{:?}", token.span().start());
+    }
+    fn text(&mut self) -> String {
+        let token = TokenStream::from(self.next());
+        syn::parse2::<syn::LitStr>(token).expect("a text").value()
+    }
+    fn group(&mut self) -> proc_macro2::Group {
+        match self.next() {
+            TokenTree::Group(group) => group,
+            other => panic!("{other} where there should be a group, at {:?}", other.span().start()),
+        }
+    }
+    fn is_group(&mut self) -> bool {
+        matches!(self.0.peek(), Some(TokenTree::Group(_)))
+    }
+}
+
+/// The rows of a file's tables.
+fn rows(text: &str) -> Vec<Row> {
+    let all = Crate::parse(text).expect("the file is Rust").with(&library());
+    let mut rows = Vec::new();
+    for item in syn::parse_file(text).expect("the file is Rust").items {
+        let Item::Macro(call) = item else { continue };
+        let mut tokens = Tokens::of(call.mac.tokens);
+        match call.mac.path.require_ident().expect("a table's name").to_string().as_str() {
+            "values" => values(&all, &mut tokens, &mut rows),
+            "programs" => programs(&all, text, &mut tokens, &mut rows),
+            "items" => items(&mut tokens, &mut rows),
+            other => panic!("`{other}!` is no table"),
+        }
+    }
+    rows
+}
+
+/// `module, "Chapter",`
+fn chapter(tokens: &mut Tokens) -> String {
+    tokens.next();
+    tokens.skip(",");
+    let chapter = tokens.text();
+    tokens.skip(",");
+    chapter
+}
+
+fn values(all: &Crate, tokens: &mut Tokens, rows: &mut Vec<Row>) {
+    let chapter = chapter(tokens);
+    let parameters = tokens.group().stream();
+    let parameters = syn::parse::Parser::parse2(
+        |input: syn::parse::ParseStream| {
+            let one = |input: syn::parse::ParseStream| {
+                let name: syn::Ident = input.parse()?;
+                input.parse::<syn::Token![:]>()?;
+                let ty: syn::Type = input.parse()?;
+                input.parse::<syn::Token![=]>()?;
+                input.parse::<syn::Expr>()?;
+                Ok((name, ty))
+            };
+            input.parse_terminated(one, syn::Token![,])
+        },
+        parameters,
+    );
+    // What is written here stands in line 1, the parameters too; the construct in its own.
+    let here = |name: syn::Ident| syn::Ident::new(&name.to_string(), proc_macro2::Span::call_site());
+    let (names, types): (Vec<_>, Vec<_>) =
+        parameters.expect("parameters").into_iter().map(|(name, ty)| (here(name), ty)).unzip();
+    tokens.skip(":");
+    while tokens.0.peek().is_some() {
+        let construct = tokens.text();
+        tokens.skip("fn");
+        let name = tokens.next();
+        tokens.skip("-");
+        tokens.skip(">");
+        let (result, body) = (tokens.next(), tokens.group());
+        let item = quote! {
+            fn #name(#(#names: &[#types],)* out: &mut [#result]) {
+                let i = grid::index();
+                if i < out.len() {
+                    #(let #names = #names[i];)*
+                    let value: #result = #body;
+                    out[i] = value;
+                }
+            }
+        };
+        let attribute = quote!(block = 32, grid = 1);
+        rows.push(row(all, &chapter, construct, attribute, item, |offset| offset > 0));
+    }
+}
+
+fn programs(all: &Crate, text: &str, tokens: &mut Tokens, rows: &mut Vec<Row>) {
+    let chapter = chapter(tokens);
+    let clauses = if tokens.is_group() { tokens.group().stream() } else { TokenStream::new() };
+    tokens.next();
+    let parameters = tokens.group();
+    tokens.skip(":");
+    let lines: Vec<&str> = text.lines().collect();
+    while tokens.0.peek().is_some() {
+        let construct = tokens.text();
+        let keyword = tokens.next();
+        let first = keyword.span().start().line;
+        let (name, body) = (tokens.next(), tokens.group());
+        let item = quote!(#keyword #name #parameters #body);
+        let attribute = quote!(block = 64, grid = 1, #clauses);
+        let words = needles(&construct);
+        let about = |offset: usize| words.iter().any(|word| lines[first - 1 + offset].contains(word.as_str()));
+        let row = row(all, &chapter, construct, attribute, item, about);
+        let span = lines[first - 1..body.span_close().end().line].join("\n");
+        assert!(words.iter().any(|word| span.contains(word.as_str())), "no line is about {}:\n{span}", row.name);
+        rows.push(row);
+    }
+}
+
+fn items(tokens: &mut Tokens, rows: &mut Vec<Row>) {
+    let chapter = tokens.text();
+    tokens.skip(":");
+    while tokens.0.peek().is_some() {
+        let name = tokens.text();
+        while tokens.next().to_string() != ";" {}
+        rows.push(Row { chapter: chapter.clone(), name, target: "sm_61".to_string(), ptx: None });
+    }
+}
+
+/// What stands in the lines that are about a construct: all of it, or the path or method that it calls.
+fn needles(construct: &str) -> Vec<String> {
+    let written = construct.trim_matches('`');
+    let mut all = vec![written.to_string()];
+    let Some((called, _)) = written.split_once('(').filter(|(called, _)| !called.contains('[')) else { return all };
+    let path = match called.rsplit_once(">::") {
+        // Of a generic type the last name.
+        Some((_, last)) => format!("::{last}"),
+        None => called.split("::<").next().unwrap_or_default().to_string(),
+    };
+    let path = path.find('.').map_or(path.as_str(), |dot| &path[dot..]);
+    all.extend(["(", "::<"].map(|behind| format!("{path}{behind}")));
+    all
+}
+
+/// A kernel's row: the instructions of its lines that are `about` the construct.
+fn row(
+    all: &Crate,
+    chapter: &str,
+    name: String,
+    attribute: TokenStream,
+    item: TokenStream,
+    about: impl Fn(usize) -> bool,
+) -> Row {
+    let item = syn::parse2(item).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let program = all.program(&Function { attribute: Some(attribute), item });
+    let target = program.launch.target;
+    let kernel = analyses::lowered(&program, &program.launch.instances[0], target);
+    let kernel = passes::optimise(kernel.unwrap_or_else(|e| panic!("{name}: {e}")));
+    let module =
+        emit::emit(&kernel.unwrap_or_else(|e| panic!("{name}: {e}"))).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let body = module.entries().next().and_then(|entry| entry.body.as_ref()).expect("a kernel has a body");
+    let mut ptx = Vec::new();
+    let mut inside = false;
+    for statement in body {
+        match statement {
+            Statement::Comment(heading) => {
+                // `+3 let …` of the kernel; of a function that is called, its name stands before.
+                let (function, offset) = heading.split_once('+').unwrap_or((heading, ""));
+                let offset = offset.split(' ').next().and_then(|n| n.parse().ok());
+                inside = match offset {
+                    Some(offset) if function.trim().is_empty() => about(offset),
+                    Some(_) => true,
+                    None => false,
+                };
+            }
+            Statement::Instruction(instruction) if inside && instruction.opcode != Opcode::Ret => {
+                ptx.push(instruction.clone())
+            }
+            _ => {}
+        }
+    }
+    Row { chapter: chapter.to_string(), name, target: target.to_string(), ptx: Some(ptx) }
+}
+
+/// `add.s32`
+fn mnemonic(instruction: &Instruction) -> String {
+    let modifiers = instruction.modifiers.iter().map(|m| m.spelling());
+    modifiers.fold(instruction.opcode.spelling().to_string(), |text, m| match m.starts_with('.') {
+        true => text + m,
+        false => text + "." + m,
+    })
+}
+
+fn cells(row: &Row) -> (String, String) {
+    let Some(ptx) = &row.ptx else { return ("of what it is used in".to_string(), String::new()) };
+    let mut counted: Vec<(String, u32)> = Vec::new();
+    for text in ptx.iter().map(mnemonic) {
+        match counted.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, count)) => *count += 1,
+            None => counted.push((text, 1)),
+        }
+    }
+    let instructions = counted.iter().map(|(text, count)| match count {
+        1 => format!("`{text}`"),
+        n => format!("{n} `{text}`"),
+    });
+    let rates: BTreeSet<Rate> = ptx.iter().map(Rate::of).collect();
+    let rates = rates.iter().map(Rate::to_string).collect::<Vec<_>>().join(", ");
+    match counted.is_empty() {
+        true => ("none".to_string(), String::new()),
+        false => (instructions.collect::<Vec<_>>().join(", "), rates),
+    }
+}
+
+fn page(rows: &[Row]) -> String {
+    let mut page = HEAD.to_string();
+    let mut chapters: Vec<&str> = Vec::new();
+    for row in rows {
+        if !chapters.contains(&&*row.chapter) {
+            chapters.push(&row.chapter);
+        }
+    }
+    for chapter in chapters {
+        let _ =
+            writeln!(page, "//!\n//! # {chapter}\n//!\n//! | construct | PTX | from | rate |\n//! |---|---|---|---|");
+        for row in rows.iter().filter(|row| row.chapter == chapter) {
+            let (ptx, rates) = cells(row);
+            let name = row.name.replace('|', "\\|");
+            let _ = writeln!(page, "//! | {name} | {ptx} | {} | {rates} |", row.target);
+        }
+    }
+    page
+}
+
+#[test]
+fn the_page_is_what_the_compiler_makes() {
+    let rows: Vec<Row> = FILES.into_iter().flat_map(rows).collect();
+    let page = page(&rows);
+    if std::env::var("UPDATE").is_ok() {
+        std::fs::write(PAGE, &page).expect("the page is written");
+    }
+    let written = std::fs::read_to_string(PAGE).unwrap_or_default();
+    let different = written.lines().zip(page.lines()).find(|(a, b)| a != b);
+    assert!(
+        written == page,
+        "kernel-dsl/src/reference.rs is not what the compiler makes ({different:?}): set UPDATE=1"
+    );
+    println!("{} constructs", rows.len());
+}
+
+/// Chapters that the methods of a receiver stand in.
+fn chapters(on: &str) -> &'static [&'static str] {
+    match on {
+        "Float" => &["Floats"],
+        "Half" => &["Floats of 16 bits"],
+        "Integer" => &["Integers"],
+        "Slice" => &["Slices"],
+        "View" => &["Views"],
+        "Shared" => &["Shared memory", "Copies to shared memory"],
+        "Memory" => &["Slices", "Views", "Atomic operations"],
+        "Pending" => &["Copies to shared memory"],
+        "Group" => &["Groups of lanes"],
+        "Array" => &["Types"],
+        "Option" => &["Options", "Slices"],
+        other => panic!("methods of {other} have no chapter"),
+    }
+}
+
+/// Words of launch expressions: a kernel's body has no use for them.
+const OF_LAUNCHES: [&str; 3] = ["aligned", "device::multiprocessors", "device::waves"];
+
+#[test]
+fn every_word_of_the_language_has_a_program() {
+    let rows: Vec<Row> = FILES.into_iter().flat_map(rows).collect();
+    let has = |chapters: &[&str], parts: &[String]| {
+        let of_these = rows.iter().filter(|row| chapters.is_empty() || chapters.contains(&&*row.chapter));
+        of_these.flat_map(|row| row.name.split('`')).any(|text| parts.iter().any(|part| text.contains(&**part)))
+    };
+    let missing: Vec<Word> = words()
+        .into_iter()
+        .filter(|word| match word {
+            Word::Function(path) | Word::Method { name: path, .. } if OF_LAUNCHES.contains(path) => false,
+            Word::Function(path) => !has(&[], &[format!("{path}(")]),
+            Word::Constructor(name) => !has(&["Shared memory"], &[format!("::{name}(")]),
+            Word::Method { on, name } => !has(chapters(on), &[format!(".{name}("), format!(".{name}::<")]),
+        })
+        .collect();
+    assert!(missing.is_empty(), "tests/tests/constructs has no program for {missing:?}");
+}

@@ -1,0 +1,188 @@
+//! Rust that is no part of the language: what the checker refuses, where rustc has nothing against it. The first line over each item
+//! says what it is.
+#![allow(unused)]
+
+use kernel_dsl::prelude::*;
+
+/// `%` of floats
+#[kernel(block = 32, grid = 1)]
+pub fn remainder(x: &[f32], y: &mut [f32]) {
+    y[0] = x[0] % 2.0;
+}
+
+/// `usize::MAX`
+#[kernel(block = 32, grid = 1)]
+pub fn largest_size(y: &mut [f32]) {
+    y[0] = usize::MAX as f32;
+}
+
+/// `usize::BITS`
+#[kernel(block = 32, grid = 1)]
+pub fn bits_of_size(y: &mut [f32]) {
+    y[0] = usize::BITS as f32;
+}
+
+/// A `usize` beyond 32 bits
+#[kernel(block = 32, grid = 1)]
+pub fn large_size(n: usize, y: &mut [f32]) {
+    if n < 0x1_0000_0000 {
+        y[0] = 1.0;
+    }
+}
+
+/// `u64 as usize` of any value
+#[kernel(block = 32, grid = 1)]
+pub fn narrowed_size(n: u64, y: &mut [f32]) {
+    y[n as usize] = 1.0;
+}
+
+/// `option.unwrap()`
+#[kernel(block = 32, grid = 1)]
+pub fn unwrapped(x: &[f32], y: &mut [f32]) {
+    y[0] = x.get(0).copied().unwrap();
+}
+
+/// `option.unwrap_or_default()`
+#[kernel(block = 32, grid = 1)]
+pub fn or_default(x: &[f32], y: &mut [f32]) {
+    y[0] = x.get(0).copied().unwrap_or_default();
+}
+
+/// `option.filter(|x| …)`, and other methods of options
+#[kernel(block = 32, grid = 1)]
+pub fn filtered(x: &[f32], y: &mut [f32]) {
+    y[0] = x.get(0).copied().filter(|x| *x > 0.0).unwrap_or(1.0);
+}
+
+/// `x.sin()`, `x.exp()`: the host's mathematics
+#[kernel(block = 32, grid = 1)]
+pub fn sine(x: &[f32], y: &mut [f32]) {
+    y[0] = x[0].sin();
+}
+
+/// `x.powi(n)`, `x.powf(y)`
+#[kernel(block = 32, grid = 1)]
+pub fn power(x: &[f32], y: &mut [f32]) {
+    y[0] = x[0].powi(2);
+}
+
+/// `x.rem_euclid(y)` of floats
+#[kernel(block = 32, grid = 1)]
+pub fn float_remainder(x: &[f32], y: &mut [f32]) {
+    y[0] = x[0].rem_euclid(2.0);
+}
+
+/// `a.checked_add(b)`
+#[kernel(block = 32, grid = 1)]
+pub fn checked(x: &[u32], y: &mut [u32]) {
+    y[0] = x[0].checked_add(1).unwrap_or(0);
+}
+
+/// `a.overflowing_add(b)`
+#[kernel(block = 32, grid = 1)]
+pub fn overflowing(x: &[u32], y: &mut [u32]) {
+    let (sum, over) = x[0].overflowing_add(1);
+    y[0] = sum;
+}
+
+/// `a.isqrt()`, and other methods of integers
+#[kernel(block = 32, grid = 1)]
+pub fn integer_root(x: &[u32], y: &mut [u32]) {
+    y[0] = x[0].isqrt();
+}
+
+/// `slice.iter()`
+#[kernel(block = 32, grid = 1)]
+pub fn iterated(x: &[f32], y: &mut [f32]) {
+    for v in x.iter() {
+        y[0] += *v;
+    }
+}
+
+/// `for x in slice`
+#[kernel(block = 32, grid = 1)]
+pub fn iterated_directly(x: &[f32], y: &mut [f32]) {
+    for v in x {
+        y[0] += *v;
+    }
+}
+
+/// `iterator.map(…)`, `sum()`: chains of iterators
+#[kernel(block = 32, grid = 1)]
+pub fn chained(y: &mut [f32]) {
+    let s: usize = (0..4).map(|i| i * i).sum();
+    y[0] = s as f32;
+}
+
+/// `iterator.zip(…)`
+#[kernel(block = 32, grid = 1)]
+pub fn zipped(y: &mut [f32]) {
+    for (i, j) in (0..4).zip(4..8) {
+        y[i] = j as f32;
+    }
+}
+
+/// `slice.first()`, and other methods of slices
+#[kernel(block = 32, grid = 1)]
+pub fn first(x: &[f32], y: &mut [f32]) {
+    y[0] = x.first().copied().unwrap_or(0.0);
+}
+
+/// `slice.swap(a, b)`
+#[kernel(block = 32, grid = 1)]
+pub fn swapped(y: &mut [f32]) {
+    y.swap(0, 1);
+}
+
+/// `array.iter()`
+#[kernel(block = 32, grid = 1)]
+pub fn array_iterated(y: &mut [f32]) {
+    let v = [1.0, 2.0];
+    for x in v.iter() {
+        y[0] += *x;
+    }
+}
+
+/// `bool` in a buffer
+#[kernel(block = 32, grid = 1)]
+pub fn truths(x: &[bool], y: &mut [f32]) {
+    y[0] = if x[0] { 1.0 } else { 0.0 };
+}
+
+/// `usize` in a buffer
+#[kernel(block = 32, grid = 1)]
+pub fn sizes(x: &[usize], y: &mut [f32]) {
+    y[0] = x[0] as f32;
+}
+
+/// A tuple in a buffer
+#[kernel(block = 32, grid = 1)]
+pub fn tuples(x: &[(f32, u32)], y: &mut [f32]) {
+    y[0] = x[0].0;
+}
+
+#[device]
+#[derive(Clone, Copy, DeviceCopy)]
+pub struct Unordered {
+    pub key: u32,
+}
+
+/// A struct without `repr(C)` in a buffer
+#[kernel(block = 32, grid = 1)]
+pub fn unordered(x: &[Unordered], y: &mut [f32]) {
+    y[0] = x[0].key as f32;
+}
+
+/// Parts of slices: `&y[1..3]`
+#[kernel(block = 32, grid = 1)]
+pub fn sliced(y: &mut [f32]) {
+    let r = &y[1..3];
+}
+
+/// A kernel that returns something
+#[kernel(block = 32, grid = 1)]
+pub fn returning(y: &mut [f32]) -> f32 {
+    y[0]
+}
+
+fn main() {}

@@ -1,0 +1,232 @@
+//! What is Rust and cannot be on the device, or on the target: refused for an instance. The first line over each item says
+//! what it is.
+#![allow(unused)]
+
+use kernel_dsl::prelude::*;
+
+/// A register array at an index that the launch decides
+#[kernel(block = 32, grid = 1)]
+pub fn indexed(n: usize, y: &mut [f32]) {
+    let v = [1.0, 2.0, 3.0];
+    y[0] = v[n];
+}
+
+/// A register array at the index of a loop that is not unrolled
+#[kernel(block = 32, grid = 1)]
+pub fn indexed_in_loop(y: &mut [f32]) {
+    let v = [1.0, 2.0, 3.0];
+    for i in rolled(0..3) {
+        y[i] = v[i];
+    }
+}
+
+/// A constant index beyond an array
+#[kernel(block = 32, grid = 1, instances(N = 4))]
+pub fn beyond<const N: usize>(y: &mut [f32]) {
+    let v = [1.0, 2.0, 3.0];
+    y[0] = v[N];
+}
+
+/// An array of more numbers than a thread has room for
+#[kernel(block = 32, grid = 1)]
+pub fn oversized(y: &mut [f32]) {
+    let v = [0.0; 100_000];
+    y[0] = v[1];
+}
+
+/// `unroll` of a range that the launch decides
+#[kernel(block = 32, grid = 1)]
+pub fn unrolled(n: usize, y: &mut [f32]) {
+    for i in unroll(0..n) {
+        y[i] = 1.0;
+    }
+}
+
+/// `unroll` of too many copies
+#[kernel(block = 32, grid = 1)]
+pub fn too_many(y: &mut [f32]) {
+    for i in unroll(0..1_000_000) {
+        y[i] = 1.0;
+    }
+}
+
+/// A constant assertion that does not hold
+#[kernel(block = 32, grid = 1, instances(N = 3))]
+pub fn asserted<const N: usize>(y: &mut [f32]) {
+    const { assert!(N % 2 == 0) };
+    y[0] = N as f32;
+}
+
+/// More than 1024 threads in a block
+#[kernel(block = 2048, grid = 1)]
+pub fn large_block(y: &mut [f32]) {
+    y[0] = 1.0;
+}
+
+/// More than 48 KB of shared memory
+#[kernel(block = 32, grid = 1)]
+pub fn large_shared(y: &mut [f32]) {
+    let s = Shared::<f32, 1>::new([20_000]);
+    s.fill(0.0);
+    block::sync();
+    y[0] = s[0];
+}
+
+/// Shared memory whose shape is no constant
+#[kernel(block = 32, grid = 1)]
+pub fn shaped_by_launch(n: usize, y: &mut [f32]) {
+    let s = Shared::<f32, 1>::new([n]);
+    s.fill(0.0);
+    block::sync();
+    y[0] = s[0];
+}
+
+/// A pitch below the row's length
+#[kernel(block = 32, grid = 1)]
+pub fn short_pitch(y: &mut [f32]) {
+    let s = Shared::<f32, 2>::with_pitch([4, 8], 6);
+    s.fill(0.0);
+    block::sync();
+    y[0] = s[(0, 0)];
+}
+
+/// An array over a smaller one
+#[kernel(block = 32, grid = 1)]
+pub fn over_smaller(y: &mut [f32]) {
+    let s = Shared::<f32, 1>::new([8]);
+    let p = Shared::<f32, 1>::over(s, [16]);
+    p.fill(0.0);
+    block::sync();
+    y[0] = p[0];
+}
+
+/// A barrier that some threads do not reach
+#[kernel(block = 64, grid = 1)]
+pub fn parted_barrier(y: &mut [f32]) {
+    if thread::x() < 10 {
+        block::sync();
+    }
+    y[0] = 1.0;
+}
+
+/// A barrier behind a `return` of some
+#[kernel(block = 64, grid = 1)]
+pub fn left_barrier(y: &mut [f32]) {
+    if thread::x() >= y.len() {
+        return;
+    }
+    block::sync();
+    y[0] = 1.0;
+}
+
+/// A shuffle that some lanes do not reach
+#[kernel(block = 64, grid = 1)]
+pub fn parted_shuffle(x: &[f32], y: &mut [f32]) {
+    if thread::x() % 2 == 0 {
+        y[0] = warp::sum(x[0]);
+    }
+}
+
+/// A reduction in a loop that lanes leave one by one
+#[kernel(block = 64, grid = 1)]
+pub fn parted_loop(x: &[f32], y: &mut [f32]) {
+    for i in 0..thread::x() {
+        y[i] = warp::max(x[i]);
+    }
+}
+
+/// Warps that are not whole
+#[kernel(block = 48, grid = 1)]
+pub fn half_warp(x: &[f32], y: &mut [f32]) {
+    y[0] = warp::sum(x[0]);
+}
+
+/// A group of lanes that is no power of two
+#[kernel(block = 64, grid = 1)]
+pub fn odd_group(x: &[f32], y: &mut [f32]) {
+    y[0] = warp::group::<5>().sum(x[0]);
+}
+
+/// A group of more lanes than a warp
+#[kernel(block = 64, grid = 1)]
+pub fn large_group(x: &[f32], y: &mut [f32]) {
+    y[0] = warp::group::<64>().sum(x[0]);
+}
+
+/// What the target lacks
+#[kernel(block = 64, grid = 1)]
+pub fn later_target(x: &[u32], y: &mut [u32]) {
+    y[0] = warp::match_any(x[0]);
+}
+
+/// A target that there is not
+#[kernel(block = 64, grid = 1, target = sm_62)]
+pub fn unknown_target(y: &mut [f32]) {
+    y[0] = 1.0;
+}
+
+/// Atomic operations on small integers
+#[kernel(block = 64, grid = 1)]
+pub fn small_atomic(y: &mut [u8]) {
+    y.fetch_add(0, 1);
+}
+
+/// Atomic minima of floats
+#[kernel(block = 64, grid = 1)]
+pub fn float_minimum(y: &mut [f32]) {
+    y.fetch_min(0, 1.0);
+}
+
+/// A copy ahead to an array of dynamic size
+#[kernel(block = 64, grid = 1)]
+pub fn dynamic_ahead(x: View<f32, 1>, y: &mut [f32]) {
+    let s = Shared::<f32, 1>::dynamic([x.len()]);
+    s.copy_async(x).wait();
+    block::sync();
+    y[0] = s[0];
+}
+
+/// A copy ahead of more than registers hold
+#[kernel(block = 32, grid = 1)]
+pub fn large_ahead(x: View<f32, 1>, y: &mut [f32]) {
+    let s = Shared::<f32, 1>::new([10_000]);
+    s.copy_async(x).wait();
+    block::sync();
+    y[0] = s[0];
+}
+
+/// A token that is given what it holds and more
+#[kernel(block = 64, grid = 1)]
+pub fn growing_token(x: View<f32, 1>, y: &mut [f32]) {
+    let s = Shared::<f32, 1>::new([64]);
+    let mut coming = Pending::none();
+    for i in 0..3 {
+        coming = coming.and(s.copy_async(x));
+    }
+    coming.wait();
+    block::sync();
+    y[0] = s[0];
+}
+
+/// `load` of more than 16 elements
+#[kernel(block = 64, grid = 1)]
+pub fn wide_load(x: &[f32], y: &mut [f32]) {
+    let v = x.load::<32>(0);
+    y[0] = v[0];
+}
+
+/// `pow` with an exponent that is no constant
+#[kernel(block = 64, grid = 1)]
+pub fn power(n: u32, x: &[u32], y: &mut [u32]) {
+    y[0] = x[0].pow(n);
+}
+
+/// A step that is a constant 0
+#[kernel(block = 64, grid = 1, instances(N = 0))]
+pub fn standing<const N: usize>(y: &mut [f32]) {
+    for i in (0..4).step_by(N) {
+        y[i] = 1.0;
+    }
+}
+
+fn main() {}

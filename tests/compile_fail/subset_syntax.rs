@@ -1,0 +1,324 @@
+//! Rust that is no part of the language: what is refused where it is read. The first line over each item says what it is.
+#![allow(unused)]
+
+use kernel_dsl::prelude::*;
+
+/// Text
+#[kernel(block = 32, grid = 1)]
+pub fn text(y: &mut [f32]) {
+    let name = "y";
+}
+
+/// `char`
+#[kernel(block = 32, grid = 1)]
+pub fn letter(y: &mut [f32]) {
+    let letter = 'y';
+}
+
+/// Byte strings
+#[kernel(block = 32, grid = 1)]
+pub fn bytes(y: &mut [f32]) {
+    let bytes = b"y";
+}
+
+/// `u128`, `i128`
+#[kernel(block = 32, grid = 1)]
+pub fn wide(y: &mut [f32]) {
+    let a = 1u128;
+}
+
+/// `isize`
+#[kernel(block = 32, grid = 1)]
+pub fn signed_size(y: &mut [f32]) {
+    let a = 1isize;
+}
+
+/// `a..=b` as an iterator
+#[kernel(block = 32, grid = 1)]
+pub fn inclusive(y: &mut [f32]) {
+    for i in 0..=3 {
+        y[i] = 0.0;
+    }
+}
+
+/// `a..` as an iterator
+#[kernel(block = 32, grid = 1)]
+pub fn open(y: &mut [f32]) {
+    for i in 4.. {
+        y[i] = 0.0;
+    }
+}
+
+/// `move` closures
+#[kernel(block = 32, grid = 1)]
+pub fn moving(y: &mut [f32]) {
+    let f = move |x: f32| x + 1.0;
+    y[0] = f(1.0);
+}
+
+/// A closure that is called where it stands
+#[kernel(block = 32, grid = 1)]
+pub fn called_at_once(y: &mut [f32]) {
+    y[0] = (|x: f32| x)(1.0);
+}
+
+/// `println!`
+#[kernel(block = 32, grid = 1)]
+pub fn printing(y: &mut [f32]) {
+    println!("{}", y.len());
+}
+
+/// `vec!`
+#[kernel(block = 32, grid = 1)]
+pub fn vectors(y: &mut [f32]) {
+    let v = vec![1.0];
+}
+
+/// `assert!` of what a launch decides
+#[kernel(block = 32, grid = 1)]
+pub fn assertion(y: &mut [f32]) {
+    assert!(y.len() > 1);
+}
+
+/// `panic!`, `unreachable!`, `todo!`
+#[kernel(block = 32, grid = 1)]
+pub fn panicking(y: &mut [f32]) {
+    if y.is_empty() {
+        unreachable!();
+    }
+}
+
+/// `unsafe`
+#[kernel(block = 32, grid = 1)]
+pub fn trusting(y: &mut [f32]) {
+    unsafe { y[0] = 1.0 };
+}
+
+/// `?`
+#[device]
+pub fn question(x: Option<f32>) -> Option<f32> {
+    Some(x? + 1.0)
+}
+
+/// `async` blocks
+#[kernel(block = 32, grid = 1)]
+pub fn asynchronous(y: &mut [f32]) {
+    let later = async { 1.0 };
+}
+
+/// `const { … }` as a value
+#[kernel(block = 32, grid = 1)]
+pub fn constant_block(y: &mut [f32]) {
+    let n = const { 4 };
+}
+
+/// A function in a body
+#[kernel(block = 32, grid = 1)]
+pub fn inner_function(y: &mut [f32]) {
+    fn inner() {}
+}
+
+/// A struct in a body
+#[kernel(block = 32, grid = 1)]
+pub fn inner_struct(y: &mut [f32]) {
+    struct Local;
+}
+
+/// `use` in a body
+#[kernel(block = 32, grid = 1)]
+pub fn inner_use(y: &mut [f32]) {
+    use std::f32::consts::PI;
+    y[0] = 1.0;
+}
+
+/// `static`
+#[kernel(block = 32, grid = 1)]
+pub fn inner_static(y: &mut [f32]) {
+    static SCALE: f32 = 2.0;
+    y[0] = 1.0;
+}
+
+/// `ref` in a pattern
+#[kernel(block = 32, grid = 1)]
+pub fn reference_pattern(y: &mut [f32]) {
+    let ref c = y[0];
+}
+
+/// A constant as a pattern
+#[kernel(block = 32, grid = 1)]
+pub fn constant_pattern(n: usize, y: &mut [f32]) {
+    y[0] = match n {
+        LIMIT => 1.0,
+        _ => 2.0,
+    };
+}
+const LIMIT: usize = 3;
+
+/// Raw pointers
+#[kernel(block = 32, grid = 1)]
+pub fn pointers(x: *const f32, y: &mut [f32]) {
+    y[0] = 1.0;
+}
+
+/// Function pointers
+#[device]
+pub fn function_pointers(f: fn(f32) -> f32) -> f32 {
+    1.0
+}
+
+/// Trait objects
+#[device]
+pub fn objects(f: &dyn Fn(f32) -> f32) -> f32 {
+    1.0
+}
+
+/// `impl Trait` but of closures
+#[device]
+pub fn opaque(x: impl Copy) -> f32 {
+    1.0
+}
+
+/// `impl Trait` as a result
+#[device]
+pub fn opaque_result(x: f32) -> impl Copy {
+    x
+}
+
+/// A pattern as a parameter
+#[device]
+pub fn pattern_parameter((a, b): (f32, f32)) -> f32 {
+    a + b
+}
+
+/// `async fn`
+#[device]
+pub async fn later(x: f32) -> f32 {
+    x
+}
+
+/// `unsafe fn`
+#[device]
+pub unsafe fn trusted(x: f32) -> f32 {
+    x
+}
+
+/// `extern "C" fn`
+#[device]
+pub extern "C" fn foreign(x: f32) -> f32 {
+    x
+}
+
+/// Names of lifetimes
+#[device]
+pub fn lifetimes<'a>(x: &'a [f32]) -> f32 {
+    x[0]
+}
+
+/// `const N: u32`, but `usize` and `bool`
+#[device]
+pub fn other_constants<const N: u32>(x: f32) -> f32 {
+    x
+}
+
+/// Arithmetic in a type: `[T; N + 1]`
+#[kernel(block = 32, grid = 1)]
+pub fn computed_size(y: &mut [f32]) {
+    let f: [f32; 2 + 2] = [0.0; 4];
+}
+
+/// A kernel without a shape
+#[kernel(grid = 1)]
+pub fn shapeless(y: &mut [f32]) {
+    y[0] = 1.0;
+}
+
+/// A clause that there is not
+#[kernel(block = 32, grid = 1, cluster = 2)]
+pub fn unknown_clause(y: &mut [f32]) {
+    y[0] = 1.0;
+}
+
+/// An enum that holds data
+#[device]
+pub enum Shape {
+    Circle(f32),
+    Point,
+}
+
+/// A trait with generic parameters
+#[device]
+pub mod generic_trait {
+    pub trait Into2<T> {
+        fn into2(self) -> T;
+    }
+}
+
+/// `union`
+#[device]
+pub union Either {
+    a: f32,
+    b: u32,
+}
+
+/// `static` items
+#[device]
+pub static SCALE: f32 = 2.0;
+
+/// `type` items
+#[device]
+pub mod aliases {
+    pub type Number = f32;
+}
+
+/// A struct with a lifetime
+#[device]
+pub struct Borrowed<'a> {
+    pub x: &'a f32,
+}
+
+/// A macro among a module's items
+#[device]
+pub mod with_macros {
+    macro_rules! twice {
+        ($x:expr) => {
+            $x + $x
+        };
+    }
+}
+
+/// `std::mem::swap`, and other functions of the host
+#[kernel(block = 32, grid = 1)]
+pub fn exchanged(y: &mut [f32]) {
+    let (mut a, mut b) = (1.0f32, 2.0f32);
+    std::mem::swap(&mut a, &mut b);
+    y[0] = a;
+}
+
+/// `Vec`, `Box`: the heap
+#[kernel(block = 32, grid = 1)]
+pub fn boxed(y: &mut [f32]) {
+    let b = Box::new(1.0f32);
+    y[0] = *b;
+}
+
+/// `String`
+#[kernel(block = 32, grid = 1)]
+pub fn strings(y: &mut [f32]) {
+    let s = String::new();
+    y[0] = 1.0;
+}
+
+/// A closure that a condition chooses
+#[kernel(block = 32, grid = 1)]
+pub fn chosen(n: usize, y: &mut [f32]) {
+    let f: fn(f32) -> f32 = if n > 1 { |x| x } else { |x| -x };
+    y[0] = f(1.0);
+}
+
+/// A function that calls itself
+#[device]
+pub fn factorial(n: u32) -> u32 {
+    if n == 0 { 1 } else { n * factorial(n - 1) }
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+//! The command `kernels` over this crate's kernels.
+#![deny(warnings)]
+
+use images as _;
+
+fn main() -> std::process::ExitCode {
+    kernels_rs::command::main()
+}

@@ -1,0 +1,138 @@
+//! Pixels: how a colour lies in memory, and what it is worth.
+
+use kernel_dsl::prelude::*;
+
+pub use pixels::*;
+
+/// Formats, and the colour that they are all read as.
+#[device]
+pub mod pixels {
+    use kernel_dsl::prelude::*;
+
+    /// Red, green and blue from 0 to 1, in registers.
+    #[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
+    pub struct Colour {
+        /// Red.
+        pub r: f32,
+        /// Green.
+        pub g: f32,
+        /// Blue.
+        pub b: f32,
+    }
+
+    impl Colour {
+        /// No light.
+        pub const BLACK: Colour = Colour::grey(0.0);
+
+        /// As much of each.
+        pub const fn grey(value: f32) -> Colour {
+            Colour { r: value, g: value, b: value }
+        }
+
+        /// How bright it looks (Rec. 709).
+        pub fn luma(self) -> f32 {
+            let Colour { r, g, b } = self;
+            0.2126f32.mul_add(r, 0.7152f32.mul_add(g, 0.0722 * b))
+        }
+
+        /// `f` of each part.
+        pub fn map(self, f: impl Fn(f32) -> f32) -> Colour {
+            Colour { r: f(self.r), g: f(self.g), b: f(self.b) }
+        }
+
+        /// `f` of each two parts.
+        pub fn zip(self, other: Colour, f: impl Fn(f32, f32) -> f32) -> Colour {
+            Colour { r: f(self.r, other.r), g: f(self.g, other.g), b: f(self.b, other.b) }
+        }
+
+        /// self + by · other
+        pub fn add_scaled(&mut self, other: Colour, by: f32) {
+            *self = self.zip(other, |a, b| b.mul_add(by, a));
+        }
+    }
+
+    /// A format of pixels.
+    pub trait Pixel: Element {
+        /// Bytes of a pixel.
+        const BYTES: usize;
+        /// The largest value of a channel, 1 where it is a float.
+        const WHITE: f32;
+        /// The colour.
+        fn colour(self) -> Colour;
+        /// The nearest pixel to a colour; what is brighter than white is white.
+        fn of(colour: Colour) -> Self;
+        /// A pixel like this one with another colour.
+        fn with(self, colour: Colour) -> Self {
+            Self::of(colour)
+        }
+    }
+
+    /// Four bytes; the last says how much the pixel covers.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, DeviceCopy)]
+    #[repr(C)]
+    pub struct Rgba8 {
+        /// Red.
+        pub r: u8,
+        /// Green.
+        pub g: u8,
+        /// Blue.
+        pub b: u8,
+        /// Coverage.
+        pub a: u8,
+    }
+
+    /// Three floats, of linear light.
+    #[derive(Clone, Copy, Debug, PartialEq, Default, DeviceCopy)]
+    #[repr(C)]
+    pub struct Rgb32f {
+        /// Red, green, blue.
+        pub channels: [f32; 3],
+    }
+
+    /// One float of 16 bits.
+    #[derive(Clone, Copy, Debug, PartialEq, Default, DeviceCopy)]
+    #[repr(C)]
+    pub struct Grey16(pub f16);
+
+    /// 0 to 1 as 0 to 255, rounded.
+    pub fn quantise(x: f32) -> u8 {
+        (x.clamp(0.0, 1.0) * Rgba8::WHITE).round() as u8
+    }
+
+    impl Pixel for Rgba8 {
+        const BYTES: usize = size_of::<u32>();
+        const WHITE: f32 = 255.0;
+        fn colour(self) -> Colour {
+            Colour { r: self.r as f32, g: self.g as f32, b: self.b as f32 }.map(|x| x / Self::WHITE)
+        }
+        fn of(colour: Colour) -> Self {
+            Rgba8 { r: quantise(colour.r), g: quantise(colour.g), b: quantise(colour.b), a: 255 }
+        }
+        fn with(self, colour: Colour) -> Self {
+            Rgba8 { a: self.a, ..Self::of(colour) }
+        }
+    }
+
+    impl Pixel for Rgb32f {
+        const BYTES: usize = 3 * size_of::<f32>();
+        const WHITE: f32 = 1.0;
+        fn colour(self) -> Colour {
+            let [r, g, b] = self.channels;
+            Colour { r, g, b }
+        }
+        fn of(colour: Colour) -> Self {
+            Rgb32f { channels: [colour.r, colour.g, colour.b] }
+        }
+    }
+
+    impl Pixel for Grey16 {
+        const BYTES: usize = size_of::<f16>();
+        const WHITE: f32 = 1.0;
+        fn colour(self) -> Colour {
+            Colour::grey(self.0.to_f32())
+        }
+        fn of(colour: Colour) -> Self {
+            Self(f16::from_f32(colour.luma()))
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! (3) Flash attention, prefill: T storage (f16), D = 64 or 128, causal, grouped queries; online softmax and O in registers; K and V double-buffered.
+//! 128 threads: 16 × 8; a thread has 4 rows × 4 keys of S and 4 rows × D/8 columns of O. 48 KB exactly, so no pad: XOR swizzle.
+//!
+use super::log2;
+use super::trial::{Trial, is, number, trials, truth, whole};
+use kernel_dsl::compiler::hir::Instance;
+use kernel_dsl::prelude::*;
+use runtime::testing::{Bound, Expected, Input};
+
+#[device]
+pub mod score {
+    use kernel_dsl::prelude::*;
+    /// From the scaled product (in units of log2 e) at query and key position to the logit.
+    pub trait Score: Copy {
+        fn score(&self, s: f32, head: usize, query: usize, key: usize) -> f32;
+    }
+    #[derive(Clone, Copy, DeviceCopy)]
+    pub struct Plain;
+    impl Score for Plain {
+        fn score(&self, s: f32, _: usize, _: usize, _: usize) -> f32 {
+            s
+        }
+    }
+    #[derive(Clone, Copy, DeviceCopy)]
+    pub struct Alibi {
+        pub slopes: View<f32, 1>,
+    }
+    impl Score for Alibi {
+        fn score(&self, s: f32, h: usize, q: usize, k: usize) -> f32 {
+            (k as f32 - q as f32).mul_add(self.slopes[h], s)
+        }
+    }
+}
+use score::*;
+
+/// q, o: [batch, head, Lq, D]; k, v: [batch, kv head, Lk, D]; query i sits at position Lk − Lq + i. scale_log2 = log2(e)/√D.
+#[kernel(
+    block = 128, min_blocks = 2,
+    tolerance(o(relative = 8e-3, absolute = 1e-5), lse(relative = 1e-6, absolute = 1e-5)), // an ulp of bf16
+    grid = (q.dim(2).div_ceil(64), q.dim(1), q.dim(0)),
+    // S = f32: converted once, on the way to shared memory
+    instances(T = f16, S = f16, D = 128, CAUSAL = true, M = Alibi; T = f16 | bf16, S = f32, D = 64, CAUSAL = false, M = Plain),
+    derived(DQ = D / 32),
+)]
+#[requires(k.dim(3) == D, v.dim(3) == D, q.dim(3) == D, q.dim(1) % k.dim(1) == 0, k.dim(2) == v.dim(2), k.dim(2) >= q.dim(2), q.aligned(8), k.aligned(8), v.aligned(8), o.aligned(4))]
+pub fn attention<T: Float, S: Float, M: Score, const D: usize, const DQ: usize, const CAUSAL: bool>(
+    q: View<T, 4>,
+    k: View<T, 4>,
+    v: View<T, 4>,
+    o: ViewMut<T, 4>,
+    lse: ViewMut<f32, 3>,
+    scale_log2: f32,
+    score: M,
+) {
+    const BM: usize = 64; // inner consts that name no parameter are plain Rust
+    const BN: usize = 32;
+    let (row0, head, batch) = (block::x() * BM, block::y(), block::z());
+    let kv = head / (q.dim(1) / k.dim(1));
+    let (q, k, v, o) = (q.at(batch).at(head), k.at(batch).at(kv), v.at(batch).at(kv), o.at(batch).at(head));
+    let (lq, lk) = (q.rows(), k.rows());
+
+    let sq = Shared::<S, 2>::swizzled([BM, D]);
+    let sk = Shared::<S, 3>::swizzled([2, BN, D]);
+    let sv = Shared::<S, 3>::new([2, BN, D]);
+
+    let (ty, tx) = (thread::x() / 8, thread::x() % 8);
+    let lanes = warp::group::<8>(); // the eight threads of a row
+    let mut acc = [[[0.0f32; 4]; DQ]; 4];
+    let (mut max, mut sum) = ([f32::NEG_INFINITY; 4], [0.0f32; 4]);
+
+    let start = |j: usize, buf: usize| {
+        // captures Copy handles: no borrow to fight with
+        convert(sk.at(buf), k.offset((j * BN, 0))).and(convert(sv.at(buf), v.offset((j * BN, 0))))
+    };
+    let last = if CAUSAL { (lk - lq + row0 + BM).min(lk) } else { lk };
+    let tiles = last.div_ceil(BN);
+    let mut coming = convert(sq, q.offset((row0, 0))).and(start(0, 0));
+    let mut buf = 0;
+    for j in rolled(0..tiles) {
+        coming.wait(); // sm_61: the registers go to shared memory here; sm_80: cp.async.wait_group
+        block::sync();
+        coming = if j + 1 < tiles { start(j + 1, buf ^ 1) } else { Pending::none() };
+
+        let mut s = [[0.0f32; 4]; 4];
+        for d in unroll_by::<2>((0..D).step_by(8)) {
+            let (mut a, mut b) = ([[0.0f32; 8]; 4], [[0.0f32; 8]; 4]);
+            for i in unroll(0..4) {
+                a[i] = sq.load::<8>((ty * 4 + i, d)).map(S::to_f32);
+                b[i] = sk.load::<8>((buf, tx + 8 * i, d)).map(S::to_f32);
+            }
+            for i in unroll(0..4) {
+                for n in unroll(0..4) {
+                    for e in unroll(0..8) {
+                        s[i][n] = a[i][e].mul_add(b[n][e], s[i][n]);
+                    }
+                }
+            }
+        }
+
+        let first_query = lk - lq + row0;
+        let edge = (j + 1) * BN > lk || (CAUSAL && (j + 1) * BN > first_query + 1); // uniform
+        for i in unroll(0..4) {
+            let (query, mut top) = (first_query + ty * 4 + i, f32::NEG_INFINITY);
+            for n in unroll(0..4) {
+                let key = j * BN + tx + 8 * n;
+                s[i][n] = score.score(s[i][n] * scale_log2, head, query, key);
+                if edge && (key >= lk || (CAUSAL && key > query)) {
+                    s[i][n] = f32::NEG_INFINITY;
+                }
+                top = top.max(s[i][n]);
+            }
+            let new = max[i].max(lanes.max(top));
+            let base = if new == f32::NEG_INFINITY { 0.0 } else { new }; // a row with nothing yet: exp2(−inf − 0) = 0, never NaN
+            let old = fast::exp2(max[i] - base);
+            let mut part = 0.0;
+            for n in unroll(0..4) {
+                s[i][n] = fast::exp2(s[i][n] - base);
+                part += s[i][n];
+            }
+            sum[i] = sum[i].mul_add(old, part); // lanes' parts are added once, at the end
+            max[i] = new;
+            for c in unroll(0..DQ) {
+                for e in unroll(0..4) {
+                    acc[i][c][e] *= old;
+                }
+            }
+        }
+
+        block::sync(); // K[buf] has been read by all …
+        let mut p = Shared::<f32, 2>::over(sk.at(buf), [BM, BN]); // … and becomes P: same bytes, contents undefined until written
+        for i in unroll(0..4) {
+            for n in unroll(0..4) {
+                p[(ty * 4 + i, tx + 8 * n)] = s[i][n];
+            }
+        }
+        warp::sync(); // a row of P stays within its warp
+        for n in unroll_by::<2>((0..BN).step_by(4)) {
+            let mut w = [[0.0f32; 4]; 4];
+            for i in unroll(0..4) {
+                w[i] = p.load((ty * 4 + i, n));
+            }
+            for e in unroll(0..4) {
+                for c in unroll(0..DQ) {
+                    let x = sv.load::<4>((buf, n + e, tx * 4 + 32 * c)).map(S::to_f32);
+                    for i in unroll(0..4) {
+                        for z in unroll(0..4) {
+                            acc[i][c][z] = w[i][e].mul_add(x[z], acc[i][c][z]);
+                        }
+                    }
+                }
+            }
+        }
+        buf ^= 1;
+    }
+    coming.wait();
+    for i in unroll(0..4) {
+        let total = lanes.sum(sum[i]);
+        let inv = if total > 0.0 { 1.0 / total } else { 0.0 };
+        let row = row0 + ty * 4 + i;
+        for c in unroll(0..DQ) {
+            o.store_in((row, tx * 4 + 32 * c), acc[i][c].map(|x| T::from_f32(x * inv)));
+        }
+        if tx == 0 && row < lq {
+            lse.at(batch).at(head).store(row, [max[i] + log2(total)]);
+        }
+    }
+}
+
+/// T → S on the way to shared memory. For S = T a plain copy, so cp.async where the target has it.
+#[device]
+fn convert<T: Float, S: Float>(to: Shared<S, 2>, from: View<T, 2>) -> Pending {
+    to.copy_async_map(from, |x| S::from_f32(x.to_f32()))
+}
+
+trials!(attention<f16, f16, Alibi, 128, 4, true>, |instance| {
+    let [lq, lk] = if truth(instance, 5) { [70, 101] } else { [33, 40] };
+    vec![match is::<bf16>(instance, 0) {
+        true => attend::<bf16>(instance, lq, lk),
+        false => attend::<f16>(instance, lq, lk),
+    }]
+});
+
+fn attend<T: Float>(instance: &Instance, lq: usize, lk: usize) -> Trial {
+    let (d, causal, alibi) = (number(instance, 3), truth(instance, 5), is::<Alibi>(instance, 2));
+    let heads = 2;
+    let halves = |n, seed| whole(n, seed).iter().map(|x| T::from_f32(x / 8.0)).collect::<Vec<_>>();
+    let (q, k, v) = (halves(heads * lq * d, 1), halves(lk * d, 2), halves(lk * d, 3));
+    let wide = |x: T| f64::from(x.to_f32());
+    let slopes = [0.1f32, 0.2];
+    let scale = std::f32::consts::LOG2_E / (d as f32).sqrt();
+    let (mut o, mut lse) = (Vec::new(), Vec::new());
+    for (head, i) in (0..heads).flat_map(|h| (0..lq).map(move |i| (h, i))) {
+        let at = lk - lq + i;
+        let logit = |j: usize| {
+            let dot: f64 = (0..d).map(|c| wide(q[(head * lq + i) * d + c]) * wide(k[j * d + c])).sum();
+            let slope = if alibi { f64::from(slopes[head]) } else { 0.0 };
+            dot * f64::from(scale) + (j as f64 - at as f64) * slope
+        };
+        let logits: Vec<f64> = (0..lk).map(|j| if causal && j > at { f64::NEG_INFINITY } else { logit(j) }).collect();
+        let top = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let total: f64 = logits.iter().map(|x| (x - top).exp2()).sum();
+        lse.push(top + total.log2());
+        for c in 0..d {
+            let weighed: f64 = (0..lk).map(|j| (logits[j] - top).exp2() * wide(v[j * d + c])).sum();
+            o.push(weighed / total);
+        }
+    }
+    // A value of at most 1 is rounded to T once: 11 bits of f16, 8 of bf16.
+    let rounding = if is::<bf16>(instance, 0) { 8e-3 } else { 2e-3 };
+    let mut inputs = vec![
+        Input::view(&q, [1, heads, lq, d]),
+        Input::view(&k, [1, 1, lk, d]),
+        Input::view(&v, [1, 1, lk, d]),
+        Input::view(&vec![T::default(); heads * lq * d], [1, heads, lq, d]),
+        Input::view(&vec![0f32; heads * lq], [1, heads, lq]),
+        Input::scalar(scale),
+    ];
+    if alibi {
+        inputs.push(Input::view(&slopes, [2]));
+    }
+    let expected = [Expected::new(3, o, Bound::Absolute(rounding)), Expected::new(4, lse, Bound::Absolute(1e-4))];
+    Trial::new(format!("{lq} queries, {lk} keys"), inputs, expected)
+}

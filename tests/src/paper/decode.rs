@@ -1,0 +1,255 @@
+//! (4) Decode attention: one query a sequence, keys split over blocks, all G query heads of a kv head in one block, then a combine.
+//! 128 threads; D/8 lanes a key (16 bytes of f16 each), so 32/(D/8) keys a warp at once; U keys in flight a lane for memory parallelism.
+//!
+use super::trial::{Trial, is, number, trials, whole};
+use kernel_dsl::compiler::hir::Instance;
+use kernel_dsl::prelude::*;
+use runtime::testing::{Bound, Expected, Input};
+
+/// A softmax in progress over some keys: Σ 2^(s−max) · v and Σ 2^(s−max).
+#[device]
+#[derive(Clone, Copy, DeviceCopy)]
+pub struct Partial {
+    pub max: f32,
+    pub sum: f32,
+    pub o: [f32; 8],
+}
+
+#[device]
+pub fn empty() -> Partial {
+    Partial { max: f32::NEG_INFINITY, sum: 0.0, o: [0.0; 8] }
+}
+
+#[device]
+pub fn merge(a: Partial, b: Partial) -> Partial {
+    let max = a.max.max(b.max);
+    let base = if max == f32::NEG_INFINITY { 0.0 } else { max };
+    let (x, y) = (fast::exp2(a.max - base), fast::exp2(b.max - base));
+    let mut o = [0.0; 8];
+    for e in unroll(0..8) {
+        o[e] = a.o[e].mul_add(x, b.o[e] * y);
+    }
+    Partial { max, sum: a.sum.mul_add(x, b.sum * y), o }
+}
+
+/// q: [batch, head, D]; k, v: [batch, kv head, capacity, D]; part_o: [batch, head, split, D]; part_ml: [batch, head, split, 2].
+#[kernel(
+    block = 128, grid = (splits, k.dim(1), k.dim(0)),
+    instances(T = f16 | f32, D = 128, G = 1 | 2),
+    derived(LPK = D / 8),
+    tolerance(part_o(relative = 1e-5, absolute = 1e-5), part_ml(relative = 1e-5)),
+)]
+#[requires(q.dim(1) == G * k.dim(1), q.dim(2) == D, k.dim(3) == D, v.dim(3) == D, lengths.len() == k.dim(0), part_o.dim(2) == splits, part_ml.dim(2) == splits, splits > 0,
+           q.aligned(4), k.aligned(8), v.aligned(8), part_o.aligned(4))]
+pub fn decode<T: Float, const D: usize, const G: usize, const LPK: usize>(
+    q: View<f32, 3>,
+    k: View<T, 4>,
+    v: View<T, 4>,
+    lengths: &[u32],
+    part_o: ViewMut<f32, 4>,
+    part_ml: ViewMut<f32, 4>,
+    splits: usize,
+    scale_log2: f32,
+) {
+    const U: usize = 4;
+    let (split, kv, batch) = (block::x(), block::y(), block::z());
+    let (k, v) = (k.at(batch).at(kv).streaming(), v.at(batch).at(kv).streaming()); // read once: a property of the view, not of each load
+    let len = lengths[batch] as usize;
+    let lanes = warp::group::<LPK>();
+    let keys = block::threads() / LPK; // a constant: the block is
+    let (mine, d) = (thread::x() / LPK, lanes.lane() * 8);
+
+    let mut qs = [[0.0f32; 8]; G];
+    for g in unroll(0..G) {
+        qs[g] = q.at(batch).load::<8>((kv * G + g, d)).map(|x| x * scale_log2);
+    }
+    let mut p = [empty(); G];
+
+    let each = len.div_ceil(splits).next_multiple_of(keys * U);
+    let (first, end) = ((split * each).min(len), ((split + 1) * each).min(len));
+    for base in rolled((first..end).step_by(keys * U)) {
+        // same trips for every thread: shuffles inside are converged
+        let (mut kk, mut vv) = ([[0.0f32; 8]; U], [[0.0f32; 8]; U]);
+        for u in unroll(0..U) {
+            // all loads first
+            let t = base + u * keys + mine;
+            kk[u] = k.load_or::<8>((t, d), T::default()).map(T::to_f32);
+            vv[u] = v.load_or::<8>((t, d), T::default()).map(T::to_f32);
+        }
+        for g in unroll(0..G) {
+            let mut s = [0.0f32; U];
+            let mut top = p[g].max;
+            for u in unroll(0..U) {
+                let mut x = 0.0;
+                for e in unroll(0..8) {
+                    x = qs[g][e].mul_add(kk[u][e], x);
+                }
+                let x = lanes.sum(x); // before the guard: a shuffle under a per-lane `if` is undefined
+                s[u] = if base + u * keys + mine < end { x } else { f32::NEG_INFINITY };
+                top = top.max(s[u]);
+            }
+            let bottom = if top == f32::NEG_INFINITY { 0.0 } else { top };
+            let old = fast::exp2(p[g].max - bottom);
+            p[g].sum *= old;
+            for e in unroll(0..8) {
+                p[g].o[e] *= old;
+            }
+            for u in unroll(0..U) {
+                let w = fast::exp2(s[u] - bottom);
+                p[g].sum += w;
+                for e in unroll(0..8) {
+                    p[g].o[e] = w.mul_add(vv[u][e], p[g].o[e]);
+                }
+            }
+            p[g].max = top;
+        }
+    }
+
+    // Between the groups of a warp, then between the warps.
+    let mut s = Shared::<Partial, 2>::new([4, LPK]); // structs in shared memory; two words and two vectors each
+    for g in unroll(0..G) {
+        let mut step = LPK;
+        while step < 32 {
+            p[g] = merge(p[g], warp::shuffle_xor(p[g], step));
+            step *= 2;
+        }
+        if warp::lane() < LPK {
+            s[(warp::index(), warp::lane())] = p[g];
+        }
+        block::sync();
+        if thread::x() < LPK {
+            let mut r = s[(0, thread::x())];
+            for w in unroll(1..4) {
+                r = merge(r, s[(w, thread::x())]);
+            }
+            let (o, ml) = (part_o.at(batch).at(kv * G + g), part_ml.at(batch).at(kv * G + g));
+            o.store((split, d), r.o);
+            if thread::x() == 0 {
+                ml.store((split, 0), [r.max, r.sum]);
+            }
+        }
+        block::sync();
+    }
+}
+
+/// A warp a head. o: [batch, head, D].
+#[kernel(
+    block = 32, grid = (o.dim(1), o.dim(0)),
+    instances(T = f16 | f32, D = 64 | 128),
+    tolerance(o(relative = 1e-3, absolute = 1e-5)), // an ulp of f16
+)]
+pub fn decode_combine<T: Float, const D: usize>(part_o: View<f32, 4>, part_ml: View<f32, 4>, o: ViewMut<T, 3>) {
+    let (head, batch) = (block::x(), block::y());
+    let (po, ml) = (part_o.at(batch).at(head), part_ml.at(batch).at(head));
+    let mut max = f32::NEG_INFINITY;
+    for i in (warp::lane()..ml.rows()).step_by(32) {
+        max = max.max(ml[(i, 0)]);
+    }
+    let max = warp::max(max); // after the loop: lanes have met again
+    let base = if max == f32::NEG_INFINITY { 0.0 } else { max };
+    for d in (4 * warp::lane()..D).step_by(128) {
+        let (mut acc, mut sum) = ([0.0f32; 4], 0.0);
+        for i in 0..ml.rows() {
+            let [m, l]: [f32; 2] = ml.load((i, 0));
+            let w = fast::exp2(m - base);
+            sum = l.mul_add(w, sum);
+            let x: [f32; 4] = po.load((i, d));
+            for e in unroll(0..4) {
+                acc[e] = x[e].mul_add(w, acc[e]);
+            }
+        }
+        let inv = if sum > 0.0 { 1.0 / sum } else { 0.0 };
+        o.at(batch).store((head, d), acc.map(|x| T::from_f32(x * inv)));
+    }
+}
+
+trials!(decode<f16, 128, 2, 16>, |instance| match is::<f16>(instance, 0) {
+    true => vec![split::<f16>(instance)],
+    false => vec![split::<f32>(instance)],
+});
+
+trials!(decode_combine<f32, 128>, |instance| match is::<f16>(instance, 0) {
+    true => vec![combined::<f16>(instance)],
+    false => vec![combined::<f32>(instance)],
+});
+
+/// Two sequences, one kv head; keys in three splits, of which the second sequence fills one.
+const BATCH: usize = 2;
+const CAPACITY: usize = 200;
+const SPLITS: usize = 3;
+const LENGTHS: [u32; 2] = [173, 5];
+
+/// Queries, keys and values, and what comes of them: unscaled sums, largest logit and total of each split; the result.
+struct Attended<T> {
+    q: Vec<f32>,
+    k: Vec<T>,
+    v: Vec<T>,
+    part_o: Vec<f64>,
+    part_ml: Vec<f64>,
+    o: Vec<f64>,
+}
+
+fn scale(d: usize) -> f32 {
+    std::f32::consts::LOG2_E / (d as f32).sqrt()
+}
+
+fn attended<T: Float>(d: usize, group: usize) -> Attended<T> {
+    let halves = |n, seed| whole(n, seed).iter().map(|x| T::from_f32(x / 8.0)).collect::<Vec<_>>();
+    let (k, v) = (halves(BATCH * CAPACITY * d, 1), halves(BATCH * CAPACITY * d, 2));
+    let q: Vec<f32> = whole(BATCH * group * d, 3).iter().map(|x| x / 8.0).collect();
+    let (mut part_o, mut part_ml, mut o) = (Vec::new(), Vec::new(), Vec::new());
+    for (b, h) in (0..BATCH).flat_map(|b| (0..group).map(move |h| (b, h))) {
+        let (len, wide) = (LENGTHS[b] as usize, |x: T| f64::from(x.to_f32()));
+        let logit = |j: usize| {
+            let of = |c: usize| f64::from(q[(b * group + h) * d + c]) * wide(k[(b * CAPACITY + j) * d + c]);
+            (0..d).map(of).sum::<f64>() * f64::from(scale(d))
+        };
+        let over = |keys: std::ops::Range<usize>| {
+            let top = keys.clone().map(logit).fold(f64::NEG_INFINITY, f64::max);
+            let weights: Vec<f64> = keys.clone().map(|j| (logit(j) - top).exp2()).collect();
+            let sum = |c: usize| keys.clone().zip(&weights).map(|(j, w)| w * wide(v[(b * CAPACITY + j) * d + c])).sum();
+            (top, weights.iter().sum::<f64>(), (0..d).map(sum).collect::<Vec<f64>>())
+        };
+        let each = len.div_ceil(SPLITS).next_multiple_of(4 * 128 / (d / 8));
+        for split in 0..SPLITS {
+            let (top, total, sums) = over((split * each).min(len)..((split + 1) * each).min(len));
+            part_o.extend(sums);
+            part_ml.extend([top, total]);
+        }
+        let (_, total, sums) = over(0..len);
+        o.extend(sums.into_iter().map(|x| x / total));
+    }
+    Attended { q, k, v, part_o, part_ml, o }
+}
+
+fn split<T: Float>(instance: &Instance) -> Trial {
+    let (d, heads) = (number(instance, 1), number(instance, 2));
+    let all = attended::<T>(d, heads);
+    let inputs = [
+        Input::view(&all.q, [BATCH, heads, d]),
+        Input::view(&all.k, [BATCH, 1, CAPACITY, d]),
+        Input::view(&all.v, [BATCH, 1, CAPACITY, d]),
+        Input::slice(&LENGTHS),
+        Input::view(&vec![0f32; BATCH * heads * SPLITS * d], [BATCH, heads, SPLITS, d]),
+        Input::view(&vec![0f32; BATCH * heads * SPLITS * 2], [BATCH, heads, SPLITS, 2]),
+        Input::scalar(SPLITS),
+        Input::scalar(scale(d)),
+    ];
+    let expected =
+        [Expected::new(4, all.part_o, Bound::Absolute(1e-4)), Expected::new(5, all.part_ml, Bound::Absolute(1e-4))];
+    Trial::new(format!("{SPLITS} splits"), inputs, expected)
+}
+
+fn combined<T: Float>(instance: &Instance) -> Trial {
+    let (d, heads) = (number(instance, 1), 2);
+    let all = attended::<f16>(d, heads);
+    let narrow = |all: &[f64]| all.iter().map(|x| *x as f32).collect::<Vec<_>>();
+    let inputs = [
+        Input::view(&narrow(&all.part_o), [BATCH, heads, SPLITS, d]),
+        Input::view(&narrow(&all.part_ml), [BATCH, heads, SPLITS, 2]),
+        Input::view(&vec![T::default(); BATCH * heads * d], [BATCH, heads, d]),
+    ];
+    // A value of at most 1 has 11 bits in f16.
+    let bound = if is::<f16>(instance, 0) { 1e-3 } else { 1e-4 };
+    Trial::new(format!("{SPLITS} splits"), inputs, [Expected::new(2, all.o, Bound::Absolute(bound))])
+}

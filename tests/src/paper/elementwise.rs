@@ -1,0 +1,73 @@
+//! (9) y = f(x) over any 16-bit float (or f32), any `#[device]` function; 16 bytes a thread and step.
+//!
+use super::trial::{Trial, is, trials, wide};
+use kernel_dsl::compiler::hir::Instance;
+use kernel_dsl::prelude::*;
+use runtime::testing::{Bound, Expected, Input};
+
+#[device(value)]
+pub fn silu(x: f32) -> f32 {
+    x / (1.0 + math::exp(-x))
+}
+
+#[device(value)]
+pub fn gate(a: f32, b: f32) -> f32 {
+    silu(a) * b
+}
+
+#[kernel(
+    block = 256, grid = device::waves(8, y.len().div_ceil(N)),
+    instances(T = f32 | f16 | bf16 | Float16<4, 7>, F = silu),
+    derived(N = 16 / size_of::<T>()),
+)]
+#[requires(x.len() == y.len(), x.aligned(N), y.aligned(N))]
+pub fn map<T: Float, F: DeviceFn<(f32,), Output = f32>, const N: usize>(x: &[T], y: &mut [T]) {
+    let whole = y.len() / N;
+    for i in (grid::index()..whole).step_by(grid::threads()) {
+        y.store(N * i, x.load::<N>(N * i).map(|v| T::from_f32(F::call((v.to_f32(),)))));
+    }
+    let tail = N * whole + grid::index();
+    if tail < y.len() {
+        y[tail] = T::from_f32(F::call((x[tail].to_f32(),)));
+    }
+}
+
+/// Two inputs of different types.
+#[kernel(block = 256, grid = y.len().div_ceil(256), instances(A = f32 | f16, T = f16 | bf16, F = gate))]
+#[requires(a.len() == y.len(), b.len() == y.len())]
+pub fn map2<A: Float, T: Float, F: DeviceFn<(f32, f32), Output = f32>>(a: &[A], b: &[T], y: &mut [T]) {
+    let i = grid::index();
+    if i < y.len() {
+        y[i] = T::from_f32(F::call((a[i].to_f32(), b[i].to_f32())));
+    }
+}
+
+trials!(map<f32, silu, 4>, |instance| {
+    fn of<T: Float>() -> Trial {
+        let x: Vec<T> = (0..1003).map(|i| T::from_f32(i as f32 / 64.0 - 8.0)).collect();
+        let y: Vec<f32> = x.iter().map(|x| T::from_f32(silu(x.to_f32())).to_f32()).collect();
+        let inputs = [Input::slice(&x), Input::slice(&vec![T::default(); x.len()])];
+        Trial::new("1003 elements", inputs, [Expected::new(1, wide(&y), Bound::Exact)])
+    }
+    vec![match () {
+        () if is::<f16>(instance, 0) => of::<f16>(),
+        () if is::<bf16>(instance, 0) => of::<bf16>(),
+        () if is::<Float16<4, 7>>(instance, 0) => of::<Float16<4, 7>>(),
+        () => of::<f32>(),
+    }]
+});
+
+trials!(map2<f32, f16, gate>, |instance: &Instance| {
+    fn of<A: Float, T: Float>() -> Vec<Trial> {
+        let (a, b) = (vec![A::from_f32(1.0); 70], vec![T::from_f32(2.0); 70]);
+        let gated = T::from_f32(gate(1.0, 2.0)).to_f32();
+        let inputs = [Input::slice(&a), Input::slice(&b), Input::slice(&[T::default(); 70])];
+        vec![Trial::new("two types", inputs, [Expected::new(2, wide(&[gated; 70]), Bound::Exact)])]
+    }
+    match (is::<f16>(instance, 0), is::<f16>(instance, 1)) {
+        (true, true) => of::<f16, f16>(),
+        (true, false) => of::<f16, bf16>(),
+        (false, true) => of::<f32, f16>(),
+        (false, false) => of::<f32, bf16>(),
+    }
+});

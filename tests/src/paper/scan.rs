@@ -1,0 +1,160 @@
+//! (5) Block reduction over any monoid, run-time block size; segmented scan; sub-warp groups (a CSR row a group).
+//!
+use super::trial::{Trial, trials, whole, wide};
+use kernel_dsl::prelude::*;
+use runtime::testing::{Bound, Expected, Input};
+
+#[device]
+pub mod monoid {
+    use kernel_dsl::prelude::*;
+    pub trait Monoid {
+        type T: DeviceCopy;
+        const ZERO: Self::T;
+        fn join(a: Self::T, b: Self::T) -> Self::T;
+    }
+    /// Largest value and the first place where it is: a tuple goes through shuffles and shared memory like a scalar.
+    pub enum ArgMax {}
+    impl Monoid for ArgMax {
+        type T = (f32, u32);
+        const ZERO: (f32, u32) = (f32::NEG_INFINITY, u32::MAX);
+        fn join(a: (f32, u32), b: (f32, u32)) -> (f32, u32) {
+            if b.0 > a.0 || (b.0 == a.0 && b.1 < a.1) { b } else { a }
+        }
+    }
+}
+use monoid::*;
+
+/// The block's reduction, known to all threads. Order: butterfly in a warp, then a butterfly over the warps.
+#[device]
+pub fn reduce_block<M: Monoid>(x: M::T) -> M::T {
+    let mut s = Shared::<M::T, 1>::new([32]);
+    let x = warp::reduce(x, M::join); // a function name where a closure fits
+    if warp::lane() == 0 {
+        s[warp::index()] = x;
+    }
+    block::sync();
+    let y = if warp::lane() < warp::count() { s[warp::lane()] } else { M::ZERO };
+    let y = warp::reduce(y, M::join);
+    block::sync(); // s may be used again
+    y
+}
+
+/// out[block] = arg-max of the block's part of x.
+#[kernel(block = 32..=1024, grid = out.len())]
+#[requires(!out.is_empty(), place.len() == out.len())]
+pub fn argmax(x: &[f32], out: &mut [f32], place: &mut [u32]) {
+    let mut best = ArgMax::ZERO;
+    for i in (grid::index()..x.len()).step_by(grid::threads()) {
+        best = ArgMax::join(best, (x[i], i as u32));
+    }
+    let best = reduce_block::<ArgMax>(best);
+    if thread::index() == 0 {
+        (out[block::x()], place[block::x()]) = best;
+    }
+}
+
+/// Inclusive scan that starts anew at every set flag, within blocks of 256; carry[block] = sum since the last flag, carry_head[block] = any flag.
+#[kernel(block = 256, grid = x.len().div_ceil(256))]
+#[requires(heads.len() == x.len(), y.len() == x.len(), carry.len() == x.len().div_ceil(256))]
+pub fn segmented_scan(x: &[f32], heads: &[u8], y: &mut [f32], carry: &mut [f32], carry_head: &mut [u8]) {
+    let join = |a: (f32, bool), b: (f32, bool)| (if b.1 { b.0 } else { a.0 + b.0 }, a.1 | b.1);
+    let mut s = Shared::<(f32, bool), 1>::new([8]);
+    let i = grid::index();
+    let mine = if i < x.len() { (x[i], heads[i] != 0) } else { (0.0, false) }; // `[bool]` in a buffer would be unsound: host bytes are not bools
+    let v = warp::scan(mine, join);
+    if warp::lane() == 31 {
+        s[warp::index()] = v;
+    }
+    block::sync();
+    if warp::index() == 0 {
+        // warp-uniform: shuffles are whole
+        let w = if warp::lane() < 8 { s[warp::lane()] } else { (0.0, false) };
+        let w = warp::scan(w, join);
+        if warp::lane() < 8 {
+            s[warp::lane()] = w;
+        }
+    }
+    block::sync();
+    let v = if warp::index() > 0 { join(s[warp::index() - 1], v) } else { v };
+    if i < x.len() {
+        y[i] = v.0;
+    }
+    if thread::index() == 255 {
+        carry[block::x()] = v.0;
+        carry_head[block::x()] = v.1 as u8;
+    }
+}
+
+/// y = A·x for CSR, W lanes a row (W by the mean row length).
+#[kernel(block = 128, grid = (y.len() * W).div_ceil(128), instances(W = 2 | 4 | 8 | 16 | 32))]
+#[requires(rows.len() == y.len() + 1, cols.len() == values.len())]
+pub fn csr_spmv<const W: usize>(rows: &[u32], cols: &[u32], values: &[f32], x: &[f32], y: &mut [f32]) {
+    let group = warp::group::<W>();
+    let row = grid::index() / W;
+    let mut sum = 0.0f32;
+    if row < y.len() {
+        for j in (rows[row] as usize + group.lane()..rows[row + 1] as usize).step_by(W) {
+            sum = values[j].mul_add(x[cols[j] as usize], sum);
+        }
+    }
+    let sum = group.sum(sum); // here the warp is whole again; inside the `if` it would be the group's mask
+    if row < y.len() && group.lane() == 0 {
+        y[row] = sum;
+    }
+}
+
+trials!(argmax, |_| {
+    let trial = |threads: usize| {
+        let x = whole(1000 + threads, 9);
+        let best = |all: &[(f32, u32)]| all.iter().copied().reduce(ArgMax::join).unwrap_or(ArgMax::ZERO);
+        let part = |block: usize| {
+            let mine = |i: &usize| *i % (3 * threads) / threads == block;
+            best(&(0..x.len()).filter(mine).map(|i| (x[i], i as u32)).collect::<Vec<_>>())
+        };
+        let parts: Vec<_> = (0..3).map(part).collect();
+        let expected = [
+            Expected::new(1, parts.iter().map(|p| f64::from(p.0)).collect(), Bound::Exact),
+            Expected::new(2, parts.iter().map(|p| f64::from(p.1)).collect(), Bound::Exact),
+        ];
+        let inputs = [Input::slice(&x), Input::slice(&[0f32; 3]), Input::slice(&[0u32; 3])];
+        Trial::new(format!("{} elements, 3 blocks", x.len()), inputs, expected).with_block(threads)
+    };
+    [32, 96, 256, 1024].into_iter().map(trial).collect()
+});
+
+trials!(segmented_scan, |_| {
+    let x = whole(1000, 9);
+    let heads: Vec<u8> = (0..1000).map(|i| u8::from(i % 37 == 5)).collect();
+    let (mut y, mut carry, mut carry_head) = (vec![0f32; 1000], vec![0f32; 4], vec![0u8; 4]);
+    for i in 0..1000 {
+        let anew = heads[i] != 0 || i % 256 == 0;
+        y[i] = if anew { x[i] } else { y[i - 1] + x[i] };
+        carry_head[i / 256] |= heads[i];
+        carry[i / 256] = y[i];
+    }
+    // The last block's threads beyond the end add nothing.
+    let expected = [
+        Expected::new(2, wide(&y), Bound::Exact),
+        Expected::new(3, wide(&carry), Bound::Exact),
+        Expected::new(4, carry_head.iter().map(|h| f64::from(*h)).collect(), Bound::Exact),
+    ];
+    let inputs = [
+        Input::slice(&x),
+        Input::slice(&heads),
+        Input::slice(&vec![0f32; 1000]),
+        Input::slice(&[0f32; 4]),
+        Input::slice(&[0u8; 4]),
+    ];
+    vec![Trial::new("1000 elements", inputs, expected)]
+});
+
+trials!(csr_spmv<8>, |_| {
+    let x = whole(1000, 9);
+    let rows: Vec<u32> = (0..=50).map(|r| r * 20).collect();
+    let columns: Vec<u32> = (0..1000).map(|i| i * 7 % 1000).collect();
+    let sums: Vec<f32> =
+        (0..50).map(|r| (0..20).map(|j| x[r * 20 + j] * x[columns[r * 20 + j] as usize]).sum()).collect();
+    let y = Input::slice(&[0f32; 50]);
+    let inputs = [Input::slice(&rows), Input::slice(&columns), Input::slice(&x), Input::slice(&x), y];
+    vec![Trial::new("50 rows of 20", inputs, [Expected::new(4, wide(&sums), Bound::Exact)])]
+});

@@ -1,0 +1,230 @@
+//! (1) SGEMM 128×128×8 · 256 threads · 8×8 a thread as 2×2 quads of 4×4 (QN = 4 gives 8×16).
+//! 128-bit shared loads, A transposed with pitch BM + 4, XOR-toggled double buffer in shared memory, fragments double-buffered,
+//! global loads a tile ahead, blocks grouped for L2, edges in their own path, the user's epilogue.
+//!
+use super::trial::{Trial, is, trials, whole, wide};
+use kernel_dsl::compiler::hir::Instance;
+use kernel_dsl::prelude::*;
+use runtime::testing::{Bound, Expected, Input};
+
+/// What is done with a finished 1×4 piece of C at (row, col). By value: a struct of scalars and views, an argument of the kernel.
+#[device]
+pub mod epilogue {
+    use kernel_dsl::prelude::*;
+    pub trait Epilogue: Copy {
+        fn apply(&self, x: [f32; 4], row: usize, col: usize) -> [f32; 4];
+    }
+    #[derive(Clone, Copy, DeviceCopy)]
+    pub struct Identity;
+    impl Epilogue for Identity {
+        fn apply(&self, x: [f32; 4], _: usize, _: usize) -> [f32; 4] {
+            x
+        }
+    }
+    /// relu(s·x + bias[col])
+    #[derive(Clone, Copy, DeviceCopy)]
+    pub struct BiasRelu {
+        pub scale: f32,
+        pub bias: View<f32, 1>,
+    }
+    impl Epilogue for BiasRelu {
+        fn apply(&self, mut x: [f32; 4], _row: usize, col: usize) -> [f32; 4] {
+            let b: [f32; 4] = self.bias.load_or(col, 0.0);
+            for j in unroll(0..4) {
+                x[j] = x[j].mul_add(self.scale, b[j]).max(0.0);
+            }
+            x
+        }
+    }
+}
+use epilogue::*;
+
+/// A thread's share of a tile, from global memory to registers. `[usize; 2]` is a value: it folds after inlining, so no `{BK / 4}` in a type.
+#[device]
+fn fetch<const N: usize, const EDGE: bool>(g: View<f32, 2>, tile: [usize; 2]) -> [[f32; 4]; N] {
+    let mut out = [[0.0; 4]; N];
+    for (s, [r, v]) in unroll(block::share([tile[0], tile[1] / 4]).enumerate()) {
+        out[s] = if EDGE { g.load_or((r, 4 * v), 0.0) } else { g.load((r, 4 * v)) };
+    }
+    out
+}
+
+/// Registers to shared memory: A transposed, B as it is. Handles by value: `sa.at(buf)` of the other buffer may be read meanwhile.
+#[device]
+fn put<const LA: usize, const LB: usize>(
+    mut sa: Shared<f32, 2>,
+    sb: Shared<f32, 2>,
+    na: &[[f32; 4]; LA],
+    nb: &[[f32; 4]; LB],
+) {
+    let (bk, bm, bn) = (sa.dim(0), sa.dim(1), sb.dim(1));
+    for (s, [r, v]) in unroll(block::share([bm, bk / 4]).enumerate()) {
+        for i in unroll(0..4) {
+            sa[(4 * v + i, r)] = na[s][i];
+        }
+    }
+    for (s, [r, v]) in unroll(block::share([bk, bn / 4]).enumerate()) {
+        sb.store((r, 4 * v), nb[s]);
+    }
+}
+
+/// acc += a·bᵀ, quad by quad. References are aliases of the caller's places (always inlined): registers stay registers.
+#[device]
+fn outer<const QM: usize, const QN: usize>(
+    acc: &mut [[[[f32; 4]; 4]; QN]; QM],
+    a: &[[f32; 4]; QM],
+    b: &[[f32; 4]; QN],
+) {
+    for p in unroll(0..QM) {
+        for i in unroll(0..4) {
+            for q in unroll(0..QN) {
+                for j in unroll(0..4) {
+                    acc[p][q][i][j] = a[p][i].mul_add(b[q][j], acc[p][q][i][j]);
+                }
+            }
+        }
+    }
+}
+
+/// Column-of-groups order: `group` block rows side by side, so that a wave shares rows of A and columns of B in L2.
+#[device]
+pub fn grouped(blocks_m: usize, blocks_n: usize, group: usize) -> (usize, usize) {
+    let (per, id) = (group * blocks_n, block::x());
+    let first = id / per * group;
+    let height = (blocks_m - first).min(group);
+    (first + id % per % height, id % per / height)
+}
+
+#[device]
+fn tile<
+    E: Epilogue,
+    const BM: usize,
+    const BN: usize,
+    const BK: usize,
+    const QM: usize,
+    const QN: usize,
+    const LA: usize,
+    const LB: usize,
+    const EDGE: bool,
+>(
+    a: View<f32, 2>,
+    b: View<f32, 2>,
+    c: ViewMut<f32, 2>,
+    row0: usize,
+    col0: usize,
+    epilogue: E,
+) {
+    let sa = Shared::<f32, 3>::with_pitch([2, BK, BM], BM + 4); // value arithmetic: folded by our compiler, free in stable Rust
+    let sb = Shared::<f32, 3>::new([2, BK, BN]);
+
+    let (wm, wn) = (QM * 16, QN * 32); // a warp's piece: 4 × 8 lanes, each QM × QN quads
+    let (warp, lane) = (warp::index(), warp::lane());
+    let warps_n = BN / wn;
+    let (tr, tc) = (warp / warps_n * wm + lane / 8 * 4, warp % warps_n * wn + lane % 8 * 4);
+
+    let mut acc = [[[[0.0f32; 4]; 4]; QN]; QM];
+    let (mut fa, mut fb) = ([[[0.0f32; 4]; QM]; 2], [[[0.0f32; 4]; QN]; 2]);
+
+    let (mut ag, mut bg) = (a.offset((row0, 0)), b.offset((0, col0))); // running pointers, extents and all
+    put(sa.at(0), sb.at(0), &fetch::<LA, EDGE>(ag, [BM, BK]), &fetch::<LB, EDGE>(bg, [BK, BN]));
+    block::sync();
+    for p in unroll(0..QM) {
+        fa[0][p] = sa.load((0, 0, tr + 16 * p));
+    }
+    for q in unroll(0..QN) {
+        fb[0][q] = sb.load((0, 0, tc + 32 * q));
+    }
+
+    let mut buf = 0;
+    let tiles = a.cols().div_ceil(BK);
+    let (mut na, mut nb) = ([[0.0f32; 4]; LA], [[0.0f32; 4]; LB]);
+    for t in rolled(0..tiles) {
+        let more = t + 1 < tiles;
+        if more {
+            // a tile ahead: issued here, stored 7/8 of a tile later
+            ag = ag.offset((0, BK));
+            bg = bg.offset((BK, 0));
+            na = fetch::<LA, EDGE>(ag, [BM, BK]);
+            nb = fetch::<LB, EDGE>(bg, [BK, BN]);
+        }
+        for k in unroll(0..BK) {
+            let (now, next) = (k & 1, (k + 1) & 1); // constant once unrolled
+            if k + 1 == BK && more {
+                put(sa.at(buf ^ 1), sb.at(buf ^ 1), &na, &nb);
+                block::sync();
+                buf ^= 1;
+            }
+            if k + 1 < BK || more {
+                let k1 = (k + 1) % BK;
+                for p in unroll(0..QM) {
+                    fa[next][p] = sa.load((buf, k1, tr + 16 * p));
+                }
+                for q in unroll(0..QN) {
+                    fb[next][q] = sb.load((buf, k1, tc + 32 * q));
+                }
+            }
+            outer(&mut acc, &fa[now], &fb[now]);
+        }
+    }
+
+    for p in unroll(0..QM) {
+        for i in unroll(0..4) {
+            for q in unroll(0..QN) {
+                let (r, col) = (row0 + tr + 16 * p + i, col0 + tc + 32 * q);
+                let v = epilogue.apply(acc[p][q][i], r, col);
+                if EDGE { c.store_in((r, col), v) } else { c.store((r, col), v) }
+            }
+        }
+    }
+}
+
+/// C = epilogue(A·B); A is M × K, B is K × N, C is M × N, all row-major.
+#[kernel(
+    block = 256, min_blocks = 2, max_registers = 128,
+    grid = c.rows().div_ceil(BM) * c.cols().div_ceil(BN),                // the launch computes it from the arguments
+    instances(BM = 128, BN = 128, BK = 8, QM = 2, QN = 2, E = Identity | BiasRelu),
+    derived(LA = BM * BK / (4 * 256), LB = BK * BN / (4 * 256)),         // const parameters that are functions of others
+)]
+#[requires(a.cols() == b.rows(), c.rows() == a.rows(), c.cols() == b.cols(), a.aligned(4), b.aligned(4), c.aligned(4))]
+pub fn sgemm<
+    E: Epilogue,
+    const BM: usize,
+    const BN: usize,
+    const BK: usize,
+    const QM: usize,
+    const QN: usize,
+    const LA: usize,
+    const LB: usize,
+>(
+    a: View<f32, 2>,
+    b: View<f32, 2>,
+    c: ViewMut<f32, 2>,
+    epilogue: E,
+) {
+    const { assert!(BK % 4 == 0 && BK % 2 == 0) }; // Rust's own static_assert; ours evaluates it for each instance
+    let (bm, bn) = grouped(c.rows().div_ceil(BM), c.cols().div_ceil(BN), 8);
+    let (row0, col0) = (bm * BM, bn * BN);
+    // Two bodies, one set of shared memory: arrays of scopes that exclude one another occupy the same bytes.
+    if row0 + BM <= c.rows() && col0 + BN <= c.cols() && a.cols() % BK == 0 {
+        tile::<E, BM, BN, BK, QM, QN, LA, LB, false>(a, b, c, row0, col0, epilogue);
+    } else {
+        tile::<E, BM, BN, BK, QM, QN, LA, LB, true>(a, b, c, row0, col0, epilogue);
+    }
+}
+
+trials!(sgemm<Identity, 128, 128, 8, 2, 2, 1, 1>, |instance| {
+    let shapes = [[128, 128, 24], [132, 260, 20], [1, 4, 4]];
+    shapes.into_iter().map(|shape| product(instance, shape)).collect()
+});
+
+fn product(instance: &Instance, [m, n, k]: [usize; 3]) -> Trial {
+    let (a, b, bias) = (whole(m * k, 1), whole(k * n, 2), whole(n, 3));
+    let mut c: Vec<f32> =
+        (0..m * n).map(|i| (0..k).map(|x| a[i / n * k + x] * b[x * n + i % n]).sum::<f32>()).collect();
+    let mut inputs = vec![Input::view(&a, [m, k]), Input::view(&b, [k, n]), Input::view(&vec![0f32; m * n], [m, n])];
+    if is::<BiasRelu>(instance, 0) {
+        c.iter_mut().enumerate().for_each(|(i, c)| *c = (*c * 0.5 + bias[i % n]).max(0.0));
+        inputs.extend([Input::scalar(0.5f32), Input::view(&bias, [n])]);
+    }
+    Trial::new(format!("{m} x {n} x {k}"), inputs, [Expected::new(2, wide(&c), Bound::Exact)])
+}

@@ -1,0 +1,155 @@
+//! (10) Top-k, top-p, temperature over a vocabulary of 150,000: one block of 1024 a row. Radix select on (value, index), 8 bits a round from the top,
+//! then a bitonic sort of the k survivors, softmax, cut, draw. Deterministic: ties by index, atomics only where order does not matter.
+//!
+use super::bitonic::bitonic;
+use super::trial::{Trial, number, trials, whole};
+use kernel_dsl::prelude::*;
+use runtime::testing::{Bound, Expected, Input};
+
+/// Order-preserving: larger float, larger integer; −NaN lowest, +NaN highest.
+#[device]
+pub fn orderable(x: f32) -> u32 {
+    let b = x.to_bits();
+    b ^ ((b as i32 >> 31) as u32 | 0x8000_0000)
+}
+
+/// Larger logit first, then smaller index: one 64-bit key.
+#[device]
+pub fn rank(x: f32, index: usize) -> u64 {
+    (orderable(x) as u64) << 32 | !(index as u32) as u64
+}
+
+#[kernel(block = 1024, grid = logits.rows(), instances(K = 32 | 64 | 256 | 1024))]
+#[requires(logits.cols() >= K, uniform.len() == logits.rows(), token.len() == logits.rows(), temperature > 0.0, top_p > 0.0)]
+pub fn sample<const K: usize>(
+    logits: View<f32, 2>,
+    uniform: &[f32],
+    token: &mut [u32],
+    k: usize,
+    temperature: f32,
+    top_p: f32,
+) {
+    let row = logits.at(block::x());
+    let (t, n) = (thread::x(), row.len());
+    let k = k.min(K);
+
+    // The k-th largest key, digit by digit.
+    let mut found = Shared::<u32, 1>::new([3]);
+    let (mut prefix, mut need) = (0u64, k as u32);
+    let mut bits = 64;
+    {
+        let h = Shared::<u32, 1>::new([256]);
+        for round in rolled(0..8) {
+            let shift = 56 - 8 * round;
+            if t < 256 {
+                h.store(t, [0]);
+            }
+            block::sync();
+            for i in (t..n).step_by(1024) {
+                let key = rank(row[i], i);
+                if bits == 64 || key >> bits == prefix {
+                    h.fetch_add((key >> shift) as usize & 255, 1);
+                }
+            }
+            block::sync();
+            let v = if t < 256 { h[255 - t] } else { 0 };
+            let (before, _total) = block::scan(v, 0, |a, b| a + b); // a tuple: exclusive prefix and total
+            if before < need && need <= before + v {
+                found[0] = 255 - t as u32;
+                found[1] = need - before;
+                found[2] = v;
+            }
+            block::sync();
+            prefix = prefix << 8 | found[0] as u64;
+            bits = shift;
+            need = found[1];
+            if found[2] == need {
+                break;
+            } // the whole digit is taken: all threads read the same words
+        }
+    }
+
+    // The survivors, in any order; sorted, so the order of the atomics is not seen.
+    let mut s = Shared::<u64, 1>::new([K]); // takes over h's bytes: h's scope has ended
+    let mut count = Shared::<u32, 1>::new([1]);
+    block::sync();
+    if t < K {
+        s[t] = 0;
+    }
+    if t == 0 {
+        count[0] = 0;
+    }
+    block::sync();
+    for i in (t..n).step_by(1024) {
+        let key = rank(row[i], i);
+        if key >> bits >= prefix {
+            s[count.fetch_add(0, 1) as usize] = key;
+        }
+    }
+    block::sync();
+    bitonic(s, |a, b| a > b);
+
+    // Softmax over the first k, cut at top_p, draw.
+    let mut z = Shared::<f32, 1>::new([K]);
+    let logit = |key: u64| {
+        let b = (key >> 32) as u32;
+        f32::from_bits(if b >> 31 == 1 { b ^ 0x8000_0000 } else { !b })
+    };
+    let top = logit(s[0]);
+    let p = if t < k { math::exp((logit(s[t.min(K - 1)]) - top) / temperature) } else { 0.0 };
+    let total = block::sum(p);
+    let (before, _) = block::scan(p, 0.0, |a, b| a + b);
+    let kept = before < top_p * total; // the first is always kept
+    let mass = block::sum(if kept { p } else { 0.0 });
+    let aim = uniform[block::x()] * mass;
+    if t < K {
+        z[t] = before;
+    }
+    block::sync();
+    let hit = kept
+        && t < k
+        && before <= aim
+        && (t + 1 == k || z[(t + 1).min(K - 1)] > aim || z[(t + 1).min(K - 1)] >= top_p * total);
+    let who = block::reduce(if hit { t as u32 } else { u32::MAX }, |a, b| a.min(b));
+    if t == 0 {
+        token[block::x()] = !(s[if who == u32::MAX { 0 } else { who as usize }] as u32);
+    }
+}
+
+trials!(sample<64>, |instance| {
+    let n = 5000;
+    let x: Vec<f32> = whole(2 * n, 11).iter().enumerate().map(|(i, v)| v / 4.0 + (i % 13) as f32 * 0.01).collect();
+    let (uniform, temperature, top_p) = ([0.3f32, 0.95], 0.8f32, 0.9f32);
+    let k = number(instance, 0).min(40);
+    let tokens = (0..2).map(|r| {
+        let row = &x[r * n..][..n];
+        let mut order: Vec<usize> = (0..n).collect();
+        order.sort_by(|a, b| row[*b].total_cmp(&row[*a]).then(a.cmp(b)));
+        order.truncate(k);
+        let p: Vec<f32> = order.iter().map(|i| ((row[*i] - row[order[0]]) / temperature).exp()).collect();
+        let total: f32 = p.iter().sum();
+        let (mut sum, mut kept) = (0.0, 0);
+        for x in &p {
+            kept += usize::from(sum < top_p * total);
+            sum += x;
+        }
+        let mass: f32 = p[..kept].iter().sum();
+        let (mut sum, mut pick) = (0.0, 0);
+        for (i, p) in p[..kept].iter().enumerate() {
+            if sum <= uniform[r] * mass {
+                pick = i;
+            }
+            sum += p;
+        }
+        order[pick] as f64
+    });
+    let inputs = [
+        Input::view(&x, [2, n]),
+        Input::slice(&uniform),
+        Input::slice(&[0u32; 2]),
+        Input::scalar(k),
+        Input::scalar(temperature),
+        Input::scalar(top_p),
+    ];
+    vec![Trial::new(format!("2 x {n}, {k} of them"), inputs, [Expected::new(2, tokens.collect(), Bound::Exact)])]
+});

@@ -1,0 +1,94 @@
+//! How a kernel is tried: inputs, and what must come of them.
+
+use kernel_dsl::GenericArgument;
+use kernel_dsl::compiler::hir::{Constant, Instance};
+use runtime::testing::{Case, Expected, Input};
+
+/// Arguments, and what those that are written hold in the end.
+pub(super) struct Trial {
+    name: String,
+    inputs: Vec<Input>,
+    expected: Vec<Expected>,
+    block: Option<usize>,
+}
+
+impl Trial {
+    pub(super) fn new(
+        name: impl Into<String>,
+        inputs: impl Into<Vec<Input>>,
+        expected: impl Into<Vec<Expected>>,
+    ) -> Trial {
+        Trial { name: name.into(), inputs: inputs.into(), expected: expected.into(), block: None }
+    }
+
+    /// In blocks of that many threads, where the launch says so.
+    pub(super) fn with_block(self, threads: usize) -> Trial {
+        Trial { block: Some(threads), ..self }
+    }
+}
+
+/// Registers the trials of a kernel: a function of the instance.
+macro_rules! trials {
+    ($kernel:ty, $trials:expr) => {
+        const _: () = {
+            const TRIALS: fn(&kernel_dsl::compiler::hir::Instance) -> Vec<$crate::paper::trial::Trial> = $trials;
+            runtime::register!(
+                $kernel,
+                |instance, _| $crate::paper::trial::cases(TRIALS(instance)),
+                |instance, inputs| $crate::paper::trial::expected(TRIALS(instance), inputs)
+            );
+        };
+    };
+}
+pub(super) use trials;
+
+pub(super) fn cases(trials: Vec<Trial>) -> Vec<Case> {
+    let case = |trial: Trial| {
+        let case = Case::new(trial.name, trial.inputs);
+        match trial.block {
+            Some(threads) => case.with_block(threads),
+            None => case,
+        }
+    };
+    trials.into_iter().map(case).collect()
+}
+
+/// Of the trial that has these inputs.
+pub(super) fn expected(trials: Vec<Trial>, inputs: &[Input]) -> Vec<Expected> {
+    let of_these = trials.into_iter().find(|trial| trial.inputs == inputs);
+    of_these.expect("inputs are those of a trial").expected
+}
+
+/// Whether `T` stands for the instance's parameter `n`.
+pub(super) fn is<T: GenericArgument>(instance: &Instance, n: usize) -> bool {
+    instance.0[n] == T::CONSTANT
+}
+
+/// The instance's parameter `n`, a number.
+pub(super) fn number(instance: &Instance, n: usize) -> usize {
+    match instance.0[n] {
+        Constant::Usize(value) => value as usize,
+        ref other => panic!("parameter {n} is {other}"),
+    }
+}
+
+/// The instance's parameter `n`, a truth value.
+pub(super) fn truth(instance: &Instance, n: usize) -> bool {
+    instance.0[n] == Constant::Bool(true)
+}
+
+/// Small whole numbers, the same ones each time.
+pub(super) fn whole(n: usize, seed: u32) -> Vec<f32> {
+    let mut state = seed | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        (state % 17) as f32 - 8.0
+    };
+    (0..n).map(|_| next()).collect()
+}
+
+pub(super) fn wide(values: &[f32]) -> Vec<f64> {
+    values.iter().map(|x| f64::from(*x)).collect()
+}

@@ -1,0 +1,169 @@
+//! How programs are written down, and run.
+
+use kernel_dsl::Artifact;
+use kernel_dsl::compiler::hir::Instance;
+use runtime::testing::{Bound, Case, Checker, Expected, Input, Prepared};
+
+/// A construct, and the program that shows it.
+#[derive(Clone, Copy)]
+pub struct Construct {
+    /// What it belongs to.
+    pub chapter: &'static str,
+    /// As it is written.
+    pub name: &'static str,
+    /// The program.
+    pub artifact: &'static Artifact,
+    /// Inputs, and what the last of them is to hold.
+    pub trial: fn() -> (Vec<Input>, Vec<f64>),
+}
+
+impl Construct {
+    /// Runs the program on each of the checker's executors: all must leave the same bits, which are those that rustc's code leaves.
+    pub fn check(&self, checker: &Checker) {
+        let (inputs, expected) = (self.trial)();
+        let expected = Expected::new(inputs.len() - 1, expected, Bound::Exact);
+        let instance = Instance(self.artifact.instances[0].constants.to_vec());
+        let prepared = Prepared::compile(self.artifact, &instance).unwrap_or_else(|e| panic!("{}: {e}", self.name));
+        let result = checker.case(&prepared, &Case::new(self.name, inputs), |_| vec![expected]);
+        result.unwrap_or_else(|e| panic!("{}: {}: {e}", self.chapter, self.name));
+    }
+}
+
+/// Expressions over numbers, for each choice of values from the parameters' pools:
+/// `values! { module, "Chapter", (a: i32 = [1, 2]): "construct" fn name -> i32 { … } }`.
+macro_rules! values {
+    ($module:ident, $chapter:literal, $parameters:tt: $($construct:literal fn $name:ident -> $r:ident $body:tt)*) => {
+        #[allow(unused, clippy::all)]
+        pub mod $module {
+            use super::*;
+            $(values!(@kernel $parameters $name $r $body);)*
+            pub const ALL: &[$crate::table::Construct] =
+                &[$(values!(@construct $chapter $construct $parameters $name $r $body)),*];
+        }
+    };
+    (@kernel ($($p:ident: $t:ty = $pool:expr),*) $name:ident $r:ident $body:tt) => {
+        #[kernel(block = 32, grid = out.len().div_ceil(32))]
+        #[requires($($p.len() == out.len()),*)]
+        pub fn $name($($p: &[$t],)* out: &mut [$r]) {
+            let i = grid::index();
+            if i < out.len() {
+                $(let $p = $p[i];)*
+                let value: $r = $body;
+                out[i] = value;
+            }
+        }
+    };
+    (@construct $chapter:literal $construct:literal ($($p:ident: $t:ty = $pool:expr),*) $name:ident $r:ident $body:tt) => {
+        $crate::table::Construct {
+            chapter: $chapter,
+            name: $construct,
+            artifact: <$name as kernel_dsl::Kernel>::ARTIFACT,
+            trial: || {
+                fn plain($($p: $t),*) -> $r $body
+                let mut period = 1;
+                $(let $p = {
+                    let (pool, each): (Vec<$t>, usize) = ($pool.to_vec(), period);
+                    period *= pool.len();
+                    move |k: usize| pool[k / each % pool.len()]
+                };)*
+                let expected: Vec<$r> = (0..period).map(|k| plain($($p(k)),*)).collect();
+                let out = vec![<$r>::default(); period];
+                let inputs = vec![$(runtime::testing::Input::slice(&(0..period).map($p).collect::<Vec<$t>>()),)*
+                    runtime::testing::Input::slice(&out)];
+                (inputs, runtime::testing::Input::slice(&expected).values())
+            },
+        }
+    };
+}
+
+/// Bodies of kernels of one block of 64 threads, over 64 numbers to read and 64 to write, in slices or, where the parameters say
+/// so, in views of 4 × 16: `programs! { module, "Chapter", slices(x: &[f32], y: &mut [f32]): "construct" fn name { … } }`.
+macro_rules! programs {
+    ($module:ident, $chapter:literal, $(($($clause:tt)*))? $memory:ident $parameters:tt:
+        $($construct:literal fn $name:ident $body:tt)*) => {
+        #[allow(unused, clippy::all)]
+        pub mod $module {
+            use super::*;
+            mod plain {
+                use super::*;
+                programs!(@functions $parameters: $($name $body)*);
+            }
+            mod kernels {
+                use super::*;
+                programs!(@kernels ($(, $($clause)*)?) $parameters: $($name $body)*);
+            }
+            pub const ALL: &[$crate::table::Construct] = &[$($crate::table::Construct {
+                chapter: $chapter,
+                name: $construct,
+                artifact: <kernels::$name as kernel_dsl::Kernel>::ARTIFACT,
+                trial: || programs!(@$memory plain::$name),
+            }),*];
+        }
+    };
+    (@functions $parameters:tt: $($name:ident $body:tt)*) => { $(pub fn $name $parameters $body)* };
+    (@kernels $clauses:tt $parameters:tt: $($name:ident $body:tt)*) => {
+        $(programs!(@kernel $clauses $parameters $name $body);)*
+    };
+    (@kernel ($($clause:tt)*) $parameters:tt $name:ident $body:tt) => {
+        #[kernel(block = 64, grid = 1 $($clause)*)]
+        pub fn $name $parameters $body
+    };
+    (@slices $plain:path) => {{
+        let (x, y) = ($crate::table::numbers(), $crate::table::numbers());
+        let mut expected = y.clone();
+        let memory = kernel_dsl::host::SliceMut::new(&mut expected);
+        // SAFETY: each thread writes the element of its index, and no program here reads another's.
+        unsafe { kernel_dsl::host::run([1, 1, 1], [64, 1, 1], || $plain(&x, &mut memory.of_thread())) };
+        drop(memory);
+        let values = runtime::testing::Input::slice(&expected).values();
+        (vec![runtime::testing::Input::slice(&x), runtime::testing::Input::slice(&y)], values)
+    }};
+    (@views $plain:path) => {{
+        let (x, y) = ($crate::table::numbers(), $crate::table::numbers());
+        let (shape, mut expected) = ([4, 16], y.clone());
+        // SAFETY: the vectors outlive the run, in which nothing else touches them; the programs have no races.
+        unsafe {
+            let (from, to) = (View::host(&x, shape), ViewMut::host(&mut expected, shape));
+            kernel_dsl::host::run([1, 1, 1], [64, 1, 1], || $plain(from, to));
+        }
+        let values = runtime::testing::Input::slice(&expected).values();
+        (vec![runtime::testing::Input::view(&x, shape), runtime::testing::Input::view(&y, shape)], values)
+    }};
+}
+
+/// Kernels with items of their own, `fn(x: &[f32], y: &mut [f32])` over as many numbers as `programs!` has, and what they leave of
+/// x: `items! { "Chapter": "construct" kernel |x| … }`.
+macro_rules! items {
+    ($chapter:literal: $($construct:literal $kernel:ty, |$x:ident| $e:expr;)*) => {
+        pub const ITEMS: &[$crate::table::Construct] = &[$($crate::table::Construct {
+            chapter: $chapter,
+            name: $construct,
+            artifact: <$kernel as kernel_dsl::Kernel>::ARTIFACT,
+            trial: || {
+                let of = |$x: f32| -> f32 { $e };
+                let x: Vec<f32> = $crate::table::numbers();
+                let inputs = vec![runtime::testing::Input::slice(&x), runtime::testing::Input::slice(&[0f32; 64])];
+                (inputs, x.into_iter().map(|x| f64::from(of(x))).collect())
+            },
+        }),*];
+    };
+}
+
+/// A number type of programs.
+pub trait Whole: Copy {
+    /// A small whole number.
+    fn whole(n: u8) -> Self;
+}
+macro_rules! whole {
+    ($($t:ty)*) => { $(impl Whole for $t {
+        fn whole(n: u8) -> $t {
+            n as $t
+        }
+    })* };
+}
+whole!(u32 i32 f32 u64);
+
+/// 64 small whole numbers, in no order; sums of them are exact.
+pub fn numbers<T: Whole>() -> Vec<T> {
+    (0..64u8).map(|i| T::whole(i.wrapping_mul(37) % 64 / 2 + 1)).collect()
+}

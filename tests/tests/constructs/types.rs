@@ -1,0 +1,45 @@
+//! What values there are.
+
+use kernel_dsl::prelude::*;
+
+pub const ALL: &[&[super::Construct]] = &[numbers::ALL, compound::ALL, options::ALL];
+
+const A: [u32; 7] = [0, 1, 3, 7, 8, 100, 255];
+
+values! { numbers, "Types", (a: u32 = A, b: u32 = [1, 2, 5]):
+    "`bool`" fn truth -> u32 { let p: bool = a > b; let q = !p ^ (a == 3); (p & q | q) as u32 }
+    "`u8`, `i8`" fn bytes -> u32 { let (x, y) = (a as u8, b as i8); (x / 2 + (y * 2) as u8) as u32 }
+    "`u16`, `i16`" fn shorts -> u32 { let (x, y) = (a as u16, b as i16); (x * 3 + (y - 9).unsigned_abs()) as u32 }
+    "`u32`, `i32`" fn words -> u32 { let (x, y): (u32, i32) = (a * 7, b as i32 - 3); x + y.unsigned_abs() }
+    "`u64`, `i64`" fn longs -> u64 { let (x, y): (u64, i64) = (a as u64 * 5_000_000_000, b as i64); x + y as u64 }
+    "`usize`" fn index -> u32 { let n: usize = a as usize + 7; (n / 2) as u32 }
+    "`f32`" fn single -> f32 { let x: f32 = a as f32; x / 4.0 }
+    "`f64`" fn double -> f64 { let x: f64 = a as f64; x / 3.0 }
+    "`f16`" fn half -> f16 { let x: f16 = f16::from_f32(a as f32); x + x }
+    "`bf16`" fn brain -> bf16 { let x: bf16 = bf16::from_f32(a as f32); x * x }
+}
+
+values! { compound, "Types", (a: u32 = A, b: u32 = [1, 2, 5]):
+    "`(A, B)`" fn tuple -> u32 { let (x, y) = (a, b as f32); x + y as u32 }
+    "`t.0`" fn tuple_field -> u32 { let mut t = (a, (b, 3u32)); t.1.0 += t.0; t.1.0 * t.1.1 }
+    "`[T; N]`" fn array -> u32 { let v = [a, b, a + b]; v[0] + v[1] * v[2] }
+    "`[x; N]`" fn repeated -> u32 { let mut v = [a; 4]; v[2] += b; v[0] + v[1] + v[2] + v[3] }
+    "`[[T; N]; M]`" fn nested -> u32 { let mut v = [[0u32; 2]; 2]; v[1][0] = a; v[0][1] = b; v[1][0] * 10 + v[0][1] }
+    "`v.len()`" fn array_len -> u32 { let v = [a, b, 1]; v.len() as u32 + v[0] }
+    "`v.map(|x| …)`" fn array_map -> u32 { let v = [a, b].map(|x| x * 3); v[0] + v[1] }
+    "`std::array::from_fn(|i| …)`" fn from_fn -> u32 { let v: [u32; 3] = std::array::from_fn(|i| a * i as u32); v[1] + v[2] }
+    "`size_of::<T>()`" fn sizes -> u32 { a + size_of::<f64>() as u32 + size_of::<[u16; 3]>() as u32 }
+    "`const NAME: T = …;`" fn constant -> u32 { const FACTOR: u32 = 3 * 4; a * FACTOR }
+    "`&mut x`" fn reference -> u32 { let mut c = a; let r = &mut c; *r += b; c }
+}
+
+values! { options, "Options", (a: u32 = A, b: u32 = [1, 2, 5]):
+    "`Some(x)`, `None`" fn some -> u32 { let o = if a > b { Some(a) } else { None }; match o { Some(x) => x, None => 7 } }
+    "`o.is_some()`" fn is_some -> u32 { let o = if a > b { Some(a) } else { None }; o.is_some() as u32 }
+    "`o.is_none()`" fn is_none -> u32 { let o = if a > b { Some(a) } else { None }; o.is_none() as u32 }
+    "`o.is_some_and(|x| …)`" fn is_some_and -> u32 { let o = if a > b { Some(a) } else { None }; o.is_some_and(|x| x % 2 == 0) as u32 }
+    "`o.unwrap_or(x)`" fn unwrap_or -> u32 { let o = if a > b { Some(a) } else { None }; o.unwrap_or(b) }
+    "`o.map(|x| …)`" fn map -> u32 { let o = if a > b { Some(a) } else { None }; o.map(|x| x * 2).unwrap_or(9) }
+    "`o.map_or(x, |x| …)`" fn map_or -> u32 { let o = if a > b { Some(a) } else { None }; o.map_or(b, |x| x + 1) }
+    "`o.and_then(|x| …)`" fn and_then -> u32 { let o = if a > b { Some(a) } else { None }; o.and_then(|x| if x > 5 { Some(x - 5) } else { None }).unwrap_or(3) }
+}

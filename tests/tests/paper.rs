@@ -1,0 +1,42 @@
+//! The kernels of `tests/src/paper`: every declared instance on every executor against plain Rust, and through ptxas.
+
+mod every_target;
+
+use kernel_dsl::compiler::hir::Instance;
+use runtime::Device;
+use runtime::testing::{Checker, subjects};
+use tests as _;
+
+/// The kernels of a module.
+fn check(checker: &Checker, module: &str) {
+    let module = format!("tests::paper::{module}");
+    let kernels: Vec<_> = kernel_dsl::kernels().into_iter().filter(|k| k.module == module).collect();
+    assert!(!kernels.is_empty(), "there is no kernel in {module}");
+    for kernel in kernels {
+        let all = subjects();
+        let subject = all.iter().find(|s| (s.artifact.module, s.artifact.name) == (kernel.module, kernel.name));
+        let subject = subject.unwrap_or_else(|| panic!("nothing tries {}", kernel.name));
+        for declared in kernel.instances {
+            let report = checker.check(subject, &Instance(declared.constants.to_vec()), 1);
+            assert!(report.passed(), "{report}");
+        }
+        every_target::assemble(kernel);
+    }
+}
+
+macro_rules! kernels {
+    ($($module:ident)*) => {
+        $(#[test]
+        fn $module() {
+            check(&Checker::new(None), stringify!($module));
+        })*
+
+        #[test]
+        #[ignore = "needs an NVIDIA GPU"]
+        fn gpu_paper() {
+            let checker = Checker::new(Some(Device::cuda(0).expect("an NVIDIA GPU")));
+            $(check(&checker, stringify!($module));)*
+        }
+    };
+}
+kernels!(sgemm q8_gemm attention decode scan histogram bitonic conv3d elementwise topk);

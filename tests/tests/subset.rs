@@ -1,0 +1,166 @@
+//! The page `kernel_dsl::subset`: what of Rust is in, and what is out and why.
+//!
+//! What is in is proven by the programs of `tests/tests/constructs`, whose names the rows give; what is out by those of
+//! `compile_fail/subset_*.rs`, whose messages the page shows. `UPDATE=1 cargo test -p tests --test subset` writes it anew.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+/// What of Rust is in, in what way, and constructs of the reference that show it.
+const IN: &[(&str, &str, &[&str])] = &[
+    (
+        "integers of 8 to 64 bits, `usize`, `bool`, `f32`, `f64`",
+        "`usize` has 32 bits",
+        &["`u64`, `i64`", "`usize`", "`f64`"],
+    ),
+    ("`f16`, `bf16`", "of crate `half`; arithmetic is that of `f32`, rounded", &["`f16`", "`bf16`"]),
+    ("tuples, arrays", "in registers", &["`(A, B)`", "`[[T; N]; M]`"]),
+    ("`Option`", "with the methods that cannot panic", &["`Some(x)`, `None`", "`o.map_or(x, |x| …)`"]),
+    ("slices", "as parameters of kernels, in global memory", &["`x[i]`", "`x.get(i).copied()`"]),
+    (
+        "references",
+        "to variables and places, as parameters; a `&mut` is the caller's variable itself",
+        &["`&mut x`", "`&mut` parameters"],
+    ),
+    (
+        "operators, and those that assign",
+        "integers wrap, which the oracle reports",
+        &["`a + b`", "`a += b`, and each operator that assigns"],
+    ),
+    ("`as`", "as in Rust, of NaNs too", &["`f32 as i32`", "`u32 as u64`"]),
+    ("methods of numbers", "those of `methods`", &["`a.rotate_left(b)`", "`a.mul_add(b, c)`"]),
+    (
+        "`let`, shadowing, destructuring, `let … else`",
+        "as in Rust",
+        &["shadowing", "`(x, y) = (y, x)`", "`let … else`"],
+    ),
+    ("blocks, `if`, `match` as values", "as in Rust", &["`{ … }`, a block as a value", "`match`, of numbers"]),
+    (
+        "patterns",
+        "of numbers, ranges, tuples, arrays, structs, options; `|`, `@`, guards",
+        &["`1..=4`, `5..`", "`x @ 1..=4`", "`x if …`", "`[p, .., q]`"],
+    ),
+    ("`if let`, `while let`, chains of them by `&&`", "as in Rust", &["`if let … && …`", "`while let`"]),
+    (
+        "`loop`, `while`, `for`, labels, `break` with a value",
+        "a `for` runs over ranges, arrays and the language's own",
+        &["`loop`, `break` with a value", "`for x in array`", "`(a..b).rev()`"],
+    ),
+    ("functions", "`#[device]`, of any module and crate; always inlined", &["a call of a `#[device] fn`", "`return`"]),
+    ("closures, `impl Fn`", "names for code that is inlined", &["`|x| …`", "`impl Fn(A) -> B`"]),
+    ("`const`, in bodies and modules", "as in Rust", &["`const NAME: T = …;`", "`#[device] const`"]),
+    (
+        "structs",
+        "generic too; in buffers `repr(C)`",
+        &["`#[device] struct`, generic", "`#[repr(C)]` elements of buffers"],
+    ),
+    ("enums", "without data", &["`#[device] enum`"]),
+    (
+        "methods, associated functions, constants and types",
+        "in a `#[device] mod`",
+        &["a method with `&mut self`", "an associated type"],
+    ),
+    (
+        "traits, impls over generic types, provided methods",
+        "all is known when an instance is compiled",
+        &["`trait`, `impl Trait for`", "an `impl` over generic types", "a provided method"],
+    ),
+    (
+        "generic parameters",
+        "`usize` and `bool` constants, and types",
+        &["generic over a constant", "`T: Float` of a kernel"],
+    ),
+    ("`size_of`, `std::array::from_fn`, `matches!`", "as in Rust", &["`size_of::<T>()`", "`matches!(x, …)`"]),
+    ("`const { assert!(…) }`", "for each instance", &["`const { assert!(…) }`"]),
+];
+
+const HEAD: &str = "\
+//! What of Rust a kernel may say, and what not.
+//!
+//! A kernel is Rust, and rustc checks it like any other function. What a GPU cannot do, or what would hide what it costs, is left out, and
+//! refused at its token with a sentence that says what to write instead.
+//!
+//! # In
+//!
+//! Each row is shown by the constructs that it names, which [`reference`](crate::reference) lists with their PTX, and the tests
+//! run.
+//!
+//! | Rust | in a kernel | shown by |
+//! |---|---|---|
+";
+
+/// Files of programs that are refused, and what they have in common.
+const OUT: [(&str, &str); 3] = [
+    ("subset_syntax", "What is refused where it is read."),
+    ("subset_check", "What the checker refuses, where rustc has nothing against it."),
+    ("subset_device", "What is Rust and cannot be on the device, or on the target: refused for an instance."),
+];
+
+/// A program that is refused: what it is about, and all that is said.
+struct Refused {
+    name: String,
+    messages: Vec<String>,
+}
+
+/// The programs of a file, with what `expected` has of each.
+fn refused(program: &str, expected: &str) -> Vec<Refused> {
+    let mut all: Vec<(usize, Refused)> = Vec::new();
+    for (i, line) in program.lines().enumerate() {
+        if let Some(name) = line.strip_prefix("/// ") {
+            all.push((i + 1, Refused { name: name.to_string(), messages: Vec::new() }));
+        }
+    }
+    let mut message = None;
+    for line in expected.lines() {
+        if let Some(said) = line.strip_prefix("error") {
+            let said =
+                said.split_once("evaluation panicked: ").or(said.split_once(": ")).map_or(said, |(_, said)| said);
+            message = Some(said.to_string());
+        }
+        let place = line.trim_start().strip_prefix("--> ").and_then(|p| p.split(':').nth(1)?.parse::<usize>().ok());
+        if let (Some(said), Some(at)) = (&message, place) {
+            let about = all.iter_mut().rev().find(|(first, _)| *first <= at).expect("a program's line");
+            about.1.messages.push(said.clone());
+            message = None;
+        }
+    }
+    all.into_iter().map(|(_, refused)| refused).collect()
+}
+
+#[test]
+fn the_page_is_what_programs_show() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| fs::read_to_string(here.join(path)).unwrap_or_else(|e| panic!("{path}: {e}"));
+    let reference = read("../kernel-dsl/src/reference.rs");
+    let cell = |text: &str| text.replace('|', "\\|");
+    let mut page = HEAD.to_string();
+    for (rust, way, constructs) in IN {
+        for construct in *constructs {
+            let row = format!("//! | {} |", cell(construct));
+            assert!(reference.contains(&row), "{construct} is shown by no program");
+        }
+        let _ = writeln!(page, "//! | {} | {} | {} |", cell(rust), cell(way), cell(&constructs.join(", ")));
+    }
+    let _ = writeln!(page, "//!\n//! # Out");
+    let mut count = 0;
+    for (file, what) in OUT {
+        let all =
+            refused(&read(&format!("compile_fail/{file}.rs")), &read(&format!("compile_fail/expected/{file}.stderr")));
+        let _ = writeln!(page, "//!\n//! {what}\n//!\n//! | Rust | what the compiler says |\n//! |---|---|");
+        for Refused { name, messages } in &all {
+            assert!(!messages.is_empty(), "nothing is said of {name}");
+            let _ = writeln!(page, "//! | {} | {} |", cell(name), cell(&messages[0]));
+        }
+        count += all.len();
+    }
+    println!("{count} programs of one construct each that are refused");
+    assert!(count >= 100, "{count}");
+    let path = here.join("../kernel-dsl/src/subset.rs");
+    if std::env::var("UPDATE").is_ok() {
+        fs::write(&path, &page).expect("the page is written");
+    }
+    let written = fs::read_to_string(&path).unwrap_or_default();
+    let different = written.lines().zip(page.lines()).find(|(a, b)| a != b);
+    assert!(written == page, "kernel-dsl/src/subset.rs is not what programs show ({different:?}): set UPDATE=1");
+}
