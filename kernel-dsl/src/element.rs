@@ -1,6 +1,7 @@
 //! What memory of the device holds: [`Element`]s in buffers, [`DeviceCopy`] values in shared memory and between lanes; and the
 //! traits by which kernels are generic over numbers.
 
+use crate::float16::{Float16, Policy};
 use crate::view::{View, ViewMut};
 use ::half::{bf16, f16};
 use kernel_dsl_compiler::hir::Constant;
@@ -132,6 +133,41 @@ element! {
     bf16, Bf16, x => u64::from(x.to_bits()), bf16::from_bits(x as u16);
     f32, F32, x => u64::from(x.to_bits()), f32::from_bits(x as u32);
     f64, F64, x => x.to_bits(), f64::from_bits(x);
+}
+
+impl<const EXP: u32, const BIAS: i32, P: Policy> sealed::Sealed for Float16<EXP, BIAS, P> {}
+impl<const EXP: u32, const BIAS: i32, P: Policy> DeviceCopy for Float16<EXP, BIAS, P> {
+    fn undefined() -> Self {
+        Float16::from_bits(u16::MAX)
+    }
+    fn zero() -> Self {
+        Float16::from_bits(0)
+    }
+}
+// SAFETY: `repr(transparent)` over a `u16`, every bit pattern of which is a value.
+unsafe impl<const EXP: u32, const BIAS: i32, P: Policy> Element for Float16<EXP, BIAS, P> {
+    const TYPE: ElementType = ElementType::Scalar(Scalar::Custom(Self::FORMAT));
+}
+impl<const EXP: u32, const BIAS: i32, P: Policy> ScalarElement for Float16<EXP, BIAS, P> {
+    const SCALAR: Scalar = Scalar::Custom(Self::FORMAT);
+    fn bits(self) -> u64 {
+        self.to_bits().into()
+    }
+    fn from_bits(bits: u64) -> Self {
+        Float16::from_bits(bits as u16)
+    }
+}
+impl<const EXP: u32, const BIAS: i32, P: Policy> Number for Float16<EXP, BIAS, P> {}
+impl<const EXP: u32, const BIAS: i32, P: Policy> GenericArgument for Float16<EXP, BIAS, P> {
+    const CONSTANT: Constant = Constant::Scalar(Scalar::Custom(Self::FORMAT));
+}
+impl<const EXP: u32, const BIAS: i32, P: Policy> Float for Float16<EXP, BIAS, P> {
+    fn to_f32(self) -> f32 {
+        Float16::to_f32(self)
+    }
+    fn from_f32(x: f32) -> Self {
+        Float16::from_f32(x)
+    }
 }
 
 macro_rules! integer {

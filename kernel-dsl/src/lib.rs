@@ -396,6 +396,7 @@ pub mod dot;
 pub mod element;
 pub mod fast;
 pub mod fence;
+pub mod float16;
 pub mod grid;
 pub mod half;
 pub mod host;
@@ -423,6 +424,7 @@ pub use artifact::{Artifact, Declared, Kernel, kernels};
 pub use atomic::{Atomic, AtomicInteger};
 pub use dot::{dp2a_hi, dp2a_lo, dp4a};
 pub use element::{DeviceCopy, DeviceFn, Element, Float, GenericArgument, Integer, Number, ScalarElement};
+pub use float16::Float16;
 pub use iterate::{rolled, unroll, unroll_by};
 pub use kernel_dsl_compiler as compiler;
 #[doc(hidden)]

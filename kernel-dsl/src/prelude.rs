@@ -13,6 +13,7 @@
 //! | [`pipeline`] | the same by hand, from sm_80 on |
 //! | [`unroll`], [`unroll_by`], [`rolled`] | how a loop is compiled |
 //! | [`struct@f16`], [`bf16`] | floats of 16 bits: see [`half`](crate::half) |
+//! | [`Float16`] | floats of 16 bits of any layout: see [`float16`](crate::float16) |
 //! | [`Element`], [`Number`], [`Float`], [`Integer`], [`DeviceFn`] | bounds of type parameters |
 //! | [`trait@DeviceCopy`] | what structs derive to lie in shared memory |
 //! | [`math`] | transcendental functions, the same bits everywhere |
@@ -26,6 +27,7 @@
 //! as rustc compiled it with the kernel as our compiler did.
 
 pub use crate::element::{DeviceFn, Element, Float, Integer, Number};
+pub use crate::float16::{Finite, Float16, Ieee, Saturating};
 pub use crate::half::{HalfExt as _, bf16, f16};
 pub use crate::iterate::{rolled, unroll, unroll_by};
 pub use crate::pending::Pending;

@@ -60,7 +60,7 @@ pub const fn extract(word: u64, width: u32, signed: bool, position: u32, length:
     let sign = signed && word >> last & 1 == 1;
     let field = if position < width { (word & mask(width)) >> position & mask(length) } else { 0 };
     // Bits that the field has beyond the word's are its sign's too.
-    let there = if position < width { width - position } else { 0 };
+    let there = width.saturating_sub(position);
     let kept = if there < length { there } else { length };
     (if sign { field | !mask(kept) } else { field }) & mask(width)
 }
@@ -91,9 +91,9 @@ pub const fn multiply_high(a: u64, b: u64, width: u32, signed: bool) -> u64 {
     if signed {
         let unused = 64 - width;
         let (a, b) = (((a << unused) as i64 >> unused) as i128, ((b << unused) as i64 >> unused) as i128);
-        (a * b >> width) as u64 & mask(width)
+        ((a * b) >> width) as u64 & mask(width)
     } else {
-        ((a & mask(width)) as u128 * (b & mask(width)) as u128 >> width) as u64
+        (((a & mask(width)) as u128 * (b & mask(width)) as u128) >> width) as u64
     }
 }
 

@@ -36,6 +36,7 @@ pub mod build;
 pub mod element;
 pub mod emit;
 pub mod error;
+pub mod float16;
 pub mod half;
 pub mod hir;
 pub mod integer;

@@ -1,5 +1,6 @@
 //! The scalar types of the language: what a register, a buffer element or a kernel argument is made of.
 
+use crate::float16::Format;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -22,12 +23,14 @@ pub enum Scalar {
     Usize,
     F16,
     Bf16,
+    /// A float of 16 bits of a layout of its own.
+    Custom(Format),
     F32,
     F64,
 }
 
 impl Scalar {
-    /// Every scalar type.
+    /// Every scalar type but the floats of a layout of their own.
     pub const ALL: [Scalar; 14] = [
         Scalar::Bool,
         Scalar::I8,
@@ -45,7 +48,7 @@ impl Scalar {
         Scalar::F64,
     ];
 
-    /// The name in Rust source.
+    /// The name in Rust source, without generic arguments.
     pub const fn name(self) -> &'static str {
         match self {
             Scalar::Bool => "bool",
@@ -60,6 +63,7 @@ impl Scalar {
             Scalar::Usize => "usize",
             Scalar::F16 => "f16",
             Scalar::Bf16 => "bf16",
+            Scalar::Custom(_) => "Float16",
             Scalar::F32 => "f32",
             Scalar::F64 => "f64",
         }
@@ -75,7 +79,7 @@ impl Scalar {
         match self {
             Scalar::Bool => 1,
             Scalar::I8 | Scalar::U8 => 8,
-            Scalar::I16 | Scalar::U16 | Scalar::F16 | Scalar::Bf16 => 16,
+            Scalar::I16 | Scalar::U16 | Scalar::F16 | Scalar::Bf16 | Scalar::Custom(_) => 16,
             Scalar::I32 | Scalar::U32 | Scalar::Usize | Scalar::F32 => 32,
             Scalar::I64 | Scalar::U64 | Scalar::F64 => 64,
         }
@@ -109,14 +113,17 @@ impl Scalar {
         matches!(self, Scalar::F32 | Scalar::F64)
     }
 
-    /// `f16` or `bf16`: a float of 16 bits, whose arithmetic is done in `f32`.
+    /// `f16`, `bf16` or `Float16<…>`: a float of 16 bits, whose arithmetic is done in `f32`.
     pub const fn is_half(self) -> bool {
-        matches!(self, Scalar::F16 | Scalar::Bf16)
+        matches!(self, Scalar::F16 | Scalar::Bf16 | Scalar::Custom(_))
     }
 }
 
 impl fmt::Display for Scalar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        match self {
+            Scalar::Custom(format) => format.fmt(f),
+            _ => f.write_str(self.name()),
+        }
     }
 }

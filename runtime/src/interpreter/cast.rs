@@ -48,7 +48,7 @@ fn cast(rows: &mut [Row], from: Scalar, into: Scalar, to: u32, a: u32) {
                 Scalar::F32 => map(rows, to, a, |$w: $word| ($load as f32).to_bits()),
                 Scalar::F64 => map(rows, to, a, |$w: $word| ($load as f64).to_bits()),
                 // Only from the type itself: `bool` is 0 or 1 already.
-                Scalar::Bool | Scalar::F16 | Scalar::Bf16 => map(rows, to, a, |w: u32| w),
+                Scalar::Bool | Scalar::F16 | Scalar::Bf16 | Scalar::Custom(_) => map(rows, to, a, |w: u32| w),
             }
         };
     }
@@ -60,7 +60,14 @@ fn cast(rows: &mut [Row], from: Scalar, into: Scalar, to: u32, a: u32) {
         _ => {}
     }
     match from {
-        Scalar::F16 | Scalar::Bf16 | Scalar::Bool | Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::Usize => {
+        Scalar::F16
+        | Scalar::Bf16
+        | Scalar::Custom(_)
+        | Scalar::Bool
+        | Scalar::U8
+        | Scalar::U16
+        | Scalar::U32
+        | Scalar::Usize => {
             from!(u32, w => w)
         }
         Scalar::I8 => from!(u32, w => (w as i8)),

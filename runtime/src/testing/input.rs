@@ -213,6 +213,7 @@ pub(super) fn to_f64(ty: Scalar, bits: u64) -> f64 {
     match ty {
         Scalar::F16 => f64::from(half::f16_to_f32(bits as u16)),
         Scalar::Bf16 => f64::from(half::bf16_to_f32(bits as u16)),
+        Scalar::Custom(format) => f64::from(format.decode(bits as u16)),
         Scalar::F32 => f64::from(f32::from_bits(bits as u32)),
         Scalar::F64 => f64::from_bits(bits),
         _ if ty.is_signed() => ((bits << unused) as i64 >> unused) as f64,
@@ -225,6 +226,7 @@ pub(super) fn show(ty: Scalar, bits: u64) -> String {
     match ty {
         Scalar::F16 => format!("{:?} ({bits:#06x})", half::f16_to_f32(bits as u16)),
         Scalar::Bf16 => format!("{:?} ({bits:#06x})", half::bf16_to_f32(bits as u16)),
+        Scalar::Custom(format) => format!("{:?} ({bits:#06x})", format.decode(bits as u16)),
         Scalar::F32 => format!("{:?} ({bits:#010x})", f32::from_bits(bits as u32)),
         Scalar::F64 => format!("{:?} ({bits:#018x})", f64::from_bits(bits)),
         Scalar::I64 => (bits as i64).to_string(),

@@ -17,7 +17,7 @@ pub fn gate(a: f32, b: f32) -> f32 {
 
 #[kernel(
     block = 256, grid = device::waves(8, y.len().div_ceil(N)),
-    instances(T = f32 | f16 | bf16, F = silu),
+    instances(T = f32 | f16 | bf16 | Float16<4, 7>, F = silu),
     derived(N = 16 / size_of::<T>()),
 )]
 #[requires(x.len() == y.len(), x.aligned(N), y.aligned(N))]
@@ -52,6 +52,7 @@ trials!(map<f32, silu, 4>, |instance| {
     vec![match () {
         () if is::<f16>(instance, 0) => of::<f16>(),
         () if is::<bf16>(instance, 0) => of::<bf16>(),
+        () if is::<Float16<4, 7>>(instance, 0) => of::<Float16<4, 7>>(),
         () => of::<f32>(),
     }]
 });

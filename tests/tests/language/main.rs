@@ -9,6 +9,7 @@ mod cooperation;
 mod every_target;
 mod fast;
 mod faults;
+mod float16;
 mod impls;
 mod inline;
 mod integers;

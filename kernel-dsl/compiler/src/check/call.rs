@@ -63,6 +63,15 @@ impl Checker<'_> {
         if first.name == "Shared" {
             return self.shared(path, arguments, expected, mark);
         }
+        if let Some(format) = prelude::float16(first) {
+            return match format {
+                Ok(format) => self.scalar_call(Scalar::Custom(format), &last.name, arguments, mark),
+                Err(why) => {
+                    self.mistake(path.mark, why);
+                    (ExprKind::Tuple(Vec::new()), self.wrong())
+                }
+            };
+        }
         if let Some(scalar) = Scalar::from_name(&first.name.to_string()) {
             return self.scalar_call(scalar, &last.name, arguments, mark);
         }
@@ -354,6 +363,7 @@ impl Checker<'_> {
         let made = match name.to_string().as_str() {
             "from_bits" if scalar.is_float() || scalar.is_half() => Some((Intrinsic::Bitcast, Part::Bits)),
             "from_f32" if scalar.is_half() || scalar.is_float() => Some((Intrinsic::Convert, Part::F32)),
+            "truncate" if matches!(scalar, Scalar::Custom(_)) => Some((Intrinsic::Truncate, Part::F32)),
             "default" => {
                 self.count("default", 0, arguments.len(), mark);
                 return (self.literal(super::Literal::Integer(0, mark)), ty);

@@ -338,6 +338,14 @@ impl<'a> Checker<'a> {
         if let Some(scalar) = single.and_then(|name| Scalar::from_name(&name)) {
             return Some(hir::Constant::Scalar(scalar));
         }
+        match path.segments.last().and_then(prelude::float16) {
+            Some(Ok(format)) => return Some(hir::Constant::Scalar(Scalar::Custom(format))),
+            Some(Err(why)) => {
+                self.mistake(path.mark, why);
+                return None;
+            }
+            None => {}
+        }
         let environment = self.environment;
         let (name, hash) = match environment.find(&path.written()) {
             Some(Root::Struct(id)) => (&environment.a_struct(id).name, environment.a_struct(id).hash),

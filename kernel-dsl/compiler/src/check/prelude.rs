@@ -4,10 +4,11 @@
 
 use crate::Approximation as X;
 use crate::Scalar;
+use crate::float16::{Format, Policy};
 use crate::hir::collective::Reduction;
 use crate::hir::{Builtin, Collective as C, Fast, Intrinsic, Method as M, OnOverflow as O};
 use crate::ir;
-use crate::syntax::Path;
+use crate::syntax::{Argument, Path, Segment, Type, TypeKind};
 
 /// The type of a parameter or result in a signature.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -470,6 +471,7 @@ pub(crate) fn owns(path: &Path) -> bool {
                     | "fast"
                     | "int"
                     | "target"
+                    | "Float16"
                     | "Shared"
                     | "Option"
                     | "Pending"
@@ -487,6 +489,34 @@ pub(super) fn dot(name: &str) -> Option<ir::Bits> {
         "dp2a_hi" => I::Dot2 { high: true },
         _ => return None,
     })
+}
+
+/// The layout that `Float16<4, 7>` or `Float16<4, 7, Finite>` is, or what is wrong with it; `None` of another name.
+pub(crate) fn float16(segment: &Segment) -> Option<Result<Format, String>> {
+    if segment.name != "Float16" {
+        return None;
+    }
+    let policy = |path: &Path| match path.segments.last()?.name.to_string().as_str() {
+        "Ieee" => Some(Policy::Ieee),
+        "Finite" => Some(Policy::Finite),
+        "Saturating" => Some(Policy::Saturating),
+        _ => None,
+    };
+    let format = match segment.arguments.as_slice() {
+        [Argument::Number(exponent, _), Argument::Number(bias, _), rest @ ..] => {
+            let policy = match rest {
+                [] => Some(Policy::Ieee),
+                [Argument::Type(Type { kind: TypeKind::Path(path), .. })] => policy(path),
+                _ => None,
+            };
+            let bias = i32::try_from(*bias).ok();
+            policy.zip(bias).and_then(|(policy, bias)| Format::new(*exponent, bias, policy))
+        }
+        _ => None,
+    };
+    Some(format.ok_or_else(|| {
+        "`Float16` takes the bits of its exponent, 2 to 10, its bias, to 32767, and maybe `Ieee`, `Finite` or `Saturating`: `Float16<4, 7, Finite>`".to_string()
+    }))
 }
 
 /// Whether a path is `std::array::from_fn`.
@@ -510,7 +540,7 @@ pub(crate) fn owns_type(path: &Path) -> bool {
     let last = path.segments.last().map(|s| s.name.to_string()).unwrap_or_default();
     matches!(
         last.as_str(),
-        "View" | "ViewMut" | "Strided" | "StridedMut" | "Shared" | "Option" | "Group" | "Pending" | "Self"
+        "Float16" | "View" | "ViewMut" | "Strided" | "StridedMut" | "Shared" | "Option" | "Group" | "Pending" | "Self"
     )
 }
 

@@ -54,6 +54,15 @@ impl Checker<'_> {
         if let (Some(s), Some(_)) = (Scalar::from_name(&name), path.single()) {
             return self.table.scalar(s);
         }
+        if let Some(format) = prelude::float16(last) {
+            return match format {
+                Ok(format) => self.table.scalar(Scalar::Custom(format)),
+                Err(why) => {
+                    self.mistake(path.mark, why);
+                    self.wrong()
+                }
+            };
+        }
         if let Some(named) = self.named_type(path) {
             return named;
         }

@@ -23,7 +23,10 @@ pub(super) fn changes_nothing(from: Type, to: Type) -> bool {
             || from_scalar.is_integer()
                 && to_scalar.is_integer()
                 && (!narrow(to_scalar) || holds_all(from_scalar, to_scalar))
-            || matches!((from_scalar, to_scalar), (Scalar::U16, Scalar::Bf16) | (Scalar::Bf16, Scalar::U16)))
+            || matches!(
+                (from_scalar, to_scalar),
+                (Scalar::U16, Scalar::Bf16 | Scalar::Custom(_)) | (Scalar::Bf16 | Scalar::Custom(_), Scalar::U16)
+            ))
 }
 
 impl Emitter<'_> {
@@ -45,7 +48,10 @@ impl Emitter<'_> {
         }
         let (Type::Scalar(to), Type::Scalar(from)) = (to, from) else { return self.address_of(result, a) };
         match (from, to) {
-            (Scalar::Bool, Scalar::Bool) | (Scalar::F16, Scalar::F16) | (Scalar::Bf16, Scalar::Bf16) => {
+            (Scalar::Bool, Scalar::Bool)
+            | (Scalar::F16, Scalar::F16)
+            | (Scalar::Bf16, Scalar::Bf16)
+            | (Scalar::Custom(_), Scalar::Custom(_)) => {
                 let (a, d) = (self.operand(a), self.define(result));
                 self.copy(d, a);
             }
@@ -162,7 +168,7 @@ impl Emitter<'_> {
         match s {
             // Bits of another sign are extended another way.
             Some(s) if narrow(s) => self.extend(d, a, s),
-            Some(Scalar::Bf16) => self.extend(d, a, Scalar::U16),
+            Some(Scalar::Bf16 | Scalar::Custom(_)) => self.extend(d, a, Scalar::U16),
             Some(Scalar::F16) if given != Some(Scalar::F16) => {
                 self.op(Opcode::Cvt, [Modifier::U16, Modifier::U32], [d.into(), a])
             }

@@ -83,5 +83,5 @@ impl Emitter<'_> {
 
 /// Whether values of the type live in registers of 32 bits elsewhere, and in those of 16 in a block.
 fn is_short(ty: Scalar) -> bool {
-    matches!(ty, Scalar::I16 | Scalar::U16 | Scalar::Bf16)
+    matches!(ty, Scalar::I16 | Scalar::U16 | Scalar::Bf16 | Scalar::Custom(_))
 }

@@ -94,7 +94,7 @@ fn scalar_type(s: Scalar) -> ptx::Type {
         Scalar::U64 => ptx::Type::U64,
         Scalar::F16 => ptx::Type::B16,
         // What takes it apart and puts it together are integer operations.
-        Scalar::Bf16 => ptx::Type::U32,
+        Scalar::Bf16 | Scalar::Custom(_) => ptx::Type::U32,
         Scalar::F32 => ptx::Type::F32,
         Scalar::F64 => ptx::Type::F64,
     }
@@ -106,7 +106,7 @@ fn memory_type(s: Scalar) -> ptx::Type {
         Scalar::Bool | Scalar::U8 => ptx::Type::U8,
         Scalar::I8 => ptx::Type::S8,
         Scalar::I16 => ptx::Type::S16,
-        Scalar::U16 | Scalar::Bf16 => ptx::Type::U16,
+        Scalar::U16 | Scalar::Bf16 | Scalar::Custom(_) => ptx::Type::U16,
         _ => scalar_type(s),
     }
 }

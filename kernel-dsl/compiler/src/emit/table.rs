@@ -60,7 +60,7 @@ fn initial(scalar: Scalar, bits: u64) -> Initialiser {
     match scalar {
         Scalar::F32 => Initialiser::F32(bits as u32),
         Scalar::F64 => Initialiser::F64(bits),
-        Scalar::F16 | Scalar::Bf16 => Initialiser::Bits(bits),
+        Scalar::F16 | Scalar::Bf16 | Scalar::Custom(_) => Initialiser::Bits(bits),
         s if s.is_signed() => {
             let unused = 64 - s.bits();
             Initialiser::Integer((bits << unused) as i64 >> unused)

@@ -146,6 +146,8 @@ pub enum Intrinsic {
     Bitcast,
     /// `x.to_f32()`, `f16::from_f32(x)` and `bf16::from_f32(x)`: floats of 16 bits to and from `f32`.
     Convert,
+    /// `Float16::<…>::truncate(x)`: from `f32`, towards zero.
+    Truncate,
     /// `a.div_ceil(b)` of unsigned integers.
     DivCeil,
     /// `a.next_multiple_of(b)` of unsigned integers.

@@ -249,6 +249,7 @@ impl<'a> Printer<'a> {
             Type::Scalar(Scalar::Bool) => (bits != 0).to_string(),
             Type::Scalar(Scalar::F16) => format!("{:?}", half::f16_to_f32(bits as u16)),
             Type::Scalar(Scalar::Bf16) => format!("{:?}", half::bf16_to_f32(bits as u16)),
+            Type::Scalar(Scalar::Custom(format)) => format!("{:?}", format.decode(bits as u16)),
             Type::Scalar(Scalar::F32) => format!("{:?}", f32::from_bits(bits as u32)),
             Type::Scalar(Scalar::F64) => format!("{:?}", f64::from_bits(bits)),
             Type::Scalar(s) if s.is_signed() => (((bits << (64 - s.bits())) as i64) >> (64 - s.bits())).to_string(),

@@ -69,6 +69,7 @@ fn number(ty: Scalar, bits: u64) -> Number {
     match ty {
         Scalar::F16 => Number::Float(f64::from(half::f16_to_f32(bits as u16))),
         Scalar::Bf16 => Number::Float(f64::from(half::bf16_to_f32(bits as u16))),
+        Scalar::Custom(format) => Number::Float(f64::from(format.decode(bits as u16))),
         Scalar::F32 => Number::Float(f64::from(f32::from_bits(bits as u32))),
         Scalar::F64 => Number::Float(f64::from_bits(bits)),
         _ => Number::Integer(integer(ty, bits)),
@@ -86,6 +87,7 @@ pub(super) fn display(ty: Scalar, bits: u64) -> String {
         Scalar::Bool => (bits != 0).to_string(),
         Scalar::F16 => format!("{:?}", half::f16_to_f32(bits as u16)),
         Scalar::Bf16 => format!("{:?}", half::bf16_to_f32(bits as u16)),
+        Scalar::Custom(format) => format!("{:?}", format.decode(bits as u16)),
         Scalar::F32 => format!("{:?}", f32::from_bits(bits as u32)),
         Scalar::F64 => format!("{:?}", f64::from_bits(bits)),
         _ => integer(ty, bits).to_string(),
@@ -98,6 +100,7 @@ fn float_bits(ty: Scalar, value: f64) -> u64 {
     match ty {
         Scalar::F16 => u64::from(half::f16_from_f32(value as f32)),
         Scalar::Bf16 => u64::from(half::bf16_from_f32(value as f32)),
+        Scalar::Custom(format) => u64::from(format.encode(value as f32)),
         Scalar::F32 => u64::from((value as f32).to_bits()),
         _ => value.to_bits(),
     }

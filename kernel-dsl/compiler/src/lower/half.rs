@@ -17,6 +17,14 @@ impl Lowerer<'_> {
     pub(super) fn widen(&mut self, ty: Scalar, a: Known) -> Known {
         let value = match ty {
             Scalar::F16 => self.builder.scalar(Op::Cast(a.value), Scalar::F32),
+            Scalar::Custom(format) if format.is_binary16() => {
+                let code = self.builder.scalar(Op::Bitcast(a.value), Scalar::F16);
+                self.builder.scalar(Op::Cast(code), Scalar::F32)
+            }
+            Scalar::Custom(format) => {
+                let code = self.builder.scalar(Op::Bitcast(a.value), Scalar::U16);
+                self.decoded(format, code)
+            }
             _ => {
                 let code = self.builder.scalar(Op::Bitcast(a.value), Scalar::U16);
                 let code = self.builder.scalar(Op::Cast(code), Scalar::U32);
@@ -31,6 +39,15 @@ impl Lowerer<'_> {
     pub(super) fn narrow(&mut self, ty: Scalar, x: Known) -> Known {
         let value = match ty {
             Scalar::F16 => self.builder.scalar(Op::Cast(x.value), Scalar::F16),
+            Scalar::Custom(format) if format.is_binary16() => {
+                let code = self.builder.scalar(Op::Cast(x.value), Scalar::F16);
+                self.builder.scalar(Op::Bitcast(code), ty)
+            }
+            Scalar::Custom(format) => {
+                let code = self.encoded(format, x.value, false);
+                let code = self.builder.scalar(Op::Cast(code), Scalar::U16);
+                self.builder.scalar(Op::Bitcast(code), ty)
+            }
             _ => {
                 let code = self.bf16_code(x.value);
                 let code = self.builder.scalar(Op::Cast(code), Scalar::U16);
@@ -38,6 +55,14 @@ impl Lowerer<'_> {
             }
         };
         Known { value, bits: None }
+    }
+
+    /// The `ty` of an `f32` with what does not fit cut off; of layouts of their own only.
+    pub(super) fn truncated(&mut self, ty: Scalar, x: Known) -> Option<Known> {
+        let Scalar::Custom(format) = ty else { return None };
+        let code = self.encoded(format, x.value, true);
+        let code = self.builder.scalar(Op::Cast(code), Scalar::U16);
+        Some(Known { value: self.builder.scalar(Op::Bitcast(code), ty), bits: None })
     }
 
     /// [`bf16_from_f32`](crate::half::bf16_from_f32), as a `u32`.

@@ -229,6 +229,10 @@ impl<'h> Lowerer<'h> {
                 let to = self.scalar_type(e.ty);
                 Val::Scalar(Known { value: self.builder.scalar(Op::Bitcast(a.value), to), bits: None })
             }
+            (Intrinsic::Truncate, Some(a), _) => {
+                let to = self.scalar_type(e.ty);
+                self.truncated(to, a).map_or(Val::Unit, Val::Scalar)
+            }
             (Intrinsic::Convert, Some(a), _) => {
                 let to = self.scalar_type(e.ty);
                 Val::Scalar(match (ty.is_half(), to.is_half()) {

@@ -19,6 +19,7 @@ mod dynamic;
 mod exchange;
 mod expression;
 mod fast;
+mod float16;
 mod function;
 mod half;
 mod inline;

@@ -137,7 +137,7 @@ fn key(op: &Op, ty: Type) -> Option<Key> {
             (4, o as u32, [a.0, b.0, NONE])
         }
         Op::MulAdd(a, b, c) => (5, 0, [a.min(b).0, a.max(b).0, c.0]),
-        Op::Approximate(what, a) => (11, what as u32, [a.0, NONE, NONE]),
+        Op::Approximate(what, a) => (13, what as u32, [a.0, NONE, NONE]),
         Op::Bits(what, ref operands) => {
             let at = |k: usize| operands.get(k).map_or(NONE, |v| v.0);
             let detail = match what {
@@ -172,7 +172,9 @@ fn key(op: &Op, ty: Type) -> Option<Key> {
 
 fn type_number(ty: Type) -> u32 {
     match ty {
-        Type::Scalar(s) => s as u32,
+        // Beyond all others.
+        Type::Scalar(Scalar::Custom(format)) => format.number() << 8,
+        Type::Scalar(s) => Scalar::ALL.iter().position(|t| *t == s).unwrap_or(Scalar::ALL.len() + 3) as u32,
         Type::Global => Scalar::ALL.len() as u32,
         Type::Shared => Scalar::ALL.len() as u32 + 1,
         Type::Constant => Scalar::ALL.len() as u32 + 2,

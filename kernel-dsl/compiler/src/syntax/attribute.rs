@@ -2,6 +2,7 @@
 
 use super::place::written;
 use super::{BlockExtent, Function, GenericKind, Kernel, LaunchTokens, Path, Reader, Tolerance};
+use crate::check::prelude;
 use crate::{Scalar, Target};
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{ToTokens, quote};
@@ -50,7 +51,9 @@ impl Argument {
         match (self, other) {
             (Argument::Usize(a), Argument::Usize(b)) => a == b,
             (Argument::Bool(a), Argument::Bool(b)) => a == b,
-            (Argument::Type { path: a, .. }, Argument::Type { path: b, .. }) => a.written() == b.written(),
+            (Argument::Type { path: a, tokens: x }, Argument::Type { path: b, tokens: y }) => {
+                a.written() == b.written() && x.to_string() == y.to_string()
+            }
             _ => false,
         }
     }
@@ -72,7 +75,10 @@ impl std::fmt::Display for Argument {
             Argument::Usize(n) => write!(f, "{n}"),
             Argument::Bool(b) => write!(f, "{b}"),
             Argument::Type { path, .. } => match path.segments.last() {
-                Some(last) => write!(f, "{}", last.name),
+                Some(last) => match prelude::float16(last) {
+                    Some(Ok(format)) => write!(f, "{format}"),
+                    _ => write!(f, "{}", last.name),
+                },
                 None => Ok(()),
             },
         }
@@ -415,6 +421,10 @@ impl Reader {
     }
 
     fn argument(&mut self, value: &syn::Type, kind: &GenericKind) -> Option<Argument> {
+        // What a macro puts in for its `$t:ty`.
+        if let syn::Type::Group(group) = value {
+            return self.argument(&group.elem, kind);
+        }
         let literal = syn::parse2::<syn::Lit>(value.to_token_stream()).ok();
         let argument = match (literal, kind) {
             (Some(syn::Lit::Int(n)), GenericKind::Constant(Scalar::Usize)) => {
@@ -516,7 +526,10 @@ fn evaluate<'a>(e: &syn::Expr, named: &dyn Fn(&Ident) -> Option<&'a Argument>) -
             let Some(syn::GenericArgument::Type(syn::Type::Path(of))) = arguments.args.first() else { return None };
             let name = of.path.get_ident()?;
             let scalar = match named(name) {
-                Some(Argument::Type { path, .. }) => Scalar::from_name(&path.single()?.to_string()),
+                Some(Argument::Type { path, .. }) => match prelude::float16(path.segments.last()?) {
+                    Some(format) => Some(Scalar::Custom(format.ok()?)),
+                    None => Scalar::from_name(&path.single()?.to_string()),
+                },
                 _ => Scalar::from_name(&name.to_string()),
             };
             Number::Integer(u64::from(scalar?.bytes()))

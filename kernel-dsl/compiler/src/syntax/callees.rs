@@ -35,6 +35,7 @@ impl Kernel {
         for argument in self.instances.iter().flat_map(|i| &i.0) {
             if let InstanceArgument::Type { path, .. } = argument
                 && path.single().is_none_or(|name| Scalar::from_name(&name.to_string()).is_none())
+                && !prelude::owns_type(path)
             {
                 callees.named(path.clone());
             }
@@ -125,7 +126,9 @@ impl Callees {
     }
 
     fn arguments(&mut self, path: &Path) {
-        for argument in path.segments.iter().flat_map(|s| &s.arguments) {
+        // What stands behind the numbers of a `Float16` is its policy, of the prelude.
+        let named = path.segments.iter().filter(|s| s.name != "Float16");
+        for argument in named.flat_map(|s| &s.arguments) {
             self.argument(argument);
         }
     }

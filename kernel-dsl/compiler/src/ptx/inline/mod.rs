@@ -126,7 +126,7 @@ pub fn register_type(ty: Scalar) -> Option<Type> {
         Scalar::I8 | Scalar::U8 => return None,
         Scalar::I16 => Type::S16,
         Scalar::U16 => Type::U16,
-        Scalar::F16 | Scalar::Bf16 => Type::B16,
+        Scalar::F16 | Scalar::Bf16 | Scalar::Custom(_) => Type::B16,
         Scalar::I32 => Type::S32,
         Scalar::U32 | Scalar::Usize => Type::U32,
         Scalar::I64 => Type::S64,

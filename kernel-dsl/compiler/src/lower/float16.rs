@@ -1,0 +1,269 @@
+//! Floats of 16 bits of a layout of their own, written out: [`Format::decode`] and [`Format::encode`] in integers and `f32`.
+//!
+//! Most layouts lie within the range of `f32`. Their codes are moved to where an `f32` has its exponent and fraction, and one
+//! exact product makes the bias right, of subnormal numbers too; back, one sum rounds the bits that go, and another those
+//! of subnormal numbers. Of other layouts digits and exponent are taken apart.
+
+use super::Lowerer;
+use crate::Scalar;
+use crate::float16::{Format, NAN, Policy, power};
+use crate::ir::{Binary, Bits, Comparison, Op, Unary, Value};
+
+const SIZE: u32 = 0x7FFF_FFFF;
+const SIGN: u32 = 0x8000_0000;
+
+impl Lowerer<'_> {
+    /// The `f32` of a code, a `u16`.
+    pub(super) fn decoded(&mut self, format: Format, code: Value) -> Value {
+        let shift = 23 - format.fraction();
+        let near = format.exponent() <= 8 && (0..=253).contains(&format.bias());
+        if !near || format.exponent() == 8 && format.policy() != Policy::Ieee {
+            return self.decoded_far(format, code);
+        }
+        // Sign-extended, so that the sign comes along.
+        let code = self.builder.scalar(Op::Bitcast(code), Scalar::I16);
+        let code = self.builder.scalar(Op::Cast(code), Scalar::I32);
+        let wide = self.builder.scalar(Op::Bitcast(code), Scalar::U32);
+        let placed = self.by(Binary::Shl, wide, shift);
+        let placed = self.by(Binary::And, placed, SIGN | u32::from(NAN) << shift);
+        let x = self.builder.scalar(Op::Bitcast(placed), Scalar::F32);
+        let scale = self.real(power(127 - format.bias()));
+        let y = self.builder.scalar(Op::Binary(Binary::Mul, x, scale), Scalar::F32);
+        if format.exponent() == 8 {
+            return y;
+        }
+        let size = self.builder.scalar(Op::Unary(Unary::Abs, x), Scalar::F32);
+        if format.policy() == Policy::Ieee {
+            let infinity = self.real(f32::from_bits(u32::from(format.infinity()) << shift));
+            let beyond = self.builder.compare(Comparison::Ge, size, infinity);
+            let bits = self.builder.scalar(Op::Bitcast(y), Scalar::U32);
+            let all = self.by(Binary::Or, bits, f32::INFINITY.to_bits());
+            let all = self.builder.scalar(Op::Bitcast(all), Scalar::F32);
+            return self.either(Scalar::F32, beyond, all, y);
+        }
+        let highest = self.real(f32::from_bits(u32::from(NAN) << shift));
+        let is_nan = self.builder.compare(Comparison::Eq, size, highest);
+        let nan = self.real(f32::NAN);
+        self.either(Scalar::F32, is_nan, nan, y)
+    }
+
+    fn decoded_far(&mut self, format: Format, code: Value) -> Value {
+        let fraction = format.fraction();
+        let code = self.builder.scalar(Op::Cast(code), Scalar::U32);
+        let size = self.by(Binary::And, code, u32::from(NAN));
+        let field = self.by(Binary::Shr, size, fraction);
+        let low = self.by(Binary::And, size, (1 << fraction) - 1);
+        let normal = self.than(Comparison::Ne, field, 0);
+        let digits = self.by(Binary::Or, low, 1 << fraction);
+        let digits = self.either(Scalar::U32, normal, digits, low);
+        let digits = self.builder.scalar(Op::Cast(digits), Scalar::F32);
+        let field = self.by(Binary::Max, field, 1);
+        // The exponent in two halves, each a power of two, as `factors` has it.
+        let field = self.builder.scalar(Op::Bitcast(field), Scalar::I32);
+        let offset = self.integer(-(format.bias() + fraction as i32));
+        let exponent = self.builder.scalar(Op::Binary(Binary::WrappingAdd, field, offset), Scalar::I32);
+        let (least, most) = (self.integer(-240), self.integer(240));
+        let exponent = self.builder.scalar(Op::Binary(Binary::Max, exponent, least), Scalar::I32);
+        let exponent = self.builder.scalar(Op::Binary(Binary::Min, exponent, most), Scalar::I32);
+        let one = self.builder.constant(Scalar::U32, 1);
+        let half = self.builder.scalar(Op::Binary(Binary::Shr, exponent, one), Scalar::I32);
+        let rest = self.builder.scalar(Op::Binary(Binary::WrappingSub, exponent, half), Scalar::I32);
+        let mut y = digits;
+        for exponent in [half, rest] {
+            let bias = self.integer(127);
+            let field = self.builder.scalar(Op::Binary(Binary::WrappingAdd, exponent, bias), Scalar::I32);
+            let field = self.builder.scalar(Op::Bitcast(field), Scalar::U32);
+            let bits = self.by(Binary::Shl, field, 23);
+            let power = self.builder.scalar(Op::Bitcast(bits), Scalar::F32);
+            y = self.builder.scalar(Op::Binary(Binary::Mul, y, power), Scalar::F32);
+        }
+        let infinite = u32::from(if format.policy() == Policy::Ieee { format.infinity() } else { NAN });
+        if format.policy() == Policy::Ieee {
+            let at = self.than(Comparison::Eq, size, infinite);
+            let infinity = self.real(f32::INFINITY);
+            y = self.either(Scalar::F32, at, infinity, y);
+        }
+        let how = if format.policy() == Policy::Ieee { Comparison::Gt } else { Comparison::Eq };
+        let is_nan = self.than(how, size, infinite);
+        let nan = self.real(f32::NAN);
+        y = self.either(Scalar::F32, is_nan, nan, y);
+        let bits = self.builder.scalar(Op::Bitcast(y), Scalar::U32);
+        let sign = self.by(Binary::And, code, 0x8000);
+        let sign = self.by(Binary::Shl, sign, 16);
+        let bits = self.builder.scalar(Op::Binary(Binary::Or, bits, sign), Scalar::U32);
+        self.builder.scalar(Op::Bitcast(bits), Scalar::F32)
+    }
+
+    /// The code of an `f32`, as a `u32`: the nearest, or the one towards zero.
+    pub(super) fn encoded(&mut self, format: Format, x: Value, truncate: bool) -> Value {
+        let bits = self.builder.scalar(Op::Bitcast(x), Scalar::U32);
+        let size = self.by(Binary::And, bits, SIZE);
+        let code = if near(format) {
+            self.encoded_near(format, x, size, truncate)
+        } else {
+            self.encoded_far(format, size, truncate)
+        };
+        let code = self.limited(format, size, code, truncate);
+        let sign = self.by(Binary::Shr, bits, 16);
+        let sign = self.by(Binary::And, sign, 0x8000);
+        let signed = self.builder.scalar(Op::Binary(Binary::Or, code, sign), Scalar::U32);
+        // The NaN has no sign.
+        let nan = self.builder.constant(Scalar::U32, NAN.into());
+        let is_nan = match format.policy() {
+            Policy::Finite => self.than(Comparison::Ge, code, NAN.into()),
+            _ => self.builder.compare(Comparison::Ne, x, x),
+        };
+        self.either(Scalar::U32, is_nan, nan, signed)
+    }
+
+    /// The code without sign; beyond [`Format::largest`] where it is too large.
+    fn encoded_near(&mut self, format: Format, x: Value, size: Value, truncate: bool) -> Value {
+        let (drop, bias) = (23 - format.fraction(), format.bias());
+        let top = (1 << format.exponent()) - i32::from(format.policy() == Policy::Ieee) - bias;
+        // From there on all is too large; no carry of the rounding leaves 32 bits.
+        let clamped = self.by(Binary::Min, size, power(top).to_bits());
+        let rebased = self.by(Binary::WrappingSub, clamped, (127 - bias as u32) << 23);
+        let mut normal = rebased;
+        if !truncate {
+            let last = self.by(Binary::Shr, rebased, drop);
+            let last = self.by(Binary::And, last, 1);
+            let sum = self.by(Binary::WrappingAdd, rebased, (1 << (drop - 1)) - 1);
+            normal = self.builder.scalar(Op::Binary(Binary::WrappingAdd, sum, last), Scalar::U32);
+        }
+        let normal = self.by(Binary::Shr, normal, drop);
+        // Subnormal numbers are multiples of 2 to the 1 − bias − fraction.
+        let unit = 1 - bias - format.fraction() as i32;
+        let absolute = self.builder.scalar(Op::Unary(Unary::Abs, x), Scalar::F32);
+        let small = if truncate {
+            let scale = self.real(power(-unit));
+            let units = self.builder.scalar(Op::Binary(Binary::Mul, absolute, scale), Scalar::F32);
+            self.builder.scalar(Op::Cast(units), Scalar::U32)
+        } else {
+            let anchor = power(unit + 23);
+            let shift = self.real(anchor);
+            let sum = self.builder.scalar(Op::Binary(Binary::Add, absolute, shift), Scalar::F32);
+            let bits = self.builder.scalar(Op::Bitcast(sum), Scalar::U32);
+            self.by(Binary::WrappingSub, bits, anchor.to_bits())
+        };
+        let is_small = self.than(Comparison::Lt, size, power(1 - bias).to_bits());
+        self.either(Scalar::U32, is_small, small, normal)
+    }
+
+    fn encoded_far(&mut self, format: Format, size: Value, truncate: bool) -> Value {
+        let fraction = format.fraction();
+        let field = self.by(Binary::Shr, size, 23);
+        let low = self.by(Binary::And, size, 0x7F_FFFF);
+        let digits = self.by(Binary::Or, low, 0x80_0000);
+        let normal = self.than(Comparison::Ne, field, 0);
+        let digits = self.either(Scalar::U32, normal, digits, low);
+        let exponent = self.by(Binary::Max, field, 1);
+        // Digits from 2²³ on; of zero they stay zero.
+        let zeros = self.builder.scalar(Op::Unary(Unary::LeadingZeros, digits), Scalar::U32);
+        let up = self.by(Binary::WrappingSub, zeros, 8);
+        let digits = self.builder.scalar(Op::Binary(Binary::Shl, digits, up), Scalar::U32);
+        let exponent = self.builder.scalar(Op::Binary(Binary::WrappingSub, exponent, up), Scalar::U32);
+        let exponent = self.by(Binary::WrappingAdd, exponent, (format.bias() - 127) as u32);
+        let exponent = self.builder.scalar(Op::Bitcast(exponent), Scalar::I32);
+        // What is far too large stays so, and a field shifted to its place fits.
+        let most = self.integer((1 << format.exponent()) + 1);
+        let exponent = self.builder.scalar(Op::Binary(Binary::Min, exponent, most), Scalar::I32);
+        let one = self.integer(1);
+        let raised = self.builder.scalar(Op::Binary(Binary::Max, exponent, one), Scalar::I32);
+        let below = self.builder.scalar(Op::Binary(Binary::WrappingSub, raised, exponent), Scalar::I32);
+        let limit = self.integer(26);
+        let below = self.builder.scalar(Op::Binary(Binary::Min, below, limit), Scalar::I32);
+        let below = self.builder.scalar(Op::Bitcast(below), Scalar::U32);
+        let drop = self.by(Binary::WrappingAdd, below, 23 - fraction);
+        let drop = self.by(Binary::Min, drop, 31);
+        let raised = self.builder.scalar(Op::Bitcast(raised), Scalar::U32);
+        let base = self.by(Binary::WrappingSub, raised, 1);
+        let base = self.by(Binary::Shl, base, fraction);
+        let mut kept = digits;
+        if !truncate {
+            // The last digit that is kept, and all but half of what is dropped.
+            let one = self.builder.constant(Scalar::U32, 1);
+            let length = self.builder.constant(Scalar::U32, 1);
+            let operands = [digits, drop, length].into_iter().collect();
+            let last = self.builder.scalar(Op::Bits(Bits::Extract, operands), Scalar::U32);
+            let above = self.by(Binary::WrappingSub, drop, 1);
+            let half = self.builder.scalar(Op::Binary(Binary::Shl, one, above), Scalar::U32);
+            let half = self.by(Binary::WrappingSub, half, 1);
+            let sum = self.builder.scalar(Op::Binary(Binary::WrappingAdd, digits, half), Scalar::U32);
+            kept = self.builder.scalar(Op::Binary(Binary::WrappingAdd, sum, last), Scalar::U32);
+        }
+        let kept = self.builder.scalar(Op::Binary(Binary::Shr, kept, drop), Scalar::U32);
+        let code = self.builder.scalar(Op::Binary(Binary::WrappingAdd, base, kept), Scalar::U32);
+        // Zero has no digits, and no exponent.
+        let zero = self.builder.constant(Scalar::U32, 0);
+        let any = self.than(Comparison::Ne, size, 0);
+        let code = self.either(Scalar::U32, any, code, zero);
+        // An infinity, or a NaN, whatever the exponents' range.
+        let infinite = self.than(Comparison::Ge, size, f32::INFINITY.to_bits());
+        let beyond = self.builder.constant(Scalar::U32, 0x8000);
+        self.either(Scalar::U32, infinite, beyond, code)
+    }
+
+    /// What becomes of a code that is too large.
+    fn limited(&mut self, format: Format, size: Value, code: Value, truncate: bool) -> Value {
+        let largest = u32::from(format.largest());
+        match (format.policy(), truncate) {
+            (Policy::Saturating, _) => self.by(Binary::Min, code, largest),
+            (Policy::Ieee, false) => self.by(Binary::Min, code, format.infinity().into()),
+            (Policy::Finite, false) => self.by(Binary::Min, code, NAN.into()),
+            (policy, true) => {
+                let code = self.by(Binary::Min, code, largest);
+                let infinite = self.than(Comparison::Ge, size, f32::INFINITY.to_bits());
+                let bits = if policy == Policy::Ieee { format.infinity() } else { NAN };
+                let beyond = self.builder.constant(Scalar::U32, bits.into());
+                self.either(Scalar::U32, infinite, beyond, code)
+            }
+        }
+    }
+
+    /// `a op b` of `u32`s.
+    fn by(&mut self, op: Binary, a: Value, b: u32) -> Value {
+        let b = self.builder.constant(Scalar::U32, b.into());
+        self.builder.scalar(Op::Binary(op, a, b), Scalar::U32)
+    }
+
+    fn than(&mut self, how: Comparison, a: Value, b: u32) -> Value {
+        let b = self.builder.constant(Scalar::U32, b.into());
+        self.builder.compare(how, a, b)
+    }
+
+    fn either(&mut self, ty: Scalar, condition: Value, yes: Value, no: Value) -> Value {
+        self.builder.scalar(Op::Select { condition, yes, no }, ty)
+    }
+
+    fn real(&mut self, x: f32) -> Value {
+        self.builder.constant(Scalar::F32, x.to_bits().into())
+    }
+
+    fn integer(&mut self, n: i32) -> Value {
+        self.builder.constant(Scalar::I32, u64::from(n as u32))
+    }
+}
+
+/// Whether all that encoding computes with lies within the normal numbers of `f32`.
+fn near(format: Format) -> bool {
+    let (bias, fraction) = (format.bias(), format.fraction() as i32);
+    let top = (1 << format.exponent()) - bias;
+    (1..=126).contains(&bias) && top <= 127 && bias + fraction - 1 <= 126
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::float16::factors;
+
+    /// Both ways of halving an exponent reach the same product.
+    #[test]
+    fn halves_of_an_exponent_are_powers_of_two() {
+        for exponent in -240..=240 {
+            let [a, b] = factors(exponent).map(f64::from);
+            assert_eq!(a * b, 2f64.powi(exponent));
+            let low = exponent >> 1;
+            assert_eq!(f64::from(power(low)) * f64::from(power(exponent - low)), 2f64.powi(exponent));
+        }
+    }
+}

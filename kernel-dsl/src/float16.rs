@@ -1,0 +1,193 @@
+//! Floats of 16 bits of any layout: [`Float16<EXP, BIAS, Policy>`](Float16).
+//!
+//! A sign, `EXP` bits of exponent (2 to 10), and a fraction of the 15 − `EXP` bits that are left. The exponent's field less `BIAS` is the
+//! exponent; field 0 has zero, with its sign, and the subnormal numbers. `Float16<5, 15>` is IEEE's binary16, `Float16<8, 127>` a
+//! bfloat16. The [`Policy`] says what the highest exponent is:
+//!
+//! | policy | highest exponent | what is too large | an infinity |
+//! |---|---|---|---|
+//! | [`Ieee`] | infinities and NaNs | infinity | infinity |
+//! | [`Finite`] | numbers, but for the NaN | NaN | NaN |
+//! | [`Saturating`] | likewise | the largest number of its sign | likewise |
+//!
+//! As with [`f16`](struct@crate::half::f16), values are kept in 16 bits and computed with in `f32`: each operation is done there, and its
+//! result rounded to nearest even. `truncate` rounds towards zero instead, and then only an infinity is ever too large. There is
+//! one NaN to write, the code 0x7FFF. The host and every executor give the same codes.
+//!
+//! ```
+//! # use kernel_dsl::prelude::*;
+//! type E4M11 = Float16<4, 7, Finite>;
+//! assert_eq!(E4M11::from_f32(1.0).to_bits(), 7 << 11);
+//! assert_eq!(E4M11::from_f32(1e9).to_bits(), 0x7fff);
+//! assert_eq!(Float16::<4, 7, Saturating>::from_f32(-1e9).to_f32(), -511.75);
+//! assert_eq!(Float16::<3, 3>::truncate(1.99999).to_f32(), 2.0 - 1.0 / 4096.0);
+//! ```
+//!
+//! In a kernel the layout is written out, with its numbers: an alias of it has no meaning there. A bias below 0 is for the host alone.
+//!
+//! # Cost on sm_61
+//!
+//! Instructions of ptxas 12.9, of a conversion alone:
+//!
+//! | layout | to `f32` | from `f32` |
+//! |---|---|---|
+//! | `<5, 15>` | 1, `cvt` | 1, `cvt` |
+//! | others that lie within the range of `f32` | 3 to 6 | 11 to 14 |
+//! | beyond: of 9 and 10 bits, or with a bias far from 0 to 126 | some 20 | some 30 |
+
+use kernel_dsl_compiler::float16::{self, Format};
+use std::cmp::Ordering;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// What the highest exponent of a [`Float16`] is: [`Ieee`], [`Finite`] or [`Saturating`].
+pub trait Policy: Copy + Send + Sync + 'static + sealed::Sealed {
+    /// As the compiler has it.
+    const POLICY: float16::Policy;
+}
+
+macro_rules! policies {
+    ($($(#[$doc:meta])* $name:ident)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub struct $name;
+        impl sealed::Sealed for $name {}
+        impl Policy for $name {
+            const POLICY: float16::Policy = float16::Policy::$name;
+        }
+    )*};
+}
+policies! {
+    /// Infinities and NaNs, as in IEEE 754.
+    Ieee
+    /// One NaN and no infinity: what is too large is the NaN.
+    Finite
+    /// One NaN and no infinity: what is too large is the largest number.
+    Saturating
+}
+
+/// A float of 16 bits with `EXP` bits of exponent and the bias `BIAS`: see the [module](self).
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct Float16<const EXP: u32, const BIAS: i32, P: Policy = Ieee>(u16, PhantomData<P>);
+
+impl<const EXP: u32, const BIAS: i32, P: Policy> Float16<EXP, BIAS, P> {
+    /// The layout.
+    pub const FORMAT: Format = match Format::new(EXP, BIAS, P::POLICY) {
+        Some(format) => format,
+        None => panic!("a Float16 has 2 to 10 bits of exponent, and a bias of 16 bits"),
+    };
+
+    /// The value of a code.
+    #[must_use]
+    pub const fn from_bits(code: u16) -> Self {
+        Float16(code, PhantomData)
+    }
+
+    /// The code.
+    #[must_use]
+    pub const fn to_bits(self) -> u16 {
+        self.0
+    }
+
+    /// The value nearest to `x`; ties to even.
+    #[must_use]
+    pub const fn from_f32(x: f32) -> Self {
+        Self::from_bits(Self::FORMAT.encode(x))
+    }
+
+    /// `x` with what does not fit cut off: towards zero, and for a finite `x` never beyond the largest number.
+    #[must_use]
+    pub const fn truncate(x: f32) -> Self {
+        Self::from_bits(Self::FORMAT.truncate(x))
+    }
+
+    /// The value as `f32`: exact where the layout lies within the range of `f32`, else the nearest.
+    #[must_use]
+    pub const fn to_f32(self) -> f32 {
+        Self::FORMAT.decode(self.0)
+    }
+
+    /// The value without its sign.
+    #[must_use]
+    pub const fn abs(self) -> Self {
+        Self::from_bits(self.0 & 0x7FFF)
+    }
+
+    /// self · a + b by `f32::mul_add`, then rounded to 16 bits: two roundings.
+    #[must_use]
+    pub fn mul_add(self, a: Self, b: Self) -> Self {
+        Self::from_f32(self.to_f32().mul_add(a.to_f32(), b.to_f32()))
+    }
+
+    /// The lesser; a NaN loses.
+    #[must_use]
+    pub fn min(self, other: Self) -> Self {
+        Self::from_f32(self.to_f32().min(other.to_f32()))
+    }
+
+    /// The greater; a NaN loses.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        Self::from_f32(self.to_f32().max(other.to_f32()))
+    }
+}
+
+impl<const EXP: u32, const BIAS: i32, P: Policy> Default for Float16<EXP, BIAS, P> {
+    fn default() -> Self {
+        Self::from_bits(0)
+    }
+}
+
+impl<const EXP: u32, const BIAS: i32, P: Policy> PartialEq for Float16<EXP, BIAS, P> {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_f32() == other.to_f32()
+    }
+}
+
+impl<const EXP: u32, const BIAS: i32, P: Policy> PartialOrd for Float16<EXP, BIAS, P> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        self.to_f32().partial_cmp(&other.to_f32())
+    }
+}
+
+impl<const EXP: u32, const BIAS: i32, P: Policy> fmt::Debug for Float16<EXP, BIAS, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_f32(), f)
+    }
+}
+
+impl<const EXP: u32, const BIAS: i32, P: Policy> fmt::Display for Float16<EXP, BIAS, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.to_f32(), f)
+    }
+}
+
+macro_rules! operators {
+    ($($Trait:ident $f:ident $op:tt;)*) => {$(
+        impl<const EXP: u32, const BIAS: i32, P: Policy> $Trait for Float16<EXP, BIAS, P> {
+            type Output = Self;
+            fn $f(self, other: Self) -> Self {
+                Self::from_f32(self.to_f32() $op other.to_f32())
+            }
+        }
+    )*};
+}
+operators! {
+    Add add +;
+    Sub sub -;
+    Mul mul *;
+    Div div /;
+}
+
+impl<const EXP: u32, const BIAS: i32, P: Policy> Neg for Float16<EXP, BIAS, P> {
+    type Output = Self;
+    fn neg(self) -> Self {
+        Self::from_bits(self.0 ^ 0x8000)
+    }
+}
