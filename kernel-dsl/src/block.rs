@@ -18,7 +18,7 @@
 //! | threads | barriers | shared memory |
 //! |---|---|---|
 //! | 32 | none | none |
-//! | more | 2; the first use of a type in a kernel, outside of loops, 1 | for each number in the value threads / 32 times 4 or 8 bytes, of `bool` and narrow numbers too 4: one array a kernel for all uses of a type, each at a multiple of 16 bytes; `all`, `any` and `count` use that of `u32`, and `usize` too |
+//! | more | 2; the first use of a type in a kernel, outside of loops, 1 | for each number in the value threads / 32 times 4 or 8 bytes (as many threads as there can be), of `bool` and narrow numbers too 4: one array a kernel for all uses of a type, each at a multiple of 16 bytes; `all`, `any` and `count` use that of `u32`, and `usize` too |
 //!
 //! The barrier after the values are written makes them seen; the one before keeps a fast warp from writing while a slow
 //! one still reads the last result. They order all other memory as [`sync`] does, but where one of them is left out
@@ -55,28 +55,28 @@ pub fn z() -> usize {
     context("block::z()").block[2]
 }
 
-/// Threads of a block along x: a constant of the kernel.
+/// Threads of a block along x: a constant of the kernel, or where the launch decides it, `%ntid.x`.
 #[must_use]
 #[track_caller]
 pub fn dim_x() -> usize {
     context("block::dim_x()").block_dim[0]
 }
 
-/// Threads of a block along y: a constant of the kernel.
+/// Threads of a block along y: a constant of the kernel, or where the launch decides it, `%ntid.y`.
 #[must_use]
 #[track_caller]
 pub fn dim_y() -> usize {
     context("block::dim_y()").block_dim[1]
 }
 
-/// Threads of a block along z: a constant of the kernel.
+/// Threads of a block along z: a constant of the kernel, or where the launch decides it, `%ntid.z`.
 #[must_use]
 #[track_caller]
 pub fn dim_z() -> usize {
     context("block::dim_z()").block_dim[2]
 }
 
-/// Threads of a block: a constant of the kernel.
+/// Threads of a block: a constant of the kernel, [or what the launch decides](crate#blocks-that-the-launch-chooses).
 #[must_use]
 #[track_caller]
 pub fn threads() -> usize {
@@ -88,7 +88,14 @@ pub fn threads() -> usize {
 ///
 /// All threads of the block must come to the same call: it may stand under an `if` or in a loop only where all of them
 /// take the same way, and after a `return` only where none or all have returned; a kernel that is seen not to be so [does
-/// not compile](crate#who-comes-together). In PTX one `bar.sync 0`.
+/// not compile](crate#who-comes-together), and where memory decides, the interpreter reports who is missing. In PTX one
+/// `bar.sync 0`.
+///
+/// A warp that has returned is missing to the language, and not to the machine: a thread that exits is not waited for (the
+/// PTX manual says so of `exit`; on sm_61 a barrier counts warps, from sm_70 on threads, and neither counts those that have
+/// ended). So such a kernel does not hang. But what the others then read, nobody of that warp has written: the operations
+/// of [`block`](self) would combine what was there before. That is why a kernel keeps its threads to the end, and gives
+/// those that have nothing to do values that do not count.
 #[track_caller]
 pub fn sync() {
     context("block::sync()").meet(Scope::Block, "block::sync()", ());

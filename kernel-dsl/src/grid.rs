@@ -5,7 +5,7 @@ use std::iter::StepBy;
 use std::ops::Range;
 
 /// Index of this thread in the grid: `block::x() * block::threads() + thread::index()`. For grids of one dimension. In
-/// PTX `mad.lo` of `%ctaid.x` by a constant.
+/// PTX `mad.lo` of `%ctaid.x` by a constant, or by `%ntid.x` where the launch decides the block.
 #[must_use]
 #[track_caller]
 pub fn index() -> usize {
@@ -14,7 +14,7 @@ pub fn index() -> usize {
 }
 
 /// Threads along x of the whole grid: `grid::dim_x() * block::threads()`, the step of a loop in which a grid of one
-/// dimension walks over any number of elements. In PTX `%nctaid.x` times a constant.
+/// dimension walks over any number of elements. In PTX `%nctaid.x` times a constant, or times `%ntid.x`.
 #[must_use]
 #[track_caller]
 pub fn threads() -> usize {

@@ -16,15 +16,18 @@ pub trait Launcher {
     /// Why a launch failed.
     type Error;
 
-    /// Checks the arguments against the kernel's contract and runs the instance, every access checked.
+    /// Checks the arguments against the kernel's contract and runs the instance, every access checked. `block` is the extent of the
+    /// block that the kernel leaves to its launches, if it does.
     fn launch(
         &self,
         kernel: &'static Artifact,
         constants: &[Constant],
+        block: Option<usize>,
         arguments: &[Argument<'_>],
     ) -> Result<(), Self::Error>;
 
-    /// Checks the arguments against the kernel's contract and runs the instance's own PTX, accesses unchecked.
+    /// Checks the arguments against the kernel's contract and runs the instance's own PTX, accesses unchecked; `block` as for
+    /// [`launch`](Launcher::launch).
     ///
     /// # Safety
     /// The kernel must be free of out-of-bounds accesses and races for these arguments.
@@ -32,6 +35,7 @@ pub trait Launcher {
         &self,
         kernel: &'static Artifact,
         constants: &[Constant],
+        block: Option<usize>,
         arguments: &[Argument<'_>],
     ) -> Result<(), Self::Error>;
 }
@@ -74,17 +78,30 @@ pub enum Shape {
     /// A view: extents, outermost first, and the stride of each dimension in elements (the last is 1). Rank 1 to 5.
     #[allow(missing_docs)]
     View { extents: Vec<u64>, strides: Vec<u64> },
+    /// The same with any strides.
+    #[allow(missing_docs)]
+    Strided { extents: Vec<u64>, strides: Vec<u64> },
 }
 
 impl Shape {
+    /// What the entry takes of it behind the address: extents, then strides, all but the last where that is 1.
+    pub fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
+        let (extents, strides): (&[u64], &[u64]) = match self {
+            Shape::Slice(len) => (std::slice::from_ref(len), &[]),
+            Shape::View { extents, strides } => (extents, strides.split_last().map_or(&[], |(_, outer)| outer)),
+            Shape::Strided { extents, strides } => (extents, strides),
+        };
+        extents.iter().chain(strides).copied()
+    }
+
     /// Elements from the first to the last that the shape reaches, gaps included; 0 if any extent is.
     pub fn span(&self) -> u64 {
         match self {
             Shape::Slice(n) => *n,
-            Shape::View { extents, strides } if !extents.contains(&0) => {
+            Shape::View { extents, strides } | Shape::Strided { extents, strides } if !extents.contains(&0) => {
                 1 + extents.iter().zip(strides).map(|(n, s)| (n - 1).saturating_mul(*s)).fold(0, u64::saturating_add)
             }
-            Shape::View { .. } => 0,
+            Shape::View { .. } | Shape::Strided { .. } => 0,
         }
     }
 }
@@ -221,6 +238,26 @@ pub trait ViewArgument<'a, T, const R: usize> {
     note = "pass `buffer.view_mut([…])` with {R} extents, where `buffer` is a device buffer of `{T}`"
 )]
 pub trait ViewMutArgument<'a, T, const R: usize> {
+    /// The argument with its type erased.
+    fn argument(self) -> Argument<'a>;
+}
+
+/// What can be passed for a parameter `Strided<T, R>`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be passed for a kernel's `Strided<{T}, {R}>`",
+    note = "pass `buffer.strided([…], […])` with {R} extents and strides, or a view, where `buffer` is a device buffer of `{T}`"
+)]
+pub trait StridedArgument<'a, T, const R: usize> {
+    /// The argument with its type erased.
+    fn argument(self) -> Argument<'a>;
+}
+
+/// What can be passed for a parameter `StridedMut<T, R>`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be passed for a kernel's `StridedMut<{T}, {R}>`",
+    note = "pass `buffer.strided_mut([…], […])` with {R} extents and strides, or a view, where `buffer` is a device buffer of `{T}`"
+)]
+pub trait StridedMutArgument<'a, T, const R: usize> {
     /// The argument with its type erased.
     fn argument(self) -> Argument<'a>;
 }

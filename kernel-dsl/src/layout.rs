@@ -1,5 +1,5 @@
-//! Shapes, strides, and the indices that name an element: what [`View`](crate::View), [`ViewMut`](crate::ViewMut) and
-//! [`Shared`](crate::Shared) have in common.
+//! Shapes, strides, and the indices that name an element: what views and [`Shared`](crate::Shared) arrays have in
+//! common.
 //!
 //! The invariant: [`Layout::element`] gives an offset only for an index that lies within every extent, so an offset
 //! is below [`Layout::span`], the number of elements that the memory must hold.
@@ -59,7 +59,7 @@ impl Position<5> for (usize, usize, usize, usize, usize) {
     }
 }
 
-/// Extents, and elements from one index to the next, of each dimension; the last stride is 1.
+/// Extents, and elements from one index to the next, of each dimension.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Layout<const R: usize> {
     shape: [usize; R],
@@ -91,8 +91,14 @@ impl<const R: usize> Layout<R> {
 
     /// Any strides, but that the last is 1. Panics where it is not, or the elements cannot be counted.
     #[track_caller]
-    pub fn strided(shape: [usize; R], stride: [usize; R]) -> Self {
+    pub fn contiguous(shape: [usize; R], stride: [usize; R]) -> Self {
         assert!(stride[R - 1] == 1, "a view's last stride is 1, not {}", stride[R - 1]);
+        Self::strided(shape, stride)
+    }
+
+    /// Any strides. Panics where the elements cannot be counted.
+    #[track_caller]
+    pub fn strided(shape: [usize; R], stride: [usize; R]) -> Self {
         let layout = Layout { shape, stride };
         assert!(layout.checked_span().is_some(), "an array of {} has more elements than a usize", Shape(&shape));
         layout
@@ -158,6 +164,14 @@ impl<const R: usize> Layout<R> {
             stride: std::array::from_fn(|d| self.stride[d + 1]),
         };
         (inside.then(|| i * self.stride[0]), layout)
+    }
+}
+
+impl Layout<2> {
+    /// The same elements with rows for columns.
+    pub fn transposed(&self) -> Self {
+        let ([rows, columns], [by_row, by_column]) = (self.shape, self.stride);
+        Layout { shape: [columns, rows], stride: [by_column, by_row] }
     }
 }
 

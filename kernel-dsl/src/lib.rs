@@ -65,7 +65,8 @@
 //! expansion keeps of the kernel; `matmul::<24>::PTX` is a compile error that lists the instances there are.
 //!
 //! * [`View`] and [`ViewMut`] are arrays of rank 1 to 5 in global memory. They move like pointers ([`View::offset`]),
-//!   and know their extents.
+//!   and know their extents. [`Strided`] and [`StridedMut`] are those whose neighbours need not lie side by side: a column, a
+//!   transposed matrix ([`View::strided`], [`Strided::transposed`]).
 //! * [`Shared`] is an array in the block's memory. Handles to it are `Copy`: rustc's borrow checker keeps out of what
 //!   threads do to one another, and the oracle checks that instead. `padded` lets the compiler choose the pitch
 //!   that the memory banks like, `swizzled` does without one, and `dynamic` has the launch tell the size. An array lives to the end of
@@ -247,11 +248,76 @@
 //! entry for each number in it. Methods, associated constants, associated types and provided methods are as in Rust; all is
 //! known when the instance is compiled, and nothing is called through a pointer.
 //!
+//! # Tables
+//!
+//! ```
+//! # use kernel_dsl::prelude::*;
+//! /// What the codes of four bits stand for.
+//! #[device]
+//! const LEVELS: [f32; 16] = [
+//!     -1.0, -0.7, -0.53, -0.39, -0.28, -0.18, -0.09, 0.0, 0.08, 0.16, 0.25, 0.34, 0.44, 0.56, 0.72, 1.0,
+//! ];
+//!
+//! #[kernel(block = 256, grid = codes.len().div_ceil(256))]
+//! #[requires(y.len() == 2 * codes.len())]
+//! pub fn decode(codes: &[u8], y: &mut [f32]) {
+//!     let i = grid::index();
+//!     if i < codes.len() {
+//!         let code = codes[i] as usize;
+//!         y.store(2 * i, [LEVELS[code % 16], LEVELS[code / 16]]);
+//!     }
+//! }
+//! # fn main() { assert!(decode::PTX.contains(".global .align 16 .f32 $LEVELS[16]")); }
+//! ```
+//!
+//! A constant array, of a module, a body, a trait or an impl, or in a constant struct, may be indexed by what is known at run time
+//! only. It becomes data of the PTX module, once however often it is named; what is read by a constant index is an immediate, and
+//! takes no room. It may be computed: `const TABLE: [u32; 256] = table();` runs the `#[device] const fn` here, as rustc does for the
+//! host. An index is checked as that of a buffer is.
+//!
+//! Where it lies follows from how it is read. The constant cache gives a warp one element at a time, as fast as a register;
+//! global memory, by the read-only path, serves lanes together that ask for different ones. So a table lies in constant memory where
+//! each of its reads is proven to be of one element for all lanes of a warp ([`uniformity`](compiler::analyses::uniformity)), as long as
+//! its 64 KB last; in global memory otherwise. `#[device(constant)]` and `#[device(global)]` on a constant say it instead: a table that was put
+//! into constant memory and has no room is a compile error, and `kernels report` tells where its lanes take turns.
+//!
 //! # Targets
 //!
 //! PTX is made for sm_61, and runs on every later card. What sm_61 lacks is a compile error there that names the first target that
 //! has it: a kernel that needs one says `#[kernel(target = sm_80, …)]`, and what differs by target branches on
 //! [`target::SM`].
+//!
+//! # Blocks that the launch chooses
+//!
+//! ```
+//! # use kernel_dsl::prelude::*;
+//! /// out[b] is the largest of the block's part of x.
+//! #[kernel(block = 32..=1024, grid = out.len())]
+//! #[requires(!out.is_empty())]
+//! pub fn largest(x: &[f32], out: &mut [f32]) {
+//!     let mut best = f32::NEG_INFINITY;
+//!     for i in grid::stride(x.len()) {
+//!         best = best.max(x[i]);
+//!     }
+//!     let best = block::max(best);
+//!     if thread::index() == 0 {
+//!         out[block::x()] = best;
+//!     }
+//! }
+//! # fn main() {}
+//! ```
+//!
+//! `largest::launch(&device, 256, &x, &mut out)` runs it in blocks of 256 threads: one PTX, which reads the block's size from a
+//! special register, for all sizes. A launch of a size that the range does not have is refused. A range both of whose ends
+//! are whole warps is of whole warps; `.step_by(n)` says another step. Where an expression over the parameters decides,
+//! `block = x.cols().next_multiple_of(32).min(1024)`, the launch passes nothing, and how many threads there are at most
+//! must follow from the expression: from `min`, `clamp`, `%`. Of a block of two or three axes it is the last one that may be
+//! left open. `grid` and `requires` may ask for `block::threads()`.
+//!
+//! Operations of whole warps need a number of threads that is a multiple of 32 whatever the launch: by the range, by the
+//! expression, or by `#[requires(block::threads() % 32 == 0)]`. Shared memory of the compiler's own, registers and occupancy
+//! are counted for the largest block, and the order of a reduction is that of a kernel whose block has the same size for
+//! good.
 //!
 //! # Values that may be missing
 //!
@@ -280,11 +346,11 @@
 //! * **Items**: `#[device]` functions, constants, structs, enums, and modules of them with traits and impls; `const` in a
 //!   body.
 //! * **Generics**: constants of type `usize` and `bool`, and types, on functions, structs and impls.
-//! * **Methods of numbers**: those of [`methods`], with their PTX and their edge cases; and [`math`].
+//! * **Methods of numbers**: those of [`methods`], with their PTX and their edge cases; instructions of the machine beyond them in
+//!   [`int`] and [`dot`]; and [`math`], the same bits everywhere, and [`fast`], what the hardware approximates.
 //!
 //! Not in the language: enums with data beside `Option`, trait objects, traits with generic parameters, iterators beyond those above,
-//! strings, allocation, panics, recursion. Not yet: inline PTX, constant memory, and the hardware's approximate
-//! functions. Whatever lies outside is a compile error at its token.
+//! strings, allocation, panics, recursion. Whatever lies outside is a compile error at its token.
 //!
 //! # What differs from Rust on the host
 //!
@@ -293,7 +359,9 @@
 //!   reports that as Rust's debug builds do.
 //! * A division by zero is reported by the interpreter, and gives an unspecified value on a GPU.
 //! * `max` and `min` of floats return the number where one operand is a NaN, and order −0 below +0.
-//! * a · b + c is one rounding only where the kernel says `mul_add`. Nothing else is contracted or reordered.
+//! * a · b + c is one rounding only where the kernel says `mul_add`, or its attribute `contract`: then a sum or difference with a
+//!   product written in it is one, in the kernel itself and not in the device functions that it calls (and not where rustc
+//!   compiles the kernel, under [`host::run`]). Nothing else is contracted or reordered.
 //! * Threads run together: what two of them do to one element, one of them writing, is a race unless a sync stands
 //!   between.
 //!
@@ -301,7 +369,7 @@
 //!
 //! The interpreter of crate `runtime` runs the compiler's intermediate representation, a warp at a time, and checks
 //! every access, barrier and exchange; `kernels check` compares what it computes, before and after optimisation, with
-//! plain Rust and, where there is one, with the GPU, bit for bit. [`host::run`] runs the same Rust as rustc compiled
+//! plain Rust and, where there is one, with the GPU, bit for bit, or within the kernel's tolerance where [`fast`] is used. [`host::run`] runs the same Rust as rustc compiled
 //! it, a thread each, which tells whether our compiler reads a kernel as rustc does.
 //!
 //! # Where things are
@@ -318,17 +386,22 @@ pub mod artifact;
 mod atomic;
 pub mod block;
 pub mod device;
+pub mod dot;
 pub mod element;
+pub mod fast;
 pub mod fence;
 pub mod grid;
 pub mod half;
 pub mod host;
+pub mod inline;
+pub mod int;
 mod iterate;
 pub mod launcher;
 mod layout;
 pub mod math;
 pub mod methods;
 mod pending;
+pub mod pipeline;
 pub mod prelude;
 pub mod reference;
 mod shared;
@@ -342,6 +415,7 @@ mod wide;
 
 pub use artifact::{Artifact, Declared, Kernel, kernels};
 pub use atomic::{Atomic, AtomicInteger};
+pub use dot::{dp2a_hi, dp2a_lo, dp4a};
 pub use element::{DeviceCopy, DeviceFn, Element, Float, GenericArgument, Integer, Number, ScalarElement};
 pub use iterate::{rolled, unroll, unroll_by};
 pub use kernel_dsl_compiler as compiler;
@@ -353,4 +427,4 @@ pub use layout::Position;
 pub use pending::Pending;
 pub use shared::Shared;
 pub use slice::SliceExt;
-pub use view::{View, ViewMut};
+pub use view::{Source, Strided, StridedMut, View, ViewMut};

@@ -39,6 +39,10 @@
 //! | `to_bits` | floats | `mov` | `f32::from_bits` is its inverse |
 //! | `trunc` | floats | `cvt.rzi` | towards zero |
 //!
+//! Rust's other methods of floats (`exp`, `ln`, `sin`, …) leave their last bits to the host's library, so that they differ from
+//! one host to another. In a kernel they are refused, with the function to write: one of [`math`](crate::math), whose bits are the
+//! same on every host and device, or of [`fast`](crate::fast).
+//!
 //! # Integers
 //!
 //! `n` is the width in bits. Distances and exponents are `u32`.
@@ -47,11 +51,18 @@
 //! |---|---|---|---|
 //! | `abs` | signed | `abs` | of `MIN` reported, and `MIN` |
 //! | `abs_diff` | integers | `max`, `min`, `sub` | the distance, in the unsigned type: never overflows |
+//! | `checked_add` | integers | `add`, `setp.lt`; of signed ones `add`, 2 `xor`, `and`, `setp.lt` | `None` where the sum does not fit |
+//! | `checked_div` | integers | `setp`, `selp`, `div` | `None` by 0, and of `MIN` by −1 |
+//! | `checked_mul` | integers | `mul.lo`, `mul.hi`, `setp.ne` | `None` where the product does not fit |
+//! | `checked_rem` | integers | `setp`, `selp`, `rem` | as `checked_div` |
+//! | `checked_sub` | integers | `sub`, `setp.lt`; of signed ones `sub`, 2 `xor`, `and`, `setp.lt` | `None` where the difference does not fit |
 //! | `clamp` | integers | `max`, `min` | the bounds are in order, or it is the upper one, where Rust panics |
 //! | `count_ones` | integers | `popc` | |
 //! | `count_zeros` | integers | `not`, `popc` | |
 //! | `div_ceil` | unsigned | `div`, `rem`, `setp`, `selp`, `add` | by 0 reported; no overflow on the way |
 //! | `div_euclid` | integers | `div`, `rem`, `add`, `sub`, 2 `setp`, 2 `selp`; unsigned `div` | rounds so that the rest is not negative; by 0, and `MIN` by −1, reported |
+//! | `ilog2` | integers | `clz`, `sub` | the number of the highest bit; of 0 reported, and of negative numbers, where Rust panics too, 31 of 32 bits and so on |
+//! | `is_multiple_of` | unsigned | `setp`, `selp`, `rem`, `setp.eq` | of 0 is 0 alone |
 //! | `is_negative` | signed | `setp.lt` | |
 //! | `is_positive` | signed | `setp.gt` | |
 //! | `is_power_of_two` | unsigned | `popc`, `setp.eq` | not of 0 |
@@ -61,12 +72,18 @@
 //! | `min` | integers | `min` | |
 //! | `next_multiple_of` | unsigned | `div_ceil`, `mul` | of 0, and overflow, reported |
 //! | `next_power_of_two` | unsigned | `sub`, `clz`, `shr`, `setp`, `selp`, `add` | 1 of 0; above 2ⁿ⁻¹ reported, and 0 |
+//! | `overflowing_add` | integers | as `checked_add` | the wrapped sum, and whether it wrapped |
+//! | `overflowing_mul` | integers | as `checked_mul` | likewise |
+//! | `overflowing_sub` | integers | as `checked_sub` | likewise |
 //! | `pow` | integers | `mul`, by squaring | the exponent is a constant of the kernel below 65536; overflow reported, and wraps |
 //! | `rem_euclid` | integers | `rem`, `sub`, `max`, `add`, `setp`, `selp`; unsigned `rem` | 0 or more, below the divisor's size; by 0, and `MIN` by −1, reported |
 //! | `reverse_bits` | integers | `brev` | |
 //! | `rotate_left` | integers | `shf.l.wrap`; of 64 bits `shl`, `shr`, `or` | distances count modulo n |
 //! | `rotate_right` | integers | `sub`, which folds where the distance is constant, and `rotate_left` | distances count modulo n |
 //! | `saturating_add` | unsigned | `not`, `min`, `add` | `MAX` where the sum does not fit |
+//! | `saturating_add` | signed | `add.sat` of 32 bits; else as `checked_add`, `shr`, `xor`, `selp` | `MAX` or `MIN` where the sum does not fit |
+//! | `saturating_mul` | integers | as `checked_mul`, and `selp`; of signed ones `xor`, `shr`, `xor` too | `MAX` or `MIN` where the product does not fit |
+//! | `saturating_sub` | signed | `sub.sat` of 32 bits; else as `checked_sub`, `shr`, `xor`, `selp` | `MAX` or `MIN` where the difference does not fit |
 //! | `saturating_sub` | unsigned | `min`, `sub` | 0 where the difference is negative |
 //! | `signum` | signed | `max`, `min` | −1, 0, 1 |
 //! | `swap_bytes` | integers | `prmt`; of 64 bits two | |
@@ -81,7 +98,8 @@
 //! | `wrapping_shr` | integers | `shr`, likewise | arithmetic on signed integers |
 //! | `wrapping_sub` | integers | `sub` | modulo 2ⁿ |
 //!
-//! The upper half of a product is a cast away: `(a as u64 * b as u64 >> 32) as u32`.
+//! The upper half of a product, byte selection, funnel shifts and bit fields are in [`int`](crate::int), dot products of small
+//! integers in [`dot`](crate::dot).
 //!
 //! # Arrays
 //!

@@ -8,8 +8,10 @@ use std::fmt;
 /// waits for it in its next iteration. All threads of the block must wait for it together, once, and within the braces of the
 /// array that is copied to; what a token is dropped with is never stored.
 ///
-/// On sm_61 the loads are issued where the copy begins, and their values stay in registers until the wait stores them: a
-/// tile that is copied ahead costs each thread as many registers as the elements that it copies.
+/// Before sm_80 the loads are issued where the copy begins, and their values stay in registers until the wait stores them: a
+/// tile that is copied ahead costs each thread as many registers as the elements that it copies. From sm_80 on the machine
+/// copies past the registers (`cp.async`), each copy a group; a wait leaves the groups under way that are sure to have
+/// begun after its own. Either way the elements are undefined until the wait.
 ///
 /// ```
 /// # use kernel_dsl::prelude::*;
@@ -53,7 +55,7 @@ impl Pending {
     }
 
     /// Completes the copies: this thread's share of them is in shared memory. Other threads see it after a
-    /// [`block::sync`](crate::block::sync). In PTX a `st.shared` an element.
+    /// [`block::sync`](crate::block::sync). In PTX a `st.shared` a piece, or a `cp.async.wait_group`.
     pub fn wait(self) {
         self.stores.into_iter().for_each(|store| store());
     }

@@ -15,6 +15,12 @@ pub const fn size_of_body<B>(_body: fn() -> B) -> usize {
     size_of::<B>()
 }
 
+/// What `ptx!` gives, where rustc has compiled it.
+#[track_caller]
+pub fn of_a_device<T>() -> T {
+    panic!("`ptx!` runs on a device, and this is the host: launch the kernel on `Device::cpu()`, which interprets it")
+}
+
 /// A generic constant of an instance, as the device has it.
 pub const fn device_usize(n: usize) -> u32 {
     assert!(n <= u32::MAX as usize, "a `usize` of a kernel has 32 bits: this instance's constant does not fit");

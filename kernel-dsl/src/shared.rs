@@ -6,7 +6,7 @@ use crate::element::{DeviceCopy, Element};
 use crate::host::context::context;
 use crate::layout::{Layout, Position, Shape};
 use crate::pending::Pending;
-use crate::view::View;
+use crate::view::Source;
 use crate::wide::{self, Space};
 use std::ops::{Index, IndexMut};
 use std::ptr::NonNull;
@@ -78,7 +78,8 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     }
 
     /// An array whose shape the launch evaluates: extents are computed from the kernel's parameters and constants alone, and the
-    /// launch, which computes the same, refuses one that a block has no room for. Such an array is made once, in no loop.
+    /// launch, which computes the same, refuses one that a block has no room for. Such an array is made once, in no loop; in
+    /// a branch, too, it has its bytes from the beginning. Nothing is laid [`over`](Self::over) it; [`cast`](Self::cast) is what gives its bytes another use.
     /// In PTX `.extern .shared`, and extents in registers.
     #[track_caller]
     pub fn dynamic(shape: [usize; R]) -> Self {
@@ -134,9 +135,15 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     ///
     /// The whole block copies, each thread a share of the elements, so all threads must call it together. It is no
     /// barrier: a [`block::sync`] belongs between the copy and a use of what other threads copied, and between
-    /// earlier uses and the copy. Thread t takes elements t, t + threads, t + 2·threads … in row-major order, so a
-    /// warp reads consecutive elements of a row: in PTX a guarded `ld.global.nc` and a `st.shared` an element.
-    pub fn copy_from(self, source: View<T, R>)
+    /// earlier uses and the copy. Thread t takes pieces t, t + threads, t + 2·threads … in row-major order, so a
+    /// warp reads consecutive pieces of a row.
+    ///
+    /// A piece is as many elements as move at once: up to 16 bytes, where it is sure that the view's lie so:
+    /// `#[requires(x.aligned(4))]` says so of the parameter `x`, a view that moves by a multiple of 4 columns keeps
+    /// it, and the array has rows of whole pieces, without a pad that the compiler is to find; else one element. In PTX a guarded
+    /// `ld.global.nc` and a `st.shared` a piece, of `.v4`, `.v2` or one; a piece that the view's edge cuts goes element by
+    /// element, unless a condition such as `x.cols() % 4 == 0` says that none is cut.
+    pub fn copy_from(self, source: impl Source<T, R>)
     where
         T: Element,
     {
@@ -144,8 +151,8 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         let elements = shape.iter().product();
         for element in (crate::thread::index()..elements).step_by(block::threads()) {
             let at = unravel(element, shape);
-            let inside = (0..R).all(|d| at[d] < source.dim(d));
-            let value = if inside { source[at] } else { T::zero() };
+            let inside = (0..R).all(|d| at[d] < source.extents()[d]);
+            let value = if inside { source.read(at) } else { T::zero() };
             // SAFETY: `element` gives a place in the block's memory; that no other thread uses it at this time is the
             // duty that `host::run` lays on its caller.
             unsafe { self.element(at).write(value) }
@@ -155,17 +162,32 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// Begins to copy from `source` as [`copy_from`](Self::copy_from) does, and gives the token that is to be waited for.
     ///
     /// All threads call it together. Until the wait, and for other threads a [`block::sync`] after it, the elements are undefined.
-    /// On sm_61 guarded `ld.global.nc` here, and `st.shared` at the [`wait`](Pending::wait).
-    pub fn copy_async(self, source: View<T, R>) -> Pending
+    ///
+    /// From sm_80 on `cp.async`, a group of its own: past the registers, of as many bytes at once as
+    /// [`copy_from`](Self::copy_from) moves, 4 at least. On older targets, and where elements of fewer bytes do not lie so that
+    /// four move at once, guarded `ld.global.nc` here, and `st.shared` at the [`wait`](Pending::wait).
+    pub fn copy_async(self, source: impl Source<T, R>) -> Pending
     where
         T: Element,
     {
         self.copy_async_map(source, |x| x)
     }
 
-    /// The same with `map` on the way: of each element, and of zero beyond the edge. A `map` that sees nothing around it runs at the
+    /// Begins to copy from `source` as [`copy_async`](Self::copy_async) does, as part of the group that the next
+    /// [`pipeline::commit`](crate::pipeline::commit) closes: `cp.async`, from sm_80 on, of elements that move 4, 8 or 16 bytes at
+    /// once.
+    #[track_caller]
+    pub fn cp_async(self, source: impl Source<T, R>)
+    where
+        T: Element,
+    {
+        let coming = self.copy_async(source);
+        crate::pipeline::begin(|| coming.wait());
+    }
+
+    /// The same as [`copy_async`](Self::copy_async) with `map` on the way, by registers on every target: of each element, and of zero beyond the edge. A `map` that sees nothing around it runs at the
     /// wait, where what was loaded has come, and any other here.
-    pub fn copy_async_map<U: Element>(self, source: View<U, R>, map: impl Fn(U) -> T) -> Pending
+    pub fn copy_async_map<U: Element>(self, source: impl Source<U, R>, map: impl Fn(U) -> T) -> Pending
     where
         T: Element,
     {
@@ -174,8 +196,8 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         let mut coming = Vec::new();
         for element in (crate::thread::index()..elements).step_by(block::threads()) {
             let at = unravel(element, shape);
-            let inside = (0..R).all(|d| at[d] < source.dim(d));
-            coming.push((at, map(if inside { source[at] } else { U::zero() })));
+            let inside = (0..R).all(|d| at[d] < source.extents()[d]);
+            coming.push((at, map(if inside { source.read(at) } else { U::zero() })));
             // SAFETY: as in `copy_from`.
             unsafe { self.element(at).write(T::undefined()) }
         }

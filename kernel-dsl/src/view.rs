@@ -1,8 +1,13 @@
-//! Arrays in global memory, as a kernel sees them: [`View`] to read, [`ViewMut`] to read and write.
+//! Arrays in global memory, as a kernel sees them: [`View`] to read, [`ViewMut`] to read and write; [`Strided`] and
+//! [`StridedMut`] where neighbours in the last dimension do not lie side by side.
 //!
 //! A view is a pointer with extents and strides, and moves like one. It is `Copy` and carries no lifetime, so that it
 //! can be handed to device functions and kept in variables freely; whoever makes one for the host vouches for the
 //! memory (see `host`). Every access is checked against the extents.
+
+mod strided;
+
+pub use strided::{Source, Strided, StridedMut};
 
 use crate::atomic::{Atomic, AtomicInteger, atomics};
 use crate::element::Element;
@@ -55,8 +60,9 @@ unsafe impl<T: Element, const R: usize> Sync for ViewMut<T, R> {}
 /// The device whose memory is the host's.
 const HOST: u64 = 0;
 
+/// What all views have.
 macro_rules! view {
-    ($View:ident $mutable:literal) => {
+    ($View:ident $mutable:literal $layout:ident $Shape:ident) => {
         impl<T: Element, const R: usize> $View<T, R> {
             /// A view of memory at `address` of the device that calls itself `device`, for a struct that a kernel takes by
             /// value. Buffers of crate `runtime` make it.
@@ -68,17 +74,17 @@ macro_rules! view {
             /// pointer valid for that.
             ///
             /// # Panics
-            /// Where the last stride is not 1, or the elements cannot be counted.
+            /// Where the elements cannot be counted, or the last stride has to be 1 and is not.
             pub unsafe fn on_device(device: u64, address: u64, shape: [usize; R], strides: [usize; R]) -> Self {
                 let first = std::ptr::with_exposed_provenance_mut(address as usize);
-                Self { first: NonNull::new(first), layout: Layout::strided(shape, strides), device }
+                Self { first: NonNull::new(first), layout: Layout::$layout(shape, strides), device }
             }
         }
 
         impl<T: Element, const R: usize> ValueArgument for $View<T, R> {
             fn arguments(self, list: &mut Vec<Argument<'_>>) {
                 let wide = |numbers: [usize; R]| numbers.iter().map(|n| *n as u64).collect();
-                let shape = launcher::Shape::View {
+                let shape = launcher::Shape::$Shape {
                     extents: wide(self.layout.shape()),
                     strides: wide(self.layout.stride()),
                 };
@@ -96,6 +102,14 @@ macro_rules! view {
             pub fn dim(self, d: usize) -> usize {
                 assert!(d < R, "dimension {d} of a view of rank {R}");
                 self.layout.shape()[d]
+            }
+
+            /// Elements from one index of dimension `d`, a constant below `R`, to the next.
+            #[must_use]
+            #[track_caller]
+            pub fn stride(self, d: usize) -> usize {
+                assert!(d < R, "dimension {d} of a view of rank {R}");
+                self.layout.stride()[d]
             }
 
             /// The same array seen from `at` on: the pointer moves, the extents shrink, and are 0 past the end. Nothing
@@ -119,17 +133,8 @@ macro_rules! view {
                 inside.then(|| unsafe { *self.element(at).as_ref() })
             }
 
-            /// Whether the first element's address and all strides but the last are multiples of `n` elements, so that
-            /// `n` elements can move at once. For `#[requires(…)]`: the launch evaluates it.
-            #[must_use]
-            pub fn aligned(self, n: usize) -> bool {
-                let address = self.first.map_or(0, |p| p.addr().get());
-                address.is_multiple_of(n * size_of::<T>())
-                    && self.layout.stride()[..R - 1].iter().all(|s| s.is_multiple_of(n))
-            }
-
             /// The same view, of whose elements each is read once: its loads ask the caches to drop what they brought first. In PTX
-            /// `ld.global.cs`. A wish, and no more: a view that has been kept in a `let mut` has none.
+            /// `ld.global.cs`. A wish, and no more.
             pub fn streaming(self) -> Self {
                 self
             }
@@ -146,11 +151,6 @@ macro_rules! view {
                 self.layout.shape().contains(&0)
             }
 
-            /// A view without elements.
-            pub(crate) fn nothing() -> Self {
-                Self { first: None, layout: Layout::packed([0; R]), device: HOST }
-            }
-
             #[track_caller]
             fn element(&self, at: [usize; R]) -> NonNull<T> {
                 let Some(first) = self.first else {
@@ -162,43 +162,6 @@ macro_rules! view {
                 // SAFETY: `element` lies within the extents, so within the memory that the view was made over: `offset`
                 // and `at` move the pointer by what they take from the extents.
                 unsafe { first.add(element) }
-            }
-        }
-
-        /// Several elements at once, from `at` on in the last dimension: `N` is 1, 2, 4, 8 or 16, as the array that is wanted
-        /// says or by turbofish.
-        impl<T: Element, const R: usize> $View<T, R> {
-            /// `N` elements. All must be inside, and the first must lie at a multiple of their bytes, or of 16 bytes where they
-            /// are more: say so by `requires(x.aligned(n))`, and step by such multiples. In PTX accesses of up to
-            /// 16 bytes, `ld.global.v4` and `.v2`.
-            #[must_use]
-            #[track_caller]
-            pub fn load<const N: usize>(self, at: impl Position<R>) -> [T; N] {
-                let first = self.elements(at.indices(), N);
-                wide::aligned(first.as_ptr(), N);
-                // SAFETY: `elements` gives elements inside the memory that the view was made over, which is initialised, and
-                // alive and free of races by the duty of `host`.
-                std::array::from_fn(|i| unsafe { first.add(i).read() })
-            }
-
-            /// `N` elements, and `other` for those that lie outside: beyond the last extent, or all where another index is
-            /// out of its extent. At any alignment: in PTX a guarded load an element.
-            #[must_use]
-            #[track_caller]
-            pub fn load_or<const N: usize>(self, at: impl Position<R>, other: T) -> [T; N] {
-                wide::at_once::<T>(N);
-                std::array::from_fn(|i| {
-                    let element = self.layout.element(wide::on(at.indices(), i)).zip(self.first);
-                    // SAFETY: the element lies within the extents; else as in `load`.
-                    element.map_or(other, |(n, first)| unsafe { first.add(n).read() })
-                })
-            }
-
-            /// The first of `n` elements that must be there.
-            #[track_caller]
-            fn elements(&self, at: [usize; R], n: usize) -> NonNull<T> {
-                self.element(wide::on(at, n - 1));
-                self.element(at)
             }
         }
 
@@ -253,8 +216,76 @@ macro_rules! view {
         }
     };
 }
-view!(View false);
-view!(ViewMut true);
+view!(View false contiguous View);
+view!(ViewMut true contiguous View);
+view!(Strided false strided Strided);
+view!(StridedMut true strided Strided);
+
+/// What views have whose last stride is 1.
+macro_rules! contiguous {
+    ($View:ident $Strided:ident) => {
+        impl<T: Element, const R: usize> $View<T, R> {
+            /// Whether the first element's address and all strides but the last are multiples of `n` elements, so that
+            /// `n` elements can move at once. For `#[requires(…)]`: the launch evaluates it.
+            #[must_use]
+            pub fn aligned(self, n: usize) -> bool {
+                let address = self.first.map_or(0, |p| p.addr().get());
+                address.is_multiple_of(n * size_of::<T>())
+                    && self.layout.stride()[..R - 1].iter().all(|s| s.is_multiple_of(n))
+            }
+
+            /// A view without elements.
+            pub(crate) fn nothing() -> Self {
+                Self { first: None, layout: Layout::packed([0; R]), device: HOST }
+            }
+
+            /// The same array as one of any strides. Nothing is loaded.
+            #[must_use]
+            pub fn strided(self) -> $Strided<T, R> {
+                $Strided { first: self.first, layout: self.layout, device: self.device }
+            }
+        }
+
+        /// Several elements at once, from `at` on in the last dimension: `N` is 1, 2, 4, 8 or 16, as the array that is wanted
+        /// says or by turbofish.
+        impl<T: Element, const R: usize> $View<T, R> {
+            /// `N` elements. All must be inside, and the first must lie at a multiple of their bytes, or of 16 bytes where they
+            /// are more: say so by `requires(x.aligned(n))`, and step by such multiples. In PTX accesses of up to
+            /// 16 bytes, `ld.global.v4` and `.v2`.
+            #[must_use]
+            #[track_caller]
+            pub fn load<const N: usize>(self, at: impl Position<R>) -> [T; N] {
+                let first = self.elements(at.indices(), N);
+                wide::aligned(first.as_ptr(), N);
+                // SAFETY: `elements` gives elements inside the memory that the view was made over, which is initialised, and
+                // alive and free of races by the duty of `host`.
+                std::array::from_fn(|i| unsafe { first.add(i).read() })
+            }
+
+            /// `N` elements, and `other` for those that lie outside: beyond the last extent, or all where another index is
+            /// out of its extent. At any alignment: in PTX a guarded load an element.
+            #[must_use]
+            #[track_caller]
+            pub fn load_or<const N: usize>(self, at: impl Position<R>, other: T) -> [T; N] {
+                wide::at_once::<T>(N);
+                std::array::from_fn(|i| {
+                    let element = self.layout.element(wide::on(at.indices(), i)).zip(self.first);
+                    // SAFETY: the element lies within the extents; else as in `load`.
+                    element.map_or(other, |(n, first)| unsafe { first.add(n).read() })
+                })
+            }
+
+            /// The first of `n` elements that must be there.
+            #[track_caller]
+            fn elements(&self, at: [usize; R], n: usize) -> NonNull<T> {
+                self.element(wide::on(at, n - 1));
+                self.element(at)
+            }
+        }
+    };
+}
+contiguous!(View Strided);
+contiguous!(ViewMut StridedMut);
 
 impl<T: Element, const R: usize, P: Position<R>> IndexMut<P> for ViewMut<T, R> {
     #[track_caller]

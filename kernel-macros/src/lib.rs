@@ -14,12 +14,14 @@ use proc_macro::TokenStream;
 ///
 /// | clause | says |
 /// |---|---|
-/// | `block = …` | threads of a block: one expression or a tuple of up to three, over the generic constants |
-/// | `grid = …` | blocks of the grid: the same, over the parameters too |
+/// | `block = …` | threads of a block: one expression or a tuple of up to three, over the generic constants. The last may be for the launch to decide: `32..=1024` or `(64..=1024).step_by(64)`, whose value is an argument of the launch, or an expression over the parameters that has a bound, `x.cols().clamp(32, 1024)`. A range from whole warps to whole warps is of whole warps |
+/// | `grid = …` | blocks of the grid: expressions over constants and parameters, and `block::threads()` |
 /// | `instances(A = 1 \| 2, T = f32; …)` | what stands for the generic parameters, to compile now: `\|` a product, `;` a list |
 /// | `derived(N = 16 / size_of::<T>())` | generic constants that follow from the others |
 /// | `min_blocks = n` | blocks that a multiprocessor should hold at once |
 /// | `max_registers = n` | registers a thread at most |
+/// | `contract` | a sum or difference of floats with a product written in it, `a * b + c` or `c -= a * b`, is one `mul_add` with one rounding: in the kernel itself, not in the device functions that it calls |
+/// | `tolerance(y(relative = 1e-6, absolute = 1e-7))` | how near a GPU's results must be to the interpreter's, for what the values of `fast::` functions reach |
 /// | `target = sm_80` | what it is compiled for, of sm_61 (if nothing is said), sm_70, sm_75, sm_80, sm_86, sm_89 and sm_90; older devices cannot run it |
 /// | `crate = path` | where kernel-dsl is, if not at `::kernel_dsl` |
 ///

@@ -10,6 +10,7 @@ pub mod elementwise;
 pub mod gemm;
 pub mod permute;
 pub mod rowwise;
+pub mod sass;
 mod subjects;
 
 pub use elementwise::saxpy;

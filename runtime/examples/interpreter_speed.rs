@@ -27,8 +27,12 @@ fn main() {
                 tiles::bound(Bytes::Shared(bytemuck::cast_slice(&b)), n, n),
                 tiles::bound(Bytes::Exclusive(bytemuck::cast_slice_mut(&mut c)), n, n),
             ];
-            let launch =
-                Launch { grid: [blocks, blocks, 1], arguments, options: Options { checks, ..Options::default() } };
+            let launch = Launch {
+                grid: [blocks, blocks, 1],
+                block: None,
+                arguments,
+                options: Options { checks, ..Options::default() },
+            };
             let start = Instant::now();
             let outcome = program.run(launch).unwrap_or_else(|e| panic!("{e}"));
             best = best.min(start.elapsed());

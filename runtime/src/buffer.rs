@@ -1,6 +1,6 @@
 //! Memory of a device.
 
-use crate::view::{BufferView, BufferViewMut, Layout};
+use crate::view::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Layout};
 use crate::{Device, Error, Result};
 use kernel_dsl::launcher::{Memory, Shape, SliceArgument, SliceMutArgument};
 use kernel_dsl::{Argument, Element};
@@ -179,6 +179,29 @@ impl<T: Element> DeviceBuffer<T> {
     ) -> Result<BufferViewMut<'_, T, R>> {
         let layout = Layout::strided::<T>(self.len, extents, strides)?.distinct::<T>(self.len)?;
         Ok(BufferViewMut::new(self, layout))
+    }
+
+    /// Elements `start` + Σ indexᵢ · strideᵢ as an array of these extents, for a kernel's `Strided<T, R>`; the buffer holds the
+    /// last element. `strided(j, [rows], [columns])` is column j of a matrix, `strided(0, [columns, rows], [1, columns])` the
+    /// matrix transposed.
+    pub fn strided<const R: usize>(
+        &self,
+        start: usize,
+        extents: [usize; R],
+        strides: [usize; R],
+    ) -> Result<BufferStrided<'_, T, R>> {
+        Ok(BufferStrided::new(self, Layout::any::<T>(self.len, start, extents, strides)?))
+    }
+
+    /// The same, for a kernel to write: no two indices may name one element.
+    pub fn strided_mut<const R: usize>(
+        &mut self,
+        start: usize,
+        extents: [usize; R],
+        strides: [usize; R],
+    ) -> Result<BufferStridedMut<'_, T, R>> {
+        let layout = Layout::any::<T>(self.len, start, extents, strides)?.distinct::<T>(self.len)?;
+        Ok(BufferStridedMut::new(self, layout))
     }
 
     /// The elements of `range`, for a kernel's `&[T]` or `View<T, 1>`.

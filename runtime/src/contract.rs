@@ -18,11 +18,12 @@ pub(crate) struct Approved<'a> {
 }
 
 impl<'a> Approved<'a> {
-    /// Checks `arguments` for a launch of the instance on `device`.
+    /// Checks `arguments` for a launch of the instance on `device`; `block` is the extent of the block that the launch chooses.
     pub fn new(
         kernel: &str,
         program: &Monomorphic,
         device: &Device,
+        block: Option<usize>,
         arguments: &'a [Argument<'a>],
     ) -> Result<Approved<'a>, Error> {
         let facts: Vec<_> = arguments.iter().map(fact).collect();
@@ -34,7 +35,7 @@ impl<'a> Approved<'a> {
                 Refusal(format!("argument {}: its memory belongs to another device", name(program, index)))
             })
             .collect();
-        match launch::shape(program, device.facts(), &facts) {
+        match launch::shape(program, device.facts(), block.map(|n| n as u64), &facts) {
             Ok(shape) if refusals.is_empty() => Ok(Approved { shape, arguments, writes: writes(program) }),
             shape => {
                 refusals.extend(shape.err().into_iter().flatten());
@@ -63,7 +64,7 @@ impl<'a> Approved<'a> {
         if shared.dynamic.is_empty() {
             return Ok(0);
         }
-        match shared.layout(&self.parameters()) {
+        match shared.layout(&self.parameters(), self.shape.block) {
             Ok((_, bytes)) => Ok(bytes),
             Err(why) => Err(Error::Refused { instance: instance.to_string(), refusals: vec![Refusal(why)] }),
         }
@@ -93,16 +94,18 @@ fn fact(argument: &Argument) -> Fact {
             let (element, mutable, address) = (memory.element(), memory.mutable(), memory.address());
             match memory.shape() {
                 Shape::Slice(len) => Fact::Slice { element, mutable, len: *len, address },
-                Shape::View { extents, strides } => {
-                    Fact::View { element, mutable, extents: extents.clone(), strides: strides.clone(), address }
+                shape @ (Shape::View { extents, strides } | Shape::Strided { extents, strides }) => {
+                    let strided = matches!(shape, Shape::Strided { .. });
+                    let (extents, strides) = (extents.clone(), strides.clone());
+                    Fact::View { element, mutable, strided, extents, strides, address }
                 }
             }
         }
     }
 }
 
-/// The values of the entry's parameters, in order: a scalar; or an address, extents, and all strides but the last,
-/// which is 1. Each is at the low end of its 64 bits, where the driver, on hosts that store the low end first, reads as many
+/// The values of the entry's parameters, in order: a scalar; or an address, extents, and strides, all but the last
+/// where that is 1. Each is at the low end of its 64 bits, where the driver, on hosts that store the low end first, reads as many
 /// bytes as the parameter has.
 fn values(arguments: &[Argument]) -> Vec<u64> {
     const { assert!(cfg!(target_endian = "little"), "parameters are passed by their low bytes") };
@@ -112,13 +115,7 @@ fn values(arguments: &[Argument]) -> Vec<u64> {
             Argument::Scalar { bits, .. } => values.push(*bits),
             Argument::Memory(memory) => {
                 values.push(memory.address());
-                match memory.shape() {
-                    Shape::Slice(len) => values.push(*len),
-                    Shape::View { extents, strides } => {
-                        values.extend(extents);
-                        values.extend(strides.split_last().map_or(&[][..], |(_, outer)| outer));
-                    }
-                }
+                values.extend(memory.shape().numbers());
             }
         }
     }
@@ -141,8 +138,9 @@ mod tests {
             Argument::scalar(-1i32),
             memory(Shape::Slice(7)),
             memory(Shape::View { extents: vec![2, 3, 4], strides: vec![24, 8, 1] }),
+            memory(Shape::Strided { extents: vec![5, 6], strides: vec![1, 9] }),
             Argument::Scalar { ty: Scalar::Bool, bits: 1 },
         ];
-        assert_eq!(values(&arguments), [0xffff_ffff, 0x100, 7, 0x100, 2, 3, 4, 24, 8, 1]);
+        assert_eq!(values(&arguments), [0xffff_ffff, 0x100, 7, 0x100, 2, 3, 4, 24, 8, 0x100, 5, 6, 1, 9, 1]);
     }
 }

@@ -142,6 +142,7 @@ impl Executable {
         });
         let launch = Launch {
             grid: approved.shape().grid,
+            block: Some(approved.shape().block),
             arguments: arguments.chain(record).collect(),
             options: interpreter::Options::default(),
         };
@@ -159,7 +160,9 @@ fn binding<'a>(argument: &'a Argument, writes: bool) -> Binding<'a> {
             let narrow = |numbers: &[u64]| numbers.iter().map(|n| *n as u32).collect();
             let (extents, strides) = match memory.shape() {
                 Shape::Slice(len) => (narrow(&[*len]), narrow(&[1])),
-                Shape::View { extents, strides } => (narrow(extents), narrow(strides)),
+                Shape::View { extents, strides } | Shape::Strided { extents, strides } => {
+                    (narrow(extents), narrow(strides))
+                }
             };
             Binding::Memory { bytes: bytes(memory, writes), extents, strides }
         }

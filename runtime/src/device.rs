@@ -161,9 +161,15 @@ impl fmt::Debug for Device {
 impl Launcher for Device {
     type Error = Error;
 
-    fn launch(&self, kernel: &'static Artifact, constants: &[Constant], arguments: &[Argument<'_>]) -> Result<()> {
+    fn launch(
+        &self,
+        kernel: &'static Artifact,
+        constants: &[Constant],
+        block: Option<usize>,
+        arguments: &[Argument<'_>],
+    ) -> Result<()> {
         let program = self.instance(kernel, constants)?;
-        let approved = Approved::new(kernel.name, &program, self, arguments)?;
+        let approved = Approved::new(kernel.name, &program, self, block, arguments)?;
         if approved.shape().is_empty() {
             return Ok(());
         }
@@ -177,10 +183,11 @@ impl Launcher for Device {
         &self,
         kernel: &'static Artifact,
         constants: &[Constant],
+        block: Option<usize>,
         arguments: &[Argument<'_>],
     ) -> Result<()> {
         let program = self.instance(kernel, constants)?;
-        let approved = Approved::new(kernel.name, &program, self, arguments)?;
+        let approved = Approved::new(kernel.name, &program, self, block, arguments)?;
         if approved.shape().is_empty() {
             return Ok(());
         }

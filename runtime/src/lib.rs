@@ -7,7 +7,7 @@
 //! * [`Device`] is where kernels run: an NVIDIA GPU through its driver alone, or the CPU, where the oracle
 //!   ([`interpreter`]) runs the kernel's IR as lowered and reports every access that is wrong. It implements
 //!   [`Launcher`](kernel_dsl::Launcher), so that a kernel's typed `launch` takes it.
-//! * [`DeviceBuffer`] is memory of a device, freed when dropped; [`BufferView`] and [`BufferViewMut`] are shaped borrows of it.
+//! * [`DeviceBuffer`] is memory of a device, freed when dropped; [`BufferView`], [`BufferStrided`] and their `Mut`s are shaped borrows of it.
 //! * Each launch goes through the kernel's contract (`contract`, over `kernel_dsl::compiler::launch`) before
 //!   anything runs. What is refused is refused whole: no argument has been touched.
 //! * On a GPU, `launch` runs the kernel's checked form: what it finds first comes back as [`Error::Violation`], a report
@@ -44,7 +44,7 @@ pub use buffer::DeviceBuffer;
 pub use cuda::{Capability, CudaVersion, DriverError};
 pub use device::{Choice, Device};
 pub use error::Error;
-pub use view::{BufferView, BufferViewMut};
+pub use view::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut};
 
 /// What the functions here give.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

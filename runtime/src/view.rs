@@ -1,9 +1,11 @@
-//! Shaped borrows of a buffer, as a kernel's `View` and `ViewMut` take them.
+//! Shaped borrows of a buffer, as a kernel's views take them.
 //!
 //! A [`Layout`] is only made for a buffer that holds all that it reaches.
 
 use crate::{DeviceBuffer, Error, Result};
-use kernel_dsl::launcher::{Memory, Shape, SliceArgument, SliceMutArgument, ViewArgument, ViewMutArgument};
+use kernel_dsl::launcher::{
+    Memory, Shape, SliceArgument, SliceMutArgument, StridedArgument, StridedMutArgument, ViewArgument, ViewMutArgument,
+};
 use kernel_dsl::{Argument, Element};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -40,13 +42,21 @@ impl<const R: usize> Layout<R> {
     /// Elements of any strides, the last 1.
     pub fn strided<T: Element>(len: usize, extents: [usize; R], strides: [usize; R]) -> Result<Layout<R>> {
         let () = Self::RANK;
-        let layout = Layout { start: 0, extents, strides };
         if strides[R - 1] != 1 {
+            let layout = Layout { start: 0, extents, strides };
             return Err(layout.refused::<T>(len, "the last stride must be 1".into()));
         }
+        Layout::any::<T>(len, 0, extents, strides)
+    }
+
+    /// Elements of any strides, the first at `start`.
+    pub fn any<T: Element>(len: usize, start: usize, extents: [usize; R], strides: [usize; R]) -> Result<Layout<R>> {
+        let () = Self::RANK;
+        let layout = Layout { start, extents, strides };
         let reach = reach(&extents, &strides);
-        if reach > len as u128 {
-            return Err(layout.refused::<T>(len, format!("that reaches over {reach} elements")));
+        if start > len || reach > (len - start) as u128 {
+            let from = if start == 0 { String::new() } else { format!(" from element {start} on") };
+            return Err(layout.refused::<T>(len, format!("that reaches over {reach} elements{from}")));
         }
         Ok(layout)
     }
@@ -90,66 +100,129 @@ impl Layout<1> {
     }
 }
 
-/// A buffer's elements as an array of rank `R`, for a kernel to read: what `View<T, R>` takes, and `&[T]` from rank 1.
-#[derive(Clone, Copy, Debug)]
-pub struct BufferView<'a, T: Element, const R: usize> {
-    buffer: &'a DeviceBuffer<T>,
-    layout: Layout<R>,
+/// A borrow of a buffer with a shape, to read.
+macro_rules! shared {
+    ($(#[$doc:meta])* $View:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $View<'a, T: Element, const R: usize> {
+            buffer: &'a DeviceBuffer<T>,
+            layout: Layout<R>,
+        }
+
+        impl<'a, T: Element, const R: usize> $View<'a, T, R> {
+            pub(crate) fn new(buffer: &'a DeviceBuffer<T>, layout: Layout<R>) -> Self {
+                $View { buffer, layout }
+            }
+        }
+        shaped!($View);
+    };
 }
 
-/// A buffer's elements as an array of rank `R`, for a kernel to write: what `ViewMut<T, R>` takes, and `&mut [T]` from rank 1.
-#[derive(Debug)]
-pub struct BufferViewMut<'a, T: Element, const R: usize> {
-    buffer: &'a DeviceBuffer<T>,
-    layout: Layout<R>,
-    exclusive: PhantomData<&'a mut DeviceBuffer<T>>,
+/// A borrow of a buffer with a shape, to write.
+macro_rules! exclusive {
+    ($(#[$doc:meta])* $View:ident) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $View<'a, T: Element, const R: usize> {
+            buffer: &'a DeviceBuffer<T>,
+            layout: Layout<R>,
+            exclusive: PhantomData<&'a mut DeviceBuffer<T>>,
+        }
+
+        impl<'a, T: Element, const R: usize> $View<'a, T, R> {
+            pub(crate) fn new(buffer: &'a mut DeviceBuffer<T>, layout: Layout<R>) -> Self {
+                $View { buffer, layout, exclusive: PhantomData }
+            }
+        }
+        shaped!($View);
+    };
 }
+
+macro_rules! shaped {
+    ($View:ident) => {
+        impl<T: Element, const R: usize> $View<'_, T, R> {
+            /// Extents, outermost first.
+            pub fn extents(&self) -> [usize; R] {
+                self.layout.extents
+            }
+
+            /// Elements from one index to the next, outermost first.
+            pub fn strides(&self) -> [usize; R] {
+                self.layout.strides
+            }
+        }
+    };
+}
+
+shared! {
+    /// A buffer's elements as an array of rank `R`, for a kernel to read: what `View<T, R>` takes, and `&[T]` from rank 1.
+    BufferView
+}
+exclusive! {
+    /// A buffer's elements as an array of rank `R`, for a kernel to write: what `ViewMut<T, R>` takes, and `&mut [T]` from rank 1.
+    BufferViewMut
+}
+shared! {
+    /// A buffer's elements as an array of rank `R` and any strides, for a kernel to read: what `Strided<T, R>` takes, as it takes any
+    /// [`BufferView`].
+    BufferStrided
+}
+exclusive! {
+    /// A buffer's elements as an array of rank `R` and any strides, for a kernel to write: what `StridedMut<T, R>` takes, as it
+    /// takes any [`BufferViewMut`].
+    BufferStridedMut
+}
+
+macro_rules! transposed {
+    ($View:ident) => {
+        impl<T: Element> $View<'_, T, 2> {
+            /// The same elements with rows for columns.
+            pub fn transposed(self) -> Self {
+                let Layout { start, extents: [rows, columns], strides: [by_row, by_column] } = self.layout;
+                let layout = Layout { start, extents: [columns, rows], strides: [by_column, by_row] };
+                $View { layout, ..self }
+            }
+        }
+    };
+}
+transposed!(BufferStrided);
+transposed!(BufferStridedMut);
 
 impl<'a, T: Element, const R: usize> BufferView<'a, T, R> {
-    pub(crate) fn new(buffer: &'a DeviceBuffer<T>, layout: Layout<R>) -> Self {
-        BufferView { buffer, layout }
-    }
-
-    /// Extents, outermost first.
-    pub fn extents(&self) -> [usize; R] {
-        self.layout.extents
-    }
-
-    /// Elements from one index to the next, outermost first.
-    pub fn strides(&self) -> [usize; R] {
-        self.layout.strides
+    /// The same elements as an array of any strides.
+    pub fn strided(self) -> BufferStrided<'a, T, R> {
+        BufferStrided { buffer: self.buffer, layout: self.layout }
     }
 }
 
 impl<'a, T: Element, const R: usize> BufferViewMut<'a, T, R> {
-    pub(crate) fn new(buffer: &'a mut DeviceBuffer<T>, layout: Layout<R>) -> Self {
-        BufferViewMut { buffer, layout, exclusive: PhantomData }
-    }
-
-    /// Extents, outermost first.
-    pub fn extents(&self) -> [usize; R] {
-        self.layout.extents
-    }
-
-    /// Elements from one index to the next, outermost first.
-    pub fn strides(&self) -> [usize; R] {
-        self.layout.strides
+    /// The same elements as an array of any strides.
+    pub fn strided(self) -> BufferStridedMut<'a, T, R> {
+        BufferStridedMut { buffer: self.buffer, layout: self.layout, exclusive: PhantomData }
     }
 }
 
-impl<T: Element, const R: usize> BufferView<'_, T, R> {
-    /// The view as a kernel holds it, without the borrow: for a struct that a kernel takes by value.
-    ///
-    /// # Safety
-    /// While it, or any view made from it, is passed to a launch, the buffer lives and nobody writes it. On the host it is
-    /// dereferenced only where the buffer is the CPU's.
-    pub unsafe fn detached(&self) -> kernel_dsl::View<T, R> {
-        let (buffer, layout) = (self.buffer, &self.layout);
-        let address = buffer.address() + (layout.start * size_of::<T>()) as u64;
-        // SAFETY: the layout reaches over elements of the buffer only, which are initialised; the rest by the caller's promise.
-        unsafe { kernel_dsl::View::on_device(buffer.device().id(), address, layout.extents, layout.strides) }
-    }
+macro_rules! detached {
+    ($View:ident $Held:ident) => {
+        impl<T: Element, const R: usize> $View<'_, T, R> {
+            /// The view as a kernel holds it, without the borrow: for a struct that a kernel takes by value.
+            ///
+            /// # Safety
+            /// While it, or any view made from it, is passed to a launch, the buffer lives and nobody writes it. On the host it is
+            /// dereferenced only where the buffer is the CPU's.
+            pub unsafe fn detached(&self) -> kernel_dsl::$Held<T, R> {
+                let (buffer, layout) = (self.buffer, &self.layout);
+                let address = buffer.address() + (layout.start * size_of::<T>()) as u64;
+                // SAFETY: the layout reaches over elements of the buffer only, which are initialised; the rest by the caller's
+                // promise.
+                unsafe { kernel_dsl::$Held::on_device(buffer.device().id(), address, layout.extents, layout.strides) }
+            }
+        }
+    };
 }
+detached!(BufferView View);
+detached!(BufferStrided Strided);
 
 fn memory<'a, T: Element, const R: usize>(
     buffer: &DeviceBuffer<T>,
@@ -167,6 +240,11 @@ fn memory<'a, T: Element, const R: usize>(
 fn view<const R: usize>(layout: &Layout<R>) -> Shape {
     let wide = |numbers: &[usize; R]| numbers.iter().map(|n| *n as u64).collect();
     Shape::View { extents: wide(&layout.extents), strides: wide(&layout.strides) }
+}
+
+fn strided<const R: usize>(layout: &Layout<R>) -> Shape {
+    let wide = |numbers: &[usize; R]| numbers.iter().map(|n| *n as u64).collect();
+    Shape::Strided { extents: wide(&layout.extents), strides: wide(&layout.strides) }
 }
 
 fn slice(layout: &Layout<1>) -> Shape {
@@ -201,6 +279,23 @@ impl<'a, T: Element, const R: usize> ViewMutArgument<'a, T, R> for &'a mut Buffe
     fn argument(self) -> Argument<'a> {
         memory(self.buffer, &self.layout, view(&self.layout), true)
     }
+}
+
+/// What can be read for a `Strided`, and what can be written for a `StridedMut`.
+macro_rules! strided_arguments {
+    ($($trait:ident $mutable:literal: $($View:ty)*;)*) => {$($(
+        impl<'a, T: Element, const R: usize> $trait<'a, T, R> for $View {
+            fn argument(self) -> Argument<'a> {
+                memory(self.buffer, &self.layout, strided(&self.layout), $mutable)
+            }
+        }
+    )*)*};
+}
+strided_arguments! {
+    StridedArgument false: BufferView<'a, T, R> &BufferView<'a, T, R> &'a BufferViewMut<'_, T, R>
+        BufferStrided<'a, T, R> &BufferStrided<'a, T, R> &'a BufferStridedMut<'_, T, R>;
+    StridedMutArgument true: BufferViewMut<'a, T, R> &'a mut BufferViewMut<'_, T, R>
+        BufferStridedMut<'a, T, R> &'a mut BufferStridedMut<'_, T, R>;
 }
 
 impl<'a, T: Element> SliceArgument<'a, T> for BufferView<'a, T, 1> {

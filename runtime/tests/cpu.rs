@@ -10,7 +10,13 @@ use runtime::{Device, Error};
 /// `kernel(a: f32, x: &[f32], y: &mut [f32])` in one block of 32 threads; the body is empty.
 fn artifact(grid: u64) -> &'static Artifact {
     let number = |n| Expr { kind: ExprKind::Literal(n), ty: TypeId(3), span: Span::default() };
-    let local = |name: &str, ty| Local { name: name.into(), ty: TypeId(ty), mutable: false, span: Span::default() };
+    let local = |name: &str, ty| Local {
+        name: name.into(),
+        ty: TypeId(ty),
+        mutable: false,
+        constant: false,
+        span: Span::default(),
+    };
     let types = vec![
         Type::Scalar(Scalar::F32),
         Type::Slice { element: TypeId(0), mutable: false },
@@ -27,16 +33,19 @@ fn artifact(grid: u64) -> &'static Artifact {
         locals: vec![local("a", 0), local("x", 1), local("y", 2)],
         parameters: 3,
         returns: TypeId(4),
+        constant: None,
         body: Block::default(),
     };
     let launch = hir::Launch {
-        block: vec![number(32)],
+        block: vec![hir::BlockExtent::Computed(number(32))],
         grid: vec![number(grid)],
         requires: vec![],
         min_blocks: None,
         max_registers: None,
         target: Target::SM_61,
+        contract: false,
         instances: vec![Instance::default()],
+        tolerances: Vec::new(),
     };
     let hir = serial::encode_program(&Program { launch, functions: vec![function], items: Default::default() });
     Box::leak(Box::new(Artifact {
@@ -99,18 +108,18 @@ fn a_wrong_launch_is_refused_with_all_mistakes() {
     let x = device.upload(&[1.0f32; 4]).unwrap();
     let mut y = device.upload(&[1.0f64; 4]).unwrap();
     let arguments = [Argument::scalar(2.0f64), (&x).argument(), (&mut y).argument()];
-    let error = device.launch(artifact(1), &[], &arguments).unwrap_err();
+    let error = device.launch(artifact(1), &[], None, &arguments).unwrap_err();
     assert_eq!(
         error.to_string(),
         "cannot launch kernel:\n  argument `a`: expected `f32`, given `f64`\n  \
          argument `y`: expected `&mut [f32]`, given `&mut [f64]`"
     );
-    let error = device.launch(artifact(1), &[], &arguments[..1]).unwrap_err();
+    let error = device.launch(artifact(1), &[], None, &arguments[..1]).unwrap_err();
     assert!(error.to_string().contains("expected 3 arguments (`a`, `x`, `y`), given 1"));
-    let error = device.launch(artifact(1 << 31), &[], &[]).unwrap_err();
+    let error = device.launch(artifact(1 << 31), &[], None, &[]).unwrap_err();
     assert!(matches!(error, Error::Refused { .. }));
     // SAFETY: refused before anything runs.
-    let error = unsafe { device.launch_unchecked(artifact(1), &[], &arguments) }.unwrap_err();
+    let error = unsafe { device.launch_unchecked(artifact(1), &[], None, &arguments) }.unwrap_err();
     assert!(matches!(error, Error::Refused { .. }));
 }
 
@@ -120,7 +129,8 @@ fn one_buffer_is_not_read_and_written() {
     let mut y = device.upload(&[1.0f32; 8]).unwrap();
     // The borrow checker refuses `&y` beside `&mut y`; an erased argument can be cloned.
     let written = (&mut y).argument();
-    let error = device.launch(artifact(1), &[], &[Argument::scalar(1.0f32), written.clone(), written]).unwrap_err();
+    let error =
+        device.launch(artifact(1), &[], None, &[Argument::scalar(1.0f32), written.clone(), written]).unwrap_err();
     assert!(error.to_string().contains("arguments `x` and `y` overlap, and the kernel writes `y`"), "{error}");
 }
 
@@ -133,11 +143,11 @@ fn memory_of_another_device_is_refused() {
     // SAFETY: never accessed: the launch is refused.
     let foreign = unsafe { kernel_dsl::launcher::Memory::new(Scalar::F32.into(), 7, 0x1000, shape, false) };
     let arguments = [Argument::scalar(1.0f32), Argument::Memory(foreign), (&mut y).argument()];
-    let error = device.launch(artifact(1), &[], &arguments).unwrap_err();
+    let error = device.launch(artifact(1), &[], None, &arguments).unwrap_err();
     assert!(error.to_string().contains("argument `x`: its memory belongs to another device"), "{error}");
     // Another handle of the same device is no other device.
     let error =
-        Device::cpu().launch(artifact(1), &[], &[Argument::scalar(1.0f32), (&x).argument(), (&mut y).argument()]);
+        Device::cpu().launch(artifact(1), &[], None, &[Argument::scalar(1.0f32), (&x).argument(), (&mut y).argument()]);
     assert!(!matches!(error, Err(Error::Refused { .. })));
 }
 
@@ -158,14 +168,17 @@ fn views_are_checked_against_their_buffer() {
 #[test]
 fn hir_that_cannot_be_read_is_an_error() {
     let broken = Box::leak(Box::new(Artifact { hir: &[1, 0, 200], ..*artifact(1) }));
-    let error = Device::cpu().launch(broken, &[], &[]).unwrap_err();
+    let error = Device::cpu().launch(broken, &[], None, &[]).unwrap_err();
     assert!(error.to_string().starts_with("kernel kernel: these 3 bytes are not a kernel's HIR"), "{error}");
 }
 
 #[test]
 fn the_contract_is_that_of_the_compiler() {
     let program = serial::program(artifact(1).hir).unwrap();
-    assert_eq!(launch::block(&hir::monomorphic(&program, &Instance::default()).unwrap()), Ok([32, 1, 1]));
+    assert_eq!(
+        launch::block(&hir::monomorphic(&program, &Instance::default()).unwrap()),
+        Ok(kernel_dsl::compiler::ir::Block::fixed([32, 1, 1]))
+    );
 }
 
 /// On a machine with a driver the answers are others; `gpu.rs` has those.

@@ -19,7 +19,7 @@ fn launch(device: &Device, artifact: &'static Artifact, n: usize) -> Result<Vec<
     let (x, mut y) = (device.upload(&x)?, device.upload(&vec![1.0f32; n])?);
     let arguments = [kernel_dsl::Argument::scalar(2.0f32), (&x).argument(), (&mut y).argument()];
     // SAFETY: the kernel stays below y.len(), which x has too; each thread writes its own element.
-    unsafe { device.launch_unchecked(artifact, &[], &arguments)? };
+    unsafe { device.launch_unchecked(artifact, &[], None, &arguments)? };
     y.download()
 }
 
@@ -80,7 +80,7 @@ fn gpu_runs_the_checked_form() {
         let x: Vec<f32> = (0..n).map(|i| i as f32).collect();
         let (x, mut y) = (device.upload(&x).unwrap(), device.upload(&vec![1.0f32; n]).unwrap());
         let arguments = [kernel_dsl::Argument::scalar(2.0f32), (&x).argument(), (&mut y).argument()];
-        device.launch(artifact(), &[], &arguments).unwrap();
+        device.launch(artifact(), &[], None, &arguments).unwrap();
         let expected: Vec<_> = (0..n).map(|i| 2.0 * i as f32 + 1.0).collect();
         assert_eq!(y.download().unwrap(), expected);
     }

@@ -140,6 +140,46 @@ fn swizzled_and_dynamic_shared_memory() {
     assert_eq!(cost("row", Kind::Store, 4), Some(Cost::Shared { ways: 2 }));
 }
 
+/// Tiles that go at 16 bytes a lane, by registers and past them.
+#[kernel(block = (32, 4), grid = 4)]
+#[requires(x.aligned(4), x.cols() % 4 == 0)]
+pub fn wide_tiles(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
+    let plain = Shared::<f32, 2>::new([32, 32]);
+    let pitched = Shared::<f32, 2>::with_pitch([32, 16], 20);
+    let coming = plain.copy_async(x.offset((block::x() * 32, 0)));
+    pitched.copy_from(x.offset((block::x() * 32, 32)));
+    coming.wait();
+    block::sync();
+    y[(thread::y(), thread::x())] = plain[(thread::y(), thread::x())] + pitched[(thread::x(), thread::y())];
+}
+
+#[test]
+fn copies_of_many_bytes_are_counted_as_such() {
+    for target in [Target::SM_61, Target::SM_80] {
+        let (_, all) = ir_of(wide_tiles::ARTIFACT, 0, target);
+        let name = |s: &Site| s.array.clone().unwrap_or_default();
+        let cost = |array: &str, kind| {
+            let site = all
+                .iter()
+                .find(|s| name(s) == array && s.kind == kind)
+                .unwrap_or_else(|| panic!("no access to `{array}`"));
+            (site.bytes, site.cost)
+        };
+        let ways = |n| Some(Cost::Shared { ways: n });
+        assert_eq!(cost("plain", Kind::Store), (16, ways(1)), "{target}");
+        // Four lanes have a row of 16 words, and those of a quarter of a warp two rows, 20 words apart: four banks are in both.
+        assert_eq!(cost("pitched", Kind::Store), (16, ways(2)), "{target}");
+        let loads: Vec<_> = all.iter().filter(|s| name(s) == "x").map(|s| (s.bytes, s.cost)).collect();
+        assert!(
+            loads
+                .iter()
+                .all(|(bytes, cost)| { *bytes == 16 && matches!(cost, Some(Cost::Global { sectors: 16, least: 16 })) }),
+            "{target}: {loads:?}"
+        );
+        assert_eq!(cost("pitched", Kind::Load), (4, ways(4)), "{target}");
+    }
+}
+
 /// Accesses whose addresses are relative to something that all lanes share, and some that are not.
 #[kernel(block = (16, 4), grid = (4, 4))]
 #[requires(lists.len() > 0)]

@@ -47,7 +47,7 @@ fn run(kernel: &ir::Kernel, grid: u32, arguments: &[Argument]) -> (Outcome, [u32
         let bytes = Bytes::Exclusive(bytes(&mut record));
         bindings.push(Binding::Memory { bytes, extents: vec![WORDS as u32], strides: vec![1] });
     }
-    let launch = Launch { grid: [grid, 1, 1], arguments: bindings, options: Options::default() };
+    let launch = Launch { grid: [grid, 1, 1], block: None, arguments: bindings, options: Options::default() };
     let outcome = Program::decode(kernel).unwrap().run(launch).unwrap();
     (outcome, record, arguments)
 }
@@ -149,6 +149,16 @@ fn shared_memory() {
 }
 
 #[test]
+fn tables() {
+    let found = agreed(wrong::beyond_table::ARTIFACT, 1, &[Argument::Number(3), slice(32)]);
+    assert_eq!(found, None);
+    let found = agreed(wrong::beyond_table::ARTIFACT, 1, &[Argument::Number(9), slice(32)]);
+    says(found, "index 8 is out of bounds of `SQUARES`, which has 8 elements", "SQUARES[i % n]", [8, 0, 0]);
+    let found = agreed(wrong::beyond_table::ARTIFACT, 1, &[Argument::Number(8), slice(32)]);
+    says(found, "index (3, 3) is out of bounds of `ROWS`, which is 4 × 3", "ROWS[i % 4]", [3, 0, 0]);
+}
+
+#[test]
 fn a_column_past_the_end_inside_the_buffer() {
     let found = agreed(wrong::column::ARTIFACT, 1, &[view(&[4, 8], &[10, 1], 38)]);
     says(found, "index (0, 8) is out of bounds of `y`, which is 4 × 8", "y[(i / 8, i % 8 + 1)]", [7, 0, 0]);
@@ -215,7 +225,9 @@ fn gpu_survives_addresses_far_outside() {
     assert_eq!(y.download().unwrap(), [0.5; 32]);
     let Err(Error::Violation(report)) = wrong::scaled::launch(&gpu, 1 << 30, &mut y) else { panic!("a finding") };
     println!("{report}");
-    let x = gpu.upload(&[1.0f32; 32]).unwrap();
+    let Err(Error::Violation(report)) = wrong::beyond_table::launch(&gpu, 9, &mut y) else { panic!("a finding") };
+    assert_eq!(report.findings[0].message, "index 8 is out of bounds of `SQUARES`, which has 8 elements");
+    let (x, mut y) = (gpu.upload(&[1.0f32; 32]).unwrap(), gpu.upload(&[0.5f32; 32]).unwrap());
     assert!(matches!(wrong::wrapped::launch(&gpu, &x, &mut y), Err(Error::Violation(_))));
     assert_eq!(y.download().unwrap()[0], 0.0);
 }

@@ -134,7 +134,7 @@ fn kernels_of_the_library() {
         for declared in subject.artifact.instances {
             let instance = Instance(declared.constants.to_vec());
             let original = lowered(subject.artifact, &instance);
-            if !original.threads().is_multiple_of(32) {
+            if !original.block.has_whole_warps() {
                 continue;
             }
             let (kernel, in_warps, in_blocks) = doubted(&original);
@@ -213,7 +213,7 @@ fn exchange_and_control() {
                 Binding::Memory { bytes: Bytes::Shared(bytes(&mut x)), extents: vec![256], strides: vec![1] },
                 Binding::Memory { bytes: Bytes::Exclusive(bytes(&mut y)), extents: vec![256], strides: vec![1] },
             ];
-            let launch = Launch { grid: [grid, 1, 1], arguments, options: Options::default() };
+            let launch = Launch { grid: [grid, 1, 1], block: None, arguments, options: Options::default() };
             let outcome = Program::decode(&kernel).unwrap().run(launch).unwrap();
             assert!(outcome.report.findings.is_empty(), "{}: {:?}", artifact.name, outcome.report.findings[0]);
         }

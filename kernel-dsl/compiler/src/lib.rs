@@ -31,12 +31,14 @@ pub mod expand;
 pub mod syntax;
 
 pub mod analyses;
+pub mod approximation;
 pub mod build;
 pub mod element;
 pub mod emit;
 pub mod error;
 pub mod half;
 pub mod hir;
+pub mod integer;
 pub mod ir;
 pub mod launch;
 pub mod lower;
@@ -46,6 +48,7 @@ pub mod scalar;
 pub mod source;
 pub mod target;
 
+pub use approximation::Approximation;
 pub use build::Build;
 pub use element::ElementType;
 pub use error::{Error, Errors};

@@ -18,7 +18,7 @@ fn kernel() -> Kernel {
         name: "k".into(),
         instance: "k".into(),
         target: Target::SM_61,
-        block: [32, 1, 1],
+        block: Block::fixed([32, 1, 1]),
         min_blocks: None,
         max_registers: None,
         parameters: vec![
@@ -33,6 +33,7 @@ fn kernel() -> Kernel {
         locals: vec![],
         shared: vec![],
         dynamic: Vec::new(),
+        tables: Vec::new(),
         sources: vec![],
         locations: vec![],
         body: Region::default(),

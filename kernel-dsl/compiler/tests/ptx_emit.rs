@@ -24,7 +24,7 @@ fn kernel(name: &str, text: &str) -> Kernel {
         name: name.into(),
         instance: name.into(),
         target: Target::SM_61,
-        block: [256, 1, 1],
+        block: Block::fixed([256, 1, 1]),
         min_blocks: None,
         max_registers: None,
         parameters: vec![],
@@ -32,6 +32,7 @@ fn kernel(name: &str, text: &str) -> Kernel {
         locals: vec![],
         shared: vec![],
         dynamic: Vec::new(),
+        tables: Vec::new(),
         locations: locations.collect(),
         sources: vec![Source { name: name.into(), file: "kernels/src/lib.rs".into(), line: 7, text: lines }],
         body: Region::default(),
@@ -155,7 +156,7 @@ pub fn matmul<const T: usize>(a: View<f32, 2>, b: View<f32, 2>, mut c: ViewMut<f
 fn matmul() {
     let mut k = kernel("matmul_16", MATMUL);
     k.instance = "matmul::<16>".into();
-    k.block = [16, 16, 1];
+    k.block = Block::fixed([16, 16, 1]);
     k.min_blocks = Some(2);
     slice(&mut k, "a", Scalar::F32, false);
     slice(&mut k, "c", Scalar::F32, true);

@@ -4,7 +4,8 @@
 #[allow(dead_code, reason = "not every test needs all of it")]
 mod ptx_support;
 
-use kernel_dsl_compiler::ptx::{self, Module, Statement, parse};
+use kernel_dsl_compiler::ptx::{Module, Statement, parse};
+use ptx_support::mutate::{Random, mutated, pieces};
 use std::path::{Path, PathBuf};
 
 /// The files of a folder with that ending.
@@ -115,71 +116,6 @@ fn mistakes() {
     insta::assert_snapshot!(told);
 }
 
-/// Numbers that are as random as a test needs, the same each time.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        ((self.0 >> 33) % n.max(1) as u64) as usize
-    }
-}
-
-/// The pieces of a text: words with their dots and signs, spaces, single characters.
-fn pieces(text: &str) -> Vec<&str> {
-    let class = |c: char| if c.is_ascii_alphanumeric() || "_$%.".contains(c) { 0 } else { 1 + u32::from(c) };
-    let mut pieces = Vec::new();
-    let mut start = 0;
-    let mut last = None;
-    for (i, c) in text.char_indices() {
-        if last.is_some_and(|l| l != class(c)) {
-            pieces.push(&text[start..i]);
-            start = i;
-        }
-        last = Some(class(c));
-    }
-    pieces.push(&text[start..]);
-    pieces
-}
-
-/// A text with a few changes of the kind that slips of the hand are, and worse.
-fn mutated(text: &str, others: &[&str], random: &mut Random) -> String {
-    let mut pieces: Vec<String> = pieces(text).into_iter().map(str::to_string).collect();
-    for _ in 0..1 + random.below(3) {
-        let at = random.below(pieces.len());
-        let from = random.below(pieces.len());
-        match random.below(9) {
-            0 => pieces[at].clear(),
-            1 => pieces[at] = pieces[from].clone(),
-            2 => pieces.swap(at, from),
-            3 => pieces[at] = others[random.below(others.len())].to_string(),
-            4 => {
-                let copy = pieces[from].clone();
-                pieces.insert(at, copy);
-            }
-            5 => {
-                let piece = &mut pieces[at];
-                let digits: Vec<_> = piece.char_indices().filter(|(_, c)| c.is_ascii_digit()).map(|(i, _)| i).collect();
-                if !digits.is_empty() {
-                    let i = digits[random.below(digits.len())];
-                    piece.replace_range(i..=i, &random.below(10).to_string());
-                }
-            }
-            6 => {
-                let odd =
-                    ["{", "}", "(", "[", "\"", "/*", "//", "é", "\0", "0x", "0f", "-", "99999999999999999999", "::"];
-                pieces.insert(at, odd[random.below(odd.len())].to_string());
-            }
-            7 => {
-                // Some letter left out.
-                pieces[at].pop();
-            }
-            _ => pieces.truncate(if random.below(8) == 0 { at.max(1) } else { pieces.len() }),
-        }
-    }
-    pieces.concat()
-}
-
 /// No text makes the parser panic, and what it takes it prints so that it takes it again; ptxas takes that as well.
 #[test]
 fn changed_texts() {
@@ -218,24 +154,6 @@ fn changed_texts() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-#[test]
-fn changed_templates() {
-    let texts = [
-        "@!{q} setp.lt.and.f32 {p}|{n}, {a}, 1.0, !{c};",
-        "ld.global.nc.v2.f32 {{x}, {y}}, [{p}+8];",
-        "vmad.s32.s32.s32.shr7 {d}, -{a}.h0, {b}, {c};",
-    ];
-    let words: Vec<&str> = texts.iter().flat_map(|t| pieces(t)).collect();
-    let mut random = Random(61);
-    for _ in 0..5000 {
-        let text = mutated(texts[random.below(texts.len())], &words, &mut random);
-        let Ok(template) = ptx::parse::instruction(&text) else { continue };
-        let again = ptx::parse::instruction(&template.to_string()).unwrap_or_else(|e| panic!("{text}: {e}"));
-        assert_eq!(again.to_string(), template.to_string());
-        assert_eq!(again.placeholders, template.placeholders);
-    }
-}
-
 /// Texts made to be slow or deep.
 #[test]
 fn deep_and_long_texts() {
@@ -264,66 +182,4 @@ fn deep_and_long_texts() {
     ] {
         let _ = parse(&text).map(|m| m.to_string());
     }
-}
-
-#[test]
-fn templates() {
-    let template = ptx::parse::instruction("shf.l.wrap.b32 {d}, {a}, {b}, {c};").unwrap();
-    assert_eq!(template.to_string(), "shf.l.wrap.b32 {d}, {a}, {b}, {c}");
-    let told: Vec<String> = [
-        "shf.l.wrap.b32 {d}, {a}, {b}, {c};",
-        "lop3.b32 {d}, {a}, {b}, {c}, {table}",
-        "lop3.b32 {d}, {a}, {b}, {c}, 0x96",
-        "mad.wide.s32 {d}, {a}, {a}, {c}",
-        "ld.global.nc.v2.f32 {{x}, {y}}, [{p}+8]",
-        "st.shared.u8 [{p}], {v}",
-        "@!{q} setp.lt.and.f32 {p}|{n}, {a}, 1.0, !{c}",
-        "mov.u32 {d}, %smid",
-        "dp4a.s32.s32 {d}, {a}, {b}, {d}",
-        "atom.global.add.noftz.f16x2 {old}, [{p}], {v}",
-        "redux.sync.add.s32 {d}, {a}, -1",
-        "shfl.down.b32 {d}|{p}, {a}, 1, 31",
-        "atom.add.gpu.global.s32 {d}, [{a}], {b}",
-        "vadd4.u32.u32.u32.sat {d}, {a}, {b}.b0123, {c}",
-    ]
-    .into_iter()
-    .map(|text| {
-        let t = ptx::parse::instruction(text).unwrap_or_else(|e| panic!("{text}: {e}"));
-        let placeholders: Vec<String> = t
-            .placeholders
-            .iter()
-            .map(|p| {
-                let ty = p.ty.map_or("address".to_string(), |t| t.to_string());
-                let how = [(p.written, "written"), (p.read, "read"), (p.constant, "constant"), (p.wider, "or wider")];
-                let how: Vec<&str> = how.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect();
-                format!("  {}: {ty}, {}\n", p.name, how.join(", "))
-            })
-            .collect();
-        format!("{t}\n{}", placeholders.concat())
-    })
-    .collect();
-    insta::assert_snapshot!(told.join("\n"));
-}
-
-#[test]
-fn what_is_no_template() {
-    let told: Vec<String> = [
-        "shf.l.wrap.b32 {d}, {a}, {b};",
-        "shl.u32 {d}, {a}, {b}",
-        "frobnicate.u32 {d}",
-        "add.u32 {d}, {a}, %r1",
-        "add.u32 {d}, {a}, {b}; add.u32 {d}, {a}, {b};",
-        "fma.f32 {d}, {a}, {b}, {c}",
-        "bra {l}",
-        "add.u32 {d}, {a}, 1.5",
-        "add.u32 {d, {a}, {b}",
-        "",
-        "call {f}",
-    ]
-    .into_iter()
-    .map(|text| {
-        format!("{text}\n  > {}\n", ptx::parse::instruction(text).unwrap_err().to_string().replace('\n', "\n  > "))
-    })
-    .collect();
-    insta::assert_snapshot!(told.join("\n"));
 }

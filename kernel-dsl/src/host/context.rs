@@ -68,6 +68,7 @@ thread_local! {
 
 /// Makes the calling OS thread the one that `context` describes, while `run` runs.
 pub(super) fn enter<R>(context: Context, run: impl FnOnce() -> R) -> R {
+    crate::pipeline::forget();
     CONTEXT.set(Some(Rc::new(context)));
     let result = run();
     CONTEXT.set(None);

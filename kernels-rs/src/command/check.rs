@@ -91,6 +91,8 @@ struct Line {
     /// What stopped it before any case, or what ptxas says.
     problem: Option<String>,
     failures: Vec<CaseReport>,
+    /// What the hardware's approximations decide.
+    decisions: Vec<String>,
     /// What is wrong, in words.
     #[serde(skip)]
     words: Vec<String>,
@@ -263,6 +265,7 @@ impl Line {
             seconds: 0.0,
             problem: None,
             failures: Vec::new(),
+            decisions: Vec::new(),
             words: Vec::new(),
         }
     }
@@ -276,6 +279,7 @@ impl Line {
         self.cases = report.cases.len();
         self.executors = report.executors.iter().map(short).collect();
         self.problem = report.problem;
+        self.decisions = report.decisions;
         self.failures = report.cases.into_iter().filter(|case| case.failure.is_some()).collect();
     }
 
@@ -294,6 +298,9 @@ impl Line {
         let assembled = if self.assembled == Some(true) { "; assembled" } else { "" };
         writeln!(out, "{verdict:<11}  {name}  {cases:>3} cases  {seconds:>6.2} s  {compared}{assembled}")?;
         for line in self.words.iter().flat_map(|words| words.lines()) {
+            writeln!(out, "    {line}")?;
+        }
+        for line in self.decisions.iter().flat_map(|decision| decision.lines()) {
             writeln!(out, "    {line}")?;
         }
         Ok(())

@@ -19,6 +19,7 @@ mod doctor;
 mod list;
 mod name;
 mod nearest;
+pub mod nvdisasm;
 mod progress;
 pub mod ptxas;
 mod report;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::env;
 use std::fmt;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Where what is written is lost.
@@ -23,11 +23,8 @@ pub struct Ptxas {
 impl Ptxas {
     /// The first on PATH, or what `tests/get-ptxas` fetches to `target/tools`, that knows sm_61; else the first.
     pub fn find() -> Option<Ptxas> {
-        let path = env::var_os("PATH").unwrap_or_default();
-        let here = env::current_dir().unwrap_or_default();
-        let of_workspaces = here.ancestors().map(|folder| folder.join("target/tools"));
         let file = format!("ptxas{}", env::consts::EXE_SUFFIX);
-        let files = env::split_paths(&path).chain(of_workspaces).map(|folder| folder.join(&file));
+        let files = folders().into_iter().map(|folder| folder.join(&file));
         let mut found: Vec<Ptxas> = Vec::new();
         for path in files.filter(|p| p.is_file()) {
             let said = Command::new(&path).arg("--version").output().ok();
@@ -67,8 +64,13 @@ impl Ptxas {
     /// Assembles PTX for `target`, which is that of the module or a later one: what the machine code takes, or what ptxas has
     /// to say if it cannot.
     pub fn assemble(&self, ptx: &str, target: Target) -> Result<Resources, String> {
+        self.assemble_to(ptx, target, Path::new(NOWHERE))
+    }
+
+    /// The same, with the machine code left in a file, and lines in it where the PTX has them.
+    pub fn assemble_to(&self, ptx: &str, target: Target, cubin: &Path) -> Result<Resources, String> {
         let mut command = Command::new(&self.path);
-        command.arg("-v").arg(format!("-arch={target}")).args(["-o", NOWHERE, "-"]);
+        command.args(["-v", "-lineinfo"]).arg(format!("-arch={target}")).arg("-o").arg(cubin).arg("-");
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|e| format!("cannot run {}: {e}", self.path.display()))?;
         if let Some(mut input) = child.stdin.take() {
@@ -82,6 +84,14 @@ impl Ptxas {
         }
         Resources::read(&said).ok_or_else(|| format!("cannot read what {} says of the kernel:\n{}", self, said.trim()))
     }
+}
+
+/// Where NVIDIA's tools are looked for: PATH, and `target/tools` of the workspace that the program runs in.
+pub(super) fn folders() -> Vec<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let here = env::current_dir().unwrap_or_default();
+    let of_workspaces = here.ancestors().map(|folder| folder.join("target/tools"));
+    env::split_paths(&path).chain(of_workspaces).collect()
 }
 
 /// What a kernel takes of a multiprocessor as machine code, as ptxas tells.

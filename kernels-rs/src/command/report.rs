@@ -5,6 +5,7 @@ use super::ptxas::{Ptxas, Resources};
 use super::{Error, Outcome, json};
 use clap::Args;
 use kernel_dsl::Artifact;
+use kernel_dsl::compiler::analyses::approximate::{Approximations, Decision};
 use kernel_dsl::compiler::analyses::memory::{self, Cost, Kind, Site};
 use kernel_dsl::compiler::analyses::mix::{Class, mix};
 use kernel_dsl::compiler::analyses::occupancy::{Needs, Occupancy};
@@ -41,19 +42,26 @@ const KINDS_A_LINE: usize = 5;
 struct Told {
     instance: String,
     target: String,
+    /// Threads of a block in x, y, z; of one whose size the launch chooses, the largest.
     block: [u32; 3],
     threads: u32,
+    /// The sizes that there are, in words.
+    blocks: String,
     shared_bytes: u32,
     /// What the arrays in shared memory are.
     shared: Vec<String>,
     /// `null` where there is no ptxas that knows the target.
     machine_code: Option<MachineCode>,
-    /// Where registers are not known, as if they did not limit it.
+    /// Of the largest block. Where registers are not known, as if they did not limit it.
     occupancy: Shares,
+    /// Of each size of block that was looked at, the largest first.
+    by_block: Vec<Shares>,
     /// Instructions of the PTX by kind; one in a loop counts once.
     instructions: BTreeMap<Class, u32>,
     accesses: Vec<Access>,
     lints: Vec<Slowness>,
+    /// What the hardware's approximations decide.
+    decisions: Vec<Doubt>,
 }
 
 #[derive(Serialize)]
@@ -63,8 +71,9 @@ struct MachineCode {
     resources: Resources,
 }
 
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 struct Shares {
+    block: [u32; 3],
     #[serde(flatten)]
     occupancy: Occupancy,
     percent: u32,
@@ -106,6 +115,16 @@ struct Slowness {
     in_loop: bool,
     message: String,
     help: &'static str,
+}
+
+/// What an approximation decides.
+#[derive(Serialize)]
+struct Doubt {
+    decides: &'static str,
+    place: Place,
+    message: String,
+    notes: Vec<String>,
+    help: Option<String>,
 }
 
 impl Report {
@@ -154,6 +173,8 @@ impl Told {
         let name = instance.name(artifact.name);
         let failed = |source: Errors| Error::Compile { instance: name.clone(), target, source };
         let lowered = analyses::lowered(&name::program(artifact)?, instance, target).map_err(failed)?;
+        let approximations = Approximations::of(&lowered);
+        let decisions = approximations.decisions.iter().map(|decision| Doubt::new(&lowered, *decision)).collect();
         let optimised = passes::optimise(lowered.clone()).map_err(failed)?;
         let module = emit::emit(&optimised).map_err(failed)?;
         let sites = memory::accesses(&passes::with_places(lowered).map_err(failed)?);
@@ -169,9 +190,14 @@ impl Told {
             }),
             None => None,
         };
-        let (threads, shared_bytes) = (optimised.threads(), optimised.shared_bytes());
+        let (threads, shared_bytes) = (optimised.block.most_threads(), optimised.shared_bytes());
         let registers = machine_code.as_ref().map(|m| m.resources.registers);
-        let occupancy = Occupancy::of(target, Needs { threads, registers, shared: shared_bytes });
+        let shares = |block: [u32; 3]| {
+            let needs = Needs { threads: block.iter().product(), registers, shared: shared_bytes };
+            let occupancy = Occupancy::of(target, needs);
+            Shares { block, percent: occupancy.percent(), occupancy }
+        };
+        let by_block: Vec<_> = optimised.block.samples().into_iter().rev().map(shares).collect();
         let mut lints = slow::lints(&optimised, &sites);
         if let Some(MachineCode { resources: r, .. }) = &machine_code
             && r.spill_loads + r.spill_stores > 0
@@ -182,22 +208,24 @@ impl Told {
         Ok(Told {
             instance: name.clone(),
             target: target.to_string(),
-            block: optimised.block,
+            block: optimised.block.most(),
             threads,
+            blocks: optimised.block.to_string(),
             shared_bytes,
             shared: arrays(&optimised),
             machine_code,
-            occupancy: Shares { percent: occupancy.percent(), occupancy },
+            occupancy: shares(optimised.block.most()),
+            by_block,
             instructions: mix(&module).into_iter().collect(),
             accesses: sites.into_iter().map(|site| Access::new(&optimised, site)).collect(),
             lints: lints.into_iter().map(|lint| Slowness::new(&optimised, lint)).collect(),
+            decisions,
         })
     }
 
     fn print(&self, out: &mut dyn Write) -> Result<(), Error> {
-        let [x, y, z] = self.block;
         writeln!(out, "{} for {}", self.instance, self.target)?;
-        writeln!(out, "block         {x} x {y} x {z}: {} threads", self.threads)?;
+        writeln!(out, "block         {}", self.blocks)?;
         match &self.machine_code {
             Some(MachineCode { ptxas, resources: r }) => {
                 let spills = match (r.spill_stores, r.spill_loads) {
@@ -212,15 +240,21 @@ impl Told {
         for array in &self.shared {
             writeln!(out, "              {array}")?;
         }
-        let Occupancy { blocks, warps, of, limited_by } = &self.occupancy.occupancy;
-        let limits: Vec<_> = limited_by.iter().map(|limit| limit.name()).collect();
         let unless = if self.machine_code.is_none() { ", unless by registers" } else { "" };
-        let percent = self.occupancy.percent;
-        writeln!(
-            out,
-            "occupancy     {warps} of {of} warps ({percent} %) in {blocks} blocks, limited by {}{unless}",
-            limits.join(" and ")
-        )?;
+        for (i, Shares { block, occupancy, percent }) in self.by_block.iter().enumerate() {
+            let Occupancy { blocks, warps, of, limited_by } = occupancy;
+            let limits: Vec<_> = limited_by.iter().map(|limit| limit.name()).collect();
+            let heading = if i == 0 { "occupancy" } else { "" };
+            let size = match self.by_block.len() {
+                1 => String::new(),
+                _ => format!(" of {} threads", block.iter().product::<u32>()),
+            };
+            writeln!(
+                out,
+                "{heading:14}{warps} of {of} warps ({percent} %) in {blocks} blocks{size}, limited by {}{unless}",
+                limits.join(" and ")
+            )?;
+        }
         let total: u32 = self.instructions.values().sum();
         writeln!(out, "instructions  {total} of PTX")?;
         let kinds: Vec<_> = self.instructions.iter().map(|(class, n)| format!("{n} {}", class.name())).collect();
@@ -243,6 +277,9 @@ impl Told {
         for lint in &self.lints {
             lint.print(out)?;
         }
+        for doubt in &self.decisions {
+            doubt.print(out)?;
+        }
         Ok(())
     }
 }
@@ -258,6 +295,30 @@ impl Place {
             column: at.span.column,
             text: source.line_code(offset).to_string(),
         }
+    }
+
+    fn print(&self, out: &mut dyn Write) -> Result<(), Error> {
+        let Place { file, line, column, text } = self;
+        let gutter = line.to_string().len();
+        writeln!(out, "{:gutter$}--> {file}:{line}:{column}", "")?;
+        Ok(writeln!(out, "{line} | {text}")?)
+    }
+}
+
+impl Doubt {
+    fn new(kernel: &Kernel, decision: Decision) -> Doubt {
+        let error = decision.error(kernel);
+        let place = Place::new(kernel, decision.location);
+        Doubt { decides: decision.decided.name(), place, message: error.message, notes: error.notes, help: error.help }
+    }
+
+    fn print(&self, out: &mut dyn Write) -> Result<(), Error> {
+        writeln!(out, "approximate[{}]: {}", self.decides, self.message)?;
+        self.place.print(out)?;
+        for note in &self.notes {
+            writeln!(out, "  = note: {note}")?;
+        }
+        self.help.iter().try_for_each(|help| Ok(writeln!(out, "  = help: {help}")?))
     }
 }
 
@@ -279,6 +340,8 @@ impl Access {
         let cost = match self.cost {
             Some(Cost::Shared { ways: 0 | 1 }) => "no bank conflict".to_string(),
             Some(Cost::Shared { ways }) => format!("{ways}-way bank conflict"),
+            Some(Cost::Constant { words: 0 | 1 }) => "one place".to_string(),
+            Some(Cost::Constant { words }) => format!("up to {words} places, in turns"),
             Some(Cost::Global { sectors, least }) if sectors == least => format!("{sectors} sectors"),
             Some(Cost::Global { sectors, least }) => format!("{sectors} sectors, where {least} would do"),
             None => "not known: the index depends on memory, or on what is too involved".to_string(),
@@ -313,10 +376,8 @@ impl Slowness {
             (n, true) => format!(" ({n} times, in a loop)"),
         };
         writeln!(out, "slow[{}]: {}{times}", self.lint, self.message)?;
-        if let Some(Place { file, line, column, text }) = &self.place {
-            let gutter = line.to_string().len();
-            writeln!(out, "{:gutter$}--> {file}:{line}:{column}", "")?;
-            writeln!(out, "{line} | {text}")?;
+        if let Some(place) = &self.place {
+            place.print(out)?;
         }
         Ok(writeln!(out, "  = help: {}", self.help)?)
     }

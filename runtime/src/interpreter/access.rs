@@ -104,7 +104,8 @@ pub struct Part {
 }
 
 impl Access {
-    fn bytes(&self) -> u32 {
+    /// Bytes of all its scalars.
+    pub fn bytes(&self) -> u32 {
         self.element.bytes() * self.count
     }
 

@@ -5,9 +5,11 @@
 //! finds no lane left jumps to the end of the region that it stands in. The index of an instruction is its *site*: what
 //! reports and shadow memory name it by.
 
+use super::bits::Operation;
 use super::frame::Register;
-use kernel_dsl::compiler::Scalar;
+use super::inline::Inline;
 use kernel_dsl::compiler::ir::{self, Binary, Comparison, Location, Scope, Shuffle, Special, Swizzle, Unary, Vote};
+use kernel_dsl::compiler::{Approximation, Scalar};
 
 /// A row of the frame.
 pub type RowIndex = u32;
@@ -96,6 +98,13 @@ pub enum Inst {
         to: Register,
         from: Register,
     },
+    Approximate {
+        what: Approximation,
+        to: RowIndex,
+        a: RowIndex,
+    },
+    /// Index into [`Code::operations`].
+    Bits(u32),
     /// Index into [`Code::offsets`].
     Offset(u32),
     /// Index into [`Code::accesses`].
@@ -104,6 +113,12 @@ pub enum Inst {
     Store(u32),
     /// Index into [`Code::accesses`].
     Poison(u32),
+    /// Index into [`Code::copies`].
+    CopyAsync(u32),
+    CopyCommit {
+        to: RowIndex,
+    },
+    CopyWait(Landing),
     /// The lifetime of a shared array begins; `number` tells this instruction from others of its kind.
     Begin {
         array: u32,
@@ -164,6 +179,8 @@ pub enum Inst {
     },
     /// Index into [`Code::reports`].
     Report(u32),
+    /// Index into [`Code::inlines`].
+    Inline(u32),
     /// Lanes whose condition fails wait for `otherwise`; if all do, on to there.
     If {
         slot: SlotIndex,
@@ -260,6 +277,26 @@ pub struct Access {
     pub guard: Option<RowIndex>,
     /// What a load gives in the others.
     pub otherwise: Box<[Register]>,
+}
+
+/// A copy past the registers: [`Op::CopyAsync`](kernel_dsl::compiler::ir::Op::CopyAsync). The accesses have no values.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Copy {
+    pub to: Access,
+    pub from: Access,
+    pub guard: Option<RowIndex>,
+    pub inside: Option<RowIndex>,
+    pub bytes: Option<RowIndex>,
+}
+
+/// Which copies a thread waits for.
+#[derive(Clone, Copy, Debug)]
+pub enum Landing {
+    /// Those up to the group of this number.
+    Through(RowIndex),
+    /// All but those of the last so many groups.
+    But(u32),
 }
 
 /// Where in an element an access begins: at `offset` + Σ index · stride bytes.
@@ -402,12 +439,17 @@ pub struct Code {
     pub locations: Vec<Location>,
     /// What `Inst::Offset` names.
     pub offsets: Vec<Offset>,
+    pub operations: Vec<Operation>,
     /// What `Inst::Load` and `Inst::Store` name.
     pub accesses: Vec<Access>,
+    /// What `Inst::CopyAsync` names.
+    pub copies: Vec<Copy>,
     /// What `Inst::Atomic` names.
     pub atomics: Vec<Atomic>,
     /// What `Inst::Report` names.
     pub reports: Vec<Report>,
+    /// What `Inst::Inline` names.
+    pub inlines: Vec<Inline>,
     /// Mutable variables.
     pub locals: Vec<Local>,
     /// Registers that never change, and their bits.

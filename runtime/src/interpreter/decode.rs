@@ -3,17 +3,22 @@
 //! IR that breaks a rule of `ir`'s essay is refused here with the place, so that what runs needs no check of its own
 //! form: operands are defined before they are used, types fit operators, labels name open constructs.
 
+use super::bits::Operation;
 use super::cast;
 use super::code::{
-    Access, Atomic, Code, Dim, Inst, Local, Offset, Pc, Place, Report, RowIndex, SharedDim, SlotIndex, Within,
+    Access, Atomic, Code, Copy, Dim, Inst, Landing, Local, Offset, Pc, Place, Report, RowIndex, SharedDim, SlotIndex,
+    Within,
 };
 use super::frame::Register;
+use super::inline::Inline;
 use super::lanes::{has_binary, has_unary};
 use super::memory::SHARED_WORDS;
 use super::origin::origins;
 use super::{Origin, Unsupported};
+use crate::ptx::{Refusal, decode_inline};
 use kernel_dsl::compiler::ir::{self, Binary, Comparison, Kernel, Label, Location, Op, Region, Type, Unary, Value};
-use kernel_dsl::compiler::{Error, Scalar};
+use kernel_dsl::compiler::{Error, Scalar, ptx};
+use std::sync::Arc;
 
 /// Sites fit 22 bits: shadow memory packs them.
 const LONGEST: usize = 1 << 22;
@@ -30,9 +35,9 @@ pub enum Arithmetic {
 /// Makes code of `kernel`.
 pub fn decode(kernel: &Kernel, arithmetic: Arithmetic) -> Result<Code, Unsupported> {
     let whole = |message: String| Err(Unsupported(Box::new(Error::whole(message))));
-    let threads = kernel.block.iter().try_fold(1u32, |n, &d| n.checked_mul(d)).unwrap_or(u32::MAX);
+    let threads = kernel.block.most_threads();
     if !(1..=1024).contains(&threads) {
-        return whole(format!("a block of {:?} threads: it must have 1 to 1024", kernel.block));
+        return whole(format!("a block of {:?} threads: it must have 1 to 1024", kernel.block.most()));
     }
     for array in &kernel.shared {
         let fits = array.shape.len() == array.strides.len()
@@ -154,7 +159,7 @@ impl Decoder<'_> {
     fn scalar(&self, value: Value) -> Result<Scalar> {
         Ok(match self.ty(value)? {
             Type::Scalar(s) => s,
-            Type::Global => Scalar::U64,
+            Type::Global | Type::Constant => Scalar::U64,
             Type::Shared => Scalar::U32,
         })
     }
@@ -197,7 +202,7 @@ impl Decoder<'_> {
         for local in &self.kernel.locals {
             let wide = match local.element {
                 Type::Scalar(s) => s.bits() == 64,
-                Type::Global => true,
+                Type::Global | Type::Constant => true,
                 Type::Shared => false,
             };
             let rows = if wide { 2 } else { 1 };
@@ -233,6 +238,9 @@ impl Decoder<'_> {
     }
 
     fn inst(&mut self, inst: &ir::Inst, yields: &[Register]) -> Result<()> {
+        if let Op::Inline { code, inputs } = &inst.op {
+            return self.inline(code, inputs, &inst.results);
+        }
         let single = match inst.results.as_slice() {
             [one] => Some(*one),
             _ => None,
@@ -260,9 +268,16 @@ impl Decoder<'_> {
                 let to = self.define(result)?;
                 self.code.parameters.push((to, index));
             }
+            // The addresses of tables come behind the parameters.
+            Op::Table(table) => {
+                if self.kernel.table(table).is_none() || !self.ty(result)?.is_wide_address() {
+                    return self.refuse(format!("there is no table {}, or its address is none", table.0));
+                }
+                let to = self.define(result)?;
+                self.code.parameters.push((to, self.kernel.parameters.len() as u32 + table.0));
+            }
             Op::Special(special) => {
-                let (ir::Special::Thread(axis) | ir::Special::Block(axis) | ir::Special::Grid(axis)) = special;
-                if axis > 2 || ty.bits() != 32 {
+                if special.axis() > 2 || ty.bits() != 32 {
                     return self.refuse(format!("{special:?} is not a special register of 32 bits"));
                 }
                 let to = self.define(result)?.row;
@@ -304,6 +319,23 @@ impl Decoder<'_> {
                 let [a, b, c] = [self.typed(a, ty)?, self.typed(b, ty)?, self.typed(c, ty)?];
                 let to = self.define(result)?.row;
                 self.emit(Inst::MulAdd { ty, to, a, b, c });
+            }
+            Op::Approximate(what, a) => {
+                let (a, to) = (self.typed(a, Scalar::F32)?, self.define(result)?.row);
+                if ty != Scalar::F32 {
+                    return self.refuse(format!("an approximation of `{ty}`"));
+                }
+                self.emit(Inst::Approximate { what, to, a });
+            }
+            Op::Bits(what, ref operands) => {
+                let types: Box<[Scalar]> = operands.iter().map(|v| self.scalar(*v)).collect::<Result<_>>()?;
+                if what.result(&types) != Some(ty) || operands.len() > 4 {
+                    return self.refuse(format!("{} of {types:?} to `{ty}`", what.name()));
+                }
+                let operands = operands.iter().map(|v| self.used(*v)).collect::<Result<_>>()?;
+                let to = self.define(result)?;
+                self.code.operations.push(Operation { what, types, operands, to });
+                self.emit(Inst::Bits(self.code.operations.len() as u32 - 1));
             }
             Op::Compare(op, a, b) => {
                 let of = self.scalar(a)?;
@@ -407,6 +439,39 @@ impl Decoder<'_> {
                 let access = Access { place, within, element: *element, count: *count, values, guard, otherwise };
                 self.code.accesses.push(access);
                 self.emit(Inst::Poison(self.code.accesses.len() as u32 - 1));
+            }
+            Op::CopyAsync(copy) => {
+                let ir::AsyncCopy { to, from, element, count, guard, inside, bytes } = &**copy;
+                let mut access = |place| -> Result<Access> {
+                    let (place, within) = self.place(place, *element, *count)?;
+                    let (values, otherwise) = (Box::default(), Box::default());
+                    Ok(Access { place, within, element: *element, count: *count, values, guard: None, otherwise })
+                };
+                let (to, from) = (access(to)?, access(from)?);
+                if !to.place.is_shared() || from.place.is_shared() || !matches!(copy.size(), 4 | 8 | 16) {
+                    return self.refuse("a copy is of 4, 8 or 16 bytes from global to shared memory");
+                }
+                let truth = |v: &Option<Value>| v.map(|v| self.typed(v, Scalar::Bool)).transpose();
+                let (guard, inside) = (truth(guard)?, truth(inside)?);
+                let bytes = bytes.map(|v| self.typed(v, Scalar::Usize)).transpose()?;
+                self.code.copies.push(Copy { to, from, guard, inside, bytes });
+                self.emit(Inst::CopyAsync(self.code.copies.len() as u32 - 1));
+            }
+            Op::CopyCommit => {
+                let [result] = results[..] else { return self.refuse("a group of copies has one number") };
+                if self.ty(result)? != Type::Scalar(Scalar::Usize) {
+                    return self.refuse("the number of a group of copies is `usize`");
+                }
+                let to = self.define(result)?.row;
+                self.emit(Inst::CopyCommit { to });
+                return Ok(());
+            }
+            Op::CopyWait(landing) => {
+                let landing = match landing {
+                    ir::Landing::Through(group) => Landing::Through(self.typed(*group, Scalar::Usize)?),
+                    ir::Landing::But(n) => Landing::But(*n),
+                };
+                self.emit(Inst::CopyWait(landing));
             }
             Op::Begin(array) => {
                 if array.0 as usize >= self.kernel.shared.len() {
@@ -550,6 +615,37 @@ impl Decoder<'_> {
         if !results.is_empty() {
             return self.refuse("an operation without results has some");
         }
+        Ok(())
+    }
+
+    fn inline(&mut self, code: &ptx::Inline, inputs: &[Value], results: &[Value]) -> Result<()> {
+        let block = match decode_inline(code) {
+            Ok(block) => block,
+            Err(Refusal { text, why, .. }) => return self.refuse(format!("inline PTX, `{text}`: {why}")),
+        };
+        let (mut given, mut made) = (Vec::new(), Vec::new());
+        let (mut inputs, mut results) = (inputs.iter(), results.iter());
+        for (i, operand) in code.source().operands.iter().enumerate() {
+            let Some(place) = block.operand(i) else { return self.refuse("inline PTX has an operand without use") };
+            let of = |values: &mut std::slice::Iter<'_, Value>| match values.next() {
+                Some(value) if self.ty(*value)? == Type::Scalar(operand.ty) => Ok(*value),
+                _ => self.refuse("inline PTX has other inputs or results than its operands"),
+            };
+            if operand.direction.enters() {
+                let value = of(&mut inputs)?;
+                given.push((place, self.used(value)?));
+            }
+            if operand.direction.leaves() {
+                made.push((of(&mut results)?, place));
+            }
+        }
+        if inputs.next().is_some() || results.next().is_some() {
+            return self.refuse("inline PTX has other inputs or results than its operands");
+        }
+        let made = made.into_iter().map(|(value, place)| Ok((self.define(value)?, place))).collect::<Result<_>>()?;
+        let inline = Inline { block: Arc::new(block), inputs: given.into(), results: made, checked: self.checked };
+        self.code.inlines.push(inline);
+        self.emit(Inst::Inline(self.code.inlines.len() as u32 - 1));
         Ok(())
     }
 
@@ -701,8 +797,9 @@ impl Decoder<'_> {
         };
         let place = match place {
             ir::Place::Global { base, dims, .. } => {
-                if self.ty(*base)? != Type::Global || dims.is_empty() {
-                    return self.refuse("an access names an address in global memory and at least one dimension");
+                if !self.ty(*base)?.is_wide_address() || dims.is_empty() && place.within().is_none() {
+                    return self
+                        .refuse("an access names an address in global memory, and a dimension or a place in a table");
                 }
                 let (base, origin) = (self.used(*base)?.row, self.origins[base.0 as usize]);
                 Place::Global { base, dims: dims.iter().map(dim).collect::<Result<_>>()?, origin }
@@ -735,7 +832,7 @@ impl Decoder<'_> {
             ir::Place::Address { base, offset } => {
                 let (row, origin, offset) = (self.used(*base)?.row, self.origins[base.0 as usize], *offset);
                 match self.ty(*base)? {
-                    Type::Global => Place::Address { base: row, offset, origin },
+                    Type::Global | Type::Constant => Place::Address { base: row, offset, origin },
                     Type::Shared => Place::SharedAddress { base: row, offset },
                     Type::Scalar(_) => return self.refuse("an address is expected"),
                 }

@@ -7,6 +7,7 @@ use super::frame::Word;
 use super::machine::{Machine, Warp};
 use super::memory::argument_at;
 use super::report::{Object, Space};
+use kernel_dsl::compiler::ir::Table;
 
 /// Where an access goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -85,15 +86,26 @@ impl Machine<'_, '_> {
     /// Reports indices into arrays in an element that are not below their extents.
     #[cold]
     pub fn out_of_element(&mut self, site: Pc, warp: &Warp, bad: u32, access: &Access) {
-        self.report(Check::OutOfBounds, site, warp.index, bad, |_, lane| {
+        self.report(Check::OutOfBounds, site, warp.index, bad, |machine, lane| {
             let at = |row: u32| u64::from(u32::lanes(&warp.rows, row as usize)[lane]);
             let steps = &access.within.steps;
             let index: Vec<_> = steps.iter().map(|s| at(s.index)).collect();
             let extents: Vec<u64> = steps.iter().map(|s| s.extent.into()).collect();
             let whole = steps.last().is_some_and(|s| s.stride == access.element.bytes());
             let n = if whole { access.count } else { 1 };
-            Description::new(beyond(WITHIN, &index, &extents, n.into()))
+            let table = match &access.place {
+                Place::Global { origin: Origin::Argument(a), .. } => machine.table(*a),
+                _ => None,
+            };
+            let of = table.map_or_else(|| WITHIN.to_string(), |t| format!("`{}`", t.name));
+            Description::new(beyond(&of, &index, &extents, n.into()))
         });
+    }
+
+    /// The table that stands in the place of argument `argument`.
+    fn table(&self, argument: u32) -> Option<&Table> {
+        let first = self.by_argument.len() - self.program.tables.len();
+        Some(&self.program.tables.get((argument as usize).checked_sub(first)?)?.0)
     }
 
     /// What lies at byte `offset` of a target.

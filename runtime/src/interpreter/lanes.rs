@@ -83,7 +83,7 @@ versions! {
 }
 
 /// A scalar as it lies in a lane.
-trait Lane: Copy {
+pub(super) trait Lane: Copy {
     type Word: Word;
     fn load(word: Self::Word) -> Self;
     fn store(self) -> Self::Word;
@@ -115,7 +115,7 @@ lane! {
 }
 
 #[inline(always)]
-fn map1<A: Lane, T: Lane>(rows: &mut [Row], to: u32, a: u32, f: impl Fn(A) -> T) {
+pub(super) fn map1<A: Lane, T: Lane>(rows: &mut [Row], to: u32, a: u32, f: impl Fn(A) -> T) {
     let (operands, results) = rows.split_at_mut(to as usize);
     let a = A::Word::lanes(operands, a as usize);
     let to = T::Word::lanes_mut(results, 0);
@@ -135,7 +135,12 @@ fn map2<A: Lane, B: Lane, T: Lane>(rows: &mut [Row], to: u32, a: u32, b: u32, f:
 }
 
 #[inline(always)]
-fn map3<A: Lane, B: Lane, C: Lane, T: Lane>(rows: &mut [Row], to: u32, [a, b, c]: [u32; 3], f: impl Fn(A, B, C) -> T) {
+pub(super) fn map3<A: Lane, B: Lane, C: Lane, T: Lane>(
+    rows: &mut [Row],
+    to: u32,
+    [a, b, c]: [u32; 3],
+    f: impl Fn(A, B, C) -> T,
+) {
     let (operands, results) = rows.split_at_mut(to as usize);
     let (a, b) = (A::Word::lanes(operands, a as usize), B::Word::lanes(operands, b as usize));
     let c = C::Word::lanes(operands, c as usize);

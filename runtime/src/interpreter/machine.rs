@@ -2,6 +2,7 @@
 //!
 //! A block runs each of its warps to a barrier or its end, then the next; when all have come, the barrier opens.
 
+use super::ahead::Copies;
 use super::check::Check;
 use super::code::Pc;
 use super::findings::{Description, Findings};
@@ -12,6 +13,7 @@ use super::order::Order;
 use super::report::Thread;
 use super::shadow::{Clock, Life, Shadow};
 use super::{Checks, Options, Program, Statistics};
+use crate::ptx::registers::Registers;
 use bytemuck::Zeroable;
 use kernel_dsl::compiler::ir::Special;
 
@@ -38,6 +40,8 @@ pub struct Machine<'p, 'm> {
     /// Where arrays of dynamic size begin.
     pub dynamic: Vec<u32>,
     pub shared_shadow: Shadow,
+    /// Threads of a block in x, y, z.
+    pub threads: [u32; 3],
     pub grid: [u32; 3],
     /// The block that runs.
     pub block: [u32; 3],
@@ -53,6 +57,8 @@ pub struct Machine<'p, 'm> {
     pub options: Options,
     /// Set when the run is to end early.
     pub stopped: bool,
+    /// By block of inline PTX, its registers.
+    pub inline: Vec<Registers>,
 }
 
 /// A warp: everything needed to go on with it.
@@ -67,6 +73,8 @@ pub struct Warp {
     pub lives: Vec<Life>,
     /// By instruction that begins lifetimes, how often it was come to.
     pub begun: Vec<u32>,
+    /// Copies that have begun.
+    pub copies: Copies,
     /// Open constructs.
     pub slots: Vec<Slot>,
     /// Next instruction.
@@ -105,7 +113,7 @@ impl<'p, 'm> Machine<'p, 'm> {
     /// The warps of a block, with the registers filled that no block changes.
     fn warps(&self, parameters: &[u64]) -> Vec<Warp> {
         let code = &self.program.code;
-        let threads = self.program.threads();
+        let threads: u32 = self.threads.iter().product();
         let warp = |index: u32| {
             let mut rows = vec![Row::zeroed(); code.rows as usize];
             for (register, bits) in &code.constants {
@@ -123,6 +131,7 @@ impl<'p, 'm> Machine<'p, 'm> {
                             register.set(&mut rows, lane, thread[usize::from(axis)].into());
                         }
                     }
+                    Special::BlockDim(axis) => register.fill(&mut rows, self.threads[usize::from(axis)].into()),
                     Special::Grid(axis) => register.fill(&mut rows, self.grid[usize::from(axis)].into()),
                     Special::Block(_) => {}
                 }
@@ -133,6 +142,7 @@ impl<'p, 'm> Machine<'p, 'm> {
                 written: vec![0; code.elements as usize],
                 lives: vec![Life::default(); self.program.shared.len()],
                 begun: vec![0; code.begins as usize],
+                copies: Copies::default(),
                 slots: vec![Slot::default(); code.slots as usize],
                 pc: 0,
                 mask: 0,
@@ -152,12 +162,13 @@ impl<'p, 'm> Machine<'p, 'm> {
             self.order.begin(warps.len(), self.epoch);
         }
         for warp in &mut *warps {
-            let threads = self.program.threads() - warp.index * 32;
+            let threads = self.threads.iter().product::<u32>() - warp.index * 32;
             warp.live = if threads >= 32 { FULL } else { (1 << threads) - 1 };
             (warp.mask, warp.pc, warp.ended, warp.waits) = (warp.live, 0, false, None);
             warp.written.fill(0);
             warp.lives.fill(Life::default());
             warp.begun.fill(0);
+            warp.copies = Copies::default();
             for &(row, special) in &self.program.code.specials {
                 if let Special::Block(axis) = special {
                     Register { row, wide: false }.fill(&mut warp.rows, self.block[usize::from(axis)].into());

@@ -4,7 +4,7 @@
 //! the host, which decide alignment. Whatever a kernel computes from it stays far from the other buffers.
 
 use super::shadow::Shadow;
-use kernel_dsl::compiler::ir::Element;
+use kernel_dsl::compiler::ir::{Element, Table};
 
 /// Words of the shared memory that a block may have: more than any target has, and a power of two, so that a 16-bit
 /// index is always inside.
@@ -72,6 +72,19 @@ impl<'m> Buffer<'m> {
         let base = u64::from(argument + 1) << APART | host & ALIGNMENT;
         let shadow = Shadow::new(if mutable { bytes.get().len() } else { 0 }, granule);
         Buffer { name, argument, element, base, mutable, bytes, shadow }
+    }
+
+    /// A table, which stands in the place of argument `argument`.
+    pub fn table(table: &Table, argument: u32, bytes: &'m [u8]) -> Buffer<'m> {
+        Buffer {
+            name: table.name.clone(),
+            argument,
+            element: Element::aggregate(table.bytes.max(1)),
+            base: u64::from(argument + 1) << APART,
+            mutable: false,
+            bytes: Bytes::Shared(bytes),
+            shadow: Shadow::new(0, 1),
+        }
     }
 }
 

@@ -29,7 +29,9 @@ pub mod check;
 pub mod report;
 
 mod access;
+mod ahead;
 mod atomic;
+mod bits;
 mod cast;
 mod code;
 mod cooperation;
@@ -37,6 +39,7 @@ mod decode;
 mod describe;
 mod findings;
 mod frame;
+mod inline;
 mod lanes;
 mod machine;
 mod memory;
@@ -56,7 +59,7 @@ pub use report::{Finding, Report, Verdict};
 use code::{Access, Code, Inst, Origin, Place};
 use findings::Findings;
 use kernel_dsl::compiler::error::Error;
-use kernel_dsl::compiler::ir::{Kernel, Parameter, Role, SharedArray, SharedMemory, SourceLocation};
+use kernel_dsl::compiler::ir::{Block, Kernel, Parameter, Role, SharedArray, SharedMemory, SourceLocation, Table};
 use kernel_dsl::compiler::source::Source;
 use lanes::Simd;
 use machine::Machine;
@@ -69,10 +72,12 @@ use std::fmt;
 #[derive(Clone, Debug)]
 pub struct Program {
     instance: String,
-    block: [u32; 3],
+    block: Block,
     parameters: Vec<Parameter>,
     shared: Vec<SharedArray>,
     memory: SharedMemory,
+    /// Each table with its bytes.
+    tables: Vec<(Table, Vec<u8>)>,
     sources: Vec<Source>,
     locations: Vec<SourceLocation>,
     code: Code,
@@ -87,6 +92,8 @@ pub struct Unsupported(pub Box<Error>);
 pub struct Launch<'m> {
     /// Blocks in x, y, z. If one is 0, nothing runs.
     pub grid: [u32; 3],
+    /// Threads of a block in x, y, z; of a kernel that leaves its launches no choice, `None` is what it says.
+    pub block: Option<[u32; 3]>,
     /// One for each argument of the kernel in Rust.
     pub arguments: Vec<Binding<'m>>,
     /// How to run.
@@ -194,6 +201,7 @@ impl Program {
             parameters: kernel.parameters.clone(),
             shared: kernel.shared.clone(),
             memory: kernel.shared_memory(),
+            tables: kernel.tables.iter().map(|t| (t.clone(), t.contents())).collect(),
             sources: kernel.sources.clone(),
             locations: kernel.locations.clone(),
             code,
@@ -203,10 +211,12 @@ impl Program {
     /// Runs a launch to its end and tells what was found. What the kernel stored is in the arguments' bytes afterwards,
     /// errors or none.
     pub fn run(&self, launch: Launch<'_>) -> Result<Outcome, Mismatch> {
-        let Launch { grid, arguments, options } = launch;
+        let Launch { grid, block, arguments, options } = launch;
         let parameters = self.bind(&arguments)?;
+        let threads = self.block_of(block)?;
         let granules = self.granules();
         let mut by_argument = vec![None; arguments.len()];
+        let arguments_given = arguments.len();
         let mut buffers = Vec::new();
         for (argument, binding) in arguments.into_iter().enumerate() {
             let role = self.parameters.iter().find_map(|p| match p.role {
@@ -219,13 +229,19 @@ impl Program {
                 buffers.push(Buffer::new(parameter.name.clone(), parameter.argument, element, mutable, bytes, granule));
             }
         }
+        for (i, (table, bytes)) in self.tables.iter().enumerate() {
+            by_argument.push(Some(buffers.len()));
+            buffers.push(Buffer::table(table, (arguments_given + i) as u32, bytes));
+        }
         let addresses = parameters.into_iter().map(|p| match p {
             Passed::Bits(bits) => bits,
             Passed::AddressOf(argument) => by_argument[argument].map_or(0, |b| buffers[b].base),
         });
-        let parameters: Vec<u64> = addresses.collect();
-        let (dynamic, shared_bytes) = self.memory.layout(&parameters).map_err(|why| Mismatch(vec![why]))?;
-        let poisons = self.code.insts.iter().any(|i| matches!(i, Inst::Poison(_) | Inst::Begin { .. }));
+        let mut parameters: Vec<u64> = addresses.collect();
+        let (dynamic, shared_bytes) = self.memory.layout(&parameters, threads).map_err(|why| Mismatch(vec![why]))?;
+        parameters.extend(buffers[buffers.len() - self.tables.len()..].iter().map(|table| table.base));
+        let poisons =
+            self.code.insts.iter().any(|i| matches!(i, Inst::Poison(_) | Inst::CopyAsync(_) | Inst::Begin { .. }));
         let shadow = if poisons { Shadow::with_lives } else { Shadow::new };
         let mut machine = Machine {
             program: self,
@@ -235,6 +251,7 @@ impl Program {
             shared: shared_memory(),
             shared_bytes,
             dynamic,
+            threads,
             shared_shadow: shadow(shared_bytes as usize, granules.shared),
             grid,
             block: [0; 3],
@@ -246,18 +263,27 @@ impl Program {
             statistics: Statistics::default(),
             options,
             stopped: false,
+            inline: self.code.inlines.iter().map(|i| i.block.registers()).collect(),
         };
         machine.run(&parameters);
         Ok(Outcome { statistics: machine.statistics, report: machine.findings.report() })
     }
 
-    fn threads(&self) -> u32 {
-        self.block.iter().product()
+    /// The threads of a block in x, y, z of a launch that says `given`.
+    fn block_of(&self, given: Option<[u32; 3]>) -> Result<[u32; 3], Mismatch> {
+        match (given, self.block.extents()) {
+            (Some(given), _) if self.block.has(given) => Ok(given),
+            (None, Some(extents)) => Ok(extents),
+            (given, _) => {
+                let given = given.map_or("none".to_string(), |[x, y, z]| format!("{x} x {y} x {z}"));
+                Err(Mismatch(vec![format!("`{}` has blocks of {}; given {given}", self.instance, self.block)]))
+            }
+        }
     }
 
-    /// The index in x, y, z of a thread of the block.
+    /// The index in x, y, z of a thread of the block: the same, whatever the size of the block.
     fn thread(&self, linear: u32) -> [u32; 3] {
-        let [x, y, _] = self.block;
+        let [x, y, _] = self.block.most();
         [linear % x, linear / x % y, linear / x / y]
     }
 
@@ -283,20 +309,25 @@ impl Program {
     fn granules(&self) -> Granules {
         let arguments = self.parameters.iter().map(|p| p.argument as usize + 1).max().unwrap_or(0);
         let mut granules = Granules { shared: 8, buffers: vec![8; arguments] };
-        for inst in &self.code.insts {
-            let Access { place, element, .. } = match inst {
+        let copies = self.code.copies.iter().flat_map(|copy| [&copy.to, &copy.from]);
+        let others = self.code.insts.iter().filter_map(|inst| {
+            Some(match inst {
                 Inst::Load(i) | Inst::Store(i) | Inst::Poison(i) => &self.code.accesses[*i as usize],
                 Inst::Atomic(i) => &self.code.atomics[*i as usize].access,
-                _ => continue,
-            };
+                _ => return None,
+            })
+        });
+        for Access { place, element, .. } in others.chain(copies) {
             match place {
                 Place::Shared { .. } | Place::Dynamic { .. } | Place::SharedAddress { .. } => {
                     granules.shared = granules.shared.min(element.bytes());
                 }
                 Place::Global { origin: Origin::Argument(a), .. }
                 | Place::Address { origin: Origin::Argument(a), .. } => {
-                    let granule = &mut granules.buffers[*a as usize];
-                    *granule = element.bytes().min(*granule);
+                    // Tables lie behind the arguments, and need none: nobody writes them.
+                    if let Some(granule) = granules.buffers.get_mut(*a as usize) {
+                        *granule = element.bytes().min(*granule);
+                    }
                 }
                 Place::Global { .. } | Place::Address { .. } => {
                     granules.buffers.iter_mut().for_each(|g| *g = element.bytes().min(*g));

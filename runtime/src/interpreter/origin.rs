@@ -4,7 +4,7 @@
 //! has run into another one.
 
 use super::code::Origin;
-use kernel_dsl::compiler::ir::{Kernel, Label, Op, Region, Role, Type, Value, Values};
+use kernel_dsl::compiler::ir::{Kernel, Label, Op, Region, Role, Value, Values};
 use std::collections::HashMap;
 
 /// The origin of each value; [`Origin::None`] for what is no global address.
@@ -33,7 +33,7 @@ impl Flow<'_> {
     fn join(&mut self, to: Value, origin: Origin) {
         let Some(old) = self.origins.get(to.0 as usize).copied() else { return };
         let new = old.join(origin);
-        if new != old && self.kernel.values[to.0 as usize] == Type::Global {
+        if new != old && self.kernel.values[to.0 as usize].is_wide_address() {
             self.origins[to.0 as usize] = new;
             self.changed = true;
         }
@@ -56,6 +56,11 @@ impl Flow<'_> {
                     {
                         self.join(*to, Origin::Argument(p.argument));
                     }
+                }
+                // Tables lie behind the arguments.
+                Op::Table(table) => {
+                    let arguments = self.kernel.parameters.iter().map(|p| p.argument + 1).max().unwrap_or(0);
+                    results.iter().for_each(|to| self.join(*to, Origin::Argument(arguments + table.0)));
                 }
                 Op::If { then, otherwise, .. } => {
                     self.region(then, results, targets);

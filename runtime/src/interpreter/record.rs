@@ -41,15 +41,17 @@ pub fn reported(form: &Checked, record: &[u32; WORDS]) -> Option<Report> {
             let name = array.map_or_else(|| "shared memory".to_string(), |a| a.name.clone());
             access(name, Space::Shared, *rank as usize, *elements)
         }
-        Check::Within { rank, elements } => {
+        Check::Within { table, rank, elements } => {
             let (index, extents) = pairs(*rank as usize);
-            (check::Check::OutOfBounds, beyond(WITHIN, &index, &extents, (*elements).into()), None)
+            let table = table.and_then(|t| kernel.table(t));
+            let of = table.map_or_else(|| WITHIN.to_string(), |t| format!("`{}`", t.name));
+            (check::Check::OutOfBounds, beyond(&of, &index, &extents, (*elements).into()), None)
         }
         Check::Overflow(op) => (check::Check::UsizeOverflow, overflow(*op, Scalar::Usize, values[0], values[1]), None),
     };
     let axes = |first: usize| [0, 1, 2].map(|axis| record[first + axis]);
     let (block, thread) = (axes(BLOCK), axes(THREAD));
-    let [x, y, _] = kernel.block;
+    let [x, y, _] = kernel.block.most();
     let linear = thread[0] + x * (thread[1] + y * thread[2]);
     let finding = Finding {
         check,

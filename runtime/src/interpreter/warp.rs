@@ -1,5 +1,6 @@
 //! Runs a warp until it ends or waits at a barrier.
 
+use super::bits::approximate;
 use super::check::Check;
 use super::code::{Inst, Pc};
 use super::cooperation::{matching, reduce};
@@ -68,10 +69,15 @@ impl Machine<'_, '_> {
                 Inst::Cast { from, into, to, a } => simd.cast(&mut warp.rows, from, into, to, a),
                 Inst::Copy { to, from } => to.copy(&mut warp.rows, from, FULL),
                 Inst::Move { to, from } => to.copy(&mut warp.rows, from, mask),
+                Inst::Approximate { what, to, a } => approximate(&mut warp.rows, what, to, a),
+                Inst::Bits(i) => code.operations[i as usize].run(&mut warp.rows, simd),
                 Inst::Offset(i) => self.offset::<TIER>(site, warp, mask, &code.offsets[i as usize]),
                 Inst::Load(i) => self.load::<TIER>(site, warp, mask, &code.accesses[i as usize]),
                 Inst::Store(i) => self.store::<TIER>(site, warp, mask, &code.accesses[i as usize]),
                 Inst::Poison(i) => self.poison::<TIER>(site, warp, mask, &code.accesses[i as usize]),
+                Inst::CopyAsync(i) => self.copy_async::<TIER>(site, warp, mask, i),
+                Inst::CopyCommit { to } => self.copy_commit(warp, mask, to),
+                Inst::CopyWait(landing) => self.copy_wait::<TIER>(site, warp, mask, landing),
                 Inst::Begin { array, number } => {
                     let time = &mut warp.begun[number as usize];
                     *time += 1;
@@ -156,6 +162,10 @@ impl Machine<'_, '_> {
                     if !reduce(warp, mask, op, ty, to, from) && TIER >= ACCESSES {
                         self.sum_overflows(site, warp, mask, ty);
                     }
+                }
+                Inst::Inline(i) => {
+                    let count = self.statistics.warp_instructions + warp_insts;
+                    self.inline::<TIER>(site, warp, mask, i, count);
                 }
                 Inst::Report(i) => self.tell(warp, mask, &code.reports[i as usize]),
                 Inst::If { slot, condition, otherwise } => {

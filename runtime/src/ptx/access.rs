@@ -1,5 +1,6 @@
 //! Loads, stores and atomic operations of a warp.
 
+use super::ahead::UNDER_WAY;
 use super::check::Check;
 use super::code::{Access, Atomic, Data, Inst, Window};
 use super::machine::Machine;
@@ -31,8 +32,9 @@ impl Access {
         u64::from(self.element) * self.values.len().max(1) as u64
     }
 
+    /// The address of each lane.
     #[inline(always)]
-    fn addresses(&self, registers: &Registers) -> [u64; LANES] {
+    pub fn addresses(&self, registers: &Registers) -> [u64; LANES] {
         let mut addresses = [self.offset as u64; LANES];
         match self.base {
             Some((Place::Wide(at), _)) => {
@@ -449,15 +451,17 @@ fn unwritten(access: &Access, view: &mut View<'_, '_>, checked: &Checked, faults
         let Ok(extent) = checked.common.map_or_else(|| view.region(access.window, address), Ok) else { continue };
         let from = (address - extent.base) as usize;
         let Some(written) = view.written(extent.region, lane) else { continue };
-        if written.get(from..from + size).is_some_and(|bytes| bytes.contains(&0)) {
-            missing |= 1 << lane;
-            let check = match extent.region {
-                Region::Shared => Check::UninitialisedShared,
-                _ => Check::UninitialisedLocal,
-            };
-            let note = ", which has not been stored to";
-            faults.push(Fault { check, lane, address, note });
-        }
+        let Some(states) = written.get(from..from + size) else { continue };
+        let (check, note) = match extent.region {
+            _ if states.contains(&UNDER_WAY) => {
+                (Check::CopyUnderWay, ", to which a copy is under way that its thread has not waited for")
+            }
+            _ if !states.contains(&0) => continue,
+            Region::Shared => (Check::UninitialisedShared, ", which has not been stored to"),
+            _ => (Check::UninitialisedLocal, ", which has not been stored to"),
+        };
+        missing |= 1 << lane;
+        faults.push(Fault { check, lane, address, note });
     }
     missing
 }

@@ -21,6 +21,8 @@ pub enum Check {
     Undefined,
     /// A load from shared memory that no thread of the block has stored to.
     UninitialisedShared,
+    /// A load from shared memory that a copy (`cp.async`) is to fill, before the copy's thread has waited for it.
+    CopyUnderWay,
     /// A load from local memory that the thread has not stored to.
     UninitialisedLocal,
     /// A barrier that some lanes of a warp reach while others, not ended, are elsewhere; or that the warps of a block reach
@@ -49,13 +51,14 @@ pub enum Severity {
 
 impl Check {
     /// Every check.
-    pub const ALL: [Check; 12] = [
+    pub const ALL: [Check; 13] = [
         Check::OutOfBounds,
         Check::Misaligned,
         Check::WrongSpace,
         Check::ReadOnlyWrite,
         Check::Undefined,
         Check::UninitialisedShared,
+        Check::CopyUnderWay,
         Check::UninitialisedLocal,
         Check::DivergentBarrier,
         Check::Members,
@@ -81,6 +84,7 @@ impl Check {
             Check::ReadOnlyWrite => "read-only-write",
             Check::Undefined => "undefined",
             Check::UninitialisedShared => "uninitialised-shared",
+            Check::CopyUnderWay => "copy-under-way",
             Check::UninitialisedLocal => "uninitialised-local",
             Check::DivergentBarrier => "divergent-barrier",
             Check::Members => "members",

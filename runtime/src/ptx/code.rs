@@ -182,6 +182,12 @@ pub enum Kind {
     Load(Access),
     /// Stores.
     Store(Access),
+    /// Begins a copy from global to shared memory: `cp.async`.
+    Copy(Box<Copy>),
+    /// `cp.async.commit_group`
+    CopyCommit,
+    /// `cp.async.wait_group`, and `wait_all`, which has no number.
+    CopyWait(Option<u32>),
     /// Reads, computes and writes at once.
     Atomic(Atomic),
     /// Goes elsewhere.
@@ -259,6 +265,17 @@ pub struct Access {
     pub signed: bool,
     /// The registers of the elements; `None` for one that nobody wants.
     pub values: SmallVec<[Option<Data>; 4]>,
+}
+
+/// `cp.async`
+#[derive(Clone, Debug)]
+pub struct Copy {
+    /// Where it goes: all its bytes, of no registers.
+    pub to: Access,
+    /// Where it comes from, the same.
+    pub from: Access,
+    /// How many bytes are read, if not all.
+    pub read: Option<(Place, Id)>,
 }
 
 /// A register that is loaded or stored.
@@ -399,6 +416,9 @@ impl Kind {
             Kind::Compute { .. } => "Compute",
             Kind::Load(_) => "Load",
             Kind::Store(_) => "Store",
+            Kind::Copy(_) => "Copy",
+            Kind::CopyCommit => "CopyCommit",
+            Kind::CopyWait(_) => "CopyWait",
             Kind::Atomic(_) => "Atomic",
             Kind::Branch(_) => "Branch",
             Kind::BranchIndexed { .. } => "BranchIndexed",

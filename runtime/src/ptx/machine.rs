@@ -3,6 +3,7 @@
 use super::Options;
 use super::check::Check;
 use super::code::{Code, Reduction, Special};
+use super::inline::Standing;
 use super::memory::{Buffer, Scratch, View};
 use super::registers::{LANES, Registers, lanes};
 use super::report::{Findings, Thread};
@@ -106,32 +107,22 @@ impl Machine<'_, '_> {
         }
         for (place, _, special) in &self.program.code.specials {
             for lane in 0..LANES {
-                let value = self.special(*special, warp.index, lane);
+                let value = self.standing(warp.index).special(*special, lane);
                 warp.registers.set(*place, lane, value);
             }
         }
     }
 
-    fn special(&self, special: Special, warp: u32, lane: usize) -> u64 {
-        let at = lane as u32;
-        let value = match special {
-            Special::Thread(axis) => self.thread(warp, lane).thread[usize::from(axis)],
-            Special::Threads(axis) => self.threads[usize::from(axis)],
-            Special::Block(axis) => self.block[usize::from(axis)],
-            Special::Blocks(axis) => self.grid[usize::from(axis)],
-            Special::Lane => at,
-            Special::Warp => warp,
-            Special::Warps => self.threads.iter().product::<u32>().div_ceil(32),
-            Special::Constant(value) => value,
-            Special::LanesEqual => 1 << at,
-            Special::LanesBelow { inclusive: false } => (1 << at) - 1,
-            Special::LanesBelow { inclusive: true } => u32::MAX >> (31 - at),
-            Special::LanesAbove { inclusive: false } => (u32::MAX << at) & !(1 << at),
-            Special::LanesAbove { inclusive: true } => u32::MAX << at,
-            Special::DynamicShared => self.dynamic_shared,
-            Special::TotalShared => self.memory.shared.bytes.len() as u32,
-        };
-        value.into()
+    /// Where a warp stands.
+    fn standing(&self, warp: u32) -> Standing {
+        Standing {
+            warp,
+            block: self.block,
+            threads: self.threads,
+            blocks: self.grid,
+            dynamic_shared: self.dynamic_shared,
+            total_shared: self.memory.shared.bytes.len() as u32,
+        }
     }
 
     fn run_block<const CHECKED: bool>(&mut self, warps: &mut [Warp], count: u32) {
@@ -144,7 +135,7 @@ impl Machine<'_, '_> {
             warp.start(self.options.policy, mask);
             for (place, _, special) in &code.specials {
                 if let Special::Block(_) = special {
-                    let value = self.special(*special, warp.index, 0);
+                    let value = self.standing(warp.index).special(*special, 0);
                     warp.registers.fill(*place, value);
                 }
             }
@@ -215,9 +206,7 @@ impl Machine<'_, '_> {
 
     /// A thread of the block that runs.
     pub fn thread(&self, warp: u32, lane: usize) -> Thread {
-        let linear = warp * 32 + lane as u32;
-        let [x, y, _] = self.threads;
-        let thread = [linear % x, linear / x % y, linear / x / y];
+        let thread = self.standing(warp).thread(lane as u32);
         Thread { block: self.block, thread, warp, lane: lane as u32 }
     }
 

@@ -23,6 +23,9 @@
 //!                          └─ sites ─▶ report                               what was found
 //! ```
 //!
+//! A kernel's own `ptx!(…)` is decoded here too (`inline`), for the oracle to run where it stands in the kernel's IR: what
+//! PTX means, is said in one place.
+//!
 //! # Values
 //!
 //! Arithmetic is that of the manual, bit for bit, in every rounding; a NaN that it makes is one per format. Instructions
@@ -42,6 +45,7 @@
 //! stored value. So a speculated division whose result nobody uses is no mistake.
 
 mod access;
+mod ahead;
 mod arithmetic;
 mod body;
 pub mod check;
@@ -50,14 +54,16 @@ mod cooperate;
 mod decode;
 mod flow;
 mod global;
+pub(crate) mod inline;
 mod machine;
 mod meet;
 mod memory;
-mod registers;
+pub(crate) mod registers;
 pub mod report;
 mod warp;
 
 pub use check::{Check, Severity};
+pub(crate) use decode::decode_inline;
 pub use decode::{Refusal, Unsupported};
 pub use flow::Policy;
 pub use report::{Finding, Report, Thread};

@@ -41,7 +41,7 @@ pub enum Cause {
 }
 
 /// The registers of a warp.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Registers {
     rows: Vec<Row>,
     /// By predicate: the lanes where it is true.

@@ -1,5 +1,6 @@
 //! A warp as it runs: one instruction at a time for all active lanes.
 
+use super::ahead::Copies;
 use super::check::Check;
 use super::code::{Barrier, Code, Condition, Data, Follows, Inst, Kind, Reduction};
 use super::flow::{Flow, Policy, Together};
@@ -18,6 +19,8 @@ pub struct Warp {
     pub flow: Flow,
     /// Local memory of its threads.
     pub local: Scratch,
+    /// Copies that its threads have begun.
+    pub copies: Copies,
     /// The barrier that it waits at.
     pub waits: Option<Meeting>,
 }
@@ -43,6 +46,7 @@ impl Warp {
             registers: Registers::new(code.sizes),
             flow: Flow::new(policy, 0),
             local: Scratch::new(code.local.bytes as usize * LANES),
+            copies: Copies::default(),
             waits: None,
         }
     }
@@ -52,6 +56,7 @@ impl Warp {
         self.flow = Flow::new(policy, mask);
         self.registers.forget();
         self.local.forget();
+        self.copies = Copies::default();
         self.waits = None;
     }
 
@@ -115,6 +120,25 @@ impl Machine<'_, '_> {
                     if CHECKED && mask != whole {
                         clear(warp, access.values.iter().flatten(), whole & !mask);
                     }
+                    warp.flow.pc += 1;
+                }
+                Kind::Copy(copy) => {
+                    if CHECKED {
+                        mask = self.with_address(warp, inst, copy.to.base, mask);
+                        mask = self.with_address(warp, inst, copy.from.base, mask);
+                        if let Some((_, id)) = copy.read {
+                            self.needs(warp, inst, id, mask, "copies a number of bytes");
+                        }
+                    }
+                    self.copy::<CHECKED>(warp, inst, copy, mask);
+                    warp.flow.pc += 1;
+                }
+                Kind::CopyCommit => {
+                    self.commit(warp, mask);
+                    warp.flow.pc += 1;
+                }
+                Kind::CopyWait(but) => {
+                    self.land(warp, mask, *but);
                     warp.flow.pc += 1;
                 }
                 Kind::Store(access) => {

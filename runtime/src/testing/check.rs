@@ -1,7 +1,7 @@
 //! Runs the cases of a subject on all executors and compares what they leave.
 
 use super::compare::{differ, gaps, reference};
-use super::input::Array;
+use super::input::{Array, Form};
 use super::ptx;
 use super::{Case, CaseReport, Executor, Expected, Failure, Input, InstanceReport, Random, Skipped, Subject};
 use crate::buffer::RawBuffer;
@@ -10,11 +10,13 @@ use crate::cpu::Executable;
 use crate::cuda;
 use crate::ptx::{Options, Policy};
 use crate::{Device, Error, Result};
-use kernel_dsl::compiler::hir::{Instance, Monomorphic, Program, Type, monomorphic, serial};
+use kernel_dsl::compiler::analyses::approximate::Approximations;
+use kernel_dsl::compiler::hir::{Instance, Monomorphic, Program, Tolerance, monomorphic, serial};
 use kernel_dsl::compiler::lower::checked::Checked;
-use kernel_dsl::compiler::{Target, analyses, ir, passes};
+use kernel_dsl::compiler::{Target, analyses, ir, launch, passes};
 use kernel_dsl::launcher::Memory;
 use kernel_dsl::{Argument, Artifact, Launcher};
+use std::cell::LazyCell;
 
 /// Checks kernels on the interpreter, and on a GPU if it has one.
 #[derive(Clone, Debug)]
@@ -37,6 +39,7 @@ impl Checker {
             seed,
             executors: Vec::new(),
             skipped: Vec::new(),
+            decisions: Vec::new(),
             problem: cases.is_empty().then(|| "its subject has no cases".to_string()),
             cases: Vec::new(),
         };
@@ -47,11 +50,13 @@ impl Checker {
         match Prepared::compile(subject.artifact, instance) {
             Ok(prepared) => {
                 report.executors = self.executors(&prepared);
+                report.decisions.clone_from(&prepared.decisions);
                 report.cases = cases
                     .iter()
+                    .flat_map(|case| prepared.sized(case))
                     .map(|case| CaseReport {
                         case: case.name.clone(),
-                        failure: self.case(&prepared, case, |inputs| (subject.reference)(instance, inputs)).err(),
+                        failure: self.case(&prepared, &case, |inputs| (subject.reference)(instance, inputs)).err(),
                     })
                     .collect();
             }
@@ -67,17 +72,31 @@ impl Checker {
         [Executor::Lowered, Executor::Optimised, Executor::Checked].into_iter().chain(ptx).chain(gpu).collect()
     }
 
-    /// Runs one case on all executors; the first thing that goes wrong.
+    /// Runs one case on all executors; the first thing that goes wrong. Where the kernel leaves the size of its blocks to the
+    /// launch, and the case names none, it runs in blocks of several sizes.
     pub fn case(
         &self,
         prepared: &Prepared,
         case: &Case,
         expected: impl FnOnce(&[Input]) -> Vec<Expected>,
     ) -> Result<(), Failure> {
+        // Inputs that the contract refuses may be none that the reference knows what to do with.
+        let expected = LazyCell::new(|| expected(&case.inputs));
+        prepared.sized(case).iter().try_for_each(|case| {
+            let lowered = self.agreed(prepared, case)?;
+            let wrong = gaps(&Executor::Lowered, &prepared.names, &lowered, case)
+                .or_else(|| reference(&Executor::Lowered, &prepared.names, &lowered, &expected));
+            wrong.map_or(Ok(()), Err)
+        })
+    }
+
+    /// What all executors leave of one case.
+    fn agreed(&self, prepared: &Prepared, case: &Case) -> Result<Outputs, Failure> {
         let stopped = |executor: Executor| move |e: Error| Failure::Stopped { executor, error: e.to_string() };
         let interpret = |run: &dyn Fn(&Approved) -> Result<()>| {
             prepared.run(&self.cpu, case, |arguments| {
-                let approved = Approved::new(prepared.artifact.name, &prepared.program, &self.cpu, arguments)?;
+                let approved =
+                    Approved::new(prepared.artifact.name, &prepared.program, &self.cpu, case.block, arguments)?;
                 run(&approved)
             })
         };
@@ -97,21 +116,20 @@ impl Checker {
             }
         }
         if let Some(gpu) = &self.gpu {
+            prepared.has_tolerances()?;
+            let constants = &prepared.program.instance().0;
             let executor = Executor::Cuda(gpu.to_string());
             let outputs = prepared.run(gpu, case, |arguments| {
                 // SAFETY: the oracle has run the kernel on these arguments and found no fault.
-                unsafe { gpu.launch_unchecked(prepared.artifact, &prepared.program.instance().0, arguments) }
+                unsafe { gpu.launch_unchecked(prepared.artifact, constants, case.block, arguments) }
             });
-            prepared.same(&lowered, &outputs.map_err(stopped(executor.clone()))?, executor)?;
+            prepared.near(&lowered, &outputs.map_err(stopped(executor.clone()))?, executor)?;
             let executor = Executor::CudaChecked(gpu.to_string());
-            let outputs = prepared
-                .run(gpu, case, |arguments| gpu.launch(prepared.artifact, &prepared.program.instance().0, arguments));
-            prepared.same(&lowered, &outputs.map_err(stopped(executor.clone()))?, executor)?;
+            let outputs =
+                prepared.run(gpu, case, |arguments| gpu.launch(prepared.artifact, constants, case.block, arguments));
+            prepared.near(&lowered, &outputs.map_err(stopped(executor.clone()))?, executor)?;
         }
-        let expected = expected(&case.inputs);
-        let wrong = gaps(&Executor::Lowered, &prepared.names, &lowered, case)
-            .or_else(|| reference(&Executor::Lowered, &prepared.names, &lowered, &expected));
-        wrong.map_or(Ok(()), Err)
+        Ok(lowered)
     }
 }
 
@@ -127,8 +145,11 @@ pub struct Prepared {
     ptx: Option<ptx::Executable>,
     /// Of the parameters.
     names: Vec<String>,
-    slices: Vec<bool>,
+    forms: Vec<Form>,
     writes: Vec<bool>,
+    /// By argument: whether approximate values reach it, and how near a GPU's must be.
+    approximate: Vec<(bool, Option<Tolerance>)>,
+    decisions: Vec<String>,
 }
 
 fn program(artifact: &'static Artifact) -> Result<Program> {
@@ -185,6 +206,9 @@ impl Prepared {
         let guarded = passes::optimise(form.kernel.clone()).map_err(compile)?;
         let types = &program.kernel().types;
         let arguments = program.arguments();
+        let approximations = Approximations::of(lowered);
+        let reached = |i: usize| approximations.reached.contains(&(i as u32));
+        let decisions = approximations.decisions.iter().map(|decision| decision.error(lowered).to_string());
         let checked = (Executable::optimised(&guarded)?, form);
         Ok(Prepared {
             artifact,
@@ -193,10 +217,23 @@ impl Prepared {
             checked,
             ptx: None,
             names: arguments.iter().map(|a| a.name.clone()).collect(),
-            slices: arguments.iter().map(|a| matches!(types[a.ty.0 as usize], Type::Slice { .. })).collect(),
+            forms: arguments.iter().map(|a| Form::of(&types[a.ty.0 as usize])).collect(),
             writes: contract::writes(&program),
+            approximate: (0..arguments.len()).map(|i| (reached(i), program.tolerance(i))).collect(),
+            decisions: decisions.collect(),
             program,
         })
+    }
+
+    /// The case in blocks of each size that is to be tried.
+    fn sized(&self, case: &Case) -> Vec<Case> {
+        match (case.block, launch::chooses_block(&self.program), launch::block(&self.program)) {
+            (None, true, Ok(block)) => {
+                let axis = block.open().map_or(0, |open| open.axis);
+                block.samples().into_iter().map(|size| case.clone().with_block(size[axis] as usize)).collect()
+            }
+            _ => vec![case.clone()],
+        }
     }
 
     /// Runs `launch` on copies of the case's inputs in memory of `device`.
@@ -220,12 +257,12 @@ impl Prepared {
             .enumerate()
             .map(|(index, (input, buffer))| match (input, buffer) {
                 (Input::Array(array), Some(buffer)) => {
-                    let slice = self.slices.get(index).copied().unwrap_or(false);
+                    let form = self.forms.get(index).copied().unwrap_or(Form::View);
                     let mutable = self.writes.get(index).copied().unwrap_or(false);
                     // SAFETY: the shape reaches over the buffer's bytes only, which are initialised; the buffers are this
                     // function's own and outlive the arguments, and each is one argument's.
                     Argument::Memory(unsafe {
-                        Memory::new(array.element(), device.id(), buffer.address(), array.shape(slice), mutable)
+                        Memory::new(array.element(), device.id(), buffer.address(), array.shape(form), mutable)
                     })
                 }
                 (Input::Scalar { ty, bits }, _) => Argument::Scalar { ty: *ty, bits: *bits },
@@ -246,9 +283,30 @@ impl Prepared {
         Ok(outputs)
     }
 
+    /// Whether each argument that approximate values reach says how near they must be.
+    fn has_tolerances(&self) -> Result<(), Failure> {
+        match self.approximate.iter().zip(&self.names).find(|((reached, tolerance), _)| *reached && tolerance.is_none())
+        {
+            Some((_, argument)) => Err(Failure::NoTolerance { argument: argument.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a GPU left what the oracle left, within the kernel's tolerance where approximate values may be.
+    fn near(&self, lowered: &Outputs, other: &Outputs, executor: Executor) -> Result<(), Failure> {
+        for ((index, a), (_, b)) in lowered.iter().zip(other) {
+            let (reached, tolerance) = self.approximate[*index];
+            if let Some(mismatch) = differ(&self.names[*index], a, b, tolerance.filter(|_| reached)) {
+                return Err(Failure::Differ { left: Executor::Lowered, right: executor, mismatch: mismatch.into() });
+            }
+        }
+        Ok(())
+    }
+
     /// Whether another executor left what the oracle left.
     fn same(&self, lowered: &Outputs, other: &Outputs, executor: Executor) -> Result<(), Failure> {
-        let differences = lowered.iter().zip(other).find_map(|((index, a), (_, b))| differ(&self.names[*index], a, b));
+        let differences =
+            lowered.iter().zip(other).find_map(|((index, a), (_, b))| differ(&self.names[*index], a, b, None));
         match differences {
             Some(mismatch) => {
                 Err(Failure::Differ { left: Executor::Lowered, right: executor, mismatch: mismatch.into() })

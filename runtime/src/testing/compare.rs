@@ -4,6 +4,7 @@ use super::input::{Array, show, to_f64};
 use super::report::{Failure, Mismatch};
 use super::{Case, Executor, Input};
 use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::hir::Tolerance;
 
 /// What an argument should hold after a launch.
 #[derive(Clone, PartialEq, Debug)]
@@ -53,9 +54,14 @@ fn class(ty: Scalar, bits: u64) -> u64 {
     if (ty.is_float() || ty.is_half()) && to_f64(ty, bits).is_nan() { u64::MAX } else { bits }
 }
 
-/// The first element in which two memories differ, and how many do; `name` is the argument's.
-pub(super) fn differ(name: &str, left: &Array, right: &Array) -> Option<Mismatch> {
-    let different = |i: &usize| class(left.ty(*i), left.bits(*i)) != class(left.ty(*i), right.bits(*i));
+/// The first element in which two memories differ, and how many do; `name` is the argument's. Floats within `tolerance` of
+/// those on the left do not; without one, bits tell.
+pub(super) fn differ(name: &str, left: &Array, right: &Array, tolerance: Option<Tolerance>) -> Option<Mismatch> {
+    let different = |i: &usize| {
+        let (ty, a, b) = (left.ty(*i), left.bits(*i), right.bits(*i));
+        let near = tolerance.filter(|_| ty.is_float() || ty.is_half());
+        class(ty, a) != class(ty, b) && !near.is_some_and(|t| t.holds(to_f64(ty, b), to_f64(ty, a)))
+    };
     let first = (0..left.len()).find(different)?;
     Some(Mismatch {
         argument: name.to_string(),
@@ -142,17 +148,32 @@ mod tests {
         let nan = |payload: u32| f32::from_bits(0x7fc0_0000 | payload);
         let a = array(Input::slice(&[1.0, nan(1), 0.0, 5.0]));
         let b = array(Input::slice(&[1.0, nan(2), -0.0, 6.0]));
-        assert_eq!(differ("y", &a, &a), None);
-        let mismatch = differ("y", &a, &b).unwrap();
+        assert_eq!(differ("y", &a, &a, None), None);
+        let mismatch = differ("y", &a, &b, None).unwrap();
         assert_eq!((mismatch.offset, mismatch.index, mismatch.count), (2, Some(vec![2]), 2));
         assert_eq!((&mismatch.left[..], &mismatch.right[..]), ("0.0 (0x00000000)", "-0.0 (0x80000000)"));
+    }
+
+    #[test]
+    fn a_tolerance_is_for_floats_and_keeps_infinities_and_nans() {
+        let tolerance = |relative, absolute| Some(Tolerance { parameter: 0, relative, absolute });
+        let of = |x: f32| array(Input::slice(&[x]));
+        let same = |a: f32, b: f32, t| differ("y", &of(a), &of(b), t).is_none();
+        assert!(same(100.0, 100.5, tolerance(0.01, 0.0)) && !same(100.0, 101.5, tolerance(0.01, 0.0)));
+        assert!(same(0.0, 1e-7, tolerance(0.0, 1e-6)) && !same(0.0, 1e-7, tolerance(1.0, 0.0)));
+        assert!(same(0.0, -0.0, tolerance(0.0, 0.0)));
+        assert!(same(f32::NAN, -f32::NAN, None) && !same(f32::NAN, 0.0, tolerance(1.0, 1.0)));
+        let infinity = f32::INFINITY;
+        assert!(same(infinity, infinity, None) && !same(infinity, f32::MAX, tolerance(1.0, 1.0)));
+        let [one, two] = [1, 2].map(|n| array(Input::slice(&[n])));
+        assert!(differ("y", &one, &two, tolerance(9.0, 9.0)).is_some());
     }
 
     #[test]
     fn a_difference_between_rows_has_no_index() {
         let a = array(Input::strided(&[1i32, 2, 3, 4], [2, 1], [2, 1]));
         let b = array(Input::strided(&[1i32, 9, 3, 4], [2, 1], [2, 1]));
-        assert_eq!(differ("y", &a, &b).unwrap().index, None);
+        assert_eq!(differ("y", &a, &b, None).unwrap().index, None);
         let case = Case::new("", [Input::Array(a)]);
         assert!(matches!(
             gaps(&Executor::Lowered, &["y".into()], &[(0, b)], &case),

@@ -2,6 +2,7 @@
 
 use crate::view::reach;
 use crate::{Error, Result};
+use kernel_dsl::compiler::hir::Type;
 use kernel_dsl::compiler::{ElementType, Scalar, half};
 use kernel_dsl::launcher::{Shape, ValueArgument};
 use kernel_dsl::{Argument, Element};
@@ -101,6 +102,25 @@ impl Input {
     }
 }
 
+/// How a kernel takes an array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Form {
+    Slice,
+    View,
+    Strided,
+}
+
+impl Form {
+    /// That of a parameter of type `ty`.
+    pub fn of(ty: &Type) -> Form {
+        match ty {
+            Type::Slice { .. } => Form::Slice,
+            Type::View { strided: true, .. } => Form::Strided,
+            _ => Form::View,
+        }
+    }
+}
+
 impl Array {
     pub(super) fn element(&self) -> ElementType {
         self.element
@@ -154,14 +174,14 @@ impl Array {
         })
     }
 
-    /// The shape as a launch takes it: a slice where the parameter is one and the array is plain.
-    pub(super) fn shape(&self, slice: bool) -> Shape {
-        match (slice, &self.extents[..], &self.strides[..]) {
-            (true, [len], [1]) => Shape::Slice(*len as u64),
-            _ => Shape::View {
-                extents: self.extents.iter().map(|n| *n as u64).collect(),
-                strides: self.strides.iter().map(|n| *n as u64).collect(),
-            },
+    /// The shape as a launch takes it: of the parameter's form, but a slice only where the array is plain.
+    pub(super) fn shape(&self, form: Form) -> Shape {
+        let wide = |numbers: &[usize]| numbers.iter().map(|n| *n as u64).collect();
+        let (extents, strides) = (wide(&self.extents), wide(&self.strides));
+        match (form, &self.extents[..], &self.strides[..]) {
+            (Form::Slice, [len], [1]) => Shape::Slice(*len as u64),
+            (Form::Strided, ..) => Shape::Strided { extents, strides },
+            _ => Shape::View { extents, strides },
         }
     }
 

@@ -69,11 +69,18 @@ pub struct Case {
     pub name: String,
     /// One for each parameter of the kernel.
     pub inputs: Vec<Input>,
+    /// The extent of the block, where the kernel leaves it to its launches; with none, several sizes are tried.
+    pub block: Option<usize>,
 }
 
 impl Case {
     /// A case of that name.
     pub fn new(name: impl Into<String>, inputs: impl Into<Vec<Input>>) -> Case {
-        Case { name: name.into(), inputs: inputs.into() }
+        Case { name: name.into(), inputs: inputs.into(), block: None }
+    }
+
+    /// The case in blocks of that size, of a kernel that leaves it to its launches.
+    pub fn with_block(self, block: usize) -> Case {
+        Case { name: format!("{}, block {block}", self.name), block: Some(block), ..self }
     }
 }

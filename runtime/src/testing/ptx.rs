@@ -7,7 +7,6 @@ use crate::{Error, Result};
 use kernel_dsl::Argument;
 use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::ptx::parse::parse;
-use kernel_dsl::launcher::Shape;
 
 /// PTX that the interpreter can run.
 pub struct Executable {
@@ -40,13 +39,7 @@ impl Executable {
                 Argument::Scalar { bits, .. } => parameters.push(Value::Bits(*bits)),
                 Argument::Memory(memory) => {
                     parameters.push(Value::Address { buffer: buffers.len(), offset: 0 });
-                    match memory.shape() {
-                        Shape::Slice(len) => parameters.push(Value::Bits(*len)),
-                        Shape::View { extents, strides } => {
-                            let outer = strides.split_last().map_or(&[][..], |(_, outer)| outer);
-                            parameters.extend(extents.iter().chain(outer).map(|n| Value::Bits(*n)));
-                        }
-                    }
+                    parameters.extend(memory.shape().numbers().map(Value::Bits));
                     let name = names.get(index).cloned().unwrap_or_default();
                     buffers.push(ptx::Argument { name, bytes: cpu::bytes(memory, approved.writes(index)) });
                 }

@@ -32,6 +32,8 @@ pub struct InstanceReport {
     pub executors: Vec<Executor>,
     /// Who did not, and why.
     pub skipped: Vec<Skipped>,
+    /// What approximations decide, by place: where a GPU may differ by more than any tolerance.
+    pub decisions: Vec<String>,
     /// What stopped it before any case: it did not lower, a pass failed, or there were no cases.
     pub problem: Option<String>,
     /// One a case.
@@ -66,6 +68,8 @@ pub enum Failure {
     Differ { left: Executor, right: Executor, mismatch: Box<Mismatch> },
     /// The result is off from the reference by more than its bound.
     Wrong { executor: Executor, argument: String, index: Vec<usize>, given: String, expected: f64, bound: f64 },
+    /// Approximate values reach an argument, and the kernel does not say how near they must be.
+    NoTolerance { argument: String },
     /// Memory between a view's elements was written.
     Outside { executor: Executor, argument: String, offset: usize, before: String, after: String },
     /// The case or its reference is not one for this kernel.
@@ -130,6 +134,10 @@ impl fmt::Display for Failure {
             Failure::Wrong { executor, argument, index, given, expected, bound } => {
                 write!(f, "{argument}{index:?} is {given} on {executor}; the reference gives {expected:?} ± {bound:e}")
             }
+            Failure::NoTolerance { argument } => write!(
+                f,
+                "values of `fast::` functions reach `{argument}`, and a GPU's differ: declare how near they must be, `#[kernel(tolerance({argument}(relative = 1e-6)), …)]`"
+            ),
             Failure::Outside { executor, argument, offset, before, after } => write!(
                 f,
                 "{argument}: the element at {offset}, between the view's own, was {before} and is {after} on {executor}"

@@ -49,15 +49,23 @@ fn program() -> Program {
     let len = |n| call(Intrinsic::Extent(Some(0)), vec![argument(n)]);
     let number = |n| expr(ExprKind::Literal(n), usize);
     let equal = ExprKind::Compare(Comparison::Eq, len(1).into(), len(2).into());
-    let local = |name: &str, ty| Local { name: name.into(), ty: TypeId(ty), mutable: false, span: Span::default() };
+    let local = |name: &str, ty| Local {
+        name: name.into(),
+        ty: TypeId(ty),
+        mutable: false,
+        constant: false,
+        span: Span::default(),
+    };
     let launch = hir::Launch {
-        block: vec![number(256)],
+        block: vec![hir::BlockExtent::Computed(number(256))],
         grid: vec![call(Intrinsic::DivCeil, vec![len(2), number(256)])],
         requires: vec![hir::Requirement { condition: expr(equal, bool), text: "x.len() == y.len()".into() }],
         min_blocks: None,
         max_registers: None,
         target: Target::SM_61,
         instances: vec![Instance::default()],
+        contract: false,
+        tolerances: Vec::new(),
     };
     let i = || expr(ExprKind::Local(hir::LocalId(3)), usize);
     let element = |n| expr(ExprKind::Index { base: argument(n).into(), index: i().into() }, float);
@@ -84,6 +92,7 @@ fn program() -> Program {
         locals: vec![local("a", 0), local("x", 1), local("y", 2), local("i", 3)],
         parameters: 3,
         returns: TypeId(5),
+        constant: None,
         body,
     };
     Program { launch, functions: vec![function], items: Default::default() }
@@ -112,7 +121,7 @@ pub fn ir(mistake: Mistake) -> ir::Kernel {
         name: "saxpy".into(),
         instance: "saxpy".into(),
         target: Target::SM_61,
-        block: [256, 1, 1],
+        block: ir::Block::fixed([256, 1, 1]),
         min_blocks: None,
         max_registers: None,
         parameters: vec![
@@ -126,6 +135,7 @@ pub fn ir(mistake: Mistake) -> ir::Kernel {
         locals: vec![],
         shared: vec![],
         dynamic: Vec::new(),
+        tables: Vec::new(),
         sources: vec![source()],
         locations: vec![ir::SourceLocation {
             source: 0,

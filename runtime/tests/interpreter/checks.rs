@@ -605,7 +605,8 @@ fn findings_have_a_limit() {
 #[test]
 fn arguments_must_fit() {
     let program = Program::decode(&copy(true)).expect("a kernel");
-    let launch = |arguments| program.run(Launch { grid: [1, 1, 1], arguments, options: Options::default() });
+    let launch =
+        |arguments| program.run(Launch { grid: [1, 1, 1], block: None, arguments, options: Options::default() });
     let x = [0.0f32; 4];
     let y = || out(vec![0.0f32; 4].leak());
     let refused = |r: Result<Outcome, Mismatch>| r.expect_err("a mismatch").to_string();
@@ -620,7 +621,8 @@ fn arguments_must_fit() {
     let mut k = Kit::new([1, 1, 1], "n");
     k.scalar_argument("n", Scalar::U8);
     let program = Program::decode(&k.finish()).expect("a kernel");
-    let launch = |n| program.run(Launch { grid: [1, 1, 1], arguments: vec![n], options: Options::default() });
+    let launch =
+        |n| program.run(Launch { grid: [1, 1, 1], block: None, arguments: vec![n], options: Options::default() });
     assert!(launch(Binding::Scalar(255)).is_ok());
     assert!(refused(launch(Binding::Scalar(256))).contains("too many for `u8`"));
     assert!(refused(launch(input(&[0u8]))).contains("is a `u8`, and memory is given"));

@@ -2,7 +2,7 @@
 
 use kernel_dsl::compiler::ir::build::Builder;
 use kernel_dsl::compiler::ir::{
-    Binary, Dim, Kernel, Label, Layout, Local, LocalId, Location, Op, Parameter, Place, Policy, Region, Role,
+    Binary, Block, Dim, Kernel, Label, Layout, Local, LocalId, Location, Op, Parameter, Place, Policy, Region, Role,
     SharedArray, SharedId, SourceLocation, Special, Type, Value, Values,
 };
 use kernel_dsl::compiler::source::{Source, Span};
@@ -28,7 +28,7 @@ impl Kit {
             name: "kernel".into(),
             instance: "kernel".into(),
             target: Target::SM_61,
-            block,
+            block: Block::fixed(block),
             min_blocks: None,
             max_registers: None,
             parameters: vec![],
@@ -36,6 +36,7 @@ impl Kit {
             locals: vec![],
             shared: vec![],
             dynamic: Vec::new(),
+            tables: Vec::new(),
             sources: vec![source],
             locations: vec![location],
             body: Region::default(),
@@ -121,7 +122,7 @@ impl Kit {
 
     /// block::x() · block size + thread::x()
     pub fn grid_index(&mut self) -> Value {
-        let threads = self.b.kernel.threads();
+        let threads = self.b.kernel.block.most_threads();
         let (block, threads, thread) = (self.special(Special::Block(0)), self.b.index(threads), self.thread());
         let first = self.binary(Binary::Mul, block, threads);
         self.binary(Binary::Add, first, thread)
@@ -213,7 +214,7 @@ pub fn run(kernel: &Kernel, blocks: u32, arguments: Vec<Binding<'_>>) -> Outcome
 
 pub fn run_with(kernel: &Kernel, grid: [u32; 3], arguments: Vec<Binding<'_>>, options: Options) -> Outcome {
     let program = Program::decode(kernel).unwrap_or_else(|e| panic!("{e}"));
-    program.run(Launch { grid, arguments, options }).unwrap_or_else(|e| panic!("{e}"))
+    program.run(Launch { grid, block: None, arguments, options }).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// The checks that a run reports, each with the line of the kernel's text (from 0) that it points at.

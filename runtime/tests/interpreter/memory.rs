@@ -35,7 +35,7 @@ fn everywhere(kernel: &Kernel, bytes: &[u8], size: usize) -> Vec<u8> {
         let n = (data.len() / size) as u32;
         let first = Binding::Memory { bytes: Bytes::Exclusive(&mut data), extents: vec![n], strides: vec![] };
         let arguments = std::iter::once(first).chain(record.map(out)).collect();
-        let run = program.run(Launch { grid: [1, 1, 1], arguments, options: Options::default() });
+        let run = program.run(Launch { grid: [1, 1, 1], block: None, arguments, options: Options::default() });
         let outcome = run.unwrap_or_else(|e| panic!("{e}"));
         assert!(outcome.report.findings.is_empty(), "{}", outcome.report);
         data
@@ -222,7 +222,7 @@ fn the_launch_evaluates_sizes() {
     let refused = |n, len: usize| {
         let program = Program::decode(&dynamic(n)).expect("it decodes");
         let mut x = vec![0u32; len];
-        let launch = Launch { grid: [1, 1, 1], arguments: vec![out(&mut x)], options: Options::default() };
+        let launch = Launch { grid: [1, 1, 1], block: None, arguments: vec![out(&mut x)], options: Options::default() };
         program.run(launch).expect_err("it is refused").to_string()
     };
     assert_eq!(

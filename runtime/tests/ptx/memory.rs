@@ -1,6 +1,6 @@
 //! State spaces, generic addresses, initialisers, vectors, atomics.
 
-use super::kit::{POLICIES, Run, lanes, module};
+use super::kit::{POLICIES, Run, lanes, module, module_for};
 
 #[test]
 fn variables_hold_their_initialisers() {
@@ -226,4 +226,76 @@ fn blocks_begin_with_nothing_in_shared_memory() {
     let (outcome, _) = Run { blocks: 2, ..Run::default() }.of(&racy, 32, &[]);
     assert_eq!(outcome.report.findings.len(), 1);
     assert_eq!(outcome.report.findings[0].thread.block, [1, 0, 0]);
+}
+
+/// A block of 64 threads copies past the registers, then `body` goes on with the address of the thread's own in `%r1`, and of its
+/// neighbour's in the other warp in `%r2`.
+fn copied(body: &str) -> (runtime::ptx::Outcome, Vec<u64>) {
+    let body = format!(
+        ".shared .align 16 .b8 s[1024];
+        mov.u32 %r3, s;
+        mad.lo.u32 %r1, %r0, 16, %r3;
+        xor.b32 %r4, %r0, 32;
+        mad.lo.u32 %r2, %r4, 16, %r3;
+        mad.wide.u32 %d3, %r0, 16, %d1;
+        {body}"
+    );
+    let text = module_for("7.0", "sm_80", "", &body);
+    let input: Vec<u64> = (0..128).collect();
+    Run { threads: 64, ..Run::default() }.of(&text, 64, &input)
+}
+
+#[test]
+fn copies_land_at_the_wait_for_their_group() {
+    // Two groups: the wait for all but one brings the first.
+    let (outcome, out) = copied(
+        "cp.async.ca.shared.global [%r1], [%d3], 8;
+        cp.async.commit_group;
+        cp.async.ca.shared.global [%r1+8], [%d3+8], 8, 4;
+        cp.async.commit_group;
+        cp.async.wait_group 1;
+        ld.shared.u64 %d4, [%r1];
+        cp.async.wait_group 0;
+        bar.sync 0;
+        ld.shared.u64 %d5, [%r2+8];
+        mad.lo.u64 %d4, %d4, 1000, %d5;
+        st.global.u64 [%d2], %d4;
+        ret;",
+    );
+    assert!(outcome.report.findings.is_empty(), "{:?}", outcome.report.findings);
+    assert_eq!(out, (0..64).map(|i| 2 * i * 1000 + 2 * (i ^ 32) + 1).collect::<Vec<_>>());
+    // Nothing is read where the number of bytes is 0, and all is zero.
+    let (outcome, out) = copied(
+        "setp.lt.u32 %p1, %r0, 40;
+        selp.u32 %r5, 16, 0, %p1;
+        mov.u64 %d6, 0;
+        selp.u64 %d3, %d3, %d6, %p1;
+        cp.async.cg.shared.global [%r1], [%d3], 16, %r5;
+        cp.async.wait_all;
+        ld.shared.u64 %d4, [%r1+8];
+        st.global.u64 [%d2], %d4;
+        ret;",
+    );
+    assert!(outcome.report.findings.is_empty(), "{:?}", outcome.report.findings);
+    assert_eq!(out, (0..64).map(|i| if i < 40 { 2 * i + 1 } else { 0 }).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_copy_that_nobody_waited_for_is_not_there() {
+    use runtime::ptx::Check;
+    let told = |body: &str, check: Check| {
+        let (outcome, _) = copied(body);
+        let found: Vec<_> = outcome.report.findings.iter().map(|f| f.check).collect();
+        assert_eq!(found, [check], "{:?}", outcome.report.findings);
+    };
+    let begin = "cp.async.cg.shared.global [%r1], [%d3], 16;\n";
+    let load = "ld.shared.u64 %d4, [%r1];\nst.global.u64 [%d2], %d4;\nret;";
+    told(&format!("{begin}{load}"), Check::CopyUnderWay);
+    // A group that is open is not waited for.
+    told(&format!("{begin}cp.async.wait_group 0;\n{load}"), Check::CopyUnderWay);
+    told(&format!("{begin}cp.async.commit_group;\ncp.async.wait_group 1;\n{load}"), Check::CopyUnderWay);
+    let apart =
+        "setp.lt.u32 %p1, %r0, 63;\n@%p1 cp.async.cg.shared.global [%r1], [%d3+8], 16;\ncp.async.wait_all;\nret;";
+    told(apart, Check::Misaligned);
+    told(&format!("cp.async.cg.shared.global [%r1], [%d3+512], 16;\ncp.async.wait_all;\n{load}"), Check::OutOfBounds);
 }

@@ -119,12 +119,12 @@ fn every_row_of_sm_61_is_known_or_refused_by_name() {
 
 #[test]
 fn later_instructions_are_refused_by_name() {
-    let text = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry kernel()\n{\n.reg .b32 %r<3>;\n\
-                cp.async.wait_all;\nret;\n}\n";
+    let text = ".version 7.3\n.target sm_80\n.address_size 64\n.visible .entry kernel()\n{\n.reg .b64 %rd<3>;\n\
+                stacksave.u64 %rd0;\nret;\n}\n";
     let refused = decode(text).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "the PTX interpreter does not run `kernel`\n  line 7: `cp.async.wait_all`: the interpreter does not know \
-         `cp`"
+        "the PTX interpreter does not run `kernel`\n  line 7: `stacksave.u64 %rd0`: the interpreter does not know \
+         `stacksave`"
     );
 }

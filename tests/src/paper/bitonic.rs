@@ -39,8 +39,8 @@ pub struct Entry {
 }
 
 /// Each row of (key, payload) sorted by key, ties by payload.
-#[kernel(block = THREADS, grid = rows.rows(), instances(THREADS = 32 | 256))]
-pub fn sort_rows<const THREADS: usize>(mut rows: ViewMut<Entry, 2>) {
+#[kernel(block = 32..=1024, grid = rows.rows())]
+pub fn sort_rows(mut rows: ViewMut<Entry, 2>) {
     let n = rows.cols();
     let mut s = Shared::<Entry, 1>::dynamic([n.next_power_of_two()]); // bytes: evaluated by the launch with the same expression, checked against 48 KB
     for i in (thread::index()..s.dim(0)).step_by(block::threads()) {
@@ -53,7 +53,7 @@ pub fn sort_rows<const THREADS: usize>(mut rows: ViewMut<Entry, 2>) {
     }
 }
 
-trials!(sort_rows<32>, |_| {
+trials!(sort_rows, |_| {
     let rows = |columns: usize| {
         let keys = whole(2 * columns, 4);
         let mut rows: Vec<Entry> =

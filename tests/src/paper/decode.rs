@@ -1,7 +1,6 @@
 //! (4) Decode attention: one query a sequence, keys split over blocks, all G query heads of a kv head in one block, then a combine.
 //! 128 threads; D/8 lanes a key (16 bytes of f16 each), so 32/(D/8) keys a warp at once; U keys in flight a lane for memory parallelism.
 //!
-use super::exp2;
 use super::trial::{Trial, is, number, trials, whole};
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
@@ -25,7 +24,7 @@ pub fn empty() -> Partial {
 pub fn merge(a: Partial, b: Partial) -> Partial {
     let max = a.max.max(b.max);
     let base = if max == f32::NEG_INFINITY { 0.0 } else { max };
-    let (x, y) = (exp2(a.max - base), exp2(b.max - base));
+    let (x, y) = (fast::exp2(a.max - base), fast::exp2(b.max - base));
     let mut o = [0.0; 8];
     for e in unroll(0..8) {
         o[e] = a.o[e].mul_add(x, b.o[e] * y);
@@ -38,6 +37,7 @@ pub fn merge(a: Partial, b: Partial) -> Partial {
     block = 128, grid = (splits, k.dim(1), k.dim(0)),
     instances(T = f16 | f32, D = 128, G = 1 | 2),
     derived(LPK = D / 8),
+    tolerance(part_o(relative = 1e-5, absolute = 1e-5), part_ml(relative = 1e-5)),
 )]
 #[requires(q.dim(1) == G * k.dim(1), q.dim(2) == D, k.dim(3) == D, v.dim(3) == D, lengths.len() == k.dim(0), part_o.dim(2) == splits, part_ml.dim(2) == splits, splits > 0,
            q.aligned(4), k.aligned(8), v.aligned(8), part_o.aligned(4))]
@@ -89,13 +89,13 @@ pub fn decode<T: Float, const D: usize, const G: usize, const LPK: usize>(
                 top = top.max(s[u]);
             }
             let bottom = if top == f32::NEG_INFINITY { 0.0 } else { top };
-            let old = exp2(p[g].max - bottom);
+            let old = fast::exp2(p[g].max - bottom);
             p[g].sum *= old;
             for e in unroll(0..8) {
                 p[g].o[e] *= old;
             }
             for u in unroll(0..U) {
-                let w = exp2(s[u] - bottom);
+                let w = fast::exp2(s[u] - bottom);
                 p[g].sum += w;
                 for e in unroll(0..8) {
                     p[g].o[e] = w.mul_add(vv[u][e], p[g].o[e]);
@@ -133,7 +133,11 @@ pub fn decode<T: Float, const D: usize, const G: usize, const LPK: usize>(
 }
 
 /// A warp a head. o: [batch, head, D].
-#[kernel(block = 32, grid = (o.dim(1), o.dim(0)), instances(T = f16 | f32, D = 64 | 128))]
+#[kernel(
+    block = 32, grid = (o.dim(1), o.dim(0)),
+    instances(T = f16 | f32, D = 64 | 128),
+    tolerance(o(relative = 1e-3, absolute = 1e-5)), // an ulp of f16
+)]
 pub fn decode_combine<T: Float, const D: usize>(part_o: View<f32, 4>, part_ml: View<f32, 4>, o: ViewMut<T, 3>) {
     let (head, batch) = (block::x(), block::y());
     let (po, ml) = (part_o.at(batch).at(head), part_ml.at(batch).at(head));
@@ -147,7 +151,7 @@ pub fn decode_combine<T: Float, const D: usize>(part_o: View<f32, 4>, part_ml: V
         let (mut acc, mut sum) = ([0.0f32; 4], 0.0);
         for i in 0..ml.rows() {
             let [m, l]: [f32; 2] = ml.load((i, 0));
-            let w = exp2(m - base);
+            let w = fast::exp2(m - base);
             sum = l.mul_add(w, sum);
             let x: [f32; 4] = po.load((i, d));
             for e in unroll(0..4) {

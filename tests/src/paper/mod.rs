@@ -17,12 +17,6 @@ mod trial;
 
 use kernel_dsl::prelude::*;
 
-/// 2ˣ by the language's own exponential.
-#[device]
-fn exp2(x: f32) -> f32 {
-    math::exp(x * std::f32::consts::LN_2)
-}
-
 /// The logarithm to base 2.
 #[device]
 fn log2(x: f32) -> f32 {

@@ -49,16 +49,6 @@ pub fn q8_quantise(x: View<f32, 2>, mut qs: ViewMut<[i8; 4], 2>, mut d: ViewMut<
     }
 }
 
-/// Σ aᵢ · bᵢ + c
-#[device]
-fn dp4a(a: [i8; 4], b: [i8; 4], c: i32) -> i32 {
-    let mut sum = c;
-    for i in unroll(0..4) {
-        sum = sum.wrapping_add(a[i] as i32 * b[i] as i32);
-    }
-    sum
-}
-
 #[device]
 const WORDS: usize = 8; // of a block of 32
 

@@ -1,6 +1,6 @@
 //! (5) Block reduction over any monoid, run-time block size; segmented scan; sub-warp groups (a CSR row a group).
 //!
-use super::trial::{Trial, number, trials, whole, wide};
+use super::trial::{Trial, trials, whole, wide};
 use kernel_dsl::prelude::*;
 use runtime::testing::{Bound, Expected, Input};
 
@@ -40,9 +40,9 @@ pub fn reduce_block<M: Monoid>(x: M::T) -> M::T {
 }
 
 /// out[block] = arg-max of the block's part of x.
-#[kernel(block = THREADS, grid = out.len(), instances(THREADS = 96 | 256))]
+#[kernel(block = 32..=1024, grid = out.len())]
 #[requires(!out.is_empty(), place.len() == out.len())]
-pub fn argmax<const THREADS: usize>(x: &[f32], out: &mut [f32], place: &mut [u32]) {
+pub fn argmax(x: &[f32], out: &mut [f32], place: &mut [u32]) {
     let mut best = ArgMax::ZERO;
     for i in (grid::index()..x.len()).step_by(grid::threads()) {
         best = ArgMax::join(best, (x[i], i as u32));
@@ -103,20 +103,23 @@ pub fn csr_spmv<const W: usize>(rows: &[u32], cols: &[u32], values: &[f32], x: &
     }
 }
 
-trials!(argmax<96>, |instance| {
-    let (x, threads) = (whole(1000, 9), number(instance, 0));
-    let best = |all: &[(f32, u32)]| all.iter().copied().reduce(ArgMax::join).unwrap_or(ArgMax::ZERO);
-    let part = |block: usize| {
-        let mine = |i: &usize| *i % (3 * threads) / threads == block;
-        best(&(0..x.len()).filter(mine).map(|i| (x[i], i as u32)).collect::<Vec<_>>())
+trials!(argmax, |_| {
+    let trial = |threads: usize| {
+        let x = whole(1000 + threads, 9);
+        let best = |all: &[(f32, u32)]| all.iter().copied().reduce(ArgMax::join).unwrap_or(ArgMax::ZERO);
+        let part = |block: usize| {
+            let mine = |i: &usize| *i % (3 * threads) / threads == block;
+            best(&(0..x.len()).filter(mine).map(|i| (x[i], i as u32)).collect::<Vec<_>>())
+        };
+        let parts: Vec<_> = (0..3).map(part).collect();
+        let expected = [
+            Expected::new(1, parts.iter().map(|p| f64::from(p.0)).collect(), Bound::Exact),
+            Expected::new(2, parts.iter().map(|p| f64::from(p.1)).collect(), Bound::Exact),
+        ];
+        let inputs = [Input::slice(&x), Input::slice(&[0f32; 3]), Input::slice(&[0u32; 3])];
+        Trial::new(format!("{} elements, 3 blocks", x.len()), inputs, expected).with_block(threads)
     };
-    let parts: Vec<_> = (0..3).map(part).collect();
-    let expected = [
-        Expected::new(1, parts.iter().map(|p| f64::from(p.0)).collect(), Bound::Exact),
-        Expected::new(2, parts.iter().map(|p| f64::from(p.1)).collect(), Bound::Exact),
-    ];
-    let inputs = [Input::slice(&x), Input::slice(&[0f32; 3]), Input::slice(&[0u32; 3])];
-    vec![Trial::new("1000 elements, 3 blocks", inputs, expected)]
+    [32, 96, 256, 1024].into_iter().map(trial).collect()
 });
 
 trials!(segmented_scan, |_| {

@@ -9,6 +9,7 @@ pub(super) struct Trial {
     name: String,
     inputs: Vec<Input>,
     expected: Vec<Expected>,
+    block: Option<usize>,
 }
 
 impl Trial {
@@ -17,7 +18,12 @@ impl Trial {
         inputs: impl Into<Vec<Input>>,
         expected: impl Into<Vec<Expected>>,
     ) -> Trial {
-        Trial { name: name.into(), inputs: inputs.into(), expected: expected.into() }
+        Trial { name: name.into(), inputs: inputs.into(), expected: expected.into(), block: None }
+    }
+
+    /// In blocks of that many threads, where the launch says so.
+    pub(super) fn with_block(self, threads: usize) -> Trial {
+        Trial { block: Some(threads), ..self }
     }
 }
 
@@ -37,7 +43,14 @@ macro_rules! trials {
 pub(super) use trials;
 
 pub(super) fn cases(trials: Vec<Trial>) -> Vec<Case> {
-    trials.into_iter().map(|trial| Case::new(trial.name, trial.inputs)).collect()
+    let case = |trial: Trial| {
+        let case = Case::new(trial.name, trial.inputs);
+        match trial.block {
+            Some(threads) => case.with_block(threads),
+            None => case,
+        }
+    };
+    trials.into_iter().map(case).collect()
 }
 
 /// Of the trial that has these inputs.

@@ -2,7 +2,7 @@
 
 use kernel_dsl::prelude::*;
 
-pub const ALL: &[&[super::Construct]] = &[arrays::ALL, copies::ALL];
+pub const ALL: &[&[super::Construct]] = &[arrays::ALL, copies::ALL, groups::ALL];
 
 programs! { arrays, "Shared memory", slices(x: &[f32], y: &mut [f32]):
     "`Shared::<T, R>::new(shape)`" fn new {
@@ -214,6 +214,36 @@ programs! { copies, "Copies to shared memory", views(x: View<f32, 2>, mut y: Vie
         let nothing = Pending::none();
         let coming = nothing.and(s.copy_async(x));
         coming.wait();
+        block::sync();
+        y[(t / 16, t % 16)] = s[(3 - t / 16, t % 16)];
+    }
+}
+
+programs! { groups, "Copies to shared memory", (target = sm_80) views(x: View<f32, 2>, mut y: ViewMut<f32, 2>):
+    "`s.cp_async(view)`" fn cp_async {
+        let t = thread::x();
+        let s = Shared::<f32, 2>::new([4, 16]);
+        s.cp_async(x);
+        pipeline::commit();
+        pipeline::wait::<0>();
+        block::sync();
+        y[(t / 16, t % 16)] = s[(3 - t / 16, t % 16)];
+    }
+    "`pipeline::commit()`" fn commit {
+        let t = thread::x();
+        let s = Shared::<f32, 2>::new([4, 16]);
+        s.cp_async(x);
+        pipeline::commit();
+        pipeline::wait::<0>();
+        block::sync();
+        y[(t / 16, t % 16)] = s[(3 - t / 16, t % 16)];
+    }
+    "`pipeline::wait::<N>()`" fn wait {
+        let t = thread::x();
+        let s = Shared::<f32, 2>::new([4, 16]);
+        s.cp_async(x);
+        pipeline::commit();
+        pipeline::wait::<0>();
         block::sync();
         y[(t / 16, t % 16)] = s[(3 - t / 16, t % 16)];
     }

@@ -70,7 +70,7 @@ macro_rules! integers {
         subject!(
             $module,
             $t,
-            23,
+            33,
             |a, b, n| a.rotate_left(n),
             a.rotate_right(n),
             a.rotate_left(3),
@@ -94,6 +94,16 @@ macro_rules! integers {
             (a % 3).pow(3),
             (a >> 1).div_euclid(b | 1),
             (a >> 1).rem_euclid(if b == 0 { 2 } else { b }),
+            a.checked_add(b).map_or(77, |x| x as u64),
+            a.checked_sub(b).map_or(77, |x| x as u64),
+            a.checked_mul(b).map_or(77, |x| x as u64),
+            a.checked_div(b).map_or(77, |x| x as u64),
+            a.checked_rem(b).map_or(77, |x| x as u64),
+            (a.overflowing_add(b).0 as u64).wrapping_mul(3).wrapping_add(a.overflowing_add(b).1 as u64),
+            (a.overflowing_sub(b).0 as u64).wrapping_mul(3).wrapping_add(a.overflowing_sub(b).1 as u64),
+            (a.overflowing_mul(b).0 as u64).wrapping_mul(3).wrapping_add(a.overflowing_mul(b).1 as u64),
+            a.saturating_mul(b),
+            a.clamp(1, 100).ilog2(),
         );
     };
 }
@@ -102,18 +112,30 @@ macro_rules! signed {
         subject!(
             $module,
             $t,
-            5,
-            |a, _b, _n| a.signum(),
+            7,
+            |a, b, _n| a.signum(),
             a.is_negative(),
             a.is_positive(),
             a.wrapping_abs(),
             a.unsigned_abs(),
+            a.saturating_add(b),
+            a.saturating_sub(b),
         );
     };
 }
 macro_rules! unsigned {
     ($module:ident, $t:ty) => {
-        subject!($module, $t, 3, |a, b, _n| a.is_power_of_two(), (a >> 1).next_power_of_two(), a.saturating_add(b),);
+        subject!(
+            $module,
+            $t,
+            6,
+            |a, b, _n| a.is_power_of_two(),
+            (a >> 1).next_power_of_two(),
+            a.saturating_add(b),
+            a.saturating_sub(b),
+            a.is_multiple_of(b),
+            a.is_multiple_of(b & 3),
+        );
     };
 }
 /// Bits with one NaN for all, since the sign and payload of a NaN that arithmetic makes are open.

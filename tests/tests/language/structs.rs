@@ -144,3 +144,74 @@ fn structs_travel_as_rustc_has_them() {
 fn gpu_structs_travel_as_in_the_interpreter() {
     travelling(&checker(true));
 }
+
+/// Structs by what their fields can: what holds a handle is for the device alone, as deep as it lies, and what holds views is
+/// passed and lies in no buffer.
+#[device]
+pub mod held {
+    use kernel_dsl::prelude::*;
+
+    #[derive(Clone, Copy)]
+    pub struct Tile {
+        pub of: Shared<f32, 1>,
+    }
+
+    #[derive(Clone, Copy)]
+    pub struct Work {
+        pub tile: Tile,
+        pub first: usize,
+    }
+
+    impl Work {
+        pub fn at(self, i: usize) -> f32 {
+            self.tile.of[self.first + i]
+        }
+    }
+
+    #[derive(Clone, Copy)]
+    pub struct Column<T: Element> {
+        pub values: Strided<T, 1>,
+        pub rows: View<T, 2>,
+        pub scale: T,
+    }
+}
+use held::{Column, Tile, Work};
+
+#[kernel(block = 32, grid = 1)]
+#[requires(column.values.len() == 32, column.values.stride(0) >= 2)]
+fn of_fields(column: Column<f32>, y: &mut [f32]) {
+    let i = thread::x();
+    let mut shared = Shared::<f32, 1>::new([40]);
+    if i < 8 {
+        shared[i] = 0.5;
+    }
+    shared[8 + i] = column.values[i] * column.scale + column.rows[(i % 2, 1)];
+    block::sync();
+    let work = Work { tile: Tile { of: shared }, first: 8 };
+    y[i] = work.at(31 - i);
+}
+
+fn test_fields(checker: &Checker) {
+    let x: Vec<f32> = (0..100).map(|i| i as f32).collect();
+    let inputs = vec![
+        Input::strided(&x, [32], [3]),
+        Input::view(&[1.0f32, 2.0, 3.0, 4.0], [2, 2]),
+        Input::scalar(10.0f32),
+        Input::slice(&[0f32; 32]),
+    ];
+    let at = |i: usize| f64::from(x[3 * i] * 10.0 + if i % 2 == 0 { 2.0 } else { 4.0 });
+    let expected = [Expected::new(3, (0..32).map(|i| at(31 - i)).collect(), Bound::Exact)];
+    agree::<of_fields>(checker, "of fields", inputs, &expected);
+    assemble::<of_fields>();
+}
+
+#[test]
+fn structs_are_what_their_fields_are() {
+    test_fields(&checker(false));
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_structs_are_what_their_fields_are() {
+    test_fields(&checker(true));
+}

@@ -1,10 +1,11 @@
 //! Layouts and lifetimes of shared arrays.
 
 use super::values::{check, wide};
+use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Kernel, host};
 use runtime::Device;
-use runtime::testing::{Input, Random};
+use runtime::testing::{Bound, Case, Checker, Expected, Input, Prepared, Random};
 
 /// y ← the pieces of four of x, transposed: row p of y has piece p of each row.
 #[device]
@@ -69,6 +70,29 @@ pub fn reversed_of(x: View<u32, 1>, mut whole: ViewMut<u32, 1>, mut halves: View
 #[requires(whole.len() == x.len(), halves.rows() == 2, halves.cols() == x.len() / 2)]
 pub fn reversed(x: View<u32, 1>, whole: ViewMut<u32, 1>, halves: ViewMut<u32, 2>) {
     reversed_of(x, whole, halves);
+}
+
+/// Of two arrays of the launch's size one in a branch, and between them one of the block's.
+#[device]
+pub fn branched_of(x: View<u32, 1>, mut y: ViewMut<u32, 1>, turns: bool) {
+    let i = thread::index();
+    let mut v = x[i];
+    if turns {
+        let mut s = Shared::<u32, 1>::dynamic([2 * x.len() + 1]);
+        s[2 * i] = v;
+        block::sync();
+        v = s[2 * (block::threads() - 1 - i)];
+    }
+    let mut own = Shared::<u32, 1>::dynamic([block::threads()]);
+    own[i] = v;
+    block::sync();
+    y[i] = own[i ^ 1];
+}
+
+#[kernel(block = 32..=256, grid = 1)]
+#[requires(x.len() == block::threads(), y.len() == x.len())]
+pub fn branched(x: View<u32, 1>, y: ViewMut<u32, 1>, turns: bool) {
+    branched_of(x, y, turns);
 }
 
 /// A tile of the block's own, for as long as it takes.
@@ -190,7 +214,32 @@ fn in_turn_agree(gpu: Option<&Device>) {
     }
 }
 
+fn branched_agrees(gpu: Option<&Device>) {
+    for n in [32usize, 96, 256] {
+        let x: Vec<u32> = (0..n as u32).map(|i| i * 7 + 3).collect();
+        for turns in [false, true] {
+            let at = |i: usize| x[if turns { n - 1 - i } else { i }];
+            let expected: Vec<u32> = (0..n).map(|i| at(i ^ 1)).collect();
+            let inputs = [Input::view(&x, [n]), Input::view(&vec![0u32; n], [n]), Input::scalar(turns)];
+            let prepared = Prepared::compile(branched::ARTIFACT, &Instance::default()).unwrap();
+            let case = Case::new("branched", inputs).with_block(n);
+            let values = expected.iter().map(|v| f64::from(*v)).collect();
+            let outcome =
+                Checker::new(gpu.cloned()).case(&prepared, &case, |_| vec![Expected::new(1, values, Bound::Exact)]);
+            assert_eq!(outcome, Ok(()));
+            let mut y = vec![0u32; n];
+            // SAFETY: each thread writes elements of its own, and the vectors outlive the run.
+            unsafe {
+                let (x, y) = (View::host(&x, [n]), ViewMut::host(&mut y, [n]));
+                host::run([1, 1, 1], [n, 1, 1], || branched_of(x, y, turns));
+            }
+            assert_eq!(y, expected);
+        }
+    }
+}
+
 agreements! {
+    dynamic_arrays_in_branches gpu_dynamic_arrays_in_branches branched_agrees
     swizzled_pieces gpu_swizzled_pieces pieces_agree
     swizzled_planes gpu_swizzled_planes planes_agree
     arrays_of_the_launchs_size gpu_arrays_of_the_launchs_size reversed_agree

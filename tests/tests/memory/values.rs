@@ -224,7 +224,7 @@ fn exactly<T: Element + PartialEq + std::fmt::Debug>(
     let device = Device::cpu();
     let x = device.upload(x).unwrap();
     let (mut y, mut z) = (device.upload(y).unwrap(), device.upload(z).unwrap());
-    device.launch(kernel, &[], &[(&x).argument(), (&mut y).argument(), (&mut z).argument()]).unwrap();
+    device.launch(kernel, &[], None, &[(&x).argument(), (&mut y).argument(), (&mut z).argument()]).unwrap();
     for (left, (_, values)) in [y, z].iter().zip(expected) {
         assert_eq!(&left.download().unwrap(), values, "{}", kernel.name);
     }

@@ -102,3 +102,16 @@ fn fetch(x: View<f32, 1>, i: usize) -> f32 {
 pub fn caller(x: View<f32, 1>, y: &mut [f32]) {
     y[thread::x()] = fetch(x, thread::x());
 }
+
+#[device]
+pub const SQUARES: [f32; 8] = [0.0, 1.0, 4.0, 9.0, 16.0, 25.0, 36.0, 49.0];
+
+#[device]
+pub const ROWS: [[i32; 3]; 4] = [[1, 2, 3], [4, 5, 6], [7, 8, 9], [10, 11, 12]];
+
+/// Beyond one table, and within the second beyond a row.
+#[kernel(block = 32, grid = 1)]
+pub fn beyond_table(n: usize, y: &mut [f32]) {
+    let i = thread::x();
+    y[i] = SQUARES[i % n] + ROWS[i % 4][i % n % 4] as f32;
+}

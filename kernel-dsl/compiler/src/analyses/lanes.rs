@@ -6,6 +6,7 @@
 //! iteration, and what steps alike in all stays relative to one number.
 
 use crate::ir::*;
+use crate::ptx::inline::Effect;
 use crate::scalar::Scalar;
 
 /// Lanes of a warp.
@@ -222,11 +223,16 @@ impl Lanes {
         let integer = ty.scalar().filter(|s| s.is_integer() || *s == Scalar::Bool);
         let across = match op {
             Op::Constant(bits) => Across::Exact([*bits as i64; LANES]),
+            Op::Table(_) => Across::Relative { lanes: [0; LANES], multiple: Table::ALIGN.into() },
             Op::Parameter(_) if ty == Type::Global => Across::Relative { lanes: [0; LANES], multiple: ALIGNED },
             Op::Parameter(_) | Op::Special(Special::Block(_) | Special::Grid(_)) => Across::UNIFORM,
+            Op::Special(Special::BlockDim(axis)) => match kernel.block.extent(*axis) {
+                Some(n) => Across::Exact([n.into(); LANES]),
+                None => Across::Relative { lanes: [0; LANES], multiple: kernel.block.divisor(*axis).into() },
+            },
             Op::Vote { .. } | Op::Reduce(..) => Across::UNIFORM,
             Op::Special(Special::Thread(axis)) => {
-                let ([x, y, _], first) = (kernel.block.map(i64::from), i64::from(self.warp) * LANES as i64);
+                let ([x, y, _], first) = (kernel.block.most().map(i64::from), i64::from(self.warp) * LANES as i64);
                 Across::Exact(std::array::from_fn(|lane| {
                     let thread = first + lane as i64;
                     match axis {
@@ -268,9 +274,10 @@ impl Lanes {
                 let bytes = Across::Exact([i64::from(*bytes); LANES]);
                 add(sum, binary(Binary::Mul, Scalar::U64, elements, bytes))
             }),
+            Op::Inline { code, .. } if code.effect() != Effect::None => Across::Unknown,
             op => {
                 // What all lanes compute from the same is the same; so is what they load from one place.
-                let mut uniform = op.is_pure() || matches!(op, Op::Load { .. });
+                let mut uniform = op.is_pure() || matches!(op, Op::Load { .. } | Op::Inline { .. });
                 op.for_each_operand(|v| uniform &= self.get(v).is_uniform());
                 if uniform { Across::UNIFORM } else { Across::Unknown }
             }

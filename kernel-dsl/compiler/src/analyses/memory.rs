@@ -1,7 +1,8 @@
 //! What accesses to memory cost by where their lanes go: conflicts of banks, and sectors.
 //!
 //! Shared memory has 32 banks of 4 bytes; a bank gives one word at a time, so lanes that ask one bank for different words wait
-//! for one another. Global memory moves in sectors of 32 bytes; a warp's access costs as many as it touches.
+//! for one another. Global memory moves in sectors of 32 bytes; a warp's access costs as many as it touches. Constant memory
+//! gives a warp one place at a time.
 
 use super::lanes::{self, Across, LANES, Lanes, Numbers};
 use crate::ir::*;
@@ -22,7 +23,7 @@ pub struct Site {
     pub location: Location,
     /// What it does.
     pub kind: Kind,
-    /// Name of the shared array, or of the kernel's parameter, where that is known.
+    /// Name of the shared array, of the table, or of the kernel's parameter, where that is known.
     pub array: Option<String>,
     /// Bytes that a lane accesses.
     pub bytes: u32,
@@ -60,6 +61,11 @@ pub enum Cost {
         /// Sectors that the bytes would fill.
         least: u32,
     },
+    /// Of constant memory.
+    Constant {
+        /// Places that lanes read, one after the other; of what is not understood, the most that there can be.
+        words: u32,
+    },
 }
 
 impl Cost {
@@ -67,6 +73,7 @@ impl Cost {
     fn excess(self) -> f64 {
         match self {
             Cost::Shared { ways } => f64::from(ways),
+            Cost::Constant { words } => f64::from(words),
             Cost::Global { sectors, least } => f64::from(sectors) / f64::from(least.max(1)),
         }
     }
@@ -77,8 +84,9 @@ impl Cost {
 pub fn accesses(kernel: &Kernel) -> Vec<Site> {
     let origins = origins(kernel);
     let mut sites: Vec<Site> = Vec::new();
-    for warp in 0..kernel.threads().div_ceil(LANES as u32) {
-        let threads = kernel.threads() - warp * LANES as u32;
+    let all = kernel.block.most_threads();
+    for warp in 0..all.div_ceil(LANES as u32) {
+        let threads = all - warp * LANES as u32;
         let active = if threads >= LANES as u32 { u32::MAX } else { (1 << threads) - 1 };
         let mut found = Vec::new();
         let walk = Walk { kernel, origins: &origins, lanes: &Lanes::of(kernel, warp) };
@@ -116,6 +124,8 @@ enum Origin {
     Parameter(u32),
     /// An array in shared memory whose size the launch evaluates.
     Dynamic(DynamicId),
+    /// A table.
+    Table(TableId),
 }
 
 /// What each address leads from.
@@ -127,6 +137,7 @@ fn origins(kernel: &Kernel) -> Vec<Option<Origin>> {
             };
             match &inst.op {
                 Op::Parameter(i) => origins[inst.results[0].0 as usize] = Some(Origin::Parameter(*i)),
+                Op::Table(table) => origins[inst.results[0].0 as usize] = Some(Origin::Table(*table)),
                 Op::Dynamic { array, .. } => origins[inst.results[0].0 as usize] = Some(Origin::Dynamic(*array)),
                 Op::Offset { base, .. } => origins[inst.results[0].0 as usize] = origins[base.0 as usize],
                 Op::For(l) => carried(&l.inits, l.body.parameters.get(1..).unwrap_or_default(), origins),
@@ -150,6 +161,18 @@ struct Walk<'k> {
 impl Walk<'_> {
     fn region(&self, region: &Region, active: u32, loops: u32, found: &mut Vec<Site>) {
         for inst in &region.insts {
+            if let Op::CopyAsync(copy) = &inst.op {
+                let holds = |v: Option<Value>| v.and_then(|v| self.holding(v)).unwrap_or(u32::MAX);
+                let stored = active & holds(copy.guard);
+                let loaded = stored & holds(copy.inside);
+                for (kind, place, active) in [(Kind::Load, &copy.from, loaded), (Kind::Store, &copy.to, stored)] {
+                    let bytes = copy.size();
+                    let cost = self.cost(place, copy.element, Asked { active, bytes, merged: true });
+                    let (location, array) = (inst.location, self.name(place));
+                    found.push(Site { location, kind, array, bytes, count: 1, loops, cost });
+                }
+                continue;
+            }
             let access = match &inst.op {
                 Op::Load { place, element, guard, .. } => {
                     Some((Kind::Load, place, *element, inst.results.len(), guard.as_ref().map(|g| g.condition)))
@@ -188,6 +211,7 @@ impl Walk<'_> {
                 self.origins[base.0 as usize].map(|origin| match origin {
                     Origin::Parameter(i) => self.kernel.parameters[i as usize].name.clone(),
                     Origin::Dynamic(id) => self.kernel.dynamic[id.0 as usize].name.clone(),
+                    Origin::Table(id) => self.kernel.tables[id.0 as usize].name.clone(),
                 })
             }
         }
@@ -205,11 +229,24 @@ impl Walk<'_> {
             }
             Place::Global { base, dims, .. } => {
                 let (address, rows) = self.address(*base, dims, unit, within)?;
+                if self.kernel.ty(*base) == Type::Constant {
+                    return self.constant(*base, address, asked);
+                }
                 let aligned = address.multiple().is_multiple_of(SECTOR as u64);
                 Some(sectors(&address.relative()?, &rows, asked.active, asked.bytes, aligned))
             }
             Place::Address { .. } => None,
         }
+    }
+
+    fn constant(&self, base: Value, address: Across, asked: Asked) -> Option<Cost> {
+        if let Some(addresses) = address.relative() {
+            return Some(Cost::Constant { words: words(&addresses, asked.active, asked.bytes) });
+        }
+        // The compiler puts there what is the same for all lanes, though this analysis does not see it.
+        let Some(Origin::Table(id)) = self.origins[base.0 as usize] else { return None };
+        let table = self.kernel.table(id).filter(|t| t.placement == Placement::Constant)?;
+        Some(Cost::Constant { words: (table.bytes / asked.bytes.max(1)).min(LANES as u32) })
     }
 
     /// The lanes in which a condition holds, if it is known of each.
@@ -321,6 +358,15 @@ pub fn ways(addresses: &Numbers, active: u32, bytes: u32, merged: bool) -> u32 {
     worst
 }
 
+/// Different places of constant memory at which lanes read: its cache serves one after the other.
+fn words(addresses: &Numbers, active: u32, bytes: u32) -> u32 {
+    let mut all: Vec<i64> =
+        (0..LANES).filter(|l| active >> l & 1 == 1).map(|l| addresses[l].div_euclid(bytes.max(4).into())).collect();
+    all.sort_unstable();
+    all.dedup();
+    all.len() as u32
+}
+
 /// The sectors of an access of `bytes` bytes a lane. Lanes with different `rows` are far apart.
 fn sectors(addresses: &Numbers, rows: &[Numbers; 5], active: u32, bytes: u32, aligned: bool) -> Cost {
     let mut lanes: Vec<usize> = (0..LANES).filter(|l| active >> l & 1 == 1).collect();
@@ -367,7 +413,7 @@ mod tests {
         let rows = [[0; LANES]; 5];
         let cost = |f: fn(i64) -> i64, bytes, aligned| match sectors(&by(f), &rows, u32::MAX, bytes, aligned) {
             Cost::Global { sectors, least } => (sectors, least),
-            Cost::Shared { .. } => unreachable!(),
+            _ => unreachable!(),
         };
         assert_eq!(cost(|l| 4 * l, 4, true), (4, 4));
         assert_eq!(cost(|l| 4 * l + 4, 4, true), (5, 4), "across the edge of a sector");

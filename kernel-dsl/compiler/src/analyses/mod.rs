@@ -5,6 +5,7 @@
 //! instruction knows the line that it came from.
 //!
 //! * [`uniformity`] tells what is the same for all threads of a warp, a block or the grid, and where they are together.
+//! * [`approximate`] tells which arguments the hardware's approximations reach, and what they decide.
 //! * `convergence` refuses operations that threads do together where it is proven that they may not all come.
 //! * `limits` refuses what no launch could be: more parameters than an entry has room for.
 //!
@@ -25,6 +26,7 @@
 //! [`lowered`] is the door for whatever is to run or to be compiled; [`lower`](crate::lower::lower) alone refuses none of
 //! it. That is for those who want to see what a wrong kernel does, such as tests of the oracle.
 
+pub mod approximate;
 mod convergence;
 pub mod lanes;
 mod limits;

@@ -40,6 +40,8 @@ pub enum Slow {
     SharedAtomic(Scalar),
     /// Lanes ask a bank of shared memory for so many words.
     BankConflict(u32),
+    /// Lanes read up to so many places of constant memory.
+    ConstantTurns(u32),
     /// Lanes touch more sectors of global memory than their bytes would fill.
     #[allow(missing_docs)]
     Scattered { sectors: u32, least: u32 },
@@ -61,6 +63,7 @@ impl Slow {
             Slow::SquareRoot(_) => "square-root",
             Slow::SharedAtomic(_) => "shared-atomic-loop",
             Slow::BankConflict(_) => "bank-conflict",
+            Slow::ConstantTurns(_) => "constant-turns",
             Slow::Scattered { .. } => "scattered-access",
             Slow::Spills { .. } => "spills",
             Slow::PartialWarp(_) => "partial-warp",
@@ -96,6 +99,9 @@ impl Slow {
             Slow::BankConflict(ways) => {
                 format!("lanes of a warp ask one bank of shared memory for {ways} words, one after the other")
             }
+            Slow::ConstantTurns(words) => {
+                format!("lanes of a warp read up to {words} places of constant memory, one after the other")
+            }
             Slow::Scattered { sectors, least } => {
                 format!("a warp touches {sectors} sectors of 32 bytes for what would fill {least}")
             }
@@ -125,6 +131,7 @@ impl Slow {
                 "use `u32` or `i32` (fixed point, if need be), or sum in the warp first: `warp::sum`, one lane adds"
             }
             Slow::BankConflict(_) => "make the array `Shared::padded`, or let lanes follow the last index",
+            Slow::ConstantTurns(_) => "leave `#[device(constant)]` away: the table lies in global memory then",
             Slow::Scattered { .. } => {
                 "let consecutive lanes follow the last index, or go through a tile in shared memory"
             }
@@ -169,6 +176,7 @@ pub fn lints(kernel: &Optimised, sites: &[Site]) -> Vec<Lint> {
     for site in sites {
         let slow = match site.cost {
             Some(Cost::Shared { ways }) if ways > 1 => Slow::BankConflict(ways),
+            Some(Cost::Constant { words }) if words > 1 => Slow::ConstantTurns(words),
             Some(Cost::Global { sectors, least }) if sectors >= 2 * least && sectors > 2 => {
                 Slow::Scattered { sectors, least }
             }
@@ -182,8 +190,8 @@ pub fn lints(kernel: &Optimised, sites: &[Site]) -> Vec<Lint> {
         (at.source, at.span)
     };
     found.sort_by_key(place);
-    if !kernel.threads().is_multiple_of(32) {
-        let slow = Slow::PartialWarp(kernel.threads());
+    if let Some(threads) = kernel.block.threads().filter(|n| !n.is_multiple_of(32)) {
+        let slow = Slow::PartialWarp(threads);
         found.insert(0, Lint { slow, location: None, count: 1, looped: false });
     }
     found

@@ -46,8 +46,14 @@ impl Checker<'_> {
         if let Some(function) = prelude::FUNCTIONS.iter().find(|f| f.path == name) {
             return self.prelude_call(function, path, arguments, mark);
         }
+        if let Some(what) = prelude::dot(&name) {
+            return self.dot(what, path, arguments, expected, mark);
+        }
         if name == "warp::group" {
             return self.group(path, arguments, mark);
+        }
+        if name == "pipeline::wait" {
+            return self.pipeline_wait(path, arguments, mark);
         }
         if prelude::is_from_fn(path) {
             return self.array_from(path, arguments, expected, mark);
@@ -92,7 +98,7 @@ impl Checker<'_> {
             }
             _ => self.mistake(path.mark, format!("`{}` takes no such generic arguments", function.path)),
         }
-        self.confirm(path, function.path, uses_same.then_some(same), combines);
+        self.confirm(path, function.path, uses_same.then_some(same).as_slice(), combines);
         if !self.count(function.path, function.parameters.len(), arguments.len(), mark) {
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
@@ -108,17 +114,22 @@ impl Checker<'_> {
         if uses_same {
             self.traded(function.intrinsic, same, mark);
         }
+        if let Intrinsic::Bits(what) = function.intrinsic
+            && uses_same
+        {
+            self.instruction(what, function.path, same, mark);
+        }
         let returns = self.part(function.returns, same, same);
         (ExprKind::Intrinsic { intrinsic: function.intrinsic, arguments }, returns)
     }
 
-    /// Asks rustc whether a path names the function of the prelude of that name. Its generic arguments are the type or
-    /// number `argument`, and a closure of two such values where it `combines` them.
-    pub(super) fn confirm(&mut self, path: &Path, canonical: &str, argument: Option<Id>, combines: bool) {
+    /// Asks rustc whether a path names the function of the prelude of that name. Its generic arguments are the types and
+    /// numbers `arguments`, and a closure of two values of the first where it `combines` them.
+    pub(super) fn confirm(&mut self, path: &Path, canonical: &str, arguments: &[Id], combines: bool) {
         let written = path.segments.iter().map(|s| s.name.clone());
         let canonical = canonical.split("::").map(|s| Ident::new(s, proc_macro2::Span::call_site()));
         let (written, canonical) = (quote!(#(#written)::*), quote!(#(#canonical)::*));
-        self.called.push(Called { written, canonical, argument, combines });
+        self.called.push(Called { written, canonical, arguments: arguments.to_vec(), combines });
     }
 
     pub(super) fn count(&mut self, name: &str, wanted: usize, given: usize, mark: Mark) -> bool {
@@ -149,6 +160,10 @@ impl Checker<'_> {
             Part::Element => element,
             Part::Combine => self.table.add(Ty::Function { parameters: vec![same; 2], returns: same }),
             Part::MaybeSame => self.table.add(Ty::Option(same)),
+            Part::Overflowing => {
+                let over = self.table.scalar(Scalar::Bool);
+                self.table.add(Ty::Tuple(vec![same, over]))
+            }
             Part::TwoOfSame => self.table.add(Ty::Tuple(vec![same; 2])),
             Part::Pending => self.table.add(Ty::Pending),
             Part::Indices | Part::Elements => unreachable!("methods check these, where rank and length are known"),
@@ -160,7 +175,9 @@ impl Checker<'_> {
                 _ => same,
             },
             Part::Inner => match self.table.get(same).clone() {
-                Ty::View { element, rank, mutable } => self.table.add(Ty::View { element, rank: rank - 1, mutable }),
+                Ty::View { element, rank, mutable, strided } => {
+                    self.table.add(Ty::View { element, rank: rank - 1, mutable, strided })
+                }
                 Ty::Shared { element, rank } => self.table.add(Ty::Shared { element, rank: rank - 1 }),
                 _ => self.wrong(),
             },
@@ -172,8 +189,16 @@ impl Checker<'_> {
                 };
                 self.table.add(Ty::Option(found))
             }
+            Part::Strided => match self.table.get(same).clone() {
+                Ty::View { element, rank, mutable, .. } => {
+                    self.table.add(Ty::View { element, rank, mutable, strided: true })
+                }
+                _ => self.wrong(),
+            },
             Part::View => match self.table.get(same).clone() {
-                Ty::Shared { element, rank } => self.table.add(Ty::View { element, rank, mutable: false }),
+                Ty::Shared { element, rank } => {
+                    self.table.add(Ty::View { element, rank, mutable: false, strided: false })
+                }
                 _ => self.wrong(),
             },
         }
@@ -194,6 +219,14 @@ impl Checker<'_> {
         if let Ty::Option(inner) = known {
             return self.option_method(receiver, inner, name, arguments, mark);
         }
+        // A trait's, where the type has none of its own.
+        if matches!(known, Ty::Array(..))
+            && name != "len"
+            && name != "map"
+            && let Some(called) = self.nominal_method(&receiver, name, generics, arguments, mark)
+        {
+            return called;
+        }
         if let Ty::Array(element, size) = known {
             return self.array_method(receiver, [element, size], name, arguments, mark);
         }
@@ -212,11 +245,16 @@ impl Checker<'_> {
             Ty::Scalar(s) => on.scalar(*s),
             Ty::Pending => on == On::Pending,
             Ty::Slice { mutable, .. } => on.slice(*mutable),
-            Ty::View { rank, mutable, .. } => on.view(*rank, *mutable),
+            Ty::View { rank, mutable, strided, .. } => on.view(*rank, *mutable, *strided),
             Ty::Shared { rank, .. } => on.shared(*rank),
             _ => false,
         };
         let Some(method) = prelude::METHODS.iter().find(|m| name == m.name && fits(m.on)) else {
+            if !matches!(known, Ty::Unknown(_) | Ty::Wrong)
+                && let Some(called) = self.nominal_method(&receiver, name, generics, arguments, mark)
+            {
+                return called;
+            }
             arguments.iter().for_each(|e| {
                 self.expr(e, None);
             });
@@ -226,6 +264,12 @@ impl Checker<'_> {
                         format!(
                             "the type of this number is not known yet: write a suffix, as in `1.0f32`, to call `{name}` on it"
                         )
+                    }
+                    Ty::Scalar(s) => {
+                        let name = name.to_string();
+                        prelude::inexact(&name).filter(|_| s.is_float()).unwrap_or_else(|| {
+                            format!("`{s}` has no method `{name}` in a kernel{}", instead_of(&known, &name))
+                        })
                     }
                     _ => format!(
                         "`{}` has no method `{name}` in a kernel{}",
@@ -281,10 +325,10 @@ impl Checker<'_> {
                 Part::View => {
                     let view = self.part(Part::View, ty, element);
                     let given = self.expr(e, None);
-                    // A `ViewMut` can be read too.
+                    // Any view can be read.
                     let readable = match self.table.get(Id(given.ty.0)).clone() {
-                        Ty::View { element, rank, mutable: true } => {
-                            self.table.add(Ty::View { element, rank, mutable: false })
+                        Ty::View { element, rank, .. } => {
+                            self.table.add(Ty::View { element, rank, mutable: false, strided: false })
                         }
                         _ => Id(given.ty.0),
                     };
@@ -326,9 +370,10 @@ impl Checker<'_> {
             return (ExprKind::Intrinsic { intrinsic, arguments }, ty);
         }
         let Some(method) = prelude::METHODS.iter().find(|m| name == m.name && m.on.scalar(scalar)) else {
+            let inexact = prelude::inexact(&name.to_string()).filter(|_| scalar.is_float());
             self.mistake(
                 Mark { first: name.span(), last: name.span(), ..mark },
-                format!("`{scalar}` has no function `{name}` in a kernel"),
+                inexact.unwrap_or_else(|| format!("`{scalar}` has no function `{name}` in a kernel")),
             );
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         };
@@ -413,8 +458,8 @@ impl Checker<'_> {
             hir::Type::Slice { element, mutable } => {
                 Ty::Slice { element: self.instantiate(types, element, generics), mutable }
             }
-            hir::Type::View { element, rank, mutable } => {
-                Ty::View { element: self.instantiate(types, element, generics), rank, mutable }
+            hir::Type::View { element, rank, mutable, strided } => {
+                Ty::View { element: self.instantiate(types, element, generics), rank, mutable, strided }
             }
             hir::Type::Shared { element, rank } => {
                 Ty::Shared { element: self.instantiate(types, element, generics), rank }
@@ -448,13 +493,6 @@ impl Checker<'_> {
 /// What to write instead of a method that Rust has and a kernel has not.
 fn instead_of(receiver: &Ty, method: &str) -> &'static str {
     match (receiver, method) {
-        (Ty::Scalar(s), "powi" | "powf") if s.is_float() => ": write the product, or `math::exp(y * math::ln(x))`",
-        (
-            Ty::Scalar(s),
-            "sin" | "cos" | "tan" | "sinh" | "cosh" | "tanh" | "exp" | "exp2" | "ln" | "log2" | "log10",
-        ) if s.is_float() => {
-            ": of transcendental functions there are those of `math`, which give the same bits everywhere"
-        }
         (Ty::Scalar(_), _) if method.starts_with("checked_") || method.starts_with("overflowing_") => {
             ": compare before, or take the method that is called `wrapping_…`"
         }

@@ -7,6 +7,7 @@ use super::{
 use crate::Scalar;
 use crate::hir::{self, Builtin, Expr, ExprKind, Intrinsic, TypeId};
 use crate::ir;
+use crate::ptx::inline;
 use crate::syntax::{self, Mark, Unary};
 
 impl Checker<'_> {
@@ -58,6 +59,7 @@ impl Checker<'_> {
             E::Index(base, index) => self.index(base, index),
             E::Field(base, field) => self.field(base, field, e.mark),
             E::Struct { path, fields, rest } => self.struct_literal(path, fields, rest.as_deref(), expected),
+            E::Inline { source, values } => self.inline(source, values),
             E::Tuple(parts) if parts.is_empty() => (ExprKind::Tuple(Vec::new()), self.table.add(Ty::Unit)),
             E::Tuple(parts) => {
                 let hints = match expected.map(|id| self.table.get(id).clone()) {
@@ -121,6 +123,24 @@ impl Checker<'_> {
             }
             E::Refused => (ExprKind::Tuple(Vec::new()), self.wrong()),
         }
+    }
+
+    /// Operands have the types that they are declared with.
+    fn inline(&mut self, source: &inline::Source, values: &[syntax::Expr]) -> (ExprKind, Id) {
+        let inputs = source.inputs().zip(values);
+        let arguments = inputs
+            .map(|(operand, value)| {
+                let ty = self.table.scalar(operand.ty);
+                self.wanted(value, ty)
+            })
+            .collect();
+        let outputs: Vec<Id> = source.outputs().map(|o| self.table.scalar(o.ty)).collect();
+        let ty = match outputs[..] {
+            [] => self.table.add(Ty::Unit),
+            [one] => one,
+            _ => self.table.add(Ty::Tuple(outputs)),
+        };
+        (ExprKind::Inline { source: source.clone(), arguments }, ty)
     }
 
     pub(super) fn literal(&mut self, literal: Literal) -> ExprKind {
@@ -408,8 +428,9 @@ impl Checker<'_> {
                 Ty::Slice { mutable: false, .. } => {
                     self.mistake(mark, "cannot write to a `&[T]`: declare the parameter `&mut [T]`")
                 }
-                Ty::View { mutable: false, .. } => {
-                    self.mistake(mark, "cannot write to a `View`: declare the parameter `ViewMut`")
+                Ty::View { mutable: false, strided, .. } => {
+                    let [name, other] = [false, true].map(|mutable| hir::view_name(mutable, strided));
+                    self.mistake(mark, format!("cannot write to a `{name}`: declare the parameter `{other}`"))
                 }
                 Ty::View { .. } | Ty::Shared { .. } => {
                     if let ExprKind::Local(id) = base.kind {
@@ -434,6 +455,7 @@ impl Checker<'_> {
         // A bare literal takes the type it is cast to, where that is a number of its kind.
         if let (Ty::Unknown(kind @ (Kind::Integer | Kind::Float)), Ty::Scalar(s)) =
             (self.table.get(from).clone(), self.table.get(to).clone())
+            && is_literal(value)
             && ((kind == Kind::Integer && s.is_integer()) || (kind == Kind::Float && s.is_float()))
         {
             self.table.unify(from, to);
@@ -541,6 +563,15 @@ fn masked(e: &syntax::Expr, ty: Scalar) -> bool {
         syntax::ExprKind::Binary(syntax::Binary::Arithmetic(Shr), _, b) if !ty.is_signed() => {
             matches!(b.kind, syntax::ExprKind::Integer(n, _) if n >= 32)
         }
+        _ => false,
+    }
+}
+
+/// Whether an expression is a number as it stands, which takes the type that it is cast to. A variable does not.
+fn is_literal(e: &syntax::Expr) -> bool {
+    match &e.kind {
+        syntax::ExprKind::Integer(..) | syntax::ExprKind::Float(..) => true,
+        syntax::ExprKind::Unary(_, of) => is_literal(of),
         _ => false,
     }
 }

@@ -20,7 +20,7 @@ impl Checker<'_> {
                 self.wrong()
             }
         };
-        self.confirm(path, "warp::group", Some(size), false);
+        self.confirm(path, "warp::group", &[size], false);
         self.count("warp::group", 0, arguments.len(), mark);
         let intrinsic = Intrinsic::GroupNew;
         (ExprKind::Intrinsic { intrinsic, arguments: Vec::new() }, self.table.add(Ty::Group(size)))

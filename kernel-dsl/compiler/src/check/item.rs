@@ -10,6 +10,8 @@ use super::{Callee, Checked, Checker, Itself, Mistake, Scope, finish_bounds};
 use crate::hir::{self, Associated, EnumId, FunctionId, Root, StructId, TraitId, TraitItemKind, Type, TypeId};
 use crate::syntax::{self, Item, TraitItem};
 use std::hash::{Hash, Hasher};
+use std::rc::Rc;
+use syn::{ItemFn, ItemImpl};
 
 /// A function of which nothing is known but its name: its place in the list.
 pub(super) fn blank(function: &syntax::Function) -> hir::Function {
@@ -22,6 +24,7 @@ pub(super) fn blank(function: &syntax::Function) -> hir::Function {
         locals: Vec::new(),
         parameters: 0,
         returns: TypeId(0),
+        constant: function.constant,
         body: hir::Block::default(),
     }
 }
@@ -31,21 +34,74 @@ struct Member<'a> {
     id: FunctionId,
     function: &'a syntax::Function,
     scope: Scope<'a>,
+    around: Around<'a>,
     /// A trait's that its impls must provide: it has no body.
     required: bool,
 }
 
-/// Checks the items of a module; one library for each that has a name, with that name and what rustc can confirm of each function.
-pub fn module(
-    module: &syntax::Module,
-    callees: &[Callee],
-) -> Result<Checked<Vec<(proc_macro2::Ident, hir::Library)>>, Vec<Mistake>> {
+/// What a function of a module stands in.
+#[derive(Clone, Copy)]
+enum Around<'a> {
+    Nothing,
+    Impl(&'a syntax::Impl),
+    Trait,
+}
+
+/// Mistakes of a module, and the function that they are in, if it is one that rustc can be asked about by itself.
+pub struct Wrong {
+    /// What is wrong.
+    pub mistakes: Vec<Mistake>,
+    /// Where.
+    pub within: Option<Within>,
+}
+
+/// A function or constant of a module that has mistakes.
+pub enum Within {
+    /// A function of the module's own.
+    Function(Rc<ItemFn>),
+    /// One of an impl, which comes without what is in it.
+    #[allow(missing_docs)]
+    Method { function: Rc<ItemFn>, of: Rc<ItemImpl> },
+    /// A constant, of the module or of an impl.
+    #[allow(missing_docs)]
+    Constant { name: proc_macro2::Ident, of: Option<Rc<ItemImpl>> },
+}
+
+impl Member<'_> {
+    fn within(&self) -> Option<Within> {
+        let of = match self.around {
+            Around::Nothing => None,
+            Around::Impl(i) => Some(i.written.0.clone()),
+            Around::Trait => return None,
+        };
+        Some(match (&self.function.written, of) {
+            (None, of) => Within::Constant { name: self.function.name.clone(), of },
+            (Some(function), None) => Within::Function(function.0.clone()),
+            (Some(function), Some(of)) => Within::Method { function: function.0.clone(), of },
+        })
+    }
+}
+
+/// The items of a module, checked.
+pub struct CheckedModule {
+    /// One for each item that has a name, with that name.
+    pub libraries: Vec<(proc_macro2::Ident, hir::Library)>,
+    /// The functions of the module's own, with what rustc can confirm of each.
+    pub functions: Vec<(Rc<ItemFn>, Checked<()>)>,
+}
+
+/// Checks the items of a module.
+pub fn module(module: &syntax::Module, callees: &[Callee]) -> Result<CheckedModule, Vec<Wrong>> {
     let mut environment = Environment::new(None, callees);
     let mut named: Vec<(proc_macro2::Ident, Root)> = Vec::new();
     let mut members = Vec::new();
     declare(module, &mut environment, &mut named, &mut members);
     let mut mistakes = Vec::new();
     shapes(module, &mut environment, &mut mistakes);
+    let mut wrong = Vec::new();
+    if !mistakes.is_empty() {
+        wrong.push(Wrong { mistakes, within: None });
+    }
     // Signatures, so that bodies can call one another.
     for member in &members {
         match signature(member, &environment) {
@@ -53,13 +109,13 @@ pub fn module(
                 function.hash = environment.function(member.id).hash;
                 environment.functions[member.id.0 as usize] = function;
             }
-            Err(wrong) => mistakes.extend(wrong),
+            Err(mistakes) => wrong.push(Wrong { mistakes, within: member.within() }),
         }
     }
-    if !mistakes.is_empty() {
-        return Err(mistakes);
+    if !wrong.is_empty() {
+        return Err(wrong);
     }
-    let (mut locals, mut prelude) = (Vec::new(), Vec::new());
+    let mut functions = Vec::new();
     for member in members.iter().filter(|m| !m.required) {
         let mut checker = Checker::new(member.function, &member.scope, &environment);
         checker.signature();
@@ -67,26 +123,27 @@ pub fn module(
         match checker.finish(&mut body).done(body) {
             Ok((mut function, checked)) => {
                 function.hash = environment.function(member.id).hash;
-                locals.extend(checked.locals);
-                prelude.extend(checked.prelude);
+                if let Some(Within::Function(of)) = member.within() {
+                    functions.push((of, checked));
+                }
                 environment.functions[member.id.0 as usize] = function;
             }
-            Err(wrong) => mistakes.extend(wrong),
+            Err(mistakes) => wrong.push(Wrong { mistakes, within: member.within() }),
         }
     }
     for member in &members {
         if let Some(message) = recursion(member.id, &environment) {
             let name = member.function.name.span();
             let mark = syntax::Mark { first: name, last: name, ..member.function.body.mark };
-            mistakes.push(Mistake { mark, message });
+            wrong.push(Wrong { mistakes: vec![Mistake { mark, message }], within: None });
         }
     }
-    if !mistakes.is_empty() {
-        return Err(mistakes);
+    if !wrong.is_empty() {
+        return Err(wrong);
     }
     let whole = hir::Library { root: None, functions: environment.functions, items: environment.items };
     let libraries = named.into_iter().map(|(name, root)| (name, hir::Library { root: Some(root), ..whole.clone() }));
-    Ok(Checked { hir: libraries.collect(), locals, prelude })
+    Ok(CheckedModule { libraries: libraries.collect(), functions })
 }
 
 /// Gives each item its number and name.
@@ -102,20 +159,22 @@ fn declare<'a>(
         count += 1;
         mix(&[module.hash, own, count])
     };
-    let mut member = |environment: &mut Environment, function: &'a syntax::Function, hash, scope, required| {
+    let mut member = |environment: &mut Environment, function: &'a syntax::Function, hash, scope, around, required| {
         let id = FunctionId(environment.functions.len() as u32);
         environment.functions.push(hir::Function { hash, ..blank(function) });
-        members.push(Member { id, function, scope, required });
+        members.push(Member { id, function, scope, around, required });
         id
     };
     for item in &module.items {
         let (name, root) = match item {
-            Item::Function(f) => {
-                (&f.name, Root::Function(member(environment, f, mixed(f.hash), Scope::default(), false)))
-            }
-            Item::Constant(f) => {
-                (&f.name, Root::Constant(member(environment, f, mixed(f.hash), Scope::default(), false)))
-            }
+            Item::Function(f) => (
+                &f.name,
+                Root::Function(member(environment, f, mixed(f.hash), Scope::default(), Around::Nothing, false)),
+            ),
+            Item::Constant(f) => (
+                &f.name,
+                Root::Constant(member(environment, f, mixed(f.hash), Scope::default(), Around::Nothing, false)),
+            ),
             Item::Struct(s) => {
                 let id = StructId(environment.items.structs.len() as u32);
                 environment.items.structs.push(hir::Struct {
@@ -147,11 +206,13 @@ fn declare<'a>(
                     let (name, kind) = match item {
                         TraitItem::Type { name, .. } => (name, TraitItemKind::Type(Vec::new())),
                         TraitItem::Constant { function, provided } => {
-                            let id = member(environment, function, mixed(function.hash), scope, !provided);
+                            let id =
+                                member(environment, function, mixed(function.hash), scope, Around::Trait, !provided);
                             (&function.name, TraitItemKind::Constant { function: id, provided: *provided })
                         }
                         TraitItem::Function { function, provided } => {
-                            let id = member(environment, function, mixed(function.hash), scope, !provided);
+                            let id =
+                                member(environment, function, mixed(function.hash), scope, Around::Trait, !provided);
                             let (provided, receiver) = (*provided, function.receiver);
                             (&function.name, TraitItemKind::Function { function: id, provided, receiver })
                         }
@@ -166,11 +227,12 @@ fn declare<'a>(
                 let scope = Scope { generics: &i.generics, itself: Some(Itself::Type(&i.for_type)) };
                 let mut functions = Vec::new();
                 for f in &i.constants {
-                    let id = member(environment, f, mixed(f.hash), scope, false);
+                    let id = member(environment, f, mixed(f.hash), scope, Around::Impl(i), false);
                     functions.push((f.name.to_string(), Associated::Constant(id)));
                 }
                 for f in &i.functions {
-                    let (id, receiver) = (member(environment, f, mixed(f.hash), scope, false), f.receiver);
+                    let (id, receiver) =
+                        (member(environment, f, mixed(f.hash), scope, Around::Impl(i), false), f.receiver);
                     functions.push((f.name.to_string(), Associated::Function { function: id, receiver }));
                 }
                 environment.items.impls.push(hir::Impl {
@@ -302,9 +364,11 @@ fn nothing(name: &proc_macro2::Ident, generics: &[syntax::Generic]) -> syntax::F
         parameters: Vec::new(),
         receiver: false,
         returns: None,
+        constant: None,
         body: syntax::Block { statements: Vec::new(), value: None, mark },
         source: crate::source::Source { name: name.to_string(), file: String::new(), line: 0, text: Vec::new() },
         hash: 0,
+        written: None,
     }
 }
 

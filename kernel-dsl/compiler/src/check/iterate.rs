@@ -270,7 +270,7 @@ impl Checker<'_> {
         let rank = self.table.add(Ty::Unknown(Kind::Size));
         let ty = self.table.add(Ty::Array(usize, rank));
         let shape = self.wanted(shape, ty);
-        self.confirm(path, "block::share", Some(rank), false);
+        self.confirm(path, "block::share", &[rank], false);
         self.counted_items(shape, Intrinsic::ShareCount, Items::Share, mark)
     }
 
@@ -283,7 +283,7 @@ impl Checker<'_> {
         mark: Mark,
     ) -> Iteration {
         let usize = self.table.scalar(Scalar::Usize);
-        self.confirm(path, &path.name(), None, false);
+        self.confirm(path, &path.name(), &[], false);
         let of = |intrinsic| Expr {
             kind: ExprKind::Intrinsic { intrinsic, arguments: Vec::new() },
             ty: TypeId(usize.0),

@@ -12,6 +12,7 @@ mod closure;
 mod destructure;
 #[cfg(test)]
 mod documented;
+mod dot;
 mod environment;
 mod expression;
 mod group;
@@ -75,7 +76,15 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
     let list = |checker: &mut Checker, all: &[syntax::Expr]| -> Vec<hir::Expr> {
         all.iter().map(|e| checker.wanted(e, usize)).collect()
     };
-    let mut block = list(&mut checker, &kernel.block);
+    let block = kernel.block.iter().map(|extent| match extent {
+        syntax::BlockExtent::Computed(e) => hir::BlockExtent::Computed(checker.wanted(e, usize)),
+        syntax::BlockExtent::Chosen { least, most, step } => hir::BlockExtent::Chosen {
+            least: checker.wanted(least, usize),
+            most: checker.wanted(most, usize),
+            step: step.as_ref().map(|step| checker.wanted(step, usize)),
+        },
+    });
+    let mut block: Vec<_> = block.collect();
     let mut grid = list(&mut checker, &kernel.grid);
     let mut requires: Vec<_> = kernel
         .requires
@@ -87,10 +96,12 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
     }
     checker.parameters_of_kernel();
     let instances = kernel.instances.iter().map(|i| checker.instance(i)).collect();
+    let tolerances = kernel.tolerances.iter().filter_map(|t| checker.tolerance(t)).collect();
     let mut body = checker.body();
     let mut finish = checker.finish(&mut body);
     let conditions = requires.iter_mut().map(|r| &mut r.condition);
-    for e in block.iter_mut().chain(&mut grid).chain(conditions) {
+    let extents = block.iter_mut().flat_map(hir::BlockExtent::expressions_mut);
+    for e in extents.chain(&mut grid).chain(conditions) {
         finish.expr(e);
     }
     let (function, rest) = finish.done(body)?;
@@ -100,8 +111,10 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
         requires,
         min_blocks: kernel.min_blocks,
         max_registers: kernel.max_registers,
+        contract: kernel.contract,
         target: kernel.target,
         instances,
+        tolerances,
     };
     environment.functions[0] = function;
     Ok(rest.map(|()| hir::Program { launch, functions: environment.functions, items: environment.items }))
@@ -120,7 +133,7 @@ pub fn device(function: &syntax::Function, callees: &[Callee]) -> Result<Checked
     Ok(rest.map(|()| hir::Library { root, functions: environment.functions, items: environment.items }))
 }
 
-pub use item::module;
+pub use item::{CheckedModule, Within, Wrong, module};
 
 /// What is around a function: the generic parameters of its impl, and what `Self` is.
 #[derive(Clone, Copy, Default)]
@@ -192,9 +205,9 @@ struct Called {
     /// The path as written, and below `kernel_dsl::prelude`.
     written: TokenStream,
     canonical: TokenStream,
-    /// Its generic argument, a type or number.
-    argument: Option<Id>,
-    /// Whether a closure of two values of that type, which gives a third, is one more.
+    /// Its generic arguments, types or numbers.
+    arguments: Vec<Id>,
+    /// Whether a closure of two values of the first, which gives a third, is one more.
     combines: bool,
 }
 
@@ -206,6 +219,8 @@ struct Variable {
     unset: bool,
     /// Assigned as a whole somewhere, or lent to be.
     assigned: bool,
+    /// Declared `const`.
+    constant: bool,
     mark: Mark,
 }
 
@@ -383,10 +398,31 @@ impl<'a> Checker<'a> {
                 let name = self.named(self.locals[i].ty);
                 self.mistake(
                     p.ty.mark,
-                    format!("a kernel cannot take `{name}`: its parameters are numbers, bool, `&[T]`, `&mut [T]`, `View`, `ViewMut` and device structs"),
+                    format!("a kernel cannot take `{name}`: its parameters are numbers, bool, `&[T]`, `&mut [T]`, views and device structs"),
                 );
             }
         }
+    }
+
+    /// A tolerance is for what the kernel writes.
+    fn tolerance(&mut self, tolerance: &syntax::Tolerance) -> Option<hir::Tolerance> {
+        let syntax::Tolerance { name, relative, absolute } = tolerance;
+        let mark = Mark { first: name.span(), last: name.span(), span: crate::source::Span::default() };
+        let found = self.function.parameters.iter().position(|p| p.name == *name);
+        let Some(parameter) = found else {
+            self.mistake(mark, format!("the kernel has no parameter `{name}`"));
+            return None;
+        };
+        let written = match self.table.get(self.locals[parameter].ty) {
+            Ty::Slice { mutable, .. } | Ty::View { mutable, .. } => *mutable,
+            Ty::Struct(..) | Ty::Parameter(_) | Ty::Wrong => true,
+            _ => false,
+        };
+        if !written {
+            self.mistake(mark, format!("`{name}` is only read: a tolerance is for what the kernel writes"));
+            return None;
+        }
+        Some(hir::Tolerance { parameter: parameter as u32, relative: *relative, absolute: *absolute })
     }
 
     fn body(&mut self) -> hir::Block {
@@ -398,7 +434,7 @@ impl<'a> Checker<'a> {
 
     fn declare(&mut self, name: String, ty: Id, mutable: bool, unset: bool, mark: Mark) -> LocalId {
         let id = LocalId(self.locals.len() as u32);
-        self.locals.push(Variable { name: name.clone(), ty, mutable, unset, assigned: false, mark });
+        self.locals.push(Variable { name: name.clone(), ty, mutable, unset, assigned: false, constant: false, mark });
         self.scope.push((name, id));
         id
     }
@@ -520,6 +556,7 @@ impl Finish<'_> {
                     Ty::View { .. } | Ty::Slice { .. } => v.assigned || v.unset,
                     _ => v.mutable || v.unset,
                 },
+                constant: v.constant,
                 span: v.mark.span,
             })
             .collect();
@@ -551,17 +588,17 @@ impl Finish<'_> {
             prelude: checker
                 .called
                 .iter()
-                .filter_map(|Called { written, canonical, argument, combines }| {
-                    let argument = match argument {
-                        None => quote!(),
-                        Some(id) => {
-                            let id = self.types.get(&checker.table, *id);
-                            let ty = rust_type(&self.types.types, &checker.generics, id)?;
-                            let closure = combines.then(|| quote!(, fn(#ty, #ty) -> #ty));
-                            quote!(::<#ty #closure>)
-                        }
-                    };
-                    Some((quote!(#written #argument), quote!(#canonical #argument)))
+                .filter_map(|Called { written, canonical, arguments, combines }| {
+                    let types = arguments.iter().map(|id| {
+                        let id = self.types.get(&checker.table, *id);
+                        rust_type(&self.types.types, &checker.generics, id)
+                    });
+                    let mut types: Vec<TokenStream> = types.collect::<Option<_>>()?;
+                    if let (true, Some(ty)) = (combines, types.first()) {
+                        types.push(quote!(fn(#ty, #ty) -> #ty));
+                    }
+                    let arguments = if types.is_empty() { quote!() } else { quote!(::<#(#types),*>) };
+                    Some((quote!(#written #arguments), quote!(#canonical #arguments)))
                 })
                 .collect(),
             hir: (),
@@ -575,6 +612,7 @@ impl Finish<'_> {
             parameters: checker.function.parameters.len() as u32,
             locals,
             returns,
+            constant: checker.function.constant,
             body,
         };
         Ok((function, checked))

@@ -128,49 +128,89 @@ impl Checker<'_> {
             Ty::Parameter(_) | Ty::Projection { .. } => environment.traits(&self.bounds_of(of)),
             _ => (0..environment.items.traits.len() as u32)
                 .map(TraitId)
-                .filter(|t| position(*t).is_some() && self.implementation(*t, of).is_some())
+                .filter(|t| position(*t).is_some() && !self.implementations(*t, of).is_empty())
                 .collect(),
         };
         traits.into_iter().find_map(|id| Some((id, position(id)? as u32)))
     }
 
-    /// The impl of a trait for a type that is known, with what stands for the impl's parameters.
-    fn implementation(&mut self, of_trait: TraitId, of: Id) -> Option<(usize, Vec<Id>)> {
-        let environment = self.environment;
-        environment.items.impls.iter().enumerate().find_map(|(i, each)| {
-            let fits = each.of_trait == Some(of_trait) && self.may_be(&each.types, each.for_type, of);
-            fits.then(|| (i, self.of_impl(each, of)))
-        })
+    /// The impls of a trait that are for a type, as far as it is known.
+    fn implementations(&self, of_trait: TraitId, of: Id) -> Vec<usize> {
+        let impls = self.environment.items.impls.iter().enumerate();
+        impls.filter(|(_, each)| each.of_trait == Some(of_trait) && self.may_be(each, of)).map(|(i, _)| i).collect()
     }
 
-    /// Whether a type of an impl's table can be `of`, by what both are outside.
-    fn may_be(&self, types: &[hir::Type], pattern: TypeId, of: Id) -> bool {
+    /// Whether an impl's type can be `of`, whose parts need not all be known.
+    fn may_be(&self, each: &hir::Impl, of: Id) -> bool {
+        self.fits(&each.types, each.for_type, of, &mut vec![None; each.generics.len()])
+    }
+
+    /// Whether the type `pattern` of an impl's table can be `of`, with `bound` for the impl's parameters.
+    fn fits(&self, types: &[hir::Type], pattern: TypeId, of: Id, bound: &mut [Option<Id>]) -> bool {
+        use hir::Type as T;
         match (&types[pattern.0 as usize], self.table.get(of)) {
-            (hir::Type::Parameter(_), _) => true,
-            (hir::Type::Struct(a, p), Ty::Struct(b, q)) => {
-                a == b && p.iter().zip(q).all(|(p, q)| self.may_be(types, *p, *q))
+            (T::Parameter(i) | T::Constant(hir::Size::Generic(i)), _) => {
+                match bound[*i as usize].replace(of) {
+                    // One that stands twice: on a copy, since nothing is decided yet.
+                    Some(before) => self.table.clone().unify(before, of),
+                    None => true,
+                }
             }
-            (hir::Type::Enum(a), Ty::Enum(b)) => a == b,
-            (hir::Type::Scalar(a), Ty::Scalar(b)) => a == b,
-            (hir::Type::Tuple(p), Ty::Tuple(q)) => {
-                p.len() == q.len() && p.iter().zip(q).all(|(p, q)| self.may_be(types, *p, *q))
+            (_, Ty::Wrong) => true,
+            (T::Scalar(s), Ty::Unknown(kind)) => match kind {
+                super::Kind::Any => true,
+                super::Kind::Integer => s.is_integer(),
+                super::Kind::Float => s.is_float() || s.is_half(),
+                super::Kind::Size => false,
+            },
+            (pattern, Ty::Unknown(kind)) => match pattern {
+                T::Constant(_) => *kind == super::Kind::Size,
+                _ => *kind == super::Kind::Any,
+            },
+            (T::Struct(a, p), Ty::Struct(b, q)) => {
+                a == b && p.iter().zip(q).all(|(p, q)| self.fits(types, *p, *q, bound))
             }
-            (hir::Type::Array(p, _), Ty::Array(q, _)) | (hir::Type::Option(p), Ty::Option(q)) => {
-                self.may_be(types, *p, *q)
+            (T::Tuple(p), Ty::Tuple(q)) => {
+                p.len() == q.len() && p.iter().zip(q).all(|(p, q)| self.fits(types, *p, *q, bound))
             }
-            (hir::Type::Constant(hir::Size::Known(a)), Ty::Size(hir::Size::Known(b))) => a == b,
-            (hir::Type::Constant(_), Ty::Size(_)) => true,
-            (_, Ty::Unknown(_)) => true,
+            (T::Array(p, n), Ty::Array(q, m)) => {
+                self.fits(types, *p, *q, bound)
+                    && match (n, self.table.get(*m)) {
+                        (hir::Size::Known(n), Ty::Size(hir::Size::Known(m))) => n == m,
+                        // A length that is a parameter of the function is none that an impl could name.
+                        (hir::Size::Known(_), Ty::Size(hir::Size::Generic(_))) => false,
+                        (hir::Size::Known(_), _) => true,
+                        (hir::Size::Generic(i), _) => match bound[*i as usize].replace(*m) {
+                            Some(before) => self.table.clone().unify(before, *m),
+                            None => true,
+                        },
+                    }
+            }
+            (T::Option(p), Ty::Option(q)) => self.fits(types, *p, *q, bound),
+            (T::Slice { element: p, mutable: m }, Ty::Slice { element: q, mutable: n }) => {
+                m == n && self.fits(types, *p, *q, bound)
+            }
+            (
+                T::View { element: p, rank: r, mutable: m, strided: d },
+                Ty::View { element: q, rank: s, mutable: n, strided: e },
+            ) => (r, m, d) == (s, n, e) && self.fits(types, *p, *q, bound),
+            (T::Shared { element: p, rank: r }, Ty::Shared { element: q, rank: s }) => {
+                r == s && self.fits(types, *p, *q, bound)
+            }
+            (T::Enum(a), Ty::Enum(b)) => a == b,
+            (T::Item(a), Ty::Item(b)) => a == b,
+            (T::Scalar(a), Ty::Scalar(b)) => a == b,
+            (T::Constant(a), Ty::Size(b)) => a == b,
+            (T::Unit, Ty::Unit) => true,
             _ => false,
         }
     }
 
-    /// What stands for the parameters of an impl whose type is `of`.
-    fn of_impl(&mut self, each: &hir::Impl, of: Id) -> Vec<Id> {
+    /// What stands for the parameters of an impl whose type is `of`, if it is.
+    fn of_impl(&mut self, each: &hir::Impl, of: Id) -> Option<Vec<Id>> {
         let arguments = self.arguments(&each.generics, &[]);
         let whole = self.instantiate(&each.types, each.for_type, &arguments);
-        self.table.unify(whole, of);
-        arguments
+        self.table.unify(whole, of).then_some(arguments)
     }
 
     /// `<of as of_trait>::item`: what it is where `of` is known, and otherwise something that will be found out.
@@ -186,14 +226,24 @@ impl Checker<'_> {
             _ => {
                 let environment = self.environment;
                 let name = &environment.a_trait(of_trait).items[item as usize].name;
-                if let Some((i, arguments)) = self.implementation(of_trait, of) {
-                    let each = &environment.items.impls[i];
-                    if let Some((_, ty)) = each.associated.iter().find(|(n, _)| n == name) {
-                        return self.instantiate(&each.types, *ty, &arguments);
+                match self.implementations(of_trait, of)[..] {
+                    [i] => {
+                        let each = &environment.items.impls[i];
+                        let ty = each.associated.iter().find(|(n, _)| n == name);
+                        if let (Some((_, ty)), Some(arguments)) = (ty, self.of_impl(each, of)) {
+                            return self.instantiate(&each.types, *ty, &arguments);
+                        }
+                        self.wrong()
+                    }
+                    // rustc says which impl there is not.
+                    [] => self.wrong(),
+                    // Which it is shows when more of the type is known.
+                    _ => {
+                        let result = self.table.unknown();
+                        self.projections.push((of, of_trait, item, result));
+                        result
                     }
                 }
-                // rustc says which impl there is not.
-                self.wrong()
             }
         }
     }
@@ -255,9 +305,9 @@ impl Checker<'_> {
                 return Some(Found::Variant(variant.value));
             }
         }
-        let inherent = environment.inherent(&text, |i| self.may_be(&i.types, i.for_type, of));
+        let inherent = environment.inherent(&text, |i| self.may_be(i, of));
         if let Some((each, associated)) = inherent {
-            let mut generics = self.of_impl(each, of);
+            let mut generics = self.of_impl(each, of)?;
             let function = associated.function();
             let own = &environment.function(function).generics[each.generics.len()..];
             generics.extend(self.arguments(own, given));

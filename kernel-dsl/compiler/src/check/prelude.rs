@@ -2,9 +2,10 @@
 //!
 //! One table each, so that the reader of a kernel, the checker and the documentation agree on what there is.
 
+use crate::Approximation as X;
 use crate::Scalar;
 use crate::hir::collective::Reduction;
-use crate::hir::{Builtin, Collective as C, Intrinsic, Method as M};
+use crate::hir::{Builtin, Collective as C, Fast, Intrinsic, Method as M, OnOverflow as O};
 use crate::ir;
 use crate::syntax::Path;
 
@@ -28,6 +29,8 @@ pub(super) enum Part {
     Inner,
     /// A `View` of the receiver's element and rank.
     View,
+    /// The receiver as a view of any strides.
+    Strided,
     /// An `Option` of the receiver's element; of a reference to it, where the receiver is a slice.
     Found,
     /// An element of the receiver.
@@ -42,6 +45,8 @@ pub(super) enum Part {
     MaybeSame,
     /// A pair of `Same`.
     TwoOfSame,
+    /// `Same`, and whether it is wrong.
+    Overflowing,
 }
 
 /// A function of the prelude.
@@ -56,7 +61,8 @@ const fn f(path: &'static str, intrinsic: Intrinsic, parameters: &'static [Part]
     Function { path, intrinsic, parameters, returns }
 }
 
-/// The functions of the prelude but `unroll`, `unroll_by` and `rolled`, which belong to `for`, and `warp::group`.
+/// The functions of the prelude but `unroll`, `unroll_by` and `rolled`, which belong to `for`, and those with a constant for argument,
+/// `warp::group` and `pipeline::wait`.
 pub(super) const FUNCTIONS: &[Function] = &[
     f("Pending::none", Intrinsic::PendingNone, &[], Part::Pending),
     f("thread::x", Intrinsic::Thread(0), &[], Part::Usize),
@@ -106,6 +112,25 @@ pub(super) const FUNCTIONS: &[Function] = &[
     f("warp::ballot", Intrinsic::OfWarp(C::Vote(ir::Vote::Ballot)), &[Part::Bool], Part::U32),
     f("warp::all", Intrinsic::OfWarp(C::Vote(ir::Vote::All)), &[Part::Bool], Part::Bool),
     f("warp::any", Intrinsic::OfWarp(C::Vote(ir::Vote::Any)), &[Part::Bool], Part::Bool),
+    f("pipeline::commit", Intrinsic::PipelineCommit, &[], Part::Unit),
+    f("fast::exp2", Intrinsic::Fast(Fast::One(X::Exponential)), FLOAT, Part::F32),
+    f("fast::exp", Intrinsic::Fast(Fast::Exp), FLOAT, Part::F32),
+    f("fast::log2", Intrinsic::Fast(Fast::One(X::Logarithm)), FLOAT, Part::F32),
+    f("fast::ln", Intrinsic::Fast(Fast::Ln), FLOAT, Part::F32),
+    f("fast::rcp", Intrinsic::Fast(Fast::One(X::Reciprocal)), FLOAT, Part::F32),
+    f("fast::sqrt", Intrinsic::Fast(Fast::One(X::SquareRoot)), FLOAT, Part::F32),
+    f("fast::rsqrt", Intrinsic::Fast(Fast::One(X::ReciprocalSquareRoot)), FLOAT, Part::F32),
+    f("fast::sin", Intrinsic::Fast(Fast::One(X::Sine)), FLOAT, Part::F32),
+    f("fast::cos", Intrinsic::Fast(Fast::One(X::Cosine)), FLOAT, Part::F32),
+    f("fast::tanh", Intrinsic::Fast(Fast::Tanh), FLOAT, Part::F32),
+    f("fast::div", Intrinsic::Fast(Fast::Div), &[Part::F32, Part::F32], Part::F32),
+    f("int::mul_hi", Intrinsic::Bits(I::MultiplyHigh), TWO, Part::Same),
+    f("int::mul24", Intrinsic::Bits(I::Multiply24), TWO, Part::Same),
+    f("int::byte_perm", Intrinsic::Bits(I::Permute), WORDS, Part::U32),
+    f("int::funnel_shl", Intrinsic::Bits(I::FunnelLeft), WORDS, Part::U32),
+    f("int::funnel_shr", Intrinsic::Bits(I::FunnelRight), WORDS, Part::U32),
+    f("int::extract", Intrinsic::Bits(I::Extract), &[Part::Same, Part::U32, Part::U32], Part::Same),
+    f("int::insert", Intrinsic::Bits(I::Insert), &[Part::Same, Part::Same, Part::U32, Part::U32], Part::Same),
     f("fence::block", Intrinsic::Fence(ir::Scope::Block), &[], Part::Unit),
     f("fence::grid", Intrinsic::Fence(ir::Scope::Grid), &[], Part::Unit),
     f("fence::system", Intrinsic::Fence(ir::Scope::System), &[], Part::Unit),
@@ -128,6 +153,10 @@ pub(super) enum On {
     View2,
     /// A view of rank 2 or more.
     ViewDeep,
+    /// A view whose last stride is 1.
+    Contiguous,
+    /// A view of any strides and of rank 2.
+    Strided2,
     Shared,
     /// A shared array of rank 2 or more.
     SharedDeep,
@@ -135,6 +164,8 @@ pub(super) enum On {
     Memory,
     /// Of these, what the kernel may write.
     Writable,
+    /// The same, and views of any strides too.
+    Atomic,
     /// Slices and views.
     Global,
     /// Of these, what the kernel may write.
@@ -158,11 +189,13 @@ const fn m(on: On, name: &'static str, intrinsic: Intrinsic, parameters: &'stati
     Method { on, name, intrinsic, parameters, returns }
 }
 
-use ir::{Atomic as A, Binary as B, Unary as U};
+use ir::{Atomic as A, Binary as B, Bits as I, Unary as U};
 const ATOMIC: &[Part] = &[Part::Indices, Part::Element];
 const ONE: &[Part] = &[Part::Same];
 const TWO: &[Part] = &[Part::Same, Part::Same];
 const U32: &[Part] = &[Part::U32];
+const FLOAT: &[Part] = &[Part::F32];
+const WORDS: &[Part] = &[Part::U32, Part::U32, Part::U32];
 const NONE: &[Part] = &[];
 /// A value and a closure.
 const REDUCE: &[Part] = &[Part::Same, Part::Combine];
@@ -233,6 +266,19 @@ pub(super) const METHODS: &[Method] = &[
     m(On::Unsigned, "saturating_add", Intrinsic::Method(M::SaturatingAdd), ONE, Part::Same),
     m(On::Unsigned, "is_power_of_two", Intrinsic::Method(M::IsPowerOfTwo), NONE, Part::Bool),
     m(On::Unsigned, "next_power_of_two", Intrinsic::Method(M::NextPowerOfTwo), NONE, Part::Same),
+    m(On::Integer, "checked_add", Intrinsic::Overflow(O::Checked, B::Add), ONE, Part::MaybeSame),
+    m(On::Integer, "checked_sub", Intrinsic::Overflow(O::Checked, B::Sub), ONE, Part::MaybeSame),
+    m(On::Integer, "checked_mul", Intrinsic::Overflow(O::Checked, B::Mul), ONE, Part::MaybeSame),
+    m(On::Integer, "checked_div", Intrinsic::Overflow(O::Checked, B::Div), ONE, Part::MaybeSame),
+    m(On::Integer, "checked_rem", Intrinsic::Overflow(O::Checked, B::Rem), ONE, Part::MaybeSame),
+    m(On::Integer, "overflowing_add", Intrinsic::Overflow(O::Overflowing, B::Add), ONE, Part::Overflowing),
+    m(On::Integer, "overflowing_sub", Intrinsic::Overflow(O::Overflowing, B::Sub), ONE, Part::Overflowing),
+    m(On::Integer, "overflowing_mul", Intrinsic::Overflow(O::Overflowing, B::Mul), ONE, Part::Overflowing),
+    m(On::Integer, "saturating_mul", Intrinsic::Overflow(O::Saturating, B::Mul), ONE, Part::Same),
+    m(On::Signed, "saturating_add", Intrinsic::Overflow(O::Saturating, B::Add), ONE, Part::Same),
+    m(On::Signed, "saturating_sub", Intrinsic::Overflow(O::Saturating, B::Sub), ONE, Part::Same),
+    m(On::Integer, "ilog2", Intrinsic::Method(M::Ilog2), NONE, Part::U32),
+    m(On::Unsigned, "is_multiple_of", Intrinsic::Method(M::IsMultipleOf), ONE, Part::Bool),
     m(On::Integer, "wrapping_shl", Intrinsic::Binary(B::Shl), U32, Part::Same),
     m(On::Integer, "wrapping_shr", Intrinsic::Binary(B::Shr), U32, Part::Same),
     m(On::Group, "lane", Intrinsic::GroupLane, NONE, Part::Usize),
@@ -261,7 +307,10 @@ pub(super) const METHODS: &[Method] = &[
     m(On::View2, "cols", Intrinsic::Extent(Some(1)), NONE, Part::Usize),
     m(On::View, "dim", Intrinsic::Extent(None), &[Part::Usize], Part::Usize),
     m(On::View, "is_empty", Intrinsic::IsEmpty, NONE, Part::Bool),
-    m(On::View, "aligned", Intrinsic::Aligned, &[Part::Usize], Part::Bool),
+    m(On::View, "stride", Intrinsic::Stride, &[Part::Usize], Part::Usize),
+    m(On::Contiguous, "strided", Intrinsic::ViewStrided, NONE, Part::Strided),
+    m(On::Strided2, "transposed", Intrinsic::ViewTransposed, NONE, Part::Same),
+    m(On::Contiguous, "aligned", Intrinsic::Aligned, &[Part::Usize], Part::Bool),
     m(On::View, "offset", Intrinsic::ViewOffset, &[Part::Indices], Part::Same),
     m(On::View, "streaming", Intrinsic::ViewStreaming, NONE, Part::Same),
     m(On::View, "coherent", Intrinsic::ViewCoherent, NONE, Part::Same),
@@ -270,31 +319,91 @@ pub(super) const METHODS: &[Method] = &[
     m(On::SharedDeep, "at", Intrinsic::SharedAt, &[Part::Usize], Part::Inner),
     m(On::Shared, "copy_from", Intrinsic::SharedCopyFrom, &[Part::View], Part::Unit),
     m(On::Shared, "copy_async", Intrinsic::CopyAsync, &[Part::View], Part::Pending),
+    m(On::Shared, "cp_async", Intrinsic::CpAsync, &[Part::View], Part::Unit),
     m(On::Pending, "and", Intrinsic::PendingAnd, &[Part::Same], Part::Pending),
     m(On::Pending, "wait", Intrinsic::PendingWait, NONE, Part::Unit),
     m(On::Shared, "fill", Intrinsic::SharedFill, &[Part::Element], Part::Unit),
     m(On::Shared, "get", Intrinsic::Get, &[Part::Indices], Part::Found),
     m(On::Shared, "load_or", Intrinsic::LoadOr, &[Part::Indices, Part::Element], Part::Elements),
     m(On::Shared, "store_in", Intrinsic::StoreIn, &[Part::Indices, Part::Elements], Part::Unit),
+    // What follows moves several elements at once, which views of any strides do not have side by side.
     m(On::Memory, "load", Intrinsic::Load, &[Part::Indices], Part::Elements),
     m(On::Global, "load_or", Intrinsic::LoadOr, &[Part::Indices, Part::Element], Part::Elements),
     m(On::Writable, "store", Intrinsic::Store, &[Part::Indices, Part::Elements], Part::Unit),
     m(On::GlobalMut, "store_in", Intrinsic::StoreIn, &[Part::Indices, Part::Elements], Part::Unit),
-    m(On::Writable, "fetch_add", Intrinsic::Atomic(A::Add), ATOMIC, Part::Element),
-    m(On::Writable, "fetch_min", Intrinsic::Atomic(A::Min), ATOMIC, Part::Element),
-    m(On::Writable, "fetch_max", Intrinsic::Atomic(A::Max), ATOMIC, Part::Element),
-    m(On::Writable, "fetch_and", Intrinsic::Atomic(A::And), ATOMIC, Part::Element),
-    m(On::Writable, "fetch_or", Intrinsic::Atomic(A::Or), ATOMIC, Part::Element),
-    m(On::Writable, "fetch_xor", Intrinsic::Atomic(A::Xor), ATOMIC, Part::Element),
-    m(On::Writable, "exchange", Intrinsic::Atomic(A::Exchange), ATOMIC, Part::Element),
+    m(On::Atomic, "fetch_add", Intrinsic::Atomic(A::Add), ATOMIC, Part::Element),
+    m(On::Atomic, "fetch_min", Intrinsic::Atomic(A::Min), ATOMIC, Part::Element),
+    m(On::Atomic, "fetch_max", Intrinsic::Atomic(A::Max), ATOMIC, Part::Element),
+    m(On::Atomic, "fetch_and", Intrinsic::Atomic(A::And), ATOMIC, Part::Element),
+    m(On::Atomic, "fetch_or", Intrinsic::Atomic(A::Or), ATOMIC, Part::Element),
+    m(On::Atomic, "fetch_xor", Intrinsic::Atomic(A::Xor), ATOMIC, Part::Element),
+    m(On::Atomic, "exchange", Intrinsic::Atomic(A::Exchange), ATOMIC, Part::Element),
     m(
-        On::Writable,
+        On::Atomic,
         "compare_exchange",
         Intrinsic::Atomic(A::CompareExchange),
         &[Part::Indices, Part::Element, Part::Element],
         Part::Element,
     ),
 ];
+
+/// A method of Rust's floats that Rust does not round correctly.
+struct Inexact {
+    method: &'static str,
+    /// The function of exact operations to write for it, once there is one.
+    math: Option<&'static str>,
+    /// The hardware's approximation.
+    fast: Option<&'static str>,
+}
+
+const fn x(method: &'static str, math: Option<&'static str>, fast: Option<&'static str>) -> Inexact {
+    Inexact { method, math, fast }
+}
+
+/// The methods whose bits Rust leaves to the host's library. They are refused, with the function to write: were they
+/// compiled as `math::` functions, the same Rust on the host (a device function that is called there, or a kernel as rustc
+/// compiled it) would give other bits than on the device, and an inherent method cannot be replaced.
+const INEXACT: &[Inexact] = &[
+    x("exp", Some("math::exp"), Some("fast::exp")),
+    x("exp2", None, Some("fast::exp2")),
+    x("exp_m1", None, None),
+    x("ln", Some("math::ln"), Some("fast::ln")),
+    x("ln_1p", None, None),
+    x("log2", None, Some("fast::log2")),
+    x("log10", None, None),
+    x("log", None, None),
+    x("powf", None, None),
+    x("powi", None, None),
+    x("cbrt", None, None),
+    x("hypot", None, None),
+    x("sin", None, Some("fast::sin")),
+    x("cos", None, Some("fast::cos")),
+    x("sin_cos", None, None),
+    x("tan", None, None),
+    x("asin", None, None),
+    x("acos", None, None),
+    x("atan", None, None),
+    x("atan2", None, None),
+    x("sinh", None, None),
+    x("cosh", None, None),
+    x("tanh", None, Some("fast::tanh")),
+    x("asinh", None, None),
+    x("acosh", None, None),
+    x("atanh", None, None),
+];
+
+/// Why a float has no method `name` in a kernel, and what to write for it; `None` of a name that Rust does not have either.
+pub(super) fn inexact(name: &str) -> Option<String> {
+    let Inexact { method, math, fast } = INEXACT.iter().find(|x| x.method == name)?;
+    let math = math.map(|f| format!("`{f}(…)`, whose bits are the same everywhere"));
+    let fast = fast.map(|f| format!("`{f}(…)`, the hardware's approximation"));
+    let ways: Vec<String> = math.into_iter().chain(fast).collect();
+    let way = match ways.is_empty() {
+        true => "compute it by a device function of your own".to_string(),
+        false => format!("write {}", ways.join(", or ")),
+    };
+    Some(format!("`{method}` gives other bits from one host to another, and is no method in a kernel: {way}"))
+}
 
 /// Dimensions of an array in shared memory at most.
 pub(super) const MOST_SHARED: u32 = 5;
@@ -344,15 +453,40 @@ pub(crate) fn owns(path: &Path) -> bool {
     }
     let first = path.segments[0].name.to_string();
     match path.segments.len() {
-        1 => matches!(first.as_str(), "unroll" | "unroll_by" | "rolled" | "Some" | "None" | "size_of"),
+        1 => {
+            matches!(first.as_str(), "unroll" | "unroll_by" | "rolled" | "Some" | "None" | "size_of")
+                || dot(&first).is_some()
+        }
         2 => {
             matches!(
                 first.as_str(),
-                "thread" | "block" | "grid" | "warp" | "device" | "fence" | "target" | "Shared" | "Option" | "Pending"
+                "thread"
+                    | "block"
+                    | "grid"
+                    | "warp"
+                    | "device"
+                    | "fence"
+                    | "pipeline"
+                    | "fast"
+                    | "int"
+                    | "target"
+                    | "Shared"
+                    | "Option"
+                    | "Pending"
             ) || Scalar::from_name(&first).is_some()
         }
         _ => is_from_fn(path) || is_size_of(path),
     }
+}
+
+/// The dot product that a function is.
+pub(super) fn dot(name: &str) -> Option<ir::Bits> {
+    Some(match name {
+        "dp4a" => I::Dot4,
+        "dp2a_lo" => I::Dot2 { high: false },
+        "dp2a_hi" => I::Dot2 { high: true },
+        _ => return None,
+    })
 }
 
 /// Whether a path is `std::array::from_fn`.
@@ -374,7 +508,10 @@ pub(crate) fn combines(path: &Path) -> bool {
 /// Whether the language owns a path in the place of a type.
 pub(crate) fn owns_type(path: &Path) -> bool {
     let last = path.segments.last().map(|s| s.name.to_string()).unwrap_or_default();
-    matches!(last.as_str(), "View" | "ViewMut" | "Shared" | "Option" | "Group" | "Pending" | "Self")
+    matches!(
+        last.as_str(),
+        "View" | "ViewMut" | "Strided" | "StridedMut" | "Shared" | "Option" | "Group" | "Pending" | "Self"
+    )
 }
 
 /// Whether the language owns a path in the place of a bound. Of Rust's own traits those that every value has, and operators,
@@ -488,16 +625,18 @@ impl On {
     pub(super) fn slice(self, mutable: bool) -> bool {
         match self {
             On::Slice | On::Memory | On::Global => true,
-            On::Writable | On::GlobalMut => mutable,
+            On::Writable | On::GlobalMut | On::Atomic => mutable,
             _ => false,
         }
     }
 
-    /// Whether a view of that rank is meant, which the kernel may write, or may not.
-    pub(super) fn view(self, rank: u32, mutable: bool) -> bool {
+    /// Whether a view of that rank is meant, which the kernel may write, or may not, and whose last stride may be any.
+    pub(super) fn view(self, rank: u32, mutable: bool, strided: bool) -> bool {
         match self {
-            On::Memory | On::Global => true,
-            On::Writable | On::GlobalMut => mutable,
+            On::Memory | On::Global | On::Contiguous => !strided,
+            On::Writable | On::GlobalMut => mutable && !strided,
+            On::Atomic => mutable,
+            On::Strided2 => strided && rank == 2,
             On::View => true,
             On::View1 => rank == 1,
             On::View2 => rank == 2,
@@ -509,7 +648,7 @@ impl On {
     /// Whether a shared array of that rank is meant.
     pub(super) fn shared(self, rank: u32) -> bool {
         match self {
-            On::Shared | On::Memory | On::Writable => true,
+            On::Shared | On::Memory | On::Writable | On::Atomic => true,
             On::SharedDeep => rank >= 2,
             On::View1 => rank == 1,
             On::View2 => rank == 2,

@@ -6,7 +6,7 @@ use super::{
     types::{Id, Ty},
 };
 use crate::Scalar;
-use crate::hir::{self, Expr, ExprKind, Intrinsic};
+use crate::hir::{self, Expr, ExprKind, Intrinsic, TypeId};
 use crate::syntax::{self, Argument, Mark, Path};
 use proc_macro2::Ident;
 
@@ -110,5 +110,27 @@ impl Checker<'_> {
         let map = self.wanted(&arguments[1], function);
         let arguments = vec![receiver, view, map];
         (ExprKind::Intrinsic { intrinsic: Intrinsic::CopyAsyncMap, arguments }, self.table.add(Ty::Pending))
+    }
+
+    /// `pipeline::wait::<N>()`
+    pub(super) fn pipeline_wait(&mut self, path: &Path, arguments: &[syntax::Expr], mark: Mark) -> (ExprKind, Id) {
+        let unit = self.table.add(Ty::Unit);
+        let size = match path.segments.last().map_or(&[][..], |s| &s.arguments) {
+            [size] => self.size(size),
+            _ => {
+                self.mistake(path.mark, "say how many groups may be under way still: `pipeline::wait::<1>()`");
+                return (ExprKind::Tuple(Vec::new()), unit);
+            }
+        };
+        let kind = match *self.table.get(size) {
+            Ty::Size(hir::Size::Known(n)) => self.literal(super::Literal::Integer(n.into(), mark)),
+            Ty::Size(hir::Size::Generic(i)) => ExprKind::Generic(i),
+            _ => return (ExprKind::Tuple(Vec::new()), unit),
+        };
+        self.confirm(path, "pipeline::wait", &[size], false);
+        self.count("pipeline::wait", 0, arguments.len(), mark);
+        let usize = self.table.scalar(Scalar::Usize);
+        let groups = Expr { kind, ty: TypeId(usize.0), span: mark.span };
+        (ExprKind::Intrinsic { intrinsic: Intrinsic::PipelineWait, arguments: vec![groups] }, unit)
     }
 }

@@ -22,6 +22,7 @@ impl Checker<'_> {
             let number = self.number(value);
             let value = self.wanted(value, ty);
             let local = self.declare(name.to_string(), ty, false, false, *mark);
+            self.locals[local.0 as usize].constant = true;
             self.constants.extend(number.map(|n| (local, n)));
             statements.push(Statement::Let {
                 pattern: hir::Pattern::Local(local),

@@ -29,6 +29,8 @@ pub(super) enum Ty {
         element: Id,
         rank: u32,
         mutable: bool,
+        /// Its last stride need not be 1.
+        strided: bool,
     },
     Shared {
         element: Id,
@@ -90,7 +92,7 @@ pub(super) struct Names<'a> {
 }
 
 /// The types of one function.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     entries: Vec<Ty>,
 }
@@ -151,9 +153,10 @@ impl Table {
             (Ty::Tuple(p), Ty::Tuple(q)) => p.len() == q.len() && p.into_iter().zip(q).all(|(a, b)| self.unify(a, b)),
             (Ty::Array(p, n), Ty::Array(q, m)) => self.unify(p, q) && self.unify(n, m),
             (Ty::Slice { element: p, mutable: m }, Ty::Slice { element: q, mutable: n }) => m == n && self.unify(p, q),
-            (Ty::View { element: p, rank: r, mutable: m }, Ty::View { element: q, rank: s, mutable: n }) => {
-                (r, m) == (s, n) && self.unify(p, q)
-            }
+            (
+                Ty::View { element: p, rank: r, mutable: m, strided: d },
+                Ty::View { element: q, rank: s, mutable: n, strided: e },
+            ) => (r, m, d) == (s, n, e) && self.unify(p, q),
             (Ty::Shared { element: p, rank: r }, Ty::Shared { element: q, rank: s }) => r == s && self.unify(p, q),
             (Ty::Struct(a, p), Ty::Struct(b, q)) => a == b && p.into_iter().zip(q).all(|(a, b)| self.unify(a, b)),
             (Ty::Projection { of: p, of_trait: t, item: i }, Ty::Projection { of: q, of_trait: u, item: j }) => {
@@ -229,8 +232,9 @@ impl Table {
             Ty::Slice { element, mutable } => {
                 format!("&{}[{}]", if *mutable { "mut " } else { "" }, self.name(*element, names))
             }
-            Ty::View { element, rank, mutable } => {
-                format!("View{}<{}, {rank}>", if *mutable { "Mut" } else { "" }, self.name(*element, names))
+            Ty::View { element, rank, mutable, strided } => {
+                let name = hir::view_name(*mutable, *strided);
+                format!("{name}<{}, {rank}>", self.name(*element, names))
             }
             Ty::Shared { element, rank } => format!("Shared<{}, {rank}>", self.name(*element, names)),
             Ty::Pending => "Pending".to_string(),
@@ -306,7 +310,9 @@ impl Finished {
                 }
             }
             Ty::Slice { element, mutable } => hir::Type::Slice { element: self.get(table, element), mutable },
-            Ty::View { element, rank, mutable } => hir::Type::View { element: self.get(table, element), rank, mutable },
+            Ty::View { element, rank, mutable, strided } => {
+                hir::Type::View { element: self.get(table, element), rank, mutable, strided }
+            }
             Ty::Shared { element, rank } => hir::Type::Shared { element: self.get(table, element), rank },
             Ty::Pending => hir::Type::Pending,
             Ty::Group(size) => match table.get(size) {

@@ -32,9 +32,9 @@ fn receiver(on: On) -> &'static str {
         On::Half => "Half",
         On::Integer | On::Signed | On::Unsigned => "Integer",
         On::Slice => "Slice",
-        On::View | On::View1 | On::View2 | On::ViewDeep => "View",
+        On::View | On::View1 | On::View2 | On::ViewDeep | On::Contiguous | On::Strided2 => "View",
         On::Shared | On::SharedDeep => "Shared",
-        On::Memory | On::Writable | On::Global | On::GlobalMut => "Memory",
+        On::Memory | On::Writable | On::Atomic | On::Global | On::GlobalMut => "Memory",
         On::Pending => "Pending",
         On::Group => "Group",
     }

@@ -60,7 +60,7 @@ impl Checker<'_> {
         match name.as_str() {
             "Group" => self.group_type(path),
             "Pending" => self.table.add(Ty::Pending),
-            "View" | "ViewMut" | "Shared" => {
+            "View" | "ViewMut" | "Strided" | "StridedMut" | "Shared" => {
                 let Some((element, rank)) = self.element_and_rank(&last.arguments, path.mark, &name) else {
                     return self.wrong();
                 };
@@ -71,7 +71,9 @@ impl Checker<'_> {
                 }
                 self.table.add(match name.as_str() {
                     "Shared" => Ty::Shared { element, rank },
-                    _ => Ty::View { element, rank, mutable: name == "ViewMut" },
+                    _ => {
+                        Ty::View { element, rank, mutable: name.ends_with("Mut"), strided: name.starts_with("Strided") }
+                    }
                 })
             }
             "Option" => match last.arguments.as_slice() {

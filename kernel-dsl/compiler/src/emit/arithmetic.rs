@@ -1,6 +1,7 @@
 //! Arithmetic, comparisons, selection. Float operations carry their rounding, so that ptxas may not contract them.
 
 use super::{Emitter, scalar_type};
+use crate::approximation::Approximation;
 use crate::error::Error;
 use crate::ir::{Binary, Comparison, Special, Type, Unary, Value};
 use crate::ptx::{Modifier, Opcode, Operand, Register, SpecialRegister};
@@ -27,9 +28,9 @@ pub(super) fn special_register(special: Special) -> Option<SpecialRegister> {
         Special::Thread(_) => [TidX, TidY, TidZ],
         Special::Block(_) => [CtaidX, CtaidY, CtaidZ],
         Special::Grid(_) => [NctaidX, NctaidY, NctaidZ],
+        Special::BlockDim(_) => [NtidX, NtidY, NtidZ],
     };
-    let (Special::Thread(axis) | Special::Block(axis) | Special::Grid(axis)) = special;
-    registers.get(usize::from(axis)).copied()
+    registers.get(usize::from(special.axis())).copied()
 }
 
 impl Emitter<'_> {
@@ -204,6 +205,12 @@ impl Emitter<'_> {
         self.op(Opcode::Fma, [Modifier::Rn, scalar_type(s).modifier()], [d.into(), a, b, c]);
     }
 
+    pub(super) fn approximate(&mut self, result: Value, what: Approximation, a: Value) {
+        let a = self.operand(a);
+        let d = self.define(result);
+        self.guarded(None, what.opcode(), what.modifiers(), [d.into(), a]);
+    }
+
     pub(super) fn compare(&mut self, result: Value, comparison: Comparison, a: Value, b: Value) {
         let Some(s) = self.scalar(a) else { return };
         let (a, b) = (self.operand(a), self.operand(b));
@@ -318,7 +325,7 @@ impl Emitter<'_> {
 }
 
 /// A constant of a bitwise operation in hexadecimal, as far as its register goes.
-fn hexadecimal(operand: Operand, s: Scalar) -> Operand {
+pub(super) fn hexadecimal(operand: Operand, s: Scalar) -> Operand {
     match operand {
         Operand::Integer(n) if s.bits() == 64 => Operand::Bits(n as u64),
         Operand::Integer(n) => Operand::Bits(u64::from(n as u32)),

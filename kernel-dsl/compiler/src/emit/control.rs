@@ -6,13 +6,15 @@
 //! * a carried value takes over the register of its initial value, if nothing else uses that value and it is
 //!   defined in the region that holds the loop (so that it is defined again before the loop starts again);
 //! * the value that a region yields is computed in the register that it is to end in, if no value that has had this
-//!   register is used after it in the region.
+//!   register is used after it in the region;
+//! * a guarded load writes to the register of the value that the other lanes keep, if nothing reads that value any more and
+//!   it is defined in the region that holds the load.
 //!
 //! The second rule needs to know which values have had a carried register: its occupants.
 
 use super::survey::Survey;
-use super::{Emitter, moves, scalar_type};
-use crate::ir::{For, Inst, Label, Op, Region, Value, Values};
+use super::{Binding, Emitter, moves, scalar_type};
+use crate::ir::{For, Inst, Label, Op, Place, Region, Value, Values};
 use crate::ptx::{self, Guard, Modifier, Opcode, Operand, Register};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -185,6 +187,28 @@ impl<'k> Emitter<'k> {
                 self.flow.granted.insert(*result, register);
             }
         }
+        if let Op::Load { guard: Some(guard), place, .. } = &inst.op {
+            let base = if let Place::Address { base, .. } = place { Some(self.flow.survey.root(*base)) } else { None };
+            for (result, kept) in inst.results.iter().zip(&guard.otherwise) {
+                if Some(self.flow.survey.root(*kept)) != base
+                    && let Some(register) = self.taken_over(inst.results[0], *result, *kept, &guard.otherwise)
+                {
+                    self.flow.granted.insert(*result, register);
+                }
+            }
+        }
+    }
+
+    /// The register of `kept`, one of the values `all` that lanes keep that do not load, if `result` may have it. `first` is
+    /// the first result of the load.
+    fn taken_over(&mut self, first: Value, result: Value, kept: Value, all: &[Value]) -> Option<Register> {
+        let root = self.flow.survey.root(kept);
+        let Some(Binding::Register(register)) = self.bindings[root.0 as usize] else { return None };
+        let once = all.iter().filter(|v| self.flow.survey.root(**v) == root).count() == 1;
+        let here = self.flow.homes.get(&root) == Some(&self.flow.home);
+        let fits = self.builder.entry().ty(register) == super::register_type(self.ty(result))
+            && self.ty(result) == self.ty(kept);
+        (once && here && fits && self.flow.survey.ends(kept, first)).then_some(register)
     }
 
     /// Where a `Break` or `Continue` goes and the registers that it sets, with its values.

@@ -7,9 +7,8 @@ impl Emitter<'_> {
     /// Says what the module is, and sets its directives.
     pub(super) fn header(&mut self) {
         let kernel = self.kernel;
-        let [x, y, z] = kernel.block;
         self.builder.header(kernel.instance.as_str());
-        self.builder.header(format!("block {x} x {y} x {z}: {} threads", kernel.threads()));
+        self.builder.header(format!("block {}", kernel.block));
         if kernel.shared_bytes() > 0 {
             self.builder.header(format!("shared memory, {} bytes:", kernel.shared_bytes()));
             for array in &kernel.shared {
@@ -22,7 +21,7 @@ impl Emitter<'_> {
                 self.builder.header(format!("  {name}: {element}"));
             }
         }
-        self.builder.directives(kernel.block, kernel.min_blocks, kernel.max_registers);
+        self.builder.directives(kernel.block.most(), kernel.min_blocks, kernel.max_registers);
     }
 
     /// Writes the Rust line of the current instruction, if it is not the one that was written last: its offset in

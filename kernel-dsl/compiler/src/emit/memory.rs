@@ -3,7 +3,7 @@
 
 use super::packed::as_words;
 use super::{Emitter, constant, memory_type, register_type};
-use crate::ir::{Guard, Place, Policy, Type, Value, WIDEST};
+use crate::ir::{AsyncCopy, Guard, Place, Policy, Type, Value, WIDEST};
 use crate::ptx::{self, Address, Base, Modifier, Opcode, Operand, Register, Symbol};
 use crate::scalar::Scalar;
 use smallvec::SmallVec;
@@ -81,6 +81,7 @@ impl Emitter<'_> {
         };
         let space = match self.ty(base) {
             Type::Global => Modifier::Global,
+            Type::Constant => Modifier::Const,
             Type::Shared => Modifier::Shared,
             Type::Scalar(_) => {
                 self.malformed("an access through a number");
@@ -130,7 +131,9 @@ impl Emitter<'_> {
             written.push(d);
             if let (Some(guard), None | Some(Some(_))) = (guard, &lanes) {
                 let other = if truth { self.byte(guard.otherwise[i]) } else { self.operand(guard.otherwise[i]) };
-                self.copy(d, other);
+                if other != Operand::Register(d) {
+                    self.copy(d, other);
+                }
             }
         }
         let mut path: SmallVec<[Modifier; 4]> = SmallVec::from_slice(&[access.space]);
@@ -182,6 +185,29 @@ impl Emitter<'_> {
             let address = access.part(i * n, element);
             self.guarded(lanes, Opcode::St, &modifiers, [address, operand(part.to_vec())]);
         }
+    }
+
+    /// `cp.async`: around the first cache where all 16 bytes go at once.
+    pub(super) fn copy_async(&mut self, copy: &AsyncCopy) {
+        let (Some(to), Some(from)) = (self.access(&copy.to), self.access(&copy.from)) else { return };
+        let Some(lanes) = self.lanes(copy.guard) else { return };
+        let size = Operand::Integer(copy.size().into());
+        let way = if copy.size() == WIDEST { Modifier::Cg } else { Modifier::Ca };
+        let mut operands = vec![to.part(0, copy.element), from.part(0, copy.element), size.clone()];
+        let read = copy.bytes.map(|bytes| self.operand(bytes));
+        let inside = copy.inside.map(|inside| (inside, self.constant(inside)));
+        operands.extend(match inside {
+            None | Some((_, Some(1..))) => read,
+            Some((_, Some(0))) => Some(Operand::Integer(0)),
+            Some((inside, None)) => {
+                let (d, inside) = (self.register(ptx::Type::U32), self.in_register(inside));
+                let read = read.unwrap_or(size);
+                self.op(Opcode::Selp, [Modifier::U32], [d.into(), read, Operand::Integer(0), inside.into()]);
+                Some(d.into())
+            }
+        });
+        let words = [Modifier::Async, way, Modifier::Shared, Modifier::Global];
+        self.guarded(lanes, Opcode::Cp, &words, operands);
     }
 
     /// base + Σ indexᵢ · strideᵢ · size. Indices are 32 bits, and so are their products, which the kernel may not overflow.

@@ -15,21 +15,25 @@
 
 mod arithmetic;
 mod atomic;
+mod bits;
 mod cast;
 mod control;
 mod header;
+mod inline;
 mod memory;
 mod moves;
 mod packed;
 mod report;
 mod survey;
+mod table;
 mod warp;
 
 use crate::error::{Error, Errors};
-use crate::ir::{Kernel, Location, Op, Type, Value};
+use crate::ir::{Kernel, Landing, Location, Op, TableId, Type, Value};
 use crate::passes::Optimised;
 use crate::ptx::{self, Guard, Instruction, Modifier, Opcode, Operand, Register, Symbol};
 use crate::scalar::Scalar;
+use std::collections::HashMap;
 use survey::Survey;
 
 /// The PTX module of one instance.
@@ -58,6 +62,8 @@ struct Emitter<'k> {
     /// The registers of those parameters that are used.
     parameters: Vec<Option<Register>>,
     shared: Option<Symbol>,
+    /// The tables that are declared, by where they lie.
+    tables: HashMap<(TableId, ptx::Space), Symbol>,
     /// The register that holds the address of the block's shared memory, where one is needed.
     shared_base: Option<Register>,
 }
@@ -74,7 +80,7 @@ enum Binding {
 fn register_type(ty: Type) -> ptx::Type {
     match ty {
         Type::Scalar(s) => scalar_type(s),
-        Type::Global => ptx::Type::U64,
+        Type::Global | Type::Constant => ptx::Type::U64,
         Type::Shared => ptx::Type::U32,
     }
 }
@@ -130,6 +136,7 @@ impl<'k> Emitter<'k> {
             flow: control::Flow::new(Survey::new(kernel)),
             parameters: Vec::with_capacity(kernel.parameters.len()),
             shared: None,
+            tables: HashMap::new(),
             shared_base: None,
         })
     }
@@ -335,9 +342,12 @@ impl<'k> Emitter<'k> {
                 None => self.malformed("a parameter that the kernel does not have"),
             },
             Op::Special(s) => self.special(results[0], *s),
+            Op::Table(table) => self.table(results[0], *table),
             Op::Unary(op, a) => self.unary(results[0], *op, *a),
             Op::Binary(op, a, b) => self.binary(results[0], *op, *a, *b),
             Op::MulAdd(a, b, c) => self.mul_add(results[0], *a, *b, *c),
+            Op::Approximate(what, a) => self.approximate(results[0], *what, *a),
+            Op::Bits(what, operands) => self.bits(results[0], *what, operands),
             Op::Compare(c, a, b) => self.compare(results[0], *c, *a, *b),
             Op::Select { condition, yes, no } => self.select(results[0], *condition, *yes, *no),
             Op::Cast(a) => self.cast(results[0], *a),
@@ -348,9 +358,16 @@ impl<'k> Emitter<'k> {
             Op::Atomic { operation, place, element, values } => {
                 self.atomic(results, *operation, place, *element, values);
             }
+            Op::Inline { code, inputs } => self.inline(results, code, inputs),
             Op::ReadLocal { .. } | Op::WriteLocal { .. } => self.malformed("a variable that no pass made a value"),
             Op::Dynamic { .. } => self.malformed("an array of dynamic size that no pass placed"),
             Op::Poison { .. } | Op::Begin(_) => self.malformed("what only the oracle runs"),
+            Op::CopyAsync(copy) => self.copy_async(copy),
+            Op::CopyCommit => self.op(Opcode::Cp, [Modifier::Async, Modifier::CommitGroup], []),
+            Op::CopyWait(Landing::But(n)) => {
+                self.op(Opcode::Cp, [Modifier::Async, Modifier::WaitGroup], [Operand::Integer((*n).into())]);
+            }
+            Op::CopyWait(Landing::Through(_)) => self.malformed("a wait for a group by its number"),
             Op::BlockSync => self.op(Opcode::Bar, [Modifier::Sync], [Operand::Integer(0)]),
             Op::WarpSync => self.op(Opcode::Bar, [Modifier::Warp, Modifier::Sync], [warp::ALL_LANES]),
             Op::Fence(scope) => self.fence(*scope),

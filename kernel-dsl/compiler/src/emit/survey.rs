@@ -9,6 +9,8 @@ pub(super) struct Survey {
     roots: Vec<Value>,
     /// How often each root is used.
     uses: Vec<u32>,
+    /// The first result of the instruction that uses each root last, in the order of the text.
+    last: Vec<Option<Value>>,
     constants: Vec<bool>,
     /// Whether each parameter is used.
     pub parameters: Vec<bool>,
@@ -22,6 +24,7 @@ impl Survey {
         let mut survey = Survey {
             roots: (0..n as u32).map(Value).collect(),
             uses: vec![0; n],
+            last: vec![None; n],
             constants: vec![false; n],
             parameters: vec![false; kernel.parameters.len()],
             shared_base: false,
@@ -58,7 +61,11 @@ impl Survey {
                 }
                 _ => {}
             }
-            inst.op.for_each_operand(|v| self.uses[self.roots[v.0 as usize].0 as usize] += 1);
+            inst.op.for_each_operand(|v| {
+                let root = self.roots[v.0 as usize].0 as usize;
+                self.uses[root] += 1;
+                self.last[root] = inst.results.first().copied();
+            });
             for inner in inst.op.regions() {
                 self.walk(kernel, inner, read);
             }
@@ -68,6 +75,11 @@ impl Survey {
     /// The value whose register `value` has.
     pub fn root(&self, value: Value) -> Value {
         self.roots[value.0 as usize]
+    }
+
+    /// Whether nothing after the instruction whose first result is `by` reads the register of `value`.
+    pub fn ends(&self, value: Value, by: Value) -> bool {
+        self.last[self.root(value).0 as usize] == Some(by)
     }
 
     /// How often the register of `value` is read, by whatever name.

@@ -1,37 +1,53 @@
 //! The artifact of a kernel: its HIR and the PTX of its declared instances, as literals.
 
 use super::report::{About, Failed};
+use crate::analyses::approximate::Approximations;
 use crate::error::{Error, Errors};
 use crate::hir::{self, Instance, Program, serial};
-use crate::launch;
 use crate::syntax::{InstanceArgument, InstanceOf};
 use crate::target::Target;
+use crate::{analyses, emit, launch, passes};
 use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens, quote};
+use std::collections::BTreeSet;
 use syn::{Expr, ExprLit, ItemFn, Lit, Meta, Path};
 
+/// What compilation makes of the declared instances.
+pub(super) struct Compiled {
+    /// The PTX of each.
+    pub texts: Vec<String>,
+    /// The kernel's parameters that approximations reach in one of them.
+    pub approximate: BTreeSet<u32>,
+}
+
 /// The PTX of each declared instance; or, of those that cannot be compiled, why.
-pub(super) fn compile(program: &Program) -> Result<Vec<String>, Vec<Failed>> {
+pub(super) fn compile(program: &Program) -> Result<Compiled, Vec<Failed>> {
     let name = &program.functions[0].name;
-    let (mut texts, mut failed) = (Vec::new(), Vec::new());
+    let mut compiled = Compiled { texts: Vec::new(), approximate: BTreeSet::new() };
+    let mut failed = Vec::new();
     for instance in &program.launch.instances {
-        match text(program, instance) {
-            Ok(text) => texts.push(text),
+        match text(program, instance, &mut compiled.approximate) {
+            Ok(text) => compiled.texts.push(text),
             Err((about, errors)) => {
                 let of = program.launch.instances.len();
                 failed.push(Failed { instance: instance.name(name), of, about, errors });
             }
         }
     }
-    if failed.is_empty() { Ok(texts) } else { Err(failed) }
+    if failed.is_empty() { Ok(compiled) } else { Err(failed) }
 }
 
-fn text(program: &Program, instance: &Instance) -> Result<String, (About, Errors)> {
+fn text(program: &Program, instance: &Instance, approximate: &mut BTreeSet<u32>) -> Result<String, (About, Errors)> {
     let body = |errors| (About::Body, errors);
     let program = hir::monomorphic(program, instance).map_err(body)?;
     // Lowering says the same, and knows no tokens of the attribute.
     launch::block(&program).map_err(|refusal| (About::Block, Error::whole(refusal.0).into()))?;
-    crate::compile_monomorphic(&program, program.program().launch.target).map_err(body)
+    let lowered = analyses::lowered_monomorphic(&program, program.program().launch.target).map_err(body)?;
+    let arguments = program.arguments();
+    let reached = Approximations::of(&lowered).reached;
+    approximate.extend(reached.iter().filter_map(|i| arguments.get(*i as usize)).map(|argument| argument.parameter));
+    let optimised = passes::optimise(lowered).map_err(body)?;
+    Ok(emit::emit(&optimised).map_err(body)?.to_string())
 }
 
 /// The artifact of a kernel without mistakes. `beside` are items.

@@ -212,6 +212,7 @@ const TAKEN: &[&str] = &[
     "print",
     "println",
     "proc_macro",
+    "ptx",
     "repr",
     "requires",
     "should_panic",

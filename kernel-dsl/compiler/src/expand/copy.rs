@@ -1,6 +1,6 @@
 //! The type-checking copy of a kernel: its own tokens, for rustc and for the editor.
 
-use super::conditions;
+use super::{conditions, inline};
 use crate::syntax::LaunchTokens;
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -9,7 +9,7 @@ use syn::{Block, ItemFn, Path, Visibility};
 /// The kernel as a function, with its launch expressions at the start, where its parameters are in scope; without them, if
 /// the kernel could not be read.
 pub(super) fn kernel(item: &ItemFn, facade: &Path, launch: Option<&LaunchTokens>) -> TokenStream {
-    let mut copy = item.clone();
+    let mut copy = inline::for_rustc(item);
     copy.attrs.clear();
     copy.vis = Visibility::Inherited;
     match launch {
@@ -21,7 +21,7 @@ pub(super) fn kernel(item: &ItemFn, facade: &Path, launch: Option<&LaunchTokens>
 
 /// The body behind the launch expressions.
 pub(super) fn with_launch(item: &ItemFn, facade: &Path, launch: &LaunchTokens) -> Block {
-    let mut block = (*item.block).clone();
+    let mut block = inline::block_for_rustc(&item.block);
     // A struct's field and an `if` name their types without a word about where they come from.
     let axes = launch
         .block

@@ -1,6 +1,7 @@
 //! The macro that has a device function's name and hands over its HIR; see [`chain`](super::chain).
 
 use super::conditions;
+use super::distinct::{Purpose, distinct};
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, quote};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -38,7 +39,8 @@ fn export(
     item: &impl ToTokens,
     literal: &Literal,
 ) -> TokenStream {
-    let hidden = Ident::new(&format!("__device_{}_{:016x}", plain(name), hash(name, item)), Span::call_site());
+    let hash = distinct(Purpose::Name, hash(name, item));
+    let hidden = Ident::new(&format!("__device_{}_{hash:016x}", plain(name)), Span::call_site());
     let exported = matches!(visibility, Visibility::Public(_)).then(|| quote!(#[macro_export]));
     quote! {
         #conditions
@@ -63,7 +65,7 @@ fn plain(name: &Ident) -> String {
     name.strip_prefix("r#").map_or(name.clone(), str::to_string)
 }
 
-/// Tells apart functions of one name in one crate.
+/// Tells apart functions of one name in one crate, as far as place and words do.
 fn hash(name: &Ident, item: &impl ToTokens) -> u64 {
     let span = name.span();
     let mut hasher = DefaultHasher::new();

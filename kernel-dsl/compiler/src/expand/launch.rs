@@ -2,6 +2,7 @@
 
 use super::namespace::{Stage, at_name, known};
 use super::respan;
+use crate::syntax::BlockExtent;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
@@ -25,6 +26,13 @@ pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStr
     let declared: Vec<_> = parameters.iter().map(|p| p.declared(stage)).collect();
     // As hygienic as the device: a parameter may have the name.
     let arguments = Ident::new("arguments", Span::mixed_site());
+    let block = chosen_extent(stage);
+    let block_declared = block.as_ref().map(|(name, _)| quote!(#name: usize,));
+    let block_docs = block.as_ref().map(|(_, docs)| quote!(#[doc = ""] #[doc = #docs]));
+    let block_passed = match &block {
+        Some((name, _)) => quote!(::core::option::Option::Some(#name)),
+        None => quote!(::core::option::Option::None),
+    };
     let erased = parameters.iter().map(|p| p.erased(&arguments));
     let erased = quote!(let mut #arguments = #facade::__private::Vec::new(); #(#erased)*);
     let checked_body = match stage {
@@ -36,6 +44,7 @@ pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStr
                     #device,
                     <Self as #facade::Kernel>::ARTIFACT,
                     <Self as #facade::Kernel>::CONSTANTS,
+                    #block_passed,
                     &#arguments,
                 )
             })
@@ -51,6 +60,7 @@ pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStr
                     #device,
                     <Self as #facade::Kernel>::ARTIFACT,
                     <Self as #facade::Kernel>::CONSTANTS,
+                    #block_passed,
                     &#arguments,
                 )
             }
@@ -63,11 +73,13 @@ pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStr
             #(#docs)*
             #separator
             /// Runs the kernel on `device`, every access to memory checked.
+            #block_docs
             ///
             /// # Errors
             /// Arguments that do not fit the kernel's contract, or what went wrong on the device.
             pub fn #launch<#lifetime, #runner: #facade::Launcher>(
                 #device: &#runner,
+                #block_declared
                 #(#declared),*
             ) -> ::core::result::Result<(), #runner::Error> {
                 #checked_body
@@ -76,6 +88,7 @@ pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStr
             #(#docs)*
             #separator
             /// Runs the kernel's own PTX on `device`: the arguments are checked against its contract, accesses to memory are not.
+            #block_docs
             ///
             /// # Safety
             /// For these arguments the kernel must be free of accesses out of bounds and of races.
@@ -84,12 +97,25 @@ pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStr
             /// Arguments that do not fit the kernel's contract, or what went wrong on the device.
             pub unsafe fn #unchecked<#lifetime, #runner: #facade::Launcher>(
                 #device: &#runner,
+                #block_declared
                 #(#declared),*
             ) -> ::core::result::Result<(), #runner::Error> {
                 #unchecked_body
             }
         }
     }
+}
+
+/// The extent of the block that a launch of the kernel passes: its name there, as hygienic as the device, and words for it.
+fn chosen_extent(stage: &Stage) -> Option<(Ident, String)> {
+    let Stage::Read(parsed) = stage else { return None };
+    let axis = parsed.block.iter().position(|extent| matches!(extent, BlockExtent::Chosen { .. }))?;
+    let (name, what) = [
+        ("block", "the number of threads of a block"),
+        ("block_y", "the number of threads of a block along y"),
+        ("block_z", "the number of threads of a block along z"),
+    ][axis.min(2)];
+    Some((Ident::new(name, Span::mixed_site()), format!("`{name}` is {what}, of those that the kernel leaves open.")))
 }
 
 /// The parameters but `self`.
@@ -188,6 +214,8 @@ fn memory(ty: &Type) -> Option<(&'static str, Vec<TokenStream>)> {
             match last.ident.to_string().as_str() {
                 "View" => Some(("ViewArgument", arguments)),
                 "ViewMut" => Some(("ViewMutArgument", arguments)),
+                "Strided" => Some(("StridedArgument", arguments)),
+                "StridedMut" => Some(("StridedMutArgument", arguments)),
                 _ => None,
             }
         }

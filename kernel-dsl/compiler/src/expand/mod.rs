@@ -24,8 +24,11 @@
 mod artifact;
 mod chain;
 mod copy;
+mod distinct;
 mod export;
+mod inline;
 mod launch;
+mod method;
 mod module;
 mod namespace;
 mod report;
@@ -38,6 +41,7 @@ use crate::check::{self, Callee};
 use crate::hir::serial;
 use crate::syntax;
 use chain::{Handed, Kind, Link};
+use distinct::{Purpose, distinct};
 use namespace::Stage;
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -110,13 +114,13 @@ fn device_function(attribute: TokenStream, item: ItemFn) -> TokenStream {
         return tokens;
     }
     let facade = facade(attribute.clone());
-    let lints = copy::lints();
-    let itself = quote!(#lints #item);
-    let read = device_attribute(attribute, true).and_then(|value| {
+    let (lints, host) = (copy::lints(), inline::for_rustc(&item));
+    let itself = quote!(#lints #host);
+    let read = device_attribute(attribute, On::Function).and_then(|clauses| {
         chain::definable(&item.sig.ident)?;
         let parsed = syntax::device(&item)?;
         chain::callable(&parsed.name, &parsed.callees())?;
-        Ok((value, parsed))
+        Ok((clauses.value, parsed))
     });
     let (value, parsed) = match read {
         Ok(read) => read,
@@ -127,7 +131,7 @@ fn device_function(attribute: TokenStream, item: ItemFn) -> TokenStream {
     };
     let callees = parsed.callees();
     let rest = if callees.is_empty() {
-        finish_device(&item, &facade, &parsed, &[], value)
+        finish_device(&item, &facade, parsed, &[], value)
     } else {
         let value = value.then(|| quote!(, value));
         let payload = quote!((crate = #facade #value) #item);
@@ -172,20 +176,41 @@ fn linked_item(linked: chain::Linked) -> syn::Result<TokenStream> {
         }
         Kind::Device => {
             let item: ItemFn = syn::parse2(linked.item)?;
-            let value = device_attribute(linked.attribute, true)?;
+            let Clauses { value, .. } = device_attribute(linked.attribute, On::Function)?;
             let parsed = syntax::device(&item)?;
-            let export = export::failed(&item);
             Ok(match callees(&parsed.name, &parsed.callees(), &linked.libraries) {
-                Ok(callees) => finish_device(&item, &facade, &parsed, &callees, value),
-                Err(Handed::Failed) => export,
+                Ok(callees) => finish_device(&item, &facade, parsed, &callees, value),
+                Err(Handed::Failed) => export::failed(&item),
                 Err(Handed::Unreadable(error)) => {
-                    let errors = report::refused(error);
+                    let (errors, export) = (report::refused(error), export::failed(&item));
                     quote!(#errors #export)
                 }
             })
         }
         Kind::Module => module::linked(&facade, &syn::parse2(linked.item)?, &linked.libraries),
     }
+}
+
+/// The tolerances for what no approximation reaches: such values are the same everywhere.
+fn needless(
+    parsed: &syntax::Kernel,
+    program: &crate::hir::Program,
+    compiled: &artifact::Compiled,
+) -> Option<syn::Error> {
+    let declared = parsed.tolerances.iter().zip(&program.launch.tolerances);
+    let needless =
+        declared.filter(|(_, t)| !parsed.instances.is_empty() && !compiled.approximate.contains(&t.parameter));
+    let errors = needless.map(|(written, _)| {
+        let name = &written.name;
+        let message = format!(
+            "no approximation reaches `{name}`: it is the same on every executor, bit for bit\nhelp: leave the tolerance out; it is for what comes of `fast::` functions"
+        );
+        syn::Error::new(name.span(), message)
+    });
+    errors.reduce(|mut all, error| {
+        all.combine(error);
+        all
+    })
 }
 
 /// The artifact of a kernel whose callees are at hand, as an expression, with its copies inside.
@@ -198,7 +223,10 @@ fn finish_kernel(item: &ItemFn, parsed: &syntax::Kernel, callees: &[Callee]) -> 
             let witness = witness::agreement(item, facade, &checked.locals, &checked.prelude);
             let copies = quote!(#copy #witness);
             match artifact::compile(&checked.hir) {
-                Ok(texts) => artifact::whole(item, facade, &checked.hir, &parsed.instances, &texts, copies),
+                Ok(compiled) => match needless(parsed, &checked.hir, &compiled) {
+                    None => artifact::whole(item, facade, &checked.hir, &parsed.instances, &compiled.texts, copies),
+                    Some(error) => stub(copies, report::refused(error)),
+                },
                 Err(failed) => {
                     let tokens = report::Tokens { item, block: &parsed.launch_tokens.block, paths: &parsed.callees() };
                     stub(copies, report::compilation(&tokens, &checked.hir, callees, &failed))
@@ -218,11 +246,12 @@ fn finish_kernel(item: &ItemFn, parsed: &syntax::Kernel, callees: &[Callee]) -> 
 fn finish_device(
     item: &ItemFn,
     facade: &Path,
-    parsed: &syntax::Function,
+    mut parsed: syntax::Function,
     callees: &[Callee],
     value: bool,
 ) -> TokenStream {
-    match check::device(parsed, callees) {
+    parsed.hash = distinct(Purpose::Identity, parsed.hash);
+    match check::device(&parsed, callees) {
         Ok(checked) => {
             let witness = witness::agreement(item, facade, &checked.locals, &checked.prelude);
             let library = serial::encode_library(&checked.hir);
@@ -289,19 +318,41 @@ fn facade(attribute: TokenStream) -> Path {
     find.parse2(attribute).ok().flatten().unwrap_or_else(|| syn::parse_quote!(::kernel_dsl))
 }
 
-/// What `#[device(crate = path, value)]` says: whether `value` is there, which only a function may have.
-fn device_attribute(attribute: TokenStream, of_function: bool) -> syn::Result<bool> {
-    let clauses = |input: ParseStream| -> syn::Result<bool> {
-        let mut value = false;
+/// What `#[device]` stands on, which decides what it may say.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum On {
+    Function,
+    Constant,
+    Other,
+}
+
+/// What `#[device(crate = path, …)]` says.
+#[derive(Default)]
+struct Clauses {
+    /// `value`, of a function: it is a type too.
+    value: bool,
+    /// `constant` or `global`, of a constant: where it lies as a table.
+    placement: Option<Ident>,
+}
+
+fn device_attribute(attribute: TokenStream, on: On) -> syn::Result<Clauses> {
+    let clauses = |input: ParseStream| -> syn::Result<Clauses> {
+        let mut clauses = Clauses::default();
         while !input.is_empty() {
             let name = input.call(<Ident as syn::ext::IdentExt>::parse_any)?;
             if name == "crate" {
                 input.parse::<Token![=]>()?;
                 input.call(Path::parse_mod_style)?;
-            } else if name == "value" && of_function {
-                value = true;
+            } else if name == "value" && on == On::Function {
+                clauses.value = true;
+            } else if (name == "constant" || name == "global") && on == On::Constant && clauses.placement.is_none() {
+                clauses.placement = Some(name);
             } else {
-                let there = if of_function { "there are crate and value" } else { "there is crate" };
+                let there = match on {
+                    On::Function => "there are crate and value",
+                    On::Constant => "there are crate, and one of constant and global",
+                    On::Other => "there is crate",
+                };
                 let message = format!("`{name}` is not a clause of `#[device]`; {there}");
                 return Err(syn::Error::new(name.span(), message));
             }
@@ -309,7 +360,7 @@ fn device_attribute(attribute: TokenStream, of_function: bool) -> syn::Result<bo
                 input.parse::<Token![,]>()?;
             }
         }
-        Ok(value)
+        Ok(clauses)
     };
     clauses.parse2(attribute)
 }

@@ -5,23 +5,32 @@
 //! kernels. In a module all of this stands at its end, where the names that its items use are in scope.
 
 use super::chain::{Handed, Kind, Link};
-use super::{callees, conditions, device_attribute, export, facade, report};
-use crate::check;
+use super::distinct::{Purpose, distinct};
+use super::{On, callees, conditions, copy, device_attribute, export, facade, method, report, witness};
+use crate::check::{self, Within, Wrong};
 use crate::hir::{Root, serial};
 use crate::syntax;
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{ToTokens, quote};
+use syn::visit_mut::VisitMut;
 use syn::{Data, DeriveInput, Fields, FnArg, Generics, Item, ItemFn, LitByteStr, Path, ReturnType};
 
 /// `#[device(attribute)] item`
-pub(super) fn device(attribute: TokenStream, item: Item) -> TokenStream {
+pub(super) fn device(attribute: TokenStream, mut item: Item) -> TokenStream {
     let facade = facade(attribute.clone());
-    let read = device_attribute(attribute, false).and_then(|_| syntax::module(&item));
+    let on = if matches!(item, Item::Const(_)) { On::Constant } else { On::Other };
+    let read = device_attribute(attribute, on).and_then(|clauses| {
+        // Behind the chain, too, the item says where it lies.
+        if let (Item::Const(c), Some(placement)) = (&mut item, clauses.placement) {
+            c.attrs.push(syn::parse_quote!(#[device(#placement)]));
+        }
+        syntax::module(&item)
+    });
     let rest = match read {
         Ok(module) => {
             let callees = module.callees();
             match callees.is_empty() {
-                true => finish(&facade, &item, &module, &[]),
+                true => finish(&facade, &item, module, &[]),
                 false => {
                     let payload = quote!((crate = #facade) #item);
                     Link { kind: Kind::Module, facade: &facade, payload }.start(&callees)
@@ -34,6 +43,8 @@ pub(super) fn device(attribute: TokenStream, item: Item) -> TokenStream {
             quote!(#errors #exports)
         }
     };
+    Unplaced.visit_item_mut(&mut item);
+    super::inline::item_for_rustc(&mut item);
     match item {
         Item::Mod(mut module) => {
             let Some((_, items)) = module.content.take() else { return quote!(#module #rest) };
@@ -44,12 +55,29 @@ pub(super) fn device(attribute: TokenStream, item: Item) -> TokenStream {
     }
 }
 
+/// Takes off what is said of where constants lie: rustc would take it for a macro.
+struct Unplaced;
+
+impl VisitMut for Unplaced {
+    fn visit_item_const_mut(&mut self, c: &mut syn::ItemConst) {
+        c.attrs.retain(|a| !syntax::is_placement(a));
+    }
+
+    fn visit_impl_item_const_mut(&mut self, c: &mut syn::ImplItemConst) {
+        c.attrs.retain(|a| !syntax::is_placement(a));
+    }
+
+    fn visit_trait_item_const_mut(&mut self, c: &mut syn::TraitItemConst) {
+        c.attrs.retain(|a| !syntax::is_placement(a));
+    }
+}
+
 /// What stands beside the items, once what they name is at hand.
 pub(super) fn linked(facade: &Path, item: &Item, libraries: &[LitByteStr]) -> syn::Result<TokenStream> {
     let module = syntax::module(item)?;
     let name = name(item).unwrap_or_else(|| Ident::new("module", proc_macro2::Span::call_site()));
     Ok(match callees(&name, &module.callees(), libraries) {
-        Ok(callees) => finish(facade, item, &module, &callees),
+        Ok(callees) => finish(facade, item, module, &callees),
         Err(Handed::Failed) => failed(item),
         Err(Handed::Unreadable(error)) => {
             let (errors, exports) = (report::refused(error), failed(item));
@@ -58,23 +86,19 @@ pub(super) fn linked(facade: &Path, item: &Item, libraries: &[LitByteStr]) -> sy
     })
 }
 
-fn finish(facade: &Path, item: &Item, module: &syntax::Module, callees: &[check::Callee]) -> TokenStream {
-    let checked = match check::module(module, callees) {
+fn finish(facade: &Path, item: &Item, mut module: syntax::Module, callees: &[check::Callee]) -> TokenStream {
+    module.hash = distinct(Purpose::Identity, module.hash);
+    let checked = match check::module(&module, callees) {
         Ok(checked) => checked,
-        Err(mistakes) => {
-            let errors = mistakes.iter().map(|mistake| {
-                let mut error = TokenStream::new();
-                let message = &mistake.message;
-                error.extend(quote::quote_spanned!(mistake.mark.first=> ::core::compile_error!));
-                error.extend(quote::quote_spanned!(mistake.mark.last=> { #message }));
-                quote!(const _: () = { #error };)
-            });
+        Err(wrong) => {
+            let told = wrong.iter().map(|wrong| told(facade, wrong));
             let exports = failed(item);
-            return quote!(#(#errors)* #exports);
+            return quote!(#(#told)* #exports);
         }
     };
-    let mut all = TokenStream::new();
-    for (name, library) in &checked.hir {
+    let agreed = checked.functions.iter().map(|(f, c)| witness::agreement(f, facade, &c.locals, &c.prelude));
+    let mut all: TokenStream = agreed.collect();
+    for (name, library) in &checked.libraries {
         let Some(named) = items(item).into_iter().find(|i| self::name(i).as_ref() == Some(name)) else { continue };
         let bytes = serial::encode_library(library);
         all.extend(export::named(named, name, &bytes));
@@ -92,6 +116,22 @@ fn finish(facade: &Path, item: &Item, module: &syntax::Module, callees: &[check:
         all.extend(quote!(#conditions const _: () = { #argument #value };));
     }
     all
+}
+
+/// Says what is wrong, if rustc does not.
+fn told(facade: &Path, wrong: &Wrong) -> TokenStream {
+    let mistakes = &wrong.mistakes;
+    match &wrong.within {
+        Some(Within::Function(f)) => copy::silent(f, &witness::mistakes(f, facade, &f.block, &[], mistakes)),
+        Some(Within::Method { function, of }) => match method::mistakes(of, function, facade, mistakes) {
+            Some(copy) => copy::silent(function, &copy),
+            None => report::at_once(mistakes),
+        },
+        Some(Within::Constant { name, of }) => {
+            method::mistakes_of_constant(of.as_deref(), name, mistakes).unwrap_or_else(|| report::at_once(mistakes))
+        }
+        None => report::at_once(mistakes),
+    }
 }
 
 /// The macros of items that have mistakes.
@@ -133,18 +173,14 @@ fn generic_argument(facade: &Path, name: &Ident, hash: u64, library: &[u8]) -> T
     }
 }
 
-/// A struct as an argument of a kernel, and as an element of buffers if it is `repr(C)`.
+/// A struct as an argument of a kernel, and as an element of buffers if it is `repr(C)`: where its fields are, which rustc
+/// decides.
 fn a_struct(facade: &Path, s: &syn::ItemStruct) -> TokenStream {
     let name = &s.ident;
     let members: Vec<_> = s.fields.members().collect();
     let types: Vec<_> = s.fields.iter().map(|f| &f.ty).collect();
-    let text: String = types.iter().map(|t| t.to_token_stream().to_string() + " ").collect();
-    // What no launch can pass makes a struct that none can pass.
-    let words: Vec<&str> = text.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
-    let passed = !text.contains('&') && !["Option", "Shared", "Group"].iter().any(|word| words.contains(word));
-    let views = words.contains(&"View") || words.contains(&"ViewMut");
-    let value = passed.then(|| {
-        let generics = with_bound(&s.generics, &quote!(#facade::launcher::ValueArgument));
+    let value = {
+        let generics = where_fields(s, s.generics.clone(), &quote!(#facade::launcher::ValueArgument));
         let (of_impl, of_type, bounds) = generics.split_for_impl();
         quote! {
             impl #of_impl #facade::launcher::ValueArgument for #name #of_type #bounds {
@@ -154,10 +190,12 @@ fn a_struct(facade: &Path, s: &syn::ItemStruct) -> TokenStream {
                 }
             }
         }
-    });
+    };
     let repr_c = s.attrs.iter().any(|a| a.path().is_ident("repr"));
-    let element = (repr_c && !views && !s.fields.is_empty()).then(|| {
-        let generics = with_bound(&s.generics, &quote!(#facade::Element));
+    let element = (repr_c && !s.fields.is_empty()).then(|| {
+        // Derived impls ask of the parameters what they give.
+        let element = quote!(#facade::Element);
+        let generics = where_fields(s, with_bound(&s.generics, &element), &element);
         let (of_impl, of_type, bounds) = generics.split_for_impl();
         let text = name.to_string();
         quote! {
@@ -177,6 +215,17 @@ fn a_struct(facade: &Path, s: &syn::ItemStruct) -> TokenStream {
         }
     });
     quote!(#value #element)
+}
+
+/// Generics of the struct, where each field's type has the trait. Of a type without parameters rustc would refuse such a
+/// condition when it does not hold; with a lifetime in front, it takes it for one that may.
+fn where_fields(s: &syn::ItemStruct, mut generics: Generics, bound: &TokenStream) -> Generics {
+    let conditions = s.fields.iter().map(|field| -> syn::WherePredicate {
+        let ty = &field.ty;
+        syn::parse_quote!(for<'field> #ty: #bound)
+    });
+    generics.make_where_clause().predicates.extend(conditions);
+    generics
 }
 
 /// An enum as an argument of a kernel: its discriminant.

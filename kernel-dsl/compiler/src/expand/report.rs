@@ -1,12 +1,12 @@
 //! Mistakes as tokens that make rustc say them, each at the user's tokens.
 
 use super::chain;
-use crate::check::Callee;
+use crate::check::{Callee, Mistake};
 use crate::error::{Error, Errors};
 use crate::hir::Program;
 use crate::source::{Source, Span};
 use proc_macro2::{LineColumn, TokenStream, TokenTree};
-use quote::{ToTokens, quote};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::{ItemFn, Path};
 
 /// Errors that do not wait for rustc. Inside a `const`, so that they fit where items and where statements stand.
@@ -135,4 +135,15 @@ fn leaves(tokens: TokenStream, f: &mut dyn FnMut(TokenTree)) {
             other => f(other),
         }
     }
+}
+
+/// Mistakes of what rustc cannot be asked about by itself.
+pub(super) fn at_once(mistakes: &[Mistake]) -> TokenStream {
+    let each = mistakes.iter().map(|mistake| {
+        let message = &mistake.message;
+        let error = quote_spanned!(mistake.mark.first=> ::core::compile_error!);
+        let words = quote_spanned!(mistake.mark.last=> { #message });
+        quote!(const _: () = { #error #words };)
+    });
+    each.collect()
 }

@@ -9,6 +9,7 @@
 //! its panic, our message, is seen where rustc has nothing to say.
 
 use super::copy::silent;
+use super::inline;
 use super::launch::parameters;
 use super::respan;
 use crate::check::Mistake;
@@ -32,7 +33,7 @@ pub(super) fn agreement(
     if compare.types.is_empty() && prelude.is_empty() {
         return TokenStream::new();
     }
-    let mut copy = item.clone();
+    let mut copy = inline::for_rustc(item);
     copy.attrs.clear();
     copy.vis = Visibility::Inherited;
     compare.visit_block_mut(&mut copy.block);
@@ -116,6 +117,7 @@ pub(super) fn mistakes(
     values: &[InstanceArgument],
     mistakes: &[Mistake],
 ) -> TokenStream {
+    let body = &inline::block_for_rustc(body);
     let signature = &item.sig;
     let (name, generics) = (&signature.ident, &signature.generics);
     // A closure's parameter cannot be `impl Fn`: such a type becomes a generic parameter, given as a function pointer.
@@ -149,13 +151,7 @@ pub(super) fn mistakes(
         }
     };
     let instance = if values.is_empty() { quote!() } else { quote!(::<#(#values),*>) };
-    let said = mistakes.iter().map(|mistake| {
-        let message = &mistake.message;
-        // rustc marks a range from the first token of the panic to its last.
-        let panic = quote_spanned!(mistake.mark.first=> ::core::panic!);
-        let argument = quote_spanned!(mistake.mark.last=> ("{}", #message));
-        quote!(const _: () = if #facade::__private::size_of_body(#name #instance) == 0 { #panic #argument };)
-    });
+    let said = said(facade, &quote!(#name #instance), mistakes);
     // The body's type is that of a closure: it is as opaque as needed, and rustc's words about a closure's body and
     // parameters are those about a function's. The copy stands where the function does: rustc offers no function for a
     // misspelt name in its own body, and would offer a copy that stands elsewhere.
@@ -164,8 +160,20 @@ pub(super) fn mistakes(
     let fn_token = signature.fn_token;
     quote! {
         #fn_token #name #declared () -> impl ::core::marker::Sized #closure
-        #(#said)*
+        #said
     }
+}
+
+/// A constant for each mistake that says it if `body`, a function that gives an opaque type, is one that rustc accepts.
+pub(super) fn said(facade: &Path, body: &TokenStream, mistakes: &[Mistake]) -> TokenStream {
+    let each = mistakes.iter().map(|mistake| {
+        let message = &mistake.message;
+        // rustc marks a range from the first token of the panic to its last.
+        let panic = quote_spanned!(mistake.mark.first=> ::core::panic!);
+        let argument = quote_spanned!(mistake.mark.last=> ("{}", #message));
+        quote!(const _: () = if #facade::__private::size_of_body(#body) == 0 { #panic #argument };)
+    });
+    each.collect()
 }
 
 /// `fn(A) -> R` for `impl Fn(A) -> R`.
@@ -184,7 +192,7 @@ fn pointer(callable: &syn::TypeImplTrait) -> TokenStream {
 }
 
 /// A value that a generic constant can have.
-fn any_value(parameter: &GenericParam) -> Option<TokenStream> {
+pub(super) fn any_value(parameter: &GenericParam) -> Option<TokenStream> {
     let constant = match parameter {
         GenericParam::Const(constant) => constant,
         // The one type that has most of what a bound may ask; where it has not, rustc says so of the instance's line.

@@ -1,6 +1,6 @@
 //! What the language provides beside operators: functions of the prelude and methods of its types.
 
-use super::{Collective, Method};
+use super::{Collective, Fast, Method, OnOverflow};
 use crate::ir;
 use crate::target::Target;
 use serde::{Deserialize, Serialize};
@@ -68,6 +68,12 @@ pub enum Intrinsic {
     ViewOffset,
     /// `view.at(i)`: fixes the first index.
     ViewAt,
+    /// `view.stride(d)`.
+    Stride,
+    /// `view.strided()`.
+    ViewStrided,
+    /// `view.transposed()`.
+    ViewTransposed,
     /// `view.streaming()`.
     ViewStreaming,
     /// `view.coherent()`.
@@ -92,6 +98,12 @@ pub enum Intrinsic {
     CopyAsync,
     /// `shared.copy_async_map(view, f)`.
     CopyAsyncMap,
+    /// `shared.cp_async(view)`.
+    CpAsync,
+    /// `pipeline::commit()`.
+    PipelineCommit,
+    /// `pipeline::wait::<N>()`; N is the argument.
+    PipelineWait,
     /// `Pending::none()`.
     PendingNone,
     /// `a.and(b)`.
@@ -120,8 +132,16 @@ pub enum Intrinsic {
     Binary(ir::Binary),
     /// A method of numbers that takes several operators of the IR.
     Method(Method),
+    /// `a.checked_add(b)`, `a.overflowing_add(b)`, `a.saturating_add(b)` and their kin: `Add`, `Sub`, `Mul`, and `Div` and
+    /// `Rem` of the checked ones.
+    Overflow(OnOverflow, ir::Binary),
     /// `a.mul_add(b, c)`.
     MulAdd,
+    /// `fast::exp2(x)` and its kin.
+    Fast(Fast),
+    /// `int::mul_hi(a, b)` and its kin: an instruction on integers; and, of [`Bits::Dot4`](ir::Bits::Dot4) and `Dot2`, `dp4a` and
+    /// `dp2a`, whose operands may be arrays.
+    Bits(ir::Bits),
     /// `x.to_bits()` and `f32::from_bits(b)`.
     Bitcast,
     /// `x.to_f32()`, `f16::from_f32(x)` and `bf16::from_f32(x)`: floats of 16 bits to and from `f32`.
@@ -154,6 +174,9 @@ impl Intrinsic {
     /// The first target that has it, and its name in Rust, where that is not the first of all.
     pub fn first_target(self) -> Option<(Target, &'static str)> {
         match self {
+            Intrinsic::CpAsync => Some((Target::SM_80, "cp_async")),
+            Intrinsic::PipelineCommit => Some((Target::SM_80, "pipeline::commit")),
+            Intrinsic::PipelineWait => Some((Target::SM_80, "pipeline::wait")),
             Intrinsic::OfWarp(Collective::Match) => Some((Target::SM_70, "warp::match_any")),
             _ => None,
         }

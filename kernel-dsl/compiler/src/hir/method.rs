@@ -13,6 +13,8 @@ pub enum Method {
     CountOnes,
     CountZeros,
     DivEuclid,
+    Ilog2,
+    IsMultipleOf,
     IsNegative,
     IsPositive,
     IsPowerOfTwo,
@@ -42,4 +44,15 @@ pub enum Method {
     IsSignPositive,
     Recip,
     Round,
+}
+
+/// What a method makes of a result that does not fit.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum OnOverflow {
+    /// `checked_add` and its kin: `None`.
+    Checked,
+    /// `overflowing_add` and its kin: the wrapped result, and whether it is one.
+    Overflowing,
+    /// `saturating_add` and its kin: the nearest there is.
+    Saturating,
 }

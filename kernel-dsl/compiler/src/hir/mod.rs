@@ -6,6 +6,7 @@
 //! expression has a type, by index into its function's `types`, where inference has left no unknowns.
 
 pub mod collective;
+pub mod fast;
 pub mod instance;
 pub mod intrinsic;
 pub mod item;
@@ -17,15 +18,17 @@ pub mod serial;
 pub mod visit;
 
 pub use collective::Collective;
+pub use fast::Fast;
 pub use instance::{Constant, Instance, Item};
 pub use intrinsic::Intrinsic;
 pub use item::{
     Associated, Bound, Builtin, Enum, Field, Impl, Items, Struct, Trait, TraitItem, TraitItemKind, Variant,
 };
-pub use method::Method;
+pub use method::{Method, OnOverflow};
 pub use monomorphic::{Monomorphic, monomorphic};
 
 use crate::ir;
+use crate::ptx::inline;
 use crate::scalar::Scalar;
 use crate::source::{Source, Span};
 use crate::target::Target;
@@ -72,8 +75,8 @@ pub enum Root {
 /// `functions[0]`).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Launch {
-    /// Threads of a block in x, y, z (1 to 3 of them); constant for an instance.
-    pub block: Vec<Expr>,
+    /// Threads of a block in x, y, z (1 to 3 of them).
+    pub block: Vec<BlockExtent>,
     /// Blocks of the grid in x, y, z (1 to 3 of them).
     pub grid: Vec<Expr>,
     /// Conditions that a launch must meet.
@@ -82,10 +85,61 @@ pub struct Launch {
     pub min_blocks: Option<u32>,
     /// Registers a thread at most.
     pub max_registers: Option<u32>,
+    /// Whether a sum or difference with a product written in it is one `mul_add`.
+    pub contract: bool,
     /// What its declared instances are compiled for, and those compiled later unless another target is asked for.
     pub target: Target,
     /// The instances that the kernel declares: one value a generic parameter.
     pub instances: Vec<Instance>,
+    /// How near a GPU's results must be, for parameters that the hardware's approximations reach.
+    pub tolerances: Vec<Tolerance>,
+}
+
+/// How far floats that a kernel writes may be from those of the interpreter: absolute + relative · |value|.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Tolerance {
+    /// Which parameter of the kernel, by its index.
+    pub parameter: u32,
+    /// The part of the interpreter's value.
+    pub relative: f64,
+    /// What is added to that.
+    pub absolute: f64,
+}
+
+impl Tolerance {
+    /// Whether `value` is as near to `reference` as it must be: a NaN to a NaN, an infinity to itself.
+    pub fn holds(&self, value: f64, reference: f64) -> bool {
+        let room = self.absolute + self.relative * reference.abs();
+        let near = value.is_finite() && reference.is_finite() && (value - reference).abs() <= room;
+        near || value == reference || value.is_nan() && reference.is_nan()
+    }
+}
+
+/// Threads of a block along an axis.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum BlockExtent {
+    /// What an expression comes to: over constants, or over the kernel's parameters too.
+    Computed(Expr),
+    /// What the launch says: `least..=most`, perhaps in steps. The expressions are over constants.
+    Chosen {
+        /// The least.
+        least: Expr,
+        /// The largest, included.
+        most: Expr,
+        /// From one to the next; none is written where whole warps or single threads are meant.
+        step: Option<Expr>,
+    },
+}
+
+impl BlockExtent {
+    /// Its expressions.
+    pub fn expressions_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        let (first, second, third) = match self {
+            BlockExtent::Computed(e) => (e, None, None),
+            BlockExtent::Chosen { least, most, step } => (least, Some(most), step.as_mut()),
+        };
+        std::iter::once(first).chain(second).chain(third)
+    }
 }
 
 /// A condition of `#[requires(…)]`.
@@ -116,6 +170,9 @@ pub struct Function {
     pub parameters: u32,
     /// Return type.
     pub returns: TypeId,
+    /// Of a constant, which is a function without parameters that gives its value: where it is to lie, if it is read by an index
+    /// of run time.
+    pub constant: Option<ir::Placement>,
     /// What it does; its value is the function's.
     pub body: Block,
 }
@@ -147,6 +204,8 @@ pub struct Local {
     pub ty: TypeId,
     /// Declared `mut`; a view or slice: assigned anew somewhere.
     pub mutable: bool,
+    /// Declared `const`.
+    pub constant: bool,
     /// Where it is declared.
     pub span: Span,
 }
@@ -191,9 +250,9 @@ pub enum Type {
     /// `&[T]` or `&mut [T]`: a buffer in global memory.
     #[allow(missing_docs)]
     Slice { element: TypeId, mutable: bool },
-    /// `View<T, R>` or `ViewMut<T, R>`.
+    /// `View<T, R>` or `ViewMut<T, R>`; `Strided<T, R>` or `StridedMut<T, R>`, whose last stride is not 1 but a value.
     #[allow(missing_docs)]
-    View { element: TypeId, rank: u32, mutable: bool },
+    View { element: TypeId, rank: u32, mutable: bool, strided: bool },
     /// `Shared<T, R>`: a handle to an array in shared memory.
     #[allow(missing_docs)]
     Shared { element: TypeId, rank: u32 },
@@ -222,6 +281,16 @@ pub enum Type {
     Enum(EnumId),
     /// A device function as a type that implements `DeviceFn`. It has no values.
     Item(FunctionId),
+}
+
+/// What a view is called in Rust.
+pub(crate) fn view_name(mutable: bool, strided: bool) -> &'static str {
+    match (strided, mutable) {
+        (false, false) => "View",
+        (false, true) => "ViewMut",
+        (true, false) => "Strided",
+        (true, true) => "StridedMut",
+    }
 }
 
 /// A number in a type.
@@ -389,6 +458,11 @@ pub enum ExprKind {
     Array(Vec<Expr>),
     /// `[value; N]`; N is in the type.
     Repeat(Box<Expr>),
+    /// `ptx!(…)`, with what its operands are whose values come in, in order. Its value is the result, or a tuple of them.
+    Inline {
+        source: inline::Source,
+        arguments: Vec<Expr>,
+    },
     /// `&place` or `&mut place`, as an argument of a device function.
     Reference(Box<Expr>),
     /// `*reference`

@@ -15,7 +15,7 @@ use std::fmt;
 
 /// The format that this compiler writes and reads. Raise it with every change of a type in [`hir`](super) or of a type that
 /// one of those holds.
-pub const VERSION: u16 = 5;
+pub const VERSION: u16 = 6;
 
 const HEADER: usize = 10;
 
@@ -200,6 +200,7 @@ mod tests {
             locals: vec![],
             parameters: 0,
             returns: TypeId(0),
+            constant: None,
             body,
         }
     }
@@ -219,13 +220,15 @@ mod tests {
 
     fn sample() -> Program {
         let launch = Launch {
-            block: vec![expr(ExprKind::Literal(256))],
+            block: vec![BlockExtent::Computed(expr(ExprKind::Literal(256)))],
             grid: vec![expr(ExprKind::Literal(1))],
             requires: vec![],
             min_blocks: Some(2),
             max_registers: None,
+            contract: false,
             target: Target::SM_61,
             instances: vec![Instance(vec![Constant::Usize(16), Constant::Bool(true)])],
+            tolerances: vec![],
         };
         Program {
             launch,

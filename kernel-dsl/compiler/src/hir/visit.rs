@@ -51,6 +51,7 @@ pub fn expr(e: &mut Expr, f: &mut dyn FnMut(&mut Expr)) {
             expr(b, f);
         }
         ExprKind::Intrinsic { arguments, .. }
+        | ExprKind::Inline { arguments, .. }
         | ExprKind::Call { arguments, .. }
         | ExprKind::CallMethod { arguments, .. }
         | ExprKind::CallItem { arguments, .. } => {

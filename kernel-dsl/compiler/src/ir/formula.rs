@@ -4,12 +4,12 @@
 //! them; [`Formula::of`] takes the same operations out for the host, and [`Formula::evaluate`] gives what the kernel
 //! will get, or says why there is no such number.
 
-use super::{Inst, Kernel, Op, Region, Role, Type, Value};
+use super::{Inst, Kernel, Location, Op, Region, Role, Special, Type, Value};
 use crate::passes::evaluate;
 use crate::scalar::Scalar;
 use std::collections::HashMap;
 
-/// An expression over the parameters of an entry.
+/// An expression over the parameters of an entry and the size of its blocks.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Formula {
     /// Each over earlier ones; the last is the result.
@@ -22,6 +22,8 @@ enum Step {
     /// One that has no operands but constants, and parameters by their index.
     Constant(u64),
     Parameter(u32),
+    /// Threads of a block along an axis.
+    BlockDim(u8),
     /// An operation of the IR whose operands are steps, numbered as values.
     Operation(Op),
     /// One of two steps.
@@ -51,14 +53,37 @@ impl Formula {
         Ok(taker.formula)
     }
 
-    /// Its value, where parameters of the entry have these bits; or what has none, such as "40 - 50 overflows `usize`".
-    pub fn evaluate(&self, parameters: &[u64]) -> Result<u64, String> {
+    /// Its value, where parameters of the entry have these bits, in blocks of that size; or what has none, such as "40 - 50 overflows `usize`".
+    pub fn evaluate(&self, parameters: &[u64], block: [u32; 3]) -> Result<u64, String> {
         let mut values = vec![None; self.steps.len()];
-        self.step(self.steps.len().saturating_sub(1), parameters, &mut values)
+        self.step(self.steps.len().saturating_sub(1), &Given { parameters, block }, &mut values)
+    }
+
+    /// The instructions that compute it, appended to `insts`, and its value. `None` where it has a choice, of which only one side
+    /// may be computed.
+    pub fn write(&self, kernel: &mut Kernel, insts: &mut Vec<Inst>, location: Location) -> Option<Value> {
+        let mut values: Vec<Value> = Vec::new();
+        for (ty, step) in &self.steps {
+            let op = match step {
+                Step::Constant(bits) => Op::Constant(*bits),
+                Step::Parameter(index) => Op::Parameter(*index),
+                Step::BlockDim(axis) => Op::Special(Special::BlockDim(*axis)),
+                Step::Operation(op) => {
+                    let mut op = op.clone();
+                    op.map_operands(|step| values.get(step.0 as usize).copied().unwrap_or(step));
+                    op
+                }
+                Step::Either { .. } => return None,
+            };
+            let value = kernel.value(Type::Scalar(*ty));
+            insts.push(Inst { op, results: [value].into_iter().collect(), location });
+            values.push(value);
+        }
+        values.last().copied()
     }
 
     /// Step `i`. Only what is asked for is computed: of two branches, one.
-    fn step(&self, i: usize, parameters: &[u64], values: &mut [Option<u64>]) -> Result<u64, String> {
+    fn step(&self, i: usize, given: &Given, values: &mut [Option<u64>]) -> Result<u64, String> {
         if let Some(bits) = values.get(i).copied().flatten() {
             return Ok(bits);
         }
@@ -66,18 +91,18 @@ impl Formula {
         let bits = match step {
             Step::Constant(bits) => *bits,
             Step::Parameter(index) => {
-                let found = parameters.get(*index as usize).copied();
+                let found = given.parameters.get(*index as usize).copied();
                 found.ok_or_else(|| format!("there is no parameter {index}"))?
             }
+            Step::BlockDim(axis) => given.block.get(usize::from(*axis)).copied().unwrap_or(1).into(),
             Step::Either { condition, yes, no } => {
-                let yes = if self.step(*condition, parameters, values)? != 0 { yes } else { no };
-                self.step(*yes, parameters, values)?
+                let yes = if self.step(*condition, given, values)? != 0 { yes } else { no };
+                self.step(*yes, given, values)?
             }
             Step::Operation(op) => {
                 let mut operands = Vec::new();
                 op.for_each_operand(|v| operands.push(v.0 as usize));
-                let bits: Vec<u64> =
-                    operands.iter().map(|o| self.step(*o, parameters, values)).collect::<Result<_, _>>()?;
+                let bits: Vec<u64> = operands.iter().map(|o| self.step(*o, given, values)).collect::<Result<_, _>>()?;
                 let of = operands.first().map_or(*ty, |o| self.steps[*o].0);
                 operation(op, of, *ty, &bits)?
             }
@@ -85,6 +110,12 @@ impl Formula {
         values[i] = Some(bits);
         Ok(bits)
     }
+}
+
+/// What a launch knows.
+struct Given<'a> {
+    parameters: &'a [u64],
+    block: [u32; 3],
 }
 
 /// `op` of operands whose first is of type `of`, to type `ty`.
@@ -145,6 +176,7 @@ impl Taker<'_> {
                 Some(Role::Address { .. }) | None => return Err(NoFormula::Opaque),
                 Some(_) => Step::Parameter(*i),
             },
+            Op::Special(Special::BlockDim(axis)) => Step::BlockDim(*axis),
             Op::Special(_) => return Err(NoFormula::Special),
             Op::Select { condition, yes, no } => {
                 let [condition, yes, no] = [*condition, *yes, *no];
@@ -158,6 +190,8 @@ impl Taker<'_> {
                 let (yes, no) = (yielded(then).ok_or(NoFormula::Opaque)?, yielded(otherwise).ok_or(NoFormula::Opaque)?);
                 Step::Either { condition: self.take(*condition)?, yes: self.take(yes)?, no: self.take(no)? }
             }
+            // It means what the machine does.
+            Op::Inline { .. } => return Err(NoFormula::Opaque),
             op if op.is_pure() => {
                 let mut operands = Vec::new();
                 op.for_each_operand(|v| operands.push(v));

@@ -67,9 +67,10 @@ impl fmt::Display for Element {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Place {
     /// Element Σ indexᵢ · strideᵢ from `base` in global memory; each index must be below its extent, and for an access
-    /// that reaches over `n` elements the last index + n must not exceed it.
+    /// that reaches over `n` elements the last index + n must not exceed it. A place in a table has no dimensions: the table
+    /// is one element.
     Global {
-        /// Address of the first element of the slice or view.
+        /// Address of the first element of the slice or view, or of the table.
         base: Value,
         /// Dimensions, outermost first.
         dims: SmallVec<[Dim; 2]>,
@@ -277,9 +278,10 @@ pub struct DynamicArray {
 }
 
 impl DynamicArray {
-    /// Bytes of the array, where the parameters of the entry have these bits, and its extents; or what is wrong with an extent.
-    pub fn bytes(&self, parameters: &[u64]) -> Result<(u64, Vec<u64>), String> {
-        let extents: Vec<u64> = self.extents.iter().map(|e| e.evaluate(parameters)).collect::<Result<_, _>>()?;
+    /// Bytes of the array, where the parameters of the entry have these bits, in blocks of that size, and its extents; or what is
+    /// wrong with an extent.
+    pub fn bytes(&self, parameters: &[u64], block: [u32; 3]) -> Result<(u64, Vec<u64>), String> {
+        let extents: Vec<u64> = self.extents.iter().map(|e| e.evaluate(parameters, block)).collect::<Result<_, _>>()?;
         let bytes = extents.iter().fold(u64::from(self.element.bytes()), |n, extent| n.saturating_mul(*extent));
         Ok((bytes, extents))
     }
@@ -299,8 +301,8 @@ pub struct SharedMemory {
 
 impl SharedMemory {
     /// Where each array of dynamic size begins in the block's shared memory, and the end of them all, where the parameters of
-    /// the entry have these bits. An error where a size has no value, or all are more than [`SHARED_LIMIT`].
-    pub fn layout(&self, parameters: &[u64]) -> Result<(Vec<u32>, u32), String> {
+    /// the entry have these bits, in blocks of that size. An error where a size has no value, or all are more than [`SHARED_LIMIT`].
+    pub fn layout(&self, parameters: &[u64], block: [u32; 3]) -> Result<(Vec<u32>, u32), String> {
         if self.dynamic.is_empty() {
             return Ok((Vec::new(), self.fixed));
         }
@@ -312,8 +314,9 @@ impl SharedMemory {
         }
         for array in &self.dynamic {
             let name = &array.name;
-            let (bytes, extents) =
-                array.bytes(parameters).map_err(|why| format!("the size of `{name}` in shared memory: {why}"))?;
+            let (bytes, extents) = array
+                .bytes(parameters, block)
+                .map_err(|why| format!("the size of `{name}` in shared memory: {why}"))?;
             let extents: Vec<_> = extents.iter().map(u64::to_string).collect();
             each.push(format!("`{name}` of {} elements {bytes}", extents.join(" × ")));
             starts.push(end as u32);

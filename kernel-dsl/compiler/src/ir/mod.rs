@@ -34,7 +34,8 @@
 //! do, and wraps. `Wrapping…` never reports. `Div` and `Rem` truncate towards zero; a zero divisor (and `MIN / −1`) is
 //! reported and gives an unspecified value. Shift amounts are `u32`, masked to the width. Floats are IEEE 754, rounded to nearest even, subnormals kept;
 //! `Min` and `Max` of floats return the operand that is not a NaN, and order −0 below +0. The payload and sign of a NaN
-//! that arithmetic makes are unspecified. Comparisons are Rust's: everything is false of a NaN but `!=`.
+//! that arithmetic makes are unspecified. [`Op::Approximate`] is what the hardware gives, within the bound of its
+//! [`Approximation`]; the interpreters give its stand-in. Comparisons are Rust's: everything is false of a NaN but `!=`.
 //! [`Op::Cast`] is Rust's `as`.
 //!
 //! Floats of 16 bits are for keeping: they are loaded and stored, held in locals, selected, and bitcast to and from
@@ -42,24 +43,33 @@
 //! are casts `f16` to `f32`, exact, and back, rounding once, where any NaN becomes the code 0x7FFF; those of `bf16` lowering writes
 //! out in integers, with the same NaN.
 
+mod bits;
+mod block;
 pub mod build;
 mod formula;
 mod memory;
 pub mod print;
 pub mod record;
+mod table;
 pub mod verify;
 mod walk;
 
+pub use bits::Bits;
+pub use block::{Block, Open};
 pub use formula::{Formula, NoFormula};
 pub use memory::{
     Dim, DynamicArray, Element, Layout, Place, SHARED_LIMIT, SharedArray, SharedMemory, Step, Swizzle, Within,
 };
+pub use table::{CONSTANT_LIMIT, Placement, Table};
 
+use crate::approximation::Approximation;
+use crate::ptx::Inline;
 use crate::scalar::Scalar;
 use crate::source::{Source, Span};
 use crate::target::Target;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// Bytes that one access of the machine moves at most.
 pub const WIDEST: u32 = 16;
@@ -73,8 +83,8 @@ pub struct Kernel {
     pub instance: String,
     /// What it is compiled for.
     pub target: Target,
-    /// Threads of a block in x, y, z; fixed for the instance.
-    pub block: [u32; 3],
+    /// Threads of a block in x, y, z.
+    pub block: Block,
     /// Blocks that a multiprocessor should hold at once (`.minnctapersm`), where the kernel asks.
     pub min_blocks: Option<u32>,
     /// Registers a thread at most (`.maxnreg`), where the kernel asks.
@@ -89,6 +99,8 @@ pub struct Kernel {
     pub shared: Vec<SharedArray>,
     /// Arrays in shared memory whose size the launch evaluates.
     pub dynamic: Vec<DynamicArray>,
+    /// Arrays that are known now and read by an index of run time.
+    pub tables: Vec<Table>,
     /// The functions whose lines appear in `locations`; the kernel's own is the first.
     pub sources: Vec<Source>,
     /// What an instruction's [`Location`] names.
@@ -113,6 +125,10 @@ pub struct SharedId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct DynamicId(pub u32);
 
+/// Index into [`Kernel::tables`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct TableId(pub u32);
+
 /// Index into [`Kernel::locations`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Location(pub u32);
@@ -131,6 +147,8 @@ pub enum Type {
     Scalar(Scalar),
     /// A 64-bit address in global memory.
     Global,
+    /// A 64-bit address in constant memory. Only passes make it.
+    Constant,
     /// A 32-bit byte offset in the block's shared memory. Lowering makes it by `Op::Dynamic` and `Op::Offset`, passes from an
     /// `Op::Constant` too.
     Shared,
@@ -147,7 +165,7 @@ impl Type {
 }
 
 /// A parameter of the PTX entry. A slice argument gives two (address, length), a view of rank R gives 2R (address, R
-/// extents, R − 1 strides), a scalar one.
+/// extents, R − 1 strides), or one more where its last stride is not 1, a scalar one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Parameter {
     /// Name in PTX, unique: `x`, `x_len`, `a_dim0`, `a_stride0`.
@@ -172,7 +190,7 @@ pub enum Role {
     },
     /// Elements of a slice, or of a view in dimension `.0`; `usize`.
     Extent(u32),
-    /// Elements from one index to the next in dimension `.0` of a view (the last dimension's is 1); `usize`.
+    /// Elements from one index to the next in dimension `.0` of a view (the last dimension's is 1 if it has none); `usize`.
     Stride(u32),
 }
 
@@ -245,6 +263,10 @@ pub enum Op {
     Binary(Binary, Value, Value),
     /// a · b + c with one rounding; floats.
     MulAdd(Value, Value, Value),
+    /// What the hardware approximates; `f32`. Its bits are nobody's promise: no pass computes it.
+    Approximate(Approximation, Value),
+    /// What one instruction does with integers, beyond the operators; [`Bits::result`] is its types.
+    Bits(Bits, SmallVec<[Value; 4]>),
     /// Two operands of one type; `bool` out.
     Compare(Comparison, Value, Value),
     /// `yes` where `condition` holds, `no` elsewhere; both are evaluated.
@@ -265,6 +287,8 @@ pub enum Op {
         /// Bytes of an element.
         bytes: u32,
     },
+    /// The address of a table's first byte. Lowering makes it a global one; pass `tables` says where the table lies.
+    Table(TableId),
     /// The address of an array in shared memory whose extents (`usize`, outermost first) the launch evaluates: they are
     /// computed from parameters and constants alone. Such arrays lie one after the other behind those of
     /// [`Kernel::shared`], each at a multiple of 16 bytes, in the order of [`Kernel::dynamic`].
@@ -305,6 +329,14 @@ pub enum Op {
         /// Lanes that do; the others touch nothing.
         guard: Option<Value>,
     },
+    /// Begins to copy from global to shared memory, past the registers (`cp.async`): part of the thread's open group.
+    CopyAsync(Box<AsyncCopy>),
+    /// Closes the thread's open group of copies, empty or not, and opens the next (`cp.async.commit_group`). The result is the number
+    /// of the closed one, `usize`, counted from 0.
+    CopyCommit,
+    /// Waits for copies of the thread (`cp.async.wait_group`): what they bring is there for the thread itself, and after a
+    /// barrier for others.
+    CopyWait(Landing),
     /// The array's lifetime begins: its bytes were another array's, or its own of another time, and are undefined until they
     /// are stored. All threads of the block come here, or none. On the machine it is nothing.
     Begin(SharedId),
@@ -337,6 +369,10 @@ pub enum Op {
     /// released by a value that it read before (an acquire). Which value was read and written must be by atomic
     /// operations, which order nothing themselves. No access moves across it but those of read-only memory.
     Fence(Scope),
+    /// Instructions of PTX that the kernel wrote itself: from `inputs`, those operands that come in, to the results, those
+    /// that come out. It means what the PTX means.
+    #[allow(missing_docs)]
+    Inline { code: Arc<Inline>, inputs: Values },
     /// Lane `selector` (by `mode`) of `value`, for all 32 lanes, which must be here together. 32-bit or 64-bit scalars.
     Shuffle {
         /// How the source lane is found.
@@ -427,6 +463,43 @@ pub enum Unroll {
     Never,
 }
 
+/// Consecutive scalars on their way from global to shared memory. The source may be read at any time until the thread waits for
+/// the copy's group; until then, what is at the destination is undefined. To races it is a store there when it begins, and
+/// one when it has landed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AsyncCopy {
+    /// Where the first goes, in shared memory; aligned to the bytes of all.
+    pub to: Place,
+    /// Where the first comes from, in global memory; aligned like that.
+    pub from: Place,
+    /// Their type.
+    pub element: Scalar,
+    /// How many: 4, 8 or 16 bytes in all.
+    pub count: u32,
+    /// Lanes that copy; the others touch nothing.
+    pub guard: Option<Value>,
+    /// Lanes that find the first at its source; to the others all are zero. `None` is all.
+    pub inside: Option<Value>,
+    /// Bytes that those read, `usize`; zero is copied for the rest. `None` is all.
+    pub bytes: Option<Value>,
+}
+
+impl AsyncCopy {
+    /// Bytes that are written.
+    pub fn size(&self) -> u32 {
+        self.count * self.element.bytes()
+    }
+}
+
+/// Which copies a thread waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Landing {
+    /// Those of the group with this number, `usize`, and of all before. A pass finds how many groups there are after it.
+    Through(Value),
+    /// Those of all closed groups but so many, the last.
+    But(u32),
+}
+
 /// The condition of a guarded load.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Guard {
@@ -458,6 +531,16 @@ pub enum Special {
     Block(u8),
     /// Blocks of the grid, by axis.
     Grid(u8),
+    /// Threads of a block, by axis.
+    BlockDim(u8),
+}
+
+impl Special {
+    /// The axis that it is of: 0 is x.
+    pub fn axis(self) -> u8 {
+        let (Special::Thread(axis) | Special::Block(axis) | Special::Grid(axis) | Special::BlockDim(axis)) = self;
+        axis
+    }
 }
 
 /// Operators of one operand.
@@ -605,11 +688,6 @@ impl Kernel {
     pub fn value(&mut self, ty: Type) -> Value {
         self.values.push(ty);
         Value(self.values.len() as u32 - 1)
-    }
-
-    /// Threads of a block.
-    pub fn threads(&self) -> u32 {
-        self.block.iter().product()
     }
 
     /// What a launch must know of the block's shared memory.

@@ -10,8 +10,11 @@ use std::fmt::{self, Display, Formatter, Write};
 
 impl Display for Kernel {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let [x, y, z] = self.block;
-        writeln!(f, "kernel {} = {} for {}, block {x}×{y}×{z}", self.name, self.instance, self.target)?;
+        write!(f, "kernel {} = {} for {}, block ", self.name, self.instance, self.target)?;
+        match self.block.extents() {
+            Some([x, y, z]) => writeln!(f, "{x}×{y}×{z}")?,
+            None => writeln!(f, "{}", self.block)?,
+        }
         for p in &self.parameters {
             match p.role {
                 Role::Value(s) => writeln!(f, "    parameter {}: {s}", p.name)?,
@@ -44,6 +47,9 @@ impl Display for Kernel {
         for DynamicArray { name, element, .. } in &self.dynamic {
             writeln!(f, "    dynamic {name}: {element}")?;
         }
+        for Table { name, scalars, bytes, .. } in &self.tables {
+            writeln!(f, "    table {name}: {} scalars in {bytes} bytes", scalars.len())?;
+        }
         printer.region(f, &self.body, 0)
     }
 }
@@ -75,6 +81,7 @@ impl Display for Type {
         match self {
             Type::Scalar(s) => s.fmt(f),
             Type::Global => f.write_str("global"),
+            Type::Constant => f.write_str("constant"),
             Type::Shared => f.write_str("shared"),
         }
     }
@@ -92,6 +99,7 @@ impl Display for Special {
             Special::Thread(a) => ("thread", a),
             Special::Block(a) => ("block", a),
             Special::Grid(a) => ("grid", a),
+            Special::BlockDim(a) => ("block_dim", a),
         };
         write!(f, "{what}.{}", ["x", "y", "z"].get(*axis as usize).unwrap_or(&"?"))
     }
@@ -306,9 +314,12 @@ impl<'a> Printer<'a> {
                 None => format!("parameter #{i}"),
             },
             Op::Special(s) => s.to_string(),
+            Op::Table(t) => format!("table {}", self.kernel.table(*t).map_or("?", |t| t.name.as_str())),
             Op::Unary(o, a) => format!("{} {}", snake(o), v(a)),
             Op::Binary(o, a, b) => format!("{} {}, {}", snake(o), v(a), v(b)),
             Op::MulAdd(a, b, c) => format!("mul_add {}, {}, {}", v(a), v(b), v(c)),
+            Op::Approximate(what, a) => format!("approximate {} {}", snake(what), v(a)),
+            Op::Bits(what, operands) => format!("{} {}", what.name(), self.values(operands)),
             Op::Compare(c, a, b) => format!("{} {}, {}", snake(c), v(a), v(b)),
             Op::Select { condition, yes, no } => format!("select {}, {}, {}", v(condition), v(yes), v(no)),
             Op::Cast(a) => format!("cast {}", v(a)),
@@ -342,9 +353,27 @@ impl<'a> Printer<'a> {
                 let guard = guard.map_or(String::new(), |g| format!(" if {}", v(&g)));
                 format!("poison {count} {element} at {}{guard}", self.place(place))
             }
+            Op::CopyAsync(copy) => {
+                let AsyncCopy { to, from, element, count, guard, inside, bytes } = &**copy;
+                let word = |name: &str, value: &Option<Value>| {
+                    value.map_or(String::new(), |value| format!(" {name} {}", v(&value)))
+                };
+                let (guard, inside, bytes) = (word("if", guard), word("inside", inside), word("bytes", bytes));
+                let (to, from) = (self.place(to), self.place(from));
+                format!("copy_async {count} {element} to {to} from {from}{guard}{inside}{bytes}")
+            }
+            Op::CopyCommit => "copy_commit".to_string(),
+            Op::CopyWait(Landing::Through(group)) => format!("copy_wait through {}", v(group)),
+            Op::CopyWait(Landing::But(n)) => format!("copy_wait but {n}"),
             Op::Begin(array) => format!("begin {}", self.shared.get(array.0 as usize).map_or("?", String::as_str)),
             Op::Atomic { operation, place, values, .. } => {
                 format!("atomic {} {}, {}", snake(operation), self.place(place), self.values(values))
+            }
+            Op::Inline { code, inputs } => {
+                let given = code.source().inputs().zip(inputs);
+                let given: Vec<_> = given.map(|(o, value)| format!("{} = {}", o.name, v(value))).collect();
+                let given = if given.is_empty() { String::new() } else { format!(" with {}", given.join(", ")) };
+                format!("ptx \"{code}\"{given}")
             }
             Op::ReadLocal { local, index } => format!("read {}", self.local(*local, *index)),
             Op::WriteLocal { local, index, value } => format!("write {} = {}", self.local(*local, *index), v(value)),

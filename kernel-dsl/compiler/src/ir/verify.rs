@@ -151,11 +151,15 @@ impl<'a> Verifier<'a> {
                 let ty = self.kernel.parameters.get(*i as usize).map(Parameter::ty);
                 self.check(inst, ty == result, "the parameter is of another type");
             }
+            Op::Table(t) => self.check(
+                inst,
+                self.kernel.table(*t).is_some() && out.is_wide_address(),
+                "there is no such table, or its address is no address",
+            ),
             Op::Special(s) => {
-                let (Special::Thread(axis) | Special::Block(axis) | Special::Grid(axis)) = s;
                 self.check(
                     inst,
-                    *axis < 3 && out == S(Scalar::Usize),
+                    s.axis() < 3 && out == S(Scalar::Usize),
                     "a special register has axis 0 to 2 and is usize",
                 );
             }
@@ -197,6 +201,15 @@ impl<'a> Verifier<'a> {
             Op::MulAdd(a, b, c) => {
                 let same = [*a, *b, *c].iter().all(|v| self.ty(*v) == out);
                 self.check(inst, same && scalar.is_some_and(Scalar::is_float), "mul_add is of one float type");
+            }
+            Op::Approximate(_, a) => {
+                let fits = scalar == Some(Scalar::F32) && self.ty(*a) == out;
+                self.check(inst, fits, "approximations are of f32");
+            }
+            Op::Bits(what, operands) => {
+                let types: Option<Vec<Scalar>> = operands.iter().map(|v| self.ty(*v).scalar()).collect();
+                let to = types.and_then(|types| what.result(&types));
+                self.check(inst, to.is_some() && to == scalar, "operand and result types do not fit the instruction");
             }
             Op::Compare(c, a, b) => {
                 let ordered = self.ty(*a) != S(Scalar::Bool) || matches!(c, Comparison::Eq | Comparison::Ne);
@@ -265,6 +278,36 @@ impl<'a> Verifier<'a> {
                 self.check(inst, shared && results == 0, "what is poisoned is in shared memory, and gives no result");
                 self.check(inst, guard.is_none_or(|g| self.ty(g) == S(Scalar::Bool)), "a guard is a bool");
             }
+            Op::CopyAsync(copy) => {
+                let AsyncCopy { to, from, element, count, guard, inside, bytes } = &**copy;
+                self.place(inst, to, *element, *count);
+                self.place(inst, from, *element, *count);
+                let space = |place: &Place| match place {
+                    Place::Shared { .. } | Place::Dynamic { .. } => Type::Shared,
+                    Place::Global { .. } => Type::Global,
+                    Place::Address { base, .. } => self.ty(*base),
+                };
+                let spaces = space(to) == Type::Shared && space(from) == Type::Global;
+                let size = matches!(copy.size(), 4 | 8 | 16);
+                self.check(
+                    inst,
+                    spaces && size && results == 0,
+                    "a copy is of 4, 8 or 16 bytes from global to shared memory",
+                );
+                let truths = [guard, inside].into_iter().flatten().all(|v| self.ty(*v) == S(Scalar::Bool));
+                let fits = truths && bytes.is_none_or(|b| self.ty(b) == S(Scalar::Usize));
+                self.check(inst, fits, "a copy has truth values and a usize number of bytes");
+            }
+            Op::CopyCommit => {
+                self.check(inst, results == 1 && out == S(Scalar::Usize), "the number of a group of copies is usize");
+            }
+            Op::CopyWait(landing) => {
+                let fits = match landing {
+                    Landing::Through(group) => self.ty(*group) == S(Scalar::Usize),
+                    Landing::But(_) => true,
+                };
+                self.check(inst, fits && results == 0, "a wait is for a group, by its usize number, and has no result");
+            }
             Op::Begin(array) => {
                 let fits = (array.0 as usize) < self.kernel.shared.len() && results == 0;
                 self.check(inst, fits, "there is no such shared array, or it has a result");
@@ -279,6 +322,12 @@ impl<'a> Verifier<'a> {
                     "an atomic operation is of one element type, and has one result at most",
                 );
                 self.check(inst, operation.takes(*element), "there is no such atomic operation on its element type");
+            }
+            Op::Inline { code, inputs } => {
+                let source = code.source();
+                let fits = source.inputs().map(|o| S(o.ty)).eq(inputs.iter().map(|v| self.ty(*v)))
+                    && source.outputs().map(|o| S(o.ty)).eq(inst.results.iter().map(|v| self.ty(*v)));
+                self.check(inst, fits, "inline PTX takes and gives values of the types of its operands");
             }
             Op::ReadLocal { local, index } => self.local(inst, *local, *index, (results == 1).then_some(out)),
             Op::WriteLocal { local, index, value } => {
@@ -392,7 +441,15 @@ impl<'a> Verifier<'a> {
     fn place(&mut self, inst: &Inst, place: &Place, scalar: Scalar, n: u32) {
         let index = |v: Value| self.ty(v) == S(Scalar::Usize);
         let fault = match place {
-            Place::Global { base, .. } if self.ty(*base) != Type::Global => Some("its base is not a global address"),
+            Place::Global { dims, within: None, .. } if dims.is_empty() => Some("it has no dimensions"),
+            Place::Global { base, .. } if !self.ty(*base).is_wide_address() => {
+                Some("its base is not an address in global or constant memory")
+            }
+            Place::Global { base, .. } | Place::Address { base, .. }
+                if self.ty(*base) == Type::Constant && !matches!(inst.op, Op::Load { .. }) =>
+            {
+                Some("constant memory is only read")
+            }
             Place::Dynamic { base, .. } if self.ty(*base) != Type::Shared => {
                 Some("its base is not an address in shared memory")
             }

@@ -1,6 +1,7 @@
 //! What an operation is made of: its operands, its regions, and whether it has effects.
 
-use super::{Op, Place, Region, Value};
+use super::{Landing, Op, Place, Region, Value};
+use crate::ptx::inline::Effect;
 use smallvec::SmallVec;
 
 impl Op {
@@ -12,20 +13,34 @@ impl Op {
     /// Whether it only computes its results from its operands: it may be dropped when they are unused, and moved or merged.
     /// Integer division is here: what it gives for a zero divisor is unspecified, but it does not trap.
     pub fn is_pure(&self) -> bool {
-        matches!(
-            self,
+        match self {
+            // What has several results is left where it is.
+            Op::Inline { code, .. } => code.effect() < Effect::Machine && code.source().outputs().count() == 1,
             Op::Constant(_)
-                | Op::Parameter(_)
-                | Op::Special(_)
-                | Op::Unary(..)
-                | Op::Binary(..)
-                | Op::MulAdd(..)
-                | Op::Compare(..)
-                | Op::Select { .. }
-                | Op::Cast(_)
-                | Op::Bitcast(_)
-                | Op::Offset { .. }
-        )
+            | Op::Parameter(_)
+            | Op::Special(_)
+            | Op::Table(_)
+            | Op::Unary(..)
+            | Op::Binary(..)
+            | Op::MulAdd(..)
+            | Op::Approximate(..)
+            | Op::Bits(..)
+            | Op::Compare(..)
+            | Op::Select { .. }
+            | Op::Cast(_)
+            | Op::Bitcast(_)
+            | Op::Offset { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether it may be dropped when its results are unused.
+    pub fn is_droppable(&self) -> bool {
+        match self {
+            Op::Inline { code, .. } => code.effect() < Effect::Machine,
+            Op::Load { .. } | Op::ReadLocal { .. } => true,
+            _ => self.is_pure(),
+        }
     }
 
     /// Calls `f` on each value that the operation itself uses, not on those in its regions.
@@ -52,19 +67,29 @@ impl Op {
             Op::Constant(_)
             | Op::Parameter(_)
             | Op::Special(_)
+            | Op::Table(_)
             | Op::Begin(_)
             | Op::BlockSync
             | Op::WarpSync
             | Op::Fence(_)
+            | Op::CopyCommit
+            | Op::CopyWait(Landing::But(_))
             | Op::Return => {}
             Op::Dynamic { extents, .. } => extents.iter().for_each(|v| f(*v)),
+            Op::CopyAsync(copy) => {
+                place(&copy.to, &mut f);
+                place(&copy.from, &mut f);
+                [copy.guard, copy.inside, copy.bytes].into_iter().flatten().for_each(f);
+            }
+            Op::CopyWait(Landing::Through(group)) => f(*group),
             Op::Poison { place: p, guard, .. } => {
                 place(p, &mut f);
                 if let Some(g) = guard {
                     f(*g);
                 }
             }
-            Op::Unary(_, a) | Op::Cast(a) | Op::Bitcast(a) => f(*a),
+            Op::Unary(_, a) | Op::Approximate(_, a) | Op::Cast(a) | Op::Bitcast(a) => f(*a),
+            Op::Bits(_, operands) => operands.iter().for_each(|v| f(*v)),
             Op::Binary(_, a, b) | Op::Compare(_, a, b) => {
                 f(*a);
                 f(*b);
@@ -106,6 +131,7 @@ impl Op {
                 place(p, &mut f);
                 values.iter().for_each(|v| f(*v));
             }
+            Op::Inline { inputs, .. } => inputs.iter().for_each(|v| f(*v)),
             Op::ReadLocal { index, .. } => {
                 if let Some(i) = index {
                     f(*i);
@@ -167,19 +193,29 @@ impl Op {
             Op::Constant(_)
             | Op::Parameter(_)
             | Op::Special(_)
+            | Op::Table(_)
             | Op::Begin(_)
             | Op::BlockSync
             | Op::WarpSync
             | Op::Fence(_)
+            | Op::CopyCommit
+            | Op::CopyWait(Landing::But(_))
             | Op::Return => {}
             Op::Dynamic { extents, .. } => extents.iter_mut().for_each(&mut m),
+            Op::CopyAsync(copy) => {
+                place(&mut copy.to, &mut m);
+                place(&mut copy.from, &mut m);
+                [&mut copy.guard, &mut copy.inside, &mut copy.bytes].into_iter().flatten().for_each(m);
+            }
+            Op::CopyWait(Landing::Through(group)) => m(group),
             Op::Poison { place: p, guard, .. } => {
                 place(p, &mut m);
                 if let Some(g) = guard {
                     m(g);
                 }
             }
-            Op::Unary(_, a) | Op::Cast(a) | Op::Bitcast(a) => m(a),
+            Op::Unary(_, a) | Op::Approximate(_, a) | Op::Cast(a) | Op::Bitcast(a) => m(a),
+            Op::Bits(_, operands) => operands.iter_mut().for_each(m),
             Op::Binary(_, a, b) | Op::Compare(_, a, b) => {
                 m(a);
                 m(b);
@@ -221,6 +257,7 @@ impl Op {
                 place(p, &mut m);
                 values.iter_mut().for_each(&mut m);
             }
+            Op::Inline { inputs, .. } => inputs.iter_mut().for_each(m),
             Op::ReadLocal { index, .. } => {
                 if let Some(i) = index {
                     m(i);

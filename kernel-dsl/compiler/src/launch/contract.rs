@@ -2,15 +2,21 @@
 //! the limits of block and grid.
 
 use super::evaluate::{Facts, Failure};
-use super::{DeviceFacts, Fact, MAX_BLOCK, MAX_GRID, MAX_THREADS, Refusal, Shape, explain};
+use super::{AXES, DeviceFacts, Fact, MAX_GRID, Refusal, Shape, because, explain};
 use crate::ElementType;
 use crate::Scalar;
 use crate::hir::{Expr, Function, Monomorphic, Type};
+use crate::ir::Block;
 
 const MAX_RANK: usize = 5;
 const U32_MAX: u64 = u32::MAX as u64;
 
-pub(super) fn shape(monomorphic: &Monomorphic, device: DeviceFacts, facts: &[Fact]) -> Result<Shape, Vec<Refusal>> {
+pub(super) fn shape(
+    monomorphic: &Monomorphic,
+    device: DeviceFacts,
+    chosen: Option<u64>,
+    facts: &[Fact],
+) -> Result<Shape, Vec<Refusal>> {
     let (program, instance) = (monomorphic.program(), monomorphic.instance());
     let function = kernel(monomorphic).map_err(|r| vec![r])?;
     let arguments = monomorphic.arguments();
@@ -38,15 +44,19 @@ pub(super) fn shape(monomorphic: &Monomorphic, device: DeviceFacts, facts: &[Fac
     }
     overlaps(&parameters, &known, &mut refusals);
 
-    let facts = Facts {
+    let mut facts = Facts {
         function,
         functions: &program.functions,
         bound: None,
         instance,
         device: Some(device),
+        block: None,
         arguments: &arguments,
         facts: &known,
     };
+    let block = self::block(monomorphic).map_err(Some);
+    let block = block.and_then(|block| super::block::of_launch(&program.launch, &facts, chosen, &block));
+    facts.block = block.as_ref().ok().copied();
     for requirement in &program.launch.requires {
         let mentioned = || explain::mentioned(&requirement.condition, &facts);
         match facts.condition(&requirement.condition) {
@@ -58,7 +68,6 @@ pub(super) fn shape(monomorphic: &Monomorphic, device: DeviceFacts, facts: &[Fac
         }
     }
 
-    let block = extents("block", &program.launch.block, &facts).and_then(checked_block);
     let grid = extents("grid", &program.launch.grid, &facts).and_then(checked_grid);
     match (block, grid) {
         (Ok(block), Ok(grid)) if refusals.is_empty() => Ok(Shape { block, grid }),
@@ -69,25 +78,26 @@ pub(super) fn shape(monomorphic: &Monomorphic, device: DeviceFacts, facts: &[Fac
     }
 }
 
-pub(super) fn block(monomorphic: &Monomorphic) -> Result<[u32; 3], Refusal> {
+pub(super) fn block(monomorphic: &Monomorphic) -> Result<Block, Refusal> {
+    without_arguments(monomorphic, |facts| super::block::of_instance(&monomorphic.program().launch, facts))?
+}
+
+/// What `f` makes of the facts that there are before any launch.
+pub(super) fn without_arguments<R>(monomorphic: &Monomorphic, f: impl FnOnce(&Facts) -> R) -> Result<R, Refusal> {
     let (program, instance) = (monomorphic.program(), monomorphic.instance());
     let function = kernel(monomorphic)?;
     let arguments = monomorphic.arguments();
     let unknown = vec![None; arguments.len()];
-    let facts = Facts {
+    Ok(f(&Facts {
         function,
         functions: &program.functions,
         bound: None,
         instance,
         device: None,
+        block: None,
         arguments: &arguments,
         facts: &unknown,
-    };
-    extents("block", &program.launch.block, &facts).and_then(checked_block).map_err(|refusal| {
-        refusal.unwrap_or_else(|| {
-            Refusal("block: depends on an argument; it must be constant for an instance".to_string())
-        })
-    })
+    }))
 }
 
 fn kernel(program: &Monomorphic) -> Result<&Function, Refusal> {
@@ -108,10 +118,11 @@ fn argument(program: &Monomorphic, name: &str, ty: &Type, fact: &Fact) -> Vec<Re
             element.is(types, *expected) && writes <= mutable
         }
         (
-            Type::View { element: expected, rank, mutable: writes },
-            Fact::View { element, extents, strides, mutable, .. },
+            Type::View { element: expected, rank, mutable: writes, strided: any },
+            Fact::View { element, extents, strides, mutable, strided, .. },
         ) => {
             element.is(types, *expected)
+                && any == strided
                 && extents.len() == *rank as usize
                 && strides.len() == extents.len()
                 && (1..=MAX_RANK).contains(&extents.len())
@@ -134,13 +145,18 @@ fn argument(program: &Monomorphic, name: &str, ty: &Type, fact: &Fact) -> Vec<Re
                 refuse(format!("its length {len} does not fit `usize`, 32 bits on the device"));
             }
         }
-        Fact::View { extents, strides, .. } => {
+        Fact::View { extents, strides, strided, mutable, .. } => {
             for (what, numbers) in [("extent", extents), ("stride", strides)] {
                 for (d, n) in numbers.iter().enumerate().filter(|(_, n)| **n > U32_MAX) {
                     refuse(format!("{what} {n} of dimension {d} does not fit `usize`, 32 bits on the device"));
                 }
             }
-            if strides.last() != Some(&1) {
+            if *strided && *mutable && shared_element(extents, strides) {
+                refuse(format!(
+                    "two indices name one element, and the kernel may write it: extents {extents:?}, strides {strides:?}"
+                ));
+            }
+            if !strided && strides.last() != Some(&1) {
                 refuse(format!("expected a last stride of 1, given strides {strides:?}"));
             }
         }
@@ -164,6 +180,19 @@ fn argument(program: &Monomorphic, name: &str, ty: &Type, fact: &Fact) -> Vec<Re
         }
     }
     wrong
+}
+
+/// Whether two indices may name one element: a stride does not step over all that smaller ones reach.
+fn shared_element(extents: &[u64], strides: &[u64]) -> bool {
+    let mut dims: Vec<_> = extents.iter().zip(strides).filter(|(n, _)| **n > 1).collect();
+    dims.sort_by_key(|(_, stride)| **stride);
+    let mut reach = 0u128;
+    !extents.contains(&0)
+        && dims.into_iter().any(|(n, stride)| {
+            let within = u128::from(*stride) <= reach;
+            reach += u128::from(n - 1) * u128::from(*stride);
+            within
+        })
 }
 
 /// Bytes that a slice or view reaches over, gaps included; end exclusive. In 128 bits, so that no sum wraps.
@@ -217,7 +246,7 @@ fn overlaps(parameters: &[(&str, &Type)], known: &[Option<&Fact>], refusals: &mu
     }
 }
 
-/// The value of `block` or `grid`; axes that are not named have extent 1. `Err(None)`: it depends on an argument that
+/// The value of `grid`; axes that are not named have extent 1. `Err(None)`: it depends on an argument that
 /// has been refused.
 fn extents(what: &str, exprs: &[Expr], facts: &Facts) -> Result<[u32; 3], Option<Refusal>> {
     if !(1..=3).contains(&exprs.len()) {
@@ -236,20 +265,6 @@ fn extents(what: &str, exprs: &[Expr], facts: &Facts) -> Result<[u32; 3], Option
     Ok(extents)
 }
 
-const AXES: [&str; 3] = ["x", "y", "z"];
-
-fn checked_block(block: [u32; 3]) -> Result<[u32; 3], Option<Refusal>> {
-    let threads: u64 = block.iter().map(|n| u64::from(*n)).fold(1, u64::saturating_mul);
-    let [x, y, z] = MAX_BLOCK;
-    if threads == 0 || threads > u64::from(MAX_THREADS) || block.iter().zip(MAX_BLOCK).any(|(n, most)| *n > most) {
-        return Err(Some(Refusal(format!(
-            "block: expected 1 to {MAX_THREADS} threads, at most {x} × {y} × {z}, given {} × {} × {}",
-            block[0], block[1], block[2]
-        ))));
-    }
-    Ok(block)
-}
-
 fn checked_grid(grid: [u32; 3]) -> Result<[u32; 3], Option<Refusal>> {
     let [x, y, z] = MAX_GRID;
     if grid.iter().zip(MAX_GRID).any(|(n, most)| *n > most) {
@@ -259,10 +274,6 @@ fn checked_grid(grid: [u32; 3]) -> Result<[u32; 3], Option<Refusal>> {
         ))));
     }
     Ok(grid)
-}
-
-fn because(mentioned: &str) -> String {
-    if mentioned.is_empty() { String::new() } else { format!(": {mentioned}") }
 }
 
 fn plural(n: usize, what: &str) -> String {

@@ -12,6 +12,7 @@ use crate::hir::{
 };
 use crate::ir::{Binary, Comparison, Unary};
 use std::cell::RefCell;
+use std::ops::Range;
 
 /// What an expression is evaluated over. There is a fact for each argument; `None` where the argument has been refused
 /// already, or where there are no arguments yet.
@@ -25,6 +26,8 @@ pub(super) struct Facts<'a> {
     pub instance: &'a Instance,
     /// Where there is a launch.
     pub device: Option<DeviceFacts>,
+    /// Threads of a block, once they are known.
+    pub block: Option<[u32; 3]>,
     /// What a launch passes, in order.
     pub arguments: &'a [Argument],
     pub facts: &'a [Option<&'a Fact>],
@@ -263,6 +266,7 @@ impl Facts<'_> {
         match (intrinsic, arguments) {
             (Intrinsic::Extent(Some(d)), [x]) => usize(self.memory(x)?.extent(u64::from(d))?),
             (Intrinsic::Extent(None), [x, d]) => usize(self.memory(x)?.extent(self.usize(d)?)?),
+            (Intrinsic::Stride, [x, d]) => usize(self.memory(x)?.stride(self.usize(d)?)?),
             (Intrinsic::IsEmpty, [x]) => bool(self.memory(x)?.extents().contains(&0)),
             (Intrinsic::Aligned, [x, n]) => {
                 let n = self.usize(n)?;
@@ -285,11 +289,16 @@ impl Facts<'_> {
                 let at_once = self.usize(resident)?.saturating_mul(u64::from(self.device()?.multiprocessors));
                 usize(self.usize(blocks)?.min(at_once))
             }
-            (Intrinsic::BlockThreads, []) => {
-                invalid("asks for `block::threads()`, which is known on the device only; name the constant instead")
-            }
+            (Intrinsic::BlockThreads, []) => usize(self.threads(0..3)?),
+            (Intrinsic::BlockDim(axis), []) => usize(self.threads(usize::from(axis)..usize::from(axis) + 1)?),
             _ => invalid("calls a function that only the device evaluates"),
         }
+    }
+
+    /// Threads of a block along these axes.
+    fn threads(&self, axes: Range<usize>) -> Evaluated<u64> {
+        let block = self.block.ok_or(Failure::Unknown)?;
+        Ok(block.get(axes).unwrap_or_default().iter().map(|n| u64::from(*n)).product())
     }
 
     fn device(&self) -> Evaluated<DeviceFacts> {
@@ -325,6 +334,17 @@ impl Fact {
         match usize::try_from(d).ok().and_then(|d| extents.get(d)) {
             Some(n) => Ok(*n),
             None => invalid(format!("asks for dimension {d} of {}, which has {}", explain::fact(self), extents.len())),
+        }
+    }
+
+    fn stride(&self, d: u64) -> Evaluated<u64> {
+        let strides: &[u64] = match self {
+            Fact::View { strides, .. } => strides,
+            _ => &[],
+        };
+        match usize::try_from(d).ok().and_then(|d| strides.get(d)) {
+            Some(n) => Ok(*n),
+            None => invalid(format!("asks for stride {d} of {}, which has {}", explain::fact(self), strides.len())),
         }
     }
 

@@ -1,8 +1,8 @@
 //! Words for what a launch was given and what its contract mentions.
 
-use super::Fact;
 use super::evaluate::{Facts, display};
-use crate::hir::{Expr, ExprKind, Intrinsic, Monomorphic, Type};
+use super::{AXES, Fact};
+use crate::hir::{Expr, ExprKind, Intrinsic, Monomorphic, Type, view_name};
 
 /// The argument's type as Rust writes the parameter that it is for.
 pub(super) fn fact(fact: &Fact) -> String {
@@ -10,8 +10,9 @@ pub(super) fn fact(fact: &Fact) -> String {
         Fact::Scalar { ty, .. } => format!("`{ty}`"),
         Fact::Slice { element, mutable: false, .. } => format!("`&[{element}]`"),
         Fact::Slice { element, mutable: true, .. } => format!("`&mut [{element}]`"),
-        Fact::View { element, mutable: false, extents, .. } => format!("`View<{element}, {}>`", extents.len()),
-        Fact::View { element, mutable: true, extents, .. } => format!("`ViewMut<{element}, {}>`", extents.len()),
+        Fact::View { element, mutable, strided, extents, .. } => {
+            format!("`{}<{element}, {}>`", view_name(*mutable, *strided), extents.len())
+        }
     }
 }
 
@@ -21,8 +22,9 @@ pub(super) fn parameter(program: &Monomorphic, ty: &Type) -> String {
         Type::Scalar(ty) => format!("`{ty}`"),
         Type::Slice { element, mutable: false } => format!("`&[{}]`", program.name(*element)),
         Type::Slice { element, mutable: true } => format!("`&mut [{}]`", program.name(*element)),
-        Type::View { element, rank, mutable: false } => format!("`View<{}, {rank}>`", program.name(*element)),
-        Type::View { element, rank, mutable: true } => format!("`ViewMut<{}, {rank}>`", program.name(*element)),
+        Type::View { element, rank, mutable, strided } => {
+            format!("`{}<{}, {rank}>`", view_name(*mutable, *strided), program.name(*element))
+        }
         other => format!("`{other:?}`, which no argument can have"),
     }
 }
@@ -64,8 +66,18 @@ impl Mentions<'_> {
                     (Intrinsic::Extent(None) | Intrinsic::IsEmpty, Some((name, fact))) => {
                         (0..fact.extents().len()).for_each(|d| self.extent(name, fact, d, words));
                     }
+                    (Intrinsic::Stride, Some((name, Fact::View { strides, .. }))) => {
+                        words.push(format!("{name}'s strides are {strides:?}"));
+                    }
                     (Intrinsic::Aligned, Some((name, fact))) => alignment(name, fact, words),
                     _ => {}
+                }
+                if let (Intrinsic::BlockThreads, Some(block)) = (intrinsic, self.0.block) {
+                    words.push(format!("block::threads() is {}", block.iter().product::<u32>()));
+                }
+                if let (Intrinsic::BlockDim(axis), Some(block)) = (intrinsic, self.0.block) {
+                    let axis = usize::from(*axis).min(2);
+                    words.push(format!("block::dim_{}() is {}", AXES[axis], block[axis]));
                 }
                 arguments.iter().for_each(|e| self.collect(e, words));
             }

@@ -2,17 +2,23 @@
 //!
 //! [`shape`] is the one door: no launch runs whose [`Fact`]s it has not seen. It reports everything that is wrong with a
 //! launch at once, each [`Refusal`] with what was expected and what was given. `contract` holds the checks against the kernel's
-//! parameters, `evaluate` the meaning of the expressions in `block`, `grid` and `requires`, `explain` the words for them.
+//! parameters, `block` those of the number of threads, `evaluate` the meaning of the expressions in `block`, `grid` and `requires`,
+//! `bounds` how large they can be, and `explain` the words for them.
 
+mod block;
+mod bounds;
 mod contract;
 mod evaluate;
 mod explain;
 mod method;
+mod promise;
 #[cfg(test)]
 mod tests;
 
-use crate::hir::Monomorphic;
+use crate::hir::{BlockExtent, Monomorphic};
+use crate::ir::Block;
 use crate::{ElementType, Scalar};
+pub use promise::Promise;
 use std::fmt;
 
 /// What the host knows of one argument of a launch.
@@ -24,9 +30,9 @@ pub enum Fact {
     /// A slice.
     #[allow(missing_docs)]
     Slice { element: ElementType, mutable: bool, len: u64, address: u64 },
-    /// A view: extents and strides of all dimensions, outermost first, in elements.
+    /// A view: extents and strides of all dimensions, outermost first, in elements. The last stride is 1, unless it is `strided`.
     #[allow(missing_docs)]
-    View { element: ElementType, mutable: bool, extents: Vec<u64>, strides: Vec<u64>, address: u64 },
+    View { element: ElementType, mutable: bool, strided: bool, extents: Vec<u64>, strides: Vec<u64>, address: u64 },
 }
 
 /// What the host knows of the device that a launch is for.
@@ -71,13 +77,34 @@ pub const MAX_THREADS: u32 = 1024;
 /// Blocks of a grid in x, y, z at most, on every target.
 pub const MAX_GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 
+const AXES: [&str; 3] = ["x", "y", "z"];
+
 /// Checks `facts` against the parameters and conditions of the kernel's instance, and gives the launch's shape; or all
-/// that is wrong with them.
-pub fn shape(program: &Monomorphic, device: DeviceFacts, facts: &[Fact]) -> Result<Shape, Vec<Refusal>> {
-    contract::shape(program, device, facts)
+/// that is wrong with them. `block` is the extent of the block that the launch chooses, where the kernel leaves it one.
+pub fn shape(
+    program: &Monomorphic,
+    device: DeviceFacts,
+    block: Option<u64>,
+    facts: &[Fact],
+) -> Result<Shape, Vec<Refusal>> {
+    contract::shape(program, device, block, facts)
 }
 
-/// The block of an instance, which depends on nothing but its constants.
-pub fn block(program: &Monomorphic) -> Result<[u32; 3], Refusal> {
+/// What an instance's conditions promise of its arguments.
+pub fn promises(program: &Monomorphic) -> Vec<Promise> {
+    promise::promises(program)
+}
+
+/// What is known of an instance's block before any launch: it depends on the instance's constants alone.
+pub fn block(program: &Monomorphic) -> Result<Block, Refusal> {
     contract::block(program)
+}
+
+/// Whether the kernel leaves an extent of its block to the launch.
+pub fn chooses_block(program: &Monomorphic) -> bool {
+    program.program().launch.block.iter().any(|extent| matches!(extent, BlockExtent::Chosen { .. }))
+}
+
+fn because(mentioned: &str) -> String {
+    if mentioned.is_empty() { String::new() } else { format!(": {mentioned}") }
 }

@@ -21,7 +21,7 @@ fn kernel(generics: &[(&str, Scalar)], parameters: &[(&str, Type)]) -> Program {
     for (name, ty) in parameters {
         types.push(ty.clone());
         let ty = TypeId(types.len() as u32 - 1);
-        locals.push(Local { name: name.to_string(), ty, mutable: false, span: Span::default() });
+        locals.push(Local { name: name.to_string(), ty, mutable: false, constant: false, span: Span::default() });
     }
     let function = Function {
         name: "kernel".into(),
@@ -35,20 +35,26 @@ fn kernel(generics: &[(&str, Scalar)], parameters: &[(&str, Type)]) -> Program {
         locals,
         types,
         returns: USIZE,
+        constant: None,
         body: Block::default(),
     };
     let launch = Launch {
-        block: vec![number(256)],
+        block: extents([number(256)]),
         grid: vec![number(1)],
         requires: vec![],
         min_blocks: None,
         max_registers: None,
+        contract: false,
         target: crate::Target::SM_61,
         instances: vec![],
+        tolerances: vec![],
     };
     Program { launch, functions: vec![function], items: Items::default() }
 }
 
+fn extents<const N: usize>(all: [Expr; N]) -> Vec<BlockExtent> {
+    all.into_iter().map(BlockExtent::Computed).collect()
+}
 fn expr(ty: TypeId, kind: ExprKind) -> Expr {
     Expr { kind, ty, span: Span::default() }
 }
@@ -90,7 +96,14 @@ fn at(address: u64, len: u64, mutable: bool) -> Fact {
     Fact::Slice { element: Scalar::F32.into(), mutable, len, address }
 }
 fn view_at(address: u64, extents: &[u64], strides: &[u64], mutable: bool) -> Fact {
-    Fact::View { element: Scalar::F32.into(), mutable, extents: extents.to_vec(), strides: strides.to_vec(), address }
+    Fact::View {
+        element: Scalar::F32.into(),
+        mutable,
+        strided: false,
+        extents: extents.to_vec(),
+        strides: strides.to_vec(),
+        address,
+    }
 }
 fn f32(x: f32) -> Fact {
     Fact::Scalar { ty: Scalar::F32, bits: u64::from(x.to_bits()) }
@@ -100,9 +113,16 @@ fn usize(bits: u64) -> Fact {
 }
 
 fn shape(program: &Program, instance: &Instance, facts: &[Fact]) -> Result<Shape, Vec<Refusal>> {
-    super::shape(&made(program, instance).map_err(|r| vec![r])?, super::DeviceFacts { multiprocessors: 2 }, facts)
+    shape_of(program, instance, None, facts)
+}
+fn shape_of(program: &Program, instance: &Instance, block: Option<u64>, facts: &[Fact]) -> Result<Shape, Vec<Refusal>> {
+    let device = super::DeviceFacts { multiprocessors: 2 };
+    super::shape(&made(program, instance).map_err(|r| vec![r])?, device, block, facts)
 }
 fn block(program: &Program, instance: &Instance) -> Result<[u32; 3], Refusal> {
+    open_block(program, instance).map(|block| block.extents().expect("a block of one size"))
+}
+fn open_block(program: &Program, instance: &Instance) -> Result<crate::ir::Block, Refusal> {
     super::block(&made(program, instance)?)
 }
 fn made(program: &Program, instance: &Instance) -> Result<Monomorphic, Refusal> {
@@ -169,7 +189,7 @@ fn all_mistakes_are_told_at_once_and_each_once() {
 
 #[test]
 fn kind_rank_and_mutability_are_checked() {
-    let view = |rank, mutable| Type::View { element: F32, rank, mutable };
+    let view = |rank, mutable| Type::View { element: F32, rank, mutable, strided: false };
     let program = kernel(&[], &[("a", view(2, false)), ("b", view(2, true)), ("c", slice(F32, true))]);
     let facts = [view_at(0, &[4], &[1], false), view_at(64, &[2, 2], &[2, 1], false), f32(0.0)];
     assert_eq!(
@@ -189,7 +209,7 @@ fn numbers_that_the_device_cannot_count_are_refused() {
         &[
             ("n", Type::Scalar(Scalar::Usize)),
             ("x", slice(F32, false)),
-            ("v", Type::View { element: F32, rank: 2, mutable: false }),
+            ("v", Type::View { element: F32, rank: 2, mutable: false, strided: false }),
         ],
     );
     let most = u64::from(u32::MAX);
@@ -238,7 +258,7 @@ fn a_written_argument_shares_no_byte_with_another() {
 
 #[test]
 fn a_views_range_counts_its_gaps() {
-    let view = |mutable| Type::View { element: F32, rank: 2, mutable };
+    let view = |mutable| Type::View { element: F32, rank: 2, mutable, strided: false };
     let program = kernel(&[], &[("a", view(false)), ("b", view(true))]);
     // Three rows of two, eight apart: 18 elements, 72 bytes.
     let a = view_at(0x1000, &[3, 2], &[8, 1], false);
@@ -260,7 +280,7 @@ fn the_block_depends_on_constants_alone() {
             otherwise: Some(expr(USIZE, ExprKind::Block(value(generic(0)))).into()),
         },
     );
-    program.launch.block = vec![choice, generic(0)];
+    program.launch.block = extents([choice, generic(0)]);
     let instance = |t, wide| Instance(vec![Constant::Usize(t), Constant::Bool(wide)]);
     assert_eq!(block(&program, &instance(16, true)), Ok([32, 16, 1]));
     assert_eq!(block(&program, &instance(32, false)), Ok([32, 32, 1]));
@@ -277,14 +297,90 @@ fn the_block_depends_on_constants_alone() {
         block(&program, &Instance(vec![Constant::Bool(true); 2])).unwrap_err().0,
         "`T` of `kernel` stands for a `usize`, and `true` is given"
     );
-    program.launch.block = vec![local(0)];
+    program.launch.block = extents([local(0)]);
     assert_eq!(
         block(&program, &instance(1, true)).unwrap_err().0,
-        "block: depends on an argument; it must be constant for an instance"
+        "block: its extent in x depends on an argument, and how large it can be does not follow from the expression: \
+         bound it, as in `n.min(256)` or `n.clamp(32, 256)`"
     );
     // Deep blocks are shallow on the GPU.
-    program.launch.block = vec![number(1), number(1), number(65)];
+    program.launch.block = extents([number(1), number(1), number(65)]);
     assert!(block(&program, &instance(1, true)).is_err());
+}
+
+fn chosen(least: u64, most: u64, step: Option<u64>) -> BlockExtent {
+    BlockExtent::Chosen { least: number(least), most: number(most), step: step.map(number) }
+}
+
+#[test]
+fn a_launch_chooses_from_what_the_kernel_leaves_open() {
+    let mut program = kernel(&[], &[("n", Type::Scalar(Scalar::Usize))]);
+    let none = Instance::default();
+    let shape = |program: &Program, block| shape_of(program, &none, block, &[usize(5)]).map(|shape| shape.block);
+    let refused = |program: &Program, block| words(shape_of(program, &none, block, &[usize(5)])).remove(0);
+    assert_eq!(refused(&program, Some(32)), "block: expected none, since the kernel says its own, given 32");
+
+    // Whole warps from whole warps on.
+    program.launch.block = vec![chosen(32, 1024, None)];
+    assert_eq!(shape(&program, Some(96)), Ok([96, 1, 1]));
+    let expected = "block: expected the launch to say 32 to 1024 threads in x, in steps of 32, given none";
+    assert_eq!(refused(&program, None), expected);
+    for n in [0, 31, 48, 1056, 1 << 40] {
+        let expected = format!("block: expected 32 to 1024 threads in x, in steps of 32, given {n}");
+        assert_eq!(refused(&program, Some(n)), expected);
+    }
+    let block = open_block(&program, &none).unwrap();
+    assert_eq!((block.least_threads(), block.most_threads(), block.multiple()), (32, 1024, 32));
+
+    program.launch.block = vec![BlockExtent::Computed(number(32)), chosen(1, 8, None)];
+    assert_eq!(shape(&program, Some(3)), Ok([32, 3, 1]));
+    assert_eq!(refused(&program, Some(9)), "block: expected 1 to 8 threads in y, given 9");
+    assert!(open_block(&program, &none).unwrap().has_whole_warps());
+
+    program.launch.block = vec![chosen(1, 8, None), BlockExtent::Computed(number(8))];
+    assert!(refused(&program, Some(3)).starts_with("block: its extent in x is known at launch only, and it has more"));
+    program.launch.block = vec![chosen(32, 2048, None)];
+    assert!(refused(&program, Some(32)).contains("expected 1 to 1024 threads"));
+    for (least, most, step) in [(0, 8, None), (9, 8, None), (1, 8, Some(0))] {
+        program.launch.block = vec![chosen(least, most, step)];
+        assert!(refused(&program, Some(4)).starts_with("block: expected a range from 1 or more"));
+    }
+}
+
+#[test]
+fn the_bounds_of_a_block_follow_from_its_expression() {
+    let method = |m, all| call(USIZE, Intrinsic::Method(m), all);
+    let of = |e: Expr| {
+        let mut program = kernel(&[], &[("n", Type::Scalar(Scalar::Usize))]);
+        program.launch.block = extents([e]);
+        open_block(&program, &Instance::default()).map(|b| (b.least_threads(), b.most_threads(), b.multiple()))
+    };
+    let min = |a, b| call(USIZE, Intrinsic::Binary(Binary::Min), vec![a, b]);
+    let up = |a, b| call(USIZE, Intrinsic::NextMultipleOf, vec![a, b]);
+    assert_eq!(of(min(local(0), number(1000))), Ok((1, 1000, 1)));
+    assert_eq!(of(min(up(local(0), number(32)), number(1024))), Ok((32, 1024, 32)));
+    // 1000 is no multiple of 32, and 8 divides both.
+    assert_eq!(of(min(up(local(0), number(32)), number(1000))), Ok((8, 1000, 8)));
+    assert_eq!(of(method(Method::Clamp, vec![local(0), number(64), number(128)])), Ok((64, 128, 1)));
+    assert_eq!(of(min(binary(Binary::Mul, local(0), number(64)), number(512))), Ok((64, 512, 64)));
+    let warps = call(USIZE, Intrinsic::DivCeil, vec![min(local(0), number(100)), number(32)]);
+    assert_eq!(of(binary(Binary::Mul, warps, number(32))), Ok((32, 128, 32)));
+    assert!(of(binary(Binary::Add, local(0), number(32))).is_err());
+}
+
+#[test]
+fn conditions_and_grids_know_the_block() {
+    let mut program = kernel(&[], &[("x", slice(F32, false))]);
+    program.launch.block = vec![chosen(1, 1024, None)];
+    let threads = || call(USIZE, Intrinsic::BlockThreads, vec![]);
+    program.launch.grid = vec![call(USIZE, Intrinsic::DivCeil, vec![extent(0, 0), threads()])];
+    assert!(!open_block(&program, &Instance::default()).unwrap().has_whole_warps());
+    let rest = binary(Binary::Rem, threads(), number(32));
+    requires(&mut program, "block::threads() % 32 == 0", compare(Comparison::Eq, rest, number(0)));
+    assert!(open_block(&program, &Instance::default()).unwrap().has_whole_warps());
+    let run = |block| shape_of(&program, &Instance::default(), Some(block), &[at(0x100, 100, false)]);
+    assert_eq!(run(64), Ok(Shape { block: [64, 1, 1], grid: [2, 1, 1] }));
+    assert_eq!(words(run(48)), ["requires `block::threads() % 32 == 0`: block::threads() is 48"]);
 }
 
 #[test]
@@ -300,7 +396,7 @@ fn a_grid_has_limits() {
 
 #[test]
 fn alignment_is_of_base_and_outer_strides() {
-    let mut program = kernel(&[], &[("a", Type::View { element: F32, rank: 2, mutable: false })]);
+    let mut program = kernel(&[], &[("a", Type::View { element: F32, rank: 2, mutable: false, strided: false })]);
     requires(&mut program, "a.aligned(4)", call(BOOL, Intrinsic::Aligned, vec![local(0), number(4)]));
     let run =
         |address, stride| shape(&program, &Instance::default(), &[view_at(address, &[2, 3], &[stride, 1], false)]);
@@ -393,6 +489,40 @@ fn expressions_mean_what_rust_means() {
         let shape = shape(&program, &Instance::default(), &[at(0, 0, false)]);
         assert!(shape.is_ok(), "expression {index}: {shape:?}");
     }
+}
+
+#[test]
+fn views_of_any_strides() {
+    let strided = |mutable| Type::View { element: F32, rank: 2, mutable, strided: true };
+    let fact = |strided, mutable, extents: &[u64], strides: &[u64]| Fact::View {
+        element: Scalar::F32.into(),
+        mutable,
+        strided,
+        extents: extents.to_vec(),
+        strides: strides.to_vec(),
+        address: 0x1000,
+    };
+    let told = |writes, given| {
+        let program = kernel(&[], &[("a", strided(writes))]);
+        match shape(&program, &Instance::default(), &[given]) {
+            Ok(_) => Vec::new(),
+            refused => words(refused),
+        }
+    };
+    assert_eq!(told(false, fact(true, false, &[3, 4], &[1, 3])), [""; 0]);
+    assert_eq!(told(false, fact(true, false, &[3, 4], &[0, 0])), [""; 0], "what is read may be read twice");
+    assert_eq!(told(true, fact(true, true, &[3, 4], &[1, 3])), [""; 0]);
+    assert_eq!(
+        told(true, fact(true, true, &[3, 4], &[2, 3])),
+        ["argument `a`: two indices name one element, and the kernel may write it: extents [3, 4], strides [2, 3]"]
+    );
+    assert_eq!(told(true, fact(true, true, &[1, 4], &[0, 1])), [""; 0], "a dimension of one index takes no step");
+    assert_eq!(
+        told(false, fact(false, false, &[3, 4], &[4, 1])),
+        ["argument `a`: expected `Strided<f32, 2>`, given `View<f32, 2>`"]
+    );
+    assert!(told(false, fact(true, false, &[1 << 20, 1 << 20], &[1 << 20, 1]))[0].contains("more than `usize` counts"));
+    assert!(told(false, fact(true, false, &[3, 4], &[1 << 33, 1]))[0].contains("stride 8589934592 of dimension 0"));
 }
 
 #[test]

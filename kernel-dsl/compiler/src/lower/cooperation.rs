@@ -3,6 +3,7 @@
 //! Values are taken apart into scalars: each is a shuffle of its own. What is narrower than a register travels in one.
 
 use super::Lowerer;
+use super::combine::Count;
 use super::value::{Known, Storage, Val};
 use crate::Scalar;
 use crate::hir::collective::Reduction;
@@ -42,7 +43,9 @@ impl<'h> Lowerer<'h> {
         self.whole_warps(e.span);
         match intrinsic {
             Intrinsic::GroupLane => Val::Scalar(self.group_lane(width)),
-            Intrinsic::GroupIndex if self.builder.kernel.block[0] == width => Val::Scalar(self.outer_index()),
+            Intrinsic::GroupIndex if self.builder.kernel.block.extent(0) == Some(width) => {
+                Val::Scalar(self.outer_index())
+            }
             Intrinsic::GroupIndex => {
                 let (index, lanes) = (self.thread_index(), self.index(width));
                 Val::Scalar(self.binary(Binary::Div, Scalar::Usize, index, lanes))
@@ -79,10 +82,11 @@ impl<'h> Lowerer<'h> {
             }
             (Collective::Reduce, [x, Val::Callable(combine)]) => self.reduced(span, x.clone(), *combine, width),
             (Collective::Scan, [x, Val::Callable(combine)]) => {
-                self.scanned((ty, span), x.clone(), *combine, width, width)
+                let all = Count::exactly(width);
+                self.scanned((ty, span), x.clone(), *combine, width, all)
             }
             (Collective::ExclusiveScan, [x, identity, Val::Callable(combine)]) => {
-                let through = self.scanned((ty, span), x.clone(), *combine, width, width);
+                let through = self.scanned((ty, span), x.clone(), *combine, width, Count::exactly(width));
                 let before = self.shuffled(&through, Shuffle::Up, 1, width);
                 let (lane, zero) = (self.group_lane(width), self.index(0));
                 let first = self.compare(Comparison::Eq, Scalar::Usize, lane, zero);
@@ -120,12 +124,13 @@ impl<'h> Lowerer<'h> {
     }
 
     pub(super) fn group_lane(&mut self, width: u32) -> Known {
-        let x = self.builder.kernel.block[0];
-        if x == width {
+        let block = self.builder.kernel.block;
+        if block.extent(0) == Some(width) {
             return self.thread(0);
         }
         // Rows of whole groups: the other axes say nothing of the lane.
-        let index = if x.is_multiple_of(width) { self.thread(0) } else { self.thread_index() };
+        let rows = block.divisor(0).is_multiple_of(width);
+        let index = if rows { self.thread(0) } else { self.thread_index() };
         let lanes = self.index(width);
         self.binary(Binary::Rem, Scalar::Usize, index, lanes)
     }

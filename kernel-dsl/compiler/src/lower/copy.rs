@@ -14,16 +14,20 @@ const UNROLLED_COPY: u32 = 16;
 impl<'h> Lowerer<'h> {
     /// The whole block fills `to` from `from`, each thread the elements t, t + threads, …, with zero beyond the edge.
     pub(super) fn copy_from(&mut self, to: &Handle, from: &View) {
-        self.shared_out(to, &mut |lowerer, indices| {
-            let scalars = lowerer.taken(from, indices);
-            lowerer.put(to, indices, &scalars);
+        let n = self.at_once_of(to, from);
+        self.shared_out(to, n, &mut |lowerer, indices| {
+            let scalars = match n {
+                1 => lowerer.taken(from, indices),
+                _ => lowerer.wide_piece(from, indices, n, None),
+            };
+            lowerer.put(to, indices, n, &scalars, None);
         });
     }
 
     /// The whole block fills `of` with `value`, each thread the elements that it would copy.
     pub(super) fn fill(&mut self, of: &Handle, ty: TypeId, value: &Val) {
         let scalars = self.scalars_of(ty, value);
-        self.shared_out(of, &mut |lowerer, indices| lowerer.put(of, indices, &scalars));
+        self.shared_out(of, 1, &mut |lowerer, indices| lowerer.put(of, indices, 1, &scalars, None));
     }
 
     /// The scalars of an element of a view; zeros beyond its extents.
@@ -36,31 +40,42 @@ impl<'h> Lowerer<'h> {
         self.load_scalars(&place, &leaves, align, policy, Some((inside, &zeros)))
     }
 
-    /// Stores the scalars of an element.
-    fn put(&mut self, to: &Handle, indices: &[Known], scalars: &[ir::Value]) {
-        let leaves: Leaves = self.leaves_of(to.cell(), 1);
+    /// Stores the scalars of `n` elements that move at once.
+    pub(super) fn put(&mut self, to: &Handle, indices: &[Known], n: u32, scalars: &[ir::Value], exists: Option<Known>) {
+        let leaves: Leaves = self.leaves_of(to.cell(), n);
         if let Place::Memory { place, .. } = to.place(indices) {
-            let align = super::cell::align_of(&place, to.cell());
-            self.store_scalars(&place, &leaves, align, scalars, None);
+            let align = if n > 1 { n * to.cell().bytes() } else { super::cell::align_of(&place, to.cell()) };
+            self.store_scalars(&place, &leaves, align, scalars, exists);
         }
     }
 
-    /// Shares the elements of an array out among the threads of the block: t, t + threads, ….
-    fn shared_out(&mut self, to: &Handle, each: &mut dyn FnMut(&mut Self, &[Known])) {
-        let shape: SmallVec<[u32; 3]> = match to {
+    /// Shares the elements of an array out among the threads of the block, pieces of `n` that follow one another in a row: t, t +
+    /// threads, …. `each` gets the indices of a piece's first element.
+    pub(super) fn shared_out(&mut self, to: &Handle, n: u32, each: &mut dyn FnMut(&mut Self, &[Known])) {
+        let each = &mut |lowerer: &mut Self, piece: &[Known]| {
+            let indices = lowerer.first_of_piece(piece, n);
+            each(lowerer, &indices);
+        };
+        let mut shape: SmallVec<[u32; 3]> = match to {
             Handle::Fixed { array, prefix, .. } => {
                 self.builder.kernel.shared[array.0 as usize].shape[prefix.len()..].iter().copied().collect()
             }
             Handle::Dynamic(view) => return self.shared_out_dynamic(&view.extents.clone(), each),
         };
+        if let Some(last) = shape.last_mut() {
+            *last /= n;
+        }
         let elements: u32 = shape.iter().product();
-        let threads = self.builder.kernel.threads();
         if elements == 0 {
             return;
         }
+        let block = self.builder.kernel.block;
+        let (Some(threads), Some(width)) = (block.threads(), block.extent(0)) else {
+            let extents: SmallVec<[Known; 3]> = shape.iter().map(|n| self.index(*n)).collect();
+            return self.shared_out_dynamic(&extents, each);
+        };
         let steps = elements.div_ceil(threads);
         // A row is as long as the block is wide: then a thread keeps its column, and rows go by the other axes.
-        let width = self.builder.kernel.block[0];
         let by_rows = shape.len() > 1 && shape[shape.len() - 1] == width && width > 1;
         let (first, stride, count) = match by_rows {
             true => (self.outer_index(), threads / width, elements / width),
@@ -99,10 +114,9 @@ impl<'h> Lowerer<'h> {
         self.builder.effect(Op::For(Box::new(counted)));
     }
 
-    /// As `shared_out`, of an array whose extents are values.
+    /// As `shared_out`, where the number of steps is not known.
     fn shared_out_dynamic(&mut self, extents: &[Known], each: &mut dyn FnMut(&mut Self, &[Known])) {
-        let threads = self.builder.kernel.threads();
-        let (first, step, one) = (self.thread_index(), self.index(threads), self.index(1));
+        let (first, step, one) = (self.thread_index(), self.block_threads(), self.index(1));
         let all = extents.iter().fold(one, |n, extent| self.binary(Binary::Mul, Scalar::Usize, n, *extent));
         let label = self.label();
         let item = self.builder.enter([Type::Scalar(Scalar::Usize)])[0];

@@ -1,8 +1,9 @@
 //! The sizes of arrays that the launch evaluates.
 
 use crate::error::{Error, Errors};
-use crate::ir::{Formula, Inst, Kernel, NoFormula, Op, Region, Value};
+use crate::ir::{DynamicId, Formula, Inst, Kernel, NoFormula, Op, Region, Type, Value};
 use smallvec::SmallVec;
+use std::collections::HashMap;
 
 /// An array that is made: how, and where.
 struct Made {
@@ -21,18 +22,14 @@ pub(super) fn sizes(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut made = Vec::new();
     collect(&kernel.body, false, false, &mut made);
     let mut errors: Vec<Error> = Vec::new();
-    for Made { array, extents, inst, looped, nested } in &made {
+    for Made { array, extents, inst, looped, .. } in &made {
         let name = &kernel.dynamic[*array].name;
         if *looped {
-            let message = format!("`{name}`, an array of dynamic size, is made in a loop");
-            errors.push(kernel.error(inst.location, message).help("make it once, before the loop"));
-            continue;
-        }
-        if *nested && kernel.dynamic.len() > 1 {
-            let message = format!("`{name}`, one of several arrays of dynamic size, is made in a branch");
-            errors.push(
-                kernel.error(inst.location, message).help("make each of them where all threads come, in no `if`"),
+            let message = format!(
+                "`{name}`, an array of dynamic size, is made in a loop, where it would be the same bytes each time, and hold \
+                 what the last time left"
             );
+            errors.push(kernel.error(inst.location, message).help("make it once, before the loop"));
             continue;
         }
         match extents.iter().map(|v| Formula::of(kernel, *v)).collect() {
@@ -48,7 +45,48 @@ pub(super) fn sizes(kernel: &mut Kernel) -> Result<(), Errors> {
             }
         }
     }
-    if errors.is_empty() { Ok(()) } else { Err(Errors(errors)) }
+    if !errors.is_empty() {
+        return Err(Errors(errors));
+    }
+    // Where one array begins follows from the sizes of those before it, so that these must be known on each way to it.
+    if kernel.dynamic.len() > 1 && made.iter().any(|m| m.nested) { all_first(kernel, &made) } else { Ok(()) }
+}
+
+/// Makes all arrays where the kernel begins, in their order.
+fn all_first(kernel: &mut Kernel, made: &[Made]) -> Result<(), Errors> {
+    let (mut insts, mut moved) = (Vec::new(), HashMap::new());
+    let mut in_order: Vec<&Made> = made.iter().collect();
+    in_order.sort_by_key(|m| m.array);
+    for Made { array, inst, .. } in in_order {
+        let formulas = kernel.dynamic[*array].extents.clone();
+        let extents = formulas.iter().map(|f| f.write(kernel, &mut insts, inst.location)).collect::<Option<_>>();
+        let Some(extents) = extents else {
+            let name = &kernel.dynamic[*array].name;
+            let message = format!(
+                "`{name}`, one of several arrays of dynamic size of which one is made in a branch, has a size that a branch decides"
+            );
+            let help = "make each of them where all threads come, in no `if`; or compute the size by `min`, `max` and the like";
+            return Err(Errors(vec![kernel.error(inst.location, message).help(help)]));
+        };
+        let address = kernel.value(Type::Shared);
+        let op = Op::Dynamic { array: DynamicId(*array as u32), extents };
+        insts.push(Inst { op, results: [address].into_iter().collect(), location: inst.location });
+        moved.extend(inst.results.iter().map(|old| (*old, address)));
+    }
+    let mut body = std::mem::take(&mut kernel.body);
+    rename(&mut body, &moved);
+    body.insts.splice(0..0, insts);
+    kernel.body = body;
+    Ok(())
+}
+
+/// Takes out what makes arrays, and puts what `moved` has for its results.
+fn rename(region: &mut Region, moved: &HashMap<Value, Value>) {
+    region.insts.retain(|inst| !matches!(inst.op, Op::Dynamic { .. }));
+    for inst in &mut region.insts {
+        inst.op.map_operands(|v| moved.get(&v).copied().unwrap_or(v));
+        inst.op.regions_mut().into_iter().for_each(|r| rename(r, moved));
+    }
 }
 
 fn collect(region: &Region, looped: bool, nested: bool, made: &mut Vec<Made>) {

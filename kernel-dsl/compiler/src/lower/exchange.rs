@@ -65,14 +65,9 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// Warps of the block, which is made of whole ones.
-    pub(super) fn warps(&self) -> u32 {
-        self.builder.kernel.threads() / LANES
-    }
-
     /// The reduction over the `own` of the warps; `missing` stands for those that there are not.
     fn over_warps(&mut self, op: Binary, ty: Scalar, own: Known, missing: u64) -> Known {
-        let warps = self.warps();
+        let warps = self.most_warps();
         if warps < 2 {
             return own;
         }
@@ -82,7 +77,7 @@ impl<'h> Lowerer<'h> {
 
     fn block_vote(&mut self, mode: Vote, p: Known) -> Known {
         let own = self.vote(mode, p);
-        if self.warps() < 2 {
+        if self.most_warps() < 2 {
             return own;
         }
         let word = self.cast(own, Scalar::Bool, Scalar::U32);
@@ -94,7 +89,7 @@ impl<'h> Lowerer<'h> {
 
     /// The `x` of thread `from`.
     fn block_broadcast(&mut self, x: &Val, from: Known) -> Val {
-        if self.warps() < 2 {
+        if self.most_warps() < 2 {
             let selector = self.cast(from, Scalar::Usize, Scalar::U32).value;
             return self.shuffled_by(x, Shuffle::Index, selector, LANES);
         }
@@ -105,9 +100,10 @@ impl<'h> Lowerer<'h> {
         self.exchanged_value(&exchange, first, None)
     }
 
-    /// Lane l gets the `own` of warp l modulo the next power of two above the number of warps; `missing` where there is none.
+    /// Lane l gets the `own` of warp l modulo the next power of two above the largest number of warps; `missing` where there is
+    /// none. That changes nothing, so that a butterfly over so many lanes is that over the warps that there are.
     fn of_warps(&mut self, ty: Scalar, own: Known, missing: u64) -> Known {
-        let warps = self.warps();
+        let warps = self.most_warps();
         let (lane, warp) = (self.group_lane(LANES), self.warp(Span::default()));
         let zero = self.index(0);
         let first = self.compare(Comparison::Eq, Scalar::Usize, lane, zero);
@@ -118,8 +114,9 @@ impl<'h> Lowerer<'h> {
             let size = self.index(segment);
             from = self.binary(Binary::Rem, Scalar::Usize, lane, size);
         }
-        let there = (segment != warps).then(|| {
-            let count = self.index(warps);
+        let all = self.builder.kernel.block.threads() == Some(segment * LANES);
+        let there = (!all).then(|| {
+            let count = self.warp_count();
             (self.compare(Comparison::Lt, Scalar::Usize, from, count), missing)
         });
         let read = self.load_exchanged(exchange.arrays[0], word_type(ty), from, there);
@@ -158,7 +155,7 @@ impl<'h> Lowerer<'h> {
         self.builder.kernel.shared.push(SharedArray {
             name,
             element: ty.into(),
-            shape: [self.warps()].into_iter().collect(),
+            shape: [self.most_warps()].into_iter().collect(),
             strides: [1].into_iter().collect(),
             layout: Layout::Exchange,
             over: None,

@@ -51,6 +51,9 @@ impl<'h> Lowerer<'h> {
                 Val::Scalar(Known { value, bits })
             }
             ExprKind::Binary(op, a, b) => {
+                if let Some(sum) = self.contracted(e.span, *op, a, b) {
+                    return Val::Scalar(sum);
+                }
                 let ty = self.scalar_type(a.ty);
                 let a = self.scalar(a);
                 let b = self.right(*op, b);
@@ -76,6 +79,7 @@ impl<'h> Lowerer<'h> {
                 Val::Scalar(self.cast(a, from, to))
             }
             ExprKind::Intrinsic { intrinsic, arguments } => self.intrinsic(e, *intrinsic, arguments),
+            ExprKind::Inline { source, arguments } => self.inline_ptx(e.span, source, arguments),
             ExprKind::Call { function, arguments, .. } => self.call(e.span, *function, arguments),
             ExprKind::Generic(_)
             | ExprKind::CallMethod { .. }
@@ -111,6 +115,13 @@ impl<'h> Lowerer<'h> {
                 self.repeated(e.ty, name, value)
             }
             ExprKind::Reference(place) => match self.place(place) {
+                // Rust makes a variable of a constant that is lent to be written.
+                Some(table)
+                    if self.in_table(&table) && matches!(self.ty(e.ty), hir::Type::Reference { mutable: true, .. }) =>
+                {
+                    let value = self.expr(place);
+                    self.temporary(place, value).map_or(Val::Unit, Val::Reference)
+                }
                 Some(place) => Val::Reference(place),
                 None => Val::Unit,
             },
@@ -184,6 +195,13 @@ impl<'h> Lowerer<'h> {
     }
 
     fn local(&mut self, id: LocalId, ty: TypeId, span: Span) -> Val {
+        // A constant is its value wherever it stands.
+        if let Some(constant) = self.frame().constants.get(&id)
+            && (self.evaluating || constant.table.is_some())
+        {
+            let value = constant.value;
+            return self.expr(value);
+        }
         match self.frame().bindings[id.0 as usize].clone() {
             Binding::Value(value) => value,
             Binding::Variable(storage) => self.read_storage(&storage, ty),
@@ -208,11 +226,16 @@ impl<'h> Lowerer<'h> {
             return;
         };
         let ty = self.scalar_type(place.ty);
-        let right = self.right(operator, value);
+        let factors = self.contracted_value(operator, value);
+        let right = if factors.is_none() { Some(self.right(operator, value)) } else { None };
         let Some(target) = self.place(place) else { return };
         self.at(span);
         if let Val::Scalar(left) = self.read(&target, place.ty) {
-            let result = self.binary(operator, ty, left, right);
+            let result = match (factors, right) {
+                (Some(factors), _) => self.added(operator, ty, left, factors),
+                (None, Some(right)) => self.binary(operator, ty, left, right),
+                (None, None) => return,
+            };
             self.write(&target, place.ty, Val::Scalar(result));
         }
     }
@@ -236,7 +259,7 @@ impl<'h> Lowerer<'h> {
     /// Reads what an index, field or dereference names, without making a copy of what is around it.
     fn read_place(&mut self, e: &'h Expr) -> Val {
         if let ExprKind::Field { base, field } = &e.kind
-            && !self.is_variable(base)
+            && (!self.is_variable(base) || self.is_table(base) && !self.has_array(e.ty))
         {
             return match self.expr(base) {
                 Val::Tuple(mut parts) if (*field as usize) < parts.len() => parts.swap_remove(*field as usize),
@@ -276,15 +299,20 @@ impl<'h> Lowerer<'h> {
     /// Whether an expression names registers that may be written.
     fn is_variable(&self, e: &Expr) -> bool {
         match &e.kind {
-            ExprKind::Local(id) => matches!(self.frame().bindings[id.0 as usize], Binding::Variable(_)),
+            ExprKind::Local(id) => {
+                self.is_table(e) || matches!(self.frame().bindings[id.0 as usize], Binding::Variable(_))
+            }
             ExprKind::Field { base, .. } => self.is_variable(base),
             ExprKind::Index { .. } | ExprKind::Dereference(_) => true,
-            _ => false,
+            _ => self.is_table(e),
         }
     }
 
     /// The place that an expression names; values get a place of their own.
     pub(super) fn place(&mut self, e: &'h Expr) -> Option<Place> {
+        if let Some(table) = self.table_place(e) {
+            return Some(table);
+        }
         match &e.kind {
             ExprKind::Local(id) => match self.frame().bindings[id.0 as usize].clone() {
                 Binding::Variable(storage) => Some(Place::Registers(storage)),

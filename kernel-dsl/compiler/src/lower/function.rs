@@ -2,10 +2,12 @@
 
 use super::Lowerer;
 use super::storage::Binding;
+use super::table::Constant;
 use super::value::{Storage, Val};
 use crate::hir::{self, Expr, FunctionId, TypeId};
 use crate::ir::{Label, Location, Op, Values};
 use crate::source::Span;
+use std::collections::HashMap;
 
 /// Calls that may be nested; only a program that was not made by `check` has more.
 const DEPTH: usize = 128;
@@ -22,6 +24,8 @@ pub(super) struct Frame<'h> {
     pub function: &'h hir::Function,
     /// What each of the function's locals is, so far.
     pub bindings: Vec<Binding>,
+    /// The `const`s of the body so far.
+    pub constants: HashMap<hir::LocalId, Constant<'h>>,
     /// Index into the kernel's sources.
     pub source: u32,
     /// The call that is being inlined.
@@ -61,7 +65,16 @@ impl<'h> Lowerer<'h> {
         });
         let bindings = vec![Binding::Unset; function.locals.len()];
         self.entered += 1;
-        Frame { id: self.entered, function, bindings, source, caller, loops: Vec::new(), exit: None }
+        Frame {
+            id: self.entered,
+            function,
+            bindings,
+            constants: HashMap::new(),
+            source,
+            caller,
+            loops: Vec::new(),
+            exit: None,
+        }
     }
 
     pub(super) fn call(&mut self, span: Span, id: FunctionId, arguments: &'h [Expr]) -> Val {

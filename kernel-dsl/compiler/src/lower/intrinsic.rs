@@ -6,7 +6,7 @@ use super::shared::Wanted;
 use super::value::{Handle, Known, Val, View, Wish};
 use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic};
-use crate::ir::{Binary, Comparison, Op, Special};
+use crate::ir::{Binary, Comparison, Landing, Op, Special};
 use crate::source::Span;
 use crate::target::Target;
 
@@ -29,7 +29,7 @@ impl<'h> Lowerer<'h> {
             }
             Intrinsic::SharedPadded => return self.shared(e, arguments, Wanted::Padded),
             Intrinsic::SharedWithPitch => return self.shared(e, arguments, Wanted::Pitch),
-            Intrinsic::Extent(None) => return self.dimension(e.span, arguments),
+            Intrinsic::Extent(None) | Intrinsic::Stride => return self.dimension(e.span, intrinsic, arguments),
             Intrinsic::Load | Intrinsic::LoadOr | Intrinsic::Store | Intrinsic::StoreIn | Intrinsic::Atomic(_) => {
                 return self.access(e, intrinsic, arguments);
             }
@@ -68,13 +68,13 @@ impl<'h> Lowerer<'h> {
         match (intrinsic, a, b) {
             (Intrinsic::Thread(axis), ..) => Val::Scalar(self.thread(axis)),
             (Intrinsic::Block(axis), ..) => Val::Scalar(self.special(Special::Block(axis))),
-            (Intrinsic::BlockDim(axis), ..) => Val::Scalar(self.index(self.builder.kernel.block[axis as usize])),
+            (Intrinsic::BlockDim(axis), ..) => Val::Scalar(self.block_dim(axis)),
             (Intrinsic::GridDim(axis), ..) => Val::Scalar(self.special(Special::Grid(axis))),
             (Intrinsic::ThreadIndex, ..) => Val::Scalar(self.thread_index()),
-            (Intrinsic::BlockThreads, ..) => Val::Scalar(self.index(self.builder.kernel.threads())),
+            (Intrinsic::BlockThreads, ..) => Val::Scalar(self.block_threads()),
             (Intrinsic::GridIndex, ..) => {
                 let block = self.special(Special::Block(0));
-                let threads = self.index(self.builder.kernel.threads());
+                let threads = self.block_threads();
                 let first = self.binary(Binary::Mul, Scalar::Usize, block, threads);
                 let thread = self.thread_index();
                 Val::Scalar(self.binary(Binary::Add, Scalar::Usize, first, thread))
@@ -89,13 +89,13 @@ impl<'h> Lowerer<'h> {
             }
             (Intrinsic::GridThreads, ..) => {
                 let blocks = self.special(Special::Grid(0));
-                let threads = self.index(self.builder.kernel.threads());
+                let threads = self.block_threads();
                 Val::Scalar(self.binary(Binary::Mul, Scalar::Usize, blocks, threads))
             }
             (Intrinsic::WarpLane, ..) => Val::Scalar(self.lane(e.span)),
             (Intrinsic::WarpCount, ..) => {
                 self.whole_warps(e.span);
-                Val::Scalar(self.index(self.builder.kernel.threads() / 32))
+                Val::Scalar(self.warp_count())
             }
             (Intrinsic::WarpIndex, ..) => Val::Scalar(self.warp(e.span)),
             (Intrinsic::BlockSync, ..) => {
@@ -123,6 +123,23 @@ impl<'h> Lowerer<'h> {
                 self.error(e.span, "`aligned` is a condition of a launch: write it in `#[requires(…)]`");
                 Val::Unit
             }
+            (Intrinsic::ViewStrided, ..) => match values.into_iter().next() {
+                Some(Val::View(mut view)) => {
+                    if let Some(last) = view.strides.last_mut().filter(|last| last.is_none()) {
+                        *last = Some(self.builder.index(1));
+                    }
+                    Val::View(view)
+                }
+                _ => Val::Unit,
+            },
+            (Intrinsic::ViewTransposed, ..) => match values.into_iter().next() {
+                Some(Val::View(mut view)) => {
+                    view.extents.reverse();
+                    view.strides.reverse();
+                    Val::View(view)
+                }
+                _ => Val::Unit,
+            },
             (Intrinsic::ViewOffset, ..) => match values.as_slice() {
                 [Val::View(view), Val::Tuple(at)] => self.offset(&view.clone(), at),
                 _ => Val::Unit,
@@ -153,6 +170,20 @@ impl<'h> Lowerer<'h> {
                 }
                 _ => Val::Unit,
             },
+            (Intrinsic::CpAsync, ..) => {
+                if let [to, from] = values.as_slice() {
+                    self.pipeline_copy(e, to, from);
+                }
+                Val::Unit
+            }
+            (Intrinsic::PipelineCommit, ..) => {
+                self.close_group();
+                Val::Unit
+            }
+            (Intrinsic::PipelineWait, Some(groups), _) => {
+                self.builder.effect(Op::CopyWait(Landing::But(groups.bits.unwrap_or(0) as u32)));
+                Val::Unit
+            }
             (Intrinsic::PendingNone, ..) => Val::Pending(Vec::new()),
             (Intrinsic::PendingAnd, ..) => {
                 let flights = values.into_iter().flat_map(|v| if let Val::Pending(f) = v { f } else { Vec::new() });
@@ -183,6 +214,9 @@ impl<'h> Lowerer<'h> {
             }
             (Intrinsic::Binary(op), Some(a), Some(b)) => Val::Scalar(self.binary(op, ty, a, b)),
             (Intrinsic::Method(method), ..) => self.method(e, method, ty, &[a, b, c]).map_or(Val::Unit, Val::Scalar),
+            (Intrinsic::Overflow(on, op), Some(a), Some(b)) => self.on_overflow(on, op, ty, a, b),
+            (Intrinsic::Fast(function), Some(a), b) => self.fast(function, a, b).map_or(Val::Unit, Val::Scalar),
+            (Intrinsic::Bits(what), ..) => self.instruction(e, what, arguments, &values),
             (Intrinsic::MulAdd, Some(a), Some(b)) => match c {
                 Some(c) if ty.is_half() => Val::Scalar(self.half_mul_add(ty, [a, b, c])),
                 Some(c) => {
@@ -229,50 +263,6 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    fn special(&mut self, special: Special) -> Known {
-        Known { value: self.builder.scalar(Op::Special(special), Scalar::Usize), bits: None }
-    }
-
-    /// Thread index by axis; 0 along an axis that the block does not have.
-    pub(super) fn thread(&mut self, axis: u8) -> Known {
-        match self.builder.kernel.block[axis as usize] {
-            1 => self.index(0),
-            _ => self.special(Special::Thread(axis)),
-        }
-    }
-
-    /// x + dim_x · (y + dim_y · z), without the axes that the block does not have.
-    pub(super) fn thread_index(&mut self) -> Known {
-        let x = self.builder.kernel.block[0];
-        let outer = self.outer_index();
-        let inner = self.thread(0);
-        match (x, outer.bits) {
-            (1, _) => outer,
-            (_, Some(0)) => inner,
-            _ => {
-                let dim = self.index(x);
-                let rows = self.binary(Binary::Mul, Scalar::Usize, outer, dim);
-                self.binary(Binary::Add, Scalar::Usize, rows, inner)
-            }
-        }
-    }
-
-    /// y + dim_y · z.
-    pub(super) fn outer_index(&mut self) -> Known {
-        let [_, y, z] = self.builder.kernel.block;
-        let inner = self.thread(1);
-        if z == 1 {
-            return inner;
-        }
-        let plane = self.thread(2);
-        if y == 1 {
-            return plane;
-        }
-        let dim = self.index(y);
-        let planes = self.binary(Binary::Mul, Scalar::Usize, plane, dim);
-        self.binary(Binary::Add, Scalar::Usize, planes, inner)
-    }
-
     /// Refuses what the target lacks.
     fn has_target(&mut self, span: Span, name: &str, first: Target) {
         let target = self.builder.kernel.target;
@@ -290,39 +280,8 @@ impl<'h> Lowerer<'h> {
         );
     }
 
-    pub(super) fn whole_warps(&mut self, span: Span) {
-        let threads = self.builder.kernel.threads();
-        if threads.is_multiple_of(32) {
-            return;
-        }
-        let message = format!("a warp has 32 lanes, and a block of {threads} threads does not divide into warps");
-        // One mistake, however many operations ask for warps.
-        if self.errors.iter().all(|e| e.message != message) {
-            self.error_with_help(span, message, "make the number of threads of the block a multiple of 32");
-        }
-    }
-
-    pub(super) fn lane(&mut self, span: Span) -> Known {
-        self.whole_warps(span);
-        if self.builder.kernel.block[0] == 32 {
-            return self.thread(0);
-        }
-        let index = self.thread_index();
-        let lanes = self.index(32);
-        self.binary(Binary::Rem, Scalar::Usize, index, lanes)
-    }
-
-    pub(super) fn warp(&mut self, span: Span) -> Known {
-        self.whole_warps(span);
-        if self.builder.kernel.block[0] == 32 {
-            return self.outer_index();
-        }
-        let index = self.thread_index();
-        let lanes = self.index(32);
-        self.binary(Binary::Div, Scalar::Usize, index, lanes)
-    }
-
-    fn dimension(&mut self, span: Span, arguments: &'h [Expr]) -> Val {
+    /// `x.dim(d)`, `x.stride(d)`
+    fn dimension(&mut self, span: Span, intrinsic: Intrinsic, arguments: &'h [Expr]) -> Val {
         let [of, d] = arguments else { return Val::Unit };
         let Some(d) = self.constant(d) else {
             self.error(span, "which dimension is asked for must be constant");
@@ -330,6 +289,9 @@ impl<'h> Lowerer<'h> {
         };
         let of = self.expr(of);
         self.at(span);
+        if intrinsic == Intrinsic::Stride {
+            return self.stride(&of, d as u32, span);
+        }
         self.extent(&of, d as u32, span)
     }
 
@@ -346,6 +308,18 @@ impl<'h> Lowerer<'h> {
         };
         match found {
             Some(k) => Val::Scalar(k),
+            None => {
+                self.error(span, format!("there is no dimension {d}"));
+                Val::Unit
+            }
+        }
+    }
+
+    fn stride(&mut self, of: &Val, d: u32, span: Span) -> Val {
+        let Val::View(view) = of else { return Val::Unit };
+        match view.strides.get(d as usize) {
+            Some(Some(value)) => Val::Scalar(Known { value: *value, bits: None }),
+            Some(None) => Val::Scalar(self.index(1)),
             None => {
                 self.error(span, format!("there is no dimension {d}"));
                 Val::Unit

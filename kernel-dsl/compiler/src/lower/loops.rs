@@ -81,6 +81,10 @@ impl<'h> Lowerer<'h> {
         };
         let label = self.label();
         let index = self.builder.enter([Type::Scalar(ty)])[0];
+        if ty == Scalar::Usize {
+            let divisor = super::wide::gcd(self.divisor(start), self.divisor(step));
+            self.divides(index, divisor);
+        }
         self.iteration(label, label, counter, Known { value: index, bits: None }, body);
         let region = self.builder.leave();
         // What can be wrong with the loop is its range.

@@ -24,7 +24,8 @@ impl<'h> Lowerer<'h> {
         let base = self.builder.value(Op::Offset { base: view.base, terms, bytes: view.cell.bytes() }, ty);
         let extents =
             view.extents.iter().zip(&at).map(|(extent, k)| self.saturating_sub(Scalar::Usize, *extent, *k)).collect();
-        Val::View(View { base, extents, ..view.clone() })
+        let moved = at.last().map_or(1, |last| self.divisor(*last));
+        Val::View(View { base, extents, aligned: super::wide::gcd(view.aligned, moved), ..view.clone() })
     }
 
     /// The view, or array of dynamic size, with its first index fixed; past the end it is empty.
@@ -36,9 +37,14 @@ impl<'h> Lowerer<'h> {
         let none = self.index(0).value;
         let mut within = |extent: &Known| {
             let op = Op::Select { condition: inside, yes: extent.value, no: none };
-            Known { value: self.builder.scalar(op, Scalar::Usize), bits: None }
+            let value = self.builder.scalar(op, Scalar::Usize);
+            let divisor = self.divisor(*extent);
+            self.divides(value, divisor);
+            Known { value, bits: None }
         };
         let extents = view.extents[1..].iter().map(&mut within).collect();
-        Val::View(View { base, extents, strides: view.strides[1..].iter().copied().collect(), ..view.clone() })
+        // The index of a slice is that of an element; that of more dimensions goes by a stride.
+        let aligned = if view.strides.len() > 1 { view.aligned } else { 1 };
+        Val::View(View { base, extents, strides: view.strides[1..].iter().copied().collect(), aligned, ..view.clone() })
     }
 }

@@ -129,6 +129,8 @@ impl<'h> Lowerer<'h> {
                 let fits = self.binary(Binary::Min, ty, b?, room);
                 self.binary(Binary::Add, ty, a, fits)
             }
+            Method::IsMultipleOf => self.is_multiple_of(ty, a, b?),
+            Method::Ilog2 => self.ilog2(ty, a),
             Method::WrappingNeg => self.binary(Binary::WrappingSub, ty, zero, a),
             Method::WrappingAbs => self.magnitude(ty, a),
             Method::UnsignedAbs => {
@@ -240,7 +242,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// `CountOnes` or `LeadingZeros` of an integer of any width, as `u32`.
-    fn counted(&mut self, op: Unary, ty: Scalar, a: Known) -> Known {
+    pub(super) fn counted(&mut self, op: Unary, ty: Scalar, a: Known) -> Known {
         let (wide, a) = self.widened(ty, a);
         let count = self.unary_to(op, wide, a, Scalar::U32);
         match (op, wide.bits() - ty.bits()) {
@@ -288,7 +290,7 @@ impl<'h> Lowerer<'h> {
         self.cast(turned, bare, ty)
     }
 
-    fn unary(&mut self, op: Unary, ty: Scalar, a: Known) -> Known {
+    pub(super) fn unary(&mut self, op: Unary, ty: Scalar, a: Known) -> Known {
         self.unary_to(op, ty, a, ty)
     }
 
@@ -296,7 +298,7 @@ impl<'h> Lowerer<'h> {
         Known { value: self.builder.scalar(Op::Unary(op, a.value), to), bits: known_unary(op, ty, a) }
     }
 
-    fn select(&mut self, ty: Scalar, condition: Known, yes: Known, no: Known) -> Known {
+    pub(super) fn select(&mut self, ty: Scalar, condition: Known, yes: Known, no: Known) -> Known {
         let op = Op::Select { condition: condition.value, yes: yes.value, no: no.value };
         let bits = condition.bits.and_then(|c| if c != 0 { yes.bits } else { no.bits });
         Known { value: self.builder.scalar(op, ty), bits }

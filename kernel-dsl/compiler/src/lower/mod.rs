@@ -6,32 +6,40 @@
 
 mod access;
 mod array;
+mod bits;
 mod captures;
 mod cell;
 pub mod checked;
 mod closure;
 mod combine;
+mod contract;
 mod cooperation;
 mod copy;
 mod dynamic;
 mod exchange;
 mod expression;
+mod fast;
 mod function;
 mod half;
+mod inline;
 mod intrinsic;
 mod layout;
 mod loops;
 mod memory;
 mod method;
 mod option;
-mod oversized;
+mod overflow;
 mod pattern;
 mod pending;
+mod pipeline;
 mod share;
 mod shared;
 mod statement;
 mod storage;
+mod table;
+mod threads;
 mod value;
+mod wide;
 
 use crate::Scalar;
 use crate::error::{Error, Errors};
@@ -55,7 +63,6 @@ pub fn lower(program: &Program, instance: &Instance, target: Target) -> Result<i
 /// The same of a program that has been made for its instance.
 pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir::Kernel, Errors> {
     let (program, instance, function) = (monomorphic.program(), monomorphic.instance(), monomorphic.kernel());
-    oversized::refuse(program, function)?;
     let block = launch::block(monomorphic).map_err(|e| Error::whole(e.to_string()))?;
     let kernel = ir::Kernel {
         name: instance.entry(&function.name),
@@ -69,6 +76,7 @@ pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir
         locals: Vec::new(),
         shared: Vec::new(),
         dynamic: Vec::new(),
+        tables: Vec::new(),
         sources: Vec::new(),
         locations: Vec::new(),
         body: ir::Region::default(),
@@ -94,6 +102,12 @@ pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir
         errors: Vec::new(),
         full: false,
         name_hint: None,
+        tables: HashMap::new(),
+        bases: HashMap::new(),
+        evaluating: false,
+        wishes: HashMap::new(),
+        promises: launch::promises(monomorphic),
+        divisors: HashMap::new(),
     };
     lowerer.kernel(function, &monomorphic.arguments());
     if !lowerer.errors.is_empty() {
@@ -140,8 +154,20 @@ struct Lowerer<'h> {
     errors: Vec<Error>,
     /// It was said that the kernel is too large.
     full: bool,
+    /// What the kernel's conditions say of its parameters.
+    promises: Vec<launch::Promise>,
+    /// Numbers that are known to divide values of `usize`.
+    divisors: HashMap<ir::Value, u32>,
     /// The variable being bound, for the names of shared arrays and register arrays.
     name_hint: Option<&'h str>,
+    /// The table of each constant, once it was asked for; `None` where there is none.
+    tables: HashMap<hir::FunctionId, Option<(ir::TableId, Cell)>>,
+    /// The tables whose addresses these values are.
+    bases: HashMap<ir::Value, ir::TableId>,
+    /// What is being lowered is run here, and nothing stays of it.
+    evaluating: bool,
+    /// How the views are to be read whose addresses are in these variables: as the first one that each was given.
+    wishes: HashMap<ir::LocalId, Wish>,
 }
 
 impl<'h> Lowerer<'h> {
@@ -190,7 +216,10 @@ impl<'h> Lowerer<'h> {
         let mut argument = 0;
         for i in 0..function.parameters {
             let local = &function.locals[i as usize];
-            let value = self.parameter(arguments, &mut argument, local.ty, local.span);
+            let mut value = self.parameter(arguments, &mut argument, local.ty, local.span);
+            if let Val::View(view) = &mut value {
+                self.promised(hir::LocalId(i), view);
+            }
             self.bind_local(hir::LocalId(i), value);
         }
         self.block(&function.body);
@@ -240,16 +269,18 @@ impl<'h> Lowerer<'h> {
                 cell,
                 mutable,
                 wish: Wish::None,
+                aligned: 1,
             }),
-            hir::Type::View { rank, mutable, .. } => Val::View(View {
+            hir::Type::View { rank, mutable, strided, .. } => Val::View(View {
                 base: part(String::new(), Role::Address { element, mutable }),
                 extents: (0..rank).map(|d| known(part(format!("_dim{d}"), Role::Extent(d)))).collect(),
                 strides: (0..rank)
-                    .map(|d| (d + 1 < rank).then(|| part(format!("_stride{d}"), Role::Stride(d))))
+                    .map(|d| (strided || d + 1 < rank).then(|| part(format!("_stride{d}"), Role::Stride(d))))
                     .collect(),
                 cell,
                 mutable,
                 wish: Wish::None,
+                aligned: 1,
             }),
             hir::Type::Unit => return Val::Unit,
             _ => {
@@ -301,8 +332,9 @@ impl<'h> Lowerer<'h> {
                 all
             }
             hir::Type::Slice { .. } => vec![Type::Global, Type::Scalar(Scalar::Usize)],
-            hir::Type::View { rank, .. } => {
-                let sizes = std::iter::repeat_n(Type::Scalar(Scalar::Usize), 2 * *rank as usize - 1);
+            hir::Type::View { rank, strided, .. } => {
+                let sizes = 2 * *rank as usize - usize::from(!strided);
+                let sizes = std::iter::repeat_n(Type::Scalar(Scalar::Usize), sizes);
                 std::iter::once(Type::Global).chain(sizes).collect()
             }
             hir::Type::Option(inner) => {
@@ -336,6 +368,9 @@ impl<'h> Lowerer<'h> {
             return self.half_binary(op, ty, a, b);
         }
         let value = self.builder.scalar(Op::Binary(op, a.value, b.value), ty);
+        if ty == Scalar::Usize {
+            self.note_divisor(op, a, b, value);
+        }
         Known { value, bits: value::known_binary(op, ty, a, b) }
     }
 

@@ -1,4 +1,5 @@
-//! Copies ahead: what is loaded at `copy_async` stays in registers until `wait` stores it.
+//! Copies ahead: what is loaded at `copy_async` stays in registers until `wait` stores it; or it goes past them, on targets that
+//! can, and what stays in a register is the number of its group.
 //!
 //! A token is a list of [`Flight`]s, each a copy to one array: whether it has begun, where to, and what was loaded. A variable
 //! that holds tokens has a [`Slot`] for each kind of flight that it is ever given; which those are is found by lowering
@@ -7,13 +8,13 @@
 
 use super::Lowerer;
 use super::captures::captures;
-use super::cell::{Cell, Leaves, align_of};
+use super::cell::{Cell, align_of};
 use super::closure::Callable;
 use super::storage::Binding;
 use super::value::{Handle, Known, Place, Storage, Val, View};
 use crate::Scalar;
 use crate::hir::{self, Expr, LocalId, Pattern, Statement, TypeId};
-use crate::ir::{self, Binary, Comparison, Inst, Op, Region, SharedId, Type, Values};
+use crate::ir::{self, Binary, Comparison, Inst, Landing, Op, Region, SharedId, Type, Values};
 use crate::source::Span;
 use smallvec::SmallVec;
 
@@ -39,8 +40,12 @@ pub(super) struct Kind {
     cell: Cell,
     prefix: usize,
     types: Vec<Scalar>,
+    /// Elements that move at once.
+    at_once: u32,
     /// What is done with each element at the wait, by index into the lowerer's conversions.
     conversion: Option<u32>,
+    /// Whether it goes past the registers: then what is handed on is the number of its group.
+    grouped: bool,
 }
 
 /// Registers for a flight.
@@ -102,10 +107,34 @@ impl<'h> Lowerer<'h> {
             );
             return Val::Unit;
         };
-        let shape: SmallVec<[u32; 3]> =
+        if map.is_none() && self.past_registers(handle, from) {
+            self.begin_copies(handle, from);
+            let group = self.close_group().value;
+            let begun = self.begun();
+            let kind = Kind {
+                array: *array,
+                cell: cell.clone(),
+                prefix: 0,
+                types: vec![Scalar::Usize],
+                at_once: 1,
+                conversion: None,
+                grouped: true,
+            };
+            return Val::Pending(vec![Flight {
+                kind,
+                begun,
+                prefix: SmallVec::new(),
+                data: [group].into_iter().collect(),
+            }]);
+        }
+        let n = if map.is_none() { self.at_once_of(handle, from) } else { 1 };
+        let mut shape: SmallVec<[u32; 3]> =
             self.builder.kernel.shared[array.0 as usize].shape[prefix.len()..].iter().copied().collect();
-        let leaves = self.leaves_of(&from.cell, 1);
-        let steps = shape.iter().product::<u32>().div_ceil(self.builder.kernel.threads()) as usize;
+        if let Some(last) = shape.last_mut() {
+            *last /= n;
+        }
+        let leaves = self.leaves_of(&from.cell, n);
+        let steps = shape.iter().product::<u32>().div_ceil(self.builder.kernel.block.least_threads()) as usize;
         if steps * leaves.len() > MOST {
             let message = format!(
                 "each thread would have {} values on their way in registers, of which a thread has at most 255",
@@ -123,8 +152,12 @@ impl<'h> Lowerer<'h> {
         };
         let mut data = Values::new();
         for Share { indices, exists } in self.shares(&shape) {
-            self.poison(handle, &indices, exists);
-            let mut loaded = self.taken_where(from, &indices, exists);
+            let indices = self.first_of_piece(&indices, n);
+            self.poison(handle, &indices, n, exists);
+            let mut loaded = match n {
+                1 => self.taken_where(from, &indices, exists),
+                _ => self.wide_piece(from, &indices, n, exists),
+            };
             if let Some((map, ty)) = &now {
                 let element = self.assembled(*ty, &mut loaded.into_iter());
                 let made = self.call_with(e.span, map, vec![element]);
@@ -133,10 +166,14 @@ impl<'h> Lowerer<'h> {
             data.extend(loaded);
         }
         let types = data.iter().filter_map(|v| self.builder.kernel.ty(*v).scalar()).collect();
-        let yes = self.builder.constant(Scalar::Bool, 1);
-        let kind = Kind { array: *array, cell: cell.clone(), prefix: prefix.len(), types, conversion };
-        let begun = Known { value: yes, bits: Some(1) };
+        let begun = self.begun();
+        let (cell, grouped) = (cell.clone(), false);
+        let kind = Kind { array: *array, cell, prefix: prefix.len(), types, at_once: n, conversion, grouped };
         Val::Pending(vec![Flight { kind, begun, prefix: prefix.clone(), data }])
+    }
+
+    fn begun(&mut self) -> Known {
+        Known { value: self.builder.constant(Scalar::Bool, 1), bits: Some(1) }
     }
 
     /// Stores what a token's copies have brought.
@@ -159,26 +196,30 @@ impl<'h> Lowerer<'h> {
     }
 
     fn land(&mut self, span: Span, flight: &Flight) {
-        let Kind { array, cell, prefix, conversion, .. } = &flight.kind;
-        let shape: SmallVec<[u32; 3]> =
+        let Kind { array, cell, prefix, conversion, at_once: n, grouped, .. } = &flight.kind;
+        if *grouped {
+            self.builder.effect(Op::CopyWait(Landing::Through(flight.data[0])));
+            return;
+        }
+        let mut shape: SmallVec<[u32; 3]> =
             self.builder.kernel.shared[array.0 as usize].shape[*prefix..].iter().copied().collect();
+        if let Some(last) = shape.last_mut() {
+            *last /= n;
+        }
         let handle = Handle::Fixed { array: *array, cell: cell.clone(), prefix: flight.prefix.clone() };
         let shares = self.shares(&shape);
         if shares.is_empty() {
             return;
         }
         let each = flight.data.len() / shares.len();
-        let leaves: Leaves = self.leaves_of(cell, 1);
         for (i, Share { indices, exists }) in shares.iter().enumerate() {
             let brought = &flight.data[i * each..][..each];
             let scalars = match conversion {
                 Some(conversion) => self.convert(span, *conversion, brought),
                 None => brought.into(),
             };
-            if let Place::Memory { place, .. } = handle.place(indices) {
-                let align = align_of(&place, cell);
-                self.store_scalars(&place, &leaves, align, &scalars, *exists);
-            }
+            let indices = self.first_of_piece(indices, *n);
+            self.put(&handle, &indices, *n, &scalars, *exists);
         }
     }
 
@@ -236,13 +277,20 @@ impl<'h> Lowerer<'h> {
     /// The elements of an array of `shape` that fall to this thread: t, t + threads, ….
     fn shares(&mut self, shape: &[u32]) -> Vec<Share> {
         let elements: u32 = shape.iter().product();
-        let threads = self.builder.kernel.threads();
+        let block = self.builder.kernel.block;
         let thread = self.thread_index();
         let mut shares = Vec::new();
-        for k in 0..elements.div_ceil(threads) {
-            let skip = self.index(k * threads);
+        // As many as a thread of the smallest block has.
+        for k in 0..elements.div_ceil(block.least_threads()) {
+            let skip = match block.threads() {
+                Some(threads) => self.index(k * threads),
+                None => {
+                    let (k, threads) = (self.index(k), self.block_threads());
+                    self.binary(Binary::Mul, Scalar::Usize, k, threads)
+                }
+            };
             let item = self.binary(Binary::Add, Scalar::Usize, thread, skip);
-            let exists = ((k + 1) * threads > elements).then(|| {
+            let exists = ((k + 1) * block.most_threads() > elements).then(|| {
                 let count = self.index(elements);
                 self.compare(Comparison::Lt, Scalar::Usize, item, count)
             });
@@ -276,12 +324,12 @@ impl<'h> Lowerer<'h> {
         self.load_scalars(&place, &leaves, align, policy, Some((inside, &zeros)))
     }
 
-    /// Leaves an element undefined until it is stored.
-    fn poison(&mut self, to: &Handle, indices: &[Known], exists: Option<Known>) {
+    /// Leaves `n` elements undefined until they are stored.
+    fn poison(&mut self, to: &Handle, indices: &[Known], n: u32, exists: Option<Known>) {
         let Place::Memory { place, cell, .. } = to.place(indices) else { return };
         let leaves = self.leaves_of(&cell, 1);
         let Some(element) = leaves.iter().map(|(_, s)| *s).min_by_key(|s| s.bytes()) else { return };
-        let count = cell.bytes() / element.bytes();
+        let count = n * cell.bytes() / element.bytes();
         self.builder.effect(Op::Poison { place, element, count, guard: exists.map(|k| k.value) });
     }
 

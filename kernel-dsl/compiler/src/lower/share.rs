@@ -17,7 +17,7 @@ impl<'h> Lowerer<'h> {
         let number = arguments.get(1).map(|number| self.scalar(number));
         self.at(e.span);
         let Some(elements) = self.product(&shape) else { return Val::Unit };
-        let threads = self.index(self.builder.kernel.threads());
+        let threads = self.block_threads();
         match (intrinsic, number) {
             (Intrinsic::ShareCount, _) => Val::Scalar(self.div_ceil(Scalar::Usize, elements, threads)),
             (Intrinsic::ShareHas, Some(number)) => {
@@ -54,7 +54,7 @@ impl<'h> Lowerer<'h> {
 
     /// The element that a thread has as number `number`.
     fn element_of_share(&mut self, number: Known) -> Known {
-        let threads = self.index(self.builder.kernel.threads());
+        let threads = self.block_threads();
         let first = self.thread_index();
         let skipped = self.binary(Binary::Mul, Scalar::Usize, number, threads);
         self.binary(Binary::Add, Scalar::Usize, skipped, first)

@@ -141,7 +141,7 @@ impl<'h> Lowerer<'h> {
             strides[d] = Some(next.value);
             stride = Some(next);
         }
-        Val::Shared(Handle::Dynamic(View { base, extents, strides, cell, mutable: true, wish: Wish::None }))
+        Val::Shared(Handle::Dynamic(View { base, extents, strides, cell, mutable: true, wish: Wish::None, aligned: 1 }))
     }
 
     /// The array with its first index fixed.
@@ -216,7 +216,7 @@ impl<'h> Lowerer<'h> {
             let bytes = self.binary(Binary::Mul, Scalar::Usize, k, from);
             self.binary(Binary::Div, Scalar::Usize, bytes, to)
         };
-        let mut view = View { cell, ..view.clone() };
+        let mut view = View { cell, aligned: 1, ..view.clone() };
         if let Some(last) = view.extents.last_mut() {
             *last = scaled(*last);
         }
@@ -233,8 +233,9 @@ impl<'h> Lowerer<'h> {
             Val::Shared(Handle::Dynamic(_)) => {
                 self.error_with_help(
                     span,
-                    "nothing can be laid over an array of dynamic size: how large it is, is not known",
-                    "`cast` gives its bytes as elements of another type",
+                    "nothing can be laid over an array of dynamic size: whether there is room is known at launch only",
+                    "`cast` gives its bytes as elements of another type: make the array as large as both need, and cast it; or \
+                     give the array below a constant shape",
                 );
                 None
             }

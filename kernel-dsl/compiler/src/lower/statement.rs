@@ -49,6 +49,12 @@ impl<'h> Lowerer<'h> {
                 self.at(*span);
                 self.declare(pattern, *span);
             }
+            Statement::Let { pattern: Pattern::Local(id), value: Some(value), span }
+                if self.function().locals[id.0 as usize].constant =>
+            {
+                self.at(*span);
+                self.bind_constant(*id, value);
+            }
             Statement::Let { pattern, value: Some(value), span } => {
                 if let Pattern::Local(id) = pattern {
                     self.name_hint = Some(&self.function().locals[id.0 as usize].name);
@@ -139,8 +145,7 @@ impl<'h> Lowerer<'h> {
                 let op = Op::If { condition: condition.value, then, otherwise };
                 let results = self.builder.emit(op, types);
                 let mut value = self.rebuild(ty, &mut results.iter().copied());
-                value.may_be(&a);
-                value.may_be(&b);
+                value.is_one_of(&a, &b);
                 value
             }
             // Arrays are handed over in registers.
@@ -342,8 +347,10 @@ impl<'h> Lowerer<'h> {
                 None => Val::Unit,
             },
             hir::Type::Tuple(types) => Val::Tuple(types.iter().map(|t| self.rebuild(*t, parts)).collect()),
-            hir::Type::Slice { element, mutable } => self.rebuild_view(*element, 1, *mutable, parts),
-            hir::Type::View { element, rank, mutable } => self.rebuild_view(*element, *rank, *mutable, parts),
+            hir::Type::Slice { element, mutable } => self.rebuild_view(*element, 1, *mutable, false, parts),
+            hir::Type::View { element, rank, mutable, strided } => {
+                self.rebuild_view(*element, *rank, *mutable, *strided, parts)
+            }
             _ => Val::Unit,
         }
     }
@@ -353,12 +360,21 @@ impl<'h> Lowerer<'h> {
         element: TypeId,
         rank: u32,
         mutable: bool,
+        strided: bool,
         parts: &mut dyn Iterator<Item = ir::Value>,
     ) -> Val {
         let (Some(base), Some(cell)) = (parts.next(), self.cell(element)) else { return Val::Unit };
         let extents = parts.take(rank as usize).map(|value| Known { value, bits: None }).collect();
-        let strides = (0..rank).map(|d| if d + 1 < rank { parts.next() } else { None }).collect();
-        Val::View(super::value::View { base, extents, strides, cell, mutable, wish: super::value::Wish::None })
+        let strides = (0..rank).map(|d| if strided || d + 1 < rank { parts.next() } else { None }).collect();
+        Val::View(super::value::View {
+            base,
+            extents,
+            strides,
+            cell,
+            mutable,
+            wish: super::value::Wish::None,
+            aligned: 1,
+        })
     }
 
     /// Control does not get past an expression of type `!`.

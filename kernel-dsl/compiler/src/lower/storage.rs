@@ -57,13 +57,18 @@ impl<'h> Lowerer<'h> {
 
     pub(super) fn leaf(&mut self, element: ir::Type, name: &str, dims: SmallVec<[u32; 2]>) -> Storage {
         let len = product(&dims);
-        if len > LARGEST {
+        if len > self.largest() {
             self.too_large(name, len);
             return Storage::Unit;
         }
         self.builder.kernel.locals.push(ir::Local { name: name.to_string(), element, len });
         let local = ir::LocalId(self.builder.kernel.locals.len() as u32 - 1);
         Storage::Leaf { local, element, dims, offset: None }
+    }
+
+    /// Elements of an array at most. A constant's that is run here takes no registers.
+    fn largest(&self) -> u32 {
+        if self.evaluating { super::table::MOST } else { LARGEST }
     }
 
     fn too_large(&mut self, name: &str, len: u32) {
@@ -80,7 +85,7 @@ impl<'h> Lowerer<'h> {
         let hir::Type::Array(_, size) = self.ty(ty) else { return Val::Unit };
         let size = self.size(*size);
         // Told here, as elements without registers of their own are not counted below.
-        if size > LARGEST {
+        if size > self.largest() {
             self.too_large(name, size);
             return Val::Unit;
         }
@@ -198,6 +203,9 @@ impl<'h> Lowerer<'h> {
             (Storage::Tuple(parts), hir::Type::Slice { .. } | hir::Type::View { .. }) => {
                 let values: Vec<_> = parts.iter().filter_map(|p| self.read_leaf(p)).map(|k| k.value).collect();
                 let mut view = self.rebuild(ty, &mut values.into_iter());
+                if let (Val::View(view), Some(Storage::Leaf { local, .. })) = (&mut view, parts.first()) {
+                    view.wish = self.wishes.get(local).copied().unwrap_or_default();
+                }
                 if let (Val::View(view), hir::Type::Slice { .. }) = (&mut view, self.ty(ty)) {
                     // What was put there may have been a `&mut [T]` when it was made.
                     view.mutable |= self.writes_slices();
@@ -259,8 +267,11 @@ impl<'h> Lowerer<'h> {
                 self.write_storage(&parts[0], Val::Scalar(some));
                 self.write_storage(&parts[1], *value);
             }
-            (Storage::Tuple(parts), view @ Val::View(_)) => {
-                for (part, value) in parts.iter().zip(self.flatten(&view)) {
+            (Storage::Tuple(parts), Val::View(view)) => {
+                if let Some(Storage::Leaf { local, .. }) = parts.first() {
+                    self.wishes.entry(*local).or_insert(view.wish);
+                }
+                for (part, value) in parts.iter().zip(self.flatten(&Val::View(view))) {
                     self.write_storage(part, Val::Scalar(Known { value, bits: None }));
                 }
             }
@@ -304,7 +315,13 @@ impl<'h> Lowerer<'h> {
     pub(super) fn read(&mut self, place: &Place, ty: TypeId) -> Val {
         match place {
             Place::Registers(storage) => self.read_storage(storage, ty),
-            Place::Memory { place, cell, policy } => self.load_cell(place, cell, ty, *policy, None),
+            Place::Memory { place: at, cell, policy } => match self.known_in_table(place) {
+                Some((scalar, bits)) => {
+                    let value = self.builder.constant(scalar, bits);
+                    Val::Scalar(Known { value, bits: (!scalar.is_float()).then_some(bits) })
+                }
+                None => self.load_cell(at, cell, ty, *policy, None),
+            },
         }
     }
 

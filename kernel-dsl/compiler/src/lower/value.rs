@@ -39,14 +39,17 @@ pub(super) enum Val {
 pub(super) struct View {
     pub base: Value,
     pub extents: SmallVec<[Known; 2]>,
-    /// One a dimension; the last has none, it is 1.
+    /// One a dimension; the last has none where it is 1.
     pub strides: SmallVec<[Option<Value>; 2]>,
     pub cell: Cell,
     pub mutable: bool,
     pub wish: Wish,
+    /// Base and all strides are multiples of that many elements.
+    pub aligned: u32,
 }
 
-/// What a kernel says of how a view is read. Only a wish: a view that comes out of a variable has none.
+/// What a kernel says of how a view is read. Only a wish: what a branch gives has it if both arms say the same, and a variable
+/// has that of the first view that it is given.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) enum Wish {
     #[default]
@@ -144,12 +147,29 @@ impl Val {
         }
     }
 
-    /// Says that the value, of a branch, is `arm` at times: a view of memory that the launch writes in one arm is one.
-    pub(super) fn may_be(&mut self, arm: &Val) {
-        match (self, arm) {
-            (Val::View(view), Val::View(arm)) => view.mutable |= arm.mutable,
-            (Val::Option(_, value), Val::Option(_, arm)) => value.may_be(arm),
-            (Val::Tuple(parts), Val::Tuple(arms)) => parts.iter_mut().zip(arms).for_each(|(p, a)| p.may_be(a)),
+    /// Says that the value, of a branch, is one of two: a view of memory that the launch writes in one arm is one, and is read
+    /// as both arms wish. An arm that control leaves gives none.
+    pub(super) fn is_one_of(&mut self, a: &Val, b: &Val) {
+        match (self, a, b) {
+            (Val::View(view), Val::View(a), Val::View(b)) => {
+                view.mutable |= a.mutable || b.mutable;
+                view.wish = if a.wish == b.wish { a.wish } else { Wish::None };
+            }
+            (Val::View(view), Val::View(only), _) | (Val::View(view), _, Val::View(only)) => {
+                view.mutable |= only.mutable;
+                view.wish = only.wish;
+            }
+            (Val::Option(_, value), Val::Option(_, a), Val::Option(_, b)) => value.is_one_of(a, b),
+            (Val::Tuple(parts), Val::Tuple(a), Val::Tuple(b)) => {
+                parts.iter_mut().zip(a.iter().zip(b)).for_each(|(part, (a, b))| part.is_one_of(a, b));
+            }
+            // One arm is left: what the other gives.
+            (Val::Option(_, value), Val::Option(_, only), _) | (Val::Option(_, value), _, Val::Option(_, only)) => {
+                value.is_one_of(only, only);
+            }
+            (Val::Tuple(parts), Val::Tuple(only), _) | (Val::Tuple(parts), _, Val::Tuple(only)) => {
+                parts.iter_mut().zip(only).for_each(|(part, only)| part.is_one_of(only, only));
+            }
             _ => {}
         }
     }

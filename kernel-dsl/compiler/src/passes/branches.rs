@@ -72,13 +72,14 @@ impl Converter {
         let (mut cost, mut accesses, mut moves) = (0, 0, 0);
         for inst in then.insts.iter().chain(&otherwise.insts) {
             match &inst.op {
-                Op::Yield(_) | Op::Constant(_) => {}
+                // To wait for what has not begun is to wait for nothing.
+                Op::Yield(_) | Op::Constant(_) | Op::CopyWait(_) => {}
                 // The other lanes need something in place of a loaded value that the branch goes on with.
                 Op::Load { .. } if !inst.results.iter().all(|r| yields(then, *r) || yields(otherwise, *r)) => {
                     accesses += 1;
                     moves += inst.results.len();
                 }
-                Op::Load { .. } | Op::Store { .. } => accesses += 1,
+                Op::Load { .. } | Op::Store { .. } | Op::CopyAsync(_) => accesses += 1,
                 op if op.is_pure() && inst.results.iter().all(|r| self.cheap(op, *r)) => cost += 1,
                 _ => return false,
             }
@@ -92,7 +93,7 @@ impl Converter {
     fn cheap(&self, op: &Op, result: Value) -> bool {
         let ty = self.simplifier.ty(result);
         let costly = match op {
-            Op::Binary(Binary::Div | Binary::Rem, ..) => true,
+            Op::Binary(Binary::Div | Binary::Rem, ..) | Op::Inline { .. } => true,
             Op::Binary(Binary::Mul | Binary::WrappingMul, ..) => {
                 ty.scalar().is_some_and(|s| s.is_integer() && s.bits() == 64)
             }
@@ -134,7 +135,8 @@ impl Converter {
         let mut whole = vec![None; results.len()];
         let arm = Arm { condition, own: &yes, other: &no, later: &later, location };
         self.straighten(then.insts, &arm, &mut whole, out);
-        let guarded = otherwise.insts.iter().any(|i| matches!(i.op, Op::Load { .. } | Op::Store { .. }));
+        let guarded =
+            otherwise.insts.iter().any(|i| matches!(i.op, Op::Load { .. } | Op::Store { .. } | Op::CopyAsync(_)));
         let converse = match guarded {
             true => self.push(Op::Unary(Unary::Not, condition), Type::Scalar(Scalar::Bool), location, out),
             false => condition,
@@ -172,6 +174,12 @@ impl Converter {
                         }
                     });
                     *guard = Some(Guard { condition, otherwise: otherwise.collect() });
+                }
+                Op::CopyAsync(copy) => {
+                    copy.guard = Some(match copy.guard {
+                        None => arm.condition,
+                        Some(g) => self.both(arm.condition, g, arm.location, out),
+                    });
                 }
                 Op::Store { guard, .. } => {
                     *guard = Some(match *guard {

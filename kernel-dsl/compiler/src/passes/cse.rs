@@ -6,8 +6,10 @@
 use super::hash::Table;
 use crate::error::Errors;
 use crate::ir::*;
+use crate::ptx::Inline;
 use crate::scalar::Scalar;
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
 /// Merges what is computed twice.
 pub fn cse(kernel: &mut Kernel) -> Result<(), Errors> {
@@ -17,6 +19,7 @@ pub fn cse(kernel: &mut Kernel) -> Result<(), Errors> {
         known: Table::with_capacity_and_hasher(kernel.values.len() / 2, Default::default()),
         open: vec![],
         scope: 0,
+        blocks: vec![],
     };
     numbering.region(&mut kernel.body);
     Ok(())
@@ -38,6 +41,8 @@ struct Numbering<'k> {
     /// Whether each region, by the order in which they begin, is around the instruction at hand.
     open: Vec<bool>,
     scope: u32,
+    /// Blocks of inline PTX so far.
+    blocks: Vec<Arc<Inline>>,
 }
 
 impl Numbering<'_> {
@@ -58,7 +63,7 @@ impl Numbering<'_> {
             return true;
         }
         let result = inst.results[0];
-        let Some(key) = key(&inst.op, self.types[result.0 as usize]) else { return true };
+        let Some(key) = self.key(&inst.op, self.types[result.0 as usize]) else { return true };
         match self.known.entry(key) {
             Entry::Occupied(known) if self.open[known.get().1 as usize] => {
                 self.stands[result.0 as usize] = known.get().0;
@@ -78,6 +83,29 @@ impl Numbering<'_> {
 
 const NONE: u32 = u32::MAX;
 
+impl Numbering<'_> {
+    /// The number of a block of inline PTX, the same for all that say the same.
+    fn block(&mut self, code: &Arc<Inline>) -> u32 {
+        let at = self.blocks.iter().position(|b| Arc::ptr_eq(b, code) || b == code);
+        if at.is_none() {
+            self.blocks.push(code.clone());
+        }
+        at.unwrap_or(self.blocks.len() - 1) as u32
+    }
+
+    fn key(&mut self, op: &Op, ty: Type) -> Option<Key> {
+        if let Op::Inline { code, inputs } = op {
+            let mut operands = [NONE; 3];
+            operands.get_mut(..inputs.len())?.iter_mut().zip(inputs).for_each(|(o, v)| *o = v.0);
+            return Some(Key { operation: INLINE | self.block(code) << 8, ty: type_number(ty), operands });
+        }
+        key(op, ty)
+    }
+}
+
+/// Beyond the numbers of [`key`].
+const INLINE: u32 = 11;
+
 fn key(op: &Op, ty: Type) -> Option<Key> {
     let (operation, detail, operands) = match *op {
         Op::Constant(bits) => (0, 0, [bits as u32, (bits >> 32) as u32, NONE]),
@@ -87,6 +115,7 @@ fn key(op: &Op, ty: Type) -> Option<Key> {
                 Special::Thread(a) => (0, a),
                 Special::Block(a) => (1, a),
                 Special::Grid(a) => (2, a),
+                Special::BlockDim(a) => (3, a),
             };
             (2, which, [u32::from(axis), NONE, NONE])
         }
@@ -108,20 +137,44 @@ fn key(op: &Op, ty: Type) -> Option<Key> {
             (4, o as u32, [a.0, b.0, NONE])
         }
         Op::MulAdd(a, b, c) => (5, 0, [a.min(b).0, a.max(b).0, c.0]),
+        Op::Approximate(what, a) => (11, what as u32, [a.0, NONE, NONE]),
+        Op::Bits(what, ref operands) => {
+            let at = |k: usize| operands.get(k).map_or(NONE, |v| v.0);
+            let detail = match what {
+                Bits::Dot4 => 0,
+                Bits::Dot2 { high } => 1 + u32::from(high),
+                Bits::Permute => 3,
+                Bits::FunnelLeft => 4,
+                Bits::FunnelRight => 5,
+                Bits::Extract => 6,
+                Bits::MultiplyHigh => 7,
+                Bits::Multiply24 => 8,
+                Bits::SaturatingAdd => 9,
+                Bits::SaturatingSub => 10,
+                // Of four operands.
+                Bits::Insert | Bits::Join => return None,
+            };
+            (12, detail, [at(0), at(1), at(2)])
+        }
         Op::Compare(o, a, b) => (6, o as u32, [a.0, b.0, NONE]),
         Op::Select { condition, yes, no } => (7, 0, [condition.0, yes.0, no.0]),
         Op::Cast(a) => (8, 0, [a.0, NONE, NONE]),
         Op::Bitcast(a) => (9, 0, [a.0, NONE, NONE]),
+        Op::Table(t) => (11, 0, [t.0, NONE, NONE]),
         Op::Offset { base, ref terms, bytes } => match terms[..] {
             [(index, stride)] => (10, bytes, [base.0, index.0, stride.map_or(NONE, |s| s.0)]),
             _ => return None,
         },
         _ => return None,
     };
-    let ty = match ty {
+    Some(Key { operation: operation | detail << 8, ty: type_number(ty), operands })
+}
+
+fn type_number(ty: Type) -> u32 {
+    match ty {
         Type::Scalar(s) => s as u32,
         Type::Global => Scalar::ALL.len() as u32,
         Type::Shared => Scalar::ALL.len() as u32 + 1,
-    };
-    Some(Key { operation: operation | detail << 8, ty, operands })
+        Type::Constant => Scalar::ALL.len() as u32 + 2,
+    }
 }

@@ -129,8 +129,8 @@ impl Graph {
             op if !op.regions().is_empty() => self.construct(inst),
             op => {
                 let results = &inst.results;
-                if op.is_pure() || matches!(op, Op::Load { .. } | Op::ReadLocal { .. }) {
-                    // The results of a vector load stand and fall together.
+                if op.is_droppable() {
+                    // The results of a vector load, or of inline PTX, stand and fall together.
                     if let [first, rest @ ..] = &results[..] {
                         op.for_each_operand(|v| self.edge(first.0, v.0));
                         for r in rest {

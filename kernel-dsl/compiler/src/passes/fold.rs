@@ -8,30 +8,39 @@ use super::rewrite::rewrite;
 use super::simplify::Simplifier;
 use crate::error::Errors;
 use crate::ir::*;
+use crate::scalar::Scalar;
+use std::collections::HashMap;
 
 /// Folds what is constant.
 pub fn fold(kernel: &mut Kernel) -> Result<(), Errors> {
     let types = std::mem::take(&mut kernel.values);
+    let tables = std::mem::take(&mut kernel.tables);
     let mut folder = Folder {
         stands: (0..types.len() as u32).map(Value).collect(),
         simplifier: Simplifier::new(types),
         breaks: vec![],
+        tables: &tables,
+        bases: Default::default(),
     };
     folder.region(&mut kernel.body);
     kernel.values = folder.simplifier.types;
     folder.simplifier.constants.place(&mut kernel.body);
+    kernel.tables = tables;
     Ok(())
 }
 
-struct Folder {
+struct Folder<'t> {
     simplifier: Simplifier,
     /// What stands for each value of the kernel as it was.
     stands: Vec<Value>,
     /// How many `Break`s each label has.
     breaks: Vec<u32>,
+    tables: &'t [Table],
+    /// The tables whose addresses these values are.
+    bases: HashMap<Value, TableId>,
 }
 
-impl Folder {
+impl Folder<'_> {
     fn region(&mut self, region: &mut Region) {
         let mut ended = false;
         rewrite(&mut region.insts, |inst, before| !ended && self.inst(inst, before, &mut ended));
@@ -45,6 +54,9 @@ impl Folder {
             return self.construct(inst, before, ended);
         }
         let result = inst.results[0];
+        if let Op::Table(table) = inst.op {
+            self.bases.insert(result, table);
+        }
         let ty = self.simplifier.ty(result);
         match self.simplifier.simplify(&mut inst.op, ty) {
             Some(v) => {
@@ -107,6 +119,15 @@ impl Folder {
                     return false;
                 }
             }
+            Op::Load { place, element, guard: None, .. } => {
+                if let Some(bits) = self.read(place, *element, inst.results.len() as u32) {
+                    for (r, bits) in inst.results.iter().zip(bits) {
+                        let Simplifier { constants, types, .. } = &mut self.simplifier;
+                        self.stands[r.0 as usize] = constants.get(types, Type::Scalar(*element), bits);
+                    }
+                    return false;
+                }
+            }
             Op::Break(label, _) => {
                 let label = label.0 as usize;
                 if self.breaks.len() <= label {
@@ -117,6 +138,17 @@ impl Folder {
             _ => {}
         }
         true
+    }
+
+    /// What `n` scalars at a place in a table are, where each index is constant.
+    fn read(&self, place: &Place, scalar: Scalar, n: u32) -> Option<Vec<u64>> {
+        let Place::Global { base, within: Some(within), .. } = place else { return None };
+        let table = self.tables.get(self.bases.get(base)?.0 as usize)?;
+        let mut at = within.offset;
+        for Step { index, extent, bytes } in &within.indices {
+            at += self.bits(*index).filter(|i| i < &u64::from(*extent))? as u32 * bytes;
+        }
+        (0..n).map(|i| table.bits(at + i * scalar.bytes(), scalar)).collect()
     }
 
     /// Results of an `If` for which both regions yield one value from outside are that value.

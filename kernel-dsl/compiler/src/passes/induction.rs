@@ -3,7 +3,12 @@
 //!
 //! This looks at sums and products of the index of a `For` over `usize` with what the loop does not change, and at
 //! addresses moved by those, that stand in the body itself (what is in a branch of it may be needed seldom). A sum of the
-//! index costs no more than an addition as it is, and stays. Exact, as `usize` does not wrap where a value is used.
+//! index costs no more than an addition as it is, and stays.
+//!
+//! An address in global memory is worth it only if it moves by a constant and ptxas unrolls the loop, which then moves it
+//! once for all copies and reaches them by constants. Otherwise moving 64 bits takes two additions, and ptxas copies them
+//! besides, where base plus index takes two instructions and no register. Exact, as `usize` does not wrap where a value is
+//! used.
 
 use super::constants::Constants;
 use super::rewrite::rewrite;
@@ -144,6 +149,10 @@ impl Reducer {
         self.distances[index.0 as usize] = None;
     }
 
+    fn constant(&self, v: Value) -> bool {
+        self.simplifier.constants.bits(v).is_some()
+    }
+
     /// Which of the derived values are worth carrying: addresses and products that something else uses.
     fn choose(&mut self, l: &For, derived: &[(usize, Value)]) -> Vec<(usize, Value)> {
         let mut rest = derived.iter().map(|d| d.0).peekable();
@@ -152,6 +161,8 @@ impl Reducer {
                 use_all(inst, &mut self.used);
             }
         }
+        // ptxas unrolls no loop that has a barrier.
+        let straight = !super::pointers::waits(&l.body);
         let mut carried = Vec::new();
         for (at, d) in derived.iter().rev() {
             let inst = &l.body.insts[*at];
@@ -160,7 +171,11 @@ impl Reducer {
             }
             let power = |v: Value| self.simplifier.constants.bits(v).is_some_and(|c| c.is_power_of_two());
             match &inst.op {
-                Op::Offset { .. } => carried.push((*at, *d)),
+                Op::Offset { .. }
+                    if self.simplifier.ty(inst.results[0]) == Type::Shared || straight && self.constant(*d) =>
+                {
+                    carried.push((*at, *d))
+                }
                 Op::Binary(Binary::Mul, a, b) if !power(*a) && !power(*b) => carried.push((*at, *d)),
                 op => op.for_each_operand(|v| self.used[v.0 as usize] = true),
             }

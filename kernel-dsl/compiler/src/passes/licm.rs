@@ -89,10 +89,10 @@ impl Mover<'_> {
     }
 }
 
-/// Tens of instructions on sm_61.
+/// Tens of instructions on sm_61, or who knows how many.
 fn costly(op: &Op, ty: Type) -> bool {
     match op {
-        Op::Binary(Binary::Div | Binary::Rem, ..) | Op::Unary(Unary::Sqrt, _) => true,
+        Op::Binary(Binary::Div | Binary::Rem, ..) | Op::Unary(Unary::Sqrt, _) | Op::Inline { .. } => true,
         // 64-bit floats run at 1/32 of the rate.
         Op::Binary(..) | Op::MulAdd(..) | Op::Unary(..) => ty == Type::Scalar(crate::Scalar::F64),
         _ => false,

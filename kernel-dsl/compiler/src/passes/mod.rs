@@ -9,19 +9,25 @@
 //!
 //! [`PIPELINE`] is the order of things: what only the oracle runs goes; variables become values and constants fold, so that loops can unroll; unrolled,
 //! register arrays become values too; then what is computed twice goes, small branches become selects and predicates,
-//! places become addresses, what is invariant leaves its loop, and what is unused goes.
+//! places become addresses, what is invariant leaves its loop, waits for copies learn how many groups come after theirs, what
+//! is unused goes, and small integers that stay together become words.
 
 pub mod addresses;
 pub mod branches;
+pub mod carried;
 pub mod cse;
 pub mod dce;
 pub mod fold;
+pub mod groups;
 pub mod induction;
 pub mod licm;
+pub mod pointers;
 pub mod promote;
 pub mod strength;
 pub mod strip;
+pub mod tables;
 pub mod unroll;
+pub mod words;
 
 mod constants;
 pub(crate) mod evaluate;
@@ -30,7 +36,7 @@ mod rewrite;
 mod simplify;
 
 use crate::error::Errors;
-use crate::ir::{Kernel, Op, Place, Region, Unroll};
+use crate::ir::{Kernel, Landing, Op, Place, Region, Unroll};
 
 /// A pass: from IR to IR, in place. Where it fails, what it leaves is to be thrown away.
 pub type Run = fn(&mut Kernel) -> Result<(), Errors>;
@@ -52,15 +58,22 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "unroll", run: unroll::unroll },
     Pass { name: "promote", run: promote::promote },
     Pass { name: "fold", run: fold::fold },
+    Pass { name: "carried", run: carried::carried },
+    Pass { name: "dce", run: dce::dce },
     Pass { name: "cse", run: cse::cse },
     Pass { name: "branches", run: branches::branches },
     Pass { name: "licm", run: licm::licm },
+    Pass { name: "tables", run: tables::tables },
     Pass { name: "addresses", run: addresses::addresses },
     Pass { name: "cse", run: cse::cse },
     Pass { name: "licm", run: licm::licm },
+    Pass { name: "pointers", run: pointers::pointers },
     Pass { name: "induction", run: induction::induction },
     Pass { name: "strength", run: strength::strength },
+    Pass { name: "groups", run: groups::groups },
     Pass { name: "dce", run: dce::dce },
+    // What nobody uses would speak against a word.
+    Pass { name: "words", run: words::words },
 ];
 
 /// IR after all passes: each constant one value, defined at the start of the body, to be written where it is used; no locals, no `Place` but addresses, no unrolled loop left. Only [`optimise`] and [`legal`] make
@@ -120,6 +133,10 @@ fn illegal(region: &Region, kernel: &Kernel, errors: &mut Vec<crate::Error>) {
             {
                 "a place is not an address yet"
             }
+            Op::CopyAsync(copy) if ![&copy.to, &copy.from].into_iter().all(|p| matches!(p, Place::Address { .. })) => {
+                "a place is not an address yet"
+            }
+            Op::CopyWait(Landing::Through(_)) => "a wait for copies does not say how many groups come after",
             Op::Dynamic { .. } => "an array of dynamic size has no address yet",
             Op::Poison { .. } | Op::Begin(_) => "what only the oracle runs is still there",
             Op::For(l) if l.unroll == Unroll::Full => "a loop is not unrolled yet",

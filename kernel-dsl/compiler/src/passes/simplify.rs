@@ -114,6 +114,11 @@ impl Simplifier {
                 (Some(a), Some(b), Some(c)) => evaluate::mul_add(scalar, a, b, c),
                 _ => None,
             },
+            Op::Bits(what, ref operands) => {
+                let known: Option<Vec<u64>> = operands.iter().map(|v| bits(*v)).collect();
+                let types: Option<Vec<Scalar>> = operands.iter().map(|v| of(*v)).collect();
+                known.zip(types).and_then(|(known, types)| what.evaluate(&types, &known))
+            }
             Op::Compare(o, a, b) => match (bits(a), bits(b), of(a)) {
                 (Some(a), Some(b), Some(ty)) => Some(u64::from(evaluate::compare(o, ty, a, b))),
                 _ => None,

@@ -6,7 +6,8 @@
 //! [`words`], each declared with its spelling.
 //!
 //! A [`Module`] comes from a [`Builder`] or from the parser, which check each instruction against the table for the
-//! module's target and version. So a module that exists holds legal instructions.
+//! module's target and version. So a module that exists holds legal instructions. [`Inline`] is a part of one, which a kernel
+//! has written itself.
 
 #[macro_use]
 pub mod words;
@@ -15,6 +16,7 @@ pub mod ast;
 pub mod build;
 pub mod check;
 pub mod form;
+pub mod inline;
 mod meaning;
 pub mod parse;
 pub mod print;
@@ -27,6 +29,7 @@ pub use ast::{
 pub use build::Builder;
 pub use check::Illegal;
 pub use form::Row;
+pub use inline::Inline;
 pub use parse::parse;
 pub use print::{In, Names};
 pub use words::{Modifier, Opcode, Space, SpecialRegister, Type, Version};

@@ -1,7 +1,7 @@
 //! What `#[kernel(…)]` and `#[requires(…)]` say.
 
 use super::place::written;
-use super::{Expr, Function, GenericKind, Kernel, LaunchTokens, Path, Reader};
+use super::{BlockExtent, Function, GenericKind, Kernel, LaunchTokens, Path, Reader, Tolerance};
 use crate::{Scalar, Target};
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{ToTokens, quote};
@@ -18,6 +18,8 @@ struct Clauses {
     derived: Vec<(Ident, syn::Expr)>,
     min_blocks: Option<u32>,
     max_registers: Option<u32>,
+    contract: bool,
+    tolerances: Vec<Tolerance>,
     target: Option<Target>,
     crate_path: Option<syn::Path>,
     refused: Vec<syn::Error>,
@@ -112,6 +114,18 @@ impl Clauses {
                     parenthesized!(inner in input);
                     clauses.instances.extend(declarations(&inner)?);
                 }
+                "contract" => clauses.contract = true,
+                "tolerance" => {
+                    let inner;
+                    parenthesized!(inner in input);
+                    for tolerance in Punctuated::<Tolerance, Token![,]>::parse_terminated(&inner)? {
+                        let again = clauses.tolerances.iter().any(|t| t.name == tolerance.name);
+                        clauses.refused.extend(again.then(|| {
+                            syn::Error::new(tolerance.name.span(), format!("`{}` is there twice", tolerance.name))
+                        }));
+                        clauses.tolerances.push(tolerance);
+                    }
+                }
                 "derived" => {
                     let inner;
                     parenthesized!(inner in input);
@@ -126,7 +140,7 @@ impl Clauses {
                     return Err(syn::Error::new(
                         name.span(),
                         format!(
-                            "`{name}` is not a clause of `#[kernel]`; there are block, grid, instances, derived, min_blocks, max_registers, target and crate"
+                            "`{name}` is not a clause of `#[kernel]`; there are block, grid, instances, derived, min_blocks, max_registers, contract, tolerance, target and crate"
                         ),
                     ));
                 }
@@ -136,6 +150,41 @@ impl Clauses {
             }
         }
         Ok(clauses)
+    }
+}
+
+impl syn::parse::Parse for Tolerance {
+    fn parse(input: ParseStream) -> syn::Result<Tolerance> {
+        let name: Ident = input.parse()?;
+        let inner;
+        parenthesized!(inner in input);
+        let mut given: [Option<f64>; 2] = [None, None];
+        while !inner.is_empty() {
+            let word: Ident = inner.parse()?;
+            let which = match word.to_string().as_str() {
+                "relative" => 0,
+                "absolute" => 1,
+                _ => {
+                    return Err(syn::Error::new(word.span(), "a tolerance is `relative = …`, `absolute = …`, or both"));
+                }
+            };
+            let number: syn::Lit = equals(&inner)?;
+            let value = match &number {
+                syn::Lit::Float(n) => n.base10_parse::<f64>()?,
+                syn::Lit::Int(n) => n.base10_parse::<f64>()?,
+                _ => f64::NAN,
+            };
+            if !value.is_finite() || given[which].replace(value).is_some() {
+                return Err(syn::Error::new_spanned(&number, format!("`{word}` is one number, such as 1e-6")));
+            }
+            if !inner.is_empty() {
+                inner.parse::<Token![,]>()?;
+            }
+        }
+        if given == [None, None] {
+            return Err(syn::Error::new(name.span(), format!("say how near: `{name}(relative = 1e-6)`")));
+        }
+        Ok(Tolerance { name, relative: given[0].unwrap_or(0.0), absolute: given[1].unwrap_or(0.0) })
     }
 }
 
@@ -200,8 +249,11 @@ impl Reader {
         clauses.refused.into_iter().for_each(|e| self.refuse(e));
 
         let mut tokens = LaunchTokens::default();
-        let block = self.axes(clauses.block.as_ref(), &function, "block", &mut tokens.block);
-        let grid = self.axes(clauses.grid.as_ref(), &function, "grid", &mut tokens.grid);
+        let block = self.axes(clauses.block.as_ref(), &function, "block");
+        let block = block.into_iter().map(|e| self.block_extent(e, &mut tokens.block)).collect();
+        let grid = self.axes(clauses.grid.as_ref(), &function, "grid");
+        tokens.grid.extend(grid.iter().map(|e| e.to_token_stream()));
+        let grid = grid.into_iter().map(|e| self.expression(e)).collect();
         let mut requires = Vec::new();
         for attribute in item.attrs.iter().filter(|a| a.path().is_ident("requires")) {
             match attribute.parse_args_with(Punctuated::<syn::Expr, Token![,]>::parse_terminated) {
@@ -233,6 +285,8 @@ impl Reader {
             instances,
             min_blocks: clauses.min_blocks,
             max_registers: clauses.max_registers,
+            contract: clauses.contract,
+            tolerances: clauses.tolerances,
             target: clauses.target.unwrap_or(Target::SM_61),
             crate_path: clauses.crate_path.unwrap_or_else(|| syn::parse_quote!(::kernel_dsl)),
             launch_tokens: tokens,
@@ -241,14 +295,8 @@ impl Reader {
     }
 
     /// One to three expressions: `256`, or `(x, y)`.
-    fn axes(
-        &mut self,
-        e: Option<&syn::Expr>,
-        function: &Function,
-        clause: &str,
-        tokens: &mut Vec<TokenStream>,
-    ) -> Vec<Expr> {
-        let axes: Vec<&syn::Expr> = match e {
+    fn axes<'e>(&mut self, e: Option<&'e syn::Expr>, function: &Function, clause: &str) -> Vec<&'e syn::Expr> {
+        let axes: Vec<&syn::Expr> = match e.map(ungrouped) {
             None => {
                 self.refuse(syn::Error::new(
                     function.name.span(),
@@ -262,8 +310,37 @@ impl Reader {
         if !(1..=3).contains(&axes.len()) {
             self.refuse(syn::Error::new_spanned(e, format!("a {clause} has one, two or three axes")));
         }
-        tokens.extend(axes.iter().map(|e| e.to_token_stream()));
-        axes.into_iter().map(|e| self.expression(e)).collect()
+        axes
+    }
+
+    /// Threads along an axis: an expression; or, for the launch to choose from, `a..=b` or `(a..=b).step_by(n)`.
+    fn block_extent(&mut self, e: &syn::Expr, tokens: &mut Vec<TokenStream>) -> BlockExtent {
+        let e = ungrouped(e);
+        let (range, step) = match e {
+            syn::Expr::MethodCall(m) if m.method == "step_by" && m.args.len() == 1 => (&*m.receiver, m.args.first()),
+            e => (e, None),
+        };
+        let range = match ungrouped(range) {
+            syn::Expr::Paren(inner) => ungrouped(&inner.expr),
+            other => other,
+        };
+        let syn::Expr::Range(range) = range else {
+            tokens.push(e.to_token_stream());
+            return BlockExtent::Computed(self.expression(e));
+        };
+        match (&range.start, &range.end, &range.limits) {
+            (Some(least), Some(most), syn::RangeLimits::Closed(_)) => {
+                tokens
+                    .extend([Some(&**least), Some(&**most), step].into_iter().flatten().map(ToTokens::to_token_stream));
+                let step = step.map(|step| self.expression(step));
+                BlockExtent::Chosen { least: self.expression(least), most: self.expression(most), step }
+            }
+            _ => {
+                let message = "a launch chooses from a range whose both ends are of it: `32..=1024`";
+                self.refuse(syn::Error::new_spanned(range, message));
+                BlockExtent::Computed(self.expression(&syn::parse_quote!(1)))
+            }
+        }
     }
 
     fn instances(
@@ -362,6 +439,14 @@ impl Reader {
         }
         argument
     }
+}
+
+/// The expression that a macro handed over as one piece.
+fn ungrouped(mut e: &syn::Expr) -> &syn::Expr {
+    while let syn::Expr::Group(group) = e {
+        e = &group.expr;
+    }
+    e
 }
 
 /// The value of a derived constant, given the arguments of the parameters before it.

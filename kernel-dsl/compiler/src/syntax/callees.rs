@@ -29,7 +29,8 @@ impl Kernel {
             c.scope.extend(self.function.generics.iter().map(|g| g.name.to_string()));
             c.scope.extend(self.function.parameters.iter().map(|p| p.name.to_string()));
             let conditions = self.requires.iter().map(|(e, _)| e);
-            self.block.iter().chain(&self.grid).chain(conditions).for_each(|e| c.expr(e));
+            let block = self.block.iter().flat_map(super::BlockExtent::expressions);
+            block.chain(&self.grid).chain(conditions).for_each(|e| c.expr(e));
         });
         for argument in self.instances.iter().flat_map(|i| &i.0) {
             if let InstanceArgument::Type { path, .. } = argument
@@ -338,7 +339,9 @@ impl Callees {
                     false => self.values(list),
                 }
             }
-            ExprKind::Tuple(list) | ExprKind::Array(list) => list.iter().for_each(|e| self.expr(e)),
+            ExprKind::Inline { values: list, .. } | ExprKind::Tuple(list) | ExprKind::Array(list) => {
+                list.iter().for_each(|e| self.expr(e))
+            }
             ExprKind::Method { receiver, name, generics, arguments } => {
                 self.expr(receiver);
                 generics.iter().for_each(|g| self.argument(g));

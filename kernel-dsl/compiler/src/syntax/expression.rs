@@ -1,6 +1,7 @@
 //! Expressions.
 
 use super::function::macro_refusal;
+use super::inline::is_inline;
 use super::pattern::has_let;
 use super::{Binary, Block, ClosureParameter, Expr, ExprKind, Float, Mark, Member, Path, Reader, Unary};
 use crate::Scalar;
@@ -108,6 +109,7 @@ impl Reader {
             syn::Expr::Continue(c) => ExprKind::Continue { label: c.label.as_ref().map(|l| l.ident.clone()) },
             syn::Expr::Return(r) => ExprKind::Return(r.expr.as_ref().map(|e| self.boxed(e))),
             syn::Expr::Macro(m) if m.mac.path.is_ident("matches") => self.test_of_pattern(&m.mac),
+            syn::Expr::Macro(m) if is_inline(&m.mac) => self.inline(&m.mac),
             syn::Expr::Macro(m) => {
                 self.refuse(macro_refusal(&m.mac));
                 ExprKind::Refused

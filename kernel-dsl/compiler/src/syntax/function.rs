@@ -1,12 +1,15 @@
 //! Signatures, blocks, statements and patterns.
 
-use super::{Block, Expr, ExprKind, Function, Parameter, Reader, Statement, place};
+use super::inline::is_inline;
+use super::{Block, Expr, ExprKind, Function, Parameter, Reader, Statement, Written, place};
+use std::rc::Rc;
 use syn::spanned::Spanned;
 use syn::{FnArg, ItemFn, Pat, ReturnType, Stmt};
 
 impl Reader {
     pub(super) fn function(&mut self, item: &ItemFn) -> Function {
         let signature = &item.sig;
+        self.unconditional_within(signature, &item.block);
         if let Some(t) = &signature.asyncness {
             self.refuse(syn::Error::new_spanned(t, "a function that runs on the device cannot be `async`"));
         }
@@ -36,9 +39,11 @@ impl Reader {
                 ReturnType::Default => None,
                 ReturnType::Type(_, ty) => Some(self.ty(ty)),
             },
+            constant: None,
             body: self.block(&item.block),
             source,
             hash,
+            written: Some(Written(Rc::new(item.clone()))),
         }
     }
 
@@ -86,6 +91,14 @@ impl Reader {
                     item.span(),
                     "an item inside a kernel: move it out of the body and mark it `#[device]`",
                 )),
+                Stmt::Macro(m) if is_inline(&m.mac) => {
+                    let mark = self.mark(&m.mac);
+                    let call = Expr { kind: self.inline(&m.mac), mark };
+                    match last && m.semi_token.is_none() {
+                        true => value = Some(Box::new(call)),
+                        false => statements.push(Statement::Expr(call)),
+                    }
+                }
                 Stmt::Macro(m) => self.refuse(macro_refusal(&m.mac)),
             }
         }

@@ -1,13 +1,17 @@
 //! Device items beside functions: constants, structs, enums, traits and impls, alone or together in a module.
 
 use super::{
-    Argument, Block, Expr, Function, Generic, GenericKind, Parameter, Path, Reader, Segment, Type, TypeKind, place,
+    Argument, Block, Expr, Function, Generic, GenericKind, Parameter, Path, Reader, Segment, Type, TypeKind, Written,
+    place,
 };
 use crate::Scalar;
+use crate::ir::Placement;
 use proc_macro2::Ident;
 use quote::ToTokens;
+use std::rc::Rc;
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
+use syn::visit::Visit;
 use syn::{Fields, GenericParam, ImplItem, ItemFn, Token, TypeParamBound};
 
 /// The items of a `#[device] mod`, or one of its own.
@@ -84,6 +88,8 @@ pub struct Impl {
     pub constants: Vec<Function>,
     pub functions: Vec<Function>,
     pub hash: u64,
+    /// The Rust that it was read from, without what is in it.
+    pub written: Written<syn::ItemImpl>,
 }
 
 /// A bound of a type parameter: a trait.
@@ -135,9 +141,22 @@ impl Reader {
         for attribute in attributes.iter().filter(|a| a.path().is_ident("cfg") || a.path().is_ident("cfg_attr")) {
             self.refuse(syn::Error::new_spanned(
                 attribute,
-                "a part of a device item cannot be conditional, since the device would not know whether it is there: put the condition on the whole `#[device]` item",
+                "a part of a device item cannot be conditional, since the device would not know whether it is there: put the condition on the whole item",
             ));
         }
+    }
+
+    /// Refuses conditions within a function: on parameters, statements, and whatever else has attributes.
+    pub(super) fn unconditional_within(&mut self, signature: &syn::Signature, body: &syn::Block) {
+        struct Conditions<'r>(&'r mut Reader);
+        impl<'a> Visit<'a> for Conditions<'_> {
+            fn visit_attribute(&mut self, attribute: &'a syn::Attribute) {
+                self.0.unconditional(std::slice::from_ref(attribute));
+            }
+        }
+        let mut conditions = Conditions(self);
+        conditions.visit_signature(signature);
+        conditions.visit_block(body);
     }
 
     fn item(&mut self, item: &syn::Item, module: &mut Module) {
@@ -148,7 +167,7 @@ impl Reader {
                 }
             }
             syn::Item::Const(c) => {
-                let function = self.constant(&c.ident, &c.ty, Some(&c.expr), c);
+                let function = self.constant(&c.ident, &c.attrs, &c.ty, Some(&c.expr), c);
                 module.items.push(Item::Constant(function));
             }
             syn::Item::Struct(s) => {
@@ -192,7 +211,15 @@ impl Reader {
     }
 
     /// A constant as a function that gives its value.
-    fn constant(&mut self, name: &Ident, ty: &syn::Type, value: Option<&syn::Expr>, item: &impl ToTokens) -> Function {
+    fn constant(
+        &mut self,
+        name: &Ident,
+        attributes: &[syn::Attribute],
+        ty: &syn::Type,
+        value: Option<&syn::Expr>,
+        item: &impl ToTokens,
+    ) -> Function {
+        let placement = self.placement(attributes);
         let mut reader = Reader { line: name.span().start().line, refused: None };
         let value: Option<Box<Expr>> = value.map(|e| Box::new(reader.expression(e)));
         let returns = Some(reader.ty(ty));
@@ -207,13 +234,32 @@ impl Reader {
             parameters: Vec::new(),
             receiver: false,
             returns,
+            constant: Some(placement),
             body: Block { statements: Vec::new(), value, mark },
             hash: place::hash_of(name, item),
             source,
+            written: None,
         }
     }
 
+    /// What `#[device(constant)]` or `#[device(global)]` says of where a table is to lie.
+    fn placement(&mut self, attributes: &[syn::Attribute]) -> Placement {
+        let mut placement = Placement::ByUse;
+        for attribute in attributes.iter().filter(|a| is_placement(a)) {
+            match attribute.parse_args::<Ident>() {
+                Ok(word) if word == "constant" => placement = Placement::Constant,
+                Ok(word) if word == "global" => placement = Placement::Global,
+                _ => self.refuse(syn::Error::new_spanned(
+                    attribute,
+                    "a constant on the device is placed by `#[device(constant)]` or `#[device(global)]`, or by how it is read",
+                )),
+            }
+        }
+        placement
+    }
+
     fn a_struct(&mut self, s: &syn::ItemStruct) -> Struct {
+        s.fields.iter().for_each(|f| self.unconditional(&f.attrs));
         let fields = match &s.fields {
             Fields::Named(all) => {
                 all.named.iter().filter_map(|f| Some((f.ident.as_ref()?.to_string(), self.ty(&f.ty)))).collect()
@@ -285,6 +331,7 @@ impl Reader {
         for item in &t.items {
             match item {
                 syn::TraitItem::Fn(f) => {
+                    self.unconditional(&f.attrs);
                     let block = f.default.clone().unwrap_or_else(|| syn::parse_quote!({}));
                     let whole = whole(&f.sig, &block);
                     if let Some(function) = self.inner(&whole) {
@@ -292,11 +339,13 @@ impl Reader {
                     }
                 }
                 syn::TraitItem::Const(c) => {
+                    self.unconditional(&c.attrs);
                     let value = c.default.as_ref().map(|(_, e)| e);
-                    let function = self.constant(&c.ident, &c.ty, value, c);
+                    let function = self.constant(&c.ident, &c.attrs, &c.ty, value, c);
                     items.push(TraitItem::Constant { function, provided: value.is_some() });
                 }
                 syn::TraitItem::Type(ty) => {
+                    self.unconditional(&ty.attrs);
                     let bounds = self.bounds(&ty.bounds);
                     items.push(TraitItem::Type { name: ty.ident.clone(), bounds });
                 }
@@ -313,9 +362,15 @@ impl Reader {
     fn an_impl(&mut self, i: &syn::ItemImpl) -> Impl {
         let (mut types, mut constants, mut functions) = (Vec::new(), Vec::new(), Vec::new());
         for item in &i.items {
+            self.unconditional(match item {
+                ImplItem::Fn(f) => &f.attrs,
+                ImplItem::Const(c) => &c.attrs,
+                ImplItem::Type(ty) => &ty.attrs,
+                _ => &[],
+            });
             match item {
                 ImplItem::Fn(f) => functions.extend(self.inner(&whole(&f.sig, &f.block))),
-                ImplItem::Const(c) => constants.push(self.constant(&c.ident, &c.ty, Some(&c.expr), c)),
+                ImplItem::Const(c) => constants.push(self.constant(&c.ident, &c.attrs, &c.ty, Some(&c.expr), c)),
                 ImplItem::Type(ty) => types.push((ty.ident.clone(), self.ty(&ty.ty))),
                 other => self.refuse(syn::Error::new_spanned(
                     other,
@@ -333,6 +388,7 @@ impl Reader {
             constants,
             functions,
             hash: place::hash_of(&name, i),
+            written: Written(Rc::new(syn::ItemImpl { items: Vec::new(), attrs: Vec::new(), ..i.clone() })),
         }
     }
 
@@ -475,6 +531,12 @@ fn is_of_the_host(path: &syn::Path) -> bool {
         "Sync",
     ];
     path.segments.last().is_some_and(|s| HOST.contains(&s.ident.to_string().as_str()))
+}
+
+/// Whether an attribute says where a constant is to lie: `#[device(global)]` on a constant within an item that is the device's.
+pub fn is_placement(attribute: &syn::Attribute) -> bool {
+    attribute.path().segments.last().is_some_and(|s| s.ident == "device")
+        && matches!(attribute.meta, syn::Meta::List(_))
 }
 
 fn is_cfg_test(attribute: &syn::Attribute) -> bool {

@@ -9,18 +9,22 @@ mod attribute;
 mod callees;
 mod expression;
 mod function;
+pub(crate) mod inline;
 mod item;
 mod pattern;
 mod place;
 mod types;
 
+use crate::ir::Placement;
 use crate::source::Source;
 use crate::{Scalar, Target};
 use proc_macro2::{Ident, TokenStream};
+use std::fmt;
+use std::rc::Rc;
 use syn::ItemFn;
 
 pub use attribute::{Argument as InstanceArgument, InstanceOf};
-pub use item::{Bound, Enum, Impl, Item, Module, Struct, Trait, TraitItem, module};
+pub use item::{Bound, Enum, Impl, Item, Module, Struct, Trait, TraitItem, is_placement, module};
 pub use place::Mark;
 
 /// A kernel: a function and what its attributes say.
@@ -28,8 +32,8 @@ pub use place::Mark;
 pub struct Kernel {
     /// The function.
     pub function: Function,
-    /// Threads of a block: 1 to 3 expressions.
-    pub block: Vec<Expr>,
+    /// Threads of a block, along 1 to 3 axes.
+    pub block: Vec<BlockExtent>,
     /// Blocks of the grid: 1 to 3 expressions.
     pub grid: Vec<Expr>,
     /// Conditions of a launch, each with its Rust text.
@@ -41,12 +45,48 @@ pub struct Kernel {
     pub min_blocks: Option<u32>,
     /// Registers a thread at most.
     pub max_registers: Option<u32>,
+    /// Whether a sum or difference with a product written in it is one `mul_add`.
+    pub contract: bool,
+    /// How near a GPU's results must be, by parameter.
+    pub tolerances: Vec<Tolerance>,
     /// What it is compiled for.
     pub target: Target,
     /// The path of the facade crate: `::kernel_dsl`, or what `crate = …` says.
     pub crate_path: syn::Path,
     /// The launch expressions as written, for the type-checking copy: block, grid, requires.
     pub launch_tokens: LaunchTokens,
+}
+
+/// Threads of a block along an axis.
+#[derive(Clone, Debug)]
+pub enum BlockExtent {
+    /// An expression.
+    Computed(Expr),
+    /// `least..=most`, or `(least..=most).step_by(step)`: what the launch says.
+    #[allow(missing_docs)]
+    Chosen { least: Expr, most: Expr, step: Option<Expr> },
+}
+
+impl BlockExtent {
+    /// Its expressions.
+    pub fn expressions(&self) -> impl Iterator<Item = &Expr> {
+        let (first, second, third) = match self {
+            BlockExtent::Computed(e) => (e, None, None),
+            BlockExtent::Chosen { least, most, step } => (least, Some(most), step.as_ref()),
+        };
+        std::iter::once(first).chain(second).chain(third)
+    }
+}
+
+/// `y(relative = 1e-6, absolute = 1e-7)` of the clause `tolerance`; what is not said is 0.
+#[derive(Clone, Debug)]
+pub struct Tolerance {
+    /// The parameter.
+    pub name: Ident,
+    /// Finite, and 0 or more.
+    pub relative: f64,
+    /// Finite, and 0 or more.
+    pub absolute: f64,
 }
 
 /// Launch expressions as the user wrote them.
@@ -73,12 +113,26 @@ pub struct Function {
     pub receiver: bool,
     /// Return type; `None` is `()`.
     pub returns: Option<Type>,
+    /// Of a constant, which is a function without parameters: where it is to lie.
+    pub constant: Option<Placement>,
     /// What it does.
     pub body: Block,
     /// Its text.
     pub source: Source,
     /// A hash over its tokens and its place.
     pub hash: u64,
+    /// The Rust that it was read from; of a constant, which is no function in Rust, none.
+    pub written: Option<Written<ItemFn>>,
+}
+
+/// Syntax of rustc's, kept for what is to be said through it.
+#[derive(Clone)]
+pub struct Written<T>(pub Rc<T>);
+
+impl<T> fmt::Debug for Written<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
 }
 
 /// A generic parameter.
@@ -311,6 +365,11 @@ pub enum ExprKind {
     },
     Index(Box<Expr>, Box<Expr>),
     Field(Box<Expr>, Member),
+    /// `ptx!(…)`, with the values that come in.
+    Inline {
+        source: crate::ptx::inline::Source,
+        values: Vec<Expr>,
+    },
     /// `Name { field: value, ..rest }`
     Struct {
         path: Path,

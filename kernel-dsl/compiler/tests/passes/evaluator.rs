@@ -5,7 +5,9 @@
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::half;
 use kernel_dsl_compiler::ir::*;
+use kernel_dsl_compiler::ptx::inline::Effect;
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// What a run shows: stores in order (address, value), and how it ended.
 #[derive(Debug, PartialEq)]
@@ -334,6 +336,13 @@ impl Machine<'_> {
         }
     }
 
+    /// The thread's index in its warp.
+    fn lane_index(&self) -> u64 {
+        let [x, y, _] = self.kernel.block.most().map(u64::from);
+        let [a, b, c] = self.thread.unwrap_or([5 + self.input as u32, 0, 0]).map(u64::from);
+        (a + x * (b + y * c)) % 32
+    }
+
     fn scalar(&self, v: Value) -> Scalar {
         self.kernel.ty(v).scalar().expect("a scalar")
     }
@@ -406,6 +415,7 @@ impl Machine<'_> {
                 Role::Value(Scalar::F32) => u64::from((1.5f32 + *i as f32 - 7.0 * self.input as f32).to_bits()),
                 Role::Value(_) => (u64::from(*i) + 3 * self.input) & ty.mask(),
             },
+            Op::Table(_) => panic!("no kernel of these tests has tables"),
             Op::Special(s) => match s {
                 Special::Thread(a) if self.thread.is_some_and(|t| usize::from(*a) < t.len()) => {
                     u64::from(self.thread.unwrap_or_default()[usize::from(*a)])
@@ -413,11 +423,17 @@ impl Machine<'_> {
                 Special::Thread(a) => 5 + u64::from(*a) + self.input,
                 Special::Block(a) => 2 + u64::from(*a),
                 Special::Grid(_) => 9,
+                Special::BlockDim(a) => u64::from(self.kernel.block.most()[usize::from(*a)]),
             },
             Op::Unary(o, a) => unary(*o, self.scalar(*a), get(a)),
             Op::Binary(o, a, b) => binary(*o, ty, get(a), get(b)),
             Op::MulAdd(a, b, c) if ty == Scalar::F32 => u64::from(f(get(a)).mul_add(f(get(b)), f(get(c))).to_bits()),
             Op::MulAdd(a, b, c) => d(get(a)).mul_add(d(get(b)), d(get(c))).to_bits(),
+            Op::Approximate(what, a) => u64::from(what.stand_in(f(get(a))).to_bits()),
+            Op::Bits(what, operands) => {
+                let (types, bits): (Vec<_>, Vec<_>) = operands.iter().map(|v| (self.scalar(*v), get(v))).unzip();
+                what.evaluate(&types, &bits).expect("operands that it takes")
+            }
             Op::Compare(o, a, b) => u64::from(compare(*o, self.scalar(*a), get(a), get(b))),
             Op::Select { condition, yes, no } => {
                 if get(condition) != 0 {
@@ -493,10 +509,29 @@ impl Machine<'_> {
                 self.locals[local.0 as usize][index as usize] = value;
                 return None;
             }
+            // Some function of what goes in. What is asked of the machine comes in an order, of which it gives the number.
+            Op::Inline { code, inputs } => {
+                if code.effect() == Effect::Machine {
+                    self.trace.syncs += 1;
+                }
+                let from = match code.effect() {
+                    Effect::None => 0,
+                    Effect::Thread => self.lane_index(),
+                    Effect::Machine => u64::from(self.trace.syncs),
+                };
+                let mut hash = DefaultHasher::new();
+                (&code.source().text, from, self.all(inputs)).hash(&mut hash);
+                let results: Vec<u64> = (0..inst.results.len() as u64)
+                    .map(|i| hash.finish().wrapping_mul(2 * i + 1) & u64::from(u32::MAX))
+                    .collect();
+                self.set(&inst.results, &results);
+                return None;
+            }
             Op::BlockSync | Op::WarpSync | Op::Fence(_) => {
                 self.trace.syncs += 1;
                 return None;
             }
+            Op::CopyAsync(_) | Op::CopyCommit | Op::CopyWait(_) => panic!("no example copies ahead"),
             // As stores that are nowhere near memory.
             Op::Report { site, values, .. } => {
                 let values: Vec<_> = values.iter().map(get).collect();

@@ -3,11 +3,20 @@
 //! What it makes is free of what the language leaves open: divisors are not 0, `usize` does not overflow, indices are in
 //! range, loops end.
 
-use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::Target;
 use kernel_dsl_compiler::ir::build::Builder;
 use kernel_dsl_compiler::ir::*;
+use kernel_dsl_compiler::ptx::inline::{self, Direction};
+use kernel_dsl_compiler::{Approximation, Scalar};
 use smallvec::smallvec;
+
+/// Blocks that compute, with one result or two; that ask who the thread is; and that ask the machine.
+const INLINE: [&str; 4] = [
+    "brev.b32 {d}, {a};",
+    "mul.lo.u32 {d}, {a}, {b}; mul.hi.u32 {b}, {a}, {b};",
+    "mov.u32 {d}, %laneid; add.u32 {d}, {d}, {a};",
+    "mov.u32 {d}, %clock;",
+];
 
 /// A kernel with nothing in it: slices `x` (read-only) and `y`, a view `m` with a row stride, scalars `s` and `a`.
 pub fn empty() -> Kernel {
@@ -17,7 +26,7 @@ pub fn empty() -> Kernel {
         name: "k".into(),
         instance: "k".into(),
         target: Target::SM_61,
-        block: [32, 1, 1],
+        block: Block::fixed([32, 1, 1]),
         min_blocks: None,
         max_registers: None,
         parameters: vec![
@@ -36,6 +45,7 @@ pub fn empty() -> Kernel {
         locals: vec![],
         shared: vec![],
         dynamic: Vec::new(),
+        tables: Vec::new(),
         sources: vec![],
         locations: vec![],
         body: Region::default(),
@@ -77,7 +87,7 @@ pub fn kernel(seed: u64) -> Kernel {
 /// A kernel whose values depend on the thread or on what all threads have, and not on memory, but for few. Two warps, in
 /// rows of 8.
 pub fn of_threads(seed: u64) -> Kernel {
-    made(seed, Kernel { block: [8, 8, 1], ..empty() }, |g| {
+    made(seed, Kernel { block: Block::fixed([8, 8, 1]), ..empty() }, |g| {
         g.scope.clear();
         g.scope.extend([(Scalar::U32, g.parameters[8]), (Scalar::F32, g.parameters[9])]);
         let block = g.b.scalar(Op::Special(Special::Block(0)), Scalar::Usize);
@@ -404,6 +414,7 @@ impl Generator {
                 Op::Select { condition, yes: a, no: b }
             }
             2 if ty == Scalar::Bool => Op::Unary(Unary::Not, a),
+            2 if ty == Scalar::F32 && self.below(3) == 0 => Op::Approximate(self.one_of(&Approximation::ALL), a),
             2 if ty.is_float() => {
                 let unary =
                     [Unary::Neg, Unary::Abs, Unary::Sqrt, Unary::Floor, Unary::Ceil, Unary::Trunc, Unary::RoundEven];
@@ -425,6 +436,27 @@ impl Generator {
                     [Comparison::Eq, Comparison::Ne, Comparison::Lt, Comparison::Le, Comparison::Gt, Comparison::Ge];
                 let n = if of == Scalar::Bool { 2 } else { 6 };
                 Op::Compare(self.one_of(&comparisons[..n]), a, b)
+            }
+            3 if ty == Scalar::U32 && self.below(2) == 0 => {
+                let c = self.any(Scalar::U32);
+                let all = [
+                    Bits::Dot4,
+                    Bits::Dot2 { high: true },
+                    Bits::Permute,
+                    Bits::FunnelLeft,
+                    Bits::FunnelRight,
+                    Bits::Extract,
+                    Bits::MultiplyHigh,
+                    Bits::Multiply24,
+                    Bits::Insert,
+                ];
+                let what = self.one_of(&all);
+                let operands = match what {
+                    Bits::MultiplyHigh | Bits::Multiply24 => [a, b].into_iter().collect(),
+                    Bits::Insert => [a, b, c, self.any(Scalar::U32)].into_iter().collect(),
+                    _ => [a, b, c].into_iter().collect(),
+                };
+                Op::Bits(what, operands)
             }
             3 if ty.is_integer() => {
                 let amount = self.any(Scalar::U32);
@@ -517,8 +549,26 @@ impl Generator {
         of[i as usize].clone()
     }
 
+    /// A block of inline PTX of two words, of one kind or another.
+    fn inline(&mut self) {
+        let text = self.one_of(&INLINE);
+        let operand = |name: &str, direction| inline::Operand { name: name.into(), direction, ty: Scalar::U32 };
+        let all = [("a", Direction::In), ("b", Direction::InOut), ("d", Direction::Out)];
+        let operands = all.iter().filter(|(name, _)| text.contains(&format!("{{{name}}}")));
+        let operands = operands.map(|(name, direction)| operand(name, *direction)).collect();
+        let source = inline::Source { text: text.into(), operands };
+        let code = source.check(None).unwrap_or_else(|e| panic!("{text}: {e:?}"));
+        let inputs: Values = source.inputs().map(|_| self.any(Scalar::U32)).collect();
+        let results = source.outputs().map(|_| Type::Scalar(Scalar::U32));
+        let results = self.b.emit(Op::Inline { code: code.into(), inputs }, results);
+        self.scope.extend(results.iter().map(|v| (Scalar::U32, *v)));
+    }
+
     fn statement(&mut self) {
-        let choice = if self.budget == 0 || self.open.len() > 3 { self.below(9) } else { self.below(15) };
+        if self.below(16) == 0 {
+            return self.inline();
+        }
+        let choice = if self.budget == 0 || self.open.len() > 3 { self.below(9) } else { self.below(16) };
         self.budget = self.budget.saturating_sub(1);
         match choice {
             0..=3 => {
@@ -547,6 +597,7 @@ impl Generator {
             9 | 10 => self.branch(),
             11 | 12 => self.counted(),
             13 => self.endless(),
+            14 => self.running(),
             _ => {
                 let (label, types) = (self.label(), self.some_types());
                 self.open.push((label, types.clone(), None));
@@ -556,6 +607,67 @@ impl Generator {
                 let results = self.b.emit(Op::Block { label, body }, Self::types(&types));
                 self.scope.extend(types.into_iter().zip(results));
             }
+        }
+    }
+
+    /// A loop that carries an address along: moved always or at times, by a constant or by what the loop does not change, used
+    /// before and after it is moved, alone or with a thread's own place added.
+    fn running(&mut self) {
+        let label = self.label();
+        let (base, extent) = (self.parameters[2], self.parameters[3]);
+        let offset = |base, index| Op::Offset { base, terms: smallvec![(index, None)], bytes: 4 };
+        let mut first = base;
+        for _ in 0..self.below(3) {
+            let index = self.index(0);
+            first = self.b.value(offset(first, index), Type::Global);
+        }
+        let (own, other) = (self.index(0), self.index(0));
+        let even = self.below(2) == 0;
+        let n = self.below(5);
+        let step = if even { self.b.index(n) } else { self.index(0) };
+        let [start, end, one] = [0, 1 + self.below(5), 1].map(|n| self.b.index(n));
+        let acc = self.any(Scalar::F32);
+        let f32 = Type::Scalar(Scalar::F32);
+        let parameters = self.b.enter([Type::Scalar(Scalar::Usize), Type::Global, f32]);
+        let at =
+            |base, index| Place::Global { base, dims: smallvec![Dim { index, extent, stride: None }], within: None };
+        let body = self.scoped(|g| {
+            let load = |g: &mut Self, place| {
+                let op = Op::Load { place, element: Scalar::F32, policy: Policy::Coherent, guard: None };
+                g.b.scalar(op, Scalar::F32)
+            };
+            let p = parameters[1];
+            let v = load(g, at(p, own));
+            let mut sum = g.b.scalar(Op::Binary(Binary::Add, parameters[2], v), Scalar::F32);
+            if g.below(3) == 0 {
+                let v = load(g, at(p, other));
+                sum = g.b.scalar(Op::Binary(Binary::Max, sum, v), Scalar::F32);
+            }
+            if g.below(2) == 0 {
+                let place = at(p, own);
+                g.b.effect(Op::Store { place, element: Scalar::F32, values: smallvec![sum], guard: None });
+            }
+            if g.below(3) == 0 {
+                g.b.effect(Op::WarpSync);
+            }
+            let mut next = g.b.value(offset(p, step), Type::Global);
+            if g.below(3) == 0 {
+                let v = load(g, at(next, own));
+                sum = g.b.scalar(Op::Binary(Binary::Min, sum, v), Scalar::F32);
+            }
+            if g.below(2) == 0 {
+                let condition = g.b.scalar(Op::Compare(Comparison::Lt, sum, v), Scalar::Bool);
+                next = g.b.value(Op::Select { condition, yes: next, no: p }, Type::Global);
+            }
+            g.b.effect(Op::Yield(smallvec![next, sum]));
+        });
+        let unroll = self.one_of(&[Unroll::Auto, Unroll::Never]);
+        let l = For { label, start, end, step: one, unroll, inits: smallvec![first, acc], body };
+        let results = self.b.emit(Op::For(Box::new(l)), [Type::Global, f32]);
+        self.scope.push((Scalar::F32, results[1]));
+        if self.below(3) == 0 {
+            let (place, values) = (at(results[0], own), smallvec![results[1]]);
+            self.b.effect(Op::Store { place, element: Scalar::F32, values, guard: None });
         }
     }
 

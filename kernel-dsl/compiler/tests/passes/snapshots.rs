@@ -190,6 +190,88 @@ fn induction() {
     insta::assert_snapshot!(before_and_after(k, &runs));
 }
 
+/// An address and a number that a loop carries: the number it hands on as it was, the address moves; a barrier, or a distance that
+/// is not constant, decides how.
+fn running(barrier: bool) -> Kernel {
+    small(&[], |w, p| {
+        let i = w.special(Special::Thread(0));
+        let (start, one, sixteen) = (w.n(0), w.n(1), w.n(16));
+        let row = w.mul(i, p[7]);
+        let first = w.0.value(Op::Offset { base: p[4], terms: smallvec![(row, None)], bytes: 4 }, Type::Global);
+        let f32 = Type::Scalar(Scalar::F32);
+        let parameters = w.0.enter([examples::USIZE, Type::Global, examples::USIZE, f32]);
+        let own = w.mul(i, parameters[2]);
+        let v = w.load(at(parameters[1], own, p[6]));
+        let sum = w.add(parameters[3], v);
+        if barrier {
+            w.0.effect(Op::BlockSync);
+        }
+        let moved = Op::Offset { base: parameters[1], terms: smallvec![(sixteen, None)], bytes: 4 };
+        let moved = w.0.value(moved, Type::Global);
+        w.0.effect(Op::Yield(smallvec![moved, parameters[2], sum]));
+        let body = w.0.leave();
+        let inits = smallvec![first, p[7], p[9]];
+        let l = For { label: Label(0), start, end: p[5], step: one, unroll: Unroll::Auto, inits, body };
+        let results = w.0.emit(Op::For(Box::new(l)), [Type::Global, examples::USIZE, f32]);
+        w.store(at(p[2], i, p[3]), results[2]);
+    })
+}
+
+#[test]
+fn carried() {
+    insta::assert_snapshot!(before_and_after(running(false), &[passes::carried::carried]));
+}
+
+#[test]
+fn pointers() {
+    let runs =
+        [passes::carried::carried as Run, passes::addresses::addresses, passes::licm::licm, passes::pointers::pointers];
+    let both = [true, false].map(|barrier| before_and_after(running(barrier), &runs));
+    insta::assert_snapshot!(both.join("\n── without a barrier ──\n"));
+}
+
+#[test]
+fn words() {
+    let k = small(&[], |w, p| {
+        let i8s = Type::Scalar(Scalar::I8);
+        let place = |offset| Place::Address { base: p[2], offset };
+        let (one, zero) = (w.n(1), w.0.constant(Scalar::I8, 0));
+        let i = w.special(Special::Thread(0));
+        let condition = w.0.compare(Comparison::Lt, i, one);
+        let load = |w: &mut Write, n: usize, offset, guard| {
+            let (element, policy) = (Scalar::I8, Policy::Coherent);
+            w.0.emit(Op::Load { place: place(offset), element, policy, guard }, vec![i8s; n])
+        };
+        // A guarded load through an `if` to a store and a product: words all the way.
+        w.0.enter([]);
+        let guarded = load(w, 4, 0, Some(Guard { condition, otherwise: smallvec![zero; 4] }));
+        w.0.effect(Op::Yield(guarded));
+        let then = w.0.leave();
+        w.0.enter([]);
+        w.0.effect(Op::Yield(smallvec![zero; 4]));
+        let otherwise = w.0.leave();
+        let given = w.0.emit(Op::If { condition, then, otherwise }, [i8s; 4]);
+        w.0.effect(Op::Store { place: place(16), element: Scalar::I8, values: given.clone(), guard: None });
+        let sum = w.0.constant(Scalar::I32, 5);
+        let join = |w: &mut Write, parts: &[Value]| {
+            w.0.scalar(Op::Bits(Bits::Join, parts.iter().copied().collect()), Scalar::I32)
+        };
+        let a = join(w, &given);
+        let eight = load(w, 8, 8, None);
+        let b = join(w, &eight[..4]);
+        let c = join(w, &eight[4..]);
+        let sum = w.0.scalar(Op::Bits(Bits::Dot4, [a, b, sum].into_iter().collect()), Scalar::I32);
+        let sum = w.0.scalar(Op::Bits(Bits::Dot4, [a, c, sum].into_iter().collect()), Scalar::I32);
+        // One part of these is used by itself, so they stay apart.
+        let apart = load(w, 4, 24, None);
+        let d = join(w, &apart);
+        let own = w.0.scalar(Op::Cast(apart[2]), Scalar::I32);
+        let sum = w.0.scalar(Op::Bits(Bits::Dot4, [d, own, sum].into_iter().collect()), Scalar::I32);
+        w.0.effect(Op::Store { place: place(32), element: Scalar::I32, values: smallvec![sum], guard: None });
+    });
+    insta::assert_snapshot!(before_and_after(k, &[passes::words::words]));
+}
+
 #[test]
 fn strength() {
     let k = small(&[], |w, p| {

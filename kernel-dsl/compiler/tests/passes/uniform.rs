@@ -7,7 +7,7 @@ use kernel_dsl_compiler::passes::optimise;
 use std::collections::HashMap;
 
 fn seeds() -> std::ops::Range<u64> {
-    0..std::env::var("PASSES_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(12)
+    0..std::env::var("PASSES_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(20)
 }
 
 fn insts<'k>(region: &'k Region, all: &mut Vec<&'k Inst>) {
@@ -28,7 +28,7 @@ struct Proven {
 
 fn check(seed: u64, kernel: &Kernel, proven: &mut Proven) {
     let uniformity = Uniformity::new(kernel);
-    let [x, y, _] = kernel.block;
+    let [x, y, _] = kernel.block.most();
     let threads: Vec<_> = (0..x * y).map(|t| evaluator::observe(kernel, seed % 5, [t % x, t / x, 0])).collect();
     let mut all = Vec::new();
     insts(&kernel.body, &mut all);

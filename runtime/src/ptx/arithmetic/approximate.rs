@@ -4,59 +4,18 @@
 //! that come of one are marked (`Registers::approximate`), for a GPU may give others, within the bound.
 
 use super::float::{F32, F64};
+use kernel_dsl::compiler::Approximation;
 
-/// An instruction of that kind.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(missing_docs)]
-pub enum Approximation {
-    Reciprocal,
-    SquareRoot,
-    ReciprocalSquareRoot,
-    Sine,
-    Cosine,
-    Exponential,
-    Logarithm,
-    Tangent,
+/// In single precision: what the interpreter of IR and the prelude give too.
+pub fn single(what: Approximation, bits: u32) -> u32 {
+    let result = what.nearest(f32::from_bits(bits));
+    if result.is_nan() { F32.nan() as u32 } else { result.to_bits() }
 }
 
-impl Approximation {
-    /// How far a GPU's result may be from the true one, as the manual's section of the instruction says.
-    pub const fn bound(self) -> &'static str {
-        match self {
-            Approximation::Reciprocal => "1 ulp",
-            Approximation::SquareRoot => "relative 2^-23",
-            Approximation::ReciprocalSquareRoot => "relative 2^-22.9",
-            Approximation::Sine | Approximation::Cosine => "absolute 2^-20.5 in [-2pi, 2pi]",
-            Approximation::Exponential => "2 ulp",
-            Approximation::Logarithm => "absolute 2^-22 in (0.5, 2), relative 2^-22 elsewhere",
-            Approximation::Tangent => "relative 2^-11",
-        }
-    }
-
-    fn exact(self, x: f64) -> f64 {
-        match self {
-            Approximation::Reciprocal => 1.0 / x,
-            Approximation::SquareRoot => x.sqrt(),
-            Approximation::ReciprocalSquareRoot => 1.0 / x.sqrt(),
-            Approximation::Sine => x.sin(),
-            Approximation::Cosine => x.cos(),
-            Approximation::Exponential => x.exp2(),
-            Approximation::Logarithm => x.log2(),
-            Approximation::Tangent => x.tanh(),
-        }
-    }
-
-    /// In single precision.
-    pub fn single(self, bits: u32) -> u32 {
-        let result = self.exact(f64::from(f32::from_bits(bits))) as f32;
-        if result.is_nan() { F32.nan() as u32 } else { result.to_bits() }
-    }
-
-    /// `rcp.approx.ftz.f64` and `rsqrt.approx.f64`: the upper half of the result, as the hardware gives it.
-    pub fn double(self, bits: u64) -> u64 {
-        let result = self.exact(f64::from_bits(bits));
-        if result.is_nan() { F64.nan() } else { result.to_bits() & !0xffff_ffff }
-    }
+/// `rcp.approx.ftz.f64` and `rsqrt.approx.f64`: the upper half of the result, as the hardware gives it.
+pub fn double(what: Approximation, bits: u64) -> u64 {
+    let result = what.exact(f64::from_bits(bits));
+    if result.is_nan() { F64.nan() } else { result.to_bits() & !0xffff_ffff }
 }
 
 /// How far a GPU's `div.approx.f32` and `div.full.f32` may be from the true quotient.

@@ -1,6 +1,6 @@
 //! Arithmetic on floats.
 
-use super::super::arithmetic::approximate::{Approximation, DIVISION_BOUND, divide};
+use super::super::arithmetic::approximate::{self, DIVISION_BOUND, divide};
 use super::super::arithmetic::float::{F16, F32, F64, Format, Rounding};
 use super::super::arithmetic::native;
 use super::super::body::{binary, lanewise, put_predicate, ternary, unary};
@@ -9,6 +9,7 @@ use super::super::registers::{Place, Registers, lanes};
 use super::operand::Source;
 use super::words::Words;
 use super::{Decoded, Decoder, Frame, Result};
+use kernel_dsl::compiler::Approximation;
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Operand, Type};
 use smallvec::{SmallVec, smallvec};
 
@@ -160,27 +161,19 @@ impl<'m> Decoder<'m> {
     }
 
     fn approximate(&mut self, opcode: Opcode, words: &mut Words, ty: Type, to: Source, from: Source) -> Result {
-        let what = match opcode {
-            Opcode::Rcp => Approximation::Reciprocal,
-            Opcode::Sqrt => Approximation::SquareRoot,
-            Opcode::Rsqrt => Approximation::ReciprocalSquareRoot,
-            Opcode::Sin => Approximation::Sine,
-            Opcode::Cos => Approximation::Cosine,
-            Opcode::Ex2 => Approximation::Exponential,
-            Opcode::Lg2 => Approximation::Logarithm,
-            Opcode::Tanh => Approximation::Tangent,
-            _ => return Err(format!("there is no approximate `{opcode}`")),
+        let Some(what) = Approximation::of(opcode) else {
+            return Err(format!("there is no approximate `{opcode}`"));
         };
         self.code.bounds.insert(self.site, what.bound());
         let ftz = words.take(Modifier::Ftz);
         match ty {
             Type::F32 => Ok(self.lanewise(to, &[from], move |[a, ..]| {
                 let flush = |x: u32| if ftz { native::flush32(x) } else { x };
-                flush(what.single(flush(a as u32))).into()
+                flush(approximate::single(what, flush(a as u32))).into()
             })),
             Type::F64 => Ok(self.lanewise(to, &[from], move |[a, ..]| {
                 let flush = |x: u64| if ftz { F64.flush(x) } else { x };
-                flush(what.double(flush(a)))
+                flush(approximate::double(what, flush(a)))
             })),
             _ => Err(format!("the interpreter has no approximations in .{ty}")),
         }

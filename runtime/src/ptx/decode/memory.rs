@@ -2,7 +2,7 @@
 
 use super::super::access::generic;
 use super::super::arithmetic::float::{F16, F32, F64, Format, Rounding};
-use super::super::code::{Access, Atomic, Data, Kind, Update, Window};
+use super::super::code::{Access, Atomic, Copy, Data, Kind, Update, Window};
 use super::super::memory::{index_of, window_base, window_of};
 use super::operand::Home;
 use super::words::{Words, integer};
@@ -54,6 +54,7 @@ impl<'m> Decoder<'m> {
         operands: &[Operand],
     ) -> Result {
         match opcode {
+            Opcode::Cp => self.copy_async(frame, words, operands),
             Opcode::Ld | Opcode::Ldu | Opcode::St => self.access(frame, opcode, words, operands),
             Opcode::Prefetch | Opcode::Prefetchu => {
                 window(words);
@@ -105,6 +106,46 @@ impl<'m> Decoder<'m> {
         let base = base.map(|b| (b.place, b.id));
         let access = Access { window, base, offset, element, signed, values };
         Ok(Decoded { kind: if load { Kind::Load(access) } else { Kind::Store(access) }, reads, writes })
+    }
+
+    /// `cp.async`
+    fn copy_async(&mut self, frame: &mut Frame<'m>, words: &mut Words, operands: &[Operand]) -> Result {
+        words.take(Modifier::Async);
+        if words.take(Modifier::CommitGroup) {
+            return Ok(Decoded::plain(Kind::CopyCommit));
+        }
+        if words.take(Modifier::WaitAll) {
+            return Ok(Decoded::plain(Kind::CopyWait(None)));
+        }
+        let number = |operand: Option<&Operand>| match operand {
+            Some(Operand::Integer(n)) => u32::try_from(*n).map_err(|_| format!("{n} is no number of groups or bytes")),
+            _ => Err("it has a constant there".to_string()),
+        };
+        if words.take(Modifier::WaitGroup) {
+            return Ok(Decoded::plain(Kind::CopyWait(Some(number(operands.first())?))));
+        }
+        words.pass(&[Modifier::Ca, Modifier::Cg]);
+        words.pass(&[Modifier::Shared, Modifier::SharedCta, Modifier::Global]);
+        let bytes = number(operands.get(2))?;
+        if !matches!(bytes, 4 | 8 | 16) {
+            return Err(format!("it copies 4, 8 or 16 bytes, not {bytes}"));
+        }
+        let mut reads = SmallVec::<[u32; 4]>::new();
+        let mut access = |decoder: &mut Self, i: usize, named| -> Result<Access> {
+            let (window, base, offset) = decoder.place(frame, operands.get(i), named)?;
+            reads.extend(base.map(|b| b.id));
+            let (base, values) = (base.map(|b| (b.place, b.id)), SmallVec::from_elem(None, bytes as usize / 4));
+            Ok(Access { window, base, offset, element: 4, signed: false, values })
+        };
+        let (to, from) = (access(self, 0, Window::Shared)?, access(self, 1, Window::Global)?);
+        let read = match operands.len() {
+            3 => None,
+            _ => Some(self.operand(frame, operands, 3, Type::U32)?),
+        };
+        reads.extend(read.map(|r| r.id));
+        let read = read.map(|r| (r.place, r.id));
+        let kind = Kind::Copy(Box::new(Copy { to, from, read }));
+        Ok(Decoded { kind, reads, writes: SmallVec::new() })
     }
 
     fn atomic(&mut self, frame: &mut Frame<'m>, opcode: Opcode, words: &mut Words, operands: &[Operand]) -> Result {

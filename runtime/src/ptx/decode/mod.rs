@@ -19,10 +19,11 @@ mod words;
 
 use super::Program;
 use super::code::{Code, Condition, Follows, Inst, Kind, NOWHERE, Pc, Site};
+use super::inline::{Action, Inline, Step};
 use super::meet::meets;
 use super::registers::{Id, Place};
 use kernel_dsl::compiler::ptx::{
-    Callee, Function, In, Instruction, Label, Module, Names, Opcode, Operand, Register, Space, SpecialRegister,
+    self, Callee, Function, In, Instruction, Label, Module, Names, Opcode, Operand, Register, Space, SpecialRegister,
     Statement,
 };
 pub use operand::Home;
@@ -117,6 +118,32 @@ pub(super) struct Decoder<'m> {
     site: u32,
 }
 
+/// Makes steps of inline PTX; the instruction that cannot be run, if there is one.
+pub fn decode_inline(code: &ptx::Inline) -> std::result::Result<Inline, Refusal> {
+    let mut decoder = Decoder::new(code.module());
+    let mut frame = decoder.frame(0, Vec::new(), Vec::new());
+    let mut steps = Vec::new();
+    for instruction in code.instructions() {
+        let text = In(code.names(), instruction).to_string();
+        let refuse = |why: String| Refusal { text: text.clone(), line: None, why };
+        decoder.instruction(&mut frame, instruction).map_err(refuse)?;
+        for Inst { guard, kind, .. } in std::mem::take(&mut decoder.code.insts) {
+            let action = match kind {
+                Kind::Compute { body, reason, .. } => Action::Compute { body, reason },
+                Kind::Clock { to, high } => Action::Clock { to, high },
+                Kind::ActiveMask(to) => Action::ActiveMask(to),
+                Kind::Nothing => Action::Nothing,
+                _ => return Err(refuse("it does more than compute".to_string())),
+            };
+            steps.push(Step { text: text.clone(), guard, action });
+        }
+    }
+    let operands = 0..code.source().operands.len();
+    let operands = operands.map(|i| frame.registers.get(&code.register(i)).map(|s| s.place)).collect();
+    let Code { sizes, constants, specials, .. } = decoder.code;
+    Ok(Inline { steps, sizes, constants, specials, operands })
+}
+
 /// Makes code of the entry of that name.
 pub fn decode(module: &Module, name: &str) -> std::result::Result<Program, Unsupported> {
     let refuse = |why: String| {
@@ -127,17 +154,7 @@ pub fn decode(module: &Module, name: &str) -> std::result::Result<Program, Unsup
         let names: Vec<&str> = module.entries().map(|e| e.name.as_str()).collect();
         return refuse(format!("the module does not define it; it has {}", names.join(", ")));
     };
-    let mut decoder = Decoder {
-        module,
-        code: Code::default(),
-        constants: HashMap::new(),
-        specials: HashMap::new(),
-        globals: Vec::new(),
-        own: HashMap::new(),
-        refusals: Vec::new(),
-        chain: Vec::new(),
-        site: 0,
-    };
+    let mut decoder = Decoder::new(module);
     let reachable = reachable(module, index);
     let globals = decoder.place_globals(&reachable);
     let dynamic = decoder.place_shared(&reachable);
@@ -187,6 +204,20 @@ fn straight_to_the_end(insts: &mut [Inst]) {
 }
 
 impl<'m> Decoder<'m> {
+    fn new(module: &'m Module) -> Decoder<'m> {
+        Decoder {
+            module,
+            code: Code::default(),
+            constants: HashMap::new(),
+            specials: HashMap::new(),
+            globals: Vec::new(),
+            own: HashMap::new(),
+            refusals: Vec::new(),
+            chain: Vec::new(),
+            site: 0,
+        }
+    }
+
     fn refuse(&mut self, text: String, line: Option<u32>, why: String) {
         self.refusals.push(Refusal { text, line, why });
     }
@@ -320,7 +351,7 @@ impl<'m> Decoder<'m> {
             Mov => self.copy(frame, words, operands),
             Cvta => self.convert_address(frame, words, operands),
             Isspacep => self.is_space(frame, words, operands),
-            Ld | Ldu | St | Atom | Red | Prefetch | Prefetchu => self.memory(frame, opcode, words, operands),
+            Cp | Ld | Ldu | St | Atom | Red | Prefetch | Prefetchu => self.memory(frame, opcode, words, operands),
             Vabsdiff | Vabsdiff2 | Vabsdiff4 | Vadd | Vadd2 | Vadd4 | Vavrg2 | Vavrg4 | Vmad | Vmax | Vmax2 | Vmax4
             | Vmin | Vmin2 | Vmin4 | Vset | Vset2 | Vset4 | Vshl | Vshr | Vsub | Vsub2 | Vsub4 => {
                 self.video(frame, opcode, words, operands)
@@ -328,7 +359,7 @@ impl<'m> Decoder<'m> {
             Bra | Brx | Ret | Exit | Trap | Bar | Barrier | Membar | Fence | Shfl | Vote | Match | Redux
             | Activemask | Nanosleep | Pmevent => self.control(frame, opcode, words, operands),
             // A call is a statement of its own.
-            Alloca | Brkpt | Call | Cp | Stackrestore | Stacksave => {
+            Alloca | Brkpt | Call | Stackrestore | Stacksave => {
                 Err(format!("the interpreter does not know `{opcode}`"))
             }
         }

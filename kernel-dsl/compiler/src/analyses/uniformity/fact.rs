@@ -118,11 +118,22 @@ impl Fact {
         Fact::merging(merged, base.join(varies))
     }
 
+    /// Whether the tₙ are the same up to what U may hold: one multiple of m for all threads.
+    fn same_threads(&self, other: &Fact) -> bool {
+        self.threads == other.threads
+            || self.multiple > 0
+                && match self.threads.zip(&other.threads, |a, b| Some(a.wrapping_sub(b))) {
+                    Some(Threads::Same(distance)) => (distance as i64).unsigned_abs() % self.multiple == 0,
+                    _ => false,
+                }
+    }
+
     /// Whether the same is known, whatever the causes.
     pub fn agrees(&self, other: &Fact) -> bool {
         self.multiple == other.multiple
-            && self.threads == other.threads
-            && self.merged == other.merged
+            && self.same_threads(other)
+            // Which bits are noted, and which follow from the verdicts, is all the same.
+            && self.merged() == other.merged()
             && self.base.agrees(&other.base)
             && self.varies.agrees(&other.varies)
     }

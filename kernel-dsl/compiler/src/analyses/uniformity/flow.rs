@@ -171,7 +171,7 @@ impl<'k> Flow<'k> {
     /// Whether threads come to this point together.
     fn control_now(&self) -> Verdicts {
         let mut all = self.since(0).join(self.gone.returned);
-        if self.kernel.threads() <= 32 {
+        if self.kernel.block.most_threads() <= 32 {
             settle_only_warp(&mut all);
         }
         all

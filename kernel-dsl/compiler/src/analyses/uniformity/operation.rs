@@ -6,6 +6,7 @@ use super::verdict::{Cause, Entry, Hop, Scope, Verdict, Verdicts};
 use crate::ir::{Binary, Guard, Inst, Kernel, Layout, Location, Op, Place, Policy, Shuffle, Special, Type, Value};
 use crate::passes::evaluate;
 use crate::passes::hash::Table;
+use crate::ptx::inline::Effect;
 use crate::scalar::Scalar;
 
 /// The facts of values, and what is remembered of how some came about.
@@ -30,7 +31,7 @@ impl<'k> Facts<'k> {
 
     /// Sets what is known of a value. A cause that was told stays, so that traces end.
     pub fn set(&mut self, value: Value, mut fact: Fact) {
-        if self.kernel.threads() <= 32 {
+        if self.kernel.block.most_threads() <= 32 {
             fact.settle_only_warp();
         }
         let old = &mut self.by_value[value.0 as usize];
@@ -71,6 +72,8 @@ impl<'k> Facts<'k> {
             Op::Select { condition, yes, no } => self.select(*condition, *yes, *no, at),
             Op::Load { place, policy, guard, .. } => self.load(place, *policy, guard.as_ref(), at),
             Op::Atomic { .. } => Fact::opaque(memory(at)),
+            // Who the thread is, or when: not known here.
+            Op::Inline { code, .. } if code.effect() != Effect::None => Fact::opaque(memory(at)),
             Op::Shuffle { mode, value, selector, width } => self.shuffle(*mode, *value, *selector, *width, inst),
             Op::Vote { value, .. } | Op::Reduce(_, value) => {
                 let told = self.told(&[*value], at);
@@ -121,6 +124,11 @@ impl<'k> Facts<'k> {
         let varies = Entry::because(Verdict::Varies, Cause { hop: Hop::Index(special), location: at });
         match special {
             Special::Grid(_) => Fact::undefined(),
+            Special::BlockDim(axis) => match self.kernel.block.extent(axis) {
+                Some(n) => Fact::constant(n.into()),
+                // A multiple of what is known to divide it.
+                None => Fact { multiple: self.kernel.block.divisor(axis).into(), ..Fact::undefined() },
+            },
             Special::Block(_) => {
                 let mut base = Verdicts::UNIFORM;
                 base.set(Scope::Grid, varies);
@@ -209,6 +217,10 @@ impl<'k> Facts<'k> {
                 let (by, of) = match (x.same(), y.same()) {
                     (_, Some(by)) => (by, x),
                     (Some(by), _) => (by, y),
+                    // Two that are multiples of numbers known.
+                    _ if x.threads.same() == Some(0) && y.threads.same() == Some(0) => {
+                        return made(x.multiple.checked_mul(y.multiple)?, Threads::Same(0), [x.base, y.base]);
+                    }
                     _ => return None,
                 };
                 let threads = of.threads.map(|n| (n as i64).checked_mul(by as i64).map(|n| n as u64))?;

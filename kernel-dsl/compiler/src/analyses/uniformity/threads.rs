@@ -1,7 +1,7 @@
 //! What is known of a number, thread by thread.
 //!
-//! A block's shape is constant, so what a kernel computes from thread indices and constants alone is computed here, for
-//! each thread of the block. Of other numbers it is known that they are m·U + tₙ for the thread n: m a constant, U a
+//! What a kernel computes from thread indices and constants alone is computed here, for each thread of the block, the
+//! largest that there may be: in a smaller one a thread has the same indices. Of other numbers it is known that they are m·U + tₙ for the thread n: m a constant, U a
 //! number that nothing is known of but whether it is uniform, and tₙ known for each thread. `grid::index()` is 256·U + n
 //! in a block of 256, U the block's index. So a division by 32 leaves 8·U + n / 32, the same in all lanes of a warp; and
 //! a remainder of 32 has no U in it.
@@ -26,7 +26,7 @@ pub(super) enum Threads {
 impl Threads {
     /// The thread indices along `axis`.
     pub fn index(kernel: &Kernel, axis: u8) -> Threads {
-        let [x, y, z] = kernel.block;
+        let [x, y, z] = kernel.block.most();
         let each = (0..z).flat_map(|k| (0..y).flat_map(move |j| (0..x).map(move |i| [i, j, k])));
         Threads::of(each.map(|at| u64::from(at[usize::from(axis.min(2))])).collect())
     }

@@ -1,6 +1,6 @@
 //! What is sure of `usize` values: how large they can be, and, within a branch or loop, what they are below.
 
-use crate::ir::{Binary, Comparison, DynamicId, Inst, Kernel, Op, Region, Role, Special, Type, Unary, Value};
+use crate::ir::{Binary, Comparison, DynamicId, Inst, Kernel, Op, Region, Role, Special, TableId, Type, Unary, Value};
 use crate::scalar::Scalar;
 use std::collections::HashMap;
 
@@ -17,6 +17,8 @@ pub(super) struct Facts {
     arguments: Vec<Option<u32>>,
     /// The array of dynamic size that each address was computed from.
     dynamic: Vec<Option<DynamicId>>,
+    /// The tables whose addresses these are.
+    tables: HashMap<Value, TableId>,
     /// (a, b): a < b, at the current place.
     less: Vec<(Value, Value)>,
     block: [u32; 3],
@@ -55,8 +57,9 @@ impl Facts {
             computed: HashMap::new(),
             arguments: vec![None; n],
             dynamic: vec![None; n],
+            tables: HashMap::new(),
             less: Vec::new(),
-            block: kernel.block,
+            block: kernel.block.most(),
         }
     }
 
@@ -80,6 +83,9 @@ impl Facts {
             self.same[result.0 as usize] = *self.computed.entry(computation).or_insert(*result);
         }
         let at = result.0 as usize;
+        if let Op::Table(table) = inst.op {
+            self.tables.insert(*result, table);
+        }
         if let Op::Constant(bits) = inst.op {
             self.constants[at] = Some(bits);
         }
@@ -110,6 +116,11 @@ impl Facts {
         self.dynamic[address.0 as usize]
     }
 
+    /// The table whose address this is.
+    pub fn table(&self, address: Value) -> Option<TableId> {
+        self.tables.get(&address).copied()
+    }
+
     fn same(&self, value: Value) -> Value {
         self.same[value.0 as usize]
     }
@@ -132,6 +143,7 @@ impl Facts {
             Op::Special(Special::Thread(a)) => axis(&self.block, *a).saturating_sub(1),
             Op::Special(Special::Block(a)) => axis(&GRID, *a) - 1,
             Op::Special(Special::Grid(a)) => axis(&GRID, *a),
+            Op::Special(Special::BlockDim(a)) => axis(&self.block, *a),
             Op::Binary(op, a, b) => match (op, constant(b)) {
                 (Binary::Add, _) => most(a).saturating_add(most(b)),
                 (Binary::Mul, _) => most(a).saturating_mul(most(b)),

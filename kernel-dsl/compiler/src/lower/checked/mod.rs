@@ -69,9 +69,9 @@ pub enum Check {
     /// An access to an array in shared memory of dynamic size; otherwise as in `Global`.
     #[allow(missing_docs)]
     Dynamic { array: Option<ir::DynamicId>, rank: u32, elements: u32 },
-    /// An index into an array in an element. The values are index and extent of each array around it, outermost first.
+    /// An index into an array in an element, or into a table. The values are index and extent of each array around it, outermost first.
     #[allow(missing_docs)]
-    Within { rank: u32, elements: u32 },
+    Within { table: Option<ir::TableId>, rank: u32, elements: u32 },
     /// `Add`, `Sub` or `Mul` on `usize`. The values are the operands.
     Overflow(Binary),
 }
@@ -234,6 +234,20 @@ impl Guarder {
                     return self.store_apart(inst);
                 }
             }
+            Op::CopyAsync(copy) => {
+                // How far it goes from the first is bounded by how it was made: the rest of a row, or as many bytes as are there.
+                let (from, element, count) = (copy.from.clone(), copy.element, copy.count);
+                let asked = match (copy.guard, copy.inside) {
+                    (Some(guard), Some(inside)) => Some(self.both(Some(guard), inside, at)),
+                    (guard, inside) => guard.or(inside),
+                };
+                if let Some(there) = self.access(&from, element, 1, asked, at) {
+                    copy.inside = Some(there);
+                }
+                if let Some(there) = self.access(&copy.to, element, count, copy.guard, at) {
+                    copy.guard = Some(there);
+                }
+            }
             Op::Atomic { place, element, .. } => {
                 let element = *element;
                 if let Some(inside) = self.access(place, element, 1, None, at) {
@@ -303,9 +317,12 @@ impl Guarder {
             Op::Constant(_)
             | Op::Parameter(_)
             | Op::Special(_)
+            | Op::Table(_)
             | Op::Unary(..)
             | Op::Binary(..)
             | Op::MulAdd(..)
+            | Op::Approximate(..)
+            | Op::Bits(..)
             | Op::Compare(..)
             | Op::Select { .. }
             | Op::Cast(_)
@@ -315,6 +332,10 @@ impl Guarder {
             // What the oracle is told, and the machine is not.
             | Op::Poison { .. }
             | Op::Begin(_)
+            // It touches registers alone.
+            | Op::Inline { .. }
+            | Op::CopyCommit
+            | Op::CopyWait(_)
             | Op::ReadLocal { .. }
             | Op::WriteLocal { .. }
             | Op::BlockSync
@@ -432,7 +453,11 @@ impl Guarder {
             let last = within.indices.last().map_or(0, |step| step.bytes);
             let reach = if last == scalar.bytes() { n } else { 1 };
             let steps: Dims = within.indices.iter().map(|s| (s.index, Extent::Constant(s.extent))).collect();
-            let check = Check::Within { rank: steps.len() as u32, elements: reach };
+            let table = match place {
+                ir::Place::Global { base, .. } => self.facts.table(*base),
+                _ => None,
+            };
+            let check = Check::Within { table, rank: steps.len() as u32, elements: reach };
             inside = self.below(check, steps, reach, inside.or(asked), at).or(inside);
         }
         inside

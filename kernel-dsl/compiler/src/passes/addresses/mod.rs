@@ -118,6 +118,16 @@ impl Lowerer<'_> {
                 | Op::Store { place, element, .. }
                 | Op::Poison { place, element, .. }
                 | Op::Atomic { place, element, .. } => *place = self.place(place, *element, inst.location, before),
+                Op::Offset { base, terms, bytes } => {
+                    if let Some(op) = self.regrouped(*base, terms, *bytes, inst.location, before) {
+                        inst.op = op;
+                    }
+                }
+                Op::CopyAsync(copy) => {
+                    let element = copy.element;
+                    copy.to = self.place(&copy.to, element, inst.location, before);
+                    copy.from = self.place(&copy.from, element, inst.location, before);
+                }
                 Op::Dynamic { array, extents } => {
                     let (array, extents) = (*array, std::mem::take(extents));
                     inst.op = self.dynamic(array, &extents, inst.location, before);
@@ -330,6 +340,42 @@ impl Lowerer<'_> {
             }
         }
         Place::Address { base: address, offset }
+    }
+
+    /// An `Offset` with a product, or with terms of several levels, as one of a single index: the products and what changes in
+    /// outer loops only stand by themselves. `None` where it is as it should be.
+    fn regrouped(
+        &mut self,
+        base: Value,
+        terms: &[(Value, Option<Value>)],
+        bytes: u32,
+        location: Location,
+        out: &mut Vec<Inst>,
+    ) -> Option<Op> {
+        if let [(_, None)] = terms {
+            return None;
+        }
+        let mut moved = Moved { base, bytes, sum: Sum::default() };
+        for (index, stride) in terms {
+            let sum = self.scaled(*index, *stride);
+            self.add(&mut moved.sum, sum, *index, *stride, false);
+        }
+        let constant = u32::try_from(moved.sum.constant).ok()?;
+        let ty = self.types[base.0 as usize];
+        let mut indices: SmallVec<[Value; 2]> = SmallVec::new();
+        for group in groups(&mut moved.sum.terms) {
+            indices.push(self.sum(group, location, out));
+        }
+        if constant != 0 || indices.is_empty() {
+            indices.push(self.constant(constant));
+        }
+        let last = indices.pop()?;
+        let mut address = base;
+        for index in indices {
+            address =
+                self.push(Op::Offset { base: address, terms: smallvec![(index, None)], bytes }, ty, location, out);
+        }
+        Some(Op::Offset { base: address, terms: smallvec![(last, None)], bytes })
     }
 
     /// Σ terms + constant as a value.

@@ -96,6 +96,22 @@ pub enum Base {
 }
 
 impl Operand {
+    /// The same with other registers.
+    pub fn renamed(&self, to: &mut dyn FnMut(Register) -> Register) -> Operand {
+        match self {
+            Operand::Register(r) => Operand::Register(to(*r)),
+            Operand::Not(r) => Operand::Not(to(*r)),
+            Operand::Negated(r, selector) => Operand::Negated(to(*r), *selector),
+            Operand::Selected(r, selector) => Operand::Selected(to(*r), *selector),
+            Operand::Pair(a, b) => Operand::Pair(a.map(&mut *to), b.map(to)),
+            Operand::Vector(parts) => Operand::Vector(parts.iter().map(|o| o.renamed(to)).collect()),
+            Operand::Address(Address { base: Base::Register(r), offset }) => {
+                Operand::Address(Address { base: Base::Register(to(*r)), offset: *offset })
+            }
+            other => other.clone(),
+        }
+    }
+
     /// Tells `each` the registers in it, in their order, and whether each is the second of a pair, which is a
     /// predicate.
     pub fn registers(&self, each: &mut dyn FnMut(Register, bool)) {

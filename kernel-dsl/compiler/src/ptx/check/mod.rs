@@ -45,20 +45,12 @@ pub fn check(
     target: Architecture,
     version: Version,
 ) -> Result<Form, Illegal> {
-    Check { names, open: false }.form(instruction, target, version)
-}
-
-/// The form of an instruction in some target and version, its registers' types being open.
-pub(super) fn check_open(names: Names<'_>, instruction: &Instruction) -> Result<Form, Illegal> {
-    let target = Architecture { sm: u16::MAX, variant: super::ast::Variant::General };
-    Check { names, open: true }.form(instruction, target, Version::new(u8::MAX, 0))
+    Check { names }.form(instruction, target, version)
 }
 
 #[derive(Clone, Copy)]
 struct Check<'a> {
     names: Names<'a>,
-    /// Whether a register stands for one of any type, or for a constant.
-    open: bool,
 }
 
 impl Check<'_> {
@@ -105,7 +97,7 @@ impl Check<'_> {
                 }
                 Ok(()) if needs > version => later = later.or(Some(Reason::Version { needs, has: version })),
                 Ok(()) => match row.gone {
-                    Some((without, from)) if !self.open && target.sm >= without && version >= from => {
+                    Some((without, from)) if target.sm >= without && version >= from => {
                         later = Some(Reason::Gone { without, from });
                     }
                     _ => return Ok(Form { row, version: needs, chosen }),
@@ -115,9 +107,9 @@ impl Check<'_> {
         fail(later.or(mismatch).unwrap_or(Reason::Modifiers { opcode, given }))
     }
 
-    /// Whether the type of a register is such, or open.
+    /// Whether the type of a register is such.
     fn is(self, register: Register, such: impl FnOnce(Type) -> bool) -> bool {
-        self.open || such(self.names.function.ty(register))
+        such(self.names.function.ty(register))
     }
 }
 
@@ -271,14 +263,30 @@ impl Check<'_> {
             (Kind::Value, Operand::Not(p), _) => form.negatable && self.is(*p, |t| t == Type::Pred),
             (Kind::Vectorised | Kind::Vector(_), Operand::Vector(v), Some(ty)) => {
                 let sink = |o: &Operand| *o == Operand::Sink && form.destination;
-                vector == Some(v.len()) && !v.iter().all(sink) && v.iter().all(|o| sink(o) || self.value(form, ty, o))
+                vector == Some(v.len())
+                    && !v.iter().all(sink)
+                    && v.iter().all(|o| sink(o) || self.value(form, ty, o))
+                    && self.alike(v)
             }
-            (Kind::Constant, Operand::Register(_), Some(_)) => self.open,
             (Kind::Constant, o, Some(ty)) => constant_fits(o, ty) && within(form.limit, o),
             (Kind::Value, o, Some(ty)) => self.value(form, ty, o),
             (Kind::Vectorised, o, Some(ty)) => vector.is_none() && self.value(form, ty, o),
             _ => false,
         }
+    }
+
+    /// Whether the elements of a vector are of one kind: integers, or floats of one type. Bits go with either.
+    fn alike(self, vector: &[Operand]) -> bool {
+        let kind = |o: &Operand| match o {
+            Operand::Register(r) => Some(self.names.function.ty(*r)).filter(|ty| ty.class() != Class::Bits),
+            Operand::Integer(_) | Operand::Bits(_) => Some(Type::U32),
+            Operand::F32(_) => Some(Type::F32),
+            Operand::F64(_) => Some(Type::F64),
+            _ => None,
+        };
+        let mut kinds = vector.iter().filter_map(kind);
+        let first = kinds.next();
+        first.is_none_or(|a| kinds.all(|b| a == b || a.class() == Class::Integer && b.class() == Class::Integer))
     }
 
     fn value(self, form: &OperandForm, ty: Type, given: &Operand) -> bool {

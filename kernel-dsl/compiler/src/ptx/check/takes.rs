@@ -28,7 +28,7 @@ impl fmt::Display for Takes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Takes { form, ty, vector } = self;
         if let Some(n) = vector {
-            write!(f, "a vector of {n}, each ")?;
+            write!(f, "a vector of {n} of one kind, each ")?;
         }
         match form.kind {
             Kind::Address => return f.write_str("an address in brackets, in the instruction's space"),

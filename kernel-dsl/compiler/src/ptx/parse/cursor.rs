@@ -14,7 +14,8 @@ pub(super) struct Cursor<'a> {
     at: usize,
     /// Where each line begins.
     lines: Vec<u32>,
-    errors: Vec<Error>,
+    /// Each mistake, with the byte where it is.
+    mistakes: Vec<(u32, Mistake)>,
 }
 
 impl<'a> Cursor<'a> {
@@ -25,7 +26,7 @@ impl<'a> Cursor<'a> {
         }
         let breaks = source.bytes().enumerate().filter(|(_, c)| *c == b'\n').map(|(i, _)| i as u32 + 1);
         let lines = [0].into_iter().chain(breaks).collect();
-        let mut cursor = Cursor { source, tokens: tokens(source), at: 0, lines, errors: Vec::new() };
+        let mut cursor = Cursor { source, tokens: tokens(source), at: 0, lines, mistakes: Vec::new() };
         if let Some(at) = source.bytes().position(|c| !c.is_ascii()) {
             let at = Token { kind: Kind::Bad(""), start: at as u32, end: at as u32 };
             let text = "PTX is ASCII, in its comments too: assemblers refuse other characters".to_string();
@@ -36,14 +37,24 @@ impl<'a> Cursor<'a> {
 
     /// What was parsed, if there were no mistakes.
     pub fn finish<T>(mut self, parsed: T) -> Result<T, Errors> {
-        self.errors.sort_by_key(|e| (e.line, e.column));
-        if self.errors.is_empty() { Ok(parsed) } else { Err(Errors(self.errors)) }
-    }
-
-    /// What was parsed, if it was, and without mistakes.
-    pub fn finish_with<T>(self, parsed: Result<T, Failed>) -> Result<T, Errors> {
-        let parsed = parsed.ok();
-        self.finish(parsed).map(|parsed| parsed.expect("what fails is noted as a mistake"))
+        if self.mistakes.is_empty() {
+            return Ok(parsed);
+        }
+        self.mistakes.sort_by_key(|(start, _)| *start);
+        let mut errors: Vec<Error> = Vec::with_capacity(self.mistakes.len());
+        // A line can be long and full of mistakes: each character is counted once.
+        let (mut from, mut column) = (0, 1);
+        for (start, mistake) in self.mistakes {
+            let line = self.lines.partition_point(|first| *first <= start) as u32;
+            let first = self.lines[line as usize - 1];
+            if first > from {
+                (from, column) = (first, 1);
+            }
+            column += self.source[from as usize..start as usize].chars().count() as u32;
+            from = start;
+            errors.push(Error { line, column, mistake });
+        }
+        Err(Errors(errors))
     }
 
     /// The text of a token.
@@ -61,17 +72,9 @@ impl<'a> Cursor<'a> {
         self.lines.partition_point(|start| *start <= token.start) as u32
     }
 
-    fn position(&self, token: Token) -> (u32, u32) {
-        let line = self.line(token);
-        let start = self.lines[line as usize - 1] as usize;
-        let column = self.source[start..token.start as usize].chars().count() as u32 + 1;
-        (line, column)
-    }
-
     /// Notes a mistake.
     pub fn fail(&mut self, at: Token, mistake: Mistake) -> Failed {
-        let (line, column) = self.position(at);
-        self.errors.push(Error { line, column, mistake });
+        self.mistakes.push((at.start, mistake));
         Failed
     }
 

@@ -70,8 +70,13 @@ pub struct Errors(pub Vec<Error>);
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: ", self.line, self.column)?;
-        match &self.mistake {
+        write!(f, "{}:{}: {}", self.line, self.column, self.mistake)
+    }
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Mistake::Expected { expected, found } => write!(f, "expected {expected}, found {found}"),
             Mistake::Unknown { what, name } => write!(f, "`{name}` is not {what}"),
             Mistake::Taken { name } => write!(f, "`{name}` is declared twice"),

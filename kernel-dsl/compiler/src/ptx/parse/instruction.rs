@@ -5,7 +5,7 @@ use super::cursor::Failed;
 use super::error::Mistake;
 use super::lex::{Kind, Mark, Token};
 use crate::ptx::ast::{Guard, Instruction, Operand, Statement};
-use crate::ptx::check::{Form, Illegal, Reason, check, check_open, reordered};
+use crate::ptx::check::{Form, Illegal, Reason, check, reordered};
 use crate::ptx::words::{Modifier, Opcode};
 use smallvec::SmallVec;
 
@@ -108,11 +108,7 @@ impl Parser<'_> {
     /// The instruction with its float constants rounded or widened to the operand's type, if it is legal.
     fn with_floats(&self, instruction: Instruction) -> Result<(Instruction, Form), Illegal> {
         let attempt = |instruction: Instruction| {
-            let form = if self.placeholders {
-                check_open(self.names(), &instruction)
-            } else {
-                check(self.names(), &instruction, self.module.target, self.module.version)
-            };
+            let form = check(self.names(), &instruction, self.module.target, self.module.version);
             form.map(|form| (instruction, form))
         };
         let refused = match attempt(instruction.clone()) {
@@ -130,8 +126,12 @@ impl Parser<'_> {
         let convert = |with: &dyn Fn(&Operand) -> Option<Operand>| {
             let operands = instruction.operands.iter().map(|o| with(o).unwrap_or_else(|| o.clone())).collect();
             let changed = Instruction { operands, ..instruction.clone() };
-            (changed != instruction).then(|| attempt(changed).ok()).flatten()
+            (changed != instruction).then(|| attempt(changed))
         };
-        convert(&narrow).or_else(|| convert(&wide)).ok_or(refused)
+        let misfit =
+            |attempt: &Result<_, Illegal>| attempt.as_ref().is_err_and(|e| matches!(e.reason, Reason::Operand { .. }));
+        // Where the operands fit then, what is wrong beside them says more.
+        let mut converted = [convert(&narrow), convert(&wide)].into_iter().flatten();
+        converted.find(|attempt| !misfit(attempt)).unwrap_or(Err(refused))
     }
 }

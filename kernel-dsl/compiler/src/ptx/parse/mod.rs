@@ -7,7 +7,7 @@
 //! it is not the form's, how a number was written (but hexadecimal integers stay so), and constant expressions, which
 //! are worked out.
 //!
-//! [`instruction`] reads one instruction with placeholders for operands, as inline assembly writes it.
+//! The instructions of [inline PTX](super::inline) are read here too, with names in braces for operands.
 
 mod body;
 mod call;
@@ -15,15 +15,15 @@ mod cursor;
 mod declaration;
 mod error;
 mod expression;
+mod inline;
 mod instruction;
 mod lex;
 mod module;
 mod operand;
 mod scope;
-mod template;
 
 pub use error::{Error, Errors, Mistake};
-pub use template::{Placeholder, Template, instruction};
+pub(super) use inline::inline;
 
 use super::ast::{Function, Module, Symbol};
 use super::print::Names;
@@ -54,7 +54,7 @@ struct Parser<'a> {
     scope: Scope<'a>,
     /// Names that were found to have no meaning: told once.
     unknown: HashSet<&'a str>,
-    /// Whether `{a}` is a placeholder, as in a template.
+    /// Whether `{a}` stands for an operand, as in inline PTX.
     placeholders: bool,
 }
 

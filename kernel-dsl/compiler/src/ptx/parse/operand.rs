@@ -6,10 +6,10 @@ use super::error::Mistake;
 use super::expression::Constant;
 use super::lex::{Kind, Mark, Token};
 use super::scope::Name;
-use crate::ptx::ast::{Address, Base, Declaration, Operand, Register, Selector, Symbol};
+use crate::ptx::ast::{Address, Base, Operand, Register, Selector, Symbol};
 use crate::ptx::form::Kind as Form;
 use crate::ptx::table;
-use crate::ptx::words::{Opcode, SpecialRegister, Type};
+use crate::ptx::words::{Opcode, SpecialRegister};
 
 /// What a name in an operand is.
 enum Named {
@@ -116,15 +116,14 @@ impl Parser<'_> {
             self.cursor.next();
             let at = self.cursor.next();
             self.cursor.next();
-            let prefix = format!("{{{}}}", self.cursor.text(at));
-            let registers = &mut self.function().registers;
-            let known = registers.iter().position(|d| d.prefix == prefix);
-            let declaration = known.unwrap_or(registers.len()) as u32;
-            if known.is_none() {
-                // Which type it is to have, nothing asks.
-                registers.push(Declaration { ty: Type::B32, prefix, count: None });
-            }
-            return Ok((at, Named::Register(Register { declaration, number: 0 })));
+            let name = self.cursor.text(at);
+            let prefix = format!("{{{name}}}");
+            let Some(declaration) = self.function().registers.iter().position(|d| d.prefix == prefix) else {
+                let text =
+                    format!("`{prefix}` names no operand: declare it behind the text, as in `{name} = in(u32) value`");
+                return Err(self.wrong(at, text));
+            };
+            return Ok((at, Named::Register(Register { declaration: declaration as u32, number: 0 })));
         }
         let at = self.cursor.name("a register, a variable or a constant")?;
         let name = self.cursor.text(at);

@@ -1,0 +1,99 @@
+//! `dp4a` and `dp2a`, whose signedness comes from the operands, words or arrays of small integers; and what `int::` takes.
+
+use super::{
+    Checker,
+    types::{Id, Kind, Ty},
+};
+use crate::Scalar;
+use crate::hir::{ExprKind, Intrinsic, Size};
+use crate::ir::Bits;
+use crate::syntax::{self, Mark, Path};
+
+impl Checker<'_> {
+    /// `dp4a(a, b, c)` and its kin; the path is the language's.
+    pub(super) fn dot(
+        &mut self,
+        what: Bits,
+        path: &Path,
+        arguments: &[syntax::Expr],
+        expected: Option<Id>,
+        mark: Mark,
+    ) -> (ExprKind, Id) {
+        let name = path.name();
+        let wrong = |checker: &mut Self| (ExprKind::Tuple(Vec::new()), checker.wrong());
+        if path.segments.last().is_some_and(|s| !s.arguments.is_empty()) {
+            self.mistake(
+                path.mark,
+                format!("`{name}` takes no generic arguments in a kernel: the operands say what they are"),
+            );
+        }
+        if !self.count(&name, 3, arguments.len(), mark) {
+            return wrong(self);
+        }
+        let [a, b] = [0, 1].map(|k| self.expr(&arguments[k], None));
+        let (of_a, of_b) = if what == Bits::Dot4 { (BYTES, BYTES) } else { (HALVES, BYTES) };
+        let mut signed = false;
+        for (operand, packed, e) in [(&a, of_a, &arguments[0]), (&b, of_b, &arguments[1])] {
+            match self.packed(Id(operand.ty.0), packed) {
+                Some(s) => signed |= s,
+                None if matches!(self.table.get(Id(operand.ty.0)), Ty::Wrong) => return wrong(self),
+                None => {
+                    let (given, [of_signed, of_unsigned]) = (self.named(Id(operand.ty.0)), packed.0);
+                    let n = packed.1;
+                    self.mistake(
+                        e.mark,
+                        format!(
+                            "`{name}` takes `[{of_signed}; {n}]`, `[{of_unsigned}; {n}]`, or such {n} in an `i32` or `u32` here, not `{given}`"
+                        ),
+                    );
+                    return wrong(self);
+                }
+            }
+        }
+        self.confirm(path, &name, &[Id(a.ty.0), Id(b.ty.0)], false);
+        let sum = self.table.scalar(if signed { Scalar::I32 } else { Scalar::U32 });
+        if let Some(expected) = expected {
+            self.table.unify(expected, sum);
+        }
+        let c = self.wanted(&arguments[2], sum);
+        (ExprKind::Intrinsic { intrinsic: Intrinsic::Bits(what), arguments: vec![a, b, c] }, sum)
+    }
+
+    /// Says so if an instruction of `int::` does not take integers of type `ty`.
+    pub(super) fn instruction(&mut self, what: Bits, name: &str, ty: Id, mark: Mark) {
+        let fits = match self.table.get(ty) {
+            Ty::Scalar(Scalar::I32 | Scalar::U32) | Ty::Unknown(Kind::Integer) | Ty::Wrong => true,
+            Ty::Scalar(Scalar::I64 | Scalar::U64) => what != Bits::Multiply24,
+            _ => false,
+        };
+        if !fits {
+            let widths = if what == Bits::Multiply24 { "32" } else { "32 and 64" };
+            let given = self.named(ty);
+            self.mistake(mark, format!("`{name}` works on integers of {widths} bits, not on `{given}`"));
+        }
+    }
+
+    /// Whether the numbers in an operand are signed; `None` where it is none.
+    fn packed(&mut self, ty: Id, ([signed, unsigned], n): Packed) -> Option<bool> {
+        match self.table.get(ty).clone() {
+            Ty::Scalar(Scalar::I32) => Some(true),
+            Ty::Scalar(Scalar::U32) => Some(false),
+            Ty::Array(element, size) => {
+                if *self.table.get(size) == Ty::Unknown(Kind::Size) {
+                    let known = self.table.add(Ty::Size(Size::Known(n)));
+                    self.table.unify(size, known);
+                }
+                let fits = *self.table.get(size) == Ty::Size(Size::Known(n));
+                let element = self.table.as_scalar(element)?;
+                (fits && (element == signed || element == unsigned)).then_some(element == signed)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The types of small numbers, signed and unsigned, and how many of them a word has.
+type Packed = ([Scalar; 2], u32);
+
+const BYTES: Packed = ([Scalar::I8, Scalar::U8], 4);
+const HALVES: Packed = ([Scalar::I16, Scalar::U16], 2);

@@ -1,0 +1,87 @@
+//! Inline PTX: its instructions as the kernel has them, on registers of ours.
+
+use super::Emitter;
+use crate::ir::{Value, Values};
+use crate::ptx::inline::{Inline, register_type};
+use crate::ptx::{Guard, Modifier, Opcode, Operand, Register};
+use crate::scalar::Scalar;
+use std::collections::HashMap;
+
+impl Emitter<'_> {
+    pub(super) fn inline(&mut self, results: &Values, code: &Inline, inputs: &Values) {
+        let mut registers: HashMap<Register, Register> = HashMap::new();
+        let (mut inputs, mut results) = (inputs.iter(), results.iter());
+        // What comes out elsewhere than where it is to be.
+        let mut copies: Vec<(Value, Register, Scalar)> = Vec::new();
+        for (i, operand) in code.source().operands.iter().enumerate() {
+            let Some(ty) = register_type(operand.ty) else { return self.malformed("an operand without registers") };
+            let input = match operand.direction.enters() {
+                true => inputs.next(),
+                false => None,
+            };
+            let register = match operand.direction.leaves() {
+                false => match input {
+                    Some(value) => self.enter(*value, operand.ty),
+                    None => return self.malformed("inline PTX with fewer inputs than it takes"),
+                },
+                true => {
+                    let Some(result) = results.next() else {
+                        return self.malformed("inline PTX with fewer results than it gives");
+                    };
+                    // A register that is wanted may be one of an input's, which is still to be read.
+                    let apart = is_short(operand.ty) || self.flow.wanted(*result).is_some();
+                    let register = if apart { self.register(ty) } else { self.define(*result) };
+                    if apart {
+                        copies.push((*result, register, operand.ty));
+                    }
+                    if let Some(value) = input {
+                        let from = match is_short(operand.ty) {
+                            true => self.enter(*value, operand.ty).into(),
+                            false => self.operand(*value),
+                        };
+                        self.copy_short(register, from, operand.ty);
+                    }
+                    register
+                }
+            };
+            registers.insert(code.register(i), register);
+        }
+        for instruction in code.instructions() {
+            let mut renamed =
+                |r: Register| *registers.entry(r).or_insert_with(|| self.builder.register(code.function().ty(r)));
+            let guard = instruction.guard.map(|g| Guard { register: renamed(g.register), negated: g.negated });
+            let operands: Vec<Operand> = instruction.operands.iter().map(|o| o.renamed(&mut renamed)).collect();
+            self.guarded(guard, instruction.opcode, &instruction.modifiers, operands);
+        }
+        for (result, register, ty) in copies {
+            let d = self.define(result);
+            match ty {
+                Scalar::I16 => self.op(Opcode::Cvt, [Modifier::S32, Modifier::S16], [d.into(), register.into()]),
+                ty if is_short(ty) => self.op(Opcode::Cvt, [Modifier::U32, Modifier::U16], [d.into(), register.into()]),
+                _ => self.copy(d, register.into()),
+            }
+        }
+    }
+
+    /// A value in a register as a block has it.
+    fn enter(&mut self, value: Value, ty: Scalar) -> Register {
+        let register = self.in_register(value);
+        let Some(short) = register_type(ty).filter(|_| is_short(ty)) else { return register };
+        let narrow = self.register(short);
+        self.op(Opcode::Cvt, [Modifier::U16, Modifier::U32], [narrow.into(), register.into()]);
+        narrow
+    }
+
+    /// A copy between registers of a block.
+    fn copy_short(&mut self, to: Register, from: Operand, ty: Scalar) {
+        match is_short(ty) {
+            true => self.op(Opcode::Mov, [Modifier::B16], [to.into(), from]),
+            false => self.copy(to, from),
+        }
+    }
+}
+
+/// Whether values of the type live in registers of 32 bits elsewhere, and in those of 16 in a block.
+fn is_short(ty: Scalar) -> bool {
+    matches!(ty, Scalar::I16 | Scalar::U16 | Scalar::Bf16)
+}

@@ -1,0 +1,85 @@
+//! Tables: arrays that are known when the kernel is compiled, and read by an index that is not.
+//!
+//! A table is one element in memory, of as many scalars as it has: its base is [`Op::Table`](super::Op::Table), and an
+//! access names a scalar [`Within`](super::Within) it. Lowering makes an access of each read; passes make a constant of those whose
+//! indices are, and say where the tables lie that are left.
+
+use super::{TableId, Type, WIDEST};
+use crate::scalar::Scalar;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Bytes of constant memory that a module may declare, on every target.
+pub const CONSTANT_LIMIT: u32 = 64 * 1024;
+
+/// An array that is known when the kernel is compiled.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Table {
+    /// Name in Rust; not unique.
+    pub name: String,
+    /// The scalars in it, each with its first byte, ascending. What lies between them is zero.
+    pub scalars: Arc<[(u32, Scalar, u64)]>,
+    /// Bytes of the whole.
+    pub bytes: u32,
+    /// What the kernel says of where it is to lie.
+    pub placement: Placement,
+}
+
+impl Table {
+    /// What its address is a multiple of: the widest access may read it.
+    pub const ALIGN: u32 = WIDEST;
+
+    /// The bits of the scalar at a byte; `None` if none of this type begins there.
+    pub fn bits(&self, byte: u32, scalar: Scalar) -> Option<u64> {
+        let at = self.scalars.binary_search_by_key(&byte, |(at, ..)| *at).ok()?;
+        let (_, ty, bits) = self.scalars[at];
+        // A table of words of several types is read as words.
+        (ty.bits() == scalar.bits() && (ty == Scalar::Bool) == (scalar == Scalar::Bool)).then_some(bits)
+    }
+
+    /// Its bytes as they lie in memory.
+    pub fn contents(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.bytes as usize];
+        for (at, scalar, bits) in self.scalars.iter() {
+            let (at, n) = (*at as usize, scalar.bytes() as usize);
+            if let Some(to) = bytes.get_mut(at..at + n) {
+                to.copy_from_slice(&bits.to_le_bytes()[..n]);
+            }
+        }
+        bytes
+    }
+
+    /// The type of its scalars, if it is one type and nothing lies between them.
+    pub fn of_one_type(&self) -> Option<Scalar> {
+        let (_, scalar, _) = *self.scalars.first()?;
+        let dense = self.scalars.iter().enumerate().all(|(i, (at, s, _))| (*s, *at) == (scalar, i as u32 * s.bytes()));
+        (dense && self.bytes == self.scalars.len() as u32 * scalar.bytes()).then_some(scalar)
+    }
+}
+
+/// Where a table is to lie.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Serialize, Deserialize)]
+pub enum Placement {
+    /// In constant memory where each read is proven to be of one element for all lanes of a warp, as long as there is room;
+    /// in global memory otherwise.
+    #[default]
+    ByUse,
+    /// In constant memory. Its cache gives a warp one word at a time: lanes that read several take turns.
+    Constant,
+    /// In global memory, read by the read-only path: lanes that read several words are served together.
+    Global,
+}
+
+impl super::Kernel {
+    /// The table that `id` names.
+    pub fn table(&self, id: TableId) -> Option<&Table> {
+        self.tables.get(id.0 as usize)
+    }
+}
+
+impl Type {
+    /// Whether it is an address of 64 bits: in global or constant memory.
+    pub fn is_wide_address(self) -> bool {
+        matches!(self, Type::Global | Type::Constant)
+    }
+}

@@ -1,0 +1,169 @@
+//! How many threads a block has: what is known of it before a launch, and what a launch makes of it.
+
+use super::bounds::Bounds;
+use super::evaluate::{Facts, Failure};
+use super::{AXES, MAX_BLOCK, MAX_THREADS, Refusal, because, explain};
+use crate::hir::{BlockExtent, Expr, ExprKind, Intrinsic, Launch};
+use crate::ir::{Binary, Block, Comparison, Open};
+
+/// What all launches of an instance have in common. `facts` know no argument.
+pub(super) fn of_instance(launch: &Launch, facts: &Facts) -> Result<Block, Refusal> {
+    if !(1..=3).contains(&launch.block.len()) {
+        return Err(Refusal(format!("block: expected 1 to 3 extents, given {}", launch.block.len())));
+    }
+    let mut most = [1; 3];
+    let mut open: Option<(usize, Bounds)> = None;
+    for (axis, extent) in launch.block.iter().enumerate() {
+        let known = match extent {
+            BlockExtent::Computed(e) => match facts.count(e) {
+                Ok(n) => Ok(n),
+                Err(Failure::Unknown) => Err(computed(axis, e, facts)?),
+                Err(failure) => return Err(said(axis, failure, e, facts)),
+            },
+            BlockExtent::Chosen { least, most, step } => Err(chosen(axis, [least, most], step.as_ref(), facts)?),
+        };
+        most[axis] = known.unwrap_or_else(|bounds| bounds.most);
+        match (&open, known) {
+            (None, Err(bounds)) => open = Some((axis, bounds)),
+            (Some((before, _)), _) if most[axis] != 1 => {
+                return Err(Refusal(format!(
+                    "block: its extent in {} is known at launch only, and it has more than one thread in {} too, which \
+                     comes after; put the axis that the launch decides last",
+                    AXES[*before], AXES[axis]
+                )));
+            }
+            _ => {}
+        }
+    }
+    checked(most)?;
+    let block = match open {
+        None => Block::fixed(most),
+        Some((axis, Bounds { least, step, .. })) => Block::ranging(most, axis, least, step)
+            .ok_or_else(|| Refusal(format!("block: the range of its extent in {} is empty", AXES[axis])))?,
+    };
+    Ok(launch.requires.iter().fold(block, |block, r| known_divisors(&r.condition, facts, block)))
+}
+
+/// The block of a launch that passes `given` as the extent that is its to choose. `Err(None)`: it depends on an argument that has
+/// been refused.
+pub(super) fn of_launch(
+    launch: &Launch,
+    facts: &Facts,
+    given: Option<u64>,
+    block: &Block,
+) -> Result<[u32; 3], Option<Refusal>> {
+    let mut extents = [1; 3];
+    let mut given = given;
+    for (axis, extent) in launch.block.iter().enumerate() {
+        extents[axis] = match extent {
+            BlockExtent::Computed(e) => facts.count(e).map_err(|failure| match failure {
+                Failure::Unknown => None,
+                failure => Some(said(axis, failure, e, facts)),
+            })?,
+            BlockExtent::Chosen { .. } => {
+                let expected = expected(block, axis);
+                let Some(n) = given.take() else {
+                    return Err(Some(Refusal(format!("block: expected the launch to say {expected}, given none"))));
+                };
+                // What conditions say of the number of threads, they say themselves.
+                match u32::try_from(n) {
+                    Ok(n) if block.has_extent(axis, n) => n,
+                    _ => return Err(Some(Refusal(format!("block: expected {expected}, given {n}")))),
+                }
+            }
+        };
+    }
+    match given {
+        Some(n) => Err(Some(Refusal(format!("block: expected none, since the kernel says its own, given {n}")))),
+        None => checked(extents).map_err(Some),
+    }
+}
+
+/// Which extents there may be along an axis.
+fn expected(block: &Block, axis: usize) -> String {
+    let of = AXES[axis];
+    match block.open() {
+        Some(Open { least, step: 1, .. }) => format!("{least} to {} threads in {of}", block.most()[axis]),
+        Some(Open { least, step, .. }) => {
+            format!("{least} to {} threads in {of}, in steps of {step}", block.most()[axis])
+        }
+        None => format!("{} threads in {of}", block.most()[axis]),
+    }
+}
+
+/// The bounds of a range that the launch chooses from.
+fn chosen(axis: usize, ends: [&Expr; 2], step: Option<&Expr>, facts: &Facts) -> Result<Bounds, Refusal> {
+    let constant = |e: &Expr| match facts.count(e) {
+        Ok(n) => Ok(n),
+        Err(Failure::Unknown) => Err(Refusal(format!(
+            "block: the ends of the range in {} depend on an argument; they must be constant for an instance",
+            AXES[axis]
+        ))),
+        Err(failure) => Err(said(axis, failure, e, facts)),
+    };
+    let [least, most] = [constant(ends[0])?, constant(ends[1])?];
+    let whole = |n: u32| n.is_multiple_of(WARP);
+    let step = match step {
+        Some(step) => constant(step)?,
+        None if whole(least) && whole(most) => WARP,
+        None => 1,
+    };
+    if least == 0 || least > most || step == 0 {
+        return Err(Refusal(format!(
+            "block: expected a range from 1 or more with a step of 1 or more, given {least}..={most} in steps of {step}"
+        )));
+    }
+    Ok(Bounds { least, most, step })
+}
+
+/// The bounds that follow from an expression over arguments.
+fn computed(axis: usize, e: &Expr, facts: &Facts) -> Result<Bounds, Refusal> {
+    Bounds::of(e, facts).ok_or_else(|| {
+        Refusal(format!(
+            "block: its extent in {} depends on an argument, and how large it can be does not follow from the \
+             expression: bound it, as in `n.min(256)` or `n.clamp(32, 256)`",
+            AXES[axis]
+        ))
+    })
+}
+
+/// What conditions `block::threads() % n == 0` say.
+fn known_divisors(condition: &Expr, facts: &Facts, block: Block) -> Block {
+    match &condition.kind {
+        ExprKind::AndAlso(a, b) => known_divisors(b, facts, known_divisors(a, facts, block)),
+        ExprKind::Compare(Comparison::Eq, rest, zero) => match &rest.kind {
+            ExprKind::Binary(Binary::Rem, of, by) if is_threads(of) && facts.count(zero) == Ok(0) => {
+                facts.count(by).map_or(block, |n| block.multiple_of(n))
+            }
+            _ => block,
+        },
+        _ => block,
+    }
+}
+
+fn is_threads(e: &Expr) -> bool {
+    matches!(e.kind, ExprKind::Intrinsic { intrinsic: Intrinsic::BlockThreads, .. })
+}
+
+fn said(axis: usize, failure: Failure, e: &Expr, facts: &Facts) -> Refusal {
+    let why = match failure {
+        Failure::Invalid(why) => why,
+        Failure::Unknown => "depends on an argument".to_string(),
+    };
+    Refusal(format!("block: its extent in {} {why}{}", AXES[axis], because(&explain::mentioned(e, facts))))
+}
+
+fn checked(block: [u32; 3]) -> Result<[u32; 3], Refusal> {
+    let threads: u64 = block.iter().map(|n| u64::from(*n)).fold(1, u64::saturating_mul);
+    let [x, y, z] = MAX_BLOCK;
+    if threads == 0 || threads > u64::from(MAX_THREADS) || block.iter().zip(MAX_BLOCK).any(|(n, most)| *n > most) {
+        return Err(Refusal(format!(
+            "block: expected 1 to {MAX_THREADS} threads, at most {x} × {y} × {z}, given {} × {} × {}",
+            block[0], block[1], block[2]
+        )));
+    }
+    Ok(block)
+}
+
+/// Threads of a warp.
+const WARP: u32 = 32;

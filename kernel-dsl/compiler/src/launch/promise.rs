@@ -1,0 +1,58 @@
+//! What a kernel's conditions promise of its arguments, for lowering to rely on: no launch runs that breaks them.
+
+use super::contract;
+use super::evaluate::Facts;
+use crate::hir::{Expr, ExprKind, Intrinsic, LocalId, Monomorphic};
+use crate::ir::{Binary, Comparison};
+
+/// A condition that lowering makes use of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Promise {
+    /// Base and all strides but the last of a slice or view that is a parameter are multiples of that many elements.
+    #[allow(missing_docs)]
+    Aligned { parameter: LocalId, elements: u32 },
+    /// An extent of it is a multiple of that.
+    #[allow(missing_docs)]
+    Extent { parameter: LocalId, dimension: u8, multiple: u32 },
+}
+
+/// Those of an instance.
+pub(super) fn promises(program: &Monomorphic) -> Vec<Promise> {
+    let mut all = Vec::new();
+    let _ = contract::without_arguments(program, |facts| {
+        for requirement in &program.program().launch.requires {
+            collect(&requirement.condition, facts, &mut all);
+        }
+    });
+    all
+}
+
+fn collect(condition: &Expr, facts: &Facts, all: &mut Vec<Promise>) {
+    let parameter = |e: &Expr| match e.kind {
+        ExprKind::Local(id) => Some(id),
+        _ => None,
+    };
+    match &condition.kind {
+        ExprKind::AndAlso(a, b) => {
+            collect(a, facts, all);
+            collect(b, facts, all);
+        }
+        ExprKind::Intrinsic { intrinsic: Intrinsic::Aligned, arguments } => {
+            if let [of, n] = &arguments[..]
+                && let (Some(parameter), Ok(elements)) = (parameter(of), facts.count(n))
+            {
+                all.push(Promise::Aligned { parameter, elements });
+            }
+        }
+        ExprKind::Compare(Comparison::Eq, rest, zero) => {
+            if let ExprKind::Binary(Binary::Rem, of, by) = &rest.kind
+                && let ExprKind::Intrinsic { intrinsic: Intrinsic::Extent(Some(dimension)), arguments } = &of.kind
+                && let (Some(parameter), Ok(0), Ok(multiple)) =
+                    (arguments.first().and_then(parameter), facts.count(zero), facts.count(by))
+            {
+                all.push(Promise::Extent { parameter, dimension: *dimension, multiple });
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,54 @@
+//! The functions of `fast::`, in what the hardware approximates and exact operations around it.
+
+use super::Lowerer;
+use super::value::Known;
+use crate::Scalar;
+use crate::approximation::Approximation;
+use crate::hir::Fast;
+use crate::ir::{Binary, Op};
+
+const F32: Scalar = Scalar::F32;
+
+impl Lowerer<'_> {
+    /// `function` of `x`, and for a quotient of the divisor.
+    pub(super) fn fast(&mut self, function: Fast, x: Known, divisor: Option<Known>) -> Option<Known> {
+        Some(match function {
+            Fast::One(what) => self.approximate(what, x),
+            Fast::Exp => self.exponential(x, std::f32::consts::LOG2_E),
+            Fast::Ln => {
+                let (log, ln_2) = (self.approximate(Approximation::Logarithm, x), self.single(std::f32::consts::LN_2));
+                self.binary(Binary::Mul, F32, log, ln_2)
+            }
+            Fast::Div => {
+                let inverse = self.approximate(Approximation::Reciprocal, divisor?);
+                self.binary(Binary::Mul, F32, x, inverse)
+            }
+            Fast::Tanh if self.builder.kernel.target >= Approximation::Tangent.first_target() => {
+                self.approximate(Approximation::Tangent, x)
+            }
+            Fast::Tanh => {
+                let power = self.exponential(x, 2.0 * std::f32::consts::LOG2_E);
+                let (one, minus_two) = (self.single(1.0), self.single(-2.0));
+                let sum = self.binary(Binary::Add, F32, power, one);
+                let inverse = self.approximate(Approximation::Reciprocal, sum);
+                let value = self.builder.scalar(Op::MulAdd(inverse.value, minus_two.value, one.value), F32);
+                Known { value, bits: None }
+            }
+        })
+    }
+
+    /// 2 to the x · `scale`.
+    fn exponential(&mut self, x: Known, scale: f32) -> Known {
+        let scale = self.single(scale);
+        let scaled = self.binary(Binary::Mul, F32, x, scale);
+        self.approximate(Approximation::Exponential, scaled)
+    }
+
+    fn approximate(&mut self, what: Approximation, x: Known) -> Known {
+        Known { value: self.builder.scalar(Op::Approximate(what, x.value), F32), bits: None }
+    }
+
+    fn single(&mut self, x: f32) -> Known {
+        self.number(F32, x.to_bits().into())
+    }
+}

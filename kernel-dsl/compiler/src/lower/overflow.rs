@@ -1,0 +1,130 @@
+//! Methods that say what becomes of a result that does not fit: `checked_`, `overflowing_` and `saturating_`.
+
+use super::Lowerer;
+use super::method::unsigned;
+use super::value::{Known, Val};
+use crate::Scalar;
+use crate::hir::OnOverflow;
+use crate::ir::{Binary, Bits, Comparison, Op, Unary};
+
+impl Lowerer<'_> {
+    /// `a` op `b` of integers of type `ty`.
+    pub(super) fn on_overflow(&mut self, on: OnOverflow, op: Binary, ty: Scalar, a: Known, b: Known) -> Val {
+        if let (OnOverflow::Saturating, Scalar::I32, Some(what)) = (on, ty, saturating(op)) {
+            let operands = [a.value, b.value].into_iter().collect();
+            return Val::Scalar(Known { value: self.builder.scalar(Op::Bits(what, operands), ty), bits: None });
+        }
+        let (value, over) = match op {
+            Binary::Div | Binary::Rem => self.quotient(op, ty, a, b),
+            Binary::Mul => self.whole_product(ty, a, b),
+            _ => self.sum(op, ty, a, b),
+        };
+        match on {
+            OnOverflow::Checked => {
+                let fits = self.unary(Unary::Not, Scalar::Bool, over);
+                Val::Option(fits, Box::new(Val::Scalar(value)))
+            }
+            OnOverflow::Overflowing => Val::Tuple(vec![Val::Scalar(value), Val::Scalar(over)]),
+            OnOverflow::Saturating => {
+                let limit = self.limit(op, ty, a, b);
+                Val::Scalar(self.select(ty, over, limit, value))
+            }
+        }
+    }
+
+    /// The wrapped sum or difference, and whether it left the width: where its sign is not what the operands' signs ask for.
+    fn sum(&mut self, op: Binary, ty: Scalar, a: Known, b: Known) -> (Known, Known) {
+        let add = op == Binary::Add;
+        let wrapping = if add { Binary::WrappingAdd } else { Binary::WrappingSub };
+        let value = self.binary(wrapping, ty, a, b);
+        if !ty.is_signed() {
+            let over =
+                if add { self.compare(Comparison::Lt, ty, value, a) } else { self.compare(Comparison::Lt, ty, a, b) };
+            return (value, over);
+        }
+        let other = if add { value } else { a };
+        let apart = self.binary(Binary::Xor, ty, a, value);
+        let wrong = self.binary(Binary::Xor, ty, b, other);
+        let both = self.binary(Binary::And, ty, apart, wrong);
+        let zero = self.number(ty, 0);
+        (value, self.compare(Comparison::Lt, ty, both, zero))
+    }
+
+    /// The wrapped product, and whether it left the width: where the upper half is not what extends the lower.
+    fn whole_product(&mut self, ty: Scalar, a: Known, b: Known) -> (Known, Known) {
+        if ty.bits() < 32 {
+            let wide = if ty.is_signed() { Scalar::I32 } else { Scalar::U32 };
+            let (a, b) = (self.cast(a, ty, wide), self.cast(b, ty, wide));
+            let product = self.binary(Binary::WrappingMul, wide, a, b);
+            let value = self.cast(product, wide, ty);
+            let again = self.cast(value, ty, wide);
+            return (value, self.compare(Comparison::Ne, wide, again, product));
+        }
+        let value = self.binary(Binary::WrappingMul, ty, a, b);
+        let of = if ty == Scalar::Usize { Scalar::U32 } else { ty };
+        let (x, y) = (self.cast(a, ty, of), self.cast(b, ty, of));
+        let operands = [x.value, y.value].into_iter().collect();
+        let high = Known { value: self.builder.scalar(Op::Bits(Bits::MultiplyHigh, operands), of), bits: None };
+        let extension = if ty.is_signed() {
+            let last = self.number(Scalar::U32, u64::from(ty.bits() - 1));
+            self.binary(Binary::Shr, ty, value, last)
+        } else {
+            self.number(of, 0)
+        };
+        (value, self.compare(Comparison::Ne, of, high, extension))
+    }
+
+    /// The quotient or rest, and whether there is none: by 0, and `MIN` by −1. There the division is by 1.
+    fn quotient(&mut self, op: Binary, ty: Scalar, a: Known, b: Known) -> (Known, Known) {
+        let (zero, one) = (self.number(ty, 0), self.number(ty, 1));
+        let mut none = self.compare(Comparison::Eq, ty, b, zero);
+        if ty.is_signed() {
+            let (least, minus) = (self.number(ty, 1 << (ty.bits() - 1)), self.number(ty, u64::MAX));
+            let (a, b) = (self.compare(Comparison::Eq, ty, a, least), self.compare(Comparison::Eq, ty, b, minus));
+            let beyond = self.binary(Binary::And, Scalar::Bool, a, b);
+            none = self.binary(Binary::Or, Scalar::Bool, none, beyond);
+        }
+        let by = self.select(ty, none, one, b);
+        (self.binary(op, ty, a, by), none)
+    }
+
+    /// The end of the type's range that a result beyond it is nearest to.
+    fn limit(&mut self, op: Binary, ty: Scalar, a: Known, b: Known) -> Known {
+        if !ty.is_signed() {
+            return self.number(ty, if op == Binary::Sub { 0 } else { u64::MAX });
+        }
+        // MAX, or its complement MIN where the result is negative.
+        let sign = if op == Binary::Mul { self.binary(Binary::Xor, ty, a, b) } else { a };
+        let last = self.number(Scalar::U32, u64::from(ty.bits() - 1));
+        let signs = self.binary(Binary::Shr, ty, sign, last);
+        let most = self.number(ty, ty.mask() >> 1);
+        self.binary(Binary::Xor, ty, signs, most)
+    }
+
+    /// Whether `a` is a multiple of `b`; of 0 is 0 alone.
+    pub(super) fn is_multiple_of(&mut self, ty: Scalar, a: Known, b: Known) -> Known {
+        let (zero, one) = (self.number(ty, 0), self.number(ty, 1));
+        let none = self.compare(Comparison::Eq, ty, b, zero);
+        let by = self.select(ty, none, one, b);
+        let rest = self.binary(Binary::Rem, ty, a, by);
+        let rest = self.select(ty, none, a, rest);
+        self.compare(Comparison::Eq, ty, rest, zero)
+    }
+
+    /// The number of the highest bit; of 0 the difference overflows, which is reported.
+    pub(super) fn ilog2(&mut self, ty: Scalar, a: Known) -> Known {
+        let bare = self.cast(a, ty, unsigned(ty));
+        let zeros = self.counted(Unary::LeadingZeros, unsigned(ty), bare);
+        let last = self.number(Scalar::U32, u64::from(ty.bits() - 1));
+        self.binary(Binary::Sub, Scalar::U32, last, zeros)
+    }
+}
+
+/// The one instruction that it is, of `i32`.
+fn saturating(op: Binary) -> Option<Bits> {
+    match op {
+        Binary::Add => Some(Bits::SaturatingAdd),
+        Binary::Sub => Some(Bits::SaturatingSub),
+        _ => None,
+    }
+}

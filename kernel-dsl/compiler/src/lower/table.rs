@@ -1,0 +1,166 @@
+//! Constants that hold arrays: values as they are needed, and tables where an index of run time reads them.
+//!
+//! A constant's value is lowered and run here, by `run`. A read of one of its scalars by a constant index is that scalar; any
+//! other is an access to the table.
+
+mod run;
+
+use super::Lowerer;
+use super::cell::{Cell, Leaves};
+use super::value::{Place, Val};
+use crate::hir::{self, Expr, ExprKind, LocalId, TypeId};
+use crate::ir::{self, Op, Placement, Policy, Table, TableId, Type};
+use crate::source::Span;
+use run::Stop;
+
+/// Scalars of a constant at most.
+pub(super) const MOST: u32 = 1 << 16;
+
+/// A `const` of a body.
+#[derive(Clone, Debug)]
+pub(super) struct Constant<'h> {
+    pub value: &'h Expr,
+    /// What holds an array has a table, and registers only where it is wanted as a whole.
+    pub table: Option<(TableId, Cell)>,
+}
+
+impl<'h> Lowerer<'h> {
+    /// Whether an expression names a constant that may have a table.
+    pub(super) fn is_table(&self, e: &Expr) -> bool {
+        if self.evaluating {
+            return false;
+        }
+        match &e.kind {
+            ExprKind::Call { function, arguments, .. } if arguments.is_empty() => {
+                self.has_array(e.ty) && self.program.functions[function.0 as usize].constant.is_some()
+            }
+            ExprKind::Local(id) => self.frame().constants.get(id).is_some_and(|c| c.table.is_some()),
+            _ => false,
+        }
+    }
+
+    /// The table of the constant that `e` names, as a place in memory; `None` if it names none.
+    pub(super) fn table_place(&mut self, e: &'h Expr) -> Option<Place> {
+        if !self.is_table(e) {
+            return None;
+        }
+        let (table, cell) = match &e.kind {
+            ExprKind::Call { function, .. } => self.table_of(e.span, *function, e.ty)?,
+            ExprKind::Local(id) => self.frame().constants.get(id)?.table.clone()?,
+            _ => return None,
+        };
+        self.at(e.span);
+        let base = self.builder.value(Op::Table(table), Type::Global);
+        self.bases.insert(base, table);
+        let place = ir::Place::Global { base, dims: Default::default(), within: cell.within() };
+        Some(Place::Memory { place, cell, policy: Policy::ReadOnly })
+    }
+
+    /// The scalar at a place, if that is one of a table that is known here; its type and bits.
+    pub(super) fn known_in_table(&self, place: &Place) -> Option<(crate::Scalar, u64)> {
+        let Place::Memory { place: ir::Place::Global { base, within: Some(within), .. }, cell, .. } = place else {
+            return None;
+        };
+        let (table, scalar) = (self.bases.get(base)?, cell.scalar()?);
+        let bits = within.indices.is_empty().then(|| self.builder.kernel.table(*table)?.bits(within.offset, scalar))?;
+        Some((scalar, bits?))
+    }
+
+    /// Whether a place is in a table, which nothing may write.
+    pub(super) fn in_table(&self, place: &Place) -> bool {
+        matches!(place, Place::Memory { place: ir::Place::Global { base, .. }, .. } if self.bases.contains_key(base))
+    }
+
+    pub(super) fn has_array(&self, ty: TypeId) -> bool {
+        match self.ty(ty) {
+            hir::Type::Array(..) => true,
+            hir::Type::Tuple(parts) => parts.iter().any(|p| self.has_array(*p)),
+            _ => false,
+        }
+    }
+
+    /// Binds a `const` of a body.
+    pub(super) fn bind_constant(&mut self, id: LocalId, value: &'h Expr) {
+        let name = &self.function().locals[id.0 as usize].name;
+        let table = match self.has_array(value.ty) && !self.evaluating {
+            true => self.evaluated(value.span, name, value.ty, Placement::ByUse, |l| l.expr(value)),
+            false => None,
+        };
+        let whole = table.is_none();
+        self.frame_mut().constants.insert(id, Constant { value, table });
+        if whole {
+            self.name_hint = Some(name);
+            let value = self.expr(value);
+            self.name_hint = None;
+            self.bind_local(id, value);
+        }
+    }
+
+    fn table_of(&mut self, span: Span, id: hir::FunctionId, ty: TypeId) -> Option<(TableId, Cell)> {
+        if let Some(known) = self.tables.get(&id) {
+            return known.clone();
+        }
+        let function = &self.program.functions[id.0 as usize];
+        let placement = function.constant.unwrap_or_default();
+        let table = self.evaluated(span, &function.name, ty, placement, |l| l.inline(span, id, Vec::new()));
+        self.tables.insert(id, table.clone());
+        table
+    }
+
+    /// The table of a value that `lower` makes, if it can be known here.
+    fn evaluated(
+        &mut self,
+        span: Span,
+        name: &str,
+        ty: TypeId,
+        placement: Placement,
+        lower: impl FnOnce(&mut Self) -> Val,
+    ) -> Option<(TableId, Cell)> {
+        let cell = self.cell(ty)?;
+        let leaves = self.leaves_of(&cell, 1);
+        if leaves.len() as u32 > MOST {
+            let message = format!("`{name}` has {} numbers, and a constant on the device at most {MOST}", leaves.len());
+            self.error_with_help(span, message, "pass it as a buffer");
+            return Some((self.enter_table(name, &cell, Vec::new(), placement), cell));
+        }
+        let locals = self.builder.kernel.locals.len();
+        let hint = self.name_hint.take();
+        self.evaluating = true;
+        self.builder.enter([]);
+        let value = lower(self);
+        let values = self.scalars_of(ty, &value);
+        let region = self.builder.leave();
+        self.evaluating = false;
+        self.name_hint = hint;
+        let bits = run::run(&self.builder.kernel, &region, &values);
+        // Nothing names them any more.
+        self.builder.kernel.locals.truncate(locals);
+        let bits = match bits {
+            Ok(bits) if bits.len() == leaves.len() => bits,
+            Ok(_) | Err(Stop::NotConstant) => return None,
+            Err(Stop::Wrong(location, message)) => {
+                self.errors.push(self.builder.kernel.error(location, message));
+                vec![0; leaves.len()]
+            }
+        };
+        let scalars = Leaves::into_iter(leaves).zip(bits).map(|((at, scalar), bits)| (at, scalar, bits)).collect();
+        Some((self.enter_table(name, &cell, scalars, placement), cell))
+    }
+
+    /// The table of that name and these contents: one for all that are alike.
+    fn enter_table(
+        &mut self,
+        name: &str,
+        cell: &Cell,
+        scalars: Vec<(u32, crate::Scalar, u64)>,
+        placement: Placement,
+    ) -> TableId {
+        let table = Table { name: name.to_string(), scalars: scalars.into(), bytes: cell.bytes(), placement };
+        let tables = &mut self.builder.kernel.tables;
+        let known = tables.iter().position(|t| *t == table).unwrap_or_else(|| {
+            tables.push(table);
+            tables.len() - 1
+        });
+        TableId(known as u32)
+    }
+}

@@ -1,0 +1,143 @@
+//! Which thread, lane and warp of its block a thread is, and how many there are.
+
+use super::Lowerer;
+use super::cooperation::LANES;
+use super::value::Known;
+use crate::Scalar;
+use crate::ir::{Binary, Op, Special};
+use crate::source::Span;
+
+impl<'h> Lowerer<'h> {
+    pub(super) fn special(&mut self, special: Special) -> Known {
+        Known { value: self.builder.scalar(Op::Special(special), Scalar::Usize), bits: None }
+    }
+
+    /// Thread index by axis; 0 along an axis that the block does not have.
+    pub(super) fn thread(&mut self, axis: u8) -> Known {
+        match self.builder.kernel.block.extent(axis) {
+            Some(1) => self.index(0),
+            _ => self.special(Special::Thread(axis)),
+        }
+    }
+
+    /// x + dim_x · (y + dim_y · z), without the axes that the block does not have.
+    pub(super) fn thread_index(&mut self) -> Known {
+        // No axis follows one whose extent only the launch knows.
+        let Some(x) = self.builder.kernel.block.extent(0) else { return self.thread(0) };
+        let outer = self.outer_index();
+        let inner = self.thread(0);
+        match (x, outer.bits) {
+            (1, _) => outer,
+            (_, Some(0)) => inner,
+            _ => {
+                let dim = self.index(x);
+                let rows = self.binary(Binary::Mul, Scalar::Usize, outer, dim);
+                self.binary(Binary::Add, Scalar::Usize, rows, inner)
+            }
+        }
+    }
+
+    /// y + dim_y · z.
+    pub(super) fn outer_index(&mut self) -> Known {
+        let block = self.builder.kernel.block;
+        let inner = self.thread(1);
+        let Some(y) = block.extent(1) else { return inner };
+        if block.extent(2) == Some(1) {
+            return inner;
+        }
+        let plane = self.thread(2);
+        if y == 1 {
+            return plane;
+        }
+        let dim = self.index(y);
+        let planes = self.binary(Binary::Mul, Scalar::Usize, plane, dim);
+        self.binary(Binary::Add, Scalar::Usize, planes, inner)
+    }
+
+    /// Threads of a block along an axis.
+    pub(super) fn block_dim(&mut self, axis: u8) -> Known {
+        match self.builder.kernel.block.extent(axis) {
+            Some(n) => self.index(n),
+            None => {
+                let dim = self.special(Special::BlockDim(axis));
+                let divisor = self.builder.kernel.block.divisor(axis);
+                self.divides(dim.value, divisor);
+                dim
+            }
+        }
+    }
+
+    /// Threads of a block.
+    pub(super) fn block_threads(&mut self) -> Known {
+        let block = self.builder.kernel.block;
+        let Some(open) = block.open() else { return self.index(block.most_threads()) };
+        let extent = self.block_dim(open.axis as u8);
+        match block.most()[..open.axis].iter().product() {
+            1 => extent,
+            inner => {
+                let inner = self.index(inner);
+                self.binary(Binary::Mul, Scalar::Usize, extent, inner)
+            }
+        }
+    }
+
+    /// Warps of the block at most; it is made of whole ones.
+    pub(super) fn most_warps(&self) -> u32 {
+        self.builder.kernel.block.most_threads() / LANES
+    }
+
+    /// Warps of the block, which is made of whole ones.
+    pub(super) fn warp_count(&mut self) -> Known {
+        if let Some(threads) = self.builder.kernel.block.threads() {
+            return self.index(threads / LANES);
+        }
+        let (threads, lanes) = (self.block_threads(), self.index(LANES));
+        self.binary(Binary::Div, Scalar::Usize, threads, lanes)
+    }
+
+    pub(super) fn whole_warps(&mut self, span: Span) {
+        let block = self.builder.kernel.block;
+        if block.has_whole_warps() {
+            return;
+        }
+        let (message, help) = match block.threads() {
+            Some(threads) => (
+                format!("a warp has 32 lanes, and a block of {threads} threads does not divide into warps"),
+                "make the number of threads of the block a multiple of 32",
+            ),
+            None => (
+                format!(
+                    "a warp has 32 lanes, and a block of {} to {} threads may not divide into warps",
+                    block.least_threads(),
+                    block.most_threads()
+                ),
+                "leave whole warps to choose from, `32..=1024` or `(64..=1024).step_by(64)`; round a number of threads, \
+                 `n.next_multiple_of(32).min(1024)`; or require it, `#[requires(block::threads() % 32 == 0)]`",
+            ),
+        };
+        // One mistake, however many operations ask for warps.
+        if self.errors.iter().all(|e| e.message != message) {
+            self.error_with_help(span, message, help);
+        }
+    }
+
+    pub(super) fn lane(&mut self, span: Span) -> Known {
+        self.whole_warps(span);
+        if self.builder.kernel.block.extent(0) == Some(LANES) {
+            return self.thread(0);
+        }
+        let index = self.thread_index();
+        let lanes = self.index(LANES);
+        self.binary(Binary::Rem, Scalar::Usize, index, lanes)
+    }
+
+    pub(super) fn warp(&mut self, span: Span) -> Known {
+        self.whole_warps(span);
+        if self.builder.kernel.block.extent(0) == Some(LANES) {
+            return self.outer_index();
+        }
+        let index = self.thread_index();
+        let lanes = self.index(LANES);
+        self.binary(Binary::Div, Scalar::Usize, index, lanes)
+    }
+}

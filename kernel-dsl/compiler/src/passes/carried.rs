@@ -1,0 +1,103 @@
+//! Carried values that no iteration changes: what a loop carries and hands on as it was is what it was before the loop.
+//!
+//! A view that moves carries its extents and strides along, and a variable that is assigned in one loop of several is
+//! carried by all: until this is seen, nothing that is computed from them is invariant.
+
+use crate::error::Errors;
+use crate::ir::*;
+
+/// Replaces carried values that do not change by their first values.
+pub fn carried(kernel: &mut Kernel) -> Result<(), Errors> {
+    let mut finder = Finder { stands: (0..kernel.values.len() as u32).map(Value).collect(), found: false };
+    finder.region(&mut kernel.body);
+    if finder.found {
+        // A loop's own body was seen before it was known what stands for its parameters.
+        finder.replace(&mut kernel.body);
+    }
+    Ok(())
+}
+
+struct Finder {
+    /// What stands for each value.
+    stands: Vec<Value>,
+    found: bool,
+}
+
+/// What leaves an iteration of a loop.
+#[derive(Default)]
+struct Exits<'r> {
+    /// The values that each end of an iteration carries on.
+    next: Vec<&'r Values>,
+    /// The values of each `Break`.
+    breaks: Vec<&'r Values>,
+}
+
+impl<'r> Exits<'r> {
+    fn of(body: &'r Region, label: Label) -> Exits<'r> {
+        let mut exits = Exits::default();
+        exits.collect(body, label, true);
+        exits
+    }
+
+    fn collect(&mut self, region: &'r Region, label: Label, body: bool) {
+        for inst in &region.insts {
+            match &inst.op {
+                Op::Yield(values) if body => self.next.push(values),
+                Op::Continue(l, values) if *l == label => self.next.push(values),
+                Op::Break(l, values) if *l == label => self.breaks.push(values),
+                op => op.regions().into_iter().for_each(|r| self.collect(r, label, false)),
+            }
+        }
+    }
+}
+
+impl Finder {
+    fn stand(&self, mut v: Value) -> Value {
+        while self.stands[v.0 as usize] != v {
+            v = self.stands[v.0 as usize];
+        }
+        v
+    }
+
+    fn replace(&self, region: &mut Region) {
+        for inst in &mut region.insts {
+            inst.op.map_operands(|v| self.stand(v));
+            inst.op.regions_mut().into_iter().for_each(|r| self.replace(r));
+        }
+    }
+
+    /// Inner loops first: what they hand on unchanged, the outer ones may.
+    fn region(&mut self, region: &mut Region) {
+        for inst in &mut region.insts {
+            inst.op.map_operands(|v| self.stand(v));
+            inst.op.regions_mut().into_iter().for_each(|r| self.region(r));
+            match &inst.op {
+                Op::For(l) => {
+                    let exits = Exits::of(&l.body, l.label);
+                    for (k, (parameter, init)) in l.body.parameters[1..].iter().zip(&l.inits).enumerate() {
+                        let same = |values: &&Values| [*parameter, *init].contains(&self.stand(values[k]));
+                        if !exits.next.iter().all(same) {
+                            continue;
+                        }
+                        let leaves = exits.breaks.iter().all(same);
+                        self.stands[parameter.0 as usize] = *init;
+                        if leaves {
+                            self.stands[inst.results[k].0 as usize] = *init;
+                        }
+                        self.found = true;
+                    }
+                }
+                Op::Loop { label, inits, body } => {
+                    let exits = Exits::of(body, *label);
+                    for (k, (parameter, init)) in body.parameters.iter().zip(inits).enumerate() {
+                        if exits.next.iter().all(|values| [*parameter, *init].contains(&self.stand(values[k]))) {
+                            self.stands[parameter.0 as usize] = *init;
+                            self.found = true;
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! How many groups of copies come after the one that a thread waits for.
+//!
+//! The machine waits for all groups of a thread but the last so many, a constant. Lowering says which group is meant, by a value that
+//! loops and variables hand on; here the number of groups closed since is followed through the structure: on each way
+//! to a wait, and of several the least. Where a value is of no group that this knows, it waits for all.
+
+use super::hash::Table;
+use crate::error::Errors;
+use crate::ir::{Inst, Kernel, Label, Landing, Op, Region, Value, Values};
+
+/// Makes waits say how many groups may still be under way.
+pub fn groups(kernel: &mut Kernel) -> Result<(), Errors> {
+    if !waits(&kernel.body) {
+        return Ok(());
+    }
+    let mut walk = Walk { open: Vec::new(), found: Vec::new() };
+    walk.region(&kernel.body, Ages::default(), &mut 0);
+    let mut next = 0;
+    set(&mut kernel.body, &walk.found, &mut next);
+    Ok(())
+}
+
+fn waits(region: &Region) -> bool {
+    region.insts.iter().any(|i| matches!(i.op, Op::CopyWait(_)) || i.op.regions().into_iter().any(waits))
+}
+
+/// Gives each wait for a group its count, in the order in which they stand.
+fn set(region: &mut Region, found: &[u32], next: &mut usize) {
+    for inst in &mut region.insts {
+        if let Op::CopyWait(landing @ Landing::Through(_)) = &mut inst.op {
+            *landing = Landing::But(found.get(*next).copied().unwrap_or(0));
+            *next += 1;
+        }
+        inst.op.regions_mut().into_iter().for_each(|r| set(r, found, next));
+    }
+}
+
+/// Groups closed since that of a value was. A value that is not here is of no group that is known: 0. [`NEVER`] is of none at
+/// all, as a constant is.
+#[derive(Clone, Default)]
+struct Ages(Table<Value, u32>);
+
+/// There is nothing to wait for.
+const NEVER: u32 = u32::MAX;
+
+impl Ages {
+    fn of(&self, value: Value) -> u32 {
+        self.0.get(&value).copied().unwrap_or(0)
+    }
+
+    fn set(&mut self, value: Value, age: u32) {
+        self.0.insert(value, age);
+    }
+
+    fn close(&mut self) {
+        self.0.values_mut().filter(|age| **age != NEVER).for_each(|age| *age = age.saturating_add(1).min(NEVER - 1));
+    }
+
+    /// What holds on both ways; whether that is less than was known here.
+    fn join(&mut self, other: &Ages) -> bool {
+        let mut changed = false;
+        for (value, age) in self.0.iter_mut() {
+            let least = (*age).min(other.of(*value));
+            changed |= least != *age;
+            *age = least;
+        }
+        changed
+    }
+
+    /// The ages at a jump that hands `values` to `parameters`.
+    fn handed(mut self, values: &[Value], parameters: &[Value]) -> Ages {
+        let ages: Vec<u32> = values.iter().map(|v| self.of(*v)).collect();
+        parameters.iter().zip(ages).for_each(|(p, age)| self.set(*p, age));
+        self
+    }
+}
+
+/// A construct around what is looked at.
+struct Open {
+    label: Label,
+    /// At each `break`, and what it hands on.
+    left: Vec<(Ages, Values)>,
+    /// At each `continue`.
+    again: Vec<(Ages, Values)>,
+}
+
+struct Walk {
+    open: Vec<Open>,
+    /// For each wait, in the order in which they stand, what was found when it was last come to.
+    found: Vec<u32>,
+}
+
+/// How a region ends where it is run through.
+type End = Option<(Ages, Values)>;
+
+impl Walk {
+    /// Goes through `region`; `at` counts the waits that stand before.
+    fn region(&mut self, region: &Region, mut ages: Ages, at: &mut usize) -> End {
+        let mut insts = region.insts.iter();
+        while let Some(inst) = insts.next() {
+            match &inst.op {
+                Op::Yield(values) => return Some((ages, values.clone())),
+                Op::Break(label, values) | Op::Continue(label, values) => {
+                    if let Some(open) = self.open.iter_mut().rfind(|o| o.label == *label) {
+                        let list = if matches!(inst.op, Op::Break(..)) { &mut open.left } else { &mut open.again };
+                        list.push((ages, values.clone()));
+                    }
+                    return None;
+                }
+                Op::Return => return None,
+                Op::CopyCommit => {
+                    ages.close();
+                    ages.set(inst.results[0], 0);
+                }
+                Op::CopyWait(Landing::Through(group)) => {
+                    let age = ages.of(*group);
+                    self.found.resize(self.found.len().max(*at + 1), 0);
+                    self.found[*at] = if age == NEVER { 0 } else { age };
+                    *at += 1;
+                }
+                Op::Constant(_) => ages.set(inst.results[0], NEVER),
+                Op::Select { yes, no, .. } => {
+                    let age = ages.of(*yes).min(ages.of(*no));
+                    ages.set(inst.results[0], age);
+                }
+                op if op.regions().is_empty() => {}
+                _ => match self.construct(inst, ages, at) {
+                    Some(after) => ages = after,
+                    None => {
+                        // What stands behind is not come to, but counts.
+                        insts.for_each(|i| *at += i.op.regions().into_iter().map(count).sum::<usize>() + own(i));
+                        return None;
+                    }
+                },
+            }
+        }
+        Some((ages, Values::new()))
+    }
+
+    /// A branch, loop or block; the ages behind it, its results among them.
+    fn construct(&mut self, inst: &Inst, ages: Ages, at: &mut usize) -> Option<Ages> {
+        let mut ends: Vec<(Ages, Values)> = Vec::new();
+        match &inst.op {
+            Op::If { then, otherwise, .. } => {
+                ends.extend(self.region(then, ages.clone(), at));
+                ends.extend(self.region(otherwise, ages, at));
+            }
+            Op::Block { label, body } => {
+                self.open.push(Open { label: *label, left: Vec::new(), again: Vec::new() });
+                ends.extend(self.region(body, ages, at));
+                ends.extend(self.open.pop().into_iter().flat_map(|open| open.left));
+            }
+            Op::For(l) => {
+                let head = ages.handed(&l.inits, &l.body.parameters[1..]);
+                let (head, left) = self.looping(l.label, &l.body, &l.body.parameters[1..], head, at);
+                ends.extend(left);
+                ends.push((head, l.body.parameters[1..].iter().copied().collect()));
+            }
+            Op::Loop { label, inits, body } => {
+                let head = ages.handed(inits, &body.parameters);
+                ends.extend(self.looping(*label, body, &body.parameters, head, at).1);
+            }
+            _ => {}
+        }
+        let ends = ends.into_iter().map(|(ages, values)| ages.handed(&values, &inst.results));
+        ends.reduce(|mut all, end| {
+            all.join(&end);
+            all
+        })
+    }
+
+    /// A loop's body, until what is known where it begins holds for all its iterations: that, and the ways out.
+    fn looping(
+        &mut self,
+        label: Label,
+        body: &Region,
+        carried: &[Value],
+        mut head: Ages,
+        at: &mut usize,
+    ) -> (Ages, Vec<(Ages, Values)>) {
+        let before = *at;
+        loop {
+            *at = before;
+            self.open.push(Open { label, left: Vec::new(), again: Vec::new() });
+            let end = self.region(body, head.clone(), at);
+            let Some(Open { left, mut again, .. }) = self.open.pop() else { return (head, Vec::new()) };
+            again.extend(end);
+            let changed = again
+                .into_iter()
+                .fold(false, |changed, (ages, values)| head.join(&ages.handed(&values, carried)) || changed);
+            if !changed {
+                *at = before + count(body);
+                return (head, left);
+            }
+        }
+    }
+}
+
+/// Waits for groups in a region.
+fn count(region: &Region) -> usize {
+    region.insts.iter().map(|i| own(i) + i.op.regions().into_iter().map(count).sum::<usize>()).sum()
+}
+
+fn own(inst: &Inst) -> usize {
+    usize::from(matches!(inst.op, Op::CopyWait(Landing::Through(_))))
+}

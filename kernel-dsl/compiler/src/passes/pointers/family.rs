@@ -1,0 +1,113 @@
+//! What a carried address becomes within its loop, and how it is used there.
+
+use super::super::hash::Table;
+use crate::ir::*;
+use std::collections::HashSet;
+
+/// How far an address is moved: an index, and the bytes of an element.
+pub type Distance = (Value, u32);
+
+/// A loop's body, as far as its addresses are concerned.
+pub struct Body<'r> {
+    label: Label,
+    region: &'r Region,
+    /// What is defined in it.
+    inside: HashSet<Value>,
+    /// How addresses in it are made of others.
+    moved: Table<Value, &'r Op>,
+    /// The values that each end of an iteration carries on.
+    next: Vec<&'r Values>,
+}
+
+/// A carried address and all that it becomes on its way to the next iteration.
+pub struct Family {
+    /// The loop's parameter and the addresses made of it.
+    pub members: HashSet<Value>,
+    /// What its members are moved by.
+    pub steps: Vec<Distance>,
+}
+
+impl<'r> Body<'r> {
+    /// The body of the loop `label`; `types` are those of the kernel's values.
+    pub fn of(region: &'r Region, label: Label, types: &[Type]) -> Body<'r> {
+        let mut body = Body { label, region, inside: HashSet::new(), moved: Table::default(), next: Vec::new() };
+        body.collect(region, true, types);
+        body
+    }
+
+    fn collect(&mut self, region: &'r Region, outermost: bool, types: &[Type]) {
+        self.inside.extend(&region.parameters);
+        for inst in &region.insts {
+            self.inside.extend(&inst.results);
+            match &inst.op {
+                Op::Offset { .. } | Op::Select { .. } if types[inst.results[0].0 as usize].scalar().is_none() => {
+                    self.moved.insert(inst.results[0], &inst.op);
+                }
+                Op::Yield(values) if outermost => self.next.push(values),
+                Op::Continue(label, values) if *label == self.label => self.next.push(values),
+                op => op.regions().into_iter().for_each(|r| self.collect(r, false, types)),
+            }
+        }
+    }
+
+    /// The family of carried value `k`, which is `parameter`; `None` if it is made anew rather than moved.
+    pub fn family(&self, k: usize, parameter: Value) -> Option<Family> {
+        let mut family = Family { members: HashSet::from([parameter]), steps: Vec::new() };
+        let mut rest: Vec<Value> = self.next.iter().map(|values| values[k]).collect();
+        while let Some(v) = rest.pop() {
+            if !family.members.insert(v) {
+                continue;
+            }
+            match self.moved.get(&v)? {
+                Op::Offset { base, terms, bytes } => match terms[..] {
+                    [(index, None)] => {
+                        rest.push(*base);
+                        family.steps.push((index, *bytes));
+                    }
+                    _ => return None,
+                },
+                Op::Select { yes, no, .. } => rest.extend([*yes, *no]),
+                _ => return None,
+            }
+        }
+        Some(family)
+    }
+
+    /// The distance, not changed by the loop, that each use of the family adds but those that make it; `None` if there is no such.
+    pub fn distance(&self, k: usize, family: &Family) -> Option<Distance> {
+        let mut found = None;
+        self.agrees(self.region, true, k, &family.members, &mut found).then_some(found?)
+    }
+
+    fn agrees(
+        &self,
+        region: &Region,
+        outermost: bool,
+        k: usize,
+        members: &HashSet<Value>,
+        found: &mut Option<Distance>,
+    ) -> bool {
+        region.insts.iter().all(|inst| {
+            let mut uses = 0;
+            inst.op.for_each_operand(|v| uses += usize::from(members.contains(&v)));
+            let fits = match &inst.op {
+                _ if uses == 0 || inst.results.first().is_some_and(|r| members.contains(r)) => true,
+                Op::Yield(values) if outermost => uses == 1 && members.contains(&values[k]),
+                Op::Continue(label, values) if *label == self.label => uses == 1 && members.contains(&values[k]),
+                Op::Offset { terms, bytes, .. } => match terms[..] {
+                    [(index, None)] if !self.inside.contains(&index) => {
+                        *found.get_or_insert((index, *bytes)) == (index, *bytes)
+                    }
+                    _ => false,
+                },
+                _ => false,
+            };
+            fits && inst.op.regions().into_iter().all(|r| self.agrees(r, false, k, members, found))
+        })
+    }
+}
+
+/// Whether there is a barrier in a region.
+pub fn waits(region: &Region) -> bool {
+    region.insts.iter().any(|i| i.op == Op::BlockSync || i.op.regions().into_iter().any(waits))
+}

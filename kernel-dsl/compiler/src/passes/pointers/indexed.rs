@@ -1,0 +1,185 @@
+//! A carried address as an index from a parameter.
+
+use super::super::hash::Table;
+use super::super::rewrite::rewrite;
+use super::Mover;
+use super::family::Distance;
+use crate::ir::*;
+use crate::scalar::Scalar;
+use smallvec::{SmallVec, smallvec};
+use std::collections::HashSet;
+
+const USIZE: Type = Type::Scalar(Scalar::Usize);
+
+/// Where an address starts from: a parameter of the kernel, and indices of elements from there.
+#[derive(Clone, Debug)]
+pub struct Root {
+    base: Value,
+    /// Bytes of an element; `None` of the parameter itself.
+    bytes: Option<u32>,
+    indices: SmallVec<[Value; 4]>,
+}
+
+impl Root {
+    fn moved(mut self, index: Value, bytes: u32) -> Option<Root> {
+        self.indices.push(index);
+        (*self.bytes.get_or_insert(bytes) == bytes).then_some(self)
+    }
+
+    /// The same, if it counts in the elements that `steps` count in.
+    pub fn of_elements(mut self, steps: &[Distance]) -> Option<Root> {
+        let bytes = *self.bytes.get_or_insert(steps.first()?.1);
+        steps.iter().all(|step| step.1 == bytes).then_some(self)
+    }
+
+    fn address(&self, index: Value) -> Op {
+        Op::Offset { base: self.base, terms: smallvec![(index, None)], bytes: self.bytes.unwrap_or(1) }
+    }
+}
+
+/// What the members of a family are while their loop is rewritten.
+struct Indices<'f> {
+    label: Label,
+    /// Which of the carried values it is.
+    carried: usize,
+    members: &'f HashSet<Value>,
+    root: &'f Root,
+    /// What the index has in it already, that accesses add.
+    distance: Option<Distance>,
+    /// The index of each member.
+    index: Table<Value, Value>,
+}
+
+impl Mover {
+    /// Notes where an address starts from.
+    pub(super) fn note(&mut self, inst: &Inst) {
+        let [result] = inst.results[..] else { return };
+        if self.types[result.0 as usize] != Type::Global {
+            return;
+        }
+        self.roots[result.0 as usize] = match &inst.op {
+            Op::Parameter(_) => Some(Root { base: result, bytes: None, indices: SmallVec::new() }),
+            Op::Offset { base, terms, bytes } => match terms[..] {
+                [(index, None)] => self.roots[base.0 as usize].clone().and_then(|root| root.moved(index, *bytes)),
+                _ => None,
+            },
+            _ => None,
+        };
+    }
+
+    /// The index that an address is at, moved by `distance`, before its loop.
+    pub(super) fn index(
+        &mut self,
+        root: &Root,
+        distance: Option<Distance>,
+        location: Location,
+        out: &mut Vec<Inst>,
+    ) -> Value {
+        let distance = distance.filter(|d| Some(d.1) == root.bytes).map(|d| d.0);
+        let mut sum: Option<Value> = None;
+        for index in root.indices.iter().copied().chain(distance) {
+            sum = Some(match sum {
+                None => index,
+                Some(sum) => self.push(Op::Binary(Binary::WrappingAdd, sum, index), USIZE, location, out),
+            });
+        }
+        sum.unwrap_or_else(|| {
+            let zero = self.constants.get(&mut self.types, USIZE, 0);
+            self.grow();
+            zero
+        })
+    }
+
+    fn push(&mut self, op: Op, ty: Type, location: Location, out: &mut Vec<Inst>) -> Value {
+        let value = self.value(ty);
+        out.push(Inst { op, results: smallvec![value], location });
+        value
+    }
+
+    /// Makes the family of a carried value, number `carried` of those from parameter `first` of the body on, indices from `root`.
+    pub(super) fn carry_index(
+        &mut self,
+        body: &mut Region,
+        label: Label,
+        [first, carried]: [usize; 2],
+        members: &HashSet<Value>,
+        root: &Root,
+        distance: Option<Distance>,
+    ) {
+        let index = self.value(USIZE);
+        let was = std::mem::replace(&mut body.parameters[first + carried], index);
+        let mut indices = Indices {
+            label,
+            carried,
+            members,
+            root,
+            distance: distance.filter(|d| Some(d.1) == root.bytes),
+            index: Table::default(),
+        };
+        indices.index.insert(was, index);
+        self.indices_in(body, true, &mut indices, &Table::default());
+    }
+
+    /// Rewrites a region of the loop; `addresses` are those that are made already in what is around it.
+    fn indices_in(
+        &mut self,
+        region: &mut Region,
+        outermost: bool,
+        family: &mut Indices<'_>,
+        addresses: &Table<Value, Value>,
+    ) {
+        let mut addresses = addresses.clone();
+        rewrite(&mut region.insts, |inst, before| {
+            let stands = &self.stands;
+            inst.op.map_operands(|v| stands[v.0 as usize]);
+            let location = inst.location;
+            if let [result] = inst.results[..]
+                && family.members.contains(&result)
+            {
+                let index = match inst.op {
+                    Op::Offset { base, ref terms, .. } => {
+                        Op::Binary(Binary::WrappingAdd, family.index[&base], terms[0].0)
+                    }
+                    Op::Select { condition, yes, no } => {
+                        Op::Select { condition, yes: family.index[&yes], no: family.index[&no] }
+                    }
+                    _ => return true,
+                };
+                let index = self.push(index, USIZE, location, before);
+                family.index.insert(result, index);
+                return false;
+            }
+            // What every access adds is in the index: the address is that of the member.
+            if let (Op::Offset { base, terms, bytes }, Some(distance)) = (&inst.op, family.distance)
+                && family.members.contains(base)
+                && terms[..] == [(distance.0, None)]
+                && *bytes == distance.1
+            {
+                inst.op = family.root.address(family.index[base]);
+                return true;
+            }
+            let next = match &mut inst.op {
+                Op::Yield(values) if outermost => Some(values),
+                Op::Continue(label, values) if *label == family.label => Some(values),
+                _ => None,
+            };
+            if let Some(values) = next {
+                values[family.carried] = family.index[&values[family.carried]];
+            }
+            let mut needed: SmallVec<[Value; 2]> = SmallVec::new();
+            inst.op.for_each_operand(|v| needed.extend(family.members.contains(&v).then_some(v)));
+            for member in needed {
+                if !addresses.contains_key(&member) {
+                    let op = family.root.address(family.index[&member]);
+                    let address = self.push(op, Type::Global, location, before);
+                    addresses.insert(member, address);
+                }
+            }
+            inst.op.map_operands(|v| addresses.get(&v).copied().unwrap_or(v));
+            for inner in inst.op.regions_mut() {
+                self.indices_in(inner, false, family, &addresses);
+            }
+            true
+        });
+    }
+}

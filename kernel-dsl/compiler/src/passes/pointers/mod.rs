@@ -1,0 +1,170 @@
+//! Addresses that loops carry, in the form that costs least.
+//!
+//! A view that runs along a matrix is an address that its loop carries, moves, and adds a thread's own place to. On sm_61
+//! 64 bits move by two additions in registers that ptxas then copies, while an address that is a parameter plus an index
+//! takes two instructions with the parameter in constant memory. So:
+//!
+//! * what starts from a parameter is carried as its index from there, in elements and 32 bits, with the distance that
+//!   every access adds already in it; the address is made where it is used ([`indexed`]);
+//! * what moves by constants in a loop without barriers stays an address, for ptxas unrolls such a loop and reaches all
+//!   copies from one: it is carried moved by the distance that every access adds. So are addresses in shared memory, and those
+//!   that do not start from a parameter.
+//!
+//! Exact: addresses are sums in whatever order, and a view spans less than 2³² elements.
+
+mod family;
+mod indexed;
+
+pub use family::waits;
+
+use super::constants::Constants;
+use super::rewrite::rewrite;
+use crate::error::Errors;
+use crate::ir::*;
+use family::{Body, Distance, Family};
+use indexed::Root;
+use smallvec::smallvec;
+
+/// Rewrites the addresses that loops carry.
+pub fn pointers(kernel: &mut Kernel) -> Result<(), Errors> {
+    let mut used = vec![false; kernel.values.len()];
+    mark(&kernel.body, &mut used);
+    let constants = Constants::of(kernel);
+    let types = std::mem::take(&mut kernel.values);
+    let roots = vec![None; types.len()];
+    let stands = (0..types.len() as u32).map(Value).collect();
+    let mut mover = Mover { types, constants, used, roots, stands };
+    mover.region(&mut kernel.body);
+    kernel.values = mover.types;
+    mover.constants.place(&mut kernel.body);
+    Ok(())
+}
+
+/// Marks what is used anywhere.
+fn mark(region: &Region, used: &mut [bool]) {
+    for inst in &region.insts {
+        inst.op.for_each_operand(|v| used[v.0 as usize] = true);
+        inst.op.regions().into_iter().for_each(|r| mark(r, used));
+    }
+}
+
+struct Mover {
+    types: Vec<Type>,
+    constants: Constants,
+    /// Whether each value of the kernel as it was is used.
+    used: Vec<bool>,
+    /// Where each address starts from, if it is from a parameter.
+    roots: Vec<Option<Root>>,
+    /// What stands for each value.
+    stands: Vec<Value>,
+}
+
+/// A loop that is being rewritten.
+struct Looping<'l> {
+    label: Label,
+    body: &'l mut Region,
+    /// The first of the body's parameters that is carried.
+    first: usize,
+    inits: &'l mut Values,
+    /// Of a `For`, what the carried values become in the end; of a `Loop`, which hands out others, none.
+    results: &'l mut [Value],
+    location: Location,
+}
+
+impl Mover {
+    fn value(&mut self, ty: Type) -> Value {
+        let value = Value(self.types.len() as u32);
+        self.types.push(ty);
+        self.roots.push(None);
+        self.stands.push(value);
+        value
+    }
+
+    /// Keeps the tables as long as that of values.
+    fn grow(&mut self) {
+        for n in self.stands.len()..self.types.len() {
+            self.roots.push(None);
+            self.stands.push(Value(n as u32));
+        }
+    }
+
+    fn region(&mut self, region: &mut Region) {
+        rewrite(&mut region.insts, |inst, before| {
+            let stands = &self.stands;
+            inst.op.map_operands(|v| stands[v.0 as usize]);
+            let location = inst.location;
+            match &mut inst.op {
+                Op::For(l) => {
+                    let For { label, body, inits, .. } = &mut **l;
+                    let results = &mut inst.results;
+                    self.looping(Looping { label: *label, body, first: 1, inits, results, location }, before);
+                }
+                Op::Loop { label, inits, body } => {
+                    // Its results are what `Break`s hand out, which are uses of what is carried like others.
+                    let results = &mut [];
+                    self.looping(Looping { label: *label, body, first: 0, inits, results, location }, before);
+                }
+                _ => self.note(inst),
+            }
+            inst.op.regions_mut().into_iter().for_each(|r| self.region(r));
+            true
+        });
+    }
+
+    /// Rewrites a loop.
+    fn looping(&mut self, looping: Looping<'_>, before: &mut Vec<Inst>) {
+        let Looping { label, body, first, inits, results, location } = looping;
+        let carried: Vec<Value> = body.parameters[first..].to_vec();
+        let used = |k: usize| results.get(k).is_some_and(|r| self.used[r.0 as usize]);
+        let is_address = |k: &usize| self.types[carried[*k].0 as usize].scalar().is_none() && !used(*k);
+        let addresses: Vec<usize> = (0..carried.len()).filter(is_address).collect();
+        if addresses.is_empty() {
+            return;
+        }
+        let straight = !waits(body);
+        let found: Vec<(usize, Family, Option<Distance>)> = {
+            let known = Body::of(body, label, &self.types);
+            let families = addresses.into_iter().filter_map(|k| Some((k, known.family(k, carried[k])?)));
+            families.map(|(k, family)| (k, known.distance(k, &family), family)).map(|(k, d, f)| (k, f, d)).collect()
+        };
+        for (k, family, distance) in found {
+            let even = family.steps.iter().all(|(index, _)| self.constants.bits(*index).is_some());
+            let root = self.roots[inits[k].0 as usize].clone();
+            let root = root.filter(|_| !(straight && even)).and_then(|root| root.of_elements(&family.steps));
+            match (root, distance) {
+                (Some(root), distance) => {
+                    inits[k] = self.index(&root, distance, location, before);
+                    if let Some(result) = results.get_mut(k) {
+                        *result = self.value(self.types[inits[k].0 as usize]);
+                    }
+                    self.carry_index(body, label, [first, k], &family.members, &root, distance);
+                }
+                (None, Some((index, bytes))) => {
+                    let moved = self.value(self.types[carried[k].0 as usize]);
+                    let op = Op::Offset { base: inits[k], terms: smallvec![(index, None)], bytes };
+                    before.push(Inst { op, results: smallvec![moved], location });
+                    inits[k] = moved;
+                    self.spare(body, &family);
+                }
+                (None, None) => {}
+            }
+        }
+    }
+
+    /// Drops the moves of the family that were made before accesses: the family is there already.
+    fn spare(&mut self, region: &mut Region, family: &Family) {
+        region.insts.retain_mut(|inst| {
+            let stands = &self.stands;
+            inst.op.map_operands(|v| stands[v.0 as usize]);
+            if let (Op::Offset { base, .. }, [result]) = (&inst.op, &inst.results[..])
+                && family.members.contains(base)
+                && !family.members.contains(result)
+            {
+                self.stands[result.0 as usize] = *base;
+                return false;
+            }
+            inst.op.regions_mut().into_iter().for_each(|r| self.spare(r, family));
+            true
+        });
+    }
+}

@@ -1,0 +1,84 @@
+//! Where tables lie: in constant memory, or in global memory.
+//!
+//! The constant cache gives a warp one word at a time, as fast as a register; lanes that ask for several take turns. The
+//! read-only path serves lanes together, and takes as long as a load does. So a table lies in constant memory where every
+//! read of it that is left is proven to be of one element for all lanes of a warp, in the order in which the kernel names
+//! them and as long as the 64 KB last; the others lie in global memory. What the kernel says itself goes first.
+
+use crate::analyses::uniformity::{Scope, Uniformity, Verdict};
+use crate::error::{Error, Errors};
+use crate::ir::*;
+
+/// Says where each table lies that is still read.
+pub fn tables(kernel: &mut Kernel) -> Result<(), Errors> {
+    if kernel.tables.is_empty() {
+        return Ok(());
+    }
+    let mut reads = Reads { bases: Vec::new(), uniform: vec![None; kernel.tables.len()] };
+    reads.collect(&kernel.body, &Uniformity::new(kernel));
+    let constant = constant(&kernel.tables, &reads.uniform)?;
+    for (base, table) in reads.bases {
+        if constant[table.0 as usize] {
+            kernel.values[base.0 as usize] = Type::Constant;
+        }
+    }
+    Ok(())
+}
+
+/// Which tables lie in constant memory, by what is known of the reads of each.
+fn constant(tables: &[Table], uniform: &[Option<bool>]) -> Result<Vec<bool>, Errors> {
+    let (mut constant, mut left) = (vec![false; tables.len()], CONSTANT_LIMIT);
+    let read = |wanted: Placement| {
+        tables.iter().enumerate().filter(move |(i, t)| t.placement == wanted && uniform[*i].is_some())
+    };
+    for (i, table) in read(Placement::Constant) {
+        let bytes = table.bytes.next_multiple_of(Table::ALIGN);
+        left = left.checked_sub(bytes).ok_or_else(|| too_many(read(Placement::Constant).map(|(_, t)| t)))?;
+        constant[i] = true;
+    }
+    for (i, table) in read(Placement::ByUse).filter(|(i, _)| uniform[*i] == Some(true)) {
+        if let Some(rest) = left.checked_sub(table.bytes.next_multiple_of(Table::ALIGN)) {
+            (constant[i], left) = (true, rest);
+        }
+    }
+    Ok(constant)
+}
+
+fn too_many<'t>(tables: impl Iterator<Item = &'t Table>) -> Error {
+    let (mut names, mut bytes) = (Vec::new(), 0);
+    for table in tables {
+        names.push(format!("`{}` has {}", table.name, table.bytes));
+        bytes += u64::from(table.bytes);
+    }
+    let names = names.join(", ");
+    Error::whole(format!(
+        "constant memory has {CONSTANT_LIMIT} bytes, and the tables that are to lie there {bytes}: {names}"
+    ))
+    .help("leave `#[device(constant)]` away where lanes read different elements, or pass the table as a buffer")
+}
+
+struct Reads {
+    /// The addresses of tables.
+    bases: Vec<(Value, TableId)>,
+    /// Of each table that is read: whether each read is of one element for all lanes of a warp.
+    uniform: Vec<Option<bool>>,
+}
+
+impl Reads {
+    fn collect(&mut self, region: &Region, uniformity: &Uniformity) {
+        for inst in &region.insts {
+            match &inst.op {
+                Op::Table(table) => self.bases.push((inst.results[0], *table)),
+                Op::Load { place: Place::Global { base, within: Some(within), .. }, .. } => {
+                    // Few tables, and fewer places where one is named.
+                    let Some((_, table)) = self.bases.iter().find(|(b, _)| b == base) else { continue };
+                    let same = |step: &Step| uniformity.of(step.index, Scope::Warp) == Verdict::Uniform;
+                    let same = within.indices.iter().all(same);
+                    let so_far = &mut self.uniform[table.0 as usize];
+                    *so_far = Some(so_far.unwrap_or(true) && same);
+                }
+                op => op.regions().into_iter().for_each(|r| self.collect(r, uniformity)),
+            }
+        }
+    }
+}

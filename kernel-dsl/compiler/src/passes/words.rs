@@ -1,0 +1,424 @@
+//! Small integers that go about together stay one word: what a load brings, an `If` gives on, and a `Join` or a store puts
+//! together again is not taken apart on the way.
+//!
+//! Four integers of 8 bits, or two of 16, are a *pack* where somebody wants them as a word: a [`Bits::Join`], a store, or what
+//! stands in for a guarded load. A pack becomes a word where all of its uses want just that, and where it comes from has it:
+//! constants, consecutive results of a load (which loads words then), or of an `If` (which gives a word then). In all other
+//! cases it is left as it is.
+
+use super::constants::Constants;
+use super::rewrite::rewrite;
+use crate::error::Errors;
+use crate::integer;
+use crate::ir::*;
+use crate::scalar::Scalar;
+use smallvec::SmallVec;
+use std::collections::{HashMap, HashSet};
+
+/// The parts of a word, the first lowest.
+type Pack = SmallVec<[Value; 4]>;
+
+/// Makes words of packs.
+pub fn words(kernel: &mut Kernel) -> Result<(), Errors> {
+    let mut uses = Uses::new(kernel);
+    uses.region(&kernel.body, None);
+    let packs = uses.packs();
+    if packs.is_empty() {
+        return Ok(());
+    }
+    let choices = packs.iter().filter_map(|pack| {
+        let sides = uses.chosen(pack)?;
+        Some(Choice { pack: pack.clone(), sides, left: pack.len() })
+    });
+    let choices = choices.collect();
+    let constants = uses.constants;
+    let mut types = std::mem::take(&mut kernel.values);
+    let mut words = HashMap::new();
+    for pack in packs {
+        let ty = word(&types, &pack).unwrap_or(Scalar::U32);
+        types.push(Type::Scalar(ty));
+        words.insert(pack[0], (pack, Value(types.len() as u32 - 1)));
+    }
+    let mut rewriter = Rewriter { types, constants, words, choices, stands: HashMap::new() };
+    rewriter.region(&mut kernel.body, &[]);
+    kernel.values = rewriter.types;
+    rewriter.constants.place(&mut kernel.body);
+    Ok(())
+}
+
+/// Parts of a word of such integers.
+fn parts(ty: Type) -> Option<usize> {
+    let scalar = ty.scalar().filter(|s| s.is_integer() && s.bits() < 32)?;
+    Some((32 / scalar.bits()) as usize)
+}
+
+/// The type of a word of the pack.
+fn word(types: &[Type], pack: &[Value]) -> Option<Scalar> {
+    let first = types[pack[0].0 as usize].scalar()?;
+    Some(if first.is_signed() { Scalar::I32 } else { Scalar::U32 })
+}
+
+/// The packs of consecutive values; `None` where the values do not make up whole ones.
+fn packs_of(kernel: &Kernel, values: &[Value]) -> Option<Vec<Pack>> {
+    let n = parts(kernel.ty(*values.first()?))?;
+    let whole = values.len().is_multiple_of(n) && (values.len() / n).is_power_of_two();
+    whole.then(|| values.chunks(n).map(SmallVec::from_slice).collect())
+}
+
+/// Where a value comes from: an instruction, by its first result, and as which of its results.
+#[derive(Clone, Copy)]
+enum Origin {
+    Load(Value, usize),
+    If(Value, usize),
+    /// A choice by this condition, of two values.
+    Select(Value, [Value; 2]),
+}
+
+/// Where a value goes.
+#[derive(Clone, Copy)]
+enum Use {
+    /// Into a pack that is wanted, by its number.
+    Pack(usize),
+    /// Out of an `If`, by its first result, as that result.
+    Yield(Value, usize),
+    /// Into the choice with this result.
+    Select(Value),
+    Other,
+}
+
+struct Uses<'k> {
+    kernel: &'k Kernel,
+    constants: Constants,
+    origins: HashMap<Value, Origin>,
+    uses: HashMap<Value, Vec<Use>>,
+    /// Packs that are wanted; those with one number in `together` are all words, or none is.
+    wanted: Vec<(Pack, usize)>,
+    together: usize,
+    /// The results of each load of small integers, and the packs that stand in for them in other lanes.
+    loads: HashMap<Value, (Vec<Pack>, Vec<Pack>)>,
+    /// What the regions of each `If` yield, and its results.
+    ifs: HashMap<Value, ([Vec<Value>; 2], Vec<Value>)>,
+}
+
+impl<'k> Uses<'k> {
+    fn new(kernel: &'k Kernel) -> Uses<'k> {
+        Uses {
+            kernel,
+            constants: Constants::of(kernel),
+            origins: HashMap::new(),
+            uses: HashMap::new(),
+            wanted: Vec::new(),
+            together: 0,
+            loads: HashMap::new(),
+            ifs: HashMap::new(),
+        }
+    }
+
+    /// Collects what a region has; `within` is the first result of the `If` that it is of.
+    fn region(&mut self, region: &Region, within: Option<Value>) {
+        for inst in &region.insts {
+            let first = inst.results.first().copied();
+            match &inst.op {
+                Op::Bits(Bits::Join, operands) => {
+                    self.want(vec![operands.clone()]);
+                    continue;
+                }
+                // A place that names elements names small ones.
+                Op::Store { place: Place::Address { .. }, values, .. } => {
+                    if let Some(packs) = packs_of(self.kernel, values) {
+                        self.want(packs);
+                        continue;
+                    }
+                }
+                Op::Load { place: Place::Address { .. }, guard, .. } => {
+                    if let (Some(first), Some(results)) = (first, packs_of(self.kernel, &inst.results)) {
+                        for (i, r) in inst.results.iter().enumerate() {
+                            self.origins.insert(*r, Origin::Load(first, i));
+                        }
+                        let others =
+                            guard.as_ref().and_then(|g| packs_of(self.kernel, &g.otherwise)).unwrap_or_default();
+                        self.want(others.clone());
+                        self.loads.insert(first, (results, others));
+                        continue;
+                    }
+                }
+                Op::If { then, otherwise, .. } => {
+                    if let Some(first) = first {
+                        let yields = [then, otherwise].map(|r| match r.insts.last().map(|i| &i.op) {
+                            Some(Op::Yield(values)) => values.to_vec(),
+                            _ => Vec::new(),
+                        });
+                        for (i, r) in inst.results.iter().enumerate() {
+                            self.origins.insert(*r, Origin::If(first, i));
+                        }
+                        self.ifs.insert(first, (yields, inst.results.to_vec()));
+                    }
+                    self.region(then, first);
+                    self.region(otherwise, first);
+                    continue;
+                }
+                Op::Select { condition, yes, no } if parts(self.kernel.ty(*yes)).is_some() => {
+                    if let Some(result) = first {
+                        self.origins.insert(result, Origin::Select(*condition, [*yes, *no]));
+                        for v in [yes, no] {
+                            self.uses.entry(*v).or_default().push(Use::Select(result));
+                        }
+                    }
+                    continue;
+                }
+                Op::Yield(values) if within.is_some() => {
+                    for (i, v) in values.iter().enumerate().filter(|(_, v)| parts(self.kernel.ty(**v)).is_some()) {
+                        self.uses.entry(*v).or_default().extend(within.map(|first| Use::Yield(first, i)));
+                    }
+                    continue;
+                }
+                _ => {}
+            }
+            inst.op.for_each_operand(|v| {
+                if parts(self.kernel.ty(v)).is_some() {
+                    self.uses.entry(v).or_default().push(Use::Other);
+                }
+            });
+            inst.op.regions().into_iter().for_each(|r| self.region(r, None));
+        }
+    }
+
+    /// Packs that are words, or stay in parts, together.
+    fn want(&mut self, packs: Vec<Pack>) {
+        for pack in packs {
+            for v in &pack {
+                self.uses.entry(*v).or_default().push(Use::Pack(self.wanted.len()));
+            }
+            self.wanted.push((pack, self.together));
+        }
+        self.together += 1;
+    }
+
+    fn constant(&self, pack: &Pack) -> bool {
+        pack.iter().all(|v| self.constants.bits(*v).is_some())
+    }
+
+    /// The packs that the regions of an `If` yield for a pack of its results.
+    fn yielded(&self, first: Value, at: usize, n: usize) -> Option<[Pack; 2]> {
+        let ([then, otherwise], _) = self.ifs.get(&first)?;
+        Some([SmallVec::from_slice(then.get(at..at + n)?), SmallVec::from_slice(otherwise.get(at..at + n)?)])
+    }
+
+    /// The packs that a pack of choices is of.
+    fn chosen(&self, pack: &Pack) -> Option<[Pack; 2]> {
+        let side = |k: usize| {
+            let of = |v: &Value| match self.origins.get(v) {
+                Some(Origin::Select(_, sides)) => Some(sides[k]),
+                _ => None,
+            };
+            pack.iter().map(of).collect::<Option<Pack>>()
+        };
+        Some([side(0)?, side(1)?])
+    }
+
+    /// Where all of a pack comes from, if that is one place.
+    fn origin(&self, pack: &Pack) -> Option<Origin> {
+        let origin = *self.origins.get(&pack[0])?;
+        let follows = |(k, v): (usize, &Value)| match (origin, self.origins.get(v)) {
+            (Origin::Load(of, i), Some(Origin::Load(other, j))) => of == *other && i + k == *j,
+            (Origin::If(of, i), Some(Origin::If(other, j))) => of == *other && i + k == *j,
+            (Origin::Select(by, _), Some(Origin::Select(other, _))) => by == *other,
+            _ => false,
+        };
+        let aligned = !matches!(origin, Origin::Load(_, i) if !i.is_multiple_of(pack.len()));
+        (aligned && pack.iter().enumerate().all(follows)).then_some(origin)
+    }
+
+    /// The packs that become words.
+    fn packs(&self) -> Vec<Pack> {
+        // All that may: what is wanted, and what it is made of.
+        let mut open: Vec<Pack> = self.wanted.iter().map(|(pack, _)| pack.clone()).collect();
+        let mut good: HashSet<Pack> = HashSet::new();
+        while let Some(pack) = open.pop() {
+            if self.constant(&pack) || good.contains(&pack) {
+                continue;
+            }
+            match self.origin(&pack) {
+                Some(Origin::If(first, at)) => open.extend(self.yielded(first, at, pack.len()).into_iter().flatten()),
+                Some(Origin::Select(..)) => open.extend(self.chosen(&pack).into_iter().flatten()),
+                Some(Origin::Load(..)) => {}
+                None => continue,
+            }
+            good.insert(pack);
+        }
+        // Less those that something else speaks against.
+        loop {
+            let apart: HashSet<usize> = self
+                .wanted
+                .iter()
+                .filter(|(pack, _)| !self.constant(pack) && !good.contains(pack))
+                .map(|(_, together)| *together)
+                .collect();
+            let pack_of = good.iter().flat_map(|pack| pack.iter().map(move |v| (*v, pack))).collect();
+            let keep: HashSet<Pack> = good.iter().filter(|p| self.stays(p, &good, &pack_of, &apart)).cloned().collect();
+            if keep.len() == good.len() {
+                break;
+            }
+            good = keep;
+        }
+        let mut good: Vec<Pack> = good.into_iter().collect();
+        good.sort_by_key(|pack| pack[0]);
+        good
+    }
+
+    /// Whether a pack can be a word if those in `good` are, and the ones wanted in `apart` are not.
+    fn stays(
+        &self,
+        pack: &Pack,
+        good: &HashSet<Pack>,
+        pack_of: &HashMap<Value, &Pack>,
+        apart: &HashSet<usize>,
+    ) -> bool {
+        let is_word = |pack: &Pack| self.constant(pack) || good.contains(pack);
+        let comes = match self.origin(pack) {
+            Some(Origin::Load(first, _)) => {
+                self.loads.get(&first).is_some_and(|(results, others)| results.iter().chain(others).all(is_word))
+            }
+            Some(Origin::If(first, at)) => {
+                self.yielded(first, at, pack.len()).is_some_and(|yields| yields.iter().all(is_word))
+            }
+            Some(Origin::Select(..)) => self.chosen(pack).is_some_and(|sides| sides.iter().all(is_word)),
+            None => false,
+        };
+        comes
+            && pack.iter().enumerate().all(|(k, v)| {
+                self.uses.get(v).into_iter().flatten().all(|of| match *of {
+                    Use::Pack(number) => {
+                        let (wanted, together) = &self.wanted[number];
+                        wanted == pack && !apart.contains(together)
+                    }
+                    Use::Yield(first, at) => self.ifs.get(&first).is_some_and(|(_, results)| {
+                        let given = at.checked_sub(k).and_then(|start| results.get(start..start + pack.len()));
+                        given.is_some_and(|given| good.contains(given))
+                    }),
+                    Use::Select(result) => pack_of.get(&result).is_some_and(|chosen| {
+                        chosen.get(k) == Some(&result)
+                            && self.chosen(chosen).is_some_and(|sides| sides.iter().any(|side| side == pack))
+                    }),
+                    Use::Other => false,
+                })
+            })
+    }
+}
+
+struct Rewriter {
+    types: Vec<Type>,
+    constants: Constants,
+    /// The packs that become words, by their first part.
+    words: HashMap<Value, (Pack, Value)>,
+    /// The packs of choices.
+    choices: Vec<Choice>,
+    /// What stands for the results of joins.
+    stands: HashMap<Value, Value>,
+}
+
+/// A pack of choices by one condition, which becomes one choice.
+struct Choice {
+    pack: Pack,
+    sides: [Pack; 2],
+    /// Members that are still to come.
+    left: usize,
+}
+
+impl Rewriter {
+    /// The word of a pack, if it becomes one or is constant.
+    fn word(&mut self, pack: &[Value]) -> Option<Value> {
+        if let Some((known, word)) = self.words.get(&pack[0])
+            && known[..] == *pack
+        {
+            return Some(*word);
+        }
+        let bits: Vec<u64> = pack.iter().map(|v| self.constants.bits(*v)).collect::<Option<_>>()?;
+        let ty = word(&self.types, pack)?;
+        let part = 32 / pack.len() as u32;
+        Some(self.constants.get(&mut self.types, Type::Scalar(ty), integer::join(&bits, part)))
+    }
+
+    /// The words of consecutive packs, if all are such; at least one of them no constant.
+    fn all(&mut self, values: &[Value]) -> Option<Values> {
+        let n = parts(self.types[values.first()?.0 as usize])?;
+        let some = values.chunks(n).any(|pack| self.words.get(&pack[0]).is_some_and(|(known, _)| known[..] == *pack));
+        if !some || !values.len().is_multiple_of(n) {
+            return None;
+        }
+        values.chunks(n).map(|pack| self.word(pack)).collect()
+    }
+
+    /// `values` with words for the packs at which `results` have such.
+    fn merged(&mut self, values: &[Value], results: &[Value]) -> Values {
+        let (mut merged, mut at) = (Values::new(), 0);
+        while at < values.len() {
+            let n = self.words.get(&results[at]).map_or(1, |(pack, _)| pack.len());
+            let word = if n > 1 { self.word(&values[at..at + n]) } else { None };
+            merged.push(word.unwrap_or(values[at]));
+            at += if word.is_some() { n } else { 1 };
+        }
+        merged
+    }
+
+    /// `results` are those of the `If` that the region is of, as they were.
+    fn region(&mut self, region: &mut Region, results: &[Value]) {
+        rewrite(&mut region.insts, |inst, _| self.inst(inst, results));
+    }
+
+    /// Rewrites an instruction; tells whether it stays.
+    fn inst(&mut self, inst: &mut Inst, within: &[Value]) -> bool {
+        inst.op.map_operands(|v| self.stands.get(&v).copied().unwrap_or(v));
+        match &mut inst.op {
+            Op::Bits(Bits::Join, operands) => {
+                if let Some((pack, word)) = self.words.get(&operands[0])
+                    && pack == operands
+                {
+                    self.stands.insert(inst.results[0], *word);
+                    return false;
+                }
+            }
+            Op::Store { values, element, .. } => {
+                if let Some(joined) = self.all(values) {
+                    *element = self.types[joined[0].0 as usize].scalar().unwrap_or(*element);
+                    *values = joined;
+                }
+            }
+            Op::Load { element, guard, .. } => {
+                if let Some(joined) = self.all(&inst.results) {
+                    *element = self.types[joined[0].0 as usize].scalar().unwrap_or(*element);
+                    if let Some(guard) = guard {
+                        let n = guard.otherwise.len() / joined.len();
+                        guard.otherwise = guard.otherwise.chunks(n).filter_map(|pack| self.word(pack)).collect();
+                    }
+                    inst.results = joined;
+                }
+            }
+            Op::Select { yes, no, .. } => {
+                let Some(choice) = self.choices.iter_mut().find(|c| c.pack.contains(&inst.results[0])) else {
+                    return true;
+                };
+                choice.left -= 1;
+                if choice.left > 0 {
+                    return false;
+                }
+                // The last of the pack: all that is chosen from is there.
+                let (pack, [a, b]) = (choice.pack.clone(), choice.sides.clone());
+                if let (Some(a), Some(b), Some(word)) = (self.word(&a), self.word(&b), self.word(&pack)) {
+                    (*yes, *no) = (a, b);
+                    inst.results = [word].into_iter().collect();
+                }
+            }
+            Op::If { then, otherwise, .. } => {
+                let results = std::mem::take(&mut inst.results);
+                self.region(then, &results);
+                self.region(otherwise, &results);
+                inst.results = self.merged(&results, &results);
+                return true;
+            }
+            Op::Yield(values) if !within.is_empty() => *values = self.merged(values, within),
+            op => op.regions_mut().into_iter().for_each(|r| self.region(r, &[])),
+        }
+        true
+    }
+}

@@ -1,0 +1,247 @@
+//! Inline PTX: instructions in which `{name}` stands for an operand, and declarations of registers.
+
+use super::cursor::Failed;
+use super::error::{Errors, Mistake};
+use super::lex::{Kind, Mark, Token};
+use super::scope::DEPTH;
+use super::{Parser, module};
+use crate::ptx::ast::{
+    Architecture, Declaration, Function, FunctionKind, Instruction, Linkage, Module, Register, Statement,
+};
+use crate::ptx::check::{Form, Illegal, Reason};
+use crate::ptx::form;
+use crate::ptx::inline::{
+    Carry, Direction, Effect, Source, contracts, effect_of, effect_of_special, refused, register_type,
+};
+use crate::ptx::print::In;
+use crate::ptx::words::{Opcode, Type};
+use crate::ptx::{Operand, inline};
+use smallvec::SmallVec;
+use std::collections::HashSet;
+
+/// What was read.
+pub(in crate::ptx) struct Read {
+    /// One function, whose first registers are the operands.
+    pub module: Module,
+    pub effect: Effect,
+    /// By operand, whether an instruction names it.
+    pub named: Vec<bool>,
+    /// By operand, whether every lane writes it.
+    pub written: Vec<bool>,
+}
+
+/// Reads the instructions of a block for `target`, in the newest version of the language.
+pub(in crate::ptx) fn inline(source: &Source, target: Architecture) -> Result<Read, Errors> {
+    let mut parser = Parser::new(&source.text)?;
+    parser.placeholders = true;
+    (parser.module.target, parser.module.version) = (target, *module::VERSIONS.end());
+    let mut function = Function::new(Linkage::Internal, FunctionKind::Device, "");
+    function.registers = source
+        .operands
+        .iter()
+        .map(|o| Declaration {
+            ty: register_type(o.ty).unwrap_or(Type::B32),
+            prefix: format!("{{{}}}", o.name),
+            count: None,
+        })
+        .collect();
+    parser.module.functions.push(function);
+    parser.scope.open();
+    let mut block = Block::new(&source.operands);
+    while parser.cursor.peek().kind != Kind::End {
+        if let Err(Failed) = parser.part(&mut block) {
+            parser.cursor.recover();
+        }
+    }
+    parser.function().body = Some(block.body);
+    let Block { effect, named, operands, written, .. } = block;
+    let is_written = |i: usize| written.contains(&Register { declaration: i as u32, number: 0 });
+    let written = (0..operands.len()).map(is_written).collect();
+    let Parser { cursor, module, .. } = parser;
+    cursor.finish(Read { module, effect, named, written })
+}
+
+/// A block so far.
+struct Block<'s> {
+    operands: &'s [inline::Operand],
+    body: Vec<Statement>,
+    effect: Effect,
+    named: Vec<bool>,
+    /// Registers that have a value in every lane.
+    defined: HashSet<Register>,
+    /// Those that an instruction has given it.
+    written: HashSet<Register>,
+    carry: Option<Carry>,
+}
+
+impl<'s> Block<'s> {
+    fn new(operands: &'s [inline::Operand]) -> Block<'s> {
+        let enters = |i: &usize| operands[*i].direction.enters();
+        let register = |i: usize| Register { declaration: i as u32, number: 0 };
+        Block {
+            operands,
+            body: Vec::new(),
+            effect: Effect::None,
+            named: vec![false; operands.len()],
+            defined: (0..operands.len()).filter(enters).map(register).collect(),
+            written: HashSet::new(),
+            carry: None,
+        }
+    }
+
+    fn operand(&self, register: Register) -> Option<&inline::Operand> {
+        self.operands.get(register.declaration as usize)
+    }
+}
+
+impl Parser<'_> {
+    /// An instruction, a declaration, or the border of a scope.
+    fn part(&mut self, block: &mut Block<'_>) -> Result<(), Failed> {
+        let at = self.cursor.peek();
+        match at.kind {
+            Kind::Mark(Mark::Semicolon) => {
+                self.cursor.next();
+                Ok(())
+            }
+            Kind::Mark(Mark::OpenBrace) => {
+                self.cursor.next();
+                if self.scope.open() {
+                    return Ok(());
+                }
+                let what = format!("a scope inside {DEPTH} others");
+                Err(self.cursor.fail(at, Mistake::Unsupported { what, help: "" }))
+            }
+            Kind::Mark(Mark::CloseBrace) => {
+                self.cursor.next();
+                if self.scope.depth() > 1 {
+                    self.scope.close();
+                    return Ok(());
+                }
+                self.cursor.expected_at(at, "an instruction");
+                Ok(())
+            }
+            Kind::Dotted if self.cursor.eat_dotted(".reg") => {
+                block.body.extend(self.registers()?);
+                Ok(())
+            }
+            Kind::Dotted => {
+                let word = self.cursor.text(at);
+                let text = format!("`{word}` cannot stand in inline PTX, which declares registers alone, by `.reg`");
+                Err(self.wrong(at, text))
+            }
+            Kind::Word if self.cursor.ahead(1).kind == Kind::Mark(Mark::Colon) => {
+                let name = self.cursor.text(at);
+                let why = refused(Opcode::Bra).unwrap_or_default();
+                let text = format!("the label `{name}` cannot stand in inline PTX: {why}");
+                Err(self.wrong(at, text))
+            }
+            Kind::Word | Kind::Mark(Mark::At) => self.inline_instruction(block),
+            _ => Err(self.cursor.expected("an instruction or `.reg`")),
+        }
+    }
+
+    fn inline_instruction(&mut self, block: &mut Block<'_>) -> Result<(), Failed> {
+        let guard = self.guard()?;
+        let at = self.cursor.name("an instruction")?;
+        let word = self.cursor.text(at);
+        let Some(opcode) = Opcode::from_spelling(word.as_bytes()) else {
+            let what = "an instruction of the table";
+            return Err(self.cursor.fail(at, Mistake::Unknown { what, name: word.to_string() }));
+        };
+        if let Some(why) = refused(opcode) {
+            return Err(self.wrong(at, format!("`{word}` cannot stand in inline PTX: {why}")));
+        }
+        let (instruction, places) = self.instruction(guard, opcode)?;
+        // The last one may lack it.
+        if self.cursor.peek().kind != Kind::End {
+            self.cursor.end_of_statement()?;
+        }
+        let (instruction, form) = match self.legal(instruction.clone()) {
+            Ok(legal) => legal,
+            Err(illegal) => {
+                self.unfit(block, at, &places, &instruction, illegal);
+                return Ok(());
+            }
+        };
+        self.flow(block, at, &instruction, &form);
+        block.body.push(Statement::Instruction(instruction));
+        Ok(())
+    }
+
+    /// Notes that an instruction cannot be; of an operand of the block, what it was declared.
+    fn unfit(&mut self, block: &Block<'_>, at: Token, places: &[Token], instruction: &Instruction, illegal: Illegal) {
+        let given = match illegal.reason {
+            Reason::Operand { operand, .. } => instruction.operands.get(operand),
+            _ => None,
+        };
+        let declared = match given {
+            Some(Operand::Register(r) | Operand::Not(r) | Operand::Negated(r, _) | Operand::Selected(r, _)) => {
+                block.operand(*r)
+            }
+            _ => None,
+        };
+        let Some(inline::Operand { name, ty, .. }) = declared else {
+            self.illegal(at, places, illegal);
+            return;
+        };
+        self.wrong(at, format!("{illegal}; `{{{name}}}` is a `{ty}`"));
+    }
+
+    /// Follows what an instruction reads and writes, and notes what is not there or not its own.
+    fn flow(&mut self, block: &mut Block<'_>, at: Token, instruction: &Instruction, form: &Form) {
+        let text = In(self.names(), instruction).to_string();
+        let mut mistakes: Vec<String> = Vec::new();
+        mistakes.extend(contracts(instruction));
+        let (mut reads, mut writes): (SmallVec<[Register; 4]>, SmallVec<[Register; 2]>) = Default::default();
+        reads.extend(instruction.guard.map(|g| g.register));
+        for (operand, form) in instruction.operands.iter().zip(form.row.operands()) {
+            let written = form.destination && form.kind != form::Kind::Address;
+            operand.registers(&mut |r, _| if written { writes.push(r) } else { reads.push(r) });
+            if let Operand::Special(special) = operand {
+                block.effect = block.effect.max(effect_of_special(*special));
+            }
+        }
+        block.effect = block.effect.max(effect_of(instruction.opcode));
+        for r in reads.iter().chain(&writes) {
+            if let Some(named) = block.named.get_mut(r.declaration as usize) {
+                *named = true;
+            }
+        }
+        let name = |r: Register| {
+            let declaration = &self.module.functions[0].registers[r.declaration as usize];
+            match declaration.count {
+                Some(_) => format!("{}{}", declaration.prefix, r.number),
+                None => declaration.prefix.clone(),
+            }
+        };
+        for r in reads.iter().filter(|r| !block.defined.contains(r)) {
+            mistakes.push(format!("reads `{}`, which no instruction without a guard has written yet", name(*r)));
+        }
+        for (i, r) in writes.iter().enumerate() {
+            if block.operand(*r).is_some_and(|o| o.direction == Direction::In) {
+                mistakes.push(format!("writes `{}`, which only comes in: make it `inout`", name(*r)));
+            }
+            if writes[..i].contains(r) {
+                mistakes.push(format!("writes `{}` twice", name(*r)));
+            }
+        }
+        if let Some(needs) = Carry::read(instruction.opcode).filter(|needs| block.carry != Some(*needs)) {
+            let setters = needs.setters();
+            mistakes.push(format!("reads the carry, which no {setters} without a guard has set in this block"));
+        }
+        let guarded = instruction.guard.is_some();
+        for r in writes {
+            // Where the guard does not hold, what was there stays.
+            if !guarded || block.defined.contains(&r) {
+                block.defined.insert(r);
+                block.written.insert(r);
+            }
+        }
+        if let Some(carry) = Carry::written(instruction) {
+            block.carry = (!guarded || block.carry == Some(carry)).then_some(carry);
+        }
+        for mistake in mistakes {
+            self.wrong(at, format!("`{text}` {mistake}"));
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! `ptx!("…", name = in(u32) value, name = out(f32), …)`: inline PTX.
+//!
+//! The types of its operands are written, so the text is checked here, where its literals' tokens are at hand.
+
+use super::{Expr, ExprKind, Reader};
+use crate::Scalar;
+use crate::ptx::inline::{self, Direction, Place, Source};
+use proc_macro2::{Ident, Span};
+use syn::ext::IdentExt;
+use syn::parse::{Parse, ParseStream};
+use syn::{LitStr, Token, parenthesized};
+
+/// A call as written.
+pub(crate) struct Call {
+    /// The text; never empty.
+    pub literals: Vec<LitStr>,
+    pub operands: Vec<Operand>,
+}
+
+/// An operand as written.
+pub(crate) struct Operand {
+    pub name: Ident,
+    pub direction: Direction,
+    /// A type's name.
+    pub ty: Ident,
+    /// Of one that comes in.
+    pub value: Option<syn::Expr>,
+}
+
+/// Whether a macro is `ptx!`, perhaps with the crate that has it.
+pub(crate) fn is_inline(mac: &syn::Macro) -> bool {
+    mac.path.segments.last().is_some_and(|s| s.ident == "ptx")
+}
+
+impl Parse for Call {
+    fn parse(input: ParseStream) -> syn::Result<Call> {
+        let mut call = Call { literals: Vec::new(), operands: Vec::new() };
+        while input.peek(LitStr) {
+            call.literals.push(input.parse()?);
+            if input.is_empty() {
+                break;
+            }
+            input.parse::<Token![,]>()?;
+        }
+        if call.literals.is_empty() {
+            return Err(input.error(
+                "`ptx!` begins with its instructions: `ptx!(\"add.u32 {d}, {a}, {b};\", a = in(u32) x, b = in(u32) y, d = out(u32))`",
+            ));
+        }
+        while !input.is_empty() {
+            call.operands.push(input.parse()?);
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(call)
+    }
+}
+
+const OPERAND: &str = "an operand is `name = in(u32) value`, `name = out(u32)` or `name = inout(u32) value`";
+
+impl Parse for Operand {
+    fn parse(input: ParseStream) -> syn::Result<Operand> {
+        if !(input.peek(Ident::peek_any) && input.peek2(Token![=])) {
+            return Err(input.error(OPERAND));
+        }
+        let name = input.call(Ident::parse_any)?;
+        input.parse::<Token![=]>()?;
+        if !input.peek(Ident::peek_any) {
+            return Err(input.error(OPERAND));
+        }
+        let word = input.call(Ident::parse_any)?;
+        let direction = match word.to_string().as_str() {
+            "in" => Direction::In,
+            "out" => Direction::Out,
+            "inout" => Direction::InOut,
+            _ => return Err(syn::Error::new(word.span(), OPERAND)),
+        };
+        let inside;
+        parenthesized!(inside in input);
+        let ty = inside.call(Ident::parse_any)?;
+        if !inside.is_empty() {
+            return Err(inside.error(TYPE));
+        }
+        let ended = input.is_empty() || input.peek(Token![,]);
+        let value = match (direction.enters(), ended) {
+            (false, true) => None,
+            (false, false) => return Err(input.error("an output has no value: what comes out is the value of `ptx!`")),
+            (true, true) => {
+                let message = format!("`{name}` comes in: say its value, `{name} = {}({ty}) value`", direction.name());
+                return Err(syn::Error::new(ty.span(), message));
+            }
+            (true, false) => Some(input.parse()?),
+        };
+        Ok(Operand { name, direction, ty, value })
+    }
+}
+
+const TYPE: &str = "an operand's type is a number's or `bool`";
+
+impl Call {
+    /// The literal that has line `line` of the text.
+    fn span_of(&self, line: u32) -> Span {
+        let mut next = 1;
+        let found = self.literals.iter().find(|literal| {
+            next += literal.value().split('\n').count() as u32;
+            line < next
+        });
+        found.or(self.literals.last()).map_or_else(Span::call_site, LitStr::span)
+    }
+
+    fn source(&self) -> syn::Result<Source> {
+        let operands = self.operands.iter().map(|o| {
+            let ty = Scalar::from_name(&o.ty.to_string()).ok_or_else(|| syn::Error::new(o.ty.span(), TYPE))?;
+            Ok(inline::Operand { name: o.name.to_string(), direction: o.direction, ty })
+        });
+        let operands = operands.collect::<syn::Result<_>>()?;
+        let text = self.literals.iter().map(LitStr::value).collect::<Vec<_>>().join("\n");
+        Ok(Source { text, operands })
+    }
+}
+
+impl Reader {
+    pub(super) fn inline(&mut self, mac: &syn::Macro) -> ExprKind {
+        let read = mac.parse_body::<Call>().and_then(|call| call.source().map(|source| (call, source)));
+        let (call, source) = match read {
+            Ok(read) => read,
+            Err(error) => {
+                self.refuse(error);
+                return ExprKind::Refused;
+            }
+        };
+        let checked = source.check(None);
+        let values: Vec<Expr> =
+            call.operands.iter().filter_map(|o| o.value.as_ref()).map(|value| self.expression(value)).collect();
+        for error in checked.err().into_iter().flatten() {
+            let span = match error.place {
+                Place::Line(line) => call.span_of(line),
+                Place::Operand(i) => call.operands.get(i).map_or_else(Span::call_site, |o| o.name.span()),
+            };
+            self.refuse(syn::Error::new(span, error.message));
+        }
+        ExprKind::Inline { source, values }
+    }
+}

@@ -1,0 +1,103 @@
+//! What one instruction does with integers, beyond the operators and methods of Rust.
+//!
+//! | function | on | PTX | on sm_61 |
+//! |---|---|---|---|
+//! | [`mul_hi`] | `i32`, `u32`, `i64`, `u64` | `mul.hi` | 6 of 32 bits, some 20 of 64: there is no multiplier of 32 bits |
+//! | [`mul24`] | `i32`, `u32` | `mul24.lo` | 5, no less than a product of 32 bits |
+//! | [`byte_perm`] | `u32` | `prmt` | 1 |
+//! | [`funnel_shl`], [`funnel_shr`] | `u32` | `shf.l.wrap`, `shf.r.wrap` | 1 (half of the rate) |
+//! | [`extract`] | `i32`, `u32`, `i64`, `u64` | `bfe` | 1 (half) where position and length are constant, else 2; some 10 of 64 bits |
+//! | [`insert`] | `i32`, `u32`, `i64`, `u64` | `bfi` | likewise |
+//!
+//! [`dp4a`](crate::dp4a) and its kin are in the prelude itself.
+
+use kernel_dsl_compiler::integer;
+
+mod sealed {
+    /// Keeps [`Register`](super::Register) and [`Word`](super::Word) to the types below.
+    pub trait Sealed {}
+}
+
+/// Integers that fill registers: `i32`, `u32`, `i64`, `u64`.
+#[diagnostic::on_unimplemented(message = "`{Self}` is not `i32`, `u32`, `i64` or `u64`")]
+pub trait Register: crate::ScalarElement + sealed::Sealed {}
+
+/// Integers of one register: `i32`, `u32`.
+#[diagnostic::on_unimplemented(message = "`{Self}` is not `i32` or `u32`")]
+pub trait Word: Register {}
+
+macro_rules! registers {
+    ($($t:ident)*) => {$(
+        impl sealed::Sealed for $t {}
+        impl Register for $t {}
+    )*};
+}
+registers!(i32 u32 i64 u64);
+impl Word for i32 {}
+impl Word for u32 {}
+
+/// The upper half of the product.
+#[must_use]
+pub fn mul_hi<T: Register>(a: T, b: T) -> T {
+    T::from_bits(integer::multiply_high(a.bits(), b.bits(), T::SCALAR.bits(), signed::<T>()))
+}
+
+/// The low 32 bits of the product of the low 24 bits of each, sign-extended of an `i32`. On sm_61 it is as slow as `*`; it
+/// says that the upper bits do not matter.
+#[must_use]
+pub fn mul24<T: Word>(a: T, b: T) -> T {
+    T::from_bits(integer::multiply_24(a.bits() as u32, b.bits() as u32, signed::<T>()).into())
+}
+
+/// Four of the eight bytes of `a` (0 to 3) and `b` (4 to 7), by the nibbles of `selector`, lowest first. A nibble's highest bit
+/// asks for the byte's sign in all eight bits instead.
+///
+/// ```
+/// # use kernel_dsl::prelude::*;
+/// assert_eq!(int::byte_perm(0x3322_1180, 0x7766_5544, 0x8741), 0xff77_4411);
+/// ```
+#[must_use]
+pub fn byte_perm(a: u32, b: u32, selector: u32) -> u32 {
+    integer::permute(a, b, selector)
+}
+
+/// The upper word of `high`:`low` shifted left by `distance` mod 32: `high` itself by 0.
+#[must_use]
+pub fn funnel_shl(high: u32, low: u32, distance: u32) -> u32 {
+    integer::funnel_left(high, low, distance)
+}
+
+/// The lower word of `high`:`low` shifted right by `distance` mod 32: `low` itself by 0.
+#[must_use]
+pub fn funnel_shr(high: u32, low: u32, distance: u32) -> u32 {
+    integer::funnel_right(high, low, distance)
+}
+
+/// `length` bits from `position` on: zero-extended, of signed integers sign-extended. Bits beyond the integer are the highest one's
+/// sign, or 0. Position and length count modulo 256; of no bits it is 0.
+///
+/// ```
+/// # use kernel_dsl::prelude::*;
+/// assert_eq!(int::extract(0x0000_1f40u32, 8, 4), 0xf);
+/// assert_eq!(int::extract(0x0000_1f40i32, 8, 4), -1);
+/// ```
+#[must_use]
+pub fn extract<T: Register>(x: T, position: u32, length: u32) -> T {
+    T::from_bits(integer::extract(x.bits(), T::SCALAR.bits(), signed::<T>(), position, length))
+}
+
+/// `into` with `length` bits from `position` on replaced by the low bits of `bits`; those beyond the integer are dropped. Position
+/// and length count modulo 256.
+///
+/// ```
+/// # use kernel_dsl::prelude::*;
+/// assert_eq!(int::insert(0xau32, 0xffff_ffff, 4, 8), 0xffff_f0af);
+/// ```
+#[must_use]
+pub fn insert<T: Register>(bits: T, into: T, position: u32, length: u32) -> T {
+    T::from_bits(integer::insert(bits.bits(), into.bits(), T::SCALAR.bits(), position, length))
+}
+
+const fn signed<T: Register>() -> bool {
+    T::SCALAR.is_signed()
+}

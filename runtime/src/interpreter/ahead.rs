@@ -1,0 +1,157 @@
+//! Copies from global to shared memory that are under way.
+//!
+//! What a copy brings is read when it begins, since nobody writes its source, and kept until the thread waits for its group: only
+//! then is it in shared memory. Until then the destination is undefined to all.
+
+use super::access::{Action, Part};
+use super::code::{Access, Copy, Landing, Pc, RowIndex};
+use super::describe::Target;
+use super::frame::{LANES, Register, Word, lanes_of};
+use super::lanes::mask;
+use super::machine::{ALL, Machine, Warp};
+
+/// What a thread copies at most at once.
+const MOST: usize = 16;
+
+/// The copies of a warp's threads.
+#[derive(Clone, Debug, Default)]
+pub struct Copies {
+    /// Groups that each lane has closed.
+    closed: [u32; LANES],
+    /// In the order in which they began.
+    flying: Vec<Flying>,
+}
+
+/// A copy under way.
+#[derive(Clone, Debug)]
+struct Flying {
+    /// Index into the code's copies.
+    copy: u32,
+    /// Lanes whose part has not landed.
+    lanes: u32,
+    /// The number of its group, by lane.
+    group: [u32; LANES],
+    /// Where it goes in shared memory, by lane.
+    offset: [u64; LANES],
+    /// What it brings, by lane.
+    data: [[u8; MOST]; LANES],
+}
+
+impl Machine<'_, '_> {
+    /// Begins a copy.
+    pub fn copy_async<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, lanes: u32, index: u32) {
+        let copy = &self.program.code.copies[index as usize];
+        let truth = |row: Option<RowIndex>| row.map_or(u32::MAX, |row| self.simd.truth(&warp.rows, row));
+        let (active, inside) = (lanes & truth(copy.guard), truth(copy.inside));
+        let (address, mut rest) = self.addresses::<TIER>(site, warp, active, &copy.to);
+        if rest == 0 {
+            return;
+        }
+        let mut to = self.part::<TIER>(site, warp, &mut rest, &address, &copy.to);
+        if TIER >= ALL {
+            self.note(Action::Poison, site, warp, &copy.to, &mut to);
+        }
+        let mut data = [[0; MOST]; LANES];
+        self.fetch::<TIER>(site, warp, to.lanes & inside, copy, &mut data);
+        let (group, offset) = (warp.copies.closed, to.offset);
+        warp.copies.flying.push(Flying { copy: index, lanes: to.lanes, group, offset, data });
+    }
+
+    /// Reads the sources of a copy, of each lane as many scalars as it says.
+    fn fetch<const TIER: u8>(
+        &mut self,
+        site: Pc,
+        warp: &Warp,
+        mut lanes: u32,
+        copy: &Copy,
+        data: &mut [[u8; MOST]; LANES],
+    ) {
+        let size = copy.from.element.bytes();
+        let counts: [u32; LANES] = match copy.bytes {
+            Some(row) => u32::lanes(&warp.rows, row as usize).map(|bytes| (bytes / size).min(copy.from.count)),
+            None => [copy.from.count; LANES],
+        };
+        lanes &= mask(|l| counts[l] > 0);
+        while lanes != 0 {
+            // Those that read as many.
+            let count = counts[lanes.trailing_zeros() as usize];
+            let alike = lanes & mask(|l| counts[l] == count);
+            lanes &= !alike;
+            let shorter;
+            let access = if count == copy.from.count {
+                &copy.from
+            } else {
+                shorter = first(&copy.from, count);
+                &shorter
+            };
+            let (address, mut rest) = self.addresses::<TIER>(site, warp, alike, access);
+            while rest != 0 {
+                let mut part = self.part::<TIER>(site, warp, &mut rest, &address, access);
+                if TIER >= ALL {
+                    self.note(Action::Load, site, warp, access, &mut part);
+                }
+                let Target::Buffer(b) = part.target else { continue };
+                let memory: &[u8] = self.buffers[b].bytes.get();
+                let bytes = (count * size) as usize;
+                for lane in lanes_of(part.lanes) {
+                    let start = part.offset[lane] as usize;
+                    if let Some(from) = memory.get(start..start + bytes) {
+                        data[lane][..bytes].copy_from_slice(from);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Closes the groups of these lanes.
+    pub fn copy_commit(&self, warp: &mut Warp, lanes: u32, to: RowIndex) {
+        let to = Register { row: to, wide: false };
+        for lane in lanes_of(lanes) {
+            to.set(&mut warp.rows, lane, warp.copies.closed[lane].into());
+            warp.copies.closed[lane] += 1;
+        }
+    }
+
+    /// Lands what these lanes wait for.
+    pub fn copy_wait<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, lanes: u32, landing: Landing) {
+        // How many groups from the first on.
+        let through = match landing {
+            Landing::Through(row) => u32::lanes(&warp.rows, row as usize).map(|group| group.saturating_add(1)),
+            Landing::But(n) => warp.copies.closed.map(|closed| closed.saturating_sub(n)),
+        };
+        let mut flying = std::mem::take(&mut warp.copies.flying);
+        for one in &mut flying {
+            let landed = one.lanes & lanes & mask(|l| one.group[l] < through[l].min(warp.copies.closed[l]));
+            if landed == 0 {
+                continue;
+            }
+            one.lanes &= !landed;
+            let access = &self.program.code.copies[one.copy as usize].to;
+            if TIER >= ALL {
+                let mut part = Part { target: Target::Shared, offset: one.offset, lanes: landed };
+                self.note(Action::Store, site, warp, access, &mut part);
+            }
+            let bytes = access.bytes() as usize;
+            let memory: &mut [u8] = bytemuck::cast_slice_mut(&mut self.shared[..]);
+            for lane in lanes_of(landed) {
+                let start = one.offset[lane] as usize;
+                if let Some(to) = memory.get_mut(start..start + bytes) {
+                    to.copy_from_slice(&one.data[lane][..bytes]);
+                }
+            }
+        }
+        flying.retain(|one| one.lanes != 0);
+        warp.copies.flying = flying;
+    }
+}
+
+/// The first scalars of an access.
+fn first(access: &Access, count: u32) -> Access {
+    let mut access = access.clone();
+    access.count = count;
+    let within = &mut access.within;
+    if within.steps.is_empty() {
+        within.reach = (within.offset + count * access.element.bytes()).div_ceil(within.unit.max(1));
+    }
+    access
+}

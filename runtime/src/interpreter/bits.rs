@@ -1,0 +1,59 @@
+//! [`Op::Approximate`](kernel_dsl::compiler::ir::Op::Approximate) and [`Op::Bits`](kernel_dsl::compiler::ir::Op::Bits) on
+//! whole registers.
+
+use super::frame::{LANES, Register, Row};
+use super::lanes::{map1, map3, versions};
+use kernel_dsl::compiler::ir::Bits;
+use kernel_dsl::compiler::{Approximation, Scalar, integer};
+
+/// What one instruction does with integers.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    pub what: Bits,
+    pub types: Box<[Scalar]>,
+    pub operands: Box<[Register]>,
+    pub to: Register,
+}
+
+versions! {
+    /// `to` ← the byte-wise dot product of `a` and `b`, plus `c`.
+    fn dot4(rows: &mut [Row], signs: [bool; 2], to: u32, operands: [u32; 3]);
+}
+
+#[inline(always)]
+fn dot4(rows: &mut [Row], signs: [bool; 2], to: u32, operands: [u32; 3]) {
+    macro_rules! of {
+        ($a:literal, $b:literal) => {
+            map3(rows, to, operands, |a: u32, b: u32, c: u32| integer::dot4([a, b], [$a, $b], c))
+        };
+    }
+    match signs {
+        [true, true] => of!(true, true),
+        [true, false] => of!(true, false),
+        [false, true] => of!(false, true),
+        [false, false] => of!(false, false),
+    }
+}
+
+/// `to` ← what stands in for the approximation of `a`.
+pub fn approximate(rows: &mut [Row], what: Approximation, to: u32, a: u32) {
+    map1(rows, to, a, |x: f32| what.stand_in(x));
+}
+
+impl Operation {
+    /// Computes it in every lane. Decoding has made sure that it takes its operands' types.
+    pub fn run(&self, rows: &mut [Row], simd: super::lanes::Simd) {
+        if let (Bits::Dot4, [a, b, c]) = (self.what, &*self.operands) {
+            let signs = [self.types[0].is_signed(), self.types[1].is_signed()];
+            return simd.dot4(rows, signs, self.to.row, [a.row, b.row, c.row]);
+        }
+        for lane in 0..LANES {
+            let mut bits = [0; 4];
+            for (bits, operand) in bits.iter_mut().zip(&self.operands) {
+                *bits = operand.get(rows, lane);
+            }
+            let result = self.what.evaluate(&self.types, &bits[..self.operands.len()]);
+            self.to.set(rows, lane, result.unwrap_or(0));
+        }
+    }
+}

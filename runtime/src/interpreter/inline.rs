@@ -1,0 +1,57 @@
+//! Inline PTX: run by what the PTX interpreter makes of the same instructions.
+
+use super::check::Check;
+use super::code::Pc;
+use super::findings::Description;
+use super::frame::{Register, lanes_of};
+use super::machine::{ACCESSES, Machine, Warp};
+use crate::ptx::inline::{Inline as Block, Standing};
+use crate::ptx::registers::Place;
+use std::sync::Arc;
+
+/// A block of inline PTX in a kernel.
+#[derive(Clone, Debug)]
+pub struct Inline {
+    /// What it does.
+    pub block: Arc<Block>,
+    /// Where each input goes, and comes from.
+    pub inputs: Box<[(Place, Register)]>,
+    /// Where each result goes, and comes from.
+    pub results: Box<[(Register, Place)]>,
+    /// Whether what has no defined result is a fault of the program.
+    pub checked: bool,
+}
+
+impl Machine<'_, '_> {
+    /// Runs block `index` of the kernel on the lanes of `mask`; `count` is how many instructions the launch has run.
+    pub fn inline<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, index: u32, count: u64) {
+        let program = self.program;
+        let Inline { block, inputs, results, checked } = &program.code.inlines[index as usize];
+        let mut registers = std::mem::take(&mut self.inline[index as usize]);
+        for (to, from) in inputs {
+            lanes_of(mask).for_each(|lane| registers.set(*to, lane, from.get(&warp.rows, lane)));
+        }
+        let shared = &program.memory;
+        let standing = Standing {
+            warp: warp.index,
+            block: self.block,
+            threads: self.threads,
+            blocks: self.grid,
+            dynamic_shared: self.shared_bytes.saturating_sub(shared.fixed),
+            total_shared: self.shared_bytes,
+        };
+        // A reading in a later instruction is later, as long as blocks are shorter than this.
+        let time = count << 16;
+        block.run(&mut registers, mask, &standing, time, |undefined| {
+            if TIER >= ACCESSES && *checked {
+                self.report(Check::DivisionByZero, site, warp.index, undefined.lanes, |_, _| {
+                    Description::new(format!("`{}` has no defined result: {}", undefined.text, undefined.reason))
+                });
+            }
+        });
+        for (to, from) in results {
+            lanes_of(mask).for_each(|lane| to.set(&mut warp.rows, lane, registers.get(*from, lane)));
+        }
+        self.inline[index as usize] = registers;
+    }
+}

@@ -1,0 +1,148 @@
+//! `cp.async`: copies to shared memory that are under way.
+//!
+//! What a copy brings is read when it begins and kept until its thread waits for its group: only then it is in shared memory. Until
+//! then a load of the destination is a fault, whoever makes it.
+
+use super::check::Check;
+use super::code::{Access, Copy, Inst};
+use super::machine::Machine;
+use super::memory::Region;
+use super::registers::{LANES, Registers, lanes};
+use super::warp::Warp;
+
+/// Bytes that a copy moves at most.
+const MOST: usize = 16;
+
+/// State of a byte of shared memory that a copy is to fill; 0 is a byte that nothing has stored to, 1 one that something has.
+pub const UNDER_WAY: u8 = 2;
+
+/// The copies of a warp's threads.
+#[derive(Debug, Default)]
+pub struct Copies {
+    /// Groups that each lane has closed.
+    closed: [u32; LANES],
+    /// In the order in which they began.
+    under_way: Vec<One>,
+}
+
+/// A copy of one lane.
+#[derive(Debug)]
+struct One {
+    lane: usize,
+    /// The number of its group.
+    group: u32,
+    /// Where it goes in the block's shared memory.
+    to: usize,
+    bytes: usize,
+    data: [u8; MOST],
+}
+
+impl Machine<'_, '_> {
+    /// Begins a copy.
+    pub fn copy<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, copy: &Copy, mask: u32) {
+        let bytes = copy.to.bytes();
+        let (to, from) = (copy.to.addresses(&warp.registers), copy.from.addresses(&warp.registers));
+        let mut faults = Vec::new();
+        for lane in lanes(mask) {
+            let read = read_bytes(copy, &warp.registers, lane);
+            let view = self.memory.view(&mut warp.local, &self.program.code);
+            let place = |access: &Access, address: u64, length: u64| {
+                let extent = view.region(access.window, address)?;
+                let offset = address.wrapping_sub(extent.base);
+                if offset > extent.bytes || length > extent.bytes - offset {
+                    Err(Check::OutOfBounds)
+                } else if !address.is_multiple_of(bytes) {
+                    Err(Check::Misaligned)
+                } else {
+                    Ok((extent.region, offset as usize))
+                }
+            };
+            let target = match place(&copy.to, to[lane], bytes) {
+                Ok((Region::Shared, offset)) => offset,
+                Ok(_) => {
+                    faults.push((Check::WrongSpace, lane, &copy.to, to[lane]));
+                    continue;
+                }
+                Err(check) => {
+                    faults.push((check, lane, &copy.to, to[lane]));
+                    continue;
+                }
+            };
+            let mut data = [0; MOST];
+            let mut approximate = false;
+            if read > 0 {
+                match place(&copy.from, from[lane], read as u64) {
+                    Ok((region, offset)) => {
+                        let source = view.bytes(region, lane).get(offset..offset + read);
+                        if let Some(source) = source {
+                            data[..read].copy_from_slice(source);
+                        }
+                        if let Region::Buffer(i) = region {
+                            approximate = view.buffers[i].approximate;
+                        }
+                    }
+                    Err(check) => faults.push((check, lane, &copy.from, from[lane])),
+                }
+            }
+            if CHECKED {
+                self.memory.shared.approximate |= approximate;
+                if let Some(state) = self.memory.shared.written.get_mut(target..target + bytes as usize) {
+                    state.fill(UNDER_WAY);
+                }
+            }
+            let group = warp.copies.closed[lane];
+            warp.copies.under_way.push(One { lane, group, to: target, bytes: bytes as usize, data });
+        }
+        let mut told: Vec<(Check, bool)> = Vec::new();
+        for &(check, lane, access, address) in &faults {
+            let writes = std::ptr::eq(access, &copy.to);
+            if told.contains(&(check, writes)) {
+                continue;
+            }
+            told.push((check, writes));
+            let alike = |f: &&(Check, usize, &Access, u64)| f.0 == check && std::ptr::eq(f.2, access);
+            let lanes = faults.iter().filter(alike).fold(0, |mask, f| mask | 1 << f.1);
+            let code = &self.program.code;
+            let view = self.memory.view(&mut warp.local, code);
+            let length = if writes { bytes } else { read_bytes(copy, &warp.registers, lane) as u64 };
+            let place = view.describe(access.window, address, length, &code.shared, &code.local);
+            let does = if writes { "begins to copy to" } else { "begins to copy from" };
+            let aligned = if check == Check::Misaligned { format!(", at {address:#x}") } else { String::new() };
+            self.report(warp, check, inst.site, lanes, || format!("{does} {length} bytes at {place}{aligned}"));
+        }
+    }
+
+    /// Closes the groups of these lanes.
+    pub fn commit(&self, warp: &mut Warp, mask: u32) {
+        lanes(mask).for_each(|lane| warp.copies.closed[lane] += 1);
+    }
+
+    /// Waits for all groups but the last `but` of these lanes; for all copies, closed group or not, where there is no number.
+    pub fn land(&mut self, warp: &mut Warp, mask: u32, but: Option<u32>) {
+        let Copies { closed, under_way } = &mut warp.copies;
+        if but.is_none() {
+            lanes(mask).for_each(|lane| closed[lane] += 1);
+        }
+        let shared = &mut self.memory.shared;
+        under_way.retain(|one| {
+            let through = closed[one.lane].saturating_sub(but.unwrap_or(0));
+            if mask >> one.lane & 1 == 0 || one.group >= through {
+                return true;
+            }
+            let place = one.to..one.to + one.bytes;
+            if let Some(to) = shared.bytes.get_mut(place.clone()) {
+                to.copy_from_slice(&one.data[..one.bytes]);
+            }
+            if let Some(state) = shared.written.get_mut(place) {
+                state.fill(1);
+            }
+            false
+        });
+    }
+}
+
+/// Bytes that a lane reads; the rest is zeros.
+fn read_bytes(copy: &Copy, registers: &Registers, lane: usize) -> usize {
+    let bytes = copy.to.bytes() as usize;
+    copy.read.map_or(bytes, |(place, _)| (registers.get(place, lane) as u32 as usize).min(bytes))
+}

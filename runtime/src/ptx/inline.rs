@@ -1,0 +1,152 @@
+//! Inline PTX of a kernel, for the oracle that runs the kernel's IR: the same instructions as in the kernel's own PTX, with
+//! the same meaning, on registers of their own.
+
+use super::code::{Body, Condition, Special};
+use super::registers::{Id, Place, Registers, Sizes, lanes};
+use std::fmt;
+
+/// A block of inline PTX, ready to run.
+pub struct Inline {
+    pub(super) steps: Vec<Step>,
+    pub(super) sizes: Sizes,
+    /// Registers that hold a value from the start.
+    pub(super) constants: Vec<(Place, Id, u64)>,
+    /// Registers that the hardware sets.
+    pub(super) specials: Vec<(Place, Id, Special)>,
+    /// By operand of the block, its register; `None` for one that no instruction names.
+    pub(super) operands: Vec<Option<Place>>,
+}
+
+/// An instruction of it.
+pub(super) struct Step {
+    pub text: String,
+    pub guard: Option<Condition>,
+    pub action: Action,
+}
+
+/// What it does.
+pub(super) enum Action {
+    Compute {
+        body: Body,
+        /// Why a lane may have no result.
+        reason: &'static str,
+    },
+    /// The time, or its upper half.
+    Clock { to: Place, high: bool },
+    /// The lanes that execute it.
+    ActiveMask(Place),
+    /// What has no meaning here.
+    Nothing,
+}
+
+/// Where a warp stands in its launch.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Standing {
+    pub warp: u32,
+    pub block: [u32; 3],
+    /// Threads of a block, blocks of the grid.
+    pub threads: [u32; 3],
+    pub blocks: [u32; 3],
+    pub dynamic_shared: u32,
+    pub total_shared: u32,
+}
+
+/// Lanes for which an instruction has no defined result.
+#[derive(Clone, Copy, Debug)]
+pub struct Undefined<'i> {
+    /// The instruction.
+    pub text: &'i str,
+    /// Why.
+    pub reason: &'static str,
+    /// Which lanes.
+    pub lanes: u32,
+}
+
+impl Standing {
+    /// What a special register holds.
+    pub(super) fn special(&self, special: Special, lane: usize) -> u64 {
+        let at = lane as u32;
+        let value = match special {
+            Special::Thread(axis) => self.thread(at)[usize::from(axis)],
+            Special::Threads(axis) => self.threads[usize::from(axis)],
+            Special::Block(axis) => self.block[usize::from(axis)],
+            Special::Blocks(axis) => self.blocks[usize::from(axis)],
+            Special::Lane => at,
+            Special::Warp => self.warp,
+            Special::Warps => self.threads.iter().product::<u32>().div_ceil(32),
+            Special::Constant(value) => value,
+            Special::LanesEqual => 1 << at,
+            Special::LanesBelow { inclusive: false } => (1 << at) - 1,
+            Special::LanesBelow { inclusive: true } => u32::MAX >> (31 - at),
+            Special::LanesAbove { inclusive: false } => (u32::MAX << at) & !(1 << at),
+            Special::LanesAbove { inclusive: true } => u32::MAX << at,
+            Special::DynamicShared => self.dynamic_shared,
+            Special::TotalShared => self.total_shared,
+        };
+        value.into()
+    }
+
+    /// The index of a lane's thread in its block.
+    pub fn thread(&self, lane: u32) -> [u32; 3] {
+        let linear = self.warp * 32 + lane;
+        let [x, y, _] = self.threads;
+        [linear % x, linear / x % y, linear / x / y]
+    }
+}
+
+impl Inline {
+    /// Registers to run it on.
+    pub fn registers(&self) -> Registers {
+        let mut registers = Registers::new(self.sizes);
+        for (place, _, bits) in &self.constants {
+            registers.fill(*place, *bits);
+        }
+        registers
+    }
+
+    /// The register of an operand of the block, by its index.
+    pub fn operand(&self, index: usize) -> Option<Place> {
+        self.operands[index]
+    }
+
+    /// Runs it on the lanes of `mask`, its inputs being in their registers; clocks go on from `time`. Tells of lanes that
+    /// have nothing defined.
+    pub fn run<'i>(
+        &'i self,
+        registers: &mut Registers,
+        mask: u32,
+        standing: &Standing,
+        time: u64,
+        mut undefined: impl FnMut(Undefined<'i>),
+    ) {
+        for (place, _, special) in &self.specials {
+            for lane in lanes(mask) {
+                registers.set(*place, lane, standing.special(*special, lane));
+            }
+        }
+        for (step, time) in self.steps.iter().zip(time..) {
+            let active = mask & step.guard.map_or(u32::MAX, |guard| guard.holds(registers));
+            let give = |registers: &mut Registers, to: Place, value: u64| {
+                lanes(active).for_each(|lane| registers.set(to, lane, value));
+            };
+            match &step.action {
+                Action::Compute { body, reason } => {
+                    let lanes = body(registers, active);
+                    if lanes != 0 {
+                        undefined(Undefined { text: &step.text, reason, lanes });
+                    }
+                }
+                Action::Clock { to, high } => give(registers, *to, if *high { time >> 32 } else { time }),
+                Action::ActiveMask(to) => give(registers, *to, mask.into()),
+                Action::Nothing => {}
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Inline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.steps.iter().map(|step| &step.text)).finish()
+    }
+}

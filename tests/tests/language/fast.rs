@@ -1,0 +1,220 @@
+//! `fast::`: one stand-in in every executor and in rustc's own run, near the true value; and what a GPU may differ by.
+
+use super::support::{agree, assemble, checker};
+use kernel_dsl::Kernel;
+use kernel_dsl::compiler::hir::Instance;
+use kernel_dsl::prelude::*;
+use runtime::Device;
+use runtime::testing::{Bound, Case, Checker, Expected, Failure, Input, Prepared, Random};
+
+/// Each function of x, in the order of [`exact`].
+#[kernel(block = 64, grid = x.len().div_ceil(64), tolerance(y(relative = 4e-6, absolute = 4e-6)))]
+#[requires(y.len() == 11 * x.len())]
+fn functions(x: &[f32], y: &mut [f32]) {
+    let i = grid::index();
+    if i < x.len() {
+        let x = x[i];
+        let all = [
+            fast::exp2(x),
+            fast::exp(x),
+            fast::log2(x),
+            fast::ln(x),
+            fast::rcp(x),
+            fast::sqrt(x),
+            fast::rsqrt(x),
+            fast::sin(x),
+            fast::cos(x),
+            fast::tanh(x),
+            fast::div(x, 3.0),
+        ];
+        for k in unroll(0..11) {
+            y[11 * i + k] = all[k];
+        }
+    }
+}
+
+/// The same, as rustc has it.
+fn host(x: f32) -> [f32; 11] {
+    [
+        fast::exp2(x),
+        fast::exp(x),
+        fast::log2(x),
+        fast::ln(x),
+        fast::rcp(x),
+        fast::sqrt(x),
+        fast::rsqrt(x),
+        fast::sin(x),
+        fast::cos(x),
+        fast::tanh(x),
+        fast::div(x, 3.0),
+    ]
+}
+
+/// The true values, and how far the stand-ins may be off: a rounding, and what the scaling before or after adds.
+fn exact(x: f32) -> [(f64, f64); 11] {
+    let x = f64::from(x);
+    const HALF: f64 = 1.0 / (1 << 24) as f64;
+    let near = |y: f64, roundings: f64| (y, y.abs() * roundings * HALF);
+    [
+        near(x.exp2(), 1.0),
+        near(x.exp(), 2.0 + 2.0 * x.abs()),
+        near(x.log2(), 1.0),
+        near(x.ln(), 3.0),
+        near(1.0 / x, 1.0),
+        near(x.sqrt(), 1.0),
+        near(1.0 / x.sqrt(), 1.0),
+        near(x.sin(), 1.0),
+        near(x.cos(), 1.0),
+        (x.tanh(), 8.0 * HALF),
+        near(x / 3.0, 3.0),
+    ]
+}
+
+fn arguments() -> Vec<f32> {
+    let mut all = vec![0.0, 1.0, 0.5, 2.0, 3.0, 1e-3, 0.1, 10.0, 100.0, 126.0, 127.9, 1e-38, 1e38, 2.5e38, 1e-40];
+    all.extend([f32::MIN_POSITIVE, f32::MAX, f32::INFINITY, f32::from_bits(1), 88.0, 104.0, 6.28, 0.7, 1.4]);
+    all.extend(all.clone().iter().map(|x| -x));
+    all.push(f32::NAN);
+    all.extend(Random::new(3).values::<f32>(40));
+    all
+}
+
+/// Neither huge nor tiny: where no result overflows or is flushed, and sines mean something.
+fn ordinary() -> Vec<f32> {
+    (1..=400).map(|i| i as f32 * 0.05 + 0.003).flat_map(|x| [x, -x]).collect()
+}
+
+fn bits(x: f32) -> u32 {
+    if x.is_nan() { f32::NAN.to_bits() } else { x.to_bits() }
+}
+
+fn test(checker: &Checker, xs: &[f32]) {
+    let zeros = vec![0f32; 11 * xs.len()];
+    let inputs = vec![Input::slice(xs), Input::slice(&zeros)];
+    // Compared with the bodies below, bit for bit.
+    let any = xs.iter().flat_map(|x| host(*x)).map(f64::from).collect();
+    agree::<functions>(checker, "functions", inputs, &[Expected::new(1, any, Bound::Exact)]);
+}
+
+#[test]
+fn the_interpreters_agree_with_the_bodies_bit_for_bit() {
+    test(&checker(false), &arguments());
+    let device = Device::cpu();
+    let xs = arguments();
+    let (x, mut y) = (device.upload(&xs).unwrap(), device.zeros::<f32>(11 * xs.len()).unwrap());
+    functions::launch(&device, &x, &mut y).unwrap();
+    for (x, given) in xs.iter().zip(y.download().unwrap().chunks(11)) {
+        assert_eq!(given.iter().map(|y| bits(*y)).collect::<Vec<_>>(), host(*x).map(bits), "of {x}");
+    }
+    assemble::<functions>();
+}
+
+#[test]
+fn the_bodies_are_near_the_true_values() {
+    for x in ordinary() {
+        for (k, (given, (exact, room))) in host(x).into_iter().zip(exact(x)).enumerate() {
+            let gap = (f64::from(given) - exact).abs();
+            assert!(gap <= room || given.is_nan() && exact.is_nan(), "function {k} of {x}: {given}, not {exact}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_is_within_the_declared_tolerance() {
+    test(&checker(true), &ordinary());
+}
+
+/// From sm_75 the hardware has its own.
+#[kernel(target = sm_75, block = 32, grid = 1, tolerance(y(relative = 1e-3)))]
+fn tangent(y: &mut [f32]) {
+    y[thread::x()] = fast::tanh(y[thread::x()]);
+}
+
+#[test]
+fn one_instruction_is_one_instruction() {
+    let count = |word: &str| functions::PTX.lines().filter(|line| line.contains(word)).count();
+    // exp2, exp and tanh; the one logarithm of log2 and ln; rcp, tanh and div by a constant; no other division.
+    assert_eq!(["ex2.approx.ftz", "lg2.approx.ftz", "rcp.approx.ftz", "div."].map(count), [3, 1, 3, 0]);
+    assert_eq!(["sqrt.approx.ftz", "rsqrt.approx.ftz", "tanh."].map(count), [2, 1, 0]);
+    assert!(tangent::PTX.contains("tanh.approx.f32") && !tangent::PTX.contains("ex2"));
+    let device = Device::cpu();
+    let xs: Vec<f32> = (0..32).map(|i| i as f32 * 0.25 - 4.0).collect();
+    let mut y = device.upload(&xs).unwrap();
+    tangent::launch(&device, &mut y).unwrap();
+    assert_eq!(y.download().unwrap(), xs.iter().map(|x| f64::from(*x).tanh() as f32).collect::<Vec<_>>());
+    assemble::<tangent>();
+}
+
+/// No tolerance: the CPU's executors agree all the same.
+#[kernel(block = 32, grid = 1)]
+#[requires(y.len() == 32, n.len() == 32)]
+fn untold(y: &mut [f32], n: &mut [i32]) {
+    let i = thread::x();
+    let e = fast::exp2(y[i]);
+    n[i] = (e * 4.0) as i32;
+    if e > 1.0 {
+        y[i] = 0.5;
+    } else {
+        y[i] = e;
+    }
+}
+
+/// An approximation through a variable, a struct of registers, shared memory and a loop, that chooses an element.
+#[kernel(block = 32, grid = 1)]
+#[requires(x.len() == 32, y.len() == 32)]
+fn through(x: &[f32], y: &mut [f32]) {
+    let mut s = Shared::<f32, 1>::new([32]);
+    let mut acc = (0.0f32, 1.0f32);
+    for k in 0..x.len() {
+        acc.0 += acc.1;
+        acc.1 = fast::rcp(x[k]);
+    }
+    s[thread::x()] = acc.0;
+    block::sync();
+    let found = s[31 - thread::x()];
+    let exact = x[thread::x()].sqrt();
+    let at = if exact > 2.0 { thread::x() } else { 0 };
+    y[(found as usize).min(31)] = x[at];
+}
+
+fn decisions<K: Kernel>() -> Vec<(&'static str, u32)> {
+    use kernel_dsl::compiler::analyses::{approximate::Approximations, lowered};
+    let program = kernel_dsl::compiler::hir::serial::program(K::ARTIFACT.hir).unwrap();
+    let kernel = lowered(&program, &Instance(K::CONSTANTS.to_vec()), K::ARTIFACT.target).unwrap();
+    let found = Approximations::of(&kernel);
+    let line = |d: &kernel_dsl::compiler::analyses::approximate::Decision| {
+        u32::from(kernel.locations[d.location.0 as usize].span.line)
+    };
+    found.decisions.iter().map(|d| (d.decided.name(), line(d))).collect()
+}
+
+#[test]
+fn what_an_approximation_decides_is_told_with_its_line() {
+    assert_eq!(decisions::<untold>(), [("integer", 3), ("integer", 3), ("branch", 4)]);
+    assert_eq!(decisions::<through>(), [("integer", 12), ("index", 12)]);
+    assert_eq!(decisions::<functions>(), []);
+}
+
+#[test]
+fn without_a_tolerance_the_cpu_compares_bits_and_a_gpu_is_refused() {
+    let xs: Vec<f32> = (0..32).map(|i| i as f32 / 8.0 - 2.0).collect();
+    let prepared = Prepared::compile(untold::ARTIFACT, &Instance::default()).unwrap();
+    let inputs = || vec![Input::slice(&xs), Input::slice(&[0i32; 32])];
+    let nothing = |inputs: &[Input]| {
+        let any = |k: usize| Expected::new(k, inputs[k].values(), Bound::Absolute(f64::INFINITY));
+        vec![any(0), any(1)]
+    };
+    checker(false).case(&prepared, &Case::new("untold", inputs()), nothing).unwrap();
+    let failure = Failure::NoTolerance { argument: "y".to_string() };
+    assert!(failure.to_string().contains("#[kernel(tolerance(y(relative = 1e-6)), …)]"), "{failure}");
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_without_a_tolerance_is_refused() {
+    let prepared = Prepared::compile(untold::ARTIFACT, &Instance::default()).unwrap();
+    let inputs = vec![Input::slice(&[0.5f32; 32]), Input::slice(&[0i32; 32])];
+    let given = checker(true).case(&prepared, &Case::new("untold", inputs), |_| Vec::new());
+    assert_eq!(given, Err(Failure::NoTolerance { argument: "y".to_string() }));
+}
