@@ -42,10 +42,10 @@ fn artifact(grid: u64) -> &'static Artifact {
         requires: vec![],
         min_blocks: None,
         max_registers: None,
-        target: Target::SM_61,
         contract: false,
+        target: Target::SM_61,
         instances: vec![Instance::default()],
-        tolerances: Vec::new(),
+        tolerances: vec![],
     };
     let hir = serial::encode_program(&Program { launch, functions: vec![function], items: Default::default() });
     Box::leak(Box::new(Artifact {

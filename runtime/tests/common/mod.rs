@@ -62,10 +62,10 @@ fn program() -> Program {
         requires: vec![hir::Requirement { condition: expr(equal, bool), text: "x.len() == y.len()".into() }],
         min_blocks: None,
         max_registers: None,
+        contract: false,
         target: Target::SM_61,
         instances: vec![Instance::default()],
-        contract: false,
-        tolerances: Vec::new(),
+        tolerances: vec![],
     };
     let i = || expr(ExprKind::Local(hir::LocalId(3)), usize);
     let element = |n| expr(ExprKind::Index { base: argument(n).into(), index: i().into() }, float);

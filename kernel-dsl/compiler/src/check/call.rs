@@ -265,17 +265,16 @@ impl Checker<'_> {
                             "the type of this number is not known yet: write a suffix, as in `1.0f32`, to call `{name}` on it"
                         )
                     }
-                    Ty::Scalar(s) => {
-                        let name = name.to_string();
-                        prelude::inexact(&name).filter(|_| s.is_float()).unwrap_or_else(|| {
-                            format!("`{s}` has no method `{name}` in a kernel{}", instead_of(&known, &name))
+                    _ => {
+                        let inexact = match known {
+                            Ty::Scalar(s) if s.is_float() => prelude::inexact(&name.to_string()),
+                            _ => None,
+                        };
+                        inexact.unwrap_or_else(|| {
+                            let instead = instead_of(&known, &name.to_string());
+                            format!("`{}` has no method `{name}` in a kernel{instead}", self.named(ty))
                         })
                     }
-                    _ => format!(
-                        "`{}` has no method `{name}` in a kernel{}",
-                        self.named(ty),
-                        instead_of(&known, &name.to_string())
-                    ),
                 };
                 self.mistake(Mark { first: name.span(), last: name.span(), ..mark }, message);
             }
