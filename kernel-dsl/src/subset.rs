@@ -77,7 +77,7 @@
 //! | `const N: u32`, but `usize` and `bool` | a generic constant is a `usize` or a `bool` |
 //! | Arithmetic in a type: `[T; N + 1]` | a size is a number or the name of a generic constant |
 //! | A kernel without a shape | the kernel does not say its block: write `#[kernel(block = …, grid = …)]` |
-//! | A clause that there is not | `cluster` is not a clause of `#[kernel]`; there are block, grid, instances, derived, min_blocks, max_registers, target and crate |
+//! | A clause that there is not | `cluster` is not a clause of `#[kernel]`; there are block, grid, instances, derived, min_blocks, max_registers, contract, tolerance, target and crate |
 //! | An enum that holds data | a variant on the device holds no data (`Option` is the one enum that does): use a struct, or an enum beside the data |
 //! | A trait with generic parameters | a trait on the device has no generic parameters: make them associated types or constants |
 //! | `union` | `#[device]` goes on a function, constant, struct or enum, or on a `mod` for traits and impls |
@@ -103,18 +103,18 @@
 //! | `option.unwrap()` | a kernel cannot panic, so `Option` has no `unwrap` in it: write `unwrap_or(…)` or `if let Some(x) = …` |
 //! | `option.unwrap_or_default()` | `Option` has no method `unwrap_or_default` in a kernel: there are is_some, is_none, is_some_and, unwrap_or, map, map_or, and_then, copied |
 //! | `option.filter(\|x\| …)`, and other methods of options | `Option` has no method `filter` in a kernel: there are is_some, is_none, is_some_and, unwrap_or, map, map_or, and_then, copied |
-//! | `x.sin()`, `x.exp()`: the host's mathematics | `f32` has no method `sin` in a kernel |
-//! | `x.powi(n)`, `x.powf(y)` | `f32` has no method `powi` in a kernel |
-//! | `x.rem_euclid(y)` of floats | `f32` has no method `rem_euclid` in a kernel |
-//! | `a.checked_add(b)` | `u32` has no method `checked_add` in a kernel |
-//! | `a.overflowing_add(b)` | `u32` has no method `overflowing_add` in a kernel |
-//! | `a.isqrt()`, and other methods of integers | `u32` has no method `isqrt` in a kernel |
-//! | `slice.iter()` | `&[f32]` has no method `iter` in a kernel |
+//! | `x.sin()`, `x.exp()`: the host's mathematics | `sin` gives other bits from one host to another, and is no method in a kernel: write `fast::sin(…)`, the hardware's approximation |
+//! | `x.powi(n)`, `x.powf(y)` | `powi` gives other bits from one host to another, and is no method in a kernel: compute it by a device function of your own |
+//! | `x.rem_euclid(y)` of floats | `f32` has no method `rem_euclid` in a kernel: those there are stand in `kernel_dsl::methods` |
+//! | `a.checked_pow(b)` | `u32` has no method `checked_pow` in a kernel: compare before, or take the method that is called `wrapping_…` |
+//! | `a.overflowing_neg()` | `u32` has no method `overflowing_neg` in a kernel: compare before, or take the method that is called `wrapping_…` |
+//! | `a.isqrt()`, and other methods of integers | `u32` has no method `isqrt` in a kernel: those there are stand in `kernel_dsl::methods` |
+//! | `slice.iter()` | `&[f32]` has no method `iter` in a kernel: write `for i in 0..x.len()`, and index it |
 //! | `for x in slice` | a `for` in a kernel runs over a range, an array, `block::share(shape)`, `grid::stride(n)` or `block::stride(n)`: with `.step_by(n)` and `.rev()` on a range, `.enumerate()` behind, and `unroll(…)`, `unroll_by::<F>(…)` or `rolled(…)` around it all, if need be |
 //! | `iterator.map(…)`, `sum()`: chains of iterators | a range stands in a `for`, and nowhere else in a kernel |
 //! | `iterator.zip(…)` | a range stands in a `for`, and nowhere else in a kernel |
-//! | `slice.first()`, and other methods of slices | `&[f32]` has no method `first` in a kernel |
-//! | `slice.swap(a, b)` | `&mut [f32]` has no method `swap` in a kernel |
+//! | `slice.first()`, and other methods of slices | `&[f32]` has no method `first` in a kernel: its elements are read and written by index |
+//! | `slice.swap(a, b)` | `&mut [f32]` has no method `swap` in a kernel: its elements are read and written by index |
 //! | `array.iter()` | `[{float}; 2]` has no method `iter` in a kernel: there are len, map |
 //! | `bool` in a buffer | a buffer cannot hold `bool`, since not every byte is one: use `u8` |
 //! | `usize` in a buffer | `usize` is 32 bits on the device and 64 on the host: a buffer holds `u32` or `u64` |
@@ -130,6 +130,7 @@
 //! | A register array at an index that the launch decides | registers cannot be indexed by `n`: unroll the loop over `n` |
 //! | A register array at the index of a loop that is not unrolled | registers cannot be indexed by `i`: unroll the loop over `i` |
 //! | A constant index beyond an array | index 4 is beyond `v`, which has 3 elements |
+//! | An array of more numbers than a thread has room for | `v` would have 100000 elements in the registers of each thread |
 //! | `unroll` of a range that the launch decides | the end of this range is not a constant: the loop cannot be unrolled |
 //! | `unroll` of too many copies | unrolled, the kernel has more than 131072 instructions |
 //! | A constant assertion that does not hold | the condition does not hold for this instance |

@@ -72,16 +72,16 @@ pub fn float_remainder(x: &[f32], y: &mut [f32]) {
     y[0] = x[0].rem_euclid(2.0);
 }
 
-/// `a.checked_add(b)`
+/// `a.checked_pow(b)`
 #[kernel(block = 32, grid = 1)]
 pub fn checked(x: &[u32], y: &mut [u32]) {
-    y[0] = x[0].checked_add(1).unwrap_or(0);
+    y[0] = x[0].checked_pow(2).unwrap_or(0);
 }
 
-/// `a.overflowing_add(b)`
+/// `a.overflowing_neg()`
 #[kernel(block = 32, grid = 1)]
 pub fn overflowing(x: &[u32], y: &mut [u32]) {
-    let (sum, over) = x[0].overflowing_add(1);
+    let (sum, over) = x[0].overflowing_neg();
     y[0] = sum;
 }
 

@@ -2,7 +2,7 @@
 
 use super::kit::decode;
 use kernel_dsl::compiler::ir::build::Builder;
-use kernel_dsl::compiler::ir::{Kernel, Op, Region, Values};
+use kernel_dsl::compiler::ir::{Block, Kernel, Op, Region, Values};
 use kernel_dsl::compiler::ptx::form::{Kind, Limit, OperandForm, OperandType, Presence, Row, Selection};
 use kernel_dsl::compiler::ptx::inline::{self, Inline, Source};
 use kernel_dsl::compiler::ptx::table::ROWS;
@@ -145,7 +145,8 @@ fn of_block(code: Inline) -> Kernel {
         name: "kernel".into(),
         instance: "kernel".into(),
         target: Target::SM_61,
-        block: [32, 1, 1],
+        block: Block::fixed([32, 1, 1]),
+        tables: Vec::new(),
         min_blocks: None,
         max_registers: None,
         parameters: Vec::new(),
@@ -201,7 +202,8 @@ fn every_row_of_sm_61_is_inline_ptx_or_is_told_why_not() {
             match interpreter::Program::decode(&kernel) {
                 Ok(program) => {
                     assert!(!REFUSED.contains(&row.opcode), "no longer refused: {}", row.form);
-                    let launch = Launch { grid: [1; 3], arguments: Vec::new(), options: Options::default() };
+                    let launch =
+                        Launch { grid: [1; 3], block: None, arguments: Vec::new(), options: Options::default() };
                     program.run(launch).unwrap();
                     run += 1;
                 }

@@ -2,7 +2,7 @@
 
 use kernel_dsl::prelude::*;
 
-pub const ALL: &[&[super::Construct]] = &[single::ALL, double::ALL, half::ALL, transcendental::ALL];
+pub const ALL: &[&[super::Construct]] = &[single::ALL, double::ALL, half::ALL, transcendental::ALL, approximate::ALL];
 
 const SINGLE: [f32; 14] = [
     -0.5,
@@ -83,4 +83,21 @@ values! { half, "Floats of 16 bits", (a: f16 = HALVES, b: f16 = HALVES):
 values! { transcendental, "Transcendental functions", (a: f32 = SINGLE):
     "`math::exp(x)`" fn exp -> f32 { math::exp(a) }
     "`math::ln(x)`" fn ln -> f32 { math::ln(a) }
+}
+
+/// Neither huge nor tiny: where a GPU is as near as the clause says.
+const ORDINARY: [f32; 7] = [0.01, 0.3, 1.0, 1.5, 2.75, 7.25, 20.0];
+
+values! { approximate, "The hardware's approximations", (tolerance(out(relative = 4e-6, absolute = 4e-6))) (a: f32 = ORDINARY):
+    "`fast::exp2(x)`" fn exp2 -> f32 { fast::exp2(a) }
+    "`fast::exp(x)`" fn exp -> f32 { fast::exp(a) }
+    "`fast::log2(x)`" fn log2 -> f32 { fast::log2(a) }
+    "`fast::ln(x)`" fn ln -> f32 { fast::ln(a) }
+    "`fast::rcp(x)`" fn rcp -> f32 { fast::rcp(a) }
+    "`fast::sqrt(x)`" fn sqrt -> f32 { fast::sqrt(a) }
+    "`fast::rsqrt(x)`" fn rsqrt -> f32 { fast::rsqrt(a) }
+    "`fast::sin(x)`" fn sin -> f32 { fast::sin(a) }
+    "`fast::cos(x)`" fn cos -> f32 { fast::cos(a) }
+    "`fast::tanh(x)`" fn tanh -> f32 { fast::tanh(a) }
+    "`fast::div(x, y)`" fn div -> f32 { fast::div(a, 3.0) }
 }

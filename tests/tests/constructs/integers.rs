@@ -2,7 +2,7 @@
 
 use kernel_dsl::prelude::*;
 
-pub const ALL: &[&[super::Construct]] = &[signed::ALL, unsigned::ALL, casts::ALL];
+pub const ALL: &[&[super::Construct]] = &[signed::ALL, unsigned::ALL, checked::ALL, machine::ALL, casts::ALL];
 
 const SIGNED: [i32; 9] = [-100, -33, -8, -1, 0, 1, 7, 64, 99];
 const UNSIGNED: [u32; 8] = [100, 127, 128, 255, 256, 1000, 4096, 65535];
@@ -72,6 +72,33 @@ values! { unsigned, "Integers", (a: u32 = UNSIGNED, b: u32 = SMALL):
     "`a.saturating_sub(b)`" fn saturating_sub -> u32 { b.saturating_sub(a) }
     "`a.div_euclid(b)`" fn div_euclid -> u32 { a.div_euclid(b) }
     "`a.rem_euclid(b)`" fn rem_euclid -> u32 { a.rem_euclid(b) }
+}
+
+values! { checked, "Integers", (a: u32 = [1, 100, 65535, 4294967295], b: u32 = [1, 2, 3, 31, 4294967290]):
+    "`a.checked_add(b)`" fn checked_add -> u32 { a.checked_add(b).unwrap_or(7) }
+    "`a.checked_sub(b)`" fn checked_sub -> u32 { a.checked_sub(b).unwrap_or(7) }
+    "`a.checked_mul(b)`" fn checked_mul -> u32 { a.checked_mul(b).unwrap_or(7) }
+    "`a.checked_div(b)`" fn checked_div -> u32 { a.checked_div(b - 1).unwrap_or(7) }
+    "`a.checked_rem(b)`" fn checked_rem -> u32 { a.checked_rem(b - 1).unwrap_or(7) }
+    "`a.overflowing_add(b)`" fn overflowing_add -> u32 { let (x, over) = a.overflowing_add(b); x ^ over as u32 }
+    "`a.overflowing_sub(b)`" fn overflowing_sub -> u32 { let (x, over) = a.overflowing_sub(b); x ^ over as u32 }
+    "`a.overflowing_mul(b)`" fn overflowing_mul -> u32 { let (x, over) = a.overflowing_mul(b); x ^ over as u32 }
+    "`a.saturating_mul(b)`" fn saturating_mul -> u32 { a.saturating_mul(b) }
+    "`a.ilog2()`" fn ilog2 -> u32 { a.ilog2() }
+    "`a.is_multiple_of(b)`" fn is_multiple_of -> u32 { a.is_multiple_of(b) as u32 }
+}
+
+values! { machine, "Integer instructions by name", (a: u32 = [1, 100, 65535, 4294967295, 305419896], b: u32 = [1, 3, 31, 4294967290]):
+    "`int::mul_hi(a, b)`" fn mul_hi -> u32 { int::mul_hi(a, b) }
+    "`int::mul24(a, b)`" fn mul24 -> u32 { int::mul24(a & 0xff_ffff, b & 0xff_ffff) }
+    "`int::byte_perm(a, b, selector)`" fn byte_perm -> u32 { int::byte_perm(a, b, 0x1604) }
+    "`int::funnel_shl(high, low, n)`" fn funnel_shl -> u32 { int::funnel_shl(a, b, 7) }
+    "`int::funnel_shr(high, low, n)`" fn funnel_shr -> u32 { int::funnel_shr(a, b, 7) }
+    "`int::extract(x, position, length)`" fn extract -> u32 { int::extract(a, 4, 9) }
+    "`int::insert(bits, into, position, length)`" fn insert -> u32 { int::insert(a, b, 4, 9) }
+    "`dp4a(a, b, c)`" fn dp4a_words -> u32 { dp4a(a, b, 7) }
+    "`dp2a_lo(a, b, c)`" fn dp2a_low -> u32 { dp2a_lo(a, b, 7) }
+    "`dp2a_hi(a, b, c)`" fn dp2a_high -> u32 { dp2a_hi(a, b, 7) }
 }
 
 values! { casts, "Casts", (a: i32 = SIGNED, b: u32 = UNSIGNED):

@@ -25,6 +25,8 @@ items! { "Items":
     "an associated type" associated_types, |x| x + 7.0;
     "an `impl` over generic types" generic_impls, |x| 9.0 * x;
     "`const N: usize` of a kernel" over_numbers::<3>, |x| x * 3.0;
+    "`ptx!(…)`" inline, |x| x + 1.0;
+    "a constant array at an index of run time" looked_up, |x| x + [1.0, 20.0, -3.0, 0.5][x as usize % 4];
     "`const { assert!(…) }`" asserted::<4>, |x| x;
     "`const P: bool` of a kernel" over_truths::<true>, |x| -x;
     "`T: Float` of a kernel" over_types::<f32, Thrice>, |x| 3.0 * x;
@@ -253,6 +255,21 @@ fn over_numbers<const N: usize>(x: &[f32], y: &mut [f32]) {
         sum += x[thread::x()];
     }
     y[thread::x()] = sum;
+}
+
+#[kernel(block = 64, grid = 1)]
+fn inline(x: &[f32], y: &mut [f32]) {
+    let x = x[thread::x()];
+    y[thread::x()] = ptx!("add.rn.f32 {d}, {a}, 0f3F800000;", a = in(f32) x, d = out(f32));
+}
+
+#[device]
+const TABLE: [f32; 4] = [1.0, 20.0, -3.0, 0.5];
+
+#[kernel(block = 64, grid = 1)]
+fn looked_up(x: &[f32], y: &mut [f32]) {
+    let x = x[thread::x()];
+    y[thread::x()] = x + TABLE[x as usize % 4];
 }
 
 #[kernel(block = 64, grid = 1, instances(N = 4))]

@@ -105,6 +105,22 @@ programs! { views, "Views", views(x: View<f32, 2>, mut y: ViewMut<f32, 2>):
         let v = [1.0, 2.0, 3.0, 4.0];
         y.store_in((r, c), v);
     }
+    "`v.stride(d)`" fn stride {
+        let n = x.stride(0);
+        y[(thread::x() / 16, thread::x() % 16)] = n as f32;
+    }
+    "`v.strided()`" fn strided {
+        let (r, c) = (thread::x() / 16, thread::x() % 16);
+        let s = x.strided();
+        let v = s[(r, 15 - c)];
+        y[(r, c)] = v;
+    }
+    "`v.transposed()`" fn transposed {
+        let (r, c) = (thread::x() / 16, thread::x() % 16);
+        let s = x.strided().transposed();
+        let v = s[(15 - c, r)];
+        y[(r, c)] = v;
+    }
     "`v.streaming()`" fn streaming {
         let (r, c) = (thread::x() / 16, thread::x() % 16);
         let once = x.streaming(); let v = once[(r, c)];
@@ -113,20 +129,6 @@ programs! { views, "Views", views(x: View<f32, 2>, mut y: ViewMut<f32, 2>):
     "`v.coherent()`" fn coherent {
         let (r, c) = (thread::x() / 16, thread::x() % 16);
         let fresh = x.coherent(); let v = fresh[(r, c)];
-        y[(r, c)] = v;
-    }
-    "`v.stride(d)`" fn stride {
-        let n = x.stride(0);
-        y[(thread::x() / 16, thread::x() % 16)] = n as f32;
-    }
-    "`v.strided()[(row, col)]`" fn strided {
-        let (r, c) = (thread::x() / 16, thread::x() % 16);
-        let any = x.strided(); let v = any[(r, c)];
-        y[(r, c)] = v;
-    }
-    "`v.strided().transposed()`" fn transposed {
-        let (r, c) = (thread::x() / 16, thread::x() % 16);
-        let turned = x.strided().transposed(); let v = turned[(c, r)];
         y[(r, c)] = v;
     }
 }

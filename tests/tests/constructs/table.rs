@@ -29,20 +29,25 @@ impl Construct {
     }
 }
 
-/// Expressions over numbers, for each choice of values from the parameters' pools:
+/// Expressions over numbers, for each choice of values from the parameters' pools; clauses of the kernels' attribute may stand before
+/// the parameters:
 /// `values! { module, "Chapter", (a: i32 = [1, 2]): "construct" fn name -> i32 { … } }`.
 macro_rules! values {
-    ($module:ident, $chapter:literal, $parameters:tt: $($construct:literal fn $name:ident -> $r:ident $body:tt)*) => {
+    ($module:ident, $chapter:literal, $parameters:tt: $($all:tt)*) => {
+        values! { $module, $chapter, () $parameters: $($all)* }
+    };
+    ($module:ident, $chapter:literal, $clauses:tt $parameters:tt:
+        $($construct:literal fn $name:ident -> $r:ident $body:tt)*) => {
         #[allow(unused, clippy::all)]
         pub mod $module {
             use super::*;
-            $(values!(@kernel $parameters $name $r $body);)*
+            $(values!(@kernel $clauses $parameters $name $r $body);)*
             pub const ALL: &[$crate::table::Construct] =
                 &[$(values!(@construct $chapter $construct $parameters $name $r $body)),*];
         }
     };
-    (@kernel ($($p:ident: $t:ty = $pool:expr),*) $name:ident $r:ident $body:tt) => {
-        #[kernel(block = 32, grid = out.len().div_ceil(32))]
+    (@kernel ($($clause:tt)*) ($($p:ident: $t:ty = $pool:expr),*) $name:ident $r:ident $body:tt) => {
+        #[kernel(block = 32, grid = out.len().div_ceil(32), $($clause)*)]
         #[requires($($p.len() == out.len()),*)]
         pub fn $name($($p: &[$t],)* out: &mut [$r]) {
             let i = grid::index();

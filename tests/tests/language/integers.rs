@@ -133,8 +133,8 @@ fn expected(a: u32, b: u32, c: u32) -> [u32; 26] {
         }))
     };
     [
-        (u64::from(a) * u64::from(b) >> 32) as u32,
-        (i64::from(s) * i64::from(t) >> 32) as u32,
+        ((u64::from(a) * u64::from(b)) >> 32) as u32,
+        ((i64::from(s) * i64::from(t)) >> 32) as u32,
         (u64::from(a & 0xff_ffff) * u64::from(b & 0xff_ffff)) as u32,
         (low(a) * low(b)) as u32,
         permuted(c),
@@ -189,8 +189,8 @@ fn expected_wide(a: u64, b: u64, at: u32) -> [u64; 6] {
     let (s, t) = (a as i64, b as i64);
     let length = (b >> 57) as u32;
     [
-        (u128::from(a) * u128::from(b) >> 64) as u64,
-        (i128::from(s) * i128::from(t) >> 64) as u64,
+        ((u128::from(a) * u128::from(b)) >> 64) as u64,
+        ((i128::from(s) * i128::from(t)) >> 64) as u64,
         field(a, 64, false, at, length),
         field(a, 64, true, at, length),
         inserted(a, b, 64, at, length),

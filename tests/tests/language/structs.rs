@@ -199,7 +199,7 @@ fn test_fields(checker: &Checker) {
         Input::scalar(10.0f32),
         Input::slice(&[0f32; 32]),
     ];
-    let at = |i: usize| f64::from(x[3 * i] * 10.0 + if i % 2 == 0 { 2.0 } else { 4.0 });
+    let at = |i: usize| f64::from(x[3 * i] * 10.0 + if i.is_multiple_of(2) { 2.0 } else { 4.0 });
     let expected = [Expected::new(3, (0..32).map(|i| at(31 - i)).collect(), Bound::Exact)];
     agree::<of_fields>(checker, "of fields", inputs, &expected);
     assemble::<of_fields>();

@@ -502,13 +502,6 @@ impl Checker<'_> {
 /// What to write instead of a method that Rust has and a kernel has not.
 fn instead_of(receiver: &Ty, method: &str) -> &'static str {
     match (receiver, method) {
-        (Ty::Scalar(s), "powi" | "powf") if s.is_float() => ": write the product, or `math::exp(y * math::ln(x))`",
-        (
-            Ty::Scalar(s),
-            "sin" | "cos" | "tan" | "sinh" | "cosh" | "tanh" | "exp" | "exp2" | "ln" | "log2" | "log10",
-        ) if s.is_float() => {
-            ": of transcendental functions there are those of `math`, which give the same bits everywhere"
-        }
         (Ty::Scalar(_), _) if method.starts_with("checked_") || method.starts_with("overflowing_") => {
             ": compare before, or take the method that is called `wrapping_…`"
         }

@@ -30,7 +30,6 @@ mod memory;
 mod method;
 mod option;
 mod overflow;
-mod oversized;
 mod pattern;
 mod pending;
 mod pipeline;
@@ -65,7 +64,6 @@ pub fn lower(program: &Program, instance: &Instance, target: Target) -> Result<i
 /// The same of a program that has been made for its instance.
 pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir::Kernel, Errors> {
     let (program, instance, function) = (monomorphic.program(), monomorphic.instance(), monomorphic.kernel());
-    oversized::refuse(program, function)?;
     let block = launch::block(monomorphic).map_err(|e| Error::whole(e.to_string()))?;
     let kernel = ir::Kernel {
         name: instance.entry(&function.name),

@@ -111,7 +111,11 @@ fn chapter(tokens: &mut Tokens) -> String {
 
 fn values(all: &Crate, tokens: &mut Tokens, rows: &mut Vec<Row>) {
     let chapter = chapter(tokens);
-    let parameters = tokens.group().stream();
+    let first = tokens.group().stream();
+    let (clauses, parameters) = match tokens.is_group() {
+        true => (first, tokens.group().stream()),
+        false => (TokenStream::new(), first),
+    };
     let parameters = syn::parse::Parser::parse2(
         |input: syn::parse::ParseStream| {
             let one = |input: syn::parse::ParseStream| {
@@ -148,7 +152,7 @@ fn values(all: &Crate, tokens: &mut Tokens, rows: &mut Vec<Row>) {
                 }
             }
         };
-        let attribute = quote!(block = 32, grid = 1);
+        let attribute = quote!(block = 32, grid = 1, #clauses);
         rows.push(row(all, &chapter, construct, attribute, item, |offset| offset > 0));
     }
 }

@@ -123,7 +123,7 @@ impl Fact {
         self.threads == other.threads
             || self.multiple > 0
                 && match self.threads.zip(&other.threads, |a, b| Some(a.wrapping_sub(b))) {
-                    Some(Threads::Same(distance)) => (distance as i64).unsigned_abs() % self.multiple == 0,
+                    Some(Threads::Same(distance)) => (distance as i64).unsigned_abs().is_multiple_of(self.multiple),
                     _ => false,
                 }
     }

@@ -169,11 +169,10 @@ impl Mover {
             let mut needed: SmallVec<[Value; 2]> = SmallVec::new();
             inst.op.for_each_operand(|v| needed.extend(family.members.contains(&v).then_some(v)));
             for member in needed {
-                if !addresses.contains_key(&member) {
+                addresses.entry(member).or_insert_with(|| {
                     let op = family.root.address(family.index[&member]);
-                    let address = self.push(op, Type::Global, location, before);
-                    addresses.insert(member, address);
-                }
+                    self.push(op, Type::Global, location, before)
+                });
             }
             inst.op.map_operands(|v| addresses.get(&v).copied().unwrap_or(v));
             for inner in inst.op.regions_mut() {
