@@ -117,6 +117,32 @@
 //! | `a.saturating_sub(b)` | `min.u32`, `sub.u32` | sm_61 | 1, 1/2 |
 //! | `a.div_euclid(b)` | `div.u32` | sm_61 | sequence |
 //! | `a.rem_euclid(b)` | `rem.u32` | sm_61 | sequence |
+//! | `a.checked_add(b)` | `add.u32`, `setp.ge.u32`, `selp.u32` | sm_61 | 1, 1/2 |
+//! | `a.checked_sub(b)` | `sub.u32`, `setp.ge.u32`, `selp.u32` | sm_61 | 1, 1/2 |
+//! | `a.checked_mul(b)` | `mul.lo.u32`, `mul.hi.u32`, `setp.eq.u32`, `selp.u32` | sm_61 | 1, 1/2, sequence |
+//! | `a.checked_div(b)` | `sub.u32`, `setp.eq.u32`, 2 `selp.u32`, `div.u32`, `setp.ne.u32` | sm_61 | 1, 1/2, sequence |
+//! | `a.checked_rem(b)` | `sub.u32`, `setp.eq.u32`, 2 `selp.u32`, `rem.u32`, `setp.ne.u32` | sm_61 | 1, 1/2, sequence |
+//! | `a.overflowing_add(b)` | `add.u32`, `setp.lt.u32`, `selp.u32`, `xor.b32` | sm_61 | 1, 1/2 |
+//! | `a.overflowing_sub(b)` | `sub.u32`, `setp.lt.u32`, `selp.u32`, `xor.b32` | sm_61 | 1, 1/2 |
+//! | `a.overflowing_mul(b)` | `mul.lo.u32`, `mul.hi.u32`, `setp.ne.u32`, `selp.u32`, `xor.b32` | sm_61 | 1, 1/2, sequence |
+//! | `a.saturating_mul(b)` | `mul.lo.u32`, `mul.hi.u32`, `setp.ne.u32`, `selp.u32` | sm_61 | 1, 1/2, sequence |
+//! | `a.ilog2()` | `clz.b32`, `sub.u32` | sm_61 | 1, 1/4 |
+//! | `a.is_multiple_of(b)` | 2 `setp.eq.u32`, 3 `selp.u32`, `rem.u32` | sm_61 | 1, 1/2, sequence |
+//!
+//! # Integer instructions by name
+//!
+//! | construct | PTX | from | rate |
+//! |---|---|---|---|
+//! | `int::mul_hi(a, b)` | `mul.hi.u32` | sm_61 | sequence |
+//! | `int::mul24(a, b)` | 2 `and.b32`, `mul24.lo.u32` | sm_61 | 1, sequence |
+//! | `int::byte_perm(a, b, selector)` | `prmt.b32` | sm_61 | 1 |
+//! | `int::funnel_shl(high, low, n)` | `shf.l.wrap.b32` | sm_61 | 1/2 |
+//! | `int::funnel_shr(high, low, n)` | `shf.r.wrap.b32` | sm_61 | 1/2 |
+//! | `int::extract(x, position, length)` | `bfe.u32` | sm_61 | 1/2 |
+//! | `int::insert(bits, into, position, length)` | `bfi.b32` | sm_61 | 1/2 |
+//! | `dp4a(a, b, c)` | `dp4a.u32.u32` | sm_61 | 1 |
+//! | `dp2a_lo(a, b, c)` | `dp2a.lo.u32.u32` | sm_61 | 1 |
+//! | `dp2a_hi(a, b, c)` | `dp2a.hi.u32.u32` | sm_61 | 1 |
 //!
 //! # Casts
 //!
@@ -197,6 +223,22 @@
 //! |---|---|---|---|
 //! | `math::exp(x)` | `min.f32`, `max.f32`, 9 `fma.rn.f32`, 6 `mov.b32`, 2 `sub.s32`, `sub.rn.f32`, `shr.s32`, 2 `add.s32`, 2 `shl.b32`, 2 `mul.rn.f32`, `setp.neu.f32`, `selp.f32` | sm_61 | 1, 1/2 |
 //! | `math::ln(x)` | `setp.gt.f32`, 3 `setp.lt.f32`, `and.pred`, 5 `selp.f32`, 2 `mul.rn.f32`, 4 `mov.b32`, 3 `sub.s32`, `shr.s32`, `shl.b32`, `sub.rn.f32`, `selp.s32`, 10 `fma.rn.f32`, `cvt.rn.f32.s32`, `setp.eq.f32`, `mov.f32` | sm_61 | 1, 1/2, 1/4 |
+//!
+//! # The hardware's approximations
+//!
+//! | construct | PTX | from | rate |
+//! |---|---|---|---|
+//! | `fast::exp2(x)` | `ex2.approx.ftz.f32` | sm_61 | 1/4 |
+//! | `fast::exp(x)` | `mul.rn.f32`, `ex2.approx.ftz.f32` | sm_61 | 1, 1/4 |
+//! | `fast::log2(x)` | `lg2.approx.ftz.f32` | sm_61 | 1/4 |
+//! | `fast::ln(x)` | `lg2.approx.ftz.f32`, `mul.rn.f32` | sm_61 | 1, 1/4 |
+//! | `fast::rcp(x)` | `rcp.approx.ftz.f32` | sm_61 | 1/4 |
+//! | `fast::sqrt(x)` | `sqrt.approx.ftz.f32` | sm_61 | 1/4 |
+//! | `fast::rsqrt(x)` | `rsqrt.approx.ftz.f32` | sm_61 | 1/4 |
+//! | `fast::sin(x)` | `sin.approx.ftz.f32` | sm_61 | 1/4 |
+//! | `fast::cos(x)` | `cos.approx.ftz.f32` | sm_61 | 1/4 |
+//! | `fast::tanh(x)` | `mul.rn.f32`, `ex2.approx.ftz.f32`, `add.rn.f32`, `rcp.approx.ftz.f32`, `fma.rn.f32` | sm_61 | 1, 1/4 |
+//! | `fast::div(x, y)` | `rcp.approx.ftz.f32`, `mul.rn.f32` | sm_61 | 1, 1/4 |
 //!
 //! # Statements and control
 //!
@@ -289,6 +331,8 @@
 //! | an associated type | of what it is used in | sm_61 |  |
 //! | an `impl` over generic types | of what it is used in | sm_61 |  |
 //! | `const N: usize` of a kernel | of what it is used in | sm_61 |  |
+//! | `ptx!(…)` | of what it is used in | sm_61 |  |
+//! | a constant array at an index of run time | of what it is used in | sm_61 |  |
 //! | `const { assert!(…) }` | of what it is used in | sm_61 |  |
 //! | `const P: bool` of a kernel | of what it is used in | sm_61 |  |
 //! | `T: Float` of a kernel | of what it is used in | sm_61 |  |
@@ -324,11 +368,11 @@
 //! | `v.load_or::<4>((row, col), other)` | 2 `setp.lt.u32`, 2 `and.pred`, `mul.lo.u32`, `add.u32`, `mad.wide.u32`, `sub.u32`, 2 `mov.f32`, 2 `ld.global.nc.f32`, `setp.gt.u32` | sm_61 | 1, 1/2, sequence, global |
 //! | `v.store((row, col), values)` | `mul.lo.u32`, `add.u32`, `mad.wide.u32`, `st.global.v4.f32` | sm_61 | 1, 1/2, sequence, global |
 //! | `v.store_in((row, col), values)` | 2 `setp.lt.u32`, 4 `and.pred`, `mul.lo.u32`, `add.u32`, `mad.wide.u32`, `sub.u32`, 4 `st.global.f32`, 3 `setp.gt.u32` | sm_61 | 1, 1/2, sequence, global |
+//! | `v.stride(d)` | none | sm_61 |  |
+//! | `v.strided()` | none | sm_61 |  |
+//! | `v.transposed()` | none | sm_61 |  |
 //! | `v.streaming()` | `mul.lo.u32`, `add.u32`, `mad.wide.u32`, `ld.global.cs.nc.f32` | sm_61 | 1, 1/2, sequence, global |
 //! | `v.coherent()` | `mul.lo.u32`, `add.u32`, `mad.wide.u32`, `ld.global.f32` | sm_61 | 1, 1/2, sequence, global |
-//! | `v.stride(d)` | none | sm_61 |  |
-//! | `v.strided()[(row, col)]` | `mul.lo.u32`, `add.u32`, `mad.wide.u32`, `ld.global.nc.f32` | sm_61 | 1, 1/2, sequence, global |
-//! | `v.strided().transposed()` | `mul.lo.u32`, `add.u32`, `mad.wide.u32`, `ld.global.nc.f32` | sm_61 | 1, 1/2, sequence, global |
 //!
 //! # Atomic operations
 //!
@@ -388,6 +432,9 @@
 //! | `s.copy_async_map(view, \|x\| …)` | `and.b32`, `shr.u32`, 2 `setp.lt.u32`, `and.pred`, `mul.lo.u32`, `add.u32`, `mad.wide.u32`, `mov.f32`, `ld.global.nc.f32`, `mul.rn.f32`, `cvt.rn.f16.f32` | sm_61 | 1, 1/2, 1/4, sequence, global |
 //! | `p.and(q)` | `setp.lt.u32`, `and.pred`, `mov.f32`, `ld.global.nc.f32` | sm_61 | 1, 1/2, global |
 //! | `Pending::none()` | none | sm_61 |  |
+//! | `s.cp_async(view)` | `and.b32`, `shr.u32`, 2 `setp.lt.u32`, `and.pred`, 2 `shl.b32`, 3 `add.u32`, `mov.u32`, `mul.lo.u32`, `mad.wide.u32`, `selp.u32`, `cp.async.ca.shared.global` | sm_80 | 1, 1/2, sequence, global |
+//! | `pipeline::commit()` | `cp.async.commit_group` | sm_80 | global |
+//! | `pipeline::wait::<N>()` | `cp.async.wait_group` | sm_80 | global |
 //!
 //! # Places
 //!

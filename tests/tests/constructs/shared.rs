@@ -2,7 +2,7 @@
 
 use kernel_dsl::prelude::*;
 
-pub const ALL: &[&[super::Construct]] = &[arrays::ALL, copies::ALL, pipelines::ALL];
+pub const ALL: &[&[super::Construct]] = &[arrays::ALL, copies::ALL, groups::ALL];
 
 programs! { arrays, "Shared memory", slices(x: &[f32], y: &mut [f32]):
     "`Shared::<T, R>::new(shape)`" fn new {
@@ -219,7 +219,7 @@ programs! { copies, "Copies to shared memory", views(x: View<f32, 2>, mut y: Vie
     }
 }
 
-programs! { pipelines, "Copies of later targets", (target = sm_80) views(x: View<f32, 2>, mut y: ViewMut<f32, 2>):
+programs! { groups, "Copies to shared memory", (target = sm_80) views(x: View<f32, 2>, mut y: ViewMut<f32, 2>):
     "`s.cp_async(view)`" fn cp_async {
         let t = thread::x();
         let s = Shared::<f32, 2>::new([4, 16]);
@@ -229,22 +229,19 @@ programs! { pipelines, "Copies of later targets", (target = sm_80) views(x: View
         block::sync();
         y[(t / 16, t % 16)] = s[(3 - t / 16, t % 16)];
     }
-    "`pipeline::commit()`" fn pipeline_commit {
-        let t = thread::x();
-        let s = Shared::<f32, 3>::new([2, 4, 16]);
-        s.at(0).cp_async(x);
-        pipeline::commit();
-        s.at(1).cp_async(x);
-        pipeline::commit();
-        pipeline::wait::<1>();
-        block::sync();
-        y[(t / 16, t % 16)] = s[(0, 3 - t / 16, t % 16)];
-        pipeline::wait::<0>();
-    }
-    "`pipeline::wait::<N>()`" fn pipeline_wait {
+    "`pipeline::commit()`" fn commit {
         let t = thread::x();
         let s = Shared::<f32, 2>::new([4, 16]);
-        s.cp_async(x.offset((1, 0)));
+        s.cp_async(x);
+        pipeline::commit();
+        pipeline::wait::<0>();
+        block::sync();
+        y[(t / 16, t % 16)] = s[(3 - t / 16, t % 16)];
+    }
+    "`pipeline::wait::<N>()`" fn wait {
+        let t = thread::x();
+        let s = Shared::<f32, 2>::new([4, 16]);
+        s.cp_async(x);
         pipeline::commit();
         pipeline::wait::<0>();
         block::sync();

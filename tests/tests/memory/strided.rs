@@ -144,7 +144,7 @@ fn launches(device: &Device) {
     assert_eq!(y.download().unwrap()[3..], [100.0, 100.0, 100.0, 100.0, 101.0, 100.0, 100.0, 100.0, 102.0]);
     let (mut strides, mut out) = (device.zeros::<u32>(2).unwrap(), device.zeros::<f32>(12).unwrap());
     let transposed: BufferStrided<f32, 2> = x.view([3, 4]).unwrap().strided().transposed();
-    copy::launch(device, &transposed, out.view_mut([4, 3]).unwrap(), &mut strides).unwrap();
+    copy::launch(device, transposed, out.view_mut([4, 3]).unwrap(), &mut strides).unwrap();
     assert_eq!(out.download().unwrap(), [0.0, 4.0, 8.0, 1.0, 5.0, 9.0, 2.0, 6.0, 10.0, 3.0, 7.0, 11.0]);
     assert_eq!(strides.download().unwrap(), [1, 4]);
 
