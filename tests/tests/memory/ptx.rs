@@ -24,7 +24,7 @@ fn wide_accesses_are_vectors() {
     assert_eq!((count(ptx, "ld.global.nc.v4.u32"), count(ptx, "bfe.u32")), (1, 0), "{ptx}");
     assert_eq!((count(ptx, "st.global.v4.u32"), count(ptx, "bfi.b32")), (1, 0), "{ptx}");
     let ptx = negate::<4>::PTX;
-    assert_eq!((count(ptx, "ld.global.nc.v2.u32"), count(ptx, "ld.shared.v2.u32")), (1, 1), "{ptx}");
+    assert_eq!((count(ptx, "ld.global.nc.v2.s32"), count(ptx, "ld.shared.v2.u32")), (1, 1), "{ptx}");
     let ptx = matmul::PTX;
     assert_eq!(count(ptx, "ld.shared.v4.f32"), 8 + 32, "{ptx}");
     assert_eq!(count(ptx, "ld.shared.f32"), 0, "{ptx}");

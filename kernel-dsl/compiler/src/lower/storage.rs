@@ -73,9 +73,14 @@ impl<'h> Lowerer<'h> {
 
     fn too_large(&mut self, name: &str, len: u32) {
         let span = self.builder.kernel.locations[self.builder.location.0 as usize].span;
+        let what = format!("would have {len} elements in the registers of each thread");
+        // What is copied from an array that is too large is the same mistake.
+        if self.errors.iter().any(|e| e.message.ends_with(&what)) {
+            return;
+        }
         self.error_with_help(
             span,
-            format!("`{name}` would have {len} elements in the registers of each thread"),
+            format!("`{name}` {what}"),
             "a thread has at most 255 registers: keep large arrays in shared or global memory",
         );
     }
