@@ -359,7 +359,7 @@ impl<'h> Lowerer<'h> {
             );
             return None;
         }
-        let storage = self.storage(e.ty, "temporary");
+        let storage = self.storage(e.ty, super::storage::TEMPORARY);
         self.write_storage(&storage, value);
         Some(Place::Registers(storage))
     }

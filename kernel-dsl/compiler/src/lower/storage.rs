@@ -26,6 +26,9 @@ fn product(dims: &[u32]) -> u32 {
     dims.iter().fold(1, |n: u32, d| n.saturating_mul(*d))
 }
 
+/// What registers are called that hold what has no name in Rust.
+pub(super) const TEMPORARY: &str = "temporary";
+
 impl<'h> Lowerer<'h> {
     /// Registers for a value of type `ty`. Handles, references and closures have none: they are names.
     pub(super) fn storage(&mut self, ty: TypeId, name: &str) -> Storage {
@@ -74,8 +77,8 @@ impl<'h> Lowerer<'h> {
     fn too_large(&mut self, name: &str, len: u32) {
         let span = self.builder.kernel.locations[self.builder.location.0 as usize].span;
         let what = format!("would have {len} elements in the registers of each thread");
-        // What is copied from an array that is too large is the same mistake.
-        if self.errors.iter().any(|e| e.message.ends_with(&what)) {
+        // What is copied from an array that is too large, without a name of its own, is the same mistake.
+        if name == TEMPORARY && self.errors.iter().any(|e| e.message.ends_with(&what)) {
             return;
         }
         self.error_with_help(
