@@ -17,6 +17,7 @@
 //! * `tests/analyses.rs`: bank conflicts, sectors and what is slow, against addresses counted in plain Rust.
 //! * `tests/paper.rs`: kernels as experts write them, which stand in `src/paper` here; the program `paper` is the command `kernels`
 //!   over them.
+//! * `tests/nvrtc`: thirteen kernels beside what NVRTC makes of them in CUDA C: issue slots and registers on sm_61.
 //! * `tests/gpu.rs`: every kernel on a GPU.
 
 mod paper;

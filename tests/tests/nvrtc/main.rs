@@ -1,0 +1,153 @@
+//! What our compiler makes of a kernel beside what NVIDIA's own makes of the same: `cargo test -p tests --test nvrtc -- --nocapture`.
+//!
+//! `cuda/` has each kernel in CUDA C, in the same shape and class of arithmetic, and the PTX that NVRTC 12.9 makes of it for sm_61
+//! (`compile` makes it anew). Both texts go through ptxas for sm_61, and the machine code is counted: issue slots an element of
+//! work, which in a kernel with loops are those of the loop that does the work by its elements, and of one without all there are.
+//! `README.md` is the table; `UPDATE=1` writes it. Without ptxas and nvdisasm (`tests/get-nvdisasm`) nothing is compared, and it
+//! says so.
+
+#[path = "../every_target/mod.rs"]
+#[allow(dead_code, reason = "not every test assembles")]
+mod every_target;
+mod plain;
+mod products;
+mod rows;
+#[path = "../language/support.rs"]
+#[allow(dead_code, reason = "not every test needs all of it")]
+mod support;
+mod values;
+
+use kernels_rs::command::nvdisasm::Nvdisasm;
+use kernels_rs::command::ptxas::Ptxas;
+use kernels_rs::sass::Listing;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+/// What is counted as an element of work.
+enum Work {
+    /// The kernel has no loop: all of it.
+    Whole,
+    /// Of each phase, the loop with the most of `counts`, one of which is an element, and with no `without`.
+    Loops(&'static [Phase]),
+}
+
+struct Phase {
+    counts: &'static str,
+    without: &'static str,
+}
+
+/// Slots an element and registers a thread.
+struct Cost {
+    slots: f64,
+    registers: u32,
+}
+
+struct Tools {
+    ptxas: Ptxas,
+    nvdisasm: Nvdisasm,
+}
+
+impl Tools {
+    fn find() -> Option<Tools> {
+        let ptxas = Ptxas::find().filter(Ptxas::takes_sm_61)?;
+        let nvdisasm = Nvdisasm::find(&ptxas)?;
+        Some(Tools { ptxas, nvdisasm })
+    }
+
+    fn cost(&self, name: &str, ptx: &str, work: &Work) -> Cost {
+        let target = kernel_dsl::compiler::Target::SM_61;
+        let resources = self.ptxas.assemble(ptx, target).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!((resources.spill_stores, resources.spill_loads), (0, 0), "{name} spills");
+        let listing = self.nvdisasm.listing(&self.ptxas, ptx, target).unwrap_or_else(|e| panic!("{name}: {e}"));
+        Cost { slots: slots(name, &listing, work), registers: resources.registers }
+    }
+}
+
+fn slots(name: &str, listing: &Listing, work: &Work) -> f64 {
+    let phases = match work {
+        Work::Whole => return f64::from(listing.slots(0..listing.instructions.len())),
+        Work::Loops(phases) => phases,
+    };
+    let loops = listing.loops();
+    let of_phase = |phase: &Phase| {
+        let elements = |l: &kernels_rs::sass::Loop| l.mix.get(phase.counts).copied().unwrap_or(0);
+        let fits = |l: &&kernels_rs::sass::Loop| elements(l) > 0 && !l.mix.contains_key(phase.without);
+        let main = loops.iter().filter(fits).max_by_key(|l| elements(l));
+        let main = main.unwrap_or_else(|| panic!("{name} has no loop with {}", phase.counts));
+        f64::from(main.slots) / f64::from(elements(main))
+    };
+    phases.iter().map(of_phase).sum()
+}
+
+fn kernels() -> Vec<(&'static str, &'static str, Work)> {
+    const NOTHING: &str = "";
+    vec![
+        ("saxpy", plain::saxpy::PTX, Work::Whole),
+        ("strided_sum", plain::strided_sum::PTX, Work::Loops(&[Phase { counts: "FADD", without: NOTHING }])),
+        ("block_sum", plain::block_sum::PTX, Work::Whole),
+        ("warp_scan", plain::warp_scan::PTX, Work::Whole),
+        ("tiled", products::tiled::PTX, Work::Loops(&[Phase { counts: "FFMA", without: NOTHING }])),
+        ("blocked", products::blocked::PTX, Work::Loops(&[Phase { counts: "FFMA", without: NOTHING }])),
+        ("transpose", plain::transpose::PTX, Work::Whole),
+        (
+            "softmax",
+            rows::softmax::PTX,
+            Work::Loops(&[
+                Phase { counts: "FMNMX", without: "MUFU" },
+                Phase { counts: "MUFU", without: "STG" },
+                Phase { counts: "STG", without: NOTHING },
+            ]),
+        ),
+        (
+            "layernorm",
+            rows::layernorm::PTX,
+            Work::Loops(&[
+                Phase { counts: "FADD", without: "FFMA" },
+                Phase { counts: "FFMA", without: "STG" },
+                Phase { counts: "STG", without: NOTHING },
+            ]),
+        ),
+        ("histogram", plain::histogram::PTX, Work::Loops(&[Phase { counts: "ATOMS", without: NOTHING }])),
+        ("stencil", plain::stencil::PTX, Work::Whole),
+        ("dot", rows::dot::PTX, Work::Loops(&[Phase { counts: "IDP", without: NOTHING }])),
+        ("rotary", rows::rotary::PTX, Work::Loops(&[Phase { counts: "STG", without: NOTHING }])),
+    ]
+}
+
+#[test]
+fn code_is_as_good_as_nvrtcs() {
+    let Some(tools) = Tools::find() else {
+        println!(
+            "note: no ptxas for sm_61 with an nvdisasm, and nothing was compared; `tests/get-nvdisasm` fetches both"
+        );
+        return;
+    };
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/nvrtc");
+    let mut page = "Issue slots an element of work and registers a thread on sm_61, ptxas 12.9; NVRTC 12.9.86. Written by \
+        `UPDATE=1 cargo test -p tests --test nvrtc`.\n\n| kernel | slots | NVRTC's | ratio | registers | NVRTC's |\n|---|---|---|---|---|---|\n"
+        .to_string();
+    let (mut logarithms, mut worst) = (0.0, 0.0f64);
+    let all = kernels();
+    for (name, ours, work) in &all {
+        let path = here.join(format!("cuda/{name}.ptx"));
+        let theirs = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let (ours, theirs) = (tools.cost(name, ours, work), tools.cost(name, &theirs, work));
+        let ratio = ours.slots / theirs.slots;
+        logarithms += ratio.ln();
+        worst = worst.max(ratio);
+        let Cost { slots, registers } = ours;
+        let (their_slots, their_registers) = (theirs.slots, theirs.registers);
+        let _ =
+            writeln!(page, "| {name} | {slots:.3} | {their_slots:.3} | {ratio:.3} | {registers} | {their_registers} |");
+    }
+    let mean = (logarithms / all.len() as f64).exp();
+    let _ = writeln!(page, "\nGeometric mean of the ratios: {mean:.3}; the largest: {worst:.3}.");
+    print!("{page}");
+    let path = here.join("README.md");
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&path, &page).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    }
+    assert_eq!(fs::read_to_string(&path).ok().as_deref(), Some(page.as_str()), "UPDATE=1 writes the table");
+    assert!(mean <= 1.0 && worst <= 1.1, "mean {mean:.3}, largest {worst:.3}");
+}
