@@ -93,6 +93,9 @@ struct Line {
     failures: Vec<CaseReport>,
     /// What the hardware's approximations decide.
     decisions: Vec<String>,
+    /// The executors as a pass lists them, with what they were compared by.
+    #[serde(skip)]
+    compared: String,
     /// What is wrong, in words.
     #[serde(skip)]
     words: Vec<String>,
@@ -127,7 +130,8 @@ impl Check {
             let on_gpu = if device.is_cpu() { "" } else { ", that device on the PTX and on the checked form's" };
             let interpreter = "the interpreter on IR as lowered, on IR after all passes, on the checked form";
             writeln!(out, "compared bit for bit (=): {interpreter}, the PTX interpreter on the PTX{on_gpu}")?;
-            writeln!(out, "compared within a stated error (≈): plain Rust in f64")?;
+            let near = if device.is_cpu() { "" } else { "; that device, where a kernel uses `fast::`" };
+            writeln!(out, "compared within a stated error (≈): plain Rust in f64{near}")?;
             match &ptxas {
                 Some(ptxas) => {
                     let targets: Vec<_> = targets(ptxas, Target::SM_61).map(|target| target.to_string()).collect();
@@ -266,6 +270,7 @@ impl Line {
             problem: None,
             failures: Vec::new(),
             decisions: Vec::new(),
+            compared: String::new(),
             words: Vec::new(),
         }
     }
@@ -278,6 +283,16 @@ impl Line {
         }
         self.cases = report.cases.len();
         self.executors = report.executors.iter().map(short).collect();
+        for (executor, name) in report.executors.iter().zip(&self.executors) {
+            let near = report.approximate && matches!(executor, Executor::Cuda(_) | Executor::CudaChecked(_));
+            let relation = match (self.compared.is_empty(), near) {
+                (true, _) => "",
+                (false, true) => " ≈ ",
+                (false, false) => " = ",
+            };
+            self.compared.push_str(relation);
+            self.compared.push_str(name);
+        }
         self.problem = report.problem;
         self.decisions = report.decisions;
         self.failures = report.cases.into_iter().filter(|case| case.failure.is_some()).collect();
@@ -292,7 +307,7 @@ impl Line {
             return Ok(writeln!(out, "{verdict:<11}  {name}  {why}")?);
         }
         let compared = match verdict {
-            Verdict::Pass => format!("{} ≈ plain Rust", self.executors.join(" = ")),
+            Verdict::Pass => format!("{} ≈ plain Rust", self.compared),
             _ => self.executors.join(", "),
         };
         let assembled = if self.assembled == Some(true) { "; assembled" } else { "" };

@@ -39,6 +39,7 @@ impl Checker {
             seed,
             executors: Vec::new(),
             skipped: Vec::new(),
+            approximate: false,
             decisions: Vec::new(),
             problem: cases.is_empty().then(|| "its subject has no cases".to_string()),
             cases: Vec::new(),
@@ -50,6 +51,7 @@ impl Checker {
         match Prepared::compile(subject.artifact, instance) {
             Ok(prepared) => {
                 report.executors = self.executors(&prepared);
+                report.approximate = prepared.approximate.iter().any(|(reached, _)| *reached);
                 report.decisions.clone_from(&prepared.decisions);
                 report.cases = cases
                     .iter()

@@ -32,6 +32,8 @@ pub struct InstanceReport {
     pub executors: Vec<Executor>,
     /// Who did not, and why.
     pub skipped: Vec<Skipped>,
+    /// Whether the hardware's approximations reach what it leaves: a GPU is compared within the kernel's tolerances.
+    pub approximate: bool,
     /// What approximations decide, by place: where a GPU may differ by more than any tolerance.
     pub decisions: Vec<String>,
     /// What stopped it before any case: it did not lower, a pass failed, or there were no cases.
