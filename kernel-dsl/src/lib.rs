@@ -335,7 +335,7 @@
 //! # What the language has
 //!
 //! A kernel is Rust, and means what a Rust reader expects; rustc checks it against the items of [`prelude`], so names,
-//! types and borrows are wrong where Rust says so. [`reference`] lists every construct, with the PTX that it becomes and what
+//! types and borrows are wrong where Rust says so. [`mod@reference`] lists every construct, with the PTX that it becomes and what
 //! that costs; [`subset`] what of Rust is in, and what is out and why.
 //!
 //! * **Types**: `bool`, integers of 8 to 64 bits, `usize`, `f32` and `f64`, and the floats of 16 bits,

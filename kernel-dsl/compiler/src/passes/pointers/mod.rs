@@ -5,7 +5,7 @@
 //! takes two instructions with the parameter in constant memory. So:
 //!
 //! * what starts from a parameter is carried as its index from there, in elements and 32 bits, with the distance that
-//!   every access adds already in it; the address is made where it is used ([`indexed`]);
+//!   every access adds already in it; the address is made where it is used (`indexed`);
 //! * what moves by constants in a loop without barriers stays an address, for ptxas unrolls such a loop and reaches all
 //!   copies from one: it is carried moved by the distance that every access adds. So are addresses in shared memory, and those
 //!   that do not start from a parameter.
