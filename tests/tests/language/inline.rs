@@ -340,29 +340,25 @@ pub fn later(out: &mut [u32]) {
     }
 }
 
+fn all(checker: &Checker) {
+    test_carries(checker);
+    test_bits(checker);
+    test_types(checker);
+    test_roundings(checker);
+    test_generic(checker);
+    test_standing(checker);
+    agree::<later>(checker, "later", vec![Input::slice(&[0u32; 32])], &[exact(0, [0x1ff0; 32])]);
+}
+
 #[test]
 fn blocks_compute_what_rust_does() {
-    let checker = checker(false);
-    test_carries(&checker);
-    test_bits(&checker);
-    test_types(&checker);
-    test_roundings(&checker);
-    test_generic(&checker);
-    test_standing(&checker);
-    agree::<later>(&checker, "later", vec![Input::slice(&[0u32; 32])], &[exact(0, [0x1ff0; 32])]);
+    all(&checker(false));
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_blocks_compute_what_rust_does() {
-    let checker = checker(true);
-    test_carries(&checker);
-    test_bits(&checker);
-    test_types(&checker);
-    test_roundings(&checker);
-    test_generic(&checker);
-    test_standing(&checker);
-    agree::<later>(&checker, "later", vec![Input::slice(&[0u32; 32])], &[exact(0, [0x1ff0; 32])]);
+    all(&checker(true));
 }
 
 #[test]
