@@ -3,6 +3,7 @@
 //! A view that moves carries its extents and strides along, and a variable that is assigned in one loop of several is
 //! carried by all: until this is seen, nothing that is computed from them is invariant.
 
+use super::exits::Exits;
 use crate::error::Errors;
 use crate::ir::*;
 
@@ -21,34 +22,6 @@ struct Finder {
     /// What stands for each value.
     stands: Vec<Value>,
     found: bool,
-}
-
-/// What leaves an iteration of a loop.
-#[derive(Default)]
-struct Exits<'r> {
-    /// The values that each end of an iteration carries on.
-    next: Vec<&'r Values>,
-    /// The values of each `Break`.
-    breaks: Vec<&'r Values>,
-}
-
-impl<'r> Exits<'r> {
-    fn of(body: &'r Region, label: Label) -> Exits<'r> {
-        let mut exits = Exits::default();
-        exits.collect(body, label, true);
-        exits
-    }
-
-    fn collect(&mut self, region: &'r Region, label: Label, body: bool) {
-        for inst in &region.insts {
-            match &inst.op {
-                Op::Yield(values) if body => self.next.push(values),
-                Op::Continue(l, values) if *l == label => self.next.push(values),
-                Op::Break(l, values) if *l == label => self.breaks.push(values),
-                op => op.regions().into_iter().for_each(|r| self.collect(r, label, false)),
-            }
-        }
-    }
 }
 
 impl Finder {

@@ -31,6 +31,7 @@ pub mod words;
 
 mod constants;
 pub(crate) mod evaluate;
+mod exits;
 pub(crate) mod hash;
 mod rewrite;
 mod simplify;

@@ -1,5 +1,6 @@
 //! What a carried address becomes within its loop, and how it is used there.
 
+use super::super::exits::Exits;
 use super::super::hash::Table;
 use crate::ir::*;
 use std::collections::HashSet;
@@ -30,12 +31,18 @@ pub struct Family {
 impl<'r> Body<'r> {
     /// The body of the loop `label`; `types` are those of the kernel's values.
     pub fn of(region: &'r Region, label: Label, types: &[Type]) -> Body<'r> {
-        let mut body = Body { label, region, inside: HashSet::new(), moved: Table::default(), next: Vec::new() };
-        body.collect(region, true, types);
+        let mut body = Body {
+            label,
+            region,
+            inside: HashSet::new(),
+            moved: Table::default(),
+            next: Exits::of(region, label).next,
+        };
+        body.collect(region, types);
         body
     }
 
-    fn collect(&mut self, region: &'r Region, outermost: bool, types: &[Type]) {
+    fn collect(&mut self, region: &'r Region, types: &[Type]) {
         self.inside.extend(&region.parameters);
         for inst in &region.insts {
             self.inside.extend(&inst.results);
@@ -43,9 +50,7 @@ impl<'r> Body<'r> {
                 Op::Offset { .. } | Op::Select { .. } if types[inst.results[0].0 as usize].scalar().is_none() => {
                     self.moved.insert(inst.results[0], &inst.op);
                 }
-                Op::Yield(values) if outermost => self.next.push(values),
-                Op::Continue(label, values) if *label == self.label => self.next.push(values),
-                op => op.regions().into_iter().for_each(|r| self.collect(r, false, types)),
+                op => op.regions().into_iter().for_each(|r| self.collect(r, types)),
             }
         }
     }
