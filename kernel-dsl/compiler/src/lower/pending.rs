@@ -10,6 +10,7 @@ use super::Lowerer;
 use super::captures::captures;
 use super::cell::{Cell, align_of};
 use super::closure::Callable;
+use super::piece::Piece;
 use super::storage::Binding;
 use super::value::{Handle, Known, Place, Storage, Val, View};
 use crate::Scalar;
@@ -29,7 +30,7 @@ pub(super) struct Flight {
     begun: Known,
     /// The first indices of the array that it goes to.
     prefix: SmallVec<[ir::Value; 3]>,
-    /// The scalars, element by element of the thread's share.
+    /// The scalars, element by element of the thread's share, or piece by piece.
     data: Values,
 }
 
@@ -38,6 +39,8 @@ pub(super) struct Flight {
 pub(super) struct Kind {
     array: SharedId,
     cell: Cell,
+    /// What is on its way of each element: what the array has, or before a conversion what the view has.
+    held: Cell,
     prefix: usize,
     types: Vec<Scalar>,
     /// Elements that move at once.
@@ -114,6 +117,7 @@ impl<'h> Lowerer<'h> {
             let kind = Kind {
                 array: *array,
                 cell: cell.clone(),
+                held: cell.clone(),
                 prefix: 0,
                 types: vec![Scalar::Usize],
                 at_once: 1,
@@ -127,18 +131,17 @@ impl<'h> Lowerer<'h> {
                 data: [group].into_iter().collect(),
             }]);
         }
-        let n = if map.is_none() { self.at_once_of(handle, from) } else { 1 };
+        let n = self.at_once_of(handle, from);
         let mut shape: SmallVec<[u32; 3]> =
             self.builder.kernel.shared[array.0 as usize].shape[prefix.len()..].iter().copied().collect();
         if let Some(last) = shape.last_mut() {
             *last /= n;
         }
-        let leaves = self.leaves_of(&from.cell, n);
         let steps = shape.iter().product::<u32>().div_ceil(self.builder.kernel.block.least_threads()) as usize;
-        if steps * leaves.len() > MOST {
+        let registers = steps * self.registers_of(&from.cell, n);
+        if registers > MOST {
             let message = format!(
-                "each thread would have {} values on their way in registers, of which a thread has at most 255",
-                steps * leaves.len()
+                "each thread would have {registers} values on their way in registers, of which a thread has at most 255",
             );
             self.error_with_help(e.span, message, "make the tile smaller, the block larger, or copy with `copy_from`");
             return Val::Unit;
@@ -159,16 +162,19 @@ impl<'h> Lowerer<'h> {
                 _ => self.wide_piece(from, &indices, n, exists),
             };
             if let Some((map, ty)) = &now {
-                let element = self.assembled(*ty, &mut loaded.into_iter());
-                let made = self.call_with(e.span, map, vec![element]);
-                loaded = self.flatten_cell(&made);
+                loaded = self.mapped([&from.cell, cell], n, &loaded, &mut |lowerer, element| {
+                    let element = lowerer.assembled(*ty, &mut element.iter().copied());
+                    let made = lowerer.call_with(e.span, map, vec![element]);
+                    lowerer.flatten_cell(&made)
+                });
             }
             data.extend(loaded);
         }
         let types = data.iter().filter_map(|v| self.builder.kernel.ty(*v).scalar()).collect();
         let begun = self.begun();
-        let (cell, grouped) = (cell.clone(), false);
-        let kind = Kind { array: *array, cell, prefix: prefix.len(), types, at_once: n, conversion, grouped };
+        let held = if conversion.is_some() { &from.cell } else { cell };
+        let (cell, held, grouped) = (cell.clone(), held.clone(), false);
+        let kind = Kind { array: *array, cell, held, prefix: prefix.len(), types, at_once: n, conversion, grouped };
         Val::Pending(vec![Flight { kind, begun, prefix: prefix.clone(), data }])
     }
 
@@ -196,7 +202,7 @@ impl<'h> Lowerer<'h> {
     }
 
     fn land(&mut self, span: Span, flight: &Flight) {
-        let Kind { array, cell, prefix, conversion, at_once: n, grouped, .. } = &flight.kind;
+        let Kind { array, cell, held, prefix, conversion, at_once: n, grouped, .. } = &flight.kind;
         if *grouped {
             self.builder.effect(Op::CopyWait(Landing::Through(flight.data[0])));
             return;
@@ -215,12 +221,40 @@ impl<'h> Lowerer<'h> {
         for (i, Share { indices, exists }) in shares.iter().enumerate() {
             let brought = &flight.data[i * each..][..each];
             let scalars = match conversion {
-                Some(conversion) => self.convert(span, *conversion, brought),
+                Some(conversion) => self.mapped([held, cell], *n, brought, &mut |lowerer, element| {
+                    lowerer.convert(span, *conversion, element)
+                }),
                 None => brought.into(),
             };
             let indices = self.first_of_piece(indices, *n);
             self.put(&handle, &indices, *n, &scalars, *exists);
         }
+    }
+
+    /// Registers that `n` elements take which move at once.
+    fn registers_of(&self, cell: &Cell, n: u32) -> usize {
+        match Piece::of(cell, n).filter(|_| n > 1) {
+            Some(piece) => piece.registers() as usize,
+            None => self.leaves_of(cell, n).len(),
+        }
+    }
+
+    /// What `map` makes of each of `n` elements that move at once, from the scalars of one to those of the other.
+    fn mapped(
+        &mut self,
+        [from, to]: [&Cell; 2],
+        n: u32,
+        brought: &[ir::Value],
+        map: &mut dyn FnMut(&mut Self, &[ir::Value]) -> Values,
+    ) -> Values {
+        let (Some(from), Some(to), true) = (Piece::of(from, n), Piece::of(to, n), n > 1) else {
+            return map(self, brought);
+        };
+        let mut made = Values::new();
+        for element in self.apart(from, brought) {
+            made.extend(map(self, &[element]));
+        }
+        self.together(to, &made)
     }
 
     /// What a conversion makes of an element's scalars.
