@@ -33,8 +33,12 @@ fn collect(condition: &Expr, facts: &Facts, all: &mut Vec<Promise>) {
         _ => None,
     };
     let extent = |e: &Expr| match &e.kind {
-        ExprKind::Intrinsic { intrinsic: Intrinsic::Extent(Some(dimension)), arguments } => {
-            Some((arguments.first().and_then(parameter)?, *dimension))
+        ExprKind::Intrinsic { intrinsic: Intrinsic::Extent(dimension), arguments } => {
+            let dimension = match (dimension, arguments.get(1)) {
+                (Some(dimension), _) => *dimension,
+                (None, counted) => u8::try_from(facts.count(counted?).ok()?).ok()?,
+            };
+            Some((arguments.first().and_then(parameter)?, dimension))
         }
         _ => None,
     };

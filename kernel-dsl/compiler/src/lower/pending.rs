@@ -489,12 +489,13 @@ impl<'h> Lowerer<'h> {
         });
         let storage = Storage::Pending { token: self.tokens, slots: slots.collect() };
         self.tokens += 1;
-        self.write_token(&storage, value, true);
+        self.write_token(&storage, value);
         self.frame_mut().bindings[id.0 as usize] = Binding::Variable(storage);
     }
 
-    /// Hands a token to a variable. All registers are written with its `first`, so that there is something to hand on.
-    pub(super) fn write_token(&mut self, storage: &Storage, value: Val, first: bool) {
+    /// Hands a token to a variable. Registers of copies that it has not are zero from here on: what they held is no more
+    /// needed, and a loop that goes on without a copy does not keep it.
+    pub(super) fn write_token(&mut self, storage: &Storage, value: Val) {
         let (Storage::Pending { token, slots }, Val::Pending(mut flights)) = (storage, value) else { return };
         for slot in slots {
             let locals = std::iter::once(&slot.begun).chain(&slot.prefix).chain(&slot.data);
@@ -506,8 +507,7 @@ impl<'h> Lowerer<'h> {
                     }
                 }
                 None => {
-                    let count = if first { usize::MAX } else { 1 };
-                    for (local, ty) in locals.zip(slot.kind.value_types()).take(count) {
+                    for (local, ty) in locals.zip(slot.kind.value_types()) {
                         let value = self.builder.value(Op::Constant(0), ty);
                         self.builder.effect(Op::WriteLocal { local: *local, index: None, value });
                     }

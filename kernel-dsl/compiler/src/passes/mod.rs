@@ -11,7 +11,7 @@
 //! [`PIPELINE`] is the order of things: what only the oracle runs goes; variables become values and constants fold, so that loops can unroll; unrolled,
 //! register arrays become values too; comparisons that a branch has decided go, then what is computed twice, small branches become selects and predicates,
 //! places become addresses, what is invariant leaves its loop, waits for copies learn how many groups come after theirs, what
-//! is unused goes, and small integers that stay together become words.
+//! is unused goes, small integers that stay together become words, and what only the code after a loop needs is computed there.
 
 pub mod addresses;
 pub mod branches;
@@ -25,6 +25,7 @@ pub mod induction;
 pub mod licm;
 pub mod pointers;
 pub mod promote;
+pub mod sink;
 pub mod strength;
 pub mod strip;
 pub mod tables;
@@ -78,6 +79,7 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "dce", run: dce::dce },
     // What nobody uses would speak against a word.
     Pass { name: "words", run: words::words },
+    Pass { name: "sink", run: sink::sink },
 ];
 
 /// IR after all passes: each constant one value, defined at the start of the body, to be written where it is used; no locals, no `Place` but addresses, no unrolled loop left. Only [`optimise`] and [`legal`] make
