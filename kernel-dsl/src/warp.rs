@@ -88,8 +88,8 @@ pub fn min<T: LaneNumber>(x: T) -> T {
 
 /// All lanes' values combined two by two, in the [order](self#the-order-of-reductions-and-scans) of the lanes.
 /// `combine(earlier, later)` is a closure or a device function, and associative. In PTX five times `shfl.sync.bfly` of each
-/// part of the value, and what `combine` is; then a `shfl.sync.idx` of each part, unless `combine` is a sum, a product, a
-/// minimum, a maximum or a bitwise operation of each, which commute.
+/// part of the value, and what `combine` is; then a `shfl.sync.idx` of each part, unless `combine` gives the sum, product,
+/// minimum, maximum or a bitwise operation of two numbers, or a tuple of such: they commute, and all lanes have it.
 ///
 /// ```
 /// # use kernel_dsl::prelude::*;
