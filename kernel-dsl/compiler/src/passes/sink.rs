@@ -8,6 +8,7 @@
 use crate::error::Errors;
 use crate::ir::*;
 use crate::scalar::Scalar;
+use std::collections::{HashMap, HashSet};
 
 /// Moves what is computed before loops and used after them.
 pub fn sink(kernel: &mut Kernel) -> Result<(), Errors> {
@@ -32,7 +33,7 @@ struct Uses {
     /// The places where each instruction's results are used.
     users: Vec<Vec<usize>>,
     /// The last place where each value from outside is used.
-    outer: std::collections::HashMap<Value, usize>,
+    outer: HashMap<Value, usize>,
     /// Those that hold a loop.
     loops: Vec<usize>,
 }
@@ -94,11 +95,17 @@ impl Sinker<'_> {
                 && !uses.users[at].is_empty()
                 && uses.users[at].iter().all(|user| places[*user] > barrier || may.get(*user) == Some(&true));
         }
+        if !may.contains(&true) {
+            return;
+        }
+        let mut within = HashSet::new();
+        let inner = region.insts[barrier].op.regions().into_iter().flat_map(|r| &r.insts);
+        inner.for_each(|i| for_each_use(i, &mut |v| _ = within.insert(v)));
         for group in self.groups(region, uses, &may) {
             let crosses = |at: &&usize| uses.users[**at].iter().any(|user| places[*user] > barrier);
             let freed: u32 =
                 group.members.iter().filter(crosses).map(|at| self.width(region.insts[*at].results[0])).sum();
-            let stays = |v: &&Value| !self.is_held(**v, region, uses, barrier, looping, places);
+            let stays = |v: &&Value| !within.contains(*v) && !self.lives_past(**v, uses, barrier, looping, places);
             let held: u32 = group.operands.iter().filter(stays).map(|v| self.width(*v)).sum();
             if freed > held {
                 for at in group.members.iter().rev() {
@@ -108,18 +115,12 @@ impl Sinker<'_> {
         }
     }
 
-    /// Whether an operand of what may sink is held throughout the loop, or past it, in any case.
-    fn is_held(&self, v: Value, region: &Region, uses: &Uses, barrier: usize, looping: bool, places: &[usize]) -> bool {
-        let past = match self.home[v.0 as usize] {
+    /// Whether a value is used past the instruction at `barrier` in any case.
+    fn lives_past(&self, v: Value, uses: &Uses, barrier: usize, looping: bool, places: &[usize]) -> bool {
+        match self.home[v.0 as usize] {
             Some((home, at)) if home == uses.region => uses.users[at].iter().any(|user| places[*user] > barrier),
             // What comes from outside of a loop is there for its next iteration, but for what it carries.
             home => looping && home.is_some() || uses.outer.get(&v).is_some_and(|last| *last > barrier),
-        };
-        past || {
-            let mut within = false;
-            let mut note = |used| within |= used == v;
-            region.insts[barrier].op.regions().iter().flat_map(|r| &r.insts).for_each(|i| for_each_use(i, &mut note));
-            within
         }
     }
 
