@@ -138,15 +138,6 @@ impl<'h> Lowerer<'h> {
         if let Some(last) = shape.last_mut() {
             *last /= n;
         }
-        let steps = shape.iter().product::<u32>().div_ceil(self.builder.kernel.block.least_threads()) as usize;
-        let registers = steps * self.registers_of(&from.cell, n);
-        if registers > MOST {
-            let message = format!(
-                "each thread would have {registers} values on their way in registers, of which a thread has at most 255",
-            );
-            self.error_with_help(e.span, message, "make the tile smaller, the block larger, or copy with `copy_from`");
-            return Val::Unit;
-        }
         let (conversion, now) = match map {
             None => (None, None),
             Some((map, ty)) => match self.conversion(map) {
@@ -154,6 +145,16 @@ impl<'h> Lowerer<'h> {
                 None => (None, Some((map.clone(), ty))),
             },
         };
+        let held = if conversion.is_some() { &from.cell } else { cell };
+        let steps = shape.iter().product::<u32>().div_ceil(self.builder.kernel.block.least_threads()) as usize;
+        let registers = steps * self.registers_of(held, n);
+        if registers > MOST {
+            let message = format!(
+                "each thread would have {registers} values on their way in registers, of which a thread has at most 255"
+            );
+            self.error_with_help(e.span, message, "make the tile smaller, the block larger, or copy with `copy_from`");
+            return Val::Unit;
+        }
         let mut data = Values::new();
         for Share { indices, exists } in self.shares(&shape) {
             let indices = self.first_of_piece(&indices, n);
@@ -173,7 +174,6 @@ impl<'h> Lowerer<'h> {
         }
         let types = data.iter().filter_map(|v| self.builder.kernel.ty(*v).scalar()).collect();
         let begun = self.begun();
-        let held = if conversion.is_some() { &from.cell } else { cell };
         let (cell, held, grouped) = (cell.clone(), held.clone(), false);
         let kind = Kind { array: *array, cell, held, prefix: prefix.len(), types, at_once: n, conversion, grouped };
         Val::Pending(vec![Flight { kind, begun, prefix: prefix.clone(), data }])
