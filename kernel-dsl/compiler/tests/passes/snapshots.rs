@@ -411,7 +411,7 @@ fn dce() {
 fn sink() {
     let k = small(&[], |w, p| {
         let i = w.special(Special::Thread(0));
-        // Two places of a row beyond the loop: they follow it with their product, since a thread's index costs nothing.
+        // Two places of a row that are needed beyond the loop are four registers: they follow it, and the row's number is held.
         let row = w.mul(i, p[7]);
         let one = w.n(1);
         let next = w.add(row, one);
