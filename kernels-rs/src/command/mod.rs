@@ -16,7 +16,10 @@
 
 mod check;
 mod doctor;
+mod lines;
 mod list;
+mod listing;
+mod machine;
 mod name;
 mod nearest;
 pub mod nvdisasm;
@@ -72,6 +75,12 @@ enum Error {
     Compile { instance: String, target: Target, source: Errors },
     #[error("{ptxas} does not take the PTX of {instance}: {said}")]
     Assembler { instance: String, ptxas: String, said: String },
+    #[error(
+        "machine code is NVIDIA's tools' to make and to show, and {missing} is not found on PATH nor in target/tools; \
+         the CUDA toolkit up to 12.9 has both, and `tests/get-nvdisasm` of kernels-rs fetches them. \
+         Nothing else needs them: `--ptx` shows the PTX"
+    )]
+    NoTools { missing: String },
     #[error("cannot use that device: {0}")]
     Device(#[source] runtime::Error),
     #[error("cannot write to stdout: {0}")]
@@ -82,7 +91,7 @@ impl Error {
     fn exit_code(&self) -> ExitCode {
         match self {
             Error::Name(name::Error::Hir { .. }) => ExitCode::FAILURE,
-            Error::Name(_) | Error::Device(_) => ExitCode::from(2),
+            Error::Name(_) | Error::Device(_) | Error::NoTools { .. } => ExitCode::from(2),
             Error::Compile { .. } | Error::Assembler { .. } | Error::Output(_) => ExitCode::FAILURE,
         }
     }

@@ -40,7 +40,7 @@ impl Listing {
         }
         // One that a label stands before may be reached with another cache than that of the instruction before it.
         let mut entered = vec![false; self.instructions.len() + 1];
-        self.instructions.iter().filter_map(|inst| inst.target).for_each(|to| entered[to] = true);
+        self.instructions.iter().flat_map(|inst| &inst.targets).for_each(|to| entered[*to] = true);
         let mut cache = Cache::default();
         let conflict = |(inst, entered): (&Instruction, &bool)| {
             if *entered {

@@ -105,12 +105,12 @@ impl Class {
                 // From Volta on, a copy can be a product with 1 in the other pipe.
                 if inst.name.starts_with("IMAD.MOV") { Class::Move } else { Class::Multiply }
             }
-            "IADD" | "IADD3" | "IADD32I" | "ISCADD" | "ISCADD32I" | "IABS" | "ISAD" | "LEA" | "LOP" | "LOP3" | "LOP32I"
-            | "PLOP3" | "SHF" | "SHL" | "SHR" | "BFE" | "BFI" | "BMSK" | "BREV" | "FLO" | "POPC" | "SGXT" | "PRMT"
-            | "IMNMX" | "VIMNMX" | "VIADD" | "VIADDMNMX" | "VHMNMX" | "VABSDIFF" | "VABSDIFF4" | "VADD" | "VADD2"
-            | "VADD4" | "VMNMX" | "VSET" | "VSET2" | "VSET4" | "VSHL" | "VSHR" | "VSUB" | "VAVRG4" | "UIADD3" | "UIMAD"
-            | "UISETP" | "ULEA" | "ULOP" | "ULOP3" | "UPLOP3" | "UPRMT" | "USEL" | "USHF" | "UFLO" | "UPOPC"
-            | "USGXT" | "UBMSK" | "UBREV" | "UP2UR" => Class::Integer,
+            "IADD" | "IADD3" | "IADD32I" | "ISCADD" | "ISCADD32I" | "IABS" | "ISAD" | "LEA" | "LOP" | "LOP3"
+            | "LOP32I" | "PLOP3" | "SHF" | "SHL" | "SHR" | "BFE" | "BFI" | "BMSK" | "BREV" | "FLO" | "POPC"
+            | "SGXT" | "PRMT" | "IMNMX" | "VIMNMX" | "VIADD" | "VIADDMNMX" | "VHMNMX" | "VABSDIFF" | "VABSDIFF4"
+            | "VADD" | "VADD2" | "VADD4" | "VMNMX" | "VSET" | "VSET2" | "VSET4" | "VSHL" | "VSHR" | "VSUB"
+            | "VAVRG4" | "UIADD3" | "UIMAD" | "UISETP" | "ULEA" | "ULOP" | "ULOP3" | "UPLOP3" | "UPRMT" | "USEL"
+            | "USHF" | "UFLO" | "UPOPC" | "USGXT" | "UBMSK" | "UBREV" | "UP2UR" => Class::Integer,
             "MUFU" => Class::Special,
             "F2F" | "F2I" | "I2F" | "I2I" | "FRND" | "F2FP" | "I2FP" | "I2IP" | "F2IP" => Class::Convert,
             "FSET" | "FSETP" | "FCMP" | "FSEL" | "ISET" | "ISETP" | "ICMP" | "SEL" | "PSET" | "PSETP" | "CSET"
@@ -132,9 +132,9 @@ impl Class {
             "BAR" | "MEMBAR" | "DEPBAR" | "TEXDEPBAR" | "ERRBAR" | "WARPSYNC" | "NANOSLEEP" | "SYNCS" | "FENCE" => {
                 Class::Barrier
             }
-            "BRA" | "BRX" | "JMP" | "JMX" | "SSY" | "SYNC" | "PBK" | "BRK" | "PCNT" | "CONT" | "PRET" | "RET" | "CAL"
-            | "JCAL" | "CALL" | "EXIT" | "BSSY" | "BSYNC" | "BREAK" | "BMOV" | "YIELD" | "KILL" | "BPT" | "RTT"
-            | "PEXIT" | "RPCMOV" | "WARPGROUP" | "ELECT" | "PREEXIT" => Class::Control,
+            "BRA" | "BRX" | "JMP" | "JMX" | "SSY" | "SYNC" | "PBK" | "BRK" | "PCNT" | "CONT" | "PRET" | "RET"
+            | "CAL" | "JCAL" | "CALL" | "EXIT" | "BSSY" | "BSYNC" | "BREAK" | "BMOV" | "YIELD" | "KILL" | "BPT"
+            | "RTT" | "PEXIT" | "RPCMOV" | "WARPGROUP" | "ELECT" | "PREEXIT" => Class::Control,
             _ => Class::Other,
         }
     }

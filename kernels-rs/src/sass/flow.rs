@@ -1,12 +1,11 @@
 //! Where each instruction of a listing may go on.
 //!
 //! Up to Pascal, lanes that part meet again by a stack: `SSY`, `PBK` and `PCNT` push where, and `SYNC`, `BRK` and `CONT` go
-//! there. From Volta on, a register holds it: `BSSY B0, …` and `BSYNC B0`. Both are followed here, so that an edge goes where
-//! the instruction would; what a place has on its stack is what the first way there has, as it is the same on all ways
-//! in what ptxas makes.
+//! there. From Volta on, a register holds it: `BSSY B0, …` and `BSYNC B0`. Where nvdisasm does not say where such a jump
+//! leads, the stack is followed here; what a place has on it is what the first way there has, as it is the same on all
+//! ways in what ptxas makes.
 //!
-//! A call goes on behind itself, and what it calls is another entry. Where an indirect jump (`BRX`, `JMX`) leads is not
-//! known, and it leads nowhere here.
+//! A call goes on behind itself, and what it calls is another entry. An indirect jump (`BRX`, `JMX`) leads where nvdisasm says.
 
 use super::{Instruction, Listing};
 
@@ -42,8 +41,8 @@ type Stack = Option<usize>;
 /// What an instruction does to where its lanes go on.
 enum Step {
     On,
-    /// Never on; to a place if there is one.
-    Away(Option<usize>),
+    /// To these places, and on only for lanes that it is not for.
+    Away,
     Push(Purpose, usize),
     Pop(Purpose),
     Call(usize),
@@ -66,14 +65,19 @@ impl Flow {
             let mut next: Vec<(usize, Stack)> = Vec::new();
             match step(inst) {
                 Step::On => next.extend(behind),
-                Step::Away(to) => {
+                Step::Away => {
                     next.extend(stays);
-                    next.extend(to.map(|to| (to, stack)));
+                    next.extend(inst.targets.iter().map(|to| (*to, stack)));
                 }
                 Step::Push(purpose, place) => {
-                    pushed.push(Pushed { purpose, place, below: stack });
+                    // What it is pushed for is an indirect call, which comes back there.
+                    let (calls, below) = (purpose == Purpose::Return, stack);
+                    pushed.push(Pushed { purpose, place, below });
                     let stack = Some(pushed.len() - 1);
                     next.extend(behind.map(|(behind, _)| (behind, stack)));
+                    if calls {
+                        next.push((place, below));
+                    }
                 }
                 Step::Pop(purpose) => {
                     next.extend(stays);
@@ -81,7 +85,13 @@ impl Flow {
                     while let Some(i) = at.filter(|i| pushed[*i].purpose != purpose) {
                         at = pushed[i].below;
                     }
-                    next.extend(at.map(|i| (pushed[i].place, pushed[i].below)));
+                    let below = at.and_then(|i| pushed[i].below);
+                    match inst.targets[..] {
+                        // What a return names is the function that it leaves.
+                        _ if purpose == Purpose::Return => next.extend(at.map(|i| (pushed[i].place, below))),
+                        [] => next.extend(at.map(|i| (pushed[i].place, below))),
+                        _ => next.extend(inst.targets.iter().map(|to| (*to, below))),
+                    }
                 }
                 Step::Call(to) => {
                     next.extend(behind);
@@ -102,20 +112,19 @@ impl Flow {
 
 fn step(inst: &Instruction) -> Step {
     let register = || inst.operands.split(',').next().unwrap_or_default().trim().to_string();
-    match (inst.opcode(), inst.target) {
-        ("BRA" | "JMP", to) => Step::Away(to),
-        ("BRX" | "JMX" | "EXIT" | "KILL", _) => Step::Away(None),
-        ("CAL" | "JCAL" | "CALL", Some(to)) => Step::Call(to),
-        ("SSY", Some(place)) => Step::Push(Purpose::Meet, place),
-        ("PBK", Some(place)) => Step::Push(Purpose::Break, place),
-        ("PCNT", Some(place)) => Step::Push(Purpose::Continue, place),
-        ("PRET", Some(place)) => Step::Push(Purpose::Return, place),
-        ("BSSY", Some(place)) => Step::Push(Purpose::Register(register()), place),
+    match (inst.opcode(), &inst.targets[..]) {
+        ("BRA" | "JMP" | "BRX" | "JMX" | "EXIT" | "KILL", _) => Step::Away,
+        ("CAL" | "JCAL" | "CALL", [to, ..]) => Step::Call(*to),
+        ("SSY", [place, ..]) => Step::Push(Purpose::Meet, *place),
+        ("PBK", [place, ..]) => Step::Push(Purpose::Break, *place),
+        ("PCNT", [place, ..]) => Step::Push(Purpose::Continue, *place),
+        ("PRET", [place, ..]) => Step::Push(Purpose::Return, *place),
+        ("BSSY", [place, ..]) => Step::Push(Purpose::Register(register()), *place),
         ("SYNC", _) => Step::Pop(Purpose::Meet),
         ("BRK", _) => Step::Pop(Purpose::Break),
         ("CONT", _) => Step::Pop(Purpose::Continue),
-        ("RET", _) => Step::Pop(Purpose::Return),
         ("BSYNC", _) => Step::Pop(Purpose::Register(register())),
+        ("RET", _) => Step::Pop(Purpose::Return),
         _ => Step::On,
     }
 }

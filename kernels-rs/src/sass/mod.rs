@@ -22,6 +22,7 @@ mod loops;
 pub use class::Class;
 pub use loops::Loop;
 
+use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
 /// The machine code of one kernel, and of what it calls.
@@ -44,18 +45,19 @@ pub struct Instruction {
     pub guard: String,
     /// Its name with all modifiers: `LDS.U.128`.
     pub name: String,
-    /// Its operands as nvdisasm writes them.
+    /// Its operands as nvdisasm writes them, without what it remarks.
     pub operands: String,
     /// Whether it issues together with the one before it.
     pub paired: bool,
-    /// The place in the kernel that it names, to jump there now or later: an index into [`Listing::instructions`].
-    pub target: Option<usize>,
+    /// The places in the kernel that it names, to jump there now or later: indices into [`Listing::instructions`], or how many
+    /// these are. Of a jump whose operands do not tell, those that nvdisasm has found.
+    pub targets: Vec<usize>,
     /// File and line that it comes from, where that is known.
     pub line: Option<Line>,
 }
 
 /// A line of a source file.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 pub struct Line {
     /// As the PTX names it.
     pub file: String,
@@ -98,15 +100,13 @@ impl Listing {
                 listing.sm = listing.sm.or_else(|| architecture(row));
             } else if let Some((address, rest)) = row.strip_prefix("/*").and_then(|r| r.split_once("*/")) {
                 let Ok(address) = u32::from_str_radix(address, 16) else { continue };
-                let (inst, label) = instruction(address, rest, line.clone())?;
-                if let Some(label) = label {
-                    jumps.push((listing.instructions.len(), label));
-                }
+                let (inst, named) = instruction(address, rest, line.clone())?;
+                jumps.extend(named.into_iter().map(|label| (listing.instructions.len(), label)));
                 listing.instructions.push(inst);
             }
         }
         for (from, label) in jumps {
-            listing.instructions[from].target = labels.get(label).copied();
+            listing.instructions[from].targets.extend(labels.get(label));
         }
         listing.trim();
         (!listing.instructions.is_empty()).then_some(listing)
@@ -115,7 +115,7 @@ impl Listing {
     /// Takes off what fills the last line of the cache: a jump to itself, and what does nothing.
     fn trim(&mut self) {
         while let Some(last) = self.instructions.last() {
-            let itself = last.opcode() == "BRA" && last.target == Some(self.instructions.len() - 1);
+            let itself = last.opcode() == "BRA" && last.targets == [self.instructions.len() - 1];
             if !last.idle() && !itself {
                 break;
             }
@@ -150,29 +150,41 @@ fn architecture(flags: &str) -> Option<u16> {
     digits.parse().ok()
 }
 
-/// Reads what stands behind an address, and the label that it names.
-fn instruction(address: u32, text: &str, line: Option<Line>) -> Option<(Instruction, Option<&str>)> {
+/// What nvdisasm writes behind a jump whose operands do not tell where it leads, as in
+/// `SYNC (*"BRANCH_TARGETS .L_x_0,.L_x_1"*)`.
+const FOUND: &str = "BRANCH_TARGETS ";
+
+/// Reads what stands behind an address, and the labels that it names.
+fn instruction(address: u32, text: &str, line: Option<Line>) -> Option<(Instruction, Vec<&str>)> {
     let text = text.trim();
     // A pair is `{ first ;` and `second ; }`.
     let paired = text.ends_with('}');
     let text = text.trim_start_matches('{').trim_end_matches('}').trim().trim_end_matches(';').trim();
+    let (text, remark) = text.split_once("(*\"").unwrap_or((text, ""));
     let (guard, rest) = match text.starts_with('@') {
         true => text.split_once(char::is_whitespace)?,
         false => ("", text),
     };
     let rest = rest.trim();
     let (name, operands) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-    let label = operands.split_once("`(").and_then(|(_, label)| label.split(')').next());
+    let named = operands.split_once("`(").and_then(|(_, label)| label.split(')').next());
+    let found = remark
+        .strip_prefix(FOUND)
+        .unwrap_or_default()
+        .trim_end_matches("\"*)")
+        .split(',')
+        .map(str::trim)
+        .filter(|label| !label.is_empty());
     let inst = Instruction {
         address,
         guard: guard.to_string(),
         name: name.to_string(),
         operands: operands.trim().to_string(),
         paired,
-        target: None,
+        targets: Vec::new(),
         line,
     };
-    Some((inst, label))
+    Some((inst, named.into_iter().chain(found).collect()))
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ fn a_listing_is_read() {
     assert_eq!(load.operands, "R8, [R1+0x8]");
     assert_eq!(load.line, Some(Line { file: "src/lib.rs".to_string(), number: 12 }));
     let jump = &listing.instructions[7];
-    assert_eq!((jump.guard.as_str(), jump.target, jump.paired), ("@P0", Some(1), true));
+    assert_eq!((jump.guard.as_str(), &jump.targets[..], jump.paired), ("@P0", &[1][..], true));
 }
 
 #[test]
@@ -45,7 +45,8 @@ fn a_loop_is_from_where_a_jump_leads_to_the_jump() {
     assert_eq!(l.body, Vec::from_iter(1..8));
     assert_eq!((l.instructions, l.slots), (6, 4), "two pairs and a NOP of seven");
     assert_eq!(l.mix["FFMA"], 2);
-    let classes = [(Class::Fma, 2), (Class::Integer, 1), (Class::Compare, 1), (Class::SharedLoad, 1), (Class::Control, 1)];
+    let classes =
+        [(Class::Fma, 2), (Class::Integer, 1), (Class::Compare, 1), (Class::SharedLoad, 1), (Class::Control, 1)];
     assert_eq!(l.classes, classes.into());
     assert_eq!(l.bank_conflicts, Some(2 + 1));
 }
@@ -68,7 +69,17 @@ fn loops(rows: &[&str]) -> Vec<(usize, Vec<usize>)> {
 
 #[test]
 fn what_is_out_of_line_belongs_to_its_loop() {
-    let rows = [".L0:", "IADD R0, R0, R1", "@P0 BRA `(.L2)", ".L1:", "@P1 BRA `(.L0)", "EXIT", ".L2:", "MOV R0, R1", "BRA `(.L1)"];
+    let rows = [
+        ".L0:",
+        "IADD R0, R0, R1",
+        "@P0 BRA `(.L2)",
+        ".L1:",
+        "@P1 BRA `(.L0)",
+        "EXIT",
+        ".L2:",
+        "MOV R0, R1",
+        "BRA `(.L1)",
+    ];
     // The last jumps back, but to no head.
     assert_eq!(loops(&rows), [(0, vec![0, 1, 2, 4, 5])]);
 }
@@ -86,6 +97,11 @@ fn lanes_go_where_they_are_to_meet() {
     // What SYNC leads to is outside of the loop, and what CONT leads to its head.
     let rows = ["SSY `(.L1)", ".L0:", "@P0 SYNC", "PCNT `(.L0)", "@P1 CONT", "BRA `(.L0)", ".L1:", "EXIT"];
     assert_eq!(loops(&rows), [(1, vec![1, 2, 3, 4])]);
+    // The same, where nvdisasm says it.
+    let told =
+        [".L0:", "@P0 SYNC (*\"BRANCH_TARGETS .L1\"*)", "BRX R3 -0x160 (*\"BRANCH_TARGETS .L0,.L1\"*)", ".L1:", "EXIT"];
+    assert_eq!(loops(&told), [(0, vec![0, 1])]);
+    assert_eq!(listing(&told).instructions[1].operands, "R3 -0x160");
     let volta = ["BSSY B0, `(.L1)", ".L0:", "@P0 BREAK B0", "@P0 BSYNC B0", "BRA `(.L0)", ".L1:", "EXIT"];
     assert_eq!(loops(&volta), [(1, vec![1, 2, 3])]);
 }

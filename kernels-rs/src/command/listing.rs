@@ -1,0 +1,186 @@
+//! Machine code under its lines of Rust: what `kernels show --sass` prints.
+//!
+//! The instructions stand in the order of their addresses, which is the one that they issue in; where their line is another than
+//! that of the one before, it stands above. To the left of all are the loops that the code is in, with what an
+//! iteration costs where each begins.
+
+use super::lines::Lines;
+use super::machine::{Code, Issue, MachineCode};
+use crate::sass::banks::Conflict;
+use crate::sass::{Instruction, Line};
+use kernel_dsl::compiler::Target;
+use std::io::{self, IsTerminal, Write};
+
+/// Columns that a line of Rust is cut to.
+const WIDTH: usize = 100;
+/// Columns that an instruction has before what is said of it.
+const OPERANDS: usize = 44;
+
+/// Whether what is printed has colours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Paint {
+    Plain,
+    Coloured,
+}
+
+impl Paint {
+    /// Colours for a person at a terminal who has not asked for none (<https://no-color.org>).
+    pub(super) fn of_stdout() -> Paint {
+        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+        if io::stdout().is_terminal() && !unwanted { Paint::Coloured } else { Paint::Plain }
+    }
+
+    fn put(self, style: Style, text: &str) -> String {
+        match self {
+            Paint::Coloured if !text.is_empty() => format!("\x1b[{}m{text}\x1b[0m", style as u8),
+            _ => text.to_string(),
+        }
+    }
+}
+
+/// How a part of a line looks, as a terminal numbers it.
+#[derive(Clone, Copy)]
+enum Style {
+    Bold = 1,
+    Dim = 2,
+    Yellow = 33,
+    Cyan = 36,
+}
+
+/// What is listed.
+pub(super) struct Listed<'a> {
+    pub(super) instance: &'a str,
+    pub(super) target: Target,
+    pub(super) ptxas: String,
+    pub(super) shared_bytes: u32,
+    pub(super) machine: &'a MachineCode,
+    pub(super) code: &'a Code,
+    pub(super) lines: Lines<'a>,
+    pub(super) paint: Paint,
+}
+
+impl Listed<'_> {
+    pub(super) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Listed { instance, target, ptxas, shared_bytes, machine, code, paint, .. } = self;
+        writeln!(out, "{instance} for {target}")?;
+        writeln!(out, "registers     {} ({ptxas})", machine.resources)?;
+        writeln!(out, "shared        {shared_bytes} bytes")?;
+        writeln!(out, "machine code  {}", Issue::from(*code))?;
+        let conflicts = code.listing.bank_conflicts().unwrap_or_default();
+        let mut line: Option<Option<&Line>> = None;
+        for (at, inst) in code.listing.instructions.iter().enumerate() {
+            let function = code.listing.functions.get(&at);
+            if at == 0 || function.is_some() {
+                writeln!(out)?;
+            }
+            if let Some(name) = function {
+                writeln!(out, "{}", paint.put(Style::Bold, &format!("{name}, which ptxas adds")))?;
+                line = Some(None);
+            }
+            for (i, l) in code.loops.iter().enumerate().filter(|(_, l)| l.head == at) {
+                let around = self.gutter(at, l.depth, false);
+                let text = format!("{around}┌ loop {}: {}", i + 1, Issue::from(l));
+                writeln!(out, "{}", paint.put(Style::Cyan, &text))?;
+            }
+            if line != Some(inst.line.as_ref()) {
+                line = Some(inst.line.as_ref());
+                self.heading(out, at, inst.line.as_ref())?;
+            }
+            self.instruction(out, at, inst, conflicts.get(at))?;
+        }
+        Ok(())
+    }
+
+    /// The loops that an instruction is in, the outermost first, and spaces for those that it could be in. `closes` marks where one
+    /// ends.
+    fn gutter(&self, at: usize, depths: u32, closes: bool) -> String {
+        let mark = |depth: u32| {
+            let within = self.code.loops.iter().find(|l| l.depth == depth && l.body.binary_search(&at).is_ok());
+            match within {
+                Some(l) if closes && l.body.last() == Some(&at) => "└ ",
+                Some(_) => "│ ",
+                None => "  ",
+            }
+        };
+        (0..depths).map(mark).collect()
+    }
+
+    /// How many loops there are in each other.
+    fn depths(&self) -> u32 {
+        self.code.loops.iter().map(|l| l.depth + 1).max().unwrap_or(0)
+    }
+
+    /// A line of Rust.
+    fn heading(&self, out: &mut dyn Write, at: usize, line: Option<&Line>) -> io::Result<()> {
+        let gutter = self.gutter(at, self.depths(), false);
+        let text = match line {
+            Some(line) => format!("{}:{} {}", line.file, line.number, self.lines.code(line)),
+            None => "no line of Rust".to_string(),
+        };
+        let text = cut(text.trim_end(), WIDTH - gutter.chars().count());
+        writeln!(out, "{}{}", self.paint.put(Style::Cyan, &gutter), self.paint.put(Style::Bold, &text))
+    }
+
+    fn instruction(
+        &self,
+        out: &mut dyn Write,
+        at: usize,
+        inst: &Instruction,
+        conflict: Option<&Conflict>,
+    ) -> io::Result<()> {
+        let instructions = &self.code.listing.instructions;
+        // Braces are around what issues together, as nvdisasm writes them.
+        let pair = match (inst.paired, instructions.get(at + 1).is_some_and(|next| next.paired)) {
+            (true, _) => '}',
+            (false, true) => '{',
+            (false, false) => ' ',
+        };
+        let text = format!("{pair} {:>5} {} {}", inst.guard, inst.name, self.operands(inst));
+        let note = conflict.filter(|c| c.cycles > 0).map_or(String::new(), note);
+        let text = match note.is_empty() {
+            true => text.trim_end().to_string(),
+            false => format!("{text:OPERANDS$}  "),
+        };
+        let gutter = self.paint.put(Style::Cyan, &self.gutter(at, self.depths(), true));
+        let address = self.paint.put(Style::Dim, &format!("{:04x}", inst.address));
+        writeln!(out, "{gutter}  {address} {text}{}", self.paint.put(Style::Yellow, &note))
+    }
+
+    /// The operands, with addresses of places in the kernel instead of labels, and where it jumps if they do not tell.
+    fn operands(&self, inst: &Instruction) -> String {
+        let address =
+            |to: &usize| self.code.listing.instructions.get(*to).map(|there| format!("{:04x}", there.address));
+        let Some(places) = inst.targets.iter().map(address).collect::<Option<Vec<_>>>() else {
+            return inst.operands.clone();
+        };
+        if places.is_empty() {
+            return inst.operands.clone();
+        }
+        let places = places.join(", ");
+        match inst.operands.split_once("`(").and_then(|(before, rest)| Some((before, rest.split_once(')')?.1))) {
+            Some((before, after)) => format!("{before}{places}{after}"),
+            None if inst.operands.is_empty() => places,
+            None => format!("{} // to {places}", inst.operands),
+        }
+    }
+}
+
+/// `R4, R8 and R12 in bank 0: 2 cycles`
+fn note(conflict: &Conflict) -> String {
+    let of_bank = |(bank, registers): (&u32, &Vec<u32>)| {
+        let names: Vec<_> = registers.iter().map(|r| format!("R{r}")).collect();
+        format!("{} in bank {bank}", names.join(" "))
+    };
+    let banks: Vec<_> = conflict.registers.iter().map(of_bank).collect();
+    let cycles = if conflict.cycles == 1 { "1 cycle".to_string() } else { format!("{} cycles", conflict.cycles) };
+    format!("// {}: {cycles}", banks.join(", "))
+}
+
+/// The first `width` characters, the last of them a mark if there are more.
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_string();
+    }
+    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
+}
