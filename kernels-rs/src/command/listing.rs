@@ -79,8 +79,16 @@ impl Listed<'_> {
             }
             for (i, l) in code.loops.iter().enumerate().filter(|(_, l)| l.head == at) {
                 let around = self.gutter(at, l.depth, false);
-                let text = format!("{around}┌ loop {}: {}", i + 1, Issue::from(l));
+                let place = code.listing.instructions[l.jump].line.as_ref().map_or(String::new(), place);
+                let lost = match l.bank_conflicts {
+                    None | Some(0) => String::new(),
+                    Some(cycles) => format!(", {} lost to register banks", times(cycles)),
+                };
+                let cost = format!("{} instructions in {} slots{lost}", l.instructions, l.slots);
+                let text = cut(&format!("{around}┌ loop {}{place}: {cost}", i + 1), WIDTH);
                 writeln!(out, "{}", paint.put(Style::Cyan, &text))?;
+                // Its line is told inside of it too.
+                line = None;
             }
             if line != Some(inst.line.as_ref()) {
                 line = Some(inst.line.as_ref());
@@ -165,15 +173,24 @@ impl Listed<'_> {
     }
 }
 
-/// `R4, R8 and R12 in bank 0: 2 cycles`
+/// `, gemm.rs:17`: what is above has the whole path.
+fn place(line: &Line) -> String {
+    let file = line.file.rsplit('/').next().unwrap_or(&line.file);
+    format!(", {file}:{}", line.number)
+}
+
+/// `// R4 R8 R12 in bank 0: 2 cycles`
 fn note(conflict: &Conflict) -> String {
     let of_bank = |(bank, registers): (&u32, &Vec<u32>)| {
         let names: Vec<_> = registers.iter().map(|r| format!("R{r}")).collect();
         format!("{} in bank {bank}", names.join(" "))
     };
     let banks: Vec<_> = conflict.registers.iter().map(of_bank).collect();
-    let cycles = if conflict.cycles == 1 { "1 cycle".to_string() } else { format!("{} cycles", conflict.cycles) };
-    format!("// {}: {cycles}", banks.join(", "))
+    format!("// {}: {}", banks.join(", "), times(conflict.cycles))
+}
+
+fn times(cycles: u32) -> String {
+    if cycles == 1 { "1 cycle".to_string() } else { format!("{cycles} cycles") }
 }
 
 /// The first `width` characters, the last of them a mark if there are more.
