@@ -26,6 +26,7 @@ pub mod nvdisasm;
 mod progress;
 pub mod ptxas;
 mod report;
+mod run;
 mod show;
 
 use clap::{Parser, Subcommand};
@@ -34,7 +35,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Lists, shows, examines and checks the GPU kernels of this program.
+/// Lists, shows, examines and checks the GPU kernels of this program, and runs those of PTX files.
 ///
 /// Kernels are named as in Rust. One that is generic over constants has an instance for each choice of them: quote it in
 /// a shell, 'matmul::<16>'.
@@ -55,6 +56,7 @@ enum Command {
     Show(show::Show),
     Report(report::Report),
     Check(check::Check),
+    Run(run::Run),
     Doctor(doctor::Doctor),
 }
 
@@ -81,6 +83,8 @@ enum Error {
          Nothing else needs them: `--ptx` shows the PTX"
     )]
     NoTools { missing: String },
+    #[error(transparent)]
+    Run(#[from] run::Error),
     #[error("cannot use that device: {0}")]
     Device(#[source] runtime::Error),
     #[error("cannot write to stdout: {0}")]
@@ -90,8 +94,9 @@ enum Error {
 impl Error {
     fn exit_code(&self) -> ExitCode {
         match self {
+            Error::Run(e) if e.is_of_the_file() => ExitCode::FAILURE,
             Error::Name(name::Error::Hir { .. }) => ExitCode::FAILURE,
-            Error::Name(_) | Error::Device(_) | Error::NoTools { .. } => ExitCode::from(2),
+            Error::Name(_) | Error::Run(_) | Error::Device(_) | Error::NoTools { .. } => ExitCode::from(2),
             Error::Compile { .. } | Error::Assembler { .. } | Error::Output(_) => ExitCode::FAILURE,
         }
     }
@@ -118,6 +123,7 @@ pub fn main() -> ExitCode {
         Command::Show(show) => show.run(&mut out),
         Command::Report(report) => report.run(&mut out),
         Command::Check(check) => check.run(&mut out),
+        Command::Run(run) => run.run(&mut out),
         Command::Doctor(doctor) => doctor.run(&mut out),
     };
     match outcome.and_then(|outcome| Ok(out.flush().map(|()| outcome)?)) {
