@@ -1,6 +1,7 @@
 //! Elements of buffers: their types, how they are written, and what a buffer begins with.
 
 use kernel_dsl::compiler::half;
+use kernel_dsl::compiler::ptx::Type;
 use runtime::testing::Random;
 use std::collections::TryReserveError;
 
@@ -59,6 +60,18 @@ impl Element {
             Element::Float => "f32".to_string(),
             Element::Double => "f64".to_string(),
         }
+    }
+
+    /// Whether a parameter of that type of PTX can be one. A type of bits can be all of its size, as can an integer, whose sign
+    /// PTX does not keep apart.
+    pub(super) fn fits(self, ty: Type) -> bool {
+        let is_float = matches!(self, Element::Float | Element::Double);
+        let alike = match ty {
+            Type::F32 | Type::F64 => is_float,
+            Type::B8 | Type::B16 | Type::B32 | Type::B64 => true,
+            _ => !is_float,
+        };
+        alike && ty.bits() == 8 * self.bytes() as u32
     }
 
     pub(super) fn bytes(self) -> usize {

@@ -110,6 +110,8 @@ pub(super) enum Error {
     NoBuffer { name: String, known: Vec<String> },
     #[error("{} has {bytes} bytes, which {fits}", .file.display())]
     Length { file: PathBuf, bytes: usize, fits: String },
+    #[error("parameter {number}, `{name}`, is {ty}, and {given} is given")]
+    Type { number: usize, name: String, ty: String, given: String },
     #[error("{mismatch}\n{entry} takes {takes}")]
     Mismatch { mismatch: Mismatch, entry: String, takes: String },
 }
@@ -165,7 +167,7 @@ impl Run {
             block,
             dynamic_shared: self.shared,
             buffers: buffers.collect(),
-            parameters: self.values(&names)?,
+            parameters: self.values(&program, &names)?,
             options: Options { policy: self.policy.into(), fuel: self.fuel, ..Options::default() },
         };
         let outcome = program.run(launch).map_err(|mismatch| {
@@ -236,10 +238,19 @@ impl Run {
         Ok((names, contents))
     }
 
-    /// What the entry is given.
-    fn values(&self, buffers: &[&Buffer]) -> Result<Vec<Value>, Error> {
+    /// What the entry is given. A scalar of another type is more likely a slip than meant as its bits.
+    fn values(&self, program: &Program, buffers: &[&Buffer]) -> Result<Vec<Value>, Error> {
+        for (i, (given, takes)) in self.parameters.0.iter().zip(program.parameters()).enumerate() {
+            if let Parameter::Scalar(element, _) = given
+                && (takes.elements.is_some() || !element.fits(takes.ty))
+            {
+                let ty =
+                    if takes.elements.is_some() { format!("{} bytes", takes.size()) } else { takes.ty.to_string() };
+                return Err(Error::Type { number: i + 1, name: takes.name.clone(), ty, given: element.name() });
+            }
+        }
         let value = |parameter: &Parameter| match parameter {
-            Parameter::Scalar(bits) => Ok(Value::Bits(*bits)),
+            Parameter::Scalar(_, bits) => Ok(Value::Bits(*bits)),
             Parameter::Bytes(bytes) => Ok(Value::Bytes(bytes.clone())),
             Parameter::Inside(name, offset) => Ok(Value::Address { buffer: position(buffers, name)?, offset: *offset }),
             Parameter::Buffer(buffer) => Ok(Value::Address { buffer: position(buffers, &buffer.name)?, offset: 0 }),

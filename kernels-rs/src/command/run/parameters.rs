@@ -7,8 +7,8 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 /// A parameter of the entry.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Parameter {
-    /// A scalar's bits.
-    Scalar(u64),
+    /// A scalar: its type and bits.
+    Scalar(Element, u64),
     /// The bytes of a structure.
     Bytes(Vec<u8>),
     /// An address in a buffer that another parameter makes: its name, and bytes from its start.
@@ -96,7 +96,8 @@ fn argument(text: &str) -> Result<Parameter, String> {
         let bytes = digits.collect::<Option<_>>();
         return bytes.map(Parameter::Bytes).ok_or_else(|| format!("`{value}` is not pairs of hexadecimal digits"));
     }
-    scalar(element(ty)?, value).map(Parameter::Scalar)
+    let element = element(ty)?;
+    scalar(element, value).map(|bits| Parameter::Scalar(element, bits))
 }
 
 /// Reads `x:f32[1024]=iota`.
@@ -146,7 +147,7 @@ mod tests {
 
     #[test]
     fn parameters_are_read() {
-        assert_eq!(argument("u32:7"), Ok(Parameter::Scalar(7)));
+        assert_eq!(argument("u32:7"), Ok(Parameter::Scalar(Element::Unsigned(Width::Four), 7)));
         assert_eq!(argument("bytes:01ff"), Ok(Parameter::Bytes(vec![1, 255])));
         assert_eq!(argument("&x+16"), Ok(Parameter::Inside("x".to_string(), 16)));
         let read = |text| match buffer(text) {
