@@ -59,3 +59,15 @@ fn the_machine_code_of_saxpy() {
     let output = command.args(["show", "saxpy", "--sass"]).output().unwrap();
     shows(&String::from_utf8(output.stdout).unwrap());
 }
+
+#[test]
+fn a_run_of_ptx() {
+    let line = readme();
+    let line = line.lines().find_map(|line| line.strip_prefix("cargo run --release --bin kernels -- run ")).unwrap();
+    let arguments: Vec<_> = line.split(' ').map(|argument| argument.trim_matches('\'')).collect();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_paper"));
+    let command = command.arg("run").args(arguments).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    shows(&String::from_utf8(output.stdout).unwrap());
+}
