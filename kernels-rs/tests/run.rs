@@ -123,7 +123,7 @@ fn what_a_kernel_does_wrong_is_shown_where_it_stands() {
     let place = format!(" --> {ptx}:8:2\n8 | \tst.global.u64 \t[%rd1+8], %rd2;\n  | \t^\n");
     assert!(text.contains("error[out-of-bounds]: ") && text.contains(&place), "{text}");
     assert!(text.contains("  = by: thread (0, 0, 0) of block (0, 0, 0), the first of 2\n"), "{text}");
-    assert!(text.contains("k, 1 blocks of 2 threads: "), "{text}");
+    assert!(text.contains("k, 1 block of 2 threads: "), "{text}");
 }
 
 #[test]
@@ -177,6 +177,7 @@ fn what_does_not_fit_is_told() {
     );
     fails(&[&saxpy[..], &["--buffer", "x:f32[1]", "--buffer", "x:f32[1]"]].concat(), "two buffers are called `x`");
     fails(&[&saxpy[..], &["--buffer", "x:f32[]=iota"]].concat(), "how many elements?");
+    fails(&[&saxpy[..], &["--save", "x=x.bin"]].concat(), "no buffer is called `x`; none is given");
     fails(&[&saxpy[..], &["--grid", "1,2,3,4"]].concat(), "there are three dimensions");
 }
 

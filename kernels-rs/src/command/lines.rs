@@ -2,15 +2,14 @@
 
 use crate::sass::Line;
 use kernel_dsl::compiler::emit::file_name;
-use kernel_dsl::compiler::ir::Kernel;
 use kernel_dsl::compiler::source::Source;
 
 /// The functions that an instance is made of, by the names that its PTX gives their files.
 pub(super) struct Lines<'k>(Vec<(String, &'k Source)>);
 
 impl Lines<'_> {
-    pub(super) fn of(kernel: &Kernel) -> Lines<'_> {
-        Lines(kernel.sources.iter().map(|source| (file_name(source), source)).collect())
+    pub(super) fn of(sources: &[Source]) -> Lines<'_> {
+        Lines(sources.iter().map(|source| (file_name(source), source)).collect())
     }
 
     /// The code of a line, without its comment; empty if it is not known.

@@ -5,7 +5,7 @@
 //! iteration costs where each begins.
 
 use super::lines::Lines;
-use super::machine::{Code, Issue, MachineCode};
+use super::machine::{Code, Issue, MachineCode, counted};
 use crate::sass::banks::Conflict;
 use crate::sass::{Instruction, Line};
 use kernel_dsl::compiler::Target;
@@ -82,9 +82,9 @@ impl Listed<'_> {
                 let place = code.listing.instructions[l.jump].line.as_ref().map_or(String::new(), place);
                 let lost = match l.bank_conflicts {
                     None | Some(0) => String::new(),
-                    Some(cycles) => format!(", {} lost to register banks", times(cycles)),
+                    Some(cycles) => format!(", {} lost to register banks", counted(cycles, "cycle")),
                 };
-                let cost = format!("{} instructions in {} slots{lost}", l.instructions, l.slots);
+                let cost = format!("{} in {}{lost}", counted(l.instructions, "instruction"), counted(l.slots, "slot"));
                 let text = cut(&format!("{around}┌ loop {}{place}: {cost}", i + 1), WIDTH);
                 writeln!(out, "{}", paint.put(Style::Cyan, &text))?;
                 // Its line is told inside of it too.
@@ -186,11 +186,7 @@ fn note(conflict: &Conflict) -> String {
         format!("{} in bank {bank}", names.join(" "))
     };
     let banks: Vec<_> = conflict.registers.iter().map(of_bank).collect();
-    format!("// {}: {}", banks.join(", "), times(conflict.cycles))
-}
-
-fn times(cycles: u32) -> String {
-    if cycles == 1 { "1 cycle".to_string() } else { format!("{cycles} cycles") }
+    format!("// {}: {}", banks.join(", "), counted(conflict.cycles, "cycle"))
 }
 
 /// The first `width` characters, the last of them a mark if there are more.
@@ -200,4 +196,103 @@ fn cut(text: &str, width: usize) -> String {
     }
     let kept: String = text.chars().take(width.saturating_sub(1)).collect();
     format!("{}…", kept.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::ptxas::Resources;
+    use crate::sass::Listing;
+    use kernel_dsl::compiler::source::Source;
+
+    /// As nvdisasm prints: a loop in a loop, a conflict of banks, a pair, a call.
+    const TEXT: &str = r#"
+	.headerflags	@"EF_CUDA_SM61"
+	.type           k,@function
+k:
+	//## File "src/a.rs", line 11
+        /*0008*/                   MOV R0, RZ ;
+.L_x_1:
+	//## File "src/a.rs", line 12
+        /*0010*/                   FFMA R3, R4, R8, R12 ;
+.L_x_2:
+        /*0018*/         {         IADD R0, R0, R1 ;
+        /*0028*/              @!P0 BRA `(.L_x_2)         }
+	//## File "src/a.rs", line 11
+        /*0030*/               @P1 BRA `(.L_x_1) ;
+        /*0038*/                   CAL `(f) ;
+	//## File "src/b.rs", line 1
+        /*0048*/                   EXIT ;
+        .type           f,@function
+f:
+        /*0050*/               @P0 SYNC (*"BRANCH_TARGETS .L_x_2"*) ;
+        /*0058*/                   RET ;
+"#;
+
+    fn shown(paint: Paint) -> String {
+        let text = vec!["for i in 0..n { // each".to_string(), format!("    {};", "long ".repeat(30))];
+        let sources = [Source { name: "k".to_string(), file: "src/a.rs".to_string(), line: 11, text }];
+        let listing = Listing::read(TEXT).unwrap();
+        let code = Code { loops: listing.loops(), listing };
+        let resources = Resources { registers: 13, shared_bytes: 0, stack_bytes: 8, spill_stores: 8, spill_loads: 4 };
+        let machine = MachineCode { resources, code: None };
+        let listed = Listed {
+            instance: "k",
+            target: Target::SM_61,
+            ptxas: "ptxas 12.9".to_string(),
+            shared_bytes: 0,
+            machine: &machine,
+            code: &code,
+            lines: Lines::of(&sources),
+            paint,
+        };
+        let mut out = Vec::new();
+        listed.print(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn code_stands_under_its_lines_in_its_loops() {
+        let long = format!("src/a.rs:12 {}", "long ".repeat(30));
+        let expected = format!(
+            "k for sm_61
+registers     13, 8 bytes of spill stores, 4 of spill loads (ptxas 12.9)
+shared        0 bytes
+machine code  9 instructions in 8 issue slots, 2 cycles lost to register banks
+
+    src/a.rs:11 for i in 0..n {{
+      0008         MOV R0, RZ
+┌ loop 1, a.rs:11: 4 instructions in 3 slots, 2 cycles lost to register banks
+│   {}…
+│     0010         FFMA R3, R4, R8, R12                // R4 R8 R12 in bank 0: 2 cycles
+│ ┌ loop 2, a.rs:12: 2 instructions in 1 slot
+│ │ {}…
+│ │   0018 {{       IADD R0, R0, R1
+│ └   0028 }}  @!P0 BRA 0018
+│   src/a.rs:11 for i in 0..n {{
+└     0030     @P1 BRA 0010
+      0038         CAL 0050
+    src/b.rs:1
+      0048         EXIT
+
+f, which ptxas adds
+      0050     @P0 SYNC 0018
+      0058         RET
+",
+            &long[..95],
+            &long[..95],
+        );
+        assert_eq!(shown(Paint::Plain), expected);
+    }
+
+    #[test]
+    fn colours_are_all_that_a_terminal_adds() {
+        let coloured = shown(Paint::Coloured);
+        assert!(coloured.contains("\x1b[2m0008\x1b[0m"));
+        let mut plain = coloured;
+        for code in [0, 1, 2, 33, 36] {
+            plain = plain.replace(&format!("\x1b[{code}m"), "");
+        }
+        assert_eq!(plain, shown(Paint::Plain));
+    }
 }

@@ -75,14 +75,18 @@ pub(super) struct Issue {
 
 impl fmt::Display for Issue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} instructions in {} issue slots", self.instructions, self.slots)?;
+        write!(f, "{} in {}", counted(self.instructions, "instruction"), counted(self.slots, "issue slot"))?;
         match self.bank_conflicts {
             None => Ok(()),
             Some(0) => f.write_str(", no conflict of register banks"),
-            Some(1) => f.write_str(", 1 cycle lost to register banks"),
-            Some(n) => write!(f, ", {n} cycles lost to register banks"),
+            Some(n) => write!(f, ", {} lost to register banks", counted(n, "cycle")),
         }
     }
+}
+
+/// `1 slot`, `2 slots`
+pub(super) fn counted(n: u32, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
 impl From<&Loop> for Issue {

@@ -213,7 +213,7 @@ impl Told {
         let machine_code = match tools {
             Some(tools) => {
                 let machine = tools.assemble(&name, &module.to_string(), target)?;
-                let sass = machine.code.map(|code| Sass::new(&code, &Lines::of(&optimised)));
+                let sass = machine.code.map(|code| Sass::new(&code, &Lines::of(&optimised.sources)));
                 Some(MachineCode { ptxas: tools.ptxas.to_string(), resources: machine.resources, sass })
             }
             None => None,

@@ -111,7 +111,7 @@ fn sass(artifact: &'static Artifact, instance: &Instance, target: Target, out: &
         shared_bytes: optimised.shared_bytes(),
         machine: &machine,
         code,
-        lines: Lines::of(&optimised),
+        lines: Lines::of(&optimised.sources),
         paint: Paint::of_stdout(),
     };
     Ok(listed.print(out)?)

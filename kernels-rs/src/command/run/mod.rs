@@ -4,6 +4,7 @@ mod element;
 mod parameters;
 mod snippet;
 
+use super::machine::counted;
 use super::{Outcome, json};
 use clap::{Args, ValueEnum};
 use element::Content;
@@ -19,7 +20,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Runs a kernel of a PTX file, NVRTC's, nvcc's, clang's or one of these, on the CPU, and checks what it does
+/// Runs a kernel of a PTX file, whoever wrote it, on the CPU, and checks what it does
 ///
 /// Every access is checked for bounds, alignment and state space, every barrier and exchange between lanes for who takes
 /// part, and what nothing has written for whether it matters. What of the PTX is not known is told before anything runs.
@@ -160,6 +161,8 @@ impl Run {
         let block = self.block.or(required).ok_or(Error::NoBlock)?;
 
         let (names, mut contents) = self.buffers()?;
+        let saved = self.save.iter().map(|save| Ok((position(&names, &save.name)?, &save.file)));
+        let saved = saved.collect::<Result<Vec<_>, Error>>()?;
         let buffers = names.iter().zip(&mut contents);
         let buffers = buffers.map(|(b, bytes)| Argument { name: b.name.clone(), bytes: Bytes::Exclusive(bytes) });
         let launch = Launch {
@@ -170,21 +173,16 @@ impl Run {
             parameters: self.values(&program, &names)?,
             options: Options { policy: self.policy.into(), fuel: self.fuel, ..Options::default() },
         };
-        let outcome = program.run(launch).map_err(|mismatch| {
-            let parameters = program.parameters().iter().map(|p| match p.elements {
-                Some(_) => format!("{} bytes ({})", p.size(), p.name),
-                None => format!("{} ({})", p.ty, p.name),
-            });
-            let takes = parameters.collect::<Vec<_>>().join(", ");
-            let takes = if takes.is_empty() { "no parameters".to_string() } else { takes };
-            Error::Mismatch { mismatch, entry: entry.clone(), takes }
+        let outcome = program.run(launch).map_err(|mismatch| Error::Mismatch {
+            mismatch,
+            entry: entry.clone(),
+            takes: takes(&program),
         })?;
-        for Save { name, file } in &self.save {
-            let at = position(&names, name)?;
+        for (at, file) in saved {
             fs::write(file, &contents[at]).map_err(|source| Error::Write { file: file.clone(), source })?;
         }
 
-        let left = |(i, (buffer, bytes)): (usize, (&&'_ Buffer, &Vec<u8>))| Left {
+        let left = |(i, (buffer, bytes)): (usize, (&&Buffer, &Vec<u8>))| Left {
             name: &names[i].name,
             r#type: buffer.element.name(),
             count: bytes.len() / buffer.element.bytes(),
@@ -259,6 +257,17 @@ impl Run {
     }
 }
 
+/// What an entry takes, in words.
+fn takes(program: &Program) -> String {
+    let parameters = program.parameters().iter().map(|p| format!("{} ({})", type_of(p), p.name));
+    let parameters: Vec<_> = parameters.collect();
+    if parameters.is_empty() { "no parameters".to_string() } else { parameters.join(", ") }
+}
+
+fn type_of(parameter: &kernel_dsl::compiler::ptx::Parameter) -> String {
+    if parameter.elements.is_some() { format!("{} bytes", parameter.size()) } else { parameter.ty.to_string() }
+}
+
 fn position(buffers: &[&Buffer], name: &str) -> Result<usize, Error> {
     let known = || buffers.iter().map(|b| b.name.clone()).collect();
     let found = buffers.iter().position(|b| b.name == name);
@@ -314,13 +323,12 @@ impl Told<'_> {
         if self.truncated {
             writeln!(out, "the run was stopped here; there may be more\n")?;
         }
-        let found = match self.findings.len() {
+        let found = match self.findings.len() as u32 {
             0 => "nothing was found".to_string(),
-            1 => "1 finding".to_string(),
-            n => format!("{n} findings"),
+            n => counted(n, "finding"),
         };
         let Statistics { warp_instructions, thread_instructions, .. } = statistics;
-        writeln!(out, "{entry}, {} blocks of {} threads: {found}", extent_in_words(grid), extent_in_words(block))?;
+        writeln!(out, "{entry}, {} of {}: {found}", extent_in_words(grid, "block"), extent_in_words(block, "thread"))?;
         writeln!(out, "{warp_instructions} instructions of warps, {thread_instructions} of threads")?;
         for Left { name, r#type, count, approximate, first } in &self.buffers {
             let about = if *approximate { "≈" } else { "=" };
@@ -335,11 +343,11 @@ impl Told<'_> {
     }
 }
 
-/// `4` or `2 x 2 x 1`.
-fn extent_in_words(extent: &[u32; 3]) -> String {
+/// `4 blocks` or `2 x 2 x 1 blocks`.
+fn extent_in_words(extent: &[u32; 3], noun: &str) -> String {
     match extent {
-        [x, 1, 1] => x.to_string(),
-        [x, y, z] => format!("{x} x {y} x {z}"),
+        [x, 1, 1] => counted(*x, noun),
+        [x, y, z] => format!("{x} x {y} x {z} {noun}s"),
     }
 }
 
