@@ -225,7 +225,8 @@ k:
         /*0048*/                   EXIT ;
         .type           f,@function
 f:
-        /*0050*/               @P0 SYNC (*"BRANCH_TARGETS .L_x_2"*) ;
+        /*0050*/               @P0 SYNC (*"BRANCH_TARGETS .L_x_3"*) ;
+.L_x_3:
         /*0058*/                   RET ;
 "#;
 
@@ -264,7 +265,7 @@ machine code  9 instructions in 8 issue slots, 2 cycles lost to register banks
       0008         MOV R0, RZ
 ┌ loop 1, a.rs:11: 4 instructions in 3 slots, 2 cycles lost to register banks
 │   {}…
-│     0010         FFMA R3, R4, R8, R12                // R4 R8 R12 in bank 0: 2 cycles
+│     0010         FFMA R3, R4, R8, R12                  // R4 R8 R12 in bank 0: 2 cycles
 │ ┌ loop 2, a.rs:12: 2 instructions in 1 slot
 │ │ {}…
 │ │   0018 {{       IADD R0, R0, R1
@@ -276,7 +277,7 @@ machine code  9 instructions in 8 issue slots, 2 cycles lost to register banks
       0048         EXIT
 
 f, which ptxas adds
-      0050     @P0 SYNC 0018
+      0050     @P0 SYNC 0058
       0058         RET
 ",
             &long[..95],
