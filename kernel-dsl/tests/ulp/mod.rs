@@ -32,7 +32,7 @@ pub fn measure(f: fn(f32) -> f32, exact: fn(f64) -> f64, bits: impl Iterator<Ite
     })
 }
 
-fn error(got: f32, want: f64) -> f64 {
+pub fn error(got: f32, want: f64) -> f64 {
     let nearest = want as f32;
     if got.is_nan() && nearest.is_nan() || got.is_infinite() && got == nearest {
         0.0
