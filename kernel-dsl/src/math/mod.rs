@@ -2,6 +2,7 @@
 #![allow(clippy::excessive_precision, clippy::approx_constant, clippy::manual_clamp, clippy::eq_op)]
 mod error_function;
 mod exponential;
+pub mod f64;
 mod hyperbolic;
 mod logarithm;
 mod power;

@@ -18,13 +18,8 @@ fn large_angle(a: f32) -> (f32, f32, u32) {
     let m = (bits & 0x007F_FFFF) | 0x0080_0000;
     // The exponent of a is e, that of the mantissa's last bit e − 23; the window starts two bits before that one's.
     let start = (bits >> 23) - 120;
-    let (word, bit) = ((start >> 5) as usize & 7, start & 31);
-    let w = [
-        TWO_OVER_PI[word],
-        TWO_OVER_PI[(word + 1) & 7],
-        TWO_OVER_PI[(word + 2) & 7],
-        TWO_OVER_PI[(word + 3) & 7],
-    ];
+    let (word, bit) = ((start >> 5) as usize, start & 31);
+    let w = [TWO_OVER_PI[word], TWO_OVER_PI[word + 1], TWO_OVER_PI[word + 2], TWO_OVER_PI[word + 3]];
     let (high, middle, low) =
         (int::funnel_shl(w[0], w[1], bit), int::funnel_shl(w[1], w[2], bit), int::funnel_shl(w[2], w[3], bit));
     let product = ((m.wrapping_mul(high) as u64) << 32)
