@@ -119,5 +119,6 @@ fn gpu_the_device_has_the_hosts_bits() {
 fn ptxas_takes_them() {
     SINGLE.iter().for_each(|f| assemble(f.plain));
     DOUBLE.iter().for_each(|f| assemble(f.plain));
-    [several::pow::ARTIFACT, several::sin_cos::ARTIFACT, several::pow_f64_bits::ARTIFACT].map(assemble);
+    let several = [several::pow::ARTIFACT, several::sin_cos::ARTIFACT, several::pow_f64_bits::ARTIFACT];
+    several.into_iter().for_each(assemble);
 }
