@@ -39,9 +39,9 @@ pub fn exp(x: f32) -> f32 {
     scaled(q.mul_add(r, 1.0).mul_add(r, 1.0), shifted)
 }
 
-/// 2ˣ, exact where x is a whole number.
+/// 2ˣ, to 0.919 ulp.
 ///
-/// Infinity from 128 on, subnormal below −126, 0 from −150 on; 2^−∞ = 0, 2^∞ = ∞, NaN for NaN.
+/// Exact where x is a whole number. Infinity from 128 on, subnormal below −126, 0 from −150 on; 2^−∞ = 0, 2^∞ = ∞, NaN for NaN.
 ///
 /// x = n + r, |r| ≤ 1/2, and 2ʳ ≈ 1 + r·q(r), where q is the minimax polynomial of degree 5 for the relative error
 /// (1.3·10⁻⁸ with rounded coefficients).
@@ -64,7 +64,7 @@ pub(super) fn power_of_two(r: f32, shifted: f32) -> f32 {
     scaled(q.mul_add(r, 1.0), shifted)
 }
 
-/// eˣ − 1 without the cancellation near 0.
+/// eˣ − 1 without the cancellation near 0, to 1.289 ulp.
 ///
 /// −1 from −17.4 down, infinity from 88.722839 on; x itself below 2⁻²⁴, the sign of a zero too; NaN for NaN.
 ///

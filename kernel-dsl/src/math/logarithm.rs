@@ -45,9 +45,9 @@ pub fn ln(x: f32) -> f32 {
     at_edges(x, n.mul_add(0.693147182, p)) // 0x1.62e43p-1
 }
 
-/// The logarithm to base 2, exact for powers of 2.
+/// The logarithm to base 2, to 0.987 ulp.
 ///
-/// Zeros, infinities and negative numbers as in [`ln`].
+/// Exact for powers of 2. Zeros, infinities and negative numbers as in [`ln`].
 ///
 /// x = (1 + z)·2ⁿ with 1 + z from √½ to √2: there |log₂(1 + z)| ≤ ½ ≤ |log₂ x| unless n = 0, so that the sum with n magnifies
 /// no error. log₂(1 + z) ≈ z·log₂ e + z²·q(z), with log₂ e in two parts, and q minimax of degree 8 (relative error 9.1·10⁻⁹).
@@ -67,7 +67,7 @@ pub fn log2(x: f32) -> f32 {
     at_edges(x, z.mul_add(1.442695, low) + n) // 0x1.715476p0
 }
 
-/// The logarithm to base 10.
+/// The logarithm to base 10, to 1.02 ulp.
 ///
 /// Zeros, infinities and negative numbers as in [`ln`].
 ///
@@ -90,7 +90,7 @@ pub fn log10(x: f32) -> f32 {
     at_edges(x, n.mul_add(0.30103, p)) // 0x1.344136p-2
 }
 
-/// ln(1 + x) without the loss of 1 + x near 0.
+/// ln(1 + x) without the loss of 1 + x near 0, to 1.269 ulp.
 ///
 /// A zero keeps its sign; ln_1p(−1) = −∞, ln_1p(∞) = ∞; NaN for NaN and for what is less than −1.
 ///

@@ -49,7 +49,8 @@ fn arguments() -> Vec<f32> {
 }
 
 fn doubles() -> Vec<f64> {
-    let edges = [f64::MIN_POSITIVE, f64::from_bits(1), f64::MAX, 709.78, 745.13, 1022.0, 1024.0, 1647099.0, 1e22, 1e300];
+    let edges =
+        [f64::MIN_POSITIVE, f64::from_bits(1), f64::MAX, 709.78, 745.13, 1022.0, 1024.0, 1647099.0, 1e22, 1e300];
     let near = edges.into_iter().flat_map(|x| [x.next_down(), x, x.next_up(), -x]);
     arguments().into_iter().map(f64::from).chain(near).collect()
 }
@@ -70,7 +71,8 @@ fn word(x: f32) -> u32 {
 fn agree(checker: &Checker, artifact: &'static Artifact, mut inputs: Vec<Input>, expected: Vec<f64>) {
     inputs.push(Input::slice(&vec![0u32; expected.len()]));
     let expected = Expected::new(inputs.len() - 1, expected, Bound::Exact);
-    let prepared = Prepared::compile(artifact, &Instance::default()).unwrap_or_else(|e| panic!("{}: {e}", artifact.name));
+    let prepared =
+        Prepared::compile(artifact, &Instance::default()).unwrap_or_else(|e| panic!("{}: {e}", artifact.name));
     let result = checker.case(&prepared, &Case::new("edges", inputs), |_| vec![expected]);
     result.unwrap_or_else(|e| panic!("{}: {e}", artifact.name));
 }
@@ -93,7 +95,8 @@ fn all(checker: &Checker) {
     agree(checker, several::sin_cos_f64_bits::ARTIFACT, vec![Input::slice(&wide)], words(both));
 
     // Each with several of the others, so that special cases of both meet.
-    let exponents = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 3.0, -2.5, 150.25, 16777215.0, -16777216.0, f32::INFINITY, f32::NAN];
+    let exponents =
+        [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 3.0, -2.5, 150.25, 16777215.0, -16777216.0, f32::INFINITY, f32::NAN];
     let pairs: Vec<(f32, f32)> = x.iter().flat_map(|x| exponents.map(|y| (*x, y))).collect();
     let (bases, powers): (Vec<f32>, Vec<f32>) = pairs.iter().copied().unzip();
     let expected = pairs.iter().map(|(x, y)| f64::from(word(math::pow(*x, *y)))).collect();

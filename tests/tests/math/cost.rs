@@ -6,7 +6,6 @@
 use super::kernels::{SINGLE, several};
 use super::path::slots;
 use super::ulp::{FUNCTIONS, POW};
-use kernel_dsl::Kernel;
 use kernel_dsl::compiler::Target;
 use kernels_rs::command::nvdisasm::Nvdisasm;
 use kernels_rs::command::ptxas::Ptxas;
@@ -50,13 +49,8 @@ fn rows() -> Vec<Row> {
         their_frame: "copy",
         their_error: theirs.get(f.name).copied(),
     });
-    let pow = Row {
-        name: "pow",
-        ptx: several::pow::PTX,
-        frame: several::add::PTX,
-        their_frame: "add",
-        their_error: Some(4),
-    };
+    let pow =
+        Row { name: "pow", ptx: several::pow::PTX, frame: several::add::PTX, their_frame: "add", their_error: Some(4) };
     let sin_cos = Row {
         name: "sin_cos",
         ptx: several::sin_cos::PTX,
@@ -95,8 +89,8 @@ impl Tools {
 
     /// Slots beyond those of the frame.
     fn beyond(&self, ptx: &str, frame: &str) -> (u32, u32) {
-        let ((common, all), (frame, whole)) = (self.slots(ptx), self.slots(frame));
-        (common - frame, all - whole)
+        let ((common, all), (_, frame)) = (self.slots(ptx), self.slots(frame));
+        (common - frame, all - frame)
     }
 }
 
@@ -116,7 +110,9 @@ fn entries(module: &str) -> HashMap<String, String> {
 #[test]
 fn the_table_is_right() {
     let Some(tools) = Tools::find() else {
-        println!("note: no ptxas for sm_61 with an nvdisasm, and nothing was counted; `tests/get-nvdisasm` fetches both");
+        println!(
+            "note: no ptxas for sm_61 with an nvdisasm, and nothing was counted; `tests/get-nvdisasm` fetches both"
+        );
         return;
     };
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -3,8 +3,9 @@
 use kernels_rs::sass::{Instruction, Listing};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
+use std::ops::Range;
 
-/// Issue slots of the shortest way from the entry to the exit that stores something and goes through the block with the most
+/// Issue slots of the shortest way from the entry to the exit that stores something and goes through a block with the most
 /// multiply-adds, which is where a function's polynomial is; and of all there are.
 pub fn slots(listing: &Listing) -> (u32, u32) {
     let all = listing.slots(0..listing.instructions.len());
@@ -22,7 +23,7 @@ struct State {
 }
 
 fn shortest(listing: &Listing) -> Option<u32> {
-    let heart = heart(&listing.instructions);
+    let hearts = hearts(&listing.instructions);
     let mut ways = BinaryHeap::from([Reverse((0, State { at: 0, stack: Vec::new(), through: false, stored: false }))]);
     let mut seen = HashSet::new();
     while let Some(Reverse((slots, mut state))) = ways.pop() {
@@ -31,7 +32,7 @@ fn shortest(listing: &Listing) -> Option<u32> {
             continue;
         }
         let slots = slots + listing.slots(state.at..state.at + 1);
-        state.through |= heart.contains(&state.at);
+        state.through |= hearts.iter().any(|h| h.contains(&state.at));
         state.stored |= instruction.opcode() == "STG";
         let guarded = !instruction.guard.is_empty();
         let next = State { at: state.at + 1, ..state.clone() };
@@ -67,13 +68,14 @@ fn shortest(listing: &Listing) -> Option<u32> {
     None
 }
 
-/// The block with the most multiply-adds.
-fn heart(instructions: &[Instruction]) -> std::ops::Range<usize> {
+/// The blocks with the most multiply-adds.
+fn hearts(instructions: &[Instruction]) -> Vec<Range<usize>> {
     let jumps = |i: &Instruction| matches!(i.opcode(), "BRA" | "SYNC" | "RET" | "CAL");
     let targets: HashSet<usize> = instructions.iter().filter_map(|i| i.target).collect();
     let starts = (0..instructions.len()).filter(|i| *i == 0 || targets.contains(i) || jumps(&instructions[i - 1]));
     let starts: Vec<usize> = starts.chain([instructions.len()]).collect();
-    let count = |range: &std::ops::Range<usize>| instructions[range.clone()].iter().filter(|i| i.opcode() == "FFMA").count();
-    let blocks = starts.windows(2).map(|w| w[0]..w[1]);
-    blocks.rev().max_by_key(count).unwrap_or(0..1)
+    let blocks = || starts.windows(2).map(|w| w[0]..w[1]);
+    let count = |block: Range<usize>| instructions[block].iter().filter(|i| i.opcode() == "FFMA").count();
+    let most = blocks().map(count).max();
+    blocks().filter(|block| Some(count(block.clone())) == most).collect()
 }
