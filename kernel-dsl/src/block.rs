@@ -8,10 +8,11 @@
 //! [a kernel that is seen to go other ways does not compile](crate#who-comes-together). What they take is what
 //! [lanes](crate::warp) can hand each other.
 //!
-//! A reduction's order is part of its meaning, and the same on every target: in each warp the butterfly of
-//! [`warp`], and then the butterfly over the warps' results, W of them, in which warp w combines its value
-//! with that of warp w XOR P / 2, then P / 4, … 2, 1, where P is the least power of two that is W or more, and a warp
-//! that is not there changes nothing. A scan is that of [`warp`] in each warp, and then the same over the warps' last
+//! A reduction's order is part of its meaning, and the same on every target: that of [`warp`](crate::warp) in each warp,
+//! and then over the warps' results, W of them. In a [`sum`], [`max`] or [`min`] warp w combines its value with that of
+//! warp w XOR P / 2, then P / 4, … 2, 1, where P is the least power of two that is W or more, and a warp that is not there
+//! changes nothing. A [`reduce`] combines neighbouring warps, then neighbouring pairs, and so on; what has no neighbour
+//! above it stays as it is. A scan is that of [`warp`](crate::warp) in each warp, and then the same over the warps' last
 //! results; a thread's prefix is that of the warps before its own combined with that of the lanes before its own, in this
 //! order.
 //!
@@ -124,27 +125,18 @@ pub fn min<T: LaneNumber>(x: T) -> T {
 }
 
 /// All threads' values combined two by two, in the [order](self#what-the-threads-of-a-block-do-together) of the block,
-/// for all of them. `combine` is a closure or a device function of two values, associative and commutative; of values
-/// that do not commute the total of a [`scan`] is the reduction. In PTX as [`sum`], for each part of the value, with what
-/// `combine` is.
+/// for all of them. `combine(earlier, later)` is a closure or a device function, and associative. In PTX as [`sum`], for
+/// each part of the value, with what `combine` is, and at the end one more `shfl.sync.idx` as in
+/// [`warp::reduce`](crate::warp::reduce).
 #[track_caller]
 pub fn reduce<T: DeviceCopy, F: Fn(T, T) -> T>(x: T, combine: F) -> T {
     const NAME: &str = "block::reduce";
     let own = emulate::reduce(NAME, x, LANES, &combine);
     let warps: Vec<T> = context(NAME).gather(NAME, own).into_iter().step_by(LANES).collect();
-    let all = warps.len().next_power_of_two();
-    let half = all / 2;
-    let from = warp::lane() % all;
-    if warps.len() == all {
-        return emulate::reduce(NAME, warps[from], all, &combine);
-    }
-    // A warp that is not there stands for its partner in the widest step, in which neither of the two changes.
-    let mut value = *warps.get(from).unwrap_or(&warps[from % half]);
-    let partner = emulate::exchange(NAME, value)[warp::lane() ^ half];
-    if from % half + half < warps.len() {
-        value = combine(value, partner);
-    }
-    emulate::reduce(NAME, value, half, &combine)
+    let segment = warps.len().next_power_of_two();
+    // A lane without a warp combines nothing; what it starts with is of no account.
+    let value = *warps.get(warp::lane() % segment).unwrap_or(&warps[0]);
+    emulate::reduce_first(NAME, value, segment, warps.len(), &combine)
 }
 
 /// The values of the threads before this one combined, in their [order](self#what-the-threads-of-a-block-do-together),

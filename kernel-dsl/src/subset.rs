@@ -55,7 +55,7 @@
 //! | `assert!` of what a launch decides | a kernel cannot call the macro `assert!`: for a condition on constants write `const { assert!(…) }`, for one on arguments `#[requires(…)]` |
 //! | `panic!`, `unreachable!`, `todo!` | a kernel cannot call the macro `unreachable!`: a kernel cannot panic; leave by `return`, and write to a buffer what the host has to know |
 //! | `unsafe` | `unsafe` has no use in a kernel: the oracle checks its accesses |
-//! | `?` | a kernel has no errors to return: `?` has no meaning on the device |
+//! | `?` | `?` is not in the language: take the value by `match`, `if let`, `let … else` or `unwrap_or`, and `return None` in words |
 //! | `async` blocks | a kernel cannot be `async` |
 //! | `const { … }` as a value | a `const` block in a kernel is a statement that holds `assert!(…)` |
 //! | A function in a body | an item inside a kernel: move it out of the body and mark it `#[device]` |

@@ -11,12 +11,13 @@
 //!
 //! # The order of reductions and scans
 //!
-//! It is part of their meaning, and the same on every target. A reduction is a butterfly, widest first: lane l combines its
-//! value with that of lane l XOR 16, then 8, 4, 2 and 1, so that every lane has the result. `combine` is associative, and
-//! commutative too: where `combine(a, b)` differs from `combine(b, a)` lanes end with different values. A scan keeps the
-//! order of lanes, and needs no commutativity: each lane combines the value of the lane 1 below it with its own, in this
-//! order, then 2, 4, 8 and 16 below; lanes that have none there keep theirs. So of values that do not commute
-//! `warp::broadcast(warp::scan(x, combine), 31)` is the reduction.
+//! It is part of their meaning, and the same on every target. [`sum`], [`max`] and [`min`] are butterflies, widest first:
+//! lane l combines its value with that of lane l XOR 16, then 8, 4, 2 and 1, so that every lane has the result. What takes
+//! a closure keeps the order of lanes: `combine(earlier, later)` is associative, and need not be commutative. A [`reduce`]
+//! combines neighbours, then neighbouring pairs, fours, eights and halves, and every lane gets that result: (v₀ v₁)(v₂ v₃) ….
+//! All lanes compute along, each from its own end of the butterfly; where `combine` does not commute theirs is dropped. In a
+//! scan each lane combines the value of the lane 1 below it with its own, then 2, 4, 8 and 16 below; lanes that have none
+//! there keep theirs.
 
 pub(crate) mod emulate;
 mod group;
@@ -85,9 +86,10 @@ pub fn min<T: LaneNumber>(x: T) -> T {
     emulate::butterfly("warp::min", x, LANES, T::smaller)
 }
 
-/// All lanes' values combined two by two, in the [order](self#the-order-of-reductions-and-scans) of a butterfly.
-/// `combine` is a closure or a device function of two values, associative and commutative. In PTX five times
-/// `shfl.sync.bfly` of each part of the value, and what `combine` is.
+/// All lanes' values combined two by two, in the [order](self#the-order-of-reductions-and-scans) of the lanes.
+/// `combine(earlier, later)` is a closure or a device function, and associative. In PTX five times `shfl.sync.bfly` of each
+/// part of the value, and what `combine` is; then a `shfl.sync.idx` of each part, unless `combine` gives the sum, product,
+/// minimum, maximum or a bitwise operation of two numbers, or a tuple of such: they commute, and all lanes have it.
 ///
 /// ```
 /// # use kernel_dsl::prelude::*;

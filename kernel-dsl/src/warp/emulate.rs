@@ -39,21 +39,32 @@ pub(crate) fn reduced<T: Copy>(values: &[Option<T>], combine: impl Fn(T, T) -> T
     values
 }
 
-/// The butterfly by a closure: an exchange a step, since each lane's closure may have captured values of its own.
+/// The reduction by a closure, in the order of the lanes: a butterfly, narrowest first, and the first lane's result for
+/// all. An exchange a step, since each lane's closure may have captured values of its own.
 #[track_caller]
-pub(crate) fn reduce<T: DeviceCopy>(
+pub(crate) fn reduce<T: DeviceCopy>(operation: &'static str, x: T, width: usize, combine: &impl Fn(T, T) -> T) -> T {
+    reduce_first(operation, x, width, width, combine)
+}
+
+/// [`reduce`] over the values of the first `count` lanes of each group of `width`, a power of two.
+#[track_caller]
+pub(crate) fn reduce_first<T: DeviceCopy>(
     operation: &'static str,
     mut x: T,
     width: usize,
+    count: usize,
     combine: &impl Fn(T, T) -> T,
 ) -> T {
-    let mut distance = width / 2;
-    while distance > 0 {
+    let own = lane() % width;
+    let mut distance = 1;
+    while distance < width {
         let other = exchange(operation, x)[lane() ^ distance];
-        x = combine(x, other);
-        distance /= 2;
+        if own | distance < count {
+            x = combine(x, other);
+        }
+        distance *= 2;
     }
-    x
+    shuffle(operation, x, 0, width)
 }
 
 /// The inclusive scan over the first `count` lanes of each group of `width`; the others keep their own value.

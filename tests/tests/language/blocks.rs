@@ -46,6 +46,7 @@ witnessed! {
             let sums = block::reduce([v, 0.5], |a, b| [a[0] + b[0], a[1] + b[1]]);
             let (floor, total) = block::scan(v, 0.0, |a, b| a + b);
             let (map, all) = block::scan((v as u32 | 1, i as u32), (1, 0), compose);
+            let composed = block::reduce((v as u32 | 1, i as u32), compose);
             let there = block::broadcast((v, i), block::threads() - 7);
             let parts = [block::sum(v), block::max(v), block::min(-v), best, sums[0] + sums[1], floor, total];
             for k in unroll(0..7) {
@@ -54,7 +55,7 @@ witnessed! {
             let counts = [
                 place,
                 map.1,
-                all.1,
+                all.1.wrapping_mul(2) + (composed.0 == all.0 && composed.1 == all.1) as u32,
                 there.1 as u32 + there.0 as u32,
                 block::count(v > 100.0) as u32,
                 block::all(v > 1.0) as u32 * 2 + block::any(v > 280.0) as u32,

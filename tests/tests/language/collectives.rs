@@ -1,11 +1,11 @@
 //! Reductions, scans and broadcasts of a block by closures of the kernel, over several warps: against plain Rust, and
 //! against the same kernel as rustc compiled it.
 
-use super::cooperation::of_block;
 use super::support::{agree, assemble, checker};
 use kernel_dsl::host;
 use kernel_dsl::prelude::*;
 use runtime::testing::{Bound, Checker, Expected, Input, Random};
+use std::ops::Range;
 
 /// Written as the function that it is, and as what is launched.
 macro_rules! witnessed {
@@ -32,11 +32,11 @@ fn compose(a: (u32, u32), b: (u32, u32)) -> (u32, u32) {
 }
 
 const FLOATS: usize = 7;
-const WHOLE: usize = 11;
+const WHOLE: usize = 14;
 
 witnessed! {
     #[kernel(block = (X, Y), grid = 2, instances(X = 32, Y = 1; X = 64, Y = 1; X = 32, Y = 3; X = 16, Y = 14; X = 1024, Y = 1))]
-    #[requires(x.len() == 2 * X * Y, y.len() == x.len(), floats.len() == 7 * x.len(), whole.len() == 11 * x.len())]
+    #[requires(x.len() == 2 * X * Y, y.len() == x.len(), floats.len() == 7 * x.len(), whole.len() == 14 * x.len())]
     pub fn combined<const X: usize, const Y: usize>(x: &[f32], y: &[i32], mut floats: ViewMut<f32, 1>, mut whole: ViewMut<i64, 1>) {
         let i = grid::index();
         let mut shift = 0.0;
@@ -49,6 +49,12 @@ witnessed! {
             let sums = block::reduce([v, 0.5], |a, b| [a[0] + b[0], a[1] + b[1]]);
             let (before, total) = block::scan(w as i64, 0, |a, b| a + b);
             let (map, all) = block::scan((w as u32 | 1, i as u32), (1, 0), compose);
+            let own = (w as u32 | 1, i as u32);
+            let composed = [
+                block::reduce(own, compose),
+                warp::reduce(own, |a, b| compose(a, b)),
+                warp::group::<8>().reduce(own, compose),
+            ];
             let (floor, whole_sum) = block::scan(v, 0.0, |a, b| a + b);
             let from = (round * 37 + 5) % block::threads();
             let (there, odd, [a, b]) = block::broadcast((w as u64, w % 2 != 0, [v, -v]), from);
@@ -60,7 +66,7 @@ witnessed! {
             floats[at + 4] = floor;
             floats[at + 5] = whole_sum;
             floats[at + 6] = a - b;
-            let at = i * 11;
+            let at = i * 14;
             whole[at] = place as i64;
             whole[at + 1] = mixed.0;
             whole[at + 2] = mixed.2 as i64;
@@ -72,7 +78,22 @@ witnessed! {
             whole[at + 8] = all.1 as i64;
             whole[at + 9] = there as i64 * 2 + odd as i64;
             whole[at + 10] = block::count(w > 0) as i64;
+            for k in unroll(0..3) {
+                whole[at + 11 + k] = composed[k].1 as i64;
+            }
             shift = 0.25;
+        }
+    }
+}
+
+/// The reduction in the order that the language states: neighbours, then neighbouring pairs, …; what has no neighbour above
+/// it stays as it is.
+fn neighbours<T: Copy>(values: &[T], combine: impl Fn(T, T) -> T + Copy) -> T {
+    match values {
+        [one] => *one,
+        _ => {
+            let pairs = values.chunks(2).map(|pair| pair[1..].iter().fold(pair[0], |a, b| combine(a, *b)));
+            neighbours(&pairs.collect::<Vec<_>>(), combine)
         }
     }
 }
@@ -117,15 +138,16 @@ fn combined_values(checker: &Checker) {
                 let shifted: Vec<f32> = x.iter().map(|v| v + 0.25).collect();
                 let largest = shifted.iter().copied().fold(f32::MIN, f32::max);
                 let place = block * n + shifted.iter().position(|v| *v == largest).unwrap();
-                let maps = |to: usize| {
-                    let each = (0..to).map(|t| (y[t] as u32 | 1, (block * n + t) as u32));
+                let maps_of = |range: Range<usize>| {
+                    let each = range.map(|t| (y[t] as u32 | 1, (block * n + t) as u32));
                     each.fold((1, 0), compose)
                 };
+                let maps = |to: usize| maps_of(0..to);
                 let from = 42 % n;
                 let (floor, sum) = scan_of_block(&shifted, |a, b| a + b);
                 for t in 0..n {
                     let least = shifted.iter().copied().fold(f32::MAX, f32::min);
-                    let added = of_block(&shifted, |a, b| a + b);
+                    let added = neighbours(&shifted.chunks(32).map(|w| neighbours(w, |a, b| a + b)).collect::<Vec<_>>(), |a, b| a + b);
                     let values = [largest, least, added, 0.5 * n as f32, floor[t], sum, 2.0 * shifted[from]];
                     assert_eq!(values.len(), FLOATS);
                     floats.extend(values.map(f64::from));
@@ -141,6 +163,9 @@ fn combined_values(checker: &Checker) {
                         i64::from(maps(n).1),
                         y[from] as u64 as i64 * 2 + (y[from] % 2 != 0) as i64,
                         y.iter().filter(|w| **w > 0).count() as i64,
+                        i64::from(maps(n).1),
+                        i64::from(maps_of(t / 32 * 32..t / 32 * 32 + 32).1),
+                        i64::from(maps_of(t / 8 * 8..t / 8 * 8 + 8).1),
                     ];
                     assert_eq!(values.len(), WHOLE);
                     whole.extend(values.map(|v| v as f64));

@@ -104,7 +104,7 @@ fn butterfly<T: Copy>(mut values: Vec<Option<T>>, combine: impl Fn(T, T) -> T) -
 }
 
 /// A butterfly in each warp, and then over the warps.
-pub(super) fn of_block<T: Copy>(values: &[T], combine: impl Fn(T, T) -> T + Copy) -> T {
+fn of_block<T: Copy>(values: &[T], combine: impl Fn(T, T) -> T + Copy) -> T {
     let warps = values.chunks(32).map(|w| Some(butterfly(w.iter().map(|v| Some(*v)).collect(), combine)));
     butterfly(warps.collect(), combine)
 }

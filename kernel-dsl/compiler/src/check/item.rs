@@ -6,7 +6,7 @@
 
 use super::environment::Environment;
 use super::types::{Finished, Id, Ty};
-use super::{Callee, Checked, Checker, Itself, Mistake, Scope, finish_bounds};
+use super::{Callee, Checked, Checker, Itself, Mistake, Scope, Teller, finish_bounds};
 use crate::hir::{self, Associated, EnumId, FunctionId, Root, StructId, TraitId, TraitItemKind, Type, TypeId};
 use crate::syntax::{self, Item, TraitItem};
 use std::hash::{Hash, Hasher};
@@ -135,7 +135,7 @@ pub fn module(module: &syntax::Module, callees: &[Callee]) -> Result<CheckedModu
         if let Some(message) = recursion(member.id, &environment) {
             let name = member.function.name.span();
             let mark = syntax::Mark { first: name, last: name, ..member.function.body.mark };
-            wrong.push(Wrong { mistakes: vec![Mistake { mark, message }], within: None });
+            wrong.push(Wrong { mistakes: vec![Mistake { mark, message, teller: Teller::Us }], within: None });
         }
     }
     if !wrong.is_empty() {

@@ -52,6 +52,17 @@ pub struct Mistake {
     pub mark: Mark,
     /// What is wrong and what to do.
     pub message: String,
+    /// Who says it where rustc runs.
+    pub teller: Teller,
+}
+
+/// Who says a mistake to the user, so that it is said once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Teller {
+    /// We do, where rustc has nothing to say of the function.
+    Us,
+    /// rustc does in any case, at a bound of the functions that launch the kernel.
+    Launch,
 }
 
 /// What was checked, with what rustc can confirm of it.
@@ -364,7 +375,7 @@ impl<'a> Checker<'a> {
     }
 
     fn mistake(&mut self, mark: Mark, message: impl Into<String>) {
-        self.mistakes.push(Mistake { mark, message: message.into() });
+        self.mistakes.push(Mistake { mark, message: message.into(), teller: Teller::Us });
     }
 
     fn wrong(&mut self) -> Id {
@@ -392,23 +403,33 @@ impl<'a> Checker<'a> {
     /// A kernel's parameters are what a launch can pass.
     fn parameters_of_kernel(&mut self) {
         for (i, p) in self.function.parameters.iter().enumerate() {
-            let passable = matches!(
-                self.table.get(self.locals[i].ty),
-                Ty::Scalar(_)
-                    | Ty::Slice { .. }
-                    | Ty::View { .. }
-                    | Ty::Struct(..)
-                    | Ty::Enum(_)
-                    | Ty::Parameter(_)
-                    | Ty::Wrong
-            ) || self.is_element(self.locals[i].ty);
-            if !passable {
-                let name = self.named(self.locals[i].ty);
-                self.mistake(
-                    p.ty.mark,
-                    format!("a kernel cannot take `{name}`: its parameters are numbers, bool, `&[T]`, `&mut [T]`, views and device structs"),
+            let ty = self.locals[i].ty;
+            let tuple = matches!(self.table.get(ty), Ty::Tuple(_));
+            let passable = self.can_be_passed(ty);
+            if tuple || !passable {
+                let message = format!(
+                    "a kernel cannot take `{}`: its parameters are numbers, bool, `&[T]`, `&mut [T]`, views and device structs of such",
+                    self.named(ty)
                 );
+                // A launch could pass the parts of a tuple, as it does those of a tuple in a struct.
+                let teller = if passable { Teller::Us } else { Teller::Launch };
+                self.mistakes.push(Mistake { mark: p.ty.mark, message, teller });
             }
+        }
+    }
+
+    /// Whether `ValueArgument` or its kin of buffers is implemented for the type.
+    fn can_be_passed(&mut self, id: Id) -> bool {
+        match self.table.get(id).clone() {
+            Ty::Tuple(parts) => parts.into_iter().all(|part| self.can_be_passed(part)),
+            Ty::Array(element, _) => self.can_be_passed(element),
+            Ty::Struct(item, arguments) => {
+                let fields = self.field_types(item, &arguments);
+                fields.into_iter().all(|(_, field)| self.can_be_passed(field))
+            }
+            Ty::Scalar(_) | Ty::Slice { .. } | Ty::View { .. } | Ty::Enum(_) | Ty::Wrong => true,
+            Ty::Parameter(_) | Ty::Projection { .. } => true,
+            _ => false,
         }
     }
 

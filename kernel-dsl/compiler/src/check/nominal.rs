@@ -545,7 +545,7 @@ impl Checker<'_> {
         }
     }
 
-    fn field_types(&mut self, id: StructId, arguments: &[Id]) -> Vec<(String, Id)> {
+    pub(super) fn field_types(&mut self, id: StructId, arguments: &[Id]) -> Vec<(String, Id)> {
         let environment = self.environment;
         let item = environment.a_struct(id);
         item.fields.iter().map(|f| (f.name.clone(), self.instantiate(&item.types, f.ty, arguments))).collect()

@@ -4,7 +4,8 @@ use super::{conditions, inline};
 use crate::syntax::LaunchTokens;
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
-use syn::{Block, ItemFn, Path, Visibility};
+use syn::visit_mut::{self, VisitMut};
+use syn::{Block, Expr, ItemFn, Path, Visibility};
 
 /// The kernel as a function, with its launch expressions at the start, where its parameters are in scope; without them, if
 /// the kernel could not be read.
@@ -14,9 +15,33 @@ pub(super) fn kernel(item: &ItemFn, facade: &Path, launch: Option<&LaunchTokens>
     copy.vis = Visibility::Inherited;
     match launch {
         Some(launch) => *copy.block = with_launch(item, facade, launch),
-        None => copy.attrs.push(syn::parse_quote!(#[allow(unused)])),
+        None => {
+            without_tries(&mut copy.block);
+            copy.attrs.push(syn::parse_quote!(#[allow(unused)]));
+        }
     }
     loud(item, &copy)
+}
+
+/// Makes a `match` of each `?`, which has been refused: rustc would refuse it in its own way where the function gives no
+/// `Option`.
+pub(super) fn without_tries(block: &mut Block) {
+    Tries.visit_block_mut(block);
+}
+
+struct Tries;
+
+impl VisitMut for Tries {
+    fn visit_expr_mut(&mut self, e: &mut Expr) {
+        visit_mut::visit_expr_mut(self, e);
+        if let Expr::Try(tried) = e {
+            let option = &tried.expr;
+            *e = syn::parse_quote!(match #option {
+                ::core::option::Option::Some(value) => value,
+                ::core::option::Option::None => ::core::unreachable!(),
+            });
+        }
+    }
 }
 
 /// The body behind the launch expressions.

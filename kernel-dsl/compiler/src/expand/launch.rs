@@ -6,6 +6,7 @@ use crate::syntax::BlockExtent;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
+use syn::visit_mut::VisitMut;
 use syn::{FnArg, GenericParam, ItemFn, Lifetime, Pat, PatType, Path, PathArguments, Type};
 
 /// How long a launch borrows its arguments. A kernel has no lifetimes of its own.
@@ -201,6 +202,23 @@ impl<'a> Parameter<'a> {
 
 /// The trait for a parameter in memory, and its arguments but the lifetime; `None` for a scalar.
 fn memory(ty: &Type) -> Option<(&'static str, Vec<TokenStream>)> {
+    let mut ty = ty.clone();
+    Named.visit_type_mut(&mut ty);
+    memory_of(&ty)
+}
+
+/// Gives references a name for their lifetime: no buffer holds any, and rustc is to say that and not that the name lacks.
+struct Named;
+
+impl VisitMut for Named {
+    fn visit_type_reference_mut(&mut self, reference: &mut syn::TypeReference) {
+        let at = reference.and_token.span;
+        reference.lifetime.get_or_insert_with(|| Lifetime::new(LIFETIME, at));
+        syn::visit_mut::visit_type_reference_mut(self, reference);
+    }
+}
+
+fn memory_of(ty: &Type) -> Option<(&'static str, Vec<TokenStream>)> {
     match ty {
         Type::Reference(reference) => {
             let Type::Slice(slice) = &*reference.elem else { return None };
@@ -219,8 +237,8 @@ fn memory(ty: &Type) -> Option<(&'static str, Vec<TokenStream>)> {
                 _ => None,
             }
         }
-        Type::Group(group) => memory(&group.elem),
-        Type::Paren(paren) => memory(&paren.elem),
+        Type::Group(group) => memory_of(&group.elem),
+        Type::Paren(paren) => memory_of(&paren.elem),
         _ => None,
     }
 }

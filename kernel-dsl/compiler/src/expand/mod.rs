@@ -114,8 +114,7 @@ fn device_function(attribute: TokenStream, item: ItemFn) -> TokenStream {
         return tokens;
     }
     let facade = facade(attribute.clone());
-    let (lints, host) = (copy::lints(), inline::for_rustc(&item));
-    let itself = quote!(#lints #host);
+    let (lints, mut host) = (copy::lints(), inline::for_rustc(&item));
     let read = device_attribute(attribute, On::Function).and_then(|clauses| {
         chain::definable(&item.sig.ident)?;
         let parsed = syntax::device(&item)?;
@@ -125,8 +124,9 @@ fn device_function(attribute: TokenStream, item: ItemFn) -> TokenStream {
     let (value, parsed) = match read {
         Ok(read) => read,
         Err(refused) => {
+            copy::without_tries(&mut host.block);
             let (errors, export) = (report::refused(refused), export::failed(&item));
-            return quote!(#[allow(unused)] #itself #errors #export);
+            return quote!(#[allow(unused)] #lints #host #errors #export);
         }
     };
     let callees = parsed.callees();
@@ -137,7 +137,7 @@ fn device_function(attribute: TokenStream, item: ItemFn) -> TokenStream {
         let payload = quote!((crate = #facade #value) #item);
         Link { kind: Kind::Device, facade: &facade, payload }.start(&callees)
     };
-    quote!(#itself #rest)
+    quote!(#lints #host #rest)
 }
 
 /// `#[derive(DeviceCopy)] item`

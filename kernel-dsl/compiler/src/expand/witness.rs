@@ -12,7 +12,7 @@ use super::copy::silent;
 use super::inline;
 use super::launch::parameters;
 use super::respan;
-use crate::check::Mistake;
+use crate::check::{Mistake, Teller};
 use crate::syntax::InstanceArgument;
 use proc_macro2::{Delimiter, Group, Ident, LineColumn, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -166,7 +166,8 @@ pub(super) fn mistakes(
 
 /// A constant for each mistake that says it if `body`, a function that gives an opaque type, is one that rustc accepts.
 pub(super) fn said(facade: &Path, body: &TokenStream, mistakes: &[Mistake]) -> TokenStream {
-    let each = mistakes.iter().map(|mistake| {
+    let ours = mistakes.iter().filter(|mistake| mistake.teller == Teller::Us);
+    let each = ours.map(|mistake| {
         let message = &mistake.message;
         // rustc marks a range from the first token of the panic to its last.
         let panic = quote_spanned!(mistake.mark.first=> ::core::panic!);

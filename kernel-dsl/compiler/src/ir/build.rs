@@ -40,6 +40,14 @@ impl Builder {
         self.open.last_mut().expect("a region is open").insts.extend(region.insts);
     }
 
+    /// What makes `value`, if it was appended to the region that is open.
+    pub fn defined(&self, value: Value) -> Option<&Op> {
+        let insts = &self.open.last()?.insts;
+        // Values are numbered as they are made.
+        let mut since = insts.iter().rev().take_while(|i| i.results.last().is_none_or(|last| *last >= value));
+        since.find(|i| i.results.contains(&value)).map(|i| &i.op)
+    }
+
     /// Appends `op`, which has no result.
     pub fn effect(&mut self, op: Op) {
         self.emit(op, []);

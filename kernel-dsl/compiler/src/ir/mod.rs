@@ -594,6 +594,14 @@ pub enum Binary {
     RotateLeft,
 }
 
+impl Binary {
+    /// Whether its operands can change places: the result has the same bits, but for those of a NaN.
+    pub fn commutes(self) -> bool {
+        use Binary::*;
+        matches!(self, Add | WrappingAdd | Mul | WrappingMul | Min | Max | And | Or | Xor)
+    }
+}
+
 /// What an atomic operation writes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Atomic {

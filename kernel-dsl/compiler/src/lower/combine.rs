@@ -5,7 +5,6 @@
 
 use super::Lowerer;
 use super::cooperation::LANES;
-use super::exchange::Exchange;
 use super::value::{Known, Val};
 use crate::Scalar;
 use crate::hir::TypeId;
@@ -27,6 +26,13 @@ impl Count {
     }
 }
 
+/// What the first lane of each segment has of a reduction.
+struct Folded {
+    value: Val,
+    /// Whether all lanes have it, to the bit.
+    everywhere: bool,
+}
+
 impl<'h> Lowerer<'h> {
     fn combined(&mut self, span: Span, combine: u32, a: Val, b: Val) -> Val {
         let value = self.call_callable(span, combine, vec![a, b]);
@@ -34,15 +40,50 @@ impl<'h> Lowerer<'h> {
         value
     }
 
-    /// The butterfly over segments of `width` lanes, widest first.
-    pub(super) fn reduced(&mut self, span: Span, mut x: Val, combine: u32, width: u32) -> Val {
-        let mut distance = width / 2;
-        while distance > 0 {
+    /// The reduction over segments of `width` lanes, in the lanes' order, for all of them.
+    pub(super) fn reduced(&mut self, span: Span, x: Val, combine: u32, width: u32) -> Val {
+        let folded = self.folded(span, x, combine, width);
+        self.spread(folded, width)
+    }
+
+    /// The butterfly over segments of `width` lanes, narrowest first: what the first lane of a segment combines is in
+    /// the lanes' order, and what the others combine is theirs to combine in some order.
+    fn folded(&mut self, span: Span, mut x: Val, combine: u32, width: u32) -> Folded {
+        let mut everywhere = true;
+        let mut distance = 1;
+        while distance < width {
             let other = self.shuffled(&x, Shuffle::Xor, distance, width);
-            x = self.combined(span, combine, x, other);
-            distance /= 2;
+            let both = self.combined(span, combine, x.clone(), other.clone());
+            everywhere &= self.is_symmetric(&both, &x, &other);
+            x = both;
+            distance *= 2;
         }
-        x
+        Folded { value: x, everywhere }
+    }
+
+    /// The value of a segment's first lane in all of its lanes.
+    fn spread(&mut self, folded: Folded, width: u32) -> Val {
+        match folded.everywhere {
+            true => folded.value,
+            false => self.shuffled(&folded.value, Shuffle::Index, 0, width),
+        }
+    }
+
+    /// Whether each part of `both` is an operation that commutes on that part of the two, so that a lane and its partner
+    /// get the same.
+    fn is_symmetric(&mut self, both: &Val, a: &Val, b: &Val) -> bool {
+        let [both, a, b] = [both, a, b].map(|value| {
+            let mut parts = Vec::new();
+            self.scalars(value, &mut parts);
+            parts
+        });
+        let mut parts = both.iter().zip(a.iter().zip(&b));
+        parts.all(|((_, both), ((_, a), (_, b)))| match self.builder.defined(both.value) {
+            Some(Op::Binary(op, x, y)) => {
+                op.commutes() && ((*x, *y) == (a.value, b.value) || (*x, *y) == (b.value, a.value))
+            }
+            _ => false,
+        })
     }
 
     /// The inclusive scan over the first `count` of `width` lanes: at distances 1, 2, 4, … each lane that has one so far below it
@@ -83,80 +124,38 @@ impl<'h> Lowerer<'h> {
         Count { most: self.most_warps(), known }
     }
 
-    /// The butterfly in each warp, and then over the warps' results.
+    /// The reduction in each warp, and then over the warps' results.
     pub(super) fn block_reduced(&mut self, (ty, span): (TypeId, Span), x: Val, combine: u32) -> Val {
-        let own = self.reduced(span, x, combine, LANES);
-        let warps = self.most_warps();
-        if warps < 2 {
-            return own;
+        let own = self.folded(span, x, combine, LANES);
+        let warps = self.warps();
+        if warps.most < 2 {
+            return self.spread(own, LANES);
         }
         let (lane, warp, zero) = (self.group_lane(LANES), self.warp(span), self.index(0));
         let first = self.compare(Comparison::Eq, Scalar::Usize, lane, zero);
-        let exchange = self.exchange(&own, warp, first);
-        if let Some(count) = self.warps().known {
-            return self.reduced_at_launch((ty, span), &exchange, count, combine);
-        }
-        let segment = warps.next_power_of_two();
-        let (size, half) = (self.index(segment), self.index(segment / 2));
+        let exchange = self.exchange(&own.value, warp, first);
+        let segment = warps.most.next_power_of_two();
+        let size = self.index(segment);
         let from = self.binary(Binary::Rem, Scalar::Usize, lane, size);
-        if segment == warps {
+        if warps.most == segment && warps.known.is_none() {
             let others = self.exchanged_value(&exchange, from, None);
             return self.reduced(span, others, combine, segment);
         }
-        // A warp that is not there stands for its partner in the widest step, in which neither of the two changes.
-        let low = self.binary(Binary::Rem, Scalar::Usize, from, half);
-        let count = self.index(warps);
-        let beyond = self.compare(Comparison::Ge, Scalar::Usize, from, count);
-        let op = Op::Select { condition: beyond.value, yes: low.value, no: from.value };
-        let from = Known { value: self.builder.scalar(op, Scalar::Usize), bits: None };
-        let mut others = self.exchanged_value(&exchange, from, None);
-        let partner = self.shuffled(&others, Shuffle::Xor, segment / 2, segment);
-        let pairs = self.index(warps - segment / 2);
-        let both = self.compare(Comparison::Lt, Scalar::Usize, low, pairs);
-        let kept = others.clone();
-        others = self.choose_of(ty, span, both, |l| l.combined(span, combine, others, partner), |_| kept);
-        match segment / 2 {
-            1 => others,
-            rest => self.reduced(span, others, combine, rest),
-        }
-    }
-
-    /// The butterfly over the `count` values of an exchange, of which there are most where all of the block's warps are.
-    ///
-    /// Its widest step is at half the next power of two above `count`: where a step is wider, and in that one where a warp has
-    /// no partner, nothing is combined. Lane l has the value of the warp that l comes to by wider steps.
-    fn reduced_at_launch(
-        &mut self,
-        (ty, span): (TypeId, Span),
-        exchange: &Exchange,
-        count: Known,
-        combine: u32,
-    ) -> Val {
-        let segment = self.most_warps().next_power_of_two();
-        let (lane, size) = (self.group_lane(LANES), self.index(segment));
-        let mut from = self.binary(Binary::Rem, Scalar::Usize, lane, size);
-        let mut distance = segment / 2;
-        while distance > 0 {
+        let count = self.number_of(warps);
+        let there = self.compare(Comparison::Lt, Scalar::Usize, from, count);
+        let mut x = self.exchanged_value(&exchange, from, Some(there));
+        let mut distance = 1;
+        while distance < segment {
+            let other = self.shuffled(&x, Shuffle::Xor, distance, segment);
+            // The greater of a lane and its partner: both have a warp's value if it has.
             let by = self.index(distance);
-            let low = self.binary(Binary::Rem, Scalar::Usize, from, by);
-            let beyond = self.compare(Comparison::Ge, Scalar::Usize, from, count);
-            let op = Op::Select { condition: beyond.value, yes: low.value, no: from.value };
-            from = Known { value: self.builder.scalar(op, Scalar::Usize), bits: None };
-            distance /= 2;
+            let greater = self.binary(Binary::Or, Scalar::Usize, from, by);
+            let both = self.compare(Comparison::Lt, Scalar::Usize, greater, count);
+            let own = x.clone();
+            x = self.choose_of(ty, span, both, |l| l.combined(span, combine, x, other), |_| own);
+            distance *= 2;
         }
-        let mut x = self.exchanged_value(exchange, from, None);
-        let mut distance = segment / 2;
-        while distance > 0 {
-            let by = self.index(distance);
-            let partner = self.shuffled(&x, Shuffle::Xor, distance, segment);
-            let low = self.binary(Binary::Rem, Scalar::Usize, lane, by);
-            let other = self.binary(Binary::Add, Scalar::Usize, low, by);
-            let both = self.compare(Comparison::Lt, Scalar::Usize, other, count);
-            let kept = x.clone();
-            x = self.choose_of(ty, span, both, |l| l.combined(span, combine, x, partner), |_| kept);
-            distance /= 2;
-        }
-        x
+        self.shuffled(&x, Shuffle::Index, 0, segment)
     }
 
     /// What the threads before this one have, and what all have.

@@ -188,7 +188,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// The numbers and truth values of a value, in order.
-    fn scalars(&mut self, value: &Val, all: &mut Vec<(Scalar, Known)>) {
+    pub(super) fn scalars(&mut self, value: &Val, all: &mut Vec<(Scalar, Known)>) {
         match value {
             Val::Scalar(k) => self.push_scalar(*k, all),
             Val::Tuple(parts) => parts.iter().for_each(|p| self.scalars(p, all)),

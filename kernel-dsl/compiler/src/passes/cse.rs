@@ -121,19 +121,7 @@ fn key(op: &Op, ty: Type) -> Option<Key> {
         }
         Op::Unary(o, a) => (3, o as u32, [a.0, NONE, NONE]),
         Op::Binary(o, a, b) => {
-            let commutes = matches!(
-                o,
-                Binary::Add
-                    | Binary::Mul
-                    | Binary::WrappingAdd
-                    | Binary::WrappingMul
-                    | Binary::Min
-                    | Binary::Max
-                    | Binary::And
-                    | Binary::Or
-                    | Binary::Xor
-            );
-            let (a, b) = if commutes && a > b { (b, a) } else { (a, b) };
+            let (a, b) = if o.commutes() && a > b { (b, a) } else { (a, b) };
             (4, o as u32, [a.0, b.0, NONE])
         }
         Op::MulAdd(a, b, c) => (5, 0, [a.min(b).0, a.max(b).0, c.0]),

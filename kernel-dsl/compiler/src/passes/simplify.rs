@@ -150,9 +150,11 @@ impl Simplifier {
 
     /// A constant in the second place of a commutative operation, so that each has one form.
     fn constant_last(&self, op: Binary, a: Value, b: Value) -> (Value, Value) {
-        use Binary::*;
-        let commutes = matches!(op, Add | WrappingAdd | Mul | WrappingMul | Min | Max | And | Or | Xor);
-        if commutes && self.constants.bits(a).is_some() && self.constants.bits(b).is_none() { (b, a) } else { (a, b) }
+        if op.commutes() && self.constants.bits(a).is_some() && self.constants.bits(b).is_none() {
+            (b, a)
+        } else {
+            (a, b)
+        }
     }
 
     fn address(&mut self, op: &mut Op, ty: Type) -> Option<Value> {

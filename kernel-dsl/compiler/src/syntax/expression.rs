@@ -126,7 +126,7 @@ impl Reader {
                 rest: s.rest.as_ref().map(|e| self.boxed(e)),
             },
             syn::Expr::Try(t) => {
-                self.refused(&t.question_token, "a kernel has no errors to return: `?` has no meaning on the device")
+                self.refused(&t.question_token, "`?` is not in the language: take the value by `match`, `if let`, `let … else` or `unwrap_or`, and `return None` in words")
             }
             syn::Expr::Unsafe(u) => {
                 self.refused(&u.unsafe_token, "`unsafe` has no use in a kernel: the oracle checks its accesses")

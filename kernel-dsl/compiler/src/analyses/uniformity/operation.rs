@@ -260,23 +260,11 @@ impl<'k> Facts<'k> {
     /// The bit of the lane's index over which `op` of `a` and `b` joins two lanes: one operand is the other as it is
     /// there.
     fn step_of_a_butterfly(&self, op: Binary, a: Value, b: Value) -> Option<u8> {
-        // Of a Sum, the lane and its partner compute a + b and b + a.
-        let commutes = matches!(
-            op,
-            Binary::Add
-                | Binary::Mul
-                | Binary::WrappingAdd
-                | Binary::WrappingMul
-                | Binary::Min
-                | Binary::Max
-                | Binary::And
-                | Binary::Or
-                | Binary::Xor
-        );
+        // Of a sum, the lane and its partner compute a + b and b + a.
         let from = |exchanged: Value, own: Value| {
             self.exchanged.get(&exchanged).filter(|(source, _)| *source == own).map(|(_, distance)| *distance)
         };
-        if commutes { from(b, a).or_else(|| from(a, b)) } else { None }
+        if op.commutes() { from(b, a).or_else(|| from(a, b)) } else { None }
     }
 
     /// `yes` where the condition holds, `no` elsewhere.

@@ -1,0 +1,22 @@
+//! `?`, which is refused once, whatever the function gives.
+use kernel_dsl::prelude::*;
+
+#[device]
+fn half(x: Option<f32>) -> Option<f32> {
+    Some(x? * 0.5)
+}
+
+#[device]
+fn plain(x: Option<f32>) -> f32 {
+    x? * 0.5
+}
+
+#[kernel(block = 64, grid = 1)]
+pub fn shifted(y: &mut [f32]) {
+    let below = warp::shuffle_up(y[thread::x()], 1)?;
+    y[thread::x()] = below;
+}
+
+fn main() {
+    println!("{:?} {}", half(None), plain(Some(1.0)));
+}
