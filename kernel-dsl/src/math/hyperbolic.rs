@@ -3,7 +3,7 @@
 use super::reciprocal;
 use crate::device;
 
-/// eᶜ of c from −80 to 80, to a relative 2⁻²¹ near 0 and 2⁻¹⁷ at the ends: for what is then added to a larger number.
+/// eᶜ of c from −80 to 80, to a relative 2⁻²¹: for what is then added to a larger number.
 ///
 /// As [`exp`](super::exp) with ln 2 in one part and a polynomial of degree 5 (1.3·10⁻⁷); n is added to the exponent of eʳ.
 #[device]
@@ -49,7 +49,8 @@ pub fn tanh(x: f32) -> f32 {
 ///
 /// With E = e^−|x| = 2ⁿ·(h + l), where l is what rounding takes from h, the result is 1 / (1 + E) or E / (1 + E): a first
 /// quotient by an approximate reciprocal (a minimax polynomial of degree 3 on \[1, 2\], 1.7·10⁻³, and a Newton step), then what it
-/// leaves of the numerator, with the low parts of both, divided by the same. The reduction and q are those of [`exp`](super::exp).
+/// leaves of the numerator, with the low parts of both, divided by the same. The reduction is that of
+/// [`exp`](super::exp), q that of [`exp_m1`](super::exp_m1).
 #[device]
 pub fn sigmoid(x: f32) -> f32 {
     let c = if x.abs() > 104.0 { -104.0 } else { -x.abs() };
