@@ -1,34 +1,44 @@
-//! Prints the largest error of each function of `kernel_dsl::math` over all 2³² arguments.
+//! Prints the largest error of each function of `kernel_dsl::math` over all 2³² arguments, and of powers over 2³² pairs; or of those
+//! that are named.
 //!
 //! ```text
-//! RUSTFLAGS="-C target-cpu=native" cargo run --release -p kernel-dsl --example ulp
+//! RUSTFLAGS="-C target-feature=+fma,+avx2" cargo run --release -p kernel-dsl --example ulp [exp sin pow …]
 //! ```
 //! Without the flag rustc may call a library for each fused multiply-add; the figures are the same, and take longer.
 
 #[path = "../tests/ulp/mod.rs"]
 mod ulp;
 
-use kernel_dsl::math;
-use std::thread;
-use ulp::{Worst, measure};
-
-type Row = (&'static str, fn(f32) -> f32, fn(f64) -> f64);
+use std::fmt::Display;
+use std::{env, thread};
+use ulp::{FUNCTIONS, POW, Worst, measure, measure_pow, pairs};
 
 fn main() {
-    let functions: [Row; 2] = [("exp", math::exp, f64::exp), ("ln", math::ln, f64::ln)];
-    println!("{:<8} {:>10} {:>16} {:>14}", "function", "ulp", "at", "not nearest");
-    for (name, f, exact) in functions {
-        let Worst { ulp, at, not_nearest } = everywhere(f, exact);
-        println!("{name:<8} {ulp:>10.6} {at:>16e} {:>13.4}%", not_nearest as f64 / f64::powi(2.0, 32) * 100.0);
+    let named: Vec<String> = env::args().skip(1).collect();
+    let wanted = |name: &str| named.is_empty() || named.iter().any(|n| n == name);
+    println!("{:<8} {:>10} {:>10} {:>34} {:>14}", "function", "ulp", "stated", "at", "not nearest");
+    for function in FUNCTIONS.iter().filter(|f| wanted(f.name)) {
+        let all = |share, shares| measure(function, (share as u32..=u32::MAX).step_by(shares as usize));
+        print(function.name, function.bound, shared(all), |at| format!("{at:e}"));
+    }
+    if wanted("pow") {
+        let all = |share, shares| measure_pow(pairs(share, shares, 1 << 32));
+        print("pow", POW, shared(all), |(x, y)| format!("{x:e}, {y:e}"));
     }
 }
 
-/// All arguments, a share to each core.
-fn everywhere(f: fn(f32) -> f32, exact: fn(f64) -> f64) -> Worst {
-    let cores = thread::available_parallelism().map_or(1, usize::from);
+fn print<A: Copy, D: Display>(name: &str, bound: f64, worst: Worst<A>, at: impl Fn(A) -> D) {
+    let Worst { ulp, not_nearest, .. } = worst;
+    let share = not_nearest as f64 / f64::powi(2.0, 32) * 100.0;
+    println!("{name:<8} {ulp:>10.6} {bound:>10} {:>34} {share:>13.4}%", at(worst.at));
+}
+
+/// A share to each core.
+fn shared<A: Default + Send>(measure: impl Fn(u64, u64) -> Worst<A> + Sync) -> Worst<A> {
+    let cores = thread::available_parallelism().map_or(1, usize::from) as u64;
+    let measure = &measure;
     thread::scope(|scope| {
-        let share = |core| move || measure(f, exact, (0..=u32::MAX).skip(core).step_by(cores));
-        let shares: Vec<_> = (0..cores).map(|core| scope.spawn(share(core))).collect();
+        let shares: Vec<_> = (0..cores).map(|core| scope.spawn(move || measure(core, cores))).collect();
         shares.into_iter().map(|s| s.join().expect("a sweep does not panic")).fold(Worst::default(), Worst::or)
     })
 }

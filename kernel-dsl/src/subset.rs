@@ -103,8 +103,8 @@
 //! | `option.unwrap()` | a kernel cannot panic, so `Option` has no `unwrap` in it: write `unwrap_or(…)` or `if let Some(x) = …` |
 //! | `option.unwrap_or_default()` | `Option` has no method `unwrap_or_default` in a kernel: there are is_some, is_none, is_some_and, unwrap_or, map, map_or, and_then, copied |
 //! | `option.filter(\|x\| …)`, and other methods of options | `Option` has no method `filter` in a kernel: there are is_some, is_none, is_some_and, unwrap_or, map, map_or, and_then, copied |
-//! | `x.sin()`, `x.exp()`: the host's mathematics | `sin` gives other bits from one host to another, and is no method in a kernel: write `fast::sin(…)`, the hardware's approximation |
-//! | `x.powi(n)`, `x.powf(y)` | `powi` gives other bits from one host to another, and is no method in a kernel: compute it by a device function of your own |
+//! | `x.sin()`, `x.exp()`: the host's mathematics | `sin` gives other bits from one host to another, and is no method in a kernel: write `math::sin(…)`, whose bits are the same everywhere, or `fast::sin(…)`, the hardware's approximation |
+//! | `x.powi(n)`, `x.powf(y)` | `powi` gives other bits from one host to another, and is no method in a kernel: write `math::pow(…)`, whose bits are the same everywhere |
 //! | `x.rem_euclid(y)` of floats | `f32` has no method `rem_euclid` in a kernel: those there are stand in `kernel_dsl::methods` |
 //! | `a.checked_pow(b)` | `u32` has no method `checked_pow` in a kernel: compare before, or take the method that is called `wrapping_…` |
 //! | `a.overflowing_neg()` | `u32` has no method `overflowing_neg` in a kernel: compare before, or take the method that is called `wrapping_…` |

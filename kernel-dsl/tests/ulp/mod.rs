@@ -1,42 +1,123 @@
-//! How far a function of `f32` is from the exact value, in units of the last place (ulp) of the result.
+//! How far the functions of `math` are from the exact values, in units of the last place (ulp) of the result.
 //!
-//! The exact value is computed in f64 by the C library, whose own error, below 1 ulp of f64, is 2⁻²⁹ ulp of f32.
+//! The exact value is computed in f64 by the C library, and the error function by the crate `libm`, whose own errors, below 1 ulp of
+//! f64, are 2⁻²⁹ ulp of f32.
+
+#![allow(dead_code, reason = "the example and the tests each use a part")]
+
+use kernel_dsl::math;
+
+/// A function of one `f32`.
+pub struct Function {
+    pub name: &'static str,
+    pub of: fn(f32) -> f32,
+    pub exact: fn(f64) -> f64,
+    /// The largest error over all arguments, as documented: in ulp, rounded up.
+    pub bound: f64,
+}
+
+const fn function(name: &'static str, of: fn(f32) -> f32, exact: fn(f64) -> f64, bound: f64) -> Function {
+    Function { name, of, exact, bound }
+}
+
+/// All of them.
+pub const FUNCTIONS: &[Function] = &[
+    function("exp", math::exp, f64::exp, 0.892),
+    function("exp2", math::exp2, f64::exp2, 0.919),
+    function("exp_m1", math::exp_m1, f64::exp_m1, 1.289),
+    function("ln", math::ln, f64::ln, 0.934),
+    function("log2", math::log2, f64::log2, 0.987),
+    function("log10", math::log10, f64::log10, 1.02),
+    function("ln_1p", math::ln_1p, f64::ln_1p, 1.269),
+    function("sin", math::sin, f64::sin, 1.225),
+    function("cos", math::cos, f64::cos, 1.217),
+    function("tan", math::tan, f64::tan, 1.1),
+    function("tanh", math::tanh, f64::tanh, 1.279),
+    function("sigmoid", math::sigmoid, |x| 1.0 / (1.0 + (-x).exp()), 1.041),
+    function("erf", math::erf, libm::erf, 1.444),
+    function("rsqrt", math::rsqrt, |x| 1.0 / x.sqrt(), 1.199),
+    function("cbrt", math::cbrt, f64::cbrt, 0.886),
+];
+
+/// The largest error of [`math::pow`] on [`pairs`], as documented.
+pub const POW: f64 = 2.525;
 
 /// The largest error among some arguments.
 #[derive(Clone, Copy, Default)]
-pub struct Worst {
+pub struct Worst<A> {
     /// In ulp; infinite where a result is infinite or a NaN and ought not to be, or the other way round.
     pub ulp: f64,
     /// Where.
-    pub at: f32,
+    pub at: A,
     /// Results that are not the `f32` nearest to the exact value.
     pub not_nearest: u64,
 }
 
-impl Worst {
+impl<A> Worst<A> {
     /// The worse of two.
-    pub fn or(self, other: Worst) -> Worst {
+    pub fn or(self, other: Worst<A>) -> Worst<A> {
         let not_nearest = self.not_nearest + other.not_nearest;
         Worst { not_nearest, ..if other.ulp > self.ulp { other } else { self } }
     }
 }
 
-/// Compares `f` with `exact` at the arguments whose bits are given.
-pub fn measure(f: fn(f32) -> f32, exact: fn(f64) -> f64, bits: impl Iterator<Item = u32>) -> Worst {
-    bits.fold(Worst::default(), |worst, b| {
-        let at = f32::from_bits(b);
-        let (got, want) = (f(at), exact(at.into()));
+/// The largest error of `got` from `want`, each of the same arguments.
+pub fn worst<A: Copy + Default>(
+    arguments: impl Iterator<Item = A>,
+    got: impl Fn(A) -> f32,
+    want: impl Fn(A) -> f64,
+) -> Worst<A> {
+    arguments.fold(Worst::default(), |worst, at| {
+        let (got, want) = (got(at), want(at));
         let nearest = want as f32;
         let not_nearest = u64::from(got != nearest && !(got.is_nan() && nearest.is_nan()));
         worst.or(Worst { ulp: error(got, want), at, not_nearest })
     })
 }
 
+/// Compares a function with the exact values at the arguments whose bits are given.
+pub fn measure(function: &Function, bits: impl Iterator<Item = u32>) -> Worst<f32> {
+    worst(bits.map(f32::from_bits), function.of, |x| (function.exact)(x.into()))
+}
+
+/// The same of powers.
+pub fn measure_pow(pairs: impl Iterator<Item = (f32, f32)>) -> Worst<(f32, f32)> {
+    worst(pairs, |(x, y)| math::pow(x, y), |(x, y)| f64::from(x).powf(y.into()))
+}
+
+/// Pairs for powers, the `share`th of `shares`, strata in turn: any positive x, those about 1 and those nearer to it, each with a
+/// y for which log₂ of the power is spread evenly from −152 to 130; and small whole powers of any x.
+pub fn pairs(share: u64, shares: u64, count: u64) -> impl Iterator<Item = (f32, f32)> {
+    (share..count).step_by(shares as usize).map(|i| {
+        let random = scrambled(i / 4);
+        let (low, high) = (random as u32, (random >> 32) as u32);
+        let x = match i % 4 {
+            0 | 3 => f32::from_bits(low % 0x7F80_0000),
+            1 => f32::from_bits(0x3F00_0000 + low % 0x0100_0000),
+            _ => f32::from_bits(0x3F7F_0000 + low % 0x0002_0000),
+        };
+        let exponent = f64::from(high) / f64::from(u32::MAX) * 282.0 - 152.0;
+        match i % 4 {
+            3 if low & 1 == 0 => (x, (high % 41) as f32 - 20.0),
+            3 => (-x, (high % 41) as f32 - 20.0),
+            _ => (x, (exponent / f64::from(x).log2()) as f32),
+        }
+    })
+}
+
+/// A permutation of `u64` that looks random (Steele, Lea and Flood's SplitMix64, OOPSLA 2014).
+fn scrambled(i: u64) -> u64 {
+    let z = i.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
 fn error(got: f32, want: f64) -> f64 {
     let nearest = want as f32;
     if got.is_nan() && nearest.is_nan() || got.is_infinite() && got == nearest {
         0.0
-    } else if got.is_finite() && nearest.is_finite() {
+    } else if got.is_finite() && nearest.is_finite() && got.is_sign_negative() == nearest.is_sign_negative() {
         (f64::from(got) - want).abs() / ulp(want)
     } else {
         f64::INFINITY

@@ -82,7 +82,22 @@ values! { half, "Floats of 16 bits", (a: f16 = HALVES, b: f16 = HALVES):
 
 values! { transcendental, "Transcendental functions", (a: f32 = SINGLE):
     "`math::exp(x)`" fn exp -> f32 { math::exp(a) }
+    "`math::exp2(x)`" fn exp2 -> f32 { math::exp2(a) }
+    "`math::exp_m1(x)`" fn exp_m1 -> f32 { math::exp_m1(a) }
     "`math::ln(x)`" fn ln -> f32 { math::ln(a) }
+    "`math::log2(x)`" fn log2 -> f32 { math::log2(a) }
+    "`math::log10(x)`" fn log10 -> f32 { math::log10(a) }
+    "`math::ln_1p(x)`" fn ln_1p -> f32 { math::ln_1p(a) }
+    "`math::sin(x)`" fn sin -> f32 { math::sin(a) }
+    "`math::cos(x)`" fn cos -> f32 { math::cos(a) }
+    "`math::sin_cos(x)`" fn sin_cos -> f32 { let (s, c) = math::sin_cos(a); s - c }
+    "`math::tan(x)`" fn tan -> f32 { math::tan(a) }
+    "`math::tanh(x)`" fn tanh -> f32 { math::tanh(a) }
+    "`math::sigmoid(x)`" fn sigmoid -> f32 { math::sigmoid(a) }
+    "`math::erf(x)`" fn erf -> f32 { math::erf(a) }
+    "`math::pow(x, y)`" fn pow -> f32 { math::pow(a, 1.75) }
+    "`math::cbrt(x)`" fn cbrt -> f32 { math::cbrt(a) }
+    "`math::rsqrt(x)`" fn rsqrt -> f32 { math::rsqrt(a) }
 }
 
 /// Neither huge nor tiny: where a GPU is as near as the clause says.

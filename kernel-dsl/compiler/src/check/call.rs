@@ -276,7 +276,7 @@ impl Checker<'_> {
                     }
                     _ => {
                         let inexact = match known {
-                            Ty::Scalar(s) if s.is_float() => prelude::inexact(&name.to_string()),
+                            Ty::Scalar(s) => prelude::inexact(s, &name.to_string()),
                             _ => None,
                         };
                         inexact.unwrap_or_else(|| {
@@ -379,7 +379,7 @@ impl Checker<'_> {
             return (ExprKind::Intrinsic { intrinsic, arguments }, ty);
         }
         let Some(method) = prelude::METHODS.iter().find(|m| name == m.name && m.on.scalar(scalar)) else {
-            let inexact = prelude::inexact(&name.to_string()).filter(|_| scalar.is_float());
+            let inexact = prelude::inexact(scalar, &name.to_string());
             self.mistake(
                 Mark { first: name.span(), last: name.span(), ..mark },
                 inexact.unwrap_or_else(|| format!("`{scalar}` has no function `{name}` in a kernel")),

@@ -351,53 +351,76 @@ pub(super) const METHODS: &[Method] = &[
 /// A method of Rust's floats that Rust does not round correctly.
 struct Inexact {
     method: &'static str,
-    /// The function of exact operations to write for it, once there is one.
-    math: Option<&'static str>,
+    /// The function of exact operations to write for it, where there is one.
+    math: Option<Exact>,
     /// The hardware's approximation.
     fast: Option<&'static str>,
 }
 
-const fn x(method: &'static str, math: Option<&'static str>, fast: Option<&'static str>) -> Inexact {
-    Inexact { method, math, fast }
+/// A function of `math`.
+#[derive(Clone, Copy)]
+struct Exact {
+    name: &'static str,
+    /// Whether `math::f64` has it too.
+    double: bool,
+}
+
+/// A method with functions of the same name: of `math` for `f32`, of `math::f64`, and of `fast`.
+const fn named(method: &'static str, double: bool, fast: bool) -> Inexact {
+    let math = Some(Exact { name: method, double });
+    Inexact { method, math, fast: if fast { Some(method) } else { None } }
+}
+
+const fn power(method: &'static str) -> Inexact {
+    Inexact { method, math: Some(Exact { name: "pow", double: true }), fast: None }
+}
+
+const fn without(method: &'static str) -> Inexact {
+    Inexact { method, math: None, fast: None }
 }
 
 /// The methods whose bits Rust leaves to the host's library. They are refused, with the function to write: were they
 /// compiled as `math::` functions, the same Rust on the host (a device function that is called there, or a kernel as rustc
 /// compiled it) would give other bits than on the device, and an inherent method cannot be replaced.
 const INEXACT: &[Inexact] = &[
-    x("exp", Some("math::exp"), Some("fast::exp")),
-    x("exp2", None, Some("fast::exp2")),
-    x("exp_m1", None, None),
-    x("ln", Some("math::ln"), Some("fast::ln")),
-    x("ln_1p", None, None),
-    x("log2", None, Some("fast::log2")),
-    x("log10", None, None),
-    x("log", None, None),
-    x("powf", None, None),
-    x("powi", None, None),
-    x("cbrt", None, None),
-    x("hypot", None, None),
-    x("sin", None, Some("fast::sin")),
-    x("cos", None, Some("fast::cos")),
-    x("sin_cos", None, None),
-    x("tan", None, None),
-    x("asin", None, None),
-    x("acos", None, None),
-    x("atan", None, None),
-    x("atan2", None, None),
-    x("sinh", None, None),
-    x("cosh", None, None),
-    x("tanh", None, Some("fast::tanh")),
-    x("asinh", None, None),
-    x("acosh", None, None),
-    x("atanh", None, None),
+    named("exp", true, true),
+    named("exp2", true, true),
+    named("exp_m1", true, false),
+    named("ln", true, true),
+    named("ln_1p", false, false),
+    named("log2", true, true),
+    named("log10", false, false),
+    without("log"),
+    power("powf"),
+    power("powi"),
+    named("cbrt", false, false),
+    without("hypot"),
+    named("sin", true, true),
+    named("cos", true, true),
+    named("sin_cos", true, false),
+    named("tan", false, false),
+    without("asin"),
+    without("acos"),
+    without("atan"),
+    without("atan2"),
+    without("sinh"),
+    without("cosh"),
+    named("tanh", true, true),
+    without("asinh"),
+    without("acosh"),
+    without("atanh"),
 ];
 
-/// Why a float has no method `name` in a kernel, and what to write for it; `None` of a name that Rust does not have either.
-pub(super) fn inexact(name: &str) -> Option<String> {
-    let Inexact { method, math, fast } = INEXACT.iter().find(|x| x.method == name)?;
-    let math = math.map(|f| format!("`{f}(…)`, whose bits are the same everywhere"));
-    let fast = fast.map(|f| format!("`{f}(…)`, the hardware's approximation"));
+/// Why a number of type `scalar` has no method `name` in a kernel, and what to write for it; `None` where it is no float, or Rust has
+/// no such method either.
+pub(super) fn inexact(scalar: Scalar, name: &str) -> Option<String> {
+    let Inexact { method, math, fast } = INEXACT.iter().find(|x| scalar.is_float() && x.method == name)?;
+    let module = match (scalar, math) {
+        (Scalar::F64, Some(Exact { double, .. })) => double.then_some("math::f64"),
+        _ => Some("math"),
+    };
+    let math = module.zip(*math).map(|(m, f)| format!("`{m}::{}(…)`, whose bits are the same everywhere", f.name));
+    let fast = fast.filter(|_| scalar != Scalar::F64).map(|f| format!("`fast::{f}(…)`, the hardware's approximation"));
     let ways: Vec<String> = math.into_iter().chain(fast).collect();
     let way = match ways.is_empty() {
         true => "compute it by a device function of your own".to_string(),

@@ -197,9 +197,22 @@ impl Complaint {
 
 /// Device functions of the library that kernels call.
 pub fn library() -> Crate {
-    let math = Crate::parse(include_str!("../../../src/math.rs")).expect("math");
-    Crate::parse(include_str!("../../../../kernels-rs/src/activation.rs")).expect("activation").with(&math)
+    let activation = include_str!("../../../../kernels-rs/src/activation.rs");
+    let parse = |text: &str| Crate::parse(text).expect("the library is Rust");
+    MATH.iter().fold(parse(activation), |all, file| all.with(&parse(file)))
 }
+
+/// The files of `kernel_dsl::math`, functions of `f32`.
+const MATH: [&str; 8] = [
+    include_str!("../../../src/math/error_function.rs"),
+    include_str!("../../../src/math/exponential.rs"),
+    include_str!("../../../src/math/hyperbolic.rs"),
+    include_str!("../../../src/math/logarithm.rs"),
+    include_str!("../../../src/math/power.rs"),
+    include_str!("../../../src/math/reciprocal.rs"),
+    include_str!("../../../src/math/roots.rs"),
+    include_str!("../../../src/math/trigonometric.rs"),
+];
 
 /// The files of kernels-rs that hold kernels.
 pub const KERNELS: [&str; 4] = [

@@ -1,0 +1,82 @@
+//! The hyperbolic tangent and the logistic function.
+
+use super::reciprocal;
+use crate::device;
+
+/// eᶜ of c from −80 to 80, to a relative 2⁻²¹: for what is then added to a larger number.
+///
+/// As [`exp`](super::exp) with ln 2 in one part and a polynomial of degree 5 (1.3·10⁻⁷); n is added to the exponent of eʳ.
+#[device]
+pub(super) fn coarse_exp(c: f32) -> f32 {
+    let shifted = c.mul_add(1.442695, 12582912.0);
+    let r = (shifted - 12582912.0).mul_add(-0.6931472, c);
+    let p = 0.008536997f32; // 0x1.17bd86p-7
+    let p = p.mul_add(r, 0.0419552); // 0x1.57b26ep-5
+    let p = p.mul_add(r, 0.16664529); // 0x1.554a2p-3
+    let p = p.mul_add(r, 0.4999848); // 0x1.fffc04p-2
+    let p = p.mul_add(r, 1.0000004); // 0x1.000006p0
+    let p = p.mul_add(r, 1.0000001); // 0x1.000002p0
+    f32::from_bits(p.to_bits().wrapping_add(shifted.to_bits() << 23))
+}
+
+/// The hyperbolic tangent, to 1.279 ulp.
+///
+/// ±1 beyond ±9.02; a zero keeps its sign; NaN for NaN.
+///
+/// Up to 1 x + x³·q(x²), q minimax of degree 6 (relative error 4.7·10⁻⁹); from there 1 − 2 / (e²ˣ + 1), where the quotient is
+/// below 0.24 and so are its errors. Both are computed: no branch.
+#[device]
+pub fn tanh(x: f32) -> f32 {
+    let a = x.abs();
+    let z = x * x;
+    let q = -3.585959e-4f32; // −0x1.7803dap-12
+    let q = q.mul_add(z, 0.0023018846); // 0x1.2db66ep-9
+    let q = q.mul_add(z, -0.007946845); // −0x1.0466f8p-7
+    let q = q.mul_add(z, 0.021487176); // 0x1.600bcp-6
+    let q = q.mul_add(z, -0.053879987); // −0x1.b96286p-5
+    let q = q.mul_add(z, 0.13332348); // 0x1.110be6p-3
+    let q = q.mul_add(z, -0.33333296); // −0x1.55553cp-2
+    let near = (z * a).mul_add(q, a);
+    let b = a.min(10.0);
+    let d = coarse_exp(b + b) + 1.0;
+    let far = reciprocal::cubic(d, reciprocal::rough(d)).mul_add(-2.0, 1.0);
+    (if a >= 1.0 { far } else { near }).copysign(x)
+}
+
+/// The logistic function 1 / (1 + e⁻ˣ), to 1.041 ulp.
+///
+/// 0 below −103.97, subnormal below −87.33; 1 above 17.33; NaN for NaN.
+///
+/// With E = e^−|x| = 2ⁿ·(h + l), where l is what rounding takes from h, the result is 1 / (1 + E) or E / (1 + E): a first
+/// quotient by an approximate reciprocal (a minimax polynomial of degree 3 on \[1, 2\], 1.7·10⁻³, and a Newton step), then what it
+/// leaves of the numerator, with the low parts of both, divided by the same. The reduction is that of
+/// [`exp`](super::exp), q that of [`exp_m1`](super::exp_m1).
+#[device]
+pub fn sigmoid(x: f32) -> f32 {
+    let c = if x.abs() > 104.0 { -104.0 } else { -x.abs() };
+    let shifted = c.mul_add(1.442695, 12583166.0);
+    let k = shifted - 12583166.0;
+    let r = k.mul_add(-1.42860677e-6, k.mul_add(-0.693145752, c)); // −0x1.7f7d1cp-20, −0x1.62e4p-1
+    let q = 0.0013837815f32; // 0x1.6ac002p-10
+    let q = q.mul_add(r, 0.00836732); // 0x1.122e2ap-7
+    let q = q.mul_add(r, 0.04166774); // 0x1.555796p-5
+    let q = q.mul_add(r, 0.16666538); // 0x1.5554a8p-3
+    let q = q.mul_add(r, 0.49999997); // 0x1.fffffep-2
+    let p = (r * r).mul_add(q, r);
+    let h = 1.0 + p;
+    let l = (1.0 - h) + p;
+    // 2ⁿ as in `scaled`; in the sum 1 + E what is below 2⁻¹⁰⁰ counts for nothing.
+    let bits = shifted.to_bits();
+    let low = (bits << 22) & 0x7F80_0000;
+    let (first, second) = (f32::from_bits(low), f32::from_bits((bits << 23).wrapping_sub(low)));
+    let (eh, el) = (h * first * second, l * first * second);
+    let d = 1.0 + eh;
+    let dl = (1.0 - d) + eh + el;
+    let i = (-0.22183748f32).mul_add(d, 1.3310249).mul_add(d, -2.9393458).mul_add(d, 2.8284254);
+    let i = reciprocal::square(d, i);
+    let (nh, nl) = if x < 0.0 { (h, l) } else { (1.0, 0.0) };
+    let y = nh * i;
+    let rest = y.mul_add(-dl, y.mul_add(-d, nh)) + nl;
+    let y = rest.mul_add(i, y);
+    if x < 0.0 { y * first * second } else { y }
+}

@@ -1,0 +1,74 @@
+//! Transcendental functions made of exact operations: the same bits on the host, in the interpreters and on every GPU.
+//!
+//! Each is plain Rust within the language of kernels, and uses nothing but operations that IEEE 754 rounds correctly, and those on
+//! integers: the host runs the same code, so that a test on the host, the oracle and a GPU agree to the last bit. What the hardware
+//! approximates is in [`fast`](crate::fast), a few instructions each, with other bits on other cards.
+//!
+//! # The functions
+//!
+//! | function | error | slots | in all | NVIDIA's error | slots | in all |
+//! |---|---|---|---|---|---|---|
+//! | [`exp`] | 0.892 | 18 | 18 | 2 | 10 | 10 |
+//! | [`exp2`] | 1.5 | 16 | 16 | 2 | 5 | 5 |
+//! | [`exp_m1`] | 1.5 | 19 | 19 | 1 | 29 | 29 |
+//! | [`ln`] | 0.934 | 23 | 23 | 1 | 24 | 24 |
+//! | [`log2`] | 1.5 | 24 | 24 | 1 | 25 | 25 |
+//! | [`log10`] | 1.5 | 25 | 25 | 2 | 25 | 25 |
+//! | [`ln_1p`] | 1.5 | 25 | 25 | 1 | 21 | 25 |
+//! | [`sin`] | 1.5 | 28 | 100 | 2 | 26 | 132 |
+//! | [`cos`] | 1.5 | 28 | 100 | 2 | 27 | 133 |
+//! | [`tan`] | 1.5 | 41 | 113 | 4 | 23 | 129 |
+//! | [`tanh`] | 1.5 | 35 | 35 | 2 | 19 | 19 |
+//! | [`sigmoid`] | 1.5 | 43 | 43 | – | 19 | 64 |
+//! | [`erf`] | 1.5 | 30 | 30 | 2 | 29 | 29 |
+//! | [`rsqrt`] | 1.5 | 20 | 34 | 2 | 4 | 4 |
+//! | [`cbrt`] | 1.5 | 26 | 26 | 1 | 18 | 18 |
+//! | [`sin_cos`] | 1.5 | 33 | 105 | 2 | 32 | 138 |
+//! | [`pow`] | 4 | 71 | 92 | 4 | 62 | 84 |
+//!
+//! **Errors** are in units of the result's last place (ulp) against the exact value, rounded up: the largest over every `f32` there
+//! is, and for [`pow`] over 2³² pairs in strata; `cargo run --release -p kernel-dsl --example ulp` measures them. NVIDIA's are
+//! those of libdevice in the CUDA C++ Programming Guide 12.9, *Mathematical Functions*, which says of them that they are found by
+//! tests and not guaranteed.
+//!
+//! **Slots** are issue slots of a warp on sm_61, by ptxas 12.9, beyond those of a kernel that loads and stores: of the shortest
+//! way through the polynomial, which threads take whose argument is ordinary; and of all code there is, with the branches for
+//! others. Beside them are libdevice's functions, as NVRTC 12.9 compiles them without options for speed. Those may use the hardware's
+//! approximations (`ex2`, `lg2`, `rcp`), which have no exact counterpart: [`exp`], [`exp2`], [`tanh`] and [`sigmoid`] cost more here for
+//! that reason, and [`tan`], whose two parts bring the error from 4 ulp to 1.1. `rsqrt` there is one instruction of the hardware
+//! and a scaling. The table is generated and checked by `cargo test -p tests --test math`.
+//!
+//! # How they are made
+//!
+//! Arguments are reduced by operations that are exact or whose rounding is carried on; a minimax polynomial follows, and the last
+//! operation rounds once what is nearly exact. No `f32` function computes in `f64`, which sm_61 does at a thirty-second of the rate,
+//! and none divides: an approximate reciprocal comes from the bits of a number and a few multiply-adds. Branches are taken for rare
+//! arguments only: large angles, subnormal numbers of a root, powers of negative numbers. Special cases, signs of zeros and
+//! subnormal numbers are those of C99's annex F.
+//!
+//! Polynomials are found by Remez's exchange for the relative error of the whole function, their coefficients rounded one after
+//! another, from the constant term up, and the rest fitted again each time. Comments give each as the hexadecimal number it is.
+//!
+//! [`f64`](self::f64) has the forms for `f64`.
+
+// Constants are decimals that round to the number whose bits stand beside them, and the language of kernels has neither
+// `clamp` nor a name for each constant.
+#![allow(clippy::excessive_precision, clippy::approx_constant, clippy::manual_clamp, clippy::eq_op)]
+
+mod error_function;
+mod exponential;
+pub mod f64;
+mod hyperbolic;
+mod logarithm;
+mod power;
+mod reciprocal;
+mod roots;
+mod trigonometric;
+
+pub use error_function::erf;
+pub use exponential::{exp, exp_m1, exp2};
+pub use hyperbolic::{sigmoid, tanh};
+pub use logarithm::{ln, ln_1p, log2, log10};
+pub use power::pow;
+pub use roots::{cbrt, rsqrt};
+pub use trigonometric::{cos, sin, sin_cos, tan};

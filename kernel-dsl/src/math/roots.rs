@@ -1,0 +1,59 @@
+//! The cube root, and the reciprocal of the square root. The square root itself is an operation of IEEE 754: `x.sqrt()`.
+
+use crate::device;
+
+/// 1 / √x, to 1.199 ulp.
+///
+/// ±∞ of ±0, 0 of ∞; NaN for NaN and for what is less than 0.
+///
+/// A seed from the bits (half the exponent, negated: Lomont, *Fast inverse square root*, 2003), a step of the third order and one
+/// of the second: about as many issue slots as a square root and a division of IEEE take on their fast paths, and a third of the code.
+/// Behind a branch, subnormal numbers are scaled, and the rest has its values.
+#[device]
+pub fn rsqrt(x: f32) -> f32 {
+    if x.to_bits().wrapping_sub(0x0080_0000) < 0x7F00_0000 {
+        rsqrt_normal(x)
+    } else if x > 0.0 && x < f32::INFINITY {
+        rsqrt_normal(x * 16777216.0) * 4096.0
+    } else if x == 0.0 {
+        f32::INFINITY.copysign(x)
+    } else if x > 0.0 {
+        0.0
+    } else {
+        f32::NAN
+    }
+}
+
+#[device]
+fn rsqrt_normal(x: f32) -> f32 {
+    let y = f32::from_bits(0x5F37_59DFu32 - (x.to_bits() >> 1));
+    // 1/√(1 − h) = 1 + h/2 + 3h²/8 + …
+    let h = (x * y).mul_add(-y, 1.0);
+    let y = (h * y).mul_add(h.mul_add(0.375, 0.5), y);
+    let h = (x * y).mul_add(-y, 1.0);
+    (h * y).mul_add(0.5, y)
+}
+
+/// The cube root, to 0.886 ulp.
+///
+/// Zeros and infinities are their own; NaN for NaN.
+///
+/// A seed for x^−⅓ from the bits, converted to a number, which times −⅓ and converted back is the negated third of the exponent;
+/// a step of the fourth order; then x·y², and one Newton step on it.
+#[device]
+pub fn cbrt(x: f32) -> f32 {
+    let a = x.abs();
+    let subnormal = a < 1.17549435e-38; // 0x1p-126
+    let b = if subnormal { a * 16777216.0 } else { a };
+    let y = f32::from_bits((b.to_bits() as f32).mul_add(-0.33333334, 1419966976.0) as u32);
+    // (1 − h)^−⅓ = 1 + h/3 + 2h²/9 + 14h³/81 + …
+    let h = (b * y).mul_add(-(y * y), 1.0);
+    let y = (h * y).mul_add(h.mul_add(0.17283951, 0.22222222).mul_add(h, 0.33333334), y);
+    let s = y * y;
+    let c = b * s;
+    let rest = (c * c).mul_add(-c, b);
+    let c = (rest * s).mul_add(0.33333334, c);
+    let c = if subnormal { c * 0.00390625 } else { c };
+    let c = if a == 0.0 || a == f32::INFINITY { a } else { c };
+    c.copysign(x)
+}

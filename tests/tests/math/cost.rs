@@ -1,0 +1,142 @@
+//! The table of the library: errors, and issue slots on sm_61 beside those of NVIDIA's libdevice.
+//!
+//! `libdevice.cu` has the latter's functions in the same frame, and NVRTC 12.9 made `libdevice.ptx` of it (`../nvrtc/compile`). Both go
+//! through ptxas 12.9; what the frame alone takes is subtracted.
+
+use super::kernels::{SINGLE, several};
+use super::path::slots;
+use super::ulp::{FUNCTIONS, POW};
+use kernel_dsl::compiler::Target;
+use kernels_rs::command::nvdisasm::Nvdisasm;
+use kernels_rs::command::ptxas::Ptxas;
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::path::Path;
+use std::{env, fs};
+
+/// A row: ours, the frame that it stands in, NVIDIA's frame, and NVIDIA's error at most (CUDA C++ Programming Guide 12.9,
+/// *Mathematical Functions*), where it has the function.
+struct Row {
+    name: &'static str,
+    ptx: &'static str,
+    frame: &'static str,
+    their_frame: &'static str,
+    their_error: Option<u32>,
+}
+
+fn rows() -> Vec<Row> {
+    let theirs = HashMap::from([
+        ("exp", 2),
+        ("exp2", 2),
+        ("exp_m1", 1),
+        ("ln", 1),
+        ("log2", 1),
+        ("log10", 2),
+        ("ln_1p", 1),
+        ("sin", 2),
+        ("cos", 2),
+        ("tan", 4),
+        ("tanh", 2),
+        ("erf", 2),
+        ("rsqrt", 2),
+        ("cbrt", 1),
+    ]);
+    let first = |artifact: &kernel_dsl::Artifact| artifact.instances[0].ptx;
+    let single = SINGLE.iter().map(|f| Row {
+        name: f.name,
+        ptx: first(f.plain),
+        frame: several::copy::PTX,
+        their_frame: "copy",
+        their_error: theirs.get(f.name).copied(),
+    });
+    let pow =
+        Row { name: "pow", ptx: several::pow::PTX, frame: several::add::PTX, their_frame: "add", their_error: Some(4) };
+    let sin_cos = Row {
+        name: "sin_cos",
+        ptx: several::sin_cos::PTX,
+        frame: several::copy2::PTX,
+        their_frame: "copy2",
+        their_error: Some(2),
+    };
+    single.chain([sin_cos, pow]).collect()
+}
+
+/// The largest error that is stated, in ulp.
+fn error(name: &str) -> f64 {
+    match name {
+        "pow" => POW,
+        "sin_cos" => error("sin").max(error("cos")),
+        _ => FUNCTIONS.iter().find(|f| f.name == name).unwrap_or_else(|| panic!("{name} is not measured")).bound,
+    }
+}
+
+struct Tools {
+    ptxas: Ptxas,
+    nvdisasm: Nvdisasm,
+}
+
+impl Tools {
+    fn find() -> Option<Tools> {
+        let ptxas = Ptxas::find().filter(Ptxas::takes_sm_61)?;
+        let nvdisasm = Nvdisasm::find(&ptxas)?;
+        Some(Tools { ptxas, nvdisasm })
+    }
+
+    fn slots(&self, ptx: &str) -> (u32, u32) {
+        let listing = self.nvdisasm.listing(&self.ptxas, ptx, Target::SM_61);
+        slots(&listing.unwrap_or_else(|e| panic!("{e}")))
+    }
+
+    /// Slots beyond those of the frame.
+    fn beyond(&self, ptx: &str, frame: &str) -> (u32, u32) {
+        let ((common, all), (_, frame)) = (self.slots(ptx), self.slots(frame));
+        (common - frame, all - frame)
+    }
+}
+
+/// The entries of a module, each with what stands before the first.
+fn entries(module: &str) -> HashMap<String, String> {
+    let mut parts = module.split("\n.visible .entry ");
+    let head = parts.next().unwrap_or_default();
+    let entry = |text: &str| {
+        let name = text.split('(').next().unwrap_or_default().to_string();
+        // What follows the closing brace belongs to the next.
+        let end = text.find("\n}").map_or(text.len(), |end| end + 3);
+        (name, format!("{head}\n.visible .entry {}\n", &text[..end.min(text.len())]))
+    };
+    parts.map(entry).collect()
+}
+
+#[test]
+fn the_table_is_right() {
+    let Some(tools) = Tools::find() else {
+        println!(
+            "note: no ptxas for sm_61 with an nvdisasm, and nothing was counted; `tests/get-nvdisasm` fetches both"
+        );
+        return;
+    };
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let theirs = fs::read_to_string(here.join("tests/math/libdevice.ptx")).expect("libdevice.ptx");
+    let theirs = entries(&theirs);
+    let mut table = "//! | function | error | slots | in all | NVIDIA's error | slots | in all |\n//! |---|---|---|---|---|---|---|\n".to_string();
+    for row in rows() {
+        let (common, all) = tools.beyond(row.ptx, row.frame);
+        let (their_common, their_all) = tools.beyond(&theirs[&format!("of_{}", row.name)], &theirs[row.their_frame]);
+        let their_error = row.their_error.map_or("–".to_string(), |e| e.to_string());
+        let (name, error) = (row.name, error(row.name));
+        let _ = writeln!(
+            table,
+            "//! | [`{name}`] | {error} | {common} | {all} | {their_error} | {their_common} | {their_all} |"
+        );
+    }
+    print!("{table}");
+    let path = here.join("../kernel-dsl/src/math/mod.rs");
+    let page = fs::read_to_string(&path).expect("math/mod.rs");
+    let start = page.find("//! | function | error |").expect("the table");
+    let end = start + page[start..].find("//!\n").expect("the table's end");
+    if env::var_os("UPDATE").is_some() {
+        fs::write(&path, format!("{}{table}{}", &page[..start], &page[end..])).expect("math/mod.rs");
+    } else {
+        assert_eq!(&page[start..end], table, "UPDATE=1 writes the table");
+    }
+}

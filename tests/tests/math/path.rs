@@ -1,0 +1,81 @@
+//! The way that most threads take through machine code.
+
+use kernels_rs::sass::{Instruction, Listing};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashSet};
+use std::ops::Range;
+
+/// Issue slots of the shortest way from the entry to the exit that stores something and goes through a block with the most
+/// multiply-adds, which is where a function's polynomial is; and of all there are.
+pub fn slots(listing: &Listing) -> (u32, u32) {
+    let all = listing.slots(0..listing.instructions.len());
+    (shortest(listing).expect("a way through"), all)
+}
+
+/// Where a way has come to.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct State {
+    at: usize,
+    /// Where lanes meet again (`SSY`), and where calls return to.
+    stack: Vec<usize>,
+    through: bool,
+    stored: bool,
+}
+
+fn shortest(listing: &Listing) -> Option<u32> {
+    let hearts = hearts(&listing.instructions);
+    let mut ways = BinaryHeap::from([Reverse((0, State { at: 0, stack: Vec::new(), through: false, stored: false }))]);
+    let mut seen = HashSet::new();
+    while let Some(Reverse((slots, mut state))) = ways.pop() {
+        let Some(instruction) = listing.instructions.get(state.at) else { continue };
+        if !seen.insert(state.clone()) {
+            continue;
+        }
+        let slots = slots + listing.slots(state.at..state.at + 1);
+        state.through |= hearts.iter().any(|h| h.contains(&state.at));
+        state.stored |= instruction.opcode() == "STG";
+        let guarded = !instruction.guard.is_empty();
+        let next = State { at: state.at + 1, ..state.clone() };
+        let mut go = |state: State| ways.push(Reverse((slots, state)));
+        match (instruction.opcode(), instruction.target) {
+            ("EXIT", _) if !guarded && state.through && state.stored => return Some(slots),
+            ("EXIT", _) if !guarded => continue,
+            ("BRA", Some(target)) => go(State { at: target, ..state }),
+            ("SSY", Some(target)) => {
+                state.stack.push(target);
+                go(State { at: state.at + 1, ..state });
+                continue;
+            }
+            ("CAL", Some(target)) => {
+                state.stack.push(state.at + 1);
+                go(State { at: target, ..state });
+                continue;
+            }
+            ("SYNC" | "RET", _) => {
+                if let Some(to) = state.stack.pop() {
+                    go(State { at: to, ..state });
+                }
+            }
+            _ => {
+                go(next);
+                continue;
+            }
+        }
+        if guarded {
+            go(next);
+        }
+    }
+    None
+}
+
+/// The blocks with the most multiply-adds.
+fn hearts(instructions: &[Instruction]) -> Vec<Range<usize>> {
+    let jumps = |i: &Instruction| matches!(i.opcode(), "BRA" | "SYNC" | "RET" | "CAL");
+    let targets: HashSet<usize> = instructions.iter().filter_map(|i| i.target).collect();
+    let starts = (0..instructions.len()).filter(|i| *i == 0 || targets.contains(i) || jumps(&instructions[i - 1]));
+    let starts: Vec<usize> = starts.chain([instructions.len()]).collect();
+    let blocks = || starts.windows(2).map(|w| w[0]..w[1]);
+    let count = |block: Range<usize>| instructions[block].iter().filter(|i| i.opcode() == "FFMA").count();
+    let most = blocks().map(count).max();
+    blocks().filter(|block| Some(count(block.clone())) == most).collect()
+}
