@@ -37,7 +37,7 @@ fn shortest(listing: &Listing) -> Option<u32> {
         let guarded = !instruction.guard.is_empty();
         let next = State { at: state.at + 1, ..state.clone() };
         let mut go = |state: State| ways.push(Reverse((slots, state)));
-        match (instruction.opcode(), instruction.target) {
+        match (instruction.opcode(), instruction.targets.first().copied()) {
             ("EXIT", _) if !guarded && state.through && state.stored => return Some(slots),
             ("EXIT", _) if !guarded => continue,
             ("BRA", Some(target)) => go(State { at: target, ..state }),
@@ -71,7 +71,7 @@ fn shortest(listing: &Listing) -> Option<u32> {
 /// The blocks with the most multiply-adds.
 fn hearts(instructions: &[Instruction]) -> Vec<Range<usize>> {
     let jumps = |i: &Instruction| matches!(i.opcode(), "BRA" | "SYNC" | "RET" | "CAL");
-    let targets: HashSet<usize> = instructions.iter().filter_map(|i| i.target).collect();
+    let targets: HashSet<usize> = instructions.iter().flat_map(|i| i.targets.iter().copied()).collect();
     let starts = (0..instructions.len()).filter(|i| *i == 0 || targets.contains(i) || jumps(&instructions[i - 1]));
     let starts: Vec<usize> = starts.chain([instructions.len()]).collect();
     let blocks = || starts.windows(2).map(|w| w[0]..w[1]);
