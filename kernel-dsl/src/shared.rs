@@ -142,7 +142,8 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// `#[requires(x.aligned(4))]` says so of the parameter `x`, a view that moves by a multiple of 4 columns keeps
     /// it, and the array has rows of whole pieces, without a pad that the compiler is to find; else one element. In PTX a guarded
     /// `ld.global.nc` and a `st.shared` a piece, of `.v4`, `.v2` or one; a piece that the view's edge cuts goes element by
-    /// element, unless a condition such as `x.cols() % 4 == 0` says that none is cut.
+    /// element, unless a condition such as `x.cols() % 4 == 0`, or `x.cols() == 64`, says that none is cut. Elements smaller than a
+    /// word go as `.u32` words where a piece makes up such.
     pub fn copy_from(self, source: impl Source<T, R>)
     where
         T: Element,
@@ -185,8 +186,12 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         crate::pipeline::begin(|| coming.wait());
     }
 
-    /// The same as [`copy_async`](Self::copy_async) with `map` on the way, by registers on every target: of each element, and of zero beyond the edge. A `map` that sees nothing around it runs at the
-    /// wait, where what was loaded has come, and any other here.
+    /// The same as [`copy_async`](Self::copy_async) with `map` on the way, by registers on every target: of each element, and of zero
+    /// beyond the edge. A `map` that sees nothing around it runs at the wait, where what was loaded has come, so that until
+    /// then the view's elements are held, joined to words: two floats of 16 bits take one register. Any other runs here.
+    ///
+    /// As many elements move at once as [`copy_from`](Self::copy_from) would, but of neither type more than 16 bytes: four from
+    /// `f16` to `f32`.
     pub fn copy_async_map<U: Element>(self, source: impl Source<U, R>, map: impl Fn(U) -> T) -> Pending
     where
         T: Element,

@@ -186,17 +186,25 @@ fn report_as_json_has_an_object_an_instance() {
     assert!(refusal(&["report", "transpose", "--target", "sm_20"]).contains("sm_61, sm_70"));
 }
 
+/// What ptxas and nvdisasm say is only there where they are, and is of their release.
+fn without_machine_code(report: &str) -> Vec<&str> {
+    let (before, rest) = report.split_once("machine code").unwrap_or((report, ""));
+    let after = rest.find("memory, a warp's access").map_or("", |at| &rest[at..]);
+    let lines = before.lines().chain(after.lines());
+    lines.filter(|line| !line.starts_with("registers") && !line.starts_with("occupancy")).collect()
+}
+
 #[test]
 fn report_is_as_the_readme_shows() {
     let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md")).unwrap();
-    let block = readme.split("```text\n").find(|block| block.starts_with("transpose for sm_61\n")).unwrap();
-    let shown: Vec<_> = block.split("```").next().unwrap().lines().collect();
-    let told = stdout(&["report", "transpose"]);
-    assert_eq!(told.lines().count(), shown.len(), "{told}");
-    for (told, shown) in told.lines().zip(shown) {
-        // What ptxas says is only there where it is.
-        if !told.starts_with("registers") && !told.starts_with("occupancy") {
-            assert_eq!(told, shown);
-        }
+    let block = readme.split("```text\n").find(|block| block.starts_with("matmul::<16> for sm_61\n")).unwrap();
+    let shown = block.split("```").next().unwrap();
+    let told = stdout(&["report", "matmul::<16>"]);
+    if told.contains("ptxas 12.9") && told.contains("machine code") {
+        assert_eq!(told, shown);
+    } else {
+        println!("what ptxas 12.9 and nvdisasm say is left out: `tests/get-nvdisasm` fetches both");
+        let (told, shown) = (without_machine_code(&told), without_machine_code(shown));
+        assert_eq!(told, shown);
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::cache::Cache;
 use crate::contract::Approved;
-use crate::interpreter::{self, Binding, Bytes, Launch};
+use crate::interpreter::{self, Binding, Bytes, Launch, Outcome, Verdict};
 use crate::{Error, Result};
 use kernel_dsl::compiler::hir::{Instance, Monomorphic};
 use kernel_dsl::compiler::ir::SharedMemory;
@@ -114,13 +114,23 @@ impl Executable {
 
     /// Runs it on arguments in host memory. What a kernel that does wrong has written until then stays written.
     pub fn run(&self, approved: &Approved) -> Result<()> {
-        self.run_with(approved, None)
+        self.run_by(approved, interpreter::Options::default()).map(|_| ())
+    }
+
+    /// The same, by other options; gives the warnings and what the run did, none if nothing has run.
+    pub fn run_by(&self, approved: &Approved, options: interpreter::Options) -> Result<Option<Outcome>> {
+        self.run_with(approved, None, options)
+    }
+
+    /// Whether what it leaves may depend on the order of blocks, warps and lanes.
+    pub fn has_atomics(&self) -> bool {
+        self.program.has_atomics()
     }
 
     /// Runs it, the checked form `form` of a kernel, and gives what it reports itself.
     pub fn run_checked(&self, approved: &Approved, form: &Checked) -> Result<()> {
         let mut bytes = [0; 4 * WORDS];
-        self.run_with(approved, Some(&mut bytes))?;
+        self.run_with(approved, Some(&mut bytes), interpreter::Options::default())?;
         let word = |i: usize| u32::from_le_bytes([bytes[4 * i], bytes[4 * i + 1], bytes[4 * i + 2], bytes[4 * i + 3]]);
         match interpreter::reported(form, &std::array::from_fn(word)) {
             Some(report) => Err(Error::Violation(report.into())),
@@ -128,9 +138,14 @@ impl Executable {
         }
     }
 
-    fn run_with(&self, approved: &Approved, record: Option<&mut [u8]>) -> Result<()> {
+    fn run_with(
+        &self,
+        approved: &Approved,
+        record: Option<&mut [u8]>,
+        options: interpreter::Options,
+    ) -> Result<Option<Outcome>> {
         if approved.shape().is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         approved.shared_bytes(&self.instance, &self.shared)?;
         let arguments = approved.arguments().iter().enumerate();
@@ -144,11 +159,14 @@ impl Executable {
             grid: approved.shape().grid,
             block: Some(approved.shape().block),
             arguments: arguments.chain(record).collect(),
-            options: interpreter::Options::default(),
+            options,
         };
         let outcome =
             self.program.run(launch).map_err(|source| Error::Arguments { instance: self.instance.clone(), source })?;
-        outcome.result().map(|_| ()).map_err(Error::Violation)
+        match outcome.report.verdict() {
+            Verdict::Pass => Ok(Some(outcome)),
+            Verdict::Fail => Err(Error::Violation(outcome.report.into())),
+        }
     }
 }
 

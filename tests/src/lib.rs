@@ -18,6 +18,7 @@
 //! * `tests/paper.rs`: kernels as experts write them, which stand in `src/paper` here; the program `paper` is the command `kernels`
 //!   over them.
 //! * `tests/nvrtc`: thirteen kernels beside what NVRTC makes of them in CUDA C: issue slots and registers on sm_61.
+//! * `tests/sass.rs`: lines of Rust in PTX and in machine code, which is read in full for every kernel.
 //! * `tests/gpu.rs`: every kernel on a GPU.
 
 mod paper;

@@ -44,3 +44,30 @@ fn a_finding() {
     let error = unguarded::launch(&device, 2.0, &x, &mut y).unwrap_err();
     shows(&error.to_string());
 }
+
+/// Without the release of ptxas that it shows, and an nvdisasm, there is nothing to compare with.
+#[test]
+fn the_machine_code_of_saxpy() {
+    use kernels_rs::command::{nvdisasm::Nvdisasm, ptxas::Ptxas};
+
+    let ptxas = Ptxas::find().filter(|ptxas| ptxas.release.as_deref() == Some("12.9"));
+    if ptxas.and_then(|ptxas| Nvdisasm::find(&ptxas)).is_none() {
+        println!("skipped: no ptxas 12.9 with an nvdisasm; `tests/get-nvdisasm` fetches both");
+        return;
+    }
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_paper"));
+    let output = command.args(["show", "saxpy", "--sass"]).output().unwrap();
+    shows(&String::from_utf8(output.stdout).unwrap());
+}
+
+#[test]
+fn a_run_of_ptx() {
+    let line = readme();
+    let line = line.lines().find_map(|line| line.strip_prefix("cargo run --release --bin kernels -- run ")).unwrap();
+    let arguments: Vec<_> = line.split(' ').map(|argument| argument.trim_matches('\'')).collect();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_paper"));
+    let command = command.arg("run").args(arguments).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    shows(&String::from_utf8(output.stdout).unwrap());
+}

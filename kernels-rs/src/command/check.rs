@@ -93,6 +93,8 @@ struct Line {
     failures: Vec<CaseReport>,
     /// What the hardware's approximations decide.
     decisions: Vec<String>,
+    /// What the oracle warns of.
+    warnings: Vec<String>,
     /// The executors as a pass lists them, with what they were compared by.
     #[serde(skip)]
     compared: String,
@@ -270,6 +272,7 @@ impl Line {
             problem: None,
             failures: Vec::new(),
             decisions: Vec::new(),
+            warnings: Vec::new(),
             compared: String::new(),
             words: Vec::new(),
         }
@@ -295,6 +298,7 @@ impl Line {
         }
         self.problem = report.problem;
         self.decisions = report.decisions;
+        self.warnings = report.warnings;
         self.failures = report.cases.into_iter().filter(|case| case.failure.is_some()).collect();
     }
 
@@ -315,7 +319,7 @@ impl Line {
         for line in self.words.iter().flat_map(|words| words.lines()) {
             writeln!(out, "    {line}")?;
         }
-        for line in self.decisions.iter().flat_map(|decision| decision.lines()) {
+        for line in self.decisions.iter().chain(&self.warnings).flat_map(|text| text.lines()) {
             writeln!(out, "    {line}")?;
         }
         Ok(())

@@ -16,13 +16,17 @@
 
 mod check;
 mod doctor;
+mod lines;
 mod list;
+mod listing;
+mod machine;
 mod name;
 mod nearest;
 pub mod nvdisasm;
 mod progress;
 pub mod ptxas;
 mod report;
+mod run;
 mod show;
 
 use clap::{Parser, Subcommand};
@@ -31,7 +35,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Lists, shows, examines and checks the GPU kernels of this program.
+/// Lists, shows, examines and checks the GPU kernels of this program, and runs those of PTX files.
 ///
 /// Kernels are named as in Rust. One that is generic over constants has an instance for each choice of them: quote it in
 /// a shell, 'matmul::<16>'.
@@ -52,6 +56,7 @@ enum Command {
     Show(show::Show),
     Report(report::Report),
     Check(check::Check),
+    Run(run::Run),
     Doctor(doctor::Doctor),
 }
 
@@ -72,6 +77,14 @@ enum Error {
     Compile { instance: String, target: Target, source: Errors },
     #[error("{ptxas} does not take the PTX of {instance}: {said}")]
     Assembler { instance: String, ptxas: String, said: String },
+    #[error(
+        "machine code is NVIDIA's tools' to make and to show, and {missing} is not found on PATH nor in target/tools; \
+         the CUDA toolkit up to 12.9 has both, and `tests/get-nvdisasm` of kernels-rs fetches them. \
+         Nothing else needs them: `--ptx` shows the PTX"
+    )]
+    NoTools { missing: String },
+    #[error(transparent)]
+    Run(#[from] run::Error),
     #[error("cannot use that device: {0}")]
     Device(#[source] runtime::Error),
     #[error("cannot write to stdout: {0}")]
@@ -81,8 +94,9 @@ enum Error {
 impl Error {
     fn exit_code(&self) -> ExitCode {
         match self {
+            Error::Run(e) if e.is_of_the_file() => ExitCode::FAILURE,
             Error::Name(name::Error::Hir { .. }) => ExitCode::FAILURE,
-            Error::Name(_) | Error::Device(_) => ExitCode::from(2),
+            Error::Name(_) | Error::Run(_) | Error::Device(_) | Error::NoTools { .. } => ExitCode::from(2),
             Error::Compile { .. } | Error::Assembler { .. } | Error::Output(_) => ExitCode::FAILURE,
         }
     }
@@ -109,6 +123,7 @@ pub fn main() -> ExitCode {
         Command::Show(show) => show.run(&mut out),
         Command::Report(report) => report.run(&mut out),
         Command::Check(check) => check.run(&mut out),
+        Command::Run(run) => run.run(&mut out),
         Command::Doctor(doctor) => doctor.run(&mut out),
     };
     match outcome.and_then(|outcome| Ok(out.flush().map(|()| outcome)?)) {

@@ -1,6 +1,6 @@
 //! NVIDIA's disassembler, which nothing here needs; reports use it where it is found.
 
-use super::ptxas::Ptxas;
+use super::ptxas::{Ptxas, Resources};
 use crate::sass::Listing;
 use kernel_dsl::compiler::Target;
 use std::env;
@@ -23,22 +23,29 @@ impl Nvdisasm {
         files.into_iter().find(|p| p.is_file()).map(|path| Nvdisasm { path })
     }
 
-    /// The machine code of a module with one kernel, as text; lines where the PTX has them. What a tool has to say if it cannot.
-    pub fn text(&self, ptxas: &Ptxas, ptx: &str, target: Target) -> Result<String, String> {
+    /// Assembles a module with one kernel: what it takes, and its machine code as text, with lines where the PTX has them. What a
+    /// tool has to say if it cannot.
+    pub fn text(&self, ptxas: &Ptxas, ptx: &str, target: Target) -> Result<(Resources, String), String> {
         let cubin = Scratch::new();
-        ptxas.assemble_to(ptx, target, &cubin.0)?;
+        let resources = ptxas.assemble_to(ptx, target, &cubin.0)?;
         let output = Command::new(&self.path).args(["-c", "-g"]).arg(&cubin.0).output();
         let output = output.map_err(|e| format!("cannot run {}: {e}", self.path.display()))?;
         if !output.status.success() {
             return Err(format!("{}: {}", self.path.display(), String::from_utf8_lossy(&output.stderr).trim()));
         }
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        Ok((resources, String::from_utf8_lossy(&output.stdout).into_owned()))
     }
 
     /// The same, read.
+    pub fn disassemble(&self, ptxas: &Ptxas, ptx: &str, target: Target) -> Result<(Resources, Listing), String> {
+        let (resources, text) = self.text(ptxas, ptx, target)?;
+        let listing = Listing::read(&text).ok_or_else(|| format!("cannot read what {} prints", self.path.display()))?;
+        Ok((resources, listing))
+    }
+
+    /// The machine code alone.
     pub fn listing(&self, ptxas: &Ptxas, ptx: &str, target: Target) -> Result<Listing, String> {
-        let text = self.text(ptxas, ptx, target)?;
-        Listing::read(&text).ok_or_else(|| format!("cannot read what {} prints", self.path.display()))
+        Ok(self.disassemble(ptxas, ptx, target)?.1)
     }
 }
 

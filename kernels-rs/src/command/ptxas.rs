@@ -99,6 +99,8 @@ pub(super) fn folders() -> Vec<PathBuf> {
 pub struct Resources {
     /// Registers a thread.
     pub registers: u32,
+    /// Bytes a block of shared memory, without what a launch adds.
+    pub shared_bytes: u32,
     /// Bytes a thread of local memory, for what has no register.
     pub stack_bytes: u32,
     /// Bytes a thread of stores to it because registers do not suffice.
@@ -113,6 +115,8 @@ impl Resources {
         let before = |what: &str| said.split_once(what)?.0.split([' ', '\n', ',']).next_back()?.parse().ok();
         Some(Resources {
             registers: before(" registers")?,
+            // It says nothing of none.
+            shared_bytes: before(" bytes smem").unwrap_or(0),
             stack_bytes: before(" bytes stack frame")?,
             spill_stores: before(" bytes spill stores")?,
             spill_loads: before(" bytes spill loads")?,
@@ -164,7 +168,8 @@ mod tests {
             ptxas info    : Function properties for k\n    \
             40 bytes stack frame, 24 bytes spill stores, 36 bytes spill loads\n\
             ptxas info    : Used 31 registers, used 1 barriers, 2048 bytes smem, 388 bytes cmem[0]\n";
-        let resources = Resources { registers: 31, stack_bytes: 40, spill_stores: 24, spill_loads: 36 };
+        let resources =
+            Resources { registers: 31, shared_bytes: 2048, stack_bytes: 40, spill_stores: 24, spill_loads: 36 };
         assert_eq!(Resources::read(text), Some(resources));
         assert_eq!(Resources::read("ptxas info    : 0 bytes gmem\n"), None);
     }

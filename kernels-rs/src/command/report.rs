@@ -1,13 +1,16 @@
 //! `kernels report`: what an instance takes of the machine, by the compiler's own analyses and, where it is found, ptxas.
 
+use super::lines::Lines;
+use super::machine::{Code, Issue, Tools};
 use super::name::{self, Named};
-use super::ptxas::{Ptxas, Resources};
+use super::ptxas::Resources;
 use super::{Error, Outcome, json};
+use crate::sass::{self, Class, Line};
 use clap::Args;
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::analyses::approximate::{Approximations, Decision};
 use kernel_dsl::compiler::analyses::memory::{self, Cost, Kind, Site};
-use kernel_dsl::compiler::analyses::mix::{Class, mix};
+use kernel_dsl::compiler::analyses::mix;
 use kernel_dsl::compiler::analyses::occupancy::{Needs, Occupancy};
 use kernel_dsl::compiler::analyses::slow::{self, Lint, Slow};
 use kernel_dsl::compiler::hir::Instance;
@@ -21,7 +24,8 @@ use std::io::Write;
 /// what of it is slow on the target
 ///
 /// Bank conflicts and sectors are those of a warp whose lanes all take part, worked out from how the indices depend on
-/// the thread. Registers and spills are what ptxas says, where one is found that knows the target.
+/// the thread. Registers and spills are what ptxas says, where one is found that knows the target; loops, issue slots and
+/// register banks are of the machine code that it makes, where an nvdisasm is found too.
 #[derive(Args)]
 pub(super) struct Report {
     /// A kernel, all of whose declared instances are meant, or an instance: matmul, 'matmul::<16>'
@@ -57,7 +61,7 @@ struct Told {
     /// Of each size of block that was looked at, the largest first.
     by_block: Vec<Shares>,
     /// Instructions of the PTX by kind; one in a loop counts once.
-    instructions: BTreeMap<Class, u32>,
+    instructions: BTreeMap<mix::Class, u32>,
     accesses: Vec<Access>,
     lints: Vec<Slowness>,
     /// What the hardware's approximations decide.
@@ -69,6 +73,33 @@ struct MachineCode {
     ptxas: String,
     #[serde(flatten)]
     resources: Resources,
+    /// `null` where there is no nvdisasm.
+    sass: Option<Sass>,
+}
+
+/// The instructions that ptxas made, and what they are worth.
+#[derive(Serialize)]
+struct Sass {
+    #[serde(flatten)]
+    issue: Issue,
+    mix: BTreeMap<Class, u32>,
+    /// By where they begin, outer ones before inner ones.
+    loops: Vec<Loop>,
+}
+
+/// A loop of the machine code: what an iteration takes that takes every path, inner loops once.
+#[derive(Serialize)]
+struct Loop {
+    /// Where it stands in the source; `null` where that is not known.
+    line: Option<Line>,
+    text: String,
+    /// Loops around it.
+    depth: u32,
+    /// The index of the one right around it.
+    inside: Option<usize>,
+    #[serde(flatten)]
+    issue: Issue,
+    mix: BTreeMap<Class, u32>,
 }
 
 #[derive(Clone, Serialize)]
@@ -132,12 +163,12 @@ impl Report {
         let named = Named::find(&self.name, &kernel_dsl::kernels())?;
         let artifact = named.artifact;
         let target = self.target.unwrap_or(artifact.target);
-        let ptxas = Ptxas::find().filter(|ptxas| ptxas.takes(target));
+        let tools = Tools::find(target);
         let instances = named.instances();
         if instances.is_empty() {
             return Err(name::Error::NoInstance { name: artifact.name }.into());
         }
-        let told = instances.iter().map(|instance| Told::of(artifact, instance, target, ptxas.as_ref()));
+        let told = instances.iter().map(|instance| Told::of(artifact, instance, target, tools.as_ref()));
         let told = told.collect::<Result<Vec<_>, _>>()?;
         if self.json {
             json(out, &told)?;
@@ -168,7 +199,7 @@ impl Told {
         artifact: &'static Artifact,
         instance: &Instance,
         target: Target,
-        ptxas: Option<&Ptxas>,
+        tools: Option<&Tools>,
     ) -> Result<Told, Error> {
         let name = instance.name(artifact.name);
         let failed = |source: Errors| Error::Compile { instance: name.clone(), target, source };
@@ -176,18 +207,15 @@ impl Told {
         let approximations = Approximations::of(&lowered);
         let decisions = approximations.decisions.iter().map(|decision| Doubt::new(&lowered, *decision)).collect();
         let optimised = passes::optimise(lowered.clone()).map_err(failed)?;
-        let module = emit::emit(&optimised).map_err(failed)?;
+        let module = emit::emit_with(&optimised, emit::Lines::Kept).map_err(failed)?;
         let sites = memory::accesses(&passes::with_places(lowered).map_err(failed)?);
 
-        let machine_code = match ptxas {
-            Some(ptxas) => Some(MachineCode {
-                resources: ptxas.assemble(&module.to_string(), target).map_err(|said| Error::Assembler {
-                    instance: name.clone(),
-                    ptxas: ptxas.to_string(),
-                    said,
-                })?,
-                ptxas: ptxas.to_string(),
-            }),
+        let machine_code = match tools {
+            Some(tools) => {
+                let machine = tools.assemble(&name, &module.to_string(), target)?;
+                let sass = machine.code.map(|code| Sass::new(&code, &Lines::of(&optimised.sources)));
+                Some(MachineCode { ptxas: tools.ptxas.to_string(), resources: machine.resources, sass })
+            }
             None => None,
         };
         let (threads, shared_bytes) = (optimised.block.most_threads(), optimised.shared_bytes());
@@ -216,7 +244,7 @@ impl Told {
             machine_code,
             occupancy: shares(optimised.block.most()),
             by_block,
-            instructions: mix(&module).into_iter().collect(),
+            instructions: mix::mix(&module).into_iter().collect(),
             accesses: sites.into_iter().map(|site| Access::new(&optimised, site)).collect(),
             lints: lints.into_iter().map(|lint| Slowness::new(&optimised, lint)).collect(),
             decisions,
@@ -227,13 +255,7 @@ impl Told {
         writeln!(out, "{} for {}", self.instance, self.target)?;
         writeln!(out, "block         {}", self.blocks)?;
         match &self.machine_code {
-            Some(MachineCode { ptxas, resources: r }) => {
-                let spills = match (r.spill_stores, r.spill_loads) {
-                    (0, 0) => "no spills".to_string(),
-                    (stores, loads) => format!("{stores} bytes of spill stores, {loads} of spill loads"),
-                };
-                writeln!(out, "registers     {}, {spills} ({ptxas})", r.registers)?;
-            }
+            Some(MachineCode { ptxas, resources, .. }) => writeln!(out, "registers     {resources} ({ptxas})")?,
             None => writeln!(out, "registers     not known: no ptxas that knows {} is found", self.target)?,
         }
         writeln!(out, "shared        {} bytes", self.shared_bytes)?;
@@ -257,9 +279,9 @@ impl Told {
         }
         let total: u32 = self.instructions.values().sum();
         writeln!(out, "instructions  {total} of PTX")?;
-        let kinds: Vec<_> = self.instructions.iter().map(|(class, n)| format!("{n} {}", class.name())).collect();
-        for line in kinds.chunks(KINDS_A_LINE) {
-            writeln!(out, "              {}", line.join(", "))?;
+        kinds(out, 14, self.instructions.iter().map(|(class, n)| (class.name(), *n)))?;
+        if let Some(sass) = self.machine_code.as_ref().and_then(|machine| machine.sass.as_ref()) {
+            sass.print(out)?;
         }
         if !self.accesses.is_empty() {
             writeln!(out, "memory, a warp's access at a time:")?;
@@ -279,6 +301,47 @@ impl Told {
         }
         for doubt in &self.decisions {
             doubt.print(out)?;
+        }
+        Ok(())
+    }
+}
+
+/// Instructions by kind, some a line, behind `indent` spaces.
+fn kinds(out: &mut dyn Write, indent: usize, mix: impl Iterator<Item = (&'static str, u32)>) -> Result<(), Error> {
+    let kinds: Vec<_> = mix.map(|(class, n)| format!("{n} {class}")).collect();
+    kinds.chunks(KINDS_A_LINE).try_for_each(|line| Ok(writeln!(out, "{:indent$}{}", "", line.join(", "))?))
+}
+
+impl Sass {
+    fn new(code: &Code, lines: &Lines) -> Sass {
+        let looped = |(i, l): (usize, &sass::Loop)| {
+            // What jumps back is the loop's own; its first instruction can be of any line in it.
+            let line = code.listing.instructions[l.jump].line.clone();
+            let text = line.as_ref().map_or("", |line| lines.code(line)).to_string();
+            let (depth, inside) = (l.depth, code.around(i));
+            Loop { line, text, depth, inside, issue: Issue::from(l), mix: l.classes.clone() }
+        };
+        Sass {
+            issue: Issue::from(code),
+            mix: code.listing.classes(0..code.listing.instructions.len()),
+            loops: code.loops.iter().enumerate().map(looped).collect(),
+        }
+    }
+
+    fn print(&self, out: &mut dyn Write) -> Result<(), Error> {
+        writeln!(out, "machine code  {}", self.issue)?;
+        kinds(out, 14, self.mix.iter().map(|(class, n)| (class.name(), *n)))?;
+        if !self.loops.is_empty() {
+            writeln!(out, "loops of the machine code, an iteration with all its paths:")?;
+        }
+        for Loop { line, text, depth, issue, mix, .. } in &self.loops {
+            let indent = 2 + 2 * *depth as usize;
+            match line {
+                Some(Line { file, number }) => writeln!(out, "{:indent$}{file}:{number} {text}", "")?,
+                None => writeln!(out, "{:indent$}no line of Rust: ptxas's own", "")?,
+            }
+            writeln!(out, "{:indent$}    {issue}", "")?;
+            kinds(out, indent + 4, mix.iter().map(|(class, n)| (class.name(), *n)))?;
         }
         Ok(())
     }

@@ -1,14 +1,17 @@
 //! `kernels show`.
 
+use super::lines::Lines;
+use super::listing::{Listed, Paint};
+use super::machine::Tools;
 use super::name::{self, Named};
 use super::{Error, Outcome};
 use clap::Args;
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::{Function, Instance};
-use kernel_dsl::compiler::{Errors, Target, compile, lower, passes};
+use kernel_dsl::compiler::{Errors, Target, analyses, compile, emit, lower, passes};
 use std::io::Write;
 
-/// Shows an instance: its PTX, its intermediate representation, or its Rust
+/// Shows an instance: its PTX, its intermediate representation, its machine code, or its Rust
 #[derive(Args)]
 pub(super) struct Show {
     /// The instance as Rust names it: saxpy, 'matmul::<16>'. One that the kernel does not declare is compiled now. A
@@ -33,6 +36,10 @@ struct Form {
     /// The compiler's intermediate representation
     #[arg(long)]
     ir: bool,
+    /// The machine code that ptxas makes, each instruction under its line of Rust; loops with what an iteration costs, braces
+    /// around what issues together, and conflicts of register banks
+    #[arg(long)]
+    sass: bool,
     /// The Rust of the kernel and of the device functions that it calls, with line numbers of their files
     #[arg(long)]
     source: bool,
@@ -42,7 +49,7 @@ impl Show {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<Outcome, Error> {
         let named = Named::find(&self.name, &kernel_dsl::kernels())?;
         let artifact = named.artifact;
-        let Form { ptx: _, ir, source } = self.form;
+        let Form { ptx: _, ir, sass, source } = self.form;
         if source {
             for (i, function) in name::program(artifact)?.functions.iter().enumerate() {
                 if i > 0 {
@@ -54,6 +61,10 @@ impl Show {
         }
         let instance = named.one()?;
         let target = self.target.unwrap_or(artifact.target);
+        if sass {
+            self::sass(artifact, &instance, target, out)?;
+            return Ok(Outcome::Good);
+        }
         let text = match ir {
             true => self::ir(artifact, &instance, target, self.optimised)?,
             false => ptx(artifact, &instance, target)?,
@@ -80,6 +91,30 @@ fn ir(artifact: &'static Artifact, instance: &Instance, target: Target, optimise
         return Ok(passes::optimise(lowered).map_err(&failed)?.to_string());
     }
     Ok(lowered.to_string())
+}
+
+/// Machine code under its lines of Rust.
+fn sass(artifact: &'static Artifact, instance: &Instance, target: Target, out: &mut dyn Write) -> Result<(), Error> {
+    let tools =
+        Tools::find(target).ok_or_else(|| Error::NoTools { missing: format!("a ptxas that knows {target}") })?;
+    let failed = failed(artifact, instance, target);
+    let lowered = analyses::lowered(&name::program(artifact)?, instance, target).map_err(&failed)?;
+    let optimised = passes::optimise(lowered).map_err(&failed)?;
+    let ptx = emit::emit_with(&optimised, emit::Lines::Kept).map_err(&failed)?.to_string();
+    let name = instance.name(artifact.name);
+    let machine = tools.assemble(&name, &ptx, target)?;
+    let code = machine.code.as_ref().ok_or_else(|| Error::NoTools { missing: "nvdisasm".to_string() })?;
+    let listed = Listed {
+        instance: &name,
+        target,
+        ptxas: tools.ptxas.to_string(),
+        shared_bytes: optimised.shared_bytes(),
+        machine: &machine,
+        code,
+        lines: Lines::of(&optimised.sources),
+        paint: Paint::of_stdout(),
+    };
+    Ok(listed.print(out)?)
 }
 
 fn failed(artifact: &'static Artifact, instance: &Instance, target: Target) -> impl Fn(Errors) -> Error {

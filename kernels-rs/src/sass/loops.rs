@@ -1,59 +1,201 @@
-//! The loops of a listing: what jumps back.
+//! The loops of a listing.
+//!
+//! A loop is a natural one of the graph of jumps: there is a jump from its body back to its head, through which every way
+//! into it leads. So what ptxas has put out of line belongs to its loop although it stands behind it, and a jump back into the
+//! middle of something makes no loop.
 
-use super::{Instruction, Listing, banks};
+use super::flow::Flow;
+use super::{Class, Listing};
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::ops::Range;
 
-/// A loop: from where a jump back leads to that jump.
+/// A loop. What is told of it is told of an iteration that takes every path, inner loops once.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Loop {
-    /// Its instructions, as indices into [`Listing::instructions`].
-    pub body: Range<usize>,
+    /// Its first instruction, which jumps back lead to: an index into [`Listing::instructions`].
+    pub head: usize,
+    /// The last of those jumps, which has the line of the loop in the source.
+    pub jump: usize,
+    /// Its instructions in their order.
+    pub body: Vec<usize>,
     /// How many loops are around it.
     pub depth: u32,
-    /// Issue slots of an iteration that takes every path, inner loops once.
+    /// Instructions, but for those that do nothing.
+    pub instructions: u32,
+    /// Issue slots.
     pub slots: u32,
-    /// Cycles that operands of one bank cost beyond them, by [`banks::conflicts`].
-    pub bank_conflicts: u32,
+    /// Cycles that operands of one bank cost beyond them, by [`Listing::bank_conflicts`]; `None` where that does not know.
+    pub bank_conflicts: Option<u32>,
     /// Instructions by name without modifiers.
     pub mix: BTreeMap<String, u32>,
+    /// Instructions by what executes them.
+    pub classes: BTreeMap<Class, u32>,
 }
 
 impl Listing {
     /// The loops, by where they begin, outer ones first.
     pub fn loops(&self) -> Vec<Loop> {
-        let mut bodies: Vec<Range<usize>> = Vec::new();
-        for (at, inst) in self.instructions.iter().enumerate() {
-            let Some(start) = inst.target.filter(|t| inst.opcode() == "BRA" && *t < at) else { continue };
-            // Two jumps to one place are one loop.
-            match bodies.iter_mut().find(|b| b.start == start) {
-                Some(body) => body.end = at + 1,
-                None => bodies.push(start..at + 1),
+        let flow = Flow::of(self);
+        let mut bodies = natural(&flow);
+        bodies.sort_by_key(|b| (b.head, Reverse(b.body.len())));
+        let conflicts = self.bank_conflicts();
+        let lost = |body: &[usize]| conflicts.as_ref().map(|c| body.iter().map(|i| c[*i].cycles).sum());
+        let around = |inner: &Natural| {
+            let holds = |outer: &&Natural| outer.head != inner.head && outer.body.binary_search(&inner.head).is_ok();
+            bodies.iter().filter(holds).count() as u32
+        };
+        let looped = |natural: &Natural| {
+            let body = natural.body.clone();
+            let each = || body.iter().copied();
+            Loop {
+                head: natural.head,
+                jump: natural.jump,
+                depth: around(natural),
+                instructions: self.busy(each()).count() as u32,
+                slots: self.slots(each()),
+                bank_conflicts: lost(&body),
+                mix: self.mix(each()),
+                classes: self.classes(each()),
+                body,
             }
-        }
-        bodies.sort_by_key(|b| (b.start, std::cmp::Reverse(b.end)));
-        let around = |body: &Range<usize>| bodies.iter().filter(|b| b.start <= body.start && body.end <= b.end).count();
-        let looped = |body: &Range<usize>| Loop {
-            body: body.clone(),
-            depth: around(body) as u32 - 1,
-            slots: self.slots(body.clone()),
-            bank_conflicts: banks::conflicts(&self.instructions[body.clone()]),
-            mix: mix(&self.instructions[body.clone()]),
         };
         bodies.iter().map(looped).collect()
     }
 
-    /// Instructions by name without modifiers.
-    pub fn mix(&self) -> BTreeMap<String, u32> {
-        mix(&self.instructions)
+    /// Instructions of `which` by name without modifiers.
+    pub fn mix(&self, which: impl IntoIterator<Item = usize>) -> BTreeMap<String, u32> {
+        let mut mix = BTreeMap::new();
+        self.busy(which).for_each(|inst| *mix.entry(inst.opcode().to_string()).or_insert(0) += 1);
+        mix
+    }
+
+    /// Instructions of `which` by what executes them.
+    pub fn classes(&self, which: impl IntoIterator<Item = usize>) -> BTreeMap<Class, u32> {
+        let mut classes = BTreeMap::new();
+        self.busy(which).for_each(|inst| *classes.entry(Class::of(inst)).or_insert(0) += 1);
+        classes
     }
 }
 
-fn mix(instructions: &[Instruction]) -> BTreeMap<String, u32> {
-    let mut mix = BTreeMap::new();
-    for inst in instructions.iter().filter(|i| !i.idle()) {
-        *mix.entry(inst.opcode().to_string()).or_insert(0) += 1;
+/// A loop of a graph.
+struct Natural {
+    head: usize,
+    jump: usize,
+    body: Vec<usize>,
+}
+
+/// The natural loops; those with one head are one loop.
+fn natural(flow: &Flow) -> Vec<Natural> {
+    let mut before = vec![Vec::new(); flow.next.len()];
+    for (from, next) in flow.next.iter().enumerate() {
+        next.iter().for_each(|to| before[*to].push(from));
     }
-    mix
+    let dominators = Dominators::of(flow, &before);
+    // The jumps back by where they lead.
+    let mut heads: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (from, next) in flow.next.iter().enumerate() {
+        for to in next.iter().filter(|to| dominators.dominates(**to, from)) {
+            heads.entry(*to).or_default().push(from);
+        }
+    }
+    let looped = |(head, jumps): (usize, Vec<usize>)| {
+        let mut inside = vec![false; flow.next.len()];
+        inside[head] = true;
+        let jump = jumps.iter().copied().max().unwrap_or(head);
+        let mut todo = jumps;
+        while let Some(at) = todo.pop() {
+            if !std::mem::replace(&mut inside[at], true) {
+                todo.extend(&before[at]);
+            }
+        }
+        Natural { head, jump, body: (0..inside.len()).filter(|i| inside[*i]).collect() }
+    };
+    heads.into_iter().map(looped).collect()
+}
+
+/// Who dominates whom, by the way of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance Algorithm", 2001). All entries
+/// have one place before them, which nothing here names.
+struct Dominators {
+    /// For each place, its number in postorder; `None` if it is not reached.
+    order: Vec<Option<usize>>,
+    /// By number, the number of the place that dominates it most closely. That of the place before all entries is the last,
+    /// and its own.
+    closest: Vec<usize>,
+}
+
+impl Dominators {
+    fn of(flow: &Flow, before: &[Vec<usize>]) -> Dominators {
+        let places = postorder(flow);
+        let mut order = vec![None; flow.next.len()];
+        places.iter().enumerate().for_each(|(number, place)| order[*place] = Some(number));
+        let root = places.len();
+        let mut closest: Vec<Option<usize>> = vec![None; root + 1];
+        closest[root] = Some(root);
+        let mut changed = true;
+        while std::mem::take(&mut changed) {
+            for (number, place) in places.iter().enumerate().rev() {
+                let entry = flow.entries.contains(place).then_some(root);
+                let comes = before[*place].iter().filter_map(|p| order[*p]).chain(entry);
+                let known = comes.filter(|p| closest[*p].is_some());
+                let meet = known.reduce(|a, b| common(&closest, a, b));
+                if closest[number] != meet {
+                    closest[number] = meet;
+                    changed = true;
+                }
+            }
+        }
+        // All are reached, and so have one.
+        Dominators { order, closest: closest.into_iter().map(|c| c.unwrap_or(root)).collect() }
+    }
+
+    /// Whether every way to `b` leads through `a`.
+    fn dominates(&self, a: usize, b: usize) -> bool {
+        let (Some(a), Some(mut b)) = (self.order[a], self.order[b]) else { return false };
+        // A place's number is less than that of what dominates it.
+        while b < a {
+            b = self.closest[b];
+        }
+        a == b
+    }
+}
+
+/// The closest of those that dominate both.
+fn common(closest: &[Option<usize>], mut a: usize, mut b: usize) -> usize {
+    while a != b {
+        let lower = if a < b { &mut a } else { &mut b };
+        match closest[*lower] {
+            Some(up) => *lower = up,
+            // Both are known, and so is all above them.
+            None => return a.max(b),
+        }
+    }
+    a
+}
+
+/// The places that are reached, each behind all that it first leads to.
+fn postorder(flow: &Flow) -> Vec<usize> {
+    let mut seen = vec![false; flow.next.len()];
+    let mut places = Vec::new();
+    for entry in &flow.entries {
+        let mut path = vec![(*entry, 0)];
+        if std::mem::replace(&mut seen[*entry], true) {
+            continue;
+        }
+        while let Some((at, next)) = path.last_mut() {
+            match flow.next[*at].get(*next) {
+                Some(to) => {
+                    *next += 1;
+                    if !std::mem::replace(&mut seen[*to], true) {
+                        path.push((*to, 0));
+                    }
+                }
+                None => {
+                    places.push(*at);
+                    path.pop();
+                }
+            }
+        }
+    }
+    places
 }

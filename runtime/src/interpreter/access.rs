@@ -412,7 +412,7 @@ impl Machine<'_, '_> {
     pub fn note(&mut self, action: Action, site: Pc, warp: &Warp, access: &Access, part: &mut Part) {
         let in_shared = part.target == Target::Shared;
         let known = self.order.known(warp.index);
-        let clock = Clock { epoch: self.epoch, block: self.block_epoch, across: !in_shared, known };
+        let clock = Clock { across: !in_shared, known, ..self.clock(warp) };
         let shadow = match part.target {
             Target::Shared => &mut self.shared_shadow,
             Target::Buffer(b) if self.buffers[b].mutable => &mut self.buffers[b].shadow,
@@ -429,11 +429,10 @@ impl Machine<'_, '_> {
             Action::Store | Action::Poison => touch_all::<true>(shadow, clock, stamp, life, access, part),
             Action::Atomic => touch_atomic(shadow, clock, stamp, life, access, part),
         };
-        if seen.races != 0
-            && let Some(conflict) = seen.first
-        {
-            let check = if in_shared { Check::SharedRace } else { Check::GlobalRace };
-            self.report(check, site, warp.index, seen.races, |machine, lane| {
+        let apart = if in_shared { Check::SharedRace } else { Check::GlobalRace };
+        for (check, Races { lanes, first }) in [(apart, seen.apart), (Check::WarpRace, seen.within_warp)] {
+            let Some(conflict) = first else { continue };
+            self.report(check, site, warp.index, lanes, |machine, lane| {
                 let object = machine.object(part.target, part.offset[lane], access);
                 let thread = machine.thread_at(conflict.stamp.epoch(), conflict.stamp.thread());
                 let verb = match action {
@@ -507,18 +506,27 @@ impl Machine<'_, '_> {
 /// What shadow memory says of an access.
 #[derive(Default)]
 struct Seen {
-    races: u32,
-    /// The other side of the first lane that races.
-    first: Option<Conflict>,
+    /// With other blocks and warps.
+    apart: Races,
+    /// With other lanes of the warp.
+    within_warp: Races,
     uninitialised: u32,
 }
 
+/// Lanes of an access that race.
+#[derive(Clone, Copy, Default)]
+struct Races {
+    lanes: u32,
+    /// The other side of the first of them.
+    first: Option<Conflict>,
+}
+
 impl Seen {
-    fn conflict(&mut self, lane: usize, conflict: Option<Conflict>) {
-        if conflict.is_some() {
-            self.races |= 1 << lane;
-            self.first = self.first.or(conflict);
-        }
+    fn conflict(&mut self, clock: Clock<'_>, now: Stamp, conflict: Option<Conflict>) {
+        let Some(found) = conflict else { return };
+        let races = if clock.within_warp(found.stamp, now) { &mut self.within_warp } else { &mut self.apart };
+        races.lanes |= 1 << (now.thread() % 32);
+        races.first = races.first.or(conflict);
     }
 }
 
@@ -531,7 +539,7 @@ fn touch_atomic(shadow: &mut Shadow, clock: Clock<'_>, stamp: Stamp, life: Life,
             if !cell.initialised(clock) {
                 seen.uninitialised |= 1 << lane;
             }
-            seen.conflict(lane, cell.store_would(clock, now));
+            seen.conflict(clock, now, cell.store_would(clock, now));
         }
         if !shadow.lives(part.offset[lane], access.element.bytes(), life) {
             seen.uninitialised |= 1 << lane;
@@ -564,9 +572,10 @@ fn touch_all<const STORE: bool>(
                 if !STORE && !cell.initialised(clock) {
                     seen.uninitialised |= 1 << lane;
                 }
-                seen.conflict(lane, if STORE { cell.store(clock, now) } else { cell.load(clock, now) });
+                seen.conflict(clock, now, if STORE { cell.store(clock, now) } else { cell.load(clock, now) });
             }
-            seen.conflict(lane, shadow.atomic(part.offset[lane] + i * u64::from(size), size, clock, now));
+            let conflict = shadow.atomic(part.offset[lane] + i * u64::from(size), size, clock, now);
+            seen.conflict(clock, now, conflict);
         }
     }
     seen

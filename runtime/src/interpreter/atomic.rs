@@ -1,4 +1,4 @@
-//! Atomic operations of a warp: lane by lane, in the order of lanes.
+//! Atomic operations of a warp: lane by lane, in the order of the run's [`Schedule`].
 
 use super::access::{Action, Part};
 use super::code::{Atomic, Pc};
@@ -6,6 +6,7 @@ use super::describe::Target;
 use super::frame::lanes_of;
 use super::machine::{ALL, Machine, Warp};
 use super::memory::Bytes;
+use super::schedule::Schedule;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir;
 
@@ -37,15 +38,15 @@ impl Machine<'_, '_> {
                 },
                 Target::Shared => bytemuck::cast_slice_mut(&mut self.shared[..]),
             };
-            step(memory, warp, atomic, &part);
+            step(memory, warp, atomic, &part, self.options.schedule);
         }
     }
 }
 
-fn step(memory: &mut [u8], warp: &mut Warp, atomic: &Atomic, part: &Part) {
+fn step(memory: &mut [u8], warp: &mut Warp, atomic: &Atomic, part: &Part, schedule: Schedule) {
     let Atomic { access, operation, expected, to } = atomic;
     let size = access.element.bytes() as usize;
-    for lane in lanes_of(part.lanes) {
+    for lane in schedule.lanes(part.lanes) {
         let start = part.offset[lane] as usize;
         // Offsets were held against `memory` before; what is outside nevertheless stays as it is.
         let Some(bytes) = memory.get_mut(start..start + size) else { continue };

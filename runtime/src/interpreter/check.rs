@@ -3,6 +3,7 @@
 //! A check is a definition of something a kernel must not do. The list is closed, each entry has one severity, and its
 //! documentation is the definition.
 
+use kernel_dsl::compiler::Target;
 use serde::Serialize;
 use std::fmt;
 
@@ -25,6 +26,12 @@ pub enum Check {
     /// Two warps of a block access one element of shared memory, at least one of them to store or in an atomic operation
     /// and not both in such, with no `block::sync()` between, nor fences and atomic operations that order them.
     SharedRace,
+    /// Two lanes of one warp access one element of shared memory or of a buffer in different instructions, at least one of
+    /// them to store or in an atomic operation and not both in such, with no `warp::sync()` or `block::sync()` between.
+    /// Before sm_70 lanes run in lockstep, and the program's order is theirs: there it is a warning. From sm_70 on
+    /// nothing orders them, shuffles and votes neither: an error. Of one instruction that a loop comes to again, only loads
+    /// against stores are held.
+    WarpRace,
     /// Two threads access one element of a buffer, at least one of them to store or in an atomic operation and not both
     /// in such, and nothing orders them: they are of
     /// different blocks, or of different warps of one block with no `block::sync()` between, and no fences and atomic
@@ -73,13 +80,14 @@ pub enum Severity {
 
 impl Check {
     /// Every check.
-    pub const ALL: [Check; 18] = [
+    pub const ALL: [Check; 19] = [
         Check::OutOfBounds,
         Check::Misaligned,
         Check::ReadOnlyWrite,
         Check::UninitialisedShared,
         Check::UninitialisedLocal,
         Check::SharedRace,
+        Check::WarpRace,
         Check::GlobalRace,
         Check::StoreConflict,
         Check::DivergentBarrier,
@@ -103,6 +111,7 @@ impl Check {
             Check::UninitialisedShared => "uninitialised-shared",
             Check::UninitialisedLocal => "uninitialised-local",
             Check::SharedRace => "shared-race",
+            Check::WarpRace => "warp-race",
             Check::GlobalRace => "global-race",
             Check::StoreConflict => "store-conflict",
             Check::DivergentBarrier => "divergent-barrier",
@@ -118,10 +127,11 @@ impl Check {
         }
     }
 
-    /// How bad it is.
-    pub const fn severity(self) -> Severity {
+    /// How bad it is on `target`.
+    pub fn severity(self, target: Target) -> Severity {
         match self {
             Check::IntegerOverflow => Severity::Warning,
+            Check::WarpRace if target < Target::SM_70 => Severity::Warning,
             _ => Severity::Error,
         }
     }
@@ -135,6 +145,9 @@ impl Check {
             Check::UninitialisedShared => "store to the element, and `block::sync()`, before loading it",
             Check::UninitialisedLocal => "give the variable a value on every path that leads here",
             Check::SharedRace => "put a `block::sync()` between the two accesses",
+            Check::WarpRace => {
+                "put a `warp::sync()` between the two accesses: from sm_70 on lanes of a warp do not run in lockstep"
+            }
             Check::GlobalRace => "let one thread own each element, or split the work into two launches",
             Check::StoreConflict => "let one lane store, or give each lane an element of its own",
             Check::DivergentBarrier => "move the `block::sync()` to where all threads of the block pass",
@@ -149,6 +162,44 @@ impl Check {
         })
     }
 }
+
+/// Some checks.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct CheckSet(u32);
+
+impl CheckSet {
+    /// Whether it is among them.
+    pub fn contains(self, check: Check) -> bool {
+        self.0 >> check as u32 & 1 == 1
+    }
+}
+
+impl FromIterator<Check> for CheckSet {
+    fn from_iter<I: IntoIterator<Item = Check>>(checks: I) -> CheckSet {
+        CheckSet(checks.into_iter().fold(0, |set, check| set | 1 << check as u32))
+    }
+}
+
+/// A name that no check has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnknownCheck(String);
+
+impl std::str::FromStr for Check {
+    type Err = UnknownCheck;
+
+    fn from_str(name: &str) -> Result<Check, UnknownCheck> {
+        Check::ALL.into_iter().find(|c| c.name() == name).ok_or_else(|| UnknownCheck(name.to_string()))
+    }
+}
+
+impl fmt::Display for UnknownCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no check `{}`; there are", self.0)?;
+        Check::ALL.iter().enumerate().try_for_each(|(i, c)| write!(f, "{} {c}", if i > 0 { "," } else { "" }))
+    }
+}
+
+impl std::error::Error for UnknownCheck {}
 
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

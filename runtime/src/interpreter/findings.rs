@@ -1,9 +1,10 @@
 //! Collects findings during a run: the first hit of a check at a site is described, the rest are counted.
 
-use super::Program;
 use super::check::Check;
 use super::code::Pc;
 use super::report::{Finding, Object, Other, Place, Report, Thread};
+use super::schedule::Schedule;
+use super::{Options, Program};
 use kernel_dsl::compiler::ir::{Location, SourceLocation};
 use kernel_dsl::compiler::source::Source;
 use std::collections::HashMap;
@@ -46,12 +47,14 @@ pub struct Findings<'p> {
     list: Vec<Finding>,
     limit: usize,
     truncated: bool,
+    schedule: Schedule,
 }
 
 impl<'p> Findings<'p> {
-    /// None yet, and at most `limit`.
-    pub fn new(program: &'p Program, limit: usize) -> Findings<'p> {
-        Findings { program, known: HashMap::new(), list: Vec::new(), limit, truncated: false }
+    /// None yet of a run by these options.
+    pub fn new(program: &'p Program, Options { limit, schedule, .. }: &Options) -> Findings<'p> {
+        let (limit, schedule) = (*limit, *schedule);
+        Findings { program, known: HashMap::new(), list: Vec::new(), limit, truncated: false, schedule }
     }
 
     /// Counts `hits` more of what is known already; whether it was.
@@ -63,10 +66,9 @@ impl<'p> Findings<'p> {
         known.is_some()
     }
 
-    /// Adds what is not known yet.
+    /// Adds what is not known yet. With that, there may be as many as there may be.
     pub fn add(&mut self, check: Check, site: Pc, hits: u32, thread: Thread, description: Description) {
-        if self.list.len() >= self.limit {
-            self.truncated = true;
+        if self.truncated {
             return;
         }
         self.known.insert((check, site), self.list.len());
@@ -74,7 +76,7 @@ impl<'p> Findings<'p> {
         let other = other.map(|(site, thread, action)| Other { place: site.map(|s| self.place(s)), thread, action });
         self.list.push(Finding {
             check,
-            severity: check.severity(),
+            severity: check.severity(self.program.target),
             message,
             place: self.place(site),
             thread,
@@ -82,9 +84,10 @@ impl<'p> Findings<'p> {
             other,
             count: u64::from(hits),
         });
+        self.truncated = self.list.len() >= self.limit;
     }
 
-    /// Whether the limit was exceeded.
+    /// Whether the limit is reached.
     pub fn full(&self) -> bool {
         self.truncated
     }
@@ -95,6 +98,7 @@ impl<'p> Findings<'p> {
             kernel: self.program.instance.clone(),
             findings: self.list,
             truncated: self.truncated,
+            schedule: self.schedule,
             sources: self.program.sources.clone(),
         }
     }

@@ -45,9 +45,12 @@ pub struct Machine<'p, 'm> {
     pub grid: [u32; 3],
     /// The block that runs.
     pub block: [u32; 3],
-    /// The epoch, and that in which the block began. Epochs count from 1.
+    /// The epoch. Epochs count from 1.
     pub epoch: u32,
+    /// That in which the block began.
     pub block_epoch: u32,
+    /// That of the block's last barrier.
+    pub met: u32,
     /// Blocks that have run, by the epoch in which each began.
     pub history: Vec<(u32, [u32; 3])>,
     /// What fences order.
@@ -83,6 +86,8 @@ pub struct Warp {
     pub mask: u32,
     /// Lanes that have not ended.
     pub live: u32,
+    /// The epoch of its last `warp::sync()` or barrier.
+    pub met: u32,
     /// The barrier that it waits at.
     pub waits: Option<Pc>,
     /// Whether it has ended.
@@ -93,19 +98,18 @@ impl<'p, 'm> Machine<'p, 'm> {
     /// Runs every block of the grid.
     pub fn run(&mut self, parameters: &[u64]) {
         let mut warps = self.warps(parameters);
-        for z in 0..self.grid[2] {
-            for y in 0..self.grid[1] {
-                for x in 0..self.grid[0] {
-                    self.block = [x, y, z];
-                    match self.options.checks {
-                        Checks::Values => self.block::<VALUES>(&mut warps),
-                        Checks::Accesses => self.block::<ACCESSES>(&mut warps),
-                        Checks::All => self.block::<ALL>(&mut warps),
-                    }
-                    if self.stopped {
-                        return;
-                    }
-                }
+        let [x, y, z] = self.grid.map(u64::from);
+        let count = x * y * z;
+        for n in 0..count {
+            let block = self.options.schedule.block(n, count);
+            self.block = [block % x, block / x % y, block / x / y].map(|i| i as u32);
+            match self.options.checks {
+                Checks::Values => self.block::<VALUES>(&mut warps),
+                Checks::Accesses => self.block::<ACCESSES>(&mut warps),
+                Checks::All => self.block::<ALL>(&mut warps),
+            }
+            if self.stopped {
+                return;
             }
         }
     }
@@ -147,6 +151,7 @@ impl<'p, 'm> Machine<'p, 'm> {
                 pc: 0,
                 mask: 0,
                 live: 0,
+                met: 0,
                 waits: None,
                 ended: false,
             }
@@ -156,7 +161,7 @@ impl<'p, 'm> Machine<'p, 'm> {
 
     fn block<const TIER: u8>(&mut self, warps: &mut [Warp]) {
         self.tick();
-        self.block_epoch = self.epoch;
+        (self.block_epoch, self.met) = (self.epoch, self.epoch);
         if TIER >= ALL {
             self.history.push((self.epoch, self.block));
             self.order.begin(warps.len(), self.epoch);
@@ -165,6 +170,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             let threads = self.threads.iter().product::<u32>() - warp.index * 32;
             warp.live = if threads >= 32 { FULL } else { (1 << threads) - 1 };
             (warp.mask, warp.pc, warp.ended, warp.waits) = (warp.live, 0, false, None);
+            warp.met = self.epoch;
             warp.written.fill(0);
             warp.lives.fill(Life::default());
             warp.begun.fill(0);
@@ -178,7 +184,8 @@ impl<'p, 'm> Machine<'p, 'm> {
         self.statistics.blocks += 1;
         self.statistics.warps += warps.len() as u64;
         loop {
-            for warp in &mut *warps {
+            for turn in self.options.schedule.warps(u64::from(self.epoch), warps.len()) {
+                let warp = &mut warps[turn];
                 if !warp.ended {
                     self.warp::<TIER>(warp);
                 }
@@ -195,10 +202,11 @@ impl<'p, 'm> Machine<'p, 'm> {
             if TIER >= ALL {
                 self.order.barrier();
             }
-            for warp in &mut *warps {
-                warp.waits = None;
-            }
             self.tick();
+            self.met = self.epoch;
+            for warp in &mut *warps {
+                (warp.waits, warp.met) = (None, self.epoch);
+            }
         }
     }
 
@@ -223,7 +231,7 @@ impl<'p, 'm> Machine<'p, 'm> {
     }
 
     /// The next epoch.
-    fn tick(&mut self) {
+    pub fn tick(&mut self) {
         if self.epoch == u32::MAX {
             // Time starts anew: what is noted of earlier times is forgotten.
             self.shared_shadow.clear();
@@ -233,14 +241,14 @@ impl<'p, 'm> Machine<'p, 'm> {
             self.order.clear(1);
             self.history.clear();
             self.history.push((1, self.block));
-            (self.epoch, self.block_epoch) = (0, 1);
+            (self.epoch, self.block_epoch, self.met) = (0, 1, 1);
         }
         self.epoch += 1;
     }
 
-    /// What races in shared memory are held against, but for what fences order.
-    pub fn clock(&self) -> Clock<'static> {
-        Clock { epoch: self.epoch, block: self.block_epoch, across: false, known: &[] }
+    /// What races of `warp` in shared memory are held against, but for what fences order.
+    pub fn clock(&self, warp: &Warp) -> Clock<'static> {
+        Clock { block: self.block_epoch, met: self.met, warp: warp.met, across: false, known: &[] }
     }
 
     /// A thread of the running block.
@@ -267,7 +275,7 @@ impl<'p, 'm> Machine<'p, 'm> {
         describe: impl FnOnce(&Self, usize) -> Description,
     ) {
         let hits = mask.count_ones();
-        if hits == 0 || self.findings.count(check, site, hits) {
+        if hits == 0 || self.options.without.contains(check) || self.findings.count(check, site, hits) {
             return;
         }
         let lane = lanes_of(mask).next().unwrap_or(0);

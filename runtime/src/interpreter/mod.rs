@@ -5,7 +5,7 @@
 //! [`Program::decode`] makes flat code of a kernel once (`code`); [`Program::run`] runs it for a launch. A warp is a frame of
 //! registers, each a row of 32 lanes, and a mask of active lanes; one dispatch computes a whole row, in a loop that the
 //! compiler vectorises (`lanes`). A block runs each warp to a barrier or its end, then the next (`machine`).
-//! Blocks run one after the other, x fastest.
+//! Blocks run one after the other, in the order of a [`Schedule`].
 //!
 //! Values are those of `ir`'s essay, bit for bit, save for the payload and sign of a NaN that arithmetic makes.
 //!
@@ -47,17 +47,20 @@ mod order;
 mod origin;
 mod record;
 mod render;
+mod schedule;
 mod shadow;
 mod warp;
 mod words;
 
-pub use check::{Check, Severity};
+pub use check::{Check, CheckSet, Severity, UnknownCheck};
 pub use memory::Bytes;
 pub use record::reported;
 pub use report::{Finding, Report, Verdict};
+pub use schedule::Schedule;
 
 use code::{Access, Code, Inst, Origin, Place};
 use findings::Findings;
+use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::error::Error;
 use kernel_dsl::compiler::ir::{Block, Kernel, Parameter, Role, SharedArray, SharedMemory, SourceLocation, Table};
 use kernel_dsl::compiler::source::Source;
@@ -72,6 +75,7 @@ use std::fmt;
 #[derive(Clone, Debug)]
 pub struct Program {
     instance: String,
+    target: Target,
     block: Block,
     parameters: Vec<Parameter>,
     shared: Vec<SharedArray>,
@@ -123,8 +127,12 @@ pub struct Options {
     pub checks: Checks,
     /// Warp instructions after which a loop is taken to be endless.
     pub fuel: u64,
-    /// Findings after which a run ends.
+    /// Findings after which a run ends: with 1, at the first.
     pub limit: usize,
+    /// In which order blocks and warps run.
+    pub schedule: Schedule,
+    /// Checks that report nothing. What they forbid is skipped all the same.
+    pub without: CheckSet,
 }
 
 /// How much is checked.
@@ -165,9 +173,15 @@ pub struct Outcome {
 pub struct Mismatch(pub Vec<String>);
 
 impl Default for Options {
-    /// Every check, 2³² warp instructions (some minutes), 64 findings.
+    /// Every check, 2³² warp instructions (some minutes), 64 findings, blocks and warps in order.
     fn default() -> Options {
-        Options { checks: Checks::All, fuel: 1 << 32, limit: 64 }
+        Options {
+            checks: Checks::All,
+            fuel: 1 << 32,
+            limit: 64,
+            schedule: Schedule::InOrder,
+            without: CheckSet::default(),
+        }
     }
 }
 
@@ -197,6 +211,7 @@ impl Program {
         let code = decode::decode(kernel, arithmetic)?;
         Ok(Program {
             instance: kernel.instance.clone(),
+            target: kernel.target,
             block: kernel.block,
             parameters: kernel.parameters.clone(),
             shared: kernel.shared.clone(),
@@ -206,6 +221,11 @@ impl Program {
             locations: kernel.locations.clone(),
             code,
         })
+    }
+
+    /// Whether there are atomic operations: without them, what a kernel without races leaves is the same in every order.
+    pub fn has_atomics(&self) -> bool {
+        !self.code.atomics.is_empty()
     }
 
     /// Runs a launch to its end and tells what was found. What the kernel stored is in the arguments' bytes afterwards,
@@ -257,9 +277,10 @@ impl Program {
             block: [0; 3],
             epoch: 0,
             block_epoch: 0,
+            met: 0,
             history: Vec::new(),
             order: Default::default(),
-            findings: Findings::new(self, options.limit),
+            findings: Findings::new(self, &options),
             statistics: Statistics::default(),
             options,
             stopped: false,

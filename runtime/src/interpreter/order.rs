@@ -19,6 +19,8 @@ use std::collections::HashMap;
 pub struct Past {
     /// The epoch in which the block began.
     block: u32,
+    /// That of the block's last barrier before the fence.
+    met: u32,
     /// That of the fence.
     epoch: u32,
     warp: u32,
@@ -34,7 +36,7 @@ impl Past {
 
     /// Whether `access` belongs to it, for a thread of the block that began in epoch `block`.
     pub fn holds(self, access: Stamp, block: u32) -> bool {
-        let before = access.epoch() < self.epoch || access.epoch() == self.epoch && access.thread() / 32 == self.warp;
+        let before = access.epoch() < self.met || access.epoch() <= self.epoch && access.thread() / 32 == self.warp;
         self.block <= access.epoch() && before && (self.device || self.block == block)
     }
 }
@@ -45,8 +47,8 @@ pub type Element = (Option<usize>, u64);
 /// What a warp knows of others.
 #[derive(Clone, Default, Debug)]
 struct Warp {
-    /// The epochs of its last fences: for the block, and for more.
-    fenced: [Option<u32>; 2],
+    /// Its last fences, for the block, and for more: the epochs of the barrier before each, and of the fence.
+    fenced: [Option<[u32; 2]>; 2],
     /// What elements carried that it has read since its last fence.
     read: Vec<Past>,
     /// What it has acquired.
@@ -89,14 +91,14 @@ impl Order {
         }
     }
 
-    /// The warp makes a fence.
-    pub fn fence(&mut self, warp: u32, scope: Scope, epoch: u32) {
+    /// The warp makes a fence; `at` are the epochs of the block's last barrier, and of now.
+    pub fn fence(&mut self, warp: u32, scope: Scope, at: [u32; 2]) {
         self.active = true;
         let device = scope != Scope::Block;
         let own = &mut self.warps[warp as usize];
-        own.fenced[0] = Some(epoch);
+        own.fenced[0] = Some(at);
         if device {
-            own.fenced[1] = Some(epoch);
+            own.fenced[1] = Some(at);
         }
         let read: Vec<Past> = own.read.iter().map(|past| past.within(device)).collect();
         merge(&mut own.known, &read);
@@ -116,8 +118,8 @@ impl Order {
         let carried = self.carried.entry(element).or_default();
         merge(&mut own.read, carried);
         for (device, fenced) in [(false, own.fenced[0]), (true, own.fenced[1])] {
-            if let Some(epoch) = fenced {
-                merge(carried, &[Past { block: self.block, epoch, warp, device }]);
+            if let Some([met, epoch]) = fenced {
+                merge(carried, &[Past { block: self.block, met, epoch, warp, device }]);
                 merge(carried, &own.known.iter().map(|past| past.within(device)).collect::<Vec<_>>());
             }
         }
@@ -141,7 +143,7 @@ fn merge(to: &mut Vec<Past>, more: &[Past]) {
     for past in more {
         let same = |p: &&mut Past| (p.block, p.warp, p.device) == (past.block, past.warp, past.device);
         match to.iter_mut().find(same) {
-            Some(known) => known.epoch = known.epoch.max(past.epoch),
+            Some(known) => (known.met, known.epoch) = (known.met.max(past.met), known.epoch.max(past.epoch)),
             None => to.push(*past),
         }
     }
@@ -159,13 +161,13 @@ mod tests {
         order.begin(2, 1);
         order.barrier();
         if let Some(scope) = release {
-            order.fence(0, scope, 2);
+            order.fence(0, scope, [2, 2]);
         }
         order.atomic(0, FLAG);
         order.begin(2, 3);
         order.atomic(1, FLAG);
         if let Some(scope) = acquire {
-            order.fence(1, scope, 3);
+            order.fence(1, scope, [3, 3]);
         }
         let holds = |order: &Order, warp, stamp: Stamp| order.known(warp).iter().any(|p| p.holds(stamp, 3));
         let (early, own, others) = (Stamp::new(1, 9, 40), Stamp::new(2, 9, 3), Stamp::new(2, 9, 40));
@@ -190,7 +192,7 @@ mod tests {
         for block in [1, 2, 3] {
             order.begin(1, block);
             order.atomic(0, (Some(0), u64::from(block - 1)));
-            order.fence(0, Scope::Grid, block);
+            order.fence(0, Scope::Grid, [block, block]);
             order.atomic(0, (Some(0), u64::from(block)));
         }
         assert!(order.known(0).iter().any(|p| p.holds(Stamp::new(1, 0, 0), 3)), "by way of the second block");
@@ -200,14 +202,14 @@ mod tests {
     fn warps_of_a_block_hand_over_by_a_fence_of_the_block() {
         let mut order = Order::default();
         order.begin(2, 5);
-        order.fence(0, Scope::Block, 5);
+        order.fence(0, Scope::Block, [5, 5]);
         order.atomic(0, (None, 0));
         order.atomic(1, (None, 0));
-        order.fence(1, Scope::Block, 5);
+        order.fence(1, Scope::Block, [5, 5]);
         assert!(order.known(1).iter().any(|p| p.holds(Stamp::new(5, 0, 7), 5)));
         order.begin(2, 6);
         order.atomic(1, (None, 0));
-        order.fence(1, Scope::Grid, 6);
+        order.fence(1, Scope::Grid, [6, 6]);
         assert!(order.known(1).is_empty(), "shared memory begins anew");
     }
 }

@@ -9,6 +9,7 @@ use super::frame::Word;
 use super::machine::{Machine, Warp};
 use super::memory::{Bytes, argument_at};
 use super::report::{Finding, Object, Report, Space, Thread};
+use super::schedule::Schedule;
 use super::warp::overflow;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::record::{BLOCK, MOST_VALUES, STATE, THREAD, VALUES, WORDS};
@@ -55,7 +56,7 @@ pub fn reported(form: &Checked, record: &[u32; WORDS]) -> Option<Report> {
     let linear = thread[0] + x * (thread[1] + y * thread[2]);
     let finding = Finding {
         check,
-        severity: check.severity(),
+        severity: check.severity(kernel.target),
         message,
         place: place(&kernel.instance, &kernel.sources, &kernel.locations, Some(*location)),
         thread: Thread { block, thread, warp: linear / 32, lane: linear % 32 },
@@ -64,7 +65,7 @@ pub fn reported(form: &Checked, record: &[u32; WORDS]) -> Option<Report> {
         count: 1,
     };
     let (kernel, sources) = (kernel.instance.clone(), kernel.sources.clone());
-    Some(Report { kernel, findings: vec![finding], truncated: false, sources })
+    Some(Report { kernel, findings: vec![finding], truncated: false, schedule: Schedule::InOrder, sources })
 }
 
 impl Machine<'_, '_> {

@@ -2,6 +2,7 @@
 
 use super::check::Severity;
 use super::report::{Finding, Other, Place, Report, Thread};
+use super::schedule::Schedule;
 use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 use kernel_dsl::compiler::source::Source;
 use std::fmt;
@@ -14,6 +15,9 @@ impl fmt::Display for Report {
                 f.write_str("\n\n")?;
             }
             f.write_str(&renderer.render(&groups(finding, &self.sources)))?;
+        }
+        if self.schedule != Schedule::InOrder {
+            write!(f, "\n\nnote: blocks and warps ran {}", self.schedule)?;
         }
         if self.truncated {
             write!(f, "\n\nnote: the run of `{}` was stopped here: it had found as much as it may", self.kernel)?;

@@ -4,6 +4,7 @@
 //! resolved to file, line and column, so that a report outlives the program that it is about.
 
 use super::check::{Check, Severity};
+use super::schedule::Schedule;
 use kernel_dsl::compiler::source::Source;
 use serde::Serialize;
 
@@ -16,6 +17,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Whether the run was stopped for having found as much as [`Options::limit`](super::Options::limit) allows.
     pub truncated: bool,
+    /// The order in which the run went: with it, it goes so again.
+    pub schedule: Schedule,
     /// The functions that places name, for their text.
     #[serde(skip)]
     pub sources: Vec<Source>,
@@ -129,6 +132,13 @@ impl Report {
     /// Whether there is an error among the findings.
     pub fn verdict(&self) -> Verdict {
         if self.errors().next().is_some() { Verdict::Fail } else { Verdict::Pass }
+    }
+
+    /// The findings that are warnings, each as text with its own place.
+    pub fn warnings(&self) -> impl Iterator<Item = (&Finding, String)> {
+        let alone = |f: &Finding| Report { findings: vec![f.clone()], truncated: false, ..self.clone() };
+        let warnings = self.findings.iter().filter(|f| f.severity == Severity::Warning);
+        warnings.map(move |f| (f, alone(f).to_string()))
     }
 
     /// The findings that are errors.

@@ -4,10 +4,10 @@
 //! every pair: of the loads, the second is kept such that it is unordered with the first, so that whatever store
 //! comes is unordered with one of them if it is with any load at all.
 //!
-//! Time is counted in *epochs*: one begins with each block and each `block::sync()`. Two accesses of one block are ordered
-//! if their epochs differ or one warp made both; accesses of different blocks are not. Beyond that, fences order what
-//! [`order`](super::order) says. Shared memory begins anew with
-//! each block, so there what an earlier block did is nothing. Cells come in pages, made when first touched: shadow
+//! Time is counted in *epochs*: one begins with each block, each `block::sync()`, and each `warp::sync()` of a warp. Two
+//! accesses of one block are ordered if a `block::sync()` lies between, or one thread made both; of one warp, if a
+//! `warp::sync()` does; accesses of different blocks are not. Beyond that, fences order what [`order`](super::order) says.
+//! Shared memory begins anew with each block, so there what an earlier block did is nothing. Cells come in pages, made when first touched: shadow
 //! memory is six times what the kernel touches of `f32` buffers that it may write, and of its shared memory.
 
 use super::order::Past;
@@ -71,10 +71,12 @@ impl Life {
 /// What a race is held against.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock<'a> {
-    /// The epoch.
-    pub epoch: u32,
-    /// That in which the running block began.
+    /// The epoch in which the running block began.
     pub block: u32,
+    /// That of its last barrier.
+    pub met: u32,
+    /// That of the warp's own last barrier, of the block or its own.
+    pub warp: u32,
     /// Whether earlier blocks' accesses count.
     pub across: bool,
     /// What the warp has acquired.
@@ -87,10 +89,18 @@ impl Clock<'_> {
     fn unordered(self, earlier: Stamp, now: Stamp) -> bool {
         let unordered = if earlier.epoch() < self.block {
             self.across && earlier != Stamp::default()
+        } else if earlier.warp() != now.warp() {
+            earlier.epoch() >= self.met
         } else {
-            earlier.epoch() == self.epoch && earlier.warp() != now.warp()
+            // What lanes do in one instruction is told as that.
+            earlier.thread() != now.thread() && earlier.epoch() >= self.warp && earlier.site() != now.site()
         };
         unordered && !self.knows(earlier)
+    }
+
+    /// Whether both are of one warp.
+    pub fn within_warp(self, earlier: Stamp, now: Stamp) -> bool {
+        earlier.epoch() >= self.block && earlier.warp() == now.warp()
     }
 
     /// Whether fences order it before.
@@ -278,15 +288,16 @@ mod tests {
     const SHARED: bool = false;
     const GLOBAL: bool = true;
 
-    fn clock(epoch: u32, block: u32, across: bool) -> Clock<'static> {
-        Clock { epoch, block, across, known: &[] }
+    /// Of the last barrier's epoch.
+    fn clock(met: u32, block: u32, across: bool) -> Clock<'static> {
+        Clock { block, met, warp: met, across, known: &[] }
     }
 
     #[test]
     fn an_epoch_orders_warps_of_a_block() {
         let mut cell = Cell::default();
         assert!(cell.store(clock(5, 5, SHARED), Stamp::new(5, 1, 0)).is_none());
-        assert!(cell.load(clock(5, 5, SHARED), Stamp::new(5, 2, 31)).is_none(), "own warp");
+        assert!(cell.load(clock(5, 5, SHARED), Stamp::new(5, 2, 0)).is_none(), "own");
         assert!(cell.load(clock(5, 5, SHARED), Stamp::new(5, 2, 32)).is_some(), "another warp, same epoch");
         assert!(cell.load(clock(6, 5, SHARED), Stamp::new(6, 2, 32)).is_none(), "another warp, after a barrier");
     }
@@ -300,6 +311,19 @@ mod tests {
             let conflict = cell.store(now, Stamp::new(1, 2, third)).expect("one of the loads is of another warp");
             assert_ne!(conflict.stamp.thread() / 32, third / 32);
         }
+    }
+
+    #[test]
+    fn a_warps_own_barrier_orders_its_lanes() {
+        let mut cell = Cell::default();
+        let met = |warp| Clock { warp, ..clock(5, 5, SHARED) };
+        cell.store(met(5), Stamp::new(5, 1, 0));
+        assert!(cell.load(met(5), Stamp::new(5, 2, 31)).is_some(), "another lane");
+        assert!(cell.load(met(6), Stamp::new(6, 3, 31)).is_none(), "after a barrier of the warp");
+        assert!(cell.store(met(6), Stamp::new(6, 4, 7)).is_some(), "another lane has loaded since");
+        assert!(cell.store(met(8), Stamp::new(8, 4, 8)).is_none(), "the warp has met");
+        assert!(cell.store(met(8), Stamp::new(8, 4, 9)).is_none(), "of the same instruction");
+        assert!(cell.load(met(8), Stamp::new(9, 2, 32)).is_some(), "another warp, whatever that one met");
     }
 
     #[test]

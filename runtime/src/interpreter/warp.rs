@@ -125,6 +125,10 @@ impl Machine<'_, '_> {
                     if TIER >= ACCESSES {
                         self.together(Check::DivergentWarp, "`warp::sync()`", site, warp, mask);
                     }
+                    if TIER >= ALL {
+                        self.tick();
+                        warp.met = self.epoch;
+                    }
                 }
                 Inst::Shuffle { mode, width, to, from, selector } => {
                     if TIER >= ACCESSES {
@@ -146,7 +150,7 @@ impl Machine<'_, '_> {
                 }
                 Inst::Fence(scope) => {
                     if TIER >= ALL {
-                        self.order.fence(warp.index, scope, self.epoch);
+                        self.order.fence(warp.index, scope, [self.met, self.epoch]);
                     }
                 }
                 Inst::Match { to, from } => {

@@ -72,7 +72,7 @@ impl Machine<'_, '_> {
     pub fn load_word<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, lanes: u32, access: &Access) -> bool {
         let Some(words) = self.words(warp, lanes, access) else { return false };
         if TIER >= ALL {
-            let (clock, stamp) = (self.clock(), Stamp::new(self.epoch, site, warp.index * 32));
+            let (clock, stamp) = (self.clock(warp), Stamp::new(self.epoch, site, warp.index * 32));
             let Some(cells) = self.shared_shadow.words() else { return false };
             if !loads_well(cells, clock, stamp, lanes, &words) {
                 return false;
@@ -92,7 +92,7 @@ impl Machine<'_, '_> {
             if !lanes_of(lanes).all(|l| words[l] >= std::mem::replace(&mut next, words[l] + 1)) {
                 return false;
             }
-            let (clock, stamp) = (self.clock(), Stamp::new(self.epoch, site, warp.index * 32));
+            let (clock, stamp) = (self.clock(warp), Stamp::new(self.epoch, site, warp.index * 32));
             let Some(cells) = self.shared_shadow.words() else { return false };
             let now = |l: usize| stamp.thread_plus(l as u32);
             if !lanes_of(lanes).all(|l| cells[words[l] as usize % PAGE].stores_well(clock, now(l))) {

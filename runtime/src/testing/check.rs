@@ -3,11 +3,13 @@
 use super::compare::{differ, gaps, reference};
 use super::input::{Array, Form};
 use super::ptx;
-use super::{Case, CaseReport, Executor, Expected, Failure, Input, InstanceReport, Random, Skipped, Subject};
+use super::{Case, CaseReport, Executor, Expected, Failure, Input, InstanceReport, Mismatch, Random, Skipped, Subject};
 use crate::buffer::RawBuffer;
 use crate::contract::{self, Approved};
 use crate::cpu::Executable;
 use crate::cuda;
+use crate::interpreter::report::{Finding, Place};
+use crate::interpreter::{self, Check, Report, Schedule};
 use crate::ptx::{Options, Policy};
 use crate::{Device, Error, Result};
 use kernel_dsl::compiler::analyses::approximate::Approximations;
@@ -16,7 +18,8 @@ use kernel_dsl::compiler::lower::checked::Checked;
 use kernel_dsl::compiler::{Target, analyses, ir, launch, passes};
 use kernel_dsl::launcher::Memory;
 use kernel_dsl::{Argument, Artifact, Launcher};
-use std::cell::LazyCell;
+use std::cell::{LazyCell, RefCell};
+use std::collections::BTreeMap;
 
 /// Checks kernels on the interpreter, and on a GPU if it has one.
 #[derive(Clone, Debug)]
@@ -41,6 +44,7 @@ impl Checker {
             skipped: Vec::new(),
             approximate: false,
             decisions: Vec::new(),
+            warnings: Vec::new(),
             problem: cases.is_empty().then(|| "its subject has no cases".to_string()),
             cases: Vec::new(),
         };
@@ -53,14 +57,13 @@ impl Checker {
                 report.executors = self.executors(&prepared);
                 report.approximate = prepared.approximate.iter().any(|(reached, _)| *reached);
                 report.decisions.clone_from(&prepared.decisions);
-                report.cases = cases
-                    .iter()
-                    .flat_map(|case| prepared.sized(case))
-                    .map(|case| CaseReport {
-                        case: case.name.clone(),
-                        failure: self.case(&prepared, &case, |inputs| (subject.reference)(instance, inputs)).err(),
-                    })
-                    .collect();
+                let mut warnings = Warnings::default();
+                for case in cases.iter().flat_map(|case| prepared.sized(case)) {
+                    let expected = |inputs: &[Input]| (subject.reference)(instance, inputs);
+                    let failure = self.warned(&prepared, &case, expected, &mut warnings).err();
+                    report.cases.push(CaseReport { case: case.name, failure });
+                }
+                report.warnings = warnings.0.into_values().collect();
             }
             Err(e) => report.problem = Some(e.to_string()),
         }
@@ -82,18 +85,41 @@ impl Checker {
         case: &Case,
         expected: impl FnOnce(&[Input]) -> Vec<Expected>,
     ) -> Result<(), Failure> {
+        self.warned(prepared, case, expected, &mut Warnings::default())
+    }
+
+    fn warned(
+        &self,
+        prepared: &Prepared,
+        case: &Case,
+        expected: impl FnOnce(&[Input]) -> Vec<Expected>,
+        warnings: &mut Warnings,
+    ) -> Result<(), Failure> {
         // Inputs that the contract refuses may be none that the reference knows what to do with.
         let expected = LazyCell::new(|| expected(&case.inputs));
         prepared.sized(case).iter().try_for_each(|case| {
-            let lowered = self.agreed(prepared, case)?;
-            let wrong = gaps(&Executor::Lowered, &prepared.names, &lowered, case)
-                .or_else(|| reference(&Executor::Lowered, &prepared.names, &lowered, &expected));
-            wrong.map_or(Ok(()), Err)
+            self.agreed(
+                prepared,
+                case,
+                &mut |executor, outputs| {
+                    let wrong = gaps(&executor, &prepared.names, outputs, case)
+                        .or_else(|| reference(&executor, &prepared.names, outputs, &expected));
+                    wrong.map_or(Ok(()), Err)
+                },
+                warnings,
+            )
         })
     }
 
-    /// What all executors leave of one case.
-    fn agreed(&self, prepared: &Prepared, case: &Case) -> Result<Outputs, Failure> {
+    /// Runs one case on all executors: whether they leave the same, and the oracle what is `right`. Where a GPU may leave
+    /// something else, that is to be right too.
+    fn agreed(
+        &self,
+        prepared: &Prepared,
+        case: &Case,
+        right: &mut dyn FnMut(Executor, &Outputs) -> Result<(), Failure>,
+        warnings: &mut Warnings,
+    ) -> Result<(), Failure> {
         let stopped = |executor: Executor| move |e: Error| Failure::Stopped { executor, error: e.to_string() };
         let interpret = |run: &dyn Fn(&Approved) -> Result<()>| {
             prepared.run(&self.cpu, case, |arguments| {
@@ -103,7 +129,33 @@ impl Checker {
             })
         };
         // The oracle first: no other executor runs what it reports.
-        let lowered = interpret(&|a| prepared.lowered.run(a)).map_err(stopped(Executor::Lowered))?;
+        let oracle = |options: interpreter::Options| {
+            let outcome = RefCell::new(None);
+            let run = |a: &Approved| prepared.lowered.run_by(a, options.clone()).map(|o| _ = outcome.replace(o));
+            interpret(&run).map(|outputs| (outputs, outcome.into_inner()))
+        };
+        let (lowered, outcome) = oracle(Default::default()).map_err(stopped(Executor::Lowered))?;
+        let instructions = outcome.map_or(0, |outcome| {
+            warnings.add(&outcome.report);
+            outcome.statistics.warp_instructions
+        });
+        if prepared.lowered.has_atomics() {
+            for schedule in [Schedule::Reversed, Schedule::Seeded(1)] {
+                // What waits for a block that has not begun, waits for ever.
+                let fuel = 8 * instructions + 10_000;
+                match oracle(interpreter::Options { schedule, fuel, ..Default::default() }) {
+                    Ok((outputs, _)) => {
+                        if let Some(mismatch) = prepared.difference(case, &lowered, &outputs) {
+                            return Err(Failure::OrderDependent { schedule, mismatch: mismatch.into() });
+                        }
+                    }
+                    Err(Error::Violation(report)) if report.errors().all(|f| f.check == Check::FuelExhausted) => {
+                        warnings.waits(&report);
+                    }
+                    Err(e) => return Err(stopped(Executor::Lowered)(e)),
+                }
+            }
+        }
         let optimised = interpret(&|a| prepared.optimised.run(a)).map_err(stopped(Executor::Optimised))?;
         prepared.same(&lowered, &optimised, Executor::Optimised)?;
         let (executable, form) = &prepared.checked;
@@ -125,13 +177,21 @@ impl Checker {
                 // SAFETY: the oracle has run the kernel on these arguments and found no fault.
                 unsafe { gpu.launch_unchecked(prepared.artifact, constants, case.block, arguments) }
             });
-            prepared.near(&lowered, &outputs.map_err(stopped(executor.clone()))?, executor)?;
+            let outputs = outputs.map_err(stopped(executor.clone()))?;
+            prepared.near(case, &lowered, &outputs, executor.clone())?;
+            if !case.order_dependent.is_empty() {
+                right(executor, &outputs)?;
+            }
             let executor = Executor::CudaChecked(gpu.to_string());
             let outputs =
                 prepared.run(gpu, case, |arguments| gpu.launch(prepared.artifact, constants, case.block, arguments));
-            prepared.near(&lowered, &outputs.map_err(stopped(executor.clone()))?, executor)?;
+            let outputs = outputs.map_err(stopped(executor.clone()))?;
+            prepared.near(case, &lowered, &outputs, executor.clone())?;
+            if !case.order_dependent.is_empty() {
+                right(executor, &outputs)?;
+            }
         }
-        Ok(lowered)
+        right(Executor::Lowered, &lowered)
     }
 }
 
@@ -156,6 +216,35 @@ pub struct Prepared {
 
 fn program(artifact: &'static Artifact) -> Result<Program> {
     serial::program(artifact.hir).map_err(|source| Error::Hir { kernel: artifact.name.to_string(), source })
+}
+
+/// What the oracle warned of, by check, file and place there, as text.
+#[derive(Default)]
+struct Warnings(BTreeMap<(Check, String, [u32; 2]), String>);
+
+impl Warnings {
+    fn add(&mut self, report: &Report) {
+        for (finding, text) in report.warnings() {
+            self.note(finding, text);
+        }
+    }
+
+    /// A run in another order came to no end.
+    fn waits(&mut self, report: &Report) {
+        for finding in report.errors() {
+            let Place { file, line, .. } = &finding.place;
+            let text = format!(
+                "warning: with blocks and warps {} this loop does not end: it waits for what need not have begun\n --> {file}:{line}\n  = help: let blocks take their work by an atomic counter, so that what one waits for has begun",
+                report.schedule
+            );
+            self.note(finding, text);
+        }
+    }
+
+    fn note(&mut self, finding: &Finding, text: String) {
+        let Place { file, line, column, .. } = &finding.place;
+        self.0.entry((finding.check, file.clone(), [*line, *column])).or_insert(text);
+    }
 }
 
 /// What a launch left in the arguments that the kernel may write, by argument.
@@ -295,14 +384,21 @@ impl Prepared {
     }
 
     /// Whether a GPU left what the oracle left, within the kernel's tolerance where approximate values may be.
-    fn near(&self, lowered: &Outputs, other: &Outputs, executor: Executor) -> Result<(), Failure> {
-        for ((index, a), (_, b)) in lowered.iter().zip(other) {
+    fn near(&self, case: &Case, lowered: &Outputs, other: &Outputs, executor: Executor) -> Result<(), Failure> {
+        let same = lowered.iter().zip(other).filter(|((index, _), _)| !case.order_dependent.contains(index));
+        for ((index, a), (_, b)) in same {
             let (reached, tolerance) = self.approximate[*index];
             if let Some(mismatch) = differ(&self.names[*index], a, b, tolerance.filter(|_| reached)) {
                 return Err(Failure::Differ { left: Executor::Lowered, right: executor, mismatch: mismatch.into() });
             }
         }
         Ok(())
+    }
+
+    /// The first value that the oracle left otherwise in another order, and should not.
+    fn difference(&self, case: &Case, lowered: &Outputs, other: &Outputs) -> Option<Mismatch> {
+        let mut same = lowered.iter().zip(other).filter(|((index, _), _)| !case.order_dependent.contains(index));
+        same.find_map(|((index, a), (_, b))| differ(&self.names[*index], a, b, None))
     }
 
     /// Whether another executor left what the oracle left.

@@ -3,7 +3,9 @@
 //! A [`Subject`] says how to try a kernel: which arguments ([`Case`]s of type-erased [`Input`]s) and what they should give.
 //! [`Checker::check`] runs an instance of it on the interpreter as lowered, on the interpreter after all passes, on the
 //! PTX interpreter ([`ptx`](crate::ptx)), and on a GPU where there is one; compares all that the kernel may write bit for bit, NaNs counting as one; and compares that
-//! with a reference in plain Rust, within the reference's own error bound. [`InstanceReport`] is what came of it, as data.
+//! with a reference in plain Rust, within the reference's own error bound. A kernel with atomic operations runs in other
+//! orders of its blocks and warps too, and leaves the same, but for what a case says of it
+//! ([`Case::with_order_dependent`]). [`InstanceReport`] is what came of it, as data.
 //!
 //! [`edges`], [`shapes`] and [`Random`] make sizes and values: deterministic by seed, so that a failure comes again.
 //!
@@ -71,12 +73,21 @@ pub struct Case {
     pub inputs: Vec<Input>,
     /// The extent of the block, where the kernel leaves it to its launches; with none, several sizes are tried.
     pub block: Option<usize>,
+    /// Arguments whose values depend on the order of atomic operations, as a sum of floats does.
+    pub order_dependent: Vec<usize>,
 }
 
 impl Case {
     /// A case of that name.
     pub fn new(name: impl Into<String>, inputs: impl Into<Vec<Input>>) -> Case {
-        Case { name: name.into(), inputs: inputs.into(), block: None }
+        Case { name: name.into(), inputs: inputs.into(), block: None, order_dependent: Vec::new() }
+    }
+
+    /// The case of a kernel that leaves something in `argument` that depends on the order of its atomic operations. What
+    /// executors leave there is held against the reference alone.
+    pub fn with_order_dependent(mut self, argument: usize) -> Case {
+        self.order_dependent.push(argument);
+        self
     }
 
     /// The case in blocks of that size, of a kernel that leaves it to its launches.

@@ -1,5 +1,6 @@
 //! What came of a check, as data.
 
+use crate::interpreter::Schedule;
 use serde::Serialize;
 use std::fmt;
 
@@ -36,6 +37,8 @@ pub struct InstanceReport {
     pub approximate: bool,
     /// What approximations decide, by place: where a GPU may differ by more than any tolerance.
     pub decisions: Vec<String>,
+    /// What the oracle warns of, each place once.
+    pub warnings: Vec<String>,
     /// What stopped it before any case: it did not lower, a pass failed, or there were no cases.
     pub problem: Option<String>,
     /// One a case.
@@ -68,6 +71,8 @@ pub enum Failure {
     Stopped { executor: Executor, error: String },
     /// Two executors wrote different bits.
     Differ { left: Executor, right: Executor, mismatch: Box<Mismatch> },
+    /// The oracle wrote different bits when blocks and warps ran in another order.
+    OrderDependent { schedule: Schedule, mismatch: Box<Mismatch> },
     /// The result is off from the reference by more than its bound.
     Wrong { executor: Executor, argument: String, index: Vec<usize>, given: String, expected: f64, bound: f64 },
     /// Approximate values reach an argument, and the kernel does not say how near they must be.
@@ -132,6 +137,14 @@ impl fmt::Display for Failure {
                 }
                 let Mismatch { left: a, right: b, count, .. } = &**mismatch;
                 write!(f, " is {a} on {left}, {b} on {right} ({count} differ)")
+            }
+            Failure::OrderDependent { schedule, mismatch } => {
+                let Mismatch { argument, index, left, right, count, .. } = &**mismatch;
+                let index = index.as_ref().map(|index| format!("{index:?}")).unwrap_or_default();
+                write!(
+                    f,
+                    "{argument}{index} depends on the order of atomic operations: {left} with blocks and warps in order, {right} {schedule} ({count} differ); if that is meant, say so of the case (`with_order_dependent`)"
+                )
             }
             Failure::Wrong { executor, argument, index, given, expected, bound } => {
                 write!(f, "{argument}{index:?} is {given} on {executor}; the reference gives {expected:?} ± {bound:e}")

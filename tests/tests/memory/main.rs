@@ -23,6 +23,7 @@ mod elements;
 mod every_target;
 mod faults;
 mod kernels;
+mod mapped;
 mod pipeline;
 mod ptx;
 mod shared;

@@ -3,6 +3,8 @@
 //! `cuda/` has each kernel in CUDA C, in the same shape and class of arithmetic, and the PTX that NVRTC 12.9 makes of it for sm_61
 //! (`compile` makes it anew). Both texts go through ptxas for sm_61, and the machine code is counted: issue slots an element of
 //! work, which in a kernel with loops are those of the loop that does the work by its elements, and of one without all there are.
+//! Registers are counted as the kernel uses them and as a multiprocessor hands them out, eight of a thread at a time, which is what
+//! decides how many warps it holds.
 //! `README.md` is the table; `UPDATE=1` writes it. Without ptxas and nvdisasm (`tests/get-nvdisasm`) nothing is compared, and it
 //! says so.
 
@@ -41,6 +43,35 @@ struct Phase {
 struct Cost {
     slots: f64,
     registers: u32,
+}
+
+impl Cost {
+    /// Registers of a thread that its warp takes: sm_61 hands them out by 256 a warp.
+    fn allocated(&self) -> u32 {
+        self.registers.next_multiple_of(256 / 32)
+    }
+}
+
+/// Registers a thread with which a multiprocessor of sm_61 holds all the threads that it can: 65,536 for 2,048.
+const FULL: u32 = 65_536 / 2_048;
+
+/// Ratios of ours to theirs.
+#[derive(Default)]
+struct Ratios(Vec<f64>);
+
+impl Ratios {
+    fn push(&mut self, ours: f64, theirs: f64) -> f64 {
+        self.0.push(ours / theirs);
+        ours / theirs
+    }
+
+    fn mean(&self) -> f64 {
+        (self.0.iter().map(|r| r.ln()).sum::<f64>() / self.0.len() as f64).exp()
+    }
+
+    fn largest(&self) -> f64 {
+        self.0.iter().copied().fold(0.0, f64::max)
+    }
 }
 
 struct Tools {
@@ -125,29 +156,41 @@ fn code_is_as_good_as_nvrtcs() {
     };
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/nvrtc");
     let mut page = "Issue slots an element of work and registers a thread on sm_61, ptxas 12.9; NVRTC 12.9.86. Written by \
-        `UPDATE=1 cargo test -p tests --test nvrtc`.\n\n| kernel | slots | NVRTC's | ratio | registers | NVRTC's |\n|---|---|---|---|---|---|\n"
+        `UPDATE=1 cargo test -p tests --test nvrtc`.\n\n| kernel | slots | NVRTC's | ratio | registers | NVRTC's | allocated | NVRTC's |\n\
+        |---|---|---|---|---|---|---|---|\n"
         .to_string();
-    let (mut logarithms, mut worst) = (0.0, 0.0f64);
-    let all = kernels();
-    for (name, ours, work) in &all {
+    let (mut slots, mut registers, mut allocated) = (Ratios::default(), Ratios::default(), Ratios::default());
+    let mut fewer_warps = Vec::new();
+    for (name, ptx, work) in &kernels() {
         let path = here.join(format!("cuda/{name}.ptx"));
         let theirs = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        let (ours, theirs) = (tools.cost(name, ours, work), tools.cost(name, &theirs, work));
-        let ratio = ours.slots / theirs.slots;
-        logarithms += ratio.ln();
-        worst = worst.max(ratio);
-        let Cost { slots, registers } = ours;
-        let (their_slots, their_registers) = (theirs.slots, theirs.registers);
+        let (ours, theirs) = (tools.cost(name, ptx, work), tools.cost(name, &theirs, work));
+        let ratio = slots.push(ours.slots, theirs.slots);
+        registers.push(ours.registers.into(), theirs.registers.into());
+        if allocated.push(ours.allocated().into(), theirs.allocated().into()) > 1.1 && ours.allocated() > FULL {
+            fewer_warps.push(*name);
+        }
+        let row = [ours.registers, theirs.registers, ours.allocated(), theirs.allocated()].map(|n| n.to_string());
         let _ =
-            writeln!(page, "| {name} | {slots:.3} | {their_slots:.3} | {ratio:.3} | {registers} | {their_registers} |");
+            writeln!(page, "| {name} | {:.3} | {:.3} | {ratio:.3} | {} |", ours.slots, theirs.slots, row.join(" | "));
     }
-    let mean = (logarithms / all.len() as f64).exp();
-    let _ = writeln!(page, "\nGeometric mean of the ratios: {mean:.3}; the largest: {worst:.3}.");
+    for (what, ratios) in [("slots", &slots), ("registers", &registers), ("registers allocated", &allocated)] {
+        let (mean, largest) = (ratios.mean(), ratios.largest());
+        let _ = write!(page, "\nGeometric mean of the ratios of {what}: {mean:.3}; the largest: {largest:.3}.\n");
+    }
+    let _ = write!(
+        page,
+        "\nA warp is given registers by eight a thread. With up to {FULL} of them a multiprocessor holds all the threads that it \
+         can, so that fewer win nothing.\n"
+    );
     print!("{page}");
     let path = here.join("README.md");
     if std::env::var_os("UPDATE").is_some() {
         fs::write(&path, &page).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     }
     assert_eq!(fs::read_to_string(&path).ok().as_deref(), Some(page.as_str()), "UPDATE=1 writes the table");
-    assert!(mean <= 1.0 && worst <= 1.1, "mean {mean:.3}, largest {worst:.3}");
+    let (mean, largest) = (slots.mean(), slots.largest());
+    assert!(mean <= 1.0 && largest <= 1.1, "slots: mean {mean:.3}, largest {largest:.3}");
+    assert!(allocated.mean() <= 1.0, "registers allocated: mean {:.3}", allocated.mean());
+    assert!(fewer_warps.is_empty(), "a multiprocessor holds fewer warps of {fewer_warps:?} than of NVRTC's");
 }

@@ -1,4 +1,4 @@
-//! The words of a module: the comment at its top and the Rust line above each group of instructions.
+//! What stands at the top of a module: a comment that says what it is, and directives.
 
 use super::Emitter;
 use crate::ir::DynamicArray;
@@ -22,19 +22,5 @@ impl Emitter<'_> {
             }
         }
         self.builder.directives(kernel.block.most(), kernel.min_blocks, kernel.max_registers);
-    }
-
-    /// Writes the Rust line of the current instruction, if it is not the one that was written last: its offset in
-    /// lines from the function's first, so that a kernel that moves within its file keeps its PTX.
-    pub(super) fn comment_line(&mut self) {
-        let Some(at) = self.location.and_then(|l| self.kernel.locations.get(l.0 as usize)) else { return };
-        let line = (at.source, at.span.line);
-        if self.commented == Some(line) {
-            return;
-        }
-        self.commented = Some(line);
-        let Some(source) = self.kernel.sources.get(at.source as usize) else { return };
-        let heading = source.heading(u32::from(at.span.line), at.source != 0);
-        self.builder.comment(heading);
     }
 }

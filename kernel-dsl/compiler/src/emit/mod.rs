@@ -12,6 +12,9 @@
 //! becomes part of an access's address (`[$smem+64]`). Any other lives in a register that holds the address itself:
 //! where such a value is made from an offset, the array's base is added. `$smem` is read into a register once; ptxas
 //! knows where the array lies and folds the addition away.
+//!
+//! Each group of instructions stands under a comment with its line of Rust. [`Lines::Kept`] says the same to tools too, with
+//! `.file` and `.loc`.
 
 mod arithmetic;
 mod atomic;
@@ -20,6 +23,7 @@ mod cast;
 mod control;
 mod header;
 mod inline;
+mod lines;
 mod memory;
 mod moves;
 mod packed;
@@ -36,9 +40,16 @@ use crate::scalar::Scalar;
 use std::collections::HashMap;
 use survey::Survey;
 
-/// The PTX module of one instance.
+pub use lines::{Lines, file_name};
+
+/// The PTX module of one instance, without lines.
 pub fn emit(kernel: &Optimised) -> Result<ptx::Module, Errors> {
-    let mut emitter = Emitter::new(kernel)?;
+    emit_with(kernel, Lines::Left)
+}
+
+/// The PTX module of one instance.
+pub fn emit_with(kernel: &Optimised, lines: Lines) -> Result<ptx::Module, Errors> {
+    let mut emitter = Emitter::new(kernel, lines)?;
     emitter.header();
     emitter.parameters();
     emitter.shared_base();
@@ -53,9 +64,10 @@ struct Emitter<'k> {
     kernel: &'k Kernel,
     builder: ptx::Builder,
     errors: Vec<Error>,
-    /// Where the instruction that is being emitted comes from, and the line that was last written as a comment.
+    /// Where the instruction that is being emitted comes from, and the line that was last written.
     location: Option<Location>,
-    commented: Option<(u32, u16)>,
+    written: Option<(u32, u16)>,
+    lines: Lines,
     /// What each value is in PTX, once it is defined.
     bindings: Vec<Option<Binding>>,
     flow: control::Flow,
@@ -125,13 +137,14 @@ fn constant(ty: Type, bits: u64) -> Operand {
 }
 
 impl<'k> Emitter<'k> {
-    fn new(kernel: &'k Kernel) -> Result<Emitter<'k>, Errors> {
+    fn new(kernel: &'k Kernel, lines: Lines) -> Result<Emitter<'k>, Errors> {
         Ok(Emitter {
             kernel,
             builder: ptx::Builder::new(kernel.target, &kernel.name)?,
             errors: Vec::new(),
             location: None,
-            commented: None,
+            written: None,
+            lines,
             bindings: vec![None; kernel.values.len()],
             flow: control::Flow::new(Survey::new(kernel)),
             parameters: Vec::with_capacity(kernel.parameters.len()),
@@ -246,7 +259,7 @@ impl<'k> Emitter<'k> {
         modifiers: &[Modifier],
         operands: impl IntoIterator<Item = Operand>,
     ) {
-        self.comment_line();
+        self.line();
         let modifiers = modifiers.iter().copied().collect();
         let operands = operands.into_iter().collect();
         if let Err(illegal) = self.builder.instruction(Instruction { guard, opcode, modifiers, operands }) {

@@ -74,7 +74,8 @@ pub enum Place {
         base: Value,
         /// Dimensions, outermost first.
         dims: SmallVec<[Dim; 2]>,
-        /// Where in the element; `None` where elements are scalars of the access's type.
+        /// Where in the element, or what part of a scalar that is made of several; `None` where elements are scalars of the
+        /// access's type.
         within: Option<Box<Within>>,
     },
     /// As `Global`, in shared memory whose size the launch evaluates.
@@ -116,7 +117,8 @@ impl Place {
     }
 }
 
-/// A scalar in an aggregate element, `offset` + Σ indexᵢ · bytesᵢ bytes from its first.
+/// A scalar in an aggregate element, `offset` + Σ indexᵢ · bytesᵢ bytes from its first; or one that whole elements make up, as
+/// two floats of 16 bits do a word, from the first of them on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Within {
     /// Bytes of an element.

@@ -477,9 +477,13 @@ impl<'a> Verifier<'a> {
             let within = place.within()?;
             let size = scalar.bytes();
             let last = within.indices.last();
+            // A word of elements that are smaller.
+            let several = within.offset == 0 && last.is_none() && within.bytes > 0 && size.is_multiple_of(within.bytes);
             if within.indices.iter().any(|step| !index(step.index)) {
                 Some("indices are usize")
-            } else if within.offset % size != 0 || within.bytes % size != 0 || within.offset >= within.bytes {
+            } else if !several
+                && (within.offset % size != 0 || within.bytes % size != 0 || within.offset >= within.bytes)
+            {
                 Some("a scalar in an element lies at a multiple of its size, inside")
             } else if last.is_some_and(|step| step.bytes < n * size && n > step.extent) {
                 Some("it reaches over more than the array in the element has")

@@ -11,7 +11,7 @@ pub enum Promise {
     /// Base and all strides but the last of a slice or view that is a parameter are multiples of that many elements.
     #[allow(missing_docs)]
     Aligned { parameter: LocalId, elements: u32 },
-    /// An extent of it is a multiple of that.
+    /// An extent of it is a multiple of that: the kernel says so, or what the extent is.
     #[allow(missing_docs)]
     Extent { parameter: LocalId, dimension: u8, multiple: u32 },
 }
@@ -32,6 +32,16 @@ fn collect(condition: &Expr, facts: &Facts, all: &mut Vec<Promise>) {
         ExprKind::Local(id) => Some(id),
         _ => None,
     };
+    let extent = |e: &Expr| match &e.kind {
+        ExprKind::Intrinsic { intrinsic: Intrinsic::Extent(dimension), arguments } => {
+            let dimension = match (dimension, arguments.get(1)) {
+                (Some(dimension), _) => *dimension,
+                (None, counted) => u8::try_from(facts.count(counted?).ok()?).ok()?,
+            };
+            Some((arguments.first().and_then(parameter)?, dimension))
+        }
+        _ => None,
+    };
     match &condition.kind {
         ExprKind::AndAlso(a, b) => {
             collect(a, facts, all);
@@ -44,13 +54,17 @@ fn collect(condition: &Expr, facts: &Facts, all: &mut Vec<Promise>) {
                 all.push(Promise::Aligned { parameter, elements });
             }
         }
-        ExprKind::Compare(Comparison::Eq, rest, zero) => {
-            if let ExprKind::Binary(Binary::Rem, of, by) = &rest.kind
-                && let ExprKind::Intrinsic { intrinsic: Intrinsic::Extent(Some(dimension)), arguments } = &of.kind
-                && let (Some(parameter), Ok(0), Ok(multiple)) =
-                    (arguments.first().and_then(parameter), facts.count(zero), facts.count(by))
-            {
-                all.push(Promise::Extent { parameter, dimension: *dimension, multiple });
+        ExprKind::Compare(Comparison::Eq, a, b) => {
+            for (of, other) in [(a, b), (b, a)] {
+                let multiple = match &of.kind {
+                    ExprKind::Binary(Binary::Rem, of, by) if facts.count(other) == Ok(0) => {
+                        extent(of).zip(facts.count(by).ok())
+                    }
+                    _ => extent(of).zip(facts.count(other).ok()),
+                };
+                if let Some(((parameter, dimension), multiple)) = multiple {
+                    all.push(Promise::Extent { parameter, dimension, multiple });
+                }
             }
         }
         _ => {}

@@ -242,7 +242,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// The same bits as another type of the same width.
-    fn as_scalar(&mut self, value: ir::Value, to: Scalar) -> ir::Value {
+    pub(super) fn as_scalar(&mut self, value: ir::Value, to: Scalar) -> ir::Value {
         match self.builder.kernel.ty(value) {
             Type::Scalar(s) if s == to => value,
             _ => self.builder.scalar(Op::Bitcast(value), to),

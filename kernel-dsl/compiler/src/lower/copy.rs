@@ -2,6 +2,7 @@
 
 use super::Lowerer;
 use super::cell::Leaves;
+use super::piece::Piece;
 use super::value::{Handle, Known, Place, Val, View};
 use crate::Scalar;
 use crate::hir::TypeId;
@@ -40,13 +41,17 @@ impl<'h> Lowerer<'h> {
         self.load_scalars(&place, &leaves, align, policy, Some((inside, &zeros)))
     }
 
-    /// Stores the scalars of `n` elements that move at once.
+    /// Stores the scalars of an element, or the registers of a piece of `n`, which move at once.
     pub(super) fn put(&mut self, to: &Handle, indices: &[Known], n: u32, scalars: &[ir::Value], exists: Option<Known>) {
-        let leaves: Leaves = self.leaves_of(to.cell(), n);
-        if let Place::Memory { place, .. } = to.place(indices) {
-            let align = if n > 1 { n * to.cell().bytes() } else { super::cell::align_of(&place, to.cell()) };
-            self.store_scalars(&place, &leaves, align, scalars, exists);
+        let Place::Memory { place, .. } = to.place(indices) else { return };
+        if let Some(piece) = Piece::of(to.cell(), n).filter(|_| n > 1) {
+            let (place, element, guard) = (piece.place(place), piece.register(), exists.map(|k| k.value));
+            self.builder.effect(Op::Store { place, element, values: scalars.into(), guard });
+            return;
         }
+        let leaves: Leaves = self.leaves_of(to.cell(), 1);
+        let align = super::cell::align_of(&place, to.cell());
+        self.store_scalars(&place, &leaves, align, scalars, exists);
     }
 
     /// Shares the elements of an array out among the threads of the block, pieces of `n` that follow one another in a row: t, t +

@@ -32,6 +32,7 @@ mod option;
 mod overflow;
 mod pattern;
 mod pending;
+mod piece;
 mod pipeline;
 mod share;
 mod shared;

@@ -269,7 +269,7 @@ impl<'h> Lowerer<'h> {
                 let index = offset.map(|k| k.value);
                 self.builder.effect(Op::WriteLocal { local: *local, index, value: k.value });
             }
-            (to @ Storage::Pending { .. }, value) => self.write_token(to, value, false),
+            (to @ Storage::Pending { .. }, value) => self.write_token(to, value),
             (to, Val::Array(from)) => self.copy(&from, to),
             (Storage::Tuple(parts), Val::Option(some, value)) if parts.len() == 2 => {
                 self.write_storage(&parts[0], Val::Scalar(some));

@@ -4,7 +4,7 @@
 //! view that moves keeps what divides the index that it moves by.
 
 use super::Lowerer;
-use super::cell::Cell;
+use super::piece::Piece;
 use super::value::{Handle, Known, Place, View};
 use crate::Scalar;
 use crate::hir::LocalId;
@@ -70,11 +70,12 @@ impl<'h> Lowerer<'h> {
             return 1;
         }
         let array = &self.builder.kernel.shared[array.0 as usize];
-        let Some(scalar) = from.cell.scalar().filter(|s| *s != Scalar::Bool && *cell == Cell::Scalar(*s)) else {
-            return 1;
-        };
+        let (Some(loaded), Some(stored)) = (from.cell.scalar(), cell.scalar()) else { return 1 };
         // Where a pad is to be found, it is the one that suits single elements.
-        if array.element != Element::Scalar(scalar) || matches!(array.layout, Layout::Padded { .. }) {
+        if [loaded, stored].contains(&Scalar::Bool)
+            || array.element != Element::Scalar(stored)
+            || matches!(array.layout, Layout::Padded { .. })
+        {
             return 1;
         }
         let (Some(row), [strides @ .., _]) = (array.shape.last(), &array.strides[..]) else { return 1 };
@@ -82,7 +83,8 @@ impl<'h> Lowerer<'h> {
             let rows = row.is_multiple_of(*n) && strides.iter().all(|s| s.is_multiple_of(*n));
             rows && from.aligned.is_multiple_of(*n)
         };
-        let most = WIDEST / scalar.bytes();
+        // Of numbers that are mapped on the way, neither side takes more than one access.
+        let most = WIDEST / loaded.bytes().max(stored.bytes());
         (0..=most.ilog2()).rev().map(|k| 1 << k).find(suits).unwrap_or(1)
     }
 
@@ -101,36 +103,36 @@ impl<'h> Lowerer<'h> {
         from.extents.last().is_some_and(|extent| self.divisor(*extent).is_multiple_of(n))
     }
 
-    /// The `n` numbers of a view from `indices` on, at a multiple of `n`, in the lanes where `exists` holds; zeros beyond its
-    /// extents, and in the other lanes.
+    /// The piece of `n` numbers of a view from `indices` on, at a multiple of `n`, in the lanes where `exists` holds; zeros beyond
+    /// its extents, and in the other lanes.
     pub(super) fn wide_piece(&mut self, from: &View, indices: &[Known], n: u32, exists: Option<Known>) -> Values {
-        let (Some(scalar), Some((last, outer))) = (from.cell.scalar(), indices.split_last()) else {
+        let (Some(piece), Some((last, outer))) = (Piece::of(&from.cell, n), indices.split_last()) else {
             return Values::new();
         };
         let Place::Memory { place, policy, .. } = self.view_place(from, indices) else { return Values::new() };
-        let zero = self.builder.constant(scalar, 0);
-        let zeros: Values = (0..n).map(|_| zero).collect();
         let mut rows = exists;
         for (index, extent) in outer.iter().zip(&from.extents) {
             let below = self.compare(Comparison::Lt, Scalar::Usize, *index, *extent);
             rows = Some(rows.map_or(below, |rows| self.binary(Binary::And, Scalar::Bool, rows, below)));
         }
         let extent = from.extents[outer.len()];
-        let load = |lowerer: &mut Self, place: ir::Place, count: u32, holds: Known| {
+        let load = |lowerer: &mut Self, place: ir::Place, element: Scalar, count: u32, holds: Known| {
             let all = rows.map_or(holds, |rows| lowerer.binary(Binary::And, Scalar::Bool, rows, holds));
-            let guard = Guard { condition: all.value, otherwise: zeros.iter().take(count as usize).copied().collect() };
-            let op = Op::Load { place, element: scalar, policy, guard: Some(guard) };
-            lowerer.builder.emit(op, (0..count).map(|_| Type::Scalar(scalar)))
+            let zero = lowerer.builder.constant(element, 0);
+            let guard = Guard { condition: all.value, otherwise: (0..count).map(|_| zero).collect() };
+            let op = Op::Load { place, element, policy, guard: Some(guard) };
+            lowerer.builder.emit(op, (0..count).map(|_| Type::Scalar(element)))
         };
+        let whole_piece = piece.place(place.clone());
         if self.ends_with_rows(from, n) {
             let inside = self.compare(Comparison::Lt, Scalar::Usize, *last, extent);
-            return load(self, place, n, inside);
+            return load(self, whole_piece, piece.register(), piece.registers(), inside);
         }
         let count = self.index(n);
         let end = self.binary(Binary::Add, Scalar::Usize, *last, count);
         let whole = self.compare(Comparison::Le, Scalar::Usize, end, extent);
         self.builder.enter([]);
-        let loaded = load(self, place.clone(), n, whole);
+        let loaded = load(self, whole_piece, piece.register(), piece.registers(), whole);
         self.builder.effect(Op::Yield(loaded));
         let then = self.builder.leave();
         self.builder.enter([]);
@@ -139,12 +141,13 @@ impl<'h> Lowerer<'h> {
             let i_known = self.index(i);
             let index = self.binary(Binary::Add, Scalar::Usize, *last, i_known);
             let inside = self.compare(Comparison::Lt, Scalar::Usize, index, extent);
-            let place = self.further(&place, i * scalar.bytes(), scalar);
-            parts.extend(load(self, place, 1, inside));
+            let place = self.further(&place, i * piece.part().bytes(), piece.part());
+            parts.extend(load(self, place, piece.part(), 1, inside));
         }
+        let parts = self.together(piece, &parts);
         self.builder.effect(Op::Yield(parts));
         let otherwise = self.builder.leave();
-        let types = (0..n).map(|_| Type::Scalar(scalar));
+        let types = (0..piece.registers()).map(|_| Type::Scalar(piece.register()));
         self.builder.emit(Op::If { condition: whole.value, then, otherwise }, types)
     }
 }

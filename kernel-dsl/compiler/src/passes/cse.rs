@@ -1,7 +1,10 @@
 //! Common subexpressions: a pure instruction that computes what a visible one has computed gives way to it.
 //!
-//! Value numbering, scoped: what a region computes is known in the regions inside it and forgotten at its end. Loads are
-//! not merged: they keep their place.
+//! Value numbering, scoped: what a region computes is known in the regions inside it and forgotten at its end.
+//!
+//! So does a load of memory that nobody writes during the launch give way to one of the same lanes from the same address: an
+//! epilogue that an unrolled loop applies row by row loads its bias once. Not across a loop or a barrier of the block: a value
+//! that is held there costs a register where there are fewest. Other loads keep their place.
 
 use super::hash::Table;
 use crate::error::Errors;
@@ -20,6 +23,8 @@ pub fn cse(kernel: &mut Kernel) -> Result<(), Errors> {
         open: vec![],
         scope: 0,
         blocks: vec![],
+        loads: Table::default(),
+        stretch: 0,
     };
     numbering.region(&mut kernel.body);
     Ok(())
@@ -33,6 +38,26 @@ struct Key {
     operands: [u32; 3],
 }
 
+/// A load of read-only memory: base and offset, the scalars, and the lanes that do.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct LoadKey {
+    base: u32,
+    offset: u32,
+    ty: u32,
+    count: u32,
+    lanes: u32,
+    /// The part of the kernel between two loops or barriers.
+    stretch: u32,
+}
+
+/// What a load gave.
+struct Loaded {
+    results: Values,
+    /// What the other lanes got.
+    otherwise: Values,
+    scope: u32,
+}
+
 struct Numbering<'k> {
     types: &'k [Type],
     stands: Vec<Value>,
@@ -43,6 +68,8 @@ struct Numbering<'k> {
     scope: u32,
     /// Blocks of inline PTX so far.
     blocks: Vec<Arc<Inline>>,
+    loads: Table<LoadKey, Loaded>,
+    stretch: u32,
 }
 
 impl Numbering<'_> {
@@ -59,7 +86,13 @@ impl Numbering<'_> {
         let stands = &self.stands;
         inst.op.map_operands(|v| stands[v.0 as usize]);
         if !inst.op.is_pure() {
+            if let Op::Load { .. } = inst.op {
+                return self.load(inst);
+            }
+            let parts = matches!(inst.op, Op::For(_) | Op::Loop { .. } | Op::BlockSync);
+            self.stretch += u32::from(parts);
             inst.op.regions_mut().into_iter().for_each(|r| self.region(r));
+            self.stretch += u32::from(parts);
             return true;
         }
         let result = inst.results[0];
@@ -84,6 +117,34 @@ impl Numbering<'_> {
 const NONE: u32 = u32::MAX;
 
 impl Numbering<'_> {
+    /// Looks for a load that has brought the same; tells whether this one stays.
+    fn load(&mut self, inst: &Inst) -> bool {
+        let Op::Load { place: Place::Address { base, offset }, element, policy: Policy::ReadOnly, guard } = &inst.op
+        else {
+            return true;
+        };
+        let key = LoadKey {
+            base: base.0,
+            offset: *offset as u32,
+            ty: type_number(Type::Scalar(*element)),
+            count: inst.results.len() as u32,
+            lanes: guard.as_ref().map_or(NONE, |g| g.condition.0),
+            stretch: self.stretch,
+        };
+        let otherwise = guard.as_ref().map(|g| g.otherwise.clone()).unwrap_or_default();
+        if let Some(known) = self.loads.get(&key)
+            && self.open[known.scope as usize]
+            && known.otherwise == otherwise
+        {
+            for (result, stand) in inst.results.iter().zip(&known.results) {
+                self.stands[result.0 as usize] = *stand;
+            }
+            return false;
+        }
+        self.loads.insert(key, Loaded { results: inst.results.clone(), otherwise, scope: self.scope });
+        true
+    }
+
     /// The number of a block of inline PTX, the same for all that say the same.
     fn block(&mut self, code: &Arc<Inline>) -> u32 {
         let at = self.blocks.iter().position(|b| Arc::ptr_eq(b, code) || b == code);

@@ -1,16 +1,17 @@
 //! Rewrites of IR; none changes a value.
 //!
 //! A pass takes any IR that [`verify`](crate::ir::verify) accepts, and leaves such IR. Loads, stores and atomic
-//! operations keep their order and their place among barriers: no pass moves one, or makes one of two; unrolling
-//! copies them with the body, in its order, and a load that nobody uses goes. "No value changes" is meant bit for bit, but for the payload and sign of a NaN that
+//! operations keep their order and their place among barriers: no pass moves one; unrolling
+//! copies them with the body, in its order. A load that nobody uses goes, and so does one of memory that nobody writes
+//! where another has just brought the same. "No value changes" is meant bit for bit, but for the payload and sign of a NaN that
 //! arithmetic makes, and for what the language leaves open (an undefined variable, a division by zero). An instruction
 //! that only computes may come to run where the program would not have run it, so reports of overflow or division by
 //! zero mean something on IR as lowered only.
 //!
 //! [`PIPELINE`] is the order of things: what only the oracle runs goes; variables become values and constants fold, so that loops can unroll; unrolled,
-//! register arrays become values too; then what is computed twice goes, small branches become selects and predicates,
+//! register arrays become values too; comparisons that a branch has decided go, then what is computed twice, small branches become selects and predicates,
 //! places become addresses, what is invariant leaves its loop, waits for copies learn how many groups come after theirs, what
-//! is unused goes, and small integers that stay together become words.
+//! is unused goes, small integers that stay together become words, and what only the code after a loop needs is computed there.
 
 pub mod addresses;
 pub mod branches;
@@ -19,10 +20,12 @@ pub mod cse;
 pub mod dce;
 pub mod fold;
 pub mod groups;
+pub mod implied;
 pub mod induction;
 pub mod licm;
 pub mod pointers;
 pub mod promote;
+pub mod sink;
 pub mod strength;
 pub mod strip;
 pub mod tables;
@@ -58,6 +61,7 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "fold", run: fold::fold },
     Pass { name: "unroll", run: unroll::unroll },
     Pass { name: "promote", run: promote::promote },
+    Pass { name: "implied", run: implied::implied },
     Pass { name: "fold", run: fold::fold },
     Pass { name: "carried", run: carried::carried },
     Pass { name: "dce", run: dce::dce },
@@ -75,6 +79,7 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "dce", run: dce::dce },
     // What nobody uses would speak against a word.
     Pass { name: "words", run: words::words },
+    Pass { name: "sink", run: sink::sink },
 ];
 
 /// IR after all passes: each constant one value, defined at the start of the body, to be written where it is used; no locals, no `Place` but addresses, no unrolled loop left. Only [`optimise`] and [`legal`] make

@@ -1,8 +1,8 @@
 //! Makes a module, each instruction checked as it is appended.
 
 use super::ast::{
-    Declaration, Function, FunctionKind, Instruction, Item, Label, Linkage, Module, Operand, Parameter, Register,
-    Statement, Symbol, Variable,
+    Declaration, File, Function, FunctionKind, Instruction, Item, Label, Linkage, Location, Module, Operand, Parameter,
+    Position, Register, Statement, Symbol, Variable,
 };
 use super::check::{Illegal, check};
 use super::print::{Names, comment_text};
@@ -119,6 +119,24 @@ impl Builder {
     /// Appends a line of comment.
     pub fn comment(&mut self, text: impl Into<String>) {
         self.push(Statement::Comment(comment_text(&text.into())));
+    }
+
+    /// The number of a source file, which is declared before the entry if it has none yet.
+    pub fn file(&mut self, name: &str) -> u32 {
+        let items = &mut self.module.items;
+        let files = || items.iter().filter_map(|item| if let Item::File(file) = item { Some(file) } else { None });
+        if let Some(known) = files().find(|file| file.name == name) {
+            return known.index;
+        }
+        let index = files().count() as u32 + 1;
+        let entry = items.len() - 1;
+        items.insert(entry, Item::File(File { index, name: name.to_string(), stamp: None }));
+        index
+    }
+
+    /// Says where the code that follows comes from.
+    pub fn location(&mut self, position: Position) {
+        self.push(Statement::Location(Location { position, inlined: None }));
     }
 
     /// Appends an instruction, if it is in the table and the target has it.

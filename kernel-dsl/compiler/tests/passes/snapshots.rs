@@ -141,6 +141,100 @@ fn cse() {
     insta::assert_snapshot!(before_and_after(k, &[passes::cse::cse]));
 }
 
+/// Loads of memory that nobody writes, by address: those of the same lanes are one where no loop or barrier lies between.
+#[test]
+fn cse_of_loads() {
+    let k = small(&[], |w, p| {
+        let i = w.special(Special::Thread(0));
+        let condition = w.0.compare(Comparison::Lt, i, p[1]);
+        let (zero, one) = (w.f(0.0), w.f(1.0));
+        let load = |w: &mut Write, policy, guard: Option<Value>, other: Value| {
+            let guard = guard.map(|condition| Guard { condition, otherwise: smallvec![other; 2] });
+            let place = Place::Address { base: p[0], offset: 8 };
+            let pair =
+                w.0.emit(Op::Load { place, element: Scalar::F32, policy, guard }, vec![Type::Scalar(Scalar::F32); 2]);
+            w.mul(pair[0], pair[1])
+        };
+        let put = |w: &mut Write, products: &[Value]| {
+            let place = Place::Address { base: p[2], offset: 0 };
+            let values = products.iter().copied().collect();
+            w.0.effect(Op::Store { place, element: Scalar::F32, values, guard: None });
+        };
+        let first = load(w, Policy::ReadOnly, Some(condition), zero);
+        // The same, what its lanes are given otherwise, all lanes, and memory that the launch writes.
+        let again = load(w, Policy::ReadOnly, Some(condition), zero);
+        let other = load(w, Policy::ReadOnly, Some(condition), one);
+        let all = load(w, Policy::ReadOnly, None, zero);
+        let written = load(w, Policy::Coherent, None, zero);
+        let rewritten = load(w, Policy::Coherent, None, zero);
+        put(w, &[first, again, other, all]);
+        put(w, &[written, rewritten]);
+        w.iff(condition, |w| {
+            let inside = load(w, Policy::ReadOnly, None, zero);
+            put(w, &[inside]);
+        });
+        w.upto(0, 4, Unroll::Never, |w, _| {
+            let looping = load(w, Policy::ReadOnly, None, zero);
+            put(w, &[looping]);
+        });
+        let after = load(w, Policy::ReadOnly, None, zero);
+        put(w, &[after]);
+    });
+    insta::assert_snapshot!(before_and_after(k, &[passes::cse::cse]));
+}
+
+#[test]
+fn implied() {
+    let k = small(&[], |w, p| {
+        let i = w.special(Special::Thread(0));
+        let j = w.special(Special::Thread(1));
+        let store = |w: &mut Write, condition: Value| {
+            let (yes, no) = (w.f(1.0), w.f(0.0));
+            let v = w.0.scalar(Op::Select { condition, yes, no }, Scalar::F32);
+            w.store(at(p[2], i, p[3]), v);
+        };
+        // Lanes that leave decide for those that stay: here i < y's extent, and so not >=.
+        let outside = w.0.compare(Comparison::Ge, i, p[1]);
+        w.0.enter([]);
+        w.0.effect(Op::Return);
+        let then = w.0.leave();
+        w.0.enter([]);
+        w.0.effect(Op::Yield(smallvec![]));
+        let otherwise = w.0.leave();
+        w.0.effect(Op::If { condition: outside, then, otherwise });
+        let inside = w.0.compare(Comparison::Gt, p[1], i);
+        store(w, inside);
+        // At most and not equal is less; of one alone that does not follow.
+        let most = w.0.compare(Comparison::Le, i, j);
+        let apart = w.0.compare(Comparison::Ne, j, i);
+        w.iff(most, |w| {
+            let less = w.0.compare(Comparison::Lt, i, j);
+            store(w, less);
+        });
+        let both = w.bin(Binary::And, most, apart);
+        w.iff(both, |w| {
+            let less = w.0.compare(Comparison::Lt, i, j);
+            store(w, less);
+            store(w, apart);
+        });
+        // What a side knew ends with it; a loop knows its index; of floats nothing follows.
+        let less = w.0.compare(Comparison::Lt, i, j);
+        store(w, less);
+        let range = [j, p[3], w.n(1)];
+        w.each(0, range, Unroll::Never, |w, k| {
+            let inside = w.0.compare(Comparison::Lt, k, p[3]);
+            store(w, inside);
+        });
+        let x = w.load(at(p[0], i, p[1]));
+        let above = w.0.compare(Comparison::Gt, x, p[9]);
+        w.iff(above, |w| {
+            let not = w.0.compare(Comparison::Le, x, p[9]);
+            store(w, not);
+        });
+    });
+    insta::assert_snapshot!(before_and_after(k, &[passes::implied::implied, passes::fold::fold]));
+}
+
 #[test]
 fn licm() {
     let k = small(&[], |w, p| {
@@ -311,6 +405,35 @@ fn dce() {
         }
     });
     insta::assert_snapshot!(before_and_after(k, &[]));
+}
+
+#[test]
+fn sink() {
+    let k = small(&[], |w, p| {
+        let i = w.special(Special::Thread(0));
+        // Two places of a row that are needed beyond the loop are four registers: they follow it, and the row's number is held.
+        let row = w.mul(i, p[7]);
+        let one = w.n(1);
+        let next = w.add(row, one);
+        let offset = |w: &mut Write, base, index| {
+            w.0.value(Op::Offset { base, terms: smallvec![(index, None)], bytes: 4 }, Type::Global)
+        };
+        let (first, second) = (offset(w, p[2], row), offset(w, p[2], next));
+        // A sum of two loaded numbers is one register where its parts are two: it stays.
+        let (a, b) = (w.load(at(p[0], i, p[1])), w.load(at(p[0], one, p[1])));
+        let sum = w.add(a, b);
+        // A quotient that the loop uses stays before it, and so does what the loop needs anyway.
+        let quotient = w.bin(Binary::Div, a, p[9]);
+        let address = offset(w, p[4], row);
+        w.upto(0, 4, Unroll::Never, |w, k| {
+            w.store(Place::Address { base: address, offset: 0 }, quotient);
+            w.store(at(p[2], k, p[3]), p[9]);
+        });
+        let doubled = w.add(quotient, quotient);
+        w.store(Place::Address { base: first, offset: 0 }, sum);
+        w.store(Place::Address { base: second, offset: 0 }, doubled);
+    });
+    insta::assert_snapshot!(before_and_after(k, &[passes::sink::sink]));
 }
 
 /// Before and after all passes.

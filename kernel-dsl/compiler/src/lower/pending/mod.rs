@@ -6,14 +6,16 @@
 //! what follows its `let`, and where that gives it more than its first value has, lowering it once again. So a token that
 //! a loop hands on is a fixed number of registers.
 
+mod token;
+
 use super::Lowerer;
 use super::captures::captures;
 use super::cell::{Cell, align_of};
 use super::closure::Callable;
-use super::storage::Binding;
+use super::piece::Piece;
 use super::value::{Handle, Known, Place, Storage, Val, View};
 use crate::Scalar;
-use crate::hir::{self, Expr, LocalId, Pattern, Statement, TypeId};
+use crate::hir::{self, Expr, Pattern, TypeId};
 use crate::ir::{self, Binary, Comparison, Inst, Landing, Op, Region, SharedId, Type, Values};
 use crate::source::Span;
 use smallvec::SmallVec;
@@ -29,7 +31,7 @@ pub(super) struct Flight {
     begun: Known,
     /// The first indices of the array that it goes to.
     prefix: SmallVec<[ir::Value; 3]>,
-    /// The scalars, element by element of the thread's share.
+    /// The scalars, element by element of the thread's share, or piece by piece.
     data: Values,
 }
 
@@ -38,6 +40,8 @@ pub(super) struct Flight {
 pub(super) struct Kind {
     array: SharedId,
     cell: Cell,
+    /// What is on its way of each element: what the array has, or before a conversion what the view has.
+    held: Cell,
     prefix: usize,
     types: Vec<Scalar>,
     /// Elements that move at once.
@@ -114,6 +118,7 @@ impl<'h> Lowerer<'h> {
             let kind = Kind {
                 array: *array,
                 cell: cell.clone(),
+                held: cell.clone(),
                 prefix: 0,
                 types: vec![Scalar::Usize],
                 at_once: 1,
@@ -127,21 +132,11 @@ impl<'h> Lowerer<'h> {
                 data: [group].into_iter().collect(),
             }]);
         }
-        let n = if map.is_none() { self.at_once_of(handle, from) } else { 1 };
+        let n = self.at_once_of(handle, from);
         let mut shape: SmallVec<[u32; 3]> =
             self.builder.kernel.shared[array.0 as usize].shape[prefix.len()..].iter().copied().collect();
         if let Some(last) = shape.last_mut() {
             *last /= n;
-        }
-        let leaves = self.leaves_of(&from.cell, n);
-        let steps = shape.iter().product::<u32>().div_ceil(self.builder.kernel.block.least_threads()) as usize;
-        if steps * leaves.len() > MOST {
-            let message = format!(
-                "each thread would have {} values on their way in registers, of which a thread has at most 255",
-                steps * leaves.len()
-            );
-            self.error_with_help(e.span, message, "make the tile smaller, the block larger, or copy with `copy_from`");
-            return Val::Unit;
         }
         let (conversion, now) = match map {
             None => (None, None),
@@ -150,6 +145,16 @@ impl<'h> Lowerer<'h> {
                 None => (None, Some((map.clone(), ty))),
             },
         };
+        let held = if conversion.is_some() { &from.cell } else { cell };
+        let steps = shape.iter().product::<u32>().div_ceil(self.builder.kernel.block.least_threads()) as usize;
+        let registers = steps * self.registers_of(held, n);
+        if registers > MOST {
+            let message = format!(
+                "each thread would have {registers} values on their way in registers, of which a thread has at most 255"
+            );
+            self.error_with_help(e.span, message, "make the tile smaller, the block larger, or copy with `copy_from`");
+            return Val::Unit;
+        }
         let mut data = Values::new();
         for Share { indices, exists } in self.shares(&shape) {
             let indices = self.first_of_piece(&indices, n);
@@ -159,16 +164,18 @@ impl<'h> Lowerer<'h> {
                 _ => self.wide_piece(from, &indices, n, exists),
             };
             if let Some((map, ty)) = &now {
-                let element = self.assembled(*ty, &mut loaded.into_iter());
-                let made = self.call_with(e.span, map, vec![element]);
-                loaded = self.flatten_cell(&made);
+                loaded = self.mapped([&from.cell, cell], n, &loaded, &mut |lowerer, element| {
+                    let element = lowerer.assembled(*ty, &mut element.iter().copied());
+                    let made = lowerer.call_with(e.span, map, vec![element]);
+                    lowerer.flatten_cell(&made)
+                });
             }
             data.extend(loaded);
         }
         let types = data.iter().filter_map(|v| self.builder.kernel.ty(*v).scalar()).collect();
         let begun = self.begun();
-        let (cell, grouped) = (cell.clone(), false);
-        let kind = Kind { array: *array, cell, prefix: prefix.len(), types, at_once: n, conversion, grouped };
+        let (cell, held, grouped) = (cell.clone(), held.clone(), false);
+        let kind = Kind { array: *array, cell, held, prefix: prefix.len(), types, at_once: n, conversion, grouped };
         Val::Pending(vec![Flight { kind, begun, prefix: prefix.clone(), data }])
     }
 
@@ -196,7 +203,7 @@ impl<'h> Lowerer<'h> {
     }
 
     fn land(&mut self, span: Span, flight: &Flight) {
-        let Kind { array, cell, prefix, conversion, at_once: n, grouped, .. } = &flight.kind;
+        let Kind { array, cell, held, prefix, conversion, at_once: n, grouped, .. } = &flight.kind;
         if *grouped {
             self.builder.effect(Op::CopyWait(Landing::Through(flight.data[0])));
             return;
@@ -215,12 +222,40 @@ impl<'h> Lowerer<'h> {
         for (i, Share { indices, exists }) in shares.iter().enumerate() {
             let brought = &flight.data[i * each..][..each];
             let scalars = match conversion {
-                Some(conversion) => self.convert(span, *conversion, brought),
+                Some(conversion) => self.mapped([held, cell], *n, brought, &mut |lowerer, element| {
+                    lowerer.convert(span, *conversion, element)
+                }),
                 None => brought.into(),
             };
             let indices = self.first_of_piece(indices, *n);
             self.put(&handle, &indices, *n, &scalars, *exists);
         }
+    }
+
+    /// Registers that `n` elements take which move at once.
+    fn registers_of(&self, cell: &Cell, n: u32) -> usize {
+        match Piece::of(cell, n).filter(|_| n > 1) {
+            Some(piece) => piece.registers() as usize,
+            None => self.leaves_of(cell, n).len(),
+        }
+    }
+
+    /// What `map` makes of each of `n` elements that move at once, from the scalars of one to those of the other.
+    fn mapped(
+        &mut self,
+        [from, to]: [&Cell; 2],
+        n: u32,
+        brought: &[ir::Value],
+        map: &mut dyn FnMut(&mut Self, &[ir::Value]) -> Values,
+    ) -> Values {
+        let (Some(from), Some(to), true) = (Piece::of(from, n), Piece::of(to, n), n > 1) else {
+            return map(self, brought);
+        };
+        let mut made = Values::new();
+        for element in self.apart(from, brought) {
+            made.extend(map(self, &[element]));
+        }
+        self.together(to, &made)
     }
 
     /// What a conversion makes of an element's scalars.
@@ -427,119 +462,6 @@ impl<'h> Lowerer<'h> {
             }
         }
         arm.insts.push(Inst { op: Op::Yield(values), results: Values::new(), location });
-    }
-
-    /// The variable that a statement makes for tokens.
-    pub(super) fn token_variable(&self, statement: &Statement) -> Option<LocalId> {
-        let Statement::Let { pattern: Pattern::Local(id), value: Some(_), .. } = statement else { return None };
-        let local = &self.function().locals[id.0 as usize];
-        (local.mutable && matches!(self.ty(local.ty), hir::Type::Pending)).then_some(*id)
-    }
-
-    /// Binds a variable for tokens: registers for the flights of its first value, and for those that `later` says come.
-    pub(super) fn bind_token(&mut self, id: LocalId, value: Val) {
-        let Val::Pending(flights) = &value else { return };
-        let mut kinds: Vec<Kind> = flights.iter().map(|f| f.kind.clone()).collect();
-        kinds.extend(self.later.get(&self.tokens).cloned().unwrap_or_default());
-        let name = self.function().locals[id.0 as usize].name.clone();
-        let mut local = |ty: Scalar| {
-            let locals = &mut self.builder.kernel.locals;
-            locals.push(ir::Local { name: name.clone(), element: Type::Scalar(ty), len: 1 });
-            ir::LocalId(locals.len() as u32 - 1)
-        };
-        let slots = kinds.into_iter().map(|kind| Slot {
-            begun: local(Scalar::Bool),
-            prefix: (0..kind.prefix).map(|_| local(Scalar::Usize)).collect(),
-            data: kind.types.iter().map(|ty| local(*ty)).collect(),
-            kind,
-        });
-        let storage = Storage::Pending { token: self.tokens, slots: slots.collect() };
-        self.tokens += 1;
-        self.write_token(&storage, value, true);
-        self.frame_mut().bindings[id.0 as usize] = Binding::Variable(storage);
-    }
-
-    /// Hands a token to a variable. All registers are written with its `first`, so that there is something to hand on.
-    pub(super) fn write_token(&mut self, storage: &Storage, value: Val, first: bool) {
-        let (Storage::Pending { token, slots }, Val::Pending(mut flights)) = (storage, value) else { return };
-        for slot in slots {
-            let locals = std::iter::once(&slot.begun).chain(&slot.prefix).chain(&slot.data);
-            match flights.iter().position(|f| f.kind == slot.kind) {
-                Some(i) => {
-                    let flight = flights.remove(i);
-                    for (local, value) in locals.zip(flight.values()) {
-                        self.builder.effect(Op::WriteLocal { local: *local, index: None, value });
-                    }
-                }
-                None => {
-                    let count = if first { usize::MAX } else { 1 };
-                    for (local, ty) in locals.zip(slot.kind.value_types()).take(count) {
-                        let value = self.builder.value(Op::Constant(0), ty);
-                        self.builder.effect(Op::WriteLocal { local: *local, index: None, value });
-                    }
-                }
-            }
-        }
-        // Room for these is made when what follows the `let` is lowered again.
-        self.unplaced.entry(*token).or_default().extend(flights.into_iter().map(|f| f.kind));
-    }
-
-    /// Takes a token out of a variable, as a move does.
-    pub(super) fn take_token(&mut self, slots: &[Slot]) -> Val {
-        let mut flights = Vec::new();
-        for slot in slots {
-            let locals: Vec<ir::LocalId> = std::iter::once(slot.begun)
-                .chain(slot.prefix.iter().copied())
-                .chain(slot.data.iter().copied())
-                .collect();
-            let types: Vec<Type> = slot.kind.value_types().collect();
-            let mut read = Vec::new();
-            for (local, ty) in locals.into_iter().zip(types) {
-                read.push(self.builder.value(Op::ReadLocal { local, index: None }, ty));
-            }
-            flights.extend(slot.kind.clone().flight(&mut read.into_iter()));
-        }
-        Val::Pending(flights)
-    }
-
-    /// Refuses a variable for tokens that is given what it holds, and another copy of the same kind.
-    fn given_itself(&mut self, statement: &Statement) {
-        let Some(id) = self.token_variable(statement) else { return };
-        let local = &self.function().locals[id.0 as usize];
-        let message = format!(
-            "`{}` is given what it holds and one copy more, so that how many it holds is not known",
-            local.name
-        );
-        let help = "wait for it before the next copy begins, or bind each copy to a name of its own and join these: `a.and(b)`";
-        self.error_with_help(local.span, message, help);
-    }
-
-    /// Lowers the statements of a block from number `first` on, which makes a variable for tokens; again if the variable
-    /// is given more than it had room for.
-    pub(super) fn with_token(&mut self, block: &'h hir::Block, first: usize) -> Val {
-        let token = self.tokens;
-        loop {
-            let before = self.clone();
-            self.statement(&block.statements[first]);
-            let value = self.statements(block, first + 1);
-            let Some(unplaced) = self.unplaced.remove(&token).filter(|kinds| !kinds.is_empty()) else { return value };
-            let mut later = self.later.get(&token).cloned().unwrap_or_default();
-            let known = later.len();
-            // What kinds name by their number stays.
-            let conversions = std::mem::take(&mut self.conversions);
-            *self = Lowerer { conversions, ..before };
-            for kind in unplaced {
-                if !later.contains(&kind) {
-                    later.push(kind);
-                }
-            }
-            if later.len() == known {
-                // It would never have room for what it has and one more of that.
-                self.given_itself(&block.statements[first]);
-                return value;
-            }
-            self.later.insert(token, later);
-        }
     }
 }
 

@@ -1,0 +1,69 @@
+//! The Rust line of each group of instructions: for who reads the PTX, and for tools that read what ptxas makes of it.
+
+use super::Emitter;
+use crate::ptx::ast::Position;
+use crate::source::Source;
+
+/// Whether a module tells ptxas which line of Rust an instruction comes from, by `.file` and `.loc`.
+///
+/// A line is that of the function whose text it is, so what a device function became has lines of the device function.
+/// ptxas passes them on to debuggers, profilers and disassemblers if it is asked to (`-lineinfo`), and makes the same code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lines {
+    /// It does.
+    Kept,
+    /// It does not, so that a kernel that moves within its file keeps its PTX.
+    Left,
+}
+
+/// What `.file` calls the file of a function: as [`Source::file`] does, but for what a string of PTX cannot hold. Where the
+/// file is not known, it is the function's name in angle brackets.
+pub fn file_name(source: &Source) -> String {
+    if source.file.is_empty() {
+        return format!("<{}>", source.name);
+    }
+    let plain = |c: char| match c {
+        '\\' => '/',
+        '"' => '_',
+        ' '..='~' => c,
+        _ => '_',
+    };
+    source.file.chars().map(plain).collect()
+}
+
+impl Emitter<'_> {
+    /// Writes the Rust line of the current instruction, if it is not the one that was written last. The comment has its
+    /// offset in lines from the function's first, so that a kernel that moves within its file keeps its PTX.
+    pub(super) fn line(&mut self) {
+        let Some(at) = self.location.and_then(|l| self.kernel.locations.get(l.0 as usize)) else { return };
+        let line = (at.source, at.span.line);
+        if self.written == Some(line) {
+            return;
+        }
+        self.written = Some(line);
+        let Some(source) = self.kernel.sources.get(at.source as usize) else { return };
+        let offset = u32::from(at.span.line);
+        self.builder.comment(source.heading(offset, at.source != 0));
+        if self.lines == Lines::Kept {
+            let file = self.builder.file(&file_name(source));
+            // The comment goes for the whole line, and so does this.
+            self.builder.location(Position { file, line: source.line + offset, column: 0 });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_a_name_that_ptx_can_hold() {
+        let named = |file: &str| {
+            let (name, file) = ("f".to_string(), file.to_string());
+            file_name(&Source { name, file, line: 1, text: Vec::new() })
+        };
+        assert_eq!(named("kernels-rs/src/gemm.rs"), "kernels-rs/src/gemm.rs");
+        assert_eq!(named(r#"a\b"c/é.rs"#), "a/b_c/_.rs");
+        assert_eq!(named(""), "<f>");
+    }
+}

@@ -1,0 +1,243 @@
+//! Comparisons that a branch around them, or one before them that some lanes left by, has decided.
+//!
+//! After `if row >= x.rows() { return }` the check in `x.at(row)` holds, and with it goes the choice of the row's extent; in
+//! `for i in 0..n`, `i < n` does. Of two integers the pass keeps which of <, = and > are still possible, so that
+//! `a <= b` and `a != b` together are `a < b`.
+
+use super::constants::Constants;
+use super::hash::Table;
+use crate::error::Errors;
+use crate::ir::*;
+use crate::scalar::Scalar;
+
+const BOOL: Type = Type::Scalar(Scalar::Bool);
+
+/// Replaces comparisons whose outcome is known where they stand.
+pub fn implied(kernel: &mut Kernel) -> Result<(), Errors> {
+    let mut constants = Constants::of(kernel);
+    let mut types = std::mem::take(&mut kernel.values);
+    let truths = [0, 1].map(|bits| constants.get(&mut types, BOOL, bits));
+    let n = types.len();
+    let mut reasoner = Reasoner {
+        types: &types,
+        truths,
+        stands: (0..n as u32).map(Value).collect(),
+        definitions: vec![None; n],
+        facts: Facts::default(),
+    };
+    reasoner.region(&mut kernel.body);
+    kernel.values = types;
+    constants.place(&mut kernel.body);
+    Ok(())
+}
+
+/// How a truth value comes about.
+#[derive(Clone, Copy)]
+enum Definition {
+    Compare(Comparison, Value, Value),
+    /// All of both hold.
+    And(Value, Value),
+    /// One of both holds.
+    Or(Value, Value),
+    Not(Value),
+}
+
+/// Which of <, = and > two integers may be to one another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Orders(u8);
+
+impl Orders {
+    const LESS: Orders = Orders(1);
+    const EQUAL: Orders = Orders(2);
+    const GREATER: Orders = Orders(4);
+    const ALL: Orders = Orders(7);
+
+    /// Those of which a comparison holds.
+    fn of(comparison: Comparison) -> Orders {
+        let [less, equal, greater] = [Orders::LESS, Orders::EQUAL, Orders::GREATER].map(|o| o.0);
+        Orders(match comparison {
+            Comparison::Lt => less,
+            Comparison::Le => less | equal,
+            Comparison::Eq => equal,
+            Comparison::Ne => less | greater,
+            Comparison::Ge => greater | equal,
+            Comparison::Gt => greater,
+        })
+    }
+
+    fn and(self, other: Orders) -> Orders {
+        Orders(self.0 & other.0)
+    }
+
+    fn except(self, other: Orders) -> Orders {
+        Orders(self.0 & !other.0)
+    }
+
+    /// Of the second to the first.
+    fn mirrored(self) -> Orders {
+        let [less, greater] = [self.and(Orders::LESS), self.and(Orders::GREATER)].map(|o| o.0);
+        Orders(self.and(Orders::EQUAL).0 | less << 2 | greater >> 2)
+    }
+
+    fn none(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// What holds at the instruction at hand.
+#[derive(Default)]
+struct Facts {
+    /// Of pairs of integers, the lower value first.
+    orders: Table<(u32, u32), Orders>,
+    truths: Table<u32, bool>,
+    /// What to put back when a scope ends, the last first.
+    undo: Vec<Undo>,
+}
+
+enum Undo {
+    Orders((u32, u32), Orders),
+    /// What was not known before.
+    Truth(u32),
+}
+
+impl Facts {
+    fn orders(&self, a: Value, b: Value) -> Orders {
+        let known = |a: Value, b: Value| self.orders.get(&(a.0, b.0)).copied().unwrap_or(Orders::ALL);
+        match a.cmp(&b) {
+            std::cmp::Ordering::Less => known(a, b),
+            std::cmp::Ordering::Equal => Orders::EQUAL,
+            std::cmp::Ordering::Greater => known(b, a).mirrored(),
+        }
+    }
+
+    /// Leaves, of what `a` may be to `b`, only `orders`.
+    fn restrict(&mut self, a: Value, b: Value, orders: Orders) {
+        if a > b {
+            return self.restrict(b, a, orders.mirrored());
+        }
+        let before = self.orders(a, b);
+        if a != b && before.and(orders) != before {
+            self.orders.insert((a.0, b.0), before.and(orders));
+            self.undo.push(Undo::Orders((a.0, b.0), before));
+        }
+    }
+
+    /// Forgets what has been learnt since there were `kept` steps to undo.
+    fn forget(&mut self, kept: usize) {
+        for step in self.undo.drain(kept..).rev() {
+            match step {
+                Undo::Orders(pair, before) => _ = self.orders.insert(pair, before),
+                Undo::Truth(value) => _ = self.truths.remove(&value),
+            }
+        }
+    }
+}
+
+struct Reasoner<'k> {
+    types: &'k [Type],
+    /// The constants `false` and `true`.
+    truths: [Value; 2],
+    /// What stands for each value.
+    stands: Vec<Value>,
+    definitions: Vec<Option<Definition>>,
+    facts: Facts,
+}
+
+impl Reasoner<'_> {
+    /// Visits a region; what is learnt in it holds to its end.
+    fn region(&mut self, region: &mut Region) {
+        let kept = self.facts.undo.len();
+        region.insts.retain_mut(|inst| self.inst(inst));
+        self.facts.forget(kept);
+    }
+
+    /// Visits the side of a branch that is taken where `condition` is `truth`.
+    fn side(&mut self, region: &mut Region, condition: Value, truth: bool) {
+        let kept = self.facts.undo.len();
+        self.assume(condition, truth);
+        self.region(region);
+        self.facts.forget(kept);
+    }
+
+    /// Rewrites an instruction; tells whether it stays.
+    fn inst(&mut self, inst: &mut Inst) -> bool {
+        let (stands, known, truths) = (&self.stands, &self.facts.truths, self.truths);
+        inst.op.map_operands(|v| {
+            let v = stands[v.0 as usize];
+            known.get(&v.0).map_or(v, |truth| truths[usize::from(*truth)])
+        });
+        match &mut inst.op {
+            Op::Compare(comparison, a, b) if self.ordered(*a) => {
+                let (possible, holds) = (self.facts.orders(*a, *b), Orders::of(*comparison));
+                let result = inst.results[0].0 as usize;
+                match (possible.and(holds).none(), possible.except(holds).none()) {
+                    // Control does not come here.
+                    (true, true) | (false, false) => {
+                        self.definitions[result] = Some(Definition::Compare(*comparison, *a, *b));
+                    }
+                    (_, truth) => {
+                        self.stands[result] = self.truths[usize::from(truth)];
+                        return false;
+                    }
+                }
+            }
+            Op::Binary(op @ (Binary::And | Binary::Or), a, b) if self.types[a.0 as usize] == BOOL => {
+                let definition = if *op == Binary::And { Definition::And(*a, *b) } else { Definition::Or(*a, *b) };
+                self.definitions[inst.results[0].0 as usize] = Some(definition);
+            }
+            Op::Unary(Unary::Not, a) if self.types[a.0 as usize] == BOOL => {
+                self.definitions[inst.results[0].0 as usize] = Some(Definition::Not(*a));
+            }
+            Op::If { condition, then, otherwise } => {
+                let condition = *condition;
+                self.side(then, condition, true);
+                self.side(otherwise, condition, false);
+                let left = leaves(then);
+                if left != leaves(otherwise) {
+                    self.assume(condition, !left);
+                }
+            }
+            Op::For(l) => {
+                let kept = self.facts.undo.len();
+                if let Some(index) = l.body.parameters.first() {
+                    self.facts.restrict(*index, l.end, Orders::LESS);
+                }
+                self.region(&mut l.body);
+                self.facts.forget(kept);
+            }
+            op => op.regions_mut().into_iter().for_each(|r| self.region(r)),
+        }
+        true
+    }
+
+    /// Whether of two values of the type of `v` one is less, or they are equal.
+    fn ordered(&self, v: Value) -> bool {
+        self.types[v.0 as usize].scalar().is_some_and(Scalar::is_integer)
+    }
+
+    /// Takes a truth value for `truth` until the end of the scope.
+    fn assume(&mut self, value: Value, truth: bool) {
+        if self.truths.contains(&value) || self.facts.truths.contains_key(&value.0) {
+            return;
+        }
+        self.facts.truths.insert(value.0, truth);
+        self.facts.undo.push(Undo::Truth(value.0));
+        match (self.definitions[value.0 as usize], truth) {
+            (Some(Definition::Compare(comparison, a, b)), _) => {
+                let holds = Orders::of(comparison);
+                self.facts.restrict(a, b, if truth { holds } else { Orders::ALL.except(holds) });
+            }
+            (Some(Definition::And(a, b)), true) | (Some(Definition::Or(a, b)), false) => {
+                self.assume(a, truth);
+                self.assume(b, truth);
+            }
+            (Some(Definition::Not(a)), _) => self.assume(a, !truth),
+            _ => {}
+        }
+    }
+}
+
+/// Whether control goes elsewhere at the end of a side of a branch, not on after it.
+fn leaves(region: &Region) -> bool {
+    !matches!(region.insts.last(), Some(Inst { op: Op::Yield(_), .. }))
+}

@@ -1,0 +1,24 @@
+//! The Rust that machine code comes from.
+
+use crate::sass::Line;
+use kernel_dsl::compiler::emit::file_name;
+use kernel_dsl::compiler::source::Source;
+
+/// The functions that an instance is made of, by the names that its PTX gives their files.
+pub(super) struct Lines<'k>(Vec<(String, &'k Source)>);
+
+impl Lines<'_> {
+    pub(super) fn of(sources: &[Source]) -> Lines<'_> {
+        Lines(sources.iter().map(|source| (file_name(source), source)).collect())
+    }
+
+    /// The code of a line, without its comment; empty if it is not known.
+    pub(super) fn code(&self, line: &Line) -> &str {
+        let of_file = self.0.iter().filter(|(file, _)| *file == line.file);
+        let codes = of_file.filter_map(|(_, source)| {
+            let offset = line.number.checked_sub(source.line)?;
+            source.line_text(offset).is_some().then(|| source.line_code(offset))
+        });
+        { codes }.next().unwrap_or_default()
+    }
+}

@@ -1,0 +1,113 @@
+//! An instance as machine code, by NVIDIA's tools where they are found.
+
+use super::Error;
+use super::nvdisasm::Nvdisasm;
+use super::ptxas::{Ptxas, Resources};
+use crate::sass::{Listing, Loop};
+use kernel_dsl::compiler::Target;
+use serde::Serialize;
+use std::fmt;
+
+/// The tools that were found.
+pub(super) struct Tools {
+    pub(super) ptxas: Ptxas,
+    pub(super) nvdisasm: Option<Nvdisasm>,
+}
+
+/// What ptxas made of an instance.
+pub(super) struct MachineCode {
+    pub(super) resources: Resources,
+    /// `None` without an nvdisasm.
+    pub(super) code: Option<Code>,
+}
+
+/// The instructions, and what they are worth.
+pub(super) struct Code {
+    pub(super) listing: Listing,
+    pub(super) loops: Vec<Loop>,
+}
+
+impl Tools {
+    /// A ptxas that knows `target`, and an nvdisasm with it.
+    pub(super) fn find(target: Target) -> Option<Tools> {
+        let ptxas = Ptxas::find().filter(|ptxas| ptxas.takes(target))?;
+        Some(Tools { nvdisasm: Nvdisasm::find(&ptxas), ptxas })
+    }
+
+    /// Assembles the PTX of `instance`, and takes it apart again.
+    pub(super) fn assemble(&self, instance: &str, ptx: &str, target: Target) -> Result<MachineCode, Error> {
+        let failed = |said| Error::Assembler { instance: instance.to_string(), ptxas: self.ptxas.to_string(), said };
+        let Some(nvdisasm) = &self.nvdisasm else {
+            return Ok(MachineCode { resources: self.ptxas.assemble(ptx, target).map_err(failed)?, code: None });
+        };
+        let (resources, listing) = nvdisasm.disassemble(&self.ptxas, ptx, target).map_err(failed)?;
+        Ok(MachineCode { resources, code: Some(Code { loops: listing.loops(), listing }) })
+    }
+}
+
+impl Code {
+    /// Instructions that do something, and the slots that they issue in.
+    pub(super) fn size(&self) -> (u32, u32) {
+        let all = 0..self.listing.instructions.len();
+        (self.listing.busy(all.clone()).count() as u32, self.listing.slots(all))
+    }
+
+    /// Cycles that the whole code loses to register banks, where that is known.
+    pub(super) fn bank_conflicts(&self) -> Option<u32> {
+        Some(self.listing.bank_conflicts()?.iter().map(|conflict| conflict.cycles).sum())
+    }
+
+    /// The loop right around that of index `inner`.
+    pub(super) fn around(&self, inner: usize) -> Option<usize> {
+        let Loop { head, depth, .. } = self.loops[inner];
+        let holds = |l: &Loop| l.depth + 1 == depth && l.body.binary_search(&head).is_ok();
+        self.loops.iter().position(holds)
+    }
+}
+
+/// `66 instructions in 48 issue slots, 4 cycles lost to register banks`
+#[derive(Clone, Copy, Serialize)]
+pub(super) struct Issue {
+    pub(super) instructions: u32,
+    pub(super) slots: u32,
+    pub(super) bank_conflicts: Option<u32>,
+}
+
+impl fmt::Display for Issue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} in {}", counted(self.instructions, "instruction"), counted(self.slots, "issue slot"))?;
+        match self.bank_conflicts {
+            None => Ok(()),
+            Some(0) => f.write_str(", no conflict of register banks"),
+            Some(n) => write!(f, ", {} lost to register banks", counted(n, "cycle")),
+        }
+    }
+}
+
+/// `1 slot`, `2 slots`
+pub(super) fn counted(n: u32, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
+impl From<&Loop> for Issue {
+    fn from(l: &Loop) -> Issue {
+        Issue { instructions: l.instructions, slots: l.slots, bank_conflicts: l.bank_conflicts }
+    }
+}
+
+impl From<&Code> for Issue {
+    fn from(code: &Code) -> Issue {
+        let (instructions, slots) = code.size();
+        Issue { instructions, slots, bank_conflicts: code.bank_conflicts() }
+    }
+}
+
+impl fmt::Display for Resources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, ", self.registers)?;
+        match (self.spill_stores, self.spill_loads) {
+            (0, 0) => f.write_str("no spills"),
+            (stores, loads) => write!(f, "{stores} bytes of spill stores, {loads} of spill loads"),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! In which order the interpreter runs what a launch leaves unordered.
+//!
+//! Blocks, the warps of a block between two barriers, and lanes whose atomic operations meet in one element may go in any
+//! order on a device. A kernel whose result depends on it gives what it gives by chance: run it in two orders, and compare.
+
+use super::frame::{LANES, lanes_of};
+use serde::Serialize;
+use std::fmt;
+
+/// An order of blocks, of the warps of each, and of lanes in one atomic operation.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Schedule {
+    /// By ascending index, x fastest.
+    #[default]
+    InOrder,
+    /// By descending index.
+    Reversed,
+    /// One of many orders, by a seed; warps in another one after each barrier.
+    Seeded(u64),
+}
+
+impl Schedule {
+    /// The `n`th of `count` blocks to run.
+    pub(super) fn block(self, n: u64, count: u64) -> u64 {
+        match self {
+            Schedule::InOrder => n,
+            Schedule::Reversed => count - 1 - n,
+            Schedule::Seeded(seed) => {
+                // n ↦ a·n + b is one to one modulo the count if the two have no common factor.
+                let mut factor = mixed(seed) % count;
+                while gcd(factor, count) != 1 {
+                    factor += 1;
+                }
+                let start = mixed(seed ^ 1) % count;
+                ((u128::from(factor) * u128::from(n) + u128::from(start)) % u128::from(count)) as u64
+            }
+        }
+    }
+
+    /// The order of `count` warps in the `phase`th span between barriers of the launch.
+    pub(super) fn warps(self, phase: u64, count: usize) -> Vec<usize> {
+        let mut all: Vec<usize> = (0..count).collect();
+        match self {
+            Schedule::InOrder => {}
+            Schedule::Reversed => all.reverse(),
+            Schedule::Seeded(seed) => shuffle(&mut all, mixed(seed).wrapping_add(phase)),
+        }
+        all
+    }
+
+    /// The lanes of `mask` in the order in which an atomic operation takes them.
+    pub(super) fn lanes(self, mask: u32) -> impl Iterator<Item = usize> {
+        let mut all = [0; LANES];
+        let mut count = 0;
+        for lane in lanes_of(mask) {
+            all[count] = lane;
+            count += 1;
+        }
+        match self {
+            Schedule::InOrder => {}
+            Schedule::Reversed => all[..count].reverse(),
+            Schedule::Seeded(seed) => shuffle(&mut all[..count], mixed(seed ^ 2)),
+        }
+        all.into_iter().take(count)
+    }
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Schedule::InOrder => f.write_str("in order"),
+            Schedule::Reversed => f.write_str("in reversed order"),
+            Schedule::Seeded(seed) => write!(f, "in the order of seed {seed}"),
+        }
+    }
+}
+
+/// Fisher and Yates's.
+fn shuffle(all: &mut [usize], mut state: u64) {
+    for i in (1..all.len()).rev() {
+        state = mixed(state);
+        all.swap(i, (state % (i as u64 + 1)) as usize);
+    }
+}
+
+/// The next state of SplitMix64, mixed (Steele, Lea and Flood, *Fast Splittable Pseudorandom Number Generators*, 2014).
+fn mixed(state: u64) -> u64 {
+    let z = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ z >> 31
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_block_warp_and_lane_has_its_turn_once() {
+        for schedule in [Schedule::InOrder, Schedule::Reversed, Schedule::Seeded(0), Schedule::Seeded(77)] {
+            for count in [1u64, 2, 6, 30, 97] {
+                let mut blocks: Vec<_> = (0..count).map(|n| schedule.block(n, count)).collect();
+                blocks.sort_unstable();
+                assert_eq!(blocks, (0..count).collect::<Vec<_>>(), "{schedule} of {count} blocks");
+                let mut warps = schedule.warps(3, count as usize);
+                warps.sort_unstable();
+                assert_eq!(warps, (0..count as usize).collect::<Vec<_>>(), "{schedule} of {count} warps");
+            }
+            let lanes = schedule.lanes(0x8000_0415).fold(0u32, |mask, lane| mask | 1 << lane);
+            assert_eq!(lanes, 0x8000_0415);
+        }
+        assert_ne!(Schedule::Seeded(1).warps(0, 32), Schedule::Seeded(1).warps(1, 32), "another order after a barrier");
+    }
+}

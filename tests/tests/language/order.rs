@@ -1,0 +1,129 @@
+//! What depends on an order that nothing fixes: lanes of a warp without a barrier, and atomic operations.
+
+use super::support::checker;
+use kernel_dsl::compiler::hir::Instance;
+use kernel_dsl::prelude::*;
+use kernel_dsl::{Artifact, Kernel};
+use runtime::testing::{Bound, Case, Checker, Expected, Failure, Input, InstanceReport, Random, Subject};
+
+/// A warp turned around through shared memory, with a barrier of the warp if `MET`.
+#[kernel(block = 64, grid = 1, instances(MET = false | true))]
+#[requires(x.len() == 64, y.len() == 64)]
+fn turned<const MET: bool>(x: &[f32], y: &mut [f32]) {
+    let mut tile = Shared::<f32, 1>::new([64]);
+    tile[thread::x()] = x[thread::x()];
+    if MET {
+        warp::sync();
+    }
+    y[thread::x()] = tile[warp::index() * 32 + 31 - warp::lane()];
+}
+
+/// The same where lanes do not run in lockstep.
+#[kernel(target = sm_70, block = 64, grid = 1, instances(MET = false | true))]
+#[requires(x.len() == 64, y.len() == 64)]
+fn turned_on_volta<const MET: bool>(x: &[f32], y: &mut [f32]) {
+    let mut tile = Shared::<f32, 1>::new([64]);
+    tile[thread::x()] = x[thread::x()];
+    if MET {
+        warp::sync();
+    }
+    y[thread::x()] = tile[warp::index() * 32 + 31 - warp::lane()];
+}
+
+fn turned_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
+    vec![Case::new("turned", [Input::slice(&random.values::<f32>(64)), Input::slice(&[0f32; 64])])]
+}
+
+fn turned_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let x = inputs[0].values();
+    let turned = (0..64).map(|t| x[t / 32 * 32 + 31 - t % 32]).collect();
+    vec![Expected::new(1, turned, Bound::Exact)]
+}
+
+fn report(artifact: &'static Artifact, met: bool) -> InstanceReport {
+    let instance = artifact.instances.iter().find(|i| i.name.contains(if met { "true" } else { "false" })).unwrap();
+    let subject = Subject { artifact, cases: turned_cases, reference: turned_reference };
+    Checker::new(None).check(&subject, &Instance(instance.constants.to_vec()), 1)
+}
+
+#[test]
+fn lanes_without_a_barrier_are_a_warning_where_they_run_in_lockstep() {
+    let report = report(turned::<false>::ARTIFACT, false);
+    assert!(report.passed(), "{report}");
+    let [warning] = &report.warnings[..] else { panic!("{:#?}", report.warnings) };
+    for part in ["warning[warp-race]", "tile[warp::index() * 32 + 31 - warp::lane()]", "tile[thread::x()] = x", "sm_70"]
+    {
+        assert!(warning.contains(part), "no `{part}` in:\n{warning}");
+    }
+}
+
+#[test]
+fn and_an_error_where_they_do_not() {
+    let text = report(turned_on_volta::<false>::ARTIFACT, false).to_string();
+    assert!(text.contains("error[warp-race]"), "{text}");
+}
+
+#[test]
+fn a_barrier_of_the_warp_is_enough() {
+    for artifact in [turned::<true>::ARTIFACT, turned_on_volta::<true>::ARTIFACT] {
+        let report = report(artifact, true);
+        assert!(report.passed() && report.warnings.is_empty(), "{report}: {:?}", report.warnings);
+    }
+}
+
+/// Sums of `x`: of floats, in whatever order; and of whole numbers.
+#[kernel(block = 64, grid = 4)]
+#[requires(x.len() == 256, sum.len() == 1, count.len() == 1)]
+fn summed(x: &[f32], sum: &mut [f32], count: &mut [u32]) {
+    sum.fetch_add(0, x[grid::index()]);
+    count.fetch_add(0, x[grid::index()] as u32);
+}
+
+/// Each thread takes the next place.
+#[kernel(block = 64, grid = 4)]
+#[requires(taken.len() == 1, places.len() == 256)]
+fn places(taken: &mut [u32], places: &mut [u32]) {
+    let place = taken.fetch_add(0, 1);
+    places[grid::index()] = place;
+}
+
+fn of<K: Kernel>(case: &Case, expected: &[Expected], gpu: bool) -> Result<(), Failure> {
+    let instance = Instance(K::CONSTANTS.to_vec());
+    let prepared = runtime::testing::Prepared::compile(K::ARTIFACT, &instance).unwrap();
+    checker(gpu).case(&prepared, case, |_| expected.to_vec())
+}
+
+fn sums() -> (Case, Vec<Expected>) {
+    let x: Vec<f32> = Random::new(3).values::<f32>(256).iter().map(|v| v.abs() + 1.0).collect();
+    let sum: f64 = x.iter().map(|v| f64::from(*v)).sum();
+    let count: u32 = x.iter().map(|v| *v as u32).sum();
+    let case = Case::new("sums", [Input::slice(&x), Input::slice(&[0f32]), Input::slice(&[0u32])]);
+    // 256 roundings of at most half a unit in the last place of the sum.
+    let expected = vec![
+        Expected::new(1, vec![sum], Bound::Relative(256.0 * 2f64.powi(-24))),
+        Expected::new(2, vec![f64::from(count)], Bound::Exact),
+    ];
+    (case, expected)
+}
+
+#[test]
+fn sums_of_floats_depend_on_the_order_of_their_terms() {
+    let (case, expected) = sums();
+    let text = of::<summed>(&case, &expected, false).expect_err("orders differ").to_string();
+    assert!(text.starts_with("sum[0] depends on the order of atomic operations: "), "{text}");
+    of::<summed>(&case.with_order_dependent(1), &expected, false).unwrap_or_else(|e| panic!("{e}"));
+}
+
+#[test]
+fn places_that_threads_take_depend_on_who_comes_first() {
+    let case = Case::new("places", [Input::slice(&[0u32]), Input::slice(&[0u32; 256])]);
+    let failure = of::<places>(&case, &[], false).expect_err("orders differ");
+    assert!(matches!(&failure, Failure::OrderDependent { mismatch, .. } if mismatch.argument == "places"), "{failure}");
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_sums_of_floats_are_near_the_reference_in_any_order() {
+    let (case, expected) = sums();
+    of::<summed>(&case.with_order_dependent(1), &expected, true).unwrap_or_else(|e| panic!("{e}"));
+}

@@ -1,0 +1,230 @@
+//! The lines of Rust in PTX, and the machine code that ptxas makes with them, of every kernel of kernels-rs and `src/paper`.
+//!
+//! Where no ptxas with an nvdisasm is found (`tests/get-nvdisasm` fetches both), what needs them is skipped, and says so.
+
+use kernel_dsl::Artifact;
+use kernel_dsl::compiler::emit::{Lines, emit, emit_with, file_name};
+use kernel_dsl::compiler::hir::{Instance, serial};
+use kernel_dsl::compiler::passes::Optimised;
+use kernel_dsl::compiler::ptx::ast::{File, Item, Location, Module, Statement};
+use kernel_dsl::compiler::ptx::parse;
+use kernel_dsl::compiler::{Target, analyses, passes};
+use kernels_rs::command::nvdisasm::Nvdisasm;
+use kernels_rs::command::ptxas::Ptxas;
+use kernels_rs::sass::{Class, Instruction, Listing};
+use serde_json::Value;
+use std::process::{Command, Output};
+use tests as _;
+
+/// The kernels, with the name and the constants of each declared instance.
+fn declared() -> impl Iterator<Item = (&'static Artifact, &'static str, Instance)> {
+    let kernels = kernel_dsl::kernels().into_iter();
+    kernels.flat_map(|kernel| kernel.instances.iter().map(move |i| (kernel, i.name, Instance(i.constants.to_vec()))))
+}
+
+/// An instance of each kernel.
+fn kernels() -> impl Iterator<Item = (&'static Artifact, &'static str, Instance)> {
+    let mut seen = std::collections::HashSet::new();
+    declared().filter(move |(kernel, ..)| seen.insert((kernel.module, kernel.name)))
+}
+
+fn optimised(kernel: &Artifact, instance: &Instance, target: Target) -> Optimised {
+    let program = serial::program(kernel.hir).unwrap();
+    let lowered = analyses::lowered(&program, instance, target).unwrap_or_else(|e| panic!("{}: {e}", kernel.name));
+    passes::optimise(lowered).unwrap_or_else(|e| panic!("{}: {e}", kernel.name))
+}
+
+fn tools() -> Option<(Ptxas, Nvdisasm)> {
+    let ptxas = Ptxas::find().filter(Ptxas::takes_sm_61);
+    let tools = ptxas.and_then(|ptxas| Nvdisasm::find(&ptxas).map(|nvdisasm| (ptxas, nvdisasm)));
+    if tools.is_none() {
+        println!("skipped: no ptxas for sm_61 with an nvdisasm; `tests/get-nvdisasm` fetches both");
+    }
+    tools
+}
+
+/// A module's text without its lines of source, and without empty ones.
+fn without_lines(module: &Module) -> String {
+    let of_source = |line: &&str| [".file ", ".loc "].iter().any(|word| line.trim_start().starts_with(word));
+    let text = module.to_string();
+    text.lines().filter(|line| !of_source(line) && !line.is_empty()).map(|line| format!("{line}\n")).collect()
+}
+
+/// Those of the text, and the comment that each stands under.
+#[test]
+fn a_line_in_ptx_is_that_of_its_comment_and_all_else_stays() {
+    for (kernel, name, instance) in declared() {
+        let kernel = optimised(kernel, &instance, kernel.target);
+        let module = emit_with(&kernel, Lines::Kept).unwrap();
+        assert_eq!(parse(&module.to_string()).as_ref(), Ok(&module), "{name}");
+        let files: Vec<_> =
+            module.items().iter().filter_map(|i| if let Item::File(f) = i { Some(f) } else { None }).collect();
+        let body = module.entries().next().unwrap().body.as_ref().unwrap();
+        let mut comment = "";
+        let mut lines = 0;
+        for statement in body {
+            match statement {
+                Statement::Comment(text) => comment = text,
+                Statement::Location(Location { position, inlined: None }) => {
+                    let File { name: file, .. } = files.iter().find(|f| f.index == position.file).unwrap();
+                    let (offset, code) = comment.split_once('+').unwrap().1.split_once(' ').unwrap();
+                    let stands = kernel.sources.iter().any(|source| {
+                        let line = source.line + offset.parse::<u32>().unwrap();
+                        file_name(source) == *file
+                            && line == position.line
+                            && source
+                                .text
+                                .get((line - source.line) as usize)
+                                .is_some_and(|text| code.contains("\\u") || text.contains(code))
+                    });
+                    assert!(stands, "{name}: {file}:{} is not `{comment}`", position.line);
+                    lines += 1;
+                }
+                Statement::Location(_) => panic!("{name}: where something was inlined to is not told"),
+                _ => {}
+            }
+        }
+        assert!(lines > 0, "{name}");
+        assert_eq!(without_lines(&module), without_lines(&emit(&kernel).unwrap()), "{name}");
+    }
+}
+
+fn without_line(inst: &Instruction) -> Instruction {
+    Instruction { line: None, ..inst.clone() }
+}
+
+#[test]
+fn machine_code_is_read_in_full_and_the_same_with_lines() {
+    let Some((ptxas, nvdisasm)) = tools() else { return };
+    for (kernel, name, instance) in kernels() {
+        let target = kernel.target;
+        let kernel = optimised(kernel, &instance, target);
+        let ptx = |lines| emit_with(&kernel, lines).unwrap().to_string();
+        let (resources, text) = nvdisasm.text(&ptxas, &ptx(Lines::Kept), target).unwrap();
+        let with = Listing::read(&text).unwrap();
+        let without = nvdisasm.listing(&ptxas, &ptx(Lines::Left), target).unwrap();
+        let bare = |listing: &Listing| listing.instructions.iter().map(without_line).collect::<Vec<_>>();
+        assert_eq!(bare(&with), bare(&without), "{name}");
+
+        assert_eq!(Some(with.sm), Some(Some(target.sm())), "{name}");
+        // What ptxas says of the kernel is what it wrote into it.
+        assert!(text.contains(&format!("SHI_REGISTERS={}\"", resources.registers)), "{name}: {resources:?}");
+        if kernel.dynamic.is_empty() {
+            assert_eq!(resources.shared_bytes, kernel.shared_bytes(), "{name}");
+        }
+        let spills = with.instructions.iter().any(|i| matches!(Class::of(i), Class::LocalLoad | Class::LocalStore));
+        assert!(!spills || resources.stack_bytes > 0, "{name}: {resources:?}");
+
+        for (at, inst) in with.instructions.iter().enumerate() {
+            assert!(inst.idle() || Class::of(inst) != Class::Other, "{name}: {inst:?}");
+            let own = with.functions.keys().any(|start| *start <= at);
+            let Some(line) = &inst.line else {
+                assert!(own, "{name}: {inst:?} is of no line");
+                continue;
+            };
+            let stands = kernel.sources.iter().any(|source| {
+                let offset = line.number.checked_sub(source.line);
+                file_name(source) == line.file && offset.is_some_and(|offset| source.line_text(offset).is_some())
+            });
+            assert!(stands, "{name}: {line:?} is of no function");
+        }
+        // A jump back is in a loop; a loop's parts are its own.
+        let loops = with.loops();
+        for (at, inst) in with.instructions.iter().enumerate().filter(|(_, i)| i.opcode() == "BRA") {
+            let back = inst.targets.iter().any(|to| *to < at && !with.functions.keys().any(|f| *f <= at));
+            let looped = loops.iter().any(|l| l.body.contains(&at));
+            assert!(!back || looped, "{name}: {inst:?}");
+        }
+    }
+}
+
+#[test]
+fn every_target_is_read() {
+    let Some((ptxas, nvdisasm)) = tools() else { return };
+    for (kernel, name, instance) in kernels().filter(|(kernel, ..)| kernel.module.starts_with("kernels_rs")) {
+        for target in Target::ALL.into_iter().filter(|t| *t >= kernel.target && ptxas.takes(*t)) {
+            let ptx = emit_with(&optimised(kernel, &instance, target), Lines::Kept).unwrap().to_string();
+            let listing = nvdisasm.listing(&ptxas, &ptx, target).unwrap_or_else(|e| panic!("{name} for {target}: {e}"));
+            assert_eq!(listing.sm, Some(target.sm()));
+            assert_eq!(listing.bank_conflicts().is_some(), target == Target::SM_61, "{target}");
+            for inst in &listing.instructions {
+                assert!(inst.idle() || Class::of(inst) != Class::Other, "{name} for {target}: {inst:?}");
+            }
+        }
+    }
+}
+
+/// The command `kernels`, over these kernels.
+fn paper(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_paper")).args(arguments).output().unwrap()
+}
+
+fn stdout(arguments: &[&str]) -> String {
+    let output = paper(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What is shown depends on the release of ptxas in its details.
+fn of_the_release_that_is_shown() -> bool {
+    match tools() {
+        Some((ptxas, _)) if ptxas.release.as_deref() == Some("12.9") => true,
+        Some((ptxas, _)) => {
+            println!("skipped: what is shown is of ptxas 12.9, and this is {ptxas}");
+            false
+        }
+        None => false,
+    }
+}
+
+#[test]
+fn machine_code_is_shown_under_its_lines() {
+    if of_the_release_that_is_shown() {
+        insta::assert_snapshot!("matmul_16", stdout(&["show", "matmul::<16>", "--sass"]));
+        // Another architecture.
+        insta::assert_snapshot!("transpose_sm_80", stdout(&["show", "transpose", "--sass", "--target", "sm_80"]));
+    }
+}
+
+#[test]
+fn every_kernel_is_shown_within_a_terminal_and_reported() {
+    if tools().is_none() {
+        return;
+    }
+    for (kernel, name, _) in kernels() {
+        let name = format!("{}::{name}", kernel.module);
+        let shown = stdout(&["show", &name, "--sass"]);
+        assert!(!shown.contains('\x1b'), "a pipe has no colours");
+        for line in shown.lines() {
+            assert!(line.chars().count() <= 100, "{name}: {line}");
+        }
+        let report: Value = serde_json::from_str(&stdout(&["report", &name, "--json"])).unwrap();
+        let sass = &report[0]["machine_code"]["sass"];
+        let number = |value: &Value| value.as_u64().unwrap();
+        assert!(number(&sass["slots"]) <= number(&sass["instructions"]), "{name}");
+        let mix = |of: &Value| of["mix"].as_object().unwrap().values().map(number).sum::<u64>();
+        assert_eq!(mix(sass), number(&sass["instructions"]), "{name}");
+        let loops = sass["loops"].as_array().unwrap();
+        assert_eq!(shown.matches("┌ loop ").count(), loops.len(), "{name}");
+        for l in loops {
+            assert_eq!(mix(l), number(&l["instructions"]), "{name}");
+            let outside = match l["inside"].as_u64() {
+                Some(outer) => &loops[outer as usize],
+                None => sass,
+            };
+            for part in ["instructions", "slots", "bank_conflicts"] {
+                assert!(number(&l[part]) <= number(&outside[part]), "{name}: {part}");
+            }
+        }
+    }
+}
+
+#[test]
+fn without_the_tools_it_says_what_is_missing() {
+    let nowhere = std::env::temp_dir();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_paper"));
+    let output = command.args(["show", "saxpy", "--sass"]).env("PATH", "").current_dir(nowhere).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("a ptxas that knows sm_61 is not found on PATH nor in target/tools"), "{error}");
+}
