@@ -16,7 +16,7 @@ pub fn slots(listing: &Listing) -> (u32, u32) {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct State {
     at: usize,
-    /// Where lanes meet again (`SSY`), and where calls return to.
+    /// Where lanes meet again (`SSY`, `PBK`), and where calls return to.
     stack: Vec<usize>,
     through: bool,
     stored: bool,
@@ -41,7 +41,7 @@ fn shortest(listing: &Listing) -> Option<u32> {
             ("EXIT", _) if !guarded && state.through && state.stored => return Some(slots),
             ("EXIT", _) if !guarded => continue,
             ("BRA", Some(target)) => go(State { at: target, ..state }),
-            ("SSY", Some(target)) => {
+            ("SSY" | "PBK", Some(target)) => {
                 state.stack.push(target);
                 go(State { at: state.at + 1, ..state });
                 continue;
@@ -51,7 +51,7 @@ fn shortest(listing: &Listing) -> Option<u32> {
                 go(State { at: target, ..state });
                 continue;
             }
-            ("SYNC" | "RET", _) => {
+            ("SYNC" | "BRK" | "RET", _) => {
                 if let Some(to) = state.stack.pop() {
                     go(State { at: to, ..state });
                 }
@@ -70,7 +70,7 @@ fn shortest(listing: &Listing) -> Option<u32> {
 
 /// The blocks with the most multiply-adds.
 fn hearts(instructions: &[Instruction]) -> Vec<Range<usize>> {
-    let jumps = |i: &Instruction| matches!(i.opcode(), "BRA" | "SYNC" | "RET" | "CAL");
+    let jumps = |i: &Instruction| matches!(i.opcode(), "BRA" | "SYNC" | "BRK" | "RET" | "CAL");
     let targets: HashSet<usize> = instructions.iter().flat_map(|i| i.targets.iter().copied()).collect();
     let starts = (0..instructions.len()).filter(|i| *i == 0 || targets.contains(i) || jumps(&instructions[i - 1]));
     let starts: Vec<usize> = starts.chain([instructions.len()]).collect();

@@ -4,7 +4,7 @@
 //! The programs are those of `tests/tests/constructs`, where they run. `UPDATE=1 cargo test -p kernel-dsl-compiler --features
 //! frontend --test frontend reference` writes the page anew.
 
-use crate::support::{Crate, Function, library};
+use crate::support::{Crate, Function, math};
 use kernel_dsl_compiler::analyses::{self, rate::Rate};
 use kernel_dsl_compiler::check::vocabulary::{Word, words};
 use kernel_dsl_compiler::ptx::{Instruction, Opcode, Statement};
@@ -85,7 +85,7 @@ impl Tokens {
 
 /// The rows of a file's tables.
 fn rows(text: &str) -> Vec<Row> {
-    let all = Crate::parse(text).expect("the file is Rust").with(&library());
+    let all = Crate::parse(text).expect("the file is Rust").with(&math());
     let mut rows = Vec::new();
     for item in syn::parse_file(text).expect("the file is Rust").items {
         let Item::Macro(call) = item else { continue };

@@ -198,8 +198,13 @@ impl Complaint {
 /// Device functions of the library that kernels call.
 pub fn library() -> Crate {
     let activation = include_str!("../../../../kernels-rs/src/activation.rs");
-    let parse = |text: &str| Crate::parse(text).expect("the library is Rust");
-    MATH.iter().fold(parse(activation), |all, file| all.with(&parse(file)))
+    Crate::parse(activation).expect("activation").with(&math())
+}
+
+/// The functions of `kernel_dsl::math`, without those of other crates, one of which has a name of theirs.
+pub fn math() -> Crate {
+    let parse = |text: &str| Crate::parse(text).expect("math");
+    MATH.iter().fold(Crate::default(), |all, file| all.with(&parse(file)))
 }
 
 /// The files of `kernel_dsl::math`, functions of `f32`.
