@@ -116,7 +116,7 @@ pub fn sin_cos(x: f32) -> (f32, f32) {
     )
 }
 
-/// The tangent of an angle in radians, to 1.1 ulp.
+/// The tangent of an angle in radians, to 1.08 ulp.
 ///
 /// A zero keeps its sign; NaN for infinities and NaN.
 ///

@@ -31,7 +31,7 @@ pub const FUNCTIONS: &[Function] = &[
     function("ln_1p", math::ln_1p, f64::ln_1p, 1.269),
     function("sin", math::sin, f64::sin, 1.225),
     function("cos", math::cos, f64::cos, 1.217),
-    function("tan", math::tan, f64::tan, 1.1),
+    function("tan", math::tan, f64::tan, 1.08),
     function("tanh", math::tanh, f64::tanh, 1.279),
     function("sigmoid", math::sigmoid, |x| 1.0 / (1.0 + (-x).exp()), 1.041),
     function("erf", math::erf, libm::erf, 1.444),

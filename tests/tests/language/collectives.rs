@@ -52,7 +52,7 @@ witnessed! {
             let own = (w as u32 | 1, i as u32);
             let composed = [
                 block::reduce(own, compose),
-                warp::reduce(own, |a, b| compose(a, b)),
+                warp::reduce(own, |a, b| (b.0.wrapping_mul(a.0), b.0.wrapping_mul(a.1).wrapping_add(b.1))),
                 warp::group::<8>().reduce(own, compose),
             ];
             let (floor, whole_sum) = block::scan(v, 0.0, |a, b| a + b);
