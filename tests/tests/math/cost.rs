@@ -4,6 +4,7 @@
 //! through ptxas 12.9; what the frame alone takes is subtracted.
 
 use super::kernels::{SINGLE, several};
+use super::page;
 use super::path::slots;
 use super::ulp::{FUNCTIONS, POW};
 use kernel_dsl::compiler::Target;
@@ -11,8 +12,8 @@ use kernels_rs::command::nvdisasm::Nvdisasm;
 use kernels_rs::command::ptxas::Ptxas;
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::fs;
 use std::path::Path;
-use std::{env, fs};
 
 /// A row: ours, the frame that it stands in, NVIDIA's frame, and NVIDIA's error at most (CUDA C++ Programming Guide 12.9,
 /// *Mathematical Functions*), where it has the function.
@@ -70,13 +71,13 @@ fn error(name: &str) -> f64 {
     }
 }
 
-struct Tools {
+pub(super) struct Tools {
     ptxas: Ptxas,
     nvdisasm: Nvdisasm,
 }
 
 impl Tools {
-    fn find() -> Option<Tools> {
+    pub(super) fn find() -> Option<Tools> {
         let ptxas = Ptxas::find().filter(Ptxas::takes_sm_61)?;
         let nvdisasm = Nvdisasm::find(&ptxas)?;
         Some(Tools { ptxas, nvdisasm })
@@ -88,7 +89,7 @@ impl Tools {
     }
 
     /// Slots beyond those of the frame.
-    fn beyond(&self, ptx: &str, frame: &str) -> (u32, u32) {
+    pub(super) fn beyond(&self, ptx: &str, frame: &str) -> (u32, u32) {
         let ((common, all), (_, frame)) = (self.slots(ptx), self.slots(frame));
         (common - frame, all - frame)
     }
@@ -129,14 +130,5 @@ fn the_table_is_right() {
             "//! | [`{name}`] | {error} | {common} | {all} | {their_error} | {their_common} | {their_all} |"
         );
     }
-    print!("{table}");
-    let path = here.join("../kernel-dsl/src/math/mod.rs");
-    let page = fs::read_to_string(&path).expect("math/mod.rs");
-    let start = page.find("//! | function | error |").expect("the table");
-    let end = start + page[start..].find("//!\n").expect("the table's end");
-    if env::var_os("UPDATE").is_some() {
-        fs::write(&path, format!("{}{table}{}", &page[..start], &page[end..])).expect("math/mod.rs");
-    } else {
-        assert_eq!(&page[start..end], table, "UPDATE=1 writes the table");
-    }
+    page("math/mod.rs", "//! | function | error |", &table);
 }

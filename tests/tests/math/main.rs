@@ -1,6 +1,7 @@
 //! `math::` on the device: the same bits as on the host, and what it costs beside NVIDIA's library.
 
 mod bits;
+mod conversions;
 mod cost;
 #[path = "../every_target/mod.rs"]
 mod every_target;
@@ -8,3 +9,22 @@ mod kernels;
 mod path;
 #[path = "../../../kernel-dsl/tests/ulp/mod.rs"]
 mod ulp;
+
+use std::path::Path;
+use std::{env, fs};
+
+/// Holds a table against that of a page of `kernel_dsl`, which begins so and ends with an empty line; `UPDATE=1` writes it there.
+fn page(file: &str, begins: &str, table: &str) {
+    print!("{table}");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernel-dsl/src").join(file);
+    let page = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{file}: {e}"));
+    let start = page.find(begins).unwrap_or_else(|| panic!("{file} has no table that begins `{begins}`"));
+    let ends = page[start..].find("//!\n").or_else(|| page[start..].find("\n\n").map(|at| at + 1));
+    let end = start + ends.unwrap_or(page.len() - start);
+    if env::var_os("UPDATE").is_some() {
+        fs::write(&path, format!("{}{table}{}", &page[..start], &page[end..]))
+            .unwrap_or_else(|e| panic!("{file}: {e}"));
+    } else {
+        assert_eq!(&page[start..end], table, "UPDATE=1 writes the table");
+    }
+}
