@@ -277,7 +277,7 @@
 //! | construct | PTX | from | rate |
 //! |---|---|---|---|
 //! | `match`, of numbers | 3 `setp.eq.u32`, 3 `selp.u32` | sm_61 | 1, 1/2 |
-//! | `1..=4`, `5..` | `setp.lt.u32`, `setp.ge.u32`, `setp.le.u32`, `and.pred`, 2 `selp.u32` | sm_61 | 1, 1/2 |
+//! | `1..=4`, `5..` | `setp.lt.u32`, `setp.le.u32`, 2 `selp.u32` | sm_61 | 1, 1/2 |
 //! | `p \| q` | 5 `setp.eq.u32`, 3 `or.pred`, `shl.b32`, 2 `selp.u32` | sm_61 | 1, 1/2 |
 //! | `x @ 1..=4` | `setp.ge.u32`, `setp.le.u32`, `and.pred`, `mul.lo.u32`, `selp.u32` | sm_61 | 1, 1/2, sequence |
 //! | `x if …` | `shl.b32`, `setp.gt.u32`, `sub.u32`, `setp.eq.u32`, 2 `selp.u32` | sm_61 | 1, 1/2 |
