@@ -1,6 +1,6 @@
 //! Floats of 16 bits of a layout of their own, written out: [`Format::decode`] and [`Format::encode`] in integers and `f32`.
 //!
-//! Most layouts lie within the range of `f32`. Their codes are moved to where an `f32` has its exponent and fraction, and one
+//! The layout of a bfloat16 is the head of an `f32`. Most others lie within the range of `f32`. Their codes are moved to where an `f32` has its exponent and fraction, and one
 //! exact product makes the bias right, of subnormal numbers too; back, one sum rounds the bits that go, and another those
 //! of subnormal numbers. Of other layouts digits and exponent are taken apart.
 
@@ -15,6 +15,11 @@ const SIGN: u32 = 0x8000_0000;
 impl Lowerer<'_> {
     /// The `f32` of a code, a `u16`.
     pub(super) fn decoded(&mut self, format: Format, code: Value) -> Value {
+        if is_head(format) {
+            let code = self.builder.scalar(Op::Cast(code), Scalar::U32);
+            let bits = self.by(Binary::Shl, code, 16);
+            return self.builder.scalar(Op::Bitcast(bits), Scalar::F32);
+        }
         let shift = 23 - format.fraction();
         let near = format.exponent() <= 8 && (0..=253).contains(&format.bias());
         if !near || format.exponent() == 8 && format.policy() != Policy::Ieee {
@@ -97,6 +102,14 @@ impl Lowerer<'_> {
     /// The code of an `f32`, as a `u32`: the nearest, or the one towards zero.
     pub(super) fn encoded(&mut self, format: Format, x: Value, truncate: bool) -> Value {
         let bits = self.builder.scalar(Op::Bitcast(x), Scalar::U32);
+        let nan = self.builder.constant(Scalar::U32, NAN.into());
+        if is_head(format) {
+            // A carry leads to the next exponent, and to infinity.
+            let rounded = if truncate { bits } else { self.rounded(bits, 16) };
+            let code = self.by(Binary::Shr, rounded, 16);
+            let is_nan = self.builder.compare(Comparison::Ne, x, x);
+            return self.either(Scalar::U32, is_nan, nan, code);
+        }
         let size = self.by(Binary::And, bits, SIZE);
         let code = if near(format) {
             self.encoded_near(format, x, size, truncate)
@@ -108,12 +121,19 @@ impl Lowerer<'_> {
         let sign = self.by(Binary::And, sign, 0x8000);
         let signed = self.builder.scalar(Op::Binary(Binary::Or, code, sign), Scalar::U32);
         // The NaN has no sign.
-        let nan = self.builder.constant(Scalar::U32, NAN.into());
         let is_nan = match format.policy() {
             Policy::Finite => self.than(Comparison::Ge, code, NAN.into()),
             _ => self.builder.compare(Comparison::Ne, x, x),
         };
         self.either(Scalar::U32, is_nan, nan, signed)
+    }
+
+    /// What is to lose its last `drop` bits, with what rounds it to nearest even.
+    fn rounded(&mut self, bits: Value, drop: u32) -> Value {
+        let last = self.by(Binary::Shr, bits, drop);
+        let last = self.by(Binary::And, last, 1);
+        let sum = self.by(Binary::WrappingAdd, bits, (1 << (drop - 1)) - 1);
+        self.builder.scalar(Op::Binary(Binary::WrappingAdd, sum, last), Scalar::U32)
     }
 
     /// The code without sign; beyond [`Format::largest`] where it is too large.
@@ -123,13 +143,7 @@ impl Lowerer<'_> {
         // From there on all is too large; no carry of the rounding leaves 32 bits.
         let clamped = self.by(Binary::Min, size, power(top).to_bits());
         let rebased = self.by(Binary::WrappingSub, clamped, (127 - bias as u32) << 23);
-        let mut normal = rebased;
-        if !truncate {
-            let last = self.by(Binary::Shr, rebased, drop);
-            let last = self.by(Binary::And, last, 1);
-            let sum = self.by(Binary::WrappingAdd, rebased, (1 << (drop - 1)) - 1);
-            normal = self.builder.scalar(Op::Binary(Binary::WrappingAdd, sum, last), Scalar::U32);
-        }
+        let normal = if truncate { rebased } else { self.rounded(rebased, drop) };
         let normal = self.by(Binary::Shr, normal, drop);
         // Subnormal numbers are multiples of 2 to the 1 − bias − fraction.
         let unit = 1 - bias - format.fraction() as i32;
@@ -242,6 +256,11 @@ impl Lowerer<'_> {
     fn integer(&mut self, n: i32) -> Value {
         self.builder.constant(Scalar::I32, u64::from(n as u32))
     }
+}
+
+/// Whether codes are the first 16 bits of an `f32`.
+fn is_head(format: Format) -> bool {
+    format.exponent() == 8 && format.bias() == 127 && format.policy() == Policy::Ieee
 }
 
 /// Whether all that encoding computes with lies within the normal numbers of `f32`.
