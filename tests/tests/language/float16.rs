@@ -7,7 +7,6 @@ use kernel_dsl::compiler::float16::{Format, Policy as Layout};
 use kernel_dsl::prelude::*;
 use runtime::Device;
 use runtime::testing::{Bound, Checker, Expected, Input, Random};
-use std::thread;
 
 /// Each code as an `f32`, and each `f32` as a code, rounded either way.
 macro_rules! layout {
@@ -226,8 +225,8 @@ fn half_and_bfloat_are_those_of_crate_half() {
             exact.check(x, exact.format.truncate(x), true);
         }
     };
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    thread::scope(|scope| {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
         for core in 0..cores {
             let share = (0..=u32::MAX).step_by(step).skip(core).step_by(cores);
             scope.spawn(move || share.map(f32::from_bits).for_each(right));
