@@ -8,11 +8,11 @@
 //! [a kernel that is seen to go other ways does not compile](crate#who-comes-together). What they take is what
 //! [lanes](crate::warp) can hand each other.
 //!
-//! A reduction's order is part of its meaning, and the same on every target: that of [`warp`](crate::warp) in each warp,
+//! A reduction's order is part of its meaning, and the same on every target: that of [`warp`] in each warp,
 //! and then over the warps' results, W of them. In a [`sum`], [`max`] or [`min`] warp w combines its value with that of
 //! warp w XOR P / 2, then P / 4, … 2, 1, where P is the least power of two that is W or more, and a warp that is not there
 //! changes nothing. A [`reduce`] combines neighbouring warps, then neighbouring pairs, and so on; what has no neighbour
-//! above it stays as it is. A scan is that of [`warp`](crate::warp) in each warp, and then the same over the warps' last
+//! above it stays as it is. A scan is that of [`warp`] in each warp, and then the same over the warps' last
 //! results; a thread's prefix is that of the warps before its own combined with that of the lanes before its own, in this
 //! order.
 //!
@@ -127,7 +127,7 @@ pub fn min<T: LaneNumber>(x: T) -> T {
 /// All threads' values combined two by two, in the [order](self#what-the-threads-of-a-block-do-together) of the block,
 /// for all of them. `combine(earlier, later)` is a closure or a device function, and associative. In PTX as [`sum`], for
 /// each part of the value, with what `combine` is, and at the end one more `shfl.sync.idx` as in
-/// [`warp::reduce`](crate::warp::reduce).
+/// [`warp::reduce`].
 #[track_caller]
 pub fn reduce<T: DeviceCopy, F: Fn(T, T) -> T>(x: T, combine: F) -> T {
     const NAME: &str = "block::reduce";

@@ -50,7 +50,7 @@
 //! Polynomials are found by Remez's exchange for the relative error of the whole function, their coefficients rounded one after
 //! another, from the constant term up, and the rest fitted again each time. Comments give each as the hexadecimal number it is.
 //!
-//! [`f64`](self::f64) has the forms for `f64`.
+//! [`f64`](mod@self::f64) has the forms for `f64`.
 
 // Constants are decimals that round to the number whose bits stand beside them, and the language of kernels has neither
 // `clamp` nor a name for each constant.

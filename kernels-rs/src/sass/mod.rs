@@ -6,7 +6,7 @@
 //!
 //! * an instruction issues in one *slot* of its warp's scheduler; two that nvdisasm puts in braces share one. Slots of a
 //!   loop's body bound its time from below, whatever the memory does ([`Loop::slots`]);
-//! * a loop is what a jump back repeats, found in the graph of all jumps ([`flow`], [`Listing::loops`]);
+//! * a loop is what a jump back repeats, found in the graph of all jumps (`flow`, [`Listing::loops`]);
 //! * an instruction that reads several registers reads them in one cycle only if they come from different *banks*, or from
 //!   the operand cache ([`banks`]);
 //! * what executes it: [`Class`];
