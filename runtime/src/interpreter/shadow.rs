@@ -95,7 +95,7 @@ impl Clock<'_> {
             // What lanes do in one instruction is told as that.
             earlier.thread() != now.thread() && earlier.epoch() >= self.warp && earlier.site() != now.site()
         };
-        unordered && !self.knows(earlier)
+        unordered && (self.known.is_empty() || !self.knows(earlier))
     }
 
     /// Whether both are of one warp.
