@@ -4,7 +4,7 @@
 
 use crate::cache::Cache;
 use crate::contract::Approved;
-use crate::interpreter::{self, Binding, Bytes, Launch, Outcome, Verdict};
+use crate::interpreter::{self, Binding, Bytes, Launch, Outcome};
 use crate::{Error, Result};
 use kernel_dsl::compiler::hir::{Instance, Monomorphic};
 use kernel_dsl::compiler::ir::SharedMemory;
@@ -163,10 +163,7 @@ impl Executable {
         };
         let outcome =
             self.program.run(launch).map_err(|source| Error::Arguments { instance: self.instance.clone(), source })?;
-        match outcome.report.verdict() {
-            Verdict::Pass => Ok(Some(outcome)),
-            Verdict::Fail => Err(Error::Violation(outcome.report.into())),
-        }
+        outcome.result().map(Some).map_err(Error::Violation)
     }
 }
 

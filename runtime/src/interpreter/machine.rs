@@ -98,15 +98,16 @@ impl<'p, 'm> Machine<'p, 'm> {
     /// Runs every block of the grid.
     pub fn run(&mut self, parameters: &[u64]) {
         let mut warps = self.warps(parameters);
+        let mut turns = vec![0; warps.len()];
         let [x, y, z] = self.grid.map(u64::from);
         let count = x * y * z;
         for n in 0..count {
             let block = self.options.schedule.block(n, count);
             self.block = [block % x, block / x % y, block / x / y].map(|i| i as u32);
             match self.options.checks {
-                Checks::Values => self.block::<VALUES>(&mut warps),
-                Checks::Accesses => self.block::<ACCESSES>(&mut warps),
-                Checks::All => self.block::<ALL>(&mut warps),
+                Checks::Values => self.block::<VALUES>(&mut warps, &mut turns),
+                Checks::Accesses => self.block::<ACCESSES>(&mut warps, &mut turns),
+                Checks::All => self.block::<ALL>(&mut warps, &mut turns),
             }
             if self.stopped {
                 return;
@@ -159,7 +160,7 @@ impl<'p, 'm> Machine<'p, 'm> {
         (0..threads.div_ceil(32)).map(warp).collect()
     }
 
-    fn block<const TIER: u8>(&mut self, warps: &mut [Warp]) {
+    fn block<const TIER: u8>(&mut self, warps: &mut [Warp], turns: &mut [usize]) {
         self.tick();
         (self.block_epoch, self.met) = (self.epoch, self.epoch);
         if TIER >= ALL {
@@ -184,8 +185,9 @@ impl<'p, 'm> Machine<'p, 'm> {
         self.statistics.blocks += 1;
         self.statistics.warps += warps.len() as u64;
         loop {
-            for turn in self.options.schedule.warps(u64::from(self.epoch), warps.len()) {
-                let warp = &mut warps[turn];
+            self.options.schedule.warps(u64::from(self.epoch), turns);
+            for turn in &*turns {
+                let warp = &mut warps[*turn];
                 if !warp.ended {
                     self.warp::<TIER>(warp);
                 }

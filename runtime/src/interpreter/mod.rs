@@ -186,10 +186,10 @@ impl Default for Options {
 }
 
 impl Outcome {
-    /// The statistics, or the report if there is an error in it.
-    pub fn result(self) -> Result<Statistics, Box<Report>> {
+    /// The same, or the report if there is an error in it.
+    pub fn result(self) -> Result<Outcome, Box<Report>> {
         match self.report.verdict() {
-            Verdict::Pass => Ok(self.statistics),
+            Verdict::Pass => Ok(self),
             Verdict::Fail => Err(Box::new(self.report)),
         }
     }

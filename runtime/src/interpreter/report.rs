@@ -134,11 +134,20 @@ impl Report {
         if self.errors().next().is_some() { Verdict::Fail } else { Verdict::Pass }
     }
 
-    /// The findings that are warnings, each as text with its own place.
-    pub fn warnings(&self) -> impl Iterator<Item = (&Finding, String)> {
-        let alone = |f: &Finding| Report { findings: vec![f.clone()], truncated: false, ..self.clone() };
-        let warnings = self.findings.iter().filter(|f| f.severity == Severity::Warning);
-        warnings.map(move |f| (f, alone(f).to_string()))
+    /// The findings that are warnings.
+    pub fn warnings(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|f| f.severity == Severity::Warning)
+    }
+
+    /// One of the findings as a report of its own.
+    pub fn alone(&self, finding: &Finding) -> Report {
+        Report {
+            kernel: self.kernel.clone(),
+            findings: vec![finding.clone()],
+            truncated: false,
+            schedule: self.schedule,
+            sources: self.sources.clone(),
+        }
     }
 
     /// The findings that are errors.

@@ -38,15 +38,19 @@ impl Schedule {
         }
     }
 
-    /// The order of `count` warps in the `phase`th span between barriers of the launch.
-    pub(super) fn warps(self, phase: u64, count: usize) -> Vec<usize> {
-        let mut all: Vec<usize> = (0..count).collect();
+    /// Makes `turns` the order of as many warps in the `phase`th span between barriers of the launch.
+    pub(super) fn warps(self, phase: u64, turns: &mut [usize]) {
+        turns.iter_mut().enumerate().for_each(|(n, turn)| *turn = n);
+        self.arrange(phase, turns);
+    }
+
+    /// Puts what ascends in order, another one for each `salt`.
+    fn arrange(self, salt: u64, all: &mut [usize]) {
         match self {
             Schedule::InOrder => {}
             Schedule::Reversed => all.reverse(),
-            Schedule::Seeded(seed) => shuffle(&mut all, mixed(seed).wrapping_add(phase)),
+            Schedule::Seeded(seed) => shuffle(all, mixed(seed).wrapping_add(salt)),
         }
-        all
     }
 
     /// The lanes of `mask` in the order in which an atomic operation takes them.
@@ -57,11 +61,7 @@ impl Schedule {
             all[count] = lane;
             count += 1;
         }
-        match self {
-            Schedule::InOrder => {}
-            Schedule::Reversed => all[..count].reverse(),
-            Schedule::Seeded(seed) => shuffle(&mut all[..count], mixed(seed ^ 2)),
-        }
+        self.arrange(0, &mut all[..count]);
         all.into_iter().take(count)
     }
 }
@@ -107,13 +107,17 @@ mod tests {
                 let mut blocks: Vec<_> = (0..count).map(|n| schedule.block(n, count)).collect();
                 blocks.sort_unstable();
                 assert_eq!(blocks, (0..count).collect::<Vec<_>>(), "{schedule} of {count} blocks");
-                let mut warps = schedule.warps(3, count as usize);
+                let mut warps = vec![0; count as usize];
+                schedule.warps(3, &mut warps);
                 warps.sort_unstable();
                 assert_eq!(warps, (0..count as usize).collect::<Vec<_>>(), "{schedule} of {count} warps");
             }
             let lanes = schedule.lanes(0x8000_0415).fold(0u32, |mask, lane| mask | 1 << lane);
             assert_eq!(lanes, 0x8000_0415);
         }
-        assert_ne!(Schedule::Seeded(1).warps(0, 32), Schedule::Seeded(1).warps(1, 32), "another order after a barrier");
+        let [mut before, mut after] = [[0; 32]; 2];
+        Schedule::Seeded(1).warps(0, &mut before);
+        Schedule::Seeded(1).warps(1, &mut after);
+        assert_ne!(before, after, "another order after a barrier");
     }
 }

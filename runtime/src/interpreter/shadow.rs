@@ -87,13 +87,14 @@ impl Clock<'_> {
     /// Whether nothing orders `earlier` and `now`, an access of the current epoch.
     #[inline(always)]
     fn unordered(self, earlier: Stamp, now: Stamp) -> bool {
-        let unordered = if earlier.epoch() < self.block {
-            self.across && earlier != Stamp::default()
+        let epoch = earlier.epoch();
+        let unordered = if epoch < self.met {
+            self.across && epoch < self.block && earlier != Stamp::default()
         } else if earlier.warp() != now.warp() {
-            earlier.epoch() >= self.met
+            true
         } else {
             // What lanes do in one instruction is told as that.
-            earlier.thread() != now.thread() && earlier.epoch() >= self.warp && earlier.site() != now.site()
+            earlier.thread() != now.thread() && epoch >= self.warp && earlier.site() != now.site()
         };
         unordered && (self.known.is_empty() || !self.knows(earlier))
     }

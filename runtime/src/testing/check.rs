@@ -224,8 +224,8 @@ struct Warnings(BTreeMap<(Check, String, [u32; 2]), String>);
 
 impl Warnings {
     fn add(&mut self, report: &Report) {
-        for (finding, text) in report.warnings() {
-            self.note(finding, text);
+        for finding in report.warnings() {
+            self.note(finding, || report.alone(finding).to_string());
         }
     }
 
@@ -233,17 +233,19 @@ impl Warnings {
     fn waits(&mut self, report: &Report) {
         for finding in report.errors() {
             let Place { file, line, .. } = &finding.place;
-            let text = format!(
-                "warning: with blocks and warps {} this loop does not end: it waits for what need not have begun\n --> {file}:{line}\n  = help: let blocks take their work by an atomic counter, so that what one waits for has begun",
-                report.schedule
-            );
+            let text = || {
+                format!(
+                    "warning: with blocks and warps {} this loop does not end: it waits for what need not have begun\n --> {file}:{line}\n  = help: let blocks take their work by an atomic counter, so that what one waits for has begun",
+                    report.schedule
+                )
+            };
             self.note(finding, text);
         }
     }
 
-    fn note(&mut self, finding: &Finding, text: String) {
+    fn note(&mut self, finding: &Finding, text: impl FnOnce() -> String) {
         let Place { file, line, column, .. } = &finding.place;
-        self.0.entry((finding.check, file.clone(), [*line, *column])).or_insert(text);
+        self.0.entry((finding.check, file.clone(), [*line, *column])).or_insert_with(text);
     }
 }
 

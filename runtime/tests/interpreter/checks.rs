@@ -504,6 +504,29 @@ fn locals_are_written_before_they_are_read() {
     assert_eq!(findings(&outcome), [(Check::OutOfBounds, 1), (Check::OutOfBounds, 2)]);
 }
 
+#[test]
+fn a_check_is_left_out_by_its_name() {
+    let mut k = Kit::new([32, 1, 1], "max + 1; 7 / 0");
+    let [max, one, seven, zero] = [u32::MAX.into(), 1, 7, 0].map(|n| k.b.constant(Scalar::Usize, n));
+    k.at("max + 1");
+    k.binary(Binary::Add, max, one);
+    k.at("7 / 0");
+    k.binary(Binary::Div, seven, zero);
+    let kernel = k.finish();
+    let without = |names: &[&str]| {
+        let without = names.iter().map(|name| name.parse().expect("a check's name")).collect();
+        let outcome = run_with(&kernel, [1, 1, 1], vec![], Options { without, ..Options::default() });
+        outcome.report.findings.iter().map(|f| f.check).collect::<Vec<_>>()
+    };
+    assert_eq!(without(&[]), [Check::UsizeOverflow, Check::DivisionByZero]);
+    assert_eq!(without(&["usize-overflow"]), [Check::DivisionByZero]);
+    assert_eq!(without(&["usize-overflow", "division-by-zero"]), []);
+    let first = run_with(&kernel, [1, 1, 1], vec![], Options { limit: 1, ..Options::default() });
+    assert_eq!((first.report.findings.len(), first.report.truncated), (1, true));
+    let unknown = "races".parse::<Check>().unwrap_err().to_string();
+    assert!(unknown.starts_with("there is no check `races`; there are out-of-bounds, misaligned"), "{unknown}");
+}
+
 /// `a op b` of constants of type `ty`.
 fn arithmetic(op: Binary, ty: Scalar, a: u64, b: u64) -> Outcome {
     let mut k = Kit::new([32, 1, 1], "let c = a op b;");
