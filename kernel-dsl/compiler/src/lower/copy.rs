@@ -125,17 +125,7 @@ impl<'h> Lowerer<'h> {
         let all = extents.iter().fold(one, |n, extent| self.binary(Binary::Mul, Scalar::Usize, n, *extent));
         let label = self.label();
         let item = self.builder.enter([Type::Scalar(Scalar::Usize)])[0];
-        let mut indices: SmallVec<[Known; 3]> = SmallVec::new();
-        let mut rest = Known { value: item, bits: None };
-        for (d, extent) in extents.iter().enumerate().rev() {
-            if d == 0 {
-                indices.push(rest);
-                break;
-            }
-            indices.push(self.binary(Binary::Rem, Scalar::Usize, rest, *extent));
-            rest = self.binary(Binary::Div, Scalar::Usize, rest, *extent);
-        }
-        indices.reverse();
+        let indices = self.row_major(Known { value: item, bits: None }, extents.len(), |_, d| extents[d]);
         each(self, &indices);
         let body = self.builder.leave();
         let (start, end, step) = (first.value, all.value, step.value);
@@ -145,23 +135,30 @@ impl<'h> Lowerer<'h> {
 
     /// One element of a share: `item` counts elements, or rows where `by_rows`.
     fn item(&mut self, shape: &[u32], item: Known, by_rows: bool, each: &mut dyn FnMut(&mut Self, &[Known])) {
-        let mut indices: SmallVec<[Known; 3]> = SmallVec::new();
+        let column = by_rows.then(|| self.thread(0));
+        let mut indices = self.row_major(item, shape.len() - usize::from(by_rows), |l, d| l.index(shape[d]));
+        indices.extend(column);
+        each(self, &indices);
+    }
+
+    /// The indices of element `item` of an array of `rank` dimensions, row by row. The first has no extent that counts.
+    pub(super) fn row_major(
+        &mut self,
+        item: Known,
+        rank: usize,
+        mut extent: impl FnMut(&mut Self, usize) -> Known,
+    ) -> SmallVec<[Known; 3]> {
+        let mut indices = SmallVec::new();
         let mut rest = item;
-        let mut dims = shape;
-        if by_rows {
-            indices.push(self.thread(0));
-            dims = &shape[..shape.len() - 1];
-        }
-        for (d, extent) in dims.iter().enumerate().rev() {
-            if d == 0 {
-                indices.push(rest);
-                break;
-            }
-            let extent = self.index(*extent);
+        for d in (1..rank).rev() {
+            let extent = extent(self, d);
             indices.push(self.binary(Binary::Rem, Scalar::Usize, rest, extent));
             rest = self.binary(Binary::Div, Scalar::Usize, rest, extent);
         }
+        if rank > 0 {
+            indices.push(rest);
+        }
         indices.reverse();
-        each(self, &indices);
+        indices
     }
 }

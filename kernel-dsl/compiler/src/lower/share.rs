@@ -9,7 +9,6 @@ use super::value::{Known, Val};
 use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic};
 use crate::ir::{Binary, Comparison};
-use smallvec::SmallVec;
 
 impl<'h> Lowerer<'h> {
     pub(super) fn share(&mut self, e: &'h Expr, intrinsic: Intrinsic, arguments: &'h [Expr]) -> Val {
@@ -32,16 +31,11 @@ impl<'h> Lowerer<'h> {
                 Val::Scalar(self.binary(Binary::Or, Scalar::Bool, even, inside))
             }
             (Intrinsic::ShareAt, Some(number)) => {
-                let mut rest = self.element_of_share(number);
-                let mut at: SmallVec<[Known; 3]> = SmallVec::new();
-                for extent in shape[1..].iter().rev() {
-                    at.push(self.binary(Binary::Rem, Scalar::Usize, rest, *extent));
-                    rest = self.binary(Binary::Div, Scalar::Usize, rest, *extent);
-                }
-                at.push(rest);
+                let element = self.element_of_share(number);
+                let at = self.row_major(element, shape.len(), |_, d| shape[d]);
                 let hir::Type::Array(..) = self.ty(e.ty) else { return Val::Unit };
                 let array = self.storage(e.ty, "share");
-                for (i, index) in at.into_iter().rev().enumerate() {
+                for (i, index) in at.into_iter().enumerate() {
                     let i = self.index(i as u32);
                     let place = self.element(&array, i);
                     self.write_storage(&place, Val::Scalar(index));

@@ -329,18 +329,7 @@ impl<'h> Lowerer<'h> {
                 let count = self.index(elements);
                 self.compare(Comparison::Lt, Scalar::Usize, item, count)
             });
-            let mut indices: SmallVec<[Known; 3]> = SmallVec::new();
-            let mut rest = item;
-            for (d, extent) in shape.iter().enumerate().rev() {
-                if d == 0 {
-                    indices.push(rest);
-                    break;
-                }
-                let extent = self.index(*extent);
-                indices.push(self.binary(Binary::Rem, Scalar::Usize, rest, extent));
-                rest = self.binary(Binary::Div, Scalar::Usize, rest, extent);
-            }
-            indices.reverse();
+            let indices = self.row_major(item, shape.len(), |l, d| l.index(shape[d]));
             shares.push(Share { indices, exists });
         }
         shares
