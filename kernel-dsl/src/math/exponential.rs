@@ -8,11 +8,33 @@ use crate::device;
 /// the low bits of the sum are n and twice the bias of an exponent.
 #[device]
 pub(super) fn scaled(p: f32, shifted: f32) -> f32 {
+    let (low, high) = factors(shifted);
+    // The first product is exact, so that a subnormal result is rounded once.
+    p * low * high
+}
+
+/// The two factors of [`scaled`].
+#[device]
+pub(super) fn factors(shifted: f32) -> (f32, f32) {
     let bits = shifted.to_bits();
     let low = (bits << 22) & 0x7F80_0000;
-    let high = (bits << 23).wrapping_sub(low);
-    // The first product is exact, so that a subnormal result is rounded once.
-    p * f32::from_bits(low) * f32::from_bits(high)
+    (f32::from_bits(low), f32::from_bits((bits << 23).wrapping_sub(low)))
+}
+
+/// c − k·ln 2 of whole k, ln 2 in two parts.
+#[device]
+pub(super) fn remainder(c: f32, k: f32) -> f32 {
+    k.mul_add(-1.42860677e-6, k.mul_add(-0.693145752, c)) // −0x1.7f7d1cp-20, −0x1.62e4p-1
+}
+
+/// q of eʳ − 1 ≈ r + r²·q(r), |r| ≤ ln 2 / 2, minimax of degree 4 for the relative error of the whole (1.4·10⁻⁸).
+#[device]
+pub(super) fn second_order(r: f32) -> f32 {
+    let q = 0.0013837815f32; // 0x1.6ac002p-10
+    let q = q.mul_add(r, 0.00836732); // 0x1.122e2ap-7
+    let q = q.mul_add(r, 0.04166774); // 0x1.555796p-5
+    let q = q.mul_add(r, 0.16666538); // 0x1.5554a8p-3
+    q.mul_add(r, 0.49999997) // 0x1.fffffep-2
 }
 
 /// eˣ, to 0.892 ulp.
@@ -30,7 +52,7 @@ pub fn exp(x: f32) -> f32 {
     // Adding 1.5·2²³ leaves the integer nearest to c / ln 2 in the low bits of the sum: no conversion is needed.
     let shifted = c.mul_add(1.442695, 12583166.0).min(12583294.0);
     let k = shifted - 12583166.0;
-    let r = k.mul_add(-1.42860677e-6, k.mul_add(-0.693145752, c)); // −0x1.7f7d1cp-20, −0x1.62e4p-1
+    let r = remainder(c, k);
     let q = 0.00138213031f32; // 0x1.6a5132p-10
     let q = q.mul_add(r, 0.00836866815); // 0x1.12397ap-7
     let q = q.mul_add(r, 0.0416682586); // 0x1.5558acp-5
@@ -68,7 +90,7 @@ pub(super) fn power_of_two(r: f32, shifted: f32) -> f32 {
 ///
 /// −1 from −17.4 down, infinity from 88.722839 on; x itself below 2⁻²⁴, the sign of a zero too; NaN for NaN.
 ///
-/// The reduction of [`exp`], eʳ − 1 ≈ p = r + r²·q(r) with q of degree 4 (relative error 1.4·10⁻⁸), and 2ⁿ·p + (2ⁿ − 1), in
+/// The reduction of [`exp`], eʳ − 1 ≈ p = r + r²·q(r), and 2ⁿ·p + (2ⁿ − 1), in
 /// halves, since 2¹²⁸ is no `f32`.
 #[device]
 pub fn exp_m1(x: f32) -> f32 {
@@ -76,12 +98,8 @@ pub fn exp_m1(x: f32) -> f32 {
     // The low bits are those of the exponent of 2ⁿ⁻¹.
     let shifted = c.mul_add(1.442695, 12583038.0).min(12583166.0);
     let k = shifted - 12583038.0;
-    let r = k.mul_add(-1.42860677e-6, k.mul_add(-0.693145752, c)); // −0x1.7f7d1cp-20, −0x1.62e4p-1
-    let q = 0.0013837815f32; // 0x1.6ac002p-10
-    let q = q.mul_add(r, 0.00836732); // 0x1.122e2ap-7
-    let q = q.mul_add(r, 0.04166774); // 0x1.555796p-5
-    let q = q.mul_add(r, 0.16666538); // 0x1.5554a8p-3
-    let q = q.mul_add(r, 0.49999997); // 0x1.fffffep-2
+    let r = remainder(c, k);
+    let q = second_order(r);
     // Halves of 2ⁿ, of 2ⁿ·r, which is exact, and of the result.
     let half = f32::from_bits(shifted.to_bits() << 23);
     let linear = r * half;

@@ -1,5 +1,6 @@
 //! The hyperbolic tangent and the logistic function.
 
+use super::exponential::{factors, remainder, second_order};
 use super::reciprocal;
 use crate::device;
 
@@ -56,19 +57,12 @@ pub fn sigmoid(x: f32) -> f32 {
     let c = if x.abs() > 104.0 { -104.0 } else { -x.abs() };
     let shifted = c.mul_add(1.442695, 12583166.0);
     let k = shifted - 12583166.0;
-    let r = k.mul_add(-1.42860677e-6, k.mul_add(-0.693145752, c)); // −0x1.7f7d1cp-20, −0x1.62e4p-1
-    let q = 0.0013837815f32; // 0x1.6ac002p-10
-    let q = q.mul_add(r, 0.00836732); // 0x1.122e2ap-7
-    let q = q.mul_add(r, 0.04166774); // 0x1.555796p-5
-    let q = q.mul_add(r, 0.16666538); // 0x1.5554a8p-3
-    let q = q.mul_add(r, 0.49999997); // 0x1.fffffep-2
-    let p = (r * r).mul_add(q, r);
+    let r = remainder(c, k);
+    let p = (r * r).mul_add(second_order(r), r);
     let h = 1.0 + p;
     let l = (1.0 - h) + p;
-    // 2ⁿ as in `scaled`; in the sum 1 + E what is below 2⁻¹⁰⁰ counts for nothing.
-    let bits = shifted.to_bits();
-    let low = (bits << 22) & 0x7F80_0000;
-    let (first, second) = (f32::from_bits(low), f32::from_bits((bits << 23).wrapping_sub(low)));
+    // In the sum 1 + E what is below 2⁻¹⁰⁰ counts for nothing.
+    let (first, second) = factors(shifted);
     let (eh, el) = (h * first * second, l * first * second);
     let d = 1.0 + eh;
     let dl = (1.0 - d) + eh + el;

@@ -11,17 +11,15 @@ pub(super) fn scaled(p: f64, shifted: f64) -> f64 {
     p * f64::from_bits(low) * f64::from_bits(high)
 }
 
-/// eˣ.
-///
-/// Infinity from 709.78 on, subnormal below −708.4, 0 below −745.13; exp(−∞) = 0, exp(∞) = ∞, NaN for NaN.
-///
-/// As [`math::exp`](crate::math::exp), with ln 2 in parts of 40 and 53 bits and q of degree 9 (relative error 3.7·10⁻¹⁸).
+/// c − k·ln 2 of whole k, ln 2 in parts of 40 and 53 bits.
 #[device]
-pub fn exp(x: f64) -> f64 {
-    let c = if x < -746.0 { -746.0 } else { x };
-    let shifted = c.mul_add(1.4426950408889634, 6755399441057790.0).min(6755399441058814.0);
-    let k = shifted - 6755399441057790.0;
-    let r = k.mul_add(-7.371002565167799e-13, k.mul_add(-0.6931471805592082, c));
+fn remainder(c: f64, k: f64) -> f64 {
+    k.mul_add(-7.371002565167799e-13, k.mul_add(-0.6931471805592082, c))
+}
+
+/// q of eʳ ≈ 1 + r + r²·q(r), |r| ≤ ln 2 / 2, minimax of degree 9 (relative error 3.7·10⁻¹⁸).
+#[device]
+fn second_order(r: f64) -> f64 {
     let q = 2.501883741878867e-8f64; // 0x1.add202b818922p-26
     let q = q.mul_add(r, 2.763077583888821e-7); // 0x1.28aee5f6e1053p-22
     let q = q.mul_add(r, 2.7557534579967125e-6); // 0x1.71def7c3478bbp-19
@@ -31,7 +29,21 @@ pub fn exp(x: f64) -> f64 {
     let q = q.mul_add(r, 0.0083333333334757); // 0x1.11111111251a6p-7
     let q = q.mul_add(r, 0.041666666666525735); // 0x1.55555555505ffp-5
     let q = q.mul_add(r, 0.16666666666666435); // 0x1.5555555555502p-3
-    let q = q.mul_add(r, 0.5000000000000011); // 0x1.000000000000ap-1
+    q.mul_add(r, 0.5000000000000011) // 0x1.000000000000ap-1
+}
+
+/// eˣ.
+///
+/// Infinity from 709.78 on, subnormal below −708.4, 0 below −745.13; exp(−∞) = 0, exp(∞) = ∞, NaN for NaN.
+///
+/// As [`math::exp`](crate::math::exp), with more bits and terms.
+#[device]
+pub fn exp(x: f64) -> f64 {
+    let c = if x < -746.0 { -746.0 } else { x };
+    let shifted = c.mul_add(1.4426950408889634, 6755399441057790.0).min(6755399441058814.0);
+    let k = shifted - 6755399441057790.0;
+    let r = remainder(c, k);
+    let q = second_order(r);
     scaled(q.mul_add(r, 1.0).mul_add(r, 1.0), shifted)
 }
 
@@ -72,17 +84,8 @@ pub fn exp_m1(x: f64) -> f64 {
     let c = if x < -39.0 { -39.0 } else { x };
     let shifted = c.mul_add(1.4426950408889634, 6755399441056766.0).min(6755399441057790.0);
     let k = shifted - 6755399441056766.0;
-    let r = k.mul_add(-7.371002565167799e-13, k.mul_add(-0.6931471805592082, c));
-    let q = 2.501883741878867e-8f64; // 0x1.add202b818922p-26
-    let q = q.mul_add(r, 2.763077583888821e-7); // 0x1.28aee5f6e1053p-22
-    let q = q.mul_add(r, 2.7557534579967125e-6); // 0x1.71def7c3478bbp-19
-    let q = q.mul_add(r, 2.4801491702029118e-5); // 0x1.a019988337da4p-16
-    let q = q.mul_add(r, 0.0001984126955597362); // 0x1.a01a013bb8ceap-13
-    let q = q.mul_add(r, 0.0013888888944890792); // 0x1.6c16c184b8026p-10
-    let q = q.mul_add(r, 0.0083333333334757); // 0x1.11111111251a6p-7
-    let q = q.mul_add(r, 0.041666666666525735); // 0x1.55555555505ffp-5
-    let q = q.mul_add(r, 0.16666666666666435); // 0x1.5555555555502p-3
-    let q = q.mul_add(r, 0.5000000000000011); // 0x1.000000000000ap-1
+    let r = remainder(c, k);
+    let q = second_order(r);
     let half = f64::from_bits(shifted.to_bits() << 52);
     let linear = r * half;
     let y = (linear * r).mul_add(q, linear + (half - 0.5));
