@@ -348,12 +348,12 @@ impl Machine<'_, '_> {
         let mut by_address = |address: &[u64; LANES]| {
             let argument = argument_at(address[rest.trailing_zeros() as usize % LANES]);
             lanes = *rest & mask(|l| argument_at(address[l]) == argument);
-            argument.and_then(|a| *self.by_argument.get(a as usize)?)
+            argument.and_then(|a| *self.setting.by_argument.get(a as usize)?)
         };
         let target = match access.place {
             Place::Shared { .. } | Place::Dynamic { .. } | Place::SharedAddress { .. } => Some(Target::Shared),
             Place::Global { origin: Origin::Argument(a), .. } | Place::Address { origin: Origin::Argument(a), .. } => {
-                self.by_argument.get(a as usize).copied().flatten().map(Target::Buffer)
+                self.setting.by_argument.get(a as usize).copied().flatten().map(Target::Buffer)
             }
             Place::Global { .. } | Place::Address { .. } => by_address(address).map(Target::Buffer),
         };
@@ -369,7 +369,7 @@ impl Machine<'_, '_> {
         };
         let (base, len) = match target {
             Target::Buffer(b) => (self.buffers[b].base, self.buffers[b].bytes.get().len() as u64),
-            Target::Shared => (0, u64::from(self.shared_bytes)),
+            Target::Shared => (0, u64::from(self.setting.shared_bytes)),
         };
         let size = u64::from(access.bytes());
         let mut bad = self.simd.outside(&mut offset, base, len.saturating_sub(size)) & lanes;

@@ -224,6 +224,14 @@ pub enum Inst {
         limit: RowIndex,
         body: Pc,
     },
+    /// As `Step` of 32 unsigned bits, where what it reads is alike in all active lanes.
+    StepUniform {
+        slot: SlotIndex,
+        index: RowIndex,
+        step: RowIndex,
+        limit: RowIndex,
+        body: Pc,
+    },
     /// Back to `body` if a lane is left.
     Again {
         slot: SlotIndex,
@@ -277,6 +285,27 @@ pub struct Access {
     pub guard: Option<RowIndex>,
     /// What a load gives in the others.
     pub otherwise: Box<[Register]>,
+    /// Of one word of shared memory, what is known of its indices.
+    pub split: Option<Split>,
+}
+
+impl Access {
+    /// Whether it is of one word a lane, of an array of words, in all lanes.
+    pub fn is_word(&self) -> bool {
+        let word = self.within.unit == 4 && self.element.bytes() == 4;
+        word && self.values.len() == 1 && self.guard.is_none()
+    }
+}
+
+/// The dimensions of an access to a shared array, where each is of one of two kinds (`uniform`).
+#[derive(Clone, Debug)]
+pub struct Split {
+    /// Those whose index never changes.
+    pub fixed: Box<[SharedDim]>,
+    /// Those whose index is alike in all active lanes.
+    pub uniform: Box<[SharedDim]>,
+    /// Where a warp keeps what the former come to.
+    pub memo: u32,
 }
 
 /// A copy past the registers: [`Op::CopyAsync`](kernel_dsl::compiler::ir::Op::CopyAsync). The accesses have no values.
@@ -466,6 +495,8 @@ pub struct Code {
     pub slots: u32,
     /// Instructions `Begin`.
     pub begins: u32,
+    /// What a warp keeps of accesses' fixed indices.
+    pub memos: u32,
     /// By shared array, the one whose lifetime its bytes have: itself, or what it is another name of.
     pub lifetimes: Vec<u32>,
 }

@@ -14,14 +14,15 @@ use super::inline::Inline;
 use super::lanes::{has_binary, has_unary};
 use super::memory::SHARED_WORDS;
 use super::origin::origins;
+use super::uniform;
 use super::{Origin, Unsupported};
 use crate::ptx::{Refusal, decode_inline};
 use kernel_dsl::compiler::ir::{self, Binary, Comparison, Kernel, Label, Location, Op, Region, Type, Unary, Value};
 use kernel_dsl::compiler::{Error, Scalar, ptx};
 use std::sync::Arc;
 
-/// Sites fit 22 bits: shadow memory packs them.
-const LONGEST: usize = 1 << 22;
+/// Sites fit 21 bits: shadow memory packs them.
+const LONGEST: usize = 1 << 21;
 
 /// Whether arithmetic that overflows, or divides by zero, is a fault of the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,6 +69,7 @@ pub fn decode(kernel: &Kernel, arithmetic: Arithmetic) -> Result<Code, Unsupport
     if decoder.code.insts.len() > LONGEST {
         return whole(format!("the kernel has more than {LONGEST} instructions"));
     }
+    uniform::simplify(&mut decoder.code);
     decoder.code.lifetimes = (0..kernel.shared.len()).map(|i| decoder.lifetime(i)).collect();
     Ok(decoder.code)
 }
@@ -409,7 +411,7 @@ impl Decoder<'_> {
                 };
                 let values = results.iter().map(|v| self.define(*v)).collect::<Result<_>>()?;
                 let (count, otherwise) = (results.len() as u32, otherwise.into());
-                let access = Access { place, within, element: *element, count, values, guard, otherwise };
+                let access = Access { place, within, element: *element, count, values, guard, otherwise, split: None };
                 self.code.accesses.push(access);
                 self.emit(Inst::Load(self.code.accesses.len() as u32 - 1));
                 return Ok(());
@@ -425,7 +427,7 @@ impl Decoder<'_> {
                 }
                 let (count, values) = (values.len() as u32, self.registers(values)?.into());
                 let otherwise = Box::default();
-                let access = Access { place, within, element: *element, count, values, guard, otherwise };
+                let access = Access { place, within, element: *element, count, values, guard, otherwise, split: None };
                 self.code.accesses.push(access);
                 self.emit(Inst::Store(self.code.accesses.len() as u32 - 1));
             }
@@ -436,7 +438,8 @@ impl Decoder<'_> {
                 }
                 let guard = guard.map(|g| self.typed(g, Scalar::Bool)).transpose()?;
                 let (values, otherwise) = (Box::default(), Box::default());
-                let access = Access { place, within, element: *element, count: *count, values, guard, otherwise };
+                let access =
+                    Access { place, within, element: *element, count: *count, values, guard, otherwise, split: None };
                 self.code.accesses.push(access);
                 self.emit(Inst::Poison(self.code.accesses.len() as u32 - 1));
             }
@@ -445,7 +448,16 @@ impl Decoder<'_> {
                 let mut access = |place| -> Result<Access> {
                     let (place, within) = self.place(place, *element, *count)?;
                     let (values, otherwise) = (Box::default(), Box::default());
-                    Ok(Access { place, within, element: *element, count: *count, values, guard: None, otherwise })
+                    Ok(Access {
+                        place,
+                        within,
+                        element: *element,
+                        count: *count,
+                        values,
+                        guard: None,
+                        otherwise,
+                        split: None,
+                    })
                 };
                 let (to, from) = (access(to)?, access(from)?);
                 if !to.place.is_shared() || from.place.is_shared() || !matches!(copy.size(), 4 | 8 | 16) {
@@ -511,7 +523,8 @@ impl Decoder<'_> {
                 };
                 let values = Box::new([operand]);
                 let otherwise = Box::default();
-                let access = Access { place, within, element: *element, count: 1, values, guard: None, otherwise };
+                let access =
+                    Access { place, within, element: *element, count: 1, values, guard: None, otherwise, split: None };
                 self.code.atomics.push(Atomic { access, operation: *operation, expected, to });
                 self.emit(Inst::Atomic(self.code.atomics.len() as u32 - 1));
                 return Ok(());

@@ -104,7 +104,7 @@ impl Machine<'_, '_> {
 
     /// The table that stands in the place of argument `argument`.
     fn table(&self, argument: u32) -> Option<&Table> {
-        let first = self.by_argument.len() - self.program.tables.len();
+        let first = self.setting.by_argument.len() - self.program.tables.len();
         Some(&self.program.tables.get((argument as usize).checked_sub(first)?)?.0)
     }
 
@@ -134,11 +134,11 @@ impl Machine<'_, '_> {
                 };
                 let dynamic = match &access.place {
                     Place::Dynamic { array: Some(array), .. } => Some(*array as usize),
-                    _ => self.dynamic.iter().rposition(|start| u64::from(*start) <= offset),
+                    _ => self.setting.dynamic.iter().rposition(|start| u64::from(*start) <= offset),
                 };
                 if let (None, Some(i)) = (named, dynamic) {
                     let array = &self.program.memory.dynamic[i];
-                    let byte = offset as i64 - i64::from(self.dynamic[i]);
+                    let byte = offset as i64 - i64::from(self.setting.dynamic[i]);
                     let element = Some(byte.div_euclid(array.element.bytes().into()));
                     let name = array.name.clone();
                     return Object { name, space: Space::Shared, index: vec![], extents: vec![], element };

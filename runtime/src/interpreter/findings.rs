@@ -92,6 +92,11 @@ impl<'p> Findings<'p> {
         self.truncated
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
     /// All of them.
     pub fn report(self) -> Report {
         Report {

@@ -35,10 +35,10 @@ impl Machine<'_, '_> {
         let standing = Standing {
             warp: warp.index,
             block: self.block,
-            threads: self.threads,
-            blocks: self.grid,
-            dynamic_shared: self.shared_bytes.saturating_sub(shared.fixed),
-            total_shared: self.shared_bytes,
+            threads: self.setting.threads,
+            blocks: self.setting.grid,
+            dynamic_shared: self.setting.shared_bytes.saturating_sub(shared.fixed),
+            total_shared: self.setting.shared_bytes,
         };
         // A reading in a later instruction is later, as long as blocks are shorter than this.
         let time = count << 16;

@@ -4,14 +4,15 @@
 //! not matter. Each loop is compiled twice, for the baseline and for AVX2 with FMA (without which `mul_add` is a call
 //! of a software routine); [`Simd`] chooses at run time.
 
-use super::frame::{LANES, Row, Word};
+use super::frame::{FULL, LANES, Row, Word};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{Binary, Comparison, Unary};
 
 /// Which compilation of the loops this machine runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Simd {
-    /// Set by [`Simd::detect`] alone, and only where the processor has AVX2 and FMA: `versions!` relies on it.
+    /// Set by [`Simd::detect`] alone, and only where the processor has AVX2, FMA, and the instructions on bits that every such
+    /// processor has: `versions!` relies on it.
     avx2: bool,
 }
 
@@ -19,13 +20,18 @@ impl Simd {
     /// The best that this machine has.
     pub fn detect() -> Simd {
         #[cfg(target_arch = "x86_64")]
-        let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+        let avx2 = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("fma")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("popcnt");
         #[cfg(not(target_arch = "x86_64"))]
         let avx2 = false;
         Simd { avx2 }
     }
 
-    /// Whether this processor has AVX2 and FMA.
+    /// Whether this processor has AVX2, FMA, BMI1, BMI2, LZCNT and POPCNT.
     #[inline(always)]
     pub fn has_avx2(self) -> bool {
         self.avx2
@@ -397,10 +403,14 @@ fn advance(rows: &mut [Row], ty: Scalar, index: u32, step: u32, limit: u32) -> u
             type W = <$t as Lane>::Word;
             let (step, limit) = (*W::lanes(rows, step as usize), *W::lanes(rows, limit as usize));
             let index = W::lanes_mut(rows, index as usize);
+            let mut all = true;
             for l in 0..LANES {
-                index[l] = <$t>::load(index[l]).wrapping_add(<$t>::load(step[l])).store();
+                let next = <$t>::load(index[l]).wrapping_add(<$t>::load(step[l]));
+                index[l] = next.store();
+                all &= next < <$t>::load(limit[l]);
             }
-            mask(|l| <$t>::load(index[l]) < <$t>::load(limit[l]))
+            // Mostly all lanes go round once more.
+            if all { FULL } else { mask(|l| <$t>::load(index[l]) < <$t>::load(limit[l])) }
         }};
     }
     for_integer!(ty, integer!(), refused())

@@ -4,14 +4,15 @@
 
 use super::ahead::Copies;
 use super::check::Check;
-use super::code::Pc;
+use super::code::{Inst, Pc};
 use super::findings::{Description, Findings};
 use super::frame::{FULL, LANES, Register, Row, lanes_of};
 use super::lanes::Simd;
-use super::memory::{Buffer, SharedMemory};
+use super::memory::{Buffer, SharedMemory, shared_memory};
 use super::order::Order;
 use super::report::Thread;
 use super::shadow::{Clock, Life, Shadow};
+use super::words::Memo;
 use super::{Checks, Options, Program, Statistics};
 use crate::ptx::registers::Registers;
 use bytemuck::Zeroable;
@@ -26,23 +27,45 @@ pub const ACCESSES: u8 = 1;
 /// And races.
 pub const ALL: u8 = 2;
 
+/// What all threads of a launch are given alike.
+pub struct Setting {
+    /// What the entry's parameters hold.
+    pub parameters: Vec<u64>,
+    /// By argument, its place among the buffers.
+    pub by_argument: Vec<Option<usize>>,
+    /// Bytes of shared memory that the launch has.
+    pub shared_bytes: u32,
+    /// Bytes of it that a cell of shadow memory stands for.
+    pub shared_granule: u32,
+    /// Where arrays of dynamic size begin.
+    pub dynamic: Vec<u32>,
+    /// Threads of a block in x, y, z.
+    pub threads: [u32; 3],
+    /// Blocks in x, y, z.
+    pub grid: [u32; 3],
+}
+
+impl Setting {
+    /// Blocks of the launch.
+    pub fn blocks(&self) -> u64 {
+        self.grid.into_iter().map(u64::from).product()
+    }
+
+    /// Warps of a block.
+    pub fn warps(&self) -> u64 {
+        self.threads.into_iter().product::<u32>().div_ceil(32).into()
+    }
+}
+
 /// A launch under way.
 pub struct Machine<'p, 'm> {
     pub program: &'p Program,
+    pub setting: &'p Setting,
     pub simd: Simd,
     pub buffers: Vec<Buffer<'m>>,
-    /// By argument, its place in `buffers`.
-    pub by_argument: Vec<Option<usize>>,
     /// The block's shared memory.
     pub shared: SharedMemory,
-    /// Bytes of it that the launch has.
-    pub shared_bytes: u32,
-    /// Where arrays of dynamic size begin.
-    pub dynamic: Vec<u32>,
     pub shared_shadow: Shadow,
-    /// Threads of a block in x, y, z.
-    pub threads: [u32; 3],
-    pub grid: [u32; 3],
     /// The block that runs.
     pub block: [u32; 3],
     /// The epoch. Epochs count from 1.
@@ -76,6 +99,8 @@ pub struct Warp {
     pub lives: Vec<Life>,
     /// By instruction that begins lifetimes, how often it was come to.
     pub begun: Vec<u32>,
+    /// By access whose indices are parted, what the fixed ones come to, once it was made.
+    pub memos: Vec<Option<Box<Memo>>>,
     /// Copies that have begun.
     pub copies: Copies,
     /// Open constructs.
@@ -95,13 +120,39 @@ pub struct Warp {
 }
 
 impl<'p, 'm> Machine<'p, 'm> {
-    /// Runs every block of the grid.
-    pub fn run(&mut self, parameters: &[u64]) {
-        let mut warps = self.warps(parameters);
+    /// Nothing has run yet.
+    pub fn new(program: &'p Program, setting: &'p Setting, buffers: Vec<Buffer<'m>>, options: Options) -> Self {
+        let code = &program.code;
+        let poisons = |inst: &Inst| matches!(inst, Inst::Poison(_) | Inst::CopyAsync(_) | Inst::Begin { .. });
+        let shadow = if code.insts.iter().any(poisons) { Shadow::with_lives } else { Shadow::new };
+        Machine {
+            program,
+            setting,
+            simd: Simd::detect(),
+            buffers,
+            shared: shared_memory(),
+            shared_shadow: shadow(setting.shared_bytes as usize, setting.shared_granule),
+            block: [0; 3],
+            epoch: 0,
+            block_epoch: 0,
+            met: 0,
+            history: Vec::new(),
+            order: Order::default(),
+            findings: Findings::new(program, &options),
+            statistics: Statistics::default(),
+            options,
+            stopped: false,
+            inline: code.inlines.iter().map(|i| i.block.registers()).collect(),
+        }
+    }
+
+    /// Runs these of the launch's blocks, by their turn.
+    pub fn run(&mut self, turns_of_blocks: impl Iterator<Item = u64>) {
+        let mut warps = self.warps();
         let mut turns = vec![0; warps.len()];
-        let [x, y, z] = self.grid.map(u64::from);
-        let count = x * y * z;
-        for n in 0..count {
+        let [x, y, _] = self.setting.grid.map(u64::from);
+        let count = self.setting.blocks();
+        for n in turns_of_blocks {
             let block = self.options.schedule.block(n, count);
             self.block = [block % x, block / x % y, block / x / y].map(|i| i as u32);
             match self.options.checks {
@@ -116,9 +167,9 @@ impl<'p, 'm> Machine<'p, 'm> {
     }
 
     /// The warps of a block, with the registers filled that no block changes.
-    fn warps(&self, parameters: &[u64]) -> Vec<Warp> {
+    fn warps(&self) -> Vec<Warp> {
         let code = &self.program.code;
-        let threads: u32 = self.threads.iter().product();
+        let Setting { parameters, threads: extents, grid, .. } = self.setting;
         let warp = |index: u32| {
             let mut rows = vec![Row::zeroed(); code.rows as usize];
             for (register, bits) in &code.constants {
@@ -136,8 +187,8 @@ impl<'p, 'm> Machine<'p, 'm> {
                             register.set(&mut rows, lane, thread[usize::from(axis)].into());
                         }
                     }
-                    Special::BlockDim(axis) => register.fill(&mut rows, self.threads[usize::from(axis)].into()),
-                    Special::Grid(axis) => register.fill(&mut rows, self.grid[usize::from(axis)].into()),
+                    Special::BlockDim(axis) => register.fill(&mut rows, extents[usize::from(axis)].into()),
+                    Special::Grid(axis) => register.fill(&mut rows, grid[usize::from(axis)].into()),
                     Special::Block(_) => {}
                 }
             }
@@ -147,6 +198,7 @@ impl<'p, 'm> Machine<'p, 'm> {
                 written: vec![0; code.elements as usize],
                 lives: vec![Life::default(); self.program.shared.len()],
                 begun: vec![0; code.begins as usize],
+                memos: vec![None; code.memos as usize],
                 copies: Copies::default(),
                 slots: vec![Slot::default(); code.slots as usize],
                 pc: 0,
@@ -157,7 +209,7 @@ impl<'p, 'm> Machine<'p, 'm> {
                 ended: false,
             }
         };
-        (0..threads.div_ceil(32)).map(warp).collect()
+        (0..self.setting.warps() as u32).map(warp).collect()
     }
 
     fn block<const TIER: u8>(&mut self, warps: &mut [Warp], turns: &mut [usize]) {
@@ -168,7 +220,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             self.order.begin(warps.len(), self.epoch);
         }
         for warp in &mut *warps {
-            let threads = self.threads.iter().product::<u32>() - warp.index * 32;
+            let threads = self.setting.threads.iter().product::<u32>() - warp.index * 32;
             warp.live = if threads >= 32 { FULL } else { (1 << threads) - 1 };
             (warp.mask, warp.pc, warp.ended, warp.waits) = (warp.live, 0, false, None);
             warp.met = self.epoch;

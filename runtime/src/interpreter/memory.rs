@@ -74,6 +74,21 @@ impl<'m> Buffer<'m> {
         Buffer { name, argument, element, base, mutable, bytes, shadow }
     }
 
+    /// The same with `copy` for its bytes if it may be written, and nothing noted.
+    pub fn over<'a>(&'a self, copy: &'a mut [u8]) -> Buffer<'a> {
+        let Buffer { argument, element, base, mutable, .. } = *self;
+        let bytes = if mutable { Bytes::Exclusive(copy) } else { Bytes::Shared(self.bytes.get()) };
+        Buffer { name: self.name.clone(), argument, element, base, mutable, bytes, shadow: self.shadow.like() }
+    }
+
+    /// Its bytes, if a launch may have written them.
+    pub fn written(&mut self) -> Option<&mut [u8]> {
+        match &mut self.bytes {
+            Bytes::Exclusive(bytes) if self.mutable => Some(bytes),
+            _ => None,
+        }
+    }
+
     /// A table, which stands in the place of argument `argument`.
     pub fn table(table: &Table, argument: u32, bytes: &'m [u8]) -> Buffer<'m> {
         Buffer {

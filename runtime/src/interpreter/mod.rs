@@ -5,7 +5,7 @@
 //! [`Program::decode`] makes flat code of a kernel once (`code`); [`Program::run`] runs it for a launch. A warp is a frame of
 //! registers, each a row of 32 lanes, and a mask of active lanes; one dispatch computes a whole row, in a loop that the
 //! compiler vectorises (`lanes`). A block runs each warp to a barrier or its end, then the next (`machine`).
-//! Blocks run one after the other, in the order of a [`Schedule`].
+//! Blocks run one after the other, in the order of a [`Schedule`], on each core some of them (`parallel`).
 //!
 //! Values are those of `ir`'s essay, bit for bit, save for the payload and sign of a NaN that arithmetic makes.
 //!
@@ -18,7 +18,7 @@
 //! touched, checks or none.
 //!
 //! ```text
-//! decode ─▶ code ─▶ machine ─▶ warp ─▶ lanes, cast         values
+//! decode ─▶ code ─▶ parallel ─▶ machine ─▶ warp ─▶ lanes, cast         values
 //!   origin                        └──▶ words, access ─▶ memory    loads and stores
 //!                                        └─▶ shadow        who touched what
 //!         describe ─▶ findings ─▶ report ─▶ render         what was found
@@ -45,10 +45,12 @@ mod machine;
 mod memory;
 mod order;
 mod origin;
+mod parallel;
 mod record;
 mod render;
 mod schedule;
 mod shadow;
+mod uniform;
 mod warp;
 mod words;
 
@@ -64,12 +66,11 @@ use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::error::Error;
 use kernel_dsl::compiler::ir::{Block, Kernel, Parameter, Role, SharedArray, SharedMemory, SourceLocation, Table};
 use kernel_dsl::compiler::source::Source;
-use lanes::Simd;
-use machine::Machine;
-use memory::{Buffer, shared_memory};
+use machine::{Machine, Setting};
+use memory::Buffer;
 use serde::Serialize;
-use shadow::Shadow;
 use std::fmt;
+use std::num::NonZeroUsize;
 
 /// A kernel, ready to run.
 #[derive(Clone, Debug)]
@@ -133,6 +134,9 @@ pub struct Options {
     pub schedule: Schedule,
     /// Checks that report nothing. What they forbid is skipped all the same.
     pub without: CheckSet,
+    /// Threads that blocks run on at most; `None` is as many as the machine has cores. What is left and reported is the
+    /// same, save by kernels whose blocks race, where races are not checked.
+    pub threads: Option<NonZeroUsize>,
 }
 
 /// How much is checked.
@@ -181,6 +185,19 @@ impl Default for Options {
             limit: 64,
             schedule: Schedule::InOrder,
             without: CheckSet::default(),
+            threads: None,
+        }
+    }
+}
+
+impl Statistics {
+    /// Of both together.
+    fn and(self, other: Statistics) -> Statistics {
+        Statistics {
+            blocks: self.blocks + other.blocks,
+            warps: self.warps + other.warps,
+            warp_instructions: self.warp_instructions + other.warp_instructions,
+            thread_instructions: self.thread_instructions + other.thread_instructions,
         }
     }
 }
@@ -260,33 +277,13 @@ impl Program {
         let mut parameters: Vec<u64> = addresses.collect();
         let (dynamic, shared_bytes) = self.memory.layout(&parameters, threads).map_err(|why| Mismatch(vec![why]))?;
         parameters.extend(buffers[buffers.len() - self.tables.len()..].iter().map(|table| table.base));
-        let poisons =
-            self.code.insts.iter().any(|i| matches!(i, Inst::Poison(_) | Inst::CopyAsync(_) | Inst::Begin { .. }));
-        let shadow = if poisons { Shadow::with_lives } else { Shadow::new };
-        let mut machine = Machine {
-            program: self,
-            simd: Simd::detect(),
-            buffers,
-            by_argument,
-            shared: shared_memory(),
-            shared_bytes,
-            dynamic,
-            threads,
-            shared_shadow: shadow(shared_bytes as usize, granules.shared),
-            grid,
-            block: [0; 3],
-            epoch: 0,
-            block_epoch: 0,
-            met: 0,
-            history: Vec::new(),
-            order: Default::default(),
-            findings: Findings::new(self, &options),
-            statistics: Statistics::default(),
-            options,
-            stopped: false,
-            inline: self.code.inlines.iter().map(|i| i.block.registers()).collect(),
-        };
-        machine.run(&parameters);
+        let setting =
+            Setting { parameters, by_argument, shared_bytes, shared_granule: granules.shared, dynamic, threads, grid };
+        if let Some(statistics) = parallel::run(self, &setting, &mut buffers, &options) {
+            return Ok(Outcome { statistics, report: Findings::new(self, &options).report() });
+        }
+        let mut machine = Machine::new(self, &setting, buffers, options);
+        machine.run(0..setting.blocks());
         Ok(Outcome { statistics: machine.statistics, report: machine.findings.report() })
     }
 

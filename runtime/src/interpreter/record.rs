@@ -86,7 +86,7 @@ impl Machine<'_, '_> {
             *word = at(*row);
         }
         let address = u64::lanes(&warp.rows, report.record as usize)[lane];
-        let buffer = argument_at(address).and_then(|a| self.by_argument.get(a as usize).copied().flatten());
+        let buffer = argument_at(address).and_then(|a| self.setting.by_argument.get(a as usize).copied().flatten());
         let Some(buffer) = buffer.map(|b| &mut self.buffers[b]).filter(|b| b.base == address) else { return };
         let Bytes::Exclusive(bytes) = &mut buffer.bytes else { return };
         let Some(bytes) = bytes.get_mut(..4 * WORDS) else { return };

@@ -12,15 +12,38 @@
 
 use super::order::Past;
 
-/// An access: its epoch, its site, and its thread of the block, packed; 0 is none.
+/// An access: its epoch, its site, its thread of the block, and whether other lanes of the warp made it too, packed; 0 is none.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Stamp(u64);
 
+/// That lanes beside the one named made the access.
+const MANY: u64 = 1 << 10;
+
 impl Stamp {
-    /// `site` has at most 22 bits, `thread` 10.
+    /// `site` has at most 21 bits, `thread` 10.
     #[inline(always)]
     pub fn new(epoch: u32, site: u32, thread: u32) -> Stamp {
-        Stamp(u64::from(epoch) << 32 | u64::from(site) << 10 | u64::from(thread))
+        Stamp(u64::from(epoch) << 32 | u64::from(site) << 11 | u64::from(thread))
+    }
+
+    /// The same, by several lanes.
+    #[inline(always)]
+    pub fn by_many(self) -> Stamp {
+        Stamp(self.0 | MANY)
+    }
+
+    /// The same, by several lanes if `earlier` was that access by another lane.
+    #[inline(always)]
+    fn beside(self, earlier: Stamp) -> Stamp {
+        let differ = self.0 ^ earlier.0;
+        let alike = differ & !(MANY | 0x1f) == 0;
+        if alike && (differ & 0x1f != 0 || earlier.0 & MANY != 0) { self.by_many() } else { self }
+    }
+
+    /// Whether both are one lane's alone, where both are of one warp.
+    #[inline(always)]
+    fn same_lane(self, other: Stamp) -> bool {
+        (self.0 ^ other.0) & 0x3ff == 0 && (self.0 | other.0) & MANY == 0
     }
 
     /// The same by the thread `lanes` further.
@@ -37,7 +60,7 @@ impl Stamp {
 
     /// Which instruction.
     pub fn site(self) -> u32 {
-        self.0 as u32 >> 10
+        self.0 as u32 >> 11
     }
 
     /// Who, by linear index in the block.
@@ -94,7 +117,7 @@ impl Clock<'_> {
             true
         } else {
             // What lanes do in one instruction is told as that.
-            earlier.thread() != now.thread() && epoch >= self.warp && earlier.site() != now.site()
+            !earlier.same_lane(now) && epoch >= self.warp && earlier.site() != now.site()
         };
         unordered && (self.known.is_empty() || !self.knows(earlier))
     }
@@ -148,15 +171,32 @@ impl Cell {
     /// Notes a load, and gives the store that it races with.
     #[inline(always)]
     pub fn load(&mut self, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
-        let unordered = clock.unordered(self.loads[0], now);
-        self.loads[usize::from(unordered)] = now;
+        self.note_load(clock, now);
         clock.unordered(self.store, now).then_some(Conflict { stamp: self.store, by: By::Store })
+    }
+
+    #[inline(always)]
+    fn note_load(&mut self, clock: Clock<'_>, now: Stamp) {
+        let load = &mut self.loads[usize::from(clock.unordered(self.loads[0], now))];
+        *load = now.beside(*load);
     }
 
     /// Whether a load now would neither race nor read what nobody stored; notes it in any case.
     #[inline(always)]
     pub fn loads_well(&mut self, clock: Clock<'_>, now: Stamp) -> bool {
-        self.loads[usize::from(clock.unordered(self.loads[0], now))] = now;
+        let (stored, first) = (self.store.epoch(), self.loads[0]);
+        if clock.block <= stored && stored < clock.met && clock.known.is_empty() {
+            // A barrier lies between: what is loaded then is mostly loaded once by each warp.
+            if first.epoch() < clock.met {
+                self.loads[0] = now;
+                return true;
+            }
+            if first.warp() != now.warp() {
+                self.loads[1] = now.beside(self.loads[1]);
+                return true;
+            }
+        }
+        self.note_load(clock, now);
         self.initialised(clock) & !clock.unordered(self.store, now)
     }
 
@@ -167,12 +207,25 @@ impl Cell {
         !(clock.unordered(self.store, now) | clock.unordered(a, now) | clock.unordered(b, now))
     }
 
+    /// Notes a store.
+    #[inline(always)]
+    pub fn stored(&mut self, now: Stamp) {
+        self.store = now;
+    }
+
     /// Notes a store, and gives the access that it races with.
     #[inline(always)]
     pub fn store(&mut self, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
         let conflict = self.store_would(clock, now);
         self.store = now;
         conflict
+    }
+
+    /// Whether one of both has a store, and the other anything.
+    fn conflicts(&self, other: &Cell) -> bool {
+        let none = Stamp::default();
+        let touched = |cell: &Cell| cell.store != none || cell.loads[0] != none;
+        (self.store != none && touched(other)) || (other.store != none && touched(self))
     }
 
     /// The access that a store now would race with.
@@ -213,6 +266,17 @@ impl Shadow {
         let shadow = Shadow::new(bytes, granule);
         let cells = (bytes >> shadow.granule) + 1;
         Shadow { lives: Some(vec![Life::default(); cells].into()), ..shadow }
+    }
+
+    /// Of as many cells, with nothing touched yet, of memory whose bytes have one lifetime.
+    pub fn like(&self) -> Shadow {
+        Shadow { granule: self.granule, pages: vec![None; self.pages.len()], atomics: None, lives: None }
+    }
+
+    /// Whether what other blocks have noted in `other` races with what is noted here.
+    pub fn conflicts(&self, other: &Shadow) -> bool {
+        let pages = self.pages.iter().zip(&other.pages).filter_map(|(a, b)| a.as_deref().zip(b.as_deref()));
+        pages.into_iter().any(|(a, b)| a.iter().zip(b).any(|(a, b)| a.conflicts(b)))
     }
 
     /// Notes that `size` bytes at `offset` are stored in a lifetime.
@@ -325,6 +389,26 @@ mod tests {
         assert!(cell.store(met(8), Stamp::new(8, 4, 8)).is_none(), "the warp has met");
         assert!(cell.store(met(8), Stamp::new(8, 4, 9)).is_none(), "of the same instruction");
         assert!(cell.load(met(8), Stamp::new(9, 2, 32)).is_some(), "another warp, whatever that one met");
+    }
+
+    #[test]
+    fn lanes_that_load_one_element_are_remembered_together() {
+        for by_many in [false, true] {
+            let (mut cell, now) = (Cell::default(), clock(5, 5, SHARED));
+            if by_many {
+                assert!(!cell.loads_well(now, Stamp::new(5, 1, 0).by_many()), "nobody has stored it");
+            } else {
+                (0..32).for_each(|lane| _ = cell.load(now, Stamp::new(5, 1, lane)));
+            }
+            for lane in [0, 7, 31] {
+                assert!(cell.store_would(now, Stamp::new(5, 2, lane)).is_some(), "lane {lane} is one of several");
+            }
+            assert!(cell.store_would(clock(6, 5, SHARED), Stamp::new(6, 2, 0)).is_none(), "after a barrier");
+        }
+        let (mut cell, now) = (Cell::default(), clock(5, 5, SHARED));
+        cell.store(now, Stamp::new(5, 1, 3));
+        let loaded = cell.load(now, Stamp::new(5, 2, 3).by_many());
+        assert!(loaded.is_some(), "the lane that stored it is not the only one that loads it");
     }
 
     #[test]

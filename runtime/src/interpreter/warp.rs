@@ -5,7 +5,7 @@ use super::check::Check;
 use super::code::{Inst, Pc};
 use super::cooperation::{matching, reduce};
 use super::findings::Description;
-use super::frame::{FULL, Register, Word, lanes_of};
+use super::frame::{FULL, LANES, Register, Word, lanes_of};
 use super::machine::{ACCESSES, ALL, Machine, Warp};
 use super::report::{Object, Space};
 use super::shadow::Life;
@@ -16,6 +16,21 @@ use std::fmt::Display;
 impl Machine<'_, '_> {
     /// Goes on with `warp`.
     pub fn warp<const TIER: u8>(&mut self, warp: &mut Warp) {
+        #[cfg(target_arch = "x86_64")]
+        if self.simd.has_avx2() {
+            // As a whole, for the loops over lanes to become part of it.
+            #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+            fn fast<const TIER: u8>(machine: &mut Machine<'_, '_>, warp: &mut Warp) {
+                machine.go_on::<TIER>(warp);
+            }
+            // SAFETY: `has_avx2` holds only where the processor was found to have all these features.
+            return unsafe { fast::<TIER>(self, warp) };
+        }
+        self.go_on::<TIER>(warp);
+    }
+
+    #[inline(always)]
+    fn go_on<const TIER: u8>(&mut self, warp: &mut Warp) {
         let program = self.program;
         let code = &program.code;
         let simd = self.simd;
@@ -25,8 +40,11 @@ impl Machine<'_, '_> {
         let (mut warp_insts, mut thread_insts) = (0, 0);
         macro_rules! activate {
             ($mask:expr) => {{
-                mask = $mask;
-                lanes = u64::from(mask.count_ones());
+                let active = $mask;
+                if active != mask {
+                    mask = active;
+                    lanes = u64::from(mask.count_ones());
+                }
             }};
         }
         // Spent fuel is looked at where the kernel may run for ever.
@@ -84,7 +102,7 @@ impl Machine<'_, '_> {
                     warp.lives[array as usize] = Life::new(number, *time);
                 }
                 Inst::Dynamic { array, to } => {
-                    let start = self.dynamic[array as usize];
+                    let start = self.setting.dynamic[array as usize];
                     Register { row: to, wide: false }.fill(&mut warp.rows, start.into());
                 }
                 Inst::Atomic(i) => self.atomic::<TIER>(site, warp, mask, &code.atomics[i as usize]),
@@ -216,14 +234,14 @@ impl Machine<'_, '_> {
                 }
                 Inst::Step { ty, slot, index, step, limit, body } => {
                     let continued = std::mem::take(&mut warp.slots[slot as usize].pending);
-                    mask |= continued;
+                    activate!(mask | continued);
                     if TIER >= ACCESSES {
                         let bad = simd.overflows(&warp.rows, Binary::Add, ty, index, step) & mask;
                         if bad != 0 {
                             self.overflowing(site, warp, bad, Binary::Add, ty, index, step);
                             // Such a lane's loop is over: from a wrapped index on, it might never be.
                             warp.slots[slot as usize].done |= bad;
-                            mask &= !bad;
+                            activate!(mask & !bad);
                         }
                     }
                     let below = simd.advance(&mut warp.rows, ty, index, step, limit);
@@ -231,6 +249,27 @@ impl Machine<'_, '_> {
                     activate!(mask & below);
                     if mask != 0 {
                         pc = body;
+                    }
+                    fuel!(site);
+                }
+                Inst::StepUniform { slot, index, step, limit, body } => {
+                    activate!(mask | std::mem::take(&mut warp.slots[slot as usize].pending));
+                    if mask != 0 {
+                        let at =
+                            |row: u32| u32::lanes(&warp.rows, row as usize)[mask.trailing_zeros() as usize % LANES];
+                        let (next, over) = at(index).overflowing_add(at(step));
+                        if over && TIER >= ACCESSES {
+                            self.overflowing(site, warp, mask, Binary::Add, Scalar::Usize, index, step);
+                        }
+                        // From a wrapped index on, the loop might never end.
+                        let below = next < at(limit) && !(over && TIER >= ACCESSES);
+                        *u32::lanes_mut(&mut warp.rows, index as usize) = [next; LANES];
+                        if below {
+                            pc = body;
+                        } else {
+                            warp.slots[slot as usize].done |= mask;
+                            activate!(0);
+                        }
                     }
                     fuel!(site);
                 }

@@ -3,9 +3,9 @@
 //! What is found to be wrong here is not reported here: the access is declined, and goes the way of all others, which
 //! finds it again.
 
-use super::code::{Access, Pc, Place, SharedDim};
+use super::code::{Access, Pc, Place, SharedDim, Split};
 use super::frame::{FULL, LANES, Row, Word, lanes_of};
-use super::lanes::{mask, versions};
+use super::lanes::{Simd, mask, versions};
 use super::machine::{ALL, Machine, Warp};
 use super::memory::SHARED_WORDS;
 use super::shadow::{Cell, Clock, PAGE, Stamp};
@@ -14,7 +14,46 @@ versions! {
     /// Adds the terms of `dims` to the word index of each lane; lanes beyond an extent.
     fn add_dims(rows: &[Row], words: &mut [u32; LANES], dims: &[SharedDim]) -> u32;
     /// `to` ← the words of shared memory.
-    fn gather_words(rows: &mut [Row], to: u32, memory: &[u32; SHARED_WORDS], words: &[u32; LANES]);
+    fn gather_words(rows: &mut [Row], to: u32, memory: &[u32; SHARED_WORDS], words: Words);
+}
+
+/// Lanes of half a warp: what a row of a tile mostly has, 16 or 32.
+const HALF: usize = LANES / 2;
+
+/// How the words of a warp's lanes lie.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Pattern {
+    /// The lanes of each half have one word.
+    Same,
+    /// Those of each half have words in a row.
+    Row,
+    /// Some other way.
+    Other,
+}
+
+/// What the fixed indices of an access come to, in a warp.
+#[derive(Clone, Debug)]
+pub struct Memo {
+    /// Words, by lane.
+    words: [u32; LANES],
+    pattern: Pattern,
+    /// Lanes beyond an extent.
+    beyond: u32,
+}
+
+/// The words of shared memory that lanes access: `first` above those of `relative`.
+#[derive(Clone, Copy)]
+pub(super) struct Words<'a> {
+    relative: &'a [u32; LANES],
+    pattern: Pattern,
+    first: u32,
+}
+
+impl Words<'_> {
+    #[inline(always)]
+    fn of(self, lane: usize) -> u32 {
+        self.relative[lane].wrapping_add(self.first)
+    }
 }
 
 #[inline(always)]
@@ -45,82 +84,195 @@ fn add_dim(rows: &[Row], words: &mut [u32; LANES], dim: SharedDim) -> u32 {
     if beyond { mask(|l| index[l] >= dim.extent) } else { 0 }
 }
 
-#[inline(always)]
-fn gather_words(rows: &mut [Row], to: u32, memory: &[u32; SHARED_WORDS], words: &[u32; LANES]) {
-    let to = u32::lanes_mut(rows, to as usize);
-    for l in 0..LANES {
-        to[l] = memory[usize::from(words[l] as u16)];
+fn pattern(words: &[u32; LANES]) -> Pattern {
+    let halves = [&words[..HALF], &words[HALF..]];
+    if halves.iter().all(|half| half.iter().all(|word| *word == half[0])) {
+        Pattern::Same
+    } else if halves.iter().all(|half| half.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]))) {
+        Pattern::Row
+    } else {
+        Pattern::Other
     }
 }
 
-impl Machine<'_, '_> {
-    /// The word of shared memory of each lane; `None` if the access is of another kind, or a lane is beyond an extent.
-    #[inline(always)]
-    fn words(&self, warp: &Warp, lanes: u32, access: &Access) -> Option<[u32; LANES]> {
-        let Place::Shared { offset, dims, swizzle: None, .. } = &access.place else { return None };
-        let whole = access.within.unit == 4 && access.element.bytes() == 4;
-        if !whole || access.values.len() != 1 || access.guard.is_some() {
+#[inline(always)]
+fn gather_words(rows: &mut [Row], to: u32, memory: &[u32; SHARED_WORDS], words: Words) {
+    let to = u32::lanes_mut(rows, to as usize);
+    let word = |l: usize| memory[usize::from(words.of(l) as u16)];
+    let half = |l: usize| memory.get(words.of(l) as usize..)?.first_chunk::<HALF>();
+    match words.pattern {
+        Pattern::Same => {
+            let (low, high) = (word(0), word(HALF));
+            to[..HALF].fill(low);
+            to[HALF..].fill(high);
+        }
+        Pattern::Row if let (Some(low), Some(high)) = (half(0), half(HALF)) => {
+            to[..HALF].copy_from_slice(low);
+            to[HALF..].copy_from_slice(high);
+        }
+        _ => (0..LANES).for_each(|l| to[l] = word(l)),
+    }
+}
+
+impl Memo {
+    #[cold]
+    fn new(simd: Simd, rows: &[Row], first: u32, fixed: &[SharedDim]) -> Memo {
+        let mut words = [first; LANES];
+        let beyond = simd.add_dims(rows, &mut words, fixed);
+        Memo { words, pattern: pattern(&words), beyond }
+    }
+}
+
+/// The words that the lanes of an access with parted indices name; `None` if a lane is beyond an extent.
+#[inline(always)]
+fn parted<'a>(
+    simd: Simd,
+    rows: &[Row],
+    memos: &'a mut [Option<Box<Memo>>],
+    lanes: u32,
+    offset: u32,
+    split: &Split,
+) -> Option<Words<'a>> {
+    let memo = &mut memos[split.memo as usize];
+    if memo.is_none() {
+        *memo = Some(Box::new(Memo::new(simd, rows, offset / 4, &split.fixed)));
+    }
+    let memo = memo.as_ref()?;
+    let lane = lanes.trailing_zeros() as usize % LANES;
+    let mut first = 0u32;
+    for dim in &split.uniform {
+        let index = u32::lanes(rows, dim.index as usize)[lane];
+        if index >= dim.extent {
             return None;
         }
-        let mut words = [offset / 4; LANES];
-        let beyond = self.simd.add_dims(&warp.rows, &mut words, dims);
-        (beyond & lanes == 0).then_some(words)
+        first = first.wrapping_add(index.wrapping_mul(dim.stride));
     }
+    (memo.beyond & lanes == 0).then_some(Words { relative: &memo.words, pattern: memo.pattern, first })
+}
 
+/// The same of an access to a word each, whatever its indices.
+#[inline(always)]
+fn computed<'a>(
+    simd: Simd,
+    rows: &[Row],
+    to: &'a mut [u32; LANES],
+    lanes: u32,
+    offset: u32,
+    dims: &[SharedDim],
+) -> Option<Words<'a>> {
+    *to = [offset / 4; LANES];
+    let beyond = simd.add_dims(rows, to, dims);
+    (beyond & lanes == 0).then_some(Words { relative: to, pattern: Pattern::Other, first: 0 })
+}
+
+impl Machine<'_, '_> {
     /// Loads, if that is all right; whether it was.
     #[inline(always)]
     pub fn load_word<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, lanes: u32, access: &Access) -> bool {
-        let Some(words) = self.words(warp, lanes, access) else { return false };
+        let Place::Shared { offset, dims, swizzle: None, .. } = &access.place else { return false };
+        let (clock, stamp) = (self.clock(warp), Stamp::new(self.epoch, site, warp.index * 32));
+        let Warp { rows, memos, .. } = warp;
+        if let Some(split) = &access.split {
+            let words = parted(self.simd, rows, memos, lanes, *offset, split);
+            words.is_some_and(|words| self.take_words::<TIER>(rows, lanes, access, words, clock, stamp))
+        } else if access.is_word() {
+            let mut to = [0; LANES];
+            let words = computed(self.simd, rows, &mut to, lanes, *offset, dims);
+            words.is_some_and(|words| self.take_words::<TIER>(rows, lanes, access, words, clock, stamp))
+        } else {
+            false
+        }
+    }
+
+    #[inline(always)]
+    fn take_words<const TIER: u8>(
+        &mut self,
+        rows: &mut [Row],
+        lanes: u32,
+        access: &Access,
+        words: Words,
+        clock: Clock,
+        stamp: Stamp,
+    ) -> bool {
         if TIER >= ALL {
-            let (clock, stamp) = (self.clock(warp), Stamp::new(self.epoch, site, warp.index * 32));
             let Some(cells) = self.shared_shadow.words() else { return false };
-            if !loads_well(cells, clock, stamp, lanes, &words) {
+            if !loads_well(cells, clock, stamp, lanes, words) {
                 return false;
             }
         }
-        self.simd.gather_words(&mut warp.rows, access.values[0].row, &self.shared, &words);
+        self.simd.gather_words(rows, access.values[0].row, &self.shared, words);
         true
     }
 
     /// Stores, if that is all right; whether it was.
     #[inline(always)]
-    pub fn store_word<const TIER: u8>(&mut self, site: Pc, warp: &Warp, lanes: u32, access: &Access) -> bool {
-        let Some(words) = self.words(warp, lanes, access) else { return false };
+    pub fn store_word<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, lanes: u32, access: &Access) -> bool {
+        let Place::Shared { offset, dims, swizzle: None, .. } = &access.place else { return false };
+        let (clock, stamp) = (self.clock(warp), Stamp::new(self.epoch, site, warp.index * 32));
+        let Warp { rows, memos, .. } = warp;
+        if let Some(split) = &access.split {
+            let words = parted(self.simd, rows, memos, lanes, *offset, split);
+            words.is_some_and(|words| self.put_words::<TIER>(rows, lanes, access, words, clock, stamp))
+        } else if access.is_word() {
+            let mut to = [0; LANES];
+            let words = computed(self.simd, rows, &mut to, lanes, *offset, dims);
+            words.is_some_and(|words| self.put_words::<TIER>(rows, lanes, access, words, clock, stamp))
+        } else {
+            false
+        }
+    }
+
+    #[inline(always)]
+    fn put_words<const TIER: u8>(
+        &mut self,
+        rows: &[Row],
+        lanes: u32,
+        access: &Access,
+        words: Words,
+        clock: Clock,
+        stamp: Stamp,
+    ) -> bool {
         if TIER >= ALL {
             // Ascending words are distinct: then no two lanes store to one element.
             let mut next = 0;
-            if !lanes_of(lanes).all(|l| words[l] >= std::mem::replace(&mut next, words[l] + 1)) {
+            if !lanes_of(lanes).all(|l| words.of(l) >= std::mem::replace(&mut next, words.of(l) + 1)) {
                 return false;
             }
-            let (clock, stamp) = (self.clock(warp), Stamp::new(self.epoch, site, warp.index * 32));
             let Some(cells) = self.shared_shadow.words() else { return false };
             let now = |l: usize| stamp.thread_plus(l as u32);
-            if !lanes_of(lanes).all(|l| cells[words[l] as usize % PAGE].stores_well(clock, now(l))) {
+            if !lanes_of(lanes).all(|l| cells[words.of(l) as usize % PAGE].stores_well(clock, now(l))) {
                 return false;
             }
-            lanes_of(lanes).for_each(|l| _ = cells[words[l] as usize % PAGE].store(clock, now(l)));
+            lanes_of(lanes).for_each(|l| cells[words.of(l) as usize % PAGE].stored(now(l)));
         }
-        let values = u32::lanes(&warp.rows, access.values[0].row as usize);
-        lanes_of(lanes).for_each(|l| self.shared[usize::from(words[l] as u16)] = values[l]);
+        let values = u32::lanes(rows, access.values[0].row as usize);
+        let mut store = |l: usize| self.shared[usize::from(words.of(l) as u16)] = values[l];
+        if lanes == FULL {
+            (0..LANES).for_each(&mut store);
+        } else {
+            lanes_of(lanes).for_each(&mut store);
+        }
         true
     }
 }
 
 /// Notes the loads of `lanes`; whether none of them races or reads what nobody stored.
-fn loads_well(cells: &mut [Cell; PAGE], clock: Clock, stamp: Stamp, lanes: u32, words: &[u32; LANES]) -> bool {
+#[inline(always)]
+fn loads_well(cells: &mut [Cell; PAGE], clock: Clock, stamp: Stamp, lanes: u32, words: Words) -> bool {
+    let twice = words.relative[0] == words.relative[HALF];
     let mut well = true;
-    let mut last = u32::MAX;
-    let mut note = |lane: usize| {
-        // Lanes that load one word are as one to the shadow: neighbours mostly do, or none.
-        if words[lane] != last {
-            last = words[lane];
-            well &= cells[last as usize % PAGE].loads_well(clock, stamp.thread_plus(lane as u32));
-        }
+    let mut load = |lane: usize, now: Stamp| {
+        well &= cells[words.of(lane) as usize % PAGE].loads_well(clock, now.thread_plus(lane as u32));
     };
-    if lanes == FULL {
-        (0..LANES).for_each(&mut note);
-    } else {
-        lanes_of(lanes).for_each(&mut note);
+    match words.pattern {
+        Pattern::Same if lanes == FULL => {
+            load(0, stamp.by_many());
+            if !twice {
+                load(HALF, stamp.by_many());
+            }
+        }
+        Pattern::Row if lanes == FULL && twice => (0..HALF).for_each(|lane| load(lane, stamp.by_many())),
+        _ => lanes_of(lanes).for_each(|lane| load(lane, stamp)),
     }
     well
 }

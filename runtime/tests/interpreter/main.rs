@@ -7,5 +7,6 @@ mod control;
 mod kit;
 mod matmul;
 mod memory;
+mod parallel;
 mod rendering;
 mod tiles;

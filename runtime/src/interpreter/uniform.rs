@@ -1,0 +1,111 @@
+//! Registers that are alike in all lanes, or the same whenever a warp comes by: what need not be computed lane by lane.
+//!
+//! A *uniform* register holds one value in all lanes that are active wherever it is read: what is computed from uniform
+//! registers alone, and the index of a loop that starts and steps by such, since the lanes in its body go round together. The
+//! lanes that are elsewhere may hold another. A *fixed* register holds in each lane what it held in every earlier block:
+//! the thread's index, and what is computed from fixed registers alone. Constants and parameters are both.
+
+use super::code::{Access, Code, Inst, Place, RowIndex, SharedDim, Split};
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::ir::Special;
+use std::collections::HashMap;
+
+/// What is known of a register.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Constant,
+    Uniform,
+    Fixed,
+    Varying,
+}
+
+impl Kind {
+    /// Of what is computed from both.
+    fn with(self, other: Kind) -> Kind {
+        match (self, other) {
+            (Kind::Constant, kind) | (kind, Kind::Constant) => kind,
+            (a, b) if a == b => a,
+            _ => Kind::Varying,
+        }
+    }
+
+    fn is_uniform(self) -> bool {
+        matches!(self, Kind::Constant | Kind::Uniform)
+    }
+}
+
+/// Rewrites what need not be done lane by lane.
+pub fn simplify(code: &mut Code) {
+    let kinds = kinds(code);
+    let of = |row: RowIndex| kinds[row as usize];
+    for inst in &mut code.insts {
+        if let Inst::Step { ty: Scalar::U32 | Scalar::Usize, slot, index, step, limit, body } = *inst
+            && of(index).is_uniform()
+            && of(step).is_uniform()
+            && of(limit).is_uniform()
+        {
+            *inst = Inst::StepUniform { slot, index, step, limit, body };
+        }
+    }
+    let mut memos = 0;
+    for access in &mut code.accesses {
+        access.split = split(access, memos, of);
+        memos += u32::from(access.split.is_some());
+    }
+    code.memos = memos;
+}
+
+/// The indices of an access to words of shared memory, parted in fixed ones and uniform ones.
+fn split(access: &Access, memo: u32, of: impl Fn(RowIndex) -> Kind) -> Option<Split> {
+    let Place::Shared { dims, swizzle: None, .. } = &access.place else { return None };
+    let is_fixed = |dim: &SharedDim| matches!(of(dim.index), Kind::Fixed | Kind::Constant);
+    let (fixed, uniform): (Vec<_>, Vec<_>) = dims.iter().copied().partition(is_fixed);
+    let uniform: Box<[SharedDim]> = uniform.into();
+    let known = access.is_word() && uniform.iter().all(|dim| of(dim.index).is_uniform());
+    known.then(|| Split { fixed: fixed.into(), uniform, memo })
+}
+
+fn kinds(code: &Code) -> Vec<Kind> {
+    let mut kinds = vec![Kind::Varying; code.rows as usize];
+    for (register, _) in &code.constants {
+        kinds[register.row as usize] = Kind::Constant;
+    }
+    for (register, _) in &code.parameters {
+        kinds[register.row as usize] = Kind::Constant;
+    }
+    for &(row, special) in &code.specials {
+        kinds[row as usize] = match special {
+            Special::Thread(_) => Kind::Fixed,
+            Special::BlockDim(_) | Special::Grid(_) => Kind::Constant,
+            Special::Block(_) => Kind::Uniform,
+        };
+    }
+    // A loop's index is written where the loop begins and where it goes round.
+    let steps: HashMap<RowIndex, RowIndex> = code.insts.iter().filter_map(step).collect();
+    for inst in &code.insts {
+        let of = |row: RowIndex| kinds[row as usize];
+        let (to, kind) = match *inst {
+            Inst::Unary { to, a, .. } | Inst::CheckedUnary { to, a, .. } | Inst::Cast { to, a, .. } => (to, of(a)),
+            Inst::Binary { to, a, b, .. } | Inst::CheckedBinary { to, a, b, .. } | Inst::Compare { to, a, b, .. } => {
+                (to, of(a).with(of(b)))
+            }
+            Inst::Select { to, condition, yes, no, .. } => (to, of(condition).with(of(yes)).with(of(no))),
+            Inst::Copy { to, from } => match steps.get(&to.row) {
+                Some(step) if of(from.row).with(of(*step)).is_uniform() => (to.row, Kind::Uniform),
+                Some(_) => (to.row, Kind::Varying),
+                None => (to.row, of(from.row)),
+            },
+            _ => continue,
+        };
+        kinds[to as usize] = kind;
+    }
+    kinds
+}
+
+/// The index of a loop, and what it steps by.
+fn step(inst: &Inst) -> Option<(RowIndex, RowIndex)> {
+    match *inst {
+        Inst::Step { index, step, .. } => Some((index, step)),
+        _ => None,
+    }
+}
