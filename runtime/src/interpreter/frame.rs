@@ -85,7 +85,7 @@ impl Register {
     }
 
     /// Sets the lanes of `mask` to those of `from`, another register of the same width.
-    #[inline]
+    #[inline(always)]
     pub fn copy(self, rows: &mut [Row], from: Register, mask: u32) {
         if self.wide {
             blend::<u64>(rows, self.row, from.row, mask);

@@ -183,10 +183,10 @@ impl Cell {
 
     /// Whether a load now would neither race nor read what nobody stored; notes it in any case.
     #[inline(always)]
-    pub fn loads_well(&mut self, clock: Clock<'_>, now: Stamp) -> bool {
+    pub fn loads_well(&mut self, clock: &Clock<'_>, now: Stamp) -> bool {
         let (stored, first) = (self.store.epoch(), self.loads[0]);
+        // A barrier lies between: what is loaded then is mostly loaded once by each warp.
         if clock.block <= stored && stored < clock.met && clock.known.is_empty() {
-            // A barrier lies between: what is loaded then is mostly loaded once by each warp.
             if first.epoch() < clock.met {
                 self.loads[0] = now;
                 return true;
@@ -196,8 +196,13 @@ impl Cell {
                 return true;
             }
         }
-        self.note_load(clock, now);
-        self.initialised(clock) & !clock.unordered(self.store, now)
+        self.may_load(clock, now)
+    }
+
+    #[inline(never)]
+    fn may_load(&mut self, clock: &Clock<'_>, now: Stamp) -> bool {
+        self.note_load(*clock, now);
+        self.initialised(*clock) & !clock.unordered(self.store, now)
     }
 
     /// Whether a store now would race.
@@ -396,7 +401,7 @@ mod tests {
         for by_many in [false, true] {
             let (mut cell, now) = (Cell::default(), clock(5, 5, SHARED));
             if by_many {
-                assert!(!cell.loads_well(now, Stamp::new(5, 1, 0).by_many()), "nobody has stored it");
+                assert!(!cell.loads_well(&now, Stamp::new(5, 1, 0).by_many()), "nobody has stored it");
             } else {
                 (0..32).for_each(|lane| _ = cell.load(now, Stamp::new(5, 1, lane)));
             }

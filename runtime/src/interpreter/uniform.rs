@@ -38,6 +38,7 @@ impl Kind {
 pub fn simplify(code: &mut Code) {
     let kinds = kinds(code);
     let of = |row: RowIndex| kinds[row as usize];
+    let constants: HashMap<RowIndex, u64> = code.constants.iter().map(|(to, bits)| (to.row, *bits)).collect();
     for inst in &mut code.insts {
         if let Inst::Step { ty: Scalar::U32 | Scalar::Usize, slot, index, step, limit, body } = *inst
             && of(index).is_uniform()
@@ -46,6 +47,11 @@ pub fn simplify(code: &mut Code) {
         {
             *inst = Inst::StepUniform { slot, index, step, limit, body };
         }
+        if let Inst::EnterFor { ty, slot, step } = *inst
+            && constants.get(&step).is_some_and(|bits| is_positive(ty, *bits))
+        {
+            *inst = Inst::Enter { slot };
+        }
     }
     let mut memos = 0;
     for access in &mut code.accesses {
@@ -53,6 +59,10 @@ pub fn simplify(code: &mut Code) {
         memos += u32::from(access.split.is_some());
     }
     code.memos = memos;
+}
+
+fn is_positive(ty: Scalar, bits: u64) -> bool {
+    bits != 0 && !(ty.is_signed() && bits >> (ty.bits() - 1) & 1 == 1)
 }
 
 /// The indices of an access to words of shared memory, parted in fixed ones and uniform ones.

@@ -196,7 +196,7 @@ impl Machine<'_, '_> {
     ) -> bool {
         if TIER >= ALL {
             let Some(cells) = self.shared_shadow.words() else { return false };
-            if !loads_well(cells, clock, stamp, lanes, words) {
+            if !loads_well(cells, &clock, stamp, lanes, words) {
                 return false;
             }
         }
@@ -258,21 +258,29 @@ impl Machine<'_, '_> {
 
 /// Notes the loads of `lanes`; whether none of them races or reads what nobody stored.
 #[inline(always)]
-fn loads_well(cells: &mut [Cell; PAGE], clock: Clock, stamp: Stamp, lanes: u32, words: Words) -> bool {
+fn loads_well(cells: &mut [Cell; PAGE], clock: &Clock, stamp: Stamp, lanes: u32, words: Words) -> bool {
     let twice = words.relative[0] == words.relative[HALF];
-    let mut well = true;
-    let mut load = |lane: usize, now: Stamp| {
-        well &= cells[words.of(lane) as usize % PAGE].loads_well(clock, now.thread_plus(lane as u32));
-    };
+    let first = words.of(0) as usize % PAGE;
     match words.pattern {
         Pattern::Same if lanes == FULL => {
-            load(0, stamp.by_many());
-            if !twice {
-                load(HALF, stamp.by_many());
-            }
+            let low = cells[first].loads_well(clock, stamp.by_many());
+            let high = stamp.thread_plus(HALF as u32).by_many();
+            low & (twice || cells[words.of(HALF) as usize % PAGE].loads_well(clock, high))
         }
-        Pattern::Row if lanes == FULL && twice => (0..HALF).for_each(|lane| load(lane, stamp.by_many())),
-        _ => lanes_of(lanes).for_each(|lane| load(lane, stamp)),
+        Pattern::Row if lanes == FULL && twice && first + HALF <= PAGE => {
+            let mut well = true;
+            for (lane, cell) in cells[first..first + HALF].iter_mut().enumerate() {
+                well &= cell.loads_well(clock, stamp.thread_plus(lane as u32).by_many());
+            }
+            well
+        }
+        _ => {
+            let mut well = true;
+            for lane in lanes_of(lanes) {
+                let cell = &mut cells[words.of(lane) as usize % PAGE];
+                well &= cell.loads_well(clock, stamp.thread_plus(lane as u32));
+            }
+            well
+        }
     }
-    well
 }
