@@ -12,6 +12,7 @@ use super::memory::{Buffer, SharedMemory};
 use super::order::Order;
 use super::report::Thread;
 use super::shadow::{Clock, Life, Shadow};
+use super::watch::Watch;
 use super::{Checks, Options, Program, Statistics};
 use crate::ptx::registers::Registers;
 use bytemuck::Zeroable;
@@ -25,6 +26,8 @@ pub const VALUES: u8 = 0;
 pub const ACCESSES: u8 = 1;
 /// And races.
 pub const ALL: u8 = 2;
+/// And what [`Watch`] looks at.
+pub const WATCHED: u8 = 3;
 
 /// A launch under way.
 pub struct Machine<'p, 'm> {
@@ -60,6 +63,8 @@ pub struct Machine<'p, 'm> {
     pub options: Options,
     /// Set when the run is to end early.
     pub stopped: bool,
+    /// Who looks on: such a run has every check.
+    pub watch: Watch,
     /// By block of inline PTX, its registers.
     pub inline: Vec<Registers>,
 }
@@ -105,6 +110,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             let block = self.options.schedule.block(n, count);
             self.block = [block % x, block / x % y, block / x / y].map(|i| i as u32);
             match self.options.checks {
+                _ if self.watch.looks_at(self.block) => self.block::<WATCHED>(&mut warps, &mut turns),
                 Checks::Values => self.block::<VALUES>(&mut warps, &mut turns),
                 Checks::Accesses => self.block::<ACCESSES>(&mut warps, &mut turns),
                 Checks::All => self.block::<ALL>(&mut warps, &mut turns),

@@ -35,19 +35,29 @@
 
 mod check;
 mod compare;
+mod generate;
 mod input;
+mod look;
+mod property;
 mod ptx;
 mod random;
 mod registry;
 mod report;
 mod shapes;
+mod shrink;
+mod signature;
+#[cfg(feature = "proptest")]
+pub mod strategy;
 
 pub use check::{Checker, Prepared};
 pub use compare::{Bound, Expected};
+pub use generate::Gen;
 pub use input::Input;
-pub use random::{Draw, Random};
+pub use look::{Thread, profile, trace};
+pub use property::{Counterexample, Property, Tested, property};
+pub use random::{Draw, Random, Simple};
 pub use registry::subjects;
-pub use report::{CaseReport, Executor, Failure, InstanceReport, Mismatch, Skipped};
+pub use report::{CaseReport, Executor, Failure, InstanceReport, Mismatch, Skipped, Stop};
 pub use shapes::{edges, shapes};
 
 use kernel_dsl::Artifact;
@@ -93,5 +103,19 @@ impl Case {
     /// The case in blocks of that size, of a kernel that leaves it to its launches.
     pub fn with_block(self, block: usize) -> Case {
         Case { name: format!("{}, block {block}", self.name), block: Some(block), ..self }
+    }
+}
+
+/// A case without a name.
+impl From<Vec<Input>> for Case {
+    fn from(inputs: Vec<Input>) -> Case {
+        Case::new("", inputs)
+    }
+}
+
+/// A case without a name.
+impl<const N: usize> From<[Input; N]> for Case {
+    fn from(inputs: [Input; N]) -> Case {
+        Case::new("", inputs)
     }
 }
