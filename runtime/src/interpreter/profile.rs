@@ -5,13 +5,13 @@
 
 use super::access::Action;
 use super::code::{Access, Inst, Pc};
+use super::describe::Target;
 use super::frame::{LANES, lanes_of};
 use super::machine::{Machine, VALUES, Warp};
-use super::report::Space;
 use super::{Program, report};
-use kernel_dsl::compiler::ir::Location;
+use kernel_dsl::compiler::ir::{Location, Placement};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of a sector of global memory.
 const SECTOR: u64 = 32;
@@ -58,22 +58,60 @@ pub enum Kind {
     Atomic,
 }
 
-/// Sums over the requests of an access: a request is what the active lanes of a warp ask at once.
+/// What the requests of an access cost: a request is what the active lanes of a warp ask at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Counts {
-    /// Shared memory, or a buffer.
-    pub space: Space,
+    /// Where it leads to.
+    pub memory: Memory,
     /// Requests with one lane or more.
     pub requests: u64,
-    /// Lanes that took part in them.
+    /// Lanes that took part, in all of them.
     pub lanes: u64,
-    /// In a buffer, the sectors that were touched; in shared memory, how often the busiest bank was asked for another word.
+    /// What all of them cost.
     pub cost: u64,
-    /// The greatest cost of a request.
+    /// What the most expensive of them cost.
     pub most: u32,
+    /// The worst of those in which most lanes took part: in a full block, of those that the analyses of the compiler tell of.
+    pub fullest: Request,
+}
+
+/// One request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Request {
+    /// Lanes that took part.
+    pub lanes: u32,
+    /// What it cost.
+    pub cost: u32,
+    /// What as many bytes would cost, well placed.
+    pub least: u32,
+}
+
+/// Which memory it is, and what costs there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Memory {
+    /// Sectors of 32 bytes that are touched.
+    Global,
+    /// How often the busiest of the 32 banks is asked for another word: 1 is without conflict.
+    Shared,
+    /// Places that lanes read, one after the other.
+    Constant,
+}
+
+impl Request {
+    /// Whether it tells more of the access: by its lanes, then by how far it is from the least.
+    fn outweighs(self, other: Request) -> bool {
+        let excess = |a: Request, b: Request| u64::from(a.cost) * u64::from(b.least);
+        (self.lanes, excess(self, other)) > (other.lanes, excess(other, self))
+    }
 }
 
 impl Counts {
+    fn one(memory: Memory, request: Request) -> Counts {
+        let Request { lanes, cost, .. } = request;
+        Counts { memory, requests: 1, lanes: lanes.into(), cost: cost.into(), most: cost, fullest: request }
+    }
+
     /// The mean cost of a request.
     pub fn mean(&self) -> f64 {
         self.cost as f64 / self.requests.max(1) as f64
@@ -87,11 +125,12 @@ impl Counts {
     /// Both together.
     pub fn and(self, other: Counts) -> Counts {
         Counts {
-            space: self.space,
+            memory: self.memory,
             requests: self.requests + other.requests,
             lanes: self.lanes + other.lanes,
             cost: self.cost + other.cost,
             most: self.most.max(other.most),
+            fullest: if other.fullest.outweighs(self.fullest) { other.fullest } else { self.fullest },
         }
     }
 }
@@ -146,17 +185,19 @@ impl Counters {
             let part = machine.part::<VALUES>(site, warp, &mut rest, &address, access);
             let Some(first) = lanes_of(part.lanes).next() else { continue };
             let name = machine.object(part.target, part.offset[first], access).name;
-            let lanes = lanes_of(part.lanes).map(|lane| address[lane]);
-            let bytes = u64::from(access.bytes());
-            let (space, cost) = match access.place.is_shared() {
-                true => {
-                    let at = lanes_of(part.lanes).map(|lane| (lane, address[lane]));
-                    (Space::Shared, busiest(at, bytes, action != Action::Atomic))
-                }
-                false => (Space::Buffer, sectors(lanes, bytes)),
+            let at = || lanes_of(part.lanes).map(|lane| (lane, address[lane]));
+            let bytes = access.bytes();
+            let memory = match part.target {
+                Target::Shared => Memory::Shared,
+                Target::Buffer(buffer) if machine.is_constant(buffer) => Memory::Constant,
+                Target::Buffer(_) => Memory::Global,
             };
-            let counts =
-                Counts { space, requests: 1, lanes: part.lanes.count_ones().into(), cost: cost.into(), most: cost };
+            let (cost, least) = match memory {
+                Memory::Shared => (busiest(at(), bytes, action != Action::Atomic), 1),
+                Memory::Constant => (distinct(at().map(|(_, a)| a / u64::from(bytes.max(4)))), 1),
+                Memory::Global => sectors(at().map(|(_, a)| a), bytes),
+            };
+            let counts = Counts::one(memory, Request { lanes: part.lanes.count_ones(), cost, least });
             match self.0.get_mut(&(site, kind)) {
                 Some(counter) => {
                     counter.array = counter.array.take().filter(|array| *array == name);
@@ -181,32 +222,40 @@ impl Counters {
     }
 }
 
-/// The sectors that bytes at these addresses lie in.
-fn sectors(addresses: impl Iterator<Item = u64>, bytes: u64) -> u32 {
-    let mut all: Vec<u64> = addresses.flat_map(|a| a / SECTOR..=(a + bytes.max(1) - 1) / SECTOR).collect();
-    all.sort_unstable();
-    all.dedup();
-    all.len() as u32
+impl Machine<'_, '_> {
+    /// Whether buffer number `buffer` is a table in constant memory. Tables come last.
+    fn is_constant(&self, buffer: usize) -> bool {
+        let tables = &self.program.tables;
+        let table = (buffer + tables.len()).checked_sub(self.buffers.len()).and_then(|table| tables.get(table));
+        table.is_some_and(|(table, _)| table.placement == Placement::Constant)
+    }
+}
+
+/// How many different numbers there are.
+fn distinct(numbers: impl Iterator<Item = u64>) -> u32 {
+    numbers.collect::<BTreeSet<_>>().len() as u32
+}
+
+/// The sectors that `bytes` bytes at each of these addresses lie in, and how many they would fill.
+fn sectors(addresses: impl Iterator<Item = u64>, bytes: u32) -> (u32, u32) {
+    let touched: BTreeSet<u64> = addresses.flat_map(|a| a..a + u64::from(bytes)).collect();
+    let least = (touched.len() as u64).div_ceil(SECTOR);
+    (distinct(touched.into_iter().map(|byte| byte / SECTOR)), least as u32)
 }
 
 /// How often the busiest bank is asked for another word, by lanes at these addresses. Lanes that ask for one word are served
 /// together, if `merged`. Accesses of 8 and of 16 bytes go by half and by quarter warps.
-fn busiest(lanes: impl Iterator<Item = (usize, u64)>, bytes: u64, merged: bool) -> u32 {
-    let at_once = (AT_ONCE / bytes.clamp(BANK, 16)) as usize;
+fn busiest(lanes: impl Iterator<Item = (usize, u64)>, bytes: u32, merged: bool) -> u32 {
+    let bytes = u64::from(bytes.clamp(1, 16));
+    let at_once = (AT_ONCE / bytes.max(BANK)) as usize;
     let mut asked: BTreeMap<(usize, u64), Vec<u64>> = BTreeMap::new();
     for (lane, address) in lanes {
-        for word in address / BANK..=(address + bytes.clamp(1, 16) - 1) / BANK {
+        for word in address / BANK..=(address + bytes - 1) / BANK {
             asked.entry((lane / at_once, word % BANKS)).or_default().push(word);
         }
     }
-    let times = asked.into_values().map(|mut words| {
-        words.sort_unstable();
-        if merged {
-            words.dedup();
-        }
-        words.len()
-    });
-    times.max().unwrap_or(0) as u32
+    let times = asked.into_values().map(|words| if merged { distinct(words.into_iter()) } else { words.len() as u32 });
+    times.max().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -216,11 +265,11 @@ mod tests {
     #[test]
     fn sectors_are_of_32_bytes() {
         let of = |f: fn(u64) -> u64, bytes| sectors((0..32).map(f), bytes);
-        assert_eq!(of(|l| 4 * l, 4), 4);
-        assert_eq!(of(|l| 4 * l + 4, 4), 5);
-        assert_eq!(of(|l| 128 * l, 4), 32);
-        assert_eq!(of(|_| 30, 4), 2);
-        assert_eq!(of(|l| 16 * l, 16), 16);
+        assert_eq!(of(|l| 4 * l, 4), (4, 4));
+        assert_eq!(of(|l| 4 * l + 4, 4), (5, 4));
+        assert_eq!(of(|l| 128 * l, 4), (32, 4));
+        assert_eq!(of(|_| 30, 4), (2, 1));
+        assert_eq!(of(|l| 16 * l, 16), (16, 16));
     }
 
     #[test]

@@ -383,6 +383,7 @@ impl fmt::Display for Event {
             Event::Branch { holds: true } => f.write_str("the condition holds"),
             Event::Branch { holds: false } => f.write_str("the condition does not hold"),
             Event::Turn { number } => write!(f, "turn {number}"),
+            Event::Left { turns: 1 } => f.write_str("the loop ends after 1 turn"),
             Event::Left { turns } => write!(f, "the loop ends after {turns} turns"),
             Event::Barrier { scope: Threads::Block } => f.write_str("the block's barrier"),
             Event::Barrier { scope: Threads::Warp } => f.write_str("the warp's barrier"),

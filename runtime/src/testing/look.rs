@@ -30,59 +30,64 @@ pub fn trace(
     case: &Case,
     Thread { block, thread, limit }: Thread,
 ) -> Result<(Outcome, Trace)> {
-    let form = |program: &Monomorphic| Ok(Form::Lowered(lower::lower_named(program, artifact.target)?));
-    let run = |program: &Program, launch: Launch<'_>| program.trace(launch, block, thread, limit);
-    let name = instance.name(artifact.name);
-    let none = || Error::Arguments {
-        instance: name,
-        source: Mismatch(vec!["the grid of this case has no block".to_string()]),
-    };
-    look(artifact, instance, case, form, run)?.ok_or_else(none)
+    let named = |program: &Monomorphic| lower::lower_named(program, artifact.target);
+    let look = Look::new(artifact, instance, named, Executable::new)?;
+    let traced = look.run(case, |program, launch| program.trace(launch, block, thread, limit))?;
+    let none = || Mismatch(vec!["the grid of this case has no block".to_string()]);
+    traced.ok_or_else(|| Error::Arguments { instance: instance.name(artifact.name), source: none() })
 }
 
-/// What the instance's accesses ask of memory on a case, compiled for `target`: those of the code whose loops are unrolled and
-/// whose invariants are moved, of which the compiler's own analysis tells. `None` where the grid has no block.
-pub fn profile(
+/// Measures what an instance's accesses ask of memory: those of the code whose loops are unrolled and whose invariants are moved,
+/// of which the compiler's own analysis tells
+/// ([`accesses`](kernel_dsl::compiler::analyses::memory::accesses)).
+pub struct Profiler(Look);
+
+impl Profiler {
+    /// Of an instance, compiled for `target`.
+    pub fn new(artifact: &'static Artifact, instance: &Instance, target: Target) -> Result<Profiler> {
+        let with_places =
+            |program: &Monomorphic| lower::lower_monomorphic(program, target).and_then(passes::with_places);
+        Look::new(artifact, instance, with_places, Executable::optimised).map(Profiler)
+    }
+
+    /// What they ask on a case, and what the oracle finds; `None` where the grid has no block.
+    pub fn run(&self, case: &Case) -> Result<Option<(Outcome, Profile)>> {
+        self.0.run(case, |program, launch| program.profile(launch))
+    }
+}
+
+/// An instance in the form that is looked at.
+struct Look {
     artifact: &'static Artifact,
-    instance: &Instance,
-    target: Target,
-    case: &Case,
-) -> Result<Option<(Outcome, Profile)>> {
-    let form = |program: &Monomorphic| {
-        lower::lower_monomorphic(program, target).and_then(passes::with_places).map(Form::Optimised)
-    };
-    look(artifact, instance, case, form, |program, launch| program.profile(launch))
+    program: Monomorphic,
+    signature: Signature,
+    executable: Executable,
 }
 
-/// IR, and how its arithmetic is taken.
-enum Form {
-    Lowered(ir::Kernel),
-    Optimised(ir::Kernel),
-}
+impl Look {
+    fn new(
+        artifact: &'static Artifact,
+        instance: &Instance,
+        lower: impl FnOnce(&Monomorphic) -> Result<ir::Kernel, Errors>,
+        decode: impl FnOnce(&ir::Kernel) -> Result<Executable>,
+    ) -> Result<Look> {
+        let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
+        let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
+        let executable = decode(&lower(&program).map_err(compile)?)?;
+        Ok(Look { artifact, signature: Signature::of(&program), program, executable })
+    }
 
-/// What `run` tells of the instance, in the form that `form` makes, on a case. Where the kernel leaves the size of its blocks
-/// to the launch and the case names none, they are the smallest that are tried.
-fn look<T>(
-    artifact: &'static Artifact,
-    instance: &Instance,
-    case: &Case,
-    form: impl FnOnce(&Monomorphic) -> Result<Form, Errors>,
-    run: impl FnOnce(&Program, Launch<'_>) -> Result<T, Mismatch>,
-) -> Result<Option<T>> {
-    let compile = |source| Error::Compile { instance: instance.name(artifact.name), source };
-    let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
-    let executable = match form(&program).map_err(compile)? {
-        Form::Lowered(kernel) => Executable::new(&kernel)?,
-        Form::Optimised(kernel) => Executable::optimised(&kernel)?,
-    };
-    let signature = Signature::of(&program);
-    let sized = signature.sized(&program, case);
-    let case = sized.first().unwrap_or(case);
-    let (device, mut told) = (Device::cpu(), None);
-    signature.run(&device, case, |arguments| {
-        let approved = Approved::new(artifact.name, &program, &device, case.block, arguments)?;
-        told = executable.launch(&approved, None, Options::default(), run)?;
-        Ok(())
-    })?;
-    Ok(told)
+    /// What `run` tells of the launch of a case; `None` where the grid has no block. Where the kernel leaves the size of its blocks
+    /// to the launch and the case names none, they are the smallest that are tried.
+    fn run<T>(&self, case: &Case, run: impl FnOnce(&Program, Launch<'_>) -> Result<T, Mismatch>) -> Result<Option<T>> {
+        let sized = self.signature.sized(&self.program, case);
+        let case = sized.first().unwrap_or(case);
+        let (device, mut told) = (Device::cpu(), None);
+        self.signature.run(&device, case, |arguments| {
+            let approved = Approved::new(self.artifact.name, &self.program, &device, case.block, arguments)?;
+            told = self.executable.launch(&approved, None, Options::default(), run)?;
+            Ok(())
+        })?;
+        Ok(told)
+    }
 }

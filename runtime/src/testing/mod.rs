@@ -53,7 +53,7 @@ pub use check::{Checker, Prepared};
 pub use compare::{Bound, Expected};
 pub use generate::Gen;
 pub use input::Input;
-pub use look::{Thread, profile, trace};
+pub use look::{Profiler, Thread, trace};
 pub use property::{Counterexample, Property, Tested, property};
 pub use random::{Draw, Random, Simple};
 pub use registry::subjects;
