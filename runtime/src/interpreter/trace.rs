@@ -243,7 +243,10 @@ impl Recorder {
             }
             Inst::BlockSync => self.event(program, site, Event::Barrier { scope: Threads::Block }),
             Inst::WarpSync => self.event(program, site, Event::Barrier { scope: Threads::Warp }),
-            Inst::Return | Inst::Exit => self.event(program, site, Event::Ended),
+            Inst::Return => self.event(program, site, Event::Ended),
+            // It is no line of its own.
+            Inst::Exit if self.at.is_some() => self.here(Event::Ended),
+            Inst::Exit => self.event(program, site, Event::Ended),
             _ => {}
         }
     }
@@ -303,16 +306,20 @@ impl Recorder {
         Some(At { array: object.name, index, element })
     }
 
+    /// Something at the line that the thread is at.
+    fn here(&mut self, event: Event) {
+        if self.left_out == 0
+            && let Some(line) = self.lines.last_mut()
+        {
+            line.events.push(event);
+        }
+    }
+
     fn event(&mut self, program: &Program, site: Pc, event: Event) {
         let place = program.place_of(site);
         let at = Some((place.source, place.line));
         if self.at == at {
-            if self.left_out == 0
-                && let Some(line) = self.lines.last_mut()
-            {
-                line.events.push(event);
-            }
-            return;
+            return self.here(event);
         }
         self.at = at;
         if self.lines.len() >= self.limit {

@@ -32,9 +32,12 @@ pub fn trace(
 ) -> Result<(Outcome, Trace)> {
     let named = |program: &Monomorphic| lower::lower_named(program, artifact.target);
     let look = Look::new(artifact, instance, named, Executable::new)?;
-    let traced = look.run(case, |program, launch| program.trace(launch, block, thread, limit))?;
-    let none = || Mismatch(vec!["the grid of this case has no block".to_string()]);
-    traced.ok_or_else(|| Error::Arguments { instance: instance.name(artifact.name), source: none() })
+    let no_thread = |why| Error::NoThread { instance: instance.name(artifact.name), why };
+    match look.run(case, |program, launch| Ok(program.trace(launch, block, thread, limit)))? {
+        Some(Ok(traced)) => Ok(traced),
+        Some(Err(mismatch)) => Err(no_thread(mismatch.to_string())),
+        None => Err(no_thread("the grid of this case has no block".to_string())),
+    }
 }
 
 /// Measures what an instance's accesses ask of memory: those of the code whose loops are unrolled and whose invariants are moved,
