@@ -1,7 +1,9 @@
 //! The kernels of kernels-rs on shapes and values that are made up, on every executor; what fails is shrunk.
 
 use kernels_rs::{matmul, saxpy, softmax, transpose};
-use runtime::testing::{Bound, Expected, Gen, Input, property};
+use proptest::prelude::*;
+use runtime::testing::strategy::{self, agree};
+use runtime::testing::{Bound, Case, Expected, Gen, Input, property};
 
 /// A matrix of any values, NaNs and infinities among them, and one to write.
 fn matrices(g: &mut Gen) -> [Input; 2] {
@@ -72,4 +74,25 @@ fn rows_of_softmax_are_quotients_that_sum_to_one() {
         vec![Expected::new(1, x.chunks(n).flat_map(row).collect(), Bound::Absolute(1e-6))]
     };
     property::<softmax<4>>().cases(cases).reference(reference).check();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Rows of any distance, by the strategies that the kit has for proptest.
+    #[test]
+    fn softmax_of_rows_that_lie_apart(x in strategy::matrix::<f32>([4, 32])) {
+        let [m, n] = [x.extents()[0], x.extents()[1]];
+        let case = Case::from([x, Input::view(&vec![0.0f32; m * n], [m, n])]);
+        let sums = |inputs: &[Input]| {
+            let rows = inputs[0].values();
+            let row = |row: &[f64]| {
+                let sum: f64 = row.iter().map(|x| x.exp()).sum();
+                row.iter().map(|x| x.exp() / sum).collect::<Vec<_>>()
+            };
+            let values = rows.chunks(n.max(1)).flat_map(row).collect();
+            vec![Expected::new(1, values, Bound::Absolute(1e-6))]
+        };
+        agree::<softmax<4>>(&case, sums)?;
+    }
 }

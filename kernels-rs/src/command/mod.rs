@@ -90,8 +90,8 @@ enum Error {
     Run(#[from] run::Error),
     #[error(transparent)]
     Case(#[from] cases::Error),
-    #[error("cannot follow that thread of {instance} in the case {case}: {source}")]
-    Trace { instance: String, case: String, source: runtime::Error },
+    #[error("cannot follow a thread in the case `{case}`: {source}")]
+    Trace { case: String, source: runtime::Error },
     #[error("cannot measure {instance} in the case {case}: {source}")]
     Profile { instance: String, case: String, source: runtime::Error },
     #[error("cannot use that device: {0}")]

@@ -71,10 +71,9 @@ impl Trace {
                 Err(e) => _ = refused.get_or_insert((e, &case.name)),
             }
         }
-        let instance = instance.name(artifact.name);
         Err(match refused {
-            Some((source, case)) => Error::Trace { instance, case: case.clone(), source },
-            None => cases::Error::NoSubject { instance }.into(),
+            Some((source, case)) => Error::Trace { case: case.clone(), source },
+            None => cases::Error::NoSubject { instance: instance.name(artifact.name) }.into(),
         })
     }
 }

@@ -7,7 +7,35 @@
 //! orders of its blocks and warps too, and leaves the same, but for what a case says of it
 //! ([`Case::with_order_dependent`]). [`InstanceReport`] is what came of it, as data.
 //!
-//! [`edges`], [`shapes`] and [`Random`] make sizes and values: deterministic by seed, so that a failure comes again.
+//! [`property`] is all of this in one call of a test: cases are drawn, run, and shrunk where one fails, sizes first, then values
+//! ([`Gen`], [`Counterexample`]). With the feature `proptest`, `strategy` has strategies of proptest for the same.
+//! [`trace`] tells what one thread of a case does, and [`Profiler`] what accesses ask of memory.
+//!
+//! ```
+//! use kernel_dsl::prelude::*;
+//! use runtime::testing::{self, Expected};
+//!
+//! /// y ← x + 1
+//! #[kernel(block = 64, grid = y.len().div_ceil(64))]
+//! #[requires(x.len() == y.len())]
+//! fn increment(x: &[u32], y: &mut [u32]) {
+//!     let i = grid::index();
+//!     if i < y.len() {
+//!         y[i] = x[i].wrapping_add(1);
+//!     }
+//! }
+//!
+//! testing::property::<increment>()
+//!     .cases(|g| {
+//!         let n = g.size("n", 64);
+//!         [g.slice::<u32>(n), g.slice::<u32>(n)]
+//!     })
+//!     .reference(|inputs| vec![Expected::exact(1, inputs[0].to_vec::<u32>().into_iter().map(|x| x.wrapping_add(1)))])
+//!     .check();
+//! ```
+//!
+//! [`edges`], [`shapes`] and [`Random`] make sizes and values: deterministic by seed, so that a failure comes again. A kernel that
+//! `kernels check` is to find is registered with them:
 //!
 //! ```no_run
 //! # use kernel_dsl::{Artifact, compiler::hir::Instance};
