@@ -158,7 +158,7 @@ fn report_tells_what_an_instance_takes() {
     let text = stdout(&["report", "matmul::<16>"]);
     assert!(text.starts_with("matmul::<16> for sm_61\nblock         16 x 16 x 1: 256 threads\n"), "{text}");
     assert!(text.contains("ta: f32 [16, 16], pitch 16 (padded by 0), bytes 0..1024\n"), "{text}");
-    assert!(text.contains("16 × 4 B a lane  no bank conflict, in a loop\n"), "{text}");
+    assert!(text.contains("16 × 4 B a lane  no bank conflict, in a loop  measured 1\n"), "{text}");
     assert!(text.ends_with("nothing in it is known to be slow on sm_61\n"), "{text}");
     // Blocks of 144 threads.
     let text = stdout(&["report", "matmul::<12>"]);
@@ -184,6 +184,37 @@ fn report_as_json_has_an_object_an_instance() {
     assert_eq!(store["cost"], serde_json::json!({ "global": { "sectors": 4, "least": 4 } }));
     assert!(refusal(&["report", "transpos"]).contains("is `transpose` meant?"));
     assert!(refusal(&["report", "transpose", "--target", "sm_20"]).contains("sm_61, sm_70"));
+}
+
+#[test]
+fn report_measures_what_it_says() {
+    let report = json(&["report", "saxpy", "--json", "--case", "512 elements"]);
+    assert_eq!(report[0]["case"], "512 elements");
+    let accesses = report[0]["accesses"].as_array().unwrap();
+    assert_eq!(accesses.len(), 3);
+    for access in accesses {
+        // Two blocks of eight warps, all of whose lanes take part.
+        let Value::Object(measured) = &access["measured"] else { panic!("{access}") };
+        assert_eq!((&measured["requests"], &measured["lanes"]), (&16.into(), &512.into()), "{access}");
+        assert_eq!((&measured["mean"], &measured["most"]), (&4.0.into(), &4.into()), "{access}");
+        assert_eq!(access["cost"]["global"]["sectors"], 4, "{access}");
+    }
+    assert!(stdout(&["report", "saxpy", "--case", "512 elements"]).contains("4 sectors  measured 4\n"));
+}
+
+#[test]
+fn trace_follows_a_thread() {
+    let text = stdout(&["trace", "saxpy", "--block", "1", "--thread", "3", "--case", "512 elements"]);
+    assert!(text.starts_with("case `512 elements` of seed 1\nsaxpy, thread [3, 0, 0] of block [1, 0, 0]\n"), "{text}");
+    assert!(text.contains("let i = grid::index();\n    i = 259\n"), "{text}");
+    assert!(text.contains("    store y[259]: "), "{text}");
+    let trace = json(&["trace", "matmul::<16>", "--thread", "3,1", "--lines", "4", "--json"]);
+    assert_eq!((&trace["thread"], trace["lines"].as_array().unwrap().len()), (&serde_json::json!([3, 1, 0]), 4));
+    assert_eq!(trace["lines"][0]["events"][0]["value"], "1", "{trace}");
+    assert!(trace["left_out"].as_u64().unwrap() > 0, "{trace}");
+    assert!(refusal(&["trace", "saxpy", "--case", "none such"]).contains("\n  7: 512 elements\n"));
+    let refused = refusal(&["trace", "matmul::<16>", "--block", "90"]);
+    assert!(refused.contains("matmul::<16> has no such thread: there is no block [90, 0, 0]"), "{refused}");
 }
 
 /// What ptxas and nvdisasm say is only there where they are, and is of their release.

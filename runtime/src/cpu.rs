@@ -144,6 +144,18 @@ impl Executable {
         record: Option<&mut [u8]>,
         options: interpreter::Options,
     ) -> Result<Option<Outcome>> {
+        let outcome = self.launch(approved, record, options, |program, launch| program.run(launch))?;
+        outcome.map(|outcome| outcome.result().map_err(Error::Violation)).transpose()
+    }
+
+    /// What `run` gives of the launch of the program on these arguments; `None` where there is no block.
+    pub fn launch<T>(
+        &self,
+        approved: &Approved,
+        record: Option<&mut [u8]>,
+        options: interpreter::Options,
+        run: impl FnOnce(&interpreter::Program, Launch<'_>) -> Result<T, interpreter::Mismatch>,
+    ) -> Result<Option<T>> {
         if approved.shape().is_empty() {
             return Ok(None);
         }
@@ -161,9 +173,8 @@ impl Executable {
             arguments: arguments.chain(record).collect(),
             options,
         };
-        let outcome =
-            self.program.run(launch).map_err(|source| Error::Arguments { instance: self.instance.clone(), source })?;
-        outcome.result().map(Some).map_err(Error::Violation)
+        let failed = |source| Error::Arguments { instance: self.instance.clone(), source };
+        run(&self.program, launch).map(Some).map_err(failed)
     }
 }
 

@@ -88,6 +88,11 @@ pub enum Error {
     #[allow(missing_docs)]
     Arguments { instance: String, source: interpreter::Mismatch },
 
+    /// A thread that is to be followed, and that the launch does not have.
+    #[error("{instance} has no such thread: {why}")]
+    #[allow(missing_docs)]
+    NoThread { instance: String, why: String },
+
     /// The kernel did wrong: all that the oracle found on the CPU, or what a checked launch on a GPU met first. What was wrong was
     /// not done (a load gave 0), and the device goes on.
     #[error("{0}")]

@@ -29,6 +29,7 @@ mod device;
 pub mod doctor;
 mod error;
 pub mod interpreter;
+mod number;
 pub mod ptx;
 pub mod testing;
 mod view;

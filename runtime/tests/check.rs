@@ -67,7 +67,7 @@ fn a_pass_that_changes_a_bit_is_found() {
 fn an_access_out_of_bounds_is_told_by_the_oracle() {
     let prepared = prepared(Mistake::OutOfBounds, Mistake::None);
     let failure = Checker::new(None).case(&prepared, &case(4), saxpy).unwrap_err();
-    let Failure::Stopped { executor: Executor::Lowered, error } = failure else { panic!("{failure}") };
+    let Failure::Stopped { executor: Executor::Lowered, error, .. } = failure else { panic!("{failure}") };
     assert!(error.contains("tests/common.rs:3"), "{error}");
 }
 
@@ -111,7 +111,7 @@ fn ptx_that_is_wrong_is_found() {
     let rounded = text.replace("fma.rn.f32", "fma.rz.f32");
     assert!(matches!(checked(&rounded), Err(Failure::Differ { right: Executor::Ptx, .. })), "{text}");
     let unguarded = text.replace("setp.ge.u32", "setp.gt.u32");
-    let Err(Failure::Stopped { executor: Executor::Ptx, error }) = checked(&unguarded) else { panic!("{text}") };
+    let Err(Failure::Stopped { executor: Executor::Ptx, error, .. }) = checked(&unguarded) else { panic!("{text}") };
     assert!(error.contains("past the end of `x`"), "{error}");
     // What is not known is refused before anything runs.
     let Err(refused) = prepared(Mistake::None, Mistake::None).with_ptx(&text.replace("fma.rn.f32", "fmb.rn.f32"))

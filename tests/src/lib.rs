@@ -15,6 +15,7 @@
 //! * `tests/uniform.rs`: what is proven the same for a warp or a block is so in runs.
 //! * `tests/checked.rs`: the checked form of wrong kernels reports what the oracle finds.
 //! * `tests/analyses.rs`: bank conflicts, sectors and what is slow, against addresses counted in plain Rust.
+//! * `tests/profile.rs`: the same of every kernel, against what the interpreter measures.
 //! * `tests/paper.rs`: kernels as experts write them, which stand in `src/paper` here; the program `paper` is the command `kernels`
 //!   over them.
 //! * `tests/nvrtc`: thirteen kernels beside what NVRTC makes of them in CUDA C: issue slots and registers on sm_61.

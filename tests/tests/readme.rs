@@ -71,3 +71,38 @@ fn a_run_of_ptx() {
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
     shows(&String::from_utf8(output.stdout).unwrap());
 }
+
+/// y ← x + 1, but for element 63 of each block.
+#[kernel(block = 64, grid = y.len().div_ceil(64))]
+#[requires(x.len() == y.len())]
+pub fn increment(x: &[u32], y: &mut [u32]) {
+    let i = grid::index();
+    if i < y.len() {
+        y[i] = if thread::x() == 63 { x[i] } else { x[i].wrapping_add(1) };
+    }
+}
+
+#[test]
+fn a_counterexample() {
+    use runtime::testing::{self, Expected};
+
+    let found = testing::property::<increment>()
+        .cases(|g| {
+            let n = g.size("n", 64);
+            [g.slice::<u32>(n), g.slice::<u32>(n)]
+        })
+        .reference(|inputs| vec![Expected::exact(1, inputs[0].to_vec::<u32>().into_iter().map(|x| x.wrapping_add(1)))])
+        .run();
+    shows(&found.unwrap_err().to_string());
+}
+
+#[test]
+fn a_trace() {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_paper"));
+    let arguments = ["trace", "saxpy", "--block", "1", "--thread", "3", "--case", "512 elements"];
+    let line = "-- trace saxpy --block 1 --thread 3 --case '512 elements'\n";
+    assert!(readme().contains(line), "the README is to show this:\n{line}");
+    // Two kernels are called so: the path tells them apart.
+    let arguments = arguments.map(|a| if a == "saxpy" { "elementwise::saxpy" } else { a });
+    shows(&String::from_utf8(command.args(arguments).output().unwrap().stdout).unwrap());
+}

@@ -1,86 +1,98 @@
-//! The kernels of kernels-rs on shapes and values that proptest makes up, and shrinks where one fails.
+//! The kernels of kernels-rs on shapes and values that are made up, on every executor; what fails is shrunk.
 
 use kernels_rs::{matmul, saxpy, softmax, transpose};
-use proptest::collection::vec;
 use proptest::prelude::*;
-use runtime::{Device, DeviceBuffer};
+use runtime::testing::strategy::{self, agree};
+use runtime::testing::{Bound, Case, Expected, Gen, Input, property};
 
-fn upload(data: &[f32]) -> DeviceBuffer<f32> {
-    Device::cpu().upload(data).unwrap()
-}
-
-/// A matrix of any values, NaNs and infinities among them.
-fn matrix() -> impl Strategy<Value = (usize, usize, Vec<f32>)> {
-    (0usize..70, 0usize..70).prop_flat_map(|(m, n)| (Just(m), Just(n), vec(any::<f32>(), m * n)))
+/// A matrix of any values, NaNs and infinities among them, and one to write.
+fn matrices(g: &mut Gen) -> [Input; 2] {
+    let [m, n] = [g.size("m", 32), g.size("n", 32)];
+    [Input::view(&g.special_values::<f32>(m * n), [m, n]), g.view::<f32, 2>([n, m])]
 }
 
 /// Whole numbers so small that sums of their products are exact in any order.
-fn small(count: usize) -> impl Strategy<Value = Vec<f32>> {
-    vec((-8i8..=8).prop_map(f32::from), count)
+fn small(g: &mut Gen, extents: [usize; 2]) -> Input {
+    let numbers = g.values::<i8>(extents.iter().product());
+    Input::view(&numbers.iter().map(|x| f32::from(x % 9)).collect::<Vec<_>>(), extents)
+}
+
+#[test]
+fn saxpy_is_a_fused_product_and_sum() {
+    let cases = |g: &mut Gen| {
+        let n = g.size("n", 256);
+        let a = g.special_values::<f32>(1)[0];
+        [Input::scalar(a), g.special_slice::<f32>(n), g.special_slice::<f32>(n)]
+    };
+    let reference = |inputs: &[Input]| {
+        let [a, x, y] = [0, 1, 2].map(|i| inputs[i].to_vec::<f32>());
+        vec![Expected::exact(2, x.iter().zip(y).map(|(x, y)| a[0].mul_add(*x, y)))]
+    };
+    property::<saxpy>().cases(cases).reference(reference).check();
+}
+
+#[test]
+fn transpose_moves_every_value() {
+    let reference = |inputs: &[Input]| {
+        let (x, extents) = (inputs[0].to_vec::<f32>(), inputs[0].extents());
+        let [m, n] = [extents[0], extents[1]];
+        vec![Expected::exact(1, (0..m * n).map(|i| x[i % m * n + i / m]))]
+    };
+    property::<transpose>().cases(matrices).reference(reference).check();
+}
+
+#[test]
+fn matmul_is_exact_on_small_integers() {
+    let cases = |g: &mut Gen| {
+        let [m, n, k] = ["m", "n", "k"].map(|name| g.within(name, 0..=39));
+        [small(g, [m, k]), small(g, [k, n]), g.view::<f32, 2>([m, n])]
+    };
+    let reference = |inputs: &[Input]| {
+        let (a, b) = (inputs[0].to_vec::<f32>(), inputs[1].to_vec::<f32>());
+        let (k, n) = (inputs[0].extents()[1], inputs[2].extents()[1]);
+        let product = |i: usize| (0..k).map(|j| a[i / n * k + j] * b[j * n + i % n]).sum::<f32>();
+        vec![Expected::exact(2, (0..inputs[2].extents()[0] * n).map(product))]
+    };
+    property::<matmul<16>>().cases(cases).reference(reference).check();
+}
+
+#[test]
+fn rows_of_softmax_are_quotients_that_sum_to_one() {
+    let cases = |g: &mut Gen| {
+        let [m, n] = [g.within("m", 1..=20), g.within("n", 1..=100)];
+        let x: Vec<f32> = g.values::<f32>(m * n).into_iter().map(|x| 80.0 * x).collect();
+        [Input::view(&x, [m, n]), g.view::<f32, 2>([m, n])]
+    };
+    let reference = |inputs: &[Input]| {
+        let (x, n) = (inputs[0].values(), inputs[0].extents()[1]);
+        let row = |row: &[f64]| {
+            let top = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let sum: f64 = row.iter().map(|x| (x - top).exp()).sum();
+            row.iter().map(|x| (x - top).exp() / sum).collect::<Vec<_>>()
+        };
+        // Each quotient is off by a few units in the last place for each addend at worst.
+        vec![Expected::new(1, x.chunks(n).flat_map(row).collect(), Bound::Absolute(1e-6))]
+    };
+    property::<softmax<4>>().cases(cases).reference(reference).check();
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, ..ProptestConfig::default() })]
 
+    /// Rows of any distance, by the strategies that the kit has for proptest.
     #[test]
-    fn saxpy_is_a_fused_product_and_sum(a in any::<f32>(), xy in vec((any::<f32>(), any::<f32>()), 0..700)) {
-        let (x, y): (Vec<f32>, Vec<f32>) = xy.into_iter().unzip();
-        let mut result = upload(&y);
-        saxpy::launch(&Device::cpu(), a, &upload(&x), &mut result).unwrap();
-        for ((x, y), found) in x.iter().zip(&y).zip(result.download().unwrap()) {
-            let wanted = a.mul_add(*x, *y);
-            prop_assert!(found.to_bits() == wanted.to_bits() || found.is_nan() && wanted.is_nan());
-        }
-    }
-
-    #[test]
-    fn transpose_moves_every_bit((m, n, x) in matrix()) {
-        let mut y = Device::cpu().alloc::<f32>(m * n).unwrap();
-        let from = upload(&x);
-        transpose::launch(&Device::cpu(), from.view([m, n]).unwrap(), y.view_mut([n, m]).unwrap()).unwrap();
-        let y = y.download().unwrap();
-        for r in 0..m {
-            for c in 0..n {
-                prop_assert_eq!(x[r * n + c].to_bits(), y[c * m + r].to_bits());
-            }
-        }
-    }
-
-    #[test]
-    fn matmul_is_exact_on_small_integers(
-        (m, n, k, a, b) in (0usize..40, 0usize..40, 0usize..40)
-            .prop_flat_map(|(m, n, k)| (Just(m), Just(n), Just(k), small(m * k), small(k * n)))
-    ) {
-        let mut c = Device::cpu().alloc::<f32>(m * n).unwrap();
-        let (da, db) = (upload(&a), upload(&b));
-        matmul::<16>::launch(
-            &Device::cpu(),
-            da.view([m, k]).unwrap(),
-            db.view([k, n]).unwrap(),
-            c.view_mut([m, n]).unwrap(),
-        )
-        .unwrap();
-        let c = c.download().unwrap();
-        for r in 0..m {
-            for j in 0..n {
-                let wanted: f32 = (0..k).map(|i| a[r * k + i] * b[i * n + j]).sum();
-                prop_assert_eq!(c[r * n + j], wanted);
-            }
-        }
-    }
-
-    #[test]
-    fn rows_of_softmax_sum_to_one(
-        (m, n, x) in (1usize..20, 1usize..100).prop_flat_map(|(m, n)| (Just(m), Just(n), vec(-80.0f32..80.0, m * n)))
-    ) {
-        let mut y = Device::cpu().alloc::<f32>(m * n).unwrap();
-        let from = upload(&x);
-        softmax::<4>::launch(&Device::cpu(), from.view([m, n]).unwrap(), y.view_mut([m, n]).unwrap()).unwrap();
-        for row in y.download().unwrap().chunks(n) {
-            let sum: f64 = row.iter().map(|p| f64::from(*p)).sum();
-            // Each quotient is off by a few units in the last place, and the errors of a row add up at worst.
-            prop_assert!((sum - 1.0).abs() < 1e-6 * n as f64, "the row sums to {}", sum);
-            prop_assert!(row.iter().all(|p| (0.0..=1.0).contains(p)));
-        }
+    fn softmax_of_rows_that_lie_apart(x in strategy::matrix::<f32>([4, 32])) {
+        let [m, n] = [x.extents()[0], x.extents()[1]];
+        let case = Case::from([x, Input::view(&vec![0.0f32; m * n], [m, n])]);
+        let sums = |inputs: &[Input]| {
+            let rows = inputs[0].values();
+            let row = |row: &[f64]| {
+                let sum: f64 = row.iter().map(|x| x.exp()).sum();
+                row.iter().map(|x| x.exp() / sum).collect::<Vec<_>>()
+            };
+            let values = rows.chunks(n.max(1)).flat_map(row).collect();
+            vec![Expected::new(1, values, Bound::Absolute(1e-6))]
+        };
+        agree::<softmax<4>>(&case, sums)?;
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Verdicts come from `runtime::testing`; here is which kernels are tried, on what, and how it is told.
 
+use super::cases;
 use super::name::{self, Named};
 use super::progress::with_bar;
 use super::ptxas::Ptxas;
@@ -12,7 +13,7 @@ use kernel_dsl::Artifact;
 use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::hir::Instance;
 use runtime::Device;
-use runtime::testing::{CaseReport, Checker, Executor, InstanceReport, Subject, subjects};
+use runtime::testing::{CaseReport, Checker, Executor, InstanceReport, Subject};
 use serde::Serialize;
 use std::fmt;
 use std::io::Write;
@@ -181,14 +182,11 @@ impl Check {
                 instances.extend(name::declared(artifact).into_iter().map(|instance| (artifact, instance)));
             }
         }
-        let subjects = subjects();
         let mut tasks = Vec::new();
         for (artifact, instance) in instances {
-            // Constants that refer to one artifact may have several addresses, so the path tells.
-            let of_it = |s: &&&Subject| (s.artifact.module, s.artifact.name) == (artifact.module, artifact.name);
             let task = |subject| Task { artifact, instance: instance.clone(), subject };
             let before = tasks.len();
-            tasks.extend(subjects.iter().filter(of_it).map(|subject| task(Some(*subject))));
+            tasks.extend(cases::of_kernel(artifact).map(|subject| task(Some(subject))));
             if tasks.len() == before {
                 tasks.push(task(None));
             }

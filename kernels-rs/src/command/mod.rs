@@ -14,6 +14,7 @@
 //! What a subcommand prints goes to stdout, what went wrong to stderr. The exit code is 0 where all is well, 1 where a
 //! check or a compilation failed, 2 where the command could not do what it was asked, such as for a kernel that there is not.
 
+mod cases;
 mod check;
 mod doctor;
 mod lines;
@@ -28,6 +29,7 @@ pub mod ptxas;
 mod report;
 mod run;
 mod show;
+mod trace;
 
 use clap::{Parser, Subcommand};
 use kernel_dsl::compiler::{Errors, Target};
@@ -57,6 +59,7 @@ enum Command {
     Report(report::Report),
     Check(check::Check),
     Run(run::Run),
+    Trace(trace::Trace),
     Doctor(doctor::Doctor),
 }
 
@@ -85,6 +88,12 @@ enum Error {
     NoTools { missing: String },
     #[error(transparent)]
     Run(#[from] run::Error),
+    #[error(transparent)]
+    Case(#[from] cases::Error),
+    #[error("cannot follow a thread in the case `{case}`: {source}")]
+    Trace { case: String, source: runtime::Error },
+    #[error("cannot measure {instance} in the case {case}: {source}")]
+    Profile { instance: String, case: String, source: runtime::Error },
     #[error("cannot use that device: {0}")]
     Device(#[source] runtime::Error),
     #[error("cannot write to stdout: {0}")]
@@ -96,7 +105,10 @@ impl Error {
         match self {
             Error::Run(e) if e.is_of_the_file() => ExitCode::FAILURE,
             Error::Name(name::Error::Hir { .. }) => ExitCode::FAILURE,
-            Error::Name(_) | Error::Run(_) | Error::Device(_) | Error::NoTools { .. } => ExitCode::from(2),
+            Error::Name(_) | Error::Run(_) | Error::Case(_) | Error::Device(_) | Error::NoTools { .. } => {
+                ExitCode::from(2)
+            }
+            Error::Trace { .. } | Error::Profile { .. } => ExitCode::from(2),
             Error::Compile { .. } | Error::Assembler { .. } | Error::Output(_) => ExitCode::FAILURE,
         }
     }
@@ -124,6 +136,7 @@ pub fn main() -> ExitCode {
         Command::Report(report) => report.run(&mut out),
         Command::Check(check) => check.run(&mut out),
         Command::Run(run) => run.run(&mut out),
+        Command::Trace(trace) => trace.run(&mut out),
         Command::Doctor(doctor) => doctor.run(&mut out),
     };
     match outcome.and_then(|outcome| Ok(out.flush().map(|()| outcome)?)) {

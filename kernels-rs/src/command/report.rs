@@ -1,5 +1,6 @@
 //! `kernels report`: what an instance takes of the machine, by the compiler's own analyses and, where it is found, ptxas.
 
+use super::cases::{self, Wanted};
 use super::lines::Lines;
 use super::machine::{Code, Issue, Tools};
 use super::name::{self, Named};
@@ -16,15 +17,18 @@ use kernel_dsl::compiler::analyses::slow::{self, Lint, Slow};
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::ir::{DynamicArray, Kernel, Location};
 use kernel_dsl::compiler::{Errors, Target, analyses, emit, passes};
+use runtime::interpreter::profile::{self, Accessed, Counts, Profile};
+use runtime::testing::Profiler;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::Write;
 
 /// Tells what an instance takes of the machine: registers, shared memory, occupancy, instructions, bank conflicts, sectors; and
 /// what of it is slow on the target
 ///
 /// Bank conflicts and sectors are those of a warp whose lanes all take part, worked out from how the indices depend on
-/// the thread. Registers and spills are what ptxas says, where one is found that knows the target; loops, issue slots and
+/// the thread; beside them stands what the interpreter measures on a case of those that `check` tries. Registers and spills are what ptxas says, where one is found that knows the target; loops, issue slots and
 /// register banks are of the machine code that it makes, where an nvdisasm is found too.
 #[derive(Args)]
 pub(super) struct Report {
@@ -33,6 +37,8 @@ pub(super) struct Report {
     /// The architecture to compile for, such as sm_80; the kernel's own, sm_61 unless it says another, if none is named
     #[arg(long, value_name = "SM")]
     target: Option<Target>,
+    #[command(flatten)]
+    wanted: Wanted,
     /// Print a JSON array of objects, one an instance
     #[arg(long)]
     json: bool,
@@ -62,6 +68,8 @@ struct Told {
     by_block: Vec<Shares>,
     /// Instructions of the PTX by kind; one in a loop counts once.
     instructions: BTreeMap<mix::Class, u32>,
+    /// The case that accesses were measured on; `null` where nothing says how to try the kernel.
+    case: Option<String>,
     accesses: Vec<Access>,
     lints: Vec<Slowness>,
     /// What the hardware's approximations decide.
@@ -122,6 +130,8 @@ struct Place {
 /// An access to memory.
 #[derive(Serialize)]
 struct Access {
+    #[serde(skip)]
+    location: Location,
     #[serde(flatten)]
     place: Place,
     kind: Kind,
@@ -134,6 +144,19 @@ struct Access {
     loops: u32,
     /// `null` where it is not understood.
     cost: Option<Cost>,
+    /// What it asked in the case; `null` where it was not come to, or nothing was measured.
+    measured: Option<Measured>,
+}
+
+/// What an access asked of memory.
+#[derive(Serialize)]
+struct Measured {
+    #[serde(flatten)]
+    counts: Counts,
+    /// Of a request.
+    mean: f64,
+    /// The part of a warp's lanes that took part.
+    active: f64,
 }
 
 /// What is legal on the target and slow there.
@@ -168,7 +191,7 @@ impl Report {
         if instances.is_empty() {
             return Err(name::Error::NoInstance { name: artifact.name }.into());
         }
-        let told = instances.iter().map(|instance| Told::of(artifact, instance, target, tools.as_ref()));
+        let told = instances.iter().map(|instance| self.told(artifact, instance, target, tools.as_ref()));
         let told = told.collect::<Result<Vec<_>, _>>()?;
         if self.json {
             json(out, &told)?;
@@ -181,6 +204,36 @@ impl Report {
             instance.print(out)?;
         }
         Ok(Outcome::Good)
+    }
+}
+
+impl Report {
+    /// All that is told of an instance.
+    fn told(
+        &self,
+        artifact: &'static Artifact,
+        instance: &Instance,
+        target: Target,
+        tools: Option<&Tools>,
+    ) -> Result<Told, Error> {
+        let mut told = Told::of(artifact, instance, target, tools)?;
+        let cases = match self.wanted.of(artifact, instance) {
+            // Without being asked, what can be told is.
+            Err(cases::Error::NoSubject { .. }) if !self.wanted.is_said() => return Ok(told),
+            cases => cases?,
+        };
+        let Some(case) = cases.first() else { return Ok(told) };
+        let measured = Profiler::new(artifact, instance, target).and_then(|profiler| profiler.run(case));
+        let measured = measured.map_err(|source| Error::Profile {
+            instance: told.instance.clone(),
+            case: case.name.clone(),
+            source,
+        })?;
+        if let Some((_, profile)) = measured {
+            told.case = Some(case.name.clone());
+            told.accesses.iter_mut().for_each(|access| access.measure(&profile));
+        }
+        Ok(told)
     }
 }
 
@@ -245,6 +298,7 @@ impl Told {
             occupancy: shares(optimised.block.most()),
             by_block,
             instructions: mix::mix(&module).into_iter().collect(),
+            case: None,
             accesses: sites.into_iter().map(|site| Access::new(&optimised, site)).collect(),
             lints: lints.into_iter().map(|lint| Slowness::new(&optimised, lint)).collect(),
             decisions,
@@ -284,14 +338,17 @@ impl Told {
             sass.print(out)?;
         }
         if !self.accesses.is_empty() {
-            writeln!(out, "memory, a warp's access at a time:")?;
+            match &self.case {
+                Some(case) => writeln!(out, "memory, a warp's access at a time, and measured on {case}:")?,
+                None => writeln!(out, "memory, a warp's access at a time:")?,
+            }
         }
-        let rows: Vec<[String; 4]> = self.accesses.iter().map(Access::row).collect();
-        let widths: [usize; 3] =
+        let rows: Vec<[String; 5]> = self.accesses.iter().map(|access| access.row(self.case.is_some())).collect();
+        let widths: [usize; 5] =
             std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
         for row in rows {
-            let padded = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}  "));
-            writeln!(out, "  {}{}", padded.collect::<String>(), row[3])?;
+            let padded: String = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}  ")).collect();
+            writeln!(out, "  {}", padded.trim_end())?;
         }
         if self.lints.is_empty() {
             writeln!(out, "nothing in it is known to be slow on {}", self.target)?;
@@ -388,11 +445,28 @@ impl Doubt {
 impl Access {
     fn new(kernel: &Kernel, site: Site) -> Access {
         let Site { location, kind, array, bytes, count, loops, cost } = site;
-        Access { place: Place::new(kernel, location), kind, array, bytes, count, loops, cost }
+        let place = Place::new(kernel, location);
+        Access { location, place, kind, array, bytes, count, loops, cost, measured: None }
     }
 
-    /// Where, what, how much, and what it costs.
-    fn row(&self) -> [String; 4] {
+    /// Takes what was measured of it.
+    fn measure(&mut self, profile: &Profile) {
+        let kind = match self.kind {
+            Kind::Load => profile::Kind::Load,
+            Kind::Store => profile::Kind::Store,
+            Kind::Atomic => profile::Kind::Atomic,
+        };
+        // Where a way decides which array it is, the analysis has no name for it.
+        let of_it = |a: &&Accessed| {
+            (a.location, a.kind, a.bytes) == (self.location, kind, self.bytes)
+                && (self.array.is_none() || a.array == self.array)
+        };
+        let counts = profile.accesses.iter().filter(of_it).map(|a| a.counts).reduce(Counts::and);
+        self.measured = counts.map(|counts| Measured { mean: counts.mean(), active: counts.active(), counts });
+    }
+
+    /// Where, what, how much, what it costs, and what it did if that was `measured`.
+    fn row(&self, measured: bool) -> [String; 5] {
         let Place { file, line, column, .. } = &self.place;
         let kind = match self.kind {
             Kind::Load => "load",
@@ -415,7 +489,27 @@ impl Access {
             format!("{kind} {}", self.array.as_deref().unwrap_or("?")),
             format!("{times}{} B a lane", self.bytes),
             format!("{cost}{looped}"),
+            match &self.measured {
+                Some(measured) => measured.to_string(),
+                None if measured => "not come to".to_string(),
+                None => String::new(),
+            },
         ]
+    }
+}
+
+impl fmt::Display for Measured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Measured { counts, mean, active } = self;
+        // Whole numbers where all requests cost the same.
+        match counts.cost == u64::from(counts.most) * counts.requests {
+            true => write!(f, "measured {}", counts.most)?,
+            false => write!(f, "measured {mean:.2}, at most {}", counts.most)?,
+        }
+        match counts.lanes == 32 * counts.requests {
+            true => Ok(()),
+            false => write!(f, ", {:.0} % of lanes", 100.0 * active),
+        }
     }
 }
 

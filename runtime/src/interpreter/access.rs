@@ -243,7 +243,7 @@ impl Machine<'_, '_> {
         may
     }
 
-    fn guarded(&self, warp: &Warp, mask: u32, access: &Access) -> u32 {
+    pub fn guarded(&self, warp: &Warp, mask: u32, access: &Access) -> u32 {
         access.guard.map_or(mask, |guard| mask & self.simd.truth(&warp.rows, guard))
     }
 

@@ -10,6 +10,7 @@ use super::frame::Register;
 use super::inline::Inline;
 use kernel_dsl::compiler::ir::{self, Binary, Comparison, Location, Scope, Shuffle, Special, Swizzle, Unary, Vote};
 use kernel_dsl::compiler::{Approximation, Scalar};
+use std::collections::BTreeMap;
 
 /// A row of the frame.
 pub type RowIndex = u32;
@@ -179,6 +180,8 @@ pub enum Inst {
     },
     /// Index into [`Code::reports`].
     Report(u32),
+    /// Nothing: says what a variable is called. Index into [`Code::names`].
+    Named(u32),
     /// Index into [`Code::inlines`].
     Inline(u32),
     /// Lanes whose condition fails wait for `otherwise`; if all do, on to there.
@@ -453,6 +456,8 @@ pub struct Local {
     pub name: String,
     /// Its first element; the others follow.
     pub first: Register,
+    /// Type of an element; `None` if it is an address.
+    pub ty: Option<Scalar>,
     /// Number of elements.
     pub len: u32,
     /// Index of its first element among all elements of locals.
@@ -481,6 +486,10 @@ pub struct Code {
     pub inlines: Vec<Inline>,
     /// Mutable variables.
     pub locals: Vec<Local>,
+    /// What `Inst::Named` names: variables that do not change.
+    pub names: Vec<(String, Register, Scalar)>,
+    /// What the instructions give by which lanes of a warp tell each other something.
+    pub exchanges: BTreeMap<Pc, (Register, Scalar)>,
     /// Registers that never change, and their bits.
     pub constants: Vec<(Register, u64)>,
     /// Registers that hold a parameter of the entry, by its index.

@@ -215,7 +215,13 @@ impl Decoder<'_> {
             let first = Register { row: self.row(total), wide };
             let element = self.code.elements;
             self.code.elements += local.len;
-            self.code.locals.push(Local { name: local.name.clone(), first, len: local.len, element });
+            self.code.locals.push(Local {
+                name: local.name.clone(),
+                first,
+                ty: local.element.scalar(),
+                len: local.len,
+                element,
+            });
         }
         Ok(())
     }
@@ -485,6 +491,11 @@ impl Decoder<'_> {
                 };
                 self.emit(Inst::CopyWait(landing));
             }
+            Op::Named { name, value } => {
+                let named = (name.to_string(), self.used(*value)?, self.scalar(*value)?);
+                self.code.names.push(named);
+                self.emit(Inst::Named(self.code.names.len() as u32 - 1));
+            }
             Op::Begin(array) => {
                 if array.0 as usize >= self.kernel.shared.len() {
                     return self.refuse(format!("there is no shared array {}", array.0));
@@ -563,8 +574,9 @@ impl Decoder<'_> {
                 if self.scalar(*value)?.bits() < 32 || self.scalar(result)? != Scalar::U32 {
                     return self.refuse("a match takes 32 or 64 bits and gives `u32`");
                 }
-                let (from, to) = (self.used(*value)?, self.define(result)?.row);
-                self.emit(Inst::Match { to, from });
+                let (from, to) = (self.used(*value)?, self.define(result)?);
+                let site = self.emit(Inst::Match { to: to.row, from });
+                self.code.exchanges.insert(site, (to, Scalar::U32));
                 return Ok(());
             }
             Op::Reduce(op, value) => {
@@ -574,8 +586,9 @@ impl Decoder<'_> {
                 if !known || !ty.is_integer() || ty.bits() != 32 || self.scalar(result)? != ty {
                     return self.refuse(format!("a reduction {op:?} of `{ty}`"));
                 }
-                let (from, to) = (self.used(*value)?.row, self.define(result)?.row);
-                self.emit(Inst::Reduce { op: *op, ty, to, from });
+                let (from, to) = (self.used(*value)?.row, self.define(result)?);
+                let site = self.emit(Inst::Reduce { op: *op, ty, to: to.row, from });
+                self.code.exchanges.insert(site, (to, ty));
                 return Ok(());
             }
             Op::Shuffle { mode, value, selector, width } => {
@@ -586,7 +599,8 @@ impl Decoder<'_> {
                 }
                 let selector = self.typed(*selector, Scalar::U32)?;
                 let (from, to) = (self.used(*value)?, self.define(result)?);
-                self.emit(Inst::Shuffle { mode: *mode, width: *width as u8, to, from, selector });
+                let site = self.emit(Inst::Shuffle { mode: *mode, width: *width as u8, to, from, selector });
+                self.code.exchanges.insert(site, (to, ty));
                 return Ok(());
             }
             Op::Vote { mode, value } => {
@@ -595,8 +609,9 @@ impl Decoder<'_> {
                 if self.scalar(result)? != expected {
                     return self.refuse(format!("a vote {mode:?} gives `{expected}`"));
                 }
-                let (value, to) = (self.typed(*value, Scalar::Bool)?, self.define(result)?.row);
-                self.emit(Inst::Vote { mode: *mode, to, value });
+                let (value, to) = (self.typed(*value, Scalar::Bool)?, self.define(result)?);
+                let site = self.emit(Inst::Vote { mode: *mode, to: to.row, value });
+                self.code.exchanges.insert(site, (to, expected));
                 return Ok(());
             }
             Op::Report { record, site, values } => {

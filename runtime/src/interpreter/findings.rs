@@ -109,9 +109,7 @@ impl<'p> Findings<'p> {
     }
 
     fn place(&self, site: Pc) -> Place {
-        let program = self.program;
-        let location = program.code.locations.get(site as usize).copied();
-        place(&program.instance, &program.sources, &program.locations, location)
+        self.program.place_of(site)
     }
 }
 

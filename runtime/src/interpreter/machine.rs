@@ -12,6 +12,7 @@ use super::memory::{Buffer, SharedMemory, shared_memory};
 use super::order::Order;
 use super::report::Thread;
 use super::shadow::{Clock, Life, Shadow};
+use super::watch::Watch;
 use super::words::Memo;
 use super::{Checks, Options, Program, Statistics};
 use crate::ptx::registers::Registers;
@@ -26,6 +27,8 @@ pub const VALUES: u8 = 0;
 pub const ACCESSES: u8 = 1;
 /// And races.
 pub const ALL: u8 = 2;
+/// And what [`Watch`] looks at.
+pub const WATCHED: u8 = 3;
 
 /// What all threads of a launch are given alike.
 pub struct Setting {
@@ -83,6 +86,8 @@ pub struct Machine<'p, 'm> {
     pub options: Options,
     /// Set when the run is to end early.
     pub stopped: bool,
+    /// Who looks on: such a run has every check.
+    pub watch: Watch,
     /// By block of inline PTX, its registers.
     pub inline: Vec<Registers>,
 }
@@ -121,7 +126,13 @@ pub struct Warp {
 
 impl<'p, 'm> Machine<'p, 'm> {
     /// Nothing has run yet.
-    pub fn new(program: &'p Program, setting: &'p Setting, buffers: Vec<Buffer<'m>>, options: Options) -> Self {
+    pub fn new(
+        program: &'p Program,
+        setting: &'p Setting,
+        buffers: Vec<Buffer<'m>>,
+        options: Options,
+        watch: Watch,
+    ) -> Self {
         let code = &program.code;
         let poisons = |inst: &Inst| matches!(inst, Inst::Poison(_) | Inst::CopyAsync(_) | Inst::Begin { .. });
         let shadow = if code.insts.iter().any(poisons) { Shadow::with_lives } else { Shadow::new };
@@ -141,6 +152,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             findings: Findings::new(program, &options),
             statistics: Statistics::default(),
             options,
+            watch,
             stopped: false,
             inline: code.inlines.iter().map(|i| i.block.registers()).collect(),
         }
@@ -156,6 +168,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             let block = self.options.schedule.block(n, count);
             self.block = [block % x, block / x % y, block / x / y].map(|i| i as u32);
             match self.options.checks {
+                _ if self.watch.looks_at(self.block) => self.block::<WATCHED>(&mut warps, &mut turns),
                 Checks::Values => self.block::<VALUES>(&mut warps, &mut turns),
                 Checks::Accesses => self.block::<ACCESSES>(&mut warps, &mut turns),
                 Checks::All => self.block::<ALL>(&mut warps, &mut turns),

@@ -23,10 +23,13 @@
 //!                                        └─▶ shadow        who touched what
 //!         describe ─▶ findings ─▶ report ─▶ render         what was found
 //!                       record ─────┘                      what the checked form reports of itself
+//!                       watch ─▶ trace, profile            what one thread did, what accesses ask of memory
 //! ```
 
 pub mod check;
+pub mod profile;
 pub mod report;
+pub mod trace;
 
 mod access;
 mod ahead;
@@ -52,15 +55,18 @@ mod schedule;
 mod shadow;
 mod uniform;
 mod warp;
+mod watch;
 mod words;
 
 pub use check::{Check, CheckSet, Severity, UnknownCheck};
 pub use memory::Bytes;
+pub use profile::Profile;
 pub use record::reported;
 pub use report::{Finding, Report, Verdict};
 pub use schedule::Schedule;
+pub use trace::Trace;
 
-use code::{Access, Code, Inst, Origin, Place};
+use code::{Access, Code, Inst, Origin, Pc, Place};
 use findings::Findings;
 use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::error::Error;
@@ -71,6 +77,8 @@ use memory::Buffer;
 use serde::Serialize;
 use std::fmt;
 use std::num::NonZeroUsize;
+use trace::Recorder;
+use watch::Watch;
 
 /// A kernel, ready to run.
 #[derive(Clone, Debug)]
@@ -248,6 +256,46 @@ impl Program {
     /// Runs a launch to its end and tells what was found. What the kernel stored is in the arguments' bytes afterwards,
     /// errors or none.
     pub fn run(&self, launch: Launch<'_>) -> Result<Outcome, Mismatch> {
+        self.run_watched(launch, Watch::Nobody).map(|(outcome, _)| outcome)
+    }
+
+    /// Runs a launch with every check, and tells what thread `thread` of block `block` did, both in x, y, z: the first `limit`
+    /// lines of it. Variables that do not change have names only in IR lowered for it
+    /// ([`lower_named`](kernel_dsl::compiler::lower::lower_named)).
+    pub fn trace(
+        &self,
+        launch: Launch<'_>,
+        block: [u32; 3],
+        thread: [u32; 3],
+        limit: usize,
+    ) -> Result<(Outcome, Trace), Mismatch> {
+        let threads = self.block_of(launch.block)?;
+        let there = |what: &str, of: &str, at: [u32; 3], extents: [u32; 3]| {
+            let inside = at.iter().zip(extents).all(|(i, n)| *i < n);
+            let [x, y, z] = extents;
+            let why = || Mismatch(vec![format!("there is no {what} {at:?}: the {of} is {x} x {y} x {z}")]);
+            inside.then_some(()).ok_or_else(why)
+        };
+        there("block", "grid", block, launch.grid)?;
+        there("thread", "block", thread, threads)?;
+        let [x, y, _] = self.block.most();
+        let linear = thread[0] + x * (thread[1] + y * thread[2]);
+        let recorder = Recorder::new(block, linear / 32, linear as usize % 32, limit, self.code.slots);
+        match self.run_watched(launch, Watch::Thread(recorder.into()))? {
+            (outcome, Watch::Thread(recorder)) => Ok((outcome, recorder.trace(self, thread))),
+            _ => unreachable!("who looks on stays"),
+        }
+    }
+
+    /// Runs a launch with every check, and counts what its accesses ask of memory.
+    pub fn profile(&self, launch: Launch<'_>) -> Result<(Outcome, Profile), Mismatch> {
+        match self.run_watched(launch, Watch::Accesses(Default::default()))? {
+            (outcome, Watch::Accesses(counters)) => Ok((outcome, counters.profile(self))),
+            _ => unreachable!("who looks on stays"),
+        }
+    }
+
+    fn run_watched(&self, launch: Launch<'_>, watch: Watch) -> Result<(Outcome, Watch), Mismatch> {
         let Launch { grid, block, arguments, options } = launch;
         let parameters = self.bind(&arguments)?;
         let threads = self.block_of(block)?;
@@ -279,12 +327,20 @@ impl Program {
         parameters.extend(buffers[buffers.len() - self.tables.len()..].iter().map(|table| table.base));
         let setting =
             Setting { parameters, by_argument, shared_bytes, shared_granule: granules.shared, dynamic, threads, grid };
-        if let Some(statistics) = parallel::run(self, &setting, &mut buffers, &options) {
-            return Ok(Outcome { statistics, report: Findings::new(self, &options).report() });
+        if matches!(watch, Watch::Nobody)
+            && let Some(statistics) = parallel::run(self, &setting, &mut buffers, &options)
+        {
+            return Ok((Outcome { statistics, report: Findings::new(self, &options).report() }, watch));
         }
-        let mut machine = Machine::new(self, &setting, buffers, options);
+        let mut machine = Machine::new(self, &setting, buffers, options, watch);
         machine.run(0..setting.blocks());
-        Ok(Outcome { statistics: machine.statistics, report: machine.findings.report() })
+        Ok((Outcome { statistics: machine.statistics, report: machine.findings.report() }, machine.watch))
+    }
+
+    /// Where in the Rust the instruction at `site` comes from.
+    fn place_of(&self, site: Pc) -> report::Place {
+        let location = self.code.locations.get(site as usize).copied();
+        findings::place(&self.instance, &self.sources, &self.locations, location)
     }
 
     /// The threads of a block in x, y, z of a launch that says `given`.

@@ -11,6 +11,7 @@ use super::code::Inst;
 use super::machine::{Machine, Setting};
 use super::memory::Buffer;
 use super::shadow::Shadow;
+use super::watch::Watch;
 use super::{Options, Program, Statistics};
 use std::panic::resume_unwind;
 use std::thread::{self, available_parallelism};
@@ -44,7 +45,7 @@ pub fn run(program: &Program, setting: &Setting, buffers: &mut [Buffer<'_>], opt
         let workers = copies.iter_mut().enumerate().map(|(first, copies)| {
             scope.spawn(move || {
                 let buffers = shared.iter().zip(copies).map(|(buffer, copy)| buffer.over(copy)).collect();
-                let mut machine = Machine::new(program, setting, buffers, options.clone());
+                let mut machine = Machine::new(program, setting, buffers, options.clone(), Watch::Nobody);
                 // In turns, since neighbouring blocks are alike: the last ones of a causal mask have the most to do.
                 machine.run((0..setting.blocks()).skip(first).step_by(threads));
                 Part {

@@ -6,7 +6,7 @@ use super::code::{Inst, Pc};
 use super::cooperation::{matching, reduce};
 use super::findings::Description;
 use super::frame::{FULL, LANES, Register, Word, lanes_of};
-use super::machine::{ACCESSES, ALL, Machine, Warp};
+use super::machine::{ACCESSES, ALL, Machine, WATCHED, Warp};
 use super::report::{Object, Space};
 use super::shadow::Life;
 use kernel_dsl::compiler::Scalar;
@@ -61,6 +61,9 @@ impl Machine<'_, '_> {
             pc += 1;
             warp_insts += 1;
             thread_insts += lanes;
+            if TIER >= WATCHED {
+                self.watched(site, warp, mask);
+            }
             match *inst {
                 Inst::Unary { op, ty, to, a } => simd.unary(&mut warp.rows, op, ty, to, a),
                 Inst::CheckedUnary { op, ty, to, a } => {
@@ -185,6 +188,7 @@ impl Machine<'_, '_> {
                         self.sum_overflows(site, warp, mask, ty);
                     }
                 }
+                Inst::Named(_) => {}
                 Inst::Inline(i) => {
                     let count = self.statistics.warp_instructions + warp_insts;
                     self.inline::<TIER>(site, warp, mask, i, count);

@@ -1,11 +1,12 @@
 //! Runs the cases of a subject on all executors and compares what they leave.
 
 use super::compare::{differ, gaps, reference};
-use super::input::{Array, Form};
 use super::ptx;
-use super::{Case, CaseReport, Executor, Expected, Failure, Input, InstanceReport, Mismatch, Random, Skipped, Subject};
-use crate::buffer::RawBuffer;
-use crate::contract::{self, Approved};
+use super::signature::{Outputs, Signature};
+use super::{
+    Case, CaseReport, Executor, Expected, Failure, Input, InstanceReport, Mismatch, Random, Skipped, Stop, Subject,
+};
+use crate::contract::Approved;
 use crate::cpu::Executable;
 use crate::cuda;
 use crate::interpreter::report::{Finding, Place};
@@ -15,11 +16,13 @@ use crate::{Device, Error, Result};
 use kernel_dsl::compiler::analyses::approximate::Approximations;
 use kernel_dsl::compiler::hir::{Instance, Monomorphic, Program, Tolerance, monomorphic, serial};
 use kernel_dsl::compiler::lower::checked::Checked;
-use kernel_dsl::compiler::{Target, analyses, ir, launch, passes};
-use kernel_dsl::launcher::Memory;
-use kernel_dsl::{Argument, Artifact, Launcher};
+use kernel_dsl::compiler::{Target, analyses, ir, passes};
+use kernel_dsl::{Artifact, Launcher};
 use std::cell::{LazyCell, RefCell};
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{iter, thread};
 
 /// Checks kernels on the interpreter, and on a GPU if it has one.
 #[derive(Clone, Debug)]
@@ -57,17 +60,50 @@ impl Checker {
                 report.executors = self.executors(&prepared);
                 report.approximate = prepared.approximate.iter().any(|(reached, _)| *reached);
                 report.decisions.clone_from(&prepared.decisions);
+                let cases: Vec<_> =
+                    cases.iter().flat_map(|case| prepared.signature.sized(&prepared.program, case)).collect();
                 let mut warnings = Warnings::default();
-                for case in cases.iter().flat_map(|case| prepared.sized(case)) {
-                    let expected = |inputs: &[Input]| (subject.reference)(instance, inputs);
-                    let failure = self.warned(&prepared, &case, expected, &mut warnings).err();
-                    report.cases.push(CaseReport { case: case.name, failure });
+                let results = self.in_order(&cases, |case| {
+                    let (expected, mut warnings) =
+                        (|inputs: &[Input]| (subject.reference)(instance, inputs), Warnings::default());
+                    let failure = self.warned(&prepared, case, expected, &mut warnings).err();
+                    (CaseReport { case: case.name.clone(), failure }, warnings)
+                });
+                for (case, found) in results {
+                    report.cases.push(case);
+                    warnings.take(found);
                 }
                 report.warnings = warnings.0.into_values().collect();
             }
             Err(e) => report.problem = Some(e.to_string()),
         }
         report
+    }
+
+    /// What `run` gives for each of `cases`, in their order. Without a GPU, of which there is one, as many run at once as
+    /// there are cores.
+    fn in_order<R: Send>(&self, cases: &[Case], run: impl Fn(&Case) -> R + Sync) -> Vec<R> {
+        let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
+        let workers = if self.gpu.is_some() { 1 } else { cores.min(cases.len()) };
+        if workers < 2 {
+            return cases.iter().map(run).collect();
+        }
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mine = iter::from_fn(|| {
+                let n = next.fetch_add(1, Ordering::Relaxed);
+                cases.get(n).map(|case| (n, run(case)))
+            });
+            mine.collect::<Vec<_>>()
+        };
+        let mut results: Vec<_> = thread::scope(|scope| {
+            let others: Vec<_> = (1..workers).map(|_| scope.spawn(work)).collect();
+            let own = work();
+            let others = others.into_iter().flat_map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            own.into_iter().chain(others).collect()
+        });
+        results.sort_unstable_by_key(|(n, _)| *n);
+        results.into_iter().map(|(_, result)| result).collect()
     }
 
     fn executors(&self, prepared: &Prepared) -> Vec<Executor> {
@@ -97,17 +133,25 @@ impl Checker {
     ) -> Result<(), Failure> {
         // Inputs that the contract refuses may be none that the reference knows what to do with.
         let expected = LazyCell::new(|| expected(&case.inputs));
-        prepared.sized(case).iter().try_for_each(|case| {
-            self.agreed(
-                prepared,
-                case,
-                &mut |executor, outputs| {
-                    let wrong = gaps(&executor, &prepared.names, outputs, case)
-                        .or_else(|| reference(&executor, &prepared.names, outputs, &expected));
-                    wrong.map_or(Ok(()), Err)
-                },
-                warnings,
-            )
+        prepared.signature.sized(&prepared.program, case).iter().try_for_each(|case| {
+            let right = &mut |executor, outputs: &Outputs| prepared.right(case, executor, outputs, Some(&expected));
+            self.agreed(prepared, case, right, warnings)
+        })
+    }
+
+    /// Runs one case as [`case`](Checker::case) does; the first thing that goes wrong, and in blocks of which size. With no
+    /// `expected`, executors are compared with each other alone.
+    pub(super) fn first(
+        &self,
+        prepared: &Prepared,
+        case: &Case,
+        expected: Option<&dyn Fn(&[Input]) -> Vec<Expected>>,
+    ) -> Result<(), (Case, Failure)> {
+        let expected = LazyCell::new(|| expected.map(|expected| expected(&case.inputs)));
+        prepared.signature.sized(&prepared.program, case).into_iter().try_for_each(|case| {
+            let right =
+                &mut |executor, outputs: &Outputs| prepared.right(&case, executor, outputs, expected.as_deref());
+            self.agreed(prepared, &case, right, &mut Warnings::default()).map_err(|failure| (case.clone(), failure))
         })
     }
 
@@ -120,9 +164,10 @@ impl Checker {
         right: &mut dyn FnMut(Executor, &Outputs) -> Result<(), Failure>,
         warnings: &mut Warnings,
     ) -> Result<(), Failure> {
-        let stopped = |executor: Executor| move |e: Error| Failure::Stopped { executor, error: e.to_string() };
+        let stopped =
+            |executor: Executor| move |e: Error| Failure::Stopped { executor, why: Stop::of(&e), error: e.to_string() };
         let interpret = |run: &dyn Fn(&Approved) -> Result<()>| {
-            prepared.run(&self.cpu, case, |arguments| {
+            prepared.signature.run(&self.cpu, case, |arguments| {
                 let approved =
                     Approved::new(prepared.artifact.name, &prepared.program, &self.cpu, case.block, arguments)?;
                 run(&approved)
@@ -165,7 +210,7 @@ impl Checker {
             // Whichever side of a branch goes first.
             for policy in [Policy::PostDominator, Policy::LowestFirst] {
                 let options = Options { policy, ..Options::default() };
-                let outputs = interpret(&|a| ptx.run(a, &prepared.names, options));
+                let outputs = interpret(&|a| ptx.run(a, &prepared.signature.names, options));
                 prepared.same(&lowered, &outputs.map_err(stopped(Executor::Ptx))?, Executor::Ptx)?;
             }
         }
@@ -173,7 +218,7 @@ impl Checker {
             prepared.has_tolerances()?;
             let constants = &prepared.program.instance().0;
             let executor = Executor::Cuda(gpu.to_string());
-            let outputs = prepared.run(gpu, case, |arguments| {
+            let outputs = prepared.signature.run(gpu, case, |arguments| {
                 // SAFETY: the oracle has run the kernel on these arguments and found no fault.
                 unsafe { gpu.launch_unchecked(prepared.artifact, constants, case.block, arguments) }
             });
@@ -183,8 +228,9 @@ impl Checker {
                 right(executor, &outputs)?;
             }
             let executor = Executor::CudaChecked(gpu.to_string());
-            let outputs =
-                prepared.run(gpu, case, |arguments| gpu.launch(prepared.artifact, constants, case.block, arguments));
+            let outputs = prepared
+                .signature
+                .run(gpu, case, |arguments| gpu.launch(prepared.artifact, constants, case.block, arguments));
             let outputs = outputs.map_err(stopped(executor.clone()))?;
             prepared.near(case, &lowered, &outputs, executor.clone())?;
             if !case.order_dependent.is_empty() {
@@ -205,16 +251,13 @@ pub struct Prepared {
     checked: (Executable, Checked),
     /// The text that a GPU runs; of forms made elsewhere there is none.
     ptx: Option<ptx::Executable>,
-    /// Of the parameters.
-    names: Vec<String>,
-    forms: Vec<Form>,
-    writes: Vec<bool>,
+    signature: Signature,
     /// By argument: whether approximate values reach it, and how near a GPU's must be.
     approximate: Vec<(bool, Option<Tolerance>)>,
     decisions: Vec<String>,
 }
 
-fn program(artifact: &'static Artifact) -> Result<Program> {
+pub(super) fn program(artifact: &'static Artifact) -> Result<Program> {
     serial::program(artifact.hir).map_err(|source| Error::Hir { kernel: artifact.name.to_string(), source })
 }
 
@@ -226,6 +269,13 @@ impl Warnings {
     fn add(&mut self, report: &Report) {
         for finding in report.warnings() {
             self.note(finding, || report.alone(finding).to_string());
+        }
+    }
+
+    /// Those of `later` too; of one place, the first text stays.
+    fn take(&mut self, later: Warnings) {
+        for (place, text) in later.0 {
+            self.0.entry(place).or_insert(text);
         }
     }
 
@@ -248,9 +298,6 @@ impl Warnings {
         self.0.entry((finding.check, file.clone(), [*line, *column])).or_insert_with(text);
     }
 }
-
-/// What a launch left in the arguments that the kernel may write, by argument.
-type Outputs = Vec<(usize, Array)>;
 
 impl Prepared {
     /// The instance of `artifact` for its target, lowered and optimised.
@@ -297,7 +344,6 @@ impl Prepared {
         let compile = |source| Error::Compile { instance: program.instance().name(artifact.name), source };
         let form = Checked::of(lowered.clone());
         let guarded = passes::optimise(form.kernel.clone()).map_err(compile)?;
-        let types = &program.kernel().types;
         let arguments = program.arguments();
         let approximations = Approximations::of(lowered);
         let reached = |i: usize| approximations.reached.contains(&(i as u32));
@@ -309,76 +355,37 @@ impl Prepared {
             optimised: Executable::optimised(optimised)?,
             checked,
             ptx: None,
-            names: arguments.iter().map(|a| a.name.clone()).collect(),
-            forms: arguments.iter().map(|a| Form::of(&types[a.ty.0 as usize])).collect(),
-            writes: contract::writes(&program),
+            signature: Signature::of(&program),
             approximate: (0..arguments.len()).map(|i| (reached(i), program.tolerance(i))).collect(),
             decisions: decisions.collect(),
             program,
         })
     }
 
-    /// The case in blocks of each size that is to be tried.
-    fn sized(&self, case: &Case) -> Vec<Case> {
-        match (case.block, launch::chooses_block(&self.program), launch::block(&self.program)) {
-            (None, true, Ok(block)) => {
-                let axis = block.open().map_or(0, |open| open.axis);
-                block.samples().into_iter().map(|size| case.clone().with_block(size[axis] as usize)).collect()
-            }
-            _ => vec![case.clone()],
-        }
+    /// The parameters' names.
+    pub(super) fn names(&self) -> &[String] {
+        &self.signature.names
     }
 
-    /// Runs `launch` on copies of the case's inputs in memory of `device`.
-    fn run(&self, device: &Device, case: &Case, launch: impl FnOnce(&[Argument]) -> Result<()>) -> Result<Outputs> {
-        let mut buffers = Vec::new();
-        for input in &case.inputs {
-            buffers.push(match input {
-                Input::Scalar { .. } => None,
-                Input::Array(array) => {
-                    array.check()?;
-                    let mut buffer = RawBuffer::filled(device, array.bytes().len(), 0)?;
-                    buffer.write(array.bytes())?;
-                    Some(buffer)
-                }
-            });
-        }
-        let arguments: Vec<_> = case
-            .inputs
-            .iter()
-            .zip(&buffers)
-            .enumerate()
-            .map(|(index, (input, buffer))| match (input, buffer) {
-                (Input::Array(array), Some(buffer)) => {
-                    let form = self.forms.get(index).copied().unwrap_or(Form::View);
-                    let mutable = self.writes.get(index).copied().unwrap_or(false);
-                    // SAFETY: the shape reaches over the buffer's bytes only, which are initialised; the buffers are this
-                    // function's own and outlive the arguments, and each is one argument's.
-                    Argument::Memory(unsafe {
-                        Memory::new(array.element(), device.id(), buffer.address(), array.shape(form), mutable)
-                    })
-                }
-                (Input::Scalar { ty, bits }, _) => Argument::Scalar { ty: *ty, bits: *bits },
-                (Input::Array(_), None) => unreachable!("each array has a buffer"),
-            })
-            .collect();
-        launch(&arguments)?;
-        drop(arguments);
-        let mut outputs = Vec::new();
-        for (index, (input, buffer)) in case.inputs.iter().zip(&buffers).enumerate() {
-            let written = self.writes.get(index).copied().unwrap_or(false);
-            if let (Input::Array(array), Some(buffer), true) = (input, buffer, written) {
-                let mut bytes = vec![0; array.bytes().len()];
-                buffer.read(&mut bytes)?;
-                outputs.push((index, array.with_bytes(bytes)));
-            }
-        }
-        Ok(outputs)
+    /// Whether what an executor left is `expected`, if that is known, and lies where it may.
+    fn right(
+        &self,
+        case: &Case,
+        executor: Executor,
+        outputs: &Outputs,
+        expected: Option<&[Expected]>,
+    ) -> Result<(), Failure> {
+        let wrong = || reference(&executor, &self.signature.names, outputs, expected?);
+        gaps(&executor, &self.signature.names, outputs, case).or_else(wrong).map_or(Ok(()), Err)
     }
 
     /// Whether each argument that approximate values reach says how near they must be.
     fn has_tolerances(&self) -> Result<(), Failure> {
-        match self.approximate.iter().zip(&self.names).find(|((reached, tolerance), _)| *reached && tolerance.is_none())
+        match self
+            .approximate
+            .iter()
+            .zip(&self.signature.names)
+            .find(|((reached, tolerance), _)| *reached && tolerance.is_none())
         {
             Some((_, argument)) => Err(Failure::NoTolerance { argument: argument.clone() }),
             None => Ok(()),
@@ -390,7 +397,7 @@ impl Prepared {
         let same = lowered.iter().zip(other).filter(|((index, _), _)| !case.order_dependent.contains(index));
         for ((index, a), (_, b)) in same {
             let (reached, tolerance) = self.approximate[*index];
-            if let Some(mismatch) = differ(&self.names[*index], a, b, tolerance.filter(|_| reached)) {
+            if let Some(mismatch) = differ(&self.signature.names[*index], a, b, tolerance.filter(|_| reached)) {
                 return Err(Failure::Differ { left: Executor::Lowered, right: executor, mismatch: mismatch.into() });
             }
         }
@@ -400,13 +407,15 @@ impl Prepared {
     /// The first value that the oracle left otherwise in another order, and should not.
     fn difference(&self, case: &Case, lowered: &Outputs, other: &Outputs) -> Option<Mismatch> {
         let mut same = lowered.iter().zip(other).filter(|((index, _), _)| !case.order_dependent.contains(index));
-        same.find_map(|((index, a), (_, b))| differ(&self.names[*index], a, b, None))
+        same.find_map(|((index, a), (_, b))| differ(&self.signature.names[*index], a, b, None))
     }
 
     /// Whether another executor left what the oracle left.
     fn same(&self, lowered: &Outputs, other: &Outputs, executor: Executor) -> Result<(), Failure> {
-        let differences =
-            lowered.iter().zip(other).find_map(|((index, a), (_, b))| differ(&self.names[*index], a, b, None));
+        let differences = lowered
+            .iter()
+            .zip(other)
+            .find_map(|((index, a), (_, b))| differ(&self.signature.names[*index], a, b, None));
         match differences {
             Some(mismatch) => {
                 Err(Failure::Differ { left: Executor::Lowered, right: executor, mismatch: mismatch.into() })

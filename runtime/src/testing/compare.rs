@@ -1,8 +1,9 @@
 //! Whether two results are the same, and whether a result is right.
 
-use super::input::{Array, show, to_f64};
+use super::input::Array;
 use super::report::{Failure, Mismatch};
 use super::{Case, Executor, Input};
+use crate::number::{show, to_f64};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Tolerance;
 
@@ -34,6 +35,11 @@ impl Expected {
     /// What argument number `argument` should hold.
     pub fn new(argument: usize, values: Vec<f64>, bound: Bound) -> Expected {
         Expected { argument, values, bound }
+    }
+
+    /// That it should hold exactly these.
+    pub fn exact(argument: usize, values: impl IntoIterator<Item = impl Into<f64>>) -> Expected {
+        Expected::new(argument, values.into_iter().map(Into::into).collect(), Bound::Exact)
     }
 }
 

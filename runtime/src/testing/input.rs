@@ -1,11 +1,13 @@
 //! An argument of a trial: owned, its Rust type erased.
 
+use crate::number::{short, to_f64};
 use crate::view::reach;
 use crate::{Error, Result};
 use kernel_dsl::compiler::hir::Type;
-use kernel_dsl::compiler::{ElementType, Scalar, half};
+use kernel_dsl::compiler::{ElementType, Scalar};
 use kernel_dsl::launcher::{Shape, ValueArgument};
-use kernel_dsl::{Argument, Element};
+use kernel_dsl::{Argument, Element, ScalarElement};
+use std::fmt;
 
 /// A scalar, or an array with its shape.
 #[derive(Clone, PartialEq, Debug)]
@@ -90,6 +92,21 @@ impl Input {
         match self {
             Input::Scalar { ty, bits } => vec![to_f64(*ty, *bits)],
             Input::Array(array) => array.offsets().map(|i| to_f64(array.ty(i), array.bits(i))).collect(),
+        }
+    }
+
+    /// The same as numbers of type `T`, bit for bit.
+    ///
+    /// # Panics
+    /// Where it is made of others.
+    pub fn to_vec<T: ScalarElement>(&self) -> Vec<T> {
+        let one = |ty: Scalar, bits: u64| {
+            assert!(ty == T::SCALAR, "numbers of type `{ty}` are asked for as `{}`", T::SCALAR);
+            T::from_bits(bits)
+        };
+        match self {
+            Input::Scalar { ty, bits } => vec![one(*ty, *bits)],
+            Input::Array(array) => array.offsets().map(|i| one(array.ty(i), array.bits(i))).collect(),
         }
     }
 
@@ -207,31 +224,30 @@ impl Array {
     }
 }
 
-/// A scalar's value as `f64`.
-pub(super) fn to_f64(ty: Scalar, bits: u64) -> f64 {
-    let unused = 64 - ty.bits();
-    match ty {
-        Scalar::F16 => f64::from(half::f16_to_f32(bits as u16)),
-        Scalar::Bf16 => f64::from(half::bf16_to_f32(bits as u16)),
-        Scalar::Custom(format) => f64::from(format.decode(bits as u16)),
-        Scalar::F32 => f64::from(f32::from_bits(bits as u32)),
-        Scalar::F64 => f64::from_bits(bits),
-        _ if ty.is_signed() => ((bits << unused) as i64 >> unused) as f64,
-        _ => (bits & ty.mask()) as f64,
-    }
-}
+/// Runs of equal values that [`Input`]'s `Display` shows.
+const RUNS: usize = 12;
 
-/// A scalar in words: its value, and the bits where a float's value does not say all.
-pub(super) fn show(ty: Scalar, bits: u64) -> String {
-    match ty {
-        Scalar::F16 => format!("{:?} ({bits:#06x})", half::f16_to_f32(bits as u16)),
-        Scalar::Bf16 => format!("{:?} ({bits:#06x})", half::bf16_to_f32(bits as u16)),
-        Scalar::Custom(format) => format!("{:?} ({bits:#06x})", format.decode(bits as u16)),
-        Scalar::F32 => format!("{:?} ({bits:#010x})", f32::from_bits(bits as u32)),
-        Scalar::F64 => format!("{:?} ({bits:#018x})", f64::from_bits(bits)),
-        Scalar::I64 => (bits as i64).to_string(),
-        Scalar::U64 => bits.to_string(),
-        _ => to_f64(ty, bits).to_string(),
+/// Its type and values, equal ones that follow each other told once: `f32[37] = 0.0 × 36, -0.0`.
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let array = match self {
+            Input::Scalar { ty, bits } => return write!(f, "{ty} = {}", short(*ty, *bits)),
+            Input::Array(array) => array,
+        };
+        write!(f, "{}{:?}", array.element, array.extents)?;
+        let rows = array.extents.iter().skip(1).product::<usize>();
+        if array.strides.first().is_some_and(|stride| array.extents.len() > 1 && *stride != rows) {
+            write!(f, " by strides of {:?}", array.strides)?;
+        }
+        let values: Vec<_> = array.offsets().map(|i| short(array.ty(i), array.bits(i))).collect();
+        let runs: Vec<_> = values.chunk_by(|a, b| a == b).collect();
+        let shown = runs.iter().take(RUNS).map(|run| match run {
+            [one] => one.clone(),
+            several => format!("{} × {}", several[0], several.len()),
+        });
+        write!(f, " = {}", if runs.is_empty() { "nothing".to_string() } else { shown.collect::<Vec<_>>().join(", ") })?;
+        let more: usize = runs.iter().skip(RUNS).map(|run| run.len()).sum();
+        if more > 0 { write!(f, ", … ({more} more)") } else { Ok(()) }
     }
 }
 
@@ -245,6 +261,7 @@ mod tests {
         assert_eq!(Input::view(&data, [2, 5]).values(), data.iter().map(|x| f64::from(*x)).collect::<Vec<_>>());
         assert_eq!(Input::strided(&data, [2, 3], [7, 1]).values(), [-3.0, -2.0, -1.0, 4.0, 5.0, 6.0]);
         assert!(Input::strided(&data, [2, 0], [7, 1]).values().is_empty());
+        assert_eq!(Input::view(&data, [2, 5]).to_vec::<i16>(), data);
         assert_eq!(Input::scalar(-2i8).value(), -2.0);
         assert_eq!(Input::scalar(3usize).value(), 3.0);
     }

@@ -7,7 +7,35 @@
 //! orders of its blocks and warps too, and leaves the same, but for what a case says of it
 //! ([`Case::with_order_dependent`]). [`InstanceReport`] is what came of it, as data.
 //!
-//! [`edges`], [`shapes`] and [`Random`] make sizes and values: deterministic by seed, so that a failure comes again.
+//! [`property`] is all of this in one call of a test: cases are drawn, run, and shrunk where one fails, sizes first, then values
+//! ([`Gen`], [`Counterexample`]). With the feature `proptest`, `strategy` has strategies of proptest for the same.
+//! [`trace`] tells what one thread of a case does, and [`Profiler`] what accesses ask of memory.
+//!
+//! ```
+//! use kernel_dsl::prelude::*;
+//! use runtime::testing::{self, Expected};
+//!
+//! /// y ← x + 1
+//! #[kernel(block = 64, grid = y.len().div_ceil(64))]
+//! #[requires(x.len() == y.len())]
+//! fn increment(x: &[u32], y: &mut [u32]) {
+//!     let i = grid::index();
+//!     if i < y.len() {
+//!         y[i] = x[i].wrapping_add(1);
+//!     }
+//! }
+//!
+//! testing::property::<increment>()
+//!     .cases(|g| {
+//!         let n = g.size("n", 64);
+//!         [g.slice::<u32>(n), g.slice::<u32>(n)]
+//!     })
+//!     .reference(|inputs| vec![Expected::exact(1, inputs[0].to_vec::<u32>().into_iter().map(|x| x.wrapping_add(1)))])
+//!     .check();
+//! ```
+//!
+//! [`edges`], [`shapes`] and [`Random`] make sizes and values: deterministic by seed, so that a failure comes again. A kernel that
+//! `kernels check` is to find is registered with them:
 //!
 //! ```no_run
 //! # use kernel_dsl::{Artifact, compiler::hir::Instance};
@@ -35,19 +63,29 @@
 
 mod check;
 mod compare;
+mod generate;
 mod input;
+mod look;
+mod property;
 mod ptx;
 mod random;
 mod registry;
 mod report;
 mod shapes;
+mod shrink;
+mod signature;
+#[cfg(feature = "proptest")]
+pub mod strategy;
 
 pub use check::{Checker, Prepared};
 pub use compare::{Bound, Expected};
+pub use generate::Gen;
 pub use input::Input;
-pub use random::{Draw, Random};
+pub use look::{Profiler, Thread, trace};
+pub use property::{Counterexample, Property, Tested, property};
+pub use random::{Draw, Random, Simple};
 pub use registry::subjects;
-pub use report::{CaseReport, Executor, Failure, InstanceReport, Mismatch, Skipped};
+pub use report::{CaseReport, Executor, Failure, InstanceReport, Mismatch, Skipped, Stop};
 pub use shapes::{edges, shapes};
 
 use kernel_dsl::Artifact;
@@ -93,5 +131,19 @@ impl Case {
     /// The case in blocks of that size, of a kernel that leaves it to its launches.
     pub fn with_block(self, block: usize) -> Case {
         Case { name: format!("{}, block {block}", self.name), block: Some(block), ..self }
+    }
+}
+
+/// A case without a name.
+impl From<Vec<Input>> for Case {
+    fn from(inputs: Vec<Input>) -> Case {
+        Case::new("", inputs)
+    }
+}
+
+/// A case without a name.
+impl<const N: usize> From<[Input; N]> for Case {
+    fn from(inputs: [Input; N]) -> Case {
+        Case::new("", inputs)
     }
 }

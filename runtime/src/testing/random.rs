@@ -44,26 +44,58 @@ impl Random {
 
     /// `n` values, one in four of them special: zeros of both signs, subnormals, infinities, NaNs, the ends of the range.
     pub fn special_values<T: Draw>(&mut self, n: usize) -> Vec<T> {
-        let special =
-            |random: &mut Random| (random.below(4) == 0).then(|| random.choose(T::SPECIAL).copied()).flatten();
-        (0..n).map(|_| special(self).unwrap_or_else(|| T::draw(self))).collect()
+        (0..n).map(|_| self.special()).collect()
+    }
+
+    /// A value, one in four special.
+    pub(super) fn special<T: Draw>(&mut self) -> T {
+        let special = (self.below(4) == 0).then(|| self.choose(T::SPECIAL).copied()).flatten();
+        special.unwrap_or_else(|| T::draw(self))
     }
 }
 
+/// How simple a value is made, the simplest first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Simple {
+    /// 0.
+    Zero,
+    /// 1.
+    One,
+    /// A power of two near it, its sign kept. What is no number stays as it is.
+    Power,
+}
+
+impl Simple {
+    /// The simplest first.
+    pub const ALL: [Simple; 3] = [Simple::Zero, Simple::One, Simple::Power];
+}
+
 /// An element type whose values can be drawn at random.
-pub trait Draw: ScalarElement {
+pub trait Draw: ScalarElement + std::fmt::Debug {
     /// Values at which kernels go wrong.
     const SPECIAL: &'static [Self];
     /// An ordinary value.
     fn draw(random: &mut Random) -> Self;
+    /// The value made simple.
+    fn simplified(self, to: Simple) -> Self;
 }
 
 macro_rules! draw {
     (integers: $($i:ty)*; floats: $($f:ty)*) => {
         $(impl Draw for $i {
-            const SPECIAL: &'static [$i] = &[0, 1, <$i>::MIN, <$i>::MAX, <$i>::MAX - 1];
+            const SPECIAL: &'static [$i] = &[0, 1, <$i>::MAX, <$i>::MIN, <$i>::MAX - 1, <$i>::MAX / 2 + 1];
             fn draw(random: &mut Random) -> $i {
                 random.bits() as $i
+            }
+            fn simplified(self, to: Simple) -> $i {
+                match to {
+                    Simple::Zero => 0,
+                    Simple::One => 1,
+                    Simple::Power if self == 0 => 0,
+                    #[allow(unused_comparisons)]
+                    Simple::Power if self < 0 => <$i>::MIN >> self.leading_ones() - 1,
+                    Simple::Power => 1 << self.ilog2(),
+                }
             }
         })*
         $(impl Draw for $f {
@@ -71,6 +103,11 @@ macro_rules! draw {
                 0.0,
                 -0.0,
                 1.0,
+                // Its neighbours.
+                1.0 - <$f>::EPSILON / 2.0,
+                1.0 + <$f>::EPSILON,
+                -2.0,
+                0.5,
                 <$f>::MIN,
                 <$f>::MAX,
                 <$f>::MIN_POSITIVE,
@@ -84,6 +121,17 @@ macro_rules! draw {
             fn draw(random: &mut Random) -> $f {
                 random.unit() as $f
             }
+            fn simplified(self, to: Simple) -> $f {
+                match to {
+                    Simple::Zero => 0.0,
+                    Simple::One => 1.0,
+                    Simple::Power if self.is_normal() => {
+                        // All but the sign and the exponent away.
+                        <$f>::from_bits(self.to_bits() & (<$f>::NEG_INFINITY.to_bits() | <$f>::INFINITY.to_bits()))
+                    }
+                    Simple::Power => self,
+                }
+            }
         })*
     };
 }
@@ -94,6 +142,8 @@ macro_rules! draw_half {
                 <$h>::ZERO,
                 <$h>::NEG_ZERO,
                 <$h>::ONE,
+                <$h>::from_bits(<$h>::ONE.to_bits() - 1),
+                <$h>::from_bits(<$h>::ONE.to_bits() + 1),
                 <$h>::MIN,
                 <$h>::MAX,
                 <$h>::MIN_POSITIVE,
@@ -108,6 +158,16 @@ macro_rules! draw_half {
             ];
             fn draw(random: &mut Random) -> $h {
                 <$h>::from_f64(random.unit())
+            }
+            fn simplified(self, to: Simple) -> $h {
+                match to {
+                    Simple::Zero => <$h>::ZERO,
+                    Simple::One => <$h>::ONE,
+                    Simple::Power if self.is_normal() => {
+                        <$h>::from_bits(self.to_bits() & <$h>::NEG_INFINITY.to_bits())
+                    }
+                    Simple::Power => self,
+                }
             }
         }
     )*};
@@ -134,6 +194,12 @@ mod tests {
         assert!(values.iter().all(|x| (-1.0..=1.0).contains(x)));
         assert!((0..1000).all(|n| Random::new(n).below(7) < 7));
         assert_eq!(Random::new(1).below(0), 0);
+        assert_eq!([-96i32, 96, 0, -1].map(|x| x.simplified(Simple::Power)), [-128, 64, 0, -1]);
+        assert_eq!(
+            [-1.5f32, 96.0, 0.0, f32::INFINITY].map(|x| x.simplified(Simple::Power)),
+            [-1.0, 64.0, 0.0, f32::INFINITY]
+        );
+        assert_eq!(255u8.simplified(Simple::Power), 128);
         let special = Random::new(2).special_values::<f64>(1000);
         assert!(special.iter().any(|x| x.is_nan()) && special.iter().any(|x| x.is_subnormal()));
     }

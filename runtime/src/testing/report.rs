@@ -1,6 +1,7 @@
 //! What came of a check, as data.
 
 use crate::interpreter::Schedule;
+use crate::{Error, ptx};
 use serde::Serialize;
 use std::fmt;
 
@@ -68,7 +69,7 @@ pub struct CaseReport {
 #[allow(missing_docs)]
 pub enum Failure {
     /// An executor refused or failed, or the oracle reported.
-    Stopped { executor: Executor, error: String },
+    Stopped { executor: Executor, why: Stop, error: String },
     /// Two executors wrote different bits.
     Differ { left: Executor, right: Executor, mismatch: Box<Mismatch> },
     /// The oracle wrote different bits when blocks and warps ran in another order.
@@ -81,6 +82,36 @@ pub enum Failure {
     Outside { executor: Executor, argument: String, offset: usize, before: String, after: String },
     /// The case or its reference is not one for this kernel.
     Incomplete { why: String },
+}
+
+/// Why an executor did not come to a good end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// The kernel did wrong; the name of the first check that says so.
+    Reported(&'static str),
+    /// The arguments do not meet the kernel's contract, and nothing has run.
+    Refused,
+    /// What runs it could not.
+    Failed,
+}
+
+impl Stop {
+    /// What `error` is.
+    pub(super) fn of(error: &Error) -> Stop {
+        match error {
+            Error::Violation(report) => report.errors().next().map_or(Stop::Failed, |f| Stop::Reported(f.check.name())),
+            Error::Ptx { source, .. } => match &**source {
+                ptx::Failure::Violation(report) => {
+                    let error = |f: &&ptx::Finding| f.check.severity() == ptx::Severity::Error;
+                    report.findings.iter().find(error).map_or(Stop::Failed, |f| Stop::Reported(f.check.name()))
+                }
+                _ => Stop::Failed,
+            },
+            Error::Refused { .. } | Error::View { .. } => Stop::Refused,
+            _ => Stop::Failed,
+        }
+    }
 }
 
 /// Where two memories differ.
@@ -98,6 +129,27 @@ pub struct Mismatch {
     pub right: String,
     /// How many elements differ.
     pub count: usize,
+}
+
+impl Failure {
+    /// Whether both are one kind of mistake: the same check, or the same executor with other values in the same argument.
+    pub(super) fn is_like(&self, other: &Failure) -> bool {
+        use Failure::*;
+        match (self, other) {
+            (Stopped { executor, why, .. }, Stopped { executor: e, why: w, .. }) => (executor, why) == (e, w),
+            (Differ { right, mismatch, .. }, Differ { right: r, mismatch: m, .. }) => {
+                (right, &mismatch.argument) == (r, &m.argument)
+            }
+            (OrderDependent { mismatch, .. }, OrderDependent { mismatch: m, .. }) => mismatch.argument == m.argument,
+            (Wrong { executor, argument, .. }, Wrong { executor: e, argument: a, .. })
+            | (Outside { executor, argument, .. }, Outside { executor: e, argument: a, .. }) => {
+                (executor, argument) == (e, a)
+            }
+            (NoTolerance { argument }, NoTolerance { argument: a }) => argument == a,
+            (Incomplete { .. }, Incomplete { .. }) => true,
+            _ => false,
+        }
+    }
 }
 
 impl InstanceReport {
@@ -128,7 +180,7 @@ impl fmt::Display for Executor {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Stopped { executor, error } => write!(f, "on {executor}: {error}"),
+            Failure::Stopped { executor, error, .. } => write!(f, "on {executor}: {error}"),
             Failure::Differ { left, right, mismatch } => {
                 write!(f, "{}", mismatch.argument)?;
                 match &mismatch.index {

@@ -34,6 +34,7 @@ pub fn squares(x: &[u32], y: &mut [u32]) {
 mod tests {
     use super::*;
     use runtime::Device;
+    use runtime::testing::{self, Expected};
 
     #[test]
     fn gated_is_what_plain_rust_computes() -> runtime::Result<()> {
@@ -47,6 +48,21 @@ mod tests {
         assert_eq!(y.download()?, expected);
         assert!(gated::PTX.contains(".target sm_61"));
         Ok(())
+    }
+
+    /// On every executor, on sizes and values at which kernels go wrong; what fails is shrunk.
+    #[test]
+    fn gated_is_so_everywhere() {
+        testing::property::<gated>()
+            .cases(|g| {
+                let n = g.size("n", 128);
+                [g.special_slice::<f32>(n), g.slice::<f32>(n), g.slice::<f32>(n)]
+            })
+            .reference(|inputs| {
+                let [x, gate] = [0, 1].map(|i| inputs[i].to_vec::<f32>());
+                vec![Expected::exact(2, x.iter().zip(gate).map(|(x, g)| silu(*x) * g))]
+            })
+            .check();
     }
 
     #[test]

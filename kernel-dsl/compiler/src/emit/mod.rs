@@ -374,7 +374,7 @@ impl<'k> Emitter<'k> {
             Op::Inline { code, inputs } => self.inline(results, code, inputs),
             Op::ReadLocal { .. } | Op::WriteLocal { .. } => self.malformed("a variable that no pass made a value"),
             Op::Dynamic { .. } => self.malformed("an array of dynamic size that no pass placed"),
-            Op::Poison { .. } | Op::Begin(_) => self.malformed("what only the oracle runs"),
+            Op::Poison { .. } | Op::Begin(_) | Op::Named { .. } => self.malformed("what only the oracle runs"),
             Op::CopyAsync(copy) => self.copy_async(copy),
             Op::CopyCommit => self.op(Opcode::Cp, [Modifier::Async, Modifier::CommitGroup], []),
             Op::CopyWait(Landing::But(n)) => {

@@ -340,6 +340,10 @@ pub enum Op {
     /// The array's lifetime begins: its bytes were another array's, or its own of another time, and are undefined until they
     /// are stored. All threads of the block come here, or none. On the machine it is nothing.
     Begin(SharedId),
+    /// The value that a variable of the kernel is given, a scalar. On the machine it is nothing; only the IR that is lowered to
+    /// be traced has it ([`lower_named`](crate::lower::lower_named)).
+    #[allow(missing_docs)]
+    Named { name: Box<str>, value: Value },
     /// Reads an element, writes what `operation` makes of it, and gives what was there before, if there is a result: in
     /// one step, between which no other atomic operation on the element comes. It orders no other access of the thread
     /// (relaxed). In `f32`, `Add` on global memory takes subnormal operands and sums for zeros of their sign, as

@@ -367,6 +367,7 @@ impl<'a> Printer<'a> {
             Op::CopyWait(Landing::Through(group)) => format!("copy_wait through {}", v(group)),
             Op::CopyWait(Landing::But(n)) => format!("copy_wait but {n}"),
             Op::Begin(array) => format!("begin {}", self.shared.get(array.0 as usize).map_or("?", String::as_str)),
+            Op::Named { name, value } => format!("name {name} = {}", v(value)),
             Op::Atomic { operation, place, values, .. } => {
                 format!("atomic {} {}, {}", snake(operation), self.place(place), self.values(values))
             }

@@ -312,6 +312,10 @@ impl<'a> Verifier<'a> {
                 let fits = (array.0 as usize) < self.kernel.shared.len() && results == 0;
                 self.check(inst, fits, "there is no such shared array, or it has a result");
             }
+            Op::Named { value, .. } => {
+                let fits = matches!(self.ty(*value), S(_)) && results == 0;
+                self.check(inst, fits, "a variable's name is of a scalar, and has no result");
+            }
             Op::Atomic { operation, place, element, values } => {
                 self.place(inst, place, *element, 1);
                 let fits = values.iter().chain(&inst.results).all(|v| self.ty(*v) == S(*element));

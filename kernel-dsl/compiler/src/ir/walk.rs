@@ -75,6 +75,7 @@ impl Op {
             | Op::CopyCommit
             | Op::CopyWait(Landing::But(_))
             | Op::Return => {}
+            Op::Named { value, .. } => f(*value),
             Op::Dynamic { extents, .. } => extents.iter().for_each(|v| f(*v)),
             Op::CopyAsync(copy) => {
                 place(&copy.to, &mut f);
@@ -201,6 +202,7 @@ impl Op {
             | Op::CopyCommit
             | Op::CopyWait(Landing::But(_))
             | Op::Return => {}
+            Op::Named { value, .. } => m(value),
             Op::Dynamic { extents, .. } => extents.iter_mut().for_each(&mut m),
             Op::CopyAsync(copy) => {
                 place(&mut copy.to, &mut m);

@@ -64,6 +64,16 @@ pub fn lower(program: &Program, instance: &Instance, target: Target) -> Result<i
 
 /// The same of a program that has been made for its instance.
 pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir::Kernel, Errors> {
+    lower_with(monomorphic, target, false)
+}
+
+/// The same with an [`Op::Named`] wherever a variable that never changes is bound: for those who follow a thread. Variables
+/// that change are locals, and have their names.
+pub fn lower_named(monomorphic: &Monomorphic, target: Target) -> Result<ir::Kernel, Errors> {
+    lower_with(monomorphic, target, true)
+}
+
+fn lower_with(monomorphic: &Monomorphic, target: Target, named: bool) -> Result<ir::Kernel, Errors> {
     let (program, instance, function) = (monomorphic.program(), monomorphic.instance(), monomorphic.kernel());
     let block = launch::block(monomorphic).map_err(|e| Error::whole(e.to_string()))?;
     let kernel = ir::Kernel {
@@ -104,6 +114,7 @@ pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir
         errors: Vec::new(),
         full: false,
         name_hint: None,
+        named,
         tables: HashMap::new(),
         bases: HashMap::new(),
         evaluating: false,
@@ -162,6 +173,8 @@ struct Lowerer<'h> {
     divisors: HashMap<ir::Value, u32>,
     /// The variable being bound, for the names of shared arrays and register arrays.
     name_hint: Option<&'h str>,
+    /// Whether the IR is to say what variables are called.
+    named: bool,
     /// The table of each constant, once it was asked for; `None` where there is none.
     tables: HashMap<hir::FunctionId, Option<(ir::TableId, Cell)>>,
     /// The tables whose addresses these values are.

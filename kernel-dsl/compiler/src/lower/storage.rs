@@ -128,9 +128,25 @@ impl<'h> Lowerer<'h> {
             self.write_storage(&storage, value);
             Binding::Variable(storage)
         } else {
+            if self.named {
+                self.name(&local.name, &value);
+            }
             Binding::Value(value)
         };
         self.frame_mut().bindings[id.0 as usize] = binding;
+    }
+
+    /// Says what the scalars of a variable that never changes are; those of a tuple are called as Rust calls them.
+    fn name(&mut self, name: &str, value: &Val) {
+        match value {
+            Val::Scalar(known) => {
+                self.builder.effect(Op::Named { name: name.into(), value: known.value });
+            }
+            Val::Tuple(parts) => {
+                parts.iter().enumerate().for_each(|(i, part)| self.name(&format!("{name}.{i}"), part));
+            }
+            _ => {}
+        }
     }
 
     /// Declares the variables of `let pattern;`.

@@ -144,7 +144,7 @@ fn illegal(region: &Region, kernel: &Kernel, errors: &mut Vec<crate::Error>) {
             }
             Op::CopyWait(Landing::Through(_)) => "a wait for copies does not say how many groups come after",
             Op::Dynamic { .. } => "an array of dynamic size has no address yet",
-            Op::Poison { .. } | Op::Begin(_) => "what only the oracle runs is still there",
+            Op::Poison { .. } | Op::Begin(_) | Op::Named { .. } => "what only the oracle runs is still there",
             Op::For(l) if l.unroll == Unroll::Full => "a loop is not unrolled yet",
             op => {
                 op.regions().into_iter().for_each(|r| illegal(r, kernel, errors));

@@ -1,16 +1,17 @@
-//! Drops what only the oracle runs: that bytes of shared memory are undefined is nothing on the machine.
+//! Drops what only the oracle runs: that bytes of shared memory are undefined, and what a variable is called, is nothing on
+//! the machine.
 
 use crate::error::Errors;
 use crate::ir::{Kernel, Op, Region};
 
-/// Drops every `Poison` and `Begin`.
+/// Drops every `Poison`, `Begin` and `Named`.
 pub fn strip(kernel: &mut Kernel) -> Result<(), Errors> {
     region(&mut kernel.body);
     Ok(())
 }
 
 fn region(region: &mut Region) {
-    region.insts.retain(|inst| !matches!(inst.op, Op::Poison { .. } | Op::Begin(_)));
+    region.insts.retain(|inst| !matches!(inst.op, Op::Poison { .. } | Op::Begin(_) | Op::Named { .. }));
     for inst in &mut region.insts {
         inst.op.regions_mut().into_iter().for_each(self::region);
     }

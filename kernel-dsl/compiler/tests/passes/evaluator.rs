@@ -451,7 +451,7 @@ impl Machine<'_> {
                 self.dynamic += bytes.next_multiple_of(16);
                 start
             }
-            Op::Poison { .. } | Op::Begin(_) => return None,
+            Op::Poison { .. } | Op::Begin(_) | Op::Named { .. } => return None,
             Op::Offset { base, terms, bytes } => {
                 let index: u64 = terms.iter().map(|(i, s)| get(i) * s.map_or(1, |s| self.get(s))).sum();
                 let moved = get(base) + index * u64::from(*bytes);

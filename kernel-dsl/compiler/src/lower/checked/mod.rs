@@ -332,6 +332,7 @@ impl Guarder {
             // What the oracle is told, and the machine is not.
             | Op::Poison { .. }
             | Op::Begin(_)
+            | Op::Named { .. }
             // It touches registers alone.
             | Op::Inline { .. }
             | Op::CopyCommit

@@ -1,0 +1,183 @@
+//! What the cases of a property are made from: sizes and values by name, drawn from a seed, and so recorded that each can
+//! be made simpler.
+//!
+//! A draw depends on the seed and on its own number alone: another size leaves all other draws as they are. An array is a
+//! window of an endless one, so that a shorter array holds some of the values of the longer.
+
+use super::shapes::edges;
+use super::{Draw, Input, Random, Simple};
+use std::ops::RangeInclusive;
+
+/// Draws the sizes and values of one case.
+///
+/// A failure shrinks towards the least size that a draw allows, [`choose`](Gen::choose) towards its first, and values
+/// towards 0.
+#[derive(Clone, Debug)]
+pub struct Gen {
+    seed: u64,
+    plan: Plan,
+    pub(super) sizes: Vec<Size>,
+    /// The lengths of arrays, in the order of their draws.
+    pub(super) arrays: Vec<usize>,
+}
+
+/// What is not left to the seed.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Plan {
+    /// The sizes, by their draws.
+    pub sizes: Vec<usize>,
+    /// The arrays, by their draws.
+    pub arrays: Vec<Window>,
+}
+
+/// Which values of an endless array there are, and which of them are made simple.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Window {
+    pub first: usize,
+    /// By place in the window; those beyond are as drawn.
+    pub simple: Vec<Option<Simple>>,
+}
+
+/// A size that was drawn.
+#[derive(Clone, Debug)]
+pub(super) struct Size {
+    pub name: String,
+    pub value: usize,
+    pub least: usize,
+    /// What stands for it in the name of the case.
+    pub shown: String,
+}
+
+/// Draws of sizes and of arrays come from seeds of their own.
+const SIZES: u64 = 0;
+const ARRAYS: u64 = 1;
+
+impl Gen {
+    pub(super) fn new(seed: u64, plan: Plan) -> Gen {
+        Gen { seed, plan, sizes: Vec::new(), arrays: Vec::new() }
+    }
+
+    /// The sizes, as a case is called by them.
+    pub(super) fn name(&self) -> String {
+        let one = |size: &Size| format!("{} = {}", size.name, size.shown);
+        let all: Vec<_> = self.sizes.iter().map(one).collect();
+        if all.is_empty() { "the only shape".to_string() } else { all.join(", ") }
+    }
+
+    /// The numbers of a draw, and of an element of it.
+    fn random(&self, kind: u64, draw: usize, element: usize) -> Random {
+        let parts = [kind, draw as u64, element as u64];
+        Random::new(parts.into_iter().fold(self.seed, |seed, part| Random::new(seed ^ Random::new(part).bits()).bits()))
+    }
+
+    /// A size from `least` to `most`, as planned or by `draw`; `show` is how it is told.
+    fn draw(
+        &mut self,
+        name: &str,
+        range: RangeInclusive<usize>,
+        draw: impl FnOnce(&mut Random) -> usize,
+        show: impl FnOnce(usize) -> String,
+    ) -> usize {
+        let number = self.sizes.len();
+        let (least, most) = (*range.start(), (*range.end()).max(*range.start()));
+        let value = self.plan.sizes.get(number).copied();
+        let value = value.unwrap_or_else(|| draw(&mut self.random(SIZES, number, 0))).clamp(least, most);
+        self.sizes.push(Size { name: name.to_string(), value, least, shown: show(value) });
+        value
+    }
+
+    /// A size at which kernels with tiles of `tile` go wrong ([`edges`]), and now and then another below four tiles.
+    pub fn size(&mut self, name: &str, tile: usize) -> usize {
+        let draw = |random: &mut Random| match random.below(4) {
+            0 => random.below(tile.saturating_mul(4).max(1)),
+            _ => random.choose(&edges(tile)).copied().unwrap_or(0),
+        };
+        self.draw(name, 0..=usize::MAX, draw, |n| n.to_string())
+    }
+
+    /// A size in `range`, its ends more often than others.
+    pub fn within(&mut self, name: &str, range: RangeInclusive<usize>) -> usize {
+        let (least, most) = (*range.start(), (*range.end()).max(*range.start()));
+        let draw = |random: &mut Random| match random.below(4) {
+            0 => least,
+            1 => most,
+            _ => least + random.below((most - least).saturating_add(1)),
+        };
+        self.draw(name, range, draw, |n| n.to_string())
+    }
+
+    /// The elements from one row of `columns` elements to the next: as many, or some more.
+    pub fn pitch(&mut self, name: &str, columns: usize) -> usize {
+        let draw = |random: &mut Random| *random.choose(&[0, 1, 3, 4, 32]).unwrap_or(&0);
+        columns + self.draw(name, 0..=usize::MAX, draw, |gap| (columns + gap).to_string())
+    }
+
+    /// One of `all`, such as sizes of blocks.
+    ///
+    /// # Panics
+    /// Where there is none.
+    pub fn choose<T: Clone + std::fmt::Debug>(&mut self, name: &str, all: &[T]) -> T {
+        assert!(!all.is_empty(), "`{name}` is to be one of none");
+        let draw = |random: &mut Random| random.below(all.len());
+        let chosen = self.draw(name, 0..=all.len() - 1, draw, |n| format!("{:?}", all[n]));
+        all[chosen].clone()
+    }
+
+    /// The window of the next array.
+    fn window(&mut self, n: usize) -> (usize, Window) {
+        let number = self.arrays.len();
+        self.arrays.push(n);
+        (number, self.plan.arrays.get(number).cloned().unwrap_or_default())
+    }
+
+    fn array<T: Draw>(&mut self, n: usize, draw: impl Fn(&mut Random) -> T) -> Vec<T> {
+        let (number, window) = self.window(n);
+        let one = |i: usize| {
+            let value = draw(&mut self.random(ARRAYS, number, window.first + i));
+            window.simple.get(i).copied().flatten().map_or(value, |simple| value.simplified(simple))
+        };
+        (0..n).map(one).collect()
+    }
+
+    /// `n` ordinary values: floats from −1 to 1, integers of their whole range.
+    pub fn values<T: Draw>(&mut self, n: usize) -> Vec<T> {
+        self.array(n, T::draw)
+    }
+
+    /// `n` values, one in four of them [special](Draw::SPECIAL).
+    pub fn special_values<T: Draw>(&mut self, n: usize) -> Vec<T> {
+        self.array(n, Random::special)
+    }
+
+    /// `n` elements of any type by a function of yours. They come fewer as a failure shrinks, but no simpler.
+    pub fn elements<T>(&mut self, n: usize, draw: impl Fn(&mut Random) -> T) -> Vec<T> {
+        let (number, window) = self.window(n);
+        (0..n).map(|i| draw(&mut self.random(ARRAYS, number, window.first + i))).collect()
+    }
+
+    /// A scalar argument of an ordinary value.
+    pub fn scalar<T: Draw + kernel_dsl::launcher::ValueArgument>(&mut self) -> Input {
+        Input::scalar(self.values::<T>(1)[0])
+    }
+
+    /// A slice of `n` ordinary values.
+    pub fn slice<T: Draw>(&mut self, n: usize) -> Input {
+        Input::slice(&self.values::<T>(n))
+    }
+
+    /// A slice of `n` values, one in four of them [special](Draw::SPECIAL).
+    pub fn special_slice<T: Draw>(&mut self, n: usize) -> Input {
+        Input::slice(&self.special_values::<T>(n))
+    }
+
+    /// A row-major view of ordinary values.
+    pub fn view<T: Draw, const R: usize>(&mut self, extents: [usize; R]) -> Input {
+        Input::view(&self.values::<T>(extents.iter().product()), extents)
+    }
+
+    /// A matrix of ordinary values whose rows begin `pitch` elements apart, no fewer than it has columns.
+    pub fn pitched<T: Draw>(&mut self, [rows, columns]: [usize; 2], pitch: usize) -> Input {
+        let values = self.values::<T>(rows * pitch);
+        Input::strided(&values, [rows, columns], [pitch.max(1), 1])
+    }
+}

@@ -1,0 +1,192 @@
+//! What holds for all arguments of a kernel, tried on many, and the smallest on which it does not.
+
+use super::check::{Checker, Prepared};
+use super::compare::Expected;
+use super::generate::{Gen, Plan};
+use super::shrink::{Failing, Shrink};
+use super::{Case, Failure, Input, Random};
+use kernel_dsl::compiler::hir::Instance;
+use kernel_dsl::{Artifact, Kernel};
+use std::fmt;
+
+/// Cases that a property is tried on, unless it says another number.
+const COUNT: usize = 48;
+
+/// The property of a kernel that all executors agree on what it leaves, that the oracle finds nothing wrong, and that it is
+/// what a reference says: [`property`] begins one.
+///
+/// ```
+/// use kernel_dsl::prelude::*;
+/// use runtime::testing::{self, Expected};
+///
+/// /// x ← x + 1, but for what lies behind element 36.
+/// #[kernel(block = 64, grid = x.len().div_ceil(64))]
+/// fn increment(x: &mut [u32]) {
+///     let i = grid::index();
+///     if i < x.len() && i != 36 {
+///         x[i] = x[i].wrapping_add(1);
+///     }
+/// }
+///
+/// let found = testing::property::<increment>()
+///     .cases(|g| {
+///         let n = g.size("n", 64);
+///         [g.slice::<u32>(n)]
+///     })
+///     .reference(|inputs| vec![Expected::exact(0, inputs[0].to_vec::<u32>().into_iter().map(|x| x.wrapping_add(1)))])
+///     .run()
+///     .expect_err("element 36 is forgotten");
+/// assert_eq!(found.case.name, "n = 37");
+/// assert_eq!(found.case.inputs[0].to_vec::<u32>(), [0; 37]);
+/// ```
+pub struct Property<'a> {
+    kernel: Tested,
+    cases: Box<dyn Fn(&mut Gen) -> Case + 'a>,
+    reference: Option<Box<Reference<'a>>>,
+    checker: Checker,
+    seed: u64,
+    count: usize,
+    replay: Option<u64>,
+}
+
+type Reference<'a> = dyn Fn(&[Input]) -> Vec<Expected> + 'a;
+
+/// A kernel of which a property is to be said.
+#[derive(Clone, Debug)]
+pub struct Tested {
+    artifact: &'static Artifact,
+    instance: Instance,
+}
+
+/// The smallest case found on which a property does not hold.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Counterexample {
+    /// As Rust names it.
+    pub instance: String,
+    /// The smallest case, called by its sizes.
+    pub case: Case,
+    /// What goes wrong there.
+    pub failure: Failure,
+    /// The name of the case that failed first.
+    pub first: String,
+    /// What [`Property::replay`] takes to come back to it.
+    pub seed: u64,
+    /// Cases tried on the way from the first to this.
+    pub trials: usize,
+    /// The parameters' names.
+    parameters: Vec<String>,
+}
+
+/// A property of a kernel, of a generic one an instance: `property::<matmul<16>>()`.
+pub fn property<K: Kernel>() -> Tested {
+    Tested::new(K::ARTIFACT, Instance(K::CONSTANTS.to_vec()))
+}
+
+impl Tested {
+    /// An instance that has no type in the program.
+    pub fn new(artifact: &'static Artifact, instance: Instance) -> Tested {
+        Tested { artifact, instance }
+    }
+
+    /// What to try it on: `cases` makes one, from what it draws. A case without a name is called by its sizes.
+    pub fn cases<'a, C: Into<Case>>(self, cases: impl Fn(&mut Gen) -> C + 'a) -> Property<'a> {
+        Property {
+            kernel: self,
+            cases: Box::new(move |draws| cases(draws).into()),
+            reference: None,
+            checker: Checker::new(None),
+            seed: 1,
+            count: COUNT,
+            replay: None,
+        }
+    }
+}
+
+impl<'a> Property<'a> {
+    /// What each argument that the kernel writes should hold afterwards. Without it, executors are compared with each other.
+    pub fn reference(self, reference: impl Fn(&[Input]) -> Vec<Expected> + 'a) -> Property<'a> {
+        Property { reference: Some(Box::new(reference)), ..self }
+    }
+
+    /// Who runs it; without this, all executors but a GPU.
+    pub fn checker(self, checker: Checker) -> Property<'a> {
+        Property { checker, ..self }
+    }
+
+    /// The seed of the cases, 1 if none is said: the same cases each time.
+    pub fn seed(self, seed: u64) -> Property<'a> {
+        Property { seed, ..self }
+    }
+
+    /// How many cases to try, 48 if none is said.
+    pub fn count(self, count: usize) -> Property<'a> {
+        Property { count, ..self }
+    }
+
+    /// Tries the case of a [`Counterexample::seed`] alone, and finds the same smallest one.
+    pub fn replay(self, seed: u64) -> Property<'a> {
+        Property { replay: Some(seed), ..self }
+    }
+
+    /// Tries the cases: for tests.
+    ///
+    /// # Panics
+    /// With the smallest case on which the property does not hold, and where the instance does not compile.
+    #[track_caller]
+    pub fn check(self) {
+        if let Err(found) = self.run() {
+            panic!("{found}");
+        }
+    }
+
+    /// Tries the cases, and gives the smallest on which the property does not hold.
+    ///
+    /// # Panics
+    /// Where the instance does not compile.
+    #[track_caller]
+    pub fn run(self) -> Result<(), Box<Counterexample>> {
+        let Tested { artifact, instance } = &self.kernel;
+        let prepared = Prepared::compile(artifact, instance).unwrap_or_else(|error| panic!("{error}"));
+        let mut seeds = Random::new(self.seed);
+        let seeds: Vec<_> = match self.replay {
+            Some(seed) => vec![seed],
+            None => (0..self.count).map(|_| seeds.bits()).collect(),
+        };
+        seeds.into_iter().try_for_each(|seed| self.one(&prepared, seed).map_err(Box::new))
+    }
+
+    /// The case of a seed.
+    fn one(&self, prepared: &Prepared, seed: u64) -> Result<(), Counterexample> {
+        let draw = |plan: Plan| {
+            let mut drawn = Gen::new(seed, plan);
+            let mut case = (self.cases)(&mut drawn);
+            if case.name.is_empty() {
+                case.name = drawn.name();
+            }
+            (drawn, case)
+        };
+        let run = |case: Case| self.checker.first(prepared, &case, self.reference.as_deref());
+        let plan = Plan::default();
+        let (drawn, case) = draw(plan.clone());
+        let Err((case, failure)) = run(case) else { return Ok(()) };
+        let first = case.name.clone();
+        let (Failing { case, failure, .. }, trials) = Shrink::from(Failing { plan, drawn, case, failure }, draw, run);
+        let instance = self.kernel.instance.name(self.kernel.artifact.name);
+        Err(Counterexample { instance, case, failure, first, seed, trials, parameters: prepared.names().to_vec() })
+    }
+}
+
+impl fmt::Display for Counterexample {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Counterexample { instance, case, failure, first, seed, trials, parameters } = self;
+        writeln!(f, "{instance} fails where {}:", case.name)?;
+        writeln!(f, "{}", failure.to_string().trim_end())?;
+        for (i, input) in case.inputs.iter().enumerate() {
+            let name = parameters.get(i).map_or("?", String::as_str);
+            writeln!(f, "  {name}: {input}")?;
+        }
+        let smaller = if *trials == 1 { "case".to_string() } else { format!("{trials} cases") };
+        writeln!(f, "the smallest of {smaller} tried since it failed where {first}")?;
+        write!(f, "to run it alone: `.replay({seed:#x})` before `.check()`")
+    }
+}

@@ -1,0 +1,134 @@
+//! From a case that fails to the smallest that fails alike: the sizes first, then the values.
+//!
+//! A size goes down by halves between one that passes and one that fails, so that where all beyond some size fail, that
+//! size is found. As it goes down, arrays lose values at their end, or at their beginning: whichever still fails. Values
+//! become 0, 1 or a power of two, in whole arrays, halves of them, and so on to single ones.
+
+use super::generate::{Gen, Plan};
+use super::{Case, Failure, Simple};
+
+/// Trials at most: each runs the kernel on all executors.
+const TRIALS: usize = 3000;
+
+/// A case that fails.
+#[derive(Clone, Debug)]
+pub(super) struct Failing {
+    pub plan: Plan,
+    /// What was drawn for it.
+    pub drawn: Gen,
+    pub case: Case,
+    pub failure: Failure,
+}
+
+/// Looks for smaller cases. `draw` makes a case of a plan; `run` says how it fails, if it does.
+pub(super) struct Shrink<D, R> {
+    draw: D,
+    run: R,
+    best: Failing,
+    trials: usize,
+}
+
+impl<D, R> Shrink<D, R>
+where
+    D: Fn(Plan) -> (Gen, Case),
+    R: FnMut(Case) -> Result<(), (Case, Failure)>,
+{
+    /// The smallest case found that fails as `first` does, and how many were tried.
+    pub fn from(first: Failing, draw: D, run: R) -> (Failing, usize) {
+        let mut shrink = Shrink { draw, run, best: first, trials: 0 };
+        while shrink.sizes() {}
+        for array in 0..shrink.best.drawn.arrays.len() {
+            shrink.values(array);
+        }
+        (shrink.best, shrink.trials)
+    }
+
+    /// Whether what the plan gives fails alike; then it is the best.
+    fn fails(&mut self, plan: Plan) -> bool {
+        if self.trials >= TRIALS {
+            return false;
+        }
+        self.trials += 1;
+        let (drawn, case) = (self.draw)(plan.clone());
+        match (self.run)(case) {
+            Err((case, failure)) if failure.is_like(&self.best.failure) => {
+                self.best = Failing { plan, drawn, case, failure };
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn size(&self, number: usize) -> Option<usize> {
+        self.best.drawn.sizes.get(number).map(|size| size.value)
+    }
+
+    /// Tries to make each size smaller; whether one was.
+    fn sizes(&mut self) -> bool {
+        let mut any = false;
+        for number in 0..self.best.drawn.sizes.len() {
+            let Some(size) = self.best.drawn.sizes.get(number) else { break };
+            let (least, before) = (size.least, size.value);
+            if before == least {
+                continue;
+            }
+            if !self.smaller(number, least) {
+                // The least passes, and the best fails.
+                let mut passes = least;
+                while let Some(fails) = self.size(number).filter(|fails| *fails > passes + 1) {
+                    let middle = passes + (fails - passes) / 2;
+                    if !self.smaller(number, middle) {
+                        passes = middle;
+                    }
+                }
+            }
+            any |= self.size(number).is_some_and(|size| size < before);
+        }
+        any
+    }
+
+    /// Whether it fails with size `number` so small, with the values that arrays begin or else end with.
+    fn smaller(&mut self, number: usize, value: usize) -> bool {
+        let mut plan = self.best.plan.clone();
+        plan.sizes = self.best.drawn.sizes.iter().map(|size| size.value).collect();
+        plan.sizes[number] = value;
+        if self.fails(plan.clone()) {
+            return true;
+        }
+        let before = &self.best.drawn.arrays;
+        let now = (self.draw)(plan.clone()).0.arrays;
+        plan.arrays.resize_with(before.len(), Default::default);
+        let mut moved = false;
+        for ((window, before), now) in plan.arrays.iter_mut().zip(before).zip(&now) {
+            window.first += before.saturating_sub(*now);
+            moved |= now < before;
+        }
+        moved && self.fails(plan)
+    }
+
+    /// Makes the values of an array simple.
+    fn values(&mut self, array: usize) {
+        let len = self.best.drawn.arrays[array];
+        let mut chunk = len;
+        while chunk > 0 {
+            for first in (0..len).step_by(chunk) {
+                let last = (first + chunk).min(len);
+                for to in Simple::ALL {
+                    let mut plan = self.best.plan.clone();
+                    plan.arrays.resize_with(self.best.drawn.arrays.len(), Default::default);
+                    let simple = &mut plan.arrays[array].simple;
+                    simple.resize(len, None);
+                    // What is as simple as that stays.
+                    let mut changed = false;
+                    for value in simple[first..last].iter_mut().filter(|value| value.is_none_or(|before| to < before)) {
+                        (*value, changed) = (Some(to), true);
+                    }
+                    if changed && self.fails(plan) {
+                        break;
+                    }
+                }
+            }
+            chunk /= 2;
+        }
+    }
+}

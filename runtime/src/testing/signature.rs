@@ -1,0 +1,90 @@
+//! An instance's parameters: how a case becomes the arguments of a launch, and what the launch left.
+
+use super::input::{Array, Form};
+use super::{Case, Input};
+use crate::buffer::RawBuffer;
+use crate::{Device, Result, contract};
+use kernel_dsl::Argument;
+use kernel_dsl::compiler::hir::Monomorphic;
+use kernel_dsl::compiler::launch;
+use kernel_dsl::launcher::Memory;
+
+/// What a launch left in the arguments that the kernel may write, by argument.
+pub(super) type Outputs = Vec<(usize, Array)>;
+
+/// The parameters of an instance.
+pub(super) struct Signature {
+    pub names: Vec<String>,
+    forms: Vec<Form>,
+    writes: Vec<bool>,
+}
+
+impl Signature {
+    pub fn of(program: &Monomorphic) -> Signature {
+        let types = &program.kernel().types;
+        let arguments = program.arguments();
+        Signature {
+            names: arguments.iter().map(|a| a.name.clone()).collect(),
+            forms: arguments.iter().map(|a| Form::of(&types[a.ty.0 as usize])).collect(),
+            writes: contract::writes(program),
+        }
+    }
+
+    /// The case in blocks of each size that is to be tried.
+    pub fn sized(&self, program: &Monomorphic, case: &Case) -> Vec<Case> {
+        match (case.block, launch::chooses_block(program), launch::block(program)) {
+            (None, true, Ok(block)) => {
+                let axis = block.open().map_or(0, |open| open.axis);
+                block.samples().into_iter().map(|size| case.clone().with_block(size[axis] as usize)).collect()
+            }
+            _ => vec![case.clone()],
+        }
+    }
+
+    /// Runs `launch` on copies of the case's inputs in memory of `device`.
+    pub fn run(&self, device: &Device, case: &Case, launch: impl FnOnce(&[Argument]) -> Result<()>) -> Result<Outputs> {
+        let mut buffers = Vec::new();
+        for input in &case.inputs {
+            buffers.push(match input {
+                Input::Scalar { .. } => None,
+                Input::Array(array) => {
+                    array.check()?;
+                    let mut buffer = RawBuffer::filled(device, array.bytes().len(), 0)?;
+                    buffer.write(array.bytes())?;
+                    Some(buffer)
+                }
+            });
+        }
+        let arguments: Vec<_> = case
+            .inputs
+            .iter()
+            .zip(&buffers)
+            .enumerate()
+            .map(|(index, (input, buffer))| match (input, buffer) {
+                (Input::Array(array), Some(buffer)) => {
+                    let form = self.forms.get(index).copied().unwrap_or(Form::View);
+                    let mutable = self.writes.get(index).copied().unwrap_or(false);
+                    // SAFETY: the shape reaches over the buffer's bytes only, which are initialised; the buffers are this
+                    // function's own and outlive the arguments, and each is one argument's.
+                    Argument::Memory(unsafe {
+                        Memory::new(array.element(), device.id(), buffer.address(), array.shape(form), mutable)
+                    })
+                }
+                (Input::Scalar { ty, bits }, _) => Argument::Scalar { ty: *ty, bits: *bits },
+                (Input::Array(_), None) => unreachable!("each array has a buffer"),
+            })
+            .collect();
+        launch(&arguments)?;
+        drop(arguments);
+        let mut outputs = Vec::new();
+        for (index, (input, buffer)) in case.inputs.iter().zip(&buffers).enumerate() {
+            let written = self.writes.get(index).copied().unwrap_or(false);
+            if let (Input::Array(array), Some(buffer), true) = (input, buffer, written) {
+                let mut bytes = vec![0; array.bytes().len()];
+                buffer.read(&mut bytes)?;
+                outputs.push((index, array.with_bytes(bytes)));
+            }
+        }
+        Ok(outputs)
+    }
+}

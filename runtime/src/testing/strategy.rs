@@ -1,0 +1,98 @@
+//! Strategies of proptest for what kernels are tried on, and what runs a kernel in a test of proptest's.
+//!
+//! They like what [`Gen`](super::Gen) likes: sizes around tiles, special values. Proptest shrinks what is drawn first
+//! first, so draw sizes before values:
+//!
+//! ```
+//! use kernel_dsl::prelude::*;
+//! use proptest::prelude::*;
+//! use runtime::testing::strategy::{agree, size, special_values};
+//! use runtime::testing::{Case, Expected, Input};
+//!
+//! #[kernel(block = 64, grid = x.len().div_ceil(64))]
+//! fn negate(x: &mut [f32]) {
+//!     let i = grid::index();
+//!     if i < x.len() {
+//!         x[i] = -x[i];
+//!     }
+//! }
+//!
+//! proptest! {
+//!     #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, ..ProptestConfig::default() })]
+//!     # fn doctest(
+//!     # /*
+//!     #[test]
+//!     fn negate_turns_every_sign(
+//!     # */
+//!         x in size(64).prop_flat_map(special_values::<f32>)
+//!     ) {
+//!         let case = Case::from([Input::slice(&x)]);
+//!         agree::<negate>(&case, |_| vec![Expected::exact(0, x.iter().map(|x| -x))])?;
+//!     }
+//! }
+//! # doctest();
+//! ```
+
+use super::{Case, Checker, Draw, Expected, Input, Prepared, Random, edges};
+use kernel_dsl::Kernel;
+use kernel_dsl::compiler::hir::Instance;
+use proptest::collection::vec;
+use proptest::prelude::{Just, Strategy, any, prop_oneof};
+use proptest::sample::select;
+use proptest::test_runner::TestCaseError;
+
+/// Sizes at which kernels with tiles of `tile` go wrong ([`edges`]), and now and then another below four tiles.
+pub fn size(tile: usize) -> impl Strategy<Value = usize> {
+    prop_oneof![1 => 0..tile.saturating_mul(4).max(1), 3 => select(edges(tile))]
+}
+
+/// Elements from one row of `columns` elements to the next: as many, or some more.
+pub fn pitch(columns: usize) -> impl Strategy<Value = usize> {
+    select(vec![0usize, 1, 3, 4, 32]).prop_map(move |gap| columns + gap)
+}
+
+/// Threads of a block: whole warps up to 1024, few first.
+pub fn block() -> impl Strategy<Value = usize> {
+    (1..=32usize).prop_map(|warps| 32 * warps)
+}
+
+/// An ordinary value: floats from −1 to 1, integers of their whole range. It shrinks towards 0 and 1.
+pub fn value<T: Draw>() -> impl Strategy<Value = T> {
+    let drawn = any::<u64>().prop_map(|seed| T::draw(&mut Random::new(seed)));
+    prop_oneof![1 => select(simple::<T>()), 31 => drawn]
+}
+
+/// A value, one in four of them [special](Draw::SPECIAL).
+pub fn special_value<T: Draw>() -> impl Strategy<Value = T> {
+    prop_oneof![1 => select(T::SPECIAL.to_vec()), 3 => value::<T>()]
+}
+
+/// `n` ordinary values.
+pub fn values<T: Draw>(n: usize) -> impl Strategy<Value = Vec<T>> {
+    vec(value::<T>(), n)
+}
+
+/// `n` values, one in four of them [special](Draw::SPECIAL).
+pub fn special_values<T: Draw>(n: usize) -> impl Strategy<Value = Vec<T>> {
+    vec(special_value::<T>(), n)
+}
+
+/// A matrix of ordinary values, of edges of `tile` in both dimensions, whose rows may lie apart.
+pub fn matrix<T: Draw>(tile: [usize; 2]) -> impl Strategy<Value = Input> {
+    let shape = (size(tile[0]), size(tile[1])).prop_flat_map(|(rows, columns)| (Just([rows, columns]), pitch(columns)));
+    shape.prop_flat_map(|(extents, pitch)| {
+        values::<T>(extents[0] * pitch).prop_map(move |data| Input::strided(&data, extents, [pitch.max(1), 1]))
+    })
+}
+
+fn simple<T: Draw>() -> Vec<T> {
+    vec![T::from_bits(0), T::from_bits(0).simplified(super::Simple::One)]
+}
+
+/// Runs the kernel on every executor but a GPU, and compares all with each other and with `reference`.
+pub fn agree<K: Kernel>(case: &Case, reference: impl FnOnce(&[Input]) -> Vec<Expected>) -> Result<(), TestCaseError> {
+    let failed = |why: String| TestCaseError::fail(why);
+    let prepared =
+        Prepared::compile(K::ARTIFACT, &Instance(K::CONSTANTS.to_vec())).map_err(|e| failed(e.to_string()))?;
+    Checker::new(None).case(&prepared, case, reference).map_err(|e| failed(e.to_string()))
+}

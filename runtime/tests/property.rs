@@ -1,0 +1,199 @@
+//! `testing::property`: that a right kernel passes, and that what is wrong shrinks to the smallest case that shows it.
+
+use kernel_dsl::prelude::*;
+use runtime::testing::{self, Counterexample, Expected, Failure, Gen, Input, Property, Stop};
+
+/// x + 1, to `y`; from element 36 on, something else, if `WRONG`.
+#[kernel(block = 64, grid = y.len().div_ceil(64), instances(WRONG = false | true))]
+#[requires(x.len() == y.len())]
+fn increment<const WRONG: bool>(x: &[u32], y: &mut [u32]) {
+    let i = grid::index();
+    if i < y.len() {
+        y[i] = if WRONG && i >= 36 { 7 } else { x[i].wrapping_add(1) };
+    }
+}
+
+fn incremented(inputs: &[Input]) -> Vec<Expected> {
+    vec![Expected::exact(1, inputs[0].to_vec::<u32>().into_iter().map(|x| x.wrapping_add(1)))]
+}
+
+fn pairs(g: &mut Gen) -> [Input; 2] {
+    let n = g.size("n", 64);
+    [g.slice::<u32>(n), g.slice::<u32>(n)]
+}
+
+#[test]
+fn a_right_kernel_passes() {
+    testing::property::<increment<false>>().cases(pairs).reference(incremented).check();
+    // Without a reference, executors are compared.
+    testing::property::<increment<false>>().cases(pairs).check();
+}
+
+fn wrong_from_37<'a>() -> Property<'a> {
+    testing::property::<increment<true>>().cases(pairs).reference(incremented)
+}
+
+#[test]
+fn a_mistake_shrinks_to_the_smallest_shape_and_the_simplest_values() {
+    let found = wrong_from_37().run().unwrap_err();
+    assert_eq!(found.case.name, "n = 37");
+    assert!(matches!(&found.failure, Failure::Wrong { index, .. } if index[..] == [36]), "{found}");
+    assert_eq!(found.case.inputs, [Input::slice(&[0u32; 37]), Input::slice(&[0u32; 37])]);
+}
+
+#[test]
+fn the_message_tells_all_that_is_needed() {
+    let found = wrong_from_37().run().unwrap_err();
+    let Counterexample { first, seed, trials, .. } = &*found;
+    let expected = format!(
+        "increment::<true> fails where n = 37:
+y[36] is 7 on the interpreter on IR as lowered; the reference gives 1.0 ± 0e0
+  x: u32[37] = 0 × 37
+  y: u32[37] = 0 × 37
+the smallest of {trials} cases tried since it failed where {first}
+to run it alone: `.replay({seed:#x})` before `.check()`"
+    );
+    assert_eq!(found.to_string(), expected);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_failure() {
+    let [a, b] = [(); 2].map(|()| wrong_from_37().run().unwrap_err());
+    assert_eq!(a, b);
+    assert_eq!(wrong_from_37().replay(a.seed).run().unwrap_err(), a);
+    let other = wrong_from_37().seed(2).run().unwrap_err();
+    assert!(other.seed != a.seed && other.case.name == a.case.name, "{other}");
+}
+
+/// The magnitude of `x`, by a comparison that a zero's sign escapes.
+#[kernel(block = 64, grid = x.len().div_ceil(64))]
+fn magnitude(x: &mut [f32]) {
+    let i = grid::index();
+    if i < x.len() && x[i] < 0.0 {
+        x[i] = -x[i];
+    }
+}
+
+#[test]
+fn a_value_shrinks_to_one_element() {
+    // The sign of a zero is in its quotient alone: the reference asks for it.
+    let found = testing::property::<divided>()
+        .cases(|g| {
+            let n = g.size("n", 64);
+            [g.special_slice::<f32>(n), Input::slice(&vec![0.0f32; n])]
+        })
+        .reference(|inputs| {
+            let sign = |x: f32| if x.is_nan() { x } else { 1.0 / x.abs() };
+            vec![Expected::exact(1, inputs[0].to_vec::<f32>().into_iter().map(sign))]
+        })
+        .run()
+        .unwrap_err();
+    assert_eq!(found.case.name, "n = 1");
+    assert_eq!(found.case.inputs[0].to_vec::<f32>()[0].to_bits(), (-0.0f32).to_bits(), "{found}");
+}
+
+/// 1 / |x|, by that comparison.
+#[kernel(block = 64, grid = y.len().div_ceil(64))]
+#[requires(x.len() == y.len())]
+fn divided(x: &[f32], y: &mut [f32]) {
+    let i = grid::index();
+    if i < y.len() {
+        let positive = if x[i] < 0.0 { -x[i] } else { x[i] };
+        y[i] = 1.0 / positive;
+    }
+}
+
+#[test]
+fn what_no_reference_tells_apart_passes() {
+    testing::property::<magnitude>()
+        .cases(|g| {
+            let n = g.size("n", 64);
+            [g.special_slice::<f32>(n)]
+        })
+        .reference(|inputs| vec![Expected::exact(0, inputs[0].to_vec::<f32>().into_iter().map(f32::abs))])
+        .check();
+}
+
+/// Blocks of `y` turned around through shared memory, without the barrier.
+#[kernel(block = 64, grid = y.len() / 64)]
+#[requires(x.len() == y.len(), y.len() % 64 == 0)]
+fn turned(x: &[f32], y: &mut [f32]) {
+    let mut tile = Shared::<f32, 1>::new([64]);
+    tile[thread::x()] = x[grid::index()];
+    y[grid::index()] = tile[63 - thread::x()];
+}
+
+#[test]
+fn a_race_is_reported_in_its_smallest_launch() {
+    let found = testing::property::<turned>()
+        .cases(|g| {
+            let n = 64 * g.within("blocks", 0..=9);
+            [g.slice::<f32>(n), g.slice::<f32>(n)]
+        })
+        .run()
+        .unwrap_err();
+    assert_eq!(found.case.name, "blocks = 1");
+    let Failure::Stopped { why: Stop::Reported(check), error, .. } = &found.failure else { panic!("{found}") };
+    assert!(matches!(*check, "shared-race" | "uninitialised-shared"), "{found}");
+    assert!(error.contains("tile[63 - thread::x()]"), "{found}");
+}
+
+/// A matrix whose rows may lie apart, times 2; wrong in the last column of a row of 5.
+#[kernel(block = (16, 4), grid = (m.cols().div_ceil(16), m.rows().div_ceil(4)))]
+fn doubled(mut m: ViewMut<f32, 2>) {
+    let (row, col) = (block::y() * 4 + thread::y(), block::x() * 16 + thread::x());
+    if row < m.rows() && col < m.cols() {
+        m[(row, col)] = if row > 1 && col > 4 { 0.5 } else { m[(row, col)] * 2.0 };
+    }
+}
+
+#[test]
+fn each_dimension_shrinks() {
+    let found = testing::property::<doubled>()
+        .cases(|g| {
+            let [rows, cols] = [g.size("rows", 4), g.size("cols", 16)];
+            let pitch = g.pitch("pitch", cols);
+            [g.pitched::<f32>([rows, cols], pitch)]
+        })
+        .reference(|inputs| vec![Expected::exact(0, inputs[0].to_vec::<f32>().into_iter().map(|x| x * 2.0))])
+        .run()
+        .unwrap_err();
+    assert_eq!(found.case.name, "rows = 3, cols = 6, pitch = 6");
+    assert_eq!(found.case.inputs[0].to_vec::<f32>(), [0.0; 18]);
+}
+
+/// All threes, in blocks of the launch's size; ones in blocks of more than 64 threads.
+#[kernel(block = 32..=1024, grid = 2)]
+fn filled(y: &mut [u32]) {
+    for i in grid::stride(y.len()) {
+        y[i] = if block::threads() > 64 { 1 } else { 3 };
+    }
+}
+
+#[test]
+fn a_size_of_blocks_is_chosen_and_told() {
+    let found = testing::property::<filled>()
+        .cases(|g| {
+            let n = g.size("n", 32);
+            testing::Case::new("", [g.slice::<u32>(n)])
+        })
+        .reference(|inputs| vec![Expected::exact(0, inputs[0].to_vec::<u32>().iter().map(|_| 3u32))])
+        .run()
+        .unwrap_err();
+    assert!(found.case.name.starts_with("n = 1, block "), "{found}");
+    assert!(found.case.block.is_some_and(|threads| threads > 64), "{found}");
+}
+
+#[test]
+fn arguments_that_the_contract_refuses_are_no_pass() {
+    let found = testing::property::<increment<false>>()
+        .cases(|g| {
+            let n = g.size("n", 64);
+            [g.slice::<u32>(n + 1), g.slice::<u32>(n)]
+        })
+        .run()
+        .unwrap_err();
+    assert!(matches!(found.failure, Failure::Stopped { why: Stop::Refused, .. }), "{found}");
+    assert!(found.to_string().contains("requires `x.len() == y.len()`"), "{found}");
+    assert_eq!(found.case.name, "n = 0");
+}

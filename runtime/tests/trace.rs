@@ -1,0 +1,120 @@
+//! What a thread did, as `testing::trace` tells it, against what is written here by hand.
+
+use kernel_dsl::Kernel;
+use kernel_dsl::compiler::hir::Instance;
+use kernel_dsl::prelude::*;
+use runtime::interpreter::Trace;
+use runtime::interpreter::trace::Event;
+use runtime::testing::{self, Input, Thread};
+
+#[device]
+fn half(x: f32) -> f32 {
+    x * 0.5
+}
+
+fn trace<K: Kernel>(inputs: Vec<Input>, block: [u32; 3], thread: [u32; 3], limit: usize) -> runtime::Result<Trace> {
+    let instance = Instance(K::CONSTANTS.to_vec());
+    testing::trace(K::ARTIFACT, &instance, &inputs.into(), Thread { block, thread, limit }).map(|(_, trace)| trace)
+}
+
+#[kernel(block = 64, grid = y.len() / 64)]
+#[requires(x.len() == y.len())]
+fn walked(x: &[f32], y: &mut [f32], turns: usize) {
+    let mut tile = Shared::<f32, 2>::new([2, 32]);
+    let (i, lane) = (grid::index(), thread::x() % 32);
+    tile[(thread::x() / 32, lane)] = half(x[i]);
+    block::sync();
+    let mut sum = 0.0;
+    for k in 0..turns {
+        if k == 1 {
+            continue;
+        }
+        sum += tile[(1, k)];
+    }
+    let other = warp::shuffle(lane, 7);
+    if lane > 2 {
+        y[i] = sum;
+        return;
+    }
+    y.fetch_add(i, other as f32);
+}
+
+fn inputs(turns: usize) -> Vec<Input> {
+    let x: Vec<f32> = (0..128).map(|i| i as f32).collect();
+    vec![Input::slice(&x), Input::slice(&[0.25f32; 128]), Input::scalar(turns)]
+}
+
+/// The lines without their places, for the file's own line numbers do not matter.
+fn words(trace: &Trace) -> Vec<String> {
+    let line = |line: &runtime::interpreter::trace::Line| {
+        let events: Vec<_> = line.events.iter().map(Event::to_string).collect();
+        format!("{} | {}", line.text, events.join("; "))
+    };
+    trace.lines.iter().map(line).collect()
+}
+
+#[test]
+fn each_line_tells_what_happened_there() {
+    let trace = trace::<walked>(inputs(3), [1, 0, 0], [34, 0, 0], 100).unwrap();
+    let expected = [
+        "fn walked(x: &[f32], y: &mut [f32], turns: usize) { | turns = 3",
+        "let (i, lane) = (grid::index(), thread::x() % 32); | i = 98; lane = 2",
+        "tile[(thread::x() / 32, lane)] = half(x[i]); | load x[98]: 98.0; x = 98.0; store tile[(1, 2)] (element 34): 49.0",
+        "block::sync(); | the block's barrier",
+        "let mut sum = 0.0; | sum = 0.0",
+        "for k in 0..turns { | turn 1; k = 0",
+        "if k == 1 { | the condition does not hold",
+        "sum += tile[(1, k)]; | load tile[(1, 0)] (element 32): 48.0; sum = 48.0",
+        "for k in 0..turns { | turn 2; k = 1",
+        "if k == 1 { | the condition holds",
+        "for k in 0..turns { | turn 3; k = 2",
+        "if k == 1 { | the condition does not hold",
+        "sum += tile[(1, k)]; | load tile[(1, 2)] (element 34): 49.0; sum = 97.0",
+        "for k in 0..turns { | the loop ends after 3 turns",
+        "let other = warp::shuffle(lane, 7); | from the warp: 7; other = 7",
+        "if lane > 2 { | the condition does not hold",
+        "y.fetch_add(i, other as f32); | fetch_add y[98]: 7.0, before it 0.25; the thread ends",
+    ];
+    let found = words(&trace);
+    assert_eq!(found, expected, "{found:#?}");
+    assert_eq!((trace.left_out, trace.block, trace.thread), (0, [1, 0, 0], [34, 0, 0]));
+}
+
+#[test]
+fn another_thread_goes_another_way() {
+    let found = words(&trace::<walked>(inputs(1), [0, 0, 0], [40, 0, 0], 100).unwrap());
+    let last = ["if lane > 2 { | the condition holds", "y[i] = sum; | store y[40]: 16.0", "return; | the thread ends"];
+    assert_eq!(found[found.len() - 3..], last, "{found:#?}");
+}
+
+#[test]
+fn what_is_beyond_the_limit_is_counted() {
+    let all = trace::<walked>(inputs(9), [0, 0, 0], [1, 0, 0], 1000).unwrap();
+    let some = trace::<walked>(inputs(9), [0, 0, 0], [1, 0, 0], 10).unwrap();
+    assert_eq!(some.lines, all.lines[..10]);
+    assert_eq!(some.left_out as usize, all.lines.len() - 10);
+    assert!(some.to_string().ends_with(&format!("\n… and {} more", some.left_out)), "{some}");
+}
+
+#[test]
+fn threads_that_there_are_not_are_refused() {
+    for (block, thread, why) in [
+        ([2, 0, 0], [0, 0, 0], "there is no block [2, 0, 0]: the grid is 2 x 1 x 1"),
+        ([0, 0, 0], [0, 1, 0], "there is no thread [0, 1, 0]: the block is 64 x 1 x 1"),
+    ] {
+        let refused = trace::<walked>(inputs(1), block, thread, 10).unwrap_err().to_string();
+        assert_eq!(refused, format!("walked has no such thread: {why}"));
+    }
+    let none = [Input::slice(&[0f32; 0]), Input::slice(&[0f32; 0]), Input::scalar(0usize)];
+    let refused = trace::<walked>(none.to_vec(), [0; 3], [0; 3], 10).unwrap_err().to_string();
+    assert_eq!(refused, "walked has no such thread: the grid of this case has no block");
+}
+
+#[test]
+fn what_is_outside_is_told_and_skipped() {
+    let instance = Instance(walked::CONSTANTS.to_vec());
+    let thread = Thread { block: [0; 3], thread: [0; 3], limit: 1000 };
+    let (outcome, trace) = testing::trace(walked::ARTIFACT, &instance, &inputs(40).into(), thread).unwrap();
+    assert!(outcome.report.errors().any(|f| f.check.name() == "out-of-bounds"), "{}", outcome.report);
+    assert!(words(&trace).iter().any(|line| line.contains("load tile[(1, 32)]")), "{trace}");
+}

@@ -1,0 +1,174 @@
+//! What accesses ask of memory, as the interpreter measures it, against what the compiler's analysis says before anything runs.
+//!
+//! The two share nothing: the analysis follows how indices depend on the lane, the interpreter counts the addresses that there
+//! were. The analysis tells of a warp of a full block whose buffers and rows begin with a sector, and whose rows lie apart; so of
+//! the requests that were measured, those in which most lanes took part are held against it, on arguments that are so where it
+//! is ours to choose. What is not so in the trials of `tests::paper` is listed, with why.
+
+use kernel_dsl::Artifact;
+use kernel_dsl::compiler::analyses::memory::{self, Cost, Kind};
+use kernel_dsl::compiler::hir::{Instance, serial};
+use kernel_dsl::compiler::{analyses, passes};
+use runtime::interpreter::profile::{self, Counts, Request};
+use runtime::testing::{Case, Input, Profiler, Random, Subject, subjects};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use {kernels_rs as _, tests as _};
+
+/// Trials of an instance that are measured, the largest first: they have full blocks where any has.
+const LARGEST: usize = 2;
+
+/// How the arguments of a trial are other than the analysis takes them to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Other {
+    /// Rows lie so near that several share a sector.
+    Near,
+    /// Rows begin within a sector.
+    Odd,
+    /// Fewer lanes take part: blocks are not full, or conditions hold for few.
+    Few,
+}
+
+/// What is otherwise in the trials: file, what is done, the array.
+const OTHERWISE: [(&str, Kind, &str, Other); 14] = [
+    ("attention.rs", Kind::Store, "lse", Other::Odd),
+    ("decode.rs", Kind::Load, "part_ml", Other::Few),
+    ("decode.rs", Kind::Load, "part_o", Other::Few),
+    ("decode.rs", Kind::Store, "o", Other::Few),
+    ("elementwise.rs", Kind::Load, "x", Other::Few),
+    ("elementwise.rs", Kind::Store, "y", Other::Few),
+    ("histogram.rs", Kind::Atomic, "bins", Other::Few),
+    ("q8_gemm.rs", Kind::Store, "y", Other::Odd),
+    ("q8_gemm.rs", Kind::Load, "dx", Other::Near),
+    ("q8_gemm.rs", Kind::Load, "dw", Other::Near),
+    ("scan.rs", Kind::Load, "values", Other::Few),
+    ("scan.rs", Kind::Load, "cols", Other::Few),
+    ("sgemm.rs", Kind::Load, "b", Other::Odd),
+    ("topk.rs", Kind::Atomic, "count", Other::Few),
+];
+
+impl Other {
+    /// Whether it is a way to cost `found` where the analysis says `expected`: cost and the least that there could be, and the
+    /// lanes that took part.
+    fn explains(self, expected: (u32, u32), found: Request) -> bool {
+        let (cost, least) = expected;
+        match self {
+            Other::Near => found.least == least && found.cost < cost,
+            // Each group of bytes may touch one more.
+            Other::Odd => found.least == least && (cost..=2 * cost).contains(&found.cost),
+            Other::Few => found.lanes < 32 && found.cost <= cost,
+        }
+    }
+}
+
+/// What came of an access that the analysis knows and that was made.
+struct Compared {
+    file: String,
+    kind: Kind,
+    array: String,
+    /// What it costs and the least that it could, by the analysis.
+    expected: (u32, u32),
+    found: Request,
+    words: String,
+}
+
+/// Arguments on which blocks are full and rows begin with a sector.
+fn cases(artifact: &Artifact, instance: &Instance) -> Vec<Case> {
+    let random = &mut Random::new(1);
+    let square = |random: &mut Random| Input::view(&random.values::<f32>(64 * 64), [64, 64]);
+    let inputs = match artifact.name {
+        "saxpy" => vec![Input::scalar(2f32), Input::slice(&[1f32; 1024]), Input::slice(&[1f32; 1024])],
+        "matmul" => vec![square(random), square(random), square(random)],
+        "transpose" | "softmax" => vec![square(random), square(random)],
+        _ => Vec::new(),
+    };
+    if !inputs.is_empty() {
+        return vec![inputs.into()];
+    }
+    let of_it = |s: &&Subject| (s.artifact.module, s.artifact.name) == (artifact.module, artifact.name);
+    let subjects = subjects().into_iter().filter(of_it);
+    let mut all: Vec<_> = subjects.flat_map(|subject| (subject.cases)(instance, random)).collect();
+    all.sort_by_key(|case| Reverse(case.inputs.iter().map(|input| input.values().len()).sum::<usize>()));
+    all.truncate(LARGEST);
+    all
+}
+
+/// Measures an instance, and compares.
+fn compare(artifact: &'static Artifact, instance: &Instance) -> Vec<Compared> {
+    let program = serial::program(artifact.hir).unwrap();
+    let lowered = analyses::lowered(&program, instance, artifact.target).unwrap();
+    let kernel = passes::with_places(lowered).unwrap();
+    let mut measured: BTreeMap<_, Counts> = BTreeMap::new();
+    let profiler = Profiler::new(artifact, instance, artifact.target).unwrap();
+    for case in cases(artifact, instance) {
+        let profile = profiler.run(&case).unwrap();
+        for access in profile.into_iter().flat_map(|(_, profile)| profile.accesses) {
+            let key = (access.location.0, access.kind, access.bytes, access.array);
+            let counts = measured.get(&key).map_or(access.counts, |before| before.and(access.counts));
+            measured.insert(key, counts);
+        }
+    }
+    let known = memory::accesses(&kernel).into_iter().filter_map(|site| {
+        let kind = match site.kind {
+            Kind::Load => profile::Kind::Load,
+            Kind::Store => profile::Kind::Store,
+            Kind::Atomic => profile::Kind::Atomic,
+        };
+        let key = (site.location.0, kind, site.bytes, site.array.clone());
+        let (cost, counts) = (site.cost?, measured.get(&key)?);
+        let expected = match cost {
+            Cost::Shared { ways } => (ways, 1),
+            Cost::Global { sectors, least } => (sectors, least),
+            Cost::Constant { words } => (words, 1),
+        };
+        let found = counts.fullest;
+        let at = kernel.locations[site.location.0 as usize];
+        let source = &kernel.sources[at.source as usize];
+        let place = format!("{}:{}:{}", source.file, source.line + u32::from(at.span.line), at.span.column);
+        let words = format!("{}, {place}: {cost:?}, and measured {found:?}", instance.name(artifact.name));
+        Some(Compared {
+            file: source.file.clone(),
+            kind: site.kind,
+            array: site.array.unwrap_or_default(),
+            expected,
+            found,
+            words,
+        })
+    });
+    known.collect()
+}
+
+#[test]
+fn static_costs_are_the_measured_ones() {
+    let ours = |kernel: &Artifact| ["kernels_rs", "tests::paper"].iter().any(|of| kernel.module.starts_with(of));
+    let kernels = kernel_dsl::kernels().into_iter().filter(|kernel| ours(kernel));
+    let instances: Vec<_> = kernels
+        .flat_map(|kernel| kernel.instances.iter().map(move |i| (kernel, Instance(i.constants.to_vec()))))
+        .collect();
+    let (next, all) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, |cores| cores.get()) {
+            scope.spawn(|| {
+                while let Some((kernel, instance)) = instances.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let compared = compare(kernel, instance);
+                    all.lock().unwrap().extend(compared);
+                }
+            });
+        }
+    });
+    let all = all.into_inner().unwrap();
+    let same = |c: &&Compared| (c.found.cost, c.found.least) == c.expected;
+    let listed = |c: &&Compared| {
+        let of_it = OTHERWISE.iter().find(|(file, kind, array, _)| {
+            c.file.ends_with(&format!("/{file}")) && (c.kind, &c.array[..]) == (*kind, *array)
+        });
+        of_it.is_some_and(|(.., other)| other.explains(c.expected, c.found))
+    };
+    let differ: Vec<_> = all.iter().filter(|c| !same(c) && !listed(c)).map(|c| &c.words[..]).collect();
+    assert!(differ.is_empty(), "{} of {}:\n{}", differ.len(), all.len(), differ.join("\n"));
+    let same = all.iter().filter(same).count();
+    assert!(same > 300, "{same} of {} accesses", all.len());
+}
