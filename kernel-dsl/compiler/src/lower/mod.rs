@@ -49,6 +49,7 @@ use crate::hir::{self, Instance, Monomorphic, Program, Size, TypeId};
 use crate::ir::build::Builder;
 use crate::ir::{self, Label, Location, Op, Parameter, Role, SourceLocation, Type};
 use crate::launch;
+use crate::oracle::Declared;
 use crate::source::Span;
 use crate::target::Target;
 use cell::Cell;
@@ -81,6 +82,7 @@ pub fn lower_monomorphic(monomorphic: &Monomorphic, target: Target) -> Result<ir
         tables: Vec::new(),
         sources: Vec::new(),
         locations: Vec::new(),
+        declared: Declared { outputs: monomorphic.outputs(), allowances: Vec::new() },
         body: ir::Region::default(),
     };
     let mut lowerer = Lowerer {

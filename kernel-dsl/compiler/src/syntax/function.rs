@@ -30,6 +30,8 @@ impl Reader {
         }
         let source = place::source(item);
         let hash = place::hash(item, &source);
+        let body = self.block(&item.block);
+        self.allowed_elsewhere();
         Function {
             name: signature.ident.clone(),
             generics: self.generics(&signature.generics),
@@ -40,7 +42,8 @@ impl Reader {
                 ReturnType::Type(_, ty) => Some(self.ty(ty)),
             },
             constant: None,
-            body: self.block(&item.block),
+            allowances: std::mem::take(&mut self.allowances),
+            body,
             source,
             hash,
             written: Some(Written(Rc::new(item.clone()))),
@@ -76,6 +79,9 @@ impl Reader {
         let mut value = None;
         for (i, statement) in block.stmts.iter().enumerate() {
             let last = i + 1 == block.stmts.len();
+            if !self.allowing.is_empty() {
+                self.allowed(statement);
+            }
             match statement {
                 Stmt::Local(local) => statements.push(self.binding(local)),
                 Stmt::Expr(syn::Expr::Const(c), _) => statements.extend(self.assertions(c)),
