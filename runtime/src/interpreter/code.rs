@@ -10,6 +10,7 @@ use super::frame::Register;
 use super::inline::Inline;
 use kernel_dsl::compiler::ir::{self, Binary, Comparison, Location, Scope, Shuffle, Special, Swizzle, Unary, Vote};
 use kernel_dsl::compiler::{Approximation, Scalar};
+use std::collections::HashMap;
 
 /// A row of the frame.
 pub type RowIndex = u32;
@@ -92,6 +93,13 @@ pub enum Inst {
     Copy {
         to: Register,
         from: Register,
+    },
+    /// As `Copy`, as a value of another type.
+    Bitcast {
+        from: Scalar,
+        into: Scalar,
+        to: Register,
+        a: Register,
     },
     /// Active lanes.
     Move {
@@ -428,6 +436,8 @@ pub struct Local {
     pub len: u32,
     /// Index of its first element among all elements of locals.
     pub element: u32,
+    /// Type of its elements.
+    pub ty: Scalar,
 }
 
 /// A decoded kernel.
@@ -454,6 +464,8 @@ pub struct Code {
     pub locals: Vec<Local>,
     /// Registers that never change, and their bits.
     pub constants: Vec<(Register, u64)>,
+    /// The rows of those that hold a NaN or an infinity, with its type.
+    pub written: HashMap<RowIndex, Scalar>,
     /// Registers that hold a parameter of the entry, by its index.
     pub parameters: Vec<(Register, u32)>,
     /// Registers that hold a special register.

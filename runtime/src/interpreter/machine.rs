@@ -10,6 +10,7 @@ use super::frame::{FULL, LANES, Register, Row, lanes_of};
 use super::lanes::Simd;
 use super::memory::{Buffer, SharedMemory};
 use super::order::Order;
+use super::provenance::Origins;
 use super::report::Thread;
 use super::shadow::{Clock, Life, Shadow};
 use super::{Checks, Options, Program, Statistics};
@@ -25,6 +26,8 @@ pub const VALUES: u8 = 0;
 pub const ACCESSES: u8 = 1;
 /// And races.
 pub const ALL: u8 = 2;
+/// And the origins of NaNs and infinities.
+pub const TRACED: u8 = 3;
 
 /// A launch under way.
 pub struct Machine<'p, 'm> {
@@ -62,6 +65,8 @@ pub struct Machine<'p, 'm> {
     pub stopped: bool,
     /// By block of inline PTX, its registers.
     pub inline: Vec<Registers>,
+    /// Where NaNs and infinities come from.
+    pub origins: Origins<'p>,
 }
 
 /// A warp: everything needed to go on with it.
@@ -107,11 +112,18 @@ impl<'p, 'm> Machine<'p, 'm> {
             match self.options.checks {
                 Checks::Values => self.block::<VALUES>(&mut warps, &mut turns),
                 Checks::Accesses => self.block::<ACCESSES>(&mut warps, &mut turns),
+                Checks::All if matches!(self.origins, Origins::Carried(_)) => {
+                    self.forget_shared_origins();
+                    self.block::<TRACED>(&mut warps, &mut turns);
+                }
                 Checks::All => self.block::<ALL>(&mut warps, &mut turns),
             }
             if self.stopped {
                 return;
             }
+        }
+        if self.options.checks == Checks::All {
+            self.unwritten_outputs();
         }
     }
 

@@ -23,6 +23,8 @@
 //!                                        └─▶ shadow        who touched what
 //!         describe ─▶ findings ─▶ report ─▶ render         what was found
 //!                       record ─────┘                      what the checked form reports of itself
+//! provenance ─▶ operation              where a NaN or an infinity that was stored comes from: a second run
+//! outputs                              what of its buffers a launch reads and writes
 //! ```
 
 pub mod check;
@@ -43,8 +45,11 @@ mod inline;
 mod lanes;
 mod machine;
 mod memory;
+mod operation;
 mod order;
 mod origin;
+mod outputs;
+mod provenance;
 mod record;
 mod render;
 mod schedule;
@@ -52,7 +57,7 @@ mod shadow;
 mod warp;
 mod words;
 
-pub use check::{Check, CheckSet, Severity, UnknownCheck};
+pub use check::{Allowance, Check, CheckSet, Coverage, Output, Severity, UnknownCheck};
 pub use memory::Bytes;
 pub use record::reported;
 pub use report::{Finding, Report, Verdict};
@@ -60,13 +65,17 @@ pub use schedule::Schedule;
 
 use code::{Access, Code, Inst, Origin, Place};
 use findings::Findings;
+use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::error::Error;
 use kernel_dsl::compiler::ir::{Block, Kernel, Parameter, Role, SharedArray, SharedMemory, SourceLocation, Table};
+use kernel_dsl::compiler::oracle::Declared;
 use kernel_dsl::compiler::source::Source;
 use lanes::Simd;
 use machine::Machine;
 use memory::{Buffer, shared_memory};
+use outputs::Duty;
+use provenance::Origins;
 use serde::Serialize;
 use shadow::Shadow;
 use std::fmt;
@@ -84,7 +93,10 @@ pub struct Program {
     tables: Vec<(Table, Vec<u8>)>,
     sources: Vec<Source>,
     locations: Vec<SourceLocation>,
+    declared: Declared,
     code: Code,
+    /// Whether it stores floats to buffers, and is as lowered: then the origins of NaNs and infinities can be asked for.
+    traced: bool,
 }
 
 /// Why a kernel cannot be run: its IR breaks a rule, or asks for what the interpreter does not have.
@@ -133,6 +145,18 @@ pub struct Options {
     pub schedule: Schedule,
     /// Checks that report nothing. What they forbid is skipped all the same.
     pub without: CheckSet,
+    /// The byte that shared memory and variables are full of until they are stored to, and buffers that hold nothing: with
+    /// 0xff, floats are NaNs.
+    pub fill: u8,
+    /// Arguments, by index, whose memory holds nothing when the launch begins: loads of what no thread has stored are reported.
+    pub uninitialised: Vec<usize>,
+}
+
+impl Options {
+    /// What a scalar holds that was never stored.
+    fn filled(&self, ty: Scalar) -> u64 {
+        u64::from_ne_bytes([self.fill; 8]) & ty.mask()
+    }
 }
 
 /// How much is checked.
@@ -173,7 +197,7 @@ pub struct Outcome {
 pub struct Mismatch(pub Vec<String>);
 
 impl Default for Options {
-    /// Every check, 2³² warp instructions (some minutes), 64 findings, blocks and warps in order.
+    /// Every check, 2³² warp instructions (some minutes), 64 findings, blocks and warps in order; what holds nothing is zero.
     fn default() -> Options {
         Options {
             checks: Checks::All,
@@ -181,6 +205,8 @@ impl Default for Options {
             limit: 64,
             schedule: Schedule::InOrder,
             without: CheckSet::default(),
+            fill: 0,
+            uninitialised: Vec::new(),
         }
     }
 }
@@ -219,6 +245,8 @@ impl Program {
             tables: kernel.tables.iter().map(|t| (t.clone(), t.contents())).collect(),
             sources: kernel.sources.clone(),
             locations: kernel.locations.clone(),
+            declared: kernel.declared.clone(),
+            traced: arithmetic == decode::Arithmetic::Checked && stores_floats(&code),
             code,
         })
     }
@@ -243,10 +271,18 @@ impl Program {
                 Role::Address { element, mutable } if p.argument as usize == argument => Some((p, element, mutable)),
                 _ => None,
             });
-            if let (Some((parameter, element, mutable)), Binding::Memory { bytes, .. }) = (role, binding) {
+            if let (Some((parameter, element, mutable)), Binding::Memory { bytes, extents, strides }) = (role, binding)
+            {
                 by_argument[argument] = Some(buffers.len());
                 let granule = granules.buffers[argument].min(element.align());
-                buffers.push(Buffer::new(parameter.name.clone(), parameter.argument, element, mutable, bytes, granule));
+                let (name, index) = (parameter.name.clone(), parameter.argument);
+                let mut buffer = Buffer::new(name, index, element, mutable, bytes, granule);
+                buffer.duty = Duty {
+                    fresh: mutable && options.uninitialised.contains(&argument),
+                    coverage: self.declared.outputs.iter().find(|o| o.index == index).map(|o| o.coverage),
+                    shape: extents.iter().copied().zip(strides.iter().copied().chain([1])).collect(),
+                };
+                buffers.push(buffer);
             }
         }
         for (i, (table, bytes)) in self.tables.iter().enumerate() {
@@ -260,34 +296,71 @@ impl Program {
         let mut parameters: Vec<u64> = addresses.collect();
         let (dynamic, shared_bytes) = self.memory.layout(&parameters, threads).map_err(|why| Mismatch(vec![why]))?;
         parameters.extend(buffers[buffers.len() - self.tables.len()..].iter().map(|table| table.base));
+        let initial = self.wants_origins(&options).then(|| provenance::initial(&buffers));
+        let frame = Frame { parameters, by_argument, dynamic, shared_bytes, threads, grid, granule: granules.shared };
+        let mut machine = self.machine(&frame, buffers, &options);
+        if initial.is_some() {
+            machine.origins = Origins::Watched;
+        }
+        machine.run(&frame.parameters);
+        let Machine { statistics, findings, buffers, origins, stopped, .. } = machine;
+        let mut report = findings.report();
+        if let (Origins::Seen, false, Some(mut initial)) = (origins, stopped, initial) {
+            report.add(self.trace(&frame, &buffers, &mut initial, &options));
+        }
+        Ok(Outcome { statistics, report })
+    }
+
+    /// A machine about to run a launch.
+    fn machine<'p, 'm>(&'p self, frame: &Frame, buffers: Vec<Buffer<'m>>, options: &Options) -> Machine<'p, 'm> {
         let poisons =
             self.code.insts.iter().any(|i| matches!(i, Inst::Poison(_) | Inst::CopyAsync(_) | Inst::Begin { .. }));
         let shadow = if poisons { Shadow::with_lives } else { Shadow::new };
-        let mut machine = Machine {
+        Machine {
             program: self,
             simd: Simd::detect(),
             buffers,
-            by_argument,
-            shared: shared_memory(),
-            shared_bytes,
-            dynamic,
-            threads,
-            shared_shadow: shadow(shared_bytes as usize, granules.shared),
-            grid,
+            by_argument: frame.by_argument.clone(),
+            shared: shared_memory(options.fill),
+            shared_bytes: frame.shared_bytes,
+            dynamic: frame.dynamic.clone(),
+            threads: frame.threads,
+            shared_shadow: shadow(frame.shared_bytes as usize, frame.granule),
+            grid: frame.grid,
             block: [0; 3],
             epoch: 0,
             block_epoch: 0,
             met: 0,
             history: Vec::new(),
             order: Default::default(),
-            findings: Findings::new(self, &options),
+            findings: Findings::new(self, options),
             statistics: Statistics::default(),
-            options,
+            options: options.clone(),
             stopped: false,
             inline: self.code.inlines.iter().map(|i| i.block.registers()).collect(),
-        };
-        machine.run(&parameters);
-        Ok(Outcome { statistics: machine.statistics, report: machine.findings.report() })
+            origins: Origins::Ignored,
+        }
+    }
+
+    /// Runs a launch once more, on copies of what its buffers held at first, for the origins of NaNs and infinities.
+    fn trace(
+        &self,
+        frame: &Frame,
+        buffers: &[Buffer<'_>],
+        initial: &mut [Option<Vec<u8>>],
+        options: &Options,
+    ) -> Report {
+        let copies = buffers.iter().zip(initial).map(|(buffer, initial)| match initial {
+            Some(bytes) => buffer.again(Bytes::Exclusive(bytes)),
+            None => buffer.again(Bytes::Shared(buffer.bytes.get())),
+        });
+        let mut machine = self.machine(frame, copies.collect(), options);
+        machine.carry(frame.threads.iter().product::<u32>().div_ceil(32) as usize);
+        machine.run(&frame.parameters);
+        match machine.origins {
+            Origins::Carried(tracer) => tracer.found(),
+            _ => machine.findings.report(),
+        }
     }
 
     /// The threads of a block in x, y, z of a launch that says `given`.
@@ -357,6 +430,31 @@ impl Program {
         }
         granules
     }
+}
+
+/// Whether floats are stored to buffers.
+fn stores_floats(code: &Code) -> bool {
+    code.insts.iter().any(|inst| {
+        let access = match inst {
+            Inst::Store(i) => &code.accesses[*i as usize],
+            Inst::Atomic(i) => &code.atomics[*i as usize].access,
+            _ => return false,
+        };
+        !access.place.is_shared() && (access.element.is_float() || access.element.is_half())
+    })
+}
+
+/// What a launch is, beside its memory.
+struct Frame {
+    /// The values of the entry's parameters, and the addresses of tables.
+    parameters: Vec<u64>,
+    by_argument: Vec<Option<usize>>,
+    dynamic: Vec<u32>,
+    shared_bytes: u32,
+    threads: [u32; 3],
+    grid: [u32; 3],
+    /// Bytes that a cell of shared memory's shadow stands for.
+    granule: u32,
 }
 
 struct Granules {
