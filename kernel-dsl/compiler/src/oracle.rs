@@ -132,6 +132,9 @@ impl Check {
         Check::FuelExhausted,
     ];
 
+    /// Those that tell of the origin of a NaN or an infinity: where one is stored, they take a second run.
+    pub const ORIGINS: [Check; 3] = [Check::NanProduced, Check::InfinityProduced, Check::ConversionOverflow];
+
     /// The name in reports and options.
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,3 +1,28 @@
-//! What the interpreter checks: [`Check`], whose every variant is documented by its definition.
+//! What the interpreter checks: [`Check`], by name.
+//!
+//! A kernel that does one of these on purpose says so at the statement, `#[allow(global_race, reason = "…")]`: it is not
+//! found then, but listed with the reason ([`Report::allowed`](super::Report::allowed)). A run leaves checks out by
+//! [`Options::without`](super::Options::without).
+//!
+//! What other tools look for and there is no check of, because it cannot be said in the language:
+//!
+//! | what | why not |
+//! |---|---|
+//! | an access in the wrong state space, a shared address that escapes its block | an address has its space in its type and is no number; `ptx!` has no addresses |
+//! | a load by the read-only path (`ld.global.nc`) of what the launch writes | only `&[T]` and `View` are read by it: they cannot be stored to, and a launch refuses one that overlaps a mutable argument |
+//! | memory that was freed, or is another launch's; an address cut to 32 bits | arguments are borrows for the launch; addresses are no numbers |
+//! | padding of a vector store that was never written | elements have no padding, and a store names each scalar |
+//! | barriers of different numbers or counts, `bar.red` beside `bar.sync` | there is one `block::sync()` |
+//! | member masks of `*.sync` operations | there are none to give: each operation is for the warp or the group, and `divergent-warp` tells who is missing |
+//! | the value of a shuffle from beyond the segment | `shuffle_up` and `shuffle_down` give an `Option` |
+//! | an atomic operation of too narrow a scope | all are of the device's; a `fence::block()` orders nothing between blocks, which is then a `global-race` |
+//! | polling a flag without fences | a plain load against the flag's store is a race; a poll that never ends, `fuel-exhausted` |
+//! | an index whose 32-bit product is widened too late | indices are `usize`, whose overflow is `usize-overflow` |
+//! | a cast that loses bits | `as` is the word for it, as `wrapping_mul` is for wrapping; `u64 as usize` is refused unless it is masked |
+//! | a shift by the width or more | refused where it is known; at run time the distance counts modulo the width, as in Rust without overflow checks |
+//!
+//! What is told elsewhere: a `fast::` value that decides a branch, an index or an integer, and what depends on the order of
+//! atomic operations, by [`testing`](crate::testing); bank conflicts, sectors and occupancy, by the command `kernels report`.
+#![doc = include_str!("checks.md")]
 
 pub use kernel_dsl::compiler::oracle::{Allowance, Check, CheckSet, Coverage, Output, Severity, UnknownCheck};

@@ -108,10 +108,9 @@ fn is_any_float(ty: Scalar) -> bool {
 impl Program {
     /// Whether a run by these options asks for origins.
     pub(super) fn wants_origins(&self, options: &Options) -> bool {
-        let asked = [Check::NanProduced, Check::InfinityProduced, Check::ConversionOverflow];
         self.traced
             && options.checks == super::Checks::All
-            && asked.iter().any(|check| !options.without.contains(*check))
+            && Check::ORIGINS.iter().any(|check| !options.without.contains(*check))
     }
 }
 
