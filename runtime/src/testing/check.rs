@@ -45,6 +45,7 @@ impl Checker {
             approximate: false,
             decisions: Vec::new(),
             warnings: Vec::new(),
+            allowed: Vec::new(),
             problem: cases.is_empty().then(|| "its subject has no cases".to_string()),
             cases: Vec::new(),
         };
@@ -63,7 +64,8 @@ impl Checker {
                     let failure = self.warned(&prepared, &case, expected, &mut warnings).err();
                     report.cases.push(CaseReport { case: case.name, failure });
                 }
-                report.warnings = warnings.0.into_values().collect();
+                report.warnings = warnings.found.into_values().collect();
+                report.allowed = warnings.allowed.into_values().collect();
             }
             Err(e) => report.problem = Some(e.to_string()),
         }
@@ -231,12 +233,21 @@ fn program(artifact: &'static Artifact) -> Result<Program> {
 
 /// What the oracle warned of, by check, file and place there, as text.
 #[derive(Default)]
-struct Warnings(BTreeMap<(Check, String, [u32; 2]), String>);
+struct Warnings {
+    found: BTreeMap<(Check, String, [u32; 2]), String>,
+    /// What the kernel allows.
+    allowed: BTreeMap<(Check, String, [u32; 2]), String>,
+}
 
 impl Warnings {
     fn add(&mut self, report: &Report) {
         for finding in report.warnings() {
             self.note(finding, || report.alone(finding).to_string());
+        }
+        for allowed in &report.allowed {
+            let (check, Place { file, line, column, .. }) = (allowed.check, &allowed.place);
+            let text = || format!("allowed: {check} at {file}:{line}: {}", allowed.reason);
+            self.allowed.entry((check, file.clone(), [*line, *column])).or_insert_with(text);
         }
     }
 
@@ -256,7 +267,7 @@ impl Warnings {
 
     fn note(&mut self, finding: &Finding, text: impl FnOnce() -> String) {
         let Place { file, line, column, .. } = &finding.place;
-        self.0.entry((finding.check, file.clone(), [*line, *column])).or_insert_with(text);
+        self.found.entry((finding.check, file.clone(), [*line, *column])).or_insert_with(text);
     }
 }
 
