@@ -33,15 +33,13 @@ pub fn describe(program: &Program, event: &Event) -> Produced {
         (Some(Inst::Unary { op: Unary::Sqrt, .. }), [a]) => format!("{}.sqrt()", receiver(a)),
         (Some(Inst::Approximate { what, .. }), [a]) => format!("fast::{}({a})", fast(*what)),
         (Some(Inst::Cast { .. }), [a]) => format!("{a} as {}", event.result.0),
-        (Some(Inst::Bitcast { .. }), [a]) if event.result.0.is_half() => format!("{a} as {}", event.result.0),
-        (Some(Inst::Bitcast { .. }), [a]) => format!("what is made of the bits of {a}"),
+        (Some(Inst::Bitcast { .. }), [a]) => format!("{a} as {}", event.result.0),
         (Some(Inst::Atomic(_)), [a, b]) => format!("{a} + {b}, atomically,"),
         (Some(Inst::Inline(_)), inputs) => format!("the result of inline PTX on {}", inputs.join(", ")),
         (Some(Inst::Move { .. }), []) => format!("the result of `math::{}`", function(program, event.site)),
         (_, inputs) => format!("an operation on {}", inputs.join(", ")),
     };
-    let code =
-        |text: String| if text.contains("the result") || text.contains("bits of") { text } else { format!("`{text}`") };
+    let code = |text: String| if text.starts_with("the result") { text } else { format!("`{text}`") };
     Produced { operation: code(operation), inputs, result }
 }
 

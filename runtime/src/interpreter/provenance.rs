@@ -5,9 +5,9 @@
 //! first operation that made a NaN or an infinity from operands that were none. Moves, selections, shuffles, integers made
 //! of a float's bits, and memory hand origins on; what is loaded from outside, or written down, has none, and is no finding.
 //!
-//! A value's origin counts only where the value is a NaN or an infinity. Conversions to floats of 16 bits are written out in
-//! integers: bits of a finite float carry the register that they are of, so that a conversion that comes out infinite has
-//! its operand.
+//! A value's origin counts only where the value is a NaN or an infinity. Conversions of floats of 16 bits are written out in
+//! integers and `f32`: what is computed from the bits of an infinity has its origin, and the bits of a finite float carry
+//! the register that they are of, so that a conversion that comes out infinite has its operand.
 
 use super::access::Part;
 use super::check::Check;
@@ -398,14 +398,19 @@ impl Tracer<'_> {
         self.ids(at.warp)[to.1.row as usize] = [0; LANES];
         for l in lanes_of(at.mask) {
             let result = (to.0, to.1.get(at.rows, l));
-            if kind(result.0, result.1) == Kind::Finite {
-                continue;
-            }
             let of = |(ty, register): &(Scalar, Register)| {
                 (*ty, register.get(at.rows, l), self.frames[at.warp as usize][register.row as usize][l])
             };
             let operands: Vec<_> = operands.iter().map(of).collect();
-            self.ids(at.warp)[to.1.row as usize][l] = self.origin(machine, at, l, result, &operands);
+            let id = match kind(result.0, result.1) {
+                // Decoding an infinity of 16 bits goes by way of finite numbers.
+                Kind::Finite => {
+                    let within = |(ty, bits, id): &&(Scalar, u64, Id)| *id < BITS && kind(*ty, *bits) == Kind::Finite;
+                    operands.iter().filter(within).map(|(.., id)| *id).find(|id| *id != 0).unwrap_or(0)
+                }
+                _ => self.origin(machine, at, l, result, &operands),
+            };
+            self.ids(at.warp)[to.1.row as usize][l] = id;
         }
     }
 
@@ -466,7 +471,7 @@ impl Tracer<'_> {
         let mut of = self.ids(at.warp)[from.1.row as usize];
         if from.0 == Scalar::F32 && !is_any_float(to.0) {
             for l in lanes_of(at.mask) {
-                if kind(from.0, from.1.get(at.rows, l)) == Kind::Finite {
+                if of[l] == 0 && kind(from.0, from.1.get(at.rows, l)) == Kind::Finite {
                     of[l] = BITS | from.1.row;
                 }
             }
@@ -477,14 +482,15 @@ impl Tracer<'_> {
                 }
                 let result = (to.0, to.1.get(at.rows, l));
                 let operand = Register { row: of[l] - BITS, wide: false }.get(at.rows, l);
-                let check = match kind(result.0, result.1) {
-                    Kind::Finite => None,
-                    _ if to.0.is_half() => Some(Check::ConversionOverflow),
-                    Kind::Nan => Some(Check::NanProduced),
-                    Kind::Infinite => Some(Check::InfinityProduced),
+                // Of 32 bits it is written down by them, as a decoder of 16 bits does of an infinity from outside.
+                let converted = to.0.is_half() && kind(result.0, result.1) != Kind::Finite;
+                of[l] = match converted {
+                    true => {
+                        let operands = vec![(Scalar::F32, operand)];
+                        self.event(machine, at, l, Check::ConversionOverflow, result, operands)
+                    }
+                    false => 0,
                 };
-                of[l] =
-                    check.map_or(0, |check| self.event(machine, at, l, check, result, vec![(Scalar::F32, operand)]));
             }
         }
         self.ids(at.warp)[to.1.row as usize] = of;

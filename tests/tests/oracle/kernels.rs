@@ -15,7 +15,9 @@ pub fn shifted(x: &[f32], y: &mut [f32]) {
 #[kernel(block = 64, grid = 1)]
 pub fn shifted_inside(x: &[f32], y: &mut [f32]) {
     let i = thread::x();
-    y[i] = x.load_or(i + 1, 0.0);
+    if i + 1 < x.len() {
+        y[i] = x[i + 1];
+    }
 }
 
 // misaligned: wrong

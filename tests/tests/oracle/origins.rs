@@ -1,6 +1,7 @@
 //! Where NaNs and infinities come from, through whatever they pass on their way.
 
 use super::support::{Memory, checks, run, run_on};
+use kernel_dsl::Kernel;
 use kernel_dsl::prelude::*;
 use runtime::interpreter::report::Finding;
 use runtime::interpreter::{Check, Options};

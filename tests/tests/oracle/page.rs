@@ -3,8 +3,8 @@
 
 use super::kernels::*;
 use super::support::{Memory, run_on};
-use kernel_dsl::Artifact;
 use kernel_dsl::compiler::Target;
+use kernel_dsl::{Artifact, Kernel};
 use runtime::interpreter::{Check, Options, Severity};
 use std::fmt::Write;
 
@@ -106,9 +106,10 @@ fn page() -> String {
     };
     for check in Check::ALL {
         let definition = definition(check);
-        let first = definition.split_inclusive(['.', ';', ':']).next().unwrap_or_default().replace('\n', " ");
-        writeln!(page, "| [`{check}`](#{check}) | {} | {} |", severity(check), first.trim_end_matches([';', ':']))
-            .unwrap();
+        let definition = definition.replace('\n', " ");
+        let end = [". ", "; ", ": "].iter().filter_map(|mark| definition.find(mark)).min();
+        let first = &definition[..end.unwrap_or(definition.len())];
+        writeln!(page, "| [`{check}`](#{check}) | {} | {} |", severity(check), first.trim_end_matches('.')).unwrap();
     }
     let entries = entries();
     for check in Check::ALL {

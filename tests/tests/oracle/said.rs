@@ -1,6 +1,8 @@
 //! What a kernel says to the oracle, and what a run says of memory: allowances, outputs, and what unwritten memory holds.
 
 use super::support::{Memory, checks, run, run_on};
+use kernel_dsl::Kernel;
+use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
 use runtime::interpreter::{Check, Options};
 use runtime::testing::{Bound, Case, Checker, Expected, Failure, Input, Prepared};
@@ -91,9 +93,9 @@ fn added(x: &[f32], y: &mut [f32]) {
     }
 }
 
-fn of<K: kernel_dsl::Kernel>(y: Input) -> Result<(), Failure> {
+fn of<K: Kernel>(y: Input) -> Result<(), Failure> {
     let x: Vec<f32> = (0..50).map(|i| i as f32).collect();
-    let prepared = Prepared::compile(K::ARTIFACT, &kernel_dsl::compiler::hir::Instance::default()).unwrap();
+    let prepared = Prepared::compile(K::ARTIFACT, &Instance::default()).unwrap();
     let case = Case::new("50", [Input::slice(&x), y]);
     let expected = vec![Expected::new(1, (0..50).map(f64::from).collect(), Bound::Exact)];
     Checker::new(None).case(&prepared, &case, |_| expected)
@@ -123,7 +125,7 @@ fn first_row(mut y: ViewMut<f32, 2>) {
 fn outputs_are_what_arguments_name() {
     let (report, _) = run(counted::ARTIFACT, 1);
     assert!(report.findings.is_empty(), "{report}");
-    let prepared = Prepared::compile(first_row::ARTIFACT, &kernel_dsl::compiler::hir::Instance::default()).unwrap();
+    let prepared = Prepared::compile(first_row::ARTIFACT, &Instance::default()).unwrap();
     let told = |rows| {
         let case = Case::new("rows", [Input::strided(&[0f32; 40], [rows, 8], [20, 1])]);
         let expected = vec![Expected::new(0, vec![1.0; 8 * rows], Bound::Exact)];
