@@ -34,19 +34,24 @@ pub fn describe(program: &Program, event: &Event) -> Produced {
         (Some(Inst::Approximate { what, .. }), [a]) => format!("fast::{}({a})", fast(*what)),
         (Some(Inst::Cast { .. }), [a]) => format!("{a} as {}", event.result.0),
         (Some(Inst::Bitcast { .. }), [a]) => format!("{a} as {}", event.result.0),
-        (Some(Inst::Atomic(_)), [a, b]) => format!("{a} + {b}, atomically,"),
-        (Some(Inst::Inline(_)), inputs) => format!("the result of inline PTX on {}", inputs.join(", ")),
-        (Some(Inst::Move { .. }), []) => format!("the result of `math::{}`", function(program, event.site)),
+        (Some(Inst::Atomic(_)), [a, b]) => format!("{a} + {b}"),
+        (Some(Inst::Inline(_)), inputs) => format!("ptx!({})", inputs.join(", ")),
         (_, inputs) => format!("an operation on {}", inputs.join(", ")),
     };
-    let code = |text: String| if text.starts_with("the result") { text } else { format!("`{text}`") };
-    Produced { operation: code(operation), inputs, result }
+    let math = if program.is_math(event.site) { function(program, event.site) } else { String::new() };
+    let operation = match (event.operands.is_empty(), math.is_empty()) {
+        (true, _) => format!("the result of `math::{math}`"),
+        (false, true) => format!("`{operation}`"),
+        (false, false) => format!("`{operation}` in `math::{math}`"),
+    };
+    Produced { operation, inputs, result }
 }
 
+/// The function of `math::` that the kernel calls: the outermost.
 fn function(program: &Program, site: Pc) -> String {
     let mut location = program.code.locations.get(site as usize).and_then(|l| program.locations.get(l.0 as usize));
     let mut name = String::new();
-    // The outermost function of `math::` is the one that the kernel calls.
+    // A chain of calls is as long as there are locations at most.
     for _ in 0..=program.locations.len() {
         let Some(at) = location else { break };
         match program.sources.get(at.source as usize) {

@@ -56,6 +56,29 @@ fn other_statements_are_not_allowed_it() {
     assert_eq!(report.findings[0].place.callers.len(), 1);
 }
 
+#[device]
+fn store_one(y: &mut [f32], i: usize) {
+    #[allow(global_race, reason = "a flag")]
+    {
+        y[i] = 1.0;
+    }
+}
+
+/// In a device function, and by a name as reports have it.
+#[kernel(block = 32, grid = 2)]
+fn in_a_function(x: &[f32], y: &mut [f32]) {
+    store_one(y, thread::x());
+    #[allow(global-race, reason = "another flag")]
+    y.store(32 + thread::x(), [x[0]]);
+}
+
+#[test]
+fn a_statement_of_a_device_function_is_allowed_where_it_is_called() {
+    let (report, _) = run(in_a_function::ARTIFACT, 2);
+    let reasons: Vec<_> = report.allowed.iter().map(|a| (&a.reason[..], a.count)).collect();
+    assert_eq!((checks(&report), reasons), (vec![], vec![("a flag", 32), ("another flag", 32)]), "{report}");
+}
+
 #[kernel(block = 64, grid = 1)]
 fn never_stored(x: &[f32], y: &mut [f32]) {
     let tile = Shared::<f32, 1>::new([64]);

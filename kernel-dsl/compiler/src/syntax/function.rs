@@ -30,9 +30,7 @@ impl Reader {
         }
         let source = place::source(item);
         let hash = place::hash(item, &source);
-        let body = self.block(&item.block);
-        self.allowed_elsewhere();
-        Function {
+        let mut function = Function {
             name: signature.ident.clone(),
             generics: self.generics(&signature.generics),
             parameters: signature.inputs.iter().filter_map(|p| self.parameter(p)).collect(),
@@ -42,12 +40,15 @@ impl Reader {
                 ReturnType::Type(_, ty) => Some(self.ty(ty)),
             },
             constant: None,
-            allowances: std::mem::take(&mut self.allowances),
-            body,
+            allowances: Vec::new(),
+            body: self.block(&item.block),
             source,
             hash,
             written: Some(Written(Rc::new(item.clone()))),
-        }
+        };
+        self.allowed_elsewhere();
+        function.allowances = std::mem::take(&mut self.allowances);
+        function
     }
 
     fn parameter(&mut self, argument: &FnArg) -> Option<Parameter> {
