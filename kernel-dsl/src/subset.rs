@@ -77,7 +77,7 @@
 //! | `const N: u32`, but `usize` and `bool` | a generic constant is a `usize` or a `bool` |
 //! | Arithmetic in a type: `[T; N + 1]` | a size is a number or the name of a generic constant |
 //! | A kernel without a shape | the kernel does not say its block: write `#[kernel(block = …, grid = …)]` |
-//! | A clause that there is not | `cluster` is not a clause of `#[kernel]`; there are block, grid, instances, derived, min_blocks, max_registers, contract, tolerance, target and crate |
+//! | A clause that there is not | `cluster` is not a clause of `#[kernel]`; there are block, grid, instances, derived, min_blocks, max_registers, contract, tolerance, writes, target and crate |
 //! | An enum that holds data | a variant on the device holds no data (`Option` is the one enum that does): use a struct, or an enum beside the data |
 //! | A trait with generic parameters | a trait on the device has no generic parameters: make them associated types or constants |
 //! | `union` | `#[device]` goes on a function, constant, struct or enum, or on a `mod` for traits and impls |

@@ -22,10 +22,15 @@ use proc_macro::TokenStream;
 /// | `max_registers = n` | registers a thread at most |
 /// | `contract` | a sum or difference of floats with a product written in it, `a * b + c` or `c -= a * b`, is one `mul_add` with one rounding: in the kernel itself, not in the device functions that it calls |
 /// | `tolerance(y(relative = 1e-6, absolute = 1e-7))` | how near a GPU's results must be to the interpreter's, for what the values of `fast::` functions reach |
+/// | `writes(y = all, z = once)` | that a launch writes each element of `y`, and each of `z` by one thread: the oracle holds it to that |
 /// | `target = sm_80` | what it is compiled for, of sm_61 (if nothing is said), sm_70, sm_75, sm_80, sm_86, sm_89 and sm_90; older devices cannot run it |
 /// | `crate = path` | where kernel-dsl is, if not at `::kernel_dsl` |
 ///
 /// `#[requires(…)]` below it lists conditions over the parameters that a launch must meet.
+///
+/// `#[allow(global_race, reason = "…")]` before a statement of the body, or of a device function's, has the oracle not report
+/// there what it calls `global-race` (with `_` for `-`; `race` is all kinds of them), but list it with the reason. An `allow` that
+/// neither names a check nor gives a reason is rustc's.
 #[proc_macro_attribute]
 pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     expand::kernel(attribute.into(), item.into()).into()

@@ -34,6 +34,7 @@ fn artifact(grid: u64) -> &'static Artifact {
         parameters: 3,
         returns: TypeId(4),
         constant: None,
+        allowances: vec![],
         body: Block::default(),
     };
     let launch = hir::Launch {
@@ -46,6 +47,7 @@ fn artifact(grid: u64) -> &'static Artifact {
         target: Target::SM_61,
         instances: vec![Instance::default()],
         tolerances: vec![],
+        outputs: vec![],
     };
     let hir = serial::encode_program(&Program { launch, functions: vec![function], items: Default::default() });
     Box::leak(Box::new(Artifact {

@@ -18,6 +18,7 @@
 //! * [`passes`] rewrite IR, each in a file of its own, none changing a value.
 //! * [`emit`] turns optimised IR, and only that, into a PTX AST ([`ptx`]), whose instructions come from one table.
 //! * [`analyses`] tell what a kernel will cost.
+//! * [`oracle`] is what the interpreter in crate `runtime` holds a kernel to, by name.
 //! * [`launch`] evaluates a kernel's launch shape and conditions on the host.
 //!
 //! [`compile`] goes the way from HIR to text. [`lower::checked`] makes a kernel's other form, which checks its accesses on the
@@ -43,6 +44,7 @@ pub mod integer;
 pub mod ir;
 pub mod launch;
 pub mod lower;
+pub mod oracle;
 pub mod passes;
 pub mod ptx;
 pub mod scalar;

@@ -36,6 +36,7 @@ fn kernel() -> Kernel {
         tables: Vec::new(),
         sources: vec![],
         locations: vec![],
+        declared: Default::default(),
         body: Region::default(),
     }
 }

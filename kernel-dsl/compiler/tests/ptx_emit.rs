@@ -34,6 +34,7 @@ fn kernel(name: &str, text: &str) -> Kernel {
         dynamic: Vec::new(),
         tables: Vec::new(),
         locations: locations.collect(),
+        declared: Default::default(),
         sources: vec![Source { name: name.into(), file: "kernels/src/lib.rs".into(), line: 7, text: lines }],
         body: Region::default(),
     }

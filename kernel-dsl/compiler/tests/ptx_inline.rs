@@ -45,6 +45,7 @@ fn kernel(code: Inline, target: Target) -> Kernel {
         tables: vec![],
         sources: vec![],
         locations: vec![],
+        declared: Default::default(),
         body: Region::default(),
     });
     let out = b.value(Op::Parameter(0), Type::Global);

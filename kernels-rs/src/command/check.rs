@@ -96,6 +96,8 @@ struct Line {
     decisions: Vec<String>,
     /// What the oracle warns of.
     warnings: Vec<String>,
+    /// What the kernel does that the oracle forbids, and says that it may.
+    allowed: Vec<String>,
     /// The executors as a pass lists them, with what they were compared by.
     #[serde(skip)]
     compared: String,
@@ -271,6 +273,7 @@ impl Line {
             failures: Vec::new(),
             decisions: Vec::new(),
             warnings: Vec::new(),
+            allowed: Vec::new(),
             compared: String::new(),
             words: Vec::new(),
         }
@@ -297,6 +300,7 @@ impl Line {
         self.problem = report.problem;
         self.decisions = report.decisions;
         self.warnings = report.warnings;
+        self.allowed = report.allowed;
         self.failures = report.cases.into_iter().filter(|case| case.failure.is_some()).collect();
     }
 
@@ -317,7 +321,8 @@ impl Line {
         for line in self.words.iter().flat_map(|words| words.lines()) {
             writeln!(out, "    {line}")?;
         }
-        for line in self.decisions.iter().chain(&self.warnings).flat_map(|text| text.lines()) {
+        let told = self.decisions.iter().chain(&self.warnings).chain(&self.allowed);
+        for line in told.flat_map(|text| text.lines()) {
             writeln!(out, "    {line}")?;
         }
         Ok(())

@@ -166,7 +166,11 @@ impl Machine<'_, '_> {
         while rest != 0 {
             let mut part = self.part::<TIER>(site, warp, &mut rest, &address, access);
             if TIER >= ALL {
+                let before = part.lanes;
                 self.note(Action::Load, site, warp, access, &mut part);
+                if before != part.lanes {
+                    self.undefined(warp, access, before & !part.lanes);
+                }
             }
             let memory: &[u8] = match part.target {
                 Target::Buffer(b) => self.buffers[b].bytes.get(),
@@ -186,6 +190,15 @@ impl Machine<'_, '_> {
                     _ => gather(memory, offset, at, *lanes, *to, &mut warp.rows, u64::from_le_bytes),
                 }
             }
+        }
+    }
+
+    /// Gives the lanes of a load what holds nothing.
+    #[cold]
+    fn undefined(&self, warp: &mut Warp, access: &Access, lanes: u32) {
+        let bits = self.options.filled(access.element);
+        for to in &access.values {
+            lanes_of(lanes).for_each(|lane| to.set(&mut warp.rows, lane, bits));
         }
     }
 
@@ -411,6 +424,11 @@ impl Machine<'_, '_> {
     /// Holds an access against shadow memory; a load of what was not stored is taken out.
     pub fn note(&mut self, action: Action, site: Pc, warp: &Warp, access: &Access, part: &mut Part) {
         let in_shared = part.target == Target::Shared;
+        if let Target::Buffer(b) = part.target
+            && self.buffers[b].duty.looks()
+        {
+            self.on_duty(action, site, warp, access, part, b);
+        }
         let known = self.order.known(warp.index);
         let clock = Clock { across: !in_shared, known, ..self.clock(warp) };
         let shadow = match part.target {
@@ -461,7 +479,7 @@ impl Machine<'_, '_> {
                     format!("element {element} of `{name}` is loaded, and no thread of the block has stored it");
                 Description::new(message).about(object)
             });
-            // Such a load gives 0, not what an earlier block left there.
+            // Such a load gives `Options::fill`, not what an earlier block left there.
             part.lanes &= !seen.uninitialised;
         }
     }

@@ -39,6 +39,9 @@ impl Machine<'_, '_> {
                 Target::Shared => bytemuck::cast_slice_mut(&mut self.shared[..]),
             };
             step(memory, warp, atomic, &part, self.options.schedule);
+            if TIER >= ALL {
+                self.watch_atomic(access.element, &part);
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use super::frame::Register;
 use super::inline::Inline;
 use kernel_dsl::compiler::ir::{self, Binary, Comparison, Location, Scope, Shuffle, Special, Swizzle, Unary, Vote};
 use kernel_dsl::compiler::{Approximation, Scalar};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// A row of the frame.
 pub type RowIndex = u32;
@@ -93,6 +93,13 @@ pub enum Inst {
     Copy {
         to: Register,
         from: Register,
+    },
+    /// As `Copy`, as a value of another type.
+    Bitcast {
+        from: Scalar,
+        into: Scalar,
+        to: Register,
+        a: Register,
     },
     /// Active lanes.
     Move {
@@ -492,6 +499,8 @@ pub struct Code {
     pub exchanges: BTreeMap<Pc, (Register, Scalar)>,
     /// Registers that never change, and their bits.
     pub constants: Vec<(Register, u64)>,
+    /// The rows of those that hold a NaN or an infinity, with its type.
+    pub written: HashMap<RowIndex, Scalar>,
     /// Registers that hold a parameter of the entry, by its index.
     pub parameters: Vec<(Register, u32)>,
     /// Registers that hold a special register.
@@ -511,6 +520,11 @@ pub struct Code {
 }
 
 impl Local {
+    /// Type of an element's bits.
+    pub fn scalar(&self) -> Scalar {
+        self.ty.unwrap_or(if self.first.wide { Scalar::U64 } else { Scalar::U32 })
+    }
+
     /// Element `index`.
     pub fn at(&self, index: u32) -> Register {
         let rows = if self.first.wide { 2 } else { 1 };

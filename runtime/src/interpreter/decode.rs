@@ -18,6 +18,7 @@ use super::uniform;
 use super::{Origin, Unsupported};
 use crate::ptx::{Refusal, decode_inline};
 use kernel_dsl::compiler::ir::{self, Binary, Comparison, Kernel, Label, Location, Op, Region, Type, Unary, Value};
+use kernel_dsl::compiler::ptx::inline::Effect;
 use kernel_dsl::compiler::{Error, Scalar, ptx};
 use std::sync::Arc;
 
@@ -265,6 +266,14 @@ impl Decoder<'_> {
             Op::Constant(bits) => {
                 let to = self.define(result)?;
                 self.code.constants.push((to, bits & ty.mask()));
+                let strange = match ty {
+                    Scalar::F32 => !f32::from_bits(bits as u32).is_finite(),
+                    Scalar::F64 => !f64::from_bits(bits).is_finite(),
+                    _ => false,
+                };
+                if strange {
+                    self.code.written.insert(to.row, ty);
+                }
             }
             Op::Parameter(index) => {
                 let Some(parameter) = self.kernel.parameters.get(index as usize) else {
@@ -372,11 +381,12 @@ impl Decoder<'_> {
                 self.emit(Inst::Cast { from, into: ty, to, a });
             }
             Op::Bitcast(a) => {
-                if self.scalar(a)?.bits() != ty.bits() {
+                let from = self.scalar(a)?;
+                if from.bits() != ty.bits() {
                     return self.refuse(format!("a bitcast to `{ty}` from a type of another width"));
                 }
-                let (from, to) = (self.used(a)?, self.define(result)?);
-                self.emit(Inst::Copy { to, from });
+                let (a, to) = (self.used(a)?, self.define(result)?);
+                self.emit(Inst::Bitcast { from, into: ty, to, a });
             }
             Op::Offset { base, ref terms, bytes } => {
                 if self.ty(base)? != self.ty(result)? || self.ty(base)?.scalar().is_some() {
@@ -652,6 +662,7 @@ impl Decoder<'_> {
             Err(Refusal { text, why, .. }) => return self.refuse(format!("inline PTX, `{text}`: {why}")),
         };
         let (mut given, mut made) = (Vec::new(), Vec::new());
+        let (inputs_given, results_given) = (inputs, results);
         let (mut inputs, mut results) = (inputs.iter(), results.iter());
         for (i, operand) in code.source().operands.iter().enumerate() {
             let Some(place) = block.operand(i) else { return self.refuse("inline PTX has an operand without use") };
@@ -670,8 +681,20 @@ impl Decoder<'_> {
         if inputs.next().is_some() || results.next().is_some() {
             return self.refuse("inline PTX has other inputs or results than its operands");
         }
+        let typed = |value: &Value| Ok((self.scalar(*value)?, self.used(*value)?));
+        let given_types = inputs_given.iter().map(typed).collect::<Result<_>>()?;
         let made = made.into_iter().map(|(value, place)| Ok((self.define(value)?, place))).collect::<Result<_>>()?;
-        let inline = Inline { block: Arc::new(block), inputs: given.into(), results: made, checked: self.checked };
+        let typed = |value: &Value| Ok((self.scalar(*value)?, self.used(*value)?));
+        let outputs = results_given.iter().map(typed).collect::<Result<Vec<_>>>()?;
+        let inline = Inline {
+            block: Arc::new(block),
+            inputs: given.into(),
+            results: made,
+            checked: self.checked,
+            reads_machine: code.effect() == Effect::Machine && !outputs.is_empty(),
+            typed: given_types,
+            outputs: outputs.into_iter().filter(|(ty, _)| ty.is_float()).collect(),
+        };
         self.code.inlines.push(inline);
         self.emit(Inst::Inline(self.code.inlines.len() as u32 - 1));
         Ok(())

@@ -1,8 +1,8 @@
 //! Collects findings during a run: the first hit of a check at a site is described, the rest are counted.
 
-use super::check::Check;
+use super::check::{Allowance, Check};
 use super::code::Pc;
-use super::report::{Finding, Object, Other, Place, Report, Thread};
+use super::report::{Allowed, Finding, Object, Other, Place, Produced, Report, Thread};
 use super::schedule::Schedule;
 use super::{Options, Program};
 use kernel_dsl::compiler::ir::{Location, SourceLocation};
@@ -18,12 +18,14 @@ pub struct Description {
     pub object: Option<Object>,
     /// The other side: site, thread, and what it does there.
     pub other: Option<(Option<Pc>, Thread, &'static str)>,
+    /// The operation that made the number.
+    pub produced: Option<Produced>,
 }
 
 impl Description {
     /// A sentence alone.
     pub fn new(message: impl Into<String>) -> Description {
-        Description { message: message.into(), object: None, other: None }
+        Description { message: message.into(), object: None, other: None, produced: None }
     }
 
     /// With the memory that it is about.
@@ -37,14 +39,30 @@ impl Description {
         self.other = Some((site, thread, action));
         self
     }
+
+    /// With the operation that made the number.
+    pub fn produced(mut self, produced: Produced) -> Description {
+        self.produced = Some(produced);
+        self
+    }
+}
+
+/// Where a check at a site is noted.
+#[derive(Clone, Copy, Debug)]
+enum Known {
+    Found(usize),
+    Allowed(usize),
 }
 
 /// Findings so far.
 #[derive(Debug)]
 pub struct Findings<'p> {
     program: &'p Program,
-    known: HashMap<(Check, Pc), usize>,
+    known: HashMap<(Check, Pc), Known>,
     list: Vec<Finding>,
+    allowed: Vec<Allowed>,
+    /// By check and allowance, its place among those.
+    allowances: HashMap<(Check, usize), usize>,
     limit: usize,
     truncated: bool,
     schedule: Schedule,
@@ -54,16 +72,27 @@ impl<'p> Findings<'p> {
     /// None yet of a run by these options.
     pub fn new(program: &'p Program, Options { limit, schedule, .. }: &Options) -> Findings<'p> {
         let (limit, schedule) = (*limit, *schedule);
-        Findings { program, known: HashMap::new(), list: Vec::new(), limit, truncated: false, schedule }
+        Findings {
+            program,
+            known: HashMap::new(),
+            list: Vec::new(),
+            allowed: Vec::new(),
+            allowances: HashMap::new(),
+            limit,
+            truncated: false,
+            schedule,
+        }
     }
 
     /// Counts `hits` more of what is known already; whether it was.
     pub fn count(&mut self, check: Check, site: Pc, hits: u32) -> bool {
-        let known = self.known.get(&(check, site));
-        if let Some(i) = known {
-            self.list[*i].count += u64::from(hits);
-        }
-        known.is_some()
+        let count = match self.known.get(&(check, site)) {
+            Some(Known::Found(i)) => &mut self.list[*i].count,
+            Some(Known::Allowed(i)) => &mut self.allowed[*i].count,
+            None => return false,
+        };
+        *count += u64::from(hits);
+        true
     }
 
     /// Adds what is not known yet. With that, there may be as many as there may be.
@@ -71,8 +100,21 @@ impl<'p> Findings<'p> {
         if self.truncated {
             return;
         }
-        self.known.insert((check, site), self.list.len());
-        let Description { message, object, other } = description;
+        let Description { message, object, other, produced } = description;
+        let sides = [Some(site), other.as_ref().and_then(|(site, ..)| *site)];
+        let allowance = sides.into_iter().flatten().find_map(|site| Some((site, self.allowance(check, site)?)));
+        if let Some((at, allowance)) = allowance {
+            let next = self.allowed.len();
+            let i = *self.allowances.entry((check, allowance)).or_insert(next);
+            if i == next {
+                let reason = self.program.declared.allowances[allowance].1.reason.clone();
+                self.allowed.push(Allowed { check, place: self.place(at), reason, count: 0 });
+            }
+            self.allowed[i].count += u64::from(hits);
+            self.known.insert((check, site), Known::Allowed(i));
+            return;
+        }
+        self.known.insert((check, site), Known::Found(self.list.len()));
         let other = other.map(|(site, thread, action)| Other { place: site.map(|s| self.place(s)), thread, action });
         self.list.push(Finding {
             check,
@@ -82,6 +124,7 @@ impl<'p> Findings<'p> {
             thread,
             object,
             other,
+            produced,
             count: u64::from(hits),
         });
         self.truncated = self.list.len() >= self.limit;
@@ -92,9 +135,9 @@ impl<'p> Findings<'p> {
         self.truncated
     }
 
-    /// Whether there is none.
+    /// Whether there is none, and none was allowed.
     pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        self.list.is_empty() && self.allowed.is_empty()
     }
 
     /// All of them.
@@ -102,10 +145,29 @@ impl<'p> Findings<'p> {
         Report {
             kernel: self.program.instance.clone(),
             findings: self.list,
+            allowed: self.allowed,
             truncated: self.truncated,
             schedule: self.schedule,
             sources: self.program.sources.clone(),
         }
+    }
+
+    /// The allowance of a statement that what is done at `site` belongs to, or the call that inlined it.
+    fn allowance(&self, check: Check, site: Pc) -> Option<usize> {
+        let Program { declared, locations, code, .. } = self.program;
+        let mut next = code.locations.get(site as usize).copied();
+        // A chain of calls is as long as there are locations at most.
+        for _ in 0..=locations.len() {
+            let location = locations.get(next?.0 as usize)?;
+            let covers = |(source, allowance): &(u32, Allowance)| {
+                *source == location.source && allowance.covers(location.span) && allowance.checks.contains(&check)
+            };
+            if let Some(i) = declared.allowances.iter().position(covers) {
+                return Some(i);
+            }
+            next = location.caller;
+        }
+        None
     }
 
     fn place(&self, site: Pc) -> Place {

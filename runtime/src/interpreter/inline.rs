@@ -7,6 +7,7 @@ use super::frame::{Register, lanes_of};
 use super::machine::{ACCESSES, Machine, Warp};
 use crate::ptx::inline::{Inline as Block, Standing};
 use crate::ptx::registers::Place;
+use kernel_dsl::compiler::Scalar;
 use std::sync::Arc;
 
 /// A block of inline PTX in a kernel.
@@ -20,13 +21,24 @@ pub struct Inline {
     pub results: Box<[(Register, Place)]>,
     /// Whether what has no defined result is a fault of the program.
     pub checked: bool,
+    /// Whether it reads what the machine gives and not the launch.
+    pub reads_machine: bool,
+    /// The inputs with their types.
+    pub typed: Box<[(Scalar, Register)]>,
+    /// The floats among the results.
+    pub outputs: Box<[(Scalar, Register)]>,
 }
 
 impl Machine<'_, '_> {
     /// Runs block `index` of the kernel on the lanes of `mask`; `count` is how many instructions the launch has run.
     pub fn inline<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, index: u32, count: u64) {
         let program = self.program;
-        let Inline { block, inputs, results, checked } = &program.code.inlines[index as usize];
+        let Inline { block, inputs, results, checked, reads_machine, .. } = &program.code.inlines[index as usize];
+        if TIER >= ACCESSES && *checked && *reads_machine {
+            self.report(Check::MachineDependent, site, warp.index, mask, |_, _| {
+                Description::new("inline PTX reads what differs from machine to machine, and from run to run")
+            });
+        }
         let mut registers = std::mem::take(&mut self.inline[index as usize]);
         for (to, from) in inputs {
             lanes_of(mask).for_each(|lane| registers.set(*to, lane, from.get(&warp.rows, lane)));

@@ -10,6 +10,7 @@ use super::frame::{FULL, LANES, Register, Row, lanes_of};
 use super::lanes::Simd;
 use super::memory::{Buffer, SharedMemory, shared_memory};
 use super::order::Order;
+use super::provenance::Stored;
 use super::report::Thread;
 use super::shadow::{Clock, Life, Shadow};
 use super::watch::Watch;
@@ -63,7 +64,7 @@ impl Setting {
 /// A launch under way.
 pub struct Machine<'p, 'm> {
     pub program: &'p Program,
-    pub setting: &'p Setting,
+    pub setting: &'m Setting,
     pub simd: Simd,
     pub buffers: Vec<Buffer<'m>>,
     /// The block's shared memory.
@@ -87,7 +88,9 @@ pub struct Machine<'p, 'm> {
     /// Set when the run is to end early.
     pub stopped: bool,
     /// Who looks on: such a run has every check.
-    pub watch: Watch,
+    pub watch: Watch<'p>,
+    /// What floats it has stored to buffers.
+    pub stored: Stored,
     /// By block of inline PTX, its registers.
     pub inline: Vec<Registers>,
 }
@@ -128,10 +131,10 @@ impl<'p, 'm> Machine<'p, 'm> {
     /// Nothing has run yet.
     pub fn new(
         program: &'p Program,
-        setting: &'p Setting,
+        setting: &'m Setting,
         buffers: Vec<Buffer<'m>>,
-        options: Options,
-        watch: Watch,
+        options: &Options,
+        watch: Watch<'p>,
     ) -> Self {
         let code = &program.code;
         let poisons = |inst: &Inst| matches!(inst, Inst::Poison(_) | Inst::CopyAsync(_) | Inst::Begin { .. });
@@ -141,7 +144,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             setting,
             simd: Simd::detect(),
             buffers,
-            shared: shared_memory(),
+            shared: shared_memory(options.fill),
             shared_shadow: shadow(setting.shared_bytes as usize, setting.shared_granule),
             block: [0; 3],
             epoch: 0,
@@ -149,10 +152,11 @@ impl<'p, 'm> Machine<'p, 'm> {
             met: 0,
             history: Vec::new(),
             order: Order::default(),
-            findings: Findings::new(program, &options),
+            findings: Findings::new(program, options),
             statistics: Statistics::default(),
-            options,
+            options: options.clone(),
             watch,
+            stored: Stored::Ignored,
             stopped: false,
             inline: code.inlines.iter().map(|i| i.block.registers()).collect(),
         }
@@ -167,6 +171,7 @@ impl<'p, 'm> Machine<'p, 'm> {
         for n in turns_of_blocks {
             let block = self.options.schedule.block(n, count);
             self.block = [block % x, block / x % y, block / x / y].map(|i| i as u32);
+            self.watch.block();
             match self.options.checks {
                 _ if self.watch.looks_at(self.block) => self.block::<WATCHED>(&mut warps, &mut turns),
                 Checks::Values => self.block::<VALUES>(&mut warps, &mut turns),
@@ -176,6 +181,9 @@ impl<'p, 'm> Machine<'p, 'm> {
             if self.stopped {
                 return;
             }
+        }
+        if self.options.checks == Checks::All {
+            self.unwritten_outputs();
         }
     }
 

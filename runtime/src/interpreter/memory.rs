@@ -3,6 +3,7 @@
 //! A buffer has an address of the interpreter's own: argument n lies at (n + 1) · 2⁴⁰, plus the low bits of its address on
 //! the host, which decide alignment. Whatever a kernel computes from it stays far from the other buffers.
 
+use super::outputs::Duty;
 use super::shadow::Shadow;
 use kernel_dsl::compiler::ir::{Element, Table};
 
@@ -56,6 +57,8 @@ pub struct Buffer<'m> {
     pub bytes: Bytes<'m>,
     /// For races; of no use where nothing is written.
     pub shadow: Shadow,
+    /// What is to become of it.
+    pub duty: Duty,
 }
 
 impl<'m> Buffer<'m> {
@@ -71,14 +74,14 @@ impl<'m> Buffer<'m> {
         let host = bytes.get().as_ptr() as u64;
         let base = u64::from(argument + 1) << APART | host & ALIGNMENT;
         let shadow = Shadow::new(if mutable { bytes.get().len() } else { 0 }, granule);
-        Buffer { name, argument, element, base, mutable, bytes, shadow }
+        Buffer { name, argument, element, base, mutable, bytes, shadow, duty: Duty::default() }
     }
 
-    /// The same with `copy` for its bytes if it may be written, and nothing noted.
-    pub fn over<'a>(&'a self, copy: &'a mut [u8]) -> Buffer<'a> {
-        let Buffer { argument, element, base, mutable, .. } = *self;
-        let bytes = if mutable { Bytes::Exclusive(copy) } else { Bytes::Shared(self.bytes.get()) };
-        Buffer { name: self.name.clone(), argument, element, base, mutable, bytes, shadow: self.shadow.like() }
+    /// The same memory as it looks to the kernel, with other contents, and touched by nobody.
+    pub fn again<'c>(&self, bytes: Bytes<'c>) -> Buffer<'c> {
+        let Buffer { name, argument, element, base, mutable, shadow, duty, .. } = self;
+        let (name, duty, shadow) = (name.clone(), duty.clone(), shadow.anew());
+        Buffer { name, argument: *argument, element: *element, base: *base, mutable: *mutable, bytes, shadow, duty }
     }
 
     /// Its bytes, if a launch may have written them.
@@ -99,14 +102,17 @@ impl<'m> Buffer<'m> {
             mutable: false,
             bytes: Bytes::Shared(bytes),
             shadow: Shadow::new(0, 1),
+            duty: Duty::default(),
         }
     }
 }
 
-/// Shared memory, all zero.
-pub fn shared_memory() -> SharedMemory {
+/// Shared memory, all of whose bytes are `fill`.
+pub fn shared_memory(fill: u8) -> SharedMemory {
     // By way of a vector: the array is large for a stack.
-    vec![0; SHARED_WORDS].try_into().unwrap_or_else(|_| unreachable!("the vector has {SHARED_WORDS} elements"))
+    vec![u32::from_ne_bytes([fill; 4]); SHARED_WORDS]
+        .try_into()
+        .unwrap_or_else(|_| unreachable!("the vector has {SHARED_WORDS} elements"))
 }
 
 /// The argument in whose part of the address space `address` lies.

@@ -24,6 +24,8 @@
 //!         describe ─▶ findings ─▶ report ─▶ render         what was found
 //!                       record ─────┘                      what the checked form reports of itself
 //!                       watch ─▶ trace, profile            what one thread did, what accesses ask of memory
+//!                          └──▶ provenance ─▶ operation    where a NaN or an infinity that was stored comes from: a second run
+//! outputs                              what of its buffers a launch reads and writes
 //! ```
 
 pub mod check;
@@ -46,9 +48,12 @@ mod inline;
 mod lanes;
 mod machine;
 mod memory;
+mod operation;
 mod order;
 mod origin;
+mod outputs;
 mod parallel;
+mod provenance;
 mod record;
 mod render;
 mod schedule;
@@ -58,7 +63,7 @@ mod warp;
 mod watch;
 mod words;
 
-pub use check::{Check, CheckSet, Severity, UnknownCheck};
+pub use check::{Allowance, Check, CheckSet, Coverage, Output, Severity, UnknownCheck};
 pub use memory::Bytes;
 pub use profile::Profile;
 pub use record::reported;
@@ -68,12 +73,16 @@ pub use trace::Trace;
 
 use code::{Access, Code, Inst, Origin, Pc, Place};
 use findings::Findings;
+use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::error::Error;
 use kernel_dsl::compiler::ir::{Block, Kernel, Parameter, Role, SharedArray, SharedMemory, SourceLocation, Table};
+use kernel_dsl::compiler::oracle::Declared;
 use kernel_dsl::compiler::source::Source;
 use machine::{Machine, Setting};
 use memory::Buffer;
+use outputs::Duty;
+use provenance::{Stored, Tracer};
 use serde::Serialize;
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -93,7 +102,10 @@ pub struct Program {
     tables: Vec<(Table, Vec<u8>)>,
     sources: Vec<Source>,
     locations: Vec<SourceLocation>,
+    declared: Declared,
     code: Code,
+    /// Whether it stores floats to buffers, and is as lowered: then the origins of NaNs and infinities can be asked for.
+    traced: bool,
 }
 
 /// Why a kernel cannot be run: its IR breaks a rule, or asks for what the interpreter does not have.
@@ -145,6 +157,18 @@ pub struct Options {
     /// Threads that blocks run on at most; `None` is as many as the machine has cores. What is left and reported is the
     /// same, save by kernels whose blocks race, where races are not checked.
     pub threads: Option<NonZeroUsize>,
+    /// The byte that shared memory and variables are full of until they are stored to, and buffers that hold nothing: with
+    /// 0xff, floats are NaNs.
+    pub fill: u8,
+    /// Arguments, by index, whose memory holds nothing when the launch begins: loads of what no thread has stored are reported.
+    pub uninitialised: Vec<usize>,
+}
+
+impl Options {
+    /// What a scalar holds that was never stored.
+    fn filled(&self, ty: Scalar) -> u64 {
+        u64::from_ne_bytes([self.fill; 8]) & ty.mask()
+    }
 }
 
 /// How much is checked.
@@ -185,7 +209,7 @@ pub struct Outcome {
 pub struct Mismatch(pub Vec<String>);
 
 impl Default for Options {
-    /// Every check, 2³² warp instructions (some minutes), 64 findings, blocks and warps in order.
+    /// Every check, 2³² warp instructions (some minutes), 64 findings, blocks and warps in order; what holds nothing is zero.
     fn default() -> Options {
         Options {
             checks: Checks::All,
@@ -194,6 +218,8 @@ impl Default for Options {
             schedule: Schedule::InOrder,
             without: CheckSet::default(),
             threads: None,
+            fill: 0,
+            uninitialised: Vec::new(),
         }
     }
 }
@@ -244,6 +270,8 @@ impl Program {
             tables: kernel.tables.iter().map(|t| (t.clone(), t.contents())).collect(),
             sources: kernel.sources.clone(),
             locations: kernel.locations.clone(),
+            declared: kernel.declared.clone(),
+            traced: arithmetic == decode::Arithmetic::Checked && stores_floats(&code),
             code,
         })
     }
@@ -295,7 +323,7 @@ impl Program {
         }
     }
 
-    fn run_watched(&self, launch: Launch<'_>, watch: Watch) -> Result<(Outcome, Watch), Mismatch> {
+    fn run_watched<'p>(&'p self, launch: Launch<'_>, watch: Watch<'p>) -> Result<(Outcome, Watch<'p>), Mismatch> {
         let Launch { grid, block, arguments, options } = launch;
         let parameters = self.bind(&arguments)?;
         let threads = self.block_of(block)?;
@@ -308,10 +336,18 @@ impl Program {
                 Role::Address { element, mutable } if p.argument as usize == argument => Some((p, element, mutable)),
                 _ => None,
             });
-            if let (Some((parameter, element, mutable)), Binding::Memory { bytes, .. }) = (role, binding) {
+            if let (Some((parameter, element, mutable)), Binding::Memory { bytes, extents, strides }) = (role, binding)
+            {
                 by_argument[argument] = Some(buffers.len());
                 let granule = granules.buffers[argument].min(element.align());
-                buffers.push(Buffer::new(parameter.name.clone(), parameter.argument, element, mutable, bytes, granule));
+                let (name, index) = (parameter.name.clone(), parameter.argument);
+                let mut buffer = Buffer::new(name, index, element, mutable, bytes, granule);
+                buffer.duty = Duty {
+                    fresh: mutable && options.uninitialised.contains(&argument),
+                    coverage: self.declared.outputs.iter().find(|o| o.index == index).map(|o| o.coverage),
+                    shape: extents.iter().copied().zip(strides.iter().copied().chain([1])).collect(),
+                };
+                buffers.push(buffer);
             }
         }
         for (i, (table, bytes)) in self.tables.iter().enumerate() {
@@ -327,14 +363,42 @@ impl Program {
         parameters.extend(buffers[buffers.len() - self.tables.len()..].iter().map(|table| table.base));
         let setting =
             Setting { parameters, by_argument, shared_bytes, shared_granule: granules.shared, dynamic, threads, grid };
-        if matches!(watch, Watch::Nobody)
-            && let Some(statistics) = parallel::run(self, &setting, &mut buffers, &options)
-        {
+        let stored = if self.wants_origins(&options) { Stored::Finite } else { Stored::Ignored };
+        let alone = matches!(watch, Watch::Nobody);
+        if alone && let Some(statistics) = parallel::run(self, &setting, &mut buffers, &options, stored) {
             return Ok((Outcome { statistics, report: Findings::new(self, &options).report() }, watch));
         }
-        let mut machine = Machine::new(self, &setting, buffers, options, watch);
+        let initial = (stored == Stored::Finite).then(|| provenance::initial(&buffers));
+        let mut machine = Machine::new(self, &setting, buffers, &options, watch);
+        machine.stored = stored;
         machine.run(0..setting.blocks());
-        Ok((Outcome { statistics: machine.statistics, report: machine.findings.report() }, machine.watch))
+        let Machine { statistics, findings, buffers, stored, stopped, watch, .. } = machine;
+        let mut report = findings.report();
+        if let (Stored::Strange, false, Some(initial)) = (stored, stopped, initial) {
+            report.add(self.origins(&setting, &buffers, initial, &options));
+        }
+        Ok((Outcome { statistics, report }, watch))
+    }
+
+    /// Runs a launch once more, on copies of what its buffers held at first, for the origins of NaNs and infinities.
+    fn origins(
+        &self,
+        setting: &Setting,
+        buffers: &[Buffer<'_>],
+        mut initial: Vec<Option<Vec<u8>>>,
+        options: &Options,
+    ) -> Report {
+        let copies = buffers.iter().zip(&mut initial).map(|(buffer, initial)| match initial {
+            Some(bytes) => buffer.again(Bytes::Exclusive(bytes)),
+            None => buffer.again(Bytes::Shared(buffer.bytes.get())),
+        });
+        let watch = Watch::Origins(Tracer::new(self, setting, options).into());
+        let mut machine = Machine::new(self, setting, copies.collect(), options, watch);
+        machine.run(0..setting.blocks());
+        match machine.watch {
+            Watch::Origins(tracer) => tracer.found(),
+            _ => unreachable!("who looks on stays"),
+        }
     }
 
     /// Where in the Rust the instruction at `site` comes from.
@@ -410,6 +474,18 @@ impl Program {
         }
         granules
     }
+}
+
+/// Whether floats are stored to buffers.
+fn stores_floats(code: &Code) -> bool {
+    code.insts.iter().any(|inst| {
+        let access = match inst {
+            Inst::Store(i) => &code.accesses[*i as usize],
+            Inst::Atomic(i) => &code.atomics[*i as usize].access,
+            _ => return false,
+        };
+        !access.place.is_shared() && (access.element.is_float() || access.element.is_half())
+    })
 }
 
 struct Granules {

@@ -9,7 +9,8 @@
 
 use super::code::Inst;
 use super::machine::{Machine, Setting};
-use super::memory::Buffer;
+use super::memory::{Buffer, Bytes};
+use super::provenance::Stored;
 use super::shadow::Shadow;
 use super::watch::Watch;
 use super::{Options, Program, Statistics};
@@ -29,14 +30,20 @@ const COPIED: usize = 1 << 30;
 /// What a thread did.
 struct Part {
     statistics: Statistics,
-    /// Whether it found anything.
+    /// Whether it found anything, or anything to look for.
     found: bool,
     /// By buffer.
     shadows: Vec<Shadow>,
 }
 
 /// Runs the launch over several threads. `None` if it has to run on one; then nothing has happened to the buffers.
-pub fn run(program: &Program, setting: &Setting, buffers: &mut [Buffer<'_>], options: &Options) -> Option<Statistics> {
+pub fn run(
+    program: &Program,
+    setting: &Setting,
+    buffers: &mut [Buffer<'_>],
+    options: &Options,
+    stored: Stored,
+) -> Option<Statistics> {
     let threads = threads(program, setting, buffers, options)?;
     let own = |buffer: &Buffer<'_>| if buffer.mutable { buffer.bytes.get().to_vec() } else { Vec::new() };
     let mut copies: Vec<Vec<Vec<u8>>> = (0..threads).map(|_| buffers.iter().map(own).collect()).collect();
@@ -44,13 +51,17 @@ pub fn run(program: &Program, setting: &Setting, buffers: &mut [Buffer<'_>], opt
         let shared = &*buffers;
         let workers = copies.iter_mut().enumerate().map(|(first, copies)| {
             scope.spawn(move || {
-                let buffers = shared.iter().zip(copies).map(|(buffer, copy)| buffer.over(copy)).collect();
-                let mut machine = Machine::new(program, setting, buffers, options.clone(), Watch::Nobody);
+                let own = shared.iter().zip(copies).map(|(buffer, copy)| match buffer.mutable {
+                    true => buffer.again(Bytes::Exclusive(copy)),
+                    false => buffer.again(Bytes::Shared(buffer.bytes.get())),
+                });
+                let mut machine = Machine::new(program, setting, own.collect(), options, Watch::Nobody);
+                machine.stored = stored;
                 // In turns, since neighbouring blocks are alike: the last ones of a causal mask have the most to do.
                 machine.run((0..setting.blocks()).skip(first).step_by(threads));
                 Part {
                     statistics: machine.statistics,
-                    found: !machine.findings.is_empty(),
+                    found: !machine.findings.is_empty() || machine.stored == Stored::Strange,
                     shadows: machine.buffers.into_iter().map(|buffer| buffer.shadow).collect(),
                 }
             })
@@ -75,10 +86,12 @@ pub fn run(program: &Program, setting: &Setting, buffers: &mut [Buffer<'_>], opt
 /// How many threads run a launch; `None` if one does.
 fn threads(program: &Program, setting: &Setting, buffers: &[Buffer<'_>], options: &Options) -> Option<usize> {
     let code = &program.code;
-    // An order of blocks and clocks is something that a kernel may see by these alone; a record keeps what came first.
+    // An order of blocks and clocks is something that a kernel may see by these alone; a record keeps what came first; and
+    // what all of a launch owes to a buffer, no part of it does.
     let alone = |inst: &Inst| matches!(inst, Inst::Atomic(_) | Inst::Inline(_) | Inst::Report(_));
     let work = setting.warps().saturating_mul(setting.blocks()).saturating_mul(code.insts.len() as u64);
-    if work < WORTH || code.insts.iter().any(alone) {
+    let owed = buffers.iter().any(|buffer| buffer.duty.is_owed());
+    if work < WORTH || owed || code.insts.iter().any(alone) {
         return None;
     }
     let most = options.threads.map_or(MOST, |threads| threads.get());

@@ -62,10 +62,18 @@ pub fn reported(form: &Checked, record: &[u32; WORDS]) -> Option<Report> {
         thread: Thread { block, thread, warp: linear / 32, lane: linear % 32 },
         object,
         other: None,
+        produced: None,
         count: 1,
     };
     let (kernel, sources) = (kernel.instance.clone(), kernel.sources.clone());
-    Some(Report { kernel, findings: vec![finding], truncated: false, schedule: Schedule::InOrder, sources })
+    Some(Report {
+        kernel,
+        findings: vec![finding],
+        allowed: Vec::new(),
+        truncated: false,
+        schedule: Schedule::InOrder,
+        sources,
+    })
 }
 
 impl Machine<'_, '_> {

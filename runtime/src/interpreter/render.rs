@@ -1,7 +1,7 @@
 //! A report as text, in the form in which rustc shows an error: title, the line with a caret, notes, help.
 
 use super::check::Severity;
-use super::report::{Finding, Other, Place, Report, Thread};
+use super::report::{Allowed, Finding, Other, Place, Report, Thread};
 use super::schedule::Schedule;
 use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 use kernel_dsl::compiler::source::Source;
@@ -15,6 +15,18 @@ impl fmt::Display for Report {
                 f.write_str("\n\n")?;
             }
             f.write_str(&renderer.render(&groups(finding, &self.sources)))?;
+        }
+        for (i, allowed) in self.allowed.iter().enumerate() {
+            let Allowed { check, place, reason, count } = allowed;
+            let times = if *count == 1 { "once".to_string() } else { format!("{count} times") };
+            f.write_str(if i > 0 {
+                "\n"
+            } else if self.findings.is_empty() {
+                ""
+            } else {
+                "\n\n"
+            })?;
+            write!(f, "allowed: {check} at {}:{}, {times}: {reason}", place.file, place.line)?;
         }
         if self.schedule != Schedule::InOrder {
             write!(f, "\n\nnote: blocks and warps ran {}", self.schedule)?;

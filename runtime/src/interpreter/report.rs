@@ -15,6 +15,8 @@ pub struct Report {
     pub kernel: String,
     /// One a check and site.
     pub findings: Vec<Finding>,
+    /// What the kernel allows, by check and statement.
+    pub allowed: Vec<Allowed>,
     /// Whether the run was stopped for having found as much as [`Options::limit`](super::Options::limit) allows.
     pub truncated: bool,
     /// The order in which the run went: with it, it goes so again.
@@ -41,7 +43,33 @@ pub struct Finding {
     pub object: Option<Object>,
     /// The access that this one is in conflict with.
     pub other: Option<Other>,
+    /// What made the number that it is about.
+    pub produced: Option<Produced>,
     /// How often it happened at this place: one a thread each time.
+    pub count: u64,
+}
+
+/// The operation that made a NaN or an infinity.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Produced {
+    /// As Rust writes it, with the operands' values.
+    pub operation: String,
+    /// The operands' values, in order.
+    pub inputs: Vec<String>,
+    /// What came of it.
+    pub result: String,
+}
+
+/// What a statement of the kernel does that the oracle forbids, and that the kernel allows it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Allowed {
+    /// What.
+    pub check: Check,
+    /// Where it happened first.
+    pub place: Place,
+    /// Why it may: the kernel's words.
+    pub reason: String,
+    /// How often it happened: one a thread each time.
     pub count: u64,
 }
 
@@ -134,6 +162,13 @@ impl Report {
         if self.errors().next().is_some() { Verdict::Fail } else { Verdict::Pass }
     }
 
+    /// Adds what another run of the same launch found.
+    pub(super) fn add(&mut self, other: Report) {
+        self.findings.extend(other.findings);
+        self.allowed.extend(other.allowed);
+        self.truncated |= other.truncated;
+    }
+
     /// The findings that are warnings.
     pub fn warnings(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(|f| f.severity == Severity::Warning)
@@ -144,6 +179,7 @@ impl Report {
         Report {
             kernel: self.kernel.clone(),
             findings: vec![finding.clone()],
+            allowed: Vec::new(),
             truncated: false,
             schedule: self.schedule,
             sources: self.sources.clone(),

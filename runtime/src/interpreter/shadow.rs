@@ -109,7 +109,7 @@ pub struct Clock<'a> {
 impl Clock<'_> {
     /// Whether nothing orders `earlier` and `now`, an access of the current epoch.
     #[inline(always)]
-    fn unordered(self, earlier: Stamp, now: Stamp) -> bool {
+    pub fn unordered(self, earlier: Stamp, now: Stamp) -> bool {
         let epoch = earlier.epoch();
         let unordered = if epoch < self.met {
             self.across && epoch < self.block && earlier != Stamp::default()
@@ -273,15 +273,15 @@ impl Shadow {
         Shadow { lives: Some(vec![Life::default(); cells].into()), ..shadow }
     }
 
-    /// Of as many cells, with nothing touched yet, of memory whose bytes have one lifetime.
-    pub fn like(&self) -> Shadow {
-        Shadow { granule: self.granule, pages: vec![None; self.pages.len()], atomics: None, lives: None }
-    }
-
     /// Whether what other blocks have noted in `other` races with what is noted here.
     pub fn conflicts(&self, other: &Shadow) -> bool {
         let pages = self.pages.iter().zip(&other.pages).filter_map(|(a, b)| a.as_deref().zip(b.as_deref()));
         pages.into_iter().any(|(a, b)| a.iter().zip(b).any(|(a, b)| a.conflicts(b)))
+    }
+
+    /// Nothing touched yet of as many bytes.
+    pub fn anew(&self) -> Shadow {
+        Shadow { granule: self.granule, pages: vec![None; self.pages.len()], atomics: None, lives: None }
     }
 
     /// Notes that `size` bytes at `offset` are stored in a lifetime.
@@ -313,6 +313,39 @@ impl Shadow {
         let mut cells = self.atomics.as_mut()?.cells(offset, size);
         let conflict = cells.find_map(|cell| cell.store_would(clock, now))?;
         Some(Conflict { by: By::Atomic, ..conflict })
+    }
+
+    /// Whether all of `size` bytes at `offset` were ever stored.
+    pub fn stored(&mut self, offset: u64, size: u32) -> bool {
+        self.cells(offset, size).all(|cell| cell.store != Stamp::default())
+    }
+
+    /// The store of another thread to these bytes, if something orders it before `now`.
+    pub fn stored_by_another(&mut self, offset: u64, size: u32, clock: Clock<'_>, now: Stamp) -> Option<Stamp> {
+        let another = |s: &Stamp| s.epoch() < clock.block || s.thread() != now.thread();
+        let stores = self.cells(offset, size).map(|cell| cell.store).filter(|s| *s != Stamp::default());
+        stores.filter(another).find(|store| !clock.unordered(*store, now))
+    }
+
+    /// The last store to the byte at `offset`.
+    pub fn last_store(&self, offset: u64) -> Option<Stamp> {
+        let cell = (offset >> self.granule) as usize;
+        let store = self.pages.get(cell / PAGE)?.as_ref()?[cell % PAGE].store;
+        (store != Stamp::default()).then_some(store)
+    }
+
+    /// Whether all of `size` bytes at `offset` were stored, or changed atomically.
+    pub fn written(&self, offset: u64, size: u32) -> bool {
+        let (first, last) = (offset >> self.granule, (offset + u64::from(size.max(1)) - 1) >> self.granule);
+        (first..=last).all(|cell| {
+            let changed = |atomics: &Shadow| atomics.touched(cell as usize);
+            self.last_store(cell << self.granule).is_some() || self.atomics.as_deref().is_some_and(changed)
+        })
+    }
+
+    fn touched(&self, cell: usize) -> bool {
+        let page = self.pages.get(cell / PAGE).and_then(Option::as_ref);
+        page.is_some_and(|page| page[cell % PAGE].loads[0] != Stamp::default())
     }
 
     /// The cells that stand for `size` bytes at `offset`.

@@ -100,6 +100,7 @@ fn kinds(code: &Code) -> Vec<Kind> {
                 (to, of(a).with(of(b)))
             }
             Inst::Select { to, condition, yes, no, .. } => (to, of(condition).with(of(yes)).with(of(no))),
+            Inst::Bitcast { to, a, .. } => (to.row, of(a.row)),
             Inst::Copy { to, from } => match steps.get(&to.row) {
                 Some(step) if of(from.row).with(of(*step)).is_uniform() => (to.row, Kind::Uniform),
                 Some(_) => (to.row, Kind::Varying),

@@ -88,13 +88,20 @@ impl Machine<'_, '_> {
                     simd.select(&mut warp.rows, wide, to, condition, yes, no);
                 }
                 Inst::Cast { from, into, to, a } => simd.cast(&mut warp.rows, from, into, to, a),
+                Inst::Bitcast { to, a, .. } => to.copy(&mut warp.rows, a, FULL),
                 Inst::Copy { to, from } => to.copy(&mut warp.rows, from, FULL),
                 Inst::Move { to, from } => to.copy(&mut warp.rows, from, mask),
                 Inst::Approximate { what, to, a } => approximate(&mut warp.rows, what, to, a),
                 Inst::Bits(i) => code.operations[i as usize].run(&mut warp.rows, simd),
                 Inst::Offset(i) => self.offset::<TIER>(site, warp, mask, &code.offsets[i as usize]),
                 Inst::Load(i) => self.load::<TIER>(site, warp, mask, &code.accesses[i as usize]),
-                Inst::Store(i) => self.store::<TIER>(site, warp, mask, &code.accesses[i as usize]),
+                Inst::Store(i) => {
+                    let access = &code.accesses[i as usize];
+                    if TIER >= ALL {
+                        self.watch(warp, mask, access);
+                    }
+                    self.store::<TIER>(site, warp, mask, access);
+                }
                 Inst::Poison(i) => self.poison::<TIER>(site, warp, mask, &code.accesses[i as usize]),
                 Inst::CopyAsync(i) => self.copy_async::<TIER>(site, warp, mask, i),
                 Inst::CopyCommit { to } => self.copy_commit(warp, mask, to),
@@ -116,8 +123,9 @@ impl Machine<'_, '_> {
                         let missing = mask & !warp.written[local.element as usize];
                         if missing != 0 {
                             self.unwritten(site, warp.index, missing, &local.name, local.len, |_| 0);
+                            let fill = self.options.filled(local.scalar());
                             for lane in lanes_of(missing) {
-                                to.set(&mut warp.rows, lane, 0);
+                                to.set(&mut warp.rows, lane, fill);
                             }
                         }
                     }
@@ -307,6 +315,9 @@ impl Machine<'_, '_> {
                     break;
                 }
             }
+            if TIER >= WATCHED {
+                self.watched_after(site, warp, mask, inst);
+            }
         }
         (warp.pc, warp.mask) = (pc, mask);
         self.statistics.warp_instructions += warp_insts;
@@ -411,25 +422,12 @@ impl Machine<'_, '_> {
         selector: u32,
     ) {
         let selectors = *u32::lanes(&warp.rows, selector as usize);
-        let (mut inactive, mut beyond) = (0u32, 0u32);
-        let mut sources = [0; 32];
-        for lane in 0..32u32 {
-            let (segment, within) = (lane & !(width - 1), lane & (width - 1));
-            let selector = selectors[lane as usize];
-            let source = match mode {
-                Shuffle::Index => segment + selector % width,
-                Shuffle::Xor if selector < width => lane ^ selector,
-                Shuffle::Xor => {
-                    beyond |= 1 << lane;
-                    lane
-                }
-                Shuffle::Up if selector <= within => lane - selector,
-                Shuffle::Down if selector < width - within => lane + selector,
-                Shuffle::Up | Shuffle::Down => lane,
-            };
-            inactive |= u32::from(mask >> source & 1 == 0) << lane;
-            sources[lane as usize] = source as usize;
-        }
+        let sources = sources(mode, width, &selectors);
+        let inactive = sources.iter().enumerate().fold(0, |m, (l, s)| m | u32::from(mask >> s & 1 == 0) << l);
+        let beyond = match mode {
+            Shuffle::Xor => selectors.iter().enumerate().fold(0, |m, (l, s)| m | u32::from(*s >= width) << l),
+            _ => 0,
+        };
         if from.wide {
             let values = *u64::lanes(&warp.rows, from.row as usize);
             *u64::lanes_mut(&mut warp.rows, to.row as usize) = sources.map(|s| values[s]);
@@ -517,6 +515,7 @@ impl Machine<'_, '_> {
         for lane in lanes_of(within) {
             if TIER >= ACCESSES && warp.written[(local.element + indices[lane]) as usize] >> lane & 1 == 0 {
                 missing |= 1 << lane;
+                to.set(&mut warp.rows, lane, self.options.filled(local.scalar()));
                 continue;
             }
             let bits = local.at(indices[lane]).get(&warp.rows, lane);
@@ -545,6 +544,22 @@ impl Machine<'_, '_> {
             warp.written[(local.element + indices[lane]) as usize] |= 1 << lane;
         }
     }
+}
+
+/// The lane that each lane of a shuffle reads.
+pub fn sources(mode: Shuffle, width: u32, selectors: &[u32; LANES]) -> [usize; LANES] {
+    std::array::from_fn(|lane| {
+        let (lane, selector) = (lane as u32, selectors[lane]);
+        let (segment, within) = (lane & !(width - 1), lane & (width - 1));
+        let source = match mode {
+            Shuffle::Index => segment + selector % width,
+            Shuffle::Xor if selector < width => lane ^ selector,
+            Shuffle::Up if selector <= within => lane - selector,
+            Shuffle::Down if selector < width - within => lane + selector,
+            Shuffle::Xor | Shuffle::Up | Shuffle::Down => lane,
+        };
+        source as usize
+    })
 }
 
 /// A value as Rust shows it.

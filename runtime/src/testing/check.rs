@@ -48,6 +48,7 @@ impl Checker {
             approximate: false,
             decisions: Vec::new(),
             warnings: Vec::new(),
+            allowed: Vec::new(),
             problem: cases.is_empty().then(|| "its subject has no cases".to_string()),
             cases: Vec::new(),
         };
@@ -73,7 +74,8 @@ impl Checker {
                     report.cases.push(case);
                     warnings.take(found);
                 }
-                report.warnings = warnings.0.into_values().collect();
+                report.warnings = warnings.found.into_values().collect();
+                report.allowed = warnings.allowed.into_values().collect();
             }
             Err(e) => report.problem = Some(e.to_string()),
         }
@@ -174,12 +176,17 @@ impl Checker {
             })
         };
         // The oracle first: no other executor runs what it reports.
+        let uninitialised: Vec<usize> = (0..case.inputs.len()).filter(|i| case.inputs[*i].holds_nothing()).collect();
         let oracle = |options: interpreter::Options| {
+            let options = interpreter::Options { uninitialised: uninitialised.clone(), ..options };
             let outcome = RefCell::new(None);
             let run = |a: &Approved| prepared.lowered.run_by(a, options.clone()).map(|o| _ = outcome.replace(o));
             interpret(&run).map(|outputs| (outputs, outcome.into_inner()))
         };
-        let (lowered, outcome) = oracle(Default::default()).map_err(stopped(Executor::Lowered))?;
+        // What is right has the NaNs and infinities that it is to have.
+        let quiet = Check::ORIGINS.into_iter().collect();
+        let (lowered, outcome) = oracle(interpreter::Options { without: quiet, ..Default::default() })
+            .map_err(stopped(Executor::Lowered))?;
         let instructions = outcome.map_or(0, |outcome| {
             warnings.add(&outcome.report);
             outcome.statistics.warp_instructions
@@ -188,7 +195,7 @@ impl Checker {
             for schedule in [Schedule::Reversed, Schedule::Seeded(1)] {
                 // What waits for a block that has not begun, waits for ever.
                 let fuel = 8 * instructions + 10_000;
-                match oracle(interpreter::Options { schedule, fuel, ..Default::default() }) {
+                match oracle(interpreter::Options { schedule, fuel, without: quiet, ..Default::default() }) {
                     Ok((outputs, _)) => {
                         if let Some(mismatch) = prepared.difference(case, &lowered, &outputs) {
                             return Err(Failure::OrderDependent { schedule, mismatch: mismatch.into() });
@@ -237,7 +244,13 @@ impl Checker {
                 right(executor, &outputs)?;
             }
         }
-        right(Executor::Lowered, &lowered)
+        let wrong = right(Executor::Lowered, &lowered);
+        if wrong.is_err()
+            && let Ok((_, Some(outcome))) = oracle(Default::default())
+        {
+            warnings.add(&outcome.report);
+        }
+        wrong
     }
 }
 
@@ -263,19 +276,30 @@ pub(super) fn program(artifact: &'static Artifact) -> Result<Program> {
 
 /// What the oracle warned of, by check, file and place there, as text.
 #[derive(Default)]
-struct Warnings(BTreeMap<(Check, String, [u32; 2]), String>);
+struct Warnings {
+    found: BTreeMap<(Check, String, [u32; 2]), String>,
+    /// What the kernel allows.
+    allowed: BTreeMap<(Check, String, [u32; 2]), String>,
+}
 
 impl Warnings {
     fn add(&mut self, report: &Report) {
         for finding in report.warnings() {
             self.note(finding, || report.alone(finding).to_string());
         }
+        for allowed in &report.allowed {
+            let (check, Place { file, line, column, .. }) = (allowed.check, &allowed.place);
+            let text = || format!("allowed: {check} at {file}:{line}: {}", allowed.reason);
+            self.allowed.entry((check, file.clone(), [*line, *column])).or_insert_with(text);
+        }
     }
 
     /// Those of `later` too; of one place, the first text stays.
     fn take(&mut self, later: Warnings) {
-        for (place, text) in later.0 {
-            self.0.entry(place).or_insert(text);
+        for (all, later) in [(&mut self.found, later.found), (&mut self.allowed, later.allowed)] {
+            for (place, text) in later {
+                all.entry(place).or_insert(text);
+            }
         }
     }
 
@@ -295,7 +319,7 @@ impl Warnings {
 
     fn note(&mut self, finding: &Finding, text: impl FnOnce() -> String) {
         let Place { file, line, column, .. } = &finding.place;
-        self.0.entry((finding.check, file.clone(), [*line, *column])).or_insert_with(text);
+        self.found.entry((finding.check, file.clone(), [*line, *column])).or_insert_with(text);
     }
 }
 

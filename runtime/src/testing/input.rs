@@ -29,6 +29,8 @@ pub struct Array {
     bytes: Vec<u8>,
     extents: Vec<usize>,
     strides: Vec<usize>,
+    /// It holds nothing when a launch begins.
+    uninitialised: bool,
 }
 
 impl Input {
@@ -75,7 +77,32 @@ impl Input {
         // SAFETY: elements have no padding, so all their bytes are initialised; they are read while `data` is borrowed.
         let bytes = unsafe { std::slice::from_raw_parts(data.as_ptr().cast::<u8>(), size_of_val(data)) }.to_vec();
         let (extents, strides) = (extents.to_vec(), strides.to_vec());
-        Input::Array(Array { element: T::TYPE, numbers: T::TYPE.numbers(), bytes, extents, strides })
+        Input::Array(Array {
+            element: T::TYPE,
+            numbers: T::TYPE.numbers(),
+            bytes,
+            extents,
+            strides,
+            uninitialised: false,
+        })
+    }
+
+    /// A row-major view of an output that holds nothing when the launch begins: the oracle reports what the kernel reads there
+    /// before it has written it. All its bits are 1, so that its floats are NaNs.
+    pub fn uninitialised<T: Element, const R: usize>(extents: [usize; R]) -> Input {
+        match Input::view::<T, R>(&[], extents) {
+            Input::Array(array) => {
+                let elements = extents.iter().fold(1usize, |n, extent| n.saturating_mul(*extent));
+                let bytes = vec![0xff; elements.saturating_mul(size_of::<T>())];
+                Input::Array(Array { bytes, uninitialised: true, ..array })
+            }
+            scalar => scalar,
+        }
+    }
+
+    /// Whether it holds nothing when a launch begins.
+    pub(super) fn holds_nothing(&self) -> bool {
+        matches!(self, Input::Array(array) if array.uninitialised)
     }
 
     /// A scalar's value; of an array, its first element's, or NaN if there is none.

@@ -40,6 +40,8 @@ pub struct InstanceReport {
     pub decisions: Vec<String>,
     /// What the oracle warns of, each place once.
     pub warnings: Vec<String>,
+    /// What the kernel does that the oracle forbids, and says that it may: each place once, with the reason.
+    pub allowed: Vec<String>,
     /// What stopped it before any case: it did not lower, a pass failed, or there were no cases.
     pub problem: Option<String>,
     /// One a case.

@@ -66,6 +66,7 @@ fn program() -> Program {
         target: Target::SM_61,
         instances: vec![Instance::default()],
         tolerances: vec![],
+        outputs: vec![],
     };
     let i = || expr(ExprKind::Local(hir::LocalId(3)), usize);
     let element = |n| expr(ExprKind::Index { base: argument(n).into(), index: i().into() }, float);
@@ -93,6 +94,7 @@ fn program() -> Program {
         parameters: 3,
         returns: TypeId(5),
         constant: None,
+        allowances: vec![],
         body,
     };
     Program { launch, functions: vec![function], items: Default::default() }
@@ -137,6 +139,7 @@ pub fn ir(mistake: Mistake) -> ir::Kernel {
         dynamic: Vec::new(),
         tables: Vec::new(),
         sources: vec![source()],
+        declared: Default::default(),
         locations: vec![ir::SourceLocation {
             source: 0,
             span: Span { line: 2, column: 22, end_line: 2, end_column: 50 },

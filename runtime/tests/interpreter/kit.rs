@@ -39,6 +39,7 @@ impl Kit {
             tables: Vec::new(),
             sources: vec![source],
             locations: vec![location],
+            declared: Default::default(),
             body: Region::default(),
         };
         Kit { b: Builder::new(kernel), labels: 0, arguments: 0 }

@@ -156,6 +156,7 @@ fn of_block(code: Inline) -> Kernel {
         dynamic: Vec::new(),
         sources: Vec::new(),
         locations: Vec::new(),
+        declared: Default::default(),
         body: Region::default(),
     });
     builder.effect(Op::Inline { code: code.into(), inputs: Values::new() });

@@ -25,6 +25,7 @@ pub(super) fn blank(function: &syntax::Function) -> hir::Function {
         parameters: 0,
         returns: TypeId(0),
         constant: function.constant,
+        allowances: Vec::new(),
         body: hir::Block::default(),
     }
 }
@@ -365,6 +366,7 @@ fn nothing(name: &proc_macro2::Ident, generics: &[syntax::Generic]) -> syntax::F
         receiver: false,
         returns: None,
         constant: None,
+        allowances: Vec::new(),
         body: syntax::Block { statements: Vec::new(), value: None, mark },
         source: crate::source::Source { name: name.to_string(), file: String::new(), line: 0, text: Vec::new() },
         hash: 0,

@@ -30,6 +30,7 @@ mod written;
 
 use crate::Scalar;
 use crate::hir::{self, Bound, Builtin, FunctionId, GenericKind, LabelId, LocalId, Root, TypeId};
+use crate::oracle::{Coverage, Output};
 use crate::syntax::{self, Mark};
 use environment::Environment;
 use proc_macro2::TokenStream;
@@ -108,6 +109,7 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
     checker.parameters_of_kernel();
     let instances = kernel.instances.iter().map(|i| checker.instance(i)).collect();
     let tolerances = kernel.tolerances.iter().filter_map(|t| checker.tolerance(t)).collect();
+    let outputs = kernel.writes.iter().filter_map(|(name, coverage)| checker.output(name, *coverage)).collect();
     let mut body = checker.body();
     let mut finish = checker.finish(&mut body);
     let conditions = requires.iter_mut().map(|r| &mut r.condition);
@@ -126,6 +128,7 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<Checked<hir
         target: kernel.target,
         instances,
         tolerances,
+        outputs,
     };
     environment.functions[0] = function;
     Ok(rest.map(|()| hir::Program { launch, functions: environment.functions, items: environment.items }))
@@ -434,8 +437,8 @@ impl<'a> Checker<'a> {
     }
 
     /// A tolerance is for what the kernel writes.
-    fn tolerance(&mut self, tolerance: &syntax::Tolerance) -> Option<hir::Tolerance> {
-        let syntax::Tolerance { name, relative, absolute } = tolerance;
+    /// The parameter `name`, which a clause about `what` the kernel writes speaks of.
+    fn written_parameter(&mut self, name: &proc_macro2::Ident, what: &str) -> Option<u32> {
         let mark = Mark { first: name.span(), last: name.span(), span: crate::source::Span::default() };
         let found = self.function.parameters.iter().position(|p| p.name == *name);
         let Some(parameter) = found else {
@@ -448,10 +451,20 @@ impl<'a> Checker<'a> {
             _ => false,
         };
         if !written {
-            self.mistake(mark, format!("`{name}` is only read: a tolerance is for what the kernel writes"));
+            self.mistake(mark, format!("`{name}` is only read: {what} is for what the kernel writes"));
             return None;
         }
-        Some(hir::Tolerance { parameter: parameter as u32, relative: *relative, absolute: *absolute })
+        Some(parameter as u32)
+    }
+
+    fn tolerance(&mut self, tolerance: &syntax::Tolerance) -> Option<hir::Tolerance> {
+        let syntax::Tolerance { name, relative, absolute } = tolerance;
+        let parameter = self.written_parameter(name, "a tolerance")?;
+        Some(hir::Tolerance { parameter, relative: *relative, absolute: *absolute })
+    }
+
+    fn output(&mut self, name: &proc_macro2::Ident, coverage: Coverage) -> Option<Output> {
+        Some(Output { index: self.written_parameter(name, "`writes`")?, coverage })
     }
 
     fn body(&mut self) -> hir::Block {
@@ -642,6 +655,7 @@ impl Finish<'_> {
             locals,
             returns,
             constant: checker.function.constant,
+            allowances: checker.function.allowances.clone(),
             body,
         };
         Ok((function, checked))

@@ -1,4 +1,4 @@
-//! `ptx!(…)` in the copies that rustc sees.
+//! `ptx!(…)`, and what is for the oracle alone, in the copies that rustc sees.
 //!
 //! rustc knows nothing of PTX. The macro of that name takes only what the attributes make of a call, the types and values of
 //! its operands, and gives what rustc needs to check them:
@@ -8,34 +8,52 @@
 //! ```
 //! A call that no attribute has seen stands where there is no device, and says so.
 
+use crate::syntax::allow::is_allowance;
 use crate::syntax::inline::{Call, is_inline};
 use proc_macro2::{Punct, Spacing, TokenStream, TokenTree};
 use quote::quote;
 use syn::visit_mut::{self, VisitMut};
-use syn::{Block, Item, ItemFn, Macro};
+use syn::{Attribute, Block, Item, ItemFn, Macro};
 
 /// The function with its calls made for rustc.
 pub(super) fn for_rustc(item: &ItemFn) -> ItemFn {
     let mut item = item.clone();
-    Calls.visit_item_fn_mut(&mut item);
+    Calls::default().visit_item_fn_mut(&mut item);
     item
 }
 
 /// The same of a block.
 pub(super) fn block_for_rustc(block: &Block) -> Block {
     let mut block = block.clone();
-    Calls.visit_block_mut(&mut block);
+    Calls::default().visit_block_mut(&mut block);
     block
 }
 
 /// The same of an item, in place.
 pub(super) fn item_for_rustc(item: &mut Item) {
-    Calls.visit_item_mut(item);
+    Calls::default().visit_item_mut(item);
 }
 
-struct Calls;
+#[derive(Default)]
+struct Calls {
+    /// In a body; what stands before an item is rustc's.
+    inside: bool,
+}
 
 impl VisitMut for Calls {
+    /// rustc knows nothing of what the oracle is told.
+    fn visit_attributes_mut(&mut self, attributes: &mut Vec<Attribute>) {
+        if self.inside {
+            attributes.retain(|attribute| !is_allowance(attribute));
+        }
+    }
+
+    fn visit_block_mut(&mut self, block: &mut Block) {
+        let outside = std::mem::replace(&mut self.inside, true);
+        visit_mut::visit_block_mut(self, block);
+        self.inside = outside;
+    }
+
     fn visit_macro_mut(&mut self, mac: &mut Macro) {
         visit_mut::visit_macro_mut(self, mac);
         // A copy of a copy has been here.

@@ -28,6 +28,7 @@ pub use method::{Method, OnOverflow};
 pub use monomorphic::{Monomorphic, monomorphic};
 
 use crate::ir;
+use crate::oracle::{Allowance, Output};
 use crate::ptx::inline;
 use crate::scalar::Scalar;
 use crate::source::{Source, Span};
@@ -93,6 +94,8 @@ pub struct Launch {
     pub instances: Vec<Instance>,
     /// How near a GPU's results must be, for parameters that the hardware's approximations reach.
     pub tolerances: Vec<Tolerance>,
+    /// Parameters of which the kernel says how much it writes.
+    pub outputs: Vec<Output>,
 }
 
 /// How far floats that a kernel writes may be from those of the interpreter: absolute + relative · |value|.
@@ -173,6 +176,8 @@ pub struct Function {
     /// Of a constant, which is a function without parameters that gives its value: where it is to lie, if it is read by an index
     /// of run time.
     pub constant: Option<ir::Placement>,
+    /// What its statements may do though the oracle forbids it.
+    pub allowances: Vec<Allowance>,
     /// What it does; its value is the function's.
     pub body: Block,
 }

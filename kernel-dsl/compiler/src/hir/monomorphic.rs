@@ -10,6 +10,7 @@ use super::{
 };
 use crate::Scalar;
 use crate::error::{Error, Errors};
+use crate::oracle::Output;
 use std::collections::HashMap;
 
 /// Functions of a monomorphic program at most: generic functions that call one another with ever larger types have no end.
@@ -62,6 +63,17 @@ impl Monomorphic {
     pub fn tolerance(&self, index: usize) -> Option<Tolerance> {
         let parameter = self.arguments().get(index)?.parameter;
         self.program.launch.tolerances.iter().copied().find(|t| t.parameter == parameter)
+    }
+
+    /// The arguments of which the kernel says how much it writes: those views and slices that the parameters are, or hold.
+    pub fn outputs(&self) -> Vec<Output> {
+        let memory = |ty: TypeId| {
+            let ty = &self.kernel().types[ty.0 as usize];
+            matches!(ty, Type::Slice { mutable: true, .. } | Type::View { mutable: true, .. })
+        };
+        let of = |parameter| self.program.launch.outputs.iter().find(move |o| o.index == parameter);
+        let arguments = self.arguments().into_iter().enumerate().filter(|(_, a)| memory(a.ty));
+        arguments.filter_map(|(i, a)| Some(Output { index: i as u32, ..*of(a.parameter)? })).collect()
     }
 
     /// What a launch passes: an argument for each number and view that the kernel's parameters are made of, in order.

@@ -201,6 +201,7 @@ mod tests {
             parameters: 0,
             returns: TypeId(0),
             constant: None,
+            allowances: vec![],
             body,
         }
     }
@@ -229,6 +230,7 @@ mod tests {
             target: Target::SM_61,
             instances: vec![Instance(vec![Constant::Usize(16), Constant::Bool(true)])],
             tolerances: vec![],
+            outputs: vec![],
         };
         Program {
             launch,

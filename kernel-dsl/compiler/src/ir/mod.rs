@@ -63,6 +63,7 @@ pub use memory::{
 pub use table::{CONSTANT_LIMIT, Placement, Table};
 
 use crate::approximation::Approximation;
+use crate::oracle::Declared;
 use crate::ptx::Inline;
 use crate::scalar::Scalar;
 use crate::source::{Source, Span};
@@ -105,6 +106,8 @@ pub struct Kernel {
     pub sources: Vec<Source>,
     /// What an instruction's [`Location`] names.
     pub locations: Vec<SourceLocation>,
+    /// What the oracle is told beside the code.
+    pub declared: Declared,
     /// What a thread does.
     pub body: Region,
 }

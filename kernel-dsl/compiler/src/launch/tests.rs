@@ -36,6 +36,7 @@ fn kernel(generics: &[(&str, Scalar)], parameters: &[(&str, Type)]) -> Program {
         types,
         returns: USIZE,
         constant: None,
+        allowances: vec![],
         body: Block::default(),
     };
     let launch = Launch {
@@ -48,6 +49,7 @@ fn kernel(generics: &[(&str, Scalar)], parameters: &[(&str, Type)]) -> Program {
         target: crate::Target::SM_61,
         instances: vec![],
         tolerances: vec![],
+        outputs: vec![],
     };
     Program { launch, functions: vec![function], items: Items::default() }
 }

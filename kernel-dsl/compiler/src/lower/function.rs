@@ -5,7 +5,7 @@ use super::storage::Binding;
 use super::table::Constant;
 use super::value::{Storage, Val};
 use crate::hir::{self, Expr, FunctionId, TypeId};
-use crate::ir::{Label, Location, Op, Values};
+use crate::ir::{self, Label, Location, Op, Values};
 use crate::source::Span;
 use std::collections::HashMap;
 
@@ -58,10 +58,12 @@ pub(super) struct Exit {
 
 impl<'h> Lowerer<'h> {
     pub(super) fn enter_function(&mut self, function: &'h hir::Function, caller: Option<Location>) -> Frame<'h> {
-        let sources = &mut self.builder.kernel.sources;
+        let ir::Kernel { sources, declared, .. } = &mut self.builder.kernel;
         let source = *self.sources.entry(function.hash).or_insert_with(|| {
+            let source = sources.len() as u32;
             sources.push(function.source.clone());
-            sources.len() as u32 - 1
+            declared.allowances.extend(function.allowances.iter().map(|a| (source, a.clone())));
+            source
         });
         let bindings = vec![Binding::Unset; function.locals.len()];
         self.entered += 1;

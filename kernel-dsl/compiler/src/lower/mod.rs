@@ -49,6 +49,7 @@ use crate::hir::{self, Instance, Monomorphic, Program, Size, TypeId};
 use crate::ir::build::Builder;
 use crate::ir::{self, Label, Location, Op, Parameter, Role, SourceLocation, Type};
 use crate::launch;
+use crate::oracle::Declared;
 use crate::source::Span;
 use crate::target::Target;
 use cell::Cell;
@@ -91,6 +92,7 @@ fn lower_with(monomorphic: &Monomorphic, target: Target, named: bool) -> Result<
         tables: Vec::new(),
         sources: Vec::new(),
         locations: Vec::new(),
+        declared: Declared { outputs: monomorphic.outputs(), allowances: Vec::new() },
         body: ir::Region::default(),
     };
     let mut lowerer = Lowerer {

@@ -3,6 +3,7 @@
 use super::place::written;
 use super::{BlockExtent, Function, GenericKind, Kernel, LaunchTokens, Path, Reader, Tolerance};
 use crate::check::prelude;
+use crate::oracle::Coverage;
 use crate::{Scalar, Target};
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{ToTokens, quote};
@@ -21,6 +22,7 @@ struct Clauses {
     max_registers: Option<u32>,
     contract: bool,
     tolerances: Vec<Tolerance>,
+    writes: Vec<(Ident, Coverage)>,
     target: Option<Target>,
     crate_path: Option<syn::Path>,
     refused: Vec<syn::Error>,
@@ -132,6 +134,17 @@ impl Clauses {
                         clauses.tolerances.push(tolerance);
                     }
                 }
+                "writes" => {
+                    let inner;
+                    parenthesized!(inner in input);
+                    for (name, coverage) in Punctuated::<_, Token![,]>::parse_terminated_with(&inner, coverage)? {
+                        let again = clauses.writes.iter().any(|(other, _)| *other == name);
+                        clauses
+                            .refused
+                            .extend(again.then(|| syn::Error::new(name.span(), format!("`{name}` is there twice"))));
+                        clauses.writes.push((name, coverage));
+                    }
+                }
                 "derived" => {
                     let inner;
                     parenthesized!(inner in input);
@@ -146,7 +159,7 @@ impl Clauses {
                     return Err(syn::Error::new(
                         name.span(),
                         format!(
-                            "`{name}` is not a clause of `#[kernel]`; there are block, grid, instances, derived, min_blocks, max_registers, contract, tolerance, target and crate"
+                            "`{name}` is not a clause of `#[kernel]`; there are block, grid, instances, derived, min_blocks, max_registers, contract, tolerance, writes, target and crate"
                         ),
                     ));
                 }
@@ -192,6 +205,14 @@ impl syn::parse::Parse for Tolerance {
         }
         Ok(Tolerance { name, relative: given[0].unwrap_or(0.0), absolute: given[1].unwrap_or(0.0) })
     }
+}
+
+/// `y = once` of the clause `writes`.
+fn coverage(input: ParseStream) -> syn::Result<(Ident, Coverage)> {
+    let (name, word): (Ident, Ident) = (input.parse()?, equals(input)?);
+    let found = [Coverage::All, Coverage::Once].into_iter().find(|c| word == c.name());
+    let message = format!("`{name} = all`: the kernel writes each element; `{name} = once`: no two threads write one");
+    found.map(|coverage| (name, coverage)).ok_or_else(|| syn::Error::new(word.span(), message))
 }
 
 fn equals<T: syn::parse::Parse>(input: ParseStream) -> syn::Result<T> {
@@ -293,6 +314,7 @@ impl Reader {
             max_registers: clauses.max_registers,
             contract: clauses.contract,
             tolerances: clauses.tolerances,
+            writes: clauses.writes,
             target: clauses.target.unwrap_or(Target::SM_61),
             crate_path: clauses.crate_path.unwrap_or_else(|| syn::parse_quote!(::kernel_dsl)),
             launch_tokens: tokens,

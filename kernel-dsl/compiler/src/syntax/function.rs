@@ -30,7 +30,7 @@ impl Reader {
         }
         let source = place::source(item);
         let hash = place::hash(item, &source);
-        Function {
+        let mut function = Function {
             name: signature.ident.clone(),
             generics: self.generics(&signature.generics),
             parameters: signature.inputs.iter().filter_map(|p| self.parameter(p)).collect(),
@@ -40,11 +40,15 @@ impl Reader {
                 ReturnType::Type(_, ty) => Some(self.ty(ty)),
             },
             constant: None,
+            allowances: Vec::new(),
             body: self.block(&item.block),
             source,
             hash,
             written: Some(Written(Rc::new(item.clone()))),
-        }
+        };
+        self.allowed_elsewhere();
+        function.allowances = std::mem::take(&mut self.allowances);
+        function
     }
 
     fn parameter(&mut self, argument: &FnArg) -> Option<Parameter> {
@@ -76,6 +80,9 @@ impl Reader {
         let mut value = None;
         for (i, statement) in block.stmts.iter().enumerate() {
             let last = i + 1 == block.stmts.len();
+            if !self.allowing.is_empty() {
+                self.allowed(statement);
+            }
             match statement {
                 Stmt::Local(local) => statements.push(self.binding(local)),
                 Stmt::Expr(syn::Expr::Const(c), _) => statements.extend(self.assertions(c)),

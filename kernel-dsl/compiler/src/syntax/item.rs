@@ -1,5 +1,6 @@
 //! Device items beside functions: constants, structs, enums, traits and impls, alone or together in a module.
 
+use super::allow::is_allowance;
 use super::{
     Argument, Block, Expr, Function, Generic, GenericKind, Parameter, Path, Reader, Segment, Type, TypeKind, Written,
     place,
@@ -103,7 +104,7 @@ pub struct Bound {
 
 /// Reads a device item: a constant, struct, enum, or a module of items.
 pub fn module(item: &syn::Item) -> Result<Module, syn::Error> {
-    let mut reader = Reader { line: item.span().start().line, refused: None };
+    let mut reader = Reader::from_line(item.span().start().line);
     let name = Ident::new("module", item.span());
     let mut module = Module { items: Vec::new(), hash: place::hash_of(&name, item) };
     match item {
@@ -146,12 +147,16 @@ impl Reader {
         }
     }
 
-    /// Refuses conditions within a function: on parameters, statements, and whatever else has attributes.
+    /// Refuses conditions within a function: on parameters, statements, and whatever else has attributes; and finds its
+    /// allowances.
     pub(super) fn unconditional_within(&mut self, signature: &syn::Signature, body: &syn::Block) {
         struct Conditions<'r>(&'r mut Reader);
         impl<'a> Visit<'a> for Conditions<'_> {
             fn visit_attribute(&mut self, attribute: &'a syn::Attribute) {
                 self.0.unconditional(std::slice::from_ref(attribute));
+                if is_allowance(attribute) {
+                    self.0.allowing.push(attribute.clone());
+                }
             }
         }
         let mut conditions = Conditions(self);
@@ -220,7 +225,7 @@ impl Reader {
         item: &impl ToTokens,
     ) -> Function {
         let placement = self.placement(attributes);
-        let mut reader = Reader { line: name.span().start().line, refused: None };
+        let mut reader = Reader::from_line(name.span().start().line);
         let value: Option<Box<Expr>> = value.map(|e| Box::new(reader.expression(e)));
         let returns = Some(reader.ty(ty));
         let mark = reader.mark(item);
@@ -235,6 +240,7 @@ impl Reader {
             receiver: false,
             returns,
             constant: Some(placement),
+            allowances: Vec::new(),
             body: Block { statements: Vec::new(), value, mark },
             hash: place::hash_of(name, item),
             source,

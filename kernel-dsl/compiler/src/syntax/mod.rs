@@ -4,6 +4,7 @@
 //! on the device has no node. Reading refuses it with an error at the token that says what to write instead, and goes
 //! on, so that all such mistakes come at once. Names are not resolved and nothing has a type; that is [`check`](crate::check)'s work.
 
+pub(crate) mod allow;
 mod assign;
 mod attribute;
 mod callees;
@@ -16,6 +17,7 @@ mod place;
 mod types;
 
 use crate::ir::Placement;
+use crate::oracle::{Allowance, Coverage};
 use crate::source::Source;
 use crate::{Scalar, Target};
 use proc_macro2::{Ident, TokenStream};
@@ -49,6 +51,8 @@ pub struct Kernel {
     pub contract: bool,
     /// How near a GPU's results must be, by parameter.
     pub tolerances: Vec<Tolerance>,
+    /// How much of its outputs it writes, by parameter.
+    pub writes: Vec<(Ident, Coverage)>,
     /// What it is compiled for.
     pub target: Target,
     /// The path of the facade crate: `::kernel_dsl`, or what `crate = …` says.
@@ -116,6 +120,8 @@ pub struct Function {
     pub returns: Option<Type>,
     /// Of a constant, which is a function without parameters: where it is to lie.
     pub constant: Option<Placement>,
+    /// What its statements may do though the oracle forbids it.
+    pub allowances: Vec<Allowance>,
     /// What it does.
     pub body: Block,
     /// Its text.
@@ -500,11 +506,19 @@ struct Reader {
     /// Line that places count from.
     line: usize,
     refused: Option<syn::Error>,
+    /// Allowances of the function whose statements have not been read.
+    allowing: Vec<syn::Attribute>,
+    /// Those that have been.
+    allowances: Vec<Allowance>,
 }
 
 impl Reader {
     fn new(item: &ItemFn) -> Reader {
-        Reader { line: place::first_line(item), refused: None }
+        Reader::from_line(place::first_line(item))
+    }
+
+    fn from_line(line: usize) -> Reader {
+        Reader { line, refused: None, allowing: Vec::new(), allowances: Vec::new() }
     }
 
     fn refuse(&mut self, error: syn::Error) {

@@ -24,6 +24,7 @@ fn kernel(name: &str, block: [u32; 3], parameters: Vec<Parameter>) -> Kernel {
         tables: Vec::new(),
         sources: vec![],
         locations: vec![],
+        declared: Default::default(),
         body: Region::default(),
     }
 }

@@ -48,6 +48,7 @@ pub fn empty() -> Kernel {
         tables: Vec::new(),
         sources: vec![],
         locations: vec![],
+        declared: Default::default(),
         body: Region::default(),
     }
 }

@@ -1,0 +1,123 @@
+//! `#[allow(global_race, reason = "…")]` at a statement: what the oracle forbids, and the kernel does on purpose.
+//!
+//! rustc's lints have the same attribute. One that names a check of the oracle's, or gives a reason, is ours, and is taken
+//! out of what rustc sees ([`is_allowance`]); any other is rustc's.
+
+use super::Reader;
+use crate::oracle::{Allowance, Check, GROUPS};
+use proc_macro2::{Ident, Span};
+use quote::ToTokens;
+use syn::ext::IdentExt;
+use syn::parse::{ParseStream, Parser};
+use syn::{Attribute, LitStr, Stmt, Token};
+
+/// What stands between the parentheses.
+struct Written {
+    names: Vec<(String, Span)>,
+    reason: Option<LitStr>,
+}
+
+impl Written {
+    fn parse(input: ParseStream) -> syn::Result<Written> {
+        let mut written = Written { names: Vec::new(), reason: None };
+        while !input.is_empty() {
+            let first = input.call(Ident::parse_any)?;
+            if first == "reason" && input.peek(Token![=]) {
+                input.parse::<Token![=]>()?;
+                written.reason = Some(input.parse()?);
+            } else {
+                let mut name = first.to_string();
+                loop {
+                    let joint = if input.parse::<Option<Token![-]>>()?.is_some() {
+                        "-"
+                    } else if input.parse::<Option<Token![::]>>()?.is_some() {
+                        "::"
+                    } else {
+                        break;
+                    };
+                    name = format!("{name}{joint}{}", input.call(Ident::parse_any)?);
+                }
+                written.names.push((name.replace('_', "-"), first.span()));
+            }
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(written)
+    }
+
+    fn of(attribute: &Attribute) -> Option<Written> {
+        let found =
+            attribute.path().is_ident("allow").then(|| attribute.parse_args_with(Written::parse).ok()).flatten();
+        found.filter(|w| w.reason.is_some() || w.names.iter().any(|(name, _)| checks(name).is_some()))
+    }
+}
+
+/// The checks that a name stands for.
+fn checks(name: &str) -> Option<Vec<Check>> {
+    let group = GROUPS.iter().find(|(group, _)| *group == name).map(|(_, checks)| checks.to_vec());
+    group.or_else(|| Some(vec![name.parse().ok()?]))
+}
+
+/// Whether the attribute is for the oracle, and not for rustc.
+pub(crate) fn is_allowance(attribute: &Attribute) -> bool {
+    Written::of(attribute).is_some()
+}
+
+impl Reader {
+    /// Notes the allowances before a statement.
+    pub(super) fn allowed(&mut self, statement: &Stmt) {
+        // Where in the tree the attributes of a statement hang depends on its kind; among its tokens they are the first.
+        let first = |input: ParseStream| {
+            let attributes = input.call(Attribute::parse_outer)?;
+            input.parse::<proc_macro2::TokenStream>()?;
+            Ok(attributes)
+        };
+        let attributes = first.parse2(statement.to_token_stream()).unwrap_or_default();
+        let span = self.mark(statement).span;
+        for attribute in attributes {
+            let Some(written) = Written::of(&attribute) else { continue };
+            let at = place_of(&attribute);
+            self.allowing.retain(|other| place_of(other) != at);
+            let mut all = Vec::new();
+            for (name, span) in &written.names {
+                match checks(name) {
+                    Some(checks) => all.extend(checks),
+                    None => self.refuse(syn::Error::new(*span, unknown(name))),
+                }
+            }
+            match written.reason.map(|reason| reason.value()) {
+                Some(reason) if !reason.trim().is_empty() => {
+                    self.allowances.push(Allowance { span, checks: all, reason });
+                }
+                _ => self.refuse(syn::Error::new_spanned(
+                    &attribute,
+                    "say why this may be: `#[allow(…, reason = \"…\")]`; the report of a run shows it",
+                )),
+            }
+        }
+    }
+
+    /// Refuses the allowances that stand at no statement.
+    pub(super) fn allowed_elsewhere(&mut self) {
+        for attribute in std::mem::take(&mut self.allowing) {
+            let message = "what the oracle forbids is allowed to a statement: put the attribute before one";
+            self.refuse(syn::Error::new_spanned(&attribute, message));
+        }
+    }
+}
+
+fn place_of(attribute: &Attribute) -> (usize, usize) {
+    let start = attribute.pound_token.span.start();
+    (start.line, start.column)
+}
+
+fn unknown(name: &str) -> String {
+    let groups = GROUPS.iter().map(|(group, _)| *group);
+    let names: Vec<_> = groups.chain(Check::ALL.iter().map(|c| c.name())).map(|n| n.replace('-', "_")).collect();
+    let name = name.replace('-', "_");
+    format!(
+        "`{name}` is no check of the oracle's; there are {}\nhelp: a lint of rustc's is allowed without a reason, or at the kernel",
+        names.join(", ")
+    )
+}

@@ -1,0 +1,179 @@
+//! What a launch writes of its buffers: reads of what holds nothing yet, and outputs that the kernel declares to write all
+//! of, or once.
+
+use super::access::{Action, Part};
+use super::check::{Check, Coverage};
+use super::code::{Access, Pc};
+use super::findings::Description;
+use super::frame::lanes_of;
+use super::machine::{Machine, Warp};
+use super::memory::Buffer;
+use super::report::{Object, Space, Thread};
+use super::shadow::{Clock, Stamp};
+
+/// What is known of a buffer beside its bytes.
+#[derive(Clone, Default, Debug)]
+pub struct Duty {
+    /// It holds nothing when the launch begins.
+    pub fresh: bool,
+    /// How much of it the kernel writes.
+    pub coverage: Option<Coverage>,
+    /// Extent and stride of each dimension, in elements.
+    pub shape: Vec<(u32, u32)>,
+}
+
+impl Duty {
+    /// Whether there is one.
+    pub fn is_owed(&self) -> bool {
+        self.fresh || self.coverage.is_some()
+    }
+
+    /// Whether accesses are held against it.
+    pub fn looks(&self) -> bool {
+        self.fresh || self.coverage == Some(Coverage::Once)
+    }
+}
+
+impl Machine<'_, '_> {
+    /// Holds an access to buffer `b` against what was stored there before; loads of what holds nothing are taken out.
+    pub fn on_duty(&mut self, action: Action, site: Pc, warp: &Warp, access: &Access, part: &mut Part, b: usize) {
+        let known = self.order.known(warp.index).to_vec();
+        let clock = Clock { across: true, known: &known, ..self.clock(warp) };
+        let stamp = Stamp::new(self.epoch, site, warp.index * 32);
+        let size = access.bytes();
+        let buffer = &mut self.buffers[b];
+        match action {
+            Action::Load | Action::Atomic if buffer.duty.fresh => {
+                let nothing = |l: &usize| !buffer.shadow.stored(part.offset[*l], size);
+                let missing = lanes_of(part.lanes).filter(nothing).fold(0, |m, l| m | 1 << l);
+                self.report(Check::UninitialisedBuffer, site, warp.index, missing, |machine, lane| {
+                    let object = machine.object(part.target, part.offset[lane], access);
+                    let (name, element) = (&object.name, object.element.unwrap_or(0));
+                    let what = if action == Action::Load { "loaded" } else { "changed atomically" };
+                    let message = format!(
+                        "element {element} of `{name}` is {what}, and neither the host nor a thread has stored it"
+                    );
+                    Description::new(message).about(object)
+                });
+                if action == Action::Load {
+                    part.lanes &= !missing;
+                }
+            }
+            Action::Store if buffer.duty.coverage == Some(Coverage::Once) => {
+                let mut first: Option<Stamp> = None;
+                let mut again = 0;
+                let mut seen: Vec<(u64, u32)> = Vec::new();
+                for lane in lanes_of(part.lanes) {
+                    let (at, now) = (part.offset[lane], stamp.thread_plus(lane as u32));
+                    let together = seen.iter().find(|(other, _)| other.abs_diff(at) < size.into());
+                    let before = match together {
+                        Some((_, lane)) => Some(stamp.thread_plus(*lane)),
+                        None => buffer.shadow.stored_by_another(at, size, clock, now),
+                    };
+                    if before.is_some() {
+                        again |= 1 << lane;
+                        first = first.or(before);
+                    }
+                    seen.push((at, lane as u32));
+                }
+                let Some(before) = first else { return };
+                self.report(Check::WrittenTwice, site, warp.index, again, |machine, lane| {
+                    let object = machine.object(part.target, part.offset[lane], access);
+                    let (name, element) = (&object.name, object.element.unwrap_or(0));
+                    let message = format!(
+                        "element {element} of `{name}` is stored by two threads, and the kernel declares to write it once"
+                    );
+                    let other = machine.thread_at(before.epoch(), before.thread());
+                    Description::new(message).about(object).against(Some(before.site()), other, "stores it before")
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// Reports the outputs of which the launch, which has ended, has not written all.
+    pub fn unwritten_outputs(&mut self) {
+        for b in 0..self.buffers.len() {
+            if self.buffers[b].duty.coverage.is_none() {
+                continue;
+            }
+            let buffer = &self.buffers[b];
+            let size = buffer.element.bytes();
+            let missing = |index: &u64| !buffer.shadow.written(index * u64::from(size), size);
+            let mut elements = Elements::of(buffer);
+            let Some(first) = elements.find(missing) else { continue };
+            let count = 1 + elements.filter(missing).count() as u64;
+            let total = Elements::of(buffer).count() as u64;
+            // The store that came nearest says where the kernel would have written it.
+            let distance = |index: &u64| index.abs_diff(first);
+            let near = Elements::of(buffer).filter(|i| !missing(i)).min_by_key(distance);
+            let stamp = near.and_then(|index| buffer.shadow.last_store(index * u64::from(size)));
+            let name = buffer.name.clone();
+            let of = if count == total { "no element".to_string() } else { format!("element {first}") };
+            let rest = match count {
+                _ if count == total => format!("none of its {total}"),
+                1 => format!("1 of {total}"),
+                _ => format!("the first of {count} among {total}"),
+            };
+            let word = buffer.duty.coverage.map_or("all", Coverage::name);
+            let message = match count == total {
+                true => format!(
+                    "{of} of `{name}` is written by any thread, and the kernel declares `writes({name} = {word})`"
+                ),
+                false => format!(
+                    "{of} of `{name}`, {rest}, is written by no thread, and the kernel declares `writes({name} = {word})`"
+                ),
+            };
+            let object = Object {
+                name,
+                space: Space::Buffer,
+                index: Vec::new(),
+                extents: buffer.duty.shape.iter().map(|(extent, _)| u64::from(*extent)).collect(),
+                element: Some(first as i64),
+            };
+            let nobody = Thread { block: [0; 3], thread: [0; 3], warp: 0, lane: 0 };
+            let (site, thread) = stamp.map_or((Pc::MAX, nobody), |s| (s.site(), self.thread_at(s.epoch(), s.thread())));
+            if !self.options.without.contains(Check::UnwrittenOutput)
+                && !self.findings.count(Check::UnwrittenOutput, site, count as u32)
+            {
+                let description = Description::new(message).about(object);
+                self.findings.add(Check::UnwrittenOutput, site, count as u32, thread, description);
+            }
+        }
+    }
+}
+
+/// The elements of a buffer that its argument names, counted from its first, by ascending index.
+struct Elements<'b> {
+    shape: &'b [(u32, u32)],
+    index: Vec<u32>,
+    ended: bool,
+}
+
+impl Elements<'_> {
+    fn of<'b>(buffer: &'b Buffer<'_>) -> Elements<'b> {
+        let shape = &buffer.duty.shape[..];
+        Elements { shape, index: vec![0; shape.len()], ended: shape.iter().any(|(extent, _)| *extent == 0) }
+    }
+}
+
+impl Iterator for Elements<'_> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        if self.ended {
+            return None;
+        }
+        let at = self.index.iter().zip(self.shape).map(|(i, (_, stride))| u64::from(*i) * u64::from(*stride)).sum();
+        self.ended = true;
+        for (i, (extent, _)) in self.index.iter_mut().zip(self.shape).rev() {
+            *i += 1;
+            if *i < *extent {
+                self.ended = false;
+                break;
+            }
+            *i = 0;
+        }
+        Some(at)
+    }
+}

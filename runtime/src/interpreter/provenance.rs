@@ -1,0 +1,573 @@
+//! Where NaNs and infinities come from: the operation that made one which the kernel stores to a buffer.
+//!
+//! While a launch runs, floats are only looked at as they are stored to buffers ([`Machine::watch`]). If one is not finite,
+//! the launch runs a second time, from a copy of its initial contents, and each value of each lane carries its *origin*: the
+//! first operation that made a NaN or an infinity from operands that were none. Moves, selections, shuffles, integers made
+//! of a float's bits, and memory hand origins on; what is loaded from outside, or written down, has none, and is no finding.
+//!
+//! A value's origin counts only where the value is a NaN or an infinity. Conversions of floats of 16 bits are written out in
+//! integers and `f32`: what is computed from the bits of an infinity has its origin, and the bits of a finite float carry
+//! the register that they are of, so that a conversion that comes out infinite has its operand.
+
+use super::access::Part;
+use super::check::Check;
+use super::code::{Access, Atomic, Inst, Pc, RowIndex};
+use super::describe::Target;
+use super::findings::{Description, Findings};
+use super::frame::{FULL, LANES, Register, Row, Word, lanes_of};
+use super::machine::{ACCESSES, Machine, Setting, Warp};
+use super::operation::describe;
+use super::report::{Finding, Produced, Thread};
+use super::{Bytes, Options, Program};
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::float16::Policy;
+use std::collections::HashMap;
+
+/// What floats a launch has stored to buffers, as far as anybody asks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stored {
+    /// Nobody does.
+    Ignored,
+    /// No NaN and no infinity yet.
+    Finite,
+    /// One or the other.
+    Strange,
+}
+
+/// An origin: 0 is none; from [`BITS`] on, a finite float whose bits these are, by its row; else an [`Event`], from 1.
+type Id = u32;
+
+const BITS: Id = 1 << 31;
+
+/// Events that are kept apart; later ones are taken for the last of their instruction.
+const MOST: usize = 1 << 16;
+
+/// A NaN or an infinity was made.
+#[derive(Clone, Debug)]
+pub struct Event {
+    check: Check,
+    pub site: Pc,
+    thread: Thread,
+    pub operands: Vec<(Scalar, u64)>,
+    pub result: (Scalar, u64),
+}
+
+/// Origins of a launch under way.
+#[derive(Debug)]
+pub struct Tracer<'p> {
+    program: &'p Program,
+    findings: Findings<'p>,
+    events: Vec<Event>,
+    /// The last event of each instruction.
+    last: HashMap<Pc, Id>,
+    /// By warp, by row, by lane.
+    frames: Vec<Vec<[Id; LANES]>>,
+    /// By the first byte of what is in memory; `None` is the block's shared memory.
+    memory: HashMap<(Option<usize>, u64), Id>,
+    /// What an atomic operation is about to change: by lane, the bits that are there.
+    before: [u64; LANES],
+}
+
+/// What kind of number a float is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Finite,
+    Infinite,
+    Nan,
+}
+
+fn kind(ty: Scalar, bits: u64) -> Kind {
+    let code = bits as u16 & 0x7fff;
+    let by_code = |infinity: u16| match code.cmp(&infinity) {
+        std::cmp::Ordering::Less => Kind::Finite,
+        std::cmp::Ordering::Equal => Kind::Infinite,
+        std::cmp::Ordering::Greater => Kind::Nan,
+    };
+    let of = |nan: bool, infinite: bool| match (nan, infinite) {
+        (true, _) => Kind::Nan,
+        (_, true) => Kind::Infinite,
+        _ => Kind::Finite,
+    };
+    match ty {
+        Scalar::F32 => of(f32::from_bits(bits as u32).is_nan(), f32::from_bits(bits as u32).is_infinite()),
+        Scalar::F64 => of(f64::from_bits(bits).is_nan(), f64::from_bits(bits).is_infinite()),
+        Scalar::F16 => by_code(0x7c00),
+        Scalar::Bf16 => by_code(0x7f80),
+        Scalar::Custom(format) if format.policy() == Policy::Ieee => by_code(format.infinity()),
+        Scalar::Custom(_) => of(code == 0x7fff, false),
+        _ => Kind::Finite,
+    }
+}
+
+fn is_any_float(ty: Scalar) -> bool {
+    ty.is_float() || ty.is_half()
+}
+
+impl Program {
+    /// Whether a run by these options asks for origins.
+    pub(super) fn wants_origins(&self, options: &Options) -> bool {
+        self.traced
+            && options.checks == super::Checks::All
+            && Check::ORIGINS.iter().any(|check| !options.without.contains(*check))
+    }
+}
+
+impl<'p> Machine<'p, '_> {
+    /// Looks at what is about to be stored to a buffer.
+    #[inline]
+    pub fn watch(&mut self, warp: &Warp, mask: u32, access: &Access) {
+        if self.stored == Stored::Finite && !access.place.is_shared() && is_any_float(access.element) {
+            let guard = access.guard.map_or(FULL, |guard| self.simd.truth(&warp.rows, guard));
+            if access.values.iter().any(|from| strange(&warp.rows, *from, access.element, mask & guard)) {
+                self.stored = Stored::Strange;
+            }
+        }
+    }
+
+    /// Looks at what an atomic operation has left in a buffer.
+    pub fn watch_atomic(&mut self, element: Scalar, part: &Part) {
+        let Target::Buffer(b) = part.target else { return };
+        if self.stored == Stored::Finite && element.is_float() {
+            let memory = self.buffers[b].bytes.get();
+            if lanes_of(part.lanes).any(|l| kind(element, word(memory, part.offset[l], element)) != Kind::Finite) {
+                self.stored = Stored::Strange;
+            }
+        }
+    }
+
+    /// Before `inst` runs: what it is about to change.
+    pub fn trace_before(&mut self, t: &mut Tracer<'p>, site: Pc, warp: &Warp, mask: u32) {
+        let code = &self.program.code;
+        let Inst::Atomic(i) = code.insts[site as usize] else { return };
+        let atomic = &code.atomics[i as usize];
+        t.before = [0; LANES];
+        self.each_part(site, warp, mask, &atomic.access, |machine, part| {
+            let memory = machine.contents(part.target);
+            lanes_of(part.lanes).for_each(|l| t.before[l] = word(memory, part.offset[l], atomic.access.element));
+        });
+    }
+
+    /// After `inst` has run on the lanes of `mask`.
+    pub fn trace(&mut self, t: &mut Tracer<'p>, site: Pc, warp: &Warp, mask: u32, inst: &Inst) {
+        let program = self.program;
+        let code = &program.code;
+        let at = Where { site, warp: warp.index, rows: &warp.rows, mask };
+        let reg = |row: RowIndex, ty: Scalar| Register { row, wide: ty.bits() == 64 };
+        match *inst {
+            Inst::Unary { ty, to, a, .. } | Inst::CheckedUnary { ty, to, a, .. } if ty.is_float() => {
+                t.computed(self, at, (ty, reg(to, ty)), &[(ty, reg(a, ty))]);
+            }
+            Inst::Binary { ty, to, a, b, .. } if ty.is_float() => {
+                t.computed(self, at, (ty, reg(to, ty)), &[(ty, reg(a, ty)), (ty, reg(b, ty))]);
+            }
+            Inst::MulAdd { ty, to, a, b, c } => {
+                t.computed(self, at, (ty, reg(to, ty)), &[a, b, c].map(|row| (ty, reg(row, ty))));
+            }
+            Inst::Approximate { to, a, .. } => {
+                let f32 = |row| (Scalar::F32, reg(row, Scalar::F32));
+                t.computed(self, at, f32(to), &[f32(a)]);
+            }
+            Inst::Cast { from, into, to, a } if is_any_float(from) && is_any_float(into) => {
+                t.computed(self, at, (into, reg(to, into)), &[(from, reg(a, from))]);
+            }
+            Inst::Cast { from, into, to, a } => {
+                let keep = !is_any_float(from) && !is_any_float(into);
+                t.ids(at.warp)[to as usize] = if keep { t.ids(at.warp)[a as usize] } else { [0; LANES] };
+            }
+            Inst::Bitcast { from, into, to, a } => t.bits(self, at, (into, to), (from, a)),
+            // Of integers: of a float's bits.
+            Inst::Unary { to, a, .. } | Inst::CheckedUnary { to, a, .. } => t.derived(at, to, &[a]),
+            Inst::Binary { to, a, b, .. } | Inst::CheckedBinary { to, a, b, .. } => t.derived(at, to, &[a, b]),
+            Inst::Bits(i) => {
+                let operation = &code.operations[i as usize];
+                let operands: Vec<_> = operation.operands.iter().map(|r| r.row).collect();
+                t.derived(at, operation.to.row, &operands);
+            }
+            Inst::Select { to, condition, yes, no, .. } => {
+                let holds = self.simd.truth(&warp.rows, condition);
+                let ids = t.ids(at.warp);
+                ids[to as usize] = std::array::from_fn(|l| ids[if holds >> l & 1 == 1 { yes } else { no } as usize][l]);
+            }
+            Inst::Copy { to, from } => t.copied(at, to.row, from.row, FULL),
+            Inst::Move { to, from } => {
+                t.copied(at, to.row, from.row, mask);
+                t.written_in_math(self, at, to, from);
+            }
+            Inst::ReadLocal { local, to } => t.copied(at, to.row, code.locals[local as usize].first.row, FULL),
+            Inst::WriteLocal { local, from } => t.copied(at, code.locals[local as usize].first.row, from.row, mask),
+            Inst::ReadElement { local, index, to } => {
+                let (local, index) = (&code.locals[local as usize], u32::lanes(&warp.rows, index as usize));
+                for l in lanes_of(mask).filter(|l| index[*l] < local.len) {
+                    t.ids(at.warp)[to.row as usize][l] = t.ids(at.warp)[local.at(index[l]).row as usize][l];
+                }
+            }
+            Inst::WriteElement { local, index, from } => {
+                let (local, index) = (&code.locals[local as usize], u32::lanes(&warp.rows, index as usize));
+                for l in lanes_of(mask).filter(|l| index[*l] < local.len) {
+                    t.ids(at.warp)[local.at(index[l]).row as usize][l] = t.ids(at.warp)[from.row as usize][l];
+                }
+            }
+            Inst::Shuffle { mode, width, to, from, selector } => {
+                let selectors = u32::lanes(&warp.rows, selector as usize);
+                let sources = super::warp::sources(mode, width.into(), selectors);
+                let ids = t.ids(at.warp);
+                ids[to.row as usize] = std::array::from_fn(|l| match ids[from.row as usize][sources[l]] {
+                    id if id < BITS => id,
+                    _ => 0,
+                });
+            }
+            Inst::Inline(i) => {
+                let inline = &code.inlines[i as usize];
+                for (ty, to) in &inline.outputs {
+                    t.computed(self, at, (*ty, *to), &inline.typed);
+                }
+            }
+            Inst::Load(i) => self.trace_load(t, at, warp, &code.accesses[i as usize]),
+            Inst::Store(i) => self.trace_store(t, at, warp, &code.accesses[i as usize]),
+            Inst::Atomic(i) => self.trace_atomic(t, at, warp, &code.atomics[i as usize]),
+            Inst::CopyAsync(i) => {
+                let to = &code.copies[i as usize].to;
+                self.each_part(site, warp, mask, to, |_, part| {
+                    let bytes = u64::from(to.bytes());
+                    t.memory.retain(|(buffer, byte), _| {
+                        buffer.is_some() || !lanes_of(part.lanes).any(|l| byte.wrapping_sub(part.offset[l]) < bytes)
+                    });
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// The lanes of an access, by where they go. What is wrong with it has been told by the run before.
+    fn each_part(&mut self, site: Pc, warp: &Warp, mask: u32, access: &Access, mut each: impl FnMut(&mut Self, &Part)) {
+        let active = access.guard.map_or(mask, |guard| mask & self.simd.truth(&warp.rows, guard));
+        let (address, mut rest) = self.addresses::<ACCESSES>(site, warp, active, access);
+        while rest != 0 {
+            let part = self.part::<ACCESSES>(site, warp, &mut rest, &address, access);
+            each(self, &part);
+        }
+    }
+
+    fn contents(&self, target: Target) -> &[u8] {
+        match target {
+            Target::Buffer(b) => self.buffers[b].bytes.get(),
+            Target::Shared => bytemuck::cast_slice(&self.shared[..]),
+        }
+    }
+
+    fn trace_load(&mut self, t: &mut Tracer<'p>, at: Where<'_>, warp: &Warp, access: &Access) {
+        for (i, to) in access.values.iter().enumerate() {
+            t.ids(at.warp)[to.row as usize] = match access.otherwise.get(i) {
+                Some(otherwise) => t.ids(at.warp)[otherwise.row as usize],
+                None => [0; LANES],
+            };
+        }
+        self.each_part(at.site, warp, at.mask, access, |_, part| {
+            for (i, to) in access.values.iter().enumerate() {
+                for l in lanes_of(part.lanes) {
+                    let id = t.memory.get(&element(access, part, i, l)).copied().unwrap_or(0);
+                    t.ids(at.warp)[to.row as usize][l] = id;
+                }
+            }
+        });
+    }
+
+    fn trace_store(&mut self, t: &mut Tracer<'p>, at: Where<'_>, warp: &Warp, access: &Access) {
+        self.each_part(at.site, warp, at.mask, access, |machine, part| {
+            if matches!(part.target, Target::Buffer(b) if !machine.buffers[b].mutable) {
+                return;
+            }
+            for (i, from) in access.values.iter().enumerate() {
+                for l in lanes_of(part.lanes) {
+                    let (bits, id) = (from.get(at.rows, l), t.ids(at.warp)[from.row as usize][l]);
+                    let float = is_any_float(access.element);
+                    let id = if float && kind(access.element, bits) == Kind::Finite || id >= BITS { 0 } else { id };
+                    t.store(element(access, part, i, l), id);
+                    if float && id != 0 {
+                        t.tell(machine, at, access, part, l, id);
+                    }
+                }
+            }
+        });
+    }
+
+    fn trace_atomic(&mut self, t: &mut Tracer<'p>, at: Where<'_>, warp: &Warp, atomic: &Atomic) {
+        let access = &atomic.access;
+        let (ty, operand) = (access.element, access.values[0]);
+        if let Some(to) = atomic.to {
+            t.ids(at.warp)[to.row as usize] = [0; LANES];
+        }
+        if !ty.is_float() {
+            return;
+        }
+        self.each_part(at.site, warp, at.mask, access, |machine, part| {
+            for l in lanes_of(part.lanes) {
+                let place = element(access, part, 0, l);
+                let after = word(machine.contents(part.target), part.offset[l], ty);
+                let held = t.memory.get(&place).copied().unwrap_or(0);
+                if let Some(to) = atomic.to {
+                    t.ids(at.warp)[to.row as usize][l] = held;
+                }
+                if kind(ty, after) == Kind::Finite {
+                    t.store(place, 0);
+                    continue;
+                }
+                let (bits, own) = (operand.get(at.rows, l), t.ids(at.warp)[operand.row as usize][l]);
+                let operands = [(ty, t.before[l], held), (ty, bits, own)];
+                let id = t.origin(machine, at, l, (ty, after), &operands);
+                t.store(place, id);
+                if id != 0 {
+                    t.tell(machine, at, access, part, l, id);
+                }
+            }
+        });
+    }
+}
+
+/// An instruction of a warp.
+#[derive(Clone, Copy)]
+struct Where<'r> {
+    site: Pc,
+    warp: u32,
+    rows: &'r [Row],
+    mask: u32,
+}
+
+impl<'p> Tracer<'p> {
+    /// Of a launch that is about to run.
+    pub fn new(program: &'p Program, setting: &Setting, options: &Options) -> Tracer<'p> {
+        Tracer {
+            program,
+            findings: Findings::new(program, options),
+            events: Vec::new(),
+            last: HashMap::new(),
+            frames: vec![vec![[0; LANES]; program.code.rows as usize]; setting.warps() as usize],
+            memory: HashMap::new(),
+            before: [0; LANES],
+        }
+    }
+
+    /// A block begins, with shared memory of its own.
+    pub fn forget_shared(&mut self) {
+        self.memory.retain(|(buffer, _), _| buffer.is_some());
+    }
+
+    fn ids(&mut self, warp: u32) -> &mut Vec<[Id; LANES]> {
+        &mut self.frames[warp as usize]
+    }
+
+    fn store(&mut self, place: (Option<usize>, u64), id: Id) {
+        if id != 0 {
+            self.memory.insert(place, id);
+        } else if !self.memory.is_empty() {
+            self.memory.remove(&place);
+        }
+    }
+
+    fn copied(&mut self, at: Where<'_>, to: RowIndex, from: RowIndex, mask: u32) {
+        let ids = self.ids(at.warp);
+        let from = ids[from as usize];
+        lanes_of(mask).for_each(|l| ids[to as usize][l] = from[l]);
+    }
+
+    /// Integers computed from others.
+    fn derived(&mut self, at: Where<'_>, to: RowIndex, from: &[RowIndex]) {
+        let ids = self.ids(at.warp);
+        let of = |l: usize| from.iter().map(|row| ids[*row as usize][l]).find(|id| *id != 0).unwrap_or(0);
+        ids[to as usize] = std::array::from_fn(of);
+    }
+
+    /// A float computed from `operands`.
+    fn computed(
+        &mut self,
+        machine: &Machine<'_, '_>,
+        at: Where<'_>,
+        to: (Scalar, Register),
+        operands: &[(Scalar, Register)],
+    ) {
+        self.ids(at.warp)[to.1.row as usize] = [0; LANES];
+        for l in lanes_of(at.mask) {
+            let result = (to.0, to.1.get(at.rows, l));
+            let of = |(ty, register): &(Scalar, Register)| {
+                (*ty, register.get(at.rows, l), self.frames[at.warp as usize][register.row as usize][l])
+            };
+            let operands: Vec<_> = operands.iter().map(of).collect();
+            let id = match kind(result.0, result.1) {
+                // Decoding an infinity of 16 bits goes by way of finite numbers.
+                Kind::Finite => {
+                    let within = |(ty, bits, id): &&(Scalar, u64, Id)| *id < BITS && kind(*ty, *bits) == Kind::Finite;
+                    operands.iter().filter(within).map(|(.., id)| *id).find(|id| *id != 0).unwrap_or(0)
+                }
+                _ => self.origin(machine, at, l, result, &operands),
+            };
+            self.ids(at.warp)[to.1.row as usize][l] = id;
+        }
+    }
+
+    /// The origin of a result that is not finite: that of the operand that it comes from, or a new one.
+    fn origin(
+        &mut self,
+        machine: &Machine<'_, '_>,
+        at: Where<'_>,
+        lane: usize,
+        result: (Scalar, u64),
+        operands: &[(Scalar, u64, Id)],
+    ) -> Id {
+        let what = kind(result.0, result.1);
+        let alike = |(ty, bits, _): &&(Scalar, u64, Id)| kind(*ty, *bits) == what;
+        // Of several infinities the one that has come through, such as the larger.
+        let same = operands.iter().filter(alike).find(|(_, bits, _)| *bits == result.1);
+        let handed_on = same.or_else(|| operands.iter().find(alike));
+        // A layout without infinities has NaNs in their place.
+        let handed_on = handed_on.or_else(|| {
+            operands
+                .iter()
+                .find(|(ty, bits, _)| operands.len() == 1 && *ty != result.0 && kind(*ty, *bits) != Kind::Finite)
+        });
+        if let Some((.., id)) = handed_on {
+            return if *id < BITS { *id } else { 0 };
+        }
+        let narrower = operands.len() == 1 && operands[0].0.bits() > result.0.bits();
+        let check = match what {
+            _ if narrower => Check::ConversionOverflow,
+            Kind::Nan => Check::NanProduced,
+            _ => Check::InfinityProduced,
+        };
+        self.event(machine, at, lane, check, result, operands.iter().map(|(ty, bits, _)| (*ty, *bits)).collect())
+    }
+
+    fn event(
+        &mut self,
+        machine: &Machine<'_, '_>,
+        at: Where<'_>,
+        lane: usize,
+        check: Check,
+        result: (Scalar, u64),
+        operands: Vec<(Scalar, u64)>,
+    ) -> Id {
+        if self.events.len() >= MOST
+            && let Some(id) = self.last.get(&at.site)
+        {
+            return *id;
+        }
+        self.events.push(Event { check, site: at.site, thread: machine.thread(at.warp, lane), operands, result });
+        let id = self.events.len() as Id;
+        self.last.insert(at.site, id);
+        id
+    }
+
+    /// The same bits as another type.
+    fn bits(&mut self, machine: &Machine<'_, '_>, at: Where<'_>, to: (Scalar, Register), from: (Scalar, Register)) {
+        let mut of = self.ids(at.warp)[from.1.row as usize];
+        if from.0 == Scalar::F32 && !is_any_float(to.0) {
+            for l in lanes_of(at.mask) {
+                if of[l] == 0 && kind(from.0, from.1.get(at.rows, l)) == Kind::Finite {
+                    of[l] = BITS | from.1.row;
+                }
+            }
+        } else if is_any_float(to.0) {
+            for l in lanes_of(at.mask) {
+                if of[l] < BITS {
+                    continue;
+                }
+                let result = (to.0, to.1.get(at.rows, l));
+                let operand = Register { row: of[l] - BITS, wide: false }.get(at.rows, l);
+                // Of 32 bits it is written down by them, as a decoder of 16 bits does of an infinity from outside.
+                let converted = to.0.is_half() && kind(result.0, result.1) != Kind::Finite;
+                of[l] = match converted {
+                    true => {
+                        let operands = vec![(Scalar::F32, operand)];
+                        self.event(machine, at, l, Check::ConversionOverflow, result, operands)
+                    }
+                    false => 0,
+                };
+            }
+        }
+        self.ids(at.warp)[to.1.row as usize] = of;
+    }
+
+    /// What a function of `math::` writes down for operands at its edges, it has made.
+    fn written_in_math(&mut self, machine: &Machine<'_, '_>, at: Where<'_>, to: Register, from: Register) {
+        let Some(ty) = self.program.code.written.get(&from.row).copied() else { return };
+        if !self.program.is_math(at.site) {
+            return;
+        }
+        for l in lanes_of(at.mask) {
+            let result = (ty, to.get(at.rows, l));
+            let check = if kind(ty, result.1) == Kind::Nan { Check::NanProduced } else { Check::InfinityProduced };
+            self.ids(at.warp)[to.row as usize][l] = self.event(machine, at, l, check, result, Vec::new());
+        }
+    }
+
+    /// Reports that lane `lane` stores what event `id` made.
+    fn tell(&mut self, machine: &Machine<'_, '_>, at: Where<'_>, access: &Access, part: &Part, lane: usize, id: Id) {
+        let Some(event) = self.events.get(id as usize - 1) else { return };
+        let Target::Buffer(_) = part.target else { return };
+        let (check, site) = (event.check, event.site);
+        if machine.options.without.contains(check) || self.findings.count(check, site, 1) {
+            return;
+        }
+        let object = machine.object(part.target, part.offset[lane], access);
+        let Produced { operation, result, .. } = describe(self.program, event);
+        let (name, element) = (&object.name, object.element.unwrap_or(0));
+        let message = match check {
+            Check::NanProduced => format!("{operation} is a NaN, and is stored to element {element} of `{name}`"),
+            Check::InfinityProduced => {
+                format!("{operation} is {result}, and is stored to element {element} of `{name}`")
+            }
+            _ => format!(
+                "{operation} is beyond the type's range ({result}), and is stored to element {element} of `{name}`"
+            ),
+        };
+        let description = Description::new(message)
+            .about(object)
+            .against(Some(at.site), machine.thread(at.warp, lane), "stores what comes of it")
+            .produced(describe(self.program, event));
+        let thread = event.thread;
+        self.findings.add(check, site, 1, thread, description);
+    }
+
+    /// What was found: NaNs before infinities.
+    pub fn found(self) -> super::Report {
+        let mut report = self.findings.report();
+        report.findings.sort_by_key(|f: &Finding| f.check);
+        report
+    }
+}
+
+/// Whether a lane of `mask` is not finite.
+fn strange(rows: &[Row], register: Register, ty: Scalar, mask: u32) -> bool {
+    let any = match ty {
+        Scalar::F32 => {
+            let row = u32::lanes(rows, register.row as usize);
+            row.iter().fold(false, |any, bits| any | (bits & 0x7f80_0000 == 0x7f80_0000))
+        }
+        _ => true,
+    };
+    any && lanes_of(mask).any(|l| kind(ty, register.get(rows, l)) != Kind::Finite)
+}
+
+/// The scalar at a byte of memory.
+fn word(memory: &[u8], byte: u64, ty: Scalar) -> u64 {
+    let mut word = [0; 8];
+    let size = ty.bytes() as usize;
+    if let Some(bytes) = memory.get(byte as usize..).and_then(|m| m.get(..size)) {
+        word[..size].copy_from_slice(bytes);
+    }
+    u64::from_le_bytes(word)
+}
+
+/// The place of scalar `i` of an access.
+fn element(access: &Access, part: &Part, i: usize, lane: usize) -> (Option<usize>, u64) {
+    let buffer = if let Target::Buffer(b) = part.target { Some(b) } else { None };
+    (buffer, part.offset[lane] + u64::from(access.element.bytes()) * i as u64)
+}
+
+/// Copies of what the launch may write, by buffer.
+pub fn initial(buffers: &[super::memory::Buffer<'_>]) -> Vec<Option<Vec<u8>>> {
+    let copy = |bytes: &Bytes<'_>| match bytes {
+        Bytes::Exclusive(bytes) => Some(bytes.to_vec()),
+        Bytes::Shared(_) => None,
+    };
+    buffers.iter().map(|buffer| copy(&buffer.bytes)).collect()
+}

@@ -1,0 +1,415 @@
+//! For each check, a kernel that breaks it and one that does not. The page of `runtime::interpreter::check` shows them.
+//!
+//! Each runs with `x[i] = i` in 64 elements and `y` of as many.
+
+use kernel_dsl::prelude::*;
+
+// out-of-bounds: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn shifted(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    y[i] = x[i + 1];
+}
+
+// out-of-bounds: right
+#[kernel(block = 64, grid = 1)]
+pub fn shifted_inside(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    if i + 1 < x.len() {
+        y[i] = x[i + 1];
+    }
+}
+
+// misaligned: wrong
+#[kernel(block = 8, grid = 1)]
+pub fn fours_from_one(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let v: [f32; 4] = x.load(4 * i + 1);
+    y[i] = v[0];
+}
+
+// misaligned: right
+#[kernel(block = 8, grid = 1)]
+pub fn fours(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let v: [f32; 4] = x.load(4 * i);
+    y[i] = v[1];
+}
+
+// uninitialised-shared: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn half_a_tile(x: &[f32], y: &mut [f32]) {
+    let mut tile = Shared::<f32, 1>::new([64]);
+    let i = thread::x();
+    if i < 32 {
+        tile[i] = x[i];
+    }
+    block::sync();
+    y[i] = tile[63 - i];
+}
+
+// uninitialised-shared: right
+#[kernel(block = 64, grid = 1)]
+pub fn a_whole_tile(x: &[f32], y: &mut [f32]) {
+    let mut tile = Shared::<f32, 1>::new([64]);
+    let i = thread::x();
+    tile[i] = x[i];
+    block::sync();
+    y[i] = tile[63 - i];
+}
+
+// uninitialised-buffer: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn adds(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    y[i] += x[i];
+}
+
+// uninitialised-buffer: right
+#[kernel(block = 64, grid = 1)]
+pub fn stores_and_adds(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    y[i] = 1.0;
+    y[i] += x[i];
+}
+
+// unwritten-output: wrong
+#[kernel(block = 32, grid = y.len() / 33, writes(y = all))]
+pub fn rounded_down(x: &[f32], y: &mut [f32]) {
+    let i = grid::index();
+    y[i] = x[i];
+}
+
+// unwritten-output: right
+#[kernel(block = 32, grid = y.len().div_ceil(32), writes(y = all))]
+pub fn rounded_up(x: &[f32], y: &mut [f32]) {
+    let i = grid::index();
+    if i < y.len() {
+        y[i] = x[i];
+    }
+}
+
+// written-twice: wrong
+#[kernel(block = 64, grid = 1, writes(y = once))]
+pub fn there_and_back(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    y[i] = x[i];
+    block::sync();
+    y[63 - i] = x[i];
+}
+
+// written-twice: right
+#[kernel(block = 64, grid = 1, writes(y = once))]
+pub fn back(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    y[63 - i] = x[i];
+}
+
+// shared-race: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn traded(x: &[f32], y: &mut [f32]) {
+    let mut tile = Shared::<f32, 1>::new([64]);
+    let i = thread::x();
+    tile[i] = 0.0;
+    block::sync();
+    tile[i] = x[i];
+    y[i] = tile[63 - i];
+}
+
+// shared-race: right
+#[kernel(block = 64, grid = 1)]
+pub fn traded_in_order(x: &[f32], y: &mut [f32]) {
+    let mut tile = Shared::<f32, 1>::new([64]);
+    let i = thread::x();
+    tile[i] = x[i];
+    block::sync();
+    y[i] = tile[63 - i];
+}
+
+// warp-race: wrong
+#[kernel(block = 32, grid = 1)]
+pub fn turned(x: &[f32], y: &mut [f32]) {
+    let mut tile = Shared::<f32, 1>::new([32]);
+    let i = thread::x();
+    tile[i] = x[i];
+    y[i] = tile[31 - i];
+}
+
+// warp-race: right
+#[kernel(block = 32, grid = 1)]
+pub fn turned_in_order(x: &[f32], y: &mut [f32]) {
+    let mut tile = Shared::<f32, 1>::new([32]);
+    let i = thread::x();
+    tile[i] = x[i];
+    warp::sync();
+    y[i] = tile[31 - i];
+}
+
+// global-race: wrong
+#[kernel(block = 32, grid = 2)]
+pub fn without_the_block(x: &[f32], y: &mut [f32]) {
+    y[thread::x()] = x[grid::index()];
+}
+
+// global-race: right
+#[kernel(block = 32, grid = 2)]
+pub fn with_the_block(x: &[f32], y: &mut [f32]) {
+    y[grid::index()] = x[grid::index()];
+}
+
+// store-conflict: wrong
+#[kernel(block = 32, grid = 1)]
+pub fn all_at_once(x: &[f32], y: &mut [f32]) {
+    y[0] = x[thread::x()];
+}
+
+// store-conflict: right
+#[kernel(block = 32, grid = 1)]
+pub fn one_of_them(x: &[f32], y: &mut [f32]) {
+    if thread::x() == 0 {
+        y[0] = x[0];
+    }
+}
+
+// divergent-barrier: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn behind_a_return(x: &[f32], y: &mut [f32]) {
+    if x[warp::index()] > 0.5 {
+        return;
+    }
+    block::sync();
+    y[thread::x()] = x[0];
+}
+
+// divergent-barrier: right
+#[kernel(block = 64, grid = 1)]
+pub fn before_a_return(x: &[f32], y: &mut [f32]) {
+    block::sync();
+    if x[warp::index()] > 0.5 {
+        return;
+    }
+    y[thread::x()] = x[0];
+}
+
+// divergent-warp: wrong
+#[kernel(block = 32, grid = 1)]
+pub fn some_vote(x: &[f32], y: &mut [f32]) {
+    if x[warp::lane() / 16] > 0.5 {
+        y[warp::lane()] = warp::ballot(x[warp::lane()] > 20.0) as f32;
+    }
+}
+
+// divergent-warp: right
+#[kernel(block = 32, grid = 1)]
+pub fn all_vote(x: &[f32], y: &mut [f32]) {
+    let votes = warp::ballot(x[warp::lane()] > 20.0);
+    if x[warp::lane() / 16] > 0.5 {
+        y[warp::lane()] = votes as f32;
+    }
+}
+
+// shuffle-inactive: wrong
+#[kernel(block = 32, grid = 1)]
+pub fn from_an_absent_lane(x: &[f32], y: &mut [f32]) {
+    if x[warp::lane() / 16] > 0.5 {
+        y[warp::lane()] = warp::shuffle(x[warp::lane()], 0);
+    }
+}
+
+// shuffle-inactive: right
+#[kernel(block = 32, grid = 1)]
+pub fn from_a_lane(x: &[f32], y: &mut [f32]) {
+    let first = warp::shuffle(x[warp::lane()], 0);
+    if x[warp::lane() / 16] > 0.5 {
+        y[warp::lane()] = first;
+    }
+}
+
+// shuffle-selector: wrong
+#[kernel(block = 32, grid = 1)]
+pub fn beyond_the_warp(x: &[f32], y: &mut [f32]) {
+    let distance = x.len() / 2;
+    y[thread::x()] = warp::shuffle_xor(x[thread::x()], distance);
+}
+
+// shuffle-selector: right
+#[kernel(block = 32, grid = 1)]
+pub fn within_the_warp(x: &[f32], y: &mut [f32]) {
+    let distance = x.len() / 4;
+    y[thread::x()] = warp::shuffle_xor(x[thread::x()], distance);
+}
+
+// usize-overflow: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn before_the_first(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let before = i - 1;
+    y[i] = if i > 0 { x[before] } else { 0.0 };
+}
+
+// usize-overflow: right
+#[kernel(block = 64, grid = 1)]
+pub fn before_but_for_the_first(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    y[i] = if i > 0 { x[i - 1] } else { 0.0 };
+}
+
+// integer-overflow: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn hashed(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let hash = x[i] as u32 * 0x9E37_79B9;
+    y[i] = hash as f32;
+}
+
+// integer-overflow: right
+#[kernel(block = 64, grid = 1)]
+pub fn hashed_as_meant(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let hash = (x[i] as u32).wrapping_mul(0x9E37_79B9);
+    y[i] = hash as f32;
+}
+
+// division-by-zero: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn parts(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    y[i] = (64 / (x[i] as u32)) as f32;
+}
+
+// division-by-zero: right
+#[kernel(block = 64, grid = 1)]
+pub fn parts_of_some(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let n = x[i] as u32;
+    if n != 0 {
+        y[i] = (64 / n) as f32;
+    }
+}
+
+// division-overflow: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn least_by_minus_one(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let (least, divisor) = (i32::MIN + x[0] as i32, x[0] as i32 - 1);
+    y[i] = (least / divisor) as f32;
+}
+
+// division-overflow: right
+#[kernel(block = 64, grid = 1)]
+pub fn nearly_least_by_minus_one(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let (more, divisor) = (i32::MIN + x[1] as i32, x[0] as i32 - 1);
+    y[i] = (more / divisor) as f32;
+}
+
+// loop-step: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn no_step(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let step = x.len() / 65;
+    for k in (0..8).step_by(step) {
+        y[i] = x[k];
+    }
+}
+
+// loop-step: right
+#[kernel(block = 64, grid = 1)]
+pub fn a_step(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let step = x.len() / 32;
+    for k in (0..8).step_by(step) {
+        y[i] = x[k];
+    }
+}
+
+// nan-produced: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn normalised(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let length = (x[i] * x[i]).sqrt();
+    y[i] = x[i] / length;
+}
+
+// nan-produced: right
+#[kernel(block = 64, grid = 1)]
+pub fn normalised_but_for_zero(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let length = (x[i] * x[i]).sqrt();
+    y[i] = if length > 0.0 { x[i] / length } else { 0.0 };
+}
+
+// infinity-produced: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn exponentials(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    y[i] = math::exp(2.0 * x[i]);
+}
+
+// infinity-produced: right
+#[kernel(block = 64, grid = 1)]
+pub fn exponentials_below_one(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    // A mask written down is no finding.
+    let score = if i == 0 { f32::NEG_INFINITY } else { x[i] - 63.0 };
+    y[i] = math::exp(score);
+    if i == 0 {
+        y[i] = score;
+    }
+}
+
+// conversion-overflow: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn halves(x: &[f32], y: &mut [f32]) {
+    let mut tile = Shared::<f16, 1>::new([64]);
+    let i = thread::x();
+    tile[i] = f16::from_f32(2000.0 * x[i]);
+    block::sync();
+    y[i] = tile[63 - i].to_f32();
+}
+
+// conversion-overflow: right
+#[kernel(block = 64, grid = 1)]
+pub fn halves_in_range(x: &[f32], y: &mut [f32]) {
+    let mut tile = Shared::<f16, 1>::new([64]);
+    let i = thread::x();
+    tile[i] = f16::from_f32(1000.0 * x[i]);
+    block::sync();
+    y[i] = tile[63 - i].to_f32();
+}
+
+// machine-dependent: wrong
+#[kernel(block = 32, grid = 1)]
+pub fn told_by_the_clock(x: &[f32], y: &mut [f32]) {
+    let time = ptx!("mov.u32 {d}, %clock;", d = out(u32));
+    y[thread::x()] = x[0] + time as f32;
+}
+
+// machine-dependent: right
+#[kernel(block = 32, grid = 1)]
+pub fn told_by_the_lane(x: &[f32], y: &mut [f32]) {
+    let lane = ptx!("mov.u32 {d}, %laneid;", d = out(u32));
+    y[thread::x()] = x[0] + lane as f32;
+}
+
+// fuel-exhausted: wrong
+#[kernel(block = 32, grid = 1)]
+pub fn to_no_end(x: &[f32], y: &mut [f32]) {
+    let mut n = 0u32;
+    while x[0] < 1.0 {
+        n = n.wrapping_add(1);
+    }
+    y[thread::x()] = n as f32;
+}
+
+// fuel-exhausted: right
+#[kernel(block = 32, grid = 1)]
+pub fn to_an_end(x: &[f32], y: &mut [f32]) {
+    let mut n = 0u32;
+    while x[0] + (n as f32) < 9.0 {
+        n += 1;
+    }
+    y[thread::x()] = n as f32;
+}
+
+// end

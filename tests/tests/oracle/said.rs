@@ -1,0 +1,160 @@
+//! What a kernel says to the oracle, and what a run says of memory: allowances, outputs, and what unwritten memory holds.
+
+use super::support::{Memory, checks, run, run_on};
+use kernel_dsl::Kernel;
+use kernel_dsl::compiler::hir::Instance;
+use kernel_dsl::prelude::*;
+use runtime::interpreter::{Check, Options};
+use runtime::testing::{Bound, Case, Checker, Expected, Failure, Input, Prepared};
+
+/// All blocks store the same.
+#[kernel(block = 32, grid = 2)]
+fn flagged(x: &[f32], y: &mut [f32]) {
+    #[allow(global_race, reason = "every block stores the same")]
+    if x[thread::x()] >= 0.0 {
+        y[thread::x()] = 1.0;
+    }
+    // Lints of rustc's are rustc's.
+    #[allow(unused_variables)]
+    let unused = 1;
+}
+
+#[test]
+fn what_a_statement_allows_is_listed_and_not_found() {
+    let (report, _) = run(flagged::ARTIFACT, 2);
+    assert!(report.findings.is_empty(), "{report}");
+    let [allowed] = &report.allowed[..] else { panic!("{:?}", report.allowed) };
+    assert_eq!(
+        (allowed.check, allowed.count, &allowed.reason[..]),
+        (Check::GlobalRace, 32, "every block stores the same")
+    );
+    let text = report.to_string();
+    assert!(text.starts_with("allowed: global-race at tests/tests/oracle/said.rs:"), "{text}");
+    assert!(text.ends_with(", 32 times: every block stores the same"), "{text}");
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["allowed"][0]["check"], "global-race");
+}
+
+/// A call is its statement's too, and a statement of a device function is allowed wherever that is called.
+#[kernel(block = 32, grid = 2)]
+fn by_a_call(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    #[allow(race, reason = "every block stores the same")]
+    store(y, i, x[0]);
+    store(y, i + 32, x[0]);
+}
+
+#[device]
+fn store(y: &mut [f32], i: usize, v: f32) {
+    y[i] = v;
+}
+
+#[test]
+fn other_statements_are_not_allowed_it() {
+    let (report, _) = run(by_a_call::ARTIFACT, 2);
+    assert_eq!((checks(&report), report.allowed.len()), (vec![Check::GlobalRace], 1), "{report}");
+    assert_eq!(report.findings[0].place.callers.len(), 1);
+}
+
+#[device]
+fn store_one(y: &mut [f32], i: usize) {
+    #[allow(global_race, reason = "a flag")]
+    {
+        y[i] = 1.0;
+    }
+}
+
+/// In a device function, and by a name as reports have it.
+#[kernel(block = 32, grid = 2)]
+fn in_a_function(x: &[f32], y: &mut [f32]) {
+    store_one(y, thread::x());
+    #[allow(global-race, reason = "another flag")]
+    y.store(32 + thread::x(), [x[0]]);
+}
+
+#[test]
+fn a_statement_of_a_device_function_is_allowed_where_it_is_called() {
+    let (report, _) = run(in_a_function::ARTIFACT, 2);
+    let reasons: Vec<_> = report.allowed.iter().map(|a| (&a.reason[..], a.count)).collect();
+    assert_eq!((checks(&report), reasons), (vec![], vec![("a flag", 32), ("another flag", 32)]), "{report}");
+}
+
+#[kernel(block = 64, grid = 1)]
+fn never_stored(x: &[f32], y: &mut [f32]) {
+    let tile = Shared::<f32, 1>::new([64]);
+    let flags = Shared::<u8, 1>::new([64]);
+    y[thread::x()] = x[0] + tile[thread::x()] + flags[thread::x()] as f32;
+}
+
+#[test]
+fn unwritten_memory_holds_what_the_options_say() {
+    let x = Memory::new(|_| 0.0);
+    for (fill, expected) in [(0x00, 0.0), (0x40, f32::from_bits(0x4040_4040) + 64.0)] {
+        let (report, y) = run_on(never_stored::ARTIFACT, 1, &x, Options { fill, ..Options::default() });
+        assert_eq!(checks(&report), [Check::UninitialisedShared; 2]);
+        assert!(y.iter().all(|v| *v == expected), "{fill:#x}: {y:?}");
+    }
+    let (_, y) = run_on(never_stored::ARTIFACT, 1, &x, Options { fill: 0xff, ..Options::default() });
+    assert!(y.iter().all(|v| v.is_nan()), "{y:?}");
+}
+
+#[kernel(block = 32, grid = y.len().div_ceil(32), writes(y = once))]
+#[requires(x.len() == y.len())]
+fn copied(x: &[f32], y: &mut [f32]) {
+    let i = grid::index();
+    if i < y.len() {
+        y[i] = x[i];
+    }
+}
+
+#[kernel(block = 32, grid = y.len().div_ceil(32), writes(y = all))]
+#[requires(x.len() == y.len())]
+fn added(x: &[f32], y: &mut [f32]) {
+    let i = grid::index();
+    if i < y.len() {
+        y[i] += x[i];
+    }
+}
+
+fn of<K: Kernel>(y: Input) -> Result<(), Failure> {
+    let x: Vec<f32> = (0..50).map(|i| i as f32).collect();
+    let prepared = Prepared::compile(K::ARTIFACT, &Instance::default()).unwrap();
+    let case = Case::new("50", [Input::slice(&x), y]);
+    let expected = vec![Expected::new(1, (0..50).map(f64::from).collect(), Bound::Exact)];
+    Checker::new(None).case(&prepared, &case, |_| expected)
+}
+
+#[test]
+fn an_output_that_holds_nothing_is_for_writing() {
+    of::<copied>(Input::uninitialised::<f32, 1>([50])).unwrap_or_else(|e| panic!("{e}"));
+    of::<added>(Input::slice(&[0f32; 50])).unwrap_or_else(|e| panic!("{e}"));
+    let failure = of::<added>(Input::uninitialised::<f32, 1>([50])).expect_err("it reads").to_string();
+    assert!(failure.contains("error[uninitialised-buffer]"), "{failure}");
+}
+
+/// Sums into an output by atomic operations count as writing it.
+#[kernel(block = 64, grid = 1, writes(y = all))]
+fn counted(x: &[f32], y: &mut [f32]) {
+    y.fetch_add(thread::x(), x[thread::x()]);
+}
+
+/// Two rows of a view with a gap between them.
+#[kernel(block = 8, grid = 1, writes(y = all))]
+fn first_row(mut y: ViewMut<f32, 2>) {
+    y[(0, thread::x())] = 1.0;
+}
+
+#[test]
+fn outputs_are_what_arguments_name() {
+    let (report, _) = run(counted::ARTIFACT, 1);
+    assert!(report.findings.is_empty(), "{report}");
+    let prepared = Prepared::compile(first_row::ARTIFACT, &Instance::default()).unwrap();
+    let told = |rows| {
+        let case = Case::new("rows", [Input::strided(&[0f32; 40], [rows, 8], [20, 1])]);
+        let expected = vec![Expected::new(0, vec![1.0; 8 * rows], Bound::Exact)];
+        Checker::new(None).case(&prepared, &case, |_| expected)
+    };
+    told(1).unwrap_or_else(|e| panic!("{e}"));
+    let failure = told(2).expect_err("the second row").to_string();
+    assert!(failure.contains("element 20 of `y`, the first of 8 among 16, is written by no thread"), "{failure}");
+}

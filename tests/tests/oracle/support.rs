@@ -1,0 +1,48 @@
+//! Runs a kernel under the oracle.
+
+use kernel_dsl::Artifact;
+use kernel_dsl::compiler::hir::Instance;
+use kernel_dsl::compiler::hir::serial;
+use kernel_dsl::compiler::{Target, analyses};
+use runtime::interpreter::{Binding, Bytes, Check, Launch, Options, Program, Report};
+
+/// Memory that is aligned as a device's is.
+#[repr(align(256))]
+pub struct Memory([u8; 256]);
+
+impl Memory {
+    pub fn new(values: impl Fn(usize) -> f32) -> Memory {
+        let mut bytes = [0; 256];
+        for (i, to) in bytes.chunks_exact_mut(4).enumerate() {
+            to.copy_from_slice(&values(i).to_le_bytes());
+        }
+        Memory(bytes)
+    }
+
+    pub fn values(&self) -> Vec<f32> {
+        self.0.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
+    }
+}
+
+/// Runs a kernel of `(x: &[f32], y: &mut [f32])` on 64 elements each.
+pub fn run_on(artifact: &Artifact, blocks: u32, x: &Memory, options: Options) -> (Report, Vec<f32>) {
+    let program = serial::program(artifact.hir).unwrap();
+    let kernel = analyses::lowered(&program, &Instance::default(), Target::SM_61).unwrap();
+    let program = Program::decode(&kernel).unwrap();
+    let mut y = Memory::new(|_| 0.0);
+    let arguments = vec![
+        Binding::Memory { bytes: Bytes::Shared(&x.0), extents: vec![64], strides: vec![] },
+        Binding::Memory { bytes: Bytes::Exclusive(&mut y.0), extents: vec![64], strides: vec![] },
+    ];
+    let outcome = program.run(Launch { grid: [blocks, 1, 1], block: None, arguments, options }).unwrap();
+    (outcome.report, y.values())
+}
+
+/// The same with x[i] = i.
+pub fn run(artifact: &Artifact, blocks: u32) -> (Report, Vec<f32>) {
+    run_on(artifact, blocks, &Memory::new(|i| i as f32), Options::default())
+}
+
+pub fn checks(report: &Report) -> Vec<Check> {
+    report.findings.iter().map(|f| f.check).collect()
+}
