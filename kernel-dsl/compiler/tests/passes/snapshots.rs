@@ -324,7 +324,8 @@ fn pointers() {
     insta::assert_snapshot!(both.join("\n── without a barrier ──\n"));
 }
 
-/// Of two rows in a loop one is read at the index, and one at a product that the loop carries for it alone; a third row is read twice.
+/// The one row of `x` in the loop is counted from the parameter; those of `m`, of which there are two, stay. (In `matmul` and `blocked`
+/// the index is one that the loop carries.)
 #[test]
 fn bases() {
     let k = small(&[], |w, p| {
