@@ -18,18 +18,28 @@
 //! | [`sin`] | 1.225 | 28 | 100 | 2 | 22 | 132 |
 //! | [`cos`] | 1.217 | 28 | 100 | 2 | 23 | 133 |
 //! | [`tan`] | 1.08 | 44 | 116 | 4 | 19 | 129 |
+//! | [`asin`] | 1.011 | 36 | 36 | 2 | 26 | 26 |
+//! | [`acos`] | 1.047 | 39 | 39 | 2 | 28 | 28 |
+//! | [`atan`] | 1.237 | 25 | 25 | 2 | 18 | 18 |
+//! | [`sinh`] | 1.446 | 31 | 31 | 3 | 8 | 33 |
+//! | [`cosh`] | 1.297 | 24 | 24 | 2 | 23 | 23 |
 //! | [`tanh`] | 1.279 | 35 | 35 | 2 | 19 | 19 |
+//! | [`asinh`] | 1.272 | 55 | 55 | 3 | 46 | 120 |
+//! | [`acosh`] | 1.262 | 71 | 71 | 4 | 27 | 81 |
+//! | [`atanh`] | 0.883 | 49 | 49 | 3 | 32 | 36 |
 //! | [`sigmoid`] | 1.041 | 43 | 43 | – | 19 | 64 |
 //! | [`erf`] | 1.444 | 30 | 30 | 2 | 29 | 29 |
 //! | [`rsqrt`] | 1.199 | 13 | 34 | 2 | 4 | 4 |
 //! | [`cbrt`] | 0.886 | 26 | 26 | 1 | 18 | 18 |
 //! | [`sin_cos`] | 1.225 | 33 | 105 | 2 | 28 | 138 |
 //! | [`pow`] | 2.525 | 71 | 92 | 4 | 57 | 84 |
+//! | [`atan2`] | 1.6 | 40 | 52 | 3 | 72 | 184 |
+//! | [`hypot`] | 1.05 | 28 | 28 | 3 | 34 | 38 |
 //!
 //! **Errors** are in units of the result's last place (ulp) against the exact value, rounded up: the largest over every `f32` there
-//! is, and for [`pow`] over 2³² pairs in strata; `cargo run --release -p kernel-dsl --example ulp` measures them. NVIDIA's are
-//! those of libdevice in the CUDA C++ Programming Guide 12.9, *Mathematical Functions*, which says of them that they are found by
-//! tests and not guaranteed.
+//! is, and for [`pow`], [`atan2`] and [`hypot`] over 2³² pairs in strata; `cargo run --release -p kernel-dsl --example ulp` measures
+//! them. NVIDIA's are those of libdevice in the CUDA C++ Programming Guide 12.9, *Mathematical Functions*, which says of them that they
+//! are found by tests and not guaranteed.
 //!
 //! **Slots** are issue slots of a warp on sm_61, by ptxas 12.9, beyond those of a kernel that loads and stores: of the shortest
 //! way through the polynomial, which threads take whose argument is ordinary; and of all code there is, with the branches for
