@@ -1,5 +1,5 @@
-//! Prints the largest error of each function of `kernel_dsl::math` over all 2³² arguments, and of powers over 2³² pairs; or of those
-//! that are named.
+//! Prints the largest error of each function of `kernel_dsl::math` over all 2³² arguments, and of those of two over 2³² pairs; or of
+//! those that are named.
 //!
 //! ```text
 //! RUSTFLAGS="-C target-feature=+fma,+avx2" cargo run --release -p kernel-dsl --example ulp [exp sin pow …]
@@ -11,7 +11,7 @@ mod ulp;
 
 use std::fmt::Display;
 use std::{env, thread};
-use ulp::{FUNCTIONS, POW, Worst, measure, measure_pow, pairs};
+use ulp::{FUNCTIONS, PAIRWISE, Worst, measure, measure_pairs};
 
 fn main() {
     let named: Vec<String> = env::args().skip(1).collect();
@@ -21,9 +21,9 @@ fn main() {
         let all = |share, shares| measure(function, (share as u32..=u32::MAX).step_by(shares as usize));
         print(function.name, function.bound, shared(all), |at| format!("{at:e}"));
     }
-    if wanted("pow") {
-        let all = |share, shares| measure_pow(pairs(share, shares, 1 << 32));
-        print("pow", POW, shared(all), |(x, y)| format!("{x:e}, {y:e}"));
+    for function in PAIRWISE.iter().filter(|f| wanted(f.name)) {
+        let all = |share, shares| measure_pairs(function, share, shares, 1 << 32);
+        print(function.name, function.bound, shared(all), |(x, y)| format!("{x:e}, {y:e}"));
     }
 }
 

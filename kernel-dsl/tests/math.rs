@@ -6,13 +6,16 @@ mod ulp;
 
 use kernel_dsl::math;
 use std::fs;
-use ulp::{FUNCTIONS, POW, measure, measure_pow, pairs};
+use ulp::{FUNCTIONS, PAIRWISE, error, measure, measure_pairs};
 
 /// Arguments 32749 (a prime) apart, over all of `f32`, and all within 2000 places of numbers where something changes.
 fn sample() -> impl Iterator<Item = u32> {
     // Some are near constants that clippy knows by name.
     #[allow(clippy::approx_constant)]
-    let edges = [1e-7f32, 0.25, 0.3466, 0.5, 0.7071, 0.7854, 1.0, 1.4142, 1.5708, 3.92, 9.01, 87.3, 103.9, 105615.0];
+    let edges = [
+        1e-7f32, 1.2207e-4, 0.25, 0.3466, 0.5, 0.7071, 0.7854, 1.0, 1.4142, 1.5, 1.5708, 3.92, 8.0, 9.01, 87.3, 89.416,
+        103.9, 4096.0, 105615.0,
+    ];
     let about = |x: f32| x.to_bits() - 2000..x.to_bits() + 2000;
     let near = edges.into_iter().flat_map(about).flat_map(|bits| [bits, bits | 0x8000_0000]);
     (0..=u32::MAX).step_by(32749).chain(near)
@@ -24,8 +27,10 @@ fn each_is_within_what_it_states() {
         let worst = measure(function, sample());
         assert!(worst.ulp < function.bound, "{}: {} ulp at {:e}", function.name, worst.ulp, worst.at);
     }
-    let worst = measure_pow(pairs(0, 1, 400_000));
-    assert!(worst.ulp < POW, "pow: {} ulp at {:?}", worst.ulp, worst.at);
+    for function in PAIRWISE {
+        let worst = measure_pairs(function, 0, 1, 400_000);
+        assert!(worst.ulp < function.bound, "{}: {} ulp at {:?}", function.name, worst.ulp, worst.at);
+    }
 }
 
 /// The first line of a function's documentation ends with what [`FUNCTIONS`] has.
@@ -34,7 +39,8 @@ fn the_documentation_states_the_bounds() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/math");
     let files = fs::read_dir(folder).expect("src/math").map(|f| f.expect("a file").path());
     let text: String = files.filter(|f| f.is_file()).map(|f| fs::read_to_string(f).expect("Rust")).collect();
-    for (name, bound) in FUNCTIONS.iter().map(|f| (f.name, f.bound)).chain([("pow", POW)]) {
+    let pairwise = PAIRWISE.iter().map(|f| (f.name, f.bound));
+    for (name, bound) in FUNCTIONS.iter().map(|f| (f.name, f.bound)).chain(pairwise) {
         let at = text.find(&format!("\npub fn {name}(")).unwrap_or_else(|| panic!("no `{name}`"));
         let documentation = &text[text[..at].rfind("\n\n").expect("an item before it")..at];
         let first = documentation.trim_start().lines().next().unwrap_or_default();
@@ -127,6 +133,25 @@ fn pow_has_c99s_special_cases() {
     assert!(math::pow(-8.0, 1.0 / 3.0).is_nan());
     assert_eq!(math::pow(-0.0, -3.0), f32::NEG_INFINITY);
     assert_eq!(math::pow(f32::NEG_INFINITY, -3.0).to_bits(), (-0.0f32).to_bits());
+}
+
+/// The special cases of C99's annexes F.9.1.4 and F.9.4.3, which are those of Rust's `atan2` and `hypot` too: signs of zeros, multiples of
+/// π/4 of infinities, an infinite length beside a NaN; and what lies about the least and the largest numbers.
+#[test]
+fn points_of_the_plane_have_c99s_special_cases() {
+    let values = [0.0, f32::from_bits(1), 1e-40, f32::MIN_POSITIVE, 1e-30, 0.5, 1.0, 1.5, 3.0, 4.0, 1e10, 8.5070587e37];
+    let values = values.into_iter().chain([1.7014118e38, f32::MAX, f32::INFINITY, f32::NAN]);
+    let values: Vec<f32> = values.flat_map(|x| [x, -x]).collect();
+    for function in PAIRWISE.iter().filter(|f| f.name != "pow") {
+        for (x, y) in values.iter().flat_map(|x| values.iter().map(move |y| (*x, *y))) {
+            let (got, want) = ((function.of)(x, y), (function.exact)(x.into(), y.into()));
+            let ulp = error(got, want);
+            assert!(ulp < function.bound, "{}({x:e}, {y:e}) = {got:e}, not {want:e}", function.name);
+            let zero = want != 0.0 || got.to_bits() == (want as f32).to_bits();
+            assert!(zero, "{}({x:e}, {y:e}) = {got:e}, not {want:e}", function.name);
+        }
+    }
+    assert_eq!([math::hypot(3.0, 4.0), math::hypot(-4.0, 3.0)], [5.0; 2]);
 }
 
 #[test]

@@ -18,34 +18,44 @@
 //! | [`sin`] | 1.225 | 28 | 100 | 2 | 22 | 132 |
 //! | [`cos`] | 1.217 | 28 | 100 | 2 | 23 | 133 |
 //! | [`tan`] | 1.08 | 44 | 116 | 4 | 19 | 129 |
+//! | [`asin`] | 1.011 | 36 | 36 | 2 | 26 | 26 |
+//! | [`acos`] | 1.047 | 39 | 39 | 2 | 28 | 28 |
+//! | [`atan`] | 1.237 | 25 | 25 | 2 | 18 | 18 |
+//! | [`sinh`] | 1.446 | 31 | 31 | 3 | 8 | 33 |
+//! | [`cosh`] | 1.297 | 24 | 24 | 2 | 23 | 23 |
 //! | [`tanh`] | 1.279 | 35 | 35 | 2 | 19 | 19 |
+//! | [`asinh`] | 1.272 | 55 | 55 | 3 | 46 | 120 |
+//! | [`acosh`] | 1.262 | 61 | 61 | 4 | 27 | 81 |
+//! | [`atanh`] | 0.883 | 49 | 49 | 3 | 32 | 36 |
 //! | [`sigmoid`] | 1.041 | 43 | 43 | – | 19 | 64 |
 //! | [`erf`] | 1.444 | 30 | 30 | 2 | 29 | 29 |
 //! | [`rsqrt`] | 1.199 | 13 | 34 | 2 | 4 | 4 |
 //! | [`cbrt`] | 0.886 | 26 | 26 | 1 | 18 | 18 |
 //! | [`sin_cos`] | 1.225 | 33 | 105 | 2 | 28 | 138 |
 //! | [`pow`] | 2.525 | 71 | 92 | 4 | 57 | 84 |
+//! | [`atan2`] | 1.6 | 40 | 52 | 3 | 72 | 184 |
+//! | [`hypot`] | 1.05 | 28 | 28 | 3 | 34 | 38 |
 //!
 //! **Errors** are in units of the result's last place (ulp) against the exact value, rounded up: the largest over every `f32` there
-//! is, and for [`pow`] over 2³² pairs in strata; `cargo run --release -p kernel-dsl --example ulp` measures them. NVIDIA's are
-//! those of libdevice in the CUDA C++ Programming Guide 12.9, *Mathematical Functions*, which says of them that they are found by
-//! tests and not guaranteed.
+//! is, and for [`pow`], [`atan2`] and [`hypot`] over 2³² pairs in strata; `cargo run --release -p kernel-dsl --example ulp` measures
+//! them. NVIDIA's are those of libdevice in the CUDA C++ Programming Guide 12.9, *Mathematical Functions*, which says of them that they
+//! are found by tests and not guaranteed.
 //!
 //! **Slots** are issue slots of a warp on sm_61, by ptxas 12.9, beyond those of a kernel that loads and stores: of the shortest
 //! way through the polynomial, which threads take whose argument is ordinary; and of all code there is, with the branches for
 //! others. Beside them are libdevice's functions, as NVRTC 12.9 compiles them without options for speed. Those may use the hardware's
-//! approximations (`ex2`, `lg2`, `rcp`), which have no exact counterpart: [`exp`], [`exp2`], [`tanh`], [`sigmoid`], [`cbrt`] and [`pow`] cost
-//! more here for that reason. [`sin`], [`cos`] and [`tan`] carry a second part of the angle, which takes their errors from 2 and 4 ulp
-//! to 1.3 and less. `rsqrt` there is one instruction of the hardware
-//! and a scaling. The table is generated and checked by `cargo test -p tests --test math`.
+//! approximations (`ex2`, `lg2`, `rcp`, `rsqrt`), which have no exact counterpart: [`exp`], [`exp2`], [`tanh`], [`sigmoid`], [`cbrt`],
+//! [`pow`] and the inverses of functions of one number cost more here for that reason. [`sin`], [`cos`] and [`tan`] carry a second part of
+//! the angle, which takes their errors from 2 and 4 ulp to 1.3 and less. `rsqrt` there is one instruction of the hardware and a
+//! scaling. The table is generated and checked by `cargo test -p tests --test math`.
 //!
 //! # How they are made
 //!
 //! Arguments are reduced by operations that are exact or whose rounding is carried on; a minimax polynomial follows, and the last
 //! operation rounds once what is nearly exact. No `f32` function computes in `f64`, which sm_61 does at a thirty-second of the rate,
 //! and none divides: an approximate reciprocal comes from the bits of a number and a few multiply-adds. Branches are taken for rare
-//! arguments only: large angles, subnormal numbers of a root, powers of negative numbers. Special cases, signs of zeros and
-//! subnormal numbers are those of C99's annex F.
+//! arguments only: large angles, subnormal numbers of a root, powers of negative numbers, points next to 0 or infinity. Special
+//! cases, signs of zeros and subnormal numbers are those of C99's annex F.
 //!
 //! Polynomials are found by Remez's exchange for the relative error of the whole function, their coefficients rounded one after
 //! another, from the constant term up, and the rest fitted again each time. Comments give each as the hexadecimal number it is.
@@ -60,6 +70,8 @@ mod error_function;
 mod exponential;
 pub mod f64;
 mod hyperbolic;
+mod inverse_hyperbolic;
+mod inverse_trigonometric;
 mod logarithm;
 mod power;
 mod reciprocal;
@@ -68,8 +80,10 @@ mod trigonometric;
 
 pub use error_function::erf;
 pub use exponential::{exp, exp_m1, exp2};
-pub use hyperbolic::{sigmoid, tanh};
+pub use hyperbolic::{cosh, sigmoid, sinh, tanh};
+pub use inverse_hyperbolic::{acosh, asinh, atanh};
+pub use inverse_trigonometric::{acos, asin, atan, atan2};
 pub use logarithm::{ln, ln_1p, log2, log10};
 pub use power::pow;
-pub use roots::{cbrt, rsqrt};
+pub use roots::{cbrt, hypot, rsqrt};
 pub use trigonometric::{cos, sin, sin_cos, tan};

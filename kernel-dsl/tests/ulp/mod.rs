@@ -1,7 +1,7 @@
 //! How far the functions of `math` are from the exact values, in units of the last place (ulp) of the result.
 //!
-//! The exact value is computed in f64 by the C library, and the error function by the crate `libm`, whose own errors, below 1 ulp of
-//! f64, are 2⁻²⁹ ulp of f32.
+//! The exact value is computed in f64 by the C library; the error function, and the inverses of hyperbolic ones, which Rust makes of
+//! logarithms, by the crate `libm`. Their own errors, about 1 ulp of f64, are 2⁻²⁹ ulp of f32.
 
 #![allow(dead_code, reason = "the example and the tests each use a part")]
 
@@ -32,15 +32,38 @@ pub const FUNCTIONS: &[Function] = &[
     function("sin", math::sin, f64::sin, 1.225),
     function("cos", math::cos, f64::cos, 1.217),
     function("tan", math::tan, f64::tan, 1.08),
+    function("asin", math::asin, f64::asin, 1.011),
+    function("acos", math::acos, f64::acos, 1.047),
+    function("atan", math::atan, f64::atan, 1.237),
+    function("sinh", math::sinh, f64::sinh, 1.446),
+    function("cosh", math::cosh, f64::cosh, 1.297),
     function("tanh", math::tanh, f64::tanh, 1.279),
+    function("asinh", math::asinh, libm::asinh, 1.272),
+    function("acosh", math::acosh, libm::acosh, 1.262),
+    function("atanh", math::atanh, libm::atanh, 0.883),
     function("sigmoid", math::sigmoid, |x| 1.0 / (1.0 + (-x).exp()), 1.041),
     function("erf", math::erf, libm::erf, 1.444),
     function("rsqrt", math::rsqrt, |x| 1.0 / x.sqrt(), 1.199),
     function("cbrt", math::cbrt, f64::cbrt, 0.886),
 ];
 
-/// The largest error of [`math::pow`] on [`pairs`], as documented.
-pub const POW: f64 = 2.525;
+/// A function of two `f32`.
+pub struct Pairwise {
+    pub name: &'static str,
+    pub of: fn(f32, f32) -> f32,
+    pub exact: fn(f64, f64) -> f64,
+    /// The largest error over 2³² of its pairs, as documented: in ulp, rounded up.
+    pub bound: f64,
+    /// The pair of that number, strata in turn.
+    pub pair: fn(u64) -> (f32, f32),
+}
+
+/// All of them.
+pub const PAIRWISE: &[Pairwise] = &[
+    Pairwise { name: "pow", of: math::pow, exact: f64::powf, bound: 2.525, pair: power },
+    Pairwise { name: "atan2", of: math::atan2, exact: f64::atan2, bound: 1.6, pair: point },
+    Pairwise { name: "hypot", of: math::hypot, exact: f64::hypot, bound: 1.05, pair: point },
+];
 
 /// The largest error among some arguments.
 #[derive(Clone, Copy, Default)]
@@ -80,29 +103,42 @@ pub fn measure(function: &Function, bits: impl Iterator<Item = u32>) -> Worst<f3
     worst(bits.map(f32::from_bits), function.of, |x| (function.exact)(x.into()))
 }
 
-/// The same of powers.
-pub fn measure_pow(pairs: impl Iterator<Item = (f32, f32)>) -> Worst<(f32, f32)> {
-    worst(pairs, |(x, y)| math::pow(x, y), |(x, y)| f64::from(x).powf(y.into()))
+/// The same of the `share`th of `shares` of the first `count` pairs.
+pub fn measure_pairs(function: &Pairwise, share: u64, shares: u64, count: u64) -> Worst<(f32, f32)> {
+    let pairs = (share..count).step_by(shares as usize).map(function.pair);
+    worst(pairs, |(x, y)| (function.of)(x, y), |(x, y)| (function.exact)(x.into(), y.into()))
 }
 
-/// Pairs for powers, the `share`th of `shares`, strata in turn: any positive x, those about 1 and those nearer to it, each with a
-/// y for which log₂ of the power is spread evenly from −152 to 130; and small whole powers of any x.
-pub fn pairs(share: u64, shares: u64, count: u64) -> impl Iterator<Item = (f32, f32)> {
-    (share..count).step_by(shares as usize).map(|i| {
-        let random = scrambled(i / 4);
-        let (low, high) = (random as u32, (random >> 32) as u32);
-        let x = match i % 4 {
-            0 | 3 => f32::from_bits(low % 0x7F80_0000),
-            1 => f32::from_bits(0x3F00_0000 + low % 0x0100_0000),
-            _ => f32::from_bits(0x3F7F_0000 + low % 0x0002_0000),
-        };
-        let exponent = f64::from(high) / f64::from(u32::MAX) * 282.0 - 152.0;
-        match i % 4 {
-            3 if low & 1 == 0 => (x, (high % 41) as f32 - 20.0),
-            3 => (-x, (high % 41) as f32 - 20.0),
-            _ => (x, (exponent / f64::from(x).log2()) as f32),
-        }
-    })
+/// Pairs for powers: any positive x, those about 1 and those nearer to it, each with a y for which log₂ of the power is spread
+/// evenly from −152 to 130; and small whole powers of any x.
+fn power(i: u64) -> (f32, f32) {
+    let random = scrambled(i / 4);
+    let (low, high) = (random as u32, (random >> 32) as u32);
+    let x = match i % 4 {
+        0 | 3 => f32::from_bits(low % 0x7F80_0000),
+        1 => f32::from_bits(0x3F00_0000 + low % 0x0100_0000),
+        _ => f32::from_bits(0x3F7F_0000 + low % 0x0002_0000),
+    };
+    let exponent = f64::from(high) / f64::from(u32::MAX) * 282.0 - 152.0;
+    match i % 4 {
+        3 if low & 1 == 0 => (x, (high % 41) as f32 - 20.0),
+        3 => (-x, (high % 41) as f32 - 20.0),
+        _ => (x, (exponent / f64::from(x).log2()) as f32),
+    }
+}
+
+/// Points of the plane: any x and y; a y within 2⁶ of any x; both between 1/2 and 4; and both next to 0, subnormal or not.
+fn point(i: u64) -> (f32, f32) {
+    let random = scrambled(i / 4);
+    let (low, high) = (random as u32, (random >> 32) as u32);
+    let (x, y) = (low & 0x7FFF_FFFF, high & 0x7FFF_FFFF);
+    let (x, y) = match i % 4 {
+        0 => (x, y),
+        1 => (x, (x + y % 0x0600_0000).saturating_sub(0x0300_0000).min(0x7F7F_FFFF)),
+        2 => (0x3F00_0000 + x % 0x0180_0000, 0x3F00_0000 + y % 0x0180_0000),
+        _ => (x % 0x0300_0000, y % 0x0300_0000),
+    };
+    (f32::from_bits(x | low & 0x8000_0000), f32::from_bits(y | high & 0x8000_0000))
 }
 
 /// A permutation of `u64` that looks random (Steele, Lea and Flood's SplitMix64, OOPSLA 2014).
@@ -113,7 +149,8 @@ fn scrambled(i: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-fn error(got: f32, want: f64) -> f64 {
+/// The distance of a result from the exact value, in ulp.
+pub fn error(got: f32, want: f64) -> f64 {
     let nearest = want as f32;
     if got.is_nan() && nearest.is_nan() || got.is_infinite() && got == nearest {
         0.0

@@ -92,12 +92,22 @@ values! { transcendental, "Transcendental functions", (a: f32 = SINGLE):
     "`math::cos(x)`" fn cos -> f32 { math::cos(a) }
     "`math::sin_cos(x)`" fn sin_cos -> f32 { let (s, c) = math::sin_cos(a); s - c }
     "`math::tan(x)`" fn tan -> f32 { math::tan(a) }
+    "`math::asin(x)`" fn asin -> f32 { math::asin(a) }
+    "`math::acos(x)`" fn acos -> f32 { math::acos(a) }
+    "`math::atan(x)`" fn atan -> f32 { math::atan(a) }
+    "`math::atan2(y, x)`" fn atan2 -> f32 { math::atan2(a, -1.75) }
+    "`math::sinh(x)`" fn sinh -> f32 { math::sinh(a) }
+    "`math::cosh(x)`" fn cosh -> f32 { math::cosh(a) }
     "`math::tanh(x)`" fn tanh -> f32 { math::tanh(a) }
+    "`math::asinh(x)`" fn asinh -> f32 { math::asinh(a) }
+    "`math::acosh(x)`" fn acosh -> f32 { math::acosh(a) }
+    "`math::atanh(x)`" fn atanh -> f32 { math::atanh(a) }
     "`math::sigmoid(x)`" fn sigmoid -> f32 { math::sigmoid(a) }
     "`math::erf(x)`" fn erf -> f32 { math::erf(a) }
     "`math::pow(x, y)`" fn pow -> f32 { math::pow(a, 1.75) }
     "`math::cbrt(x)`" fn cbrt -> f32 { math::cbrt(a) }
     "`math::rsqrt(x)`" fn rsqrt -> f32 { math::rsqrt(a) }
+    "`math::hypot(x, y)`" fn hypot -> f32 { math::hypot(a, 1.75) }
 }
 
 /// Neither huge nor tiny: where a GPU is as near as the clause says.

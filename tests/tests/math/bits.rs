@@ -1,7 +1,7 @@
 //! The device computes what the host does, bit for bit: as lowered, after all passes, with checks, and as PTX; and on a GPU.
 
 use super::every_target::assemble;
-use super::kernels::{DOUBLE, NAN, SINGLE, several};
+use super::kernels::{DOUBLE, NAN, PAIRWISE, SINGLE, several};
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::{Artifact, Kernel, math};
 use runtime::Device;
@@ -19,6 +19,7 @@ fn arguments() -> Vec<f32> {
         f32::INFINITY,
         f32::NAN,
         5.9604645e-8,
+        1.2207031e-4,
         0.25,
         0.33333334,
         0.34657359,
@@ -38,10 +39,12 @@ fn arguments() -> Vec<f32> {
         17.33,
         87.336548,
         88.722839,
+        89.415985,
         103.97208,
         126.0,
         128.0,
         150.0,
+        4096.0,
         105615.0,
         1e10,
     ];
@@ -101,8 +104,10 @@ fn all(checker: &Checker) {
         [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 3.0, -2.5, 150.25, 16777215.0, -16777216.0, f32::INFINITY, f32::NAN];
     let pairs: Vec<(f32, f32)> = x.iter().flat_map(|x| exponents.map(|y| (*x, y))).collect();
     let (bases, powers): (Vec<f32>, Vec<f32>) = pairs.iter().copied().unzip();
-    let expected = pairs.iter().map(|(x, y)| f64::from(word(math::pow(*x, *y)))).collect();
-    agree(checker, several::pow_bits::ARTIFACT, vec![Input::slice(&bases), Input::slice(&powers)], expected);
+    for f in PAIRWISE {
+        let expected = pairs.iter().map(|(x, y)| f64::from(word((f.host)(*x, *y)))).collect();
+        agree(checker, f.bits, vec![Input::slice(&bases), Input::slice(&powers)], expected);
+    }
     let widen = |x: Vec<f32>| -> Vec<f64> { x.into_iter().map(f64::from).collect() };
     let (bases, powers) = (widen(bases), widen(powers));
     let expected = words(bases.iter().zip(&powers).map(|(x, y)| math::f64::pow(*x, *y)));
@@ -124,6 +129,7 @@ fn gpu_the_device_has_the_hosts_bits() {
 fn ptxas_takes_them() {
     SINGLE.iter().for_each(|f| assemble(f.plain));
     DOUBLE.iter().for_each(|f| assemble(f.plain));
-    let several = [several::pow::ARTIFACT, several::sin_cos::ARTIFACT, several::pow_f64_bits::ARTIFACT];
+    PAIRWISE.iter().for_each(|f| assemble(f.plain));
+    let several = [several::sin_cos::ARTIFACT, several::pow_f64_bits::ARTIFACT];
     several.into_iter().for_each(assemble);
 }

@@ -69,7 +69,15 @@ functions! { SINGLE: f32, single, single_bits:
     sin = math::sin,
     cos = math::cos,
     tan = math::tan,
+    asin = math::asin,
+    acos = math::acos,
+    atan = math::atan,
+    sinh = math::sinh,
+    cosh = math::cosh,
     tanh = math::tanh,
+    asinh = math::asinh,
+    acosh = math::acosh,
+    atanh = math::atanh,
     sigmoid = math::sigmoid,
     erf = math::erf,
     rsqrt = math::rsqrt,
@@ -87,7 +95,53 @@ functions! { DOUBLE: f64, double, double_bits:
     tanh = math::f64::tanh,
 }
 
-/// Functions of several numbers, and frames without a function.
+macro_rules! pairwise {
+    ($list:ident: $plain:ident, $bits:ident: $($name:ident = $($path:ident)::+),* $(,)?) => {
+        pub mod $plain {
+            use kernel_dsl::prelude::*;
+            $(
+                #[kernel(block = 64, grid = z.len().div_ceil(64))]
+                #[requires(x.len() == z.len(), y.len() == z.len())]
+                pub fn $name(x: &[f32], y: &[f32], z: &mut [f32]) {
+                    let i = grid::index();
+                    if i < z.len() {
+                        z[i] = $($path)::+(x[i], y[i]);
+                    }
+                }
+            )*
+        }
+
+        pub mod $bits {
+            use kernel_dsl::prelude::*;
+            $(
+                #[kernel(block = 64, grid = x.len().div_ceil(64))]
+                #[requires(x.len() == y.len(), z.len() == x.len())]
+                pub fn $name(x: &[f32], y: &[f32], z: &mut [u32]) {
+                    let i = grid::index();
+                    if i < x.len() {
+                        let value = $($path)::+(x[i], y[i]);
+                        z[i] = if value == value { value.to_bits() } else { 0x7FFF_FFFF };
+                    }
+                }
+            )*
+        }
+
+        pub const $list: &[Function<fn(f32, f32) -> f32>] = &[$(Function {
+            name: stringify!($name),
+            plain: <$plain::$name as Kernel>::ARTIFACT,
+            bits: <$bits::$name as Kernel>::ARTIFACT,
+            host: $($path)::+,
+        }),*];
+    };
+}
+
+pairwise! { PAIRWISE: pairwise, pairwise_bits:
+    pow = math::pow,
+    atan2 = math::atan2,
+    hypot = math::hypot,
+}
+
+/// Functions of several numbers or with several results, and frames without a function.
 pub mod several {
     use kernel_dsl::prelude::*;
 
@@ -109,15 +163,6 @@ pub mod several {
         }
     }
 
-    #[kernel(block = 64, grid = z.len().div_ceil(64))]
-    #[requires(x.len() == z.len(), y.len() == z.len())]
-    pub fn pow(x: &[f32], y: &[f32], z: &mut [f32]) {
-        let i = grid::index();
-        if i < z.len() {
-            z[i] = math::pow(x[i], y[i]);
-        }
-    }
-
     #[kernel(block = 64, grid = x.len().div_ceil(64))]
     #[requires(x.len() == s.len(), x.len() == c.len())]
     pub fn copy2(x: &[f32], s: &mut [f32], c: &mut [f32]) {
@@ -133,16 +178,6 @@ pub mod several {
         let i = grid::index();
         if i < x.len() {
             (s[i], c[i]) = math::sin_cos(x[i]);
-        }
-    }
-
-    #[kernel(block = 64, grid = x.len().div_ceil(64))]
-    #[requires(x.len() == y.len(), z.len() == x.len())]
-    pub fn pow_bits(x: &[f32], y: &[f32], z: &mut [u32]) {
-        let i = grid::index();
-        if i < x.len() {
-            let value = math::pow(x[i], y[i]);
-            z[i] = if value == value { value.to_bits() } else { 0x7FFF_FFFF };
         }
     }
 

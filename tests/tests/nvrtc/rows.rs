@@ -26,7 +26,7 @@ pub fn softmax(x: View<f32, 2>, y: ViewMut<f32, 2>) {
     }
 }
 
-/// A warp a row: mean, variance about it, and (x − mean) / √(variance + ε) · weight + bias.
+/// A warp a row: mean, variance about it, and (x − mean) / √(variance + ε) · weight + bias; one copy of each loop.
 #[kernel(block = (32, 8), grid = x.rows().div_ceil(8), tolerance(y(relative = 1e-5, absolute = 1e-6)))]
 #[requires(y.rows() == x.rows(), y.cols() == x.cols(), weight.len() == x.cols(), bias.len() == x.cols())]
 pub fn layernorm(x: View<f32, 2>, weight: &[f32], bias: &[f32], y: ViewMut<f32, 2>, epsilon: f32) {
@@ -36,17 +36,17 @@ pub fn layernorm(x: View<f32, 2>, weight: &[f32], bias: &[f32], y: ViewMut<f32, 
     }
     let (x, mut y) = (x.at(row), y.at(row));
     let mut sum = 0.0;
-    for i in (warp::lane()..x.len()).step_by(32) {
+    for i in rolled((warp::lane()..x.len()).step_by(32)) {
         sum += x[i];
     }
     let mean = fast::div(warp::sum(sum), x.len() as f32);
     let mut squares = 0.0;
-    for i in (warp::lane()..x.len()).step_by(32) {
+    for i in rolled((warp::lane()..x.len()).step_by(32)) {
         let d = x[i] - mean;
         squares = d.mul_add(d, squares);
     }
     let scale = fast::rsqrt(fast::div(warp::sum(squares), x.len() as f32) + epsilon);
-    for i in (warp::lane()..x.len()).step_by(32) {
+    for i in rolled((warp::lane()..x.len()).step_by(32)) {
         y[i] = ((x[i] - mean) * scale).mul_add(weight[i], bias[i]);
     }
 }

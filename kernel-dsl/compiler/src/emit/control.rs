@@ -14,7 +14,7 @@
 
 use super::survey::Survey;
 use super::{Binding, Emitter, moves, scalar_type};
-use crate::ir::{For, Inst, Label, Op, Place, Region, Value, Values};
+use crate::ir::{For, Inst, Label, Op, Place, Region, Unroll, Value, Values};
 use crate::ptx::{self, Guard, Modifier, Opcode, Operand, Register};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -411,6 +411,9 @@ impl<'k> Emitter<'k> {
             self.jump(Some(Guard { register: none, negated: false }), end);
         }
         self.builder.place(head);
+        if l.unroll == Unroll::Never {
+            self.builder.pragma("nounroll");
+        }
         self.bind(index, index_register);
         self.bind_all(carried, &registers);
         let location = self.location;

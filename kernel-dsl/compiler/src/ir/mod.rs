@@ -466,7 +466,7 @@ pub enum Unroll {
     Auto,
     /// `unroll(…)`: a copy for each iteration; start, end and step must be constant.
     Full,
-    /// `rolled(…)`: never.
+    /// `rolled(…)`, or copies that are made already: never again, nor by ptxas (`.pragma "nounroll"`).
     Never,
 }
 

@@ -5,7 +5,7 @@
 //! addresses moved by those, that stand in the body itself (what is in a branch of it may be needed seldom). A sum of the
 //! index costs no more than an addition as it is, and stays.
 //!
-//! An address in global memory is worth it only if it moves by a constant and ptxas unrolls the loop, which then moves it
+//! An address in global memory is worth it only if it moves by a constant and ptxas may unroll the loop, which then moves it
 //! once for all copies and reaches them by constants. Otherwise moving 64 bits takes two additions, and ptxas copies them
 //! besides, where base plus index takes two instructions and no register. Exact, as `usize` does not wrap where a value is
 //! used.
@@ -161,8 +161,7 @@ impl Reducer {
                 use_all(inst, &mut self.used);
             }
         }
-        // ptxas unrolls no loop that has a barrier.
-        let straight = !super::pointers::waits(&l.body);
+        let straight = super::pointers::unrolls(&l.body, l.unroll);
         let mut carried = Vec::new();
         for (at, d) in derived.iter().rev() {
             let inst = &l.body.insts[*at];

@@ -1,8 +1,8 @@
 //! Rewrites of IR; none changes a value.
 //!
 //! A pass takes any IR that [`verify`](crate::ir::verify) accepts, and leaves such IR. Loads, stores and atomic
-//! operations keep their order and their place among barriers: no pass moves one; unrolling
-//! copies them with the body, in its order. A load that nobody uses goes, and so does one of memory that nobody writes
+//! operations keep their order and their place among barriers: no pass moves one, but that a load of memory that nobody writes may
+//! change places with loads right beside it; unrolling copies them with the body, in its order. A load that nobody uses goes, and so does one of memory that nobody writes
 //! where another has just brought the same. "No value changes" is meant bit for bit, but for the payload and sign of a NaN that
 //! arithmetic makes, and for what the language leaves open (an undefined variable, a division by zero). An instruction
 //! that only computes may come to run where the program would not have run it, so reports of overflow or division by
@@ -11,9 +11,11 @@
 //! [`PIPELINE`] is the order of things: what only the oracle runs goes; variables become values and constants fold, so that loops can unroll; unrolled,
 //! register arrays become values too; comparisons that a branch has decided go, then what is computed twice, small branches become selects and predicates,
 //! places become addresses, what is invariant leaves its loop, waits for copies learn how many groups come after theirs, what
-//! is unused goes, small integers that stay together become words, and what only the code after a loop needs is computed there.
+//! is unused goes, small integers that stay together become words, what only the code after a loop needs is computed there, and
+//! loads side by side are put in order.
 
 pub mod addresses;
+pub mod bases;
 pub mod branches;
 pub mod carried;
 pub mod cse;
@@ -23,6 +25,7 @@ pub mod groups;
 pub mod implied;
 pub mod induction;
 pub mod licm;
+pub mod order;
 pub mod pointers;
 pub mod promote;
 pub mod sink;
@@ -74,12 +77,14 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "licm", run: licm::licm },
     Pass { name: "pointers", run: pointers::pointers },
     Pass { name: "induction", run: induction::induction },
+    Pass { name: "bases", run: bases::bases },
     Pass { name: "strength", run: strength::strength },
     Pass { name: "groups", run: groups::groups },
     Pass { name: "dce", run: dce::dce },
     // What nobody uses would speak against a word.
     Pass { name: "words", run: words::words },
     Pass { name: "sink", run: sink::sink },
+    Pass { name: "order", run: order::order },
 ];
 
 /// IR after all passes: each constant one value, defined at the start of the body, to be written where it is used; no locals, no `Place` but addresses, no unrolled loop left. Only [`optimise`] and [`legal`] make

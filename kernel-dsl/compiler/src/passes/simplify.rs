@@ -22,6 +22,10 @@ enum Fact {
     Wrapping(Value, u64),
     /// A multiple of that, which is not 0, modulo 2³²; `usize`.
     Multiple(u64),
+    /// The value modulo a constant; unsigned.
+    Remainder(Value, u64),
+    /// The bits of the value that a constant has.
+    Masked(Value, u64),
 }
 
 /// What an operation comes to.
@@ -79,6 +83,14 @@ impl Simplifier {
             Op::Binary(Binary::Mul | Binary::WrappingMul, a, b) => match self.constants.bits(b) {
                 Some(c) if c > 1 && self.ty(a) == Type::Scalar(Scalar::Usize) => Fact::Multiple(c),
                 _ => return,
+            },
+            Op::Binary(Binary::Rem, a, b) => match (self.constants.bits(b), self.ty(a).scalar()) {
+                (Some(c), Some(ty)) if c != 0 && ty.is_integer() && !ty.is_signed() => Fact::Remainder(a, c),
+                _ => return,
+            },
+            Op::Binary(Binary::And, a, b) => match self.constants.bits(b) {
+                Some(c) => Fact::Masked(a, c),
+                None => return,
             },
             Op::Unary(Unary::Not, a) => Fact::Not(a),
             Op::Unary(Unary::Neg, a) => Fact::Neg(a),
@@ -216,14 +228,16 @@ impl Simplifier {
             (Max, _, Some(0)) if !ty.is_signed() => Simple::Value(a),
             (Rem, _, Some(d)) if ty == Scalar::Usize && d.is_power_of_two() => match self.residue(a, d) {
                 Some(rest) => Simple::Value(self.constant(Type::Scalar(ty), rest)),
-                None => keep,
+                None => self.remainder(ty, a, b, d),
             },
             (And, _, Some(mask)) if ty == Scalar::Usize && (mask + 1).is_power_of_two() => {
                 match self.residue(a, mask + 1) {
                     Some(rest) => Simple::Value(self.constant(Type::Scalar(ty), rest)),
-                    None => keep,
+                    None => self.masked(ty, a, b, mask),
                 }
             }
+            (Rem, _, Some(d)) => self.remainder(ty, a, b, d),
+            (And, _, Some(mask)) => self.masked(ty, a, b, mask),
             // Addends gather into one constant; on usize, only where the sum says no more than its parts did.
             (Add | WrappingAdd, _, Some(d)) => match self.fact(a) {
                 Fact::Plus(x, c) if ty != Scalar::Usize || c.checked_add(d).is_some_and(|s| s <= ty.mask()) => {
@@ -241,6 +255,25 @@ impl Simplifier {
                 _ => keep,
             },
             _ => keep,
+        }
+    }
+
+    /// a modulo b, which is the constant `d`: what is left of a multiple of it is not needed.
+    fn remainder(&mut self, ty: Scalar, a: Value, b: Value, d: u64) -> Simple {
+        match self.fact(a) {
+            Fact::Remainder(x, c) if d != 0 && c % d == 0 => self.binary(Binary::Rem, ty, x, b),
+            _ => Simple::Op(Op::Binary(Binary::Rem, a, b)),
+        }
+    }
+
+    /// The bits of a that b has, which is the constant `mask`: masks gather into one.
+    fn masked(&mut self, ty: Scalar, a: Value, b: Value, mask: u64) -> Simple {
+        match self.fact(a) {
+            Fact::Masked(x, c) => {
+                let both = self.constant(Type::Scalar(ty), c & mask);
+                self.binary(Binary::And, ty, x, both)
+            }
+            _ => Simple::Op(Op::Binary(Binary::And, a, b)),
         }
     }
 

@@ -116,6 +116,11 @@ impl Builder {
         self.push(Statement::Label(label));
     }
 
+    /// Appends a pragma: of a loop, right behind the label that it jumps back to.
+    pub fn pragma(&mut self, text: impl Into<String>) {
+        self.push(Statement::Pragma(text.into()));
+    }
+
     /// Appends a line of comment.
     pub fn comment(&mut self, text: impl Into<String>) {
         self.push(Statement::Comment(comment_text(&text.into())));

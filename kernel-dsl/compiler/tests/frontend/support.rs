@@ -208,10 +208,12 @@ pub fn math() -> Crate {
 }
 
 /// The files of `kernel_dsl::math`, functions of `f32`.
-const MATH: [&str; 8] = [
+const MATH: [&str; 10] = [
     include_str!("../../../src/math/error_function.rs"),
     include_str!("../../../src/math/exponential.rs"),
     include_str!("../../../src/math/hyperbolic.rs"),
+    include_str!("../../../src/math/inverse_hyperbolic.rs"),
+    include_str!("../../../src/math/inverse_trigonometric.rs"),
     include_str!("../../../src/math/logarithm.rs"),
     include_str!("../../../src/math/power.rs"),
     include_str!("../../../src/math/reciprocal.rs"),

@@ -107,6 +107,27 @@ fn binary() {
     }
 }
 
+/// A remainder of a remainder and a mask of a mask: one of them, where the numbers let it.
+#[test]
+fn narrowed_twice() {
+    for ty in [Scalar::U8, Scalar::I32, Scalar::U32, Scalar::U64, Scalar::Usize] {
+        for op in [Binary::Rem, Binary::And] {
+            for (first, second) in [(32, 8), (8, 32), (12, 4), (12, 8), (7, 7), (5, 1), (96, 33)] {
+                check(
+                    ty,
+                    &format!("{op:?} {first}, then {second}"),
+                    |_| true,
+                    |w, x| {
+                        let (first, second) = (w.0.constant(ty, first), w.0.constant(ty, second));
+                        let once = w.bin(op, x, first);
+                        w.bin(op, once, second)
+                    },
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn comparisons() {
     let all = [Comparison::Eq, Comparison::Ne, Comparison::Lt, Comparison::Le, Comparison::Gt, Comparison::Ge];

@@ -324,6 +324,59 @@ fn pointers() {
     insta::assert_snapshot!(both.join("\n── without a barrier ──\n"));
 }
 
+/// The one row of `x` in the loop is counted from the parameter; those of `m`, of which there are two, stay. (In `matmul` and `blocked`
+/// the index is one that the loop carries.)
+#[test]
+fn bases() {
+    let k = small(&[], |w, p| {
+        let i = w.special(Special::Thread(0));
+        let row = w.mul(i, p[7]);
+        let element = |w: &mut Write, from, at| {
+            w.0.value(Op::Offset { base: from, terms: smallvec![(at, None)], bytes: 4 }, Type::Global)
+        };
+        let (own, once, twice) = (element(w, p[0], row), element(w, p[4], row), element(w, p[4], i));
+        let range = [i, p[1], w.n(32)];
+        w.each(0, range, Unroll::Never, |w, j| {
+            let far = w.mul(j, p[7]);
+            let places = [at(own, j, p[1]), at(once, far, p[6]), at(twice, j, p[6]), at(twice, row, p[6])];
+            let values = places.map(|place| w.load(place));
+            let sum = values.into_iter().reduce(|a, b| w.add(a, b)).expect("four");
+            w.store(at(p[2], j, p[3]), sum);
+        });
+    });
+    let runs = [
+        passes::addresses::addresses as Run,
+        passes::licm::licm,
+        passes::pointers::pointers,
+        passes::induction::induction,
+        passes::bases::bases,
+    ];
+    insta::assert_snapshot!(before_and_after(k, &runs));
+}
+
+/// What nobody writes is loaded after what a store replaces, but not past what uses it.
+#[test]
+fn order() {
+    let k = small(&[], |w, p| {
+        let i = w.special(Special::Thread(0));
+        let fixed = |w: &mut Write, place| {
+            let load = Op::Load { place, element: Scalar::F32, policy: Policy::ReadOnly, guard: None };
+            w.0.scalar(load, Scalar::F32)
+        };
+        for used in [false, true] {
+            let x = fixed(w, at(p[0], i, p[1]));
+            let own = if used { w.0.scalar(Op::Cast(x), Scalar::Usize) } else { i };
+            let y = w.load(at(p[2], own, p[3]));
+            let sum = w.add(x, y);
+            w.store(at(p[2], own, p[3]), sum);
+        }
+    });
+    insta::assert_snapshot!(before_and_after(
+        k,
+        &[passes::addresses::addresses as Run, passes::cse::cse, passes::order::order]
+    ));
+}
+
 #[test]
 fn words() {
     let k = small(&[], |w, p| {

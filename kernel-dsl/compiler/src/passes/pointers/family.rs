@@ -112,7 +112,12 @@ impl<'r> Body<'r> {
     }
 }
 
+/// Whether ptxas may unroll a loop with this body: it leaves one as it is that has a barrier, or that it is told to.
+pub fn unrolls(body: &Region, unroll: Unroll) -> bool {
+    unroll != Unroll::Never && !waits(body)
+}
+
 /// Whether there is a barrier in a region.
-pub fn waits(region: &Region) -> bool {
+fn waits(region: &Region) -> bool {
     region.insts.iter().any(|i| i.op == Op::BlockSync || i.op.regions().into_iter().any(waits))
 }

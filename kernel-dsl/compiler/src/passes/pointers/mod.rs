@@ -6,7 +6,7 @@
 //!
 //! * what starts from a parameter is carried as its index from there, in elements and 32 bits, with the distance that
 //!   every access adds already in it; the address is made where it is used (`indexed`);
-//! * what moves by constants in a loop without barriers stays an address, for ptxas unrolls such a loop and reaches all
+//! * what moves by constants in a loop that ptxas may unroll stays an address, for ptxas then reaches all
 //!   copies from one: it is carried moved by the distance that every access adds. So are addresses in shared memory, and those
 //!   that do not start from a parameter.
 //!
@@ -15,7 +15,7 @@
 mod family;
 mod indexed;
 
-pub use family::waits;
+pub use family::unrolls;
 
 use super::constants::Constants;
 use super::rewrite::rewrite;
@@ -63,6 +63,7 @@ struct Mover {
 struct Looping<'l> {
     label: Label,
     body: &'l mut Region,
+    unroll: Unroll,
     /// The first of the body's parameters that is carried.
     first: usize,
     inits: &'l mut Values,
@@ -95,14 +96,15 @@ impl Mover {
             let location = inst.location;
             match &mut inst.op {
                 Op::For(l) => {
-                    let For { label, body, inits, .. } = &mut **l;
-                    let results = &mut inst.results;
-                    self.looping(Looping { label: *label, body, first: 1, inits, results, location }, before);
+                    let For { label, body, inits, unroll, .. } = &mut **l;
+                    let (results, unroll) = (&mut inst.results, *unroll);
+                    self.looping(Looping { label: *label, body, unroll, first: 1, inits, results, location }, before);
                 }
                 Op::Loop { label, inits, body } => {
                     // Its results are what `Break`s hand out, which are uses of what is carried like others.
                     let results = &mut [];
-                    self.looping(Looping { label: *label, body, first: 0, inits, results, location }, before);
+                    let unroll = Unroll::Auto;
+                    self.looping(Looping { label: *label, body, unroll, first: 0, inits, results, location }, before);
                 }
                 _ => self.note(inst),
             }
@@ -113,7 +115,7 @@ impl Mover {
 
     /// Rewrites a loop.
     fn looping(&mut self, looping: Looping<'_>, before: &mut Vec<Inst>) {
-        let Looping { label, body, first, inits, results, location } = looping;
+        let Looping { label, body, unroll, first, inits, results, location } = looping;
         let carried: Vec<Value> = body.parameters[first..].to_vec();
         let used = |k: usize| results.get(k).is_some_and(|r| self.used[r.0 as usize]);
         let is_address = |k: &usize| self.types[carried[*k].0 as usize].scalar().is_none() && !used(*k);
@@ -121,7 +123,7 @@ impl Mover {
         if addresses.is_empty() {
             return;
         }
-        let straight = !waits(body);
+        let straight = unrolls(body, unroll);
         let found: Vec<(usize, Family, Option<Distance>)> = {
             let known = Body::of(body, label, &self.types);
             let families = addresses.into_iter().filter_map(|k| Some((k, known.family(k, carried[k])?)));

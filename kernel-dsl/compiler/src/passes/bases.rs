@@ -1,0 +1,227 @@
+//! What the addresses in a loop are counted from: the parameter itself, and not the address of a row, where one access in the loop
+//! starts from there.
+//!
+//! A row of a matrix is an address that loops do not change, and an access adds an index to it. The address is 64 bits in
+//! registers throughout the loop; the row's place as an index is 32, and the parameter is an operand in constant memory. So
+//! the index of the access is the sum of both:
+//!
+//! * an index that the loop carries only for that access starts at the sum: no instruction more, and two registers less;
+//! * to any other the row's place is added where it is used, in a loop that ptxas does not unroll: one addition in 32 bits for
+//!   one register.
+//!
+//! Where several accesses of a loop start from a row, or several rows of a parameter serve it, all stay addresses, as one addition
+//! each would be too many. Exact: addresses are sums in whatever order, and a view spans less than 2³² elements.
+
+use super::constants::Constants;
+use super::exits::Exits;
+use super::hash::Table;
+use super::pointers::unrolls;
+use super::rewrite::rewrite;
+use crate::error::Errors;
+use crate::ir::*;
+use crate::scalar::Scalar;
+use smallvec::{SmallVec, smallvec};
+
+const USIZE: Type = Type::Scalar(Scalar::Usize);
+
+/// Counts addresses in loops from parameters.
+pub fn bases(kernel: &mut Kernel) -> Result<(), Errors> {
+    let n = kernel.values.len();
+    let mut counter = Counter {
+        constants: Constants::of(kernel),
+        types: std::mem::take(&mut kernel.values),
+        uses: vec![0; n],
+        loops: 0,
+        served: Table::default(),
+        rows: Table::default(),
+        unrolls: false,
+        depth: 0,
+        levels: vec![0; n],
+        made: Table::default(),
+    };
+    counter.note(&kernel.body);
+    counter.count(&kernel.body, None);
+    counter.region(&mut kernel.body, None);
+    kernel.values = counter.types;
+    Ok(())
+}
+
+/// What an address is.
+#[derive(Clone, Copy)]
+enum Made {
+    /// A parameter.
+    Parameter,
+    /// An element from there.
+    Row(Row),
+}
+
+#[derive(Clone, Copy)]
+struct Row {
+    parameter: Value,
+    index: Value,
+    bytes: u32,
+}
+
+/// The carried values of the loop at hand that count for one access alone.
+#[derive(Default)]
+struct Own {
+    /// Their numbers, by the parameters of the body that they are.
+    carried: Table<Value, usize>,
+    /// Those that are to start further on, by how much.
+    moved: Vec<(usize, Value)>,
+}
+
+struct Counter {
+    types: Vec<Type>,
+    constants: Constants,
+    /// How often what is not dead uses each value.
+    uses: Vec<u32>,
+    loops: u32,
+    /// The loops in which an address is made of each row's.
+    served: Table<Value, SmallVec<[u32; 4]>>,
+    /// How many are made in a loop of all rows of a parameter.
+    rows: Table<(u32, Value), u32>,
+    /// Whether ptxas may unroll the loop at hand.
+    unrolls: bool,
+    depth: u32,
+    /// The number of loops that each value is defined inside of.
+    levels: Vec<u32>,
+    /// What is known of addresses.
+    made: Table<Value, Made>,
+}
+
+impl Counter {
+    /// Counts uses in a region of the loop with this number, from the end, so that those by what is dead are left out.
+    fn count(&mut self, region: &Region, within: Option<u32>) {
+        for inst in region.insts.iter().rev() {
+            if inst.op.is_pure() && inst.results.iter().all(|r| self.uses[r.0 as usize] == 0) {
+                continue;
+            }
+            let looping = matches!(inst.op, Op::For(_) | Op::Loop { .. });
+            self.loops += u32::from(looping);
+            let inner = if looping { Some(self.loops) } else { within };
+            inst.op.regions().into_iter().for_each(|r| self.count(r, inner));
+            inst.op.for_each_operand(|v| self.uses[v.0 as usize] += 1);
+            if let (Op::Offset { base, .. }, Some(within)) = (&inst.op, within)
+                && let Some(Made::Row(row)) = self.made.get(base)
+            {
+                self.served.entry(*base).or_default().push(within);
+                *self.rows.entry((within, row.parameter)).or_default() += 1;
+            }
+        }
+    }
+
+    /// Whether a row serves loops only, and each of them alone.
+    fn serves_alone(&self, base: Value, row: Row) -> bool {
+        let Some(served) = self.served.get(&base) else { return false };
+        let alone = served.iter().all(|l| self.rows.get(&(*l, row.parameter)) == Some(&1));
+        alone && served.len() == self.used(base) as usize
+    }
+
+    fn used(&self, v: Value) -> u32 {
+        self.uses.get(v.0 as usize).copied().unwrap_or_default()
+    }
+
+    fn define(&mut self, values: &[Value]) {
+        values.iter().for_each(|v| self.levels[v.0 as usize] = self.depth);
+    }
+
+    fn region(&mut self, region: &mut Region, mut own: Option<&mut Own>) {
+        self.define(&region.parameters);
+        rewrite(&mut region.insts, |inst, before| {
+            self.define(&inst.results);
+            match &mut inst.op {
+                Op::For(l) => self.counted(l, &inst.results, inst.location, before),
+                Op::Loop { body, .. } => self.looping(body, Unroll::Auto, None),
+                Op::Offset { .. } => self.access(inst, own.as_deref_mut(), before),
+                op => op.regions_mut().into_iter().for_each(|r| self.region(r, own.as_deref_mut())),
+            }
+            true
+        });
+    }
+
+    fn looping(&mut self, body: &mut Region, unroll: Unroll, own: Option<&mut Own>) {
+        let outer = std::mem::replace(&mut self.unrolls, unrolls(body, unroll));
+        self.depth += 1;
+        self.region(body, own);
+        self.depth -= 1;
+        self.unrolls = outer;
+    }
+
+    fn counted(&mut self, l: &mut For, results: &[Value], location: Location, before: &mut Vec<Inst>) {
+        let mut own = self.own(l, results);
+        self.looping(&mut l.body, l.unroll, Some(&mut own));
+        for (k, by) in own.moved {
+            l.inits[k] = match self.constants.bits(l.inits[k]) {
+                Some(0) => by,
+                _ => self.sum(l.inits[k], by, location, before),
+            };
+        }
+    }
+
+    /// The carried values that one instruction uses, besides the addition that alone carries them on.
+    fn own(&self, l: &For, results: &[Value]) -> Own {
+        let mut own = Own::default();
+        let [next] = Exits::of(&l.body, l.label).next[..] else { return own };
+        for (k, parameter) in l.body.parameters.iter().skip(1).enumerate() {
+            let adds = |inst: &Inst| {
+                let adds = matches!(inst.op, Op::Binary(Binary::Add | Binary::WrappingAdd, a, _) if a == *parameter);
+                adds && inst.results[..] == [next[k]]
+            };
+            let alone = self.used(*parameter) == 2 && self.used(next[k]) == 1 && self.used(results[k]) == 0;
+            if alone && l.body.insts.iter().any(adds) {
+                own.carried.insert(*parameter, k);
+            }
+        }
+        own
+    }
+
+    /// Notes what the addresses in a region are the elements of.
+    fn note(&mut self, region: &Region) {
+        for inst in &region.insts {
+            inst.op.regions().into_iter().for_each(|r| self.note(r));
+            let [result] = inst.results[..] else { continue };
+            if self.types[result.0 as usize] != Type::Global {
+                continue;
+            }
+            let made = match &inst.op {
+                Op::Parameter(_) => Made::Parameter,
+                Op::Offset { base, terms, bytes } => match (self.made.get(base), &terms[..]) {
+                    (Some(Made::Parameter), &[(index, None)]) if self.types[index.0 as usize] == USIZE => {
+                        Made::Row(Row { parameter: *base, index, bytes: *bytes })
+                    }
+                    _ => continue,
+                },
+                _ => continue,
+            };
+            self.made.insert(result, made);
+        }
+    }
+
+    /// Counts an address in a loop from the parameter, if its row serves it alone.
+    fn access(&mut self, inst: &mut Inst, own: Option<&mut Own>, before: &mut Vec<Inst>) {
+        let Op::Offset { base, terms, bytes } = &mut inst.op else { return };
+        let (Some(Made::Row(row)), &[(index, None)]) = (self.made.get(base).copied(), &terms[..]) else { return };
+        let alone = self.levels[base.0 as usize] < self.depth && self.serves_alone(*base, row);
+        if !alone || row.bytes != *bytes || self.types[index.0 as usize] != USIZE {
+            return;
+        }
+        let index = match own.and_then(|own| Some((*own.carried.get(&index)?, own))) {
+            Some((k, own)) => {
+                own.moved.push((k, row.index));
+                index
+            }
+            None if self.unrolls => return,
+            None => self.sum(index, row.index, inst.location, before),
+        };
+        (*base, *terms) = (row.parameter, smallvec![(index, None)]);
+    }
+
+    fn sum(&mut self, a: Value, b: Value, location: Location, out: &mut Vec<Inst>) -> Value {
+        let sum = Value(self.types.len() as u32);
+        self.types.push(USIZE);
+        self.levels.push(self.depth);
+        out.push(Inst { op: Op::Binary(Binary::WrappingAdd, a, b), results: smallvec![sum], location });
+        sum
+    }
+}

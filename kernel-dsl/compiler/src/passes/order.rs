@@ -1,0 +1,64 @@
+//! The order of loads that stand side by side: those whose address is used again come first.
+//!
+//! The load of an element that a store then replaces leaves its address in registers; what other loads bring may lie where
+//! theirs were, if they come last. Only what nobody writes during the launch is loaded later than the program says, and only
+//! past loads: no value changes, and no copy ahead moves.
+
+use crate::error::Errors;
+use crate::ir::*;
+
+/// Puts loads of memory that nobody writes behind those that they stand beside.
+pub fn order(kernel: &mut Kernel) -> Result<(), Errors> {
+    let mut uses = vec![0; kernel.values.len()];
+    count(&kernel.body, &mut uses);
+    region(&mut kernel.body, &uses);
+    Ok(())
+}
+
+fn count(region: &Region, uses: &mut [u32]) {
+    for inst in &region.insts {
+        inst.op.for_each_operand(|v| uses[v.0 as usize] += 1);
+        inst.op.regions().into_iter().for_each(|r| count(r, uses));
+    }
+}
+
+fn region(region: &mut Region, uses: &[u32]) {
+    for inst in &mut region.insts {
+        inst.op.regions_mut().into_iter().for_each(|r| self::region(r, uses));
+    }
+    // From the end: what has moved stays behind those that follow.
+    for at in (0..region.insts.len()).rev() {
+        if address(&region.insts[at]).is_some_and(|(base, policy)| uses[base.0 as usize] == 1 && unwritten(policy)) {
+            let to = last_beside(&region.insts, at, uses);
+            region.insts[at..=to].rotate_left(1);
+        }
+    }
+}
+
+/// The last of the loads that stand beside that at `at`, use none of its results and leave their address.
+fn last_beside(insts: &[Inst], at: usize, uses: &[u32]) -> usize {
+    let mut last = at;
+    for (to, inst) in insts.iter().enumerate().skip(at + 1) {
+        let mut depends = false;
+        inst.op.for_each_operand(|v| depends |= insts[at].results.contains(&v));
+        match address(inst) {
+            Some((base, _)) if !depends && uses[base.0 as usize] > 1 => last = to,
+            None if !depends && inst.op.is_pure() => {}
+            _ => break,
+        }
+    }
+    last
+}
+
+/// Where an unguarded load of global memory is from, and how.
+fn address(inst: &Inst) -> Option<(Value, Policy)> {
+    match &inst.op {
+        Op::Load { place: Place::Address { base, .. }, policy, guard: None, .. } => Some((*base, *policy)),
+        _ => None,
+    }
+}
+
+/// Nobody writes this memory during the launch.
+fn unwritten(policy: Policy) -> bool {
+    matches!(policy, Policy::ReadOnly | Policy::ReadOnce)
+}

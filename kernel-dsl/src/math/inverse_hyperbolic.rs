@@ -1,0 +1,109 @@
+//! The inverses of the hyperbolic functions.
+
+use super::logarithm::near_one;
+use super::reciprocal;
+use super::roots::half_inverse;
+use crate::device;
+
+/// q of asinh t ≈ t + t³·q(t²), |t| ≤ 1/2, minimax of degree 4 for the relative error of the whole (1.3·10⁻⁹).
+#[device]
+fn area_sine(z: f32) -> f32 {
+    let q = -0.013222113f32; // −0x1.b1432p-7
+    let q = q.mul_add(z, 0.028160654); // 0x1.cd6258p-6
+    let q = q.mul_add(z, -0.04438293); // −0x1.6b95cp-5
+    let q = q.mul_add(z, 0.074986406); // 0x1.3324f2p-4
+    q.mul_add(z, -0.16666643) // −0x1.555536p-3
+}
+
+/// ln((w + low)·2ᵐ) of a w that is at least 1 and finite, and a low that is next to nothing of it. As [`ln`](super::ln).
+#[device]
+fn ln_of_sum(w: f32, low: f32, m: f32) -> f32 {
+    let bits = w.to_bits();
+    let exponent = bits.wrapping_sub(0x3F2A_AAAB) & 0xFF80_0000; // 2/3
+    let z = f32::from_bits(bits.wrapping_sub(exponent)) - 1.0;
+    let z = low.mul_add(f32::from_bits(0x3F80_0000u32.wrapping_sub(exponent)), z);
+    let n = (exponent as i32 as f32).mul_add(1.1920929e-7, m); // 0x1p-23
+    n.mul_add(0.693147182, near_one(z)) // 0x1.62e43p-1
+}
+
+/// ln(a + s + c) of positive a ≤ s, or ln 2b where b is so large that both are b; b itself where it is infinite or a NaN.
+#[device]
+fn ln_of_larger(b: f32, a: f32, s: f32, c: f32) -> f32 {
+    let w = s + a;
+    let low = (s - w) + a + c;
+    let (w, low, m) = if b > 4096.0 { (b * 0.5, 0.0, 2.0) } else { (w, low, 0.0) };
+    let y = ln_of_sum(w, low, m);
+    if b < f32::INFINITY { y } else { b }
+}
+
+/// The number whose hyperbolic sine is x, to 1.272 ulp.
+///
+/// Zeros and infinities are their own; NaN for NaN.
+///
+/// Up to ½ by a polynomial; from there ln(|x| + √(x² + 1)), with the square, the root and the sum in two parts. Both are
+/// computed: no branch.
+#[device]
+pub fn asinh(x: f32) -> f32 {
+    let a = x.abs();
+    let z = a * a;
+    let near = (a * z).mul_add(area_sine(z), a);
+    let u = a.mul_add(a, 1.0);
+    let low = a.mul_add(a, 1.0 - u);
+    let h = half_inverse(u);
+    let s = u * (h + h);
+    let c = (s.mul_add(-s, u) + low) * h;
+    let far = ln_of_larger(a, a, s, c);
+    (if a < 0.5 { near } else { far }).copysign(x)
+}
+
+/// The number from 0 on whose hyperbolic cosine is x, to 1.262 ulp.
+///
+/// +0 of 1, ∞ of ∞; NaN for NaN and for what is less than 1.
+///
+/// Up to 1½ 2·asinh √((x − 1)/2), by the polynomial of [`asinh`] and a root in two parts; from there ln(x + √(x² − 1)), as
+/// there.
+#[device]
+pub fn acosh(x: f32) -> f32 {
+    let near = x < 1.5;
+    let q = x * x;
+    // Both are exact: q is above 2 where it counts.
+    let u = if near { x.mul_add(0.5, -0.5) } else { q - 1.0 };
+    let low = if near { 0.0 } else { x.mul_add(x, -q) };
+    let h = half_inverse(u);
+    let s = u * (h + h);
+    let s = s.mul_add(-s, u).mul_add(h, s);
+    let c = (s.mul_add(-s, u) + low) * h;
+    let t = s + s;
+    let small = t + (t * u).mul_add(area_sine(u), c + c);
+    let large = ln_of_larger(x, s, x, c);
+    let y = if near { small } else { large };
+    if x < 1.0 { f32::NAN } else { y }
+}
+
+/// The number whose hyperbolic tangent is x, to 0.883 ulp.
+///
+/// A zero keeps its sign; ±∞ of ±1; NaN for NaN and beyond.
+///
+/// Up to ½ x + x³·q(x²), q minimax of degree 5 (relative error 1.4·10⁻⁹); from there ½·ln((1 + |x|)/(1 − |x|)), with the
+/// quotient in two parts, by an approximate reciprocal and what it leaves. Both are computed: no branch.
+#[device]
+pub fn atanh(x: f32) -> f32 {
+    let a = x.abs();
+    let z = a * a;
+    let q = 0.17638071f32; // 0x1.693a4ap-3
+    let q = q.mul_add(z, 0.051603064); // 0x1.a6bb78p-5
+    let q = q.mul_add(z, 0.11816411); // 0x1.e4000cp-4
+    let q = q.mul_add(z, 0.14223784); // 0x1.234d98p-3
+    let q = q.mul_add(z, 0.20002453); // 0x1.99a676p-3
+    let q = q.mul_add(z, 0.33333302); // 0x1.55554p-2
+    let near = (a * z).mul_add(q, a);
+    // The divisor is exact, and so is what rounding takes from the sum.
+    let (n, d) = (1.0 + a, 1.0 - a);
+    let i = reciprocal::square(d, reciprocal::rough(d));
+    let w = n * i;
+    let low = (w.mul_add(-d, n) + (a - (n - 1.0))) * i;
+    let far = 0.5 * ln_of_sum(w, low, 0.0);
+    let edge = if a == 1.0 { f32::INFINITY } else { f32::NAN };
+    let far = if a < 1.0 { far } else { edge };
+    (if a < 0.5 { near } else { far }).copysign(x)
+}
