@@ -123,9 +123,7 @@ impl Checker {
         let stopped = |executor: Executor| move |e: Error| Failure::Stopped { executor, error: e.to_string() };
         let interpret = |run: &dyn Fn(&Approved) -> Result<()>| {
             prepared.run(&self.cpu, case, |arguments| {
-                let approved =
-                    Approved::new(prepared.artifact.name, &prepared.program, &self.cpu, case.block, arguments)?;
-                run(&approved)
+                run(&prepared.approved(&self.cpu, case, arguments)?)
             })
         };
         // The oracle first: no other executor runs what it reports.
@@ -250,7 +248,7 @@ impl Warnings {
 }
 
 /// What a launch left in the arguments that the kernel may write, by argument.
-type Outputs = Vec<(usize, Array)>;
+pub(super) type Outputs = Vec<(usize, Array)>;
 
 impl Prepared {
     /// The instance of `artifact` for its target, lowered and optimised.
@@ -319,7 +317,7 @@ impl Prepared {
     }
 
     /// The case in blocks of each size that is to be tried.
-    fn sized(&self, case: &Case) -> Vec<Case> {
+    pub fn sized(&self, case: &Case) -> Vec<Case> {
         match (case.block, launch::chooses_block(&self.program), launch::block(&self.program)) {
             (None, true, Ok(block)) => {
                 let axis = block.open().map_or(0, |open| open.axis);
@@ -329,8 +327,38 @@ impl Prepared {
         }
     }
 
+    /// The arguments of a case, if they meet the kernel's contract.
+    pub(super) fn approved<'a>(
+        &self,
+        device: &Device,
+        case: &Case,
+        arguments: &'a [Argument<'a>],
+    ) -> Result<Approved<'a>> {
+        Approved::new(self.artifact.name, &self.program, device, case.block, arguments)
+    }
+
+    /// The names of the kernel's parameters.
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The checked form after all passes.
+    pub(super) fn checked(&self) -> &(Executable, Checked) {
+        &self.checked
+    }
+
+    /// The text that a GPU runs.
+    pub(super) fn ptx(&self) -> Option<&ptx::Executable> {
+        self.ptx.as_ref()
+    }
+
     /// Runs `launch` on copies of the case's inputs in memory of `device`.
-    fn run(&self, device: &Device, case: &Case, launch: impl FnOnce(&[Argument]) -> Result<()>) -> Result<Outputs> {
+    pub(super) fn run(
+        &self,
+        device: &Device,
+        case: &Case,
+        launch: impl FnOnce(&[Argument]) -> Result<()>,
+    ) -> Result<Outputs> {
         let mut buffers = Vec::new();
         for input in &case.inputs {
             buffers.push(match input {

@@ -36,6 +36,7 @@
 mod check;
 mod compare;
 mod input;
+mod oracle;
 mod ptx;
 mod random;
 mod registry;
@@ -45,6 +46,7 @@ mod shapes;
 pub use check::{Checker, Prepared};
 pub use compare::{Bound, Expected};
 pub use input::Input;
+pub use oracle::{Oracle, Trial};
 pub use random::{Draw, Random};
 pub use registry::subjects;
 pub use report::{CaseReport, Executor, Failure, InstanceReport, Mismatch, Skipped};
