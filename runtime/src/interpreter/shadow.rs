@@ -87,16 +87,28 @@ impl Clock<'_> {
     /// Whether nothing orders `earlier` and `now`, an access of the current epoch.
     #[inline(always)]
     fn unordered(self, earlier: Stamp, now: Stamp) -> bool {
+        // What lanes do in one instruction is told as that.
+        self.apart(earlier, now) && (earlier.warp() != now.warp() || !self.at_once(earlier, now))
+    }
+
+    /// The same, where lanes of one instruction are apart too.
+    #[inline(always)]
+    fn apart(self, earlier: Stamp, now: Stamp) -> bool {
         let epoch = earlier.epoch();
-        let unordered = if epoch < self.met {
+        let apart = if epoch < self.met {
             self.across && epoch < self.block && earlier != Stamp::default()
         } else if earlier.warp() != now.warp() {
             true
         } else {
-            // What lanes do in one instruction is told as that.
-            earlier.thread() != now.thread() && epoch >= self.warp && earlier.site() != now.site()
+            earlier.thread() != now.thread() && epoch >= self.warp
         };
-        unordered && (self.known.is_empty() || !self.knows(earlier))
+        apart && (self.known.is_empty() || !self.knows(earlier))
+    }
+
+    /// Whether two accesses of one warp are of one instruction.
+    #[inline(always)]
+    fn at_once(self, earlier: Stamp, now: Stamp) -> bool {
+        earlier.epoch() >= self.met && earlier.site() == now.site()
     }
 
     /// Whether both are of one warp.
@@ -148,16 +160,21 @@ impl Cell {
     /// Notes a load, and gives the store that it races with.
     #[inline(always)]
     pub fn load(&mut self, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
-        let unordered = clock.unordered(self.loads[0], now);
-        self.loads[usize::from(unordered)] = now;
+        self.note_load(clock, now);
         clock.unordered(self.store, now).then_some(Conflict { stamp: self.store, by: By::Store })
     }
 
     /// Whether a load now would neither race nor read what nobody stored; notes it in any case.
     #[inline(always)]
     pub fn loads_well(&mut self, clock: Clock<'_>, now: Stamp) -> bool {
-        self.loads[usize::from(clock.unordered(self.loads[0], now))] = now;
+        self.note_load(clock, now);
         self.initialised(clock) & !clock.unordered(self.store, now)
+    }
+
+    /// Of two lanes that load in one instruction, one is not the lane that stores next: so they are kept as apart.
+    #[inline(always)]
+    fn note_load(&mut self, clock: Clock<'_>, now: Stamp) {
+        self.loads[usize::from(clock.apart(self.loads[0], now))] = now;
     }
 
     /// Whether a store now would race.
@@ -325,6 +342,16 @@ mod tests {
         assert!(cell.store(met(8), Stamp::new(8, 4, 8)).is_none(), "the warp has met");
         assert!(cell.store(met(8), Stamp::new(8, 4, 9)).is_none(), "of the same instruction");
         assert!(cell.load(met(8), Stamp::new(9, 2, 32)).is_some(), "another warp, whatever that one met");
+    }
+
+    #[test]
+    fn of_lanes_that_load_at_once_none_may_store_next() {
+        for storing in [0, 1, 17, 31] {
+            let (mut cell, now) = (Cell::default(), clock(5, 5, SHARED));
+            assert!((0..32).all(|lane| cell.load(now, Stamp::new(5, 1, lane)).is_none()));
+            let conflict = cell.store(now, Stamp::new(5, 2, storing)).expect("another lane has loaded");
+            assert_ne!(conflict.stamp.thread(), storing);
+        }
     }
 
     #[test]

@@ -109,13 +109,14 @@ impl Machine<'_, '_> {
 /// Notes the loads of `lanes`; whether none of them races or reads what nobody stored.
 fn loads_well(cells: &mut [Cell; PAGE], clock: Clock, stamp: Stamp, lanes: u32, words: &[u32; LANES]) -> bool {
     let mut well = true;
-    let mut last = u32::MAX;
+    let (mut last, mut before) = (u32::MAX, u32::MAX);
     let mut note = |lane: usize| {
-        // Lanes that load one word are as one to the shadow: neighbours mostly do, or none.
-        if words[lane] != last {
-            last = words[lane];
-            well &= cells[last as usize % PAGE].loads_well(clock, stamp.thread_plus(lane as u32));
+        // Of neighbours that load one word, two are all to the shadow: one of them is not the lane that stores it.
+        if words[lane] != before {
+            well &= cells[words[lane] as usize % PAGE].loads_well(clock, stamp.thread_plus(lane as u32));
         }
+        before = if words[lane] == last { last } else { u32::MAX };
+        last = words[lane];
     };
     if lanes == FULL {
         (0..LANES).for_each(&mut note);

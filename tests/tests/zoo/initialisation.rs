@@ -46,7 +46,7 @@ fn bins_never_zeroed<const MENDED: bool>(x: &[u32], bins: &mut [u32]) {
     own.fetch_add(x[t] as usize % 16, 1); //~ uninitialised-shared
     block::sync();
     if t == 3 {
-        bins[t] = own[t];
+        bins[t] = own[t]; //~ uninitialised-shared
     }
 }
 

@@ -92,8 +92,8 @@ fn later_block_awaited<const MENDED: bool>(done: &mut [u32], y: &mut [f32]) {
 fn exchange_without_news<const MENDED: bool>(x: &[f32], top: &mut [u32]) {
     let own = x[thread::x()] as u32;
     let mut expected = 0;
-    loop {
-        let old = top.compare_exchange(0, expected, own.max(expected)); //~ fuel-exhausted
+    loop { //~ fuel-exhausted
+        let old = top.compare_exchange(0, expected, own.max(expected));
         if old == expected {
             break;
         }

@@ -68,7 +68,7 @@ fn tile_overwritten<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     for k in 0..4 {
         tile[t] = x[64 * k + t]; //~ shared-race
         block::sync();
-        sum += tile[63 - t];
+        sum += tile[63 - t]; //~ shared-race
         if MENDED {
             block::sync();
         }
@@ -89,7 +89,7 @@ fn exchange_without_barrier<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     y[t] = tile[63 - t]; //~ shared-race, uninitialised-shared
 }
 
-/// double buffering with two barriers fewer than it needs: what is read is stored to an iteration later
+/// double buffering whose barrier stands before the read: what others still read is stored to
 #[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 256, y.len() == 64)]
 fn one_barrier_for_two_stages<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
@@ -99,15 +99,13 @@ fn one_barrier_for_two_stages<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     block::sync();
     let mut sum = 0.0;
     for k in 0..3 {
+        stages[((k + 1) % 2, t)] = x[64 * k + 64 + t]; //~ shared-race
+        if !MENDED {
+            block::sync();
+        }
+        sum += stages[(k % 2, 63 - t)]; //~ shared-race
         if MENDED {
-            stages[((k + 1) % 2, t)] = x[64 * k + 64 + t];
-            sum += stages[(k % 2, 63 - t)];
             block::sync();
-        } else {
-            stages[((k + 1) % 2, t)] = x[64 * k + 64 + t];
-            block::sync();
-            sum += stages[(k % 2, 63 - t)];
-            stages[(k % 2, t)] = 0.0; //~ shared-race
         }
     }
     y[t] = sum;
@@ -169,7 +167,7 @@ fn plain_and_atomic<const MENDED: bool>(x: &[f32], n: &mut [u32]) {
         block::sync();
     }
     if t == 63 {
-        n[0] = count[0]; //~ shared-race, warp-race
+        n[0] = count[0]; //~ shared-race
     }
 }
 
@@ -199,7 +197,7 @@ fn broadcast_again<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     let mut sum = 0.0;
     for k in 0..4 {
         if t == 63 {
-            given[0] = x[k]; //~ shared-race, warp-race
+            given[0] = x[k]; //~ shared-race
         }
         block::sync();
         sum += given[0];
@@ -221,7 +219,7 @@ fn scratch_used_twice<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
         scratch[warp::index()] = top;
     }
     block::sync();
-    let top = scratch[0].max(scratch[1]);
+    let top = scratch[0].max(scratch[1]); //~ shared-race
     if MENDED {
         block::sync();
     } else {
@@ -263,7 +261,7 @@ fn over_what_is_read<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     if MENDED {
         block::sync();
     }
-    second[t] = other * 2.0;
+    second[t] = other * 2.0; //~ shared-race
     block::sync();
     y[t] = second[63 - t];
 }
@@ -281,7 +279,7 @@ fn stencil_in_place<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     if MENDED {
         block::sync();
     }
-    line[t] = mean;
+    line[t] = mean; //~ shared-race
     block::sync();
     y[t] = line[63 - t];
 }

@@ -12,6 +12,8 @@ pub const BUGS: &[Bug] = &[
     bug!(neighbour_in_global_memory, WarpRace, [counted(32), zeros(32), zeros(32)]),
     bug!(scan_of_the_warp, WarpRace, [counted(32), zeros(32)]),
     bug!(a_lane_for_all, WarpRace, [counted(32), zeros(32)]),
+    bug!(a_lane_after_all, WarpRace, [counted(32), zeros(32)]),
+    bug!(the_last_lane_after_all, WarpRace, [counted(32), zeros(32)]),
     bug!(shuffle_is_no_barrier, WarpRace, [counted(32), zeros(32)]),
     bug!(slot_used_again, WarpRace, [counted(64), zeros(32)]),
 ];
@@ -131,6 +133,44 @@ fn a_lane_for_all<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
         warp::sync();
     }
     y[t] = x[t] - first[0]; //~ warp-race
+}
+
+/// all lanes load what lane 0 then stores to
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 32)]
+fn a_lane_after_all<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let t = thread::x();
+    let mut offset = Shared::<f32, 1>::new([1]);
+    offset.fill(1.0);
+    warp::sync();
+    let first = offset[0];
+    if MENDED {
+        warp::sync();
+    }
+    if t == 0 {
+        offset[0] = x[31]; //~ warp-race
+    }
+    warp::sync();
+    y[t] = first + offset[0];
+}
+
+/// all lanes load an element each of two, and then the last lane stores to its own
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 32)]
+fn the_last_lane_after_all<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let t = thread::x();
+    let mut offsets = Shared::<f32, 1>::new([2]);
+    offsets.fill(1.0);
+    warp::sync();
+    let first = offsets[t % 2];
+    if MENDED {
+        warp::sync();
+    }
+    if t == 31 {
+        offsets[1] = x[t]; //~ warp-race
+    }
+    warp::sync();
+    y[t] = first + offsets[t % 2];
 }
 
 /// a shuffle between the two accesses, which orders no memory
