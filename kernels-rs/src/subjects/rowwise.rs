@@ -62,10 +62,7 @@ fn wide(random: &mut Random) -> Case {
 fn peaks(random: &mut Random) -> Case {
     const N: usize = 67;
     let x: Vec<_> = (0..N * N).map(|i| if i / N == i % N { 60.0 } else { -60.0f32 }).collect();
-    Case::new("67 × 67, in each row one value of 60 among −60", [
-        with_gaps(&x, [N, N], 0),
-        matrix(random, [N, N], 0),
-    ])
+    Case::new("67 × 67, in each row one value of 60 among −60", [with_gaps(&x, [N, N], 0), matrix(random, [N, N], 0)])
 }
 
 /// What is too far below the maximum for an exponential that is not 0, as any `f32` has it, and more.

@@ -122,9 +122,7 @@ impl Checker {
     ) -> Result<(), Failure> {
         let stopped = |executor: Executor| move |e: Error| Failure::Stopped { executor, error: e.to_string() };
         let interpret = |run: &dyn Fn(&Approved) -> Result<()>| {
-            prepared.run(&self.cpu, case, |arguments| {
-                run(&prepared.approved(&self.cpu, case, arguments)?)
-            })
+            prepared.run(&self.cpu, case, |arguments| run(&prepared.approved(&self.cpu, case, arguments)?))
         };
         // The oracle first: no other executor runs what it reports.
         let oracle = |options: interpreter::Options| {

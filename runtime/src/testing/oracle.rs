@@ -56,8 +56,7 @@ impl<'p> Oracle<'p> {
     /// What is wrong with what a run of `case` left, if these are the expected values.
     pub fn wrong(&self, case: &Case, trial: &Trial, expected: &[Expected]) -> Option<Failure> {
         let (executor, names) = (Executor::Lowered, self.prepared.names());
-        gaps(&executor, names, &trial.outputs, case)
-            .or_else(|| reference(&executor, names, &trial.outputs, expected))
+        gaps(&executor, names, &trial.outputs, case).or_else(|| reference(&executor, names, &trial.outputs, expected))
     }
 
     /// Whether two runs of `case` left different bits where they may not.

@@ -263,7 +263,7 @@ fn far_apart<T: Float>(instance: &Instance) -> Trial {
         let (head, split) = (i / splits % heads, i / splits / heads + i % splits);
         match (head, split) {
             (20, _) => [f32::NEG_INFINITY, 0.0],
-            _ if split == head * 16 / 5 + 1 => [150.0, 2.0],
+            _ if split == head * 16 / 5 + 1 => [150.0, 0.5],
             _ => [-150.0, 1.0],
         }
     };

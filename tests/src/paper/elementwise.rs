@@ -51,7 +51,7 @@ trials!(map<f32, silu, 4>, |instance| {
             let inputs = [Input::slice(&x), Input::slice(&vec![T::default(); x.len()])];
             Trial::new(format!("{n} elements"), inputs, [Expected::new(1, wide(&y), Bound::Exact)])
         };
-        [1003, 20_003].into_iter().map(trial).collect()
+        [1003, 30_003].into_iter().map(trial).collect()
     }
     match () {
         () if is::<f16>(instance, 0) => of::<f16>(),

@@ -108,13 +108,23 @@ trials!(argmax, |_| {
         let n = 1000 + threads;
         let different = (0..n).map(|i| (i * 4289 % 10_007) as f32).collect::<Vec<_>>();
         let falling = (0..n).map(|i| -(i as f32)).collect::<Vec<_>>();
-        // In the first block the last thread comes to the largest value before the first does, in the second another warp's first.
-        let mut twice = vec![0.0; 5 * threads];
-        [threads - 1, 3 * threads, threads + 256 % threads, 4 * threads].into_iter().for_each(|i| twice[i] = 1.0);
-        [("ties", whole(n, 9)), ("all different", different), ("falling", falling), ("the largest twice", twice)]
-            .map(|(what, x)| largest(what, &x, threads))
+        // In each block another thread comes to the largest value before the first thread does.
+        let mut twice = vec![0.0; 6 * threads];
+        for (block, thread) in [threads - 1, 256, 32].into_iter().enumerate() {
+            twice[block * threads + thread % threads] = 1.0;
+            twice[(3 + block) * threads] = 1.0;
+        }
+        let nothing = vec![f32::NEG_INFINITY; n];
+        [
+            ("ties", whole(n, 9)),
+            ("all different", different),
+            ("falling", falling),
+            ("the largest twice", twice),
+            ("nothing but −∞", nothing),
+        ]
+        .map(|(what, x)| largest(what, &x, threads))
     };
-    [32, 96, 256, 1024].into_iter().flat_map(all).collect()
+    [32, 96, 992, 1024].into_iter().flat_map(all).collect()
 });
 
 fn largest(what: &str, x: &[f32], threads: usize) -> Trial {

@@ -121,8 +121,8 @@ trials!(sample<64>, |instance| {
     // Some rows of a length that is a multiple of nothing, and many short ones with all sorts of draws and of ends.
     vec![
         drawn(5000, k, &[0.3, 0.95], 0.8, 0.9),
-        drawn(1100, k, &std::array::from_fn::<f32, 24, _>(|r| (r as f32 + 0.37) / 24.0), 2.5, 0.97),
-        drawn(1025, k.min(7), &[0.0, 0.2, 0.4, 0.6, 0.8, 0.999], 4.0, 0.5),
+        drawn(1100, k, &std::array::from_fn::<f32, 10, _>(|r| (r as f32 + 0.37) / 10.0), 2.5, 0.97),
+        drawn(1025, k.min(7), &[0.0, 0.4, 0.999], 4.0, 0.5),
         drawn(number(instance, 0) + 1, 1, &[0.5, 0.99], 1.0, 1.0),
     ]
 });

@@ -20,10 +20,10 @@ mod page;
 mod trial;
 
 use equivalent::Equivalent;
-use kernels_rs as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Instance;
+use kernels_rs as _;
 use runtime::testing::{Subject, subjects};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -108,7 +108,8 @@ const INSTANCES: &[(&str, usize)] = &[("attention", 2), ("conv3d", 1), ("sgemm",
 
 /// An instance of each kernel that a subject tries, those of this crate and of kernels-rs.
 fn tasks() -> Vec<(&'static Subject, &'static Artifact, Instance)> {
-    let ours = |artifact: &Artifact| artifact.module.starts_with("kernels_rs::") || artifact.module.starts_with("tests::");
+    let ours =
+        |artifact: &Artifact| artifact.module.starts_with("kernels_rs::") || artifact.module.starts_with("tests::");
     let task = |subject: &'static Subject| {
         let artifact = subject.artifact;
         let number = INSTANCES.iter().find(|(name, _)| *name == artifact.name).map_or(0, |(_, number)| *number);
@@ -118,7 +119,13 @@ fn tasks() -> Vec<(&'static Subject, &'static Artifact, Instance)> {
     subjects().into_iter().filter_map(task).collect()
 }
 
-fn row(subject: &'static Subject, artifact: &'static Artifact, instance: &Instance, wish: &Wish, bar: &ProgressBar) -> Row {
+fn row(
+    subject: &'static Subject,
+    artifact: &'static Artifact,
+    instance: &Instance,
+    wish: &Wish,
+    bar: &ProgressBar,
+) -> Row {
     let bench = Bench::new(subject, artifact, instance);
     let all = mutate::mutations(&bench.kernel);
     let name = instance.name(artifact.name);

@@ -3,10 +3,10 @@
 //! What only the bounds of checks are computed from is left alone: a change there changes nothing that the kernel does.
 
 use super::observed::Observed;
+use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{
     Binary, Comparison, Inst, Kernel, Location, Op, Place, Region, Role, Type, Unary, Value, Values,
 };
-use kernel_dsl::compiler::Scalar;
 use std::fmt;
 
 /// What is changed.
@@ -203,7 +203,9 @@ fn changes(kernel: &Kernel, observed: &Observed, inst: &Inst) -> Vec<Change> {
             if let [result] = inst.results[..]
                 && let Type::Scalar(ty) = kernel.ty(result)
             {
-                let others = neighbours(ty, *bits);
+                let mut others = neighbours(ty, *bits);
+                // Masks of 16, 8, 4, 2 and 1 lead to all lanes, and so do 17, 8, 4, 2 and 1.
+                others.retain(|to| !observed.is_mask(result) || *to < *bits);
                 list.extend(others.into_iter().map(|to| Change::Constant(ty, *bits, to)));
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! The bounds that accesses are held against are for checks alone, and so is all that is computed for them and nothing else.
 
-use kernel_dsl::compiler::ir::{Inst, Kernel, Op, Place, Region, Value};
+use kernel_dsl::compiler::ir::{Inst, Kernel, Op, Place, Region, Shuffle, Value};
 
 /// Which values, and which locals, something depends on beside the bounds of accesses.
 pub struct Observed {
@@ -10,14 +10,20 @@ pub struct Observed {
     locals: Vec<bool>,
     /// By value: the instruction that defines it is a constant, and one operand alone is it.
     own_constants: Vec<bool>,
+    /// By value: the mask of a shuffle.
+    masks: Vec<bool>,
 }
 
 impl Observed {
     /// Of a kernel as lowered.
     pub fn of(kernel: &Kernel) -> Observed {
         let n = kernel.values.len();
-        let mut observed =
-            Observed { values: vec![false; n], locals: vec![false; kernel.locals.len()], own_constants: vec![false; n] };
+        let mut observed = Observed {
+            values: vec![false; n],
+            locals: vec![false; kernel.locals.len()],
+            own_constants: vec![false; n],
+            masks: vec![false; n],
+        };
         while observed.region(&kernel.body) {}
         let mut uses = vec![0u32; n];
         observed.count(&kernel.body, &mut uses);
@@ -39,6 +45,11 @@ impl Observed {
     /// Whether it is a constant that one operand alone is.
     pub fn is_own_constant(&self, value: Value) -> bool {
         self.own_constants[value.0 as usize]
+    }
+
+    /// Whether it is the mask of an XOR shuffle.
+    pub fn is_mask(&self, value: Value) -> bool {
+        self.masks[value.0 as usize]
     }
 
     fn is(&self, value: Value) -> bool {
@@ -67,6 +78,9 @@ impl Observed {
         for inst in &region.insts {
             if let (Op::Constant(_), [value]) = (&inst.op, &inst.results[..]) {
                 self.own_constants[value.0 as usize] = true;
+            }
+            if let Op::Shuffle { mode: Shuffle::Xor, selector, .. } = inst.op {
+                self.masks[selector.0 as usize] = true;
             }
             inst.op.for_each_operand(|value| uses[value.0 as usize] += 1);
             inst.op.regions().into_iter().for_each(|inner| self.count(inner, uses));

@@ -67,7 +67,9 @@ fn page(rows: &[Row], equivalent: &Equivalent) -> String {
         let [same, survive] = [Fate::Same, Fate::Survives].map(|other| of(&|fate| fate == other));
         let (all, caught) = (tried.len(), oracle + verifier + reference + order);
         let part = percent(caught, all - same);
-        format!("| {name} | {all} | {oracle} | {verifier} | {reference} | {order} | {same} | {survive} | {part:.1} % |\n")
+        format!(
+            "| {name} | {all} | {oracle} | {verifier} | {reference} | {order} | {same} | {survive} | {part:.1} % |\n"
+        )
     };
     for row in rows {
         page += &line(&format!("`{}`", row.instance), &row.tried.iter().collect::<Vec<_>>());

@@ -16,11 +16,23 @@ pub const BUGS: &[Bug] = &[
     bug!(distance_of_colours, IntegerOverflow, [Input::slice(&[3u32, 5]), Input::slice(&[0u32; 2])]),
     bug!(magnitude_of_the_least, IntegerOverflow, [Input::slice(&[i32::MIN, 4]), Input::slice(&[0i32; 2])]),
     bug!(sum_of_a_warp, IntegerOverflow, [Input::slice(&[0x1000_0000u32; 32]), Input::slice(&[0u32; 32])]),
-    bug!(mean_of_nothing, DivisionByZero, [Input::slice(&[12u32, 0]), Input::slice(&[4u32, 0]), Input::slice(&[0u32; 2])]),
+    bug!(
+        mean_of_nothing,
+        DivisionByZero,
+        [Input::slice(&[12u32, 0]), Input::slice(&[4u32, 0]), Input::slice(&[0u32; 2])]
+    ),
     bug!(stride_of_zero, DivisionByZero, [Input::scalar(0usize), counted(32), zeros(32)]),
     bug!(empty_group, DivisionByZero, [Input::slice(&[3u32, 0, 2, 1]), counted(4), zeros(4)]),
-    bug!(least_by_minus_one, DivisionOverflow, [Input::slice(&[i32::MIN, 8]), Input::slice(&[-1i32, 2]), Input::slice(&[0i32; 2])]),
-    bug!(rest_of_the_least, DivisionOverflow, [Input::slice(&[i64::MIN, 9]), Input::slice(&[-1i64, 4]), Input::slice(&[0i64; 2])]),
+    bug!(
+        least_by_minus_one,
+        DivisionOverflow,
+        [Input::slice(&[i32::MIN, 8]), Input::slice(&[-1i32, 2]), Input::slice(&[0i32; 2])]
+    ),
+    bug!(
+        rest_of_the_least,
+        DivisionOverflow,
+        [Input::slice(&[i64::MIN, 9]), Input::slice(&[-1i64, 4]), Input::slice(&[0i64; 2])]
+    ),
     bug!(no_step, LoopStep, [Input::scalar(0usize), counted(32), zeros(32)]),
     bug!(step_of_a_division, LoopStep, [Input::scalar(3usize), counted(32), zeros(32)]),
 ];
@@ -187,7 +199,8 @@ fn rest_of_the_least<const MENDED: bool>(a: &[i64], b: &[i64], y: &mut [i64]) {
 fn no_step<const MENDED: bool>(step: usize, x: &[f32], y: &mut [f32]) {
     let mut sum = 0.0;
     let step = if MENDED { step.max(1) } else { step };
-    for i in (0..x.len()).step_by(step) { //~ loop-step
+    for i in (0..x.len()).step_by(step) {
+        //~ loop-step
         sum += x[i];
     }
     y[thread::x()] = sum;
@@ -199,7 +212,8 @@ fn no_step<const MENDED: bool>(step: usize, x: &[f32], y: &mut [f32]) {
 fn step_of_a_division<const MENDED: bool>(n: usize, x: &[f32], y: &mut [f32]) {
     let step = if MENDED { n.div_ceil(4) } else { n / 4 };
     let mut sum = 0.0;
-    for i in (thread::x()..x.len()).step_by(step) { //~ loop-step
+    for i in (thread::x()..x.len()).step_by(step) {
+        //~ loop-step
         sum += x[i];
     }
     y[thread::x()] = sum;

@@ -53,12 +53,7 @@ fn plain_sum_of_blocks<const MENDED: bool>(x: &[f32], total: &mut [f32]) {
 /// the last block to end sums what the others stored, and no fence hands it over
 #[kernel(block = 32, grid = 4, instances(MENDED = false | true))]
 #[requires(x.len() == 128, partial.len() == 4, ended.len() == 1, total.len() == 1)]
-fn last_block_without_fence<const MENDED: bool>(
-    x: &[f32],
-    partial: &mut [f32],
-    ended: &mut [u32],
-    total: &mut [f32],
-) {
+fn last_block_without_fence<const MENDED: bool>(x: &[f32], partial: &mut [f32], ended: &mut [u32], total: &mut [f32]) {
     let sum = warp::sum(x[grid::index()]);
     if thread::x() == 0 {
         partial[block::x()] = sum;
@@ -85,9 +80,17 @@ fn fence_too_narrow<const MENDED: bool>(x: &[f32], partial: &mut [f32], ended: &
     let sum = warp::sum(x[grid::index()]);
     if thread::x() == 0 {
         partial[block::x()] = sum;
-        if MENDED { fence::grid() } else { fence::block() }
+        if MENDED {
+            fence::grid()
+        } else {
+            fence::block()
+        }
         if ended.fetch_add(0, 1) == 3 {
-            if MENDED { fence::grid() } else { fence::block() }
+            if MENDED {
+                fence::grid()
+            } else {
+                fence::block()
+            }
             let mut all = 0.0;
             for b in 0..4 {
                 all += partial[b]; //~ global-race

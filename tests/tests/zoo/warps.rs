@@ -44,7 +44,8 @@ fn vote_in_a_loop<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     while if MENDED { warp::any(left > 0) } else { left > 0 } {
         left -= 1;
         turns += 1.0;
-        if warp::all(left <= 0) { //~ divergent-warp
+        if warp::all(left <= 0) {
+            //~ divergent-warp
             break;
         }
     }
