@@ -108,18 +108,22 @@ trials!(argmax, |_| {
         let n = 1000 + threads;
         let different = (0..n).map(|i| (i * 4289 % 10_007) as f32).collect::<Vec<_>>();
         let falling = (0..n).map(|i| -(i as f32)).collect::<Vec<_>>();
-        // In each block another thread comes to the largest value before the first thread does.
-        let mut twice = vec![0.0; 6 * threads];
-        for (block, thread) in [threads - 1, 256, 32].into_iter().enumerate() {
-            twice[block * threads + thread % threads] = 1.0;
-            twice[(3 + block) * threads] = 1.0;
-        }
+        // In each block a later thread comes to the largest value before the first thread does.
+        let twice = |later: [usize; 3]| {
+            let mut x = vec![0.0; 6 * threads];
+            for (block, thread) in later.into_iter().enumerate() {
+                x[block * threads + thread % threads] = 1.0;
+                x[(3 + block) * threads] = 1.0;
+            }
+            x
+        };
         let nothing = vec![f32::NEG_INFINITY; n];
         [
             ("ties", whole(n, 9)),
             ("all different", different),
             ("falling", falling),
-            ("the largest twice", twice),
+            ("the largest in warps 0 and the last, 8, and 1", twice([threads - 1, 256, 32])),
+            ("the largest in warps 0 and 4, 2, and 16", twice([128, 64, 512])),
             ("nothing but −∞", nothing),
         ]
         .map(|(what, x)| largest(what, &x, threads))

@@ -24,6 +24,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Instance;
 use kernels_rs as _;
+use mutate::Mutation;
 use runtime::testing::{Subject, subjects};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -119,6 +120,23 @@ fn tasks() -> Vec<(&'static Subject, &'static Artifact, Instance)> {
     subjects().into_iter().filter_map(task).collect()
 }
 
+/// The mutants of a kernel, with their names. Of those that one line has many of, by unrolling and by arrays taken apart, the
+/// first and the last.
+fn named(bench: &Bench, instance: &str) -> Vec<(Name, Mutation)> {
+    let mut counts = BTreeMap::new();
+    let all: Vec<_> = mutate::mutations(&bench.kernel)
+        .into_iter()
+        .map(|mutation| {
+            let (site, change) = (bench.site(&mutation), mutation.change.to_string());
+            let number = counts.entry((site.clone(), change.clone())).or_insert(0);
+            *number += 1;
+            (Name { instance: instance.to_string(), site, change, number: *number }, mutation)
+        })
+        .collect();
+    let last = |name: &Name| counts.get(&(name.site.clone(), name.change.clone())).copied();
+    all.into_iter().filter(|(name, _)| name.number == 1 || Some(name.number) == last(name)).collect()
+}
+
 fn row(
     subject: &'static Subject,
     artifact: &'static Artifact,
@@ -127,23 +145,18 @@ fn row(
     bar: &ProgressBar,
 ) -> Row {
     let bench = Bench::new(subject, artifact, instance);
-    let all = mutate::mutations(&bench.kernel);
-    let name = instance.name(artifact.name);
-    let (mut tried, mut numbers) = (Vec::new(), BTreeMap::new());
-    let step = wish.step(all.len());
-    bar.inc_length(all.len().div_ceil(step) as u64);
-    for (i, mutation) in all.iter().enumerate() {
-        let (site, change) = (bench.site(mutation), mutation.change.to_string());
-        let number = numbers.entry((site.clone(), change.clone())).or_insert(0);
-        *number += 1;
-        if i % step == 0 {
-            let name = Name { instance: name.clone(), site, change, number: *number };
-            bar.set_message(name.instance.clone());
-            tried.push(Tried { name, kind: mutation.change.kind(), fate: bench.fate(mutation) });
-            bar.inc(1);
-        }
-    }
-    Row { instance: name, mutants: all.len(), tried }
+    let instance = instance.name(artifact.name);
+    let all = named(&bench, &instance);
+    let (mutants, step) = (all.len(), wish.step(all.len()));
+    bar.set_message(instance.clone());
+    bar.inc_length(mutants.div_ceil(step) as u64);
+    let one = |(name, mutation): (Name, Mutation)| {
+        let tried = Tried { name, kind: mutation.change.kind(), fate: bench.fate(&mutation) };
+        bar.inc(1);
+        tried
+    };
+    let tried = all.into_iter().step_by(step).map(one).collect();
+    Row { instance, mutants, tried }
 }
 
 /// Rows of all instances, by as many threads as there are cores.

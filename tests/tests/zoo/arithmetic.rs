@@ -200,7 +200,7 @@ fn no_step<const MENDED: bool>(step: usize, x: &[f32], y: &mut [f32]) {
     let mut sum = 0.0;
     let step = if MENDED { step.max(1) } else { step };
     for i in (0..x.len()).step_by(step) {
-        //~ loop-step
+        //~^ loop-step
         sum += x[i];
     }
     y[thread::x()] = sum;
@@ -213,7 +213,7 @@ fn step_of_a_division<const MENDED: bool>(n: usize, x: &[f32], y: &mut [f32]) {
     let step = if MENDED { n.div_ceil(4) } else { n / 4 };
     let mut sum = 0.0;
     for i in (thread::x()..x.len()).step_by(step) {
-        //~ loop-step
+        //~^ loop-step
         sum += x[i];
     }
     y[thread::x()] = sum;

@@ -19,7 +19,7 @@ pub const BUGS: &[Bug] = &[
 fn no_progress<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     let (mut i, mut sum) = (0, 0.0);
     while i < x.len() {
-        //~ fuel-exhausted
+        //~^ fuel-exhausted
         if x[i] == 7.0 {
             if MENDED {
                 i += 1;
@@ -39,7 +39,7 @@ fn search_that_stands<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     let key = x[thread::x()] + 0.5;
     let (mut low, mut high) = (0, x.len());
     while low < high {
-        //~ fuel-exhausted
+        //~^ fuel-exhausted
         let middle = (low + high) / 2;
         if x[middle] < key {
             low = if MENDED { middle + 1 } else { middle };
@@ -95,7 +95,7 @@ fn exchange_without_news<const MENDED: bool>(x: &[f32], top: &mut [u32]) {
     let own = x[thread::x()] as u32;
     let mut expected = 0;
     loop {
-        //~ fuel-exhausted
+        //~^ fuel-exhausted
         let old = top.compare_exchange(0, expected, own.max(expected));
         if old == expected {
             break;

@@ -1,7 +1,7 @@
 //! A zoo of bugs: kernels with one mistake each, each beside its mended twin, and what the oracle says of both.
 //!
 //! A kernel here is two instances: `MENDED = false` has the mistake that its documentation names, `MENDED = true` has not. The line
-//! at which the oracle is to report it is marked in the source, `//~ out-of-bounds`; of a race, one of its two sides is
+//! at which the oracle is to report it is marked in the source, `//~ out-of-bounds`, or below it, `//~^ loop-step`; of a race, one of its two sides is
 //! marked, the one that comes second when blocks and warps run in order. The oracle must report what is marked, nothing else, and nothing
 //! at all of the twin. `README.md` here is the list; `UPDATE=1 cargo test -p tests --test zoo` writes it anew.
 
@@ -124,9 +124,10 @@ impl Specimen {
         for source in &self.lowered.sources {
             for (offset, line) in source.text.iter().enumerate() {
                 let Some((_, mark)) = line.split_once("//~") else { continue };
+                let (mark, above) = mark.strip_prefix('^').map_or((mark, 0), |mark| (mark, 1));
                 for check in mark.split(',') {
                     let check = check.trim().parse().unwrap_or_else(|e| panic!("{}: {e}", self.case.name));
-                    all.insert((check, source.file.clone(), source.line + offset as u32));
+                    all.insert((check, source.file.clone(), source.line + offset as u32 - above));
                 }
             }
         }

@@ -45,7 +45,7 @@ fn vote_in_a_loop<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
         left -= 1;
         turns += 1.0;
         if warp::all(left <= 0) {
-            //~ divergent-warp
+            //~^ divergent-warp
             break;
         }
     }
