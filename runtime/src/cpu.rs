@@ -4,7 +4,7 @@
 
 use crate::cache::Cache;
 use crate::contract::Approved;
-use crate::interpreter::{self, Binding, Bytes, Check, Launch, Outcome};
+use crate::interpreter::{self, Binding, Bytes, Check, Launch, Outcome, Report};
 use crate::{Error, Result};
 use kernel_dsl::compiler::hir::{Instance, Monomorphic};
 use kernel_dsl::compiler::ir::SharedMemory;
@@ -121,6 +121,11 @@ impl Executable {
 
     /// The same, by other options; gives the warnings and what the run did, none if nothing has run.
     pub fn run_by(&self, approved: &Approved, options: interpreter::Options) -> Result<Option<Outcome>> {
+        right(self.outcome(approved, options)?)
+    }
+
+    /// The same, where errors are part of the outcome too.
+    pub fn outcome(&self, approved: &Approved, options: interpreter::Options) -> Result<Option<Outcome>> {
         self.run_with(approved, None, options)
     }
 
@@ -131,13 +136,25 @@ impl Executable {
 
     /// Runs it, the checked form `form` of a kernel, and gives what it reports itself.
     pub fn run_checked(&self, approved: &Approved, form: &Checked) -> Result<()> {
-        let mut bytes = [0; 4 * WORDS];
-        self.run_with(approved, Some(&mut bytes), interpreter::Options::default())?;
-        let word = |i: usize| u32::from_le_bytes([bytes[4 * i], bytes[4 * i + 1], bytes[4 * i + 2], bytes[4 * i + 3]]);
-        match interpreter::reported(form, &std::array::from_fn(word)) {
+        let (outcome, reported) = self.outcome_checked(approved, form, interpreter::Options::default())?;
+        right(outcome)?;
+        match reported {
             Some(report) => Err(Error::Violation(report.into())),
             None => Ok(()),
         }
+    }
+
+    /// The same, by other options: what the oracle says of the checked form, and what the form reports itself.
+    pub fn outcome_checked(
+        &self,
+        approved: &Approved,
+        form: &Checked,
+        options: interpreter::Options,
+    ) -> Result<(Option<Outcome>, Option<Report>)> {
+        let mut bytes = [0; 4 * WORDS];
+        let outcome = self.run_with(approved, Some(&mut bytes), options)?;
+        let word = |i: usize| u32::from_le_bytes([bytes[4 * i], bytes[4 * i + 1], bytes[4 * i + 2], bytes[4 * i + 3]]);
+        Ok((outcome, interpreter::reported(form, &std::array::from_fn(word))))
     }
 
     fn run_with(
@@ -178,6 +195,11 @@ impl Executable {
         let failed = |source| Error::Arguments { instance: self.instance.clone(), source };
         run(&self.program, launch).map(Some).map_err(failed)
     }
+}
+
+/// An outcome without errors.
+fn right(outcome: Option<Outcome>) -> Result<Option<Outcome>> {
+    outcome.map(Outcome::result).transpose().map_err(Error::Violation)
 }
 
 fn binding<'a>(argument: &'a Argument, writes: bool) -> Binding<'a> {

@@ -14,6 +14,8 @@
 //! * `tests/outside.rs`: crates of somebody else's, with kernels of their own; `tests/editor` asks rust-analyzer about them.
 //! * `tests/uniform.rs`: what is proven the same for a warp or a block is so in runs.
 //! * `tests/checked.rs`: the checked form of wrong kernels reports what the oracle finds.
+//! * `tests/zoo`: kernels with one bug each, which the oracle tells at the marked line, beside mended twins, of which it says nothing.
+//! * `tests/mutation`: our kernels with one change of their IR at a time, which the oracle or the reference must notice.
 //! * `tests/analyses.rs`: bank conflicts, sectors and what is slow, against addresses counted in plain Rust.
 //! * `tests/profile.rs`: the same of every kernel, against what the interpreter measures.
 //! * `tests/paper.rs`: kernels as experts write them, which stand in `src/paper` here; the program `paper` is the command `kernels`

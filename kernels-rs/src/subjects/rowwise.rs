@@ -19,6 +19,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all.push(ordinary(random, [7, 45], 3));
     all.push(special(random));
     all.push(wide(random));
+    all.push(peaks(random));
     all
 }
 
@@ -55,6 +56,13 @@ fn wide(random: &mut Random) -> Case {
     let shape = [9, 67];
     let x: Vec<_> = random.values::<f32>(shape[0] * shape[1]).into_iter().map(|x| x * 60.0).collect();
     Case::new("9 × 67, values from −60 to 60", [with_gaps(&x, shape, 0), matrix(random, shape, 0)])
+}
+
+/// In each row another column alone is large: a maximum that misses one of them overflows the exponential.
+fn peaks(random: &mut Random) -> Case {
+    const N: usize = 67;
+    let x: Vec<_> = (0..N * N).map(|i| if i / N == i % N { 60.0 } else { -60.0f32 }).collect();
+    Case::new("67 × 67, in each row one value of 60 among −60", [with_gaps(&x, [N, N], 0), matrix(random, [N, N], 0)])
 }
 
 /// What is too far below the maximum for an exponential that is not 0, as any `f32` has it, and more.

@@ -22,8 +22,8 @@ use kernel_dsl::compiler::ptx::inline::Effect;
 use kernel_dsl::compiler::{Error, Scalar, ptx};
 use std::sync::Arc;
 
-/// Sites fit 21 bits: shadow memory packs them.
-const LONGEST: usize = 1 << 21;
+/// Sites fit 22 bits: shadow memory packs them.
+const LONGEST: usize = 1 << 22;
 
 /// Whether arithmetic that overflows, or divides by zero, is a fault of the program.
 #[derive(Clone, Copy, PartialEq, Eq)]

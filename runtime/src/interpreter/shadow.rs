@@ -12,38 +12,15 @@
 
 use super::order::Past;
 
-/// An access: its epoch, its site, its thread of the block, and whether other lanes of the warp made it too, packed; 0 is none.
+/// An access: its epoch, its site, and its thread of the block, packed; 0 is none.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Stamp(u64);
 
-/// That lanes beside the one named made the access.
-const MANY: u64 = 1 << 10;
-
 impl Stamp {
-    /// `site` has at most 21 bits, `thread` 10.
+    /// `site` has at most 22 bits, `thread` 10.
     #[inline(always)]
     pub fn new(epoch: u32, site: u32, thread: u32) -> Stamp {
-        Stamp(u64::from(epoch) << 32 | u64::from(site) << 11 | u64::from(thread))
-    }
-
-    /// The same, by several lanes.
-    #[inline(always)]
-    pub fn by_many(self) -> Stamp {
-        Stamp(self.0 | MANY)
-    }
-
-    /// The same, by several lanes if `earlier` was that access by another lane.
-    #[inline(always)]
-    fn beside(self, earlier: Stamp) -> Stamp {
-        let differ = self.0 ^ earlier.0;
-        let alike = differ & !(MANY | 0x1f) == 0;
-        if alike && (differ & 0x1f != 0 || earlier.0 & MANY != 0) { self.by_many() } else { self }
-    }
-
-    /// Whether both are one lane's alone, where both are of one warp.
-    #[inline(always)]
-    fn same_lane(self, other: Stamp) -> bool {
-        (self.0 ^ other.0) & 0x3ff == 0 && (self.0 | other.0) & MANY == 0
+        Stamp(u64::from(epoch) << 32 | u64::from(site) << 10 | u64::from(thread))
     }
 
     /// The same by the thread `lanes` further.
@@ -60,7 +37,7 @@ impl Stamp {
 
     /// Which instruction.
     pub fn site(self) -> u32 {
-        self.0 as u32 >> 11
+        self.0 as u32 >> 10
     }
 
     /// Who, by linear index in the block.
@@ -110,16 +87,28 @@ impl Clock<'_> {
     /// Whether nothing orders `earlier` and `now`, an access of the current epoch.
     #[inline(always)]
     pub fn unordered(self, earlier: Stamp, now: Stamp) -> bool {
+        // What lanes do in one instruction is told as that.
+        self.apart(earlier, now) && (earlier.warp() != now.warp() || !self.at_once(earlier, now))
+    }
+
+    /// The same, where lanes of one instruction are apart too.
+    #[inline(always)]
+    fn apart(self, earlier: Stamp, now: Stamp) -> bool {
         let epoch = earlier.epoch();
-        let unordered = if epoch < self.met {
+        let apart = if epoch < self.met {
             self.across && epoch < self.block && earlier != Stamp::default()
         } else if earlier.warp() != now.warp() {
             true
         } else {
-            // What lanes do in one instruction is told as that.
-            !earlier.same_lane(now) && epoch >= self.warp && earlier.site() != now.site()
+            earlier.thread() != now.thread() && epoch >= self.warp
         };
-        unordered && (self.known.is_empty() || !self.knows(earlier))
+        apart && (self.known.is_empty() || !self.knows(earlier))
+    }
+
+    /// Whether two accesses of one warp are of one instruction.
+    #[inline(always)]
+    fn at_once(self, earlier: Stamp, now: Stamp) -> bool {
+        earlier.epoch() >= self.met && earlier.site() == now.site()
     }
 
     /// Whether both are of one warp.
@@ -175,34 +164,35 @@ impl Cell {
         clock.unordered(self.store, now).then_some(Conflict { stamp: self.store, by: By::Store })
     }
 
+    /// Whether a load now would neither race nor read what nobody stored; notes it in any case. `also` is another lane's in the
+    /// same instruction, if there is one.
     #[inline(always)]
-    fn note_load(&mut self, clock: Clock<'_>, now: Stamp) {
-        let load = &mut self.loads[usize::from(clock.unordered(self.loads[0], now))];
-        *load = now.beside(*load);
-    }
-
-    /// Whether a load now would neither race nor read what nobody stored; notes it in any case.
-    #[inline(always)]
-    pub fn loads_well(&mut self, clock: &Clock<'_>, now: Stamp) -> bool {
+    pub fn loads_well(&mut self, clock: &Clock<'_>, now: Stamp, also: Stamp) -> bool {
         let (stored, first) = (self.store.epoch(), self.loads[0]);
         // A barrier lies between: what is loaded then is mostly loaded once by each warp.
         if clock.block <= stored && stored < clock.met && clock.known.is_empty() {
             if first.epoch() < clock.met {
-                self.loads[0] = now;
+                self.loads = [now, also];
                 return true;
             }
             if first.warp() != now.warp() {
-                self.loads[1] = now.beside(self.loads[1]);
+                self.loads[1] = now;
                 return true;
             }
         }
-        self.may_load(clock, now)
+        self.may_load(clock, now) & (also == now || self.may_load(clock, also))
     }
 
     #[inline(never)]
     fn may_load(&mut self, clock: &Clock<'_>, now: Stamp) -> bool {
         self.note_load(*clock, now);
         self.initialised(*clock) & !clock.unordered(self.store, now)
+    }
+
+    /// Of two lanes that load in one instruction, one is not the lane that stores next: so they are kept as apart.
+    #[inline(always)]
+    fn note_load(&mut self, clock: Clock<'_>, now: Stamp) {
+        self.loads[usize::from(clock.apart(self.loads[0], now))] = now;
     }
 
     /// Whether a store now would race.
@@ -430,23 +420,24 @@ mod tests {
     }
 
     #[test]
-    fn lanes_that_load_one_element_are_remembered_together() {
-        for by_many in [false, true] {
-            let (mut cell, now) = (Cell::default(), clock(5, 5, SHARED));
-            if by_many {
-                assert!(!cell.loads_well(&now, Stamp::new(5, 1, 0).by_many()), "nobody has stored it");
+    fn of_lanes_that_load_at_once_none_may_store_next() {
+        for (storing, after_barrier) in [(0, false), (1, false), (17, false), (31, false), (0, true), (31, true)] {
+            let (mut cell, now) = (Cell::default(), clock(5, 4, SHARED));
+            if after_barrier {
+                cell.store(clock(4, 4, SHARED), Stamp::new(4, 1, 3));
+                assert!(cell.loads_well(&now, Stamp::new(5, 1, 0), Stamp::new(5, 1, 31)));
             } else {
-                (0..32).for_each(|lane| _ = cell.load(now, Stamp::new(5, 1, lane)));
+                assert!((0..32).all(|lane| cell.load(now, Stamp::new(5, 1, lane)).is_none()));
             }
-            for lane in [0, 7, 31] {
-                assert!(cell.store_would(now, Stamp::new(5, 2, lane)).is_some(), "lane {lane} is one of several");
-            }
-            assert!(cell.store_would(clock(6, 5, SHARED), Stamp::new(6, 2, 0)).is_none(), "after a barrier");
+            let conflict = cell.store(now, Stamp::new(5, 2, storing)).expect("another lane has loaded");
+            assert_ne!(conflict.stamp.thread(), storing);
         }
         let (mut cell, now) = (Cell::default(), clock(5, 5, SHARED));
         cell.store(now, Stamp::new(5, 1, 3));
-        let loaded = cell.load(now, Stamp::new(5, 2, 3).by_many());
-        assert!(loaded.is_some(), "the lane that stored it is not the only one that loads it");
+        assert!(
+            !cell.loads_well(&now, Stamp::new(5, 2, 3), Stamp::new(5, 2, 31)),
+            "the lane that stored is one of two"
+        );
     }
 
     #[test]

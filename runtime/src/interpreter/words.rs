@@ -261,24 +261,23 @@ impl Machine<'_, '_> {
 fn loads_well(cells: &mut [Cell; PAGE], clock: &Clock, stamp: Stamp, lanes: u32, words: Words) -> bool {
     let twice = words.relative[0] == words.relative[HALF];
     let first = words.of(0) as usize % PAGE;
+    let by = |lane: usize| stamp.thread_plus(lane as u32);
     match words.pattern {
         Pattern::Same if lanes == FULL => {
-            let low = cells[first].loads_well(clock, stamp.by_many());
-            let high = stamp.thread_plus(HALF as u32).by_many();
-            low & (twice || cells[words.of(HALF) as usize % PAGE].loads_well(clock, high))
+            let low = cells[first].loads_well(clock, by(0), by(HALF - 1));
+            low & (twice || cells[words.of(HALF) as usize % PAGE].loads_well(clock, by(HALF), by(LANES - 1)))
         }
         Pattern::Row if lanes == FULL && twice && first + HALF <= PAGE => {
             let mut well = true;
             for (lane, cell) in cells[first..first + HALF].iter_mut().enumerate() {
-                well &= cell.loads_well(clock, stamp.thread_plus(lane as u32).by_many());
+                well &= cell.loads_well(clock, by(lane), by(HALF + lane));
             }
             well
         }
         _ => {
             let mut well = true;
             for lane in lanes_of(lanes) {
-                let cell = &mut cells[words.of(lane) as usize % PAGE];
-                well &= cell.loads_well(clock, stamp.thread_plus(lane as u32));
+                well &= cells[words.of(lane) as usize % PAGE].loads_well(clock, by(lane), by(lane));
             }
             well
         }

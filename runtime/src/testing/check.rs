@@ -17,7 +17,7 @@ use kernel_dsl::compiler::analyses::approximate::Approximations;
 use kernel_dsl::compiler::hir::{Instance, Monomorphic, Program, Tolerance, monomorphic, serial};
 use kernel_dsl::compiler::lower::checked::Checked;
 use kernel_dsl::compiler::{Target, analyses, ir, passes};
-use kernel_dsl::{Artifact, Launcher};
+use kernel_dsl::{Argument, Artifact, Launcher};
 use std::cell::{LazyCell, RefCell};
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
@@ -61,8 +61,7 @@ impl Checker {
                 report.executors = self.executors(&prepared);
                 report.approximate = prepared.approximate.iter().any(|(reached, _)| *reached);
                 report.decisions.clone_from(&prepared.decisions);
-                let cases: Vec<_> =
-                    cases.iter().flat_map(|case| prepared.signature.sized(&prepared.program, case)).collect();
+                let cases: Vec<_> = cases.iter().flat_map(|case| prepared.sized(case)).collect();
                 let mut warnings = Warnings::default();
                 let results = self.in_order(&cases, |case| {
                     let (expected, mut warnings) =
@@ -135,7 +134,7 @@ impl Checker {
     ) -> Result<(), Failure> {
         // Inputs that the contract refuses may be none that the reference knows what to do with.
         let expected = LazyCell::new(|| expected(&case.inputs));
-        prepared.signature.sized(&prepared.program, case).iter().try_for_each(|case| {
+        prepared.sized(case).iter().try_for_each(|case| {
             let right = &mut |executor, outputs: &Outputs| prepared.right(case, executor, outputs, Some(&expected));
             self.agreed(prepared, case, right, warnings)
         })
@@ -150,7 +149,7 @@ impl Checker {
         expected: Option<&dyn Fn(&[Input]) -> Vec<Expected>>,
     ) -> Result<(), (Case, Failure)> {
         let expected = LazyCell::new(|| expected.map(|expected| expected(&case.inputs)));
-        prepared.signature.sized(&prepared.program, case).into_iter().try_for_each(|case| {
+        prepared.sized(case).into_iter().try_for_each(|case| {
             let right =
                 &mut |executor, outputs: &Outputs| prepared.right(&case, executor, outputs, expected.as_deref());
             self.agreed(prepared, &case, right, &mut Warnings::default()).map_err(|failure| (case.clone(), failure))
@@ -169,11 +168,7 @@ impl Checker {
         let stopped =
             |executor: Executor| move |e: Error| Failure::Stopped { executor, why: Stop::of(&e), error: e.to_string() };
         let interpret = |run: &dyn Fn(&Approved) -> Result<()>| {
-            prepared.signature.run(&self.cpu, case, |arguments| {
-                let approved =
-                    Approved::new(prepared.artifact.name, &prepared.program, &self.cpu, case.block, arguments)?;
-                run(&approved)
-            })
+            prepared.run(&self.cpu, case, |arguments| run(&prepared.approved(&self.cpu, case, arguments)?))
         };
         // The oracle first: no other executor runs what it reports.
         let uninitialised: Vec<usize> = (0..case.inputs.len()).filter(|i| case.inputs[*i].holds_nothing()).collect();
@@ -225,7 +220,7 @@ impl Checker {
             prepared.has_tolerances()?;
             let constants = &prepared.program.instance().0;
             let executor = Executor::Cuda(gpu.to_string());
-            let outputs = prepared.signature.run(gpu, case, |arguments| {
+            let outputs = prepared.run(gpu, case, |arguments| {
                 // SAFETY: the oracle has run the kernel on these arguments and found no fault.
                 unsafe { gpu.launch_unchecked(prepared.artifact, constants, case.block, arguments) }
             });
@@ -384,6 +379,41 @@ impl Prepared {
             decisions: decisions.collect(),
             program,
         })
+    }
+
+    /// The arguments of a case, if they meet the kernel's contract.
+    pub(super) fn approved<'a>(
+        &self,
+        device: &Device,
+        case: &Case,
+        arguments: &'a [Argument<'a>],
+    ) -> Result<Approved<'a>> {
+        Approved::new(self.artifact.name, &self.program, device, case.block, arguments)
+    }
+
+    /// The checked form after all passes.
+    pub(super) fn checked(&self) -> &(Executable, Checked) {
+        &self.checked
+    }
+
+    /// The text that a GPU runs.
+    pub(super) fn ptx(&self) -> Option<&ptx::Executable> {
+        self.ptx.as_ref()
+    }
+
+    /// The case in blocks of each size that is to be tried.
+    pub fn sized(&self, case: &Case) -> Vec<Case> {
+        self.signature.sized(&self.program, case)
+    }
+
+    /// Runs `launch` on copies of the case's inputs in memory of `device`.
+    pub(super) fn run(
+        &self,
+        device: &Device,
+        case: &Case,
+        launch: impl FnOnce(&[Argument]) -> Result<()>,
+    ) -> Result<Outputs> {
+        self.signature.run(device, case, launch)
     }
 
     /// The parameters' names.

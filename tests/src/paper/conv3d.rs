@@ -91,7 +91,12 @@ pub fn conv3d<const KT: usize, const KH: usize, const KW: usize, const ST: usize
 
 trials!(conv3d<3, 3, 3, 1, 1, 1>, |instance| match number(instance, 1) {
     14 => vec![convolution(instance, [1, 3, 4, 28, 14], 70)],
-    _ => vec![convolution(instance, [2, 2, 3, 5, 4], 9), convolution(instance, [1, 1, 5, 9, 3], 70)],
+    _ => vec![
+        convolution(instance, [2, 2, 3, 5, 4], 8),
+        convolution(instance, [1, 1, 5, 9, 3], 71),
+        convolution(instance, [1, 1, 2, 3, 3], 9),
+        convolution(instance, [1, 1, 2, 3, 3], 6),
+    ],
 });
 
 fn convolution(instance: &Instance, [n, c, t, h, w]: [usize; 5], out: usize) -> Trial {

@@ -169,8 +169,8 @@ trials!(decode<f16, 128, 2, 16>, |instance| match is::<f16>(instance, 0) {
 });
 
 trials!(decode_combine<f32, 128>, |instance| match is::<f16>(instance, 0) {
-    true => vec![combined::<f16>(instance)],
-    false => vec![combined::<f32>(instance)],
+    true => vec![combined::<f16>(instance), far_apart::<f16>(instance)],
+    false => vec![combined::<f32>(instance), far_apart::<f32>(instance)],
 });
 
 /// Two sequences, one kv head; keys in three splits, of which the second sequence fills one.
@@ -252,4 +252,35 @@ fn combined<T: Float>(instance: &Instance) -> Trial {
     // A value of at most 1 has 11 bits in f16.
     let bound = if is::<f16>(instance, 0) { 1e-3 } else { 1e-4 };
     Trial::new(format!("{SPLITS} splits"), inputs, [Expected::new(2, all.o, Bound::Absolute(bound))])
+}
+
+/// More splits than lanes. In each head another one has a logit that is so large that nothing else counts; the last head's splits are
+/// all empty.
+fn far_apart<T: Float>(instance: &Instance) -> Trial {
+    let (d, heads, splits) = (number(instance, 1), 21, 67);
+    let part_o: Vec<f32> = whole(BATCH * heads * splits * d, 8).iter().map(|x| x / 8.0).collect();
+    let ml = |i: usize| {
+        let (head, split) = (i / splits % heads, i / splits / heads + i % splits);
+        match (head, split) {
+            (20, _) => [f32::NEG_INFINITY, 0.0],
+            _ if split == head * 16 / 5 + 1 => [150.0, 0.5],
+            _ => [-150.0, 1.0],
+        }
+    };
+    let part_ml: Vec<[f32; 2]> = (0..BATCH * heads * splits).map(ml).collect();
+    let value = |i: usize| {
+        let of_head = i / d * splits..(i / d + 1) * splits;
+        let top = of_head.clone().map(|s| part_ml[s][0]).fold(f32::NEG_INFINITY, f32::max);
+        let weight = |s: usize| f64::from(part_ml[s][0] - top).exp2();
+        let sum = |f: &dyn Fn(usize) -> f32| of_head.clone().map(|s| f64::from(f(s)) * weight(s)).sum::<f64>();
+        if top == f32::NEG_INFINITY { 0.0 } else { sum(&|s| part_o[s * d + i % d]) / sum(&|s| part_ml[s][1]) }
+    };
+    let o: Vec<f64> = (0..BATCH * heads * d).map(value).collect();
+    let flat: Vec<f32> = part_ml.iter().flatten().copied().collect();
+    let inputs = [
+        Input::view(&part_o, [BATCH, heads, splits, d]),
+        Input::view(&flat, [BATCH, heads, splits, 2]),
+        Input::view(&vec![T::from_f32(1.0); o.len()], [BATCH, heads, d]),
+    ];
+    Trial::new(format!("{splits} splits, far apart"), inputs, [Expected::new(2, o, Bound::Absolute(1e-3))])
 }

@@ -43,26 +43,32 @@ pub fn map2<A: Float, T: Float, F: DeviceFn<(f32, f32), Output = f32>>(a: &[A], 
 }
 
 trials!(map<f32, silu, 4>, |instance| {
-    fn of<T: Float>() -> Trial {
-        let x: Vec<T> = (0..1003).map(|i| T::from_f32(i as f32 / 64.0 - 8.0)).collect();
-        let y: Vec<f32> = x.iter().map(|x| T::from_f32(silu(x.to_f32())).to_f32()).collect();
-        let inputs = [Input::slice(&x), Input::slice(&vec![T::default(); x.len()])];
-        Trial::new("1003 elements", inputs, [Expected::new(1, wide(&y), Bound::Exact)])
+    fn of<T: Float>() -> Vec<Trial> {
+        // The second is more than one round of the grid.
+        let trial = |n: usize| {
+            let x: Vec<T> = (0..n).map(|i| T::from_f32((i % 1003) as f32 / 64.0 - 8.0)).collect();
+            let y: Vec<f32> = x.iter().map(|x| T::from_f32(silu(x.to_f32())).to_f32()).collect();
+            let inputs = [Input::slice(&x), Input::slice(&vec![T::default(); x.len()])];
+            Trial::new(format!("{n} elements"), inputs, [Expected::new(1, wide(&y), Bound::Exact)])
+        };
+        [1003, 30_003].into_iter().map(trial).collect()
     }
-    vec![match () {
+    match () {
         () if is::<f16>(instance, 0) => of::<f16>(),
         () if is::<bf16>(instance, 0) => of::<bf16>(),
         () if is::<Float16<4, 7>>(instance, 0) => of::<Float16<4, 7>>(),
         () => of::<f32>(),
-    }]
+    }
 });
 
 trials!(map2<f32, f16, gate>, |instance: &Instance| {
     fn of<A: Float, T: Float>() -> Vec<Trial> {
-        let (a, b) = (vec![A::from_f32(1.0); 70], vec![T::from_f32(2.0); 70]);
-        let gated = T::from_f32(gate(1.0, 2.0)).to_f32();
-        let inputs = [Input::slice(&a), Input::slice(&b), Input::slice(&[T::default(); 70])];
-        vec![Trial::new("two types", inputs, [Expected::new(2, wide(&[gated; 70]), Bound::Exact)])]
+        let a: Vec<A> = (0..600).map(|i| A::from_f32((i % 64) as f32 / 8.0 - 4.0)).collect();
+        let b: Vec<T> = (0..600).map(|i| T::from_f32((i % 7) as f32 - 3.0)).collect();
+        let both = a.iter().zip(&b);
+        let gated: Vec<f32> = both.map(|(a, b)| T::from_f32(gate(a.to_f32(), b.to_f32())).to_f32()).collect();
+        let inputs = [Input::slice(&a), Input::slice(&b), Input::slice(&[T::default(); 600])];
+        vec![Trial::new("two types", inputs, [Expected::new(2, wide(&gated), Bound::Exact)])]
     }
     match (is::<f16>(instance, 0), is::<f16>(instance, 1)) {
         (true, true) => of::<f16, f16>(),

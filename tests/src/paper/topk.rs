@@ -117,11 +117,20 @@ pub fn sample<const K: usize>(
 }
 
 trials!(sample<64>, |instance| {
-    let n = 5000;
-    let x: Vec<f32> = whole(2 * n, 11).iter().enumerate().map(|(i, v)| v / 4.0 + (i % 13) as f32 * 0.01).collect();
-    let (uniform, temperature, top_p) = ([0.3f32, 0.95], 0.8f32, 0.9f32);
     let k = number(instance, 0).min(40);
-    let tokens = (0..2).map(|r| {
+    // Some rows of a length that is a multiple of nothing, and many short ones with all sorts of draws and of ends.
+    vec![
+        drawn(5000, k, &[0.3, 0.95], 0.8, 0.9),
+        drawn(1100, k, &std::array::from_fn::<f32, 10, _>(|r| (r as f32 + 0.37) / 10.0), 2.5, 0.97),
+        drawn(1025, k.min(7), &[0.0, 0.4, 0.999], 4.0, 0.5),
+        drawn(number(instance, 0) + 1, 1, &[0.5, 0.99], 1.0, 1.0),
+    ]
+});
+
+fn drawn(n: usize, k: usize, uniform: &[f32], temperature: f32, top_p: f32) -> Trial {
+    let rows = uniform.len();
+    let x: Vec<f32> = whole(rows * n, 11).iter().enumerate().map(|(i, v)| v / 4.0 + (i % 13) as f32 * 0.01).collect();
+    let tokens = (0..rows).map(|r| {
         let row = &x[r * n..][..n];
         let mut order: Vec<usize> = (0..n).collect();
         order.sort_by(|a, b| row[*b].total_cmp(&row[*a]).then(a.cmp(b)));
@@ -144,12 +153,12 @@ trials!(sample<64>, |instance| {
         order[pick] as f64
     });
     let inputs = [
-        Input::view(&x, [2, n]),
-        Input::slice(&uniform),
-        Input::slice(&[0u32; 2]),
+        Input::view(&x, [rows, n]),
+        Input::slice(uniform),
+        Input::slice(&vec![0u32; rows]),
         Input::scalar(k),
         Input::scalar(temperature),
         Input::scalar(top_p),
     ];
-    vec![Trial::new(format!("2 x {n}, {k} of them"), inputs, [Expected::new(2, tokens.collect(), Bound::Exact)])]
-});
+    Trial::new(format!("{rows} x {n}, {k} of them"), inputs, [Expected::new(2, tokens.collect(), Bound::Exact)])
+}

@@ -1,0 +1,52 @@
+//! The mutants that survive and may: a reviewed list.
+//!
+//! A line of `equivalent.txt` is `kernel | function: line of it | change #number`; a line that starts with `#` is the reason of those
+//! that follow it.
+
+use super::Name;
+use std::collections::BTreeMap;
+
+/// The list, each with its reason.
+pub struct Equivalent(BTreeMap<Name, String>);
+
+impl Equivalent {
+    /// The list beside this file.
+    pub fn read() -> Equivalent {
+        let (mut all, mut reason, mut fresh) = (BTreeMap::new(), String::new(), true);
+        for line in include_str!("equivalent.txt").lines().filter(|line| !line.trim().is_empty()) {
+            if let Some(text) = line.strip_prefix('#') {
+                if !std::mem::replace(&mut fresh, true) {
+                    reason.clear();
+                }
+                reason = format!("{reason} {}", text.trim()).trim().to_string();
+            } else {
+                fresh = false;
+                let name = name(line).unwrap_or_else(|| panic!("not a mutant's name: {line}"));
+                assert!(!reason.is_empty(), "without a reason: {line}");
+                assert!(all.insert(name, reason.clone()).is_none(), "there twice: {line}");
+            }
+        }
+        Equivalent(all)
+    }
+
+    /// Why that mutant may survive.
+    pub fn reason(&self, name: &Name) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// All of them.
+    pub fn names(&self) -> impl Iterator<Item = &Name> {
+        self.0.keys()
+    }
+}
+
+fn name(line: &str) -> Option<Name> {
+    // A line of Rust may have bars of its own: the instance is before the first, the change behind the last.
+    let (instance, rest) = line.split_once(" | ")?;
+    let (site, change) = rest.rsplit_once(" | ")?;
+    let (change, number) = match change.rsplit_once(" #") {
+        Some((change, number)) => (change, number.parse().ok()?),
+        None => (change, 1),
+    };
+    Some(Name { instance: instance.to_string(), site: site.to_string(), change: change.to_string(), number })
+}

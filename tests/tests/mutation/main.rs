@@ -1,0 +1,229 @@
+//! How good the oracle and the subjects of our kernels are: each kernel with one change of its IR at a time, which must be noticed.
+//!
+//! A mutant (`mutate`) is run by the interpreter with every check on the cases of the kernel's subject, the cheapest first, and what
+//! it leaves is held against the reference. It is caught by a check, by the verifier of the IR, by the reference, or by what
+//! another order of blocks leaves; or it is compiled to the PTX of the kernel itself. What survives does the same as the kernel, and stands in `equivalent.txt` with the reason; a survivor that does not,
+//! and a line there that no survivor matches, fail the test.
+//!
+//! By default a sample of each kernel's mutants is tried, the same one each time. All, and the page `README.md`:
+//!
+//! ```text
+//! MUTANTS=all cargo test --release -p tests --test mutation
+//! MUTANTS=all UPDATE=1 cargo test --release -p tests --test mutation
+//! MUTANTS=saxpy cargo test --release -p tests --test mutation     all of one kernel
+//! ```
+
+mod equivalent;
+mod mutate;
+mod observed;
+mod page;
+mod trial;
+
+use equivalent::Equivalent;
+use indicatif::{ProgressBar, ProgressStyle};
+use kernel_dsl::Artifact;
+use kernel_dsl::compiler::hir::Instance;
+use kernels_rs as _;
+use mutate::Mutation;
+use runtime::testing::{Subject, subjects};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use tests as _;
+use trial::{Bench, Fate};
+
+/// Mutants of a kernel that are tried if none are asked for.
+const SAMPLE: usize = if cfg!(debug_assertions) { 8 } else { 40 };
+
+/// Which mutants are tried.
+enum Wish {
+    /// Some of each kernel.
+    Sample,
+    All,
+    /// All of the kernels whose names have that in them.
+    Of(String),
+}
+
+impl Wish {
+    fn from_environment() -> Wish {
+        match std::env::var("MUTANTS") {
+            Err(_) => Wish::Sample,
+            Ok(all) if all == "all" => Wish::All,
+            Ok(name) => Wish::Of(name),
+        }
+    }
+
+    fn takes(&self, artifact: &Artifact, instance: &str) -> bool {
+        match self {
+            Wish::Of(name) => instance.contains(name.as_str()),
+            _ => !UNREVIEWED.contains(&artifact.name),
+        }
+    }
+
+    /// Whether all mutants of an instance are tried, if it is among those that are.
+    fn is_whole(&self, instance: &str) -> bool {
+        match self {
+            Wish::Sample => false,
+            Wish::All => true,
+            Wish::Of(name) => instance.contains(name.as_str()),
+        }
+    }
+
+    /// The first of the mutants to try, and the distance to the next.
+    fn step(&self, mutants: usize) -> usize {
+        match self {
+            Wish::Sample => mutants.div_ceil(SAMPLE).max(1),
+            _ => 1,
+        }
+    }
+}
+
+/// What came of the mutants of an instance that were tried.
+struct Row {
+    instance: String,
+    /// All there are.
+    mutants: usize,
+    tried: Vec<Tried>,
+}
+
+/// What came of a mutant.
+struct Tried {
+    name: Name,
+    kind: mutate::Kind,
+    fate: Fate,
+}
+
+/// A mutant's name: it outlives changes elsewhere in its file.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Name {
+    instance: String,
+    /// The function, and the line of it.
+    site: String,
+    change: String,
+    /// Which of those that would have the same name, from 1.
+    number: usize,
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Name { instance, site, change, number } = self;
+        write!(f, "{instance} | {site} | {change}")?;
+        if *number > 1 { write!(f, " #{number}") } else { Ok(()) }
+    }
+}
+
+/// Kernels of which not the first declared instance is taken: that one takes long, or does less.
+const INSTANCES: &[(&str, usize)] = &[("attention", 2), ("conv3d", 1), ("sgemm", 1)];
+
+/// Kernels whose survivors nobody has reviewed yet: they are tried where they are asked for by name.
+const UNREVIEWED: &[&str] = &["attention", "decode", "q8_gemm", "sample", "sgemm"];
+
+/// An instance of each kernel that a subject tries, those of this crate and of kernels-rs.
+fn tasks() -> Vec<(&'static Subject, &'static Artifact, Instance)> {
+    let ours =
+        |artifact: &Artifact| artifact.module.starts_with("kernels_rs::") || artifact.module.starts_with("tests::");
+    let task = |subject: &'static Subject| {
+        let artifact = subject.artifact;
+        let number = INSTANCES.iter().find(|(name, _)| *name == artifact.name).map_or(0, |(_, number)| *number);
+        let declared = artifact.instances.get(number)?;
+        ours(artifact).then(|| (subject, artifact, Instance(declared.constants.to_vec())))
+    };
+    subjects().into_iter().filter_map(task).collect()
+}
+
+/// The mutants of a kernel, with their names. Of those that one line has many of, by unrolling and by arrays taken apart, the
+/// first and the last.
+fn named(bench: &Bench, instance: &str) -> Vec<(Name, Mutation)> {
+    let mut counts = BTreeMap::new();
+    let all: Vec<_> = mutate::mutations(&bench.kernel)
+        .into_iter()
+        .map(|mutation| {
+            let (site, change) = (bench.site(&mutation), mutation.change.to_string());
+            let number = counts.entry((site.clone(), change.clone())).or_insert(0);
+            *number += 1;
+            (Name { instance: instance.to_string(), site, change, number: *number }, mutation)
+        })
+        .collect();
+    let last = |name: &Name| counts.get(&(name.site.clone(), name.change.clone())).copied();
+    all.into_iter().filter(|(name, _)| name.number == 1 || Some(name.number) == last(name)).collect()
+}
+
+fn row(
+    subject: &'static Subject,
+    artifact: &'static Artifact,
+    instance: &Instance,
+    wish: &Wish,
+    bar: &ProgressBar,
+) -> Row {
+    let bench = Bench::new(subject, artifact, instance);
+    let instance = instance.name(artifact.name);
+    let all = named(&bench, &instance);
+    let (mutants, step) = (all.len(), wish.step(all.len()));
+    bar.set_message(instance.clone());
+    bar.inc_length(mutants.div_ceil(step) as u64);
+    let one = |(name, mutation): (Name, Mutation)| {
+        let tried = Tried { name, kind: mutation.change.kind(), fate: bench.fate(&mutation) };
+        bar.inc(1);
+        tried
+    };
+    let tried = all.into_iter().step_by(step).map(one).collect();
+    Row { instance, mutants, tried }
+}
+
+/// Rows of all instances, by as many threads as there are cores.
+fn rows(wish: &Wish) -> Vec<Row> {
+    let tasks: Vec<_> = tasks()
+        .into_iter()
+        .filter(|(_, artifact, instance)| wish.takes(artifact, &instance.name(artifact.name)))
+        .collect();
+    let (next, rows) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    // On stderr, and hidden where that is no terminal.
+    let bar = ProgressBar::new(0);
+    if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg} {elapsed}") {
+        bar.set_style(style);
+    }
+    let cores = thread::available_parallelism().map_or(1, |n| n.get());
+    thread::scope(|scope| {
+        for _ in 0..cores.min(tasks.len()) {
+            scope.spawn(|| {
+                while let Some((i, (subject, artifact, instance))) = {
+                    let i = next.fetch_add(1, Ordering::Relaxed);
+                    tasks.get(i).map(|task| (i, task))
+                } {
+                    let row = row(subject, artifact, instance, wish, &bar);
+                    rows.lock().expect("no thread has panicked").insert(i, row);
+                }
+            });
+        }
+    });
+    bar.finish_and_clear();
+    rows.into_inner().expect("no thread has panicked").into_values().collect()
+}
+
+#[test]
+fn every_change_of_a_kernel_is_noticed_but_for_those_that_change_nothing() {
+    let wish = Wish::from_environment();
+    let rows = rows(&wish);
+    assert!(!rows.is_empty(), "no kernel has that name");
+    let equivalent = Equivalent::read();
+    let mut wrong = Vec::new();
+    for Tried { name, fate, .. } in rows.iter().flat_map(|row| &row.tried) {
+        match (fate, equivalent.reason(name)) {
+            (Fate::Survives, None) => wrong.push(format!("survives, and is not in equivalent.txt: {name}")),
+            (Fate::Caught(by), Some(_)) => {
+                wrong.push(format!("is in equivalent.txt, and is caught by {by}: {name}"));
+            }
+            (Fate::Same, Some(_)) => wrong.push(format!("is in equivalent.txt, and needs no reason: {name}")),
+            _ => {}
+        }
+    }
+    let tried: BTreeSet<_> = rows.iter().flat_map(|row| &row.tried).map(|tried| &tried.name).collect();
+    let unknown = equivalent.names().filter(|name| wish.is_whole(&name.instance) && !tried.contains(name));
+    wrong.extend(unknown.map(|name| format!("is in equivalent.txt, and there is no such mutant: {name}")));
+    println!("{}", page::summary(&rows));
+    assert!(wrong.is_empty(), "{} mutants:\n{}", wrong.len(), wrong.join("\n"));
+    if matches!(wish, Wish::All) {
+        page::check(&rows, &equivalent);
+    }
+}

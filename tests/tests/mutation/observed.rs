@@ -1,0 +1,112 @@
+//! What of a kernel's values takes part in what it does.
+//!
+//! The bounds that accesses are held against are for checks alone, and so is all that is computed for them and nothing else.
+
+use kernel_dsl::compiler::ir::{Inst, Kernel, Op, Place, Region, Shuffle, Value};
+
+/// Which values, and which locals, something depends on beside the bounds of accesses.
+pub struct Observed {
+    values: Vec<bool>,
+    locals: Vec<bool>,
+    /// By value: the instruction that defines it is a constant, and one operand alone is it.
+    own_constants: Vec<bool>,
+    /// By value: the mask of a shuffle.
+    masks: Vec<bool>,
+}
+
+impl Observed {
+    /// Of a kernel as lowered.
+    pub fn of(kernel: &Kernel) -> Observed {
+        let n = kernel.values.len();
+        let mut observed = Observed {
+            values: vec![false; n],
+            locals: vec![false; kernel.locals.len()],
+            own_constants: vec![false; n],
+            masks: vec![false; n],
+        };
+        while observed.region(&kernel.body) {}
+        let mut uses = vec![0u32; n];
+        observed.count(&kernel.body, &mut uses);
+        for (own, uses) in observed.own_constants.iter_mut().zip(uses) {
+            *own &= uses == 1;
+        }
+        observed
+    }
+
+    /// Whether a change of the instruction may change what the kernel does.
+    pub fn matters(&self, inst: &Inst) -> bool {
+        match &inst.op {
+            Op::WriteLocal { local, .. } => self.locals[local.0 as usize],
+            Op::ReadLocal { .. } => inst.results.iter().any(|value| self.is(*value)),
+            op => !op.is_pure() || inst.results.iter().any(|value| self.is(*value)),
+        }
+    }
+
+    /// Whether it is a constant that one operand alone is.
+    pub fn is_own_constant(&self, value: Value) -> bool {
+        self.own_constants[value.0 as usize]
+    }
+
+    /// Whether it is the mask of an XOR shuffle.
+    pub fn is_mask(&self, value: Value) -> bool {
+        self.masks[value.0 as usize]
+    }
+
+    fn is(&self, value: Value) -> bool {
+        self.values[value.0 as usize]
+    }
+
+    /// Whether there was something new.
+    fn region(&mut self, region: &Region) -> bool {
+        let mut new = false;
+        for inst in region.insts.iter().rev() {
+            for inner in inst.op.regions() {
+                new |= self.region(inner);
+            }
+            if !self.matters(inst) {
+                continue;
+            }
+            if let Op::ReadLocal { local, .. } = &inst.op {
+                new |= !std::mem::replace(&mut self.locals[local.0 as usize], true);
+            }
+            operands(&inst.op, |value| new |= !std::mem::replace(&mut self.values[value.0 as usize], true));
+        }
+        new
+    }
+
+    fn count(&mut self, region: &Region, uses: &mut [u32]) {
+        for inst in &region.insts {
+            if let (Op::Constant(_), [value]) = (&inst.op, &inst.results[..]) {
+                self.own_constants[value.0 as usize] = true;
+            }
+            if let Op::Shuffle { mode: Shuffle::Xor, selector, .. } = inst.op {
+                self.masks[selector.0 as usize] = true;
+            }
+            inst.op.for_each_operand(|value| uses[value.0 as usize] += 1);
+            inst.op.regions().into_iter().for_each(|inner| self.count(inner, uses));
+        }
+    }
+}
+
+/// The operands of an operation but for the extents that it is held against.
+fn operands(op: &Op, mut f: impl FnMut(Value)) {
+    let mut extents = Vec::new();
+    let mut of = |place: &Place| match place {
+        Place::Global { dims, .. } | Place::Dynamic { dims, .. } => extents.extend(dims.iter().map(|dim| dim.extent)),
+        Place::Shared { .. } | Place::Address { .. } => {}
+    };
+    match op {
+        Op::Load { place, .. } | Op::Store { place, .. } | Op::Poison { place, .. } => of(place),
+        Op::Atomic { place, .. } => of(place),
+        Op::CopyAsync(copy) => {
+            of(&copy.to);
+            of(&copy.from);
+        }
+        _ => {}
+    }
+    // Each extent is left out once: a value may be an index too.
+    op.for_each_operand(|value| match extents.iter().position(|extent| *extent == value) {
+        Some(at) => _ = extents.swap_remove(at),
+        None => f(value),
+    });
+}

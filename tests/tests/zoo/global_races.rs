@@ -1,0 +1,252 @@
+//! Threads that meet in a buffer with nothing that orders them: of different blocks, or of different warps of one. The mark is
+//! at the access that comes second when blocks and warps run in order.
+
+use crate::{Bug, bug, counted, zeros};
+use kernel_dsl::prelude::*;
+use runtime::testing::Input;
+
+pub const BUGS: &[Bug] = &[
+    bug!(in_place_across_blocks, GlobalRace, [counted(128), zeros(128)]),
+    bug!(plain_sum_of_blocks, GlobalRace, [counted(128), zeros(1)]),
+    bug!(last_block_without_fence, GlobalRace, [counted(128), zeros(4), Input::slice(&[0u32]), zeros(1)]),
+    bug!(fence_too_narrow, GlobalRace, [counted(128), zeros(4), Input::slice(&[0u32]), zeros(1)]),
+    bug!(fence_without_barrier, GlobalRace, [counted(256), zeros(256), Input::slice(&[0u32]), zeros(1)]),
+    bug!(tiles_that_overlap, GlobalRace, [counted(128), zeros(128)]),
+    bug!(flag_of_another_block, GlobalRace, [counted(64), Input::slice(&[0u32]), zeros(64)]),
+    bug!(plain_bins, GlobalRace, [Input::slice(&[0u32, 1, 2, 3].repeat(16)), Input::slice(&[0u32; 4])]),
+    bug!(split_sums, GlobalRace, [counted(64), zeros(32)]),
+    bug!(warps_of_a_block, GlobalRace, [counted(64), zeros(64), zeros(64)]),
+    bug!(block_index_folded, GlobalRace, [counted(64), zeros(128)]),
+    bug!(counter_reset, GlobalRace, [Input::slice(&[0u32]), zeros(64)]),
+    bug!(turned_in_place, GlobalRace, [Input::view(&[1f32; 256], [16, 16])]),
+    bug!(carry_of_the_block_before, GlobalRace, [counted(64), zeros(2), zeros(64)]),
+];
+
+/// a smoothing step stores to the buffer whose next element another block reads
+#[kernel(block = 64, grid = 2, instances(MENDED = false | true))]
+#[requires(y.len() == 128, z.len() == 128)]
+fn in_place_across_blocks<const MENDED: bool>(y: &mut [f32], z: &mut [f32]) {
+    let i = grid::index();
+    let next = (i + 64) % 128;
+    let mean = 0.5 * (y[i] + y[next]); //~ global-race
+    if MENDED {
+        z[i] = mean;
+    } else {
+        y[i] = mean; //~ global-race
+    }
+}
+
+/// each block adds its sum to the total, plainly
+#[kernel(block = 32, grid = 4, instances(MENDED = false | true))]
+#[requires(x.len() == 128, total.len() == 1)]
+fn plain_sum_of_blocks<const MENDED: bool>(x: &[f32], total: &mut [f32]) {
+    let sum = warp::sum(x[grid::index()]);
+    if thread::x() == 0 {
+        if MENDED {
+            total.fetch_add(0, sum);
+        } else {
+            total[0] += sum; //~ global-race
+        }
+    }
+}
+
+/// the last block to end sums what the others stored, and no fence hands it over
+#[kernel(block = 32, grid = 4, instances(MENDED = false | true))]
+#[requires(x.len() == 128, partial.len() == 4, ended.len() == 1, total.len() == 1)]
+fn last_block_without_fence<const MENDED: bool>(x: &[f32], partial: &mut [f32], ended: &mut [u32], total: &mut [f32]) {
+    let sum = warp::sum(x[grid::index()]);
+    if thread::x() == 0 {
+        partial[block::x()] = sum;
+        if MENDED {
+            fence::grid();
+        }
+        if ended.fetch_add(0, 1) == 3 {
+            if MENDED {
+                fence::grid();
+            }
+            let mut all = 0.0;
+            for b in 0..4 {
+                all += partial[b]; //~ global-race
+            }
+            total[0] = all;
+        }
+    }
+}
+
+/// the same with fences that reach no further than the block
+#[kernel(block = 32, grid = 4, instances(MENDED = false | true))]
+#[requires(x.len() == 128, partial.len() == 4, ended.len() == 1, total.len() == 1)]
+fn fence_too_narrow<const MENDED: bool>(x: &[f32], partial: &mut [f32], ended: &mut [u32], total: &mut [f32]) {
+    let sum = warp::sum(x[grid::index()]);
+    if thread::x() == 0 {
+        partial[block::x()] = sum;
+        if MENDED {
+            fence::grid()
+        } else {
+            fence::block()
+        }
+        if ended.fetch_add(0, 1) == 3 {
+            if MENDED {
+                fence::grid()
+            } else {
+                fence::block()
+            }
+            let mut all = 0.0;
+            for b in 0..4 {
+                all += partial[b]; //~ global-race
+            }
+            total[0] = all;
+        }
+    }
+}
+
+/// a thread's fence is for what itself has seen: the block's other warps must have come to a barrier before
+#[kernel(block = 64, grid = 4, instances(MENDED = false | true))]
+#[requires(x.len() == 256, y.len() == 256, ended.len() == 1, total.len() == 1)]
+fn fence_without_barrier<const MENDED: bool>(x: &[f32], y: &mut [f32], ended: &mut [u32], total: &mut [f32]) {
+    let i = grid::index();
+    y[i] = x[i] * x[i];
+    if MENDED {
+        block::sync();
+    }
+    if thread::x() == 0 {
+        fence::grid();
+        if ended.fetch_add(0, 1) == 3 {
+            fence::grid();
+            let mut all = 0.0;
+            for k in 0..3 {
+                all += y[64 * k + 33]; //~ global-race
+            }
+            total[0] = all;
+        }
+    }
+}
+
+/// blocks of 64 threads are 60 elements apart, and each stores all of its 64
+#[kernel(block = 64, grid = 2, instances(MENDED = false | true))]
+#[requires(x.len() == 128, y.len() == 128)]
+fn tiles_that_overlap<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let i = 60 * block::x() + thread::x();
+    if !MENDED || thread::x() < 60 {
+        y[i] = x[i]; //~ global-race
+    }
+}
+
+/// a block looks at a flag that another one sets
+#[kernel(block = 32, grid = 2, instances(MENDED = false | true))]
+#[requires(x.len() == 64, flag.len() == 1, y.len() == 64)]
+fn flag_of_another_block<const MENDED: bool>(x: &[f32], flag: &mut [u32], y: &mut [f32]) {
+    let i = grid::index();
+    if i == 5 {
+        if MENDED {
+            flag.exchange(0, 1);
+        } else {
+            flag[0] = 1;
+        }
+    }
+    if block::x() == 1 {
+        if MENDED {
+            flag.fetch_max(0, 0);
+            y[i] = x[i];
+        } else {
+            y[i] = if flag[0] == 1 { 0.0 } else { x[i] }; //~ global-race
+        }
+    }
+}
+
+/// bins in global memory, counted plainly by one lane a bin
+#[kernel(block = 32, grid = 2, instances(MENDED = false | true))]
+#[requires(x.len() == 64, bins.len() == 4)]
+fn plain_bins<const MENDED: bool>(x: &[u32], bins: &mut [u32]) {
+    let t = thread::x();
+    let bin = x[grid::index()] as usize;
+    if t < 4 {
+        if MENDED {
+            bins.fetch_add(bin, 8);
+        } else {
+            bins[bin] += 8; //~ global-race
+        }
+    }
+}
+
+/// the first part of a split sum stores plainly where the second adds atomically
+#[kernel(block = 32, grid = 2, instances(MENDED = false | true))]
+#[requires(x.len() == 64, y.len() == 32)]
+fn split_sums<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let (t, part) = (thread::x(), block::x());
+    if part == 0 && !MENDED {
+        y[t] = x[t];
+    } else {
+        y.fetch_add(t, x[32 * part + t]); //~ global-race
+    }
+}
+
+/// a warp reads what the block's other warp stored, without a barrier
+#[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 64, y.len() == 64, z.len() == 64)]
+fn warps_of_a_block<const MENDED: bool>(x: &[f32], y: &mut [f32], z: &mut [f32]) {
+    let t = thread::x();
+    y[t] = x[t]; //~ global-race
+    if MENDED {
+        block::sync();
+    }
+    z[t] = y[t ^ 32]; //~ global-race
+}
+
+/// a grid larger than the work: blocks that have none do that of others again
+#[kernel(block = 32, grid = 4, instances(MENDED = false | true))]
+#[requires(x.len() == 64, y.len() == 128)]
+fn block_index_folded<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let (t, b) = (thread::x(), block::x());
+    let tile = if MENDED { b } else { b % 2 };
+    y[32 * tile + t] = x[32 * (b % 2) + t]; //~ global-race
+}
+
+/// the first block sets a counter to zero that all count on
+#[kernel(block = 32, grid = 2, instances(MENDED = false | true))]
+#[requires(count.len() == 1, y.len() == 64)]
+fn counter_reset<const MENDED: bool>(count: &mut [u32], y: &mut [f32]) {
+    if !MENDED && grid::index() == 0 {
+        count[0] = 0;
+    }
+    warp::sync();
+    if thread::x() == 0 {
+        count.fetch_add(0, 1); //~ global-race
+    }
+    y[grid::index()] = 1.0;
+}
+
+/// a matrix is transposed in place, tile by tile, each block for itself
+#[kernel(block = (8, 8), grid = (2, 2), instances(MENDED = false | true))]
+#[requires(y.rows() == 16, y.cols() == 16)]
+fn turned_in_place<const MENDED: bool>(mut y: ViewMut<f32, 2>) {
+    let (row, col) = (8 * block::y() + thread::y(), 8 * block::x() + thread::x());
+    if MENDED {
+        if row < col {
+            let (a, b) = (y[(row, col)], y[(col, row)]);
+            y[(row, col)] = b;
+            y[(col, row)] = a;
+        }
+    } else {
+        let own = y[(row, col)]; //~ global-race
+        block::sync();
+        y[(col, row)] = own; //~ global-race
+    }
+}
+
+/// a scan takes the sum of the block before from memory, as if that had run
+#[kernel(block = 32, grid = 2, instances(MENDED = false | true))]
+#[requires(x.len() == 64, sums.len() == 2, y.len() == 64)]
+fn carry_of_the_block_before<const MENDED: bool>(x: &[f32], sums: &mut [f32], y: &mut [f32]) {
+    let (t, b) = (thread::x(), block::x());
+    let sum = warp::sum(x[32 * b + t]);
+    if t == 0 {
+        sums[b] = sum;
+    }
+    warp::sync();
+    let mut before = 0.0;
+    if b > 0 {
+        before = if MENDED { warp::sum(x[t]) } else { sums[b - 1] }; //~ global-race
+    }
+    y[32 * b + t] = before + x[32 * b + t];
+}

@@ -1,0 +1,221 @@
+//! Shared memory that is loaded and that nobody has stored to.
+
+use crate::{Bug, bug, counted, zeros};
+use kernel_dsl::prelude::*;
+use runtime::testing::Input;
+
+pub const BUGS: &[Bug] = &[
+    bug!(padding_never_filled, UninitialisedShared, [counted(64), zeros(64)]),
+    bug!(bins_never_zeroed, UninitialisedShared, [Input::slice(&[3u32; 64]), Input::slice(&[0u32; 16])]),
+    bug!(half_of_a_table, UninitialisedShared, [counted(64), zeros(64)]),
+    bug!(laid_over, UninitialisedShared, [counted(64), Input::slice(&[0u32; 64])]),
+    bug!(copy_not_waited_for, UninitialisedShared, [Input::view(&[1f32; 64], [64]), zeros(64)]),
+    bug!(one_group_too_few, UninitialisedShared, [Input::view(&[1f32; 64], [64]), zeros(64)]),
+    bug!(other_stage, UninitialisedShared, [counted(128), zeros(64)]),
+    bug!(edge_of_a_tile, UninitialisedShared, [counted(50), zeros(64)]),
+    bug!(tree_of_a_power_of_two, UninitialisedShared, [counted(96), zeros(1)]),
+    bug!(sums_of_warps_that_are_not, UninitialisedShared, [counted(96), zeros(1)]),
+    bug!(kept_from_the_block_before, UninitialisedShared, [counted(4), zeros(4)]),
+    bug!(stale_swizzle, UninitialisedShared, [counted(32), zeros(32)]),
+];
+
+/// the cell behind a tile, which pads a window, is never filled
+#[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 64, y.len() == 64)]
+fn padding_never_filled<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let t = thread::x();
+    let mut tile = Shared::<f32, 1>::new([65]);
+    tile[t] = x[t];
+    if MENDED && t == 0 {
+        tile[64] = 0.0;
+    }
+    block::sync();
+    y[t] = tile[t] + tile[t + 1]; //~ uninitialised-shared
+}
+
+/// a histogram whose bins are never zeroed
+#[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 64, bins.len() == 16)]
+fn bins_never_zeroed<const MENDED: bool>(x: &[u32], bins: &mut [u32]) {
+    let t = thread::x();
+    let own = Shared::<u32, 1>::new([16]);
+    if MENDED {
+        own.fill(0);
+        block::sync();
+    }
+    own.fetch_add(x[t] as usize % 16, 1); //~ uninitialised-shared
+    block::sync();
+    if t == 3 {
+        bins[t] = own[t]; //~ uninitialised-shared
+    }
+}
+
+/// one warp fills a table for two
+#[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 64, y.len() == 64)]
+fn half_of_a_table<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let t = thread::x();
+    let mut table = Shared::<f32, 1>::new([64]);
+    if MENDED || t < 32 {
+        table[t] = x[t];
+    }
+    block::sync();
+    y[t] = table[63 - t]; //~ uninitialised-shared
+}
+
+/// an array laid over another one has nothing of what that held
+#[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 64, y.len() == 64)]
+fn laid_over<const MENDED: bool>(x: &[f32], y: &mut [u32]) {
+    let t = thread::x();
+    let mut first = Shared::<f32, 1>::new([64]);
+    first[t] = x[t];
+    block::sync();
+    let own = first[63 - t];
+    block::sync();
+    let mut second = Shared::<u32, 1>::over(first, [64]);
+    block::sync();
+    if MENDED {
+        second[t] = own as u32;
+        block::sync();
+    }
+    y[t] = second[t]; //~ uninitialised-shared
+}
+
+/// a copy is waited for after it has been used
+#[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 64, y.len() == 64)]
+fn copy_not_waited_for<const MENDED: bool>(x: View<f32, 1>, y: &mut [f32]) {
+    let t = thread::x();
+    let tile = Shared::<f32, 1>::new([64]);
+    let mut coming = tile.copy_async(x);
+    if MENDED {
+        coming.wait();
+        coming = Pending::none();
+    }
+    block::sync();
+    let own = tile[t]; //~ uninitialised-shared
+    block::sync();
+    coming.wait();
+    y[t] = own;
+}
+
+/// cp.async: all groups but one are waited for, and there is one
+#[kernel(target = sm_80, block = 64, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 64, y.len() == 64)]
+fn one_group_too_few<const MENDED: bool>(x: View<f32, 1>, y: &mut [f32]) {
+    let t = thread::x();
+    let tile = Shared::<f32, 1>::new([64]);
+    tile.cp_async(x);
+    pipeline::commit();
+    if MENDED {
+        pipeline::wait::<0>();
+    } else {
+        pipeline::wait::<1>();
+    }
+    block::sync();
+    y[t] = tile[t]; //~ uninitialised-shared
+}
+
+/// double buffering reads the buffer that is filled next
+#[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 128, y.len() == 64)]
+fn other_stage<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let t = thread::x();
+    let mut stages = Shared::<f32, 2>::new([2, 64]);
+    stages[(0, t)] = x[t];
+    let mut sum = 0.0;
+    for k in 0..2 {
+        block::sync();
+        let read = if MENDED { k % 2 } else { (k + 1) % 2 };
+        sum += stages[(read, 63 - t)]; //~ uninitialised-shared
+        block::sync();
+        if k == 0 {
+            stages[(1, t)] = x[64 + t];
+        }
+    }
+    y[t] = sum;
+}
+
+/// the last tile is stored under a guard and loaded without
+#[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() <= 64, y.len() == 64)]
+fn edge_of_a_tile<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let t = thread::x();
+    let mut tile = Shared::<f32, 1>::new([64]);
+    if t < x.len() {
+        tile[t] = x[t];
+    } else if MENDED {
+        tile[t] = 0.0;
+    }
+    block::sync();
+    y[t] = tile[63 - t]; //~ uninitialised-shared
+}
+
+/// a tree for 128 elements over 96
+#[kernel(block = 96, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 96, y.len() == 1)]
+fn tree_of_a_power_of_two<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let t = thread::x();
+    let mut tree = Shared::<f32, 1>::new([128]);
+    tree[t] = x[t];
+    if MENDED && t < 32 {
+        tree[96 + t] = 0.0;
+    }
+    block::sync();
+    let mut half = 64;
+    while half > 0 {
+        if t < half {
+            tree[t] += tree[t + half]; //~ uninitialised-shared
+        }
+        block::sync();
+        half /= 2;
+    }
+    if t == 0 {
+        y[0] = tree[0];
+    }
+}
+
+/// sums of 32 warps are added where there are three
+#[kernel(block = 96, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 96, y.len() == 1)]
+fn sums_of_warps_that_are_not<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let t = thread::x();
+    let mut sums = Shared::<f32, 1>::new([32]);
+    let own = warp::sum(x[t]);
+    if warp::lane() == 0 {
+        sums[warp::index()] = own;
+    }
+    block::sync();
+    if t == 0 {
+        let warps = if MENDED { warp::count() } else { 32 };
+        let mut all = 0.0;
+        for w in 0..warps {
+            all += sums[w]; //~ uninitialised-shared
+        }
+        y[0] = all;
+    }
+}
+
+/// the second block counts on what the first left in shared memory
+#[kernel(block = 1, grid = 4, instances(MENDED = false | true))]
+#[requires(x.len() == 4, y.len() == 4)]
+fn kept_from_the_block_before<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let mut factor = Shared::<f32, 1>::new([1]);
+    if MENDED || block::x() == 0 {
+        factor[0] = 2.0;
+    }
+    y[block::x()] = x[block::x()] * factor[0]; //~ uninitialised-shared
+}
+
+/// a tile is swizzled by hand when stored, and read as if it were not
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 32)]
+fn stale_swizzle<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let t = thread::x();
+    let mut tile = Shared::<f32, 2>::new([8, 8]);
+    let (row, col) = (t / 4, t % 4);
+    tile[(row, (2 * col) ^ (row % 8))] = x[t];
+    block::sync();
+    y[t] = if MENDED { tile[(row, (2 * col) ^ (row % 8))] } else { tile[(row, 2 * col)] }; //~ uninitialised-shared
+}

@@ -1,0 +1,153 @@
+//! Shuffles, votes and barriers of a warp where lanes are missing, and selectors that a shuffle cannot have.
+
+use crate::{Bug, bug, counted, zeros};
+use kernel_dsl::prelude::*;
+use runtime::testing::Input;
+
+pub const BUGS: &[Bug] = &[
+    bug!(sum_in_a_branch, DivergentWarp, [signs(), zeros(32)]),
+    bug!(vote_in_a_loop, DivergentWarp, [signs(), zeros(32)]),
+    bug!(barrier_in_a_branch, DivergentWarp, [signs(), zeros(32)]),
+    bug!(ballot_in_a_condition, DivergentWarp, [signs(), zeros(32)]),
+    bug!(lanes_that_left, DivergentWarp, [signs(), zeros(32)]),
+    bug!(match_by_some, DivergentWarp, [signs(), Input::slice(&[0u32; 32])]),
+    bug!(lanes_that_returned, ShuffleInactive, [signs(), zeros(32)]),
+    bug!(from_a_lane_outside, ShuffleInactive, [signs(), zeros(32)]),
+    bug!(mask_of_a_warp, ShuffleSelector, [Input::scalar(32usize), counted(32), zeros(32)]),
+    bug!(mask_of_a_group, ShuffleSelector, [Input::scalar(8usize), counted(32), zeros(32)]),
+];
+
+/// 1 and −1, in turns.
+fn signs() -> Input {
+    Input::slice(&[1f32, -1.0].repeat(16))
+}
+
+/// a sum of the warp for the lanes that want it
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 32)]
+fn sum_in_a_branch<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let own = x[thread::x()];
+    if MENDED {
+        let all = warp::sum(own.max(0.0));
+        y[thread::x()] = if own > 0.0 { all } else { 0.0 };
+    } else if own > 0.0 {
+        y[thread::x()] = warp::sum(own); //~ divergent-warp, shuffle-inactive
+    }
+}
+
+/// lanes vote whether to go on, and those that are done no longer do
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 32)]
+fn vote_in_a_loop<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let mut left = if x[thread::x()] > 0.0 { 3 } else { 1 };
+    let mut turns = 0.0;
+    while if MENDED { warp::any(left > 0) } else { left > 0 } {
+        left -= 1;
+        turns += 1.0;
+        if warp::all(left <= 0) {
+            //~^ divergent-warp
+            break;
+        }
+    }
+    y[thread::x()] = turns;
+}
+
+/// a barrier of the warp in a branch
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 32)]
+fn barrier_in_a_branch<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let t = thread::x();
+    let mut tile = Shared::<f32, 1>::new([32]);
+    if x[t] > 0.0 {
+        tile[t] = x[t];
+        if !MENDED {
+            warp::sync(); //~ divergent-warp
+        }
+    }
+    if MENDED {
+        warp::sync();
+    }
+    y[t] = if x[t] > 0.0 { tile[t] } else { 0.0 };
+}
+
+/// the second half of a condition is a vote, which lanes that fail the first do not come to
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 32)]
+fn ballot_in_a_condition<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let own = x[thread::x()];
+    let many = if MENDED {
+        let votes = warp::ballot(own > 0.0);
+        own > 0.0 && votes.count_ones() > 4
+    } else {
+        own > 0.0 && warp::ballot(own > 0.0).count_ones() > 4 //~ divergent-warp
+    };
+    y[thread::x()] = if many { 1.0 } else { 0.0 };
+}
+
+/// lanes leave a loop by `break`, and the others go on to shuffle
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 32)]
+fn lanes_that_left<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let own = x[thread::x()];
+    let mut sum = 0.0;
+    for k in 0..2 {
+        if !MENDED && own < 0.0 {
+            break;
+        }
+        sum += warp::shuffle(own, 2 * k); //~ divergent-warp
+    }
+    y[thread::x()] = sum;
+}
+
+/// lanes look for their like, and some do not come
+#[kernel(target = sm_70, block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 32)]
+fn match_by_some<const MENDED: bool>(x: &[f32], y: &mut [u32]) {
+    let own = x[thread::x()];
+    let mut like = 0;
+    if MENDED || own > 0.0 {
+        like = warp::match_any(own.to_bits()); //~ divergent-warp
+    }
+    y[thread::x()] = like;
+}
+
+/// a shuffle reads from lanes that have returned
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 32)]
+fn lanes_that_returned<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let own = x[thread::x()];
+    if !MENDED && own < 0.0 {
+        return;
+    }
+    y[thread::x()] = warp::shuffle_xor(own, 1); //~ shuffle-inactive
+}
+
+/// a broadcast from a lane that takes no part
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 32)]
+fn from_a_lane_outside<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let own = x[thread::x()];
+    let mut first = 0.0;
+    if MENDED {
+        first = warp::broadcast(own, 1);
+    } else if own > 0.0 {
+        first = warp::broadcast(own, 1); //~ shuffle-inactive, divergent-warp
+    }
+    y[thread::x()] = first;
+}
+
+/// a mask that is as large as the warp
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 32)]
+fn mask_of_a_warp<const MENDED: bool>(mask: usize, x: &[f32], y: &mut [f32]) {
+    let mask = if MENDED { mask / 2 } else { mask };
+    y[thread::x()] = warp::shuffle_xor(x[thread::x()], mask); //~ shuffle-selector
+}
+
+/// a mask that leads out of a group of eight lanes
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 32)]
+fn mask_of_a_group<const MENDED: bool>(mask: usize, x: &[f32], y: &mut [f32]) {
+    let mask = if MENDED { mask / 2 } else { mask };
+    y[thread::x()] = warp::group::<8>().shuffle_xor(x[thread::x()], mask); //~ shuffle-selector
+}
