@@ -52,9 +52,12 @@ impl<'p> Machine<'p, '_> {
     /// Shows it when they have run it.
     #[inline(never)]
     pub fn watched_after(&mut self, site: Pc, warp: &Warp, mask: u32, inst: &Inst) {
-        if let Watch::Origins(mut tracer) = std::mem::replace(&mut self.watch, Watch::Nobody) {
-            self.trace(&mut tracer, site, warp, mask, inst);
-            self.watch = Watch::Origins(tracer);
+        match std::mem::replace(&mut self.watch, Watch::Nobody) {
+            Watch::Origins(mut tracer) => {
+                self.trace(&mut tracer, site, warp, mask, inst);
+                self.watch = Watch::Origins(tracer);
+            }
+            other => self.watch = other,
         }
     }
 }
