@@ -163,8 +163,7 @@ impl Executable {
         record: Option<&mut [u8]>,
         options: interpreter::Options,
     ) -> Result<Option<Outcome>> {
-        let outcome = self.launch(approved, record, options, |program, launch| program.run(launch))?;
-        outcome.map(|outcome| outcome.result().map_err(Error::Violation)).transpose()
+        self.launch(approved, record, options, |program, launch| program.run(launch))
     }
 
     /// What `run` gives of the launch of the program on these arguments; `None` where there is no block.

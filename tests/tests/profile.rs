@@ -33,9 +33,9 @@ enum Other {
 }
 
 /// What is otherwise in the trials: file, what is done, the array.
-const OTHERWISE: [(&str, Kind, &str, Other); 14] = [
+const OTHERWISE: [(&str, Kind, &str, Other); 15] = [
     ("attention.rs", Kind::Store, "lse", Other::Odd),
-    ("decode.rs", Kind::Load, "part_ml", Other::Few),
+    ("decode.rs", Kind::Load, "part_ml", Other::Near),
     ("decode.rs", Kind::Load, "part_o", Other::Few),
     ("decode.rs", Kind::Store, "o", Other::Few),
     ("elementwise.rs", Kind::Load, "x", Other::Few),
@@ -47,6 +47,7 @@ const OTHERWISE: [(&str, Kind, &str, Other); 14] = [
     ("scan.rs", Kind::Load, "values", Other::Few),
     ("scan.rs", Kind::Load, "cols", Other::Few),
     ("sgemm.rs", Kind::Load, "b", Other::Odd),
+    ("topk.rs", Kind::Load, "logits", Other::Odd),
     ("topk.rs", Kind::Atomic, "count", Other::Few),
 ];
 

@@ -88,7 +88,7 @@ pub fn atan(x: f32) -> f32 {
     (if far { 1.5707964 - p } else { p }).copysign(x)
 }
 
-/// The angle from −π to π of the point (x, y), which is that of y / x in its quadrant, to 1.6 ulp.
+/// The angle from −π to π of the point (x, y), which is that of y / x in its quadrant, to 1.718 ulp.
 ///
 /// As C99 has it (annex F.9.1.4): the sign is that of y, of its zeros too; where y is 0, 0 of positive x and π of negative,
 /// zeros among them; infinities are in the ratio of 1. NaN where either is.

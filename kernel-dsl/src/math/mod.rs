@@ -33,8 +33,8 @@
 //! | [`cbrt`] | 0.886 | 26 | 26 | 1 | 18 | 18 |
 //! | [`sin_cos`] | 1.225 | 33 | 105 | 2 | 28 | 138 |
 //! | [`pow`] | 2.525 | 71 | 92 | 4 | 57 | 84 |
-//! | [`atan2`] | 1.6 | 40 | 52 | 3 | 72 | 184 |
-//! | [`hypot`] | 1.05 | 28 | 28 | 3 | 34 | 38 |
+//! | [`atan2`] | 1.718 | 40 | 52 | 3 | 72 | 184 |
+//! | [`hypot`] | 1.024 | 28 | 28 | 3 | 34 | 38 |
 //!
 //! **Errors** are in units of the result's last place (ulp) against the exact value, rounded up: the largest over every `f32` there
 //! is, and for [`pow`], [`atan2`] and [`hypot`] over 2³² pairs in strata; `cargo run --release -p kernel-dsl --example ulp` measures

@@ -62,8 +62,8 @@ pub struct Pairwise {
 /// All of them.
 pub const PAIRWISE: &[Pairwise] = &[
     Pairwise { name: "pow", of: math::pow, exact: f64::powf, bound: 2.525, pair: power },
-    Pairwise { name: "atan2", of: math::atan2, exact: f64::atan2, bound: 1.6, pair: point },
-    Pairwise { name: "hypot", of: math::hypot, exact: f64::hypot, bound: 1.05, pair: point },
+    Pairwise { name: "atan2", of: math::atan2, exact: f64::atan2, bound: 1.718, pair: point },
+    Pairwise { name: "hypot", of: math::hypot, exact: f64::hypot, bound: 1.024, pair: point },
 ];
 
 /// The largest error among some arguments.
