@@ -91,9 +91,9 @@ enum Error {
     #[error(transparent)]
     Case(#[from] cases::Error),
     #[error("cannot follow a thread in the case `{case}`: {source}")]
-    Trace { case: String, source: runtime::Error },
+    Trace { case: String, source: Box<runtime::Error> },
     #[error("cannot measure {instance} in the case {case}: {source}")]
-    Profile { instance: String, case: String, source: runtime::Error },
+    Profile { instance: String, case: String, source: Box<runtime::Error> },
     #[error("cannot use that device: {0}")]
     Device(#[source] runtime::Error),
     #[error("cannot write to stdout: {0}")]

@@ -227,7 +227,7 @@ impl Report {
         let measured = measured.map_err(|source| Error::Profile {
             instance: told.instance.clone(),
             case: case.name.clone(),
-            source,
+            source: source.into(),
         })?;
         if let Some((_, profile)) = measured {
             told.case = Some(case.name.clone());

@@ -72,7 +72,7 @@ impl Trace {
             }
         }
         Err(match refused {
-            Some((source, case)) => Error::Trace { case: case.clone(), source },
+            Some((source, case)) => Error::Trace { case: case.clone(), source: source.into() },
             None => cases::Error::NoSubject { instance: instance.name(artifact.name) }.into(),
         })
     }

@@ -146,13 +146,14 @@ impl Checker {
         &self,
         prepared: &Prepared,
         case: &Case,
-        expected: Option<&dyn Fn(&[Input]) -> Vec<Expected>>,
-    ) -> Result<(), (Case, Failure)> {
+        expected: Option<&Reference<'_>>,
+    ) -> Result<(), Failed> {
         let expected = LazyCell::new(|| expected.map(|expected| expected(&case.inputs)));
         prepared.sized(case).into_iter().try_for_each(|case| {
             let right =
                 &mut |executor, outputs: &Outputs| prepared.right(&case, executor, outputs, expected.as_deref());
-            self.agreed(prepared, &case, right, &mut Warnings::default()).map_err(|failure| (case.clone(), failure))
+            self.agreed(prepared, &case, right, &mut Warnings::default())
+                .map_err(|failure| Box::new((case.clone(), failure)))
         })
     }
 
@@ -268,6 +269,12 @@ pub struct Prepared {
 pub(super) fn program(artifact: &'static Artifact) -> Result<Program> {
     serial::program(artifact.hir).map_err(|source| Error::Hir { kernel: artifact.name.to_string(), source })
 }
+
+/// What arguments that a kernel writes should hold, from its inputs.
+pub(super) type Reference<'a> = dyn Fn(&[Input]) -> Vec<Expected> + 'a;
+
+/// A case, and what went wrong in it.
+pub(super) type Failed = Box<(Case, Failure)>;
 
 /// What the oracle warned of, by check, file and place there, as text.
 #[derive(Default)]

@@ -1,6 +1,6 @@
 //! What holds for all arguments of a kernel, tried on many, and the smallest on which it does not.
 
-use super::check::{Checker, Prepared};
+use super::check::{Checker, Prepared, Reference};
 use super::compare::Expected;
 use super::generate::{Gen, Plan};
 use super::shrink::{Failing, Shrink};
@@ -48,8 +48,6 @@ pub struct Property<'a> {
     count: usize,
     replay: Option<u64>,
 }
-
-type Reference<'a> = dyn Fn(&[Input]) -> Vec<Expected> + 'a;
 
 /// A kernel of which a property is to be said.
 #[derive(Clone, Debug)]
@@ -152,11 +150,11 @@ impl<'a> Property<'a> {
             Some(seed) => vec![seed],
             None => (0..self.count).map(|_| seeds.bits()).collect(),
         };
-        seeds.into_iter().try_for_each(|seed| self.one(&prepared, seed).map_err(Box::new))
+        seeds.into_iter().try_for_each(|seed| self.one(&prepared, seed))
     }
 
     /// The case of a seed.
-    fn one(&self, prepared: &Prepared, seed: u64) -> Result<(), Counterexample> {
+    fn one(&self, prepared: &Prepared, seed: u64) -> Result<(), Box<Counterexample>> {
         let draw = |plan: Plan| {
             let mut drawn = Gen::new(seed, plan);
             let mut case = (self.cases)(&mut drawn);
@@ -168,11 +166,13 @@ impl<'a> Property<'a> {
         let run = |case: Case| self.checker.first(prepared, &case, self.reference.as_deref());
         let plan = Plan::default();
         let (drawn, case) = draw(plan.clone());
-        let Err((case, failure)) = run(case) else { return Ok(()) };
+        let Err(failed) = run(case) else { return Ok(()) };
+        let (case, failure) = *failed;
         let first = case.name.clone();
         let (Failing { case, failure, .. }, trials) = Shrink::from(Failing { plan, drawn, case, failure }, draw, run);
         let instance = self.kernel.instance.name(self.kernel.artifact.name);
-        Err(Counterexample { instance, case, failure, first, seed, trials, parameters: prepared.names().to_vec() })
+        let parameters = prepared.names().to_vec();
+        Err(Box::new(Counterexample { instance, case, failure, first, seed, trials, parameters }))
     }
 }
 

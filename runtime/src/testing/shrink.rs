@@ -4,6 +4,7 @@
 //! size is found. As it goes down, arrays lose values at their end, or at their beginning: whichever still fails. Values
 //! become 0, 1 or a power of two, in whole arrays, halves of them, and so on to single ones.
 
+use super::check::Failed;
 use super::generate::{Gen, Plan};
 use super::{Case, Failure, Simple};
 
@@ -31,7 +32,7 @@ pub(super) struct Shrink<D, R> {
 impl<D, R> Shrink<D, R>
 where
     D: Fn(Plan) -> (Gen, Case),
-    R: FnMut(Case) -> Result<(), (Case, Failure)>,
+    R: FnMut(Case) -> Result<(), Failed>,
 {
     /// The smallest case found that fails as `first` does, and how many were tried.
     pub fn from(first: Failing, draw: D, run: R) -> (Failing, usize) {
@@ -51,7 +52,8 @@ where
         self.trials += 1;
         let (drawn, case) = (self.draw)(plan.clone());
         match (self.run)(case) {
-            Err((case, failure)) if failure.is_like(&self.best.failure) => {
+            Err(failed) if failed.1.is_like(&self.best.failure) => {
+                let (case, failure) = *failed;
                 self.best = Failing { plan, drawn, case, failure };
                 true
             }
