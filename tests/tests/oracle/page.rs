@@ -120,8 +120,8 @@ fn page() -> String {
         }
         let entry = entries.iter().find(|e| e.0 == check).unwrap_or_else(|| panic!("no kernels of {check}"));
         let (wrong, right) = (kernel(check, "wrong"), kernel(check, "right"));
-        writeln!(page, "\n```rust,ignore\n{wrong}\n```\n\n```text\n{}\n```", told(entry)).unwrap();
-        writeln!(page, "\nNothing is said of this one:\n\n```rust,ignore\n{right}\n```").unwrap();
+        writeln!(page, "\n```text\n{wrong}\n```\n\n```text\n{}\n```", told(entry)).unwrap();
+        writeln!(page, "\nNothing is said of this one:\n\n```text\n{right}\n```").unwrap();
     }
     page
 }
