@@ -14,6 +14,7 @@ mod global_races;
 mod initialisation;
 mod loops;
 mod page;
+mod results;
 mod shared_races;
 mod warp_races;
 mod warps;
@@ -59,6 +60,7 @@ const ZOO: &[&[Bug]] = &[
     warps::BUGS,
     arithmetic::BUGS,
     loops::BUGS,
+    results::BUGS,
 ];
 
 /// Warp instructions after which a loop here is endless.

@@ -1,0 +1,103 @@
+//! What a kernel leaves: numbers that are none, and elements that nobody or two write.
+
+use crate::{Bug, bug, counted, zeros};
+use kernel_dsl::prelude::*;
+use runtime::testing::Input;
+
+pub const BUGS: &[Bug] = &[
+    bug!(norm_of_nothing, NanProduced, [zeros(32), zeros(32)]),
+    bug!(softmax_of_minus_infinity, NanProduced, [Input::slice(&[f32::NEG_INFINITY; 32]), zeros(32)]),
+    bug!(root_of_a_cancelled_sum, NanProduced, [Input::slice(&[0.1f32; 32]), zeros(32)]),
+    bug!(reciprocal_of_zero, InfinityProduced, [counted(32), zeros(32)]),
+    bug!(sum_of_squares, InfinityProduced, [Input::slice(&[3.0e19f32; 32]), zeros(1)]),
+    bug!(
+        products_as_halves,
+        ConversionOverflow,
+        [Input::slice(&[300.0f32; 32]), Input::slice(&[f16::from_f32(0.0); 32])]
+    ),
+    bug!(last_column_left_out, UnwrittenOutput, [counted(64), zeros(64)]),
+    bug!(seam_written_twice, WrittenTwice, [counted(65), zeros(65)]),
+];
+
+/// a vector of zeros is divided by its length
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 32)]
+fn norm_of_nothing<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let length = warp::sum(x[i] * x[i]).sqrt();
+    let length = if MENDED { length.max(1.0e-12) } else { length };
+    y[i] = x[i] / length; //~ nan-produced
+}
+
+/// a row that is masked as a whole: −∞ less −∞
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 32)]
+fn softmax_of_minus_infinity<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let most = warp::max(x[i]);
+    let base = if MENDED && most == f32::NEG_INFINITY { 0.0 } else { most };
+    y[i] = x[i] - base; //~ nan-produced
+}
+
+/// a variance as the mean of squares less the square of the mean, where only the squares are weighted
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 32)]
+fn root_of_a_cancelled_sum<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let (mean, square) = (warp::sum(x[i]) / 32.0, warp::sum(x[i] * x[i] * 0.999) / 32.0);
+    let variance = square - mean * mean;
+    y[i] = if MENDED { variance.max(0.0).sqrt() } else { variance.sqrt() }; //~ nan-produced
+}
+
+/// one over the first of 0, 1, 2, …
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 32)]
+fn reciprocal_of_zero<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    y[i] = if MENDED && x[i] == 0.0 { 0.0 } else { 1.0 / x[i] }; //~ infinity-produced
+}
+
+/// squares of what is itself small enough
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 1)]
+fn sum_of_squares<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let scaled = if MENDED { x[thread::x()] * 1.0e-20 } else { x[thread::x()] };
+    let square = scaled * scaled; //~ infinity-produced
+    let sum = warp::sum(square);
+    if thread::x() == 0 {
+        y[0] = sum.sqrt();
+    }
+}
+
+/// 300 · 300 is more than an `f16` holds
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 32)]
+fn products_as_halves<const MENDED: bool>(x: &[f32], y: &mut [f16]) {
+    let i = thread::x();
+    let product = x[i] * x[i];
+    y[i] = f16::from_f32(if MENDED { product.min(65504.0) } else { product }); //~ conversion-overflow
+}
+
+/// a bound that is one too small
+#[kernel(block = 64, grid = 1, instances(MENDED = false | true), writes(y = all))]
+#[requires(x.len() == 64, y.len() == 64)]
+fn last_column_left_out<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let end = if MENDED { y.len() } else { y.len() - 1 };
+    if i < end {
+        y[i] = x[i]; //~ unwritten-output
+    }
+}
+
+/// tiles that overlap by the element between them
+#[kernel(block = 64, grid = 1, instances(MENDED = false | true), writes(y = once))]
+#[requires(x.len() == 65, y.len() == 65)]
+fn seam_written_twice<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    y[i] = x[i];
+    block::sync();
+    let first = if MENDED { 64 } else { 63 };
+    if i <= 64 - first {
+        y[first + i] = x[first + i]; //~ written-twice
+    }
+}
