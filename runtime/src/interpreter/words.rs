@@ -150,16 +150,24 @@ fn parted<'a>(
     (memo.beyond & lanes == 0).then_some(Words { relative: &memo.words, pattern: memo.pattern, first })
 }
 
-/// The same of an access to a word each, whatever its indices.
+/// The words that the lanes of an access name; `None` if it is of another kind, or a lane is beyond an extent. `to` is where they
+/// are put if nothing is known of its indices.
 #[inline(always)]
-fn computed<'a>(
+fn locate<'a>(
     simd: Simd,
     rows: &[Row],
+    memos: &'a mut [Option<Box<Memo>>],
     to: &'a mut [u32; LANES],
     lanes: u32,
-    offset: u32,
-    dims: &[SharedDim],
+    access: &Access,
 ) -> Option<Words<'a>> {
+    let Place::Shared { offset, dims, swizzle: None, .. } = &access.place else { return None };
+    if let Some(split) = &access.split {
+        return parted(simd, rows, memos, lanes, *offset, split);
+    }
+    if !access.is_word() {
+        return None;
+    }
     *to = [offset / 4; LANES];
     let beyond = simd.add_dims(rows, to, dims);
     (beyond & lanes == 0).then_some(Words { relative: to, pattern: Pattern::Other, first: 0 })
@@ -169,19 +177,10 @@ impl Machine<'_, '_> {
     /// Loads, if that is all right; whether it was.
     #[inline(always)]
     pub fn load_word<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, lanes: u32, access: &Access) -> bool {
-        let Place::Shared { offset, dims, swizzle: None, .. } = &access.place else { return false };
         let (clock, stamp) = (self.clock(warp), Stamp::new(self.epoch, site, warp.index * 32));
-        let Warp { rows, memos, .. } = warp;
-        if let Some(split) = &access.split {
-            let words = parted(self.simd, rows, memos, lanes, *offset, split);
-            words.is_some_and(|words| self.take_words::<TIER>(rows, lanes, access, words, clock, stamp))
-        } else if access.is_word() {
-            let mut to = [0; LANES];
-            let words = computed(self.simd, rows, &mut to, lanes, *offset, dims);
-            words.is_some_and(|words| self.take_words::<TIER>(rows, lanes, access, words, clock, stamp))
-        } else {
-            false
-        }
+        let (Warp { rows, memos, .. }, mut to) = (warp, [0; LANES]);
+        let words = locate(self.simd, rows, memos, &mut to, lanes, access);
+        words.is_some_and(|words| self.take_words::<TIER>(rows, lanes, access, words, clock, stamp))
     }
 
     #[inline(always)]
@@ -207,19 +206,10 @@ impl Machine<'_, '_> {
     /// Stores, if that is all right; whether it was.
     #[inline(always)]
     pub fn store_word<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, lanes: u32, access: &Access) -> bool {
-        let Place::Shared { offset, dims, swizzle: None, .. } = &access.place else { return false };
         let (clock, stamp) = (self.clock(warp), Stamp::new(self.epoch, site, warp.index * 32));
-        let Warp { rows, memos, .. } = warp;
-        if let Some(split) = &access.split {
-            let words = parted(self.simd, rows, memos, lanes, *offset, split);
-            words.is_some_and(|words| self.put_words::<TIER>(rows, lanes, access, words, clock, stamp))
-        } else if access.is_word() {
-            let mut to = [0; LANES];
-            let words = computed(self.simd, rows, &mut to, lanes, *offset, dims);
-            words.is_some_and(|words| self.put_words::<TIER>(rows, lanes, access, words, clock, stamp))
-        } else {
-            false
-        }
+        let (Warp { rows, memos, .. }, mut to) = (warp, [0; LANES]);
+        let words = locate(self.simd, rows, memos, &mut to, lanes, access);
+        words.is_some_and(|words| self.put_words::<TIER>(rows, lanes, access, words, clock, stamp))
     }
 
     #[inline(always)]
