@@ -155,19 +155,12 @@ impl<'p> Findings<'p> {
     /// The allowance of a statement that what is done at `site` belongs to, or the call that inlined it.
     fn allowance(&self, check: Check, site: Pc) -> Option<usize> {
         let Program { declared, locations, code, .. } = self.program;
-        let mut next = code.locations.get(site as usize).copied();
-        // A chain of calls is as long as there are locations at most.
-        for _ in 0..=locations.len() {
-            let location = locations.get(next?.0 as usize)?;
+        chain(locations, code.locations.get(site as usize).copied()).find_map(|location| {
             let covers = |(source, allowance): &(u32, Allowance)| {
                 *source == location.source && allowance.covers(location.span) && allowance.checks.contains(&check)
             };
-            if let Some(i) = declared.allowances.iter().position(covers) {
-                return Some(i);
-            }
-            next = location.caller;
-        }
-        None
+            declared.allowances.iter().position(covers)
+        })
     }
 
     fn place(&self, site: Pc) -> Place {
@@ -175,19 +168,16 @@ impl<'p> Findings<'p> {
     }
 }
 
+/// A location, and the calls that inlined it, from the innermost.
+pub fn chain(locations: &[SourceLocation], first: Option<Location>) -> impl Iterator<Item = &SourceLocation> {
+    let at = |location: Option<Location>| location.and_then(|l| locations.get(l.0 as usize));
+    // It is as long as there are locations at most; more would be a ring.
+    std::iter::successors(at(first), move |location| at(location.caller)).take(locations.len())
+}
+
 /// A place in the user's Rust, with the calls that inlined it.
 pub fn place(instance: &str, sources: &[Source], locations: &[SourceLocation], first: Option<Location>) -> Place {
-    let mut chain = Vec::new();
-    let mut next = first;
-    while let Some(location) = next.and_then(|l| locations.get(l.0 as usize)) {
-        // A chain of calls is as long as there are locations at most; more would be a ring.
-        if chain.len() == locations.len() {
-            break;
-        }
-        chain.push(location);
-        next = location.caller;
-    }
-    let mut places = chain.into_iter().map(|location| {
+    let mut places = chain(locations, first).map(|location| {
         let source = sources.get(location.source as usize);
         let (line, span) = (source.map_or(1, |s| s.line), location.span);
         Place {

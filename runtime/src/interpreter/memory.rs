@@ -77,11 +77,21 @@ impl<'m> Buffer<'m> {
         Buffer { name, argument, element, base, mutable, bytes, shadow, duty: Duty::default() }
     }
 
-    /// The same memory as it looks to the kernel, with other contents, and touched by nobody.
-    pub fn again<'c>(&self, bytes: Bytes<'c>) -> Buffer<'c> {
-        let Buffer { name, argument, element, base, mutable, shadow, duty, .. } = self;
-        let (name, duty, shadow) = (name.clone(), duty.clone(), shadow.anew());
-        Buffer { name, argument: *argument, element: *element, base: *base, mutable: *mutable, bytes, shadow, duty }
+    /// A copy of its bytes, if a launch may write them.
+    pub fn copied(&self) -> Option<Vec<u8>> {
+        let may = self.mutable && matches!(self.bytes, Bytes::Exclusive(_));
+        may.then(|| self.bytes.get().to_vec())
+    }
+
+    /// The same memory as it looks to the kernel, touched by nobody, with `copy` for its bytes where there is one.
+    pub fn over<'c>(&'c self, copy: &'c mut Option<Vec<u8>>) -> Buffer<'c> {
+        let Buffer { argument, element, base, mutable, .. } = *self;
+        let bytes = match copy {
+            Some(copy) => Bytes::Exclusive(copy),
+            None => Bytes::Shared(self.bytes.get()),
+        };
+        let (name, duty, shadow) = (self.name.clone(), self.duty.clone(), self.shadow.anew());
+        Buffer { name, argument, element, base, mutable, bytes, shadow, duty }
     }
 
     /// Its bytes, if a launch may have written them.

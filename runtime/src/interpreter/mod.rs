@@ -368,7 +368,7 @@ impl Program {
         if alone && let Some(statistics) = parallel::run(self, &setting, &mut buffers, &options, stored) {
             return Ok((Outcome { statistics, report: Findings::new(self, &options).report() }, watch));
         }
-        let initial = (stored == Stored::Finite).then(|| provenance::initial(&buffers));
+        let initial = (stored == Stored::Finite).then(|| buffers.iter().map(Buffer::copied).collect());
         let mut machine = Machine::new(self, &setting, buffers, &options, watch);
         machine.stored = stored;
         machine.run(0..setting.blocks());
@@ -388,10 +388,7 @@ impl Program {
         mut initial: Vec<Option<Vec<u8>>>,
         options: &Options,
     ) -> Report {
-        let copies = buffers.iter().zip(&mut initial).map(|(buffer, initial)| match initial {
-            Some(bytes) => buffer.again(Bytes::Exclusive(bytes)),
-            None => buffer.again(Bytes::Shared(buffer.bytes.get())),
-        });
+        let copies = buffers.iter().zip(&mut initial).map(|(buffer, copy)| buffer.over(copy));
         let watch = Watch::Origins(Tracer::new(self, setting, options).into());
         let mut machine = Machine::new(self, setting, copies.collect(), options, watch);
         machine.run(0..setting.blocks());

@@ -2,11 +2,12 @@
 
 use super::Program;
 use super::code::{Inst, Pc};
+use super::findings::chain;
 use super::provenance::Event;
 use super::report::Produced;
-use kernel_dsl::compiler::float16::Format;
+use crate::number::value;
+use kernel_dsl::compiler::Approximation;
 use kernel_dsl::compiler::ir::{Binary, Unary};
-use kernel_dsl::compiler::{Approximation, Scalar, half};
 
 /// The file in which the functions of `math::` are.
 const MATH: &str = "kernel-dsl/src/math/";
@@ -22,8 +23,8 @@ impl Program {
 
 /// What an event was.
 pub fn describe(program: &Program, event: &Event) -> Produced {
-    let inputs: Vec<String> = event.operands.iter().map(|(ty, bits)| show(*ty, *bits)).collect();
-    let result = show(event.result.0, event.result.1);
+    let inputs: Vec<String> = event.operands.iter().map(|(ty, bits)| value(*ty, *bits)).collect();
+    let result = value(event.result.0, event.result.1);
     let operation = match (program.code.insts.get(event.site as usize), &inputs[..]) {
         (Some(Inst::Binary { op, .. }), [a, b]) => match symbol(*op) {
             Some(symbol) => format!("{a} {symbol} {b}"),
@@ -49,18 +50,10 @@ pub fn describe(program: &Program, event: &Event) -> Produced {
 
 /// The function of `math::` that the kernel calls: the outermost.
 fn function(program: &Program, site: Pc) -> String {
-    let mut location = program.code.locations.get(site as usize).and_then(|l| program.locations.get(l.0 as usize));
-    let mut name = String::new();
-    // A chain of calls is as long as there are locations at most.
-    for _ in 0..=program.locations.len() {
-        let Some(at) = location else { break };
-        match program.sources.get(at.source as usize) {
-            Some(source) if source.file.starts_with(MATH) => name.clone_from(&source.name),
-            _ => break,
-        }
-        location = at.caller.and_then(|l| program.locations.get(l.0 as usize));
-    }
-    name
+    let first = program.code.locations.get(site as usize).copied();
+    let sources = chain(&program.locations, first).map_while(|at| program.sources.get(at.source as usize));
+    let outermost = sources.take_while(|source| source.file.starts_with(MATH)).last();
+    outermost.map(|source| source.name.clone()).unwrap_or_default()
 }
 
 /// A number before a dot.
@@ -68,7 +61,8 @@ fn receiver(number: &str) -> String {
     if number.starts_with('-') { format!("({number})") } else { number.to_string() }
 }
 
-fn symbol(op: Binary) -> Option<&'static str> {
+/// An operator of Rust.
+pub fn symbol(op: Binary) -> Option<&'static str> {
     Some(match op {
         Binary::Add => "+",
         Binary::Sub => "-",
@@ -89,18 +83,5 @@ fn fast(what: Approximation) -> &'static str {
         Approximation::Exponential => "exp2",
         Approximation::Logarithm => "log2",
         Approximation::Tangent => "tanh",
-    }
-}
-
-/// A number as Rust shows it.
-fn show(ty: Scalar, bits: u64) -> String {
-    let custom = |format: Format| format!("{:?}", format.decode(bits as u16));
-    match ty {
-        Scalar::F32 => format!("{:?}", f32::from_bits(bits as u32)),
-        Scalar::F64 => format!("{:?}", f64::from_bits(bits)),
-        Scalar::F16 => format!("{:?}", half::f16_to_f32(bits as u16)),
-        Scalar::Bf16 => format!("{:?}", half::bf16_to_f32(bits as u16)),
-        Scalar::Custom(format) => custom(format),
-        _ => bits.to_string(),
     }
 }

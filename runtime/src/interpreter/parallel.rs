@@ -9,7 +9,7 @@
 
 use super::code::Inst;
 use super::machine::{Machine, Setting};
-use super::memory::{Buffer, Bytes};
+use super::memory::Buffer;
 use super::provenance::Stored;
 use super::shadow::Shadow;
 use super::watch::Watch;
@@ -45,16 +45,13 @@ pub fn run(
     stored: Stored,
 ) -> Option<Statistics> {
     let threads = threads(program, setting, buffers, options)?;
-    let own = |buffer: &Buffer<'_>| if buffer.mutable { buffer.bytes.get().to_vec() } else { Vec::new() };
-    let mut copies: Vec<Vec<Vec<u8>>> = (0..threads).map(|_| buffers.iter().map(own).collect()).collect();
+    let mut copies: Vec<Vec<Option<Vec<u8>>>> =
+        (0..threads).map(|_| buffers.iter().map(Buffer::copied).collect()).collect();
     let parts: Vec<Part> = thread::scope(|scope| {
         let shared = &*buffers;
         let workers = copies.iter_mut().enumerate().map(|(first, copies)| {
             scope.spawn(move || {
-                let own = shared.iter().zip(copies).map(|(buffer, copy)| match buffer.mutable {
-                    true => buffer.again(Bytes::Exclusive(copy)),
-                    false => buffer.again(Bytes::Shared(buffer.bytes.get())),
-                });
+                let own = shared.iter().zip(copies).map(|(buffer, copy)| buffer.over(copy));
                 let mut machine = Machine::new(program, setting, own.collect(), options, Watch::Nobody);
                 machine.stored = stored;
                 // In turns, since neighbouring blocks are alike: the last ones of a causal mask have the most to do.
@@ -76,7 +73,7 @@ pub fn run(
     }
     for (i, buffer) in buffers.iter_mut().enumerate() {
         if let Some(bytes) = buffer.written() {
-            let copies: Vec<&[u8]> = copies.iter().map(|copies| &copies[i][..]).collect();
+            let copies: Vec<&[u8]> = copies.iter().filter_map(|copies| copies[i].as_deref()).collect();
             merge(bytes, &copies);
         }
     }

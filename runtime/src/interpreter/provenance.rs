@@ -18,7 +18,7 @@ use super::frame::{FULL, LANES, Register, Row, Word, lanes_of};
 use super::machine::{ACCESSES, Machine, Setting, Warp};
 use super::operation::describe;
 use super::report::{Finding, Produced, Thread};
-use super::{Bytes, Options, Program};
+use super::{Options, Program};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::float16::Policy;
 use std::collections::HashMap;
@@ -117,8 +117,8 @@ impl<'p> Machine<'p, '_> {
     #[inline]
     pub fn watch(&mut self, warp: &Warp, mask: u32, access: &Access) {
         if self.stored == Stored::Finite && !access.place.is_shared() && is_any_float(access.element) {
-            let guard = access.guard.map_or(FULL, |guard| self.simd.truth(&warp.rows, guard));
-            if access.values.iter().any(|from| strange(&warp.rows, *from, access.element, mask & guard)) {
+            let active = self.guarded(warp, mask, access);
+            if access.values.iter().any(|from| strange(&warp.rows, *from, access.element, active)) {
                 self.stored = Stored::Strange;
             }
         }
@@ -240,7 +240,7 @@ impl<'p> Machine<'p, '_> {
 
     /// The lanes of an access, by where they go. What is wrong with it has been told by the run before.
     fn each_part(&mut self, site: Pc, warp: &Warp, mask: u32, access: &Access, mut each: impl FnMut(&mut Self, &Part)) {
-        let active = access.guard.map_or(mask, |guard| mask & self.simd.truth(&warp.rows, guard));
+        let active = self.guarded(warp, mask, access);
         let (address, mut rest) = self.addresses::<ACCESSES>(site, warp, active, access);
         while rest != 0 {
             let part = self.part::<ACCESSES>(site, warp, &mut rest, &address, access);
@@ -561,13 +561,4 @@ fn word(memory: &[u8], byte: u64, ty: Scalar) -> u64 {
 fn element(access: &Access, part: &Part, i: usize, lane: usize) -> (Option<usize>, u64) {
     let buffer = if let Target::Buffer(b) = part.target { Some(b) } else { None };
     (buffer, part.offset[lane] + u64::from(access.element.bytes()) * i as u64)
-}
-
-/// Copies of what the launch may write, by buffer.
-pub fn initial(buffers: &[super::memory::Buffer<'_>]) -> Vec<Option<Vec<u8>>> {
-    let copy = |bytes: &Bytes<'_>| match bytes {
-        Bytes::Exclusive(bytes) => Some(bytes.to_vec()),
-        Bytes::Shared(_) => None,
-    };
-    buffers.iter().map(|buffer| copy(&buffer.bytes)).collect()
 }

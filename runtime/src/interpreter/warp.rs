@@ -7,8 +7,10 @@ use super::cooperation::{matching, reduce};
 use super::findings::Description;
 use super::frame::{FULL, LANES, Register, Word, lanes_of};
 use super::machine::{ACCESSES, ALL, Machine, WATCHED, Warp};
+use super::operation::symbol;
 use super::report::{Object, Space};
 use super::shadow::Life;
+use crate::number::value;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{Binary, Shuffle, Vote};
 use std::fmt::Display;
@@ -348,8 +350,8 @@ impl Machine<'_, '_> {
             let bad = self.simd.is_zero(&warp.rows, ty, b) & mask;
             if bad != 0 {
                 self.report(Check::DivisionByZero, site, warp.index, bad, |_, lane| {
-                    let a = show(ty, Register { row: a, wide: ty.bits() == 64 }.get(&warp.rows, lane));
-                    Description::new(format!("division by zero: `{a} {} 0` in `{ty}`", symbol(op)))
+                    let a = value(ty, Register { row: a, wide: ty.bits() == 64 }.get(&warp.rows, lane));
+                    Description::new(format!("division by zero: `{a} {} 0` in `{ty}`", symbol(op).unwrap_or_default()))
                 });
             }
         }
@@ -363,7 +365,7 @@ impl Machine<'_, '_> {
             _ if ty == Scalar::Usize => Check::UsizeOverflow,
             _ => Check::IntegerOverflow,
         };
-        let at = |row, lane| show(ty, Register { row, wide: ty.bits() == 64 }.get(&warp.rows, lane));
+        let at = |row, lane| value(ty, Register { row, wide: ty.bits() == 64 }.get(&warp.rows, lane));
         self.report(check, site, warp.index, bad, |_, lane| {
             Description::new(overflow(op, ty, at(a, lane), at(b, lane)))
         });
@@ -386,7 +388,7 @@ impl Machine<'_, '_> {
             .fold(0, |m, lane| m | 1 << lane);
         if bad != 0 {
             self.report(Check::LoopStep, site, warp.index, bad, |_, lane| {
-                let step = show(ty, register.get(&warp.rows, lane));
+                let step = value(ty, register.get(&warp.rows, lane));
                 Description::new(format!("the loop steps by {step}: a step must be above zero"))
             });
         }
@@ -562,29 +564,8 @@ pub fn sources(mode: Shuffle, width: u32, selectors: &[u32; LANES]) -> [usize; L
     })
 }
 
-/// A value as Rust shows it.
-fn show(ty: Scalar, bits: u64) -> String {
-    match ty {
-        Scalar::I8 => (bits as i8).to_string(),
-        Scalar::I16 => (bits as i16).to_string(),
-        Scalar::I32 => (bits as i32).to_string(),
-        Scalar::I64 => (bits as i64).to_string(),
-        _ => bits.to_string(),
-    }
-}
-
 /// Says that a op b does not fit its type.
 pub fn overflow(op: Binary, ty: Scalar, a: impl Display, b: impl Display) -> String {
-    let sign = symbol(op);
+    let sign = symbol(op).unwrap_or_default();
     format!("`{a} {sign} {b}` overflows `{ty}`")
-}
-
-fn symbol(op: Binary) -> &'static str {
-    match op {
-        Binary::Add => "+",
-        Binary::Sub => "-",
-        Binary::Mul => "*",
-        Binary::Div => "/",
-        _ => "%",
-    }
 }

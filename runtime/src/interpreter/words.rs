@@ -179,20 +179,7 @@ impl Machine<'_, '_> {
     pub fn load_word<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, lanes: u32, access: &Access) -> bool {
         let (clock, stamp) = (self.clock(warp), Stamp::new(self.epoch, site, warp.index * 32));
         let (Warp { rows, memos, .. }, mut to) = (warp, [0; LANES]);
-        let words = locate(self.simd, rows, memos, &mut to, lanes, access);
-        words.is_some_and(|words| self.take_words::<TIER>(rows, lanes, access, words, clock, stamp))
-    }
-
-    #[inline(always)]
-    fn take_words<const TIER: u8>(
-        &mut self,
-        rows: &mut [Row],
-        lanes: u32,
-        access: &Access,
-        words: Words,
-        clock: Clock,
-        stamp: Stamp,
-    ) -> bool {
+        let Some(words) = locate(self.simd, rows, memos, &mut to, lanes, access) else { return false };
         if TIER >= ALL {
             let Some(cells) = self.shared_shadow.words() else { return false };
             if !loads_well(cells, &clock, stamp, lanes, words) {
@@ -208,32 +195,12 @@ impl Machine<'_, '_> {
     pub fn store_word<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, lanes: u32, access: &Access) -> bool {
         let (clock, stamp) = (self.clock(warp), Stamp::new(self.epoch, site, warp.index * 32));
         let (Warp { rows, memos, .. }, mut to) = (warp, [0; LANES]);
-        let words = locate(self.simd, rows, memos, &mut to, lanes, access);
-        words.is_some_and(|words| self.put_words::<TIER>(rows, lanes, access, words, clock, stamp))
-    }
-
-    #[inline(always)]
-    fn put_words<const TIER: u8>(
-        &mut self,
-        rows: &[Row],
-        lanes: u32,
-        access: &Access,
-        words: Words,
-        clock: Clock,
-        stamp: Stamp,
-    ) -> bool {
+        let Some(words) = locate(self.simd, rows, memos, &mut to, lanes, access) else { return false };
         if TIER >= ALL {
-            // Ascending words are distinct: then no two lanes store to one element.
-            let mut next = 0;
-            if !lanes_of(lanes).all(|l| words.of(l) >= std::mem::replace(&mut next, words.of(l) + 1)) {
-                return false;
-            }
             let Some(cells) = self.shared_shadow.words() else { return false };
-            let now = |l: usize| stamp.thread_plus(l as u32);
-            if !lanes_of(lanes).all(|l| cells[words.of(l) as usize % PAGE].stores_well(clock, now(l))) {
+            if !stores_well(cells, clock, stamp, lanes, words) {
                 return false;
             }
-            lanes_of(lanes).for_each(|l| cells[words.of(l) as usize % PAGE].stored(now(l)));
         }
         let values = u32::lanes(rows, access.values[0].row as usize);
         let mut store = |l: usize| self.shared[usize::from(words.of(l) as u16)] = values[l];
@@ -244,6 +211,22 @@ impl Machine<'_, '_> {
         }
         true
     }
+}
+
+/// Notes the stores of `lanes` if none of them races and no two go to one element; whether that is so.
+#[inline(always)]
+fn stores_well(cells: &mut [Cell; PAGE], clock: Clock, stamp: Stamp, lanes: u32, words: Words) -> bool {
+    // Ascending words are distinct.
+    let mut next = 0;
+    if !lanes_of(lanes).all(|l| words.of(l) >= std::mem::replace(&mut next, words.of(l) + 1)) {
+        return false;
+    }
+    let now = |l: usize| stamp.thread_plus(l as u32);
+    let well = lanes_of(lanes).all(|l| cells[words.of(l) as usize % PAGE].stores_well(clock, now(l)));
+    if well {
+        lanes_of(lanes).for_each(|l| cells[words.of(l) as usize % PAGE].stored(now(l)));
+    }
+    well
 }
 
 /// Notes the loads of `lanes`; whether none of them races or reads what nobody stored.

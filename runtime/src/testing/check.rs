@@ -231,9 +231,8 @@ impl Checker {
                 right(executor, &outputs)?;
             }
             let executor = Executor::CudaChecked(gpu.to_string());
-            let outputs = prepared
-                .signature
-                .run(gpu, case, |arguments| gpu.launch(prepared.artifact, constants, case.block, arguments));
+            let outputs =
+                prepared.run(gpu, case, |arguments| gpu.launch(prepared.artifact, constants, case.block, arguments));
             let outputs = outputs.map_err(stopped(executor.clone()))?;
             prepared.near(case, &lowered, &outputs, executor.clone())?;
             if !case.order_dependent.is_empty() {
