@@ -39,7 +39,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             capability: (6, 1),
-            name: "CPU (PTX interpreter of kernels-rs)".to_string(),
+            name: "CPU, by the PTX interpreter of kernels-rs".to_string(),
             memory: 8 << 30,
             // As `kernel_dsl::device` says of the CPU.
             multiprocessors: 2,
