@@ -6,7 +6,8 @@ use cudarc::driver::sys::{self, CUresult};
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
-const PTX: &std::ffi::CStr = c".version 6.0\n.target sm_61\n.address_size 64\n.visible .entry empty()\n{\n    ret;\n}\n";
+const PTX: &std::ffi::CStr =
+    c".version 6.0\n.target sm_61\n.address_size 64\n.visible .entry empty()\n{\n    ret;\n}\n";
 
 fn good(code: CUresult) {
     assert_eq!(code, CUresult::CUDA_SUCCESS);

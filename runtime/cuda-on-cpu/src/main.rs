@@ -18,7 +18,10 @@ fn main() -> ExitCode {
     };
     let mut arguments = env::args_os().skip(1);
     let Some(program) = arguments.next() else {
-        println!("usage: cuda-on-cpu PROGRAM [ARGUMENT…]\n\nor put this folder first in {PATH}: {}\n", folder.display());
+        println!(
+            "usage: cuda-on-cpu PROGRAM [ARGUMENT…]\n\nor put this folder first in {PATH}: {}\n",
+            folder.display()
+        );
         for (name, meaning) in cuda_on_cpu::VARIABLES {
             println!("{name:28} {meaning}");
         }

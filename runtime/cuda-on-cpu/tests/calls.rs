@@ -52,7 +52,10 @@ fn boxes_of_bytes_are_copied() {
         gives!(CUDA_ERROR_INVALID_VALUE, cuMemcpy2D_v2(&sys::CUDA_MEMCPY2D { dstY: 4, ..copy }));
         gives!(CUDA_ERROR_INVALID_VALUE, cuMemcpy2D_v2(&sys::CUDA_MEMCPY2D { dstPitch: 3, ..copy }));
         gives!(CUDA_ERROR_INVALID_VALUE, cuMemcpy2D_v2(&sys::CUDA_MEMCPY2D { dstY: usize::MAX, ..copy }));
-        gives!(CUDA_ERROR_NOT_SUPPORTED, cuMemcpy2D_v2(&sys::CUDA_MEMCPY2D { srcMemoryType: Type::CU_MEMORYTYPE_ARRAY, ..copy }));
+        gives!(
+            CUDA_ERROR_NOT_SUPPORTED,
+            cuMemcpy2D_v2(&sys::CUDA_MEMCPY2D { srcMemoryType: Type::CU_MEMORYTYPE_ARRAY, ..copy })
+        );
 
         // Two layers of 2 × 2 of the same bytes, out of layers of 3 rows, back to the host.
         let mut back = [0u8; 8];

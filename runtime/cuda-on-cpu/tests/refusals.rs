@@ -11,11 +11,12 @@ use std::ffi::{CString, c_void};
 use std::ptr::{self, null_mut};
 
 /// Runs `body` inside, and finds each text in what it logged.
-fn logs(test: &str, settings: &[(&str, &str)], expected: &[&str], body: impl FnOnce()) {
-    let Some(log) = inside(test, settings, body) else { return };
+fn logs(test: &str, settings: &[(&str, &str)], expected: &[&str], body: impl FnOnce()) -> Option<String> {
+    let log = inside(test, settings, body)?;
     for text in expected {
         assert!(log.contains(text), "`{text}` is not in:\n{log}");
     }
+    Some(log)
 }
 
 #[test]
@@ -178,8 +179,7 @@ fn modules_that_do_not_load() {
         }
         let text = CString::new(format!("{head}.visible .entry k() {{\n    add.f33 %f1, %f2;\n}}")).unwrap();
         let (mut log, mut module) = ([b'?'; 256], null_mut());
-        let mut names =
-            [CUjit_option::CU_JIT_ERROR_LOG_BUFFER, CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
+        let mut names = [CUjit_option::CU_JIT_ERROR_LOG_BUFFER, CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
         let mut values = [log.as_mut_ptr().cast(), ptr::without_provenance_mut::<c_void>(log.len())];
         gives!(
             CUDA_ERROR_INVALID_PTX,
@@ -227,9 +227,8 @@ fn launches_that_cannot_be() {
         assert_eq!(shape(store, one, one, 0), CUDA_ERROR_INVALID_VALUE, "it has parameters");
         let mut nothing = [null_mut(); 2];
         // SAFETY: two addresses, both null.
-        let code = unsafe {
-            sys::cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, null_mut(), nothing.as_mut_ptr(), null_mut())
-        };
+        let code =
+            unsafe { sys::cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, null_mut(), nothing.as_mut_ptr(), null_mut()) };
         assert_eq!(code, CUDA_ERROR_INVALID_VALUE);
         let mut value = 0;
         let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
@@ -242,7 +241,7 @@ fn launches_that_cannot_be() {
 }
 
 /// A kernel's fault, and the code of it that everything gives from then on.
-fn faults(test: &str, settings: &[(&str, &str)], expected: &str, code: CUresult, run: impl FnOnce()) {
+fn faults(test: &str, settings: &[(&str, &str)], expected: &str, code: CUresult, run: impl FnOnce()) -> Option<String> {
     logs(test, settings, &[expected], || {
         let context = own_context();
         let held = allocate(4);
@@ -261,12 +260,13 @@ fn faults(test: &str, settings: &[(&str, &str)], expected: &str, code: CUresult,
         assert_eq!(launch(function("store"), &mut [at, 5]), CUDA_SUCCESS);
         gives!(CUDA_SUCCESS, cuMemcpyDtoH_v2(ptr::from_mut(&mut host).cast(), at, 4));
         assert_eq!(host, 5);
-    });
+    })
 }
 
 #[test]
 fn a_wild_store_loses_the_context() {
-    let expected = "CUDA_ERROR_ILLEGAL_ADDRESS: store by the PTX interpreter: 1 finding\n    error[out-of-bounds]: stores 4";
+    let expected =
+        "CUDA_ERROR_ILLEGAL_ADDRESS: store by the PTX interpreter: 1 finding\n    error[out-of-bounds]: stores 4";
     faults("a_wild_store_loses_the_context", &[], expected, CUDA_ERROR_ILLEGAL_ADDRESS, || {
         // The host's memory is none of the device's.
         let mut host = 1u32;
@@ -280,10 +280,17 @@ fn a_wild_store_loses_the_context() {
 #[test]
 fn a_store_past_the_end_loses_the_context() {
     let expected = "0 bytes past the end of `0x";
-    faults("a_store_past_the_end_loses_the_context", &[], expected, CUDA_ERROR_ILLEGAL_ADDRESS, || {
+    let log = faults("a_store_past_the_end_loses_the_context", &[], expected, CUDA_ERROR_ILLEGAL_ADDRESS, || {
         let (at, _next) = (allocate(64), allocate(64));
         assert_eq!(launch(function("store"), &mut [at + 64, 5]), CUDA_SUCCESS);
     });
+    let Some(log) = log else { return };
+    let told = &log[log.find("cuda-on-cpu: in the stream").unwrap()..];
+    let lines = told.lines().enumerate().take_while(|(index, line)| *index == 0 || line.starts_with("    "));
+    let block: Vec<&str> = lines.map(|(_, line)| line).collect();
+    let block = format!("```text\n{}\n```", block.join("\n"));
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+    assert!(readme.contains(&block), "the README is to show this:\n{block}");
 }
 
 #[test]

@@ -38,7 +38,12 @@ fn eight_threads_share_a_context() {
     inside("eight_threads_share_a_context", &[], || {
         let context = CudaContext::new(0).unwrap();
         std::thread::scope(|scope| {
-            (1..=8).for_each(|seed| drop(scope.spawn({ let context = context.clone(); move || work(&context, seed) })));
+            (1..=8).for_each(|seed| {
+                drop(scope.spawn({
+                    let context = context.clone();
+                    move || work(&context, seed)
+                }))
+            });
         });
         context.check_err().unwrap();
     });
@@ -68,7 +73,10 @@ fn two_processes_know_nothing_of_each_other() {
     let _ = std::fs::remove_file(&log);
     let run = |_| {
         let mut command = command(program.to_str().unwrap());
-        command.args(["--exact", "one_of_two", "--nocapture"]).env("CUDA_ON_CPU_TEST", "1").env("CUDA_ON_CPU_LOG", &log);
+        command
+            .args(["--exact", "one_of_two", "--nocapture"])
+            .env("CUDA_ON_CPU_TEST", "1")
+            .env("CUDA_ON_CPU_LOG", &log);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
     let both: Vec<_> = (0..2).map(run).collect();

@@ -6,10 +6,10 @@
 
 use super::decode::decode;
 use super::global::Global;
+use super::machine::Memory;
 use super::memory::{Buffer, Lookup};
 use super::{Grid, Mismatch, Options, Outcome, Program, Unsupported};
 use crate::interpreter::Bytes;
-use super::machine::Memory;
 use kernel_dsl::compiler::ptx::{Module, Space};
 use std::collections::HashMap;
 

@@ -38,10 +38,12 @@ pub fn read(text: &str, device: Target) -> std::result::Result<Module, (Error, S
         Ok(module) => module,
         Err(errors) => {
             let of_parser = errors.0.iter().any(|e| matches!(e.mistake, Mistake::Unsupported { .. }));
-            let lines: Vec<String> =
-                errors.0.iter().map(|e| format!("ptx error: line {}, column {}: {}", e.line, e.column, e.mistake)).collect();
-            let code =
-                if of_parser { CUresult::CUDA_ERROR_NOT_SUPPORTED } else { CUresult::CUDA_ERROR_INVALID_PTX };
+            let lines: Vec<String> = errors
+                .0
+                .iter()
+                .map(|e| format!("ptx error: line {}, column {}: {}", e.line, e.column, e.mistake))
+                .collect();
+            let code = if of_parser { CUresult::CUDA_ERROR_NOT_SUPPORTED } else { CUresult::CUDA_ERROR_INVALID_PTX };
             return refuse(code, lines.join("\n"));
         }
     };

@@ -224,7 +224,8 @@ impl Function {
             return Err(Error::value(why));
         }
         let directives = self.directives();
-        if directives.required_threads.is_some_and(|required| required != block) || threads > self.most_threads().into() {
+        if directives.required_threads.is_some_and(|required| required != block) || threads > self.most_threads().into()
+        {
             let why = format!("`{}` is for other blocks than of {block:?} threads", self.name);
             return Err(Error::new(CUresult::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, why));
         }

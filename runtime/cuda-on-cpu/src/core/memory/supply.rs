@@ -72,7 +72,12 @@ impl Supply {
     ///
     /// # Safety
     /// As many bytes are there from `start` on, initialised, until it is registered no more.
-    pub unsafe fn register(self: &Arc<Supply>, start: NonNull<u8>, bytes: usize, flags: u32) -> Result<(u64, Allocation)> {
+    pub unsafe fn register(
+        self: &Arc<Supply>,
+        start: NonNull<u8>,
+        bytes: usize,
+        flags: u32,
+    ) -> Result<(u64, Allocation)> {
         let address = host_address(start.as_ptr(), bytes as u64)?;
         // SAFETY: by the caller's promise.
         let block = unsafe { Block::of_program(start, bytes) };

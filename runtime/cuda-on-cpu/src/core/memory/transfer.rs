@@ -237,8 +237,13 @@ impl Fill {
         if extent.is_empty() {
             return Ok(());
         }
-        if !self.address.is_multiple_of(value.width()) || extent.height > 1 && !self.pitch.is_multiple_of(value.width()) {
-            return Err(Error::value(format!("{:#x} or the pitch is no multiple of {} bytes", self.address, value.width())));
+        if !self.address.is_multiple_of(value.width()) || extent.height > 1 && !self.pitch.is_multiple_of(value.width())
+        {
+            return Err(Error::value(format!(
+                "{:#x} or the pitch is no multiple of {} bytes",
+                self.address,
+                value.width()
+            )));
         }
         if extent.height > 1 && self.pitch < extent.width {
             return Err(Error::value(format!("rows of {} bytes do not fit a pitch of {}", extent.width, self.pitch)));
