@@ -366,6 +366,7 @@ fn a_context_that_was_destroyed_is_told() {
                 gives!(CUDA_SUCCESS, cuCtxSetCurrent(ptr::without_provenance_mut(used)));
                 gives!(CUDA_SUCCESS, cuMemAlloc_v2(&mut address, 4));
                 told.send(()).unwrap();
+                // SAFETY: a pointer to a result.
                 while let CUDA_SUCCESS = unsafe { sys::cuMemAlloc_v2(&mut address, 4) } {}
                 gives!(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuMemAlloc_v2(&mut address, 4));
             });

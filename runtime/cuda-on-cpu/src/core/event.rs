@@ -91,10 +91,12 @@ impl Event {
         self.lock().captured.clone()
     }
 
-    /// When its last recording is done; 0 if there was none.
+    /// When its last recording is done; 0 if there was none. One in a capture never is, and the capture comes to nothing for the
+    /// question.
     pub fn ticket(&self) -> Result<Ticket> {
         let state = self.lock();
-        if state.captured.is_some() {
+        if let Some(captured) = &state.captured {
+            captured.capture.invalidate("an event that was recorded in it was asked for");
             return Err(Error::new(CUresult::CUDA_ERROR_CAPTURED_EVENT, "the event was recorded in a capture"));
         }
         Ok(state.ticket)

@@ -83,10 +83,11 @@ unsafe fn launch(
 ) -> Result {
     let function = driver.functions.get(handle(function))?;
     let queue = driver.queue(handle(stream))?;
-    // SAFETY: by the caller's promise.
     let parameters = match (pointers.is_null(), extra.is_null()) {
         (false, false) => return Err(Error::value("the parameters are given twice")),
+        // SAFETY: by the caller's promise.
         (_, true) => unsafe { by_pointers(&function, pointers)? },
+        // SAFETY: by the caller's promise.
         (true, false) => unsafe { by_buffer(&function, extra)? },
     };
     driver.launch(Launch { function, grid, parameters }, &queue)

@@ -11,13 +11,16 @@ use std::ffi::{c_char, c_uint};
 /// `CUDA_GRAPH_INSTANTIATE_FLAG_…`: free what leaked, upload, launch from the device, keep priorities. There is nothing here to
 /// free, and nothing to upload; priorities are one.
 const FREE_UPLOAD_PRIORITY: u64 = 1 | 2 | 8;
+const DEVICE_LAUNCH: u64 = 4;
 
 /// # Safety
 /// `to` is null or the caller's.
 unsafe fn instantiate(driver: &Driver, to: *mut sys::CUgraphExec, graph: sys::CUgraph, flags: u64) -> Result {
     wanted(to)?;
-    if flags & !FREE_UPLOAD_PRIORITY != 0 {
-        return Err(Error::unsupported(format!("graphs with the flags {flags:#x}")));
+    match flags & !FREE_UPLOAD_PRIORITY {
+        0 => {}
+        DEVICE_LAUNCH if flags == DEVICE_LAUNCH => return Err(Error::unsupported("graphs that the device launches")),
+        _ => return Err(Error::value(format!("{flags:#x} are no flags of an executable graph"))),
     }
     let made = driver.instantiate(handle(graph))?;
     // SAFETY: by the caller's promise.

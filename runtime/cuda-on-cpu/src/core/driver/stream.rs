@@ -151,16 +151,18 @@ impl Driver {
     /// Waits for an event.
     pub fn synchronize_event(&self, event: Handle) -> Result {
         let event = self.events.get(event)?;
+        let ticket = event.ticket()?;
         self.refuse_unsafe("waiting for an event")?;
-        self.engine.wait(event.ticket()?);
+        self.engine.wait(ticket);
         event.context.check()
     }
 
     /// Whether an event has happened.
     pub fn query_event(&self, event: Handle) -> Result {
         let event = self.events.get(event)?;
+        let ticket = event.ticket()?;
         self.refuse_unsafe("asking for an event")?;
-        if self.engine.is_done(event.ticket()?) { event.context.check() } else { Err(Error::not_ready()) }
+        if self.engine.is_done(ticket) { event.context.check() } else { Err(Error::not_ready()) }
     }
 
     /// Launches.
