@@ -9,6 +9,8 @@ use crate::element::ScalarElement;
 use ::half::{bf16, f16};
 use kernel_dsl_compiler::hir::Constant;
 use kernel_dsl_compiler::{ElementType, Scalar};
+use std::any::Any;
+use std::fmt;
 use std::marker::PhantomData;
 
 /// Runs kernels: a device.
@@ -67,7 +69,18 @@ pub struct Memory<'a> {
     address: u64,
     shape: Shape,
     mutable: bool,
+    owner: Option<Owner<'a>>,
     borrow: PhantomData<(&'a mut [u8], *mut u8)>,
+}
+
+/// What an owner keeps of its memory.
+#[derive(Clone, Copy)]
+struct Owner<'a>(&'a (dyn Any + Sync));
+
+impl fmt::Debug for Owner<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Owner")
+    }
 }
 
 /// Extents and strides of a slice or view.
@@ -114,7 +127,17 @@ impl<'a> Memory<'a> {
     /// write them; where `mutable`, nobody else may read them either. On a device whose memory is the host's,
     /// `address` is a host address that was made from a pointer valid for that.
     pub unsafe fn new(element: ElementType, device: u64, address: u64, shape: Shape, mutable: bool) -> Memory<'a> {
-        Memory { element, device, address, shape, mutable, borrow: PhantomData }
+        Memory { element, device, address, shape, mutable, owner: None, borrow: PhantomData }
+    }
+
+    /// The same with what its owner keeps of it, for a launcher that knows it to find: who uses it, say.
+    pub fn owned_by(self, owner: &'a (dyn Any + Sync)) -> Memory<'a> {
+        Memory { owner: Some(Owner(owner)), ..self }
+    }
+
+    /// What its owner keeps of it, if that is a `T`.
+    pub fn owner<T: Any>(&self) -> Option<&'a T> {
+        self.owner.and_then(|Owner(owner)| (owner as &dyn Any).downcast_ref())
     }
 
     /// Element type.

@@ -3,6 +3,7 @@
 //!
 //! What passes is [`Approved`], and a device runs nothing else.
 
+use crate::stream::{Access, Used};
 use crate::{Device, Error};
 use kernel_dsl::Argument;
 use kernel_dsl::compiler::hir::{Monomorphic, Type};
@@ -57,6 +58,17 @@ impl<'a> Approved<'a> {
     /// The values of the entry's parameters, in order.
     pub fn parameters(&self) -> Vec<u64> {
         values(self.arguments)
+    }
+
+    /// The memory that the launch uses, as far as its owners keep track of that.
+    pub fn used(&self) -> Used<'a> {
+        let memory = self.arguments.iter().enumerate().filter_map(|(index, argument)| match argument {
+            Argument::Memory(memory) => {
+                Some((memory.owner()?, if self.writes(index) { Access::Write } else { Access::Read }))
+            }
+            Argument::Scalar { .. } => None,
+        });
+        memory.fold(Used::default(), |used, (uses, access)| used.and(uses, access))
     }
 
     /// Bytes of shared memory that the launch is to give a block, beyond what the entry declares itself.
