@@ -42,6 +42,61 @@ pub trait Launcher {
     ) -> Result<(), Self::Error>;
 }
 
+/// An instance of a kernel with its arguments, which it borrows: what `saxpy::call(…)` gives, and launchers run.
+#[derive(Clone, Debug)]
+pub struct Call<'a> {
+    kernel: &'static Artifact,
+    constants: &'static [Constant],
+    block: Option<usize>,
+    arguments: Vec<Argument<'a>>,
+}
+
+impl<'a> Call<'a> {
+    /// The instance of `kernel` for `constants`; `block` as for [`Launcher::launch`].
+    pub fn new(
+        kernel: &'static Artifact,
+        constants: &'static [Constant],
+        block: Option<usize>,
+        arguments: Vec<Argument<'a>>,
+    ) -> Call<'a> {
+        Call { kernel, constants, block, arguments }
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &'static Artifact {
+        self.kernel
+    }
+
+    /// The instance's constants.
+    pub fn constants(&self) -> &'static [Constant] {
+        self.constants
+    }
+
+    /// The extent of the block that the kernel leaves to its launches, if it does.
+    pub fn block(&self) -> Option<usize> {
+        self.block
+    }
+
+    /// The arguments in order.
+    pub fn arguments(&self) -> &[Argument<'a>] {
+        &self.arguments
+    }
+
+    /// Has it run, every access checked.
+    pub fn launch<L: Launcher>(self, on: &L) -> Result<(), L::Error> {
+        on.launch(self.kernel, self.constants, self.block, &self.arguments)
+    }
+
+    /// Has the instance's own PTX run.
+    ///
+    /// # Safety
+    /// The kernel must be free of out-of-bounds accesses and races for these arguments.
+    pub unsafe fn launch_unchecked<L: Launcher>(self, on: &L) -> Result<(), L::Error> {
+        // SAFETY: by the caller's promise.
+        unsafe { on.launch_unchecked(self.kernel, self.constants, self.block, &self.arguments) }
+    }
+}
+
 /// An argument of a launch, its Rust type erased.
 #[derive(Clone, Debug)]
 pub enum Argument<'a> {

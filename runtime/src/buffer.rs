@@ -161,6 +161,13 @@ impl<T: Element> DeviceBuffer<T> {
         self.raw.device()
     }
 
+    /// Where its first element is in the device's memory, for whatever else speaks to the driver: kernels get it by themselves. What is done
+    /// with it is not noted: it must come after what streams still do with the buffer, and before what they do next. 0 if there
+    /// are no elements.
+    pub fn device_address(&self) -> u64 {
+        self.address()
+    }
+
     /// A copy of all elements on the host: the counterpart of [`Device::upload`].
     pub fn download(&self) -> Result<Vec<T>> {
         let mut data = Vec::with_capacity(self.len);

@@ -11,22 +11,22 @@ use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::launch::{self, Fact, Refusal};
 use kernel_dsl::launcher::Shape;
 
-/// Arguments that meet the kernel's contract.
-pub(crate) struct Approved<'a> {
+/// Arguments that meet the kernel's contract; `'m` is how long they borrow their memory.
+pub(crate) struct Approved<'a, 'm> {
     shape: launch::Shape,
-    arguments: &'a [Argument<'a>],
+    arguments: &'a [Argument<'m>],
     writes: Vec<bool>,
 }
 
-impl<'a> Approved<'a> {
+impl<'a, 'm> Approved<'a, 'm> {
     /// Checks `arguments` for a launch of the instance on `device`; `block` is the extent of the block that the launch chooses.
     pub fn new(
         kernel: &str,
         program: &Monomorphic,
         device: &Device,
         block: Option<usize>,
-        arguments: &'a [Argument<'a>],
-    ) -> Result<Approved<'a>, Error> {
+        arguments: &'a [Argument<'m>],
+    ) -> Result<Approved<'a, 'm>, Error> {
         let facts: Vec<_> = arguments.iter().map(fact).collect();
         let mut refusals: Vec<_> = arguments
             .iter()
@@ -51,7 +51,7 @@ impl<'a> Approved<'a> {
     }
 
     /// The arguments.
-    pub fn arguments(&self) -> &'a [Argument<'a>] {
+    pub fn arguments(&self) -> &'a [Argument<'m>] {
         self.arguments
     }
 
@@ -61,7 +61,7 @@ impl<'a> Approved<'a> {
     }
 
     /// The memory that the launch uses, as far as its owners keep track of that.
-    pub fn used(&self) -> Used<'a> {
+    pub fn used(&self) -> Used<'m> {
         let memory = self.arguments.iter().enumerate().filter_map(|(index, argument)| match argument {
             Argument::Memory(memory) => {
                 Some((memory.owner()?, if self.writes(index) { Access::Write } else { Access::Read }))

@@ -3,7 +3,7 @@
 use crate::cache::Cache;
 use crate::contract::Approved;
 use crate::cpu::Cpu;
-use crate::cuda::{Cuda, Driver};
+use crate::cuda::{Cuda, Driver, Form};
 use crate::pool::{MemoryStatistics, Piece, Pool};
 use crate::stream::{Pending, Queue};
 use crate::{Error, Result};
@@ -146,18 +146,18 @@ impl Device {
         }
     }
 
-    /// Runs `launch` if the arguments meet the kernel's contract and there is anything to run.
-    pub(crate) fn approved(
+    /// What `launch` gives if the arguments meet the kernel's contract and there is anything to run; the default if there is nothing.
+    pub(crate) fn approved<'m, T: Default>(
         &self,
         kernel: &'static Artifact,
         constants: &[Constant],
         block: Option<usize>,
-        arguments: &[Argument<'_>],
-        launch: impl FnOnce(&Monomorphic, &Approved<'_>) -> Result<()>,
-    ) -> Result<()> {
+        arguments: &[Argument<'m>],
+        launch: impl FnOnce(&Monomorphic, &Approved<'_, 'm>) -> Result<T>,
+    ) -> Result<T> {
         let program = self.instance(kernel, constants)?;
         let approved = Approved::new(kernel.name, &program, self, block, arguments)?;
-        if approved.shape().is_empty() { Ok(()) } else { launch(&program, &approved) }
+        if approved.shape().is_empty() { Ok(T::default()) } else { launch(&program, &approved) }
     }
 
     /// The instance of `artifact`, decoded and made once.
@@ -216,7 +216,11 @@ impl Launcher for Device {
     ) -> Result<()> {
         self.approved(kernel, constants, block, arguments, |program, approved| match &self.0.backend {
             Backend::Cpu(cpu) => cpu.run(kernel, program, approved),
-            Backend::Cuda(cuda) => cuda.run_checked(kernel, program, approved),
+            Backend::Cuda(cuda) => {
+                let mut launch = cuda.ready(Form::Checked, kernel, program, approved)?;
+                // SAFETY: the arguments borrow their memory; it is the checked form.
+                unsafe { cuda.run(&mut launch) }
+            }
         })
     }
 
@@ -229,8 +233,11 @@ impl Launcher for Device {
     ) -> Result<()> {
         self.approved(kernel, constants, block, arguments, |program, approved| match &self.0.backend {
             Backend::Cpu(cpu) => cpu.run(kernel, program, approved),
-            // SAFETY: by the caller's promise.
-            Backend::Cuda(cuda) => unsafe { cuda.run(kernel, program, approved) },
+            Backend::Cuda(cuda) => {
+                let mut launch = cuda.ready(Form::Bare, kernel, program, approved)?;
+                // SAFETY: the arguments borrow their memory; the rest by the caller's promise.
+                unsafe { cuda.run(&mut launch) }
+            }
         })
     }
 }

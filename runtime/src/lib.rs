@@ -61,7 +61,7 @@ pub use device::{Choice, Device};
 pub use error::Error;
 pub use pinned::PinnedBuffer;
 pub use pool::MemoryStatistics;
-pub use stream::{Event, Stream};
+pub use stream::{Event, Prepared, Stream};
 pub use view::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut};
 
 /// What the functions here give.

@@ -2,7 +2,8 @@
 
 use super::context::Context;
 use super::info::DeviceInfo;
-use super::lane::{Lane, Lanes, State};
+use super::lane::{Lane, Lanes};
+use super::launch::{Loaded, Ready};
 use super::module::{Module, ptx, shared_memory};
 use crate::cache::Cache;
 use crate::contract::Approved;
@@ -23,14 +24,17 @@ pub(crate) struct Cuda {
     memory: Pool,
     pinned: Pool,
     /// By the artifact's address, which is static.
-    modules: Cache<(usize, Instance), Module>,
-    checked: Cache<(usize, Instance), CheckedModule>,
+    modules: Cache<(usize, Instance), Arc<Module>>,
+    checked: Cache<(usize, Instance), (Arc<Module>, Arc<Checked>)>,
 }
 
-/// A loaded checked form, and what its reports mean.
-struct CheckedModule {
-    module: Module,
-    form: Arc<Checked>,
+/// Which form of a kernel is run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Form {
+    /// Every access checked.
+    Checked,
+    /// Its own PTX.
+    Bare,
 }
 
 /// Device memory.
@@ -149,104 +153,64 @@ impl Cuda {
         self.lanes.submit(lane, used, doing, |driver, stream| unsafe { (driver.copy_in)(to, from, bytes, stream) })
     }
 
-    /// Submits the instance's PTX: the declared one, or one compiled now. The module is loaded once.
-    ///
-    /// # Safety
-    /// The kernel is free of out-of-bounds accesses and races for these arguments.
-    pub unsafe fn submit(
+    /// Makes a launch of the instance ready. Its module is compiled and loaded once.
+    pub fn ready<'m>(
         &self,
-        lane: &Lane,
+        form: Form,
         artifact: &'static Artifact,
         program: &Monomorphic,
-        approved: &Approved,
-    ) -> Result<()> {
-        // SAFETY: by the caller's promise.
-        unsafe { self.submit_in(lane, &mut lane.state(), artifact, program, approved) }
+        approved: &Approved<'_, 'm>,
+    ) -> Result<Ready<'m>> {
+        let instance = program.instance();
+        let (key, name) = ((ptr::from_ref(artifact).addr(), instance.clone()), instance.name(artifact.name));
+        let failed = |source| Error::Compile { instance: name.clone(), source };
+        let load = |ptx: &str, shared| {
+            self.context.info.require_target(artifact.target, &name)?;
+            Module::load(self.context.clone(), ptx, &instance.entry(artifact.name), &name, shared).map(Arc::new)
+        };
+        let kernel = match form {
+            Form::Bare => Loaded::Bare(
+                self.modules
+                    .get_or_make(key, || {
+                        let ptx = ptx(artifact, artifact.target, program, &name)?;
+                        load(&ptx, shared_memory(artifact.target, program, &ptx, &name)?)
+                    })?
+                    .as_ref()
+                    .clone(),
+            ),
+            Form::Checked => {
+                let checked = self.checked.get_or_make(key, || {
+                    let form = Checked::of(analyses::lowered_monomorphic(program, artifact.target).map_err(failed)?);
+                    let module = load(&form.ptx().map_err(failed)?, form.kernel.shared_memory())?;
+                    Ok::<_, Error>((module, Arc::new(form)))
+                })?;
+                let (module, form) = checked.as_ref().clone();
+                Loaded::Checked(module, form)
+            }
+        };
+        Ready::new(kernel, name, approved)
     }
 
-    /// The same to its end, on the device's own lane.
+    /// Submits a launch.
+    ///
+    /// # Safety
+    /// The memory of its arguments lives; for these the kernel is free of out-of-bounds accesses and races, unless it is the
+    /// checked form.
+    pub unsafe fn submit(&self, lane: &Lane, launch: &mut Ready<'_>) -> Result<()> {
+        // SAFETY: by the caller's promise.
+        unsafe { launch.submit(&self.lanes, lane, &mut lane.state()) }
+    }
+
+    /// Runs a launch to its end, on the device's own lane: what is found is this launch's.
     ///
     /// # Safety
     /// As for [`submit`](Cuda::submit).
-    pub unsafe fn run(&self, artifact: &'static Artifact, program: &Monomorphic, approved: &Approved) -> Result<()> {
+    pub unsafe fn run(&self, launch: &mut Ready<'_>) -> Result<()> {
         let lane = self.lanes.first();
         let mut state = lane.state();
         // SAFETY: by the caller's promise.
-        unsafe { self.submit_in(&lane, &mut state, artifact, program, approved)? };
+        unsafe { launch.submit(&self.lanes, &lane, &mut state)? };
         lane.wait_in(&mut state)
-    }
-
-    unsafe fn submit_in(
-        &self,
-        lane: &Lane,
-        state: &mut State,
-        artifact: &'static Artifact,
-        program: &Monomorphic,
-        approved: &Approved,
-    ) -> Result<()> {
-        let instance = program.instance();
-        let name = instance.name(artifact.name);
-        let module = self.modules.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
-            self.context.info.require_target(artifact.target, &name)?;
-            let ptx = ptx(artifact, artifact.target, program, &name)?;
-            let shared = shared_memory(artifact.target, program, &ptx, &name)?;
-            Module::load(self.context.clone(), &ptx, &instance.entry(artifact.name), &name, shared)
-        })?;
-        let used = approved.used();
-        // SAFETY: the arguments were approved against the kernel that this is; the rest by the caller's promise.
-        unsafe {
-            module.launch(approved, &name, None, |doing, call| self.lanes.submit_in(lane, state, &used, doing, call))
-        }
-    }
-
-    /// Submits the instance's checked form. It is compiled and loaded once.
-    pub fn submit_checked(
-        &self,
-        lane: &Lane,
-        artifact: &'static Artifact,
-        program: &Monomorphic,
-        approved: &Approved,
-    ) -> Result<()> {
-        self.submit_checked_in(lane, &mut lane.state(), artifact, program, approved)
-    }
-
-    /// The same to its end, on the device's own lane: what is found is this launch's.
-    pub fn run_checked(&self, artifact: &'static Artifact, program: &Monomorphic, approved: &Approved) -> Result<()> {
-        let lane = self.lanes.first();
-        let mut state = lane.state();
-        self.submit_checked_in(&lane, &mut state, artifact, program, approved)?;
-        lane.wait_in(&mut state)
-    }
-
-    fn submit_checked_in(
-        &self,
-        lane: &Lane,
-        state: &mut State,
-        artifact: &'static Artifact,
-        program: &Monomorphic,
-        approved: &Approved,
-    ) -> Result<()> {
-        let instance = program.instance();
-        let name = instance.name(artifact.name);
-        let checked = self.checked.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
-            self.context.info.require_target(artifact.target, &name)?;
-            let failed = |source| Error::Compile { instance: name.clone(), source };
-            let form = Checked::of(analyses::lowered_monomorphic(program, artifact.target).map_err(failed)?);
-            let ptx = form.ptx().map_err(failed)?;
-            let (entry, shared) = (instance.entry(artifact.name), form.kernel.shared_memory());
-            let module = Module::load(self.context.clone(), &ptx, &entry, &name, shared)?;
-            Ok::<_, Error>(CheckedModule { module, form: Arc::new(form) })
-        })?;
-        let record = lane.next_record(state, &checked.form)?;
-        let used = approved.used();
-        // SAFETY: the arguments were approved against the kernel that this is the checked form of, whose accesses stay
-        // inside of them; the record is this launch's.
-        let launched = unsafe {
-            checked.module.launch(approved, &name, Some(record), |doing, call| {
-                self.lanes.submit_in(lane, state, &used, doing, call)
-            })
-        };
-        launched.inspect_err(|_| state.records.take_back())
     }
 }
 

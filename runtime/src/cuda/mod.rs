@@ -2,7 +2,7 @@
 //!
 //! `driver` holds the functions of the library and turns their codes into errors; `info` what a device says of itself;
 //! `context` a device's primary context and its memory; `lane` the streams there, and what orders them; `mark` their events; `module`
-//! kernels loaded there, and their launches; `record` what checked launches leave; `gpu` puts these together; `version` which
+//! kernels loaded there; `launch` their launches; `record` what checked launches leave; `gpu` puts these together; `version` which
 //! driver knows which PTX. Only this folder calls the driver.
 
 mod context;
@@ -10,6 +10,7 @@ mod driver;
 mod gpu;
 mod info;
 mod lane;
+mod launch;
 mod mark;
 mod module;
 mod record;
@@ -17,9 +18,10 @@ mod version;
 
 pub(crate) use driver::Driver;
 pub use driver::DriverError;
-pub(crate) use gpu::Cuda;
+pub(crate) use gpu::{Cuda, Form};
 pub use info::DeviceInfo;
 pub(crate) use lane::Lane;
+pub(crate) use launch::Ready;
 pub(crate) use mark::Mark;
 pub(crate) use module::ptx;
 pub use version::{Capability, CudaVersion};

@@ -1,10 +1,8 @@
 //! Kernels loaded on a CUDA device, one module an instance, and their launches.
 
 use super::context::Context;
-use super::driver::{Code, Driver};
 use super::version;
 use crate::Error;
-use crate::contract::Approved;
 use cudarc::driver::sys::{self, CUjit_option as JitOption};
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Monomorphic;
@@ -106,31 +104,14 @@ impl Module {
         Ok(loaded)
     }
 
-    /// Submits a launch of the entry by `submit`. The checked form takes the address of a record after the arguments.
-    ///
-    /// # Safety
-    /// The arguments are those that the entry takes; the kernel is free of out-of-bounds accesses and races for them.
-    pub(super) unsafe fn launch(
-        &self,
-        approved: &Approved,
-        instance: &str,
-        record: Option<u64>,
-        submit: impl FnOnce(&dyn Fn() -> String, &mut dyn FnMut(&Driver, sys::CUstream) -> Code) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let mut values = approved.parameters();
-        let shared = approved.shared_bytes(instance, &self.shared)?;
-        values.extend(record);
-        let mut pointers: Vec<*mut c_void> = values.iter_mut().map(|v| ptr::from_mut(v).cast()).collect();
-        let ([gx, gy, gz], [bx, by, bz]) = (approved.shape().grid, approved.shape().block);
-        let parameters = pointers.as_mut_ptr();
-        submit(
-            &|| format!("running {instance} in {gx} × {gy} × {gz} blocks of {bx} × {by} × {bz} threads"),
-            // SAFETY: there is a pointer for each parameter of the entry, to at least as many bytes as the parameter has, which the
-            // driver copies; the rest by the caller's promise.
-            &mut |driver, stream| unsafe {
-                (driver.launch)(self.function, gx, gy, gz, bx, by, bz, shared, stream, parameters, ptr::null_mut())
-            },
-        )
+    /// The entry.
+    pub(super) fn function(&self) -> sys::CUfunction {
+        self.function
+    }
+
+    /// What launches must know of its shared memory.
+    pub(super) fn shared(&self) -> &SharedMemory {
+        &self.shared
     }
 }
 

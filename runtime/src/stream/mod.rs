@@ -4,16 +4,18 @@
 //! nobody has to say it, and nobody can forget it. What is not told by memory, an [`Event`] says.
 
 mod event;
+mod prepared;
 mod queue;
 mod used;
 mod uses;
 
 pub use event::Event;
+pub use prepared::Prepared;
 pub(crate) use queue::Queue;
 pub(crate) use used::{Access, Used};
 pub(crate) use uses::{Moment, Pending, Uses, add};
 
-use crate::cuda::Lane;
+use crate::cuda::{Form, Lane};
 use crate::device::Backend;
 use crate::{Device, DeviceBuffer, Error, PinnedBuffer, Result};
 use kernel_dsl::compiler::hir::Constant;
@@ -175,7 +177,9 @@ impl Launcher for Stream {
             Queue::Cpu => self.later(self.device.launch(kernel, constants, block, arguments)),
             Queue::Cuda(cuda, lane) => {
                 self.device.approved(kernel, constants, block, arguments, |program, approved| {
-                    cuda.submit_checked(lane, kernel, program, approved)
+                    let mut launch = cuda.ready(Form::Checked, kernel, program, approved)?;
+                    // SAFETY: the memory of the arguments is borrowed, and noted for whoever frees it; it is the checked form.
+                    unsafe { cuda.submit(lane, &mut launch) }
                 })
             }
         }
@@ -193,8 +197,9 @@ impl Launcher for Stream {
             Queue::Cpu => self.later(unsafe { self.device.launch_unchecked(kernel, constants, block, arguments) }),
             Queue::Cuda(cuda, lane) => {
                 self.device.approved(kernel, constants, block, arguments, |program, approved| {
-                    // SAFETY: by the caller's promise.
-                    unsafe { cuda.submit(lane, kernel, program, approved) }
+                    let mut launch = cuda.ready(Form::Bare, kernel, program, approved)?;
+                    // SAFETY: the memory of the arguments is borrowed, and noted for whoever frees it; the rest by the caller's promise.
+                    unsafe { cuda.submit(lane, &mut launch) }
                 })
             }
         }

@@ -1,6 +1,6 @@
 //! Work of several streams on the same memory, of which nobody says what comes first but the order of the calls.
 
-use super::{add, added};
+use super::{add, added, beyond};
 use runtime::Device;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ pub fn all(device: &Device, times: u32) {
     pinned_memory_is_waited_for(device, times);
     events_say_when(device, times);
     streams_are_reused(device, times);
+    launches_are_prepared_once(device, times);
 }
 
 fn count() -> Vec<u32> {
@@ -132,4 +133,32 @@ fn streams_are_reused(device: &Device, times: u32) {
         add::launch(&device.stream().unwrap(), times / 10, &x, &mut y).unwrap();
     }
     assert_eq!(y.download().unwrap(), expected(50, times / 10));
+}
+
+/// Ready launches and others take turns; a ready one is checked as any.
+fn launches_are_prepared_once(device: &Device, times: u32) {
+    let (stream, other) = (device.stream().unwrap(), device.stream().unwrap());
+    let x = device.upload(&count()).unwrap();
+    let mut y = device.zeros(N).unwrap();
+    for round in 0..3 {
+        let on = [&stream, &other][round % 2];
+        let mut checked = on.prepare(add::call(times, &x, &mut y)).unwrap();
+        (0..5).for_each(|_| checked.launch().unwrap());
+        drop(checked);
+        // SAFETY: the kernel looks at its own elements only, which there are.
+        let mut bare = unsafe { other.prepare_unchecked(add::call(times, &x, &mut y)).unwrap() };
+        (0..5).for_each(|_| bare.launch().unwrap());
+    }
+    assert_eq!(y.download().unwrap(), expected(30, times));
+    let shorter = x.range(0..N - 1).unwrap();
+    let refused = stream.prepare(add::call(1, shorter, &mut y)).unwrap_err();
+    assert!(refused.to_string().contains("requires `x.len() == y.len()`"), "{refused}");
+    let mut wrong = stream.prepare(beyond::call(x.range(0..8).unwrap(), y.range_mut(0..8).unwrap())).unwrap();
+    wrong.launch().unwrap();
+    wrong.launch().unwrap();
+    assert!(stream.wait().is_err());
+    stream.wait().unwrap();
+    let nothing = device.zeros(0).unwrap();
+    let mut empty = device.zeros(0).unwrap();
+    stream.prepare(add::call(1, &nothing, &mut empty)).unwrap().launch().unwrap();
 }
