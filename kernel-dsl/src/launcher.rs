@@ -9,6 +9,8 @@ use crate::element::ScalarElement;
 use ::half::{bf16, f16};
 use kernel_dsl_compiler::hir::Constant;
 use kernel_dsl_compiler::{ElementType, Scalar};
+use std::any::Any;
+use std::fmt;
 use std::marker::PhantomData;
 
 /// Runs kernels: a device.
@@ -40,6 +42,61 @@ pub trait Launcher {
     ) -> Result<(), Self::Error>;
 }
 
+/// An instance of a kernel with its arguments, which it borrows: what `saxpy::call(…)` gives, and launchers run.
+#[derive(Clone, Debug)]
+pub struct Call<'a> {
+    kernel: &'static Artifact,
+    constants: &'static [Constant],
+    block: Option<usize>,
+    arguments: Vec<Argument<'a>>,
+}
+
+impl<'a> Call<'a> {
+    /// The instance of `kernel` for `constants`; `block` as for [`Launcher::launch`].
+    pub fn new(
+        kernel: &'static Artifact,
+        constants: &'static [Constant],
+        block: Option<usize>,
+        arguments: Vec<Argument<'a>>,
+    ) -> Call<'a> {
+        Call { kernel, constants, block, arguments }
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &'static Artifact {
+        self.kernel
+    }
+
+    /// The instance's constants.
+    pub fn constants(&self) -> &'static [Constant] {
+        self.constants
+    }
+
+    /// The extent of the block that the kernel leaves to its launches, if it does.
+    pub fn block(&self) -> Option<usize> {
+        self.block
+    }
+
+    /// The arguments in order.
+    pub fn arguments(&self) -> &[Argument<'a>] {
+        &self.arguments
+    }
+
+    /// Has it run, every access checked.
+    pub fn launch<L: Launcher>(self, on: &L) -> Result<(), L::Error> {
+        on.launch(self.kernel, self.constants, self.block, &self.arguments)
+    }
+
+    /// Has the instance's own PTX run.
+    ///
+    /// # Safety
+    /// The kernel must be free of out-of-bounds accesses and races for these arguments.
+    pub unsafe fn launch_unchecked<L: Launcher>(self, on: &L) -> Result<(), L::Error> {
+        // SAFETY: by the caller's promise.
+        unsafe { on.launch_unchecked(self.kernel, self.constants, self.block, &self.arguments) }
+    }
+}
+
 /// An argument of a launch, its Rust type erased.
 #[derive(Clone, Debug)]
 pub enum Argument<'a> {
@@ -67,7 +124,18 @@ pub struct Memory<'a> {
     address: u64,
     shape: Shape,
     mutable: bool,
+    owner: Option<Owner<'a>>,
     borrow: PhantomData<(&'a mut [u8], *mut u8)>,
+}
+
+/// What an owner keeps of its memory.
+#[derive(Clone, Copy)]
+struct Owner<'a>(&'a (dyn Any + Sync));
+
+impl fmt::Debug for Owner<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Owner")
+    }
 }
 
 /// Extents and strides of a slice or view.
@@ -114,7 +182,17 @@ impl<'a> Memory<'a> {
     /// write them; where `mutable`, nobody else may read them either. On a device whose memory is the host's,
     /// `address` is a host address that was made from a pointer valid for that.
     pub unsafe fn new(element: ElementType, device: u64, address: u64, shape: Shape, mutable: bool) -> Memory<'a> {
-        Memory { element, device, address, shape, mutable, borrow: PhantomData }
+        Memory { element, device, address, shape, mutable, owner: None, borrow: PhantomData }
+    }
+
+    /// The same with what its owner keeps of it, for a launcher that knows it to find: who uses it, say.
+    pub fn owned_by(self, owner: &'a (dyn Any + Sync)) -> Memory<'a> {
+        Memory { owner: Some(Owner(owner)), ..self }
+    }
+
+    /// What its owner keeps of it, if that is a `T`.
+    pub fn owner<T: Any>(&self) -> Option<&'a T> {
+        self.owner.and_then(|Owner(owner)| (owner as &dyn Any).downcast_ref())
     }
 
     /// Element type.

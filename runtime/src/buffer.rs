@@ -1,59 +1,87 @@
 //! Memory of a device.
 
+use crate::device::Memory;
+use crate::pool::Piece;
+use crate::stream::{Used, Uses};
 use crate::view::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Layout};
 use crate::{Device, Error, Result};
-use kernel_dsl::launcher::{Memory, Shape, SliceArgument, SliceMutArgument};
+use kernel_dsl::launcher::{self, Shape, SliceArgument, SliceMutArgument};
 use kernel_dsl::{Argument, Element};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Bytes of a device, freed when dropped. They are initialised from the start.
+/// Memory of a device, given back when dropped, and who still uses it.
 ///
-/// It is `Send` and `Sync`: it owns its bytes, `&` only reads them, and devices may be used from any thread.
+/// It is `Send` and `Sync`: it owns its bytes, `&` only reads them, devices may be used from any thread, and what is still under way
+/// with it is noted.
 #[derive(Debug)]
 pub(crate) struct RawBuffer {
     device: Device,
-    address: u64,
+    memory: Memory,
+    /// There until it is dropped.
+    piece: Option<Piece>,
     bytes: usize,
+    uses: Uses,
 }
 
 impl RawBuffer {
-    /// `bytes` bytes, each of them `fill`.
-    pub fn filled(device: &Device, bytes: usize, fill: u8) -> Result<RawBuffer> {
-        let buffer = RawBuffer { device: device.clone(), address: device.backend().allocate(bytes)?, bytes };
-        // SAFETY: the allocation is new and ours.
-        unsafe { device.backend().fill(buffer.address, bytes, fill)? };
-        Ok(buffer)
+    /// `bytes` bytes that are still to be written. On the CPU they are initialised.
+    pub fn new(device: &Device, memory: Memory, bytes: usize) -> Result<RawBuffer> {
+        let (piece, pending) = device.backend().take(memory, bytes)?;
+        let (device, uses) = (device.clone(), Uses::inherited(pending));
+        Ok(RawBuffer { device, memory, piece: Some(piece), bytes, uses })
     }
 
     pub fn address(&self) -> u64 {
-        self.address
+        self.piece.as_ref().map_or(0, |piece| piece.address)
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub fn device(&self) -> &Device {
         &self.device
     }
 
+    pub fn uses(&self) -> &Uses {
+        &self.uses
+    }
+
+    /// Has all bytes set, in the device's own queue: whoever uses them comes after it.
+    pub fn fill(&mut self, value: u8) -> Result<()> {
+        let queue = self.device.backend().queue();
+        // SAFETY: the memory is ours alone, and its uses are noted.
+        unsafe { queue.fill(&Used::written(&self.uses), self.address(), self.bytes, value) }
+    }
+
     /// Overwrites all bytes; `from` has as many.
     pub fn write(&mut self, from: &[u8]) -> Result<()> {
         assert_eq!(from.len(), self.bytes, "callers compare lengths");
-        // SAFETY: the allocation is ours alone, and as long as `from`.
-        unsafe { self.device.backend().write(self.address, from) }
+        let queue = self.device.backend().queue();
+        // SAFETY: the memory is ours alone, and as long as `from`, which is borrowed until the copy is over; where the wait fails the
+        // device is lost, and with it the copy.
+        unsafe { queue.write(&Used::written(&self.uses), self.address(), from.as_ptr(), from.len())? };
+        queue.wait()
     }
 
     /// Reads all bytes; `to` has as many.
     pub fn read(&self, to: &mut [u8]) -> Result<()> {
         assert_eq!(to.len(), self.bytes, "callers compare lengths");
-        // SAFETY: the allocation is as long as `to`; a writer would need it exclusively.
-        unsafe { self.device.backend().read(self.address, to) }
+        let queue = self.device.backend().queue();
+        // SAFETY: the memory is as long as `to`, which is borrowed until the copy is over, as above; a writer would need the memory
+        // exclusively.
+        unsafe { queue.read(&Used::read(&self.uses), self.address(), to.as_mut_ptr(), to.len())? };
+        queue.wait()
     }
 }
 
 impl Drop for RawBuffer {
     fn drop(&mut self) {
-        // SAFETY: from `allocate`, with the same size; every launch that used it has ended, as launches end before they return.
-        unsafe { self.device.backend().free(self.address, self.bytes) }
+        if let Some(piece) = self.piece.take() {
+            self.device.backend().give(self.memory, piece, self.uses.before_write());
+        }
     }
 }
 
@@ -78,31 +106,46 @@ pub struct DeviceBuffer<T: Element> {
 impl Device {
     /// A buffer that holds a copy of `data`.
     pub fn upload<T: Element>(&self, data: &[T]) -> Result<DeviceBuffer<T>> {
-        let mut buffer = self.alloc(data.len())?;
+        let mut buffer = DeviceBuffer::new(self, data.len())?;
         buffer.copy_from(data)?;
         Ok(buffer)
     }
 
     /// A buffer of `len` zeros.
     pub fn zeros<T: Element>(&self, len: usize) -> Result<DeviceBuffer<T>> {
-        self.filled(len, 0)
+        let mut buffer = DeviceBuffer::new(self, len)?;
+        buffer.raw.fill(0)?;
+        Ok(buffer)
     }
 
-    /// A buffer of `len` elements that are still to be written: each byte is 0xFF, which makes NaNs of floats, so that a kernel
-    /// that reads before it writes does not pass for right.
+    /// A buffer of `len` elements that are still to be written. On a GPU they are what the memory held before. On the CPU
+    /// each byte is 0xFF, which makes NaNs of floats, so that a kernel that reads before it writes does not pass for right.
     pub fn alloc<T: Element>(&self, len: usize) -> Result<DeviceBuffer<T>> {
-        self.filled(len, 0xff)
-    }
-
-    fn filled<T: Element>(&self, len: usize, fill: u8) -> Result<DeviceBuffer<T>> {
-        const { assert!(size_of::<T>() == T::TYPE.bytes() as usize, "an element is as wide on the host as on the device") };
-        let too_large = || Error::OutOfMemory { requested: usize::MAX, device: self.to_string(), free: None };
-        let bytes = len.checked_mul(size_of::<T>()).ok_or_else(too_large)?;
-        Ok(DeviceBuffer { raw: RawBuffer::filled(self, bytes, fill)?, len, element: PhantomData })
+        let mut buffer = DeviceBuffer::new(self, len)?;
+        if self.is_cpu() {
+            buffer.raw.fill(0xff)?;
+        }
+        Ok(buffer)
     }
 }
 
+/// Bytes of `len` elements.
+pub(crate) fn bytes_of<T: Element>(device: &Device, len: usize) -> Result<usize> {
+    const { assert!(size_of::<T>() == T::TYPE.bytes() as usize, "an element is as wide on the host as on the device") };
+    len.checked_mul(size_of::<T>()).ok_or_else(|| Error::OutOfMemory {
+        requested: usize::MAX,
+        device: device.to_string(),
+        free: None,
+        pool: None,
+    })
+}
+
 impl<T: Element> DeviceBuffer<T> {
+    fn new(device: &Device, len: usize) -> Result<DeviceBuffer<T>> {
+        let raw = RawBuffer::new(device, Memory::Device, bytes_of::<T>(device, len)?)?;
+        Ok(DeviceBuffer { raw, len, element: PhantomData })
+    }
+
     /// Number of elements.
     pub fn len(&self) -> usize {
         self.len
@@ -116,6 +159,13 @@ impl<T: Element> DeviceBuffer<T> {
     /// The device whose memory it is.
     pub fn device(&self) -> &Device {
         self.raw.device()
+    }
+
+    /// Where its first element is in the device's memory, for whatever else speaks to the driver: kernels get it by themselves. What is done
+    /// with it is not noted: it must come after what streams still do with the buffer, and before what they do next. 0 if there
+    /// are no elements.
+    pub fn device_address(&self) -> u64 {
+        self.address()
     }
 
     /// A copy of all elements on the host: the counterpart of [`Device::upload`].
@@ -219,11 +269,20 @@ impl<T: Element> DeviceBuffer<T> {
         self.raw.address()
     }
 
-    fn memory(&self, mutable: bool) -> Memory<'_> {
+    pub(crate) fn bytes(&self) -> usize {
+        self.raw.bytes()
+    }
+
+    pub(crate) fn uses(&self) -> &Uses {
+        self.raw.uses()
+    }
+
+    fn memory(&self, mutable: bool) -> launcher::Memory<'_> {
         let shape = Shape::Slice(self.len as u64);
         // SAFETY: the buffer owns that many elements and is borrowed for as long as the argument lives, exclusively where `mutable`
-        // (the callers see to it); they are initialised.
-        unsafe { Memory::new(T::TYPE, self.device().id(), self.address(), shape, mutable) }
+        // (the callers see to it); on the CPU they are initialised.
+        let memory = unsafe { launcher::Memory::new(T::TYPE, self.device().id(), self.address(), shape, mutable) };
+        memory.owned_by(self.uses())
     }
 }
 

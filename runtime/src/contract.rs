@@ -3,6 +3,7 @@
 //!
 //! What passes is [`Approved`], and a device runs nothing else.
 
+use crate::stream::{Access, Used};
 use crate::{Device, Error};
 use kernel_dsl::Argument;
 use kernel_dsl::compiler::hir::{Monomorphic, Type};
@@ -10,22 +11,22 @@ use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::launch::{self, Fact, Refusal};
 use kernel_dsl::launcher::Shape;
 
-/// Arguments that meet the kernel's contract.
-pub(crate) struct Approved<'a> {
+/// Arguments that meet the kernel's contract; `'m` is how long they borrow their memory.
+pub(crate) struct Approved<'a, 'm> {
     shape: launch::Shape,
-    arguments: &'a [Argument<'a>],
+    arguments: &'a [Argument<'m>],
     writes: Vec<bool>,
 }
 
-impl<'a> Approved<'a> {
+impl<'a, 'm> Approved<'a, 'm> {
     /// Checks `arguments` for a launch of the instance on `device`; `block` is the extent of the block that the launch chooses.
     pub fn new(
         kernel: &str,
         program: &Monomorphic,
         device: &Device,
         block: Option<usize>,
-        arguments: &'a [Argument<'a>],
-    ) -> Result<Approved<'a>, Error> {
+        arguments: &'a [Argument<'m>],
+    ) -> Result<Approved<'a, 'm>, Error> {
         let facts: Vec<_> = arguments.iter().map(fact).collect();
         let mut refusals: Vec<_> = arguments
             .iter()
@@ -50,13 +51,24 @@ impl<'a> Approved<'a> {
     }
 
     /// The arguments.
-    pub fn arguments(&self) -> &'a [Argument<'a>] {
+    pub fn arguments(&self) -> &'a [Argument<'m>] {
         self.arguments
     }
 
     /// The values of the entry's parameters, in order.
     pub fn parameters(&self) -> Vec<u64> {
         values(self.arguments)
+    }
+
+    /// The memory that the launch uses, as far as its owners keep track of that.
+    pub fn used(&self) -> Used<'m> {
+        let memory = self.arguments.iter().enumerate().filter_map(|(index, argument)| match argument {
+            Argument::Memory(memory) => {
+                Some((memory.owner()?, if self.writes(index) { Access::Write } else { Access::Read }))
+            }
+            Argument::Scalar { .. } => None,
+        });
+        memory.fold(Used::default(), |used, (uses, access)| used.and(uses, access))
     }
 
     /// Bytes of shared memory that the launch is to give a block, beyond what the entry declares itself.

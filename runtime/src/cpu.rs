@@ -5,6 +5,8 @@
 use crate::cache::Cache;
 use crate::contract::Approved;
 use crate::interpreter::{self, Binding, Bytes, Check, Launch, Outcome, Report};
+use crate::pool::{Pool, Source};
+use crate::stream::Pending;
 use crate::{Error, Result};
 use kernel_dsl::compiler::hir::{Instance, Monomorphic};
 use kernel_dsl::compiler::ir::SharedMemory;
@@ -13,7 +15,7 @@ use kernel_dsl::compiler::lower::checked::Checked;
 use kernel_dsl::compiler::{analyses, ir};
 use kernel_dsl::launcher::{Memory, Shape};
 use kernel_dsl::{Argument, Artifact};
-use std::alloc::{Layout, alloc, dealloc};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr;
 
 /// What the driver aligns allocations to, so that what is aligned here is there too.
@@ -24,9 +26,14 @@ const ALIGNMENT: usize = 256;
 pub(crate) struct Cpu {
     /// By the artifact's address, which is static.
     executables: Cache<(usize, Instance), Executable>,
+    memory: Pool,
 }
 
 impl Cpu {
+    pub fn memory(&self) -> (&Pool, HostMemory) {
+        (&self.memory, HostMemory)
+    }
+
     /// Runs the instance on the interpreter. It is lowered and decoded once.
     pub fn run(&self, artifact: &'static Artifact, program: &Monomorphic, approved: &Approved) -> Result<()> {
         let instance = program.instance();
@@ -37,50 +44,57 @@ impl Cpu {
         })?;
         executable.run(approved)
     }
+}
 
-    /// New memory; `bytes` > 0.
-    pub fn allocate(&self, bytes: usize) -> Result<u64> {
-        let failed = || Error::OutOfMemory { requested: bytes, device: "the host".to_string(), free: None };
-        let layout = Layout::from_size_align(bytes, ALIGNMENT).map_err(|_| failed())?;
-        // SAFETY: the size is not 0.
-        let start = unsafe { alloc(layout) };
+/// Sets all bytes.
+///
+/// # Safety
+/// They are of one allocation, and nobody else uses them.
+pub(crate) unsafe fn fill(address: u64, bytes: usize, value: u8) {
+    // SAFETY: by the caller's promise.
+    unsafe { ptr::write_bytes(pointer(address), value, bytes) }
+}
+
+/// Copies bytes.
+///
+/// # Safety
+/// As many at `from` are of one allocation, initialised, and nobody writes them; as many at `to` are of one allocation, nobody
+/// else uses them, and they do not overlap the others.
+pub(crate) unsafe fn copy(from: u64, to: u64, bytes: usize) {
+    // SAFETY: by the caller's promise.
+    unsafe { ptr::copy_nonoverlapping(pointer(from).cast_const(), pointer(to), bytes) }
+}
+
+/// Host memory, from the allocator. All of it is initialised, and stays so.
+pub(crate) struct HostMemory;
+
+impl Source for HostMemory {
+    fn reserve(&self, bytes: u64) -> Result<u64> {
+        let failed = || Error::OutOfMemory { requested: bytes as usize, device: self.name(), free: None, pool: None };
+        let layout = Layout::from_size_align(bytes as usize, ALIGNMENT).map_err(|_| failed())?;
+        // SAFETY: the size is not 0: segments are not.
+        let start = unsafe { alloc_zeroed(layout) };
         if start.is_null() { Err(failed()) } else { Ok(start.expose_provenance() as u64) }
     }
 
-    /// Frees memory.
-    ///
-    /// # Safety
-    /// It came from `allocate` with as many bytes, and nobody uses it any more.
-    pub unsafe fn free(&self, address: u64, bytes: usize) {
-        // SAFETY: the layout was valid in `allocate`; the rest by the caller's promise.
-        unsafe { dealloc(pointer(address), Layout::from_size_align_unchecked(bytes, ALIGNMENT)) }
+    fn name(&self) -> String {
+        "the host".into()
     }
 
-    /// Sets all bytes.
-    ///
-    /// # Safety
-    /// They are of one allocation, and nobody else uses them.
-    pub unsafe fn fill(&self, address: u64, bytes: usize, value: u8) {
-        // SAFETY: by the caller's promise.
-        unsafe { ptr::write_bytes(pointer(address), value, bytes) }
+    fn wait_for(&self, _: &Pending) -> Result<()> {
+        Ok(())
     }
 
-    /// Copies `from` there.
-    ///
-    /// # Safety
-    /// As many bytes at `address` are of one allocation, and nobody else uses them.
-    pub unsafe fn write(&self, address: u64, from: &[u8]) {
-        // SAFETY: by the caller's promise; `from` is another's memory.
-        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), pointer(address), from.len()) }
+    unsafe fn release(&self, address: u64, bytes: u64) {
+        // SAFETY: the layout was valid in `reserve`; the rest by the caller's promise.
+        unsafe { dealloc(pointer(address), Layout::from_size_align_unchecked(bytes as usize, ALIGNMENT)) }
     }
+}
 
-    /// Copies from there.
-    ///
-    /// # Safety
-    /// As many bytes at `address` are of one allocation, initialised, and nobody writes them.
-    pub unsafe fn read(&self, address: u64, to: &mut [u8]) {
-        // SAFETY: by the caller's promise; `to` is exclusive.
-        unsafe { ptr::copy_nonoverlapping(pointer(address), to.as_mut_ptr(), to.len()) }
+impl Drop for Cpu {
+    fn drop(&mut self) {
+        // Host memory is given back without fail.
+        let _ = self.memory.trim(&HostMemory);
     }
 }
 

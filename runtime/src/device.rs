@@ -3,7 +3,9 @@
 use crate::cache::Cache;
 use crate::contract::Approved;
 use crate::cpu::Cpu;
-use crate::cuda::{Cuda, Driver};
+use crate::cuda::{Cuda, Driver, Form};
+use crate::pool::{MemoryStatistics, Piece, Pool};
+use crate::stream::{Pending, Queue};
 use crate::{Error, Result};
 use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, monomorphic, serial};
 use kernel_dsl::compiler::launch::DeviceFacts;
@@ -63,7 +65,7 @@ impl Device {
                 let reason = "the first GPU that kernels run on, which is none: its driver is cuda-on-cpu";
                 (Backend::Cuda(cuda), reason.to_string())
             }
-            Err(why) => (Backend::Cpu(Cpu::default()), format!("no GPU to use: {why}")),
+            Err(why) => (Backend::Cpu(Box::default()), format!("no GPU to use: {why}")),
         };
         let choice = Choice { device: backend.to_string(), reason };
         Ok(Device::new(backend, Some(choice)))
@@ -79,7 +81,7 @@ impl Device {
 
     /// The CPU: kernels run on the interpreter, in host memory.
     pub fn cpu() -> Device {
-        Device::new(Backend::Cpu(Cpu::default()), None)
+        Device::new(Backend::Cpu(Box::default()), None)
     }
 
     /// Why it is this device, if [`Device::best`] or [`Device::choose`] made it.
@@ -118,6 +120,50 @@ impl Device {
         &self.0.backend
     }
 
+    /// How its memory stands: all buffers of it, by whomever they were made, and what is kept for more.
+    pub fn memory(&self) -> MemoryStatistics {
+        self.0.backend.pool(Memory::Device).statistics()
+    }
+
+    /// The same of the pinned host memory that it keeps. On the CPU there is one kind of memory.
+    pub fn pinned_memory(&self) -> MemoryStatistics {
+        self.0.backend.pool(Memory::Pinned).statistics()
+    }
+
+    /// From now on the device's memory that is held, used or not, grows to `bytes` at most; to all that there is, if `None`.
+    pub fn limit_memory(&self, bytes: Option<u64>) {
+        self.0.backend.pool(Memory::Device).set_limit(bytes);
+    }
+
+    /// Gives back all memory that is kept and not used, pinned memory too: the number of bytes. It waits for work that may still
+    /// use it.
+    pub fn trim_memory(&self) -> Result<u64> {
+        match &self.0.backend {
+            Backend::Cpu(cpu) => {
+                let (pool, source) = cpu.memory();
+                pool.trim(&source)
+            }
+            Backend::Cuda(cuda) => {
+                let ((memory, device), (pinned, host)) = (cuda.memory(), cuda.pinned());
+                Ok(memory.trim(&device)? + pinned.trim(&host)?)
+            }
+        }
+    }
+
+    /// What `launch` gives if the arguments meet the kernel's contract and there is anything to run; the default if there is nothing.
+    pub(crate) fn approved<'m, T: Default>(
+        &self,
+        kernel: &'static Artifact,
+        constants: &[Constant],
+        block: Option<usize>,
+        arguments: &[Argument<'m>],
+        launch: impl FnOnce(&Monomorphic, &Approved<'_, 'm>) -> Result<T>,
+    ) -> Result<T> {
+        let program = self.instance(kernel, constants)?;
+        let approved = Approved::new(kernel.name, &program, self, block, arguments)?;
+        if approved.shape().is_empty() { Ok(T::default()) } else { launch(&program, &approved) }
+    }
+
     /// The instance of `artifact`, decoded and made once.
     pub(crate) fn instance(&self, artifact: &'static Artifact, constants: &[Constant]) -> Result<Arc<Monomorphic>> {
         let instance = Instance(constants.to_vec());
@@ -133,7 +179,7 @@ impl Device {
 }
 
 /// With whether it is no GPU at all, but the PTX interpreter behind a driver of our own.
-fn first_gpu() -> Result<(Cuda, bool)> {
+fn first_gpu() -> Result<(Arc<Cuda>, bool)> {
     let driver = Driver::open()?;
     let mut why = Error::NoDevice { driver: driver.version() };
     for ordinal in 0..driver.device_count()? {
@@ -173,15 +219,14 @@ impl Launcher for Device {
         block: Option<usize>,
         arguments: &[Argument<'_>],
     ) -> Result<()> {
-        let program = self.instance(kernel, constants)?;
-        let approved = Approved::new(kernel.name, &program, self, block, arguments)?;
-        if approved.shape().is_empty() {
-            return Ok(());
-        }
-        match &self.0.backend {
-            Backend::Cpu(cpu) => cpu.run(kernel, &program, &approved),
-            Backend::Cuda(cuda) => cuda.run_checked(kernel, &program, &approved),
-        }
+        self.approved(kernel, constants, block, arguments, |program, approved| match &self.0.backend {
+            Backend::Cpu(cpu) => cpu.run(kernel, program, approved),
+            Backend::Cuda(cuda) => {
+                let mut launch = cuda.ready(Form::Checked, kernel, program, approved)?;
+                // SAFETY: the arguments borrow their memory; it is the checked form.
+                unsafe { cuda.run(&mut launch) }
+            }
+        })
     }
 
     unsafe fn launch_unchecked(
@@ -191,23 +236,21 @@ impl Launcher for Device {
         block: Option<usize>,
         arguments: &[Argument<'_>],
     ) -> Result<()> {
-        let program = self.instance(kernel, constants)?;
-        let approved = Approved::new(kernel.name, &program, self, block, arguments)?;
-        if approved.shape().is_empty() {
-            return Ok(());
-        }
-        match &self.0.backend {
-            Backend::Cpu(cpu) => cpu.run(kernel, &program, &approved),
-            // SAFETY: by the caller's promise.
-            Backend::Cuda(cuda) => unsafe { cuda.run(kernel, &program, &approved) },
-        }
+        self.approved(kernel, constants, block, arguments, |program, approved| match &self.0.backend {
+            Backend::Cpu(cpu) => cpu.run(kernel, program, approved),
+            Backend::Cuda(cuda) => {
+                let mut launch = cuda.ready(Form::Bare, kernel, program, approved)?;
+                // SAFETY: the arguments borrow their memory; the rest by the caller's promise.
+                unsafe { cuda.run(&mut launch) }
+            }
+        })
     }
 }
 
-/// What does the work. Memory of no bytes has address 0 and is never touched.
+/// What does the work.
 pub(crate) enum Backend {
-    Cpu(Cpu),
-    Cuda(Cuda),
+    Cpu(Box<Cpu>),
+    Cuda(Arc<Cuda>),
 }
 
 impl fmt::Display for Backend {
@@ -220,81 +263,60 @@ impl fmt::Display for Backend {
 }
 
 impl Backend {
-    /// New memory, aligned to 256 bytes at least; its contents are not defined.
-    pub fn allocate(&self, bytes: usize) -> Result<u64> {
+    /// Memory that is still to be written: what it holds is not defined, and on the CPU initialised. With it comes what must be over before it is
+    /// written.
+    pub fn take(&self, memory: Memory, bytes: usize) -> Result<(Piece, Pending)> {
+        match (self, memory) {
+            (Backend::Cpu(cpu), _) => {
+                let (pool, source) = cpu.memory();
+                pool.take(bytes, &source)
+            }
+            (Backend::Cuda(cuda), Memory::Device) => {
+                let (pool, source) = cuda.memory();
+                pool.take(bytes, &source)
+            }
+            (Backend::Cuda(cuda), Memory::Pinned) => {
+                let (pool, source) = cuda.pinned();
+                pool.take(bytes, &source)
+            }
+        }
+    }
+
+    /// Takes it back, for others to have once `pending` is over.
+    pub fn give(&self, memory: Memory, piece: Piece, pending: Pending) {
+        self.pool(memory).give(piece, pending);
+    }
+
+    fn pool(&self, memory: Memory) -> &Pool {
+        match (self, memory) {
+            (Backend::Cpu(cpu), _) => cpu.memory().0,
+            (Backend::Cuda(cuda), Memory::Device) => cuda.memory().0,
+            (Backend::Cuda(cuda), Memory::Pinned) => cuda.pinned().0,
+        }
+    }
+
+    /// Waits on the host for all of this.
+    pub fn wait_for(&self, pending: &Pending) -> Result<()> {
         match self {
-            _ if bytes == 0 => Ok(0),
-            Backend::Cpu(cpu) => cpu.allocate(bytes),
-            Backend::Cuda(cuda) => cuda.allocate(bytes),
+            Backend::Cpu(_) => Ok(()),
+            Backend::Cuda(cuda) => cuda.wait_for(pending),
         }
     }
 
-    /// Frees memory.
-    ///
-    /// # Safety
-    /// It came from `allocate` with as many bytes, and nobody uses it any more.
-    pub unsafe fn free(&self, address: u64, bytes: usize) {
-        // SAFETY: by the caller's promise.
-        unsafe {
-            match self {
-                _ if bytes == 0 => {}
-                Backend::Cpu(cpu) => cpu.free(address, bytes),
-                Backend::Cuda(cuda) => cuda.free(address),
-            }
+    /// The device's own queue.
+    pub fn queue(&self) -> Queue {
+        match self {
+            Backend::Cpu(_) => Queue::Cpu,
+            Backend::Cuda(cuda) => Queue::Cuda(cuda.clone(), cuda.first_lane()),
         }
     }
+}
 
-    /// Sets all bytes.
-    ///
-    /// # Safety
-    /// They are of one allocation, and nobody else uses them.
-    pub unsafe fn fill(&self, address: u64, bytes: usize, value: u8) -> Result<()> {
-        // SAFETY: by the caller's promise.
-        unsafe {
-            match self {
-                _ if bytes == 0 => Ok(()),
-                Backend::Cpu(cpu) => {
-                    cpu.fill(address, bytes, value);
-                    Ok(())
-                }
-                Backend::Cuda(cuda) => cuda.fill(address, bytes, value),
-            }
-        }
-    }
-
-    /// Copies from the host.
-    ///
-    /// # Safety
-    /// As many bytes at `address` are of one allocation, and nobody else uses them.
-    pub unsafe fn write(&self, address: u64, from: &[u8]) -> Result<()> {
-        // SAFETY: by the caller's promise.
-        unsafe {
-            match self {
-                _ if from.is_empty() => Ok(()),
-                Backend::Cpu(cpu) => {
-                    cpu.write(address, from);
-                    Ok(())
-                }
-                Backend::Cuda(cuda) => cuda.write(address, from),
-            }
-        }
-    }
-
-    /// Copies to the host.
-    ///
-    /// # Safety
-    /// As many bytes at `address` are of one allocation, initialised, and nobody writes them.
-    pub unsafe fn read(&self, address: u64, to: &mut [u8]) -> Result<()> {
-        // SAFETY: by the caller's promise.
-        unsafe {
-            match self {
-                _ if to.is_empty() => Ok(()),
-                Backend::Cpu(cpu) => {
-                    cpu.read(address, to);
-                    Ok(())
-                }
-                Backend::Cuda(cuda) => cuda.read(address, to),
-            }
-        }
-    }
+/// Whose memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Memory {
+    /// What kernels read and write.
+    Device,
+    /// The host's, where the device copies from and to by itself. On the CPU there is one kind.
+    Pinned,
 }

@@ -1,6 +1,7 @@
 //! What can go wrong, with what was expected and what was found.
 
 use crate::cuda::{Capability, CudaVersion, DriverError};
+use crate::pool::MemoryStatistics;
 use crate::{interpreter, ptx};
 use kernel_dsl::compiler::hir::serial;
 use kernel_dsl::compiler::launch::Refusal;
@@ -50,10 +51,15 @@ pub enum Error {
     #[error(transparent)]
     Driver(#[from] DriverError),
 
-    /// No memory left.
-    #[error("no memory for {requested} bytes on {device}{}", of_total(*.free))]
+    /// No memory left, after what was cached had been given back.
+    #[error("no memory for {requested} bytes on {device}{}{}", of_total(*.free), of_pool(.pool.as_deref()))]
     #[allow(missing_docs)]
-    OutOfMemory { requested: usize, device: String, free: Option<(usize, usize)> },
+    OutOfMemory { requested: usize, device: String, free: Option<(usize, usize)>, pool: Option<Box<MemoryStatistics>> },
+
+    /// As many streams as a device can have.
+    #[error("cannot make a stream on {device}: it has 65536 already; drop those that are done with")]
+    #[allow(missing_docs)]
+    TooManyStreams { device: String },
 
     /// The arguments do not meet the kernel's contract; nothing has run.
     #[error("cannot launch {instance}:{}", list(.refusals))]
@@ -113,6 +119,11 @@ pub enum Error {
     #[allow(missing_docs)]
     View { element: ElementType, len: usize, extents: Vec<usize>, strides: Vec<usize>, why: String },
 
+    /// What lives on one device, used by a stream of another.
+    #[error("{what} is of {found}, the stream of {stream}: what they share must be one device's")]
+    #[allow(missing_docs)]
+    OtherDevice { what: &'static str, found: String, stream: String },
+
     /// A copy between a buffer and a slice of another length.
     #[error("cannot copy {}: the buffer holds {buffer} elements, the slice {slice}", .direction)]
     #[allow(missing_docs)]
@@ -125,6 +136,10 @@ fn devices(count: usize) -> String {
 
 fn of_total(free: Option<(usize, usize)>) -> String {
     free.map_or_else(String::new, |(free, total)| format!(": {free} of its {total} bytes are free"))
+}
+
+fn of_pool(pool: Option<&MemoryStatistics>) -> String {
+    pool.map_or_else(String::new, |pool| format!("; the pool: {pool}"))
 }
 
 fn list(refusals: &[Refusal]) -> String {

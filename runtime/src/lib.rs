@@ -7,7 +7,8 @@
 //! * [`Device`] is where kernels run: an NVIDIA GPU through its driver alone, or the CPU, where the oracle
 //!   ([`interpreter`]) runs the kernel's IR as lowered and reports every access that is wrong. It implements
 //!   [`Launcher`](kernel_dsl::Launcher), so that a kernel's typed `launch` takes it.
-//! * [`DeviceBuffer`] is memory of a device, freed when dropped; [`BufferView`], [`BufferStrided`] and their `Mut`s are shaped borrows of it.
+//! * [`Stream`] is work in order beside other work; it launches too. [`Event`] is a place in one.
+//! * [`DeviceBuffer`] is memory of a device, given back when dropped; [`BufferView`], [`BufferStrided`] and their `Mut`s are shaped borrows of it.
 //! * Each launch goes through the kernel's contract (`contract`, over `kernel_dsl::compiler::launch`) before
 //!   anything runs. What is refused is refused whole: no argument has been touched.
 //! * On a GPU, `launch` runs the kernel's checked form: what it finds first comes back as [`Error::Violation`], a report
@@ -17,8 +18,18 @@
 //!
 //! # Order and errors
 //!
-//! Every operation has ended when its function returns: an upload has arrived, a launch has run, and an error that a launch
-//! met is that launch's own.
+//! Work that is given to a [`Device`] has ended when the function returns: an upload has arrived, a launch has run, and an error that a launch
+//! met is that launch's own. Work that is given to a [`Stream`] is submitted when the function returns, and runs while the host goes on, in the order
+//! of its stream; what a launch finds is the error of whatever next waits for the stream.
+//!
+//! What one stream must not overtake of another is known from the memory that both use: no synchronisation is needed for the results to
+//! be those of the calls' order, and none can be forgotten. [`Event`]s order what has no memory in common, and tell times.
+//!
+//! # Memory
+//!
+//! A device's memory is kept when buffers are dropped, and handed out again without a call of the driver ([`Device::memory`] tells how it
+//! stands). A buffer may be dropped while streams still use it; the next owner's first use waits for that, on the device.
+//! [`PinnedBuffer`]s are host memory for copies that run beside other work.
 
 mod buffer;
 mod cache;
@@ -30,7 +41,10 @@ pub mod doctor;
 mod error;
 pub mod interpreter;
 mod number;
+mod pinned;
+mod pool;
 pub mod ptx;
+mod stream;
 pub mod testing;
 mod view;
 
@@ -45,6 +59,9 @@ pub use buffer::DeviceBuffer;
 pub use cuda::{Capability, CudaVersion, DriverError};
 pub use device::{Choice, Device};
 pub use error::Error;
+pub use pinned::PinnedBuffer;
+pub use pool::MemoryStatistics;
+pub use stream::{Event, Prepared, Stream};
 pub use view::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut};
 
 /// What the functions here give.

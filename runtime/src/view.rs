@@ -225,7 +225,7 @@ detached!(BufferView View);
 detached!(BufferStrided Strided);
 
 fn memory<'a, T: Element, const R: usize>(
-    buffer: &DeviceBuffer<T>,
+    buffer: &'a DeviceBuffer<T>,
     layout: &Layout<R>,
     shape: Shape,
     mutable: bool,
@@ -234,7 +234,8 @@ fn memory<'a, T: Element, const R: usize>(
     let address = buffer.address() + (layout.start * size_of::<T>()) as u64;
     // SAFETY: the layout reaches over elements of the buffer only, which are initialised; callers borrow the buffer for 'a,
     // exclusively where `mutable`.
-    Argument::Memory(unsafe { Memory::new(T::TYPE, buffer.device().id(), address, shape, mutable) })
+    let memory = unsafe { Memory::new(T::TYPE, buffer.device().id(), address, shape, mutable) };
+    Argument::Memory(memory.owned_by(buffer.uses()))
 }
 
 fn view<const R: usize>(layout: &Layout<R>) -> Shape {

@@ -45,6 +45,24 @@ fn a_finding() {
     shows(&error.to_string());
 }
 
+/// The lines about streams, run.
+#[test]
+fn a_stream() -> runtime::Result<()> {
+    let device = Device::cpu();
+    let (xs, ys) = ([1.0f32; 5], [2.0f32; 5]);
+
+    let stream = device.stream()?;
+    let x = stream.upload(&xs)?;
+    let mut y = stream.upload(&ys)?;
+    let mut step = stream.prepare(saxpy::call(2.0, &x, &mut y))?;
+    for _ in 0..100 {
+        step.launch()?;
+    }
+    stream.wait()?;
+    assert_eq!(y.download()?, [202.0; 5]);
+    Ok(())
+}
+
 /// Without the release of ptxas that it shows, and an nvdisasm, there is nothing to compare with.
 #[test]
 fn the_machine_code_of_saxpy() {

@@ -14,6 +14,7 @@
 //! What a subcommand prints goes to stdout, what went wrong to stderr. The exit code is 0 where all is well, 1 where a
 //! check or a compilation failed, 2 where the command could not do what it was asked, such as for a kernel that there is not.
 
+mod bench;
 mod cases;
 mod check;
 mod doctor;
@@ -37,7 +38,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Lists, shows, examines and checks the GPU kernels of this program, and runs those of PTX files.
+/// Lists, shows, examines, checks and measures the GPU kernels of this program, and runs those of PTX files.
 ///
 /// Kernels are named as in Rust. One that is generic over constants has an instance for each choice of them: quote it in
 /// a shell, 'matmul::<16>'.
@@ -60,6 +61,7 @@ enum Command {
     Check(check::Check),
     Run(run::Run),
     Trace(trace::Trace),
+    Bench(bench::Bench),
     Doctor(doctor::Doctor),
 }
 
@@ -96,6 +98,8 @@ enum Error {
     Profile { instance: String, case: String, source: Box<runtime::Error> },
     #[error("cannot use that device: {0}")]
     Device(#[source] runtime::Error),
+    #[error("{peer}, which ours is measured against: {said}")]
+    Peer { peer: &'static str, said: String },
     #[error("cannot write to stdout: {0}")]
     Output(#[from] io::Error),
 }
@@ -105,9 +109,12 @@ impl Error {
         match self {
             Error::Run(e) if e.is_of_the_file() => ExitCode::FAILURE,
             Error::Name(name::Error::Hir { .. }) => ExitCode::FAILURE,
-            Error::Name(_) | Error::Run(_) | Error::Case(_) | Error::Device(_) | Error::NoTools { .. } => {
-                ExitCode::from(2)
-            }
+            Error::Name(_)
+            | Error::Run(_)
+            | Error::Case(_)
+            | Error::Device(_)
+            | Error::Peer { .. }
+            | Error::NoTools { .. } => ExitCode::from(2),
             Error::Trace { .. } | Error::Profile { .. } => ExitCode::from(2),
             Error::Compile { .. } | Error::Assembler { .. } | Error::Output(_) => ExitCode::FAILURE,
         }
@@ -137,6 +144,7 @@ pub fn main() -> ExitCode {
         Command::Check(check) => check.run(&mut out),
         Command::Run(run) => run.run(&mut out),
         Command::Trace(trace) => trace.run(&mut out),
+        Command::Bench(bench) => bench.run(&mut out),
         Command::Doctor(doctor) => doctor.run(&mut out),
     };
     match outcome.and_then(|outcome| Ok(out.flush().map(|()| outcome)?)) {

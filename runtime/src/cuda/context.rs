@@ -1,12 +1,13 @@
 //! A device's primary context, and memory in it.
 //!
-//! The context is shared with everything in the process that uses the device, and is current on a thread only for the
-//! length of one operation: whatever was current there before is so again afterwards.
+//! The context is shared with everything in the process that uses the device. A thread that has no context current gets this one, as
+//! CUDA's own runtime does it; on a thread that has another, this one is current only for the length of one operation.
 
 use super::driver::{Code, Driver};
 use super::info::DeviceInfo;
 use crate::Error;
 use cudarc::driver::sys;
+use std::marker::PhantomData;
 use std::ptr;
 
 /// A device with its primary context, which it keeps alive.
@@ -23,14 +24,20 @@ unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
 
-/// The context is current on this thread until this is dropped.
-struct Current<'a>(&'a Driver);
+/// The context is current on this thread until this is dropped, at least. It stays on its thread.
+struct Current<'a> {
+    driver: &'a Driver,
+    pushed: bool,
+    thread: PhantomData<*mut ()>,
+}
 
 impl Drop for Current<'_> {
     fn drop(&mut self) {
-        let mut popped = ptr::null_mut();
-        // SAFETY: pops what `Context::enter` pushed on this thread; operations are properly nested.
-        unsafe { (self.0.context_pop)(&mut popped) };
+        if self.pushed {
+            let mut popped = ptr::null_mut();
+            // SAFETY: pops what `Context::enter` pushed on this thread; operations are properly nested.
+            unsafe { (self.driver.context_pop)(&mut popped) };
+        }
     }
 }
 
@@ -55,10 +62,18 @@ impl Context {
     }
 
     fn enter(&self, doing: impl Fn() -> String) -> Result<Current<'_>, Error> {
-        // SAFETY: the context is alive: it is retained.
-        let code = unsafe { (self.driver.context_push)(self.context) };
-        self.driver.check(code, || format!("making the context of {} current for {}", self.info, doing()))?;
-        Ok(Current(&self.driver))
+        let driver = &self.driver;
+        let mut current = ptr::null_mut();
+        // SAFETY: `current` outlives the call; the context is alive: it is retained.
+        let (code, pushed) = unsafe {
+            match (driver.context_current)(&mut current) {
+                0 if current == self.context => (0, false),
+                0 if current.is_null() => ((driver.context_make_current)(self.context), false),
+                _ => ((driver.context_push)(self.context), true),
+            }
+        };
+        driver.check(code, || format!("making the context of {} current for {}", self.info, doing()))?;
+        Ok(Current { driver, pushed, thread: PhantomData })
     }
 
     /// New memory; `bytes` > 0.
@@ -71,11 +86,46 @@ impl Context {
         );
         match made {
             Ok(()) => Ok(address),
-            Err(Error::Driver(e)) if e.is_out_of_memory() => {
-                Err(Error::OutOfMemory { requested: bytes, device: self.info.to_string(), free: self.free_memory() })
-            }
+            Err(Error::Driver(e)) if e.is_out_of_memory() => Err(Error::OutOfMemory {
+                requested: bytes,
+                device: self.info.to_string(),
+                free: self.free_memory(),
+                pool: None,
+            }),
             Err(e) => Err(e),
         }
+    }
+
+    /// New memory of the host that the device copies from and to by itself; `bytes` > 0.
+    pub fn allocate_pinned(&self, bytes: usize) -> Result<u64, Error> {
+        /// Any context may use it so.
+        const PORTABLE: u32 = 1;
+        let mut address = ptr::null_mut();
+        let made = self.run(
+            || format!("allocating {bytes} bytes of pinned host memory"),
+            // SAFETY: `address` outlives the call.
+            |driver| unsafe { (driver.pinned_allocate)(&mut address, bytes, PORTABLE) },
+        );
+        match made {
+            Ok(()) => Ok(address.expose_provenance() as u64),
+            Err(Error::Driver(e)) if e.is_out_of_memory() => Err(Error::OutOfMemory {
+                requested: bytes,
+                device: "the host (pinned)".to_string(),
+                free: None,
+                pool: None,
+            }),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Frees it.
+    ///
+    /// # Safety
+    /// `address` came from `allocate_pinned` and is not used any more.
+    pub unsafe fn free_pinned(&self, address: u64) {
+        let memory = ptr::with_exposed_provenance_mut(address as usize);
+        // As for `free`. SAFETY: by the caller's promise.
+        let _ = self.run(|| "freeing pinned memory".into(), |driver| unsafe { (driver.pinned_free)(memory) });
     }
 
     /// Free and total bytes, where the driver tells.
@@ -109,24 +159,6 @@ impl Context {
             // SAFETY: by the caller's promise. Filling may go on after the call: the default stream is waited for.
             |driver| unsafe {
                 match (driver.memory_fill)(address, value, bytes) {
-                    0 => (driver.stream_wait)(ptr::null_mut()),
-                    code => code,
-                }
-            },
-        )
-    }
-
-    /// Copies `from` to the device; it has arrived when this returns.
-    ///
-    /// # Safety
-    /// As many bytes at `address` are one allocation's and nobody else uses them.
-    pub unsafe fn write(&self, address: u64, from: &[u8]) -> Result<(), Error> {
-        self.run(
-            || format!("copying {} bytes to the device at {address:#x}", from.len()),
-            // SAFETY: by the caller's promise. The copy may be under way still when the call returns, out of the driver's own staging
-            // memory: the default stream is waited for.
-            |driver| unsafe {
-                match (driver.copy_to_device)(address, from.as_ptr().cast(), from.len()) {
                     0 => (driver.stream_wait)(ptr::null_mut()),
                     code => code,
                 }

@@ -17,6 +17,8 @@ pub(super) type Code = u32;
 const SUCCESS: Code = 0;
 const OUT_OF_MEMORY: Code = 2;
 const NO_DEVICE: Code = 100;
+/// What a query says of what is still under way.
+pub(super) const NOT_READY: Code = 600;
 
 macro_rules! functions {
     ($($(#[doc = $doc:literal])* $name:ident = $symbol:ident $(| $other:ident)? ($($argument:ty),*);)*) => {
@@ -67,20 +69,37 @@ functions! {
     context_retain = cuDevicePrimaryCtxRetain(*mut sys::CUcontext, sys::CUdevice);
     /// `_v2` came with CUDA 11.0; the older name has the same meaning to a caller.
     context_release = cuDevicePrimaryCtxRelease_v2 | cuDevicePrimaryCtxRelease(sys::CUdevice);
+    context_current = cuCtxGetCurrent(*mut sys::CUcontext);
+    context_make_current = cuCtxSetCurrent(sys::CUcontext);
     context_push = cuCtxPushCurrent_v2(sys::CUcontext);
     context_pop = cuCtxPopCurrent_v2(*mut sys::CUcontext);
     memory_info = cuMemGetInfo_v2(*mut usize, *mut usize);
     memory_allocate = cuMemAlloc_v2(*mut sys::CUdeviceptr, usize);
     memory_free = cuMemFree_v2(sys::CUdeviceptr);
     memory_fill = cuMemsetD8_v2(sys::CUdeviceptr, u8, usize);
-    copy_to_device = cuMemcpyHtoD_v2(sys::CUdeviceptr, *const c_void, usize);
     copy_to_host = cuMemcpyDtoH_v2(*mut c_void, sys::CUdeviceptr, usize);
+    memory_fill_in = cuMemsetD8Async(sys::CUdeviceptr, u8, usize, sys::CUstream);
+    copy_to_device_in = cuMemcpyHtoDAsync_v2(sys::CUdeviceptr, *const c_void, usize, sys::CUstream);
+    copy_to_host_in = cuMemcpyDtoHAsync_v2(*mut c_void, sys::CUdeviceptr, usize, sys::CUstream);
+    copy_in = cuMemcpyDtoDAsync_v2(sys::CUdeviceptr, sys::CUdeviceptr, usize, sys::CUstream);
+    pinned_allocate = cuMemHostAlloc(*mut *mut c_void, usize, c_uint);
+    pinned_free = cuMemFreeHost(*mut c_void);
     module_load = cuModuleLoadDataEx(*mut sys::CUmodule, *const c_void, c_uint, *mut c_int, *mut *mut c_void);
     module_function = cuModuleGetFunction(*mut sys::CUfunction, sys::CUmodule, *const c_char);
     module_unload = cuModuleUnload(sys::CUmodule);
     launch = cuLaunchKernel(sys::CUfunction, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, sys::CUstream,
         *mut *mut c_void, *mut *mut c_void);
+    stream_create = cuStreamCreate(*mut sys::CUstream, c_uint);
+    stream_destroy = cuStreamDestroy_v2(sys::CUstream);
     stream_wait = cuStreamSynchronize(sys::CUstream);
+    stream_wait_event = cuStreamWaitEvent(sys::CUstream, sys::CUevent, c_uint);
+    event_create = cuEventCreate(*mut sys::CUevent, c_uint);
+    event_destroy = cuEventDestroy_v2(sys::CUevent);
+    event_record = cuEventRecord(sys::CUevent, sys::CUstream);
+    event_query = cuEventQuery(sys::CUevent);
+    event_wait = cuEventSynchronize(sys::CUevent);
+    /// From the first to the second, in milliseconds.
+    event_elapsed = cuEventElapsedTime(*mut f32, sys::CUevent, sys::CUevent);
 }
 
 /// What the library of the package `cuda-on-cpu` exports, and NVIDIA's does not.
@@ -229,7 +248,7 @@ mod tests {
     fn a_library_without_our_functions_is_refused_by_name() {
         let Err(Error::DriverLacks { functions, .. }) = Driver::start(&|_| None) else { panic!("expected a refusal") };
         assert!(functions.contains(&"cuLaunchKernel"));
-        assert_eq!(functions.len(), 24);
+        assert_eq!(functions.len(), 40);
     }
 
     /// A driver that knows its version, how `cuInit` ends, and no error's name; its other functions are not to be called.

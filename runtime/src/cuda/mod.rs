@@ -1,18 +1,27 @@
 //! The CUDA device, through the driver library alone.
 //!
 //! `driver` holds the functions of the library and turns their codes into errors; `info` what a device says of itself;
-//! `context` a device's primary context and its memory; `module` kernels loaded there, and their launches; `checked` their checked
-//! forms; `version` which driver knows which PTX. Only this folder calls the driver.
+//! `context` a device's primary context and its memory; `lane` the streams there, and what orders them; `mark` their events; `module`
+//! kernels loaded there; `launch` their launches; `record` what checked launches leave; `gpu` puts these together; `version` which
+//! driver knows which PTX. Only this folder calls the driver.
 
-mod checked;
 mod context;
 mod driver;
+mod gpu;
 mod info;
+mod lane;
+mod launch;
+mod mark;
 mod module;
+mod record;
 mod version;
 
 pub(crate) use driver::Driver;
 pub use driver::DriverError;
+pub(crate) use gpu::{Cuda, Form};
 pub use info::DeviceInfo;
-pub(crate) use module::{Cuda, ptx};
+pub(crate) use lane::Lane;
+pub(crate) use launch::Ready;
+pub(crate) use mark::Mark;
+pub(crate) use module::ptx;
 pub use version::{Capability, CudaVersion};

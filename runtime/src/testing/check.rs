@@ -393,7 +393,7 @@ impl Prepared {
         device: &Device,
         case: &Case,
         arguments: &'a [Argument<'a>],
-    ) -> Result<Approved<'a>> {
+    ) -> Result<Approved<'a, 'a>> {
         Approved::new(self.artifact.name, &self.program, device, case.block, arguments)
     }
 

@@ -3,6 +3,7 @@
 use super::input::{Array, Form};
 use super::{Case, Input};
 use crate::buffer::RawBuffer;
+use crate::device;
 use crate::{Device, Result, contract};
 use kernel_dsl::Argument;
 use kernel_dsl::compiler::hir::Monomorphic;
@@ -49,7 +50,7 @@ impl Signature {
                 Input::Scalar { .. } => None,
                 Input::Array(array) => {
                     array.check()?;
-                    let mut buffer = RawBuffer::filled(device, array.bytes().len(), 0)?;
+                    let mut buffer = RawBuffer::new(device, device::Memory::Device, array.bytes().len())?;
                     buffer.write(array.bytes())?;
                     Some(buffer)
                 }
@@ -66,9 +67,10 @@ impl Signature {
                     let mutable = self.writes.get(index).copied().unwrap_or(false);
                     // SAFETY: the shape reaches over the buffer's bytes only, which are initialised; the buffers are this
                     // function's own and outlive the arguments, and each is one argument's.
-                    Argument::Memory(unsafe {
+                    let memory = unsafe {
                         Memory::new(array.element(), device.id(), buffer.address(), array.shape(form), mutable)
-                    })
+                    };
+                    Argument::Memory(memory.owned_by(buffer.uses()))
                 }
                 (Input::Scalar { ty, bits }, _) => Argument::Scalar { ty: *ty, bits: *bits },
                 (Input::Array(_), None) => unreachable!("each array has a buffer"),

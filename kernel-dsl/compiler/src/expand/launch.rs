@@ -12,13 +12,13 @@ use syn::{FnArg, GenericParam, ItemFn, Lifetime, Pat, PatType, Path, PathArgumen
 /// How long a launch borrows its arguments. A kernel has no lifetimes of its own.
 const LIFETIME: &str = "'a";
 
-/// `impl kernel { launch, launch_unchecked }`.
+/// `impl kernel { call, launch, launch_unchecked }`.
 pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStream {
     let name = &item.sig.ident;
     let (of_impl, of_type, _) = item.sig.generics.split_for_impl();
     let known = known(item, facade);
     let docs: Vec<_> = item.attrs.iter().filter(|a| a.path().is_ident("doc")).collect();
-    let (launch, unchecked) = (at_name(item, "launch"), at_name(item, "launch_unchecked"));
+    let [call, launch, unchecked] = ["call", "launch", "launch_unchecked"].map(|name| at_name(item, name));
     // Locals are hygienic: a kernel's own parameter may be called `device` too. Types are not.
     let device = Ident::new("device", Span::mixed_site());
     let lifetime = Lifetime::new(LIFETIME, Span::call_site());
@@ -35,42 +35,39 @@ pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStr
         None => quote!(::core::option::Option::None),
     };
     let erased = parameters.iter().map(|p| p.erased(&arguments));
-    let erased = quote!(let mut #arguments = #facade::__private::Vec::new(); #(#erased)*);
-    let checked_body = match stage {
-        Stage::Refused => quote!(::core::unreachable!()),
-        Stage::Read(_) => {
-            quote!({
-                #erased
-                #facade::Launcher::launch(
-                    #device,
-                    <Self as #facade::Kernel>::ARTIFACT,
-                    <Self as #facade::Kernel>::CONSTANTS,
-                    #block_passed,
-                    &#arguments,
-                )
-            })
-        }
+    let names: Vec<_> = parameters.iter().map(|p| &p.name).collect();
+    let passed = match &block {
+        Some((name, _)) => quote!(#name, #(#names),*),
+        None => quote!(#(#names),*),
     };
-    let unchecked_body = match stage {
-        Stage::Refused => quote!(::core::unreachable!()),
-        Stage::Read(_) => quote!({
-            #erased
-            // SAFETY: the caller promises what the launcher asks for.
-            unsafe {
-                #facade::Launcher::launch_unchecked(
-                    #device,
-                    <Self as #facade::Kernel>::ARTIFACT,
-                    <Self as #facade::Kernel>::CONSTANTS,
-                    #block_passed,
-                    &#arguments,
-                )
-            }
-        }),
-    };
+    let read = matches!(stage, Stage::Read(_));
+    let body = |body: TokenStream| if read { body } else { quote!(::core::unreachable!()) };
+    let call_body = body(quote! {
+        let mut #arguments = #facade::__private::Vec::new();
+        #(#erased)*
+        #facade::Call::new(
+            <Self as #facade::Kernel>::ARTIFACT,
+            <Self as #facade::Kernel>::CONSTANTS,
+            #block_passed,
+            #arguments,
+        )
+    });
+    let checked_body = body(quote!(#facade::Call::launch(Self::#call(#passed), #device)));
+    // The caller promises what the launcher asks for.
+    let unchecked_body = body(quote!(unsafe { #facade::Call::launch_unchecked(Self::#call(#passed), #device) }));
     let separator = (!docs.is_empty()).then(|| quote!(#[doc = ""]));
     quote! {
         #[allow(clippy::too_many_arguments, dead_code, deprecated, non_snake_case, non_upper_case_globals, unused_variables)]
         impl #of_impl #name #of_type #known {
+            /// The kernel with these arguments, for a launcher to run, or to make ready for being run again and again.
+            #block_docs
+            pub fn #call<#lifetime>(
+                #block_declared
+                #(#declared),*
+            ) -> #facade::Call<#lifetime> {
+                #call_body
+            }
+
             #(#docs)*
             #separator
             /// Runs the kernel on `device`, every access to memory checked.

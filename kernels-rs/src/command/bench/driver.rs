@@ -1,0 +1,73 @@
+//! The driver's calls with nothing around them: what ours are measured against.
+
+use super::Error;
+use cudarc::driver::{CudaContext, CudaStream, result, sys};
+use std::ffi::{CString, c_void};
+use std::ptr;
+use std::sync::Arc;
+
+/// A stream of the first device, and a kernel loaded there.
+pub(super) struct Driver {
+    stream: Arc<CudaStream>,
+    /// Loaded for as long as the process lives.
+    function: sys::CUfunction,
+}
+
+impl Driver {
+    /// With the PTX of a kernel.
+    pub fn new(ptx: &str, entry: &str) -> Result<Driver, Error> {
+        let [ptx, entry] = [ptx, entry].map(|text| CString::new(text).unwrap_or_default());
+        let open = || {
+            let stream = CudaContext::new(0)?.new_stream()?;
+            // SAFETY: the text ends with a NUL; the context is current, as it has just been made; the module is loaded.
+            let function = unsafe {
+                let module = result::module::load_data(ptx.as_ptr().cast())?;
+                result::module::get_function(module, entry)?
+            };
+            Ok(Driver { stream, function })
+        };
+        open().map_err(failed)
+    }
+
+    /// `cuLaunchKernel` of one block of 256 threads.
+    ///
+    /// # Safety
+    /// `parameters` are those that the kernel takes.
+    pub unsafe fn launch(&self, parameters: &mut [*mut c_void]) -> Result<(), Error> {
+        // SAFETY: function and stream are alive; the rest by the caller's promise.
+        unsafe {
+            let stream = self.stream.cu_stream();
+            sys::cuLaunchKernel(self.function, 1, 1, 1, 256, 1, 1, 0, stream, parameters.as_mut_ptr(), ptr::null_mut())
+        }
+        .result()
+        .map_err(failed)
+    }
+
+    pub fn wait(&self) -> Result<(), Error> {
+        self.stream.synchronize().map_err(failed)
+    }
+
+    /// `cuMemAlloc` and `cuMemFree`.
+    pub fn allocate(&self, bytes: usize) -> Result<(), Error> {
+        let mut address = 0;
+        // SAFETY: the context is current: it was made so by this thread; what was made is freed, once.
+        unsafe { sys::cuMemAlloc_v2(&mut address, bytes).result().and_then(|()| sys::cuMemFree_v2(address).result()) }
+            .map_err(failed)
+    }
+
+    /// `cuMemAllocAsync` and `cuMemFreeAsync`.
+    pub fn allocate_in_order(&self, bytes: usize) -> Result<(), Error> {
+        let (mut address, stream) = (0, self.stream.cu_stream());
+        // SAFETY: as above; the stream is alive.
+        unsafe {
+            sys::cuMemAllocAsync(&mut address, bytes, stream)
+                .result()
+                .and_then(|()| sys::cuMemFreeAsync(address, stream).result())
+        }
+        .map_err(failed)
+    }
+}
+
+fn failed(error: cudarc::driver::DriverError) -> Error {
+    Error::Peer { peer: "the CUDA driver", said: error.to_string() }
+}

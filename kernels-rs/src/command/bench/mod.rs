@@ -1,0 +1,107 @@
+//! `kernels bench`: how long things take on this machine's GPU, beside the vendor's.
+
+mod driver;
+mod measure;
+mod runtime;
+
+use super::progress::with_bar;
+use super::{Outcome, json};
+use clap::{Args, ValueEnum};
+use measure::{Contender, Summary, in_turns};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::Write;
+
+pub(super) use super::Error;
+
+/// Measures speed on the GPU of this machine, beside the vendor's own
+///
+/// Contenders take turns, so that clocks and neighbours meet them all; a time is the median, with the interval that the true median lies in, 95
+/// times of 100.
+#[derive(Args)]
+pub(super) struct Bench {
+    /// What to measure
+    what: What,
+    /// Times that each thing is measured
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..))]
+    rounds: u16,
+    /// Print a JSON array of objects
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum What {
+    /// Launches and allocations, beside the driver's own calls
+    Runtime,
+}
+
+/// A thing that is measured: ours first, then its peers.
+struct Trial<'a> {
+    kernel: &'static str,
+    shape: String,
+    contenders: Vec<Contender<'a>>,
+    /// Between two rounds.
+    after: Box<dyn FnMut() + 'a>,
+}
+
+/// What was measured.
+#[derive(Serialize)]
+struct Measured {
+    kernel: &'static str,
+    shape: String,
+    #[serde(flatten)]
+    time: Summary,
+    /// By peer: its time over ours. Above 1, ours is the quicker.
+    ratio: BTreeMap<&'static str, f64>,
+    /// By peer: its time.
+    peers: BTreeMap<&'static str, Summary>,
+}
+
+impl Bench {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
+        let measured = match self.what {
+            What::Runtime => runtime::measure(usize::from(self.rounds))?,
+        };
+        if self.json {
+            json(out, &measured)?;
+            return Ok(Outcome::Good);
+        }
+        for m in &measured {
+            writeln!(out, "{}, {}", m.kernel, m.shape)?;
+            writeln!(out, "  {:<24} {}", "ours", shown(&m.time))?;
+            for (peer, time) in &m.peers {
+                writeln!(out, "  {peer:<24} {}, {:.2} × ours", shown(time), m.ratio[peer])?;
+            }
+        }
+        Ok(Outcome::Good)
+    }
+}
+
+/// Measures the trials, with a bar.
+fn all(trials: Vec<Trial<'_>>, rounds: usize) -> Result<Vec<Measured>, Error> {
+    with_bar(trials.len(), |bar| {
+        let measured = trials.into_iter().map(|mut trial| {
+            bar.set_message(trial.kernel);
+            let times = in_turns(&mut trial.contenders, rounds, &mut trial.after)?;
+            bar.inc(1);
+            let mut named = trial.contenders.iter().map(|c| c.name).zip(times);
+            let (_, time) = named.next().unwrap_or(("", Summary { median_ms: 0.0, ci95_ms: [0.0; 2] }));
+            let peers: BTreeMap<_, _> = named.collect();
+            let ratio = peers.iter().map(|(name, peer)| (*name, peer.median_ms / time.median_ms)).collect();
+            Ok(Measured { kernel: trial.kernel, shape: trial.shape, time, ratio, peers })
+        });
+        measured.collect()
+    })
+}
+
+/// `1.234 µs (1.200 to 1.300)`
+fn shown(time: &Summary) -> String {
+    let (unit, factor) = match time.median_ms {
+        t if t < 1e-3 => ("ns", 1e6),
+        t if t < 1.0 => ("µs", 1e3),
+        _ => ("ms", 1.0),
+    };
+    let [low, high] = time.ci95_ms;
+    format!("{:.3} {unit} ({:.3} to {:.3})", time.median_ms * factor, low * factor, high * factor)
+}

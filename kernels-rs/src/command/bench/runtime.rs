@@ -1,0 +1,99 @@
+//! What the runtime adds to the driver's calls.
+
+use super::driver::Driver;
+use super::{Contender, Error, Measured, Trial, all};
+use crate::saxpy;
+use ::runtime::Device;
+use kernel_dsl::Element;
+use std::ffi::c_void;
+use std::ptr;
+use std::time::{Duration, Instant};
+
+const MIB: usize = 1 << 20;
+/// Launches in a row, fewer than a driver's queue holds, so that none waits for the device.
+const LAUNCHES: u32 = 200;
+
+pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
+    let device = Device::cuda(0).map_err(Error::Device)?;
+    let driver = Driver::new(saxpy::PTX, "saxpy")?;
+    let mut measured = launches(&device, &driver, rounds)?;
+    measured.extend(allocations(&device, &driver, rounds)?);
+    Ok(measured)
+}
+
+/// The time of one of `count` calls.
+fn each(count: u32, mut call: impl FnMut() -> Result<(), Error>) -> Result<Duration, Error> {
+    let start = Instant::now();
+    (0..count).try_for_each(|_| call())?;
+    Ok(start.elapsed() / count)
+}
+
+fn launches(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measured>, Error> {
+    let stream = device.stream().map_err(Error::Device)?;
+    let x = device.upload(&[1f32; 256]).map_err(Error::Device)?;
+    let buffer = || device.upload(&[1f32; 256]).map_err(Error::Device);
+    let (mut bare, mut checked, mut typed, mut theirs) = (buffer()?, buffer()?, buffer()?, buffer()?);
+    // The address of a buffer is in what it passes to a kernel.
+    let address = |buffer: &::runtime::DeviceBuffer<f32>| buffer.device_address();
+    let (x_address, y_address) = (address(&x), address(&theirs));
+    let _keep = &mut theirs;
+
+    // SAFETY: the kernel looks at its own elements only, which there are.
+    let mut bare = unsafe { stream.prepare_unchecked(saxpy::call(2.0, &x, &mut bare)) }.map_err(Error::Device)?;
+    let mut checked = stream.prepare(saxpy::call(2.0, &x, &mut checked)).map_err(Error::Device)?;
+    let launch_by_driver = || {
+        let (mut a, mut x, mut y, mut n) = (2f32, x_address, y_address, 256u32);
+        let pointers: [*mut c_void; 5] = [
+            ptr::from_mut(&mut a).cast(),
+            ptr::from_mut(&mut x).cast(),
+            ptr::from_mut(&mut n).cast(),
+            ptr::from_mut(&mut y).cast(),
+            ptr::from_mut(&mut n).cast(),
+        ];
+        let mut pointers = pointers;
+        // SAFETY: saxpy takes a number, an address and a length, twice; the buffers outlive the rounds.
+        each(LAUNCHES, || unsafe { driver.launch(&mut pointers) })
+    };
+    let wait = || {
+        let _ = stream.wait();
+        let _ = driver.wait();
+    };
+    let trial = |kernel, ours| Trial {
+        kernel,
+        shape: "saxpy, 256 elements, host time of a launch".into(),
+        contenders: vec![ours, Contender::new("cuLaunchKernel", launch_by_driver)],
+        after: Box::new(wait),
+    };
+    let device_error = |launched: ::runtime::Result<()>| launched.map_err(Error::Device);
+    let trials = vec![
+        trial("prepared launch", Contender::new("ours", || each(LAUNCHES, || device_error(bare.launch())))),
+        trial("prepared checked launch", Contender::new("ours", || each(LAUNCHES, || device_error(checked.launch())))),
+        trial(
+            "launch",
+            Contender::new("ours", || {
+                each(LAUNCHES, || {
+                    // SAFETY: as above.
+                    device_error(unsafe { saxpy::launch_unchecked(&stream, 2.0, &x, &mut typed) })
+                })
+            }),
+        ),
+    ];
+    all(trials, rounds)
+}
+
+fn allocations(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measured>, Error> {
+    const COUNT: u32 = 1000;
+    let trial = Trial {
+        kernel: "allocate and free",
+        shape: "1 MiB".into(),
+        contenders: vec![
+            Contender::new("ours", || {
+                each(COUNT, || device.alloc::<u8>(MIB / u8::TYPE.bytes() as usize).map(drop).map_err(Error::Device))
+            }),
+            Contender::new("cuMemAlloc", || each(COUNT / 50, || driver.allocate(MIB))),
+            Contender::new("cuMemAllocAsync", || each(COUNT / 10, || driver.allocate_in_order(MIB))),
+        ],
+        after: Box::new(|| _ = driver.wait()),
+    };
+    all(vec![trial], rounds)
+}

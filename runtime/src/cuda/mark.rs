@@ -1,0 +1,106 @@
+//! The driver's events.
+
+use super::context::Context;
+use super::driver::NOT_READY;
+use super::lane::Lane;
+use crate::Result;
+use crate::stream::Moment;
+use cudarc::driver::sys;
+use std::ptr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A place in a lane, with its time.
+pub(crate) struct Mark {
+    lane: Arc<Lane>,
+    event: sys::CUevent,
+    moment: Moment,
+}
+
+// SAFETY: event handles may be used from any thread.
+unsafe impl Send for Mark {}
+// SAFETY: as above.
+unsafe impl Sync for Mark {}
+
+impl Mark {
+    /// Behind all that was submitted so far.
+    pub fn record(lane: &Arc<Lane>) -> Result<Mark> {
+        let mut mark = Mark { lane: lane.clone(), event: ptr::null_mut(), moment: lane.now() };
+        let mut event = ptr::null_mut();
+        // SAFETY: `event` outlives the call.
+        mark.context().run(|| "making an event".into(), |driver| unsafe { (driver.event_create)(&mut event, 0) })?;
+        mark.event = event;
+        mark.context().run(
+            || "recording an event".into(),
+            // SAFETY: event and stream are alive.
+            |driver| unsafe { (driver.event_record)(event, lane.stream()) },
+        )?;
+        Ok(mark)
+    }
+
+    /// Has what `lane` is given from now on wait for it.
+    pub fn hold(&self, lane: &Lane) -> Result<()> {
+        lane.context().run(
+            || "having a stream wait for an event".into(),
+            // SAFETY: event and stream are alive.
+            |driver| unsafe { (driver.stream_wait_event)(lane.stream(), self.event, 0) },
+        )
+    }
+
+    pub fn is_over(&self) -> Result<bool> {
+        let mut over = true;
+        self.context().run(
+            || "asking for an event".into(),
+            // SAFETY: the event is alive.
+            |driver| match unsafe { (driver.event_query)(self.event) } {
+                NOT_READY => {
+                    over = false;
+                    0
+                }
+                code => code,
+            },
+        )?;
+        if over {
+            self.lane.is_over_until(self.moment.count);
+        }
+        Ok(over)
+    }
+
+    pub fn wait(&self) -> Result<()> {
+        self.context().run(
+            || "waiting for an event".into(),
+            // SAFETY: the event is alive.
+            |driver| unsafe { (driver.event_wait)(self.event) },
+        )?;
+        self.lane.is_over_until(self.moment.count);
+        Ok(())
+    }
+
+    pub fn since(&self, earlier: &Mark) -> Result<Duration> {
+        earlier.wait()?;
+        self.wait()?;
+        let mut milliseconds = 0.0;
+        self.context().run(
+            || "asking for the time between two events".into(),
+            // SAFETY: both events are alive; `milliseconds` outlives the call.
+            |driver| unsafe { (driver.event_elapsed)(&mut milliseconds, earlier.event, self.event) },
+        )?;
+        Ok(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3))
+    }
+
+    fn context(&self) -> &Arc<Context> {
+        self.lane.context()
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        if !self.event.is_null() {
+            // SAFETY: made in `record`; the driver keeps what still waits for it.
+            let destroy =
+                self.context().run(|| "ending an event".into(), |driver| unsafe { (driver.event_destroy)(self.event) });
+            // A failure here is that of an earlier operation.
+            drop(destroy);
+        }
+    }
+}

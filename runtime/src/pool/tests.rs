@@ -1,0 +1,168 @@
+//! The pool over a source that counts, and that runs out.
+
+use super::*;
+use crate::stream::Moment;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+/// So many bytes, each address given once.
+struct Device {
+    left: Cell<u64>,
+    next: Cell<u64>,
+    held: RefCell<BTreeMap<u64, u64>>,
+    waited: RefCell<Vec<Moment>>,
+    lost: Cell<bool>,
+}
+
+impl Device {
+    fn of(bytes: u64) -> Device {
+        Device {
+            left: Cell::new(bytes),
+            next: Cell::new(1 << 20),
+            held: RefCell::default(),
+            waited: RefCell::default(),
+            lost: Cell::new(false),
+        }
+    }
+}
+
+impl Source for Device {
+    fn reserve(&self, bytes: u64) -> Result<u64> {
+        if bytes > self.left.get() {
+            let free = Some((self.left.get() as usize, 0));
+            return Err(Error::OutOfMemory { requested: bytes as usize, device: self.name(), free, pool: None });
+        }
+        self.left.set(self.left.get() - bytes);
+        let address = self.next.replace(self.next.get() + bytes + 256);
+        self.held.borrow_mut().insert(address, bytes);
+        Ok(address)
+    }
+
+    fn name(&self) -> String {
+        "a device".into()
+    }
+
+    fn wait_for(&self, pending: &Pending) -> Result<()> {
+        self.waited.borrow_mut().extend(pending.iter().copied());
+        match self.lost.get() {
+            true => Err(Error::OtherDevice { what: "it", found: "lost".into(), stream: "lost".into() }),
+            false => Ok(()),
+        }
+    }
+
+    unsafe fn release(&self, address: u64, bytes: u64) {
+        assert_eq!(self.held.borrow_mut().remove(&address), Some(bytes));
+        self.left.set(self.left.get() + bytes);
+    }
+}
+
+const MB: usize = 1 << 20;
+
+#[test]
+fn a_second_time_asks_nobody() {
+    let (pool, device) = (Pool::default(), Device::of(1 << 30));
+    let (first, _) = pool.take(MB, &device).unwrap();
+    let address = first.address;
+    pool.give(first, Pending::new());
+    let reserved = pool.statistics().reserved;
+    for _ in 0..1000 {
+        let (again, _) = pool.take(MB, &device).unwrap();
+        assert_eq!(again.address, address);
+        pool.give(again, Pending::new());
+    }
+    let statistics = pool.statistics();
+    assert_eq!((statistics.allocations, statistics.hits), (1001, 1000));
+    assert_eq!((statistics.in_use, statistics.peak_in_use), (0, MB as u64));
+    assert_eq!((statistics.reserved, statistics.segments), (reserved, 1));
+    assert_eq!(statistics.fragmentation(), 0.0);
+}
+
+#[test]
+fn what_is_still_used_is_said_to_the_next_owner() {
+    let (pool, device) = (Pool::default(), Device::of(1 << 30));
+    let at = Moment { stream: 3, count: 8 };
+    let (piece, pending) = pool.take(MB, &device).unwrap();
+    assert!(pending.is_empty());
+    pool.give(piece, [at].into_iter().collect());
+    let (_, pending) = pool.take(MB / 2 + 1, &device).unwrap();
+    assert_eq!(pending.as_slice(), [at]);
+    assert!(device.waited.borrow().is_empty(), "the host waits for nothing");
+}
+
+#[test]
+fn nothing_is_no_memory() {
+    let (pool, device) = (Pool::default(), Device::of(0));
+    let (piece, _) = pool.take(0, &device).unwrap();
+    assert_eq!(piece.address, 0);
+    pool.give(piece, Pending::new());
+    assert_eq!(pool.statistics(), MemoryStatistics::default());
+}
+
+#[test]
+fn memory_that_is_short_is_trimmed_before_it_ends() {
+    let (pool, device) = (Pool::default(), Device::of(64 * MB as u64));
+    let at = Moment { stream: 1, count: 1 };
+    let (large, _) = pool.take(40 * MB, &device).unwrap();
+    pool.give(large, [at].into_iter().collect());
+    // 24 MB are left; the 40 are given back for it, once they are not used.
+    let (larger, _) = pool.take(60 * MB, &device).unwrap();
+    assert_eq!(device.waited.borrow().as_slice(), [at]);
+    assert_eq!(device.held.borrow().len(), 1);
+    // What is left is less than a segment of large blocks, and enough.
+    let (rest, _) = pool.take(4 * MB, &device).unwrap();
+    let error = pool.take(MB, &device).unwrap_err();
+    let said = error.to_string();
+    assert!(
+        said.starts_with("no memory for 1048576 bytes on a device: 0 of its 0 bytes are free; the pool: "),
+        "{said}"
+    );
+    assert!(said.contains("67108864 bytes in use"), "{said}");
+    pool.give(larger, Pending::new());
+    pool.give(rest, Pending::new());
+    assert_eq!(pool.trim(&device).unwrap(), 64 * MB as u64);
+    assert_eq!(pool.statistics().reserved, 0);
+    assert!(device.held.borrow().is_empty());
+}
+
+#[test]
+fn a_limit_is_kept() {
+    let (pool, device) = (Pool::default(), Device::of(1 << 40));
+    pool.set_limit(Some(20 * MB as u64));
+    let (first, _) = pool.take(MB, &device).unwrap();
+    let error = pool.take(17 * MB, &device).unwrap_err();
+    assert!(error.to_string().ends_with("the limit is 20971520"), "{error}");
+    pool.give(first, Pending::new());
+    // What was cached goes for what is needed.
+    let (second, _) = pool.take(17 * MB, &device).unwrap();
+    assert_eq!(pool.statistics().reserved, 18 * MB as u64);
+    pool.give(second, Pending::new());
+}
+
+#[test]
+fn small_ones_do_not_hold_up_large_ones() {
+    let (pool, device) = (Pool::default(), Device::of(1 << 30));
+    let (small, _) = pool.take(100, &device).unwrap();
+    let (large, _) = pool.take(8 * MB, &device).unwrap();
+    pool.give(large, Pending::new());
+    assert_eq!(pool.trim(&device).unwrap(), LARGE_SEGMENT);
+    assert_eq!(pool.statistics().reserved, SEGMENT);
+    pool.give(small, Pending::new());
+}
+
+#[test]
+fn a_device_that_fails_keeps_what_it_may_still_use() {
+    let (pool, device) = (Pool::default(), Device::of(1 << 30));
+    let (piece, _) = pool.take(MB, &device).unwrap();
+    pool.give(piece, Pending::new());
+    device.lost.set(true);
+    assert!(pool.trim(&device).is_err());
+    assert_eq!((pool.statistics().segments, device.held.borrow().len()), (1, 1));
+}
+
+#[test]
+fn sizes_past_the_end_are_refused() {
+    let (pool, device) = (Pool::default(), Device::of(1 << 30));
+    for bytes in [usize::MAX, usize::MAX - 300, usize::MAX / 2] {
+        assert!(matches!(pool.take(bytes, &device), Err(Error::OutOfMemory { .. })), "{bytes}");
+    }
+}

@@ -1,0 +1,384 @@
+//! Ranges of addresses handed out and taken back in constant time: two-level segregated fit.
+//!
+//! Free blocks hang in lists by size: a list for each sixteenth of each power of two, and a bit for each list that is not empty,
+//! so that the smallest list whose blocks all suffice is two bit scans away. Neighbours that are free become one block
+//! at once. (Masmano, Ripoll, Crespo, Real: *TLSF: a new dynamic memory allocator for real-time systems*, ECRTS 2004.)
+//!
+//! Nothing here touches memory: what is known of blocks lies beside them, so that they may be a device's.
+
+use crate::stream::{Pending, add};
+
+/// Blocks are multiples of as many bytes, and begin at such.
+pub(super) const GRANULE: u64 = 256;
+
+/// Lists a power of two.
+const STEPS: u32 = 16;
+const STEP_BITS: u32 = STEPS.trailing_zeros();
+/// Powers of two: up to 2⁴⁰ bytes.
+const POWERS: usize = 32;
+
+/// A block's place in the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Id(u32);
+
+const NONE: Id = Id(u32::MAX);
+
+#[derive(Debug)]
+struct Block {
+    address: u64,
+    bytes: u64,
+    free: bool,
+    /// Neighbours in the segment.
+    before: Id,
+    after: Id,
+    /// Neighbours in the list of free blocks.
+    previous: Id,
+    next: Id,
+    /// What must be over before somebody else uses it.
+    pending: Pending,
+}
+
+/// A part of a segment, handed out.
+#[derive(Debug)]
+pub(super) struct Taken {
+    pub id: Id,
+    pub address: u64,
+    pub bytes: u64,
+    pub pending: Pending,
+}
+
+/// Segments of address space, cut into blocks.
+#[derive(Debug)]
+pub(super) struct Tlsf {
+    blocks: Vec<Block>,
+    /// Places in `blocks` that are not used.
+    vacant: Vec<Id>,
+    powers: u32,
+    steps: [u32; POWERS],
+    heads: [[Id; STEPS as usize]; POWERS],
+}
+
+/// Bytes as a multiple of the granule, at least one.
+pub(super) fn rounded(bytes: u64) -> Option<u64> {
+    bytes.max(1).checked_next_multiple_of(GRANULE)
+}
+
+/// The list of blocks of that size.
+fn class(bytes: u64) -> (usize, usize) {
+    let granules = bytes / GRANULE;
+    if granules < u64::from(STEPS) {
+        return (0, granules as usize);
+    }
+    let power = granules.ilog2();
+    let step = (granules >> (power - STEP_BITS)) as u32 - STEPS;
+    (((power - STEP_BITS + 1) as usize).min(POWERS - 1), step as usize)
+}
+
+/// The least size whose list holds nothing smaller than `bytes`.
+fn covering(bytes: u64) -> u64 {
+    let granules = bytes / GRANULE;
+    if granules < u64::from(STEPS) {
+        return bytes;
+    }
+    let width = 1 << (granules.ilog2() - STEP_BITS);
+    granules.next_multiple_of(width) * GRANULE
+}
+
+impl Default for Tlsf {
+    fn default() -> Tlsf {
+        Tlsf {
+            blocks: Vec::new(),
+            vacant: Vec::new(),
+            powers: 0,
+            steps: [0; POWERS],
+            heads: [[NONE; STEPS as usize]; POWERS],
+        }
+    }
+}
+
+impl Tlsf {
+    /// Takes `bytes` bytes, a multiple of the granule, out of a free block; `None` where none is large enough.
+    pub fn take(&mut self, bytes: u64) -> Option<Taken> {
+        let id = self.find(bytes)?;
+        self.unlink(id);
+        let rest = self.block(id).bytes - bytes;
+        if rest >= GRANULE {
+            let Block { address, after, .. } = *self.block(id);
+            // What was pending for the whole is so for each part.
+            let pending = self.block(id).pending.clone();
+            let rest = self.insert(Block {
+                address: address + bytes,
+                bytes: rest,
+                free: true,
+                before: id,
+                after,
+                previous: NONE,
+                next: NONE,
+                pending,
+            });
+            if after != NONE {
+                self.block_mut(after).before = rest;
+            }
+            let block = self.block_mut(id);
+            (block.after, block.bytes) = (rest, bytes);
+            self.link(rest);
+        }
+        let block = self.block_mut(id);
+        block.free = false;
+        Some(Taken { id, address: block.address, bytes: block.bytes, pending: std::mem::take(&mut block.pending) })
+    }
+
+    /// Takes a block back, which others may have once `pending` is over.
+    pub fn give(&mut self, mut id: Id, pending: Pending) {
+        let block = self.block_mut(id);
+        block.free = true;
+        block.pending = pending;
+        let Block { before, after, .. } = *block;
+        if after != NONE && self.block(after).free {
+            self.unlink(after);
+            self.merge(id, after);
+        }
+        if before != NONE && self.block(before).free {
+            self.unlink(before);
+            self.merge(before, id);
+            id = before;
+        }
+        self.link(id);
+    }
+
+    /// Adds a segment, all of it free.
+    pub fn add(&mut self, address: u64, bytes: u64) {
+        let block = Block {
+            address,
+            bytes,
+            free: true,
+            before: NONE,
+            after: NONE,
+            previous: NONE,
+            next: NONE,
+            pending: Pending::new(),
+        };
+        let id = self.insert(block);
+        self.link(id);
+    }
+
+    /// Takes out all segments of which nothing is used: address, bytes, and what must be over before they go.
+    pub fn remove_unused(&mut self) -> Vec<(u64, u64, Pending)> {
+        let whole = |b: &Block| b.free && b.before == NONE && b.after == NONE;
+        let unused = self.blocks.iter().enumerate().filter(|(_, b)| whole(b));
+        let unused: Vec<_> = unused.map(|(i, _)| Id(i as u32)).collect();
+        let segments = unused.into_iter().map(|id| {
+            self.unlink(id);
+            let block = self.block_mut(id);
+            let segment = (block.address, block.bytes, std::mem::take(&mut block.pending));
+            self.forget(id);
+            segment
+        });
+        segments.collect()
+    }
+
+    /// Bytes of the largest free block.
+    pub fn largest(&self) -> u64 {
+        let Some(power) = self.powers.checked_ilog2() else { return 0 };
+        let Some(step) = self.steps[power as usize].checked_ilog2() else { return 0 };
+        let mut id = self.heads[power as usize][step as usize];
+        let mut largest = 0;
+        while id != NONE {
+            largest = largest.max(self.block(id).bytes);
+            id = self.block(id).next;
+        }
+        largest
+    }
+
+    fn find(&self, bytes: u64) -> Option<Id> {
+        let (power, step) = class(covering(bytes));
+        let same = self.steps[power] & (u32::MAX << step);
+        if same != 0 {
+            return Some(self.heads[power][same.trailing_zeros() as usize]);
+        }
+        let above = self.powers.checked_shr(power as u32 + 1).unwrap_or(0).checked_shl(power as u32 + 1).unwrap_or(0);
+        if above != 0 {
+            let power = above.trailing_zeros() as usize;
+            return Some(self.heads[power][self.steps[power].trailing_zeros() as usize]);
+        }
+        // Of the sizes between two lists some block may do all the same: cheaper to look than to ask the driver for memory.
+        let (power, step) = class(bytes);
+        let mut id = self.heads[power][step];
+        while id != NONE && self.block(id).bytes < bytes {
+            id = self.block(id).next;
+        }
+        (id != NONE).then_some(id)
+    }
+
+    /// `into` takes in the block after it, which is in no list.
+    fn merge(&mut self, into: Id, gone: Id) {
+        let Block { bytes, after, .. } = *self.block(gone);
+        let pending = std::mem::take(&mut self.block_mut(gone).pending);
+        if after != NONE {
+            self.block_mut(after).before = into;
+        }
+        let block = self.block_mut(into);
+        block.bytes += bytes;
+        block.after = after;
+        pending.into_iter().for_each(|moment| add(&mut block.pending, moment));
+        self.forget(gone);
+    }
+
+    fn link(&mut self, id: Id) {
+        let (power, step) = class(self.block(id).bytes);
+        let next = std::mem::replace(&mut self.heads[power][step], id);
+        let block = self.block_mut(id);
+        (block.previous, block.next) = (NONE, next);
+        if next != NONE {
+            self.block_mut(next).previous = id;
+        }
+        self.powers |= 1 << power;
+        self.steps[power] |= 1 << step;
+    }
+
+    fn unlink(&mut self, id: Id) {
+        let Block { bytes, previous, next, .. } = *self.block(id);
+        if next != NONE {
+            self.block_mut(next).previous = previous;
+        }
+        if previous != NONE {
+            self.block_mut(previous).next = next;
+            return;
+        }
+        let (power, step) = class(bytes);
+        self.heads[power][step] = next;
+        if next == NONE {
+            self.steps[power] &= !(1 << step);
+            if self.steps[power] == 0 {
+                self.powers &= !(1 << power);
+            }
+        }
+    }
+
+    fn insert(&mut self, block: Block) -> Id {
+        match self.vacant.pop() {
+            Some(id) => {
+                *self.block_mut(id) = block;
+                id
+            }
+            None => {
+                self.blocks.push(block);
+                Id(self.blocks.len() as u32 - 1)
+            }
+        }
+    }
+
+    fn forget(&mut self, id: Id) {
+        let block = self.block_mut(id);
+        (block.bytes, block.free) = (0, false);
+        self.vacant.push(id);
+    }
+
+    fn block(&self, id: Id) -> &Block {
+        &self.blocks[id.0 as usize]
+    }
+
+    fn block_mut(&mut self, id: Id) -> &mut Block {
+        &mut self.blocks[id.0 as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::Moment;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn lists_are_in_the_order_of_sizes() {
+        let mut last = (0, 0);
+        for granules in (1..5000).chain((5000..1 << 24).step_by(997)) {
+            let bytes = granules * GRANULE;
+            let at = class(bytes);
+            assert!(at >= last, "{granules}: {at:?} after {last:?}");
+            last = at;
+            let covering = covering(bytes);
+            assert!(covering >= bytes && covering - bytes <= bytes / 16, "{bytes}: {covering}");
+            assert!(covering == GRANULE || class(covering - GRANULE) != class(covering), "{covering} begins its list");
+        }
+    }
+
+    #[test]
+    fn what_is_given_back_is_whole_again() {
+        let mut tlsf = Tlsf::default();
+        tlsf.add(4096, 64 * GRANULE);
+        let parts: Vec<_> = (0..64).map(|_| tlsf.take(GRANULE).unwrap()).collect();
+        assert!(tlsf.take(GRANULE).is_none());
+        assert_eq!(tlsf.largest(), 0);
+        // Every second one, then the rest: each of these joins two neighbours.
+        let (even, odd): (Vec<_>, Vec<_>) = parts.into_iter().partition(|t| (t.address / GRANULE).is_multiple_of(2));
+        even.into_iter().for_each(|t| tlsf.give(t.id, Pending::new()));
+        assert_eq!(tlsf.largest(), GRANULE);
+        odd.into_iter().for_each(|t| tlsf.give(t.id, Pending::new()));
+        assert_eq!(tlsf.largest(), 64 * GRANULE);
+        let removed: Vec<_> = tlsf.remove_unused().into_iter().map(|(at, bytes, _)| (at, bytes)).collect();
+        assert_eq!(removed, [(4096, 64 * GRANULE)]);
+        assert!(tlsf.take(GRANULE).is_none());
+    }
+
+    #[test]
+    fn segments_side_by_side_stay_two() {
+        let mut tlsf = Tlsf::default();
+        tlsf.add(0, 4 * GRANULE);
+        tlsf.add(4 * GRANULE, 4 * GRANULE);
+        assert!(tlsf.take(5 * GRANULE).is_none());
+        assert_eq!(tlsf.remove_unused().len(), 2);
+    }
+
+    #[test]
+    fn what_is_pending_goes_with_the_memory() {
+        let at = |stream, count| Moment { stream, count };
+        let mut tlsf = Tlsf::default();
+        tlsf.add(0, 4 * GRANULE);
+        let [a, b, c, d] = [(); 4].map(|()| tlsf.take(GRANULE).unwrap());
+        tlsf.give(a.id, [at(1, 5)].into_iter().collect());
+        tlsf.give(b.id, [at(1, 7), at(2, 1)].into_iter().collect());
+        tlsf.give(d.id, Pending::new());
+        tlsf.give(c.id, Pending::new());
+        let all = tlsf.take(4 * GRANULE).unwrap();
+        assert_eq!(all.pending.as_slice(), [at(1, 7), at(2, 1)]);
+    }
+
+    /// Against a list of what is taken: nothing overlaps, all lies in a segment, and in the end all is whole.
+    #[test]
+    fn any_order_of_taking_and_giving() {
+        let mut seed = 1u64;
+        let mut random = move |n: u64| {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (seed >> 33) % n
+        };
+        for _ in 0..20 {
+            let mut tlsf = Tlsf::default();
+            let segments = [(0u64, 1000 * GRANULE), (1 << 30, 3000 * GRANULE), (1 << 31, 17 * GRANULE)];
+            segments.iter().for_each(|&(at, bytes)| tlsf.add(at, bytes));
+            let mut taken: BTreeMap<u64, Taken> = BTreeMap::new();
+            for _ in 0..4000 {
+                if random(5) < 3 {
+                    let most = 1 << random(9);
+                    let bytes = (1 + random(most)) * GRANULE;
+                    let Some(t) = tlsf.take(bytes) else { continue };
+                    assert_eq!(t.bytes, bytes);
+                    let within = |&(at, len): &(u64, u64)| t.address >= at && t.address + bytes <= at + len;
+                    assert!(segments.iter().any(within), "{t:?}");
+                    let before = taken.range(..=t.address).next_back();
+                    assert!(before.is_none_or(|(_, b)| b.address + b.bytes <= t.address), "{t:?} on {before:?}");
+                    let after = taken.range(t.address..).next();
+                    assert!(after.is_none_or(|(at, _)| t.address + bytes <= *at), "{t:?} on {after:?}");
+                    taken.insert(t.address, t);
+                } else if let Some(at) = taken.keys().nth(random(taken.len().max(1) as u64) as usize).copied() {
+                    let t = taken.remove(&at).unwrap();
+                    tlsf.give(t.id, Pending::new());
+                }
+            }
+            taken.into_values().for_each(|t| tlsf.give(t.id, Pending::new()));
+            let mut left: Vec<_> = tlsf.remove_unused().into_iter().map(|(at, bytes, _)| (at, bytes)).collect();
+            left.sort();
+            assert_eq!(left, segments);
+        }
+    }
+}

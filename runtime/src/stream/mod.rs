@@ -1,0 +1,230 @@
+//! Streams: work in the order in which it was submitted, beside the work of other streams and of the host.
+//!
+//! Which operation of one stream must not overtake which of another is known from the memory that they use ([`uses`](self::uses)):
+//! nobody has to say it, and nobody can forget it. What is not told by memory, an [`Event`] says.
+
+mod event;
+mod prepared;
+mod queue;
+mod used;
+mod uses;
+
+pub use event::Event;
+pub use prepared::Prepared;
+pub(crate) use queue::Queue;
+pub(crate) use used::{Access, Used};
+pub(crate) use uses::{Moment, Pending, Uses, add};
+
+use crate::cuda::{Form, Lane};
+use crate::device::Backend;
+use crate::{Device, DeviceBuffer, Error, PinnedBuffer, Result};
+use kernel_dsl::compiler::hir::Constant;
+use kernel_dsl::{Argument, Artifact, Element, Launcher};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Work for a device, done in the order in which it is submitted, while the host goes on.
+///
+/// A kernel takes it in place of a [`Device`]: `saxpy::launch(&stream, …)` returns once the launch is submitted. What a checked launch finds is the
+/// error of whatever next waits for the stream: [`wait`](Stream::wait).
+///
+/// Buffers are borrowed only while work is submitted. An operation that uses what another stream is still to write, or writes what another is
+/// still to read, waits for that by itself, on the device; so does the host where it reads a buffer, and so does whoever gets the
+/// memory of a buffer that was dropped meanwhile. Only views that were [detached](crate::BufferView::detached) are the caller's business.
+///
+/// On the CPU each operation is over when it has been submitted. Errors come where they would on a GPU.
+///
+/// ```
+/// # fn main() -> runtime::Result<()> {
+/// let device = runtime::Device::cpu();
+/// let stream = device.stream()?;
+/// let mut x = stream.upload(&[1.0f32, 2.0, 3.0])?;
+/// stream.fill_zero(&mut x)?;
+/// stream.wait()?;
+/// assert_eq!(x.download()?, [0.0; 3]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Dropping a stream does not end its work; an error that nobody waited for is not told.
+pub struct Stream {
+    device: Device,
+    queue: Queue,
+    /// On the CPU: what the first launch since the last wait found that found anything.
+    found: Mutex<Option<Error>>,
+}
+
+impl Device {
+    /// A new stream.
+    pub fn stream(&self) -> Result<Stream> {
+        let queue = match self.backend() {
+            Backend::Cpu(_) => Queue::Cpu,
+            Backend::Cuda(cuda) => Queue::Cuda(cuda.clone(), cuda.take_lane()?),
+        };
+        Ok(Stream { device: self.clone(), queue, found: Mutex::default() })
+    }
+}
+
+impl Stream {
+    /// The device that does the work.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Waits until all that was submitted is over. The error is what the first checked launch found, since the last wait, that found
+    /// anything; or what the driver says, which concerns all of the device.
+    pub fn wait(&self) -> Result<()> {
+        self.queue.wait()?;
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+    }
+
+    /// Marks the place between what was submitted so far and what comes.
+    pub fn record(&self) -> Result<Event> {
+        Event::new(&self.device, &self.queue)
+    }
+
+    /// Has what is submitted from now on wait until `event` is over: on the device, where both are of GPUs.
+    pub fn wait_for(&self, event: &Event) -> Result<()> {
+        match self.queue.lane() {
+            Some(lane) => event.hold(lane),
+            None => event.wait(),
+        }
+    }
+
+    /// A buffer that holds a copy of `data`. The data may change or go as soon as this returns: it passes through pinned memory of the
+    /// device's own.
+    pub fn upload<T: Element>(&self, data: &[T]) -> Result<DeviceBuffer<T>> {
+        let mut pinned = self.device.pinned(data.len())?;
+        pinned.as_mut_slice()?.copy_from_slice(data);
+        let mut buffer = self.device.alloc(data.len())?;
+        self.upload_to(&mut buffer, &pinned)?;
+        Ok(buffer)
+    }
+
+    /// Copies all of `from` to a buffer of as many elements.
+    pub fn upload_to<T: Element>(&self, to: &mut DeviceBuffer<T>, from: &PinnedBuffer<T>) -> Result<()> {
+        self.same_device(to.device(), "the buffer")?;
+        same_length("to the device", to.len(), from.len())?;
+        let used = Used::written(to.uses()).and(from.uses(), Access::Read);
+        // SAFETY: both are as long, their uses are noted, and by these whoever writes or frees either waits.
+        unsafe { self.queue.write(&used, to.address(), from.pointer(), to.bytes()) }
+    }
+
+    /// Copies all of a buffer to `to`, which has as many elements; who then looks at them waits for it.
+    pub fn download_to<T: Element>(&self, from: &DeviceBuffer<T>, to: &mut PinnedBuffer<T>) -> Result<()> {
+        self.same_device(from.device(), "the buffer")?;
+        same_length("from the device", from.len(), to.len())?;
+        let memory = to.pointer_mut();
+        let used = Used::read(from.uses()).and(to.uses(), Access::Write);
+        // SAFETY: as in `upload_to`; `to` is exclusive.
+        unsafe { self.queue.read(&used, from.address(), memory, from.bytes()) }
+    }
+
+    /// Copies all elements of a buffer to one of as many on the same device.
+    pub fn copy<T: Element>(&self, from: &DeviceBuffer<T>, to: &mut DeviceBuffer<T>) -> Result<()> {
+        self.same_device(from.device(), "the buffer to read")?;
+        self.same_device(to.device(), "the buffer to write")?;
+        same_length("within the device", to.len(), from.len())?;
+        let used = Used::read(from.uses()).and(to.uses(), Access::Write);
+        // SAFETY: both are as long, and two: one of them is exclusive. Their uses are noted.
+        unsafe { self.queue.copy(&used, from.address(), to.address(), to.bytes()) }
+    }
+
+    /// Sets all elements to 0.
+    pub fn fill_zero<T: Element>(&self, buffer: &mut DeviceBuffer<T>) -> Result<()> {
+        self.same_device(buffer.device(), "the buffer")?;
+        let used = Used::written(buffer.uses());
+        // SAFETY: the buffer's own bytes, exclusive; the use is noted.
+        unsafe { self.queue.fill(&used, buffer.address(), buffer.bytes(), 0) }
+    }
+
+    fn same_device(&self, other: &Device, what: &'static str) -> Result<()> {
+        if self.device.id() == other.id() {
+            return Ok(());
+        }
+        Err(Error::OtherDevice { what, found: other.to_string(), stream: self.device.to_string() })
+    }
+
+    /// What a launch on the CPU gives: what it found is told later.
+    fn later(&self, launched: Result<()>) -> Result<()> {
+        match launched {
+            Err(found @ Error::Violation(_)) => {
+                self.found.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(found);
+                Ok(())
+            }
+            other => other,
+        }
+    }
+}
+
+fn same_length(direction: &'static str, buffer: usize, slice: usize) -> Result<()> {
+    if buffer == slice { Ok(()) } else { Err(Error::Length { direction, buffer, slice }) }
+}
+
+/// As for [`Device`], only that a launch is submitted when its function returns. Arguments that do not meet the contract are refused
+/// at once.
+impl Launcher for Stream {
+    type Error = Error;
+
+    fn launch(
+        &self,
+        kernel: &'static Artifact,
+        constants: &[Constant],
+        block: Option<usize>,
+        arguments: &[Argument<'_>],
+    ) -> Result<()> {
+        match &self.queue {
+            Queue::Cpu => self.later(self.device.launch(kernel, constants, block, arguments)),
+            Queue::Cuda(cuda, lane) => {
+                self.device.approved(kernel, constants, block, arguments, |program, approved| {
+                    let mut launch = cuda.ready(Form::Checked, kernel, program, approved)?;
+                    // SAFETY: the memory of the arguments is borrowed, and noted for whoever frees it; it is the checked form.
+                    unsafe { cuda.submit(lane, &mut launch) }
+                })
+            }
+        }
+    }
+
+    unsafe fn launch_unchecked(
+        &self,
+        kernel: &'static Artifact,
+        constants: &[Constant],
+        block: Option<usize>,
+        arguments: &[Argument<'_>],
+    ) -> Result<()> {
+        match &self.queue {
+            // SAFETY: by the caller's promise.
+            Queue::Cpu => self.later(unsafe { self.device.launch_unchecked(kernel, constants, block, arguments) }),
+            Queue::Cuda(cuda, lane) => {
+                self.device.approved(kernel, constants, block, arguments, |program, approved| {
+                    let mut launch = cuda.ready(Form::Bare, kernel, program, approved)?;
+                    // SAFETY: the memory of the arguments is borrowed, and noted for whoever frees it; the rest by the caller's promise.
+                    unsafe { cuda.submit(lane, &mut launch) }
+                })
+            }
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if let Queue::Cuda(cuda, lane) = &self.queue {
+            cuda.give_lane(lane);
+        }
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stream({})", self.device)
+    }
+}
+
+impl Queue {
+    fn lane(&self) -> Option<&Arc<Lane>> {
+        match self {
+            Queue::Cpu => None,
+            Queue::Cuda(_, lane) => Some(lane),
+        }
+    }
+}

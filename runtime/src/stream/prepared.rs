@@ -1,0 +1,109 @@
+//! Launches that have been checked and are submitted again and again.
+
+use super::{Queue, Stream};
+use crate::Result;
+use crate::cuda::{Cuda, Form, Lane, Ready};
+use kernel_dsl::Call;
+use std::fmt;
+
+/// A launch that is ready: its arguments have been checked and its module is loaded. It borrows the arguments.
+///
+/// Submitting it is the driver's call and little else: nothing is allocated, and no lock is taken but the stream's.
+///
+/// ```
+/// use kernel_dsl::prelude::*;
+///
+/// /// y ← y + x
+/// #[kernel(block = 32, grid = y.len().div_ceil(32))]
+/// #[requires(x.len() == y.len())]
+/// fn add(x: &[f32], y: &mut [f32]) {
+///     let i = grid::index();
+///     if i < y.len() {
+///         y[i] += x[i];
+///     }
+/// }
+///
+/// fn main() -> runtime::Result<()> {
+///     let device = runtime::Device::cpu();
+///     let (x, mut y) = (device.upload(&[1.0f32, 2.0])?, device.zeros(2)?);
+///     let stream = device.stream()?;
+///     let mut step = stream.prepare(add::call(&x, &mut y))?;
+///     for _ in 0..10 {
+///         step.launch()?;
+///     }
+///     stream.wait()?;
+///     assert_eq!(y.download()?, [10.0, 20.0]);
+///     Ok(())
+/// }
+/// ```
+pub struct Prepared<'a> {
+    stream: &'a Stream,
+    kind: Kind<'a>,
+    instance: &'static str,
+}
+
+enum Kind<'a> {
+    /// There is no block to run.
+    Nothing,
+    Cpu(Call<'a>, Form),
+    Cuda(&'a Cuda, &'a Lane, Ready<'a>),
+}
+
+impl Stream {
+    /// Makes a launch ready, every access of which is checked. What it finds is the error of the next wait.
+    ///
+    /// # Errors
+    /// Arguments that do not fit the kernel's contract, or a kernel that cannot be loaded.
+    pub fn prepare<'a>(&'a self, call: Call<'a>) -> Result<Prepared<'a>> {
+        self.prepared(call, Form::Checked)
+    }
+
+    /// Makes a launch of the kernel's own PTX ready.
+    ///
+    /// # Safety
+    /// Whenever it is submitted, the kernel must be free of out-of-bounds accesses and races for these arguments.
+    ///
+    /// # Errors
+    /// As for [`prepare`](Stream::prepare).
+    pub unsafe fn prepare_unchecked<'a>(&'a self, call: Call<'a>) -> Result<Prepared<'a>> {
+        self.prepared(call, Form::Bare)
+    }
+
+    fn prepared<'a>(&'a self, call: Call<'a>, form: Form) -> Result<Prepared<'a>> {
+        let instance = call.kernel().name;
+        let (kernel, constants, block) = (call.kernel(), call.constants(), call.block());
+        let ready = self.device.approved(kernel, constants, block, call.arguments(), |program, approved| {
+            Ok(Some(match &self.queue {
+                Queue::Cpu => None,
+                Queue::Cuda(cuda, lane) => Some((cuda, lane, cuda.ready(form, kernel, program, approved)?)),
+            }))
+        })?;
+        let kind = match ready {
+            None => Kind::Nothing,
+            Some(None) => Kind::Cpu(call, form),
+            Some(Some((cuda, lane, ready))) => Kind::Cuda(cuda, lane, ready),
+        };
+        Ok(Prepared { stream: self, kind, instance })
+    }
+}
+
+impl Prepared<'_> {
+    /// Submits it once more.
+    pub fn launch(&mut self) -> Result<()> {
+        match &mut self.kind {
+            Kind::Nothing => Ok(()),
+            Kind::Cpu(call, Form::Checked) => call.clone().launch(self.stream),
+            // SAFETY: on the CPU both forms are checked.
+            Kind::Cpu(call, Form::Bare) => unsafe { call.clone().launch_unchecked(self.stream) },
+            // SAFETY: the arguments are borrowed for as long as this lives, and noted for whoever frees them then; they were approved, and
+            // what checks do not find the caller of `prepare_unchecked` has vouched for.
+            Kind::Cuda(cuda, lane, ready) => unsafe { cuda.submit(lane, ready) },
+        }
+    }
+}
+
+impl fmt::Debug for Prepared<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Prepared({} on {})", self.instance, self.stream.device)
+    }
+}

@@ -1,0 +1,175 @@
+//! Who may still be using memory: what orders the work of several streams without anyone saying so.
+//!
+//! Each operation on a stream has a [`Moment`], the stream's number and the operation's number there. Memory remembers the
+//! moments of its last write and of the reads since. An operation of another stream waits for those that it must not
+//! overtake: a read for the last write, a write for both; and so does whoever gets the memory once it is freed.
+//! On one stream nothing is waited for: there the order of submission is the order of execution.
+
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// An operation of a stream: it has ended once the stream has come so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Moment {
+    /// The stream's number on its device.
+    pub stream: u16,
+    /// The operation's number on the stream, from 1.
+    pub count: u64,
+}
+
+impl Moment {
+    const COUNT_BITS: u32 = 48;
+
+    /// 0 is nobody's: counts begin with 1.
+    fn packed(self) -> u64 {
+        // 2⁴⁸ operations take years, at one a microsecond nine.
+        u64::from(self.stream) << Moment::COUNT_BITS | self.count
+    }
+
+    fn unpacked(bits: u64) -> Option<Moment> {
+        let count = bits & ((1 << Moment::COUNT_BITS) - 1);
+        (count != 0).then_some(Moment { stream: (bits >> Moment::COUNT_BITS) as u16, count })
+    }
+}
+
+/// Moments that must be over before memory is anybody else's, one a stream.
+pub(crate) type Pending = SmallVec<[Moment; 2]>;
+
+/// Adds a moment, the later one where its stream is there already.
+pub(crate) fn add(pending: &mut Pending, moment: Moment) {
+    match pending.iter_mut().find(|m| m.stream == moment.stream) {
+        Some(m) => m.count = m.count.max(moment.count),
+        None => pending.push(moment),
+    }
+}
+
+/// The last uses of a piece of memory.
+///
+/// Reading is noted without a lock as long as one stream does it: launches that share their weights do not meet here.
+#[derive(Debug, Default)]
+pub(crate) struct Uses {
+    written: AtomicU64,
+    /// The last read by the stream that read first since the last write.
+    read: AtomicU64,
+    /// Those of other streams, and what was pending when the memory was handed over.
+    others: Mutex<Pending>,
+    /// Whether there are others: where one stream is alone, the lock is left alone too.
+    crowded: AtomicBool,
+}
+
+impl Uses {
+    /// Those of memory whose former owner left these behind. Whoever writes it first waits for them.
+    pub fn inherited(pending: Pending) -> Uses {
+        Uses { crowded: AtomicBool::new(!pending.is_empty()), others: Mutex::new(pending), ..Uses::default() }
+    }
+
+    /// What a read must not overtake.
+    pub fn before_read(&self) -> Option<Moment> {
+        Moment::unpacked(self.written.load(Ordering::Acquire))
+    }
+
+    /// What a write must not overtake, and what must be over before the memory is somebody else's.
+    pub fn before_write(&self) -> Pending {
+        let mut pending = match self.crowded.load(Ordering::Acquire) {
+            true => self.others().clone(),
+            false => Pending::new(),
+        };
+        let last = [&self.written, &self.read].map(|at| Moment::unpacked(at.load(Ordering::Acquire)));
+        last.into_iter().flatten().for_each(|moment| add(&mut pending, moment));
+        pending
+    }
+
+    /// Notes a read. Readers of several threads may do so at once.
+    pub fn note_read(&self, moment: Moment) {
+        let mut noted = self.read.load(Ordering::Relaxed);
+        loop {
+            match Moment::unpacked(noted) {
+                Some(last) if last.stream != moment.stream => {
+                    add(&mut self.others(), moment);
+                    self.crowded.store(true, Ordering::Release);
+                    return;
+                }
+                Some(last) if last.count >= moment.count => return,
+                _ => {}
+            }
+            match self.read.compare_exchange_weak(noted, moment.packed(), Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(other) => noted = other,
+            }
+        }
+    }
+
+    /// Notes a write, which came after all that was noted: whoever writes has the memory for itself.
+    pub fn note_write(&self, moment: Moment) {
+        self.written.store(moment.packed(), Ordering::Release);
+        self.read.store(0, Ordering::Relaxed);
+        if self.crowded.swap(false, Ordering::Relaxed) {
+            self.others().clear();
+        }
+    }
+
+    fn others(&self) -> MutexGuard<'_, Pending> {
+        // A panic while the lock is held leaves a list that is whole.
+        self.others.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(stream: u16, count: u64) -> Moment {
+        Moment { stream, count }
+    }
+
+    fn sorted(mut pending: Pending) -> Vec<Moment> {
+        pending.sort_by_key(|m| (m.stream, m.count));
+        pending.to_vec()
+    }
+
+    #[test]
+    fn a_read_waits_for_the_write_and_a_write_for_all() {
+        let uses = Uses::default();
+        assert_eq!(uses.before_read(), None);
+        assert!(uses.before_write().is_empty());
+        uses.note_write(at(0, 7));
+        assert_eq!(uses.before_read(), Some(at(0, 7)));
+        uses.note_read(at(1, 3));
+        uses.note_read(at(2, 9));
+        uses.note_read(at(1, 5));
+        uses.note_read(at(2, 4));
+        assert_eq!(uses.before_read(), Some(at(0, 7)));
+        assert_eq!(sorted(uses.before_write()), [at(0, 7), at(1, 5), at(2, 9)]);
+        uses.note_write(at(3, 1));
+        assert_eq!(sorted(uses.before_write()), [at(3, 1)]);
+    }
+
+    #[test]
+    fn a_new_owner_waits_for_the_former_ones() {
+        let uses = Uses::inherited([at(4, 2), at(5, 6)].into_iter().collect());
+        assert_eq!(uses.before_read(), None, "there is nothing yet to read");
+        assert_eq!(sorted(uses.before_write()), [at(4, 2), at(5, 6)]);
+        uses.note_write(at(4, 3));
+        assert_eq!(sorted(uses.before_write()), [at(4, 3)]);
+    }
+
+    #[test]
+    fn readers_of_many_threads_are_all_noted() {
+        let uses = Uses::default();
+        std::thread::scope(|s| {
+            for stream in 0..8 {
+                let uses = &uses;
+                s.spawn(move || (1..=1000).for_each(|count| uses.note_read(at(stream, count))));
+            }
+        });
+        let all: Vec<_> = (0..8).map(|stream| at(stream, 1000)).collect();
+        assert_eq!(sorted(uses.before_write()), all);
+    }
+
+    #[test]
+    fn the_last_stream_and_count_fit() {
+        let last = at(u16::MAX, (1 << 48) - 1);
+        assert_eq!(Moment::unpacked(last.packed()), Some(last));
+    }
+}

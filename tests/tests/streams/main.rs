@@ -1,0 +1,116 @@
+//! Streams, events, pinned memory and the pool, on the CPU and on a GPU: what comes out is what one stream alone would leave.
+
+mod order;
+mod random;
+
+use kernel_dsl::prelude::*;
+use runtime::{Device, Error};
+
+/// y ← y + x, element by element, as often as `times` says: long enough for the host to come back while it runs.
+#[kernel(block = 256, grid = y.len().div_ceil(256))]
+#[requires(x.len() == y.len())]
+pub fn add(times: u32, x: &[u32], y: &mut [u32]) {
+    let i = grid::index();
+    if i < y.len() {
+        let mut sum = y[i];
+        for _ in rolled(0..times) {
+            sum = sum.wrapping_mul(3).wrapping_add(x[i]);
+        }
+        y[i] = sum;
+    }
+}
+
+/// What `add` leaves of one element.
+fn added(times: u32, x: u32, y: u32) -> u32 {
+    (0..times).fold(y, |y, _| y.wrapping_mul(3).wrapping_add(x))
+}
+
+/// Wrong: it looks one further.
+#[kernel(block = 32, grid = 1)]
+#[requires(x.len() == y.len())]
+pub fn beyond(x: &[u32], y: &mut [u32]) {
+    let i = thread::index();
+    if i < x.len() {
+        y[i] = x[i + 1];
+    }
+}
+
+#[test]
+fn cpu_keeps_the_order() {
+    order::all(&Device::cpu(), 3);
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_keeps_the_order() {
+    order::all(&Device::cuda(0).unwrap(), 200_000);
+}
+
+#[test]
+fn cpu_serves_threads_that_do_anything() {
+    random::threads(&Device::cpu(), 4, 30, 2_000);
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_serves_threads_that_do_anything() {
+    random::threads(&Device::cuda(0).unwrap(), 8, 2_000, 200_000);
+}
+
+#[test]
+fn cpu_tells_late_what_it_would_on_a_gpu() {
+    late(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_tells_late_what_a_launch_found() {
+    late(&Device::cuda(0).unwrap());
+}
+
+/// What a checked launch finds is the error of the next wait, once, and the stream goes on.
+fn late(device: &Device) {
+    let stream = device.stream().unwrap();
+    let x = device.upload(&[1u32, 2, 3]).unwrap();
+    let mut y = device.zeros(3).unwrap();
+    // More than a stream keeps records for.
+    for _ in 0..300 {
+        add::launch(&stream, 1, &x, &mut y).unwrap();
+        beyond::launch(&stream, &x, &mut y).unwrap();
+    }
+    let error = stream.wait().unwrap_err();
+    assert!(matches!(error, Error::Violation(_)), "{error}");
+    assert!(error.to_string().contains("index 3 is out of bounds of `x`"), "{error}");
+    stream.wait().unwrap();
+    add::launch(&stream, 1, &x, &mut y).unwrap();
+    stream.wait().unwrap();
+    // Another's launches are not told here.
+    let other = device.stream().unwrap();
+    beyond::launch(&stream, &x, &mut y).unwrap();
+    other.wait().unwrap();
+    add::launch(device, 1, &x, &mut y).unwrap();
+    assert!(stream.wait().is_err());
+}
+
+#[test]
+fn what_belongs_to_another_device_is_refused() {
+    let Ok(gpu) = Device::cuda(0) else { return };
+    let mut buffer = gpu.zeros::<u32>(3).unwrap();
+    let error = Device::cpu().stream().unwrap().fill_zero(&mut buffer).unwrap_err();
+    assert!(matches!(error, Error::OtherDevice { .. }), "{error}");
+}
+
+#[test]
+fn lengths_are_compared() {
+    let device = Device::cpu();
+    let stream = device.stream().unwrap();
+    let (mut three, mut two) = (device.zeros::<u32>(3).unwrap(), device.zeros::<u32>(2).unwrap());
+    let mut pinned = device.pinned::<u32>(4).unwrap();
+    let error = stream.upload_to(&mut three, &pinned).unwrap_err();
+    assert_eq!(error.to_string(), "cannot copy to the device: the buffer holds 3 elements, the slice 4");
+    assert!(stream.download_to(&three, &mut pinned).is_err());
+    assert!(stream.copy(&three, &mut two).is_err());
+    let mut nothing = device.zeros::<u32>(0).unwrap();
+    stream.fill_zero(&mut nothing).unwrap();
+    assert!(stream.upload::<u32>(&[]).unwrap().is_empty());
+}
