@@ -60,7 +60,11 @@ impl Device {
     /// What [`Device::best`] gives, chosen silently.
     pub fn choose() -> Result<Device> {
         let (backend, reason) = match first_gpu() {
-            Ok(cuda) => (Backend::Cuda(cuda), "the first GPU that kernels run on".to_string()),
+            Ok((cuda, false)) => (Backend::Cuda(cuda), "the first GPU that kernels run on".to_string()),
+            Ok((cuda, true)) => {
+                let reason = "the first GPU that kernels run on, which is none: its driver is cuda-on-cpu";
+                (Backend::Cuda(cuda), reason.to_string())
+            }
             Err(why) => (Backend::Cpu(Box::default()), format!("no GPU to use: {why}")),
         };
         let choice = Choice { device: backend.to_string(), reason };
@@ -174,12 +178,13 @@ impl Device {
     }
 }
 
-fn first_gpu() -> Result<Arc<Cuda>> {
+/// With whether it is no GPU at all, but the PTX interpreter behind a driver of our own.
+fn first_gpu() -> Result<(Arc<Cuda>, bool)> {
     let driver = Driver::open()?;
     let mut why = Error::NoDevice { driver: driver.version() };
     for ordinal in 0..driver.device_count()? {
         match Cuda::open(ordinal) {
-            Ok(cuda) => return Ok(cuda),
+            Ok(cuda) => return Ok((cuda, driver.is_on_cpu())),
             Err(e) => why = e,
         }
     }

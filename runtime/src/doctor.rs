@@ -30,6 +30,8 @@ pub enum DriverFinding {
         needed: CudaVersion,
         /// What the kernel module calls itself, such as `580.82.07`; on Linux.
         release: Option<String>,
+        /// Whether it is not NVIDIA's but `cuda-on-cpu`, which shows the PTX interpreter as its device.
+        on_cpu: bool,
     },
     /// There is no library, or it does not serve; with the reason.
     Unusable { reason: String },
@@ -55,6 +57,7 @@ pub fn examine() -> Findings {
                 cuda: driver.version(),
                 needed: CudaVersion::OLDEST,
                 release: release(&std::fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default()),
+                on_cpu: driver.is_on_cpu(),
             };
             let count = driver.device_count().unwrap_or(0);
             (found, (0..count).map(|ordinal| device(driver.device_info(ordinal))).collect())

@@ -58,12 +58,17 @@ impl Doctor {
 impl Report {
     fn print(&self, out: &mut dyn Write) -> Result<(), Error> {
         match &self.machine.driver {
-            DriverFinding::Found { cuda, needed, release } => {
+            DriverFinding::Found { cuda, on_cpu: true, .. } => {
+                writeln!(out, "driver   CUDA {cuda} by cuda-on-cpu: its device is the PTX interpreter, on the CPU")?;
+            }
+            DriverFinding::Found { cuda, needed, release, on_cpu: false } => {
                 let release = release.as_ref().map_or_else(String::new, |release| format!(", release {release}"));
                 writeln!(out, "driver   CUDA {cuda}{release} (CUDA {needed} or later is needed)")?;
             }
             DriverFinding::Unusable { reason } => writeln!(out, "driver   {reason}")?,
         }
+        let on_cpu = matches!(self.machine.driver, DriverFinding::Found { on_cpu: true, .. });
+        let label = if on_cpu { "no GPU" } else { "GPU" };
         for device in &self.machine.devices {
             let name = device.info.as_ref().map_or_else(
                 || "a GPU".to_string(),
@@ -73,8 +78,8 @@ impl Report {
                 },
             );
             match &device.problem {
-                Some(problem) => writeln!(out, "GPU      {name}: {problem}")?,
-                None => writeln!(out, "GPU      {name}")?,
+                Some(problem) => writeln!(out, "{label:8} {name}: {problem}")?,
+                None => writeln!(out, "{label:8} {name}")?,
             }
         }
         writeln!(out, "CPU      {} threads", self.machine.cpu_threads)?;

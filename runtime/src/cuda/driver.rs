@@ -25,6 +25,7 @@ macro_rules! functions {
         /// The driver library: the functions that we call.
         pub(crate) struct Driver {
             version: CudaVersion,
+            on_cpu: bool,
             $($(#[doc = $doc])* pub(super) $name: unsafe extern "C" fn($($argument),*) -> Code,)*
         }
 
@@ -49,7 +50,7 @@ macro_rules! functions {
                         std::mem::transmute::<Symbol, unsafe extern "C" fn($($argument),*) -> Code>($name)
                     };
                 )*
-                Ok(Driver { version: CudaVersion { major: 0, minor: 0 }, $($name,)* })
+                Ok(Driver { version: CudaVersion { major: 0, minor: 0 }, on_cpu: false, $($name,)* })
             }
         }
     };
@@ -101,6 +102,9 @@ functions! {
     event_elapsed = cuEventElapsedTime(*mut f32, sys::CUevent, sys::CUevent);
 }
 
+/// What the library of the package `cuda-on-cpu` exports, and NVIDIA's does not.
+const ON_CPU: &str = "cuda_on_cpu";
+
 /// A function of unknown signature.
 type Symbol = unsafe extern "C" fn();
 /// A look-up by NUL-terminated name: the open library, or a test's stand-in.
@@ -128,6 +132,7 @@ impl Driver {
     fn start(library: &Library) -> Result<Driver, Error> {
         let mut driver = Driver::resolve(library)
             .map_err(|functions| Error::DriverLacks { functions, needed: CudaVersion::OLDEST })?;
+        driver.on_cpu = find(library, &[ON_CPU]).is_some();
         let mut version = 0;
         // SAFETY: `version` outlives the call; this function may be called before `cuInit`.
         let code = unsafe { (driver.driver_version)(&mut version) };
@@ -150,6 +155,11 @@ impl Driver {
     /// The version of CUDA that the driver supports.
     pub fn version(&self) -> CudaVersion {
         self.version
+    }
+
+    /// Whether it is this project's own, whose device is the PTX interpreter.
+    pub fn is_on_cpu(&self) -> bool {
+        self.on_cpu
     }
 
     /// Number of devices.

@@ -75,6 +75,19 @@ impl Check {
         }
     }
 
+    /// Whether a GPU stops for it.
+    pub const fn is_fault(self) -> bool {
+        matches!(
+            self,
+            Check::OutOfBounds
+                | Check::Misaligned
+                | Check::WrongSpace
+                | Check::ReadOnlyWrite
+                | Check::DivergentBarrier
+                | Check::Trap
+        )
+    }
+
     /// The name in reports.
     pub const fn name(self) -> &'static str {
         match self {

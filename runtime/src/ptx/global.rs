@@ -1,7 +1,6 @@
 //! Variables of a module in global and constant memory: what they hold when a launch begins.
 
-use super::decode::Home;
-use super::memory::{base, function_address};
+use super::memory::function_address;
 use kernel_dsl::compiler::ptx::{Initialiser, Space, Symbol, Variable};
 
 /// A variable, with its contents.
@@ -87,14 +86,15 @@ impl Global {
         Ok(())
     }
 
-    /// Writes the addresses that it holds, now that every variable has its place.
-    pub(super) fn link(&mut self, homes: &[Option<Home>]) {
+    /// Writes the addresses that it holds, now that every variable has its place, which `places` tells by its index in the
+    /// module.
+    pub(super) fn link(&mut self, places: impl Fn(usize) -> Option<u64>) {
         for link in std::mem::take(&mut self.links) {
             let start = match link.symbol {
                 Symbol::Function(index) => function_address(index as usize),
-                Symbol::Global(variable) => match homes.get(variable as usize) {
-                    Some(Some(Home::Buffer { index, .. })) => base(*index),
-                    _ => continue,
+                Symbol::Global(variable) => match places(variable as usize) {
+                    Some(address) => address,
+                    None => continue,
                 },
                 Symbol::Parameter(_) | Symbol::Return(_) | Symbol::Variable(_) => continue,
             };

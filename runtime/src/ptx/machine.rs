@@ -4,7 +4,7 @@ use super::Options;
 use super::check::Check;
 use super::code::{Code, Reduction, Special};
 use super::inline::Standing;
-use super::memory::{Buffer, Scratch, View};
+use super::memory::{Buffer, Lookup, Scratch, View};
 use super::registers::{LANES, Registers, lanes};
 use super::report::{Findings, Thread};
 use super::warp::{Meeting, Warp};
@@ -17,6 +17,8 @@ pub const BARRIERS: usize = 16;
 pub struct Memory<'m> {
     /// By their addresses.
     pub buffers: Vec<Buffer<'m>>,
+    /// How they are found.
+    pub lookup: Lookup,
     /// The block's.
     pub shared: Scratch,
     /// The launch's.
@@ -24,11 +26,17 @@ pub struct Memory<'m> {
 }
 
 impl<'m> Memory<'m> {
+    /// Without anything shared.
+    pub fn of(buffers: Vec<Buffer<'m>>, lookup: Lookup, parameters: Vec<u8>) -> Memory<'m> {
+        Memory { buffers, lookup, shared: Scratch::new(0), parameters }
+    }
+
     /// As a warp sees it.
     #[inline(always)]
     pub fn view<'a>(&'a mut self, local: &'a mut Scratch, code: &Code) -> View<'a, 'm> {
         View {
             buffers: &mut self.buffers,
+            lookup: self.lookup,
             shared: &mut self.shared,
             local,
             parameters: &self.parameters,
@@ -89,7 +97,7 @@ impl Machine<'_, '_> {
                 for x in 0..self.grid[0] {
                     self.block = [x, y, z];
                     match self.options.checks {
-                        Checks::Values => self.run_block::<false>(&mut warps, count),
+                        Checks::Values | Checks::Faults => self.run_block::<false>(&mut warps, count),
                         Checks::All => self.run_block::<true>(&mut warps, count),
                     }
                     if self.stopped {
@@ -214,7 +222,7 @@ impl Machine<'_, '_> {
     #[cold]
     pub fn report(&mut self, warp: &Warp, check: Check, site: u32, mask: u32, message: impl FnOnce() -> String) {
         let hits = mask.count_ones();
-        if hits == 0 || self.options.checks == Checks::Values && check != Check::FuelExhausted && check != Check::Trap {
+        if hits == 0 || !self.options.checks.tell(check) {
             return;
         }
         if self.findings.count(check, site, hits) {

@@ -5,6 +5,8 @@
 //! LOCAL, SHARED, PARAM       2^32 bytes each: the thread's, the block's and the launch's own
 //! ```
 //!
+//! On memory that outlives the launch ([`resident`](super::resident)) buffers lie where its owner has put them, below LOCAL.
+//!
 //! Whatever a kernel computes from a buffer's address, before it or behind it, stays nearer to it than to another one, so
 //! that the address itself says which buffer it is from. Addresses in shared and local memory by themselves count from 0.
 
@@ -53,7 +55,7 @@ pub const fn function_address(index: usize) -> u64 {
 /// A buffer of the launch or a variable of the module.
 #[derive(Debug)]
 pub struct Buffer<'m> {
-    /// Its name.
+    /// Its name; without one, it is called by its address.
     pub name: String,
     /// Where it begins.
     pub base: u64,
@@ -81,8 +83,28 @@ pub const fn base(index: usize) -> u64 {
 }
 
 /// The buffer whose part of the address space `address` lies in, whether there is such a buffer or not.
-pub const fn index_of(address: u64) -> usize {
+const fn index_of(address: u64) -> usize {
     (address >> APART).wrapping_sub(1) as usize
+}
+
+/// How the buffer of an address is found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lookup {
+    /// Buffer `n` lies at [`base`]`(n)`.
+    Number,
+    /// The nearest that does not begin behind it, by ascending bases.
+    Search,
+}
+
+impl Lookup {
+    /// The buffer whose part of the address space `address` lies in, whether there is such a buffer or not.
+    #[inline(always)]
+    pub fn index(self, buffers: &[Buffer<'_>], address: u64) -> usize {
+        match self {
+            Lookup::Number => index_of(address),
+            Lookup::Search => buffers.partition_point(|buffer| buffer.base <= address).wrapping_sub(1),
+        }
+    }
 }
 
 /// Buffers that there is room for.
@@ -116,6 +138,8 @@ impl Scratch {
 pub struct View<'a, 'm> {
     /// By their addresses.
     pub buffers: &'a mut [Buffer<'m>],
+    /// How they are found.
+    pub lookup: Lookup,
     /// The block's.
     pub shared: &'a mut Scratch,
     /// Of the warp's threads, one after the other.
@@ -165,7 +189,7 @@ impl View<'_, '_> {
                 if window_of(address) != Window::Global {
                     return Err(Check::WrongSpace);
                 }
-                let index = index_of(address);
+                let index = self.lookup.index(self.buffers, address);
                 let Some(buffer) = self.buffers.get(index) else { return Err(Check::OutOfBounds) };
                 if !generic && buffer.constant != (window == Window::Const) {
                     return Err(Check::WrongSpace);
@@ -240,6 +264,7 @@ impl View<'_, '_> {
             return format!("{address:#x}, an address of no buffer");
         };
         let (name, start, length) = match region {
+            Region::Buffer(i) if self.buffers[i].name.is_empty() => (format!("{base:#x}"), 0, length),
             Region::Buffer(i) => (self.buffers[i].name.clone(), 0, length),
             Region::Param => ("the parameters".to_string(), 0, length),
             Region::Shared | Region::Local => {

@@ -60,6 +60,7 @@ mod meet;
 mod memory;
 pub(crate) mod registers;
 pub mod report;
+pub mod resident;
 mod warp;
 
 pub use check::{Check, Severity};
@@ -67,13 +68,14 @@ pub(crate) use decode::decode_inline;
 pub use decode::{Refusal, Unsupported};
 pub use flow::Policy;
 pub use report::{Finding, Report, Thread};
+pub use resident::{Image, Resident};
 
 use crate::interpreter::Bytes;
 use code::Code;
 use global::Global;
 use kernel_dsl::compiler::ptx::{Module, Parameter, parse};
 use machine::{BARRIERS, Machine, Memory, State};
-use memory::{Buffer, MOST_BUFFERS, Scratch, base};
+use memory::{Buffer, Lookup, MOST_BUFFERS, Scratch, base};
 use report::Findings;
 use serde::Serialize;
 use std::fmt;
@@ -147,8 +149,23 @@ pub struct Options {
 pub enum Checks {
     /// Only fuel and traps. What lies outside of memory is not touched, and nothing is said.
     Values,
+    /// What a GPU stops for as well: an access outside of memory, to the wrong space or misaligned, a store to what is only
+    /// read, a barrier that cannot be met.
+    Faults,
     /// Every [`Check`].
     All,
+}
+
+impl Checks {
+    /// Whether `check` is among them.
+    fn tell(self, check: Check) -> bool {
+        let always = matches!(check, Check::FuelExhausted | Check::Trap);
+        match self {
+            Checks::Values => always,
+            Checks::Faults => always || check.is_fault(),
+            Checks::All => true,
+        }
+    }
 }
 
 impl Default for Options {
@@ -219,13 +236,24 @@ impl fmt::Display for Mismatch {
 
 impl std::error::Error for Mismatch {}
 
+/// The shape of a launch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Grid {
+    /// Blocks in x, y, z. If one is 0, nothing runs.
+    pub grid: [u32; 3],
+    /// Threads of a block in x, y, z.
+    pub block: [u32; 3],
+    /// Bytes of shared memory beside what the module declares.
+    pub dynamic_shared: u32,
+}
+
 /// Threads of a block at most, on every target.
 const MOST_THREADS: u64 = 1024;
 
 impl Program {
     /// Makes code of the entry of that name.
     pub fn decode(module: &Module, entry: &str) -> Result<Program, Unsupported> {
-        decode::decode(module, entry)
+        decode::decode(module, entry, None)
     }
 
     /// The entry's parameters, in order.
@@ -255,14 +283,21 @@ impl Program {
             all.push(Buffer::new(all.len(), name, mutable, false, bytes));
         }
         let parameters = self.bind(block, &all, &parameters)?;
+        let grid = Grid { grid, block, dynamic_shared };
+        self.execute(grid, Memory::of(all, Lookup::Number, parameters), options)
+    }
+
+    /// Runs a launch that has been held against the entry.
+    fn execute(&self, grid: Grid, mut memory: Memory<'_>, options: Options) -> Result<Outcome, Mismatch> {
+        let Grid { grid, block, dynamic_shared } = grid;
         let shared = u64::from(self.dynamic) + u64::from(dynamic_shared);
         let Ok(shared) = u32::try_from(shared) else {
             return Err(Mismatch(vec![format!("{shared} bytes of shared memory are more than there can be")]));
         };
-        let shared = shared.max(self.code.shared.bytes);
+        memory.shared = Scratch::new(shared.max(self.code.shared.bytes) as usize);
         let mut machine = Machine {
             program: self,
-            memory: Memory { buffers: all, shared: Scratch::new(shared as usize), parameters },
+            memory,
             grid,
             threads: block,
             dynamic_shared,
@@ -280,8 +315,8 @@ impl Program {
         Ok(Outcome { statistics: machine.statistics, report, approximate })
     }
 
-    /// The bytes of the parameters.
-    fn bind(&self, block: [u32; 3], buffers: &[Buffer<'_>], values: &[Value]) -> Result<Vec<u8>, Mismatch> {
+    /// What is wrong with blocks of that many threads.
+    fn misfits(&self, block: [u32; 3]) -> Vec<String> {
         let mut wrong = Vec::new();
         let threads = block.iter().map(|n| u64::from(*n)).try_fold(1, u64::checked_mul).unwrap_or(u64::MAX);
         if threads == 0 || threads > MOST_THREADS {
@@ -294,6 +329,12 @@ impl Program {
         if let Some(most) = most.filter(|most| threads > *most) {
             wrong.push(format!("the entry is for blocks of {most} threads at most, and {threads} are given"));
         }
+        wrong
+    }
+
+    /// The bytes of the parameters.
+    fn bind(&self, block: [u32; 3], buffers: &[Buffer<'_>], values: &[Value]) -> Result<Vec<u8>, Mismatch> {
+        let mut wrong = self.misfits(block);
         if buffers.len() > MOST_BUFFERS {
             wrong.push(format!("{} buffers are more than there can be", buffers.len()));
         }

@@ -3,7 +3,7 @@
 use super::super::access::generic;
 use super::super::arithmetic::float::{F16, F32, F64, Format, Rounding};
 use super::super::code::{Access, Atomic, Copy, Data, Kind, Update, Window};
-use super::super::memory::{index_of, window_base, window_of};
+use super::super::memory::{window_base, window_of};
 use super::operand::Home;
 use super::words::{Words, integer};
 use super::{Decoded, Decoder, Frame, Result};
@@ -219,17 +219,17 @@ impl<'m> Decoder<'m> {
     pub(super) fn is_space(&mut self, frame: &mut Frame<'m>, words: &mut Words, operands: &[Operand]) -> Result {
         let window = window(words);
         let (to, from) = (self.to(frame, operands, 0)?, self.operand(frame, operands, 1, Type::U64)?);
-        let constants: Vec<usize> = self
+        let constants: Vec<(u64, u64)> = self
             .globals
             .iter()
             .flatten()
             .filter_map(|home| match home {
-                Home::Buffer { index, constant: true } => Some(*index),
+                Home::Buffer { address, bytes, constant: true } => Some((*address, *bytes)),
                 _ => None,
             })
             .collect();
         Ok(self.lanewise(to, &[from], move |[a, ..]| {
-            let constant = constants.contains(&index_of(a));
+            let constant = constants.iter().any(|(start, bytes)| a.wrapping_sub(*start) < *bytes);
             u64::from(match window {
                 Window::Const => constant,
                 Window::Global => !constant && window_of(a) == Window::Global,

@@ -22,6 +22,7 @@ use super::code::{Code, Condition, Follows, Inst, Kind, NOWHERE, Pc, Site};
 use super::inline::{Action, Inline, Step};
 use super::meet::meets;
 use super::registers::{Id, Place};
+use super::resident::Places;
 use kernel_dsl::compiler::ptx::{
     self, Callee, Function, In, Instruction, Label, Module, Names, Opcode, Operand, Register, Space, SpecialRegister,
     Statement,
@@ -113,6 +114,8 @@ pub(super) struct Decoder<'m> {
     /// Where variables of functions are that all threads share, by function and variable.
     own: HashMap<(usize, usize), Home>,
     refusals: Vec<Refusal>,
+    /// Where variables lie that outlive the launch; without, each launch has its own.
+    places: Option<&'m Places>,
     /// Functions that are being inlined, outermost first.
     chain: Vec<usize>,
     site: u32,
@@ -145,7 +148,9 @@ pub fn decode_inline(code: &ptx::Inline) -> std::result::Result<Inline, Refusal>
 }
 
 /// Makes code of the entry of that name.
-pub fn decode(module: &Module, name: &str) -> std::result::Result<Program, Unsupported> {
+///
+/// The module's variables lie where `places` has them; without, each launch has its own.
+pub fn decode(module: &Module, name: &str, places: Option<&Places>) -> std::result::Result<Program, Unsupported> {
     let refuse = |why: String| {
         let refusal = Refusal { text: format!(".entry {name}"), line: None, why };
         Err(Unsupported { entry: name.to_string(), refusals: vec![refusal] })
@@ -154,7 +159,7 @@ pub fn decode(module: &Module, name: &str) -> std::result::Result<Program, Unsup
         let names: Vec<&str> = module.entries().map(|e| e.name.as_str()).collect();
         return refuse(format!("the module does not define it; it has {}", names.join(", ")));
     };
-    let mut decoder = Decoder::new(module);
+    let mut decoder = Decoder { places, ..Decoder::new(module) };
     let reachable = reachable(module, index);
     let globals = decoder.place_globals(&reachable);
     let dynamic = decoder.place_shared(&reachable);
@@ -213,6 +218,7 @@ impl<'m> Decoder<'m> {
             globals: Vec::new(),
             own: HashMap::new(),
             refusals: Vec::new(),
+            places: None,
             chain: Vec::new(),
             site: 0,
         }

@@ -2,7 +2,7 @@
 
 use super::super::access::generic;
 use super::super::code::{Condition, Window};
-use super::super::memory::{base, function_address};
+use super::super::memory::function_address;
 use super::super::registers::{Id, Place};
 use super::{Decoder, Frame, Result};
 use kernel_dsl::compiler::ptx::{Address, Base, Operand, Register, Symbol, Type};
@@ -45,7 +45,7 @@ pub enum Home {
     Memory { window: Window, offset: u32 },
     /// A buffer of the module's own.
     #[allow(missing_docs)]
-    Buffer { index: usize, constant: bool },
+    Buffer { address: u64, bytes: u64, constant: bool },
     /// A register or a constant that is handed over.
     Value(Source),
     /// A constant that is handed over, whose type the parameter says.
@@ -68,8 +68,8 @@ impl Home {
     fn address(self) -> Option<(Window, u64)> {
         match self {
             Home::Memory { window, offset } => Some((window, offset.into())),
-            Home::Buffer { index, constant } => {
-                Some((if constant { Window::Const } else { Window::Global }, base(index)))
+            Home::Buffer { address, constant, .. } => {
+                Some((if constant { Window::Const } else { Window::Global }, address))
             }
             Home::Value(_) | Home::Constant { .. } => None,
         }

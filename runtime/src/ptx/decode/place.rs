@@ -1,7 +1,8 @@
 //! Where variables lie, of those that an entry can reach.
 
 use super::super::global::Global;
-use super::super::memory::MOST_BUFFERS;
+use super::super::memory::{MOST_BUFFERS, base};
+use super::super::resident::Owner;
 use super::call::addressed;
 use super::operand::Home;
 use super::{Decoder, GAP};
@@ -80,31 +81,43 @@ impl<'m> Decoder<'m> {
                 self.globals.push(None);
                 continue;
             }
-            let home = self.buffer(variable, &mut globals);
+            let home = self.buffer(Owner::Module(index), variable, &mut globals);
             self.globals.push(home);
         }
         for &function in reachable {
             for (index, variable) in module.functions()[function].variables.iter().enumerate() {
                 if matches!(variable.space, Space::Global | Space::Const)
-                    && let Some(home) = self.buffer(variable, &mut globals)
+                    && let Some(home) = self.buffer(Owner::Function(function, index), variable, &mut globals)
                 {
                     self.own.insert((function, index), home);
                 }
             }
         }
         for global in &mut globals {
-            global.link(&self.globals);
+            global.link(|variable| match self.globals.get(variable) {
+                Some(Some(Home::Buffer { address, .. })) => Some(*address),
+                _ => None,
+            });
         }
         globals
     }
 
-    /// A buffer for a variable.
-    fn buffer(&mut self, variable: &Variable, globals: &mut Vec<Global>) -> Option<Home> {
+    /// A buffer for a variable: the launch's own, or the one that it has in a device's memory.
+    fn buffer(&mut self, owner: Owner, variable: &Variable, globals: &mut Vec<Global>) -> Option<Home> {
+        let constant = variable.space == Space::Const;
+        let placed = self.places.map(|places| places.get(&owner));
         let why = match Global::of(variable) {
+            _ if placed == Some(None) => "it has no place on the device".to_string(),
             Ok(global) if globals.len() < MOST_BUFFERS / 2 => {
-                let home = Home::Buffer { index: globals.len(), constant: global.constant };
-                globals.push(global);
-                return Some(home);
+                let bytes = global.bytes.len() as u64;
+                let address = match placed.flatten() {
+                    Some(address) => *address,
+                    None => {
+                        globals.push(global);
+                        base(globals.len() - 1)
+                    }
+                };
+                return Some(Home::Buffer { address, bytes, constant });
             }
             Ok(_) => "there are too many variables".to_string(),
             Err(why) => why,

@@ -1,0 +1,187 @@
+//! Which context is current on a thread; the primary one.
+
+use super::{Driver, lock};
+use crate::core::context::Context;
+use crate::core::error::{Error, Result};
+use crate::core::graph::Mode;
+use crate::core::handle::Handle;
+use cudarc::driver::sys::CUresult;
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+thread_local! {
+    /// The last is current.
+    static STACK: RefCell<Vec<Arc<Context>>> = const { RefCell::new(Vec::new()) };
+    static MODE: Cell<Mode> = const { Cell::new(Mode::Global) };
+}
+
+/// The device's primary context, and how many have it.
+#[derive(Debug, Default)]
+pub struct Primary {
+    context: Option<Arc<Context>>,
+    holders: u32,
+    flags: u32,
+}
+
+/// The flags that a context can have: `CU_CTX_FLAGS_MASK`, and those of core dumps and copies, which mean nothing here.
+const FLAGS: u32 = 0xff;
+
+/// What this thread may do while a stream captures.
+pub fn capture_mode() -> Mode {
+    MODE.get()
+}
+
+/// Sets it; what it was.
+pub fn set_capture_mode(mode: Mode) -> Mode {
+    MODE.replace(mode)
+}
+
+fn flags(flags: u32) -> Result<u32> {
+    // One way to wait, or none.
+    if flags & !FLAGS != 0 || !matches!(flags & 7, 0 | 1 | 2 | 4) {
+        return Err(Error::value(format!("{flags:#x} are no flags of a context")));
+    }
+    Ok(flags)
+}
+
+fn none() -> Error {
+    Error::new(CUresult::CUDA_ERROR_INVALID_CONTEXT, "no context is current on this thread")
+}
+
+impl Driver {
+    /// The current context, if it can be used.
+    pub fn current(&self) -> Result<Arc<Context>> {
+        let context = self.top().ok_or_else(none)?;
+        context.check()?;
+        Ok(context)
+    }
+
+    /// The current context, whatever has become of it.
+    pub fn top(&self) -> Option<Arc<Context>> {
+        STACK.with_borrow(|stack| stack.last().cloned())
+    }
+
+    /// Makes a context, and makes it current.
+    pub fn create_context(&self, given: u32, device: i32) -> Result<Arc<Context>> {
+        self.device(device)?;
+        let given = flags(given)?;
+        let id = self.id();
+        let context = self.contexts.insert(|handle| Context::new(handle, id, false, given));
+        STACK.with_borrow_mut(|stack| stack.push(context.clone()));
+        Ok(context)
+    }
+
+    /// Ends a context that is not the primary one, with all that is in it.
+    pub fn destroy_context(&self, handle: Handle) -> Result {
+        let context = self.contexts.get(handle)?;
+        if context.is_primary {
+            let why = "the primary context is released, not destroyed";
+            return Err(Error::new(CUresult::CUDA_ERROR_INVALID_CONTEXT, why));
+        }
+        self.contexts.remove(handle)?;
+        self.end(&context);
+        STACK.with_borrow_mut(|stack| stack.pop_if(|top| Arc::ptr_eq(top, &context)));
+        Ok(())
+    }
+
+    /// Frees all that is in a context.
+    fn end(&self, context: &Arc<Context>) {
+        self.engine.wait(self.engine.last());
+        context.destroy();
+        self.executables.remove_all(|executable| Arc::ptr_eq(&executable.context, context));
+        self.functions.remove_all(|function| Arc::ptr_eq(&function.module.context, context));
+        self.modules.remove_all(|module| Arc::ptr_eq(&module.context, context));
+        self.events.remove_all(|event| Arc::ptr_eq(&event.context, context));
+        self.streams.remove_all(|stream| Arc::ptr_eq(&stream.context, context));
+        context.memory().clear();
+    }
+
+    /// Makes a context current over the one that was.
+    pub fn push(&self, handle: Handle) -> Result {
+        let context = self.contexts.get(handle)?;
+        STACK.with_borrow_mut(|stack| stack.push(context));
+        Ok(())
+    }
+
+    /// Makes current what was so before.
+    pub fn pop(&self) -> Result<Arc<Context>> {
+        STACK.with_borrow_mut(Vec::pop).ok_or_else(none)
+    }
+
+    /// Makes a context current in place of the one that is, or none.
+    pub fn set_current(&self, handle: Handle) -> Result {
+        let context = if handle.0 == 0 { None } else { Some(self.contexts.get(handle)?) };
+        STACK.with_borrow_mut(|stack| {
+            stack.pop();
+            stack.extend(context);
+        });
+        Ok(())
+    }
+
+    /// One more has the primary context, which is made if nobody had it.
+    pub fn retain_primary(&self, device: i32) -> Result<Arc<Context>> {
+        self.device(device)?;
+        let mut primary = lock(&self.primary);
+        let context = match &primary.context {
+            Some(context) => context.clone(),
+            None => {
+                let (id, flags) = (self.id(), primary.flags);
+                self.contexts.insert(|handle| Context::new(handle, id, true, flags))
+            }
+        };
+        primary.context = Some(context.clone());
+        primary.holders += 1;
+        Ok(context)
+    }
+
+    /// One less has it; with the last it ends.
+    pub fn release_primary(&self, device: i32) -> Result {
+        self.device(device)?;
+        let mut primary = lock(&self.primary);
+        if primary.holders == 0 {
+            let why = "the primary context is released more often than it was retained";
+            return Err(Error::new(CUresult::CUDA_ERROR_INVALID_CONTEXT, why));
+        }
+        primary.holders -= 1;
+        let last = if primary.holders == 0 { primary.context.take() } else { None };
+        drop(primary);
+        self.end_primary(last)
+    }
+
+    /// Ends it, whoever has it. They have none from then on, and one that works if it is retained again.
+    pub fn reset_primary(&self, device: i32) -> Result {
+        self.device(device)?;
+        let mut primary = lock(&self.primary);
+        primary.holders = 0;
+        let last = primary.context.take();
+        drop(primary);
+        self.end_primary(last)
+    }
+
+    fn end_primary(&self, context: Option<Arc<Context>>) -> Result {
+        if let Some(context) = context {
+            self.contexts.remove(context.handle)?;
+            self.end(&context);
+        }
+        Ok(())
+    }
+
+    /// Sets what the primary context is made with.
+    pub fn set_primary_flags(&self, device: i32, given: u32) -> Result {
+        self.device(device)?;
+        let mut primary = lock(&self.primary);
+        primary.flags = flags(given)?;
+        if let Some(context) = &primary.context {
+            context.flags.store(given, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// The flags of the primary context, and whether there is one now.
+    pub fn primary_state(&self, device: i32) -> Result<(u32, bool)> {
+        self.device(device)?;
+        let primary = lock(&self.primary);
+        Ok((primary.flags, primary.context.is_some()))
+    }
+}

@@ -1,0 +1,107 @@
+//! Captures, and the graphs that they give.
+
+use super::context::capture_mode;
+use super::{Driver, lock};
+use crate::core::context::Context;
+use crate::core::error::{Error, Result};
+use crate::core::graph::{Capture, Executable, Graph, Mode};
+use crate::core::handle::Handle;
+use crate::core::stream::{NON_BLOCKING, Queue};
+use crate::core::work::Work;
+use cudarc::driver::sys::CUresult;
+use std::sync::Arc;
+
+impl Driver {
+    /// From here on, what the stream is given is noted.
+    pub fn begin_capture(&self, queue: &Queue, mode: Mode) -> Result {
+        let Queue::Made(stream) = queue else {
+            let why = "the default stream cannot capture";
+            return Err(Error::new(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, why));
+        };
+        if stream.capture().is_some() {
+            return Err(Error::new(CUresult::CUDA_ERROR_ILLEGAL_STATE, "the stream captures already"));
+        }
+        let capture = Arc::new(Capture::new(self.id(), stream.handle, mode));
+        stream.set_capture(Some(capture.clone()));
+        lock(&self.captures).push(capture);
+        Ok(())
+    }
+
+    /// What the stream was given since.
+    pub fn end_capture(&self, queue: &Queue) -> Result<Arc<Graph>> {
+        let Some((stream, capture)) = queue.capturing() else {
+            return Err(Error::new(CUresult::CUDA_ERROR_ILLEGAL_STATE, "the stream does not capture"));
+        };
+        if capture.origin != stream.handle {
+            let why = "the capture was begun in another stream";
+            return Err(Error::new(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, why));
+        }
+        if capture.mode != Mode::Relaxed && capture.thread != std::thread::current().id() {
+            let why = "another thread began the capture";
+            return Err(Error::new(CUresult::CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, why));
+        }
+        self.leave_capture(&capture);
+        let works = capture.finish()?;
+        Ok(self.graphs.insert(|handle| Graph { handle, works }))
+    }
+
+    /// No stream takes part in it any more.
+    pub(super) fn leave_capture(&self, capture: &Arc<Capture>) {
+        for stream in capture.streams() {
+            if let Ok(stream) = self.streams.get(stream)
+                && stream.capture().is_some_and(|other| Arc::ptr_eq(&other, capture))
+            {
+                stream.set_capture(None);
+            }
+        }
+        lock(&self.captures).retain(|other| !Arc::ptr_eq(other, capture));
+    }
+
+    /// Makes a graph ready for launches.
+    pub fn instantiate(&self, graph: Handle) -> Result<Arc<Executable>> {
+        let context = self.current()?;
+        let works = self.graphs.get(graph)?.works.clone();
+        Ok(self.executables.insert(|handle| Executable { handle, context, works }))
+    }
+
+    /// Gives a stream all that is in a graph.
+    pub fn launch_graph(&self, executable: Handle, queue: &Queue) -> Result {
+        let executable = self.executables.get(executable)?;
+        if !Arc::ptr_eq(&executable.context, queue.context()) {
+            return Err(Error::value("the graph is of another context than the stream"));
+        }
+        self.submit(queue, Work::Graph(executable.works.clone()))
+    }
+
+    /// Refuses what could disturb a capture, which then comes to nothing.
+    pub fn refuse_unsafe(&self, what: &str) -> Result {
+        let mode = capture_mode();
+        if mode == Mode::Relaxed {
+            return Ok(());
+        }
+        let here = std::thread::current().id();
+        let disturbed = |capture: &&Arc<Capture>| match capture.mode {
+            Mode::Relaxed => false,
+            Mode::ThreadLocal => capture.thread == here,
+            Mode::Global => capture.thread == here || mode == Mode::Global,
+        };
+        let captures = lock(&self.captures);
+        let Some(capture) = captures.iter().find(disturbed) else { return Ok(()) };
+        capture.invalidate(what);
+        let why = format!("a stream captures, which {what} would disturb");
+        Err(Error::new(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, why))
+    }
+
+    /// Refuses work of the legacy stream, which would wait for a stream that captures.
+    pub(super) fn refuse_implicit(&self, context: &Arc<Context>) -> Result {
+        let captures = lock(&self.captures);
+        let waits = |handle: &Handle| {
+            let stream = self.streams.get(*handle);
+            stream.is_ok_and(|s| s.flags & NON_BLOCKING == 0 && Arc::ptr_eq(&s.context, context))
+        };
+        let Some(capture) = captures.iter().find(|capture| capture.streams().iter().any(waits)) else { return Ok(()) };
+        capture.invalidate("the legacy stream was given work");
+        let why = "the legacy stream would wait for a stream that captures";
+        Err(Error::new(CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, why))
+    }
+}

@@ -1,0 +1,221 @@
+//! Allocations, and what moves bytes.
+
+use super::Driver;
+use crate::core::context::Context;
+use crate::core::error::{Error, Result};
+use crate::core::handle::{Handle, Object};
+use crate::core::memory::{Copy, Fill, Kind};
+use crate::core::stream::Queue;
+use crate::core::work::Work;
+use cudarc::driver::sys::CUresult;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A pool of memory. What is freed to it is free at once.
+#[derive(Debug)]
+pub struct Pool {
+    /// Its handle.
+    pub handle: Handle,
+    /// What can be set of it, and means nothing here, by `CUmemPool_attribute`.
+    pub attributes: [AtomicU64; 9],
+}
+
+impl Object for Pool {
+    const KIND: u8 = 0xC8;
+    const NAME: &'static str = "memory pool";
+    const REFUSAL: CUresult = CUresult::CUDA_ERROR_INVALID_VALUE;
+}
+
+impl Pool {
+    /// With what a new one has.
+    pub(super) fn new(handle: Handle) -> Pool {
+        let attributes: [AtomicU64; 9] = Default::default();
+        // The three ways of reuse are allowed at first.
+        attributes[1..=3].iter().for_each(|attribute| attribute.store(1, Ordering::Relaxed));
+        Pool { handle, attributes }
+    }
+}
+
+impl Driver {
+    /// New memory in the current context.
+    pub fn allocate(&self, kind: Kind, bytes: usize) -> Result<u64> {
+        let context = self.current()?;
+        self.refuse_unsafe("allocating memory")?;
+        self.allocate_in(&context, kind, bytes)
+    }
+
+    fn allocate_in(&self, context: &Context, kind: Kind, bytes: usize) -> Result<u64> {
+        if bytes == 0 {
+            return Err(Error::value("an allocation of no bytes"));
+        }
+        let (address, allocation) = self.supply.allocate(kind, bytes as u64)?;
+        context.memory().insert(address, allocation);
+        Ok(address)
+    }
+
+    /// Frees memory of the device, when all that was submitted has happened. Null is freed without effect.
+    pub fn free(&self, address: u64) -> Result {
+        let context = self.current()?;
+        if address == 0 {
+            return Ok(());
+        }
+        self.refuse_unsafe("freeing memory")?;
+        self.release(&context, address, |kind| matches!(kind, Kind::Device | Kind::Pool(_) | Kind::Managed))
+    }
+
+    /// Frees pinned memory of the host.
+    pub fn free_host(&self, address: u64) -> Result {
+        let context = self.current()?;
+        self.refuse_unsafe("freeing memory")?;
+        self.release(&context, address, |kind| matches!(kind, Kind::Pinned(_)))
+    }
+
+    fn release(&self, context: &Context, address: u64, of: impl Fn(Kind) -> bool) -> Result {
+        let good = |context: &Context| {
+            let mut memory = context.memory();
+            let found = memory.at(address);
+            found.is_some_and(|allocation| of(allocation.kind) && !allocation.leaving)
+        };
+        let nothing = || Error::value(format!("nothing that can be freed like this begins at {address:#x}"));
+        if !good(context) {
+            return Err(nothing());
+        }
+        self.engine.wait(self.engine.last());
+        context.check()?;
+        // Another thread may have freed it meanwhile.
+        context.memory().remove(address).map(drop).ok_or_else(nothing)
+    }
+
+    /// New memory of a pool, in the order of a stream.
+    pub fn allocate_ordered(&self, pool: Option<Handle>, bytes: usize, queue: &Queue) -> Result<u64> {
+        let pool = self.pools.get(pool.unwrap_or_else(|| self.current_pool()))?;
+        queue.refuse_in_capture("it was to allocate memory, which graphs here do not")?;
+        self.allocate_in(queue.context(), Kind::Pool(pool.handle), bytes)
+    }
+
+    /// Frees memory in the order of a stream.
+    pub fn free_ordered(&self, address: u64, queue: &Queue) -> Result {
+        queue.refuse_in_capture("it was to free memory, which graphs here do not")?;
+        if address == 0 {
+            return Err(Error::value("the address is null"));
+        }
+        let mut memory = queue.context().memory();
+        let freeable = |kind| matches!(kind, Kind::Device | Kind::Pool(_) | Kind::Managed);
+        let Some(allocation) = memory.at(address).filter(|a| freeable(a.kind) && !a.leaving) else {
+            return Err(Error::value(format!("nothing that can be freed like this begins at {address:#x}")));
+        };
+        allocation.leaving = true;
+        drop(memory);
+        self.submit(queue, Work::Free(address))
+    }
+
+    /// The pool of the device from its beginning.
+    pub fn default_pool(&self) -> Handle {
+        self.default_pool
+    }
+
+    /// The pool that `cuMemAllocAsync` takes from.
+    pub fn current_pool(&self) -> Handle {
+        Handle(self.current_pool.load(Ordering::Relaxed))
+    }
+
+    /// Has it take from another one.
+    pub fn set_current_pool(&self, pool: Handle) -> Result {
+        self.current_pool.store(self.pools.get(pool)?.handle.0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Makes a pool.
+    pub fn create_pool(&self) -> Arc<Pool> {
+        self.pools.insert(Pool::new)
+    }
+
+    /// Ends a pool; what lives in it lives on.
+    pub fn destroy_pool(&self, pool: Handle) -> Result {
+        if pool == self.default_pool {
+            return Err(Error::value("the device's own pool is not destroyed"));
+        }
+        self.pools.remove(pool)?;
+        let changed = (pool.0, self.default_pool.0);
+        let _ = self.current_pool.compare_exchange(changed.0, changed.1, Ordering::Relaxed, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Lets kernels reach memory of the program.
+    ///
+    /// # Safety
+    /// As many bytes are there from `start` on, initialised, until it is registered no more.
+    pub unsafe fn register(&self, start: NonNull<u8>, bytes: usize, flags: u32) -> Result {
+        let context = self.current()?;
+        if bytes == 0 {
+            return Err(Error::value("no bytes to register"));
+        }
+        if context.memory().overlaps(start.addr().get() as u64, bytes as u64) {
+            let why = "some of the bytes are pinned, managed or registered already";
+            return Err(Error::new(CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, why));
+        }
+        // SAFETY: by the caller's promise.
+        let (address, allocation) = unsafe { self.supply.register(start, bytes, flags)? };
+        context.memory().insert(address, allocation);
+        Ok(())
+    }
+
+    /// Takes that back, when all that was submitted has happened.
+    pub fn unregister(&self, address: u64) -> Result {
+        let context = self.current()?;
+        self.release(&context, address, |kind| matches!(kind, Kind::Registered(_))).map_err(|error| match error.code {
+            CUresult::CUDA_ERROR_INVALID_VALUE => {
+                Error::new(CUresult::CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, error.why)
+            }
+            _ => error,
+        })
+    }
+
+    /// Copies in the order of the legacy stream, and waits.
+    pub fn copy_now(&self, copy: Copy) -> Result {
+        let queue = Queue::Default(self.current()?);
+        copy.check()?;
+        self.now(&queue, Work::Copy(copy))
+    }
+
+    /// Copies in the order of a stream. With pageable memory of the host the program may do as it likes when this returns.
+    pub fn copy(&self, mut copy: Copy, queue: &Queue) -> Result {
+        copy.check()?;
+        if queue.capturing().is_some() {
+            return self.submit(queue, Work::Copy(copy));
+        }
+        copy.stage(queue.context());
+        if copy.is_to_wait_for(queue.context()) {
+            return self.now(queue, Work::Copy(copy));
+        }
+        self.submit(queue, Work::Copy(copy))
+    }
+
+    /// Fills in the order of the legacy stream, and waits.
+    pub fn fill_now(&self, fill: Fill) -> Result {
+        let queue = Queue::Default(self.current()?);
+        fill.check()?;
+        self.now(&queue, Work::Fill(fill))
+    }
+
+    /// Fills in the order of a stream.
+    pub fn fill(&self, fill: Fill, queue: &Queue) -> Result {
+        fill.check()?;
+        self.submit(queue, Work::Fill(fill))
+    }
+
+    fn now(&self, queue: &Queue, work: Work) -> Result {
+        self.submit(queue, work)?;
+        self.engine.wait(match queue {
+            Queue::Default(_) => self.engine.last(),
+            Queue::Made(stream) => stream.last(),
+        });
+        queue.context().check()
+    }
+
+    /// Bytes that live in a pool.
+    pub fn used_of_pool(&self, pool: Handle) -> Result<u64> {
+        Ok(self.current()?.memory().of_pool(pool))
+    }
+}

@@ -1,0 +1,101 @@
+//! The driver of one process: its objects, and what calls do with them.
+//!
+//! `context` has which context is current on a thread, `module` what is loaded, `memory` allocations and copies, `stream` work in
+//! its order, `graph` captures.
+
+mod context;
+mod graph;
+mod memory;
+mod module;
+mod stream;
+
+pub use context::set_capture_mode;
+pub use memory::Pool;
+pub use module::parameters;
+
+use super::context::Context;
+use super::engine::Engine;
+use super::error::{Error, Result};
+use super::event::Event;
+use super::graph::{Capture, Executable, Graph};
+use super::handle::{Handle, Table};
+use super::log::Log;
+use super::memory::Supply;
+use super::module::{Function, Module};
+use super::settings::Settings;
+use super::stream::Stream;
+use super::work::Limits;
+use context::Primary;
+use cudarc::driver::sys::CUresult;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The driver.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub struct Driver {
+    pub settings: Settings,
+    pub log: Arc<Log>,
+    pub engine: Arc<Engine>,
+    pub supply: Arc<Supply>,
+    pub contexts: Table<Context>,
+    pub modules: Table<Module>,
+    pub functions: Table<Function>,
+    pub streams: Table<Stream>,
+    pub events: Table<Event>,
+    pub graphs: Table<Graph>,
+    pub executables: Table<Executable>,
+    pub pools: Table<Pool>,
+    /// The device's own pool, and the one that `cuMemAllocAsync` takes from.
+    default_pool: Handle,
+    current_pool: AtomicU64,
+    primary: Mutex<Primary>,
+    captures: Mutex<Vec<Arc<Capture>>>,
+    ids: AtomicU64,
+}
+
+impl Driver {
+    /// With those settings, nothing made yet.
+    pub fn new(settings: Settings, log: Log) -> Driver {
+        let log = Arc::new(log);
+        let limits = Limits { checks: settings.checks, fuel: settings.fuel };
+        let pools = Table::default();
+        let default_pool = pools.insert(Pool::new).handle;
+        Driver {
+            engine: Arc::new(Engine::new(limits, log.clone())),
+            supply: Arc::new(Supply::new(settings.memory)),
+            contexts: Table::default(),
+            modules: Table::default(),
+            functions: Table::default(),
+            streams: Table::default(),
+            events: Table::default(),
+            graphs: Table::default(),
+            executables: Table::default(),
+            pools,
+            default_pool,
+            current_pool: default_pool.0.into(),
+            primary: Mutex::default(),
+            captures: Mutex::default(),
+            ids: AtomicU64::new(1),
+            settings,
+            log,
+        }
+    }
+
+    /// Refuses every device but 0.
+    pub fn device(&self, device: i32) -> Result {
+        if device == 0 && self.settings.visible {
+            return Ok(());
+        }
+        Err(Error::new(CUresult::CUDA_ERROR_INVALID_DEVICE, format!("there is no device {device}")))
+    }
+
+    fn id(&self) -> u64 {
+        self.ids.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics while one of these is held.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

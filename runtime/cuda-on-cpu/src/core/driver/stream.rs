@@ -1,0 +1,177 @@
+//! Work in its order: streams, events, launches.
+
+use super::Driver;
+use crate::core::error::{Error, Result};
+use crate::core::event::{Captured, Event};
+use crate::core::handle::Handle;
+use crate::core::stream::{NON_BLOCKING, Queue, Stream};
+use crate::core::work::{Launch, Work};
+use cudarc::driver::sys::CUresult;
+use std::sync::Arc;
+
+/// `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD`.
+const SPECIAL: [u64; 2] = [1, 2];
+
+impl Driver {
+    /// Makes a stream in the current context.
+    pub fn create_stream(&self, flags: u32) -> Result<Arc<Stream>> {
+        let context = self.current()?;
+        if flags & !NON_BLOCKING != 0 {
+            return Err(Error::value(format!("{flags:#x} are no flags of a stream")));
+        }
+        let id = self.id();
+        Ok(self.streams.insert(|handle| Stream::new(handle, id, context, flags)))
+    }
+
+    /// The stream that a call names, whose context can be used.
+    pub fn queue(&self, stream: Handle) -> Result<Queue> {
+        let queue = match stream.0 {
+            0 => Queue::Default(self.current()?),
+            handle if SPECIAL.contains(&handle) => Queue::Default(self.current()?),
+            _ => Queue::Made(self.streams.get(stream)?),
+        };
+        queue.context().check()?;
+        Ok(queue)
+    }
+
+    /// Ends a stream; what it was given happens all the same.
+    pub fn destroy_stream(&self, stream: Handle) -> Result {
+        if stream.0 == 0 || SPECIAL.contains(&stream.0) {
+            return Err(Error::new(CUresult::CUDA_ERROR_INVALID_HANDLE, "the default stream is not destroyed"));
+        }
+        let stream = self.streams.remove(stream)?;
+        if let Some(capture) = stream.capture() {
+            capture.invalidate("a stream of it was destroyed");
+            self.leave_capture(&capture);
+        }
+        Ok(())
+    }
+
+    /// Gives a stream something to do.
+    pub fn submit(&self, queue: &Queue, work: Work) -> Result {
+        if let Some((stream, capture)) = queue.capturing() {
+            return capture.add(stream.handle, work);
+        }
+        if let Queue::Default(context) = queue {
+            self.refuse_implicit(context)?;
+        }
+        let ticket = self.engine.submit(queue.context().clone(), work)?;
+        if let Queue::Made(stream) = queue {
+            stream.note(ticket);
+        }
+        Ok(())
+    }
+
+    /// Waits for all that a stream was given.
+    pub fn synchronize(&self, queue: &Queue) -> Result {
+        queue.refuse_in_capture("it was to be waited for")?;
+        self.refuse_unsafe("waiting for a stream")?;
+        self.engine.wait(self.end_of(queue));
+        queue.context().check()
+    }
+
+    /// Whether a stream has done all that it was given.
+    pub fn query(&self, queue: &Queue) -> Result {
+        queue.refuse_in_capture("it was asked whether it is done")?;
+        if self.engine.is_done(self.end_of(queue)) { queue.context().check() } else { Err(Error::not_ready()) }
+    }
+
+    fn end_of(&self, queue: &Queue) -> u64 {
+        match queue {
+            Queue::Default(_) => self.engine.last(),
+            Queue::Made(stream) => stream.last(),
+        }
+    }
+
+    /// Waits for all that the current context was given.
+    pub fn synchronize_context(&self) -> Result {
+        let context = self.current()?;
+        self.refuse_unsafe("waiting for the context")?;
+        self.engine.wait(self.engine.last());
+        context.check()
+    }
+
+    /// Makes an event in the current context.
+    pub fn create_event(&self, flags: u32) -> Result<Arc<Event>> {
+        let context = self.current()?;
+        Event::check(flags)?;
+        Ok(self.events.insert(|handle| Event::new(handle, context, flags)))
+    }
+
+    /// Records an event in a stream.
+    pub fn record(&self, event: Handle, queue: &Queue) -> Result {
+        let event = self.events.get(event)?;
+        if let Some((stream, capture)) = queue.capturing() {
+            let after = capture.front(stream.handle)?;
+            event.record_captured(Captured { capture, after });
+            return Ok(());
+        }
+        if !Arc::ptr_eq(&event.context, queue.context()) {
+            let why = "the event is of another context than the stream";
+            return Err(Error::new(CUresult::CUDA_ERROR_INVALID_HANDLE, why));
+        }
+        let ticket = event.record(&self.engine, queue.context().clone())?;
+        if let Queue::Made(stream) = queue {
+            stream.note(ticket);
+        }
+        Ok(())
+    }
+
+    /// Has a stream wait for an event. What the event waits for was submitted before; so only captures must know.
+    pub fn wait_for(&self, queue: &Queue, event: Handle) -> Result {
+        let event = self.events.get(event)?;
+        match (queue, queue.capturing(), event.captured()) {
+            (_, None, None) => Ok(()),
+            (_, Some((_, capture)), None) => {
+                if event.ticket()? == 0 {
+                    return Ok(());
+                }
+                capture.invalidate("it was to wait for an event from outside");
+                let why = "a stream that captures waits for an event that was recorded outside of the capture";
+                Err(Error::new(CUresult::CUDA_ERROR_STREAM_CAPTURE_ISOLATION, why))
+            }
+            (Queue::Default(_), None, Some(_)) => {
+                let why = "the default stream would take part in a capture";
+                Err(Error::new(CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, why))
+            }
+            (Queue::Made(stream), None, Some(captured)) => {
+                captured.capture.join(stream.handle, &captured.after)?;
+                stream.set_capture(Some(captured.capture));
+                Ok(())
+            }
+            (_, Some((_, capture)), Some(captured)) if !Arc::ptr_eq(&capture, &captured.capture) => {
+                capture.invalidate("it was to wait for an event of another capture");
+                let why = "the event is of another capture";
+                Err(Error::new(CUresult::CUDA_ERROR_STREAM_CAPTURE_MERGE, why))
+            }
+            (_, Some((stream, capture)), Some(captured)) => capture.join(stream.handle, &captured.after),
+        }
+    }
+
+    /// Waits for an event.
+    pub fn synchronize_event(&self, event: Handle) -> Result {
+        let event = self.events.get(event)?;
+        let ticket = event.ticket()?;
+        self.refuse_unsafe("waiting for an event")?;
+        self.engine.wait(ticket);
+        event.context.check()
+    }
+
+    /// Whether an event has happened.
+    pub fn query_event(&self, event: Handle) -> Result {
+        let event = self.events.get(event)?;
+        let ticket = event.ticket()?;
+        self.refuse_unsafe("asking for an event")?;
+        if self.engine.is_done(ticket) { event.context.check() } else { Err(Error::not_ready()) }
+    }
+
+    /// Launches.
+    pub fn launch(&self, launch: Launch, queue: &Queue) -> Result {
+        if !Arc::ptr_eq(&launch.function.module.context, queue.context()) {
+            let why = "the function is of another context than the stream";
+            return Err(Error::new(CUresult::CUDA_ERROR_INVALID_HANDLE, why));
+        }
+        launch.function.check(launch.grid)?;
+        self.submit(queue, Work::Launch(launch))
+    }
+}

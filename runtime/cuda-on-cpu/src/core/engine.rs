@@ -1,0 +1,169 @@
+//! What has been submitted and has not happened yet.
+//!
+//! All streams of the process share one queue: work happens in the order in which it was submitted, one piece at a time.
+//! That is one of the orders that streams, events and the legacy stream allow, for what something waits for was always
+//! submitted before it. (So a program that forgets to wait for an event is not told so here.)
+//!
+//! A worker thread takes from the queue. A thread that waits takes from it too rather than sleep, so that a launch that is
+//! waited for at once costs no change of threads.
+
+use super::context::Context;
+use super::error::{Error, Result};
+use super::log::Log;
+use super::work::{Limits, Work};
+use cudarc::driver::sys::CUresult;
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// The queue and who takes from it.
+#[derive(Debug)]
+pub struct Engine {
+    state: Mutex<State>,
+    /// There is something to take.
+    work: Condvar,
+    /// Something has been done.
+    progress: Condvar,
+    limits: Limits,
+    log: Arc<Log>,
+}
+
+/// Says when something was submitted: all up to it, and it, have happened when as much is done.
+pub type Ticket = u64;
+
+#[derive(Debug, Default)]
+struct State {
+    queue: VecDeque<(Arc<Context>, Work)>,
+    submitted: Ticket,
+    done: Ticket,
+    /// Whether a piece is being done.
+    running: bool,
+    has_worker: bool,
+    /// Threads that sleep until something has been done.
+    waiting: usize,
+    /// Whether the worker sleeps.
+    idle: bool,
+}
+
+thread_local! {
+    static IN_HOST_FUNCTION: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread runs a host function of a stream, which may not call the driver.
+pub fn in_host_function() -> bool {
+    IN_HOST_FUNCTION.with(Cell::get)
+}
+
+/// Runs a host function of a stream.
+pub fn as_host_function(call: impl FnOnce()) {
+    IN_HOST_FUNCTION.with(|flag| {
+        flag.set(true);
+        call();
+        flag.set(false);
+    });
+}
+
+impl Engine {
+    /// Nothing submitted.
+    pub fn new(limits: Limits, log: Arc<Log>) -> Engine {
+        Engine { state: Mutex::default(), work: Condvar::new(), progress: Condvar::new(), limits, log }
+    }
+
+    /// Adds to the queue.
+    pub fn submit(self: &Arc<Engine>, context: Arc<Context>, work: Work) -> Result<Ticket> {
+        let mut state = self.lock();
+        if !state.has_worker {
+            let engine = self.clone();
+            let worker = std::thread::Builder::new().name("cuda-on-cpu".to_string());
+            if let Err(e) = worker.spawn(move || engine.serve()) {
+                let why = format!("no thread can be started: {e}");
+                return Err(Error::new(CUresult::CUDA_ERROR_OPERATING_SYSTEM, why));
+            }
+            state.has_worker = true;
+        }
+        state.queue.push_back((context, work));
+        state.submitted += 1;
+        if state.idle {
+            self.work.notify_one();
+        }
+        Ok(state.submitted)
+    }
+
+    /// What was submitted last.
+    pub fn last(&self) -> Ticket {
+        self.lock().submitted
+    }
+
+    /// Whether it has happened.
+    pub fn is_done(&self, ticket: Ticket) -> bool {
+        self.lock().done >= ticket
+    }
+
+    /// Returns when it has happened.
+    pub fn wait(&self, ticket: Ticket) {
+        let mut state = self.lock();
+        while state.done < ticket {
+            if !state.running && !state.queue.is_empty() {
+                state = self.step(state);
+            } else {
+                state.waiting += 1;
+                state = self.progress.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state.waiting -= 1;
+            }
+        }
+    }
+
+    /// The worker, for ever.
+    fn serve(&self) {
+        let mut state = self.lock();
+        loop {
+            if !state.running && !state.queue.is_empty() {
+                state = self.step(state);
+            } else {
+                state.idle = true;
+                state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state.idle = false;
+            }
+        }
+    }
+
+    /// Does the first of the queue.
+    fn step<'e>(&'e self, mut state: MutexGuard<'e, State>) -> MutexGuard<'e, State> {
+        let Some((context, work)) = state.queue.pop_front() else { return state };
+        state.running = true;
+        drop(state);
+        self.perform(&context, work);
+        drop(context);
+        let mut state = self.lock();
+        state.running = false;
+        state.done += 1;
+        if state.waiting > 0 {
+            self.progress.notify_all();
+        }
+        if state.idle && !state.queue.is_empty() {
+            self.work.notify_one();
+        }
+        state
+    }
+
+    fn perform(&self, context: &Arc<Context>, work: Work) {
+        // In a context that has failed nothing happens any more; but time goes on.
+        if context.failure().is_some() && !matches!(work, Work::Record(..)) {
+            return;
+        }
+        let done = catch_unwind(AssertUnwindSafe(|| work.run(context, &self.limits, &self.log)));
+        let error = match done {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error,
+            Err(_) => Error::new(CUresult::CUDA_ERROR_UNKNOWN, "a mistake in this library"),
+        };
+        self.log.refused("in the stream", &error);
+        context.fail(error);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while the lock is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,129 @@
+//! Events: places in the order of work, with their times.
+
+use super::context::Context;
+use super::engine::{Engine, Ticket};
+use super::error::{Error, Result};
+use super::graph::Capture;
+use super::handle::{Handle, Object};
+use super::work::Work;
+use cudarc::driver::sys::{CUevent_flags, CUresult};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// An event.
+#[derive(Debug)]
+pub struct Event {
+    /// Its handle.
+    pub handle: Handle,
+    /// Whose it is.
+    pub context: Arc<Context>,
+    flags: u32,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// How often it was recorded.
+    calls: u64,
+    /// The last of them.
+    ticket: Ticket,
+    /// When that happened, if it has.
+    time: Option<Instant>,
+    captured: Option<Captured>,
+}
+
+/// Where a capture was when an event was recorded in it.
+#[derive(Clone, Debug)]
+pub struct Captured {
+    /// Which capture.
+    pub capture: Arc<Capture>,
+    /// The nodes that it stands behind.
+    pub after: Vec<usize>,
+}
+
+impl Object for Event {
+    const KIND: u8 = 0xC4;
+    const NAME: &'static str = "event";
+}
+
+impl Event {
+    /// That was never recorded; `flags` are good ones.
+    pub fn new(handle: Handle, context: Arc<Context>, flags: u32) -> Event {
+        Event { handle, context, flags, state: Mutex::default() }
+    }
+
+    /// Refuses flags that an event cannot have.
+    pub fn check(flags: u32) -> Result {
+        let known = CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32 | CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
+        if flags & CUevent_flags::CU_EVENT_INTERPROCESS as u32 != 0 {
+            return Err(Error::unsupported("events are not shared between processes"));
+        }
+        if flags & !known != 0 {
+            return Err(Error::value(format!("{flags:#x} are no flags of an event")));
+        }
+        Ok(())
+    }
+
+    /// Records it at the end of what has been submitted.
+    pub fn record(self: &Arc<Event>, engine: &Arc<Engine>, context: Arc<Context>) -> Result<Ticket> {
+        let mut state = self.lock();
+        let call = state.calls + 1;
+        let ticket = engine.submit(context, Work::Record(self.clone(), call))?;
+        *state = State { calls: call, ticket, time: None, captured: None };
+        Ok(ticket)
+    }
+
+    /// Records it in a capture.
+    pub fn record_captured(&self, captured: Captured) {
+        self.lock().captured = Some(captured);
+    }
+
+    /// The recording of that number has happened.
+    pub fn happened(&self, call: u64) {
+        let mut state = self.lock();
+        if state.calls == call {
+            state.time = Some(Instant::now());
+        }
+    }
+
+    /// Where in a capture it was recorded, if it was last recorded in one.
+    pub fn captured(&self) -> Option<Captured> {
+        self.lock().captured.clone()
+    }
+
+    /// When its last recording is done; 0 if there was none. One in a capture never is, and the capture comes to nothing for the
+    /// question.
+    pub fn ticket(&self) -> Result<Ticket> {
+        let state = self.lock();
+        if let Some(captured) = &state.captured {
+            captured.capture.invalidate("an event that was recorded in it was asked for");
+            return Err(Error::new(CUresult::CUDA_ERROR_CAPTURED_EVENT, "the event was recorded in a capture"));
+        }
+        Ok(state.ticket)
+    }
+
+    /// Milliseconds from `start` to it.
+    pub fn since(&self, start: &Event) -> Result<f32> {
+        let (from, to) = (start.time()?, self.time()?);
+        let seconds = match to.checked_duration_since(from) {
+            Some(duration) => duration.as_secs_f64(),
+            None => -from.duration_since(to).as_secs_f64(),
+        };
+        Ok((seconds * 1e3) as f32)
+    }
+
+    fn time(&self) -> Result<Instant> {
+        self.ticket()?;
+        let state = self.lock();
+        if self.flags & CUevent_flags::CU_EVENT_DISABLE_TIMING as u32 != 0 || state.calls == 0 {
+            let why = "an event has no time: it was never recorded, or made without";
+            return Err(Error::new(CUresult::CUDA_ERROR_INVALID_HANDLE, why));
+        }
+        state.time.ok_or_else(Error::not_ready)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while the lock is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

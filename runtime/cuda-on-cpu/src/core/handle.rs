@@ -1,0 +1,186 @@
+//! Handles: numbers that say which object they are of, and never an address.
+//!
+//! ```text
+//! 63       56 55        32 31         0
+//! ┌──────────┬────────────┬───────────┐
+//! │   kind   │ generation │   index   │      kinds are from 0xC1 on, so that none is a pointer that can be followed
+//! └──────────┴────────────┴───────────┘
+//! ```
+//!
+//! A handle is looked up, not followed. So a null one, one of another kind, one that was freed and any other number are
+//! told apart from those that live. A place is used again under the next generation.
+
+use super::error::{Error, Result};
+use cudarc::driver::sys::CUresult;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// What programs know of an object.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Handle(pub u64);
+
+/// What has handles.
+pub trait Object {
+    /// The highest byte of its handles.
+    const KIND: u8;
+    /// Its name in the log.
+    const NAME: &'static str;
+    /// What a handle of none is refused with.
+    const REFUSAL: CUresult = CUresult::CUDA_ERROR_INVALID_HANDLE;
+}
+
+/// The objects of one kind.
+#[derive(Debug)]
+pub struct Table<T>(RwLock<Slots<T>>);
+
+#[derive(Debug)]
+struct Slots<T> {
+    slots: Vec<Slot<T>>,
+    free: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Slot<T> {
+    generation: u32,
+    object: Option<Arc<T>>,
+}
+
+const GENERATIONS: u32 = 1 << 24;
+
+impl<T> Default for Table<T> {
+    fn default() -> Table<T> {
+        Table(RwLock::new(Slots { slots: Vec::new(), free: Vec::new() }))
+    }
+}
+
+impl<T: Object> Table<T> {
+    /// Adds what `make` makes of its handle.
+    pub fn insert(&self, make: impl FnOnce(Handle) -> T) -> Arc<T> {
+        let mut table = self.write();
+        let index = table.free.pop().unwrap_or_else(|| {
+            table.slots.push(Slot { generation: 0, object: None });
+            table.slots.len() as u32 - 1
+        });
+        let slot = &mut table.slots[index as usize];
+        let handle = Handle(u64::from(T::KIND) << 56 | u64::from(slot.generation) << 32 | u64::from(index));
+        slot.object.insert(Arc::new(make(handle))).clone()
+    }
+
+    /// The object of a handle.
+    pub fn get(&self, handle: Handle) -> Result<Arc<T>> {
+        let table = self.read();
+        let slot = place::<T>(handle).and_then(|(generation, index)| {
+            table.slots.get(index as usize).filter(|slot| slot.generation == generation)?.object.clone()
+        });
+        slot.ok_or_else(|| refusal::<T>(handle))
+    }
+
+    /// Takes an object out: from here on its handle is that of none.
+    pub fn remove(&self, handle: Handle) -> Result<Arc<T>> {
+        let mut table = self.write();
+        let found = place::<T>(handle).and_then(|(generation, index)| {
+            let slot = table.slots.get_mut(index as usize).filter(|slot| slot.generation == generation)?;
+            let object = slot.object.take()?;
+            slot.generation = (generation + 1) % GENERATIONS;
+            table.free.push(index);
+            Some(object)
+        });
+        found.ok_or_else(|| refusal::<T>(handle))
+    }
+
+    /// Takes out all that `which` says.
+    pub fn remove_all(&self, which: impl Fn(&T) -> bool) -> Vec<Arc<T>> {
+        let mut table = self.write();
+        let Slots { slots, free } = &mut *table;
+        let mut removed = Vec::new();
+        for (index, slot) in slots.iter_mut().enumerate() {
+            if let Some(object) = slot.object.take_if(|object| which(object)) {
+                slot.generation = (slot.generation + 1) % GENERATIONS;
+                free.push(index as u32);
+                removed.push(object);
+            }
+        }
+        removed
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Slots<T>> {
+        // Nothing panics while the lock is held.
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Slots<T>> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The generation and index of a handle of that kind.
+fn place<T: Object>(handle: Handle) -> Option<(u32, u32)> {
+    let generation = (handle.0 >> 32) as u32 & (GENERATIONS - 1);
+    (handle.0 >> 56 == u64::from(T::KIND)).then_some((generation, handle.0 as u32))
+}
+
+#[cold]
+fn refusal<T: Object>(handle: Handle) -> Error {
+    let why = match place::<T>(handle) {
+        _ if handle.0 == 0 => format!("the {} is null", T::NAME),
+        Some(_) => format!("the {} {:#x} is not there, or no longer", T::NAME, handle.0),
+        None => format!("{:#x} is no {}", handle.0, T::NAME),
+    };
+    Error::new(T::REFUSAL, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Cat(u32);
+    struct Dog;
+    impl Object for Cat {
+        const KIND: u8 = 0xC1;
+        const NAME: &'static str = "cat";
+    }
+    impl Object for Dog {
+        const KIND: u8 = 0xC2;
+        const NAME: &'static str = "dog";
+    }
+
+    #[test]
+    fn handles_lead_to_what_lives_and_to_nothing_else() {
+        let (cats, dogs) = (Table::<Cat>::default(), Table::<Dog>::default());
+        let mut handles = Vec::new();
+        for i in 0..10 {
+            cats.insert(|handle| {
+                handles.push(handle);
+                Cat(i)
+            });
+        }
+        assert_eq!(cats.get(handles[7]).unwrap().0, 7);
+        assert_eq!(cats.remove(handles[7]).unwrap().0, 7);
+        let mut again = Handle(0);
+        cats.insert(|handle| {
+            again = handle;
+            Cat(11)
+        });
+        assert_eq!(again.0 as u32, handles[7].0 as u32, "the place is used again");
+        let mut dog = Handle(0);
+        dogs.insert(|handle| {
+            dog = handle;
+            Dog
+        });
+        for (handle, why) in [
+            (Handle(0), "the cat is null"),
+            (handles[7], "is not there, or no longer"),
+            (dog, "is no cat"),
+            (Handle(0x7fff_1234_5678), "is no cat"),
+            (Handle(u64::MAX), "is no cat"),
+            (Handle(0xC100_0000_ffff_ffff), "is not there"),
+        ] {
+            for error in [cats.get(handle).unwrap_err(), cats.remove(handle).unwrap_err()] {
+                assert_eq!(error.code, CUresult::CUDA_ERROR_INVALID_HANDLE);
+                assert!(error.why.contains(why), "{}", error.why);
+            }
+        }
+        assert_eq!(cats.remove_all(|cat| cat.0 < 5).len(), 5);
+        assert!(cats.get(handles[0]).is_err() && cats.get(handles[9]).is_ok());
+    }
+}

@@ -1,0 +1,101 @@
+//! From the bytes that a program loads to a module, or to what is wrong with them.
+
+use super::error::Error;
+use cudarc::driver::sys::CUresult;
+use kernel_dsl_compiler::ptx::ast::Variant;
+use kernel_dsl_compiler::ptx::parse::{Mistake, parse};
+use kernel_dsl_compiler::ptx::{Module, Version};
+use kernel_dsl_compiler::target::Target;
+
+/// The latest PTX that the parser reads: that of CUDA 12.9.
+pub const LATEST: Version = Version::new(8, 8);
+
+/// What the driver says its version is: one that knows that PTX, and sm_61 still.
+pub const DRIVER: i32 = 12090;
+
+/// How a file begins that is no text: an ELF object, and a fat binary of nvcc's in either of its wrappings.
+const BINARIES: [&[u8]; 3] = [b"\x7fELF", &0xBA55_ED50u32.to_le_bytes(), &0x4662_43B1u32.to_le_bytes()];
+
+/// Whether it is machine code, of which there can be none for this device.
+pub fn is_binary(image: &[u8]) -> bool {
+    BINARIES.iter().any(|start| image.starts_with(start))
+}
+
+/// Refuses machine code.
+pub fn refuse_binary() -> Error {
+    let why = "the image is machine code, a cubin or a fat binary; this device runs PTX text";
+    Error::new(CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU, why)
+}
+
+/// Reads PTX for a device. The log is for the program.
+pub fn read(text: &str, device: Target) -> std::result::Result<Module, (Error, String)> {
+    let refuse = |code, log: String| Err((Error::new(code, log.clone()), log));
+    if let Some(version) = version(text).filter(|version| *version > LATEST) {
+        let log = format!("ptx fatal: version {version} of PTX is later than {LATEST}, the last that is known here");
+        return refuse(CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION, log);
+    }
+    let module = match parse(text) {
+        Ok(module) => module,
+        Err(errors) => {
+            let of_parser = errors.0.iter().any(|e| matches!(e.mistake, Mistake::Unsupported { .. }));
+            let lines: Vec<String> = errors
+                .0
+                .iter()
+                .map(|e| format!("ptx error: line {}, column {}: {}", e.line, e.column, e.mistake))
+                .collect();
+            let code = if of_parser { CUresult::CUDA_ERROR_NOT_SUPPORTED } else { CUresult::CUDA_ERROR_INVALID_PTX };
+            return refuse(code, lines.join("\n"));
+        }
+    };
+    let target = module.target();
+    let runs = match target.variant {
+        Variant::General => target.sm <= device.sm(),
+        Variant::Specific => target.sm == device.sm(),
+        Variant::Family => target.sm / 10 == device.sm() / 10 && target.sm <= device.sm(),
+    };
+    if !runs {
+        let log = format!("ptx fatal: the module is for {target}, and the device is {device}");
+        return refuse(CUresult::CUDA_ERROR_INVALID_PTX, log);
+    }
+    Ok(module)
+}
+
+/// What `.version` says, wherever it stands.
+fn version(text: &str) -> Option<Version> {
+    let rest = text.lines().find_map(|line| line.trim_start().strip_prefix(".version"))?;
+    let (major, minor) = rest.split_whitespace().next()?.split_once('.')?;
+    Some(Version::new(major.parse().ok()?, minor.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &str, device: Target) -> (CUresult, String) {
+        let (error, log) = read(text, device).unwrap_err();
+        (error.code, log)
+    }
+
+    #[test]
+    fn what_does_not_load_says_why() {
+        let empty = ".version 6.0\n.target sm_61\n.address_size 64\n";
+        assert!(read(empty, Target::SM_61).is_ok());
+        assert!(read(empty, Target::SM_90).is_ok());
+        let (code, log) = refusal(&empty.replace("sm_61", "sm_90").replace("6.0", "8.0"), Target::SM_61);
+        assert_eq!(code, CUresult::CUDA_ERROR_INVALID_PTX);
+        assert!(log.contains("for sm_90, and the device is sm_61"), "{log}");
+        let (code, log) = refusal(&empty.replace("6.0", "9.9"), Target::SM_61);
+        assert_eq!(code, CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+        assert!(log.contains("9.9"), "{log}");
+        let (code, log) = refusal(&format!("{empty}.visible .entry k() {{\n  add.f33 %r, 1;\n}}"), Target::SM_61);
+        assert_eq!(code, CUresult::CUDA_ERROR_INVALID_PTX);
+        assert!(log.contains("line 5") && log.contains("f33"), "{log}");
+        assert_eq!(refusal("", Target::SM_61).0, CUresult::CUDA_ERROR_INVALID_PTX);
+    }
+
+    #[test]
+    fn machine_code_is_told_by_its_first_bytes() {
+        assert!(is_binary(b"\x7fELF\x02\x01") && is_binary(&[0x50, 0xED, 0x55, 0xBA, 1]));
+        assert!(!is_binary(b".version 6.0") && !is_binary(b""));
+    }
+}

@@ -1,0 +1,46 @@
+//! The log: a line for each call that was refused, and for what else is worth to be known.
+
+use super::error::Error;
+use std::fmt;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+
+/// Where lines go, if anywhere.
+#[derive(Default)]
+pub struct Log(Option<Mutex<Box<dyn Write + Send>>>);
+
+impl Log {
+    /// To `stderr`, or to the end of a file. Two processes may write to one file: each line is written at once.
+    pub fn open(place: &str) -> Result<Log, String> {
+        let to: Box<dyn Write + Send> = match place {
+            "stderr" | "1" => Box::new(std::io::stderr()),
+            path => match OpenOptions::new().create(true).append(true).open(path) {
+                Ok(file) => Box::new(file),
+                Err(e) => return Err(format!("the log {path} cannot be opened: {e}")),
+            },
+        };
+        Ok(Log(Some(Mutex::new(to))))
+    }
+
+    /// Notes that a call was refused.
+    pub fn refused(&self, call: &str, error: &Error) {
+        if self.0.is_some() {
+            self.line(&format!("{call}: {error}"));
+        }
+    }
+
+    /// Notes something.
+    pub fn line(&self, text: &str) {
+        let Some(to) = &self.0 else { return };
+        let mut to = to.lock().unwrap_or_else(PoisonError::into_inner);
+        // A log that cannot be written is no reason to fail.
+        let _ = to.write_all(format!("cuda-on-cpu: {}\n", text.replace('\n', "\n    ")).as_bytes());
+    }
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Log(…)" } else { "Log" })
+    }
+}

@@ -1,0 +1,114 @@
+//! What the device has of memory, and who has taken of it.
+
+use super::addresses::{Addresses, RANGE};
+use super::block::Block;
+use super::space::{Allocation, Kind};
+use crate::core::error::{Error, Result};
+use cudarc::driver::sys::CUresult;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The device's memory.
+#[derive(Debug)]
+pub struct Supply {
+    total: u64,
+    used: AtomicU64,
+    allocations: AtomicU64,
+    addresses: Mutex<Addresses>,
+}
+
+/// What an allocation has taken, until this is dropped.
+#[derive(Debug)]
+pub struct Lease {
+    supply: Arc<Supply>,
+    /// Of the device's addresses.
+    address: Option<u64>,
+    /// Of the device's bytes.
+    bytes: u64,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.supply.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        if let Some(address) = self.address {
+            // Nothing panics while the lock is held.
+            self.supply.addresses.lock().unwrap_or_else(PoisonError::into_inner).give_back(address);
+        }
+    }
+}
+
+/// Host memory that the device uses begins at multiples of a page.
+const PAGE: usize = 4096;
+
+impl Supply {
+    /// Of a device with so many bytes.
+    pub fn new(total: u64) -> Supply {
+        Supply { total, used: AtomicU64::new(0), allocations: AtomicU64::new(0), addresses: Mutex::default() }
+    }
+
+    /// Bytes in all, and of these those that are free.
+    pub fn bytes(&self) -> (u64, u64) {
+        (self.total, self.total - self.used.load(Ordering::Relaxed))
+    }
+
+    /// New memory of that kind, and its address.
+    pub fn allocate(self: &Arc<Supply>, kind: Kind, bytes: u64) -> Result<(u64, Allocation)> {
+        let mut lease = self.lease(if kind.counts() { bytes } else { 0 })?;
+        if kind.is_of_host() {
+            let block = Block::zeroed(bytes, PAGE).ok_or_else(|| out_of_memory(bytes, "the host"))?;
+            let address = host_address(block.start(), bytes)?;
+            return Ok((address, self.allocation(kind, block, lease)));
+        }
+        let block = Block::zeroed(bytes, 16).ok_or_else(|| out_of_memory(bytes, "the host"))?;
+        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        let address = addresses.take(bytes).ok_or_else(|| out_of_memory(bytes, "the range of addresses"))?;
+        drop(addresses);
+        lease.address = Some(address);
+        Ok((address, self.allocation(kind, block, lease)))
+    }
+
+    /// Memory of the program, registered.
+    ///
+    /// # Safety
+    /// As many bytes are there from `start` on, initialised, until it is registered no more.
+    pub unsafe fn register(
+        self: &Arc<Supply>,
+        start: NonNull<u8>,
+        bytes: usize,
+        flags: u32,
+    ) -> Result<(u64, Allocation)> {
+        let address = host_address(start.as_ptr(), bytes as u64)?;
+        // SAFETY: by the caller's promise.
+        let block = unsafe { Block::of_program(start, bytes) };
+        let lease = self.lease(0)?;
+        Ok((address, self.allocation(Kind::Registered(flags), block, lease)))
+    }
+
+    fn allocation(&self, kind: Kind, block: Block, lease: Lease) -> Allocation {
+        let id = 1 + self.allocations.fetch_add(1, Ordering::Relaxed);
+        Allocation { kind, block, id, leaving: false, _lease: lease }
+    }
+
+    fn lease(self: &Arc<Supply>, bytes: u64) -> Result<Lease> {
+        let fits = |used: u64| used.checked_add(bytes).filter(|used| *used <= self.total);
+        match self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
+            Ok(_) => Ok(Lease { supply: self.clone(), address: None, bytes }),
+            Err(_) => Err(out_of_memory(bytes, "the device")),
+        }
+    }
+}
+
+fn out_of_memory(bytes: u64, of: &str) -> Error {
+    Error::new(CUresult::CUDA_ERROR_OUT_OF_MEMORY, format!("{of} has no {bytes} bytes left"))
+}
+
+/// The address of host memory, for a kernel too.
+fn host_address(start: *mut u8, bytes: u64) -> Result<u64> {
+    let address = start.addr() as u64;
+    let end = address.saturating_add(bytes);
+    if end > runtime::ptx::resident::END || address < RANGE.end && end > RANGE.start {
+        return Err(Error::unsupported(format!("host memory at {address:#x} lies where the device has its own")));
+    }
+    Ok(address)
+}

@@ -1,0 +1,275 @@
+//! Copies and fills, as boxes of rows: a copy of bytes in a row is a box of one row.
+
+use super::space::{Space, vanished};
+use crate::core::context::Context;
+use crate::core::error::{Error, Result};
+use std::ptr;
+use std::sync::Arc;
+
+/// Bytes of the host that a program has told the driver of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HostPointer(*mut u8);
+
+// SAFETY: the program has promised the bytes to the driver until the copy is over, on whichever thread it happens.
+unsafe impl Send for HostPointer {}
+// SAFETY: as above.
+unsafe impl Sync for HostPointer {}
+
+impl HostPointer {
+    /// Of a call's argument.
+    ///
+    /// # Safety
+    /// What is copied from or to there is the program's, and stays so until the copy is over.
+    pub unsafe fn new(pointer: *mut u8) -> HostPointer {
+        HostPointer(pointer)
+    }
+
+    /// As a number.
+    pub fn address(self) -> u64 {
+        self.0.addr() as u64
+    }
+}
+
+/// Where a side of a copy begins.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// In the memory of the host.
+    Host(HostPointer),
+    /// In bytes that the driver has put aside.
+    Staged(Arc<[u8]>),
+    /// In the memory of a context.
+    Device(Arc<Context>, u64),
+}
+
+/// A side of a copy.
+#[derive(Clone, Debug)]
+pub struct Side {
+    /// Its first byte.
+    pub place: Place,
+    /// Bytes from a row to the next.
+    pub pitch: u64,
+    /// Bytes from a layer to the next.
+    pub layer: u64,
+}
+
+/// A box of bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Extent {
+    /// Bytes of a row.
+    pub width: u64,
+    /// Rows of a layer.
+    pub height: u64,
+    /// Layers.
+    pub depth: u64,
+}
+
+impl Extent {
+    /// Bytes in a row.
+    pub fn row(width: u64) -> Extent {
+        Extent { width, height: 1, depth: 1 }
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(self) -> bool {
+        self.width == 0 || self.height == 0 || self.depth == 0
+    }
+
+    /// From the first byte to the last, with what lies between rows and layers.
+    fn span(self, pitch: u64, layer: u64) -> Result<u64> {
+        let rows = (self.height - 1).checked_mul(pitch);
+        let layers = (self.depth - 1).checked_mul(layer);
+        let span = rows.zip(layers).and_then(|(a, b)| a.checked_add(b)?.checked_add(self.width));
+        span.ok_or_else(|| Error::value("the copy is larger than there are addresses"))
+    }
+}
+
+/// A copy.
+#[derive(Clone, Debug)]
+pub struct Copy {
+    /// Where it comes from.
+    pub from: Side,
+    /// Where it goes.
+    pub to: Side,
+    /// How much.
+    pub extent: Extent,
+}
+
+impl Side {
+    /// Bytes without gaps.
+    pub fn row(place: Place) -> Side {
+        Side { place, pitch: 0, layer: 0 }
+    }
+
+    /// Whether it is memory of the host that is neither pinned nor managed.
+    fn is_pageable(&self, context: &Context, extent: Extent) -> bool {
+        let Place::Host(pointer) = self.place else { return false };
+        let span = extent.span(self.pitch, self.layer).unwrap_or(u64::MAX);
+        !context.memory().is_pinned(pointer.address(), span)
+    }
+
+    /// Holds it against what is allocated.
+    fn check(&self, extent: Extent) -> Result {
+        let span = extent.span(self.pitch, self.layer)?;
+        if extent.height > 1 && self.pitch < extent.width {
+            return Err(Error::value(format!("rows of {} bytes do not fit a pitch of {}", extent.width, self.pitch)));
+        }
+        match &self.place {
+            Place::Host(pointer) if pointer.0.is_null() => Err(Error::value("the pointer to host memory is null")),
+            Place::Host(_) | Place::Staged(_) => Ok(()),
+            Place::Device(context, address) => context.memory().check(*address, span),
+        }
+    }
+
+    /// Where it begins, for the host.
+    fn pointer(&self, memory: Option<&Space>, extent: Extent) -> Result<*mut u8> {
+        match (&self.place, memory) {
+            (Place::Host(pointer), _) => Ok(pointer.0),
+            (Place::Staged(bytes), _) => Ok(bytes.as_ptr().cast_mut()),
+            (Place::Device(_, address), Some(memory)) => {
+                memory.pointer(*address, extent.span(self.pitch, self.layer)?).map_err(vanished)
+            }
+            (Place::Device(_, address), None) => Err(Error::value(format!("{address:#x} is in no memory"))),
+        }
+    }
+
+    fn context(&self) -> Option<&Arc<Context>> {
+        if let Place::Device(context, _) = &self.place { Some(context) } else { None }
+    }
+}
+
+impl Copy {
+    /// Holds it against what is allocated.
+    pub fn check(&self) -> Result {
+        if self.extent.is_empty() {
+            return Ok(());
+        }
+        self.from.check(self.extent)?;
+        self.to.check(self.extent)
+    }
+
+    /// Puts what it reads aside if the program may change that as soon as the call returns: pageable memory of the host.
+    pub fn stage(&mut self, context: &Context) {
+        if self.extent.is_empty() || !self.from.is_pageable(context, self.extent) {
+            return;
+        }
+        let (Place::Host(pointer), Ok(span)) = (&self.from.place, self.extent.span(self.from.pitch, self.from.layer))
+        else {
+            return;
+        };
+        // SAFETY: the program has promised the bytes of the copy; gaps between them lie between its own.
+        let bytes = unsafe { std::slice::from_raw_parts(pointer.0, span as usize) };
+        self.from.place = Place::Staged(bytes.into());
+    }
+
+    /// Whether the program may read what it writes as soon as the call returns: pageable memory of the host.
+    pub fn is_to_wait_for(&self, context: &Context) -> bool {
+        !self.extent.is_empty() && self.to.is_pageable(context, self.extent)
+    }
+
+    /// Copies.
+    pub fn run(&self) -> Result {
+        let Copy { from, to, extent } = self;
+        if extent.is_empty() {
+            return Ok(());
+        }
+        let first = from.context().or(to.context()).map(|context| context.memory());
+        // Two contexts: only here are two locked, and here runs one at a time.
+        let second = match (from.context(), to.context()) {
+            (Some(a), Some(b)) if !Arc::ptr_eq(a, b) => Some(b.memory()),
+            _ => None,
+        };
+        let source = from.pointer(first.as_deref(), *extent)?;
+        let target = to.pointer(second.as_deref().or(first.as_deref()), *extent)?;
+        for layer in 0..extent.depth {
+            for row in 0..extent.height {
+                let at = |side: &Side| (layer * side.layer + row * side.pitch) as usize;
+                // SAFETY: both rows are inside of what has been checked above under the lock, or are the program's by its
+                // promise. They may overlap.
+                unsafe {
+                    let (source, target) = (source.wrapping_add(at(from)), target.wrapping_add(at(to)));
+                    ptr::copy(source, target, extent.width as usize);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The same number written over and over.
+#[derive(Clone, Debug)]
+pub struct Fill {
+    /// Whose memory.
+    pub context: Arc<Context>,
+    /// Where it begins.
+    pub address: u64,
+    /// Bytes from a row to the next.
+    pub pitch: u64,
+    /// How much.
+    pub extent: Extent,
+    /// What is written.
+    pub value: Value,
+}
+
+/// A number of a width.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum Value {
+    Byte(u8),
+    Half(u16),
+    Word(u32),
+}
+
+impl Value {
+    /// Its bytes.
+    pub fn width(self) -> u64 {
+        match self {
+            Value::Byte(_) => 1,
+            Value::Half(_) => 2,
+            Value::Word(_) => 4,
+        }
+    }
+}
+
+impl Fill {
+    /// Holds it against what is allocated.
+    pub fn check(&self) -> Result {
+        let Fill { extent, value, .. } = self;
+        if extent.is_empty() {
+            return Ok(());
+        }
+        if !self.address.is_multiple_of(value.width()) || extent.height > 1 && !self.pitch.is_multiple_of(value.width())
+        {
+            return Err(Error::value(format!(
+                "{:#x} or the pitch is no multiple of {} bytes",
+                self.address,
+                value.width()
+            )));
+        }
+        if extent.height > 1 && self.pitch < extent.width {
+            return Err(Error::value(format!("rows of {} bytes do not fit a pitch of {}", extent.width, self.pitch)));
+        }
+        let span = extent.span(self.pitch, 0)?;
+        self.context.memory().check(self.address, span)
+    }
+
+    /// Writes.
+    pub fn run(&self) -> Result {
+        let Fill { extent, value, .. } = self;
+        if extent.is_empty() {
+            return Ok(());
+        }
+        let memory = self.context.memory();
+        let start = memory.pointer(self.address, extent.span(self.pitch, 0)?).map_err(vanished)?;
+        for row in 0..extent.height {
+            let (start, width) = (start.wrapping_add((row * self.pitch) as usize), extent.width as usize);
+            // SAFETY: inside of what has been checked above under the lock.
+            let bytes = unsafe { std::slice::from_raw_parts_mut(start, width) };
+            match value {
+                Value::Byte(value) => bytes.fill(*value),
+                Value::Half(value) => bytes.chunks_exact_mut(2).for_each(|to| to.copy_from_slice(&value.to_le_bytes())),
+                Value::Word(value) => bytes.chunks_exact_mut(4).for_each(|to| to.copy_from_slice(&value.to_le_bytes())),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,18 @@
+//! The driver without its C interface: everything is checked here, in Rust's types.
+
+pub mod attribute;
+pub mod context;
+pub mod driver;
+pub mod engine;
+pub mod error;
+pub mod event;
+pub mod graph;
+pub mod handle;
+pub mod image;
+pub mod log;
+pub mod memory;
+pub mod module;
+pub mod occupancy;
+pub mod settings;
+pub mod stream;
+pub mod work;

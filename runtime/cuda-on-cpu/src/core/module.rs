@@ -1,0 +1,244 @@
+//! Modules and their kernels.
+
+use super::context::Context;
+use super::error::{Error, Result};
+use super::handle::{Handle, Object};
+use super::memory::{Kind, Supply};
+use super::settings::Settings;
+use cudarc::driver::sys::{CUfunction_attribute as Attribute, CUresult};
+use kernel_dsl_compiler::analyses::occupancy::Limits;
+use kernel_dsl_compiler::ptx;
+use runtime::ptx::{Grid, Image, Program};
+use std::ffi::CString;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A loaded module.
+#[derive(Debug)]
+pub struct Module {
+    /// Its handle.
+    pub handle: Handle,
+    /// Whose it is.
+    pub context: Arc<Context>,
+    image: Image,
+    /// Entries that were asked for, with their handles.
+    functions: Mutex<Vec<(String, Handle)>>,
+}
+
+/// A kernel of a module.
+#[derive(Debug)]
+pub struct Function {
+    /// Its handle.
+    pub handle: Handle,
+    /// Its module.
+    pub module: Arc<Module>,
+    /// Its name.
+    pub name: String,
+    /// The same, for C.
+    pub c_name: CString,
+    /// Its code.
+    pub program: Program,
+    limits: Limits,
+    /// Bytes of shared memory that a block may have in all, if it asks.
+    shared_at_most: u32,
+    /// Bytes of shared memory that a launch may add.
+    pub dynamic: AtomicU32,
+    carveout: AtomicI32,
+}
+
+impl Object for Module {
+    const KIND: u8 = 0xC2;
+    const NAME: &'static str = "module";
+}
+
+impl Object for Function {
+    const KIND: u8 = 0xC5;
+    const NAME: &'static str = "function";
+}
+
+/// Registers a thread that a kernel is said to have, if it does not say: as many as leave a multiprocessor room for all its
+/// threads. Nobody has given it registers.
+const REGISTERS: i32 = 32;
+
+impl Module {
+    /// Places a module's variables in memory.
+    pub fn new(context: Arc<Context>, module: ptx::Module, supply: &Arc<Supply>, handle: Handle) -> Result<Module> {
+        let mut memory = Vec::new();
+        let image = Image::new(module, |bytes, _| {
+            let (address, allocation) = supply.allocate(Kind::Variable { constant: false }, bytes.max(1))?;
+            memory.push((address, allocation));
+            Ok::<u64, Error>(address)
+        })?;
+        let mut space = context.memory();
+        for ((address, mut allocation), variable) in memory.into_iter().zip(image.variables()) {
+            allocation.kind = Kind::Variable { constant: variable.constant };
+            allocation.block.get_mut()[..variable.bytes.len()].copy_from_slice(&variable.bytes);
+            space.insert(address, allocation);
+        }
+        drop(space);
+        Ok(Module { handle, context, image, functions: Mutex::default() })
+    }
+
+    /// Takes its variables out of memory.
+    pub fn unload(&self) {
+        let mut memory = self.context.memory();
+        for variable in self.image.variables() {
+            memory.remove(variable.address);
+        }
+    }
+
+    /// Address and bytes of a variable.
+    pub fn variable(&self, name: &str) -> Result<(u64, u64)> {
+        let variables = self.image.variables();
+        match variables.iter().find(|variable| !variable.is_of_function && variable.name == name) {
+            Some(variable) => Ok((variable.address, variable.bytes.len() as u64)),
+            None => Err(Error::new(CUresult::CUDA_ERROR_NOT_FOUND, format!("the module has no variable `{name}`"))),
+        }
+    }
+
+    /// The names of its kernels.
+    pub fn entries(&self) -> impl Iterator<Item = &str> {
+        self.image.module().entries().map(|entry| entry.name.as_str())
+    }
+
+    /// Entries that were asked for, with their handles.
+    pub fn functions(&self) -> MutexGuard<'_, Vec<(String, Handle)>> {
+        // Nothing panics while the lock is held.
+        self.functions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes code of an entry.
+    pub fn program(&self, name: &str) -> Result<Program> {
+        if self.image.module().entry(name).is_none() {
+            let entries: Vec<&str> = self.entries().collect();
+            let why = format!("the module has no kernel `{name}`; it has {}", entries.join(", "));
+            return Err(Error::new(CUresult::CUDA_ERROR_NOT_FOUND, why));
+        }
+        self.image.program(name).map_err(|unsupported| Error::unsupported(unsupported.to_string()))
+    }
+}
+
+impl Function {
+    /// Of a module's entry.
+    pub fn new(handle: Handle, module: Arc<Module>, name: &str, program: Program, settings: &Settings) -> Function {
+        let limits = Limits::of(settings.target());
+        let own = program.shared_bytes();
+        Function {
+            handle,
+            module,
+            name: name.to_string(),
+            c_name: CString::new(name).unwrap_or_default(),
+            limits,
+            shared_at_most: shared_at_most(settings),
+            dynamic: AtomicU32::new(limits.shared_of_block.saturating_sub(own)),
+            carveout: AtomicI32::new(-1),
+            program,
+        }
+    }
+
+    /// What is said of it before its body.
+    pub fn directives(&self) -> &ptx::ast::Directives {
+        static NONE: ptx::ast::Directives = ptx::ast::Directives {
+            max_threads: None,
+            required_threads: None,
+            min_blocks: None,
+            max_registers: None,
+            no_return: false,
+            pragmas: Vec::new(),
+        };
+        self.module.image.module().entry(&self.name).map_or(&NONE, |entry| &entry.directives)
+    }
+
+    /// Threads of a block at most.
+    pub fn most_threads(&self) -> u32 {
+        let directives = self.directives();
+        let product = |threads: [u32; 3]| threads.iter().fold(1u32, |all, n| all.saturating_mul(*n));
+        directives.required_threads.or(directives.max_threads).map_or(1024, |threads| product(threads).min(1024))
+    }
+
+    /// What it says of itself.
+    pub fn attribute(&self, attribute: i32) -> Result<i32> {
+        let is = |a: Attribute| attribute == a as i32;
+        let target = self.module.image.module().target();
+        let version = self.module.image.module().version();
+        Ok(match attribute {
+            _ if is(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK) => self.most_threads() as i32,
+            _ if is(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES) => self.program.shared_bytes() as i32,
+            _ if is(Attribute::CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES) => {
+                let constants = self.module.image.variables().iter().filter(|variable| variable.constant);
+                constants.map(|variable| variable.bytes.len() as i32).sum()
+            }
+            _ if is(Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES) => self.program.local_bytes() as i32,
+            _ if is(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS) => {
+                self.directives().max_registers.map_or(REGISTERS, |most| (most as i32).min(255))
+            }
+            _ if is(Attribute::CU_FUNC_ATTRIBUTE_PTX_VERSION) => {
+                i32::from(version.major) * 10 + i32::from(version.minor)
+            }
+            _ if is(Attribute::CU_FUNC_ATTRIBUTE_BINARY_VERSION) => i32::from(target.sm),
+            _ if is(Attribute::CU_FUNC_ATTRIBUTE_CACHE_MODE_CA) => 0,
+            _ if is(Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) => {
+                self.dynamic.load(Ordering::Relaxed) as i32
+            }
+            _ if is(Attribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) => {
+                self.carveout.load(Ordering::Relaxed)
+            }
+            _ => return Err(Error::value(format!("{attribute} is no attribute of a function"))),
+        })
+    }
+
+    /// Sets what can be set.
+    pub fn set_attribute(&self, attribute: i32, value: i32) -> Result {
+        if attribute == Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as i32 {
+            let most = self.shared_at_most.saturating_sub(self.program.shared_bytes());
+            let bytes = u32::try_from(value).ok().filter(|bytes| *bytes <= most);
+            let why = || Error::value(format!("a launch can add {most} bytes of shared memory at most, not {value}"));
+            self.dynamic.store(bytes.ok_or_else(why)?, Ordering::Relaxed);
+        } else if attribute == Attribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT as i32 {
+            if !(-1..=100).contains(&value) {
+                return Err(Error::value(format!("{value} is no percentage")));
+            }
+            self.carveout.store(value, Ordering::Relaxed);
+        } else {
+            return Err(Error::value(format!("{attribute} is no attribute of a function that can be set")));
+        }
+        Ok(())
+    }
+
+    /// Holds a launch against the function and the device.
+    pub fn check(&self, grid: Grid) -> Result {
+        let Grid { grid: blocks, block, dynamic_shared } = grid;
+        if block.contains(&0) || blocks.contains(&0) {
+            return Err(Error::value(format!("a grid of {blocks:?} blocks of {block:?} threads has none")));
+        }
+        let threads = block.iter().map(|n| u64::from(*n)).product::<u64>();
+        if block[0] > 1024 || block[1] > 1024 || block[2] > 64 || threads > 1024 {
+            return Err(Error::value(format!("a block of {block:?} threads is larger than there can be")));
+        }
+        if blocks[0] > i32::MAX as u32 || blocks[1] > 65535 || blocks[2] > 65535 {
+            return Err(Error::value(format!("a grid of {blocks:?} blocks is larger than there can be")));
+        }
+        let most = self.dynamic.load(Ordering::Relaxed);
+        if dynamic_shared > most {
+            let why = format!("{dynamic_shared} bytes of shared memory are more than the {most} that a launch may add");
+            return Err(Error::value(why));
+        }
+        let directives = self.directives();
+        if directives.required_threads.is_some_and(|required| required != block) || threads > self.most_threads().into()
+        {
+            let why = format!("`{}` is for other blocks than of {block:?} threads", self.name);
+            return Err(Error::new(CUresult::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, why));
+        }
+        if self.program.shared_bytes() > self.limits.shared_of_block {
+            let why = format!("{} bytes of shared memory are more than a block has", self.program.shared_bytes());
+            return Err(Error::new(CUresult::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, why));
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of shared memory that a block may have in all, if it asks for more than it has anyway.
+pub fn shared_at_most(settings: &Settings) -> u32 {
+    let limits = Limits::of(settings.target());
+    if settings.target().sm() < 70 { limits.shared_of_block } else { limits.shared - limits.shared_reserved }
+}

@@ -1,0 +1,60 @@
+//! How many blocks a multiprocessor holds, by the project's own calculator. Registers limit nothing here: nobody has given a
+//! kernel any.
+
+use super::error::{Error, Result};
+use super::module::Function;
+use super::settings::Settings;
+use kernel_dsl_compiler::analyses::occupancy::{Limits, Needs, Occupancy};
+
+/// Blocks of that many threads that a multiprocessor holds at once.
+pub fn blocks(function: &Function, settings: &Settings, threads: i64, dynamic: usize) -> Result<u32> {
+    let Some(threads) = u32::try_from(threads).ok().filter(|n| *n > 0) else {
+        return Err(Error::value(format!("a block of {threads} threads is none that there can be")));
+    };
+    let shared = u64::from(function.program.shared_bytes()).saturating_add(dynamic as u64);
+    if threads > function.most_threads() || shared > super::module::shared_at_most(settings).into() {
+        return Ok(0);
+    }
+    let needs = Needs { threads, registers: function.directives().max_registers, shared: shared as u32 };
+    Ok(Occupancy::of(settings.target(), needs).blocks)
+}
+
+/// The block that fills a multiprocessor best, the largest of several, and the blocks that fill the device.
+pub fn best(
+    function: &Function,
+    settings: &Settings,
+    dynamic: impl Fn(u32) -> usize,
+    limit: i32,
+) -> Result<(u32, u32)> {
+    let most = match u32::try_from(limit) {
+        Ok(limit) if limit > 0 => limit.min(function.most_threads()),
+        _ => function.most_threads(),
+    };
+    let mut found = (0, 0, 0);
+    // Whole warps, and the largest if it is none.
+    for threads in (32..=most).step_by(32).chain([most]) {
+        let blocks = blocks(function, settings, threads.into(), dynamic(threads))?;
+        if (blocks * threads, threads) > (found.0, found.1) {
+            found = (blocks * threads, threads, blocks);
+        }
+    }
+    if found.0 == 0 {
+        return Err(Error::value(format!("no block of `{}` fits a multiprocessor", function.name)));
+    }
+    Ok((found.2 * settings.multiprocessors, found.1))
+}
+
+/// Bytes of shared memory that a launch can add with that many blocks at once.
+pub fn dynamic(function: &Function, settings: &Settings, resident: i32, threads: i32) -> Result<usize> {
+    let limits = Limits::of(settings.target());
+    let own = function.program.shared_bytes();
+    let Some(resident) = u32::try_from(resident).ok().filter(|n| *n > 0) else {
+        return Err(Error::value(format!("{resident} blocks are none that there can be")));
+    };
+    if blocks(function, settings, threads.into(), 0)? < resident {
+        return Err(Error::value(format!("{resident} blocks of {threads} threads do not fit a multiprocessor")));
+    }
+    let each = limits.shared / resident / limits.shared_unit * limits.shared_unit;
+    let each = each.saturating_sub(limits.shared_reserved).min(super::module::shared_at_most(settings));
+    Ok(each.saturating_sub(own) as usize)
+}

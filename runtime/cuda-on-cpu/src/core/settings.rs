@@ -1,0 +1,155 @@
+//! What the environment says of the device, of what is checked, and of the log.
+
+use kernel_dsl_compiler::target::Target;
+use runtime::ptx::Checks;
+
+/// The settings of the process.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Settings {
+    /// Compute capability.
+    pub capability: (u32, u32),
+    /// What the device calls itself.
+    pub name: String,
+    /// Bytes of its memory.
+    pub memory: u64,
+    /// Streaming multiprocessors that it says it has.
+    pub multiprocessors: u32,
+    /// Whether the process sees it.
+    pub visible: bool,
+    /// What is checked of kernels.
+    pub checks: Checks,
+    /// Warp instructions that a launch may run.
+    pub fuel: u64,
+    /// Where the log goes.
+    pub log: Option<String>,
+}
+
+/// What can be set, with what it means.
+pub const VARIABLES: [(&str, &str); 7] = [
+    ("CUDA_ON_CPU_CAPABILITY", "compute capability of the device, such as 8.6; 6.1 without"),
+    ("CUDA_ON_CPU_NAME", "what the device calls itself"),
+    ("CUDA_ON_CPU_MEMORY", "bytes of its memory, perhaps with K, M or G; 8G without"),
+    ("CUDA_ON_CPU_MULTIPROCESSORS", "how many it says it has; 2 without"),
+    ("CUDA_ON_CPU_CHECKS", "`faults`: what a GPU stops for too; `all`: everything that the PTX interpreter checks"),
+    ("CUDA_ON_CPU_FUEL", "warp instructions that a launch may run before it is stopped; 2^36 without"),
+    ("CUDA_ON_CPU_LOG", "`stderr`, or a file: a line for each call that is refused"),
+];
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            capability: (6, 1),
+            name: "CPU, by the PTX interpreter of kernels-rs".to_string(),
+            memory: 8 << 30,
+            // As `kernel_dsl::device` says of the CPU.
+            multiprocessors: 2,
+            visible: true,
+            checks: Checks::Faults,
+            fuel: 1 << 36,
+            log: None,
+        }
+    }
+}
+
+impl Settings {
+    /// From variables, and what is wrong with them, a line each; what is wrong stays as it is by default.
+    pub fn read(variable: impl Fn(&str) -> Option<String>) -> (Settings, Vec<String>) {
+        let (mut settings, mut wrong) = (Settings::default(), Vec::new());
+        for (name, meaning) in VARIABLES {
+            let Some(text) = variable(name) else { continue };
+            if settings.set(name, text.trim()).is_none() {
+                wrong.push(format!("{name}={text} is not understood: {meaning}"));
+            }
+        }
+        if let Some(visible) = variable("CUDA_VISIBLE_DEVICES") {
+            settings.visible = visible.split(',').next().is_some_and(|first| first.trim() == "0");
+        }
+        (settings, wrong)
+    }
+
+    fn set(&mut self, name: &str, text: &str) -> Option<()> {
+        match name {
+            "CUDA_ON_CPU_CAPABILITY" => {
+                let (major, minor) = text.split_once('.')?;
+                let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
+                // Of other ones the limits are not known.
+                Target::new(u16::try_from(10 * major.min(100) + minor.min(10)).ok()?)?;
+                self.capability = (major, minor);
+            }
+            "CUDA_ON_CPU_NAME" => self.name = (!text.is_empty()).then(|| text.to_string())?,
+            "CUDA_ON_CPU_MEMORY" => self.memory = bytes(text).filter(|bytes| *bytes > 0)?,
+            "CUDA_ON_CPU_MULTIPROCESSORS" => {
+                self.multiprocessors = text.parse().ok().filter(|n| (1..=1024).contains(n))?;
+            }
+            "CUDA_ON_CPU_CHECKS" => {
+                self.checks = match text {
+                    "faults" => Checks::Faults,
+                    "all" => Checks::All,
+                    _ => return None,
+                }
+            }
+            "CUDA_ON_CPU_FUEL" => self.fuel = text.parse().ok().filter(|n| *n > 0)?,
+            _ => self.log = (!text.is_empty()).then(|| text.to_string()),
+        }
+        Some(())
+    }
+
+    /// The target that the device is.
+    pub fn target(&self) -> Target {
+        let (major, minor) = self.capability;
+        Target::new((10 * major + minor) as u16).unwrap_or(Target::SM_61)
+    }
+}
+
+/// `512`, `64K`, `100M`, `8G`
+fn bytes(text: &str) -> Option<u64> {
+    let (digits, shift) = match text.as_bytes().last()? {
+        b'K' | b'k' => (&text[..text.len() - 1], 10),
+        b'M' | b'm' => (&text[..text.len() - 1], 20),
+        b'G' | b'g' => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pairs: &[(&str, &str)]) -> (Settings, Vec<String>) {
+        Settings::read(|name| pairs.iter().find(|(n, _)| *n == name).map(|(_, value)| value.to_string()))
+    }
+
+    #[test]
+    fn the_environment_sets_the_device() {
+        assert_eq!(read(&[]), (Settings::default(), vec![]));
+        let (settings, wrong) = read(&[
+            ("CUDA_ON_CPU_CAPABILITY", "8.6"),
+            ("CUDA_ON_CPU_MEMORY", "24G"),
+            ("CUDA_ON_CPU_MULTIPROCESSORS", "30"),
+            ("CUDA_ON_CPU_CHECKS", "all"),
+            ("CUDA_VISIBLE_DEVICES", "0,1"),
+        ]);
+        assert!(wrong.is_empty());
+        assert_eq!((settings.capability, settings.memory, settings.multiprocessors), ((8, 6), 24 << 30, 30));
+        assert_eq!((settings.checks, settings.visible, settings.target()), (Checks::All, true, Target::SM_86));
+        assert!(!read(&[("CUDA_VISIBLE_DEVICES", "")]).0.visible);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_told_and_left() {
+        for (name, text) in [
+            ("CUDA_ON_CPU_CAPABILITY", "6"),
+            ("CUDA_ON_CPU_CAPABILITY", "6.7"),
+            ("CUDA_ON_CPU_CAPABILITY", "99999999999.0"),
+            ("CUDA_ON_CPU_MEMORY", "much"),
+            ("CUDA_ON_CPU_MEMORY", "99999999999999999999G"),
+            ("CUDA_ON_CPU_CHECKS", "none"),
+            ("CUDA_ON_CPU_FUEL", "0"),
+        ] {
+            let (settings, wrong) = read(&[(name, text)]);
+            assert_eq!(settings, Settings::default(), "{name}={text}");
+            assert!(wrong[0].contains(name) && wrong.len() == 1);
+        }
+    }
+}

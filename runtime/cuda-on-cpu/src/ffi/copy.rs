@@ -1,0 +1,256 @@
+//! Copies and fills.
+
+use super::layout::{Copy2D, Copy3D, unified};
+use super::{exports, get, handle};
+use crate::core::context::Context;
+use crate::core::driver::Driver;
+use crate::core::error::Result;
+use crate::core::memory::{Copy, Extent, Fill, HostPointer, Place, Side, Value};
+use cudarc::driver::sys;
+use std::ffi::{c_uchar, c_uint, c_ushort, c_void};
+use std::sync::Arc;
+
+/// # Safety
+/// The bytes are the program's until the copy is over.
+unsafe fn host(pointer: *const c_void) -> Side {
+    // SAFETY: by the caller's promise. The copy does not write to what it comes from.
+    Side::row(Place::Host(unsafe { HostPointer::new(pointer.cast::<u8>().cast_mut()) }))
+}
+
+fn device(context: &Arc<Context>, address: u64) -> Side {
+    Side::row(Place::Device(context.clone(), address))
+}
+
+fn copy(from: Side, to: Side, bytes: usize) -> Copy {
+    Copy { from, to, extent: Extent::row(bytes as u64) }
+}
+
+/// Runs a copy in the memory of the current context, and waits.
+fn now(driver: &Driver, copy: impl FnOnce(&Arc<Context>) -> Result<Copy>) -> Result {
+    driver.copy_now(copy(&driver.current()?)?)
+}
+
+/// Gives a copy to a stream, in the memory of its context.
+fn later(driver: &Driver, stream: sys::CUstream, copy: impl FnOnce(&Arc<Context>) -> Result<Copy>) -> Result {
+    let queue = driver.queue(handle(stream))?;
+    driver.copy(copy(queue.context())?, &queue)
+}
+
+/// What to fill: numbers in a row, or in rows.
+struct Numbers {
+    address: u64,
+    value: Value,
+    pitch: usize,
+    width: usize,
+    height: usize,
+}
+
+impl Numbers {
+    fn row(address: u64, value: Value, count: usize) -> Numbers {
+        Numbers { address, value, pitch: 0, width: count, height: 1 }
+    }
+
+    fn fill(self, context: &Arc<Context>) -> Fill {
+        let Numbers { address, value, pitch, width, height } = self;
+        let width = (width as u64).saturating_mul(value.width());
+        let extent = Extent { width, height: height as u64, depth: 1 };
+        Fill { context: context.clone(), address, pitch: pitch as u64, extent, value }
+    }
+}
+
+fn fill_now(driver: &Driver, numbers: Numbers) -> Result {
+    driver.fill_now(numbers.fill(&driver.current()?))
+}
+
+fn fill_later(driver: &Driver, stream: sys::CUstream, numbers: Numbers) -> Result {
+    let queue = driver.queue(handle(stream))?;
+    driver.fill(numbers.fill(queue.context()), &queue)
+}
+
+// SAFETY of all: what the caller names of the host is its own until the copy is over, by cuda.h.
+exports! {
+    fn cuMemcpy(to: sys::CUdeviceptr, from: sys::CUdeviceptr, bytes: usize) = call |driver| {
+        // SAFETY: as above.
+        now(driver, |context| Ok(unsafe { copy(unified(context, from), unified(context, to), bytes) }))
+    };
+
+    fn cuMemcpyAsync(to: sys::CUdeviceptr, from: sys::CUdeviceptr, bytes: usize, stream: sys::CUstream) = call |driver| {
+        // SAFETY: as above.
+        later(driver, stream, |context| Ok(unsafe { copy(unified(context, from), unified(context, to), bytes) }))
+    };
+
+    fn cuMemcpyHtoD_v2(to: sys::CUdeviceptr, from: *const c_void, bytes: usize) = call |driver| {
+        // SAFETY: as above.
+        now(driver, |context| Ok(copy(unsafe { host(from) }, device(context, to), bytes)))
+    };
+
+    fn cuMemcpyHtoDAsync_v2(
+        to: sys::CUdeviceptr,
+        from: *const c_void,
+        bytes: usize,
+        stream: sys::CUstream,
+    ) = call |driver| {
+        // SAFETY: as above.
+        later(driver, stream, |context| Ok(copy(unsafe { host(from) }, device(context, to), bytes)))
+    };
+
+    fn cuMemcpyDtoH_v2(to: *mut c_void, from: sys::CUdeviceptr, bytes: usize) = call |driver| {
+        // SAFETY: as above.
+        now(driver, |context| Ok(copy(device(context, from), unsafe { host(to) }, bytes)))
+    };
+
+    fn cuMemcpyDtoHAsync_v2(
+        to: *mut c_void,
+        from: sys::CUdeviceptr,
+        bytes: usize,
+        stream: sys::CUstream,
+    ) = call |driver| {
+        // SAFETY: as above.
+        later(driver, stream, |context| Ok(copy(device(context, from), unsafe { host(to) }, bytes)))
+    };
+
+    fn cuMemcpyDtoD_v2(to: sys::CUdeviceptr, from: sys::CUdeviceptr, bytes: usize) = call |driver| {
+        now(driver, |context| Ok(copy(device(context, from), device(context, to), bytes)))
+    };
+
+    fn cuMemcpyDtoDAsync_v2(
+        to: sys::CUdeviceptr,
+        from: sys::CUdeviceptr,
+        bytes: usize,
+        stream: sys::CUstream,
+    ) = call |driver| {
+        later(driver, stream, |context| Ok(copy(device(context, from), device(context, to), bytes)))
+    };
+
+    fn cuMemcpyPeer(
+        to: sys::CUdeviceptr,
+        to_context: sys::CUcontext,
+        from: sys::CUdeviceptr,
+        from_context: sys::CUcontext,
+        bytes: usize,
+    ) = call |driver| {
+        let (there, here) =
+            (driver.contexts.get(handle(to_context))?, driver.contexts.get(handle(from_context))?);
+        driver.copy_now(copy(device(&here, from), device(&there, to), bytes))
+    };
+
+    fn cuMemcpyPeerAsync(
+        to: sys::CUdeviceptr,
+        to_context: sys::CUcontext,
+        from: sys::CUdeviceptr,
+        from_context: sys::CUcontext,
+        bytes: usize,
+        stream: sys::CUstream,
+    ) = call |driver| {
+        let (there, here) =
+            (driver.contexts.get(handle(to_context))?, driver.contexts.get(handle(from_context))?);
+        later(driver, stream, |_| Ok(copy(device(&here, from), device(&there, to), bytes)))
+    };
+
+    fn cuMemcpy2D_v2(of: *const Copy2D) as cuMemcpy2DUnaligned_v2 = call |driver| {
+        // SAFETY: as above.
+        now(driver, |context| unsafe { Copy3D::from(get(of)?).read(context) })
+    };
+
+    fn cuMemcpy2DAsync_v2(of: *const Copy2D, stream: sys::CUstream) = call |driver| {
+        // SAFETY: as above.
+        later(driver, stream, |context| unsafe { Copy3D::from(get(of)?).read(context) })
+    };
+
+    fn cuMemcpy3D_v2(of: *const Copy3D) = call |driver| {
+        // SAFETY: as above.
+        now(driver, |context| unsafe { get(of)?.read(context) })
+    };
+
+    fn cuMemcpy3DAsync_v2(of: *const Copy3D, stream: sys::CUstream) = call |driver| {
+        // SAFETY: as above.
+        later(driver, stream, |context| unsafe { get(of)?.read(context) })
+    };
+
+    fn cuMemsetD8_v2(address: sys::CUdeviceptr, value: c_uchar, count: usize) = call |driver| {
+        fill_now(driver, Numbers::row(address, Value::Byte(value), count))
+    };
+
+    fn cuMemsetD16_v2(address: sys::CUdeviceptr, value: c_ushort, count: usize) = call |driver| {
+        fill_now(driver, Numbers::row(address, Value::Half(value), count))
+    };
+
+    fn cuMemsetD32_v2(address: sys::CUdeviceptr, value: c_uint, count: usize) = call |driver| {
+        fill_now(driver, Numbers::row(address, Value::Word(value), count))
+    };
+
+    fn cuMemsetD8Async(address: sys::CUdeviceptr, value: c_uchar, count: usize, stream: sys::CUstream) = call |driver| {
+        fill_later(driver, stream, Numbers::row(address, Value::Byte(value), count))
+    };
+
+    fn cuMemsetD16Async(address: sys::CUdeviceptr, value: c_ushort, count: usize, stream: sys::CUstream) = call |driver| {
+        fill_later(driver, stream, Numbers::row(address, Value::Half(value), count))
+    };
+
+    fn cuMemsetD32Async(address: sys::CUdeviceptr, value: c_uint, count: usize, stream: sys::CUstream) = call |driver| {
+        fill_later(driver, stream, Numbers::row(address, Value::Word(value), count))
+    };
+
+    fn cuMemsetD2D8_v2(
+        address: sys::CUdeviceptr,
+        pitch: usize,
+        value: c_uchar,
+        width: usize,
+        height: usize,
+    ) = call |driver| {
+        fill_now(driver, Numbers { address, value: Value::Byte(value), pitch, width, height })
+    };
+
+    fn cuMemsetD2D16_v2(
+        address: sys::CUdeviceptr,
+        pitch: usize,
+        value: c_ushort,
+        width: usize,
+        height: usize,
+    ) = call |driver| {
+        fill_now(driver, Numbers { address, value: Value::Half(value), pitch, width, height })
+    };
+
+    fn cuMemsetD2D32_v2(
+        address: sys::CUdeviceptr,
+        pitch: usize,
+        value: c_uint,
+        width: usize,
+        height: usize,
+    ) = call |driver| {
+        fill_now(driver, Numbers { address, value: Value::Word(value), pitch, width, height })
+    };
+
+    fn cuMemsetD2D8Async(
+        address: sys::CUdeviceptr,
+        pitch: usize,
+        value: c_uchar,
+        width: usize,
+        height: usize,
+        stream: sys::CUstream,
+    ) = call |driver| {
+        fill_later(driver, stream, Numbers { address, value: Value::Byte(value), pitch, width, height })
+    };
+
+    fn cuMemsetD2D16Async(
+        address: sys::CUdeviceptr,
+        pitch: usize,
+        value: c_ushort,
+        width: usize,
+        height: usize,
+        stream: sys::CUstream,
+    ) = call |driver| {
+        fill_later(driver, stream, Numbers { address, value: Value::Half(value), pitch, width, height })
+    };
+
+    fn cuMemsetD2D32Async(
+        address: sys::CUdeviceptr,
+        pitch: usize,
+        value: c_uint,
+        width: usize,
+        height: usize,
+        stream: sys::CUstream,
+    ) = call |driver| {
+        fill_later(driver, stream, Numbers { address, value: Value::Word(value), pitch, width, height })
+    };
+}

@@ -1,0 +1,129 @@
+//! The device, of which there is one.
+
+use super::{exports, put, put_if, wanted};
+use crate::core::attribute::of_device;
+use crate::core::error::Error;
+use cudarc::driver::sys;
+use std::ffi::{c_char, c_int, c_uint};
+
+/// Of the device: the same in every process.
+const UUID: [u8; 16] = *b"kernels-rs cpu 0";
+
+/// On no bus.
+const BUS_ID: &str = "0000:00:00.0";
+
+/// Writes a text with its NUL, as much of it as there is room for.
+///
+/// # Safety
+/// `to` is null, or `room` bytes are the caller's there.
+unsafe fn put_text(to: *mut c_char, room: c_int, text: &str) -> crate::core::error::Result {
+    let Some(room) = usize::try_from(room).ok().filter(|room| *room > 0) else {
+        return Err(Error::value(format!("a text does not fit {room} bytes")));
+    };
+    wanted(to)?;
+    let kept = &text.as_bytes()[..text.len().min(room - 1)];
+    // SAFETY: as many bytes and one more are there, by the caller's promise.
+    unsafe {
+        std::ptr::copy_nonoverlapping(kept.as_ptr(), to.cast(), kept.len());
+        to.add(kept.len()).write(0);
+    }
+    Ok(())
+}
+
+exports! {
+    fn cuDeviceGetCount(count: *mut c_int) = call |_driver| {
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put(count, 1) }
+    };
+
+    fn cuDeviceGet(device: *mut sys::CUdevice, ordinal: c_int) = call |driver| {
+        driver.device(ordinal)?;
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put(device, ordinal) }
+    };
+
+    fn cuDeviceGetName(name: *mut c_char, room: c_int, device: sys::CUdevice) = call |driver| {
+        driver.device(device)?;
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put_text(name, room, &driver.settings.name) }
+    };
+
+    fn cuDeviceGetPCIBusId(id: *mut c_char, room: c_int, device: sys::CUdevice) = call |driver| {
+        driver.device(device)?;
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put_text(id, room, BUS_ID) }
+    };
+
+    fn cuDeviceGetByPCIBusId(device: *mut sys::CUdevice, id: *const c_char) = call |_driver| {
+        // SAFETY: the caller's, by cuda.h.
+        match unsafe { super::text(id)? } {
+            // SAFETY: the caller's, by cuda.h.
+            BUS_ID => unsafe { put(device, 0) },
+            id => Err(Error::new(sys::CUresult::CUDA_ERROR_INVALID_DEVICE, format!("there is no device at {id}"))),
+        }
+    };
+
+    fn cuDeviceGetUuid(uuid: *mut [u8; 16], device: sys::CUdevice) as cuDeviceGetUuid_v2 = call |driver| {
+        driver.device(device)?;
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put(uuid, UUID) }
+    };
+
+    fn cuDeviceTotalMem_v2(bytes: *mut usize, device: sys::CUdevice) = call |driver| {
+        driver.device(device)?;
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put(bytes, driver.supply.bytes().0 as usize) }
+    };
+
+    fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: sys::CUdevice) = call |driver| {
+        driver.device(device)?;
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put(value, of_device(&driver.settings, attribute)?) }
+    };
+
+    fn cuDeviceComputeCapability(major: *mut c_int, minor: *mut c_int, device: sys::CUdevice) = call |driver| {
+        driver.device(device)?;
+        let capability = driver.settings.capability;
+        // SAFETY: the caller's, by cuda.h.
+        unsafe {
+            put(major, capability.0 as c_int)?;
+            put(minor, capability.1 as c_int)
+        }
+    };
+
+    fn cuDeviceCanAccessPeer(can: *mut c_int, device: sys::CUdevice, peer: sys::CUdevice) = call |driver| {
+        driver.device(device)?;
+        driver.device(peer)?;
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put(can, 0) }
+    };
+
+    fn cuDevicePrimaryCtxRetain(context: *mut sys::CUcontext, device: sys::CUdevice) = call |driver| {
+        wanted(context)?;
+        let made = driver.retain_primary(device)?;
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put(context, super::pointer(made.handle)) }
+    };
+
+    fn cuDevicePrimaryCtxRelease_v2(device: sys::CUdevice) as cuDevicePrimaryCtxRelease = call |driver| {
+        driver.release_primary(device)
+    };
+
+    fn cuDevicePrimaryCtxReset_v2(device: sys::CUdevice) as cuDevicePrimaryCtxReset = call |driver| {
+        driver.reset_primary(device)
+    };
+
+    fn cuDevicePrimaryCtxSetFlags_v2(device: sys::CUdevice, flags: c_uint) as cuDevicePrimaryCtxSetFlags = call |driver| {
+        driver.set_primary_flags(device, flags)
+    };
+
+    fn cuDevicePrimaryCtxGetState(device: sys::CUdevice, flags: *mut c_uint, active: *mut c_int) = call |driver| {
+        let (set, is_active) = driver.primary_state(device)?;
+        // SAFETY: the caller's, by cuda.h.
+        unsafe {
+            put_if(flags, set);
+            put_if(active, is_active.into());
+        }
+        Ok(())
+    };
+}

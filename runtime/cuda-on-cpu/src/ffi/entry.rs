@@ -1,0 +1,91 @@
+//! Before everything else: initialising, versions, what codes mean.
+
+use super::{exports, get, process, put};
+use crate::core::error::{Error, description, name};
+use crate::core::image;
+use cudarc::driver::sys::CUresult;
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ptr;
+use std::sync::atomic::Ordering;
+
+/// # Safety
+/// As `put`.
+unsafe fn put_text(
+    code: c_uint,
+    to: *mut *const c_char,
+    find: fn(u32) -> Option<&'static std::ffi::CStr>,
+) -> crate::core::error::Result {
+    let text = find(code);
+    // SAFETY: by the caller's promise. The text lives as long as the library.
+    unsafe { put(to, text.map_or(ptr::null(), std::ffi::CStr::as_ptr))? };
+    text.map(|_| ()).ok_or_else(|| Error::value(format!("{code} is no code of an error")))
+}
+
+/// There is no such function in NVIDIA's driver: by it this one is known. The number is that of its version.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuda_on_cpu() -> c_int {
+    1
+}
+
+exports! {
+    fn cuInit(flags: c_uint) = guard || {
+        super::no_flags(flags)?;
+        let process = process();
+        if !process.driver.settings.visible {
+            let why = "CUDA_VISIBLE_DEVICES does not begin with 0";
+            return Err(Error::new(CUresult::CUDA_ERROR_NO_DEVICE, why));
+        }
+        process.initialised.store(true, Ordering::Release);
+        Ok(())
+    };
+
+    fn cuDriverGetVersion(version: *mut c_int) = guard || {
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put(version, image::DRIVER) }
+    };
+
+    fn cuGetErrorName(code: c_uint, to: *mut *const c_char) = guard || {
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put_text(code, to, name) }
+    };
+
+    fn cuGetErrorString(code: c_uint, to: *mut *const c_char) = guard || {
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put_text(code, to, description) }
+    };
+
+    fn cuProfilerStart() = call |_driver| {
+        Ok(())
+    };
+
+    fn cuProfilerStop() = call |_driver| {
+        Ok(())
+    };
+
+    fn cuGetProcAddress(symbol: *const c_char, to: *mut *mut c_void, version: c_int, flags: u64) = guard || {
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { super::proc_address::find(symbol, to, version, flags) }
+    };
+
+    fn cuGetProcAddress_v2(
+        symbol: *const c_char,
+        to: *mut *mut c_void,
+        version: c_int,
+        flags: u64,
+        status: *mut c_uint,
+    ) = guard || {
+        // SAFETY: the caller's, by cuda.h.
+        let found = unsafe { super::proc_address::find(symbol, to, version, flags) };
+        // SAFETY: as above. 0 is found, 1 is not.
+        unsafe { super::put_if(status, c_uint::from(found.is_err())) };
+        found
+    };
+
+    fn cuThreadExchangeStreamCaptureMode(mode: *mut c_uint) = call |_driver| {
+        // SAFETY: the caller's, by cuda.h.
+        let next = crate::core::graph::Mode::of(unsafe { get(mode)? })?;
+        let before = crate::core::driver::set_capture_mode(next);
+        // SAFETY: as above.
+        unsafe { put(mode, before as c_uint) }
+    };
+}

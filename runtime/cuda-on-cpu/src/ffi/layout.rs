@@ -1,0 +1,217 @@
+//! Structures of cuda.h as they lie in memory, with numbers where C has enumerations: any bits are one of these.
+
+use crate::core::context::Context;
+use crate::core::error::{Error, Result};
+use crate::core::memory::{Copy, Extent, HostPointer, Place, Side};
+use cudarc::driver::sys;
+use std::ffi::{c_int, c_uint, c_void};
+use std::mem::{offset_of, size_of};
+use std::sync::Arc;
+
+/// `CU_MEMORYTYPE_…`
+const HOST: c_uint = 1;
+const DEVICE: c_uint = 2;
+const ARRAY: c_uint = 3;
+const UNIFIED: c_uint = 4;
+
+/// `CUDA_MEMCPY2D`
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Copy2D {
+    from: Side2D,
+    to: Side2D,
+    width: usize,
+    height: usize,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Side2D {
+    x: usize,
+    y: usize,
+    kind: c_uint,
+    host: *mut c_void,
+    device: u64,
+    array: *mut c_void,
+    pitch: usize,
+}
+
+/// `CUDA_MEMCPY3D`, and `CUDA_MEMCPY3D_PEER`, which has contexts in the reserved places.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Copy3D {
+    from: Side3D,
+    to: Side3D,
+    width: usize,
+    height: usize,
+    depth: usize,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Side3D {
+    x: usize,
+    y: usize,
+    z: usize,
+    level: usize,
+    kind: c_uint,
+    host: *mut c_void,
+    device: u64,
+    array: *mut c_void,
+    context: *mut c_void,
+    pitch: usize,
+    height: usize,
+}
+
+const _: () = assert!(
+    size_of::<Copy2D>() == size_of::<sys::CUDA_MEMCPY2D>()
+        && offset_of!(Copy2D, to) == offset_of!(sys::CUDA_MEMCPY2D, dstXInBytes)
+        && offset_of!(Copy2D, to) + offset_of!(Side2D, pitch) == offset_of!(sys::CUDA_MEMCPY2D, dstPitch)
+        && offset_of!(Side2D, device) == offset_of!(sys::CUDA_MEMCPY2D, srcDevice)
+        && offset_of!(Copy2D, height) == offset_of!(sys::CUDA_MEMCPY2D, Height)
+);
+const _: () = assert!(
+    size_of::<Copy3D>() == size_of::<sys::CUDA_MEMCPY3D>()
+        && size_of::<Copy3D>() == size_of::<sys::CUDA_MEMCPY3D_PEER>()
+        && offset_of!(Copy3D, to) == offset_of!(sys::CUDA_MEMCPY3D, dstXInBytes)
+        && offset_of!(Side3D, context) == offset_of!(sys::CUDA_MEMCPY3D_PEER, srcContext)
+        && offset_of!(Copy3D, to) + offset_of!(Side3D, height) == offset_of!(sys::CUDA_MEMCPY3D, dstHeight)
+        && offset_of!(Copy3D, depth) == offset_of!(sys::CUDA_MEMCPY3D, Depth)
+);
+
+impl From<Side2D> for Side3D {
+    fn from(side: Side2D) -> Side3D {
+        let Side2D { x, y, kind, host, device, array, pitch } = side;
+        Side3D { x, y, z: 0, level: 0, kind, host, device, array, context: std::ptr::null_mut(), pitch, height: 0 }
+    }
+}
+
+impl From<Copy2D> for Copy3D {
+    fn from(copy: Copy2D) -> Copy3D {
+        let Copy2D { from, to, width, height } = copy;
+        Copy3D { from: from.into(), to: to.into(), width, height, depth: 1 }
+    }
+}
+
+impl Copy3D {
+    /// The copy that it describes, in the memory of `context`.
+    ///
+    /// # Safety
+    /// What it names of the host is the program's until the copy is over.
+    pub unsafe fn read(&self, context: &Arc<Context>) -> Result<Copy> {
+        let Copy3D { from, to, width, height, depth } = self;
+        let extent = Extent { width: *width as u64, height: *height as u64, depth: *depth as u64 };
+        // SAFETY: by the caller's promise.
+        unsafe { Ok(Copy { from: from.read(context, extent)?, to: to.read(context, extent)?, extent }) }
+    }
+}
+
+impl Side3D {
+    /// # Safety
+    /// As of `Copy3D::read`.
+    unsafe fn read(&self, context: &Arc<Context>, extent: Extent) -> Result<Side> {
+        if self.level != 0 {
+            return Err(Error::value("a level of detail, which only arrays have"));
+        }
+        // A pitch of 0 is that of rows without gaps.
+        let pitch = if self.pitch == 0 { extent.width } else { self.pitch as u64 };
+        let rows = if self.height == 0 { extent.height } else { self.height as u64 };
+        let overflow = || Error::value("the copy is larger than there are addresses");
+        let layer = rows.checked_mul(pitch).ok_or_else(overflow)?;
+        let parts = [(self.x as u64, 1), (self.y as u64, pitch), (self.z as u64, layer)];
+        let offset = parts.iter().try_fold(0u64, |sum, (n, stride)| sum.checked_add(n.checked_mul(*stride)?));
+        let offset = offset.ok_or_else(overflow)?;
+        let at = |start: u64| start.checked_add(offset).ok_or_else(overflow);
+        let host = |start: *mut c_void| {
+            // SAFETY: by the caller's promise.
+            unsafe { HostPointer::new(start.cast::<u8>().wrapping_add(offset as usize)) }
+        };
+        let place = match self.kind {
+            HOST if self.host.is_null() => return Err(Error::value("the pointer to host memory is null")),
+            HOST => Place::Host(host(self.host)),
+            DEVICE => Place::Device(context.clone(), at(self.device)?),
+            UNIFIED => {
+                // SAFETY: by the caller's promise.
+                let side = unsafe { unified(context, at(self.device)?) };
+                side.place
+            }
+            ARRAY => return Err(Error::unsupported("copies of arrays")),
+            kind => return Err(Error::value(format!("{kind} is no kind of memory"))),
+        };
+        Ok(Side { place, pitch, layer })
+    }
+}
+
+/// A side whose address says of what memory it is.
+///
+/// # Safety
+/// If it is of the host, it is the program's until the copy is over.
+pub unsafe fn unified(context: &Arc<Context>, address: u64) -> Side {
+    if context.memory().find(address).is_some() || crate::core::memory::RANGE.contains(&address) {
+        return Side::row(Place::Device(context.clone(), address));
+    }
+    // The program has exposed it.
+    let pointer = std::ptr::with_exposed_provenance_mut(address as usize);
+    // SAFETY: by the caller's promise.
+    Side::row(Place::Host(unsafe { HostPointer::new(pointer) }))
+}
+
+/// `CUlaunchConfig`
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct LaunchConfig {
+    pub grid: [c_uint; 3],
+    pub block: [c_uint; 3],
+    pub shared: c_uint,
+    pub stream: sys::CUstream,
+    attributes: *const LaunchAttribute,
+    count: c_uint,
+}
+
+/// `CUlaunchAttribute`
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct LaunchAttribute {
+    id: c_uint,
+    padding: [u8; 4],
+    value: [u64; 8],
+}
+
+impl LaunchConfig {
+    /// Refuses attributes that ask for more than a launch in its order.
+    ///
+    /// # Safety
+    /// Its attributes are as many as it says.
+    pub unsafe fn check(&self) -> Result {
+        if self.count > 0 && self.attributes.is_null() {
+            return Err(Error::value("the attributes of the launch are null"));
+        }
+        for index in 0..self.count as usize {
+            // SAFETY: by the caller's promise.
+            let LaunchAttribute { id, value, .. } = unsafe { self.attributes.add(index).read_unaligned() };
+            let first = value[0] as u32;
+            match id {
+                // Nothing; an access policy; a carve-out; priorities; domains of memory: hints.
+                0 | 1 | 8 | 9 | 10 | 14 => {}
+                // Cooperative: 0 says no.
+                2 if first == 0 => {}
+                // A cluster of one block is none.
+                4 if first == 1 && value[0] >> 32 == 1 && value[1] as u32 == 1 => {}
+                // Programmatic dependence: the kernel before has ended anyway.
+                6 => {}
+                _ => return Err(Error::unsupported(format!("attribute {id} of a launch"))),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What of `CUmemPoolProps` is looked at: the kinds of allocation, of handles and of place, and which.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct PoolProperties {
+    pub allocation: c_uint,
+    pub handles: c_uint,
+    pub location: c_uint,
+    pub device: c_int,
+}

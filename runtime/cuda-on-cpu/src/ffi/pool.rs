@@ -1,0 +1,121 @@
+//! Memory of pools, in the order of streams.
+
+use super::layout::PoolProperties;
+use super::{exports, get, handle, pointer, put, wanted};
+use crate::core::driver::Driver;
+use crate::core::error::{Error, Result};
+use cudarc::driver::sys;
+use std::ffi::{c_int, c_uint, c_void};
+use std::sync::atomic::Ordering;
+
+/// What of a pool's attributes is memory in use, now and at most, or reserved: 5 to 8.
+fn attribute(number: c_uint) -> Result<usize> {
+    let why = || Error::value(format!("{number} is no attribute of a pool"));
+    Some(number as usize).filter(|number| (1..=8).contains(number)).ok_or_else(why)
+}
+
+/// Whether the attribute is a number of 64 bits, not one of 32.
+fn is_wide(attribute: usize) -> bool {
+    attribute >= 4
+}
+
+/// # Safety
+/// `to` is null or the caller's.
+unsafe fn put_pool(driver: &Driver, to: *mut sys::CUmemoryPool, device: sys::CUdevice, own: bool) -> Result {
+    driver.device(device)?;
+    let pool = if own { driver.default_pool() } else { driver.current_pool() };
+    // SAFETY: by the caller's promise.
+    unsafe { put(to, pointer(pool)) }
+}
+
+exports! {
+    fn cuMemAllocAsync(address: *mut sys::CUdeviceptr, bytes: usize, stream: sys::CUstream) = call |driver| {
+        wanted(address)?;
+        let queue = driver.queue(handle(stream))?;
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put(address, driver.allocate_ordered(None, bytes, &queue)?) }
+    };
+
+    fn cuMemAllocFromPoolAsync(
+        address: *mut sys::CUdeviceptr,
+        bytes: usize,
+        pool: sys::CUmemoryPool,
+        stream: sys::CUstream,
+    ) = call |driver| {
+        wanted(address)?;
+        let queue = driver.queue(handle(stream))?;
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put(address, driver.allocate_ordered(Some(handle(pool)), bytes, &queue)?) }
+    };
+
+    fn cuMemFreeAsync(address: sys::CUdeviceptr, stream: sys::CUstream) = call |driver| {
+        let queue = driver.queue(handle(stream))?;
+        driver.free_ordered(address, &queue)
+    };
+
+    fn cuDeviceGetDefaultMemPool(pool: *mut sys::CUmemoryPool, device: sys::CUdevice) = call |driver| {
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put_pool(driver, pool, device, true) }
+    };
+
+    fn cuDeviceGetMemPool(pool: *mut sys::CUmemoryPool, device: sys::CUdevice) = call |driver| {
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put_pool(driver, pool, device, false) }
+    };
+
+    fn cuDeviceSetMemPool(device: sys::CUdevice, pool: sys::CUmemoryPool) = call |driver| {
+        driver.device(device)?;
+        driver.set_current_pool(handle(pool))
+    };
+
+    fn cuMemPoolCreate(pool: *mut sys::CUmemoryPool, properties: *const PoolProperties) = call |driver| {
+        wanted(pool)?;
+        // SAFETY: the caller's, by cuda.h.
+        let PoolProperties { allocation, handles, location, device } = unsafe { get(properties)? };
+        // Pinned memory of a device.
+        if allocation != 1 || location != 1 {
+            return Err(Error::value("a pool of other memory than a device's"));
+        }
+        if handles != 0 {
+            return Err(Error::unsupported("pools are not shared between processes"));
+        }
+        driver.device(device)?;
+        // SAFETY: as above.
+        unsafe { put(pool, pointer(driver.create_pool().handle)) }
+    };
+
+    fn cuMemPoolDestroy(pool: sys::CUmemoryPool) = call |driver| {
+        driver.destroy_pool(handle(pool))
+    };
+
+    fn cuMemPoolTrimTo(pool: sys::CUmemoryPool, _bytes: usize) = call |driver| {
+        // What is freed is not kept.
+        driver.pools.get(handle(pool)).map(|_| ())
+    };
+
+    fn cuMemPoolGetAttribute(pool: sys::CUmemoryPool, number: c_uint, value: *mut c_void) = call |driver| {
+        let pool = driver.pools.get(handle(pool))?;
+        let number = attribute(number)?;
+        let known = match number {
+            5..=8 => driver.used_of_pool(pool.handle)?,
+            _ => pool.attributes[number].load(Ordering::Relaxed),
+        };
+        // SAFETY: the caller's, by cuda.h, which has the widths.
+        unsafe { if is_wide(number) { put(value.cast(), known) } else { put(value.cast(), known as c_int) } }
+    };
+
+    fn cuMemPoolSetAttribute(pool: sys::CUmemoryPool, number: c_uint, value: *mut c_void) = call |driver| {
+        let pool = driver.pools.get(handle(pool))?;
+        let number = attribute(number)?;
+        // SAFETY: the caller's, by cuda.h, which has the widths.
+        let set = unsafe {
+            if is_wide(number) { get(value.cast::<u64>())? } else { get(value.cast::<c_int>())? as u32 as u64 }
+        };
+        // Of memory in use only the mark of the highest can be set, back to 0.
+        if number == 5 || number == 7 || number > 5 && set != 0 {
+            return Err(Error::value("memory in use is not set"));
+        }
+        pool.attributes[number].store(set, Ordering::Relaxed);
+        Ok(())
+    };
+}

@@ -1,0 +1,159 @@
+//! Streams, events, host functions.
+
+use super::{exports, handle, no_flags, pointer, put, put_if, wanted};
+use crate::core::error::Error;
+use crate::core::stream::Queue;
+use crate::core::work::{HostFunction, Work};
+use cudarc::driver::sys;
+use std::ffi::{c_int, c_uint, c_void};
+
+exports! {
+    fn cuStreamCreate(stream: *mut sys::CUstream, flags: c_uint) = call |driver| {
+        wanted(stream)?;
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put(stream, pointer(driver.create_stream(flags)?.handle)) }
+    };
+
+    fn cuStreamCreateWithPriority(stream: *mut sys::CUstream, flags: c_uint, _priority: c_int) = call |driver| {
+        wanted(stream)?;
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put(stream, pointer(driver.create_stream(flags)?.handle)) }
+    };
+
+    fn cuStreamDestroy_v2(stream: sys::CUstream) as cuStreamDestroy = call |driver| {
+        driver.destroy_stream(handle(stream))
+    };
+
+    fn cuStreamSynchronize(stream: sys::CUstream) = call |driver| {
+        driver.synchronize(&driver.queue(handle(stream))?)
+    };
+
+    fn cuStreamQuery(stream: sys::CUstream) = call |driver| {
+        driver.query(&driver.queue(handle(stream))?)
+    };
+
+    fn cuStreamWaitEvent(stream: sys::CUstream, event: sys::CUevent, flags: c_uint) = call |driver| {
+        // 1 is an event of outside, in a capture.
+        if flags > 1 {
+            return Err(Error::value(format!("{flags:#x} are no flags of a wait")));
+        }
+        driver.wait_for(&driver.queue(handle(stream))?, handle(event))
+    };
+
+    fn cuStreamGetPriority(stream: sys::CUstream, priority: *mut c_int) = call |driver| {
+        driver.queue(handle(stream))?;
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put(priority, 0) }
+    };
+
+    fn cuStreamGetFlags(stream: sys::CUstream, flags: *mut c_uint) = call |driver| {
+        let made = match driver.queue(handle(stream))? {
+            Queue::Default(_) => 0,
+            Queue::Made(stream) => stream.flags,
+        };
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put(flags, made) }
+    };
+
+    fn cuStreamGetId(stream: sys::CUstream, id: *mut u64) = call |driver| {
+        let known = match driver.queue(handle(stream))? {
+            Queue::Default(_) => 0,
+            Queue::Made(stream) => stream.id,
+        };
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put(id, known) }
+    };
+
+    fn cuStreamGetCtx(stream: sys::CUstream, context: *mut sys::CUcontext) = call |driver| {
+        let queue = driver.queue(handle(stream))?;
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put(context, pointer(queue.context().handle)) }
+    };
+
+    fn cuStreamGetDevice(stream: sys::CUstream, device: *mut sys::CUdevice) = call |driver| {
+        driver.queue(handle(stream))?;
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put(device, 0) }
+    };
+
+    fn cuLaunchHostFunc(
+        stream: sys::CUstream,
+        function: Option<unsafe extern "C" fn(*mut c_void)>,
+        data: *mut c_void,
+    ) = call |driver| {
+        let queue = driver.queue(handle(stream))?;
+        let function = function.ok_or_else(|| Error::value("the function is null"))?;
+        driver.submit(&queue, Work::Call(HostFunction::Plain { function, data }))
+    };
+
+    fn cuStreamAddCallback(
+        stream: sys::CUstream,
+        function: Option<unsafe extern "C" fn(*mut c_void, u32, *mut c_void)>,
+        data: *mut c_void,
+        flags: c_uint,
+    ) = call |driver| {
+        no_flags(flags)?;
+        let queue = driver.queue(handle(stream))?;
+        queue.refuse_in_capture("it was to call back")?;
+        let function = function.ok_or_else(|| Error::value("the function is null"))?;
+        let stream = handle(stream).0;
+        driver.submit(&queue, Work::Call(HostFunction::WithStatus { function, stream, data }))
+    };
+
+    fn cuEventCreate(event: *mut sys::CUevent, flags: c_uint) = call |driver| {
+        wanted(event)?;
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put(event, pointer(driver.create_event(flags)?.handle)) }
+    };
+
+    fn cuEventDestroy_v2(event: sys::CUevent) as cuEventDestroy = call |driver| {
+        driver.events.remove(handle(event)).map(|_| ())
+    };
+
+    fn cuEventRecord(event: sys::CUevent, stream: sys::CUstream) = call |driver| {
+        driver.record(handle(event), &driver.queue(handle(stream))?)
+    };
+
+    fn cuEventRecordWithFlags(event: sys::CUevent, stream: sys::CUstream, flags: c_uint) = call |driver| {
+        if flags > 1 {
+            return Err(Error::value(format!("{flags:#x} are no flags of a recording")));
+        }
+        driver.record(handle(event), &driver.queue(handle(stream))?)
+    };
+
+    fn cuEventQuery(event: sys::CUevent) = call |driver| {
+        driver.query_event(handle(event))
+    };
+
+    fn cuEventSynchronize(event: sys::CUevent) = call |driver| {
+        driver.synchronize_event(handle(event))
+    };
+
+    fn cuEventElapsedTime(
+        milliseconds: *mut f32,
+        start: sys::CUevent,
+        end: sys::CUevent,
+    ) as cuEventElapsedTime_v2 = call |driver| {
+        let (start, end) = (driver.events.get(handle(start))?, driver.events.get(handle(end))?);
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put(milliseconds, end.since(&start)?) }
+    };
+
+    fn cuStreamIsCapturing(stream: sys::CUstream, status: *mut c_uint) = call |driver| {
+        let queue = driver.queue(handle(stream))?;
+        // None, going on, come to nothing.
+        let now = queue.capturing().map_or(0, |(_, capture)| if capture.is_valid() { 1 } else { 2 });
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put(status, now) }
+    };
+
+    fn cuStreamGetCaptureInfo(stream: sys::CUstream, status: *mut c_uint, id: *mut u64) = call |driver| {
+        let queue = driver.queue(handle(stream))?;
+        let capture = queue.capturing().map(|(_, capture)| capture);
+        // SAFETY: the caller's, by cuda.h.
+        unsafe {
+            put_if(id, capture.as_ref().map_or(0, |capture| capture.id));
+            put(status, capture.map_or(0, |capture| if capture.is_valid() { 1 } else { 2 }))
+        }
+    };
+}

@@ -1,0 +1,42 @@
+//! Where the library lies under the driver's name, for programs to find.
+
+use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
+use std::io::{Error, ErrorKind, Result};
+use std::path::{Path, PathBuf};
+
+/// The folder, beside the program that runs, in which the library goes by the names that programs look for. It is made if it is
+/// not there.
+pub fn folder() -> Result<PathBuf> {
+    let program = std::env::current_exe()?;
+    let beside = program.parent().unwrap_or(Path::new("."));
+    let name = format!("{DLL_PREFIX}cuda_on_cpu{DLL_SUFFIX}");
+    // A test runs in `deps`; an example beside it.
+    let places = [beside.join(&name), beside.join("deps").join(&name), beside.join("../deps").join(&name)];
+    let library = places.iter().find(|place| place.exists());
+    let missing = || Error::new(ErrorKind::NotFound, format!("{name} is not beside {}", program.display()));
+    let library = library.ok_or_else(missing)?.canonicalize()?;
+    let folder = library.parent().unwrap_or(Path::new(".")).join("cuda-on-cpu.names");
+    std::fs::create_dir_all(&folder)?;
+    for name in NAMES {
+        match link(&library, &folder.join(name)) {
+            Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(e),
+            _ => {}
+        }
+    }
+    Ok(folder)
+}
+
+#[cfg(unix)]
+const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
+#[cfg(not(unix))]
+const NAMES: [&str; 1] = ["nvcuda.dll"];
+
+#[cfg(unix)]
+fn link(library: &Path, name: &Path) -> Result<()> {
+    std::os::unix::fs::symlink(library, name)
+}
+
+#[cfg(not(unix))]
+fn link(library: &Path, name: &Path) -> Result<()> {
+    std::fs::copy(library, name).map(|_| ())
+}

@@ -1,0 +1,21 @@
+//! A program in C that opens the library by its name.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use std::process::Command;
+
+/// The C compiler is needed as Rust's linker is, which on Linux is the same `cc`.
+#[test]
+fn a_c_program_calls_the_twelve_basic_functions() {
+    let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
+    let program = common::folder("c").join("basic");
+    let source = format!("{tests}/c/basic.c");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-std=c11", "-Wall", "-Werror", "-o"]).arg(&program).args([&source, "-ldl"]);
+    let compiled = compiler.output().expect("the C compiler `cc`, which Rust links with as well");
+    common::expect_good(&compiled);
+    let mut run = common::command(program.to_str().unwrap());
+    let printed = common::expect_good(&run.arg(format!("{tests}/common/kernels.ptx")).output().unwrap());
+    assert_eq!(printed, "12 functions\n");
+}
