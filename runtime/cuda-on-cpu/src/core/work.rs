@@ -8,7 +8,7 @@ use super::log::Log;
 use super::memory::{Copy, Fill};
 use super::module::Function;
 use cudarc::driver::sys::CUresult;
-use runtime::ptx::{Check, Checks, Grid, Options, Outcome, Severity};
+use runtime::ptx::{Check, Checks, Grid, Options, Outcome, Report, Severity};
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -118,7 +118,11 @@ impl Launch {
         let outcome = self.function.program.run_on(memory.residents(), self.grid, self.parameters.clone(), options);
         drop(memory);
         match outcome {
-            Ok(outcome) => judge(outcome, log),
+            Ok(Outcome { mut report, .. }) => {
+                // That a kernel goes no further than its first fault goes without saying.
+                report.truncated &= limits.checks == Checks::All;
+                judge(&report, log)
+            }
             // The shape was held against the function before.
             Err(mismatch) => Err(Error::new(CUresult::CUDA_ERROR_LAUNCH_FAILED, mismatch.to_string())),
         }
@@ -126,8 +130,7 @@ impl Launch {
 }
 
 /// The error that a card would give, if any.
-fn judge(outcome: Outcome, log: &Log) -> Result {
-    let report = outcome.report;
+fn judge(report: &Report, log: &Log) -> Result {
     let worst = report.findings.iter().find(|finding| finding.check.severity() == Severity::Error);
     match worst.map(|finding| code(finding.check)) {
         Some(code) => Err(Error::new(code, report.to_string())),
