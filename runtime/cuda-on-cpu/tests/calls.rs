@@ -105,7 +105,8 @@ fn fills_have_widths() {
         let mut expected = [1; 32];
         expected[2..6].copy_from_slice(&[2, 3, 2, 3]);
         expected[8..16].copy_from_slice(&[4, 5, 6, 7, 4, 5, 6, 7]);
-        (expected[16..18].copy_from_slice(&[8, 9]), expected[24..26].copy_from_slice(&[8, 9]));
+        expected[16..18].copy_from_slice(&[8, 9]);
+        expected[24..26].copy_from_slice(&[8, 9]);
         assert_eq!(read::<32>(at), expected);
         gives!(CUDA_ERROR_INVALID_VALUE, cuMemsetD16_v2(at + 1, 0, 1));
     });
@@ -118,7 +119,8 @@ fn parameters_come_in_both_forms() {
         let gather = function("gather");
         let out = allocate(40);
         let mut expected = [0u8; 40];
-        (expected[0], expected[8..16].fill(2), expected[16..18].fill(3));
+        expected[8..16].fill(2);
+        expected[16..18].fill(3);
         expected[24..36].copy_from_slice(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
         expected[0] = 1;
         let (mut a, mut b, mut c, mut to) = (1u8, 0x0202_0202_0202_0202u64, 0x0303u16, out);
