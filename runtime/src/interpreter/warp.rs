@@ -58,8 +58,23 @@ impl Machine<'_, '_> {
                 }
             };
         }
-        while let Some(inst) = code.insts.get(pc as usize) {
+        // Who watches is shown every instruction.
+        let insts = if TIER >= WATCHED { &code.insts } else { &code.quick };
+        while let Some(inst) = insts.get(pc as usize) {
             let site = pc;
+            let inst = match *inst {
+                Inst::Fused(i) => {
+                    let fused = &code.fused[i as usize];
+                    if self.fused::<TIER>(site, warp, mask, fused) {
+                        pc += fused.length;
+                        warp_insts += u64::from(fused.length);
+                        thread_insts += u64::from(fused.length) * lanes;
+                        continue;
+                    }
+                    &code.insts[site as usize]
+                }
+                _ => inst,
+            };
             pc += 1;
             warp_insts += 1;
             thread_insts += lanes;
@@ -308,6 +323,7 @@ impl Machine<'_, '_> {
                     warp.slots[slot as usize].pending |= mask;
                     activate!(0);
                 }
+                Inst::Fused(_) => unreachable!("it has run, or its first instruction has taken its place"),
                 Inst::Return => {
                     warp.live &= !mask;
                     activate!(0);
