@@ -28,6 +28,17 @@ pub struct Fused {
     pub to: Option<RowIndex>,
     /// The variable that the result is written to.
     pub variable: Option<Element>,
+    /// If the run is all that a loop does, to add up a product: how that goes round.
+    pub turns: Option<Turns>,
+}
+
+/// A loop whose index, step and limit are alike in all active lanes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub struct Turns {
+    pub index: RowIndex,
+    pub step: RowIndex,
+    pub limit: RowIndex,
 }
 
 /// Operators on `f32`s.
@@ -158,15 +169,37 @@ impl Finder<'_> {
         };
         let variable = if self.landings[pc + 1] { None } else { self.writes(pc + 1, to) };
         let length = pc + 1 - first + usize::from(variable.is_some());
-        let fused = Fused {
+        let mut fused = Fused {
             length: length as u32,
             arithmetic,
             operands: [a, b].map(operand),
             addend: c.map(operand),
             to: Some(to).filter(|_| variable.is_none() || self.reads[to as usize] > 1),
             variable,
+            turns: None,
         };
+        fused.turns = self.turns(first, &fused);
         (length > 1).then_some((first, fused))
+    }
+
+    /// The loop around a run from `first` on, if that is all of its body and adds to one element. What is loaded goes by the
+    /// index, so that there are as many turns at most as words.
+    fn turns(&self, first: usize, run: &Fused) -> Option<Turns> {
+        let Inst::StepUniform { index, step, limit, body, .. } = *self.code.insts.get(first + run.length as usize)?
+        else {
+            return None;
+        };
+        let by_index = |operand: &Operand| match operand {
+            Operand::Word(word) => word.split.uniform.iter().any(|dim| dim.index == index),
+            Operand::Row(_) | Operand::Element(_) => false,
+        };
+        let known = |operand: &Operand| !matches!(operand, Operand::Element(_));
+        let adds = match (&run.addend, run.variable) {
+            (Some(Operand::Element(from)), Some(to)) => *from == to && to.index != Some(index) && run.to.is_none(),
+            _ => false,
+        };
+        let whole = body as usize == first && adds && run.operands.iter().all(known);
+        (whole && run.operands.iter().any(by_index)).then_some(Turns { index, step, limit })
     }
 
     /// The row that the instruction at `pc` brings something to, and from where.

@@ -2,7 +2,7 @@
 
 use super::code::Pc;
 use super::frame::{FULL, LANES, Row, Word as _};
-use super::fuse::{Arithmetic, Element, Fused, Operand, Word};
+use super::fuse::{Arithmetic, Element, Fused, Operand, Turns, Word};
 use super::machine::{ACCESSES, ALL, Machine, Warp};
 use super::memory::SHARED_WORDS;
 use super::shadow::{Clock, Stamp};
@@ -17,6 +17,31 @@ enum Source {
     Words(u32, u32),
     /// Those of each half have this value.
     Same(u32, u32),
+}
+
+/// Where the lanes of an operand are in each turn of a loop.
+#[derive(Clone, Copy)]
+enum Walk {
+    /// In a row.
+    Row(u32),
+    /// Those of each half in words that lie in a row: the first of each half, and how far on they are in the next turn.
+    Words(u32, u32, u32),
+    /// Those of each half have one word: which, and how far on that is in the next turn.
+    Same(u32, u32, u32),
+}
+
+impl Walk {
+    #[inline(always)]
+    fn lanes<'a>(self, rows: &'a [Row], memory: &'a [u32; SHARED_WORDS], turn: u32) -> Lanes<'a> {
+        match self {
+            Walk::Row(row) => Source::Row(row).lanes(rows, memory),
+            Walk::Words(low, high, on) => Source::Words(low + turn * on, high + turn * on).lanes(rows, memory),
+            Walk::Same(low, high, on) => {
+                let word = |first: u32| memory[usize::from(first.wrapping_add(turn.wrapping_mul(on)) as u16)];
+                Lanes::Same([word(low), word(high)])
+            }
+        }
+    }
 }
 
 /// The lanes of an operand, by halves of the warp.
@@ -60,20 +85,25 @@ fn each(f: impl Fn(usize) -> f32) -> [u32; HALF] {
     out
 }
 
+/// `a` · `b` + `c` in half `h` of the warp.
+#[inline(always)]
+fn mul_add(h: usize, a: Lanes<'_>, b: Lanes<'_>, c: [u32; HALF]) -> [u32; HALF] {
+    let of = f32::from_bits;
+    match (a, b) {
+        (Lanes::Rows(a), Lanes::Rows(b)) => each(|l| of(a[h][l]).mul_add(of(b[h][l]), of(c[l]))),
+        (Lanes::Rows(a), Lanes::Same(b)) => each(|l| of(a[h][l]).mul_add(of(b[h]), of(c[l]))),
+        (Lanes::Same(a), Lanes::Rows(b)) => each(|l| of(a[h]).mul_add(of(b[h][l]), of(c[l]))),
+        (Lanes::Same(a), Lanes::Same(b)) => each(|l| of(a[h]).mul_add(of(b[h]), of(c[l]))),
+    }
+}
+
 /// What half `h` of the warp gives.
 #[inline(always)]
 fn compute(arithmetic: Arithmetic, h: usize, a: Lanes<'_>, b: Lanes<'_>, c: Lanes<'_>) -> [u32; HALF] {
-    let of = f32::from_bits;
     if arithmetic == Arithmetic::MulAdd {
-        let c = c.half(h);
-        return match (a, b) {
-            (Lanes::Rows(a), Lanes::Rows(b)) => each(|l| of(a[h][l]).mul_add(of(b[h][l]), of(c[l]))),
-            (Lanes::Rows(a), Lanes::Same(b)) => each(|l| of(a[h][l]).mul_add(of(b[h]), of(c[l]))),
-            (Lanes::Same(a), Lanes::Rows(b)) => each(|l| of(a[h]).mul_add(of(b[h][l]), of(c[l]))),
-            (Lanes::Same(a), Lanes::Same(b)) => each(|l| of(a[h]).mul_add(of(b[h]), of(c[l]))),
-        };
+        return mul_add(h, a, b, c.half(h));
     }
-    let (a, b) = (a.half(h), b.half(h));
+    let (a, b, of) = (a.half(h), b.half(h), f32::from_bits);
     match arithmetic {
         Arithmetic::Sub => each(|l| of(a[l]) - of(b[l])),
         Arithmetic::Mul => each(|l| of(a[l]) * of(b[l])),
@@ -130,6 +160,77 @@ impl Machine<'_, '_> {
             warp.written[written] |= mask;
         }
         true
+    }
+
+    /// Runs all turns but the last of a loop that does nothing but `fused`; how many instructions that were, at most `fuel`. With
+    /// 0, nothing has happened, and the loop goes turn by turn.
+    #[inline(always)]
+    pub fn turns<const TIER: u8>(
+        &self,
+        warp: &mut Warp,
+        mask: u32,
+        fused: &Fused,
+        Turns { index, step, limit }: Turns,
+        fuel: u64,
+    ) -> u64 {
+        let lane = mask.trailing_zeros() as usize % LANES;
+        let at = |row: u32| u32::lanes(&warp.rows, row as usize)[lane];
+        let (first, step, limit) = (at(index), at(step), at(limit));
+        if first >= limit || step == 0 {
+            return 0;
+        }
+        let turns = (limit - first).div_ceil(step) - 1;
+        let last = first + turns * step;
+        let instructions = u64::from(turns) * u64::from(fused.length + 1);
+        if turns == 0 || instructions > fuel || self.stopped {
+            return 0;
+        }
+        let [a, b] = &fused.operands;
+        let Some(a) = self.walk(warp, mask, a, index, step, turns) else { return 0 };
+        let Some(b) = self.walk(warp, mask, b, index, step, turns) else { return 0 };
+        let Some((row, written)) = fused.variable.and_then(|variable| element(warp, mask, &variable)) else {
+            return 0;
+        };
+        if TIER >= ACCESSES && mask & !warp.written[written] != 0 {
+            return 0;
+        }
+        let (rows, memory) = (&warp.rows[..], &*self.shared);
+        let sum = Source::Row(row).lanes(rows, memory);
+        let (mut low, mut high) = (sum.half(0), sum.half(1));
+        for turn in 0..turns {
+            let (a, b) = (a.lanes(rows, memory, turn), b.lanes(rows, memory, turn));
+            (low, high) = (mul_add(0, a, b, low), mul_add(1, a, b, high));
+        }
+        put(&mut warp.rows, row, 0, &low, mask);
+        put(&mut warp.rows, row, 1, &high, mask);
+        *u32::lanes_mut(&mut warp.rows, index as usize) = [last; LANES];
+        instructions
+    }
+
+    /// Where an operand is, from this turn of a loop on; `None` if a lane is not in bounds until so many turns later.
+    #[inline(always)]
+    fn walk(&self, warp: &mut Warp, mask: u32, operand: &Operand, index: u32, step: u32, turns: u32) -> Option<Walk> {
+        let word = match operand {
+            Operand::Row(row) => return Some(Walk::Row(*row)),
+            Operand::Element(_) => return None,
+            Operand::Word(word) => word,
+        };
+        let words = parted(self.simd, &warp.rows, &mut warp.memos, mask, &word.split)?;
+        let (low, high, pattern) = (words.of(0), words.of(HALF), words.pattern);
+        let mut on = 0u32;
+        for dim in word.split.uniform.iter().filter(|dim| dim.index == index) {
+            let last = u32::lanes(&warp.rows, index as usize)[mask.trailing_zeros() as usize % LANES] + turns * step;
+            if last >= dim.extent {
+                return None;
+            }
+            on = on.wrapping_add(step.wrapping_mul(dim.stride));
+        }
+        let last = u64::from(low.max(high)) + u64::from(turns) * u64::from(on);
+        match pattern {
+            Pattern::Same => Some(Walk::Same(low, high, on)),
+            Pattern::Row if last <= (SHARED_WORDS - HALF) as u64 => Some(Walk::Words(low, high, on)),
+            Pattern::Row | Pattern::Other => None,
+        }
     }
 
     /// Where an operand is; `None` where there is something to report.

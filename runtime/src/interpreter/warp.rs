@@ -65,6 +65,16 @@ impl Machine<'_, '_> {
             let inst = match *inst {
                 Inst::Fused(i) => {
                     let fused = &code.fused[i as usize];
+                    // Shadow memory is asked in each turn.
+                    if TIER < ALL
+                        && let Some(turns) = fused.turns
+                    {
+                        let spent = self.statistics.warp_instructions + warp_insts;
+                        let fuel = self.options.fuel.saturating_sub(spent);
+                        let run = self.turns::<TIER>(warp, mask, fused, turns, fuel);
+                        warp_insts += run;
+                        thread_insts += run * lanes;
+                    }
                     if self.fused::<TIER>(site, warp, mask, fused) {
                         pc += fused.length;
                         warp_insts += u64::from(fused.length);

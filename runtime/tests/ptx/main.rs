@@ -9,4 +9,5 @@ mod kit;
 mod memory;
 mod nvrtc;
 mod others;
+mod parallel;
 mod table;
