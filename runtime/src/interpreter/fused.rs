@@ -118,9 +118,15 @@ fn put(rows: &mut [Row], to: u32, h: usize, from: &[u32; HALF], mask: u32) {
     if mask == FULL {
         to.copy_from_slice(from);
     } else {
-        for lane in 0..HALF {
-            to[lane] = if mask >> (h * HALF + lane) & 1 == 1 { from[lane] } else { to[lane] };
-        }
+        blend(to, from, mask >> (h * HALF));
+    }
+}
+
+/// Apart, or what it makes of the mask is made before every instruction, for its sake.
+#[inline(never)]
+fn blend(to: &mut [u32], from: &[u32; HALF], mask: u32) {
+    for (lane, (to, from)) in to.iter_mut().zip(from).enumerate() {
+        *to = if mask >> lane & 1 == 1 { *from } else { *to };
     }
 }
 

@@ -3,8 +3,9 @@
 use super::ahead::UNDER_WAY;
 use super::check::Check;
 use super::code::{Access, Atomic, Data, Inst, Window};
+use super::halves::load_words;
 use super::machine::Machine;
-use super::memory::{Extent, Region, Scratch, View, read, sized, window_base, write};
+use super::memory::{Extent, Region, View, read, sized, window_base, write};
 use super::registers::{FULL, LANES, Lane, Place, Registers, lanes};
 use super::warp::Warp;
 
@@ -85,39 +86,6 @@ fn check(
     Reach { addresses, mask, common: None }
 }
 
-/// A word of shared memory to each lane, which is what a tiled kernel does most; whether that is what the access is, and
-/// all of it may happen.
-#[inline(always)]
-fn shared_words(shared: &Scratch, registers: &mut Registers, access: &Access) -> bool {
-    let (Window::Shared, 4, &[Some(Data { place: Place::Word(to), .. })], Some((Place::Word(at), _))) =
-        (access.window, access.element, &access.values[..], access.base)
-    else {
-        return false;
-    };
-    let (Ok(offset), Ok(words)) = (u32::try_from(access.offset), bytemuck::try_cast_slice::<u8, u32>(&shared.bytes))
-    else {
-        return false;
-    };
-    let Some(last) = words.len().checked_sub(1) else { return false };
-    let row = u32::row(registers, at);
-    // Neither summand has the highest bit: the sums do not wrap.
-    let (mut high, mut low, mut most) = (offset, 0, 0);
-    let mut values = [0; LANES];
-    for (value, base) in values.iter_mut().zip(row) {
-        let address = base.wrapping_add(offset);
-        high |= base;
-        low |= address;
-        let index = (address >> 2) as usize;
-        most = most.max(index);
-        *value = u32::from_le(words[index.min(last)]);
-    }
-    if high >> 31 != 0 || low & 3 != 0 || most > last {
-        return false;
-    }
-    registers.put(to, FULL, &values);
-    true
-}
-
 /// Whether all addresses lie at most `last` bytes from `base`, and have none of the bits `aligned`.
 #[inline(always)]
 fn within(addresses: &[u64; LANES], base: u64, last: u64, aligned: u64) -> bool {
@@ -192,7 +160,7 @@ fn extend(value: u64, element: u32, signed: bool, bits: u32) -> u64 {
 impl Machine<'_, '_> {
     /// Loads.
     pub fn load<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, access: &Access, mask: u32) {
-        if !CHECKED && mask == FULL && shared_words(&self.memory.shared, &mut warp.registers, access) {
+        if !CHECKED && mask == FULL && load_words(&self.memory.shared, &mut warp.registers, access) {
             return;
         }
         let mut faults = Vec::new();

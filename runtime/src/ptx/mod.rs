@@ -54,6 +54,7 @@ mod cooperate;
 mod decode;
 mod flow;
 mod global;
+mod halves;
 pub(crate) mod inline;
 mod machine;
 mod meet;
