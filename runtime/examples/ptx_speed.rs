@@ -1,9 +1,11 @@
 //! How fast the PTX interpreter is: fused multiply-adds a second of the matrix product by 16×16 tiles of kernels-rs, from
-//! its PTX, at each level of checking. Run it with `--release`; an argument sets the matrices' size.
+//! its PTX, at each level of checking, on all cores and on one. Run it with `--release`; an argument sets the matrices'
+//! size, a second one names the only level.
 
 use kernel_dsl::compiler::ptx::parse;
 use runtime::interpreter::Bytes;
 use runtime::ptx::{Argument, Checks, Launch, Options, Program, Value};
+use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 const TILE: u32 = 16;
@@ -16,7 +18,10 @@ fn main() {
     let (a, b, mut c) = (values(7919), values(104_729), vec![0.0f32; n * n]);
     let blocks = (n as u32).div_ceil(TILE);
     println!("{n}×{n} matrix product, {TILE}×{TILE} tiles, from PTX");
-    for checks in [Checks::Values, Checks::All] {
+    let only = std::env::args().nth(2);
+    let levels = [Checks::Values, Checks::All].into_iter();
+    let levels = levels.filter(|level| only.as_ref().is_none_or(|only| format!("{level:?}") == *only));
+    for (checks, threads) in levels.flat_map(|level| [(level, None), (level, NonZeroUsize::new(1))]) {
         let mut best = Duration::MAX;
         let mut statistics = None;
         for _ in 0..5 {
@@ -35,7 +40,7 @@ fn main() {
                 dynamic_shared: 0,
                 buffers,
                 parameters: (0..3).flat_map(matrix).collect(),
-                options: Options { checks, ..Options::default() },
+                options: Options { checks, threads, ..Options::default() },
             };
             let start = Instant::now();
             let outcome = program.run(launch).unwrap_or_else(|e| panic!("{e}"));
@@ -45,7 +50,11 @@ fn main() {
         }
         let seconds = best.as_secs_f64();
         let rate = (n * n * n) as f64 / seconds / 1e6;
-        let threads = statistics.map_or(0.0, |s| s.thread_instructions as f64) / seconds / 1e9;
-        println!("{:<10} {rate:>8.1} M fma/s  {threads:>6.2} G thread instructions/s", format!("{checks:?}"));
+        let instructions = statistics.map_or(0.0, |s| s.thread_instructions as f64) / seconds / 1e9;
+        let cores = threads.map_or("all cores", |_| "one core");
+        println!(
+            "{:<10} {cores:<10} {rate:>8.1} M fma/s  {instructions:>6.2} G thread instructions/s",
+            format!("{checks:?}")
+        );
     }
 }

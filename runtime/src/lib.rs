@@ -34,6 +34,7 @@
 mod buffer;
 mod cache;
 mod contract;
+mod cores;
 mod cpu;
 mod cuda;
 mod device;

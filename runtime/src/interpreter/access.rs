@@ -153,6 +153,9 @@ impl Machine<'_, '_> {
             return;
         }
         let active = self.guarded(warp, mask, access);
+        if self.load_row::<TIER>(warp, active, access) {
+            return;
+        }
         let (address, inside) = self.addresses::<TIER>(site, warp, active, access);
         if inside != FULL {
             for (i, to) in access.values.iter().enumerate() {

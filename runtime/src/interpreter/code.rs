@@ -7,6 +7,7 @@
 
 use super::bits::Operation;
 use super::frame::Register;
+use super::fuse::Fused;
 use super::inline::Inline;
 use kernel_dsl::compiler::ir::{self, Binary, Comparison, Location, Scope, Shuffle, Special, Swizzle, Unary, Vote};
 use kernel_dsl::compiler::{Approximation, Scalar};
@@ -258,6 +259,8 @@ pub enum Inst {
     Continue {
         slot: SlotIndex,
     },
+    /// A run of instructions, of which this is the first: index into [`Code::fused`].
+    Fused(u32),
     /// Active lanes have ended.
     Return,
     /// The end of the kernel.
@@ -297,6 +300,8 @@ pub struct Access {
     pub otherwise: Box<[Register]>,
     /// Of one word of shared memory, what is known of its indices.
     pub split: Option<Split>,
+    /// Whether it is of one word of a buffer, and the buffer's address, extents and strides are alike in all active lanes.
+    pub flat: bool,
 }
 
 impl Access {
@@ -310,6 +315,8 @@ impl Access {
 /// The dimensions of an access to a shared array, where each is of one of two kinds (`uniform`).
 #[derive(Clone, Debug)]
 pub struct Split {
+    /// The array's first word.
+    pub first: u32,
     /// Those whose index never changes.
     pub fixed: Box<[SharedDim]>,
     /// Those whose index is alike in all active lanes.
@@ -476,6 +483,10 @@ pub struct Local {
 pub struct Code {
     /// The instructions.
     pub insts: Vec<Inst>,
+    /// The same, with the first of each run that goes as one in its place: what runs where nobody watches.
+    pub quick: Vec<Inst>,
+    /// What `Inst::Fused` names.
+    pub fused: Vec<Fused>,
     /// Where each comes from.
     pub locations: Vec<Location>,
     /// What `Inst::Offset` names.

@@ -19,7 +19,8 @@
 //!
 //! ```text
 //! decode ─▶ code ─▶ parallel ─▶ machine ─▶ warp ─▶ lanes, cast         values
-//!   origin                        └──▶ words, access ─▶ memory    loads and stores
+//!   origin, uniform, fuse         ├──▶ fused                      runs of instructions that go as one
+//!                                 └──▶ words, row, access ─▶ memory    loads and stores
 //!                                        └─▶ shadow        who touched what
 //!         describe ─▶ findings ─▶ report ─▶ render         what was found
 //!                       record ─────┘                      what the checked form reports of itself
@@ -44,10 +45,13 @@ mod decode;
 mod describe;
 mod findings;
 mod frame;
+mod fuse;
+mod fused;
 mod inline;
 mod lanes;
 mod machine;
 mod memory;
+mod operands;
 mod operation;
 mod order;
 mod origin;
@@ -56,6 +60,7 @@ mod parallel;
 mod provenance;
 mod record;
 mod render;
+mod row;
 mod schedule;
 mod shadow;
 mod uniform;

@@ -5,7 +5,7 @@
 //! lanes that are elsewhere may hold another. A *fixed* register holds in each lane what it held in every earlier block:
 //! the thread's index, and what is computed from fixed registers alone. Constants and parameters are both.
 
-use super::code::{Access, Code, Inst, Place, RowIndex, SharedDim, Split};
+use super::code::{Access, Code, Dim, Inst, Place, RowIndex, SharedDim, Split};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::Special;
 use std::collections::HashMap;
@@ -34,10 +34,24 @@ impl Kind {
     }
 }
 
+/// What is known of each row.
+pub struct Kinds(Vec<Kind>);
+
+impl Kinds {
+    /// Of the rows of `code`.
+    pub fn of(code: &Code) -> Kinds {
+        Kinds(kinds(code))
+    }
+
+    /// Whether the register at `row` is uniform.
+    pub fn is_uniform(&self, row: RowIndex) -> bool {
+        self.0[row as usize].is_uniform()
+    }
+}
+
 /// Rewrites what need not be done lane by lane.
-pub fn simplify(code: &mut Code) {
-    let kinds = kinds(code);
-    let of = |row: RowIndex| kinds[row as usize];
+pub fn simplify(code: &mut Code, kinds: &Kinds) {
+    let of = |row: RowIndex| kinds.0[row as usize];
     let constants: HashMap<RowIndex, u64> = code.constants.iter().map(|(to, bits)| (to.row, *bits)).collect();
     for inst in &mut code.insts {
         if let Inst::Step { ty: Scalar::U32 | Scalar::Usize, slot, index, step, limit, body } = *inst
@@ -57,6 +71,7 @@ pub fn simplify(code: &mut Code) {
     for access in &mut code.accesses {
         access.split = split(access, memos, of);
         memos += u32::from(access.split.is_some());
+        access.flat = is_flat(access, kinds);
     }
     code.memos = memos;
 }
@@ -67,12 +82,21 @@ fn is_positive(ty: Scalar, bits: u64) -> bool {
 
 /// The indices of an access to words of shared memory, parted in fixed ones and uniform ones.
 fn split(access: &Access, memo: u32, of: impl Fn(RowIndex) -> Kind) -> Option<Split> {
-    let Place::Shared { dims, swizzle: None, .. } = &access.place else { return None };
+    let Place::Shared { dims, swizzle: None, offset, .. } = &access.place else { return None };
     let is_fixed = |dim: &SharedDim| matches!(of(dim.index), Kind::Fixed | Kind::Constant);
     let (fixed, uniform): (Vec<_>, Vec<_>) = dims.iter().copied().partition(is_fixed);
     let uniform: Box<[SharedDim]> = uniform.into();
     let known = access.is_word() && uniform.iter().all(|dim| of(dim.index).is_uniform());
-    known.then(|| Split { fixed: fixed.into(), uniform, memo })
+    known.then(|| Split { first: offset / 4, fixed: fixed.into(), uniform, memo })
+}
+
+/// Whether an access is of one word of a buffer that lies to all lanes alike.
+fn is_flat(access: &Access, kinds: &Kinds) -> bool {
+    let (Place::Global { base, dims, .. }, within) = (&access.place, &access.within) else { return false };
+    let one = access.count == 1 && access.values.len() == 1 && access.element.bytes() == 4;
+    let whole = within.unit == 4 && within.offset == 0 && within.steps.is_empty() && within.reach == 1;
+    let alike = |dim: &Dim| [Some(dim.extent), dim.stride].into_iter().flatten().all(|row| kinds.is_uniform(row));
+    one && whole && kinds.is_uniform(*base) && dims.iter().all(alike)
 }
 
 fn kinds(code: &Code) -> Vec<Kind> {
@@ -101,6 +125,11 @@ fn kinds(code: &Code) -> Vec<Kind> {
             }
             Inst::Select { to, condition, yes, no, .. } => (to, of(condition).with(of(yes)).with(of(no))),
             Inst::Bitcast { to, a, .. } => (to.row, of(a.row)),
+            Inst::Offset(i) => {
+                let offset = &code.offsets[i as usize];
+                let rows = offset.terms.iter().flat_map(|(index, stride)| [Some(*index), *stride]).flatten();
+                (offset.to.row, rows.fold(of(offset.base.row), |kind, row| kind.with(of(row))))
+            }
             Inst::Copy { to, from } => match steps.get(&to.row) {
                 Some(step) if of(from.row).with(of(*step)).is_uniform() => (to.row, Kind::Uniform),
                 Some(_) => (to.row, Kind::Varying),

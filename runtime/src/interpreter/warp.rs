@@ -58,8 +58,33 @@ impl Machine<'_, '_> {
                 }
             };
         }
-        while let Some(inst) = code.insts.get(pc as usize) {
+        // Who watches is shown every instruction.
+        let insts = if TIER >= WATCHED { &code.insts } else { &code.quick };
+        while let Some(inst) = insts.get(pc as usize) {
             let site = pc;
+            let inst = match *inst {
+                Inst::Fused(i) => {
+                    let fused = &code.fused[i as usize];
+                    // Shadow memory is asked in each turn.
+                    if TIER < ALL
+                        && let Some(turns) = fused.turns
+                    {
+                        let spent = self.statistics.warp_instructions + warp_insts;
+                        let fuel = self.options.fuel.saturating_sub(spent);
+                        let run = self.turns::<TIER>(warp, mask, fused, turns, fuel);
+                        warp_insts += run;
+                        thread_insts += run * lanes;
+                    }
+                    if self.fused::<TIER>(site, warp, mask, fused) {
+                        pc += fused.length;
+                        warp_insts += u64::from(fused.length);
+                        thread_insts += u64::from(fused.length) * lanes;
+                        continue;
+                    }
+                    &code.insts[site as usize]
+                }
+                _ => inst,
+            };
             pc += 1;
             warp_insts += 1;
             thread_insts += lanes;
@@ -308,6 +333,7 @@ impl Machine<'_, '_> {
                     warp.slots[slot as usize].pending |= mask;
                     activate!(0);
                 }
+                Inst::Fused(_) => unreachable!("it has run, or its first instruction has taken its place"),
                 Inst::Return => {
                     warp.live &= !mask;
                     activate!(0);

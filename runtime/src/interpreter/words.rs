@@ -18,11 +18,11 @@ versions! {
 }
 
 /// Lanes of half a warp: what a row of a tile mostly has, 16 or 32.
-const HALF: usize = LANES / 2;
+pub(super) const HALF: usize = LANES / 2;
 
 /// How the words of a warp's lanes lie.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Pattern {
+pub(super) enum Pattern {
     /// The lanes of each half have one word.
     Same,
     /// Those of each half have words in a row.
@@ -45,13 +45,14 @@ pub struct Memo {
 #[derive(Clone, Copy)]
 pub(super) struct Words<'a> {
     relative: &'a [u32; LANES],
-    pattern: Pattern,
+    pub(super) pattern: Pattern,
     first: u32,
 }
 
 impl Words<'_> {
+    /// That of lane `lane`.
     #[inline(always)]
-    fn of(self, lane: usize) -> u32 {
+    pub(super) fn of(self, lane: usize) -> u32 {
         self.relative[lane].wrapping_add(self.first)
     }
 }
@@ -123,19 +124,18 @@ impl Memo {
     }
 }
 
-/// The words that the lanes of an access with parted indices name; `None` if a lane is beyond an extent.
+/// The words that the lanes of an access name by its parted indices; `None` if a lane is beyond an extent.
 #[inline(always)]
-fn parted<'a>(
+pub(super) fn parted<'a>(
     simd: Simd,
     rows: &[Row],
     memos: &'a mut [Option<Box<Memo>>],
     lanes: u32,
-    offset: u32,
     split: &Split,
 ) -> Option<Words<'a>> {
     let memo = &mut memos[split.memo as usize];
     if memo.is_none() {
-        *memo = Some(Box::new(Memo::new(simd, rows, offset / 4, &split.fixed)));
+        *memo = Some(Box::new(Memo::new(simd, rows, split.first, &split.fixed)));
     }
     let memo = memo.as_ref()?;
     let lane = lanes.trailing_zeros() as usize % LANES;
@@ -163,7 +163,7 @@ fn locate<'a>(
 ) -> Option<Words<'a>> {
     let Place::Shared { offset, dims, swizzle: None, .. } = &access.place else { return None };
     if let Some(split) = &access.split {
-        return parted(simd, rows, memos, lanes, *offset, split);
+        return parted(simd, rows, memos, lanes, split);
     }
     if !access.is_word() {
         return None;
@@ -203,11 +203,15 @@ impl Machine<'_, '_> {
             }
         }
         let values = u32::lanes(rows, access.values[0].row as usize);
+        let (low, high) = (words.of(0) as usize, words.of(HALF) as usize);
         let mut store = |l: usize| self.shared[usize::from(words.of(l) as u16)] = values[l];
-        if lanes == FULL {
-            (0..LANES).for_each(&mut store);
-        } else {
+        if lanes != FULL {
             lanes_of(lanes).for_each(&mut store);
+        } else if words.pattern == Pattern::Row && low.max(high) <= SHARED_WORDS - HALF {
+            self.shared[low..low + HALF].copy_from_slice(&values[..HALF]);
+            self.shared[high..high + HALF].copy_from_slice(&values[HALF..]);
+        } else {
+            (0..LANES).for_each(&mut store);
         }
         true
     }
@@ -231,7 +235,7 @@ fn stores_well(cells: &mut [Cell; PAGE], clock: Clock, stamp: Stamp, lanes: u32,
 
 /// Notes the loads of `lanes`; whether none of them races or reads what nobody stored.
 #[inline(always)]
-fn loads_well(cells: &mut [Cell; PAGE], clock: &Clock, stamp: Stamp, lanes: u32, words: Words) -> bool {
+pub(super) fn loads_well(cells: &mut [Cell; PAGE], clock: &Clock, stamp: Stamp, lanes: u32, words: Words) -> bool {
     let twice = words.relative[0] == words.relative[HALF];
     let first = words.of(0) as usize % PAGE;
     let by = |lane: usize| stamp.thread_plus(lane as u32);

@@ -3,8 +3,9 @@
 use super::ahead::UNDER_WAY;
 use super::check::Check;
 use super::code::{Access, Atomic, Data, Inst, Window};
+use super::halves::load_words;
 use super::machine::Machine;
-use super::memory::{Extent, Region, Scratch, View, read, sized, window_base, write};
+use super::memory::{Extent, Region, View, read, sized, window_base, write};
 use super::registers::{FULL, LANES, Lane, Place, Registers, lanes};
 use super::warp::Warp;
 
@@ -18,12 +19,13 @@ pub struct Fault {
 }
 
 /// Where the lanes of an access go, after all checks.
-struct Checked {
-    addresses: [u64; LANES],
+pub struct Reach {
+    /// The address of each lane.
+    pub addresses: [u64; LANES],
     /// The lanes whose access may happen.
-    mask: u32,
+    pub mask: u32,
     /// The region of all lanes, if it is the same and all accesses may happen.
-    common: Option<Extent>,
+    pub common: Option<Extent>,
 }
 
 impl Access {
@@ -64,7 +66,7 @@ fn check(
     mask: u32,
     writes: bool,
     faults: &mut Vec<Fault>,
-) -> Checked {
+) -> Reach {
     let mut addresses = access.addresses(registers);
     let first = addresses[mask.trailing_zeros() as usize & 31];
     if mask != FULL {
@@ -78,43 +80,10 @@ fn check(
         && (!writes || view.writable(extent.region))
         && within(&addresses, extent.base, extent.bytes - size, size - 1)
     {
-        return Checked { addresses, mask, common: Some(extent) };
+        return Reach { addresses, mask, common: Some(extent) };
     }
     let mask = examine(access, view, &addresses, mask, writes, faults);
-    Checked { addresses, mask, common: None }
-}
-
-/// A word of shared memory to each lane, which is what a tiled kernel does most; whether that is what the access is, and
-/// all of it may happen.
-#[inline(always)]
-fn shared_words(shared: &Scratch, registers: &mut Registers, access: &Access) -> bool {
-    let (Window::Shared, 4, &[Some(Data { place: Place::Word(to), .. })], Some((Place::Word(at), _))) =
-        (access.window, access.element, &access.values[..], access.base)
-    else {
-        return false;
-    };
-    let (Ok(offset), Ok(words)) = (u32::try_from(access.offset), bytemuck::try_cast_slice::<u8, u32>(&shared.bytes))
-    else {
-        return false;
-    };
-    let Some(last) = words.len().checked_sub(1) else { return false };
-    let row = u32::row(registers, at);
-    // Neither summand has the highest bit: the sums do not wrap.
-    let (mut high, mut low, mut most) = (offset, 0, 0);
-    let mut values = [0; LANES];
-    for (value, base) in values.iter_mut().zip(row) {
-        let address = base.wrapping_add(offset);
-        high |= base;
-        low |= address;
-        let index = (address >> 2) as usize;
-        most = most.max(index);
-        *value = u32::from_le(words[index.min(last)]);
-    }
-    if high >> 31 != 0 || low & 3 != 0 || most > last {
-        return false;
-    }
-    registers.put(to, FULL, &values);
-    true
+    Reach { addresses, mask, common: None }
 }
 
 /// Whether all addresses lie at most `last` bytes from `base`, and have none of the bits `aligned`.
@@ -191,7 +160,7 @@ fn extend(value: u64, element: u32, signed: bool, bits: u32) -> u64 {
 impl Machine<'_, '_> {
     /// Loads.
     pub fn load<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, access: &Access, mask: u32) {
-        if !CHECKED && mask == FULL && shared_words(&self.memory.shared, &mut warp.registers, access) {
+        if !CHECKED && mask == FULL && load_words(&self.memory.shared, &mut warp.registers, access) {
             return;
         }
         let mut faults = Vec::new();
@@ -201,6 +170,7 @@ impl Machine<'_, '_> {
         if CHECKED {
             checked.mask &= !unwritten(access, &mut view, &checked, &mut faults);
         }
+        view.note(access, &checked, false);
         for (k, data) in access.values.iter().enumerate() {
             let Some(data) = *data else { continue };
             let at = k * access.element as usize;
@@ -257,6 +227,7 @@ impl Machine<'_, '_> {
         let Warp { registers, local, .. } = warp;
         let mut view = self.memory.view(local, &self.program.code);
         let checked = check(access, &view, registers, mask, true, &mut faults);
+        view.note(access, &checked, true);
         for (k, data) in access.values.iter().enumerate() {
             let Some(data) = *data else { continue };
             let at = k * access.element as usize;
@@ -333,7 +304,7 @@ impl Machine<'_, '_> {
     }
 
     /// Accesses between variables, which lie apart.
-    fn strays(&mut self, access: &Access, checked: &Checked, faults: &mut Vec<Fault>, warp: &mut Warp) {
+    fn strays(&mut self, access: &Access, checked: &Reach, faults: &mut Vec<Fault>, warp: &mut Warp) {
         // A constant address into a variable is checked by the assembler.
         if access.base.is_none() || matches!(access.window, Window::Global | Window::Const) {
             return;
@@ -410,7 +381,7 @@ impl View<'_, '_> {
 }
 
 /// Whether something where the first lane goes comes of an approximation.
-fn of_region<'a>(access: &Access, view: &'a mut View<'_, '_>, checked: &Checked) -> Option<&'a mut bool> {
+fn of_region<'a>(access: &Access, view: &'a mut View<'_, '_>, checked: &Reach) -> Option<&'a mut bool> {
     let first = lanes(checked.mask).next()?;
     let extent = checked.common.map_or_else(|| view.region(access.window, checked.addresses[first]), Ok).ok()?;
     view.approximate(extent.region)
@@ -421,7 +392,7 @@ const WRITTEN: u64 = 0x0101_0101_0101_0101;
 
 /// The lanes that load what has not been stored.
 #[inline(always)]
-fn unwritten(access: &Access, view: &mut View<'_, '_>, checked: &Checked, faults: &mut Vec<Fault>) -> u32 {
+fn unwritten(access: &Access, view: &mut View<'_, '_>, checked: &Reach, faults: &mut Vec<Fault>) -> u32 {
     if let Some(extent) = checked.common
         && matches!(extent.region, Region::Buffer(_) | Region::Param)
     {
@@ -468,7 +439,7 @@ fn unwritten(access: &Access, view: &mut View<'_, '_>, checked: &Checked, faults
 
 /// Notes what has been stored.
 #[inline(always)]
-fn mark(access: &Access, view: &mut View<'_, '_>, checked: &Checked) {
+fn mark(access: &Access, view: &mut View<'_, '_>, checked: &Reach) {
     if checked.common.is_some_and(|e| matches!(e.region, Region::Buffer(_))) {
         return;
     }

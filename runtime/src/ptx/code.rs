@@ -35,6 +35,8 @@ pub struct Code {
     pub parameters: Layout,
     /// The first approximation's site, if there is one.
     pub first_approximation: u32,
+    /// Whether it says in which order others see its accesses: then blocks may wait for one another.
+    pub ordered: bool,
     /// By site, the bound of each approximation.
     pub bounds: HashMap<u32, &'static str>,
 }

@@ -26,11 +26,6 @@ pub struct Memory<'m> {
 }
 
 impl<'m> Memory<'m> {
-    /// Without anything shared.
-    pub fn of(buffers: Vec<Buffer<'m>>, lookup: Lookup, parameters: Vec<u8>) -> Memory<'m> {
-        Memory { buffers, lookup, shared: Scratch::new(0), parameters }
-    }
-
     /// As a warp sees it.
     #[inline(always)]
     pub fn view<'a>(&'a mut self, local: &'a mut Scratch, code: &Code) -> View<'a, 'm> {
@@ -42,6 +37,30 @@ impl<'m> Memory<'m> {
             parameters: &self.parameters,
             local_bytes: code.local.bytes,
         }
+    }
+}
+
+/// What all blocks of a launch are given alike.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// The bytes of the parameters.
+    pub parameters: Vec<u8>,
+    /// How buffers are found.
+    pub lookup: Lookup,
+    /// Bytes of shared memory that a block has.
+    pub shared: usize,
+    /// Blocks in x, y, z.
+    pub grid: [u32; 3],
+    /// Threads of a block in x, y, z.
+    pub threads: [u32; 3],
+    /// Bytes of shared memory that the launch adds.
+    pub dynamic_shared: u32,
+}
+
+impl Setting {
+    /// Blocks of the launch.
+    pub fn blocks(&self) -> u64 {
+        self.grid.into_iter().map(u64::from).fold(1, u64::saturating_mul)
     }
 }
 
@@ -82,9 +101,27 @@ pub struct State {
     pub counts: (u32, u32),
 }
 
-impl Machine<'_, '_> {
-    /// Runs every block, x fastest.
-    pub fn run(&mut self) {
+impl<'p, 'm> Machine<'p, 'm> {
+    /// Nothing has run yet.
+    pub fn new(program: &'p Program, setting: &Setting, buffers: Vec<Buffer<'m>>, options: Options) -> Self {
+        let Setting { parameters, lookup, shared, grid, threads, dynamic_shared } = setting.clone();
+        Machine {
+            program,
+            memory: Memory { buffers, lookup, shared: Scratch::new(shared), parameters },
+            grid,
+            threads,
+            dynamic_shared,
+            block: [0; 3],
+            barriers: [State::default(); BARRIERS],
+            options,
+            findings: Findings::new(options.limit),
+            statistics: Statistics::default(),
+            stopped: false,
+        }
+    }
+
+    /// Runs these of the launch's blocks; x counts fastest.
+    pub fn run(&mut self, blocks: impl Iterator<Item = u64>) {
         let count: u32 = self.threads.iter().product();
         let code = &self.program.code;
         let mut warps: Vec<Warp> =
@@ -92,18 +129,15 @@ impl Machine<'_, '_> {
         for warp in &mut warps {
             self.fill(warp);
         }
-        for z in 0..self.grid[2] {
-            for y in 0..self.grid[1] {
-                for x in 0..self.grid[0] {
-                    self.block = [x, y, z];
-                    match self.options.checks {
-                        Checks::Values | Checks::Faults => self.run_block::<false>(&mut warps, count),
-                        Checks::All => self.run_block::<true>(&mut warps, count),
-                    }
-                    if self.stopped {
-                        return;
-                    }
-                }
+        let [x, y, _] = self.grid.map(u64::from);
+        for n in blocks {
+            self.block = [n % x, n / x % y, n / x / y].map(|i| i as u32);
+            match self.options.checks {
+                Checks::Values | Checks::Faults => self.run_block::<false>(&mut warps, count),
+                Checks::All => self.run_block::<true>(&mut warps, count),
+            }
+            if self.stopped {
+                return;
             }
         }
     }

@@ -12,6 +12,7 @@
 
 use super::check::Check;
 use super::code::{Layout, Window};
+use super::touched::Touched;
 use crate::interpreter::Bytes;
 
 /// log₂ of the distance between buffers.
@@ -67,13 +68,39 @@ pub struct Buffer<'m> {
     pub bytes: Bytes<'m>,
     /// Whether something in it comes of an approximation.
     pub approximate: bool,
+    /// What was touched of it, where that is kept.
+    pub touched: Option<Touched>,
 }
 
 impl<'m> Buffer<'m> {
     /// Number `index` of them.
     pub fn new(index: usize, name: String, mutable: bool, constant: bool, bytes: Bytes<'m>) -> Buffer<'m> {
         let base = base(index) | bytes.get().as_ptr() as u64 & ALIGNMENT;
-        Buffer { name, base, mutable, constant, bytes, approximate: false }
+        Buffer { name, base, mutable, constant, bytes, approximate: false, touched: None }
+    }
+
+    /// Its bytes, if a launch may write them.
+    pub fn copied(&self) -> Option<&[u8]> {
+        (self.mutable && matches!(self.bytes, Bytes::Exclusive(_))).then(|| self.bytes.get())
+    }
+
+    /// The same, to write.
+    pub fn written(&mut self) -> Option<&mut [u8]> {
+        match &mut self.bytes {
+            Bytes::Exclusive(bytes) if self.mutable => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// The same memory as it looks to the kernel, with `copy` for its bytes where there is one; what is touched of that is kept.
+    pub fn over<'c>(&'c self, copy: &'c mut Option<Vec<u8>>) -> Buffer<'c> {
+        let Buffer { base, mutable, constant, approximate, .. } = *self;
+        let touched = copy.as_ref().map(|copy| Touched::new(copy.len()));
+        let bytes = match copy {
+            Some(copy) => Bytes::Exclusive(copy),
+            None => Bytes::Shared(self.bytes.get()),
+        };
+        Buffer { name: self.name.clone(), base, mutable, constant, bytes, approximate, touched }
     }
 }
 

@@ -8,8 +8,8 @@
 //!
 //! [`Program::decode`] makes flat code of one entry: calls are inlined, operands become places, and each instruction
 //! becomes a closure over rows of 32 lanes (`body`), its modifiers resolved. What is not known is refused there, by
-//! its name: nothing is skipped silently. [`Program::run`] runs a launch: blocks one after the other, a block's warps
-//! in turns, a warp in lockstep. Lanes that part run by one of two policies ([`Policy`]); a legal program gives the
+//! its name: nothing is skipped silently. [`Program::run`] runs a launch: blocks one after the other, or on each core some of
+//! them where that makes no difference (`parallel`), a block's warps in turns, a warp in lockstep. Lanes that part run by one of two policies ([`Policy`]); a legal program gives the
 //! same results under each.
 //!
 //! Every instruction that sm_61 has is run but `alloca`, `stacksave`, `stackrestore`, `brkpt`, and those on textures and
@@ -54,13 +54,16 @@ mod cooperate;
 mod decode;
 mod flow;
 mod global;
+mod halves;
 pub(crate) mod inline;
 mod machine;
 mod meet;
 mod memory;
+mod parallel;
 pub(crate) mod registers;
 pub mod report;
 pub mod resident;
+mod touched;
 mod warp;
 
 pub use check::{Check, Severity};
@@ -74,11 +77,12 @@ use crate::interpreter::Bytes;
 use code::Code;
 use global::Global;
 use kernel_dsl::compiler::ptx::{Module, Parameter, parse};
-use machine::{BARRIERS, Machine, Memory, State};
-use memory::{Buffer, Lookup, MOST_BUFFERS, Scratch, base};
+use machine::{Machine, Setting};
+use memory::{Buffer, Lookup, MOST_BUFFERS, base};
 use report::Findings;
 use serde::Serialize;
 use std::fmt;
+use std::num::NonZeroUsize;
 
 /// One entry of a module, ready to run.
 #[derive(Debug)]
@@ -142,6 +146,9 @@ pub struct Options {
     pub fuel: u64,
     /// Findings after which a run ends.
     pub limit: usize,
+    /// Threads of the host that blocks run on at most; `None` is as many as the machine has cores. What is left and reported is the
+    /// same, but for what blocks read that nothing has written.
+    pub threads: Option<NonZeroUsize>,
 }
 
 /// How much is checked.
@@ -169,9 +176,9 @@ impl Checks {
 }
 
 impl Default for Options {
-    /// Every check, 2³² warp instructions, 64 findings.
+    /// Every check, 2³² warp instructions, 64 findings, every core.
     fn default() -> Options {
-        Options { checks: Checks::All, policy: Policy::default(), fuel: 1 << 32, limit: 64 }
+        Options { checks: Checks::All, policy: Policy::default(), fuel: 1 << 32, limit: 64, threads: None }
     }
 }
 
@@ -198,6 +205,18 @@ pub struct Outcome {
     /// The buffers that hold something that comes of an approximation, as far as was checked: what a GPU leaves there may
     /// differ, and bits are not to be compared.
     pub approximate: Vec<usize>,
+}
+
+impl Statistics {
+    /// Of both together.
+    fn and(self, other: Statistics) -> Statistics {
+        Statistics {
+            blocks: self.blocks + other.blocks,
+            warps: self.warps + other.warps,
+            warp_instructions: self.warp_instructions + other.warp_instructions,
+            thread_instructions: self.thread_instructions + other.thread_instructions,
+        }
+    }
 }
 
 impl Outcome {
@@ -276,6 +295,7 @@ impl Program {
                 constant: global.constant,
                 bytes: Bytes::Exclusive(bytes),
                 approximate: false,
+                touched: None,
             });
         }
         for Argument { name, bytes } in buffers {
@@ -284,31 +304,31 @@ impl Program {
         }
         let parameters = self.bind(block, &all, &parameters)?;
         let grid = Grid { grid, block, dynamic_shared };
-        self.execute(grid, Memory::of(all, Lookup::Number, parameters), options)
+        self.execute(grid, all, Lookup::Number, parameters, options)
     }
 
     /// Runs a launch that has been held against the entry.
-    fn execute(&self, grid: Grid, mut memory: Memory<'_>, options: Options) -> Result<Outcome, Mismatch> {
+    fn execute(
+        &self,
+        grid: Grid,
+        mut all: Vec<Buffer<'_>>,
+        lookup: Lookup,
+        parameters: Vec<u8>,
+        options: Options,
+    ) -> Result<Outcome, Mismatch> {
         let Grid { grid, block, dynamic_shared } = grid;
         let shared = u64::from(self.dynamic) + u64::from(dynamic_shared);
         let Ok(shared) = u32::try_from(shared) else {
             return Err(Mismatch(vec![format!("{shared} bytes of shared memory are more than there can be")]));
         };
-        memory.shared = Scratch::new(shared.max(self.code.shared.bytes) as usize);
-        let mut machine = Machine {
-            program: self,
-            memory,
-            grid,
-            threads: block,
-            dynamic_shared,
-            block: [0; 3],
-            barriers: [State::default(); BARRIERS],
-            options,
-            findings: Findings::new(options.limit),
-            statistics: Statistics::default(),
-            stopped: false,
-        };
-        machine.run();
+        let shared = shared.max(self.code.shared.bytes) as usize;
+        let setting = Setting { parameters, lookup, shared, grid, threads: block, dynamic_shared };
+        if let Some(statistics) = parallel::run(self, &setting, &mut all, options) {
+            let report = Findings::new(options.limit).report(self.name.clone());
+            return Ok(Outcome { statistics, report, approximate: Vec::new() });
+        }
+        let mut machine = Machine::new(self, &setting, all, options);
+        machine.run(0..setting.blocks());
         let report = machine.findings.report(self.name.clone());
         let given = machine.memory.buffers.iter().skip(self.globals.len());
         let approximate = given.enumerate().filter_map(|(i, buffer)| buffer.approximate.then_some(i)).collect();

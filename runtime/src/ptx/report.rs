@@ -72,6 +72,11 @@ impl Findings {
         Findings { found: Vec::new(), by_place: HashMap::new(), limit }
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
     /// Whether there are as many as there may be.
     pub fn full(&self) -> bool {
         self.found.len() >= self.limit

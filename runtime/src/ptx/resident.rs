@@ -6,7 +6,6 @@
 
 use super::decode::decode;
 use super::global::Global;
-use super::machine::Memory;
 use super::memory::{Buffer, Lookup};
 use super::{Grid, Mismatch, Options, Outcome, Program, Unsupported};
 use crate::interpreter::Bytes;
@@ -161,9 +160,10 @@ impl Program {
             constant,
             bytes,
             approximate: false,
+            touched: None,
         };
         let buffers = memory.into_iter().map(buffer).collect();
-        self.execute(grid, Memory::of(buffers, Lookup::Search, parameters), options)
+        self.execute(grid, buffers, Lookup::Search, parameters, options)
     }
 }
 

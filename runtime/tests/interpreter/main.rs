@@ -4,6 +4,7 @@
 mod arithmetic;
 mod checks;
 mod control;
+mod fused;
 mod kit;
 mod matmul;
 mod memory;

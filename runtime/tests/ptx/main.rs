@@ -9,5 +9,6 @@ mod kit;
 mod memory;
 mod nvrtc;
 mod others;
+mod parallel;
 mod resident;
 mod table;

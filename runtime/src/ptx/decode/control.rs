@@ -49,6 +49,7 @@ impl<'m> Decoder<'m> {
             }
             // All accesses happen at once and in order here; nobody sleeps.
             _ => {
+                self.code.ordered = true;
                 words.pass(&[
                     Modifier::Cta,
                     Modifier::Gl,

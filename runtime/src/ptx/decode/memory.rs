@@ -31,6 +31,10 @@ const ORDERS: [Modifier; 17] = [
     Modifier::Sc,
 ];
 
+/// What other threads see in some order.
+const STRONG: [Modifier; 6] =
+    [Modifier::Volatile, Modifier::Relaxed, Modifier::Acquire, Modifier::Release, Modifier::AcqRel, Modifier::Sc];
+
 /// The state space that modifiers name.
 fn window(words: &mut Words) -> Window {
     words
@@ -68,6 +72,7 @@ impl<'m> Decoder<'m> {
     fn access(&mut self, frame: &mut Frame<'m>, opcode: Opcode, words: &mut Words, operands: &[Operand]) -> Result {
         let load = opcode != Opcode::St;
         let named = window(words);
+        self.code.ordered |= words.take_one(&STRONG).is_some();
         words.pass(&ORDERS);
         // The path by which it comes is no difference where every access is seen at once.
         words.take(Modifier::Nc);

@@ -1,0 +1,235 @@
+//! Which instructions go as one.
+//!
+//! Most of what a matrix product does is one thing, again and again: load two words of shared memory, read a variable,
+//! multiply and add, write the variable. Such a run is found here, and done in one step (`fused`): operands are taken
+//! where they lie, and the result goes where it is wanted, with no way through rows that nobody else reads.
+//!
+//! All instructions stay where they are; at the site of a run's first one, [`Code::quick`] has the whole run. Where there
+//! is something to report, they go one by one.
+
+use super::code::{Code, Inst, Local, RowIndex, Split};
+use super::uniform::Kinds;
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::ir::Binary;
+
+/// A run of instructions: what brings operands, one arithmetic operation on `f32`s, and perhaps what writes its result to a
+/// variable.
+#[derive(Clone, Debug)]
+pub struct Fused {
+    /// Instructions of the run.
+    pub length: u32,
+    /// What is computed.
+    pub arithmetic: Arithmetic,
+    /// From what.
+    pub operands: [Operand; 2],
+    /// And what a `MulAdd` adds.
+    pub addend: Option<Operand>,
+    /// Where others read the result, if they do.
+    pub to: Option<RowIndex>,
+    /// The variable that the result is written to.
+    pub variable: Option<Element>,
+    /// If the run is all that a loop does, to add up a product: how that goes round.
+    pub turns: Option<Turns>,
+}
+
+/// A loop whose index, step and limit are alike in all active lanes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub struct Turns {
+    pub index: RowIndex,
+    pub step: RowIndex,
+    pub limit: RowIndex,
+}
+
+/// Operators on `f32`s.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum Arithmetic {
+    MulAdd,
+    Add,
+    Sub,
+    Mul,
+}
+
+/// Where an operand comes from.
+#[derive(Clone, Debug)]
+pub enum Operand {
+    /// An earlier instruction has left it there.
+    Row(RowIndex),
+    /// A variable.
+    Element(Element),
+    /// A word of shared memory.
+    Word(Word),
+}
+
+/// An element of a local.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Element {
+    /// The row of the first.
+    pub row: RowIndex,
+    /// Its index among all elements of locals.
+    pub element: u32,
+    /// How many there are.
+    pub len: u32,
+    /// The index, alike in all active lanes; `None` is 0.
+    pub index: Option<RowIndex>,
+}
+
+/// A load of a word of shared memory.
+#[derive(Clone, Debug)]
+pub struct Word {
+    /// What is known of its indices.
+    pub split: Split,
+    /// How far behind the run's first instruction it stands.
+    pub after: u32,
+    /// The row that it loads to. Nobody else reads that.
+    pub to: RowIndex,
+}
+
+/// Finds the runs of `code`.
+pub fn fuse(code: &mut Code, kinds: &Kinds) {
+    let finder = Finder { code, kinds, reads: reads(code), landings: landings(code) };
+    let runs: Vec<(usize, Fused)> = (0..code.insts.len()).filter_map(|pc| finder.run(pc)).collect();
+    code.quick = code.insts.clone();
+    for (first, fused) in runs {
+        code.quick[first] = Inst::Fused(code.fused.len() as u32);
+        code.fused.push(fused);
+    }
+}
+
+/// By row, how often it is read.
+fn reads(code: &Code) -> Vec<u32> {
+    let mut reads = vec![0; code.rows as usize];
+    code.insts.iter().for_each(|inst| code.each_read(inst, |row| reads[row as usize] += 1));
+    reads
+}
+
+/// By instruction, whether a jump goes there.
+fn landings(code: &Code) -> Vec<bool> {
+    let mut landings = vec![false; code.insts.len() + 1];
+    for inst in &code.insts {
+        if let Inst::If { otherwise: to, .. }
+        | Inst::Else { end: to, .. }
+        | Inst::EndIf { exit: to, .. }
+        | Inst::Test { end: to, .. }
+        | Inst::Leave { exit: to, .. }
+        | Inst::Step { body: to, .. }
+        | Inst::StepUniform { body: to, .. }
+        | Inst::Again { body: to, .. } = *inst
+        {
+            landings[to as usize] = true;
+        }
+    }
+    landings
+}
+
+/// What brings an operand.
+enum Source<'c> {
+    Element(Element),
+    Word(&'c Split),
+}
+
+struct Finder<'c> {
+    code: &'c Code,
+    kinds: &'c Kinds,
+    reads: Vec<u32>,
+    landings: Vec<bool>,
+}
+
+impl Finder<'_> {
+    /// The run whose arithmetic is the instruction at `pc`, and where it begins.
+    fn run(&self, pc: usize) -> Option<(usize, Fused)> {
+        let (arithmetic, to, a, b, c) = match self.code.insts[pc] {
+            Inst::MulAdd { ty: Scalar::F32, to, a, b, c } => (Arithmetic::MulAdd, to, a, b, Some(c)),
+            Inst::Binary { op: Binary::Add, ty: Scalar::F32, to, a, b } => (Arithmetic::Add, to, a, b, None),
+            Inst::Binary { op: Binary::Sub, ty: Scalar::F32, to, a, b } => (Arithmetic::Sub, to, a, b, None),
+            Inst::Binary { op: Binary::Mul, ty: Scalar::F32, to, a, b } => (Arithmetic::Mul, to, a, b, None),
+            _ => return None,
+        };
+        let is_alone = |row: RowIndex| {
+            let here = [Some(a), Some(b), c].into_iter().filter(|operand| *operand == Some(row)).count();
+            here > 0 && self.reads[row as usize] == here as u32
+        };
+        // From the last on back: what brings an operand that nobody else reads.
+        let mut first = pc;
+        let mut brought = Vec::new();
+        while !self.landings[first]
+            && let Some((row, source)) = first.checked_sub(1).and_then(|before| self.brings(before))
+            && is_alone(row)
+        {
+            first -= 1;
+            brought.push((row, first, source));
+        }
+        let operand = |row: RowIndex| match brought.iter().find(|(to, ..)| *to == row) {
+            None => Operand::Row(row),
+            Some((_, _, Source::Element(element))) => Operand::Element(*element),
+            Some((to, at, Source::Word(split))) => {
+                Operand::Word(Word { split: Split::clone(split), after: (at - first) as u32, to: *to })
+            }
+        };
+        let variable = if self.landings[pc + 1] { None } else { self.writes(pc + 1, to) };
+        let length = pc + 1 - first + usize::from(variable.is_some());
+        let mut fused = Fused {
+            length: length as u32,
+            arithmetic,
+            operands: [a, b].map(operand),
+            addend: c.map(operand),
+            to: Some(to).filter(|_| variable.is_none() || self.reads[to as usize] > 1),
+            variable,
+            turns: None,
+        };
+        fused.turns = self.turns(first, &fused);
+        (length > 1).then_some((first, fused))
+    }
+
+    /// The loop around a run from `first` on, if that is all of its body and adds to one element. What is loaded goes by the
+    /// index, so that there are as many turns at most as words.
+    fn turns(&self, first: usize, run: &Fused) -> Option<Turns> {
+        let Inst::StepUniform { index, step, limit, body, .. } = *self.code.insts.get(first + run.length as usize)?
+        else {
+            return None;
+        };
+        let by_index = |operand: &Operand| match operand {
+            Operand::Word(word) => word.split.uniform.iter().any(|dim| dim.index == index),
+            Operand::Row(_) | Operand::Element(_) => false,
+        };
+        let known = |operand: &Operand| !matches!(operand, Operand::Element(_));
+        let adds = match (&run.addend, run.variable) {
+            (Some(Operand::Element(from)), Some(to)) => *from == to && to.index != Some(index) && run.to.is_none(),
+            _ => false,
+        };
+        let whole = body as usize == first && adds && run.operands.iter().all(known);
+        (whole && run.operands.iter().any(by_index)).then_some(Turns { index, step, limit })
+    }
+
+    /// The row that the instruction at `pc` brings something to, and from where.
+    fn brings(&self, pc: usize) -> Option<(RowIndex, Source<'_>)> {
+        match self.code.insts[pc] {
+            Inst::Load(i) => {
+                let access = &self.code.accesses[i as usize];
+                Some((access.values.first()?.row, Source::Word(access.split.as_ref()?)))
+            }
+            Inst::ReadLocal { local, to } => Some((to.row, Source::Element(self.element(local, None)?))),
+            Inst::ReadElement { local, index, to } => {
+                Some((to.row, Source::Element(self.element(local, Some(index))?)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The variable that the instruction at `pc` writes `row` to.
+    fn writes(&self, pc: usize, row: RowIndex) -> Option<Element> {
+        match *self.code.insts.get(pc)? {
+            Inst::WriteLocal { local, from } if from.row == row => self.element(local, None),
+            Inst::WriteElement { local, index, from } if from.row == row => self.element(local, Some(index)),
+            _ => None,
+        }
+    }
+
+    /// An element of a local of 32 bits, if its index is uniform.
+    fn element(&self, local: u32, index: Option<RowIndex>) -> Option<Element> {
+        let Local { first, len, element, .. } = self.code.locals[local as usize];
+        let uniform = index.is_none_or(|index| self.kinds.is_uniform(index));
+        (uniform && !first.wide).then_some(Element { row: first.row, element, len, index })
+    }
+}

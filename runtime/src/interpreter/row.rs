@@ -1,0 +1,83 @@
+//! The common load from a buffer made fast: a word to each lane, those of each half of the warp in a row, with nothing
+//! wrong. What is not that is declined, and goes the way of all others.
+
+use super::code::{Access, Dim, Origin, Place};
+use super::frame::{FULL, LANES, Row, Word};
+use super::lanes::versions;
+use super::machine::{ACCESSES, ALL, Machine, Warp};
+use super::words::HALF;
+
+/// Where a view lies in its buffer: the address of its first element, from the buffer's first byte, and its dimensions, the
+/// extent and stride of each alike in all lanes.
+#[derive(Clone, Copy)]
+pub(super) struct Flat<'a> {
+    start: u64,
+    dims: &'a [Dim],
+}
+
+versions! {
+    /// `to` ← the words of `memory` that the lanes name; whether it is that easy.
+    fn load_halves(rows: &mut [Row], to: u32, memory: &[u8], flat: Flat<'_>) -> bool;
+}
+
+#[inline(always)]
+fn load_halves(rows: &mut [Row], to: u32, memory: &[u8], flat: Flat<'_>) -> bool {
+    let mut words = [0u32; LANES];
+    let (mut beyond, mut most) = (0, 0u64);
+    for dim in flat.dims {
+        let first = |row: u32| u32::lanes(rows, row as usize)[0];
+        let (extent, stride) = (first(dim.extent), dim.stride.map_or(1, first));
+        let index = u32::lanes(rows, dim.index as usize);
+        most = most.saturating_add(u64::from(extent) * u64::from(stride));
+        for (word, index) in words.iter_mut().zip(index) {
+            *word = word.wrapping_add(index.wrapping_mul(stride));
+            beyond |= u32::from(*index >= extent);
+        }
+    }
+    let (low, high) = (words[0], words[HALF]);
+    // Within extents, in a row, and so near that no sum has wrapped.
+    if beyond | apart(&words, 0) | apart(&words, HALF) != 0 || most > u64::from(u32::MAX) {
+        return false;
+    }
+    let half = |first: u32| {
+        let at = usize::try_from(flat.start.checked_add(4 * u64::from(first))?).ok()?;
+        memory.get(at..)?.first_chunk::<{ 4 * HALF }>()
+    };
+    let (Some(low), Some(high)) = (half(low), half(high)) else { return false };
+    let (low, high): ([u32; HALF], [u32; HALF]) =
+        (bytemuck::pod_read_unaligned(low), bytemuck::pod_read_unaligned(high));
+    let to = u32::lanes_mut(rows, to as usize);
+    for lane in 0..HALF {
+        to[lane] = u32::from_le(low[lane]);
+    }
+    for lane in 0..HALF {
+        to[HALF + lane] = u32::from_le(high[lane]);
+    }
+    true
+}
+
+/// 0 if the words of half a warp, from lane `first` on, are one behind the other.
+#[inline(always)]
+fn apart(words: &[u32; LANES], first: usize) -> u32 {
+    (0..HALF).fold(0, |apart, l| apart | words[first + l].wrapping_sub(words[first]) ^ l as u32)
+}
+
+impl Machine<'_, '_> {
+    /// Loads, if that is all right; whether it was.
+    #[inline(always)]
+    pub fn load_row<const TIER: u8>(&mut self, warp: &mut Warp, lanes: u32, access: &Access) -> bool {
+        let Place::Global { base, dims, origin: Origin::Argument(argument) } = &access.place else { return false };
+        if !access.flat || lanes != FULL {
+            return false;
+        }
+        let Some(Some(buffer)) = self.setting.by_argument.get(*argument as usize) else { return false };
+        let buffer = &self.buffers[*buffer];
+        let address = u64::lanes(&warp.rows, *base as usize)[0];
+        // Shadow memory keeps loads of what may be written.
+        if TIER >= ALL && buffer.mutable || TIER >= ACCESSES && !address.is_multiple_of(4) {
+            return false;
+        }
+        let flat = Flat { start: address.wrapping_sub(buffer.base), dims };
+        self.simd.load_halves(&mut warp.rows, access.values[0].row, buffer.bytes.get(), flat)
+    }
+}

@@ -1,0 +1,90 @@
+//! The common load from shared memory made fast: a word to each lane. In a tiled kernel those of each half of the warp mostly lie in a
+//! row, or are one word.
+
+use super::code::{Access, Data, Window};
+use super::memory::Scratch;
+use super::registers::{FULL, LANES, Lane, Place, Registers};
+
+/// Lanes of half a warp.
+const HALF: usize = LANES / 2;
+
+/// Loads a word of shared memory to each lane; whether that is what the access is, and all of it may happen.
+#[inline(always)]
+pub fn load_words(shared: &Scratch, registers: &mut Registers, access: &Access) -> bool {
+    let (Window::Shared, 4, &[Some(Data { place: Place::Word(to), .. })], Some((Place::Word(at), _))) =
+        (access.window, access.element, &access.values[..], access.base)
+    else {
+        return false;
+    };
+    let (Ok(offset), Ok(words)) = (u32::try_from(access.offset), bytemuck::try_cast_slice::<u8, u32>(&shared.bytes))
+    else {
+        return false;
+    };
+    let Some(values) = gather(words, u32::row(registers, at), offset) else { return false };
+    registers.put(to, FULL, &values);
+    true
+}
+
+/// The words at these addresses plus `offset`; `None` if one is not aligned, or outside.
+#[inline(always)]
+fn gather(words: &[u32], addresses: &[u32; LANES], offset: u32) -> Option<[u32; LANES]> {
+    #[cfg(target_arch = "x86_64")]
+    if super::body::is_wide() {
+        #[target_feature(enable = "avx2")]
+        fn wide(words: &[u32], addresses: &[u32; LANES], offset: u32) -> Option<[u32; LANES]> {
+            of(words, addresses, offset)
+        }
+        // SAFETY: the processor has what the function is compiled for.
+        return unsafe { wide(words, addresses, offset) };
+    }
+    of(words, addresses, offset)
+}
+
+#[inline(always)]
+fn of(words: &[u32], addresses: &[u32; LANES], offset: u32) -> Option<[u32; LANES]> {
+    // Neither summand has the highest bit, so that the sums do not wrap; nor one of the lowest.
+    let bits = addresses.iter().fold(offset, |bits, address| bits | address);
+    if bits >> 31 != 0 || bits & 3 != 0 {
+        return None;
+    }
+    let index = |lane: usize| ((addresses[lane] + offset) >> 2) as usize;
+    let mut values = [0; LANES];
+    if differences(addresses, 4) == 0 {
+        let (low, high) = (words.get(index(0)..)?.first_chunk()?, words.get(index(HALF)..)?.first_chunk()?);
+        let (low, high): (&[u32; HALF], &[u32; HALF]) = (low, high);
+        for lane in 0..HALF {
+            values[lane] = u32::from_le(low[lane]);
+        }
+        for lane in 0..HALF {
+            values[HALF + lane] = u32::from_le(high[lane]);
+        }
+    } else if differences(addresses, 0) == 0 {
+        let (low, high) = (u32::from_le(*words.get(index(0))?), u32::from_le(*words.get(index(HALF))?));
+        values[..HALF].fill(low);
+        values[HALF..].fill(high);
+    } else {
+        let last = words.len().checked_sub(1)?;
+        let mut most = 0;
+        for (lane, value) in values.iter_mut().enumerate() {
+            most = most.max(index(lane));
+            *value = u32::from_le(words[index(lane).min(last)]);
+        }
+        if most > last {
+            return None;
+        }
+    }
+    Some(values)
+}
+
+/// 0 if the addresses of each half of the warp are `apart` bytes from one lane to the next.
+#[inline(always)]
+fn differences(addresses: &[u32; LANES], apart: u32) -> u32 {
+    let mut bits = 0;
+    for lane in 0..HALF {
+        bits |= addresses[lane].wrapping_sub(addresses[0]) ^ apart * lane as u32;
+    }
+    for lane in 0..HALF {
+        bits |= addresses[HALF + lane].wrapping_sub(addresses[HALF]) ^ apart * lane as u32;
+    }
+    bits
+}

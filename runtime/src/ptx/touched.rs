@@ -1,0 +1,68 @@
+//! Which bytes of the buffers a thread of the host has loaded and stored, where several run a launch.
+
+use super::access::Reach;
+use super::code::Access;
+use super::memory::{Region, View};
+use super::registers::lanes;
+
+/// log₂ of the bytes that are told apart: a word.
+const WORD: usize = 2;
+
+/// The words of a buffer that were loaded, and those that were stored.
+#[derive(Clone, Default, Debug)]
+pub struct Touched {
+    loaded: Box<[bool]>,
+    stored: Box<[bool]>,
+}
+
+impl Touched {
+    /// None of `bytes` bytes.
+    pub fn new(bytes: usize) -> Touched {
+        let none = || vec![false; bytes.div_ceil(1 << WORD)].into();
+        Touched { loaded: none(), stored: none() }
+    }
+
+    /// Whether one has stored what the other has touched.
+    pub fn conflicts(&self, other: &Touched) -> bool {
+        let touches = |a: &Touched, b: &Touched| {
+            let touched = b.loaded.iter().zip(&b.stored).map(|(loaded, stored)| loaded | stored);
+            a.stored.iter().zip(touched).any(|(stored, touched)| *stored && touched)
+        };
+        touches(self, other) || touches(other, self)
+    }
+
+    fn note(&mut self, first: usize, bytes: usize, store: bool) {
+        let words = if store { &mut self.stored } else { &mut self.loaded };
+        let last = (first + bytes - 1) >> WORD;
+        if let Some(words) = words.get_mut(first >> WORD..=last) {
+            words.fill(true);
+        }
+    }
+}
+
+impl View<'_, '_> {
+    /// Notes what an access touches of the buffers, where that is kept.
+    #[inline(always)]
+    pub fn note(&mut self, access: &Access, reach: &Reach, store: bool) {
+        let elsewhere = reach.common.is_some_and(|extent| match extent.region {
+            Region::Buffer(i) => self.buffers[i].touched.is_none(),
+            Region::Shared | Region::Local | Region::Param => true,
+        });
+        if !elsewhere {
+            self.note_lanes(access, reach, store);
+        }
+    }
+
+    #[inline(never)]
+    fn note_lanes(&mut self, access: &Access, reach: &Reach, store: bool) {
+        for lane in lanes(reach.mask) {
+            let address = reach.addresses[lane];
+            let Ok(extent) = reach.common.map_or_else(|| self.region(access.window, address), Ok) else { continue };
+            if let Region::Buffer(i) = extent.region
+                && let Some(touched) = &mut self.buffers[i].touched
+            {
+                touched.note((address - extent.base) as usize, access.bytes() as usize, store);
+            }
+        }
+    }
+}
