@@ -9,7 +9,7 @@ use crate::ptx::ast::{
     BranchTargets, Directives, Function, FunctionKind, Inlined, Item, Label, Lines, Linkage, Location, Parameter,
     Position, Statement, Symbol,
 };
-use crate::ptx::words::{Space, Version};
+use crate::ptx::words::{Class, Space, Version};
 
 impl<'a> Parser<'a> {
     /// A function, from behind `.entry` or `.func`.
@@ -100,6 +100,12 @@ impl<'a> Parser<'a> {
             match kind {
                 FunctionKind::Entry if p.register.is_some() || p.elements == Some(None) => {
                     self.wrong(*at, "a kernel's parameter is a `.param`, of given length");
+                }
+                FunctionKind::Device if p.ty.class() == Class::Opaque => {
+                    self.wrong(
+                        *at,
+                        "a texture, a sampler or a surface is a kernel's parameter; a function takes its handle",
+                    );
                 }
                 FunctionKind::Device if p.pointer.is_some() => {
                     self.wrong(*at, "`.ptr` is of a kernel's parameter");
