@@ -132,8 +132,7 @@ impl<'a> Parser<'a> {
                 (".minnctapersm", FunctionKind::Entry) => d.min_blocks = Some(self.cursor.small()?),
                 (".maxnreg", FunctionKind::Entry) => d.max_registers = Some(self.cursor.small()?),
                 (".pragma", FunctionKind::Entry) => {
-                    d.pragmas.push(self.cursor.string()?);
-                    self.cursor.end_of_statement()?;
+                    d.pragmas.extend(self.pragmas()?);
                 }
                 (".noreturn", FunctionKind::Device) => {
                     self.since(at, "`.noreturn`", Version::new(6, 4), 0);
@@ -239,11 +238,7 @@ impl<'a> Parser<'a> {
         self.cursor.next();
         match word {
             ".reg" => self.registers(),
-            ".pragma" => {
-                let text = self.cursor.string()?;
-                self.cursor.end_of_statement()?;
-                Ok(vec![Statement::Pragma(text)])
-            }
+            ".pragma" => Ok(self.pragmas()?.into_iter().map(Statement::Pragma).collect()),
             ".loc" => {
                 let position = self.position()?;
                 let inlined = if self.cursor.eat(Mark::Comma) { Some(self.inlined()?) } else { None };

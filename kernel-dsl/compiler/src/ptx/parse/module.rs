@@ -135,9 +135,9 @@ impl Parser<'_> {
             (_, Some(_)) => Err(self.cursor.expected("`.entry`, `.func` or a state space")),
             (".pragma", None) => {
                 self.cursor.next();
-                let text = self.cursor.string()?;
-                self.module.items.push(Item::Pragma(text));
-                self.cursor.end_of_statement()
+                let pragmas = self.pragmas()?;
+                self.module.items.extend(pragmas.into_iter().map(Item::Pragma));
+                Ok(())
             }
             (".file", None) => {
                 self.cursor.next();
@@ -162,6 +162,16 @@ impl Parser<'_> {
             }
             _ => Err(self.cursor.expected("a function, a variable or a directive")),
         }
+    }
+
+    /// What a `.pragma` says, from behind it to its semicolon: one thing or several.
+    pub fn pragmas(&mut self) -> Result<Vec<String>, Failed> {
+        let mut list = vec![self.cursor.string()?];
+        while self.cursor.eat(Mark::Comma) {
+            list.push(self.cursor.string()?);
+        }
+        self.cursor.end_of_statement()?;
+        Ok(list)
     }
 
     /// A function's name, that of one that is declared.

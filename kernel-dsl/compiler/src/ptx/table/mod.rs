@@ -6,6 +6,8 @@
 //! targets have is as the manual says.
 //!
 //! The table has every instruction that sm_61 can execute, and of later ones those that this project emits.
+#![doc = ""]
+#![doc = include_str!("instructions.md")]
 
 mod arithmetic;
 mod atomic;
