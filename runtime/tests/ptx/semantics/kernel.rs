@@ -289,7 +289,11 @@ pub fn operands(form: &Form) -> Vec<([u64; 4], bool)> {
     };
     let small = sources.len() == 1 && sources[0].bits() <= 16;
     // To a wider register goes the same.
-    let all = small && !form.widened;
+    // From floats to integers `.sat` is no difference, and from integers to floats it leaves 0 and 1; there `.ftz` is none.
+    let finished = form.modifiers.iter().any(|m| matches!(m, Modifier::Sat | Modifier::Ftz));
+    let crosses =
+        form.named.len() > 1 && super::float::is_float(form.named[0]) != super::float::is_float(form.named[1]);
+    let all = small && !form.widened && !(finished && crosses);
     let count = if all { (1 << sources[0].bits()).max(BLOCK) } else { form.tried };
     (0..count)
         .map(|i: u64| {

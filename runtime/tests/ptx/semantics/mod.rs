@@ -14,6 +14,7 @@ mod memory;
 mod video;
 
 use kernel::{Form, forms};
+use kernel_dsl::compiler::ptx::form::Row;
 use kernel_dsl::compiler::ptx::table::ROWS;
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Type};
 
@@ -117,9 +118,9 @@ impl Value {
 }
 
 /// The instructions of the table that only compute.
-fn check(wanted: impl Fn(Opcode) -> bool) -> usize {
+fn check(wanted: impl Fn(&Row) -> bool) -> usize {
     let mut count = 0;
-    for row in ROWS.iter().filter(|row| wanted(row.opcode)) {
+    for row in ROWS.iter().filter(|row| wanted(row)) {
         for form in forms(row) {
             let lanes = kernel::operands(&form);
             let results = kernel::run(&form, &lanes);
@@ -146,9 +147,9 @@ fn check(wanted: impl Fn(Opcode) -> bool) -> usize {
 #[test]
 fn arithmetic_and_carries() {
     use Opcode::*;
-    let count = check(|o| {
+    let count = check(|row| {
         matches!(
-            o,
+            row.opcode,
             Add | Sub
                 | Mul
                 | Mad
@@ -174,9 +175,9 @@ fn arithmetic_and_carries() {
 #[test]
 fn bits() {
     use Opcode::*;
-    let count = check(|o| {
+    let count = check(|row| {
         matches!(
-            o,
+            row.opcode,
             And | Or
                 | Xor
                 | Not
@@ -203,25 +204,38 @@ fn bits() {
 #[test]
 fn floats_that_are_rounded_or_approximate() {
     use Opcode::*;
-    let count = check(|o| matches!(o, Fma | Rcp | Sqrt | Rsqrt | Sin | Cos | Ex2 | Lg2 | Tanh | Copysign | Testp));
+    let count =
+        check(|row| matches!(row.opcode, Fma | Rcp | Sqrt | Rsqrt | Sin | Cos | Ex2 | Lg2 | Tanh | Copysign | Testp));
     assert!(count > 80, "{count}");
 }
 
 #[test]
 fn comparisons() {
     use Opcode::*;
-    let count = check(|o| matches!(o, Setp | Set | Selp | Slct));
+    let count = check(|row| matches!(row.opcode, Setp | Set | Selp | Slct));
     assert!(count > 3000, "{count}");
 }
 
 #[test]
-fn conversions() {
-    let count = check(|o| o == Opcode::Cvt);
-    assert!(count > 800, "{count}");
+fn conversions_of_integers() {
+    let count = check(|row| row.opcode == Opcode::Cvt && of_float(row) == Some(false));
+    assert!(count > 400, "{count}");
+}
+
+#[test]
+fn conversions_of_floats() {
+    let count = check(|row| row.opcode == Opcode::Cvt && of_float(row) == Some(true));
+    assert!(count > 400, "{count}");
+}
+
+/// Whether what a conversion reads is a float.
+fn of_float(row: &Row) -> Option<bool> {
+    let slot = row.slots().iter().rfind(|slot| slot.alternatives.iter().any(|m| m.ty().is_some()))?;
+    slot.alternatives.iter().next()?.ty().map(float::is_float)
 }
 
 #[test]
 fn parts_of_words() {
-    let count = check(|o| o.spelling().starts_with('v') && o != Opcode::Vote);
+    let count = check(|row| row.opcode.spelling().starts_with('v') && row.opcode != Opcode::Vote);
     assert!(count > 1500, "{count}");
 }
