@@ -152,8 +152,8 @@ fn every_store() {
                     ));
                     let mut expected: Vec<u8> = THERE.iter().flat_map(|w| w.to_le_bytes()).collect();
                     let bytes = ty.bits() as usize / 8;
-                    for i in 0..n {
-                        expected[i * bytes..][..bytes].copy_from_slice(&STORED[i].to_le_bytes()[..bytes]);
+                    for (i, value) in STORED.iter().enumerate().take(n) {
+                        expected[i * bytes..][..bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
                     }
                     let left: Vec<u8> = out[..2].iter().flat_map(|w| w.to_le_bytes()).collect();
                     assert_eq!(left, expected, "{text} to {at} from {bits} bits");

@@ -116,17 +116,17 @@ fn several(given: &Given<'_>, bits: u32, to: Type, types: &[Type]) -> u32 {
     let right = order(given.form.chosen[2].0, count as u8);
     let add = given.form.modifiers.last() == Some(&Modifier::Add);
     let mut d = c as u32;
-    for i in 0..count {
-        if !mask.contains(&(i as u8)) {
+    for (i, (left, right)) in (0..count as u8).zip(left.into_iter().zip(right)) {
+        if !mask.contains(&i) {
             continue;
         }
-        let x = extended(both >> (u32::from(left[i]) * bits), bits, types[0]);
-        let y = extended(both >> (u32::from(right[i]) * bits), bits, types[1]);
+        let x = extended(both >> (u32::from(left) * bits), bits, types[0]);
+        let y = extended(both >> (u32::from(right) * bits), bits, types[1]);
         let mut result = operated(given, x, y);
         if given.has(Modifier::Sat) {
             result = clamped(result, bits, to);
         }
-        let (shift, ones) = (i as u32 * bits, (1u32 << bits) - 1);
+        let (shift, ones) = (u32::from(i) * bits, (1u32 << bits) - 1);
         d = if add { d.wrapping_add(result as u32) } else { d & !(ones << shift) | (result as u32 & ones) << shift };
     }
     d
