@@ -428,6 +428,12 @@ fn unwritten(access: &Access, view: &mut View<'_, '_>, checked: &Reach, faults: 
                 (Check::CopyUnderWay, ", to which a copy is under way that its thread has not waited for")
             }
             _ if !states.contains(&0) => continue,
+            // A structure is copied with its padding.
+            _ if states.chunks(access.element as usize).all(|element| element.contains(&1)) => {
+                let note = ", of which only some bytes have been stored to: a structure's padding, or a mistake";
+                faults.push(Fault { check: Check::PartlyUninitialised, lane, address, note });
+                continue;
+            }
             Region::Shared => (Check::UninitialisedShared, ", which has not been stored to"),
             _ => (Check::UninitialisedLocal, ", which has not been stored to"),
         };

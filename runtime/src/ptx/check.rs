@@ -25,6 +25,9 @@ pub enum Check {
     CopyUnderWay,
     /// A load from local memory that the thread has not stored to.
     UninitialisedLocal,
+    /// A load from shared or local memory of which some bytes have been stored to and others not, in one element. That is
+    /// what a copy of a structure with padding does.
+    PartlyUninitialised,
     /// A barrier that some lanes of a warp reach while others, not ended, are elsewhere; or that the warps of a block reach
     /// in different ways; or a number or a count of threads that it cannot have.
     DivergentBarrier,
@@ -51,7 +54,7 @@ pub enum Severity {
 
 impl Check {
     /// Every check.
-    pub const ALL: [Check; 13] = [
+    pub const ALL: [Check; 14] = [
         Check::OutOfBounds,
         Check::Misaligned,
         Check::WrongSpace,
@@ -60,6 +63,7 @@ impl Check {
         Check::UninitialisedShared,
         Check::CopyUnderWay,
         Check::UninitialisedLocal,
+        Check::PartlyUninitialised,
         Check::DivergentBarrier,
         Check::Members,
         Check::Approximate,
@@ -70,7 +74,7 @@ impl Check {
     /// How bad it is.
     pub const fn severity(self) -> Severity {
         match self {
-            Check::Approximate => Severity::Warning,
+            Check::Approximate | Check::PartlyUninitialised => Severity::Warning,
             _ => Severity::Error,
         }
     }
@@ -99,6 +103,7 @@ impl Check {
             Check::UninitialisedShared => "uninitialised-shared",
             Check::CopyUnderWay => "copy-under-way",
             Check::UninitialisedLocal => "uninitialised-local",
+            Check::PartlyUninitialised => "partly-uninitialised",
             Check::DivergentBarrier => "divergent-barrier",
             Check::Members => "members",
             Check::Approximate => "approximate",

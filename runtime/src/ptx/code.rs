@@ -65,6 +65,15 @@ pub enum Special {
     },
     DynamicShared,
     TotalShared,
+    /// Where what is allocated begins in a thread's local memory.
+    Stack(u32),
+}
+
+impl Special {
+    /// Whether it is not throughout a launch what it is when a block begins.
+    pub fn begins_with_the_block(self) -> bool {
+        matches!(self, Special::Block(_) | Special::Stack(_))
+    }
 }
 
 /// An instruction of the text.

@@ -72,6 +72,8 @@ impl Global {
                 self.links.push(Link { at, bytes, symbol: *symbol, offset: *offset, byte: *byte });
                 return Ok(());
             }
+            // What a texture is, its launch says.
+            Initialiser::Properties(_) => return Ok(()),
             Initialiser::Integer(n) => *n as u64,
             Initialiser::Bits(n) => *n,
             Initialiser::F32(n) if element == 8 => f64::from(f32::from_bits(*n)).to_bits(),

@@ -83,6 +83,7 @@ impl Standing {
             Special::LanesAbove { inclusive: true } => u32::MAX << at,
             Special::DynamicShared => self.dynamic_shared,
             Special::TotalShared => self.total_shared,
+            Special::Stack(offset) => offset,
         };
         value.into()
     }

@@ -2,7 +2,7 @@
 
 use super::Options;
 use super::check::Check;
-use super::code::{Code, Reduction, Special};
+use super::code::{Code, Reduction};
 use super::inline::Standing;
 use super::memory::{Buffer, Lookup, Scratch, View};
 use super::registers::{LANES, Registers, lanes};
@@ -176,7 +176,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             let mask = if left >= 32 { u32::MAX } else { (1 << left) - 1 };
             warp.start(self.options.policy, mask);
             for (place, _, special) in &code.specials {
-                if let Special::Block(_) = special {
+                if special.begins_with_the_block() {
                     let value = self.standing(warp.index).special(*special, 0);
                     warp.registers.fill(*place, value);
                 }

@@ -12,8 +12,8 @@
 //! them where that makes no difference (`parallel`), a block's warps in turns, a warp in lockstep. Lanes that part run by one of two policies ([`Policy`]); a legal program gives the
 //! same results under each.
 //!
-//! Every instruction that sm_61 has is run but `alloca`, `stacksave`, `stackrestore`, `brkpt`, and those on textures and
-//! surfaces. Recursive calls are refused, and so are calls of functions that the module does not define.
+//! Every instruction that sm_61 has is run but those on textures and surfaces, which a launch has no way to bring.
+//! Recursive calls are refused, and so are calls of functions that the module does not define.
 //!
 //! ```text
 //! ptx::Module ─ decode ─▶ code ─▶ machine ─▶ warp ─▶ body ─▶ arithmetic      values

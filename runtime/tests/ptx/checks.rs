@@ -102,8 +102,16 @@ fn memory_that_nothing_has_stored_to() {
     let globals = ".shared .align 4 .u32 cells[32];";
     let message = only(globals, "mov.u32 %r1, cells;\nld.shared.u32 %r2, [%r1+4];", Check::UninitialisedShared);
     assert_eq!(message, "loads 4 bytes at byte 4 of `cells` (128 bytes), which has not been stored to");
-    let body = ".local .align 4 .b8 own[8];\nst.local.u8 [own], 1;\nld.local.u32 %r2, [own];";
+    let body = ".local .align 8 .b8 own[8];\nst.local.u32 [own], 1;\nld.local.v2.u32 {%r2, %r3}, [own];";
     only("", body, Check::UninitialisedLocal);
+    // What a copy of a structure does with the padding behind a byte.
+    let body = ".local .align 4 .b8 own[8];\nst.local.u8 [own], 1;\nld.local.u32 %r2, [own];";
+    let message = only("", body, Check::PartlyUninitialised);
+    assert_eq!(
+        message,
+        "loads 4 bytes at byte 0 of `own` (8 bytes), of which only some bytes have been stored to: a structure's padding, \
+         or a mistake"
+    );
 }
 
 #[test]
@@ -153,7 +161,9 @@ fn loops_without_end_and_traps() {
         assert_eq!(outcome.report.findings[0].check, Check::FuelExhausted);
         assert_eq!(outcome.statistics.warp_instructions, 1001);
     }
-    only("", "trap;", Check::Trap);
+    assert_eq!(only("", "trap;", Check::Trap), "the kernel traps");
+    let message = only("", "brkpt;", Check::Trap);
+    assert_eq!(message, "the kernel stops for a debugger, and there is none");
 }
 
 #[test]

@@ -187,3 +187,100 @@ fn warps_hand_over_by_barriers_of_some() {
         assert_eq!(run.good(&module(shared, body), 128, &[]), expected);
     }
 }
+
+/// The manual's pseudocode, with a distance and bounds of its own in each lane.
+#[test]
+fn shuffles_by_distances_and_bounds_of_each_lane() {
+    let (b, c) = (|i: u64| i * 29 % 64, |i: u64| (i * 0x537 + 11) & 0x1f1f);
+    for (form, last) in [("shfl.sync", ", 0xffffffff"), ("shfl", "")] {
+        for mode in ["up", "down", "bfly", "idx"] {
+            let body = format!(
+                "mul.lo.u32 %r1, %r0, 29;
+                 and.b32 %r1, %r1, 63;
+                 mad.lo.u32 %r2, %r0, 0x537, 11;
+                 and.b32 %r2, %r2, 0x1f1f;
+                 add.u32 %r3, %r0, 100;
+                 {form}.{mode}.b32 %r4|%p0, %r3, %r1, %r2{last};
+                 selp.u32 %r5, 1000, 0, %p0;
+                 add.u32 %r4, %r4, %r5;
+                 cvt.u64.u32 %d3, %r4;
+                 st.global.u64 [%d2], %d3;"
+            );
+            let expected = (0..32u64).map(|lane| {
+                let (distance, clamp, mask) = (b(lane) & 31, c(lane) & 31, c(lane) >> 8 & 31);
+                let most = lane & mask | clamp & !mask & 31;
+                let (source, inside) = match mode {
+                    "up" => (lane.wrapping_sub(distance), lane as i64 - distance as i64 >= most as i64),
+                    "down" => (lane + distance, lane + distance <= most),
+                    "bfly" => (lane ^ distance, lane ^ distance <= most),
+                    _ => (lane & mask | distance & !mask & 31, lane & mask | distance & !mask & 31 <= most),
+                };
+                let source = if inside { source } else { lane };
+                source + 100 + if inside { 1000 } else { 0 }
+            });
+            assert_eq!(lanes("", &body), expected.collect::<Vec<_>>(), "{form}.{mode}");
+        }
+    }
+}
+
+/// Without `.sync` those take part that are there.
+#[test]
+fn votes_of_the_lanes_that_are_there() {
+    let body = "
+        setp.lt.u32 %p0, %r0, 12;
+        setp.ge.u32 %p1, %r0, 8;
+        mov.u32 %r3, 0;
+        @!%p1 bra $end;
+        vote.ballot.b32 %r1, %p0;
+        vote.all.pred %p2, %p1;
+        vote.any.pred %p3, !%p1;
+        vote.uni.pred %p4, %p0;
+        selp.u32 %r3, 1, 0, %p2;
+        selp.u32 %r4, 2, 0, %p3;
+        selp.u32 %r5, 4, 0, %p4;
+        or.b32 %r3, %r3, %r4;
+        or.b32 %r3, %r3, %r5;
+        mad.lo.u32 %r3, %r1, 8, %r3;
+    $end:
+        cvt.u64.u32 %d3, %r3;
+        st.global.u64 [%d2], %d3;";
+    let expected = (0..32).map(|lane| if lane < 8 { 0 } else { 0xf00 * 8 + 1 });
+    assert_eq!(lanes("", body), expected.collect::<Vec<_>>());
+}
+
+/// `barrier` and the forms with `.cta` do what `bar` does.
+#[test]
+fn barriers_by_every_name() {
+    for (name, aligned) in
+        [("bar", ""), ("bar.cta", ""), ("barrier", ""), ("barrier", ".aligned"), ("barrier.cta", ".aligned")]
+    {
+        // The second warp takes what the first has put; then both count.
+        let body = format!(
+            "mov.u32 %r3, box;
+             shl.b32 %r4, %r0, 2;
+             add.u32 %r5, %r3, %r4;
+             st.shared.u32 [%r5], %r0;
+             {name}.sync{aligned} 3;
+             xor.b32 %r4, %r4, 128;
+             add.u32 %r5, %r3, %r4;
+             ld.shared.u32 %r6, [%r5];
+             setp.lt.u32 %p0, %r0, 40;
+             {name}.red.popc{aligned}.u32 %r7, 4, 64, %p0;
+             {name}.red.and{aligned}.pred %p1, 5, %p0;
+             {name}.red.or{aligned}.pred %p2, 6, 64, !%p0;
+             selp.u32 %r8, 100, 0, %p1;
+             selp.u32 %r9, 200, 0, %p2;
+             add.u32 %r7, %r7, %r8;
+             add.u32 %r7, %r7, %r9;
+             mad.lo.u32 %r7, %r6, 1000, %r7;
+             cvt.u64.u32 %d3, %r7;
+             st.global.u64 [%d2], %d3;"
+        );
+        let text = module_for("7.8", "sm_61", ".shared .align 4 .b8 box[256];", &body);
+        for policy in POLICIES {
+            let run = Run { threads: 64, ..Run::policy(policy) };
+            let expected: Vec<u64> = (0..64).map(|i| (i ^ 32) * 1000 + 40 + 200).collect();
+            assert_eq!(run.good(&text, 64, &[]), expected, "{name}{aligned}");
+        }
+    }
+}

@@ -2,13 +2,18 @@
 //! gives, lanes that part meet again under both policies, and each check finds what it is for.
 
 mod checks;
+mod clang;
 mod control;
 mod cooperation;
 mod instructions;
 mod kit;
+mod launch;
 mod memory;
 mod nvrtc;
 mod others;
 mod parallel;
 mod resident;
+mod semantics;
+mod specials;
+mod stack;
 mod table;

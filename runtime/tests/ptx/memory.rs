@@ -299,3 +299,29 @@ fn a_copy_that_nobody_waited_for_is_not_there() {
     told(apart, Check::Misaligned);
     told(&format!("cp.async.cg.shared.global [%r1], [%d3+512], 16;\ncp.async.wait_all;\n{load}"), Check::OutOfBounds);
 }
+
+#[test]
+fn words_are_put_together_and_taken_apart() {
+    // Two words of a lane; halves and words of one, in another order, make the other.
+    let body = "
+        mul.lo.u32 %r1, %r0, 0x01020304;
+        not.b32 %r2, %r1;
+        mov.b64 %d3, {%r1, %r2};
+        mov.b64 {%h0, %h1, %h2, %h3}, %d3;
+        mov.b32 %r3, {%h3, %h0};
+        mov.b32 {%h4, %h5}, %r3;
+        mov.b64 %d4, {%h5, %h4, %h1, %h2};
+        mov.b64 {_, %r4}, %d4;
+        mov.b64 {%r5, _}, %d4;
+        mov.b64 %d5, {%r4, %r5};
+        st.global.u64 [%d2], %d5;";
+    let expected = (0..32u32).map(|lane| {
+        let low = lane.wrapping_mul(0x0102_0304);
+        let words = [low, !low];
+        let [h0, h1, h2, h3] = [0, 1, 2, 3].map(|i| u64::from(words[i / 2] >> (16 * (i % 2)) & 0xffff));
+        // %h4 is %h3, %h5 is %h0.
+        let (lower, upper) = (h0 | h3 << 16, h1 | h2 << 16);
+        upper | lower << 32
+    });
+    assert_eq!(lanes("", body), expected.collect::<Vec<_>>());
+}

@@ -70,6 +70,7 @@ impl Opcode {
                  0xFFFFFFFF if there is none"
             }
             Isspacep => "p = whether the generic address a is in the space",
+            Istypep => "p = whether a is the handle of such an object",
             Ld => {
                 "d = what is at a. A register that is wider is filled by the type's sign. `.nc` reads what nobody \
                  writes while the kernel runs"
@@ -137,10 +138,25 @@ impl Opcode {
             Stacksave => "d = where the stack ends",
             Sub => "d = a - b, as `add`; `.cc` sets the borrow",
             Subc => "d = a - (b + the borrow); `.cc` sets it anew",
+            Suld => {
+                "d = the elements of a surface from the place on, whose first coordinate counts bytes; beyond its ends \
+                 stop, take the last, or zero"
+            }
+            Suq => "d = what is asked of a surface",
+            Sured => "as `red`, in a surface; `.p` counts elements and not bytes",
+            Sust => {
+                "the elements of a surface from the place on become b, as `suld` has it; `.p` converts them to its format"
+            }
             Szext => "d = the low b bits of a, extended by sign or zeros",
             Tanh => "d = the hyperbolic tangent of a, approximately",
             Testp => "p = whether a is of that kind",
+            Tex => {
+                "d = the texture at the place, filtered as it says: of its `.base`, of a `.level`, or of the one that the \
+                 slopes (`.grad`) call for; e steps aside, compared with f. p = whether it is all in memory"
+            }
+            Tld4 => "d = one channel of the four elements around the place, as `tex` would filter them",
             Trap => "stop the kernel with an error",
+            Txq => "d = what is asked of a texture or a sampler",
             Vabsdiff => {
                 "d = |a - b| of parts of 32-bit registers, then min, max or sum with c, or put into a part of c"
             }

@@ -24,7 +24,8 @@ pub mod table;
 
 pub use ast::{
     Address, Architecture, Base, Call, Callee, Callees, Declaration, Function, FunctionKind, Guard, Initialiser,
-    Instruction, Item, Label, Linkage, Module, Operand, Parameter, Register, Selector, Statement, Symbol, Variable,
+    Instruction, Item, Label, Linkage, Module, Operand, Parameter, Register, Selector, Statement, Symbol, Texel,
+    Variable,
 };
 pub use build::Builder;
 pub use check::Illegal;
@@ -32,4 +33,4 @@ pub use form::Row;
 pub use inline::Inline;
 pub use parse::parse;
 pub use print::{In, Names};
-pub use words::{Modifier, Opcode, Space, SpecialRegister, Type, Version};
+pub use words::{Modifier, Opcode, Property, Sampling, Space, SpecialRegister, TargetOption, Type, Version};

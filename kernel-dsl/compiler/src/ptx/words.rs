@@ -58,13 +58,15 @@ pub(super) const fn same(a: &[u8], b: &[u8]) -> bool {
 }
 
 words! {
-    /// A fundamental type, of a register or of an instruction.
+    /// A fundamental type, of a register or of an instruction; or what a texture, a sampler or a surface is to PTX, which only
+    /// a variable or a kernel's parameter can be.
     Type {
         Pred "pred"
         B8 "b8" B16 "b16" B32 "b32" B64 "b64" B128 "b128"
         U8 "u8" U16 "u16" U32 "u32" U64 "u64"
         S8 "s8" S16 "s16" S32 "s32" S64 "s64"
         F16 "f16" F16x2 "f16x2" Bf16 "bf16" Bf16x2 "bf16x2" F32 "f32" F64 "f64"
+        Texref "texref" Samplerref "samplerref" Surfref "surfref"
     }
 }
 
@@ -76,6 +78,8 @@ pub enum Class {
     Bits,
     Integer,
     Float,
+    /// A texture, a sampler or a surface.
+    Opaque,
 }
 
 impl Type {
@@ -87,6 +91,8 @@ impl Type {
             Type::B16 | Type::U16 | Type::S16 | Type::F16 | Type::Bf16 => 16,
             Type::B32 | Type::U32 | Type::S32 | Type::F16x2 | Type::Bf16x2 | Type::F32 => 32,
             Type::B64 | Type::U64 | Type::S64 | Type::F64 => 64,
+            // Of their handles.
+            Type::Texref | Type::Samplerref | Type::Surfref => 64,
             Type::B128 => 128,
         }
     }
@@ -100,6 +106,7 @@ impl Type {
                 Class::Integer
             }
             Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2 | Type::F32 | Type::F64 => Class::Float,
+            Type::Texref | Type::Samplerref | Type::Surfref => Class::Opaque,
         }
     }
 
@@ -142,6 +149,8 @@ impl Type {
             Type::S64 => "%sd",
             Type::F64 => "%fd",
             Type::B128 => "%bq",
+            // There are none, but for who asks.
+            Type::Texref | Type::Samplerref | Type::Surfref => "%object",
         }
     }
 }
@@ -159,6 +168,7 @@ words! {
         U8 "u8" U16 "u16" U32 "u32" U64 "u64"
         S8 "s8" S16 "s16" S32 "s32" S64 "s64"
         F16 "f16" F16x2 "f16x2" Bf16 "bf16" Bf16x2 "bf16x2" F32 "f32" F64 "f64"
+        Texref "texref" Samplerref "samplerref" Surfref "surfref"
         // State spaces.
         Const "const" Global "global" Local "local" Param "param" Shared "shared"
         // Rounding: to a float, to an integral value.
@@ -186,6 +196,15 @@ words! {
         Shr7 "shr7" Shr15 "shr15" Po "po"
         Finite "finite" Infinite "infinite" Number "number" NotANumber "notanumber"
         Normal "normal" Subnormal "subnormal"
+        // Textures and surfaces: what they are shaped like, how they are read, what is asked of them.
+        Line "1d" Plane "2d" Volume "3d" Lines "a1d" Planes "a2d" Cube "cube" Cubes "acube" Samples "2dms"
+        SamplePlanes "a2dms"
+        Base "base" Level "level" Grad "grad" G "g" B "b" A "a" P "p" OrTrap "trap" OrZero "zero"
+        Width "width" Height "height" Depth "depth" ChannelDataType "channel_data_type" ChannelOrder "channel_order"
+        NormalizedCoords "normalized_coords" ForceUnnormalizedCoords "force_unnormalized_coords"
+        ArraySize "array_size" NumMipmapLevels "num_mipmap_levels" NumSamples "num_samples"
+        FilterMode "filter_mode" AddrMode0 "addr_mode_0" AddrMode1 "addr_mode_1" AddrMode2 "addr_mode_2"
+        MemoryLayout "memory_layout"
     }
 }
 
@@ -215,7 +234,20 @@ impl Modifier {
 
     /// Whether it is so much part of the opcode that it stands right behind it.
     pub const fn belongs_to_opcode(self) -> bool {
-        matches!(self, Modifier::Lo | Modifier::Hi | Modifier::Wide | Modifier::L | Modifier::R | Modifier::To)
+        matches!(
+            self,
+            Modifier::Lo
+                | Modifier::Hi
+                | Modifier::Wide
+                | Modifier::L
+                | Modifier::R
+                | Modifier::To
+                | Modifier::B
+                | Modifier::P
+                | Modifier::Base
+                | Modifier::Level
+                | Modifier::Grad
+        )
     }
 
     /// The first `.version` that has the word itself, where that is not the form's.
@@ -239,6 +271,23 @@ impl Modifier {
         }
     }
 
+    /// The shape of a texture or surface that it names.
+    pub const fn shape(self) -> Option<Shape> {
+        let (coordinates, indexed, axes) = match self {
+            Modifier::Line => (1, false, 1),
+            Modifier::Plane => (2, false, 2),
+            Modifier::Volume | Modifier::Cube => (4, false, 4),
+            Modifier::Lines => (2, true, 1),
+            Modifier::Planes => (4, true, 2),
+            Modifier::Cubes => (4, true, 4),
+            // The number of the sample comes first, and before it that of the plane.
+            Modifier::Samples => (4, false, 2),
+            Modifier::SamplePlanes => (4, true, 2),
+            _ => return None,
+        };
+        Some(Shape { coordinates, indexed, axes })
+    }
+
     /// The length of the vector that it names.
     pub const fn vector(self) -> Option<usize> {
         match self {
@@ -249,19 +298,57 @@ impl Modifier {
     }
 }
 
+/// What a texture or surface is shaped like, by the lengths of the vectors that a place in it takes. Those of three are of
+/// four, the last of which says nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shape {
+    /// Numbers that name a place.
+    pub coordinates: usize,
+    /// Whether the first of them is an unsigned index into an array.
+    pub indexed: bool,
+    /// Numbers that name a distance, or a slope.
+    pub axes: usize,
+}
+
+words! {
+    /// What is said of a texture or sampler where it is declared.
+    Property {
+        Width "width" Height "height" Depth "depth"
+        NormalizedCoords "normalized_coords" ForceUnnormalizedCoords "force_unnormalized_coords"
+        FilterMode "filter_mode" AddrMode0 "addr_mode_0" AddrMode1 "addr_mode_1" AddrMode2 "addr_mode_2"
+        ChannelDataType "channel_data_type" ChannelOrder "channel_order"
+    }
+}
+
+words! {
+    /// How a texture is read between its elements and beyond them.
+    Sampling {
+        Nearest "nearest" Linear "linear"
+        Wrap "wrap" Mirror "mirror" ClampOgl "clamp_ogl" ClampToEdge "clamp_to_edge" ClampToBorder "clamp_to_border"
+    }
+}
+
+words! {
+    /// What follows the architecture in `.target`.
+    TargetOption {
+        Debug "debug" TexmodeUnified "texmode_unified" TexmodeIndependent "texmode_independent"
+    }
+}
+
 words! {
     /// An instruction's first word.
     Opcode {
-Abs "abs" Activemask "activemask" Add "add" Addc "addc" Alloca "alloca" And "and" Atom "atom" Bar "bar"
+        Abs "abs" Activemask "activemask" Add "add" Addc "addc" Alloca "alloca" And "and" Atom "atom" Bar "bar"
         Barrier "barrier" Bfe "bfe" Bfi "bfi" Bfind "bfind" Bmsk "bmsk" Bra "bra" Brev "brev" Brkpt "brkpt" Brx "brx"
         Call "call" Clz "clz" Cnot "cnot" Copysign "copysign" Cos "cos" Cp "cp" Cvt "cvt" Cvta "cvta" Div "div"
-        Dp2a "dp2a" Dp4a "dp4a" Ex2 "ex2" Exit "exit" Fence "fence" Fma "fma" Fns "fns" Isspacep "isspacep" Ld "ld"
+        Dp2a "dp2a" Dp4a "dp4a" Ex2 "ex2" Exit "exit" Fence "fence" Fma "fma" Fns "fns" Isspacep "isspacep" Istypep "istypep" Ld "ld"
         Ldu "ldu" Lg2 "lg2" Lop3 "lop3" Mad "mad" Mad24 "mad24" Madc "madc" Match "match" Max "max" Membar "membar"
         Min "min" Mov "mov" Mul "mul" Mul24 "mul24" Nanosleep "nanosleep" Neg "neg" Not "not" Or "or"
         Pmevent "pmevent" Popc "popc" Prefetch "prefetch" Prefetchu "prefetchu" Prmt "prmt" Rcp "rcp" Red "red"
         Redux "redux" Rem "rem" Ret "ret" Rsqrt "rsqrt" Sad "sad" Selp "selp" Set "set" Setp "setp" Shf "shf"
         Shfl "shfl" Shl "shl" Shr "shr" Sin "sin" Slct "slct" Sqrt "sqrt" St "st" Stackrestore "stackrestore"
-        Stacksave "stacksave" Sub "sub" Subc "subc" Szext "szext" Tanh "tanh" Testp "testp" Trap "trap"
+        Stacksave "stacksave" Sub "sub" Subc "subc" Suld "suld" Suq "suq" Sured "sured" Sust "sust" Szext "szext"
+        Tanh "tanh" Testp "testp" Tex "tex" Tld4 "tld4" Trap "trap" Txq "txq"
         Vabsdiff "vabsdiff" Vabsdiff2 "vabsdiff2" Vabsdiff4 "vabsdiff4" Vadd "vadd" Vadd2 "vadd2" Vadd4 "vadd4"
         Vavrg2 "vavrg2" Vavrg4 "vavrg4" Vmad "vmad" Vmax "vmax" Vmax2 "vmax2" Vmax4 "vmax4" Vmin "vmin" Vmin2 "vmin2"
         Vmin4 "vmin4" Vote "vote" Vset "vset" Vset2 "vset2" Vset4 "vset4" Vshl "vshl" Vshr "vshr" Vsub "vsub"

@@ -3,7 +3,8 @@
 //! Each gives the true result, computed in `f64` and rounded to `f32`: one of the values that the manual allows. Values
 //! that come of one are marked (`Registers::approximate`), for a GPU may give others, within the bound.
 
-use super::float::{F32, F64};
+use super::convert::to_float;
+use super::float::{F16, F32, F64, Rounding};
 use kernel_dsl::compiler::Approximation;
 
 /// In single precision: what the interpreter of IR and the prelude give too.
@@ -16,6 +17,20 @@ pub fn single(what: Approximation, bits: u32) -> u32 {
 pub fn double(what: Approximation, bits: u64) -> u64 {
     let result = what.exact(f64::from_bits(bits));
     if result.is_nan() { F64.nan() } else { result.to_bits() & !0xffff_ffff }
+}
+
+/// In half precision: the true result, rounded.
+pub fn half(what: Approximation, bits: u64) -> u64 {
+    let x = f64::from_bits(to_float(F16, F64, bits, Rounding::Nearest));
+    to_float(F64, F16, what.exact(x).to_bits(), Rounding::Nearest)
+}
+
+/// How far a GPU may be from the true result in half precision, which the manual says apart.
+pub fn half_bound(what: Approximation) -> &'static str {
+    match what {
+        Approximation::Tangent => "2^-10.987",
+        _ => "2^-9.9 of the result",
+    }
 }
 
 /// How far a GPU's `div.approx.f32` and `div.full.f32` may be from the true quotient.

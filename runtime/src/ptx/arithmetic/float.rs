@@ -43,6 +43,8 @@ pub struct Format {
 
 /// Half precision.
 pub const F16: Format = Format { exponent: 5, fraction: 10 };
+/// The upper half of single precision.
+pub const BF16: Format = Format { exponent: 8, fraction: 7 };
 /// Single precision.
 pub const F32: Format = Format { exponent: 8, fraction: 23 };
 /// Double precision.

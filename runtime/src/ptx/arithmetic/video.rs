@@ -47,15 +47,15 @@ impl Part {
     }
 
     /// The word with that part replaced.
-    pub fn put(self, value: i64, into: u32) -> u32 {
+    pub fn put(self, value: i128, into: u32) -> u32 {
         let mask = (u32::MAX >> (32 - self.bits)) << self.shift;
         into & !mask | (value as u32) << self.shift & mask
     }
 
     /// A number held to the range of the part.
-    pub fn clamp(self, value: i64, signed: bool) -> i64 {
+    pub fn clamp(self, value: i128, signed: bool) -> i128 {
         let range = Integer { bits: self.bits, signed };
-        i128::from(value).clamp(range.least(), range.greatest()) as i64
+        value.clamp(range.least(), range.greatest())
     }
 }
 
@@ -76,7 +76,7 @@ pub enum Second {
 
 impl Second {
     /// What becomes of a scalar operation's result.
-    pub fn of(self, result: i64, c: u32, saturate: bool, signed: bool) -> u32 {
+    pub fn of(self, result: i128, c: u32, saturate: bool, signed: bool) -> u32 {
         let part = if let Second::Merge(part) = self { part } else { Part::WHOLE };
         let result = if saturate { part.clamp(result, signed) } else { result };
         let word = Integer { bits: 32, signed };
@@ -108,7 +108,7 @@ pub struct Parts {
 
 impl Parts {
     /// The result, from what `f` computes of each pair of numbers.
-    pub fn of(self, [a, b, c]: [u32; 3], signed: [bool; 2], f: impl Fn(Part, i64, i64) -> i64) -> u32 {
+    pub fn of(self, [a, b, c]: [u32; 3], signed: [bool; 2], f: impl Fn(Part, i64, i64) -> i128) -> u32 {
         let both = u64::from(b) << 32 | u64::from(a);
         let pick = |number: u8, signed: bool| {
             Part { shift: 0, bits: self.bits }.value((both >> (u32::from(number) * self.bits)) as u32, signed)

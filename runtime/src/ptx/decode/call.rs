@@ -142,10 +142,15 @@ impl<'m> Decoder<'m> {
         let returns = self.handed(frame, &call.returns)?;
         let mut inlined = self.frame(index, parameters, returns);
         self.take_registers(&mut inlined)?;
+        let stack = self.keep_stack(callee);
         self.function(&mut inlined);
         let returns = inlined.returns_at.take().unwrap_or_default();
         self.arrive_here(&returns);
         self.site = site;
+        // What the function has allocated ends with it.
+        if let Some((stack, kept)) = stack {
+            self.move_register(stack, kept);
+        }
         self.give_registers(frame, &mut inlined, call)
     }
 

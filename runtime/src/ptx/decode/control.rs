@@ -38,6 +38,7 @@ impl<'m> Decoder<'m> {
             }
             Opcode::Exit => Ok(Decoded::plain(Kind::Exit)),
             Opcode::Trap => Ok(Decoded::plain(Kind::Trap("the kernel traps"))),
+            Opcode::Brkpt => Ok(Decoded::plain(Kind::Trap("the kernel stops for a debugger, and there is none"))),
             Opcode::Bar | Opcode::Barrier => self.barrier(frame, words, operands),
             Opcode::Shfl => self.shuffle(frame, words, operands),
             Opcode::Vote => self.vote(frame, words, operands),

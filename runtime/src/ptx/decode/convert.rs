@@ -1,7 +1,7 @@
 //! `cvt`.
 
 use super::super::arithmetic::convert::{from_integer, to_float, to_integer, to_integral};
-use super::super::arithmetic::float::{F16, F32, F64, Format, Rounding};
+use super::super::arithmetic::float::{BF16, F16, F32, F64, Format, Rounding};
 use super::super::arithmetic::integer::Integer;
 use super::super::body::unary;
 use super::super::code::Body;
@@ -20,7 +20,9 @@ enum Side {
 
 fn side(ty: Type) -> Result<Side> {
     match ty {
-        Type::F16 => Ok(Side::Float(F16)),
+        // Of a pair, either.
+        Type::F16 | Type::F16x2 => Ok(Side::Float(F16)),
+        Type::Bf16 => Ok(Side::Float(BF16)),
         Type::F32 => Ok(Side::Float(F32)),
         Type::F64 => Ok(Side::Float(F64)),
         _ => match integer(ty) {
@@ -84,8 +86,9 @@ impl<'m> Decoder<'m> {
         let (rounding, integral) = (words.rounding(), words.integral());
         let (ftz, saturate) = (words.take(Modifier::Ftz), words.take(Modifier::Sat));
         let (to_type, from_type) = (words.ty()?, words.ty()?);
-        if operands.len() != 2 {
-            return Err("the interpreter does not know conversions to pairs".to_string());
+        let pair = to_type == Type::F16x2;
+        if operands.len() != 2 + usize::from(pair) {
+            return Err("it has another number of operands".to_string());
         }
         let to = self.to(frame, operands, 0)?;
         let from = self.operand(frame, operands, 1, from_type)?;
@@ -95,6 +98,10 @@ impl<'m> Decoder<'m> {
         }
         let conversion =
             Conversion { to: to_side, from: from_side, rounding, integral, ftz, saturate, register: to.bits };
+        if pair {
+            let low = self.operand(frame, operands, 2, from_type)?;
+            return Ok(self.lanewise(to, &[from, low], move |[a, b, ..]| conversion.of(a) << 16 | conversion.of(b)));
+        }
         match fast(conversion, (to_type, to), (from_type, from)) {
             Some(body) => Ok(self.compute(to, &[from], body)),
             None => Ok(self.lanewise(to, &[from], move |[a, ..]| conversion.of(a))),

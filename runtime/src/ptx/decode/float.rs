@@ -93,11 +93,9 @@ impl<'m> Decoder<'m> {
                 flush(divide(flush(a as u32), flush(b as u32))).into()
             }));
         }
-        if words.take(Modifier::PropagateNan) {
-            return Err("the interpreter does not know `.NaN`".to_string());
-        }
+        let keeps_nan = words.take(Modifier::PropagateNan);
         let mode = Mode::take(ty, words)?;
-        if let Some(body) = fast(opcode, mode, to, &from) {
+        if !keeps_nan && let Some(body) = fast(opcode, mode, to, &from) {
             return Ok(self.compute(to, &from, body));
         }
         let f = move |format: Format, [a, b, c, _]: [u64; 4], rounding: Rounding| match opcode {
@@ -106,6 +104,7 @@ impl<'m> Decoder<'m> {
             Opcode::Mul => format.mul(a, b, rounding),
             Opcode::Mad => format.fma(a, b, c, rounding),
             Opcode::Div => format.div(a, b, rounding),
+            Opcode::Min | Opcode::Max if keeps_nan && (format.is_nan(a) || format.is_nan(b)) => format.nan(),
             Opcode::Min => format.min(a, b),
             Opcode::Max => format.max(a, b),
             _ if format.is_nan(a) => format.nan(),
@@ -164,7 +163,9 @@ impl<'m> Decoder<'m> {
         let Some(what) = Approximation::of(opcode) else {
             return Err(format!("there is no approximate `{opcode}`"));
         };
-        self.code.bounds.insert(self.site, what.bound());
+        let half = matches!(ty, Type::F16 | Type::F16x2);
+        let bound = if half { approximate::half_bound(what) } else { what.bound() };
+        self.code.bounds.insert(self.site, bound);
         let ftz = words.take(Modifier::Ftz);
         match ty {
             Type::F32 => Ok(self.lanewise(to, &[from], move |[a, ..]| {
@@ -174,6 +175,10 @@ impl<'m> Decoder<'m> {
             Type::F64 => Ok(self.lanewise(to, &[from], move |[a, ..]| {
                 let flush = |x: u64| if ftz { F64.flush(x) } else { x };
                 flush(approximate::double(what, flush(a)))
+            })),
+            Type::F16 => Ok(self.lanewise(to, &[from], move |[a, ..]| approximate::half(what, a))),
+            Type::F16x2 => Ok(self.lanewise(to, &[from], move |[a, ..]| {
+                approximate::half(what, a & 0xffff) | approximate::half(what, a >> 16 & 0xffff) << 16
             })),
             _ => Err(format!("the interpreter has no approximations in .{ty}")),
         }

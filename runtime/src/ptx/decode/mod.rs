@@ -14,6 +14,7 @@ mod moves;
 mod operand;
 mod place;
 mod special;
+mod stack;
 mod video;
 mod words;
 
@@ -113,6 +114,8 @@ pub(super) struct Decoder<'m> {
     globals: Vec<Option<Home>>,
     /// Where variables of functions are that all threads share, by function and variable.
     own: HashMap<(usize, usize), Home>,
+    /// Where the stack ends, and up to where it can, of a kernel that has one.
+    stack: Option<(Source, u64)>,
     refusals: Vec<Refusal>,
     /// Where variables lie that outlive the launch; without, each launch has its own.
     places: Option<&'m Places>,
@@ -217,6 +220,7 @@ impl<'m> Decoder<'m> {
             specials: HashMap::new(),
             globals: Vec::new(),
             own: HashMap::new(),
+            stack: None,
             refusals: Vec::new(),
             places: None,
             chain: Vec::new(),
@@ -362,10 +366,11 @@ impl<'m> Decoder<'m> {
             | Vmin | Vmin2 | Vmin4 | Vset | Vset2 | Vset4 | Vshl | Vshr | Vsub | Vsub2 | Vsub4 => {
                 self.video(frame, opcode, words, operands)
             }
-            Bra | Brx | Ret | Exit | Trap | Bar | Barrier | Membar | Fence | Shfl | Vote | Match | Redux
+            Bra | Brkpt | Brx | Ret | Exit | Trap | Bar | Barrier | Membar | Fence | Shfl | Vote | Match | Redux
             | Activemask | Nanosleep | Pmevent => self.control(frame, opcode, words, operands),
-            // A call is a statement of its own.
-            Alloca | Brkpt | Call | Stackrestore | Stacksave => {
+            Alloca | Stackrestore | Stacksave => self.allocation(frame, opcode, words, operands),
+            // A call is a statement of its own; a launch has no textures and no surfaces.
+            Call | Istypep | Suld | Suq | Sured | Sust | Tex | Tld4 | Txq => {
                 Err(format!("the interpreter does not know `{opcode}`"))
             }
         }

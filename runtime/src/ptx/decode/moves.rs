@@ -4,7 +4,7 @@ use super::super::body::{lanewise, unary};
 use super::super::code::{Access, Body, Data, Follows, Kind, Window};
 use super::super::registers::{Place, Registers, lanes};
 use super::operand::Source;
-use super::special::clock;
+use super::special::{clock, unknowable};
 use super::words::Words;
 use super::{Decoded, Decoder, Frame, Result};
 use kernel_dsl::compiler::ptx::{Operand, Type};
@@ -50,6 +50,9 @@ impl<'m> Decoder<'m> {
                 let to = self.to(frame, operands, 0)?;
                 if let Some(high) = clock(*s) {
                     return Ok(self.read_clock(to, high));
+                }
+                if let Some(reason) = unknowable(*s) {
+                    return Ok(self.partial(to, &[], reason, |_| None));
                 }
                 let from = self.from(frame, from, ty)?;
                 Ok(self.compute(to, &[from], copy(to, from)))

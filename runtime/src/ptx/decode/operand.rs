@@ -204,10 +204,10 @@ impl<'m> Decoder<'m> {
             Operand::Negated(..) | Operand::Selected(..) => {
                 return Err("the interpreter does not know parts of operands".to_string());
             }
-            Operand::Pair(..) | Operand::Vector(_) | Operand::Sink => {
+            Operand::Pair(..) | Operand::Resident(..) | Operand::Vector(_) | Operand::Sink => {
                 return Err("several operands stand where one is needed".to_string());
             }
-            Operand::Address(_) | Operand::Label(_) | Operand::BranchTargets(_) => {
+            Operand::Address(_) | Operand::Texel(_) | Operand::Label(_) | Operand::BranchTargets(_) => {
                 return Err("a place stands where a value is needed".to_string());
             }
         })

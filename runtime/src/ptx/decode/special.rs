@@ -8,7 +8,7 @@ use crate::ptx::code::Kind;
 use kernel_dsl::compiler::ptx::SpecialRegister;
 use smallvec::smallvec;
 
-/// What a special register holds, if the interpreter has it.
+/// What a special register holds, if that is the same throughout a block and known.
 fn known(register: SpecialRegister) -> Option<Special> {
     use SpecialRegister::*;
     Some(match register {
@@ -29,6 +29,10 @@ fn known(register: SpecialRegister) -> Option<Special> {
         NwarpId => Special::Warps,
         // One multiprocessor does it all, one grid.
         SmId | GridId => Special::Constant(0),
+        // Nothing of shared memory is kept from the kernel, and no graph has launched it.
+        ReservedSmemBegin | ReservedSmemEnd | ReservedSmemCap | ReservedSmem0 | ReservedSmem1 | CurrentGraphExec => {
+            Special::Constant(0)
+        }
         NsmId => Special::Constant(1),
         LanemaskEq => Special::LanesEqual,
         LanemaskLt => Special::LanesBelow { inclusive: false },
@@ -39,6 +43,22 @@ fn known(register: SpecialRegister) -> Option<Special> {
         TotalSmemSize => Special::TotalShared,
         _ => return None,
     })
+}
+
+/// Why nothing can be known of what a special register holds, where that is so.
+pub(super) fn unknowable(register: SpecialRegister) -> Option<&'static str> {
+    use SpecialRegister::*;
+    match register {
+        Pm0 | Pm0Wide | Pm1 | Pm1Wide | Pm2 | Pm2Wide | Pm3 | Pm3Wide | Pm4 | Pm4Wide | Pm5 | Pm5Wide | Pm6
+        | Pm6Wide | Pm7 | Pm7Wide => Some("it counts what a profiler has asked for, and there is none"),
+        Envreg0 | Envreg1 | Envreg2 | Envreg3 | Envreg4 | Envreg5 | Envreg6 | Envreg7 | Envreg8 | Envreg9
+        | Envreg10 | Envreg11 | Envreg12 | Envreg13 | Envreg14 | Envreg15 | Envreg16 | Envreg17 | Envreg18
+        | Envreg19 | Envreg20 | Envreg21 | Envreg22 | Envreg23 | Envreg24 | Envreg25 | Envreg26 | Envreg27
+        | Envreg28 | Envreg29 | Envreg30 | Envreg31 => {
+            Some("it holds what the driver has put there, and there is none")
+        }
+        _ => None,
+    }
 }
 
 /// A clock: whether its upper half is meant.

@@ -204,13 +204,14 @@ enum Compute {
 }
 
 impl Compute {
-    fn of(self, a: i64, b: i64) -> i64 {
+    /// Exactly: a word shifted left by 32 has more than 64 bits with its sign.
+    fn of(self, a: i64, b: i64) -> i128 {
         match self {
-            Compute::Operation(operation) => operation.of(a, b),
+            Compute::Operation(operation) => operation.of(a, b).into(),
             Compute::Compare(compare) => compare(a, b).into(),
             Compute::Shift { left, wrap } => {
                 let distance = if wrap { b & 31 } else { b.min(32) };
-                if left { a << distance } else { a >> distance }
+                if left { i128::from(a) << distance } else { i128::from(a >> distance) }
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::function::Function;
 use super::operand::Symbol;
-use crate::ptx::words::{Space, Type, Version};
+use crate::ptx::words::{Property, Sampling, Space, TargetOption, Type, Version};
 use crate::target::Target;
 use std::fmt;
 
@@ -13,7 +13,7 @@ use std::fmt;
 pub struct Module {
     pub(in crate::ptx) version: Version,
     pub(in crate::ptx) target: Architecture,
-    pub(in crate::ptx) options: Vec<String>,
+    pub(in crate::ptx) options: Vec<TargetOption>,
     pub(in crate::ptx) header: Vec<String>,
     pub(in crate::ptx) items: Vec<Item>,
     pub(in crate::ptx) variables: Vec<Variable>,
@@ -44,8 +44,8 @@ impl Module {
         self.target
     }
 
-    /// What follows the architecture in `.target`: `debug`, `texmode_independent`.
-    pub fn options(&self) -> &[String] {
+    /// What follows the architecture in `.target`.
+    pub fn options(&self) -> &[TargetOption] {
         &self.options
     }
 
@@ -258,4 +258,15 @@ pub enum Initialiser {
     },
     /// `{…}`
     List(Vec<Initialiser>),
+    /// `{ addr_mode_0 = wrap, normalized_coords = 1 }`, of a texture, a sampler or a surface.
+    Properties(Vec<(Property, Setting)>),
+}
+
+/// What a property of a texture, a sampler or a surface is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Setting {
+    /// A number.
+    Number(u32),
+    /// A way of reading it.
+    Sampling(Sampling),
 }

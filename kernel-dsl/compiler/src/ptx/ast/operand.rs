@@ -58,6 +58,10 @@ pub enum Operand {
     Address(Address),
     /// The address of a variable or function, as a value.
     Symbol(Symbol, i32),
+    /// `[t, {%f1, %f2}]`: a place in a texture or surface.
+    Texel(Box<Texel>),
+    /// `{%f1, %f2, %f3, %f4}|%p`: what comes of a texture, and whether all of it was in memory.
+    Resident(Vec<Operand>, Register),
     /// Where a branch goes.
     Label(Label),
     /// Where a `brx.idx` may go: index into the function's lists of targets.
@@ -87,6 +91,17 @@ pub struct Address {
     pub offset: i32,
 }
 
+/// A place in a texture or surface.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Texel {
+    /// Which: a variable, or its handle.
+    pub object: Base,
+    /// By which sampler, where the target has textures and samplers independent of one another.
+    pub sampler: Option<Base>,
+    /// Where in it.
+    pub coordinates: Vec<Operand>,
+}
+
 /// What an address counts from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
@@ -108,6 +123,19 @@ impl Operand {
             Operand::Address(Address { base: Base::Register(r), offset }) => {
                 Operand::Address(Address { base: Base::Register(to(*r)), offset: *offset })
             }
+            Operand::Texel(texel) => {
+                let base = |base: &Base, to: &mut dyn FnMut(Register) -> Register| match base {
+                    Base::Register(r) => Base::Register(to(*r)),
+                    Base::Symbol(s) => Base::Symbol(*s),
+                };
+                let Texel { object, sampler, coordinates } = &**texel;
+                Operand::Texel(Box::new(Texel {
+                    object: base(object, to),
+                    sampler: sampler.as_ref().map(|s| base(s, to)),
+                    coordinates: coordinates.iter().map(|o| o.renamed(to)).collect(),
+                }))
+            }
+            Operand::Resident(parts, p) => Operand::Resident(parts.iter().map(|o| o.renamed(to)).collect(), to(*p)),
             other => other.clone(),
         }
     }
@@ -125,6 +153,18 @@ impl Operand {
                 b.iter().for_each(|r| each(*r, true));
             }
             Operand::Vector(v) => v.iter().for_each(|o| o.registers(each)),
+            Operand::Resident(v, p) => {
+                v.iter().for_each(|o| o.registers(each));
+                each(*p, true);
+            }
+            Operand::Texel(texel) => {
+                for base in [Some(texel.object), texel.sampler].into_iter().flatten() {
+                    if let Base::Register(r) = base {
+                        each(r, false);
+                    }
+                }
+                texel.coordinates.iter().for_each(|o| o.registers(each));
+            }
             Operand::Sink
             | Operand::Integer(_)
             | Operand::Bits(_)

@@ -8,11 +8,11 @@ pub use call::check_call;
 pub use illegal::{Illegal, Reason};
 pub use takes::Takes;
 
-use super::ast::{Address, Architecture, Base, Function, Instruction, Operand, Register, Selector, Symbol};
+use super::ast::{Address, Architecture, Base, Function, Instruction, Operand, Register, Selector, Symbol, Texel};
 use super::form::{Kind, Limit, MAX_SLOTS, OperandForm, OperandType, Presence, Row, Selection, Set};
 use super::print::{In, Names};
 use super::table;
-use super::words::{Class, Modifier, Opcode, Space, Type, Version};
+use super::words::{Class, Modifier, Opcode, Shape, Space, TargetOption, Type, Version};
 use smallvec::SmallVec;
 use takes::takes;
 
@@ -118,6 +118,7 @@ fn since(instruction: &Instruction) -> (u16, Version) {
     let words = instruction.modifiers.iter().filter_map(|m| m.since()).map(|version| (0, version));
     let registers = instruction.operands.iter().filter_map(|o| match o {
         Operand::Special(s) => Some(s.since()),
+        Operand::Resident(..) => Some((60, Version::new(7, 1))),
         _ => None,
     });
     words.chain(registers).fold((0, Version::new(0, 0)), |(t, v), (target, version)| (t.max(target), v.max(version)))
@@ -137,6 +138,16 @@ fn has_operand(names: Names<'_>, operand: &Operand) -> bool {
         }
         Operand::Pair(a, b) => [a, b].into_iter().flatten().all(|r| has_register(function, *r)),
         Operand::Vector(v) => v.iter().all(|o| has_operand(names, o)),
+        Operand::Resident(v, p) => v.iter().all(|o| has_operand(names, o)) && has_register(function, *p),
+        Operand::Texel(texel) => {
+            let has = |base: &Base| match base {
+                Base::Register(r) => has_register(function, *r),
+                Base::Symbol(s) => has_symbol(names, *s),
+            };
+            has(&texel.object)
+                && texel.sampler.as_ref().is_none_or(has)
+                && texel.coordinates.iter().all(|o| has_operand(names, o))
+        }
         Operand::Address(Address { base: Base::Register(r), .. }) => has_register(function, *r),
         Operand::Address(Address { base: Base::Symbol(s), .. }) | Operand::Symbol(s, _) => has_symbol(names, *s),
         Operand::Label(l) => (l.0 as usize) < function.labels.len(),
@@ -200,6 +211,11 @@ pub(super) fn reordered(instruction: &Instruction) -> impl Iterator<Item = Small
     })
 }
 
+/// The shape that the modifiers name.
+fn shape(chosen: &Chosen) -> Option<Shape> {
+    chosen.iter().flatten().find_map(|m| m.shape())
+}
+
 fn operand_type(form: &OperandForm, chosen: &Chosen) -> Option<Type> {
     let slot = |i: u8| chosen[usize::from(i)].and_then(Modifier::ty);
     match form.ty {
@@ -232,12 +248,22 @@ impl Check<'_> {
         let vector = match form.kind {
             Kind::Vectorised => chosen.iter().flatten().find_map(|m| m.vector()),
             Kind::Vector(n) => Some(usize::from(n)),
+            Kind::Axes => shape(chosen).map(|s| s.axes),
             _ => None,
         };
         match (form.kind, given, ty) {
             (Kind::Label, Operand::Label(_), _) => true,
             (Kind::BranchTargets, Operand::BranchTargets(_), _) => true,
+            (Kind::Symbol, Operand::Symbol(symbol, _), _) if self.object(*symbol).is_some() => {
+                // What comes of it is its handle.
+                opcode == Opcode::Mov && ty == Some(Type::U64)
+            }
             (Kind::Symbol, Operand::Symbol(symbol, _), _) => self.lies_there(*symbol, chosen),
+            (Kind::Object(object), Operand::Address(Address { base, offset: 0 }), _) => self.is_object(base, object),
+            (Kind::OwnSampler, Operand::Address(Address { base, offset: 0 }), _) => {
+                !self.independent() && self.is_object(base, Type::Texref)
+            }
+            (Kind::Texel(object), Operand::Texel(texel), Some(ty)) => self.texel(form, object, ty, texel, chosen),
             (Kind::Special, Operand::Special(s), Some(ty)) => s.ty().bits() == ty.bits(),
             (Kind::Address, Operand::Address(a), _) => {
                 // What a caller gave is not the callee's to write.
@@ -261,18 +287,66 @@ impl Check<'_> {
             (Kind::Value, Operand::Sink, _) => form.sink,
             (Kind::Value, Operand::Register(_), _) if form.selection == Selection::OnePart => false,
             (Kind::Value, Operand::Not(p), _) => form.negatable && self.is(*p, |t| t == Type::Pred),
-            (Kind::Vectorised | Kind::Vector(_), Operand::Vector(v), Some(ty)) => {
-                let sink = |o: &Operand| *o == Operand::Sink && form.destination;
-                vector == Some(v.len())
-                    && !v.iter().all(sink)
-                    && v.iter().all(|o| sink(o) || self.value(form, ty, o))
-                    && self.alike(v)
+            (Kind::Vectorised | Kind::Vector(_) | Kind::Axes, Operand::Vector(v), Some(ty)) => {
+                // One register can be written as a vector of one.
+                let length = vector.or((form.kind == Kind::Vectorised).then_some(1));
+                length == Some(v.len()) && self.vector(form, ty, v)
             }
+            (Kind::Vector(_), Operand::Resident(v, p), Some(ty)) => {
+                form.paired && vector == Some(v.len()) && self.is(*p, |t| t == Type::Pred) && self.vector(form, ty, v)
+            }
+            // Along one axis, a distance can do without its braces.
+            (Kind::Axes, o, Some(Type::S32)) => vector == Some(1) && self.value(form, Type::S32, o),
             (Kind::Constant, o, Some(ty)) => constant_fits(o, ty) && within(form.limit, o),
             (Kind::Value, o, Some(ty)) => self.value(form, ty, o),
             (Kind::Vectorised, o, Some(ty)) => vector.is_none() && self.value(form, ty, o),
             _ => false,
         }
+    }
+
+    /// Whether these can be the elements of a vector.
+    fn vector(self, form: &OperandForm, ty: Type, elements: &[Operand]) -> bool {
+        let sink = |o: &Operand| *o == Operand::Sink && form.destination;
+        !elements.iter().all(sink)
+            && elements.iter().all(|o| sink(o) || self.value(form, ty, o))
+            && self.alike(elements)
+    }
+
+    /// What a symbol is, if it is a texture, a sampler or a surface.
+    fn object(self, symbol: Symbol) -> Option<Type> {
+        let ty = match symbol {
+            Symbol::Parameter(i) => self.names.function.parameters[i as usize].ty,
+            Symbol::Global(i) => self.names.module.variables[i as usize].ty,
+            Symbol::Return(_) | Symbol::Variable(_) | Symbol::Function(_) => return None,
+        };
+        Some(ty).filter(|ty| ty.class() == Class::Opaque)
+    }
+
+    /// Whether textures and samplers are apart from one another.
+    fn independent(self) -> bool {
+        self.names.module.options.contains(&TargetOption::TexmodeIndependent)
+    }
+
+    /// Whether that is such an object, or can hold the handle of one.
+    fn is_object(self, base: &Base, object: Type) -> bool {
+        match base {
+            Base::Register(r) => self.is(*r, |ty| holds(ty, Type::U64, false)),
+            Base::Symbol(symbol) => self.object(*symbol) == Some(object),
+        }
+    }
+
+    fn texel(self, form: &OperandForm, object: Type, ty: Type, texel: &Texel, chosen: &Chosen) -> bool {
+        let Some(shape) = shape(chosen) else { return false };
+        let Texel { object: which, sampler, coordinates } = texel;
+        let sampled = object == Type::Texref && self.independent();
+        let (index, rest) = coordinates.split_at(usize::from(shape.indexed).min(coordinates.len()));
+        self.is_object(which, object)
+            && sampler.is_some() == sampled
+            && sampler.is_none_or(|s| self.is_object(&s, Type::Samplerref))
+            && coordinates.len() == shape.coordinates
+            && index.iter().all(|o| self.value(form, Type::U32, o))
+            && rest.iter().all(|o| self.value(form, ty, o))
+            && self.alike(rest)
     }
 
     /// Whether the elements of a vector are of one kind: integers, or floats of one type. Bits go with either.
@@ -307,7 +381,11 @@ impl Check<'_> {
                 let small = matches!(given, Some(Space::Shared | Space::Local | Space::Const));
                 matches!(ty.class(), Class::Bits | Class::Integer) && (ty.bits() == 64 || small && ty.bits() == 32)
             }),
-            Base::Symbol(symbol) => !matches!(symbol, Symbol::Function(_)) && self.lies_there(symbol, chosen),
+            Base::Symbol(symbol) => {
+                !matches!(symbol, Symbol::Function(_))
+                    && self.object(symbol).is_none()
+                    && self.lies_there(symbol, chosen)
+            }
         }
     }
 

@@ -18,7 +18,7 @@
 //! | `d:wide` | is twice as wide as the instruction's type |
 //! | `d:type+` | may be a wider register: loads, stores, conversions |
 //! | `d:vec` | the same, and a vector where `.v2` or `.v4` is given |
-//! | `a:b32x2` | is a vector of two `.b32` |
+//! | `a:b32x2`, `d:dtypex4` | is a vector of two `.b32`, of four of that type |
 //! | `%a` | is a register, never a constant |
 //! | `p`, `c:pred` | is a predicate; `{!}c:pred` perhaps negated |
 //! | `{-}a` | is perhaps negated |
@@ -28,6 +28,10 @@
 //! | `d{_}` | may be `_`, for a result that nobody wants |
 //! | `d{\|p}` | may be followed by a second, predicate, destination |
 //! | `[a]` | is an address |
+//! | `[texture]`, `[surface]`, `[sampler]` | is one of these: a variable, or its handle in a register |
+//! | `[own]` | is a texture that is its own sampler, as all are but in `texmode_independent` |
+//! | `[texture, c:ctype]` | is a place in one, of as many coordinates as the shape (`.2d`) has |
+//! | `e:offsets`, `x:slopes` | is a vector of as many `.s32` or `.f32` as the shape has axes |
 //! | `label`, `symbol`, `sreg` | is a label, the address of a variable or function, a special register |
 //! | `tlist` | is the name of a list of labels |
 //! | `callee` | is all that a call has |
@@ -68,7 +72,7 @@ pub struct Row {
 /// Modifiers of a form at most.
 pub const MAX_SLOTS: usize = 8;
 /// Operands of a form at most.
-pub const MAX_OPERANDS: usize = 5;
+pub const MAX_OPERANDS: usize = 6;
 
 /// A place for a modifier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,12 +85,12 @@ pub struct Slot {
 
 /// A set of modifiers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Set([u64; 3]);
+pub struct Set([u64; 4]);
 
-const _: () = assert!(Modifier::ALL.len() <= 192, "a set has a bit for each modifier");
+const _: () = assert!(Modifier::ALL.len() <= 256, "a set has a bit for each modifier");
 
 impl Set {
-    const EMPTY: Set = Set([0; 3]);
+    const EMPTY: Set = Set([0; 4]);
 
     /// Whether `modifier` is one of them.
     pub const fn has(self, modifier: Modifier) -> bool {
@@ -99,7 +103,8 @@ impl Set {
     }
 
     const fn or(self, other: Set) -> Set {
-        Set([self.0[0] | other.0[0], self.0[1] | other.0[1], self.0[2] | other.0[2]])
+        let (a, b) = (self.0, other.0);
+        Set([a[0] | b[0], a[1] | b[1], a[2] | b[2], a[3] | b[3]])
     }
 
     /// The set of these, each as the [plain](Modifier::plain) word.
@@ -109,12 +114,13 @@ impl Set {
 
     /// Whether all of them are in `other`.
     pub const fn within(self, other: Set) -> bool {
-        self.0[0] & !other.0[0] == 0 && self.0[1] & !other.0[1] == 0 && self.0[2] & !other.0[2] == 0
+        let (a, b) = (self.0, other.0);
+        a[0] & !b[0] == 0 && a[1] & !b[1] == 0 && a[2] & !b[2] == 0 && a[3] & !b[3] == 0
     }
 
     const fn only_types(self) -> bool {
         let types = (1 << Type::ALL.len()) - 1;
-        self.0[0] & types != 0 && self.0[0] & !types == 0 && self.0[1] == 0 && self.0[2] == 0
+        self.0[0] & types != 0 && self.0[0] & !types == 0 && self.0[1] == 0 && self.0[2] == 0 && self.0[3] == 0
     }
 
     /// They, in the order of [`Modifier`].
@@ -225,6 +231,14 @@ pub enum Kind {
     Vector(u8),
     /// A place in memory.
     Address,
+    /// A texture, a sampler or a surface.
+    Object(Type),
+    /// A texture that is its own sampler.
+    OwnSampler,
+    /// A place in a texture or surface.
+    Texel(Type),
+    /// A vector of as many as the shape has axes.
+    Axes,
     /// The address of a variable.
     Symbol,
     /// A special register.

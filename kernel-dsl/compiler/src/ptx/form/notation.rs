@@ -105,7 +105,7 @@ const fn alternatives(text: &[u8], name: &[u8]) -> Set {
 }
 
 /// Sets of modifiers that many rows share.
-pub const SETS: [(&str, &str); 16] = [
+pub const SETS: [(&str, &str); 20] = [
     ("integer", "{.u16, .u32, .u64, .s16, .s32, .s64}"),
     ("any_integer", "{.u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64}"),
     ("unsigned", "{.u16, .u32, .u64}"),
@@ -122,6 +122,10 @@ pub const SETS: [(&str, &str); 16] = [
     ("float_compare", "{.eq, .ne, .lt, .le, .gt, .ge, .equ, .neu, .ltu, .leu, .gtu, .geu, .num, .nan}"),
     ("logic", "{.and, .or, .xor}"),
     ("scope", "{.cta, .gpu, .sys}"),
+    ("texel", "{.u32, .s32, .f16, .f32}"),
+    ("flat", "{.1d, .2d, .3d, .a1d, .a2d}"),
+    ("depth_shape", "{.1d, .2d, .a1d, .a2d}"),
+    ("outside", "{.trap, .clamp, .zero}"),
 ];
 
 /// What the shared set `name` is.
@@ -186,9 +190,8 @@ impl<'a> Cursor<'a> {
         form.negatable = self.eat(b"{!}");
         form.signed = self.eat(b"{-}");
         if self.eat(b"[") {
-            self.word();
+            self.place(row, names, &mut form);
             self.expect(b"]");
-            form.kind = Kind::Address;
             return form;
         }
         form.register = self.eat(b"%");
@@ -229,6 +232,32 @@ impl<'a> Cursor<'a> {
         form.paired = self.eat(b"{|p}");
         form.selection = self.selection();
         form
+    }
+
+    /// What stands in brackets.
+    const fn place(&mut self, row: &Row, names: &[&[u8]; MAX_SLOTS], form: &mut OperandForm) {
+        let name = self.word();
+        if same(name, b"own") {
+            form.kind = Kind::OwnSampler;
+            return;
+        }
+        let object = if same(name, b"texture") {
+            Type::Texref
+        } else if same(name, b"surface") {
+            Type::Surfref
+        } else if same(name, b"sampler") {
+            Type::Samplerref
+        } else {
+            form.kind = Kind::Address;
+            return;
+        };
+        form.kind = Kind::Object(object);
+        if self.eat(b", ") {
+            self.word();
+            self.expect(b":");
+            form.ty = self.operand_type(row, names, &mut form.kind);
+            form.kind = Kind::Texel(object);
+        }
     }
 
     const fn presence(&mut self, row: &Row, names: &[&[u8]; MAX_SLOTS]) -> Presence {
@@ -272,21 +301,37 @@ impl<'a> Cursor<'a> {
             *kind = Kind::Vectorised;
             return OperandType::Slot(last_type(row));
         }
-        let mut i = 0;
-        while i < row.slot_count {
-            if same(names[i], word) && row.slots[i].alternatives.only_types() {
-                return OperandType::Slot(i as u8);
-            }
-            i += 1;
+        if same(word, b"offsets") {
+            *kind = Kind::Axes;
+            return OperandType::Fixed(Type::S32);
         }
-        if let Some(ty) = Type::from_spelling(word) {
-            return OperandType::Fixed(ty);
+        if same(word, b"slopes") {
+            *kind = Kind::Axes;
+            return OperandType::Fixed(Type::F32);
+        }
+        if let Some(ty) = named_type(row, names, word) {
+            return ty;
         }
         let (ty, count) = word.split_at(word.len() - 2);
         assert!(count[0] == b'x', "an operand's type is known");
         *kind = Kind::Vector(count[1] - b'0');
-        let Some(ty) = Type::from_spelling(ty) else { panic!("a vector's type is known") };
-        OperandType::Fixed(ty)
+        let Some(ty) = named_type(row, names, ty) else { panic!("a vector's type is known") };
+        ty
+    }
+}
+
+/// The type in the slot of that name, or of that name itself.
+const fn named_type(row: &Row, names: &[&[u8]; MAX_SLOTS], word: &[u8]) -> Option<OperandType> {
+    let mut i = 0;
+    while i < row.slot_count {
+        if same(names[i], word) && row.slots[i].alternatives.only_types() {
+            return Some(OperandType::Slot(i as u8));
+        }
+        i += 1;
+    }
+    match Type::from_spelling(word) {
+        Some(ty) => Some(OperandType::Fixed(ty)),
+        None => None,
     }
 }
 

@@ -24,6 +24,9 @@ pub fn refused(opcode: Opcode) -> Option<&'static str> {
         Bar | Barrier => "threads wait for one another by `block::sync()` and `warp::sync()`",
         Shfl => "lanes trade values by `warp::shuffle` and its kin, which check who takes part",
         Vote => "lanes vote by `warp::ballot`, `warp::any` and `warp::all`, which check who takes part",
+        Istypep | Suld | Suq | Sured | Sust | Tex | Tld4 | Txq => {
+            "the language has no textures and no surfaces: memory is read and written by slices and views"
+        }
         Match => "lanes compare values by `warp::match_any`, which checks who takes part",
         Redux => "lanes reduce values by `warp::sum`, `warp::min` and `warp::max`, which check who takes part",
         _ => return None,

@@ -9,7 +9,7 @@ use crate::ptx::ast::{
     BranchTargets, Directives, Function, FunctionKind, Inlined, Item, Label, Lines, Linkage, Location, Parameter,
     Position, Statement, Symbol,
 };
-use crate::ptx::words::{Space, Version};
+use crate::ptx::words::{Class, Space, Version};
 
 impl<'a> Parser<'a> {
     /// A function, from behind `.entry` or `.func`.
@@ -101,6 +101,12 @@ impl<'a> Parser<'a> {
                 FunctionKind::Entry if p.register.is_some() || p.elements == Some(None) => {
                     self.wrong(*at, "a kernel's parameter is a `.param`, of given length");
                 }
+                FunctionKind::Device if p.ty.class() == Class::Opaque => {
+                    self.wrong(
+                        *at,
+                        "a texture, a sampler or a surface is a kernel's parameter; a function takes its handle",
+                    );
+                }
                 FunctionKind::Device if p.pointer.is_some() => {
                     self.wrong(*at, "`.ptr` is of a kernel's parameter");
                 }
@@ -126,8 +132,7 @@ impl<'a> Parser<'a> {
                 (".minnctapersm", FunctionKind::Entry) => d.min_blocks = Some(self.cursor.small()?),
                 (".maxnreg", FunctionKind::Entry) => d.max_registers = Some(self.cursor.small()?),
                 (".pragma", FunctionKind::Entry) => {
-                    d.pragmas.push(self.cursor.string()?);
-                    self.cursor.end_of_statement()?;
+                    d.pragmas.extend(self.pragmas()?);
                 }
                 (".noreturn", FunctionKind::Device) => {
                     self.since(at, "`.noreturn`", Version::new(6, 4), 0);
@@ -233,11 +238,7 @@ impl<'a> Parser<'a> {
         self.cursor.next();
         match word {
             ".reg" => self.registers(),
-            ".pragma" => {
-                let text = self.cursor.string()?;
-                self.cursor.end_of_statement()?;
-                Ok(vec![Statement::Pragma(text)])
-            }
+            ".pragma" => Ok(self.pragmas()?.into_iter().map(Statement::Pragma).collect()),
             ".loc" => {
                 let position = self.position()?;
                 let inlined = if self.cursor.eat(Mark::Comma) { Some(self.inlined()?) } else { None };

@@ -7,9 +7,9 @@ use super::expression::Constant;
 use super::lex::{Kind, Mark, Token};
 use super::scope::Name;
 use crate::ptx::ast::{
-    Declaration, Initialiser, Item, Linkage, Parameter, Pointer, Register, Statement, Symbol, Variable,
+    Declaration, Initialiser, Item, Linkage, Parameter, Pointer, Register, Setting, Statement, Symbol, Variable,
 };
-use crate::ptx::words::{Class, Space, Type, Version};
+use crate::ptx::words::{Class, Property, Sampling, Space, TargetOption, Type, Version};
 
 /// Dimensions of an array at most.
 const DIMENSIONS: usize = 16;
@@ -18,11 +18,26 @@ impl<'a> Parser<'a> {
     /// `.u32` and the like.
     pub fn ty(&mut self) -> Result<Type, Failed> {
         let at = self.cursor.peek();
+        let ty = self.type_or_object()?;
+        if ty.class() == Class::Opaque {
+            let text =
+                "a texture, a sampler or a surface is a variable of the module in `.global`, or a kernel's parameter";
+            return Err(self.wrong(at, text));
+        }
+        Ok(ty)
+    }
+
+    /// The same, or what a texture, a sampler or a surface is.
+    fn type_or_object(&mut self) -> Result<Type, Failed> {
+        let at = self.cursor.peek();
         let ty = self.cursor.dotted(Type::from_spelling);
         // Those of bfloat16 are of instructions alone.
         let Some(ty) = ty.filter(|ty| !matches!(ty, Type::Bf16 | Type::Bf16x2)) else {
             return Err(self.cursor.expected_at(at, "a type of registers or variables"));
         };
+        if ty == Type::Samplerref && !self.module.options.contains(&TargetOption::TexmodeIndependent) {
+            self.wrong(at, "samplers are apart from textures in `.target …, texmode_independent` alone");
+        }
         if ty == Type::B128 {
             self.since(at, "type `.b128`", Version::new(8, 3), 70);
         }
@@ -60,7 +75,7 @@ impl<'a> Parser<'a> {
             align = Some(self.align()?);
         }
         let at = self.cursor.peek();
-        let ty = self.ty()?;
+        let ty = if in_register { self.ty()? } else { self.type_or_object()? };
         if ty == Type::Pred && !in_register {
             self.wrong(at, "a predicate cannot lie in memory");
         }
@@ -148,9 +163,15 @@ impl<'a> Parser<'a> {
                 break at;
             }
         };
-        let ty = self.ty()?;
+        let ty = if space == Space::Global { self.type_or_object()? } else { self.ty()? };
         if ty == Type::Pred {
             return Err(self.wrong(at, "a predicate cannot lie in memory"));
+        }
+        if ty.class() == Class::Opaque && (vector > 1 || linkage == Linkage::Common || self.scope.depth() > 0) {
+            self.wrong(
+                at,
+                "a texture, a sampler or a surface is a variable of the module, neither vector nor `.common`",
+            );
         }
         if u32::from(vector) * ty.bits() > 128 {
             return Err(self.wrong(at, "a vector has at most 128 bits"));
@@ -207,6 +228,10 @@ impl<'a> Parser<'a> {
     }
 
     fn initial_value(&mut self, at: Token, variable: &mut Variable) -> Result<(), Failed> {
+        if variable.ty.class() == Class::Opaque {
+            variable.initialiser = Some(self.properties()?);
+            return Ok(());
+        }
         let half = matches!(variable.ty.class(), Class::Float) && !matches!(variable.ty, Type::F32 | Type::F64);
         let why = match variable.space {
             Space::Global | Space::Const if half => "of this type",
@@ -223,6 +248,35 @@ impl<'a> Parser<'a> {
         };
         let text = format!("a variable {why} has no initial value");
         Err(self.wrong(at, text))
+    }
+
+    /// `{ addr_mode_0 = wrap, normalized_coords = 1 }`
+    fn properties(&mut self) -> Result<Initialiser, Failed> {
+        let mut list = Vec::new();
+        self.cursor.expect(Mark::OpenBrace)?;
+        loop {
+            let at = self.cursor.name("a property of a texture or sampler, as `addr_mode_0`")?;
+            let name = self.cursor.text(at);
+            let Some(property) = Property::from_spelling(name.as_bytes()) else {
+                let what = "a property of a texture or sampler";
+                return Err(self.cursor.fail(at, Mistake::Unknown { what, name: name.to_string() }));
+            };
+            self.cursor.expect(Mark::Assign)?;
+            let at = self.cursor.peek();
+            let sampling = Sampling::from_spelling(self.cursor.text(at).as_bytes()).filter(|_| at.kind == Kind::Word);
+            let setting = match sampling {
+                Some(sampling) => {
+                    self.cursor.next();
+                    Setting::Sampling(sampling)
+                }
+                None => Setting::Number(self.cursor.small()?),
+            };
+            list.push((property, setting));
+            if !self.cursor.eat(Mark::Comma) {
+                self.cursor.expect(Mark::CloseBrace)?;
+                return Ok(Initialiser::Properties(list));
+            }
+        }
     }
 
     /// The initial value of an array of these dimensions.

@@ -6,7 +6,7 @@ use super::error::Mistake;
 use super::lex::{Kind, Mark, Token};
 use crate::ptx::ast::{Architecture, File, FunctionKind, Item, Linkage, Section, Symbol, Variant};
 use crate::ptx::print::comment_text;
-use crate::ptx::words::{Space, Version};
+use crate::ptx::words::{Space, TargetOption, Version};
 
 /// Versions of the language that the parser reads.
 pub(super) const VERSIONS: std::ops::RangeInclusive<Version> = Version::new(5, 0)..=Version::new(8, 8);
@@ -77,12 +77,12 @@ impl Parser<'_> {
         }
         while self.cursor.eat(Mark::Comma) {
             let option = self.cursor.name("an option of the target")?;
-            let text = self.cursor.text(option).to_string();
-            match text.as_str() {
-                "debug" | "texmode_unified" | "texmode_independent" => self.module.options.push(text),
-                _ => {
+            let text = self.cursor.text(option);
+            match TargetOption::from_spelling(text.as_bytes()) {
+                Some(option) => self.module.options.push(option),
+                None => {
                     let what = "an option of a target: `debug`, `texmode_unified`, `texmode_independent`";
-                    self.cursor.fail(option, Mistake::Unknown { what, name: text });
+                    self.cursor.fail(option, Mistake::Unknown { what, name: text.to_string() });
                 }
             }
         }
@@ -135,9 +135,9 @@ impl Parser<'_> {
             (_, Some(_)) => Err(self.cursor.expected("`.entry`, `.func` or a state space")),
             (".pragma", None) => {
                 self.cursor.next();
-                let text = self.cursor.string()?;
-                self.module.items.push(Item::Pragma(text));
-                self.cursor.end_of_statement()
+                let pragmas = self.pragmas()?;
+                self.module.items.extend(pragmas.into_iter().map(Item::Pragma));
+                Ok(())
             }
             (".file", None) => {
                 self.cursor.next();
@@ -156,12 +156,22 @@ impl Parser<'_> {
                 self.module.items.push(Item::Alias(name, aliasee));
                 self.cursor.end_of_statement()
             }
-            (".tex" | ".texref" | ".surfref" | ".samplerref", None) => {
-                let what = format!("`{word}`");
-                Err(self.cursor.fail(at, Mistake::Unsupported { what, help: "textures and surfaces are not read" }))
+            (".tex", _) => {
+                let what = "`.tex`, which PTX has had no more since 1.5,".to_string();
+                Err(self.cursor.fail(at, Mistake::Unsupported { what, help: "write `.global .texref`" }))
             }
             _ => Err(self.cursor.expected("a function, a variable or a directive")),
         }
+    }
+
+    /// What a `.pragma` says, from behind it to its semicolon: one thing or several.
+    pub fn pragmas(&mut self) -> Result<Vec<String>, Failed> {
+        let mut list = vec![self.cursor.string()?];
+        while self.cursor.eat(Mark::Comma) {
+            list.push(self.cursor.string()?);
+        }
+        self.cursor.end_of_statement()?;
+        Ok(list)
     }
 
     /// A function's name, that of one that is declared.

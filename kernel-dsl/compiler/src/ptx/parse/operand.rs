@@ -6,7 +6,7 @@ use super::error::Mistake;
 use super::expression::Constant;
 use super::lex::{Kind, Mark, Token};
 use super::scope::Name;
-use crate::ptx::ast::{Address, Base, Operand, Register, Selector, Symbol};
+use crate::ptx::ast::{Address, Base, Operand, Register, Selector, Symbol, Texel};
 use crate::ptx::form::Kind as Form;
 use crate::ptx::table;
 use crate::ptx::words::{Opcode, SpecialRegister};
@@ -27,6 +27,9 @@ impl Parser<'_> {
             Kind::Mark(Mark::OpenBracket) => {
                 self.cursor.next();
                 let address = self.address()?;
+                if self.cursor.is(Mark::Comma) {
+                    return self.texel(address, opcode, index);
+                }
                 self.cursor.expect(Mark::CloseBracket)?;
                 Ok(address)
             }
@@ -211,6 +214,37 @@ impl Parser<'_> {
         Ok(Operand::Address(Address { base, offset }))
     }
 
+    /// A place in a texture or surface, from behind what names it: perhaps a sampler, and the coordinates.
+    fn texel(&mut self, object: Operand, opcode: Opcode, index: usize) -> Result<Operand, Failed> {
+        let at = self.cursor.peek();
+        let Operand::Address(Address { base: object, offset: 0 }) = object else {
+            return Err(self.cursor.expected("`]`: behind an offset there are no coordinates"));
+        };
+        let mut sampler = None;
+        loop {
+            self.cursor.expect(Mark::Comma)?;
+            let coordinates = match self.operand(opcode, index)? {
+                Operand::Vector(coordinates) => coordinates,
+                Operand::Register(r) if sampler.is_none() && self.cursor.is(Mark::Comma) => {
+                    sampler = Some(Base::Register(r));
+                    continue;
+                }
+                Operand::Symbol(s, 0) if sampler.is_none() && self.cursor.is(Mark::Comma) => {
+                    sampler = Some(Base::Symbol(s));
+                    continue;
+                }
+                // A single one can do without its braces, but behind a sampler.
+                Operand::Texel(_) | Operand::Address(_) | Operand::Resident(..) => {
+                    return Err(self.cursor.expected_at(at, "coordinates as `{%f1, %f2}`"));
+                }
+                _ if sampler.is_some() => return Err(self.cursor.expected_at(at, "coordinates as `{%f1, %f2}`")),
+                one => vec![one],
+            };
+            self.cursor.expect(Mark::CloseBracket)?;
+            return Ok(Operand::Texel(Box::new(Texel { object, sampler, coordinates })));
+        }
+    }
+
     fn vector(&mut self, opcode: Opcode, index: usize) -> Result<Operand, Failed> {
         self.cursor.next();
         let mut elements = Vec::new();
@@ -221,6 +255,9 @@ impl Parser<'_> {
             elements.push(self.operand(opcode, index)?);
             if !self.cursor.eat(Mark::Comma) {
                 self.cursor.expect(Mark::CloseBrace)?;
+                if self.cursor.eat(Mark::Bar) {
+                    return Ok(Operand::Resident(elements, self.register()?));
+                }
                 return Ok(Operand::Vector(elements));
             }
         }

@@ -168,6 +168,15 @@ impl Display for In<'_, Option<Register>> {
     }
 }
 
+impl Display for In<'_, Base> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        match self.1 {
+            Base::Register(r) => In(self.0, r).fmt(f),
+            Base::Symbol(s) => f.write_str(self.0.symbol(*s)),
+        }
+    }
+}
+
 impl Display for In<'_, Operand> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         let names = self.0;
@@ -186,6 +195,21 @@ impl Display for In<'_, Operand> {
                 commas(f, v.iter().map(|o| In(names, o)))?;
                 f.write_str("}")
             }
+            Operand::Resident(v, p) => {
+                f.write_str("{")?;
+                commas(f, v.iter().map(|o| In(names, o)))?;
+                write!(f, "}}|{}", In(names, p))
+            }
+            Operand::Texel(texel) => {
+                f.write_str("[")?;
+                for base in [Some(&texel.object), texel.sampler.as_ref()].into_iter().flatten() {
+                    In(names, base).fmt(f)?;
+                    f.write_str(", ")?;
+                }
+                f.write_str("{")?;
+                commas(f, texel.coordinates.iter().map(|o| In(names, o)))?;
+                f.write_str("}]")
+            }
             Operand::Integer(n) => n.fmt(f),
             Operand::Bits(n) => write!(f, "0x{n:X}"),
             Operand::F32(bits) => write!(f, "0f{bits:08X}"),
@@ -193,10 +217,7 @@ impl Display for In<'_, Operand> {
             Operand::Special(r) => r.fmt(f),
             Operand::Address(Address { base, offset }) => {
                 f.write_str("[")?;
-                match base {
-                    Base::Register(r) => In(names, r).fmt(f)?,
-                    Base::Symbol(s) => f.write_str(names.symbol(*s))?,
-                }
+                In(names, base).fmt(f)?;
                 displacement(f, *offset)?;
                 f.write_str("]")
             }

@@ -3,7 +3,8 @@
 mod body;
 
 use super::ast::{
-    File, Function, FunctionKind, Initialiser, Item, Linkage, Module, Parameter, Pointer, Section, Symbol, Variable,
+    File, Function, FunctionKind, Initialiser, Item, Linkage, Module, Parameter, Pointer, Section, Setting, Symbol,
+    Variable,
 };
 use std::fmt::{Display, Formatter, Result};
 
@@ -220,6 +221,17 @@ fn initialiser(f: &mut Formatter<'_>, module: &Module, function: Option<&Functio
                 initialiser(f, module, function, value)?;
             }
             f.write_str("}")
+        }
+        Initialiser::Properties(list) => {
+            f.write_str("{")?;
+            for (i, (property, setting)) in list.iter().enumerate() {
+                write!(f, "{} {property} = ", if i > 0 { "," } else { "" })?;
+                match setting {
+                    Setting::Number(n) => n.fmt(f)?,
+                    Setting::Sampling(sampling) => sampling.fmt(f)?,
+                }
+            }
+            f.write_str(" }")
         }
     }
 }

@@ -5,8 +5,9 @@
 //! of each row against ptxas: accepted where the row says, refused one version and one target earlier; what older
 //! targets have is as the manual says.
 //!
-//! The table has every instruction that sm_61 can execute, but for those on textures and surfaces, and of later ones
-//! those that this project emits.
+//! The table has every instruction that sm_61 can execute, and of later ones those that this project emits.
+#![doc = ""]
+#![doc = include_str!("instructions.md")]
 
 mod arithmetic;
 mod atomic;
@@ -16,6 +17,7 @@ mod convert;
 mod cooperate;
 mod logic;
 mod memory;
+mod texture;
 mod video;
 
 use super::form::Row;
@@ -30,10 +32,15 @@ mod versions {
     pub const V12: Version = Version::new(1, 2);
     pub const V13: Version = Version::new(1, 3);
     pub const V14: Version = Version::new(1, 4);
+    pub const V15: Version = Version::new(1, 5);
     pub const V20: Version = Version::new(2, 0);
     pub const V21: Version = Version::new(2, 1);
+    pub const V22: Version = Version::new(2, 2);
     pub const V30: Version = Version::new(3, 0);
     pub const V31: Version = Version::new(3, 1);
+    pub const V32: Version = Version::new(3, 2);
+    pub const V40: Version = Version::new(4, 0);
+    pub const V41: Version = Version::new(4, 1);
     pub const V42: Version = Version::new(4, 2);
     pub const V43: Version = Version::new(4, 3);
     pub const V50: Version = Version::new(5, 0);
@@ -48,6 +55,7 @@ mod versions {
     pub const V76: Version = Version::new(7, 6);
     pub const V77: Version = Version::new(7, 7);
     pub const V78: Version = Version::new(7, 8);
+    pub const V81: Version = Version::new(8, 1);
 }
 
 /// The forms of `opcode`.
@@ -81,7 +89,7 @@ static INDEX: [(u16, u16); Opcode::ALL.len()] = {
 /// Every form.
 pub static ROWS: &[Row] = &ALL;
 
-const FILES: [&[Row]; 9] = [
+const FILES: [&[Row]; 10] = [
     arithmetic::ROWS,
     atomic::ROWS,
     compare::ROWS,
@@ -90,6 +98,7 @@ const FILES: [&[Row]; 9] = [
     cooperate::ROWS,
     logic::ROWS,
     memory::ROWS,
+    texture::ROWS,
     video::ROWS,
 ];
 

@@ -1,0 +1,222 @@
+//! Instructions made from the forms of the table, with something of everything to name.
+
+use kernel_dsl_compiler::Target;
+use kernel_dsl_compiler::ptx::form::{Kind, Limit, OperandForm, OperandType, Presence, Row, Selection};
+use kernel_dsl_compiler::ptx::{
+    Address, Base, Builder, Instruction, Modifier, Opcode, Operand, Selector, Space, SpecialRegister, Symbol, Texel,
+    Type, Variable,
+};
+
+/// What is tried in place of a register.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Instead {
+    Constant,
+    /// A part of a register.
+    Selected,
+    /// A register negated, or a predicate's opposite.
+    Negated,
+    /// Nothing.
+    Sink,
+    /// Two registers.
+    Pair,
+    /// Of a texture or surface that is named, its handle in a register.
+    Handle,
+}
+
+/// A module under construction with something of everything to name.
+pub struct Sample {
+    pub builder: Builder,
+    parameter: Symbol,
+    variables: Vec<(Space, Symbol)>,
+    objects: Vec<(Type, Symbol)>,
+}
+
+impl Sample {
+    pub fn new(target: Target) -> Sample {
+        let mut builder = Builder::new(target, "sample").unwrap();
+        let parameter = builder.parameter("parameter", Type::U64).unwrap();
+        Sample { builder, parameter, variables: Vec::new(), objects: Vec::new() }
+    }
+
+    /// A variable in that space.
+    fn variable(&mut self, space: Space) -> Symbol {
+        if let Some((_, symbol)) = self.variables.iter().find(|(s, _)| *s == space) {
+            return *symbol;
+        }
+        let symbol = self.builder.variable(&format!("in_{space}"), space, 16, 64).unwrap();
+        self.variables.push((space, symbol));
+        symbol
+    }
+
+    /// A texture or a surface. There are no samplers beside textures, but their handles.
+    fn object(&mut self, ty: Type, instead: Option<Instead>) -> Option<Base> {
+        match instead {
+            Some(Instead::Handle) => return Some(Base::Register(self.builder.register(Type::U64))),
+            Some(_) => return None,
+            None if ty == Type::Samplerref => return Some(Base::Register(self.builder.register(Type::U64))),
+            None => {}
+        }
+        if let Some((_, symbol)) = self.objects.iter().find(|(t, _)| *t == ty) {
+            return Some(Base::Symbol(*symbol));
+        }
+        let variable = Variable::bytes(Space::Global, 8, &format!("a_{ty}"), 0);
+        let variable = Variable { ty, align: None, dimensions: Vec::new(), ..variable };
+        let symbol = self.builder.global(variable).unwrap();
+        self.objects.push((ty, symbol));
+        Some(Base::Symbol(symbol))
+    }
+
+    /// A place in one.
+    fn texel(
+        &mut self,
+        object: Type,
+        ty: Type,
+        choice: &[Option<Modifier>],
+        instead: Option<Instead>,
+    ) -> Option<Operand> {
+        let constant = instead == Some(Instead::Constant);
+        let object = self.object(object, instead.filter(|_| !constant))?;
+        let shape = choice.iter().flatten().find_map(|m| m.shape())?;
+        let of = |i: usize| if i == 0 && shape.indexed { Type::U32 } else { ty };
+        let coordinates = (0..shape.coordinates).map(of);
+        let coordinates =
+            coordinates.map(|ty| if constant { Sample::constant(ty) } else { Some(self.builder.register(ty).into()) });
+        let coordinates = coordinates.collect::<Option<_>>()?;
+        Some(Operand::Texel(Box::new(Texel { object, sampler: None, coordinates })))
+    }
+
+    fn constant(ty: Type) -> Option<Operand> {
+        match ty {
+            Type::F32 => Some(Operand::F32(1f32.to_bits())),
+            Type::F64 => Some(Operand::F64(1f64.to_bits())),
+            Type::F16 | Type::F16x2 => None,
+            _ => Some(Operand::Integer(1)),
+        }
+    }
+
+    /// The operand of a form; `instead` of a register if the form says that it can be.
+    fn operand(
+        &mut self,
+        opcode: Opcode,
+        form: &OperandForm,
+        choice: &[Option<Modifier>],
+        instead: Option<Instead>,
+    ) -> Option<Operand> {
+        let slot = |i: u8| choice[usize::from(i)].and_then(Modifier::ty);
+        let ty = match form.ty {
+            OperandType::None => None,
+            OperandType::Fixed(t) => Some(t),
+            OperandType::Slot(i) => slot(i),
+            OperandType::Wide(i) => slot(i).and_then(Type::doubled),
+        };
+        match form.kind {
+            Kind::Texel(object) => return self.texel(object, ty?, choice, instead),
+            Kind::Object(_) | Kind::OwnSampler => {
+                let object = if let Kind::Object(object) = form.kind { object } else { Type::Texref };
+                let base = self.object(object, instead)?;
+                return Some(Operand::Address(Address { base, offset: 0 }));
+            }
+            Kind::Vector(n) if form.paired && instead == Some(Instead::Pair) => {
+                let parts = (0..n).map(|_| Some(self.builder.register(ty?).into())).collect::<Option<_>>()?;
+                return Some(Operand::Resident(parts, self.builder.register(Type::Pred)));
+            }
+            _ => {}
+        }
+        let mut value = |ty: Type| {
+            if instead == Some(Instead::Constant) {
+                return if form.destination || form.register { None } else { Sample::constant(ty) };
+            }
+            // There are no registers of 8 bits worth having.
+            let register = self.builder.register(if form.wider && ty.bits() == 8 { Type::U32 } else { ty });
+            Some(match instead {
+                Some(Instead::Selected) => Operand::Selected(register, selector(form.selection)?),
+                Some(Instead::Negated) if form.negatable => Operand::Not(register),
+                Some(Instead::Negated) if form.signed => Operand::Negated(register, None),
+                Some(Instead::Pair) if form.paired => {
+                    Operand::Pair(Some(register), Some(self.builder.register(Type::Pred)))
+                }
+                Some(Instead::Sink) if form.sink => Operand::Sink,
+                Some(_) => return None,
+                None if form.selection == Selection::OnePart => Operand::Selected(register, Selector::Half(1)),
+                None => Operand::Register(register),
+            })
+        };
+        let vector = match form.kind {
+            Kind::Vector(n) => Some(usize::from(n)),
+            Kind::Vectorised => choice.iter().flatten().find_map(|m| m.vector()),
+            Kind::Axes => Some(choice.iter().flatten().find_map(|m| m.shape())?.axes),
+            _ => None,
+        };
+        if let Some(n) = vector {
+            return (0..n).map(|_| value(ty?)).collect::<Option<Vec<_>>>().map(Operand::Vector);
+        }
+        match form.kind {
+            Kind::Constant if form.limit == Limit::Event => Some(Operand::Integer(15)),
+            Kind::Constant => Some(Operand::Integer(16)),
+            Kind::Value if instead == Some(Instead::Constant) && form.limit == Limit::Threads => {
+                Some(Operand::Integer(64))
+            }
+            Kind::Symbol => {
+                let space = choice.iter().flatten().find_map(|m| m.space()).unwrap_or(Space::Shared);
+                Some(Operand::Symbol(self.variable(space), 4))
+            }
+            Kind::Special => Some(Operand::Special(match ty? {
+                ty if ty.bits() == 64 => SpecialRegister::Clock64,
+                _ => SpecialRegister::TidX,
+            })),
+            Kind::Label => {
+                let label = self.builder.label(format!("$here_{}", self.builder.entry().labels.len()));
+                self.builder.place(label);
+                Some(Operand::Label(label))
+            }
+            Kind::Address => {
+                let base = if choice.contains(&Some(Modifier::Param)) {
+                    Base::Symbol(if opcode == Opcode::St { self.variable(Space::Param) } else { self.parameter })
+                } else {
+                    Base::Register(self.builder.register(Type::U64))
+                };
+                Some(Operand::Address(Address { base, offset: 0 }))
+            }
+            _ => value(ty?),
+        }
+    }
+
+    /// The instruction of a row with this choice of modifiers, and something instead of a register in one operand.
+    pub fn instruction(
+        &mut self,
+        row: &Row,
+        choice: &[Option<Modifier>],
+        instead: Option<(usize, Instead)>,
+    ) -> Option<Instruction> {
+        let operands = row
+            .operands()
+            .iter()
+            .enumerate()
+            .filter(|(_, form)| match form.presence {
+                Presence::With(slot) => choice[usize::from(slot)].is_some(),
+                Presence::Always | Presence::Optional => true,
+            })
+            .map(|(i, form)| {
+                self.operand(row.opcode, form, choice, instead.filter(|(at, _)| *at == i).map(|(_, what)| what))
+            })
+            .collect::<Option<_>>()?;
+        let modifiers = choice.iter().flatten().copied().collect();
+        Some(Instruction { guard: None, opcode: row.opcode, modifiers, operands })
+    }
+
+    pub fn text(self) -> String {
+        self.builder.finish().unwrap().to_string()
+    }
+}
+
+/// A selector that the form takes.
+fn selector(selection: Selection) -> Option<Selector> {
+    Some(match selection {
+        Selection::None => return None,
+        Selection::Part => Selector::Byte(3),
+        Selection::OnePart | Selection::HalfMask => Selector::Half(0),
+        Selection::Halves => Selector::Halves([3, 0]),
+        Selection::Bytes => Selector::Bytes([7, 0, 2, 2].map(Some)),
+        Selection::ByteMask => Selector::Bytes([Some(3), Some(1), None, None]),
+    })
+}

@@ -1,0 +1,241 @@
+//! What each instruction of the table computes: every form that turns registers into registers, with every choice of its
+//! modifiers, on values at the edges and at random, and on all values where there are no more than 2¹⁶.
+//!
+//! The references share nothing with the interpreter: floats are those of `rustc_apfloat`, the rest is written from the
+//! manual's pseudocode on wide integers.
+
+mod atomic;
+mod compare;
+mod convert;
+mod float;
+mod integer;
+mod kernel;
+mod memory;
+mod video;
+
+use kernel::{Form, forms};
+use kernel_dsl::compiler::ptx::form::Row;
+use kernel_dsl::compiler::ptx::table::ROWS;
+use kernel_dsl::compiler::ptx::{Modifier, Opcode, Type};
+
+/// An instruction with the values that it reads.
+struct Given<'a> {
+    form: &'a Form,
+    /// By operand of the form that is read: its bits, cut to its type.
+    x: [u64; 4],
+    /// The carry before it.
+    carry: bool,
+}
+
+impl Given<'_> {
+    fn has(&self, modifier: Modifier) -> bool {
+        self.form.modifiers.contains(&modifier)
+    }
+
+    /// The modifiers that name types, in their order.
+    fn types(&self) -> &[Type] {
+        &self.form.named
+    }
+
+    /// The type that it works on.
+    fn ty(&self) -> Type {
+        *self.form.named.last().expect("it has a type")
+    }
+}
+
+/// What it must give.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Value {
+    /// Exactly these bits.
+    Bits(u64),
+    /// A NaN, of whatever payload.
+    Nan(Type),
+    /// Two halves, of which each may be a NaN.
+    Halves([u16; 2]),
+    /// A float that far from this one at most.
+    Near { ty: Type, x: f64, bound: f64 },
+    /// What the manual leaves open.
+    Open,
+}
+
+/// What comes of it: the result, a second predicate, a carry.
+struct Outcome {
+    d: Value,
+    second: Option<bool>,
+    carry: Option<bool>,
+}
+
+impl From<Value> for Outcome {
+    fn from(d: Value) -> Outcome {
+        Outcome { d, second: None, carry: None }
+    }
+}
+
+/// What the form gives; `None` of an instruction that does more than compute.
+fn expected(given: &Given<'_>) -> Option<Outcome> {
+    use Opcode::*;
+    let opcode = given.form.row.opcode;
+    Some(match opcode {
+        Add | Sub | Mul | Mad | Div | Min | Max | Neg | Abs if float::is_float(given.ty()) => float::of(given).into(),
+        Fma | Rcp | Sqrt | Rsqrt | Sin | Cos | Ex2 | Lg2 | Tanh | Copysign | Testp => float::of(given).into(),
+        Add | Sub | Mul | Mad | Div | Rem | Min | Max | Neg | Abs | Addc | Subc | Madc | Mul24 | Mad24 | Sad | Dp4a
+        | Dp2a => integer::of(given),
+        And | Or | Xor | Not | Cnot | Shl | Shr | Shf | Bfe | Bfi | Bfind | Bmsk | Brev | Clz | Popc | Prmt | Lop3
+        | Fns | Szext => Value::Bits(integer::bits(given)).into(),
+        Setp | Set | Selp | Slct => compare::of(given),
+        Cvt => convert::of(given).into(),
+        Vabsdiff | Vabsdiff2 | Vabsdiff4 | Vadd | Vadd2 | Vadd4 | Vavrg2 | Vavrg4 | Vmad | Vmax | Vmax2 | Vmax4
+        | Vmin | Vmin2 | Vmin4 | Vset | Vset2 | Vset4 | Vshl | Vshr | Vsub | Vsub2 | Vsub4 => {
+            Value::Bits(video::of(given).into()).into()
+        }
+        _ => return None,
+    })
+}
+
+impl Value {
+    /// Whether these bits are it.
+    fn is(self, bits: u64) -> bool {
+        let nan = |ty: Type, bits: u64| match ty {
+            Type::F64 => f64::from_bits(bits).is_nan(),
+            Type::F32 => f32::from_bits(bits as u32).is_nan(),
+            Type::Bf16 => f32::from_bits((bits as u32) << 16).is_nan(),
+            _ => bits & 0x7fff > 0x7c00,
+        };
+        match self {
+            Value::Bits(expected) => bits == expected,
+            Value::Nan(ty) => nan(ty, bits),
+            Value::Halves(expected) => expected
+                .into_iter()
+                .zip([bits as u16, (bits >> 16) as u16])
+                .all(|(e, b)| if nan(Type::F16, e.into()) { nan(Type::F16, b.into()) } else { e == b }),
+            Value::Near { ty, x, bound } => {
+                let ours = float::to_f64(ty, bits);
+                ours == x || (ours - x).abs() <= bound
+            }
+            Value::Open => true,
+        }
+    }
+}
+
+/// The instructions of the table that only compute.
+fn check(wanted: impl Fn(&Row) -> bool) -> usize {
+    let mut count = 0;
+    for row in ROWS.iter().filter(|row| wanted(row)) {
+        for form in forms(row) {
+            let lanes = kernel::operands(&form);
+            let results = kernel::run(&form, &lanes);
+            for ((x, carry), result) in lanes.iter().zip(results) {
+                let given = Given { form: &form, x: *x, carry: *carry };
+                let Some(Outcome { d, second, carry: out }) = expected(&given) else {
+                    panic!("no reference of {}", row.form)
+                };
+                let fine = d.is(result.d)
+                    && second.is_none_or(|p| p == result.second)
+                    && out.is_none_or(|c| c == result.carry);
+                assert!(
+                    fine,
+                    "{} of {x:x?} with carry {carry} gives {:x} {} {}; expected is {d:x?} {second:?} {out:?}",
+                    form.text, result.d, result.second, result.carry
+                );
+            }
+            count += 1;
+        }
+    }
+    count
+}
+
+#[test]
+fn arithmetic_and_carries() {
+    use Opcode::*;
+    let count = check(|row| {
+        matches!(
+            row.opcode,
+            Add | Sub
+                | Mul
+                | Mad
+                | Div
+                | Rem
+                | Min
+                | Max
+                | Neg
+                | Abs
+                | Addc
+                | Subc
+                | Madc
+                | Mul24
+                | Mad24
+                | Sad
+                | Dp4a
+                | Dp2a
+        )
+    });
+    assert!(count > 250, "{count}");
+}
+
+#[test]
+fn bits() {
+    use Opcode::*;
+    let count = check(|row| {
+        matches!(
+            row.opcode,
+            And | Or
+                | Xor
+                | Not
+                | Cnot
+                | Shl
+                | Shr
+                | Shf
+                | Bfe
+                | Bfi
+                | Bfind
+                | Bmsk
+                | Brev
+                | Clz
+                | Popc
+                | Prmt
+                | Lop3
+                | Fns
+                | Szext
+        )
+    });
+    assert!(count > 60, "{count}");
+}
+
+#[test]
+fn floats_that_are_rounded_or_approximate() {
+    use Opcode::*;
+    let count =
+        check(|row| matches!(row.opcode, Fma | Rcp | Sqrt | Rsqrt | Sin | Cos | Ex2 | Lg2 | Tanh | Copysign | Testp));
+    assert!(count > 80, "{count}");
+}
+
+#[test]
+fn comparisons() {
+    use Opcode::*;
+    let count = check(|row| matches!(row.opcode, Setp | Set | Selp | Slct));
+    assert!(count > 3000, "{count}");
+}
+
+#[test]
+fn conversions_of_integers() {
+    let count = check(|row| row.opcode == Opcode::Cvt && of_float(row) == Some(false));
+    assert!(count > 400, "{count}");
+}
+
+#[test]
+fn conversions_of_floats() {
+    let count = check(|row| row.opcode == Opcode::Cvt && of_float(row) == Some(true));
+    assert!(count > 400, "{count}");
+}
+
+/// Whether what a conversion reads is a float.
+fn of_float(row: &Row) -> Option<bool> {
+    let slot = row.slots().iter().rfind(|slot| slot.alternatives.iter().any(|m| m.ty().is_some()))?;
+    slot.alternatives.iter().next()?.ty().map(float::is_float)
+}
+
+#[test]
+fn parts_of_words() {
+    let count = check(|row| row.opcode.spelling().starts_with('v') && row.opcode != Opcode::Vote);
+    assert!(count > 1500, "{count}");
+}
