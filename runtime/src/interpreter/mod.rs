@@ -21,10 +21,12 @@
 //! decode ─▶ code ─▶ parallel ─▶ machine ─▶ warp ─▶ lanes, cast         values
 //!   origin                        └──▶ words, access ─▶ memory    loads and stores
 //!                                        └─▶ shadow        who touched what
+//!                                livelock               loops that cannot end
 //!         describe ─▶ findings ─▶ report ─▶ render         what was found
 //!                       record ─────┘                      what the checked form reports of itself
 //!                       watch ─▶ trace, profile            what one thread did, what accesses ask of memory
 //!                          └──▶ provenance ─▶ operation    where a NaN or an infinity that was stored comes from: a second run
+//!                          └──▶ precision         what additions lose: another run
 //! outputs                              what of its buffers a launch reads and writes
 //! ```
 
@@ -46,6 +48,7 @@ mod findings;
 mod frame;
 mod inline;
 mod lanes;
+mod livelock;
 mod machine;
 mod memory;
 mod operation;
@@ -53,6 +56,7 @@ mod order;
 mod origin;
 mod outputs;
 mod parallel;
+mod precision;
 mod provenance;
 mod record;
 mod render;
@@ -82,8 +86,10 @@ use kernel_dsl::compiler::source::Source;
 use machine::{Machine, Setting};
 use memory::Buffer;
 use outputs::Duty;
+use precision::Precision;
 use provenance::{Stored, Tracer};
 use serde::Serialize;
+use shadow::Budget;
 use std::fmt;
 use std::num::NonZeroUsize;
 use trace::Recorder;
@@ -162,6 +168,12 @@ pub struct Options {
     pub fill: u8,
     /// Arguments, by index, whose memory holds nothing when the launch begins: loads of what no thread has stored are reported.
     pub uninitialised: Vec<usize>,
+    /// Bytes of shadow memory that [`Checks::All`] may take: 24 for each element that the launch touches of what it may write, and as
+    /// many again where it makes atomic operations. A launch that takes more is refused, [`Refused::TooLarge`].
+    pub shadow: usize,
+    /// The relative error from which on [`Check::Cancellation`] tells of digits that have cancelled, where a launch is to be run once
+    /// more for that: `Some(1e-3)`.
+    pub cancellation: Option<f64>,
 }
 
 impl Options {
@@ -208,8 +220,35 @@ pub struct Outcome {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mismatch(pub Vec<String>);
 
+/// A launch that touches more than there may be shadow memory for. It was ended; what it had stored until then is in its buffers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TooLarge {
+    /// The instance.
+    pub kernel: String,
+    /// What there may be: [`Options::shadow`].
+    pub limit: usize,
+    /// Each buffer that has some, with its bytes and those of its shadow.
+    pub buffers: Vec<(String, usize, usize)>,
+}
+
+/// Why a launch has no outcome.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Refused {
+    /// Nothing has run.
+    Arguments(Mismatch),
+    /// It was ended.
+    TooLarge(TooLarge),
+}
+
+impl From<Mismatch> for Refused {
+    fn from(mismatch: Mismatch) -> Refused {
+        Refused::Arguments(mismatch)
+    }
+}
+
 impl Default for Options {
-    /// Every check, 2³² warp instructions (some minutes), 64 findings, blocks and warps in order; what holds nothing is zero.
+    /// Every check, 2³² warp instructions (some minutes), 64 findings, blocks and warps in order, 4 GiB of shadow memory; what holds
+    /// nothing is zero.
     fn default() -> Options {
         Options {
             checks: Checks::All,
@@ -220,6 +259,8 @@ impl Default for Options {
             threads: None,
             fill: 0,
             uninitialised: Vec::new(),
+            shadow: 4 << 30,
+            cancellation: None,
         }
     }
 }
@@ -283,7 +324,7 @@ impl Program {
 
     /// Runs a launch to its end and tells what was found. What the kernel stored is in the arguments' bytes afterwards,
     /// errors or none.
-    pub fn run(&self, launch: Launch<'_>) -> Result<Outcome, Mismatch> {
+    pub fn run(&self, launch: Launch<'_>) -> Result<Outcome, Refused> {
         self.run_watched(launch, Watch::Nobody).map(|(outcome, _)| outcome)
     }
 
@@ -296,7 +337,7 @@ impl Program {
         block: [u32; 3],
         thread: [u32; 3],
         limit: usize,
-    ) -> Result<(Outcome, Trace), Mismatch> {
+    ) -> Result<(Outcome, Trace), Refused> {
         let threads = self.block_of(launch.block)?;
         let there = |what: &str, of: &str, at: [u32; 3], extents: [u32; 3]| {
             let inside = at.iter().zip(extents).all(|(i, n)| *i < n);
@@ -316,20 +357,21 @@ impl Program {
     }
 
     /// Runs a launch with every check, and counts what its accesses ask of memory.
-    pub fn profile(&self, launch: Launch<'_>) -> Result<(Outcome, Profile), Mismatch> {
+    pub fn profile(&self, launch: Launch<'_>) -> Result<(Outcome, Profile), Refused> {
         match self.run_watched(launch, Watch::Accesses(Default::default()))? {
             (outcome, Watch::Accesses(counters)) => Ok((outcome, counters.profile(self))),
             _ => unreachable!("who looks on stays"),
         }
     }
 
-    fn run_watched<'p>(&'p self, launch: Launch<'_>, watch: Watch<'p>) -> Result<(Outcome, Watch<'p>), Mismatch> {
+    fn run_watched<'p>(&'p self, launch: Launch<'_>, watch: Watch<'p>) -> Result<(Outcome, Watch<'p>), Refused> {
         let Launch { grid, block, arguments, options } = launch;
         let parameters = self.bind(&arguments)?;
         let threads = self.block_of(block)?;
         let granules = self.granules();
         let mut by_argument = vec![None; arguments.len()];
         let arguments_given = arguments.len();
+        let budget = Budget::new(options.shadow);
         let mut buffers = Vec::new();
         for (argument, binding) in arguments.into_iter().enumerate() {
             let role = self.parameters.iter().find_map(|p| match p.role {
@@ -341,7 +383,7 @@ impl Program {
                 by_argument[argument] = Some(buffers.len());
                 let granule = granules.buffers[argument].min(element.align());
                 let (name, index) = (parameter.name.clone(), parameter.argument);
-                let mut buffer = Buffer::new(name, index, element, mutable, bytes, granule);
+                let mut buffer = Buffer::new(name, index, element, mutable, bytes, granule, budget.clone());
                 buffer.duty = Duty {
                     fresh: mutable && options.uninitialised.contains(&argument),
                     coverage: self.declared.outputs.iter().find(|o| o.index == index).map(|o| o.coverage),
@@ -361,41 +403,64 @@ impl Program {
         let mut parameters: Vec<u64> = addresses.collect();
         let (dynamic, shared_bytes) = self.memory.layout(&parameters, threads).map_err(|why| Mismatch(vec![why]))?;
         parameters.extend(buffers[buffers.len() - self.tables.len()..].iter().map(|table| table.base));
-        let setting =
-            Setting { parameters, by_argument, shared_bytes, shared_granule: granules.shared, dynamic, threads, grid };
+        let shared_granule = granules.shared;
+        let setting = Setting { parameters, by_argument, shared_bytes, shared_granule, dynamic, threads, grid, budget };
         let stored = if self.wants_origins(&options) { Stored::Finite } else { Stored::Ignored };
-        let alone = matches!(watch, Watch::Nobody);
+        let lossy = options.cancellation.filter(|_| options.checks == Checks::All);
+        let alone = matches!(watch, Watch::Nobody) && lossy.is_none();
         if alone && let Some(statistics) = parallel::run(self, &setting, &mut buffers, &options, stored) {
             return Ok((Outcome { statistics, report: Findings::new(self, &options).report() }, watch));
         }
-        let initial = (stored == Stored::Finite).then(|| buffers.iter().map(Buffer::copied).collect());
+        let again = stored == Stored::Finite || lossy.is_some();
+        let mut initial: Vec<_> = if again { buffers.iter().map(Buffer::copied).collect() } else { Vec::new() };
         let mut machine = Machine::new(self, &setting, buffers, &options, watch);
         machine.stored = stored;
         machine.run(0..setting.blocks());
         let Machine { statistics, findings, buffers, stored, stopped, watch, .. } = machine;
+        if setting.budget.is_spent() {
+            return Err(self.too_large(&buffers, &options).into());
+        }
         let mut report = findings.report();
-        if let (Stored::Strange, false, Some(initial)) = (stored, stopped, initial) {
-            report.add(self.origins(&setting, &buffers, initial, &options));
+        if let (Some(bound), false) = (lossy, stopped) {
+            let precision = Precision::new(self, &setting, &options, bound);
+            let watch = Watch::Precision(precision.into());
+            if let Watch::Precision(precision) =
+                self.once_more(&setting, &buffers, &mut initial.clone(), &options, watch)
+            {
+                report.add(precision.found());
+            }
+        }
+        if stored == Stored::Strange && !stopped {
+            let watch = Watch::Origins(Tracer::new(self, &setting, &options).into());
+            if let Watch::Origins(tracer) = self.once_more(&setting, &buffers, &mut initial, &options, watch) {
+                report.add(tracer.found());
+            }
         }
         Ok((Outcome { statistics, report }, watch))
     }
 
-    /// Runs a launch once more, on copies of what its buffers held at first, for the origins of NaNs and infinities.
-    fn origins(
-        &self,
+    /// Runs a launch once more, on copies of what its buffers held at first, for one who looks on.
+    fn once_more<'p>(
+        &'p self,
         setting: &Setting,
         buffers: &[Buffer<'_>],
-        mut initial: Vec<Option<Vec<u8>>>,
+        initial: &mut [Option<Vec<u8>>],
         options: &Options,
-    ) -> Report {
-        let copies = buffers.iter().zip(&mut initial).map(|(buffer, copy)| buffer.over(copy));
-        let watch = Watch::Origins(Tracer::new(self, setting, options).into());
+        watch: Watch<'p>,
+    ) -> Watch<'p> {
+        setting.budget.renew();
+        let copies = buffers.iter().zip(initial).map(|(buffer, copy)| buffer.over(copy));
         let mut machine = Machine::new(self, setting, copies.collect(), options, watch);
         machine.run(0..setting.blocks());
-        match machine.watch {
-            Watch::Origins(tracer) => tracer.found(),
-            _ => unreachable!("who looks on stays"),
-        }
+        machine.watch
+    }
+
+    /// What takes so much shadow memory.
+    fn too_large(&self, buffers: &[Buffer<'_>], options: &Options) -> TooLarge {
+        let taken = buffers.iter().map(|b| (b.name.clone(), b.bytes.get().len(), b.shadow.bytes()));
+        let mut buffers: Vec<_> = taken.filter(|(.., shadow)| *shadow > 0).collect();
+        buffers.sort_by_key(|(.., shadow)| std::cmp::Reverse(*shadow));
+        TooLarge { kernel: self.instance.clone(), limit: options.shadow, buffers }
     }
 
     /// Where in the Rust the instruction at `site` comes from.
@@ -551,5 +616,42 @@ impl fmt::Display for Mismatch {
     }
 }
 
+impl fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mib = |bytes: usize| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
+        write!(
+            f,
+            "`{}` touches more than {} of shadow memory, `Options::shadow`, are enough for:",
+            self.kernel,
+            mib(self.limit)
+        )?;
+        for (i, (name, bytes, shadow)) in self.buffers.iter().enumerate() {
+            let and = if i > 0 { "," } else { "" };
+            write!(f, "{and} `{name}` of {} has taken {}", mib(*bytes), mib(*shadow))?;
+        }
+        f.write_str(
+            "; check it on a smaller shape, give `Options::shadow` more (24 bytes for each element that is touched, twice that with \
+             atomic operations), or leave races out with `Checks::Accesses`",
+        )
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refused::Arguments(mismatch) => mismatch.fmt(f),
+            Refused::TooLarge(large) => large.fmt(f),
+        }
+    }
+}
+
+impl From<TooLarge> for Refused {
+    fn from(large: TooLarge) -> Refused {
+        Refused::TooLarge(large)
+    }
+}
+
 impl std::error::Error for Unsupported {}
 impl std::error::Error for Mismatch {}
+impl std::error::Error for TooLarge {}
+impl std::error::Error for Refused {}

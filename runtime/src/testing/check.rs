@@ -14,7 +14,7 @@ use crate::interpreter::{self, Check, Report, Schedule};
 use crate::ptx::{Options, Policy};
 use crate::{Device, Error, Result};
 use kernel_dsl::compiler::analyses::approximate::Approximations;
-use kernel_dsl::compiler::hir::{Instance, Monomorphic, Program, Tolerance, monomorphic, serial};
+use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, Program, Tolerance, monomorphic, serial};
 use kernel_dsl::compiler::lower::checked::Checked;
 use kernel_dsl::compiler::{Target, analyses, ir, passes};
 use kernel_dsl::{Argument, Artifact, Launcher};
@@ -197,7 +197,7 @@ impl Checker {
                             return Err(Failure::OrderDependent { schedule, mismatch: mismatch.into() });
                         }
                     }
-                    Err(Error::Violation(report)) if report.errors().all(|f| f.check == Check::FuelExhausted) => {
+                    Err(Error::Violation(report)) if report.errors().all(|f| is_endless(f.check)) => {
                         warnings.waits(&report);
                     }
                     Err(e) => return Err(stopped(Executor::Lowered)(e)),
@@ -397,6 +397,11 @@ impl Prepared {
         Approved::new(self.artifact.name, &self.program, device, case.block, arguments)
     }
 
+    /// The kernel, and the constants of the instance.
+    pub(super) fn instance(&self) -> (&'static Artifact, &[Constant]) {
+        (self.artifact, &self.program.instance().0)
+    }
+
     /// The checked form after all passes.
     pub(super) fn checked(&self) -> &(Executable, Checked) {
         &self.checked
@@ -483,4 +488,9 @@ impl Prepared {
             None => Ok(()),
         }
     }
+}
+
+/// Whether a check tells of a loop that does not end.
+fn is_endless(check: Check) -> bool {
+    matches!(check, Check::Livelock | Check::FuelExhausted)
 }

@@ -9,4 +9,6 @@ mod matmul;
 mod memory;
 mod parallel;
 mod rendering;
+mod shadow;
+mod shifts;
 mod tiles;
