@@ -59,6 +59,7 @@ mod parallel;
 mod precision;
 mod provenance;
 mod record;
+mod refused;
 mod render;
 mod schedule;
 mod shadow;
@@ -71,6 +72,7 @@ pub use check::{Allowance, Check, CheckSet, Coverage, Output, Severity, UnknownC
 pub use memory::Bytes;
 pub use profile::Profile;
 pub use record::reported;
+pub use refused::{Mismatch, Refused, TooLarge, Unsupported};
 pub use report::{Finding, Report, Verdict};
 pub use schedule::Schedule;
 pub use trace::Trace;
@@ -79,7 +81,6 @@ use code::{Access, Code, Inst, Origin, Pc, Place};
 use findings::Findings;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::Target;
-use kernel_dsl::compiler::error::Error;
 use kernel_dsl::compiler::ir::{Block, Kernel, Parameter, Role, SharedArray, SharedMemory, SourceLocation, Table};
 use kernel_dsl::compiler::oracle::Declared;
 use kernel_dsl::compiler::source::Source;
@@ -90,7 +91,6 @@ use precision::Precision;
 use provenance::{Stored, Tracer};
 use serde::Serialize;
 use shadow::Budget;
-use std::fmt;
 use std::num::NonZeroUsize;
 use trace::Recorder;
 use watch::Watch;
@@ -113,10 +113,6 @@ pub struct Program {
     /// Whether it stores floats to buffers, and is as lowered: then the origins of NaNs and infinities can be asked for.
     traced: bool,
 }
-
-/// Why a kernel cannot be run: its IR breaks a rule, or asks for what the interpreter does not have.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Unsupported(pub Box<Error>);
 
 /// A launch.
 #[derive(Debug)]
@@ -214,36 +210,6 @@ pub struct Outcome {
     pub statistics: Statistics,
     /// What was found: errors and warnings.
     pub report: Report,
-}
-
-/// Arguments that do not fit the kernel; nothing has run.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mismatch(pub Vec<String>);
-
-/// A launch that touches more than there may be shadow memory for. It was ended; what it had stored until then is in its buffers.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct TooLarge {
-    /// The instance.
-    pub kernel: String,
-    /// What there may be: [`Options::shadow`].
-    pub limit: usize,
-    /// Each buffer that has some, with its bytes and those of its shadow.
-    pub buffers: Vec<(String, usize, usize)>,
-}
-
-/// Why a launch has no outcome.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Refused {
-    /// Nothing has run.
-    Arguments(Mismatch),
-    /// It was ended.
-    TooLarge(TooLarge),
-}
-
-impl From<Mismatch> for Refused {
-    fn from(mismatch: Mismatch) -> Refused {
-        Refused::Arguments(mismatch)
-    }
 }
 
 impl Default for Options {
@@ -603,55 +569,3 @@ fn pass(parameter: &Parameter, binding: &Binding<'_>) -> Result<Passed, String> 
         },
     }
 }
-
-impl fmt::Display for Unsupported {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the interpreter cannot run this kernel: {}", self.0)
-    }
-}
-
-impl fmt::Display for Mismatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.join("\n"))
-    }
-}
-
-impl fmt::Display for TooLarge {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mib = |bytes: usize| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
-        write!(
-            f,
-            "`{}` touches more than {} of shadow memory, `Options::shadow`, are enough for:",
-            self.kernel,
-            mib(self.limit)
-        )?;
-        for (i, (name, bytes, shadow)) in self.buffers.iter().enumerate() {
-            let and = if i > 0 { "," } else { "" };
-            write!(f, "{and} `{name}` of {} has taken {}", mib(*bytes), mib(*shadow))?;
-        }
-        f.write_str(
-            "; check it on a smaller shape, give `Options::shadow` more (24 bytes for each element that is touched, twice that with \
-             atomic operations), or leave races out with `Checks::Accesses`",
-        )
-    }
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Refused::Arguments(mismatch) => mismatch.fmt(f),
-            Refused::TooLarge(large) => large.fmt(f),
-        }
-    }
-}
-
-impl From<TooLarge> for Refused {
-    fn from(large: TooLarge) -> Refused {
-        Refused::TooLarge(large)
-    }
-}
-
-impl std::error::Error for Unsupported {}
-impl std::error::Error for Mismatch {}
-impl std::error::Error for TooLarge {}
-impl std::error::Error for Refused {}

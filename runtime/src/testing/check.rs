@@ -29,12 +29,20 @@ use std::{iter, thread};
 pub struct Checker {
     cpu: Device,
     gpu: Option<Device>,
+    /// The relative error from which on lost digits are warned of.
+    cancellation: Option<f64>,
 }
 
 impl Checker {
     /// A checker that uses `gpu` too. A CPU device here is no further executor and is passed over.
     pub fn new(gpu: Option<Device>) -> Checker {
-        Checker { cpu: Device::cpu(), gpu: gpu.filter(|device| !device.is_cpu()) }
+        Checker { cpu: Device::cpu(), gpu: gpu.filter(|device| !device.is_cpu()), cancellation: None }
+    }
+
+    /// The same, which warns of digits that cancel where what is stored is off by a relative `error` or more
+    /// ([`Check::Cancellation`]).
+    pub fn with_cancellation(self, error: f64) -> Checker {
+        Checker { cancellation: Some(error), ..self }
     }
 
     /// Runs the instance of `subject` on the cases of `seed`.
@@ -181,7 +189,8 @@ impl Checker {
         };
         // What is right has the NaNs and infinities that it is to have.
         let quiet = Check::ORIGINS.into_iter().collect();
-        let (lowered, outcome) = oracle(interpreter::Options { without: quiet, ..Default::default() })
+        let cancellation = self.cancellation;
+        let (lowered, outcome) = oracle(interpreter::Options { without: quiet, cancellation, ..Default::default() })
             .map_err(stopped(Executor::Lowered))?;
         let instructions = outcome.map_or(0, |outcome| {
             warnings.add(&outcome.report);

@@ -22,7 +22,8 @@ fn copy(element: Scalar, stride: u32, atomic: bool) -> Kernel {
     k.at("y[i * stride]");
     if atomic {
         let operation = Atomic::Add;
-        k.b.effect(Op::Atomic { operation, place: y.at(to), element, expected: None, value: v });
+        let values = [v].into_iter().collect();
+        k.b.effect(Op::Atomic { operation, place: y.at(to), element, values });
     } else {
         k.store(y.at(to), element, v);
     }
