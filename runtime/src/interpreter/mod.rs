@@ -182,7 +182,7 @@ impl Options {
 /// How much is checked.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Checks {
-    /// Nothing but fuel: only values are computed. Accesses outside buffers are skipped silently.
+    /// Nothing but whether loops end: only values are computed. Accesses outside buffers are skipped silently.
     Values,
     /// All but what needs shadow memory (races, store conflicts, uninitialised shared memory).
     Accesses,

@@ -75,8 +75,6 @@ fn oracle(factors: &Factors, rows: &mut Vec<Row>) -> Result<(), Box<dyn Error>> 
     let program = serial::program(matmul::<16>::ARTIFACT.hir)?;
     let lowered = analyses::lowered(&program, &instance, Target::SM_61).map_err(|e| e.to_string())?;
     let program = interpreter::Program::decode(&lowered)?;
-    let n = factors.n as u32;
-    let matrix = |bytes| Binding::Memory { bytes, extents: vec![n, n], strides: vec![n] };
     for checks in [interpreter::Checks::Values, interpreter::Checks::Accesses, interpreter::Checks::All] {
         for threads in [None, NonZeroUsize::new(1)] {
             let mut product = vec![0.0f32; factors.a.len()];
@@ -85,9 +83,9 @@ fn oracle(factors: &Factors, rows: &mut Vec<Row>) -> Result<(), Box<dyn Error>> 
                     grid: [factors.blocks(), factors.blocks(), 1],
                     block: None,
                     arguments: vec![
-                        matrix(Bytes::Shared(bytemuck::cast_slice(&factors.a))),
-                        matrix(Bytes::Shared(bytemuck::cast_slice(&factors.b))),
-                        matrix(Bytes::Exclusive(bytemuck::cast_slice_mut(&mut product))),
+                        matrix(factors.n, Bytes::Shared(bytemuck::cast_slice(&factors.a))),
+                        matrix(factors.n, Bytes::Shared(bytemuck::cast_slice(&factors.b))),
+                        matrix(factors.n, Bytes::Exclusive(bytemuck::cast_slice_mut(&mut product))),
                     ],
                     options: interpreter::Options { checks, threads, ..Default::default() },
                 };
@@ -102,14 +100,23 @@ fn oracle(factors: &Factors, rows: &mut Vec<Row>) -> Result<(), Box<dyn Error>> 
     Ok(())
 }
 
+/// A square matrix for the oracle.
+fn matrix(n: usize, bytes: Bytes<'_>) -> Binding<'_> {
+    Binding::Memory { bytes, extents: vec![n as u32; 2], strides: vec![n as u32] }
+}
+
+/// Memory for the PTX interpreter.
+fn buffer<'m>(name: &str, bytes: Bytes<'m>) -> ptx::Argument<'m> {
+    ptx::Argument { name: name.into(), bytes }
+}
+
 /// From PTX, on one core.
 fn from_ptx(factors: &Factors, rows: &mut Vec<Row>) -> Result<(), Box<dyn Error>> {
     let program = ptx::Program::decode(&parse(matmul::<16>::PTX)?, "matmul_16")?;
     for checks in [ptx::Checks::Values, ptx::Checks::All] {
         let mut product = vec![0.0f32; factors.a.len()];
         let time = fastest(|| -> Result<(), Box<dyn Error>> {
-            let buffer = |name: &str, bytes| ptx::Argument { name: name.into(), bytes };
-            let matrix = |buffer| {
+            let numbers = |buffer| {
                 let n = ptx::Value::Bits(factors.n as u64);
                 [ptx::Value::Address { buffer, offset: 0 }, n.clone(), n.clone(), n]
             };
@@ -122,7 +129,7 @@ fn from_ptx(factors: &Factors, rows: &mut Vec<Row>) -> Result<(), Box<dyn Error>
                     buffer("b", Bytes::Shared(bytemuck::cast_slice(&factors.b))),
                     buffer("c", Bytes::Exclusive(bytemuck::cast_slice_mut(&mut product))),
                 ],
-                parameters: (0..3).flat_map(matrix).collect(),
+                parameters: (0..3).flat_map(numbers).collect(),
                 options: ptx::Options { checks, ..Default::default() },
             };
             let report = program.run(launch)?.report;

@@ -71,7 +71,7 @@ fn product(factors: &Factors, platform: &Platform, device: &Device) -> Result<Ro
         unsafe { queue.enqueue_write_buffer(buffer, CL_BLOCKING, 0, values, &[]) }.map_err(said)?;
     }
     let (tile, global) = (TILE as usize, (factors.blocks() * TILE) as usize);
-    let mut run = || -> Result<(), ClError> {
+    let run = || -> Result<(), ClError> {
         // SAFETY: the kernel takes these arguments, and touches what lies below n in each dimension.
         unsafe {
             ExecuteKernel::new(&kernel)
