@@ -3,11 +3,11 @@
 //!
 //! ```text
 //! cargo run --release -p tests --features opencl --example product_speed -- [SIZE] [--json]
-//! oclgrind [--data-races …] target/release/examples/product_speed 64
+//! OCL_ICD_VENDORS=/usr/lib/oclgrind/liboclgrind-rt-icd.so target/release/examples/product_speed 64
 //! ```
 //!
-//! The first finds pocl where that is installed; under `oclgrind` the only device is Oclgrind's. Without the feature, or where there is no
-//! OpenCL library, ours run alone.
+//! The first finds pocl where that is installed; by the second Oclgrind is the only device (where Debian has it; `OCLGRIND_DATA_RACES=1`
+//! and its like say what it looks for). Without the feature, or where there is no OpenCL library, ours run alone.
 
 #[cfg(feature = "opencl")]
 mod opencl;
