@@ -186,7 +186,7 @@ impl Executable {
         approved: &Approved,
         record: Option<&mut [u8]>,
         options: interpreter::Options,
-        run: impl FnOnce(&interpreter::Program, Launch<'_>) -> Result<T, interpreter::Mismatch>,
+        run: impl FnOnce(&interpreter::Program, Launch<'_>) -> Result<T, interpreter::Refused>,
     ) -> Result<Option<T>> {
         if approved.shape().is_empty() {
             return Ok(None);
@@ -205,7 +205,10 @@ impl Executable {
             arguments: arguments.chain(record).collect(),
             options,
         };
-        let failed = |source| Error::Arguments { instance: self.instance.clone(), source };
+        let failed = |refused| match refused {
+            interpreter::Refused::Arguments(source) => Error::Arguments { instance: self.instance.clone(), source },
+            interpreter::Refused::TooLarge(large) => Error::TooLarge(large),
+        };
         run(&self.program, launch).map(Some).map_err(failed)
     }
 }

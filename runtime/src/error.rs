@@ -94,6 +94,10 @@ pub enum Error {
     #[allow(missing_docs)]
     Arguments { instance: String, source: interpreter::Mismatch },
 
+    /// The launch is too large for all checks.
+    #[error("{0}")]
+    TooLarge(interpreter::TooLarge),
+
     /// A thread that is to be followed, and that the launch does not have.
     #[error("{instance} has no such thread: {why}")]
     #[allow(missing_docs)]

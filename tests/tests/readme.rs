@@ -58,6 +58,7 @@ fn a_stream() -> runtime::Result<()> {
     for _ in 0..100 {
         step.launch()?;
     }
+    drop(step);
     stream.wait()?;
     assert_eq!(y.download()?, [202.0; 5]);
     Ok(())

@@ -73,6 +73,9 @@ pub enum Check {
     DivisionByZero,
     /// `MIN / −1` or `MIN % −1`; the value is not specified.
     DivisionOverflow,
+    /// `<<` or `>>` by the width of the type or more: a panic in Rust's debug builds; otherwise, as here, the distance counts modulo the
+    /// width (of a distance of 64 bits, its lower 32). Where it is meant, `wrapping_shl` and `wrapping_shr` say so.
+    ShiftOverflow,
     /// A `for` loop's step is zero or less.
     LoopStep,
     /// A NaN is stored to a buffer, and an operation of the kernel made it from operands that were none: `0.0 / 0.0`,
@@ -84,10 +87,20 @@ pub enum Check {
     /// An infinity (or, of a layout without infinities, a NaN) is stored to a buffer, and a conversion to a narrower float
     /// made it from a finite number beyond the range of that.
     ConversionOverflow,
+    /// A sum or difference of `f32`s loses its leading digits, and what comes of it is stored to a buffer: that is further from what
+    /// the same operations give in `f64` than the launch asks to be told of, `Options::cancellation`, and the relative error has grown
+    /// eightfold or more in the one operation. What is loaded, converted, or given by `math::` and `fast::` counts as exact.
+    /// Only where the launch asks for it: it runs once more for that.
+    Cancellation,
     /// Inline PTX reads what the machine gives and not the launch: a clock, a multiprocessor's number, which lanes are active.
     MachineDependent,
-    /// The launch has run as many warp instructions as `Options::fuel` allows: perhaps an
-    /// endless loop.
+    /// A loop that cannot end: a turn of it, or of several, leaves all variables and all memory as they were, and nobody is left
+    /// that could change what it reads. The block's other warps have ended, wait at a barrier, or turn in such circles themselves; blocks
+    /// that have not begun need not run before this one ends; and lanes of the warp that have left the loop wait for the others
+    /// where they meet again, as they do before sm_70.
+    Livelock,
+    /// The launch has run as many warp instructions as `Options::fuel` allows: perhaps an endless loop, each of whose turns
+    /// changes something.
     FuelExhausted,
 }
 
@@ -103,7 +116,7 @@ pub enum Severity {
 
 impl Check {
     /// Every check.
-    pub const ALL: [Check; 26] = [
+    pub const ALL: [Check; 29] = [
         Check::OutOfBounds,
         Check::Misaligned,
         Check::ReadOnlyWrite,
@@ -124,11 +137,14 @@ impl Check {
         Check::IntegerOverflow,
         Check::DivisionByZero,
         Check::DivisionOverflow,
+        Check::ShiftOverflow,
         Check::LoopStep,
         Check::NanProduced,
         Check::InfinityProduced,
         Check::ConversionOverflow,
+        Check::Cancellation,
         Check::MachineDependent,
+        Check::Livelock,
         Check::FuelExhausted,
     ];
 
@@ -158,11 +174,14 @@ impl Check {
             Check::IntegerOverflow => "integer-overflow",
             Check::DivisionByZero => "division-by-zero",
             Check::DivisionOverflow => "division-overflow",
+            Check::ShiftOverflow => "shift-overflow",
             Check::LoopStep => "loop-step",
             Check::NanProduced => "nan-produced",
             Check::InfinityProduced => "infinity-produced",
             Check::ConversionOverflow => "conversion-overflow",
+            Check::Cancellation => "cancellation",
             Check::MachineDependent => "machine-dependent",
+            Check::Livelock => "livelock",
             Check::FuelExhausted => "fuel-exhausted",
         }
     }
@@ -170,8 +189,9 @@ impl Check {
     /// How bad it is on `target`.
     pub fn severity(self, target: Target) -> Severity {
         match self {
-            Check::IntegerOverflow | Check::MachineDependent => Severity::Warning,
+            Check::IntegerOverflow | Check::ShiftOverflow | Check::MachineDependent => Severity::Warning,
             Check::NanProduced | Check::InfinityProduced | Check::ConversionOverflow => Severity::Warning,
+            Check::Cancellation => Severity::Warning,
             Check::WarpRace if target < Target::SM_70 => Severity::Warning,
             _ => Severity::Error,
         }
@@ -206,7 +226,14 @@ impl Check {
             Check::ConversionOverflow => {
                 "scale or clamp the value to the range of the narrower type before converting it"
             }
+            Check::Cancellation => "subtract before squaring or summing, or compute this part in `f64`",
             Check::MachineDependent => "let nothing that is compared depend on it",
+            Check::ShiftOverflow => {
+                "guard the distance, or use `wrapping_shl` or `wrapping_shr` where modulo the width is meant"
+            }
+            Check::Livelock => {
+                "let a thread wait only for what is done before it waits, or by warps of its block that do not wait for it"
+            }
             Check::FuelExhausted => "see whether the loop ends; raise `Options::fuel` if it does",
             Check::DivisionOverflow | Check::LoopStep => return None,
         })

@@ -356,7 +356,7 @@ fn every_binary_operator() {
             }
         }
         if integer {
-            for op in [Shl, Shr] {
+            for op in [Shl, Shr, WrappingShl, WrappingShr] {
                 f.binary([s, Scalar::U32], s, |a, b| Op::Binary(op, a, b));
             }
             if s.bits() == 32 {

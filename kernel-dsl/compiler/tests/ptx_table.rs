@@ -3,6 +3,8 @@
 
 #[allow(dead_code, reason = "not every test needs all of it")]
 mod ptx_support;
+#[path = "ptx_support/sample.rs"]
+mod sample;
 
 use kernel_dsl_compiler::Target;
 use kernel_dsl_compiler::ptx::form::{Row, Slot};
@@ -10,7 +12,7 @@ use kernel_dsl_compiler::ptx::table::ROWS;
 use kernel_dsl_compiler::ptx::{
     Address, Builder, Guard, Instruction, Modifier, Opcode, Operand, SpecialRegister, Type, Version,
 };
-use ptx_support::sample::{Instead, Sample};
+use sample::{Instead, Sample};
 
 /// Every choice of modifiers that the slots allow.
 fn choices(slots: &[Slot]) -> Vec<Vec<Option<Modifier>>> {

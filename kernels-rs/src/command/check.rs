@@ -38,6 +38,9 @@ pub(super) struct Check {
     /// What shapes and values are drawn from
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Warn of sums and differences whose digits cancel, where what is stored is off by this relative error or more: 1e-3
+    #[arg(long, value_name = "ERROR")]
+    cancellation: Option<f64>,
     /// What to compare the interpreter with: cpu (with nothing), cuda:N (a GPU), or best (the first GPU that kernels run on,
     /// if there is one)
     #[arg(long, default_value = "best", value_parser = wish)]
@@ -149,7 +152,11 @@ impl Check {
             out.flush()?;
         }
         let width = tasks.iter().map(|t| t.name().chars().count()).max().unwrap_or(0);
-        let bench = Bench { checker: Checker::new(Some(device)), ptxas, seed: self.seed };
+        let mut checker = Checker::new(Some(device));
+        if let Some(error) = self.cancellation {
+            checker = checker.with_cancellation(error);
+        }
+        let bench = Bench { checker, ptxas, seed: self.seed };
         let started = Instant::now();
         let lines = with_bar(tasks.len(), |bar| {
             let check = |task: &Task| -> Result<Line, Error> {

@@ -14,7 +14,7 @@ use super::machine::{ALL, Machine, Warp};
 const MOST: usize = 16;
 
 /// The copies of a warp's threads.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Copies {
     /// Groups that each lane has closed.
     closed: [u32; LANES],
@@ -23,7 +23,7 @@ pub struct Copies {
 }
 
 /// A copy under way.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 struct Flying {
     /// Index into the code's copies.
     copy: u32,

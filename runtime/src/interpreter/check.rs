@@ -16,10 +16,10 @@
 //! | member masks of `*.sync` operations | there are none to give: each operation is for the warp or the group, and `divergent-warp` tells who is missing |
 //! | the value of a shuffle from beyond the segment | `shuffle_up` and `shuffle_down` give an `Option` |
 //! | an atomic operation of too narrow a scope | all are of the device's; a `fence::block()` orders nothing between blocks, which is then a `global-race` |
-//! | polling a flag without fences | a plain load against the flag's store is a race; a poll that never ends, `fuel-exhausted` |
+//! | polling a flag without fences | a plain load against the flag's store is a race; a poll that never ends, `livelock` |
 //! | an index whose 32-bit product is widened too late | indices are `usize`, whose overflow is `usize-overflow` |
+//! | a subnormal that is flushed to zero | arithmetic flushes none; `fetch_add` on `f32` in global memory does, on every executor |
 //! | a cast that loses bits | `as` is the word for it, as `wrapping_mul` is for wrapping; `u64 as usize` is refused unless it is masked |
-//! | a shift by the width or more | refused where it is known; at run time the distance counts modulo the width, as in Rust without overflow checks |
 //!
 //! What is told elsewhere: a `fast::` value that decides a branch, an index or an integer, and what depends on the order of
 //! atomic operations, by [`testing`](crate::testing); bank conflicts, sectors and occupancy, by the command `kernels report`.

@@ -23,7 +23,7 @@ pub type Pc = u32;
 pub type SlotIndex = u32;
 
 /// The masks of an open construct.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Slot {
     /// Lanes that go on to the next part: an `If`'s `otherwise`, a loop's next iteration.
     pub pending: u32,

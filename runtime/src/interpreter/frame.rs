@@ -13,7 +13,7 @@ pub const LANES: usize = 32;
 pub const FULL: u32 = u32::MAX;
 
 /// One 32-bit register of all lanes.
-#[derive(Clone, Copy, Pod, Zeroable)]
+#[derive(Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(64))]
 pub struct Row(pub [u32; LANES]);
 

@@ -68,7 +68,7 @@ versions! {
     fn unary(rows: &mut [Row], op: Unary, ty: Scalar, to: u32, a: u32);
     /// `to` ← `a` op `b`. Integer division by zero gives 0; `MIN / −1` wraps.
     fn binary(rows: &mut [Row], op: Binary, ty: Scalar, to: u32, a: u32, b: u32);
-    /// Lanes where `a` op `b` (+, −, ×, ÷, %) overflows integer type `ty`.
+    /// Lanes where `a` op `b` (+, −, ×, ÷, %, <<, >>) overflows integer type `ty`, or a shift's distance is its width or more.
     fn overflows(rows: &[Row], op: Binary, ty: Scalar, a: u32, b: u32) -> u32;
     /// Lanes where `a` is the least value of signed type `ty`.
     fn is_minimum(rows: &[Row], ty: Scalar, a: u32) -> u32;
@@ -217,7 +217,8 @@ pub fn has_binary(op: Binary, ty: Scalar) -> bool {
     match op {
         Binary::And | Binary::Or | Binary::Xor => ty.is_integer() || ty == Scalar::Bool,
         Binary::RotateLeft => ty.is_integer() && ty.bits() == 32,
-        Binary::WrappingAdd | Binary::WrappingSub | Binary::WrappingMul | Binary::Shl | Binary::Shr => ty.is_integer(),
+        Binary::WrappingAdd | Binary::WrappingSub | Binary::WrappingMul => ty.is_integer(),
+        Binary::Shl | Binary::Shr | Binary::WrappingShl | Binary::WrappingShr => ty.is_integer(),
         _ => ty.is_integer() || ty.is_float(),
     }
 }
@@ -275,8 +276,8 @@ fn binary(rows: &mut [Row], op: Binary, ty: Scalar, to: u32, a: u32, b: u32) {
                 Binary::And => map2(rows, to, a, b, |x: $t, y: $t| x & y),
                 Binary::Or => map2(rows, to, a, b, |x: $t, y: $t| x | y),
                 Binary::Xor => map2(rows, to, a, b, |x: $t, y: $t| x ^ y),
-                Binary::Shl => map2(rows, to, a, b, <$t>::wrapping_shl),
-                Binary::Shr => map2(rows, to, a, b, <$t>::wrapping_shr),
+                Binary::Shl | Binary::WrappingShl => map2(rows, to, a, b, <$t>::wrapping_shl),
+                Binary::Shr | Binary::WrappingShr => map2(rows, to, a, b, <$t>::wrapping_shr),
                 Binary::RotateLeft => map2(rows, to, a, b, <$t>::rotate_left),
             }
         };
@@ -326,6 +327,7 @@ fn overflows(rows: &[Row], op: Binary, ty: Scalar, a: u32, b: u32) -> u32 {
                 Binary::Add => seldom(rows, a, b, |x: $t, y: $t| x.overflowing_add(y).1),
                 Binary::Sub => seldom(rows, a, b, |x: $t, y: $t| x.overflowing_sub(y).1),
                 Binary::Mul => seldom(rows, a, b, |x: $t, y: $t| x.overflowing_mul(y).1),
+                Binary::Shl | Binary::Shr => seldom(rows, a, b, |_: $t, y: u32| y >= <$t>::BITS),
                 Binary::Div | Binary::Rem => seldom(rows, a, b, |x: $t, y: $t| y != 0 && x.overflowing_div(y).1),
                 _ => 0,
             }

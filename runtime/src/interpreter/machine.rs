@@ -1,6 +1,7 @@
 //! A launch under way: memory, time, and what was found; runs blocks one after the other.
 //!
-//! A block runs each of its warps to a barrier or its end, then the next; when all have come, the barrier opens.
+//! A block runs each of its warps to a barrier, its end, or a loop in which it waits for others ([`livelock`](super::livelock)), then the next;
+//! when all have come, the barrier opens.
 
 use super::ahead::Copies;
 use super::check::Check;
@@ -8,11 +9,12 @@ use super::code::{Inst, Pc};
 use super::findings::{Description, Findings};
 use super::frame::{FULL, LANES, Register, Row, lanes_of};
 use super::lanes::Simd;
+use super::livelock::{Circle, Search};
 use super::memory::{Buffer, SharedMemory, shared_memory};
 use super::order::Order;
 use super::provenance::Stored;
 use super::report::Thread;
-use super::shadow::{Clock, Life, Shadow};
+use super::shadow::{Budget, Clock, Life, Shadow};
 use super::watch::Watch;
 use super::words::Memo;
 use super::{Checks, Options, Program, Statistics};
@@ -47,6 +49,8 @@ pub struct Setting {
     pub threads: [u32; 3],
     /// Blocks in x, y, z.
     pub grid: [u32; 3],
+    /// What shadow memory there may be.
+    pub budget: Budget,
 }
 
 impl Setting {
@@ -85,6 +89,8 @@ pub struct Machine<'p, 'm> {
     pub findings: Findings<'p>,
     pub statistics: Statistics,
     pub options: Options,
+    /// Blocks that have not begun.
+    pub waiting: u64,
     /// Set when the run is to end early.
     pub stopped: bool,
     /// Who looks on: such a run has every check.
@@ -123,6 +129,8 @@ pub struct Warp {
     pub met: u32,
     /// The barrier that it waits at.
     pub waits: Option<Pc>,
+    /// The loop that it cannot leave unless others change memory.
+    pub circle: Option<Circle>,
     /// Whether it has ended.
     pub ended: bool,
 }
@@ -145,7 +153,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             simd: Simd::detect(),
             buffers,
             shared: shared_memory(options.fill),
-            shared_shadow: shadow(setting.shared_bytes as usize, setting.shared_granule),
+            shared_shadow: shadow(setting.shared_bytes as usize, setting.shared_granule, setting.budget.clone()),
             block: [0; 3],
             epoch: 0,
             block_epoch: 0,
@@ -157,6 +165,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             options: options.clone(),
             watch,
             stored: Stored::Ignored,
+            waiting: 0,
             stopped: false,
             inline: code.inlines.iter().map(|i| i.block.registers()).collect(),
         }
@@ -170,6 +179,7 @@ impl<'p, 'm> Machine<'p, 'm> {
         let count = self.setting.blocks();
         for n in turns_of_blocks {
             let block = self.options.schedule.block(n, count);
+            self.waiting = count - 1 - n;
             self.block = [block % x, block / x % y, block / x / y].map(|i| i as u32);
             self.watch.block();
             match self.options.checks {
@@ -178,7 +188,7 @@ impl<'p, 'm> Machine<'p, 'm> {
                 Checks::Accesses => self.block::<ACCESSES>(&mut warps, &mut turns),
                 Checks::All => self.block::<ALL>(&mut warps, &mut turns),
             }
-            if self.stopped {
+            if self.stopped || self.setting.budget.is_spent() {
                 return;
             }
         }
@@ -227,6 +237,7 @@ impl<'p, 'm> Machine<'p, 'm> {
                 live: 0,
                 met: 0,
                 waits: None,
+                circle: None,
                 ended: false,
             }
         };
@@ -244,6 +255,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             let threads = self.setting.threads.iter().product::<u32>() - warp.index * 32;
             warp.live = if threads >= 32 { FULL } else { (1 << threads) - 1 };
             (warp.mask, warp.pc, warp.ended, warp.waits) = (warp.live, 0, false, None);
+            warp.circle = None;
             warp.met = self.epoch;
             warp.written.fill(0);
             warp.lives.fill(Life::default());
@@ -257,18 +269,29 @@ impl<'p, 'm> Machine<'p, 'm> {
         }
         self.statistics.blocks += 1;
         self.statistics.warps += warps.len() as u64;
+        let (mut search, mut barriers) = (Search::of_barriers(), 0);
         loop {
             self.options.schedule.warps(u64::from(self.epoch), turns);
             for turn in &*turns {
                 let warp = &mut warps[*turn];
-                if !warp.ended {
+                if !warp.ended && warp.waits.is_none() {
                     self.warp::<TIER>(warp);
                 }
                 if self.stopped {
                     return;
                 }
             }
+            if warps.iter().any(|w| w.circle.is_some()) {
+                if self.livelock(warps) {
+                    return;
+                }
+                continue;
+            }
             if warps.iter().all(|w| w.ended) {
+                return;
+            }
+            barriers += 1;
+            if self.met_again(&mut search, warps, barriers) {
                 return;
             }
             if TIER >= ACCESSES {

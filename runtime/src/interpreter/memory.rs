@@ -4,7 +4,7 @@
 //! the host, which decide alignment. Whatever a kernel computes from it stays far from the other buffers.
 
 use super::outputs::Duty;
-use super::shadow::Shadow;
+use super::shadow::{Budget, Shadow};
 use kernel_dsl::compiler::ir::{Element, Table};
 
 /// Words of the shared memory that a block may have: more than any target has, and a power of two, so that a 16-bit
@@ -70,10 +70,11 @@ impl<'m> Buffer<'m> {
         mutable: bool,
         bytes: Bytes<'m>,
         granule: u32,
+        budget: Budget,
     ) -> Buffer<'m> {
         let host = bytes.get().as_ptr() as u64;
         let base = u64::from(argument + 1) << APART | host & ALIGNMENT;
-        let shadow = Shadow::new(if mutable { bytes.get().len() } else { 0 }, granule);
+        let shadow = Shadow::new(if mutable { bytes.get().len() } else { 0 }, granule, budget);
         Buffer { name, argument, element, base, mutable, bytes, shadow, duty: Duty::default() }
     }
 
@@ -111,7 +112,7 @@ impl<'m> Buffer<'m> {
             base: u64::from(argument + 1) << APART,
             mutable: false,
             bytes: Bytes::Shared(bytes),
-            shadow: Shadow::new(0, 1),
+            shadow: Shadow::new(0, 1, Budget::new(0)),
             duty: Duty::default(),
         }
     }

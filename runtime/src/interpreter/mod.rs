@@ -22,10 +22,12 @@
 //!   origin, uniform, fuse         ├──▶ fused                      runs of instructions that go as one
 //!                                 └──▶ words, row, access ─▶ memory    loads and stores
 //!                                        └─▶ shadow        who touched what
+//!                                livelock               loops that cannot end
 //!         describe ─▶ findings ─▶ report ─▶ render         what was found
 //!                       record ─────┘                      what the checked form reports of itself
 //!                       watch ─▶ trace, profile            what one thread did, what accesses ask of memory
 //!                          └──▶ provenance ─▶ operation    where a NaN or an infinity that was stored comes from: a second run
+//!                          └──▶ precision         what additions lose: another run
 //! outputs                              what of its buffers a launch reads and writes
 //! ```
 
@@ -49,6 +51,7 @@ mod fuse;
 mod fused;
 mod inline;
 mod lanes;
+mod livelock;
 mod machine;
 mod memory;
 mod operands;
@@ -57,8 +60,10 @@ mod order;
 mod origin;
 mod outputs;
 mod parallel;
+mod precision;
 mod provenance;
 mod record;
+mod refused;
 mod render;
 mod row;
 mod schedule;
@@ -72,6 +77,7 @@ pub use check::{Allowance, Check, CheckSet, Coverage, Output, Severity, UnknownC
 pub use memory::Bytes;
 pub use profile::Profile;
 pub use record::reported;
+pub use refused::{Mismatch, Refused, TooLarge, Unsupported};
 pub use report::{Finding, Report, Verdict};
 pub use schedule::Schedule;
 pub use trace::Trace;
@@ -80,16 +86,16 @@ use code::{Access, Code, Inst, Origin, Pc, Place};
 use findings::Findings;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::Target;
-use kernel_dsl::compiler::error::Error;
 use kernel_dsl::compiler::ir::{Block, Kernel, Parameter, Role, SharedArray, SharedMemory, SourceLocation, Table};
 use kernel_dsl::compiler::oracle::Declared;
 use kernel_dsl::compiler::source::Source;
 use machine::{Machine, Setting};
 use memory::Buffer;
 use outputs::Duty;
+use precision::Precision;
 use provenance::{Stored, Tracer};
 use serde::Serialize;
-use std::fmt;
+use shadow::Budget;
 use std::num::NonZeroUsize;
 use trace::Recorder;
 use watch::Watch;
@@ -112,10 +118,6 @@ pub struct Program {
     /// Whether it stores floats to buffers, and is as lowered: then the origins of NaNs and infinities can be asked for.
     traced: bool,
 }
-
-/// Why a kernel cannot be run: its IR breaks a rule, or asks for what the interpreter does not have.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Unsupported(pub Box<Error>);
 
 /// A launch.
 #[derive(Debug)]
@@ -167,6 +169,12 @@ pub struct Options {
     pub fill: u8,
     /// Arguments, by index, whose memory holds nothing when the launch begins: loads of what no thread has stored are reported.
     pub uninitialised: Vec<usize>,
+    /// Bytes of shadow memory that [`Checks::All`] may take: 24 for each element that the launch touches of what it may write, and as
+    /// many again where it makes atomic operations. A launch that takes more is refused, [`Refused::TooLarge`].
+    pub shadow: usize,
+    /// The relative error from which on [`Check::Cancellation`] tells of digits that have cancelled, where a launch is to be run once
+    /// more for that: `Some(1e-3)`.
+    pub cancellation: Option<f64>,
 }
 
 impl Options {
@@ -179,7 +187,7 @@ impl Options {
 /// How much is checked.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Checks {
-    /// Nothing but fuel: only values are computed. Accesses outside buffers are skipped silently.
+    /// Nothing but whether loops end: only values are computed. Accesses outside buffers are skipped silently.
     Values,
     /// All but what needs shadow memory (races, store conflicts, uninitialised shared memory).
     Accesses,
@@ -209,12 +217,9 @@ pub struct Outcome {
     pub report: Report,
 }
 
-/// Arguments that do not fit the kernel; nothing has run.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mismatch(pub Vec<String>);
-
 impl Default for Options {
-    /// Every check, 2³² warp instructions (some minutes), 64 findings, blocks and warps in order; what holds nothing is zero.
+    /// Every check, 2³² warp instructions (some minutes), 64 findings, blocks and warps in order, 4 GiB of shadow memory; what holds
+    /// nothing is zero.
     fn default() -> Options {
         Options {
             checks: Checks::All,
@@ -225,6 +230,8 @@ impl Default for Options {
             threads: None,
             fill: 0,
             uninitialised: Vec::new(),
+            shadow: 4 << 30,
+            cancellation: None,
         }
     }
 }
@@ -288,7 +295,7 @@ impl Program {
 
     /// Runs a launch to its end and tells what was found. What the kernel stored is in the arguments' bytes afterwards,
     /// errors or none.
-    pub fn run(&self, launch: Launch<'_>) -> Result<Outcome, Mismatch> {
+    pub fn run(&self, launch: Launch<'_>) -> Result<Outcome, Refused> {
         self.run_watched(launch, Watch::Nobody).map(|(outcome, _)| outcome)
     }
 
@@ -301,7 +308,7 @@ impl Program {
         block: [u32; 3],
         thread: [u32; 3],
         limit: usize,
-    ) -> Result<(Outcome, Trace), Mismatch> {
+    ) -> Result<(Outcome, Trace), Refused> {
         let threads = self.block_of(launch.block)?;
         let there = |what: &str, of: &str, at: [u32; 3], extents: [u32; 3]| {
             let inside = at.iter().zip(extents).all(|(i, n)| *i < n);
@@ -321,20 +328,21 @@ impl Program {
     }
 
     /// Runs a launch with every check, and counts what its accesses ask of memory.
-    pub fn profile(&self, launch: Launch<'_>) -> Result<(Outcome, Profile), Mismatch> {
+    pub fn profile(&self, launch: Launch<'_>) -> Result<(Outcome, Profile), Refused> {
         match self.run_watched(launch, Watch::Accesses(Default::default()))? {
             (outcome, Watch::Accesses(counters)) => Ok((outcome, counters.profile(self))),
             _ => unreachable!("who looks on stays"),
         }
     }
 
-    fn run_watched<'p>(&'p self, launch: Launch<'_>, watch: Watch<'p>) -> Result<(Outcome, Watch<'p>), Mismatch> {
+    fn run_watched<'p>(&'p self, launch: Launch<'_>, watch: Watch<'p>) -> Result<(Outcome, Watch<'p>), Refused> {
         let Launch { grid, block, arguments, options } = launch;
         let parameters = self.bind(&arguments)?;
         let threads = self.block_of(block)?;
         let granules = self.granules();
         let mut by_argument = vec![None; arguments.len()];
         let arguments_given = arguments.len();
+        let budget = Budget::new(options.shadow);
         let mut buffers = Vec::new();
         for (argument, binding) in arguments.into_iter().enumerate() {
             let role = self.parameters.iter().find_map(|p| match p.role {
@@ -346,7 +354,7 @@ impl Program {
                 by_argument[argument] = Some(buffers.len());
                 let granule = granules.buffers[argument].min(element.align());
                 let (name, index) = (parameter.name.clone(), parameter.argument);
-                let mut buffer = Buffer::new(name, index, element, mutable, bytes, granule);
+                let mut buffer = Buffer::new(name, index, element, mutable, bytes, granule, budget.clone());
                 buffer.duty = Duty {
                     fresh: mutable && options.uninitialised.contains(&argument),
                     coverage: self.declared.outputs.iter().find(|o| o.index == index).map(|o| o.coverage),
@@ -366,41 +374,64 @@ impl Program {
         let mut parameters: Vec<u64> = addresses.collect();
         let (dynamic, shared_bytes) = self.memory.layout(&parameters, threads).map_err(|why| Mismatch(vec![why]))?;
         parameters.extend(buffers[buffers.len() - self.tables.len()..].iter().map(|table| table.base));
-        let setting =
-            Setting { parameters, by_argument, shared_bytes, shared_granule: granules.shared, dynamic, threads, grid };
+        let shared_granule = granules.shared;
+        let setting = Setting { parameters, by_argument, shared_bytes, shared_granule, dynamic, threads, grid, budget };
         let stored = if self.wants_origins(&options) { Stored::Finite } else { Stored::Ignored };
-        let alone = matches!(watch, Watch::Nobody);
+        let lossy = options.cancellation.filter(|_| options.checks == Checks::All);
+        let alone = matches!(watch, Watch::Nobody) && lossy.is_none();
         if alone && let Some(statistics) = parallel::run(self, &setting, &mut buffers, &options, stored) {
             return Ok((Outcome { statistics, report: Findings::new(self, &options).report() }, watch));
         }
-        let initial = (stored == Stored::Finite).then(|| buffers.iter().map(Buffer::copied).collect());
+        let again = stored == Stored::Finite || lossy.is_some();
+        let mut initial: Vec<_> = if again { buffers.iter().map(Buffer::copied).collect() } else { Vec::new() };
         let mut machine = Machine::new(self, &setting, buffers, &options, watch);
         machine.stored = stored;
         machine.run(0..setting.blocks());
         let Machine { statistics, findings, buffers, stored, stopped, watch, .. } = machine;
+        if setting.budget.is_spent() {
+            return Err(self.too_large(&buffers, &options).into());
+        }
         let mut report = findings.report();
-        if let (Stored::Strange, false, Some(initial)) = (stored, stopped, initial) {
-            report.add(self.origins(&setting, &buffers, initial, &options));
+        if let (Some(bound), false) = (lossy, stopped) {
+            let precision = Precision::new(self, &setting, &options, bound);
+            let watch = Watch::Precision(precision.into());
+            if let Watch::Precision(precision) =
+                self.once_more(&setting, &buffers, &mut initial.clone(), &options, watch)
+            {
+                report.add(precision.found());
+            }
+        }
+        if stored == Stored::Strange && !stopped {
+            let watch = Watch::Origins(Tracer::new(self, &setting, &options).into());
+            if let Watch::Origins(tracer) = self.once_more(&setting, &buffers, &mut initial, &options, watch) {
+                report.add(tracer.found());
+            }
         }
         Ok((Outcome { statistics, report }, watch))
     }
 
-    /// Runs a launch once more, on copies of what its buffers held at first, for the origins of NaNs and infinities.
-    fn origins(
-        &self,
+    /// Runs a launch once more, on copies of what its buffers held at first, for one who looks on.
+    fn once_more<'p>(
+        &'p self,
         setting: &Setting,
         buffers: &[Buffer<'_>],
-        mut initial: Vec<Option<Vec<u8>>>,
+        initial: &mut [Option<Vec<u8>>],
         options: &Options,
-    ) -> Report {
-        let copies = buffers.iter().zip(&mut initial).map(|(buffer, copy)| buffer.over(copy));
-        let watch = Watch::Origins(Tracer::new(self, setting, options).into());
+        watch: Watch<'p>,
+    ) -> Watch<'p> {
+        setting.budget.renew();
+        let copies = buffers.iter().zip(initial).map(|(buffer, copy)| buffer.over(copy));
         let mut machine = Machine::new(self, setting, copies.collect(), options, watch);
         machine.run(0..setting.blocks());
-        match machine.watch {
-            Watch::Origins(tracer) => tracer.found(),
-            _ => unreachable!("who looks on stays"),
-        }
+        machine.watch
+    }
+
+    /// What takes so much shadow memory.
+    fn too_large(&self, buffers: &[Buffer<'_>], options: &Options) -> TooLarge {
+        let taken = buffers.iter().map(|b| (b.name.clone(), b.bytes.get().len(), b.shadow.bytes()));
+        let mut buffers: Vec<_> = taken.filter(|(.., shadow)| *shadow > 0).collect();
+        buffers.sort_by_key(|(.., shadow)| std::cmp::Reverse(*shadow));
+        TooLarge { kernel: self.instance.clone(), limit: options.shadow, buffers }
     }
 
     /// Where in the Rust the instruction at `site` comes from.
@@ -543,18 +574,3 @@ fn pass(parameter: &Parameter, binding: &Binding<'_>) -> Result<Passed, String> 
         },
     }
 }
-
-impl fmt::Display for Unsupported {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the interpreter cannot run this kernel: {}", self.0)
-    }
-}
-
-impl fmt::Display for Mismatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.join("\n"))
-    }
-}
-
-impl std::error::Error for Unsupported {}
-impl std::error::Error for Mismatch {}

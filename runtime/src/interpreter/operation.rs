@@ -69,6 +69,8 @@ pub fn symbol(op: Binary) -> Option<&'static str> {
         Binary::Mul => "*",
         Binary::Div => "/",
         Binary::Rem => "%",
+        Binary::Shl => "<<",
+        Binary::Shr => ">>",
         _ => return None,
     })
 }

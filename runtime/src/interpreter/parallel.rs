@@ -48,7 +48,8 @@ pub fn run(
     });
     let statistics = parts.iter().fold(Statistics::default(), |all, part| all.and(part.statistics));
     let quiet = parts.iter().all(|part| !part.found) && statistics.warp_instructions <= options.fuel;
-    if !quiet || race(&parts) {
+    if !quiet || setting.budget.is_spent() || race(&parts) {
+        setting.budget.renew();
         return None;
     }
     for (i, buffer) in buffers.iter_mut().enumerate() {

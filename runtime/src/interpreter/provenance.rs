@@ -239,7 +239,14 @@ impl<'p> Machine<'p, '_> {
     }
 
     /// The lanes of an access, by where they go. What is wrong with it has been told by the run before.
-    fn each_part(&mut self, site: Pc, warp: &Warp, mask: u32, access: &Access, mut each: impl FnMut(&mut Self, &Part)) {
+    pub fn each_part(
+        &mut self,
+        site: Pc,
+        warp: &Warp,
+        mask: u32,
+        access: &Access,
+        mut each: impl FnMut(&mut Self, &Part),
+    ) {
         let active = self.guarded(warp, mask, access);
         let (address, mut rest) = self.addresses::<ACCESSES>(site, warp, active, access);
         while rest != 0 {
@@ -248,7 +255,7 @@ impl<'p> Machine<'p, '_> {
         }
     }
 
-    fn contents(&self, target: Target) -> &[u8] {
+    pub fn contents(&self, target: Target) -> &[u8] {
         match target {
             Target::Buffer(b) => self.buffers[b].bytes.get(),
             Target::Shared => bytemuck::cast_slice(&self.shared[..]),
@@ -548,7 +555,7 @@ fn strange(rows: &[Row], register: Register, ty: Scalar, mask: u32) -> bool {
 }
 
 /// The scalar at a byte of memory.
-fn word(memory: &[u8], byte: u64, ty: Scalar) -> u64 {
+pub fn word(memory: &[u8], byte: u64, ty: Scalar) -> u64 {
     let mut word = [0; 8];
     let size = ty.bytes() as usize;
     if let Some(bytes) = memory.get(byte as usize..).and_then(|m| m.get(..size)) {

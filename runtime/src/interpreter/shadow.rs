@@ -7,10 +7,16 @@
 //! Time is counted in *epochs*: one begins with each block, each `block::sync()`, and each `warp::sync()` of a warp. Two
 //! accesses of one block are ordered if a `block::sync()` lies between, or one thread made both; of one warp, if a
 //! `warp::sync()` does; accesses of different blocks are not. Beyond that, fences order what [`order`](super::order) says.
-//! Shared memory begins anew with each block, so there what an earlier block did is nothing. Cells come in pages, made when first touched: shadow
-//! memory is six times what the kernel touches of `f32` buffers that it may write, and of its shared memory.
+//! Shared memory begins anew with each block, so there what an earlier block did is nothing.
+//!
+//! Cells come in pages, made when first touched, so that shadow memory is bounded by what the kernel touches: 24 bytes for each
+//! element of a buffer that it may write and of its shared memory (six times an `f32`; an element is the smallest that the kernel
+//! accesses there), and as many again where it makes atomic operations, in pages of [`PAGE`] elements. Buffers that it only reads have none. A launch
+//! has a [`Budget`] of pages, by [`Options::shadow`](super::Options::shadow): one that asks for more ends.
 
 use super::order::Past;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicIsize, Ordering};
 
 /// An access: its epoch, its site, and its thread of the block, packed; 0 is none.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -236,12 +242,47 @@ impl Cell {
 /// Cells of a page: all of a block's 64 KiB of shared `f32`s, so that a warp's loads from there find their page once.
 pub const PAGE: usize = 1 << 14;
 
+/// Bytes of a page.
+const PAGE_BYTES: usize = PAGE * size_of::<Cell>();
+
+/// The pages that a launch may still make, on all of its threads.
+#[derive(Clone, Debug)]
+pub struct Budget {
+    left: Arc<AtomicIsize>,
+    whole: isize,
+}
+
+impl Budget {
+    /// Of so many bytes.
+    pub fn new(bytes: usize) -> Budget {
+        let whole = (bytes / PAGE_BYTES) as isize;
+        Budget { left: Arc::new(whole.into()), whole }
+    }
+
+    /// Whether there is a page left; takes it.
+    fn take(&self) -> bool {
+        self.left.fetch_sub(1, Ordering::Relaxed) > 0
+    }
+
+    /// Whether more was asked for than there is.
+    pub fn is_spent(&self) -> bool {
+        self.left.load(Ordering::Relaxed) < 0
+    }
+
+    /// All of it again.
+    pub fn renew(&self) {
+        self.left.store(self.whole, Ordering::Relaxed);
+    }
+}
+
 /// The cells of one buffer, or of a block's shared memory.
 #[derive(Debug)]
 pub struct Shadow {
     /// log₂ of the bytes that a cell stands for.
     granule: u32,
+    /// The last one stands for those that there is no budget for.
     pages: Vec<Option<Box<[Cell; PAGE]>>>,
+    budget: Budget,
     /// Atomic operations, noted as loads of cells of their own: as two loads do not, two of them do not race. `None` as
     /// long as there is none, so that kernels without them pay nothing.
     atomics: Option<Box<Shadow>>,
@@ -251,14 +292,14 @@ pub struct Shadow {
 
 impl Shadow {
     /// Nothing touched yet of `bytes` bytes; a cell for each `granule` of them, a power of two.
-    pub fn new(bytes: usize, granule: u32) -> Shadow {
+    pub fn new(bytes: usize, granule: u32, budget: Budget) -> Shadow {
         let granule = granule.max(1).ilog2();
-        Shadow { granule, pages: vec![None; (bytes >> granule).div_ceil(PAGE) + 1], atomics: None, lives: None }
+        Shadow { granule, pages: vec![None; (bytes >> granule).div_ceil(PAGE) + 2], budget, atomics: None, lives: None }
     }
 
     /// The same, of memory whose bytes have several lifetimes.
-    pub fn with_lives(bytes: usize, granule: u32) -> Shadow {
-        let shadow = Shadow::new(bytes, granule);
+    pub fn with_lives(bytes: usize, granule: u32, budget: Budget) -> Shadow {
+        let shadow = Shadow::new(bytes, granule, budget);
         let cells = (bytes >> shadow.granule) + 1;
         Shadow { lives: Some(vec![Life::default(); cells].into()), ..shadow }
     }
@@ -271,7 +312,14 @@ impl Shadow {
 
     /// Nothing touched yet of as many bytes.
     pub fn anew(&self) -> Shadow {
-        Shadow { granule: self.granule, pages: vec![None; self.pages.len()], atomics: None, lives: None }
+        let (pages, budget) = (vec![None; self.pages.len()], self.budget.clone());
+        Shadow { granule: self.granule, pages, budget, atomics: None, lives: None }
+    }
+
+    /// Bytes of the pages that there are.
+    pub fn bytes(&self) -> usize {
+        let own = self.pages.iter().flatten().count() * PAGE_BYTES;
+        own + self.atomics.as_ref().map_or(0, |atomics| atomics.bytes())
     }
 
     /// Notes that `size` bytes at `offset` are stored in a lifetime.
@@ -291,10 +339,10 @@ impl Shadow {
 
     /// Notes an atomic operation on `size` bytes at `offset`.
     pub fn note_atomic(&mut self, offset: u64, size: u32, clock: Clock<'_>, now: Stamp) {
-        let (granule, pages) = (self.granule, self.pages.len());
-        let atomics = self
-            .atomics
-            .get_or_insert_with(|| Box::new(Shadow { granule, pages: vec![None; pages], atomics: None, lives: None }));
+        if self.atomics.is_none() {
+            self.atomics = Some(Box::new(self.anew()));
+        }
+        let Some(atomics) = &mut self.atomics else { return };
         atomics.cells(offset, size).for_each(|cell| _ = cell.load(clock, now));
     }
 
@@ -352,13 +400,20 @@ impl Shadow {
 
     /// The first page, if all of its cells stand for 4 bytes each, and there is nothing else that an access may touch.
     pub fn words(&mut self) -> Option<&mut [Cell; PAGE]> {
-        (self.granule == 2 && self.pages.len() <= 2 && self.atomics.is_none() && self.lives.is_none())
+        (self.granule == 2 && self.pages.len() <= 3 && self.atomics.is_none() && self.lives.is_none())
             .then(|| self.page(0))
     }
 
     #[inline(always)]
     fn page(&mut self, page: usize) -> &mut [Cell; PAGE] {
+        let page = if self.pages[page].is_some() { page } else { self.make(page) };
         self.pages[page].get_or_insert_with(new_page)
+    }
+
+    /// The page to be made when `page` is touched.
+    #[cold]
+    fn make(&self, page: usize) -> usize {
+        if self.budget.take() { page } else { self.pages.len() - 1 }
     }
 
     /// Forgets all.

@@ -6,6 +6,7 @@ use super::code::{Inst, Pc};
 use super::cooperation::{matching, reduce};
 use super::findings::Description;
 use super::frame::{FULL, LANES, Register, Word, lanes_of};
+use super::livelock::Search;
 use super::machine::{ACCESSES, ALL, Machine, WATCHED, Warp};
 use super::operation::symbol;
 use super::report::{Object, Space};
@@ -49,12 +50,17 @@ impl Machine<'_, '_> {
                 }
             }};
         }
-        // Spent fuel is looked at where the kernel may run for ever.
-        macro_rules! fuel {
+        // Whether the kernel runs for ever is looked at where it may.
+        let mut search = Search::of_instructions(warp.circle.take().is_some());
+        let mut alarm = search.next.min(self.options.fuel.saturating_sub(self.statistics.warp_instructions));
+        macro_rules! turn {
             ($site:expr) => {
-                if self.statistics.warp_instructions + warp_insts > self.options.fuel || self.stopped {
-                    self.exhausted($site, warp.index, mask);
-                    break;
+                if warp_insts > alarm || self.stopped {
+                    (warp.pc, warp.mask) = (pc, mask);
+                    match self.look(&mut search, $site, warp, warp_insts) {
+                        Some(next) => alarm = next,
+                        None => break,
+                    }
                 }
             };
         }
@@ -289,7 +295,7 @@ impl Machine<'_, '_> {
                     if mask != 0 {
                         pc = body;
                     }
-                    fuel!(site);
+                    turn!(site);
                 }
                 Inst::StepUniform { slot, index, step, limit, body } => {
                     activate!(mask | std::mem::take(&mut warp.slots[slot as usize].pending));
@@ -310,14 +316,14 @@ impl Machine<'_, '_> {
                             activate!(0);
                         }
                     }
-                    fuel!(site);
+                    turn!(site);
                 }
                 Inst::Again { slot, body } => {
                     activate!(mask | std::mem::take(&mut warp.slots[slot as usize].pending));
                     if mask != 0 {
                         pc = body;
                     }
-                    fuel!(site);
+                    turn!(site);
                 }
                 Inst::Leave { slot, exit } => {
                     activate!(mask | warp.slots[slot as usize].done);
@@ -353,15 +359,13 @@ impl Machine<'_, '_> {
     }
 
     #[cold]
-    fn exhausted(&mut self, site: Pc, warp: u32, mask: u32) {
-        if !self.stopped {
-            let fuel = self.options.fuel;
-            let message = format!("the launch has run {fuel} warp instructions, and this loop goes on");
-            // The loop may just have ended for all lanes: then the first lane stands for the warp.
-            self.report(Check::FuelExhausted, site, warp, if mask == 0 { 1 } else { mask }, |_, _| {
-                Description::new(message)
-            });
-        }
+    pub fn exhausted(&mut self, site: Pc, warp: u32, mask: u32) {
+        let fuel = self.options.fuel;
+        let message = format!("the launch has run {fuel} warp instructions, and this loop goes on");
+        // The loop may just have ended for all lanes: then the first lane stands for the warp.
+        self.report(Check::FuelExhausted, site, warp, if mask == 0 { 1 } else { mask }, |_, _| {
+            Description::new(message)
+        });
         self.stopped = true;
     }
 
@@ -388,11 +392,16 @@ impl Machine<'_, '_> {
     fn overflowing(&mut self, site: Pc, warp: &Warp, bad: u32, op: Binary, ty: Scalar, a: u32, b: u32) {
         let check = match op {
             Binary::Div | Binary::Rem => Check::DivisionOverflow,
+            Binary::Shl | Binary::Shr => Check::ShiftOverflow,
             _ if ty == Scalar::Usize => Check::UsizeOverflow,
             _ => Check::IntegerOverflow,
         };
         let at = |row, lane| value(ty, Register { row, wide: ty.bits() == 64 }.get(&warp.rows, lane));
         self.report(check, site, warp.index, bad, |_, lane| {
+            if op.is_shift() {
+                let distance = u32::lanes(&warp.rows, b as usize)[lane];
+                return Description::new(beyond_the_width(op, ty, at(a, lane), distance));
+            }
             Description::new(overflow(op, ty, at(a, lane), at(b, lane)))
         });
     }
@@ -588,6 +597,15 @@ pub fn sources(mode: Shuffle, width: u32, selectors: &[u32; LANES]) -> [usize; L
         };
         source as usize
     })
+}
+
+/// Says that a value is shifted by its width or more.
+fn beyond_the_width(op: Binary, ty: Scalar, a: impl Display, distance: u32) -> String {
+    let (sign, width) = (symbol(op).unwrap_or_default(), ty.bits());
+    let counts = distance % width;
+    format!(
+        "`{a} {sign} {distance}` shifts a `{ty}`, which has {width} bits, by as many or more: it counts as {counts}"
+    )
 }
 
 /// Says that a op b does not fit its type.

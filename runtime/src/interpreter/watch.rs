@@ -1,9 +1,12 @@
 //! What looks on as a launch runs: at what one thread does ([`trace`](super::trace)), at what accesses ask of memory
-//! ([`profile`](super::profile)), or at where NaNs and infinities come from ([`provenance`](super::provenance)). It is shown
+//! ([`profile`](super::profile)), at where NaNs and infinities come from ([`provenance`](super::provenance)), at what a loop
+//! without end reads ([`livelock`](super::livelock)), or at what additions lose ([`precision`](super::precision)). It is shown
 //! each instruction before it runs, in a tier of its own, so that a run that nobody watches pays nothing.
 
 use super::code::{Inst, Pc};
+use super::livelock::Reads;
 use super::machine::{Machine, Warp};
+use super::precision::Precision;
 use super::profile::Counters;
 use super::provenance::Tracer;
 use super::trace::Recorder;
@@ -14,6 +17,8 @@ pub enum Watch<'p> {
     Thread(Box<Recorder>),
     Accesses(Counters),
     Origins(Box<Tracer<'p>>),
+    Reads(Reads),
+    Precision(Box<Precision<'p>>),
 }
 
 impl Watch<'_> {
@@ -22,14 +27,16 @@ impl Watch<'_> {
         match self {
             Watch::Nobody => false,
             Watch::Thread(recorder) => recorder.block == block,
-            Watch::Accesses(_) | Watch::Origins(_) => true,
+            Watch::Accesses(_) | Watch::Origins(_) | Watch::Reads(_) | Watch::Precision(_) => true,
         }
     }
 
     /// A block begins.
     pub fn block(&mut self) {
-        if let Watch::Origins(tracer) = self {
-            tracer.forget_shared();
+        match self {
+            Watch::Origins(tracer) => tracer.forget_shared(),
+            Watch::Precision(precision) => precision.forget_shared(),
+            _ => {}
         }
     }
 }
@@ -41,10 +48,11 @@ impl<'p> Machine<'p, '_> {
         // It asks the machine where accesses go, and so is not in it meanwhile.
         let mut watch = std::mem::replace(&mut self.watch, Watch::Nobody);
         match &mut watch {
-            Watch::Nobody => {}
+            Watch::Nobody | Watch::Precision(_) => {}
             Watch::Thread(recorder) => recorder.see(self, site, warp, mask),
             Watch::Accesses(counters) => counters.see(self, site, warp, mask),
             Watch::Origins(tracer) => self.trace_before(tracer, site, warp, mask),
+            Watch::Reads(reads) => self.see_reads(reads, site, warp, mask),
         }
         self.watch = watch;
     }
@@ -52,12 +60,12 @@ impl<'p> Machine<'p, '_> {
     /// Shows it when they have run it.
     #[inline(never)]
     pub fn watched_after(&mut self, site: Pc, warp: &Warp, mask: u32, inst: &Inst) {
-        match std::mem::replace(&mut self.watch, Watch::Nobody) {
-            Watch::Origins(mut tracer) => {
-                self.trace(&mut tracer, site, warp, mask, inst);
-                self.watch = Watch::Origins(tracer);
-            }
-            other => self.watch = other,
+        let mut watch = std::mem::replace(&mut self.watch, Watch::Nobody);
+        match &mut watch {
+            Watch::Origins(tracer) => self.trace(tracer, site, warp, mask, inst),
+            Watch::Precision(precision) => self.follow(precision, site, warp, mask, inst),
+            _ => {}
         }
+        self.watch = watch;
     }
 }

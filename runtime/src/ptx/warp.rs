@@ -9,6 +9,9 @@ use super::memory::Scratch;
 use super::registers::{Cause, Id, LANES, Place, Registers, lanes};
 use smallvec::SmallVec;
 
+/// Instructions that a warp runs before the others of its block have their turn.
+const SLICE: u64 = 1 << 12;
+
 /// A warp.
 pub struct Warp {
     /// Which of its block.
@@ -67,10 +70,12 @@ impl Warp {
 }
 
 impl Machine<'_, '_> {
-    /// Runs a warp to a barrier, or to its end.
+    /// Runs a warp to a barrier, to its end, or for its share of time, so that what another warp waits for comes.
     pub fn run_warp<const CHECKED: bool>(&mut self, warp: &mut Warp) {
         let program = self.program;
-        while warp.flow.mask != 0 && warp.waits.is_none() && !self.stopped {
+        let until = self.statistics.warp_instructions + SLICE;
+        while warp.flow.mask != 0 && warp.waits.is_none() && !self.stopped && self.statistics.warp_instructions < until
+        {
             if warp.flow.pc == warp.flow.stop {
                 warp.flow.arrive();
                 continue;

@@ -31,6 +31,7 @@ use std::fmt;
 ///     for _ in 0..10 {
 ///         step.launch()?;
 ///     }
+///     drop(step);
 ///     stream.wait()?;
 ///     assert_eq!(y.download()?, [10.0, 20.0]);
 ///     Ok(())

@@ -14,7 +14,7 @@ use crate::interpreter::{self, Check, Report, Schedule};
 use crate::ptx::{Options, Policy};
 use crate::{Device, Error, Result};
 use kernel_dsl::compiler::analyses::approximate::Approximations;
-use kernel_dsl::compiler::hir::{Instance, Monomorphic, Program, Tolerance, monomorphic, serial};
+use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, Program, Tolerance, monomorphic, serial};
 use kernel_dsl::compiler::lower::checked::Checked;
 use kernel_dsl::compiler::{Target, analyses, ir, passes};
 use kernel_dsl::{Argument, Artifact, Launcher};
@@ -29,12 +29,20 @@ use std::{iter, thread};
 pub struct Checker {
     cpu: Device,
     gpu: Option<Device>,
+    /// The relative error from which on lost digits are warned of.
+    cancellation: Option<f64>,
 }
 
 impl Checker {
     /// A checker that uses `gpu` too. A CPU device here is no further executor and is passed over.
     pub fn new(gpu: Option<Device>) -> Checker {
-        Checker { cpu: Device::cpu(), gpu: gpu.filter(|device| !device.is_cpu()) }
+        Checker { cpu: Device::cpu(), gpu: gpu.filter(|device| !device.is_cpu()), cancellation: None }
+    }
+
+    /// The same, which warns of digits that cancel where what is stored is off by a relative `error` or more
+    /// ([`Check::Cancellation`]).
+    pub fn with_cancellation(self, error: f64) -> Checker {
+        Checker { cancellation: Some(error), ..self }
     }
 
     /// Runs the instance of `subject` on the cases of `seed`.
@@ -181,7 +189,8 @@ impl Checker {
         };
         // What is right has the NaNs and infinities that it is to have.
         let quiet = Check::ORIGINS.into_iter().collect();
-        let (lowered, outcome) = oracle(interpreter::Options { without: quiet, ..Default::default() })
+        let cancellation = self.cancellation;
+        let (lowered, outcome) = oracle(interpreter::Options { without: quiet, cancellation, ..Default::default() })
             .map_err(stopped(Executor::Lowered))?;
         let instructions = outcome.map_or(0, |outcome| {
             warnings.add(&outcome.report);
@@ -197,7 +206,7 @@ impl Checker {
                             return Err(Failure::OrderDependent { schedule, mismatch: mismatch.into() });
                         }
                     }
-                    Err(Error::Violation(report)) if report.errors().all(|f| f.check == Check::FuelExhausted) => {
+                    Err(Error::Violation(report)) if report.errors().all(|f| is_endless(f.check)) => {
                         warnings.waits(&report);
                     }
                     Err(e) => return Err(stopped(Executor::Lowered)(e)),
@@ -397,6 +406,11 @@ impl Prepared {
         Approved::new(self.artifact.name, &self.program, device, case.block, arguments)
     }
 
+    /// The kernel, and the constants of the instance.
+    pub(super) fn instance(&self) -> (&'static Artifact, &[Constant]) {
+        (self.artifact, &self.program.instance().0)
+    }
+
     /// The checked form after all passes.
     pub(super) fn checked(&self) -> &(Executable, Checked) {
         &self.checked
@@ -483,4 +497,9 @@ impl Prepared {
             None => Ok(()),
         }
     }
+}
+
+/// Whether a check tells of a loop that does not end.
+fn is_endless(check: Check) -> bool {
+    matches!(check, Check::Livelock | Check::FuelExhausted)
 }

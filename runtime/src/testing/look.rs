@@ -5,7 +5,7 @@ use super::check::program;
 use super::signature::Signature;
 use crate::contract::Approved;
 use crate::cpu::Executable;
-use crate::interpreter::{Launch, Mismatch, Options, Outcome, Profile, Program, Trace};
+use crate::interpreter::{Launch, Options, Outcome, Profile, Program, Refused, Trace};
 use crate::{Device, Error, Result};
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::{Instance, Monomorphic, monomorphic};
@@ -82,7 +82,7 @@ impl Look {
 
     /// What `run` tells of the launch of a case; `None` where the grid has no block. Where the kernel leaves the size of its blocks
     /// to the launch and the case names none, they are the smallest that are tried.
-    fn run<T>(&self, case: &Case, run: impl FnOnce(&Program, Launch<'_>) -> Result<T, Mismatch>) -> Result<Option<T>> {
+    fn run<T>(&self, case: &Case, run: impl FnOnce(&Program, Launch<'_>) -> Result<T, Refused>) -> Result<Option<T>> {
         let sized = self.signature.sized(&self.program, case);
         let case = sized.first().unwrap_or(case);
         let (device, mut told) = (Device::cpu(), None);

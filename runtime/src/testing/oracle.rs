@@ -8,6 +8,7 @@ use crate::cpu::Executable;
 use crate::interpreter::{Options, Outcome, Report, Statistics};
 use crate::ptx;
 use crate::{Device, Error, Result};
+use kernel_dsl::Launcher;
 use kernel_dsl::compiler::ir;
 use std::cell::RefCell;
 
@@ -78,6 +79,20 @@ impl Prepared {
             Ok(())
         })?;
         Ok(reported.into_inner())
+    }
+
+    /// Launches the bare form of a case on `device`, for tools that look on from outside.
+    ///
+    /// # Safety
+    /// On a GPU nothing of what the kernel does is checked: it must be right, or no more be asked of the process and the device than what
+    /// a wrong kernel leaves of them.
+    pub unsafe fn launch_bare(&self, device: &Device, case: &Case) -> Result<()> {
+        let (artifact, constants) = self.instance();
+        let outputs = self.run(device, case, |arguments| {
+            // SAFETY: by the caller's promise.
+            unsafe { device.launch_unchecked(artifact, constants, case.block, arguments) }
+        });
+        outputs.map(drop)
     }
 
     /// What the PTX interpreter reports of a case; nothing of an instance without PTX.

@@ -10,4 +10,6 @@ mod matmul;
 mod memory;
 mod parallel;
 mod rendering;
+mod shadow;
+mod shifts;
 mod tiles;

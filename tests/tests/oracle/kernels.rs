@@ -323,6 +323,21 @@ pub fn a_step(x: &[f32], y: &mut [f32]) {
     }
 }
 
+// shift-overflow: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn masks(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    y[i] = (1u32 << (x[i] as u32)) as f32;
+}
+
+// shift-overflow: right
+#[kernel(block = 64, grid = 1)]
+pub fn masks_as_meant(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let (n, again) = (x[i] as u32, 1u32.wrapping_shl(x[i] as u32));
+    y[i] = if n < 32 { (1u32 << n) as f32 } else { again as f32 };
+}
+
 // nan-produced: wrong
 #[kernel(block = 64, grid = 1)]
 pub fn normalised(x: &[f32], y: &mut [f32]) {
@@ -378,6 +393,22 @@ pub fn halves_in_range(x: &[f32], y: &mut [f32]) {
     y[i] = tile[63 - i].to_f32();
 }
 
+// cancellation: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn squares(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let (a, b) = (x[i] + 1000.0, x[i] + 1000.0009765625);
+    y[i] = b * b - a * a;
+}
+
+// cancellation: right
+#[kernel(block = 64, grid = 1)]
+pub fn product_of_sums(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let (a, b) = (x[i] + 1000.0, x[i] + 1000.0009765625);
+    y[i] = (b - a) * (b + a);
+}
+
 // machine-dependent: wrong
 #[kernel(block = 32, grid = 1)]
 pub fn told_by_the_clock(x: &[f32], y: &mut [f32]) {
@@ -390,6 +421,38 @@ pub fn told_by_the_clock(x: &[f32], y: &mut [f32]) {
 pub fn told_by_the_lane(x: &[f32], y: &mut [f32]) {
     let lane = ptx!("mov.u32 {d}, %laneid;", d = out(u32));
     y[thread::x()] = x[0] + lane as f32;
+}
+
+// livelock: wrong
+#[kernel(block = 64, grid = 1)]
+pub fn wait_and_set(x: &[f32], y: &mut [f32]) {
+    let mut ready = Shared::<u32, 1>::new([1]);
+    let i = thread::x();
+    if i == 0 {
+        ready[0] = 0;
+    }
+    block::sync();
+    while ready.fetch_or(0, 0) == 0 {}
+    if i == 32 {
+        ready.fetch_or(0, 1);
+    }
+    y[i] = x[i];
+}
+
+// livelock: right
+#[kernel(block = 64, grid = 1)]
+pub fn set_and_wait(x: &[f32], y: &mut [f32]) {
+    let mut ready = Shared::<u32, 1>::new([1]);
+    let i = thread::x();
+    if i == 0 {
+        ready[0] = 0;
+    }
+    block::sync();
+    if i == 32 {
+        ready.fetch_or(0, 1);
+    }
+    while ready.fetch_or(0, 0) == 0 {}
+    y[i] = x[i];
 }
 
 // fuel-exhausted: wrong

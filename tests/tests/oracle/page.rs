@@ -40,11 +40,14 @@ fn entries() -> Vec<Entry> {
         IntegerOverflow: hashed of 1, hashed_as_meant of 1;
         DivisionByZero: parts of 1, parts_of_some of 1;
         DivisionOverflow: least_by_minus_one of 1, nearly_least_by_minus_one of 1;
+        ShiftOverflow: masks of 1, masks_as_meant of 1;
         LoopStep: no_step of 1, a_step of 1;
         NanProduced: normalised of 1, normalised_but_for_zero of 1;
         InfinityProduced: exponentials of 1, exponentials_below_one of 1;
         ConversionOverflow: halves of 1, halves_in_range of 1;
+        Cancellation: squares of 1, product_of_sums of 1;
         MachineDependent: told_by_the_clock of 1, told_by_the_lane of 1;
+        Livelock: wait_and_set of 1, set_and_wait of 1;
         FuelExhausted: to_no_end of 1, to_an_end of 1;
     }
 }
@@ -63,7 +66,8 @@ const REFUSED: [(Check, &str); 2] = [
 
 fn options(check: Check) -> Options {
     let uninitialised = if check == Check::UninitialisedBuffer { vec![1] } else { Vec::new() };
-    Options { fuel: 100_000, uninitialised, ..Options::default() }
+    let cancellation = (check == Check::Cancellation).then_some(1e-3);
+    Options { fuel: 100_000, uninitialised, cancellation, ..Options::default() }
 }
 
 /// The definition of a check: the documentation of its variant.

@@ -33,6 +33,9 @@ pub const BUGS: &[Bug] = &[
         DivisionOverflow,
         [Input::slice(&[i64::MIN, 9]), Input::slice(&[-1i64, 4]), Input::slice(&[0i64; 2])]
     ),
+    bug!(mask_of_all_bits, ShiftOverflow, [Input::slice(&[3u32, 32, 8, 17]), Input::slice(&[0u32; 4])]),
+    bug!(bit_of_a_long_set, ShiftOverflow, [counted(64), Input::slice(&[0u64; 2])]),
+    bug!(alignment_of_exponents, ShiftOverflow, [Input::slice(&[1i32 << 20, 1, 0, 0]), Input::slice(&[0i32; 4])]),
     bug!(no_step, LoopStep, [Input::scalar(0usize), counted(32), zeros(32)]),
     bug!(step_of_a_division, LoopStep, [Input::scalar(3usize), counted(32), zeros(32)]),
 ];
@@ -217,4 +220,32 @@ fn step_of_a_division<const MENDED: bool>(n: usize, x: &[f32], y: &mut [f32]) {
         sum += x[i];
     }
     y[thread::x()] = sum;
+}
+
+/// a mask of n bits where n is all of them
+#[kernel(block = 4, grid = 1, instances(MENDED = false | true))]
+#[requires(bits.len() == 4, y.len() == 4)]
+fn mask_of_all_bits<const MENDED: bool>(bits: &[u32], y: &mut [u32]) {
+    let n = bits[thread::x()];
+    y[thread::x()] = if MENDED { if n < 32 { (1 << n) - 1 } else { u32::MAX } } else { (1 << n) - 1 }; //~ shift-overflow
+}
+
+/// a set of 64 bits whose bits are of 32
+#[kernel(block = 64, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 64, y.len() == 2)]
+fn bit_of_a_long_set<const MENDED: bool>(x: &[f32], y: &mut [u64]) {
+    let t = thread::x();
+    if x[t] >= 10.0 {
+        let bit = if MENDED { 1u64 << t } else { (1u32 << t) as u64 }; //~ shift-overflow
+        y.fetch_or(0, bit);
+    }
+}
+
+/// a number is shifted right by the difference of two exponents, which may be large
+#[kernel(block = 4, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 4, y.len() == 4)]
+fn alignment_of_exponents<const MENDED: bool>(x: &[i32], y: &mut [i32]) {
+    let t = thread::x();
+    let down = 12 * t as u32;
+    y[t] = if MENDED { x[t] >> down.min(31) } else { x[t] >> down }; //~ shift-overflow
 }

@@ -7,6 +7,7 @@
 
 mod alignment;
 mod arithmetic;
+mod bare;
 mod barriers;
 mod bounds;
 mod conflicts;
@@ -138,7 +139,7 @@ impl Specimen {
 }
 
 fn options() -> Options {
-    Options { fuel: FUEL, ..Default::default() }
+    Options { fuel: FUEL, cancellation: Some(1e-3), ..Default::default() }
 }
 
 fn told(finding: &Finding) -> Told {

@@ -15,6 +15,8 @@ pub const BUGS: &[Bug] = &[
         ConversionOverflow,
         [Input::slice(&[300.0f32; 32]), Input::slice(&[f16::from_f32(0.0); 32])]
     ),
+    bug!(difference_of_squares, Cancellation, [counted(32), zeros(32)]),
+    bug!(variance_in_one_pass, Cancellation, [counted(32), zeros(1)]),
     bug!(last_column_left_out, UnwrittenOutput, [counted(64), zeros(64)]),
     bug!(seam_written_twice, WrittenTwice, [counted(65), zeros(65)]),
 ];
@@ -99,5 +101,30 @@ fn seam_written_twice<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     let first = if MENDED { 64 } else { 63 };
     if i <= 64 - first {
         y[first + i] = x[first + i]; //~ written-twice
+    }
+}
+
+/// the difference of the squares of two numbers that are close
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 32)]
+fn difference_of_squares<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let (a, b) = (x[i] + 10000.0, x[i] + 10000.0009765625);
+    y[i] = if MENDED { (b - a) * (b + a) } else { b * b - a * a }; //~ cancellation
+}
+
+/// a variance as the mean of squares less the square of the mean, of values far from zero
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 1)]
+fn variance_in_one_pass<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let v = x[thread::x()] + 10000.0;
+    let mean = warp::sum(v) / 32.0;
+    let variance = if MENDED {
+        warp::sum((v - mean) * (v - mean)) / 32.0
+    } else {
+        warp::sum(v * v) / 32.0 - mean * mean //~ cancellation
+    };
+    if thread::x() == 0 {
+        y[0] = variance;
     }
 }

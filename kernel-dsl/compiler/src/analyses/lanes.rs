@@ -406,11 +406,11 @@ fn binary(op: Binary, ty: Scalar, a: Across, b: Across) -> Across {
         },
         Binary::Or => both(|x, y| x | y),
         Binary::Xor => both(|x, y| x ^ y),
-        Binary::Shl => match b.constant() {
+        Binary::Shl | Binary::WrappingShl => match b.constant() {
             Some(by @ 0..32) => binary(Binary::Mul, ty, a, Exact([1 << by; LANES])),
             _ => shifted(|x, y| x << y),
         },
-        Binary::Shr => match b.constant() {
+        Binary::Shr | Binary::WrappingShr => match b.constant() {
             Some(by @ 0..32) => divided(1 << by, true).unwrap_or_else(|| shifted(|x, y| x >> y)),
             _ => shifted(|x, y| x >> y),
         },

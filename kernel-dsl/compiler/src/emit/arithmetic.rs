@@ -78,7 +78,7 @@ impl Emitter<'_> {
         if self.ty(result).scalar().is_none() {
             return self.malformed("an address as the result of arithmetic on numbers");
         }
-        if matches!(op, Binary::Shl | Binary::Shr | Binary::RotateLeft) {
+        if op.is_shift() {
             return self.shift(result, op, s, a, b);
         }
         let ty = scalar_type(s).modifier();
@@ -97,7 +97,7 @@ impl Emitter<'_> {
             Binary::And => (Some(Opcode::And), None),
             Binary::Or => (Some(Opcode::Or), None),
             Binary::Xor => (Some(Opcode::Xor), None),
-            Binary::Shl | Binary::Shr | Binary::RotateLeft => (None, None),
+            Binary::Shl | Binary::Shr | Binary::WrappingShl | Binary::WrappingShr | Binary::RotateLeft => (None, None),
         };
         let Some(opcode) = opcode else {
             return self.error(Error::whole(format!("PTX has no {op:?} of {s}")));
@@ -135,11 +135,9 @@ impl Emitter<'_> {
                 masked.into()
             }
         };
-        let (opcode, ty) = match op {
-            Binary::Shl => (Opcode::Shl, bits_type(s)),
-            _ => (Opcode::Shr, scalar_type(s).modifier()),
-        };
-        self.narrowed(result, s, narrow(s) && op == Binary::Shl, |e, d| e.op(opcode, [ty], [d.into(), a, distance]));
+        let left = matches!(op, Binary::Shl | Binary::WrappingShl);
+        let (opcode, ty) = if left { (Opcode::Shl, bits_type(s)) } else { (Opcode::Shr, scalar_type(s).modifier()) };
+        self.narrowed(result, s, narrow(s) && left, |e, d| e.op(opcode, [ty], [d.into(), a, distance]));
     }
 
     /// A funnel shift of a value against itself; `.wrap` masks the distance.

@@ -594,14 +594,24 @@ pub enum Binary {
     And,
     Or,
     Xor,
+    /// By a `u32`, which counts modulo the width.
     Shl,
     /// Arithmetic on signed integers.
     Shr,
+    /// No report where the distance is the width or more.
+    WrappingShl,
+    WrappingShr,
     /// Integers of 32 bits: what leaves on the left comes back on the right.
     RotateLeft,
 }
 
 impl Binary {
+    /// Whether its second operand is a distance, a `u32` whatever the first is.
+    pub fn is_shift(self) -> bool {
+        use Binary::*;
+        matches!(self, Shl | Shr | WrappingShl | WrappingShr | RotateLeft)
+    }
+
     /// Whether its operands can change places: the result has the same bits, but for those of a NaN.
     pub fn commutes(self) -> bool {
         use Binary::*;

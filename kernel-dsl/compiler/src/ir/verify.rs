@@ -190,8 +190,7 @@ impl<'a> Verifier<'a> {
                     Binary::RotateLeft => s.is_integer() && s.bits() == 32,
                     _ => s.is_integer(),
                 });
-                let shift = matches!(op, Binary::Shl | Binary::Shr | Binary::RotateLeft);
-                let second = if shift { Some(Scalar::U32) } else { ta };
+                let second = if op.is_shift() { Some(Scalar::U32) } else { ta };
                 self.check(
                     inst,
                     fits && tb == second && scalar == ta,

@@ -403,8 +403,7 @@ fn unary(op: Unary, (ty, bits): (Scalar, u64)) -> Evaluated<(Scalar, u64)> {
 
 fn binary(op: Binary, (ty, a_bits): (Scalar, u64), (other, b_bits): (Scalar, u64)) -> Evaluated<(Scalar, u64)> {
     use Binary::*;
-    let shift = matches!(op, Shl | Shr | RotateLeft);
-    if ty != other && !(shift && other.is_integer()) {
+    if ty != other && !(op.is_shift() && other.is_integer()) {
         return invalid(format!("applies `{op:?}` to `{ty}` and `{other}`"));
     }
     let (a, b) = match (number(ty, a_bits), number(other, b_bits)) {
@@ -441,8 +440,8 @@ fn binary(op: Binary, (ty, a_bits): (Scalar, u64), (other, b_bits): (Scalar, u64
         Or => integer(ty, a_bits | b_bits),
         Xor => integer(ty, a_bits ^ b_bits),
         // Bits that leave on the left are lost, as in Rust.
-        Shl => integer(ty, (a_bits << amount) & ty.mask()),
-        Shr => a >> amount,
+        Shl | WrappingShl => integer(ty, (a_bits << amount) & ty.mask()),
+        Shr | WrappingShr => a >> amount,
         RotateLeft => integer(ty, u64::from((a_bits as u32).rotate_left(amount))),
     };
     match fit(ty, result) {

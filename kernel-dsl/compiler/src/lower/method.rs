@@ -119,7 +119,7 @@ impl<'h> Lowerer<'h> {
                 // The mask of the bits below: all ones, from the highest bit of a − 1 down.
                 let below = self.binary(Binary::WrappingSub, ty, a, one);
                 let (zeros, all) = (self.counted(Unary::LeadingZeros, ty, below), self.number(ty, u64::MAX));
-                let mask = self.binary(Binary::Shr, ty, all, zeros);
+                let mask = self.binary(Binary::WrappingShr, ty, all, zeros);
                 let more = self.compare(Comparison::Gt, ty, a, one);
                 let mask = self.select(ty, more, mask, zero);
                 self.binary(Binary::Add, ty, mask, one)
@@ -285,7 +285,8 @@ impl<'h> Lowerer<'h> {
         let a = self.cast(a, ty, bare);
         let none = self.number(Scalar::U32, 0);
         let back = self.binary(Binary::WrappingSub, Scalar::U32, none, distance);
-        let (high, low) = (self.binary(Binary::Shl, bare, a, distance), self.binary(Binary::Shr, bare, a, back));
+        let high = self.binary(Binary::WrappingShl, bare, a, distance);
+        let low = self.binary(Binary::WrappingShr, bare, a, back);
         let turned = self.binary(Binary::Or, bare, high, low);
         self.cast(turned, bare, ty)
     }

@@ -253,8 +253,9 @@ pub(super) fn known_binary(op: ir::Binary, ty: Scalar, a: Known, b: Known) -> Op
         And => x & y,
         Or => x | y,
         Xor => x ^ y,
-        Shl => (x << (y & 31)) & ty.mask(),
-        Shr => x >> (y & 31),
+        Shl | Shr if y >= 32 => return None,
+        Shl | WrappingShl => (x << (y & 31)) & ty.mask(),
+        Shr | WrappingShr => x >> (y & 31),
         RotateLeft => u64::from((x as u32).rotate_left(y as u32)),
     };
     (bits <= ty.mask()).then_some(bits)

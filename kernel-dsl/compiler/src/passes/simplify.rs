@@ -206,6 +206,12 @@ impl Simplifier {
     }
 
     fn binary(&mut self, op: Binary, ty: Scalar, a: Value, b: Value) -> Simple {
+        // What only the oracle tells apart.
+        let op = match op {
+            Binary::WrappingShl => Binary::Shl,
+            Binary::WrappingShr => Binary::Shr,
+            op => op,
+        };
         let (a, b) = self.constant_last(op, a, b);
         let keep = Simple::Op(Op::Binary(op, a, b));
         if ty.is_float() {

@@ -124,8 +124,8 @@ macro_rules! int_ops {
             Binary::And => a & b,
             Binary::Or => a | b,
             Binary::Xor => a ^ b,
-            Binary::Shl => a.wrapping_shl(s),
-            Binary::Shr => a.wrapping_shr(s),
+            Binary::Shl | Binary::WrappingShl => a.wrapping_shl(s),
+            Binary::Shr | Binary::WrappingShr => a.wrapping_shr(s),
             Binary::RotateLeft => a.rotate_left(s),
         };
         out as u64

@@ -218,7 +218,7 @@ fn constants() {
                 );
             }
             if from.is_integer() {
-                for op in [Binary::Shl, Binary::Shr] {
+                for op in [Binary::Shl, Binary::Shr, Binary::WrappingShl, Binary::WrappingShr] {
                     for amount in [0, 1, 7, 31, 32, 33, 63, 64] {
                         check(
                             from,

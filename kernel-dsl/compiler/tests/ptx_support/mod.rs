@@ -2,8 +2,6 @@
 
 #[allow(dead_code, reason = "not every test changes texts")]
 pub mod mutate;
-#[allow(dead_code, reason = "not every test makes instructions")]
-pub mod sample;
 
 use std::env;
 use std::path::PathBuf;

@@ -65,13 +65,14 @@ impl Decoder<'_> {
                 });
             }
             Op::Binary(op, a, b) => {
-                let shift = matches!(op, Binary::Shl | Binary::Shr | Binary::RotateLeft);
+                let shift = op.is_shift();
                 if !has_binary(op, ty) {
                     return self.refuse(format!("{op:?} of `{ty}`"));
                 }
                 let b = self.typed(b, if shift { Scalar::U32 } else { ty })?;
                 let (a, to) = (self.typed(a, ty)?, self.define(result)?.row);
-                let arithmetic = matches!(op, Binary::Add | Binary::Sub | Binary::Mul | Binary::Div | Binary::Rem);
+                use Binary::{Add, Div, Mul, Rem, Shl, Shr, Sub};
+                let arithmetic = matches!(op, Add | Sub | Mul | Div | Rem | Shl | Shr);
                 let is_address = self.ty(result)?.scalar().is_none();
                 self.emit(if self.checked && arithmetic && ty.is_integer() && !is_address {
                     Inst::CheckedBinary { op, ty, to, a, b }

@@ -189,7 +189,9 @@ impl<'k> Facts<'k> {
             return fact;
         }
         let constant = |v: Value| self.of(v).same().is_some();
-        if matches!(op, Binary::Div | Binary::Shr) || op == Binary::And && (constant(a) || constant(b)) {
+        if matches!(op, Binary::Div | Binary::Shr | Binary::WrappingShr)
+            || op == Binary::And && (constant(a) || constant(b))
+        {
             // What differs by little may be the same after.
             fact.base = fact.base.doubted();
         }
@@ -227,7 +229,7 @@ impl<'k> Facts<'k> {
                 made(of.multiple.checked_mul(by)?, threads, [x.base, y.base])
             }
             Binary::Div => quotient(x, y.same()?).and_then(|(m, threads)| made(m, threads, [x.base, y.base])),
-            Binary::Shr => {
+            Binary::Shr | Binary::WrappingShr => {
                 let by = 1u64.checked_shl(y.same()? as u32 & (ty.bits() - 1))?;
                 quotient(x, by).and_then(|(m, threads)| made(m, threads, [x.base, y.base]))
             }

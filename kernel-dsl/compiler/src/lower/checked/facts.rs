@@ -155,7 +155,7 @@ impl Facts {
                 (Binary::Rem, _) => u32::MAX,
                 (Binary::Min | Binary::And, _) => most(a).min(most(b)),
                 (Binary::Max, _) => most(a).max(most(b)),
-                (Binary::Shr, Some(c)) => most(a) >> (c & 31),
+                (Binary::Shr | Binary::WrappingShr, Some(c)) => most(a) >> (c & 31),
                 _ => u32::MAX,
             },
             Op::Select { yes, no, .. } => most(yes).max(most(no)),

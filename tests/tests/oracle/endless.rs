@@ -1,0 +1,92 @@
+//! Loops that wait: for whom they may, and what is said of those that wait for ever.
+
+use super::kernels::{set_and_wait, wait_and_set};
+use super::support::{Memory, checks, run_on};
+use kernel_dsl::Kernel;
+use kernel_dsl::prelude::*;
+use runtime::interpreter::{Check, Checks, Options, Schedule};
+use std::num::NonZeroUsize;
+
+fn numbers() -> Memory {
+    Memory::new(|i| i as f32)
+}
+
+#[test]
+fn a_warp_may_wait_for_another_whichever_runs_first() {
+    let expected = numbers().values();
+    for schedule in [Schedule::InOrder, Schedule::Reversed, Schedule::Seeded(3)] {
+        for tier in [Checks::Values, Checks::Accesses, Checks::All] {
+            let options = Options { checks: tier, schedule, fuel: 1 << 20, ..Options::default() };
+            let (report, y) = run_on(set_and_wait::ARTIFACT, 1, &numbers(), options);
+            assert!(report.findings.is_empty(), "{schedule}, {tier:?}: {report}");
+            assert_eq!(y, expected, "{schedule}, {tier:?}");
+        }
+    }
+}
+
+#[test]
+fn who_waits_for_ever_is_told_what_for() {
+    for tier in [Checks::Values, Checks::All] {
+        let options = Options { checks: tier, fuel: 1 << 20, ..Options::default() };
+        let (report, _) = run_on(wait_and_set::ARTIFACT, 1, &numbers(), options);
+        assert_eq!(checks(&report), [Check::Livelock], "{report}");
+        let finding = &report.findings[0];
+        assert_eq!(
+            finding.message,
+            "a loop that cannot end: it reads element 0 of `ready`, which is 0, and no thread that can still run changes it"
+        );
+        let object = finding.object.as_ref().expect("what it reads");
+        assert_eq!((&object.name[..], object.element), ("ready", Some(0)));
+        let other = finding.other.as_ref().expect("the other warp");
+        assert_eq!((other.thread.warp, other.action), (1, "turns in a circle too"));
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!(json["findings"][0]["check"], "livelock");
+        assert_eq!(json["findings"][0]["object"]["name"], "ready");
+        assert!(json["findings"][0]["place"]["line"].as_u64() > Some(1));
+    }
+}
+
+/// Each turn counts in memory: that is no circle.
+#[kernel(block = 64, grid = 1)]
+fn taken_in_turns(x: &[f32], y: &mut [f32]) {
+    let mut ticket = Shared::<u32, 1>::new([1]);
+    let i = thread::x();
+    if i == 0 {
+        ticket[0] = 0;
+    }
+    block::sync();
+    while ticket.fetch_add(0, 1) < 1_000_000 {}
+    y[i] = x[i];
+}
+
+/// Blocks without atomic operations run on several threads.
+#[kernel(block = 32, grid = 64)]
+fn stands_in_one_block(x: &[f32], y: &mut [f32]) {
+    let mut i = 0;
+    while i < 8 {
+        if block::x() != 63 || x[i] != 5.0 {
+            i += 1;
+        }
+    }
+    if block::x() == 0 {
+        y[thread::x()] = x[i];
+    }
+}
+
+#[test]
+fn loops_that_end_are_not_taken_for_others() {
+    let (report, y) = run_on(taken_in_turns::ARTIFACT, 1, &numbers(), Options::default());
+    assert!(report.findings.is_empty(), "{report}");
+    assert_eq!(y, numbers().values());
+}
+
+#[test]
+fn a_loop_is_told_on_one_thread_and_on_several() {
+    for threads in [1, 2] {
+        let options = Options { threads: NonZeroUsize::new(threads), ..Options::default() };
+        let (report, _) = run_on(stands_in_one_block::ARTIFACT, 64, &numbers(), options);
+        assert_eq!(checks(&report), [Check::Livelock], "{report}");
+        assert_eq!(report.findings[0].message, "a loop that cannot end: a turn of it changes nothing");
+        assert_eq!(report.findings[0].thread.block, [63, 0, 0]);
+    }
+}

@@ -1,0 +1,90 @@
+//! Digits that cancel, where a launch asks to be told.
+
+use super::kernels::squares;
+use super::support::{Memory, checks, run, run_on};
+use kernel_dsl::Kernel;
+use kernel_dsl::prelude::*;
+use runtime::interpreter::{Check, Options, Report};
+
+fn told(artifact: &kernel_dsl::Artifact) -> Report {
+    let options = Options { cancellation: Some(1e-3), ..Options::default() };
+    run_on(artifact, 1, &Memory::new(|i| i as f32), options).0
+}
+
+#[test]
+fn nothing_is_said_unless_a_launch_asks() {
+    assert!(run(squares::ARTIFACT, 1).0.findings.is_empty());
+}
+
+#[test]
+fn the_operation_is_told_with_what_it_would_have_been() {
+    let report = told(squares::ARTIFACT);
+    assert_eq!(checks(&report), [Check::Cancellation], "{report}");
+    let finding = &report.findings[0];
+    // Thread 0: 1000.0009765625² − 1000² = 1.953125953674…; the first square is rounded to a multiple of 1/16.
+    let produced = finding.produced.as_ref().expect("the operation");
+    assert_eq!(
+        (&produced.inputs[..], &produced.result[..]),
+        (&["1000001.94".to_string(), "1000000.0".to_string()][..], "1.9375")
+    );
+    assert!(finding.message.contains("1.953126"), "{}", finding.message);
+    assert_eq!(finding.object.as_ref().map(|o| (&o.name[..], o.element)), Some(("y", Some(0))));
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(
+        (&json["findings"][0]["check"], &json["findings"][0]["severity"]),
+        (&"cancellation".into(), &"warning".into())
+    );
+}
+
+/// The difference goes through shared memory, a shuffle and an array before it is stored.
+#[kernel(block = 64, grid = 1)]
+fn by_detours(x: &[f32], y: &mut [f32]) {
+    let mut tile = Shared::<f32, 1>::new([64]);
+    let i = thread::x();
+    let third = x[i] / 3.0 + 100000.0;
+    tile[i] = third - 100000.0;
+    block::sync();
+    let mut pair = [0.0; 2];
+    pair[0] = warp::shuffle_xor(tile[63 - i], 1);
+    pair[1] = 0.0;
+    y[i] = pair[0] + pair[1];
+}
+
+/// What is lost is small beside what it is added to.
+#[kernel(block = 64, grid = 1)]
+fn lost_in_a_sum(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let third = x[i] / 3.0 + 100000.0;
+    y[i] = (third - 100000.0) + 1.0e6;
+}
+
+/// Differences of exact numbers are exact; sums of many roundings grow slowly.
+#[kernel(block = 64, grid = 1)]
+fn nothing_lost(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    let mut sum = x[i] - 63.0;
+    for k in 0..1000 {
+        sum += 0.1 * (k as f32);
+    }
+    y[i] = sum;
+}
+
+/// Exponentials reduce their operand by differences that cancel as they are meant to.
+#[kernel(block = 64, grid = 1)]
+fn exponentials(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    y[i] = math::exp(-x[i]) + math::sin(x[i]) + math::ln(x[i] + 1.0);
+}
+
+#[test]
+fn what_is_lost_is_followed_to_where_it_is_stored() {
+    let report = told(by_detours::ARTIFACT);
+    assert_eq!(checks(&report), [Check::Cancellation], "{report}");
+    let place = &report.findings[0].place;
+    let source = &report.sources[place.source];
+    assert_eq!(source.line_code(place.line - source.line), "tile[i] = third - 100000.0;");
+    for artifact in [lost_in_a_sum::ARTIFACT, nothing_lost::ARTIFACT, exponentials::ARTIFACT] {
+        let report = told(artifact);
+        assert!(report.findings.is_empty(), "{report}");
+    }
+}
