@@ -187,15 +187,17 @@ struct Sizes {
     kv: usize,
     lq: usize,
     lk: usize,
+    /// How much larger logits are than those of vectors of length √D: with large ones, few keys count.
+    sharp: f32,
 }
 
 fn attended<T: Float>(instance: &Instance) -> Vec<Trial> {
     let [lq, lk] = if truth(instance, 5) { [70, 101] } else { [33, 40] };
-    let one = Sizes { batch: 1, heads: 1, kv: 1, lq: 1, lk: 1 };
+    let one = Sizes { batch: 1, heads: 1, kv: 1, lq: 1, lk: 1, sharp: 1.0 };
     let mut all: Vec<_> = [
         Sizes { heads: 2, lq, lk, ..one },
         // Sequences and heads with keys of their own.
-        Sizes { batch: 2, heads: 2, kv: 2, lq: 3, lk: 5 },
+        Sizes { batch: 2, heads: 2, kv: 2, lq: 3, lk: 13, sharp: 8.0 },
         // Whole tiles, and more than one of queries.
         Sizes { lq: 65, lk: 96, ..one },
     ]
@@ -206,36 +208,46 @@ fn attended<T: Float>(instance: &Instance) -> Vec<Trial> {
     all
 }
 
-/// One query that looks at two keys alike, whose values are neighbours in bf16: each mean lies halfway, and goes to the even one.
+/// Queries that look at keys that are all alike, whose values are neighbours in bf16: each mean lies halfway, and goes to the even
+/// one, which is the lower one in every other column, and the others in the next head.
 fn halfway<T: Float>(instance: &Instance) -> Trial {
-    let (d, alibi) = (number(instance, 3), is::<Alibi>(instance, 2));
-    let value = |i: usize| 1.0 + (i % d) as f32 / 128.0 + if i < d { 0.0 } else { 1.0 / 128.0 };
-    let v: Vec<T> = (0..2 * d).map(|i| T::from_f32(value(i))).collect();
-    let mean = |c: usize| T::from_f32((v[c].to_f32() + v[d + c].to_f32()) / 2.0).to_f32();
+    let (d, causal, alibi) = (number(instance, 3), truth(instance, 5), is::<Alibi>(instance, 2));
+    let (heads, n) = (2, if causal { 2 } else { 4 });
+    // A causal query sees all keys if it is the last one.
+    let queries = if causal { 1 } else { n };
+    let value = |i: usize| 1.0 + (i % d + i / d / n + i / d % 2) as f32 / 128.0;
+    let v: Vec<T> = (0..heads * n * d).map(|i| T::from_f32(value(i))).collect();
+    let mean = |i: usize| {
+        let at = i / d / queries * n * d + i % d;
+        f64::from(T::from_f32((v[at].to_f32() + v[at + d].to_f32()) / 2.0).to_f32())
+    };
+    let nothing = |n: usize| vec![T::default(); n * heads * d];
     let mut inputs = vec![
-        Input::view(&vec![T::default(); d], [1, 1, 1, d]),
-        Input::view(&vec![T::default(); 2 * d], [1, 1, 2, d]),
-        Input::view(&v, [1, 1, 2, d]),
-        Input::view(&vec![T::default(); d], [1, 1, 1, d]),
-        Input::view(&[0f32], [1, 1, 1]),
+        Input::view(&nothing(queries), [1, heads, queries, d]),
+        Input::view(&nothing(n), [1, heads, n, d]),
+        Input::view(&v, [1, heads, n, d]),
+        Input::view(&nothing(queries), [1, heads, queries, d]),
+        Input::view(&vec![0f32; heads * queries], [1, heads, queries]),
         Input::scalar(1.0f32),
     ];
     if alibi {
-        inputs.push(Input::view(&[0f32], [1]));
+        inputs.push(Input::view(&[0f32; 2], [heads]));
     }
-    let o = (0..d).map(|c| f64::from(mean(c))).collect();
-    Trial::new("means halfway", inputs, [Expected::new(3, o, Bound::Exact), Expected::new(4, vec![1.0], Bound::Absolute(1e-6))])
+    let o = (0..heads * queries * d).map(mean).collect();
+    let lse = vec![(n as f64).log2(); heads * queries];
+    let expected = [Expected::new(3, o, Bound::Exact), Expected::new(4, lse, Bound::Absolute(1e-6))];
+    Trial::new("means halfway", inputs, expected)
 }
 
 fn attend<T: Float>(instance: &Instance, sizes: Sizes) -> Trial {
     let (d, causal, alibi) = (number(instance, 3), truth(instance, 5), is::<Alibi>(instance, 2));
-    let Sizes { batch, heads, kv, lq, lk } = sizes;
+    let Sizes { batch, heads, kv, lq, lk, sharp } = sizes;
     let halves = |n, seed| whole(n, seed).iter().map(|x| T::from_f32(x / 8.0)).collect::<Vec<_>>();
     let (q, k, v) =
         (halves(batch * heads * lq * d, 1), halves(batch * kv * lk * d, 2), halves(batch * kv * lk * d, 3));
     let wide = |x: T| f64::from(x.to_f32());
     let slopes = [0.1f32, 0.2];
-    let scale = std::f32::consts::LOG2_E / (d as f32).sqrt();
+    let scale = sharp * std::f32::consts::LOG2_E / (d as f32).sqrt();
     let (mut o, mut lse) = (Vec::new(), Vec::new());
     for row in 0..batch * heads * lq {
         let (i, head, sequence) = (row % lq, row / lq % heads, row / lq / heads);

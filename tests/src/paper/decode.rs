@@ -191,10 +191,10 @@ struct Sequences {
 /// One kv head; keys in three splits, of which the second sequence fills one.
 const TWO: Sequences = Sequences { lengths: &[173, 5], kv: 1, capacity: 200, splits: 3 };
 
-/// Two kv heads, a full cache and an empty one; caches that are shorter than a step and as long.
+/// Two kv heads, a full cache and an empty one; splits that are whole steps, and a key more.
 const SHORT: [Sequences; 2] = [
     Sequences { lengths: &[20, 0, 19], kv: 2, capacity: 20, splits: 2 },
-    Sequences { lengths: &[32], kv: 1, capacity: 32, splits: 1 },
+    Sequences { lengths: &[64, 65], kv: 1, capacity: 65, splits: 2 },
 ];
 
 /// Queries, keys and values, and what comes of them: unscaled sums, largest logit and total of each split; the result.

@@ -220,12 +220,13 @@ trials!(sgemm<Identity, 128, 128, 8, 2, 2, 1, 1>, |instance| {
         // No multiples of four; rows are.
         [3, 131, 18],
         [3, 6, 65],
-        // Whole tiles by size, and one element more.
+        [5, 5, 5],
+        // Whole tiles, almost, and a little more; more than a group of them.
         [128, 128, 72],
-        [256, 4, 4],
+        [127, 128, 8],
+        [128, 127, 8],
         [258, 4, 4],
-        [4, 256, 4],
-        [4, 258, 4],
+        [1152, 256, 4],
     ];
     shapes.into_iter().map(|shape| product(instance, shape)).collect()
 });

@@ -96,7 +96,7 @@ pub fn sample<const K: usize>(
         f32::from_bits(if b >> 31 == 1 { b ^ 0x8000_0000 } else { !b })
     };
     let top = logit(s[0]);
-    let p = if t < k { math::exp((logit(s[t.min(K - 1)]) - top) / temperature) } else { 0.0 };
+    let p = if t < k { math::exp((logit(s[t]) - top) / temperature) } else { 0.0 };
     let total = block::sum(p);
     let (before, _) = block::scan(p, 0.0, |a, b| a + b);
     let kept = before < top_p * total; // the first is always kept
@@ -109,7 +109,7 @@ pub fn sample<const K: usize>(
     let hit = kept
         && t < k
         && before <= aim
-        && (t + 1 == k || z[(t + 1).min(K - 1)] > aim || z[(t + 1).min(K - 1)] >= top_p * total);
+        && (t + 1 == k || z[t + 1] > aim || z[t + 1] >= top_p * total);
     let who = block::reduce(if hit { t as u32 } else { u32::MAX }, |a, b| a.min(b));
     if t == 0 {
         token[block::x()] = !(s[if who == u32::MAX { 0 } else { who as usize }] as u32);
@@ -123,16 +123,26 @@ trials!(sample<64>, |instance| {
     // Some rows of a length that is a multiple of nothing, and many short ones with all sorts of draws and of ends.
     vec![
         drawn(most, 5000, k, &[0.3, 0.95], 0.8, 0.9),
-        drawn(most, 1100, most.min(200), &std::array::from_fn::<f32, 10, _>(|r| (r as f32 + 0.37) / 10.0), 2.5, 0.97),
+        drawn(most, 1100, most.min(200), &std::array::from_fn::<f32, 6, _>(|r| (r as f32 + 0.37) / 6.0), 2.5, 0.97),
         drawn(most, 1025, k.min(7), &[0.0, 0.4, 0.999], 4.0, 0.5),
         drawn(most, most + 1, 1, &[0.5, 0.99], 1.0, 1.0),
         // As many as there are but one, and more than fit: down to what is below zero.
         drawn(most, most + 1, most + 5, &[0.02, 0.5, 0.97], 4.0, 1.0),
         // All alike, so that each sum is a whole number: draws that lie on one, and a cut that does.
         drawn_of(most, vec![0.25; 5 * (most + 1)], 4, &[0.0, 0.25, 0.5, 0.9, 1.0], 1.0, 0.5),
-        drawn_of(most, vec![-1.5; 6 * (most + 3)], most, &[0, 1, most / 3, most / 2, most - 2, most - 1].map(at), 1.0, 1.0),
+        drawn_of(most, vec![-1.5; 5 * (most + 3)], most, &[1, most / 3, most / 2, most - 2, most - 1].map(at), 1.0, 1.0),
+        // Two that are so large that an exponential of them overflows; and a NaN, which no draw hits.
+        drawn_of(most, with(2 * 1100, -100.0, &[(5, 300.0), (1024, 300.0), (1105, 300.0), (2124, 300.0)]), 3, &[0.25, 0.75], 1.0, 1.5),
+        drawn_of(most, with(1100, 0.0, &[(700, f32::NAN)]), 3, &[0.75], 1.0, 1.0),
     ]
 });
+
+/// All of them `value`, but for these.
+fn with(n: usize, value: f32, others: &[(usize, f32)]) -> Vec<f32> {
+    let mut x = vec![value; n];
+    others.iter().for_each(|(i, other)| x[*i] = *other);
+    x
+}
 
 fn drawn(most: usize, n: usize, k: usize, uniform: &[f32], temperature: f32, top_p: f32) -> Trial {
     let value = |(i, v): (usize, &f32)| v / 4.0 + (i % 13) as f32 * 0.01;

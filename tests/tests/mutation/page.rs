@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const HEAD: &str = "\
 # Mutants
@@ -25,16 +25,29 @@ it is nothing that a check or the reference flags, and so it counts as a survivo
 
 ";
 
-/// Holds the page against what it should be, or writes it where `UPDATE` is set.
-pub fn check(rows: &[Row], equivalent: &Equivalent) {
-    let page = page(rows, equivalent);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mutation/README.md");
-    if std::env::var_os("UPDATE").is_some() {
-        fs::write(&path, page).expect("the page can be written");
-    } else {
-        let written = fs::read_to_string(&path).unwrap_or_default();
-        assert!(written == page, "{} is not what the tests find: UPDATE=1 writes it", path.display());
+/// The page as it should be.
+pub struct Page(String);
+
+impl Page {
+    /// Of all mutants.
+    pub fn of(rows: &[Row], equivalent: &Equivalent) -> Page {
+        Page(page(rows, equivalent))
     }
+
+    /// Writes it where it belongs.
+    pub fn write(&self) {
+        fs::write(path(), &self.0).expect("the page can be written");
+    }
+
+    /// Holds what is written against it.
+    pub fn check(&self) {
+        let written = fs::read_to_string(path()).unwrap_or_default();
+        assert!(written == self.0, "{} is not what the tests find: UPDATE=1 writes it", path().display());
+    }
+}
+
+fn path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mutation/README.md")
 }
 
 /// What came of them, a line an instance.
