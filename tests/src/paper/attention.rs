@@ -43,7 +43,8 @@ use score::*;
     instances(T = f16, S = f16, D = 128, CAUSAL = true, M = Alibi; T = f16 | bf16, S = f32, D = 64, CAUSAL = false, M = Plain),
     derived(DQ = D / 32),
 )]
-#[requires(k.dim(3) == D, v.dim(3) == D, q.dim(3) == D, q.dim(1) % k.dim(1) == 0, k.dim(2) == v.dim(2), k.dim(2) >= q.dim(2), q.aligned(8), k.aligned(8), v.aligned(8), o.aligned(4))]
+#[requires(k.dim(3) == D, v.dim(3) == D, q.dim(3) == D, o.dim(3) == D, q.dim(1) % k.dim(1) == 0, k.dim(2) == v.dim(2), k.dim(2) >= q.dim(2),
+           k.dim(0) == q.dim(0), v.dim(0) == q.dim(0), v.dim(1) == k.dim(1), o.dim(0) == q.dim(0), o.dim(1) == q.dim(1), o.dim(2) == q.dim(2), q.aligned(8), k.aligned(8), v.aligned(8), o.aligned(4))]
 pub fn attention<T: Float, S: Float, M: Score, const D: usize, const DQ: usize, const CAUSAL: bool>(
     q: View<T, 4>,
     k: View<T, 4>,

@@ -40,7 +40,7 @@ pub fn merge(a: Partial, b: Partial) -> Partial {
     tolerance(part_o(relative = 1e-5, absolute = 1e-5), part_ml(relative = 1e-5)),
     writes(part_o = once, part_ml = once),
 )]
-#[requires(q.dim(1) == G * k.dim(1), q.dim(2) == D, k.dim(3) == D, v.dim(3) == D, lengths.len() == k.dim(0), part_o.dim(2) == splits, part_ml.dim(2) == splits, splits > 0,
+#[requires(q.dim(1) == G * k.dim(1), q.dim(2) == D, k.dim(3) == D, v.dim(3) == D, v.dim(0) == k.dim(0), v.dim(1) == k.dim(1), v.dim(2) == k.dim(2), q.dim(0) == k.dim(0), lengths.len() == k.dim(0), part_o.dim(2) == splits, part_ml.dim(2) == splits, splits > 0,
            q.aligned(4), k.aligned(8), v.aligned(8), part_o.aligned(4))]
 pub fn decode<T: Float, const D: usize, const G: usize, const LPK: usize>(
     q: View<f32, 3>,

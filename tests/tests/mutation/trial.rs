@@ -6,6 +6,7 @@ use kernel_dsl::compiler::hir::{Instance, monomorphic, serial};
 use kernel_dsl::compiler::{analyses, emit, ir, passes};
 use runtime::interpreter::{Check, CheckSet, Options, Schedule};
 use runtime::testing::{Case, Expected, Oracle, Prepared, Random, Subject, Trial};
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -83,6 +84,8 @@ pub struct Bench {
     pub kernel: ir::Kernel,
     prepared: Prepared,
     cases: Vec<Tried>,
+    /// The case that noticed the last mutant: often it notices the next one too, and is tried first.
+    keenest: Cell<usize>,
     /// Checks that warn of the kernel itself.
     without: CheckSet,
     /// Its PTX.
@@ -121,7 +124,7 @@ impl Bench {
         }
         cases.sort_by_key(Tried::cost);
         let code = code(&kernel);
-        Bench { kernel, prepared, cases, without: warned.into_iter().collect(), code }
+        Bench { kernel, prepared, cases, keenest: Cell::new(0), without: warned.into_iter().collect(), code }
     }
 
     /// The function that is changed, and its line.
@@ -142,10 +145,15 @@ impl Bench {
         }
         let Ok(oracle) = Oracle::new(&self.prepared, &kernel) else { return Fate::Caught(Caught::Verifier) };
         let (mut more, mut bits) = (0, true);
-        for tried in &self.cases {
+        let keenest = self.keenest.get();
+        for i in [keenest].into_iter().chain((0..self.cases.len()).filter(|i| *i != keenest)) {
+            let tried = &self.cases[i];
             let trial = match self.trial(&oracle, tried) {
                 Ok(trial) => trial,
-                Err(caught) => return Fate::Caught(caught),
+                Err(caught) => {
+                    self.keenest.set(i);
+                    return Fate::Caught(caught);
+                }
             };
             let work = |trial: &Trial| trial.statistics().thread_instructions as i64;
             more += work(&trial) - work(&tried.trial);

@@ -269,31 +269,6 @@ fn branches() {
 }
 
 #[test]
-fn masked() {
-    let k = small(&[], |w, p| {
-        let i = w.special(Special::Thread(0));
-        let inside = w.0.compare(Comparison::Lt, i, p[1]);
-        let (place, to) = (at(p[0], i, p[1]), at(p[2], i, p[3]));
-        let one = w.f(1.0);
-        let select = |yes, no| Op::Select { condition: inside, yes, no };
-        // Chosen behind the load.
-        let v = w.or_zero(inside, |w| w.load(place.clone()));
-        let chosen = w.0.scalar(select(v, one), Scalar::F32);
-        w.store(to.clone(), chosen);
-        // The zero is looked at, too.
-        let v = w.or_zero(inside, |w| w.load(place.clone()));
-        let chosen = w.0.scalar(select(v, one), Scalar::F32);
-        let sum = w.add(v, chosen);
-        w.store(to.clone(), sum);
-        // What is chosen is not constant.
-        let v = w.or_zero(inside, |w| w.load(place.clone()));
-        let chosen = w.0.scalar(select(v, p[9]), Scalar::F32);
-        w.store(to, chosen);
-    });
-    insta::assert_snapshot!(before_and_after(k, &[passes::fold::fold, passes::branches::branches, passes::masked::masked]));
-}
-
-#[test]
 fn induction() {
     let k = small(&[], |w, p| {
         let i = w.special(Special::Thread(0));
