@@ -244,8 +244,7 @@ fn attend<T: Float>(instance: &Instance, sizes: Sizes) -> Trial {
     let (d, causal, alibi) = (number(instance, 3), truth(instance, 5), is::<Alibi>(instance, 2));
     let Sizes { batch, heads, kv, lq, lk, sharp } = sizes;
     let halves = |n, seed| whole(n, seed).iter().map(|x| T::from_f32(x / 8.0)).collect::<Vec<_>>();
-    let (q, k, v) =
-        (halves(batch * heads * lq * d, 1), halves(batch * kv * lk * d, 2), halves(batch * kv * lk * d, 3));
+    let (q, k, v) = (halves(batch * heads * lq * d, 1), halves(batch * kv * lk * d, 2), halves(batch * kv * lk * d, 3));
     let wide = |x: T| f64::from(x.to_f32());
     let slopes = [0.1f32, 0.2];
     let scale = sharp * std::f32::consts::LOG2_E / (d as f32).sqrt();

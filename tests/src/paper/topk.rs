@@ -109,6 +109,7 @@ pub fn sample<const K: usize>(
     let hit = kept
         && t < k
         && before <= aim
+        // The last of them, or the next one begins above the aim, or is not kept.
         && (t + 1 == k || z[t + 1] > aim || z[t + 1] >= top_p * total);
     let who = block::reduce(if hit { t as u32 } else { u32::MAX }, |a, b| a.min(b));
     if t == 0 {
@@ -130,9 +131,23 @@ trials!(sample<64>, |instance| {
         drawn(most, most + 1, most + 5, &[0.02, 0.5, 0.97], 4.0, 1.0),
         // All alike, so that each sum is a whole number: draws that lie on one, and a cut that does.
         drawn_of(most, vec![0.25; 5 * (most + 1)], 4, &[0.0, 0.4, 0.5, 0.9, 1.0], 1.0, 0.5),
-        drawn_of(most, vec![-1.5; 5 * (most + 3)], most, &[1, most / 3, most / 2, most - 2, most - 1].map(at), 1.0, 1.0),
+        drawn_of(
+            most,
+            vec![-1.5; 5 * (most + 3)],
+            most,
+            &[1, most / 3, most / 2, most - 2, most - 1].map(at),
+            1.0,
+            1.0,
+        ),
         // Two that are so large that an exponential of them overflows; and a NaN, which no draw hits.
-        drawn_of(most, with(2 * 1100, -100.0, &[(5, 300.0), (1024, 300.0), (1105, 300.0), (2124, 300.0)]), 3, &[0.25, 0.75], 1.0, 1.5),
+        drawn_of(
+            most,
+            with(2 * 1100, -100.0, &[(5, 300.0), (1024, 300.0), (1105, 300.0), (2124, 300.0)]),
+            3,
+            &[0.25, 0.75],
+            1.0,
+            1.5,
+        ),
         drawn_of(most, with(1100, 0.0, &[(700, f32::NAN)]), 3, &[0.75], 1.0, 1.0),
         // Whole numbers that differ in their last bits.
         drawn_of(most, with(1100, 8_388_608.0, &[(10, 8_388_611.0), (20, 8_388_610.0)]), 2, &[0.5], 1.0, 1.0),

@@ -1,7 +1,7 @@
 //! How a kernel is tried: inputs, and what must come of them.
 
-use kernel_dsl::{Element, GenericArgument};
 use kernel_dsl::compiler::hir::{Constant, Instance};
+use kernel_dsl::{Element, GenericArgument};
 use runtime::testing::{Case, Expected, Input};
 
 /// Arguments, and what those that are written hold in the end.

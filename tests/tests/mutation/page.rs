@@ -3,7 +3,7 @@
 use super::equivalent::Equivalent;
 use super::mutate::Kind;
 use super::trial::{Caught, Fate};
-use super::{Row, Tried, UNREVIEWED};
+use super::{Row, Tried};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,8 +16,8 @@ const HEAD: &str = "\
 Each kernel of kernels-rs and of `tests/src/paper`, in one instance, with one change of its IR as lowered at a time, on the cases
 of its subject. A mutant is *caught* by the first thing that notices it: a check of the oracle, the verifier of the IR, the
 reference in plain Rust, or another order of blocks and warps. The *same* are compiled to the PTX of the kernel itself, and are left out of the
-parts. What *survives* does the same as the kernel: `equivalent.txt` has each one with the
-reason, and the test fails for any other. Each survivor leaves the kernel's own bits on every case, or its reason says why not; and what it
+parts. What *survives* does the same as the kernel, or no case tells it from that yet, which its reason then says: `equivalent.txt` has
+each one with the reason, and the test fails for any other. Each survivor leaves the kernel's own bits on every case, or its reason says why not; and what it
 does more or less than the kernel, in instructions of active lanes over all cases, is measured: that tells it from the kernel too, but
 it is nothing that a check or the reference flags, and so it counts as a survivor.
 `MUTANTS=all UPDATE=1 cargo test --release -p tests --test mutation` writes this page, and
@@ -74,11 +74,6 @@ fn percent(part: usize, whole: usize) -> f64 {
 
 fn page(rows: &[Row], equivalent: &Equivalent) -> String {
     let mut page = HEAD.to_string();
-    if !UNREVIEWED.is_empty() {
-        let names: Vec<_> = UNREVIEWED.iter().map(|name| format!("`{name}`")).collect();
-        let _ =
-            writeln!(page, "Not among them yet, for their survivors are still to be reviewed: {}.\n", names.join(", "));
-    }
     page += "| kernel | mutants | by the oracle | by the verifier | by the reference | by another order | same | survive | caught |\n";
     page += "|---|---|---|---|---|---|---|---|---|\n";
     let line = |name: &str, tried: &[&Tried]| {

@@ -186,8 +186,7 @@ impl Bench {
         if oracle.wrong(&tried.case, &trial, &tried.expected).is_some() {
             return Err(Caught::Reference);
         }
-        let orders: &[Schedule] =
-            if oracle.has_atomics() { &[Schedule::Reversed, Schedule::Seeded(1)] } else { &[] };
+        let orders: &[Schedule] = if oracle.has_atomics() { &[Schedule::Reversed, Schedule::Seeded(1)] } else { &[] };
         for schedule in orders {
             let Ok(other) = run(*schedule) else { return Err(Caught::Verifier) };
             if let Some(check) = found(&other) {
