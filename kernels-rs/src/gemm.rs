@@ -7,7 +7,7 @@
 use kernel_dsl::prelude::*;
 
 /// C = A·B; A is M × K, B is K × N, C is M × N, any M, N, K. Products are added in the order of k, each with one rounding.
-#[kernel(block = (T, T), grid = (c.cols().div_ceil(T), c.rows().div_ceil(T)), instances(T = 16 | 32))]
+#[kernel(block = (T, T), grid = (c.cols().div_ceil(T), c.rows().div_ceil(T)), instances(T = 16 | 32), writes(c = once))]
 #[requires(a.cols() == b.rows(), c.rows() == a.rows(), c.cols() == b.cols())]
 pub fn matmul<const T: usize>(a: View<f32, 2>, b: View<f32, 2>, mut c: ViewMut<f32, 2>) {
     let ta = Shared::<f32, 2>::padded([T, T]);

@@ -6,7 +6,7 @@
 use kernel_dsl::prelude::*;
 
 /// y = xᵀ; x is M × N, y is N × M, any M and N.
-#[kernel(block = (32, 8), grid = (x.cols().div_ceil(32), x.rows().div_ceil(32)))]
+#[kernel(block = (32, 8), grid = (x.cols().div_ceil(32), x.rows().div_ceil(32)), writes(y = once))]
 #[requires(y.rows() == x.cols(), y.cols() == x.rows())]
 pub fn transpose(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
     let tile = Shared::<f32, 2>::padded([32, 32]);

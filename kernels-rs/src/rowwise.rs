@@ -9,7 +9,7 @@ use kernel_dsl::prelude::*;
 /// y[r, c] = exp(x[r, c] − m) / Σ exp(x[r, ·] − m), with m the largest of row r. Any shape.
 ///
 /// A row of −∞ alone gives zeros; a row that holds a NaN or +∞ gives NaNs.
-#[kernel(block = (32, ROWS), grid = x.rows().div_ceil(ROWS), instances(ROWS = 4 | 8))]
+#[kernel(block = (32, ROWS), grid = x.rows().div_ceil(ROWS), instances(ROWS = 4 | 8), writes(y = once))]
 #[requires(y.rows() == x.rows(), y.cols() == x.cols())]
 pub fn softmax<const ROWS: usize>(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
     let row = block::x() * ROWS + thread::y();
@@ -21,7 +21,7 @@ pub fn softmax<const ROWS: usize>(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
         top = top.max(x[(row, i)]);
     }
     let top = warp::max(top);
-    let base = if top == f32::NEG_INFINITY { 0.0 } else { top };
+    let base = top.max(f32::MIN); // of nothing but −∞: exp(−∞ − MIN) = 0, never NaN
 
     let mut sum = 0.0;
     for i in (warp::lane()..x.cols()).step_by(32) {

@@ -40,3 +40,10 @@ macro_rules! kernels {
     };
 }
 kernels!(sgemm q8_gemm attention decode scan histogram bitonic conv3d elementwise topk);
+
+#[test]
+fn a_masked_load_gives_what_is_chosen_behind_it() {
+    let conv3d = kernel_dsl::kernels().into_iter().find(|k| k.name == "conv3d").expect("a kernel of the paper");
+    // `x.get(at).unwrap_or(0.0)`: nothing is left to choose.
+    assert!(conv3d.instances.iter().all(|instance| !instance.ptx.contains("selp")));
+}

@@ -437,7 +437,7 @@ mod tests {
 
     #[test]
     fn every_kernel_here_has_a_subject() {
-        let check = Check { names: Vec::new(), json: false, seed: 1, device: Wish::Cpu };
+        let check = Check { names: Vec::new(), json: false, seed: 1, device: Wish::Cpu, cancellation: None };
         let tasks = check.tasks().unwrap();
         assert!(!tasks.is_empty() && tasks.iter().all(|task| task.subject.is_some()));
     }

@@ -38,11 +38,13 @@ use score::*;
     block = 128, min_blocks = 2,
     tolerance(o(relative = 8e-3, absolute = 1e-5), lse(relative = 1e-6, absolute = 1e-5)), // an ulp of bf16
     grid = (q.dim(2).div_ceil(64), q.dim(1), q.dim(0)),
+    writes(o = once, lse = once),
     // S = f32: converted once, on the way to shared memory
     instances(T = f16, S = f16, D = 128, CAUSAL = true, M = Alibi; T = f16 | bf16, S = f32, D = 64, CAUSAL = false, M = Plain),
     derived(DQ = D / 32),
 )]
-#[requires(k.dim(3) == D, v.dim(3) == D, q.dim(3) == D, q.dim(1) % k.dim(1) == 0, k.dim(2) == v.dim(2), k.dim(2) >= q.dim(2), q.aligned(8), k.aligned(8), v.aligned(8), o.aligned(4))]
+#[requires(k.dim(3) == D, v.dim(3) == D, q.dim(3) == D, o.dim(3) == D, q.dim(1) % k.dim(1) == 0, k.dim(2) == v.dim(2), k.dim(2) >= q.dim(2),
+           k.dim(0) == q.dim(0), v.dim(0) == q.dim(0), v.dim(1) == k.dim(1), o.dim(0) == q.dim(0), o.dim(1) == q.dim(1), o.dim(2) == q.dim(2), q.aligned(8), k.aligned(8), v.aligned(8), o.aligned(4))]
 pub fn attention<T: Float, S: Float, M: Score, const D: usize, const DQ: usize, const CAUSAL: bool>(
     q: View<T, 4>,
     k: View<T, 4>,
@@ -110,7 +112,7 @@ pub fn attention<T: Float, S: Float, M: Score, const D: usize, const DQ: usize, 
                 top = top.max(s[i][n]);
             }
             let new = max[i].max(lanes.max(top));
-            let base = if new == f32::NEG_INFINITY { 0.0 } else { new }; // a row with nothing yet: exp2(−inf − 0) = 0, never NaN
+            let base = new.max(f32::MIN); // a row with nothing yet: exp2(−inf − MIN) = 0, never NaN
             let old = fast::exp2(max[i] - base);
             let mut part = 0.0;
             for n in unroll(0..4) {
@@ -152,7 +154,6 @@ pub fn attention<T: Float, S: Float, M: Score, const D: usize, const DQ: usize, 
         }
         buf ^= 1;
     }
-    coming.wait();
     for i in unroll(0..4) {
         let total = lanes.sum(sum[i]);
         let inv = if total > 0.0 { 1.0 / total } else { 0.0 };
@@ -173,26 +174,86 @@ fn convert<T: Float, S: Float>(to: Shared<S, 2>, from: View<T, 2>) -> Pending {
 }
 
 trials!(attention<f16, f16, Alibi, 128, 4, true>, |instance| {
-    let [lq, lk] = if truth(instance, 5) { [70, 101] } else { [33, 40] };
-    vec![match is::<bf16>(instance, 0) {
-        true => attend::<bf16>(instance, lq, lk),
-        false => attend::<f16>(instance, lq, lk),
-    }]
+    match is::<bf16>(instance, 0) {
+        true => attended::<bf16>(instance),
+        false => attended::<f16>(instance),
+    }
 });
 
-fn attend<T: Float>(instance: &Instance, lq: usize, lk: usize) -> Trial {
+/// Sequences, heads of queries and of keys, queries and keys.
+#[derive(Clone, Copy)]
+struct Sizes {
+    batch: usize,
+    heads: usize,
+    kv: usize,
+    lq: usize,
+    lk: usize,
+    /// How much larger logits are than those of vectors of length √D: with large ones, few keys count.
+    sharp: f32,
+}
+
+fn attended<T: Float>(instance: &Instance) -> Vec<Trial> {
+    let [lq, lk] = if truth(instance, 5) { [70, 101] } else { [33, 40] };
+    let one = Sizes { batch: 1, heads: 1, kv: 1, lq: 1, lk: 1, sharp: 1.0 };
+    let mut all: Vec<_> = [
+        Sizes { heads: 2, lq, lk, ..one },
+        // Sequences and heads with keys of their own.
+        Sizes { batch: 2, heads: 2, kv: 2, lq: 3, lk: 13, sharp: 8.0 },
+        // Whole tiles, and more than one of queries.
+        Sizes { lq: 65, lk: 96, ..one },
+    ]
+    .into_iter()
+    .map(|sizes| attend::<T>(instance, sizes))
+    .collect();
+    all.push(halfway::<T>(instance));
+    all
+}
+
+/// Queries that look at keys that are all alike, whose values are neighbours in bf16: each mean lies halfway, and goes to the even
+/// one, which is the lower one in every other column, and the others in the next head.
+fn halfway<T: Float>(instance: &Instance) -> Trial {
     let (d, causal, alibi) = (number(instance, 3), truth(instance, 5), is::<Alibi>(instance, 2));
-    let heads = 2;
+    let (heads, n) = (2, if causal { 2 } else { 4 });
+    // A causal query sees all keys if it is the last one.
+    let queries = if causal { 1 } else { n };
+    let value = |i: usize| 1.0 + (i % d + i / d / n + i / d % 2) as f32 / 128.0;
+    let v: Vec<T> = (0..heads * n * d).map(|i| T::from_f32(value(i))).collect();
+    let mean = |i: usize| {
+        let at = i / d / queries * n * d + i % d;
+        f64::from(T::from_f32((v[at].to_f32() + v[at + d].to_f32()) / 2.0).to_f32())
+    };
+    let nothing = |n: usize| vec![T::default(); n * heads * d];
+    let mut inputs = vec![
+        Input::view(&nothing(queries), [1, heads, queries, d]),
+        Input::view(&nothing(n), [1, heads, n, d]),
+        Input::view(&v, [1, heads, n, d]),
+        Input::view(&nothing(queries), [1, heads, queries, d]),
+        Input::view(&vec![0f32; heads * queries], [1, heads, queries]),
+        Input::scalar(1.0f32),
+    ];
+    if alibi {
+        inputs.push(Input::view(&[0f32; 2], [heads]));
+    }
+    let o = (0..heads * queries * d).map(mean).collect();
+    let lse = vec![(n as f64).log2(); heads * queries];
+    let expected = [Expected::new(3, o, Bound::Exact), Expected::new(4, lse, Bound::Absolute(1e-6))];
+    Trial::new("means halfway", inputs, expected)
+}
+
+fn attend<T: Float>(instance: &Instance, sizes: Sizes) -> Trial {
+    let (d, causal, alibi) = (number(instance, 3), truth(instance, 5), is::<Alibi>(instance, 2));
+    let Sizes { batch, heads, kv, lq, lk, sharp } = sizes;
     let halves = |n, seed| whole(n, seed).iter().map(|x| T::from_f32(x / 8.0)).collect::<Vec<_>>();
-    let (q, k, v) = (halves(heads * lq * d, 1), halves(lk * d, 2), halves(lk * d, 3));
+    let (q, k, v) = (halves(batch * heads * lq * d, 1), halves(batch * kv * lk * d, 2), halves(batch * kv * lk * d, 3));
     let wide = |x: T| f64::from(x.to_f32());
     let slopes = [0.1f32, 0.2];
-    let scale = std::f32::consts::LOG2_E / (d as f32).sqrt();
+    let scale = sharp * std::f32::consts::LOG2_E / (d as f32).sqrt();
     let (mut o, mut lse) = (Vec::new(), Vec::new());
-    for (head, i) in (0..heads).flat_map(|h| (0..lq).map(move |i| (h, i))) {
-        let at = lk - lq + i;
+    for row in 0..batch * heads * lq {
+        let (i, head, sequence) = (row % lq, row / lq % heads, row / lq / heads);
+        let (at, first) = (lk - lq + i, (sequence * kv + head / (heads / kv)) * lk);
         let logit = |j: usize| {
-            let dot: f64 = (0..d).map(|c| wide(q[(head * lq + i) * d + c]) * wide(k[j * d + c])).sum();
+            let dot: f64 = (0..d).map(|c| wide(q[row * d + c]) * wide(k[(first + j) * d + c])).sum();
             let slope = if alibi { f64::from(slopes[head]) } else { 0.0 };
             dot * f64::from(scale) + (j as f64 - at as f64) * slope
         };
@@ -201,23 +262,23 @@ fn attend<T: Float>(instance: &Instance, lq: usize, lk: usize) -> Trial {
         let total: f64 = logits.iter().map(|x| (x - top).exp2()).sum();
         lse.push(top + total.log2());
         for c in 0..d {
-            let weighed: f64 = (0..lk).map(|j| (logits[j] - top).exp2() * wide(v[j * d + c])).sum();
+            let weighed: f64 = (0..lk).map(|j| (logits[j] - top).exp2() * wide(v[(first + j) * d + c])).sum();
             o.push(weighed / total);
         }
     }
     // A value of at most 1 is rounded to T once: 11 bits of f16, 8 of bf16.
     let rounding = if is::<bf16>(instance, 0) { 8e-3 } else { 2e-3 };
     let mut inputs = vec![
-        Input::view(&q, [1, heads, lq, d]),
-        Input::view(&k, [1, 1, lk, d]),
-        Input::view(&v, [1, 1, lk, d]),
-        Input::view(&vec![T::default(); heads * lq * d], [1, heads, lq, d]),
-        Input::view(&vec![0f32; heads * lq], [1, heads, lq]),
+        Input::view(&q, [batch, heads, lq, d]),
+        Input::view(&k, [batch, kv, lk, d]),
+        Input::view(&v, [batch, kv, lk, d]),
+        Input::view(&vec![T::default(); q.len()], [batch, heads, lq, d]),
+        Input::view(&vec![0f32; batch * heads * lq], [batch, heads, lq]),
         Input::scalar(scale),
     ];
     if alibi {
-        inputs.push(Input::view(&slopes, [2]));
+        inputs.push(Input::view(&slopes[..heads], [heads]));
     }
     let expected = [Expected::new(3, o, Bound::Absolute(rounding)), Expected::new(4, lse, Bound::Absolute(1e-4))];
-    Trial::new(format!("{lq} queries, {lk} keys"), inputs, expected)
+    Trial::new(format!("{batch} x {heads} x {lq} queries, {kv} x {lk} keys"), inputs, expected)
 }

@@ -39,12 +39,12 @@ pub struct Entry {
 }
 
 /// Each row of (key, payload) sorted by key, ties by payload.
-#[kernel(block = 32..=1024, grid = rows.rows())]
+#[kernel(block = 32..=1024, grid = rows.rows(), writes(rows = once))]
 pub fn sort_rows(mut rows: ViewMut<Entry, 2>) {
     let n = rows.cols();
     let mut s = Shared::<Entry, 1>::dynamic([n.next_power_of_two()]); // bytes: evaluated by the launch with the same expression, checked against 48 KB
     for i in (thread::index()..s.dim(0)).step_by(block::threads()) {
-        s[i] = rows.get((block::x(), i)).unwrap_or(Entry { key: f32::INFINITY, payload: u32::MAX });
+        s[i] = if i < n { rows[(block::x(), i)] } else { Entry { key: f32::INFINITY, payload: u32::MAX } };
     }
     block::sync();
     bitonic(s, |a, b| a.key < b.key || (a.key == b.key && a.payload < b.payload));
@@ -56,16 +56,17 @@ pub fn sort_rows(mut rows: ViewMut<Entry, 2>) {
 trials!(sort_rows, |_| {
     let rows = |columns: usize| {
         let mut keys = whole(2 * columns, 4);
-        // What a row is padded with comes behind what has the same key.
+        // What a row is padded with comes behind what has the same key, be its payload the largest.
         keys.iter_mut().step_by(9).for_each(|key| *key = f32::INFINITY);
+        let payload = |i: usize| if i % 18 == 9 { u32::MAX } else { i as u32 };
         let mut rows: Vec<Entry> =
-            keys.iter().enumerate().map(|(i, key)| Entry { key: *key, payload: i as u32 }).collect();
+            keys.iter().enumerate().map(|(i, key)| Entry { key: *key, payload: payload(i) }).collect();
         let input = Input::view(&rows, [2, columns]);
-        for row in rows.chunks_mut(columns) {
+        for row in rows.chunks_mut(columns.max(1)) {
             row.sort_by(|a, b| a.key.total_cmp(&b.key).then(a.payload.cmp(&b.payload)));
         }
         let sorted = rows.iter().flat_map(|e| [f64::from(e.key), f64::from(e.payload)]).collect();
         Trial::new(format!("2 x {columns}"), [input], [Expected::new(0, sorted, Bound::Exact)])
     };
-    [100, 64, 1].into_iter().map(rows).collect()
+    [100, 64, 1, 0].into_iter().map(rows).collect()
 });

@@ -34,6 +34,7 @@ use divisor::Divisor;
 #[kernel(
     block = 256, grid = (y.cols().div_ceil(64), y.rows().div_ceil(64)),
     instances(KT = 2, KH = 14, KW = 14, ST = 2, SP = 14, PAD = 0; KT = 3, KH = 3, KW = 3, ST = 1, SP = 1, PAD = 1),
+    writes(y = once),
 )]
 #[requires(w.cols() == x.dim(1) * KT * KH * KW, y.cols() == w.rows(), ow.d * oh.d * ot.d * x.dim(0) as u32 == y.rows() as u32)]
 pub fn conv3d<const KT: usize, const KH: usize, const KW: usize, const ST: usize, const SP: usize, const PAD: usize>(
@@ -66,7 +67,8 @@ pub fn conv3d<const KT: usize, const KH: usize, const KW: usize, const ST: usize
             let k = k0 + kk;
             let (c, kt, kh, kw) = (k / (KT * KH * KW), k / (KH * KW) % KT, k / KW % KH, k % KW); // constants: multiply and shift
             let at = (n as usize, c, t0.wrapping_add(kt), y0.wrapping_add(kh), x0.wrapping_add(kw));
-            sx[(kk, thread::x() % 64)] = if k < k_all { x.get(at).unwrap_or(0.0) } else { 0.0 };
+            // Where k is beyond the last weight, c is no channel of x.
+            sx[(kk, thread::x() % 64)] = x.get(at).unwrap_or(0.0);
             sw[(kk, thread::x() % 64)] = w.get((n0 + thread::x() % 64, k)).unwrap_or(0.0);
         }
         block::sync();

@@ -23,7 +23,7 @@ pub fn empty() -> Partial {
 #[device]
 pub fn merge(a: Partial, b: Partial) -> Partial {
     let max = a.max.max(b.max);
-    let base = if max == f32::NEG_INFINITY { 0.0 } else { max };
+    let base = max.max(f32::MIN);
     let (x, y) = (fast::exp2(a.max - base), fast::exp2(b.max - base));
     let mut o = [0.0; 8];
     for e in unroll(0..8) {
@@ -38,8 +38,9 @@ pub fn merge(a: Partial, b: Partial) -> Partial {
     instances(T = f16 | f32, D = 128, G = 1 | 2),
     derived(LPK = D / 8),
     tolerance(part_o(relative = 1e-5, absolute = 1e-5), part_ml(relative = 1e-5)),
+    writes(part_o = once, part_ml = once),
 )]
-#[requires(q.dim(1) == G * k.dim(1), q.dim(2) == D, k.dim(3) == D, v.dim(3) == D, lengths.len() == k.dim(0), part_o.dim(2) == splits, part_ml.dim(2) == splits, splits > 0,
+#[requires(q.dim(1) == G * k.dim(1), q.dim(2) == D, k.dim(3) == D, v.dim(3) == D, v.dim(0) == k.dim(0), v.dim(1) == k.dim(1), v.dim(2) == k.dim(2), q.dim(0) == k.dim(0), lengths.len() == k.dim(0), part_o.dim(2) == splits, part_ml.dim(2) == splits, splits > 0,
            q.aligned(4), k.aligned(8), v.aligned(8), part_o.aligned(4))]
 pub fn decode<T: Float, const D: usize, const G: usize, const LPK: usize>(
     q: View<f32, 3>,
@@ -54,7 +55,7 @@ pub fn decode<T: Float, const D: usize, const G: usize, const LPK: usize>(
     const U: usize = 4;
     let (split, kv, batch) = (block::x(), block::y(), block::z());
     let (k, v) = (k.at(batch).at(kv).streaming(), v.at(batch).at(kv).streaming()); // read once: a property of the view, not of each load
-    let len = lengths[batch] as usize;
+    let len = (lengths[batch] as usize).min(k.rows());
     let lanes = warp::group::<LPK>();
     let keys = block::threads() / LPK; // a constant: the block is
     let (mine, d) = (thread::x() / LPK, lanes.lane() * 8);
@@ -73,8 +74,10 @@ pub fn decode<T: Float, const D: usize, const G: usize, const LPK: usize>(
         for u in unroll(0..U) {
             // all loads first
             let t = base + u * keys + mine;
-            kk[u] = k.load_or::<8>((t, d), T::default()).map(T::to_f32);
-            vv[u] = v.load_or::<8>((t, d), T::default()).map(T::to_f32);
+            // Not beyond the end, where a cache may hold anything, NaNs too.
+            let a: [T; 8] = if t < end { k.load((t, d)) } else { [T::default(); 8] };
+            let b: [T; 8] = if t < end { v.load((t, d)) } else { [T::default(); 8] };
+            (kk[u], vv[u]) = (a.map(T::to_f32), b.map(T::to_f32));
         }
         for g in unroll(0..G) {
             let mut s = [0.0f32; U];
@@ -88,7 +91,7 @@ pub fn decode<T: Float, const D: usize, const G: usize, const LPK: usize>(
                 s[u] = if base + u * keys + mine < end { x } else { f32::NEG_INFINITY };
                 top = top.max(s[u]);
             }
-            let bottom = if top == f32::NEG_INFINITY { 0.0 } else { top };
+            let bottom = top.max(f32::MIN); // of nothing but −∞: exp2(−∞ − MIN) = 0, never NaN
             let old = fast::exp2(p[g].max - bottom);
             p[g].sum *= old;
             for e in unroll(0..8) {
@@ -132,13 +135,15 @@ pub fn decode<T: Float, const D: usize, const G: usize, const LPK: usize>(
     }
 }
 
-/// A warp a head. o: [batch, head, D].
+/// A warp a head. o: [batch, head, D]; a head that has no parts gets zeros.
 #[kernel(
     block = 32, grid = (o.dim(1), o.dim(0)),
     instances(T = f16 | f32, D = 64 | 128),
     tolerance(o(relative = 1e-3, absolute = 1e-5)), // an ulp of f16
+    writes(o = once),
 )]
 pub fn decode_combine<T: Float, const D: usize>(part_o: View<f32, 4>, part_ml: View<f32, 4>, o: ViewMut<T, 3>) {
+    const { assert!(D % 4 == 0 && D <= 128) }; // four elements a lane
     let (head, batch) = (block::x(), block::y());
     let (po, ml) = (part_o.at(batch).at(head), part_ml.at(batch).at(head));
     let mut max = f32::NEG_INFINITY;
@@ -146,8 +151,9 @@ pub fn decode_combine<T: Float, const D: usize>(part_o: View<f32, 4>, part_ml: V
         max = max.max(ml[(i, 0)]);
     }
     let max = warp::max(max); // after the loop: lanes have met again
-    let base = if max == f32::NEG_INFINITY { 0.0 } else { max };
-    for d in (4 * warp::lane()..D).step_by(128) {
+    let base = max.max(f32::MIN); // of nothing but −∞: exp2(−∞ − MIN) = 0, never NaN
+    let d = 4 * warp::lane();
+    if d < D {
         let (mut acc, mut sum) = ([0.0f32; 4], 0.0);
         for i in 0..ml.rows() {
             let [m, l]: [f32; 2] = ml.load((i, 0));
@@ -164,8 +170,8 @@ pub fn decode_combine<T: Float, const D: usize>(part_o: View<f32, 4>, part_ml: V
 }
 
 trials!(decode<f16, 128, 2, 16>, |instance| match is::<f16>(instance, 0) {
-    true => vec![split::<f16>(instance)],
-    false => vec![split::<f32>(instance)],
+    true => splits::<f16>(instance),
+    false => splits::<f32>(instance),
 });
 
 trials!(decode_combine<f32, 128>, |instance| match is::<f16>(instance, 0) {
@@ -173,11 +179,23 @@ trials!(decode_combine<f32, 128>, |instance| match is::<f16>(instance, 0) {
     false => vec![combined::<f32>(instance), far_apart::<f32>(instance)],
 });
 
-/// Two sequences, one kv head; keys in three splits, of which the second sequence fills one.
-const BATCH: usize = 2;
-const CAPACITY: usize = 200;
-const SPLITS: usize = 3;
-const LENGTHS: [u32; 2] = [173, 5];
+/// Sequences, and how their keys are split.
+#[derive(Clone, Copy)]
+struct Sequences {
+    lengths: &'static [u32],
+    kv: usize,
+    capacity: usize,
+    splits: usize,
+}
+
+/// One kv head; keys in three splits, of which the second sequence fills one.
+const TWO: Sequences = Sequences { lengths: &[173, 5], kv: 1, capacity: 200, splits: 3 };
+
+/// Two kv heads, a full cache and an empty one; splits that are whole steps, and a key more.
+const SHORT: [Sequences; 2] = [
+    Sequences { lengths: &[20, 0, 19], kv: 2, capacity: 20, splits: 2 },
+    Sequences { lengths: &[64, 65], kv: 1, capacity: 65, splits: 2 },
+];
 
 /// Queries, keys and values, and what comes of them: unscaled sums, largest logit and total of each split; the result.
 struct Attended<T> {
@@ -193,25 +211,33 @@ fn scale(d: usize) -> f32 {
     std::f32::consts::LOG2_E / (d as f32).sqrt()
 }
 
-fn attended<T: Float>(d: usize, group: usize) -> Attended<T> {
-    let halves = |n, seed| whole(n, seed).iter().map(|x| T::from_f32(x / 8.0)).collect::<Vec<_>>();
-    let (k, v) = (halves(BATCH * CAPACITY * d, 1), halves(BATCH * CAPACITY * d, 2));
-    let q: Vec<f32> = whole(BATCH * group * d, 3).iter().map(|x| x / 8.0).collect();
+fn attended<T: Float>(d: usize, group: usize, of: Sequences) -> Attended<T> {
+    let Sequences { lengths, kv, capacity, splits } = of;
+    let (batch, heads) = (lengths.len(), kv * group);
+    // Behind the last key of a sequence there may be anything.
+    let key = |(i, x): (usize, &f32)| match i / d % capacity < lengths[i / d / capacity / kv] as usize {
+        true => T::from_f32(x / 8.0),
+        false => T::from_f32(f32::NAN),
+    };
+    let halves = |seed| whole(batch * kv * capacity * d, seed).iter().enumerate().map(key).collect::<Vec<_>>();
+    let (k, v) = (halves(1), halves(2));
+    let q: Vec<f32> = whole(batch * heads * d, 3).iter().map(|x| x / 8.0).collect();
     let (mut part_o, mut part_ml, mut o) = (Vec::new(), Vec::new(), Vec::new());
-    for (b, h) in (0..BATCH).flat_map(|b| (0..group).map(move |h| (b, h))) {
-        let (len, wide) = (LENGTHS[b] as usize, |x: T| f64::from(x.to_f32()));
+    for (b, h) in (0..batch).flat_map(|b| (0..heads).map(move |h| (b, h))) {
+        let (len, wide) = (lengths[b] as usize, |x: T| f64::from(x.to_f32()));
+        let cache = (b * kv + h / group) * capacity;
         let logit = |j: usize| {
-            let of = |c: usize| f64::from(q[(b * group + h) * d + c]) * wide(k[(b * CAPACITY + j) * d + c]);
+            let of = |c: usize| f64::from(q[(b * heads + h) * d + c]) * wide(k[(cache + j) * d + c]);
             (0..d).map(of).sum::<f64>() * f64::from(scale(d))
         };
         let over = |keys: std::ops::Range<usize>| {
             let top = keys.clone().map(logit).fold(f64::NEG_INFINITY, f64::max);
             let weights: Vec<f64> = keys.clone().map(|j| (logit(j) - top).exp2()).collect();
-            let sum = |c: usize| keys.clone().zip(&weights).map(|(j, w)| w * wide(v[(b * CAPACITY + j) * d + c])).sum();
+            let sum = |c: usize| keys.clone().zip(&weights).map(|(j, w)| w * wide(v[(cache + j) * d + c])).sum();
             (top, weights.iter().sum::<f64>(), (0..d).map(sum).collect::<Vec<f64>>())
         };
-        let each = len.div_ceil(SPLITS).next_multiple_of(4 * 128 / (d / 8));
-        for split in 0..SPLITS {
+        let each = len.div_ceil(splits).next_multiple_of(4 * 128 / (d / 8));
+        for split in 0..splits {
             let (top, total, sums) = over((split * each).min(len)..((split + 1) * each).min(len));
             part_o.extend(sums);
             part_ml.extend([top, total]);
@@ -222,43 +248,56 @@ fn attended<T: Float>(d: usize, group: usize) -> Attended<T> {
     Attended { q, k, v, part_o, part_ml, o }
 }
 
-fn split<T: Float>(instance: &Instance) -> Trial {
-    let (d, heads) = (number(instance, 1), number(instance, 2));
-    let all = attended::<T>(d, heads);
+fn splits<T: Float>(instance: &Instance) -> Vec<Trial> {
+    [TWO].into_iter().chain(SHORT).map(|of| split::<T>(instance, of)).collect()
+}
+
+fn split<T: Float>(instance: &Instance, of: Sequences) -> Trial {
+    let (d, group) = (number(instance, 1), number(instance, 2));
+    let Sequences { lengths, kv, capacity, splits } = of;
+    let (batch, heads) = (lengths.len(), kv * group);
+    let all = attended::<T>(d, group, of);
     let inputs = [
-        Input::view(&all.q, [BATCH, heads, d]),
-        Input::view(&all.k, [BATCH, 1, CAPACITY, d]),
-        Input::view(&all.v, [BATCH, 1, CAPACITY, d]),
-        Input::slice(&LENGTHS),
-        Input::view(&vec![0f32; BATCH * heads * SPLITS * d], [BATCH, heads, SPLITS, d]),
-        Input::view(&vec![0f32; BATCH * heads * SPLITS * 2], [BATCH, heads, SPLITS, 2]),
-        Input::scalar(SPLITS),
+        Input::view(&all.q, [batch, heads, d]),
+        Input::view(&all.k, [batch, kv, capacity, d]),
+        Input::view(&all.v, [batch, kv, capacity, d]),
+        Input::slice(lengths),
+        Input::view(&vec![0f32; batch * heads * splits * d], [batch, heads, splits, d]),
+        Input::view(&vec![0f32; batch * heads * splits * 2], [batch, heads, splits, 2]),
+        Input::scalar(splits),
         Input::scalar(scale(d)),
     ];
     let expected =
         [Expected::new(4, all.part_o, Bound::Absolute(1e-4)), Expected::new(5, all.part_ml, Bound::Absolute(1e-4))];
-    Trial::new(format!("{SPLITS} splits"), inputs, expected)
+    Trial::new(format!("{splits} splits of {capacity} keys at most"), inputs, expected)
 }
 
 fn combined<T: Float>(instance: &Instance) -> Trial {
     let (d, heads) = (number(instance, 1), 2);
-    let all = attended::<f16>(d, heads);
+    let (all, batch, splits) = (attended::<f16>(d, heads, TWO), TWO.lengths.len(), TWO.splits);
     let narrow = |all: &[f64]| all.iter().map(|x| *x as f32).collect::<Vec<_>>();
+    // A sequence more than there are parts of, and in each a head more.
+    let o: Vec<f64> = (0..(batch + 1) * (heads + 1))
+        .flat_map(|i| match (i / (heads + 1), i % (heads + 1)) {
+            (b, h) if b < batch && h < heads => all.o[(b * heads + h) * d..][..d].to_vec(),
+            _ => vec![0.0; d],
+        })
+        .collect();
     let inputs = [
-        Input::view(&narrow(&all.part_o), [BATCH, heads, SPLITS, d]),
-        Input::view(&narrow(&all.part_ml), [BATCH, heads, SPLITS, 2]),
-        Input::view(&vec![T::default(); BATCH * heads * d], [BATCH, heads, d]),
+        Input::view(&narrow(&all.part_o), [batch, heads, splits, d]),
+        Input::view(&narrow(&all.part_ml), [batch, heads, splits, 2]),
+        Input::view(&vec![T::from_f32(1.0); o.len()], [batch + 1, heads + 1, d]),
     ];
     // A value of at most 1 has 11 bits in f16.
     let bound = if is::<f16>(instance, 0) { 1e-3 } else { 1e-4 };
-    Trial::new(format!("{SPLITS} splits"), inputs, [Expected::new(2, all.o, Bound::Absolute(bound))])
+    Trial::new(format!("{splits} splits, heads without parts"), inputs, [Expected::new(2, o, Bound::Absolute(bound))])
 }
 
 /// More splits than lanes. In each head another one has a logit that is so large that nothing else counts; the last head's splits are
 /// all empty.
 fn far_apart<T: Float>(instance: &Instance) -> Trial {
-    let (d, heads, splits) = (number(instance, 1), 21, 67);
-    let part_o: Vec<f32> = whole(BATCH * heads * splits * d, 8).iter().map(|x| x / 8.0).collect();
+    let (d, batch, heads, splits) = (number(instance, 1), 2, 21, 67);
+    let part_o: Vec<f32> = whole(batch * heads * splits * d, 8).iter().map(|x| x / 8.0).collect();
     let ml = |i: usize| {
         let (head, split) = (i / splits % heads, i / splits / heads + i % splits);
         match (head, split) {
@@ -267,7 +306,7 @@ fn far_apart<T: Float>(instance: &Instance) -> Trial {
             _ => [-150.0, 1.0],
         }
     };
-    let part_ml: Vec<[f32; 2]> = (0..BATCH * heads * splits).map(ml).collect();
+    let part_ml: Vec<[f32; 2]> = (0..batch * heads * splits).map(ml).collect();
     let value = |i: usize| {
         let of_head = i / d * splits..(i / d + 1) * splits;
         let top = of_head.clone().map(|s| part_ml[s][0]).fold(f32::NEG_INFINITY, f32::max);
@@ -275,12 +314,12 @@ fn far_apart<T: Float>(instance: &Instance) -> Trial {
         let sum = |f: &dyn Fn(usize) -> f32| of_head.clone().map(|s| f64::from(f(s)) * weight(s)).sum::<f64>();
         if top == f32::NEG_INFINITY { 0.0 } else { sum(&|s| part_o[s * d + i % d]) / sum(&|s| part_ml[s][1]) }
     };
-    let o: Vec<f64> = (0..BATCH * heads * d).map(value).collect();
+    let o: Vec<f64> = (0..batch * heads * d).map(value).collect();
     let flat: Vec<f32> = part_ml.iter().flatten().copied().collect();
     let inputs = [
-        Input::view(&part_o, [BATCH, heads, splits, d]),
-        Input::view(&flat, [BATCH, heads, splits, 2]),
-        Input::view(&vec![T::from_f32(1.0); o.len()], [BATCH, heads, d]),
+        Input::view(&part_o, [batch, heads, splits, d]),
+        Input::view(&flat, [batch, heads, splits, 2]),
+        Input::view(&vec![T::from_f32(1.0); o.len()], [batch, heads, d]),
     ];
     Trial::new(format!("{splits} splits, far apart"), inputs, [Expected::new(2, o, Bound::Absolute(1e-3))])
 }

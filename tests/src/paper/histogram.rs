@@ -12,13 +12,14 @@ pub fn histogram(x: &[u8], bins: &mut [u32]) {
     block::sync();
     let mine = h.at(warp::index());
     let wide = x.len() / 16;
-    for i in (grid::index()..wide).step_by(grid::threads()) {
+    let first = grid::index();
+    for i in (first..wide).step_by(grid::threads()) {
         let v: [u8; 16] = x.load(16 * i); // four registers: byte arrays are packed
         for j in unroll(0..16) {
             mine.fetch_add(v[j] as usize, 1);
         } // result unused: red.shared
     }
-    let tail = 16 * wide + grid::index();
+    let tail = 16 * wide + first;
     if tail < x.len() {
         mine.fetch_add(x[tail] as usize, 1);
     }

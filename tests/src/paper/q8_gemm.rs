@@ -1,6 +1,6 @@
 //! (2) Y[m, n] = Σ_b dx[m, b] · dw[n, b] · Σ_{32 i} qx[m, 32 b + i] · qw[n, 32 b + i]: Q8_0 weights, activations quantised on the fly, dp4a.
 //!
-use super::trial::{Trial, trials, whole};
+use super::trial::{Trial, apart, trials, whole};
 use kernel_dsl::prelude::*;
 use runtime::testing::{Bound, Expected, Input};
 
@@ -14,7 +14,7 @@ pub struct Q8Block {
 }
 
 /// Array of structs → planes whose loads are 16 bytes wide. One thread a word.
-#[kernel(block = 256, grid = (w.dim(0) * w.dim(1) * 8).div_ceil(256))]
+#[kernel(block = 256, grid = (w.dim(0) * w.dim(1) * 8).div_ceil(256), writes(qs = once, d = once))]
 pub fn q8_repack(w: View<Q8Block, 2>, mut qs: ViewMut<[i8; 4], 2>, mut d: ViewMut<f16, 2>) {
     let i = grid::index();
     let (blocks, row) = (w.cols(), i / (8 * w.cols()));
@@ -30,7 +30,7 @@ pub fn q8_repack(w: View<Q8Block, 2>, mut qs: ViewMut<[i8; 4], 2>, mut d: ViewMu
 }
 
 /// A row of f32 → int8 by blocks of 32, scale = max-abs / 127. A quarter warp a block: sub-warp group of 8, 4 elements a lane.
-#[kernel(block = 256, grid = (x.rows() * x.cols() / 4).div_ceil(256))]
+#[kernel(block = 256, grid = (x.rows() * x.cols() / 4).div_ceil(256), writes(qs = once, d = once))]
 #[requires(x.cols() % 32 == 0, x.aligned(4), qs.cols() == x.cols() / 4, d.cols() == x.cols() / 32)]
 pub fn q8_quantise(x: View<f32, 2>, mut qs: ViewMut<[i8; 4], 2>, mut d: ViewMut<f32, 2>) {
     let i = grid::index();
@@ -53,7 +53,7 @@ pub fn q8_quantise(x: View<f32, 2>, mut qs: ViewMut<[i8; 4], 2>, mut d: ViewMut<
 const WORDS: usize = 8; // of a block of 32
 
 /// 64 activations × 128 weights a block, 256 threads, 8 × 4 a thread; a step is one quantisation block.
-#[kernel(block = 256, min_blocks = 2, grid = (qw.rows().div_ceil(128), qx.rows().div_ceil(64)))]
+#[kernel(block = 256, min_blocks = 2, grid = (qw.rows().div_ceil(128), qx.rows().div_ceil(64)), writes(y = once))]
 #[requires(qx.cols() == qw.cols(), qx.cols() % 8 == 0, dx.cols() == qx.cols() / 8, dw.cols() == qw.cols() / 8, qx.aligned(4), qw.aligned(4))]
 pub fn q8_gemm(qx: View<[i8; 4], 2>, dx: View<f32, 2>, qw: View<[i8; 4], 2>, dw: View<f16, 2>, y: ViewMut<f32, 2>) {
     let sx = Shared::<[i8; 4], 3>::with_pitch([2, WORDS, 64], 64 + 4); // words, transposed: [k][row]
@@ -65,10 +65,10 @@ pub fn q8_gemm(qx: View<[i8; 4], 2>, dx: View<f32, 2>, qw: View<[i8; 4], 2>, dw:
 
     let mut acc = [[0.0f32; 4]; 8];
     // Loads of 4 words along k: x has 64 × 2 of them (the first 128 threads), w 128 × 2 (everyone).
-    let (xr, wr) = (m0 + t / 2, n0 + t / 2);
+    let (xr, wr) = (if t < 128 { m0 + t / 2 } else { qx.rows() }, n0 + t / 2); // behind the last row nothing is loaded
     let half = t % 2 * 4;
     let fetch = |b: usize| -> ([[i8; 4]; 4], [[i8; 4]; 4], f32) {
-        let x = if t < 128 { qx.load_or((xr, 8 * b + half), [0; 4]) } else { [[0; 4]; 4] };
+        let x = qx.load_or((xr, 8 * b + half), [0; 4]);
         let w = qw.load_or((wr, 8 * b + half), [0; 4]);
         let e = if t < 64 {
             dx.get((m0 + t, b)).unwrap_or(0.0)
@@ -99,7 +99,7 @@ pub fn q8_gemm(qx: View<[i8; 4], 2>, dx: View<f32, 2>, qw: View<[i8; 4], 2>, dw:
     block::sync();
     let mut buf = 0;
     for b in rolled(0..blocks) {
-        let next = if b + 1 < blocks { Some(fetch(b + 1)) } else { None };
+        let next = fetch(b + 1); // behind the last block there is nothing to load
         let mut dot = [[0x4B40_0000i32; 4]; 8]; // 1.5·2²³ as bits: the sum is a float of that binade, no I2F
         for k in unroll(0..WORDS) {
             let (lo, hi): ([[i8; 4]; 4], [[i8; 4]; 4]) = (sx.load((buf, k, tm)), sx.load((buf, k, tm + 4)));
@@ -119,8 +119,8 @@ pub fn q8_gemm(qx: View<[i8; 4], 2>, dx: View<f32, 2>, qw: View<[i8; 4], 2>, dw:
                 acc[i][j] = (s * e[j]).mul_add(d, acc[i][j]);
             }
         }
-        if let Some(n) = next {
-            put(n, buf ^ 1, ex, ew);
+        if b + 1 < blocks {
+            put(next, buf ^ 1, ex, ew);
             block::sync();
         }
         buf ^= 1;
@@ -133,8 +133,7 @@ pub fn q8_gemm(qx: View<[i8; 4], 2>, dx: View<f32, 2>, qw: View<[i8; 4], 2>, dw:
 /// Activations × weights of the product, and what they have in common.
 const SIZES: [usize; 3] = [70, 130, 96];
 
-fn weights() -> Vec<Q8Block> {
-    let [_, n, k] = SIZES;
+fn weights([_, n, k]: [usize; 3]) -> Vec<Q8Block> {
     let scale = |b: usize| 0.25 + (b % 7) as f32 * 0.125;
     let quantum = |b: usize, i: usize| ((b * 31 + i * 17) % 255) as u8 as i8;
     let block = |b| Q8Block { d: f16::from_f32(scale(b)), qs: std::array::from_fn(|i| quantum(b, i)) };
@@ -167,7 +166,7 @@ fn flat(words: &[[i8; 4]]) -> Vec<f64> {
 }
 
 trials!(q8_repack, |_| {
-    let ([_, n, k], weights) = (SIZES, weights());
+    let ([_, n, k], weights) = (SIZES, weights(SIZES));
     let (words, scales) = planes(&weights);
     let inputs = [
         Input::view(&weights, [n, k / 32]),
@@ -200,7 +199,18 @@ trials!(q8_quantise, |_| {
 });
 
 trials!(q8_gemm, |_| {
-    let ([m, n, k], weights) = (SIZES, weights());
+    // Edges of tiles, on both sides; seven blocks; rows that lie apart.
+    vec![
+        q8_product(SIZES, 0),
+        q8_product([3, 5, 224], 4),
+        q8_product([64, 128, 32], 0),
+        q8_product([65, 129, 64], 4),
+        q8_product([63, 127, 32], 4),
+    ]
+});
+
+fn q8_product([m, n, k]: [usize; 3], gap: usize) -> Trial {
+    let weights = weights([m, n, k]);
     let ((x, dx), (words, scales)) = (quantised(&whole(m * k, 5)), planes(&weights));
     let mut y = vec![0f32; m * n];
     for (i, out) in y.iter_mut().enumerate() {
@@ -213,12 +223,12 @@ trials!(q8_gemm, |_| {
         }
     }
     let inputs = [
-        Input::view(&x, [m, k / 4]),
-        Input::view(&dx, [m, k / 32]),
-        Input::view(&words, [n, k / 4]),
-        Input::view(&scales, [n, k / 32]),
-        Input::view(&vec![0f32; m * n], [m, n]),
+        apart(&x, [m, k / 4], gap, [99; 4]),
+        apart(&dx, [m, k / 32], gap, f32::NAN),
+        apart(&words, [n, k / 4], gap, [99; 4]),
+        apart(&scales, [n, k / 32], gap, f16::NAN),
+        apart(&vec![0f32; m * n], [m, n], gap, f32::NAN),
     ];
     let expected = [Expected::new(4, y.iter().map(|y| f64::from(*y)).collect(), Bound::Exact)];
-    vec![Trial::new(format!("{m} x {n} x {k}"), inputs, expected)]
-});
+    Trial::new(format!("{m} x {n} x {k}"), inputs, expected)
+}

@@ -24,7 +24,8 @@ pub mod monoid {
 }
 use monoid::*;
 
-/// The block's reduction, known to all threads. Order: butterfly in a warp, then a butterfly over the warps.
+/// The block's reduction, known to all threads. Order: butterfly in a warp, then a butterfly over the warps. Ends without a barrier:
+/// between two uses the caller puts one.
 #[device]
 pub fn reduce_block<M: Monoid>(x: M::T) -> M::T {
     let mut s = Shared::<M::T, 1>::new([32]);
@@ -34,13 +35,11 @@ pub fn reduce_block<M: Monoid>(x: M::T) -> M::T {
     }
     block::sync();
     let y = if warp::lane() < warp::count() { s[warp::lane()] } else { M::ZERO };
-    let y = warp::reduce(y, M::join);
-    block::sync(); // s may be used again
-    y
+    warp::reduce(y, M::join)
 }
 
 /// out[block] = arg-max of the block's part of x.
-#[kernel(block = 32..=1024, grid = out.len())]
+#[kernel(block = 32..=1024, grid = out.len(), writes(out = once, place = once))]
 #[requires(!out.is_empty(), place.len() == out.len())]
 pub fn argmax(x: &[f32], out: &mut [f32], place: &mut [u32]) {
     let mut best = ArgMax::ZERO;
@@ -54,7 +53,7 @@ pub fn argmax(x: &[f32], out: &mut [f32], place: &mut [u32]) {
 }
 
 /// Inclusive scan that starts anew at every set flag, within blocks of 256; carry[block] = sum since the last flag, carry_head[block] = any flag.
-#[kernel(block = 256, grid = x.len().div_ceil(256))]
+#[kernel(block = 256, grid = x.len().div_ceil(256), writes(y = once, carry = once, carry_head = once))]
 #[requires(heads.len() == x.len(), y.len() == x.len(), carry.len() == x.len().div_ceil(256))]
 pub fn segmented_scan(x: &[f32], heads: &[u8], y: &mut [f32], carry: &mut [f32], carry_head: &mut [u8]) {
     let join = |a: (f32, bool), b: (f32, bool)| (if b.1 { b.0 } else { a.0 + b.0 }, a.1 | b.1);
@@ -66,16 +65,10 @@ pub fn segmented_scan(x: &[f32], heads: &[u8], y: &mut [f32], carry: &mut [f32],
         s[warp::index()] = v;
     }
     block::sync();
-    if warp::index() == 0 {
-        // warp-uniform: shuffles are whole
-        let w = if warp::lane() < 8 { s[warp::lane()] } else { (0.0, false) };
-        let w = warp::scan(w, join);
-        if warp::lane() < 8 {
-            s[warp::lane()] = w;
-        }
-    }
-    block::sync();
-    let v = if warp::index() > 0 { join(s[warp::index() - 1], v) } else { v };
+    // Each warp scans the sums of all, so that nobody waits for one that does.
+    let sums = warp::group::<8>().scan(s[warp::lane() % 8], join);
+    // warp-uniform: shuffles are whole
+    let v = if warp::index() > 0 { join(warp::shuffle(sums, warp::index() - 1), v) } else { v };
     if i < x.len() {
         y[i] = v.0;
     }
@@ -86,7 +79,7 @@ pub fn segmented_scan(x: &[f32], heads: &[u8], y: &mut [f32], carry: &mut [f32],
 }
 
 /// y = A·x for CSR, W lanes a row (W by the mean row length).
-#[kernel(block = 128, grid = (y.len() * W).div_ceil(128), instances(W = 2 | 4 | 8 | 16 | 32))]
+#[kernel(block = 128, grid = (y.len() * W).div_ceil(128), instances(W = 2 | 4 | 8 | 16 | 32), writes(y = once))]
 #[requires(rows.len() == y.len() + 1, cols.len() == values.len())]
 pub fn csr_spmv<const W: usize>(rows: &[u32], cols: &[u32], values: &[f32], x: &[f32], y: &mut [f32]) {
     let group = warp::group::<W>();
@@ -125,6 +118,7 @@ trials!(argmax, |_| {
             ("the largest in warps 0 and the last, 8, and 1", twice([threads - 1, 256, 32])),
             ("the largest in warps 0 and 4, 2, and 16", twice([128, 64, 512])),
             ("nothing but −∞", nothing),
+            ("none for the last block", vec![1.0; 2 * threads]),
         ]
         .map(|(what, x)| largest(what, &x, threads))
     };

@@ -19,7 +19,7 @@ pub fn rank(x: f32, index: usize) -> u64 {
     (orderable(x) as u64) << 32 | !(index as u32) as u64
 }
 
-#[kernel(block = 1024, grid = logits.rows(), instances(K = 32 | 64 | 256 | 1024))]
+#[kernel(block = 1024, grid = logits.rows(), instances(K = 32 | 64 | 256 | 1024), writes(token = once))]
 #[requires(logits.cols() >= K, uniform.len() == logits.rows(), token.len() == logits.rows(), temperature > 0.0, top_p > 0.0)]
 pub fn sample<const K: usize>(
     logits: View<f32, 2>,
@@ -96,7 +96,7 @@ pub fn sample<const K: usize>(
         f32::from_bits(if b >> 31 == 1 { b ^ 0x8000_0000 } else { !b })
     };
     let top = logit(s[0]);
-    let p = if t < k { math::exp((logit(s[t.min(K - 1)]) - top) / temperature) } else { 0.0 };
+    let p = if t < k { math::exp((logit(s[t]) - top) / temperature) } else { 0.0 };
     let total = block::sum(p);
     let (before, _) = block::scan(p, 0.0, |a, b| a + b);
     let kept = before < top_p * total; // the first is always kept
@@ -109,7 +109,8 @@ pub fn sample<const K: usize>(
     let hit = kept
         && t < k
         && before <= aim
-        && (t + 1 == k || z[(t + 1).min(K - 1)] > aim || z[(t + 1).min(K - 1)] >= top_p * total);
+        // The last of them, or the next one begins above the aim, or is not kept.
+        && (t + 1 == k || z[t + 1] > aim || z[t + 1] >= top_p * total);
     let who = block::reduce(if hit { t as u32 } else { u32::MAX }, |a, b| a.min(b));
     if t == 0 {
         token[block::x()] = !(s[if who == u32::MAX { 0 } else { who as usize }] as u32);
@@ -117,24 +118,64 @@ pub fn sample<const K: usize>(
 }
 
 trials!(sample<64>, |instance| {
-    let k = number(instance, 0).min(40);
+    let most = number(instance, 0);
+    let k = most.min(40);
+    let at = |place: usize| (place as f32 + 0.5) / most as f32;
     // Some rows of a length that is a multiple of nothing, and many short ones with all sorts of draws and of ends.
     vec![
-        drawn(5000, k, &[0.3, 0.95], 0.8, 0.9),
-        drawn(1100, k, &std::array::from_fn::<f32, 10, _>(|r| (r as f32 + 0.37) / 10.0), 2.5, 0.97),
-        drawn(1025, k.min(7), &[0.0, 0.4, 0.999], 4.0, 0.5),
-        drawn(number(instance, 0) + 1, 1, &[0.5, 0.99], 1.0, 1.0),
+        drawn(most, 5000, k, &[0.3, 0.95], 0.8, 0.9),
+        drawn(most, 1100, most.min(200), &std::array::from_fn::<f32, 6, _>(|r| (r as f32 + 0.37) / 6.0), 2.5, 0.97),
+        drawn(most, 1025, k.min(7), &[0.0, 0.4, 0.999], 4.0, 0.5),
+        drawn(most, most + 1, 1, &[0.5, 0.99], 1.0, 1.0),
+        // As many as there are but one, and more than fit: down to what is below zero.
+        drawn(most, most + 1, most + 5, &[0.02, 0.5, 0.97], 4.0, 1.0),
+        // All alike, so that each sum is a whole number: draws that lie on one, and a cut that does.
+        drawn_of(most, vec![0.25; 5 * (most + 1)], 4, &[0.0, 0.4, 0.5, 0.9, 1.0], 1.0, 0.5),
+        drawn_of(
+            most,
+            vec![-1.5; 5 * (most + 3)],
+            most,
+            &[1, most / 3, most / 2, most - 2, most - 1].map(at),
+            1.0,
+            1.0,
+        ),
+        // Two that are so large that an exponential of them overflows; and a NaN, which no draw hits.
+        drawn_of(
+            most,
+            with(2 * 1100, -100.0, &[(5, 300.0), (1024, 300.0), (1105, 300.0), (2124, 300.0)]),
+            3,
+            &[0.25, 0.75],
+            1.0,
+            1.5,
+        ),
+        drawn_of(most, with(1100, 0.0, &[(700, f32::NAN)]), 3, &[0.75], 1.0, 1.0),
+        // Whole numbers that differ in their last bits.
+        drawn_of(most, with(1100, 8_388_608.0, &[(10, 8_388_611.0), (20, 8_388_610.0)]), 2, &[0.5], 1.0, 1.0),
     ]
 });
 
-fn drawn(n: usize, k: usize, uniform: &[f32], temperature: f32, top_p: f32) -> Trial {
+/// All of them `value`, but for these.
+fn with(n: usize, value: f32, others: &[(usize, f32)]) -> Vec<f32> {
+    let mut x = vec![value; n];
+    others.iter().for_each(|(i, other)| x[*i] = *other);
+    x
+}
+
+fn drawn(most: usize, n: usize, k: usize, uniform: &[f32], temperature: f32, top_p: f32) -> Trial {
+    let value = |(i, v): (usize, &f32)| v / 4.0 + (i % 13) as f32 * 0.01;
+    let x = whole(uniform.len() * n, 11).iter().enumerate().map(value).collect();
+    drawn_of(most, x, k, uniform, temperature, top_p)
+}
+
+/// From logits `x`, as many rows as there are draws, and from `most` of each at most.
+fn drawn_of(most: usize, x: Vec<f32>, k: usize, uniform: &[f32], temperature: f32, top_p: f32) -> Trial {
     let rows = uniform.len();
-    let x: Vec<f32> = whole(rows * n, 11).iter().enumerate().map(|(i, v)| v / 4.0 + (i % 13) as f32 * 0.01).collect();
+    let n = x.len() / rows;
     let tokens = (0..rows).map(|r| {
         let row = &x[r * n..][..n];
         let mut order: Vec<usize> = (0..n).collect();
         order.sort_by(|a, b| row[*b].total_cmp(&row[*a]).then(a.cmp(b)));
-        order.truncate(k);
+        order.truncate(k.min(most));
         let p: Vec<f32> = order.iter().map(|i| ((row[*i] - row[order[0]]) / temperature).exp()).collect();
         let total: f32 = p.iter().sum();
         let (mut sum, mut kept) = (0.0, 0);

@@ -1,7 +1,7 @@
 //! How a kernel is tried: inputs, and what must come of them.
 
-use kernel_dsl::GenericArgument;
 use kernel_dsl::compiler::hir::{Constant, Instance};
+use kernel_dsl::{Element, GenericArgument};
 use runtime::testing::{Case, Expected, Input};
 
 /// Arguments, and what those that are written hold in the end.
@@ -87,6 +87,12 @@ pub(super) fn whole(n: usize, seed: u32) -> Vec<f32> {
         (state % 17) as f32 - 8.0
     };
     (0..n).map(|_| next()).collect()
+}
+
+/// A matrix whose rows are `gap` elements apart, with `between` in the gaps.
+pub(super) fn apart<T: Element>(values: &[T], [rows, cols]: [usize; 2], gap: usize, between: T) -> Input {
+    let row = |r: usize| values[r * cols..(r + 1) * cols].iter().copied().chain(std::iter::repeat_n(between, gap));
+    Input::strided(&(0..rows).flat_map(row).collect::<Vec<T>>(), [rows, cols], [cols + gap, 1])
 }
 
 pub(super) fn wide(values: &[f32]) -> Vec<f64> {

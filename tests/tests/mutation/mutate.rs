@@ -48,18 +48,25 @@ pub enum Kind {
     Mask,
     Subtraction,
     Constant,
+    Value,
 }
 
 impl Kind {
     /// All of them, with their names.
-    pub const ALL: [(Kind, &'static str); 6] = [
+    pub const ALL: [(Kind, &'static str); 7] = [
         (Kind::Barrier, "barrier, fence or wait deleted"),
         (Kind::Index, "index, extent, stride or bound of a loop ± 1"),
         (Kind::Condition, "comparison or condition changed"),
         (Kind::Mask, "mask dropped or turned round"),
         (Kind::Subtraction, "operands of a subtraction swapped"),
-        (Kind::Constant, "constant ± 1"),
+        (Kind::Constant, "constant ± 1: integers, truth values, floats that something is compared with"),
+        (Kind::Value, "float ± 1 that is only computed with"),
     ];
+
+    /// Whether it changes where a kernel goes or what it accesses: a barrier, an index, a bound, a mask, a comparison.
+    pub fn steers(self) -> bool {
+        self != Kind::Value
+    }
 }
 
 /// A change of the instruction with that number, counted in the order of the text.
@@ -67,17 +74,21 @@ impl Kind {
 pub struct Mutation {
     inst: usize,
     pub change: Change,
+    pub kind: Kind,
 }
 
 impl Change {
-    /// Of which kind it is.
-    pub fn kind(self) -> Kind {
+    /// Of which kind it is, where it changes `inst`.
+    fn kind(self, observed: &Observed, inst: &Inst) -> Kind {
         match self {
             Change::Without(_) => Kind::Barrier,
             Change::Shifted(..) => Kind::Index,
             Change::Compared(..) | Change::Negated | Change::Decided(_) => Kind::Condition,
             Change::Unmasked | Change::MaskNegated => Kind::Mask,
             Change::Swapped => Kind::Subtraction,
+            Change::Constant(ty, ..) if ty.is_float() && !inst.results.iter().any(|v| observed.is_compared(*v)) => {
+                Kind::Value
+            }
             Change::Constant(..) => Kind::Constant,
         }
     }
@@ -130,7 +141,8 @@ pub fn mutations(kernel: &Kernel) -> Vec<Mutation> {
     let mut inst = 0;
     each(&kernel.body, &mut |at: &Inst| {
         if observed.matters(at) && !is_of_math(kernel, at) {
-            all.extend(changes(kernel, &observed, at).into_iter().map(|change| Mutation { inst, change }));
+            let of = |change: Change| Mutation { inst, change, kind: change.kind(&observed, at) };
+            all.extend(changes(kernel, &observed, at).into_iter().map(of));
         }
         inst += 1;
     });

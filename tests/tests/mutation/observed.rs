@@ -12,6 +12,8 @@ pub struct Observed {
     own_constants: Vec<bool>,
     /// By value: the mask of a shuffle.
     masks: Vec<bool>,
+    /// By value: an operand of a comparison.
+    compared: Vec<bool>,
 }
 
 impl Observed {
@@ -23,6 +25,7 @@ impl Observed {
             locals: vec![false; kernel.locals.len()],
             own_constants: vec![false; n],
             masks: vec![false; n],
+            compared: vec![false; n],
         };
         while observed.region(&kernel.body) {}
         let mut uses = vec![0u32; n];
@@ -50,6 +53,11 @@ impl Observed {
     /// Whether it is the mask of an XOR shuffle.
     pub fn is_mask(&self, value: Value) -> bool {
         self.masks[value.0 as usize]
+    }
+
+    /// Whether something is compared with it.
+    pub fn is_compared(&self, value: Value) -> bool {
+        self.compared[value.0 as usize]
     }
 
     fn is(&self, value: Value) -> bool {
@@ -81,6 +89,9 @@ impl Observed {
             }
             if let Op::Shuffle { mode: Shuffle::Xor, selector, .. } = inst.op {
                 self.masks[selector.0 as usize] = true;
+            }
+            if let Op::Compare(_, a, b) = inst.op {
+                [a, b].into_iter().for_each(|value| self.compared[value.0 as usize] = true);
             }
             inst.op.for_each_operand(|value| uses[value.0 as usize] += 1);
             inst.op.regions().into_iter().for_each(|inner| self.count(inner, uses));

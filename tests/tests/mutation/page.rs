@@ -3,41 +3,58 @@
 use super::equivalent::Equivalent;
 use super::mutate::Kind;
 use super::trial::{Caught, Fate};
-use super::{Row, Tried, UNREVIEWED};
+use super::{Row, Tried};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const HEAD: &str = "\
 # Mutants
 
-Each kernel of kernels-rs and of `tests/src/paper`, in its first instance, with one change of its IR as lowered at a time, on the cases
+Each kernel of kernels-rs and of `tests/src/paper`, in one instance, with one change of its IR as lowered at a time, on the cases
 of its subject. A mutant is *caught* by the first thing that notices it: a check of the oracle, the verifier of the IR, the
 reference in plain Rust, or another order of blocks and warps. The *same* are compiled to the PTX of the kernel itself, and are left out of the
-parts. What *survives* does the same as the kernel: `equivalent.txt` has each one with the
-reason, and the test fails for any other. `MUTANTS=all UPDATE=1 cargo test --release -p tests --test mutation` writes this page, and
+parts. What *survives* does the same as the kernel, or no case tells it from that yet, which its reason then says: `equivalent.txt` has
+each one with the reason, and the test fails for any other. Each survivor leaves the kernel's own bits on every case, or its reason says why not; and what it
+does more or less than the kernel, in instructions of active lanes over all cases, is measured: that tells it from the kernel too, but
+it is nothing that a check or the reference flags, and so it counts as a survivor.
+`MUTANTS=all UPDATE=1 cargo test --release -p tests --test mutation` writes this page, and
 `MUTANTS=all` without `UPDATE` holds it against what it finds.
 
 ";
 
-/// Holds the page against what it should be, or writes it where `UPDATE` is set.
-pub fn check(rows: &[Row], equivalent: &Equivalent) {
-    let page = page(rows, equivalent);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mutation/README.md");
-    if std::env::var_os("UPDATE").is_some() {
-        fs::write(&path, page).expect("the page can be written");
-    } else {
-        let written = fs::read_to_string(&path).unwrap_or_default();
-        assert!(written == page, "{} is not what the tests find: UPDATE=1 writes it", path.display());
+/// The page as it should be.
+pub struct Page(String);
+
+impl Page {
+    /// Of all mutants.
+    pub fn of(rows: &[Row], equivalent: &Equivalent) -> Page {
+        Page(page(rows, equivalent))
     }
+
+    /// Writes it where it belongs.
+    pub fn write(&self) {
+        fs::write(path(), &self.0).expect("the page can be written");
+    }
+
+    /// Holds what is written against it.
+    pub fn check(&self) {
+        let written = fs::read_to_string(path()).unwrap_or_default();
+        assert!(written == self.0, "{} is not what the tests find: UPDATE=1 writes it", path().display());
+    }
+}
+
+fn path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mutation/README.md")
 }
 
 /// What came of them, a line an instance.
 pub fn summary(rows: &[Row]) -> String {
     let mut text = String::new();
     for row in rows {
-        let survivors = row.tried.iter().filter(|tried| tried.fate == Fate::Survives).count();
+        let survivors = row.tried.iter().filter(|tried| tried.survives()).count();
         let (instance, tried, mutants) = (&row.instance, row.tried.len(), row.mutants);
         let _ = writeln!(text, "{instance}: {tried} of {mutants} mutants tried, {survivors} survive");
     }
@@ -57,11 +74,6 @@ fn percent(part: usize, whole: usize) -> f64 {
 
 fn page(rows: &[Row], equivalent: &Equivalent) -> String {
     let mut page = HEAD.to_string();
-    if !UNREVIEWED.is_empty() {
-        let names: Vec<_> = UNREVIEWED.iter().map(|name| format!("`{name}`")).collect();
-        let _ =
-            writeln!(page, "Not among them yet, for their survivors are still to be reviewed: {}.\n", names.join(", "));
-    }
     page += "| kernel | mutants | by the oracle | by the verifier | by the reference | by another order | same | survive | caught |\n";
     page += "|---|---|---|---|---|---|---|---|---|\n";
     let line = |name: &str, tried: &[&Tried]| {
@@ -69,7 +81,7 @@ fn page(rows: &[Row], equivalent: &Equivalent) -> String {
         let oracle = of(&|fate| matches!(fate, Fate::Caught(Caught::Check(_))));
         let others = [Caught::Verifier, Caught::Reference, Caught::Order];
         let [verifier, reference, order] = others.map(|other| of(&|fate| fate == Fate::Caught(other)));
-        let [same, survive] = [Fate::Same, Fate::Survives].map(|other| of(&|fate| fate == other));
+        let (same, survive) = (of(&|fate| fate == Fate::Same), of(&|fate| matches!(fate, Fate::Survives(_))));
         let (all, caught) = (tried.len(), oracle + verifier + reference + order);
         let part = percent(caught, all - same);
         format!(
@@ -81,12 +93,17 @@ fn page(rows: &[Row], equivalent: &Equivalent) -> String {
     }
     let all: Vec<&Tried> = rows.iter().flat_map(|row| &row.tried).collect();
     page += &line("all", &all);
+    let steers: Vec<_> = all.iter().copied().filter(|tried| tried.kind.steers()).collect();
+    page += &line("all but floats that are only computed with", &steers);
 
-    let survivors: Vec<_> = all.iter().copied().filter(|tried| tried.fate == Fate::Survives).collect();
-    page += "\n| change | mutants | survive |\n|---|---|---|\n";
+    let survivors: Vec<_> = all.iter().copied().filter(|tried| tried.survives()).collect();
+    page += "\n| change | mutants | same | survive | caught |\n|---|---|---|---|---|\n";
     for (kind, name) in Kind::ALL {
-        let of = |list: &[&Tried]| list.iter().filter(|tried| tried.kind == kind).count();
-        let _ = writeln!(page, "| {name} | {} | {} |", of(&all), of(&survivors));
+        let of: Vec<_> = all.iter().filter(|tried| tried.kind == kind).collect();
+        let same = of.iter().filter(|tried| tried.fate == Fate::Same).count();
+        let survive = of.iter().filter(|tried| tried.survives()).count();
+        let part = percent(of.len() - same - survive, of.len() - same);
+        let _ = writeln!(page, "| {name} | {} | {same} | {survive} | {part:.1} % |", of.len());
     }
 
     page += "\n| caught by | mutants |\n|---|---|\n";
@@ -98,12 +115,19 @@ fn page(rows: &[Row], equivalent: &Equivalent) -> String {
         }
     }
 
-    page += "\n| why survivors do the same as the kernel | mutants |\n|---|---|\n";
-    let reason = |tried: &Tried| equivalent.reason(&tried.name).unwrap_or_default().replace('|', "\\|");
-    let mut reasons = counted(survivors, reason);
-    reasons.sort_by(|(a, m), (b, n)| n.cmp(m).then(a.cmp(b)));
-    for (reason, count) in reasons {
-        let _ = writeln!(page, "| {reason} | {count} |");
+    page += "\n| why survivors do the same as the kernel | mutants | of them more work | less |\n|---|---|---|---|\n";
+    let mut reasons = BTreeMap::<String, Vec<Ordering>>::new();
+    for tried in survivors {
+        let Fate::Survives(beside) = tried.fate else { continue };
+        let reason = equivalent.reason(&tried.name).unwrap_or_default().replace('|', "\\|");
+        reasons.entry(reason).or_default().push(beside.work);
+    }
+    let mut reasons: Vec<_> = reasons.into_iter().collect();
+    reasons.sort_by(|(a, m), (b, n)| n.len().cmp(&m.len()).then(a.cmp(b)));
+    for (reason, works) in reasons {
+        let of = |work: Ordering| works.iter().filter(|other| **other == work).count();
+        let (more, less) = (of(Ordering::Greater), of(Ordering::Less));
+        let _ = writeln!(page, "| {reason} | {} | {more} | {less} |", works.len());
     }
     page
 }

@@ -6,6 +6,8 @@ use kernel_dsl::compiler::hir::{Instance, monomorphic, serial};
 use kernel_dsl::compiler::{analyses, emit, ir, passes};
 use runtime::interpreter::{Check, CheckSet, Options, Schedule};
 use runtime::testing::{Case, Expected, Oracle, Prepared, Random, Subject, Trial};
+use std::cell::Cell;
+use std::cmp::Ordering;
 use std::fmt;
 
 /// What a mutant is caught by.
@@ -40,15 +42,41 @@ pub enum Fate {
     /// It is compiled to the same PTX: nothing has changed.
     Same,
     /// Nothing notices it.
-    Survives,
+    Survives(Beside),
 }
 
-/// A case, what should come of it, and how long the kernel takes for it.
+/// A survivor beside the kernel, on all cases.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Beside {
+    /// Its instructions, each counted once an active lane.
+    pub work: Ordering,
+    /// Whether it leaves the kernel's own bits.
+    pub bits: bool,
+}
+
+impl fmt::Display for Beside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.work {
+            Ordering::Less => f.write_str(" with less work")?,
+            Ordering::Equal => {}
+            Ordering::Greater => f.write_str(" with more work")?,
+        }
+        if self.bits { Ok(()) } else { f.write_str(" with other bits") }
+    }
+}
+
+/// A case, what should come of it, and what the kernel itself does on it.
 struct Tried {
     case: Case,
     expected: Vec<Expected>,
-    /// Warp instructions.
-    cost: u64,
+    trial: Trial,
+}
+
+impl Tried {
+    /// Warp instructions that the kernel takes.
+    fn cost(&self) -> u64 {
+        self.trial.statistics().warp_instructions
+    }
 }
 
 /// A kernel and its cases.
@@ -56,6 +84,8 @@ pub struct Bench {
     pub kernel: ir::Kernel,
     prepared: Prepared,
     cases: Vec<Tried>,
+    /// The case that noticed the last mutant: often it notices the next one too, and is tried first.
+    keenest: Cell<usize>,
     /// Checks that warn of the kernel itself.
     without: CheckSet,
     /// Its PTX.
@@ -89,12 +119,12 @@ impl Bench {
                 if let Some(failure) = oracle.wrong(&case, &trial, &expected) {
                     panic!("{name}, {}: {failure}", case.name);
                 }
-                cases.push(Tried { case, expected, cost: trial.statistics().warp_instructions });
+                cases.push(Tried { case, expected, trial });
             }
         }
-        cases.sort_by_key(|tried| tried.cost);
+        cases.sort_by_key(Tried::cost);
         let code = code(&kernel);
-        Bench { kernel, prepared, cases, without: warned.into_iter().collect(), code }
+        Bench { kernel, prepared, cases, keenest: Cell::new(0), without: warned.into_iter().collect(), code }
     }
 
     /// The function that is changed, and its line.
@@ -114,18 +144,33 @@ impl Bench {
             return Fate::Caught(Caught::Verifier);
         }
         let Ok(oracle) = Oracle::new(&self.prepared, &kernel) else { return Fate::Caught(Caught::Verifier) };
-        match self.cases.iter().find_map(|tried| self.caught(&oracle, tried)) {
-            Some(caught) => Fate::Caught(caught),
-            None if code(&kernel).is_some_and(|code| Some(code) == self.code) => Fate::Same,
-            None => Fate::Survives,
+        let (mut more, mut bits) = (0, true);
+        let keenest = self.keenest.get();
+        for i in [keenest].into_iter().chain((0..self.cases.len()).filter(|i| *i != keenest)) {
+            let tried = &self.cases[i];
+            let trial = match self.trial(&oracle, tried) {
+                Ok(trial) => trial,
+                Err(caught) => {
+                    self.keenest.set(i);
+                    return Fate::Caught(caught);
+                }
+            };
+            let work = |trial: &Trial| trial.statistics().thread_instructions as i64;
+            more += work(&trial) - work(&tried.trial);
+            bits &= !oracle.differ(&tried.case, &trial, &tried.trial);
+        }
+        match code(&kernel) {
+            Some(code) if Some(&code) == self.code.as_ref() => Fate::Same,
+            _ => Fate::Survives(Beside { work: more.cmp(&0), bits }),
         }
     }
 
-    fn caught(&self, oracle: &Oracle, tried: &Tried) -> Option<Caught> {
+    /// What the mutant leaves of a case, or what it is caught by.
+    fn trial(&self, oracle: &Oracle, tried: &Tried) -> Result<Trial, Caught> {
         let run = |schedule| {
             let options = Options {
                 // Enough for a loop that runs once more, a tile that is a little longer.
-                fuel: 3 * tried.cost + 2_000,
+                fuel: 3 * tried.cost() + 2_000,
                 limit: 1,
                 schedule,
                 without: self.without,
@@ -134,22 +179,23 @@ impl Bench {
             oracle.run(&tried.case, options)
         };
         let found = |trial: &Trial| Some(trial.outcome.as_ref()?.report.findings.first()?.check);
-        let Ok(trial) = run(Schedule::InOrder) else { return Some(Caught::Verifier) };
+        let Ok(trial) = run(Schedule::InOrder) else { return Err(Caught::Verifier) };
         if let Some(check) = found(&trial) {
-            return Some(Caught::Check(check));
+            return Err(Caught::Check(check));
         }
         if oracle.wrong(&tried.case, &trial, &tried.expected).is_some() {
-            return Some(Caught::Reference);
+            return Err(Caught::Reference);
         }
-        if !oracle.has_atomics() {
-            return None;
-        }
-        [Schedule::Reversed, Schedule::Seeded(1)].into_iter().find_map(|schedule| {
-            let Ok(other) = run(schedule) else { return Some(Caught::Verifier) };
-            match found(&other) {
-                Some(check) => Some(Caught::Check(check)),
-                None => oracle.differ(&tried.case, &trial, &other).then_some(Caught::Order),
+        let orders: &[Schedule] = if oracle.has_atomics() { &[Schedule::Reversed, Schedule::Seeded(1)] } else { &[] };
+        for schedule in orders {
+            let Ok(other) = run(*schedule) else { return Err(Caught::Verifier) };
+            if let Some(check) = found(&other) {
+                return Err(Caught::Check(check));
             }
-        })
+            if oracle.differ(&tried.case, &trial, &other) {
+                return Err(Caught::Order);
+            }
+        }
+        Ok(trial)
     }
 }

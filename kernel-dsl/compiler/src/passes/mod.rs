@@ -10,7 +10,7 @@
 //!
 //! [`PIPELINE`] is the order of things: what only the oracle runs goes; variables become values and constants fold, so that loops can unroll; unrolled,
 //! register arrays become values too; comparisons that a branch has decided go, then what is computed twice, small branches become selects and predicates,
-//! places become addresses, what is invariant leaves its loop, waits for copies learn how many groups come after theirs, what
+//! masked loads give what a select behind them chooses, places become addresses, what is invariant leaves its loop, waits for copies learn how many groups come after theirs, what
 //! is unused goes, small integers that stay together become words, what only the code after a loop needs is computed there, and
 //! loads side by side are put in order.
 
@@ -25,6 +25,7 @@ pub mod groups;
 pub mod implied;
 pub mod induction;
 pub mod licm;
+pub mod masked;
 pub mod order;
 pub mod pointers;
 pub mod promote;
@@ -70,6 +71,7 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "dce", run: dce::dce },
     Pass { name: "cse", run: cse::cse },
     Pass { name: "branches", run: branches::branches },
+    Pass { name: "masked", run: masked::masked },
     Pass { name: "licm", run: licm::licm },
     Pass { name: "tables", run: tables::tables },
     Pass { name: "addresses", run: addresses::addresses },

@@ -1,0 +1,121 @@
+//! What a masked load gives the lanes that do not load, where the kernel chooses it behind the load.
+//!
+//! `x.get(i).unwrap_or(y)` is a load under a condition that gives the other lanes zero, and then a choice by that condition between
+//! what was loaded and `y`. Where `y` is constant the load gives it at once, and there is nothing to choose.
+
+use super::constants::Constants;
+use super::rewrite::rewrite;
+use crate::error::Errors;
+use crate::ir::*;
+
+/// Lets masked loads give what selects by their own conditions choose.
+pub fn masked(kernel: &mut Kernel) -> Result<(), Errors> {
+    let mut constants = Constants::of(kernel);
+    let mut uses = Uses { loaded: vec![None; kernel.values.len()], changed: false };
+    uses.loads(&kernel.body);
+    uses.selects(&kernel.body, &constants);
+    if !uses.changed {
+        return Ok(());
+    }
+    let mut stands: Vec<Value> = (0..kernel.values.len() as u32).map(Value).collect();
+    replace(&mut kernel.body, &mut kernel.values, &uses.loaded, &mut constants, &mut stands);
+    constants.place(&mut kernel.body);
+    Ok(())
+}
+
+/// A value that a masked load gives.
+#[derive(Clone, Copy)]
+struct Loaded {
+    /// Holds in the lanes that load.
+    condition: Value,
+    /// What uses of it say that the other lanes should get.
+    wish: Wish,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Wish {
+    /// No use so far.
+    Open,
+    /// The constant with these bits: each use is a select by the load's condition between what is loaded and that.
+    Bits(u64),
+    /// Something looks at what they get.
+    Kept,
+}
+
+struct Uses {
+    /// By value.
+    loaded: Vec<Option<Loaded>>,
+    /// Whether some load is to give something else.
+    changed: bool,
+}
+
+impl Uses {
+    fn loads(&mut self, region: &Region) {
+        for inst in &region.insts {
+            if let Op::Load { guard: Some(guard), .. } = &inst.op {
+                for result in &inst.results {
+                    self.loaded[result.0 as usize] = Some(Loaded { condition: guard.condition, wish: Wish::Open });
+                }
+            }
+            inst.op.regions().into_iter().for_each(|inner| self.loads(inner));
+        }
+    }
+
+    fn selects(&mut self, region: &Region, constants: &Constants) {
+        for inst in &region.insts {
+            match inst.op {
+                Op::Select { condition, yes, no } => {
+                    let chosen = constants.bits(no).filter(|_| self.is_of(yes, condition));
+                    self.wish(yes, chosen.map_or(Wish::Kept, Wish::Bits));
+                    [condition, no].into_iter().for_each(|value| self.wish(value, Wish::Kept));
+                }
+                _ => inst.op.for_each_operand(|value| self.wish(value, Wish::Kept)),
+            }
+            inst.op.regions().into_iter().for_each(|inner| self.selects(inner, constants));
+        }
+    }
+
+    /// Whether a load under that condition gives `value`.
+    fn is_of(&self, value: Value, condition: Value) -> bool {
+        self.loaded[value.0 as usize].is_some_and(|loaded| loaded.condition == condition)
+    }
+
+    fn wish(&mut self, value: Value, wish: Wish) {
+        if let Some(loaded) = &mut self.loaded[value.0 as usize] {
+            loaded.wish = if loaded.wish == Wish::Open || loaded.wish == wish { wish } else { Wish::Kept };
+            self.changed |= matches!(loaded.wish, Wish::Bits(_));
+        }
+    }
+}
+
+/// Has loads give what is wished, and leaves out the selects.
+fn replace(
+    region: &mut Region,
+    types: &mut Vec<Type>,
+    loaded: &[Option<Loaded>],
+    constants: &mut Constants,
+    stands: &mut [Value],
+) {
+    let wish = |value: Value| match loaded.get(value.0 as usize) {
+        Some(Some(Loaded { wish: Wish::Bits(bits), .. })) => Some(*bits),
+        _ => None,
+    };
+    rewrite(&mut region.insts, |inst, _| {
+        inst.op.map_operands(|value| stands.get(value.0 as usize).copied().unwrap_or(value));
+        match &mut inst.op {
+            Op::Select { yes, .. } if wish(*yes).is_some() => {
+                stands[inst.results[0].0 as usize] = *yes;
+                return false;
+            }
+            Op::Load { guard: Some(guard), .. } => {
+                for (result, otherwise) in inst.results.iter().zip(&mut guard.otherwise) {
+                    if let Some(bits) = wish(*result) {
+                        *otherwise = constants.get(types, types[result.0 as usize], bits);
+                    }
+                }
+            }
+            op => op.regions_mut().into_iter().for_each(|inner| replace(inner, types, loaded, constants, stands)),
+        }
+        true
+    });
+}
