@@ -447,7 +447,7 @@ fn the_oracle_refuses_what_it_does_not_know() {
     let mut out = device.upload(&[7u32; 32]).unwrap();
     let refused = [stopped::launch(&device, &mut out), environment::launch(&device, &mut out)].map(|e| {
         let error = e.unwrap_err();
-        assert!(matches!(error, Error::Interpreter { .. }));
+        assert!(matches!(error, Error::Interpreter { .. }), "{error}");
         error.to_string()
     });
     assert_eq!(out.download().unwrap(), [7; 32]);

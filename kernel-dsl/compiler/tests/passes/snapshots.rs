@@ -236,6 +236,43 @@ fn implied() {
 }
 
 #[test]
+fn masked() {
+    let k = small(&[], |w, p| {
+        let i = w.special(Special::Thread(0));
+        let inside = w.0.compare(Comparison::Lt, i, p[1]);
+        let guarded = |w: &mut Write| {
+            let (place, otherwise) = (at(p[0], i, p[1]), smallvec![w.f(0.0)]);
+            let guard = Some(Guard { condition: inside, otherwise });
+            w.0.scalar(Op::Load { place, element: Scalar::F32, policy: Policy::Coherent, guard }, Scalar::F32)
+        };
+        let choose = |w: &mut Write, condition: Value, yes: Value, no: Value| {
+            let v = w.0.scalar(Op::Select { condition, yes, no }, Scalar::F32);
+            w.store(at(p[2], i, p[3]), v);
+        };
+        // One choice, or two alike: the load gives it.
+        let (x, one) = (guarded(w), w.f(1.0));
+        choose(w, inside, x, one);
+        choose(w, inside, x, one);
+        // Two that differ, a use of what the others get, another condition, a choice that is no constant: it stays.
+        let (x, two) = (guarded(w), w.f(2.0));
+        choose(w, inside, x, one);
+        choose(w, inside, x, two);
+        let x = guarded(w);
+        choose(w, inside, x, one);
+        w.store(at(p[2], i, p[3]), x);
+        let x = guarded(w);
+        let other = w.0.compare(Comparison::Lt, i, p[3]);
+        choose(w, other, x, one);
+        let x = guarded(w);
+        choose(w, inside, x, p[9]);
+        // Chosen where it does not load is another thing.
+        let x = guarded(w);
+        choose(w, inside, one, x);
+    });
+    insta::assert_snapshot!(before_and_after(k, &[passes::masked::masked]));
+}
+
+#[test]
 fn licm() {
     let k = small(&[], |w, p| {
         let i = w.special(Special::Thread(0));

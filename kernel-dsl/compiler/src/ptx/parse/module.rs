@@ -108,10 +108,6 @@ impl Parser<'_> {
     }
 
     fn item(&mut self) -> Result<(), Failed> {
-        // nvcc ends some items with a semicolon of their own.
-        if self.cursor.eat(Mark::Semicolon) {
-            return Ok(());
-        }
         let linkage = self.cursor.dotted(linkage);
         let at = self.cursor.peek();
         let word = if at.kind == Kind::Dotted { self.cursor.text(at) } else { "" };
