@@ -73,6 +73,9 @@ impl Device {
 
     /// GPU number `ordinal`, as the driver counts.
     ///
+    /// Where the environment has `KERNELS_NO_POOL`, memory is the driver's each time: for tools that look on, such as Compute Sanitizer, each
+    /// buffer is then an allocation of its own.
+    ///
     /// The error names what was found and what is needed: a driver of CUDA 8.0 or later (9.0 for kernels that shuffle), and a
     /// device of compute capability 6.1 or later.
     pub fn cuda(ordinal: usize) -> Result<Device> {
@@ -284,7 +287,20 @@ impl Backend {
 
     /// Takes it back, for others to have once `pending` is over.
     pub fn give(&self, memory: Memory, piece: Piece, pending: Pending) {
-        self.pool(memory).give(piece, pending);
+        match (self, memory) {
+            (Backend::Cpu(cpu), _) => {
+                let (pool, source) = cpu.memory();
+                pool.give(piece, pending, &source);
+            }
+            (Backend::Cuda(cuda), Memory::Device) => {
+                let (pool, source) = cuda.memory();
+                pool.give(piece, pending, &source);
+            }
+            (Backend::Cuda(cuda), Memory::Pinned) => {
+                let (pool, source) = cuda.pinned();
+                pool.give(piece, pending, &source);
+            }
+        }
     }
 
     fn pool(&self, memory: Memory) -> &Pool {

@@ -17,6 +17,9 @@ use kernel_dsl::compiler::lower::checked::Checked;
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+/// What the environment has where a device's memory is to be the driver's each time.
+const NO_POOL: &str = "KERNELS_NO_POOL";
+
 /// A CUDA device. There is one of each number in a process: that is what lets the streams of all who use it know of one another.
 pub(crate) struct Cuda {
     context: Arc<Context>,
@@ -56,7 +59,7 @@ impl Cuda {
         let cuda = Arc::new(Cuda {
             lanes: Lanes::new(context.clone())?,
             context,
-            memory: Pool::default(),
+            memory: if std::env::var_os(NO_POOL).is_some() { Pool::bare() } else { Pool::default() },
             pinned: Pool::default(),
             modules: Cache::default(),
             checked: Cache::default(),

@@ -9,6 +9,9 @@
 //! ([`Pending`]), and the stream that first writes its next owner's memory waits for that, on the device. On one stream that is
 //! no wait at all.
 //!
+//! A pool that keeps nothing ([`Pool::bare`]) asks the device each time: what looks on from outside, such as NVIDIA's Compute
+//! Sanitizer, then sees each buffer as an allocation of its own.
+//!
 //! Requests of at most 512 KiB are cut from segments of 2 MiB, larger ones from segments of their own kind, so that what is small and
 //! lives long does not hold up what is large.
 
@@ -53,8 +56,17 @@ pub(crate) trait Source {
 #[derive(Debug)]
 pub(crate) struct Piece {
     pub address: u64,
-    /// `None` where it has no bytes.
-    place: Option<(Kind, Id, u64)>,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// It has no bytes.
+    Nowhere,
+    /// A block of so many bytes.
+    Block(Kind, Id, u64),
+    /// An allocation of its own, of so many bytes.
+    Own(u64),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -140,6 +152,7 @@ impl fmt::Display for MemoryStatistics {
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     state: Mutex<State>,
+    bare: bool,
 }
 
 #[derive(Debug, Default)]
@@ -150,10 +163,23 @@ struct State {
 }
 
 impl Pool {
+    /// One that keeps nothing.
+    pub fn bare() -> Pool {
+        Pool { bare: true, ..Pool::default() }
+    }
+
     /// Memory, and what must be over before it is written.
     pub fn take(&self, bytes: usize, source: &impl Source) -> Result<(Piece, Pending)> {
         if bytes == 0 {
-            return Ok((Piece { address: 0, place: None }, Pending::new()));
+            return Ok((Piece { address: 0, place: Place::Nowhere }, Pending::new()));
+        }
+        if self.bare {
+            let address = self.state().reserve(bytes as u64, source)?;
+            let statistics = &mut self.state().statistics;
+            statistics.allocations += 1;
+            statistics.in_use += bytes as u64;
+            statistics.peak_in_use = statistics.peak_in_use.max(statistics.in_use);
+            return Ok((Piece { address, place: Place::Own(bytes as u64) }, Pending::new()));
         }
         let kind = Kind::of(bytes as u64);
         let mut state = self.state();
@@ -187,15 +213,31 @@ impl Pool {
         let statistics = &mut state.statistics;
         statistics.in_use += taken.bytes;
         statistics.peak_in_use = statistics.peak_in_use.max(statistics.in_use);
-        Ok((Piece { address: taken.address, place: Some((kind, taken.id, taken.bytes)) }, taken.pending))
+        Ok((Piece { address: taken.address, place: Place::Block(kind, taken.id, taken.bytes) }, taken.pending))
     }
 
     /// Takes memory back. The next owner may write it once `pending` is over.
-    pub fn give(&self, piece: Piece, pending: Pending) {
-        let Some((kind, id, bytes)) = piece.place else { return };
-        let mut state = self.state();
-        state.of(kind).give(id, pending);
-        state.statistics.in_use -= bytes;
+    pub fn give(&self, piece: Piece, pending: Pending, source: &impl Source) {
+        match piece.place {
+            Place::Nowhere => {}
+            Place::Block(kind, id, bytes) => {
+                let mut state = self.state();
+                state.of(kind).give(id, pending);
+                state.statistics.in_use -= bytes;
+            }
+            Place::Own(bytes) => {
+                let over = source.wait_for(&pending);
+                let statistics = &mut self.state().statistics;
+                statistics.in_use -= bytes;
+                // What a device that fails may still use is left to it.
+                if over.is_ok() {
+                    // SAFETY: from `take`; nobody has it any more, and all that was pending for it is over.
+                    unsafe { source.release(piece.address, bytes) };
+                    statistics.reserved -= bytes;
+                    statistics.segments -= 1;
+                }
+            }
+        }
     }
 
     /// Gives the device all segments of which nothing is used; the number of bytes.
@@ -227,17 +269,23 @@ impl State {
     }
 
     fn grow(&mut self, kind: Kind, bytes: u64, source: &impl Source) -> Result<()> {
+        let address = self.reserve(bytes, source)?;
+        self.of(kind).add(address, bytes);
+        Ok(())
+    }
+
+    /// New memory of the device.
+    fn reserve(&mut self, bytes: u64, source: &impl Source) -> Result<u64> {
         let reserved = self.statistics.reserved.saturating_add(bytes);
         if self.statistics.limit.is_some_and(|limit| reserved > limit) {
             return Err(self.exhausted(bytes as usize, source, None));
         }
         let address = source.reserve(bytes)?;
-        self.of(kind).add(address, bytes);
         let statistics = &mut self.statistics;
         statistics.reserved = reserved;
         statistics.peak_reserved = statistics.peak_reserved.max(reserved);
         statistics.segments += 1;
-        Ok(())
+        Ok(address)
     }
 
     fn trim(&mut self, source: &impl Source) -> Result<u64> {
