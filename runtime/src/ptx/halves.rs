@@ -81,10 +81,10 @@ fn of(words: &[u32], addresses: &[u32; LANES], offset: u32) -> Option<[u32; LANE
 fn differences(addresses: &[u32; LANES], apart: u32) -> u32 {
     let mut bits = 0;
     for lane in 0..HALF {
-        bits |= addresses[lane].wrapping_sub(addresses[0]) ^ apart * lane as u32;
+        bits |= addresses[lane].wrapping_sub(addresses[0]) ^ (apart * lane as u32);
     }
     for lane in 0..HALF {
-        bits |= addresses[HALF + lane].wrapping_sub(addresses[HALF]) ^ apart * lane as u32;
+        bits |= addresses[HALF + lane].wrapping_sub(addresses[HALF]) ^ (apart * lane as u32);
     }
     bits
 }
