@@ -173,7 +173,7 @@ mod tests {
             (dog, "is no cat"),
             (Handle(0x7fff_1234_5678), "is no cat"),
             (Handle(u64::MAX), "is no cat"),
-            (Handle(0xC100_0000_ffff_ffff), "is not there"),
+            (Handle(0xC100_0000_FFFF_FFFF), "is not there"),
         ] {
             for error in [cats.get(handle).unwrap_err(), cats.remove(handle).unwrap_err()] {
                 assert_eq!(error.code, CUresult::CUDA_ERROR_INVALID_HANDLE);

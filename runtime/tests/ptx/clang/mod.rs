@@ -85,7 +85,7 @@ fn functions_from_a_table() {
             0 => v * v * 0.5,
             1 => (v + v) * 0.25,
             2 => (v - 3.0) * 2.0,
-            _ => 1.0 / v * -1.0,
+            _ => -(1.0 / v),
         })
     });
     let expected: Vec<f32> = expected.collect();
@@ -138,7 +138,7 @@ fn integers_of_every_width() {
         // As C has it: int and unsigned are unsigned, which then is a part of the long sum.
         let z = z.wrapping_add(i64::from(x >> 1)).wrapping_sub(i64::from(i32::from(y) << 2));
         let z = z.wrapping_add(i64::from(bits)).wrapping_add(i64::from((c[i] as u32).swap_bytes()));
-        z.wrapping_add((i128::from(c[i]) * i128::from(b[i]) >> 64) as i64)
+        z.wrapping_add(((i128::from(c[i]) * i128::from(b[i])) >> 64) as i64)
     });
     let expected: Vec<i64> = expected.collect();
     for module in modules() {

@@ -73,7 +73,7 @@ pub fn of(given: &Given<'_>) -> Outcome {
             Outcome { d: Value::Bits(combined(given, holds, c).into()), second, carry: None }
         }
         _ => {
-            let types = given.types();
+            let types = given.named();
             let to = types[types.len() - 2];
             let yes = |to: Type| match to {
                 Type::F32 => u64::from(1f32.to_bits()),
@@ -90,7 +90,7 @@ pub fn of(given: &Given<'_>) -> Outcome {
             let one = if to == Type::F16x2 { 0x3c00 } else { 0xffff };
             let part = |shift: u32| {
                 let holds = holds(given, Type::F16, a >> shift & 0xffff, b >> shift & 0xffff);
-                u64::from(combined(given, holds, c)) * one << shift
+                (u64::from(combined(given, holds, c)) * one) << shift
             };
             Value::Bits(part(0) | part(16)).into()
         }

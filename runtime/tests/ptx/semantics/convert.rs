@@ -8,7 +8,7 @@ use rustc_apfloat::ieee::{BFloat, Double, Half, Single};
 use rustc_apfloat::{Float, FloatConvert, Round, Status};
 
 pub fn of(given: &Given<'_>) -> Value {
-    let types = given.types();
+    let types = given.named();
     let (to, from) = (types[0], types[1]);
     let round = rounding(&given.form.modifiers);
     let (ftz, sat) = (given.has(Modifier::Ftz), given.has(Modifier::Sat));

@@ -132,10 +132,10 @@ fn one(given: &Given<'_>, ty: Type, x: [u64; 4]) -> Result<u64, Value> {
     Ok(if given.has(Modifier::Sat) { saturate(ty, bits) } else { bits })
 }
 
-fn arithmetic<F: Float>(given: &Given<'_>, [a, b, c]: [u64; 3]) -> u64
+fn arithmetic<F>(given: &Given<'_>, [a, b, c]: [u64; 3]) -> u64
 where
     Quad: FloatConvert<F>,
-    F: FloatConvert<Quad>,
+    F: Float + FloatConvert<Quad>,
 {
     let round = rounding(&given.form.modifiers);
     let [x, y, z] = [a, b, c].map(|bits| F::from_bits(bits.into()));
@@ -154,10 +154,10 @@ where
 }
 
 /// The square root, by that of a whole number, one bit more standing for all that is cut off.
-fn root<F: Float>(x: F, round: Round) -> F
+fn root<F>(x: F, round: Round) -> F
 where
     Quad: FloatConvert<F>,
-    F: FloatConvert<Quad>,
+    F: Float + FloatConvert<Quad>,
 {
     if x.is_zero() || x.is_nan() || x.is_negative() || x.is_infinite() {
         return if x.is_zero() || x.is_pos_infinity() { x } else { F::NAN };

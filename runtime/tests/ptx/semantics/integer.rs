@@ -104,7 +104,7 @@ pub fn of(given: &Given<'_>) -> Outcome {
 }
 
 fn dot(given: &Given<'_>) -> Value {
-    let types = given.types();
+    let types = given.named();
     let [a, b, c, _] = given.x;
     let part = |word: u64, bits: u32, i: u32, ty: Type| {
         let unused = 64 - bits;

@@ -33,7 +33,7 @@ impl Given<'_> {
     }
 
     /// The modifiers that name types, in their order.
-    fn types(&self) -> &[Type] {
+    fn named(&self) -> &[Type] {
         &self.form.named
     }
 

@@ -53,7 +53,7 @@ fn operated(given: &Given<'_>, x: i128, y: i128) -> i128 {
 
 pub fn of(given: &Given<'_>) -> u32 {
     use Opcode::*;
-    let types = given.types();
+    let types = given.named();
     let set = matches!(given.form.row.opcode, Vset | Vset2 | Vset4);
     // `vset` names no type of its result.
     let (to, types) = if set { (Type::U32, types) } else { (types[0], &types[1..]) };
