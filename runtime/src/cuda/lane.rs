@@ -63,7 +63,9 @@ impl Lanes {
     pub fn take(&self) -> Result<Arc<Lane>> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         if let Some(number) = idle {
-            return Ok(self.get(number));
+            let lane = self.get(number);
+            lane.forget()?;
+            return Ok(lane);
         }
         let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
         let number =
@@ -211,6 +213,18 @@ impl Lane {
     pub(super) fn wait_in(&self, state: &mut State) -> Result<()> {
         self.finish()?;
         state.records.collect(&self.context)
+    }
+
+    /// Forgets what launches have found that nobody waited for: it is not the next owner's.
+    fn forget(&self) -> Result<()> {
+        let mut state = self.state();
+        if state.records.is_empty() {
+            return Ok(());
+        }
+        match self.wait_in(&mut state) {
+            Err(Error::Violation(_)) => Ok(()),
+            other => other,
+        }
     }
 
     /// The address of a record for a launch of `form` that is submitted next.

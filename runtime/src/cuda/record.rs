@@ -42,6 +42,11 @@ impl Records {
         Ok(Some(self.address + ((self.forms.len() - 1) * RECORD_BYTES) as u64))
     }
 
+    /// Whether there is nothing to tell.
+    pub fn is_empty(&self) -> bool {
+        self.forms.is_empty() && self.found.is_none()
+    }
+
     /// Takes the last record back, whose launch did not come to be.
     pub fn take_back(&mut self) {
         self.forms.pop();

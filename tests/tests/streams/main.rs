@@ -97,6 +97,9 @@ fn late(device: &Device) {
     other.wait().unwrap();
     add::launch(device, 1, &x, &mut y).unwrap();
     assert!(stream.wait().is_err());
+    // Nor is what a stream found that is gone, whoever has its place.
+    beyond::launch(&device.stream().unwrap(), &x, &mut y).unwrap();
+    device.stream().unwrap().wait().unwrap();
 }
 
 #[test]
