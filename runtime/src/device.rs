@@ -4,7 +4,7 @@ use crate::cache::Cache;
 use crate::contract::Approved;
 use crate::cpu::Cpu;
 use crate::cuda::{Cuda, Driver, Form};
-use crate::pool::{MemoryStatistics, Piece, Pool};
+use crate::pool::{MemoryStatistics, Piece, Pool, Source};
 use crate::stream::{Pending, Queue};
 use crate::{Error, Result};
 use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, monomorphic, serial};
@@ -125,32 +125,47 @@ impl Device {
 
     /// How its memory stands: all buffers of it, by whomever they were made, and what is kept for more.
     pub fn memory(&self) -> MemoryStatistics {
-        self.0.backend.pool(Memory::Device).statistics()
+        self.0.backend.with_pool(Memory::Device, |pool, _| pool.statistics())
     }
 
     /// The same of the pinned host memory that it keeps. On the CPU there is one kind of memory.
     pub fn pinned_memory(&self) -> MemoryStatistics {
-        self.0.backend.pool(Memory::Pinned).statistics()
+        self.0.backend.with_pool(Memory::Pinned, |pool, _| pool.statistics())
     }
 
     /// From now on the device's memory that is held, used or not, grows to `bytes` at most; to all that there is, if `None`.
     pub fn limit_memory(&self, bytes: Option<u64>) {
-        self.0.backend.pool(Memory::Device).set_limit(bytes);
+        self.0.backend.with_pool(Memory::Device, |pool, _| pool.set_limit(bytes));
     }
 
     /// Gives back all memory that is kept and not used, pinned memory too: the number of bytes. It waits for work that may still
     /// use it.
     pub fn trim_memory(&self) -> Result<u64> {
-        match &self.0.backend {
-            Backend::Cpu(cpu) => {
-                let (pool, source) = cpu.memory();
-                pool.trim(&source)
-            }
+        let trim = |memory| self.0.backend.with_pool(memory, |pool, source| pool.trim(source));
+        // On the CPU both are one, and empty the second time.
+        Ok(trim(Memory::Device)? + trim(Memory::Pinned)?)
+    }
+
+    /// Runs a launch to its end.
+    ///
+    /// # Safety
+    /// On a GPU the kernel is free of out-of-bounds accesses and races for these arguments, unless it is the checked form.
+    pub(crate) unsafe fn run(
+        &self,
+        form: Form,
+        kernel: &'static Artifact,
+        constants: &[Constant],
+        block: Option<usize>,
+        arguments: &[Argument<'_>],
+    ) -> Result<()> {
+        self.approved(kernel, constants, block, arguments, |program, approved| match &self.0.backend {
+            Backend::Cpu(cpu) => cpu.run(kernel, program, approved),
             Backend::Cuda(cuda) => {
-                let ((memory, device), (pinned, host)) = (cuda.memory(), cuda.pinned());
-                Ok(memory.trim(&device)? + pinned.trim(&host)?)
+                let mut launch = cuda.ready(form, kernel, program, approved)?;
+                // SAFETY: the arguments borrow their memory; the rest by the caller's promise.
+                unsafe { cuda.run(&mut launch) }
             }
-        }
+        })
     }
 
     /// What `launch` gives if the arguments meet the kernel's contract and there is anything to run; the default if there is nothing.
@@ -222,14 +237,8 @@ impl Launcher for Device {
         block: Option<usize>,
         arguments: &[Argument<'_>],
     ) -> Result<()> {
-        self.approved(kernel, constants, block, arguments, |program, approved| match &self.0.backend {
-            Backend::Cpu(cpu) => cpu.run(kernel, program, approved),
-            Backend::Cuda(cuda) => {
-                let mut launch = cuda.ready(Form::Checked, kernel, program, approved)?;
-                // SAFETY: the arguments borrow their memory; it is the checked form.
-                unsafe { cuda.run(&mut launch) }
-            }
-        })
+        // SAFETY: it is the checked form.
+        unsafe { self.run(Form::Checked, kernel, constants, block, arguments) }
     }
 
     unsafe fn launch_unchecked(
@@ -239,14 +248,8 @@ impl Launcher for Device {
         block: Option<usize>,
         arguments: &[Argument<'_>],
     ) -> Result<()> {
-        self.approved(kernel, constants, block, arguments, |program, approved| match &self.0.backend {
-            Backend::Cpu(cpu) => cpu.run(kernel, program, approved),
-            Backend::Cuda(cuda) => {
-                let mut launch = cuda.ready(Form::Bare, kernel, program, approved)?;
-                // SAFETY: the arguments borrow their memory; the rest by the caller's promise.
-                unsafe { cuda.run(&mut launch) }
-            }
-        })
+        // SAFETY: by the caller's promise.
+        unsafe { self.run(Form::Bare, kernel, constants, block, arguments) }
     }
 }
 
@@ -269,45 +272,29 @@ impl Backend {
     /// Memory that is still to be written: what it holds is not defined, and on the CPU initialised. With it comes what must be over before it is
     /// written.
     pub fn take(&self, memory: Memory, bytes: usize) -> Result<(Piece, Pending)> {
-        match (self, memory) {
-            (Backend::Cpu(cpu), _) => {
-                let (pool, source) = cpu.memory();
-                pool.take(bytes, &source)
-            }
-            (Backend::Cuda(cuda), Memory::Device) => {
-                let (pool, source) = cuda.memory();
-                pool.take(bytes, &source)
-            }
-            (Backend::Cuda(cuda), Memory::Pinned) => {
-                let (pool, source) = cuda.pinned();
-                pool.take(bytes, &source)
-            }
-        }
+        self.with_pool(memory, |pool, source| pool.take(bytes, source))
     }
 
     /// Takes it back, for others to have once `pending` is over.
     pub fn give(&self, memory: Memory, piece: Piece, pending: Pending) {
+        self.with_pool(memory, |pool, source| pool.give(piece, pending, source));
+    }
+
+    /// What `act` gives of the pool and of where its memory comes from.
+    fn with_pool<T>(&self, memory: Memory, act: impl FnOnce(&Pool, &dyn Source) -> T) -> T {
         match (self, memory) {
             (Backend::Cpu(cpu), _) => {
                 let (pool, source) = cpu.memory();
-                pool.give(piece, pending, &source);
+                act(pool, &source)
             }
             (Backend::Cuda(cuda), Memory::Device) => {
                 let (pool, source) = cuda.memory();
-                pool.give(piece, pending, &source);
+                act(pool, &source)
             }
             (Backend::Cuda(cuda), Memory::Pinned) => {
                 let (pool, source) = cuda.pinned();
-                pool.give(piece, pending, &source);
+                act(pool, &source)
             }
-        }
-    }
-
-    fn pool(&self, memory: Memory) -> &Pool {
-        match (self, memory) {
-            (Backend::Cpu(cpu), _) => cpu.memory().0,
-            (Backend::Cuda(cuda), Memory::Device) => cuda.memory().0,
-            (Backend::Cuda(cuda), Memory::Pinned) => cuda.pinned().0,
         }
     }
 

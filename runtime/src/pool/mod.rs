@@ -169,7 +169,7 @@ impl Pool {
     }
 
     /// Memory, and what must be over before it is written.
-    pub fn take(&self, bytes: usize, source: &impl Source) -> Result<(Piece, Pending)> {
+    pub fn take(&self, bytes: usize, source: &dyn Source) -> Result<(Piece, Pending)> {
         if bytes == 0 {
             return Ok((Piece { address: 0, place: Place::Nowhere }, Pending::new()));
         }
@@ -217,7 +217,7 @@ impl Pool {
     }
 
     /// Takes memory back. The next owner may write it once `pending` is over.
-    pub fn give(&self, piece: Piece, pending: Pending, source: &impl Source) {
+    pub fn give(&self, piece: Piece, pending: Pending, source: &dyn Source) {
         match piece.place {
             Place::Nowhere => {}
             Place::Block(kind, id, bytes) => {
@@ -241,7 +241,7 @@ impl Pool {
     }
 
     /// Gives the device all segments of which nothing is used; the number of bytes.
-    pub fn trim(&self, source: &impl Source) -> Result<u64> {
+    pub fn trim(&self, source: &dyn Source) -> Result<u64> {
         self.state().trim(source)
     }
 
@@ -268,14 +268,14 @@ impl State {
         }
     }
 
-    fn grow(&mut self, kind: Kind, bytes: u64, source: &impl Source) -> Result<()> {
+    fn grow(&mut self, kind: Kind, bytes: u64, source: &dyn Source) -> Result<()> {
         let address = self.reserve(bytes, source)?;
         self.of(kind).add(address, bytes);
         Ok(())
     }
 
     /// New memory of the device.
-    fn reserve(&mut self, bytes: u64, source: &impl Source) -> Result<u64> {
+    fn reserve(&mut self, bytes: u64, source: &dyn Source) -> Result<u64> {
         let reserved = self.statistics.reserved.saturating_add(bytes);
         if self.statistics.limit.is_some_and(|limit| reserved > limit) {
             return Err(self.exhausted(bytes as usize, source, None));
@@ -288,7 +288,7 @@ impl State {
         Ok(address)
     }
 
-    fn trim(&mut self, source: &impl Source) -> Result<u64> {
+    fn trim(&mut self, source: &dyn Source) -> Result<u64> {
         let unused = self.small.remove_unused().into_iter().map(|segment| (Kind::Small, segment));
         let unused: Vec<_> = unused.chain(self.large.remove_unused().into_iter().map(|s| (Kind::Large, s))).collect();
         let (mut released, mut failed) = (0, None);
@@ -308,7 +308,7 @@ impl State {
         failed.map_or(Ok(released), Err)
     }
 
-    fn exhausted(&self, requested: usize, source: &impl Source, free: Option<(usize, usize)>) -> Error {
+    fn exhausted(&self, requested: usize, source: &dyn Source, free: Option<(usize, usize)>) -> Error {
         Error::OutOfMemory { requested, device: source.name(), free, pool: Some(Box::new(self.statistics())) }
     }
 

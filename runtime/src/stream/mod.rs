@@ -145,6 +145,31 @@ impl Stream {
         Err(Error::OtherDevice { what, found: other.to_string(), stream: self.device.to_string() })
     }
 
+    /// Submits a launch.
+    ///
+    /// # Safety
+    /// The kernel is free of out-of-bounds accesses and races for these arguments, unless it is the checked form.
+    unsafe fn submit(
+        &self,
+        form: Form,
+        kernel: &'static Artifact,
+        constants: &[Constant],
+        block: Option<usize>,
+        arguments: &[Argument<'_>],
+    ) -> Result<()> {
+        match &self.queue {
+            // SAFETY: by the caller's promise.
+            Queue::Cpu => self.later(unsafe { self.device.run(form, kernel, constants, block, arguments) }),
+            Queue::Cuda(cuda, lane) => {
+                self.device.approved(kernel, constants, block, arguments, |program, approved| {
+                    let mut launch = cuda.ready(form, kernel, program, approved)?;
+                    // SAFETY: the memory of the arguments is borrowed, and noted for whoever frees it; the rest by the caller's promise.
+                    unsafe { cuda.submit(lane, &mut launch) }
+                })
+            }
+        }
+    }
+
     /// What a launch on the CPU gives: what it found is told later.
     fn later(&self, launched: Result<()>) -> Result<()> {
         match launched {
@@ -173,16 +198,8 @@ impl Launcher for Stream {
         block: Option<usize>,
         arguments: &[Argument<'_>],
     ) -> Result<()> {
-        match &self.queue {
-            Queue::Cpu => self.later(self.device.launch(kernel, constants, block, arguments)),
-            Queue::Cuda(cuda, lane) => {
-                self.device.approved(kernel, constants, block, arguments, |program, approved| {
-                    let mut launch = cuda.ready(Form::Checked, kernel, program, approved)?;
-                    // SAFETY: the memory of the arguments is borrowed, and noted for whoever frees it; it is the checked form.
-                    unsafe { cuda.submit(lane, &mut launch) }
-                })
-            }
-        }
+        // SAFETY: it is the checked form.
+        unsafe { self.submit(Form::Checked, kernel, constants, block, arguments) }
     }
 
     unsafe fn launch_unchecked(
@@ -192,17 +209,8 @@ impl Launcher for Stream {
         block: Option<usize>,
         arguments: &[Argument<'_>],
     ) -> Result<()> {
-        match &self.queue {
-            // SAFETY: by the caller's promise.
-            Queue::Cpu => self.later(unsafe { self.device.launch_unchecked(kernel, constants, block, arguments) }),
-            Queue::Cuda(cuda, lane) => {
-                self.device.approved(kernel, constants, block, arguments, |program, approved| {
-                    let mut launch = cuda.ready(Form::Bare, kernel, program, approved)?;
-                    // SAFETY: the memory of the arguments is borrowed, and noted for whoever frees it; the rest by the caller's promise.
-                    unsafe { cuda.submit(lane, &mut launch) }
-                })
-            }
-        }
+        // SAFETY: by the caller's promise.
+        unsafe { self.submit(Form::Bare, kernel, constants, block, arguments) }
     }
 }
 

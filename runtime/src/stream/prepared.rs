@@ -93,9 +93,10 @@ impl Prepared<'_> {
     pub fn launch(&mut self) -> Result<()> {
         match &mut self.kind {
             Kind::Nothing => Ok(()),
-            Kind::Cpu(call, Form::Checked) => call.clone().launch(self.stream),
             // SAFETY: on the CPU both forms are checked.
-            Kind::Cpu(call, Form::Bare) => unsafe { call.clone().launch_unchecked(self.stream) },
+            Kind::Cpu(call, form) => unsafe {
+                self.stream.submit(*form, call.kernel(), call.constants(), call.block(), call.arguments())
+            },
             // SAFETY: the arguments are borrowed for as long as this lives, and noted for whoever frees them then; they were approved, and
             // what checks do not find the caller of `prepare_unchecked` has vouched for.
             Kind::Cuda(cuda, lane, ready) => unsafe { cuda.submit(lane, ready) },
