@@ -47,6 +47,14 @@ fn cpu_keeps_the_order() {
 }
 
 #[test]
+fn cpu_counts_what_is_in_use() {
+    let device = Device::cpu();
+    order::what_is_dropped_is_not_in_use(&device);
+    order::all(&device, 3);
+    order::what_is_dropped_is_not_in_use(&device);
+}
+
+#[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_keeps_the_order() {
     order::all(&Device::cuda(0).unwrap(), if is_gpu() { 200_000 } else { 3 });
