@@ -4,6 +4,10 @@
 //! tile by tile: all threads copy a tile of A and one of B to shared memory, zero beyond the edge, and each then
 //! adds T products. Each element is read once a tile from global memory and T times from shared memory.
 
+pub mod epilogue;
+pub mod sgemm;
+mod tile;
+
 use kernel_dsl::prelude::*;
 
 /// C = A·B; A is M × K, B is K × N, C is M × N, any M, N, K. Products are added in the order of k, each with one rounding.

@@ -58,6 +58,10 @@ impl Folder<'_> {
             self.bases.insert(result, table);
         }
         let ty = self.simplifier.ty(result);
+        if let Some((part, whole)) = self.simplifier.quotient_of_sum(&inst.op) {
+            let part = self.insert(part, ty, inst.location, before);
+            inst.op = Op::Binary(Binary::Add, part, whole);
+        }
         match self.simplifier.simplify(&mut inst.op, ty) {
             Some(v) => {
                 self.stand(result, v);
@@ -68,6 +72,17 @@ impl Folder<'_> {
                 true
             }
         }
+    }
+
+    /// The value of `op`, of which there is no instruction yet.
+    fn insert(&mut self, mut op: Op, ty: Type, location: Location, before: &mut Vec<Inst>) -> Value {
+        if let Some(known) = self.simplifier.simplify(&mut op, ty) {
+            return known;
+        }
+        let result = self.simplifier.value(ty);
+        self.simplifier.note(&op, result);
+        before.push(Inst { op, results: [result].into_iter().collect(), location });
+        result
     }
 
     fn stand(&mut self, old: Value, new: Value) {

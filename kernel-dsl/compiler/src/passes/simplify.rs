@@ -264,9 +264,22 @@ impl Simplifier {
         }
     }
 
+    /// (x + c·d) / d is x / d + c on `usize`, where no sum overflows; the quotient, and c. So what a thread has of an array
+    /// by whole rows apart is so many rows further, each time in the same column.
+    pub fn quotient_of_sum(&mut self, op: &Op) -> Option<(Op, Value)> {
+        let Op::Binary(Binary::Div, a, b) = *op else { return None };
+        let ty = self.ty(a);
+        let (d, Fact::Plus(x, c)) = (self.constants.bits(b)?, self.fact(a)) else { return None };
+        (ty == Type::Scalar(Scalar::Usize) && d != 0 && c % d == 0).then(|| {
+            let whole = self.constant(ty, c / d);
+            (Op::Binary(Binary::Div, x, b), whole)
+        })
+    }
+
     /// a modulo b, which is the constant `d`: what is left of a multiple of it is not needed.
     fn remainder(&mut self, ty: Scalar, a: Value, b: Value, d: u64) -> Simple {
         match self.fact(a) {
+            Fact::Plus(x, c) if ty == Scalar::Usize && d != 0 && c % d == 0 => self.binary(Binary::Rem, ty, x, b),
             Fact::Remainder(x, c) if d != 0 && c % d == 0 => self.binary(Binary::Rem, ty, x, b),
             _ => Simple::Op(Op::Binary(Binary::Rem, a, b)),
         }

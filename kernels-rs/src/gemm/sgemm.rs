@@ -1,0 +1,92 @@
+//! C ← α·op(A)·op(B) + β·C in `f32`.
+
+use super::epilogue::*;
+use super::tile::{corner, product};
+use kernel_dsl::prelude::*;
+
+/// Which tile a block has: `group` rows of blocks side by side, so that those which run at once share rows of A and columns of B in L2.
+#[device]
+pub fn grouped(blocks_m: usize, blocks_n: usize, group: usize) -> (usize, usize) {
+    let (per, id) = (group * blocks_n, block::x());
+    let first = id / per * group;
+    let height = (blocks_m - first).min(group);
+    (first + id % per % height, id % per / height)
+}
+
+/// C ← epilogue(α·op(A)·op(B) + β·C), for each matrix of a batch.
+#[kernel(
+    block = T, min_blocks = 2, max_registers = 128,
+    grid = (c.dim(1).div_ceil(BM) * c.dim(2).div_ceil(BN), splits, a.dim(0)),
+    writes(c = once),
+    instances(
+        E = Identity, BM = 128, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false | true, TB = false | true, T = 256;
+        E = Identity, BM = 64, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false | true, TB = false | true, T = 128;
+        E = Identity, BM = 16, BN = 128, BK = 32, QM = 1, QN = 1, V = 4 | 1, TA = false | true, TB = false | true, T = 128
+    ),
+    derived(LA = BM * BK / (4 * T), LB = BK * BN / (4 * T)),
+)]
+#[requires(
+    splits > 0, c.dim(0) == a.dim(0) * splits, b.dim(0) == a.dim(0),
+    a.aligned(V), b.aligned(V), c.aligned(V),
+)]
+pub fn sgemm<
+    E: Epilogue,
+    const BM: usize,
+    const BN: usize,
+    const BK: usize,
+    const QM: usize,
+    const QN: usize,
+    const V: usize,
+    const TA: bool,
+    const TB: bool,
+    const T: usize,
+    const LA: usize,
+    const LB: usize,
+>(
+    alpha: f32,
+    a: View<f32, 3>,
+    b: View<f32, 3>,
+    beta: f32,
+    c: ViewMut<f32, 3>,
+    splits: usize,
+    epilogue: E,
+) {
+    const { assert!(BK % 4 == 0 && BM % (16 * QM) == 0 && BN % (32 * QN) == 0) };
+    const { assert!(T == 32 * (BM / (16 * QM)) * (BN / (32 * QN))) };
+    let (split, batch) = (block::y(), block::z());
+    let (m, n) = grouped(c.dim(1).div_ceil(BM), c.dim(2).div_ceil(BN), 8);
+    let (row0, col0) = (m * BM, n * BN);
+    let (row, col) = corner(BN / (32 * QN), 16 * QM, 32 * QN);
+    let depth = if TA { a.dim(1) } else { a.dim(2) };
+    let each = depth.div_ceil(splits).next_multiple_of(BK);
+    let k0 = (split * each).min(depth);
+    let depth = (depth - k0).min(each);
+    let ab = if TA { a.at(batch).offset((k0, row0)) } else { a.at(batch).offset((row0, k0)) };
+    let bb = if TB { b.at(batch).offset((col0, k0)) } else { b.at(batch).offset((k0, col0)) };
+    let acc = product::<BM, BN, BK, QM, QN, V, TA, TB, LA, LB>(ab, bb, depth, row, col);
+
+    let c = c.at(batch * splits + split);
+    for i in unroll(0..4 * QM) {
+        let r = row0 + row + i / 4 * 16 + i % 4;
+        if r < c.rows() {
+            for q in unroll(0..QN) {
+                for j in unroll(0..4 / V) {
+                    let to = col0 + col + 32 * q + j * V;
+                    if to < c.cols() {
+                        let mut x = [0.0f32; V];
+                        for e in unroll(0..V) {
+                            x[e] = alpha * acc[i / 4][q][i % 4][j * V + e];
+                        }
+                        if beta != 0.0 {
+                            let old: [f32; V] = c.load((r, to));
+                            for e in unroll(0..V) {
+                                x[e] = beta.mul_add(old[e], x[e]);
+                            }
+                        }
+                        c.store((r, to), epilogue.apply(x, [batch, r, to]));
+                    }
+                }
+            }
+        }
+    }
+}

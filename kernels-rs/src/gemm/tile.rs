@@ -1,0 +1,211 @@
+//! A block's tile of a matrix product, from global memory to accumulators in registers: what [`sgemm`](super::sgemm()) is made of.
+//!
+//! # The tile
+//!
+//! A block owns `BM` × `BN` elements of C and walks along K by `BK`. Both operands lie in shared memory with k as their row, A
+//! as `[BK, BM]` and B as `[BK, BN]`, so that an outer product reads a piece of a row of each:
+//!
+//! ```text
+//!                 B  [BK, BN]                       a warp's piece of C: 16·QM × 32·QN
+//!               ┌───────────────┐                     ┌─ 32 ──┬─ 32 ──┐
+//!             k │▒▒▒▒  ▒▒▒▒     │                     │0 2 4 …│0 2 4 …│  lanes as 4 × 8; an odd lane
+//!               └───────────────┘                  16 │1 3 5 …│1 3 5 …│  lies below the even one
+//!   A [BK, BM]         │                              │16 18 …│16 18 …│
+//!   ┌─────────┐   ┌────▼──────────┐                   │17 19 …│17 19 …│
+//!   │ k │▒▒▒▒ ├──▶│ QM·4 × QN·4   │                   ├───────┼───────┤
+//!   │   │▒▒▒▒ │   │ accumulators  │                16 │0 2 4 …│0 2 4 …│  each lane has a 4 × 4 square
+//!   └─────────┘   │ a thread      │                   │ …     │ …     │  in each of the QM · QN pieces
+//!                 └───────────────┘                   └───────┴───────┘
+//! ```
+//!
+//! Fragments are read as `ld.shared.v4`. Eight lanes at a time touch 2 × 16 bytes of A's row and 4 × 16 of B's: no bank conflicts,
+//! and the fewest wavefronts. Fragments of k + 1 are read while k is multiplied.
+//!
+//! # Two tiles a turn
+//!
+//! Shared memory holds two K tiles. The loop's body is written out for both, so that every address in shared memory is a constant beside
+//! one register, and what is left beside the multiplications are pointers that move and one comparison. The next tile is loaded from
+//! global memory to registers when a tile begins, and stored when 7/8 of it is done; one barrier a tile.
+//!
+//! # Edges
+//!
+//! K needs not be a multiple of `BK`: the first tile is the short one, and its loads are masked. From then on all are whole. Rows of A
+//! behind the last one, and columns of B, are read from the last one instead: what comes of them belongs to no element of C. So
+//! blocks at the edge run the same loop as all others, and only their stores are masked.
+
+use kernel_dsl::prelude::*;
+
+/// A thread's share of an operand's K tile, from global memory to registers: quads, in one access where `V` is 4, else in four.
+///
+/// `along`: the matrix is `[width, K]` in memory, so that k runs along its rows (A as it is, B transposed). Otherwise it is
+/// `[K, width]` (B as it is, A transposed). Of the tile's `depth` products only the first `left` are there.
+#[device]
+fn fetch<const N: usize, const V: usize>(
+    g: View<f32, 2>,
+    along: bool,
+    width: usize,
+    depth: usize,
+    left: usize,
+) -> [[f32; 4]; N] {
+    let mut out = [[0.0f32; 4]; N];
+    if along {
+        for (s, [w, quad]) in unroll(block::share([width, depth / 4]).enumerate()) {
+            let row = w.min(g.rows() - 1);
+            if V == 4 {
+                if left == depth || quad * 4 < left {
+                    out[s] = g.load((row, quad * 4));
+                }
+            } else {
+                for i in unroll(0..4) {
+                    if left == depth || quad * 4 + i < left {
+                        out[s][i] = g[(row, quad * 4 + i)];
+                    }
+                }
+            }
+        }
+    } else {
+        for (s, [k, quad]) in unroll(block::share([depth, width / 4]).enumerate()) {
+            if left == depth || k < left {
+                if V == 4 {
+                    out[s] = g.load((k, (quad * 4).min(g.cols() - 4)));
+                } else {
+                    for i in unroll(0..4) {
+                        if quad * 4 + i < g.cols() {
+                            out[s][i] = g[(k, quad * 4 + i)];
+                        }
+                    }
+                }
+            }
+        }
+    }
+    out
+}
+
+/// The same, from registers to shared memory: row k of `to` is row k of the tile.
+#[device]
+fn put<const N: usize>(mut to: Shared<f32, 2>, along: bool, width: usize, from: &[[f32; 4]; N]) {
+    let depth = to.dim(0);
+    if along {
+        for (s, [w, quad]) in unroll(block::share([width, depth / 4]).enumerate()) {
+            for i in unroll(0..4) {
+                to[(quad * 4 + i, w)] = from[s][i];
+            }
+        }
+    } else {
+        for (s, [k, quad]) in unroll(block::share([depth, width / 4]).enumerate()) {
+            to.store((k, quad * 4), from[s]);
+        }
+    }
+}
+
+/// acc += a·bᵀ. Row by row, there and back: so an operand that two neighbours share stays in the register cache of the multipliers, and
+/// fewer of them read two registers of one bank.
+#[device]
+fn outer<const QM: usize, const QN: usize>(
+    acc: &mut [[[[f32; 4]; 4]; QN]; QM],
+    a: &[[f32; 4]; QM],
+    b: &[[f32; 4]; QN],
+) {
+    for i in unroll(0..4 * QM) {
+        for x in unroll(0..4 * QN) {
+            let j = if i % 2 == 0 { x } else { 4 * QN - 1 - x };
+            let sum = acc[i / 4][j / 4][i % 4][j % 4];
+            acc[i / 4][j / 4][i % 4][j % 4] = a[i / 4][i % 4].mul_add(b[j / 4][j % 4], sum);
+        }
+    }
+}
+
+/// Where a thread's first 4 × 4 square begins in the block's tile: the warps row by row, the lanes as the page shows.
+#[device]
+pub fn corner(wide: usize, rows: usize, cols: usize) -> (usize, usize) {
+    let (warp, lane) = (warp::index(), warp::lane());
+    let (r, c) = (lane / 16 * 2 + lane % 2, lane % 16 / 2);
+    (warp / wide * rows + r * 4, warp % wide * cols + c * 4)
+}
+
+/// A·B for one block: `a` begins at the tile's first row, `b` at its first column, and both at the first of `depth` products.
+#[device]
+pub fn product<
+    const BM: usize,
+    const BN: usize,
+    const BK: usize,
+    const QM: usize,
+    const QN: usize,
+    const V: usize,
+    const TA: bool,
+    const TB: bool,
+    const LA: usize,
+    const LB: usize,
+>(
+    a: View<f32, 2>,
+    b: View<f32, 2>,
+    depth: usize,
+    row: usize,
+    col: usize,
+) -> [[[[f32; 4]; 4]; QN]; QM] {
+    // What is turned on its way is stored down a column: four more a row keep the stores of a warp in banks of their own.
+    let sa = Shared::<f32, 3>::with_pitch([2, BK, BM], if TA { BM } else { BM + 4 });
+    let sb = Shared::<f32, 3>::with_pitch([2, BK, BN], if TB { BN + 4 } else { BN });
+
+    let mut acc = [[[[0.0f32; 4]; 4]; QN]; QM];
+    let (mut fa, mut fb) = ([[[0.0f32; 4]; QM]; 2], [[[0.0f32; 4]; QN]; 2]);
+
+    // The short tile first: what is left of it tells how far the pointers go.
+    let mut tiles = depth.div_ceil(BK).max(1);
+    let short = depth - (tiles - 1) * BK;
+    put::<LA>(sa.at(0), !TA, BM, &fetch::<LA, V>(a, !TA, BM, BK, short));
+    put::<LB>(sb.at(0), TB, BN, &fetch::<LB, V>(b, TB, BN, BK, short));
+    let (mut ag, mut bg) = (beyond(a, !TA, short), beyond(b, TB, short));
+    block::sync();
+    for p in unroll(0..QM) {
+        fa[0][p] = sa.load((0, 0, row + 16 * p));
+    }
+    for q in unroll(0..QN) {
+        fb[0][q] = sb.load((0, 0, col + 32 * q));
+    }
+
+    let (mut na, mut nb) = ([[0.0f32; 4]; LA], [[0.0f32; 4]; LB]);
+    'tiles: loop {
+        for buf in unroll(0..2) {
+            let more = tiles > 1;
+            if more {
+                na = fetch::<LA, V>(ag, !TA, BM, BK, BK);
+                nb = fetch::<LB, V>(bg, TB, BN, BK, BK);
+                (ag, bg) = (beyond(ag, !TA, BK), beyond(bg, TB, BK));
+            }
+            for k in unroll(0..BK - 1) {
+                if k + 2 == BK && more {
+                    put::<LA>(sa.at(1 - buf), !TA, BM, &na);
+                    put::<LB>(sb.at(1 - buf), TB, BN, &nb);
+                }
+                for p in unroll(0..QM) {
+                    fa[(k + 1) % 2][p] = sa.load((buf, k + 1, row + 16 * p));
+                }
+                for q in unroll(0..QN) {
+                    fb[(k + 1) % 2][q] = sb.load((buf, k + 1, col + 32 * q));
+                }
+                outer(&mut acc, &fa[k % 2], &fb[k % 2]);
+            }
+            if !more {
+                break 'tiles;
+            }
+            block::sync();
+            for p in unroll(0..QM) {
+                fa[0][p] = sa.load((1 - buf, 0, row + 16 * p));
+            }
+            for q in unroll(0..QN) {
+                fb[0][q] = sb.load((1 - buf, 0, col + 32 * q));
+            }
+            outer(&mut acc, &fa[1], &fb[1]);
+            tiles -= 1;
+        }
+    }
+    outer(&mut acc, &fa[1], &fb[1]);
+    acc
+}
+
+/// The matrix from its `k`-th product on.
+#[device]
+fn beyond(g: View<f32, 2>, along: bool, k: usize) -> View<f32, 2> {
+    if along { g.offset((0, k)) } else { g.offset((k, 0)) }
+}
