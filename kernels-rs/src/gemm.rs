@@ -5,8 +5,13 @@
 //! adds T products. Each element is read once a tile from global memory and T times from shared memory.
 
 pub mod epilogue;
+pub mod gemv;
+mod plan;
+mod product;
 pub mod sgemm;
 mod tile;
+
+pub use product::{Gemm, Queue};
 
 use kernel_dsl::prelude::*;
 

@@ -110,7 +110,7 @@ impl Device {
     }
 
     /// What launch expressions can ask of it.
-    pub(crate) fn facts(&self) -> DeviceFacts {
+    pub fn facts(&self) -> DeviceFacts {
         let multiprocessors = match &self.0.backend {
             // As `kernel_dsl::device` says.
             Backend::Cpu(_) => 2,

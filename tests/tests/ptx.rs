@@ -1,4 +1,4 @@
-//! The PTX of every declared instance of every kernel of kernels-rs, as its expansion holds it.
+//! The PTX of the declared instances of kernels-rs, as their expansions hold it.
 
 use kernel_dsl::compiler::hir::{Instance, serial};
 use kernel_dsl::compiler::lower::checked::checked;
@@ -21,9 +21,17 @@ fn entry(kernel: &Artifact, declared: &Declared) -> String {
     Instance(declared.constants.to_vec()).entry(kernel.name)
 }
 
+/// Those whose text is kept: of a kernel with many instances, which differ in how often something is written out, the first.
+fn kept() -> Vec<(&'static Artifact, &'static Declared)> {
+    let few = |(kernel, declared): &(&Artifact, &Declared)| {
+        kernel.instances.len() <= 2 || declared.name == kernel.instances[0].name
+    };
+    declared().into_iter().filter(few).collect()
+}
+
 #[test]
 fn snapshots() {
-    for (kernel, declared) in declared() {
+    for (kernel, declared) in kept() {
         insta::assert_snapshot!(entry(kernel, declared), declared.ptx);
     }
 }
@@ -31,7 +39,7 @@ fn snapshots() {
 /// A snapshot of a kernel that is gone would be assembled for ever.
 #[test]
 fn each_snapshot_has_its_instance() {
-    let names: Vec<_> = declared().into_iter().map(|(kernel, declared)| entry(kernel, declared)).collect();
+    let names: Vec<_> = kept().into_iter().map(|(kernel, declared)| entry(kernel, declared)).collect();
     for snapshot in tests::ptx_snapshots().expect("the snapshots") {
         assert!(names.contains(&snapshot.name), "no kernel has the instance `{}`", snapshot.name);
     }

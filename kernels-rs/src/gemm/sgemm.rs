@@ -27,7 +27,11 @@ pub fn grouped(blocks_m: usize, blocks_n: usize, group: usize) -> (usize, usize)
 )]
 #[requires(
     splits > 0, c.dim(0) == a.dim(0) * splits, b.dim(0) == a.dim(0),
-    a.aligned(V), b.aligned(V), c.aligned(V),
+    if TA { a.dim(2) == c.dim(1) } else { a.dim(1) == c.dim(1) },
+    if TB { b.dim(1) == c.dim(2) } else { b.dim(2) == c.dim(2) },
+    (if TA { a.dim(1) } else { a.dim(2) }) == (if TB { b.dim(2) } else { b.dim(1) }),
+    a.aligned(V), b.aligned(V), c.aligned(V), a.dim(2) % V == 0, b.dim(2) % V == 0, c.dim(2) % V == 0,
+    (if TA { a.dim(1) } else { a.dim(2) }) % V == 0,
 )]
 pub fn sgemm<
     E: Epilogue,
@@ -75,18 +79,71 @@ pub fn sgemm<
                     if to < c.cols() {
                         let mut x = [0.0f32; V];
                         for e in unroll(0..V) {
-                            x[e] = alpha * acc[i / 4][q][i % 4][j * V + e];
+                            x[e] = acc[i / 4][q][i % 4][j * V + e];
                         }
-                        if beta != 0.0 {
-                            let old: [f32; V] = c.load((r, to));
-                            for e in unroll(0..V) {
-                                x[e] = beta.mul_add(old[e], x[e]);
-                            }
-                        }
-                        c.store((r, to), epilogue.apply(x, [batch, r, to]));
+                        store(alpha, x, beta, c, r, to, batch, epilogue);
                     }
                 }
             }
         }
     }
+}
+
+/// C ← epilogue(α·Σ parts + β·C): brings the parts together that a product whose depth was split left, in their order.
+#[kernel(
+    block = 256,
+    grid = ((c.dim(1) * c.dim(2).div_ceil(V)).div_ceil(256), c.dim(0)),
+    writes(c = once),
+    instances(E = Identity, V = 4 | 1),
+)]
+#[requires(
+    splits > 0, parts.dim(0) == c.dim(0) * splits, parts.dim(1) == c.dim(1), parts.dim(2) == c.dim(2),
+    parts.aligned(V), c.aligned(V), c.dim(2) % V == 0,
+)]
+pub fn sum_splits<E: Epilogue, const V: usize>(
+    alpha: f32,
+    parts: View<f32, 3>,
+    splits: usize,
+    beta: f32,
+    c: ViewMut<f32, 3>,
+    epilogue: E,
+) {
+    let batch = block::y();
+    let (quads, id) = (c.dim(2).div_ceil(V), block::x() * 256 + thread::index());
+    let (row, col) = (id / quads, id % quads * V);
+    if row < c.dim(1) {
+        let mut sum = [0.0f32; V];
+        for s in 0..splits {
+            let part: [f32; V] = parts.load((batch * splits + s, row, col));
+            for e in unroll(0..V) {
+                sum[e] += part[e];
+            }
+        }
+        store(alpha, sum, beta, c.at(batch), row, col, batch, epilogue);
+    }
+}
+
+/// c ← epilogue(α·x + β·c), of which c is not read where β is 0.
+#[device]
+fn store<E: Epilogue, const V: usize>(
+    alpha: f32,
+    x: [f32; V],
+    beta: f32,
+    c: ViewMut<f32, 2>,
+    row: usize,
+    col: usize,
+    batch: usize,
+    epilogue: E,
+) {
+    let mut x = x;
+    for e in unroll(0..V) {
+        x[e] = alpha * x[e];
+    }
+    if beta != 0.0 {
+        let old: [f32; V] = c.load((row, col));
+        for e in unroll(0..V) {
+            x[e] = beta.mul_add(old[e], x[e]);
+        }
+    }
+    c.store((row, col), epilogue.apply(x, [batch, row, col]));
 }

@@ -7,6 +7,7 @@
 mod elementwise;
 mod gemm;
 mod permute;
+mod products;
 mod rowwise;
 
 use kernel_dsl::compiler::hir::{Constant, Instance};

@@ -1,6 +1,8 @@
 //! `kernels bench`: how long things take on this machine's GPU, beside the vendor's.
 
+mod cublas;
 mod driver;
+mod gemm;
 mod measure;
 mod runtime;
 
@@ -34,15 +36,28 @@ pub(super) struct Bench {
 enum What {
     /// Launches and allocations, beside the driver's own calls
     Runtime,
+    /// Matrix products, beside cuBLAS and a copy of as many bytes
+    Gemm,
 }
 
 /// A thing that is measured: ours first, then its peers.
 struct Trial<'a> {
     kernel: &'static str,
     shape: String,
+    /// What it does in its time, where that says more than the time.
+    rate: Option<Rate>,
     contenders: Vec<Contender<'a>>,
     /// Between two rounds.
     after: Box<dyn FnMut() + 'a>,
+}
+
+/// What is done, by what limits it.
+#[derive(Clone, Copy)]
+enum Rate {
+    /// Floating-point operations.
+    Flop(f64),
+    /// Bytes read and written.
+    Bytes(f64),
 }
 
 /// What was measured.
@@ -52,6 +67,10 @@ struct Measured {
     shape: String,
     #[serde(flatten)]
     time: Summary,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tflops: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tbps: Option<f64>,
     /// By peer: its time over ours. Above 1, ours is the quicker.
     ratio: BTreeMap<&'static str, f64>,
     /// By peer: its time.
@@ -62,6 +81,7 @@ impl Bench {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
         let measured = match self.what {
             What::Runtime => runtime::measure(usize::from(self.rounds))?,
+            What::Gemm => gemm::measure(usize::from(self.rounds))?,
         };
         if self.json {
             json(out, &measured)?;
@@ -69,7 +89,12 @@ impl Bench {
         }
         for m in &measured {
             writeln!(out, "{}, {}", m.kernel, m.shape)?;
-            writeln!(out, "  {:<24} {}", "ours", shown(&m.time))?;
+            let rate = match (m.tflops, m.tbps) {
+                (Some(rate), _) => format!(", {rate:.2} TFLOP/s"),
+                (_, Some(rate)) => format!(", {rate:.2} TB/s"),
+                _ => String::new(),
+            };
+            writeln!(out, "  {:<24} {}{rate}", "ours", shown(&m.time))?;
             for (peer, time) in &m.peers {
                 writeln!(out, "  {peer:<24} {}, {:.2} × ours", shown(time), m.ratio[peer])?;
             }
@@ -89,7 +114,13 @@ fn all(trials: Vec<Trial<'_>>, rounds: usize) -> Result<Vec<Measured>, Error> {
             let (_, time) = named.next().unwrap_or(("", Summary { median_ms: 0.0, ci95_ms: [0.0; 2] }));
             let peers: BTreeMap<_, _> = named.collect();
             let ratio = peers.iter().map(|(name, peer)| (*name, peer.median_ms / time.median_ms)).collect();
-            Ok(Measured { kernel: trial.kernel, shape: trial.shape, time, ratio, peers })
+            let per_second = |work: f64| work / time.median_ms / 1e9;
+            let (tflops, tbps) = match trial.rate {
+                Some(Rate::Flop(flop)) => (Some(per_second(flop)), None),
+                Some(Rate::Bytes(bytes)) => (None, Some(per_second(bytes))),
+                None => (None, None),
+            };
+            Ok(Measured { kernel: trial.kernel, shape: trial.shape, time, tflops, tbps, ratio, peers })
         });
         measured.collect()
     })

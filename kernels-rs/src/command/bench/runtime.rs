@@ -61,6 +61,7 @@ fn launches(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measu
     let trial = |kernel, ours| Trial {
         kernel,
         shape: "saxpy, 256 elements, host time of a launch".into(),
+        rate: None,
         contenders: vec![ours, Contender::new("cuLaunchKernel", launch_by_driver)],
         after: Box::new(wait),
     };
@@ -86,6 +87,7 @@ fn allocations(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Me
     let trial = Trial {
         kernel: "allocate and free",
         shape: "1 MiB".into(),
+        rate: None,
         contenders: vec![
             Contender::new("ours", || {
                 each(COUNT, || device.alloc::<u8>(MIB / u8::TYPE.bytes() as usize).map(drop).map_err(Error::Device))

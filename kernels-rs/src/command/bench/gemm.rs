@@ -1,0 +1,115 @@
+//! Products beside cuBLAS, and beside a copy of as many bytes.
+
+use super::cublas::{Cublas, Product};
+use super::{Contender, Error, Measured, Rate, Trial, all};
+use crate::gemm::Gemm;
+use ::runtime::{Device, DeviceBuffer, Stream, testing::Random};
+use std::time::Duration;
+
+/// M, N, K, and whether B is stored as [N, K].
+const SHAPES: [([usize; 3], bool); 15] = [
+    ([4096, 4096, 4096], false),
+    ([4096, 4096, 4096], true),
+    ([4100, 4100, 4100], false),
+    ([2048, 2048, 2048], false),
+    ([1024, 1024, 1024], false),
+    ([1001, 1001, 1001], false),
+    ([512, 512, 512], false),
+    ([512, 6144, 2048], false),
+    ([64, 6144, 2048], false),
+    ([16, 6144, 2048], false),
+    ([16, 6144, 2048], true),
+    ([4, 6144, 2048], false),
+    ([1, 6144, 2048], false),
+    ([1, 8192, 8192], false),
+    ([1, 8192, 8192], true),
+];
+
+/// What a measurement should last for launches and clocks not to show.
+const LONG_NS: f64 = 3e5;
+/// A guess of an H100's speed, for how often a product is run in one measurement.
+const FLOP_PER_NS: f64 = 4e4;
+
+pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
+    let device = Device::cuda(0).map_err(Error::Device)?;
+    let stream = device.stream().map_err(Error::Device)?;
+    let cublas = Cublas::open()?;
+    let mut measured = Vec::new();
+    for (shape, turned_b) in SHAPES {
+        measured.extend(one(&stream, cublas.as_ref(), shape, turned_b, rounds)?);
+    }
+    Ok(measured)
+}
+
+fn one(
+    stream: &Stream,
+    cublas: Option<&Cublas>,
+    shape: [usize; 3],
+    turned_b: bool,
+    rounds: usize,
+) -> Result<Vec<Measured>, Error> {
+    let [m, n, k] = shape;
+    let device = stream.device();
+    let mut random = Random::new(1);
+    // Clocks and power depend on the values: ordinary ones.
+    let mut drawn = |n: usize| {
+        let some: Vec<f32> = random.values(n.min(1 << 20));
+        let all: Vec<f32> = some.iter().copied().cycle().take(n).collect();
+        device.upload(&all).map_err(Error::Device)
+    };
+    let (a, b) = (drawn(m * k)?, drawn(k * n)?);
+    let zeros = |n: usize| device.zeros::<f32>(n).map_err(Error::Device);
+    let (mut c, mut theirs) = (zeros(m * n)?, zeros(m * n)?);
+    // A copy reads a byte for each that it writes.
+    let bytes = 4 * (m * k + k * n + m * n);
+    let (source, mut target) = (zeros(bytes / 8)?, zeros(bytes / 8)?);
+    let flop = 2.0 * m as f64 * n as f64 * k as f64;
+    let times = (LONG_NS / (flop / FLOP_PER_NS)).clamp(1.0, 20.0) as u32;
+
+    let product = Product { shape, turned_b, at: [a.device_address(), b.device_address(), theirs.device_address()] };
+    let gemm = if turned_b { Gemm::new().transpose_b() } else { Gemm::new() };
+    let ours = || {
+        let view_b = b.view(if turned_b { [1, n, k] } else { [1, k, n] })?;
+        gemm.run(stream, &a.view([1, m, k])?, &view_b, &mut c.view_mut([1, m, n])?)
+    };
+    let mut contenders = vec![timed("ours", stream, times, ours)];
+    if let Some(cublas) = cublas {
+        contenders.push(Contender::new("cublas", move || {
+            // SAFETY: the buffers live as long as the contenders and hold the matrices; only this one uses its C.
+            Ok(unsafe { cublas.time(&product, times) }? / times)
+        }));
+    }
+    contenders.push(timed("copy", stream, times, || stream.copy(&source, &mut target)));
+    let layout = if turned_b { "A·Bᵀ" } else { "A·B" };
+    let trial = Trial {
+        kernel: "gemm",
+        shape: format!("{m}x{n}x{k}, {layout}"),
+        rate: Some(if m > 8 { Rate::Flop(flop) } else { Rate::Bytes(bytes as f64) }),
+        contenders,
+        after: Box::new(|| ()),
+    };
+    let measured = all(vec![trial], rounds)?;
+    let _keep: (&DeviceBuffer<f32>, &mut DeviceBuffer<f32>) = (&a, &mut theirs);
+    Ok(measured)
+}
+
+/// Work that is queued `times` times, by the device's clock.
+fn timed<'a>(
+    name: &'static str,
+    stream: &'a Stream,
+    times: u32,
+    mut work: impl FnMut() -> ::runtime::Result<()> + 'a,
+) -> Contender<'a> {
+    Contender::new(name, move || {
+        let mut run = || -> ::runtime::Result<Duration> {
+            let start = stream.record()?;
+            for _ in 0..times {
+                work()?;
+            }
+            let end = stream.record()?;
+            end.wait()?;
+            end.since(&start)
+        };
+        Ok(run().map_err(Error::Device)? / times)
+    })
+}

@@ -1,0 +1,193 @@
+//! Products with few rows: the decoding step of a language model, where each weight is read once and used a handful of times.
+//!
+//! What limits them is memory: a matrix of 8192 × 8192 `f32` is 268 MB to read for 134 million multiplications a row. So nothing is
+//! staged in shared memory; each element of B goes from memory to a register in accesses of 16 bytes, many of them under way at once,
+//! and is multiplied with the `R` rows of A, whose elements come from the caches.
+//!
+//! ```text
+//!   gemv_across: B is [K, N]                 gemv_along: B is [N, K]
+//!   ┌──────── N ────────┐                    ┌──────── K ────────┐
+//!   │▒▒▒▒│              │ group 0            │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│ warp 0
+//! K │▒▒▒▒│              │ group 1          N │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│ warp 0
+//!   │▒▒▒▒│ 4·L columns  │ …                  │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│ warp 1
+//!   │▒▒▒▒│ a block      │                    │                   │ …
+//!   └────┴──────────────┘                    └───────────────────┘
+//!   sums meet by shuffles, then              sums meet by shuffles
+//!   in shared memory
+//! ```
+
+use super::epilogue::*;
+use kernel_dsl::prelude::*;
+
+/// Four elements of a row from `at` on, zeros behind its end, which is `cols`; in one access where `V` is 4, which says that rows end
+/// at a multiple of 4.
+#[device]
+fn quad<const V: usize>(g: View<f32, 2>, row: usize, at: usize, cols: usize) -> [f32; 4] {
+    let mut x = [0.0f32; 4];
+    if V == 4 {
+        if at < cols {
+            x = g.load((row, at));
+        }
+    } else {
+        for i in unroll(0..4) {
+            if at + i < cols {
+                x[i] = g[(row, at + i)];
+            }
+        }
+    }
+    x
+}
+
+/// c ← epilogue(α·x + β·c) for an element of C, if it is one; c is not read where β is 0.
+#[device]
+fn finish<E: Epilogue>(mut c: ViewMut<f32, 2>, row: usize, at: usize, x: f32, alpha: f32, beta: f32, epilogue: E) {
+    if row < c.rows() && at < c.cols() {
+        let x = alpha * x;
+        let x = if beta != 0.0 { beta.mul_add(c[(row, at)], x) } else { x };
+        c[(row, at)] = epilogue.apply([x], [block::z(), row, at])[0];
+    }
+}
+
+/// Threads of a block, and the quads of k that a group takes at once.
+#[device]
+const THREADS: usize = 512;
+
+/// C ← epilogue(α·A·B + β·C), B row-major, `R` rows of C a block. The block's `512 / L` groups of `L` lanes take turns at the rows of B, four at a
+/// time. Products of a group are added in the order of k; groups by a butterfly of each warp's, then warp by warp.
+#[kernel(
+    block = 512,
+    grid = (c.dim(2).div_ceil(4 * L), c.dim(1).div_ceil(R), c.dim(0)),
+    writes(c = once),
+    instances(E = Identity, R = 1, L = 8, U = 8, V = 4 | 1; E = Identity, R = 2 | 4 | 8, L = 8, U = 4, V = 4 | 1),
+)]
+#[requires(
+    a.dim(0) == c.dim(0), b.dim(0) == c.dim(0), a.dim(1) == c.dim(1), b.dim(2) == c.dim(2), a.dim(2) == b.dim(1),
+    a.aligned(V), b.aligned(V), a.dim(2) % V == 0, b.dim(2) % V == 0,
+)]
+pub fn gemv_across<E: Epilogue, const R: usize, const L: usize, const U: usize, const V: usize>(
+    alpha: f32,
+    a: View<f32, 3>,
+    b: View<f32, 3>,
+    beta: f32,
+    c: ViewMut<f32, 3>,
+    epilogue: E,
+) {
+    let (a, b, c) = (a.at(block::z()), b.at(block::z()), c.at(block::z()));
+    let (lane, group) = (thread::index() % L, thread::index() / L);
+    let (row0, col0) = (block::y() * R, block::x() * 4 * L);
+    let (depth, col) = (a.cols(), col0 + lane * 4);
+    let mut acc = [[0.0f32; 4]; R];
+    for k in (group * U..depth).step_by(U * (THREADS / L)) {
+        let mut w = [[0.0f32; 4]; U];
+        for i in unroll(0..U) {
+            if k + i < depth {
+                w[i] = quad::<V>(b, k + i, col, b.cols());
+            }
+        }
+        for r in unroll(0..R) {
+            for q in unroll(0..U / 4) {
+                let x = quad::<V>(a, (row0 + r).min(a.rows() - 1), k + 4 * q, depth);
+                for i in unroll(0..4) {
+                    for j in unroll(0..4) {
+                        acc[r][j] = x[i].mul_add(w[4 * q + i][j], acc[r][j]);
+                    }
+                }
+            }
+        }
+    }
+    let mut sums = Shared::<f32, 3>::new([THREADS / 32, R, 4 * L]);
+    for r in unroll(0..R) {
+        for j in unroll(0..4) {
+            let mut x = acc[r][j];
+            for other in unroll(0..5) {
+                if (1 << other) >= L {
+                    x += warp::shuffle_xor(x, 1 << other);
+                }
+            }
+            if warp::lane() < L {
+                sums[(warp::index(), r, 4 * lane + j)] = x;
+            }
+        }
+    }
+    block::sync();
+    for [r, j] in block::share([R, 4 * L]) {
+        let mut x = 0.0f32;
+        for w in unroll(0..THREADS / 32) {
+            x += sums[(w, r, j)];
+        }
+        finish(c, row0 + r, col0 + j, x, alpha, beta, epilogue);
+    }
+}
+
+/// Products that a block stages of its rows of A.
+#[device]
+const STAGED: usize = 512;
+
+/// C ← epilogue(α·A·Bᵀ + β·C), B stored as [N, K] row-major, `R` rows of C by `W` columns a warp. A lane adds products 128 apart and their neighbours in
+/// the order of k; the lanes' sums meet by a butterfly. One row of A is read by each warp for itself; more are brought to shared memory,
+/// a piece of 512 products at a time, for all warps of the block.
+#[kernel(
+    block = 256,
+    grid = (c.dim(2).div_ceil(8 * W), c.dim(1).div_ceil(R), c.dim(0)),
+    writes(c = once),
+    instances(E = Identity, R = 1, W = 1, V = 4 | 1; E = Identity, R = 2 | 4 | 8, W = 4, V = 4 | 1),
+)]
+#[requires(
+    a.dim(0) == c.dim(0), b.dim(0) == c.dim(0), a.dim(1) == c.dim(1), b.dim(1) == c.dim(2), a.dim(2) == b.dim(2),
+    a.aligned(V), b.aligned(V), a.dim(2) % V == 0,
+)]
+pub fn gemv_along<E: Epilogue, const R: usize, const W: usize, const V: usize>(
+    alpha: f32,
+    a: View<f32, 3>,
+    b: View<f32, 3>,
+    beta: f32,
+    c: ViewMut<f32, 3>,
+    epilogue: E,
+) {
+    let (a, b, c) = (a.at(block::z()), b.at(block::z()), c.at(block::z()));
+    let (row0, col0) = (block::y() * R, (block::x() * 8 + warp::index()) * W);
+    let depth = a.cols();
+    let mut acc = [[0.0f32; W]; R];
+    if R == 1 {
+        for k0 in (0..depth).step_by(128) {
+            let k = k0 + warp::lane() * 4;
+            let x = quad::<V>(a, row0, k, depth);
+            for i in unroll(0..W) {
+                let w = quad::<V>(b, (col0 + i).min(b.rows() - 1), k, depth);
+                for j in unroll(0..4) {
+                    acc[0][i] = x[j].mul_add(w[j], acc[0][i]);
+                }
+            }
+        }
+    } else {
+        let staged = Shared::<f32, 2>::new([R, STAGED]);
+        for k0 in (0..depth).step_by(STAGED) {
+            block::sync();
+            staged.copy_from(a.offset((row0, k0)));
+            block::sync();
+            for step in unroll(0..STAGED / 128) {
+                let at = step * 128 + warp::lane() * 4;
+                let mut w = [[0.0f32; 4]; W];
+                for i in unroll(0..W) {
+                    w[i] = quad::<V>(b, (col0 + i).min(b.rows() - 1), k0 + at, depth);
+                }
+                for r in unroll(0..R) {
+                    let x: [f32; 4] = staged.load((r, at));
+                    for i in unroll(0..W) {
+                        for j in unroll(0..4) {
+                            acc[r][i] = x[j].mul_add(w[i][j], acc[r][i]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    for r in unroll(0..R) {
+        for i in unroll(0..W) {
+            let x = warp::sum(acc[r][i]);
+            if warp::lane() == r * W + i {
+                finish(c, row0 + r, col0 + i, x, alpha, beta, epilogue);
+            }
+        }
+    }
+}

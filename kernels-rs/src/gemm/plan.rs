@@ -1,0 +1,115 @@
+//! Which kernel computes a product, chosen by its shape: a table of what each costs, and a search over it.
+
+/// A way to compute C, M × N, from `K` products an element.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Plan {
+    /// [`sgemm`](super::sgemm::sgemm) by one of its tiles, the depth split in so many parts.
+    Tiles(Tile, usize),
+    /// [`gemv_across`](super::gemv::gemv_across), so many rows a block.
+    Across(usize),
+    /// [`gemv_along`](super::gemv::gemv_along), so many rows a warp.
+    Along(usize),
+}
+
+/// The tiles that `sgemm` is compiled for, rows by columns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tile {
+    /// 128 × 128: 8 × 8 elements a thread.
+    Square,
+    /// 64 × 128: 8 × 8 elements a thread, for fewer rows, or where large tiles would not fill the device.
+    Wide,
+    /// 16 × 128: 4 × 4 elements a thread, for few rows.
+    Flat,
+}
+
+/// What a block of a tile does, and what that costs.
+#[derive(Clone, Copy, Debug)]
+struct Cost {
+    tile: Tile,
+    rows: usize,
+    cols: usize,
+    warps: usize,
+    /// Nanoseconds that a multiprocessor, which is kept busy, takes for a product of each element of a block's tile.
+    depth_ns: f64,
+}
+
+/// Measured on an H200 at 4096³ (the first two) and 16 × 6144 × 2048. A device of another speed scales them all, so that it
+/// chooses alike.
+const COSTS: [Cost; 3] = [
+    Cost { tile: Tile::Square, rows: 128, cols: 128, warps: 8, depth_ns: 82.0 },
+    Cost { tile: Tile::Wide, rows: 64, cols: 128, warps: 4, depth_ns: 42.0 },
+    Cost { tile: Tile::Flat, rows: 16, cols: 128, warps: 4, depth_ns: 16.4 },
+];
+
+/// Nanoseconds to write an element of a part of C and to read it again, on the whole device.
+const PART_NS: f64 = 1e-3;
+/// Nanoseconds that a second launch takes.
+const LAUNCH_NS: f64 = 2e3;
+/// Nanoseconds that a multiprocessor takes to read an element of B where nothing is shared.
+const STREAM_NS: f64 = 0.124;
+/// Warps that keep a multiprocessor busy.
+const BUSY: usize = 16;
+/// The largest number of parts; more cost more than they bring on any device there is.
+const PARTS: usize = 32;
+/// Products that a part has at least.
+const LEAST_DEPTH: usize = 32;
+
+/// The plan with the least cost for `batch` products of these extents on a device of so many multiprocessors. `along`: B is stored as
+/// [N, K]. `rows`: A is stored as [M, K], which the kernels for few rows need.
+pub fn plan(batch: usize, [m, n, k]: [usize; 3], along: bool, rows: bool, multiprocessors: u32) -> Plan {
+    let sms = multiprocessors.max(1) as usize;
+    let mut best = (f64::INFINITY, Plan::Tiles(Tile::Square, 1));
+    let mut offer = |ns: f64, plan: Plan| {
+        if ns < best.0 {
+            best = (ns, plan);
+        }
+    };
+    for cost in COSTS {
+        let tiles = batch * m.div_ceil(cost.rows) * n.div_ceil(cost.cols);
+        for splits in (1..=PARTS).filter(|s| *s == 1 || k / s >= LEAST_DEPTH) {
+            let blocks = tiles * splits;
+            let each = blocks.div_ceil(sms);
+            // Few warps wait for one another: measured, 1.3 × for 4 of them.
+            let idle = BUSY.saturating_sub(each * cost.warps) as f64 / BUSY as f64;
+            let work = each as f64 * k.div_ceil(splits) as f64 * cost.depth_ns * (1.0 + 0.4 * idle);
+            let parts =
+                if splits == 1 { 0.0 } else { (splits + 1) as f64 * (batch * m * n) as f64 * PART_NS + LAUNCH_NS };
+            offer(work + parts, Plan::Tiles(cost.tile, splits));
+        }
+    }
+    if rows && m <= 8 {
+        let rows = m.max(1).next_power_of_two();
+        let blocks = batch * n.div_ceil(if along { 32 } else { 16 });
+        let streamed = blocks.div_ceil(sms) as f64 * (k * if along { 32 } else { 16 }) as f64 * STREAM_NS;
+        offer(streamed, if along { Plan::Along(rows) } else { Plan::Across(rows) });
+    }
+    best.1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was measured to be the quickest, or within a twentieth of it, on an H200.
+    #[test]
+    fn as_measured() {
+        let of = |shape| plan(1, shape, false, true, 132);
+        assert_eq!(of([4096; 3]), Plan::Tiles(Tile::Square, 1));
+        assert_eq!(of([2048; 3]), Plan::Tiles(Tile::Square, 1));
+        assert!(matches!(of([1024; 3]), Plan::Tiles(Tile::Square | Tile::Wide, 2..=4)));
+        assert_eq!(of([512, 6144, 2048]), Plan::Tiles(Tile::Wide, 1));
+        assert!(matches!(of([64, 6144, 2048]), Plan::Tiles(Tile::Wide, 7..=11)));
+        assert!(matches!(of([16, 6144, 2048]), Plan::Tiles(Tile::Flat, 8..=11)));
+        assert_eq!(of([4, 6144, 2048]), Plan::Across(4));
+        assert_eq!(of([1, 8192, 8192]), Plan::Across(1));
+        assert_eq!(plan(1, [1, 8192, 8192], true, true, 132), Plan::Along(1));
+    }
+
+    #[test]
+    fn nothing_is_a_plan_too() {
+        for shape in [[0; 3], [0, 5, 5], [5, 0, 5], [5, 5, 0], [1, 1, 1]] {
+            plan(1, shape, true, false, 1);
+        }
+        assert!(matches!(plan(0, [1, 1, 1], false, true, 0), Plan::Across(1) | Plan::Tiles(..)));
+    }
+}

@@ -1,0 +1,222 @@
+//! The product as one calls it: shapes looked at, the kernel chosen, its parts brought together.
+
+use super::epilogue::{Epilogue, Identity};
+use super::gemv::{gemv_across, gemv_along};
+use super::plan::{Plan, Tile, plan};
+use super::sgemm::{sgemm, sum_splits};
+use kernel_dsl::GenericArgument;
+use kernel_dsl::launcher::{Argument, Launcher, ValueArgument, ViewArgument};
+use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error, Stream};
+
+/// Where work is queued, and memory comes from: a device, or a stream of it.
+pub trait Queue: Launcher<Error = Error> {
+    /// The device that the work runs on.
+    fn device(&self) -> &Device;
+}
+
+impl Queue for Device {
+    fn device(&self) -> &Device {
+        self
+    }
+}
+
+impl Queue for Stream {
+    fn device(&self) -> &Device {
+        Stream::device(self)
+    }
+}
+
+/// An epilogue that a launch can pass: a device struct.
+pub trait Fused: GenericArgument + ValueArgument {}
+
+impl<E: GenericArgument + ValueArgument> Fused for E {}
+
+/// C ← α·op(A)·op(B) + β·C, of matrices in `f32`, or of a batch of them.
+///
+/// op(X) is X, or its transpose. With C of [batch, M, N], A is [batch, M, K], or [batch, K, M] where it is transposed, and B
+/// [batch, K, N] or [batch, N, K]. A single matrix is a batch of one. The last stride is 1; the others are free, and 0 in A and B where a
+/// batch shares one matrix. Any extent may be 0: without products C becomes β·C.
+///
+/// Each element is Σ aᵢ·bᵢ by fused multiply-adds; then α·Σ, rounded, then fused with β·C. Where β is 0, C is not read. The order of
+/// the sum depends on the shape and the device's size, and on nothing else: the same call gives the same bits. Its error is at most
+/// γ(K + 32)·Σ|aᵢ·bᵢ|, γ(n) = n·u/(1 − n·u), u = 2⁻²⁴ (Higham, *Accuracy and Stability of Numerical Algorithms*, section 3.1).
+///
+/// The kernels are [`sgemm`] by three tiles, whole or split along K, and for up to 8 rows [`gemv_across`] and [`gemv_along`]; [`plan`] chooses. They read four elements at
+/// once where every matrix begins at a multiple of 16 bytes and extents and strides are multiples of 4, and one otherwise.
+///
+/// ```
+/// # fn main() -> Result<(), runtime::Error> {
+/// use kernels_rs::gemm::Gemm;
+/// let device = runtime::Device::cpu();
+/// let a = device.upload(&[1.0f32, 2.0, 3.0, 4.0])?;
+/// let b = device.upload(&[5.0f32, 6.0, 7.0, 8.0])?;
+/// let mut c = device.zeros::<f32>(4)?;
+/// Gemm::new().run(&device, &a.view([1, 2, 2])?, &b.view([1, 2, 2])?, &mut c.view_mut([1, 2, 2])?)?;
+/// assert_eq!(c.download()?, [19.0, 22.0, 43.0, 50.0]);
+/// Gemm::new().transpose_b().alpha(2.0).run(&device, &a.view([1, 2, 2])?, &b.view([1, 2, 2])?, &mut c.view_mut([1, 2, 2])?)?;
+/// assert_eq!(c.download()?, [34.0, 46.0, 78.0, 106.0]);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[must_use]
+pub struct Gemm {
+    alpha: f32,
+    beta: f32,
+    transpose_a: bool,
+    transpose_b: bool,
+}
+
+impl Default for Gemm {
+    fn default() -> Gemm {
+        Gemm::new()
+    }
+}
+
+impl Gemm {
+    /// C ← A·B.
+    pub const fn new() -> Gemm {
+        Gemm { alpha: 1.0, beta: 0.0, transpose_a: false, transpose_b: false }
+    }
+
+    /// The factor of the product.
+    pub const fn alpha(self, alpha: f32) -> Gemm {
+        Gemm { alpha, ..self }
+    }
+
+    /// The factor of what C held.
+    pub const fn beta(self, beta: f32) -> Gemm {
+        Gemm { beta, ..self }
+    }
+
+    /// A is given as [batch, K, M].
+    pub const fn transpose_a(self) -> Gemm {
+        Gemm { transpose_a: true, ..self }
+    }
+
+    /// B is given as [batch, N, K].
+    pub const fn transpose_b(self) -> Gemm {
+        Gemm { transpose_b: true, ..self }
+    }
+
+    /// Queues the product.
+    ///
+    /// # Errors
+    /// Where the extents do not belong together, C overlaps A or B, a buffer is another device's, or memory for the parts of a split
+    /// product is short.
+    pub fn run(
+        self,
+        on: &impl Queue,
+        a: &BufferView<'_, f32, 3>,
+        b: &BufferView<'_, f32, 3>,
+        c: &mut BufferViewMut<'_, f32, 3>,
+    ) -> Result<(), Error> {
+        self.run_with(on, a, b, c, Identity)
+    }
+
+    /// Queues C ← epilogue(α·op(A)·op(B) + β·C), in the same kernels. With an epilogue other than [`Identity`] they are compiled when they
+    /// are first used, which takes some milliseconds.
+    ///
+    /// # Errors
+    /// As for [`run`](Gemm::run).
+    pub fn run_with<E: Epilogue + Fused>(
+        self,
+        on: &impl Queue,
+        a: &BufferView<'_, f32, 3>,
+        b: &BufferView<'_, f32, 3>,
+        c: &mut BufferViewMut<'_, f32, 3>,
+        epilogue: E,
+    ) -> Result<(), Error> {
+        let [batch, m, n] = c.extents();
+        let [_, rows, cols] = a.extents();
+        let k = if self.transpose_a { rows } else { cols };
+        let facts = on.device().facts();
+        let plan = plan(batch, [m, n, k], self.transpose_b, !self.transpose_a, facts.multiprocessors);
+        let fours = [a.extents()[2], b.extents()[2], n, k].iter().all(|n| n % 4 == 0)
+            && quads(a, a.strides())
+            && quads(b, b.strides())
+            && quads(&*c, c.strides());
+        match (fours, self.transpose_a, self.transpose_b) {
+            (true, false, false) => self.planned::<4, false, false, E>(plan, on, a, b, c, epilogue),
+            (true, false, true) => self.planned::<4, false, true, E>(plan, on, a, b, c, epilogue),
+            (true, true, false) => self.planned::<4, true, false, E>(plan, on, a, b, c, epilogue),
+            (true, true, true) => self.planned::<4, true, true, E>(plan, on, a, b, c, epilogue),
+            (false, false, false) => self.planned::<1, false, false, E>(plan, on, a, b, c, epilogue),
+            (false, false, true) => self.planned::<1, false, true, E>(plan, on, a, b, c, epilogue),
+            (false, true, false) => self.planned::<1, true, false, E>(plan, on, a, b, c, epilogue),
+            (false, true, true) => self.planned::<1, true, true, E>(plan, on, a, b, c, epilogue),
+        }
+    }
+
+    fn planned<const V: usize, const TA: bool, const TB: bool, E: Epilogue + Fused>(
+        self,
+        plan: Plan,
+        on: &impl Queue,
+        a: &BufferView<'_, f32, 3>,
+        b: &BufferView<'_, f32, 3>,
+        c: &mut BufferViewMut<'_, f32, 3>,
+        epilogue: E,
+    ) -> Result<(), Error> {
+        let Gemm { alpha, beta, .. } = self;
+        macro_rules! launch {
+            ($($kernel:ident)::+<$($constant:tt),*>($($argument:expr),*)) => {
+                // SAFETY: the launch compares all extents with one another, and of arguments that it takes the kernel reads and writes what
+                // lies within them: the oracle ran it at and around every edge of its tiles (`kernels check`).
+                unsafe { $($kernel)::+::<$($constant),*>::launch_unchecked(on, $($argument),*) }
+            };
+        }
+        match plan {
+            Plan::Tiles(tile, 1) => tiled::<V, TA, TB, E>(tile, on, alpha, a, b, beta, c, 1, epilogue),
+            Plan::Tiles(tile, splits) => {
+                let [batch, m, n] = c.extents();
+                let shape = [batch * splits, m, n];
+                let mut parts: DeviceBuffer<f32> = on.device().alloc(shape.iter().product())?;
+                tiled::<V, TA, TB, Identity>(tile, on, 1.0, a, b, 0.0, &mut parts.view_mut(shape)?, splits, Identity)?;
+                launch!(sum_splits < E, V > (alpha, &parts.view(shape)?, splits, beta, c, epilogue))
+            }
+            Plan::Across(1) => launch!(gemv_across < E, 1, 8, 8, V > (alpha, a, b, beta, c, epilogue)),
+            Plan::Across(2) => launch!(gemv_across < E, 2, 8, 4, V > (alpha, a, b, beta, c, epilogue)),
+            Plan::Across(4) => launch!(gemv_across < E, 4, 8, 4, V > (alpha, a, b, beta, c, epilogue)),
+            Plan::Across(_) => launch!(gemv_across < E, 8, 8, 4, V > (alpha, a, b, beta, c, epilogue)),
+            Plan::Along(1) => launch!(gemv_along < E, 1, 1, V > (alpha, a, b, beta, c, epilogue)),
+            Plan::Along(2) => launch!(gemv_along < E, 2, 4, V > (alpha, a, b, beta, c, epilogue)),
+            Plan::Along(4) => launch!(gemv_along < E, 4, 4, V > (alpha, a, b, beta, c, epilogue)),
+            Plan::Along(_) => launch!(gemv_along < E, 8, 4, V > (alpha, a, b, beta, c, epilogue)),
+        }
+    }
+}
+
+/// `sgemm` by one of its tiles.
+#[allow(clippy::too_many_arguments, reason = "the kernel's own, and where it runs")]
+fn tiled<const V: usize, const TA: bool, const TB: bool, E: Epilogue + Fused>(
+    tile: Tile,
+    on: &impl Queue,
+    alpha: f32,
+    a: &BufferView<'_, f32, 3>,
+    b: &BufferView<'_, f32, 3>,
+    beta: f32,
+    c: &mut BufferViewMut<'_, f32, 3>,
+    splits: usize,
+    epilogue: E,
+) -> Result<(), Error> {
+    macro_rules! launch {
+        ($bm:literal, $bn:literal, $bk:literal, $qm:literal, $qn:literal, $t:literal, $la:literal, $lb:literal) => {
+            // SAFETY: as in `planned`.
+            unsafe {
+                sgemm::<E, $bm, $bn, $bk, $qm, $qn, V, TA, TB, $t, $la, $lb>::launch_unchecked(
+                    on, alpha, a, b, beta, c, splits, epilogue,
+                )
+            }
+        };
+    }
+    match tile {
+        Tile::Square => launch!(128, 128, 8, 2, 2, 256, 1, 1),
+        Tile::Wide => launch!(64, 128, 8, 2, 2, 128, 1, 2),
+        Tile::Flat => launch!(16, 128, 32, 1, 1, 128, 1, 8),
+    }
+}
+
+/// Whether the rows of all matrices begin at multiples of 16 bytes.
+fn quads<'a>(view: impl ViewArgument<'a, f32, 3>, [batch, row, _]: [usize; 3]) -> bool {
+    let Argument::Memory(memory) = view.argument() else { return false };
+    memory.address().is_multiple_of(16) && batch.is_multiple_of(4) && row.is_multiple_of(4)
+}

@@ -1,0 +1,187 @@
+//! `sgemm`, `sum_splits`, `gemv_across`, `gemv_along`: products α·op(A)·op(B) + β·C of batches of matrices.
+
+use super::{TINY, U, gamma};
+use crate::gemm::epilogue::Identity;
+use crate::gemm::gemv::{gemv_across, gemv_along};
+use crate::gemm::sgemm::{sgemm, sum_splits};
+use kernel_dsl::compiler::hir::{Constant, Instance};
+use runtime::testing::{Bound, Case, Expected, Input, Random};
+
+runtime::register!(sgemm<Identity, 128, 128, 8, 2, 2, 4, false, false, 256, 1, 1>, tiled_cases, tiled_reference);
+runtime::register!(sum_splits<Identity, 4>, parts_cases, parts_reference);
+runtime::register!(gemv_across<Identity, 1, 8, 8, 4>, across_cases, few_reference);
+runtime::register!(gemv_along<Identity, 1, 1, 4>, along_cases, few_reference_along);
+
+/// The instance's numbers and truths in order.
+fn numbers(instance: &Instance) -> Vec<usize> {
+    let number = |c: &Constant| match c {
+        Constant::Usize(n) => Some(*n as usize),
+        Constant::Bool(b) => Some(usize::from(*b)),
+        _ => None,
+    };
+    instance.0.iter().filter_map(number).collect()
+}
+
+/// A batch of matrices with gaps behind rows and matrices, in multiples of `unit`.
+fn batch(random: &mut Random, extents: [usize; 3], unit: usize, gaps: usize) -> Input {
+    let [n, rows, cols] = extents;
+    let pitch = (cols + gaps * unit).max(unit);
+    let plane = (rows * pitch + gaps * unit).max(unit);
+    Input::strided(&random.values::<f32>(n * plane + gaps), extents, [plane, pitch, 1])
+}
+
+/// α or β: mostly the usual ones.
+fn factor(random: &mut Random, usual: f32) -> f32 {
+    [usual, usual, -1.5, 0.0][random.below(4)]
+}
+
+/// One product: batch, M, N, K.
+fn product(
+    random: &mut Random,
+    [n, rows, cols, depth]: [usize; 4],
+    [turned_a, turned_b]: [bool; 2],
+    unit: usize,
+    splits: Option<usize>,
+) -> Case {
+    let gaps = random.below(3);
+    let (alpha, beta) = (factor(random, 1.0), factor(random, 0.0));
+    let a = if turned_a { [n, depth, rows] } else { [n, rows, depth] };
+    let b = if turned_b { [n, cols, depth] } else { [n, depth, cols] };
+    let c = [n * splits.unwrap_or(1), rows, cols];
+    let mut inputs = vec![
+        Input::scalar(alpha),
+        batch(random, a, unit, gaps),
+        batch(random, b, unit, gaps),
+        Input::scalar(beta),
+        batch(random, c, unit, gaps),
+    ];
+    inputs.extend(splits.map(Input::scalar));
+    let parts = splits.map_or(String::new(), |s| format!(", {s} parts"));
+    Case::new(
+        format!("{n} of {rows} × {cols} × {depth}, α = {alpha}, β = {beta}{parts}, gaps of {}", gaps * unit),
+        inputs,
+    )
+}
+
+fn tiled_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let &[rows, cols, deep, _, _, unit, ta, tb, ..] = numbers(instance).as_slice() else { return Vec::new() };
+    let turned = [ta == 1, tb == 1];
+    // In units that the accesses take: one, some, almost the tile, the tile, and past it.
+    let up = |n: usize| n.next_multiple_of(unit);
+    let shapes = [
+        [1, up(1), up(1), up(1), 1],
+        [1, up(3), up(5), 0, 1],
+        [1, 0, up(5), up(3), 1],
+        [2, up(rows - 1), up(cols + 1), up(deep + 1), 1],
+        [1, rows, cols, 2 * deep, 1],
+        [1, up(rows + 1), up(cols - 1), up(2 * deep - 1), 2],
+        [1, up(1 + random.below(rows)), up(1 + random.below(2 * cols)), up(1 + random.below(5 * deep)), 3],
+        [2, up(5), up(7), up(3), 4],
+    ];
+    shapes.map(|[n, m, c, k, splits]| product(random, [n, m, c, k], turned, unit, Some(splits))).into()
+}
+
+fn across_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let &[rows, lanes, unrolled, unit] = numbers(instance).as_slice() else { return Vec::new() };
+    few(random, rows, 4 * lanes, unrolled * 512 / lanes, unit, false)
+}
+
+fn along_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let &[rows, wide, unit] = numbers(instance).as_slice() else { return Vec::new() };
+    few(random, rows, 8 * wide, 512, unit, true)
+}
+
+fn few(random: &mut Random, rows: usize, cols: usize, deep: usize, unit: usize, turned: bool) -> Vec<Case> {
+    let up = |n: usize| n.next_multiple_of(unit);
+    let shapes = [
+        [1, 1, up(1), up(1)],
+        [2, rows, cols, deep],
+        [1, rows + 1, up(cols + 1), up(deep + 1)],
+        [1, rows, up(cols - 1), up(deep - 1)],
+        [1, rows, up(2 * cols + 3), up(1 + random.below(2 * deep))],
+        [1, rows, up(3), 0],
+        [1, 0, up(3), up(3)],
+    ];
+    shapes.map(|shape| product(random, shape, [false, turned], unit, None)).into()
+}
+
+fn tiled_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let &[_, _, deep, _, _, _, ta, tb, ..] = numbers(instance).as_slice() else { return Vec::new() };
+    // As the kernel divides the depth.
+    let splits = inputs[5].value() as usize;
+    reference(inputs, [ta == 1, tb == 1], splits, |k| k.div_ceil(splits).next_multiple_of(deep))
+}
+
+fn few_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    reference(inputs, [false, false], 1, |k| k)
+}
+
+fn few_reference_along(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    reference(inputs, [false, true], 1, |k| k)
+}
+
+/// A sum of K products, fused in whatever order, is off by γ(K)·Σ|a·b|; 32 more roundings bring the sums of lanes and warps
+/// together; α rounds once and β once. Each rounding of a subnormal adds half the least one.
+fn reference(
+    inputs: &[Input],
+    [turned_a, turned_b]: [bool; 2],
+    splits: usize,
+    part: impl Fn(usize) -> usize,
+) -> Vec<Expected> {
+    let (alpha, a, b, beta, c) =
+        (inputs[0].value(), inputs[1].values(), inputs[2].values(), inputs[3].value(), inputs[4].values());
+    let (&[batches, a1, a2], &[_, rows, cols]) = (inputs[1].extents(), inputs[4].extents()) else { return Vec::new() };
+    let depth = if turned_a { a1 } else { a2 };
+    let part = part(depth);
+    let (mut values, mut bounds) = (Vec::new(), Vec::new());
+    for plane in 0..batches * splits {
+        let (n, first) = (plane / splits, (plane % splits * part).min(depth));
+        for row in 0..rows {
+            for col in 0..cols {
+                let a = |k: usize| a[n * rows * depth + if turned_a { k * rows + row } else { row * depth + k }];
+                let b = |k: usize| b[n * depth * cols + if turned_b { col * depth + k } else { k * cols + col }];
+                let products = (first..(first + part).min(depth)).map(|k| a(k) * b(k));
+                let sum = products.clone().fold(0.0, |sum, x| sum + x);
+                let size: f64 = products.map(f64::abs).sum();
+                let old = if beta == 0.0 { 0.0 } else { beta * c[(plane * rows + row) * cols + col] };
+                let value = alpha * sum + old;
+                values.push(value);
+                let off = gamma(depth + 33) * (alpha.abs() * size) + (alpha * sum).abs() * U + value.abs() * U;
+                bounds.push(1.001 * off + (depth as f64 + 35.0) * alpha.abs().max(1.0) * TINY);
+            }
+        }
+    }
+    vec![Expected::new(4, values, Bound::Each(bounds))]
+}
+
+fn parts_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let &[unit] = numbers(instance).as_slice() else { return Vec::new() };
+    let up = |n: usize| n.next_multiple_of(unit);
+    let shapes =
+        [[1, 1, up(1), 1], [2, 3, up(7), 2], [1, 5, up(257), 3], [3, 1, up(1000), 5], [1, 0, up(3), 2], [1, 64, 64, 4]];
+    let case = |[n, rows, cols, splits]: [usize; 4]| {
+        let gaps = random.below(3);
+        let (alpha, beta) = (factor(random, 1.0), factor(random, 0.0));
+        let parts = batch(random, [n * splits, rows, cols], unit, gaps);
+        let c = batch(random, [n, rows, cols], unit, gaps);
+        let name = format!("{n} of {rows} × {cols} in {splits} parts, α = {alpha}, β = {beta}");
+        Case::new(name, [Input::scalar(alpha), parts, Input::scalar(splits), Input::scalar(beta), c])
+    };
+    shapes.map(case).into()
+}
+
+/// As many additions as parts, one rounding by α and one by β.
+fn parts_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let (alpha, parts, beta, c) = (inputs[0].value(), inputs[1].values(), inputs[3].value(), inputs[4].values());
+    let splits = inputs[2].value() as usize;
+    let &[_, rows, cols] = inputs[4].extents() else { return Vec::new() };
+    let plane = rows * cols;
+    let one = |i: usize| {
+        let of_part = (0..splits).map(|s| parts[(i / plane * splits + s) * plane + i % plane]);
+        let (sum, size) = (of_part.clone().sum::<f64>(), of_part.map(f64::abs).sum::<f64>());
+        let value = alpha * sum + if beta == 0.0 { 0.0 } else { beta * c[i] };
+        (value, 1.001 * (gamma(splits + 1) * alpha.abs() * size + value.abs() * U) + 4.0 * TINY)
+    };
+    let (values, bounds) = (0..c.len()).map(one).unzip();
+    vec![Expected::new(4, values, Bound::Each(bounds))]
+}

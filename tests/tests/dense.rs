@@ -1,0 +1,271 @@
+//! Products as a program calls them, on the CPU and on a GPU: whatever plan is chosen, what comes out is what `f64` says, and the rest of
+//! the memory stays as it was.
+
+use kernels_rs::gemm::Gemm;
+use runtime::testing::Random;
+use runtime::{Device, DeviceBuffer};
+
+/// γ(n), the bound of n roundings in a row.
+fn gamma(n: usize) -> f64 {
+    let nu = n as f64 / f64::from(1 << 24);
+    nu / (1.0 - nu)
+}
+
+/// A batch of matrices in memory: extents, strides, and where the elements between them lie is known by their value.
+struct Matrices {
+    values: Vec<f32>,
+    extents: [usize; 3],
+    strides: [usize; 3],
+}
+
+const GAP: f32 = 1234.5;
+
+impl Matrices {
+    fn new(random: &mut Random, extents: [usize; 3], gap: usize, shared: bool) -> Matrices {
+        let [n, rows, cols] = extents;
+        let pitch = (cols + gap).max(1);
+        let plane = if shared { 0 } else { (rows * pitch + gap).max(1) };
+        let mut values = vec![GAP; if shared { rows * pitch } else { n * plane } + gap];
+        let drawn: Vec<f32> = random.values(n * rows * cols);
+        for i in 0..n * rows * cols {
+            let (p, r, c) = (i / (rows * cols), i / cols % rows, i % cols);
+            values[p * plane + r * pitch + c] = drawn[i];
+        }
+        Matrices { values, extents, strides: [plane, pitch, 1] }
+    }
+
+    fn at(&self, of: &[f32], n: usize, [r, c]: [usize; 2], turned: bool) -> f64 {
+        let (r, c) = if turned { (c, r) } else { (r, c) };
+        f64::from(of[n * self.strides[0] + r * self.strides[1] + c])
+    }
+
+    fn upload(&self, device: &Device) -> DeviceBuffer<f32> {
+        device.upload(&self.values).unwrap()
+    }
+}
+
+struct Call {
+    shape: [usize; 4],
+    turned: [bool; 2],
+    gap: usize,
+    shared_b: bool,
+    alpha: f32,
+    beta: f32,
+}
+
+fn check(device: &Device, random: &mut Random, call: &Call) {
+    let Call { shape: [n, rows, cols, depth], turned: [ta, tb], gap, shared_b, alpha, beta } = *call;
+    let what = format!("{n} of {rows} × {cols} × {depth}, turned {ta} {tb}, gap {gap}, α {alpha}, β {beta}");
+    let a = Matrices::new(random, if ta { [n, depth, rows] } else { [n, rows, depth] }, gap, false);
+    let b = Matrices::new(random, if tb { [n, cols, depth] } else { [n, depth, cols] }, gap, shared_b);
+    let c = Matrices::new(random, [n, rows, cols], gap, false);
+    let (da, db, mut dc) = (a.upload(device), b.upload(device), c.upload(device));
+    let mut gemm = Gemm::new().alpha(alpha).beta(beta);
+    if ta {
+        gemm = gemm.transpose_a();
+    }
+    if tb {
+        gemm = gemm.transpose_b();
+    }
+    let view = |buffer, m: &Matrices| DeviceBuffer::view_strided(buffer, m.extents, m.strides).unwrap();
+    gemm.run(device, &view(&da, &a), &view(&db, &b), &mut dc.view_strided_mut(c.extents, c.strides).unwrap()).unwrap();
+    let got = dc.download().unwrap();
+    let mut untouched = got.clone();
+    for p in 0..n {
+        for r in 0..rows {
+            for col in 0..cols {
+                let products = (0..depth).map(|k| a.at(&a.values, p, [r, k], ta) * b.at(&b.values, p, [k, col], tb));
+                let size: f64 = products.clone().map(f64::abs).sum();
+                let old = if beta == 0.0 { 0.0 } else { f64::from(beta) * c.at(&c.values, p, [r, col], false) };
+                let sum: f64 = f64::from(alpha) * products.sum::<f64>();
+                let off =
+                    1.001 * (gamma(depth + 34) * f64::from(alpha.abs()) * size + gamma(1) * (sum + old).abs()) + 1e-40;
+                let value = c.at(&got, p, [r, col], false);
+                assert!((value - (sum + old)).abs() <= off, "{what}: at {:?} {value}, not {}", [p, r, col], sum + old);
+                untouched[p * c.strides[0] + r * c.strides[1] + col] = GAP;
+            }
+        }
+    }
+    assert!(untouched.iter().all(|x| *x == GAP), "{what}: something beside C was written");
+}
+
+/// All plans, both widths of access, all transposes; shapes around the tiles.
+fn all(device: &Device) {
+    let mut random = Random::new(7);
+    let shapes = [
+        [1, 1, 1, 1],
+        [1, 0, 3, 3],
+        [2, 3, 0, 3],
+        [2, 3, 4, 0],
+        [1, 4, 4, 4],
+        [3, 5, 7, 9],
+        [1, 1, 300, 513],
+        [2, 2, 36, 520],
+        [1, 8, 260, 1030],
+        [1, 7, 64, 2048],
+        [1, 16, 128, 256],
+        [2, 17, 130, 33],
+        [1, 64, 128, 512],
+        [1, 65, 129, 40],
+        [1, 128, 128, 16],
+        [1, 132, 260, 68],
+    ];
+    for shape in shapes {
+        for turned in [[false, false], [false, true], [true, false], [true, true]] {
+            let gap = [0, 4, 1][random.below(3)];
+            let (alpha, beta) = ([1.0, -0.5, 0.0][random.below(3)], [0.0, 1.0, 2.5][random.below(3)]);
+            let shared_b = random.below(3) == 0;
+            check(device, &mut random, &Call { shape, turned, gap, shared_b, alpha, beta });
+        }
+    }
+}
+
+#[test]
+fn cpu_products_of_every_shape() {
+    all(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_products_of_every_shape() {
+    all(&Device::cuda(0).unwrap());
+}
+
+/// C is not read where β is 0: its NaNs do not matter.
+#[test]
+fn what_c_held_does_not_matter_where_beta_is_0() {
+    let device = Device::cpu();
+    let a = device.upload(&[1.0f32; 64 * 64]).unwrap();
+    for rows in [1, 64] {
+        let mut c = device.upload(&vec![f32::NAN; rows * 64]).unwrap();
+        let a_view = a.view_strided([1, rows, 64], [64 * 64, 64, 1]).unwrap();
+        Gemm::new()
+            .run(&device, &a_view, &a.view([1, 64, 64]).unwrap(), &mut c.view_mut([1, rows, 64]).unwrap())
+            .unwrap();
+        assert_eq!(c.download().unwrap(), vec![64.0; rows * 64]);
+    }
+}
+
+/// What does not belong together is refused, and says what.
+#[test]
+fn extents_are_compared() {
+    let device = Device::cpu();
+    let (a, b) = (device.upload(&[1.0f32; 12]).unwrap(), device.upload(&[1.0f32; 20]).unwrap());
+    let mut c = device.zeros::<f32>(15).unwrap();
+    let mut run = |gemm: Gemm, a_is, b_is, c_is| {
+        gemm.run(&device, &a.view(a_is).unwrap(), &b.view(b_is).unwrap(), &mut c.view_mut(c_is).unwrap())
+    };
+    run(Gemm::new(), [1, 3, 4], [1, 4, 5], [1, 3, 5]).unwrap();
+    run(Gemm::new().transpose_a().transpose_b(), [1, 4, 3], [1, 5, 4], [1, 3, 5]).unwrap();
+    for (gemm, a_is, b_is, c_is) in [
+        (Gemm::new(), [1, 4, 3], [1, 4, 5], [1, 3, 5]),
+        (Gemm::new().transpose_b(), [1, 3, 4], [1, 4, 5], [1, 3, 5]),
+        (Gemm::new(), [1, 3, 4], [1, 4, 5], [1, 5, 3]),
+        (Gemm::new(), [1, 3, 4], [2, 2, 5], [1, 3, 5]),
+        (Gemm::new(), [3, 1, 4], [1, 4, 5], [1, 3, 5]),
+    ] {
+        let error = run(gemm, a_is, b_is, c_is).unwrap_err().to_string();
+        assert!(error.contains("requires"), "{error}");
+    }
+}
+
+/// An epilogue of another crate than the kernels'.
+#[kernel_dsl::device]
+mod own {
+    use kernel_dsl::prelude::*;
+    use kernels_rs::gemm::epilogue::*;
+
+    /// x², where it lies below the diagonal.
+    #[derive(Clone, Copy, DeviceCopy)]
+    pub struct Lower;
+
+    impl Epilogue for Lower {
+        fn apply<const V: usize>(&self, mut x: [f32; V], at: [usize; 3]) -> [f32; V] {
+            for i in unroll(0..V) {
+                x[i] = if at[2] + i <= at[1] { x[i] * x[i] } else { 0.0 };
+            }
+            x
+        }
+    }
+
+    /// Two of the library's, one after the other.
+    #[derive(Clone, Copy, DeviceCopy)]
+    pub struct BiasRelu {
+        pub bias: View<f32, 1>,
+    }
+
+    impl Epilogue for BiasRelu {
+        fn apply<const V: usize>(&self, x: [f32; V], at: [usize; 3]) -> [f32; V] {
+            let first = Bias { bias: self.bias };
+            Relu.apply(first.apply(x, at), at)
+        }
+    }
+}
+
+/// What each epilogue makes of a product, by every kind of plan.
+fn epilogues(device: &Device) {
+    use kernels_rs::gemm::epilogue::*;
+    let mut random = Random::new(3);
+    // Few rows, each way; elements one at a time; a tile; a tile in parts.
+    let products =
+        [([1, 64, 40], true), ([1, 64, 40], false), ([5, 33, 9], false), ([40, 36, 16], true), ([16, 128, 512], false)];
+    for ([rows, cols, depth], turned) in products {
+        // Whole numbers, so that products are exact.
+        let mut whole = |n: usize| (0..n).map(|_| random.below(7) as f32 - 3.0).collect::<Vec<_>>();
+        let (a, b) = (whole(rows * depth), whole(depth * cols));
+        let (bias, with) = (whole(cols), whole(rows * cols));
+        let product = |r: usize, c: usize| -> f32 {
+            (0..depth).map(|k| a[r * depth + k] * if turned { b[c * depth + k] } else { b[k * cols + c] }).sum()
+        };
+        let [da, db, dbias, dwith] = [&a, &b, &bias, &with].map(|x| device.upload(x).unwrap());
+        let mut gemm = Gemm::new().alpha(2.0);
+        if turned {
+            gemm = gemm.transpose_b();
+        }
+        macro_rules! becomes {
+            ($epilogue:expr, $of:expr) => {
+                let mut c = device.zeros::<f32>(rows * cols).unwrap();
+                let b_is = if turned { [1, cols, depth] } else { [1, depth, cols] };
+                let (av, bv) = (da.view([1, rows, depth]).unwrap(), db.view(b_is).unwrap());
+                gemm.run_with(device, &av, &bv, &mut c.view_mut([1, rows, cols]).unwrap(), $epilogue).unwrap();
+                let of: &dyn Fn(f32, usize, usize) -> f64 = &$of;
+                for (i, x) in c.download().unwrap().into_iter().enumerate() {
+                    let (r, c) = (i / cols, i % cols);
+                    let expected = of(2.0 * product(r, c), r, c);
+                    // Only `exp` and `tanh` and what follows them round: some units in the last place of x or the result.
+                    let off = 8.0 * (expected.abs() + f64::from(2.0 * product(r, c)).abs()) * 2f64.powi(-24);
+                    assert!((f64::from(x) - expected).abs() <= off, "{} at {r}, {c}: {x}, not {expected}", stringify!($epilogue));
+                }
+            };
+        }
+        // SAFETY: the buffers live to the end of this block, and nobody writes them.
+        let (bias_view, residual) = unsafe {
+            (
+                Bias { bias: dbias.view([cols]).unwrap().detached() },
+                Residual { with: dwith.view([1, rows, cols]).unwrap().detached() },
+            )
+        };
+        becomes!(Identity, |x, _, _| f64::from(x));
+        becomes!(Relu, |x, _, _| f64::from(x.max(0.0)));
+        becomes!(bias_view, |x, _, c| f64::from(x + bias[c]));
+        becomes!(residual, |x, r, c| f64::from(x + with[r * cols + c]));
+        becomes!(own::BiasRelu { bias: bias_view.bias }, |x, _, c| f64::from((x + bias[c]).max(0.0)));
+        becomes!(Silu, |x, _, _| f64::from(x) / (1.0 + (-f64::from(x)).exp()));
+        becomes!(Gelu, |x, _, _| {
+            let x = f64::from(x);
+            0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x)).tanh())
+        });
+        becomes!(own::Lower, |x, r, c| if c <= r { f64::from(x * x) } else { 0.0 });
+    }
+}
+
+#[test]
+fn cpu_epilogues() {
+    epilogues(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_epilogues() {
+    epilogues(&Device::cuda(0).unwrap());
+}
