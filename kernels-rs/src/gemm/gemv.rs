@@ -58,7 +58,7 @@ const THREADS: usize = 512;
     block = 512,
     grid = (c.dim(2).div_ceil(4 * L), c.dim(1).div_ceil(R), c.dim(0)),
     writes(c = once),
-    instances(E = Identity, R = 1, L = 8, U = 8, V = 4 | 1; E = Identity, R = 2 | 4 | 8, L = 8, U = 4, V = 4 | 1),
+    instances(E = Identity, R = 1, L = 8 | 4, U = 8, V = 4 | 1; E = Identity, R = 2 | 4 | 8, L = 8 | 4, U = 4, V = 4 | 1),
 )]
 #[requires(
     a.dim(0) == c.dim(0), b.dim(0) == c.dim(0), a.dim(1) == c.dim(1), b.dim(2) == c.dim(2), a.dim(2) == b.dim(1),

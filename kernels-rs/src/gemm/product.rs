@@ -2,7 +2,7 @@
 
 use super::epilogue::{Epilogue, Identity};
 use super::gemv::{gemv_across, gemv_along};
-use super::plan::{Plan, Tile, plan};
+use super::plan::{Lanes, Plan, Tile, plan};
 use super::sgemm::{sgemm, sum_splits};
 use kernel_dsl::GenericArgument;
 use kernel_dsl::launcher::{Argument, Launcher, ValueArgument, ViewArgument};
@@ -173,10 +173,14 @@ impl Gemm {
                 tiled::<V, TA, TB, Identity>(tile, on, 1.0, a, b, 0.0, &mut parts.view_mut(shape)?, splits, Identity)?;
                 launch!(sum_splits < E, V > (alpha, &parts.view(shape)?, splits, beta, c, epilogue))
             }
-            Plan::Across(1) => launch!(gemv_across < E, 1, 8, 8, V > (alpha, a, b, beta, c, epilogue)),
-            Plan::Across(2) => launch!(gemv_across < E, 2, 8, 4, V > (alpha, a, b, beta, c, epilogue)),
-            Plan::Across(4) => launch!(gemv_across < E, 4, 8, 4, V > (alpha, a, b, beta, c, epilogue)),
-            Plan::Across(_) => launch!(gemv_across < E, 8, 8, 4, V > (alpha, a, b, beta, c, epilogue)),
+            Plan::Across(1, Lanes::Eight) => launch!(gemv_across < E, 1, 8, 8, V > (alpha, a, b, beta, c, epilogue)),
+            Plan::Across(1, Lanes::Four) => launch!(gemv_across < E, 1, 4, 8, V > (alpha, a, b, beta, c, epilogue)),
+            Plan::Across(2, Lanes::Eight) => launch!(gemv_across < E, 2, 8, 4, V > (alpha, a, b, beta, c, epilogue)),
+            Plan::Across(2, Lanes::Four) => launch!(gemv_across < E, 2, 4, 4, V > (alpha, a, b, beta, c, epilogue)),
+            Plan::Across(4, Lanes::Eight) => launch!(gemv_across < E, 4, 8, 4, V > (alpha, a, b, beta, c, epilogue)),
+            Plan::Across(4, Lanes::Four) => launch!(gemv_across < E, 4, 4, 4, V > (alpha, a, b, beta, c, epilogue)),
+            Plan::Across(_, Lanes::Eight) => launch!(gemv_across < E, 8, 8, 4, V > (alpha, a, b, beta, c, epilogue)),
+            Plan::Across(_, Lanes::Four) => launch!(gemv_across < E, 8, 4, 4, V > (alpha, a, b, beta, c, epilogue)),
             Plan::Along(1) => launch!(gemv_along < E, 1, 1, V > (alpha, a, b, beta, c, epilogue)),
             Plan::Along(2) => launch!(gemv_along < E, 2, 4, V > (alpha, a, b, beta, c, epilogue)),
             Plan::Along(4) => launch!(gemv_along < E, 4, 4, V > (alpha, a, b, beta, c, epilogue)),
