@@ -1,6 +1,22 @@
-//! The matrix product by square tiles in shared memory.
+//! Matrix products. [`Gemm`] is what to call: any shape, stride and transpose, batches, `f32` or 16-bit storage, epilogues.
 //!
-//! A block of T × T threads owns a T × T tile of C, a thread an element of it. The block walks along the inner dimension
+//! | kernels | for | a block's work |
+//! |---|---|---|
+//! | [`tiled::gemm`] | more than 8 rows | a tile of C of 128 × 128, 64 × 128 or 16 × 128, double-buffered in shared memory and in registers; [`tiled::sum_splits`] where the depth is split |
+//! | [`gemv::gemv_across`], [`gemv::gemv_along`] | up to 8 rows | some columns; what is read once goes straight to registers |
+//! | [`matmul`] | reading | a tile of T × T, an element a thread |
+//!
+//! # What limits them on sm_61
+//!
+//! A multiprocessor multiplies 128 pairs a clock and reads 128 bytes of shared memory. A thread that computes 8 × 8 elements reads 16 numbers for
+//! 64 multiplications, so that shared memory is busy for half of the time, and what is left is to issue nothing but multiplications: of the
+//! loop of 128 × 128 × 8, 97.5 % of the issue slots are FFMA, and 7 % of those wait for a register bank (`tests/tests/budgets.rs`
+//! holds them to 97 % and 20 %). The same PTX on an H200 reaches what cuBLAS does there in `f32`: `kernels bench gemm` says how much on
+//! the machine at hand.
+//!
+//! # The simplest one
+//!
+//! [`matmul`]: a block of T × T threads owns a T × T tile of C, a thread an element of it. The block walks along the inner dimension
 //! tile by tile: all threads copy a tile of A and one of B to shared memory, zero beyond the edge, and each then
 //! adds T products. Each element is read once a tile from global memory and T times from shared memory.
 
@@ -8,8 +24,8 @@ pub mod epilogue;
 pub mod gemv;
 mod plan;
 mod product;
-pub mod sgemm;
 mod tile;
+pub mod tiled;
 
 pub use product::{Gemm, Queue};
 

@@ -1,6 +1,7 @@
 //! Products as a program calls them, on the CPU and on a GPU: whatever plan is chosen, what comes out is what `f64` says, and the rest of
 //! the memory stays as it was.
 
+use kernel_dsl::half::f16;
 use kernels_rs::gemm::Gemm;
 use runtime::testing::Random;
 use runtime::{Device, DeviceBuffer};
@@ -268,4 +269,38 @@ fn cpu_epilogues() {
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_epilogues() {
     epilogues(&Device::cuda(0).unwrap());
+}
+
+/// Matrices stored as `f16`, whose products are computed in `f32` and rounded once: whole numbers come out exact.
+fn halves(device: &Device) {
+    let mut random = Random::new(5);
+    for [rows, cols, depth] in [[128, 128, 40], [5, 33, 9], [1, 64, 40], [7, 36, 520], [16, 128, 512], [0, 4, 4]] {
+        for turned in [false, true] {
+            let mut whole = |n: usize| (0..n).map(|_| random.below(5) as f32 - 2.0).collect::<Vec<_>>();
+            let (a, b) = (whole(rows * depth), whole(depth * cols));
+            let upload = |x: &[f32]| device.upload(&x.iter().map(|x| f16::from_f32(*x)).collect::<Vec<_>>()).unwrap();
+            let (da, db, mut c) = (upload(&a), upload(&b), device.zeros::<f16>(rows * cols).unwrap());
+            let gemm = if turned { Gemm::new().transpose_b() } else { Gemm::new() };
+            let b_is = if turned { [1, cols, depth] } else { [1, depth, cols] };
+            let (av, bv) = (da.view([1, rows, depth]).unwrap(), db.view(b_is).unwrap());
+            gemm.run(device, &av, &bv, &mut c.view_mut([1, rows, cols]).unwrap()).unwrap();
+            for (i, x) in c.download().unwrap().into_iter().enumerate() {
+                let (r, c) = (i / cols, i % cols);
+                let b = |k: usize| if turned { b[c * depth + k] } else { b[k * cols + c] };
+                let expected: f32 = (0..depth).map(|k| a[r * depth + k] * b(k)).sum();
+                assert_eq!(x.to_f32(), expected, "{rows} × {cols} × {depth} at {r}, {c}");
+            }
+        }
+    }
+}
+
+#[test]
+fn cpu_halves() {
+    halves(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_halves() {
+    halves(&Device::cuda(0).unwrap());
 }

@@ -22,8 +22,8 @@ use kernel_dsl::prelude::*;
 /// Four elements of a row from `at` on, zeros behind its end, which is `cols`; in one access where `V` is 4, which says that rows end
 /// at a multiple of 4.
 #[device]
-fn quad<const V: usize>(g: View<f32, 2>, row: usize, at: usize, cols: usize) -> [f32; 4] {
-    let mut x = [0.0f32; 4];
+fn quad<T: Float, const V: usize>(g: View<T, 2>, row: usize, at: usize, cols: usize) -> [T; 4] {
+    let mut x = [T::from_f32(0.0); 4];
     if V == 4 {
         if at < cols {
             x = g.load((row, at));
@@ -40,11 +40,19 @@ fn quad<const V: usize>(g: View<f32, 2>, row: usize, at: usize, cols: usize) -> 
 
 /// c ← epilogue(α·x + β·c) for an element of C, if it is one; c is not read where β is 0.
 #[device]
-fn finish<E: Epilogue>(mut c: ViewMut<f32, 2>, row: usize, at: usize, x: f32, alpha: f32, beta: f32, epilogue: E) {
+fn finish<C: Float, E: Epilogue>(
+    mut c: ViewMut<C, 2>,
+    row: usize,
+    at: usize,
+    x: f32,
+    alpha: f32,
+    beta: f32,
+    epilogue: E,
+) {
     if row < c.rows() && at < c.cols() {
         let x = alpha * x;
-        let x = if beta != 0.0 { beta.mul_add(c[(row, at)], x) } else { x };
-        c[(row, at)] = epilogue.apply([x], [block::z(), row, at])[0];
+        let x = if beta != 0.0 { beta.mul_add(c[(row, at)].to_f32(), x) } else { x };
+        c[(row, at)] = C::from_f32(epilogue.apply([x], [block::z(), row, at])[0]);
     }
 }
 
@@ -58,18 +66,32 @@ const THREADS: usize = 512;
     block = 512,
     grid = (c.dim(2).div_ceil(4 * L), c.dim(1).div_ceil(R), c.dim(0)),
     writes(c = once),
-    instances(E = Identity, R = 1, L = 8 | 4, U = 8, V = 4 | 1; E = Identity, R = 2 | 4 | 8, L = 8 | 4, U = 4, V = 4 | 1),
+    instances(
+        A = f32, B = f32, C = f32, E = Identity, R = 1, L = 8 | 4, U = 8, V = 4 | 1;
+        A = f32, B = f32, C = f32, E = Identity, R = 2 | 4 | 8, L = 8 | 4, U = 4, V = 4 | 1;
+        A = f16, B = f16, C = f16, E = Identity, R = 1, L = 8 | 4, U = 8, V = 4 | 1;
+        A = f16, B = f16, C = f16, E = Identity, R = 2 | 4 | 8, L = 8 | 4, U = 4, V = 4 | 1
+    ),
 )]
 #[requires(
     a.dim(0) == c.dim(0), b.dim(0) == c.dim(0), a.dim(1) == c.dim(1), b.dim(2) == c.dim(2), a.dim(2) == b.dim(1),
     a.aligned(V), b.aligned(V), a.dim(2) % V == 0, b.dim(2) % V == 0,
 )]
-pub fn gemv_across<E: Epilogue, const R: usize, const L: usize, const U: usize, const V: usize>(
+pub fn gemv_across<
+    A: Float,
+    B: Float,
+    C: Float,
+    E: Epilogue,
+    const R: usize,
+    const L: usize,
+    const U: usize,
+    const V: usize,
+>(
     alpha: f32,
-    a: View<f32, 3>,
-    b: View<f32, 3>,
+    a: View<A, 3>,
+    b: View<B, 3>,
     beta: f32,
-    c: ViewMut<f32, 3>,
+    c: ViewMut<C, 3>,
     epilogue: E,
 ) {
     let (a, b, c) = (a.at(block::z()), b.at(block::z()), c.at(block::z()));
@@ -78,18 +100,18 @@ pub fn gemv_across<E: Epilogue, const R: usize, const L: usize, const U: usize, 
     let (depth, col) = (a.cols(), col0 + lane * 4);
     let mut acc = [[0.0f32; 4]; R];
     for k in (group * U..depth).step_by(U * (THREADS / L)) {
-        let mut w = [[0.0f32; 4]; U];
+        let mut w = [[B::from_f32(0.0); 4]; U];
         for i in unroll(0..U) {
             if k + i < depth {
-                w[i] = quad::<V>(b, k + i, col, b.cols());
+                w[i] = quad::<B, V>(b, k + i, col, b.cols());
             }
         }
         for r in unroll(0..R) {
             for q in unroll(0..U / 4) {
-                let x = quad::<V>(a, (row0 + r).min(a.rows() - 1), k + 4 * q, depth);
+                let x = quad::<A, V>(a, (row0 + r).min(a.rows() - 1), k + 4 * q, depth).map(A::to_f32);
                 for i in unroll(0..4) {
                     for j in unroll(0..4) {
-                        acc[r][j] = x[i].mul_add(w[4 * q + i][j], acc[r][j]);
+                        acc[r][j] = x[i].mul_add(w[4 * q + i][j].to_f32(), acc[r][j]);
                     }
                 }
             }
@@ -127,21 +149,28 @@ const STAGED: usize = 512;
 /// the order of k; the lanes' sums meet by a butterfly. One row of A is read by each warp for itself; more are brought to shared memory,
 /// a piece of 512 products at a time, for all warps of the block.
 #[kernel(
-    block = 256,
+    block = 256, max_registers = 128,
     grid = (c.dim(2).div_ceil(8 * W), c.dim(1).div_ceil(R), c.dim(0)),
     writes(c = once),
-    instances(E = Identity, R = 1, W = 1, V = 4 | 1; E = Identity, R = 2 | 4 | 8, W = 4, V = 4 | 1),
+    instances(
+        A = f32, B = f32, C = f32, E = Identity, R = 1, W = 1, V = 4 | 1;
+        A = f32, B = f32, C = f32, E = Identity, R = 2 | 4, W = 4, V = 4 | 1;
+        A = f32, B = f32, C = f32, E = Identity, R = 8, W = 2, V = 4 | 1;
+        A = f16, B = f16, C = f16, E = Identity, R = 1, W = 1, V = 4 | 1;
+        A = f16, B = f16, C = f16, E = Identity, R = 2 | 4, W = 4, V = 4 | 1;
+        A = f16, B = f16, C = f16, E = Identity, R = 8, W = 2, V = 4 | 1
+    ),
 )]
 #[requires(
     a.dim(0) == c.dim(0), b.dim(0) == c.dim(0), a.dim(1) == c.dim(1), b.dim(1) == c.dim(2), a.dim(2) == b.dim(2),
     a.aligned(V), b.aligned(V), a.dim(2) % V == 0,
 )]
-pub fn gemv_along<E: Epilogue, const R: usize, const W: usize, const V: usize>(
+pub fn gemv_along<A: Float, B: Float, C: Float, E: Epilogue, const R: usize, const W: usize, const V: usize>(
     alpha: f32,
-    a: View<f32, 3>,
-    b: View<f32, 3>,
+    a: View<A, 3>,
+    b: View<B, 3>,
     beta: f32,
-    c: ViewMut<f32, 3>,
+    c: ViewMut<C, 3>,
     epilogue: E,
 ) {
     let (a, b, c) = (a.at(block::z()), b.at(block::z()), c.at(block::z()));
@@ -151,31 +180,31 @@ pub fn gemv_along<E: Epilogue, const R: usize, const W: usize, const V: usize>(
     if R == 1 {
         for k0 in (0..depth).step_by(128) {
             let k = k0 + warp::lane() * 4;
-            let x = quad::<V>(a, row0, k, depth);
+            let x = quad::<A, V>(a, row0, k, depth).map(A::to_f32);
             for i in unroll(0..W) {
-                let w = quad::<V>(b, (col0 + i).min(b.rows() - 1), k, depth);
+                let w = quad::<B, V>(b, (col0 + i).min(b.rows() - 1), k, depth);
                 for j in unroll(0..4) {
-                    acc[0][i] = x[j].mul_add(w[j], acc[0][i]);
+                    acc[0][i] = x[j].mul_add(w[j].to_f32(), acc[0][i]);
                 }
             }
         }
     } else {
-        let staged = Shared::<f32, 2>::new([R, STAGED]);
+        let staged = Shared::<A, 2>::new([R, STAGED]);
         for k0 in (0..depth).step_by(STAGED) {
             block::sync();
             staged.copy_from(a.offset((row0, k0)));
             block::sync();
             for step in unroll(0..STAGED / 128) {
                 let at = step * 128 + warp::lane() * 4;
-                let mut w = [[0.0f32; 4]; W];
+                let mut w = [[B::from_f32(0.0); 4]; W];
                 for i in unroll(0..W) {
-                    w[i] = quad::<V>(b, (col0 + i).min(b.rows() - 1), k0 + at, depth);
+                    w[i] = quad::<B, V>(b, (col0 + i).min(b.rows() - 1), k0 + at, depth);
                 }
                 for r in unroll(0..R) {
-                    let x: [f32; 4] = staged.load((r, at));
+                    let x = staged.load::<4>((r, at)).map(A::to_f32);
                     for i in unroll(0..W) {
                         for j in unroll(0..4) {
-                            acc[r][i] = x[j].mul_add(w[i][j], acc[r][i]);
+                            acc[r][i] = x[j].mul_add(w[i][j].to_f32(), acc[r][i]);
                         }
                     }
                 }

@@ -3,7 +3,7 @@
 /// A way to compute C, M × N, from `K` products an element.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Plan {
-    /// [`sgemm`](super::sgemm::sgemm) by one of its tiles, the depth split in so many parts.
+    /// [`gemm`](super::tiled::gemm) by one of its tiles, the depth split in so many parts.
     Tiles(Tile, usize),
     /// [`gemv_across`](super::gemv::gemv_across), so many rows a block, and columns by so many lanes.
     Across(usize, Lanes),
@@ -11,7 +11,7 @@ pub enum Plan {
     Along(usize),
 }
 
-/// The tiles that `sgemm` is compiled for, rows by columns.
+/// The tiles that `gemm` is compiled for, rows by columns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tile {
     /// 128 × 128: 8 × 8 elements a thread.

@@ -3,9 +3,9 @@
 use super::epilogue::{Epilogue, Identity};
 use super::gemv::{gemv_across, gemv_along};
 use super::plan::{Lanes, Plan, Tile, plan};
-use super::sgemm::{sgemm, sum_splits};
-use kernel_dsl::GenericArgument;
+use super::tiled::{gemm, sum_splits};
 use kernel_dsl::launcher::{Argument, Launcher, ValueArgument, ViewArgument};
+use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error, Stream};
 
 /// Where work is queued, and memory comes from: a device, or a stream of it.
@@ -41,7 +41,7 @@ impl<E: GenericArgument + ValueArgument> Fused for E {}
 /// the sum depends on the shape and the device's size, and on nothing else: the same call gives the same bits. Its error is at most
 /// γ(K + 32)·Σ|aᵢ·bᵢ|, γ(n) = n·u/(1 − n·u), u = 2⁻²⁴ (Higham, *Accuracy and Stability of Numerical Algorithms*, section 3.1).
 ///
-/// The kernels are [`sgemm`] by three tiles, whole or split along K, and for up to 8 rows [`gemv_across`] and [`gemv_along`]; [`plan`] chooses. They read four elements at
+/// The kernels are [`gemm`] by three tiles, whole or split along K, and for up to 8 rows [`gemv_across`] and [`gemv_along`]; [`plan`] chooses. They read four elements at
 /// once where every matrix begins at a multiple of 16 bytes and extents and strides are multiples of 4, and one otherwise.
 ///
 /// ```
@@ -103,12 +103,12 @@ impl Gemm {
     /// # Errors
     /// Where the extents do not belong together, C overlaps A or B, a buffer is another device's, or memory for the parts of a split
     /// product is short.
-    pub fn run(
+    pub fn run<T: Float + GenericArgument>(
         self,
         on: &impl Queue,
-        a: &BufferView<'_, f32, 3>,
-        b: &BufferView<'_, f32, 3>,
-        c: &mut BufferViewMut<'_, f32, 3>,
+        a: &BufferView<'_, T, 3>,
+        b: &BufferView<'_, T, 3>,
+        c: &mut BufferViewMut<'_, T, 3>,
     ) -> Result<(), Error> {
         self.run_with(on, a, b, c, Identity)
     }
@@ -118,12 +118,12 @@ impl Gemm {
     ///
     /// # Errors
     /// As for [`run`](Gemm::run).
-    pub fn run_with<E: Epilogue + Fused>(
+    pub fn run_with<T: Float + GenericArgument, E: Epilogue + Fused>(
         self,
         on: &impl Queue,
-        a: &BufferView<'_, f32, 3>,
-        b: &BufferView<'_, f32, 3>,
-        c: &mut BufferViewMut<'_, f32, 3>,
+        a: &BufferView<'_, T, 3>,
+        b: &BufferView<'_, T, 3>,
+        c: &mut BufferViewMut<'_, T, 3>,
         epilogue: E,
     ) -> Result<(), Error> {
         let [batch, m, n] = c.extents();
@@ -136,24 +136,24 @@ impl Gemm {
             && quads(b, b.strides())
             && quads(&*c, c.strides());
         match (fours, self.transpose_a, self.transpose_b) {
-            (true, false, false) => self.planned::<4, false, false, E>(plan, on, a, b, c, epilogue),
-            (true, false, true) => self.planned::<4, false, true, E>(plan, on, a, b, c, epilogue),
-            (true, true, false) => self.planned::<4, true, false, E>(plan, on, a, b, c, epilogue),
-            (true, true, true) => self.planned::<4, true, true, E>(plan, on, a, b, c, epilogue),
-            (false, false, false) => self.planned::<1, false, false, E>(plan, on, a, b, c, epilogue),
-            (false, false, true) => self.planned::<1, false, true, E>(plan, on, a, b, c, epilogue),
-            (false, true, false) => self.planned::<1, true, false, E>(plan, on, a, b, c, epilogue),
-            (false, true, true) => self.planned::<1, true, true, E>(plan, on, a, b, c, epilogue),
+            (true, false, false) => self.planned::<T, 4, false, false, E>(plan, on, a, b, c, epilogue),
+            (true, false, true) => self.planned::<T, 4, false, true, E>(plan, on, a, b, c, epilogue),
+            (true, true, false) => self.planned::<T, 4, true, false, E>(plan, on, a, b, c, epilogue),
+            (true, true, true) => self.planned::<T, 4, true, true, E>(plan, on, a, b, c, epilogue),
+            (false, false, false) => self.planned::<T, 1, false, false, E>(plan, on, a, b, c, epilogue),
+            (false, false, true) => self.planned::<T, 1, false, true, E>(plan, on, a, b, c, epilogue),
+            (false, true, false) => self.planned::<T, 1, true, false, E>(plan, on, a, b, c, epilogue),
+            (false, true, true) => self.planned::<T, 1, true, true, E>(plan, on, a, b, c, epilogue),
         }
     }
 
-    fn planned<const V: usize, const TA: bool, const TB: bool, E: Epilogue + Fused>(
+    fn planned<T: Float + GenericArgument, const V: usize, const TA: bool, const TB: bool, E: Epilogue + Fused>(
         self,
         plan: Plan,
         on: &impl Queue,
-        a: &BufferView<'_, f32, 3>,
-        b: &BufferView<'_, f32, 3>,
-        c: &mut BufferViewMut<'_, f32, 3>,
+        a: &BufferView<'_, T, 3>,
+        b: &BufferView<'_, T, 3>,
+        c: &mut BufferViewMut<'_, T, 3>,
         epilogue: E,
     ) -> Result<(), Error> {
         let Gemm { alpha, beta, .. } = self;
@@ -165,40 +165,73 @@ impl Gemm {
             };
         }
         match plan {
-            Plan::Tiles(tile, 1) => tiled::<V, TA, TB, E>(tile, on, alpha, a, b, beta, c, 1, epilogue),
+            Plan::Tiles(tile, 1) => tiled::<T, T, V, TA, TB, E>(tile, on, alpha, a, b, beta, c, 1, epilogue),
             Plan::Tiles(tile, splits) => {
                 let [batch, m, n] = c.extents();
                 let shape = [batch * splits, m, n];
                 let mut parts: DeviceBuffer<f32> = on.device().alloc(shape.iter().product())?;
-                tiled::<V, TA, TB, Identity>(tile, on, 1.0, a, b, 0.0, &mut parts.view_mut(shape)?, splits, Identity)?;
-                launch!(sum_splits < E, V > (alpha, &parts.view(shape)?, splits, beta, c, epilogue))
+                tiled::<T, f32, V, TA, TB, Identity>(
+                    tile,
+                    on,
+                    1.0,
+                    a,
+                    b,
+                    0.0,
+                    &mut parts.view_mut(shape)?,
+                    splits,
+                    Identity,
+                )?;
+                launch!(sum_splits < T, E, V > (alpha, &parts.view(shape)?, splits, beta, c, epilogue))
             }
-            Plan::Across(1, Lanes::Eight) => launch!(gemv_across < E, 1, 8, 8, V > (alpha, a, b, beta, c, epilogue)),
-            Plan::Across(1, Lanes::Four) => launch!(gemv_across < E, 1, 4, 8, V > (alpha, a, b, beta, c, epilogue)),
-            Plan::Across(2, Lanes::Eight) => launch!(gemv_across < E, 2, 8, 4, V > (alpha, a, b, beta, c, epilogue)),
-            Plan::Across(2, Lanes::Four) => launch!(gemv_across < E, 2, 4, 4, V > (alpha, a, b, beta, c, epilogue)),
-            Plan::Across(4, Lanes::Eight) => launch!(gemv_across < E, 4, 8, 4, V > (alpha, a, b, beta, c, epilogue)),
-            Plan::Across(4, Lanes::Four) => launch!(gemv_across < E, 4, 4, 4, V > (alpha, a, b, beta, c, epilogue)),
-            Plan::Across(_, Lanes::Eight) => launch!(gemv_across < E, 8, 8, 4, V > (alpha, a, b, beta, c, epilogue)),
-            Plan::Across(_, Lanes::Four) => launch!(gemv_across < E, 8, 4, 4, V > (alpha, a, b, beta, c, epilogue)),
-            Plan::Along(1) => launch!(gemv_along < E, 1, 1, V > (alpha, a, b, beta, c, epilogue)),
-            Plan::Along(2) => launch!(gemv_along < E, 2, 4, V > (alpha, a, b, beta, c, epilogue)),
-            Plan::Along(4) => launch!(gemv_along < E, 4, 4, V > (alpha, a, b, beta, c, epilogue)),
-            Plan::Along(_) => launch!(gemv_along < E, 8, 4, V > (alpha, a, b, beta, c, epilogue)),
+            Plan::Across(1, Lanes::Eight) => {
+                launch!(gemv_across < T, T, T, E, 1, 8, 8, V > (alpha, a, b, beta, c, epilogue))
+            }
+            Plan::Across(1, Lanes::Four) => {
+                launch!(gemv_across < T, T, T, E, 1, 4, 8, V > (alpha, a, b, beta, c, epilogue))
+            }
+            Plan::Across(2, Lanes::Eight) => {
+                launch!(gemv_across < T, T, T, E, 2, 8, 4, V > (alpha, a, b, beta, c, epilogue))
+            }
+            Plan::Across(2, Lanes::Four) => {
+                launch!(gemv_across < T, T, T, E, 2, 4, 4, V > (alpha, a, b, beta, c, epilogue))
+            }
+            Plan::Across(4, Lanes::Eight) => {
+                launch!(gemv_across < T, T, T, E, 4, 8, 4, V > (alpha, a, b, beta, c, epilogue))
+            }
+            Plan::Across(4, Lanes::Four) => {
+                launch!(gemv_across < T, T, T, E, 4, 4, 4, V > (alpha, a, b, beta, c, epilogue))
+            }
+            Plan::Across(_, Lanes::Eight) => {
+                launch!(gemv_across < T, T, T, E, 8, 8, 4, V > (alpha, a, b, beta, c, epilogue))
+            }
+            Plan::Across(_, Lanes::Four) => {
+                launch!(gemv_across < T, T, T, E, 8, 4, 4, V > (alpha, a, b, beta, c, epilogue))
+            }
+            Plan::Along(1) => launch!(gemv_along < T, T, T, E, 1, 1, V > (alpha, a, b, beta, c, epilogue)),
+            Plan::Along(2) => launch!(gemv_along < T, T, T, E, 2, 4, V > (alpha, a, b, beta, c, epilogue)),
+            Plan::Along(4) => launch!(gemv_along < T, T, T, E, 4, 4, V > (alpha, a, b, beta, c, epilogue)),
+            Plan::Along(_) => launch!(gemv_along < T, T, T, E, 8, 2, V > (alpha, a, b, beta, c, epilogue)),
         }
     }
 }
 
 /// `sgemm` by one of its tiles.
 #[allow(clippy::too_many_arguments, reason = "the kernel's own, and where it runs")]
-fn tiled<const V: usize, const TA: bool, const TB: bool, E: Epilogue + Fused>(
+fn tiled<
+    T: Float + GenericArgument,
+    O: Float + GenericArgument,
+    const V: usize,
+    const TA: bool,
+    const TB: bool,
+    E: Epilogue + Fused,
+>(
     tile: Tile,
     on: &impl Queue,
     alpha: f32,
-    a: &BufferView<'_, f32, 3>,
-    b: &BufferView<'_, f32, 3>,
+    a: &BufferView<'_, T, 3>,
+    b: &BufferView<'_, T, 3>,
     beta: f32,
-    c: &mut BufferViewMut<'_, f32, 3>,
+    c: &mut BufferViewMut<'_, O, 3>,
     splits: usize,
     epilogue: E,
 ) -> Result<(), Error> {
@@ -206,7 +239,7 @@ fn tiled<const V: usize, const TA: bool, const TB: bool, E: Epilogue + Fused>(
         ($bm:literal, $bn:literal, $bk:literal, $qm:literal, $qn:literal, $t:literal, $la:literal, $lb:literal) => {
             // SAFETY: as in `planned`.
             unsafe {
-                sgemm::<E, $bm, $bn, $bk, $qm, $qn, V, TA, TB, $t, $la, $lb>::launch_unchecked(
+                gemm::<T, T, O, E, $bm, $bn, $bk, $qm, $qn, V, TA, TB, $t, $la, $lb>::launch_unchecked(
                     on, alpha, a, b, beta, c, splits, epilogue,
                 )
             }
@@ -219,8 +252,8 @@ fn tiled<const V: usize, const TA: bool, const TB: bool, E: Epilogue + Fused>(
     }
 }
 
-/// Whether the rows of all matrices begin at multiples of 16 bytes.
-fn quads<'a>(view: impl ViewArgument<'a, f32, 3>, [batch, row, _]: [usize; 3]) -> bool {
+/// Whether all rows begin at multiples of four elements.
+fn quads<'a, T>(view: impl ViewArgument<'a, T, 3>, [batch, row, _]: [usize; 3]) -> bool {
     let Argument::Memory(memory) = view.argument() else { return false };
-    memory.address().is_multiple_of(16) && batch.is_multiple_of(4) && row.is_multiple_of(4)
+    memory.address().is_multiple_of(4 * size_of::<T>() as u64) && batch.is_multiple_of(4) && row.is_multiple_of(4)
 }

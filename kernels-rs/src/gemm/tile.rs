@@ -1,4 +1,4 @@
-//! A block's tile of a matrix product, from global memory to accumulators in registers: what [`sgemm`](super::sgemm()) is made of.
+//! A block's tile of a matrix product, from global memory to accumulators in registers: what [`gemm`](super::tiled::gemm) is made of.
 //!
 //! # The tile
 //!
@@ -40,14 +40,14 @@ use kernel_dsl::prelude::*;
 /// `along`: the matrix is `[width, K]` in memory, so that k runs along its rows (A as it is, B transposed). Otherwise it is
 /// `[K, width]` (B as it is, A transposed). Of the tile's `depth` products only the first `left` are there.
 #[device]
-fn fetch<const N: usize, const V: usize>(
-    g: View<f32, 2>,
+fn fetch<T: Float, const N: usize, const V: usize>(
+    g: View<T, 2>,
     along: bool,
     width: usize,
     depth: usize,
     left: usize,
-) -> [[f32; 4]; N] {
-    let mut out = [[0.0f32; 4]; N];
+) -> [[T; 4]; N] {
+    let mut out = [[T::from_f32(0.0); 4]; N];
     if along {
         for (s, [w, quad]) in unroll(block::share([width, depth / 4]).enumerate()) {
             let row = w.min(g.rows() - 1);
@@ -81,19 +81,20 @@ fn fetch<const N: usize, const V: usize>(
     out
 }
 
-/// The same, from registers to shared memory: row k of `to` is row k of the tile.
+/// The same, from registers to shared memory, as `f32`: row k of `to` is row k of the tile. Here and not in `fetch`, where it would
+/// wait for memory.
 #[device]
-fn put<const N: usize>(mut to: Shared<f32, 2>, along: bool, width: usize, from: &[[f32; 4]; N]) {
+fn put<T: Float, const N: usize>(mut to: Shared<f32, 2>, along: bool, width: usize, from: &[[T; 4]; N]) {
     let depth = to.dim(0);
     if along {
         for (s, [w, quad]) in unroll(block::share([width, depth / 4]).enumerate()) {
             for i in unroll(0..4) {
-                to[(quad * 4 + i, w)] = from[s][i];
+                to[(quad * 4 + i, w)] = from[s][i].to_f32();
             }
         }
     } else {
         for (s, [k, quad]) in unroll(block::share([depth, width / 4]).enumerate()) {
-            to.store((k, quad * 4), from[s]);
+            to.store((k, quad * 4), from[s].map(T::to_f32));
         }
     }
 }
@@ -126,6 +127,8 @@ pub fn corner(wide: usize, rows: usize, cols: usize) -> (usize, usize) {
 /// A·B for one block: `a` begins at the tile's first row, `b` at its first column, and both at the first of `depth` products.
 #[device]
 pub fn product<
+    A: Float,
+    B: Float,
     const BM: usize,
     const BN: usize,
     const BK: usize,
@@ -137,8 +140,8 @@ pub fn product<
     const LA: usize,
     const LB: usize,
 >(
-    a: View<f32, 2>,
-    b: View<f32, 2>,
+    a: View<A, 2>,
+    b: View<B, 2>,
     depth: usize,
     row: usize,
     col: usize,
@@ -153,8 +156,8 @@ pub fn product<
     // The short tile first: what is left of it tells how far the pointers go.
     let mut tiles = depth.div_ceil(BK).max(1);
     let short = depth - (tiles - 1) * BK;
-    put::<LA>(sa.at(0), !TA, BM, &fetch::<LA, V>(a, !TA, BM, BK, short));
-    put::<LB>(sb.at(0), TB, BN, &fetch::<LB, V>(b, TB, BN, BK, short));
+    put::<A, LA>(sa.at(0), !TA, BM, &fetch::<A, LA, V>(a, !TA, BM, BK, short));
+    put::<B, LB>(sb.at(0), TB, BN, &fetch::<B, LB, V>(b, TB, BN, BK, short));
     let (mut ag, mut bg) = (beyond(a, !TA, short), beyond(b, TB, short));
     block::sync();
     for p in unroll(0..QM) {
@@ -164,19 +167,19 @@ pub fn product<
         fb[0][q] = sb.load((0, 0, col + 32 * q));
     }
 
-    let (mut na, mut nb) = ([[0.0f32; 4]; LA], [[0.0f32; 4]; LB]);
+    let (mut na, mut nb) = ([[A::from_f32(0.0); 4]; LA], [[B::from_f32(0.0); 4]; LB]);
     'tiles: loop {
         for buf in unroll(0..2) {
             let more = tiles > 1;
             if more {
-                na = fetch::<LA, V>(ag, !TA, BM, BK, BK);
-                nb = fetch::<LB, V>(bg, TB, BN, BK, BK);
+                na = fetch::<A, LA, V>(ag, !TA, BM, BK, BK);
+                nb = fetch::<B, LB, V>(bg, TB, BN, BK, BK);
                 (ag, bg) = (beyond(ag, !TA, BK), beyond(bg, TB, BK));
             }
             for k in unroll(0..BK - 1) {
                 if k + 2 == BK && more {
-                    put::<LA>(sa.at(1 - buf), !TA, BM, &na);
-                    put::<LB>(sb.at(1 - buf), TB, BN, &nb);
+                    put::<A, LA>(sa.at(1 - buf), !TA, BM, &na);
+                    put::<B, LB>(sb.at(1 - buf), TB, BN, &nb);
                 }
                 for p in unroll(0..QM) {
                     fa[(k + 1) % 2][p] = sa.load((buf, k + 1, row + 16 * p));
@@ -206,6 +209,6 @@ pub fn product<
 
 /// The matrix from its `k`-th product on.
 #[device]
-fn beyond(g: View<f32, 2>, along: bool, k: usize) -> View<f32, 2> {
+fn beyond<T: Float>(g: View<T, 2>, along: bool, k: usize) -> View<T, 2> {
     if along { g.offset((0, k)) } else { g.offset((k, 0)) }
 }

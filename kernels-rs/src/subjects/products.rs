@@ -1,16 +1,18 @@
-//! `sgemm`, `sum_splits`, `gemv_across`, `gemv_along`: products α·op(A)·op(B) + β·C of batches of matrices.
+//! `gemm`, `sum_splits`, `gemv_across`, `gemv_along`: products α·op(A)·op(B) + β·C of batches of matrices.
 
 use super::{TINY, U, gamma};
 use crate::gemm::epilogue::Identity;
 use crate::gemm::gemv::{gemv_across, gemv_along};
-use crate::gemm::sgemm::{sgemm, sum_splits};
+use crate::gemm::tiled::{gemm, sum_splits};
+use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::{Constant, Instance};
+use kernel_dsl::half::f16;
 use runtime::testing::{Bound, Case, Expected, Input, Random};
 
-runtime::register!(sgemm<Identity, 128, 128, 8, 2, 2, 4, false, false, 256, 1, 1>, tiled_cases, tiled_reference);
-runtime::register!(sum_splits<Identity, 4>, parts_cases, parts_reference);
-runtime::register!(gemv_across<Identity, 1, 8, 8, 4>, across_cases, few_reference);
-runtime::register!(gemv_along<Identity, 1, 1, 4>, along_cases, few_reference_along);
+runtime::register!(gemm<f32, f32, f32, Identity, 128, 128, 8, 2, 2, 4, false, false, 256, 1, 1>, tiled_cases, tiled_reference);
+runtime::register!(sum_splits<f32, Identity, 4>, parts_cases, parts_reference);
+runtime::register!(gemv_across<f32, f32, f32, Identity, 1, 8, 8, 4>, across_cases, few_reference);
+runtime::register!(gemv_along<f32, f32, f32, Identity, 1, 1, 4>, along_cases, few_reference_along);
 
 /// The instance's numbers and truths in order.
 fn numbers(instance: &Instance) -> Vec<usize> {
@@ -22,12 +24,22 @@ fn numbers(instance: &Instance) -> Vec<usize> {
     instance.0.iter().filter_map(number).collect()
 }
 
+/// What the matrices are stored as; the last one, where they differ.
+fn stored(instance: &Instance) -> Scalar {
+    let scalar = |c: &Constant| if let Constant::Scalar(s) = c { Some(*s) } else { None };
+    instance.0.iter().filter_map(scalar).next_back().unwrap_or(Scalar::F32)
+}
+
 /// A batch of matrices with gaps behind rows and matrices, in multiples of `unit`.
-fn batch(random: &mut Random, extents: [usize; 3], unit: usize, gaps: usize) -> Input {
+fn batch(random: &mut Random, stored: Scalar, extents: [usize; 3], unit: usize, gaps: usize) -> Input {
     let [n, rows, cols] = extents;
     let pitch = (cols + gaps * unit).max(unit);
     let plane = (rows * pitch + gaps * unit).max(unit);
-    Input::strided(&random.values::<f32>(n * plane + gaps), extents, [plane, pitch, 1])
+    let (elements, strides) = (n * plane + gaps, [plane, pitch, 1]);
+    match stored {
+        Scalar::F16 => Input::strided(&random.values::<f16>(elements), extents, strides),
+        _ => Input::strided(&random.values::<f32>(elements), extents, strides),
+    }
 }
 
 /// α or β: mostly the usual ones.
@@ -38,6 +50,7 @@ fn factor(random: &mut Random, usual: f32) -> f32 {
 /// One product: batch, M, N, K.
 fn product(
     random: &mut Random,
+    stored: Scalar,
     [n, rows, cols, depth]: [usize; 4],
     [turned_a, turned_b]: [bool; 2],
     unit: usize,
@@ -50,10 +63,10 @@ fn product(
     let c = [n * splits.unwrap_or(1), rows, cols];
     let mut inputs = vec![
         Input::scalar(alpha),
-        batch(random, a, unit, gaps),
-        batch(random, b, unit, gaps),
+        batch(random, stored, a, unit, gaps),
+        batch(random, stored, b, unit, gaps),
         Input::scalar(beta),
-        batch(random, c, unit, gaps),
+        batch(random, stored, c, unit, gaps),
     ];
     inputs.extend(splits.map(Input::scalar));
     let parts = splits.map_or(String::new(), |s| format!(", {s} parts"));
@@ -78,20 +91,30 @@ fn tiled_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [1, up(1 + random.below(rows)), up(1 + random.below(2 * cols)), up(1 + random.below(5 * deep)), 3],
         [2, up(5), up(7), up(3), 4],
     ];
-    shapes.map(|[n, m, c, k, splits]| product(random, [n, m, c, k], turned, unit, Some(splits))).into()
+    shapes
+        .map(|[n, m, c, k, splits]| product(random, stored(instance), [n, m, c, k], turned, unit, Some(splits)))
+        .into()
 }
 
 fn across_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[rows, lanes, unrolled, unit] = numbers(instance).as_slice() else { return Vec::new() };
-    few(random, rows, 4 * lanes, unrolled * 512 / lanes, unit, false)
+    few(random, stored(instance), rows, 4 * lanes, unrolled * 512 / lanes, unit, false)
 }
 
 fn along_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[rows, wide, unit] = numbers(instance).as_slice() else { return Vec::new() };
-    few(random, rows, 8 * wide, 512, unit, true)
+    few(random, stored(instance), rows, 8 * wide, 512, unit, true)
 }
 
-fn few(random: &mut Random, rows: usize, cols: usize, deep: usize, unit: usize, turned: bool) -> Vec<Case> {
+fn few(
+    random: &mut Random,
+    stored: Scalar,
+    rows: usize,
+    cols: usize,
+    deep: usize,
+    unit: usize,
+    turned: bool,
+) -> Vec<Case> {
     let up = |n: usize| n.next_multiple_of(unit);
     let shapes = [
         [1, 1, up(1), up(1)],
@@ -102,27 +125,28 @@ fn few(random: &mut Random, rows: usize, cols: usize, deep: usize, unit: usize, 
         [1, rows, up(3), 0],
         [1, 0, up(3), up(3)],
     ];
-    shapes.map(|shape| product(random, shape, [false, turned], unit, None)).into()
+    shapes.map(|shape| product(random, stored, shape, [false, turned], unit, None)).into()
 }
 
 fn tiled_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[_, _, deep, _, _, _, ta, tb, ..] = numbers(instance).as_slice() else { return Vec::new() };
     // As the kernel divides the depth.
     let splits = inputs[5].value() as usize;
-    reference(inputs, [ta == 1, tb == 1], splits, |k| k.div_ceil(splits).next_multiple_of(deep))
+    reference(stored(instance), inputs, [ta == 1, tb == 1], splits, |k| k.div_ceil(splits).next_multiple_of(deep))
 }
 
-fn few_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    reference(inputs, [false, false], 1, |k| k)
+fn few_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    reference(stored(instance), inputs, [false, false], 1, |k| k)
 }
 
-fn few_reference_along(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    reference(inputs, [false, true], 1, |k| k)
+fn few_reference_along(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    reference(stored(instance), inputs, [false, true], 1, |k| k)
 }
 
 /// A sum of K products, fused in whatever order, is off by γ(K)·Σ|a·b|; 32 more roundings bring the sums of lanes and warps
 /// together; α rounds once and β once. Each rounding of a subnormal adds half the least one.
 fn reference(
+    stored: Scalar,
     inputs: &[Input],
     [turned_a, turned_b]: [bool; 2],
     splits: usize,
@@ -147,11 +171,22 @@ fn reference(
                 let value = alpha * sum + old;
                 values.push(value);
                 let off = gamma(depth + 33) * (alpha.abs() * size) + (alpha * sum).abs() * U + value.abs() * U;
-                bounds.push(1.001 * off + (depth as f64 + 35.0) * alpha.abs().max(1.0) * TINY);
+                bounds.push(
+                    1.001 * off + (depth as f64 + 35.0) * alpha.abs().max(1.0) * TINY + at_rest(stored, value, off),
+                );
             }
         }
     }
     vec![Expected::new(4, values, Bound::Each(bounds))]
+}
+
+/// What the last rounding adds, to what C is stored as, of a value that is off by `off` already.
+fn at_rest(stored: Scalar, value: f64, off: f64) -> f64 {
+    match stored {
+        // 11 bits, and 2⁻²⁴ the least subnormal.
+        Scalar::F16 => 1.001 * (value.abs() + off) / f64::from(1 << 11) + 2f64.powi(-25),
+        _ => 0.0,
+    }
 }
 
 fn parts_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
@@ -162,8 +197,8 @@ fn parts_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let case = |[n, rows, cols, splits]: [usize; 4]| {
         let gaps = random.below(3);
         let (alpha, beta) = (factor(random, 1.0), factor(random, 0.0));
-        let parts = batch(random, [n * splits, rows, cols], unit, gaps);
-        let c = batch(random, [n, rows, cols], unit, gaps);
+        let parts = batch(random, Scalar::F32, [n * splits, rows, cols], unit, gaps);
+        let c = batch(random, stored(instance), [n, rows, cols], unit, gaps);
         let name = format!("{n} of {rows} × {cols} in {splits} parts, α = {alpha}, β = {beta}");
         Case::new(name, [Input::scalar(alpha), parts, Input::scalar(splits), Input::scalar(beta), c])
     };
@@ -171,7 +206,7 @@ fn parts_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 }
 
 /// As many additions as parts, one rounding by α and one by β.
-fn parts_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+fn parts_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (alpha, parts, beta, c) = (inputs[0].value(), inputs[1].values(), inputs[3].value(), inputs[4].values());
     let splits = inputs[2].value() as usize;
     let &[_, rows, cols] = inputs[4].extents() else { return Vec::new() };
@@ -180,7 +215,8 @@ fn parts_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
         let of_part = (0..splits).map(|s| parts[(i / plane * splits + s) * plane + i % plane]);
         let (sum, size) = (of_part.clone().sum::<f64>(), of_part.map(f64::abs).sum::<f64>());
         let value = alpha * sum + if beta == 0.0 { 0.0 } else { beta * c[i] };
-        (value, 1.001 * (gamma(splits + 1) * alpha.abs() * size + value.abs() * U) + 4.0 * TINY)
+        let off = 1.001 * (gamma(splits + 1) * alpha.abs() * size + value.abs() * U) + 4.0 * TINY;
+        (value, off + at_rest(stored(instance), value, off))
     };
     let (values, bounds) = (0..c.len()).map(one).unzip();
     vec![Expected::new(4, values, Bound::Each(bounds))]

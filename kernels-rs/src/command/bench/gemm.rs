@@ -1,9 +1,12 @@
-//! Products beside cuBLAS, and beside a copy of as many bytes.
+//! Products beside cuBLAS in `f32`, and beside a copy of as many bytes.
 
 use super::cublas::{Cublas, Product};
 use super::{Contender, Error, Measured, Rate, Trial, all};
 use crate::gemm::Gemm;
-use ::runtime::{Device, DeviceBuffer, Stream, testing::Random};
+use ::runtime::testing::{Draw, Random};
+use ::runtime::{Device, DeviceBuffer, Stream};
+use kernel_dsl::half::f16;
+use kernel_dsl::{Float, GenericArgument};
 use std::time::Duration;
 
 /// M, N, K, and whether B is stored as [N, K].
@@ -30,18 +33,27 @@ const LONG_NS: f64 = 3e5;
 /// A guess of an H100's speed, for how often a product is run in one measurement.
 const FLOP_PER_NS: f64 = 4e4;
 
+/// Those measured with matrices stored as `f16`, too.
+const HALVES: [([usize; 3], bool); 4] =
+    [([4096, 4096, 4096], false), ([4096, 4096, 4096], true), ([1, 8192, 8192], false), ([1, 8192, 8192], true)];
+
 pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
     let device = Device::cuda(0).map_err(Error::Device)?;
     let stream = device.stream().map_err(Error::Device)?;
     let cublas = Cublas::open()?;
     let mut measured = Vec::new();
     for (shape, turned_b) in SHAPES {
-        measured.extend(one(&stream, cublas.as_ref(), shape, turned_b, rounds)?);
+        measured.extend(one::<f32>("sgemm", &stream, cublas.as_ref(), shape, turned_b, rounds)?);
+    }
+    for (shape, turned_b) in HALVES {
+        measured.extend(one::<f16>("hgemm", &stream, None, shape, turned_b, rounds)?);
     }
     Ok(measured)
 }
 
-fn one(
+/// A product of matrices stored as `T`; cuBLAS, where it is asked, of as many `f32`.
+fn one<T: Draw + Float + GenericArgument>(
+    kernel: &'static str,
     stream: &Stream,
     cublas: Option<&Cublas>,
     shape: [usize; 3],
@@ -53,16 +65,17 @@ fn one(
     let mut random = Random::new(1);
     // Clocks and power depend on the values: ordinary ones.
     let mut drawn = |n: usize| {
-        let some: Vec<f32> = random.values(n.min(1 << 20));
-        let all: Vec<f32> = some.iter().copied().cycle().take(n).collect();
+        let some: Vec<T> = random.values(n.min(1 << 20));
+        let all: Vec<T> = some.iter().copied().cycle().take(n).collect();
         device.upload(&all).map_err(Error::Device)
     };
     let (a, b) = (drawn(m * k)?, drawn(k * n)?);
-    let zeros = |n: usize| device.zeros::<f32>(n).map_err(Error::Device);
+    let zeros = |n: usize| device.zeros::<T>(n).map_err(Error::Device);
     let (mut c, mut theirs) = (zeros(m * n)?, zeros(m * n)?);
     // A copy reads a byte for each that it writes.
-    let bytes = 4 * (m * k + k * n + m * n);
-    let (source, mut target) = (zeros(bytes / 8)?, zeros(bytes / 8)?);
+    let elements = m * k + k * n + m * n;
+    let (source, mut target) = (zeros(elements / 2)?, zeros(elements / 2)?);
+    let bytes = elements * size_of::<T>();
     let flop = 2.0 * m as f64 * n as f64 * k as f64;
     let times = (LONG_NS / (flop / FLOP_PER_NS)).clamp(1.0, 20.0) as u32;
 
@@ -82,14 +95,14 @@ fn one(
     contenders.push(timed("copy", stream, times, || stream.copy(&source, &mut target)));
     let layout = if turned_b { "A·Bᵀ" } else { "A·B" };
     let trial = Trial {
-        kernel: "gemm",
+        kernel,
         shape: format!("{m}x{n}x{k}, {layout}"),
         rate: Some(if m > 8 { Rate::Flop(flop) } else { Rate::Bytes(bytes as f64) }),
         contenders,
         after: Box::new(|| ()),
     };
     let measured = all(vec![trial], rounds)?;
-    let _keep: (&DeviceBuffer<f32>, &mut DeviceBuffer<f32>) = (&a, &mut theirs);
+    let _keep: (&DeviceBuffer<T>, &mut DeviceBuffer<T>) = (&a, &mut theirs);
     Ok(measured)
 }
 

@@ -1,4 +1,4 @@
-//! C ← α·op(A)·op(B) + β·C in `f32`.
+//! C ← α·op(A)·op(B) + β·C by tiles, computed in `f32` whatever the matrices are stored as.
 
 use super::epilogue::*;
 use super::tile::{corner, product};
@@ -19,9 +19,12 @@ pub fn grouped(blocks_m: usize, blocks_n: usize, group: usize) -> (usize, usize)
     grid = (c.dim(1).div_ceil(BM) * c.dim(2).div_ceil(BN), splits, a.dim(0)),
     writes(c = once),
     instances(
-        E = Identity, BM = 128, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false | true, TB = false | true, T = 256;
-        E = Identity, BM = 64, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false | true, TB = false | true, T = 128;
-        E = Identity, BM = 16, BN = 128, BK = 32, QM = 1, QN = 1, V = 4 | 1, TA = false | true, TB = false | true, T = 128
+        A = f32, B = f32, C = f32, E = Identity, BM = 128, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false | true, TB = false | true, T = 256;
+        A = f16, B = f16, C = f16, E = Identity, BM = 128, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false, TB = false | true, T = 256;
+        A = f32, B = f32, C = f32, E = Identity, BM = 64, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false | true, TB = false | true, T = 128;
+        A = f16, B = f16, C = f16, E = Identity, BM = 64, BN = 128, BK = 8, QM = 2, QN = 2, V = 4 | 1, TA = false, TB = false | true, T = 128;
+        A = f32, B = f32, C = f32, E = Identity, BM = 16, BN = 128, BK = 32, QM = 1, QN = 1, V = 4 | 1, TA = false | true, TB = false | true, T = 128;
+        A = f16, B = f16, C = f16, E = Identity, BM = 16, BN = 128, BK = 32, QM = 1, QN = 1, V = 4 | 1, TA = false, TB = false | true, T = 128
     ),
     derived(LA = BM * BK / (4 * T), LB = BK * BN / (4 * T)),
 )]
@@ -33,7 +36,10 @@ pub fn grouped(blocks_m: usize, blocks_n: usize, group: usize) -> (usize, usize)
     a.aligned(V), b.aligned(V), c.aligned(V), a.dim(2) % V == 0, b.dim(2) % V == 0, c.dim(2) % V == 0,
     (if TA { a.dim(1) } else { a.dim(2) }) % V == 0,
 )]
-pub fn sgemm<
+pub fn gemm<
+    A: Float,
+    B: Float,
+    C: Float,
     E: Epilogue,
     const BM: usize,
     const BN: usize,
@@ -48,10 +54,10 @@ pub fn sgemm<
     const LB: usize,
 >(
     alpha: f32,
-    a: View<f32, 3>,
-    b: View<f32, 3>,
+    a: View<A, 3>,
+    b: View<B, 3>,
     beta: f32,
-    c: ViewMut<f32, 3>,
+    c: ViewMut<C, 3>,
     splits: usize,
     epilogue: E,
 ) {
@@ -67,7 +73,7 @@ pub fn sgemm<
     let depth = (depth - k0).min(each);
     let ab = if TA { a.at(batch).offset((k0, row0)) } else { a.at(batch).offset((row0, k0)) };
     let bb = if TB { b.at(batch).offset((col0, k0)) } else { b.at(batch).offset((k0, col0)) };
-    let acc = product::<BM, BN, BK, QM, QN, V, TA, TB, LA, LB>(ab, bb, depth, row, col);
+    let acc = product::<A, B, BM, BN, BK, QM, QN, V, TA, TB, LA, LB>(ab, bb, depth, row, col);
 
     let c = c.at(batch * splits + split);
     for i in unroll(0..4 * QM) {
@@ -94,18 +100,18 @@ pub fn sgemm<
     block = 256,
     grid = ((c.dim(1) * c.dim(2).div_ceil(V)).div_ceil(256), c.dim(0)),
     writes(c = once),
-    instances(E = Identity, V = 4 | 1),
+    instances(C = f32 | f16, E = Identity, V = 4 | 1),
 )]
 #[requires(
     splits > 0, parts.dim(0) == c.dim(0) * splits, parts.dim(1) == c.dim(1), parts.dim(2) == c.dim(2),
     parts.aligned(V), c.aligned(V), c.dim(2) % V == 0,
 )]
-pub fn sum_splits<E: Epilogue, const V: usize>(
+pub fn sum_splits<C: Float, E: Epilogue, const V: usize>(
     alpha: f32,
     parts: View<f32, 3>,
     splits: usize,
     beta: f32,
-    c: ViewMut<f32, 3>,
+    c: ViewMut<C, 3>,
     epilogue: E,
 ) {
     let batch = block::y();
@@ -125,11 +131,11 @@ pub fn sum_splits<E: Epilogue, const V: usize>(
 
 /// c ← epilogue(α·x + β·c), of which c is not read where β is 0.
 #[device]
-fn store<E: Epilogue, const V: usize>(
+fn store<C: Float, E: Epilogue, const V: usize>(
     alpha: f32,
     x: [f32; V],
     beta: f32,
-    c: ViewMut<f32, 2>,
+    c: ViewMut<C, 2>,
     row: usize,
     col: usize,
     batch: usize,
@@ -140,10 +146,10 @@ fn store<E: Epilogue, const V: usize>(
         x[e] = alpha * x[e];
     }
     if beta != 0.0 {
-        let old: [f32; V] = c.load((row, col));
+        let old = c.load::<V>((row, col)).map(C::to_f32);
         for e in unroll(0..V) {
             x[e] = beta.mul_add(old[e], x[e]);
         }
     }
-    c.store((row, col), epilogue.apply(x, [batch, row, col]));
+    c.store((row, col), epilogue.apply(x, [batch, row, col]).map(C::from_f32));
 }
