@@ -3,7 +3,7 @@
 use crate::cache::Cache;
 use crate::contract::Approved;
 use crate::cpu::Cpu;
-use crate::cuda::{Cuda, Driver, Form};
+use crate::cuda::{Cuda, Driver, Form, Loss};
 use crate::pool::{MemoryStatistics, Piece, Pool, Source};
 use crate::stream::{Pending, Queue};
 use crate::{Error, Result};
@@ -78,6 +78,8 @@ impl Device {
     ///
     /// The error names what was found and what is needed: a driver of CUDA 8.0 or later (9.0 for kernels that shuffle), and a
     /// device of compute capability 6.1 or later.
+    ///
+    /// Where the device was [`lost`](Device::lost), this is it in a new context, which has nothing in common with the lost one.
     pub fn cuda(ordinal: usize) -> Result<Device> {
         Ok(Device::new(Backend::Cuda(Cuda::open(ordinal)?), None))
     }
@@ -97,15 +99,30 @@ impl Device {
         matches!(self.0.backend, Backend::Cpu(_))
     }
 
+    /// Why it can no longer be used, if it is lost: a kernel has trapped or left its memory, or the hardware has failed. Every operation says
+    /// so from then on, at once, and nothing else of the process is touched. Buffers, streams and launches that are of it can be dropped;
+    /// what they held is gone.
+    ///
+    /// [`Device::cuda`] then opens the GPU anew, in another context. It does so while there still are buffers of the lost device, whose
+    /// memory comes back when the last that is of it is dropped.
+    ///
+    /// The CPU is never lost.
+    pub fn lost(&self) -> Option<&Loss> {
+        match &self.0.backend {
+            Backend::Cpu(_) => None,
+            Backend::Cuda(cuda) => cuda.lost().map(|loss| &**loss),
+        }
+    }
+
     fn new(backend: Backend, choice: Option<Choice>) -> Device {
         Device(Arc::new(Inner { backend, choice, programs: Cache::default() }))
     }
 
-    /// What memory of this device is known by: 0 is the host's, then the GPUs by number.
+    /// What memory of this device is known by: 0 is the host's. That of a device that was lost is not that of the one which was opened after.
     pub(crate) fn id(&self) -> u64 {
         match &self.0.backend {
             Backend::Cpu(_) => 0,
-            Backend::Cuda(cuda) => 1 + cuda.info().ordinal as u64,
+            Backend::Cuda(cuda) => cuda.id(),
         }
     }
 
@@ -263,7 +280,10 @@ impl fmt::Display for Backend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Backend::Cpu(_) => f.write_str("cpu (interpreter)"),
-            Backend::Cuda(cuda) => cuda.info().fmt(f),
+            Backend::Cuda(cuda) => {
+                cuda.info().fmt(f)?;
+                if cuda.lost().is_some() { f.write_str(", lost") } else { Ok(()) }
+            }
         }
     }
 }
@@ -272,6 +292,9 @@ impl Backend {
     /// Memory that is still to be written: what it holds is not defined, and on the CPU initialised. With it comes what must be over before it is
     /// written.
     pub fn take(&self, memory: Memory, bytes: usize) -> Result<(Piece, Pending)> {
+        if let Backend::Cuda(cuda) = self {
+            cuda.check()?;
+        }
         self.with_pool(memory, |pool, source| pool.take(bytes, source))
     }
 

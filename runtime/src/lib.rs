@@ -57,7 +57,7 @@ pub mod __private {
 }
 
 pub use buffer::DeviceBuffer;
-pub use cuda::{Capability, CudaVersion, DriverError};
+pub use cuda::{Capability, Cause, CudaVersion, DriverError, Launched, Loss};
 pub use device::{Choice, Device};
 pub use error::Error;
 pub use pinned::PinnedBuffer;

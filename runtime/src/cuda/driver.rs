@@ -69,6 +69,8 @@ functions! {
     context_retain = cuDevicePrimaryCtxRetain(*mut sys::CUcontext, sys::CUdevice);
     /// `_v2` came with CUDA 11.0; the older name has the same meaning to a caller.
     context_release = cuDevicePrimaryCtxRelease_v2 | cuDevicePrimaryCtxRelease(sys::CUdevice);
+    context_create = cuCtxCreate_v2(*mut sys::CUcontext, c_uint, sys::CUdevice);
+    context_destroy = cuCtxDestroy_v2(sys::CUcontext);
     context_current = cuCtxGetCurrent(*mut sys::CUcontext);
     context_make_current = cuCtxSetCurrent(sys::CUcontext);
     context_push = cuCtxPushCurrent_v2(sys::CUcontext);
@@ -200,7 +202,7 @@ impl Driver {
 
 /// A call of the CUDA driver that failed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{doing}: the CUDA driver returned {name} ({code}){}{}", described(.description), self.consequence())]
+#[error("{doing}: the CUDA driver returned {name} ({code}){}", described(.description))]
 pub struct DriverError {
     doing: String,
     code: Code,
@@ -219,20 +221,16 @@ impl DriverError {
         &self.name
     }
 
-    /// Whether the device's context is unusable from here on, in this process: the driver gives the same error to every later
-    /// call.
+    /// Whether the device's context is unusable from here on: the driver gives the same error to every later call.
     pub fn loses_context(&self) -> bool {
-        // Illegal address, launch timeout, assert, and the hardware faults (stack, instruction, alignment, address space, program
-        // counter, launch failed); uncorrectable ECC and NVLink errors.
-        matches!(self.code, 214 | 220 | 700 | 702 | 710 | 714..=719)
+        // Uncorrectable errors of memory (ECC) and NVLink, and such as were contained; illegal address, launch timeout, assert, and the
+        // hardware's faults (stack, instruction, alignment, address space, program counter, launch failed), a leak of tensor
+        // memory; and of a context that somebody else has ended: it is not valid, or destroyed.
+        matches!(self.code, 201 | 214 | 220 | 226 | 700 | 702 | 709 | 710 | 714..=719 | 721)
     }
 
-    pub(super) fn is_out_of_memory(&self) -> bool {
+    pub(crate) fn is_out_of_memory(&self) -> bool {
         self.code == OUT_OF_MEMORY
-    }
-
-    fn consequence(&self) -> &'static str {
-        if self.loses_context() { "; the device cannot be used again in this process" } else { "" }
     }
 }
 
@@ -248,7 +246,7 @@ mod tests {
     fn a_library_without_our_functions_is_refused_by_name() {
         let Err(Error::DriverLacks { functions, .. }) = Driver::start(&|_| None) else { panic!("expected a refusal") };
         assert!(functions.contains(&"cuLaunchKernel"));
-        assert_eq!(functions.len(), 40);
+        assert_eq!(functions.len(), 42);
     }
 
     /// A driver that knows its version, how `cuInit` ends, and no error's name; its other functions are not to be called.

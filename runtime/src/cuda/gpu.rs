@@ -4,6 +4,8 @@ use super::context::Context;
 use super::info::DeviceInfo;
 use super::lane::{Lane, Lanes};
 use super::launch::{Loaded, Ready};
+use super::loss::Loss;
+use super::mark::Mark;
 use super::module::{Module, ptx, shared_memory};
 use crate::cache::Cache;
 use crate::contract::Approved;
@@ -13,6 +15,7 @@ use crate::{Error, Result};
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::analyses;
 use kernel_dsl::compiler::hir::{Instance, Monomorphic};
+use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::lower::checked::Checked;
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -20,9 +23,12 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// What the environment has where a device's memory is to be the driver's each time.
 const NO_POOL: &str = "KERNELS_NO_POOL";
 
-/// A CUDA device. There is one of each number in a process: that is what lets the streams of all who use it know of one another.
+/// A CUDA device. There is one of each number in a process that is not lost: that is what lets the streams of all who use it know of one
+/// another.
 pub(crate) struct Cuda {
     context: Arc<Context>,
+    /// What its memory is known by: no other has the same, lost ones among them.
+    id: u64,
     lanes: Lanes,
     memory: Pool,
     pinned: Pool,
@@ -40,6 +46,13 @@ pub(crate) enum Form {
     Bare,
 }
 
+/// Those that are open, lost ones among them: the driver, too, has one primary context of each in a process.
+struct Open {
+    devices: Vec<(usize, Weak<Cuda>)>,
+    /// How many were opened beside one that was lost.
+    lost: u64,
+}
+
 /// Device memory.
 struct DeviceMemory<'a>(&'a Cuda);
 /// Host memory that the device copies from and to by itself.
@@ -48,24 +61,64 @@ struct PinnedMemory<'a>(&'a Cuda);
 impl Cuda {
     /// Device `ordinal`, if it is one that kernels run on.
     pub fn open(ordinal: usize) -> Result<Arc<Cuda>> {
-        /// Those that are open: the driver, too, has one primary context of each in a process.
-        static OPEN: Mutex<Vec<(usize, Weak<Cuda>)>> = Mutex::new(Vec::new());
+        static OPEN: Mutex<Open> = Mutex::new(Open { devices: Vec::new(), lost: 0 });
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|(_, cuda)| cuda.strong_count() > 0);
-        if let Some(cuda) = open.iter().find(|(o, _)| *o == ordinal).and_then(|(_, cuda)| cuda.upgrade()) {
-            return Ok(cuda);
+        open.devices.retain(|(_, cuda)| cuda.strong_count() > 0);
+        let known: Vec<_> =
+            open.devices.iter().filter(|(o, _)| *o == ordinal).filter_map(|(_, cuda)| cuda.upgrade()).collect();
+        if let Some(cuda) = known.iter().find(|cuda| cuda.lost().is_none()) {
+            return Ok(cuda.clone());
         }
-        let context = Arc::new(Context::open(ordinal)?);
+        let context = Arc::new(Context::open(ordinal, known.is_empty())?);
+        if !known.is_empty() {
+            open.lost += 1;
+        }
         let cuda = Arc::new(Cuda {
             lanes: Lanes::new(context.clone())?,
             context,
+            id: 1 + ordinal as u64 + (open.lost << 32),
             memory: if std::env::var_os(NO_POOL).is_some() { Pool::bare() } else { Pool::default() },
             pinned: Pool::default(),
             modules: Cache::default(),
             checked: Cache::default(),
         });
-        open.push((ordinal, Arc::downgrade(&cuda)));
+        open.devices.push((ordinal, Arc::downgrade(&cuda)));
+        // Those that are lost may end here, with the lock, which they do not need.
+        drop(known);
         Ok(cuda)
+    }
+
+    /// Why it is lost, if it is.
+    pub fn lost(&self) -> Option<&Arc<Loss>> {
+        self.context.lost()
+    }
+
+    /// An error if it is lost.
+    pub fn check(&self) -> Result<()> {
+        self.context.check()
+    }
+
+    /// What its memory is known by.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// What `attempt` gives; where it is that there is no memory, all that is cached is given back, and it is tried once more.
+    fn with_memory<T>(&self, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
+        let why = match attempt() {
+            Err(why) if why.is_out_of_memory() => why,
+            other => return other,
+        };
+        let given_back = self.memory.trim(&DeviceMemory(self))? + self.pinned.trim(&PinnedMemory(self))?;
+        let why = if given_back == 0 { Err(why) } else { attempt() };
+        let pool = || Box::new(self.memory.statistics());
+        why.map_err(|why| match why {
+            Error::OutOfMemory { requested, device, free, pool: None } => {
+                Error::OutOfMemory { requested, device, free, pool: Some(pool()) }
+            }
+            Error::Driver(source) if source.is_out_of_memory() => Error::Exhausted { source, pool: pool() },
+            other => other,
+        })
     }
 
     pub fn info(&self) -> &DeviceInfo {
@@ -87,7 +140,13 @@ impl Cuda {
 
     /// A lane that nobody has.
     pub fn take_lane(&self) -> Result<Arc<Lane>> {
-        self.lanes.take()
+        self.check()?;
+        self.with_memory(|| self.lanes.take())
+    }
+
+    /// The place behind all that a lane was given so far.
+    pub fn mark(&self, lane: &Arc<Lane>) -> Result<Mark> {
+        self.with_memory(|| Mark::record(lane))
     }
 
     /// Gives a lane back.
@@ -167,9 +226,10 @@ impl Cuda {
         let instance = program.instance();
         let (key, name) = ((ptr::from_ref(artifact).addr(), instance.clone()), instance.name(artifact.name));
         let failed = |source| Error::Compile { instance: name.clone(), source };
-        let load = |ptx: &str, shared| {
+        let load = |ptx: &str, shared: SharedMemory| {
             self.context.info.require_target(artifact.target, &name)?;
-            Module::load(self.context.clone(), ptx, &instance.entry(artifact.name), &name, shared).map(Arc::new)
+            let load = || Module::load(self.context.clone(), ptx, &instance.entry(artifact.name), &name, &shared);
+            self.with_memory(load).map(Arc::new)
         };
         let kernel = match form {
             Form::Bare => Loaded::Bare(
@@ -200,8 +260,9 @@ impl Cuda {
     /// The memory of its arguments lives; for these the kernel is free of out-of-bounds accesses and races, unless it is the
     /// checked form.
     pub unsafe fn submit(&self, lane: &Lane, launch: &mut Ready<'_>) -> Result<()> {
+        let mut state = lane.state();
         // SAFETY: by the caller's promise.
-        unsafe { launch.submit(&self.lanes, lane, &mut lane.state()) }
+        self.with_memory(|| unsafe { launch.submit(&self.lanes, lane, &mut state) })
     }
 
     /// Runs a launch to its end, on the device's own lane: what is found is this launch's.
@@ -212,7 +273,7 @@ impl Cuda {
         let lane = self.lanes.first();
         let mut state = lane.state();
         // SAFETY: by the caller's promise.
-        unsafe { launch.submit(&self.lanes, &lane, &mut state)? };
+        self.with_memory(|| unsafe { launch.submit(&self.lanes, &lane, &mut state) })?;
         lane.wait_in(&mut state)
     }
 }

@@ -6,9 +6,11 @@
 use super::context::Context;
 use super::driver::{Code, Driver};
 use super::record::Records;
+use super::under_way::UnderWay;
 use crate::stream::{Moment, Pending, Used};
 use crate::{Error, Result};
 use cudarc::driver::sys;
+use kernel_dsl::compiler::launch::Shape;
 use kernel_dsl::compiler::lower::checked::Checked;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,6 +39,7 @@ pub(crate) struct Lane {
     submitted: AtomicU64,
     /// The number of the last that is known to be over.
     completed: AtomicU64,
+    under_way: Arc<UnderWay>,
     state: Mutex<State>,
 }
 
@@ -168,10 +171,11 @@ impl Lane {
             mark: ptr::null_mut(),
             submitted: AtomicU64::new(0),
             completed: AtomicU64::new(0),
+            under_way: Arc::default(),
             state: Mutex::default(),
         };
         let (mut stream, mut mark) = (ptr::null_mut(), ptr::null_mut());
-        lane.context.run(
+        let made = lane.context.run(
             || "making a stream".into(),
             // SAFETY: both outlive the calls.
             |driver| unsafe {
@@ -180,8 +184,11 @@ impl Lane {
                     code => code,
                 }
             },
-        )?;
+        );
+        // The first is there though the second may not be.
         (lane.stream, lane.mark) = (stream, mark);
+        made?;
+        lane.context.watch(&lane.under_way);
         Ok(lane)
     }
 
@@ -242,9 +249,16 @@ impl Lane {
     fn finish(&self) -> Result<()> {
         let submitted = self.submitted.load(Ordering::Acquire);
         // SAFETY: the stream is alive.
-        self.context.run(|| "waiting for a stream".into(), |driver| unsafe { (driver.stream_wait)(self.stream) })?;
+        self.context
+            .run_or_lose(|| "waiting for a stream".into(), |driver| unsafe { (driver.stream_wait)(self.stream) })?;
         self.is_over_until(submitted);
+        self.under_way.over(submitted);
         Ok(())
+    }
+
+    /// Notes a launch that is submitted next, by whoever has the state.
+    pub(super) fn note(&self, instance: &Arc<str>, shape: Shape) {
+        self.under_way.note(instance, shape, self.submitted.load(Ordering::Relaxed) + 1);
     }
 
     /// Takes note that operation `count` is over.

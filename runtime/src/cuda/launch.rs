@@ -2,6 +2,7 @@
 
 use super::lane::{Lane, Lanes, State};
 use super::module::Module;
+use super::under_way::shown;
 use crate::Result;
 use crate::contract::Approved;
 use crate::stream::Used;
@@ -22,7 +23,7 @@ pub(super) enum Loaded {
 /// All that the driver is told of a launch.
 pub(crate) struct Ready<'a> {
     kernel: Loaded,
-    instance: String,
+    instance: Arc<str>,
     shape: Shape,
     shared: u32,
     /// The parameters, the record's address last where there is one.
@@ -39,7 +40,7 @@ impl<'a> Ready<'a> {
         let record = matches!(kernel, Loaded::Checked(..)).then_some(0);
         let mut values: Box<[u64]> = approved.parameters().into_iter().chain(record).collect();
         let pointers = values.iter_mut().map(|value| ptr::from_mut(value).cast()).collect();
-        Ok(Ready { kernel, instance, shape: approved.shape(), shared, values, pointers, used: approved.used() })
+        Ok(Ready { kernel, instance: instance.into(), shape: approved.shape(), shared, values, pointers, used: approved.used() })
     }
 
     /// Submits it. `state` is the lane's.
@@ -53,11 +54,12 @@ impl<'a> Ready<'a> {
         }
         let Ready { kernel, instance, shape, shared, pointers, used, .. } = self;
         let ([gx, gy, gz], [bx, by, bz]) = (shape.grid, shape.block);
+        lane.note(instance, *shape);
         let submitted = lanes.submit_in(
             lane,
             state,
             used,
-            || format!("running {instance} in {gx} × {gy} × {gz} blocks of {bx} × {by} × {bz} threads"),
+            || format!("launching {instance} in {}, with {shared} bytes of dynamic shared memory", shown(*shape)),
             // SAFETY: there is a pointer for each parameter of the entry, to at least as many bytes as the parameter has, which the
             // driver copies; the rest by the caller's promise.
             |driver, stream| unsafe {

@@ -1,7 +1,7 @@
 //! The CUDA device, through the driver library alone.
 //!
 //! `driver` holds the functions of the library and turns their codes into errors; `info` what a device says of itself;
-//! `context` a device's primary context and its memory; `lane` the streams there, and what orders them; `mark` their events; `module`
+//! `context` a device's context and its memory; `loss` how one is lost, `under_way` by which launches; `lane` the streams there, and what orders them; `mark` their events; `module`
 //! kernels loaded there; `launch` their launches; `record` what checked launches leave; `gpu` puts these together; `version` which
 //! driver knows which PTX. Only this folder calls the driver.
 
@@ -11,9 +11,11 @@ mod gpu;
 mod info;
 mod lane;
 mod launch;
+mod loss;
 mod mark;
 mod module;
 mod record;
+mod under_way;
 mod version;
 
 pub(crate) use driver::Driver;
@@ -22,6 +24,8 @@ pub(crate) use gpu::{Cuda, Form};
 pub use info::DeviceInfo;
 pub(crate) use lane::Lane;
 pub(crate) use launch::Ready;
+pub use loss::{Cause, Loss};
 pub(crate) use mark::Mark;
 pub(crate) use module::ptx;
+pub use under_way::Launched;
 pub use version::{Capability, CudaVersion};

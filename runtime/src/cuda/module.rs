@@ -65,7 +65,7 @@ impl Module {
         ptx: &str,
         entry: &str,
         instance: &str,
-        shared: SharedMemory,
+        shared: &SharedMemory,
     ) -> Result<Module, Error> {
         version::check_ptx(ptx, context.driver.version(), instance)?;
         // Text ends at its first NUL for the driver; PTX that holds one is cut there and refused by the assembler.
@@ -76,7 +76,7 @@ impl Module {
         let mut values = [log.as_mut_ptr().cast::<c_void>(), ptr::without_provenance_mut(LOG_BYTES)];
         let mut module = ptr::null_mut();
         let loaded = context.run(
-            || "loading its module".to_string(),
+            || format!("loading its module of {} bytes of PTX", ptx.len()),
             // SAFETY: the text ends with a NUL; as many options as values, each of the kind that its option takes: a buffer and
             // its size. All outlive the call.
             |driver| unsafe {
@@ -92,7 +92,7 @@ impl Module {
                 other => other,
             });
         }
-        let mut loaded = Module { context, module, function: ptr::null_mut(), shared };
+        let mut loaded = Module { context, module, function: ptr::null_mut(), shared: shared.clone() };
         let name = CString::new(entry).unwrap_or_default();
         let mut function = ptr::null_mut();
         loaded.context.run(
