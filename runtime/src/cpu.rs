@@ -17,6 +17,8 @@ use kernel_dsl::launcher::{Memory, Shape};
 use kernel_dsl::{Argument, Artifact};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// What the driver aligns allocations to, so that what is aligned here is there too.
 const ALIGNMENT: usize = 256;
@@ -27,9 +29,16 @@ pub(crate) struct Cpu {
     /// By the artifact's address, which is static.
     executables: Cache<(usize, Instance), Executable>,
     memory: Pool,
+    /// How long a launch may take.
+    time_limit: Mutex<Option<Duration>>,
 }
 
 impl Cpu {
+    /// Sets how long a launch may take.
+    pub fn limit_time(&self, limit: Option<Duration>) {
+        *self.time_limit.lock().unwrap_or_else(PoisonError::into_inner) = limit;
+    }
+
     pub fn memory(&self) -> (&Pool, HostMemory) {
         (&self.memory, HostMemory)
     }
@@ -42,7 +51,8 @@ impl Cpu {
                 .map_err(|source| Error::Compile { instance: instance.name(artifact.name), source })?;
             Executable::new(&lowered)
         })?;
-        executable.run(approved)
+        let limit = *self.time_limit.lock().unwrap_or_else(PoisonError::into_inner);
+        executable.run_within(approved, limit)
     }
 }
 
@@ -128,9 +138,15 @@ impl Executable {
 
     /// Runs it on arguments in host memory. What a kernel that does wrong has written until then stays written.
     pub fn run(&self, approved: &Approved) -> Result<()> {
+        self.run_within(approved, None)
+    }
+
+    /// The same, for as long as `limit` at most.
+    fn run_within(&self, approved: &Approved, limit: Option<Duration>) -> Result<()> {
         // Nobody sees the warnings: what only makes such is not asked for.
         let without = Check::ORIGINS.into_iter().collect();
-        self.run_by(approved, interpreter::Options { without, ..Default::default() }).map(|_| ())
+        let deadline = limit.map(interpreter::Deadline::after);
+        self.run_by(approved, interpreter::Options { without, deadline, ..Default::default() }).map(|_| ())
     }
 
     /// The same, by other options; gives the warnings and what the run did, none if nothing has run.

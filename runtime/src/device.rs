@@ -14,6 +14,7 @@ use serde::Serialize;
 use std::fmt;
 use std::ptr;
 use std::sync::{Arc, Once};
+use std::time::Duration;
 
 /// A device: an NVIDIA GPU, or the CPU, where the oracle interprets kernels and checks all that they do.
 ///
@@ -153,6 +154,24 @@ impl Device {
     /// From now on the device's memory that is held, used or not, grows to `bytes` at most; to all that there is, if `None`.
     pub fn limit_memory(&self, bytes: Option<u64>) {
         self.0.backend.with_pool(Memory::Device, |pool, _| pool.set_limit(bytes));
+    }
+
+    /// From now on the host waits for an operation of a stream for as long as `limit` at most: longer, and the launch is taken to be endless.
+    /// `None`, which is what a device begins with, waits for ever.
+    ///
+    /// On the CPU the launch is stopped and reported, as what the oracle finds, and the device goes on. On a GPU nothing ends a kernel
+    /// from outside: the device is [lost](Device::lost), with an error that names the kernel; whoever waits for it gets
+    /// that error instead of waiting for ever. [`Device::cuda`] makes a new context, in which work goes on beside the
+    /// endless kernel; what that takes of the GPU comes back with the end of the process. (Where a display hangs on the card, its driver
+    /// has a limit of its own, and ends the kernel.)
+    ///
+    /// While a limit is set, each operation on a GPU has an event behind it, the host polls where it would sleep, and copies
+    /// from and to memory that is not pinned go through memory that is.
+    pub fn limit_time(&self, limit: Option<Duration>) {
+        match &self.0.backend {
+            Backend::Cpu(cpu) => cpu.limit_time(limit),
+            Backend::Cuda(cuda) => cuda.limit_time(limit),
+        }
     }
 
     /// Gives back all memory that is kept and not used, pinned memory too: the number of bytes. It waits for work that may still
@@ -327,6 +346,11 @@ impl Backend {
             Backend::Cpu(_) => Ok(()),
             Backend::Cuda(cuda) => cuda.wait_for(pending),
         }
+    }
+
+    /// Whether the host may give up waiting, with copies still under way.
+    pub fn may_give_up(&self) -> bool {
+        matches!(self, Backend::Cuda(cuda) if cuda.time_limit().is_some())
     }
 
     /// The device's own queue.

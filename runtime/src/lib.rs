@@ -44,6 +44,7 @@ pub mod interpreter;
 mod number;
 mod pinned;
 mod pool;
+mod profile;
 pub mod ptx;
 mod stream;
 pub mod testing;
@@ -62,6 +63,7 @@ pub use device::{Choice, Device};
 pub use error::Error;
 pub use pinned::PinnedBuffer;
 pub use pool::MemoryStatistics;
+pub use profile::{KernelTime, Profile, Timed, Work};
 pub use stream::{Event, Prepared, Stream};
 pub use view::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut};
 

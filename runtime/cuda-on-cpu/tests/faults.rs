@@ -67,7 +67,6 @@ const CALLS: &[&str] = &[
     "cuMemGetInfo_v2",
     "cuMemAlloc_v2",
     "cuMemFree_v2",
-    "cuMemsetD8_v2",
     "cuMemcpyDtoH_v2",
     "cuMemsetD8Async",
     "cuMemcpyHtoDAsync_v2",

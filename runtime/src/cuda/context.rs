@@ -16,7 +16,9 @@ use crate::Error;
 use cudarc::driver::sys;
 use std::marker::PhantomData;
 use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
 /// A device with a context, which it keeps alive.
 pub(super) struct Context {
@@ -26,6 +28,8 @@ pub(super) struct Context {
     context: sys::CUcontext,
     kind: Kind,
     lost: OnceLock<Arc<Loss>>,
+    /// In nanoseconds; 0 is none.
+    time_limit: AtomicU64,
     /// What the lanes have been given, for whoever asks why the context was lost.
     under_way: Mutex<Vec<Weak<UnderWay>>>,
 }
@@ -118,7 +122,7 @@ impl Context {
         context: sys::CUcontext,
         kind: Kind,
     ) -> Context {
-        Context { driver, info, device, context, kind, lost: OnceLock::new(), under_way: Mutex::default() }
+        Context { driver, info, device, context, kind, lost: OnceLock::new(), time_limit: AtomicU64::new(0), under_way: Mutex::default() }
     }
 
     /// Why it is lost, if it is.
@@ -139,6 +143,20 @@ impl Context {
             Arc::new(Loss { device: self.info.to_string(), cause, under_way })
         });
         Error::Lost(loss.clone())
+    }
+
+    /// How long the host waits for an operation, if not for ever.
+    pub fn time_limit(&self) -> Option<Duration> {
+        match self.time_limit.load(Ordering::Relaxed) {
+            0 => None,
+            nanoseconds => Some(Duration::from_nanos(nanoseconds)),
+        }
+    }
+
+    /// Sets that.
+    pub fn limit_time(&self, limit: Option<Duration>) {
+        let nanoseconds = limit.map_or(0, |limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX).max(1));
+        self.time_limit.store(nanoseconds, Ordering::Relaxed);
     }
 
     /// What a lane is given is noted there from now on.
@@ -259,23 +277,6 @@ impl Context {
         // A failure here is that of an earlier operation, which has been reported, or of a driver that has shut down with the process.
         // SAFETY: by the caller's promise.
         let _ = self.run(|| "freeing memory".into(), |driver| unsafe { (driver.memory_free)(address) });
-    }
-
-    /// Sets every byte.
-    ///
-    /// # Safety
-    /// `bytes` bytes at `address` are one allocation's and nobody else uses them.
-    pub unsafe fn fill(&self, address: u64, bytes: usize, value: u8) -> Result<(), Error> {
-        self.run(
-            || format!("filling {bytes} bytes at {address:#x}"),
-            // SAFETY: by the caller's promise. Filling may go on after the call: the default stream is waited for.
-            |driver| unsafe {
-                match (driver.memory_fill)(address, value, bytes) {
-                    0 => (driver.stream_wait)(ptr::null_mut()),
-                    code => code,
-                }
-            },
-        )
     }
 
     /// Copies from the device.

@@ -78,7 +78,6 @@ functions! {
     memory_info = cuMemGetInfo_v2(*mut usize, *mut usize);
     memory_allocate = cuMemAlloc_v2(*mut sys::CUdeviceptr, usize);
     memory_free = cuMemFree_v2(sys::CUdeviceptr);
-    memory_fill = cuMemsetD8_v2(sys::CUdeviceptr, u8, usize);
     copy_to_host = cuMemcpyDtoH_v2(*mut c_void, sys::CUdeviceptr, usize);
     memory_fill_in = cuMemsetD8Async(sys::CUdeviceptr, u8, usize, sys::CUstream);
     copy_to_device_in = cuMemcpyHtoDAsync_v2(sys::CUdeviceptr, *const c_void, usize, sys::CUstream);
@@ -94,6 +93,7 @@ functions! {
     stream_create = cuStreamCreate(*mut sys::CUstream, c_uint);
     stream_destroy = cuStreamDestroy_v2(sys::CUstream);
     stream_wait = cuStreamSynchronize(sys::CUstream);
+    stream_query = cuStreamQuery(sys::CUstream);
     stream_wait_event = cuStreamWaitEvent(sys::CUstream, sys::CUevent, c_uint);
     event_create = cuEventCreate(*mut sys::CUevent, c_uint);
     event_destroy = cuEventDestroy_v2(sys::CUevent);

@@ -6,6 +6,7 @@ use super::lane::{Lane, Lanes};
 use super::launch::{Loaded, Ready};
 use super::loss::Loss;
 use super::mark::Mark;
+use super::operation::Operation;
 use super::module::{Module, ptx, shared_memory};
 use crate::cache::Cache;
 use crate::contract::Approved;
@@ -19,6 +20,7 @@ use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::lower::checked::Checked;
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 /// What the environment has where a device's memory is to be the driver's each time.
 const NO_POOL: &str = "KERNELS_NO_POOL";
@@ -98,6 +100,16 @@ impl Cuda {
         self.context.check()
     }
 
+    /// How long the host waits for an operation, if not for ever.
+    pub fn time_limit(&self) -> Option<Duration> {
+        self.context.time_limit()
+    }
+
+    /// Sets that.
+    pub fn limit_time(&self, limit: Option<Duration>) {
+        self.context.limit_time(limit);
+    }
+
     /// What its memory is known by.
     pub fn id(&self) -> u64 {
         self.id
@@ -164,9 +176,9 @@ impl Cuda {
     /// # Safety
     /// `bytes` bytes at `address` are one allocation's, `used` says that they are written, and nobody else uses them.
     pub unsafe fn fill(&self, lane: &Lane, used: &Used<'_>, address: u64, bytes: usize, value: u8) -> Result<()> {
-        let doing = || format!("filling {bytes} bytes at {address:#x}");
+        let operation = Operation::Fill { bytes, at: address };
         // SAFETY: by the caller's promise.
-        self.lanes.submit(lane, used, doing, |driver, stream| unsafe {
+        self.lanes.submit(lane, used, operation, |driver, stream| unsafe {
             (driver.memory_fill_in)(address, value, bytes, stream)
         })
     }
@@ -184,9 +196,9 @@ impl Cuda {
         from: *const u8,
         bytes: usize,
     ) -> Result<()> {
-        let doing = || format!("copying {bytes} bytes to the device at {address:#x}");
+        let operation = Operation::Upload { bytes, to: address };
         // SAFETY: by the caller's promise.
-        self.lanes.submit(lane, used, doing, |driver, stream| unsafe {
+        self.lanes.submit(lane, used, operation, |driver, stream| unsafe {
             (driver.copy_to_device_in)(address, from.cast(), bytes, stream)
         })
     }
@@ -197,9 +209,9 @@ impl Cuda {
     /// As many bytes at `address` are one allocation's, `used` says that they are read, and nobody writes them; `to` lives, and
     /// nobody else uses it, until the copy is over.
     pub unsafe fn read(&self, lane: &Lane, used: &Used<'_>, address: u64, to: *mut u8, bytes: usize) -> Result<()> {
-        let doing = || format!("copying {bytes} bytes from the device at {address:#x}");
+        let operation = Operation::Download { bytes, from: address };
         // SAFETY: by the caller's promise.
-        self.lanes.submit(lane, used, doing, |driver, stream| unsafe {
+        self.lanes.submit(lane, used, operation, |driver, stream| unsafe {
             (driver.copy_to_host_in)(to.cast(), address, bytes, stream)
         })
     }
@@ -210,9 +222,9 @@ impl Cuda {
     /// As many bytes at both are of allocations, `used` says that the first are read and the second written, and nobody writes the
     /// first or uses the second.
     pub unsafe fn copy(&self, lane: &Lane, used: &Used<'_>, from: u64, to: u64, bytes: usize) -> Result<()> {
-        let doing = || format!("copying {bytes} bytes from {from:#x} to {to:#x}");
+        let operation = Operation::Copy { bytes, from, to };
         // SAFETY: by the caller's promise.
-        self.lanes.submit(lane, used, doing, |driver, stream| unsafe { (driver.copy_in)(to, from, bytes, stream) })
+        self.lanes.submit(lane, used, operation, |driver, stream| unsafe { (driver.copy_in)(to, from, bytes, stream) })
     }
 
     /// Makes a launch of the instance ready. Its module is compiled and loaded once.
@@ -228,6 +240,7 @@ impl Cuda {
         let failed = |source| Error::Compile { instance: name.clone(), source };
         let load = |ptx: &str, shared: SharedMemory| {
             self.context.info.require_target(artifact.target, &name)?;
+            self.lanes.settle()?;
             let load = || Module::load(self.context.clone(), ptx, &instance.entry(artifact.name), &name, &shared);
             self.with_memory(load).map(Arc::new)
         };
@@ -280,6 +293,7 @@ impl Cuda {
 
 impl Source for DeviceMemory<'_> {
     fn reserve(&self, bytes: u64) -> Result<u64> {
+        self.0.lanes.settle()?;
         self.0.context.allocate(bytes as usize)
     }
 
@@ -292,13 +306,16 @@ impl Source for DeviceMemory<'_> {
     }
 
     unsafe fn release(&self, address: u64, _: u64) {
-        // SAFETY: by the caller's promise.
-        unsafe { self.0.context.free(address) }
+        if self.0.lanes.settle().is_ok() {
+            // SAFETY: by the caller's promise.
+            unsafe { self.0.context.free(address) }
+        }
     }
 }
 
 impl Source for PinnedMemory<'_> {
     fn reserve(&self, bytes: u64) -> Result<u64> {
+        self.0.lanes.settle()?;
         self.0.context.allocate_pinned(bytes as usize)
     }
 
@@ -311,8 +328,10 @@ impl Source for PinnedMemory<'_> {
     }
 
     unsafe fn release(&self, address: u64, _: u64) {
-        // SAFETY: by the caller's promise.
-        unsafe { self.0.context.free_pinned(address) }
+        if self.0.lanes.settle().is_ok() {
+            // SAFETY: by the caller's promise.
+            unsafe { self.0.context.free_pinned(address) }
+        }
     }
 }
 

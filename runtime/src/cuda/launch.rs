@@ -2,7 +2,7 @@
 
 use super::lane::{Lane, Lanes, State};
 use super::module::Module;
-use super::under_way::shown;
+use super::operation::Operation;
 use crate::Result;
 use crate::contract::Approved;
 use crate::stream::Used;
@@ -50,6 +50,9 @@ impl<'a> Ready<'a> {
     /// lives.
     pub(super) unsafe fn submit(&mut self, lanes: &Lanes, lane: &Lane, state: &mut State) -> Result<()> {
         if let (Loaded::Checked(_, form), Some(record)) = (&self.kernel, self.values.last_mut()) {
+            if state.records.are_to_be_made() {
+                lanes.settle()?;
+            }
             *record = lane.next_record(state, form)?;
         }
         let Ready { kernel, instance, shape, shared, pointers, used, .. } = self;
@@ -59,7 +62,7 @@ impl<'a> Ready<'a> {
             lane,
             state,
             used,
-            || format!("launching {instance} in {}, with {shared} bytes of dynamic shared memory", shown(*shape)),
+            Operation::Launch { instance, shape: *shape, shared: *shared },
             // SAFETY: there is a pointer for each parameter of the entry, to at least as many bytes as the parameter has, which the
             // driver copies; the rest by the caller's promise.
             |driver, stream| unsafe {

@@ -2,7 +2,7 @@
 //!
 //! `driver` holds the functions of the library and turns their codes into errors; `info` what a device says of itself;
 //! `context` a device's context and its memory; `loss` how one is lost, `under_way` by which launches; `lane` the streams there, and what orders them; `mark` their events; `module`
-//! kernels loaded there; `launch` their launches; `record` what checked launches leave; `gpu` puts these together; `version` which
+//! kernels loaded there; `launch` their launches; `record` what checked launches leave; `operation` what a lane does, `timeline` how long; `gpu` puts these together; `version` which
 //! driver knows which PTX. Only this folder calls the driver.
 
 mod context;
@@ -14,7 +14,9 @@ mod launch;
 mod loss;
 mod mark;
 mod module;
+mod operation;
 mod record;
+mod timeline;
 mod under_way;
 mod version;
 
@@ -27,5 +29,6 @@ pub(crate) use launch::Ready;
 pub use loss::{Cause, Loss};
 pub(crate) use mark::Mark;
 pub(crate) use module::ptx;
+pub(crate) use operation::Operation;
 pub use under_way::Launched;
 pub use version::{Capability, CudaVersion};

@@ -3,6 +3,7 @@
 use super::context::Context;
 use crate::interpreter::reported;
 use crate::{Error, Result};
+use cudarc::driver::sys;
 use kernel_dsl::compiler::ir::record::{STATE, WORDS};
 use kernel_dsl::compiler::lower::checked::Checked;
 use std::sync::Arc;
@@ -26,14 +27,23 @@ pub(super) struct Records {
 
 impl Records {
     /// The address of a record, all zero, for a launch of `form`; `None` where there is no room before they are collected.
-    pub fn next(&mut self, context: &Context, form: &Arc<Checked>) -> Result<Option<u64>> {
+    /// They are cleared in `stream`, where the launch comes after it.
+    pub fn next(
+        &mut self,
+        context: &Context,
+        stream: sys::CUstream,
+        form: &Arc<Checked>,
+    ) -> Result<Option<u64>> {
         if self.address == 0 {
             self.address = context.allocate(ROOM * RECORD_BYTES)?;
             self.dirty = true;
         }
         if self.dirty && self.forms.is_empty() {
-            // SAFETY: ours, with as many bytes; the launches that they were for have ended.
-            unsafe { context.fill(self.address, ROOM * RECORD_BYTES, 0)? };
+            context.run(
+                || "clearing the records of checked launches".into(),
+                // SAFETY: ours, with as many bytes; the launches that they were for have ended.
+                |driver| unsafe { (driver.memory_fill_in)(self.address, 0, ROOM * RECORD_BYTES, stream) },
+            )?;
             self.dirty = false;
         }
         if self.forms.len() == ROOM {
@@ -41,6 +51,11 @@ impl Records {
         }
         self.forms.push(form.clone());
         Ok(Some(self.address + ((self.forms.len() - 1) * RECORD_BYTES) as u64))
+    }
+
+    /// Whether memory is still to be had for them.
+    pub fn are_to_be_made(&self) -> bool {
+        self.address == 0
     }
 
     /// Whether there is nothing to tell.
