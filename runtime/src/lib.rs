@@ -46,6 +46,7 @@ mod pinned;
 mod pool;
 mod profile;
 pub mod ptx;
+pub mod store;
 mod stream;
 pub mod testing;
 mod view;

@@ -6,6 +6,7 @@ mod common;
 use common::inside;
 use cudarc::driver::sys;
 use kernels_rs::saxpy;
+use runtime::store::Store;
 use runtime::{Device, Error, Result};
 use std::ffi::{CString, c_char, c_int};
 use std::ptr;
@@ -274,5 +275,72 @@ fn every_allocation_may_fail() {
                 assert_eq!(program(&device).unwrap(), expected(), "after {name}{which}");
             }
         }
+    });
+}
+
+/// A folder for a store, empty.
+fn store(name: &str) -> std::path::PathBuf {
+    let folder = common::folder(name);
+    std::fs::remove_dir_all(&folder).unwrap();
+    folder
+}
+
+#[test]
+fn machine_code_is_kept_from_run_to_run() {
+    let folder = store("kept");
+    let settings = [("KERNELS_CACHE", folder.to_str().unwrap()), ("CUDA_ON_CPU_LOG", "/dev/null")];
+    inside("machine_code_is_kept_from_run_to_run", &settings, || {
+        let injection = Injection::new();
+        let run = || {
+            injection.set(Some("2@cuLinkComplete#1000000000"));
+            assert_eq!(twice().unwrap(), expected());
+            injection.calls()
+        };
+        let store = Store::of_environment().unwrap();
+        assert_eq!(run(), 2, "the checked form and the bare one");
+        assert_eq!(store.usage().unwrap().cubins, 2);
+        assert_eq!(store.usage().unwrap().ptx, 1, "of the checked form, which is made at run time");
+        assert_eq!(run(), 0);
+        // What is damaged is made again, as is what the driver refuses.
+        for file in std::fs::read_dir(store.folder()).unwrap() {
+            let path = file.unwrap().path();
+            let mut bytes = std::fs::read(&path).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            std::fs::write(&path, bytes).unwrap();
+        }
+        assert_eq!(run(), 2);
+        assert_eq!(run(), 0);
+        injection.set(Some("209@cuModuleLoadDataEx#1"));
+        assert_eq!(twice().unwrap(), expected());
+        injection.set(None);
+        assert_eq!(store.usage().unwrap().cubins, 2);
+        // Whatever of it fails: the driver still has the PTX.
+        for name in ["cuLinkCreate_v2", "cuLinkAddData_v2", "cuLinkComplete", "cuLinkDestroy"] {
+            store.clear().unwrap();
+            injection.set(Some(&format!("999@{name}")));
+            assert_eq!(twice().unwrap(), expected(), "{name}");
+        }
+        injection.set(None);
+        assert!(injection.objects() <= 4, "what cannot be ended is not: {}", injection.objects());
+    });
+}
+
+#[test]
+fn a_context_that_others_have_lost_is_not_used() {
+    inside("a_context_that_others_have_lost_is_not_used", &[("CUDA_ON_CPU_LOG", "/dev/null")], || {
+        let context = cudarc::driver::CudaContext::new(0).unwrap();
+        let module = context.load_module(cudarc::nvrtc::Ptx::from_src(common::PTX)).unwrap();
+        let stop = module.load_function("stop").unwrap();
+        let stream = context.default_stream();
+        // SAFETY: it takes nothing, and traps.
+        unsafe {
+            let _ = stream.launch_builder(&stop).launch(cudarc::driver::LaunchConfig::for_num_elems(1));
+        }
+        assert!(stream.synchronize().is_err());
+        let device = Device::cuda(0).unwrap();
+        assert_eq!(program(&device).unwrap(), expected());
+        drop(device);
+        assert!(stream.synchronize().is_err());
     });
 }

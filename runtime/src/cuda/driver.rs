@@ -85,6 +85,11 @@ functions! {
     copy_in = cuMemcpyDtoDAsync_v2(sys::CUdeviceptr, sys::CUdeviceptr, usize, sys::CUstream);
     pinned_allocate = cuMemHostAlloc(*mut *mut c_void, usize, c_uint);
     pinned_free = cuMemFreeHost(*mut c_void);
+    link_create = cuLinkCreate_v2(c_uint, *mut c_int, *mut *mut c_void, *mut sys::CUlinkState);
+    link_add = cuLinkAddData_v2(sys::CUlinkState, c_int, *mut c_void, usize, *const c_char, c_uint, *mut c_int,
+        *mut *mut c_void);
+    link_complete = cuLinkComplete(sys::CUlinkState, *mut *mut c_void, *mut usize);
+    link_destroy = cuLinkDestroy(sys::CUlinkState);
     module_load = cuModuleLoadDataEx(*mut sys::CUmodule, *const c_void, c_uint, *mut c_int, *mut *mut c_void);
     module_function = cuModuleGetFunction(*mut sys::CUfunction, sys::CUmodule, *const c_char);
     module_unload = cuModuleUnload(sys::CUmodule);
@@ -246,7 +251,7 @@ mod tests {
     fn a_library_without_our_functions_is_refused_by_name() {
         let Err(Error::DriverLacks { functions, .. }) = Driver::start(&|_| None) else { panic!("expected a refusal") };
         assert!(functions.contains(&"cuLaunchKernel"));
-        assert_eq!(functions.len(), 42);
+        assert_eq!(functions.len(), 46);
     }
 
     /// A driver that knows its version, how `cuInit` ends, and no error's name; its other functions are not to be called.

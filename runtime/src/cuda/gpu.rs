@@ -7,10 +7,11 @@ use super::launch::{Loaded, Ready};
 use super::loss::Loss;
 use super::mark::Mark;
 use super::operation::Operation;
-use super::module::{Module, ptx, shared_memory};
+use super::module::{Module, kept, shared_memory, stored_ptx};
 use crate::cache::Cache;
 use crate::contract::Approved;
 use crate::pool::{Pool, Source};
+use crate::store::Store;
 use crate::stream::{Pending, Used};
 use crate::{Error, Result};
 use kernel_dsl::Artifact;
@@ -34,6 +35,8 @@ pub(crate) struct Cuda {
     lanes: Lanes,
     memory: Pool,
     pinned: Pool,
+    /// What was compiled is kept there.
+    store: Option<Store>,
     /// By the artifact's address, which is static.
     modules: Cache<(usize, Instance), Arc<Module>>,
     checked: Cache<(usize, Instance), (Arc<Module>, Arc<Checked>)>,
@@ -75,8 +78,11 @@ impl Cuda {
         if !known.is_empty() {
             open.lost += 1;
         }
+        // The driver on the CPU compiles nothing: it has no need of one, but that of a test.
+        let store = if context.driver.is_on_cpu() && !Store::is_asked_for() { None } else { Store::of_environment() };
         let cuda = Arc::new(Cuda {
             lanes: Lanes::new(context.clone())?,
+            store,
             context,
             id: 1 + ordinal as u64 + (open.lost << 32),
             memory: if std::env::var_os(NO_POOL).is_some() { Pool::bare() } else { Pool::default() },
@@ -238,17 +244,18 @@ impl Cuda {
         let instance = program.instance();
         let (key, name) = ((ptr::from_ref(artifact).addr(), instance.clone()), instance.name(artifact.name));
         let failed = |source| Error::Compile { instance: name.clone(), source };
+        let store = self.store.as_ref();
         let load = |ptx: &str, shared: SharedMemory| {
             self.context.info.require_target(artifact.target, &name)?;
             self.lanes.settle()?;
-            let load = || Module::load(self.context.clone(), ptx, &instance.entry(artifact.name), &name, &shared);
+            let load = || Module::load(self.context.clone(), store, ptx, &instance.entry(artifact.name), &name, &shared);
             self.with_memory(load).map(Arc::new)
         };
         let kernel = match form {
             Form::Bare => Loaded::Bare(
                 self.modules
                     .get_or_make(key, || {
-                        let ptx = ptx(artifact, artifact.target, program, &name)?;
+                        let ptx = stored_ptx(store, artifact, program, &name)?;
                         load(&ptx, shared_memory(artifact.target, program, &ptx, &name)?)
                     })?
                     .as_ref()
@@ -257,7 +264,12 @@ impl Cuda {
             Form::Checked => {
                 let checked = self.checked.get_or_make(key, || {
                     let form = Checked::of(analyses::lowered_monomorphic(program, artifact.target).map_err(failed)?);
-                    let module = load(&form.ptx().map_err(failed)?, form.kernel.shared_memory())?;
+                    let make = || form.ptx().map_err(failed);
+                    let ptx = match store {
+                        Some(store) => kept(store, artifact, program, "checked", make)?,
+                        None => make()?,
+                    };
+                    let module = load(&ptx, form.kernel.shared_memory())?;
                     Ok::<_, Error>((module, Arc::new(form)))
                 })?;
                 let (module, form) = checked.as_ref().clone();

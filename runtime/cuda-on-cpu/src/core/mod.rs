@@ -10,6 +10,7 @@ pub mod graph;
 pub mod handle;
 pub mod image;
 pub mod inject;
+pub mod link;
 pub mod log;
 pub mod memory;
 pub mod module;

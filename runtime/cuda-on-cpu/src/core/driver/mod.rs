@@ -20,6 +20,7 @@ use super::event::Event;
 use super::graph::{Capture, Executable, Graph};
 use super::handle::{Handle, Table};
 use super::inject::Injection;
+use super::link::Link;
 use super::log::Log;
 use super::memory::Supply;
 use super::module::{Function, Module};
@@ -41,6 +42,7 @@ pub struct Driver {
     pub supply: Arc<Supply>,
     pub contexts: Table<Context>,
     pub modules: Table<Module>,
+    pub links: Table<Link>,
     pub functions: Table<Function>,
     pub streams: Table<Stream>,
     pub events: Table<Event>,
@@ -70,6 +72,7 @@ impl Driver {
             supply: Arc::new(Supply::new(settings.memory)),
             contexts: Table::default(),
             modules: Table::default(),
+            links: Table::default(),
             functions: Table::default(),
             streams: Table::default(),
             events: Table::default(),
@@ -99,7 +102,7 @@ impl Driver {
     pub fn objects(&self) -> usize {
         let contexts = self.contexts.all();
         let allocations: usize = contexts.iter().map(|context| context.memory().len()).sum();
-        let handles = [self.modules.all().len(), self.streams.all().len(), self.events.all().len()];
+        let handles = [self.modules.all().len(), self.streams.all().len(), self.events.all().len(), self.links.all().len()];
         contexts.len() + allocations + handles.iter().sum::<usize>() + self.executables.all().len()
     }
 
