@@ -7,6 +7,7 @@ use crate::contract::Approved;
 use crate::interpreter::{self, Binding, Bytes, Check, Launch, Outcome, Report};
 use crate::pool::{Pool, Source};
 use crate::stream::Pending;
+use crate::trace::{event, span};
 use crate::{Error, Result};
 use kernel_dsl::compiler::hir::{Instance, Monomorphic};
 use kernel_dsl::compiler::ir::SharedMemory;
@@ -46,6 +47,7 @@ impl Cpu {
     /// Runs the instance on the interpreter. It is lowered and decoded once.
     pub fn run(&self, artifact: &'static Artifact, program: &Monomorphic, approved: &Approved) -> Result<()> {
         let instance = program.instance();
+        span!("run", instance = %instance.name(artifact.name));
         let executable = self.executables.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
             let lowered = analyses::lowered_monomorphic(program, artifact.target)
                 .map_err(|source| Error::Compile { instance: instance.name(artifact.name), source })?;
@@ -81,6 +83,7 @@ pub(crate) struct HostMemory;
 impl Source for HostMemory {
     fn reserve(&self, bytes: u64) -> Result<u64> {
         let failed = || Error::OutOfMemory { requested: bytes as usize, device: self.name(), free: None, pool: None };
+        event!(DEBUG, device = "the host", bytes, "memory reserved");
         let layout = Layout::from_size_align(bytes as usize, ALIGNMENT).map_err(|_| failed())?;
         // SAFETY: the size is not 0: segments are not.
         let start = unsafe { alloc_zeroed(layout) };

@@ -5,7 +5,9 @@ use crate::contract::Approved;
 use crate::cpu::Cpu;
 use crate::cuda::{Cuda, Driver, Form, Loss};
 use crate::pool::{MemoryStatistics, Piece, Pool, Source};
+use crate::store::Store;
 use crate::stream::{Pending, Queue};
+use crate::trace::{event, hears_choices};
 use crate::{Error, Result};
 use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, monomorphic, serial};
 use kernel_dsl::compiler::launch::DeviceFacts;
@@ -47,12 +49,16 @@ impl fmt::Display for Choice {
 impl Device {
     /// The first GPU that kernels run on, else the CPU.
     ///
-    /// The first call in a process says on stderr, in one line, what it chose and why; [`choice`](Device::choice) tells any
-    /// time. [`Device::choose`] is the same without the line.
+    /// It says what it chose and why: to subscribers of `tracing`, where the crate has that feature and somebody listens, else the first call
+    /// in a process in one line on stderr. [`choice`](Device::choice) tells any time. [`Device::choose`] is the same without a word.
     pub fn best() -> Result<Device> {
         static SAID: Once = Once::new();
         let device = Device::choose()?;
         if let Some(choice) = device.choice() {
+            event!(INFO, device = %choice.device, reason = %choice.reason, "device chosen");
+            if hears_choices() {
+                return Ok(device);
+            }
             SAID.call_once(|| eprintln!("kernel-dsl: {choice}"));
         }
         Ok(device)
@@ -171,6 +177,14 @@ impl Device {
         match &self.0.backend {
             Backend::Cpu(cpu) => cpu.limit_time(limit),
             Backend::Cuda(cuda) => cuda.limit_time(limit),
+        }
+    }
+
+    /// From now on what is compiled for this GPU is kept there, or nowhere: in place of what the [environment](crate::store) says. The CPU
+    /// keeps nothing.
+    pub fn set_store(&self, store: Option<Store>) {
+        if let Backend::Cuda(cuda) = &self.0.backend {
+            cuda.set_store(store);
         }
     }
 
@@ -314,11 +328,13 @@ impl Backend {
         if let Backend::Cuda(cuda) = self {
             cuda.check()?;
         }
+        event!(TRACE, ?memory, bytes, "memory taken");
         self.with_pool(memory, |pool, source| pool.take(bytes, source))
     }
 
     /// Takes it back, for others to have once `pending` is over.
     pub fn give(&self, memory: Memory, piece: Piece, pending: Pending) {
+        event!(TRACE, ?memory, address = piece.address, "memory given back");
         self.with_pool(memory, |pool, source| pool.give(piece, pending, source));
     }
 

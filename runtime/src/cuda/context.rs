@@ -13,6 +13,7 @@ use super::info::DeviceInfo;
 use super::loss::{Cause, Loss};
 use super::under_way::UnderWay;
 use crate::Error;
+use crate::trace::event;
 use cudarc::driver::sys;
 use std::marker::PhantomData;
 use std::ptr;
@@ -140,7 +141,9 @@ impl Context {
         let loss = self.lost.get_or_init(|| {
             let lanes = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
             let under_way = lanes.iter().filter_map(Weak::upgrade).flat_map(|lane| lane.list()).collect();
-            Arc::new(Loss { device: self.info.to_string(), cause, under_way })
+            let loss = Arc::new(Loss { device: self.info.to_string(), cause, under_way });
+            event!(ERROR, %loss, "device lost");
+            loss
         });
         Error::Lost(loss.clone())
     }
@@ -208,6 +211,7 @@ impl Context {
 
     /// New memory; `bytes` > 0.
     pub fn allocate(&self, bytes: usize) -> Result<u64, Error> {
+        event!(DEBUG, device = %self.info, bytes, "memory reserved");
         let mut address = 0;
         // SAFETY: `address` outlives the call.
         let made = self.run(
@@ -228,6 +232,7 @@ impl Context {
 
     /// New memory of the host that the device copies from and to by itself; `bytes` > 0.
     pub fn allocate_pinned(&self, bytes: usize) -> Result<u64, Error> {
+        event!(DEBUG, device = "the host (pinned)", bytes, "memory reserved");
         /// Any context may use it so.
         const PORTABLE: u32 = 1;
         let mut address = ptr::null_mut();

@@ -13,6 +13,7 @@ use crate::contract::Approved;
 use crate::pool::{Pool, Source};
 use crate::store::Store;
 use crate::stream::{Pending, Used};
+use crate::trace::span;
 use crate::{Error, Result};
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::analyses;
@@ -36,7 +37,7 @@ pub(crate) struct Cuda {
     memory: Pool,
     pinned: Pool,
     /// What was compiled is kept there.
-    store: Option<Store>,
+    store: Mutex<Option<Store>>,
     /// By the artifact's address, which is static.
     modules: Cache<(usize, Instance), Arc<Module>>,
     checked: Cache<(usize, Instance), (Arc<Module>, Arc<Checked>)>,
@@ -82,7 +83,7 @@ impl Cuda {
         let store = if context.driver.is_on_cpu() && !Store::is_asked_for() { None } else { Store::of_environment() };
         let cuda = Arc::new(Cuda {
             lanes: Lanes::new(context.clone())?,
-            store,
+            store: Mutex::new(store),
             context,
             id: 1 + ordinal as u64 + (open.lost << 32),
             memory: if std::env::var_os(NO_POOL).is_some() { Pool::bare() } else { Pool::default() },
@@ -114,6 +115,16 @@ impl Cuda {
     /// Sets that.
     pub fn limit_time(&self, limit: Option<Duration>) {
         self.context.limit_time(limit);
+    }
+
+    /// Where what is compiled is kept.
+    fn store(&self) -> Option<Store> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sets that.
+    pub fn set_store(&self, store: Option<Store>) {
+        *self.store.lock().unwrap_or_else(PoisonError::into_inner) = store;
     }
 
     /// What its memory is known by.
@@ -244,8 +255,7 @@ impl Cuda {
         let instance = program.instance();
         let (key, name) = ((ptr::from_ref(artifact).addr(), instance.clone()), instance.name(artifact.name));
         let failed = |source| Error::Compile { instance: name.clone(), source };
-        let store = self.store.as_ref();
-        let load = |ptx: &str, shared: SharedMemory| {
+        let load = |store: Option<&Store>, ptx: &str, shared: SharedMemory| {
             self.context.info.require_target(artifact.target, &name)?;
             self.lanes.settle()?;
             let load = || Module::load(self.context.clone(), store, ptx, &instance.entry(artifact.name), &name, &shared);
@@ -255,21 +265,25 @@ impl Cuda {
             Form::Bare => Loaded::Bare(
                 self.modules
                     .get_or_make(key, || {
-                        let ptx = stored_ptx(store, artifact, program, &name)?;
-                        load(&ptx, shared_memory(artifact.target, program, &ptx, &name)?)
+                        span!("compile", instance = %name);
+                        let store = self.store();
+                        let ptx = stored_ptx(store.as_ref(), artifact, program, &name)?;
+                        load(store.as_ref(), &ptx, shared_memory(artifact.target, program, &ptx, &name)?)
                     })?
                     .as_ref()
                     .clone(),
             ),
             Form::Checked => {
                 let checked = self.checked.get_or_make(key, || {
+                    span!("compile", instance = %name);
                     let form = Checked::of(analyses::lowered_monomorphic(program, artifact.target).map_err(failed)?);
                     let make = || form.ptx().map_err(failed);
-                    let ptx = match store {
+                    let store = self.store();
+                    let ptx = match &store {
                         Some(store) => kept(store, artifact, program, "checked", make)?,
                         None => make()?,
                     };
-                    let module = load(&ptx, form.kernel.shared_memory())?;
+                    let module = load(store.as_ref(), &ptx, form.kernel.shared_memory())?;
                     Ok::<_, Error>((module, Arc::new(form)))
                 })?;
                 let (module, form) = checked.as_ref().clone();

@@ -12,6 +12,7 @@ use super::timeline::Timeline;
 use super::under_way::UnderWay;
 use crate::profile::Timed;
 use crate::stream::{Moment, Pending, Used};
+use crate::trace::span;
 use crate::{Error, Result};
 use cudarc::driver::sys;
 use kernel_dsl::compiler::launch::Shape;
@@ -121,6 +122,7 @@ impl Lanes {
         operation: Operation<'_>,
         call: impl FnOnce(&Driver, sys::CUstream) -> Code,
     ) -> Result<()> {
+        span!("submit", %operation);
         used.before(|moment| self.order(lane, state, moment))?;
         let submit = || lane.context.run(|| operation.to_string(), |driver| call(driver, lane.stream));
         if lane.is_timed() { lane.timed(operation, submit)? } else { submit()? }
@@ -268,6 +270,7 @@ impl Lane {
 
     /// Waits for all that was submitted, and leaves what it found for whoever waits for the stream.
     fn finish(&self) -> Result<()> {
+        span!("wait", device = %self.context.info);
         let submitted = self.submitted.load(Ordering::Acquire);
         match self.context.time_limit() {
             // SAFETY: the stream is alive.

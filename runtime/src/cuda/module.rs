@@ -5,6 +5,7 @@ use super::version;
 use crate::Error;
 use crate::doctor::driver_release;
 use crate::store::{Key, Kind, Store};
+use crate::trace::{event, span};
 use cudarc::driver::sys::{self, CUjit_option as JitOption};
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Monomorphic;
@@ -58,12 +59,20 @@ pub(super) fn kept(
     let parts = [compiler::FINGERPRINT, form, artifact.name, &target, &instance].map(str::as_bytes);
     let key = Key::new(Kind::Ptx, &[&parts[..], &[artifact.hir]].concat());
     if let Some(text) = store.load(&key).and_then(|bytes| String::from_utf8(bytes).ok()) {
+        event!(DEBUG, entry = %key.name(), "store: PTX found");
         return Ok(text);
     }
     let text = make()?;
-    // That it cannot be kept is no reason to fail.
-    let _ = store.save(&key, text.as_bytes());
+    keep(store, &key, text.as_bytes());
     Ok(text)
+}
+
+/// Keeps something, if it can be; that it cannot is no reason to fail.
+fn keep(store: &Store, key: &Key, content: &[u8]) {
+    match store.save(key, content) {
+        Ok(()) => event!(DEBUG, entry = %key.name(), bytes = content.len(), "store: kept"),
+        Err(_why) => event!(WARN, entry = %key.name(), why = %_why, "store: cannot be kept"),
+    }
 }
 
 /// The instance's PTX for `target`: the declared one, or one compiled now.
@@ -111,6 +120,7 @@ impl Module {
         instance: &str,
         shared: &SharedMemory,
     ) -> Result<Module, Error> {
+        span!("load", instance, bytes = ptx.len());
         version::check_ptx(ptx, context.driver.version(), instance)?;
         let module = match store {
             Some(store) => Module::by_store(&context, store, ptx)?,
@@ -179,7 +189,10 @@ impl Module {
                 Err(why) if why.is_for_all() => return Err(why),
                 // The driver knows better than our key.
                 Err(_) => store.forget(&key),
-                Ok(module) => return Ok(Some(module)),
+                Ok(module) => {
+                    event!(DEBUG, entry = %key.name(), "store: machine code found");
+                    return Ok(Some(module));
+                }
             }
         }
         let cubin = match Module::compiled(context, ptx) {
@@ -191,8 +204,7 @@ impl Module {
             Err(why) if why.is_for_all() => Err(why),
             Err(_) => Ok(None),
             Ok(module) => {
-                // That it cannot be kept is no reason to fail.
-                let _ = store.save(&key, &cubin);
+                keep(store, &key, &cubin);
                 Ok(Some(module))
             }
         }

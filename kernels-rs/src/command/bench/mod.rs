@@ -1,5 +1,6 @@
 //! `kernels bench`: how long things take on this machine's GPU, beside the vendor's.
 
+mod checked;
 mod driver;
 mod measure;
 mod runtime;
@@ -32,8 +33,10 @@ pub(super) struct Bench {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum What {
-    /// Launches and allocations, beside the driver's own calls
+    /// Launches, loads and allocations, beside the driver's own calls
     Runtime,
+    /// Every kernel's own PTX beside its checked form, by the device's clock
+    Checked,
 }
 
 /// A thing that is measured: ours first, then its peers.
@@ -62,20 +65,41 @@ impl Bench {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
         let measured = match self.what {
             What::Runtime => runtime::measure(usize::from(self.rounds))?,
+            What::Checked => return self.checked(out),
         };
         if self.json {
             json(out, &measured)?;
             return Ok(Outcome::Good);
         }
-        for m in &measured {
-            writeln!(out, "{}, {}", m.kernel, m.shape)?;
-            writeln!(out, "  {:<24} {}", "ours", shown(&m.time))?;
-            for (peer, time) in &m.peers {
-                writeln!(out, "  {peer:<24} {}, {:.2} × ours", shown(time), m.ratio[peer])?;
-            }
-        }
+        print(out, &measured, "ours")?;
         Ok(Outcome::Good)
     }
+
+    fn checked(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
+        let checked = checked::measure(usize::from(self.rounds))?;
+        if self.json {
+            json(out, &checked)?;
+            return Ok(Outcome::Good);
+        }
+        print(out, &checked.instances, "bare")?;
+        writeln!(out, "{}: checked over bare, the median of {} instances", checked.device, checked.instances.len())?;
+        let long = checked.median_ratio_long.map_or_else(String::new, |ratio| {
+            format!(", {ratio:.3} of those that take longer than launches do")
+        });
+        writeln!(out, "  {:.3}{long}", checked.median_ratio)?;
+        Ok(Outcome::Good)
+    }
+}
+
+fn print(out: &mut dyn Write, measured: &[Measured], first: &str) -> Result<(), Error> {
+    for m in measured {
+        writeln!(out, "{}, {}", m.kernel, m.shape)?;
+        writeln!(out, "  {first:<24} {}", shown(&m.time))?;
+        for (peer, time) in &m.peers {
+            writeln!(out, "  {peer:<24} {}, {:.2} × {first}", shown(time), m.ratio[peer])?;
+        }
+    }
+    Ok(())
 }
 
 /// Measures the trials, with a bar.
