@@ -142,10 +142,8 @@ impl Profile {
             };
             let (start, time) = (start.as_secs_f64() * 1e6, time.as_secs_f64() * 1e6);
             // Writing to a string does not fail.
-            let _ = write!(
-                json,
-                ",\"cat\":\"{category}\",\"ts\":{start:.3},\"dur\":{time:.3},\"args\":{{{arguments}}}}}"
-            );
+            let _ =
+                write!(json, ",\"cat\":\"{category}\",\"ts\":{start:.3},\"dur\":{time:.3},\"args\":{{{arguments}}}}}");
         }
         json.push_str("\n]}\n");
         json

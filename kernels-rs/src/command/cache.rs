@@ -16,7 +16,7 @@ pub(super) struct Cache {
     #[command(subcommand)]
     action: Option<Action>,
     /// Print a JSON object
-    #[arg(long)]
+    #[arg(long, global = true)]
     json: bool,
 }
 
@@ -39,7 +39,9 @@ impl Cache {
         let Some(store) = Store::of_environment() else {
             match self.json {
                 true => json(out, &None::<Report>)?,
-                false => writeln!(out, "nothing is kept: KERNELS_CACHE switches it off, or this user has no folder for it")?,
+                false => {
+                    writeln!(out, "nothing is kept: KERNELS_CACHE switches it off, or this user has no folder for it")?
+                }
             }
             return Ok(Outcome::Good);
         };

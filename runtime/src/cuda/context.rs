@@ -89,10 +89,8 @@ impl Context {
         // Others of the process may have lost it, of which retaining it says nothing.
         let (mut free, mut total) = (0, 0);
         // SAFETY: both outlive the call.
-        let works = opened.run(
-            || "looking at the context".into(),
-            |driver| unsafe { (driver.memory_info)(&mut free, &mut total) },
-        );
+        let works = opened
+            .run(|| "looking at the context".into(), |driver| unsafe { (driver.memory_info)(&mut free, &mut total) });
         match works {
             Ok(()) => Ok(opened),
             Err(Error::Lost(_)) => Context::open(ordinal, false),
@@ -116,14 +114,17 @@ impl Context {
         made.map(|()| context)
     }
 
-    fn new(
-        driver: Driver,
-        info: DeviceInfo,
-        device: sys::CUdevice,
-        context: sys::CUcontext,
-        kind: Kind,
-    ) -> Context {
-        Context { driver, info, device, context, kind, lost: OnceLock::new(), time_limit: AtomicU64::new(0), under_way: Mutex::default() }
+    fn new(driver: Driver, info: DeviceInfo, device: sys::CUdevice, context: sys::CUcontext, kind: Kind) -> Context {
+        Context {
+            driver,
+            info,
+            device,
+            context,
+            kind,
+            lost: OnceLock::new(),
+            time_limit: AtomicU64::new(0),
+            under_way: Mutex::default(),
+        }
     }
 
     /// Why it is lost, if it is.

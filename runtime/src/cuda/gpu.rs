@@ -6,8 +6,8 @@ use super::lane::{Lane, Lanes};
 use super::launch::{Loaded, Ready};
 use super::loss::Loss;
 use super::mark::Mark;
-use super::operation::Operation;
 use super::module::{Module, kept, shared_memory, stored_ptx};
+use super::operation::Operation;
 use crate::cache::Cache;
 use crate::contract::Approved;
 use crate::pool::{Pool, Source};
@@ -258,7 +258,8 @@ impl Cuda {
         let load = |store: Option<&Store>, ptx: &str, shared: SharedMemory| {
             self.context.info.require_target(artifact.target, &name)?;
             self.lanes.settle()?;
-            let load = || Module::load(self.context.clone(), store, ptx, &instance.entry(artifact.name), &name, &shared);
+            let load =
+                || Module::load(self.context.clone(), store, ptx, &instance.entry(artifact.name), &name, &shared);
             self.with_memory(load).map(Arc::new)
         };
         let kernel = match form {

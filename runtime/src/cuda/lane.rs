@@ -6,6 +6,7 @@
 use super::context::Context;
 use super::driver::{Code, Driver, NOT_READY};
 use super::loss::Cause;
+use super::nvtx::Nvtx;
 use super::operation::Operation;
 use super::record::Records;
 use super::timeline::Timeline;
@@ -29,6 +30,8 @@ const NO_TIMING: u32 = 2;
 /// All lanes of a device. The first is the device's own.
 pub(super) struct Lanes {
     context: Arc<Context>,
+    /// Where NVIDIA's profilers can be told.
+    nvtx: Option<Nvtx>,
     all: RwLock<Vec<Arc<Lane>>>,
     /// Numbers of those that no stream has.
     idle: Mutex<Vec<u16>>,
@@ -68,7 +71,7 @@ pub(super) struct State {
 
 impl Lanes {
     pub fn new(context: Arc<Context>) -> Result<Lanes> {
-        let lanes = Lanes { context, all: RwLock::default(), idle: Mutex::default() };
+        let lanes = Lanes { context, nvtx: Nvtx::load(), all: RwLock::default(), idle: Mutex::default() };
         lanes.take().map(|_| lanes)
     }
 
@@ -123,9 +126,14 @@ impl Lanes {
         call: impl FnOnce(&Driver, sys::CUstream) -> Code,
     ) -> Result<()> {
         span!("submit", %operation);
+        let _range = self.nvtx.as_ref().map(|nvtx| nvtx.range(operation));
         used.before(|moment| self.order(lane, state, moment))?;
         let submit = || lane.context.run(|| operation.to_string(), |driver| call(driver, lane.stream));
-        if lane.is_timed() { lane.timed(operation, submit)? } else { submit()? }
+        if lane.is_timed() {
+            lane.timed(operation, submit)?
+        } else {
+            submit()?
+        }
         used.note(lane.advance());
         Ok(())
     }

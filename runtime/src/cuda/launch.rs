@@ -40,7 +40,15 @@ impl<'a> Ready<'a> {
         let record = matches!(kernel, Loaded::Checked(..)).then_some(0);
         let mut values: Box<[u64]> = approved.parameters().into_iter().chain(record).collect();
         let pointers = values.iter_mut().map(|value| ptr::from_mut(value).cast()).collect();
-        Ok(Ready { kernel, instance: instance.into(), shape: approved.shape(), shared, values, pointers, used: approved.used() })
+        Ok(Ready {
+            kernel,
+            instance: instance.into(),
+            shape: approved.shape(),
+            shared,
+            values,
+            pointers,
+            used: approved.used(),
+        })
     }
 
     /// Submits it. `state` is the lane's.

@@ -2,7 +2,7 @@
 //!
 //! `driver` holds the functions of the library and turns their codes into errors; `info` what a device says of itself;
 //! `context` a device's context and its memory; `loss` how one is lost, `under_way` by which launches; `lane` the streams there, and what orders them; `mark` their events; `module`
-//! kernels loaded there; `launch` their launches; `record` what checked launches leave; `operation` what a lane does, `timeline` how long; `gpu` puts these together; `version` which
+//! kernels loaded there; `launch` their launches; `record` what checked launches leave; `operation` what a lane does, `timeline` how long, `nvtx` for NVIDIA's profilers; `gpu` puts these together; `version` which
 //! driver knows which PTX. Only this folder calls the driver.
 
 mod context;
@@ -14,6 +14,7 @@ mod launch;
 mod loss;
 mod mark;
 mod module;
+mod nvtx;
 mod operation;
 mod record;
 mod timeline;

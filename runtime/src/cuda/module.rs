@@ -42,7 +42,9 @@ pub(super) fn stored_ptx(
     let make = || ptx(artifact, artifact.target, program, name);
     let is_declared = artifact.instances.iter().any(|declared| declared.constants == program.instance().0);
     match store {
-        Some(store) if !is_declared => kept(store, artifact, program, "bare", || make().map(Cow::into_owned)).map(Cow::Owned),
+        Some(store) if !is_declared => {
+            kept(store, artifact, program, "bare", || make().map(Cow::into_owned)).map(Cow::Owned)
+        }
         _ => make(),
     }
 }

@@ -28,12 +28,7 @@ pub(super) struct Records {
 impl Records {
     /// The address of a record, all zero, for a launch of `form`; `None` where there is no room before they are collected.
     /// They are cleared in `stream`, where the launch comes after it.
-    pub fn next(
-        &mut self,
-        context: &Context,
-        stream: sys::CUstream,
-        form: &Arc<Checked>,
-    ) -> Result<Option<u64>> {
+    pub fn next(&mut self, context: &Context, stream: sys::CUstream, form: &Arc<Checked>) -> Result<Option<u64>> {
         if self.address == 0 {
             self.address = context.allocate(ROOM * RECORD_BYTES)?;
             self.dirty = true;

@@ -204,7 +204,9 @@ impl Store {
             let path = file?.path();
             let extension = path.extension().and_then(|extension| extension.to_str());
             let named = path.file_stem().and_then(|stem| stem.to_str()).is_some_and(|stem| {
-                stem.split('.').next().is_some_and(|hash| hash.len() == 32 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
+                stem.split('.')
+                    .next()
+                    .is_some_and(|hash| hash.len() == 32 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
             });
             let kind = match extension {
                 Some(UNFINISHED) if named => None,

@@ -34,8 +34,8 @@ impl Forms {
         rounds: usize,
     ) -> Result<Forms> {
         let instance = Instance(declared.constants.to_vec());
-        let program = serial::program(artifact.hir)
-            .map_err(|source| Error::Hir { kernel: artifact.name.to_string(), source })?;
+        let program =
+            serial::program(artifact.hir).map_err(|source| Error::Hir { kernel: artifact.name.to_string(), source })?;
         let program = monomorphic(&program, &instance)
             .map_err(|source| Error::Compile { instance: declared.name.to_string(), source })?;
         let signature = Signature::of(&program);

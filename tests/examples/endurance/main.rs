@@ -95,11 +95,7 @@ struct Held {
 impl Held {
     fn now(device: &Device) -> Held {
         let (memory, pinned) = (device.memory(), device.pinned_memory());
-        Held {
-            host: resident(),
-            in_use: memory.in_use + pinned.in_use,
-            reserved: memory.reserved + pinned.reserved,
-        }
+        Held { host: resident(), in_use: memory.in_use + pinned.in_use, reserved: memory.reserved + pinned.reserved }
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Where a device is lost, it is lost to all of the process: these tests take turns.
 
+mod kept;
 mod lost;
 mod profiles;
 mod watched;

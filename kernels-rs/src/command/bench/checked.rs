@@ -1,8 +1,9 @@
 //! What the checked form of a kernel costs, beside its own PTX.
 
-use super::measure::Summary;
 use super::Error;
+use super::measure::Summary;
 use crate::command::cases;
+use crate::command::name::Named;
 use ::runtime::Device;
 use ::runtime::testing::{Case, Forms, Random};
 use kernel_dsl::compiler::hir::Instance;
@@ -27,9 +28,20 @@ pub(super) struct Checked {
 /// Launches follow one another every two microseconds or so: of a kernel that takes less than twice that, the ratio says little.
 const LONG_MS: f64 = 4e-3;
 
-pub(super) fn measure(rounds: usize) -> Result<Checked, Error> {
+/// The named kernels' declared instances, or all.
+pub(super) fn measure(names: &[String], rounds: usize) -> Result<Checked, Error> {
     let device = Device::cuda(0).map_err(Error::Device)?;
-    let declared: Vec<_> = kernel_dsl::kernels().into_iter().flat_map(|a| a.instances.iter().map(move |d| (a, d))).collect();
+    let kernels = kernel_dsl::kernels();
+    let mut declared = Vec::new();
+    for name in names {
+        let named = Named::find(name, &kernels)?;
+        let wanted = named.instances();
+        let is_wanted = |d: &&Declared| wanted.iter().any(|instance| instance.0 == d.constants);
+        declared.extend(named.artifact.instances.iter().filter(is_wanted).map(|d| (named.artifact, d)));
+    }
+    if names.is_empty() {
+        declared.extend(kernels.into_iter().flat_map(|artifact| artifact.instances.iter().map(move |d| (artifact, d))));
+    }
     let instances = super::with_bar(declared.len(), |bar| {
         let measured = declared.into_iter().filter_map(|(artifact, declared)| {
             bar.set_message(declared.name);
@@ -60,9 +72,8 @@ fn one(
         case: case.name.clone(),
         source: source.into(),
     })?;
-    let summary = |times: Vec<std::time::Duration>| {
-        Summary::of(times.into_iter().map(|time| time.as_secs_f64() * 1e3).collect())
-    };
+    let summary =
+        |times: Vec<std::time::Duration>| Summary::of(times.into_iter().map(|time| time.as_secs_f64() * 1e3).collect());
     let (time, checked) = (summary(forms.bare), summary(forms.checked));
     Ok(super::Measured {
         kernel: declared.name,

@@ -23,6 +23,9 @@ pub(super) use super::Error;
 pub(super) struct Bench {
     /// What to measure
     what: What,
+    /// Of `checked`: kernels or instances; all if none is named
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
     /// Times that each thing is measured
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
@@ -76,16 +79,16 @@ impl Bench {
     }
 
     fn checked(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
-        let checked = checked::measure(usize::from(self.rounds))?;
+        let checked = checked::measure(&self.names, usize::from(self.rounds))?;
         if self.json {
             json(out, &checked)?;
             return Ok(Outcome::Good);
         }
         print(out, &checked.instances, "bare")?;
         writeln!(out, "{}: checked over bare, the median of {} instances", checked.device, checked.instances.len())?;
-        let long = checked.median_ratio_long.map_or_else(String::new, |ratio| {
-            format!(", {ratio:.3} of those that take longer than launches do")
-        });
+        let long = checked
+            .median_ratio_long
+            .map_or_else(String::new, |ratio| format!(", {ratio:.3} of those that take longer than launches do"));
         writeln!(out, "  {:.3}{long}", checked.median_ratio)?;
         Ok(Outcome::Good)
     }

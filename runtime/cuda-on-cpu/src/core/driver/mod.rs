@@ -102,7 +102,8 @@ impl Driver {
     pub fn objects(&self) -> usize {
         let contexts = self.contexts.all();
         let allocations: usize = contexts.iter().map(|context| context.memory().len()).sum();
-        let handles = [self.modules.all().len(), self.streams.all().len(), self.events.all().len(), self.links.all().len()];
+        let handles =
+            [self.modules.all().len(), self.streams.all().len(), self.events.all().len(), self.links.all().len()];
         contexts.len() + allocations + handles.iter().sum::<usize>() + self.executables.all().len()
     }
 
