@@ -281,10 +281,11 @@ impl Lane {
         span!("wait", device = %self.context.info);
         let submitted = self.submitted.load(Ordering::Acquire);
         match self.context.time_limit() {
-            // SAFETY: the stream is alive.
-            None => self
-                .context
-                .run_or_lose(|| "waiting for a stream".into(), |driver| unsafe { (driver.stream_wait)(self.stream) })?,
+            None => {
+                // SAFETY: the stream is alive.
+                let wait = |driver: &Driver| unsafe { (driver.stream_wait)(self.stream) };
+                self.context.run_or_lose(|| "waiting for a stream".into(), wait)?;
+            }
             // SAFETY: as above.
             Some(limit) => self.within(limit, "a stream", |driver| unsafe { (driver.stream_query)(self.stream) })?,
         }
