@@ -108,7 +108,9 @@ impl Context {
                 code => code,
             }
         };
-        let made = driver.check(code, || format!("making another context on {info}"));
+        let made = driver.check(code, || {
+            format!("making a context on {info} beside one that is lost (where that fails, drop what is of it first)")
+        });
         let context = Context::new(driver, info, device, context, Kind::Own);
         // What was made and cannot be popped ends with `context`.
         made.map(|()| context)
