@@ -1,5 +1,6 @@
 //! Hands `Build::THIS` what only cargo knows: how the compiler itself is being compiled.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() {
@@ -11,4 +12,29 @@ fn main() {
     let version = Command::new(variable("RUSTC")).arg("--version").output();
     let version = version.ok().and_then(|output| String::from_utf8(output.stdout).ok()).unwrap_or_default();
     println!("cargo::rustc-env=KERNEL_DSL_RUSTC={}", version.trim());
+    println!("cargo::rerun-if-changed=src");
+    println!("cargo::rustc-env=KERNEL_DSL_SOURCE={:016x}", hash_of_sources());
+}
+
+/// A hash of the compiler's own text: what another compiler has made is not taken for this one's.
+fn hash_of_sources() -> u64 {
+    let mut files = Vec::new();
+    list(Path::new("src"), &mut files);
+    files.sort();
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for file in files {
+        let content = std::fs::read(&file).unwrap_or_default();
+        for byte in file.to_string_lossy().bytes().chain(content) {
+            // FNV-1a.
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+    hash
+}
+
+fn list(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() { list(&path, files) } else { files.push(path) }
+    }
 }

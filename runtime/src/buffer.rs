@@ -2,7 +2,7 @@
 
 use crate::device::Memory;
 use crate::pool::Piece;
-use crate::stream::{Used, Uses};
+use crate::stream::{Access, Used, Uses};
 use crate::view::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Layout};
 use crate::{Device, Error, Result};
 use kernel_dsl::launcher::{self, Shape, SliceArgument, SliceMutArgument};
@@ -10,6 +10,7 @@ use kernel_dsl::{Argument, Element};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::ptr;
 
 /// Memory of a device, given back when dropped, and who still uses it.
 ///
@@ -60,6 +61,19 @@ impl RawBuffer {
     pub fn write(&mut self, from: &[u8]) -> Result<()> {
         assert_eq!(from.len(), self.bytes, "callers compare lengths");
         let queue = self.device.backend().queue();
+        if self.device.backend().may_give_up() {
+            let staged = RawBuffer::new(&self.device, Memory::Pinned, self.bytes)?;
+            self.device.backend().wait_for(&staged.uses.before_write())?;
+            let start = ptr::with_exposed_provenance_mut::<u8>(staged.address() as usize);
+            let used = Used::written(&self.uses).and(&staged.uses, Access::Read);
+            // SAFETY: the staged memory is ours alone, as long, and of the host; its use is noted for whoever has it next. Should the
+            // wait be given up, the device is lost, and its pool hands out nothing any more.
+            unsafe {
+                ptr::copy_nonoverlapping(from.as_ptr(), start, self.bytes);
+                queue.write(&used, self.address(), start, self.bytes)?;
+            }
+            return queue.wait();
+        }
         // SAFETY: the memory is ours alone, and as long as `from`, which is borrowed until the copy is over; where the wait fails the
         // device is lost, and with it the copy.
         unsafe { queue.write(&Used::written(&self.uses), self.address(), from.as_ptr(), from.len())? };
@@ -70,6 +84,18 @@ impl RawBuffer {
     pub fn read(&self, to: &mut [u8]) -> Result<()> {
         assert_eq!(to.len(), self.bytes, "callers compare lengths");
         let queue = self.device.backend().queue();
+        if self.device.backend().may_give_up() {
+            let staged = RawBuffer::new(&self.device, Memory::Pinned, self.bytes)?;
+            let start = ptr::with_exposed_provenance_mut::<u8>(staged.address() as usize);
+            let used = Used::read(&self.uses).and(&staged.uses, Access::Write);
+            // SAFETY: as in `write`; the copy is over when it is looked at.
+            unsafe {
+                queue.read(&used, self.address(), start, self.bytes)?;
+                queue.wait()?;
+                ptr::copy_nonoverlapping(start, to.as_mut_ptr(), self.bytes);
+            }
+            return Ok(());
+        }
         // SAFETY: the memory is as long as `to`, which is borrowed until the copy is over, as above; a writer would need the memory
         // exclusively.
         unsafe { queue.read(&Used::read(&self.uses), self.address(), to.as_mut_ptr(), to.len())? };

@@ -7,6 +7,7 @@ use crate::contract::Approved;
 use crate::interpreter::{self, Binding, Bytes, Check, Launch, Outcome, Report};
 use crate::pool::{Pool, Source};
 use crate::stream::Pending;
+use crate::trace::{event, span};
 use crate::{Error, Result};
 use kernel_dsl::compiler::hir::{Instance, Monomorphic};
 use kernel_dsl::compiler::ir::SharedMemory;
@@ -17,6 +18,8 @@ use kernel_dsl::launcher::{Memory, Shape};
 use kernel_dsl::{Argument, Artifact};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// What the driver aligns allocations to, so that what is aligned here is there too.
 const ALIGNMENT: usize = 256;
@@ -27,9 +30,16 @@ pub(crate) struct Cpu {
     /// By the artifact's address, which is static.
     executables: Cache<(usize, Instance), Executable>,
     memory: Pool,
+    /// How long a launch may take.
+    time_limit: Mutex<Option<Duration>>,
 }
 
 impl Cpu {
+    /// Sets how long a launch may take.
+    pub fn limit_time(&self, limit: Option<Duration>) {
+        *self.time_limit.lock().unwrap_or_else(PoisonError::into_inner) = limit;
+    }
+
     pub fn memory(&self) -> (&Pool, HostMemory) {
         (&self.memory, HostMemory)
     }
@@ -37,12 +47,14 @@ impl Cpu {
     /// Runs the instance on the interpreter. It is lowered and decoded once.
     pub fn run(&self, artifact: &'static Artifact, program: &Monomorphic, approved: &Approved) -> Result<()> {
         let instance = program.instance();
+        span!("run", instance = %instance.name(artifact.name));
         let executable = self.executables.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
             let lowered = analyses::lowered_monomorphic(program, artifact.target)
                 .map_err(|source| Error::Compile { instance: instance.name(artifact.name), source })?;
             Executable::new(&lowered)
         })?;
-        executable.run(approved)
+        let limit = *self.time_limit.lock().unwrap_or_else(PoisonError::into_inner);
+        executable.run_within(approved, limit)
     }
 }
 
@@ -71,6 +83,7 @@ pub(crate) struct HostMemory;
 impl Source for HostMemory {
     fn reserve(&self, bytes: u64) -> Result<u64> {
         let failed = || Error::OutOfMemory { requested: bytes as usize, device: self.name(), free: None, pool: None };
+        event!(DEBUG, device = "the host", bytes, "memory reserved");
         let layout = Layout::from_size_align(bytes as usize, ALIGNMENT).map_err(|_| failed())?;
         // SAFETY: the size is not 0: segments are not.
         let start = unsafe { alloc_zeroed(layout) };
@@ -128,9 +141,15 @@ impl Executable {
 
     /// Runs it on arguments in host memory. What a kernel that does wrong has written until then stays written.
     pub fn run(&self, approved: &Approved) -> Result<()> {
+        self.run_within(approved, None)
+    }
+
+    /// The same, for as long as `limit` at most.
+    fn run_within(&self, approved: &Approved, limit: Option<Duration>) -> Result<()> {
         // Nobody sees the warnings: what only makes such is not asked for.
         let without = Check::ORIGINS.into_iter().collect();
-        self.run_by(approved, interpreter::Options { without, ..Default::default() }).map(|_| ())
+        let deadline = limit.map(interpreter::Deadline::after);
+        self.run_by(approved, interpreter::Options { without, deadline, ..Default::default() }).map(|_| ())
     }
 
     /// The same, by other options; gives the warnings and what the run did, none if nothing has run.

@@ -3,9 +3,11 @@
 use crate::cache::Cache;
 use crate::contract::Approved;
 use crate::cpu::Cpu;
-use crate::cuda::{Cuda, Driver, Form};
+use crate::cuda::{Cuda, Driver, Form, Loss};
 use crate::pool::{MemoryStatistics, Piece, Pool, Source};
+use crate::store::Store;
 use crate::stream::{Pending, Queue};
+use crate::trace::{event, hears_choices};
 use crate::{Error, Result};
 use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, monomorphic, serial};
 use kernel_dsl::compiler::launch::DeviceFacts;
@@ -14,6 +16,7 @@ use serde::Serialize;
 use std::fmt;
 use std::ptr;
 use std::sync::{Arc, Once};
+use std::time::Duration;
 
 /// A device: an NVIDIA GPU, or the CPU, where the oracle interprets kernels and checks all that they do.
 ///
@@ -46,12 +49,16 @@ impl fmt::Display for Choice {
 impl Device {
     /// The first GPU that kernels run on, else the CPU.
     ///
-    /// The first call in a process says on stderr, in one line, what it chose and why; [`choice`](Device::choice) tells any
-    /// time. [`Device::choose`] is the same without the line.
+    /// It says what it chose and why: to subscribers of `tracing`, where the crate has that feature and somebody listens, else the first call
+    /// in a process in one line on stderr. [`choice`](Device::choice) tells any time. [`Device::choose`] is the same without a word.
     pub fn best() -> Result<Device> {
         static SAID: Once = Once::new();
         let device = Device::choose()?;
         if let Some(choice) = device.choice() {
+            event!(INFO, device = %choice.device, reason = %choice.reason, "device chosen");
+            if hears_choices() {
+                return Ok(device);
+            }
             SAID.call_once(|| eprintln!("kernel-dsl: {choice}"));
         }
         Ok(device)
@@ -78,6 +85,8 @@ impl Device {
     ///
     /// The error names what was found and what is needed: a driver of CUDA 8.0 or later (9.0 for kernels that shuffle), and a
     /// device of compute capability 6.1 or later.
+    ///
+    /// Where the device was [`lost`](Device::lost), this is it in a new context, which has nothing in common with the lost one.
     pub fn cuda(ordinal: usize) -> Result<Device> {
         Ok(Device::new(Backend::Cuda(Cuda::open(ordinal)?), None))
     }
@@ -97,15 +106,30 @@ impl Device {
         matches!(self.0.backend, Backend::Cpu(_))
     }
 
+    /// Why it can no longer be used, if it is lost: a kernel has trapped or left its memory, or the hardware has failed. Every operation says
+    /// so from then on, at once, and nothing else of the process is touched. Buffers, streams and launches that are of it can be dropped;
+    /// what they held is gone.
+    ///
+    /// [`Device::cuda`] then opens the GPU anew, in another context. It does so while there still are buffers of the lost device, whose
+    /// memory comes back when the last that is of it is dropped.
+    ///
+    /// The CPU is never lost.
+    pub fn lost(&self) -> Option<&Loss> {
+        match &self.0.backend {
+            Backend::Cpu(_) => None,
+            Backend::Cuda(cuda) => cuda.lost().map(|loss| &**loss),
+        }
+    }
+
     fn new(backend: Backend, choice: Option<Choice>) -> Device {
         Device(Arc::new(Inner { backend, choice, programs: Cache::default() }))
     }
 
-    /// What memory of this device is known by: 0 is the host's, then the GPUs by number.
+    /// What memory of this device is known by: 0 is the host's. That of a device that was lost is not that of the one which was opened after.
     pub(crate) fn id(&self) -> u64 {
         match &self.0.backend {
             Backend::Cpu(_) => 0,
-            Backend::Cuda(cuda) => 1 + cuda.info().ordinal as u64,
+            Backend::Cuda(cuda) => cuda.id(),
         }
     }
 
@@ -136,6 +160,32 @@ impl Device {
     /// From now on the device's memory that is held, used or not, grows to `bytes` at most; to all that there is, if `None`.
     pub fn limit_memory(&self, bytes: Option<u64>) {
         self.0.backend.with_pool(Memory::Device, |pool, _| pool.set_limit(bytes));
+    }
+
+    /// From now on the host waits for an operation of a stream for as long as `limit` at most: longer, and the launch is taken to be endless.
+    /// `None`, which is what a device begins with, waits for ever.
+    ///
+    /// On the CPU the launch is stopped and reported, as what the oracle finds, and the device goes on. On a GPU nothing ends a kernel
+    /// from outside: the device is [lost](Device::lost), with an error that names the kernel; whoever waits for it gets
+    /// that error instead of waiting for ever. [`Device::cuda`] makes a new context, in which work goes on beside the
+    /// endless kernel; what that takes of the GPU comes back with the end of the process. (Where a display hangs on the card, its driver
+    /// has a limit of its own, and ends the kernel.)
+    ///
+    /// While a limit is set, each operation on a GPU has an event behind it, the host polls where it would sleep, and copies
+    /// from and to memory that is not pinned go through memory that is.
+    pub fn limit_time(&self, limit: Option<Duration>) {
+        match &self.0.backend {
+            Backend::Cpu(cpu) => cpu.limit_time(limit),
+            Backend::Cuda(cuda) => cuda.limit_time(limit),
+        }
+    }
+
+    /// From now on what is compiled for this GPU is kept there, or nowhere: in place of what the [environment](crate::store) says. The CPU
+    /// keeps nothing.
+    pub fn set_store(&self, store: Option<Store>) {
+        if let Backend::Cuda(cuda) = &self.0.backend {
+            cuda.set_store(store);
+        }
     }
 
     /// Gives back all memory that is kept and not used, pinned memory too: the number of bytes. It waits for work that may still
@@ -263,7 +313,10 @@ impl fmt::Display for Backend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Backend::Cpu(_) => f.write_str("cpu (interpreter)"),
-            Backend::Cuda(cuda) => cuda.info().fmt(f),
+            Backend::Cuda(cuda) => {
+                cuda.info().fmt(f)?;
+                if cuda.lost().is_some() { f.write_str(", lost") } else { Ok(()) }
+            }
         }
     }
 }
@@ -272,11 +325,16 @@ impl Backend {
     /// Memory that is still to be written: what it holds is not defined, and on the CPU initialised. With it comes what must be over before it is
     /// written.
     pub fn take(&self, memory: Memory, bytes: usize) -> Result<(Piece, Pending)> {
+        if let Backend::Cuda(cuda) = self {
+            cuda.check()?;
+        }
+        event!(TRACE, ?memory, bytes, "memory taken");
         self.with_pool(memory, |pool, source| pool.take(bytes, source))
     }
 
     /// Takes it back, for others to have once `pending` is over.
     pub fn give(&self, memory: Memory, piece: Piece, pending: Pending) {
+        event!(TRACE, ?memory, address = piece.address, "memory given back");
         self.with_pool(memory, |pool, source| pool.give(piece, pending, source));
     }
 
@@ -304,6 +362,11 @@ impl Backend {
             Backend::Cpu(_) => Ok(()),
             Backend::Cuda(cuda) => cuda.wait_for(pending),
         }
+    }
+
+    /// Whether the host may give up waiting, with copies still under way.
+    pub fn may_give_up(&self) -> bool {
+        matches!(self, Backend::Cuda(cuda) if cuda.time_limit().is_some())
     }
 
     /// The device's own queue.

@@ -56,7 +56,7 @@ pub fn examine() -> Findings {
             let found = DriverFinding::Found {
                 cuda: driver.version(),
                 needed: CudaVersion::OLDEST,
-                release: release(&std::fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default()),
+                release: driver_release(),
                 on_cpu: driver.is_on_cpu(),
             };
             let count = driver.device_count().unwrap_or(0);
@@ -80,6 +80,11 @@ fn device(info: Result<DeviceInfo, Error>) -> DeviceFinding {
         }
         Err(e) => DeviceFinding { info: None, supported: false, problem: Some(e.to_string()) },
     }
+}
+
+/// What NVIDIA's kernel module calls itself, where the system tells.
+pub(crate) fn driver_release() -> Option<String> {
+    release(&std::fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default())
 }
 
 /// The release in the text of `/proc/driver/nvidia/version`: the first word made of numbers and dots alone.

@@ -1,11 +1,12 @@
 //! What can go wrong, with what was expected and what was found.
 
-use crate::cuda::{Capability, CudaVersion, DriverError};
+use crate::cuda::{Capability, CudaVersion, DriverError, Loss};
 use crate::pool::MemoryStatistics;
 use crate::{interpreter, ptx};
 use kernel_dsl::compiler::hir::serial;
 use kernel_dsl::compiler::launch::Refusal;
 use kernel_dsl::compiler::{ElementType, Errors, Target};
+use std::sync::Arc;
 
 /// Why an operation of the runtime failed.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +51,16 @@ pub enum Error {
     /// A call of the driver failed.
     #[error(transparent)]
     Driver(#[from] DriverError),
+
+    /// The device is lost: by this very operation, or by an earlier one. Nothing that is of it can be used any more; it can be dropped, and
+    /// [`Device::cuda`](crate::Device::cuda) opens the GPU in another context.
+    #[error("{0}")]
+    Lost(Arc<Loss>),
+
+    /// The driver has no memory for what it needs itself, after what was cached had been given back.
+    #[error("{source}; what was cached has been given back, the pool: {pool}")]
+    #[allow(missing_docs)]
+    Exhausted { source: DriverError, pool: Box<MemoryStatistics> },
 
     /// No memory left, after what was cached had been given back.
     #[error("no memory for {requested} bytes on {device}{}{}", of_total(*.free), of_pool(.pool.as_deref()))]
@@ -132,6 +143,23 @@ pub enum Error {
     #[error("cannot copy {}: the buffer holds {buffer} elements, the slice {slice}", .direction)]
     #[allow(missing_docs)]
     Length { direction: &'static str, buffer: usize, slice: usize },
+}
+
+impl Error {
+    /// Whether it is no matter of what was tried: the device is lost, or there is no memory.
+    pub(crate) fn is_for_all(&self) -> bool {
+        matches!(self, Error::Lost(_)) || self.is_out_of_memory()
+    }
+
+    /// Whether memory is what is missing.
+    pub(crate) fn is_out_of_memory(&self) -> bool {
+        match self {
+            Error::OutOfMemory { .. } | Error::Exhausted { .. } => true,
+            Error::Driver(source) => source.is_out_of_memory(),
+            Error::Load { source, .. } => source.is_out_of_memory(),
+            _ => false,
+        }
+    }
 }
 
 fn devices(count: usize) -> String {

@@ -14,6 +14,9 @@
 //! * On a GPU, `launch` runs the kernel's checked form: what it finds first comes back as [`Error::Violation`], a report
 //!   like the oracle's, and the device goes on. `launch_unchecked` runs the kernel's own PTX.
 //! * [`ptx`] runs PTX text on the CPU: a second oracle, which shares nothing with the first.
+//! * [`Profile`] says how long the work of a stream took, kernel by kernel. With the feature `tracing`, loads, launches, copies and
+//!   allocations are spans and events of that crate, target `runtime`.
+//! * [`store`] keeps what was compiled on disk.
 //! * [`testing`] runs one kernel on all executors and compares them bit for bit; [`doctor`] says what was found here.
 //!
 //! # Order and errors
@@ -24,6 +27,13 @@
 //!
 //! What one stream must not overtake of another is known from the memory that both use: no synchronisation is needed for the results to
 //! be those of the calls' order, and none can be forgotten. [`Event`]s order what has no memory in common, and tell times.
+//!
+//! # Faults
+//!
+//! Every error says what was being done, with what, on which device. A GPU whose context a kernel or the hardware has spoilt is
+//! [lost](Device::lost): all that is of it says so at once and why, can be dropped, and [`Device::cuda`] opens it anew in the same process.
+//! A kernel that does not end is met by [`Device::limit_time`]. Work is never moved to another device by itself: what becomes of it
+//! where a GPU is lost, the program says.
 //!
 //! # Memory
 //!
@@ -44,9 +54,12 @@ pub mod interpreter;
 mod number;
 mod pinned;
 mod pool;
+mod profile;
 pub mod ptx;
+pub mod store;
 mod stream;
 pub mod testing;
+mod trace;
 mod view;
 
 /// What [`register!`] names. No part of the interface.
@@ -57,11 +70,12 @@ pub mod __private {
 }
 
 pub use buffer::DeviceBuffer;
-pub use cuda::{Capability, CudaVersion, DriverError};
+pub use cuda::{Capability, Cause, CudaVersion, DriverError, Launched, Loss};
 pub use device::{Choice, Device};
 pub use error::Error;
 pub use pinned::PinnedBuffer;
 pub use pool::MemoryStatistics;
+pub use profile::{KernelTime, Profile, Timed, Work};
 pub use stream::{Event, Prepared, Stream};
 pub use view::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut};
 

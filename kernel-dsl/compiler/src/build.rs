@@ -20,3 +20,6 @@ impl Build {
         rustc: env!("KERNEL_DSL_RUSTC"),
     };
 }
+
+/// What this compiler is known by: its version and a hash of its own text. What two of the same make of the same is the same.
+pub const FINGERPRINT: &str = concat!(env!("CARGO_PKG_VERSION"), "-", env!("KERNEL_DSL_SOURCE"));

@@ -52,7 +52,7 @@ pub mod source;
 pub mod target;
 
 pub use approximation::Approximation;
-pub use build::Build;
+pub use build::{Build, FINGERPRINT};
 pub use element::ElementType;
 pub use error::{Error, Errors};
 pub use scalar::Scalar;

@@ -15,6 +15,7 @@
 //! check or a compilation failed, 2 where the command could not do what it was asked, such as for a kernel that there is not.
 
 mod bench;
+mod cache;
 mod cases;
 mod check;
 mod doctor;
@@ -62,6 +63,7 @@ enum Command {
     Run(run::Run),
     Trace(trace::Trace),
     Bench(bench::Bench),
+    Cache(cache::Cache),
     Doctor(doctor::Doctor),
 }
 
@@ -98,6 +100,8 @@ enum Error {
     Profile { instance: String, case: String, source: Box<runtime::Error> },
     #[error("cannot use that device: {0}")]
     Device(#[source] runtime::Error),
+    #[error("cannot use the cache in {}: {source}", .folder.display())]
+    Cache { folder: std::path::PathBuf, source: io::Error },
     #[error("{peer}, which ours is measured against: {said}")]
     Peer { peer: &'static str, said: String },
     #[error("cannot write to stdout: {0}")]
@@ -114,6 +118,7 @@ impl Error {
             | Error::Case(_)
             | Error::Device(_)
             | Error::Peer { .. }
+            | Error::Cache { .. }
             | Error::NoTools { .. } => ExitCode::from(2),
             Error::Trace { .. } | Error::Profile { .. } => ExitCode::from(2),
             Error::Compile { .. } | Error::Assembler { .. } | Error::Output(_) => ExitCode::FAILURE,
@@ -145,6 +150,7 @@ pub fn main() -> ExitCode {
         Command::Run(run) => run.run(&mut out),
         Command::Trace(trace) => trace.run(&mut out),
         Command::Bench(bench) => bench.run(&mut out),
+        Command::Cache(cache) => cache.run(&mut out),
         Command::Doctor(doctor) => doctor.run(&mut out),
     };
     match outcome.and_then(|outcome| Ok(out.flush().map(|()| outcome)?)) {

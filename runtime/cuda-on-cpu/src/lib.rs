@@ -8,7 +8,12 @@
 //! cargo run --release -p cuda-on-cpu -- PROGRAM ARGUMENTS…      # a program on it
 //! CUDA_ON_CPU_LOG=stderr                                        # a line for each call that is refused, and why
 //! CUDA_ON_CPU_CHECKS=all                                        # everything that the PTX interpreter checks
+//! CUDA_ON_CPU_FAIL=700@17                                       # the 17th call fails, as if a kernel had left its memory
 //! ```
+//!
+//! What is to fail can be changed while the program runs: `cuda_on_cpu_fail(text)`, exported beside the driver's functions, takes what the
+//! variable takes; `cuda_on_cpu_calls()` tells how many calls there were since, `cuda_on_cpu_objects()` what is still to be ended. So
+//! a test can have every call of a program fail in turn, and see that nothing leaks.
 //!
 //! # How it is made
 //!
@@ -42,7 +47,7 @@
 //! missing wait between streams does not show. A kernel that waits for the host, or for another kernel, waits until its fuel
 //! is spent and then ends with `CUDA_ERROR_LAUNCH_TIMEOUT`.
 //!
-//! There are no textures, surfaces, arrays, peers or other processes' memory; no linking of modules, no launches from
+//! There are no textures, surfaces, arrays, peers or other processes' memory; no joining of several modules, no launches from
 //! the device, no cooperative launches, no nodes put into graphs by hand. Their functions are exported, return
 //! `CUDA_ERROR_NOT_SUPPORTED` and stand in the log. The runtime API (`libcudart`) asks the driver for tables that NVIDIA does not
 //! document, and so does not run on it.

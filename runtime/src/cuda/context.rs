@@ -1,21 +1,47 @@
-//! A device's primary context, and memory in it.
+//! A device's context, and memory in it.
 //!
-//! The context is shared with everything in the process that uses the device. A thread that has no context current gets this one, as
-//! CUDA's own runtime does it; on a thread that has another, this one is current only for the length of one operation.
+//! It is the device's primary one, which is shared with everything in the process that uses the device. A thread that has no context
+//! current gets this one, as CUDA's own runtime does it; on a thread that has another, this one is current only for the length of one
+//! operation.
+//!
+//! Where a kernel or the hardware fails for good, the context is lost: every later operation says so at once, without a call of the driver. A
+//! lost context is left alone until the last that is of it has been dropped, for memory of the host may be the driver's; whoever
+//! opens the device meanwhile gets a context of our own beside it.
 
-use super::driver::{Code, Driver};
+use super::driver::{Code, Driver, DriverError};
 use super::info::DeviceInfo;
+use super::loss::{Cause, Loss};
+use super::under_way::UnderWay;
 use crate::Error;
+use crate::trace::event;
 use cudarc::driver::sys;
 use std::marker::PhantomData;
 use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
-/// A device with its primary context, which it keeps alive.
+/// A device with a context, which it keeps alive.
 pub(super) struct Context {
     pub driver: Driver,
     pub info: DeviceInfo,
     device: sys::CUdevice,
     context: sys::CUcontext,
+    kind: Kind,
+    lost: OnceLock<Arc<Loss>>,
+    /// In nanoseconds; 0 is none.
+    time_limit: AtomicU64,
+    /// What the lanes have been given, for whoever asks why the context was lost.
+    under_way: Mutex<Vec<Weak<UnderWay>>>,
+}
+
+/// Whose a context is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// The device's.
+    Primary,
+    /// Ours, where the primary one is lost.
+    Own,
 }
 
 // SAFETY: a context handle may be used from any thread, and the driver's functions from several at once; which context is
@@ -42,29 +68,139 @@ impl Drop for Current<'_> {
 }
 
 impl Context {
-    pub fn open(ordinal: usize) -> Result<Context, Error> {
+    /// A context of device `ordinal`: the primary one, if `primary` says that it may do and it is not lost.
+    pub fn open(ordinal: usize, primary: bool) -> Result<Context, Error> {
         let driver = Driver::open()?;
         let info = driver.device_info(ordinal)?;
         info.require_supported()?;
         let device = driver.device(ordinal)?;
+        if !primary {
+            return Context::own(driver, info, device);
+        }
         let mut context = ptr::null_mut();
         // SAFETY: `context` outlives the call; `device` is a device.
         let code = unsafe { (driver.context_retain)(&mut context, device) };
-        driver.check(code, || format!("making a context on {info}"))?;
-        Ok(Context { driver, info, device, context })
+        match driver.result(code, || format!("making a context on {info}")) {
+            Ok(()) => {}
+            Err(why) if why.loses_context() => return Context::own(driver, info, device),
+            Err(why) => return Err(Error::Driver(why)),
+        }
+        let opened = Context::new(driver, info, device, context, Kind::Primary);
+        // Others of the process may have lost it, of which retaining it says nothing.
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: both outlive the call.
+        let works = opened
+            .run(|| "looking at the context".into(), |driver| unsafe { (driver.memory_info)(&mut free, &mut total) });
+        match works {
+            Ok(()) => Ok(opened),
+            Err(Error::Lost(_)) => Context::open(ordinal, false),
+            Err(why) => Err(why),
+        }
+    }
+
+    /// One of our own.
+    fn own(driver: Driver, info: DeviceInfo, device: sys::CUdevice) -> Result<Context, Error> {
+        let (mut context, mut popped) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: both outlive the calls; `device` is a device. The driver makes the context current, which `enter` does when it is needed.
+        let code = unsafe {
+            match (driver.context_create)(&mut context, 0, device) {
+                0 => (driver.context_pop)(&mut popped),
+                code => code,
+            }
+        };
+        let made = driver.check(code, || {
+            format!("making a context on {info} beside one that is lost (where that fails, drop what is of it first)")
+        });
+        let context = Context::new(driver, info, device, context, Kind::Own);
+        // What was made and cannot be popped ends with `context`.
+        made.map(|()| context)
+    }
+
+    fn new(driver: Driver, info: DeviceInfo, device: sys::CUdevice, context: sys::CUcontext, kind: Kind) -> Context {
+        Context {
+            driver,
+            info,
+            device,
+            context,
+            kind,
+            lost: OnceLock::new(),
+            time_limit: AtomicU64::new(0),
+            under_way: Mutex::default(),
+        }
+    }
+
+    /// Why it is lost, if it is.
+    pub fn lost(&self) -> Option<&Arc<Loss>> {
+        self.lost.get()
+    }
+
+    /// An error if it is lost.
+    pub fn check(&self) -> Result<(), Error> {
+        self.lost().map_or(Ok(()), |loss| Err(Error::Lost(loss.clone())))
+    }
+
+    /// Marks it as lost; the first cause is kept.
+    pub fn lose(&self, cause: Cause) -> Error {
+        let loss = self.lost.get_or_init(|| {
+            let lanes = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+            let under_way = lanes.iter().filter_map(Weak::upgrade).flat_map(|lane| lane.list()).collect();
+            let loss = Arc::new(Loss { device: self.info.to_string(), cause, under_way });
+            event!(ERROR, %loss, "device lost");
+            loss
+        });
+        Error::Lost(loss.clone())
+    }
+
+    /// How long the host waits for an operation, if not for ever.
+    pub fn time_limit(&self) -> Option<Duration> {
+        match self.time_limit.load(Ordering::Relaxed) {
+            0 => None,
+            nanoseconds => Some(Duration::from_nanos(nanoseconds)),
+        }
+    }
+
+    /// Sets that.
+    pub fn limit_time(&self, limit: Option<Duration>) {
+        let nanoseconds = limit.map_or(0, |limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX).max(1));
+        self.time_limit.store(nanoseconds, Ordering::Relaxed);
+    }
+
+    /// What a lane is given is noted there from now on.
+    pub fn watch(&self, under_way: &Arc<UnderWay>) {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(under_way));
     }
 
     /// Runs `call` with the context current; `doing` says what it is for.
     pub fn run(&self, doing: impl Fn() -> String, call: impl FnOnce(&Driver) -> Code) -> Result<(), Error> {
-        let _current = self.enter(&doing)?;
-        let code = call(&self.driver);
-        self.driver.check(code, || format!("{} on {}", doing(), self.info))
+        self.attempt(doing, call)?.map_err(|why| self.judged(why))
     }
 
-    fn enter(&self, doing: impl Fn() -> String) -> Result<Current<'_>, Error> {
+    /// The same where a failure of whatever kind leaves unknown what the device still does with memory that is borrowed: it is lost.
+    pub fn run_or_lose(&self, doing: impl Fn() -> String, call: impl FnOnce(&Driver) -> Code) -> Result<(), Error> {
+        self.attempt(doing, call)?.map_err(|why| self.lose(Cause::Driver(why)))
+    }
+
+    fn attempt(
+        &self,
+        doing: impl Fn() -> String,
+        call: impl FnOnce(&Driver) -> Code,
+    ) -> Result<Result<(), DriverError>, Error> {
+        self.check()?;
+        Ok(self.enter(&doing).and_then(|_current| {
+            let code = call(&self.driver);
+            self.driver.result(code, || format!("{} on {}", doing(), self.info))
+        }))
+    }
+
+    fn judged(&self, why: DriverError) -> Error {
+        if why.loses_context() { self.lose(Cause::Driver(why)) } else { Error::Driver(why) }
+    }
+
+    fn enter(&self, doing: impl Fn() -> String) -> Result<Current<'_>, DriverError> {
         let driver = &self.driver;
         let mut current = ptr::null_mut();
-        // SAFETY: `current` outlives the call; the context is alive: it is retained.
+        // SAFETY: `current` outlives the call; the context is alive: it is retained. A thread whose current context somebody has
+        // ended may get an error for an answer: ours goes on top.
         let (code, pushed) = unsafe {
             match (driver.context_current)(&mut current) {
                 0 if current == self.context => (0, false),
@@ -72,12 +208,13 @@ impl Context {
                 _ => ((driver.context_push)(self.context), true),
             }
         };
-        driver.check(code, || format!("making the context of {} current for {}", self.info, doing()))?;
+        driver.result(code, || format!("making the context of {} current for {}", self.info, doing()))?;
         Ok(Current { driver, pushed, thread: PhantomData })
     }
 
     /// New memory; `bytes` > 0.
     pub fn allocate(&self, bytes: usize) -> Result<u64, Error> {
+        event!(DEBUG, device = %self.info, bytes, "memory reserved");
         let mut address = 0;
         // SAFETY: `address` outlives the call.
         let made = self.run(
@@ -98,6 +235,7 @@ impl Context {
 
     /// New memory of the host that the device copies from and to by itself; `bytes` > 0.
     pub fn allocate_pinned(&self, bytes: usize) -> Result<u64, Error> {
+        event!(DEBUG, device = "the host (pinned)", bytes, "memory reserved");
         /// Any context may use it so.
         const PORTABLE: u32 = 1;
         let mut address = ptr::null_mut();
@@ -149,23 +287,6 @@ impl Context {
         let _ = self.run(|| "freeing memory".into(), |driver| unsafe { (driver.memory_free)(address) });
     }
 
-    /// Sets every byte.
-    ///
-    /// # Safety
-    /// `bytes` bytes at `address` are one allocation's and nobody else uses them.
-    pub unsafe fn fill(&self, address: u64, bytes: usize, value: u8) -> Result<(), Error> {
-        self.run(
-            || format!("filling {bytes} bytes at {address:#x}"),
-            // SAFETY: by the caller's promise. Filling may go on after the call: the default stream is waited for.
-            |driver| unsafe {
-                match (driver.memory_fill)(address, value, bytes) {
-                    0 => (driver.stream_wait)(ptr::null_mut()),
-                    code => code,
-                }
-            },
-        )
-    }
-
     /// Copies from the device.
     ///
     /// # Safety
@@ -182,7 +303,25 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: retained once in `open`; modules and buffers, which hold this context, are gone.
-        unsafe { (self.driver.context_release)(self.device) };
+        if self.lost().is_some_and(|loss| matches!(loss.cause(), Cause::TimeLimit { .. })) {
+            // Ending it would wait for the kernel that does not end, as may whoever comes into the driver meanwhile. It goes with the
+            // process.
+            return;
+        }
+        let mut current = ptr::null_mut();
+        // SAFETY: `current` outlives the call; a thread may have no context.
+        unsafe {
+            if (self.driver.context_current)(&mut current) == 0 && current == self.context && !current.is_null() {
+                (self.driver.context_make_current)(ptr::null_mut());
+            }
+        }
+        // SAFETY: made or retained once, if it is not null; modules and buffers, which hold this context, are gone.
+        unsafe {
+            match self.kind {
+                Kind::Primary => (self.driver.context_release)(self.device),
+                Kind::Own if self.context.is_null() => 0,
+                Kind::Own => (self.driver.context_destroy)(self.context),
+            }
+        };
     }
 }

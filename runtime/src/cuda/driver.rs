@@ -69,6 +69,8 @@ functions! {
     context_retain = cuDevicePrimaryCtxRetain(*mut sys::CUcontext, sys::CUdevice);
     /// `_v2` came with CUDA 11.0; the older name has the same meaning to a caller.
     context_release = cuDevicePrimaryCtxRelease_v2 | cuDevicePrimaryCtxRelease(sys::CUdevice);
+    context_create = cuCtxCreate_v2(*mut sys::CUcontext, c_uint, sys::CUdevice);
+    context_destroy = cuCtxDestroy_v2(sys::CUcontext);
     context_current = cuCtxGetCurrent(*mut sys::CUcontext);
     context_make_current = cuCtxSetCurrent(sys::CUcontext);
     context_push = cuCtxPushCurrent_v2(sys::CUcontext);
@@ -76,7 +78,6 @@ functions! {
     memory_info = cuMemGetInfo_v2(*mut usize, *mut usize);
     memory_allocate = cuMemAlloc_v2(*mut sys::CUdeviceptr, usize);
     memory_free = cuMemFree_v2(sys::CUdeviceptr);
-    memory_fill = cuMemsetD8_v2(sys::CUdeviceptr, u8, usize);
     copy_to_host = cuMemcpyDtoH_v2(*mut c_void, sys::CUdeviceptr, usize);
     memory_fill_in = cuMemsetD8Async(sys::CUdeviceptr, u8, usize, sys::CUstream);
     copy_to_device_in = cuMemcpyHtoDAsync_v2(sys::CUdeviceptr, *const c_void, usize, sys::CUstream);
@@ -84,6 +85,11 @@ functions! {
     copy_in = cuMemcpyDtoDAsync_v2(sys::CUdeviceptr, sys::CUdeviceptr, usize, sys::CUstream);
     pinned_allocate = cuMemHostAlloc(*mut *mut c_void, usize, c_uint);
     pinned_free = cuMemFreeHost(*mut c_void);
+    link_create = cuLinkCreate_v2(c_uint, *mut c_int, *mut *mut c_void, *mut sys::CUlinkState);
+    link_add = cuLinkAddData_v2(sys::CUlinkState, c_int, *mut c_void, usize, *const c_char, c_uint, *mut c_int,
+        *mut *mut c_void);
+    link_complete = cuLinkComplete(sys::CUlinkState, *mut *mut c_void, *mut usize);
+    link_destroy = cuLinkDestroy(sys::CUlinkState);
     module_load = cuModuleLoadDataEx(*mut sys::CUmodule, *const c_void, c_uint, *mut c_int, *mut *mut c_void);
     module_function = cuModuleGetFunction(*mut sys::CUfunction, sys::CUmodule, *const c_char);
     module_unload = cuModuleUnload(sys::CUmodule);
@@ -92,6 +98,7 @@ functions! {
     stream_create = cuStreamCreate(*mut sys::CUstream, c_uint);
     stream_destroy = cuStreamDestroy_v2(sys::CUstream);
     stream_wait = cuStreamSynchronize(sys::CUstream);
+    stream_query = cuStreamQuery(sys::CUstream);
     stream_wait_event = cuStreamWaitEvent(sys::CUstream, sys::CUevent, c_uint);
     event_create = cuEventCreate(*mut sys::CUevent, c_uint);
     event_destroy = cuEventDestroy_v2(sys::CUevent);
@@ -200,7 +207,7 @@ impl Driver {
 
 /// A call of the CUDA driver that failed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{doing}: the CUDA driver returned {name} ({code}){}{}", described(.description), self.consequence())]
+#[error("{doing}: the CUDA driver returned {name} ({code}){}", described(.description))]
 pub struct DriverError {
     doing: String,
     code: Code,
@@ -219,20 +226,16 @@ impl DriverError {
         &self.name
     }
 
-    /// Whether the device's context is unusable from here on, in this process: the driver gives the same error to every later
-    /// call.
+    /// Whether the device's context is unusable from here on: the driver gives the same error to every later call.
     pub fn loses_context(&self) -> bool {
-        // Illegal address, launch timeout, assert, and the hardware faults (stack, instruction, alignment, address space, program
-        // counter, launch failed); uncorrectable ECC and NVLink errors.
-        matches!(self.code, 214 | 220 | 700 | 702 | 710 | 714..=719)
+        // Uncorrectable errors of memory (ECC) and NVLink, and such as were contained; illegal address, launch timeout, assert, and the
+        // hardware's faults (stack, instruction, alignment, address space, program counter, launch failed), a leak of tensor
+        // memory; and of a context that somebody else has ended: it is not valid, or destroyed.
+        matches!(self.code, 201 | 214 | 220 | 226 | 700 | 702 | 709 | 710 | 714..=719 | 721)
     }
 
-    pub(super) fn is_out_of_memory(&self) -> bool {
+    pub(crate) fn is_out_of_memory(&self) -> bool {
         self.code == OUT_OF_MEMORY
-    }
-
-    fn consequence(&self) -> &'static str {
-        if self.loses_context() { "; the device cannot be used again in this process" } else { "" }
     }
 }
 
@@ -248,7 +251,7 @@ mod tests {
     fn a_library_without_our_functions_is_refused_by_name() {
         let Err(Error::DriverLacks { functions, .. }) = Driver::start(&|_| None) else { panic!("expected a refusal") };
         assert!(functions.contains(&"cuLaunchKernel"));
-        assert_eq!(functions.len(), 40);
+        assert_eq!(functions.len(), 46);
     }
 
     /// A driver that knows its version, how `cuInit` ends, and no error's name; its other functions are not to be called.

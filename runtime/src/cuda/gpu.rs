@@ -4,28 +4,40 @@ use super::context::Context;
 use super::info::DeviceInfo;
 use super::lane::{Lane, Lanes};
 use super::launch::{Loaded, Ready};
-use super::module::{Module, ptx, shared_memory};
+use super::loss::Loss;
+use super::mark::Mark;
+use super::module::{Module, kept, shared_memory, stored_ptx};
+use super::operation::Operation;
 use crate::cache::Cache;
 use crate::contract::Approved;
 use crate::pool::{Pool, Source};
+use crate::store::Store;
 use crate::stream::{Pending, Used};
+use crate::trace::span;
 use crate::{Error, Result};
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::analyses;
 use kernel_dsl::compiler::hir::{Instance, Monomorphic};
+use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::lower::checked::Checked;
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 /// What the environment has where a device's memory is to be the driver's each time.
 const NO_POOL: &str = "KERNELS_NO_POOL";
 
-/// A CUDA device. There is one of each number in a process: that is what lets the streams of all who use it know of one another.
+/// A CUDA device. There is one of each number in a process that is not lost: that is what lets the streams of all who use it know of one
+/// another.
 pub(crate) struct Cuda {
     context: Arc<Context>,
+    /// What its memory is known by: no other has the same, lost ones among them.
+    id: u64,
     lanes: Lanes,
     memory: Pool,
     pinned: Pool,
+    /// What was compiled is kept there.
+    store: Mutex<Option<Store>>,
     /// By the artifact's address, which is static.
     modules: Cache<(usize, Instance), Arc<Module>>,
     checked: Cache<(usize, Instance), (Arc<Module>, Arc<Checked>)>,
@@ -40,6 +52,13 @@ pub(crate) enum Form {
     Bare,
 }
 
+/// Those that are open, lost ones among them: the driver, too, has one primary context of each in a process.
+struct Open {
+    devices: Vec<(usize, Weak<Cuda>)>,
+    /// How many were opened beside one that was lost.
+    lost: u64,
+}
+
 /// Device memory.
 struct DeviceMemory<'a>(&'a Cuda);
 /// Host memory that the device copies from and to by itself.
@@ -48,24 +67,87 @@ struct PinnedMemory<'a>(&'a Cuda);
 impl Cuda {
     /// Device `ordinal`, if it is one that kernels run on.
     pub fn open(ordinal: usize) -> Result<Arc<Cuda>> {
-        /// Those that are open: the driver, too, has one primary context of each in a process.
-        static OPEN: Mutex<Vec<(usize, Weak<Cuda>)>> = Mutex::new(Vec::new());
+        static OPEN: Mutex<Open> = Mutex::new(Open { devices: Vec::new(), lost: 0 });
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|(_, cuda)| cuda.strong_count() > 0);
-        if let Some(cuda) = open.iter().find(|(o, _)| *o == ordinal).and_then(|(_, cuda)| cuda.upgrade()) {
-            return Ok(cuda);
+        open.devices.retain(|(_, cuda)| cuda.strong_count() > 0);
+        let known: Vec<_> =
+            open.devices.iter().filter(|(o, _)| *o == ordinal).filter_map(|(_, cuda)| cuda.upgrade()).collect();
+        if let Some(cuda) = known.iter().find(|cuda| cuda.lost().is_none()) {
+            return Ok(cuda.clone());
         }
-        let context = Arc::new(Context::open(ordinal)?);
+        let context = Arc::new(Context::open(ordinal, known.is_empty())?);
+        if !known.is_empty() {
+            open.lost += 1;
+        }
+        // The driver on the CPU compiles nothing: it has no need of one, but that of a test.
+        let store = if context.driver.is_on_cpu() && !Store::is_asked_for() { None } else { Store::of_environment() };
         let cuda = Arc::new(Cuda {
             lanes: Lanes::new(context.clone())?,
+            store: Mutex::new(store),
             context,
+            id: 1 + ordinal as u64 + (open.lost << 32),
             memory: if std::env::var_os(NO_POOL).is_some() { Pool::bare() } else { Pool::default() },
             pinned: Pool::default(),
             modules: Cache::default(),
             checked: Cache::default(),
         });
-        open.push((ordinal, Arc::downgrade(&cuda)));
+        open.devices.push((ordinal, Arc::downgrade(&cuda)));
+        // Those that are lost may end here, with the lock, which they do not need.
+        drop(known);
         Ok(cuda)
+    }
+
+    /// Why it is lost, if it is.
+    pub fn lost(&self) -> Option<&Arc<Loss>> {
+        self.context.lost()
+    }
+
+    /// An error if it is lost.
+    pub fn check(&self) -> Result<()> {
+        self.context.check()
+    }
+
+    /// How long the host waits for an operation, if not for ever.
+    pub fn time_limit(&self) -> Option<Duration> {
+        self.context.time_limit()
+    }
+
+    /// Sets that.
+    pub fn limit_time(&self, limit: Option<Duration>) {
+        self.context.limit_time(limit);
+    }
+
+    /// Where what is compiled is kept.
+    fn store(&self) -> Option<Store> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sets that.
+    pub fn set_store(&self, store: Option<Store>) {
+        *self.store.lock().unwrap_or_else(PoisonError::into_inner) = store;
+    }
+
+    /// What its memory is known by.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// What `attempt` gives; where it is that there is no memory, all that is cached is given back, and it is tried once more.
+    fn with_memory<T>(&self, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
+        let why = match attempt() {
+            Err(why) if why.is_out_of_memory() => why,
+            other => return other,
+        };
+        let given_back = self.memory.trim(&DeviceMemory(self))? + self.pinned.trim(&PinnedMemory(self))?;
+        let why = if given_back == 0 { Err(why) } else { attempt() };
+        let pool = || Box::new(self.memory.statistics());
+        why.map_err(|why| match why {
+            Error::OutOfMemory { requested, device, free, pool: None } => {
+                Error::OutOfMemory { requested, device, free, pool: Some(pool()) }
+            }
+            Error::Driver(source) if source.is_out_of_memory() => Error::Exhausted { source, pool: pool() },
+            other => other,
+        })
     }
 
     pub fn info(&self) -> &DeviceInfo {
@@ -87,7 +169,13 @@ impl Cuda {
 
     /// A lane that nobody has.
     pub fn take_lane(&self) -> Result<Arc<Lane>> {
-        self.lanes.take()
+        self.check()?;
+        self.with_memory(|| self.lanes.take())
+    }
+
+    /// The place behind all that a lane was given so far.
+    pub fn mark(&self, lane: &Arc<Lane>) -> Result<Mark> {
+        self.with_memory(|| Mark::record(lane))
     }
 
     /// Gives a lane back.
@@ -105,9 +193,9 @@ impl Cuda {
     /// # Safety
     /// `bytes` bytes at `address` are one allocation's, `used` says that they are written, and nobody else uses them.
     pub unsafe fn fill(&self, lane: &Lane, used: &Used<'_>, address: u64, bytes: usize, value: u8) -> Result<()> {
-        let doing = || format!("filling {bytes} bytes at {address:#x}");
+        let operation = Operation::Fill { bytes, at: address };
         // SAFETY: by the caller's promise.
-        self.lanes.submit(lane, used, doing, |driver, stream| unsafe {
+        self.lanes.submit(lane, used, operation, |driver, stream| unsafe {
             (driver.memory_fill_in)(address, value, bytes, stream)
         })
     }
@@ -125,9 +213,9 @@ impl Cuda {
         from: *const u8,
         bytes: usize,
     ) -> Result<()> {
-        let doing = || format!("copying {bytes} bytes to the device at {address:#x}");
+        let operation = Operation::Upload { bytes, to: address };
         // SAFETY: by the caller's promise.
-        self.lanes.submit(lane, used, doing, |driver, stream| unsafe {
+        self.lanes.submit(lane, used, operation, |driver, stream| unsafe {
             (driver.copy_to_device_in)(address, from.cast(), bytes, stream)
         })
     }
@@ -138,9 +226,9 @@ impl Cuda {
     /// As many bytes at `address` are one allocation's, `used` says that they are read, and nobody writes them; `to` lives, and
     /// nobody else uses it, until the copy is over.
     pub unsafe fn read(&self, lane: &Lane, used: &Used<'_>, address: u64, to: *mut u8, bytes: usize) -> Result<()> {
-        let doing = || format!("copying {bytes} bytes from the device at {address:#x}");
+        let operation = Operation::Download { bytes, from: address };
         // SAFETY: by the caller's promise.
-        self.lanes.submit(lane, used, doing, |driver, stream| unsafe {
+        self.lanes.submit(lane, used, operation, |driver, stream| unsafe {
             (driver.copy_to_host_in)(to.cast(), address, bytes, stream)
         })
     }
@@ -151,9 +239,9 @@ impl Cuda {
     /// As many bytes at both are of allocations, `used` says that the first are read and the second written, and nobody writes the
     /// first or uses the second.
     pub unsafe fn copy(&self, lane: &Lane, used: &Used<'_>, from: u64, to: u64, bytes: usize) -> Result<()> {
-        let doing = || format!("copying {bytes} bytes from {from:#x} to {to:#x}");
+        let operation = Operation::Copy { bytes, from, to };
         // SAFETY: by the caller's promise.
-        self.lanes.submit(lane, used, doing, |driver, stream| unsafe { (driver.copy_in)(to, from, bytes, stream) })
+        self.lanes.submit(lane, used, operation, |driver, stream| unsafe { (driver.copy_in)(to, from, bytes, stream) })
     }
 
     /// Makes a launch of the instance ready. Its module is compiled and loaded once.
@@ -167,24 +255,36 @@ impl Cuda {
         let instance = program.instance();
         let (key, name) = ((ptr::from_ref(artifact).addr(), instance.clone()), instance.name(artifact.name));
         let failed = |source| Error::Compile { instance: name.clone(), source };
-        let load = |ptx: &str, shared| {
+        let load = |store: Option<&Store>, ptx: &str, shared: SharedMemory| {
             self.context.info.require_target(artifact.target, &name)?;
-            Module::load(self.context.clone(), ptx, &instance.entry(artifact.name), &name, shared).map(Arc::new)
+            self.lanes.settle()?;
+            let load =
+                || Module::load(self.context.clone(), store, ptx, &instance.entry(artifact.name), &name, &shared);
+            self.with_memory(load).map(Arc::new)
         };
         let kernel = match form {
             Form::Bare => Loaded::Bare(
                 self.modules
                     .get_or_make(key, || {
-                        let ptx = ptx(artifact, artifact.target, program, &name)?;
-                        load(&ptx, shared_memory(artifact.target, program, &ptx, &name)?)
+                        span!("compile", instance = %name);
+                        let store = self.store();
+                        let ptx = stored_ptx(store.as_ref(), artifact, program, &name)?;
+                        load(store.as_ref(), &ptx, shared_memory(artifact.target, program, &ptx, &name)?)
                     })?
                     .as_ref()
                     .clone(),
             ),
             Form::Checked => {
                 let checked = self.checked.get_or_make(key, || {
+                    span!("compile", instance = %name);
                     let form = Checked::of(analyses::lowered_monomorphic(program, artifact.target).map_err(failed)?);
-                    let module = load(&form.ptx().map_err(failed)?, form.kernel.shared_memory())?;
+                    let make = || form.ptx().map_err(failed);
+                    let store = self.store();
+                    let ptx = match &store {
+                        Some(store) => kept(store, artifact, program, "checked", make)?,
+                        None => make()?,
+                    };
+                    let module = load(store.as_ref(), &ptx, form.kernel.shared_memory())?;
                     Ok::<_, Error>((module, Arc::new(form)))
                 })?;
                 let (module, form) = checked.as_ref().clone();
@@ -200,8 +300,9 @@ impl Cuda {
     /// The memory of its arguments lives; for these the kernel is free of out-of-bounds accesses and races, unless it is the
     /// checked form.
     pub unsafe fn submit(&self, lane: &Lane, launch: &mut Ready<'_>) -> Result<()> {
+        let mut state = lane.state();
         // SAFETY: by the caller's promise.
-        unsafe { launch.submit(&self.lanes, lane, &mut lane.state()) }
+        self.with_memory(|| unsafe { launch.submit(&self.lanes, lane, &mut state) })
     }
 
     /// Runs a launch to its end, on the device's own lane: what is found is this launch's.
@@ -212,13 +313,14 @@ impl Cuda {
         let lane = self.lanes.first();
         let mut state = lane.state();
         // SAFETY: by the caller's promise.
-        unsafe { launch.submit(&self.lanes, &lane, &mut state)? };
+        self.with_memory(|| unsafe { launch.submit(&self.lanes, &lane, &mut state) })?;
         lane.wait_in(&mut state)
     }
 }
 
 impl Source for DeviceMemory<'_> {
     fn reserve(&self, bytes: u64) -> Result<u64> {
+        self.0.lanes.settle()?;
         self.0.context.allocate(bytes as usize)
     }
 
@@ -231,13 +333,16 @@ impl Source for DeviceMemory<'_> {
     }
 
     unsafe fn release(&self, address: u64, _: u64) {
-        // SAFETY: by the caller's promise.
-        unsafe { self.0.context.free(address) }
+        if self.0.lanes.settle().is_ok() {
+            // SAFETY: by the caller's promise.
+            unsafe { self.0.context.free(address) }
+        }
     }
 }
 
 impl Source for PinnedMemory<'_> {
     fn reserve(&self, bytes: u64) -> Result<u64> {
+        self.0.lanes.settle()?;
         self.0.context.allocate_pinned(bytes as usize)
     }
 
@@ -250,8 +355,10 @@ impl Source for PinnedMemory<'_> {
     }
 
     unsafe fn release(&self, address: u64, _: u64) {
-        // SAFETY: by the caller's promise.
-        unsafe { self.0.context.free_pinned(address) }
+        if self.0.lanes.settle().is_ok() {
+            // SAFETY: by the caller's promise.
+            unsafe { self.0.context.free_pinned(address) }
+        }
     }
 }
 

@@ -4,15 +4,24 @@
 //! hands it on when it is dropped, so that a [`Moment`] names a lane for good.
 
 use super::context::Context;
-use super::driver::{Code, Driver};
+use super::driver::{Code, Driver, NOT_READY};
+use super::loss::Cause;
+use super::nvtx::Nvtx;
+use super::operation::Operation;
 use super::record::Records;
+use super::timeline::Timeline;
+use super::under_way::UnderWay;
+use crate::profile::Timed;
 use crate::stream::{Moment, Pending, Used};
+use crate::trace::span;
 use crate::{Error, Result};
 use cudarc::driver::sys;
+use kernel_dsl::compiler::launch::Shape;
 use kernel_dsl::compiler::lower::checked::Checked;
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 /// It does not wait for the driver's own default stream, nor that for it.
 const NON_BLOCKING: u32 = 1;
@@ -21,6 +30,8 @@ const NO_TIMING: u32 = 2;
 /// All lanes of a device. The first is the device's own.
 pub(super) struct Lanes {
     context: Arc<Context>,
+    /// Where NVIDIA's profilers can be told.
+    nvtx: Option<Nvtx>,
     all: RwLock<Vec<Arc<Lane>>>,
     /// Numbers of those that no stream has.
     idle: Mutex<Vec<u16>>,
@@ -37,6 +48,11 @@ pub(crate) struct Lane {
     submitted: AtomicU64,
     /// The number of the last that is known to be over.
     completed: AtomicU64,
+    under_way: Arc<UnderWay>,
+    /// Whether the timeline is kept for a profile.
+    profiled: AtomicBool,
+    /// Its lock is held for the length of a few calls of the driver that do not wait; none but `under_way`'s is taken under it.
+    timeline: Mutex<Timeline>,
     state: Mutex<State>,
 }
 
@@ -55,7 +71,7 @@ pub(super) struct State {
 
 impl Lanes {
     pub fn new(context: Arc<Context>) -> Result<Lanes> {
-        let lanes = Lanes { context, all: RwLock::default(), idle: Mutex::default() };
+        let lanes = Lanes { context, nvtx: Nvtx::load(), all: RwLock::default(), idle: Mutex::default() };
         lanes.take().map(|_| lanes)
     }
 
@@ -89,15 +105,15 @@ impl Lanes {
         self.all.read().unwrap_or_else(PoisonError::into_inner)[usize::from(number)].clone()
     }
 
-    /// Submits an operation that uses memory as `used` says; `doing` says what it is for.
+    /// Submits an operation that uses memory as `used` says.
     pub fn submit(
         &self,
         lane: &Lane,
         used: &Used<'_>,
-        doing: impl Fn() -> String,
+        operation: Operation<'_>,
         call: impl FnOnce(&Driver, sys::CUstream) -> Code,
     ) -> Result<()> {
-        self.submit_in(lane, &mut lane.state(), used, doing, call)
+        self.submit_in(lane, &mut lane.state(), used, operation, call)
     }
 
     /// The same, by whoever has the lane's state.
@@ -106,11 +122,18 @@ impl Lanes {
         lane: &Lane,
         state: &mut State,
         used: &Used<'_>,
-        doing: impl Fn() -> String,
+        operation: Operation<'_>,
         call: impl FnOnce(&Driver, sys::CUstream) -> Code,
     ) -> Result<()> {
+        span!("submit", %operation);
+        let _range = self.nvtx.as_ref().map(|nvtx| nvtx.range(operation));
         used.before(|moment| self.order(lane, state, moment))?;
-        lane.context.run(doing, |driver| call(driver, lane.stream))?;
+        let submit = || lane.context.run(|| operation.to_string(), |driver| call(driver, lane.stream));
+        if lane.is_timed() {
+            lane.timed(operation, submit)?
+        } else {
+            submit()?
+        }
         used.note(lane.advance());
         Ok(())
     }
@@ -144,6 +167,12 @@ impl Lanes {
         Ok(())
     }
 
+    /// Comes before a call of the driver that may wait for all of the device by itself. Where there is a limit of time, it is waited for here,
+    /// for nobody could limit that one.
+    pub fn settle(&self) -> Result<()> {
+        if self.context.time_limit().is_some() { self.wait() } else { Ok(()) }
+    }
+
     /// Waits for all that was submitted to any lane.
     pub fn wait(&self) -> Result<()> {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner).clone();
@@ -168,10 +197,13 @@ impl Lane {
             mark: ptr::null_mut(),
             submitted: AtomicU64::new(0),
             completed: AtomicU64::new(0),
+            under_way: Arc::default(),
+            profiled: AtomicBool::new(false),
+            timeline: Mutex::default(),
             state: Mutex::default(),
         };
         let (mut stream, mut mark) = (ptr::null_mut(), ptr::null_mut());
-        lane.context.run(
+        let made = lane.context.run(
             || "making a stream".into(),
             // SAFETY: both outlive the calls.
             |driver| unsafe {
@@ -180,8 +212,11 @@ impl Lane {
                     code => code,
                 }
             },
-        )?;
+        );
+        // The first is there though the second may not be.
         (lane.stream, lane.mark) = (stream, mark);
+        made?;
+        lane.context.watch(&lane.under_way);
         Ok(lane)
     }
 
@@ -217,6 +252,9 @@ impl Lane {
 
     /// Forgets what launches have found that nobody waited for: it is not the next owner's.
     fn forget(&self) -> Result<()> {
+        if self.profiled.load(Ordering::Relaxed) {
+            self.end_profile()?;
+        }
         let mut state = self.state();
         if state.records.is_empty() {
             return Ok(());
@@ -230,7 +268,7 @@ impl Lane {
     /// The address of a record for a launch of `form` that is submitted next.
     pub(super) fn next_record(&self, state: &mut State, form: &Arc<Checked>) -> Result<u64> {
         loop {
-            if let Some(address) = state.records.next(&self.context, form)? {
+            if let Some(address) = state.records.next(&self.context, self.stream, form)? {
                 return Ok(address);
             }
             self.finish()?;
@@ -240,11 +278,111 @@ impl Lane {
 
     /// Waits for all that was submitted, and leaves what it found for whoever waits for the stream.
     fn finish(&self) -> Result<()> {
+        span!("wait", device = %self.context.info);
         let submitted = self.submitted.load(Ordering::Acquire);
-        // SAFETY: the stream is alive.
-        self.context.run(|| "waiting for a stream".into(), |driver| unsafe { (driver.stream_wait)(self.stream) })?;
+        match self.context.time_limit() {
+            None => {
+                // SAFETY: the stream is alive.
+                let wait = |driver: &Driver| unsafe { (driver.stream_wait)(self.stream) };
+                self.context.run_or_lose(|| "waiting for a stream".into(), wait)?;
+            }
+            // SAFETY: as above.
+            Some(limit) => self.within(limit, "a stream", |driver| unsafe { (driver.stream_query)(self.stream) })?,
+        }
         self.is_over_until(submitted);
+        self.under_way.over(submitted);
         Ok(())
+    }
+
+    /// Whether events are kept of its operations.
+    fn is_timed(&self) -> bool {
+        self.profiled.load(Ordering::Relaxed) || self.context.time_limit().is_some()
+    }
+
+    /// Submits an operation with events around it.
+    fn timed(&self, operation: Operation<'_>, submit: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.timeline().advance(&self.context)?;
+        while self.timeline().is_full() {
+            match self.context.time_limit() {
+                Some(limit) => self.within(limit, "room for more work", |_| match self.timeline().is_full() {
+                    true => NOT_READY,
+                    false => 0,
+                })?,
+                None => self.finish()?,
+            }
+            self.timeline().advance(&self.context)?;
+        }
+        let start = self.timeline().before(&self.context, self.stream)?;
+        match submit() {
+            Ok(()) => {
+                // The operation is there whether or not its end can be told.
+                let _ = self.timeline().after(&self.context, self.stream, start, operation);
+                Ok(())
+            }
+            Err(why) => {
+                self.timeline().take_back(start);
+                Err(why)
+            }
+        }
+    }
+
+    /// Waits until `over` gives no more that it is not. If for as long as `limit` no operation of the lane comes to its end, the device is
+    /// lost.
+    pub(super) fn within(&self, limit: Duration, what: &str, over: impl Fn(&Driver) -> Code) -> Result<()> {
+        let (mut since, mut looks) = (Instant::now(), 0u32);
+        loop {
+            let mut ready = true;
+            self.context.run_or_lose(
+                || format!("waiting for {what}"),
+                |driver| match over(driver) {
+                    NOT_READY => {
+                        ready = false;
+                        0
+                    }
+                    code => code,
+                },
+            )?;
+            if ready {
+                return Ok(());
+            }
+            if self.timeline().advance(&self.context)? > 0 {
+                since = Instant::now();
+            }
+            if since.elapsed() > limit {
+                let waiting_for = self.timeline().current().unwrap_or_else(|| what.to_string());
+                return Err(self.context.lose(Cause::TimeLimit { waiting_for, limit }));
+            }
+            // Short work is over soon; long work does not feel a millisecond.
+            looks = looks.saturating_add(1);
+            match looks {
+                0..200 => std::thread::yield_now(),
+                _ => std::thread::sleep(Duration::from_micros(u64::from(looks).min(1000))),
+            }
+        }
+    }
+
+    /// From now on what is submitted is timed.
+    pub fn start_profile(&self) -> Result<()> {
+        self.timeline().start_profile(&self.context, self.stream)?;
+        self.profiled.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// What was timed, once all of it is over.
+    pub fn end_profile(&self) -> Result<Vec<Timed>> {
+        self.profiled.store(false, Ordering::Relaxed);
+        self.finish()?;
+        self.timeline().end_profile(&self.context)
+    }
+
+    fn timeline(&self) -> MutexGuard<'_, Timeline> {
+        // A panic while the lock is held leaves a list that is whole.
+        self.timeline.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a launch that is submitted next, by whoever has the state.
+    pub(super) fn note(&self, instance: &Arc<str>, shape: Shape) {
+        self.under_way.note(instance, shape, self.submitted.load(Ordering::Relaxed) + 1);
     }
 
     /// Takes note that operation `count` is over.
@@ -268,6 +406,7 @@ impl Drop for Lane {
     fn drop(&mut self) {
         let records = std::mem::take(&mut self.state().records);
         records.free(&self.context);
+        self.timeline().end(&self.context);
         let _ = self.context.run(
             || "ending a stream".into(),
             // SAFETY: both were made in `new`, if they are not null; work that is under way ends all the same.

@@ -2,6 +2,7 @@
 
 use super::lane::{Lane, Lanes, State};
 use super::module::Module;
+use super::operation::Operation;
 use crate::Result;
 use crate::contract::Approved;
 use crate::stream::Used;
@@ -22,7 +23,7 @@ pub(super) enum Loaded {
 /// All that the driver is told of a launch.
 pub(crate) struct Ready<'a> {
     kernel: Loaded,
-    instance: String,
+    instance: Arc<str>,
     shape: Shape,
     shared: u32,
     /// The parameters, the record's address last where there is one.
@@ -39,7 +40,15 @@ impl<'a> Ready<'a> {
         let record = matches!(kernel, Loaded::Checked(..)).then_some(0);
         let mut values: Box<[u64]> = approved.parameters().into_iter().chain(record).collect();
         let pointers = values.iter_mut().map(|value| ptr::from_mut(value).cast()).collect();
-        Ok(Ready { kernel, instance, shape: approved.shape(), shared, values, pointers, used: approved.used() })
+        Ok(Ready {
+            kernel,
+            instance: instance.into(),
+            shape: approved.shape(),
+            shared,
+            values,
+            pointers,
+            used: approved.used(),
+        })
     }
 
     /// Submits it. `state` is the lane's.
@@ -49,15 +58,19 @@ impl<'a> Ready<'a> {
     /// lives.
     pub(super) unsafe fn submit(&mut self, lanes: &Lanes, lane: &Lane, state: &mut State) -> Result<()> {
         if let (Loaded::Checked(_, form), Some(record)) = (&self.kernel, self.values.last_mut()) {
+            if state.records.are_to_be_made() {
+                lanes.settle()?;
+            }
             *record = lane.next_record(state, form)?;
         }
         let Ready { kernel, instance, shape, shared, pointers, used, .. } = self;
         let ([gx, gy, gz], [bx, by, bz]) = (shape.grid, shape.block);
+        lane.note(instance, *shape);
         let submitted = lanes.submit_in(
             lane,
             state,
             used,
-            || format!("running {instance} in {gx} × {gy} × {gz} blocks of {bx} × {by} × {bz} threads"),
+            Operation::Launch { instance, shape: *shape, shared: *shared },
             // SAFETY: there is a pointer for each parameter of the entry, to at least as many bytes as the parameter has, which the
             // driver copies; the rest by the caller's promise.
             |driver, stream| unsafe {

@@ -67,11 +67,15 @@ impl Mark {
     }
 
     pub fn wait(&self) -> Result<()> {
-        self.context().run(
-            || "waiting for an event".into(),
-            // SAFETY: the event is alive.
-            |driver| unsafe { (driver.event_wait)(self.event) },
-        )?;
+        match self.context().time_limit() {
+            None => self.context().run(
+                || "waiting for an event".into(),
+                // SAFETY: the event is alive.
+                |driver| unsafe { (driver.event_wait)(self.event) },
+            )?,
+            // SAFETY: as above.
+            Some(limit) => self.lane.within(limit, "an event", |driver| unsafe { (driver.event_query)(self.event) })?,
+        }
         self.lane.is_over_until(self.moment.count);
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! The CUDA device, through the driver library alone.
 //!
 //! `driver` holds the functions of the library and turns their codes into errors; `info` what a device says of itself;
-//! `context` a device's primary context and its memory; `lane` the streams there, and what orders them; `mark` their events; `module`
-//! kernels loaded there; `launch` their launches; `record` what checked launches leave; `gpu` puts these together; `version` which
+//! `context` a device's context and its memory; `loss` how one is lost, `under_way` by which launches; `lane` the streams there, and what orders them; `mark` their events; `module`
+//! kernels loaded there; `launch` their launches; `record` what checked launches leave; `operation` what a lane does, `timeline` how long, `nvtx` for NVIDIA's profilers; `gpu` puts these together; `version` which
 //! driver knows which PTX. Only this folder calls the driver.
 
 mod context;
@@ -11,9 +11,14 @@ mod gpu;
 mod info;
 mod lane;
 mod launch;
+mod loss;
 mod mark;
 mod module;
+mod nvtx;
+mod operation;
 mod record;
+mod timeline;
+mod under_way;
 mod version;
 
 pub(crate) use driver::Driver;
@@ -22,6 +27,9 @@ pub(crate) use gpu::{Cuda, Form};
 pub use info::DeviceInfo;
 pub(crate) use lane::Lane;
 pub(crate) use launch::Ready;
+pub use loss::{Cause, Loss};
 pub(crate) use mark::Mark;
 pub(crate) use module::ptx;
+pub(crate) use operation::Operation;
+pub use under_way::Launched;
 pub use version::{Capability, CudaVersion};

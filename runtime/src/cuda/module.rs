@@ -3,6 +3,9 @@
 use super::context::Context;
 use super::version;
 use crate::Error;
+use crate::doctor::driver_release;
+use crate::store::{Key, Kind, Store};
+use crate::trace::{event, span};
 use cudarc::driver::sys::{self, CUjit_option as JitOption};
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Monomorphic;
@@ -28,6 +31,51 @@ pub(super) struct Module {
 unsafe impl Send for Module {}
 // SAFETY: as above.
 unsafe impl Sync for Module {}
+
+/// The same by `store`, if there is one, for what is not declared.
+pub(super) fn stored_ptx(
+    store: Option<&Store>,
+    artifact: &'static Artifact,
+    program: &Monomorphic,
+    name: &str,
+) -> Result<Cow<'static, str>, Error> {
+    let make = || ptx(artifact, artifact.target, program, name);
+    let is_declared = artifact.instances.iter().any(|declared| declared.constants == program.instance().0);
+    match store {
+        Some(store) if !is_declared => {
+            kept(store, artifact, program, "bare", || make().map(Cow::into_owned)).map(Cow::Owned)
+        }
+        _ => make(),
+    }
+}
+
+/// The text that `make` gives, of that form of the instance, if it is not kept already; then it is from now on.
+pub(super) fn kept(
+    store: &Store,
+    artifact: &'static Artifact,
+    program: &Monomorphic,
+    form: &str,
+    make: impl FnOnce() -> Result<String, Error>,
+) -> Result<String, Error> {
+    let (target, instance) = (artifact.target.to_string(), format!("{:?}", program.instance()));
+    let parts = [compiler::FINGERPRINT, form, artifact.name, &target, &instance].map(str::as_bytes);
+    let key = Key::new(Kind::Ptx, &[&parts[..], &[artifact.hir]].concat());
+    if let Some(text) = store.load(&key).and_then(|bytes| String::from_utf8(bytes).ok()) {
+        event!(DEBUG, entry = %key.name(), "store: PTX found");
+        return Ok(text);
+    }
+    let text = make()?;
+    keep(store, &key, text.as_bytes());
+    Ok(text)
+}
+
+/// Keeps something, if it can be; that it cannot is no reason to fail.
+fn keep(store: &Store, key: &Key, content: &[u8]) {
+    match store.save(key, content) {
+        Ok(()) => event!(DEBUG, entry = %key.name(), bytes = content.len(), "store: kept"),
+        Err(_why) => event!(WARN, entry = %key.name(), why = %_why, "store: cannot be kept"),
+    }
+}
 
 /// The instance's PTX for `target`: the declared one, or one compiled now.
 pub(crate) fn ptx(
@@ -59,40 +107,29 @@ pub(super) fn shared_memory(
     Ok(kernel.shared_memory())
 }
 
+/// PTX for the driver. For it text ends at the first NUL; PTX that holds one is cut there and refused by the assembler.
+fn text(ptx: &str) -> CString {
+    CString::new(ptx.split('\0').next().unwrap_or_default()).unwrap_or_default()
+}
+
 impl Module {
+    /// Loads PTX: what the driver makes of it is kept in `store`, if there is one.
     pub(super) fn load(
         context: Arc<Context>,
+        store: Option<&Store>,
         ptx: &str,
         entry: &str,
         instance: &str,
-        shared: SharedMemory,
+        shared: &SharedMemory,
     ) -> Result<Module, Error> {
+        span!("load", instance, bytes = ptx.len());
         version::check_ptx(ptx, context.driver.version(), instance)?;
-        // Text ends at its first NUL for the driver; PTX that holds one is cut there and refused by the assembler.
-        let text = CString::new(ptx.split('\0').next().unwrap_or_default()).unwrap_or_default();
-        let mut log = vec![0u8; LOG_BYTES];
-        let mut options =
-            [JitOption::CU_JIT_ERROR_LOG_BUFFER as i32, JitOption::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES as i32];
-        let mut values = [log.as_mut_ptr().cast::<c_void>(), ptr::without_provenance_mut(LOG_BYTES)];
-        let mut module = ptr::null_mut();
-        let loaded = context.run(
-            || "loading its module".to_string(),
-            // SAFETY: the text ends with a NUL; as many options as values, each of the kind that its option takes: a buffer and
-            // its size. All outlive the call.
-            |driver| unsafe {
-                let options = options.as_mut_ptr();
-                (driver.module_load)(&mut module, text.as_ptr().cast(), 2, options, values.as_mut_ptr())
-            },
-        );
-        if let Err(error) = loaded {
-            let end = log.iter().position(|b| *b == 0).unwrap_or(log.len());
-            let log = String::from_utf8_lossy(&log[..end]).trim_end().to_string();
-            return Err(match error {
-                Error::Driver(source) => Error::Load { instance: instance.to_string(), source: source.into(), log },
-                other => other,
-            });
-        }
-        let mut loaded = Module { context, module, function: ptr::null_mut(), shared };
+        let module = match store {
+            Some(store) => Module::by_store(&context, store, ptx)?,
+            None => None,
+        };
+        let module = module.map_or_else(|| Module::by_ptx(&context, ptx, instance), Ok)?;
+        let mut loaded = Module { context, module, function: ptr::null_mut(), shared: shared.clone() };
         let name = CString::new(entry).unwrap_or_default();
         let mut function = ptr::null_mut();
         loaded.context.run(
@@ -102,6 +139,110 @@ impl Module {
         )?;
         loaded.function = function;
         Ok(loaded)
+    }
+
+    /// Has the driver compile and load it.
+    fn by_ptx(context: &Context, ptx: &str, instance: &str) -> Result<sys::CUmodule, Error> {
+        let text = text(ptx);
+        let mut log = vec![0u8; LOG_BYTES];
+        let mut options =
+            [JitOption::CU_JIT_ERROR_LOG_BUFFER as i32, JitOption::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES as i32];
+        let mut values = [log.as_mut_ptr().cast::<c_void>(), ptr::without_provenance_mut(LOG_BYTES)];
+        let mut module = ptr::null_mut();
+        let loaded = context.run(
+            || format!("loading its module of {} bytes of PTX", ptx.len()),
+            // SAFETY: the text ends with a NUL; as many options as values, each of the kind that its option takes: a buffer and
+            // its size. All outlive the call.
+            |driver| unsafe {
+                let options = options.as_mut_ptr();
+                (driver.module_load)(&mut module, text.as_ptr().cast(), 2, options, values.as_mut_ptr())
+            },
+        );
+        let Err(error) = loaded else { return Ok(module) };
+        let end = log.iter().position(|b| *b == 0).unwrap_or(log.len());
+        let log = String::from_utf8_lossy(&log[..end]).trim_end().to_string();
+        Err(match error {
+            Error::Driver(source) => Error::Load { instance: instance.to_string(), source: source.into(), log },
+            other => other,
+        })
+    }
+
+    /// Loads machine code that is kept, or is made and kept now; `None` where that does not come to be, for whatever reason: then the driver
+    /// is given the PTX, and says what is wrong.
+    fn by_store(context: &Context, store: &Store, ptx: &str) -> Result<Option<sys::CUmodule>, Error> {
+        let release = driver_release().unwrap_or_default();
+        let (version, device) = (context.driver.version().to_string(), context.info.capability.to_string());
+        let driver = if context.driver.is_on_cpu() { "cuda-on-cpu" } else { "NVIDIA" };
+        let parts = [driver, &version, &release, &device, ptx].map(str::as_bytes);
+        let key = Key::new(Kind::Cubin, &parts);
+        let load = |cubin: &[u8]| {
+            let mut module = ptr::null_mut();
+            let loaded = context.run(
+                || format!("loading a module of {} bytes of machine code", cubin.len()),
+                // SAFETY: the driver made it and checks it; it outlives the call.
+                |driver| unsafe {
+                    (driver.module_load)(&mut module, cubin.as_ptr().cast(), 0, ptr::null_mut(), ptr::null_mut())
+                },
+            );
+            loaded.map(|()| module)
+        };
+        if let Some(cubin) = store.load(&key) {
+            match load(&cubin) {
+                Err(why) if why.is_for_all() => return Err(why),
+                // The driver knows better than our key.
+                Err(_) => store.forget(&key),
+                Ok(module) => {
+                    event!(DEBUG, entry = %key.name(), "store: machine code found");
+                    return Ok(Some(module));
+                }
+            }
+        }
+        let cubin = match Module::compiled(context, ptx) {
+            Err(why) if why.is_for_all() => return Err(why),
+            Err(_) => return Ok(None),
+            Ok(cubin) => cubin,
+        };
+        match load(&cubin) {
+            Err(why) if why.is_for_all() => Err(why),
+            Err(_) => Ok(None),
+            Ok(module) => {
+                keep(store, &key, &cubin);
+                Ok(Some(module))
+            }
+        }
+    }
+
+    /// The machine code that the driver makes of it for this device.
+    fn compiled(context: &Context, ptx: &str) -> Result<Vec<u8>, Error> {
+        /// `CU_JIT_INPUT_PTX`
+        const PTX: i32 = 1;
+        let text = text(ptx);
+        let mut cubin = Vec::new();
+        context.run(
+            || format!("compiling {} bytes of PTX", ptx.len()),
+            // SAFETY: the text ends with a NUL, which is counted, and outlives the calls, as do the results; the image is the state's, and
+            // copied before that ends.
+            |driver| unsafe {
+                let mut state = ptr::null_mut();
+                match (driver.link_create)(0, ptr::null_mut(), ptr::null_mut(), &mut state) {
+                    0 => {}
+                    code => return code,
+                }
+                let (data, bytes) = (text.as_ptr().cast_mut().cast(), text.as_bytes_with_nul().len());
+                let (none, no_values) = (ptr::null_mut(), ptr::null_mut());
+                let mut code = (driver.link_add)(state, PTX, data, bytes, c"kernel".as_ptr(), 0, none, no_values);
+                let (mut image, mut size) = (ptr::null_mut(), 0);
+                if code == 0 {
+                    code = (driver.link_complete)(state, &mut image, &mut size);
+                }
+                if code == 0 && !image.is_null() {
+                    cubin.extend_from_slice(std::slice::from_raw_parts(image.cast::<u8>(), size));
+                }
+                (driver.link_destroy)(state);
+                code
+            },
+        )?;
+        Ok(cubin)
     }
 
     /// The entry.

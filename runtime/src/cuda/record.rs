@@ -3,6 +3,7 @@
 use super::context::Context;
 use crate::interpreter::reported;
 use crate::{Error, Result};
+use cudarc::driver::sys;
 use kernel_dsl::compiler::ir::record::{STATE, WORDS};
 use kernel_dsl::compiler::lower::checked::Checked;
 use std::sync::Arc;
@@ -16,6 +17,8 @@ const ROOM: usize = 256;
 pub(super) struct Records {
     /// Address of `ROOM` records, all zero beyond those that are in use; 0 before the first.
     address: u64,
+    /// Whether some may be other than zero that are not in use.
+    dirty: bool,
     /// What the records in use are of.
     forms: Vec<Arc<Checked>>,
     /// What was found when there was no room left.
@@ -24,22 +27,30 @@ pub(super) struct Records {
 
 impl Records {
     /// The address of a record, all zero, for a launch of `form`; `None` where there is no room before they are collected.
-    pub fn next(&mut self, context: &Context, form: &Arc<Checked>) -> Result<Option<u64>> {
+    /// They are cleared in `stream`, where the launch comes after it.
+    pub fn next(&mut self, context: &Context, stream: sys::CUstream, form: &Arc<Checked>) -> Result<Option<u64>> {
         if self.address == 0 {
-            let address = context.allocate(ROOM * RECORD_BYTES)?;
-            // SAFETY: just allocated, with as many bytes.
-            if let Err(why) = unsafe { context.fill(address, ROOM * RECORD_BYTES, 0) } {
-                // SAFETY: nobody has it.
-                unsafe { context.free(address) };
-                return Err(why);
-            }
-            self.address = address;
+            self.address = context.allocate(ROOM * RECORD_BYTES)?;
+            self.dirty = true;
+        }
+        if self.dirty && self.forms.is_empty() {
+            context.run(
+                || "clearing the records of checked launches".into(),
+                // SAFETY: ours, with as many bytes; the launches that they were for have ended.
+                |driver| unsafe { (driver.memory_fill_in)(self.address, 0, ROOM * RECORD_BYTES, stream) },
+            )?;
+            self.dirty = false;
         }
         if self.forms.len() == ROOM {
             return Ok(None);
         }
         self.forms.push(form.clone());
         Ok(Some(self.address + ((self.forms.len() - 1) * RECORD_BYTES) as u64))
+    }
+
+    /// Whether memory is still to be had for them.
+    pub fn are_to_be_made(&self) -> bool {
+        self.address == 0
     }
 
     /// Whether there is nothing to tell.
@@ -71,6 +82,7 @@ impl Records {
         }
         let forms = std::mem::take(&mut self.forms);
         let mut bytes = vec![0; forms.len() * RECORD_BYTES];
+        self.dirty = true;
         // SAFETY: ours, as many bytes, initialised in `next`; the launches have ended.
         unsafe { context.read(self.address, &mut bytes)? };
         let records = bytes.chunks_exact(RECORD_BYTES).map(|record| {
@@ -78,10 +90,7 @@ impl Records {
             std::array::from_fn::<u32, WORDS, _>(word)
         });
         let records: Vec<_> = records.collect();
-        if records.iter().any(|record| record[STATE] != 0) {
-            // SAFETY: as above.
-            unsafe { context.fill(self.address, bytes.len(), 0)? };
-        }
+        self.dirty = records.iter().any(|record| record[STATE] != 0);
         let mut reports = forms.iter().zip(&records).filter_map(|(form, record)| reported(form, record));
         reports.next().map_or(Ok(()), |report| Err(Error::Violation(report.into())))
     }

@@ -158,7 +158,7 @@ impl Machine<'_, '_> {
             return None;
         }
         let left = self.options.fuel.saturating_sub(self.statistics.warp_instructions);
-        if count > left {
+        if count > left || self.options.is_late() {
             self.exhausted(site, warp.index, warp.mask);
             return None;
         }
@@ -170,7 +170,8 @@ impl Machine<'_, '_> {
             warp.circle = Some(Circle { site, memory });
             return None;
         }
-        Some(if search.kept.is_some() { 0 } else { search.next.min(left) })
+        let pace = count.saturating_add(self.options.pace());
+        Some(if search.kept.is_some() { 0 } else { search.next.min(left).min(pace) })
     }
 
     /// A hash of all memory that the launch may write.

@@ -181,6 +181,10 @@ impl<'p, 'm> Machine<'p, 'm> {
             let block = self.options.schedule.block(n, count);
             self.waiting = count - 1 - n;
             self.block = [block % x, block / x % y, block / x / y].map(|i| i as u32);
+            if self.options.is_late() {
+                self.exhausted(0, 0, 1);
+                return;
+            }
             self.watch.block();
             match self.options.checks {
                 _ if self.watch.looks_at(self.block) => self.block::<WATCHED>(&mut warps, &mut turns),

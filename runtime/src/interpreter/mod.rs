@@ -97,6 +97,7 @@ use provenance::{Stored, Tracer};
 use serde::Serialize;
 use shadow::Budget;
 use std::num::NonZeroUsize;
+use std::time::{Duration, Instant};
 use trace::Recorder;
 use watch::Watch;
 
@@ -155,6 +156,8 @@ pub struct Options {
     pub checks: Checks,
     /// Warp instructions after which a loop is taken to be endless.
     pub fuel: u64,
+    /// When a launch that still runs is taken to be endless too.
+    pub deadline: Option<Deadline>,
     /// Findings after which a run ends: with 1, at the first.
     pub limit: usize,
     /// In which order blocks and warps run.
@@ -177,7 +180,42 @@ pub struct Options {
     pub cancellation: Option<f64>,
 }
 
+/// The end of a launch's time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Deadline {
+    at: Instant,
+    limit: Duration,
+}
+
+impl Deadline {
+    /// As much time as `limit`, from now on.
+    pub fn after(limit: Duration) -> Deadline {
+        // A time that cannot be told is never.
+        let now = Instant::now();
+        Deadline { at: now.checked_add(limit).unwrap_or(now + Duration::from_secs(u32::MAX.into())), limit }
+    }
+
+    /// Whether it has passed.
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.at
+    }
+}
+
 impl Options {
+    /// Whether the launch has had its time.
+    fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| deadline.is_over())
+    }
+
+    /// Instructions that a warp may run before somebody looks at the clock again.
+    fn pace(&self) -> u64 {
+        match self.deadline {
+            None => u64::MAX,
+            Some(deadline) if deadline.is_over() => 0,
+            Some(_) => 1 << 16,
+        }
+    }
+
     /// What a scalar holds that was never stored.
     fn filled(&self, ty: Scalar) -> u64 {
         u64::from_ne_bytes([self.fill; 8]) & ty.mask()
@@ -224,6 +262,7 @@ impl Default for Options {
         Options {
             checks: Checks::All,
             fuel: 1 << 32,
+            deadline: None,
             limit: 64,
             schedule: Schedule::InOrder,
             without: CheckSet::default(),

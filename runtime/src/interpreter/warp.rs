@@ -52,7 +52,8 @@ impl Machine<'_, '_> {
         }
         // Whether the kernel runs for ever is looked at where it may.
         let mut search = Search::of_instructions(warp.circle.take().is_some());
-        let mut alarm = search.next.min(self.options.fuel.saturating_sub(self.statistics.warp_instructions));
+        let fuel = self.options.fuel.saturating_sub(self.statistics.warp_instructions);
+        let mut alarm = search.next.min(fuel).min(self.options.pace());
         macro_rules! turn {
             ($site:expr) => {
                 if warp_insts > alarm || self.stopped {
@@ -76,7 +77,7 @@ impl Machine<'_, '_> {
                         && let Some(turns) = fused.turns
                     {
                         let spent = self.statistics.warp_instructions + warp_insts;
-                        let fuel = self.options.fuel.saturating_sub(spent);
+                        let fuel = self.options.fuel.saturating_sub(spent).min(self.options.pace());
                         let run = self.turns::<TIER>(warp, mask, fused, turns, fuel);
                         warp_insts += run;
                         thread_insts += run * lanes;
@@ -360,8 +361,12 @@ impl Machine<'_, '_> {
 
     #[cold]
     pub fn exhausted(&mut self, site: Pc, warp: u32, mask: u32) {
-        let fuel = self.options.fuel;
-        let message = format!("the launch has run {fuel} warp instructions, and this loop goes on");
+        let message = match self.options.deadline {
+            Some(deadline) if deadline.is_over() => {
+                format!("the launch has run for {:?}, the limit that was set, and goes on", deadline.limit)
+            }
+            _ => format!("the launch has run {} warp instructions, and this loop goes on", self.options.fuel),
+        };
         // The loop may just have ended for all lanes: then the first lane stands for the warp.
         self.report(Check::FuelExhausted, site, warp, if mask == 0 { 1 } else { mask }, |_, _| {
             Description::new(message)

@@ -19,9 +19,9 @@ enum At {
 
 impl Event {
     pub(super) fn new(device: &Device, queue: &Queue) -> Result<Event> {
-        let at = match queue.lane() {
-            None => At::Cpu(Instant::now()),
-            Some(lane) => At::Cuda(Mark::record(lane)?),
+        let at = match queue {
+            Queue::Cpu => At::Cpu(Instant::now()),
+            Queue::Cuda(cuda, lane) => At::Cuda(cuda.mark(lane)?),
         };
         Ok(Event { device: device.clone(), at })
     }

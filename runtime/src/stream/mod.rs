@@ -5,19 +5,21 @@
 
 mod event;
 mod prepared;
+mod profiling;
 mod queue;
 mod used;
 mod uses;
 
 pub use event::Event;
 pub use prepared::Prepared;
+use profiling::Recording;
 pub(crate) use queue::Queue;
 pub(crate) use used::{Access, Used};
 pub(crate) use uses::{Moment, Pending, Uses, add};
 
 use crate::cuda::{Form, Lane};
 use crate::device::Backend;
-use crate::{Device, DeviceBuffer, Error, PinnedBuffer, Result};
+use crate::{Device, DeviceBuffer, Error, PinnedBuffer, Result, Work};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Argument, Artifact, Element, Launcher};
 use std::fmt;
@@ -52,6 +54,8 @@ pub struct Stream {
     queue: Queue,
     /// On the CPU: what the first launch since the last wait found that found anything.
     found: Mutex<Option<Error>>,
+    /// The same, while it is profiled.
+    recording: Recording,
 }
 
 impl Device {
@@ -61,7 +65,7 @@ impl Device {
             Backend::Cpu(_) => Queue::Cpu,
             Backend::Cuda(cuda) => Queue::Cuda(cuda.clone(), cuda.take_lane()?),
         };
-        Ok(Stream { device: self.clone(), queue, found: Mutex::default() })
+        Ok(Stream { device: self.clone(), queue, found: Mutex::default(), recording: Recording::default() })
     }
 }
 
@@ -107,7 +111,8 @@ impl Stream {
         same_length("to the device", to.len(), from.len())?;
         let used = Used::written(to.uses()).and(from.uses(), Access::Read);
         // SAFETY: both are as long, their uses are noted, and by these whoever writes or frees either waits.
-        unsafe { self.queue.write(&used, to.address(), from.pointer(), to.bytes()) }
+        let copy = || unsafe { self.queue.write(&used, to.address(), from.pointer(), to.bytes()) };
+        self.recording.time(|| Work::Upload { bytes: to.bytes() }, copy)
     }
 
     /// Copies all of a buffer to `to`, which has as many elements; who then looks at them waits for it.
@@ -117,7 +122,8 @@ impl Stream {
         let memory = to.pointer_mut();
         let used = Used::read(from.uses()).and(to.uses(), Access::Write);
         // SAFETY: as in `upload_to`; `to` is exclusive.
-        unsafe { self.queue.read(&used, from.address(), memory, from.bytes()) }
+        let copy = || unsafe { self.queue.read(&used, from.address(), memory, from.bytes()) };
+        self.recording.time(|| Work::Download { bytes: from.bytes() }, copy)
     }
 
     /// Copies all elements of a buffer to one of as many on the same device.
@@ -127,7 +133,8 @@ impl Stream {
         same_length("within the device", to.len(), from.len())?;
         let used = Used::read(from.uses()).and(to.uses(), Access::Write);
         // SAFETY: both are as long, and two: one of them is exclusive. Their uses are noted.
-        unsafe { self.queue.copy(&used, from.address(), to.address(), to.bytes()) }
+        let copy = || unsafe { self.queue.copy(&used, from.address(), to.address(), to.bytes()) };
+        self.recording.time(|| Work::Copy { bytes: from.bytes() }, copy)
     }
 
     /// Sets all elements to 0.
@@ -135,7 +142,8 @@ impl Stream {
         self.same_device(buffer.device(), "the buffer")?;
         let used = Used::written(buffer.uses());
         // SAFETY: the buffer's own bytes, exclusive; the use is noted.
-        unsafe { self.queue.fill(&used, buffer.address(), buffer.bytes(), 0) }
+        let fill = || unsafe { self.queue.fill(&used, buffer.address(), buffer.bytes(), 0) };
+        self.recording.time(|| Work::Fill { bytes: buffer.bytes() }, fill)
     }
 
     fn same_device(&self, other: &Device, what: &'static str) -> Result<()> {
@@ -158,8 +166,12 @@ impl Stream {
         arguments: &[Argument<'_>],
     ) -> Result<()> {
         match &self.queue {
-            // SAFETY: by the caller's promise.
-            Queue::Cpu => self.later(unsafe { self.device.run(form, kernel, constants, block, arguments) }),
+            Queue::Cpu => {
+                // SAFETY: by the caller's promise.
+                let run = || unsafe { self.device.run(form, kernel, constants, block, arguments) };
+                let work = || self.device.work(kernel, constants, block, arguments);
+                self.later(self.recording.time(work, run))
+            }
             Queue::Cuda(cuda, lane) => {
                 self.device.approved(kernel, constants, block, arguments, |program, approved| {
                     let mut launch = cuda.ready(form, kernel, program, approved)?;

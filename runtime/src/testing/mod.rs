@@ -63,6 +63,7 @@
 
 mod check;
 mod compare;
+mod forms;
 mod generate;
 mod input;
 mod look;
@@ -80,6 +81,7 @@ pub mod strategy;
 
 pub use check::{Checker, Prepared};
 pub use compare::{Bound, Expected};
+pub use forms::Forms;
 pub use generate::Gen;
 pub use input::Input;
 pub use look::{Profiler, Thread, trace};

@@ -48,7 +48,7 @@ pub(super) fn in_turns(
 impl Summary {
     /// The median, and the interval between two of the times that holds the true median whatever the times' distribution: of n times in
     /// order, those n/2 ± 0.98 √n from the first (the binomial distribution, as a normal one).
-    fn of(mut times: Vec<f64>) -> Summary {
+    pub fn of(mut times: Vec<f64>) -> Summary {
         times.sort_by(f64::total_cmp);
         let n = times.len();
         let Some(last) = n.checked_sub(1) else { return Summary { median_ms: 0.0, ci95_ms: [0.0; 2] } };

@@ -1,5 +1,6 @@
 //! `kernels bench`: how long things take on this machine's GPU, beside the vendor's.
 
+mod checked;
 mod cublas;
 mod driver;
 mod gemm;
@@ -24,6 +25,9 @@ pub(super) use super::Error;
 pub(super) struct Bench {
     /// What to measure
     what: What,
+    /// Of `checked`: kernels or instances; all if none is named
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
     /// Times that each thing is measured
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
@@ -34,10 +38,12 @@ pub(super) struct Bench {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum What {
-    /// Launches and allocations, beside the driver's own calls
+    /// Launches, loads and allocations, beside the driver's own calls
     Runtime,
     /// Matrix products, beside cuBLAS and a copy of as many bytes
     Gemm,
+    /// Every kernel's own PTX beside its checked form, by the device's clock
+    Checked,
 }
 
 /// A thing that is measured: ours first, then its peers.
@@ -82,25 +88,46 @@ impl Bench {
         let measured = match self.what {
             What::Runtime => runtime::measure(usize::from(self.rounds))?,
             What::Gemm => gemm::measure(usize::from(self.rounds))?,
+            What::Checked => return self.checked(out),
         };
         if self.json {
             json(out, &measured)?;
             return Ok(Outcome::Good);
         }
-        for m in &measured {
-            writeln!(out, "{}, {}", m.kernel, m.shape)?;
-            let rate = match (m.tflops, m.tbps) {
-                (Some(rate), _) => format!(", {rate:.2} TFLOP/s"),
-                (_, Some(rate)) => format!(", {rate:.2} TB/s"),
-                _ => String::new(),
-            };
-            writeln!(out, "  {:<24} {}{rate}", "ours", shown(&m.time))?;
-            for (peer, time) in &m.peers {
-                writeln!(out, "  {peer:<24} {}, {:.2} × ours", shown(time), m.ratio[peer])?;
-            }
-        }
+        print(out, &measured, "ours")?;
         Ok(Outcome::Good)
     }
+
+    fn checked(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
+        let checked = checked::measure(&self.names, usize::from(self.rounds))?;
+        if self.json {
+            json(out, &checked)?;
+            return Ok(Outcome::Good);
+        }
+        print(out, &checked.instances, "bare")?;
+        writeln!(out, "{}: checked over bare, the median of {} instances", checked.device, checked.instances.len())?;
+        let long = checked
+            .median_ratio_long
+            .map_or_else(String::new, |ratio| format!(", {ratio:.3} of those that take longer than launches do"));
+        writeln!(out, "  {:.3}{long}", checked.median_ratio)?;
+        Ok(Outcome::Good)
+    }
+}
+
+fn print(out: &mut dyn Write, measured: &[Measured], first: &str) -> Result<(), Error> {
+    for m in measured {
+        writeln!(out, "{}, {}", m.kernel, m.shape)?;
+        let rate = match (m.tflops, m.tbps) {
+            (Some(rate), _) => format!(", {rate:.2} TFLOP/s"),
+            (_, Some(rate)) => format!(", {rate:.2} TB/s"),
+            _ => String::new(),
+        };
+        writeln!(out, "  {first:<24} {}{rate}", shown(&m.time))?;
+        for (peer, time) in &m.peers {
+            writeln!(out, "  {peer:<24} {}, {:.2} × {first}", shown(time), m.ratio[peer])?;
+        }
+    }
+    Ok(())
 }
 
 /// Measures the trials, with a bar.

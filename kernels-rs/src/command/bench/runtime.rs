@@ -4,6 +4,7 @@ use super::driver::Driver;
 use super::{Contender, Error, Measured, Trial, all};
 use crate::saxpy;
 use ::runtime::Device;
+use ::runtime::store::Store;
 use kernel_dsl::Element;
 use std::ffi::c_void;
 use std::ptr;
@@ -13,11 +14,17 @@ const MIB: usize = 1 << 20;
 /// Launches in a row, fewer than a driver's queue holds, so that none waits for the device.
 const LAUNCHES: u32 = 200;
 
+/// Loads that are measured at most: each needs a context of its own.
+const LOADS: usize = 10;
+
 pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
+    // First: a context has to be made for each load, and there is none so far.
+    let mut loaded = loads(rounds.min(LOADS))?;
     let device = Device::cuda(0).map_err(Error::Device)?;
     let driver = Driver::new(saxpy::PTX, "saxpy")?;
     let mut measured = launches(&device, &driver, rounds)?;
     measured.extend(allocations(&device, &driver, rounds)?);
+    measured.append(&mut loaded);
     Ok(measured)
 }
 
@@ -26,6 +33,42 @@ fn each(count: u32, mut call: impl FnMut() -> Result<(), Error>) -> Result<Durat
     let start = Instant::now();
     (0..count).try_for_each(|_| call())?;
     Ok(start.elapsed() / count)
+}
+
+/// A kernel's first launch made ready: from our cache on disk, and by the driver, which may have a cache too (CUDA_CACHE_DISABLE=1
+/// switches that off).
+fn loads(rounds: usize) -> Result<Vec<Measured>, Error> {
+    let folder = std::env::temp_dir().join(format!("kernels-bench-{}", std::process::id()));
+    let store = Store::new(&folder, 64 << 20);
+    let load = |store: Option<&Store>, is_checked: bool| {
+        let device = Device::cuda(0)?;
+        device.set_store(store.cloned());
+        let (stream, x, mut y) = (device.stream()?, device.upload(&[1f32; 256])?, device.upload(&[1f32; 256])?);
+        let call = saxpy::call(2.0, &x, &mut y);
+        let start = Instant::now();
+        // SAFETY: the kernel looks at its own elements only, which there are.
+        let ready = if is_checked { stream.prepare(call)? } else { unsafe { stream.prepare_unchecked(call)? } };
+        let time = start.elapsed();
+        drop(ready);
+        Ok(time)
+    };
+    let trial = |kernel, is_checked| {
+        let (store, load) = (&store, &load);
+        Trial {
+            kernel,
+            shape: "saxpy, module compiled and loaded".into(),
+            rate: None,
+            contenders: vec![
+                Contender::new("ours", move || load(Some(store), is_checked).map_err(Error::Device)),
+                Contender::new("without our cache", move || load(None, is_checked).map_err(Error::Device)),
+            ],
+            after: Box::new(|| ()),
+        }
+    };
+    let measured = all(vec![trial("load", false), trial("load of the checked form", true)], rounds);
+    // What is left of it is in a folder for what is left.
+    let _ = std::fs::remove_dir_all(&folder);
+    measured
 }
 
 fn launches(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measured>, Error> {

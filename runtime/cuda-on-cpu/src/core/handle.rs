@@ -87,6 +87,11 @@ impl<T: Object> Table<T> {
         found.ok_or_else(|| refusal::<T>(handle))
     }
 
+    /// All that there are.
+    pub fn all(&self) -> Vec<Arc<T>> {
+        self.read().slots.iter().filter_map(|slot| slot.object.clone()).collect()
+    }
+
     /// Takes out all that `which` says.
     pub fn remove_all(&self, which: impl Fn(&T) -> bool) -> Vec<Arc<T>> {
         let mut table = self.write();

@@ -9,6 +9,8 @@ pub mod event;
 pub mod graph;
 pub mod handle;
 pub mod image;
+pub mod inject;
+pub mod link;
 pub mod log;
 pub mod memory;
 pub mod module;

@@ -1,5 +1,6 @@
 //! What the environment says of the device, of what is checked, and of the log.
 
+use super::inject::Fault;
 use kernel_dsl_compiler::target::Target;
 use runtime::ptx::Checks;
 
@@ -20,18 +21,24 @@ pub struct Settings {
     pub checks: Checks,
     /// Warp instructions that a launch may run.
     pub fuel: u64,
+    /// Which calls are to fail.
+    pub fail: Option<Fault>,
     /// Where the log goes.
     pub log: Option<String>,
 }
 
 /// What can be set, with what it means.
-pub const VARIABLES: [(&str, &str); 7] = [
+pub const VARIABLES: [(&str, &str); 8] = [
     ("CUDA_ON_CPU_CAPABILITY", "compute capability of the device, such as 8.6; 6.1 without"),
     ("CUDA_ON_CPU_NAME", "what the device calls itself"),
     ("CUDA_ON_CPU_MEMORY", "bytes of its memory, perhaps with K, M or G; 8G without"),
     ("CUDA_ON_CPU_MULTIPROCESSORS", "how many it says it has; 2 without"),
     ("CUDA_ON_CPU_CHECKS", "`faults`: what a GPU stops for too; `all`: everything that the PTX interpreter checks"),
     ("CUDA_ON_CPU_FUEL", "warp instructions that a launch may run before it is stopped; 2^36 without"),
+    (
+        "CUDA_ON_CPU_FAIL",
+        "calls that fail, with a code of CUDA's: `700@17` the 17th of all, `2@cuMemAlloc_v2` every one of that name, `2@cuMemAlloc_v2#3` its third",
+    ),
     ("CUDA_ON_CPU_LOG", "`stderr`, or a file: a line for each call that is refused"),
 ];
 
@@ -46,6 +53,7 @@ impl Default for Settings {
             visible: true,
             checks: Checks::Faults,
             fuel: 1 << 36,
+            fail: None,
             log: None,
         }
     }
@@ -89,6 +97,7 @@ impl Settings {
                 }
             }
             "CUDA_ON_CPU_FUEL" => self.fuel = text.parse().ok().filter(|n| *n > 0)?,
+            "CUDA_ON_CPU_FAIL" => self.fail = Some(text.parse().ok()?),
             _ => self.log = (!text.is_empty()).then(|| text.to_string()),
         }
         Some(())
@@ -146,6 +155,7 @@ mod tests {
             ("CUDA_ON_CPU_MEMORY", "99999999999999999999G"),
             ("CUDA_ON_CPU_CHECKS", "none"),
             ("CUDA_ON_CPU_FUEL", "0"),
+            ("CUDA_ON_CPU_FAIL", "700"),
         ] {
             let (settings, wrong) = read(&[(name, text)]);
             assert_eq!(settings, Settings::default(), "{name}={text}");

@@ -27,6 +27,40 @@ pub extern "C" fn cuda_on_cpu() -> c_int {
     1
 }
 
+/// Sets which calls fail from now on, as `CUDA_ON_CPU_FAIL` does, and counts calls from 0 again; null is none. Whether the text is
+/// understood.
+///
+/// # Safety
+/// `fault` is null or a text that ends with NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuda_on_cpu_fail(fault: *const c_char) -> c_int {
+    let injection = &process().driver.injection;
+    if fault.is_null() {
+        injection.set(None);
+        return 1;
+    }
+    // SAFETY: by the caller's promise.
+    match unsafe { super::text(fault) }.ok().and_then(|text| text.parse().ok()) {
+        Some(fault) => {
+            injection.set(Some(fault));
+            1
+        }
+        None => 0,
+    }
+}
+
+/// How many calls there were, since that was set, that it may have meant.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuda_on_cpu_calls() -> u64 {
+    process().driver.injection.calls()
+}
+
+/// How many objects the process has that somebody must end: contexts, allocations, modules, streams, events, graphs made ready.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuda_on_cpu_objects() -> u64 {
+    process().driver.objects() as u64
+}
+
 exports! {
     fn cuInit(flags: c_uint) = guard || {
         super::no_flags(flags)?;

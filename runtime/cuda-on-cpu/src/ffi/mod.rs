@@ -21,6 +21,7 @@ use crate::core::driver::Driver;
 use crate::core::engine::in_host_function;
 use crate::core::error::{Error, Result};
 use crate::core::handle::Handle;
+use crate::core::inject::is_sticky;
 use crate::core::log::Log;
 use crate::core::settings::Settings;
 use cudarc::driver::sys::CUresult;
@@ -86,7 +87,7 @@ fn process() -> &'static Process {
 
 /// Runs an exported function: what it gives as a code, why in the log.
 fn guard(name: &str, body: impl FnOnce() -> Result) -> CUresult {
-    let error = match catch_unwind(AssertUnwindSafe(body)) {
+    let error = match catch_unwind(AssertUnwindSafe(|| fail(name).map_or_else(body, Err))) {
         Ok(Ok(())) => return CUresult::CUDA_SUCCESS,
         Ok(Err(error)) => error,
         Err(_) => Error::new(CUresult::CUDA_ERROR_UNKNOWN, "a mistake in this library"),
@@ -97,6 +98,19 @@ fn guard(name: &str, body: impl FnOnce() -> Result) -> CUresult {
         let _ = catch_unwind(AssertUnwindSafe(|| process().driver.log.refused(name, &error)));
     }
     error.code
+}
+
+/// What a call is to fail with, if it is asked for. What codes mean is always told.
+fn fail(name: &str) -> Option<Error> {
+    if matches!(name, "cuGetErrorName" | "cuGetErrorString") {
+        return None;
+    }
+    let driver = &process().driver;
+    let error = driver.injection.meets(name)?;
+    if let (true, Some(context)) = (is_sticky(error.code), driver.top()) {
+        context.fail(error.clone());
+    }
+    Some(error)
 }
 
 /// The same, with the driver.

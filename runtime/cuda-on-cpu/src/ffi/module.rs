@@ -154,6 +154,63 @@ exports! {
         unsafe { load(driver, module, &ptx, &NONE) }
     };
 
+    fn cuLinkCreate_v2(
+        count: c_uint,
+        names: *mut c_int,
+        values: *mut *mut c_void,
+        state: *mut sys::CUlinkState,
+    ) = call |driver| {
+        wanted(state)?;
+        // SAFETY: the caller's, by cuda.h. A log of the whole has nothing to tell.
+        unsafe {
+            Options::new(count, names, values)?;
+            put(state, pointer(driver.link()?.handle))
+        }
+    };
+
+    fn cuLinkAddData_v2(
+        state: sys::CUlinkState,
+        kind: c_int,
+        data: *mut c_void,
+        bytes: usize,
+        _name: *const c_char,
+        count: c_uint,
+        names: *mut c_int,
+        values: *mut *mut c_void,
+    ) = call |driver| {
+        // SAFETY: the caller's, by cuda.h.
+        let options = unsafe { Options::new(count, names, values)? };
+        if kind != sys::CUjitInputType::CU_JIT_INPUT_PTX as c_int {
+            return Err(image::refuse_binary());
+        }
+        if data.is_null() || bytes == 0 {
+            return Err(Error::value("there is no PTX"));
+        }
+        // SAFETY: as many bytes of the caller's.
+        let text = unsafe { slice::from_raw_parts(data.cast::<u8>(), bytes) };
+        let text = String::from_utf8_lossy(text.split(|byte| *byte == 0).next().unwrap_or_default());
+        let mut log = String::new();
+        let added = driver.link_add(handle(state), &text, &mut log);
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { options.logs(&log) };
+        added
+    };
+
+    fn cuLinkComplete(state: sys::CUlinkState, image: *mut *mut c_void, bytes: *mut usize) = call |driver| {
+        wanted(image)?;
+        let (start, length) = driver.link_complete(handle(state))?;
+        // SAFETY: the caller's, by cuda.h.
+        unsafe {
+            put(image, start.cast_mut().cast())?;
+            put_if(bytes, length);
+        }
+        Ok(())
+    };
+
+    fn cuLinkDestroy(state: sys::CUlinkState) = call |driver| {
+        driver.links.remove(handle(state)).map(|_| ())
+    };
+
     fn cuModuleUnload(module: sys::CUmodule) = call |driver| {
         driver.unload(handle(module))
     };

@@ -22,6 +22,8 @@ const VERSIONS: &[(&str, &[(c_int, &str)])] = &[
     ("cuEventElapsedTime", &[(12080, "cuEventElapsedTime_v2"), (2000, "cuEventElapsedTime")]),
     ("cuGetProcAddress", &[(12000, "cuGetProcAddress_v2"), (11030, "cuGetProcAddress")]),
     ("cuGraphInstantiate", &[(12000, "cuGraphInstantiateWithFlags"), (11000, "cuGraphInstantiate_v2")]),
+    ("cuLinkAddData", &[(6050, "cuLinkAddData_v2")]),
+    ("cuLinkCreate", &[(6050, "cuLinkCreate_v2")]),
     ("cuMemAlloc", &[(3020, "cuMemAlloc_v2")]),
     ("cuMemAllocHost", &[(3020, "cuMemAllocHost_v2")]),
     ("cuMemAllocPitch", &[(3020, "cuMemAllocPitch_v2")]),

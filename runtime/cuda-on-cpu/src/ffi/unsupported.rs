@@ -209,11 +209,7 @@ unsupported! {
     cuLibraryLoadData
     cuLibraryLoadFromFile
     cuLibraryUnload
-    cuLinkAddData_v2
     cuLinkAddFile_v2
-    cuLinkComplete
-    cuLinkCreate_v2
-    cuLinkDestroy
     cuLogsCurrent
     cuLogsDumpToFile
     cuLogsDumpToMemory

@@ -19,6 +19,8 @@ use super::error::{Error, Result};
 use super::event::Event;
 use super::graph::{Capture, Executable, Graph};
 use super::handle::{Handle, Table};
+use super::inject::Injection;
+use super::link::Link;
 use super::log::Log;
 use super::memory::Supply;
 use super::module::{Function, Module};
@@ -40,12 +42,14 @@ pub struct Driver {
     pub supply: Arc<Supply>,
     pub contexts: Table<Context>,
     pub modules: Table<Module>,
+    pub links: Table<Link>,
     pub functions: Table<Function>,
     pub streams: Table<Stream>,
     pub events: Table<Event>,
     pub graphs: Table<Graph>,
     pub executables: Table<Executable>,
     pub pools: Table<Pool>,
+    pub injection: Injection,
     /// The device's own pool, and the one that `cuMemAllocAsync` takes from.
     default_pool: Handle,
     current_pool: AtomicU64,
@@ -60,18 +64,22 @@ impl Driver {
         let log = Arc::new(log);
         let limits = Limits { checks: settings.checks, fuel: settings.fuel };
         let pools = Table::default();
+        let injection = Injection::default();
+        injection.set(settings.fail.clone());
         let default_pool = pools.insert(Pool::new).handle;
         Driver {
             engine: Arc::new(Engine::new(limits, log.clone())),
             supply: Arc::new(Supply::new(settings.memory)),
             contexts: Table::default(),
             modules: Table::default(),
+            links: Table::default(),
             functions: Table::default(),
             streams: Table::default(),
             events: Table::default(),
             graphs: Table::default(),
             executables: Table::default(),
             pools,
+            injection,
             default_pool,
             current_pool: default_pool.0.into(),
             primary: Mutex::default(),
@@ -88,6 +96,15 @@ impl Driver {
             return Ok(());
         }
         Err(Error::new(CUresult::CUDA_ERROR_INVALID_DEVICE, format!("there is no device {device}")))
+    }
+
+    /// How much of the process there is that somebody must end: contexts, what is in them, and their allocations.
+    pub fn objects(&self) -> usize {
+        let contexts = self.contexts.all();
+        let allocations: usize = contexts.iter().map(|context| context.memory().len()).sum();
+        let handles =
+            [self.modules.all().len(), self.streams.all().len(), self.events.all().len(), self.links.all().len()];
+        contexts.len() + allocations + handles.iter().sum::<usize>() + self.executables.all().len()
     }
 
     fn id(&self) -> u64 {

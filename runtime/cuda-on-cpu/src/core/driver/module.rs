@@ -1,25 +1,51 @@
 //! What is loaded.
 
-use super::Driver;
+use super::{Driver, lock};
 use crate::core::error::{Error, Result};
 use crate::core::handle::Handle;
 use crate::core::image;
+use crate::core::link::{self, Link, State};
 use crate::core::module::{Function, Module};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 impl Driver {
     /// Loads PTX in the current context. What is wrong with it goes to `log` too.
     pub fn load(&self, text: &str, log: &mut String) -> Result<Arc<Module>> {
         let context = self.current()?;
-        let module = image::read(text, self.settings.target()).map_err(|(error, told)| {
-            *log = told;
-            error
-        })?;
+        let module = self.read(link::ptx(text, self.settings.target())?, log)?;
         let mut made = Module::new(context, module, &self.supply, Handle(0))?;
         Ok(self.modules.insert(|handle| {
             made.handle = handle;
             made
         }))
+    }
+
+    fn read(&self, text: &str, log: &mut String) -> Result<kernel_dsl_compiler::ptx::Module> {
+        image::read(text, self.settings.target()).map_err(|(error, told)| {
+            *log = told;
+            error
+        })
+    }
+
+    /// Begins to compile.
+    pub fn link(&self) -> Result<Arc<Link>> {
+        self.current()?;
+        Ok(self.links.insert(|handle| Link { handle, state: Mutex::new(State::Empty) }))
+    }
+
+    /// Adds PTX to what is compiled.
+    pub fn link_add(&self, link: Handle, text: &str, log: &mut String) -> Result {
+        let link = self.links.get(link)?;
+        self.read(text, log)?;
+        lock(&link.state).add(text.to_string())
+    }
+
+    /// What was compiled: where it is, and how long. It stays there until the link state ends.
+    pub fn link_complete(&self, link: Handle) -> Result<(*const u8, usize)> {
+        let link = self.links.get(link)?;
+        let mut state = lock(&link.state);
+        let image = state.complete(self.settings.target())?;
+        Ok((image.as_ptr(), image.len()))
     }
 
     /// Unloads a module when all that was submitted has happened.

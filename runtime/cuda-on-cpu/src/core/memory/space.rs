@@ -69,6 +69,11 @@ pub struct Found<'s> {
 }
 
 impl Space {
+    /// Number of allocations.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Adds an allocation, whose addresses are nobody's.
     pub fn insert(&mut self, address: u64, allocation: Allocation) {
         self.0.insert(address, allocation);

@@ -1,0 +1,64 @@
+//! `kernels cache`.
+
+use super::{Error, Outcome, json};
+use clap::{Args, Subcommand};
+use runtime::store::{Store, Usage};
+use serde::Serialize;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Shows what is kept on disk of what was compiled, or clears it
+///
+/// PTX of instances that are made at run time, and the machine code that the driver makes of PTX, are kept from run to run. The variable
+/// KERNELS_CACHE names the folder, or says `off`; KERNELS_CACHE_LIMIT says how many MiB it may take.
+#[derive(Args)]
+pub(super) struct Cache {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// Print a JSON object
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Removes all that is kept
+    Clear,
+}
+
+#[derive(Serialize)]
+struct Report {
+    folder: PathBuf,
+    cleared: bool,
+    #[serde(flatten)]
+    usage: Usage,
+}
+
+impl Cache {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
+        let Some(store) = Store::of_environment() else {
+            match self.json {
+                true => json(out, &None::<Report>)?,
+                false => {
+                    writeln!(out, "nothing is kept: KERNELS_CACHE switches it off, or this user has no folder for it")?
+                }
+            }
+            return Ok(Outcome::Good);
+        };
+        let cleared = matches!(self.action, Some(Action::Clear));
+        let usage = if cleared { store.clear() } else { store.usage() };
+        let folder = store.folder().to_path_buf();
+        let usage = usage.map_err(|source| Error::Cache { folder: folder.clone(), source })?;
+        let report = Report { folder, cleared, usage };
+        if self.json {
+            json(out, &report)?;
+            return Ok(Outcome::Good);
+        }
+        let Usage { ptx, cubins, bytes, limit, .. } = report.usage;
+        let mib = |bytes: u64| bytes as f64 / f64::from(1u32 << 20);
+        let verb = if cleared { "removed " } else { "" };
+        writeln!(out, "{}", report.folder.display())?;
+        writeln!(out, "{verb}{cubins} of machine code, {ptx} of PTX; {:.1} of {:.0} MiB", mib(bytes), mib(limit))?;
+        Ok(Outcome::Good)
+    }
+}

@@ -1,0 +1,160 @@
+//! Failures on request: which calls are to fail, and with what.
+//!
+//! ```text
+//! 700@17                every call of the process is counted: the 17th fails, with CUDA_ERROR_ILLEGAL_ADDRESS
+//! 2@cuMemAlloc_v2       every call of that function fails, with CUDA_ERROR_OUT_OF_MEMORY
+//! 2@cuMemAlloc_v2#3     the third call of it
+//! ```
+//!
+//! A call that is to fail does nothing else. If the error is one after which a card's context is lost, the current one is lost here too.
+
+use super::error::Error;
+use cudarc::driver::sys::CUresult;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Which calls are to fail.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fault {
+    code: CUresult,
+    /// Of whatever name, if there is none.
+    function: Option<String>,
+    /// From 1; all of them, if there is none.
+    number: Option<u64>,
+}
+
+impl FromStr for Fault {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Fault, ()> {
+        let (code, which) = text.split_once('@').ok_or(())?;
+        let code: u32 = code.parse().map_err(|_| ())?;
+        let code = *CODES.iter().find(|known| **known as u32 == code).ok_or(())?;
+        let number = |text: &str| text.parse().ok().filter(|n| *n > 0).ok_or(());
+        let (function, number) = match which.split_once('#') {
+            Some((function, n)) => (Some(function), Some(number(n)?)),
+            None if which.starts_with("cu") => (Some(which), None),
+            None => (None, Some(number(which)?)),
+        };
+        Ok(Fault { code, function: function.map(str::to_string), number })
+    }
+}
+
+/// What is asked for, and how many calls there were since.
+#[derive(Debug, Default)]
+pub struct Injection {
+    /// Whether anything is asked for: nobody else meets the lock.
+    armed: AtomicBool,
+    fault: Mutex<Option<Fault>>,
+    /// Calls that the fault may have meant.
+    calls: AtomicU64,
+}
+
+impl Injection {
+    /// What is to fail from now on. Counting begins anew.
+    pub fn set(&self, fault: Option<Fault>) {
+        let mut current = self.lock();
+        self.armed.store(fault.is_some(), Ordering::Release);
+        self.calls.store(0, Ordering::Relaxed);
+        *current = fault;
+    }
+
+    /// How many calls there were that the fault may have meant, the failed ones too.
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    /// What a call of that name is to fail with, if it is.
+    pub fn meets(&self, call: &str) -> Option<Error> {
+        if !self.armed.load(Ordering::Acquire) {
+            return None;
+        }
+        let current = self.lock();
+        let fault = current.as_ref()?;
+        if fault.function.as_ref().is_some_and(|function| function != call) {
+            return None;
+        }
+        let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        if fault.number.is_some_and(|wanted| wanted != number) {
+            return None;
+        }
+        Some(Error::new(fault.code, format!("a failure that was asked for, at call {number}")))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Fault>> {
+        // Nothing panics while the lock is held.
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What calls can be made to fail with: what a driver is known to give for no fault of the caller's, or for one that is told late.
+const CODES: [CUresult; 28] = {
+    use CUresult::*;
+    [
+        CUDA_ERROR_INVALID_VALUE,
+        CUDA_ERROR_OUT_OF_MEMORY,
+        CUDA_ERROR_NOT_INITIALIZED,
+        CUDA_ERROR_DEINITIALIZED,
+        CUDA_ERROR_NO_DEVICE,
+        CUDA_ERROR_INVALID_CONTEXT,
+        CUDA_ERROR_NO_BINARY_FOR_GPU,
+        CUDA_ERROR_ECC_UNCORRECTABLE,
+        CUDA_ERROR_INVALID_PTX,
+        CUDA_ERROR_NVLINK_UNCORRECTABLE,
+        CUDA_ERROR_JIT_COMPILER_NOT_FOUND,
+        CUDA_ERROR_OPERATING_SYSTEM,
+        CUDA_ERROR_INVALID_HANDLE,
+        CUDA_ERROR_NOT_FOUND,
+        CUDA_ERROR_ILLEGAL_ADDRESS,
+        CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+        CUDA_ERROR_LAUNCH_TIMEOUT,
+        CUDA_ERROR_CONTEXT_IS_DESTROYED,
+        CUDA_ERROR_ASSERT,
+        CUDA_ERROR_HARDWARE_STACK_ERROR,
+        CUDA_ERROR_ILLEGAL_INSTRUCTION,
+        CUDA_ERROR_MISALIGNED_ADDRESS,
+        CUDA_ERROR_INVALID_ADDRESS_SPACE,
+        CUDA_ERROR_INVALID_PC,
+        CUDA_ERROR_LAUNCH_FAILED,
+        CUDA_ERROR_NOT_PERMITTED,
+        CUDA_ERROR_NOT_SUPPORTED,
+        CUDA_ERROR_UNKNOWN,
+    ]
+};
+
+/// Whether a card's context is lost with that error.
+pub fn is_sticky(code: CUresult) -> bool {
+    matches!(code as u32, 214 | 220 | 700 | 702 | 710 | 714..=719)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failing(fault: &str, calls: &[&str]) -> Vec<bool> {
+        let injection = Injection::default();
+        injection.set(Some(fault.parse().unwrap()));
+        calls.iter().map(|call| injection.meets(call).is_some()).collect()
+    }
+
+    #[test]
+    fn a_call_is_met_by_number_or_by_name() {
+        assert_eq!(failing("700@2", &["cuInit", "cuMemAlloc_v2", "cuInit"]), [false, true, false]);
+        assert_eq!(failing("2@cuInit", &["cuInit", "cuMemAlloc_v2", "cuInit"]), [true, false, true]);
+        assert_eq!(failing("2@cuInit#2", &["cuInit", "cuMemAlloc_v2", "cuInit"]), [false, false, true]);
+        for wrong in ["", "700", "0@1", "12345@1", "2@0", "2@cuInit#0", "x@1", "2@x"] {
+            assert!(wrong.parse::<Fault>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn nothing_fails_unasked() {
+        let injection = Injection::default();
+        assert!(injection.meets("cuInit").is_none());
+        injection.set(Some("2@1".parse().unwrap()));
+        injection.set(None);
+        assert!(injection.meets("cuInit").is_none());
+        assert_eq!(injection.calls(), 0);
+    }
+}

@@ -1,0 +1,97 @@
+//! Compiling ahead of loading. There is no machine code for this device: what stands for it is the PTX, found good, behind a line that says so.
+//!
+//! ```text
+//! // cuda-on-cpu, in place of machine code for sm_61
+//! .version 6.0 …
+//! ```
+//!
+//! One module is compiled at a time; modules are not joined.
+
+use super::error::{Error, Result};
+use super::handle::{Handle, Object};
+use cudarc::driver::sys::CUresult;
+use kernel_dsl_compiler::target::Target;
+use std::sync::Mutex;
+
+const BEFORE: &str = "// cuda-on-cpu, in place of machine code for ";
+
+/// A compilation.
+#[derive(Debug)]
+pub struct Link {
+    /// Its handle.
+    pub handle: Handle,
+    /// What was added, then what came of it, which stays where it is until this ends.
+    pub state: Mutex<State>,
+}
+
+/// How far a compilation is.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub enum State {
+    Empty,
+    Added(String),
+    Complete(Box<[u8]>),
+}
+
+impl Object for Link {
+    const KIND: u8 = 0xC9;
+    const NAME: &'static str = "link state";
+}
+
+impl State {
+    /// Adds PTX that was found good.
+    pub fn add(&mut self, ptx: String) -> Result {
+        match self {
+            State::Empty => {
+                *self = State::Added(ptx);
+                Ok(())
+            }
+            State::Added(_) => Err(Error::unsupported("two modules are to be joined")),
+            State::Complete(_) => Err(Error::value("something is added after the end")),
+        }
+    }
+
+    /// What came of it.
+    pub fn complete(&mut self, device: Target) -> Result<&[u8]> {
+        if let State::Added(ptx) = self {
+            // It ends with a NUL, for it is loaded as a text is.
+            *self = State::Complete(format!("{BEFORE}{device}\n{ptx}\0").into_bytes().into());
+        }
+        match self {
+            State::Complete(image) => Ok(image),
+            _ => Err(Error::value("nothing was added")),
+        }
+    }
+}
+
+/// The PTX in an image, if it is one of these, or in plain text.
+pub fn ptx(image: &str, device: Target) -> Result<&str> {
+    let Some(rest) = image.strip_prefix(BEFORE) else { return Ok(image) };
+    match rest.split_once('\n') {
+        Some((target, ptx)) if target == device.to_string() => Ok(ptx),
+        _ => {
+            let why = format!("the image was compiled for another device than {device}");
+            Err(Error::new(CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU, why))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_compiled_is_for_its_device() {
+        let mut state = State::Empty;
+        assert!(state.complete(Target::SM_61).is_err());
+        state.add(".version 6.0".into()).unwrap();
+        assert_eq!(state.add("x".into()).unwrap_err().code, CUresult::CUDA_ERROR_NOT_SUPPORTED);
+        let image = state.complete(Target::SM_61).unwrap().to_vec();
+        assert_eq!(state.complete(Target::SM_61).unwrap(), image);
+        assert!(state.add("x".into()).is_err());
+        let text = std::str::from_utf8(&image).unwrap().trim_end_matches('\0');
+        assert_eq!(ptx(text, Target::SM_61).unwrap(), ".version 6.0");
+        assert_eq!(ptx(text, Target::SM_90).unwrap_err().code, CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU);
+        assert_eq!(ptx("// text", Target::SM_61).unwrap(), "// text");
+    }
+}

@@ -1,0 +1,346 @@
+//! The runtime on a driver that fails: every call of a whole program fails in turn, with every kind of error.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use common::inside;
+use cudarc::driver::sys;
+use kernels_rs::saxpy;
+use runtime::store::Store;
+use runtime::{Device, Error, Result};
+use std::ffi::{CString, c_char, c_int};
+use std::ptr;
+use std::time::Duration;
+
+/// What the library exports beside the driver's functions.
+struct Injection {
+    fail: unsafe extern "C" fn(*const c_char) -> c_int,
+    calls: unsafe extern "C" fn() -> u64,
+    objects: unsafe extern "C" fn() -> u64,
+}
+
+impl Injection {
+    fn new() -> Injection {
+        // SAFETY: the library is there; these are its functions' signatures.
+        unsafe {
+            let library = sys::culib();
+            Injection {
+                fail: *library.get(b"cuda_on_cpu_fail\0").unwrap(),
+                calls: *library.get(b"cuda_on_cpu_calls\0").unwrap(),
+                objects: *library.get(b"cuda_on_cpu_objects\0").unwrap(),
+            }
+        }
+    }
+
+    fn set(&self, fault: Option<&str>) {
+        let text = fault.map(|fault| CString::new(fault).unwrap());
+        // SAFETY: null, or a text that ends with NUL.
+        let understood = unsafe { (self.fail)(text.as_ref().map_or(ptr::null(), |text| text.as_ptr())) };
+        assert_eq!(understood, 1, "{fault:?}");
+    }
+
+    fn calls(&self) -> u64 {
+        // SAFETY: it takes nothing.
+        unsafe { (self.calls)() }
+    }
+
+    fn objects(&self) -> u64 {
+        // SAFETY: it takes nothing.
+        unsafe { (self.objects)() }
+    }
+}
+
+/// All that the runtime calls on the program's way. That none is missing, the test sees from their number.
+const CALLS: &[&str] = &[
+    "cuInit",
+    "cuDriverGetVersion",
+    "cuDeviceGetCount",
+    "cuDeviceGet",
+    "cuDeviceGetName",
+    "cuDeviceGetAttribute",
+    "cuDeviceTotalMem_v2",
+    "cuDevicePrimaryCtxRetain",
+    "cuDevicePrimaryCtxRelease_v2",
+    "cuCtxGetCurrent",
+    "cuCtxSetCurrent",
+    "cuCtxPushCurrent_v2",
+    "cuCtxPopCurrent_v2",
+    "cuMemGetInfo_v2",
+    "cuMemAlloc_v2",
+    "cuMemFree_v2",
+    "cuMemcpyDtoH_v2",
+    "cuMemsetD8Async",
+    "cuMemcpyHtoDAsync_v2",
+    "cuMemcpyDtoHAsync_v2",
+    "cuMemcpyDtoDAsync_v2",
+    "cuMemHostAlloc",
+    "cuMemFreeHost",
+    "cuModuleLoadDataEx",
+    "cuModuleGetFunction",
+    "cuModuleUnload",
+    "cuLaunchKernel",
+    "cuStreamCreate",
+    "cuStreamDestroy_v2",
+    "cuStreamSynchronize",
+    "cuStreamWaitEvent",
+    "cuEventCreate",
+    "cuEventDestroy_v2",
+    "cuEventRecord",
+    "cuEventQuery",
+    "cuEventSynchronize",
+    "cuEventElapsedTime",
+];
+
+const CODES: [u32; 3] = [2, 700, 999];
+const N: usize = 300;
+
+/// A program that does all there is to be done, once or twice; what it gives is always the same.
+fn program(device: &Device) -> Result<Vec<f32>> {
+    let numbers: Vec<f32> = (0..N).map(|i| i as f32).collect();
+    let (x, mut y) = (device.upload(&numbers)?, device.zeros(N)?);
+    saxpy::launch(device, 2.0, &x, &mut y)?;
+    let (first, second) = (device.stream()?, device.stream()?);
+    let start = first.record()?;
+    let mut pinned = device.pinned(N)?;
+    pinned.as_mut_slice()?.copy_from_slice(&y.download()?);
+    let mut z = device.alloc(N)?;
+    first.upload_to(&mut z, &pinned)?;
+    saxpy::launch(&second, 1.0, &x, &mut z)?;
+    // SAFETY: both have as many elements.
+    unsafe { saxpy::launch_unchecked(&first, 1.0, &x, &mut z)? };
+    let end = first.record()?;
+    second.wait_for(&end)?;
+    let mut prepared = second.prepare(saxpy::call(3.0, &x, &mut z))?;
+    (0..3).try_for_each(|_| prepared.launch())?;
+    drop(prepared);
+    second.copy(&z, &mut y)?;
+    first.fill_zero(&mut z)?;
+    second.download_to(&y, &mut pinned)?;
+    let result = pinned.as_slice()?.to_vec();
+    first.wait()?;
+    second.wait()?;
+    let _ = end.is_over()?;
+    end.since(&start)?;
+    drop((z, first, second, start, end, pinned));
+    device.trim_memory()?;
+    Ok(result)
+}
+
+fn expected() -> Vec<f32> {
+    (0..N).map(|i| 13.0 * i as f32).collect()
+}
+
+/// Two that run one after the other: what the first leaves behind, the second meets.
+fn twice() -> Result<Vec<f32>> {
+    let device = Device::cuda(0)?;
+    program(&device)?;
+    program(&device)
+}
+
+/// Ends the process where something hangs.
+fn at_most(limit: Duration) {
+    std::thread::spawn(move || {
+        std::thread::sleep(limit);
+        eprintln!("it hangs");
+        std::process::abort();
+    });
+}
+
+#[test]
+fn every_call_of_a_program_may_fail() {
+    inside("every_call_of_a_program_may_fail", &[("CUDA_ON_CPU_LOG", "/dev/null")], || {
+        at_most(Duration::from_secs(300));
+        let injection = Injection::new();
+        injection.set(Some("1@1000000000"));
+        assert_eq!(twice().unwrap(), expected());
+        let calls = injection.calls();
+        assert_eq!(injection.objects(), 0);
+
+        let (mut met, mut succeeded) = (0, 0);
+        for name in CALLS {
+            let count = {
+                injection.set(Some(&format!("1@{name}#1000000000")));
+                twice().unwrap();
+                injection.calls()
+            };
+            met += count;
+            for n in 1..=count {
+                // No memory, a context that is lost, and what nobody knows.
+                for code in CODES {
+                    let fault = format!("{code}@{name}#{n}");
+                    injection.set(Some(&fault));
+                    let result = twice();
+                    injection.set(None);
+                    match result {
+                        Ok(result) => {
+                            assert_eq!(result, expected(), "{fault}");
+                            succeeded += 1;
+                        }
+                        Err(error) => look(&error, &fault),
+                    }
+                    // SAFETY: a thread may have no context; that which could not be released nobody has.
+                    unsafe {
+                        assert_eq!(sys::cuCtxSetCurrent(ptr::null_mut()), sys::CUresult::CUDA_SUCCESS);
+                        if *name == "cuDevicePrimaryCtxRelease_v2" {
+                            assert_eq!(sys::cuDevicePrimaryCtxReset_v2(0), sys::CUresult::CUDA_SUCCESS);
+                        }
+                    }
+                    assert_eq!(injection.objects(), 0, "{fault} leaves objects behind");
+                }
+            }
+        }
+        assert_eq!(met, calls, "a call is missing from the list");
+        println!("{calls} calls, {} failures, {succeeded} of which did not matter", CODES.len() as u64 * calls);
+    });
+}
+
+/// An error says what was being done, with what.
+fn look(error: &Error, fault: &str) {
+    let text = error.to_string();
+    let code = fault.split('@').next().unwrap();
+    let expected = match error {
+        Error::Driver(_) | Error::Lost(_) | Error::Load { .. } | Error::Exhausted { .. } => format!("({code})"),
+        Error::OutOfMemory { pool: Some(_), .. } => "the pool".to_string(),
+        _ => panic!("{fault}: {text}"),
+    };
+    assert!(text.contains(&expected), "{fault}: {text}");
+    let subject = ["CUDA device 0", "the CUDA driver", "cuda:0", "the CUDA devices", "pinned"];
+    assert!(subject.iter().any(|subject| text.contains(subject)), "{fault}: {text}");
+}
+
+#[test]
+fn a_device_goes_on_or_is_lost() {
+    inside("a_device_goes_on_or_is_lost", &[("CUDA_ON_CPU_LOG", "/dev/null")], || {
+        at_most(Duration::from_secs(300));
+        let injection = Injection::new();
+        // The one device, as a day-long job has it.
+        let mut device = Device::cuda(0).unwrap();
+        program(&device).unwrap();
+        injection.set(Some("1@1000000000"));
+        program(&device).unwrap();
+        let calls = injection.calls();
+        for n in 1..=calls {
+            for code in CODES {
+                let fault = format!("{code}@{n}");
+                injection.set(Some(&fault));
+                let result = program(&device);
+                injection.set(None);
+                if let Ok(result) = &result {
+                    assert_eq!(result, &expected(), "{fault}");
+                }
+                match device.lost() {
+                    None => assert!(code != 700 || result.is_ok(), "{fault}: {result:?}"),
+                    Some(loss) => {
+                        let said = loss.to_string();
+                        assert!(said.contains("is lost") && said.contains(&format!("({code})")), "{fault}: {said}");
+                        for later in [
+                            device.zeros::<f32>(1).map(|_| ()),
+                            device.alloc::<f32>(1).map(|_| ()),
+                            device.pinned::<f32>(1).map(|_| ()),
+                            device.stream().map(|_| ()),
+                        ] {
+                            assert_eq!(later.unwrap_err().to_string(), said, "{fault}");
+                        }
+                        device = Device::cuda(0).unwrap();
+                    }
+                }
+                assert_eq!(program(&device).unwrap(), expected(), "after {fault}");
+            }
+        }
+        drop(device);
+        assert_eq!(injection.objects(), 0);
+    });
+}
+
+#[test]
+fn every_allocation_may_fail() {
+    inside("every_allocation_may_fail", &[("CUDA_ON_CPU_LOG", "/dev/null")], || {
+        at_most(Duration::from_secs(300));
+        let injection = Injection::new();
+        let device = Device::cuda(0).unwrap();
+        for name in ["cuMemAlloc_v2", "cuMemHostAlloc", "cuStreamCreate", "cuEventCreate", "cuModuleLoadDataEx"] {
+            device.trim_memory().unwrap();
+            // All of them, and each alone, which a second attempt may make good.
+            for which in std::iter::once(String::new()).chain((1..20).map(|n| format!("#{n}"))) {
+                injection.set(Some(&format!("2@{name}{which}")));
+                let result = program(&device);
+                injection.set(None);
+                match result {
+                    Ok(result) => assert_eq!(result, expected()),
+                    Err(error) => {
+                        assert!(error.to_string().contains("the pool: "), "{name}{which}: {error}");
+                    }
+                }
+                assert!(device.lost().is_none());
+                assert_eq!(program(&device).unwrap(), expected(), "after {name}{which}");
+            }
+        }
+    });
+}
+
+/// A folder for a store, empty.
+fn store(name: &str) -> std::path::PathBuf {
+    let folder = common::folder(name);
+    std::fs::remove_dir_all(&folder).unwrap();
+    folder
+}
+
+#[test]
+fn machine_code_is_kept_from_run_to_run() {
+    let folder = store("kept");
+    let settings = [("KERNELS_CACHE", folder.to_str().unwrap()), ("CUDA_ON_CPU_LOG", "/dev/null")];
+    inside("machine_code_is_kept_from_run_to_run", &settings, || {
+        let injection = Injection::new();
+        let run = || {
+            injection.set(Some("2@cuLinkComplete#1000000000"));
+            assert_eq!(twice().unwrap(), expected());
+            injection.calls()
+        };
+        let store = Store::of_environment().unwrap();
+        assert_eq!(run(), 2, "the checked form and the bare one");
+        assert_eq!(store.usage().unwrap().cubins, 2);
+        assert_eq!(store.usage().unwrap().ptx, 1, "of the checked form, which is made at run time");
+        assert_eq!(run(), 0);
+        // What is damaged is made again, as is what the driver refuses.
+        for file in std::fs::read_dir(store.folder()).unwrap() {
+            let path = file.unwrap().path();
+            let mut bytes = std::fs::read(&path).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            std::fs::write(&path, bytes).unwrap();
+        }
+        assert_eq!(run(), 2);
+        assert_eq!(run(), 0);
+        injection.set(Some("209@cuModuleLoadDataEx#1"));
+        assert_eq!(twice().unwrap(), expected());
+        injection.set(None);
+        assert_eq!(store.usage().unwrap().cubins, 2);
+        // Whatever of it fails: the driver still has the PTX.
+        for name in ["cuLinkCreate_v2", "cuLinkAddData_v2", "cuLinkComplete", "cuLinkDestroy"] {
+            store.clear().unwrap();
+            injection.set(Some(&format!("999@{name}")));
+            assert_eq!(twice().unwrap(), expected(), "{name}");
+        }
+        injection.set(None);
+        assert!(injection.objects() <= 4, "what cannot be ended is not: {}", injection.objects());
+    });
+}
+
+#[test]
+fn a_context_that_others_have_lost_is_not_used() {
+    inside("a_context_that_others_have_lost_is_not_used", &[("CUDA_ON_CPU_LOG", "/dev/null")], || {
+        let context = cudarc::driver::CudaContext::new(0).unwrap();
+        let module = context.load_module(cudarc::nvrtc::Ptx::from_src(common::PTX)).unwrap();
+        let stop = module.load_function("stop").unwrap();
+        let stream = context.default_stream();
+        // SAFETY: it takes nothing, and traps.
+        unsafe {
+            let _ = stream.launch_builder(&stop).launch(cudarc::driver::LaunchConfig::for_num_elems(1));
+        }
+        assert!(stream.synchronize().is_err());
+        let device = Device::cuda(0).unwrap();
+        assert_eq!(program(&device).unwrap(), expected());
+        drop(device);
+        assert!(stream.synchronize().is_err());
+    });
+}

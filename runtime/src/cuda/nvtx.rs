@@ -1,0 +1,86 @@
+//! Ranges for NVIDIA's profilers: what the host submits has its name on their time line, where NVIDIA's library for that is there.
+//!
+//! The library is libnvToolsExt, which CUDA's toolkits have to 12.8. It is looked for where a profiler has started the program, which sets
+//! `NVTX_INJECTION64_PATH`, or where `KERNELS_NVTX` is set: nobody else pays for names that nobody reads. Nothing is said where it is missing.
+
+use super::operation::Operation;
+use libloading::Library;
+use std::ffi::{CString, c_char, c_int};
+
+const NAMES: [&str; 3] = ["libnvToolsExt.so.1", "libnvToolsExt.so", "nvToolsExt64_1.dll"];
+
+/// Variables that ask for ranges.
+const ASKING: [&str; 2] = ["KERNELS_NVTX", "NVTX_INJECTION64_PATH"];
+
+/// The functions of the library.
+pub(super) struct Nvtx {
+    push: unsafe extern "C" fn(*const c_char) -> c_int,
+    pop: unsafe extern "C" fn() -> c_int,
+}
+
+/// A range, until this is dropped. Ranges are a thread's, and nest.
+pub(super) struct Range<'n>(&'n Nvtx);
+
+impl Nvtx {
+    /// Loads the library, if it is there and somebody asks for it. It stays.
+    pub fn load() -> Option<Nvtx> {
+        if !ASKING.iter().any(|variable| std::env::var_os(variable).is_some()) {
+            return None;
+        }
+        // SAFETY: loading NVIDIA's library runs its initialisers, which is what it is for.
+        let library = NAMES.iter().find_map(|name| unsafe { Library::new(*name) }.ok())?;
+        // SAFETY: these are the functions' signatures, by nvToolsExt.h.
+        let nvtx =
+            unsafe { Nvtx { push: *library.get(c"nvtxRangePushA").ok()?, pop: *library.get(c"nvtxRangePop").ok()? } };
+        // The functions are called for as long as the process lives.
+        std::mem::forget(library);
+        Some(nvtx)
+    }
+
+    /// A range that is named after an operation.
+    pub fn range(&self, operation: Operation<'_>) -> Range<'_> {
+        let name = CString::new(operation.to_string()).unwrap_or_default();
+        // SAFETY: a text that ends with a NUL, which the library copies.
+        unsafe { (self.push)(name.as_ptr()) };
+        Range(self)
+    }
+}
+
+impl Drop for Range<'_> {
+    fn drop(&mut self) {
+        // SAFETY: it takes nothing, and ends what this thread has begun.
+        unsafe { (self.0.pop)() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+    use std::ffi::CStr;
+
+    thread_local! {
+        static SAID: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+    }
+
+    unsafe extern "C" fn push(name: *const c_char) -> c_int {
+        // SAFETY: the caller's text ends with a NUL.
+        let name = unsafe { CStr::from_ptr(name) };
+        SAID.with_borrow_mut(|said| said.push(name.to_str().unwrap().to_string()));
+        0
+    }
+
+    unsafe extern "C" fn pop() -> c_int {
+        SAID.with_borrow_mut(|said| said.push("end".into()));
+        0
+    }
+
+    #[test]
+    fn a_range_has_the_operations_name_and_ends() {
+        let nvtx = Nvtx { push, pop };
+        let range = nvtx.range(Operation::Fill { bytes: 16, at: 0x100 });
+        SAID.with_borrow(|said| assert_eq!(*said, ["filling 16 bytes at 0x100"]));
+        drop(range);
+        SAID.with_borrow(|said| assert_eq!(said[1..], ["end"]));
+    }
+}

@@ -1,0 +1,36 @@
+//! What a lane is given to do, for errors and profiles to tell.
+
+use super::under_way::shown;
+use kernel_dsl::compiler::launch::Shape;
+use std::fmt;
+use std::sync::Arc;
+
+/// An operation of a lane.
+#[derive(Clone, Copy)]
+pub(crate) enum Operation<'a> {
+    /// A kernel, with bytes of dynamic shared memory.
+    Launch { instance: &'a Arc<str>, shape: Shape, shared: u32 },
+    /// A copy from the host.
+    Upload { bytes: usize, to: u64 },
+    /// A copy to the host.
+    Download { bytes: usize, from: u64 },
+    /// A copy within the device.
+    Copy { bytes: usize, from: u64, to: u64 },
+    /// One byte again and again.
+    Fill { bytes: usize, at: u64 },
+}
+
+impl fmt::Display for Operation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Operation::Launch { instance, shape, shared: 0 } => write!(f, "launching {instance} in {}", shown(shape)),
+            Operation::Launch { instance, shape, shared } => {
+                write!(f, "launching {instance} in {}, with {shared} bytes of dynamic shared memory", shown(shape))
+            }
+            Operation::Upload { bytes, to } => write!(f, "copying {bytes} bytes to the device at {to:#x}"),
+            Operation::Download { bytes, from } => write!(f, "copying {bytes} bytes from the device at {from:#x}"),
+            Operation::Copy { bytes, from, to } => write!(f, "copying {bytes} bytes from {from:#x} to {to:#x}"),
+            Operation::Fill { bytes, at } => write!(f, "filling {bytes} bytes at {at:#x}"),
+        }
+    }
+}

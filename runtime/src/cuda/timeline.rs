@@ -1,0 +1,181 @@
+//! Events around the operations of a lane, where somebody wants to know how long they take: a profile, or a limit of time.
+//!
+//! Of a lane that nobody asks about there are none.
+
+use super::context::Context;
+use super::driver::NOT_READY;
+use super::operation::Operation;
+use crate::profile::{Timed, Work};
+use crate::{Error, Result};
+use cudarc::driver::sys;
+use std::collections::VecDeque;
+use std::ptr;
+use std::time::Duration;
+
+/// Operations of which events are kept. Where there are more, the oldest is waited for.
+const ROOM: usize = 512;
+
+/// The operations that are not known to be over, with an event behind each.
+#[derive(Default)]
+pub(super) struct Timeline {
+    steps: VecDeque<Step>,
+    /// Events that nobody uses any more.
+    spare: Vec<sys::CUevent>,
+    profile: Option<Profiling>,
+}
+
+// SAFETY: event handles may be used from any thread; the timeline is used under its lock.
+unsafe impl Send for Timeline {}
+
+struct Step {
+    what: Work,
+    /// Where it is profiled.
+    start: Option<sys::CUevent>,
+    end: sys::CUevent,
+}
+
+struct Profiling {
+    /// What all times are counted from.
+    base: sys::CUevent,
+    done: Vec<Timed>,
+}
+
+impl Timeline {
+    /// Whether there is no room for one more operation.
+    pub fn is_full(&self) -> bool {
+        self.steps.len() >= ROOM
+    }
+
+    pub fn is_profiling(&self) -> bool {
+        self.profile.is_some()
+    }
+
+    /// From now on what the stream is given is timed.
+    pub fn start_profile(&mut self, context: &Context, stream: sys::CUstream) -> Result<()> {
+        self.end_profile(context)?;
+        let base = self.record(context, stream)?;
+        self.profile = Some(Profiling { base, done: Vec::new() });
+        Ok(())
+    }
+
+    /// What was timed, all of which is over.
+    pub fn end_profile(&mut self, context: &Context) -> Result<Vec<Timed>> {
+        self.advance(context)?;
+        Ok(self.profile.take().map_or_else(Vec::new, |profile| {
+            self.spare.push(profile.base);
+            profile.done
+        }))
+    }
+
+    /// Comes before an operation.
+    pub fn before(&mut self, context: &Context, stream: sys::CUstream) -> Result<Option<sys::CUevent>> {
+        if self.is_profiling() { self.record(context, stream).map(Some) } else { Ok(None) }
+    }
+
+    /// Comes after it. `start` is what `before` gave.
+    pub fn after(
+        &mut self,
+        context: &Context,
+        stream: sys::CUstream,
+        start: Option<sys::CUevent>,
+        operation: Operation<'_>,
+    ) -> Result<()> {
+        match self.record(context, stream) {
+            Ok(end) => {
+                self.steps.push_back(Step { what: Work::of(operation), start, end });
+                Ok(())
+            }
+            Err(why) => {
+                self.spare.extend(start);
+                Err(why)
+            }
+        }
+    }
+
+    /// Takes back what `before` gave, of an operation that did not come to be.
+    pub fn take_back(&mut self, start: Option<sys::CUevent>) {
+        self.spare.extend(start);
+    }
+
+    /// Takes note of what is over; how many operations that were.
+    pub fn advance(&mut self, context: &Context) -> Result<usize> {
+        let mut over = 0;
+        while let Some(step) = self.steps.front() {
+            let mut ready = true;
+            context.run(
+                || "asking for an event".into(),
+                // SAFETY: the event is alive.
+                |driver| match unsafe { (driver.event_query)(step.end) } {
+                    NOT_READY => {
+                        ready = false;
+                        0
+                    }
+                    code => code,
+                },
+            )?;
+            if !ready {
+                break;
+            }
+            let timed = match (&self.profile, step.start) {
+                (Some(profile), Some(start)) => {
+                    let (from, to) = (since(context, profile.base, start)?, since(context, profile.base, step.end)?);
+                    Some(Timed { what: step.what.clone(), start: from, time: to.saturating_sub(from) })
+                }
+                _ => None,
+            };
+            if let (Some(profile), Some(timed)) = (&mut self.profile, timed) {
+                profile.done.push(timed);
+            }
+            if let Some(step) = self.steps.pop_front() {
+                self.spare.push(step.end);
+                self.spare.extend(step.start);
+            }
+            over += 1;
+        }
+        Ok(over)
+    }
+
+    /// What the lane is at: the oldest operation that is not over.
+    pub fn current(&self) -> Option<String> {
+        self.steps.front().map(|step| step.what.to_string())
+    }
+
+    fn record(&mut self, context: &Context, stream: sys::CUstream) -> Result<sys::CUevent> {
+        let event = match self.spare.pop() {
+            Some(event) => event,
+            None => {
+                let mut event = ptr::null_mut();
+                // SAFETY: `event` outlives the call.
+                context.run(|| "making an event".into(), |driver| unsafe { (driver.event_create)(&mut event, 0) })?;
+                event
+            }
+        };
+        let recorded = context.run(
+            || "recording an event".into(),
+            // SAFETY: event and stream are alive.
+            |driver| unsafe { (driver.event_record)(event, stream) },
+        );
+        recorded.map(|()| event).inspect_err(|_: &Error| self.spare.push(event))
+    }
+
+    /// Ends all events.
+    pub fn end(&mut self, context: &Context) {
+        let steps = self.steps.drain(..).flat_map(|step| [Some(step.end), step.start]);
+        let base = self.profile.take().map(|profile| profile.base);
+        for event in self.spare.drain(..).chain(steps.flatten()).chain(base) {
+            // A failure here is that of an earlier operation. SAFETY: made in `record`; nobody has it.
+            let _ = context.run(|| "ending an event".into(), |driver| unsafe { (driver.event_destroy)(event) });
+        }
+    }
+}
+
+/// The time from one event to another, both of which are over.
+fn since(context: &Context, from: sys::CUevent, to: sys::CUevent) -> Result<Duration> {
+    let mut milliseconds = 0.0;
+    context.run(
+        || "asking for the time between two events".into(),
+        // SAFETY: both events are alive; `milliseconds` outlives the call.
+        |driver| unsafe { (driver.event_elapsed)(&mut milliseconds, from, to) },
+    )?;
+    Ok(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3))
+}

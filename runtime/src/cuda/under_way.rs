@@ -1,0 +1,119 @@
+//! Which launches may be the cause where a device is lost.
+
+use kernel_dsl::compiler::launch::Shape;
+use smallvec::SmallVec;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Kernels of a lane that are remembered by name between two waits. Of more, the last takes the place of the one before.
+const ROOM: usize = 16;
+
+/// Launches of a kernel that nobody has waited for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Launched {
+    instance: Arc<str>,
+    /// Of the last.
+    shape: Shape,
+    times: u64,
+    /// The number of the last operation of the lane that was one.
+    last: u64,
+}
+
+impl Launched {
+    /// The kernel's instance, as `matmul::<16>`.
+    pub fn instance(&self) -> &str {
+        &self.instance
+    }
+
+    /// Blocks of the last launch, by dimension.
+    pub fn grid(&self) -> [u32; 3] {
+        self.shape.grid
+    }
+
+    /// Threads of a block of the last launch, by dimension.
+    pub fn block(&self) -> [u32; 3] {
+        self.shape.block
+    }
+
+    /// How many launches.
+    pub fn times(&self) -> u64 {
+        self.times
+    }
+}
+
+impl fmt::Display for Launched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Launched { instance, shape, times, .. } = self;
+        write!(f, "{instance} in {}", shown(*shape))?;
+        if *times > 1 { write!(f, " ({times} times)") } else { Ok(()) }
+    }
+}
+
+/// `4 × 1 × 1 blocks of 256 × 1 × 1 threads`
+pub(super) fn shown(shape: Shape) -> String {
+    let ([gx, gy, gz], [bx, by, bz]) = (shape.grid, shape.block);
+    format!("{gx} × {gy} × {gz} blocks of {bx} × {by} × {bz} threads")
+}
+
+/// What a lane was given to launch since it was last waited for. Its lock is held for a few instructions, and no other is taken
+/// under it.
+#[derive(Default)]
+pub(super) struct UnderWay(Mutex<SmallVec<[Launched; 4]>>);
+
+impl UnderWay {
+    /// Notes a launch that is submitted as the lane's operation `number`.
+    pub fn note(&self, instance: &Arc<str>, shape: Shape, number: u64) {
+        let mut launched = self.lock();
+        match launched.iter_mut().find(|l| Arc::ptr_eq(&l.instance, instance)) {
+            Some(known) => {
+                known.times += 1;
+                (known.shape, known.last) = (shape, number);
+            }
+            None => {
+                let one = Launched { instance: instance.clone(), shape, times: 1, last: number };
+                if launched.len() == ROOM {
+                    launched.pop();
+                }
+                launched.push(one);
+            }
+        }
+    }
+
+    /// All up to operation `number` is over.
+    pub fn over(&self, number: u64) {
+        self.lock().retain(|launched| launched.last > number);
+    }
+
+    /// What there is.
+    pub fn list(&self) -> SmallVec<[Launched; 4]> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SmallVec<[Launched; 4]>> {
+        // Nothing panics while the lock is held.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_waited_for_is_no_longer_under_way() {
+        let shape = Shape { grid: [4, 1, 1], block: [256, 1, 1] };
+        let (under_way, a, b) = (UnderWay::default(), Arc::from("a"), Arc::from("b::<16>"));
+        under_way.note(&a, shape, 1);
+        under_way.note(&b, shape, 2);
+        under_way.note(&a, shape, 3);
+        let shown: Vec<_> = under_way.list().iter().map(Launched::to_string).collect();
+        let text = "in 4 × 1 × 1 blocks of 256 × 1 × 1 threads";
+        assert_eq!(shown, [format!("a {text} (2 times)"), format!("b::<16> {text}")]);
+        under_way.over(2);
+        assert_eq!(under_way.list().len(), 1);
+        under_way.over(3);
+        assert!(under_way.list().is_empty());
+        (0..100).for_each(|i| under_way.note(&Arc::from("k"), shape, i));
+        assert_eq!(under_way.list().len(), ROOM);
+    }
+}

@@ -1,0 +1,120 @@
+//! Entries: what names them, and what their files hold.
+
+/// How a file begins.
+const MAGIC: &[u8] = b"kernel-dsl cache, format 1\n";
+const HASH_BYTES: usize = 16;
+
+/// What an entry is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// PTX text of our compiler's.
+    Ptx,
+    /// Machine code of a driver's.
+    Cubin,
+}
+
+impl Kind {
+    pub fn extension(self) -> &'static str {
+        match self {
+            Kind::Ptx => "ptx-entry",
+            Kind::Cubin => "cubin-entry",
+        }
+    }
+
+    pub fn of(extension: &str) -> Option<Kind> {
+        [Kind::Ptx, Kind::Cubin].into_iter().find(|kind| kind.extension() == extension)
+    }
+}
+
+/// All that an entry depends on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Key {
+    kind: Kind,
+    /// The parts, each behind its length.
+    bytes: Vec<u8>,
+}
+
+impl Key {
+    pub fn new(kind: Kind, parts: &[&[u8]]) -> Key {
+        let mut bytes = Vec::new();
+        for part in parts {
+            bytes.extend((part.len() as u64).to_le_bytes());
+            bytes.extend(*part);
+        }
+        Key { kind, bytes }
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The name of its file, without the extension.
+    pub fn name(&self) -> String {
+        format!("{:032x}", fnv(&self.bytes))
+    }
+
+    /// What the file holds: the key and the payload, each behind its length, and a checksum of all.
+    pub fn entry(&self, payload: &[u8]) -> Vec<u8> {
+        let mut entry = MAGIC.to_vec();
+        for part in [&self.bytes[..], payload] {
+            entry.extend((part.len() as u64).to_le_bytes());
+            entry.extend(part);
+        }
+        entry.extend(fnv(&entry).to_le_bytes());
+        entry
+    }
+
+    /// The payload of a file, if it is whole and this key's.
+    pub fn payload<'e>(&self, entry: &'e [u8]) -> Option<&'e [u8]> {
+        let (content, checksum) = entry.split_at_checked(entry.len().checked_sub(HASH_BYTES)?)?;
+        if fnv(content).to_le_bytes() != checksum {
+            return None;
+        }
+        let (key, rest) = part(content.strip_prefix(MAGIC)?)?;
+        let (payload, rest) = part(rest)?;
+        (key == self.bytes && rest.is_empty()).then_some(payload)
+    }
+}
+
+/// What stands behind its length, and what comes after.
+fn part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk()?;
+    rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)
+}
+
+/// The 128-bit FNV-1a hash, by its definition (draft-eastlake-fnv). It finds damage; against malice the folder's permissions stand.
+fn fnv(bytes: &[u8]) -> u128 {
+    const BASIS: u128 = 0x6c62272e07bb014262b821756295c58d;
+    const PRIME: u128 = 0x0000000001000000000000000000013b;
+    bytes.iter().fold(BASIS, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_the_published_one() {
+        // From the test vectors of the draft: the empty string and "a".
+        assert_eq!(fnv(b""), 0x6c62272e07bb014262b821756295c58d);
+        assert_eq!(fnv(b"a"), 0xd228cb696f1a8caf78912b704e4a8964);
+    }
+
+    #[test]
+    fn a_damaged_entry_has_no_payload() {
+        let key = Key::new(Kind::Ptx, &[b"one", b"two"]);
+        let entry = key.entry(b"payload");
+        assert_eq!(key.payload(&entry), Some(&b"payload"[..]));
+        for at in 0..entry.len() {
+            for bit in 0..8 {
+                let mut damaged = entry.clone();
+                damaged[at] ^= 1 << bit;
+                assert_eq!(key.payload(&damaged), None, "byte {at}, bit {bit}");
+            }
+            assert_eq!(key.payload(&entry[..at]), None, "cut at {at}");
+        }
+        assert_eq!(key.payload(&[&entry[..], b"x"].concat()), None);
+        // Another key, whose hash may be whatever.
+        assert_eq!(Key::new(Kind::Ptx, &[b"onet", b"wo"]).payload(&entry), None);
+    }
+}

@@ -1,0 +1,253 @@
+//! What was compiled, kept on disk: the PTX of instances that are made at run time, and the machine code that a driver makes of PTX.
+//!
+//! NVIDIA's driver keeps a cache of its own (`CUDA_CACHE_PATH`, `~/.nv/ComputeCache`), which holds machine code by PTX and driver. This one
+//! saves our own compiler's work too; it is found where the driver's is switched off, read-only or forgotten, as in many containers;
+//! nobody else's kernels push ours out of it; and it can be looked at, moved and cleared (`kernels cache`). `kernels bench runtime`
+//! shows what it saves.
+//!
+//! | variable | |
+//! |---|---|
+//! | `KERNELS_CACHE` | the folder, or `off`; without, `kernel-dsl` in the user's folder for caches |
+//! | `KERNELS_CACHE_LIMIT` | how many MiB it may take; 256 without |
+//!
+//! An entry is a file, named after a hash of all that it depends on: content, target, compiler, driver. It holds that in full too, so that
+//! two that share a hash are not taken for one another, and a checksum: what is damaged is removed and made again. Files are written
+//! aside and renamed, so that any number of processes may share a folder, and one that is killed while it writes leaves nothing that is
+//! ever read. Where a file cannot be written, because the disk is full or the folder is not ours, programs run as they would
+//! without.
+
+mod entry;
+
+use serde::Serialize;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+pub(crate) use entry::{Key, Kind};
+
+/// Says where entries are, or `off`.
+const FOLDER: &str = "KERNELS_CACHE";
+/// Says how many MiB they may take.
+const LIMIT: &str = "KERNELS_CACHE_LIMIT";
+const LIMIT_MIB: u64 = 256;
+/// The name of what is being written ends so.
+const UNFINISHED: &str = "tmp";
+/// Age from which on whoever wrote such a file is taken to be no more.
+const FORGOTTEN: Duration = Duration::from_secs(3600);
+
+/// A folder of entries.
+#[derive(Clone, Debug)]
+pub struct Store {
+    folder: PathBuf,
+    limit: u64,
+}
+
+/// What a folder holds.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Usage {
+    /// Number of entries with PTX.
+    pub ptx: usize,
+    /// Number of entries with machine code.
+    pub cubins: usize,
+    /// Bytes of all.
+    pub bytes: u64,
+    /// Bytes that they may take.
+    pub limit: u64,
+}
+
+/// A file of the folder.
+struct Found {
+    path: PathBuf,
+    /// `None` for what is being written.
+    kind: Option<Kind>,
+    bytes: u64,
+    /// When it was last used.
+    used: SystemTime,
+}
+
+impl Store {
+    /// The one that the environment says; `None` where it is switched off or there is no place for it.
+    pub fn of_environment() -> Option<Store> {
+        let folder = match std::env::var_os(FOLDER) {
+            Some(folder) if ["", "0", "off"].iter().any(|off| folder == *off) => return None,
+            Some(folder) => PathBuf::from(folder),
+            None => users_folder(|name| std::env::var_os(name))?.join("kernel-dsl"),
+        };
+        let limit = std::env::var(LIMIT).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(LIMIT_MIB);
+        Some(Store::new(folder, limit.saturating_mul(1 << 20)))
+    }
+
+    /// Whether the environment names one: where nobody does, a driver that compiles nothing needs none.
+    pub(crate) fn is_asked_for() -> bool {
+        std::env::var_os(FOLDER).is_some()
+    }
+
+    /// That of a folder, which is made when it is first written to.
+    pub fn new(folder: impl Into<PathBuf>, limit: u64) -> Store {
+        Store { folder: folder.into(), limit }
+    }
+
+    /// Where its entries are.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What it holds.
+    ///
+    /// # Errors
+    /// The folder is there and cannot be read.
+    pub fn usage(&self) -> io::Result<Usage> {
+        let mut usage = Usage { ptx: 0, cubins: 0, bytes: 0, limit: self.limit };
+        for found in self.files()? {
+            match found.kind {
+                Some(Kind::Ptx) => usage.ptx += 1,
+                Some(Kind::Cubin) => usage.cubins += 1,
+                None => {}
+            }
+            usage.bytes += found.bytes;
+        }
+        Ok(usage)
+    }
+
+    /// Removes all entries; what it held.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or a file not removed.
+    pub fn clear(&self) -> io::Result<Usage> {
+        let usage = self.usage()?;
+        self.files()?.iter().try_for_each(|found| remove(&found.path))?;
+        Ok(usage)
+    }
+
+    /// What is kept for a key. What is damaged is removed.
+    pub(crate) fn load(&self, key: &Key) -> Option<Vec<u8>> {
+        let path = self.path(key);
+        let bytes = fs::read(&path).ok()?;
+        let Some(payload) = key.payload(&bytes) else {
+            // Whoever comes first removes it; that it is gone is all that matters.
+            let _ = remove(&path);
+            return None;
+        };
+        // The time of the last use, by which the oldest go. A folder that cannot be written to keeps what it has.
+        let _ = File::options().append(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
+        Some(payload.to_vec())
+    }
+
+    /// What is kept for a key is of no use.
+    pub(crate) fn forget(&self, key: &Key) {
+        let _ = remove(&self.path(key));
+    }
+
+    /// Keeps something for a key. Where there is then too much, what was not used for longest goes.
+    pub(crate) fn save(&self, key: &Key, payload: &[u8]) -> io::Result<()> {
+        self.save_by(key, payload, |path| File::create_new(path))
+    }
+
+    /// The same, written by what `create` gives.
+    fn save_by<W: Write>(
+        &self,
+        key: &Key,
+        payload: &[u8],
+        create: impl FnOnce(&Path) -> io::Result<W>,
+    ) -> io::Result<()> {
+        static WRITTEN: AtomicU64 = AtomicU64::new(0);
+        let bytes = key.entry(payload);
+        if bytes.len() as u64 > self.limit {
+            return Ok(());
+        }
+        make_folder(&self.folder)?;
+        let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+        let aside = self.folder.join(format!("{}.{}.{number}.{UNFINISHED}", key.name(), std::process::id()));
+        let written = create(&aside).and_then(|mut file| {
+            file.write_all(&bytes)?;
+            file.flush()
+        });
+        written.and_then(|()| fs::rename(&aside, self.path(key))).inspect_err(|_| _ = remove(&aside))?;
+        self.trim()
+    }
+
+    /// Removes what was not used for longest until all fits the limit, and what killed processes have left.
+    fn trim(&self) -> io::Result<()> {
+        let mut files = self.files()?;
+        let now = SystemTime::now();
+        let age = |found: &Found| now.duration_since(found.used).unwrap_or_default();
+        for forgotten in files.extract_if(.., |found| found.kind.is_none() && age(found) > FORGOTTEN) {
+            remove(&forgotten.path)?;
+        }
+        files.sort_by_key(|found| found.used);
+        let mut bytes: u64 = files.iter().map(|found| found.bytes).sum();
+        for found in files.iter().filter(|found| found.kind.is_some()) {
+            if bytes <= self.limit {
+                break;
+            }
+            remove(&found.path)?;
+            bytes -= found.bytes;
+        }
+        Ok(())
+    }
+
+    fn path(&self, key: &Key) -> PathBuf {
+        self.folder.join(key.name()).with_extension(key.kind().extension())
+    }
+
+    /// All files that are ours. Others of the folder are left alone.
+    fn files(&self) -> io::Result<Vec<Found>> {
+        let folder = match fs::read_dir(&self.folder) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other?,
+        };
+        let mut files = Vec::new();
+        for file in folder {
+            let path = file?.path();
+            let extension = path.extension().and_then(|extension| extension.to_str());
+            let named = path.file_stem().and_then(|stem| stem.to_str()).is_some_and(|stem| {
+                stem.split('.')
+                    .next()
+                    .is_some_and(|hash| hash.len() == 32 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
+            });
+            let kind = match extension {
+                Some(UNFINISHED) if named => None,
+                Some(extension) if named && Kind::of(extension).is_some() => Kind::of(extension),
+                _ => continue,
+            };
+            // It may have gone meanwhile.
+            let Ok(metadata) = fs::metadata(&path) else { continue };
+            files.push(Found { path, kind, bytes: metadata.len(), used: metadata.modified()? });
+        }
+        Ok(files)
+    }
+}
+
+/// Removes a file, if it is there.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// Makes a folder for the user alone: machine code is loaded from it.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
+}
+
+/// Where programs of this user keep what they can make again.
+fn users_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let path = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    if cfg!(windows) {
+        path("LOCALAPPDATA")
+    } else if cfg!(target_os = "macos") {
+        Some(path("HOME")?.join("Library/Caches"))
+    } else {
+        path("XDG_CACHE_HOME").or_else(|| Some(path("HOME")?.join(".cache")))
+    }
+}
+
+#[cfg(test)]
+mod tests;

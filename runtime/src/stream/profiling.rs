@@ -1,0 +1,91 @@
+//! Profiles of streams.
+
+use super::{Queue, Stream};
+use crate::profile::{Profile, Timed, Work};
+use crate::{Device, Result};
+use kernel_dsl::compiler::hir::Constant;
+use kernel_dsl::compiler::launch::Shape;
+use kernel_dsl::{Argument, Artifact};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// What a stream of the CPU does, while it is profiled: there each operation is over when it has been submitted.
+#[derive(Debug, Default)]
+pub(super) struct Recording(Mutex<Option<(Instant, Vec<Timed>)>>);
+
+impl Recording {
+    /// Does something; if the stream is profiled, its time is noted.
+    pub fn time<T>(&self, work: impl FnOnce() -> Work, run: impl FnOnce() -> Result<T>) -> Result<T> {
+        let Some(base) = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|(base, _)| *base) else {
+            return run();
+        };
+        let start = base.elapsed();
+        let result = run();
+        let timed = Timed { what: work(), start, time: base.elapsed() - start };
+        if let Some((_, done)) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            done.push(timed);
+        }
+        result
+    }
+}
+
+impl Stream {
+    /// From now on notes how long each operation takes. It costs two events an operation on a GPU; a stream that nobody asks costs
+    /// nothing. Replays of graphs are not looked into.
+    pub fn start_profile(&self) -> Result<()> {
+        match &self.queue {
+            Queue::Cpu => {
+                *self.recording.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), Vec::new()));
+                Ok(())
+            }
+            Queue::Cuda(_, lane) => lane.start_profile(),
+        }
+    }
+
+    /// What was done since the profile was started, once it is over; without a start, nothing.
+    ///
+    /// ```
+    /// # fn main() -> runtime::Result<()> {
+    /// let device = runtime::Device::cpu();
+    /// let stream = device.stream()?;
+    /// let mut x = device.zeros::<f32>(1000)?;
+    /// stream.start_profile()?;
+    /// stream.fill_zero(&mut x)?;
+    /// let profile = stream.end_profile()?;
+    /// println!("{profile}");
+    /// assert_eq!(profile.operations().len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn end_profile(&self) -> Result<Profile> {
+        let operations = match &self.queue {
+            Queue::Cpu => {
+                let recorded = self.recording.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+                recorded.map_or_else(Vec::new, |(_, done)| done)
+            }
+            Queue::Cuda(_, lane) => lane.end_profile()?,
+        };
+        Ok(Profile { device: self.device.to_string(), operations })
+    }
+}
+
+impl Device {
+    /// What a launch on the CPU is called in a profile.
+    pub(super) fn work(
+        &self,
+        kernel: &'static Artifact,
+        constants: &[Constant],
+        block: Option<usize>,
+        arguments: &[Argument<'_>],
+    ) -> Work {
+        let mut instance = kernel.name.to_string();
+        let mut shape = Shape { grid: [0; 3], block: [0; 3] };
+        // What is refused, the launch tells; here it has no shape.
+        let _ = self.approved(kernel, constants, block, arguments, |program, approved| {
+            instance = program.instance().name(kernel.name);
+            shape = approved.shape();
+            Ok(())
+        });
+        Work::launch(&instance, shape)
+    }
+}

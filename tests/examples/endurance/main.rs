@@ -1,0 +1,158 @@
+//! A day-long job, in minutes: does memory stay what it was, and is what comes out right?
+//!
+//! ```text
+//! cargo run --release -p tests --example endurance -- --device cuda:0 rounds 1000000
+//! cargo run --release -p tests --example endurance -- --device cpu rounds 1000000
+//! cargo run --release -p tests --example endurance -- --device cuda:0 random 10      # minutes, on 8 threads
+//! ```
+//!
+//! A round allocates, launches, looks at what came out and frees, in sizes, forms and on streams that change from round to round. What the process
+//! holds of the host's memory, and the pool of the device's, is told after a tenth of the rounds, when all is warm, and at the end: it is an
+//! error if there is more than a mebibyte between them on the host, or anything at all on the device.
+
+#[path = "../../tests/streams/random.rs"]
+mod random;
+
+use kernel_dsl::prelude::*;
+use runtime::{Device, Stream};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// y ← y + x, as the tests of streams have it.
+#[kernel(block = 256, grid = y.len().div_ceil(256))]
+#[requires(x.len() == y.len())]
+pub fn add(times: u32, x: &[u32], y: &mut [u32]) {
+    let i = grid::index();
+    if i < y.len() {
+        let mut sum = y[i];
+        for _ in rolled(0..times) {
+            sum = sum.wrapping_mul(3).wrapping_add(x[i]);
+        }
+        y[i] = sum;
+    }
+}
+
+/// What `add` leaves of one element.
+fn added(times: u32, x: u32, y: u32) -> u32 {
+    (0..times).fold(y, |y, _| y.wrapping_mul(3).wrapping_add(x))
+}
+
+const MIB: u64 = 1 << 20;
+const USAGE: &str = "usage: endurance [--device cpu|cuda:N] rounds COUNT | random MINUTES";
+
+type Failed = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("error: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Failed> {
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let device = if arguments.first().is_some_and(|first| first == "--device") {
+        let named = arguments.drain(..2.min(arguments.len())).nth(1).ok_or(USAGE)?;
+        match named.strip_prefix("cuda:") {
+            Some(ordinal) => Device::cuda(ordinal.parse()?)?,
+            None if named == "cpu" => Device::cpu(),
+            None => return Err(USAGE.into()),
+        }
+    } else {
+        Device::best()?
+    };
+    match &arguments[..] {
+        [what, count] if what == "rounds" => rounds(&device, count.parse()?),
+        [what, minutes] if what == "random" => {
+            let end = Instant::now() + Duration::from_secs_f64(60.0 * minutes.parse::<f64>()?);
+            let (steps, most) = if device.is_cpu() { (200, 2_000) } else { (2_000, 200_000) };
+            let mut times = 0;
+            while Instant::now() < end {
+                random::threads(&device, 8, steps, most);
+                times += 1;
+            }
+            println!("{device}: 8 threads of {steps} steps, {times} times: all contents right; {}", device.memory());
+            Ok(())
+        }
+        _ => Err(USAGE.into()),
+    }
+}
+
+/// Bytes that are held.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    /// Of the host's memory, by the process.
+    host: Option<u64>,
+    /// Of the device's, by the pools, in use.
+    in_use: u64,
+    /// The same, used or not.
+    reserved: u64,
+}
+
+impl Held {
+    fn now(device: &Device) -> Held {
+        let (memory, pinned) = (device.memory(), device.pinned_memory());
+        Held { host: resident(), in_use: memory.in_use + pinned.in_use, reserved: memory.reserved + pinned.reserved }
+    }
+}
+
+/// What Linux says that the process has in memory.
+fn resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(1024 * line.split_whitespace().next()?.parse::<u64>().ok()?)
+}
+
+fn rounds(device: &Device, count: u64) -> Result<(), Failed> {
+    let start = Instant::now();
+    let mut warm = None;
+    let mut stream = device.stream()?;
+    for n in 0..count {
+        if n % 1000 == 0 {
+            // Streams come and go too.
+            stream = device.stream()?;
+        }
+        round(device, &stream, n)?;
+        if n == count / 10 {
+            stream.wait()?;
+            warm = Some(Held::now(device));
+        }
+    }
+    stream.wait()?;
+    drop(stream);
+    let (Some(warm), end) = (warm, Held::now(device)) else { return Err("no round".into()) };
+    println!("{device}: {count} rounds in {:.1?}", start.elapsed());
+    println!("after a tenth: {warm:?}\nat the end:    {end:?}");
+    let grown = end.host.zip(warm.host).map_or(0, |(end, warm)| end.saturating_sub(warm));
+    if grown > MIB || end.in_use > warm.in_use || end.reserved > warm.reserved {
+        return Err(format!("memory has grown, the host's by {grown} bytes").into());
+    }
+    Ok(())
+}
+
+fn round(device: &Device, stream: &Stream, n: u64) -> Result<(), Failed> {
+    let len = 1 + (n * 7919 % 257) as usize;
+    let x = stream.upload(&vec![n as u32; len])?;
+    let mut y = device.zeros(len)?;
+    match n % 4 {
+        0 => add::launch(device, 2, &x, &mut y)?,
+        1 => add::launch(stream, 2, &x, &mut y)?,
+        // SAFETY: the kernel looks at its own elements only, which there are.
+        2 => unsafe { add::launch_unchecked(stream, 2, &x, &mut y)? },
+        _ => stream.prepare(add::call(2, &x, &mut y))?.launch()?,
+    }
+    let event = stream.record()?;
+    if n % 16 == 3 {
+        event.wait()?;
+    }
+    if n % 64 == 5 {
+        let expected = added(2, n as u32, 0);
+        if y.download()? != vec![expected; len] {
+            return Err(format!("round {n}: wrong").into());
+        }
+    }
+    Ok(())
+}

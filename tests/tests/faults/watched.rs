@@ -1,0 +1,106 @@
+//! Kernels that do not end, under a limit of time.
+
+use super::{alone, is_gpu, next, turns};
+use runtime::{Cause, Device, Error};
+use std::time::{Duration, Instant};
+
+/// Of what does not end.
+const LIMIT: Duration = Duration::from_millis(5);
+/// Of what does, however busy the machine is.
+const LONG: Duration = Duration::from_secs(600);
+
+/// So many that the limit is over long before, and that the tests' process does not stay for ever where the driver runs one kernel after
+/// the other.
+fn many() -> u32 {
+    if is_gpu() { 1 << 20 } else { 1000 }
+}
+
+fn works(device: &Device) {
+    let (x, mut y) = (device.upload(&[1u32; 100]).unwrap(), device.zeros(100).unwrap());
+    next::launch(device, &x, &mut y).unwrap();
+    assert_eq!(y.download().unwrap(), [2; 100]);
+}
+
+#[test]
+fn cpu_stops_what_takes_too_long() {
+    let device = Device::cpu();
+    device.limit_time(Some(LIMIT));
+    let mut y = device.zeros(32).unwrap();
+    let start = Instant::now();
+    let error = turns::launch(&device, 1 << 20, &mut y).unwrap_err();
+    assert!(start.elapsed() < Duration::from_secs(60));
+    let said = error.to_string();
+    assert!(matches!(error, Error::Violation(_)), "{said}");
+    assert!(said.contains("the launch has run for 5ms, the limit that was set"), "{said}");
+    assert!(said.contains("in rolled(0..rounds)"), "{said}");
+    device.limit_time(None);
+    works(&device);
+    // On a stream it comes with the next wait.
+    let mut y = device.zeros(32).unwrap();
+    device.limit_time(Some(LIMIT));
+    let stream = device.stream().unwrap();
+    turns::launch(&stream, 1 << 20, &mut y).unwrap();
+    assert!(stream.wait().unwrap_err().to_string().contains("the limit that was set"));
+    stream.wait().unwrap();
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_does_not_wait_for_ever() {
+    let _alone = alone();
+    let device = Device::cuda(0).unwrap();
+    device.limit_time(Some(LONG));
+    works(&device);
+    let (stream, other) = (device.stream().unwrap(), device.stream().unwrap());
+    let (mut y, mut z) = (device.zeros(32).unwrap(), device.zeros(32).unwrap());
+    // What takes its time, but not too much of it.
+    for _ in 0..20 {
+        turns::launch(&stream, 5, &mut y).unwrap();
+    }
+    stream.wait().unwrap();
+    turns::launch(&other, 1, &mut z).unwrap();
+    other.wait().unwrap();
+    turns::launch(&stream, many(), &mut y).unwrap();
+    device.limit_time(Some(LIMIT));
+    turns::launch(&other, 1, &mut z).unwrap();
+    let error = stream.wait().unwrap_err();
+    let said = error.to_string();
+    let Error::Lost(loss) = error else { panic!("{said}") };
+    let Cause::TimeLimit { waiting_for, limit } = loss.cause() else { panic!("{said}") };
+    assert_eq!(waiting_for, "turns in 1 × 1 × 1 blocks of 32 × 1 × 1 threads");
+    assert_eq!(*limit, LIMIT);
+    assert!(said.contains("is not over after 5ms, the limit that was set"), "{said}");
+    // Nobody waits for it now: memory that it still writes is not given back, nor is anything else.
+    assert_eq!(y.download().unwrap_err().to_string(), said);
+    assert_eq!(other.wait().unwrap_err().to_string(), said);
+    drop((y, z, stream, other, device));
+    works(&Device::cuda(0).unwrap());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_gives_up_whatever_waits() {
+    let _alone = alone();
+    type Wait = fn(&Device, &runtime::Stream, &mut runtime::DeviceBuffer<u32>) -> runtime::Result<()>;
+    let waits: [(&str, Wait); 5] = [
+        ("a download", |_, _, y| y.download().map(drop)),
+        ("an upload", |_, _, y| y.copy_from(&[1; 32])),
+        ("an event", |_, stream, _| stream.record()?.wait()),
+        ("a launch of the device's", |device, _, y| turns::launch(device, 1, y)),
+        ("work beyond what is kept", |_, stream, y| (0..600).try_for_each(|_| turns::launch(stream, 1, &mut *y))),
+    ];
+    for (name, wait) in waits {
+        let device = Device::cuda(0).unwrap();
+        device.limit_time(Some(LONG));
+        let stream = device.stream().unwrap();
+        let mut y = device.zeros(32).unwrap();
+        // Loaded, so that it is not the loading that waits.
+        turns::launch(&stream, 1, &mut y).unwrap();
+        stream.wait().unwrap();
+        turns::launch(&stream, many(), &mut y).unwrap();
+        device.limit_time(Some(LIMIT));
+        let error = wait(&device, &stream, &mut y).unwrap_err();
+        assert!(error.to_string().contains("the limit that was set"), "{name}: {error}");
+        assert!(device.lost().is_some(), "{name}");
+    }
+}
