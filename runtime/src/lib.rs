@@ -8,6 +8,7 @@
 //!   ([`interpreter`]) runs the kernel's IR as lowered and reports every access that is wrong. It implements
 //!   [`Launcher`](kernel_dsl::Launcher), so that a kernel's typed `launch` takes it.
 //! * [`Stream`] is work in order beside other work; it launches too. [`Event`] is a place in one.
+//! * [`Graph`] is many launches in one, recorded once and replayed by one call of the driver.
 //! * [`DeviceBuffer`] is memory of a device, given back when dropped; [`BufferView`], [`BufferStrided`] and their `Mut`s are shaped borrows of it.
 //! * Each launch goes through the kernel's contract (`contract`, over `kernel_dsl::compiler::launch`) before
 //!   anything runs. What is refused is refused whole: no argument has been touched.
@@ -40,6 +41,7 @@ mod cuda;
 mod device;
 pub mod doctor;
 mod error;
+mod graph;
 pub mod interpreter;
 mod number;
 mod pinned;
@@ -60,6 +62,7 @@ pub use buffer::DeviceBuffer;
 pub use cuda::{Capability, CudaVersion, DriverError};
 pub use device::{Choice, Device};
 pub use error::Error;
+pub use graph::{Graph, Node, Recording, Slot, SlotMut};
 pub use pinned::PinnedBuffer;
 pub use pool::MemoryStatistics;
 pub use stream::{Event, Prepared, Stream};

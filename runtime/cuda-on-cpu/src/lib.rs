@@ -43,7 +43,7 @@
 //! is spent and then ends with `CUDA_ERROR_LAUNCH_TIMEOUT`.
 //!
 //! There are no textures, surfaces, arrays, peers or other processes' memory; no linking of modules, no launches from
-//! the device, no cooperative launches, no nodes put into graphs by hand. Their functions are exported, return
+//! the device, no cooperative launches, no nodes but launches put into graphs by hand. Their functions are exported, return
 //! `CUDA_ERROR_NOT_SUPPORTED` and stand in the log. The runtime API (`libcudart`) asks the driver for tables that NVIDIA does not
 //! document, and so does not run on it.
 

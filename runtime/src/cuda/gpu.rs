@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::info::DeviceInfo;
 use super::lane::{Lane, Lanes};
-use super::launch::{Loaded, Ready};
+use super::launch::{Launch, Loaded, Ready};
 use super::module::{Module, ptx, shared_memory};
 use crate::cache::Cache;
 use crate::contract::Approved;
@@ -164,6 +164,17 @@ impl Cuda {
         program: &Monomorphic,
         approved: &Approved<'_, 'm>,
     ) -> Result<Ready<'m>> {
+        Ok(Ready::new(self.launch(form, artifact, program, approved)?, approved))
+    }
+
+    /// The same without the memory that it uses.
+    pub(super) fn launch(
+        &self,
+        form: Form,
+        artifact: &'static Artifact,
+        program: &Monomorphic,
+        approved: &Approved<'_, '_>,
+    ) -> Result<Launch> {
         let instance = program.instance();
         let (key, name) = ((ptr::from_ref(artifact).addr(), instance.clone()), instance.name(artifact.name));
         let failed = |source| Error::Compile { instance: name.clone(), source };
@@ -191,7 +202,7 @@ impl Cuda {
                 Loaded::Checked(module, form)
             }
         };
-        Ready::new(kernel, name, approved)
+        Launch::new(kernel, name, approved)
     }
 
     /// Submits a launch.
@@ -213,7 +224,20 @@ impl Cuda {
         let mut state = lane.state();
         // SAFETY: by the caller's promise.
         unsafe { launch.submit(&self.lanes, &lane, &mut state)? };
-        lane.wait_in(&mut state)
+        self.lanes.wait_in(&lane, &mut state)
+    }
+
+    /// Waits for all that a lane was given; the error is what was found on the way, the oldest first.
+    pub fn wait(&self, lane: &Lane) -> Result<()> {
+        self.lanes.wait_in(lane, &mut lane.state())
+    }
+
+    pub(super) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    pub(super) fn lanes(&self) -> &Lanes {
+        &self.lanes
     }
 }
 

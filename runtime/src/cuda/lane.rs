@@ -6,7 +6,7 @@
 use super::context::Context;
 use super::driver::{Code, Driver};
 use super::record::Records;
-use crate::stream::{Moment, Pending, Used};
+use crate::stream::{Hazards, Moment, Pending};
 use crate::{Error, Result};
 use cudarc::driver::sys;
 use kernel_dsl::compiler::lower::checked::Checked;
@@ -64,7 +64,7 @@ impl Lanes {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         if let Some(number) = idle {
             let lane = self.get(number);
-            lane.forget()?;
+            self.forget(&lane)?;
             return Ok(lane);
         }
         let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
@@ -93,7 +93,7 @@ impl Lanes {
     pub fn submit(
         &self,
         lane: &Lane,
-        used: &Used<'_>,
+        used: &dyn Hazards,
         doing: impl Fn() -> String,
         call: impl FnOnce(&Driver, sys::CUstream) -> Code,
     ) -> Result<()> {
@@ -105,11 +105,11 @@ impl Lanes {
         &self,
         lane: &Lane,
         state: &mut State,
-        used: &Used<'_>,
+        used: &dyn Hazards,
         doing: impl Fn() -> String,
         call: impl FnOnce(&Driver, sys::CUstream) -> Code,
     ) -> Result<()> {
-        used.before(|moment| self.order(lane, state, moment))?;
+        used.before(&mut |moment| self.order(lane, state, moment))?;
         lane.context.run(doing, |driver| call(driver, lane.stream))?;
         used.note(lane.advance());
         Ok(())
@@ -142,6 +142,24 @@ impl Lanes {
         }
         state.waits[at] = submitted;
         Ok(())
+    }
+
+    /// Waits for all that a lane was given, by whoever has its state; the error is what was found on the way, the oldest first.
+    pub fn wait_in(&self, lane: &Lane, state: &mut State) -> Result<()> {
+        lane.finish()?;
+        state.records.collect(self, &self.context)
+    }
+
+    /// Forgets what a lane's launches have found that nobody waited for: it is not the next owner's.
+    fn forget(&self, lane: &Lane) -> Result<()> {
+        let mut state = lane.state();
+        if state.records.is_empty() {
+            return Ok(());
+        }
+        match self.wait_in(lane, &mut state) {
+            Err(Error::Violation(_)) => Ok(()),
+            other => other,
+        }
     }
 
     /// Waits for all that was submitted to any lane.
@@ -202,29 +220,6 @@ impl Lane {
     /// The moment of the last operation that was submitted.
     pub fn now(&self) -> Moment {
         Moment { stream: self.number, count: self.submitted.load(Ordering::Acquire) }
-    }
-
-    /// Waits for all that was submitted; the error is what was found on the way, the oldest first.
-    pub fn wait(&self) -> Result<()> {
-        self.wait_in(&mut self.state())
-    }
-
-    /// The same, by whoever has the state.
-    pub(super) fn wait_in(&self, state: &mut State) -> Result<()> {
-        self.finish()?;
-        state.records.collect(&self.context)
-    }
-
-    /// Forgets what launches have found that nobody waited for: it is not the next owner's.
-    fn forget(&self) -> Result<()> {
-        let mut state = self.state();
-        if state.records.is_empty() {
-            return Ok(());
-        }
-        match self.wait_in(&mut state) {
-            Err(Error::Violation(_)) => Ok(()),
-            other => other,
-        }
     }
 
     /// The address of a record for a launch of `form` that is submitted next.

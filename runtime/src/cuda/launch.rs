@@ -5,6 +5,7 @@ use super::module::Module;
 use crate::Result;
 use crate::contract::Approved;
 use crate::stream::Used;
+use cudarc::driver::sys;
 use kernel_dsl::compiler::launch::Shape;
 use kernel_dsl::compiler::lower::checked::Checked;
 use std::ffi::c_void;
@@ -20,7 +21,7 @@ pub(super) enum Loaded {
 }
 
 /// All that the driver is told of a launch.
-pub(crate) struct Ready<'a> {
+pub(super) struct Launch {
     kernel: Loaded,
     instance: String,
     shape: Shape,
@@ -29,17 +30,71 @@ pub(crate) struct Ready<'a> {
     values: Box<[u64]>,
     /// To each of `values`.
     pointers: Box<[*mut c_void]>,
-    used: Used<'a>,
 }
 
-impl<'a> Ready<'a> {
-    /// A launch of `kernel`, the instance that the arguments were approved for.
-    pub(super) fn new(kernel: Loaded, instance: String, approved: &Approved<'_, 'a>) -> Result<Ready<'a>> {
+// SAFETY: the pointers are to memory of its own, which moves with it and is used through `&mut` only.
+unsafe impl Send for Launch {}
+// SAFETY: as above.
+unsafe impl Sync for Launch {}
+
+impl Launch {
+    /// Of `kernel`, the instance that the arguments were approved for.
+    pub fn new(kernel: Loaded, instance: String, approved: &Approved<'_, '_>) -> Result<Launch> {
         let shared = approved.shared_bytes(&instance, kernel.module().shared())?;
         let record = matches!(kernel, Loaded::Checked(..)).then_some(0);
         let mut values: Box<[u64]> = approved.parameters().into_iter().chain(record).collect();
         let pointers = values.iter_mut().map(|value| ptr::from_mut(value).cast()).collect();
-        Ok(Ready { kernel, instance, shape: approved.shape(), shared, values, pointers, used: approved.used() })
+        Ok(Launch { kernel, instance, shape: approved.shape(), shared, values, pointers })
+    }
+
+    /// What its record means, if it has one.
+    pub fn checked(&self) -> Option<&Arc<Checked>> {
+        match &self.kernel {
+            Loaded::Bare(_) => None,
+            Loaded::Checked(_, form) => Some(form),
+        }
+    }
+
+    /// Has it write to the record there.
+    pub fn set_record(&mut self, address: u64) {
+        if let (Loaded::Checked(..), Some(record)) = (&self.kernel, self.values.last_mut()) {
+            *record = address;
+        }
+    }
+
+    /// As a graph takes it.
+    pub fn node(&mut self) -> sys::CUDA_KERNEL_NODE_PARAMS_v1 {
+        let ([gx, gy, gz], [bx, by, bz]) = (self.shape.grid, self.shape.block);
+        sys::CUDA_KERNEL_NODE_PARAMS_v1 {
+            func: self.kernel.module().function(),
+            gridDimX: gx,
+            gridDimY: gy,
+            gridDimZ: gz,
+            blockDimX: bx,
+            blockDimY: by,
+            blockDimZ: bz,
+            sharedMemBytes: self.shared,
+            kernelParams: self.pointers.as_mut_ptr(),
+            extra: ptr::null_mut(),
+        }
+    }
+
+    /// What it is, for errors.
+    pub fn doing(&self) -> String {
+        let ([gx, gy, gz], [bx, by, bz]) = (self.shape.grid, self.shape.block);
+        format!("running {} in {gx} × {gy} × {gz} blocks of {bx} × {by} × {bz} threads", self.instance)
+    }
+}
+
+/// A launch with the memory that it uses.
+pub(crate) struct Ready<'a> {
+    launch: Launch,
+    used: Used<'a>,
+}
+
+impl<'a> Ready<'a> {
+    pub(super) fn new(launch: Launch, approved: &Approved<'_, 'a>) -> Ready<'a> {
+        Ready { launch, used: approved.used() }
     }
 
     /// Submits it. `state` is the lane's.
@@ -48,24 +103,26 @@ impl<'a> Ready<'a> {
     /// For its arguments the kernel is free of out-of-bounds accesses and races, unless it is the checked form; the memory of the arguments
     /// lives.
     pub(super) unsafe fn submit(&mut self, lanes: &Lanes, lane: &Lane, state: &mut State) -> Result<()> {
-        if let (Loaded::Checked(_, form), Some(record)) = (&self.kernel, self.values.last_mut()) {
-            *record = lane.next_record(state, form)?;
-        }
-        let Ready { kernel, instance, shape, shared, pointers, used, .. } = self;
-        let ([gx, gy, gz], [bx, by, bz]) = (shape.grid, shape.block);
+        let Ready { launch, used } = self;
+        let record = match launch.checked() {
+            Some(form) => Some(lane.next_record(state, form)?),
+            None => None,
+        };
+        record.into_iter().for_each(|address| launch.set_record(address));
+        let (function, parameters) = (launch.kernel.module().function(), launch.pointers.as_mut_ptr());
+        let ([gx, gy, gz], [bx, by, bz], shared) = (launch.shape.grid, launch.shape.block, launch.shared);
         let submitted = lanes.submit_in(
             lane,
             state,
             used,
-            || format!("running {instance} in {gx} × {gy} × {gz} blocks of {bx} × {by} × {bz} threads"),
+            || launch.doing(),
             // SAFETY: there is a pointer for each parameter of the entry, to at least as many bytes as the parameter has, which the
             // driver copies; the rest by the caller's promise.
             |driver, stream| unsafe {
-                let (function, parameters) = (kernel.module().function(), pointers.as_mut_ptr());
-                (driver.launch)(function, gx, gy, gz, bx, by, bz, *shared, stream, parameters, ptr::null_mut())
+                (driver.launch)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, ptr::null_mut())
             },
         );
-        if submitted.is_err() && matches!(kernel, Loaded::Checked(..)) {
+        if submitted.is_err() && record.is_some() {
             state.records.take_back();
         }
         submitted

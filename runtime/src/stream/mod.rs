@@ -12,8 +12,8 @@ mod uses;
 pub use event::Event;
 pub use prepared::Prepared;
 pub(crate) use queue::Queue;
-pub(crate) use used::{Access, Used};
-pub(crate) use uses::{Moment, Pending, Uses, add};
+pub(crate) use used::{Hazards, Use, Used};
+pub(crate) use uses::{Moment, Parts, Pending, Uses, add};
 
 use crate::cuda::{Form, Lane};
 use crate::device::Backend;
@@ -105,7 +105,7 @@ impl Stream {
     pub fn upload_to<T: Element>(&self, to: &mut DeviceBuffer<T>, from: &PinnedBuffer<T>) -> Result<()> {
         self.same_device(to.device(), "the buffer")?;
         same_length("to the device", to.len(), from.len())?;
-        let used = Used::written(to.uses()).and(from.uses(), Access::Read);
+        let used = Used::written(to.uses()).and(Use::Read(from.uses()));
         // SAFETY: both are as long, their uses are noted, and by these whoever writes or frees either waits.
         unsafe { self.queue.write(&used, to.address(), from.pointer(), to.bytes()) }
     }
@@ -115,7 +115,7 @@ impl Stream {
         self.same_device(from.device(), "the buffer")?;
         same_length("from the device", from.len(), to.len())?;
         let memory = to.pointer_mut();
-        let used = Used::read(from.uses()).and(to.uses(), Access::Write);
+        let used = Used::read(from.uses()).and(Use::Write(to.uses()));
         // SAFETY: as in `upload_to`; `to` is exclusive.
         unsafe { self.queue.read(&used, from.address(), memory, from.bytes()) }
     }
@@ -125,7 +125,7 @@ impl Stream {
         self.same_device(from.device(), "the buffer to read")?;
         self.same_device(to.device(), "the buffer to write")?;
         same_length("within the device", to.len(), from.len())?;
-        let used = Used::read(from.uses()).and(to.uses(), Access::Write);
+        let used = Used::read(from.uses()).and(Use::Write(to.uses()));
         // SAFETY: both are as long, and two: one of them is exclusive. Their uses are noted.
         unsafe { self.queue.copy(&used, from.address(), to.address(), to.bytes()) }
     }
@@ -138,7 +138,11 @@ impl Stream {
         unsafe { self.queue.fill(&used, buffer.address(), buffer.bytes(), 0) }
     }
 
-    fn same_device(&self, other: &Device, what: &'static str) -> Result<()> {
+    pub(crate) fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    pub(crate) fn same_device(&self, other: &Device, what: &'static str) -> Result<()> {
         if self.device.id() == other.id() {
             return Ok(());
         }
@@ -171,7 +175,7 @@ impl Stream {
     }
 
     /// What a launch on the CPU gives: what it found is told later.
-    fn later(&self, launched: Result<()>) -> Result<()> {
+    pub(crate) fn later(&self, launched: Result<()>) -> Result<()> {
         match launched {
             Err(found @ Error::Violation(_)) => {
                 self.found.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(found);

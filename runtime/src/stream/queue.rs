@@ -93,7 +93,7 @@ impl Queue {
     pub fn wait(&self) -> Result<()> {
         match self {
             Queue::Cpu => Ok(()),
-            Queue::Cuda(_, lane) => lane.wait(),
+            Queue::Cuda(cuda, lane) => cuda.wait(lane),
         }
     }
 }

@@ -17,7 +17,7 @@ use super::context::Context;
 use super::engine::Engine;
 use super::error::{Error, Result};
 use super::event::Event;
-use super::graph::{Capture, Executable, Graph};
+use super::graph::{Added, Capture, Executable, Graph};
 use super::handle::{Handle, Table};
 use super::log::Log;
 use super::memory::Supply;
@@ -44,6 +44,7 @@ pub struct Driver {
     pub streams: Table<Stream>,
     pub events: Table<Event>,
     pub graphs: Table<Graph>,
+    pub nodes: Table<Added>,
     pub executables: Table<Executable>,
     pub pools: Table<Pool>,
     /// The device's own pool, and the one that `cuMemAllocAsync` takes from.
@@ -70,6 +71,7 @@ impl Driver {
             streams: Table::default(),
             events: Table::default(),
             graphs: Table::default(),
+            nodes: Table::default(),
             executables: Table::default(),
             pools,
             default_pool,
