@@ -138,6 +138,11 @@ pub enum Error {
     #[allow(missing_docs)]
     TooManySlots { most: usize },
 
+    /// Bytes that are no saved graph, or one that this program or these buffers do not fit.
+    #[error("cannot load the graph: {why}")]
+    #[allow(missing_docs)]
+    SavedGraph { why: String },
+
     /// A launch in the place of one of another kernel, or of another instance or block.
     #[error("cannot put {given} in the place of {recorded}: what changes in a graph are arguments, of the same kernel and instance")]
     #[allow(missing_docs)]

@@ -64,19 +64,12 @@ impl<const R: usize> Layout<R> {
 
     /// The layout, if each index names an element of its own.
     pub fn distinct<T: Element>(self, len: usize) -> Result<Layout<R>> {
-        let mut dims: Vec<_> = self.extents.into_iter().zip(self.strides).filter(|(n, _)| *n > 1).collect();
-        dims.sort_by_key(|(_, stride)| *stride);
-        // Each stride steps over all that the smaller ones reach. All that is reached is in the buffer: no overflow.
-        let mut reach = 0;
-        for (n, stride) in dims {
-            if stride <= reach && !self.extents.contains(&0) {
-                return Err(
-                    self.refused::<T>(len, "two indices would name one element, and the kernel may write it".into())
-                );
+        match distinct(&self.extents, &self.strides) {
+            true => Ok(self),
+            false => {
+                Err(self.refused::<T>(len, "two indices would name one element, and the kernel may write it".into()))
             }
-            reach = reach.saturating_add((n - 1).saturating_mul(stride));
         }
-        Ok(self)
     }
 
     /// Where its first element is: in the buffer, or at its end.
@@ -109,6 +102,20 @@ impl<const R: usize> Layout<R> {
     fn refused<T: Element>(&self, len: usize, why: String) -> Error {
         Error::View { element: T::TYPE, len, extents: self.extents.to_vec(), strides: self.strides.to_vec(), why }
     }
+}
+
+/// Whether each index names an element of its own.
+pub(crate) fn distinct(extents: &[usize], strides: &[usize]) -> bool {
+    let mut dims: Vec<_> = extents.iter().zip(strides).filter(|(n, _)| **n > 1).collect();
+    dims.sort_by_key(|(_, stride)| **stride);
+    // Each stride steps over all that the smaller ones reach.
+    let mut reach = 0usize;
+    let apart = dims.into_iter().all(|(n, stride)| {
+        let apart = *stride > reach;
+        reach = reach.saturating_add((n - 1).saturating_mul(*stride));
+        apart
+    });
+    apart || extents.contains(&0)
 }
 
 /// Elements from the first to the last that a shape reaches, gaps included.

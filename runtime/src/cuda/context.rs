@@ -76,6 +76,11 @@ impl Context {
         Ok(Current { driver, pushed, thread: PhantomData })
     }
 
+    /// What other contexts know it by.
+    pub fn handle(&self) -> sys::CUcontext {
+        self.context
+    }
+
     /// New memory; `bytes` > 0.
     pub fn allocate(&self, bytes: usize) -> Result<u64, Error> {
         let mut address = 0;

@@ -3,7 +3,8 @@
 use super::context::Context;
 use super::info::DeviceInfo;
 use super::lane::{Lane, Lanes};
-use super::launch::{Launch, Loaded, Ready};
+use super::launch::{Launch, Loaded, Ready, Residency};
+use super::mark::Mark;
 use super::module::{Module, ptx, shared_memory};
 use crate::cache::Cache;
 use crate::contract::Approved;
@@ -154,6 +155,46 @@ impl Cuda {
         let doing = || format!("copying {bytes} bytes from {from:#x} to {to:#x}");
         // SAFETY: by the caller's promise.
         self.lanes.submit(lane, used, doing, |driver, stream| unsafe { (driver.copy_in)(to, from, bytes, stream) })
+    }
+
+    /// Copies from another device. Its streams wait for what the copy does with its memory, and the copy for theirs.
+    ///
+    /// # Safety
+    /// As for [`copy`](Cuda::copy), where `used` says that the second is written, and the first is `other`'s, whose uses `read` are.
+    pub unsafe fn copy_from(
+        &self,
+        lane: &Arc<Lane>,
+        used: &Used<'_>,
+        to: u64,
+        (other, read, from): (&Arc<Cuda>, &Used<'_>, u64),
+        bytes: usize,
+    ) -> Result<()> {
+        let doing = || format!("copying {bytes} bytes from {from:#x} of {} to {to:#x}", other.info());
+        let contexts = (self.context.handle(), other.context.handle());
+        // A moment is of one device: on the other the copy is what a lane there waits for.
+        let there = other.lanes.take()?;
+        let copied = (|| {
+            other.lanes.submit(&there, read, doing, |_, _| 0)?;
+            Mark::record(&there)?.hold(lane)?;
+            // SAFETY: by the caller's promise; both contexts are alive.
+            self.lanes.submit(lane, used, doing, |driver, stream| unsafe {
+                (driver.copy_between)(to, contexts.0, from, contexts.1, bytes, stream)
+            })?;
+            Mark::record(lane)?.hold(&there)?;
+            other.lanes.submit(&there, read, doing, |_, _| 0)
+        })();
+        other.lanes.give(&there);
+        copied
+    }
+
+    /// What the driver says of the blocks of a launch of the kernel's own PTX.
+    pub fn residency(
+        &self,
+        artifact: &'static Artifact,
+        program: &Monomorphic,
+        approved: &Approved<'_, '_>,
+    ) -> Result<Residency> {
+        self.launch(Form::Bare, artifact, program, approved)?.residency(&self.context)
     }
 
     /// Makes a launch of the instance ready. Its module is compiled and loaded once.

@@ -1,5 +1,6 @@
 //! Launches made ready: checked once, submitted as often as one likes.
 
+use super::context::Context;
 use super::lane::{Lane, Lanes, State};
 use super::module::Module;
 use crate::Result;
@@ -79,11 +80,44 @@ impl Launch {
         }
     }
 
+    /// What the driver says of blocks of its kernel.
+    pub fn residency(&self, context: &Context) -> Result<Residency> {
+        /// `CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES` and `…_NUM_REGS`
+        const SHARED: i32 = 1;
+        const REGISTERS: i32 = 4;
+        let function = self.kernel.module().function();
+        let threads = self.shape.block.iter().product::<u32>();
+        let (mut blocks, mut registers, mut shared) = (0, 0, 0);
+        context.run(
+            || format!("asking how many blocks of {} a multiprocessor holds", self.instance),
+            // SAFETY: the function is alive; what is written to outlives the calls.
+            |driver| unsafe {
+                let asked = (driver.function_attribute)(&mut registers, REGISTERS, function);
+                let asked = asked.max((driver.function_attribute)(&mut shared, SHARED, function));
+                asked.max((driver.occupancy)(&mut blocks, function, threads as i32, self.shared as usize))
+            },
+        )?;
+        let [blocks, registers, shared] = [blocks, registers, shared].map(|n: i32| n.max(0) as u32);
+        Ok(Residency { threads, registers, shared: shared + self.shared, blocks })
+    }
+
     /// What it is, for errors.
     pub fn doing(&self) -> String {
         let ([gx, gy, gz], [bx, by, bz]) = (self.shape.grid, self.shape.block);
         format!("running {} in {gx} × {gy} × {gz} blocks of {bx} × {by} × {bz} threads", self.instance)
     }
+}
+
+/// What the driver says of a launch's blocks.
+pub(crate) struct Residency {
+    /// Threads of a block.
+    pub threads: u32,
+    /// Registers of a thread.
+    pub registers: u32,
+    /// Bytes of shared memory of a block, the launch's own among them.
+    pub shared: u32,
+    /// Blocks that a multiprocessor holds.
+    pub blocks: u32,
 }
 
 /// A launch with the memory that it uses.

@@ -9,14 +9,16 @@
 //! and launches take slots for them, which are `Copy` and stand for a buffer as input and as output alike. No launch outside the recording takes
 //! a slot.
 //!
-//! [`slot`] holds these, [`lent`] the buffers and launches behind them, [`recording`] the launcher that notes.
+//! [`slot`] holds these, [`lent`] the buffers and launches behind them, [`recording`] the launcher that notes,
+//! [`file`] graphs as bytes.
 
+mod file;
 mod lent;
 mod recording;
 mod slot;
 
 pub use recording::Recording;
-pub use slot::{Slot, SlotMut};
+pub use slot::{AnySlot, Slot, SlotMut};
 
 use crate::contract::{Approved, writes};
 use crate::cuda::{Cuda, Form, Part, Replay};

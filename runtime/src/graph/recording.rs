@@ -5,6 +5,7 @@ use super::slot::{MOST_SLOTS, Slot, SlotId, SlotMut};
 use super::{Graph, Node};
 use crate::cuda::Form;
 use crate::{Device, DeviceBuffer, Error, Result};
+use kernel_dsl::compiler::ElementType;
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Argument, Artifact, Call, Element, Launcher};
 use std::cell::RefCell;
@@ -84,7 +85,7 @@ impl<'g> Recording<'g> {
         Graph::new(self.device, self.number, self.slots.into_inner(), self.launches.into_inner())
     }
 
-    pub(super) fn add_slot(&self, lent: Lent<'g>) -> Result<SlotId> {
+    fn add_slot(&self, lent: Lent<'g>) -> Result<SlotId> {
         if lent.raw().device().id() != self.device.id() {
             return Err(Error::OtherDevice {
                 what: "the buffer",
@@ -100,7 +101,22 @@ impl<'g> Recording<'g> {
         Ok(SlotId { recording: self.number, slot: slots.len() - 1 })
     }
 
-    pub(super) fn note(
+    pub(super) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Element type and bytes of a slot of this recording.
+    pub(super) fn slot(&self, id: SlotId) -> Result<(ElementType, usize)> {
+        let slots = self.slots.borrow();
+        let lent = slots.get(id.slot).filter(|_| id.recording == self.number);
+        lent.map(|lent| (lent.element, lent.bytes)).ok_or(Error::OtherGraph { what: "the slot" })
+    }
+
+    fn note(
         &self,
         form: Form,
         kernel: &'static Artifact,
@@ -108,11 +124,16 @@ impl<'g> Recording<'g> {
         block: Option<usize>,
         arguments: &[Argument<'_>],
     ) -> Result<Node> {
-        let launch = Launch::new(&self.device, self.number, form, kernel, constants, block, arguments)?;
+        self.push(Launch::new(&self.device, self.number, form, kernel, constants, block, arguments)?)
+    }
+
+    /// Adds a launch, if it fits its kernel's contract.
+    pub(super) fn push(&self, launch: Launch) -> Result<Node> {
         let slots = self.slots.borrow();
         // SAFETY: they are looked at and not used.
         let arguments = unsafe { launch.arguments(&self.device, &slots) };
-        self.device.approved(kernel, constants, block, &arguments, |_, _| Ok(()))?;
+        self.device.approved(launch.kernel, &launch.constants, launch.block, &arguments, |_, _| Ok(()))?;
+        drop(arguments);
         let mut launches = self.launches.borrow_mut();
         launches.push(launch);
         Ok(Node { recording: self.number, index: launches.len() - 1 })

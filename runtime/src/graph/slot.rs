@@ -177,6 +177,22 @@ impl<T: Element> SlotMut<T> {
     }
 }
 
+/// A slot of any element type, for [`Recording::load`](super::Recording::load).
+#[derive(Clone, Copy, Debug)]
+pub struct AnySlot(pub(super) SlotId);
+
+impl<T: Element> From<Slot<T>> for AnySlot {
+    fn from(slot: Slot<T>) -> AnySlot {
+        AnySlot(slot.id)
+    }
+}
+
+impl<T: Element> From<SlotMut<T>> for AnySlot {
+    fn from(slot: SlotMut<T>) -> AnySlot {
+        AnySlot(slot.id)
+    }
+}
+
 impl<T: Element> From<SlotMut<T>> for Slot<T> {
     fn from(slot: SlotMut<T>) -> Slot<T> {
         slot.read()

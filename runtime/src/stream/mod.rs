@@ -120,14 +120,33 @@ impl Stream {
         unsafe { self.queue.read(&used, from.address(), memory, from.bytes()) }
     }
 
-    /// Copies all elements of a buffer to one of as many on the same device.
+    /// Copies all elements of a buffer to one of as many of the stream's device. The first may be of another device: between two GPUs
+    /// the copy runs beside the host, from memory to memory where they reach each other's; from the CPU it passes through pinned
+    /// memory; to the CPU it has ended when this returns, as everything there has.
     pub fn copy<T: Element>(&self, from: &DeviceBuffer<T>, to: &mut DeviceBuffer<T>) -> Result<()> {
-        self.same_device(from.device(), "the buffer to read")?;
         self.same_device(to.device(), "the buffer to write")?;
-        same_length("within the device", to.len(), from.len())?;
-        let used = Used::read(from.uses()).and(Use::Write(to.uses()));
-        // SAFETY: both are as long, and two: one of them is exclusive. Their uses are noted.
-        unsafe { self.queue.copy(&used, from.address(), to.address(), to.bytes()) }
+        same_length("between buffers", to.len(), from.len())?;
+        match (from.device().backend(), self.device.backend()) {
+            _ if from.device().id() == self.device.id() => {
+                let used = Used::read(from.uses()).and(Use::Write(to.uses()));
+                // SAFETY: both are as long, and two: one of them is exclusive. Their uses are noted.
+                unsafe { self.queue.copy(&used, from.address(), to.address(), to.bytes()) }
+            }
+            (Backend::Cuda(other), Backend::Cuda(_)) => {
+                let (read, written) = (Used::read(from.uses()), Used::written(to.uses()));
+                // SAFETY: as above.
+                unsafe { self.queue.copy_from(&written, to.address(), (other, &read, from.address()), to.bytes()) }
+            }
+            (Backend::Cpu(_), _) => {
+                let mut pinned = self.device.pinned(from.len())?;
+                from.copy_to(pinned.as_mut_slice()?)?;
+                self.upload_to(to, &pinned)
+            }
+            (Backend::Cuda(_), Backend::Cpu(_)) => match to.as_mut_slice() {
+                Some(to) => from.copy_to(to),
+                None => Ok(()),
+            },
+        }
     }
 
     /// Sets all elements to 0.

@@ -20,7 +20,7 @@ use super::event::Event;
 use super::graph::{Added, Capture, Executable, Graph};
 use super::handle::{Handle, Table};
 use super::log::Log;
-use super::memory::Supply;
+use super::memory::{Addresses, Supply};
 use super::module::{Function, Module};
 use super::settings::Settings;
 use super::stream::Stream;
@@ -37,7 +37,8 @@ pub struct Driver {
     pub settings: Settings,
     pub log: Arc<Log>,
     pub engine: Arc<Engine>,
-    pub supply: Arc<Supply>,
+    /// By device.
+    supplies: Vec<Arc<Supply>>,
     pub contexts: Table<Context>,
     pub modules: Table<Module>,
     pub functions: Table<Function>,
@@ -50,7 +51,8 @@ pub struct Driver {
     /// The device's own pool, and the one that `cuMemAllocAsync` takes from.
     default_pool: Handle,
     current_pool: AtomicU64,
-    primary: Mutex<Primary>,
+    /// By device.
+    primary: Vec<Mutex<Primary>>,
     captures: Mutex<Vec<Arc<Capture>>>,
     ids: AtomicU64,
 }
@@ -61,10 +63,13 @@ impl Driver {
         let log = Arc::new(log);
         let limits = Limits { checks: settings.checks, fuel: settings.fuel };
         let pools = Table::default();
+        // An address says what it is of, whichever device that is on.
+        let addresses: Arc<Mutex<Addresses>> = Arc::default();
+        let each = 0..settings.visible;
         let default_pool = pools.insert(Pool::new).handle;
         Driver {
             engine: Arc::new(Engine::new(limits, log.clone())),
-            supply: Arc::new(Supply::new(settings.memory)),
+            supplies: each.clone().map(|_| Arc::new(Supply::new(settings.memory, addresses.clone()))).collect(),
             contexts: Table::default(),
             modules: Table::default(),
             functions: Table::default(),
@@ -76,7 +81,7 @@ impl Driver {
             pools,
             default_pool,
             current_pool: default_pool.0.into(),
-            primary: Mutex::default(),
+            primary: each.map(|_| Mutex::default()).collect(),
             captures: Mutex::default(),
             ids: AtomicU64::new(1),
             settings,
@@ -84,12 +89,16 @@ impl Driver {
         }
     }
 
-    /// Refuses every device but 0.
-    pub fn device(&self, device: i32) -> Result {
-        if device == 0 && self.settings.visible {
-            return Ok(());
-        }
-        Err(Error::new(CUresult::CUDA_ERROR_INVALID_DEVICE, format!("there is no device {device}")))
+    /// The place of a device that the process sees.
+    pub fn device(&self, device: i32) -> Result<usize> {
+        let seen = usize::try_from(device).ok().filter(|place| *place < self.settings.visible as usize);
+        let why = || Error::new(CUresult::CUDA_ERROR_INVALID_DEVICE, format!("there is no device {device}"));
+        seen.ok_or_else(why)
+    }
+
+    /// The memory of the device at that place.
+    pub fn supply(&self, device: usize) -> &Arc<Supply> {
+        &self.supplies[device]
     }
 
     fn id(&self) -> u64 {

@@ -15,7 +15,8 @@ impl Driver {
             *log = told;
             error
         })?;
-        let mut made = Module::new(context, module, &self.supply, Handle(0))?;
+        let supply = self.supply(context.device);
+        let mut made = Module::new(context, module, supply, Handle(0))?;
         Ok(self.modules.insert(|handle| {
             made.handle = handle;
             made
