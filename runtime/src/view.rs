@@ -390,6 +390,18 @@ macro_rules! cast {
 }
 cast!(BufferView BufferViewMut);
 
+macro_rules! shared_of {
+    ($($View:ident $Shared:ident)*) => {$(
+        impl<'a, T: Element, const R: usize> $View<'a, T, R> {
+            /// The same elements, to read for as long as they could have been written.
+            pub fn shared(self) -> $Shared<'a, T, R> {
+                $Shared::new(self.origin, self.layout)
+            }
+        }
+    )*};
+}
+shared_of!(BufferViewMut BufferView BufferStridedMut BufferStrided);
+
 /// Every bit pattern is a value of every [`Element`], and none has padding.
 fn recast<'a, T: Element, U: Element>(
     origin: Origin<'a>,

@@ -7,7 +7,7 @@ use common::inside;
 use kernels_rs::saxpy;
 use runtime::{Device, Error};
 
-const TWO: &[(&str, &str)] = &[("CUDA_ON_CPU_DEVICES", "2"), ("CUDA_ON_CPU_MEMORY", "1G")];
+const TWO: &[(&str, &str)] = &[("CUDA_ON_CPU_DEVICES", "2"), ("CUDA_ON_CPU_MEMORY", "64M")];
 const N: usize = 1000;
 
 fn two() -> [Device; 2] {
@@ -26,9 +26,9 @@ fn both_are_there_and_no_third() {
         assert!(matches!(Device::cuda(2).unwrap_err(), Error::NoSuchDevice { ordinal: 2, count: 2 }));
         assert_eq!(runtime::doctor::examine().devices.len(), 2);
         // Each has memory of its own.
-        let held: Vec<_> = [&first, &second].iter().map(|device| device.zeros::<u8>(700 << 20).unwrap()).collect();
-        assert!(matches!(first.zeros::<u8>(700 << 20).unwrap_err(), Error::OutOfMemory { .. }));
-        assert_eq!(second.memory().in_use, 700 << 20);
+        let held: Vec<_> = [&first, &second].iter().map(|device| device.zeros::<u8>(40 << 20).unwrap()).collect();
+        assert!(matches!(first.zeros::<u8>(40 << 20).unwrap_err(), Error::OutOfMemory { .. }));
+        assert_eq!(second.memory().in_use, 40 << 20);
         drop(held);
     });
 }

@@ -165,7 +165,11 @@ impl Launch {
 
     /// Whether it is of the same kernel, instance and form.
     pub fn is_like(&self, other: &Launch) -> bool {
-        ptr::eq(self.kernel, other.kernel) && self.constants == other.constants && self.form == other.form
+        // A kernel may be there more than once: as its type has it, and as the registry does.
+        let name = |kernel: &Artifact| (kernel.module, kernel.name);
+        let same = ptr::eq(self.kernel, other.kernel)
+            || name(self.kernel) == name(other.kernel) && self.kernel.hir == other.kernel.hir;
+        same && self.constants == other.constants && self.form == other.form
     }
 
     /// Its arguments as the device takes them.

@@ -105,10 +105,6 @@ impl<'g> Recording<'g> {
         &self.device
     }
 
-    pub(super) fn number(&self) -> u64 {
-        self.number
-    }
-
     /// Element type and bytes of a slot of this recording.
     pub(super) fn slot(&self, id: SlotId) -> Result<(ElementType, usize)> {
         let slots = self.slots.borrow();

@@ -2,6 +2,7 @@
 
 mod decode;
 mod misuse;
+mod saved;
 
 use kernel_dsl::prelude::*;
 use runtime::doctor::{self, DriverFinding};
@@ -90,6 +91,7 @@ on_both! {
     independent: cpu_keeps_what_is_apart gpu_keeps_what_is_apart;
     decode::loops: cpu_decodes gpu_decodes;
     misuse::all: cpu_refuses gpu_refuses;
+    saved::round_trip: cpu_loads_what_was_saved gpu_loads_what_was_saved;
 }
 
 /// Checked and bare launches, views, scalars that change; against the same on the host.
