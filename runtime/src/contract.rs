@@ -63,14 +63,12 @@ impl<'a, 'm> Approved<'a, 'm> {
     /// The memory that the launch uses, as far as its owners keep track of that.
     pub fn used(&self) -> Used<'m> {
         let memory = self.arguments.iter().enumerate().filter_map(|(index, argument)| match argument {
-            Argument::Memory(memory) => {
-                Some(match (memory.owner::<Uses>(), self.writes(index)) {
-                    (Some(uses), true) => Use::Write(uses),
-                    (Some(uses), false) => Use::Read(uses),
-                    (None, true) => Use::WritePart(memory.owner::<Parts>()?),
-                    (None, false) => Use::Read(memory.owner::<Parts>()?),
-                })
-            }
+            Argument::Memory(memory) => Some(match (memory.owner::<Uses>(), self.writes(index)) {
+                (Some(uses), true) => Use::Write(uses),
+                (Some(uses), false) => Use::Read(uses),
+                (None, true) => Use::WritePart(memory.owner::<Parts>()?),
+                (None, false) => Use::Read(memory.owner::<Parts>()?),
+            }),
             Argument::Scalar { .. } => None,
         });
         memory.fold(Used::default(), Used::and)

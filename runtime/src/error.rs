@@ -144,12 +144,16 @@ pub enum Error {
     SavedGraph { why: String },
 
     /// A launch in the place of one of another kernel, or of another instance or block.
-    #[error("cannot put {given} in the place of {recorded}: what changes in a graph are arguments, of the same kernel and instance")]
+    #[error(
+        "cannot put {given} in the place of {recorded}: what changes in a graph are arguments, of the same kernel and instance"
+    )]
     #[allow(missing_docs)]
     OtherKernel { given: String, recorded: String },
 
     /// A buffer in a graph's slot that is not as long as the one that it was recorded with.
-    #[error("cannot replay: slot {slot} was recorded with a buffer of {recorded} bytes, and holds one of {found} bytes")]
+    #[error(
+        "cannot replay: slot {slot} was recorded with a buffer of {recorded} bytes, and holds one of {found} bytes"
+    )]
     #[allow(missing_docs)]
     SlotLength { slot: usize, recorded: usize, found: usize },
 

@@ -31,6 +31,10 @@
 //! A device's memory is kept when buffers are dropped, and handed out again without a call of the driver ([`Device::memory`] tells how it
 //! stands). A buffer may be dropped while streams still use it; the next owner's first use waits for that, on the device.
 //! [`PinnedBuffer`]s are host memory for copies that run beside other work.
+//!
+//! Views are borrows: parts of a buffer ([`BufferViewMut::split_at`]) go to different launches, streams and threads at once, and what each
+//! does is known of the whole when all of it is used again. A view of numbers can be taken for one of others as large
+//! ([`BufferView::cast`]).
 
 mod buffer;
 mod cache;

@@ -403,10 +403,7 @@ macro_rules! shared_of {
 shared_of!(BufferViewMut BufferView BufferStridedMut BufferStrided);
 
 /// Every bit pattern is a value of every [`Element`], and none has padding.
-fn recast<'a, T: Element, U: Element>(
-    origin: Origin<'a>,
-    layout: &Layout<1>,
-) -> Result<(Origin<'a>, Layout<1>)> {
+fn recast<'a, T: Element, U: Element>(origin: Origin<'a>, layout: &Layout<1>) -> Result<(Origin<'a>, Layout<1>)> {
     let (address, [len]) = (layout.address::<T>(origin), layout.extents);
     // In the buffer, and so no more than there can be.
     let bytes = len * size_of::<T>();

@@ -3,7 +3,8 @@
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Argument, Call, launcher};
 use runtime::{
-    BufferView, BufferViewMut, Device, DeviceBuffer, Error, Event, Graph, PinnedBuffer, Prepared, Recording, Slot, SlotMut, Stream,
+    BufferView, BufferViewMut, Device, DeviceBuffer, Error, Event, Graph, PinnedBuffer, Prepared, Recording, Slot,
+    SlotMut, Stream,
 };
 
 fn send<T: Send>() {}

@@ -137,7 +137,10 @@ fn refused(device: &Device) {
     assert!(buffer.split_at_mut(17).is_err() && buffer.range(9..17).is_err());
     assert!(buffer.view_mut([4, 4]).unwrap().slice(2..5).is_err());
     let odd = device.zeros::<u8>(7).unwrap();
-    assert_eq!(odd.cast::<u16>().unwrap_err().to_string(), "cannot take 7 u8 for u16: 7 bytes are no multiple of its 2");
+    assert_eq!(
+        odd.cast::<u16>().unwrap_err().to_string(),
+        "cannot take 7 u8 for u16: 7 bytes are no multiple of its 2"
+    );
     let error = odd.range(1..5).unwrap().cast::<u32>().unwrap_err().to_string();
     assert!(error.contains("and it is aligned to 4"), "{error}");
     assert_eq!(buffer.as_slice().is_some(), device.is_cpu());
@@ -146,7 +149,8 @@ fn refused(device: &Device) {
     assert_eq!(none.as_slice().map(<[u32]>::len), device.is_cpu().then_some(0));
     let (low, high) = none.split_at_mut(0).unwrap();
     next::launch(device, low.shared(), high).unwrap();
-    next::launch(device, none.cast::<f32>().unwrap().cast::<u32>().unwrap(), buffer.range_mut(16..16).unwrap()).unwrap();
+    next::launch(device, none.cast::<f32>().unwrap().cast::<u32>().unwrap(), buffer.range_mut(16..16).unwrap())
+        .unwrap();
     assert_eq!(buffer.download().unwrap(), (1..17).collect::<Vec<u32>>());
 }
 

@@ -204,11 +204,7 @@ impl Driver {
     /// The functions for graphs.
     pub(super) fn graphs(&self) -> Result<&Graphs, Error> {
         let needed = CudaVersion { major: 10, minor: 1 };
-        self.graphs.as_ref().ok_or_else(|| Error::DriverTooOld {
-            found: self.version,
-            needed,
-            what: "a graph".into(),
-        })
+        self.graphs.as_ref().ok_or_else(|| Error::DriverTooOld { found: self.version, needed, what: "a graph".into() })
     }
 
     /// An error if `code` is one; `doing` says what was being done, with what.

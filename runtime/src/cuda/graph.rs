@@ -71,7 +71,8 @@ impl Replay {
             false => Some(Arc::new(Findings::new(context.clone(), forms)?)),
         };
         let (graph, executable) = (ptr::null_mut(), ptr::null_mut());
-        let mut replay = Replay { context, graph, executable, nodes: Vec::with_capacity(parts.len()), findings, records };
+        let mut replay =
+            Replay { context, graph, executable, nodes: Vec::with_capacity(parts.len()), findings, records };
         replay.make()?;
         parts.into_iter().try_for_each(|part| replay.add(part))?;
         replay.instantiate()?;

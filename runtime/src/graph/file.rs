@@ -292,7 +292,8 @@ impl Argument {
             Argument::Scalar { ty, bits } => return Ok(Given::Scalar { ty: *ty, bits: *bits }),
             Argument::Memory { slot, element, offset, shape, mutable } => (*slot, element, *offset, shape, *mutable),
         };
-        let (place, room) = places.get(slot as usize).ok_or_else(|| refused("an argument is of no slot that it has"))?;
+        let (place, room) =
+            places.get(slot as usize).ok_or_else(|| refused("an argument is of no slot that it has"))?;
         let known = elements.get(element.as_str());
         let element = *known.ok_or_else(|| refused(format!("no slot holds {element}, as an argument does")))?;
         let shape = match shape {

@@ -4,7 +4,7 @@ use super::slot::{BASE, SlotId};
 use crate::buffer::RawBuffer;
 use crate::cuda::Form;
 use crate::stream::{Hazards, Moment, Use};
-use crate::{contract, Device, DeviceBuffer, Error, Result};
+use crate::{Device, DeviceBuffer, Error, Result, contract};
 use kernel_dsl::compiler::hir::{Constant, Instance};
 use kernel_dsl::compiler::launch::Refusal;
 use kernel_dsl::compiler::{ElementType, Scalar};
@@ -20,7 +20,7 @@ pub(super) struct Lent<'g> {
     /// Its length: what is put in its place has the same.
     pub bytes: usize,
     /// Where it was when the launches were last made ready.
-    pub bound: u64,
+    bound: u64,
     /// What the launches do with it, if anything.
     pub access: Option<Access>,
 }
@@ -77,6 +77,16 @@ impl<'g> Lent<'g> {
             Held::Exclusive(raw) => Some(raw),
             Held::Borrowed(_) | Held::Shared(_) => None,
         }
+    }
+
+    /// Whether it is elsewhere than when the launches were made ready.
+    pub fn has_moved(&self) -> bool {
+        self.raw().address() != self.bound
+    }
+
+    /// The launches have been made ready for where it is.
+    pub fn settle(&mut self) {
+        self.bound = self.raw().address();
     }
 
     /// Whether launches may write it.
@@ -228,7 +238,8 @@ impl Given {
                 Some(Given::Memory {
                     slot: id.slot,
                     element: memory.element(),
-                    offset: memory.address() - BASE,
+                    // A view that a kernel holds and that has no elements may have no address.
+                    offset: memory.address().saturating_sub(BASE),
                     shape: memory.shape().clone(),
                     mutable: memory.mutable(),
                 })

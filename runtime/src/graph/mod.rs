@@ -110,9 +110,7 @@ impl<'g> Graph<'g> {
     fn new(device: Device, recording: u64, slots: Vec<Lent<'g>>, launches: Vec<Launch>) -> Result<Graph<'g>> {
         let made = match device.backend() {
             Backend::Cpu(_) => Made::Cpu,
-            Backend::Cuda(cuda) => {
-                Made::Cuda(cuda.clone(), OnGpu { replay: None, nodes: Vec::new(), stale: true })
-            }
+            Backend::Cuda(cuda) => Made::Cuda(cuda.clone(), OnGpu { replay: None, nodes: Vec::new(), stale: true }),
         };
         let mut graph = Graph { device, recording, made, launches, slots };
         graph.note_accesses()?;
@@ -193,10 +191,8 @@ impl<'g> Graph<'g> {
         }
         if !self.launches[node.index].slots().eq(old.slots()) {
             // What comes after what has changed.
+            self.make_anew();
             self.note_accesses()?;
-            if let Made::Cuda(_, on_gpu) = &mut self.made {
-                on_gpu.stale = true;
-            }
         }
         Ok(())
     }
@@ -237,25 +233,38 @@ impl<'g> Graph<'g> {
 
     /// Makes launches ready anew whose buffers have been exchanged.
     fn bind(&mut self) -> Result<()> {
-        for slot in 0..self.slots.len() {
-            let lent = &self.slots[slot];
-            let (raw, bound) = (lent.raw(), lent.bound);
-            if raw.address() == bound && raw.bytes() == lent.bytes {
-                continue;
-            }
-            if raw.bytes() != lent.bytes {
-                return Err(Error::SlotLength { slot, recorded: lent.bytes, found: raw.bytes() });
-            }
-            if raw.device().id() != self.device.id() {
-                let found = raw.device().to_string();
-                return Err(Error::OtherDevice { what: "a buffer of the graph", found, stream: self.device.to_string() });
-            }
-                let takes = |launch: &Launch| launch.slots().any(|s| s == slot);
-            let launches: Vec<_> = (0..self.launches.len()).filter(|i| takes(&self.launches[*i])).collect();
-            launches.into_iter().try_for_each(|index| self.ready(index))?;
-            self.slots[slot].bound = self.slots[slot].raw().address();
+        let home = self.device.id();
+        let there = |lent: &Lent| lent.raw().device().id() == home && lent.raw().bytes() == lent.bytes;
+        if self.slots.iter().all(|lent| there(lent) && !lent.has_moved()) {
+            return Ok(());
         }
+        if let Some((slot, lent)) = self.slots.iter().enumerate().find(|(_, lent)| !there(lent)) {
+            let (raw, recorded) = (lent.raw(), lent.bytes);
+            return Err(match raw.device().id() == home {
+                true => Error::SlotLength { slot, recorded, found: raw.bytes() },
+                false => Error::OtherDevice {
+                    what: "a buffer of the graph",
+                    found: raw.device().to_string(),
+                    stream: self.device.to_string(),
+                },
+            });
+        }
+        let moved = |launch: &Launch| launch.slots().any(|slot| self.slots[slot].has_moved());
+        let moved: Vec<_> = (0..self.launches.len()).filter(|index| moved(&self.launches[*index])).collect();
+        if let Err(why) = moved.into_iter().try_for_each(|index| self.ready(index)) {
+            // Some launches have the new addresses, and others the old ones.
+            self.make_anew();
+            return Err(why);
+        }
+        self.slots.iter_mut().for_each(Lent::settle);
         Ok(())
+    }
+
+    /// Has the driver make the graph anew before the next replay.
+    fn make_anew(&mut self) {
+        if let Made::Cuda(_, on_gpu) = &mut self.made {
+            on_gpu.stale = true;
+        }
     }
 
     /// Checks a launch against its kernel's contract, and tells the driver of it.
@@ -263,18 +272,23 @@ impl<'g> Graph<'g> {
         let launch = &self.launches[index];
         // SAFETY: they are looked at and not used.
         let arguments = unsafe { launch.arguments(&self.device, &self.slots) };
-        let part = self.device.approved(launch.kernel, &launch.constants, launch.block, &arguments, |program, approved| {
-            match &self.made {
-                Made::Cpu => Ok(None),
-                Made::Cuda(cuda, _) => {
-                    Part::new(cuda, launch.form, launch.kernel, program, approved, Vec::new()).map(Some)
+        let part =
+            self.device.approved(launch.kernel, &launch.constants, launch.block, &arguments, |program, approved| {
+                match &self.made {
+                    Made::Cpu => Ok(None),
+                    Made::Cuda(cuda, _) => {
+                        Part::new(cuda, launch.form, launch.kernel, program, approved, Vec::new()).map(Some)
+                    }
                 }
-            }
-        })?;
+            })?;
         if let Made::Cuda(_, on_gpu) = &mut self.made {
             match (part, on_gpu.nodes.get(index).copied().flatten(), &mut on_gpu.replay) {
                 _ if on_gpu.stale => {}
-                (Some(part), Some(node), Some(replay)) => replay.set(node, part)?,
+                (Some(part), Some(node), Some(replay)) => {
+                    let set = replay.set(node, part);
+                    on_gpu.stale |= set.is_err();
+                    set?;
+                }
                 (None, None, _) => {}
                 _ => on_gpu.stale = true,
             }

@@ -64,9 +64,8 @@ pub fn loops(device: &Device, _: u32) {
     let (mut x_host, mut rows_host) = (start, Vec::new());
     for position in 0..MOST {
         rows_host.push(x_host.iter().map(|x| x + position as f32).collect::<Vec<_>>());
-        x_host = (0..WIDTH)
-            .map(|i| rows_host.iter().fold(0.0, |sum, row| f32::mul_add(row[i], w[i], sum)) * 0.25)
-            .collect();
+        x_host =
+            (0..WIDTH).map(|i| rows_host.iter().fold(0.0, |sum, row| f32::mul_add(row[i], w[i], sum)) * 0.25).collect();
     }
     assert_eq!(layer.buffer(x).unwrap().download().unwrap(), x_host);
 }

@@ -202,7 +202,10 @@ fn streams_wait(device: &Device, times: u32) {
 fn findings(device: &Device, times: u32) {
     let (stream, other) = (device.stream().unwrap(), device.stream().unwrap());
     let recording = device.record();
-    let (x, y) = (recording.own(device.upload(&count(0)[..32]).unwrap()).unwrap(), recording.own(device.zeros(32).unwrap()).unwrap());
+    let (x, y) = (
+        recording.own(device.upload(&count(0)[..32]).unwrap()).unwrap(),
+        recording.own(device.zeros(32).unwrap()).unwrap(),
+    );
     mix::launch(&recording, times, x, y).unwrap();
     let node = recording.add(beyond::call(0, x, y)).unwrap();
     let mut graph = recording.finish().unwrap();

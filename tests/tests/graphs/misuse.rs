@@ -6,7 +6,8 @@ use runtime::{Device, Error};
 pub fn all(device: &Device, times: u32) {
     let recording = device.record();
     let plain = device.zeros::<u32>(N).unwrap();
-    let (x, y) = (recording.own(device.upload(&count(1)).unwrap()).unwrap(), recording.own(device.zeros(N).unwrap()).unwrap());
+    let (x, y) =
+        (recording.own(device.upload(&count(1)).unwrap()).unwrap(), recording.own(device.zeros(N).unwrap()).unwrap());
     let short = recording.own(device.zeros::<u32>(5).unwrap()).unwrap();
     let said = |result: Result<(), Error>| result.unwrap_err().to_string();
 
@@ -19,10 +20,15 @@ pub fn all(device: &Device, times: u32) {
     let foreign = other.own(device.zeros::<u32>(N).unwrap()).unwrap();
     assert!(said(mix::launch(&recording, 1, x, foreign)).contains("not lent to this recording"));
     assert!(x.view([3, 4]).is_err() && x.range(5..N + 1).is_err() && x.range_mut(7..N + 2).is_err());
-    assert!(said(turn::launch(&recording, x.view([20, 50]).unwrap(), y.view_mut([20, 50]).unwrap())).contains("requires"));
+    assert!(
+        said(turn::launch(&recording, x.view([20, 50]).unwrap(), y.view_mut([20, 50]).unwrap())).contains("requires")
+    );
     // A slot is nothing to other launches.
     let refused = said(mix::launch(device, 1, x, y));
-    assert!(refused.contains("its memory belongs to another device") || refused.contains("lent to a recording"), "{refused}");
+    assert!(
+        refused.contains("its memory belongs to another device") || refused.contains("lent to a recording"),
+        "{refused}"
+    );
     assert!(mix::launch(&device.stream().unwrap(), 1, x, y).is_err());
     let borrowed = recording.borrow(&plain).unwrap();
     let node = recording.add(mix::call(times, x, y)).unwrap();
@@ -56,7 +62,10 @@ pub fn all(device: &Device, times: u32) {
     }
     let kept = std::mem::replace(graph.buffer_mut(y).unwrap(), device.zeros(N + 1).unwrap());
     let refused = said(graph.replay(&stream));
-    assert!(refused.contains("slot 1 was recorded with a buffer of 4000 bytes, and holds one of 4004 bytes"), "{refused}");
+    assert!(
+        refused.contains("slot 1 was recorded with a buffer of 4000 bytes, and holds one of 4004 bytes"),
+        "{refused}"
+    );
     *graph.buffer_mut(y).unwrap() = kept;
 
     // All the same it does what it was recorded for.

@@ -146,7 +146,10 @@ fn what_does_not_fit_is_refused() {
     let told = |slots: &[AnySlot]| recording.load(&bytes, slots).unwrap_err().to_string();
     assert!(told(&[x.into()]).contains("it has 3 slots, given 1"));
     let short = recording.own(device.zeros::<u32>(5).unwrap()).unwrap();
-    assert!(told(&[x.into(), short.into(), z.into()]).contains("slot 1 is to hold 4000 bytes of u32, given 20 bytes of u32"));
+    assert!(
+        told(&[x.into(), short.into(), z.into()])
+            .contains("slot 1 is to hold 4000 bytes of u32, given 20 bytes of u32")
+    );
     let floats = recording.own(device.zeros::<f32>(N).unwrap()).unwrap();
     assert!(told(&[x.into(), y.into(), floats.into()]).contains("given 4000 bytes of f32"));
     let shared = device.zeros::<u32>(N).unwrap();
@@ -159,7 +162,8 @@ fn what_does_not_fit_is_refused() {
 
     // What a checked launch finds, it finds when it is replayed.
     let saved = device.record();
-    let (a, b) = (saved.own(device.zeros::<u32>(32).unwrap()).unwrap(), saved.own(device.zeros::<u32>(32).unwrap()).unwrap());
+    let (a, b) =
+        (saved.own(device.zeros::<u32>(32).unwrap()).unwrap(), saved.own(device.zeros::<u32>(32).unwrap()).unwrap());
     beyond::launch(&saved, 1, a, b).unwrap();
     let bytes = saved.finish().unwrap().save().unwrap();
     let recording = device.record();
