@@ -41,6 +41,7 @@ impl Records {
                 return Err(why);
             }
             self.address = address;
+            self.forms.reserve_exact(ROOM);
         }
         if self.forms.len() == ROOM {
             return Ok(None);
@@ -88,9 +89,11 @@ impl Records {
         if self.forms.is_empty() {
             return Ok(());
         }
-        let forms = std::mem::take(&mut self.forms);
         // SAFETY: ours, initialised in `next`; the launches have ended.
-        unsafe { read(context, self.address, &forms) }
+        let read = unsafe { read(context, self.address, &self.forms) };
+        // It keeps its room: launches allocate nothing.
+        self.forms.clear();
+        read
     }
 
     pub fn free(self, context: &Context) {

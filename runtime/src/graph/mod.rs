@@ -310,7 +310,8 @@ impl<'g> Graph<'g> {
 
     fn accesses(&self, index: usize) -> Result<Vec<(usize, Access)>> {
         let launch = &self.launches[index];
-        let writes = writes(&*self.device.instance(launch.kernel, &launch.constants)?);
+        let program = self.device.instance(launch.kernel, &launch.constants)?;
+        let writes = writes(&program);
         Ok(launch.accesses(|argument| writes.get(argument).copied().unwrap_or(false)))
     }
 
