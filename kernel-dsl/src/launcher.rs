@@ -77,6 +77,11 @@ impl<'a> Call<'a> {
         self.block
     }
 
+    /// The same in blocks of another extent, where the kernel leaves that to its launches.
+    pub fn in_blocks_of(self, block: usize) -> Call<'a> {
+        Call { block: self.block.map(|_| block), ..self }
+    }
+
     /// The arguments in order.
     pub fn arguments(&self) -> &[Argument<'a>] {
         &self.arguments

@@ -2,8 +2,8 @@
 
 use crate::device::Memory;
 use crate::pool::Piece;
-use crate::stream::{Access, Used, Uses};
-use crate::view::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Layout};
+use crate::stream::{Use, Used, Uses};
+use crate::view::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Keeper, Layout, Origin};
 use crate::{Device, Error, Result};
 use kernel_dsl::launcher::{self, Shape, SliceArgument, SliceMutArgument};
 use kernel_dsl::{Argument, Element};
@@ -11,6 +11,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr;
+use std::sync::Arc;
 
 /// Memory of a device, given back when dropped, and who still uses it.
 ///
@@ -65,7 +66,7 @@ impl RawBuffer {
             let staged = RawBuffer::new(&self.device, Memory::Pinned, self.bytes)?;
             self.device.backend().wait_for(&staged.uses.before_write())?;
             let start = ptr::with_exposed_provenance_mut::<u8>(staged.address() as usize);
-            let used = Used::written(&self.uses).and(&staged.uses, Access::Read);
+            let used = Used::written(&self.uses).and(Use::Read(&staged.uses));
             // SAFETY: the staged memory is ours alone, as long, and of the host; its use is noted for whoever has it next. Should the
             // wait be given up, the device is lost, and its pool hands out nothing any more.
             unsafe {
@@ -87,7 +88,7 @@ impl RawBuffer {
         if self.device.backend().may_give_up() {
             let staged = RawBuffer::new(&self.device, Memory::Pinned, self.bytes)?;
             let start = ptr::with_exposed_provenance_mut::<u8>(staged.address() as usize);
-            let used = Used::read(&self.uses).and(&staged.uses, Access::Write);
+            let used = Used::read(&self.uses).and(Use::Write(&staged.uses));
             // SAFETY: as in `write`; the copy is over when it is looked at.
             unsafe {
                 queue.read(&used, self.address(), start, self.bytes)?;
@@ -123,9 +124,9 @@ impl Drop for RawBuffer {
 /// # Ok(())
 /// # }
 /// ```
+#[repr(transparent)]
 pub struct DeviceBuffer<T: Element> {
     raw: RawBuffer,
-    len: usize,
     element: PhantomData<T>,
 }
 
@@ -166,20 +167,62 @@ pub(crate) fn bytes_of<T: Element>(device: &Device, len: usize) -> Result<usize>
     })
 }
 
+/// Memory of the host at an address that was made of a pointer.
+fn host(address: u64) -> *mut u8 {
+    ptr::with_exposed_provenance_mut(address as usize)
+}
+
 impl<T: Element> DeviceBuffer<T> {
     fn new(device: &Device, len: usize) -> Result<DeviceBuffer<T>> {
         let raw = RawBuffer::new(device, Memory::Device, bytes_of::<T>(device, len)?)?;
-        Ok(DeviceBuffer { raw, len, element: PhantomData })
+        Ok(DeviceBuffer { raw, element: PhantomData })
+    }
+
+    /// Its memory.
+    pub(crate) fn raw(&self) -> &RawBuffer {
+        &self.raw
+    }
+
+    /// The buffer whose memory `raw` is.
+    ///
+    /// # Safety
+    /// It was that of a `DeviceBuffer<T>`.
+    pub(crate) unsafe fn of_raw(raw: &RawBuffer) -> &DeviceBuffer<T> {
+        // SAFETY: a `DeviceBuffer<T>` is its memory and nothing else; by the caller's promise it is of such.
+        unsafe { &*ptr::from_ref(raw).cast() }
+    }
+
+    /// The same, exclusively.
+    ///
+    /// # Safety
+    /// As for `of_raw`.
+    pub(crate) unsafe fn of_raw_mut(raw: &mut RawBuffer) -> &mut DeviceBuffer<T> {
+        // SAFETY: as above. Whatever is put there is a `DeviceBuffer<T>` too.
+        unsafe { &mut *ptr::from_mut(raw).cast() }
+    }
+
+    /// Its memory, with whoever else owns it.
+    pub(crate) fn shared_raw(shared: Arc<DeviceBuffer<T>>) -> Arc<RawBuffer> {
+        // SAFETY: a `DeviceBuffer<T>` is its memory and nothing else.
+        unsafe { Arc::from_raw(Arc::into_raw(shared).cast()) }
+    }
+
+    pub(crate) fn into_raw(self) -> RawBuffer {
+        self.raw
+    }
+
+    pub(crate) fn raw_mut(&mut self) -> &mut RawBuffer {
+        &mut self.raw
     }
 
     /// Number of elements.
     pub fn len(&self) -> usize {
-        self.len
+        self.raw.bytes() / size_of::<T>()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// The device whose memory it is.
@@ -196,11 +239,11 @@ impl<T: Element> DeviceBuffer<T> {
 
     /// A copy of all elements on the host: the counterpart of [`Device::upload`].
     pub fn download(&self) -> Result<Vec<T>> {
-        let mut data = Vec::with_capacity(self.len);
+        let mut data = Vec::with_capacity(self.len());
         // SAFETY: zeros are values of `T`, of which every bit pattern is one; the capacity is there.
         unsafe {
-            std::ptr::write_bytes(data.as_mut_ptr(), 0, self.len);
-            data.set_len(self.len);
+            ptr::write_bytes(data.as_mut_ptr(), 0, self.len());
+            data.set_len(self.len());
         }
         self.copy_to(&mut data)?;
         Ok(data)
@@ -208,8 +251,8 @@ impl<T: Element> DeviceBuffer<T> {
 
     /// Copies all elements to `data`, which has as many.
     pub fn copy_to(&self, data: &mut [T]) -> Result<()> {
-        if data.len() != self.len {
-            return Err(Error::Length { direction: "from the device", buffer: self.len, slice: data.len() });
+        if data.len() != self.len() {
+            return Err(Error::Length { direction: "from the device", buffer: self.len(), slice: data.len() });
         }
         // SAFETY: `Element`s are numbers without padding, of which every bit pattern is a value.
         let bytes = unsafe { std::slice::from_raw_parts_mut(data.as_mut_ptr().cast(), size_of_val(data)) };
@@ -218,8 +261,8 @@ impl<T: Element> DeviceBuffer<T> {
 
     /// Overwrites all elements with those of `data`, which has as many.
     pub fn copy_from(&mut self, data: &[T]) -> Result<()> {
-        if data.len() != self.len {
-            return Err(Error::Length { direction: "to the device", buffer: self.len, slice: data.len() });
+        if data.len() != self.len() {
+            return Err(Error::Length { direction: "to the device", buffer: self.len(), slice: data.len() });
         }
         // SAFETY: `Element`s are numbers without padding.
         let bytes = unsafe { std::slice::from_raw_parts(data.as_ptr().cast(), size_of_val(data)) };
@@ -228,13 +271,13 @@ impl<T: Element> DeviceBuffer<T> {
 
     /// All elements as an array of these extents, row-major; their product is the buffer's length. Rank 1 to 5.
     pub fn view<const R: usize>(&self, extents: [usize; R]) -> Result<BufferView<'_, T, R>> {
-        Ok(BufferView::new(self, Layout::whole::<T>(self.len, extents)?))
+        Ok(BufferView::new(self.origin(), Layout::whole::<T>(self.len(), extents)?))
     }
 
     /// The same, for a kernel to write.
     pub fn view_mut<const R: usize>(&mut self, extents: [usize; R]) -> Result<BufferViewMut<'_, T, R>> {
-        let layout = Layout::whole::<T>(self.len, extents)?;
-        Ok(BufferViewMut::new(self, layout))
+        let layout = Layout::whole::<T>(self.len(), extents)?;
+        Ok(BufferViewMut::new(self.origin(), layout))
     }
 
     /// Elements Σ indexᵢ · strideᵢ as an array of these extents; the last stride is 1, and the buffer holds the last element.
@@ -244,7 +287,7 @@ impl<T: Element> DeviceBuffer<T> {
         extents: [usize; R],
         strides: [usize; R],
     ) -> Result<BufferView<'_, T, R>> {
-        Ok(BufferView::new(self, Layout::strided::<T>(self.len, extents, strides)?))
+        Ok(BufferView::new(self.origin(), Layout::strided::<T>(self.len(), extents, strides)?))
     }
 
     /// The same, for a kernel to write: no two indices may name one element.
@@ -253,8 +296,8 @@ impl<T: Element> DeviceBuffer<T> {
         extents: [usize; R],
         strides: [usize; R],
     ) -> Result<BufferViewMut<'_, T, R>> {
-        let layout = Layout::strided::<T>(self.len, extents, strides)?.distinct::<T>(self.len)?;
-        Ok(BufferViewMut::new(self, layout))
+        let layout = Layout::strided::<T>(self.len(), extents, strides)?.distinct::<T>(self.len())?;
+        Ok(BufferViewMut::new(self.origin(), layout))
     }
 
     /// Elements `start` + Σ indexᵢ · strideᵢ as an array of these extents, for a kernel's `Strided<T, R>`; the buffer holds the
@@ -266,7 +309,7 @@ impl<T: Element> DeviceBuffer<T> {
         extents: [usize; R],
         strides: [usize; R],
     ) -> Result<BufferStrided<'_, T, R>> {
-        Ok(BufferStrided::new(self, Layout::any::<T>(self.len, start, extents, strides)?))
+        Ok(BufferStrided::new(self.origin(), Layout::any::<T>(self.len(), start, extents, strides)?))
     }
 
     /// The same, for a kernel to write: no two indices may name one element.
@@ -276,19 +319,61 @@ impl<T: Element> DeviceBuffer<T> {
         extents: [usize; R],
         strides: [usize; R],
     ) -> Result<BufferStridedMut<'_, T, R>> {
-        let layout = Layout::any::<T>(self.len, start, extents, strides)?.distinct::<T>(self.len)?;
-        Ok(BufferStridedMut::new(self, layout))
+        let layout = Layout::any::<T>(self.len(), start, extents, strides)?.distinct::<T>(self.len())?;
+        Ok(BufferStridedMut::new(self.origin(), layout))
     }
 
     /// The elements of `range`, for a kernel's `&[T]` or `View<T, 1>`.
     pub fn range(&self, range: Range<usize>) -> Result<BufferView<'_, T, 1>> {
-        Ok(BufferView::new(self, Layout::range::<T>(self.len, range)?))
+        Ok(BufferView::new(self.origin(), Layout::range::<T>(self.len(), range)?))
     }
 
     /// The same, for a kernel to write.
     pub fn range_mut(&mut self, range: Range<usize>) -> Result<BufferViewMut<'_, T, 1>> {
-        let layout = Layout::range::<T>(self.len, range)?;
-        Ok(BufferViewMut::new(self, layout))
+        let layout = Layout::range::<T>(self.len(), range)?;
+        Ok(BufferViewMut::new(self.origin(), layout))
+    }
+
+    /// The elements below `at`, and the others, for two arguments of one launch or for two.
+    pub fn split_at_mut(&mut self, at: usize) -> Result<(BufferViewMut<'_, T, 1>, BufferViewMut<'_, T, 1>)> {
+        let len = self.len();
+        self.range_mut(0..len)?.split_at(at)
+    }
+
+    /// All bytes as elements of another type: the buffer is as long as a multiple of its size.
+    pub fn cast<U: Element>(&self) -> Result<BufferView<'_, U, 1>> {
+        self.range(0..self.len())?.cast()
+    }
+
+    /// The same, for a kernel to write.
+    pub fn cast_mut<U: Element>(&mut self) -> Result<BufferViewMut<'_, U, 1>> {
+        let len = self.len();
+        self.range_mut(0..len)?.cast()
+    }
+
+    /// The elements where they lie, without a copy: on the CPU, whose memory is the host's; `None` on a GPU.
+    pub fn as_slice(&self) -> Option<&[T]> {
+        match self.device().is_cpu() {
+            false => None,
+            true if self.is_empty() => Some(&[]),
+            // SAFETY: the memory is the host's, ours, as long, aligned to 256, initialised, and every bit pattern is an `Element`; who writes it
+            // needs it exclusively, and on the CPU all that was submitted is over.
+            true => Some(unsafe { std::slice::from_raw_parts(host(self.address()).cast_const().cast(), self.len()) }),
+        }
+    }
+
+    /// The same, to write.
+    pub fn as_mut_slice(&mut self) -> Option<&mut [T]> {
+        match self.device().is_cpu() {
+            false => None,
+            true if self.is_empty() => Some(&mut []),
+            // SAFETY: as above; `self` is exclusive.
+            true => Some(unsafe { std::slice::from_raw_parts_mut(host(self.address()).cast(), self.len()) }),
+        }
+    }
+
+    fn origin(&self) -> Origin<'_> {
+        Origin { device: self.device().id(), address: self.address(), keeper: Keeper::Whole(self.uses()) }
     }
 
     pub(crate) fn address(&self) -> u64 {
@@ -304,7 +389,7 @@ impl<T: Element> DeviceBuffer<T> {
     }
 
     fn memory(&self, mutable: bool) -> launcher::Memory<'_> {
-        let shape = Shape::Slice(self.len as u64);
+        let shape = Shape::Slice(self.len() as u64);
         // SAFETY: the buffer owns that many elements and is borrowed for as long as the argument lives, exclusively where `mutable`
         // (the callers see to it); on the CPU they are initialised.
         let memory = unsafe { launcher::Memory::new(T::TYPE, self.device().id(), self.address(), shape, mutable) };
@@ -314,7 +399,7 @@ impl<T: Element> DeviceBuffer<T> {
 
 impl<T: Element> fmt::Debug for DeviceBuffer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "DeviceBuffer<{}>({} elements on {})", T::TYPE, self.len, self.device())
+        write!(f, "DeviceBuffer<{}>({} elements on {})", T::TYPE, self.len(), self.device())
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! What passes is [`Approved`], and a device runs nothing else.
 
-use crate::stream::{Access, Used};
+use crate::stream::{Parts, Use, Used, Uses};
 use crate::{Device, Error};
 use kernel_dsl::Argument;
 use kernel_dsl::compiler::hir::{Monomorphic, Type};
@@ -63,12 +63,15 @@ impl<'a, 'm> Approved<'a, 'm> {
     /// The memory that the launch uses, as far as its owners keep track of that.
     pub fn used(&self) -> Used<'m> {
         let memory = self.arguments.iter().enumerate().filter_map(|(index, argument)| match argument {
-            Argument::Memory(memory) => {
-                Some((memory.owner()?, if self.writes(index) { Access::Write } else { Access::Read }))
-            }
+            Argument::Memory(memory) => Some(match (memory.owner::<Uses>(), self.writes(index)) {
+                (Some(uses), true) => Use::Write(uses),
+                (Some(uses), false) => Use::Read(uses),
+                (None, true) => Use::WritePart(memory.owner::<Parts>()?),
+                (None, false) => Use::Read(memory.owner::<Parts>()?),
+            }),
             Argument::Scalar { .. } => None,
         });
-        memory.fold(Used::default(), |used, (uses, access)| used.and(uses, access))
+        memory.fold(Used::default(), Used::and)
     }
 
     /// Bytes of shared memory that the launch is to give a block, beyond what the entry declares itself.
@@ -95,7 +98,8 @@ pub(crate) fn writes(program: &Monomorphic) -> Vec<bool> {
     program.arguments().iter().map(|a| writes(&types[a.ty.0 as usize])).collect()
 }
 
-fn name(program: &Monomorphic, index: usize) -> String {
+/// How messages call argument `index`.
+pub(crate) fn name(program: &Monomorphic, index: usize) -> String {
     program.arguments().get(index).map_or_else(|| (index + 1).to_string(), |a| format!("`{}`", a.name))
 }
 

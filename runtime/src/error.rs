@@ -134,6 +134,40 @@ pub enum Error {
     #[allow(missing_docs)]
     View { element: ElementType, len: usize, extents: Vec<usize>, strides: Vec<usize>, why: String },
 
+    /// Elements that cannot be taken for those of another type.
+    #[error("cannot take {len} {from} for {to}: {why}")]
+    #[allow(missing_docs)]
+    Cast { from: ElementType, to: ElementType, len: usize, why: String },
+
+    /// A slot or node of one graph, used with another.
+    #[error("{what} is of another recording: a graph knows only what was recorded for it")]
+    #[allow(missing_docs)]
+    OtherGraph { what: &'static str },
+
+    /// As many buffers as a recording can be lent.
+    #[error("cannot lend more than {most} buffers to a recording")]
+    #[allow(missing_docs)]
+    TooManySlots { most: usize },
+
+    /// Bytes that are no saved graph, or one that this program or these buffers do not fit.
+    #[error("cannot load the graph: {why}")]
+    #[allow(missing_docs)]
+    SavedGraph { why: String },
+
+    /// A launch in the place of one of another kernel, or of another instance or block.
+    #[error(
+        "cannot put {given} in the place of {recorded}: what changes in a graph are arguments, of the same kernel and instance"
+    )]
+    #[allow(missing_docs)]
+    OtherKernel { given: String, recorded: String },
+
+    /// A buffer in a graph's slot that is not as long as the one that it was recorded with.
+    #[error(
+        "cannot replay: slot {slot} was recorded with a buffer of {recorded} bytes, and holds one of {found} bytes"
+    )]
+    #[allow(missing_docs)]
+    SlotLength { slot: usize, recorded: usize, found: usize },
+
     /// What lives on one device, used by a stream of another.
     #[error("{what} is of {found}, the stream of {stream}: what they share must be one device's")]
     #[allow(missing_docs)]

@@ -8,6 +8,7 @@
 //!   ([`interpreter`]) runs the kernel's IR as lowered and reports every access that is wrong. It implements
 //!   [`Launcher`](kernel_dsl::Launcher), so that a kernel's typed `launch` takes it.
 //! * [`Stream`] is work in order beside other work; it launches too. [`Event`] is a place in one.
+//! * [`Graph`] is many launches in one, recorded once and replayed by one call of the driver.
 //! * [`DeviceBuffer`] is memory of a device, given back when dropped; [`BufferView`], [`BufferStrided`] and their `Mut`s are shaped borrows of it.
 //! * Each launch goes through the kernel's contract (`contract`, over `kernel_dsl::compiler::launch`) before
 //!   anything runs. What is refused is refused whole: no argument has been touched.
@@ -40,6 +41,10 @@
 //! A device's memory is kept when buffers are dropped, and handed out again without a call of the driver ([`Device::memory`] tells how it
 //! stands). A buffer may be dropped while streams still use it; the next owner's first use waits for that, on the device.
 //! [`PinnedBuffer`]s are host memory for copies that run beside other work.
+//!
+//! Views are borrows: parts of a buffer ([`BufferViewMut::split_at`]) go to different launches, streams and threads at once, and what each
+//! does is known of the whole when all of it is used again. A view of numbers can be taken for one of others as large
+//! ([`BufferView::cast`]).
 
 mod buffer;
 mod cache;
@@ -50,8 +55,10 @@ mod cuda;
 mod device;
 pub mod doctor;
 mod error;
+mod graph;
 pub mod interpreter;
 mod number;
+mod occupancy;
 mod pinned;
 mod pool;
 mod profile;
@@ -73,6 +80,8 @@ pub use buffer::DeviceBuffer;
 pub use cuda::{Capability, Cause, CudaVersion, DriverError, Launched, Loss};
 pub use device::{Choice, Device};
 pub use error::Error;
+pub use graph::{AnySlot, Graph, Node, Recording, Slot, SlotMut};
+pub use occupancy::Residency;
 pub use pinned::PinnedBuffer;
 pub use pool::MemoryStatistics;
 pub use profile::{KernelTime, Profile, Timed, Work};

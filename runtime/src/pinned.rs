@@ -45,7 +45,7 @@ impl<T: Element> PinnedBuffer<T> {
 
     /// The elements, once the copy that writes them is over.
     pub fn as_slice(&self) -> Result<&[T]> {
-        self.device().backend().wait_for(&self.uses().before_read().into_iter().collect())?;
+        self.device().backend().wait_for(&self.uses().before_read())?;
         if self.is_empty() {
             return Ok(&[]);
         }

@@ -39,6 +39,8 @@ pub enum Work {
     Copy { bytes: usize },
     /// A fill.
     Fill { bytes: usize },
+    /// A graph's replay.
+    Graph { launches: usize },
 }
 
 /// What the launches of a kernel took together.
@@ -67,6 +69,7 @@ impl Work {
             Operation::Download { bytes, .. } => Work::Download { bytes },
             Operation::Copy { bytes, .. } => Work::Copy { bytes },
             Operation::Fill { bytes, .. } => Work::Fill { bytes },
+            Operation::Replay { launches } => Work::Graph { launches },
         }
     }
 
@@ -81,6 +84,7 @@ impl Work {
             Work::Download { .. } => "copy from the device",
             Work::Copy { .. } => "copy within the device",
             Work::Fill { .. } => "fill",
+            Work::Graph { .. } => "graph",
         }
     }
 }
@@ -94,6 +98,7 @@ impl fmt::Display for Work {
             Work::Upload { bytes } | Work::Download { bytes } | Work::Copy { bytes } | Work::Fill { bytes } => {
                 write!(f, "a {} of {bytes} bytes", self.name())
             }
+            Work::Graph { launches } => write!(f, "a graph of {launches} launches"),
         }
     }
 }
@@ -139,6 +144,7 @@ impl Profile {
                 Work::Upload { bytes } | Work::Download { bytes } | Work::Copy { bytes } | Work::Fill { bytes } => {
                     ("memory", format!("\"bytes\":{bytes}"))
                 }
+                Work::Graph { launches } => ("kernel", format!("\"launches\":{launches}")),
             };
             let (start, time) = (start.as_secs_f64() * 1e6, time.as_secs_f64() * 1e6);
             // Writing to a string does not fail.

@@ -2,6 +2,7 @@
 //!
 //! A [`Layout`] is only made for a buffer that holds all that it reaches.
 
+use crate::stream::{Parts, Uses};
 use crate::{DeviceBuffer, Error, Result};
 use kernel_dsl::launcher::{
     Memory, Shape, SliceArgument, SliceMutArgument, StridedArgument, StridedMutArgument, ViewArgument, ViewMutArgument,
@@ -63,24 +64,58 @@ impl<const R: usize> Layout<R> {
 
     /// The layout, if each index names an element of its own.
     pub fn distinct<T: Element>(self, len: usize) -> Result<Layout<R>> {
-        let mut dims: Vec<_> = self.extents.into_iter().zip(self.strides).filter(|(n, _)| *n > 1).collect();
-        dims.sort_by_key(|(_, stride)| *stride);
-        // Each stride steps over all that the smaller ones reach. All that is reached is in the buffer: no overflow.
-        let mut reach = 0;
-        for (n, stride) in dims {
-            if stride <= reach && !self.extents.contains(&0) {
-                return Err(
-                    self.refused::<T>(len, "two indices would name one element, and the kernel may write it".into())
-                );
+        match distinct(&self.extents, &self.strides) {
+            true => Ok(self),
+            false => {
+                Err(self.refused::<T>(len, "two indices would name one element, and the kernel may write it".into()))
             }
-            reach = reach.saturating_add((n - 1).saturating_mul(stride));
         }
-        Ok(self)
+    }
+
+    /// Where its first element is: in the buffer, or at its end.
+    fn address<T: Element>(&self, origin: Origin<'_>) -> u64 {
+        origin.address + (self.start * size_of::<T>()) as u64
+    }
+
+    /// The elements whose outermost index is in `range`.
+    fn outermost<T: Element>(&self, range: Range<usize>) -> Result<Layout<R>> {
+        let () = Self::RANK;
+        if range.start > range.end || range.end > self.extents[0] {
+            return Err(self.refused::<T>(
+                self.extents[0],
+                format!("there is no range {}..{} of the outermost index in it", range.start, range.end),
+            ));
+        }
+        let mut part = *self;
+        part.extents[0] = range.len();
+        // What is empty begins where it was: the first element of an empty range may lie beyond the buffer.
+        if reach(&part.extents, &part.strides) > 0 {
+            part.start += range.start * self.strides[0];
+        }
+        Ok(part)
+    }
+
+    fn split_at<T: Element>(&self, at: usize) -> Result<(Layout<R>, Layout<R>)> {
+        Ok((self.outermost::<T>(0..at)?, self.outermost::<T>(at.min(self.extents[0])..self.extents[0])?))
     }
 
     fn refused<T: Element>(&self, len: usize, why: String) -> Error {
         Error::View { element: T::TYPE, len, extents: self.extents.to_vec(), strides: self.strides.to_vec(), why }
     }
+}
+
+/// Whether each index names an element of its own.
+pub(crate) fn distinct(extents: &[usize], strides: &[usize]) -> bool {
+    let mut dims: Vec<_> = extents.iter().zip(strides).filter(|(n, _)| **n > 1).collect();
+    dims.sort_by_key(|(_, stride)| **stride);
+    // Each stride steps over all that the smaller ones reach.
+    let mut reach = 0usize;
+    let apart = dims.into_iter().all(|(n, stride)| {
+        let apart = *stride > reach;
+        reach = reach.saturating_add((n - 1).saturating_mul(*stride));
+        apart
+    });
+    apart || extents.contains(&0)
 }
 
 /// Elements from the first to the last that a shape reaches, gaps included.
@@ -90,6 +125,11 @@ pub(crate) fn reach(extents: &[usize], strides: &[usize]) -> u128 {
 }
 
 impl Layout<1> {
+    /// All `len` elements.
+    pub fn all(len: usize) -> Layout<1> {
+        Layout { start: 0, extents: [len], strides: [1] }
+    }
+
     /// The elements of `range`.
     pub fn range<T: Element>(len: usize, range: Range<usize>) -> Result<Layout<1>> {
         let layout = Layout { start: range.start, extents: [range.len()], strides: [1] };
@@ -100,19 +140,53 @@ impl Layout<1> {
     }
 }
 
+/// Whose elements a view shows: those of a buffer, or of one that is lent to a recording.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin<'a> {
+    /// What the memory is known by: [`Memory::device`].
+    pub device: u64,
+    /// Of the element that layouts count from.
+    pub address: u64,
+    /// Who keeps track of its uses.
+    pub keeper: Keeper<'a>,
+}
+
+/// Who keeps track of the uses of memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Keeper<'a> {
+    /// Nobody here.
+    Nobody,
+    /// Of all of a buffer, which is borrowed whole.
+    Whole(&'a Uses),
+    /// Of a part, beside whose owner others may have other parts.
+    Part(&'a Parts),
+}
+
+impl<'a> Origin<'a> {
+    /// The same for whoever has a part only.
+    fn part(self) -> Origin<'a> {
+        match self.keeper {
+            Keeper::Whole(uses) => Origin { keeper: Keeper::Part(uses.parts()), ..self },
+            Keeper::Nobody | Keeper::Part(_) => self,
+        }
+    }
+}
+
 /// A borrow of a buffer with a shape, to read.
 macro_rules! shared {
     ($(#[$doc:meta])* $View:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         pub struct $View<'a, T: Element, const R: usize> {
-            buffer: &'a DeviceBuffer<T>,
+            origin: Origin<'a>,
             layout: Layout<R>,
+            borrow: PhantomData<&'a DeviceBuffer<T>>,
         }
 
         impl<'a, T: Element, const R: usize> $View<'a, T, R> {
-            pub(crate) fn new(buffer: &'a DeviceBuffer<T>, layout: Layout<R>) -> Self {
-                $View { buffer, layout }
+            /// The layout reaches over elements only that lie in the memory behind the origin, which is borrowed for `'a`.
+            pub(crate) fn new(origin: Origin<'a>, layout: Layout<R>) -> Self {
+                $View { origin, layout, borrow: PhantomData }
             }
         }
         shaped!($View);
@@ -125,14 +199,20 @@ macro_rules! exclusive {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $View<'a, T: Element, const R: usize> {
-            buffer: &'a DeviceBuffer<T>,
+            origin: Origin<'a>,
             layout: Layout<R>,
             exclusive: PhantomData<&'a mut DeviceBuffer<T>>,
         }
 
         impl<'a, T: Element, const R: usize> $View<'a, T, R> {
-            pub(crate) fn new(buffer: &'a mut DeviceBuffer<T>, layout: Layout<R>) -> Self {
-                $View { buffer, layout, exclusive: PhantomData }
+            /// The same, borrowed exclusively.
+            pub(crate) fn new(origin: Origin<'a>, layout: Layout<R>) -> Self {
+                $View { origin, layout, exclusive: PhantomData }
+            }
+
+            /// The same elements, for as long as this is borrowed.
+            pub fn reborrow(&mut self) -> $View<'_, T, R> {
+                $View::new(self.origin, self.layout)
             }
         }
         shaped!($View);
@@ -150,6 +230,18 @@ macro_rules! shaped {
             /// Elements from one index to the next, outermost first.
             pub fn strides(&self) -> [usize; R] {
                 self.layout.strides
+            }
+
+            /// Those whose outermost index is in `range`, counted from its start.
+            pub fn slice(self, range: Range<usize>) -> Result<Self> {
+                Ok($View::new(self.origin, self.layout.outermost::<T>(range)?))
+            }
+
+            /// Those whose outermost index is below `at`, and the others: two views that have no element in common.
+            pub fn split_at(self, at: usize) -> Result<(Self, Self)> {
+                let (low, high) = self.layout.split_at::<T>(at)?;
+                let origin = self.origin.part();
+                Ok(($View::new(origin, low), $View::new(origin, high)))
             }
         }
     };
@@ -192,14 +284,14 @@ transposed!(BufferStridedMut);
 impl<'a, T: Element, const R: usize> BufferView<'a, T, R> {
     /// The same elements as an array of any strides.
     pub fn strided(self) -> BufferStrided<'a, T, R> {
-        BufferStrided { buffer: self.buffer, layout: self.layout }
+        BufferStrided::new(self.origin, self.layout)
     }
 }
 
 impl<'a, T: Element, const R: usize> BufferViewMut<'a, T, R> {
     /// The same elements as an array of any strides.
     pub fn strided(self) -> BufferStridedMut<'a, T, R> {
-        BufferStridedMut { buffer: self.buffer, layout: self.layout, exclusive: PhantomData }
+        BufferStridedMut::new(self.origin, self.layout)
     }
 }
 
@@ -212,11 +304,11 @@ macro_rules! detached {
             /// While it, or any view made from it, is passed to a launch, the buffer lives and nobody writes it. On the host it is
             /// dereferenced only where the buffer is the CPU's.
             pub unsafe fn detached(&self) -> kernel_dsl::$Held<T, R> {
-                let (buffer, layout) = (self.buffer, &self.layout);
-                let address = buffer.address() + (layout.start * size_of::<T>()) as u64;
+                let (origin, layout) = (self.origin, &self.layout);
+                let address = layout.address::<T>(origin);
                 // SAFETY: the layout reaches over elements of the buffer only, which are initialised; the rest by the caller's
                 // promise.
-                unsafe { kernel_dsl::$Held::on_device(buffer.device().id(), address, layout.extents, layout.strides) }
+                unsafe { kernel_dsl::$Held::on_device(origin.device, address, layout.extents, layout.strides) }
             }
         }
     };
@@ -225,17 +317,20 @@ detached!(BufferView View);
 detached!(BufferStrided Strided);
 
 fn memory<'a, T: Element, const R: usize>(
-    buffer: &'a DeviceBuffer<T>,
+    origin: Origin<'a>,
     layout: &Layout<R>,
     shape: Shape,
     mutable: bool,
 ) -> Argument<'a> {
-    // The start is in the buffer, or at its end.
-    let address = buffer.address() + (layout.start * size_of::<T>()) as u64;
+    let address = layout.address::<T>(origin);
     // SAFETY: the layout reaches over elements of the buffer only, which are initialised; callers borrow the buffer for 'a,
     // exclusively where `mutable`.
-    let memory = unsafe { Memory::new(T::TYPE, buffer.device().id(), address, shape, mutable) };
-    Argument::Memory(memory.owned_by(buffer.uses()))
+    let memory = unsafe { Memory::new(T::TYPE, origin.device, address, shape, mutable) };
+    Argument::Memory(match origin.keeper {
+        Keeper::Nobody => memory,
+        Keeper::Whole(uses) => memory.owned_by(uses),
+        Keeper::Part(parts) => memory.owned_by(parts),
+    })
 }
 
 fn view<const R: usize>(layout: &Layout<R>) -> Shape {
@@ -254,32 +349,74 @@ fn slice(layout: &Layout<1>) -> Shape {
 
 impl<'a, T: Element, const R: usize> ViewArgument<'a, T, R> for BufferView<'a, T, R> {
     fn argument(self) -> Argument<'a> {
-        memory(self.buffer, &self.layout, view(&self.layout), false)
+        memory::<T, _>(self.origin, &self.layout, view(&self.layout), false)
     }
 }
 
 impl<'a, T: Element, const R: usize> ViewArgument<'a, T, R> for &BufferView<'a, T, R> {
     fn argument(self) -> Argument<'a> {
-        memory(self.buffer, &self.layout, view(&self.layout), false)
+        memory::<T, _>(self.origin, &self.layout, view(&self.layout), false)
     }
 }
 
 impl<'a, T: Element, const R: usize> ViewArgument<'a, T, R> for &'a BufferViewMut<'_, T, R> {
     fn argument(self) -> Argument<'a> {
-        memory(self.buffer, &self.layout, view(&self.layout), false)
+        memory::<T, _>(self.origin, &self.layout, view(&self.layout), false)
     }
 }
 
 impl<'a, T: Element, const R: usize> ViewMutArgument<'a, T, R> for BufferViewMut<'a, T, R> {
     fn argument(self) -> Argument<'a> {
-        memory(self.buffer, &self.layout, view(&self.layout), true)
+        memory::<T, _>(self.origin, &self.layout, view(&self.layout), true)
     }
 }
 
 impl<'a, T: Element, const R: usize> ViewMutArgument<'a, T, R> for &'a mut BufferViewMut<'_, T, R> {
     fn argument(self) -> Argument<'a> {
-        memory(self.buffer, &self.layout, view(&self.layout), true)
+        memory::<T, _>(self.origin, &self.layout, view(&self.layout), true)
     }
+}
+
+macro_rules! cast {
+    ($($View:ident)*) => {$(
+        impl<'a, T: Element> $View<'a, T, 1> {
+            /// The same bytes as elements of another type. They begin at a multiple of its alignment, and are a multiple of its size.
+            pub fn cast<U: Element>(self) -> Result<$View<'a, U, 1>> {
+                let (origin, layout) = recast::<T, U>(self.origin, &self.layout)?;
+                Ok($View::new(origin, layout))
+            }
+        }
+    )*};
+}
+cast!(BufferView BufferViewMut);
+
+macro_rules! shared_of {
+    ($($View:ident $Shared:ident)*) => {$(
+        impl<'a, T: Element, const R: usize> $View<'a, T, R> {
+            /// The same elements, to read for as long as they could have been written.
+            pub fn shared(self) -> $Shared<'a, T, R> {
+                $Shared::new(self.origin, self.layout)
+            }
+        }
+    )*};
+}
+shared_of!(BufferViewMut BufferView BufferStridedMut BufferStrided);
+
+/// Every bit pattern is a value of every [`Element`], and none has padding.
+fn recast<'a, T: Element, U: Element>(origin: Origin<'a>, layout: &Layout<1>) -> Result<(Origin<'a>, Layout<1>)> {
+    let (address, [len]) = (layout.address::<T>(origin), layout.extents);
+    // In the buffer, and so no more than there can be.
+    let bytes = len * size_of::<T>();
+    let refused = |why| Err(Error::Cast { from: T::TYPE, to: U::TYPE, len, why });
+    let align = U::TYPE.device_align();
+    if !bytes.is_multiple_of(size_of::<U>()) {
+        return refused(format!("{bytes} bytes are no multiple of its {}", size_of::<U>()));
+    }
+    if bytes > 0 && !address.is_multiple_of(u64::from(align)) {
+        return refused(format!("they begin at {address:#x}, and it is aligned to {align}"));
+    }
+    let layout = Layout { start: 0, extents: [bytes / size_of::<U>()], strides: [1] };
+    Ok((Origin { address, ..origin }, layout))
 }
 
 /// What can be read for a `Strided`, and what can be written for a `StridedMut`.
@@ -287,7 +424,7 @@ macro_rules! strided_arguments {
     ($($trait:ident $mutable:literal: $($View:ty)*;)*) => {$($(
         impl<'a, T: Element, const R: usize> $trait<'a, T, R> for $View {
             fn argument(self) -> Argument<'a> {
-                memory(self.buffer, &self.layout, strided(&self.layout), $mutable)
+                memory::<T, _>(self.origin, &self.layout, strided(&self.layout), $mutable)
             }
         }
     )*)*};
@@ -301,13 +438,13 @@ strided_arguments! {
 
 impl<'a, T: Element> SliceArgument<'a, T> for BufferView<'a, T, 1> {
     fn argument(self) -> Argument<'a> {
-        memory(self.buffer, &self.layout, slice(&self.layout), false)
+        memory::<T, 1>(self.origin, &self.layout, slice(&self.layout), false)
     }
 }
 
 impl<'a, T: Element> SliceMutArgument<'a, T> for BufferViewMut<'a, T, 1> {
     fn argument(self) -> Argument<'a> {
-        memory(self.buffer, &self.layout, slice(&self.layout), true)
+        memory::<T, 1>(self.origin, &self.layout, slice(&self.layout), true)
     }
 }
 
@@ -352,6 +489,35 @@ mod tests {
         assert!(distinct([2, 3, 4], [4, 8, 1]).is_ok());
         assert!(why(distinct([3, 2, 4], [4, 4, 1])).contains("two indices"));
         assert!(distinct([3, 2, 4], [8, 3, 1]).is_err());
+    }
+
+    #[test]
+    fn parts_lie_in_what_they_are_of() {
+        let whole = Layout::whole::<f32>(24, [4, 6]).unwrap();
+        let (low, high) = whole.split_at::<f32>(1).unwrap();
+        assert_eq!((low.start, low.extents, high.start, high.extents), (0, [1, 6], 6, [3, 6]));
+        let part = high.outermost::<f32>(1..3).unwrap();
+        assert_eq!((part.start, part.extents, part.strides), (12, [2, 6], [6, 1]));
+        assert_eq!(high.outermost::<f32>(3..3).unwrap().extents, [0, 6]);
+        assert!(why(high.outermost::<f32>(2..4)).contains("no range 2..4 of the outermost index"));
+        assert!(whole.split_at::<f32>(5).is_err());
+        assert!(whole.split_at::<f32>(4).is_ok());
+    }
+
+    #[test]
+    fn another_type_is_as_large_and_aligned() {
+        let at = |address| Origin { device: 0, address, keeper: Keeper::Nobody };
+        let cast = |address, len| recast::<u8, f32>(at(address), &Layout::range::<u8>(len, 0..len).unwrap());
+        assert_eq!(cast(256, 12).unwrap().1.extents, [3]);
+        assert_eq!(
+            cast(256, 13).unwrap_err().to_string(),
+            "cannot take 13 u8 for f32: 13 bytes are no multiple of its 4"
+        );
+        assert!(cast(258, 12).unwrap_err().to_string().contains("aligned to 4"));
+        assert_eq!(cast(1, 0).unwrap().1.extents, [0]);
+        let part = Layout::range::<u8>(16, 4..12).unwrap();
+        let (origin, layout) = recast::<u8, f32>(at(256), &part).unwrap();
+        assert_eq!((origin.address, layout.start, layout.extents), (260, 0, [2]));
     }
 
     #[test]

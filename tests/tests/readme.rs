@@ -64,6 +64,26 @@ fn a_stream() -> runtime::Result<()> {
     Ok(())
 }
 
+/// The lines about graphs, run.
+#[test]
+fn a_graph() -> runtime::Result<()> {
+    let device = Device::cpu();
+    let (stream, weights, ys) = (device.stream()?, device.upload(&[1.0f32; 5])?, [2.0f32; 5]);
+
+    let recording = device.record();
+    let x = recording.borrow(&weights)?;
+    let y = recording.own(device.upload(&ys)?)?;
+    let step = recording.add(saxpy::call(2.0, x, y))?;
+    saxpy::launch(&recording, 1.0, x, y)?;
+    let mut graph = recording.finish()?;
+    graph.replay(&stream)?;
+    graph.update(step, saxpy::call(3.0, x, y))?;
+    graph.replay(&stream)?;
+    let result = graph.buffer(y)?.download()?;
+    assert_eq!(result, [9.0; 5]);
+    Ok(())
+}
+
 /// Without the release of ptxas that it shows, and an nvdisasm, there is nothing to compare with.
 #[test]
 fn the_machine_code_of_saxpy() {

@@ -38,17 +38,17 @@
 //!
 //! # What it is
 //!
-//! One device, which calls itself what it is, of compute capability 6.1 if the environment does not say otherwise
-//! ([`VARIABLES`]). It runs PTX text, not machine code. A kernel that leaves its memory is stopped there, and the context is lost with
+//! One device, or several that are alike, each with memory of its own: they call themselves what they are, of compute capability 6.1 if
+//! the environment does not say otherwise ([`VARIABLES`]). Between devices there are copies, and no access to one another's memory. It runs PTX text, not machine code. A kernel that leaves its memory is stopped there, and the context is lost with
 //! `CUDA_ERROR_ILLEGAL_ADDRESS`, as on a card; memory of the process is never touched. Allocations lie 64 KiB apart, so that an
 //! access past the end of one does not fall into the next.
 //!
-//! All streams share one queue, and kernels run one at a time. That is an order which CUDA allows, and no other is tried: a
+//! All streams of all devices share one queue, and kernels run one at a time. That is an order which CUDA allows, and no other is tried: a
 //! missing wait between streams does not show. A kernel that waits for the host, or for another kernel, waits until its fuel
 //! is spent and then ends with `CUDA_ERROR_LAUNCH_TIMEOUT`.
 //!
 //! There are no textures, surfaces, arrays, peers or other processes' memory; no joining of several modules, no launches from
-//! the device, no cooperative launches, no nodes put into graphs by hand. Their functions are exported, return
+//! the device, no cooperative launches, no nodes but launches put into graphs by hand. Their functions are exported, return
 //! `CUDA_ERROR_NOT_SUPPORTED` and stand in the log. The runtime API (`libcudart`) asks the driver for tables that NVIDIA does not
 //! document, and so does not run on it.
 

@@ -248,6 +248,64 @@ fn host_functions_are_called_in_order() {
 }
 
 #[test]
+fn graphs_are_put_together_by_hand() {
+    inside("graphs_are_put_together_by_hand", &[], || {
+        context();
+        let (store, at, s) = (function("store"), allocate(8), stream());
+        let mut arguments = [(at, 1u32), (at + 4, 2), (at + 4, 9)];
+        let mut pointers = arguments
+            .each_mut()
+            .map(|(to, value)| -> [*mut c_void; 2] { [ptr::from_mut(to).cast(), ptr::from_mut(value).cast()] });
+        let node = |pointers: &mut [*mut c_void; 2]| sys::CUDA_KERNEL_NODE_PARAMS_v1 {
+            func: store,
+            gridDimX: 1,
+            gridDimY: 1,
+            gridDimZ: 1,
+            blockDimX: 1,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: 0,
+            kernelParams: pointers.as_mut_ptr(),
+            extra: null_mut(),
+        };
+        let [one, two, nine] = pointers.each_mut().map(node);
+        let (mut graph, mut other, mut executable, mut nodes) = (null_mut(), null_mut(), null_mut(), 0);
+        let (mut first, mut second, mut foreign, mut late) = (null_mut(), null_mut(), null_mut(), null_mut());
+        gives!(CUDA_SUCCESS, cuGraphCreate(&mut graph, 0));
+        gives!(CUDA_SUCCESS, cuGraphCreate(&mut other, 0));
+        gives!(CUDA_ERROR_INVALID_VALUE, cuGraphCreate(&mut other, 1));
+        gives!(CUDA_SUCCESS, cuGraphAddKernelNode(&mut first, graph, ptr::null(), 0, &one));
+        gives!(CUDA_SUCCESS, cuGraphAddKernelNode(&mut second, graph, &first, 1, &two));
+        gives!(CUDA_SUCCESS, cuGraphAddKernelNode(&mut foreign, other, ptr::null(), 0, &two));
+        gives!(CUDA_ERROR_INVALID_VALUE, cuGraphAddKernelNode(&mut late, graph, &foreign, 1, &two));
+        gives!(CUDA_ERROR_INVALID_VALUE, cuGraphAddKernelNode(&mut late, graph, ptr::null(), 1, &two));
+        gives!(CUDA_ERROR_INVALID_VALUE, cuGraphAddKernelNode(&mut late, graph, ptr::null(), 0, ptr::null()));
+        let none = sys::CUDA_KERNEL_NODE_PARAMS_v1 { gridDimX: 0, ..two };
+        gives!(CUDA_ERROR_INVALID_VALUE, cuGraphAddKernelNode(&mut late, graph, ptr::null(), 0, &none));
+        gives!(CUDA_SUCCESS, cuGraphGetNodes(graph, null_mut(), &mut nodes));
+        assert_eq!(nodes, 2);
+        gives!(CUDA_SUCCESS, cuGraphInstantiate_v2(&mut executable, graph, null_mut(), null_mut(), 0));
+        gives!(CUDA_SUCCESS, cuGraphLaunch(executable, s));
+        // What is changed is so for launches from now on.
+        gives!(CUDA_SUCCESS, cuGraphExecKernelNodeSetParams(executable, second, &nine));
+        gives!(CUDA_SUCCESS, cuStreamSynchronize(s));
+        assert_eq!(read::<8>(at), [1, 0, 0, 0, 2, 0, 0, 0]);
+        gives!(CUDA_SUCCESS, cuGraphLaunch(executable, s));
+        gives!(CUDA_SUCCESS, cuStreamSynchronize(s));
+        assert_eq!(read::<8>(at), [1, 0, 0, 0, 9, 0, 0, 0]);
+        gives!(CUDA_SUCCESS, cuGraphAddKernelNode(&mut late, graph, ptr::null(), 0, &two));
+        gives!(CUDA_ERROR_INVALID_VALUE, cuGraphExecKernelNodeSetParams(executable, late, &two));
+        gives!(CUDA_ERROR_INVALID_VALUE, cuGraphExecKernelNodeSetParams(executable, foreign, &two));
+        gives!(CUDA_SUCCESS, cuGraphDestroy(graph));
+        // Its nodes have gone with it, and what was made of it has not.
+        gives!(CUDA_ERROR_INVALID_VALUE, cuGraphExecKernelNodeSetParams(executable, second, &two));
+        gives!(CUDA_SUCCESS, cuGraphLaunch(executable, s));
+        gives!(CUDA_SUCCESS, cuGraphExecDestroy(executable));
+        gives!(CUDA_SUCCESS, cuStreamSynchronize(s));
+    });
+}
+
+#[test]
 fn captures_go_through_several_streams() {
     inside("captures_go_through_several_streams", &[], || {
         context();

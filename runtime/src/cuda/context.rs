@@ -212,6 +212,11 @@ impl Context {
         Ok(Current { driver, pushed, thread: PhantomData })
     }
 
+    /// What other contexts know it by.
+    pub fn handle(&self) -> sys::CUcontext {
+        self.context
+    }
+
     /// New memory; `bytes` > 0.
     pub fn allocate(&self, bytes: usize) -> Result<u64, Error> {
         event!(DEBUG, device = %self.info, bytes, "memory reserved");
@@ -285,6 +290,23 @@ impl Context {
         // A failure here is that of an earlier operation, which has been reported, or of a driver that has shut down with the process.
         // SAFETY: by the caller's promise.
         let _ = self.run(|| "freeing memory".into(), |driver| unsafe { (driver.memory_free)(address) });
+    }
+
+    /// Sets every byte.
+    ///
+    /// # Safety
+    /// `bytes` bytes at `address` are one allocation's and nobody else uses them.
+    pub unsafe fn fill(&self, address: u64, bytes: usize, value: u8) -> Result<(), Error> {
+        self.run(
+            || format!("filling {bytes} bytes at {address:#x}"),
+            // SAFETY: by the caller's promise. Filling may go on after the call: the default stream is waited for.
+            |driver| unsafe {
+                match (driver.memory_fill)(address, value, bytes) {
+                    0 => (driver.stream_wait)(ptr::null_mut()),
+                    code => code,
+                }
+            },
+        )
     }
 
     /// Copies from the device.

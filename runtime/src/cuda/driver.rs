@@ -21,17 +21,20 @@ const NO_DEVICE: Code = 100;
 pub(super) const NOT_READY: Code = 600;
 
 macro_rules! functions {
-    ($($(#[doc = $doc:literal])* $name:ident = $symbol:ident $(| $other:ident)? ($($argument:ty),*);)*) => {
-        /// The driver library: the functions that we call.
-        pub(crate) struct Driver {
-            version: CudaVersion,
-            on_cpu: bool,
+    (
+        $(#[doc = $about:literal])*
+        $visible:vis struct $Table:ident { $($field:ident: $Field:ty = $first:expr,)* }
+        $($(#[doc = $doc:literal])* $name:ident = $symbol:ident $(| $other:ident)? ($($argument:ty),*);)*
+    ) => {
+        $(#[doc = $about])*
+        $visible struct $Table {
+            $($field: $Field,)*
             $($(#[doc = $doc])* pub(super) $name: unsafe extern "C" fn($($argument),*) -> Code,)*
         }
 
-        impl Driver {
+        impl $Table {
             /// Resolves all functions of `library`, or names those that it lacks.
-            fn resolve(library: &Library) -> Result<Driver, Vec<&'static str>> {
+            fn resolve(library: &Library) -> Result<$Table, Vec<&'static str>> {
                 let mut missing = Vec::new();
                 $(
                     let $name = find(library, &[stringify!($symbol), $(stringify!($other))?]);
@@ -50,13 +53,19 @@ macro_rules! functions {
                         std::mem::transmute::<Symbol, unsafe extern "C" fn($($argument),*) -> Code>($name)
                     };
                 )*
-                Ok(Driver { version: CudaVersion { major: 0, minor: 0 }, on_cpu: false, $($name,)* })
+                Ok($Table { $($field: $first,)* $($name,)* })
             }
         }
     };
 }
 
 functions! {
+    /// The driver library: the functions that we call.
+    pub(crate) struct Driver {
+        version: CudaVersion = CudaVersion { major: 0, minor: 0 },
+        on_cpu: bool = false,
+        graphs: Option<Graphs> = None,
+    }
     init = cuInit(c_uint);
     driver_version = cuDriverGetVersion(*mut c_int);
     error_name = cuGetErrorName(Code, *mut *const c_char);
@@ -78,6 +87,7 @@ functions! {
     memory_info = cuMemGetInfo_v2(*mut usize, *mut usize);
     memory_allocate = cuMemAlloc_v2(*mut sys::CUdeviceptr, usize);
     memory_free = cuMemFree_v2(sys::CUdeviceptr);
+    memory_fill = cuMemsetD8_v2(sys::CUdeviceptr, u8, usize);
     copy_to_host = cuMemcpyDtoH_v2(*mut c_void, sys::CUdeviceptr, usize);
     memory_fill_in = cuMemsetD8Async(sys::CUdeviceptr, u8, usize, sys::CUstream);
     copy_to_device_in = cuMemcpyHtoDAsync_v2(sys::CUdeviceptr, *const c_void, usize, sys::CUstream);
@@ -107,6 +117,26 @@ functions! {
     event_wait = cuEventSynchronize(sys::CUevent);
     /// From the first to the second, in milliseconds.
     event_elapsed = cuEventElapsedTime(*mut f32, sys::CUevent, sys::CUevent);
+    /// To, its context, from, its context.
+    copy_between = cuMemcpyPeerAsync(sys::CUdeviceptr, sys::CUcontext, sys::CUdeviceptr, sys::CUcontext, usize, sys::CUstream);
+    function_attribute = cuFuncGetAttribute(*mut c_int, c_int, sys::CUfunction);
+    /// Blocks of so many threads and bytes that a multiprocessor holds.
+    occupancy = cuOccupancyMaxActiveBlocksPerMultiprocessor(*mut c_int, sys::CUfunction, c_int, usize);
+}
+
+functions! {
+    /// The functions for graphs, which drivers of CUDA 10.1 and later have. Their oldest forms do all that we ask for.
+    pub(super) struct Graphs {}
+    create = cuGraphCreate(*mut sys::CUgraph, c_uint);
+    destroy = cuGraphDestroy(sys::CUgraph);
+    add_kernel = cuGraphAddKernelNode(*mut sys::CUgraphNode, sys::CUgraph, *const sys::CUgraphNode, usize,
+        *const sys::CUDA_KERNEL_NODE_PARAMS_v1);
+    instantiate = cuGraphInstantiate_v2 | cuGraphInstantiate(*mut sys::CUgraphExec, sys::CUgraph, *mut sys::CUgraphNode,
+        *mut c_char, usize);
+    executable_destroy = cuGraphExecDestroy(sys::CUgraphExec);
+    set_kernel = cuGraphExecKernelNodeSetParams(sys::CUgraphExec, sys::CUgraphNode,
+        *const sys::CUDA_KERNEL_NODE_PARAMS_v1);
+    launch = cuGraphLaunch(sys::CUgraphExec, sys::CUstream);
 }
 
 /// What the library of the package `cuda-on-cpu` exports, and NVIDIA's does not.
@@ -140,6 +170,7 @@ impl Driver {
         let mut driver = Driver::resolve(library)
             .map_err(|functions| Error::DriverLacks { functions, needed: CudaVersion::OLDEST })?;
         driver.on_cpu = find(library, &[ON_CPU]).is_some();
+        driver.graphs = Graphs::resolve(library).ok();
         let mut version = 0;
         // SAFETY: `version` outlives the call; this function may be called before `cuInit`.
         let code = unsafe { (driver.driver_version)(&mut version) };
@@ -176,6 +207,12 @@ impl Driver {
         let code = unsafe { (self.device_count)(&mut count) };
         self.check(code, || "counting the CUDA devices".into())?;
         Ok(count.max(0) as usize)
+    }
+
+    /// The functions for graphs.
+    pub(super) fn graphs(&self) -> Result<&Graphs, Error> {
+        let needed = CudaVersion { major: 10, minor: 1 };
+        self.graphs.as_ref().ok_or_else(|| Error::DriverTooOld { found: self.version, needed, what: "a graph".into() })
     }
 
     /// An error if `code` is one; `doing` says what was being done, with what.
@@ -251,7 +288,7 @@ mod tests {
     fn a_library_without_our_functions_is_refused_by_name() {
         let Err(Error::DriverLacks { functions, .. }) = Driver::start(&|_| None) else { panic!("expected a refusal") };
         assert!(functions.contains(&"cuLaunchKernel"));
-        assert_eq!(functions.len(), 46);
+        assert_eq!(functions.len(), 50);
     }
 
     /// A driver that knows its version, how `cuInit` ends, and no error's name; its other functions are not to be called.

@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::info::DeviceInfo;
 use super::lane::{Lane, Lanes};
-use super::launch::{Loaded, Ready};
+use super::launch::{Launch, Loaded, Ready, Residency};
 use super::loss::Loss;
 use super::mark::Mark;
 use super::module::{Module, kept, shared_memory, stored_ptx};
@@ -244,6 +244,46 @@ impl Cuda {
         self.lanes.submit(lane, used, operation, |driver, stream| unsafe { (driver.copy_in)(to, from, bytes, stream) })
     }
 
+    /// Copies from another device. Its streams wait for what the copy does with its memory, and the copy for theirs.
+    ///
+    /// # Safety
+    /// As for [`copy`](Cuda::copy), where `used` says that the second is written, and the first is `other`'s, whose uses `read` are.
+    pub unsafe fn copy_from(
+        &self,
+        lane: &Arc<Lane>,
+        used: &Used<'_>,
+        to: u64,
+        (other, read, from): (&Arc<Cuda>, &Used<'_>, u64),
+        bytes: usize,
+    ) -> Result<()> {
+        let operation = Operation::Copy { bytes, from, to };
+        let contexts = (self.context.handle(), other.context.handle());
+        // A moment is of one device: on the other the copy is what a lane there waits for.
+        let there = other.lanes.take()?;
+        let copied = (|| {
+            other.lanes.submit(&there, read, operation, |_, _| 0)?;
+            Mark::record(&there)?.hold(lane)?;
+            // SAFETY: by the caller's promise; both contexts are alive.
+            self.lanes.submit(lane, used, operation, |driver, stream| unsafe {
+                (driver.copy_between)(to, contexts.0, from, contexts.1, bytes, stream)
+            })?;
+            Mark::record(lane)?.hold(&there)?;
+            other.lanes.submit(&there, read, operation, |_, _| 0)
+        })();
+        other.lanes.give(&there);
+        copied
+    }
+
+    /// What the driver says of the blocks of a launch of the kernel's own PTX.
+    pub fn residency(
+        &self,
+        artifact: &'static Artifact,
+        program: &Monomorphic,
+        approved: &Approved<'_, '_>,
+    ) -> Result<Residency> {
+        self.launch(Form::Bare, artifact, program, approved)?.residency(&self.context)
+    }
+
     /// Makes a launch of the instance ready. Its module is compiled and loaded once.
     pub fn ready<'m>(
         &self,
@@ -252,6 +292,17 @@ impl Cuda {
         program: &Monomorphic,
         approved: &Approved<'_, 'm>,
     ) -> Result<Ready<'m>> {
+        Ok(Ready::new(self.launch(form, artifact, program, approved)?, approved))
+    }
+
+    /// The same without the memory that it uses.
+    pub(super) fn launch(
+        &self,
+        form: Form,
+        artifact: &'static Artifact,
+        program: &Monomorphic,
+        approved: &Approved<'_, '_>,
+    ) -> Result<Launch> {
         let instance = program.instance();
         let (key, name) = ((ptr::from_ref(artifact).addr(), instance.clone()), instance.name(artifact.name));
         let failed = |source| Error::Compile { instance: name.clone(), source };
@@ -291,7 +342,7 @@ impl Cuda {
                 Loaded::Checked(module, form)
             }
         };
-        Ready::new(kernel, name, approved)
+        Launch::new(kernel, name, approved)
     }
 
     /// Submits a launch.
@@ -314,7 +365,20 @@ impl Cuda {
         let mut state = lane.state();
         // SAFETY: by the caller's promise.
         self.with_memory(|| unsafe { launch.submit(&self.lanes, &lane, &mut state) })?;
-        lane.wait_in(&mut state)
+        self.lanes.wait_in(&lane, &mut state)
+    }
+
+    /// Waits for all that a lane was given; the error is what was found on the way, the oldest first.
+    pub fn wait(&self, lane: &Lane) -> Result<()> {
+        self.lanes.wait_in(lane, &mut lane.state())
+    }
+
+    pub(super) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    pub(super) fn lanes(&self) -> &Lanes {
+        &self.lanes
     }
 }
 

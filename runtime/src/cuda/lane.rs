@@ -12,7 +12,7 @@ use super::record::Records;
 use super::timeline::Timeline;
 use super::under_way::UnderWay;
 use crate::profile::Timed;
-use crate::stream::{Moment, Pending, Used};
+use crate::stream::{Hazards, Moment, Pending};
 use crate::trace::span;
 use crate::{Error, Result};
 use cudarc::driver::sys;
@@ -80,7 +80,7 @@ impl Lanes {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         if let Some(number) = idle {
             let lane = self.get(number);
-            lane.forget()?;
+            self.forget(&lane)?;
             return Ok(lane);
         }
         let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
@@ -109,7 +109,7 @@ impl Lanes {
     pub fn submit(
         &self,
         lane: &Lane,
-        used: &Used<'_>,
+        used: &dyn Hazards,
         operation: Operation<'_>,
         call: impl FnOnce(&Driver, sys::CUstream) -> Code,
     ) -> Result<()> {
@@ -121,13 +121,13 @@ impl Lanes {
         &self,
         lane: &Lane,
         state: &mut State,
-        used: &Used<'_>,
+        used: &dyn Hazards,
         operation: Operation<'_>,
         call: impl FnOnce(&Driver, sys::CUstream) -> Code,
     ) -> Result<()> {
         span!("submit", %operation);
         let _range = self.nvtx.as_ref().map(|nvtx| nvtx.range(operation));
-        used.before(|moment| self.order(lane, state, moment))?;
+        used.before(&mut |moment| self.order(lane, state, moment))?;
         let submit = || lane.context.run(|| operation.to_string(), |driver| call(driver, lane.stream));
         if lane.is_timed() {
             lane.timed(operation, submit)?
@@ -171,6 +171,27 @@ impl Lanes {
     /// for nobody could limit that one.
     pub fn settle(&self) -> Result<()> {
         if self.context.time_limit().is_some() { self.wait() } else { Ok(()) }
+    }
+
+    /// Waits for all that a lane was given, by whoever has its state; the error is what was found on the way, the oldest first.
+    pub fn wait_in(&self, lane: &Lane, state: &mut State) -> Result<()> {
+        lane.finish()?;
+        state.records.collect(self, &self.context)
+    }
+
+    /// Forgets what a lane's launches have found that nobody waited for: it is not the next owner's.
+    fn forget(&self, lane: &Lane) -> Result<()> {
+        if lane.profiled.load(Ordering::Relaxed) {
+            lane.end_profile()?;
+        }
+        let mut state = lane.state();
+        if state.records.is_empty() {
+            return Ok(());
+        }
+        match self.wait_in(lane, &mut state) {
+            Err(Error::Violation(_)) => Ok(()),
+            other => other,
+        }
     }
 
     /// Waits for all that was submitted to any lane.
@@ -237,32 +258,6 @@ impl Lane {
     /// The moment of the last operation that was submitted.
     pub fn now(&self) -> Moment {
         Moment { stream: self.number, count: self.submitted.load(Ordering::Acquire) }
-    }
-
-    /// Waits for all that was submitted; the error is what was found on the way, the oldest first.
-    pub fn wait(&self) -> Result<()> {
-        self.wait_in(&mut self.state())
-    }
-
-    /// The same, by whoever has the state.
-    pub(super) fn wait_in(&self, state: &mut State) -> Result<()> {
-        self.finish()?;
-        state.records.collect(&self.context)
-    }
-
-    /// Forgets what launches have found that nobody waited for: it is not the next owner's.
-    fn forget(&self) -> Result<()> {
-        if self.profiled.load(Ordering::Relaxed) {
-            self.end_profile()?;
-        }
-        let mut state = self.state();
-        if state.records.is_empty() {
-            return Ok(());
-        }
-        match self.wait_in(&mut state) {
-            Err(Error::Violation(_)) => Ok(()),
-            other => other,
-        }
     }
 
     /// The address of a record for a launch of `form` that is submitted next.

@@ -1,11 +1,13 @@
 //! Launches made ready: checked once, submitted as often as one likes.
 
+use super::context::Context;
 use super::lane::{Lane, Lanes, State};
 use super::module::Module;
 use super::operation::Operation;
 use crate::Result;
 use crate::contract::Approved;
 use crate::stream::Used;
+use cudarc::driver::sys;
 use kernel_dsl::compiler::launch::Shape;
 use kernel_dsl::compiler::lower::checked::Checked;
 use std::ffi::c_void;
@@ -21,7 +23,7 @@ pub(super) enum Loaded {
 }
 
 /// All that the driver is told of a launch.
-pub(crate) struct Ready<'a> {
+pub(super) struct Launch {
     kernel: Loaded,
     instance: Arc<str>,
     shape: Shape,
@@ -30,25 +32,103 @@ pub(crate) struct Ready<'a> {
     values: Box<[u64]>,
     /// To each of `values`.
     pointers: Box<[*mut c_void]>,
-    used: Used<'a>,
 }
 
-impl<'a> Ready<'a> {
-    /// A launch of `kernel`, the instance that the arguments were approved for.
-    pub(super) fn new(kernel: Loaded, instance: String, approved: &Approved<'_, 'a>) -> Result<Ready<'a>> {
+// SAFETY: the pointers are to memory of its own, which moves with it and is used through `&mut` only.
+unsafe impl Send for Launch {}
+// SAFETY: as above.
+unsafe impl Sync for Launch {}
+
+impl Launch {
+    /// Of `kernel`, the instance that the arguments were approved for.
+    pub fn new(kernel: Loaded, instance: String, approved: &Approved<'_, '_>) -> Result<Launch> {
         let shared = approved.shared_bytes(&instance, kernel.module().shared())?;
         let record = matches!(kernel, Loaded::Checked(..)).then_some(0);
         let mut values: Box<[u64]> = approved.parameters().into_iter().chain(record).collect();
         let pointers = values.iter_mut().map(|value| ptr::from_mut(value).cast()).collect();
-        Ok(Ready {
-            kernel,
-            instance: instance.into(),
-            shape: approved.shape(),
-            shared,
-            values,
-            pointers,
-            used: approved.used(),
-        })
+        Ok(Launch { kernel, instance: instance.into(), shape: approved.shape(), shared, values, pointers })
+    }
+
+    /// What its record means, if it has one.
+    pub fn checked(&self) -> Option<&Arc<Checked>> {
+        match &self.kernel {
+            Loaded::Bare(_) => None,
+            Loaded::Checked(_, form) => Some(form),
+        }
+    }
+
+    /// Has it write to the record there.
+    pub fn set_record(&mut self, address: u64) {
+        if let (Loaded::Checked(..), Some(record)) = (&self.kernel, self.values.last_mut()) {
+            *record = address;
+        }
+    }
+
+    /// As a graph takes it.
+    pub fn node(&mut self) -> sys::CUDA_KERNEL_NODE_PARAMS_v1 {
+        let ([gx, gy, gz], [bx, by, bz]) = (self.shape.grid, self.shape.block);
+        sys::CUDA_KERNEL_NODE_PARAMS_v1 {
+            func: self.kernel.module().function(),
+            gridDimX: gx,
+            gridDimY: gy,
+            gridDimZ: gz,
+            blockDimX: bx,
+            blockDimY: by,
+            blockDimZ: bz,
+            sharedMemBytes: self.shared,
+            kernelParams: self.pointers.as_mut_ptr(),
+            extra: ptr::null_mut(),
+        }
+    }
+
+    /// What the driver says of blocks of its kernel.
+    pub fn residency(&self, context: &Context) -> Result<Residency> {
+        /// `CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES` and `…_NUM_REGS`
+        const SHARED: i32 = 1;
+        const REGISTERS: i32 = 4;
+        let function = self.kernel.module().function();
+        let threads = self.shape.block.iter().product::<u32>();
+        let (mut blocks, mut registers, mut shared) = (0, 0, 0);
+        context.run(
+            || format!("asking how many blocks of {} a multiprocessor holds", self.instance),
+            // SAFETY: the function is alive; what is written to outlives the calls.
+            |driver| unsafe {
+                let asked = (driver.function_attribute)(&mut registers, REGISTERS, function);
+                let asked = asked.max((driver.function_attribute)(&mut shared, SHARED, function));
+                asked.max((driver.occupancy)(&mut blocks, function, threads as i32, self.shared as usize))
+            },
+        )?;
+        let [blocks, registers, shared] = [blocks, registers, shared].map(|n: i32| n.max(0) as u32);
+        Ok(Residency { threads, registers, shared: shared + self.shared, blocks })
+    }
+
+    /// What it is, for errors and profiles.
+    pub fn operation(&self) -> Operation<'_> {
+        Operation::Launch { instance: &self.instance, shape: self.shape, shared: self.shared }
+    }
+}
+
+/// What the driver says of a launch's blocks.
+pub(crate) struct Residency {
+    /// Threads of a block.
+    pub threads: u32,
+    /// Registers of a thread.
+    pub registers: u32,
+    /// Bytes of shared memory of a block, the launch's own among them.
+    pub shared: u32,
+    /// Blocks that a multiprocessor holds.
+    pub blocks: u32,
+}
+
+/// A launch with the memory that it uses.
+pub(crate) struct Ready<'a> {
+    launch: Launch,
+    used: Used<'a>,
+}
+
+impl<'a> Ready<'a> {
+    pub(super) fn new(launch: Launch, approved: &Approved<'_, 'a>) -> Ready<'a> {
+        Ready { launch, used: approved.used() }
     }
 
     /// Submits it. `state` is the lane's.
@@ -57,28 +137,32 @@ impl<'a> Ready<'a> {
     /// For its arguments the kernel is free of out-of-bounds accesses and races, unless it is the checked form; the memory of the arguments
     /// lives.
     pub(super) unsafe fn submit(&mut self, lanes: &Lanes, lane: &Lane, state: &mut State) -> Result<()> {
-        if let (Loaded::Checked(_, form), Some(record)) = (&self.kernel, self.values.last_mut()) {
-            if state.records.are_to_be_made() {
-                lanes.settle()?;
+        let Ready { launch, used } = self;
+        let record = match launch.checked() {
+            Some(form) => {
+                if state.records.are_to_be_made() {
+                    lanes.settle()?;
+                }
+                Some(lane.next_record(state, form)?)
             }
-            *record = lane.next_record(state, form)?;
-        }
-        let Ready { kernel, instance, shape, shared, pointers, used, .. } = self;
-        let ([gx, gy, gz], [bx, by, bz]) = (shape.grid, shape.block);
-        lane.note(instance, *shape);
+            None => None,
+        };
+        record.into_iter().for_each(|address| launch.set_record(address));
+        let (function, parameters) = (launch.kernel.module().function(), launch.pointers.as_mut_ptr());
+        let ([gx, gy, gz], [bx, by, bz], shared) = (launch.shape.grid, launch.shape.block, launch.shared);
+        lane.note(&launch.instance, launch.shape);
         let submitted = lanes.submit_in(
             lane,
             state,
             used,
-            Operation::Launch { instance, shape: *shape, shared: *shared },
+            launch.operation(),
             // SAFETY: there is a pointer for each parameter of the entry, to at least as many bytes as the parameter has, which the
             // driver copies; the rest by the caller's promise.
             |driver, stream| unsafe {
-                let (function, parameters) = (kernel.module().function(), pointers.as_mut_ptr());
-                (driver.launch)(function, gx, gy, gz, bx, by, bz, *shared, stream, parameters, ptr::null_mut())
+                (driver.launch)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, ptr::null_mut())
             },
         );
-        if submitted.is_err() && matches!(kernel, Loaded::Checked(..)) {
+        if submitted.is_err() && record.is_some() {
             state.records.take_back();
         }
         submitted

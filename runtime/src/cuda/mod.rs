@@ -2,12 +2,13 @@
 //!
 //! `driver` holds the functions of the library and turns their codes into errors; `info` what a device says of itself;
 //! `context` a device's context and its memory; `loss` how one is lost, `under_way` by which launches; `lane` the streams there, and what orders them; `mark` their events; `module`
-//! kernels loaded there; `launch` their launches; `record` what checked launches leave; `operation` what a lane does, `timeline` how long, `nvtx` for NVIDIA's profilers; `gpu` puts these together; `version` which
+//! kernels loaded there; `launch` their launches; `graph` many of these in one; `record` what checked launches leave; `operation` what a lane does, `timeline` how long, `nvtx` for NVIDIA's profilers; `gpu` puts these together; `version` which
 //! driver knows which PTX. Only this folder calls the driver.
 
 mod context;
 mod driver;
 mod gpu;
+mod graph;
 mod info;
 mod lane;
 mod launch;
@@ -24,6 +25,7 @@ mod version;
 pub(crate) use driver::Driver;
 pub use driver::DriverError;
 pub(crate) use gpu::{Cuda, Form};
+pub(crate) use graph::{Part, Replay};
 pub use info::DeviceInfo;
 pub(crate) use lane::Lane;
 pub(crate) use launch::Ready;

@@ -16,6 +16,8 @@ pub(crate) enum Operation<'a> {
     Download { bytes: usize, from: u64 },
     /// A copy within the device.
     Copy { bytes: usize, from: u64, to: u64 },
+    /// A graph, all of it.
+    Replay { launches: usize },
     /// One byte again and again.
     Fill { bytes: usize, at: u64 },
 }
@@ -30,6 +32,7 @@ impl fmt::Display for Operation<'_> {
             Operation::Upload { bytes, to } => write!(f, "copying {bytes} bytes to the device at {to:#x}"),
             Operation::Download { bytes, from } => write!(f, "copying {bytes} bytes from the device at {from:#x}"),
             Operation::Copy { bytes, from, to } => write!(f, "copying {bytes} bytes from {from:#x} to {to:#x}"),
+            Operation::Replay { launches } => write!(f, "replaying a graph of {launches} launches"),
             Operation::Fill { bytes, at } => write!(f, "filling {bytes} bytes at {at:#x}"),
         }
     }

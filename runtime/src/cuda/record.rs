@@ -1,12 +1,17 @@
 //! The records of checked launches that are still to be read: where kernels write what they did wrong.
+//!
+//! Each launch has a record to itself, of those of its stream ([`Records`]). The launches of a graph have theirs for as long as the graph
+//! lives ([`Findings`]), whichever stream replays it: whoever waits for such a stream reads them.
 
 use super::context::Context;
+use super::lane::Lanes;
 use crate::interpreter::reported;
+use crate::stream::{Hazards, Moment, Uses};
 use crate::{Error, Result};
 use cudarc::driver::sys;
 use kernel_dsl::compiler::ir::record::{STATE, WORDS};
 use kernel_dsl::compiler::lower::checked::Checked;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const RECORD_BYTES: usize = 4 * WORDS;
 /// Launches that a stream has room for between two waits. One more waits.
@@ -23,6 +28,8 @@ pub(super) struct Records {
     forms: Vec<Arc<Checked>>,
     /// What was found when there was no room left.
     found: Option<Error>,
+    /// Of the graphs that were replayed.
+    graphs: Vec<Arc<Findings>>,
 }
 
 impl Records {
@@ -32,6 +39,7 @@ impl Records {
         if self.address == 0 {
             self.address = context.allocate(ROOM * RECORD_BYTES)?;
             self.dirty = true;
+            self.forms.reserve_exact(ROOM);
         }
         if self.dirty && self.forms.is_empty() {
             context.run(
@@ -55,7 +63,7 @@ impl Records {
 
     /// Whether there is nothing to tell.
     pub fn is_empty(&self) -> bool {
-        self.forms.is_empty() && self.found.is_none()
+        self.forms.is_empty() && self.found.is_none() && self.graphs.is_empty()
     }
 
     /// Takes the last record back, whose launch did not come to be.
@@ -70,29 +78,38 @@ impl Records {
         }
     }
 
-    /// What the first launch found that found anything. All have ended.
-    pub fn collect(&mut self, context: &Context) -> Result<()> {
-        let read = self.read(context);
-        self.found.take().map_or(read, Err)
+    /// Has what a graph's launches find told too.
+    pub fn replayed(&mut self, findings: &Arc<Findings>) {
+        if !self.graphs.iter().any(|known| Arc::ptr_eq(known, findings)) {
+            self.graphs.push(findings.clone());
+        }
+    }
+
+    /// What the first launch found that found anything. All have ended that the stream was given.
+    pub fn collect(&mut self, lanes: &Lanes, context: &Context) -> Result<()> {
+        let mut first = self.read(context);
+        for findings in self.graphs.drain(..) {
+            // Each is read, so that nothing is left of it for others.
+            let read = findings.collect(lanes);
+            first = first.and(read);
+        }
+        self.found.take().map_or(first, Err)
     }
 
     fn read(&mut self, context: &Context) -> Result<()> {
         if self.forms.is_empty() {
             return Ok(());
         }
-        let forms = std::mem::take(&mut self.forms);
-        let mut bytes = vec![0; forms.len() * RECORD_BYTES];
         self.dirty = true;
-        // SAFETY: ours, as many bytes, initialised in `next`; the launches have ended.
-        unsafe { context.read(self.address, &mut bytes)? };
-        let records = bytes.chunks_exact(RECORD_BYTES).map(|record| {
-            let word = |i: usize| u32::from_le_bytes([0, 1, 2, 3].map(|b| record[4 * i + b]));
-            std::array::from_fn::<u32, WORDS, _>(word)
+        // SAFETY: ours, initialised in `next`; the launches have ended.
+        let records = unsafe { read(context, self.address, self.forms.len()) };
+        let told = records.and_then(|records| {
+            self.dirty = has_any(&records);
+            told(&self.forms, &records)
         });
-        let records: Vec<_> = records.collect();
-        self.dirty = records.iter().any(|record| record[STATE] != 0);
-        let mut reports = forms.iter().zip(&records).filter_map(|(form, record)| reported(form, record));
-        reports.next().map_or(Ok(()), |report| Err(Error::Violation(report.into())))
+        // It keeps its room: launches allocate nothing.
+        self.forms.clear();
+        told
     }
 
     pub fn free(self, context: &Context) {
@@ -101,4 +118,91 @@ impl Records {
             unsafe { context.free(self.address) };
         }
     }
+}
+
+/// The records of a graph's checked launches. Every replay writes the same ones, and the first finding stays.
+pub(super) struct Findings {
+    context: Arc<Context>,
+    address: u64,
+    forms: Vec<Arc<Checked>>,
+    /// The replays, which follow one another, and whom reading them waits for.
+    uses: Uses,
+    /// None is submitted while another thread reads.
+    reading: Mutex<()>,
+}
+
+impl Findings {
+    /// A record for a launch of each of `forms`, of which there is one at least.
+    pub fn new(context: Arc<Context>, forms: Vec<Arc<Checked>>) -> Result<Findings> {
+        let address = context.allocate(forms.len() * RECORD_BYTES)?;
+        let (uses, reading) = (Uses::default(), Mutex::default());
+        let findings = Findings { context, address, forms, uses, reading };
+        // SAFETY: just allocated, with as many bytes.
+        unsafe { findings.context.fill(address, findings.forms.len() * RECORD_BYTES, 0)? };
+        Ok(findings)
+    }
+
+    /// The address of record `index`.
+    pub fn record(&self, index: usize) -> u64 {
+        self.address + (index * RECORD_BYTES) as u64
+    }
+
+    /// For submitting a replay: nobody reads meanwhile.
+    pub fn lock(&self) -> MutexGuard<'_, ()> {
+        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn collect(&self, lanes: &Lanes) -> Result<()> {
+        let _reading = self.lock();
+        lanes.wait_for(&self.uses.before_write())?;
+        // SAFETY: ours, initialised in `new`; all replays have ended, and none is submitted.
+        let records = unsafe { read(&self.context, self.address, self.forms.len())? };
+        if has_any(&records) {
+            // SAFETY: as above.
+            unsafe { self.context.fill(self.address, self.forms.len() * RECORD_BYTES, 0)? };
+        }
+        told(&self.forms, &records)
+    }
+}
+
+impl Hazards for Findings {
+    fn before(&self, wait: &mut dyn FnMut(Moment) -> Result<()>) -> Result<()> {
+        self.uses.before_write().into_iter().try_for_each(wait)
+    }
+
+    fn note(&self, moment: Moment) {
+        self.uses.note_write(moment);
+    }
+}
+
+impl Drop for Findings {
+    fn drop(&mut self) {
+        // SAFETY: from `new`; the driver frees it when all that was submitted is over.
+        unsafe { self.context.free(self.address) };
+    }
+}
+
+/// So many records.
+///
+/// # Safety
+/// They are at `address`, initialised, and nobody uses them.
+unsafe fn read(context: &Context, address: u64, count: usize) -> Result<Vec<[u32; WORDS]>> {
+    let mut bytes = vec![0; count * RECORD_BYTES];
+    // SAFETY: by the caller's promise.
+    unsafe { context.read(address, &mut bytes)? };
+    let records = bytes.chunks_exact(RECORD_BYTES).map(|record| {
+        let word = |i: usize| u32::from_le_bytes([0, 1, 2, 3].map(|b| record[4 * i + b]));
+        std::array::from_fn(word)
+    });
+    Ok(records.collect())
+}
+
+fn has_any(records: &[[u32; WORDS]]) -> bool {
+    records.iter().any(|record| record[STATE] != 0)
+}
+
+/// What the first of the records tells that tells anything.
+fn told(forms: &[Arc<Checked>], records: &[[u32; WORDS]]) -> Result<()> {
+    let mut reports = forms.iter().zip(records).filter_map(|(form, record)| reported(form, record));
+    reports.next().map_or(Ok(()), |report| Err(Error::Violation(report.into())))
 }

@@ -308,11 +308,11 @@ impl State {
         failed.map_or(Ok(released), Err)
     }
 
-    fn exhausted(&self, requested: usize, source: &dyn Source, free: Option<(usize, usize)>) -> Error {
+    fn exhausted(&mut self, requested: usize, source: &dyn Source, free: Option<(usize, usize)>) -> Error {
         Error::OutOfMemory { requested, device: source.name(), free, pool: Some(Box::new(self.statistics())) }
     }
 
-    fn statistics(&self) -> MemoryStatistics {
+    fn statistics(&mut self) -> MemoryStatistics {
         MemoryStatistics { largest_free: self.small.largest().max(self.large.largest()), ..self.statistics }
     }
 }

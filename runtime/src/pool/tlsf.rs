@@ -2,7 +2,8 @@
 //!
 //! Free blocks hang in lists by size: a list for each sixteenth of each power of two, and a bit for each list that is not empty,
 //! so that the smallest list whose blocks all suffice is two bit scans away. Neighbours that are free become one block
-//! at once. (Masmano, Ripoll, Crespo, Real: *TLSF: a new dynamic memory allocator for real-time systems*, ECRTS 2004.)
+//! at once, but for the few that were given back last: what is asked for again at once, as temporaries are, is not merged and cut
+//! each time. (Masmano, Ripoll, Crespo, Real: *TLSF: a new dynamic memory allocator for real-time systems*, ECRTS 2004.)
 //!
 //! Nothing here touches memory: what is known of blocks lies beside them, so that they may be a device's.
 
@@ -22,6 +23,9 @@ const POWERS: usize = 32;
 pub(crate) struct Id(u32);
 
 const NONE: Id = Id(u32::MAX);
+
+/// Blocks given back last that are kept as they are.
+const RECENT: usize = 8;
 
 #[derive(Debug)]
 struct Block {
@@ -53,6 +57,8 @@ pub(super) struct Tlsf {
     blocks: Vec<Block>,
     /// Places in `blocks` that are not used.
     vacant: Vec<Id>,
+    /// Blocks given back last, oldest first. They are in no list, and count as taken to their neighbours.
+    recent: Recent,
     powers: u32,
     steps: [u32; POWERS],
     heads: [[Id; STEPS as usize]; POWERS],
@@ -89,6 +95,7 @@ impl Default for Tlsf {
         Tlsf {
             blocks: Vec::new(),
             vacant: Vec::new(),
+            recent: Recent::default(),
             powers: 0,
             steps: [0; POWERS],
             heads: [[NONE; STEPS as usize]; POWERS],
@@ -99,7 +106,18 @@ impl Default for Tlsf {
 impl Tlsf {
     /// Takes `bytes` bytes, a multiple of the granule, out of a free block; `None` where none is large enough.
     pub fn take(&mut self, bytes: u64) -> Option<Taken> {
-        let id = self.find(bytes)?;
+        if let Some(id) = self.recent.take(bytes) {
+            let block = self.block_mut(id);
+            return Some(Taken { id, address: block.address, bytes, pending: std::mem::take(&mut block.pending) });
+        }
+        let id = match self.find(bytes) {
+            Some(id) => id,
+            None if self.recent.is_empty() => return None,
+            None => {
+                self.settle();
+                self.find(bytes)?
+            }
+        };
         self.unlink(id);
         let rest = self.block(id).bytes - bytes;
         if rest >= GRANULE {
@@ -129,10 +147,25 @@ impl Tlsf {
     }
 
     /// Takes a block back, which others may have once `pending` is over.
-    pub fn give(&mut self, mut id: Id, pending: Pending) {
+    pub fn give(&mut self, id: Id, pending: Pending) {
+        let block = self.block_mut(id);
+        block.pending = pending;
+        let bytes = block.bytes;
+        if let Some(oldest) = self.recent.add(id, bytes) {
+            self.join(oldest);
+        }
+    }
+
+    /// Joins all that was given back to what is free beside it.
+    pub fn settle(&mut self) {
+        while let Some(id) = self.recent.oldest() {
+            self.join(id);
+        }
+    }
+
+    fn join(&mut self, mut id: Id) {
         let block = self.block_mut(id);
         block.free = true;
-        block.pending = pending;
         let Block { before, after, .. } = *block;
         if after != NONE && self.block(after).free {
             self.unlink(after);
@@ -164,6 +197,7 @@ impl Tlsf {
 
     /// Takes out all segments of which nothing is used: address, bytes, and what must be over before they go.
     pub fn remove_unused(&mut self) -> Vec<(u64, u64, Pending)> {
+        self.settle();
         let whole = |b: &Block| b.free && b.before == NONE && b.after == NONE;
         let unused = self.blocks.iter().enumerate().filter(|(_, b)| whole(b));
         let unused: Vec<_> = unused.map(|(i, _)| Id(i as u32)).collect();
@@ -178,7 +212,8 @@ impl Tlsf {
     }
 
     /// Bytes of the largest free block.
-    pub fn largest(&self) -> u64 {
+    pub fn largest(&mut self) -> u64 {
+        self.settle();
         let Some(power) = self.powers.checked_ilog2() else { return 0 };
         let Some(step) = self.steps[power as usize].checked_ilog2() else { return 0 };
         let mut id = self.heads[power as usize][step as usize];
@@ -280,6 +315,53 @@ impl Tlsf {
 
     fn block_mut(&mut self, id: Id) -> &mut Block {
         &mut self.blocks[id.0 as usize]
+    }
+}
+
+/// Blocks given back last, with their bytes, oldest first.
+#[derive(Debug)]
+struct Recent {
+    blocks: [(Id, u64); RECENT],
+    count: usize,
+}
+
+impl Default for Recent {
+    fn default() -> Recent {
+        Recent { blocks: [(NONE, 0); RECENT], count: 0 }
+    }
+}
+
+impl Recent {
+    fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Takes out the latest of exactly so many bytes.
+    fn take(&mut self, bytes: u64) -> Option<Id> {
+        let at = self.blocks[..self.count].iter().rposition(|(_, b)| *b == bytes)?;
+        let (id, _) = self.blocks[at];
+        self.remove(at);
+        Some(id)
+    }
+
+    /// Adds one; gives the oldest, which goes, if there is no more room.
+    fn add(&mut self, id: Id, bytes: u64) -> Option<Id> {
+        let oldest = if self.count == RECENT { self.oldest() } else { None };
+        self.blocks[self.count] = (id, bytes);
+        self.count += 1;
+        oldest
+    }
+
+    /// Takes out the oldest.
+    fn oldest(&mut self) -> Option<Id> {
+        let (id, _) = *self.blocks[..self.count].first()?;
+        self.remove(0);
+        Some(id)
+    }
+
+    fn remove(&mut self, at: usize) {
+        self.blocks.copy_within(at + 1..self.count, at);
+        self.count -= 1;
     }
 }
 

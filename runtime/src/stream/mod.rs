@@ -14,8 +14,8 @@ pub use event::Event;
 pub use prepared::Prepared;
 use profiling::Recording;
 pub(crate) use queue::Queue;
-pub(crate) use used::{Access, Used};
-pub(crate) use uses::{Moment, Pending, Uses, add};
+pub(crate) use used::{Hazards, Use, Used};
+pub(crate) use uses::{Moment, Parts, Pending, Uses, add};
 
 use crate::cuda::{Form, Lane};
 use crate::device::Backend;
@@ -109,7 +109,7 @@ impl Stream {
     pub fn upload_to<T: Element>(&self, to: &mut DeviceBuffer<T>, from: &PinnedBuffer<T>) -> Result<()> {
         self.same_device(to.device(), "the buffer")?;
         same_length("to the device", to.len(), from.len())?;
-        let used = Used::written(to.uses()).and(from.uses(), Access::Read);
+        let used = Used::written(to.uses()).and(Use::Read(from.uses()));
         // SAFETY: both are as long, their uses are noted, and by these whoever writes or frees either waits.
         let copy = || unsafe { self.queue.write(&used, to.address(), from.pointer(), to.bytes()) };
         self.recording.time(|| Work::Upload { bytes: to.bytes() }, copy)
@@ -120,20 +120,39 @@ impl Stream {
         self.same_device(from.device(), "the buffer")?;
         same_length("from the device", from.len(), to.len())?;
         let memory = to.pointer_mut();
-        let used = Used::read(from.uses()).and(to.uses(), Access::Write);
+        let used = Used::read(from.uses()).and(Use::Write(to.uses()));
         // SAFETY: as in `upload_to`; `to` is exclusive.
         let copy = || unsafe { self.queue.read(&used, from.address(), memory, from.bytes()) };
         self.recording.time(|| Work::Download { bytes: from.bytes() }, copy)
     }
 
-    /// Copies all elements of a buffer to one of as many on the same device.
+    /// Copies all elements of a buffer to one of as many of the stream's device. The first may be of another device: between two GPUs
+    /// the copy runs beside the host, from memory to memory where they reach each other's; from the CPU it passes through pinned
+    /// memory; to the CPU it has ended when this returns, as everything there has.
     pub fn copy<T: Element>(&self, from: &DeviceBuffer<T>, to: &mut DeviceBuffer<T>) -> Result<()> {
-        self.same_device(from.device(), "the buffer to read")?;
         self.same_device(to.device(), "the buffer to write")?;
-        same_length("within the device", to.len(), from.len())?;
-        let used = Used::read(from.uses()).and(to.uses(), Access::Write);
-        // SAFETY: both are as long, and two: one of them is exclusive. Their uses are noted.
-        let copy = || unsafe { self.queue.copy(&used, from.address(), to.address(), to.bytes()) };
+        same_length("between buffers", to.len(), from.len())?;
+        let copy = || match (from.device().backend(), self.device.backend()) {
+            _ if from.device().id() == self.device.id() => {
+                let used = Used::read(from.uses()).and(Use::Write(to.uses()));
+                // SAFETY: both are as long, and two: one of them is exclusive. Their uses are noted.
+                unsafe { self.queue.copy(&used, from.address(), to.address(), to.bytes()) }
+            }
+            (Backend::Cuda(other), Backend::Cuda(_)) => {
+                let (read, written) = (Used::read(from.uses()), Used::written(to.uses()));
+                // SAFETY: as above.
+                unsafe { self.queue.copy_from(&written, to.address(), (other, &read, from.address()), to.bytes()) }
+            }
+            (Backend::Cpu(_), _) => {
+                let mut pinned = self.device.pinned(from.len())?;
+                from.copy_to(pinned.as_mut_slice()?)?;
+                self.upload_to(to, &pinned)
+            }
+            (Backend::Cuda(_), Backend::Cpu(_)) => match to.as_mut_slice() {
+                Some(to) => from.copy_to(to),
+                None => Ok(()),
+            },
+        };
         self.recording.time(|| Work::Copy { bytes: from.bytes() }, copy)
     }
 
@@ -146,7 +165,11 @@ impl Stream {
         self.recording.time(|| Work::Fill { bytes: buffer.bytes() }, fill)
     }
 
-    fn same_device(&self, other: &Device, what: &'static str) -> Result<()> {
+    pub(crate) fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    pub(crate) fn same_device(&self, other: &Device, what: &'static str) -> Result<()> {
         if self.device.id() == other.id() {
             return Ok(());
         }
@@ -183,7 +206,7 @@ impl Stream {
     }
 
     /// What a launch on the CPU gives: what it found is told later.
-    fn later(&self, launched: Result<()>) -> Result<()> {
+    pub(crate) fn later(&self, launched: Result<()>) -> Result<()> {
         match launched {
             Err(found @ Error::Violation(_)) => {
                 self.found.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(found);

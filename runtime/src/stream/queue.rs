@@ -89,11 +89,31 @@ impl Queue {
         }
     }
 
+    /// Copies from another GPU to this one.
+    ///
+    /// # Safety
+    /// As for `copy`, where `used` says that the second is written, and `from` is memory of `other`'s whose uses `read` are.
+    pub unsafe fn copy_from(
+        &self,
+        used: &Used<'_>,
+        to: u64,
+        from: (&Arc<Cuda>, &Used<'_>, u64),
+        bytes: usize,
+    ) -> Result<()> {
+        match self {
+            Queue::Cuda(cuda, lane) if bytes > 0 => {
+                // SAFETY: by the caller's promise.
+                unsafe { cuda.copy_from(lane, used, to, from, bytes) }
+            }
+            Queue::Cuda(..) | Queue::Cpu => Ok(()),
+        }
+    }
+
     /// Waits until all that was submitted is over; the error is what was found meanwhile, the oldest first.
     pub fn wait(&self) -> Result<()> {
         match self {
             Queue::Cpu => Ok(()),
-            Queue::Cuda(_, lane) => lane.wait(),
+            Queue::Cuda(cuda, lane) => cuda.wait(lane),
         }
     }
 }

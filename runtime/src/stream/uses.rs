@@ -6,6 +6,7 @@
 //! On one stream nothing is waited for: there the order of submission is the order of execution.
 
 use smallvec::SmallVec;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -44,11 +45,15 @@ pub(crate) fn add(pending: &mut Pending, moment: Moment) {
     }
 }
 
-/// The last uses of a piece of memory.
+/// The last uses of a piece of memory, for whoever has all of it.
+#[derive(Debug, Default)]
+pub(crate) struct Uses(Parts);
+
+/// The same, for whoever has a part of it, beside whom another may write another part.
 ///
 /// Reading is noted without a lock as long as one stream does it: launches that share their weights do not meet here.
 #[derive(Debug, Default)]
-pub(crate) struct Uses {
+pub(crate) struct Parts {
     written: AtomicU64,
     /// The last read by the stream that read first since the last write.
     read: AtomicU64,
@@ -56,17 +61,48 @@ pub(crate) struct Uses {
     others: Mutex<Pending>,
     /// Whether there are others: where one stream is alone, the lock is left alone too.
     crowded: AtomicBool,
+    /// Whether parts were written since all of it was: they are among the others, which readers wait for too.
+    parted: AtomicBool,
 }
 
 impl Uses {
     /// Those of memory whose former owner left these behind. Whoever writes it first waits for them.
     pub fn inherited(pending: Pending) -> Uses {
-        Uses { crowded: AtomicBool::new(!pending.is_empty()), others: Mutex::new(pending), ..Uses::default() }
+        Uses(Parts { crowded: AtomicBool::new(!pending.is_empty()), others: Mutex::new(pending), ..Parts::default() })
     }
 
+    /// For whoever has a part.
+    pub fn parts(&self) -> &Parts {
+        &self.0
+    }
+
+    /// Notes a write of all of it, which came after all that was noted: whoever writes it has the memory for itself.
+    pub fn note_write(&self, moment: Moment) {
+        let all = &self.0;
+        all.written.store(moment.packed(), Ordering::Release);
+        all.read.store(0, Ordering::Relaxed);
+        if all.crowded.swap(false, Ordering::Relaxed) {
+            all.parted.store(false, Ordering::Relaxed);
+            all.others().clear();
+        }
+    }
+}
+
+impl Deref for Uses {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl Parts {
     /// What a read must not overtake.
-    pub fn before_read(&self) -> Option<Moment> {
-        Moment::unpacked(self.written.load(Ordering::Acquire))
+    pub fn before_read(&self) -> Pending {
+        match self.parted.load(Ordering::Acquire) {
+            true => self.before_write(),
+            false => Moment::unpacked(self.written.load(Ordering::Acquire)).into_iter().collect(),
+        }
     }
 
     /// What a write must not overtake, and what must be over before the memory is somebody else's.
@@ -100,13 +136,11 @@ impl Uses {
         }
     }
 
-    /// Notes a write, which came after all that was noted: whoever writes has the memory for itself.
-    pub fn note_write(&self, moment: Moment) {
-        self.written.store(moment.packed(), Ordering::Release);
-        self.read.store(0, Ordering::Relaxed);
-        if self.crowded.swap(false, Ordering::Relaxed) {
-            self.others().clear();
-        }
+    /// Notes a write of a part. What is noted of other parts stays.
+    pub fn note_part(&self, moment: Moment) {
+        add(&mut self.others(), moment);
+        self.crowded.store(true, Ordering::Release);
+        self.parted.store(true, Ordering::Release);
     }
 
     fn others(&self) -> MutexGuard<'_, Pending> {
@@ -131,15 +165,15 @@ mod tests {
     #[test]
     fn a_read_waits_for_the_write_and_a_write_for_all() {
         let uses = Uses::default();
-        assert_eq!(uses.before_read(), None);
+        assert!(uses.before_read().is_empty());
         assert!(uses.before_write().is_empty());
         uses.note_write(at(0, 7));
-        assert_eq!(uses.before_read(), Some(at(0, 7)));
+        assert_eq!(uses.before_read().as_slice(), [at(0, 7)]);
         uses.note_read(at(1, 3));
         uses.note_read(at(2, 9));
         uses.note_read(at(1, 5));
         uses.note_read(at(2, 4));
-        assert_eq!(uses.before_read(), Some(at(0, 7)));
+        assert_eq!(uses.before_read().as_slice(), [at(0, 7)]);
         assert_eq!(sorted(uses.before_write()), [at(0, 7), at(1, 5), at(2, 9)]);
         uses.note_write(at(3, 1));
         assert_eq!(sorted(uses.before_write()), [at(3, 1)]);
@@ -148,10 +182,28 @@ mod tests {
     #[test]
     fn a_new_owner_waits_for_the_former_ones() {
         let uses = Uses::inherited([at(4, 2), at(5, 6)].into_iter().collect());
-        assert_eq!(uses.before_read(), None, "there is nothing yet to read");
+        assert!(uses.before_read().is_empty(), "there is nothing yet to read");
         assert_eq!(sorted(uses.before_write()), [at(4, 2), at(5, 6)]);
         uses.note_write(at(4, 3));
         assert_eq!(sorted(uses.before_write()), [at(4, 3)]);
+    }
+
+    #[test]
+    fn writers_of_parts_are_all_waited_for() {
+        let uses = Uses::default();
+        uses.note_write(at(0, 1));
+        std::thread::scope(|s| {
+            for stream in 1..5 {
+                let parts = uses.parts();
+                s.spawn(move || (1..=100).for_each(|count| parts.note_part(at(stream, count))));
+            }
+            s.spawn(|| uses.note_read(at(5, 1)));
+        });
+        let all = [at(0, 1), at(1, 100), at(2, 100), at(3, 100), at(4, 100), at(5, 1)];
+        assert_eq!(sorted(uses.before_read()), all);
+        assert_eq!(sorted(uses.before_write()), all);
+        uses.note_write(at(6, 1));
+        assert_eq!(sorted(uses.before_read()), [at(6, 1)]);
     }
 
     #[test]

@@ -174,7 +174,7 @@ fn closed(functions: &mut [Function], items: &Items, root: Option<Root>) -> bool
 }
 
 /// FNV-1a, 64 bits (Fowler, Noll, Vo): each step is a bijection of the state, so no single damaged byte goes unseen.
-fn checksum(bytes: &[u8]) -> u64 {
+pub fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 

@@ -1,7 +1,7 @@
 //! The driver's calls with nothing around them: what ours are measured against.
 
 use super::Error;
-use cudarc::driver::{CudaContext, CudaStream, result, sys};
+use cudarc::driver::{CudaContext, CudaGraph, CudaStream, result, sys};
 use std::ffi::{CString, c_void};
 use std::ptr;
 use std::sync::Arc;
@@ -41,6 +41,20 @@ impl Driver {
         }
         .result()
         .map_err(failed)
+    }
+
+    /// The graph of what `launches` submits, captured.
+    pub fn capture(&self, launches: impl FnOnce() -> Result<(), Error>) -> Result<CudaGraph, Error> {
+        self.stream.begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).map_err(failed)?;
+        let launched = launches();
+        let graph = self.stream.end_capture(sys::CUgraphInstantiate_flags(0)).map_err(failed)?;
+        launched?;
+        graph.ok_or_else(|| Error::Peer { peer: "the CUDA driver", said: "it captured nothing".into() })
+    }
+
+    /// `cuGraphLaunch`
+    pub fn replay(&self, graph: &CudaGraph) -> Result<(), Error> {
+        graph.launch().map_err(failed)
     }
 
     pub fn wait(&self) -> Result<(), Error> {

@@ -23,6 +23,7 @@ pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
     let device = Device::cuda(0).map_err(Error::Device)?;
     let driver = Driver::new(saxpy::PTX, "saxpy")?;
     let mut measured = launches(&device, &driver, rounds)?;
+    measured.extend(graphs(&device, &driver, rounds)?);
     measured.extend(allocations(&device, &driver, rounds)?);
     measured.append(&mut loaded);
     Ok(measured)
@@ -85,15 +86,8 @@ fn launches(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measu
     let mut bare = unsafe { stream.prepare_unchecked(saxpy::call(2.0, &x, &mut bare)) }.map_err(Error::Device)?;
     let mut checked = stream.prepare(saxpy::call(2.0, &x, &mut checked)).map_err(Error::Device)?;
     let launch_by_driver = || {
-        let (mut a, mut x, mut y, mut n) = (2f32, x_address, y_address, 256u32);
-        let pointers: [*mut c_void; 5] = [
-            ptr::from_mut(&mut a).cast(),
-            ptr::from_mut(&mut x).cast(),
-            ptr::from_mut(&mut n).cast(),
-            ptr::from_mut(&mut y).cast(),
-            ptr::from_mut(&mut n).cast(),
-        ];
-        let mut pointers = pointers;
+        let mut parameters = Saxpy { a: 2.0, x: x_address, y: y_address, n: 256 };
+        let mut pointers = parameters.pointers();
         // SAFETY: saxpy takes a number, an address and a length, twice; the buffers outlive the rounds.
         each(LAUNCHES, || unsafe { driver.launch(&mut pointers) })
     };
@@ -123,6 +117,92 @@ fn launches(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measu
         ),
     ];
     all(trials, rounds)
+}
+
+/// Launches that wait for one another, as the layers of a model do: what each costs from the first submission until all are over.
+fn graphs(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measured>, Error> {
+    const NODES: u32 = 100;
+    const REPLAYS: u32 = 20;
+    let stream = device.stream().map_err(Error::Device)?;
+    let x = device.upload(&[1f32; 256]).map_err(Error::Device)?;
+    let theirs = device.upload(&[1f32; 256]).map_err(Error::Device)?;
+    let (x_address, y_address) = (x.device_address(), theirs.device_address());
+    let recorded = |checked: bool| {
+        let recording = device.record();
+        let (x, y) = (recording.borrow(&x)?, recording.own(device.upload(&[1f32; 256])?)?);
+        for _ in 0..NODES {
+            match checked {
+                true => saxpy::launch(&recording, 2.0, x, y)?,
+                // SAFETY: the kernel looks at its own elements only, which there are.
+                false => unsafe { saxpy::launch_unchecked(&recording, 2.0, x, y)? },
+            }
+        }
+        recording.finish()
+    };
+    let (mut bare, mut checked) = (recorded(false).map_err(Error::Device)?, recorded(true).map_err(Error::Device)?);
+    let replayed = |graph: &mut ::runtime::Graph<'_>| {
+        let start = Instant::now();
+        for _ in 0..REPLAYS {
+            graph.replay(&stream).map_err(Error::Device)?;
+        }
+        stream.wait().map_err(Error::Device)?;
+        Ok(start.elapsed() / (REPLAYS * NODES))
+    };
+    let mut parameters = Saxpy { a: 2.0, x: x_address, y: y_address, n: 256 };
+    let mut launch = move || {
+        // SAFETY: saxpy takes a number, an address and a length, twice; the buffers outlive the rounds.
+        unsafe { driver.launch(&mut parameters.pointers()) }
+    };
+    let captured = driver.capture(|| (0..NODES).try_for_each(|_| launch()))?;
+    let shape = || "saxpy, 256 elements, each after the one before; of one until all are over".to_string();
+    let launched = || {
+        let start = Instant::now();
+        (0..REPLAYS * NODES).try_for_each(|_| launch())?;
+        driver.wait()?;
+        Ok(start.elapsed() / (REPLAYS * NODES))
+    };
+    let by_driver = || {
+        let start = Instant::now();
+        (0..REPLAYS).try_for_each(|_| driver.replay(&captured))?;
+        driver.wait()?;
+        Ok(start.elapsed() / (REPLAYS * NODES))
+    };
+    let trials = vec![
+        Trial {
+            kernel: "graph of 100 launches",
+            shape: shape(),
+            rate: None,
+            contenders: vec![
+                Contender::new("ours", || replayed(&mut bare)),
+                Contender::new("cuGraphLaunch, captured", by_driver),
+                Contender::new("cuLaunchKernel", launched),
+            ],
+            after: Box::new(|| ()),
+        },
+        Trial {
+            kernel: "graph of 100 checked launches",
+            shape: shape(),
+            rate: None,
+            contenders: vec![Contender::new("ours", || replayed(&mut checked))],
+            after: Box::new(|| ()),
+        },
+    ];
+    all(trials, rounds)
+}
+
+/// What saxpy takes.
+struct Saxpy {
+    a: f32,
+    x: u64,
+    y: u64,
+    n: u32,
+}
+
+impl Saxpy {
+    fn pointers(&mut self) -> [*mut c_void; 5] {
+        let n = ptr::from_mut(&mut self.n).cast();
+        [ptr::from_mut(&mut self.a).cast(), ptr::from_mut(&mut self.x).cast(), n, ptr::from_mut(&mut self.y).cast(), n]
+    }
 }
 
 fn allocations(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measured>, Error> {

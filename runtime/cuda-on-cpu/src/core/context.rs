@@ -7,13 +7,15 @@ use cudarc::driver::sys::CUresult;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// A context of the device.
+/// A context of a device.
 #[derive(Debug)]
 pub struct Context {
     /// Its handle.
     pub handle: Handle,
     /// Numbered through in the process.
     pub id: u64,
+    /// The number of its device.
+    pub device: usize,
     /// Whether it is the device's primary one.
     pub is_primary: bool,
     /// As it was made, or set since.
@@ -51,10 +53,11 @@ impl Object for Context {
 
 impl Context {
     /// Without anything in it.
-    pub fn new(handle: Handle, id: u64, is_primary: bool, flags: u32) -> Context {
+    pub fn new(handle: Handle, id: u64, device: usize, is_primary: bool, flags: u32) -> Context {
         Context {
             handle,
             id,
+            device,
             is_primary,
             flags: flags.into(),
             preferences: Mutex::default(),

@@ -1,7 +1,8 @@
-//! Graphs: what streams were given while they captured, to be given again as a whole.
+//! Graphs: what streams were given while they captured, or what was put together by hand, to be given again as a whole.
 //!
 //! A capture notes each piece of work with what it comes after. Events carry that from stream to stream. A graph runs in
-//! the order of its capture, which is one that the dependencies allow.
+//! the order of its capture, which is one that the dependencies allow; one made by hand in the order in which nodes were added, which come after
+//! earlier ones only.
 
 use super::context::Context;
 use super::error::{Error, Result};
@@ -62,13 +63,24 @@ struct Node {
     after: Vec<usize>,
 }
 
-/// What was captured.
+/// What was captured, or put together.
 #[derive(Debug)]
 pub struct Graph {
     /// Its handle.
     pub handle: Handle,
     /// In the order of the capture.
-    pub works: Arc<[Work]>,
+    works: Mutex<Vec<Work>>,
+}
+
+/// A node that was added by hand: the one of that number.
+#[derive(Debug)]
+pub struct Added {
+    /// Its handle.
+    pub handle: Handle,
+    /// The graph's.
+    pub graph: Handle,
+    /// In the order of the graph.
+    pub index: usize,
 }
 
 /// A graph that can be launched.
@@ -78,13 +90,66 @@ pub struct Executable {
     pub handle: Handle,
     /// Whose it is.
     pub context: Arc<Context>,
+    /// What it was made of, which may have gone.
+    pub graph: Handle,
     /// What it does.
-    pub works: Arc<[Work]>,
+    works: Mutex<Arc<[Work]>>,
+}
+
+impl Graph {
+    /// Of that work.
+    pub fn new(handle: Handle, works: &[Work]) -> Graph {
+        Graph { handle, works: Mutex::new(works.to_vec()) }
+    }
+
+    /// Adds a node; its number.
+    pub fn add(&self, work: Work) -> usize {
+        let mut works = self.works.lock().unwrap_or_else(PoisonError::into_inner);
+        works.push(work);
+        works.len() - 1
+    }
+
+    /// What it does.
+    pub fn works(&self) -> Arc<[Work]> {
+        self.works.lock().unwrap_or_else(PoisonError::into_inner).as_slice().into()
+    }
+}
+
+impl Executable {
+    /// Of what the graph does now.
+    pub fn new(handle: Handle, context: Arc<Context>, graph: &Graph) -> Executable {
+        Executable { handle, context, graph: graph.handle, works: Mutex::new(graph.works()) }
+    }
+
+    /// What it does.
+    pub fn works(&self) -> Arc<[Work]> {
+        self.works.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Has it do that at node `index` from now on; what was launched before stays as it was.
+    pub fn set(&self, index: usize, work: Work) {
+        let mut works = self.works.lock().unwrap_or_else(PoisonError::into_inner);
+        // Nobody else has them, unless a launch is under way.
+        match Arc::get_mut(&mut works) {
+            Some(works) => works[index] = work,
+            None => {
+                let mut changed = works.to_vec();
+                changed[index] = work;
+                *works = changed.into();
+            }
+        }
+    }
 }
 
 impl Object for Graph {
     const KIND: u8 = 0xC6;
     const NAME: &'static str = "graph";
+    const REFUSAL: CUresult = CUresult::CUDA_ERROR_INVALID_VALUE;
+}
+
+impl Object for Added {
+    const KIND: u8 = 0xC9;
+    const NAME: &'static str = "node of a graph";
     const REFUSAL: CUresult = CUresult::CUDA_ERROR_INVALID_VALUE;
 }
 

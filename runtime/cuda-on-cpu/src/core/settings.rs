@@ -15,8 +15,10 @@ pub struct Settings {
     pub memory: u64,
     /// Streaming multiprocessors that it says it has.
     pub multiprocessors: u32,
-    /// Whether the process sees it.
-    pub visible: bool,
+    /// How many devices there are, all alike.
+    pub devices: u32,
+    /// How many of them the process sees.
+    pub visible: u32,
     /// What is checked of kernels.
     pub checks: Checks,
     /// Warp instructions that a launch may run.
@@ -28,7 +30,8 @@ pub struct Settings {
 }
 
 /// What can be set, with what it means.
-pub const VARIABLES: [(&str, &str); 8] = [
+pub const VARIABLES: [(&str, &str); 9] = [
+    ("CUDA_ON_CPU_DEVICES", "how many there are, all alike, each with memory of its own; 1 without, 16 at most"),
     ("CUDA_ON_CPU_CAPABILITY", "compute capability of the device, such as 8.6; 6.1 without"),
     ("CUDA_ON_CPU_NAME", "what the device calls itself"),
     ("CUDA_ON_CPU_MEMORY", "bytes of its memory, perhaps with K, M or G; 8G without"),
@@ -50,7 +53,8 @@ impl Default for Settings {
             memory: 8 << 30,
             // As `kernel_dsl::device` says of the CPU.
             multiprocessors: 2,
-            visible: true,
+            devices: 1,
+            visible: 1,
             checks: Checks::Faults,
             fuel: 1 << 36,
             fail: None,
@@ -69,8 +73,12 @@ impl Settings {
                 wrong.push(format!("{name}={text} is not understood: {meaning}"));
             }
         }
+        settings.visible = settings.devices;
         if let Some(visible) = variable("CUDA_VISIBLE_DEVICES") {
-            settings.visible = visible.split(',').next().is_some_and(|first| first.trim() == "0");
+            // Up to the first that there is not. Which of them does not matter: they are alike.
+            let known = |number: &str| number.trim().parse::<u32>().is_ok_and(|number| number < settings.devices);
+            settings.visible = visible.split(',').take_while(|number| known(number)).count() as u32;
+            settings.visible = settings.visible.min(settings.devices);
         }
         (settings, wrong)
     }
@@ -88,6 +96,9 @@ impl Settings {
             "CUDA_ON_CPU_MEMORY" => self.memory = bytes(text).filter(|bytes| *bytes > 0)?,
             "CUDA_ON_CPU_MULTIPROCESSORS" => {
                 self.multiprocessors = text.parse().ok().filter(|n| (1..=1024).contains(n))?;
+            }
+            "CUDA_ON_CPU_DEVICES" => {
+                self.devices = text.parse().ok().filter(|n| (1..=16).contains(n))?;
             }
             "CUDA_ON_CPU_CHECKS" => {
                 self.checks = match text {
@@ -141,8 +152,11 @@ mod tests {
         ]);
         assert!(wrong.is_empty());
         assert_eq!((settings.capability, settings.memory, settings.multiprocessors), ((8, 6), 24 << 30, 30));
-        assert_eq!((settings.checks, settings.visible, settings.target()), (Checks::All, true, Target::SM_86));
-        assert!(!read(&[("CUDA_VISIBLE_DEVICES", "")]).0.visible);
+        assert_eq!((settings.checks, settings.visible, settings.target()), (Checks::All, 1, Target::SM_86));
+        assert_eq!(read(&[("CUDA_VISIBLE_DEVICES", "")]).0.visible, 0);
+        let visible = |devices| read(&[("CUDA_ON_CPU_DEVICES", "3"), ("CUDA_VISIBLE_DEVICES", devices)]).0.visible;
+        assert_eq!([visible("2,0"), visible("1"), visible("0,7,1"), visible("-1")], [2, 1, 1, 0]);
+        assert_eq!(read(&[("CUDA_ON_CPU_DEVICES", "3")]).0.visible, 3);
     }
 
     #[test]
@@ -156,6 +170,7 @@ mod tests {
             ("CUDA_ON_CPU_CHECKS", "none"),
             ("CUDA_ON_CPU_FUEL", "0"),
             ("CUDA_ON_CPU_FAIL", "700"),
+            ("CUDA_ON_CPU_DEVICES", "0"),
         ] {
             let (settings, wrong) = read(&[(name, text)]);
             assert_eq!(settings, Settings::default(), "{name}={text}");

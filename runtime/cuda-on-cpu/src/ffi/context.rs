@@ -86,19 +86,15 @@ exports! {
     };
 
     fn cuCtxGetDevice(device: *mut sys::CUdevice) = call |driver| {
-        driver.current()?;
+        let current = driver.current()?;
         // SAFETY: the caller's, by cuda.h.
-        unsafe { put(device, 0) }
+        unsafe { put(device, current.device as sys::CUdevice) }
     };
 
     fn cuCtxGetDevice_v2(device: *mut sys::CUdevice, context: sys::CUcontext) = call |driver| {
-        if context.is_null() {
-            driver.current()?;
-        } else {
-            driver.contexts.get(handle(context))?;
-        }
+        let asked = if context.is_null() { driver.current()? } else { driver.contexts.get(handle(context))? };
         // SAFETY: the caller's, by cuda.h.
-        unsafe { put(device, 0) }
+        unsafe { put(device, asked.device as sys::CUdevice) }
     };
 
     fn cuCtxGetFlags(flags: *mut c_uint) = call |driver| {
@@ -182,7 +178,7 @@ exports! {
         no_flags(flags)?;
         driver.current()?;
         driver.contexts.get(handle(peer))?;
-        let why = "there is one device, which is no peer of itself";
+        let why = "no device here reaches another's memory but by a copy";
         Err(Error::new(CUresult::CUDA_ERROR_INVALID_DEVICE, why))
     };
 

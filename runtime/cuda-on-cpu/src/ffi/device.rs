@@ -1,4 +1,4 @@
-//! The device, of which there is one.
+//! Devices, all alike.
 
 use super::{exports, put, put_if, wanted};
 use crate::core::attribute::of_device;
@@ -6,11 +6,17 @@ use crate::core::error::Error;
 use cudarc::driver::sys;
 use std::ffi::{c_char, c_int, c_uint};
 
-/// Of the device: the same in every process.
-const UUID: [u8; 16] = *b"kernels-rs cpu 0";
+/// Of a device: the same in every process.
+fn uuid(device: usize) -> [u8; 16] {
+    let mut uuid = *b"kernels-rs cpu 0";
+    uuid[15] += device as u8;
+    uuid
+}
 
 /// On no bus.
-const BUS_ID: &str = "0000:00:00.0";
+fn bus_id(device: usize) -> String {
+    format!("0000:{device:02x}:00.0")
+}
 
 /// Writes a text with its NUL, as much of it as there is room for.
 ///
@@ -31,9 +37,9 @@ unsafe fn put_text(to: *mut c_char, room: c_int, text: &str) -> crate::core::err
 }
 
 exports! {
-    fn cuDeviceGetCount(count: *mut c_int) = call |_driver| {
+    fn cuDeviceGetCount(count: *mut c_int) = call |driver| {
         // SAFETY: the caller's, by cuda.h.
-        unsafe { put(count, 1) }
+        unsafe { put(count, driver.settings.visible as c_int) }
     };
 
     fn cuDeviceGet(device: *mut sys::CUdevice, ordinal: c_int) = call |driver| {
@@ -49,30 +55,31 @@ exports! {
     };
 
     fn cuDeviceGetPCIBusId(id: *mut c_char, room: c_int, device: sys::CUdevice) = call |driver| {
-        driver.device(device)?;
+        let device = driver.device(device)?;
         // SAFETY: the caller's, by cuda.h.
-        unsafe { put_text(id, room, BUS_ID) }
+        unsafe { put_text(id, room, &bus_id(device)) }
     };
 
-    fn cuDeviceGetByPCIBusId(device: *mut sys::CUdevice, id: *const c_char) = call |_driver| {
+    fn cuDeviceGetByPCIBusId(device: *mut sys::CUdevice, id: *const c_char) = call |driver| {
         // SAFETY: the caller's, by cuda.h.
-        match unsafe { super::text(id)? } {
+        let id = unsafe { super::text(id)? };
+        match (0..driver.settings.visible).find(|device| bus_id(*device as usize) == id) {
             // SAFETY: the caller's, by cuda.h.
-            BUS_ID => unsafe { put(device, 0) },
-            id => Err(Error::new(sys::CUresult::CUDA_ERROR_INVALID_DEVICE, format!("there is no device at {id}"))),
+            Some(found) => unsafe { put(device, found as c_int) },
+            None => Err(Error::new(sys::CUresult::CUDA_ERROR_INVALID_DEVICE, format!("there is no device at {id}"))),
         }
     };
 
-    fn cuDeviceGetUuid(uuid: *mut [u8; 16], device: sys::CUdevice) as cuDeviceGetUuid_v2 = call |driver| {
-        driver.device(device)?;
+    fn cuDeviceGetUuid(to: *mut [u8; 16], device: sys::CUdevice) as cuDeviceGetUuid_v2 = call |driver| {
+        let device = driver.device(device)?;
         // SAFETY: the caller's, by cuda.h.
-        unsafe { put(uuid, UUID) }
+        unsafe { put(to, uuid(device)) }
     };
 
     fn cuDeviceTotalMem_v2(bytes: *mut usize, device: sys::CUdevice) = call |driver| {
-        driver.device(device)?;
+        let device = driver.device(device)?;
         // SAFETY: the caller's, by cuda.h.
-        unsafe { put(bytes, driver.supply.bytes().0 as usize) }
+        unsafe { put(bytes, driver.supply(device).bytes().0 as usize) }
     };
 
     fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: sys::CUdevice) = call |driver| {

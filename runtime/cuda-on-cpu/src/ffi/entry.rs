@@ -65,8 +65,8 @@ exports! {
     fn cuInit(flags: c_uint) = guard || {
         super::no_flags(flags)?;
         let process = process();
-        if !process.driver.settings.visible {
-            let why = "CUDA_VISIBLE_DEVICES does not begin with 0";
+        if process.driver.settings.visible == 0 {
+            let why = "CUDA_VISIBLE_DEVICES names no device that there is";
             return Err(Error::new(CUresult::CUDA_ERROR_NO_DEVICE, why));
         }
         process.initialised.store(true, Ordering::Release);

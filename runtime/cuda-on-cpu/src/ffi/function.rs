@@ -81,8 +81,21 @@ unsafe fn launch(
     pointers: *mut *mut c_void,
     extra: *mut *mut c_void,
 ) -> Result {
-    let function = driver.functions.get(handle(function))?;
     let queue = driver.queue(handle(stream))?;
+    // SAFETY: by the caller's promise.
+    driver.launch(unsafe { launch_of(driver, function, grid, pointers, extra)? }, &queue)
+}
+
+/// # Safety
+/// As above.
+pub(super) unsafe fn launch_of(
+    driver: &Driver,
+    function: sys::CUfunction,
+    grid: Grid,
+    pointers: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> Result<Launch> {
+    let function = driver.functions.get(handle(function))?;
     let parameters = match (pointers.is_null(), extra.is_null()) {
         (false, false) => return Err(Error::value("the parameters are given twice")),
         // SAFETY: by the caller's promise.
@@ -90,7 +103,7 @@ unsafe fn launch(
         // SAFETY: by the caller's promise.
         (true, false) => unsafe { by_buffer(&function, extra)? },
     };
-    driver.launch(Launch { function, grid, parameters }, &queue)
+    Ok(Launch { function, grid, parameters })
 }
 
 /// A function.

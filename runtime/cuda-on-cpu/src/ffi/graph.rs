@@ -1,12 +1,15 @@
-//! Graphs: captures, and their replay.
+//! Graphs: captures, launches added by hand, and replay.
 
-use super::{exports, handle, pointer, put, put_if, wanted};
+use super::{exports, get, handle, no_flags, pointer, put, put_if, wanted};
 use crate::core::driver::Driver;
 use crate::core::error::{Error, Result};
 use crate::core::graph::Mode;
 use crate::core::handle::Handle;
+use crate::core::work::Launch;
 use cudarc::driver::sys;
+use runtime::ptx::Grid;
 use std::ffi::{c_char, c_uint};
+use std::slice;
 
 /// `CUDA_GRAPH_INSTANTIATE_FLAG_…`: free what leaked, upload, launch from the device, keep priorities. There is nothing here to
 /// free, and nothing to upload; priorities are one.
@@ -27,6 +30,20 @@ unsafe fn instantiate(driver: &Driver, to: *mut sys::CUgraphExec, graph: sys::CU
     unsafe { put(to, pointer(made.handle)) }
 }
 
+/// The launch that a node is.
+///
+/// # Safety
+/// As for `cuLaunchKernel`.
+unsafe fn launch_of(driver: &Driver, node: sys::CUDA_KERNEL_NODE_PARAMS_v1) -> Result<Launch> {
+    let grid = Grid {
+        grid: [node.gridDimX, node.gridDimY, node.gridDimZ],
+        block: [node.blockDimX, node.blockDimY, node.blockDimZ],
+        dynamic_shared: node.sharedMemBytes,
+    };
+    // SAFETY: by the caller's promise.
+    unsafe { super::function::launch_of(driver, node.func, grid, node.kernelParams, node.extra) }
+}
+
 exports! {
     fn cuStreamBeginCapture_v2(stream: sys::CUstream, mode: c_uint) = call |driver| {
         driver.begin_capture(&driver.queue(handle(stream))?, Mode::of(mode)?)
@@ -41,8 +58,46 @@ exports! {
         unsafe { put(graph, pointer(captured.handle)) }
     };
 
+    fn cuGraphCreate(graph: *mut sys::CUgraph, flags: c_uint) = call |driver| {
+        no_flags(flags)?;
+        wanted(graph)?;
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put(graph, pointer(driver.create_graph().handle)) }
+    };
+
     fn cuGraphDestroy(graph: sys::CUgraph) = call |driver| {
-        driver.graphs.remove(handle(graph)).map(|_| ())
+        driver.destroy_graph(handle(graph))
+    };
+
+    fn cuGraphAddKernelNode(
+        node: *mut sys::CUgraphNode,
+        graph: sys::CUgraph,
+        after: *const sys::CUgraphNode,
+        count: usize,
+        parameters: *const sys::CUDA_KERNEL_NODE_PARAMS_v1,
+    ) = call |driver| {
+        wanted(node)?;
+        let after: Vec<_> = match (after.is_null(), count) {
+            (_, 0) => Vec::new(),
+            (true, _) => return Err(Error::value("the nodes that it comes after are null")),
+            // SAFETY: the caller's, as many, by cuda.h.
+            (false, _) => unsafe { slice::from_raw_parts(after, count) }.iter().map(|node| handle(*node)).collect(),
+        };
+        // SAFETY: the caller's, by cuda.h.
+        let launch = unsafe { launch_of(driver, get(parameters)?)? };
+        let added = driver.add_launch(handle(graph), launch, &after)?;
+        // SAFETY: the caller's, by cuda.h.
+        unsafe { put(node, pointer(added.handle)) }
+    };
+
+    fn cuGraphExecKernelNodeSetParams(
+        executable: sys::CUgraphExec,
+        node: sys::CUgraphNode,
+        parameters: *const sys::CUDA_KERNEL_NODE_PARAMS_v1,
+    ) = call |driver| {
+        // SAFETY: the caller's, by cuda.h.
+        let launch = unsafe { launch_of(driver, get(parameters)?)? };
+        driver.set_launch(handle(executable), handle(node), launch)
     };
 
     fn cuGraphGetNodes(graph: sys::CUgraph, nodes: *mut sys::CUgraphNode, count: *mut usize) = call |driver| {
@@ -51,7 +106,7 @@ exports! {
             return Err(Error::unsupported("handles of a graph's nodes: they are counted only"));
         }
         // SAFETY: the caller's, by cuda.h.
-        unsafe { put(count, graph.works.len()) }
+        unsafe { put(count, graph.works().len()) }
     };
 
     fn cuGraphInstantiate_v2(

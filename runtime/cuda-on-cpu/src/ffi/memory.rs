@@ -77,7 +77,7 @@ unsafe fn describe(driver: &Driver, to: *mut c_void, attribute: c_int, address: 
             }
             _ if is(CU_POINTER_ATTRIBUTE_BUFFER_ID) => put(to.cast(), found.allocation.id)?,
             _ if is(CU_POINTER_ATTRIBUTE_IS_MANAGED) => put(to.cast(), u8::from(kind == Kind::Managed))?,
-            _ if is(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) => put(to.cast(), 0i32)?,
+            _ if is(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) => put(to.cast(), context.device as i32)?,
             _ if is(CU_POINTER_ATTRIBUTE_RANGE_START_ADDR) => put(to.cast(), found.start)?,
             _ if is(CU_POINTER_ATTRIBUTE_RANGE_SIZE) => put(to.cast(), found.allocation.block.len() as usize)?,
             _ if is(CU_POINTER_ATTRIBUTE_MAPPED) => put(to.cast(), 1u8)?,
@@ -101,8 +101,7 @@ unsafe fn describe(driver: &Driver, to: *mut c_void, attribute: c_int, address: 
 
 exports! {
     fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) = call |driver| {
-        driver.current()?;
-        let (all, left) = driver.supply.bytes();
+        let (all, left) = driver.supply(driver.current()?.device).bytes();
         // SAFETY: the caller's, by cuda.h.
         unsafe {
             put(free, left as usize)?;

@@ -71,9 +71,9 @@ exports! {
     };
 
     fn cuStreamGetDevice(stream: sys::CUstream, device: *mut sys::CUdevice) = call |driver| {
-        driver.queue(handle(stream))?;
+        let queue = driver.queue(handle(stream))?;
         // SAFETY: the caller's, by cuda.h.
-        unsafe { put(device, 0) }
+        unsafe { put(device, queue.context().device as sys::CUdevice) }
     };
 
     fn cuLaunchHostFunc(

@@ -85,7 +85,6 @@ unsupported! {
     cuGraphAddExternalSemaphoresSignalNode
     cuGraphAddExternalSemaphoresWaitNode
     cuGraphAddHostNode
-    cuGraphAddKernelNode
     cuGraphAddKernelNode_v2
     cuGraphAddMemAllocNode
     cuGraphAddMemFreeNode
@@ -99,7 +98,6 @@ unsupported! {
     cuGraphChildGraphNodeGetGraph
     cuGraphClone
     cuGraphConditionalHandleCreate
-    cuGraphCreate
     cuGraphDebugDotPrint
     cuGraphDestroyNode
     cuGraphEventRecordNodeGetEvent
@@ -115,7 +113,6 @@ unsupported! {
     cuGraphExecGetFlags
     cuGraphExecGetId
     cuGraphExecHostNodeSetParams
-    cuGraphExecKernelNodeSetParams
     cuGraphExecKernelNodeSetParams_v2
     cuGraphExecMemcpyNodeSetParams
     cuGraphExecMemsetNodeSetParams

@@ -16,7 +16,7 @@ thread_local! {
     static MODE: Cell<Mode> = const { Cell::new(Mode::Global) };
 }
 
-/// The device's primary context, and how many have it.
+/// A device's primary context, and how many have it.
 #[derive(Debug, Default)]
 pub struct Primary {
     context: Option<Arc<Context>>,
@@ -64,10 +64,10 @@ impl Driver {
 
     /// Makes a context, and makes it current.
     pub fn create_context(&self, given: u32, device: i32) -> Result<Arc<Context>> {
-        self.device(device)?;
+        let device = self.device(device)?;
         let given = flags(given)?;
         let id = self.id();
-        let context = self.contexts.insert(|handle| Context::new(handle, id, false, given));
+        let context = self.contexts.insert(|handle| Context::new(handle, id, device, false, given));
         STACK.with_borrow_mut(|stack| stack.push(context.clone()));
         Ok(context)
     }
@@ -121,13 +121,13 @@ impl Driver {
 
     /// One more has the primary context, which is made if nobody had it.
     pub fn retain_primary(&self, device: i32) -> Result<Arc<Context>> {
-        self.device(device)?;
-        let mut primary = lock(&self.primary);
+        let device = self.device(device)?;
+        let mut primary = lock(&self.primary[device]);
         let context = match &primary.context {
             Some(context) => context.clone(),
             None => {
                 let (id, flags) = (self.id(), primary.flags);
-                self.contexts.insert(|handle| Context::new(handle, id, true, flags))
+                self.contexts.insert(|handle| Context::new(handle, id, device, true, flags))
             }
         };
         primary.context = Some(context.clone());
@@ -137,8 +137,8 @@ impl Driver {
 
     /// One less has it; with the last it ends.
     pub fn release_primary(&self, device: i32) -> Result {
-        self.device(device)?;
-        let mut primary = lock(&self.primary);
+        let device = self.device(device)?;
+        let mut primary = lock(&self.primary[device]);
         if primary.holders == 0 {
             let why = "the primary context is released more often than it was retained";
             return Err(Error::new(CUresult::CUDA_ERROR_INVALID_CONTEXT, why));
@@ -151,8 +151,8 @@ impl Driver {
 
     /// Ends it, whoever has it. They have none from then on, and one that works if it is retained again.
     pub fn reset_primary(&self, device: i32) -> Result {
-        self.device(device)?;
-        let mut primary = lock(&self.primary);
+        let device = self.device(device)?;
+        let mut primary = lock(&self.primary[device]);
         primary.holders = 0;
         let last = primary.context.take();
         drop(primary);
@@ -169,8 +169,8 @@ impl Driver {
 
     /// Sets what the primary context is made with.
     pub fn set_primary_flags(&self, device: i32, given: u32) -> Result {
-        self.device(device)?;
-        let mut primary = lock(&self.primary);
+        let device = self.device(device)?;
+        let mut primary = lock(&self.primary[device]);
         primary.flags = flags(given)?;
         if let Some(context) = &primary.context {
             context.flags.store(given, Ordering::Relaxed);
@@ -180,8 +180,8 @@ impl Driver {
 
     /// The flags of the primary context, and whether there is one now.
     pub fn primary_state(&self, device: i32) -> Result<(u32, bool)> {
-        self.device(device)?;
-        let primary = lock(&self.primary);
+        let device = self.device(device)?;
+        let primary = lock(&self.primary[device]);
         Ok((primary.flags, primary.context.is_some()))
     }
 }

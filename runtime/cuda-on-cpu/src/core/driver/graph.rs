@@ -4,10 +4,10 @@ use super::context::capture_mode;
 use super::{Driver, lock};
 use crate::core::context::Context;
 use crate::core::error::{Error, Result};
-use crate::core::graph::{Capture, Executable, Graph, Mode};
+use crate::core::graph::{Added, Capture, Executable, Graph, Mode};
 use crate::core::handle::Handle;
 use crate::core::stream::{NON_BLOCKING, Queue};
-use crate::core::work::Work;
+use crate::core::work::{Launch, Work};
 use cudarc::driver::sys::CUresult;
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ impl Driver {
         }
         self.leave_capture(&capture);
         let works = capture.finish()?;
-        Ok(self.graphs.insert(|handle| Graph { handle, works }))
+        Ok(self.graphs.insert(|handle| Graph::new(handle, &works)))
     }
 
     /// No stream takes part in it any more.
@@ -57,11 +57,59 @@ impl Driver {
         lock(&self.captures).retain(|other| !Arc::ptr_eq(other, capture));
     }
 
+    /// A graph of nothing.
+    pub fn create_graph(&self) -> Arc<Graph> {
+        self.graphs.insert(|handle| Graph::new(handle, &[]))
+    }
+
+    /// Ends a graph. What was made of it stays.
+    pub fn destroy_graph(&self, graph: Handle) -> Result {
+        let graph = self.graphs.remove(graph)?;
+        self.nodes.remove_all(|node| node.graph == graph.handle);
+        Ok(())
+    }
+
+    /// Adds a launch to a graph, behind other nodes of it.
+    pub fn add_launch(&self, graph: Handle, launch: Launch, after: &[Handle]) -> Result<Arc<Added>> {
+        let graph = self.graphs.get(graph)?;
+        self.check_launch(&launch)?;
+        for node in after {
+            if self.nodes.get(*node)?.graph != graph.handle {
+                return Err(Error::value("a node comes after one of another graph"));
+            }
+        }
+        let index = graph.add(Work::Launch(launch));
+        Ok(self.nodes.insert(|handle| Added { handle, graph: graph.handle, index }))
+    }
+
+    /// Changes a launch of a graph that was made ready.
+    pub fn set_launch(&self, executable: Handle, node: Handle, launch: Launch) -> Result {
+        let (executable, node) = (self.executables.get(executable)?, self.nodes.get(node)?);
+        if executable.graph != node.graph {
+            return Err(Error::value("the node is not of the graph that was made ready"));
+        }
+        self.check_launch(&launch)?;
+        // A node that was added later is not in it.
+        if node.index >= executable.works().len() {
+            return Err(Error::value("the node was added after the graph was made ready"));
+        }
+        executable.set(node.index, Work::Launch(launch));
+        Ok(())
+    }
+
+    fn check_launch(&self, launch: &Launch) -> Result {
+        if !Arc::ptr_eq(&launch.function.module.context, &self.current()?) {
+            let why = "the function is of another context than the current one";
+            return Err(Error::new(CUresult::CUDA_ERROR_INVALID_HANDLE, why));
+        }
+        launch.function.check(launch.grid)
+    }
+
     /// Makes a graph ready for launches.
     pub fn instantiate(&self, graph: Handle) -> Result<Arc<Executable>> {
         let context = self.current()?;
-        let works = self.graphs.get(graph)?.works.clone();
-        Ok(self.executables.insert(|handle| Executable { handle, context, works }))
+        let graph = self.graphs.get(graph)?;
+        Ok(self.executables.insert(|handle| Executable::new(handle, context, &graph)))
     }
 
     /// Gives a stream all that is in a graph.
@@ -70,7 +118,7 @@ impl Driver {
         if !Arc::ptr_eq(&executable.context, queue.context()) {
             return Err(Error::value("the graph is of another context than the stream"));
         }
-        self.submit(queue, Work::Graph(executable.works.clone()))
+        self.submit(queue, Work::Graph(executable.works()))
     }
 
     /// Refuses what could disturb a capture, which then comes to nothing.

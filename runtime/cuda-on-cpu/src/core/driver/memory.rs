@@ -49,7 +49,7 @@ impl Driver {
         if bytes == 0 {
             return Err(Error::value("an allocation of no bytes"));
         }
-        let (address, allocation) = self.supply.allocate(kind, bytes as u64)?;
+        let (address, allocation) = self.supply(context.device).allocate(kind, bytes as u64)?;
         context.memory().insert(address, allocation);
         Ok(address)
     }
@@ -156,7 +156,7 @@ impl Driver {
             return Err(Error::new(CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, why));
         }
         // SAFETY: by the caller's promise.
-        let (address, allocation) = unsafe { self.supply.register(start, bytes, flags)? };
+        let (address, allocation) = unsafe { self.supply(context.device).register(start, bytes, flags)? };
         context.memory().insert(address, allocation);
         Ok(())
     }

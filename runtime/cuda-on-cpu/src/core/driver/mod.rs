@@ -17,12 +17,12 @@ use super::context::Context;
 use super::engine::Engine;
 use super::error::{Error, Result};
 use super::event::Event;
-use super::graph::{Capture, Executable, Graph};
+use super::graph::{Added, Capture, Executable, Graph};
 use super::handle::{Handle, Table};
 use super::inject::Injection;
 use super::link::Link;
 use super::log::Log;
-use super::memory::Supply;
+use super::memory::{Addresses, Supply};
 use super::module::{Function, Module};
 use super::settings::Settings;
 use super::stream::Stream;
@@ -39,7 +39,8 @@ pub struct Driver {
     pub settings: Settings,
     pub log: Arc<Log>,
     pub engine: Arc<Engine>,
-    pub supply: Arc<Supply>,
+    /// By device.
+    supplies: Vec<Arc<Supply>>,
     pub contexts: Table<Context>,
     pub modules: Table<Module>,
     pub links: Table<Link>,
@@ -47,13 +48,15 @@ pub struct Driver {
     pub streams: Table<Stream>,
     pub events: Table<Event>,
     pub graphs: Table<Graph>,
+    pub nodes: Table<Added>,
     pub executables: Table<Executable>,
     pub pools: Table<Pool>,
     pub injection: Injection,
     /// The device's own pool, and the one that `cuMemAllocAsync` takes from.
     default_pool: Handle,
     current_pool: AtomicU64,
-    primary: Mutex<Primary>,
+    /// By device.
+    primary: Vec<Mutex<Primary>>,
     captures: Mutex<Vec<Arc<Capture>>>,
     ids: AtomicU64,
 }
@@ -66,10 +69,13 @@ impl Driver {
         let pools = Table::default();
         let injection = Injection::default();
         injection.set(settings.fail.clone());
+        // An address says what it is of, whichever device that is on.
+        let addresses: Arc<Mutex<Addresses>> = Arc::default();
+        let each = 0..settings.visible;
         let default_pool = pools.insert(Pool::new).handle;
         Driver {
             engine: Arc::new(Engine::new(limits, log.clone())),
-            supply: Arc::new(Supply::new(settings.memory)),
+            supplies: each.clone().map(|_| Arc::new(Supply::new(settings.memory, addresses.clone()))).collect(),
             contexts: Table::default(),
             modules: Table::default(),
             links: Table::default(),
@@ -77,12 +83,13 @@ impl Driver {
             streams: Table::default(),
             events: Table::default(),
             graphs: Table::default(),
+            nodes: Table::default(),
             executables: Table::default(),
             pools,
             injection,
             default_pool,
             current_pool: default_pool.0.into(),
-            primary: Mutex::default(),
+            primary: each.map(|_| Mutex::default()).collect(),
             captures: Mutex::default(),
             ids: AtomicU64::new(1),
             settings,
@@ -90,12 +97,16 @@ impl Driver {
         }
     }
 
-    /// Refuses every device but 0.
-    pub fn device(&self, device: i32) -> Result {
-        if device == 0 && self.settings.visible {
-            return Ok(());
-        }
-        Err(Error::new(CUresult::CUDA_ERROR_INVALID_DEVICE, format!("there is no device {device}")))
+    /// The place of a device that the process sees.
+    pub fn device(&self, device: i32) -> Result<usize> {
+        let seen = usize::try_from(device).ok().filter(|place| *place < self.settings.visible as usize);
+        let why = || Error::new(CUresult::CUDA_ERROR_INVALID_DEVICE, format!("there is no device {device}"));
+        seen.ok_or_else(why)
+    }
+
+    /// The memory of the device at that place.
+    pub fn supply(&self, device: usize) -> &Arc<Supply> {
+        &self.supplies[device]
     }
 
     /// How much of the process there is that somebody must end: contexts, what is in them, and their allocations.

@@ -13,7 +13,8 @@ impl Driver {
     pub fn load(&self, text: &str, log: &mut String) -> Result<Arc<Module>> {
         let context = self.current()?;
         let module = self.read(link::ptx(text, self.settings.target())?, log)?;
-        let mut made = Module::new(context, module, &self.supply, Handle(0))?;
+        let supply = self.supply(context.device);
+        let mut made = Module::new(context, module, supply, Handle(0))?;
         Ok(self.modules.insert(|handle| {
             made.handle = handle;
             made

@@ -9,7 +9,7 @@ mod space;
 mod supply;
 mod transfer;
 
-pub use addresses::RANGE;
+pub use addresses::{Addresses, RANGE};
 pub use space::{Kind, Space};
 pub use supply::Supply;
 pub use transfer::{Copy, Extent, Fill, HostPointer, Place, Side, Value};

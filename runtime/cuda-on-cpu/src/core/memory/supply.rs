@@ -1,4 +1,4 @@
-//! What the device has of memory, and who has taken of it.
+//! What a device has of memory, and who has taken of it.
 
 use super::addresses::{Addresses, RANGE};
 use super::block::Block;
@@ -15,7 +15,8 @@ pub struct Supply {
     total: u64,
     used: AtomicU64,
     allocations: AtomicU64,
-    addresses: Mutex<Addresses>,
+    /// Those of all devices.
+    addresses: Arc<Mutex<Addresses>>,
 }
 
 /// What an allocation has taken, until this is dropped.
@@ -43,8 +44,8 @@ const PAGE: usize = 4096;
 
 impl Supply {
     /// Of a device with so many bytes.
-    pub fn new(total: u64) -> Supply {
-        Supply { total, used: AtomicU64::new(0), allocations: AtomicU64::new(0), addresses: Mutex::default() }
+    pub fn new(total: u64, addresses: Arc<Mutex<Addresses>>) -> Supply {
+        Supply { total, used: AtomicU64::new(0), allocations: AtomicU64::new(0), addresses }
     }
 
     /// Bytes in all, and of these those that are free.

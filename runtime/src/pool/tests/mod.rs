@@ -1,5 +1,7 @@
 //! The pool over a source that counts, and that runs out.
 
+mod transformer;
+
 use super::*;
 use crate::stream::Moment;
 use std::cell::{Cell, RefCell};
@@ -84,6 +86,11 @@ fn what_is_still_used_is_said_to_the_next_owner() {
     let (piece, pending) = pool.take(MB, &device).unwrap();
     assert!(pending.is_empty());
     pool.give(piece, [at].into_iter().collect(), &device);
+    let (again, pending) = pool.take(MB, &device).unwrap();
+    assert_eq!(pending.as_slice(), [at]);
+    pool.give(again, pending, &device);
+    // Of another size, once it has been joined to what lies beside it.
+    pool.statistics();
     let (_, pending) = pool.take(MB / 2 + 1, &device).unwrap();
     assert_eq!(pending.as_slice(), [at]);
     assert!(device.waited.borrow().is_empty(), "the host waits for nothing");

@@ -1,0 +1,199 @@
+//! The driver's graphs: launches with what each comes after, submitted together by one call.
+//!
+//! A graph is made by hand, node by node, and not by capturing a stream: which launch must come after which follows from the memory that
+//! they use, so that those without any in common run side by side; each node is known by its place when its arguments change; and no
+//! stream is in a state in which other threads' calls would fail.
+
+use super::context::Context;
+use super::gpu::{Cuda, Form};
+use super::lane::Lane;
+use super::launch::Launch;
+use super::operation::Operation;
+use super::record::Findings;
+use crate::Result;
+use crate::contract::Approved;
+use crate::stream::{Hazards, Moment};
+use cudarc::driver::sys;
+use kernel_dsl::Artifact;
+use kernel_dsl::compiler::hir::Monomorphic;
+use std::ptr;
+use std::sync::Arc;
+
+/// A launch of a graph that is still to be made.
+pub(crate) struct Part {
+    launch: Launch,
+    after: Vec<usize>,
+}
+
+impl Part {
+    /// It comes after the parts of these numbers, which are smaller than its own.
+    pub fn new(
+        cuda: &Cuda,
+        form: Form,
+        artifact: &'static Artifact,
+        program: &Monomorphic,
+        approved: &Approved<'_, '_>,
+        after: Vec<usize>,
+    ) -> Result<Part> {
+        Ok(Part { launch: cuda.launch(form, artifact, program, approved)?, after })
+    }
+}
+
+/// A graph that can be replayed.
+pub(crate) struct Replay {
+    context: Arc<Context>,
+    graph: sys::CUgraph,
+    executable: sys::CUgraphExec,
+    nodes: Vec<(sys::CUgraphNode, Launch)>,
+    /// Where its checked launches report, if there are any.
+    findings: Option<Arc<Findings>>,
+    /// By node, the number of its record.
+    records: Vec<usize>,
+}
+
+// SAFETY: handles of graphs may be used from any thread, by one at a time: what changes a graph or submits it takes `&mut`.
+unsafe impl Send for Replay {}
+// SAFETY: as above; through `&` nothing is done.
+unsafe impl Sync for Replay {}
+
+impl Replay {
+    /// Of these launches.
+    pub fn new(cuda: &Cuda, parts: Vec<Part>) -> Result<Replay> {
+        let context = cuda.context().clone();
+        context.driver.graphs()?;
+        let mut records = Vec::with_capacity(parts.len());
+        let mut forms = Vec::new();
+        for part in &parts {
+            records.push(forms.len());
+            forms.extend(part.launch.checked().cloned());
+        }
+        let findings = match forms.is_empty() {
+            true => None,
+            false => {
+                cuda.lanes().settle()?;
+                Some(Arc::new(Findings::new(context.clone(), forms)?))
+            }
+        };
+        let (graph, executable) = (ptr::null_mut(), ptr::null_mut());
+        let mut replay =
+            Replay { context, graph, executable, nodes: Vec::with_capacity(parts.len()), findings, records };
+        replay.make()?;
+        parts.into_iter().try_for_each(|part| replay.add(part))?;
+        replay.instantiate()?;
+        Ok(replay)
+    }
+
+    fn make(&mut self) -> Result<()> {
+        let create = self.context.driver.graphs()?.create;
+        let mut graph = ptr::null_mut();
+        // SAFETY: `graph` outlives the call; flags must be 0.
+        self.context.run(|| "making a graph".into(), |_| unsafe { create(&mut graph, 0) })?;
+        self.graph = graph;
+        Ok(())
+    }
+
+    fn add(&mut self, part: Part) -> Result<()> {
+        let add = self.context.driver.graphs()?.add_kernel;
+        let Part { mut launch, after } = part;
+        self.report(self.nodes.len(), &mut launch);
+        let after: Vec<_> = after.into_iter().map(|number| self.nodes[number].0).collect();
+        let (mut node, parameters) = (ptr::null_mut(), launch.node());
+        self.context.run(
+            || format!("adding to a graph: {}", launch.operation()),
+            // SAFETY: the graph is alive, the nodes are its own, as many as said; the parameters outlive the call, and the driver
+            // copies what they point to.
+            |_| unsafe { add(&mut node, self.graph, after.as_ptr(), after.len(), &parameters) },
+        )?;
+        self.nodes.push((node, launch));
+        Ok(())
+    }
+
+    /// Has the launch of node `number` write to the record that the node has.
+    fn report(&self, number: usize, launch: &mut Launch) {
+        if let Some(findings) = &self.findings {
+            launch.set_record(findings.record(self.records[number]));
+        }
+    }
+
+    fn instantiate(&mut self) -> Result<()> {
+        let instantiate = self.context.driver.graphs()?.instantiate;
+        let mut executable = ptr::null_mut();
+        let count = self.nodes.len();
+        self.context.run(
+            || format!("making a graph of {count} launches ready"),
+            // SAFETY: the graph is alive, `executable` outlives the call, and nothing else is asked for.
+            |_| unsafe { instantiate(&mut executable, self.graph, ptr::null_mut(), ptr::null_mut(), 0) },
+        )?;
+        self.executable = executable;
+        Ok(())
+    }
+
+    /// Puts a launch of the same kernel in the place of node `number`, for replays from now on.
+    pub fn set(&mut self, number: usize, part: Part) -> Result<()> {
+        let set = self.context.driver.graphs()?.set_kernel;
+        let mut launch = part.launch;
+        self.report(number, &mut launch);
+        let (node, parameters) = (self.nodes[number].0, launch.node());
+        self.context.run(
+            || format!("changing a graph: {}", launch.operation()),
+            // SAFETY: executable and node are alive and belong together; as in `add`.
+            |_| unsafe { set(self.executable, node, &parameters) },
+        )?;
+        self.nodes[number].1 = launch;
+        Ok(())
+    }
+
+    /// Submits all of it, as one operation that uses memory as `used` says.
+    ///
+    /// # Safety
+    /// The memory of all arguments lives; for these the kernels are free of out-of-bounds accesses and races, unless they are the checked
+    /// forms.
+    pub unsafe fn submit(&mut self, cuda: &Cuda, lane: &Lane, used: &dyn Hazards) -> Result<()> {
+        let launch = self.context.driver.graphs()?.launch;
+        let mut state = lane.state();
+        let _submitting = self.findings.as_ref().map(|findings| {
+            state.records.replayed(findings);
+            findings.lock()
+        });
+        let (executable, count) = (self.executable, self.nodes.len());
+        cuda.lanes().submit_in(
+            lane,
+            &mut state,
+            &Reporting(used, self.findings.as_deref()),
+            Operation::Replay { launches: count },
+            // SAFETY: executable and stream are alive; the rest by the caller's promise.
+            |_, stream| unsafe { launch(executable, stream) },
+        )
+    }
+}
+
+/// What a replay uses, with its records.
+struct Reporting<'a>(&'a dyn Hazards, Option<&'a Findings>);
+
+impl Hazards for Reporting<'_> {
+    fn before(&self, wait: &mut dyn FnMut(Moment) -> Result<()>) -> Result<()> {
+        self.0.before(wait)?;
+        self.1.map_or(Ok(()), |findings| findings.before(wait))
+    }
+
+    fn note(&self, moment: Moment) {
+        self.0.note(moment);
+        self.1.iter().for_each(|findings| findings.note(moment));
+    }
+}
+
+impl Drop for Replay {
+    fn drop(&mut self) {
+        let Ok(graphs) = self.context.driver.graphs() else { return };
+        let _ = self.context.run(
+            || "ending a graph".into(),
+            // SAFETY: both were made in `new`, if they are not null; the driver lets a replay that is under way end first.
+            |_| unsafe {
+                if !self.executable.is_null() {
+                    (graphs.executable_destroy)(self.executable);
+                }
+                if self.graph.is_null() { 0 } else { (graphs.destroy)(self.graph) }
+            },
+        );
+    }
+}

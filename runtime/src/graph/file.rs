@@ -1,0 +1,322 @@
+//! Graphs as bytes: what [`Graph::save`] writes and [`Recording::load`] reads.
+//!
+//! ```text
+//! 0    8   "kgraph\r\n"
+//! 8    2   version of the format, 1
+//! 10   8   checksum of what follows: FNV-1a, 64 bits
+//! 18       postcard of `Saved`: kernels with their PTX, slots, launches        (all numbers little-endian)
+//! ```
+//!
+//! # What a file can make a device do
+//!
+//! Nothing that a program could not do itself in safe Rust. A file names kernels and does not bring them along: those of the program are run, if
+//! they are the very ones that were saved, by a hash of their HIR and by every letter of their PTX, which is in the file for that and for
+//! whoever wants to read it. Each launch is checked as if it had been recorded by hand: its arguments lie in buffers that the program lends, and
+//! fit the kernel's contract. What a bare launch needs beyond that no file can vouch for: to load those is `unsafe`.
+//!
+//! The checksum finds damage, not malice. Bytes that were made to pass it are refused by the checks above, or are some other graph.
+
+use super::lent::{Given, Launch};
+use super::slot::AnySlot;
+use super::{Graph, Node, Recording};
+use crate::cuda::{Form, ptx};
+use crate::view::distinct;
+use crate::{Device, Error, Result};
+use kernel_dsl::compiler::hir::serial::checksum;
+use kernel_dsl::compiler::hir::{Constant, Instance};
+use kernel_dsl::compiler::lower::checked::Checked;
+use kernel_dsl::compiler::{ElementType, Scalar, analyses};
+use kernel_dsl::launcher::Shape;
+use kernel_dsl::{Artifact, kernels};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+const MAGIC: [u8; 8] = *b"kgraph\r\n";
+const VERSION: u16 = 1;
+const HEADER: usize = 18;
+
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    kernels: Vec<Kernel>,
+    slots: Vec<Slot>,
+    launches: Vec<Call>,
+}
+
+/// An instance of a kernel, in one form.
+#[derive(Serialize, Deserialize)]
+struct Kernel {
+    module: String,
+    name: String,
+    /// Of its HIR.
+    hash: u64,
+    constants: Vec<Constant>,
+    checked: bool,
+    ptx: String,
+}
+
+/// What a slot is to hold.
+#[derive(Serialize, Deserialize)]
+struct Slot {
+    element: String,
+    bytes: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Call {
+    kernel: u32,
+    block: Option<u64>,
+    arguments: Vec<Argument>,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Argument {
+    Scalar { ty: Scalar, bits: u64 },
+    Memory { slot: u32, element: String, offset: u64, shape: Extents, mutable: bool },
+}
+
+#[derive(Serialize, Deserialize)]
+enum Extents {
+    Slice(u64),
+    View { extents: Vec<u64>, strides: Vec<u64>, strided: bool },
+}
+
+fn refused(why: impl Into<String>) -> Error {
+    Error::SavedGraph { why: why.into() }
+}
+
+/// The PTX that a launch runs.
+fn text(device: &Device, kernel: &'static Artifact, constants: &[Constant], form: Form) -> Result<String> {
+    let program = device.instance(kernel, constants)?;
+    let name = program.instance().name(kernel.name);
+    let failed = |source| Error::Compile { instance: name.clone(), source };
+    match form {
+        Form::Bare => Ok(ptx(kernel, kernel.target, &program, &name)?.into_owned()),
+        Form::Checked => {
+            let lowered = analyses::lowered_monomorphic(&program, kernel.target).map_err(failed)?;
+            Checked::of(lowered).ptx().map_err(failed)
+        }
+    }
+}
+
+impl Graph<'_> {
+    /// The graph as bytes, for [`Recording::load`]: launches with their arguments as they are now, PTX, and how long the buffers are; not what is in
+    /// them.
+    pub fn save(&self) -> Result<Vec<u8>> {
+        let mut kernels: Vec<Kernel> = Vec::new();
+        let mut known: Vec<&Launch> = Vec::new();
+        let mut launches = Vec::new();
+        for launch in &self.launches {
+            let kernel = match known.iter().position(|other| other.is_like(launch)) {
+                Some(kernel) => kernel,
+                None => {
+                    kernels.push(Kernel {
+                        module: launch.kernel.module.into(),
+                        name: launch.kernel.name.into(),
+                        hash: checksum(launch.kernel.hir),
+                        constants: launch.constants.clone(),
+                        checked: launch.form == Form::Checked,
+                        ptx: text(&self.device, launch.kernel, &launch.constants, launch.form)?,
+                    });
+                    known.push(launch);
+                    known.len() - 1
+                }
+            };
+            let arguments = launch.arguments.iter().map(Argument::of).collect();
+            launches.push(Call { kernel: kernel as u32, block: launch.block.map(|n| n as u64), arguments });
+        }
+        let slots = self.slots.iter();
+        let slots = slots.map(|lent| Slot { element: lent.element.to_string(), bytes: lent.bytes as u64 }).collect();
+        let body = postcard::to_stdvec(&Saved { kernels, slots, launches });
+        let body = body.map_err(|why| refused(format!("it cannot be written: {why}")))?;
+        let mut bytes = Vec::with_capacity(HEADER + body.len());
+        bytes.extend(MAGIC);
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend(checksum(&body).to_le_bytes());
+        bytes.extend(body);
+        Ok(bytes)
+    }
+}
+
+impl Recording<'_> {
+    /// Records the launches of a saved graph, on these slots in place of the saved ones, in the order in which they were lent then.
+    ///
+    /// # Errors
+    /// Bytes that are no saved graph; kernels that the program does not link, or that have changed since; slots that are not as many, as long
+    /// and of the types that were saved; arguments that do not fit a kernel's contract; unchecked launches. What was recorded until then
+    /// stays.
+    pub fn load(&self, bytes: &[u8], slots: &[AnySlot]) -> Result<Vec<Node>> {
+        let saved = Saved::read(bytes)?;
+        if let Some(bare) = saved.kernels.iter().find(|kernel| !kernel.checked) {
+            let why = "it launches unchecked, for which no file can vouch: load it by `load_unchecked`";
+            return Err(refused(format!("{}: {why}", bare.name)));
+        }
+        self.add_saved(&saved, slots)
+    }
+
+    /// The same with unchecked launches.
+    ///
+    /// # Safety
+    /// Whenever the graph is replayed, the kernels of its unchecked launches must be free of out-of-bounds accesses and races for
+    /// the arguments that the file has: it comes from [`Graph::save`], say, and nobody has changed it.
+    pub unsafe fn load_unchecked(&self, bytes: &[u8], slots: &[AnySlot]) -> Result<Vec<Node>> {
+        self.add_saved(&Saved::read(bytes)?, slots)
+    }
+
+    fn add_saved(&self, saved: &Saved, slots: &[AnySlot]) -> Result<Vec<Node>> {
+        if slots.len() != saved.slots.len() {
+            return Err(refused(format!("it has {} slots, given {}", saved.slots.len(), slots.len())));
+        }
+        let mut elements = BTreeMap::new();
+        let mut places = Vec::new();
+        for (i, (slot, expected)) in slots.iter().zip(&saved.slots).enumerate() {
+            let (element, bytes) = self.slot(slot.0)?;
+            if element.to_string() != expected.element || bytes as u64 != expected.bytes {
+                return Err(refused(format!(
+                    "slot {i} is to hold {} bytes of {}, given {bytes} bytes of {element}",
+                    expected.bytes, expected.element
+                )));
+            }
+            elements.insert(expected.element.as_str(), element);
+            places.push((slot.0.slot, bytes as u64));
+        }
+        elements.extend(SCALARS.map(|scalar| (scalar.name(), ElementType::Scalar(scalar))));
+        let kernels: Vec<_> = saved.kernels.iter().map(|kernel| kernel.find(self.device())).collect::<Result<_>>()?;
+        let launches = saved.launches.iter().map(|call| {
+            let kernel = kernels.get(call.kernel as usize);
+            let (kernel, constants, form) = kernel.ok_or_else(|| refused("a launch is of no kernel that it has"))?;
+            let arguments = call.arguments.iter().map(|argument| argument.given(&places, &elements));
+            self.push(Launch {
+                kernel,
+                constants: constants.clone(),
+                block: call.block.map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
+                form: *form,
+                arguments: arguments.collect::<Result<_>>()?,
+            })
+        });
+        launches.collect()
+    }
+}
+
+/// Those that elements of buffers can be.
+const SCALARS: [Scalar; 12] = [
+    Scalar::I8,
+    Scalar::I16,
+    Scalar::I32,
+    Scalar::I64,
+    Scalar::U8,
+    Scalar::U16,
+    Scalar::U32,
+    Scalar::U64,
+    Scalar::F16,
+    Scalar::Bf16,
+    Scalar::F32,
+    Scalar::F64,
+];
+
+impl Saved {
+    fn read(bytes: &[u8]) -> Result<Saved> {
+        let Some((header, body)) = bytes.split_first_chunk::<HEADER>() else {
+            return Err(refused(format!("these {} bytes are fewer than its header has", bytes.len())));
+        };
+        if header[..8] != MAGIC {
+            return Err(refused("these bytes do not begin as one does"));
+        }
+        let version = u16::from_le_bytes([header[8], header[9]]);
+        if version != VERSION {
+            return Err(refused(format!("it is of format {version}, where this program reads format {VERSION}")));
+        }
+        let written = u64::from_le_bytes(std::array::from_fn(|i| header[10 + i]));
+        if written != checksum(body) {
+            return Err(refused("it is damaged: its checksum is not that of its bytes"));
+        }
+        match postcard::take_from_bytes(body) {
+            Ok((saved, [])) => Ok(saved),
+            _ => Err(refused("its bytes have a good checksum, and are nothing that was saved")),
+        }
+    }
+}
+
+impl Kernel {
+    /// The same kernel of this program.
+    fn find(&self, device: &Device) -> Result<(&'static Artifact, Vec<Constant>, Form)> {
+        let of = |why: String| refused(format!("{}::{}: {why}", self.module, self.name));
+        let kernel = kernels().into_iter().find(|kernel| kernel.module == self.module && kernel.name == self.name);
+        let kernel = kernel.ok_or_else(|| of("this program has no such kernel".into()))?;
+        if checksum(kernel.hir) != self.hash {
+            return Err(of("it has changed since the graph was saved; record it anew".into()));
+        }
+        // Code comes from the program, never from the file.
+        let declared = kernel.instances.iter().find(|declared| declared.constants == self.constants);
+        let plain = |constant: &Constant| !matches!(constant, Constant::Item(_));
+        let constants = match declared {
+            Some(declared) => declared.constants.to_vec(),
+            None if self.constants.iter().all(plain) => self.constants.clone(),
+            None => {
+                let instance = Instance(self.constants.clone()).name(kernel.name);
+                return Err(of(format!("the program does not declare {instance}, which is generic over an item")));
+            }
+        };
+        let form = if self.checked { Form::Checked } else { Form::Bare };
+        if text(device, kernel, &constants, form)? != self.ptx {
+            return Err(of("this program compiles it to other PTX than was saved; record the graph anew".into()));
+        }
+        Ok((kernel, constants, form))
+    }
+}
+
+impl Argument {
+    fn of(given: &Given) -> Argument {
+        match given {
+            Given::Scalar { ty, bits } => Argument::Scalar { ty: *ty, bits: *bits },
+            Given::Memory { slot, element, offset, shape, mutable } => Argument::Memory {
+                slot: *slot as u32,
+                element: element.to_string(),
+                offset: *offset,
+                shape: match shape {
+                    Shape::Slice(len) => Extents::Slice(*len),
+                    Shape::View { extents, strides } => {
+                        Extents::View { extents: extents.clone(), strides: strides.clone(), strided: false }
+                    }
+                    Shape::Strided { extents, strides } => {
+                        Extents::View { extents: extents.clone(), strides: strides.clone(), strided: true }
+                    }
+                },
+                mutable: *mutable,
+            },
+        }
+    }
+
+    /// As a recording has it, if it lies in its slot. `places` are the slots with their bytes.
+    fn given(&self, places: &[(usize, u64)], elements: &BTreeMap<&str, ElementType>) -> Result<Given> {
+        let (slot, element, offset, shape, mutable) = match self {
+            Argument::Scalar { ty, bits } => return Ok(Given::Scalar { ty: *ty, bits: *bits }),
+            Argument::Memory { slot, element, offset, shape, mutable } => (*slot, element, *offset, shape, *mutable),
+        };
+        let (place, room) =
+            places.get(slot as usize).ok_or_else(|| refused("an argument is of no slot that it has"))?;
+        let known = elements.get(element.as_str());
+        let element = *known.ok_or_else(|| refused(format!("no slot holds {element}, as an argument does")))?;
+        let shape = match shape {
+            Extents::Slice(len) => Shape::Slice(*len),
+            Extents::View { extents, strides, strided } => {
+                // In 32 bits, as all are on a device: nothing overflows below.
+                let narrow = |numbers: &[u64]| -> Option<Vec<usize>> {
+                    numbers.iter().map(|n| u32::try_from(*n).ok().map(|n| n as usize)).collect()
+                };
+                let (Some(n), Some(s)) = (narrow(extents), narrow(strides)) else {
+                    return Err(refused("an extent or stride has more than 32 bits"));
+                };
+                if n.len() != s.len() || mutable && !distinct(&n, &s) {
+                    return Err(refused(format!("extents {n:?} and strides {s:?} are no view, or none to write")));
+                }
+                let (extents, strides) = (extents.clone(), strides.clone());
+                if *strided { Shape::Strided { extents, strides } } else { Shape::View { extents, strides } }
+            }
+        };
+        let bytes = shape.span().checked_mul(u64::from(element.bytes()));
+        if bytes.and_then(|bytes| bytes.checked_add(offset)).is_none_or(|end| end > *room) {
+            return Err(refused(format!("an argument ends beyond slot {slot}, of {room} bytes")));
+        }
+        Ok(Given::Memory { slot: *place, element, offset, shape, mutable })
+    }
+}

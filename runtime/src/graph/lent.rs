@@ -1,0 +1,249 @@
+//! The buffers of a graph, and the launches that use them.
+
+use super::slot::{BASE, SlotId};
+use crate::buffer::RawBuffer;
+use crate::cuda::Form;
+use crate::stream::{Hazards, Moment, Use};
+use crate::{Device, DeviceBuffer, Error, Result, contract};
+use kernel_dsl::compiler::hir::{Constant, Instance};
+use kernel_dsl::compiler::launch::Refusal;
+use kernel_dsl::compiler::{ElementType, Scalar};
+use kernel_dsl::launcher::{Memory, Shape};
+use kernel_dsl::{Argument, Artifact, Element};
+use std::sync::Arc;
+use std::{fmt, ptr};
+
+/// A buffer that a graph has: it lives as long as the graph does.
+pub(super) struct Lent<'g> {
+    held: Held<'g>,
+    pub element: ElementType,
+    /// Its length: what is put in its place has the same.
+    pub bytes: usize,
+    /// Where it was when the launches were last made ready.
+    bound: u64,
+    /// What the launches do with it, if anything.
+    pub access: Option<Access>,
+}
+
+enum Held<'g> {
+    Own(RawBuffer),
+    Exclusive(&'g mut RawBuffer),
+    Borrowed(&'g RawBuffer),
+    Shared(Arc<RawBuffer>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Access {
+    Read,
+    Write,
+}
+
+impl<'g> Lent<'g> {
+    pub fn own<T: Element>(buffer: DeviceBuffer<T>) -> Lent<'g> {
+        Lent::new::<T>(Held::Own(buffer.into_raw()))
+    }
+
+    pub fn exclusive<T: Element>(buffer: &'g mut DeviceBuffer<T>) -> Lent<'g> {
+        Lent::new::<T>(Held::Exclusive(buffer.raw_mut()))
+    }
+
+    pub fn borrowed<T: Element>(buffer: &'g DeviceBuffer<T>) -> Lent<'g> {
+        Lent::new::<T>(Held::Borrowed(buffer.raw()))
+    }
+
+    pub fn shared<T: Element>(buffer: Arc<DeviceBuffer<T>>) -> Lent<'g> {
+        Lent::new::<T>(Held::Shared(DeviceBuffer::shared_raw(buffer)))
+    }
+
+    fn new<T: Element>(held: Held<'g>) -> Lent<'g> {
+        let mut lent = Lent { held, element: T::TYPE, bytes: 0, bound: 0, access: None };
+        (lent.bytes, lent.bound) = (lent.raw().bytes(), lent.raw().address());
+        lent
+    }
+
+    pub fn raw(&self) -> &RawBuffer {
+        match &self.held {
+            Held::Own(raw) => raw,
+            Held::Exclusive(raw) => raw,
+            Held::Borrowed(raw) => raw,
+            Held::Shared(raw) => raw,
+        }
+    }
+
+    /// To write, where it is ours alone.
+    pub fn raw_mut(&mut self) -> Option<&mut RawBuffer> {
+        match &mut self.held {
+            Held::Own(raw) => Some(raw),
+            Held::Exclusive(raw) => Some(raw),
+            Held::Borrowed(_) | Held::Shared(_) => None,
+        }
+    }
+
+    /// Whether it is elsewhere than when the launches were made ready.
+    pub fn has_moved(&self) -> bool {
+        self.raw().address() != self.bound
+    }
+
+    /// The launches have been made ready for where it is.
+    pub fn settle(&mut self) {
+        self.bound = self.raw().address();
+    }
+
+    /// Whether launches may write it.
+    fn is_mutable(&self) -> bool {
+        matches!(self.held, Held::Own(_) | Held::Exclusive(_))
+    }
+}
+
+/// All that the launches of a graph use, as one.
+pub(super) struct All<'a, 'g>(pub &'a [Lent<'g>]);
+
+impl All<'_, '_> {
+    fn uses(&self) -> impl Iterator<Item = Use<'_>> {
+        self.0.iter().filter_map(|lent| match lent.access? {
+            Access::Read => Some(Use::Read(lent.raw().uses())),
+            Access::Write => Some(Use::Write(lent.raw().uses())),
+        })
+    }
+}
+
+impl Hazards for All<'_, '_> {
+    fn before(&self, wait: &mut dyn FnMut(Moment) -> Result<()>) -> Result<()> {
+        self.uses().try_for_each(|used| used.before(wait))
+    }
+
+    fn note(&self, moment: Moment) {
+        self.uses().for_each(|used| used.note(moment));
+    }
+}
+
+/// A launch of a graph.
+#[derive(Clone)]
+pub(super) struct Launch {
+    pub kernel: &'static Artifact,
+    pub constants: Vec<Constant>,
+    pub block: Option<usize>,
+    pub form: Form,
+    pub arguments: Vec<Given>,
+}
+
+/// An argument of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Given {
+    Scalar {
+        ty: Scalar,
+        bits: u64,
+    },
+    /// Elements of a slot, so many bytes from its start.
+    Memory {
+        slot: usize,
+        element: ElementType,
+        offset: u64,
+        shape: Shape,
+        mutable: bool,
+    },
+}
+
+impl Launch {
+    /// Of arguments whose memory is all behind slots of `recording`.
+    pub fn new(
+        device: &Device,
+        recording: u64,
+        form: Form,
+        kernel: &'static Artifact,
+        constants: &[Constant],
+        block: Option<usize>,
+        given: &[Argument<'_>],
+    ) -> Result<Launch> {
+        let program = device.instance(kernel, constants)?;
+        let mut refusals = Vec::new();
+        let mut arguments = Vec::new();
+        for (index, argument) in given.iter().enumerate() {
+            match Given::new(recording, argument) {
+                Some(argument) => arguments.push(argument),
+                None => refusals.push(Refusal(format!(
+                    "argument {}: its memory is not lent to this recording: lend it the buffer, and pass the slot",
+                    contract::name(&program, index)
+                ))),
+            }
+        }
+        match refusals.is_empty() {
+            true => Ok(Launch { kernel, constants: constants.to_vec(), block, form, arguments }),
+            false => Err(Error::Refused { instance: program.instance().name(kernel.name), refusals }),
+        }
+    }
+
+    /// Whether it is of the same kernel, instance and form.
+    pub fn is_like(&self, other: &Launch) -> bool {
+        // A kernel may be there more than once: as its type has it, and as the registry does.
+        let name = |kernel: &Artifact| (kernel.module, kernel.name);
+        let same = ptr::eq(self.kernel, other.kernel)
+            || name(self.kernel) == name(other.kernel) && self.kernel.hir == other.kernel.hir;
+        same && self.constants == other.constants && self.form == other.form
+    }
+
+    /// Its arguments as the device takes them.
+    ///
+    /// # Safety
+    /// As long as they are used, the launch has the slots to itself.
+    pub unsafe fn arguments<'a>(&self, device: &Device, slots: &'a [Lent<'_>]) -> Vec<Argument<'a>> {
+        let arguments = self.arguments.iter().map(|given| match given {
+            Given::Scalar { ty, bits } => Argument::Scalar { ty: *ty, bits: *bits },
+            Given::Memory { slot, element, offset, shape, mutable } => {
+                let lent = &slots[*slot];
+                let (address, mutable) = (lent.raw().address() + offset, *mutable && lent.is_mutable());
+                // SAFETY: the shape was that of a view of the slot, which is as long as then; the graph has the buffer, exclusively where it
+                // is mutable; the rest by the caller's promise.
+                let memory = unsafe { Memory::new(*element, device.id(), address, shape.clone(), mutable) };
+                Argument::Memory(memory.owned_by(lent.raw().uses()))
+            }
+        });
+        arguments.collect()
+    }
+
+    /// The slots that it uses, with what it does with them. `writes` says which arguments it writes.
+    pub fn accesses(&self, writes: impl Fn(usize) -> bool) -> Vec<(usize, Access)> {
+        let slots = self.arguments.iter().enumerate().filter_map(|(index, given)| match given {
+            Given::Scalar { .. } => None,
+            Given::Memory { slot, .. } => Some((*slot, if writes(index) { Access::Write } else { Access::Read })),
+        });
+        slots.collect()
+    }
+
+    /// The slots that it takes, in the order of its arguments.
+    pub fn slots(&self) -> impl Iterator<Item = usize> + '_ {
+        self.arguments.iter().filter_map(|given| match given {
+            Given::Scalar { .. } => None,
+            Given::Memory { slot, .. } => Some(*slot),
+        })
+    }
+}
+
+impl fmt::Display for Launch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let form = match self.form {
+            Form::Checked => "a checked launch",
+            Form::Bare => "an unchecked launch",
+        };
+        write!(f, "{form} of {}", Instance(self.constants.clone()).name(self.kernel.name))
+    }
+}
+
+impl Given {
+    fn new(recording: u64, argument: &Argument<'_>) -> Option<Given> {
+        match argument {
+            Argument::Scalar { ty, bits } => Some(Given::Scalar { ty: *ty, bits: *bits }),
+            Argument::Memory(memory) => {
+                let id = SlotId::of(memory.device()).filter(|id| id.recording == recording)?;
+                Some(Given::Memory {
+                    slot: id.slot,
+                    element: memory.element(),
+                    // A view that a kernel holds and that has no elements may have no address.
+                    offset: memory.address().saturating_sub(BASE),
+                    shape: memory.shape().clone(),
+                    mutable: memory.mutable(),
+                })
+            }
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! Graphs: many launches in one, recorded once and replayed by one call of the driver.
+//!
+//! ```text
+//! Device::record ─▶ Recording ─ buffers lent: Slot, SlotMut ─▶ launches ─ finish ─▶ Graph ─ replay on a stream, again and again
+//!                                                                                      └─ update a launch's arguments, exchange a buffer
+//! ```
+//!
+//! A launch borrows its arguments while it is submitted; a graph has them for as long as it lives. So a recording is lent its buffers once,
+//! and launches take slots for them, which are `Copy` and stand for a buffer as input and as output alike. No launch outside the recording takes
+//! a slot.
+//!
+//! [`slot`] holds these, [`lent`] the buffers and launches behind them, [`recording`] the launcher that notes,
+//! [`file`] graphs as bytes.
+
+mod file;
+mod lent;
+mod recording;
+mod slot;
+
+pub use recording::Recording;
+pub use slot::{AnySlot, Slot, SlotMut};
+
+use crate::contract::{Approved, writes};
+use crate::cuda::{Cuda, Form, Part, Replay};
+use crate::device::Backend;
+use crate::stream::{Queue, Stream};
+use crate::{Device, DeviceBuffer, Error, Result};
+use kernel_dsl::{Call, Element};
+use lent::{Access, All, Launch, Lent};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// Launches that are replayed as one, with the buffers that they use.
+///
+/// On a GPU a replay is one call of the driver, and nothing is allocated; launches that have no memory in common may run side by side. On the
+/// CPU they run one after the other. On a stream a replay is one operation: what uses the same buffers comes before or after it, as
+/// with any launch.
+///
+/// What changes between replays is a launch's arguments ([`update`](Graph::update)), and which buffer lies in a slot: it may be exchanged for
+/// another of the same length through [`buffer_mut`](Graph::buffer_mut).
+///
+/// ```
+/// use kernel_dsl::prelude::*;
+///
+/// /// y ← y + a·x
+/// #[kernel(block = 32, grid = y.len().div_ceil(32))]
+/// #[requires(x.len() == y.len())]
+/// fn add(a: f32, x: &[f32], y: &mut [f32]) {
+///     let i = grid::index();
+///     if i < y.len() {
+///         y[i] += a * x[i];
+///     }
+/// }
+///
+/// fn main() -> runtime::Result<()> {
+///     let device = runtime::Device::cpu();
+///     let weights = device.upload(&[1.0f32, 2.0])?;
+///
+///     let recording = device.record();
+///     let (w, x, y) = (recording.borrow(&weights)?, recording.own(device.zeros(2)?)?, recording.own(device.zeros(2)?)?);
+///     let first = recording.add(add::call(1.0, w, x))?;
+///     add::launch(&recording, 1.0, x, y)?;
+///     let mut graph = recording.finish()?;
+///
+///     let stream = device.stream()?;
+///     graph.replay(&stream)?;
+///     graph.update(first, add::call(3.0, w, x))?;
+///     graph.replay(&stream)?;
+///     stream.wait()?;
+///     assert_eq!(graph.buffer(x)?.download()?, [4.0, 8.0]);
+///     assert_eq!(graph.buffer(y)?.download()?, [5.0, 10.0]);
+///     Ok(())
+/// }
+/// ```
+pub struct Graph<'g> {
+    device: Device,
+    recording: u64,
+    /// Dropped before the buffers.
+    made: Made,
+    launches: Vec<Launch>,
+    slots: Vec<Lent<'g>>,
+}
+
+/// What is replayed.
+enum Made {
+    /// The launches, one by one.
+    Cpu,
+    Cuda(Arc<Cuda>, OnGpu),
+}
+
+/// What the driver has of a graph.
+struct OnGpu {
+    /// None where there is no block to run.
+    replay: Option<Replay>,
+    /// By launch: the number of its node, if it has blocks to run.
+    nodes: Vec<Option<usize>>,
+    /// A launch has come to have blocks to run, or none: the graph is to be made anew.
+    stale: bool,
+}
+
+/// A launch of a recording, by which its arguments are changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Node {
+    recording: u64,
+    index: usize,
+}
+
+impl<'g> Graph<'g> {
+    fn new(device: Device, recording: u64, slots: Vec<Lent<'g>>, launches: Vec<Launch>) -> Result<Graph<'g>> {
+        let made = match device.backend() {
+            Backend::Cpu(_) => Made::Cpu,
+            Backend::Cuda(cuda) => Made::Cuda(cuda.clone(), OnGpu { replay: None, nodes: Vec::new(), stale: true }),
+        };
+        let mut graph = Graph { device, recording, made, launches, slots };
+        graph.note_accesses()?;
+        graph.refresh()?;
+        Ok(graph)
+    }
+
+    /// The device that it is for.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Number of launches.
+    pub fn len(&self) -> usize {
+        self.launches.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.launches.is_empty()
+    }
+
+    /// The buffer that is in a slot.
+    pub fn buffer<T: Element>(&self, slot: impl Into<Slot<T>>) -> Result<&DeviceBuffer<T>> {
+        let slot = self.place(slot.into().id)?;
+        // SAFETY: the slot was made of a `DeviceBuffer<T>`.
+        Ok(unsafe { DeviceBuffer::of_raw(self.slots[slot].raw()) })
+    }
+
+    /// The same, to write, or to put another of the same length in its place: the next replay uses that one.
+    pub fn buffer_mut<T: Element>(&mut self, slot: SlotMut<T>) -> Result<&mut DeviceBuffer<T>> {
+        let slot = self.place(slot.id)?;
+        let raw = self.slots[slot].raw_mut().ok_or(Error::OtherGraph { what: "the slot" })?;
+        // SAFETY: as above.
+        Ok(unsafe { DeviceBuffer::of_raw_mut(raw) })
+    }
+
+    /// Gives a launch other arguments, for replays from now on: it is checked against its kernel's contract anew. It is of the same
+    /// kernel and instance, and stays checked, or unchecked, as it was.
+    ///
+    /// # Errors
+    /// Arguments that do not fit the contract, a call of another kernel, a node or slots of another recording; then the graph is as it was.
+    /// An unchecked launch cannot be changed this way: [`update_unchecked`](Graph::update_unchecked).
+    pub fn update(&mut self, node: Node, call: Call<'_>) -> Result<()> {
+        self.change(node, call, Form::Checked)
+    }
+
+    /// The same for a launch of the kernel's own PTX.
+    ///
+    /// # Safety
+    /// Whenever the graph is replayed, the kernel must be free of out-of-bounds accesses and races for these arguments.
+    pub unsafe fn update_unchecked(&mut self, node: Node, call: Call<'_>) -> Result<()> {
+        self.change(node, call, Form::Bare)
+    }
+
+    fn change(&mut self, node: Node, call: Call<'_>, form: Form) -> Result<()> {
+        if node.recording != self.recording {
+            return Err(Error::OtherGraph { what: "the node" });
+        }
+        let launch = Launch::new(
+            &self.device,
+            self.recording,
+            form,
+            call.kernel(),
+            call.constants(),
+            call.block(),
+            call.arguments(),
+        )?;
+        let old = &self.launches[node.index];
+        if !launch.is_like(old) {
+            return Err(Error::OtherKernel { given: launch.to_string(), recorded: old.to_string() });
+        }
+        self.bind()?;
+        let old = std::mem::replace(&mut self.launches[node.index], launch);
+        if let Err(why) = self.ready(node.index) {
+            self.launches[node.index] = old;
+            return Err(why);
+        }
+        if !self.launches[node.index].slots().eq(old.slots()) {
+            // What comes after what has changed.
+            self.make_anew();
+            self.note_accesses()?;
+        }
+        Ok(())
+    }
+
+    /// Submits all launches, as one operation of the stream. What checked ones find is the error of whatever next waits for the stream.
+    ///
+    /// # Errors
+    /// A stream of another device; a buffer in a slot that is not the device's, or not as long as the one that was recorded.
+    pub fn replay(&mut self, stream: &Stream) -> Result<()> {
+        stream.same_device(&self.device, "the graph")?;
+        self.bind()?;
+        self.refresh()?;
+        match (&mut self.made, stream.queue()) {
+            (Made::Cuda(_, on_gpu), Queue::Cuda(cuda, lane)) => match &mut on_gpu.replay {
+                None => Ok(()),
+                // SAFETY: the graph has the buffers, and their uses are noted for whoever frees them; the launches were approved for these very
+                // addresses, and what that does not find whoever recorded unchecked ones has vouched for.
+                Some(replay) => unsafe { replay.submit(cuda, lane, &All(&self.slots)) },
+            },
+            _ => self.launches.iter().try_for_each(|launch| {
+                // SAFETY: the launch runs to its end here, and `self` is exclusive.
+                let arguments = unsafe { launch.arguments(&self.device, &self.slots) };
+                // SAFETY: on the CPU both forms are checked.
+                stream.later(unsafe {
+                    self.device.run(launch.form, launch.kernel, &launch.constants, launch.block, &arguments)
+                })
+            }),
+        }
+    }
+
+    /// Number of the slot.
+    fn place(&self, id: slot::SlotId) -> Result<usize> {
+        match id.recording == self.recording && id.slot < self.slots.len() {
+            true => Ok(id.slot),
+            false => Err(Error::OtherGraph { what: "the slot" }),
+        }
+    }
+
+    /// Makes launches ready anew whose buffers have been exchanged.
+    fn bind(&mut self) -> Result<()> {
+        let home = self.device.id();
+        let there = |lent: &Lent| lent.raw().device().id() == home && lent.raw().bytes() == lent.bytes;
+        if self.slots.iter().all(|lent| there(lent) && !lent.has_moved()) {
+            return Ok(());
+        }
+        if let Some((slot, lent)) = self.slots.iter().enumerate().find(|(_, lent)| !there(lent)) {
+            let (raw, recorded) = (lent.raw(), lent.bytes);
+            return Err(match raw.device().id() == home {
+                true => Error::SlotLength { slot, recorded, found: raw.bytes() },
+                false => Error::OtherDevice {
+                    what: "a buffer of the graph",
+                    found: raw.device().to_string(),
+                    stream: self.device.to_string(),
+                },
+            });
+        }
+        let moved = |launch: &Launch| launch.slots().any(|slot| self.slots[slot].has_moved());
+        let moved: Vec<_> = (0..self.launches.len()).filter(|index| moved(&self.launches[*index])).collect();
+        if let Err(why) = moved.into_iter().try_for_each(|index| self.ready(index)) {
+            // Some launches have the new addresses, and others the old ones.
+            self.make_anew();
+            return Err(why);
+        }
+        self.slots.iter_mut().for_each(Lent::settle);
+        Ok(())
+    }
+
+    /// Has the driver make the graph anew before the next replay.
+    fn make_anew(&mut self) {
+        if let Made::Cuda(_, on_gpu) = &mut self.made {
+            on_gpu.stale = true;
+        }
+    }
+
+    /// Checks a launch against its kernel's contract, and tells the driver of it.
+    fn ready(&mut self, index: usize) -> Result<()> {
+        let launch = &self.launches[index];
+        // SAFETY: they are looked at and not used.
+        let arguments = unsafe { launch.arguments(&self.device, &self.slots) };
+        let part =
+            self.device.approved(launch.kernel, &launch.constants, launch.block, &arguments, |program, approved| {
+                match &self.made {
+                    Made::Cpu => Ok(None),
+                    Made::Cuda(cuda, _) => {
+                        Part::new(cuda, launch.form, launch.kernel, program, approved, Vec::new()).map(Some)
+                    }
+                }
+            })?;
+        if let Made::Cuda(_, on_gpu) = &mut self.made {
+            match (part, on_gpu.nodes.get(index).copied().flatten(), &mut on_gpu.replay) {
+                _ if on_gpu.stale => {}
+                (Some(part), Some(node), Some(replay)) => {
+                    let set = replay.set(node, part);
+                    on_gpu.stale |= set.is_err();
+                    set?;
+                }
+                (None, None, _) => {}
+                _ => on_gpu.stale = true,
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what the launches do with the slots.
+    fn note_accesses(&mut self) -> Result<()> {
+        self.slots.iter_mut().for_each(|lent| lent.access = None);
+        for index in 0..self.launches.len() {
+            for (slot, access) in self.accesses(index)? {
+                let lent = &mut self.slots[slot];
+                lent.access = lent.access.max(Some(access));
+            }
+        }
+        Ok(())
+    }
+
+    fn accesses(&self, index: usize) -> Result<Vec<(usize, Access)>> {
+        let launch = &self.launches[index];
+        let program = self.device.instance(launch.kernel, &launch.constants)?;
+        let writes = writes(&program);
+        Ok(launch.accesses(|argument| writes.get(argument).copied().unwrap_or(false)))
+    }
+
+    /// Has the driver make the graph, if there is none that does what the launches say.
+    fn refresh(&mut self) -> Result<()> {
+        let Made::Cuda(cuda, on_gpu) = &self.made else { return Ok(()) };
+        if !on_gpu.stale {
+            return Ok(());
+        }
+        let mut order = Order::default();
+        let (mut parts, mut nodes) = (Vec::new(), Vec::new());
+        for (index, launch) in self.launches.iter().enumerate() {
+            // SAFETY: they are looked at and not used.
+            let arguments = unsafe { launch.arguments(&self.device, &self.slots) };
+            let accesses = self.accesses(index)?;
+            let made = |program: &_, approved: &Approved<'_, '_>| {
+                let after = order.add(parts.len(), &accesses);
+                Part::new(cuda, launch.form, launch.kernel, program, approved, after).map(Some)
+            };
+            let part = self.device.approved(launch.kernel, &launch.constants, launch.block, &arguments, made)?;
+            nodes.push(part.is_some().then_some(parts.len()));
+            parts.extend(part);
+        }
+        let replay = if parts.is_empty() { None } else { Some(Replay::new(cuda, parts)?) };
+        if let Made::Cuda(_, on_gpu) = &mut self.made {
+            *on_gpu = OnGpu { replay, nodes, stale: false };
+        }
+        Ok(())
+    }
+}
+
+/// Which launches come after which, by the slots that they use.
+#[derive(Default)]
+struct Order {
+    /// By slot: the last that wrote it, and those that have read it since.
+    slots: BTreeMap<usize, (Option<usize>, Vec<usize>)>,
+}
+
+impl Order {
+    /// Those that launch `number` comes after.
+    fn add(&mut self, number: usize, accesses: &[(usize, Access)]) -> Vec<usize> {
+        let mut after = Vec::new();
+        for (slot, access) in accesses {
+            let (written, read) = self.slots.entry(*slot).or_default();
+            after.extend(*written);
+            match access {
+                Access::Read => {}
+                Access::Write => after.extend(read.iter()),
+            }
+        }
+        for (slot, access) in accesses {
+            let (written, read) = self.slots.entry(*slot).or_default();
+            match access {
+                Access::Read => read.push(number),
+                Access::Write => (*written, *read) = (Some(number), Vec::new()),
+            }
+        }
+        after.sort_unstable();
+        after.dedup();
+        // A launch that both reads and writes a slot is not behind itself.
+        after.retain(|other| *other != number);
+        after
+    }
+}
+
+impl fmt::Debug for Graph<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Graph({} launches, {} slots on {})", self.launches.len(), self.slots.len(), self.device)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Access::{Read, Write};
+
+    #[test]
+    fn launches_come_after_those_whose_memory_they_share() {
+        let mut order = Order::default();
+        assert_eq!(order.add(0, &[(0, Read), (1, Write)]), [0usize; 0]);
+        assert_eq!(order.add(1, &[(0, Read), (2, Write)]), [0usize; 0], "both only read slot 0");
+        assert_eq!(order.add(2, &[(1, Read), (2, Read), (3, Write)]), [0, 1]);
+        assert_eq!(order.add(3, &[(0, Write)]), [0, 1], "what it overwrites was read");
+        assert_eq!(order.add(4, &[(3, Read), (3, Write)]), [2], "parts of one slot");
+        assert_eq!(order.add(5, &[(3, Read)]), [4]);
+    }
+}

@@ -1,0 +1,171 @@
+//! Launches noted instead of run.
+
+use super::lent::{Launch, Lent};
+use super::slot::{MOST_SLOTS, Slot, SlotId, SlotMut};
+use super::{Graph, Node};
+use crate::cuda::Form;
+use crate::{Device, DeviceBuffer, Error, Result};
+use kernel_dsl::compiler::ElementType;
+use kernel_dsl::compiler::hir::Constant;
+use kernel_dsl::{Argument, Artifact, Call, Element, Launcher};
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A graph in the making: a launcher that notes launches and runs none.
+///
+/// Buffers are lent to it, for `'g` or for good, and stand as [`Slot`]s in the launches. Each launch is checked against its kernel's contract
+/// when it is recorded.
+pub struct Recording<'g> {
+    device: Device,
+    number: u64,
+    slots: RefCell<Vec<Lent<'g>>>,
+    launches: RefCell<Vec<Launch>>,
+}
+
+impl Device {
+    /// A new recording of launches for this device.
+    pub fn record<'g>(&self) -> Recording<'g> {
+        /// Tells recordings apart; 2³⁹ of them take a while.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed) % (1 << 39);
+        Recording { device: self.clone(), number, slots: RefCell::default(), launches: RefCell::default() }
+    }
+}
+
+impl<'g> Recording<'g> {
+    /// Takes a buffer, which [`Graph::buffer`] and [`Graph::buffer_mut`] give access to.
+    pub fn own<T: Element>(&self, buffer: DeviceBuffer<T>) -> Result<SlotMut<T>> {
+        let len = buffer.len();
+        Ok(SlotMut::new(self.add_slot(Lent::own(buffer))?, len))
+    }
+
+    /// Borrows a buffer for as long as the graph lives, for its launches to write.
+    pub fn lend<T: Element>(&self, buffer: &'g mut DeviceBuffer<T>) -> Result<SlotMut<T>> {
+        let len = buffer.len();
+        Ok(SlotMut::new(self.add_slot(Lent::exclusive(buffer))?, len))
+    }
+
+    /// Borrows a buffer for as long as the graph lives, for its launches to read beside everybody else.
+    pub fn borrow<T: Element>(&self, buffer: &'g DeviceBuffer<T>) -> Result<Slot<T>> {
+        Ok(Slot::new(self.add_slot(Lent::borrowed(buffer))?, buffer.len()))
+    }
+
+    /// The same of a buffer that several own: the weights of a model, say, that lie beside its graphs.
+    pub fn share<T: Element>(&self, buffer: Arc<DeviceBuffer<T>>) -> Result<Slot<T>> {
+        let len = buffer.len();
+        Ok(Slot::new(self.add_slot(Lent::shared(buffer))?, len))
+    }
+
+    /// Records a launch, every access of which is checked. By the node its arguments can be changed later.
+    ///
+    /// # Errors
+    /// Arguments that do not fit the kernel's contract.
+    pub fn add(&self, call: Call<'_>) -> Result<Node> {
+        self.note(Form::Checked, call.kernel(), call.constants(), call.block(), call.arguments())
+    }
+
+    /// Records a launch of the kernel's own PTX.
+    ///
+    /// # Safety
+    /// Whenever the graph is replayed, the kernel must be free of out-of-bounds accesses and races for these arguments.
+    ///
+    /// # Errors
+    /// As for [`add`](Recording::add).
+    pub unsafe fn add_unchecked(&self, call: Call<'_>) -> Result<Node> {
+        self.note(Form::Bare, call.kernel(), call.constants(), call.block(), call.arguments())
+    }
+
+    /// The graph of all that was recorded.
+    ///
+    /// # Errors
+    /// A kernel that cannot be loaded, or a driver that has no graphs: before CUDA 10.1.
+    pub fn finish(self) -> Result<Graph<'g>> {
+        Graph::new(self.device, self.number, self.slots.into_inner(), self.launches.into_inner())
+    }
+
+    fn add_slot(&self, lent: Lent<'g>) -> Result<SlotId> {
+        if lent.raw().device().id() != self.device.id() {
+            return Err(Error::OtherDevice {
+                what: "the buffer",
+                found: lent.raw().device().to_string(),
+                stream: self.device.to_string(),
+            });
+        }
+        let mut slots = self.slots.borrow_mut();
+        if slots.len() == MOST_SLOTS {
+            return Err(Error::TooManySlots { most: MOST_SLOTS });
+        }
+        slots.push(lent);
+        Ok(SlotId { recording: self.number, slot: slots.len() - 1 })
+    }
+
+    pub(super) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Element type and bytes of a slot of this recording.
+    pub(super) fn slot(&self, id: SlotId) -> Result<(ElementType, usize)> {
+        let slots = self.slots.borrow();
+        let lent = slots.get(id.slot).filter(|_| id.recording == self.number);
+        lent.map(|lent| (lent.element, lent.bytes)).ok_or(Error::OtherGraph { what: "the slot" })
+    }
+
+    fn note(
+        &self,
+        form: Form,
+        kernel: &'static Artifact,
+        constants: &[Constant],
+        block: Option<usize>,
+        arguments: &[Argument<'_>],
+    ) -> Result<Node> {
+        self.push(Launch::new(&self.device, self.number, form, kernel, constants, block, arguments)?)
+    }
+
+    /// Adds a launch, if it fits its kernel's contract.
+    pub(super) fn push(&self, launch: Launch) -> Result<Node> {
+        let slots = self.slots.borrow();
+        // SAFETY: they are looked at and not used.
+        let arguments = unsafe { launch.arguments(&self.device, &slots) };
+        self.device.approved(launch.kernel, &launch.constants, launch.block, &arguments, |_, _| Ok(()))?;
+        drop(arguments);
+        let mut launches = self.launches.borrow_mut();
+        launches.push(launch);
+        Ok(Node { recording: self.number, index: launches.len() - 1 })
+    }
+}
+
+/// Records launches of slots. Nothing runs, and what a launch will find is told by whoever waits for its replays.
+impl Launcher for Recording<'_> {
+    type Error = Error;
+
+    fn launch(
+        &self,
+        kernel: &'static Artifact,
+        constants: &[Constant],
+        block: Option<usize>,
+        arguments: &[Argument<'_>],
+    ) -> Result<()> {
+        self.note(Form::Checked, kernel, constants, block, arguments).map(|_| ())
+    }
+
+    /// # Safety
+    /// As for [`Recording::add_unchecked`].
+    unsafe fn launch_unchecked(
+        &self,
+        kernel: &'static Artifact,
+        constants: &[Constant],
+        block: Option<usize>,
+        arguments: &[Argument<'_>],
+    ) -> Result<()> {
+        self.note(Form::Bare, kernel, constants, block, arguments).map(|_| ())
+    }
+}
+
+impl fmt::Debug for Recording<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (launches, slots) = (self.launches.borrow().len(), self.slots.borrow().len());
+        write!(f, "Recording({launches} launches, {slots} slots for {})", self.device)
+    }
+}

@@ -1,0 +1,206 @@
+//! What stands for a buffer while launches are recorded.
+
+use crate::Result;
+use crate::view::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Keeper, Layout, Origin};
+use kernel_dsl::launcher::{SliceArgument, SliceMutArgument};
+use kernel_dsl::{Argument, Element};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// Which slot of which recording. Memory behind a slot is of a device that calls itself this, so that no launch but a recorded one takes it.
+///
+/// ```text
+/// 63   62          24 23        0
+/// ┌───┬──────────────┬──────────┐
+/// │ 1 │   recording  │   slot   │      the host and GPUs have small numbers
+/// └───┴──────────────┴──────────┘
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SlotId {
+    pub recording: u64,
+    pub slot: usize,
+}
+
+const LENT: u64 = 1 << 63;
+const SLOT_BITS: u32 = 24;
+
+/// Slots of a recording at most.
+pub(super) const MOST_SLOTS: usize = 1 << SLOT_BITS;
+
+/// Where the memory behind slots begins, as launches that are being recorded see it: aligned as any buffer is. What it holds is
+/// never touched.
+pub(super) const BASE: u64 = 1 << 40;
+
+impl SlotId {
+    /// What memory behind the slot is known by.
+    fn device(self) -> u64 {
+        LENT | self.recording << SLOT_BITS | self.slot as u64
+    }
+
+    /// The slot whose memory is known by that.
+    pub fn of(device: u64) -> Option<SlotId> {
+        let slot = (device & (MOST_SLOTS as u64 - 1)) as usize;
+        (device & LENT != 0).then_some(SlotId { recording: (device & !LENT) >> SLOT_BITS, slot })
+    }
+
+    fn origin<'a>(self) -> Origin<'a> {
+        Origin { device: self.device(), address: BASE, keeper: Keeper::Nobody }
+    }
+}
+
+/// A buffer of a recording, for launches to read.
+///
+/// It is passed where a `&DeviceBuffer` would be, any number of times; views of it where views would be. It means nothing to other
+/// launches, which refuse it.
+pub struct Slot<T: Element> {
+    pub(super) id: SlotId,
+    len: usize,
+    element: PhantomData<T>,
+}
+
+/// The same, for launches to write too: as a `&mut DeviceBuffer`, only that it can be passed any number of times. A launch that is given it
+/// twice is refused, as it overlaps.
+pub struct SlotMut<T: Element> {
+    pub(super) id: SlotId,
+    len: usize,
+    element: PhantomData<T>,
+}
+
+macro_rules! slot {
+    ($Slot:ident) => {
+        impl<T: Element> Clone for $Slot<T> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+
+        impl<T: Element> Copy for $Slot<T> {}
+
+        impl<T: Element> fmt::Debug for $Slot<T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}<{}>({} of {} elements)", stringify!($Slot), T::TYPE, self.id.slot, self.len)
+            }
+        }
+
+        impl<T: Element> $Slot<T> {
+            pub(super) fn new(id: SlotId, len: usize) -> $Slot<T> {
+                $Slot { id, len, element: PhantomData }
+            }
+
+            /// Number of elements.
+            pub fn len(&self) -> usize {
+                self.len
+            }
+
+            /// Whether there are none.
+            pub fn is_empty(&self) -> bool {
+                self.len == 0
+            }
+
+            /// As [`DeviceBuffer::view`](crate::DeviceBuffer::view).
+            pub fn view<'a, const R: usize>(self, extents: [usize; R]) -> Result<BufferView<'a, T, R>> {
+                Ok(BufferView::new(self.id.origin(), Layout::whole::<T>(self.len, extents)?))
+            }
+
+            /// As [`DeviceBuffer::view_strided`](crate::DeviceBuffer::view_strided).
+            pub fn view_strided<'a, const R: usize>(
+                self,
+                extents: [usize; R],
+                strides: [usize; R],
+            ) -> Result<BufferView<'a, T, R>> {
+                Ok(BufferView::new(self.id.origin(), Layout::strided::<T>(self.len, extents, strides)?))
+            }
+
+            /// As [`DeviceBuffer::strided`](crate::DeviceBuffer::strided).
+            pub fn strided<'a, const R: usize>(
+                self,
+                start: usize,
+                extents: [usize; R],
+                strides: [usize; R],
+            ) -> Result<BufferStrided<'a, T, R>> {
+                Ok(BufferStrided::new(self.id.origin(), Layout::any::<T>(self.len, start, extents, strides)?))
+            }
+
+            /// As [`DeviceBuffer::range`](crate::DeviceBuffer::range).
+            pub fn range<'a>(self, range: Range<usize>) -> Result<BufferView<'a, T, 1>> {
+                Ok(BufferView::new(self.id.origin(), Layout::range::<T>(self.len, range)?))
+            }
+        }
+
+        impl<'a, T: Element> SliceArgument<'a, T> for $Slot<T> {
+            fn argument(self) -> Argument<'a> {
+                let layout = Layout::all(self.len);
+                SliceArgument::argument(BufferView::<T, 1>::new(self.id.origin(), layout))
+            }
+        }
+    };
+}
+slot!(Slot);
+slot!(SlotMut);
+
+impl<T: Element> SlotMut<T> {
+    /// The same, to read.
+    pub fn read(self) -> Slot<T> {
+        Slot::new(self.id, self.len)
+    }
+
+    /// As [`DeviceBuffer::view_mut`](crate::DeviceBuffer::view_mut).
+    pub fn view_mut<'a, const R: usize>(self, extents: [usize; R]) -> Result<BufferViewMut<'a, T, R>> {
+        Ok(BufferViewMut::new(self.id.origin(), Layout::whole::<T>(self.len, extents)?))
+    }
+
+    /// As [`DeviceBuffer::view_strided_mut`](crate::DeviceBuffer::view_strided_mut).
+    pub fn view_strided_mut<'a, const R: usize>(
+        self,
+        extents: [usize; R],
+        strides: [usize; R],
+    ) -> Result<BufferViewMut<'a, T, R>> {
+        let layout = Layout::strided::<T>(self.len, extents, strides)?.distinct::<T>(self.len)?;
+        Ok(BufferViewMut::new(self.id.origin(), layout))
+    }
+
+    /// As [`DeviceBuffer::strided_mut`](crate::DeviceBuffer::strided_mut).
+    pub fn strided_mut<'a, const R: usize>(
+        self,
+        start: usize,
+        extents: [usize; R],
+        strides: [usize; R],
+    ) -> Result<BufferStridedMut<'a, T, R>> {
+        let layout = Layout::any::<T>(self.len, start, extents, strides)?.distinct::<T>(self.len)?;
+        Ok(BufferStridedMut::new(self.id.origin(), layout))
+    }
+
+    /// As [`DeviceBuffer::range_mut`](crate::DeviceBuffer::range_mut).
+    pub fn range_mut<'a>(self, range: Range<usize>) -> Result<BufferViewMut<'a, T, 1>> {
+        Ok(BufferViewMut::new(self.id.origin(), Layout::range::<T>(self.len, range)?))
+    }
+}
+
+/// A slot of any element type, for [`Recording::load`](super::Recording::load).
+#[derive(Clone, Copy, Debug)]
+pub struct AnySlot(pub(super) SlotId);
+
+impl<T: Element> From<Slot<T>> for AnySlot {
+    fn from(slot: Slot<T>) -> AnySlot {
+        AnySlot(slot.id)
+    }
+}
+
+impl<T: Element> From<SlotMut<T>> for AnySlot {
+    fn from(slot: SlotMut<T>) -> AnySlot {
+        AnySlot(slot.id)
+    }
+}
+
+impl<T: Element> From<SlotMut<T>> for Slot<T> {
+    fn from(slot: SlotMut<T>) -> Slot<T> {
+        slot.read()
+    }
+}
+
+impl<'a, T: Element> SliceMutArgument<'a, T> for SlotMut<T> {
+    fn argument(self) -> Argument<'a> {
+        SliceMutArgument::argument(BufferViewMut::<T, 1>::new(self.id.origin(), Layout::all(self.len)))
+    }
+}

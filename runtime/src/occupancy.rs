@@ -1,0 +1,99 @@
+//! How many blocks of a launch a multiprocessor holds, and which block fills it best.
+
+use crate::device::Backend;
+use crate::{Device, Error, Result};
+use kernel_dsl::Call;
+use kernel_dsl::compiler::analyses::occupancy::{Needs, Occupancy};
+use kernel_dsl::compiler::launch::{MAX_THREADS, Refusal};
+use kernel_dsl::compiler::{Target, analyses};
+use serde::Serialize;
+
+/// What a multiprocessor of a device holds of a launch of a kernel's own PTX.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Residency {
+    /// Threads of a block.
+    pub threads: u32,
+    /// Registers of a thread, as the driver has compiled it; `None` on the CPU, where nobody has given it any and they limit nothing.
+    pub registers: Option<u32>,
+    /// Bytes of shared memory of a block.
+    pub shared: u32,
+    /// By this project's calculator.
+    pub occupancy: Occupancy,
+    /// Blocks at once as the driver counts them, where there is one.
+    pub by_driver: Option<u32>,
+}
+
+impl Device {
+    /// What a multiprocessor holds of a launch. On the CPU, one of the kernel's target would.
+    ///
+    /// # Errors
+    /// Arguments that do not fit the kernel's contract, or a kernel that cannot be loaded.
+    pub fn residency(&self, call: &Call<'_>) -> Result<Residency> {
+        let (kernel, constants) = (call.kernel(), call.constants());
+        let found = self.approved(kernel, constants, call.block(), call.arguments(), |program, approved| {
+            let threads = approved.shape().block.iter().product();
+            Ok(Some(match self.backend() {
+                Backend::Cpu(_) => {
+                    let lowered = analyses::lowered_monomorphic(program, kernel.target);
+                    let instance = program.instance().name(kernel.name);
+                    let lowered = lowered.map_err(|source| Error::Compile { instance: instance.clone(), source })?;
+                    let own = lowered.shared_memory();
+                    // With arrays that the launch sizes, what the entry declares itself lies before them.
+                    let shared = own.fixed.max(approved.shared_bytes(&instance, &own)?);
+                    residency(kernel.target, threads, None, shared, None)
+                }
+                Backend::Cuda(cuda) => {
+                    let said = cuda.residency(kernel, program, approved)?;
+                    let capability = cuda.info().capability;
+                    let target = target(10 * capability.major + capability.minor);
+                    residency(target, said.threads, Some(said.registers), said.shared, Some(said.blocks))
+                }
+            }))
+        })?;
+        found.ok_or_else(|| Error::Refused {
+            instance: kernel.name.to_string(),
+            refusals: vec![Refusal("grid: there is no block to run, and so none to count".into())],
+        })
+    }
+
+    /// The extent of the block that fills a multiprocessor best, of those that the kernel leaves to its launches: the most warps at once, and
+    /// of several such the largest block. [`Call::in_blocks_of`] takes it.
+    ///
+    /// # Errors
+    /// A kernel that leaves nothing open, or of which no block does for these arguments.
+    pub fn best_block(&self, call: &Call<'_>) -> Result<usize> {
+        let refused = |why: &str| {
+            let refusals = vec![Refusal(why.into())];
+            Error::Refused { instance: call.kernel().name.to_string(), refusals }
+        };
+        if call.block().is_none() {
+            return Err(refused("block: the kernel fixes it, so that there is none to choose"));
+        }
+        let mut best: Option<(u32, usize)> = None;
+        let mut why = None;
+        // Whole warps, and what is less than one.
+        for extent in (1..32).chain((32..=MAX_THREADS as usize).step_by(32)) {
+            match self.residency(&call.clone().in_blocks_of(extent)) {
+                Ok(found) => best = best.max(Some((found.occupancy.warps, extent))),
+                Err(refusal @ Error::Refused { .. }) => why = Some(refusal),
+                Err(other) => return Err(other),
+            }
+        }
+        match (best, why) {
+            (Some((1.., extent)), _) => Ok(extent),
+            (_, Some(why)) => Err(why),
+            _ => Err(refused("block: no multiprocessor holds one")),
+        }
+    }
+}
+
+fn residency(target: Target, threads: u32, registers: Option<u32>, shared: u32, by_driver: Option<u32>) -> Residency {
+    let occupancy = Occupancy::of(target, Needs { threads, registers, shared });
+    Residency { threads, registers, shared, occupancy, by_driver }
+}
+
+/// The latest target that we know which is not later than a device.
+fn target(sm: u32) -> Target {
+    let known = (Target::SM_61.sm()..=sm.min(u32::from(u16::MAX)) as u16).rev().find_map(Target::new);
+    known.unwrap_or(Target::SM_61)
+}

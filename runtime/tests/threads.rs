@@ -1,0 +1,91 @@
+//! What may go to another thread, and what several may use at once: as stated here, or this does not compile.
+
+use kernel_dsl::prelude::*;
+use kernel_dsl::{Argument, Call, launcher};
+use runtime::{
+    BufferView, BufferViewMut, Device, DeviceBuffer, Error, Event, Graph, PinnedBuffer, Prepared, Recording, Slot,
+    SlotMut, Stream,
+};
+
+fn send<T: Send>() {}
+fn sync<T: Sync>() {}
+
+/// Compiles only where `$T` is not `$Trait`: otherwise there are two ways to read `check`.
+macro_rules! is_not {
+    ($T:ty: $Trait:ident) => {
+        const _: () = {
+            trait Ambiguous<A> {
+                fn check() {}
+            }
+            impl<T: ?Sized> Ambiguous<()> for T {}
+            struct Is;
+            impl<T: ?Sized + $Trait> Ambiguous<Is> for T {}
+            let _ = <$T as Ambiguous<_>>::check;
+        };
+    };
+}
+
+// A clone of a mutable argument would be a second writer on another thread.
+is_not!(Argument<'static>: Send);
+is_not!(Argument<'static>: Sync);
+is_not!(launcher::Memory<'static>: Send);
+is_not!(Call<'static>: Send);
+is_not!(Call<'static>: Sync);
+// It may hold a call.
+is_not!(Prepared<'static>: Send);
+is_not!(Prepared<'static>: Sync);
+// Launches are noted through `&`.
+is_not!(Recording<'static>: Sync);
+
+#[test]
+fn what_owns_memory_or_work_goes_anywhere() {
+    send::<Device>();
+    sync::<Device>();
+    send::<Stream>();
+    sync::<Stream>();
+    send::<Event>();
+    sync::<Event>();
+    send::<DeviceBuffer<f32>>();
+    sync::<DeviceBuffer<f32>>();
+    send::<PinnedBuffer<f32>>();
+    sync::<PinnedBuffer<f32>>();
+    send::<BufferView<'static, f32, 2>>();
+    sync::<BufferView<'static, f32, 2>>();
+    send::<BufferViewMut<'static, f32, 2>>();
+    send::<Graph<'static>>();
+    sync::<Graph<'static>>();
+    send::<Recording<'static>>();
+    send::<Slot<f32>>();
+    sync::<SlotMut<f32>>();
+    send::<Error>();
+    sync::<Error>();
+}
+
+/// Parts of one buffer are written by two threads at once, each on a stream of its own; all of it is read afterwards.
+#[test]
+fn threads_write_parts_of_one_buffer() {
+    let device = Device::cpu();
+    let mut buffer = device.zeros::<u32>(100).unwrap();
+    let (low, high) = buffer.split_at_mut(40).unwrap();
+    std::thread::scope(|scope| {
+        for (part, value) in [(low, 1), (high, 2)] {
+            let device = &device;
+            scope.spawn(move || {
+                let stream = device.stream().unwrap();
+                set::launch(&stream, value, part).unwrap();
+                stream.wait().unwrap();
+            });
+        }
+    });
+    let expected: Vec<u32> = (0..100).map(|i| if i < 40 { 1 } else { 2 }).collect();
+    assert_eq!(buffer.as_slice().unwrap(), expected);
+}
+
+/// All of y is `value`.
+#[kernel(block = 32, grid = y.len().div_ceil(32))]
+pub fn set(value: u32, y: &mut [u32]) {
+    let i = grid::index();
+    if i < y.len() {
+        y[i] = value;
+    }
+}

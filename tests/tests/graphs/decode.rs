@@ -1,0 +1,71 @@
+//! The loop that graphs are for: a layer of a transformer's decoding, recorded once, replayed for each token with another position, its
+//! state taking turns between two buffers.
+
+use kernel_dsl::prelude::*;
+use runtime::Device;
+
+const WIDTH: usize = 64;
+const MOST: usize = 12;
+
+/// cache[position] ← x, rotated by the position: here, by adding it.
+#[kernel(block = 32, grid = x.len().div_ceil(32))]
+#[requires(position < cache.rows(), cache.cols() == x.len())]
+pub fn remember(position: usize, x: &[f32], mut cache: ViewMut<f32, 2>) {
+    let i = grid::index();
+    if i < x.len() {
+        cache[(position, i)] = x[i] + position as f32;
+    }
+}
+
+/// y[i] = Σ cache[p][i] · w[i] over the positions up to this one
+#[kernel(block = 32, grid = y.len().div_ceil(32))]
+#[requires(positions <= cache.rows(), cache.cols() == y.len(), w.len() == y.len())]
+pub fn attend(positions: usize, cache: View<f32, 2>, w: &[f32], y: &mut [f32]) {
+    let i = grid::index();
+    if i < y.len() {
+        let mut sum = 0.0;
+        for p in rolled(0..positions) {
+            sum = cache[(p, i)].mul_add(w[i], sum);
+        }
+        y[i] = sum * 0.25;
+    }
+}
+
+pub fn loops(device: &Device, _: u32) {
+    let w: Vec<f32> = (0..WIDTH).map(|i| 1.0 / (i + 1) as f32).collect();
+    let start: Vec<f32> = (0..WIDTH).map(|i| (i % 7) as f32 - 3.0).collect();
+    let weights = device.upload(&w).unwrap();
+
+    let recording = device.record();
+    let w_slot = recording.borrow(&weights).unwrap();
+    let x = recording.own(device.upload(&start).unwrap()).unwrap();
+    let y = recording.own(device.zeros(WIDTH).unwrap()).unwrap();
+    let cache = recording.own(device.alloc(WIDTH * MOST).unwrap()).unwrap();
+    let rows = || cache.view([MOST, WIDTH]).unwrap();
+    let rows_mut = || cache.view_mut([MOST, WIDTH]).unwrap();
+    let write = recording.add(remember::call(0, x, rows_mut())).unwrap();
+    // SAFETY: a thread writes its own element, and reads rows that have been written.
+    let read = unsafe { recording.add_unchecked(attend::call(1, rows(), w_slot, y)) }.unwrap();
+    let mut layer = recording.finish().unwrap();
+
+    let stream = device.stream().unwrap();
+    let mut state = device.alloc(WIDTH).unwrap();
+    for position in 0..MOST {
+        layer.update(write, remember::call(position, x, rows_mut())).unwrap();
+        // SAFETY: as above.
+        unsafe { layer.update_unchecked(read, attend::call(position + 1, rows(), w_slot, y)) }.unwrap();
+        layer.replay(&stream).unwrap();
+        // What comes out goes in next: three buffers change places, and nothing is copied.
+        std::mem::swap(layer.buffer_mut(y).unwrap(), &mut state);
+        std::mem::swap(layer.buffer_mut(x).unwrap(), &mut state);
+    }
+    stream.wait().unwrap();
+
+    let (mut x_host, mut rows_host) = (start, Vec::new());
+    for position in 0..MOST {
+        rows_host.push(x_host.iter().map(|x| x + position as f32).collect::<Vec<_>>());
+        x_host =
+            (0..WIDTH).map(|i| rows_host.iter().fold(0.0, |sum, row| f32::mul_add(row[i], w[i], sum)) * 0.25).collect();
+    }
+    assert_eq!(layer.buffer(x).unwrap().download().unwrap(), x_host);
+}
