@@ -22,12 +22,13 @@
 //!   origin, uniform, fuse         ├──▶ fused                      runs of instructions that go as one
 //!                                 └──▶ words, row, access ─▶ memory    loads and stores
 //!                                        └─▶ shadow        who touched what
-//!                                livelock               loops that cannot end
+//!                                livelock, independent  loops that cannot end, and lanes that need not wait for those
 //!         describe ─▶ findings ─▶ report ─▶ render         what was found
 //!                       record ─────┘                      what the checked form reports of itself
 //!                       watch ─▶ trace, profile            what one thread did, what accesses ask of memory
 //!                          └──▶ provenance ─▶ operation    where a NaN or an infinity that was stored comes from: a second run
 //!                          └──▶ precision         what additions lose: another run
+//!                          └──▶ poison            where undefined values go: another run
 //! outputs                              what of its buffers a launch reads and writes
 //! ```
 
@@ -49,6 +50,7 @@ mod findings;
 mod frame;
 mod fuse;
 mod fused;
+mod independent;
 mod inline;
 mod lanes;
 mod livelock;
@@ -60,6 +62,7 @@ mod order;
 mod origin;
 mod outputs;
 mod parallel;
+mod poison;
 mod precision;
 mod provenance;
 mod record;
@@ -92,6 +95,7 @@ use kernel_dsl::compiler::source::Source;
 use machine::{Machine, Setting};
 use memory::Buffer;
 use outputs::Duty;
+use poison::Poison;
 use precision::Precision;
 use provenance::{Stored, Tracer};
 use serde::Serialize;
@@ -115,7 +119,9 @@ pub struct Program {
     locations: Vec<SourceLocation>,
     declared: Declared,
     code: Code,
-    /// Whether it stores floats to buffers, and is as lowered: then the origins of NaNs and infinities can be asked for.
+    /// Whether it is as lowered: then it can be asked where values come from, and go.
+    lowered: bool,
+    /// And whether it stores floats to buffers, so that there may be origins of NaNs and infinities.
     traced: bool,
 }
 
@@ -283,6 +289,7 @@ impl Program {
             sources: kernel.sources.clone(),
             locations: kernel.locations.clone(),
             declared: kernel.declared.clone(),
+            lowered: arithmetic == decode::Arithmetic::Checked,
             traced: arithmetic == decode::Arithmetic::Checked && stores_floats(&code),
             code,
         })
@@ -382,12 +389,12 @@ impl Program {
         if alone && let Some(statistics) = parallel::run(self, &setting, &mut buffers, &options, stored) {
             return Ok((Outcome { statistics, report: Findings::new(self, &options).report() }, watch));
         }
-        let again = stored == Stored::Finite || lossy.is_some();
+        let again = stored == Stored::Finite || lossy.is_some() || self.wants_poison(&options);
         let mut initial: Vec<_> = if again { buffers.iter().map(Buffer::copied).collect() } else { Vec::new() };
         let mut machine = Machine::new(self, &setting, buffers, &options, watch);
         machine.stored = stored;
         machine.run(0..setting.blocks());
-        let Machine { statistics, findings, buffers, stored, stopped, watch, .. } = machine;
+        let Machine { statistics, findings, buffers, stored, undefined, stopped, watch, .. } = machine;
         if setting.budget.is_spent() {
             return Err(self.too_large(&buffers, &options).into());
         }
@@ -399,6 +406,12 @@ impl Program {
                 self.once_more(&setting, &buffers, &mut initial.clone(), &options, watch)
             {
                 report.add(precision.found());
+            }
+        }
+        if undefined && !stopped && self.wants_poison(&options) {
+            let watch = Watch::Poison(Poison::new(self, &setting, &options).into());
+            if let Watch::Poison(poison) = self.once_more(&setting, &buffers, &mut initial.clone(), &options, watch) {
+                report.add(poison.found());
             }
         }
         if stored == Stored::Strange && !stopped {

@@ -64,6 +64,16 @@ impl Machine<'_, '_> {
                 }
             };
         }
+        // Where all lanes must come, parts of a warp wait for one another, and then do it as one.
+        macro_rules! all_lanes {
+            ($site:expr) => {
+                if warp.parted {
+                    warp.meets = Some($site);
+                    pc = $site;
+                    break;
+                }
+            };
+        }
         // Who watches is shown every instruction.
         let insts = if TIER >= WATCHED { &code.insts } else { &code.quick };
         while let Some(inst) = insts.get(pc as usize) {
@@ -177,6 +187,7 @@ impl Machine<'_, '_> {
                     self.write_element::<TIER>(site, warp, mask, local, index, from);
                 }
                 Inst::BlockSync => {
+                    all_lanes!(site);
                     if TIER >= ACCESSES {
                         self.together(Check::DivergentBarrier, "`block::sync()`", site, warp, mask);
                     }
@@ -184,6 +195,7 @@ impl Machine<'_, '_> {
                     break;
                 }
                 Inst::WarpSync => {
+                    all_lanes!(site);
                     if TIER >= ACCESSES {
                         self.together(Check::DivergentWarp, "`warp::sync()`", site, warp, mask);
                     }
@@ -193,14 +205,17 @@ impl Machine<'_, '_> {
                     }
                 }
                 Inst::Shuffle { mode, width, to, from, selector } => {
+                    all_lanes!(site);
                     if TIER >= ACCESSES {
                         self.together(Check::DivergentWarp, "a shuffle", site, warp, mask);
                     }
                     self.shuffle::<TIER>(site, warp, mask, mode, width.into(), [to, from], selector);
                 }
                 Inst::Vote { mode, to, value } => {
+                    all_lanes!(site);
                     if TIER >= ACCESSES {
                         self.together(Check::DivergentWarp, "a vote", site, warp, mask);
+                        self.undefined |= warp.live & !mask != 0;
                     }
                     let votes = simd.truth(&warp.rows, value) & mask;
                     let result = match mode {
@@ -212,16 +227,23 @@ impl Machine<'_, '_> {
                 }
                 Inst::Fence(scope) => {
                     if TIER >= ALL {
+                        if warp.parted {
+                            // Shadow memory knows warps: what a fence orders for a part, it orders for its other lanes.
+                            self.tick();
+                            warp.met = self.epoch;
+                        }
                         self.order.fence(warp.index, scope, [self.met, self.epoch]);
                     }
                 }
                 Inst::Match { to, from } => {
+                    all_lanes!(site);
                     if TIER >= ACCESSES {
                         self.all_lanes("`warp::match_any`", site, warp, mask);
                     }
                     matching(warp, mask, to, from);
                 }
                 Inst::Reduce { op, ty, to, from } => {
+                    all_lanes!(site);
                     if TIER >= ACCESSES {
                         self.all_lanes("a reduction", site, warp, mask);
                     }
@@ -477,6 +499,7 @@ impl Machine<'_, '_> {
         }
         let (inactive, beyond) = (inactive & mask, beyond & mask);
         if inactive != 0 {
+            self.undefined = true;
             self.report(Check::ShuffleInactive, site, warp.index, inactive, |machine, lane| {
                 let source = sources[lane];
                 Description::new(format!("a shuffle reads lane {source}, which does not take part")).against(

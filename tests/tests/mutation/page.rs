@@ -81,7 +81,7 @@ fn page(rows: &[Row], equivalent: &Equivalent) -> String {
         let oracle = of(&|fate| matches!(fate, Fate::Caught(Caught::Check(_))));
         let others = [Caught::Verifier, Caught::Reference, Caught::Order];
         let [verifier, reference, order] = others.map(|other| of(&|fate| fate == Fate::Caught(other)));
-        let (same, survive) = (of(&|fate| fate == Fate::Same), of(&|fate| matches!(fate, Fate::Survives(_))));
+        let (same, survive) = (of(&|fate| matches!(fate, Fate::Same(_))), of(&|fate| matches!(fate, Fate::Survives(_))));
         let (all, caught) = (tried.len(), oracle + verifier + reference + order);
         let part = percent(caught, all - same);
         format!(
@@ -100,7 +100,7 @@ fn page(rows: &[Row], equivalent: &Equivalent) -> String {
     page += "\n| change | mutants | same | survive | caught |\n|---|---|---|---|---|\n";
     for (kind, name) in Kind::ALL {
         let of: Vec<_> = all.iter().filter(|tried| tried.kind == kind).collect();
-        let same = of.iter().filter(|tried| tried.fate == Fate::Same).count();
+        let same = of.iter().filter(|tried| matches!(tried.fate, Fate::Same(_))).count();
         let survive = of.iter().filter(|tried| tried.survives()).count();
         let part = percent(of.len() - same - survive, of.len() - same);
         let _ = writeln!(page, "| {name} | {} | {same} | {survive} | {part:.1} % |", of.len());

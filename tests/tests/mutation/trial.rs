@@ -1,9 +1,10 @@
 //! A kernel's cases, and what becomes of its mutants on them.
 
 use super::mutate::{Mutation, location, mutant};
+use super::proof::{Proof, Prover};
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::{Instance, monomorphic, serial};
-use kernel_dsl::compiler::{analyses, emit, ir, passes};
+use kernel_dsl::compiler::{analyses, ir};
 use runtime::interpreter::{Check, CheckSet, Options, Schedule};
 use runtime::testing::{Case, Expected, Oracle, Prepared, Random, Subject, Trial};
 use std::cell::Cell;
@@ -39,8 +40,8 @@ impl fmt::Display for Caught {
 pub enum Fate {
     /// Something notices it.
     Caught(Caught),
-    /// It is compiled to the same PTX: nothing has changed.
-    Same,
+    /// Nothing notices it, and it is proved to do what the kernel does in every launch: it is no mutant.
+    Same(Proof),
     /// Nothing notices it.
     Survives(Beside),
 }
@@ -88,14 +89,7 @@ pub struct Bench {
     keenest: Cell<usize>,
     /// Checks that warn of the kernel itself.
     without: CheckSet,
-    /// Its PTX.
-    code: Option<String>,
-}
-
-/// What is compiled of it.
-fn code(kernel: &ir::Kernel) -> Option<String> {
-    let optimised = passes::optimise(kernel.clone()).ok()?;
-    emit::emit(&optimised).ok().map(|module| module.to_string())
+    prover: Prover,
 }
 
 impl Bench {
@@ -123,8 +117,8 @@ impl Bench {
             }
         }
         cases.sort_by_key(Tried::cost);
-        let code = code(&kernel);
-        Bench { kernel, prepared, cases, keenest: Cell::new(0), without: warned.into_iter().collect(), code }
+        let prover = Prover::new(&program, &kernel);
+        Bench { kernel, prepared, cases, keenest: Cell::new(0), without: warned.into_iter().collect(), prover }
     }
 
     /// The function that is changed, and its line.
@@ -159,9 +153,9 @@ impl Bench {
             more += work(&trial) - work(&tried.trial);
             bits &= !oracle.differ(&tried.case, &trial, &tried.trial);
         }
-        match code(&kernel) {
-            Some(code) if Some(&code) == self.code.as_ref() => Fate::Same,
-            _ => Fate::Survives(Beside { work: more.cmp(&0), bits }),
+        match self.prover.proof(&kernel) {
+            Some(proof) => Fate::Same(proof),
+            None => Fate::Survives(Beside { work: more.cmp(&0), bits }),
         }
     }
 
