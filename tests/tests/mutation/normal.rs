@@ -123,12 +123,16 @@ impl Normal<'_, '_> {
             }
             self.same_in_all_lanes(seen, &here);
             let by_one = if self.depth == Depth::Stores { self.by_one(seen, &here, &mut insts) } else { None };
+            let one = |inside: Here| match &by_one {
+                Some((_, active)) => Here { active: active.clone(), ..inside },
+                None => inside,
+            };
             match (&seen.op, &mut inst.op) {
                 (Op::Store { guard: Some(g), .. }, Op::Store { place, values, guard, .. }) => {
-                    let inside = self.inside(*g, &here);
+                    let inside = one(self.inside(*g, &here));
                     place_operands(place, |v| self.operand(v, &inside));
                     values.iter_mut().for_each(|v| *v = self.operand(*v, &inside));
-                    *guard = Some(by_one.unwrap_or_else(|| self.operand(*g, &here)));
+                    *guard = Some(by_one.map_or_else(|| self.operand(*g, &here), |(first, _)| first));
                 }
                 (Op::Load { guard: Some(g), .. }, Op::Load { place, guard: Some(guard), .. }) => {
                     let inside = self.inside(g.condition, &here);
@@ -140,10 +144,10 @@ impl Normal<'_, '_> {
                     Op::If { condition, then, otherwise },
                     Op::If { condition: of, then: new_then, otherwise: new_otherwise },
                 ) => {
-                    let (yes, no) = (self.side(*condition, &here, true), self.side(*condition, &here, false));
+                    let (yes, no) = (one(self.side(*condition, &here, true)), self.side(*condition, &here, false));
                     self.region(then, new_then, yes);
                     self.region(otherwise, new_otherwise, no);
-                    *of = by_one.unwrap_or_else(|| self.operand(*condition, &here));
+                    *of = by_one.map_or_else(|| self.operand(*condition, &here), |(first, _)| first);
                     if leaves(then, &mut Vec::new()) || leaves(otherwise, &mut Vec::new()) {
                         let mut both = |v| here.together &= self.uniformity.indifferent(v);
                         both(*condition);
@@ -255,8 +259,8 @@ impl Normal<'_, '_> {
     }
 
     /// Where threads store the same to the same places, under a condition of which only the threads' part differs among them: a
-    /// condition under which of each such group the first does.
-    fn by_one(&mut self, inst: &Inst, here: &Here, before: &mut Vec<Inst>) -> Option<Value> {
+    /// condition under which of each such group the first does, and these.
+    fn by_one(&mut self, inst: &Inst, here: &Here, before: &mut Vec<Inst>) -> Option<(Value, Vec<bool>)> {
         let (condition, mut same) = match &inst.op {
             Op::Store { guard: Some(guard), place, values, .. } => (*guard, self.of_store(place, values)),
             Op::If { condition, then, otherwise } if inst.results.is_empty() && otherwise.insts.len() == 1 => {
@@ -290,7 +294,7 @@ impl Normal<'_, '_> {
                 false => first[thread - thread % 32 + lane] = 1,
             }
         }
-        let everywhere = vec![true; active.len()];
+        let (everywhere, these) = (vec![true; active.len()], first.iter().map(|n| *n != 0).collect());
         let mut all = self.symbol(Scalar::Bool, first, &everywhere);
         for part in rest {
             let part = self.operand(part, here);
@@ -299,7 +303,7 @@ impl Normal<'_, '_> {
             before.push(Inst { op, results: [both].into_iter().collect(), location: Location(0) });
             all = both;
         }
-        Some(all)
+        Some((all, these))
     }
 
     /// What neither the place nor the values of a store depend on.
