@@ -215,9 +215,7 @@ impl Normal<'_, '_> {
     /// What a conjunction is made of.
     fn parts(&self, condition: Value) -> Vec<Value> {
         match self.defined.get(&condition) {
-            Some([a, b]) if self.uniformity.numbers(condition).is_none() => {
-                [self.parts(*a), self.parts(*b)].concat()
-            }
+            Some([a, b]) if self.uniformity.numbers(condition).is_none() => [self.parts(*a), self.parts(*b)].concat(),
             _ => vec![condition],
         }
     }

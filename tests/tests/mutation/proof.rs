@@ -72,16 +72,7 @@ impl Prover {
         let plain = plain.and_then(|kernel| passes::with_places(kernel).ok());
         let deep = |depth| {
             let form = normal(plain.as_ref()?, &mut self.names.borrow_mut(), depth);
-            let form = passes::with_places(form).ok();
-            if depth == Depth::Stores && std::env::var_os("PROOF_DEBUG").is_some() {
-                static N: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
-                let n = N.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                if let Some(f) = &form {
-                    let f = Kernel { body: Form::of(f).body, values: Form::of(f).types, ..f.clone() };
-                    std::fs::write(format!("/tmp/oracle-proof/{n}.txt"), f.to_string()).ok();
-                }
-            }
-            form.as_ref().map(Form::of)
+            passes::with_places(form).ok().as_ref().map(Form::of)
         };
         [
             (Proof::Launch, plain.as_ref().map(Form::of)),

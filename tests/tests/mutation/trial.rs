@@ -3,7 +3,7 @@
 use super::mutate::{Mutation, location, mutant};
 use super::proof::{Proof, Prover};
 use kernel_dsl::Artifact;
-use kernel_dsl::compiler::hir::{Instance, monomorphic, serial};
+use kernel_dsl::compiler::hir::{Instance, Monomorphic, monomorphic, serial};
 use kernel_dsl::compiler::{analyses, ir};
 use runtime::interpreter::{Check, CheckSet, Options, Schedule};
 use runtime::testing::{Case, Expected, Oracle, Prepared, Random, Subject, Trial};
@@ -92,13 +92,19 @@ pub struct Bench {
     prover: Prover,
 }
 
+/// An instance, and what it is lowered to.
+pub fn lowered(artifact: &Artifact, instance: &Instance) -> (Monomorphic, ir::Kernel) {
+    let program = serial::program(artifact.hir).expect("the kernel's own HIR");
+    let program = monomorphic(&program, instance).expect("a declared instance");
+    let kernel = analyses::lowered_monomorphic(&program, artifact.target).expect("a declared instance");
+    (program, kernel)
+}
+
 impl Bench {
     /// Lowers the instance, and runs all its cases once.
     pub fn new(subject: &Subject, artifact: &'static Artifact, instance: &Instance) -> Bench {
         let name = instance.name(artifact.name);
-        let program = serial::program(artifact.hir).expect("the kernel's own HIR");
-        let program = monomorphic(&program, instance).expect("a declared instance");
-        let kernel = analyses::lowered_monomorphic(&program, artifact.target).expect("a declared instance");
+        let (program, kernel) = lowered(artifact, instance);
         let prepared = Prepared::compile(artifact, instance).expect("a declared instance");
         let (mut cases, mut warned) = (Vec::new(), Vec::new());
         {

@@ -1,9 +1,9 @@
 //! Runs a kernel under the oracle.
 
 use kernel_dsl::Artifact;
+use kernel_dsl::compiler::analyses;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::hir::serial;
-use kernel_dsl::compiler::analyses;
 use runtime::interpreter::{Binding, Bytes, Check, Launch, Options, Program, Report};
 
 /// Memory that is aligned as a device's is.
