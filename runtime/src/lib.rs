@@ -45,6 +45,7 @@ mod number;
 mod pinned;
 mod pool;
 pub mod ptx;
+mod statistics;
 mod stream;
 pub mod testing;
 mod view;

@@ -89,7 +89,9 @@ impl Machine<'_, '_> {
             };
             loop {
                 let parts = parts(warps);
-                let Some(ended) = parts.iter().copied().find(|i| warps[*i].ended).filter(|_| parts.len() > 1) else { break };
+                let Some(ended) = parts.iter().copied().find(|i| warps[*i].ended).filter(|_| parts.len() > 1) else {
+                    break;
+                };
                 let last = *parts.last().unwrap_or(&ended);
                 // The block's own warp keeps its place.
                 warps.swap(ended, last);

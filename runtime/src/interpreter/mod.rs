@@ -20,8 +20,8 @@
 //! ```text
 //! decode ─▶ code ─▶ parallel ─▶ machine ─▶ warp ─▶ lanes, cast         values
 //!   origin, uniform, fuse         ├──▶ fused                      runs of instructions that go as one
-//!                                 └──▶ words, row, access ─▶ memory    loads and stores
-//!                                        └─▶ shadow        who touched what
+//!                                 └──▶ words, row, access, address ─▶ memory    loads and stores
+//!                                        └─▶ noted, shadow        who touched what
 //!                                livelock, independent  loops that cannot end, and lanes that need not wait for those
 //!         describe ─▶ findings ─▶ report ─▶ render         what was found
 //!                       record ─────┘                      what the checked form reports of itself
@@ -38,6 +38,7 @@ pub mod report;
 pub mod trace;
 
 mod access;
+mod address;
 mod ahead;
 mod atomic;
 mod bits;
@@ -56,6 +57,7 @@ mod lanes;
 mod livelock;
 mod machine;
 mod memory;
+mod noted;
 mod operands;
 mod operation;
 mod order;
@@ -76,6 +78,7 @@ mod warp;
 mod watch;
 mod words;
 
+pub use crate::statistics::Statistics;
 pub use check::{Allowance, Check, CheckSet, Coverage, Output, Severity, UnknownCheck};
 pub use memory::Bytes;
 pub use profile::Profile;
@@ -98,7 +101,6 @@ use outputs::Duty;
 use poison::Poison;
 use precision::Precision;
 use provenance::{Stored, Tracer};
-use serde::Serialize;
 use shadow::Budget;
 use std::num::NonZeroUsize;
 use trace::Recorder;
@@ -201,19 +203,6 @@ pub enum Checks {
     All,
 }
 
-/// What a run did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Statistics {
-    /// Blocks begun.
-    pub blocks: u64,
-    /// Warps begun.
-    pub warps: u64,
-    /// Instructions of the interpreter, each counted once a warp.
-    pub warp_instructions: u64,
-    /// The same, each counted once an active lane.
-    pub thread_instructions: u64,
-}
-
 /// How a run went.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
@@ -238,18 +227,6 @@ impl Default for Options {
             uninitialised: Vec::new(),
             shadow: 4 << 30,
             cancellation: None,
-        }
-    }
-}
-
-impl Statistics {
-    /// Of both together.
-    fn and(self, other: Statistics) -> Statistics {
-        Statistics {
-            blocks: self.blocks + other.blocks,
-            warps: self.warps + other.warps,
-            warp_instructions: self.warp_instructions + other.warp_instructions,
-            thread_instructions: self.thread_instructions + other.thread_instructions,
         }
     }
 }

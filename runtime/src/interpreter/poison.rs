@@ -6,7 +6,7 @@
 //! thread goes, what the kernel does is undefined, and that is told. A value that is chosen by a condition that is defined is its own: what is
 //! not chosen spreads nothing.
 
-use super::access::Part;
+use super::address::Part;
 use super::check::Check;
 use super::code::{Access, Inst, Pc, RowIndex};
 use super::describe::Target;
@@ -125,9 +125,8 @@ impl<'p> Poison<'p> {
         let lane = lanes.trailing_zeros() as usize;
         let Some(source) = self.sources.get(ids[lane] as usize - 1).copied() else { return };
         let object = object(lane);
-        let place = object.as_ref().map_or(String::new(), |o| {
-            format!(": element {} of `{}`", o.element.unwrap_or(0), o.name)
-        });
+        let place =
+            object.as_ref().map_or(String::new(), |o| format!(": element {} of `{}`", o.element.unwrap_or(0), o.name));
         let mut description = Description::new(format!("an undefined value {what}{place}")).against(
             Some(source.site),
             source.thread,

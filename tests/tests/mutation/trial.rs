@@ -137,13 +137,23 @@ impl Bench {
         })
     }
 
-    /// What becomes of the mutant.
+    /// What becomes of the mutant. What leaves something else must not be proved to do the same.
     pub fn fate(&self, mutation: &Mutation) -> Fate {
         let kernel = mutant(&self.kernel, mutation);
-        if ir::verify::verify(&kernel).is_err() {
+        let fate = self.fate_of(&kernel);
+        if let Fate::Caught(by @ (Caught::Reference | Caught::Order)) = fate
+            && let Some(proof) = self.prover.proof(&kernel)
+        {
+            panic!("{}: {} is caught by {by}, and proved: {proof}", self.site(mutation), mutation.change);
+        }
+        fate
+    }
+
+    fn fate_of(&self, kernel: &ir::Kernel) -> Fate {
+        if ir::verify::verify(kernel).is_err() {
             return Fate::Caught(Caught::Verifier);
         }
-        let Ok(oracle) = Oracle::new(&self.prepared, &kernel) else { return Fate::Caught(Caught::Verifier) };
+        let Ok(oracle) = Oracle::new(&self.prepared, kernel) else { return Fate::Caught(Caught::Verifier) };
         let (mut more, mut bits) = (0, true);
         let keenest = self.keenest.get();
         for i in [keenest].into_iter().chain((0..self.cases.len()).filter(|i| *i != keenest)) {
@@ -159,7 +169,7 @@ impl Bench {
             more += work(&trial) - work(&tried.trial);
             bits &= !oracle.differ(&tried.case, &trial, &tried.trial);
         }
-        match self.prover.proof(&kernel) {
+        match self.prover.proof(kernel) {
             Some(proof) => Fate::Same(proof),
             None => Fate::Survives(Beside { work: more.cmp(&0), bits }),
         }
