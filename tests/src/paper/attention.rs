@@ -156,7 +156,7 @@ pub fn attention<T: Float, S: Float, M: Score, const D: usize, const DQ: usize, 
     }
     for i in unroll(0..4) {
         let total = lanes.sum(sum[i]);
-        let inv = 1.0 / total; // each row sees a key: there are as many as queries
+        let inv = if total > 0.0 { 1.0 / total } else { 0.0 };
         let row = row0 + ty * 4 + i;
         if row < lq {
             for c in unroll(0..DQ) {
