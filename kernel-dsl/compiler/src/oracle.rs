@@ -224,7 +224,9 @@ impl Check {
             Check::DivergentWarp => "move the operation to where all lanes of the warp pass",
             Check::ShuffleInactive => "let all 32 lanes pass the shuffle, and choose afterwards what to use",
             Check::ShuffleSelector => "choose a selector below the width of the segment",
-            Check::UndefinedValue => "let all lanes take part, or choose by a condition of the lane's own what is used of it",
+            Check::UndefinedValue => {
+                "let all lanes take part, or choose by a condition of the lane's own what is used of it"
+            }
             Check::UsizeOverflow => "`usize` is 32 bits on the device; compute in `u64`, or use `wrapping_*` if meant",
             Check::IntegerOverflow => "use `wrapping_add`, `wrapping_sub` or `wrapping_mul` where wrapping is meant",
             Check::DivisionByZero => "guard the division by `if divisor != 0`",

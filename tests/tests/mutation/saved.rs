@@ -48,7 +48,8 @@ pub fn load(kernel: &Kernel, instance: &str) -> Option<Row> {
     }
     let one = |of: &Value| {
         let text = |i: usize| Some(of[i].as_str()?.to_string());
-        let name = Name { instance: instance.into(), site: text(0)?, change: text(1)?, number: of[2].as_u64()? as usize };
+        let name =
+            Name { instance: instance.into(), site: text(0)?, change: text(1)?, number: of[2].as_u64()? as usize };
         Some(Tried { name, kind: Kind::ALL.get(of[3].as_u64()? as usize)?.0, fate: fate(&of[4])? })
     };
     let tried = all["tried"].as_array()?.iter().map(one).collect::<Option<_>>()?;
