@@ -74,6 +74,7 @@ mod row;
 mod schedule;
 mod shadow;
 mod uniform;
+mod variables;
 mod warp;
 mod watch;
 mod words;
