@@ -63,6 +63,7 @@ mod pinned;
 mod pool;
 mod profile;
 pub mod ptx;
+mod statistics;
 pub mod store;
 mod stream;
 pub mod testing;

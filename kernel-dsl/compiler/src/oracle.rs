@@ -63,6 +63,10 @@ pub enum Check {
     ShuffleInactive,
     /// The selector of an XOR shuffle is not below the width of its segment.
     ShuffleSelector,
+    /// What a shuffle gives that reads from a lane that takes no part, or a vote, match or reduction that lanes of the warp miss, is
+    /// undefined, and so is what is computed from it, wherever that is kept meanwhile. It is stored to a buffer, goes into an atomic
+    /// operation, is part of an address, or decides where a thread goes.
+    UndefinedValue,
     /// +, − or × on `usize` (32 bits on the device) overflows, in the kernel's text, in moving a view, or in stepping
     /// a loop. The optimiser assumes that this does not happen.
     UsizeOverflow,
@@ -96,8 +100,8 @@ pub enum Check {
     MachineDependent,
     /// A loop that cannot end: a turn of it, or of several, leaves all variables and all memory as they were, and nobody is left
     /// that could change what it reads. The block's other warps have ended, wait at a barrier, or turn in such circles themselves; blocks
-    /// that have not begun need not run before this one ends; and lanes of the warp that have left the loop wait for the others
-    /// where they meet again, as they do before sm_70.
+    /// that have not begun need not run before this one ends. Lanes of the warp that have left the loop wait, before sm_70, for the others
+    /// where they meet again; from sm_70 on they go on by themselves, to where all lanes must come.
     Livelock,
     /// The launch has run as many warp instructions as `Options::fuel` allows: perhaps an endless loop, each of whose turns
     /// changes something.
@@ -116,7 +120,7 @@ pub enum Severity {
 
 impl Check {
     /// Every check.
-    pub const ALL: [Check; 29] = [
+    pub const ALL: [Check; 30] = [
         Check::OutOfBounds,
         Check::Misaligned,
         Check::ReadOnlyWrite,
@@ -133,6 +137,7 @@ impl Check {
         Check::DivergentWarp,
         Check::ShuffleInactive,
         Check::ShuffleSelector,
+        Check::UndefinedValue,
         Check::UsizeOverflow,
         Check::IntegerOverflow,
         Check::DivisionByZero,
@@ -170,6 +175,7 @@ impl Check {
             Check::DivergentWarp => "divergent-warp",
             Check::ShuffleInactive => "shuffle-inactive",
             Check::ShuffleSelector => "shuffle-selector",
+            Check::UndefinedValue => "undefined-value",
             Check::UsizeOverflow => "usize-overflow",
             Check::IntegerOverflow => "integer-overflow",
             Check::DivisionByZero => "division-by-zero",
@@ -218,6 +224,9 @@ impl Check {
             Check::DivergentWarp => "move the operation to where all lanes of the warp pass",
             Check::ShuffleInactive => "let all 32 lanes pass the shuffle, and choose afterwards what to use",
             Check::ShuffleSelector => "choose a selector below the width of the segment",
+            Check::UndefinedValue => {
+                "let all lanes take part, or choose by a condition of the lane's own what is used of it"
+            }
             Check::UsizeOverflow => "`usize` is 32 bits on the device; compute in `u64`, or use `wrapping_*` if meant",
             Check::IntegerOverflow => "use `wrapping_add`, `wrapping_sub` or `wrapping_mul` where wrapping is meant",
             Check::DivisionByZero => "guard the division by `if divisor != 0`",

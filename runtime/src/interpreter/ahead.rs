@@ -3,7 +3,8 @@
 //! What a copy brings is read when it begins, since nobody writes its source, and kept until the thread waits for its group: only
 //! then is it in shared memory. Until then the destination is undefined to all.
 
-use super::access::{Action, Part};
+use super::access::Action;
+use super::address::Part;
 use super::code::{Access, Copy, Landing, Pc, RowIndex};
 use super::describe::Target;
 use super::frame::{LANES, Register, Word, lanes_of};

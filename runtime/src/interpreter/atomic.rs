@@ -1,6 +1,7 @@
 //! Atomic operations of a warp: lane by lane, in the order of the run's [`Schedule`].
 
-use super::access::{Action, Part};
+use super::access::Action;
+use super::address::Part;
 use super::code::{Atomic, Pc};
 use super::describe::Target;
 use super::frame::lanes_of;

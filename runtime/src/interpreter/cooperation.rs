@@ -37,6 +37,7 @@ impl Machine<'_, '_> {
         if mask == FULL {
             return;
         }
+        self.undefined = true;
         self.report(Check::DivergentWarp, site, warp.index, mask, |machine, _| {
             let absent = machine.thread(warp.index, (!mask).trailing_zeros() as usize);
             let message = format!("{what} is reached by {} of the 32 lanes of a warp", mask.count_ones());

@@ -97,11 +97,14 @@ pub struct Machine<'p, 'm> {
     pub watch: Watch<'p>,
     /// What floats it has stored to buffers.
     pub stored: Stored,
+    /// Whether an operation of a warp has given what is undefined.
+    pub undefined: bool,
     /// By block of inline PTX, its registers.
     pub inline: Vec<Registers>,
 }
 
 /// A warp: everything needed to go on with it.
+#[derive(Clone)]
 pub struct Warp {
     /// Which of its block.
     pub index: u32,
@@ -129,6 +132,12 @@ pub struct Warp {
     pub met: u32,
     /// The barrier that it waits at.
     pub waits: Option<Pc>,
+    /// Whether other lanes of it are a warp of their own ([`independent`](super::independent)).
+    pub parted: bool,
+    /// The lanes that it is made of then.
+    pub own: u32,
+    /// Where it waits for those others.
+    pub meets: Option<Pc>,
     /// The loop that it cannot leave unless others change memory.
     pub circle: Option<Circle>,
     /// Whether it has ended.
@@ -165,6 +174,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             options: options.clone(),
             watch,
             stored: Stored::Ignored,
+            undefined: false,
             waiting: 0,
             stopped: false,
             inline: code.inlines.iter().map(|i| i.block.registers()).collect(),
@@ -192,6 +202,8 @@ impl<'p, 'm> Machine<'p, 'm> {
                 Checks::Accesses => self.block::<ACCESSES>(&mut warps, &mut turns),
                 Checks::All => self.block::<ALL>(&mut warps, &mut turns),
             }
+            // Parts of warps end with their block.
+            warps.truncate(turns.len());
             if self.stopped || self.setting.budget.is_spent() {
                 return;
             }
@@ -241,6 +253,9 @@ impl<'p, 'm> Machine<'p, 'm> {
                 live: 0,
                 met: 0,
                 waits: None,
+                parted: false,
+                own: FULL,
+                meets: None,
                 circle: None,
                 ended: false,
             }
@@ -248,7 +263,7 @@ impl<'p, 'm> Machine<'p, 'm> {
         (0..self.setting.warps() as u32).map(warp).collect()
     }
 
-    fn block<const TIER: u8>(&mut self, warps: &mut [Warp], turns: &mut [usize]) {
+    fn block<const TIER: u8>(&mut self, warps: &mut Vec<Warp>, turns: &mut [usize]) {
         self.tick();
         (self.block_epoch, self.met) = (self.epoch, self.epoch);
         if TIER >= ALL {
@@ -259,7 +274,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             let threads = self.setting.threads.iter().product::<u32>() - warp.index * 32;
             warp.live = if threads >= 32 { FULL } else { (1 << threads) - 1 };
             (warp.mask, warp.pc, warp.ended, warp.waits) = (warp.live, 0, false, None);
-            warp.circle = None;
+            (warp.circle, warp.parted, warp.own, warp.meets) = (None, false, FULL, None);
             warp.met = self.epoch;
             warp.written.fill(0);
             warp.lives.fill(Life::default());
@@ -277,16 +292,25 @@ impl<'p, 'm> Machine<'p, 'm> {
         loop {
             self.options.schedule.warps(u64::from(self.epoch), turns);
             for turn in &*turns {
-                let warp = &mut warps[*turn];
-                if !warp.ended && warp.waits.is_none() {
-                    self.warp::<TIER>(warp);
-                }
+                self.go_on_with::<TIER>(&mut warps[*turn]);
                 if self.stopped {
                     return;
                 }
             }
+            for part in turns.len()..warps.len() {
+                self.go_on_with::<TIER>(&mut warps[part]);
+                if self.stopped {
+                    return;
+                }
+            }
+            if self.join_lanes(warps, turns.len()) {
+                if self.stopped {
+                    return;
+                }
+                continue;
+            }
             if warps.iter().any(|w| w.circle.is_some()) {
-                if self.livelock(warps) {
+                if !self.part_lanes(warps) && self.livelock(warps) {
                     return;
                 }
                 continue;
@@ -309,6 +333,12 @@ impl<'p, 'm> Machine<'p, 'm> {
             for warp in &mut *warps {
                 (warp.waits, warp.met) = (None, self.epoch);
             }
+        }
+    }
+
+    fn go_on_with<const TIER: u8>(&mut self, warp: &mut Warp) {
+        if warp.runs() {
+            self.warp::<TIER>(warp);
         }
     }
 

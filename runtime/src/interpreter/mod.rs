@@ -20,14 +20,15 @@
 //! ```text
 //! decode ─▶ code ─▶ parallel ─▶ machine ─▶ warp ─▶ lanes, cast         values
 //!   origin, uniform, fuse         ├──▶ fused                      runs of instructions that go as one
-//!                                 └──▶ words, row, access ─▶ memory    loads and stores
-//!                                        └─▶ shadow        who touched what
-//!                                livelock               loops that cannot end
+//!                                 └──▶ words, row, access, address ─▶ memory    loads and stores
+//!                                        └─▶ noted, shadow        who touched what
+//!                                livelock, independent  loops that cannot end, and lanes that need not wait for those
 //!         describe ─▶ findings ─▶ report ─▶ render         what was found
 //!                       record ─────┘                      what the checked form reports of itself
 //!                       watch ─▶ trace, profile            what one thread did, what accesses ask of memory
 //!                          └──▶ provenance ─▶ operation    where a NaN or an infinity that was stored comes from: a second run
 //!                          └──▶ precision         what additions lose: another run
+//!                          └──▶ poison            where undefined values go: another run
 //! outputs                              what of its buffers a launch reads and writes
 //! ```
 
@@ -37,6 +38,7 @@ pub mod report;
 pub mod trace;
 
 mod access;
+mod address;
 mod ahead;
 mod atomic;
 mod bits;
@@ -49,17 +51,20 @@ mod findings;
 mod frame;
 mod fuse;
 mod fused;
+mod independent;
 mod inline;
 mod lanes;
 mod livelock;
 mod machine;
 mod memory;
+mod noted;
 mod operands;
 mod operation;
 mod order;
 mod origin;
 mod outputs;
 mod parallel;
+mod poison;
 mod precision;
 mod provenance;
 mod record;
@@ -69,10 +74,12 @@ mod row;
 mod schedule;
 mod shadow;
 mod uniform;
+mod variables;
 mod warp;
 mod watch;
 mod words;
 
+pub use crate::statistics::Statistics;
 pub use check::{Allowance, Check, CheckSet, Coverage, Output, Severity, UnknownCheck};
 pub use memory::Bytes;
 pub use profile::Profile;
@@ -92,9 +99,9 @@ use kernel_dsl::compiler::source::Source;
 use machine::{Machine, Setting};
 use memory::Buffer;
 use outputs::Duty;
+use poison::Poison;
 use precision::Precision;
 use provenance::{Stored, Tracer};
-use serde::Serialize;
 use shadow::Budget;
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
@@ -116,7 +123,9 @@ pub struct Program {
     locations: Vec<SourceLocation>,
     declared: Declared,
     code: Code,
-    /// Whether it stores floats to buffers, and is as lowered: then the origins of NaNs and infinities can be asked for.
+    /// Whether it is as lowered: then it can be asked where values come from, and go.
+    lowered: bool,
+    /// And whether it stores floats to buffers, so that there may be origins of NaNs and infinities.
     traced: bool,
 }
 
@@ -233,19 +242,6 @@ pub enum Checks {
     All,
 }
 
-/// What a run did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Statistics {
-    /// Blocks begun.
-    pub blocks: u64,
-    /// Warps begun.
-    pub warps: u64,
-    /// Instructions of the interpreter, each counted once a warp.
-    pub warp_instructions: u64,
-    /// The same, each counted once an active lane.
-    pub thread_instructions: u64,
-}
-
 /// How a run went.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
@@ -271,18 +267,6 @@ impl Default for Options {
             uninitialised: Vec::new(),
             shadow: 4 << 30,
             cancellation: None,
-        }
-    }
-}
-
-impl Statistics {
-    /// Of both together.
-    fn and(self, other: Statistics) -> Statistics {
-        Statistics {
-            blocks: self.blocks + other.blocks,
-            warps: self.warps + other.warps,
-            warp_instructions: self.warp_instructions + other.warp_instructions,
-            thread_instructions: self.thread_instructions + other.thread_instructions,
         }
     }
 }
@@ -322,6 +306,7 @@ impl Program {
             sources: kernel.sources.clone(),
             locations: kernel.locations.clone(),
             declared: kernel.declared.clone(),
+            lowered: arithmetic == decode::Arithmetic::Checked,
             traced: arithmetic == decode::Arithmetic::Checked && stores_floats(&code),
             code,
         })
@@ -421,12 +406,12 @@ impl Program {
         if alone && let Some(statistics) = parallel::run(self, &setting, &mut buffers, &options, stored) {
             return Ok((Outcome { statistics, report: Findings::new(self, &options).report() }, watch));
         }
-        let again = stored == Stored::Finite || lossy.is_some();
+        let again = stored == Stored::Finite || lossy.is_some() || self.wants_poison(&options);
         let mut initial: Vec<_> = if again { buffers.iter().map(Buffer::copied).collect() } else { Vec::new() };
         let mut machine = Machine::new(self, &setting, buffers, &options, watch);
         machine.stored = stored;
         machine.run(0..setting.blocks());
-        let Machine { statistics, findings, buffers, stored, stopped, watch, .. } = machine;
+        let Machine { statistics, findings, buffers, stored, undefined, stopped, watch, .. } = machine;
         if setting.budget.is_spent() {
             return Err(self.too_large(&buffers, &options).into());
         }
@@ -438,6 +423,12 @@ impl Program {
                 self.once_more(&setting, &buffers, &mut initial.clone(), &options, watch)
             {
                 report.add(precision.found());
+            }
+        }
+        if undefined && !stopped && self.wants_poison(&options) {
+            let watch = Watch::Poison(Poison::new(self, &setting, &options).into());
+            if let Watch::Poison(poison) = self.once_more(&setting, &buffers, &mut initial.clone(), &options, watch) {
+                report.add(poison.found());
             }
         }
         if stored == Stored::Strange && !stopped {

@@ -1,4 +1,4 @@
-//! The rows that instructions read.
+//! The rows that instructions read, and those that they compute.
 
 use super::code::{Access, Code, Inst, Landing, Place, RowIndex};
 
@@ -86,9 +86,37 @@ impl Code {
     }
 }
 
+impl Code {
+    /// Calls `f` with the first row of each register that `inst` computes, where each lane does from its own operands alone.
+    pub fn each_computed(&self, inst: &Inst, mut f: impl FnMut(RowIndex)) {
+        match *inst {
+            Inst::Unary { to, .. }
+            | Inst::CheckedUnary { to, .. }
+            | Inst::Binary { to, .. }
+            | Inst::CheckedBinary { to, .. }
+            | Inst::MulAdd { to, .. }
+            | Inst::Compare { to, .. }
+            | Inst::Cast { to, .. }
+            | Inst::Approximate { to, .. } => f(to),
+            Inst::Copy { to, .. } | Inst::Bitcast { to, .. } => f(to.row),
+            Inst::Bits(i) => f(self.operations[i as usize].to.row),
+            Inst::Offset(i) => f(self.offsets[i as usize].to.row),
+            Inst::Inline(i) => self.inlines[i as usize].results.iter().for_each(|(to, _)| f(to.row)),
+            _ => {}
+        }
+    }
+}
+
 impl Access {
     /// Calls `f` with the rows that say which lanes access, and what; and with what a load gives in the others.
     fn each_address(&self, mut f: impl FnMut(RowIndex)) {
+        self.each_index(&mut f);
+        self.guard.into_iter().for_each(&mut f);
+        self.otherwise.iter().for_each(|value| f(value.row));
+    }
+
+    /// Calls `f` with the rows that say what is accessed.
+    pub fn each_index(&self, mut f: impl FnMut(RowIndex)) {
         match &self.place {
             Place::Global { base, dims, .. } | Place::Dynamic { base, dims, .. } => {
                 f(*base);
@@ -100,7 +128,5 @@ impl Access {
             Place::Address { base, .. } | Place::SharedAddress { base, .. } => f(*base),
         }
         self.within.steps.iter().for_each(|step| f(step.index));
-        self.guard.into_iter().for_each(&mut f);
-        self.otherwise.iter().for_each(|value| f(value.row));
     }
 }

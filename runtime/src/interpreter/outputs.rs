@@ -1,7 +1,8 @@
 //! What a launch writes of its buffers: reads of what holds nothing yet, and outputs that the kernel declares to write all
 //! of, or once.
 
-use super::access::{Action, Part};
+use super::access::Action;
+use super::address::Part;
 use super::check::{Check, Coverage};
 use super::code::{Access, Pc};
 use super::findings::Description;

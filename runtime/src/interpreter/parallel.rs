@@ -42,7 +42,7 @@ pub fn run(
         machine.run(turns(setting.blocks(), number, threads));
         Part {
             statistics: machine.statistics,
-            found: !machine.findings.is_empty() || machine.stored == Stored::Strange,
+            found: !machine.findings.is_empty() || machine.stored == Stored::Strange || machine.undefined,
             shadows: machine.buffers.into_iter().map(|buffer| buffer.shadow).collect(),
         }
     });

@@ -8,7 +8,7 @@
 //!
 //! A twin knows the bits that it belongs to, so that one of a value that has been changed by other means counts no more.
 
-use super::access::Part;
+use super::address::Part;
 use super::check::Check;
 use super::code::{Access, Inst, Pc};
 use super::describe::Target;

@@ -9,7 +9,7 @@
 //! integers and `f32`: what is computed from the bits of an infinity has its origin, and the bits of a finite float carry
 //! the register that they are of, so that a conversion that comes out infinite has its operand.
 
-use super::access::Part;
+use super::address::Part;
 use super::check::Check;
 use super::code::{Access, Atomic, Inst, Pc, RowIndex};
 use super::describe::Target;

@@ -9,7 +9,6 @@ use super::frame::{FULL, LANES, Register, Word, lanes_of};
 use super::livelock::Search;
 use super::machine::{ACCESSES, ALL, Machine, WATCHED, Warp};
 use super::operation::symbol;
-use super::report::{Object, Space};
 use super::shadow::Life;
 use crate::number::value;
 use kernel_dsl::compiler::Scalar;
@@ -62,6 +61,16 @@ impl Machine<'_, '_> {
                         Some(next) => alarm = next,
                         None => break,
                     }
+                }
+            };
+        }
+        // Where all lanes must come, parts of a warp wait for one another, and then do it as one.
+        macro_rules! all_lanes {
+            ($site:expr) => {
+                if warp.parted {
+                    warp.meets = Some($site);
+                    pc = $site;
+                    break;
                 }
             };
         }
@@ -178,6 +187,7 @@ impl Machine<'_, '_> {
                     self.write_element::<TIER>(site, warp, mask, local, index, from);
                 }
                 Inst::BlockSync => {
+                    all_lanes!(site);
                     if TIER >= ACCESSES {
                         self.together(Check::DivergentBarrier, "`block::sync()`", site, warp, mask);
                     }
@@ -185,6 +195,7 @@ impl Machine<'_, '_> {
                     break;
                 }
                 Inst::WarpSync => {
+                    all_lanes!(site);
                     if TIER >= ACCESSES {
                         self.together(Check::DivergentWarp, "`warp::sync()`", site, warp, mask);
                     }
@@ -194,14 +205,17 @@ impl Machine<'_, '_> {
                     }
                 }
                 Inst::Shuffle { mode, width, to, from, selector } => {
+                    all_lanes!(site);
                     if TIER >= ACCESSES {
                         self.together(Check::DivergentWarp, "a shuffle", site, warp, mask);
                     }
                     self.shuffle::<TIER>(site, warp, mask, mode, width.into(), [to, from], selector);
                 }
                 Inst::Vote { mode, to, value } => {
+                    all_lanes!(site);
                     if TIER >= ACCESSES {
                         self.together(Check::DivergentWarp, "a vote", site, warp, mask);
+                        self.undefined |= warp.live & !mask != 0;
                     }
                     let votes = simd.truth(&warp.rows, value) & mask;
                     let result = match mode {
@@ -213,16 +227,23 @@ impl Machine<'_, '_> {
                 }
                 Inst::Fence(scope) => {
                     if TIER >= ALL {
+                        if warp.parted {
+                            // Shadow memory knows warps: what a fence orders for a part, it orders for its other lanes.
+                            self.tick();
+                            warp.met = self.epoch;
+                        }
                         self.order.fence(warp.index, scope, [self.met, self.epoch]);
                     }
                 }
                 Inst::Match { to, from } => {
+                    all_lanes!(site);
                     if TIER >= ACCESSES {
                         self.all_lanes("`warp::match_any`", site, warp, mask);
                     }
                     matching(warp, mask, to, from);
                 }
                 Inst::Reduce { op, ty, to, from } => {
+                    all_lanes!(site);
                     if TIER >= ACCESSES {
                         self.all_lanes("a reduction", site, warp, mask);
                     }
@@ -482,6 +503,7 @@ impl Machine<'_, '_> {
         }
         let (inactive, beyond) = (inactive & mask, beyond & mask);
         if inactive != 0 {
+            self.undefined = true;
             self.report(Check::ShuffleInactive, site, warp.index, inactive, |machine, lane| {
                 let source = sources[lane];
                 Description::new(format!("a shuffle reads lane {source}, which does not take part")).against(
@@ -499,91 +521,6 @@ impl Machine<'_, '_> {
                 let selector = selectors[lane];
                 Description::new(format!("the mask {selector} of an XOR shuffle is not below its width {width}"))
             });
-        }
-    }
-
-    #[cold]
-    fn unwritten(&mut self, site: Pc, warp: u32, mask: u32, name: &str, len: u32, index: impl Fn(usize) -> u32) {
-        self.report(Check::UninitialisedLocal, site, warp, mask, |_, lane| {
-            let index = index(lane);
-            let scalar = len == 1;
-            let what = if scalar { format!("`{name}`") } else { format!("element {index} of `{name}`") };
-            Description::new(format!("{what} is read before the thread has written it")).about(Object {
-                name: name.to_string(),
-                space: Space::Local,
-                index: if scalar { vec![] } else { vec![index.into()] },
-                extents: vec![len.into()],
-                element: Some(index.into()),
-            })
-        });
-    }
-
-    /// The lanes of `mask` whose index lies within local `local`; the others are reported.
-    fn within<const TIER: u8>(&mut self, site: Pc, warp: &Warp, mask: u32, local: u32, index: u32) -> u32 {
-        let local = &self.program.code.locals[local as usize];
-        let indices = u32::lanes(&warp.rows, index as usize);
-        let bad = lanes_of(mask).filter(|lane| indices[*lane] >= local.len).fold(0, |m, lane| m | 1 << lane);
-        if TIER >= ACCESSES && bad != 0 {
-            self.report(Check::OutOfBounds, site, warp.index, bad, |_, lane| {
-                let (index, len, name) = (indices[lane], local.len, &local.name);
-                Description::new(format!("index {index} is out of bounds of `{name}`, which has {len} elements")).about(
-                    Object {
-                        name: name.clone(),
-                        space: Space::Local,
-                        index: vec![index.into()],
-                        extents: vec![len.into()],
-                        element: Some(index.into()),
-                    },
-                )
-            });
-        }
-        mask & !bad
-    }
-
-    fn read_element<const TIER: u8>(
-        &mut self,
-        site: Pc,
-        warp: &mut Warp,
-        mask: u32,
-        local: u32,
-        index: u32,
-        to: Register,
-    ) {
-        let within = self.within::<TIER>(site, warp, mask, local, index);
-        let local = &self.program.code.locals[local as usize];
-        let indices = *u32::lanes(&warp.rows, index as usize);
-        let mut missing = 0;
-        to.fill(&mut warp.rows, 0);
-        for lane in lanes_of(within) {
-            if TIER >= ACCESSES && warp.written[(local.element + indices[lane]) as usize] >> lane & 1 == 0 {
-                missing |= 1 << lane;
-                to.set(&mut warp.rows, lane, self.options.filled(local.scalar()));
-                continue;
-            }
-            let bits = local.at(indices[lane]).get(&warp.rows, lane);
-            to.set(&mut warp.rows, lane, bits);
-        }
-        if missing != 0 {
-            self.unwritten(site, warp.index, missing, &local.name, local.len, |lane| indices[lane]);
-        }
-    }
-
-    fn write_element<const TIER: u8>(
-        &mut self,
-        site: Pc,
-        warp: &mut Warp,
-        mask: u32,
-        local: u32,
-        index: u32,
-        from: Register,
-    ) {
-        let within = self.within::<TIER>(site, warp, mask, local, index);
-        let local = &self.program.code.locals[local as usize];
-        let indices = *u32::lanes(&warp.rows, index as usize);
-        for lane in lanes_of(within) {
-            let bits = from.get(&warp.rows, lane);
-            local.at(indices[lane]).set(&mut warp.rows, lane, bits);
-            warp.written[(local.element + indices[lane]) as usize] |= 1 << lane;
         }
     }
 }

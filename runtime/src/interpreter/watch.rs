@@ -1,11 +1,13 @@
 //! What looks on as a launch runs: at what one thread does ([`trace`](super::trace)), at what accesses ask of memory
 //! ([`profile`](super::profile)), at where NaNs and infinities come from ([`provenance`](super::provenance)), at what a loop
-//! without end reads ([`livelock`](super::livelock)), or at what additions lose ([`precision`](super::precision)). It is shown
+//! without end reads ([`livelock`](super::livelock)), at what additions lose ([`precision`](super::precision)), or at where undefined values
+//! go ([`poison`](super::poison)). It is shown
 //! each instruction before it runs, in a tier of its own, so that a run that nobody watches pays nothing.
 
 use super::code::{Inst, Pc};
 use super::livelock::Reads;
 use super::machine::{Machine, Warp};
+use super::poison::Poison;
 use super::precision::Precision;
 use super::profile::Counters;
 use super::provenance::Tracer;
@@ -19,6 +21,7 @@ pub enum Watch<'p> {
     Origins(Box<Tracer<'p>>),
     Reads(Reads),
     Precision(Box<Precision<'p>>),
+    Poison(Box<Poison<'p>>),
 }
 
 impl Watch<'_> {
@@ -27,7 +30,7 @@ impl Watch<'_> {
         match self {
             Watch::Nobody => false,
             Watch::Thread(recorder) => recorder.block == block,
-            Watch::Accesses(_) | Watch::Origins(_) | Watch::Reads(_) | Watch::Precision(_) => true,
+            Watch::Accesses(_) | Watch::Origins(_) | Watch::Reads(_) | Watch::Precision(_) | Watch::Poison(_) => true,
         }
     }
 
@@ -36,6 +39,7 @@ impl Watch<'_> {
         match self {
             Watch::Origins(tracer) => tracer.forget_shared(),
             Watch::Precision(precision) => precision.forget_shared(),
+            Watch::Poison(poison) => poison.forget_shared(),
             _ => {}
         }
     }
@@ -53,6 +57,7 @@ impl<'p> Machine<'p, '_> {
             Watch::Accesses(counters) => counters.see(self, site, warp, mask),
             Watch::Origins(tracer) => self.trace_before(tracer, site, warp, mask),
             Watch::Reads(reads) => self.see_reads(reads, site, warp, mask),
+            Watch::Poison(poison) => self.poison_before(poison, site, warp, mask),
         }
         self.watch = watch;
     }
@@ -64,6 +69,7 @@ impl<'p> Machine<'p, '_> {
         match &mut watch {
             Watch::Origins(tracer) => self.trace(tracer, site, warp, mask, inst),
             Watch::Precision(precision) => self.follow(precision, site, warp, mask, inst),
+            Watch::Poison(poison) => self.poison_after(poison, site, warp, mask, inst),
             _ => {}
         }
         self.watch = watch;

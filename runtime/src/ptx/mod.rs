@@ -66,6 +66,7 @@ pub mod resident;
 mod touched;
 mod warp;
 
+pub use crate::statistics::Statistics;
 pub use check::{Check, Severity};
 pub(crate) use decode::decode_inline;
 pub use decode::{Refusal, Unsupported};
@@ -80,7 +81,6 @@ use kernel_dsl::compiler::ptx::{Module, Parameter, parse};
 use machine::{Machine, Setting};
 use memory::{Buffer, Lookup, MOST_BUFFERS, base};
 use report::Findings;
-use serde::Serialize;
 use std::fmt;
 use std::num::NonZeroUsize;
 
@@ -182,19 +182,6 @@ impl Default for Options {
     }
 }
 
-/// What a run did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Statistics {
-    /// Blocks begun.
-    pub blocks: u64,
-    /// Warps begun.
-    pub warps: u64,
-    /// Instructions, each counted once a warp.
-    pub warp_instructions: u64,
-    /// The same, each counted once a lane that executes it.
-    pub thread_instructions: u64,
-}
-
 /// How a run went.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
@@ -205,18 +192,6 @@ pub struct Outcome {
     /// The buffers that hold something that comes of an approximation, as far as was checked: what a GPU leaves there may
     /// differ, and bits are not to be compared.
     pub approximate: Vec<usize>,
-}
-
-impl Statistics {
-    /// Of both together.
-    fn and(self, other: Statistics) -> Statistics {
-        Statistics {
-            blocks: self.blocks + other.blocks,
-            warps: self.warps + other.warps,
-            warp_instructions: self.warp_instructions + other.warp_instructions,
-            thread_instructions: self.thread_instructions + other.thread_instructions,
-        }
-    }
 }
 
 impl Outcome {

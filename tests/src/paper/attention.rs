@@ -158,11 +158,13 @@ pub fn attention<T: Float, S: Float, M: Score, const D: usize, const DQ: usize, 
         let total = lanes.sum(sum[i]);
         let inv = if total > 0.0 { 1.0 / total } else { 0.0 };
         let row = row0 + ty * 4 + i;
-        for c in unroll(0..DQ) {
-            o.store_in((row, tx * 4 + 32 * c), acc[i][c].map(|x| T::from_f32(x * inv)));
-        }
-        if tx == 0 && row < lq {
-            lse.at(batch).at(head).store(row, [max[i] + log2(total)]);
+        if row < lq {
+            for c in unroll(0..DQ) {
+                o.store((row, tx * 4 + 32 * c), acc[i][c].map(|x| T::from_f32(x * inv)));
+            }
+            if tx == 0 {
+                lse.at(batch).at(head).store(row, [max[i] + log2(total)]);
+            }
         }
     }
 }
@@ -190,17 +192,21 @@ struct Sizes {
     lk: usize,
     /// How much larger logits are than those of vectors of length √D: with large ones, few keys count.
     sharp: f32,
+    /// Each query looks at one key, and all others are so far below that an exponential from any of them overflows. One value of
+    /// eight is a NaN for all.
+    alone: bool,
 }
 
 fn attended<T: Float>(instance: &Instance) -> Vec<Trial> {
     let [lq, lk] = if truth(instance, 5) { [70, 101] } else { [33, 40] };
-    let one = Sizes { batch: 1, heads: 1, kv: 1, lq: 1, lk: 1, sharp: 1.0 };
+    let one = Sizes { batch: 1, heads: 1, kv: 1, lq: 1, lk: 1, sharp: 1.0, alone: false };
     let mut all: Vec<_> = [
         Sizes { heads: 2, lq, lk, ..one },
         // Sequences and heads with keys of their own.
-        Sizes { batch: 2, heads: 2, kv: 2, lq: 3, lk: 13, sharp: 8.0 },
+        Sizes { batch: 2, heads: 2, kv: 2, lq: 3, lk: 13, sharp: 8.0, ..one },
         // Whole tiles, and more than one of queries.
         Sizes { lq: 65, lk: 96, ..one },
+        Sizes { lq: 35, lk: 64, alone: true, ..one },
     ]
     .into_iter()
     .map(|sizes| attend::<T>(instance, sizes))
@@ -242,9 +248,18 @@ fn halfway<T: Float>(instance: &Instance) -> Trial {
 
 fn attend<T: Float>(instance: &Instance, sizes: Sizes) -> Trial {
     let (d, causal, alibi) = (number(instance, 3), truth(instance, 5), is::<Alibi>(instance, 2));
-    let Sizes { batch, heads, kv, lq, lk, sharp } = sizes;
+    let Sizes { batch, heads, kv, lq, lk, sharp, alone } = sizes;
     let halves = |n, seed| whole(n, seed).iter().map(|x| T::from_f32(x / 8.0)).collect::<Vec<_>>();
-    let (q, k, v) = (halves(batch * heads * lq * d, 1), halves(batch * kv * lk * d, 2), halves(batch * kv * lk * d, 3));
+    let (mut q, mut k) = (halves(batch * heads * lq * d, 1), halves(batch * kv * lk * d, 2));
+    let mut v = halves(batch * kv * lk * d, 3);
+    if alone {
+        // Of a causal query, one of the keys up to its own.
+        let looks_at = |row: usize| (5 * row + 3) % (lk - lq + row % lq + 1);
+        let one = |place: usize, at: usize| T::from_f32(if place % d == at { 32.0 } else { 0.0 });
+        q = (0..q.len()).map(|i| one(i, looks_at(i / d))).collect();
+        k = (0..k.len()).map(|i| one(i, i / d % lk)).collect();
+        v[..d].iter_mut().skip(3).step_by(8).for_each(|x| *x = T::from_f32(f32::NAN));
+    }
     let wide = |x: T| f64::from(x.to_f32());
     let slopes = [0.1f32, 0.2];
     let scale = sharp * std::f32::consts::LOG2_E / (d as f32).sqrt();
@@ -280,5 +295,6 @@ fn attend<T: Float>(instance: &Instance, sizes: Sizes) -> Trial {
         inputs.push(Input::view(&slopes[..heads], [heads]));
     }
     let expected = [Expected::new(3, o, Bound::Absolute(rounding)), Expected::new(4, lse, Bound::Absolute(1e-4))];
-    Trial::new(format!("{batch} x {heads} x {lq} queries, {kv} x {lk} keys"), inputs, expected)
+    let what = if alone { ", one for each query" } else { "" };
+    Trial::new(format!("{batch} x {heads} x {lq} queries, {kv} x {lk} keys{what}"), inputs, expected)
 }

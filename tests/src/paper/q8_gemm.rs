@@ -40,7 +40,7 @@ pub fn q8_quantise(x: View<f32, 2>, mut qs: ViewMut<[i8; 4], 2>, mut d: ViewMut<
     let v: [f32; 4] = if inside { x.load((row, 4 * word)) } else { [0.0; 4] };
     let big = v[0].abs().max(v[1].abs()).max(v[2].abs().max(v[3].abs()));
     let big = warp::group::<8>().max(big); // outside every `if`: all lanes are here
-    let inv = if big > 0.0 { 127.0 / big } else { 0.0 };
+    let inv = 127.0 / big; // of zeros ∞, and 0 · ∞ is a NaN: 0 as an integer
     if inside {
         qs[(row, word)] = v.map(|x| (x * inv).round_ties_even() as i8);
         if word % 8 == 0 {
@@ -64,15 +64,17 @@ pub fn q8_gemm(qx: View<[i8; 4], 2>, dx: View<f32, 2>, qw: View<[i8; 4], 2>, dw:
     let (tm, tn) = (t / 32 * 8, t % 32 * 4); // 8 activations (broadcast in a warp) × 4 weights
 
     let mut acc = [[0.0f32; 4]; 8];
-    // Loads of 4 words along k: x has 64 × 2 of them (the first 128 threads), w 128 × 2 (everyone).
-    let (xr, wr) = (if t < 128 { m0 + t / 2 } else { qx.rows() }, n0 + t / 2); // behind the last row nothing is loaded
+    // Loads of 4 words along k: x has 64 × 2 of them (the first 128 threads), w 128 × 2 (everyone). Behind the last row nothing is loaded.
+    let (loads_x, scale_x, scale_w) = (t < 128, t < 64, t >= 128);
+    let (xr, wr) = (m0 + t / 2, n0 + t / 2);
+    let (x_there, w_there) = (loads_x && xr < qx.rows(), wr < qw.rows());
     let half = t % 2 * 4;
-    let fetch = |b: usize| -> ([[i8; 4]; 4], [[i8; 4]; 4], f32) {
-        let x = qx.load_or((xr, 8 * b + half), [0; 4]);
-        let w = qw.load_or((wr, 8 * b + half), [0; 4]);
-        let e = if t < 64 {
+    let fetch = |b: usize, there: bool| -> ([[i8; 4]; 4], [[i8; 4]; 4], f32) {
+        let x = if there && x_there { qx.load((xr, 8 * b + half)) } else { [[0; 4]; 4] };
+        let w = if there && w_there { qw.load((wr, 8 * b + half)) } else { [[0; 4]; 4] };
+        let e = if scale_x {
             dx.get((m0 + t, b)).unwrap_or(0.0)
-        } else if t >= 128 {
+        } else if scale_w {
             dw.get((n0 + t - 128, b)).map_or(0.0, |d| d.to_f32())
         } else {
             0.0
@@ -82,24 +84,25 @@ pub fn q8_gemm(qx: View<[i8; 4], 2>, dx: View<f32, 2>, qw: View<[i8; 4], 2>, dw:
     let put =
         |(x, w, e): ([[i8; 4]; 4], [[i8; 4]; 4], f32), buf: usize, mut ex: Shared<f32, 2>, mut ew: Shared<f32, 2>| {
             for i in unroll(0..4) {
-                if t < 128 {
+                if loads_x {
                     sx.store((buf, half + i, t / 2), [x[i]]);
                 }
                 sw.store((buf, half + i, t / 2), [w[i]]);
             }
-            if t < 64 {
+            if scale_x {
                 ex[(buf, t)] = e
-            } else if t >= 128 {
+            } else if scale_w {
                 ew[(buf, t - 128)] = e
             }
         };
 
     let blocks = qx.cols() / 8;
-    put(fetch(0), 0, ex, ew);
+    put(fetch(0, blocks > 0), 0, ex, ew);
     block::sync();
     let mut buf = 0;
     for b in rolled(0..blocks) {
-        let next = fetch(b + 1); // behind the last block there is nothing to load
+        let more = b + 1 < blocks; // behind the last block there is nothing to load
+        let next = fetch(b + 1, more);
         let mut dot = [[0x4B40_0000i32; 4]; 8]; // 1.5·2²³ as bits: the sum is a float of that binade, no I2F
         for k in unroll(0..WORDS) {
             let (lo, hi): ([[i8; 4]; 4], [[i8; 4]; 4]) = (sx.load((buf, k, tm)), sx.load((buf, k, tm + 4)));
@@ -119,7 +122,7 @@ pub fn q8_gemm(qx: View<[i8; 4], 2>, dx: View<f32, 2>, qw: View<[i8; 4], 2>, dw:
                 acc[i][j] = (s * e[j]).mul_add(d, acc[i][j]);
             }
         }
-        if b + 1 < blocks {
+        if more {
             put(next, buf ^ 1, ex, ew);
             block::sync();
         }
@@ -206,6 +209,8 @@ trials!(q8_gemm, |_| {
         q8_product([64, 128, 32], 0),
         q8_product([65, 129, 64], 4),
         q8_product([63, 127, 32], 4),
+        // No blocks: zeros.
+        q8_product([5, 7, 0], 0),
     ]
 });
 

@@ -126,7 +126,8 @@ fn tile<
     let (mut fa, mut fb) = ([[[0.0f32; 4]; QM]; 2], [[[0.0f32; 4]; QN]; 2]);
 
     let (mut ag, mut bg) = (a.offset((row0, 0)), b.offset((0, col0))); // running pointers, extents and all
-    put(sa.at(0), sb.at(0), &fetch::<LA, EDGE>(ag, [BM, BK]), &fetch::<LB, EDGE>(bg, [BK, BN]));
+    let (mut na, mut nb) = (fetch::<LA, EDGE>(ag, [BM, BK]), fetch::<LB, EDGE>(bg, [BK, BN]));
+    put(sa.at(0), sb.at(0), &na, &nb);
     block::sync();
     for p in unroll(0..QM) {
         fa[0][p] = sa.load((0, 0, tr + 16 * p));
@@ -137,7 +138,6 @@ fn tile<
 
     let mut buf = 0;
     let tiles = a.cols().div_ceil(BK);
-    let (mut na, mut nb) = ([[0.0f32; 4]; LA], [[0.0f32; 4]; LB]);
     for t in rolled(0..tiles) {
         let more = t + 1 < tiles;
         if more {

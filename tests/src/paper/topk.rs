@@ -149,6 +149,17 @@ trials!(sample<64>, |instance| {
             1.5,
         ),
         drawn_of(most, with(1100, 0.0, &[(700, f32::NAN)]), 3, &[0.75], 1.0, 1.0),
+        // As many as fit: all but one are alike, so that it is their places that decide, and the one lies where a thread comes second.
+        drawn_of(most, with(1100, 0.0, &[(1024, 200.0)]), most, &[0.5], 1.0, 1.0),
+        // Two far above the many, which are below zero: the first digit of these is in the middle.
+        drawn_of(
+            most,
+            with(2 * 1100, -1.0, &[(10, 1e30), (20, 1e30), (1110, 1e30), (1120, 1e30)]),
+            most,
+            &[0.25, 0.75],
+            1.0,
+            1.0,
+        ),
         // Whole numbers that differ in their last bits.
         drawn_of(most, with(1100, 8_388_608.0, &[(10, 8_388_611.0), (20, 8_388_610.0)]), 2, &[0.5], 1.0, 1.0),
     ]

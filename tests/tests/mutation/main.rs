@@ -2,7 +2,8 @@
 //!
 //! A mutant (`mutate`) is run by the interpreter with every check on the cases of the kernel's subject, the cheapest first, and what
 //! it leaves is held against the reference. It is caught by a check, by the verifier of the IR, by the reference, or by what
-//! another order of blocks leaves; or it is compiled to the PTX of the kernel itself. What survives does the same as the kernel, and stands in `equivalent.txt` with the reason; a survivor that does not,
+//! another order of blocks leaves. Of the others some are proved to do what the kernel does in every launch (`proof`): those are no mutants.
+//! What survives does the same as the kernel too, or no case tells it from that yet, and stands in `equivalent.txt` with the reason; a survivor that does not,
 //! and a line there that no survivor matches, fail the test.
 //!
 //! By default a sample of each kernel's mutants is tried, the same one each time. All, and the page `README.md`:
@@ -11,12 +12,17 @@
 //! MUTANTS=all cargo test --release -p tests --test mutation
 //! MUTANTS=all UPDATE=1 cargo test --release -p tests --test mutation
 //! MUTANTS=saxpy cargo test --release -p tests --test mutation     all of one kernel
+//! MUTANTS=last UPDATE=1 cargo test --release -p tests --test mutation     the page of what came of them when all were last tried
 //! ```
 
 mod equivalent;
 mod mutate;
+mod normal;
 mod observed;
 mod page;
+mod promised;
+mod proof;
+mod saved;
 mod trial;
 
 use equivalent::Equivalent;
@@ -32,7 +38,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use tests as _;
-use trial::{Bench, Beside, Fate};
+use trial::{Bench, Beside, Fate, lowered};
 
 /// Mutants of a kernel that are tried if none are asked for.
 const SAMPLE: usize = if cfg!(debug_assertions) { 8 } else { 40 };
@@ -42,6 +48,8 @@ enum Wish {
     /// Some of each kernel.
     Sample,
     All,
+    /// What came of all when they were last tried.
+    Last,
     /// All of the kernels whose names have that in them.
     Of(String),
 }
@@ -51,6 +59,7 @@ impl Wish {
         match std::env::var("MUTANTS") {
             Err(_) => Wish::Sample,
             Ok(all) if all == "all" => Wish::All,
+            Ok(last) if last == "last" => Wish::Last,
             Ok(name) => Wish::Of(name),
         }
     }
@@ -58,7 +67,7 @@ impl Wish {
     fn takes(&self, artifact: &Artifact, instance: &str) -> bool {
         match self {
             Wish::Of(name) => instance.contains(name.as_str()),
-            Wish::All => true,
+            Wish::All | Wish::Last => true,
             Wish::Sample => !LONG.contains(&artifact.name),
         }
     }
@@ -67,7 +76,7 @@ impl Wish {
     fn is_whole(&self, instance: &str) -> bool {
         match self {
             Wish::Sample => false,
-            Wish::All => true,
+            Wish::All | Wish::Last => true,
             Wish::Of(name) => instance.contains(name.as_str()),
         }
     }
@@ -123,7 +132,7 @@ impl std::fmt::Display for Name {
 
 /// Kernels of which not the first declared instance is taken: that one takes long, or does less, so that less of it can be told.
 const INSTANCES: &[(&str, usize)] =
-    &[("attention", 2), ("conv3d", 1), ("csr_spmv", 1), ("decode", 1), ("sample", 2), ("sgemm", 1)];
+    &[("attention", 2), ("conv3d", 1), ("csr_spmv", 1), ("decode", 1), ("sample", 3), ("sgemm", 1)];
 
 /// Kernels that take too long for a sample: they are tried where all are asked for, or they by name.
 const LONG: &[&str] = &["attention", "decode", "q8_gemm", "sample", "sgemm"];
@@ -165,6 +174,13 @@ fn row(
     wish: &Wish,
     bar: &ProgressBar,
 ) -> Row {
+    if matches!(wish, Wish::Last) {
+        let (_, kernel) = lowered(artifact, instance);
+        let instance = instance.name(artifact.name);
+        return saved::load(&kernel, &instance).unwrap_or_else(|| {
+            panic!("{instance} is not what was last tried: MUTANTS={} tries it", artifact.name);
+        });
+    }
     let bench = Bench::new(subject, artifact, instance);
     let instance = instance.name(artifact.name);
     let all = named(&bench, &instance);
@@ -177,7 +193,11 @@ fn row(
         tried
     };
     let tried = all.into_iter().step_by(step).map(one).collect();
-    Row { instance, mutants, tried }
+    let row = Row { instance, mutants, tried };
+    if wish.is_whole(&row.instance) {
+        saved::save(&bench.kernel, &row);
+    }
+    row
 }
 
 /// Rows of all instances, by as many threads as there are cores.
@@ -228,7 +248,9 @@ fn every_change_of_a_kernel_is_noticed_but_for_those_that_change_nothing() {
             (Fate::Caught(by), Some(_)) => {
                 wrong.push(format!("is in equivalent.txt, and is caught by {by}: {name}"));
             }
-            (Fate::Same, Some(_)) => wrong.push(format!("is in equivalent.txt, and needs no reason: {name}")),
+            (Fate::Same(proof), Some(_)) => {
+                wrong.push(format!("is in equivalent.txt, and is proved ({proof}): {name}"));
+            }
             _ => {}
         }
     }
@@ -236,7 +258,7 @@ fn every_change_of_a_kernel_is_noticed_but_for_those_that_change_nothing() {
     let unknown = equivalent.names().filter(|name| wish.is_whole(&name.instance) && !tried.contains(name));
     wrong.extend(unknown.map(|name| format!("is in equivalent.txt, and there is no such mutant: {name}")));
     println!("{}", page::summary(&rows));
-    let page = matches!(wish, Wish::All).then(|| Page::of(&rows, &equivalent));
+    let page = matches!(wish, Wish::All | Wish::Last).then(|| Page::of(&rows, &equivalent));
     if let Some(page) = page.as_ref().filter(|_| std::env::var_os("UPDATE").is_some()) {
         page.write();
     }

@@ -15,8 +15,9 @@ const HEAD: &str = "\
 
 Each kernel of kernels-rs and of `tests/src/paper`, in one instance, with one change of its IR as lowered at a time, on the cases
 of its subject. A mutant is *caught* by the first thing that notices it: a check of the oracle, the verifier of the IR, the
-reference in plain Rust, or another order of blocks and warps. The *same* are compiled to the PTX of the kernel itself, and are left out of the
-parts. What *survives* does the same as the kernel, or no case tells it from that yet, which its reason then says: `equivalent.txt` has
+reference in plain Rust, or another order of blocks and warps. The *proved* do what the kernel does in every launch: both are rewritten, by passes and by
+what the compiler's analyses know, until they are one. Those are no mutants, and are left out of the parts; below stands by what they are
+proved. What *survives* does the same as the kernel too, as far as its reader sees, or no case tells it from that yet, which its reason then says: `equivalent.txt` has
 each one with the reason, and the test fails for any other. Each survivor leaves the kernel's own bits on every case, or its reason says why not; and what it
 does more or less than the kernel, in instructions of active lanes over all cases, is measured: that tells it from the kernel too, but
 it is nothing that a check or the reference flags, and so it counts as a survivor.
@@ -74,14 +75,15 @@ fn percent(part: usize, whole: usize) -> f64 {
 
 fn page(rows: &[Row], equivalent: &Equivalent) -> String {
     let mut page = HEAD.to_string();
-    page += "| kernel | mutants | by the oracle | by the verifier | by the reference | by another order | same | survive | caught |\n";
+    page += "| kernel | mutants | by the oracle | by the verifier | by the reference | by another order | proved | survive | caught |\n";
     page += "|---|---|---|---|---|---|---|---|---|\n";
     let line = |name: &str, tried: &[&Tried]| {
         let of = |is: &dyn Fn(Fate) -> bool| tried.iter().filter(|tried| is(tried.fate)).count();
         let oracle = of(&|fate| matches!(fate, Fate::Caught(Caught::Check(_))));
         let others = [Caught::Verifier, Caught::Reference, Caught::Order];
         let [verifier, reference, order] = others.map(|other| of(&|fate| fate == Fate::Caught(other)));
-        let (same, survive) = (of(&|fate| fate == Fate::Same), of(&|fate| matches!(fate, Fate::Survives(_))));
+        let (same, survive) =
+            (of(&|fate| matches!(fate, Fate::Same(_))), of(&|fate| matches!(fate, Fate::Survives(_))));
         let (all, caught) = (tried.len(), oracle + verifier + reference + order);
         let part = percent(caught, all - same);
         format!(
@@ -97,10 +99,10 @@ fn page(rows: &[Row], equivalent: &Equivalent) -> String {
     page += &line("all but floats that are only computed with", &steers);
 
     let survivors: Vec<_> = all.iter().copied().filter(|tried| tried.survives()).collect();
-    page += "\n| change | mutants | same | survive | caught |\n|---|---|---|---|---|\n";
+    page += "\n| change | mutants | proved | survive | caught |\n|---|---|---|---|---|\n";
     for (kind, name) in Kind::ALL {
         let of: Vec<_> = all.iter().filter(|tried| tried.kind == kind).collect();
-        let same = of.iter().filter(|tried| tried.fate == Fate::Same).count();
+        let same = of.iter().filter(|tried| matches!(tried.fate, Fate::Same(_))).count();
         let survive = of.iter().filter(|tried| tried.survives()).count();
         let part = percent(of.len() - same - survive, of.len() - same);
         let _ = writeln!(page, "| {name} | {} | {same} | {survive} | {part:.1} % |", of.len());
@@ -112,6 +114,13 @@ fn page(rows: &[Row], equivalent: &Equivalent) -> String {
     for (fate, count) in by {
         if let Fate::Caught(by) = fate {
             let _ = writeln!(page, "| {by} | {count} |");
+        }
+    }
+
+    page += "\n| proved by | mutants |\n|---|---|\n";
+    for (fate, count) in counted(all.iter().copied(), |tried| tried.fate) {
+        if let Fate::Same(proof) = fate {
+            let _ = writeln!(page, "| {proof} | {count} |");
         }
     }
 

@@ -1,9 +1,10 @@
 //! A kernel's cases, and what becomes of its mutants on them.
 
 use super::mutate::{Mutation, location, mutant};
+use super::proof::{Proof, Prover};
 use kernel_dsl::Artifact;
-use kernel_dsl::compiler::hir::{Instance, monomorphic, serial};
-use kernel_dsl::compiler::{analyses, emit, ir, passes};
+use kernel_dsl::compiler::hir::{Instance, Monomorphic, monomorphic, serial};
+use kernel_dsl::compiler::{analyses, ir};
 use runtime::interpreter::{Check, CheckSet, Options, Schedule};
 use runtime::testing::{Case, Expected, Oracle, Prepared, Random, Subject, Trial};
 use std::cell::Cell;
@@ -39,8 +40,8 @@ impl fmt::Display for Caught {
 pub enum Fate {
     /// Something notices it.
     Caught(Caught),
-    /// It is compiled to the same PTX: nothing has changed.
-    Same,
+    /// Nothing notices it, and it is proved to do what the kernel does in every launch: it is no mutant.
+    Same(Proof),
     /// Nothing notices it.
     Survives(Beside),
 }
@@ -88,23 +89,22 @@ pub struct Bench {
     keenest: Cell<usize>,
     /// Checks that warn of the kernel itself.
     without: CheckSet,
-    /// Its PTX.
-    code: Option<String>,
+    prover: Prover,
 }
 
-/// What is compiled of it.
-fn code(kernel: &ir::Kernel) -> Option<String> {
-    let optimised = passes::optimise(kernel.clone()).ok()?;
-    emit::emit(&optimised).ok().map(|module| module.to_string())
+/// An instance, and what it is lowered to.
+pub fn lowered(artifact: &Artifact, instance: &Instance) -> (Monomorphic, ir::Kernel) {
+    let program = serial::program(artifact.hir).expect("the kernel's own HIR");
+    let program = monomorphic(&program, instance).expect("a declared instance");
+    let kernel = analyses::lowered_monomorphic(&program, artifact.target).expect("a declared instance");
+    (program, kernel)
 }
 
 impl Bench {
     /// Lowers the instance, and runs all its cases once.
     pub fn new(subject: &Subject, artifact: &'static Artifact, instance: &Instance) -> Bench {
         let name = instance.name(artifact.name);
-        let program = serial::program(artifact.hir).expect("the kernel's own HIR");
-        let program = monomorphic(&program, instance).expect("a declared instance");
-        let kernel = analyses::lowered_monomorphic(&program, artifact.target).expect("a declared instance");
+        let (program, kernel) = lowered(artifact, instance);
         let prepared = Prepared::compile(artifact, instance).expect("a declared instance");
         let (mut cases, mut warned) = (Vec::new(), Vec::new());
         {
@@ -123,8 +123,8 @@ impl Bench {
             }
         }
         cases.sort_by_key(Tried::cost);
-        let code = code(&kernel);
-        Bench { kernel, prepared, cases, keenest: Cell::new(0), without: warned.into_iter().collect(), code }
+        let prover = Prover::new(&program, &kernel);
+        Bench { kernel, prepared, cases, keenest: Cell::new(0), without: warned.into_iter().collect(), prover }
     }
 
     /// The function that is changed, and its line.
@@ -137,13 +137,23 @@ impl Bench {
         })
     }
 
-    /// What becomes of the mutant.
+    /// What becomes of the mutant. What leaves something else must not be proved to do the same.
     pub fn fate(&self, mutation: &Mutation) -> Fate {
         let kernel = mutant(&self.kernel, mutation);
-        if ir::verify::verify(&kernel).is_err() {
+        let fate = self.fate_of(&kernel);
+        if let Fate::Caught(by @ (Caught::Reference | Caught::Order)) = fate
+            && let Some(proof) = self.prover.proof(&kernel)
+        {
+            panic!("{}: {} is caught by {by}, and proved: {proof}", self.site(mutation), mutation.change);
+        }
+        fate
+    }
+
+    fn fate_of(&self, kernel: &ir::Kernel) -> Fate {
+        if ir::verify::verify(kernel).is_err() {
             return Fate::Caught(Caught::Verifier);
         }
-        let Ok(oracle) = Oracle::new(&self.prepared, &kernel) else { return Fate::Caught(Caught::Verifier) };
+        let Ok(oracle) = Oracle::new(&self.prepared, kernel) else { return Fate::Caught(Caught::Verifier) };
         let (mut more, mut bits) = (0, true);
         let keenest = self.keenest.get();
         for i in [keenest].into_iter().chain((0..self.cases.len()).filter(|i| *i != keenest)) {
@@ -159,9 +169,9 @@ impl Bench {
             more += work(&trial) - work(&tried.trial);
             bits &= !oracle.differ(&tried.case, &trial, &tried.trial);
         }
-        match code(&kernel) {
-            Some(code) if Some(&code) == self.code.as_ref() => Fate::Same,
-            _ => Fate::Survives(Beside { work: more.cmp(&0), bits }),
+        match self.prover.proof(kernel) {
+            Some(proof) => Fate::Same(proof),
+            None => Fate::Survives(Beside { work: more.cmp(&0), bits }),
         }
     }
 

@@ -90,3 +90,93 @@ fn a_loop_is_told_on_one_thread_and_on_several() {
         assert_eq!(report.findings[0].thread.block, [63, 0, 0]);
     }
 }
+
+/// A lock that the lanes of a warp take one after the other: the one that has it is past the loop, where before sm_70 it waits for the others.
+#[kernel(target = sm_70, block = 32, grid = 1)]
+fn lock_of_lanes(x: &[f32], y: &mut [f32]) {
+    let mut lock = Shared::<u32, 1>::new([1]);
+    let mut sum = Shared::<f32, 1>::new([1]);
+    let lane = thread::x();
+    if lane == 0 {
+        lock[0] = 0;
+        sum[0] = 0.0;
+    }
+    block::sync();
+    while lock.compare_exchange(0, 0, 1) != 0 {}
+    fence::block();
+    sum[0] += x[lane];
+    fence::block();
+    lock.exchange(0, 0);
+    warp::sync();
+    y[lane] = sum[0] + warp::sum(x[lane]);
+}
+
+/// The same before sm_70.
+#[kernel(block = 32, grid = 1)]
+fn lock_of_lanes_in_lockstep(x: &[f32], y: &mut [f32]) {
+    let mut lock = Shared::<u32, 1>::new([1]);
+    if thread::x() == 0 {
+        lock[0] = 0;
+    }
+    block::sync();
+    while lock.compare_exchange(0, 0, 1) != 0 {}
+    lock.exchange(0, 0);
+    y[thread::x()] = x[0];
+}
+
+/// The lane that has the lock waits for all lanes, which wait for the lock.
+#[kernel(target = sm_70, block = 32, grid = 1)]
+fn lock_over_a_barrier(x: &[f32], y: &mut [f32]) {
+    let mut lock = Shared::<u32, 1>::new([1]);
+    if thread::x() == 0 {
+        lock[0] = 0;
+    }
+    block::sync();
+    while lock.compare_exchange(0, 0, 1) != 0 {}
+    y[thread::x()] = warp::sum(x[thread::x()]);
+    lock.exchange(0, 0);
+}
+
+/// Lanes that come to different barriers of the warp, one of them by way of a loop.
+#[kernel(target = sm_70, block = 32, grid = 1)]
+fn two_barriers(x: &[f32], y: &mut [f32]) {
+    let mut flag = Shared::<u32, 1>::new([1]);
+    let lane = thread::x();
+    if lane == 0 {
+        flag[0] = 0;
+    }
+    block::sync();
+    if x[lane] < 16.0 {
+        while flag.fetch_or(0, 0) == 0 {}
+        warp::sync();
+    } else {
+        flag.fetch_or(0, 1);
+    }
+    block::sync();
+    y[lane] = x[lane];
+}
+
+#[test]
+fn lanes_of_a_warp_may_wait_for_one_another_from_sm_70_on() {
+    for schedule in [Schedule::InOrder, Schedule::Reversed, Schedule::Seeded(3)] {
+        for tier in [Checks::Values, Checks::Accesses, Checks::All] {
+            let options = Options { checks: tier, schedule, fuel: 1 << 22, ..Options::default() };
+            let (report, y) = run_on(lock_of_lanes::ARTIFACT, 1, &numbers(), options);
+            assert!(report.findings.is_empty(), "{schedule}, {tier:?}: {report}");
+            // 0 + 1 + … + 31, twice.
+            assert_eq!(y[..32], [992.0; 32], "{schedule}, {tier:?}");
+        }
+    }
+    let (report, _) = run_on(lock_of_lanes_in_lockstep::ARTIFACT, 1, &numbers(), Options::default());
+    assert_eq!(checks(&report), [Check::Livelock], "{report}");
+    let other = report.findings[0].other.as_ref().expect("the lane that has the lock");
+    assert_eq!(other.action, "waits for it where the lanes of the warp meet again");
+}
+
+#[test]
+fn they_may_not_wait_for_one_that_waits_for_them() {
+    let (report, _) = run_on(lock_over_a_barrier::ARTIFACT, 1, &numbers(), Options::default());
+    assert_eq!(checks(&report), [Check::Livelock], "{report}");
+    let (report, _) = run_on(two_barriers::ARTIFACT, 1, &numbers(), Options::default());
+    assert!(checks(&report).contains(&Check::DivergentWarp), "{report}");
+}

@@ -239,6 +239,23 @@ pub fn within_the_warp(x: &[f32], y: &mut [f32]) {
     y[thread::x()] = warp::shuffle_xor(x[thread::x()], distance);
 }
 
+// undefined-value: wrong
+#[kernel(block = 32, grid = 1)]
+pub fn half_of_an_absent_lane(x: &[f32], y: &mut [f32]) {
+    let mut first = 0.0;
+    if x[warp::lane() / 16] > 0.5 {
+        first = warp::shuffle(x[warp::lane()], 0);
+    }
+    y[warp::lane()] = first / 2.0;
+}
+
+// undefined-value: right
+#[kernel(block = 32, grid = 1)]
+pub fn half_of_a_lane(x: &[f32], y: &mut [f32]) {
+    let first = warp::shuffle(x[warp::lane()], 0);
+    y[warp::lane()] = if x[warp::lane() / 16] > 0.5 { first / 2.0 } else { 0.0 };
+}
+
 // usize-overflow: wrong
 #[kernel(block = 64, grid = 1)]
 pub fn before_the_first(x: &[f32], y: &mut [f32]) {

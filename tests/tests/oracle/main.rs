@@ -7,3 +7,4 @@ mod page;
 mod precision;
 mod said;
 mod support;
+mod undefined;

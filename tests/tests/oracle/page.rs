@@ -36,6 +36,7 @@ fn entries() -> Vec<Entry> {
         DivergentWarp: some_vote of 1, all_vote of 1;
         ShuffleInactive: from_an_absent_lane of 1, from_a_lane of 1;
         ShuffleSelector: beyond_the_warp of 1, within_the_warp of 1;
+        UndefinedValue: half_of_an_absent_lane of 1, half_of_a_lane of 1;
         UsizeOverflow: before_the_first of 1, before_but_for_the_first of 1;
         IntegerOverflow: hashed of 1, hashed_as_meant of 1;
         DivisionByZero: parts of 1, parts_of_some of 1;

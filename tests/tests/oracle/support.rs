@@ -1,9 +1,9 @@
 //! Runs a kernel under the oracle.
 
 use kernel_dsl::Artifact;
+use kernel_dsl::compiler::analyses;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::hir::serial;
-use kernel_dsl::compiler::{Target, analyses};
 use runtime::interpreter::{Binding, Bytes, Check, Launch, Options, Program, Report};
 
 /// Memory that is aligned as a device's is.
@@ -27,7 +27,7 @@ impl Memory {
 /// Runs a kernel of `(x: &[f32], y: &mut [f32])` on 64 elements each.
 pub fn run_on(artifact: &Artifact, blocks: u32, x: &Memory, options: Options) -> (Report, Vec<f32>) {
     let program = serial::program(artifact.hir).unwrap();
-    let kernel = analyses::lowered(&program, &Instance::default(), Target::SM_61).unwrap();
+    let kernel = analyses::lowered(&program, &Instance::default(), artifact.target).unwrap();
     let program = Program::decode(&kernel).unwrap();
     let mut y = Memory::new(|_| 0.0);
     let arguments = vec![

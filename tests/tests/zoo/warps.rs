@@ -13,6 +13,8 @@ pub const BUGS: &[Bug] = &[
     bug!(match_by_some, DivergentWarp, [signs(), Input::slice(&[0u32; 32])]),
     bug!(lanes_that_returned, ShuffleInactive, [signs(), zeros(32)]),
     bug!(from_a_lane_outside, ShuffleInactive, [signs(), zeros(32)]),
+    bug!(next_of_the_absent, UndefinedValue, [signs(), zeros(32)]),
+    bug!(place_from_the_absent, UndefinedValue, [signs(), zeros(64)]),
     bug!(mask_of_a_warp, ShuffleSelector, [Input::scalar(32usize), counted(32), zeros(32)]),
     bug!(mask_of_a_group, ShuffleSelector, [Input::scalar(8usize), counted(32), zeros(32)]),
 ];
@@ -31,7 +33,7 @@ fn sum_in_a_branch<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
         let all = warp::sum(own.max(0.0));
         y[thread::x()] = if own > 0.0 { all } else { 0.0 };
     } else if own > 0.0 {
-        y[thread::x()] = warp::sum(own); //~ divergent-warp, shuffle-inactive
+        y[thread::x()] = warp::sum(own); //~ divergent-warp, shuffle-inactive, undefined-value
     }
 }
 
@@ -45,7 +47,7 @@ fn vote_in_a_loop<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
         left -= 1;
         turns += 1.0;
         if warp::all(left <= 0) {
-            //~^ divergent-warp
+            //~^ divergent-warp, undefined-value
             break;
         }
     }
@@ -81,7 +83,7 @@ fn ballot_in_a_condition<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     } else {
         own > 0.0 && warp::ballot(own > 0.0).count_ones() > 4 //~ divergent-warp
     };
-    y[thread::x()] = if many { 1.0 } else { 0.0 };
+    y[thread::x()] = if many { 1.0 } else { 0.0 }; //~ undefined-value
 }
 
 /// lanes leave a loop by `break`, and the others go on to shuffle
@@ -108,7 +110,7 @@ fn match_by_some<const MENDED: bool>(x: &[f32], y: &mut [u32]) {
     if MENDED || own > 0.0 {
         like = warp::match_any(own.to_bits()); //~ divergent-warp
     }
-    y[thread::x()] = like;
+    y[thread::x()] = like; //~ undefined-value
 }
 
 /// a shuffle reads from lanes that have returned
@@ -119,7 +121,7 @@ fn lanes_that_returned<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     if !MENDED && own < 0.0 {
         return;
     }
-    y[thread::x()] = warp::shuffle_xor(own, 1); //~ shuffle-inactive
+    y[thread::x()] = warp::shuffle_xor(own, 1); //~ shuffle-inactive, undefined-value
 }
 
 /// a broadcast from a lane that takes no part
@@ -133,7 +135,40 @@ fn from_a_lane_outside<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
     } else if own > 0.0 {
         first = warp::broadcast(own, 1); //~ shuffle-inactive, divergent-warp
     }
-    y[thread::x()] = first;
+    y[thread::x()] = first; //~ undefined-value
+}
+
+/// what a lane that takes no part would have given goes by shared memory into what is stored
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 32)]
+fn next_of_the_absent<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let t = thread::x();
+    let mut tile = Shared::<f32, 1>::new([32]);
+    let own = x[t];
+    let mut next = 0.0;
+    if MENDED {
+        next = warp::shuffle_xor(own, 1);
+    } else if own > 0.0 {
+        next = warp::shuffle_xor(own, 1); //~ shuffle-inactive, divergent-warp
+    }
+    tile[t] = own + next / 2.0;
+    warp::sync();
+    y[t] = tile[31 - t]; //~ undefined-value
+}
+
+/// a lane that takes no part is asked where to store
+#[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
+#[requires(x.len() == 32, y.len() == 64)]
+fn place_from_the_absent<const MENDED: bool>(x: &[f32], y: &mut [f32]) {
+    let t = thread::x();
+    let own = x[t];
+    if MENDED {
+        let first = warp::broadcast(t, 1);
+        y[first + t] = own;
+    } else if own > 0.0 {
+        let first = warp::broadcast(t, 1); //~ shuffle-inactive, divergent-warp
+        y[first + t] = own; //~ undefined-value
+    }
 }
 
 /// a mask that is as large as the warp

@@ -7,7 +7,7 @@ use crate::ir::Location;
 /// All bits of a lane's index.
 pub(super) const ALL_LANES: u8 = 31;
 /// The bit beside them for the warp's index.
-pub(super) const WARPS: u8 = 32;
+pub const WARPS: u8 = 32;
 
 /// Of a value.
 #[derive(Clone, Debug)]

@@ -17,6 +17,7 @@ mod operation;
 mod threads;
 mod verdict;
 
+pub use fact::WARPS;
 pub use verdict::{Scope, Verdict};
 
 use crate::ir::{Inst, Kernel, Location, Value};
@@ -74,6 +75,18 @@ impl<'k> Uniformity<'k> {
     pub fn scope_of(&self, value: Value) -> Scope {
         let all = [Scope::Grid, Scope::Block, Scope::Warp];
         all.into_iter().find(|s| self.of(value, *s) == Verdict::Uniform).unwrap_or(Scope::Lane)
+    }
+
+    /// What `value` is in each thread of a block, by linear index, where it follows from that and constants alone: in the largest block
+    /// that there may be, of which a smaller one has the first.
+    pub fn numbers(&self, value: Value) -> Option<Vec<u64>> {
+        self.flow.facts.numbers(value)
+    }
+
+    /// Bits of the lane's index that `value` does not depend on, and [`WARPS`] where it does not on the warp's: threads of a
+    /// block that differ in these alone, and come to its definition together, have the same.
+    pub fn indifferent(&self, value: Value) -> u8 {
+        self.flow.facts.of(value).merged()
     }
 
     /// Whether all threads of the scope come to `inst` together: an instruction of this very kernel that has an effect

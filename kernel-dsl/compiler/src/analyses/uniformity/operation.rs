@@ -29,6 +29,12 @@ impl<'k> Facts<'k> {
         &self.by_value[value.0 as usize]
     }
 
+    /// The number of each thread, where it is known.
+    pub fn numbers(&self, value: Value) -> Option<Vec<u64>> {
+        let fact = self.of(value);
+        fact.is_known().then(|| fact.threads.by_thread(self.kernel.block.most_threads()))
+    }
+
     /// Sets what is known of a value. A cause that was told stays, so that traces end.
     pub fn set(&mut self, value: Value, mut fact: Fact) {
         if self.kernel.block.most_threads() <= 32 {

@@ -79,6 +79,14 @@ impl Threads {
         [1, 2, 4, 8, 16].into_iter().filter(over).fold(warps, |merged, bit| merged | bit)
     }
 
+    /// The number of each of `count` threads.
+    pub fn by_thread(&self, count: u32) -> Vec<u64> {
+        match self {
+            Threads::Same(n) => vec![*n; count as usize],
+            Threads::Each(each) => each.to_vec(),
+        }
+    }
+
     /// The one number of all threads.
     pub fn same(&self) -> Option<u64> {
         match self {

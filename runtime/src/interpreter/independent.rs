@@ -1,0 +1,136 @@
+//! Lanes that go on by themselves, as they may from sm_70 on.
+//!
+//! Before sm_70 a warp has one program counter: lanes that have left a loop wait for the others where all meet again, and whoever
+//! waits in the loop for something that they would do next waits for ever. From sm_70 on each lane has its own, and all that
+//! have not ended make progress. So on those targets, where a warp turns in a circle and others of its lanes are past the loop, these become a
+//! warp of their own, until they end or come to where all lanes of the warp must: there both wait for one another, and go on as one.
+
+use super::check::Check;
+use super::findings::Description;
+use super::frame::FULL;
+use super::machine::{Machine, Warp};
+use kernel_dsl::compiler::Target;
+
+impl Warp {
+    /// Whether it has more to do than wait.
+    pub fn runs(&self) -> bool {
+        !self.ended && self.waits.is_none() && self.meets.is_none()
+    }
+
+    /// Has nothing but the lanes of `own`.
+    fn keep(&mut self, own: u32) {
+        self.own = own;
+        self.mask &= own;
+        self.live &= own;
+        for slot in &mut self.slots {
+            slot.pending &= own;
+            slot.done &= own;
+        }
+    }
+
+    /// Takes the lanes of another part, which stands at the same instruction.
+    fn take(&mut self, other: Warp) {
+        for (to, from) in self.rows.chunks_mut(1).zip(&other.rows) {
+            let lanes = super::frame::lanes_of(other.own);
+            lanes.for_each(|lane| to[0].0[lane] = from.0[lane]);
+        }
+        for (to, from) in self.written.iter_mut().zip(other.written) {
+            *to = *to & !other.own | from & other.own;
+        }
+        for (to, from) in self.slots.iter_mut().zip(other.slots) {
+            to.pending |= from.pending;
+            to.done |= from.done;
+        }
+        self.own |= other.own;
+        self.mask |= other.mask;
+        self.live |= other.live;
+        self.met = self.met.max(other.met);
+    }
+}
+
+impl Machine<'_, '_> {
+    /// Parts warps that turn in circles from lanes of theirs that are elsewhere, which then go on; whether there are any.
+    pub fn part_lanes(&mut self, warps: &mut Vec<Warp>) -> bool {
+        if self.program.target < Target::SM_70 {
+            return false;
+        }
+        let mut parted = Vec::new();
+        for warp in warps.iter_mut() {
+            let Some(circle) = warp.circle else { continue };
+            let (here, apart) = (warp.mask, warp.live & !warp.mask);
+            if here == 0 || apart == 0 {
+                continue;
+            }
+            // As if the lanes in the loop had ended: those that are left find none in it, and go on behind.
+            let mut others = warp.clone();
+            others.keep(warp.own & !here);
+            (others.pc, others.circle, others.parted) = (circle.site + 1, None, true);
+            warp.keep(here);
+            warp.parted = true;
+            parted.push(others);
+        }
+        let any = !parted.is_empty();
+        warps.append(&mut parted);
+        any
+    }
+
+    /// Joins parts of warps that have come to where all lanes must, or ended; the first `whole` are the block's warps. Whether
+    /// one may go on then.
+    pub fn join_lanes(&mut self, warps: &mut Vec<Warp>, whole: usize) -> bool {
+        let mut goes_on = false;
+        for first in 0..whole {
+            if !warps[first].parted {
+                continue;
+            }
+            let index = warps[first].index;
+            // What has ended is no part any more, but for the last.
+            let parts = |warps: &[Warp]| -> Vec<usize> {
+                (0..warps.len()).filter(|i| warps[*i].index == index && (*i == first || *i >= whole)).collect()
+            };
+            loop {
+                let parts = parts(warps);
+                let Some(ended) = parts.iter().copied().find(|i| warps[*i].ended).filter(|_| parts.len() > 1) else {
+                    break;
+                };
+                let last = *parts.last().unwrap_or(&ended);
+                // The block's own warp keeps its place.
+                warps.swap(ended, last);
+                let gone = warps.remove(last);
+                let stays = parts.iter().copied().find(|i| *i != last).unwrap_or(first);
+                warps[stays].own |= gone.own;
+            }
+            let all = parts(warps);
+            let site = warps[first].meets;
+            if site.is_some() && all.iter().all(|i| warps[*i].meets == site) {
+                for i in all.into_iter().rev().filter(|i| *i != first) {
+                    let part = warps.remove(i);
+                    warps[first].take(part);
+                }
+                (warps[first].meets, warps[first].parted) = (None, false);
+                warps[first].own = FULL;
+                goes_on = true;
+            } else if all.len() == 1 {
+                // The others have ended.
+                (warps[first].meets, warps[first].parted, warps[first].own) = (None, false, FULL);
+                goes_on |= !warps[first].ended;
+            } else if let (Some(here), true) = (site, all.iter().all(|i| warps[*i].meets.is_some())) {
+                self.never_meet(here, warps, &all);
+                return true;
+            }
+        }
+        goes_on
+    }
+
+    /// Reports parts of a warp that wait for one another at different places.
+    fn never_meet(&mut self, site: super::code::Pc, warps: &[Warp], parts: &[usize]) {
+        let [one, other, ..] = *parts else { return };
+        let (one, other) = (&warps[one], &warps[other]);
+        let thread = self.thread(other.index, other.mask.trailing_zeros() as usize % 32);
+        let (here, live) = (one.mask.count_ones(), (one.live | other.live).count_ones());
+        self.report(Check::DivergentWarp, site, one.index, one.mask, |_, _| {
+            let message = format!("{here} of the {live} lanes of a warp wait here for the others");
+            Description::new(message).against(other.meets, thread, "waits for them here")
+        });
+        self.stopped = true;
+    }
+}

@@ -1,0 +1,312 @@
+//! Where undefined values go: what a shuffle gives that reads from a lane that takes no part, what a vote gives that lanes miss.
+//!
+//! A run that comes to such an operation notes it and goes on with zeros. If one has, the launch runs once more, from a copy of its
+//! initial contents, and each value of each lane carries its *source*, if it has one: computing, moving, choosing and handing it on
+//! spread it, and so does memory. Where one is stored to a buffer, goes into an atomic operation, is part of an address, or decides where a
+//! thread goes, what the kernel does is undefined, and that is told. A value that is chosen by a condition that is defined is its own: what is
+//! not chosen spreads nothing.
+
+use super::address::Part;
+use super::check::Check;
+use super::code::{Access, Inst, Pc, RowIndex};
+use super::describe::Target;
+use super::findings::{Description, Findings};
+use super::frame::{FULL, LANES, Word, lanes_of};
+use super::machine::{Machine, Setting, Warp};
+use super::report::{Object, Thread};
+use super::{Checks, Options, Program, Report};
+use std::collections::HashMap;
+
+/// A source, from 1; 0 is none.
+type Id = u32;
+
+/// Sources that are kept apart; later ones are taken for the last.
+const MOST: usize = 1 << 16;
+
+/// An operation whose result is undefined, in one lane.
+#[derive(Clone, Copy, Debug)]
+struct Source {
+    site: Pc,
+    thread: Thread,
+}
+
+/// Undefined values of a launch under way.
+pub struct Poison<'p> {
+    findings: Findings<'p>,
+    sources: Vec<Source>,
+    /// By warp, by row, by lane.
+    frames: Vec<Vec<[Id; LANES]>>,
+    /// By the first byte of what is in memory; `None` is the block's shared memory.
+    memory: HashMap<(Option<usize>, u64), Id>,
+}
+
+impl Program {
+    /// Whether a run by these options asks where undefined values go.
+    pub(super) fn wants_poison(&self, options: &Options) -> bool {
+        let warps = |inst: &Inst| {
+            matches!(inst, Inst::Shuffle { .. } | Inst::Vote { .. } | Inst::Match { .. } | Inst::Reduce { .. })
+        };
+        self.lowered
+            && options.checks == Checks::All
+            && !options.without.contains(Check::UndefinedValue)
+            && self.code.insts.iter().any(warps)
+    }
+}
+
+/// An instruction of a warp.
+#[derive(Clone, Copy)]
+struct Where {
+    site: Pc,
+    warp: u32,
+    mask: u32,
+}
+
+impl<'p> Poison<'p> {
+    /// Of a launch that is about to run.
+    pub fn new(program: &'p Program, setting: &Setting, options: &Options) -> Poison<'p> {
+        Poison {
+            findings: Findings::new(program, options),
+            sources: Vec::new(),
+            frames: vec![vec![[0; LANES]; program.code.rows as usize]; setting.warps() as usize],
+            memory: HashMap::new(),
+        }
+    }
+
+    /// A block begins, with shared memory of its own.
+    pub fn forget_shared(&mut self) {
+        self.memory.retain(|(buffer, _), _| buffer.is_some());
+    }
+
+    /// What was found.
+    pub fn found(self) -> Report {
+        self.findings.report()
+    }
+
+    fn row(&self, warp: u32, row: RowIndex) -> [Id; LANES] {
+        self.frames[warp as usize][row as usize]
+    }
+
+    /// The lanes of `mask` of a row have the sources that `of` gives.
+    fn set(&mut self, at: Where, row: RowIndex, of: impl Fn(usize) -> Id) {
+        let ids = &mut self.frames[at.warp as usize][row as usize];
+        lanes_of(at.mask).for_each(|lane| ids[lane] = of(lane));
+    }
+
+    /// The first source among `rows`, by lane.
+    fn of_rows(&self, warp: u32, rows: &[RowIndex]) -> [Id; LANES] {
+        let rows: Vec<_> = rows.iter().map(|row| &self.frames[warp as usize][*row as usize]).collect();
+        std::array::from_fn(|lane| rows.iter().map(|ids| ids[lane]).find(|id| *id != 0).unwrap_or(0))
+    }
+
+    fn source(&mut self, site: Pc, thread: Thread) -> Id {
+        if self.sources.len() < MOST {
+            self.sources.push(Source { site, thread });
+        }
+        self.sources.len() as Id
+    }
+
+    /// Reports that something undefined comes to where the kernel's doings depend on it, in the lanes that have a source.
+    fn tell(
+        &mut self,
+        machine: &Machine<'_, '_>,
+        at: Where,
+        ids: &[Id; LANES],
+        what: &str,
+        object: impl FnOnce(usize) -> Option<Object>,
+    ) {
+        let lanes = lanes_of(at.mask).filter(|lane| ids[*lane] != 0).fold(0, |m, lane| m | 1u32 << lane);
+        let check = Check::UndefinedValue;
+        if lanes == 0
+            || machine.options.without.contains(check)
+            || self.findings.count(check, at.site, lanes.count_ones())
+        {
+            return;
+        }
+        let lane = lanes.trailing_zeros() as usize;
+        let Some(source) = self.sources.get(ids[lane] as usize - 1).copied() else { return };
+        let object = object(lane);
+        let place =
+            object.as_ref().map_or(String::new(), |o| format!(": element {} of `{}`", o.element.unwrap_or(0), o.name));
+        let mut description = Description::new(format!("an undefined value {what}{place}")).against(
+            Some(source.site),
+            source.thread,
+            "gets it here, where not all lanes take part that are asked",
+        );
+        if let Some(object) = object {
+            description = description.about(object);
+        }
+        self.findings.add(check, at.site, lanes.count_ones(), machine.thread(at.warp, lane), description);
+    }
+}
+
+/// The place of scalar `i` of an access.
+fn element(access: &Access, part: &Part, i: usize, lane: usize) -> (Option<usize>, u64) {
+    let buffer = if let Target::Buffer(b) = part.target { Some(b) } else { None };
+    (buffer, part.offset[lane] + u64::from(access.element.bytes()) * i as u64)
+}
+
+impl<'p> Machine<'p, '_> {
+    /// Before `inst` runs: what it decides by something undefined.
+    pub fn poison_before(&mut self, p: &mut Poison<'p>, site: Pc, warp: &Warp, mask: u32) {
+        let at = Where { site, warp: warp.index, mask };
+        let rows = match self.program.code.insts[site as usize] {
+            Inst::If { condition, .. } => vec![condition],
+            Inst::EnterFor { step, .. } => vec![step],
+            Inst::Test { index, limit, .. } => vec![index, limit],
+            Inst::Step { index, step, limit, .. } | Inst::StepUniform { index, step, limit, .. } => {
+                vec![index, step, limit]
+            }
+            _ => return,
+        };
+        let ids = p.of_rows(at.warp, &rows);
+        p.tell(self, at, &ids, "decides where a thread goes", |_| None);
+        // It has gone there: what it decides later by the same is the same mistake.
+        rows.iter().for_each(|row| p.set(at, *row, |_| 0));
+    }
+
+    /// After `inst` has run on the lanes of `mask`.
+    pub fn poison_after(&mut self, p: &mut Poison<'p>, site: Pc, warp: &Warp, mask: u32, inst: &Inst) {
+        let program = self.program;
+        let code = &program.code;
+        let at = Where { site, warp: warp.index, mask };
+        match *inst {
+            Inst::Select { to, condition, yes, no, .. } => {
+                let holds = self.simd.truth(&warp.rows, condition);
+                let [by, yes, no] = [condition, yes, no].map(|row| p.row(at.warp, row));
+                p.set(at, to, |l| match by[l] {
+                    0 if holds >> l & 1 == 1 => yes[l],
+                    0 => no[l],
+                    id => id,
+                });
+            }
+            Inst::Move { to, from } => {
+                let ids = p.row(at.warp, from.row);
+                p.set(at, to.row, |l| ids[l]);
+            }
+            Inst::ReadLocal { local, to } => {
+                let ids = p.row(at.warp, code.locals[local as usize].first.row);
+                p.set(at, to.row, |l| ids[l]);
+            }
+            Inst::WriteLocal { local, from } => {
+                let ids = p.row(at.warp, from.row);
+                p.set(at, code.locals[local as usize].first.row, |l| ids[l]);
+            }
+            Inst::ReadElement { local, index, to } => {
+                let (local, indices) = (&code.locals[local as usize], u32::lanes(&warp.rows, index as usize));
+                let by = p.row(at.warp, index);
+                p.tell(self, at, &by, "is the index of a register array", |_| None);
+                for l in lanes_of(mask).filter(|l| indices[*l] < local.len) {
+                    let id = p.row(at.warp, local.at(indices[l]).row)[l];
+                    p.set(Where { mask: 1 << l, ..at }, to.row, |_| id);
+                }
+            }
+            Inst::WriteElement { local, index, from } => {
+                let (local, indices) = (&code.locals[local as usize], u32::lanes(&warp.rows, index as usize));
+                let (by, ids) = (p.row(at.warp, index), p.row(at.warp, from.row));
+                p.tell(self, at, &by, "is the index of a register array", |_| None);
+                for l in lanes_of(mask).filter(|l| indices[*l] < local.len) {
+                    p.set(Where { mask: 1 << l, ..at }, local.at(indices[l]).row, |l| ids[l]);
+                }
+            }
+            Inst::Shuffle { mode, width, to, from, selector } => {
+                let sources = super::warp::sources(mode, width.into(), u32::lanes(&warp.rows, selector as usize));
+                let [ids, by] = [from.row, selector].map(|row| p.row(at.warp, row));
+                let mut result = [0; LANES];
+                for l in lanes_of(mask) {
+                    result[l] = match (by[l], mask >> sources[l] & 1) {
+                        (0, 1) => ids[sources[l]],
+                        (0, _) => p.source(site, self.thread(at.warp, l)),
+                        (id, _) => id,
+                    };
+                }
+                p.set(at, to.row, |l| result[l]);
+            }
+            Inst::Vote { to, value, .. } => self.together_of(p, at, warp.live & !mask != 0, to, value),
+            Inst::Match { to, from } => self.together_of(p, at, mask != FULL, to, from.row),
+            Inst::Reduce { to, from, .. } => self.together_of(p, at, mask != FULL, to, from),
+            Inst::Load(i) => {
+                let access = &code.accesses[i as usize];
+                self.addressed(p, at, access);
+                for (i, to) in access.values.iter().enumerate() {
+                    let ids = access.otherwise.get(i).map_or([0; LANES], |other| p.row(at.warp, other.row));
+                    p.set(at, to.row, |l| ids[l]);
+                }
+                self.each_part(site, warp, mask, access, |_, part| {
+                    for (i, to) in access.values.iter().enumerate() {
+                        for l in lanes_of(part.lanes) {
+                            let id = p.memory.get(&element(access, part, i, l)).copied().unwrap_or(0);
+                            p.set(Where { mask: 1 << l, ..at }, to.row, |_| id);
+                        }
+                    }
+                });
+            }
+            Inst::Store(i) => {
+                let access = &code.accesses[i as usize];
+                self.addressed(p, at, access);
+                self.each_part(site, warp, mask, access, |machine, part| {
+                    for (i, from) in access.values.iter().enumerate() {
+                        let ids = p.row(at.warp, from.row);
+                        for l in lanes_of(part.lanes) {
+                            match ids[l] {
+                                0 => _ = p.memory.remove(&element(access, part, i, l)),
+                                id => _ = p.memory.insert(element(access, part, i, l), id),
+                            }
+                        }
+                        if let Target::Buffer(_) = part.target {
+                            let there = Where { mask: part.lanes, ..at };
+                            let object = |l: usize| Some(machine.object(part.target, part.offset[l], access));
+                            p.tell(machine, there, &ids, "is stored", object);
+                        }
+                    }
+                });
+            }
+            Inst::Atomic(i) => {
+                let atomic = &code.atomics[i as usize];
+                let access = &atomic.access;
+                self.addressed(p, at, access);
+                let rows: Vec<_> = access.values.iter().chain(&atomic.expected).map(|value| value.row).collect();
+                let ids = p.of_rows(at.warp, &rows);
+                self.each_part(site, warp, mask, access, |machine, part| {
+                    let there = Where { mask: part.lanes, ..at };
+                    let object = |l: usize| Some(machine.object(part.target, part.offset[l], access));
+                    p.tell(machine, there, &ids, "goes into an atomic operation", object);
+                });
+                atomic.to.iter().for_each(|to| p.set(at, to.row, |_| 0));
+            }
+            Inst::CopyAsync(i) => {
+                let copy = &code.copies[i as usize];
+                [&copy.to, &copy.from].into_iter().for_each(|access| self.addressed(p, at, access));
+            }
+            // What computes: each lane of its own operands.
+            _ => {
+                let mut rows = Vec::new();
+                code.each_read(inst, |row| rows.push(row));
+                let ids = p.of_rows(at.warp, &rows);
+                code.each_computed(inst, |row| p.set(at, row, |l| ids[l]));
+            }
+        }
+    }
+
+    /// What lanes find out together, from the `from` of each; undefined where lanes are missing.
+    fn together_of(&self, p: &mut Poison<'p>, at: Where, missing: bool, to: RowIndex, from: RowIndex) {
+        let ids = p.row(at.warp, from);
+        let any = lanes_of(at.mask).map(|l| ids[l]).find(|id| *id != 0).unwrap_or(0);
+        let id = match (any, missing) {
+            (0, true) => p.source(at.site, self.thread(at.warp, at.mask.trailing_zeros() as usize % LANES)),
+            (id, _) => id,
+        };
+        p.set(at, to, |_| id);
+    }
+
+    /// Tells where an access's address, or whether it is made, is undefined.
+    fn addressed(&self, p: &mut Poison<'p>, at: Where, access: &Access) {
+        if let Some(guard) = access.guard {
+            let ids = p.row(at.warp, guard);
+            p.tell(self, at, &ids, "decides whether memory is accessed", |_| None);
+        }
+        let mut rows = Vec::new();
+        access.each_index(|row| rows.push(row));
+        let ids = p.of_rows(at.warp, &rows);
+        p.tell(self, at, &ids, "is part of an address", |_| None);
+    }
+}

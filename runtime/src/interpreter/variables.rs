@@ -1,0 +1,95 @@
+//! Variables of a thread: elements of register arrays by an index, and what has not been written.
+
+use super::check::Check;
+use super::code::Pc;
+use super::findings::Description;
+use super::frame::{Register, Word, lanes_of};
+use super::machine::{ACCESSES, Machine, Warp};
+use super::report::{Object, Space};
+
+impl Machine<'_, '_> {
+    #[cold]
+    pub fn unwritten(&mut self, site: Pc, warp: u32, mask: u32, name: &str, len: u32, index: impl Fn(usize) -> u32) {
+        self.report(Check::UninitialisedLocal, site, warp, mask, |_, lane| {
+            let index = index(lane);
+            let scalar = len == 1;
+            let what = if scalar { format!("`{name}`") } else { format!("element {index} of `{name}`") };
+            Description::new(format!("{what} is read before the thread has written it")).about(Object {
+                name: name.to_string(),
+                space: Space::Local,
+                index: if scalar { vec![] } else { vec![index.into()] },
+                extents: vec![len.into()],
+                element: Some(index.into()),
+            })
+        });
+    }
+
+    /// The lanes of `mask` whose index lies within local `local`; the others are reported.
+    fn within<const TIER: u8>(&mut self, site: Pc, warp: &Warp, mask: u32, local: u32, index: u32) -> u32 {
+        let local = &self.program.code.locals[local as usize];
+        let indices = u32::lanes(&warp.rows, index as usize);
+        let bad = lanes_of(mask).filter(|lane| indices[*lane] >= local.len).fold(0, |m, lane| m | 1 << lane);
+        if TIER >= ACCESSES && bad != 0 {
+            self.report(Check::OutOfBounds, site, warp.index, bad, |_, lane| {
+                let (index, len, name) = (indices[lane], local.len, &local.name);
+                Description::new(format!("index {index} is out of bounds of `{name}`, which has {len} elements")).about(
+                    Object {
+                        name: name.clone(),
+                        space: Space::Local,
+                        index: vec![index.into()],
+                        extents: vec![len.into()],
+                        element: Some(index.into()),
+                    },
+                )
+            });
+        }
+        mask & !bad
+    }
+
+    pub fn read_element<const TIER: u8>(
+        &mut self,
+        site: Pc,
+        warp: &mut Warp,
+        mask: u32,
+        local: u32,
+        index: u32,
+        to: Register,
+    ) {
+        let within = self.within::<TIER>(site, warp, mask, local, index);
+        let local = &self.program.code.locals[local as usize];
+        let indices = *u32::lanes(&warp.rows, index as usize);
+        let mut missing = 0;
+        to.fill(&mut warp.rows, 0);
+        for lane in lanes_of(within) {
+            if TIER >= ACCESSES && warp.written[(local.element + indices[lane]) as usize] >> lane & 1 == 0 {
+                missing |= 1 << lane;
+                to.set(&mut warp.rows, lane, self.options.filled(local.scalar()));
+                continue;
+            }
+            let bits = local.at(indices[lane]).get(&warp.rows, lane);
+            to.set(&mut warp.rows, lane, bits);
+        }
+        if missing != 0 {
+            self.unwritten(site, warp.index, missing, &local.name, local.len, |lane| indices[lane]);
+        }
+    }
+
+    pub fn write_element<const TIER: u8>(
+        &mut self,
+        site: Pc,
+        warp: &mut Warp,
+        mask: u32,
+        local: u32,
+        index: u32,
+        from: Register,
+    ) {
+        let within = self.within::<TIER>(site, warp, mask, local, index);
+        let local = &self.program.code.locals[local as usize];
+        let indices = *u32::lanes(&warp.rows, index as usize);
+        for lane in lanes_of(within) {
+            let bits = from.get(&warp.rows, lane);
+            local.at(indices[lane]).set(&mut warp.rows, lane, bits);
+            warp.written[(local.element + indices[lane]) as usize] |= 1 << lane;
+        }
+    }
+}

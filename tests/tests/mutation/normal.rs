@@ -1,0 +1,414 @@
+//! A form of a kernel that does not tell apart what does the same.
+//!
+//! What follows from the index of a thread alone is computed for each thread of the block, and stands as these numbers, however the
+//! kernel comes to them; threads that do not come to where it is used have none. Of lanes or threads that would store the same
+//! to one place, the first does. So kernels of one form do the same, in every launch.
+
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::analyses::uniformity::{Uniformity, WARPS};
+use kernel_dsl::compiler::ir::{
+    Binary, Inst, Kernel, Label, Location, Op, Parameter, Place, Region, Role, Shuffle, Type, Value, Values,
+};
+use std::collections::HashMap;
+
+/// All bits of a lane's index.
+const LANES: u8 = 31;
+
+/// Names for numbers by thread, the same ones for all kernels that are compared.
+#[derive(Default)]
+pub struct Names(Vec<(Scalar, Vec<u64>)>);
+
+impl Names {
+    fn of(&mut self, ty: Scalar, numbers: Vec<u64>) -> usize {
+        let known = self.0.iter().position(|(of, same)| *of == ty && *same == numbers);
+        known.unwrap_or_else(|| {
+            self.0.push((ty, numbers));
+            self.0.len() - 1
+        })
+    }
+}
+
+/// How far forms go.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Depth {
+    /// Numbers by thread.
+    Numbers,
+    /// And one thread for all that store the same.
+    Stores,
+}
+
+/// The form of `kernel`, whose parameters behind its own are the names.
+pub fn normal(kernel: &Kernel, names: &mut Names, depth: Depth) -> Kernel {
+    let mut form = kernel.clone();
+    let mut body = form.body.clone();
+    let threads = kernel.block.most_threads() as usize;
+    let uniformity = Uniformity::new(kernel);
+    let mut normal = Normal {
+        kernel,
+        uniformity: &uniformity,
+        names,
+        depth,
+        form: &mut form,
+        symbols: HashMap::new(),
+        stands: HashMap::new(),
+        defined: HashMap::new(),
+    };
+    let here = Here { active: vec![true; threads], together: LANES | WARPS };
+    normal.region(&kernel.body, &mut body, here);
+    let symbols = std::mem::take(&mut normal.symbols);
+    let mut first: Vec<Inst> = Vec::new();
+    for (symbol, value) in symbols {
+        let op = match symbol {
+            Symbol::Named(name) => Op::Parameter((kernel.parameters.len() + name) as u32),
+            Symbol::Constant(_, bits) => Op::Constant(bits),
+        };
+        first.push(Inst { op, results: [value].into_iter().collect(), location: Location(0) });
+    }
+    body.insts.splice(0..0, first);
+    form.body = body;
+    form.parameters.extend(names.0.iter().enumerate().map(|(i, (ty, _))| Parameter {
+        name: format!("threads_{i}"),
+        argument: u32::MAX,
+        role: Role::Value(*ty),
+    }));
+    form
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Symbol {
+    Named(usize),
+    Constant(Scalar, u64),
+}
+
+/// Who comes to a place.
+#[derive(Clone)]
+struct Here {
+    /// Threads that may.
+    active: Vec<bool>,
+    /// Bits of the lane's index, and [`WARPS`]: of threads that differ in these alone and may come, all do or none.
+    together: u8,
+}
+
+impl Here {
+    /// Those of which `numbers` hold.
+    fn with(&self, numbers: &[u64], holds: bool) -> Here {
+        let active = self.active.iter().zip(numbers).map(|(active, n)| *active && (*n != 0) == holds).collect();
+        Here { active, together: self.together }
+    }
+}
+
+struct Normal<'a, 'k> {
+    kernel: &'k Kernel,
+    uniformity: &'a Uniformity<'k>,
+    names: &'a mut Names,
+    depth: Depth,
+    /// Where new values are made.
+    form: &'a mut Kernel,
+    symbols: HashMap<Symbol, Value>,
+    /// What is the same as another value.
+    stands: HashMap<Value, Value>,
+    /// The operands of each conjunction.
+    defined: HashMap<Value, [Value; 2]>,
+}
+
+impl Normal<'_, '_> {
+    /// `old` is what the analysis has seen, `new` what becomes of it.
+    fn region(&mut self, old: &Region, new: &mut Region, mut here: Here) {
+        let mut insts = Vec::with_capacity(new.insts.len());
+        for (seen, mut inst) in old.insts.iter().zip(std::mem::take(&mut new.insts)) {
+            if let Op::Binary(Binary::And, a, b) = seen.op
+                && self.kernel.ty(a) == Type::Scalar(Scalar::Bool)
+            {
+                self.defined.insert(seen.results[0], [a, b]);
+            }
+            self.same_in_all_lanes(seen, &here);
+            let by_one = if self.depth == Depth::Stores { self.by_one(seen, &here, &mut insts) } else { None };
+            let one = |inside: Here| match &by_one {
+                Some((_, active)) => Here { active: active.clone(), ..inside },
+                None => inside,
+            };
+            match (&seen.op, &mut inst.op) {
+                (Op::Store { guard: Some(g), .. }, Op::Store { place, values, guard, .. }) => {
+                    let inside = one(self.inside(*g, &here));
+                    place_operands(place, |v| self.operand(v, &inside));
+                    values.iter_mut().for_each(|v| *v = self.operand(*v, &inside));
+                    *guard = Some(by_one.map_or_else(|| self.operand(*g, &here), |(first, _)| first));
+                }
+                (Op::Load { guard: Some(g), .. }, Op::Load { place, guard: Some(guard), .. }) => {
+                    let inside = self.inside(g.condition, &here);
+                    place_operands(place, |v| self.operand(v, &inside));
+                    guard.condition = self.operand(g.condition, &here);
+                    guard.otherwise.iter_mut().for_each(|v| *v = self.operand(*v, &here));
+                }
+                (
+                    Op::If { condition, then, otherwise },
+                    Op::If { condition: of, then: new_then, otherwise: new_otherwise },
+                ) => {
+                    let (yes, no) = (one(self.side(*condition, &here, true)), self.side(*condition, &here, false));
+                    self.region(then, new_then, yes);
+                    self.region(otherwise, new_otherwise, no);
+                    *of = by_one.map_or_else(|| self.operand(*condition, &here), |(first, _)| first);
+                    if leaves(then, &mut Vec::new()) || leaves(otherwise, &mut Vec::new()) {
+                        let mut both = |v| here.together &= self.uniformity.indifferent(v);
+                        both(*condition);
+                        [then, otherwise].into_iter().for_each(|region| conditions(region, &mut both));
+                    }
+                }
+                (op, new) => {
+                    new.map_operands(|v| self.operand(v, &here));
+                    self.no_term_of_zero(new);
+                    if let (Op::For(l), Op::For(l_new)) = (op, &mut *new)
+                        && let Some(once) = self.once([l.start, l.end, l.step], &here)
+                    {
+                        l_new.step = once;
+                    }
+                    let inner = self.of_loop(op, &here);
+                    for (seen, inner_new) in op.regions().into_iter().zip(new.regions_mut()) {
+                        self.region(seen, inner_new, inner.clone());
+                    }
+                    // Who has left the loop may have left more.
+                    if op_leaves(op, &mut Vec::new()) {
+                        here.together &= inner.together;
+                    }
+                }
+            }
+            insts.push(inst);
+        }
+        new.insts = insts;
+    }
+
+    /// Threads that come to the body of a loop or block.
+    fn of_loop(&self, op: &Op, here: &Here) -> Here {
+        let mut here = here.clone();
+        if let Op::For(l) = op {
+            [l.start, l.end, l.step].into_iter().for_each(|v| here.together &= self.uniformity.indifferent(v));
+        }
+        for region in op.regions() {
+            if leaves(region, &mut Vec::new()) {
+                conditions(region, &mut |v| here.together &= self.uniformity.indifferent(v));
+            }
+        }
+        here
+    }
+
+    /// A side of a branch.
+    fn side(&self, condition: Value, here: &Here, holds: bool) -> Here {
+        match self.uniformity.numbers(condition) {
+            Some(numbers) => here.with(&numbers, holds),
+            None if holds => self.inside(condition, here),
+            None => Here { together: here.together & self.uniformity.indifferent(condition), ..here.clone() },
+        }
+    }
+
+    /// Where a condition holds.
+    fn inside(&self, condition: Value, here: &Here) -> Here {
+        let mut inside = here.clone();
+        for part in self.parts(condition) {
+            match self.uniformity.numbers(part) {
+                Some(numbers) => inside = inside.with(&numbers, true),
+                None => inside.together &= self.uniformity.indifferent(part),
+            }
+        }
+        inside
+    }
+
+    /// What a conjunction is made of.
+    fn parts(&self, condition: Value) -> Vec<Value> {
+        match self.defined.get(&condition) {
+            Some([a, b]) if self.uniformity.numbers(condition).is_none() => [self.parts(*a), self.parts(*b)].concat(),
+            _ => vec![condition],
+        }
+    }
+
+    /// What stands for an operand where those of `here` come.
+    fn operand(&mut self, value: Value, here: &Here) -> Value {
+        let value = self.stands.get(&value).copied().unwrap_or(value);
+        let (Type::Scalar(ty), Some(mut numbers)) = (self.form.ty(value), self.known(value)) else { return value };
+        numbers.iter_mut().zip(&here.active).filter(|(_, active)| !**active).for_each(|(n, _)| *n = 0);
+        self.symbol(ty, numbers, &here.active)
+    }
+
+    fn known(&self, value: Value) -> Option<Vec<u64>> {
+        let seen = (value.0 as usize) < self.kernel.values.len();
+        if seen { self.uniformity.numbers(value) } else { None }
+    }
+
+    fn symbol(&mut self, ty: Scalar, numbers: Vec<u64>, active: &[bool]) -> Value {
+        let mut of_active = numbers.iter().zip(active).filter(|(_, active)| **active).map(|(n, _)| *n);
+        let first = of_active.next().unwrap_or(0);
+        let symbol = match of_active.all(|n| n == first) {
+            true => Symbol::Constant(ty, first),
+            false => Symbol::Named(self.names.of(ty, numbers)),
+        };
+        let form = &mut *self.form;
+        *self.symbols.entry(symbol).or_insert_with(|| form.value(Type::Scalar(ty)))
+    }
+
+    /// A shuffle of what all lanes have gives that.
+    fn same_in_all_lanes(&mut self, inst: &Inst, here: &Here) {
+        let Op::Shuffle { mode: Shuffle::Index, value, width, .. } = inst.op else { return };
+        let segment = (width - 1) as u8 & LANES;
+        let same = self.uniformity.indifferent(value) & segment == segment && here.together & LANES == LANES;
+        // Who takes no part has ended, or the oracle tells of it.
+        if same && here.active.chunks(32).all(|warp| warp.iter().all(|active| *active) || !warp.contains(&true)) {
+            let value = self.stands.get(&value).copied().unwrap_or(value);
+            self.stands.insert(inst.results[0], value);
+        }
+    }
+
+    /// Where threads store the same to the same places, under a condition of which only the threads' part differs among them: a
+    /// condition under which of each such group the first does, and these.
+    fn by_one(&mut self, inst: &Inst, here: &Here, before: &mut Vec<Inst>) -> Option<(Value, Vec<bool>)> {
+        let (condition, mut same) = match &inst.op {
+            Op::Store { guard: Some(guard), place, values, .. } => (*guard, self.of_store(place, values)),
+            Op::If { condition, then, otherwise } if inst.results.is_empty() && otherwise.insts.len() == 1 => {
+                (*condition, self.of_stores(then)?)
+            }
+            _ => return None,
+        };
+        same &= here.together;
+        let (mut active, mut rest) = (here.active.clone(), Vec::new());
+        for part in self.parts(condition) {
+            match self.uniformity.numbers(part) {
+                Some(numbers) => active.iter_mut().zip(numbers).for_each(|(active, n)| *active &= n != 0),
+                None => {
+                    same &= self.uniformity.indifferent(part);
+                    rest.push(part);
+                }
+            }
+        }
+        if same & LANES == 0 {
+            return None;
+        }
+        // Of several warps, one that every block has.
+        let warps = same & WARPS != 0;
+        let least = self.kernel.block.least_threads() as usize;
+        let mut first = vec![0; active.len()];
+        for (thread, _) in active.iter().enumerate().filter(|(_, active)| **active) {
+            let lane = thread % 32 & !usize::from(same & LANES);
+            match warps {
+                true if thread >= least => return None,
+                true => first[lane] = 1,
+                false => first[thread - thread % 32 + lane] = 1,
+            }
+        }
+        let (everywhere, these) = (vec![true; active.len()], first.iter().map(|n| *n != 0).collect());
+        let mut all = self.symbol(Scalar::Bool, first, &everywhere);
+        for part in rest {
+            let part = self.operand(part, here);
+            let both = self.form.value(Type::Scalar(Scalar::Bool));
+            let op = Op::Binary(Binary::And, all, part);
+            before.push(Inst { op, results: [both].into_iter().collect(), location: Location(0) });
+            all = both;
+        }
+        Some((all, these))
+    }
+
+    /// What neither the place nor the values of a store depend on.
+    fn of_store(&self, place: &Place, values: &Values) -> u8 {
+        let mut same = LANES | WARPS;
+        let mut place = place.clone();
+        place_operands(&mut place, |v| {
+            same &= self.uniformity.indifferent(v);
+            v
+        });
+        values.iter().for_each(|v| same &= self.uniformity.indifferent(*v));
+        same
+    }
+
+    /// The same of all stores of a region that does nothing else.
+    fn of_stores(&self, region: &Region) -> Option<u8> {
+        let mut same = LANES | WARPS;
+        for inst in &region.insts {
+            match &inst.op {
+                Op::Store { place, values, guard, .. } => {
+                    same &= self.of_store(place, values);
+                    guard.iter().for_each(|g| same &= self.uniformity.indifferent(*g));
+                }
+                Op::Load { .. } => {}
+                Op::Yield(values) if values.is_empty() => {}
+                op if op.is_pure() => {}
+                _ => return None,
+            }
+        }
+        Some(same)
+    }
+
+    /// Leaves out what an index of zero is multiplied by.
+    fn no_term_of_zero(&self, op: &mut Op) {
+        let zero = |value: &Value| {
+            let known = self.symbols.iter().find(|(_, symbol)| *symbol == value);
+            matches!(known, Some((Symbol::Constant(_, 0), _)))
+        };
+        if let Op::Offset { terms, .. } = op {
+            terms.retain(|(index, _)| !zero(index));
+        }
+    }
+
+    /// The end of a loop that each thread runs once at most: a step that leads there.
+    fn once(&mut self, [start, end, step]: [Value; 3], here: &Here) -> Option<Value> {
+        let [from, to, by] = [self.known(start)?, self.known(end)?, self.known(step)?];
+        let Type::Scalar(ty) = self.kernel.ty(end) else { return None };
+        let once = |t: usize| !here.active[t] || to[t] > 0 && by[t] > 0 && from[t] + by[t] >= to[t];
+        ((0..from.len()).all(once) && ty.is_integer() && !ty.is_signed()).then(|| self.operand(end, here))
+    }
+}
+
+/// Replaces the values that a place is made of.
+fn place_operands(place: &mut Place, mut f: impl FnMut(Value) -> Value) {
+    let within = match place {
+        Place::Global { base, dims, within } | Place::Dynamic { base, dims, within } => {
+            *base = f(*base);
+            for dim in dims {
+                dim.index = f(dim.index);
+                dim.extent = f(dim.extent);
+                dim.stride = dim.stride.map(&mut f);
+            }
+            within
+        }
+        Place::Shared { indices, within, .. } => {
+            indices.iter_mut().for_each(|index| *index = f(*index));
+            within
+        }
+        Place::Address { base, .. } => {
+            *base = f(*base);
+            return;
+        }
+    };
+    within.iter_mut().flat_map(|within| &mut within.indices).for_each(|step| step.index = f(step.index));
+}
+
+/// Whether control goes elsewhere from within a region, but for constructs that lie in it, or have these labels.
+fn leaves(region: &Region, within: &mut Vec<Label>) -> bool {
+    region.insts.iter().any(|inst| match &inst.op {
+        Op::Return => true,
+        Op::Break(label, _) | Op::Continue(label, _) => !within.contains(label),
+        op => op_leaves(op, within),
+    })
+}
+
+fn op_leaves(op: &Op, within: &mut Vec<Label>) -> bool {
+    let label = match op {
+        Op::For(l) => Some(l.label),
+        Op::Loop { label, .. } | Op::Block { label, .. } => Some(*label),
+        _ => None,
+    };
+    within.extend(label);
+    let leaves = op.regions().into_iter().any(|region| leaves(region, within));
+    if label.is_some() {
+        within.pop();
+    }
+    leaves
+}
+
+/// All conditions of a region.
+fn conditions(region: &Region, f: &mut dyn FnMut(Value)) {
+    for inst in &region.insts {
+        match &inst.op {
+            Op::If { condition, .. } => f(*condition),
+            Op::For(l) => [l.start, l.end, l.step].into_iter().for_each(&mut *f),
+            _ => {}
+        }
+        inst.op.regions().into_iter().for_each(|inner| conditions(inner, f));
+    }
+}

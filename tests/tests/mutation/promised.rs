@@ -1,0 +1,184 @@
+//! What every launch of a kernel keeps: extents that are equal, or known, and how many blocks there are along an axis.
+
+use kernel_dsl::compiler::hir::{Constant, Expr, ExprKind, Intrinsic, LocalId, Monomorphic};
+use kernel_dsl::compiler::ir::{Binary, Comparison, Kernel, Op, Region, Role, Special, Value};
+use std::collections::HashMap;
+
+/// An extent of an argument: which, and of which dimension.
+type Extent = (u32, u32);
+
+/// What a launch that breaks it is refused for.
+pub struct Promised {
+    /// For each extent the first of those that are equal to it.
+    first: HashMap<Extent, Extent>,
+    known: HashMap<Extent, u64>,
+    /// Blocks along each axis, where they are an extent.
+    grid: [Option<Extent>; 3],
+}
+
+impl Promised {
+    /// What `grid` and `#[requires(…)]` say of an instance.
+    pub fn of(program: &Monomorphic) -> Promised {
+        let (launch, reader) = (&program.program().launch, Reader::of(program));
+        let mut promised = Promised { first: HashMap::new(), known: HashMap::new(), grid: [None; 3] };
+        for requirement in &launch.requires {
+            promised.require(&requirement.condition, &reader);
+        }
+        for (axis, blocks) in launch.grid.iter().enumerate() {
+            promised.grid[axis] = reader.extent(blocks).map(|e| promised.first(e));
+        }
+        promised
+    }
+
+    fn first(&self, extent: Extent) -> Extent {
+        self.first.get(&extent).copied().unwrap_or(extent)
+    }
+
+    fn require(&mut self, condition: &Expr, reader: &Reader<'_>) {
+        match &condition.kind {
+            ExprKind::AndAlso(a, b) => {
+                self.require(a, reader);
+                self.require(b, reader);
+            }
+            ExprKind::Compare(Comparison::Eq, a, b) => match (reader.extent(a), reader.extent(b)) {
+                (Some(a), Some(b)) => self.equal(a, b),
+                (Some(of), None) => self.is(of, reader.number(b)),
+                (None, Some(of)) => self.is(of, reader.number(a)),
+                (None, None) => {}
+            },
+            _ => {}
+        }
+    }
+
+    fn equal(&mut self, a: Extent, b: Extent) {
+        let (a, b) = (self.first(a), self.first(b));
+        let (low, high) = (a.min(b), a.max(b));
+        self.first.values_mut().filter(|first| **first == high).for_each(|first| *first = low);
+        self.first.extend([(high, low), (low, low)]);
+        if let Some(n) = self.known.remove(&high) {
+            self.known.insert(low, n);
+        }
+    }
+
+    fn is(&mut self, extent: Extent, n: Option<u64>) {
+        if let Some(n) = n {
+            let first = self.first(extent);
+            self.known.insert(first, n);
+        }
+    }
+
+    /// Has what is known in place of what asks for it: equal extents are one, and a block's index is below the number of blocks.
+    pub fn apply(&self, kernel: &mut Kernel) {
+        let mut defined = HashMap::new();
+        let mut body = std::mem::take(&mut kernel.body);
+        self.region(kernel, &mut body, &mut defined);
+        kernel.body = body;
+    }
+
+    fn region(&self, kernel: &Kernel, region: &mut Region, defined: &mut HashMap<Value, Term>) {
+        for inst in &mut region.insts {
+            match &inst.op {
+                Op::Parameter(p) => {
+                    let Some(extent) = extent_of(kernel, *p) else { continue };
+                    let first = self.first(extent);
+                    if let Some(n) = self.known.get(&first) {
+                        inst.op = Op::Constant(*n);
+                        continue;
+                    }
+                    let first = first_parameter(kernel, first).unwrap_or(*p);
+                    inst.op = Op::Parameter(first);
+                    defined.insert(inst.results[0], Term::Extent(self.first(extent), 0));
+                }
+                Op::Special(Special::Block(axis)) => {
+                    defined.insert(inst.results[0], Term::Block(*axis));
+                }
+                Op::Constant(1) => {
+                    defined.insert(inst.results[0], Term::One);
+                }
+                Op::Binary(Binary::Add | Binary::WrappingAdd, a, b) => {
+                    // Grids are smaller than the largest number: nothing wraps.
+                    if let (Some(Term::Extent(e, 0)), Some(Term::One)) = (defined.get(a), defined.get(b)) {
+                        let sum = Term::Extent(*e, 1);
+                        defined.insert(inst.results[0], sum);
+                    }
+                }
+                Op::Compare(comparison, a, b) => {
+                    let (Some(Term::Block(axis)), Some(Term::Extent(extent, more))) = (defined.get(a), defined.get(b))
+                    else {
+                        continue;
+                    };
+                    if self.grid[usize::from(*axis)] != Some(*extent) {
+                        continue;
+                    }
+                    // Below the extent, and so below one more.
+                    debug_assert!(*more <= 1);
+                    let holds = matches!(comparison, Comparison::Lt | Comparison::Le | Comparison::Ne);
+                    inst.op = Op::Constant(holds.into());
+                }
+                _ => {}
+            }
+            inst.op.regions_mut().into_iter().for_each(|inner| self.region(kernel, inner, defined));
+        }
+    }
+}
+
+/// A value that something is known of.
+#[derive(Clone, Copy)]
+enum Term {
+    Block(u8),
+    /// An extent, and what is added to it.
+    Extent(Extent, u8),
+    One,
+}
+
+fn extent_of(kernel: &Kernel, parameter: u32) -> Option<Extent> {
+    let parameter = kernel.parameters.get(parameter as usize)?;
+    match parameter.role {
+        Role::Extent(dimension) => Some((parameter.argument, dimension)),
+        _ => None,
+    }
+}
+
+fn first_parameter(kernel: &Kernel, extent: Extent) -> Option<u32> {
+    (0..kernel.parameters.len() as u32).find(|p| extent_of(kernel, *p) == Some(extent))
+}
+
+/// The kernel's own names for things, in the expressions of its launch.
+struct Reader<'p> {
+    program: &'p Monomorphic,
+    /// By parameter, the argument of the launch that it is, if it is one alone.
+    arguments: HashMap<u32, u32>,
+}
+
+impl<'p> Reader<'p> {
+    fn of(program: &'p Monomorphic) -> Reader<'p> {
+        let all = program.arguments();
+        let alone = |parameter: u32| all.iter().filter(|a| a.parameter == parameter).count() == 1;
+        let arguments = all.iter().enumerate().filter(|(_, a)| alone(a.parameter));
+        let arguments = arguments.map(|(i, a)| (a.parameter, i as u32)).collect();
+        Reader { program, arguments }
+    }
+
+    /// An argument's extent, where an expression is one.
+    fn extent(&self, e: &Expr) -> Option<Extent> {
+        let ExprKind::Intrinsic { intrinsic: Intrinsic::Extent(dimension), arguments } = &e.kind else { return None };
+        let ExprKind::Local(LocalId(parameter)) = arguments.first()?.kind else { return None };
+        let dimension = match dimension {
+            Some(dimension) => u32::from(*dimension),
+            None => self.number(arguments.get(1)?)? as u32,
+        };
+        Some((*self.arguments.get(&parameter)?, dimension))
+    }
+
+    /// A number, or a constant of the instance.
+    fn number(&self, e: &Expr) -> Option<u64> {
+        match &e.kind {
+            ExprKind::Literal(n) => Some(*n),
+            ExprKind::Generic(i) => match self.program.instance().0.get(*i as usize)? {
+                Constant::Usize(n) => Some((*n).into()),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
