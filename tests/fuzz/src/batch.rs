@@ -1,9 +1,9 @@
 //! Many kernels in one module: ptxas and the JIT take longer to start than to assemble a kernel.
 
 use crate::run::Good;
-use kernels_rs::command::ptxas::Ptxas;
 use kernel_dsl_compiler::Target;
 use kernel_dsl_compiler::ptx::parse;
+use kernels_rs::command::ptxas::Ptxas;
 use std::fmt::Write;
 
 /// The PTX of several kernels, whose names differ, as one module of the newest version that one of them needs.
@@ -50,7 +50,9 @@ fn renamed(text: &str, name: &str, to: &str) -> String {
 
 /// The first of the kernels that ptxas does not take, by its number, and what it says. `None` where it takes all.
 pub fn assemble(ptxas: &Ptxas, goods: &[&Good]) -> Option<(usize, String)> {
-    let texts = |goods: &[&Good]| merged(goods.iter().flat_map(|good| [good.compiled.ptx.clone()]).collect::<Vec<_>>().iter().map(String::as_str));
+    let texts = |goods: &[&Good]| {
+        merged(goods.iter().flat_map(|good| [good.compiled.ptx.clone()]).collect::<Vec<_>>().iter().map(String::as_str))
+    };
     let take = |text: &str| ptxas.assemble(text, Target::SM_61).err();
     let all = take(&texts(goods))?;
     let each = goods.iter().enumerate().find_map(|(n, good)| take(&good.compiled.ptx).map(|said| (n, said)));
@@ -69,7 +71,9 @@ mod tests {
     #[test]
     fn modules_become_one_of_the_newest_version() {
         let text = |version: &str, name: &str| {
-            format!(".version {version}\n.target sm_61\n.address_size 64\n.global .u32 g;\n.visible .entry {name}()\n{{\n    ret;\n}}\n")
+            format!(
+                ".version {version}\n.target sm_61\n.address_size 64\n.global .u32 g;\n.visible .entry {name}()\n{{\n    ret;\n}}\n"
+            )
         };
         let all = merged([text("5.0", "a").as_str(), text("6.3", "b").as_str()]);
         let module = parse::parse(&all).expect("one module");

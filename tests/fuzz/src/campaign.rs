@@ -6,7 +6,7 @@ use crate::count::Count;
 use crate::generate;
 use crate::gpu::Gpu;
 use crate::program::Kernel;
-use crate::run::{self, Change, Failure, Good};
+use crate::run::{self, Failure, Good};
 use crate::shrink::shrink;
 use kernels_rs::command::ptxas::Ptxas;
 use std::ops::Range;
@@ -28,8 +28,6 @@ pub struct Campaign<'c> {
     pub ptxas: Option<&'c Ptxas>,
     /// A GPU, if they run there.
     pub gpu: Option<&'c Gpu>,
-    /// A change of the PTX, to see whether it is noticed.
-    pub change: Option<&'c Change<'c>>,
     /// Failures after which it ends.
     pub limit: usize,
     /// Whether what goes wrong is made small.
@@ -69,7 +67,8 @@ impl Campaign<'_> {
     /// Does it; `progress` is told of each kernel.
     pub fn run(&self, progress: impl Fn() + Sync) -> Summary {
         let frontend = Frontend::default();
-        let (next, stop, all) = (AtomicU64::new(self.seeds.start), AtomicBool::new(false), Mutex::new(Summary::default()));
+        let (next, stop, all) =
+            (AtomicU64::new(self.seeds.start), AtomicBool::new(false), Mutex::new(Summary::default()));
         let work = || {
             while !stop.load(Ordering::Relaxed) {
                 let first = next.fetch_add(BATCH, Ordering::Relaxed);
@@ -106,14 +105,14 @@ impl Campaign<'_> {
             let start = Instant::now();
             let kernel = generate::kernel(seed);
             summary.count.add(&kernel);
-            match run::test(frontend, &kernel.to_string(), seed, self.change) {
+            match run::test(frontend, &kernel.to_string(), seed) {
                 Ok(good) => {
                     summary.instructions += good.instructions;
                     goods.push((seed, kernel, good));
                 }
-                Err(failure) => summary.wrong.push(self.smaller(seed, kernel, failure, |text| {
-                    run::test(frontend, text, seed, self.change).err()
-                })),
+                Err(failure) => summary
+                    .wrong
+                    .push(self.smaller(seed, kernel, failure, |text| run::test(frontend, text, seed).err())),
             }
             summary.spent[0] += start.elapsed();
             progress();
@@ -132,7 +131,7 @@ impl Campaign<'_> {
                 Some((n, said)) => {
                     let (seed, kernel, _) = &goods[n];
                     summary.wrong.push(self.smaller(*seed, kernel.clone(), Failure::Assembler(said), |text| {
-                        let good = run::test(frontend, text, *seed, None).ok()?;
+                        let good = run::test(frontend, text, *seed).ok()?;
                         batch::assemble(ptxas, &[&good]).map(|(_, said)| Failure::Assembler(said))
                     }));
                 }
@@ -147,7 +146,7 @@ impl Campaign<'_> {
                     for (n, failure) in wrong {
                         let (seed, kernel, _) = &goods[n];
                         summary.wrong.push(self.smaller(*seed, kernel.clone(), failure, |text| {
-                            let good = run::test(frontend, text, *seed, None).ok()?;
+                            let good = run::test(frontend, text, *seed).ok()?;
                             Some(gpu.run(&[&good]).ok()?.into_iter().next()?.1)
                         }));
                     }

@@ -112,7 +112,8 @@ impl Frontend {
             other => return Err(refused("the launch")(format!("the grid is no number: {other:?}"))),
         };
         let lowered = analyses::lowered(&program, &instance, target).map_err(|e| refused("lowering")(e.to_string()))?;
-        let optimise = |kernel: &ir::Kernel| passes::optimise(kernel.clone()).map_err(|e| refused("the passes")(e.to_string()));
+        let optimise =
+            |kernel: &ir::Kernel| passes::optimise(kernel.clone()).map_err(|e| refused("the passes")(e.to_string()));
         let emitted = |kernel: &Optimised| emit::emit(kernel).map_err(|e| refused("emission")(e.to_string()));
         let optimised = optimise(&lowered)?;
         let ptx = emitted(&optimised)?.to_string();

@@ -72,6 +72,10 @@ impl Count {
 
     /// Those that did not come.
     pub fn missing(&self) -> Vec<String> {
-        possible().iter().filter(|pair| !self.pairs.contains(pair)).map(|(name, ty)| format!("{name} of {ty}")).collect()
+        possible()
+            .iter()
+            .filter(|pair| !self.pairs.contains(pair))
+            .map(|(name, ty)| format!("{name} of {ty}"))
+            .collect()
     }
 }

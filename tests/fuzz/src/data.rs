@@ -85,7 +85,22 @@ pub fn value(ty: Scalar, random: &mut Random) -> u64 {
     let edge = random.below(2) == 0;
     let ordinary = random.unit() * [1.0, 10.0, 1000.0, 1e9][random.below(4)];
     let bits = random.bits();
-    let edges: &[f64] = &[0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1.5, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 255.0, 65504.0, 2147483648.0, 1e-40];
+    let edges: &[f64] = &[
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        2.0,
+        1.5,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+        255.0,
+        65504.0,
+        2147483648.0,
+        1e-40,
+    ];
     let picked = edges[random.below(edges.len())];
     let number = if edge { picked } else { ordinary };
     let small = random.below(4) == 0;
@@ -99,7 +114,8 @@ pub fn value(ty: Scalar, random: &mut Random) -> u64 {
         Scalar::F64 => number.to_bits(),
         _ if edge => {
             let (top, all) = (1 << (ty.bits() - 1), ty.mask());
-            let edges = [0, 1, 2, 31, 32, 63, all, all - 1, top, top - 1, top + 1, 1 << random.below(ty.bits() as usize)];
+            let edges =
+                [0, 1, 2, 31, 32, 63, all, all - 1, top, top - 1, top + 1, 1 << random.below(ty.bits() as usize)];
             edges[random.below(edges.len())] & all
         }
         _ if small => bits & 0x3f,

@@ -209,14 +209,50 @@ pub const FORMS: &[Form] = &[
     form("if as a value", ALL, &[B, T, T], T, "(if $0 { $1 } else { $2 })"),
     form("if, else if", ALL, &[B, T, B, T, T], T, "(if $0 { $1 } else if $2 { $3 } else { $4 })"),
     form("match of numbers", ALL, &[N, T, T, T], T, "(match $0 { 0 => $1, 2 | 5..=9 => $2, _ => $3 })"),
-    form("match with a guard", INTEGERS, &[T, T, T], T, "(match $0 { p if p > 64 => p ^ $1, p @ 1..=63 => p & $2, _ => 5 })"),
-    form("match of a tuple", ALL, &[B, B, T, T, T], T, "(match ($0, $1) { (true, true) => $2, (true, false) => $3, (false, _) => $4 })"),
-    form("Option, if let", ALL, &[B, T, T], T, "{ let p = if $0 { Some($1) } else { None }; if let Some(q) = p { q } else { $2 } }"),
-    form("Option::map_or", INTEGERS, &[B, T, T], T, "{ let p = if $0 { Some($1) } else { None }; p.map_or($2, |q| q ^ 3) }"),
-    form("a labelled block", ALL, &[B, T, B, T, T], T, "'found: { if $0 { break 'found $1; } if $2 { break 'found $3; } $4 }"),
+    form(
+        "match with a guard",
+        INTEGERS,
+        &[T, T, T],
+        T,
+        "(match $0 { p if p > 64 => p ^ $1, p @ 1..=63 => p & $2, _ => 5 })",
+    ),
+    form(
+        "match of a tuple",
+        ALL,
+        &[B, B, T, T, T],
+        T,
+        "(match ($0, $1) { (true, true) => $2, (true, false) => $3, (false, _) => $4 })",
+    ),
+    form(
+        "Option, if let",
+        ALL,
+        &[B, T, T],
+        T,
+        "{ let p = if $0 { Some($1) } else { None }; if let Some(q) = p { q } else { $2 } }",
+    ),
+    form(
+        "Option::map_or",
+        INTEGERS,
+        &[B, T, T],
+        T,
+        "{ let p = if $0 { Some($1) } else { None }; p.map_or($2, |q| q ^ 3) }",
+    ),
+    form(
+        "a labelled block",
+        ALL,
+        &[B, T, B, T, T],
+        T,
+        "'found: { if $0 { break 'found $1; } if $2 { break 'found $3; } $4 }",
+    ),
     form("a closure", INTEGERS, &[T, T, T], T, "{ let f = |p: $T| p.wrapping_mul($0); f($1) ^ f($2) }"),
     form("an array", ALL, &[T, T, T], T, "{ let p = [$0, $1, $2]; p[1] }"),
-    form("a tuple", ALL, &[T, T], T, "{ let (p, q) = ($0, $1); let (mut r, mut s) = (p, q); (r, s) = (s, r); if true { r } else { s } }"),
+    form(
+        "a tuple",
+        ALL,
+        &[T, T],
+        T,
+        "{ let (p, q) = ($0, $1); let (mut r, mut s) = (p, q); (r, s) = (s, r); if true { r } else { s } }",
+    ),
     // Casts.
     cast("as, of numbers", NUMBERS, NUMBERS, "($0 as $R)"),
     cast("as, of bool", BOOLEAN, INTEGERS, "($0 as $R)"),
@@ -243,7 +279,13 @@ pub const TOGETHER: &[Form] = &[
     form("warp::max", ORDERED, &[T], T, "warp::max($0)"),
     form("warp::min", ORDERED, &[T], T, "warp::min($0)"),
     form("warp::reduce", INTEGERS, &[T], T, "warp::reduce($0, |a, b| a ^ b)"),
-    form("warp::reduce, not associative", INTEGERS, &[T], T, "warp::reduce($0, |a, b| a.wrapping_mul(3).wrapping_add(b))"),
+    form(
+        "warp::reduce, not associative",
+        INTEGERS,
+        &[T],
+        T,
+        "warp::reduce($0, |a, b| a.wrapping_mul(3).wrapping_add(b))",
+    ),
     form("warp::scan", INTEGERS, &[T], T, "warp::scan($0, |a, b| a.wrapping_add(b))"),
     form("warp::exclusive_scan", INTEGERS, &[T], T, "warp::exclusive_scan($0, 0, |a, b| a.wrapping_add(b))"),
     form("warp::broadcast", VALUES, &[T], T, "warp::broadcast($0, 9)"),
@@ -275,9 +317,16 @@ pub const BLOCKS: &[Form] = &[
     form("block::broadcast", VALUES, &[T], T, "block::broadcast($0, 13)"),
     form("block::all", BOOLEAN, &[T], B, "block::all($0)"),
     form("block::any", BOOLEAN, &[T], B, "block::any($0)"),
-    form("block::scan, the total", INTEGERS, &[T], T, "{ let (_, p) = block::scan($0, 0, |a, b| a.wrapping_add(b)); p }"),
 ];
 
-/// Of which each thread has its own.
-pub const SCANS: &[Form] =
-    &[form("block::scan", INTEGERS, &[T], T, "{ let (p, _) = block::scan($0, 0, |a, b| a.wrapping_add(b)); p }")];
+/// Of which each thread has its own, or which is not proven to be one for all.
+pub const SCANS: &[Form] = &[
+    form("block::scan", INTEGERS, &[T], T, "{ let (p, _) = block::scan($0, 0, |a, b| a.wrapping_add(b)); p }"),
+    form(
+        "block::scan, the total",
+        INTEGERS,
+        &[T],
+        T,
+        "{ let (_, p) = block::scan($0, 0, |a, b| a.wrapping_add(b)); p }",
+    ),
+];

@@ -31,7 +31,8 @@ pub fn read(folder: &Path) -> io::Result<Vec<Found>> {
             continue;
         }
         let text = fs::read_to_string(&path)?;
-        let seed = text.lines().find_map(|line| line.strip_prefix("//! Seed ")?.split([':', ' ', '.']).next()?.parse().ok());
+        let seed =
+            text.lines().find_map(|line| line.strip_prefix("//! Seed ")?.split([':', ' ', '.']).next()?.parse().ok());
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         all.push(Found { name, seed: seed.unwrap_or(0), text });
     }
@@ -45,6 +46,9 @@ pub fn write(folder: &Path, seed: u64, kernel: &Kernel, failure: &Failure) -> io
     let path = folder.join(format!("seed_{seed}.rs"));
     let said = failure.to_string();
     let said: Vec<_> = said.lines().take(12).map(|line| format!("//! {line}\n")).collect();
-    fs::write(&path, format!("//! Seed {seed}: whose fault it was is to be written here.\n//!\n{}\n{kernel}", said.concat()))?;
+    fs::write(
+        &path,
+        format!("//! Seed {seed}: whose fault it was is to be written here.\n//!\n{}\n{kernel}", said.concat()),
+    )?;
     Ok(path)
 }

@@ -82,7 +82,8 @@ impl Gpu {
         for executor in [Executor::Gpu, Executor::GpuUnoptimised] {
             let module = self.load(&text, executor)?;
             for (n, kernel) in goods.iter().enumerate() {
-                let left = self.launch(&module, kernel).map_err(|said| format!("{}: {said}", kernel.compiled.lowered.name))?;
+                let left =
+                    self.launch(&module, kernel).map_err(|said| format!("{}: {said}", kernel.compiled.lowered.name))?;
                 if let Err(failure) = compare(executor, &kernel.left, &left) {
                     wrong.push((n, failure));
                 }
@@ -144,8 +145,9 @@ impl Gpu {
         let ([x, y, z], grid) = (kernel.compiled.block, kernel.compiled.grid);
         // SAFETY: a pointer to a value for each parameter, lowest byte first; the interpreters ran it on the same arguments and found
         // it right.
-        let code =
-            unsafe { sys::cuLaunchKernel(function, grid, 1, 1, x, y, z, 0, null_mut(), pointers.as_mut_ptr(), null_mut()) };
+        let code = unsafe {
+            sys::cuLaunchKernel(function, grid, 1, 1, x, y, z, 0, null_mut(), pointers.as_mut_ptr(), null_mut())
+        };
         good("cuLaunchKernel", code)?;
         // SAFETY: as many bytes on both sides; it waits for the kernel.
         good("after the launch", unsafe { sys::cuMemcpyDtoH_v2(host.as_mut_ptr().cast(), memory.0, host.len()) })?;

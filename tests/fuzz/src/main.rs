@@ -87,7 +87,6 @@ fn main() -> ExitCode {
         threads: arguments.threads.map_or(cores, NonZeroUsize::get),
         ptxas: ptxas.as_ref(),
         gpu: gpu.as_ref(),
-        change: None,
         limit: arguments.limit,
         shrinks: true,
     };

@@ -102,7 +102,11 @@ impl Kernel {
 }
 
 /// Fills the holes of `text`.
-fn fill(text: &str, out: &mut dyn Write, hole: &mut dyn FnMut(char, usize, &mut dyn Write) -> fmt::Result) -> fmt::Result {
+fn fill(
+    text: &str,
+    out: &mut dyn Write,
+    hole: &mut dyn FnMut(char, usize, &mut dyn Write) -> fmt::Result,
+) -> fmt::Result {
     let mut rest = text;
     while let Some(at) = rest.find(['$', '@']) {
         out.write_str(&rest[..at])?;

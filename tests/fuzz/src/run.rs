@@ -87,7 +87,9 @@ impl Failure {
     pub fn is_like(&self, other: &Failure) -> bool {
         match (self, other) {
             // Not any refusal: a program that was taken apart is refused for many a reason.
-            (Failure::Refused(a), Failure::Refused(b)) => a.stage == b.stage && last_line(&a.said) == last_line(&b.said),
+            (Failure::Refused(a), Failure::Refused(b)) => {
+                a.stage == b.stage && last_line(&a.said) == last_line(&b.said)
+            }
             (Failure::Panicked(a), Failure::Panicked(b)) => a == b,
             (Failure::NotTaken(a, _), Failure::NotTaken(b, _)) => a == b,
             (Failure::Reported(a, x, _), Failure::Reported(b, y, _)) => a == b && x == y,
@@ -133,12 +135,9 @@ pub struct Good {
     pub instructions: u64,
 }
 
-/// A change of the PTX between emission and the PTX interpreter: what a wrong compiler would do, to see that it is found.
-pub type Change<'c> = dyn Fn(String) -> String + Sync + 'c;
-
 /// Compiles and runs a kernel. What panics is a failure too.
-pub fn test(frontend: &Frontend, text: &str, seed: u64, change: Option<&Change>) -> Result<Good, Failure> {
-    let attempt = catch_unwind(AssertUnwindSafe(|| attempt(frontend, text, seed, change)));
+pub fn test(frontend: &Frontend, text: &str, seed: u64) -> Result<Good, Failure> {
+    let attempt = catch_unwind(AssertUnwindSafe(|| attempt(frontend, text, seed)));
     attempt.unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<String>().cloned();
         let said = said.or_else(|| panic.downcast_ref::<&str>().map(|s| s.to_string()));
@@ -146,11 +145,8 @@ pub fn test(frontend: &Frontend, text: &str, seed: u64, change: Option<&Change>)
     })
 }
 
-fn attempt(frontend: &Frontend, text: &str, seed: u64, change: Option<&Change>) -> Result<Good, Failure> {
-    let mut compiled = frontend.compile(text).map_err(Failure::Refused)?;
-    if let Some(change) = change {
-        compiled.ptx = change(compiled.ptx);
-    }
+fn attempt(frontend: &Frontend, text: &str, seed: u64) -> Result<Good, Failure> {
+    let compiled = frontend.compile(text).map_err(Failure::Refused)?;
     let [x, y, z] = compiled.block;
     let arguments = data::arguments(&compiled.lowered, compiled.grid * x * y * z, seed);
     let lowered = interpreter::Program::decode(&compiled.lowered)
@@ -173,14 +169,13 @@ fn attempt(frontend: &Frontend, text: &str, seed: u64, change: Option<&Change>) 
     let checked = after(Executor::Checked, &compiled.checked)?;
     let schedule = Schedule::InOrder;
     same(Executor::Checked, interpret(Executor::Checked, &checked, &compiled, &arguments, schedule, true)?)?;
-    let texts = [
-        (Executor::Ptx, &compiled.ptx, Policy::PostDominator),
-        (Executor::PtxReordered, &compiled.ptx, Policy::LowestFirst),
-        (Executor::CheckedPtx, &compiled.checked_ptx, Policy::PostDominator),
-    ];
-    for (executor, text, policy) in texts {
-        same(executor, run_ptx(executor, text, policy, &compiled, &arguments)?)?;
+    let program = read(Executor::Ptx, &compiled.ptx)?;
+    for (executor, policy) in [(Executor::Ptx, Policy::PostDominator), (Executor::PtxReordered, Policy::LowestFirst)] {
+        same(executor, run_ptx(executor, &program, policy, &compiled, &arguments)?)?;
     }
+    let executor = Executor::CheckedPtx;
+    let program = read(executor, &compiled.checked_ptx)?;
+    same(executor, run_ptx(executor, &program, Policy::PostDominator, &compiled, &arguments)?)?;
     Ok(Good { compiled, arguments, left, instructions })
 }
 
@@ -292,17 +287,29 @@ pub enum Parameter {
     Address(usize),
 }
 
+/// Whether the PTX interpreter leaves the same of another text than the kernel's own.
+pub fn agrees(good: &Good, text: &str) -> Result<(), Failure> {
+    let executor = Executor::Ptx;
+    let program = read(executor, text)?;
+    let (left, _) = run_ptx(executor, &program, Policy::PostDominator, &good.compiled, &good.arguments)?;
+    compare(executor, &good.left, &left)
+}
+
+/// The one entry of a module.
+fn read(executor: Executor, text: &str) -> Result<ptx::Program, Failure> {
+    let not_taken = |said: String| Failure::NotTaken(executor, said);
+    let module = parse::parse(text).map_err(|e| not_taken(e.to_string()))?;
+    let entry = module.entries().next().map_or("", |entry| entry.name.as_str());
+    ptx::Program::decode(&module, entry).map_err(|e| not_taken(e.to_string()))
+}
+
 fn run_ptx(
     executor: Executor,
-    text: &str,
+    program: &ptx::Program,
     policy: Policy,
     compiled: &Compiled,
     arguments: &[Argument],
 ) -> Result<(Vec<Argument>, u64), Failure> {
-    let not_taken = |said: String| Failure::NotTaken(executor, said);
-    let module = parse::parse(text).map_err(|e| not_taken(e.to_string()))?;
-    let entry = module.entries().next().map_or("", |entry| entry.name.as_str());
-    let program = ptx::Program::decode(&module, entry).map_err(|e| not_taken(e.to_string()))?;
     let kernel = if executor == Executor::CheckedPtx { &compiled.form.kernel } else { &compiled.lowered };
     let mut left = arguments.to_vec();
     let mut record = [0u8; 4 * WORDS];
@@ -335,7 +342,7 @@ fn run_ptx(
         parameters: values,
         options,
     };
-    let outcome = program.run(launch).map_err(|e| not_taken(e.to_string()))?;
+    let outcome = program.run(launch).map_err(|e| Failure::NotTaken(executor, e.to_string()))?;
     if let Some(finding) = outcome.report.findings.first() {
         return Err(Failure::Reported(executor, format!("{:?}", finding.check), outcome.report.to_string()));
     }

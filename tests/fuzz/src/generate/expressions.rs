@@ -90,7 +90,20 @@ impl Generator {
             Bool => self.one_of(&["true", "false"]).to_string(),
             Usize => format!("{}usize", self.below(64)),
             F32 | F64 => {
-                let some = ["0.0", "1.0", "0.5", "1.5", "2.0", "0.1", "3.75", "100.25", "1e-3", "16777216.0", "65504.0", "2147483648.0"];
+                let some = [
+                    "0.0",
+                    "1.0",
+                    "0.5",
+                    "1.5",
+                    "2.0",
+                    "0.1",
+                    "3.75",
+                    "100.25",
+                    "1e-3",
+                    "16777216.0",
+                    "65504.0",
+                    "2147483648.0",
+                ];
                 let edges = ["MAX", "MIN", "MIN_POSITIVE", "INFINITY", "NEG_INFINITY", "NAN", "EPSILON"];
                 match self.below(4) {
                     0 => format!("{n}::{}", self.one_of(&edges)),
@@ -99,9 +112,13 @@ impl Generator {
                 }
             }
             F16 | Bf16 => match self.below(3) {
-                0 => format!("{n}::{}", self.one_of(&["MAX", "INFINITY", "NAN", "ONE", "NEG_INFINITY", "MIN_POSITIVE"])),
+                0 => {
+                    format!("{n}::{}", self.one_of(&["MAX", "INFINITY", "NAN", "ONE", "NEG_INFINITY", "MIN_POSITIVE"]))
+                }
                 1 => format!("{n}::from_bits({})", self.below(0x10000)),
-                _ => format!("{n}::from_f32({})", self.one_of(&["0.0", "-0.0", "1.5", "-2.25", "0.1", "300.0", "6e-8"])),
+                _ => {
+                    format!("{n}::from_f32({})", self.one_of(&["0.0", "-0.0", "1.5", "-2.25", "0.1", "300.0", "6e-8"]))
+                }
             },
             _ => match self.below(4) {
                 0 => format!("{n}::{}", self.one_of(&["MAX", "MIN"])),

@@ -14,11 +14,19 @@ impl Generator {
         let index = |g: &mut Generator| g.value(Usize, 1, uniform);
         let (construct, text, arguments) = match self.below(8) {
             0 if view => ("a view's element", "v[($0 & 7, $1 & 7)]".to_string(), vec![index(self), index(self)]),
-            1 if view => ("view.get", format!("v.get(($0, $1)).unwrap_or({})", self.literal(ty)), vec![index(self), index(self)]),
+            1 if view => {
+                ("view.get", format!("v.get(($0, $1)).unwrap_or({})", self.literal(ty)), vec![index(self), index(self)])
+            }
             2 if view => ("view.at", "v.at($0 & 7)[$1 & 7]".to_string(), vec![index(self), index(self)]),
-            3 if view => ("view, transposed", "v.strided().transposed()[($0 & 7, $1 & 7)]".to_string(), vec![index(self), index(self)]),
+            3 if view => (
+                "view, transposed",
+                "v.strided().transposed()[($0 & 7, $1 & 7)]".to_string(),
+                vec![index(self), index(self)],
+            ),
             // Its own element: what the thread stored there itself.
-            4 | 5 if !outputs.is_empty() && !uniform => ("an own element", format!("{}[i]", self.one_of(&outputs)), vec![]),
+            4 | 5 if !outputs.is_empty() && !uniform => {
+                ("an own element", format!("{}[i]", self.one_of(&outputs)), vec![])
+            }
             _ if inputs.is_empty() => return None,
             6 => {
                 let literal = self.literal(ty);
@@ -50,7 +58,7 @@ impl Generator {
             _ => over,
         };
         let slots = form.takes.iter().map(|slot| if let Slot::Of(of) = slot { *of } else { over });
-        let values: Vec<Expr> = slots.map(|ty| self.value(ty, 2, false)).collect();
+        let values: Vec<Expr> = slots.map(|ty| self.value(ty, 1, false)).collect();
         let name = self.name("w");
         let text = format!("let {name}: {ty} = {};", super::expressions::written(&form, over, ty));
         self.scope.push(Variable { name, ty, mutable: false, uniform });
@@ -74,11 +82,22 @@ impl Generator {
             }
             2 => {
                 let (shape, store) = (format!("padded([{}, 8])", n / 8), format!("{s}[(t / 8, t % 8)] = $0"));
-                ("Shared::padded", ty, linear(ty, &shape, &store, &format!("{s}[($1 % {}, $2 & 7)]", n / 8)), &[ty, Usize, Usize])
+                (
+                    "Shared::padded",
+                    ty,
+                    linear(ty, &shape, &store, &format!("{s}[($1 % {}, $2 & 7)]", n / 8)),
+                    &[ty, Usize, Usize],
+                )
             }
             3 => {
-                let (shape, store) = (format!("with_pitch([{}, 16], 19)", n / 16), format!("{s}[(t / 16, t % 16)] = $0"));
-                ("Shared::with_pitch", ty, linear(ty, &shape, &store, &format!("{s}[($1 % {}, $2 & 15)]", n / 16)), &[ty, Usize, Usize])
+                let (shape, store) =
+                    (format!("with_pitch([{}, 16], 19)", n / 16), format!("{s}[(t / 16, t % 16)] = $0"));
+                (
+                    "Shared::with_pitch",
+                    ty,
+                    linear(ty, &shape, &store, &format!("{s}[($1 % {}, $2 & 15)]", n / 16)),
+                    &[ty, Usize, Usize],
+                )
             }
             4 => {
                 let ty = if ty.bits() < 32 { U32 } else { ty };
@@ -89,30 +108,45 @@ impl Generator {
                 ("Shared::swizzled", ty, text, &[ty, Usize, Usize])
             }
             5 => {
-                let text = linear(ty, &format!("new([{}])", 4 * n), &format!("{s}.store(4 * t, [$0, $1, $2, $0])"), &format!("{s}[$3 * 2]"));
+                let text = linear(
+                    ty,
+                    &format!("new([{}])", 4 * n),
+                    &format!("{s}.store(4 * t, [$0, $1, $2, $0])"),
+                    &format!("{s}[$3 * 2]"),
+                );
                 ("shared.store", ty, text, &[ty, ty, ty, Usize])
             }
             6 => {
                 let (k, load) = (self.below(2), format!("{s}.load::<2>(($1 % {}) * 2)", n / 2));
-                ("shared.load", ty, linear(ty, &format!("new([{n}])"), &format!("{s}[t] = $0"), &format!("{load}[{k}]")), &[ty, Usize])
+                (
+                    "shared.load",
+                    ty,
+                    linear(ty, &format!("new([{n}])"), &format!("{s}[t] = $0"), &format!("{load}[{k}]")),
+                    &[ty, Usize],
+                )
             }
             7 => {
                 let ty = self.one_of(&[U32, I32, U64]);
-                let method = self.one_of(&["fetch_add", "fetch_max", "fetch_min", "fetch_or", "fetch_and", "fetch_xor"]);
-                let (store, load) = (
-                    format!("{s}.fill(1); block::sync(); {s}.{method}($0 & 15, $1 & 0xff)"),
-                    format!("{s}[$2 & 15]"),
-                );
+                let method =
+                    self.one_of(&["fetch_add", "fetch_max", "fetch_min", "fetch_or", "fetch_and", "fetch_xor"]);
+                let (store, load) =
+                    (format!("{s}.fill(1); block::sync(); {s}.{method}($0 & 15, $1 & 0xff)"), format!("{s}[$2 & 15]"));
                 ("atomic operations in shared memory", ty, linear(ty, "new([16])", &store, &load), &[Usize, ty, Usize])
             }
             8 => {
                 let literal = self.literal(ty);
-                let text = linear(ty, "new([40])", &format!("{s}.fill({literal})"), &format!("{s}.get($0).unwrap_or($1)"));
+                let text =
+                    linear(ty, "new([40])", &format!("{s}.fill({literal})"), &format!("{s}.get($0).unwrap_or($1)"));
                 ("shared.fill, shared.get", ty, text, &[Usize, ty])
             }
             9 if self.view.is_some() => {
                 let ty = self.view.as_ref().map_or(U32, |v| v.element);
-                ("shared.copy_from", ty, linear(ty, "new([8, 8])", &format!("{s}.copy_from(v)"), &format!("{s}[($0 & 7, $1 & 7)]")), &[Usize, Usize])
+                (
+                    "shared.copy_from",
+                    ty,
+                    linear(ty, "new([8, 8])", &format!("{s}.copy_from(v)"), &format!("{s}[($0 & 7, $1 & 7)]")),
+                    &[Usize, Usize],
+                )
             }
             10 if self.view.is_some() => {
                 let ty = self.view.as_ref().map_or(U32, |v| v.element);
@@ -136,7 +170,7 @@ impl Generator {
         // Where the copy begins is the same for all of the block.
         let takes: Vec<(Scalar, bool)> =
             takes.iter().enumerate().map(|(n, ty)| (*ty, construct == "shared.copy_async" && n > 1)).collect();
-        let values = takes.into_iter().map(|(ty, uniform)| self.value(ty, 2, uniform)).collect();
+        let values = takes.into_iter().map(|(ty, uniform)| self.value(ty, 1, uniform)).collect();
         self.scope.push(Variable { name, ty, mutable: false, uniform: false });
         Statement { construct, text, values, blocks: Vec::new() }
     }
@@ -151,7 +185,7 @@ impl Generator {
             return Statement { construct: "slice.store_in", text, values, blocks: Vec::new() };
         }
         let buffer = self.one_of(&self.outputs.clone());
-        let values = vec![self.value(buffer.element, 3, false)];
+        let values = vec![self.value(buffer.element, 2, false)];
         let construct = "a store";
         let text = format!("{}[i] = $0;", buffer.name);
         Statement { construct, text, values, blocks: Vec::new() }

@@ -108,7 +108,7 @@ pub fn kernel(seed: u64) -> Kernel {
         budget: 0,
     };
     let parameters = generator.parameters();
-    for _ in 0..generator.below(3) {
+    for _ in 0..generator.below(2) + generator.below(2) * generator.below(2) {
         let function = generator.function();
         generator.functions.push(function);
     }
@@ -224,17 +224,14 @@ impl Generator {
             values: Vec::new(),
             blocks: Vec::new(),
         };
-        let mut body = vec![
-            fixed("let t = thread::index();"),
-            fixed("let i = grid::index();"),
-            fixed("let mut h: u64 = 0;"),
-        ];
+        let mut body =
+            vec![fixed("let t = thread::index();"), fixed("let i = grid::index();"), fixed("let mut h: u64 = 0;")];
         // Some variables to begin with.
         for _ in 0..3 {
             let statement = self.let_variable(Place { uniform: true, returns: false, depth: 0, loops: 0 });
             body.push(statement);
         }
-        self.budget = 16 + self.below(24);
+        self.budget = 10 + self.below(20);
         let together = Place { uniform: true, returns: false, depth: 0, loops: 0 };
         let count = 3 + self.below(10);
         body.extend(self.statements(count, together));

@@ -63,7 +63,8 @@ impl Generator {
         let mutable = self.one_in(2);
         // One that is the same for the block, at times; only where all come is it so.
         let uniform = place.uniform && !mutable && self.one_in(4);
-        let value = self.value(ty, 3, uniform);
+        let depth = 1 + self.below(3);
+        let value = self.value(ty, depth, uniform);
         let name = self.name("b");
         let text = format!("let {}{name}: {ty} = $0;", if mutable { "mut " } else { "" });
         self.scope.push(Variable { name, ty, mutable, uniform });
@@ -88,15 +89,22 @@ impl Generator {
             _ => &["="],
         };
         let operator = self.one_of(operators);
-        let value = self.value(ty, 3, false);
-        plain(if operator == "=" { "an assignment" } else { "an operator that assigns" }, format!("{name} {operator} $0;"), vec![value])
+        let depth = 1 + self.below(3);
+        let value = self.value(ty, depth, false);
+        plain(
+            if operator == "=" { "an assignment" } else { "an operator that assigns" },
+            format!("{name} {operator} $0;"),
+            vec![value],
+        )
     }
 
     fn swap(&mut self) -> Statement {
         let all = self.mutable();
         let pairs: Vec<_> = all
             .iter()
-            .flat_map(|(a, x)| all.iter().filter(move |(b, y)| a < b && x == y).map(move |(b, _)| (a.clone(), b.clone())))
+            .flat_map(|(a, x)| {
+                all.iter().filter(move |(b, y)| a < b && x == y).map(move |(b, _)| (a.clone(), b.clone()))
+            })
             .collect();
         match pairs.is_empty() {
             true => self.assign(),
@@ -111,7 +119,11 @@ impl Generator {
     fn array(&mut self) -> Statement {
         let ty = self.one_of(&[U32, I32, I64, U64, U16, I8]);
         let (name, a) = (self.name("b"), self.name("r"));
-        let change = self.one_of(&["{a}[k] ^ {a}[(k + 1) % 4]", "{a}[3 - k].wrapping_mul($2)", "{a}[k].wrapping_add($2).rotate_left(k as u32)"]);
+        let change = self.one_of(&[
+            "{a}[k] ^ {a}[(k + 1) % 4]",
+            "{a}[3 - k].wrapping_mul($2)",
+            "{a}[k].wrapping_add($2).rotate_left(k as u32)",
+        ]);
         let change = change.replace("{a}", &a);
         let text = format!(
             "let {name}: {ty} = {{ let mut {a} = [$0, $1, 5, $0]; for k in unroll(0..4) {{ {a}[k] = {change}; }} {a}[0] ^ {a}[1].wrapping_mul(3) ^ {a}[2] ^ {a}[3] }};"
@@ -124,7 +136,7 @@ impl Generator {
     fn condition(&mut self, place: Place) -> Statement {
         // Where threads are to stay together, they all go one way.
         let uniform = place.uniform && self.one_in(2);
-        let condition = self.value(Bool, 3, uniform);
+        let condition = self.value(Bool, 2, uniform);
         let inside = Place { uniform, ..place };
         // Some may return in here: they must not be waited for.
         let inside = Place { returns: place.returns && !place.uniform, ..inside };
