@@ -49,7 +49,8 @@ fn edges(ty: Scalar) -> Vec<u64> {
 /// A random value: integers of any magnitude, floats of any bits and of near magnitudes.
 fn drawn(ty: Scalar, random: &mut Random) -> u64 {
     let bits = random.next();
-    let near = |exponent: u64| random.next() >> 63 << 63 | exponent << 52 | bits & ((1 << 52) - 1);
+    let sign = random.next() & 1 << 63;
+    let near = |exponent: u64| sign | exponent << 52 | bits & ((1 << 52) - 1);
     match ty {
         Scalar::F32 if bits & 1 == 0 => (f64::from_bits(near(1023 - 8 + (bits >> 56 & 15))) as f32).to_bits().into(),
         Scalar::F64 if bits & 1 == 0 => near(1023 - 8 + (bits >> 56 & 15)),

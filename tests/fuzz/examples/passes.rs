@@ -16,6 +16,6 @@ fn main() -> Result<(), String> {
         }
     };
     kernel_dsl_compiler::passes::optimise_with(compiled.lowered.clone(), observe).map_err(|e| e.to_string())?;
-    println!("{}", compiled.ptx);
+    println!("{}\nthe checked form:\n{}\n{}", compiled.ptx, *compiled.checked, compiled.checked_ptx);
     Ok(())
 }

@@ -61,6 +61,8 @@ impl Generator {
         let values: Vec<Expr> = slots.map(|ty| self.value(ty, 1, false)).collect();
         let name = self.name("w");
         let text = format!("let {name}: {ty} = {};", super::expressions::written(&form, over, ty));
+        // Of narrower values it is not proven.
+        let uniform = uniform && (ty == Bool || ty.bits() >= 32);
         self.scope.push(Variable { name, ty, mutable: false, uniform });
         Statement { construct: form.name, text, values, blocks: Vec::new() }
     }
