@@ -53,6 +53,14 @@ impl Graph {
         let end = blocks.len();
         let ends = |inst: &Inst| matches!(inst.kind, Kind::Exit | Kind::Trap(_));
         let last_of = |block: usize| &insts[blocks[block].1 as usize - 1];
+        let mut successors = vec![Vec::new(); end];
+        for (block, (_, after)) in blocks.iter().enumerate() {
+            let (targets, falls) = leads(&insts[*after as usize - 1]);
+            successors[block].extend(targets.iter().map(|t| if *t as usize == count { end } else { block_of(*t) }));
+            if falls {
+                successors[block].push(block + 1);
+            }
+        }
         let reached = reached(&successors);
         let last = (0..end).rfind(|block| reached[*block] && last_of(*block).guard.is_none() && ends(last_of(*block)));
         // A loop at the end may be left by a condition alone: there the paths end.
