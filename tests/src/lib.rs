@@ -16,6 +16,7 @@
 //! * `tests/checked.rs`: the checked form of wrong kernels reports what the oracle finds.
 //! * `tests/zoo`: kernels with one bug each, which the oracle tells at the marked line, beside mended twins, of which it says nothing.
 //! * `tests/mutation`: our kernels with one change of their IR at a time, which the oracle or the reference must notice.
+//! * `fuzz`, a package of its own: kernels made at random, on every executor, which must agree.
 //! * `tests/analyses.rs`: bank conflicts, sectors and what is slow, against addresses counted in plain Rust.
 //! * `tests/profile.rs`: the same of every kernel, against what the interpreter measures.
 //! * `tests/paper.rs`: kernels as experts write them, which stand in `src/paper` here; the program `paper` is the command `kernels`

@@ -51,7 +51,8 @@ impl Graph {
             .collect();
         let block_of = |pc: Pc| blocks.partition_point(|(start, _)| *start <= pc) - 1;
         let end = blocks.len();
-        let ends = |inst: &Inst| inst.guard.is_none() && matches!(inst.kind, Kind::Exit | Kind::Trap(_));
+        let ends = |inst: &Inst| matches!(inst.kind, Kind::Exit | Kind::Trap(_));
+        let last_of = |block: usize| &insts[blocks[block].1 as usize - 1];
         let mut successors = vec![Vec::new(); end];
         for (block, (_, after)) in blocks.iter().enumerate() {
             let (targets, falls) = leads(&insts[*after as usize - 1]);
@@ -61,7 +62,9 @@ impl Graph {
             }
         }
         let reached = reached(&successors);
-        let last = (0..end).rfind(|block| reached[*block] && ends(&insts[blocks[*block].1 as usize - 1]));
+        let last = (0..end).rfind(|block| reached[*block] && last_of(*block).guard.is_none() && ends(last_of(*block)));
+        // A loop at the end may be left by a condition alone: there the paths end.
+        let last = last.or_else(|| (0..end).rfind(|block| reached[*block] && ends(last_of(*block))));
         if let Some(last) = last {
             successors[last].push(end);
         }

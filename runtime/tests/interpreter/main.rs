@@ -9,6 +9,7 @@ mod kit;
 mod matmul;
 mod memory;
 mod parallel;
+mod reference;
 mod rendering;
 mod shadow;
 mod shifts;

@@ -101,12 +101,15 @@ fn replace(
         _ => None,
     };
     rewrite(&mut region.insts, |inst, _| {
+        // Of the operands as they were: behind a select that is left out, another may choose what it gave by a condition of its own.
+        if let Op::Select { yes, .. } = inst.op
+            && wish(yes).is_some()
+        {
+            stands[inst.results[0].0 as usize] = yes;
+            return false;
+        }
         inst.op.map_operands(|value| stands.get(value.0 as usize).copied().unwrap_or(value));
         match &mut inst.op {
-            Op::Select { yes, .. } if wish(*yes).is_some() => {
-                stands[inst.results[0].0 as usize] = *yes;
-                return false;
-            }
             Op::Load { guard: Some(guard), .. } => {
                 for (result, otherwise) in inst.results.iter().zip(&mut guard.otherwise) {
                     if let Some(bits) = wish(*result) {

@@ -1,0 +1,332 @@
+//! The operations that kernels are made of: a row each, with the types that it has.
+//!
+//! Each is defined for all values of its operands, and no check has anything to say of it: what could overflow, divide by zero or
+//! show the bits of a NaN is written such that it does not.
+
+use kernel_dsl_compiler::Scalar::{self, *};
+
+/// A type in a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Slot {
+    /// The one that the row is over.
+    T,
+    /// One of those that the row results in.
+    R,
+    /// This.
+    Of(Scalar),
+}
+
+/// An operation. In its text `$T` is the type that it is over, `$R` that of its result, `$W` the bits of `$T` less one.
+#[derive(Clone, Copy, Debug)]
+pub struct Form {
+    /// What the statistics call it.
+    pub name: &'static str,
+    /// What is written, its operands `$0`, `$1`, ….
+    pub text: &'static str,
+    /// Which types `T` may be.
+    pub over: &'static [Scalar],
+    /// What it gives.
+    pub result: Slot,
+    /// What `R` may be.
+    pub results: &'static [Scalar],
+    /// What it takes.
+    pub takes: &'static [Slot],
+}
+
+const WIDE: &[Scalar] = &[I32, U32, I64, U64];
+const ORDERED: &[Scalar] = &[I32, U32, I64, U64, F32, F64];
+const BOOLEAN: &[Scalar] = &[Bool];
+const SIGNED: &[Scalar] = &[I8, I16, I32, I64];
+const UNSIGNED: &[Scalar] = &[U8, U16, U32, U64];
+const INTEGERS: &[Scalar] = &[I8, I16, I32, I64, U8, U16, U32, U64];
+const FLOATS: &[Scalar] = &[F32, F64];
+const HALVES: &[Scalar] = &[F16, Bf16];
+const REALS: &[Scalar] = &[F32, F64, F16, Bf16];
+const NUMBERS: &[Scalar] = &[I8, I16, I32, I64, U8, U16, U32, U64, F32, F64];
+const VALUES: &[Scalar] = &[I8, I16, I32, I64, U8, U16, U32, U64, F32, F64, F16, Bf16];
+const ALL: &[Scalar] = &[Bool, I8, I16, I32, I64, U8, U16, U32, U64, F32, F64, F16, Bf16, Usize];
+const INDEX: &[Scalar] = &[Usize];
+const WORD: &[Scalar] = &[U32];
+const SINGLE: &[Scalar] = &[F32];
+
+const fn form(
+    name: &'static str,
+    over: &'static [Scalar],
+    takes: &'static [Slot],
+    result: Slot,
+    text: &'static str,
+) -> Form {
+    Form { name, text, over, result, results: &[], takes }
+}
+
+const fn cast(name: &'static str, over: &'static [Scalar], results: &'static [Scalar], text: &'static str) -> Form {
+    Form { name, text, over, result: Slot::R, results, takes: &[Slot::T] }
+}
+
+const T: Slot = Slot::T;
+const N: Slot = Slot::Of(U32);
+const B: Slot = Slot::Of(Bool);
+const X: Slot = Slot::Of(Usize);
+const F: Slot = Slot::Of(F32);
+
+/// What any thread may do by itself.
+pub const FORMS: &[Form] = &[
+    // Integers.
+    form("wrapping_add", INTEGERS, &[T, T], T, "$0.wrapping_add($1)"),
+    form("wrapping_sub", INTEGERS, &[T, T], T, "$0.wrapping_sub($1)"),
+    form("wrapping_mul", INTEGERS, &[T, T], T, "$0.wrapping_mul($1)"),
+    form("+", INTEGERS, &[T, T], T, "(($0 & 0x3f) + ($1 & 0x3f))"),
+    form("- of signed", SIGNED, &[T, T], T, "(($0 & 0x3f) - ($1 & 0x3f))"),
+    form("- of unsigned", UNSIGNED, &[T, T], T, "{ let (p, q) = ($0, $1); p.max(q) - p.min(q) }"),
+    form("*", INTEGERS, &[T, T], T, "(($0 & 0x7) * ($1 & 0xf))"),
+    form("* by a constant", INTEGERS, &[T], T, "(($0 & 0x7) * 12)"),
+    form("/ of unsigned", UNSIGNED, &[T, T], T, "($0 / ($1 | 1))"),
+    form("/ of signed", SIGNED, &[T, T], T, "($0 / match $1 { 0 | -1 => 3, d => d })"),
+    form("/ by a constant", INTEGERS, &[T], T, "($0 / 10)"),
+    form("/ by a power of two", INTEGERS, &[T], T, "($0 / 8)"),
+    form("% of unsigned", UNSIGNED, &[T, T], T, "($0 % ($1 | 1))"),
+    form("% of signed", SIGNED, &[T, T], T, "($0 % match $1 { 0 | -1 => -7, d => d })"),
+    form("% by a constant", INTEGERS, &[T], T, "($0 % 7)"),
+    form("% by a power of two", INTEGERS, &[T], T, "($0 % 16)"),
+    form("&", INTEGERS, &[T, T], T, "($0 & $1)"),
+    form("|", INTEGERS, &[T, T], T, "($0 | $1)"),
+    form("^", INTEGERS, &[T, T], T, "($0 ^ $1)"),
+    form("!", INTEGERS, &[T], T, "(!$0)"),
+    form("<<", INTEGERS, &[T, N], T, "($0 << ($1 & $W))"),
+    form(">>", INTEGERS, &[T, N], T, "($0 >> ($1 & $W))"),
+    form("<< by a constant", INTEGERS, &[T], T, "($0 << 3)"),
+    form(">> by a constant", INTEGERS, &[T], T, "($0 >> 5)"),
+    form("wrapping_shl", INTEGERS, &[T, N], T, "$0.wrapping_shl($1)"),
+    form("wrapping_shr", INTEGERS, &[T, N], T, "$0.wrapping_shr($1)"),
+    form("rotate_left", INTEGERS, &[T, N], T, "$0.rotate_left($1)"),
+    form("rotate_right", INTEGERS, &[T, N], T, "$0.rotate_right($1)"),
+    form("- of one", SIGNED, &[T], T, "(-($0 >> 1))"),
+    form("wrapping_neg", INTEGERS, &[T], T, "$0.wrapping_neg()"),
+    form("abs", SIGNED, &[T], T, "($0 >> 1).abs()"),
+    form("wrapping_abs", SIGNED, &[T], T, "$0.wrapping_abs()"),
+    form("signum", SIGNED, &[T], T, "$0.signum()"),
+    form("is_negative", SIGNED, &[T], B, "$0.is_negative()"),
+    form("is_positive", SIGNED, &[T], B, "$0.is_positive()"),
+    form("unsigned_abs of 32 bits", &[I32], &[T], Slot::Of(U32), "$0.unsigned_abs()"),
+    form("unsigned_abs of 8 bits", &[I8], &[T], Slot::Of(U8), "$0.unsigned_abs()"),
+    form("unsigned_abs of 64 bits", &[I64], &[T], Slot::Of(U64), "$0.unsigned_abs()"),
+    form("min", INTEGERS, &[T, T], T, "$0.min($1)"),
+    form("max", INTEGERS, &[T, T], T, "$0.max($1)"),
+    form("clamp", INTEGERS, &[T], T, "$0.clamp(3, 99)"),
+    form("abs_diff", UNSIGNED, &[T, T], T, "$0.abs_diff($1)"),
+    form("pow", INTEGERS, &[T], T, "($0 & 0x3).pow(3)"),
+    form("count_ones", INTEGERS, &[T], N, "$0.count_ones()"),
+    form("count_zeros", INTEGERS, &[T], N, "$0.count_zeros()"),
+    form("leading_zeros", INTEGERS, &[T], N, "$0.leading_zeros()"),
+    form("leading_ones", INTEGERS, &[T], N, "$0.leading_ones()"),
+    form("trailing_zeros", INTEGERS, &[T], N, "$0.trailing_zeros()"),
+    form("trailing_ones", INTEGERS, &[T], N, "$0.trailing_ones()"),
+    form("reverse_bits", INTEGERS, &[T], T, "$0.reverse_bits()"),
+    form("swap_bytes", INTEGERS, &[T], T, "$0.swap_bytes()"),
+    form("div_ceil", UNSIGNED, &[T, T], T, "$0.div_ceil($1 | 1)"),
+    form("next_multiple_of", UNSIGNED, &[T, T], T, "($0 & 0x3f).next_multiple_of(($1 & 0x1f) | 1)"),
+    form("next_power_of_two", UNSIGNED, &[T], T, "($0 & 0x7f).next_power_of_two()"),
+    form("is_power_of_two", UNSIGNED, &[T], B, "$0.is_power_of_two()"),
+    form("is_multiple_of", UNSIGNED, &[T, T], B, "$0.is_multiple_of($1)"),
+    form("ilog2", UNSIGNED, &[T], N, "($0 | 1).ilog2()"),
+    form("saturating_add", INTEGERS, &[T, T], T, "$0.saturating_add($1)"),
+    form("saturating_sub", INTEGERS, &[T, T], T, "$0.saturating_sub($1)"),
+    form("saturating_mul", UNSIGNED, &[T, T], T, "$0.saturating_mul($1)"),
+    form("div_euclid", SIGNED, &[T, T], T, "$0.div_euclid(match $1 { 0 | -1 => 5, d => d })"),
+    form("rem_euclid", SIGNED, &[T, T], T, "$0.rem_euclid(match $1 { 0 | -1 => -5, d => d })"),
+    form("checked_add", INTEGERS, &[T, T, T], T, "$0.checked_add($1).unwrap_or($2)"),
+    form("checked_sub", INTEGERS, &[T, T, T], T, "$0.checked_sub($1).unwrap_or($2)"),
+    form("checked_mul", INTEGERS, &[T, T, T], T, "$0.checked_mul($1).unwrap_or($2)"),
+    form("checked_div", INTEGERS, &[T, T, T], T, "$0.checked_div($1).unwrap_or($2)"),
+    form("checked_rem", INTEGERS, &[T, T, T], T, "$0.checked_rem($1).unwrap_or($2)"),
+    form("overflowing_add", INTEGERS, &[T, T], T, "{ let (p, q) = $0.overflowing_add($1); p ^ q as $T }"),
+    form("overflowing_sub", INTEGERS, &[T, T], T, "{ let (p, q) = $0.overflowing_sub($1); p ^ q as $T }"),
+    form("overflowing_mul", INTEGERS, &[T, T], T, "{ let (p, q) = $0.overflowing_mul($1); p ^ q as $T }"),
+    form("int::mul_hi", WORD, &[T, T], T, "int::mul_hi($0, $1)"),
+    form("int::mul24", WORD, &[T, T], T, "int::mul24($0 & 0xff_ffff, $1 & 0xff_ffff)"),
+    form("int::byte_perm", WORD, &[T, T], T, "int::byte_perm($0, $1, 0x1604)"),
+    form("int::funnel_shl", WORD, &[T, T, N], T, "int::funnel_shl($0, $1, $2 & 31)"),
+    form("int::funnel_shr", WORD, &[T, T, N], T, "int::funnel_shr($0, $1, $2 & 31)"),
+    form("int::extract", WORD, &[T], T, "int::extract($0, 4, 9)"),
+    form("int::insert", WORD, &[T, T], T, "int::insert($0, $1, 4, 9)"),
+    form("a product of 64 bits", WORD, &[T, T], T, "((($0 as u64 * $1 as u64) >> 32) as u32)"),
+    // Floats.
+    form("+ of floats", REALS, &[T, T], T, "($0 + $1)"),
+    form("- of floats", REALS, &[T, T], T, "($0 - $1)"),
+    form("* of floats", REALS, &[T, T], T, "($0 * $1)"),
+    form("/ of floats", REALS, &[T, T], T, "($0 / $1)"),
+    form("- of one float", REALS, &[T], T, "(-$0)"),
+    form("mul_add", REALS, &[T, T, T], T, "$0.mul_add($1, $2)"),
+    form("abs of a float", REALS, &[T], T, "$0.abs()"),
+    form("min of floats", REALS, &[T, T], T, "$0.min($1)"),
+    form("max of floats", REALS, &[T, T], T, "$0.max($1)"),
+    form("clamp of a float", FLOATS, &[T], T, "$0.clamp(-2.5, 100.0)"),
+    form("sqrt", FLOATS, &[T], T, "$0.sqrt()"),
+    form("floor", FLOATS, &[T], T, "$0.floor()"),
+    form("ceil", FLOATS, &[T], T, "$0.ceil()"),
+    form("trunc", FLOATS, &[T], T, "$0.trunc()"),
+    form("round", FLOATS, &[T], T, "$0.round()"),
+    form("round_ties_even", FLOATS, &[T], T, "$0.round_ties_even()"),
+    form("fract", FLOATS, &[T], T, "$0.fract()"),
+    form("recip", FLOATS, &[T], T, "$0.recip()"),
+    form("signum of a float", FLOATS, &[T], T, "$0.signum()"),
+    form("copysign", FLOATS, &[T, T], T, "{ let (p, q) = ($0, $1); if q.is_nan() { p } else { p.copysign(q) } }"),
+    form("is_nan", FLOATS, &[T], B, "$0.is_nan()"),
+    form("is_finite", FLOATS, &[T], B, "$0.is_finite()"),
+    form("is_infinite", FLOATS, &[T], B, "$0.is_infinite()"),
+    form("is_sign_negative", FLOATS, &[T], B, "{ let p = $0; !p.is_nan() && p.is_sign_negative() }"),
+    form("to_bits of 32 bits", SINGLE, &[T], N, "{ let p = $0; if p.is_nan() { 7 } else { p.to_bits() } }"),
+    form("to_bits of 64 bits", &[F64], &[T], Slot::Of(U64), "{ let p = $0; if p.is_nan() { 7 } else { p.to_bits() } }"),
+    form("to_bits of 16 bits", HALVES, &[T], Slot::Of(U16), "{ let p = $0; if p == p { p.to_bits() } else { 7 } }"),
+    form("from_bits of 32 bits", SINGLE, &[N], T, "f32::from_bits($0)"),
+    form("from_bits of 64 bits", &[F64], &[Slot::Of(U64)], T, "f64::from_bits($0)"),
+    form("from_bits of 16 bits", HALVES, &[Slot::Of(U16)], T, "$T::from_bits($0)"),
+    form("math::exp", SINGLE, &[T], T, "math::exp($0)"),
+    form("math::ln", SINGLE, &[T], T, "math::ln($0)"),
+    form("math::sin", SINGLE, &[T], T, "math::sin($0)"),
+    form("math::tanh", SINGLE, &[T], T, "math::tanh($0)"),
+    form("math::cbrt", SINGLE, &[T], T, "math::cbrt($0)"),
+    form("math::pow", SINGLE, &[T, T], T, "math::pow($0, $1)"),
+    form("math::atan2", SINGLE, &[T, T], T, "math::atan2($0, $1)"),
+    form("math::hypot", SINGLE, &[T, T], T, "math::hypot($0, $1)"),
+    // Comparisons, truth.
+    form("<", VALUES, &[T, T], B, "($0 < $1)"),
+    form("<=", VALUES, &[T, T], B, "($0 <= $1)"),
+    form(">", VALUES, &[T, T], B, "($0 > $1)"),
+    form(">=", VALUES, &[T, T], B, "($0 >= $1)"),
+    form("==", VALUES, &[T, T], B, "($0 == $1)"),
+    form("!=", VALUES, &[T, T], B, "($0 != $1)"),
+    form("== of indices", INDEX, &[T, T], B, "($0 == $1)"),
+    form("< of indices", INDEX, &[T, T], B, "($0 < $1)"),
+    form("&&", BOOLEAN, &[T, T], T, "($0 && $1)"),
+    form("||", BOOLEAN, &[T, T], T, "($0 || $1)"),
+    form("& of bool", BOOLEAN, &[T, T], T, "($0 & $1)"),
+    form("| of bool", BOOLEAN, &[T, T], T, "($0 | $1)"),
+    form("^ of bool", BOOLEAN, &[T, T], T, "($0 ^ $1)"),
+    form("! of bool", BOOLEAN, &[T], T, "(!$0)"),
+    form("matches!", INTEGERS, &[T], B, "matches!($0, 1 | 3..=8 | 100..)"),
+    // Choices.
+    form("if as a value", ALL, &[B, T, T], T, "(if $0 { $1 } else { $2 })"),
+    form("if, else if", ALL, &[B, T, B, T, T], T, "(if $0 { $1 } else if $2 { $3 } else { $4 })"),
+    form("match of numbers", ALL, &[N, T, T, T], T, "(match $0 { 0 => $1, 2 | 5..=9 => $2, _ => $3 })"),
+    form(
+        "match with a guard",
+        INTEGERS,
+        &[T, T, T],
+        T,
+        "(match $0 { p if p > 64 => p ^ $1, p @ 1..=63 => p & $2, _ => 5 })",
+    ),
+    form(
+        "match of a tuple",
+        ALL,
+        &[B, B, T, T, T],
+        T,
+        "(match ($0, $1) { (true, true) => $2, (true, false) => $3, (false, _) => $4 })",
+    ),
+    form(
+        "Option, if let",
+        ALL,
+        &[B, T, T],
+        T,
+        "{ let p = if $0 { Some($1) } else { None }; if let Some(q) = p { q } else { $2 } }",
+    ),
+    form(
+        "Option::map_or",
+        INTEGERS,
+        &[B, T, T],
+        T,
+        "{ let p = if $0 { Some($1) } else { None }; p.map_or($2, |q| q ^ 3) }",
+    ),
+    form(
+        "a labelled block",
+        ALL,
+        &[B, T, B, T, T],
+        T,
+        "'found: { if $0 { break 'found $1; } if $2 { break 'found $3; } $4 }",
+    ),
+    form("a closure", INTEGERS, &[T, T, T], T, "{ let f = |p: $T| p.wrapping_mul($0); f($1) ^ f($2) }"),
+    form("an array", ALL, &[T, T, T], T, "{ let p = [$0, $1, $2]; p[1] }"),
+    form(
+        "a tuple",
+        ALL,
+        &[T, T],
+        T,
+        "{ let (p, q) = ($0, $1); let (mut r, mut s) = (p, q); (r, s) = (s, r); if true { r } else { s } }",
+    ),
+    // Casts.
+    cast("as, of numbers", NUMBERS, NUMBERS, "($0 as $R)"),
+    cast("as, of bool", BOOLEAN, INTEGERS, "($0 as $R)"),
+    cast("as, of indices", INDEX, NUMBERS, "($0 as $R)"),
+    cast("as, through f32", NUMBERS, INTEGERS, "(($0 as f32 * 0.5) as $R)"),
+    form("to_f32", HALVES, &[T], F, "$0.to_f32()"),
+    form("from_f32", HALVES, &[F], T, "$T::from_f32($0)"),
+    // Indices: each is below 64.
+    form("as usize", WORD, &[T], X, "(($0 & 63) as usize)"),
+    form("+ of indices", INDEX, &[T, T], T, "(($0 + $1) & 63)"),
+    form("* of indices", INDEX, &[T, T], T, "(($0 * $1 + 3) % 61)"),
+    form("/ of indices", INDEX, &[T], T, "($0 / 5)"),
+    form("^ of indices", INDEX, &[T, T], T, "($0 ^ $1)"),
+    form("- of indices", INDEX, &[T], T, "(63 - $0)"),
+    form("min of indices", INDEX, &[T, T], T, "$0.min($1)"),
+    form("wrapping_sub of indices", INDEX, &[T, T], T, "($0.wrapping_sub($1) & 63)"),
+    form("saturating_sub of indices", INDEX, &[T, T], T, "$0.saturating_sub($1)"),
+];
+
+/// What threads do together, where all of the block come. Of floats the order is part of what it means.
+pub const TOGETHER: &[Form] = &[
+    form("warp::sum", WIDE, &[T], T, "warp::sum($0 & 0xffff)"),
+    form("warp::sum of floats", FLOATS, &[T], T, "warp::sum($0)"),
+    form("warp::max", ORDERED, &[T], T, "warp::max($0)"),
+    form("warp::min", ORDERED, &[T], T, "warp::min($0)"),
+    form("warp::reduce", INTEGERS, &[T], T, "warp::reduce($0, |a, b| a ^ b)"),
+    form(
+        "warp::reduce, not associative",
+        INTEGERS,
+        &[T],
+        T,
+        "warp::reduce($0, |a, b| a.wrapping_mul(3).wrapping_add(b))",
+    ),
+    form("warp::scan", INTEGERS, &[T], T, "warp::scan($0, |a, b| a.wrapping_add(b))"),
+    form("warp::exclusive_scan", INTEGERS, &[T], T, "warp::exclusive_scan($0, 0, |a, b| a.wrapping_add(b))"),
+    form("warp::broadcast", VALUES, &[T], T, "warp::broadcast($0, 9)"),
+    form("warp::shuffle", VALUES, &[T, X], T, "warp::shuffle($0, $1 & 31)"),
+    form("warp::shuffle_xor", VALUES, &[T], T, "warp::shuffle_xor($0, 21)"),
+    form("warp::shuffle_up", VALUES, &[T, T], T, "warp::shuffle_up($0, 3).unwrap_or($1)"),
+    form("warp::shuffle_down", VALUES, &[T, T], T, "warp::shuffle_down($0, 7).unwrap_or($1)"),
+    form("warp::ballot", BOOLEAN, &[T], N, "warp::ballot($0)"),
+    form("warp::all", BOOLEAN, &[T], B, "warp::all($0)"),
+    form("warp::any", BOOLEAN, &[T], B, "warp::any($0)"),
+    form("group.sum", FLOATS, &[T], T, "warp::group::<8>().sum($0)"),
+    form("group.max", ORDERED, &[T], T, "warp::group::<4>().max($0)"),
+    form("group.reduce", INTEGERS, &[T], T, "warp::group::<16>().reduce($0, |a, b| a ^ b)"),
+    form("group.scan", INTEGERS, &[T], T, "warp::group::<8>().scan($0, |a, b| a.wrapping_add(b))"),
+    form("group.shuffle", VALUES, &[T, X], T, "warp::group::<8>().shuffle($0, $1 & 7)"),
+    form("group.shuffle_up", VALUES, &[T, T], T, "warp::group::<8>().shuffle_up($0, 2).unwrap_or($1)"),
+    form("group.broadcast", VALUES, &[T], T, "warp::group::<16>().broadcast($0, 3)"),
+    form("group.ballot", BOOLEAN, &[T], N, "warp::group::<8>().ballot($0)"),
+    form("group.any", BOOLEAN, &[T], B, "warp::group::<4>().any($0)"),
+];
+
+/// The same of a block: what they give is one value for all of it, save where it says otherwise.
+pub const BLOCKS: &[Form] = &[
+    form("block::sum", WIDE, &[T], T, "block::sum($0 & 0xffff)"),
+    form("block::sum of floats", FLOATS, &[T], T, "block::sum($0)"),
+    form("block::max", ORDERED, &[T], T, "block::max($0)"),
+    form("block::min", ORDERED, &[T], T, "block::min($0)"),
+    form("block::reduce", INTEGERS, &[T], T, "block::reduce($0, |a, b| a ^ b)"),
+    form("block::broadcast", VALUES, &[T], T, "block::broadcast($0, 13)"),
+    form("block::all", BOOLEAN, &[T], B, "block::all($0)"),
+    form("block::any", BOOLEAN, &[T], B, "block::any($0)"),
+];
+
+/// Of which each thread has its own, or which is not proven to be one for all.
+pub const SCANS: &[Form] = &[
+    form("block::scan", INTEGERS, &[T], T, "{ let (p, _) = block::scan($0, 0, |a, b| a.wrapping_add(b)); p }"),
+    form(
+        "block::scan, the total",
+        INTEGERS,
+        &[T],
+        T,
+        "{ let (_, p) = block::scan($0, 0, |a, b| a.wrapping_add(b)); p }",
+    ),
+];

@@ -1,0 +1,20 @@
+//! Differential fuzzing of whole kernels: right ones, made at random, which every executor must agree about bit for bit.
+//!
+//! ```text
+//! seed ─ generate ─▶ program ─ text ─▶ compile ─▶ run: interpreter × PTX interpreter ─▶ batch: ptxas, GPU
+//!            forms      ▲                             │                  campaign: all of it, on all cores
+//!                     shrink ◀────── a failure ───────┘──▶ found: a file, and a test of it
+//! ```
+
+pub mod batch;
+pub mod campaign;
+pub mod compile;
+pub mod count;
+pub mod data;
+pub mod forms;
+pub mod found;
+pub mod generate;
+pub mod gpu;
+pub mod program;
+pub mod run;
+pub mod shrink;

@@ -1,0 +1,16 @@
+//! Seed 60.
+//! Fault: the pass `masked`. A select whose `yes` had become a masked load, behind a select by the load's own condition that was left
+//! out, was taken for such a one itself and left out too.
+//!
+//! the interpreter after all passes leaves 0xa9ec1d88 in hash[2], the interpreter as lowered 0x29ec1d88
+
+#[kernel(block = 32, grid = 1)]
+fn k60(x0: &[f32], x3: &[f32], hash: &mut [u64]) {
+    let t = thread::index();
+    let i = grid::index();
+    let mut h: u64 = 0;
+    let mut b20: usize = (t & 63);
+    let b39: f32 = ({ let (p, q) = (x0.get(b20 * 37).copied().unwrap_or((-3.75f32)), x3[1usize]); if q.is_nan() { p } else { p.copysign(q) } });
+    h = h.rotate_left(5) ^ ((if b39.is_nan() { 7 } else { b39.to_bits() }) as u64);
+    hash[i] = h;
+}
