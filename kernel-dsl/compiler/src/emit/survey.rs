@@ -69,6 +69,12 @@ impl Survey {
             for inner in inst.op.regions() {
                 self.walk(kernel, inner, read);
             }
+            // And it does so behind all that is in it.
+            if let Op::For(l) = &inst.op
+                && let Some(index) = l.body.parameters.first()
+            {
+                self.last[index.0 as usize] = None;
+            }
         }
     }
 

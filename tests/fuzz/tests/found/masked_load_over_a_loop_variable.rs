@@ -1,6 +1,6 @@
 //! Seed 28149.
-//! Fault: emission. The load under a condition takes the register of what it gives the other lanes, here the loop's variable, which lives on:
-//! `@%p1 ld.global.u32 %r7, …` before `add.u32 %r7, %r7, 1`. To be mended; then this belongs to `tests/found`.
+//! Fault: emission. The load under a condition took the register of what it gives the other lanes, here the loop's variable, which lives on:
+//! `@%p1 ld.global.u32 %r7, …` before `add.u32 %r7, %r7, 1`.
 //!
 //! the PTX interpreter leaves 0x1f in y1[0], the interpreter as lowered 0x1
 
