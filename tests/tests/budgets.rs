@@ -40,8 +40,8 @@ fn ffma(l: &Loop) -> u32 {
 /// Registers of a multiprocessor of sm_61.
 const REGISTERS: u32 = 65_536;
 
-/// No tile spills, and the large ones leave room for two blocks of 256 threads. Of the loop of 128 × 128 × 8: what is not a
-/// multiplication, and how long they wait for one another's registers.
+/// No tile of `f32` spills, and the large ones leave room for two blocks of 256 threads. Of the loop of 128 × 128 × 8 in `f32`: what is not
+/// a multiplication, and how long they wait for one another's registers.
 #[test]
 fn gemm_multiplies() {
     for Cost { name, resources, hot } in

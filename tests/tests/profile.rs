@@ -33,7 +33,7 @@ enum Other {
 }
 
 /// What is otherwise in the trials: file, what is done, the array.
-const OTHERWISE: [(&str, Kind, &str, Other); 15] = [
+const OTHERWISE: [(&str, Kind, &str, Other); 17] = [
     ("attention.rs", Kind::Store, "lse", Other::Odd),
     ("decode.rs", Kind::Load, "part_ml", Other::Near),
     ("decode.rs", Kind::Load, "part_o", Other::Few),
@@ -42,6 +42,8 @@ const OTHERWISE: [(&str, Kind, &str, Other); 15] = [
     ("elementwise.rs", Kind::Store, "y", Other::Few),
     ("histogram.rs", Kind::Atomic, "bins", Other::Few),
     ("q8_gemm.rs", Kind::Store, "y", Other::Odd),
+    ("q8_gemm.rs", Kind::Load, "qx", Other::Odd),
+    ("q8_gemm.rs", Kind::Load, "qw", Other::Odd),
     ("q8_gemm.rs", Kind::Load, "dx", Other::Near),
     ("q8_gemm.rs", Kind::Load, "dw", Other::Near),
     ("scan.rs", Kind::Load, "values", Other::Few),
@@ -76,6 +78,19 @@ struct Compared {
     words: String,
 }
 
+/// α, A, B, perhaps transposed, β and C of a product in `f32`, and what comes behind them.
+fn product(random: &mut Random, [m, n, k]: [usize; 3], turned: bool, more: &[Input]) -> Vec<Input> {
+    let mut matrix = |extents: [usize; 2]| {
+        let [rows, cols] = extents;
+        Input::view(&random.values::<f32>(rows * cols), [1, rows, cols])
+    };
+    let [a, c] = [[m, k], [m, n]].map(&mut matrix);
+    let b = matrix(if turned { [n, k] } else { [k, n] });
+    let mut all = vec![Input::scalar(1f32), a, b, Input::scalar(0f32), c];
+    all.extend(more.iter().cloned());
+    all
+}
+
 /// Arguments on which blocks are full and rows begin with a sector.
 fn cases(artifact: &Artifact, instance: &Instance) -> Vec<Case> {
     let random = &mut Random::new(1);
@@ -84,6 +99,13 @@ fn cases(artifact: &Artifact, instance: &Instance) -> Vec<Case> {
         "saxpy" => vec![Input::scalar(2f32), Input::slice(&[1f32; 1024]), Input::slice(&[1f32; 1024])],
         "matmul" => vec![square(random), square(random), square(random)],
         "transpose" | "softmax" => vec![square(random), square(random)],
+        "gemm" => product(random, [128, 128, 32], false, &[Input::scalar(1usize)]),
+        "gemv_across" => product(random, [1, 64, 1024], false, &[]),
+        "gemv_along" => product(random, [1, 64, 256], true, &[]),
+        "sum_splits" => {
+            let [parts, c] = [2, 1].map(|n| Input::view(&random.values::<f32>(n * 64 * 64), [n, 64, 64]));
+            vec![Input::scalar(1f32), parts, Input::scalar(2usize), Input::scalar(0f32), c]
+        }
         _ => Vec::new(),
     };
     if !inputs.is_empty() {
@@ -147,7 +169,11 @@ fn static_costs_are_the_measured_ones() {
     let ours = |kernel: &Artifact| ["kernels_rs", "tests::paper"].iter().any(|of| kernel.module.starts_with(of));
     let kernels = kernel_dsl::kernels().into_iter().filter(|kernel| ours(kernel));
     let instances: Vec<_> = kernels
-        .flat_map(|kernel| kernel.instances.iter().map(move |i| (kernel, Instance(i.constants.to_vec()))))
+        .flat_map(|kernel| {
+            // Of families of products one: the others differ in how often something is written out.
+            let some = if kernel.module.starts_with("kernels_rs::gemm::") { 1 } else { usize::MAX };
+            kernel.instances.iter().take(some).map(move |i| (kernel, Instance(i.constants.to_vec())))
+        })
         .collect();
     let (next, all) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {

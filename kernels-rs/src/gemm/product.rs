@@ -31,18 +31,24 @@ pub trait Fused: GenericArgument + ValueArgument {}
 
 impl<E: GenericArgument + ValueArgument> Fused for E {}
 
-/// C ← α·op(A)·op(B) + β·C, of matrices in `f32`, or of a batch of them.
+/// C ← α·op(A)·op(B) + β·C, of matrices or of a batch of them, stored in `f32`, `f16`, `bf16` or a format of one's own, and computed in
+/// `f32`.
 ///
 /// op(X) is X, or its transpose. With C of [batch, M, N], A is [batch, M, K], or [batch, K, M] where it is transposed, and B
-/// [batch, K, N] or [batch, N, K]. A single matrix is a batch of one. The last stride is 1; the others are free, and 0 in A and B where a
-/// batch shares one matrix. Any extent may be 0: without products C becomes β·C.
+/// [batch, K, N] or [batch, N, K]. A single matrix is a batch of one, and 65,535 is the largest batch. The last stride is 1; the others
+/// are free, and 0 in A and B where a batch shares one matrix. Any extent may be 0: without products C becomes β·C. As for every
+/// kernel, no view has more than 2³² − 1 elements.
 ///
-/// Each element is Σ aᵢ·bᵢ by fused multiply-adds; then α·Σ, rounded, then fused with β·C. Where β is 0, C is not read. The order of
-/// the sum depends on the shape and the device's size, and on nothing else: the same call gives the same bits. Its error is at most
-/// γ(K + 32)·Σ|aᵢ·bᵢ|, γ(n) = n·u/(1 − n·u), u = 2⁻²⁴ (Higham, *Accuracy and Stability of Numerical Algorithms*, section 3.1).
+/// Each element is Σ aᵢ·bᵢ by fused multiply-adds; then α·Σ, rounded, then fused with β·C, and rounded once more where C is stored in less
+/// than `f32`. Where β is 0, C is not read; A and B are read whatever α is. The order of the sum depends on the shape, on what is
+/// transposed and on how many multiprocessors the device has: the same call gives the same bits there. Without that last rounding and without
+/// underflow, an element is off by at most |α|·γ(K + 34)·Σ|aᵢ·bᵢ| + u·|element|, where γ(n) = n·u/(1 − n·u) and u = 2⁻²⁴ (Higham,
+/// *Accuracy and Stability of Numerical Algorithms*, section 3.1).
 ///
-/// The kernels are [`gemm`] by three tiles, whole or split along K, and for up to 8 rows [`gemv_across`] and [`gemv_along`]; [`plan`] chooses. They read four elements at
-/// once where every matrix begins at a multiple of 16 bytes and extents and strides are multiples of 4, and one otherwise.
+/// The kernels are [`gemm`] by three tiles, whole or split along K, and for up to 8 rows [`gemv_across`] and [`gemv_along`]; a table of
+/// what each costs chooses. They read four elements at once where every matrix begins at a multiple of four of them and extents and strides
+/// are multiples of 4, and one otherwise. What is declared, `f32` and most of `f16`, is in the program; other formats are compiled when they
+/// are first used, which takes some milliseconds.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -110,15 +116,21 @@ impl Gemm {
         b: &BufferView<'_, T, 3>,
         c: &mut BufferViewMut<'_, T, 3>,
     ) -> Result<(), Error> {
-        self.run_with(on, a, b, c, Identity)
+        // SAFETY: this epilogue accesses nothing.
+        unsafe { self.run_with(on, a, b, c, Identity) }
     }
 
     /// Queues C ← epilogue(α·op(A)·op(B) + β·C), in the same kernels. With an epilogue other than [`Identity`] they are compiled when they
     /// are first used, which takes some milliseconds.
     ///
+    /// # Safety
+    /// The kernels run as they are, without checks: for every element of C the epilogue must access memory within its views only, which are
+    /// alive and not written meanwhile. So a [`Bias`](super::epilogue::Bias) has an element for each column, a
+    /// [`Residual`](super::epilogue::Residual) the extents of C. On the CPU an access beyond is an error in any case.
+    ///
     /// # Errors
     /// As for [`run`](Gemm::run).
-    pub fn run_with<T: Float + GenericArgument, E: Epilogue + Fused>(
+    pub unsafe fn run_with<T: Float + GenericArgument, E: Epilogue + Fused>(
         self,
         on: &impl Queue,
         a: &BufferView<'_, T, 3>,
@@ -159,8 +171,9 @@ impl Gemm {
         let Gemm { alpha, beta, .. } = self;
         macro_rules! launch {
             ($($kernel:ident)::+<$($constant:tt),*>($($argument:expr),*)) => {
-                // SAFETY: the launch compares all extents with one another, and of arguments that it takes the kernel reads and writes what
-                // lies within them: the oracle ran it at and around every edge of its tiles (`kernels check`).
+                // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them, whatever
+                // their numbers are stored as: the oracle ran it in `f32` and `f16` at and around every edge of its tiles (`kernels check`). What the
+                // epilogue does is the caller's promise.
                 unsafe { $($kernel)::+::<$($constant),*>::launch_unchecked(on, $($argument),*) }
             };
         }
@@ -215,7 +228,7 @@ impl Gemm {
     }
 }
 
-/// `sgemm` by one of its tiles.
+/// `gemm` by one of its tiles.
 #[allow(clippy::too_many_arguments, reason = "the kernel's own, and where it runs")]
 fn tiled<
     T: Float + GenericArgument,

@@ -25,12 +25,12 @@
 //!
 //! Shared memory holds two K tiles. The loop's body is written out for both, so that every address in shared memory is a constant beside
 //! one register, and what is left beside the multiplications are pointers that move and one comparison. The next tile is loaded from
-//! global memory to registers when a tile begins, and stored when 7/8 of it is done; one barrier a tile.
+//! global memory to registers when a tile begins, and stored before its last two products; one barrier a tile.
 //!
 //! # Edges
 //!
 //! K needs not be a multiple of `BK`: the first tile is the short one, and its loads are masked. From then on all are whole. Rows of A
-//! behind the last one, and columns of B, are read from the last one instead: what comes of them belongs to no element of C. So
+//! behind the last one, and columns of B, are read from the last ones instead, or are zeros: what comes of them belongs to no element of C. So
 //! blocks at the edge run the same loop as all others, and only their stores are masked.
 
 use kernel_dsl::prelude::*;

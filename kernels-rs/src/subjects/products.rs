@@ -44,7 +44,7 @@ fn batch(random: &mut Random, stored: Scalar, extents: [usize; 3], unit: usize, 
 
 /// α or β: mostly the usual ones.
 fn factor(random: &mut Random, usual: f32) -> f32 {
-    [usual, usual, -1.5, 0.0][random.below(4)]
+    [usual, 1.0, -1.5, 0.0][random.below(4)]
 }
 
 /// One product: batch, M, N, K.

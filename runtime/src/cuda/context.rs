@@ -11,6 +11,7 @@
 use super::driver::{Code, Driver, DriverError};
 use super::info::DeviceInfo;
 use super::loss::{Cause, Loss};
+use super::timeline::Timeline;
 use super::under_way::UnderWay;
 use crate::Error;
 use crate::trace::event;
@@ -33,6 +34,8 @@ pub(super) struct Context {
     time_limit: AtomicU64,
     /// What the lanes have been given, for whoever asks why the context was lost.
     under_way: Mutex<Vec<Weak<UnderWay>>>,
+    /// The lanes' timelines.
+    timelines: Mutex<Vec<Weak<Mutex<Timeline>>>>,
 }
 
 /// Whose a context is.
@@ -126,6 +129,7 @@ impl Context {
             lost: OnceLock::new(),
             time_limit: AtomicU64::new(0),
             under_way: Mutex::default(),
+            timelines: Mutex::default(),
         }
     }
 
@@ -166,8 +170,20 @@ impl Context {
     }
 
     /// What a lane is given is noted there from now on.
-    pub fn watch(&self, under_way: &Arc<UnderWay>) {
+    pub fn watch(&self, under_way: &Arc<UnderWay>, timeline: &Arc<Mutex<Timeline>>) {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(under_way));
+        self.timelines.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(timeline));
+    }
+
+    /// Takes note of what is over on any lane; how many operations that were.
+    pub fn progress(&self) -> Result<usize, Error> {
+        let all: Vec<_> = {
+            let timelines = self.timelines.lock().unwrap_or_else(PoisonError::into_inner);
+            timelines.iter().filter_map(Weak::upgrade).collect()
+        };
+        all.iter().try_fold(0, |over, timeline| {
+            Ok(over + timeline.lock().unwrap_or_else(PoisonError::into_inner).advance(self)?)
+        })
     }
 
     /// Runs `call` with the context current; `doing` says what it is for.

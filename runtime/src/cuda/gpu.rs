@@ -270,6 +270,10 @@ impl Cuda {
             Mark::record(lane)?.hold(&there)?;
             other.lanes.submit(&there, read, operation, |_, _| 0)
         })();
+        if copied.is_err() {
+            // The copy may be under way, and nobody at the other device would wait for it.
+            let _ = lane.finish();
+        }
         other.lanes.give(&there);
         copied
     }

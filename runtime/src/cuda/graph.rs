@@ -49,6 +49,8 @@ pub(crate) struct Replay {
     findings: Option<Arc<Findings>>,
     /// By node, the number of its record.
     records: Vec<usize>,
+    /// Nodes of different kernels, for whoever asks what was under way.
+    distinct: Vec<usize>,
 }
 
 // SAFETY: handles of graphs may be used from any thread, by one at a time: what changes a graph or submits it takes `&mut`.
@@ -75,8 +77,15 @@ impl Replay {
             }
         };
         let (graph, executable) = (ptr::null_mut(), ptr::null_mut());
-        let mut replay =
-            Replay { context, graph, executable, nodes: Vec::with_capacity(parts.len()), findings, records };
+        let mut replay = Replay {
+            context,
+            graph,
+            executable,
+            nodes: Vec::with_capacity(parts.len()),
+            findings,
+            records,
+            distinct: Vec::new(),
+        };
         replay.make()?;
         parts.into_iter().try_for_each(|part| replay.add(part))?;
         replay.instantiate()?;
@@ -104,6 +113,9 @@ impl Replay {
             // copies what they point to.
             |_| unsafe { add(&mut node, self.graph, after.as_ptr(), after.len(), &parameters) },
         )?;
+        if !self.distinct.iter().any(|known| self.nodes[*known].1.instance() == launch.instance()) {
+            self.distinct.push(self.nodes.len());
+        }
         self.nodes.push((node, launch));
         Ok(())
     }
@@ -155,6 +167,7 @@ impl Replay {
             state.records.replayed(findings);
             findings.lock()
         });
+        self.distinct.iter().for_each(|number| self.nodes[*number].1.note(lane));
         let (executable, count) = (self.executable, self.nodes.len());
         cuda.lanes().submit_in(
             lane,

@@ -52,7 +52,7 @@ pub(crate) struct Lane {
     /// Whether the timeline is kept for a profile.
     profiled: AtomicBool,
     /// Its lock is held for the length of a few calls of the driver that do not wait; none but `under_way`'s is taken under it.
-    timeline: Mutex<Timeline>,
+    timeline: Arc<Mutex<Timeline>>,
     state: Mutex<State>,
 }
 
@@ -185,6 +185,8 @@ impl Lanes {
             lane.end_profile()?;
         }
         let mut state = lane.state();
+        // Those of graphs are told by other lanes too.
+        state.records.forget_graphs();
         if state.records.is_empty() {
             return Ok(());
         }
@@ -220,7 +222,7 @@ impl Lane {
             completed: AtomicU64::new(0),
             under_way: Arc::default(),
             profiled: AtomicBool::new(false),
-            timeline: Mutex::default(),
+            timeline: Arc::default(),
             state: Mutex::default(),
         };
         let (mut stream, mut mark) = (ptr::null_mut(), ptr::null_mut());
@@ -237,7 +239,7 @@ impl Lane {
         // The first is there though the second may not be.
         (lane.stream, lane.mark) = (stream, mark);
         made?;
-        lane.context.watch(&lane.under_way);
+        lane.context.watch(&lane.under_way, &lane.timeline);
         Ok(lane)
     }
 
@@ -272,7 +274,7 @@ impl Lane {
     }
 
     /// Waits for all that was submitted, and leaves what it found for whoever waits for the stream.
-    fn finish(&self) -> Result<()> {
+    pub(super) fn finish(&self) -> Result<()> {
         span!("wait", device = %self.context.info);
         let submitted = self.submitted.load(Ordering::Acquire);
         match self.context.time_limit() {
@@ -321,7 +323,7 @@ impl Lane {
         }
     }
 
-    /// Waits until `over` gives no more that it is not. If for as long as `limit` no operation of the lane comes to its end, the device is
+    /// Waits until `over` gives no more that it is not. If for as long as `limit` no operation of any lane comes to its end, the device is
     /// lost.
     pub(super) fn within(&self, limit: Duration, what: &str, over: impl Fn(&Driver) -> Code) -> Result<()> {
         let (mut since, mut looks) = (Instant::now(), 0u32);
@@ -340,7 +342,8 @@ impl Lane {
             if ready {
                 return Ok(());
             }
-            if self.timeline().advance(&self.context)? > 0 {
+            // Of any lane: this one may wait for another.
+            if self.context.progress()? > 0 {
                 since = Instant::now();
             }
             if since.elapsed() > limit {

@@ -102,6 +102,16 @@ impl Launch {
         Ok(Residency { threads, registers, shared: shared + self.shared, blocks })
     }
 
+    /// The instance of the kernel.
+    pub fn instance(&self) -> &str {
+        &self.instance
+    }
+
+    /// Notes that it is submitted to `lane` next.
+    pub fn note(&self, lane: &Lane) {
+        lane.note(&self.instance, self.shape);
+    }
+
     /// What it is, for errors and profiles.
     pub fn operation(&self) -> Operation<'_> {
         Operation::Launch { instance: &self.instance, shape: self.shape, shared: self.shared }
@@ -150,7 +160,7 @@ impl<'a> Ready<'a> {
         record.into_iter().for_each(|address| launch.set_record(address));
         let (function, parameters) = (launch.kernel.module().function(), launch.pointers.as_mut_ptr());
         let ([gx, gy, gz], [bx, by, bz], shared) = (launch.shape.grid, launch.shape.block, launch.shared);
-        lane.note(&launch.instance, launch.shape);
+        launch.note(lane);
         let submitted = lanes.submit_in(
             lane,
             state,

@@ -186,7 +186,7 @@ impl Module {
             );
             loaded.map(|()| module)
         };
-        if let Some(cubin) = store.load(&key) {
+        if let Some(cubin) = store.load(&key).filter(|cubin| !cubin.is_empty()) {
             match load(&cubin) {
                 Err(why) if why.is_for_all() => return Err(why),
                 // The driver knows better than our key.
@@ -200,6 +200,7 @@ impl Module {
         let cubin = match Module::compiled(context, ptx) {
             Err(why) if why.is_for_all() => return Err(why),
             Err(_) => return Ok(None),
+            Ok(cubin) if cubin.is_empty() => return Ok(None),
             Ok(cubin) => cubin,
         };
         match load(&cubin) {

@@ -85,6 +85,11 @@ impl Records {
         }
     }
 
+    /// Leaves what graphs' launches find to others.
+    pub fn forget_graphs(&mut self) {
+        self.graphs.clear();
+    }
+
     /// What the first launch found that found anything. All have ended that the stream was given.
     pub fn collect(&mut self, lanes: &Lanes, context: &Context) -> Result<()> {
         let mut first = self.read(context);

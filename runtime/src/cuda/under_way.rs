@@ -64,7 +64,7 @@ impl UnderWay {
     /// Notes a launch that is submitted as the lane's operation `number`.
     pub fn note(&self, instance: &Arc<str>, shape: Shape, number: u64) {
         let mut launched = self.lock();
-        match launched.iter_mut().find(|l| Arc::ptr_eq(&l.instance, instance)) {
+        match launched.iter_mut().find(|l| Arc::ptr_eq(&l.instance, instance) || l.instance == *instance) {
             Some(known) => {
                 known.times += 1;
                 (known.shape, known.last) = (shape, number);
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(under_way.list().len(), 1);
         under_way.over(3);
         assert!(under_way.list().is_empty());
-        (0..100).for_each(|i| under_way.note(&Arc::from("k"), shape, i));
+        (0..100).for_each(|i| under_way.note(&Arc::from(format!("k::<{i}>")), shape, i));
         assert_eq!(under_way.list().len(), ROOM);
     }
 }

@@ -23,6 +23,7 @@ pub use slot::{AnySlot, Slot, SlotMut};
 use crate::contract::{Approved, writes};
 use crate::cuda::{Cuda, Form, Part, Replay};
 use crate::device::Backend;
+use crate::profile::Work;
 use crate::stream::{Queue, Stream};
 use crate::{Device, DeviceBuffer, Error, Result};
 use kernel_dsl::{Call, Element};
@@ -212,14 +213,19 @@ impl<'g> Graph<'g> {
                 // addresses, and what that does not find whoever recorded unchecked ones has vouched for.
                 Some(replay) => unsafe { replay.submit(cuda, lane, &All(&self.slots)) },
             },
-            _ => self.launches.iter().try_for_each(|launch| {
-                // SAFETY: the launch runs to its end here, and `self` is exclusive.
-                let arguments = unsafe { launch.arguments(&self.device, &self.slots) };
-                // SAFETY: on the CPU both forms are checked.
-                stream.later(unsafe {
-                    self.device.run(launch.form, launch.kernel, &launch.constants, launch.block, &arguments)
-                })
-            }),
+            _ => {
+                let all = || {
+                    self.launches.iter().try_for_each(|launch| {
+                        // SAFETY: the launch runs to its end here, and `self` is exclusive.
+                        let arguments = unsafe { launch.arguments(&self.device, &self.slots) };
+                        // SAFETY: on the CPU both forms are checked.
+                        stream.later(unsafe {
+                            self.device.run(launch.form, launch.kernel, &launch.constants, launch.block, &arguments)
+                        })
+                    })
+                };
+                stream.recording().time(|| Work::Graph { launches: self.launches.len() }, all)
+            }
         }
     }
 

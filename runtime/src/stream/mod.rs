@@ -70,6 +70,11 @@ impl Device {
 }
 
 impl Stream {
+    /// Where what a profile tells is noted.
+    pub(crate) fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
     /// The device that does the work.
     pub fn device(&self) -> &Device {
         &self.device

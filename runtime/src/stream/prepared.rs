@@ -8,7 +8,7 @@ use std::fmt;
 
 /// A launch that is ready: its arguments have been checked and its module is loaded. It borrows the arguments.
 ///
-/// Submitting it is the driver's call and little else: nothing is allocated, and no lock is taken but the stream's.
+/// Submitting it is the driver's call and little else: nothing is allocated, and no lock is taken but the stream's own.
 ///
 /// ```
 /// use kernel_dsl::prelude::*;

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 /// What a stream of the CPU does, while it is profiled: there each operation is over when it has been submitted.
 #[derive(Debug, Default)]
-pub(super) struct Recording(Mutex<Option<(Instant, Vec<Timed>)>>);
+pub(crate) struct Recording(Mutex<Option<(Instant, Vec<Timed>)>>);
 
 impl Recording {
     /// Does something; if the stream is profiled, its time is noted.
