@@ -112,7 +112,7 @@ impl Context {
             }
         };
         let made = driver.check(code, || {
-            format!("making a context on {info} beside one that is lost (where that fails, drop what is of it first)")
+            format!("making a context on {info} beside one that is lost (where NVIDIA's driver lets the process have no other, drop what is of the lost one; where that does not help, the process has to end)")
         });
         let context = Context::new(driver, info, device, context, Kind::Own);
         // What was made and cannot be popped ends with `context`.

@@ -297,8 +297,8 @@ impl<'p, 'm> Machine<'p, 'm> {
                     return;
                 }
             }
-            for part in turns.len()..warps.len() {
-                self.go_on_with::<TIER>(&mut warps[part]);
+            for part in warps.iter_mut().skip(turns.len()) {
+                self.go_on_with::<TIER>(part);
                 if self.stopped {
                     return;
                 }

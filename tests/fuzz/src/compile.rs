@@ -84,7 +84,7 @@ impl Frontend {
                     let library = own.get(&name).or_else(|| self.library.get(&name))?;
                     Some(Callee { path, library: Library::clone(library) })
                 };
-                function.callees().iter().filter_map(|path| known(path)).collect()
+                function.callees().iter().filter_map(known).collect()
             };
             match attribute {
                 None => {

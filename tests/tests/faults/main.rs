@@ -50,3 +50,16 @@ fn alone() -> MutexGuard<'static, ()> {
 fn is_gpu() -> bool {
     matches!(doctor::examine().driver, DriverFinding::Found { on_cpu: false, .. })
 }
+
+/// Runs the test of that name in a process of its own, and tells so, where the process would have no device any more afterwards.
+fn elsewhere(name: &str) -> bool {
+    const CHILD: &str = "KERNELS_FAULTS_CHILD";
+    if !is_gpu() || std::env::var_os(CHILD).is_some() {
+        return false;
+    }
+    let program = std::env::current_exe().expect("this program");
+    let child = std::process::Command::new(program).args(["--ignored", "--exact", name]).env(CHILD, "1").output();
+    let output = child.expect("this program again");
+    assert!(output.status.success(), "{name}:\n{}", String::from_utf8_lossy(&output.stdout));
+    true
+}

@@ -29,7 +29,7 @@ const SHAPES: [([usize; 3], bool); 15] = [
 ];
 
 /// What a measurement should last for launches and clocks not to show.
-const LONG_NS: f64 = 3e5;
+const LONG_NS: f64 = 5e6;
 /// A guess of an H100's speed, for how often a product is run in one measurement.
 const FLOP_PER_NS: f64 = 4e4;
 
@@ -77,7 +77,7 @@ fn one<T: Draw + Float + GenericArgument>(
     let (source, mut target) = (zeros(elements / 2)?, zeros(elements / 2)?);
     let bytes = elements * size_of::<T>();
     let flop = 2.0 * m as f64 * n as f64 * k as f64;
-    let times = (LONG_NS / (flop / FLOP_PER_NS)).clamp(1.0, 20.0) as u32;
+    let times = (LONG_NS / (flop / FLOP_PER_NS)).clamp(4.0, 100.0) as u32;
 
     let product = Product { shape, turned_b, at: [a.device_address(), b.device_address(), theirs.device_address()] };
     let gemm = if turned_b { Gemm::new().transpose_b() } else { Gemm::new() };
