@@ -28,9 +28,9 @@ impl Matrices {
         let plane = if shared { 0 } else { (rows * pitch + gap).max(1) };
         let mut values = vec![GAP; if shared { rows * pitch } else { n * plane } + gap];
         let drawn: Vec<f32> = random.values(n * rows * cols);
-        for i in 0..n * rows * cols {
+        for (i, x) in drawn.into_iter().enumerate() {
             let (p, r, c) = (i / (rows * cols), i / cols % rows, i % cols);
-            values[p * plane + r * pitch + c] = drawn[i];
+            values[p * plane + r * pitch + c] = x;
         }
         Matrices { values, extents, strides: [plane, pitch, 1] }
     }

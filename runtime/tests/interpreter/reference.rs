@@ -424,7 +424,7 @@ fn instructions_by_name() {
     for ty in [I32, U32, I64, U64] {
         let high = |x: &[u64]| cut(ty, (number(ty, x[0]).wrapping_mul(number(ty, x[1]))) >> ty.bits());
         // Of two u64 the product has all bits of a u128.
-        let wide = |x: &[u64]| (u128::from(x[0]) * u128::from(x[1]) >> 64) as u64;
+        let wide = |x: &[u64]| ((u128::from(x[0]) * u128::from(x[1])) >> 64) as u64;
         named(Bits::MultiplyHigh, &[ty, ty], if ty == U64 { &wide } else { &high });
     }
     named(Bits::Multiply24, &[U32, U32], &|x| cut(U32, i128::from(x[0] & 0xff_ffff) * i128::from(x[1] & 0xff_ffff)));

@@ -285,7 +285,7 @@ impl Normal<'_, '_> {
         let least = self.kernel.block.least_threads() as usize;
         let mut first = vec![0; active.len()];
         for (thread, _) in active.iter().enumerate().filter(|(_, active)| **active) {
-            let lane = thread % 32 & !usize::from(same & LANES);
+            let lane = (thread % 32) & !usize::from(same & LANES);
             match warps {
                 true if thread >= least => return None,
                 true => first[lane] = 1,
