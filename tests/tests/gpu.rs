@@ -12,8 +12,10 @@ fn gpu_kernels_give_the_bits_of_the_interpreter() {
     let checker = Checker::new(Some(device));
     let mut checked = 0;
     for subject in subjects() {
-        for declared in subject.artifact.instances {
-            for seed in 1..=3 {
+        // Of a family of products one, from one seed: `kernels check` tries all of them.
+        let family = subject.artifact.instances.len() > 2;
+        for declared in subject.artifact.instances.iter().take(if family { 1 } else { 2 }) {
+            for seed in 1..=if family { 1 } else { 3 } {
                 let report = checker.check(subject, &Instance(declared.constants.to_vec()), seed);
                 assert!(report.passed(), "{report}");
                 assert!(
