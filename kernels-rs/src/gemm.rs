@@ -27,7 +27,7 @@ mod product;
 mod tile;
 pub mod tiled;
 
-pub use product::{Gemm, Queue};
+pub use product::Gemm;
 
 use kernel_dsl::prelude::*;
 

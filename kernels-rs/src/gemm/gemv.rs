@@ -40,19 +40,9 @@ fn quad<T: Float, const V: usize>(g: View<T, 2>, row: usize, at: usize, cols: us
 
 /// c ← epilogue(α·x + β·c) for an element of C, if it is one; c is not read where β is 0.
 #[device]
-fn finish<C: Float, E: Epilogue>(
-    mut c: ViewMut<C, 2>,
-    row: usize,
-    at: usize,
-    x: f32,
-    alpha: f32,
-    beta: f32,
-    epilogue: E,
-) {
+fn finish<C: Float, E: Epilogue>(c: ViewMut<C, 2>, row: usize, at: usize, x: f32, alpha: f32, beta: f32, epilogue: E) {
     if row < c.rows() && at < c.cols() {
-        let x = alpha * x;
-        let x = if beta != 0.0 { beta.mul_add(c[(row, at)].to_f32(), x) } else { x };
-        c[(row, at)] = C::from_f32(epilogue.apply([x], [block::z(), row, at])[0]);
+        store(alpha, [x], beta, c, row, at, block::z(), epilogue);
     }
 }
 

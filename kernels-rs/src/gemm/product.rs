@@ -4,27 +4,10 @@ use super::epilogue::{Epilogue, Identity};
 use super::gemv::{gemv_across, gemv_along};
 use super::plan::{Lanes, Plan, Tile, plan};
 use super::tiled::{gemm, sum_splits};
-use kernel_dsl::launcher::{Argument, Launcher, ValueArgument, ViewArgument};
+use crate::Queue;
+use kernel_dsl::launcher::{Argument, ValueArgument, ViewArgument};
 use kernel_dsl::{Float, GenericArgument};
-use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error, Stream};
-
-/// Where work is queued, and memory comes from: a device, or a stream of it.
-pub trait Queue: Launcher<Error = Error> {
-    /// The device that the work runs on.
-    fn device(&self) -> &Device;
-}
-
-impl Queue for Device {
-    fn device(&self) -> &Device {
-        self
-    }
-}
-
-impl Queue for Stream {
-    fn device(&self) -> &Device {
-        Stream::device(self)
-    }
-}
+use runtime::{BufferView, BufferViewMut, DeviceBuffer, Error};
 
 /// An epilogue that a launch can pass: a device struct.
 pub trait Fused: GenericArgument + ValueArgument {}

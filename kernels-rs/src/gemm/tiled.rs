@@ -128,28 +128,3 @@ pub fn sum_splits<C: Float, E: Epilogue, const V: usize>(
         store(alpha, sum, beta, c.at(batch), row, col, batch, epilogue);
     }
 }
-
-/// c ← epilogue(α·x + β·c), of which c is not read where β is 0.
-#[device]
-fn store<C: Float, E: Epilogue, const V: usize>(
-    alpha: f32,
-    x: [f32; V],
-    beta: f32,
-    c: ViewMut<C, 2>,
-    row: usize,
-    col: usize,
-    batch: usize,
-    epilogue: E,
-) {
-    let mut x = x;
-    for e in unroll(0..V) {
-        x[e] = alpha * x[e];
-    }
-    if beta != 0.0 {
-        let old = c.load::<V>((row, col)).map(C::to_f32);
-        for e in unroll(0..V) {
-            x[e] = beta.mul_add(old[e], x[e]);
-        }
-    }
-    c.store((row, col), epilogue.apply(x, [batch, row, col]).map(C::from_f32));
-}

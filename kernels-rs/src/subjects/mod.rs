@@ -9,6 +9,7 @@ mod gemm;
 mod permute;
 mod products;
 mod rowwise;
+mod stored;
 
 use kernel_dsl::compiler::hir::{Constant, Instance};
 use runtime::testing::{Draw, Input, Random};

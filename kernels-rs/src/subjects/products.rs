@@ -1,12 +1,12 @@
 //! `gemm`, `sum_splits`, `gemv_across`, `gemv_along`: products α·op(A)·op(B) + β·C of batches of matrices.
 
+use super::stored::{at_rest, drawn, numbers, stored};
 use super::{TINY, U, gamma};
 use crate::gemm::epilogue::Identity;
 use crate::gemm::gemv::{gemv_across, gemv_along};
 use crate::gemm::tiled::{gemm, sum_splits};
 use kernel_dsl::compiler::Scalar;
-use kernel_dsl::compiler::hir::{Constant, Instance};
-use kernel_dsl::half::f16;
+use kernel_dsl::compiler::hir::Instance;
 use runtime::testing::{Bound, Case, Expected, Input, Random};
 
 runtime::register!(gemm<f32, f32, f32, Identity, 128, 128, 8, 2, 2, 4, false, false, 256, 1, 1>, tiled_cases, tiled_reference);
@@ -14,32 +14,13 @@ runtime::register!(sum_splits<f32, Identity, 4>, parts_cases, parts_reference);
 runtime::register!(gemv_across<f32, f32, f32, Identity, 1, 8, 8, 4>, across_cases, few_reference);
 runtime::register!(gemv_along<f32, f32, f32, Identity, 1, 1, 4>, along_cases, few_reference_along);
 
-/// The instance's numbers and truths in order.
-fn numbers(instance: &Instance) -> Vec<usize> {
-    let number = |c: &Constant| match c {
-        Constant::Usize(n) => Some(*n as usize),
-        Constant::Bool(b) => Some(usize::from(*b)),
-        _ => None,
-    };
-    instance.0.iter().filter_map(number).collect()
-}
-
-/// What the matrices are stored as; the last one, where they differ.
-fn stored(instance: &Instance) -> Scalar {
-    let scalar = |c: &Constant| if let Constant::Scalar(s) = c { Some(*s) } else { None };
-    instance.0.iter().filter_map(scalar).next_back().unwrap_or(Scalar::F32)
-}
-
 /// A batch of matrices with gaps behind rows and matrices, in multiples of `unit`.
 fn batch(random: &mut Random, stored: Scalar, extents: [usize; 3], unit: usize, gaps: usize) -> Input {
     let [n, rows, cols] = extents;
     let pitch = (cols + gaps * unit).max(unit);
     let plane = (rows * pitch + gaps * unit).max(unit);
     let (elements, strides) = (n * plane + gaps, [plane, pitch, 1]);
-    match stored {
-        Scalar::F16 => Input::strided(&random.values::<f16>(elements), extents, strides),
-        _ => Input::strided(&random.values::<f32>(elements), extents, strides),
-    }
+    drawn(random, stored, elements, extents, strides)
 }
 
 /// α or β: mostly the usual ones.
@@ -178,15 +159,6 @@ fn reference(
         }
     }
     vec![Expected::new(4, values, Bound::Each(bounds))]
-}
-
-/// What the last rounding adds, to what C is stored as, of a value that is off by `off` already.
-fn at_rest(stored: Scalar, value: f64, off: f64) -> f64 {
-    match stored {
-        // 11 bits, and 2⁻²⁴ the least subnormal.
-        Scalar::F16 => 1.001 * (value.abs() + off) / f64::from(1 << 11) + 2f64.powi(-25),
-        _ => 0.0,
-    }
 }
 
 fn parts_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {

@@ -12,30 +12,13 @@
 
 #[path = "../../tests/streams/random.rs"]
 mod random;
+#[path = "../../tests/streams/sum.rs"]
+mod sum;
 
-use kernel_dsl::prelude::*;
 use runtime::{Device, Stream};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-
-/// y ← y + x, as the tests of streams have it.
-#[kernel(block = 256, grid = y.len().div_ceil(256))]
-#[requires(x.len() == y.len())]
-pub fn add(times: u32, x: &[u32], y: &mut [u32]) {
-    let i = grid::index();
-    if i < y.len() {
-        let mut sum = y[i];
-        for _ in rolled(0..times) {
-            sum = sum.wrapping_mul(3).wrapping_add(x[i]);
-        }
-        y[i] = sum;
-    }
-}
-
-/// What `add` leaves of one element.
-fn added(times: u32, x: u32, y: u32) -> u32 {
-    (0..times).fold(y, |y, _| y.wrapping_mul(3).wrapping_add(x))
-}
+use sum::{add, added};
 
 const MIB: u64 = 1 << 20;
 const USAGE: &str = "usage: endurance [--device cpu|cuda:N] rounds COUNT | random MINUTES";

@@ -5,6 +5,7 @@
 use super::trial::{Trial, apart, is, trials, whole, wide};
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
+use kernels_rs::gemm::tiled::grouped;
 use runtime::testing::{Bound, Expected, Input};
 
 /// What is done with a finished 1×4 piece of C at (row, col). By value: a struct of scalars and views, an argument of the kernel.
@@ -84,15 +85,6 @@ fn outer<const QM: usize, const QN: usize>(
             }
         }
     }
-}
-
-/// Column-of-groups order: `group` block rows side by side, so that a wave shares rows of A and columns of B in L2.
-#[device]
-pub fn grouped(blocks_m: usize, blocks_n: usize, group: usize) -> (usize, usize) {
-    let (per, id) = (group * blocks_n, block::x());
-    let first = id / per * group;
-    let height = (blocks_m - first).min(group);
-    (first + id % per % height, id % per / height)
 }
 
 #[device]

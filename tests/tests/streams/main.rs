@@ -2,29 +2,12 @@
 
 mod order;
 mod random;
+mod sum;
 
 use kernel_dsl::prelude::*;
 use runtime::doctor::{self, DriverFinding};
 use runtime::{Device, Error};
-
-/// y ← y + x, element by element, as often as `times` says: long enough for the host to come back while it runs.
-#[kernel(block = 256, grid = y.len().div_ceil(256))]
-#[requires(x.len() == y.len())]
-pub fn add(times: u32, x: &[u32], y: &mut [u32]) {
-    let i = grid::index();
-    if i < y.len() {
-        let mut sum = y[i];
-        for _ in rolled(0..times) {
-            sum = sum.wrapping_mul(3).wrapping_add(x[i]);
-        }
-        y[i] = sum;
-    }
-}
-
-/// What `add` leaves of one element.
-fn added(times: u32, x: u32, y: u32) -> u32 {
-    (0..times).fold(y, |y, _| y.wrapping_mul(3).wrapping_add(x))
-}
+use sum::{add, added};
 
 /// Wrong: it looks one further.
 #[kernel(block = 32, grid = 1)]

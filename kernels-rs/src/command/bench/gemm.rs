@@ -1,13 +1,13 @@
 //! Products beside cuBLAS in `f32`, and beside a copy of as many bytes.
 
 use super::cublas::{Cublas, Product};
+use super::device::{drawn, timed};
 use super::{Contender, Error, Measured, Rate, Trial, all};
 use crate::gemm::Gemm;
 use ::runtime::testing::{Draw, Random};
-use ::runtime::{Device, DeviceBuffer, Stream};
+use ::runtime::{Device, Stream};
 use kernel_dsl::half::f16;
 use kernel_dsl::{Float, GenericArgument};
-use std::time::Duration;
 
 /// M, N, K, and whether B is stored as [N, K].
 const SHAPES: [([usize; 3], bool); 15] = [
@@ -63,15 +63,9 @@ fn one<T: Draw + Float + GenericArgument>(
     let [m, n, k] = shape;
     let device = stream.device();
     let mut random = Random::new(1);
-    // Clocks and power depend on the values: ordinary ones.
-    let mut drawn = |n: usize| {
-        let some: Vec<T> = random.values(n.min(1 << 20));
-        let all: Vec<T> = some.iter().copied().cycle().take(n).collect();
-        device.upload(&all).map_err(Error::Device)
-    };
-    let (a, b) = (drawn(m * k)?, drawn(k * n)?);
+    let (a, b) = (drawn(device, &mut random, m * k)?, drawn(device, &mut random, k * n)?);
     let zeros = |n: usize| device.zeros::<T>(n).map_err(Error::Device);
-    let (mut c, mut theirs) = (zeros(m * n)?, zeros(m * n)?);
+    let (mut c, theirs) = (zeros(m * n)?, zeros(m * n)?);
     // A copy reads a byte for each that it writes.
     let elements = m * k + k * n + m * n;
     let (source, mut target) = (zeros(elements / 2)?, zeros(elements / 2)?);
@@ -101,28 +95,5 @@ fn one<T: Draw + Float + GenericArgument>(
         contenders,
         after: Box::new(|| ()),
     };
-    let measured = all(vec![trial], rounds)?;
-    let _keep: (&DeviceBuffer<T>, &mut DeviceBuffer<T>) = (&a, &mut theirs);
-    Ok(measured)
-}
-
-/// Work that is queued `times` times, by the device's clock.
-fn timed<'a>(
-    name: &'static str,
-    stream: &'a Stream,
-    times: u32,
-    mut work: impl FnMut() -> ::runtime::Result<()> + 'a,
-) -> Contender<'a> {
-    Contender::new(name, move || {
-        let mut run = || -> ::runtime::Result<Duration> {
-            let start = stream.record()?;
-            for _ in 0..times {
-                work()?;
-            }
-            let end = stream.record()?;
-            end.wait()?;
-            end.since(&start)
-        };
-        Ok(run().map_err(Error::Device)? / times)
-    })
+    all(vec![trial], rounds)
 }

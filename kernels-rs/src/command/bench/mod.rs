@@ -2,6 +2,7 @@
 
 mod checked;
 mod cublas;
+mod device;
 mod driver;
 mod gemm;
 mod measure;

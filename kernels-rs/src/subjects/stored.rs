@@ -1,0 +1,53 @@
+//! What an instance's constants say, and values in the format that it stores.
+
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::hir::{Constant, Instance};
+use kernel_dsl::half::{bf16, f16};
+use runtime::testing::{Input, Random};
+
+/// The instance's numbers and truths in order.
+pub(super) fn numbers(instance: &Instance) -> Vec<usize> {
+    let number = |c: &Constant| match c {
+        Constant::Usize(n) => Some(*n as usize),
+        Constant::Bool(b) => Some(usize::from(*b)),
+        _ => None,
+    };
+    instance.0.iter().filter_map(number).collect()
+}
+
+/// The instance's scalar types in order.
+pub(super) fn scalars(instance: &Instance) -> Vec<Scalar> {
+    let scalar = |c: &Constant| if let Constant::Scalar(s) = c { Some(*s) } else { None };
+    instance.0.iter().filter_map(scalar).collect()
+}
+
+/// What the arrays are stored as; the last one, where they differ.
+pub(super) fn stored(instance: &Instance) -> Scalar {
+    scalars(instance).last().copied().unwrap_or(Scalar::F32)
+}
+
+/// Ordinary values stored as `stored`: `elements` of them, seen by `strides`.
+pub(super) fn drawn<const R: usize>(
+    random: &mut Random,
+    stored: Scalar,
+    elements: usize,
+    extents: [usize; R],
+    strides: [usize; R],
+) -> Input {
+    match stored {
+        Scalar::F16 => Input::strided(&random.values::<f16>(elements), extents, strides),
+        Scalar::Bf16 => Input::strided(&random.values::<bf16>(elements), extents, strides),
+        _ => Input::strided(&random.values::<f32>(elements), extents, strides),
+    }
+}
+
+/// What the last rounding adds, to what is stored, of a value that is off by `off` already.
+pub(super) fn at_rest(stored: Scalar, value: f64, off: f64) -> f64 {
+    match stored {
+        // 11 bits, and 2⁻²⁴ the least subnormal.
+        Scalar::F16 => 1.001 * (value.abs() + off) / f64::from(1 << 11) + 2f64.powi(-25),
+        // 8 bits, and the exponents of `f32`.
+        Scalar::Bf16 => 1.001 * (value.abs() + off) / f64::from(1 << 8) + 2f64.powi(-134),
+        _ => 0.0,
+    }
+}
