@@ -7,7 +7,7 @@ use super::tiled::{gemm, sum_splits};
 use crate::Queue;
 use kernel_dsl::launcher::{Argument, ValueArgument, ViewArgument};
 use kernel_dsl::{Float, GenericArgument};
-use runtime::{BufferView, BufferViewMut, DeviceBuffer, Error};
+use runtime::{BufferView, BufferViewMut, Error};
 
 /// An epilogue that a launch can pass: a device struct.
 pub trait Fused: GenericArgument + ValueArgument {}
@@ -165,7 +165,7 @@ impl Gemm {
             Plan::Tiles(tile, splits) => {
                 let [batch, m, n] = c.extents();
                 let shape = [batch * splits, m, n];
-                let mut parts: DeviceBuffer<f32> = on.device().alloc(shape.iter().product())?;
+                let mut parts = on.scratch::<f32>(shape.iter().product())?;
                 tiled::<T, f32, V, TA, TB, Identity>(
                     tile,
                     on,
