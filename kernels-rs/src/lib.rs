@@ -5,6 +5,7 @@
 //! crate `runtime` for devices and buffers. The command `kernels` lists, shows and checks them.
 
 pub mod activation;
+pub mod blocks;
 pub mod command;
 pub mod elementwise;
 pub mod gemm;
@@ -17,5 +18,5 @@ mod subjects;
 pub use elementwise::saxpy;
 pub use gemm::matmul;
 pub use permute::transpose;
-pub use queue::{Queue, Scratch};
+pub use queue::{Memory, Queue};
 pub use rowwise::softmax;

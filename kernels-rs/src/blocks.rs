@@ -1,0 +1,3 @@
+//! Layers of transformers.
+
+pub mod heads;
