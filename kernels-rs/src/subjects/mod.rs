@@ -8,6 +8,7 @@ mod elementwise;
 mod gemm;
 mod permute;
 mod products;
+mod quant;
 mod rowwise;
 mod stored;
 

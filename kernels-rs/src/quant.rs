@@ -1,0 +1,8 @@
+//! Integers.
+
+pub mod igemm;
+mod product;
+pub mod sums;
+mod tile;
+
+pub use product::{Igemm, Quantised};
