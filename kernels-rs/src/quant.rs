@@ -1,6 +1,7 @@
 //! Integers.
 
 pub mod igemm;
+pub mod peak;
 mod product;
 pub mod sums;
 mod tile;

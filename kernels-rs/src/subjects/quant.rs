@@ -1,8 +1,9 @@
-//! `igemm`, `sum_rows`, `sum_columns`: integers, whose results are exact.
+//! `igemm`, `sum_rows`, `sum_columns`, `dp4a_peak`: integers, whose results are exact.
 
 use super::stored::{numbers, scalars};
 use crate::gemm::epilogue::Identity;
 use crate::quant::igemm::igemm;
+use crate::quant::peak::dp4a_peak;
 use crate::quant::sums::{sum_columns, sum_rows};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
@@ -11,6 +12,7 @@ use runtime::testing::{Bound, Case, Expected, Input, Random};
 runtime::register!(igemm<f32, Identity, 128, 128, 2, 2, 16, false, true, 256, 1, 1>, products, product);
 runtime::register!(sum_rows<16>, rows, of_rows);
 runtime::register!(sum_columns<4>, columns, of_columns);
+runtime::register!(dp4a_peak, peak_cases, peak);
 
 /// A batch of matrices of bytes with gaps behind rows and matrices, in multiples of `unit`.
 fn bytes(random: &mut Random, extents: [usize; 3], unit: usize, gaps: usize) -> Input {
@@ -41,10 +43,10 @@ fn products(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [1, m(1), n(1), k(1)],
         [1, m(3), n(5), 0],
         [1, 0, n(5), k(3)],
-        [2, m(rows - 1), n(cols + 1), k(33)],
+        [2, m(3), n(1 + random.below(cols)), k(33)],
         [1, rows, cols, 64],
         [1, m(rows + 1), n(cols - 1), k(63)],
-        [2, m(1 + random.below(rows)), n(1 + random.below(2 * cols)), k(1 + random.below(160))],
+        [1, m(1 + random.below(rows)), n(cols + 1), k(1 + random.below(160))],
     ];
     let case = |[batch, m, n, k]: [usize; 4]| {
         let gaps = random.below(3);
@@ -168,4 +170,27 @@ fn of_rows(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
 
 fn of_columns(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     vec![Expected::new(1, total(&inputs[0], false), Bound::Exact)]
+}
+
+fn peak_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
+    [(1, 0), (2, 3)]
+        .map(|(blocks, turns): (usize, usize)| {
+            let x: Vec<i32> = (0..256 * blocks).map(|_| random.bits() as i32).collect();
+            let inputs = [Input::slice(&x), Input::scalar(turns), Input::slice(&vec![0i32; 256 * blocks])];
+            Case::new(format!("{blocks} blocks, {turns} turns"), inputs)
+        })
+        .into()
+}
+
+/// Sums of at most 3 · 64 · 4 products of bytes, which are exact.
+fn peak(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let turns = inputs[1].value();
+    let dot = |x: i32, y: i32| -> f64 {
+        x.to_le_bytes().iter().zip(y.to_le_bytes()).map(|(x, y)| f64::from(*x as i8) * f64::from(y as i8)).sum()
+    };
+    let of = |x: &i32| {
+        let all = (0..8).map(|i| x.rotate_left(i)).flat_map(|a| (0..8).map(move |j| dot(a, x.rotate_right(j)))).sum::<f64>();
+        turns * all
+    };
+    vec![Expected::new(2, inputs[0].to_vec::<i32>().iter().map(of).collect(), Bound::Exact)]
 }

@@ -1,0 +1,124 @@
+//! Integers: products beside cuBLAS in `f32` and beside what the device makes of `dp4a` alone.
+
+use super::cublas::{Cublas, Product};
+use super::device::{drawn, timed};
+use super::{Contender, Error, Measured, Rate, Trial, all};
+use crate::quant::igemm::Output;
+use crate::quant::peak::dp4a_peak;
+use crate::quant::{Igemm, Quantised};
+use ::runtime::testing::Random;
+use ::runtime::{Device, DeviceBuffer, Stream};
+use kernel_dsl::GenericArgument;
+
+/// M, N, K, and whether B is stored as [N, K].
+const PRODUCTS: [([usize; 3], bool); 6] = [
+    ([4096, 4096, 4096], true),
+    ([4096, 4096, 4096], false),
+    ([2048, 2048, 2048], true),
+    ([1024, 1024, 1024], true),
+    ([1001, 1001, 1001], true),
+    ([512, 6144, 2048], true),
+];
+
+/// What a measurement should last for launches and clocks not to show.
+const LONG_NS: f64 = 5e6;
+/// A guess of an H100's speed, for how often a product is run in one measurement.
+const OPERATIONS_PER_NS: f64 = 1e5;
+
+pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
+    let device = Device::cuda(0).map_err(Error::Device)?;
+    let stream = device.stream().map_err(Error::Device)?;
+    let cublas = Cublas::open()?;
+    let mut measured = Vec::new();
+    for (shape, turned_b) in PRODUCTS {
+        measured.extend(product::<f32>("igemm, f32", &stream, cublas.as_ref(), shape, turned_b, rounds)?);
+    }
+    measured.extend(product::<i32>("igemm, i32", &stream, cublas.as_ref(), [4096; 3], true, rounds)?);
+    measured.extend(product::<i8>("igemm, i8", &stream, cublas.as_ref(), [4096; 3], true, rounds)?);
+    Ok(measured)
+}
+
+fn bytes(device: &Device, random: &mut Random, n: usize) -> Result<DeviceBuffer<i8>, Error> {
+    let some: Vec<i8> = (0..n.min(1 << 20)).map(|_| random.bits() as i8).collect();
+    let all: Vec<i8> = some.iter().copied().cycle().take(n).collect();
+    device.upload(&all).map_err(Error::Device)
+}
+
+/// A product that is written as `C`, with a scale for each row of both matrices; cuBLAS computes one of as many `f32`.
+fn product<C: Output + GenericArgument>(
+    kernel: &'static str,
+    stream: &Stream,
+    cublas: Option<&Cublas>,
+    shape: [usize; 3],
+    turned_b: bool,
+    rounds: usize,
+) -> Result<Vec<Measured>, Error> {
+    let [m, n, k] = shape;
+    let device = stream.device();
+    let mut random = Random::new(1);
+    let (a, b) = (bytes(device, &mut random, m * k)?, bytes(device, &mut random, k * n)?);
+    let (scale_a, scale_b): (DeviceBuffer<f32>, DeviceBuffer<f32>) =
+        (drawn(device, &mut random, m)?, drawn(device, &mut random, n)?);
+    let mut c = device.zeros::<C>(m * n).map_err(Error::Device)?;
+    let floats: [DeviceBuffer<f32>; 2] = [drawn(device, &mut random, m * k)?, drawn(device, &mut random, k * n)?];
+    let theirs = device.zeros::<f32>(m * n).map_err(Error::Device)?;
+    let operations = 2.0 * m as f64 * n as f64 * k as f64;
+    let times = (LONG_NS / (operations / OPERATIONS_PER_NS)).clamp(4.0, 100.0) as u32;
+
+    let igemm = if turned_b { Igemm::new().transpose_b() } else { Igemm::new() }.output(0.1, 3);
+    let ours = || {
+        let (a, b) = (a.view([1, m, k])?, b.view(if turned_b { [1, n, k] } else { [1, k, n] })?);
+        let (a, b) = (Quantised::new(&a).scale(&scale_a), Quantised::new(&b).scale(&scale_b));
+        igemm.run(stream, a, b, &mut c.view_mut([1, m, n])?)
+    };
+    let mut contenders = vec![timed("ours", stream, times, ours)];
+    if let Some(cublas) = cublas {
+        let at = [floats[0].device_address(), floats[1].device_address(), theirs.device_address()];
+        let product = Product { shape, turned_b, at };
+        contenders.push(Contender::new("cublas, f32", move || {
+            // SAFETY: the buffers live as long as the contenders and hold the matrices; only this one uses its C.
+            Ok(unsafe { cublas.time(&product, times) }? / times)
+        }));
+    }
+    let peak = Peak::new(device)?;
+    contenders.push(peak.contender(stream, operations));
+    let layout = if turned_b { "A·Bᵀ" } else { "A·B" };
+    let trial = Trial {
+        kernel,
+        shape: format!("{m}x{n}x{k}, {layout}"),
+        rate: Some(Rate::Flop(operations)),
+        contenders,
+        after: Box::new(|| ()),
+    };
+    all(vec![trial], rounds)
+}
+
+/// `dp4a` and nothing else, on all multiprocessors.
+struct Peak {
+    x: DeviceBuffer<i32>,
+    out: DeviceBuffer<i32>,
+}
+
+/// Turns of 64 `dp4a` that a thread makes in a measurement.
+const TURNS: usize = 1000;
+
+impl Peak {
+    fn new(device: &Device) -> Result<Peak, Error> {
+        let threads = device.facts().multiprocessors as usize * 2048;
+        let x: Vec<i32> = (0..threads as i32).collect();
+        Ok(Peak {
+            x: device.upload(&x).map_err(Error::Device)?,
+            out: device.zeros(threads).map_err(Error::Device)?,
+        })
+    }
+
+    /// As long as so many operations would take, of which a `dp4a` is eight.
+    fn contender(mut self, stream: &Stream, operations: f64) -> Contender<'_> {
+        let share = operations / (self.x.len() as f64 * TURNS as f64 * 64.0 * 8.0);
+        let mut all = timed("dp4a alone", stream, 1, move || {
+            // SAFETY: the kernel stays within its slices, whatever they hold: the oracle ran it (`kernels check`).
+            unsafe { dp4a_peak::launch_unchecked(stream, &self.x, TURNS, &mut self.out) }
+        });
+        Contender::new(all.name, move || Ok((all.run)()?.mul_f64(share)))
+    }
+}
