@@ -22,7 +22,7 @@ use kernel_dsl::prelude::*;
 /// Four elements of a row from `at` on, zeros behind its end, which is `cols`; in one access where `V` is 4, which says that rows end
 /// at a multiple of 4.
 #[device]
-fn quad<T: Float, const V: usize>(g: View<T, 2>, row: usize, at: usize, cols: usize) -> [T; 4] {
+pub fn quad<T: Float, const V: usize>(g: View<T, 2>, row: usize, at: usize, cols: usize) -> [T; 4] {
     let mut x = [T::from_f32(0.0); 4];
     if V == 4 {
         if at < cols {
@@ -40,7 +40,7 @@ fn quad<T: Float, const V: usize>(g: View<T, 2>, row: usize, at: usize, cols: us
 
 /// c ← epilogue(α·x + β·c) for an element of C, if it is one; c is not read where β is 0.
 #[device]
-fn finish<C: Float, E: Epilogue>(c: ViewMut<C, 2>, row: usize, at: usize, x: f32, alpha: f32, beta: f32, epilogue: E) {
+pub fn finish<C: Float, E: Epilogue>(c: ViewMut<C, 2>, row: usize, at: usize, x: f32, alpha: f32, beta: f32, epilogue: E) {
     if row < c.rows() && at < c.cols() {
         store(alpha, [x], beta, c, row, at, block::z(), epilogue);
     }
