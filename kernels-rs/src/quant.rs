@@ -9,5 +9,7 @@ mod product;
 mod round;
 pub mod sums;
 mod tile;
+mod weights;
 
 pub use product::{Igemm, Quantised};
+pub use weights::{Format, Weights};

@@ -164,3 +164,14 @@ pub fn dequantise<X: Float, const BITS: usize>(qs: View<i8, 2>, d: View<f16, 2>,
         }
     }
 }
+
+/// Rows of bytes to a plane, zeros behind their end. A thread writes four bytes.
+#[kernel(block = 256, grid = (to.dim(0) * to.dim(1) / 4).div_ceil(256), writes(to = once))]
+#[requires(to.rows() == from.rows(), to.cols() >= from.cols(), to.cols() % 4 == 0, to.aligned(4))]
+pub fn repack_rows(from: View<i8, 2>, to: ViewMut<i8, 2>) {
+    let (i, words) = (grid::index(), to.cols() / 4);
+    if i < to.rows() * words {
+        let (row, at) = (i / words, i % words * 4);
+        to.store((row, at), from.load_or::<4>((row, at), 0));
+    }
+}

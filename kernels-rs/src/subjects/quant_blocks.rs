@@ -1,9 +1,9 @@
-//! `repack_q8`, `repack_q4`, `quantise_q8`, `quantise_q4`, `dequantise`, `gemv_quantised`, `gemm_quantised`: blocks of 32 numbers with a scale.
+//! `repack_q8`, `repack_q4`, `repack_rows`, `quantise_q8`, `quantise_q4`, `dequantise`, `gemv_quantised`, `gemm_quantised`: blocks of 32 numbers with a scale.
 
 use super::stored::{at_rest, drawn, numbers, scalars};
 use super::{TINY, U, gamma};
 use crate::gemm::epilogue::Identity;
-use crate::quant::blocks::{Q4Block, Q8Block, dequantise, quantise_q4, quantise_q8, repack_q4, repack_q8};
+use crate::quant::blocks::{Q4Block, Q8Block, dequantise, quantise_q4, quantise_q8, repack_q4, repack_q8, repack_rows};
 use crate::quant::blockwise::gemm_quantised;
 use crate::quant::gemv::gemv_quantised;
 use kernel_dsl::compiler::Scalar;
@@ -13,6 +13,7 @@ use runtime::testing::{Bound, Case, Expected, Input, Random};
 
 runtime::register!(repack_q8, files_q8, repacked);
 runtime::register!(repack_q4, files_q4, repacked);
+runtime::register!(repack_rows, rows, padded);
 runtime::register!(quantise_q8<f32, f16, 4>, numbers_q8, quantised_q8);
 runtime::register!(quantise_q4<f32>, numbers_q4, quantised_q4);
 runtime::register!(dequantise<f32, 8>, planes, dequantised);
@@ -54,6 +55,23 @@ fn repacked(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let qs = blocks().flat_map(|b| b[1..].iter().map(signed)).collect();
     let d = blocks().map(|b| b[0]).collect();
     vec![Expected::new(1, qs, Bound::Exact), Expected::new(2, d, Bound::Exact)]
+}
+
+fn rows(_: &Instance, random: &mut Random) -> Vec<Case> {
+    let case = |[rows, cols, wide]: [usize; 3]| {
+        let from: Vec<i8> = (0..rows * (cols + 1)).map(|_| random.bits() as i8).collect();
+        let from = Input::strided(&from, [rows, cols], [cols + 1, 1]);
+        Case::new(format!("{rows} × {cols}, to {wide}"), [from, plane(&vec![9; rows * wide], [rows, wide])])
+    };
+    [[1, 1, 32], [3, 32, 32], [5, 100, 128], [0, 7, 32]].map(case).into()
+}
+
+fn padded(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let (x, &[_, cols], &[rows, wide]) = (inputs[0].values(), inputs[0].extents(), inputs[1].extents()) else {
+        return Vec::new();
+    };
+    let at = |i: usize| (i % wide < cols).then(|| x[i / wide * cols + i % wide]);
+    vec![Expected::new(1, (0..rows * wide).map(|i| at(i).unwrap_or(0.0)).collect(), Bound::Exact)]
 }
 
 fn scale(random: &mut Random) -> f16 {

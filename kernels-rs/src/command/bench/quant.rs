@@ -1,14 +1,15 @@
-//! Integers: products beside cuBLAS in `f32` and beside what the device makes of `dp4a` alone.
+//! Integers: products beside cuBLAS in `f32` and beside what the device makes of `dp4a` alone, those of few rows beside a copy.
 
 use super::cublas::{Cublas, Product};
 use super::device::{drawn, timed};
 use super::{Contender, Error, Measured, Rate, Trial, all};
 use crate::quant::igemm::Output;
 use crate::quant::peak::dp4a_peak;
-use crate::quant::{Igemm, Quantised};
-use ::runtime::testing::Random;
+use crate::quant::{Format, Igemm, Quantised, Weights};
+use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer, Stream};
-use kernel_dsl::GenericArgument;
+use kernel_dsl::half::f16;
+use kernel_dsl::{Float, GenericArgument};
 
 /// M, N, K, and whether B is stored as [N, K].
 const PRODUCTS: [([usize; 3], bool); 6] = [
@@ -19,6 +20,12 @@ const PRODUCTS: [([usize; 3], bool); 6] = [
     ([1001, 1001, 1001], true),
     ([512, 6144, 2048], true),
 ];
+
+/// M, N, K of products with weights of 8 and 4 bits.
+const WEIGHTS: [[usize; 3]; 5] = [[1, 8192, 8192], [4, 8192, 8192], [8, 8192, 8192], [1, 6144, 2048], [512, 6144, 2048]];
+
+/// What weights are stored as, and what the products are called.
+const FORMATS: [(Format, &str); 3] = [(Format::Q8, "Q8_0"), (Format::Q4, "Q4_0"), (Format::Rows, "int8")];
 
 /// What a measurement should last for launches and clocks not to show.
 const LONG_NS: f64 = 5e6;
@@ -35,6 +42,12 @@ pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
     }
     measured.extend(product::<i32>("igemm, i32", &stream, cublas.as_ref(), [4096; 3], true, rounds)?);
     measured.extend(product::<i8>("igemm, i8", &stream, cublas.as_ref(), [4096; 3], true, rounds)?);
+    for (format, name) in FORMATS {
+        for shape in WEIGHTS {
+            measured.extend(weighted::<f32>(name, &stream, format, shape, rounds)?);
+        }
+        measured.extend(weighted::<f16>(name, &stream, format, WEIGHTS[0], rounds)?);
+    }
     Ok(measured)
 }
 
@@ -87,6 +100,54 @@ fn product<C: Output + GenericArgument>(
         kernel,
         shape: format!("{m}x{n}x{k}, {layout}"),
         rate: Some(Rate::Flop(operations)),
+        contenders,
+        after: Box::new(|| ()),
+    };
+    all(vec![trial], rounds)
+}
+
+/// A product of activations stored as `T` with weights.
+fn weighted<T: Draw + Float + GenericArgument>(
+    kernel: &'static str,
+    stream: &Stream,
+    format: Format,
+    [m, n, k]: [usize; 3],
+    rounds: usize,
+) -> Result<Vec<Measured>, Error> {
+    let device = stream.device();
+    let mut random = Random::new(1);
+    let numbers: DeviceBuffer<f32> = drawn(device, &mut random, n * k)?;
+    let rows = bytes(device, &mut random, n * k)?;
+    let made = || {
+        let (w, rows) = (numbers.view([n, k])?, rows.view([n, k])?);
+        match format {
+            Format::Q8 => Weights::quantise_q8(device, &w),
+            Format::Q4 => Weights::quantise_q4(device, &w),
+            Format::Rows => Weights::from_rows(device, &rows, device.upload(&vec![0.01; n])?),
+        }
+    };
+    let weights = made().map_err(Error::Device)?;
+    let x: DeviceBuffer<T> = drawn(device, &mut random, m * k)?;
+    let mut y = device.zeros::<T>(m * n).map_err(Error::Device)?;
+    // Bytes of 32 weights with their scale.
+    let block = match format {
+        Format::Q8 => 34,
+        Format::Q4 => 18,
+        Format::Rows => 32,
+    };
+    let bytes = n * k / 32 * block + (m * k + m * n) * size_of::<T>();
+    let zeros = || device.zeros::<u32>(bytes / 8).map_err(Error::Device);
+    let (source, mut target) = (zeros()?, zeros()?);
+    let operations = 2.0 * m as f64 * n as f64 * k as f64;
+    let ours = || weights.product(stream, &x.view([m, k])?, &mut y.view_mut([m, n])?);
+    let contenders = vec![
+        timed("ours", stream, 100, ours),
+        timed("copy", stream, 100, || stream.copy(&source, &mut target)),
+    ];
+    let trial = Trial {
+        kernel,
+        shape: format!("{m}x{n}x{k}, activations of {} bits", 8 * size_of::<T>()),
+        rate: Some(if m > 8 { Rate::Flop(operations) } else { Rate::Bytes(bytes as f64) }),
         contenders,
         after: Box::new(|| ()),
     };
