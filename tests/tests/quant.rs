@@ -63,9 +63,12 @@ fn integers(device: &Device) {
                 for (i, x) in c.download().unwrap().into_iter().enumerate() {
                     let (p, r, c) = (i / (rows * cols), i / cols % rows, i % cols);
                     let (za, zb) = if zeros { (i64::from(zero_a[r]), i64::from(zero_b[0])) } else { (0, 0) };
-                    let sum: i64 =
-                        (0..depth).map(|k| (a.at(p, [r, k], ta) - za) * (b.at(p, [k, c], tb) - zb)).sum();
-                    assert_eq!(i64::from(x), sum, "{n} of {rows} × {cols} × {depth}, {turned:?}, {zeros} at {p}, {r}, {c}");
+                    let sum: i64 = (0..depth).map(|k| (a.at(p, [r, k], ta) - za) * (b.at(p, [k, c], tb) - zb)).sum();
+                    assert_eq!(
+                        i64::from(x),
+                        sum,
+                        "{n} of {rows} × {cols} × {depth}, {turned:?}, {zeros} at {p}, {r}, {c}"
+                    );
                 }
             }
         }
@@ -158,7 +161,9 @@ fn quantised(x: &[f32]) -> Vec<f64> {
 /// Weights of each format, with rows of activations for every kernel, whole blocks and parts of them.
 fn weights(device: &Device) {
     let mut random = Random::new(9);
-    for [m, n, k] in [[1, 5, 64], [1, 3, 4200], [2, 40, 96], [3, 5, 33], [8, 17, 50], [9, 130, 40], [70, 5, 96], [2, 3, 0]] {
+    for [m, n, k] in
+        [[1, 5, 64], [1, 3, 4200], [2, 40, 96], [3, 5, 33], [8, 17, 50], [9, 130, 40], [70, 5, 96], [2, 3, 0]]
+    {
         let (numbers, x): (Vec<f32>, Vec<f32>) = (random.values(n * k), random.values(m * k));
         let (dw, dx) = (device.upload(&numbers).unwrap(), device.upload(&x).unwrap());
         let view = dw.view([n, k]).unwrap();

@@ -40,7 +40,15 @@ pub fn quad<T: Float, const V: usize>(g: View<T, 2>, row: usize, at: usize, cols
 
 /// c ← epilogue(α·x + β·c) for an element of C, if it is one; c is not read where β is 0.
 #[device]
-pub fn finish<C: Float, E: Epilogue>(c: ViewMut<C, 2>, row: usize, at: usize, x: f32, alpha: f32, beta: f32, epilogue: E) {
+pub fn finish<C: Float, E: Epilogue>(
+    c: ViewMut<C, 2>,
+    row: usize,
+    at: usize,
+    x: f32,
+    alpha: f32,
+    beta: f32,
+    epilogue: E,
+) {
     if row < c.rows() && at < c.cols() {
         store(alpha, [x], beta, c, row, at, block::z(), epilogue);
     }

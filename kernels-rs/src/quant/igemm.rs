@@ -71,7 +71,13 @@ fn pick<T: Number>(of: &[T], otherwise: T, batch: usize, n: usize, i: usize) -> 
     if of.is_empty() {
         otherwise
     } else {
-        of[if of.len() == 1 { 0 } else if of.len() == n { i } else { batch * n + i }]
+        of[if of.len() == 1 {
+            0
+        } else if of.len() == n {
+            i
+        } else {
+            batch * n + i
+        }]
     }
 }
 

@@ -180,13 +180,7 @@ impl Igemm {
         }
     }
 
-    fn chosen<
-        C: Output + GenericArgument,
-        E: Epilogue + Fused,
-        const V: usize,
-        const TA: bool,
-        const TB: bool,
-    >(
+    fn chosen<C: Output + GenericArgument, E: Epilogue + Fused, const V: usize, const TA: bool, const TB: bool>(
         self,
         on: &impl Queue,
         a: Quantised<'_>,

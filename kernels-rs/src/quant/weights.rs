@@ -97,7 +97,10 @@ impl Weights {
     ///
     /// # Errors
     /// As for [`from_q8`](Weights::from_q8).
-    pub fn quantise_q8<T: Float + GenericArgument>(on: &impl Queue, w: &BufferView<'_, T, 2>) -> Result<Weights, Error> {
+    pub fn quantise_q8<T: Float + GenericArgument>(
+        on: &impl Queue,
+        w: &BufferView<'_, T, 2>,
+    ) -> Result<Weights, Error> {
         let mut to = Weights::new(on.device(), Format::Q8, w.extents())?;
         let (mut quanta, mut d) = to.planes_mut()?;
         eight_bits(on, w, &mut quanta, &mut d)?;
@@ -108,7 +111,10 @@ impl Weights {
     ///
     /// # Errors
     /// As for [`from_q8`](Weights::from_q8).
-    pub fn quantise_q4<T: Float + GenericArgument>(on: &impl Queue, w: &BufferView<'_, T, 2>) -> Result<Weights, Error> {
+    pub fn quantise_q4<T: Float + GenericArgument>(
+        on: &impl Queue,
+        w: &BufferView<'_, T, 2>,
+    ) -> Result<Weights, Error> {
         let mut to = Weights::new(on.device(), Format::Q4, w.extents())?;
         let (mut quanta, mut d) = to.planes_mut()?;
         // SAFETY: as in `from_q8`.
@@ -226,9 +232,13 @@ impl Weights {
         // `f32` and `f16` (`kernels check`). What the epilogue does is the caller's promise.
         unsafe {
             if quads(x) {
-                gemv_quantised::<T, T, E, BITS, BLOCKS, R, W, PIECE, 4>::launch_unchecked(on, x, &w, &d, scales, y, epilogue)
+                gemv_quantised::<T, T, E, BITS, BLOCKS, R, W, PIECE, 4>::launch_unchecked(
+                    on, x, &w, &d, scales, y, epilogue,
+                )
             } else {
-                gemv_quantised::<T, T, E, BITS, BLOCKS, R, W, PIECE, 1>::launch_unchecked(on, x, &w, &d, scales, y, epilogue)
+                gemv_quantised::<T, T, E, BITS, BLOCKS, R, W, PIECE, 1>::launch_unchecked(
+                    on, x, &w, &d, scales, y, epilogue,
+                )
             }
         }
     }
@@ -244,12 +254,7 @@ impl Weights {
         let mut qx = on.device().alloc::<i8>(rows * wide)?;
         let mut dx = on.device().alloc::<f32>(rows * wide / 32)?;
         let pitch = [wide.max(32), 1];
-        eight_bits(
-            on,
-            x,
-            &mut qx.view_strided_mut([rows, wide], pitch)?,
-            &mut dx.view_mut([rows, wide / 32])?,
-        )?;
+        eight_bits(on, x, &mut qx.view_strided_mut([rows, wide], pitch)?, &mut dx.view_mut([rows, wide / 32])?)?;
         let (w, d) = self.planes()?;
         // SAFETY: as in `few`.
         unsafe {

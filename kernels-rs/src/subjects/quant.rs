@@ -139,7 +139,13 @@ fn total(of: &Input, rows: bool) -> Vec<f64> {
     let of_row = |p: usize, i: usize| (0..c).fold(0.0, |sum, j| sum + at(p, i, j));
     let of_column = |p: usize, j: usize| (0..r).fold(0.0, |sum, i| sum + at(p, i, j));
     (0..batch)
-        .flat_map(|p| if rows { (0..r).map(|i| of_row(p, i)).collect::<Vec<_>>() } else { (0..c).map(|j| of_column(p, j)).collect() })
+        .flat_map(|p| {
+            if rows {
+                (0..r).map(|i| of_row(p, i)).collect::<Vec<_>>()
+            } else {
+                (0..c).map(|j| of_column(p, j)).collect()
+            }
+        })
         .collect()
 }
 
@@ -189,7 +195,8 @@ fn peak(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
         x.to_le_bytes().iter().zip(y.to_le_bytes()).map(|(x, y)| f64::from(*x as i8) * f64::from(y as i8)).sum()
     };
     let of = |x: &i32| {
-        let all = (0..8).map(|i| x.rotate_left(i)).flat_map(|a| (0..8).map(move |j| dot(a, x.rotate_right(j)))).sum::<f64>();
+        let all =
+            (0..8).map(|i| x.rotate_left(i)).flat_map(|a| (0..8).map(move |j| dot(a, x.rotate_right(j)))).sum::<f64>();
         turns * all
     };
     vec![Expected::new(2, inputs[0].to_vec::<i32>().iter().map(of).collect(), Bound::Exact)]

@@ -24,18 +24,23 @@ runtime::register!(gemm_quantised<f32, Identity, 8, true>, many, tiles);
 const FILES: [[usize; 2]; 4] = [[1, 1], [3, 7], [17, 5], [2, 0]];
 
 fn files_q8(_: &Instance, random: &mut Random) -> Vec<Case> {
-    FILES.map(|[rows, blocks]| {
-        let all: Vec<Q8Block> = (0..rows * blocks).map(|_| Q8Block { d: scale(random), qs: bytes(random) }).collect();
-        file(Input::view(&all, [rows, blocks]), [rows, blocks], 32)
-    }).into()
+    FILES
+        .map(|[rows, blocks]| {
+            let all: Vec<Q8Block> =
+                (0..rows * blocks).map(|_| Q8Block { d: scale(random), qs: bytes(random) }).collect();
+            file(Input::view(&all, [rows, blocks]), [rows, blocks], 32)
+        })
+        .into()
 }
 
 fn files_q4(_: &Instance, random: &mut Random) -> Vec<Case> {
-    FILES.map(|[rows, blocks]| {
-        let block = |random: &mut Random| Q4Block { d: scale(random), qs: bytes(random).map(|q| q as u8) };
-        let all: Vec<Q4Block> = (0..rows * blocks).map(|_| block(random)).collect();
-        file(Input::view(&all, [rows, blocks]), [rows, blocks], 16)
-    }).into()
+    FILES
+        .map(|[rows, blocks]| {
+            let block = |random: &mut Random| Q4Block { d: scale(random), qs: bytes(random).map(|q| q as u8) };
+            let all: Vec<Q4Block> = (0..rows * blocks).map(|_| block(random)).collect();
+            file(Input::view(&all, [rows, blocks]), [rows, blocks], 16)
+        })
+        .into()
 }
 
 /// Blocks, and planes for them with gaps of four bytes a row.
@@ -108,7 +113,8 @@ fn numbers_q8(instance: &Instance, random: &mut Random) -> Vec<Case> {
         })
         .into();
     if x == Scalar::F32 {
-        let x = [0.0; 32].into_iter().chain((0..32).map(|i| i as f32 - 16.0)).chain([f32::NAN; 32]).collect::<Vec<f32>>();
+        let x =
+            [0.0; 32].into_iter().chain((0..32).map(|i| i as f32 - 16.0)).chain([f32::NAN; 32]).collect::<Vec<f32>>();
         let d = drawn(random, d, 3, [1, 3], [3, 1]);
         cases.push(Case::new("zeros, ties, NaNs", [Input::view(&x, [1, 96]), Input::view(&[9i8; 96], [1, 96]), d]));
     }
@@ -222,7 +228,8 @@ fn dequantised(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 fn few(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[bits, blocks, rows, wide, piece, unit] = numbers(instance).as_slice() else { return Vec::new() };
     let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
-    let shapes = [[1, 1, 1], [rows + 1, 2, 520], [1, 8 * wide + 1, 96], [rows, 3, piece + 40], [rows, 3, 0], [0, 3, 32]];
+    let shapes =
+        [[1, 1, 1], [rows + 1, 2, 520], [1, 8 * wide + 1, 96], [rows, 3, piece + 40], [rows, 3, 0], [0, 3, 32]];
     let case = |[m, n, k]: [usize; 3]| {
         let k = k.next_multiple_of(unit);
         let [w, d] = weights(random, [n, k], bits);
@@ -239,7 +246,14 @@ fn product(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (x, dx) = each(&inputs[0], inputs[1].extents()[1] * 8 / bits, eight_bits);
     // A lane has a chunk of 16 bytes of 512; its sums meet in five steps.
     let added = inputs[1].extents()[1].div_ceil(512) + 5;
-    blockwise(instance, &inputs[1..], [&x, &dx.into_iter().map(f64::from).collect::<Vec<_>>()], [bits, blocks], added, 4)
+    blockwise(
+        instance,
+        &inputs[1..],
+        [&x, &dx.into_iter().map(f64::from).collect::<Vec<_>>()],
+        [bits, blocks],
+        added,
+        4,
+    )
 }
 
 fn many(instance: &Instance, random: &mut Random) -> Vec<Case> {
