@@ -10,6 +10,7 @@ pub mod command;
 pub mod elementwise;
 pub mod gemm;
 pub mod permute;
+pub mod quant;
 mod queue;
 pub mod rowwise;
 pub mod sass;

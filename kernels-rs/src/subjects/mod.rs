@@ -9,6 +9,8 @@ mod elementwise;
 mod gemm;
 mod permute;
 mod products;
+mod quant;
+mod quant_blocks;
 mod rowwise;
 mod stored;
 

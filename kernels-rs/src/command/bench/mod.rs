@@ -6,6 +6,7 @@ mod device;
 mod driver;
 mod gemm;
 mod measure;
+mod quant;
 mod runtime;
 
 use super::progress::with_bar;
@@ -43,6 +44,8 @@ enum What {
     Runtime,
     /// Matrix products, beside cuBLAS and a copy of as many bytes
     Gemm,
+    /// Products of integers, beside cuBLAS in f32 and a copy of as many bytes
+    Quant,
     /// Every kernel's own PTX beside its checked form, by the device's clock
     Checked,
 }
@@ -89,6 +92,7 @@ impl Bench {
         let measured = match self.what {
             What::Runtime => runtime::measure(usize::from(self.rounds))?,
             What::Gemm => gemm::measure(usize::from(self.rounds))?,
+            What::Quant => quant::measure(usize::from(self.rounds))?,
             What::Checked => return self.checked(out),
         };
         if self.json {
