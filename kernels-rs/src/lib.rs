@@ -5,11 +5,14 @@
 //! crate `runtime` for devices and buffers. The command `kernels` lists, shows and checks them.
 
 pub mod activation;
+mod axes;
 pub mod command;
 pub mod elementwise;
 pub mod gemm;
 pub mod permute;
 mod queue;
+pub mod reduce;
+pub mod rotary;
 pub mod rowwise;
 pub mod sass;
 mod subjects;

@@ -7,7 +7,10 @@
 mod elementwise;
 mod gemm;
 mod permute;
+mod pieces;
 mod products;
+mod reduce;
+mod rotary;
 mod rowwise;
 mod stored;
 

@@ -6,6 +6,7 @@ mod device;
 mod driver;
 mod gemm;
 mod measure;
+mod memory;
 mod runtime;
 
 use super::progress::with_bar;
@@ -43,6 +44,8 @@ enum What {
     Runtime,
     /// Matrix products, beside cuBLAS and a copy of as many bytes
     Gemm,
+    /// What memory bounds, beside a copy of as many bytes
+    Memory,
     /// Every kernel's own PTX beside its checked form, by the device's clock
     Checked,
 }
@@ -89,6 +92,7 @@ impl Bench {
         let measured = match self.what {
             What::Runtime => runtime::measure(usize::from(self.rounds))?,
             What::Gemm => gemm::measure(usize::from(self.rounds))?,
+            What::Memory => memory::measure(usize::from(self.rounds))?,
             What::Checked => return self.checked(out),
         };
         if self.json {
