@@ -5,6 +5,7 @@
 //! crate `runtime` for devices and buffers. The command `kernels` lists, shows and checks them.
 
 pub mod activation;
+mod axes;
 pub mod blocks;
 pub mod command;
 pub mod elementwise;
@@ -12,6 +13,8 @@ pub mod gemm;
 pub mod permute;
 pub mod quant;
 mod queue;
+pub mod reduce;
+pub mod rotary;
 pub mod rowwise;
 pub mod sass;
 mod subjects;

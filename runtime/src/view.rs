@@ -2,6 +2,8 @@
 //!
 //! A [`Layout`] is only made for a buffer that holds all that it reaches.
 
+mod rearranged;
+
 use crate::stream::{Parts, Uses};
 use crate::{DeviceBuffer, Error, Result};
 use kernel_dsl::launcher::{

@@ -8,9 +8,12 @@ mod blocks;
 mod elementwise;
 mod gemm;
 mod permute;
+mod pieces;
 mod products;
 mod quant;
 mod quant_blocks;
+mod reduce;
+mod rotary;
 mod rowwise;
 mod stored;
 

@@ -1,11 +1,17 @@
-//! `transpose`.
+//! `transpose`, `transpose_tiles`, `copy_rows`, `fill_rows`.
 
-use super::with_gaps;
+use super::stored::{drawn, numbers, stored};
+use super::{pieces, with_gaps};
+use crate::permute::rows::{copy_rows, fill_rows};
+use crate::permute::tiles::transpose_tiles;
 use crate::permute::transpose;
 use kernel_dsl::compiler::hir::Instance;
 use runtime::testing::{Bound, Case, Expected, Input, Random, edges, shapes};
 
 runtime::register!(transpose, cases, reference);
+runtime::register!(transpose_tiles<f32, 1, 1, 1, 32, 1, 8>, tiled_cases, tiled_reference);
+runtime::register!(copy_rows<f32, 4, 4, 1>, copied_cases, copied_reference);
+runtime::register!(fill_rows<f32, 4>, filled_cases, filled_reference);
 
 fn cases(_: &Instance, random: &mut Random) -> Vec<Case> {
     let sizes = edges(32);
@@ -34,4 +40,64 @@ fn reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[rows, cols] = inputs[0].extents() else { return Vec::new() };
     let y = (0..cols).flat_map(|col| (0..rows).map(move |row| row * cols + col)).map(|i| x[i]).collect();
     vec![Expected::new(1, y, Bound::Exact)]
+}
+
+fn tiled_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let &[vx, vy, _, tile, ..] = numbers(instance).as_slice() else { return Vec::new() };
+    let (down, across) = (|n: usize| n.next_multiple_of(vy), |n: usize| n.next_multiple_of(vx));
+    let shapes = [
+        [1, 1, down(1), across(1)],
+        [1, 2, 0, across(3)],
+        [1, 1, down(tile - 1), across(65)],
+        [1, 1, tile, 64],
+        [2, 3, down(5), across(7)],
+        [1, 1, down(2 * tile + 1), across(1 + random.below(130))],
+    ];
+    let case = |[a, b, rows, cols]: [usize; 4]| {
+        let gap = random.below(3);
+        let mut batch = |[a, b, rows, cols]: [usize; 4], unit: usize| {
+            let pitch = (cols + gap * unit).max(unit);
+            let (plane, all) = ((rows * pitch).max(unit), (b * rows * pitch + gap * unit).max(unit));
+            drawn(random, stored(instance), a * all, [a, b, rows, cols], [all, plane, pitch, 1])
+        };
+        let inputs = [batch([a, b, rows, cols], vx), batch([a, b, cols, rows], vy)];
+        Case::new(format!("{a} × {b} of {rows} × {cols}, gaps of {gap}"), inputs)
+    };
+    shapes.map(case).into()
+}
+
+fn tiled_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let x = inputs[0].values();
+    let &[a, b, rows, cols] = inputs[0].extents() else { return Vec::new() };
+    let one = |plane: usize| (0..rows * cols).map(move |i| (plane * rows + i % rows) * cols + i / rows);
+    vec![Expected::new(1, (0..a * b).flat_map(one).map(|i| x[i]).collect(), Bound::Exact)]
+}
+
+fn copied_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let &[v, vx, _] = numbers(instance).as_slice() else { return Vec::new() };
+    let case = |shape: [usize; 4]| {
+        let x = pieces::read(random, stored(instance), shape, [v, vx]);
+        let gap = random.below(3);
+        Case::new(format!("{shape:?}"), [x, pieces::written(random, stored(instance), shape, v, gap)])
+    };
+    pieces::shapes(v, &mut Random::new(3)).into_iter().map(case).collect()
+}
+
+/// In the same order, whatever is taken at once.
+fn copied_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    vec![Expected::new(1, inputs[0].values(), Bound::Exact)]
+}
+
+fn filled_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let &[v] = numbers(instance).as_slice() else { return Vec::new() };
+    let case = |shape: [usize; 4]| {
+        let (value, gap) = (random.values::<f32>(1)[0], random.below(3));
+        let y = pieces::written(random, stored(instance), shape, v, gap);
+        Case::new(format!("{shape:?}"), [Input::scalar(value), y])
+    };
+    pieces::shapes(v, &mut Random::new(3)).into_iter().map(case).collect()
+}
+
+fn filled_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    vec![Expected::new(1, vec![inputs[0].value(); inputs[1].values().len()], Bound::Exact)]
 }

@@ -6,6 +6,7 @@ mod device;
 mod driver;
 mod gemm;
 mod measure;
+mod memory;
 mod quant;
 mod runtime;
 
@@ -46,6 +47,8 @@ enum What {
     Gemm,
     /// Products of integers, beside cuBLAS in f32 and a copy of as many bytes
     Quant,
+    /// What memory bounds, beside a copy of as many bytes
+    Memory,
     /// Every kernel's own PTX beside its checked form, by the device's clock
     Checked,
 }
@@ -93,6 +96,7 @@ impl Bench {
             What::Runtime => runtime::measure(usize::from(self.rounds))?,
             What::Gemm => gemm::measure(usize::from(self.rounds))?,
             What::Quant => quant::measure(usize::from(self.rounds))?,
+            What::Memory => memory::measure(usize::from(self.rounds))?,
             What::Checked => return self.checked(out),
         };
         if self.json {
