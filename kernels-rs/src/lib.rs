@@ -22,5 +22,5 @@ mod subjects;
 pub use elementwise::saxpy;
 pub use gemm::matmul;
 pub use permute::transpose;
-pub use queue::{Memory, Queue};
+pub use queue::{Memory, Queue, Shared};
 pub use rowwise::softmax;
