@@ -9,6 +9,7 @@ mod gemm;
 mod permute;
 mod products;
 mod quant;
+mod quant_affine;
 mod quant_blocks;
 mod rowwise;
 mod stored;
