@@ -38,24 +38,20 @@ struct Chunks<const W: usize> {
     scales: [f16; W],
 }
 
-/// The chunks that begin at byte `at` of the rows from `row` on; zeros behind the rows' end. Rows behind the last are the last.
+/// The chunks that `w` begins with, a row each; zeros where it has no columns left. Rows behind the last are the last. `d` begins with their
+/// scales.
 #[device]
-fn fetch<const BITS: usize, const BLOCKS: bool, const W: usize>(
-    w: View<i8, 2>,
-    d: View<f16, 2>,
-    row: usize,
-    at: usize,
-) -> Chunks<W> {
+fn fetch<const BLOCKS: bool, const W: usize>(w: View<i8, 2>, d: View<f16, 2>) -> Chunks<W> {
     let mut chunks = Chunks { words: [[0i32; 4]; W], scales: [f16::from_f32(0.0); W] };
-    if at < w.cols() {
+    if w.cols() > 0 {
         for i in unroll(0..W) {
-            let row = (row + i).min(w.rows() - 1);
-            let q: [i8; 16] = w.load((row, at));
+            let row = i.min(w.rows() - 1);
+            let q: [i8; 16] = w.load((row, 0));
             for j in unroll(0..4) {
                 chunks.words[i][j] = int::word([q[4 * j], q[4 * j + 1], q[4 * j + 2], q[4 * j + 3]]);
             }
             if BLOCKS {
-                chunks.scales[i] = d[(row, at / (4 * BITS))];
+                chunks.scales[i] = d[(row, 0)];
             }
         }
     }
@@ -123,7 +119,10 @@ pub fn gemv_quantised<
     let (row0, col0) = (block::y() * R, (block::x() * 8 + warp::index()) * W);
     let depth = w.cols() * 8 / BITS;
     let mut acc = [[0.0f32; W]; R];
-    let mut next = fetch::<BITS, BLOCKS, W>(w, d, col0, 16 * warp::lane());
+    // Where the lane's next chunks are; what is not there has no columns.
+    let first = col0.min(w.rows() - 1);
+    let (mut w, mut d) = (w.offset((first, 16 * warp::lane())), d.offset((first, 4 * warp::lane() / BITS)));
+    let mut next = fetch::<BLOCKS, W>(w, d);
     for k0 in (0..depth).step_by(PIECE) {
         block::sync();
         for r in unroll(0..R) {
@@ -145,7 +144,8 @@ pub fn gemv_quantised<
         // 32 chunks a step, of 128 / BITS numbers each.
         for step in unroll(0..PIECE * BITS / 4096) {
             let now = next;
-            next = fetch::<BITS, BLOCKS, W>(w, d, col0, k0 * BITS / 8 + 512 * (step + 1) + 16 * warp::lane());
+            (w, d) = (w.offset((0, 512)), d.offset((0, 128 / BITS)));
+            next = fetch::<BLOCKS, W>(w, d);
             let chunk = step * 32 + warp::lane();
             let block = chunk * 4 / BITS;
             for r in unroll(0..R) {

@@ -11,6 +11,7 @@ mod permute;
 mod pieces;
 mod products;
 mod quant;
+mod quant_affine;
 mod quant_blocks;
 mod reduce;
 mod rotary;

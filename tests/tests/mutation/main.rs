@@ -138,7 +138,28 @@ const INSTANCES: &[(&str, usize)] =
 const LONG: &[&str] = &["attention", "decode", "q8_gemm", "sample", "sgemm"];
 
 /// Kernels whose survivors nobody has gone through yet: they are tried by name only.
-const UNREAD: &[&str] = &["gemm", "gemv_across", "gemv_along", "sum_splits"];
+const UNREAD: &[&str] = &[
+    "gemm",
+    "gemv_across",
+    "gemv_along",
+    "sum_splits",
+    "igemm",
+    "sum_rows",
+    "sum_columns",
+    "dp4a_peak",
+    "repack_q8",
+    "repack_q4",
+    "repack_rows",
+    "quantise_q8",
+    "quantise_q4",
+    "dequantise",
+    "gemv_quantised",
+    "gemm_quantised",
+    "extremes",
+    "affine_fit",
+    "quantise_affine",
+    "dequantise_affine",
+];
 
 /// An instance of each kernel that a subject tries, those of this crate and of kernels-rs.
 fn tasks() -> Vec<(&'static Subject, &'static Artifact, Instance)> {
