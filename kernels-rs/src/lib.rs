@@ -9,12 +9,14 @@ mod axes;
 pub mod command;
 pub mod elementwise;
 pub mod gemm;
+pub mod histogram;
 pub mod permute;
 mod queue;
 pub mod reduce;
 pub mod rotary;
 pub mod rowwise;
 pub mod sass;
+pub mod scan;
 mod subjects;
 
 pub use elementwise::saxpy;

@@ -6,12 +6,14 @@
 
 mod elementwise;
 mod gemm;
+mod histogram;
 mod permute;
 mod pieces;
 mod products;
 mod reduce;
 mod rotary;
 mod rowwise;
+mod scan;
 mod stored;
 
 use kernel_dsl::compiler::hir::{Constant, Instance};
