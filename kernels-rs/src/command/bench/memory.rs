@@ -1,6 +1,6 @@
 //! What memory bounds, beside a device-to-device copy of as many bytes.
 
-use super::device::{drawn, timed};
+use super::device::timed;
 use super::{Error, Measured, Rate, Trial, all};
 use crate::activation::{silu, swiglu};
 use crate::elementwise::{gate, map, map2};
@@ -12,7 +12,7 @@ use crate::scan::inclusive;
 use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer, Stream};
 use kernel_dsl::half::f16;
-use kernel_dsl::{Float, GenericArgument};
+use kernel_dsl::{Float, GenericArgument, Number};
 
 /// What a measurement should last for launches and clocks not to show, and how many bytes are moved meanwhile on an H200.
 const LONG_BYTES: usize = 8 << 30;
@@ -161,8 +161,15 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn drawn<T: Draw>(&self, n: usize) -> Result<DeviceBuffer<T>, Error> {
-        drawn(self.stream.device(), &mut Random::new(1), n)
+    /// `n` ordinary values: a million that come again and again.
+    fn drawn<T: Draw + Number + GenericArgument>(&self, n: usize) -> Result<DeviceBuffer<T>, Error> {
+        let few = n.min(1 << 20);
+        let some = self.stream.device().upload(&Random::new(1).values::<T>(few)).map_err(Error::Device)?;
+        let mut all = self.zeros::<T>(n)?;
+        let again = all.view_mut([n / few, few]).map_err(Error::Device)?;
+        copy(self.stream, some.view([few]).map_err(Error::Device)?.strided(), again.strided())
+            .map_err(Error::Device)?;
+        Ok(all)
     }
 
     fn zeros<T: Draw>(&self, n: usize) -> Result<DeviceBuffer<T>, Error> {
