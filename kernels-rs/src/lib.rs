@@ -10,6 +10,7 @@ pub mod blocks;
 pub mod command;
 pub mod elementwise;
 pub mod gemm;
+pub mod histogram;
 pub mod permute;
 pub mod quant;
 mod queue;
@@ -17,6 +18,7 @@ pub mod reduce;
 pub mod rotary;
 pub mod rowwise;
 pub mod sass;
+pub mod scan;
 mod subjects;
 
 pub use elementwise::saxpy;

@@ -4,10 +4,12 @@
 //! turn happens in shared memory, where a pad of one element keeps the 32 lanes that read a column on 32 banks.
 
 mod copy;
+pub mod gather;
 pub mod rows;
 pub mod tiles;
 
 pub use copy::{copy, fill, transpose_batch};
+pub use gather::gather;
 
 use kernel_dsl::prelude::*;
 

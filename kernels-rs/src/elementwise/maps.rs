@@ -12,7 +12,7 @@ pub fn multiply_add(a: f32, b: f32, c: f32) -> f32 {
 
 /// y ← f(a), `V` elements at once, `VA` of a.
 #[kernel(
-    block = 256, min_blocks = 8,
+    block = 256,
     grid = (device::waves(64, (y.dim(2) * y.dim(3)).div_ceil(256)), (y.dim(0) * y.dim(1)).min(65535)),
     instances(A = f32, Y = f32, F = silu, V = 4 | 1, VA = 1; A = f32, Y = f32, F = silu, V = 4, VA = 4; A = f16, Y = f16, F = silu, V = 8, VA = 8),
     derived(PA = V / VA),
@@ -46,7 +46,7 @@ pub fn map_1<
 
 /// y ← f(a, b), `V` elements at once, `VA` of a and `VB` of b.
 #[kernel(
-    block = 256, min_blocks = 8,
+    block = 256,
     grid = (device::waves(64, (y.dim(2) * y.dim(3)).div_ceil(256)), (y.dim(0) * y.dim(1)).min(65535)),
     instances(
         A = f32, B = f32, Y = f32, F = swiglu, V = 4, VA = 4, VB = 4 | 1;
@@ -90,7 +90,7 @@ pub fn map_2<
 
 /// y ← f(a, b, c), `V` elements at once, `VA` of a, `VB` of b and `VC` of c.
 #[kernel(
-    block = 256, min_blocks = 8,
+    block = 256,
     grid = (device::waves(64, (y.dim(2) * y.dim(3)).div_ceil(256)), (y.dim(0) * y.dim(1)).min(65535)),
     instances(
         A = f32, B = f32, C = f32, Y = f32, F = multiply_add, V = 4, VA = 4, VB = 4 | 1, VC = 4;

@@ -7,6 +7,7 @@
 mod blocks;
 mod elementwise;
 mod gemm;
+mod histogram;
 mod permute;
 mod pieces;
 mod products;
@@ -16,6 +17,7 @@ mod quant_blocks;
 mod reduce;
 mod rotary;
 mod rowwise;
+mod scan;
 mod stored;
 
 use kernel_dsl::compiler::hir::{Constant, Instance};

@@ -1,7 +1,8 @@
-//! `transpose`, `transpose_tiles`, `copy_rows`, `fill_rows`.
+//! `transpose`, `transpose_tiles`, `copy_rows`, `fill_rows`, `gather_rows`.
 
 use super::stored::{drawn, numbers, stored};
 use super::{pieces, with_gaps};
+use crate::permute::gather::gather_rows;
 use crate::permute::rows::{copy_rows, fill_rows};
 use crate::permute::tiles::transpose_tiles;
 use crate::permute::transpose;
@@ -12,6 +13,7 @@ runtime::register!(transpose, cases, reference);
 runtime::register!(transpose_tiles<f32, 1, 1, 1, 32, 1, 8>, tiled_cases, tiled_reference);
 runtime::register!(copy_rows<f32, 4, 4, 1>, copied_cases, copied_reference);
 runtime::register!(fill_rows<f32, 4>, filled_cases, filled_reference);
+runtime::register!(gather_rows<f32, 4>, gathered_cases, gathered_reference);
 
 fn cases(_: &Instance, random: &mut Random) -> Vec<Case> {
     let sizes = edges(32);
@@ -100,4 +102,29 @@ fn filled_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 
 fn filled_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     vec![Expected::new(1, vec![inputs[0].value(); inputs[1].values().len()], Bound::Exact)]
+}
+
+fn gathered_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let &[v] = numbers(instance).as_slice() else { return Vec::new() };
+    let case = |[rows, cols, tokens]: [usize; 3]| {
+        let mut matrix = |[rows, cols]: [usize; 2]| {
+            let pitch = cols + random.below(2) * v;
+            drawn(random, stored(instance), rows * pitch + 1, [rows, cols], [pitch.max(v), 1])
+        };
+        let (table, y) = (matrix([rows, cols]), matrix([tokens, cols]));
+        // Some beyond the table, far and just so.
+        let number = |_| if random.below(9) == 0 { u32::MAX } else { random.below(rows + 2) as u32 };
+        let index: Vec<u32> = (0..tokens).map(number).collect();
+        Case::new(format!("{tokens} of {rows} rows of {cols}"), [table, Input::slice(&index), y])
+    };
+    [[5, v, 1], [40, 3 * v, 70], [1, 65 * v, 9], [0, v, 4], [7, 0, 3], [7, 2 * v, 0]].map(case).into()
+}
+
+fn gathered_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let (table, index) = (inputs[0].values(), inputs[1].values());
+    let &[rows, cols] = inputs[0].extents() else { return Vec::new() };
+    let row = |at: f64| (0..cols).map(move |col| (at as usize) * cols + col);
+    let one = |at: f64, i: usize| if (at as usize) < rows { table[i] } else { 0.0 };
+    let y = index.iter().flat_map(|at| row(*at).map(|i| one(*at, i))).collect();
+    vec![Expected::new(2, y, Bound::Exact)]
 }

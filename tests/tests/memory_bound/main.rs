@@ -1,6 +1,7 @@
 //! Copies, elementwise functions, reductions and what else memory bounds, as a program calls them: on the CPU and on a GPU, against plain Rust.
 
 mod arrays;
+mod counted;
 mod moved;
 mod reduced;
 mod rotated;
@@ -29,5 +30,8 @@ on_each_device! {
     cpu_gates gpu_gates moved::gates;
     cpu_reductions gpu_reductions reduced::reductions;
     cpu_rotations gpu_rotations rotated::rotations;
+    cpu_gathers gpu_gathers counted::gathers;
+    cpu_scans gpu_scans counted::scans;
+    cpu_histograms gpu_histograms counted::histograms;
     cpu_specials gpu_specials reduced::specials;
 }

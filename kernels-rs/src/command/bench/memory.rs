@@ -1,14 +1,18 @@
 //! What memory bounds, beside a device-to-device copy of as many bytes.
 
-use super::device::{drawn, timed};
+use super::device::timed;
 use super::{Error, Measured, Rate, Trial, all};
 use crate::activation::{silu, swiglu};
 use crate::elementwise::{gate, map, map2};
-use crate::permute::{copy, fill, transpose_batch};
+use crate::histogram::histogram;
+use crate::permute::{copy, fill, gather, transpose_batch};
 use crate::reduce::{self, ArgMax, Sum};
+use crate::rotary::{Layout, Rotary};
+use crate::scan::inclusive;
 use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer, Stream};
 use kernel_dsl::half::f16;
+use kernel_dsl::{Float, GenericArgument, Number};
 
 /// What a measurement should last for launches and clocks not to show, and how many bytes are moved meanwhile on an H200.
 const LONG_BYTES: usize = 8 << 30;
@@ -25,6 +29,9 @@ pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
         bench.moves()?;
         bench.maps()?;
         bench.reductions()?;
+        bench.tokens::<f32>("rotary", "rotary in place", "gather")?;
+        bench.tokens::<f16>("rotary f16", "rotary f16 in place", "gather f16")?;
+        bench.counts()?;
     }
     Ok(measured)
 }
@@ -94,6 +101,41 @@ impl Bench<'_> {
         self.trial("row sum f16", 2 * m * n, || reduce::rows(on, Sum, &x.view([m, n])?, &mut y.range_mut(0..m)?))
     }
 
+    /// A row a token: heads of 128 numbers, and the rows of a table by number.
+    fn tokens<T: Draw + Float + GenericArgument>(
+        &mut self,
+        turned: &'static str,
+        in_place: &'static str,
+        gathered: &'static str,
+    ) -> Result<(), Error> {
+        let (on, [m, n]) = (self.stream, self.shape);
+        let (mut x, mut y) = (self.drawn::<T>(m * n)?, self.zeros::<T>(m * n)?);
+        let numbers: Vec<u32> = (0..m).map(|i| (i * 40_503 % m) as u32).collect();
+        let numbers = on.device().upload(&numbers).map_err(Error::Device)?;
+        let rotary =
+            Rotary::new(on.device(), Layout::Halves, &Rotary::frequencies(10_000.0, 128)).map_err(Error::Device)?;
+        let (bytes, heads) = (2 * size_of::<T>() * m * n, [m, n / 128, 128]);
+        self.trial(turned, bytes, || rotary.run(on, &x.view(heads)?, &numbers.view([1, m])?, &mut y.view_mut(heads)?))?;
+        self.trial(gathered, bytes, || gather(on, &x.view([m, n])?, &numbers.view([m])?, &mut y.view_mut([m, n])?))?;
+        self.trial(in_place, bytes, || rotary.run_in_place(on, &numbers.view([1, m])?, &mut x.view_mut(heads)?))
+    }
+
+    fn counts(&mut self) -> Result<(), Error> {
+        let (on, [m, n]) = (self.stream, self.shape);
+        let (x, mut y) = (self.drawn::<f32>(m * n)?, self.zeros::<f32>(m * n)?);
+        self.trial("prefix sum of rows", 8 * m * n, || inclusive(on, &x.view([m, n])?, &mut y.view_mut([m, n])?))?;
+        self.trial("prefix sum of all", 8 * m * n, || {
+            inclusive(on, &x.view([1, m * n])?, &mut y.view_mut([1, m * n])?)
+        })?;
+        let (keys, mut bins) = (self.drawn::<u8>(m * n)?, self.zeros::<u32>(4096)?);
+        self.trial("histogram of bytes", m * n, || {
+            histogram(on, &keys.view([m * n])?, 0.0..=0.0, &mut bins.range_mut(0..256)?)
+        })?;
+        self.trial("histogram, 4096 bins", 4 * m * n, || {
+            histogram(on, &x.view([m * n])?, -1.0..=1.0, &mut bins.view_mut([4096])?)
+        })
+    }
+
     /// Work that reads and writes `bytes`, and a copy that reads and writes as many.
     fn trial(
         &mut self,
@@ -119,8 +161,15 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn drawn<T: Draw>(&self, n: usize) -> Result<DeviceBuffer<T>, Error> {
-        drawn(self.stream.device(), &mut Random::new(1), n)
+    /// `n` ordinary values: a million that come again and again.
+    fn drawn<T: Draw + Number + GenericArgument>(&self, n: usize) -> Result<DeviceBuffer<T>, Error> {
+        let few = n.min(1 << 20);
+        let some = self.stream.device().upload(&Random::new(1).values::<T>(few)).map_err(Error::Device)?;
+        let mut all = self.zeros::<T>(n)?;
+        let again = all.view_mut([n / few, few]).map_err(Error::Device)?;
+        copy(self.stream, some.view([few]).map_err(Error::Device)?.strided(), again.strided())
+            .map_err(Error::Device)?;
+        Ok(all)
     }
 
     fn zeros<T: Draw>(&self, n: usize) -> Result<DeviceBuffer<T>, Error> {
