@@ -18,5 +18,5 @@ mod subjects;
 pub use elementwise::saxpy;
 pub use gemm::matmul;
 pub use permute::transpose;
-pub use queue::Queue;
+pub use queue::{Queue, Scratch};
 pub use rowwise::softmax;

@@ -7,7 +7,7 @@ use super::tiled::{gemm, sum_splits};
 use crate::Queue;
 use kernel_dsl::launcher::{Argument, ValueArgument, ViewArgument};
 use kernel_dsl::{Float, GenericArgument};
-use runtime::{BufferView, BufferViewMut, DeviceBuffer, Error};
+use runtime::{BufferView, BufferViewMut, Error};
 
 /// An epilogue that a launch can pass: a device struct.
 pub trait Fused: GenericArgument + ValueArgument {}
@@ -127,9 +127,9 @@ impl Gemm {
         let facts = on.device().facts();
         let plan = plan(batch, [m, n, k], self.transpose_b, !self.transpose_a, facts.multiprocessors);
         let fours = [a.extents()[2], b.extents()[2], n, k].iter().all(|n| n % 4 == 0)
-            && quads(a, a.strides())
-            && quads(b, b.strides())
-            && quads(&*c, c.strides());
+            && begin_at(4, a, a.strides())
+            && begin_at(4, b, b.strides())
+            && begin_at(4, &*c, c.strides());
         match (fours, self.transpose_a, self.transpose_b) {
             (true, false, false) => self.planned::<T, 4, false, false, E>(plan, on, a, b, c, epilogue),
             (true, false, true) => self.planned::<T, 4, false, true, E>(plan, on, a, b, c, epilogue),
@@ -165,7 +165,7 @@ impl Gemm {
             Plan::Tiles(tile, splits) => {
                 let [batch, m, n] = c.extents();
                 let shape = [batch * splits, m, n];
-                let mut parts: DeviceBuffer<f32> = on.device().alloc(shape.iter().product())?;
+                let mut parts = on.scratch::<f32>(shape.iter().product())?;
                 tiled::<T, f32, V, TA, TB, Identity>(
                     tile,
                     on,
@@ -203,10 +203,25 @@ impl Gemm {
             Plan::Across(_, Lanes::Four) => {
                 launch!(gemv_across < T, T, T, E, 8, 4, 4, V > (alpha, a, b, beta, c, epilogue))
             }
-            Plan::Along(1) => launch!(gemv_along < T, T, T, E, 1, 1, V > (alpha, a, b, beta, c, epilogue)),
-            Plan::Along(2) => launch!(gemv_along < T, T, T, E, 2, 4, V > (alpha, a, b, beta, c, epilogue)),
-            Plan::Along(4) => launch!(gemv_along < T, T, T, E, 4, 4, V > (alpha, a, b, beta, c, epilogue)),
-            Plan::Along(_) => launch!(gemv_along < T, T, T, E, 8, 2, V > (alpha, a, b, beta, c, epilogue)),
+            Plan::Along(rows) => {
+                // 16 bytes an access are four or eight elements.
+                macro_rules! along {
+                    ($v:tt, $p:tt) => {
+                        match rows {
+                            1 => launch!(gemv_along < T, T, T, E, 1, 1, $v, $p > (alpha, a, b, beta, c, epilogue)),
+                            2 => launch!(gemv_along < T, T, T, E, 2, 4, $v, $p > (alpha, a, b, beta, c, epilogue)),
+                            4 => launch!(gemv_along < T, T, T, E, 4, 4, $v, $p > (alpha, a, b, beta, c, epilogue)),
+                            _ => launch!(gemv_along < T, T, T, E, 8, 2, $v, $p > (alpha, a, b, beta, c, epilogue)),
+                        }
+                    };
+                }
+                let eights = |x: &BufferView<'_, T, 3>| x.extents()[2] % 8 == 0 && begin_at(8, x, x.strides());
+                match size_of::<T>() {
+                    2 if eights(a) && eights(b) => along!(8, 8),
+                    4 if V == 4 => along!(4, 4),
+                    _ => along!(1, 4),
+                }
+            }
         }
     }
 }
@@ -248,8 +263,10 @@ fn tiled<
     }
 }
 
-/// Whether all rows begin at multiples of four elements.
-fn quads<'a, T>(view: impl ViewArgument<'a, T, 3>, [batch, row, _]: [usize; 3]) -> bool {
+/// Whether all rows begin at multiples of so many elements.
+fn begin_at<'a, T>(elements: usize, view: impl ViewArgument<'a, T, 3>, [batch, row, _]: [usize; 3]) -> bool {
     let Argument::Memory(memory) = view.argument() else { return false };
-    memory.address().is_multiple_of(4 * size_of::<T>() as u64) && batch.is_multiple_of(4) && row.is_multiple_of(4)
+    memory.address().is_multiple_of((elements * size_of::<T>()) as u64)
+        && batch.is_multiple_of(elements)
+        && row.is_multiple_of(elements)
 }

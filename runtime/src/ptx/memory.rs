@@ -69,7 +69,7 @@ pub struct Buffer<'m> {
     /// Whether something in it comes of an approximation.
     pub approximate: bool,
     /// What was touched of it, where that is kept.
-    pub touched: Option<Touched>,
+    pub touched: Option<Box<Touched>>,
 }
 
 impl<'m> Buffer<'m> {
@@ -95,7 +95,7 @@ impl<'m> Buffer<'m> {
     /// The same memory as it looks to the kernel, with `copy` for its bytes where there is one; what is touched of that is kept.
     pub fn over<'c>(&'c self, copy: &'c mut Option<Vec<u8>>) -> Buffer<'c> {
         let Buffer { base, mutable, constant, approximate, .. } = *self;
-        let touched = copy.as_ref().map(|copy| Touched::new(copy.len()));
+        let touched = copy.as_ref().map(|copy| Box::new(Touched::new(copy.len())));
         let bytes = match copy {
             Some(copy) => Bytes::Exclusive(copy),
             None => Bytes::Shared(self.bytes.get()),
