@@ -6,7 +6,7 @@ use super::score::{Plain, Score};
 use super::span::{Dense, Listed, Packed, Padded, Pattern, Sequences, Whole};
 use crate::Queue;
 use kernel_dsl::launcher::{Argument, ValueArgument, ViewArgument};
-use kernel_dsl::{Float, GenericArgument};
+use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
 /// A struct that a launch can pass for a score, a pattern or the sequences' layout.
@@ -57,11 +57,11 @@ impl Default for Attention {
 }
 
 /// What every form of the call takes.
-struct Operands<'a, 'b, T: Float> {
-    q: &'a BufferView<'b, T, 4>,
-    k: &'a BufferView<'b, T, 4>,
-    v: &'a BufferView<'b, T, 4>,
-    o: &'a mut BufferViewMut<'b, T, 4>,
+struct Operands<'a, 'q, 'k, 'v, 'o, T: Element> {
+    q: &'a BufferView<'q, T, 4>,
+    k: &'a BufferView<'k, T, 4>,
+    v: &'a BufferView<'v, T, 4>,
+    o: &'a mut BufferViewMut<'o, T, 4>,
 }
 
 impl Attention {
@@ -213,16 +213,14 @@ impl Attention {
     ) -> Result<(), Error> {
         let [batch, heads, rows, _] = q.extents();
         let mut own;
-        let mut own_view;
-        let lse = match lse {
-            Some(lse) => lse,
+        let mut lse = match lse {
+            Some(lse) => lse.reborrow(),
             None => {
                 own = on.scratch::<f32>(batch * heads * rows)?;
-                own_view = own.view_mut([batch, heads, rows])?;
-                &mut own_view
+                own.view_mut([batch, heads, rows])?
             }
         };
-        let mut operands = Operands { q, k, v, o: &mut o.reborrow() };
+        let mut operands = Operands { q, k, v, o };
         let wide = v.extents()[3];
         let fours = q.extents()[3] % 8 == 0
             && wide % 4 == 0
@@ -231,7 +229,7 @@ impl Attention {
         macro_rules! launch {
             ($w:literal, $q:literal, $v:literal, $threads:literal, $bm:literal, $l:literal, $nk:literal) => {
                 self.launched::<T, M, P, S, $w, $v, $threads, $bm, $q, $l, $nk>(
-                    on, &mut operands, lse, score, pattern, sequences, shape,
+                    on, &mut operands, &mut lse, score, pattern, sequences, shape,
                 )
             };
         }
@@ -271,7 +269,7 @@ impl Attention {
     >(
         self,
         on: &impl Queue,
-        operands: &mut Operands<'_, '_, T>,
+        operands: &mut Operands<'_, '_, '_, '_, '_, T>,
         lse: &mut BufferViewMut<'_, f32, 3>,
         score: M,
         pattern: P,
@@ -281,7 +279,7 @@ impl Attention {
         let Operands { q, k, v, o } = operands;
         let scale = self.scale.unwrap_or(1.0 / (q.extents()[3].max(1) as f32).sqrt());
         // Where rows have more and less to do, blocks of both kinds run side by side.
-        let wave = if self.right < k.extents()[2] { on.device().facts().multiprocessors } else { 0 };
+        let wave = if self.right < k.extents()[2] { on.device().facts().multiprocessors as usize } else { 0 };
         // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them, whatever its sequences and
         // its pattern say; the oracle ran it at and around every edge of its tiles (`kernels check`). What the score does is the caller's promise.
         unsafe {

@@ -71,7 +71,6 @@ fn held<T: Float, const W: usize>(kept: Shared<u32, 1>, q: View<T, 4>, k: View<T
     block = THREADS, max_registers = 128,
     grid = longest.div_ceil(BM) * q.dim(1) * v.dim(3).div_ceil(W) * count,
     tolerance(o(relative = 8e-3, absolute = 1e-5), lse(relative = 1e-5, absolute = 1e-5)),
-    writes(o = once, lse = once),
     instances(
         T = f32, M = Plain, P = Dense, S = Whole, W = 128, V = 4, THREADS = 256;
         T = f32, M = Plain, P = Listed, S = Whole, W = 128, V = 4, THREADS = 128;
@@ -132,13 +131,13 @@ pub fn attention<
     let p = Shared::<f32, 2>::new([KEYS, BM]);
     // Of each row the largest logit and the sum of exponentials; and what is wanted again at the end. In registers they would be in the
     // way of the products.
-    let stats = Shared::<f32, 2>::new([2, BM]);
+    let (tops, sums) = (Shared::<f32, 1>::new([BM]), Shared::<f32, 1>::new([BM]));
     let ab = slices(BM);
     let slots = Shared::<f32, 3>::over(ab, [2, SLICE, W]);
     let kept = Shared::<u32, 1>::new([16]);
     if col == 0 {
-        stats.store((0, row), [f32::NEG_INFINITY; 4]);
-        stats.store((1, row), [0.0; 4]);
+        tops.store(row, [f32::NEG_INFINITY; 4]);
+        sums.store(row, [0.0; 4]);
     }
     if thread::x() == 0 {
         let kv = head / (heads / k.dim(1));
@@ -190,7 +189,7 @@ pub fn attention<
                 }
             }
         }
-        let (mut max, mut sum) = (stats.load::<4>((0, row)), stats.load::<4>((1, row)));
+        let (mut max, mut sum) = (tops.load::<4>(row), sums.load::<4>(row));
         for i in unroll(0..4) {
             let mut top = max[i];
             for x in unroll(0..8) {
@@ -216,8 +215,8 @@ pub fn attention<
         // A row of P stays within its warp.
         warp::sync();
         if col == 0 {
-            stats.store((0, row), max);
-            stats.store((1, row), sum);
+            tops.store(row, max);
+            sums.store(row, sum);
         }
         t += 1;
         let here = held::<T, W>(kept, q, k, v);
@@ -234,10 +233,12 @@ pub fn attention<
     let Held { batch, head, piece, first, row0, lq, thread, .. } = held::<T, W>(kept, q, k, v);
     let (row, col) = corner(thread);
     let o = o.at(batch).at(head).offset((first, piece * W));
-    let (max, sum) = (stats.load::<4>((0, row)), stats.load::<4>((1, row)));
+    let (max, sum) = (tops.load::<4>(row), sums.load::<4>(row));
     for i in unroll(0..4) {
         let query = row0 + row + i;
-        let inverse = if sum[i] > 0.0 { 1.0 / sum[i] } else { 0.0 };
+        // The largest has a weight of 1.
+        let some = max[i] > f32::NEG_INFINITY;
+        let inverse = if some { 1.0 / sum[i] } else { 0.0 };
         if query < lq {
             for part in unroll(0..Q) {
                 for x in unroll(0..4 / V) {
@@ -252,7 +253,7 @@ pub fn attention<
                 }
             }
             if piece == 0 && col == 0 {
-                let log = if sum[i] > 0.0 { max[i] + math::ln(sum[i]) } else { f32::NEG_INFINITY };
+                let log = if some { max[i] + fast::ln(sum[i]) } else { f32::NEG_INFINITY };
                 lse[(batch, head, first + query)] = log;
             }
         }

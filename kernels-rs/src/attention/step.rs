@@ -30,7 +30,7 @@ impl Scratch {
     pub fn new(device: &Device, shape: [usize; 3], groups: usize, room: usize) -> Result<Scratch, Error> {
         let [sequences, heads, width] = shape;
         let blocks = sequences * heads.min(groups.max(1) * heads.div_ceil(groups.max(1)).div_ceil(4));
-        let full = (RESIDENT * device.facts().multiprocessors).div_ceil(blocks.max(1));
+        let full = (RESIDENT * device.facts().multiprocessors as usize).div_ceil(blocks.max(1));
         Scratch::with_splits(device, [sequences, heads, width], full.clamp(1, room.div_ceil(LEAST).max(1)))
     }
 
@@ -158,12 +158,13 @@ impl Decode {
         let groups = k.extents()[1];
         let Scratch { parts, logs, ended, shape: [_, of_heads, of_width], splits } = scratch;
         // Of fewer sequences than it was made for, the first.
-        let mut parts = parts.view_strided_mut([sequences, heads, *splits, width], {
-            let [row, split] = [*of_width, 1];
-            [of_heads * *splits * row, *splits * row, row, split]
-        })?;
-        let mut logs = logs.view_mut([sequences, heads, *splits, 2])?;
-        let mut ended = ended.view_mut([ended.len()])?;
+        let splits = *splits;
+        let of_width = *of_width;
+        let strides = [*of_heads * splits * of_width, splits * of_width, of_width, 1];
+        let mut parts = parts.view_strided_mut([sequences, heads, splits, width], strides)?;
+        let mut logs = logs.view_mut([sequences, heads, splits, 2])?;
+        let counters = ended.len();
+        let mut ended = ended.view_mut([counters])?;
         let scale = self.scale.unwrap_or(1.0 / (width.max(1) as f32).sqrt());
         macro_rules! launch {
             ($lanes:literal, $wide:literal, $e:literal, $group:literal, $u:literal) => {
@@ -171,7 +172,7 @@ impl Decode {
                 // pages say; the oracle ran it at and around every edge of its splits (`kernels check`).
                 unsafe {
                     decode::<T, K, C, P, $lanes, $wide, $e, $group, $u>::launch_unchecked(
-                        on, q, *k, *v, scales, pages, lengths, o, &mut parts, &mut logs, &mut ended, groups, *splits, scale,
+                        on, q, *k, *v, scales, pages, lengths, o, &mut parts, &mut logs, &mut ended, groups, splits, scale,
                     )
                 }
             };

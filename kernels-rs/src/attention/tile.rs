@@ -191,9 +191,10 @@ pub fn accumulate<B: Float, const W: usize, const Q: usize, const L: usize, cons
     thread: usize,
 ) {
     let (row, col) = corner(thread);
+    let live = (keys - b0.min(keys)).min(KEYS);
     put_keys::<B, L, W>(sb.at(0), thread, &first);
     block::sync();
-    for at in rolled((0..KEYS).step_by(2 * SLICE)) {
+    for at in rolled((0..live).step_by(2 * SLICE)) {
         for buf in unroll(0..2) {
             let next = fetch_keys::<B, L, W, V>(b, thread, b0 + at + (buf + 1) * SLICE, keys);
             for k in unroll(0..SLICE) {
