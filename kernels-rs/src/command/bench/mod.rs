@@ -1,5 +1,6 @@
 //! `kernels bench`: how long things take on this machine's GPU, beside the vendor's.
 
+mod attention;
 mod checked;
 mod cublas;
 mod device;
@@ -49,6 +50,10 @@ enum What {
     Quant,
     /// What memory bounds, beside a copy of as many bytes
     Memory,
+    /// Attention of many queries, dense and over masks of blocks
+    Attention,
+    /// Attention of a decoding step, beside a copy of as many bytes
+    Decode,
     /// Every kernel's own PTX beside its checked form, by the device's clock
     Checked,
 }
@@ -97,6 +102,8 @@ impl Bench {
             What::Gemm => gemm::measure(usize::from(self.rounds))?,
             What::Quant => quant::measure(usize::from(self.rounds))?,
             What::Memory => memory::measure(usize::from(self.rounds))?,
+            What::Attention => attention::measure(usize::from(self.rounds))?,
+            What::Decode => attention::measure_decode(usize::from(self.rounds))?,
             What::Checked => return self.checked(out),
         };
         if self.json {
