@@ -1,7 +1,7 @@
 //! A layer of a decoder: what a language model is a stack of.
 
 use super::cache::{Cache, Tokens};
-use super::heads::{Norms, Prepare};
+use super::heads::{Norms, prepare};
 use crate::activation::swiglu;
 use crate::attention::{Attention, Decode, Scratch};
 use crate::elementwise::gate;
@@ -116,11 +116,9 @@ impl<T: Float + GenericArgument> DecoderLayer<T> {
         let [n, _] = x.extents();
         let q = self.project(on, &weights, x, tokens, cache)?;
         let mut o = on.scratch::<T>(n * heads * head)?;
-        let (keys, values) = (cache.keys_of(sequence, before + n)?, cache.values_of(sequence, before + n)?);
-        let by_head = |view: BufferView<'_, T, 4>| view.strided().permuted([0, 2, 1, 3])?.side_by_side();
+        let [keys, values] = cache.of(sequence, before + n)?;
         let q = q.view([1, n, heads, head])?;
         let q = q.strided().permuted([0, 2, 1, 3])?.side_by_side()?;
-        let _ = by_head;
         let mut o_heads = o.view_mut([1, n, heads, head])?.strided().permuted([0, 2, 1, 3])?.side_by_side()?;
         Attention::new().causal().run(on, &q, &keys, &values, &mut o_heads, None)?;
         self.finish(on, &weights, x, &o)
@@ -145,7 +143,7 @@ impl<T: Float + GenericArgument> DecoderLayer<T> {
         let [n, _] = x.extents();
         let q = self.project(on, &weights, x, tokens, cache)?;
         let mut o = on.scratch::<T>(n * heads * head)?;
-        let (keys, values) = cache.views();
+        let [keys, values] = cache.views();
         let q = q.view([n, heads, head])?;
         Decode::new().run(on, &q, [&keys, &values], lengths, &mut o.view_mut([n, heads, head])?, scratch)?;
         self.finish(on, &weights, x, &o)
@@ -182,7 +180,7 @@ impl<T: Float + GenericArgument> DecoderLayer<T> {
         let [q_norm, k_norm] = &weights.head_norms;
         let norms = Norms { weights: [&q_norm.view([head])?, &k_norm.view([head])?], epsilon };
         let qkv = qkv.view([n, self.shape.projected()])?;
-        Prepare::new(tokens).norms(norms).run(on, &qkv, &mut q.view_mut([n, heads, head])?, cache)?;
+        prepare(on, &qkv, Some(norms), tokens, &mut q.view_mut([n, heads, head])?, cache)?;
         Ok(q)
     }
 

@@ -12,7 +12,11 @@
 //! A warp has a head: lane l the pairs l, l + 32, … of its two halves, so that the norm is one butterfly and a pair turns within a lane.
 //! What limits it is memory: each number is read once and written once, and the angle of each pair is computed where it is used.
 
+use super::cache::{Cache, Tokens};
+use crate::Queue;
+use kernel_dsl::GenericArgument;
 use kernel_dsl::prelude::*;
+use runtime::{BufferView, BufferViewMut, Error};
 
 /// Warps of a block.
 #[device]
@@ -103,5 +107,51 @@ pub fn heads<T: Float, K: Float, const D: usize, const NORMED: bool, const N: us
                 values[(sequence, head - of_q - groups, row, second)] = K::from_f32(b[i]);
             }
         }
+    }
+}
+
+/// The norms of queries' and of keys' heads.
+#[derive(Clone, Copy, Debug)]
+pub struct Norms<'a, T: Element> {
+    /// [head] each.
+    pub weights: [&'a BufferView<'a, T, 1>; 2],
+    /// What is added to the mean square.
+    pub epsilon: f32,
+}
+
+/// Queues [`heads`]: q and the cache ← what `qkv` has, [tokens, (heads + 2·groups)·head].
+///
+/// # Errors
+/// Where the extents do not belong together, heads are not of 64, 128 or 256 numbers, or a buffer is another device's.
+pub fn prepare<T: Float + GenericArgument, K: Float + GenericArgument>(
+    on: &impl Queue,
+    qkv: &BufferView<'_, T, 2>,
+    norms: Option<Norms<'_, T>>,
+    tokens: &Tokens<'_>,
+    q: &mut BufferViewMut<'_, T, 3>,
+    cache: &mut Cache<'_, K>,
+) -> Result<(), Error> {
+    let none = on.scratch::<T>(0)?;
+    let none = none.view([0])?;
+    let ([q_weight, k_weight], epsilon) = norms.map_or(([&none; 2], 0.0), |norms| (norms.weights, norms.epsilon));
+    let Tokens { positions, axes, frequencies, slots } = tokens;
+    macro_rules! by {
+        ($d:literal, $n:literal, $normed:literal) => {
+            // SAFETY: the launch compares all extents with one another, and the kernel compares slots with the cache's rows and axes with the positions':
+            // the oracle ran it at and around every edge (`kernels check`). No two tokens have one slot, as `Tokens` says.
+            unsafe {
+                heads::<T, K, $d, $normed, $n>::launch_unchecked(
+                    on, qkv, q_weight, k_weight, epsilon, positions, axes, frequencies, slots, q, &mut cache.keys, &mut cache.values,
+                )
+            }
+        };
+    }
+    match (q.extents()[2], norms.is_some()) {
+        (256, true) => by!(256, 4, true),
+        (256, false) => by!(256, 4, false),
+        (128, true) => by!(128, 2, true),
+        (128, false) => by!(128, 2, false),
+        (_, true) => by!(64, 1, true),
+        (_, false) => by!(64, 1, false),
     }
 }
