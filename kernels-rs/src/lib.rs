@@ -18,4 +18,4 @@ pub use elementwise::saxpy;
 pub use gemm::matmul;
 pub use permute::transpose;
 pub use queue::Queue;
-pub use rowwise::softmax;
+pub use rowwise::textbook::softmax;

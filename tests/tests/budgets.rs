@@ -9,6 +9,9 @@ use kernels_rs::command::ptxas::{Ptxas, Resources};
 use kernels_rs::gemm::epilogue::Identity;
 use kernels_rs::gemm::gemv::{gemv_across, gemv_along};
 use kernels_rs::gemm::tiled::{gemm, sum_splits};
+use kernels_rs::rowwise::backward::{norm_backward, norm_columns, softmax_backward};
+use kernels_rs::rowwise::norm::{norm_quantised, norm_rows};
+use kernels_rs::rowwise::softmax::softmax_rows;
 use kernels_rs::sass::Loop;
 
 /// An instance's name, what it takes, and the loop with the most multiplications, if it has one.
@@ -80,5 +83,21 @@ fn what_streams_leaves_room_for_warps() {
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
         let one_row = name.contains("f32, Identity, 1,") && name.ends_with(" 4>") || name.starts_with("sum_splits");
         assert!(resources.registers <= if one_row { 48 } else { 128 }, "{name}: {} registers", resources.registers);
+    }
+}
+
+/// A row's elements are in registers, none of them in local memory, and 1024 threads fit.
+#[test]
+fn rows_stay_in_registers() {
+    let costs = costs::<softmax_rows<f32, false, false, 256, 1, 4, 4, 2>>()
+        .into_iter()
+        .chain(costs::<norm_rows<f32, f32, f32, true, 256, 1, 4, 4, 2>>())
+        .chain(costs::<norm_quantised<f32, f32, false, 256, 1, 4, 4, 2>>())
+        .chain(costs::<softmax_backward<f32, false, 512, 1, 4, 2, 2>>())
+        .chain(costs::<norm_backward<f32, f32, true, 512, 1, 4, 2, 2>>())
+        .chain(costs::<norm_columns<f32, 4>>());
+    for Cost { name, resources, .. } in costs {
+        assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
+        assert!(resources.registers <= 64, "{name}: {} registers", resources.registers);
     }
 }

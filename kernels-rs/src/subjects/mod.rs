@@ -4,10 +4,13 @@
 //! next `f32`: an operation rounded to nearest is off by a factor 1 + δ, |δ| ≤ u, and by 2⁻¹⁵⁰ where the result is
 //! subnormal. What `f64` itself rounds is 2⁻²⁹ of that.
 
+mod backward;
 mod elementwise;
 mod gemm;
+mod norms;
 mod permute;
 mod products;
+mod rows;
 mod rowwise;
 mod stored;
 

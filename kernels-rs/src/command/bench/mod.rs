@@ -6,6 +6,7 @@ mod device;
 mod driver;
 mod gemm;
 mod measure;
+mod rowwise;
 mod runtime;
 
 use super::progress::with_bar;
@@ -43,6 +44,10 @@ enum What {
     Runtime,
     /// Matrix products, beside cuBLAS and a copy of as many bytes
     Gemm,
+    /// Softmax of rows, beside a copy of as many bytes
+    Softmax,
+    /// Layer norm and RMS norm, beside a copy of as many bytes
+    Norm,
     /// Every kernel's own PTX beside its checked form, by the device's clock
     Checked,
 }
@@ -89,6 +94,8 @@ impl Bench {
         let measured = match self.what {
             What::Runtime => runtime::measure(usize::from(self.rounds))?,
             What::Gemm => gemm::measure(usize::from(self.rounds))?,
+            What::Softmax => rowwise::softmax(usize::from(self.rounds))?,
+            What::Norm => rowwise::norm(usize::from(self.rounds))?,
             What::Checked => return self.checked(out),
         };
         if self.json {
