@@ -3,7 +3,7 @@
 
 use kernel_dsl::Element;
 use kernel_dsl::half::{bf16, f16};
-use kernels_rs::rowwise::{Norm, Softmax};
+use kernels_rs::rowwise::{CrossEntropy, Norm, Softmax};
 use runtime::testing::Random;
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer};
 
@@ -271,6 +271,46 @@ fn backward(device: &Device) {
     }
 }
 
+/// The loss of some columns' logits, and its gradient, which are those of the softmax of them.
+fn loss(device: &Device) {
+    let mut random = Random::new(9);
+    for [rows, cols] in [[1, 3], [4, 1000], [150, 40], [3, 4099], [2, 20_000], [0, 4], [2, 0]] {
+        for smoothing in [0.0f32, 0.25] {
+            let what = format!("{rows} × {cols}, smoothing {smoothing}");
+            let x = drawn::<f32>(&mut random, rows * cols);
+            let g = drawn::<f32>(&mut random, rows);
+            let labels: Vec<u32> =
+                (0..rows).map(|r| if r == 1 { u32::MAX } else { random.below(cols.max(1)) as u32 }).collect();
+            let target = |r: usize, c: usize| {
+                let here = if labels[r] as usize == c { 1.0 - f64::from(smoothing) } else { 0.0 };
+                here + f64::from(smoothing) / cols as f64
+            };
+            let logits = Matrix::<f32>::new(device, &x, [rows, cols], 0);
+            let mut dx = Matrix::<f32>::empty(device, [rows, cols], 1);
+            let of_labels = device.upload(&labels).unwrap();
+            let of_g = device.upload(&g.iter().map(|g| *g as f32).collect::<Vec<_>>()).unwrap();
+            let (mut loss, mut log_sum) = (device.zeros::<f32>(rows).unwrap(), device.zeros::<f32>(rows).unwrap());
+            let (of_labels, of_g) = (of_labels.view([rows]).unwrap(), of_g.view([rows]).unwrap());
+            let call = CrossEntropy::new().smoothing(smoothing);
+            let outputs = (&mut loss.view_mut([rows]).unwrap(), &mut log_sum.view_mut([rows]).unwrap());
+            call.run(device, &logits.view(), &of_labels, outputs.0, outputs.1).unwrap();
+            let of_sum = log_sum.view([rows]).unwrap();
+            call.backward(device, &logits.view(), &of_labels, &of_sum, &of_g, &mut dx.view_mut()).unwrap();
+
+            let (mut losses, mut slopes) = (Vec::new(), Vec::new());
+            for r in 0..rows {
+                let logs = softmax_of(&x[r * cols..(r + 1) * cols], true);
+                let ignored = labels[r] as usize >= cols;
+                losses.push(if ignored { 0.0 } else { -(0..cols).map(|c| target(r, c) * logs[c]).sum::<f64>() });
+                slopes.extend((0..cols).map(|c| if ignored { 0.0 } else { g[r] * (logs[c].exp() - target(r, c)) }));
+            }
+            let got: Vec<f64> = loss.download().unwrap().into_iter().map(f64::from).collect();
+            near::<f32>(&got, &losses, 1.0, &what);
+            near::<f32>(&dx.values(&what), &slopes, 0.1, &what);
+        }
+    }
+}
+
 /// With some of the shapes: each team and width of access is another instance, compiled when it is first used.
 fn all(device: &Device, some: usize) {
     softmax::<f32>(device, some);
@@ -278,6 +318,7 @@ fn all(device: &Device, some: usize) {
     norm::<f32>(device, some);
     norm::<bf16>(device, some + 2);
     backward(device);
+    loss(device);
 }
 
 #[test]

@@ -116,6 +116,19 @@ fn base(top: f32) -> f32 {
     top.max(f32::MIN)
 }
 
+/// Brings what comes after into a largest element so far, and a sum of exponentials relative to it.
+#[device]
+pub fn accumulate<const V: usize, const N: usize>(z: &[[f32; V]; N], top: &mut f32, sum: &mut f32) {
+    let higher = largest(z, *top);
+    *sum *= math::exp(base(*top) - base(higher));
+    *top = higher;
+    for i in unroll(0..N) {
+        for e in unroll(0..V) {
+            *sum += math::exp(z[i][e] - base(higher));
+        }
+    }
+}
+
 /// The team's largest `top` as a base, and the sum of `sum · exp(base(top) − that)`.
 #[device]
 pub fn total<const L: usize>(top: f32, sum: f32) -> (f32, f32) {
@@ -199,14 +212,7 @@ pub fn softmax_rows<
     }
     for at in (N * L * V..mask.end).step_by(S * L * V) {
         let z = logits::<T, MASKED, L, V, S>(x, scale, mask, at);
-        let higher = largest(&z, top);
-        sum *= math::exp(base(top) - base(higher));
-        top = higher;
-        for i in unroll(0..S) {
-            for e in unroll(0..V) {
-                sum += math::exp(z[i][e] - base(top));
-            }
-        }
+        accumulate(&z, &mut top, &mut sum);
     }
     let (base, sum) = total::<L>(top, sum);
 

@@ -7,6 +7,7 @@
 mod backward;
 mod elementwise;
 mod gemm;
+mod loss;
 mod norms;
 mod permute;
 mod products;

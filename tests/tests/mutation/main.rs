@@ -150,6 +150,8 @@ const UNREAD: &[&str] = &[
     "norm_backward",
     "norm_columns",
     "norm_columns_sum",
+    "cross_entropy",
+    "cross_entropy_backward",
 ];
 
 /// An instance of each kernel that a subject tries, those of this crate and of kernels-rs.
