@@ -11,6 +11,7 @@ pub mod gemm;
 pub mod permute;
 mod queue;
 pub mod rowwise;
+pub mod sampling;
 pub mod sass;
 mod subjects;
 

@@ -13,6 +13,7 @@ mod permute;
 mod products;
 mod rows;
 mod rowwise;
+mod sampling;
 mod stored;
 
 use kernel_dsl::compiler::hir::{Constant, Instance};
