@@ -177,7 +177,7 @@ pub fn total<const L: usize>(top: f32, sum: f32) -> (f32, f32) {
 ///
 /// A team of `L` threads a row keeps the first `N · L · V` elements in registers, and passes over the others 8 a thread at once.
 #[kernel(
-    block = (L, ROWS), max_registers = 64, grid = x.rows().div_ceil(ROWS), writes(y = once),
+    block = (L, ROWS), grid = x.rows().div_ceil(ROWS), writes(y = once),
     derived(S = 8 / V),
     instances(
         T = f32, LOG = false, MASKED = false, L = 256, ROWS = 1, V = 4, N = 4;
