@@ -23,6 +23,7 @@ mod rotary;
 mod rows;
 mod rowwise;
 mod scan;
+mod sampling;
 mod stored;
 
 use kernel_dsl::compiler::hir::{Constant, Instance};

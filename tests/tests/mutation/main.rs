@@ -168,6 +168,9 @@ const UNREAD: &[&str] = &[
     "norm_columns_sum",
     "cross_entropy",
     "cross_entropy_backward",
+    "best_parts",
+    "best_of_parts",
+    "sample_top",
 ];
 
 /// An instance of each kernel that a subject tries, those of this crate and of kernels-rs.
