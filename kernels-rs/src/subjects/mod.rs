@@ -22,8 +22,8 @@ mod reduce;
 mod rotary;
 mod rows;
 mod rowwise;
-mod scan;
 mod sampling;
+mod scan;
 mod stored;
 
 use kernel_dsl::compiler::hir::{Constant, Instance};
