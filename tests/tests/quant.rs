@@ -2,7 +2,7 @@
 
 use kernel_dsl::half::f16;
 use kernels_rs::quant::blocks::{Q4Block, Q8Block};
-use kernels_rs::quant::{Igemm, Quantised, Weights};
+use kernels_rs::quant::{Affine, Igemm, Quantised, Weights};
 use runtime::Device;
 use runtime::testing::Random;
 
@@ -249,4 +249,51 @@ fn cpu_files() {
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_files() {
     files(&Device::cuda(0).unwrap());
+}
+
+/// Bytes by scales and zero points, of a matrix and of its rows, there and back; and their product.
+fn affine(device: &Device) {
+    let mut random = Random::new(6);
+    for [rows, cols] in [[1, 1], [3, 8], [5, 1500], [70, 3], [2, 0]] {
+        let mut x: Vec<f32> = random.values(rows * cols);
+        // A row of zeros, and one that is all above.
+        x.iter_mut().take(if rows > 2 { cols } else { 0 }).for_each(|x| *x = 0.0);
+        x.iter_mut().skip(cols).take(cols).for_each(|x| *x = x.abs() + 1.0);
+        let (dx, x_all) = (device.upload(&x).unwrap(), &x);
+        let view = dx.view([rows, cols]).unwrap();
+        for (symmetric, each) in [(true, true), (true, false), (false, true), (false, false)] {
+            let fitted =
+                if each { Affine::fit_rows(device, &view, symmetric) } else { Affine::fit(device, &view, symmetric) }
+                    .unwrap();
+            let mut q = device.zeros::<i8>(rows * cols).unwrap();
+            fitted.quantise(device, &view, &mut q.view_mut([rows, cols]).unwrap()).unwrap();
+            let mut back = device.zeros::<f32>(rows * cols).unwrap();
+            fitted
+                .dequantise(device, &q.view([rows, cols]).unwrap(), &mut back.view_mut([rows, cols]).unwrap())
+                .unwrap();
+            let (scale, zero) = (fitted.scale.download().unwrap(), fitted.zero.download().unwrap());
+            assert_eq!([scale.len(), zero.len()], [if each { rows } else { 1 }; 2]);
+            let what = format!("{rows} × {cols}, symmetric {symmetric}, each row {each}");
+            for (i, (x, back)) in x.iter().zip(back.download().unwrap()).enumerate() {
+                let which = if each { i / cols } else { 0 };
+                let of = if each { &x_all[which * cols..(which + 1) * cols] } else { &x_all[..] };
+                let (low, high) = of.iter().fold((0.0f32, 0.0f32), |(low, high), x| (low.min(*x), high.max(*x)));
+                let unit = if symmetric { high.max(-low) / 127.0 } else { (high - low) / 255.0 };
+                assert_eq!(scale[which], unit, "{what}");
+                // Half a unit; and where the range's ends are rounded apart, as much again.
+                assert!((back - x).abs() <= 1.001 * unit * if symmetric { 0.5 } else { 1.0 }, "{what}: {back} for {x}");
+            }
+        }
+    }
+}
+
+#[test]
+fn cpu_affine() {
+    affine(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_affine() {
+    affine(&Device::cuda(0).unwrap());
 }

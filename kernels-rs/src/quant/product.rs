@@ -1,12 +1,12 @@
 //! The product of integers as one calls it.
 
+use super::access::whole;
 use super::igemm::{Output, igemm};
 use super::sums::{sum_columns, sum_rows};
 use crate::Queue;
 use crate::gemm::Fused;
 use crate::gemm::epilogue::{Epilogue, Identity};
 use kernel_dsl::GenericArgument;
-use kernel_dsl::launcher::{Argument, ViewArgument};
 use runtime::{BufferView, BufferViewMut, DeviceBuffer, Error};
 
 /// Matrices of signed bytes and what they stand for: scale · (q − zero), the affine quantisation of Jacob et al. (*Quantization and Training
@@ -160,23 +160,14 @@ impl Igemm {
         }
     }
 
-    /// What all accesses can be.
+    /// What all accesses can be. Where K goes down a matrix, four bytes of a row are read at once.
     fn width<C: Output>(self, a: Quantised<'_>, b: Quantised<'_>, c: &BufferViewMut<'_, C, 3>) -> Width {
-        let [_, m, n] = c.extents();
-        let turned = !self.transpose_b;
-        let of = |q: Quantised<'_>, n: usize| {
-            q.values.extents()[2].is_multiple_of(n) && aligned(q.values, q.values.strides(), n)
-        };
-        if !(m.is_multiple_of(4) || !self.transpose_a) || !n.is_multiple_of(4) || !aligned(c, c.strides(), 4) {
-            return Width::Bytes;
-        }
-        let quads = |q, turned| of(q, if turned { 4 } else { 16 });
-        if quads(a, self.transpose_a) && quads(b, turned) {
-            Width::Quads
-        } else if of(a, 4) && of(b, 4) {
-            Width::Words
-        } else {
-            Width::Bytes
+        let fours = whole(a.values, 4) && whole(b.values, 4) && whole(c, 4);
+        let quads = (self.transpose_a || whole(a.values, 16)) && (!self.transpose_b || whole(b.values, 16));
+        match (fours, quads) {
+            (true, true) => Width::Quads,
+            (true, false) => Width::Words,
+            (false, _) => Width::Bytes,
         }
     }
 
@@ -285,20 +276,13 @@ fn sums(
     rows: bool,
     to: &mut BufferViewMut<'_, i32, 2>,
 ) -> Result<(), Error> {
-    let wide = |n: usize| of.extents()[2].is_multiple_of(n) && aligned(of, of.strides(), n);
     // SAFETY: the launch compares the extents, and the kernels stay within them, as the oracle says.
     unsafe {
-        match (rows, wide(16), wide(4)) {
+        match (rows, whole(of, 16), whole(of, 4)) {
             (true, true, _) => sum_rows::<16>::launch_unchecked(on, of, to),
             (true, false, _) => sum_rows::<1>::launch_unchecked(on, of, to),
             (false, _, true) => sum_columns::<4>::launch_unchecked(on, of, to),
             (false, _, false) => sum_columns::<1>::launch_unchecked(on, of, to),
         }
     }
-}
-
-/// Whether all rows begin at multiples of `n` elements.
-fn aligned<'a, T>(view: impl ViewArgument<'a, T, 3>, [batch, row, _]: [usize; 3], n: usize) -> bool {
-    let Argument::Memory(memory) = view.argument() else { return false };
-    memory.address().is_multiple_of((n * size_of::<T>()) as u64) && batch.is_multiple_of(n) && row.is_multiple_of(n)
 }

@@ -1,9 +1,9 @@
 //! Scales and zero points as one calls for them.
 
+use super::access::whole;
 use super::affine::{affine_fit, dequantise_affine, extremes, quantise_affine};
 use crate::Queue;
-use kernel_dsl::launcher::{Argument, ViewArgument};
-use kernel_dsl::{Element, Float, GenericArgument};
+use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, DeviceBuffer, Error};
 
 /// How bytes stand for numbers: x ≈ scale · (q − zero), one scale and zero point for a matrix, or one for each of its rows.
@@ -62,7 +62,7 @@ impl Affine {
         x: &BufferView<'_, T, 2>,
         q: &mut BufferViewMut<'_, i8, 2>,
     ) -> Result<(), Error> {
-        let four = fours(x, x.strides()) && fours(&*q, q.strides()) && x.extents()[1].is_multiple_of(4);
+        let four = whole(x, 4) && whole(&*q, 4);
         // SAFETY: the launch compares the extents, and the kernel stays within them whatever its numbers are stored as, as the oracle says of
         // `f32` and `f16` (`kernels check`).
         unsafe {
@@ -84,7 +84,7 @@ impl Affine {
         q: &BufferView<'_, i8, 2>,
         x: &mut BufferViewMut<'_, T, 2>,
     ) -> Result<(), Error> {
-        let four = fours(q, q.strides()) && fours(&*x, x.strides()) && x.extents()[1].is_multiple_of(4);
+        let four = whole(q, 4) && whole(&*x, 4);
         // SAFETY: as in `quantise`.
         unsafe {
             if four {
@@ -110,7 +110,7 @@ impl Affine {
             let (lows, highs) = (&mut lows.view_mut([rows, parts])?, &mut highs.view_mut([rows, parts])?);
             // SAFETY: as in `quantise`.
             unsafe {
-                if fours(x, x.strides()) && cols.is_multiple_of(4) {
+                if whole(x, 4) {
                     extremes::<T, 4>::launch_unchecked(on, x, lows, highs)?;
                 } else {
                     extremes::<T, 1>::launch_unchecked(on, x, lows, highs)?;
@@ -131,10 +131,4 @@ impl Affine {
         }
         Ok(Affine { scale, zero })
     }
-}
-
-/// Whether all rows begin at multiples of four elements.
-fn fours<'a, T: Element>(view: impl ViewArgument<'a, T, 2>, [row, _]: [usize; 2]) -> bool {
-    let Argument::Memory(memory) = view.argument() else { return false };
-    memory.address().is_multiple_of(4 * size_of::<T>() as u64) && row.is_multiple_of(4)
 }

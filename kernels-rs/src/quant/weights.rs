@@ -1,13 +1,9 @@
-//! Weights of 8 and 4 bits on the device, and products with them.
+//! Weights of 8 and 4 bits on the device.
 
-use super::blocks::{Q4Block, Q8Block, dequantise, quantise_q4, quantise_q8, repack_q4, repack_q8, repack_rows};
-use super::blockwise::gemm_quantised;
-use super::gemv::gemv_quantised;
+use super::blocks::{Q4Block, Q8Block, dequantise, quantise_q4, repack_q4, repack_q8, repack_rows};
+use super::weighted::eight_bits;
 use crate::Queue;
-use crate::gemm::Fused;
-use crate::gemm::epilogue::{Epilogue, Identity};
 use kernel_dsl::half::f16;
-use kernel_dsl::launcher::{Argument, ViewArgument};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
 
@@ -153,130 +149,17 @@ impl Weights {
         }
     }
 
-    /// Queues Y ← X·Wᵀ: X is [M, K], Y is [M, N].
-    ///
-    /// Each 32 numbers of a row of X are quantised to 8 bits by their largest magnitude A: what is multiplied differs from X by at most A / 254, and
-    /// the product with a row by at most Σ A·|w| / 254. The sums of 32 products are exact; they are added in `f32`. Up to 8 rows are quantised
-    /// in the product's own kernel; more are quantised before, by a launch and memory of their own.
-    ///
-    /// # Errors
-    /// Where the extents do not belong together, Y overlaps X, a buffer is another device's, or memory is short.
-    pub fn product<T: Float + GenericArgument>(
-        &self,
-        on: &impl Queue,
-        x: &BufferView<'_, T, 2>,
-        y: &mut BufferViewMut<'_, T, 2>,
-    ) -> Result<(), Error> {
-        // SAFETY: this epilogue accesses nothing.
-        unsafe { self.product_with(on, x, y, Identity) }
-    }
-
-    /// Queues Y ← epilogue(X·Wᵀ), where Y is the one matrix of a batch.
-    ///
-    /// # Safety
-    /// As for [`Gemm::run_with`](crate::gemm::Gemm::run_with).
-    ///
-    /// # Errors
-    /// As for [`product`](Weights::product).
-    pub unsafe fn product_with<T: Float + GenericArgument, E: Epilogue + Fused>(
-        &self,
-        on: &impl Queue,
-        x: &BufferView<'_, T, 2>,
-        y: &mut BufferViewMut<'_, T, 2>,
-        epilogue: E,
-    ) -> Result<(), Error> {
-        match self.format {
-            Format::Q8 => self.by_rows::<T, E, 8, true>(on, x, y, epilogue),
-            Format::Q4 => self.by_rows::<T, E, 4, true>(on, x, y, epilogue),
-            Format::Rows => self.by_rows::<T, E, 8, false>(on, x, y, epilogue),
-        }
-    }
-
-    fn by_rows<T: Float + GenericArgument, E: Epilogue + Fused, const BITS: usize, const BLOCKS: bool>(
-        &self,
-        on: &impl Queue,
-        x: &BufferView<'_, T, 2>,
-        y: &mut BufferViewMut<'_, T, 2>,
-        epilogue: E,
-    ) -> Result<(), Error> {
-        // Few rows of weights are shared among more warps.
-        let narrow = self.rows < 32 * on.device().facts().multiprocessors as usize;
-        match (y.extents()[0], narrow) {
-            (0..=1, true) => self.few::<T, E, BITS, BLOCKS, 1, 1, 4096>(on, x, y, epilogue),
-            (0..=1, false) => self.few::<T, E, BITS, BLOCKS, 1, 4, 4096>(on, x, y, epilogue),
-            (2, _) => self.few::<T, E, BITS, BLOCKS, 2, 4, 4096>(on, x, y, epilogue),
-            (3..=4, _) => self.few::<T, E, BITS, BLOCKS, 4, 2, 2048>(on, x, y, epilogue),
-            (5..=8, _) => self.few::<T, E, BITS, BLOCKS, 8, 2, 2048>(on, x, y, epilogue),
-            _ => self.many::<T, E, BITS, BLOCKS>(on, x, y, epilogue),
-        }
-    }
-
-    fn few<
-        T: Float + GenericArgument,
-        E: Epilogue + Fused,
-        const BITS: usize,
-        const BLOCKS: bool,
-        const R: usize,
-        const W: usize,
-        const PIECE: usize,
-    >(
-        &self,
-        on: &impl Queue,
-        x: &BufferView<'_, T, 2>,
-        y: &mut BufferViewMut<'_, T, 2>,
-        epilogue: E,
-    ) -> Result<(), Error> {
-        let (w, d) = self.planes()?;
-        let scales = &self.scales;
-        // SAFETY: the launch compares the extents, and the kernel stays within them whatever its numbers are stored as, as the oracle says of
-        // `f32` and `f16` (`kernels check`). What the epilogue does is the caller's promise.
-        unsafe {
-            if quads(x) {
-                gemv_quantised::<T, T, E, BITS, BLOCKS, R, W, PIECE, 4>::launch_unchecked(
-                    on, x, &w, &d, scales, y, epilogue,
-                )
-            } else {
-                gemv_quantised::<T, T, E, BITS, BLOCKS, R, W, PIECE, 1>::launch_unchecked(
-                    on, x, &w, &d, scales, y, epilogue,
-                )
-            }
-        }
-    }
-
-    fn many<T: Float + GenericArgument, E: Epilogue + Fused, const BITS: usize, const BLOCKS: bool>(
-        &self,
-        on: &impl Queue,
-        x: &BufferView<'_, T, 2>,
-        y: &mut BufferViewMut<'_, T, 2>,
-        epilogue: E,
-    ) -> Result<(), Error> {
-        let (rows, wide) = (x.extents()[0], self.cols.next_multiple_of(32));
-        let mut qx = on.device().alloc::<i8>(rows * wide)?;
-        let mut dx = on.device().alloc::<f32>(rows * wide / 32)?;
-        let pitch = [wide.max(32), 1];
-        eight_bits(on, x, &mut qx.view_strided_mut([rows, wide], pitch)?, &mut dx.view_mut([rows, wide / 32])?)?;
-        let (w, d) = self.planes()?;
-        // SAFETY: as in `few`.
-        unsafe {
-            gemm_quantised::<T, E, BITS, BLOCKS>::launch_unchecked(
-                on,
-                &qx.view_strided([rows, wide], pitch)?,
-                &dx.view([rows, wide / 32])?,
-                &w,
-                &d,
-                &self.scales,
-                y,
-                epilogue,
-            )
-        }
-    }
-
     /// Planes for numbers of these extents.
     fn new(device: &Device, format: Format, [rows, cols]: [usize; 2]) -> Result<Weights, Error> {
         let blocks = rows * cols.div_ceil(32);
         let quanta = device.alloc(blocks * format.bytes())?;
         let d = device.alloc(if format == Format::Rows { 0 } else { blocks })?;
         Ok(Weights { format, rows, cols, quanta, d, scales: device.alloc(0)? })
+    }
+
+    /// What a unit of each row stands for, of [`Format::Rows`].
+    pub(super) fn scales(&self) -> &DeviceBuffer<f32> {
+        &self.scales
     }
 
     /// Extents of the two planes, and the first one's strides.
@@ -287,7 +170,7 @@ impl Weights {
         ([self.rows, bytes], [bytes.max(32), 1], scales)
     }
 
-    fn planes(&self) -> Result<(BufferView<'_, i8, 2>, BufferView<'_, f16, 2>), Error> {
+    pub(super) fn planes(&self) -> Result<(BufferView<'_, i8, 2>, BufferView<'_, f16, 2>), Error> {
         let (extents, strides, scales) = self.shapes();
         Ok((self.quanta.view_strided(extents, strides)?, self.d.view(scales)?))
     }
@@ -303,32 +186,4 @@ impl Format {
     fn bytes(self) -> usize {
         if self == Format::Q4 { 16 } else { 32 }
     }
-}
-
-/// Rows of numbers to Q8 planes.
-fn eight_bits<T: Float + GenericArgument, D: Float + GenericArgument>(
-    on: &impl Queue,
-    x: &BufferView<'_, T, 2>,
-    quanta: &mut BufferViewMut<'_, i8, 2>,
-    d: &mut BufferViewMut<'_, D, 2>,
-) -> Result<(), Error> {
-    // SAFETY: as in `Weights::from_q8`.
-    unsafe {
-        if quads(x) {
-            quantise_q8::<T, D, 4>::launch_unchecked(on, x, quanta, d)
-        } else {
-            quantise_q8::<T, D, 1>::launch_unchecked(on, x, quanta, d)
-        }
-    }
-}
-
-/// Whether rows begin and end at multiples of four elements.
-fn quads<T>(x: &BufferView<'_, T, 2>) -> bool
-where
-    T: kernel_dsl::Element,
-{
-    let Argument::Memory(memory) = x.argument() else { return false };
-    memory.address().is_multiple_of(4 * size_of::<T>() as u64)
-        && x.strides()[0].is_multiple_of(4)
-        && x.extents()[1].is_multiple_of(4)
 }
