@@ -92,11 +92,11 @@ impl Weights {
         unsafe {
             if whole(x, 4) {
                 gemv_quantised::<T, T, E, BITS, BLOCKS, R, W, PIECE, 4>::launch_unchecked(
-                    on, x, &w, &d, scales, y, epilogue,
+                    on, x, w, d, scales, y, epilogue,
                 )
             } else {
                 gemv_quantised::<T, T, E, BITS, BLOCKS, R, W, PIECE, 1>::launch_unchecked(
-                    on, x, &w, &d, scales, y, epilogue,
+                    on, x, w, d, scales, y, epilogue,
                 )
             }
         }
@@ -121,10 +121,10 @@ impl Weights {
             if whole(&*y, 4) {
                 gemm_quantised::<T, E, BITS, BLOCKS, 4>::launch_unchecked(
                     on,
-                    &qx,
-                    &dx,
-                    &w,
-                    &d,
+                    qx,
+                    dx,
+                    w,
+                    d,
                     self.scales(),
                     y,
                     epilogue,
@@ -132,10 +132,10 @@ impl Weights {
             } else {
                 gemm_quantised::<T, E, BITS, BLOCKS, 1>::launch_unchecked(
                     on,
-                    &qx,
-                    &dx,
-                    &w,
-                    &d,
+                    qx,
+                    dx,
+                    w,
+                    d,
                     self.scales(),
                     y,
                     epilogue,

@@ -143,8 +143,8 @@ impl Weights {
         // SAFETY: as in `from_q8`.
         unsafe {
             match self.format {
-                Format::Q4 => dequantise::<T, 4>::launch_unchecked(on, &quanta, &d, to),
-                Format::Q8 | Format::Rows => dequantise::<T, 8>::launch_unchecked(on, &quanta, &d, to),
+                Format::Q4 => dequantise::<T, 4>::launch_unchecked(on, quanta, d, to),
+                Format::Q8 | Format::Rows => dequantise::<T, 8>::launch_unchecked(on, quanta, d, to),
             }
         }
     }
