@@ -84,7 +84,7 @@ fn gemm_multiplies() {
 fn what_streams_leaves_room_for_warps() {
     let few = costs::<gemv_across<f32, f32, f32, Identity, 1, 8, 8, 4>>()
         .into_iter()
-        .chain(costs::<gemv_along<f32, f32, f32, Identity, 1, 1, 4>>());
+        .chain(costs::<gemv_along<f32, f32, f32, Identity, 1, 1, 4, 4>>());
     for Cost { name, resources, .. } in few.chain(costs::<sum_splits<f32, Identity, 4>>()) {
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
         let one_row = name.contains("f32, Identity, 1,") && name.ends_with(" 4>") || name.starts_with("sum_splits");

@@ -7,7 +7,7 @@
 //!
 //! Each is bound by memory: x is read once for its extremes and once to be quantised, in accesses of four elements.
 
-use crate::gemm::gemv::quad;
+use crate::gemm::gemv::piece;
 use kernel_dsl::prelude::*;
 
 /// The least and the greatest of each part of a row: a block goes by quads along every `parts`th piece of 1024 elements. NaNs do not count;
@@ -26,7 +26,7 @@ pub fn extremes<X: Float, const V: usize>(x: View<X, 2>, mut lows: ViewMut<f32, 
     let (mut low, mut high) = (f32::INFINITY, f32::NEG_INFINITY);
     for at in (part * 1024..x.cols()).step_by(parts * 1024) {
         let k = at + 4 * thread::index();
-        let numbers = quad::<X, V>(x, row, k, x.cols());
+        let numbers = piece::<X, V, 4>(x, row, k, x.cols());
         for j in unroll(0..4) {
             if k + j < x.cols() {
                 low = low.min(numbers[j].to_f32());
@@ -82,7 +82,7 @@ pub fn quantise_affine<X: Float, const V: usize>(x: View<X, 2>, scale: &[f32], z
     let (row, at) = (i / quads, i % quads * 4);
     let which = row.min(scale.len() - 1);
     let (inverse, zero) = (1.0 / scale[which], zero[which] as f32);
-    let bytes = quad::<X, V>(x, row, at, x.cols()).map(|x| ((x.to_f32() * inverse).round_ties_even() + zero) as i8);
+    let bytes = piece::<X, V, 4>(x, row, at, x.cols()).map(|x| ((x.to_f32() * inverse).round_ties_even() + zero) as i8);
     if V == 4 {
         q.store((row, at), bytes);
     } else {

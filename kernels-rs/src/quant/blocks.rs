@@ -13,7 +13,7 @@
 //! repack is to copy; what it is good for is that a lane then reads 16 bytes at once.
 
 use super::round::{Quad, quantise_quad};
-use crate::gemm::gemv::quad;
+use crate::gemm::gemv::piece;
 use kernel_dsl::prelude::*;
 
 /// Numbers in a block.
@@ -91,7 +91,7 @@ pub fn quantise_q8<X: Float, D: Float, const V: usize>(x: View<X, 2>, qs: ViewMu
     let (i, words) = (grid::index(), qs.cols() / 4);
     let (row, at) = (i / words, i % words * 4);
     let inside = row < x.rows();
-    let numbers = if inside { quad::<X, V>(x, row, at, x.cols()).map(X::to_f32) } else { [0.0f32; 4] };
+    let numbers = if inside { piece::<X, V, 4>(x, row, at, x.cols()).map(X::to_f32) } else { [0.0f32; 4] };
     // Outside every `if`: all lanes are here.
     let Quad { q, scale } = quantise_quad(numbers);
     if inside {

@@ -20,7 +20,7 @@
 
 use super::round::quantise_quad;
 use crate::gemm::epilogue::*;
-use crate::gemm::gemv::{finish, quad};
+use crate::gemm::gemv::{finish, piece};
 use kernel_dsl::prelude::*;
 
 /// Where the four activations `q` of a piece of `piece` numbers lie: of 8 bits in their order; of 4 the halves of blocks apart, 64 bytes more than half
@@ -129,7 +129,7 @@ pub fn gemv_quantised<
             for s in unroll(0..PIECE / 1024) {
                 let q = s * 256 + thread::index();
                 let row = (row0 + r).min(x.rows() - 1);
-                let four = quantise_quad(quad::<X, V>(x, row, k0 + 4 * q, x.cols()).map(X::to_f32));
+                let four = quantise_quad(piece::<X, V, 4>(x, row, k0 + 4 * q, x.cols()).map(X::to_f32));
                 xs[(r, place(BITS, PIECE, q))] = four.q;
                 let sum = if BITS == 4 { warp::group::<8>().sum(dp4a(four.q, [-8i8; 4], 0)) } else { 0 };
                 if q % 8 == 0 {
