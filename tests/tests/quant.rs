@@ -1,6 +1,8 @@
 //! Integers as a program uses them, on the CPU and on a GPU: products, weights in blocks, what numbers become.
 
+use kernel_dsl::Element;
 use kernel_dsl::half::f16;
+use kernels_rs::Memory;
 use kernels_rs::quant::blocks::{Q4Block, Q8Block};
 use kernels_rs::quant::{Affine, Igemm, Quantised, Weights};
 use runtime::Device;
@@ -54,9 +56,9 @@ fn integers(device: &Device) {
             let (va, vb) =
                 (da.view_strided(a.extents, a.strides).unwrap(), db.view_strided(b.extents, b.strides).unwrap());
             for zeros in [false, true] {
-                let (mut qa, mut qb) = (Quantised::new(&va), Quantised::new(&vb));
+                let (mut qa, mut qb) = (Quantised::new(va), Quantised::new(vb));
                 if zeros {
-                    (qa, qb) = (qa.zero(&za), qb.zero(&zb));
+                    (qa, qb) = (qa.zero(za.view([rows]).unwrap()), qb.zero(zb.view([1]).unwrap()));
                 }
                 let mut c = device.zeros::<i32>(n * rows * cols).unwrap();
                 igemm.run(device, qa, qb, &mut c.view_mut([n, rows, cols]).unwrap()).unwrap();
@@ -92,7 +94,7 @@ fn scales(device: &Device) {
     let b = device.upload(&[127i8, 127, 1, 1]).unwrap();
     let (a, b) = (a.view([1, 2, 2]).unwrap(), b.view([1, 2, 2]).unwrap());
     let (rows, cols) = (device.upload(&[1.0f32, 0.5]).unwrap(), device.upload(&[1.0f32, -0.25]).unwrap());
-    let (a, b) = (Quantised::new(&a).scale(&rows), Quantised::new(&b).scale(&cols));
+    let (a, b) = (Quantised::new(a).scale(rows.view([2]).unwrap()), Quantised::new(b).scale(cols.view([2]).unwrap()));
     let igemm = Igemm::new().transpose_b();
     let mut real = device.zeros::<f32>(4).unwrap();
     igemm.run(device, a, b, &mut real.view_mut([1, 2, 2]).unwrap()).unwrap();
@@ -136,13 +138,13 @@ fn extents_are_compared() {
     let mut c = device.zeros::<i32>(9).unwrap();
     let (left, right) = (a.view([1, 3, 4]).unwrap(), a.view([1, 3, 4]).unwrap());
     let mut c = c.view_mut([1, 3, 3]).unwrap();
-    Igemm::new().transpose_b().run(&device, Quantised::new(&left), Quantised::new(&right), &mut c).unwrap();
-    let error = Igemm::new().run(&device, Quantised::new(&left), Quantised::new(&right), &mut c).unwrap_err();
+    Igemm::new().transpose_b().run(&device, Quantised::new(left), Quantised::new(right), &mut c).unwrap();
+    let error = Igemm::new().run(&device, Quantised::new(left), Quantised::new(right), &mut c).unwrap_err();
     assert!(error.to_string().contains("requires"), "{error}");
     let zeros = device.upload(&[1, 2]).unwrap();
     let error = Igemm::new()
         .transpose_b()
-        .run(&device, Quantised::new(&left).zero(&zeros), Quantised::new(&right), &mut c)
+        .run(&device, Quantised::new(left).zero(zeros.view([2]).unwrap()), Quantised::new(right), &mut c)
         .unwrap_err();
     assert!(error.to_string().contains("zero_a"), "{error}");
 }
@@ -251,6 +253,14 @@ fn gpu_files() {
     files(&Device::cuda(0).unwrap());
 }
 
+/// What a buffer holds.
+fn held<T: Element>(memory: &Memory<T>) -> Vec<T> {
+    match memory {
+        Memory::Buffer(buffer) => buffer.download().unwrap(),
+        Memory::Slot(_) => panic!("a graph's"),
+    }
+}
+
 /// Bytes by scales and zero points, of a matrix and of its rows, there and back; and their product.
 fn affine(device: &Device) {
     let mut random = Random::new(6);
@@ -271,7 +281,7 @@ fn affine(device: &Device) {
             fitted
                 .dequantise(device, &q.view([rows, cols]).unwrap(), &mut back.view_mut([rows, cols]).unwrap())
                 .unwrap();
-            let (scale, zero) = (fitted.scale.download().unwrap(), fitted.zero.download().unwrap());
+            let (scale, zero) = (held(&fitted.scale), held(&fitted.zero));
             assert_eq!([scale.len(), zero.len()], [if each { rows } else { 1 }; 2]);
             let what = format!("{rows} × {cols}, symmetric {symmetric}, each row {each}");
             for (i, (x, back)) in x.iter().zip(back.download().unwrap()).enumerate() {

@@ -11,8 +11,8 @@
 //! assert_eq!(mask.density(), 19.0 / 25.0);
 //! ```
 
-use kernel_dsl::Element;
 use crate::{Memory, Queue};
+use kernel_dsl::Element;
 use runtime::{BufferView, Error};
 
 /// Queries and keys of a block.

@@ -202,7 +202,12 @@ impl<T: Float + GenericArgument> DecoderLayer<T> {
         self.add(on, &gated, &weights.down, inner, x)
     }
 
-    fn normed(&self, on: &impl Queue, weight: &Shared<T>, x: &mut BufferViewMut<'_, f32, 2>) -> Result<Memory<T>, Error> {
+    fn normed(
+        &self,
+        on: &impl Queue,
+        weight: &Shared<T>,
+        x: &mut BufferViewMut<'_, f32, 2>,
+    ) -> Result<Memory<T>, Error> {
         let DecoderShape { width, epsilon, .. } = self.shape;
         let [n, _] = x.extents();
         let mut y = on.scratch::<T>(n * width)?;

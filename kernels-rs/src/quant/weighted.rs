@@ -4,7 +4,7 @@ use super::access::whole;
 use super::blocks::quantise_q8;
 use super::blockwise::gemm_quantised;
 use super::gemv::gemv_quantised;
-use super::weights::{Format, Weights};
+use super::weights::{Format, Weights, padded};
 use crate::Queue;
 use crate::gemm::Fused;
 use crate::gemm::epilogue::{Epilogue, Identity};
@@ -58,14 +58,14 @@ impl Weights {
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,
     ) -> Result<(), Error> {
-        // Few rows of weights are shared among more warps.
+        // Few rows of weights are shared among more warps. More columns a warp, where many rows have to be quantised by each block.
         let narrow = self.extents()[0] < 32 * on.device().facts().multiprocessors as usize;
         match (y.extents()[0], narrow) {
-            (0..=1, true) => self.few::<T, E, BITS, BLOCKS, 1, 1, 4096>(on, x, y, epilogue),
+            (0..=1, true) => self.few::<T, E, BITS, BLOCKS, 1, 2, 4096>(on, x, y, epilogue),
             (0..=1, false) => self.few::<T, E, BITS, BLOCKS, 1, 4, 4096>(on, x, y, epilogue),
             (2, _) => self.few::<T, E, BITS, BLOCKS, 2, 4, 4096>(on, x, y, epilogue),
-            (3..=4, _) => self.few::<T, E, BITS, BLOCKS, 4, 2, 2048>(on, x, y, epilogue),
-            (5..=8, _) => self.few::<T, E, BITS, BLOCKS, 8, 2, 2048>(on, x, y, epilogue),
+            (3..=4, _) => self.few::<T, E, BITS, BLOCKS, 4, 4, 2048>(on, x, y, epilogue),
+            (5..=8, _) => self.few::<T, E, BITS, BLOCKS, 8, 4, 2048>(on, x, y, epilogue),
             _ => self.many::<T, E, BITS, BLOCKS>(on, x, y, epilogue),
         }
     }
@@ -85,8 +85,8 @@ impl Weights {
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,
     ) -> Result<(), Error> {
-        let (w, d) = self.planes()?;
-        let scales = self.scales();
+        let lent = self.lend(on)?;
+        let (w, d, scales) = lent.views()?;
         // SAFETY: the launch compares the extents, and the kernel stays within them whatever its numbers are stored as, as the oracle says of
         // `f32` and `f16` (`kernels check`). What the epilogue does is the caller's promise.
         unsafe {
@@ -109,37 +109,19 @@ impl Weights {
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,
     ) -> Result<(), Error> {
-        let (rows, wide) = (x.extents()[0], self.extents()[1].next_multiple_of(32));
-        let mut qx = on.device().alloc::<i8>(rows * wide)?;
-        let mut dx = on.device().alloc::<f32>(rows * wide / 32)?;
-        let pitch = [wide.max(32), 1];
-        eight_bits(on, x, &mut qx.view_strided_mut([rows, wide], pitch)?, &mut dx.view_mut([rows, wide / 32])?)?;
-        let (w, d) = self.planes()?;
-        let (qx, dx) = (qx.view_strided([rows, wide], pitch)?, dx.view([rows, wide / 32])?);
+        let (rows, wide) = (x.extents()[0], padded(self.extents()[1]));
+        let mut qx = on.scratch::<i8>(rows * wide)?;
+        let mut dx = on.scratch::<f32>(rows * wide / 32)?;
+        eight_bits(on, x, qx.view_mut([rows, wide])?, dx.view_mut([rows, wide / 32])?)?;
+        let lent = self.lend(on)?;
+        let (w, d, scales) = lent.views()?;
+        let (qx, dx) = (qx.view([rows, wide])?, dx.view([rows, wide / 32])?);
         // SAFETY: as in `few`.
         unsafe {
             if whole(&*y, 4) {
-                gemm_quantised::<T, E, BITS, BLOCKS, 4>::launch_unchecked(
-                    on,
-                    qx,
-                    dx,
-                    w,
-                    d,
-                    self.scales(),
-                    y,
-                    epilogue,
-                )
+                gemm_quantised::<T, E, BITS, BLOCKS, 4>::launch_unchecked(on, qx, dx, w, d, scales, y, epilogue)
             } else {
-                gemm_quantised::<T, E, BITS, BLOCKS, 1>::launch_unchecked(
-                    on,
-                    qx,
-                    dx,
-                    w,
-                    d,
-                    self.scales(),
-                    y,
-                    epilogue,
-                )
+                gemm_quantised::<T, E, BITS, BLOCKS, 1>::launch_unchecked(on, qx, dx, w, d, scales, y, epilogue)
             }
         }
     }
@@ -149,8 +131,8 @@ impl Weights {
 pub(super) fn eight_bits<T: Float + GenericArgument, D: Float + GenericArgument>(
     on: &impl Queue,
     x: &BufferView<'_, T, 2>,
-    quanta: &mut BufferViewMut<'_, i8, 2>,
-    d: &mut BufferViewMut<'_, D, 2>,
+    quanta: BufferViewMut<'_, i8, 2>,
+    d: BufferViewMut<'_, D, 2>,
 ) -> Result<(), Error> {
     // SAFETY: as in `Weights::from_q8`.
     unsafe {
