@@ -159,6 +159,15 @@ const UNREAD: &[&str] = &[
     "affine_fit",
     "quantise_affine",
     "dequantise_affine",
+    "softmax_rows",
+    "softmax_backward",
+    "norm_rows",
+    "norm_quantised",
+    "norm_backward",
+    "norm_columns",
+    "norm_columns_sum",
+    "cross_entropy",
+    "cross_entropy_backward",
 ];
 
 /// An instance of each kernel that a subject tries, those of this crate and of kernels-rs.
