@@ -120,7 +120,7 @@ fn igemm_multiplies() {
 /// Products with weights in blocks: what multiplies, of bytes and of scales, is 75 % of the slots of the loop over many rows.
 #[test]
 fn blocks_are_multiplied() {
-    for Cost { name, resources, hot } in costs::<gemm_quantised<f32, Identity, 8, true>>() {
+    for Cost { name, resources, hot } in costs::<gemm_quantised<f32, Identity, 8, true, 4>>() {
         assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
         let Some(hot) = hot else { panic!("{name} has no loop") };

@@ -1,8 +1,10 @@
 //! Integers as a program uses them, on the CPU and on a GPU: products, weights in blocks, what numbers become.
 
+use kernel_dsl::Element;
 use kernel_dsl::half::f16;
+use kernels_rs::Memory;
 use kernels_rs::quant::blocks::{Q4Block, Q8Block};
-use kernels_rs::quant::{Igemm, Quantised, Weights};
+use kernels_rs::quant::{Affine, Igemm, Quantised, Weights};
 use runtime::Device;
 use runtime::testing::Random;
 
@@ -54,9 +56,9 @@ fn integers(device: &Device) {
             let (va, vb) =
                 (da.view_strided(a.extents, a.strides).unwrap(), db.view_strided(b.extents, b.strides).unwrap());
             for zeros in [false, true] {
-                let (mut qa, mut qb) = (Quantised::new(&va), Quantised::new(&vb));
+                let (mut qa, mut qb) = (Quantised::new(va), Quantised::new(vb));
                 if zeros {
-                    (qa, qb) = (qa.zero(&za), qb.zero(&zb));
+                    (qa, qb) = (qa.zero(za.view([rows]).unwrap()), qb.zero(zb.view([1]).unwrap()));
                 }
                 let mut c = device.zeros::<i32>(n * rows * cols).unwrap();
                 igemm.run(device, qa, qb, &mut c.view_mut([n, rows, cols]).unwrap()).unwrap();
@@ -92,7 +94,7 @@ fn scales(device: &Device) {
     let b = device.upload(&[127i8, 127, 1, 1]).unwrap();
     let (a, b) = (a.view([1, 2, 2]).unwrap(), b.view([1, 2, 2]).unwrap());
     let (rows, cols) = (device.upload(&[1.0f32, 0.5]).unwrap(), device.upload(&[1.0f32, -0.25]).unwrap());
-    let (a, b) = (Quantised::new(&a).scale(&rows), Quantised::new(&b).scale(&cols));
+    let (a, b) = (Quantised::new(a).scale(rows.view([2]).unwrap()), Quantised::new(b).scale(cols.view([2]).unwrap()));
     let igemm = Igemm::new().transpose_b();
     let mut real = device.zeros::<f32>(4).unwrap();
     igemm.run(device, a, b, &mut real.view_mut([1, 2, 2]).unwrap()).unwrap();
@@ -136,13 +138,13 @@ fn extents_are_compared() {
     let mut c = device.zeros::<i32>(9).unwrap();
     let (left, right) = (a.view([1, 3, 4]).unwrap(), a.view([1, 3, 4]).unwrap());
     let mut c = c.view_mut([1, 3, 3]).unwrap();
-    Igemm::new().transpose_b().run(&device, Quantised::new(&left), Quantised::new(&right), &mut c).unwrap();
-    let error = Igemm::new().run(&device, Quantised::new(&left), Quantised::new(&right), &mut c).unwrap_err();
+    Igemm::new().transpose_b().run(&device, Quantised::new(left), Quantised::new(right), &mut c).unwrap();
+    let error = Igemm::new().run(&device, Quantised::new(left), Quantised::new(right), &mut c).unwrap_err();
     assert!(error.to_string().contains("requires"), "{error}");
     let zeros = device.upload(&[1, 2]).unwrap();
     let error = Igemm::new()
         .transpose_b()
-        .run(&device, Quantised::new(&left).zero(&zeros), Quantised::new(&right), &mut c)
+        .run(&device, Quantised::new(left).zero(zeros.view([2]).unwrap()), Quantised::new(right), &mut c)
         .unwrap_err();
     assert!(error.to_string().contains("zero_a"), "{error}");
 }
@@ -249,4 +251,59 @@ fn cpu_files() {
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_files() {
     files(&Device::cuda(0).unwrap());
+}
+
+/// What a buffer holds.
+fn held<T: Element>(memory: &Memory<T>) -> Vec<T> {
+    match memory {
+        Memory::Buffer(buffer) => buffer.download().unwrap(),
+        Memory::Slot(_) => panic!("a graph's"),
+    }
+}
+
+/// Bytes by scales and zero points, of a matrix and of its rows, there and back; and their product.
+fn affine(device: &Device) {
+    let mut random = Random::new(6);
+    for [rows, cols] in [[1, 1], [3, 8], [5, 1500], [70, 3], [2, 0]] {
+        let mut x: Vec<f32> = random.values(rows * cols);
+        // A row of zeros, and one that is all above.
+        x.iter_mut().take(if rows > 2 { cols } else { 0 }).for_each(|x| *x = 0.0);
+        x.iter_mut().skip(cols).take(cols).for_each(|x| *x = x.abs() + 1.0);
+        let (dx, x_all) = (device.upload(&x).unwrap(), &x);
+        let view = dx.view([rows, cols]).unwrap();
+        for (symmetric, each) in [(true, true), (true, false), (false, true), (false, false)] {
+            let fitted =
+                if each { Affine::fit_rows(device, &view, symmetric) } else { Affine::fit(device, &view, symmetric) }
+                    .unwrap();
+            let mut q = device.zeros::<i8>(rows * cols).unwrap();
+            fitted.quantise(device, &view, &mut q.view_mut([rows, cols]).unwrap()).unwrap();
+            let mut back = device.zeros::<f32>(rows * cols).unwrap();
+            fitted
+                .dequantise(device, &q.view([rows, cols]).unwrap(), &mut back.view_mut([rows, cols]).unwrap())
+                .unwrap();
+            let (scale, zero) = (held(&fitted.scale), held(&fitted.zero));
+            assert_eq!([scale.len(), zero.len()], [if each { rows } else { 1 }; 2]);
+            let what = format!("{rows} × {cols}, symmetric {symmetric}, each row {each}");
+            for (i, (x, back)) in x.iter().zip(back.download().unwrap()).enumerate() {
+                let which = if each { i / cols } else { 0 };
+                let of = if each { &x_all[which * cols..(which + 1) * cols] } else { &x_all[..] };
+                let (low, high) = of.iter().fold((0.0f32, 0.0f32), |(low, high), x| (low.min(*x), high.max(*x)));
+                let unit = if symmetric { high.max(-low) / 127.0 } else { (high - low) / 255.0 };
+                assert_eq!(scale[which], unit, "{what}");
+                // Half a unit; and where the range's ends are rounded apart, as much again.
+                assert!((back - x).abs() <= 1.001 * unit * if symmetric { 0.5 } else { 1.0 }, "{what}: {back} for {x}");
+            }
+        }
+    }
+}
+
+#[test]
+fn cpu_affine() {
+    affine(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_affine() {
+    affine(&Device::cuda(0).unwrap());
 }

@@ -50,14 +50,14 @@ fn words(g: View<i8, 2>, there: bool, row: usize, at: usize) -> [i32; 4] {
     block = 256, min_blocks = 2, max_registers = 128,
     grid = y.dim(0).div_ceil(64) * y.dim(1).div_ceil(128),
     writes(y = once),
-    instances(Y = f32, E = Identity, BITS = 8 | 4, BLOCKS = true; Y = f16, E = Identity, BITS = 8, BLOCKS = false),
+    instances(Y = f32, E = Identity, BITS = 8 | 4, BLOCKS = true, V = 4; Y = f16, E = Identity, BITS = 8, BLOCKS = false, V = 1),
 )]
 #[requires(
     qx.rows() == y.rows(), w.rows() == y.cols(), dx.rows() == y.rows(), qx.cols() % 32 == 0, w.cols() * 8 == qx.cols() * BITS,
-    dx.cols() * 32 == qx.cols(), qx.aligned(16), w.aligned(16),
+    dx.cols() * 32 == qx.cols(), qx.aligned(16), w.aligned(16), y.aligned(V), y.cols() % V == 0,
     if BLOCKS { d.rows() == w.rows() && d.cols() * 4 * BITS == w.cols() } else { scales.len() == w.rows() },
 )]
-pub fn gemm_quantised<Y: Float, E: Epilogue, const BITS: usize, const BLOCKS: bool>(
+pub fn gemm_quantised<Y: Float, E: Epilogue, const BITS: usize, const BLOCKS: bool, const V: usize>(
     qx: View<i8, 2>,
     dx: View<f32, 2>,
     w: View<i8, 2>,
@@ -148,14 +148,15 @@ pub fn gemm_quantised<Y: Float, E: Epilogue, const BITS: usize, const BLOCKS: bo
         }
         buf ^= 1;
     }
-    for j in unroll(0..4) {
-        let at = n0 + tn + j;
-        if at < y.cols() {
-            let scale = if BLOCKS { 1.0 } else { scales[at] };
-            for i in unroll(0..8) {
-                if m0 + tm + i < y.rows() {
-                    store(scale, [acc[i][j]], 0.0, y, m0 + tm + i, at, 0, epilogue);
+    for i in unroll(0..8) {
+        for j in unroll(0..4 / V) {
+            let (row, at) = (m0 + tm + i, n0 + tn + j * V);
+            if row < y.rows() && at < y.cols() {
+                let mut x = [0.0f32; V];
+                for e in unroll(0..V) {
+                    x[e] = if BLOCKS { acc[i][j * V + e] } else { scales[at + e] * acc[i][j * V + e] };
                 }
+                store(1.0, x, 0.0, y, row, at, 0, epilogue);
             }
         }
     }

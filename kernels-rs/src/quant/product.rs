@@ -1,13 +1,13 @@
 //! The product of integers as one calls it.
 
+use super::access::whole;
 use super::igemm::{Output, igemm};
 use super::sums::{sum_columns, sum_rows};
 use crate::Queue;
 use crate::gemm::Fused;
 use crate::gemm::epilogue::{Epilogue, Identity};
 use kernel_dsl::GenericArgument;
-use kernel_dsl::launcher::{Argument, ViewArgument};
-use runtime::{BufferView, BufferViewMut, DeviceBuffer, Error};
+use runtime::{BufferView, BufferViewMut, Error};
 
 /// Matrices of signed bytes and what they stand for: scale · (q − zero), the affine quantisation of Jacob et al. (*Quantization and Training
 /// of Neural Networks for Efficient Integer-Arithmetic-Only Inference*, 2018, section 2.1).
@@ -16,27 +16,27 @@ use runtime::{BufferView, BufferViewMut, DeviceBuffer, Error};
 /// batch's order; the scale is 1 and the zero point 0 where none is given. Along K they are the same.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantised<'a> {
-    values: &'a BufferView<'a, i8, 3>,
-    scale: Option<&'a DeviceBuffer<f32>>,
-    zero: Option<&'a DeviceBuffer<i32>>,
+    values: BufferView<'a, i8, 3>,
+    scale: Option<BufferView<'a, f32, 1>>,
+    zero: Option<BufferView<'a, i32, 1>>,
 }
 
 impl<'a> Quantised<'a> {
     /// The integers themselves.
     #[must_use]
-    pub fn new(values: &'a BufferView<'a, i8, 3>) -> Quantised<'a> {
+    pub fn new(values: BufferView<'a, i8, 3>) -> Quantised<'a> {
         Quantised { values, scale: None, zero: None }
     }
 
     /// With scales.
     #[must_use]
-    pub fn scale(self, scale: &'a DeviceBuffer<f32>) -> Quantised<'a> {
+    pub fn scale(self, scale: BufferView<'a, f32, 1>) -> Quantised<'a> {
         Quantised { scale: Some(scale), ..self }
     }
 
     /// With zero points.
     #[must_use]
-    pub fn zero(self, zero: &'a DeviceBuffer<i32>) -> Quantised<'a> {
+    pub fn zero(self, zero: BufferView<'a, i32, 1>) -> Quantised<'a> {
         Quantised { zero: Some(zero), ..self }
     }
 }
@@ -65,14 +65,14 @@ impl<'a> Quantised<'a> {
 /// let b = device.upload(&[5i8, 6, 7, -128])?;
 /// let (a, b) = (a.view([1, 2, 2])?, b.view([1, 2, 2])?);
 /// let mut c = device.zeros::<i32>(4)?;
-/// Igemm::new().run(&device, Quantised::new(&a), Quantised::new(&b), &mut c.view_mut([1, 2, 2])?)?;
+/// Igemm::new().run(&device, Quantised::new(a), Quantised::new(b), &mut c.view_mut([1, 2, 2])?)?;
 /// assert_eq!(c.download()?, [-9, 262, 43, -494]);
 ///
 /// // Numbers of rows of A: a half, and a quarter of what is 1 less.
 /// let (scale, zero) = (device.upload(&[0.5f32, 0.25])?, device.upload(&[0, 1])?);
 /// let mut c = device.zeros::<f32>(4)?;
-/// let a = Quantised::new(&a).scale(&scale).zero(&zero);
-/// Igemm::new().run(&device, a, Quantised::new(&b), &mut c.view_mut([1, 2, 2])?)?;
+/// let a = Quantised::new(a).scale(scale.view([2])?).zero(zero.view([2])?);
+/// Igemm::new().run(&device, a, Quantised::new(b), &mut c.view_mut([1, 2, 2])?)?;
 /// assert_eq!(c.download()?, [-4.5, 131.0, 7.75, -93.0]);
 /// # Ok(()) }
 /// ```
@@ -160,23 +160,14 @@ impl Igemm {
         }
     }
 
-    /// What all accesses can be.
+    /// What all accesses can be. Where K goes down a matrix, four bytes of a row are read at once.
     fn width<C: Output>(self, a: Quantised<'_>, b: Quantised<'_>, c: &BufferViewMut<'_, C, 3>) -> Width {
-        let [_, m, n] = c.extents();
-        let turned = !self.transpose_b;
-        let of = |q: Quantised<'_>, n: usize| {
-            q.values.extents()[2].is_multiple_of(n) && aligned(q.values, q.values.strides(), n)
-        };
-        if !(m.is_multiple_of(4) || !self.transpose_a) || !n.is_multiple_of(4) || !aligned(c, c.strides(), 4) {
-            return Width::Bytes;
-        }
-        let quads = |q, turned| of(q, if turned { 4 } else { 16 });
-        if quads(a, self.transpose_a) && quads(b, turned) {
-            Width::Quads
-        } else if of(a, 4) && of(b, 4) {
-            Width::Words
-        } else {
-            Width::Bytes
+        let fours = whole(&a.values, 4) && whole(&b.values, 4) && whole(c, 4);
+        let quads = (self.transpose_a || whole(&a.values, 16)) && (!self.transpose_b || whole(&b.values, 16));
+        match (fours, quads) {
+            (true, true) => Width::Quads,
+            (true, false) => Width::Words,
+            (false, _) => Width::Bytes,
         }
     }
 
@@ -231,19 +222,17 @@ impl Igemm {
         epilogue: E,
     ) -> Result<(), Error> {
         let [batch, m, n] = c.extents();
-        let device = on.device();
-        let (no_scale, no_zero) = (device.alloc::<f32>(0)?, device.alloc::<i32>(0)?);
-        let (mut sums_a, mut sums_b) = (device.alloc::<i32>(0)?, device.alloc::<i32>(0)?);
-        let (mut of_a, mut of_b) = ([0, 0], [0, 0]);
+        let (no_scale, no_zero) = (on.scratch::<f32>(0)?, on.scratch::<i32>(0)?);
+        let (no_scale, no_zero) = (no_scale.view([0])?, no_zero.view([0])?);
+        let (of_a, of_b) =
+            (if b.zero.is_some() { [batch, m] } else { [0; 2] }, if a.zero.is_some() { [batch, n] } else { [0; 2] });
+        let mut sums_a = on.scratch::<i32>(of_a.iter().product())?;
+        let mut sums_b = on.scratch::<i32>(of_b.iter().product())?;
         if b.zero.is_some() {
-            of_a = [batch, m];
-            sums_a = device.alloc(batch * m)?;
-            sums(on, a.values, !TA, &mut sums_a.view_mut(of_a)?)?;
+            sums(on, &a.values, !TA, &mut sums_a.view_mut(of_a)?)?;
         }
         if a.zero.is_some() {
-            of_b = [batch, n];
-            sums_b = device.alloc(batch * n)?;
-            sums(on, b.values, TB, &mut sums_b.view_mut(of_b)?)?;
+            sums(on, &b.values, TB, &mut sums_b.view_mut(of_b)?)?;
         }
         // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them: the oracle ran it at
         // and around every edge of its tiles (`kernels check`). What the epilogue does is the caller's promise.
@@ -251,13 +240,13 @@ impl Igemm {
             igemm::<C, E, BM, BN, QM, QN, V, TA, TB, T, LA, LB>::launch_unchecked(
                 on,
                 a.values,
-                a.scale.unwrap_or(&no_scale),
-                a.zero.unwrap_or(&no_zero),
-                &sums_a.view(of_a)?,
+                a.scale.unwrap_or(no_scale),
+                a.zero.unwrap_or(no_zero),
+                sums_a.view(of_a)?,
                 b.values,
-                b.scale.unwrap_or(&no_scale),
-                b.zero.unwrap_or(&no_zero),
-                &sums_b.view(of_b)?,
+                b.scale.unwrap_or(no_scale),
+                b.zero.unwrap_or(no_zero),
+                sums_b.view(of_b)?,
                 c,
                 self.inverse,
                 self.zero as f32,
@@ -285,20 +274,13 @@ fn sums(
     rows: bool,
     to: &mut BufferViewMut<'_, i32, 2>,
 ) -> Result<(), Error> {
-    let wide = |n: usize| of.extents()[2].is_multiple_of(n) && aligned(of, of.strides(), n);
     // SAFETY: the launch compares the extents, and the kernels stay within them, as the oracle says.
     unsafe {
-        match (rows, wide(16), wide(4)) {
+        match (rows, whole(of, 16), whole(of, 4)) {
             (true, true, _) => sum_rows::<16>::launch_unchecked(on, of, to),
             (true, false, _) => sum_rows::<1>::launch_unchecked(on, of, to),
             (false, _, true) => sum_columns::<4>::launch_unchecked(on, of, to),
             (false, _, false) => sum_columns::<1>::launch_unchecked(on, of, to),
         }
     }
-}
-
-/// Whether all rows begin at multiples of `n` elements.
-fn aligned<'a, T>(view: impl ViewArgument<'a, T, 3>, [batch, row, _]: [usize; 3], n: usize) -> bool {
-    let Argument::Memory(memory) = view.argument() else { return false };
-    memory.address().is_multiple_of((n * size_of::<T>()) as u64) && batch.is_multiple_of(n) && row.is_multiple_of(n)
 }

@@ -1,10 +1,10 @@
 //! Scales and zero points as one calls for them.
 
+use super::access::whole;
 use super::affine::{affine_fit, dequantise_affine, extremes, quantise_affine};
-use crate::Queue;
-use kernel_dsl::launcher::{Argument, ViewArgument};
-use kernel_dsl::{Element, Float, GenericArgument};
-use runtime::{BufferView, BufferViewMut, DeviceBuffer, Error};
+use crate::{Memory, Queue};
+use kernel_dsl::{Float, GenericArgument};
+use runtime::{BufferView, BufferViewMut, Error};
 
 /// How bytes stand for numbers: x ≈ scale · (q − zero), one scale and zero point for a matrix, or one for each of its rows.
 ///
@@ -22,9 +22,9 @@ use runtime::{BufferView, BufferViewMut, DeviceBuffer, Error};
 #[derive(Debug)]
 pub struct Affine {
     /// What a unit stands for.
-    pub scale: DeviceBuffer<f32>,
+    pub scale: Memory<f32>,
     /// The byte that stands for 0.
-    pub zero: DeviceBuffer<i32>,
+    pub zero: Memory<i32>,
 }
 
 impl Affine {
@@ -62,14 +62,15 @@ impl Affine {
         x: &BufferView<'_, T, 2>,
         q: &mut BufferViewMut<'_, i8, 2>,
     ) -> Result<(), Error> {
-        let four = fours(x, x.strides()) && fours(&*q, q.strides()) && x.extents()[1].is_multiple_of(4);
+        let four = whole(x, 4) && whole(&*q, 4);
+        let (scale, zero) = self.views()?;
         // SAFETY: the launch compares the extents, and the kernel stays within them whatever its numbers are stored as, as the oracle says of
         // `f32` and `f16` (`kernels check`).
         unsafe {
             if four {
-                quantise_affine::<T, 4>::launch_unchecked(on, x, &self.scale, &self.zero, q)
+                quantise_affine::<T, 4>::launch_unchecked(on, x, scale, zero, q)
             } else {
-                quantise_affine::<T, 1>::launch_unchecked(on, x, &self.scale, &self.zero, q)
+                quantise_affine::<T, 1>::launch_unchecked(on, x, scale, zero, q)
             }
         }
     }
@@ -84,15 +85,20 @@ impl Affine {
         q: &BufferView<'_, i8, 2>,
         x: &mut BufferViewMut<'_, T, 2>,
     ) -> Result<(), Error> {
-        let four = fours(q, q.strides()) && fours(&*x, x.strides()) && x.extents()[1].is_multiple_of(4);
+        let four = whole(q, 4) && whole(&*x, 4);
+        let (scale, zero) = self.views()?;
         // SAFETY: as in `quantise`.
         unsafe {
             if four {
-                dequantise_affine::<T, 4>::launch_unchecked(on, q, &self.scale, &self.zero, x)
+                dequantise_affine::<T, 4>::launch_unchecked(on, q, scale, zero, x)
             } else {
-                dequantise_affine::<T, 1>::launch_unchecked(on, q, &self.scale, &self.zero, x)
+                dequantise_affine::<T, 1>::launch_unchecked(on, q, scale, zero, x)
             }
         }
+    }
+
+    fn views(&self) -> Result<(BufferView<'_, f32, 1>, BufferView<'_, i32, 1>), Error> {
+        Ok((self.scale.view([self.scale.len()])?, self.zero.view([self.zero.len()])?))
     }
 
     fn of_parts<T: Float + GenericArgument>(
@@ -101,16 +107,16 @@ impl Affine {
         symmetric: bool,
         each: bool,
     ) -> Result<Affine, Error> {
-        let ([rows, cols], device) = (x.extents(), on.device());
+        let [rows, cols] = x.extents();
         // Enough blocks to keep memory busy, each with pieces of 1024 elements.
-        let enough = 16 * device.facts().multiprocessors as usize;
+        let enough = 16 * on.device().facts().multiprocessors as usize;
         let parts = cols.div_ceil(1024).min(enough.div_ceil(rows.max(1))).max(1);
-        let (mut lows, mut highs) = (device.alloc::<f32>(rows * parts)?, device.alloc::<f32>(rows * parts)?);
+        let (mut lows, mut highs) = (on.scratch::<f32>(rows * parts)?, on.scratch::<f32>(rows * parts)?);
         {
             let (lows, highs) = (&mut lows.view_mut([rows, parts])?, &mut highs.view_mut([rows, parts])?);
             // SAFETY: as in `quantise`.
             unsafe {
-                if fours(x, x.strides()) && cols.is_multiple_of(4) {
+                if whole(x, 4) {
                     extremes::<T, 4>::launch_unchecked(on, x, lows, highs)?;
                 } else {
                     extremes::<T, 1>::launch_unchecked(on, x, lows, highs)?;
@@ -119,22 +125,18 @@ impl Affine {
         }
         // Those of a matrix are one row.
         let shape = if each { [rows, parts] } else { [1, rows * parts] };
-        let (mut scale, mut zero) = (device.alloc(shape[0])?, device.alloc(shape[0])?);
-        let (lows, highs) = (&lows.view(shape)?, &highs.view(shape)?);
+        let n = shape[0];
+        let (mut scale, mut zero) = (on.scratch(n)?, on.scratch(n)?);
+        let (lows, highs) = (lows.view(shape)?, highs.view(shape)?);
+        let (to_scale, to_zero) = (scale.view_mut([n])?, zero.view_mut([n])?);
         // SAFETY: as in `quantise`.
         unsafe {
             if symmetric {
-                affine_fit::<true>::launch_unchecked(on, lows, highs, &mut scale, &mut zero)?;
+                affine_fit::<true>::launch_unchecked(on, lows, highs, to_scale, to_zero)?;
             } else {
-                affine_fit::<false>::launch_unchecked(on, lows, highs, &mut scale, &mut zero)?;
+                affine_fit::<false>::launch_unchecked(on, lows, highs, to_scale, to_zero)?;
             }
         }
         Ok(Affine { scale, zero })
     }
-}
-
-/// Whether all rows begin at multiples of four elements.
-fn fours<'a, T: Element>(view: impl ViewArgument<'a, T, 2>, [row, _]: [usize; 2]) -> bool {
-    let Argument::Memory(memory) = view.argument() else { return false };
-    memory.address().is_multiple_of(4 * size_of::<T>() as u64) && row.is_multiple_of(4)
 }

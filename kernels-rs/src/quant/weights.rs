@@ -1,15 +1,12 @@
-//! Weights of 8 and 4 bits on the device, and products with them.
+//! Weights of 8 and 4 bits on the device.
 
-use super::blocks::{Q4Block, Q8Block, dequantise, quantise_q4, quantise_q8, repack_q4, repack_q8, repack_rows};
-use super::blockwise::gemm_quantised;
-use super::gemv::gemv_quantised;
-use crate::Queue;
-use crate::gemm::Fused;
-use crate::gemm::epilogue::{Epilogue, Identity};
+use super::blocks::{Q4Block, Q8Block, dequantise, quantise_q4, repack_q4, repack_q8, repack_rows};
+use super::weighted::eight_bits;
+use crate::queue::{Queue, Shared};
 use kernel_dsl::half::f16;
-use kernel_dsl::launcher::{Argument, ViewArgument};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
+use std::sync::Arc;
 
 /// What weights are stored as.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,14 +37,16 @@ pub enum Format {
 /// assert!(y.download()?.iter().all(|y| (y + 1.0).abs() < 0.01));
 /// # Ok(()) }
 /// ```
+///
+/// They are made on a device or a stream. Products with them can be recorded: the graph shares their memory.
 #[derive(Debug)]
 pub struct Weights {
     format: Format,
     rows: usize,
     cols: usize,
-    quanta: DeviceBuffer<i8>,
-    d: DeviceBuffer<f16>,
-    scales: DeviceBuffer<f32>,
+    quanta: Arc<DeviceBuffer<i8>>,
+    d: Arc<DeviceBuffer<f16>>,
+    scales: Arc<DeviceBuffer<f32>>,
 }
 
 impl Weights {
@@ -57,11 +56,10 @@ impl Weights {
     /// Where memory is short, or the blocks are another device's.
     pub fn from_q8(on: &impl Queue, blocks: &BufferView<'_, Q8Block, 2>) -> Result<Weights, Error> {
         let [rows, n] = blocks.extents();
-        let mut to = Weights::new(on.device(), Format::Q8, [rows, 32 * n])?;
-        let (mut quanta, mut d) = to.planes_mut()?;
-        // SAFETY: the launch compares the extents, and the kernel stays within them, as the oracle says (`kernels check`).
-        unsafe { repack_q8::launch_unchecked(on, blocks, &mut quanta, &mut d) }?;
-        Ok(to)
+        Weights::made(on.device(), Format::Q8, [rows, 32 * n], |quanta, d| {
+            // SAFETY: the launch compares the extents, and the kernel stays within them, as the oracle says (`kernels check`).
+            unsafe { repack_q8::launch_unchecked(on, blocks, quanta, d) }
+        })
     }
 
     /// From a file's blocks, [N, K / 32].
@@ -70,11 +68,10 @@ impl Weights {
     /// As for [`from_q8`](Weights::from_q8).
     pub fn from_q4(on: &impl Queue, blocks: &BufferView<'_, Q4Block, 2>) -> Result<Weights, Error> {
         let [rows, n] = blocks.extents();
-        let mut to = Weights::new(on.device(), Format::Q4, [rows, 32 * n])?;
-        let (mut quanta, mut d) = to.planes_mut()?;
-        // SAFETY: as in `from_q8`.
-        unsafe { repack_q4::launch_unchecked(on, blocks, &mut quanta, &mut d) }?;
-        Ok(to)
+        Weights::made(on.device(), Format::Q4, [rows, 32 * n], |quanta, d| {
+            // SAFETY: as in `from_q8`.
+            unsafe { repack_q4::launch_unchecked(on, blocks, quanta, d) }
+        })
     }
 
     /// From bytes, [N, K], and what a unit of each row stands for.
@@ -86,11 +83,11 @@ impl Weights {
         rows: &BufferView<'_, i8, 2>,
         scales: DeviceBuffer<f32>,
     ) -> Result<Weights, Error> {
-        let mut to = Weights { scales, ..Weights::new(on.device(), Format::Rows, rows.extents())? };
-        let (mut quanta, _) = to.planes_mut()?;
-        // SAFETY: as in `from_q8`.
-        unsafe { repack_rows::launch_unchecked(on, rows, &mut quanta) }?;
-        Ok(to)
+        let made = Weights::made(on.device(), Format::Rows, rows.extents(), |quanta, _| {
+            // SAFETY: as in `from_q8`.
+            unsafe { repack_rows::launch_unchecked(on, rows, quanta) }
+        });
+        Ok(Weights { scales: Arc::new(scales), ..made? })
     }
 
     /// Quantises each 32 numbers of a row by their largest magnitude: d is that / 127, rounded to `f16`.
@@ -101,10 +98,7 @@ impl Weights {
         on: &impl Queue,
         w: &BufferView<'_, T, 2>,
     ) -> Result<Weights, Error> {
-        let mut to = Weights::new(on.device(), Format::Q8, w.extents())?;
-        let (mut quanta, mut d) = to.planes_mut()?;
-        eight_bits(on, w, &mut quanta, &mut d)?;
-        Ok(to)
+        Weights::made(on.device(), Format::Q8, w.extents(), |quanta, d| eight_bits(on, w, quanta, d))
     }
 
     /// Quantises each 32 numbers of a row by the one of the largest magnitude, which becomes −8: d is that / −8, rounded to `f16`.
@@ -115,11 +109,10 @@ impl Weights {
         on: &impl Queue,
         w: &BufferView<'_, T, 2>,
     ) -> Result<Weights, Error> {
-        let mut to = Weights::new(on.device(), Format::Q4, w.extents())?;
-        let (mut quanta, mut d) = to.planes_mut()?;
-        // SAFETY: as in `from_q8`.
-        unsafe { quantise_q4::<T>::launch_unchecked(on, w, &mut quanta, &mut d) }?;
-        Ok(to)
+        Weights::made(on.device(), Format::Q4, w.extents(), |quanta, d| {
+            // SAFETY: as in `from_q8`.
+            unsafe { quantise_q4::<T>::launch_unchecked(on, w, quanta, d) }
+        })
     }
 
     /// What they are stored as.
@@ -137,198 +130,81 @@ impl Weights {
     /// Their numbers, [N, K]: d·q, exact in `f32`. Of [`Format::Rows`] this is an error.
     ///
     /// # Errors
-    /// Where `to` has other extents or overlaps, or is another device's.
+    /// Where `to` has other extents, or is another device's.
     pub fn dequantise<T: Float + GenericArgument>(
         &self,
         on: &impl Queue,
         to: &mut BufferViewMut<'_, T, 2>,
     ) -> Result<(), Error> {
-        let (quanta, d) = self.planes()?;
+        let lent = self.lend(on)?;
+        let (quanta, d, _) = lent.views()?;
         // SAFETY: as in `from_q8`.
         unsafe {
             match self.format {
-                Format::Q4 => dequantise::<T, 4>::launch_unchecked(on, &quanta, &d, to),
-                Format::Q8 | Format::Rows => dequantise::<T, 8>::launch_unchecked(on, &quanta, &d, to),
+                Format::Q4 => dequantise::<T, 4>::launch_unchecked(on, quanta, d, to),
+                Format::Q8 | Format::Rows => dequantise::<T, 8>::launch_unchecked(on, quanta, d, to),
             }
         }
     }
 
-    /// Queues Y ← X·Wᵀ: X is [M, K], Y is [M, N].
-    ///
-    /// Each 32 numbers of a row of X are quantised to 8 bits by their largest magnitude A: what is multiplied differs from X by at most A / 254, and
-    /// the product with a row by at most Σ A·|w| / 254. The sums of 32 products are exact; they are added in `f32`. Up to 8 rows are quantised
-    /// in the product's own kernel; more are quantised before, by a launch and memory of their own.
-    ///
-    /// # Errors
-    /// Where the extents do not belong together, Y overlaps X, a buffer is another device's, or memory is short.
-    pub fn product<T: Float + GenericArgument>(
-        &self,
-        on: &impl Queue,
-        x: &BufferView<'_, T, 2>,
-        y: &mut BufferViewMut<'_, T, 2>,
-    ) -> Result<(), Error> {
-        // SAFETY: this epilogue accesses nothing.
-        unsafe { self.product_with(on, x, y, Identity) }
+    /// Planes for numbers of these extents, as `fill` leaves them. A row has a block at least: of no numbers it is zeros.
+    fn made(
+        device: &Device,
+        format: Format,
+        [rows, cols]: [usize; 2],
+        fill: impl FnOnce(BufferViewMut<'_, i8, 2>, BufferViewMut<'_, f16, 2>) -> Result<(), Error>,
+    ) -> Result<Weights, Error> {
+        let shape = Weights::shape(format, [rows, cols]);
+        let [quanta, d] = shape.map(|extents| extents.iter().product());
+        let (mut quanta, mut d) = (device.zeros(quanta)?, device.zeros(d)?);
+        if cols > 0 {
+            fill(quanta.view_mut(shape[0])?, d.view_mut(shape[1])?)?;
+        }
+        let (quanta, d, scales) = (Arc::new(quanta), Arc::new(d), Arc::new(device.alloc(0)?));
+        Ok(Weights { format, rows, cols, quanta, d, scales })
     }
 
-    /// Queues Y ← epilogue(X·Wᵀ), where Y is the one matrix of a batch.
-    ///
-    /// # Safety
-    /// As for [`Gemm::run_with`](crate::gemm::Gemm::run_with).
-    ///
-    /// # Errors
-    /// As for [`product`](Weights::product).
-    pub unsafe fn product_with<T: Float + GenericArgument, E: Epilogue + Fused>(
-        &self,
-        on: &impl Queue,
-        x: &BufferView<'_, T, 2>,
-        y: &mut BufferViewMut<'_, T, 2>,
-        epilogue: E,
-    ) -> Result<(), Error> {
-        match self.format {
-            Format::Q8 => self.by_rows::<T, E, 8, true>(on, x, y, epilogue),
-            Format::Q4 => self.by_rows::<T, E, 4, true>(on, x, y, epilogue),
-            Format::Rows => self.by_rows::<T, E, 8, false>(on, x, y, epilogue),
+    /// Extents of the plane of integers and of that of scales.
+    fn shape(format: Format, [rows, cols]: [usize; 2]) -> [[usize; 2]; 2] {
+        let blocks = padded(cols) / 32;
+        match format {
+            Format::Q8 => [[rows, 32 * blocks], [rows, blocks]],
+            Format::Q4 => [[rows, 16 * blocks], [rows, blocks]],
+            Format::Rows => [[rows, 32 * blocks], [0, 0]],
         }
     }
 
-    fn by_rows<T: Float + GenericArgument, E: Epilogue + Fused, const BITS: usize, const BLOCKS: bool>(
-        &self,
-        on: &impl Queue,
-        x: &BufferView<'_, T, 2>,
-        y: &mut BufferViewMut<'_, T, 2>,
-        epilogue: E,
-    ) -> Result<(), Error> {
-        // Few rows of weights are shared among more warps.
-        let narrow = self.rows < 32 * on.device().facts().multiprocessors as usize;
-        match (y.extents()[0], narrow) {
-            (0..=1, true) => self.few::<T, E, BITS, BLOCKS, 1, 1, 4096>(on, x, y, epilogue),
-            (0..=1, false) => self.few::<T, E, BITS, BLOCKS, 1, 4, 4096>(on, x, y, epilogue),
-            (2, _) => self.few::<T, E, BITS, BLOCKS, 2, 4, 4096>(on, x, y, epilogue),
-            (3..=4, _) => self.few::<T, E, BITS, BLOCKS, 4, 2, 2048>(on, x, y, epilogue),
-            (5..=8, _) => self.few::<T, E, BITS, BLOCKS, 8, 2, 2048>(on, x, y, epilogue),
-            _ => self.many::<T, E, BITS, BLOCKS>(on, x, y, epilogue),
-        }
-    }
-
-    fn few<
-        T: Float + GenericArgument,
-        E: Epilogue + Fused,
-        const BITS: usize,
-        const BLOCKS: bool,
-        const R: usize,
-        const W: usize,
-        const PIECE: usize,
-    >(
-        &self,
-        on: &impl Queue,
-        x: &BufferView<'_, T, 2>,
-        y: &mut BufferViewMut<'_, T, 2>,
-        epilogue: E,
-    ) -> Result<(), Error> {
-        let (w, d) = self.planes()?;
-        let scales = &self.scales;
-        // SAFETY: the launch compares the extents, and the kernel stays within them whatever its numbers are stored as, as the oracle says of
-        // `f32` and `f16` (`kernels check`). What the epilogue does is the caller's promise.
-        unsafe {
-            if quads(x) {
-                gemv_quantised::<T, T, E, BITS, BLOCKS, R, W, PIECE, 4>::launch_unchecked(
-                    on, x, &w, &d, scales, y, epilogue,
-                )
-            } else {
-                gemv_quantised::<T, T, E, BITS, BLOCKS, R, W, PIECE, 1>::launch_unchecked(
-                    on, x, &w, &d, scales, y, epilogue,
-                )
-            }
-        }
-    }
-
-    fn many<T: Float + GenericArgument, E: Epilogue + Fused, const BITS: usize, const BLOCKS: bool>(
-        &self,
-        on: &impl Queue,
-        x: &BufferView<'_, T, 2>,
-        y: &mut BufferViewMut<'_, T, 2>,
-        epilogue: E,
-    ) -> Result<(), Error> {
-        let (rows, wide) = (x.extents()[0], self.cols.next_multiple_of(32));
-        let mut qx = on.device().alloc::<i8>(rows * wide)?;
-        let mut dx = on.device().alloc::<f32>(rows * wide / 32)?;
-        let pitch = [wide.max(32), 1];
-        eight_bits(on, x, &mut qx.view_strided_mut([rows, wide], pitch)?, &mut dx.view_mut([rows, wide / 32])?)?;
-        let (w, d) = self.planes()?;
-        // SAFETY: as in `few`.
-        unsafe {
-            gemm_quantised::<T, E, BITS, BLOCKS>::launch_unchecked(
-                on,
-                &qx.view_strided([rows, wide], pitch)?,
-                &dx.view([rows, wide / 32])?,
-                &w,
-                &d,
-                &self.scales,
-                y,
-                epilogue,
-            )
-        }
-    }
-
-    /// Planes for numbers of these extents.
-    fn new(device: &Device, format: Format, [rows, cols]: [usize; 2]) -> Result<Weights, Error> {
-        let blocks = rows * cols.div_ceil(32);
-        let quanta = device.alloc(blocks * format.bytes())?;
-        let d = device.alloc(if format == Format::Rows { 0 } else { blocks })?;
-        Ok(Weights { format, rows, cols, quanta, d, scales: device.alloc(0)? })
-    }
-
-    /// Extents of the two planes, and the first one's strides.
-    fn shapes(&self) -> ([usize; 2], [usize; 2], [usize; 2]) {
-        let blocks = self.cols.div_ceil(32);
-        let bytes = blocks * self.format.bytes();
-        let scales = if self.format == Format::Rows { [0, 0] } else { [self.rows, blocks] };
-        ([self.rows, bytes], [bytes.max(32), 1], scales)
-    }
-
-    fn planes(&self) -> Result<(BufferView<'_, i8, 2>, BufferView<'_, f16, 2>), Error> {
-        let (extents, strides, scales) = self.shapes();
-        Ok((self.quanta.view_strided(extents, strides)?, self.d.view(scales)?))
-    }
-
-    fn planes_mut(&mut self) -> Result<(BufferViewMut<'_, i8, 2>, BufferViewMut<'_, f16, 2>), Error> {
-        let (extents, strides, scales) = self.shapes();
-        Ok((self.quanta.view_strided_mut(extents, strides)?, self.d.view_mut(scales)?))
+    /// The planes, for launches that are queued on `on`.
+    pub(super) fn lend(&self, on: &impl Queue) -> Result<Lent, Error> {
+        Ok(Lent {
+            shape: Weights::shape(self.format, [self.rows, self.cols]),
+            quanta: on.share(&self.quanta)?,
+            d: on.share(&self.d)?,
+            scales: on.share(&self.scales)?,
+            rows: self.scales.len(),
+        })
     }
 }
 
-impl Format {
-    /// Bytes of 32 numbers.
-    fn bytes(self) -> usize {
-        if self == Format::Q4 { 16 } else { 32 }
-    }
+/// Numbers of a row as the planes have them: whole blocks, and one at least.
+pub(super) fn padded(cols: usize) -> usize {
+    cols.next_multiple_of(32).max(32)
 }
 
-/// Rows of numbers to Q8 planes.
-fn eight_bits<T: Float + GenericArgument, D: Float + GenericArgument>(
-    on: &impl Queue,
-    x: &BufferView<'_, T, 2>,
-    quanta: &mut BufferViewMut<'_, i8, 2>,
-    d: &mut BufferViewMut<'_, D, 2>,
-) -> Result<(), Error> {
-    // SAFETY: as in `Weights::from_q8`.
-    unsafe {
-        if quads(x) {
-            quantise_q8::<T, D, 4>::launch_unchecked(on, x, quanta, d)
-        } else {
-            quantise_q8::<T, D, 1>::launch_unchecked(on, x, quanta, d)
-        }
-    }
+/// The planes of weights while launches are queued that read them.
+pub(super) struct Lent {
+    shape: [[usize; 2]; 2],
+    quanta: Shared<i8>,
+    d: Shared<f16>,
+    scales: Shared<f32>,
+    rows: usize,
 }
 
-/// Whether rows begin and end at multiples of four elements.
-fn quads<T>(x: &BufferView<'_, T, 2>) -> bool
-where
-    T: kernel_dsl::Element,
-{
-    let Argument::Memory(memory) = x.argument() else { return false };
-    memory.address().is_multiple_of(4 * size_of::<T>() as u64)
-        && x.strides()[0].is_multiple_of(4)
-        && x.extents()[1].is_multiple_of(4)
+/// Integers, scales of blocks, scales of rows.
+type Planes<'a> = (BufferView<'a, i8, 2>, BufferView<'a, f16, 2>, BufferView<'a, f32, 1>);
+
+impl Lent {
+    pub(super) fn views(&self) -> Result<Planes<'_>, Error> {
+        Ok((self.quanta.view(self.shape[0])?, self.d.view(self.shape[1])?, self.scales.view([self.rows])?))
+    }
 }

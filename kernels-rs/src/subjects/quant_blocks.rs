@@ -18,7 +18,7 @@ runtime::register!(quantise_q8<f32, f16, 4>, numbers_q8, quantised_q8);
 runtime::register!(quantise_q4<f32>, numbers_q4, quantised_q4);
 runtime::register!(dequantise<f32, 8>, planes, dequantised);
 runtime::register!(gemv_quantised<f32, f32, Identity, 8, true, 1, 4, 4096, 4>, few, product);
-runtime::register!(gemm_quantised<f32, Identity, 8, true>, many, tiles);
+runtime::register!(gemm_quantised<f32, Identity, 8, true, 4>, many, tiles);
 
 /// Rows and blocks a row of a file.
 const FILES: [[usize; 2]; 4] = [[1, 1], [3, 7], [17, 5], [2, 0]];
@@ -257,23 +257,24 @@ fn product(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 }
 
 fn many(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let &[bits, blocks] = numbers(instance).as_slice() else { return Vec::new() };
+    let &[bits, blocks, unit] = numbers(instance).as_slice() else { return Vec::new() };
     let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
     let shapes = [[1, 1, 32], [64, 128, 64], [65, 129, 32], [3, 5, 0], [0, 3, 32], [63, 127, 96]];
     let case = |[m, n, k]: [usize; 3]| {
+        let n = n.next_multiple_of(unit);
         let [w, d] = weights(random, [n, k], bits);
         let [x, _] = weights(random, [m, k], 8);
         let dx: Vec<f32> = (0..m * k / 32).map(|_| scale(random).to_f32()).collect();
         let scales: Vec<f32> = (0..n).map(|_| scale(random).to_f32()).collect();
         let (d, scales) = scaled(d, scales, blocks == 1);
-        let y = drawn(random, stored, m * (n + 1), [m, n], [n + 1, 1]);
+        let y = drawn(random, stored, m * (n + unit), [m, n], [n + unit, 1]);
         Case::new(format!("{m} × {n} × {k}"), [x, Input::view(&dx, [m, k / 32]), w, d, scales, y])
     };
     shapes.map(case).into()
 }
 
 fn tiles(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    let &[bits, blocks] = numbers(instance).as_slice() else { return Vec::new() };
+    let &[bits, blocks, _] = numbers(instance).as_slice() else { return Vec::new() };
     let (x, dx) = (inputs[0].values(), inputs[1].values());
     blockwise(instance, &inputs[2..], [&x, &dx], [bits, blocks], dx.len(), 5)
 }

@@ -109,7 +109,7 @@ impl On<'_> {
             let (rows, cols) = if turned_b { (n, k) } else { (k, n) };
             let (a, b) =
                 (a.view_strided([1, m, k], [m * k, k, 1])?, b.view_strided([1, rows, cols], [k * n, cols, 1])?);
-            let (a, b) = (Quantised::new(&a).scale(&scale_a), Quantised::new(&b).scale(&scale_b));
+            let (a, b) = (Quantised::new(a).scale(scale_a.view([m])?), Quantised::new(b).scale(scale_b.view([n])?));
             igemm.run(stream, a, b, &mut c.view_mut([1, m, n])?)
         };
         let mut contenders = vec![timed("ours", stream, times, ours)];
