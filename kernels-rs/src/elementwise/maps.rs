@@ -14,7 +14,11 @@ pub fn multiply_add(a: f32, b: f32, c: f32) -> f32 {
 #[kernel(
     block = 256,
     grid = (device::waves(64, (y.dim(2) * y.dim(3)).div_ceil(256)), (y.dim(0) * y.dim(1)).min(65535)),
-    instances(A = f32, Y = f32, F = silu, V = 4 | 1, VA = 1; A = f32, Y = f32, F = silu, V = 4, VA = 4; A = f16, Y = f16, F = silu, V = 8, VA = 8),
+    instances(
+        A = f32, Y = f32, F = silu, V = 4, VA = 4 | 1;
+        A = f32, Y = f32, F = silu, V = 1, VA = 1;
+        A = f16, Y = f16, F = silu, V = 8, VA = 8
+    ),
     derived(PA = V / VA),
     writes(y = once),
 )]

@@ -24,7 +24,7 @@ use kernel_dsl::prelude::*;
 #[kernel(
     block = 256,
     grid = x.dim(0) * x.dim(1) * x.dim(2).div_ceil(ROWS) * x.dim(3).div_ceil(64),
-    instances(T = f32, VX = 1, VY = 1; T = f32, VX = 4, VY = 4; T = f16, VX = 8, VY = 8; T = i8, VX = 8, VY = 16),
+    instances(T = f32, VX = 4, VY = 4; T = f32, VX = 1, VY = 1; T = f16, VX = 8, VY = 8; T = i8, VX = 8, VY = 16),
     derived(K = 4 / size_of::<T>(), ROWS = 32 * K, Q = VY.div_ceil(K), STEPS = 8 / VX),
     writes(y = once),
 )]
