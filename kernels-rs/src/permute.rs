@@ -2,8 +2,8 @@
 //!
 //! | kernels | for | a thread's work |
 //! |---|---|---|
-//! | [`rows::copy_rows`], [`rows::fill_rows`] | arrays whose last axis is the same, or short | a piece of 16 bytes, or an element, and then the next of the grid's |
-//! | [`tiles::transpose_tiles`] | arrays whose last axis is another | 8 words of a tile of 64 × 32, turned in shared memory |
+//! | [`rows::copy_rows`], [`rows::fill_rows`] | arrays whose last axis is the same, or short | a piece of 16 bytes, or an element |
+//! | [`tiles::transpose_tiles`] | arrays whose last axis is another | 8 words of a tile of 64 × 64, turned in shared memory |
 //! | [`gather::gather_rows`] | rows by number | a piece of 16 bytes |
 //!
 //! What limits all of them is memory; they take at most 32 registers, so that a multiprocessor of sm_61 holds as many warps as it can (`tests/tests/budgets.rs`). `kernels bench

@@ -2,10 +2,10 @@
 
 use super::Monoid;
 use super::kernels::{join_parts, reduce_columns, reduce_parts, reduce_rows};
-use crate::Queue;
 use crate::axes::{together, widest};
+use crate::{Memory, Queue};
 use kernel_dsl::{Float, GenericArgument};
-use runtime::{BufferView, BufferViewMut, DeviceBuffer, Error};
+use runtime::{BufferView, BufferViewMut, Error};
 
 /// A monoid that a launch can be compiled for: a device struct.
 pub trait Reduced: Monoid + GenericArgument {}
@@ -100,7 +100,7 @@ pub fn columns<X: Float + GenericArgument, M: Reduced>(
     let strips = batch * cols.div_ceil(32 * if whole { wide } else { 1 });
     let chunk = chunk(on, strips, rows, LEAST_OF_COLUMN);
     let parts = rows.div_ceil(chunk);
-    let mut states: DeviceBuffer<M::State> = on.device().alloc(results * parts)?;
+    let mut states = on.scratch::<M::State>(results * parts)?;
     let mut view = states.view_mut([batch, cols, parts])?;
     macro_rules! of_columns {
         ($v:literal) => {
@@ -148,10 +148,10 @@ fn parts<X: Float + GenericArgument, M: Reduced>(
     x: &BufferView<'_, X, 2>,
     chunk: usize,
     pitch: usize,
-) -> Result<DeviceBuffer<M::State>, Error> {
+) -> Result<Memory<M::State>, Error> {
     let [rows, n] = x.extents();
     let parts = n.div_ceil(chunk);
-    let mut states: DeviceBuffer<M::State> = on.device().alloc(rows * parts)?;
+    let mut states = on.scratch::<M::State>(rows * parts)?;
     let mut view = states.view_mut([rows, parts])?;
     macro_rules! of_part {
         ($v:literal) => {

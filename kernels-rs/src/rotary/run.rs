@@ -1,10 +1,10 @@
 //! Rotary embedding as one calls it.
 
 use super::kernels::{rotate, rotate_in_place};
-use crate::Queue;
 use crate::axes::{together, widest};
+use crate::{Memory, Queue};
 use kernel_dsl::{Float, GenericArgument};
-use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
+use runtime::{BufferView, BufferViewMut, Error};
 
 /// Which numbers of a head are a pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,7 +15,7 @@ pub enum Layout {
     Interleaved,
 }
 
-/// Rotary position embedding: the frequencies of the pairs, on a device, and how pairs lie in a head.
+/// Rotary position embedding: the frequencies of the pairs, on a device or in a graph, and how pairs lie in a head.
 ///
 /// Of a head of d numbers the first 2 · pairs are turned, and the others stay (partial rotary embedding). A pair's angle is the token's position, as
 /// `f32`, times the pair's frequency, rounded once; sine and cosine are [`math::sin_cos`](kernel_dsl::math::sin_cos)'s. So an angle θ is off by at most 2·u·θ, u = 2⁻²⁴, the same as where models
@@ -39,8 +39,8 @@ pub enum Layout {
 #[derive(Debug)]
 pub struct Rotary {
     layout: Layout,
-    frequencies: DeviceBuffer<f32>,
-    axes: DeviceBuffer<u32>,
+    frequencies: Memory<f32>,
+    axes: Memory<u32>,
     /// One more than the largest axis.
     rows: usize,
 }
@@ -72,17 +72,18 @@ impl Rotary {
     ///
     /// # Errors
     /// Where memory on the device is short.
-    pub fn new(device: &Device, layout: Layout, frequencies: &[f32]) -> Result<Rotary, Error> {
-        Rotary::with_axes(device, layout, frequencies, &vec![0; frequencies.len()])
+    pub fn new(on: &impl Queue, layout: Layout, frequencies: &[f32]) -> Result<Rotary, Error> {
+        Rotary::with_axes(on, layout, frequencies, &vec![0; frequencies.len()])
     }
 
     /// The same with several positions a token: pair i goes by the one in row `axes[i]` of the positions.
     ///
     /// # Errors
     /// Where memory on the device is short. That there is an axis for each frequency [`run`](Rotary::run) sees.
-    pub fn with_axes(device: &Device, layout: Layout, frequencies: &[f32], axes: &[u32]) -> Result<Rotary, Error> {
+    pub fn with_axes(on: &impl Queue, layout: Layout, frequencies: &[f32], axes: &[u32]) -> Result<Rotary, Error> {
         let rows = axes.iter().max().map_or(0, |axis| *axis as usize + 1);
-        Ok(Rotary { layout, frequencies: device.upload(frequencies)?, axes: device.upload(axes)?, rows })
+        let (frequencies, axes) = (on.device().upload(frequencies)?, on.device().upload(axes)?);
+        Ok(Rotary { layout, frequencies: on.keep(frequencies)?, axes: on.keep(axes)?, rows })
     }
 
     /// y ← x turned. Both are [tokens, heads, head size], with a last stride of 1 and the others free, so that x may be the queries' part of one matrix of queries,
@@ -99,7 +100,7 @@ impl Rotary {
         y: &mut BufferViewMut<'_, X, 3>,
     ) -> Result<(), Error> {
         let (axes, frequencies) =
-            (self.axes.range(0..self.axes.len())?, self.frequencies.range(0..self.frequencies.len())?);
+            (self.axes.view([self.axes.len()])?, self.frequencies.view([self.frequencies.len()])?);
         let wide = self.width(x)?.min(self.width(&y.reborrow().shared())?);
         macro_rules! by {
             ($halves:literal, $v:literal) => {
@@ -129,7 +130,7 @@ impl Rotary {
         x: &mut BufferViewMut<'_, X, 3>,
     ) -> Result<(), Error> {
         let (axes, frequencies) =
-            (self.axes.range(0..self.axes.len())?, self.frequencies.range(0..self.frequencies.len())?);
+            (self.axes.view([self.axes.len()])?, self.frequencies.view([self.frequencies.len()])?);
         let wide = self.width(&x.reborrow().shared())?;
         macro_rules! by {
             ($halves:literal, $v:literal) => {

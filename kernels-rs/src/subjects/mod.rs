@@ -4,12 +4,17 @@
 //! next `f32`: an operation rounded to nearest is off by a factor 1 + δ, |δ| ≤ u, and by 2⁻¹⁵⁰ where the result is
 //! subnormal. What `f64` itself rounds is 2⁻²⁹ of that.
 
+mod attention;
+mod blocks;
 mod elementwise;
 mod gemm;
 mod histogram;
 mod permute;
 mod pieces;
 mod products;
+mod quant;
+mod quant_affine;
+mod quant_blocks;
 mod reduce;
 mod rotary;
 mod rowwise;
