@@ -5,19 +5,28 @@
 use kernel_dsl::compiler::Target;
 use kernel_dsl::half::f16;
 use kernel_dsl::{Declared, Kernel};
+use kernels_rs::activation::{silu, swiglu};
 use kernels_rs::command::nvdisasm::Nvdisasm;
 use kernels_rs::command::ptxas::{Ptxas, Resources};
+use kernels_rs::elementwise::maps::{map_1, map_2, map_3, multiply_add};
 use kernels_rs::gemm::epilogue::Identity;
 use kernels_rs::gemm::gemv::{gemv_across, gemv_along};
 use kernels_rs::gemm::tiled::{gemm, sum_splits};
+use kernels_rs::permute::gather::gather_rows;
+use kernels_rs::permute::rows::{copy_rows, fill_rows};
+use kernels_rs::permute::tiles::transpose_tiles;
 use kernels_rs::quant::blocks::{dequantise, quantise_q4, quantise_q8, repack_q4, repack_q8};
 use kernels_rs::quant::blockwise::gemm_quantised;
 use kernels_rs::quant::gemv::gemv_quantised;
 use kernels_rs::quant::igemm::igemm;
+use kernels_rs::reduce::Sum;
+use kernels_rs::reduce::kernels::{reduce_columns, reduce_parts, reduce_rows};
+use kernels_rs::rotary::kernels::{rotate, rotate_in_place};
 use kernels_rs::rowwise::backward::{norm_backward, norm_columns, softmax_backward};
 use kernels_rs::rowwise::norm::{norm_quantised, norm_rows};
 use kernels_rs::rowwise::softmax::softmax_rows;
 use kernels_rs::sass::Loop;
+use kernels_rs::scan::kernels::scan_rows;
 
 /// An instance's name, what it takes, and the loop with the most multiplications, of floats or bytes, if it has one.
 struct Cost {
@@ -92,6 +101,42 @@ fn what_streams_leaves_room_for_warps() {
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
         let one_row = name.contains("f32, Identity, 1,") && name.ends_with(" 4>") || name.starts_with("sum_splits");
         assert!(resources.registers <= if one_row { 48 } else { 128 }, "{name}: {} registers", resources.registers);
+    }
+}
+
+/// What moves memory from one place to another leaves room for every warp that a multiprocessor can hold.
+#[test]
+fn what_moves_memory_fills_the_multiprocessor() {
+    let moves = costs::<copy_rows<f32, 4, 4, 1>>()
+        .into_iter()
+        .chain(costs::<fill_rows<f32, 4>>())
+        .chain(costs::<gather_rows<f32, 4>>())
+        .chain(costs::<transpose_tiles<f32, 4, 4, 1, 64, 4, 2>>());
+    for Cost { name, resources, .. } in moves {
+        assert!(resources.registers <= REGISTERS / 2048, "{name}: {} registers", resources.registers);
+        assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
+        // Of 96 KB for 2048 threads; what has any has blocks of 512.
+        assert!(resources.shared_bytes <= 96 * 1024 / 4, "{name}: {} bytes of shared memory", resources.shared_bytes);
+    }
+}
+
+/// What reads, computes a little and writes spills nothing.
+#[test]
+fn what_memory_bounds_spills_nothing() {
+    let all = costs::<map_1<f32, f32, silu, 4, 4, 1>>()
+        .into_iter()
+        .chain(costs::<map_2<f32, f32, f32, swiglu, 4, 4, 4, 1, 1>>())
+        .chain(costs::<map_3<f32, f32, f32, f32, multiply_add, 4, 4, 4, 4, 1, 1, 1>>())
+        .chain(costs::<reduce_rows<f32, Sum, 256, 4, 1>>())
+        .chain(costs::<reduce_parts<f32, Sum, 4>>())
+        .chain(costs::<reduce_columns<f32, Sum, 4>>())
+        .chain(costs::<rotate<f32, true, 4>>())
+        .chain(costs::<rotate_in_place<f32, true, 4>>())
+        .chain(costs::<scan_rows<f32, true, 4>>());
+    for Cost { name, resources, .. } in all {
+        assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
+        // Four blocks of 256 threads.
+        assert!(resources.registers <= 64, "{name}: {} registers", resources.registers);
     }
 }
 

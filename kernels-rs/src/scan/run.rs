@@ -1,8 +1,8 @@
 //! Prefix sums as one calls them.
 
 use super::kernels::{scan_rows, sum_parts};
+use crate::Queue;
 use crate::axes::{together, together_mut};
-use crate::{Memory, Queue};
 use kernel_dsl::{GenericArgument, Number};
 use runtime::{BufferView, BufferViewMut, Error};
 
@@ -67,7 +67,7 @@ fn scan<T: Number + GenericArgument, const INCLUSIVE: bool>(
     let y = &mut y.reborrow().strided().reshaped(shape)?.side_by_side()?;
     let blocks = RESIDENT * on.device().facts().multiprocessors as usize;
     let chunk = n.div_ceil(blocks.div_ceil(rows.max(1))).max(1).next_multiple_of(TILE);
-    let nothing: Memory<T> = on.scratch(0)?;
+    let nothing = on.scratch::<T>(0)?;
     if chunk >= n {
         return part::<T, INCLUSIVE>(on, x, chunk, &nothing.view([0, 0])?, y);
     }
