@@ -24,7 +24,7 @@ pub mod epilogue;
 pub mod gemv;
 mod plan;
 mod product;
-mod tile;
+pub(crate) mod tile;
 pub mod tiled;
 
 pub use product::Gemm;

@@ -5,6 +5,7 @@
 //! crate `runtime` for devices and buffers. The command `kernels` lists, shows and checks them.
 
 pub mod activation;
+pub mod attention;
 pub mod command;
 pub mod elementwise;
 pub mod gemm;

@@ -4,6 +4,11 @@
 
 use kernel_dsl::compiler::Target;
 use kernel_dsl::{Declared, Kernel};
+use kernels_rs::attention::cache::{Contiguous, Unscaled};
+use kernels_rs::attention::decode::flash_decode;
+use kernels_rs::attention::prefill::flash_attention;
+use kernels_rs::attention::score::Plain;
+use kernels_rs::attention::span::{Dense, Whole};
 use kernels_rs::command::nvdisasm::Nvdisasm;
 use kernels_rs::command::ptxas::{Ptxas, Resources};
 use kernels_rs::gemm::epilogue::Identity;
@@ -70,6 +75,21 @@ fn gemm_multiplies() {
     }
 }
 
+/// Of the loop with the most multiplications, that over V: what is not one. Blocks of 256 threads, two of which are to have room.
+#[test]
+fn attention_multiplies() {
+    for Cost { name, resources, hot } in costs::<flash_attention<f32, Plain, Dense, Whole, 128, 4, 256, 128, 4, 1, 2>>()
+    {
+        assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
+        assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
+        let Some(hot) = hot else { panic!("{name} has no loop") };
+        let (ffma, slots) = (ffma(&hot), hot.slots);
+        println!("{name}: {ffma} FFMA in {slots} slots");
+        let least = if name.contains("<f32, ") { 85 } else { 70 };
+        assert!(100 * ffma >= least * slots, "{name}: {ffma} FFMA in {slots} slots");
+    }
+}
+
 /// What is bound by memory wants warps, and no local memory.
 #[test]
 fn what_streams_leaves_room_for_warps() {
@@ -80,5 +100,10 @@ fn what_streams_leaves_room_for_warps() {
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
         let one_row = name.contains("f32, Identity, 1,") && name.ends_with(" 4>") || name.starts_with("sum_splits");
         assert!(resources.registers <= if one_row { 48 } else { 128 }, "{name}: {} registers", resources.registers);
+    }
+    for Cost { name, resources, .. } in costs::<flash_decode<f32, f32, Unscaled, Contiguous, 16, 4, 8, 2, 4>>() {
+        assert!(resources.registers <= 128, "{name}: {} registers", resources.registers);
+        // Bytes are widened before they are multiplied.
+        assert!(resources.stack_bytes == 0 || name.contains("i8"), "{name} spills");
     }
 }

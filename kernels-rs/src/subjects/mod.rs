@@ -4,6 +4,8 @@
 //! next `f32`: an operation rounded to nearest is off by a factor 1 + δ, |δ| ≤ u, and by 2⁻¹⁵⁰ where the result is
 //! subnormal. What `f64` itself rounds is 2⁻²⁹ of that.
 
+mod attention;
+mod decode;
 mod elementwise;
 mod gemm;
 mod permute;

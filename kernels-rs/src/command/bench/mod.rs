@@ -1,5 +1,6 @@
 //! `kernels bench`: how long things take on this machine's GPU, beside the vendor's.
 
+mod attention;
 mod checked;
 mod cublas;
 mod device;
@@ -43,6 +44,10 @@ enum What {
     Runtime,
     /// Matrix products, beside cuBLAS and a copy of as many bytes
     Gemm,
+    /// Attention of many queries, dense and over masks of blocks
+    Attention,
+    /// Attention of a decoding step, beside a copy of as many bytes
+    Decode,
     /// Every kernel's own PTX beside its checked form, by the device's clock
     Checked,
 }
@@ -89,6 +94,8 @@ impl Bench {
         let measured = match self.what {
             What::Runtime => runtime::measure(usize::from(self.rounds))?,
             What::Gemm => gemm::measure(usize::from(self.rounds))?,
+            What::Attention => attention::measure(usize::from(self.rounds))?,
+            What::Decode => attention::measure_decode(usize::from(self.rounds))?,
             What::Checked => return self.checked(out),
         };
         if self.json {
