@@ -4,6 +4,8 @@
 //! |---|---|---|
 //! | [`prefill::flash_attention`] | many queries | 128 or 64 queries of a head, over tiles of 64 keys |
 //! | [`decode::flash_decode`] | one query a sequence | a split of a sequence's keys, with all query heads that share them |
+//! | [`backward::attention_delta`], [`backward::attention_gradient`] | gradients | 64 queries, or 64 keys |
+//! | [`debug::attention_scores`] | looking at logits | 64 queries by 64 keys |
 //! | [`append::cache_append`] | a step's new keys and values | a head |
 //!
 //! # Many queries
@@ -46,9 +48,12 @@
 //! more: a user's crate can have others.
 
 pub mod append;
+pub mod backward;
 pub mod cache;
 mod call;
+pub mod debug;
 pub mod decode;
+mod gradient;
 pub mod mask;
 pub mod prefill;
 pub mod score;

@@ -379,3 +379,85 @@ fn cpu_steps() {
 fn gpu_steps() {
     steps(&Device::cuda(0).unwrap());
 }
+
+/// Gradients are what the definition's change by, computed in `f64` by differences; and the logits are those of the definition.
+fn gradients(device: &Device) {
+    const STEP: f64 = 1.0 / 128.0;
+    let mut random = Random::new(7);
+    for (shape, causal) in [
+        (Shape { heads: 2, queries: 3, keys: 5, values: 8, ..ONE }, true),
+        (Shape { batch: 2, queries: 4, keys: 2, width: 5, values: 3, ..ONE }, false),
+    ] {
+        let x = Operands::new(device, &mut random, shape);
+        let Shape { batch, heads, groups, queries, keys, width, values } = shape;
+        let seen = |i: usize, j: usize| !causal || j + queries <= keys + i;
+        let logit = |[_, _, i, j]: [usize; 4], x: f64| if seen(i, j) { 0.4 * x } else { f64::NEG_INFINITY };
+        let d_o: Vec<f32> = random.values(batch * heads * queries * values);
+        let on_d_o = device.upload(&d_o).unwrap();
+        let attention = if causal { Attention::new().causal() } else { Attention::new() }.scale(0.4);
+        let mut o = device.zeros::<f32>(d_o.len()).unwrap();
+        let mut lse = device.zeros::<f32>(batch * heads * queries).unwrap();
+        let [q, k, v] = &x.on_device;
+        let (of_q, of_k) = ([batch, heads, queries, width], [batch, groups, keys, width]);
+        let (of_v, of_o) = ([batch, groups, keys, values], [batch, heads, queries, values]);
+        let (q, k, v) = (q.view(of_q).unwrap(), k.view(of_k).unwrap(), v.view(of_v).unwrap());
+        let of_lse = [batch, heads, queries];
+        attention
+            .run(device, &q, &k, &v, &mut o.view_mut(of_o).unwrap(), Some(&mut lse.view_mut(of_lse).unwrap()))
+            .unwrap();
+        let mut found = [x.q.len(), x.k.len(), x.v.len()].map(|n| device.upload(&vec![f32::NAN; n]).unwrap());
+        let [d_q, d_k, d_v] = &mut found;
+        attention
+            .backward(
+                device,
+                [&q, &k, &v],
+                [&o.view(of_o).unwrap(), &on_d_o.view(of_o).unwrap()],
+                &lse.view(of_lse).unwrap(),
+                &mut d_q.view_mut(of_q).unwrap(),
+                &mut d_k.view_mut(of_k).unwrap(),
+                &mut d_v.view_mut(of_v).unwrap(),
+            )
+            .unwrap();
+        let loss = |which: usize, at: usize, by: f64| {
+            let [mut q, mut k, mut v] = [x.q.clone(), x.k.clone(), x.v.clone()];
+            let moved = [&mut q, &mut k, &mut v];
+            let before = f64::from(moved[which][at]);
+            moved[which][at] = (before + by) as f32;
+            let by = f64::from(moved[which][at]) - before;
+            let on_device = [&q, &k, &v].map(|x| device.upload(x).unwrap());
+            let answer = Operands { shape, q, k, v, on_device }.answer(logit);
+            (answer.o.iter().zip(&d_o).map(|(o, d)| o * f64::from(*d)).sum::<f64>(), by)
+        };
+        for (which, found) in found.iter().enumerate() {
+            for (at, gradient) in found.download().unwrap().into_iter().enumerate() {
+                let ((up, far), (down, near)) = (loss(which, at, STEP), loss(which, at, -STEP));
+                let expected = (up - down) / (far - near);
+                // The difference is off by the square of the step, times a third derivative of some units.
+                assert!((f64::from(gradient) - expected).abs() < 1e-3, "{which} at {at}: {gradient}, not {expected}");
+            }
+        }
+
+        let mut s = device.upload(&vec![f32::NAN; batch * heads * queries * keys]).unwrap();
+        attention.scores(device, &q, &k, &mut s.view_mut([batch, heads, queries, keys]).unwrap()).unwrap();
+        let logits: Vec<f64> = (0..batch * heads * queries * keys)
+            .map(|n| {
+                let (row, j) = (n / keys, n % keys);
+                let key = row / queries / heads * groups * keys + j;
+                let of = |d: usize| f64::from(x.q[row * width + d]) * f64::from(x.k[key * width + d]);
+                logit([0, 0, row % queries, j], (0..width).map(of).sum())
+            })
+            .collect();
+        compare("logits", &s.download().unwrap(), &logits, NEAR);
+    }
+}
+
+#[test]
+fn cpu_gradients() {
+    gradients(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_gradients() {
+    gradients(&Device::cuda(0).unwrap());
+}

@@ -21,6 +21,7 @@ struct Cost {
     name: &'static str,
     resources: Resources,
     hot: Option<Loop>,
+    loops: Vec<Loop>,
 }
 
 /// Of each declared instance of a kernel.
@@ -32,8 +33,9 @@ fn costs<K: Kernel>() -> Vec<Cost> {
     };
     let cost = |instance: &Declared| {
         let (resources, listing) = nvdisasm.disassemble(&ptxas, instance.ptx, Target::SM_61).unwrap();
-        let hot = listing.loops().into_iter().max_by_key(ffma);
-        Cost { name: instance.name, resources, hot }
+        let loops = listing.loops();
+        let hot = loops.iter().max_by_key(|l| ffma(l)).cloned();
+        Cost { name: instance.name, resources, hot, loops }
     };
     K::ARTIFACT.instances.iter().map(cost).collect()
 }
@@ -49,7 +51,7 @@ const REGISTERS: u32 = 65_536;
 /// a multiplication, and how long they wait for one another's registers.
 #[test]
 fn gemm_multiplies() {
-    for Cost { name, resources, hot } in
+    for Cost { name, resources, hot, .. } in
         costs::<gemm<f32, f32, f32, Identity, 128, 128, 8, 2, 2, 4, false, false, 256, 1, 1>>()
     {
         assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
@@ -75,18 +77,27 @@ fn gemm_multiplies() {
     }
 }
 
-/// Of the loop with the most multiplications, that over V: what is not one. Blocks of 256 threads, two of which are to have room.
+/// Of the two loops within that over tiles, over slices of Q and K and over slices of V: what is no multiplication. Two blocks of 256 threads
+/// are to have room.
 #[test]
 fn attention_multiplies() {
-    for Cost { name, resources, hot } in costs::<flash_attention<f32, Plain, Dense, Whole, 128, 4, 256, 128, 4, 1, 2>>()
+    for Cost { name, resources, loops, .. } in
+        costs::<flash_attention<f32, Plain, Dense, Whole, 128, 4, 256, 128, 4, 1, 2>>()
     {
         assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
-        assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
-        let Some(hot) = hot else { panic!("{name} has no loop") };
-        let (ffma, slots) = (ffma(&hot), hot.slots);
-        println!("{name}: {ffma} FFMA in {slots} slots");
-        let least = if name.contains("<f32, ") { 85 } else { 70 };
-        assert!(100 * ffma >= least * slots, "{name}: {ffma} FFMA in {slots} slots");
+        // A pattern of blocks has two words more to keep.
+        let spilt = if name.contains("Listed") { 40 } else { 0 };
+        assert!(resources.spill_loads <= spilt && resources.stack_bytes <= spilt, "{name} spills");
+        let most = loops.iter().map(ffma).max().unwrap();
+        let inner: Vec<_> = loops.iter().filter(|l| ffma(l) < most && ffma(l) >= 128).collect();
+        assert_eq!(inner.len(), 2, "{name}: {} loops that multiply", inner.len());
+        for l in inner {
+            let (ffma, slots) = (ffma(l), l.slots);
+            println!("{name}: {ffma} FFMA in {slots} slots");
+            // Narrower tiles have fewer multiplications for what is loaded, and 16-bit floats are converted.
+            let least = if name.contains("<f32, ") { 80 } else { 50 };
+            assert!(100 * ffma >= least * slots, "{name}: {ffma} FFMA in {slots} slots");
+        }
     }
 }
 

@@ -149,6 +149,25 @@ pub fn scores<A: Float, B: Float, const BM: usize, const NA: usize, const NB: us
     s
 }
 
+/// [`scores`] of tiles of 64 rows each, with its first slices, by a block of 128 threads.
+#[device]
+pub fn product<T: Float, const V: usize>(
+    a: View<T, 2>,
+    a0: usize,
+    rows: usize,
+    b: View<T, 2>,
+    b0: usize,
+    others: usize,
+    depth: usize,
+    ab: Shared<f32, 3>,
+    thread: usize,
+) -> [[[[f32; 4]; 4]; 2]; 1] {
+    put_rows::<T, 4>(ab, 0, 0, thread, fetch_rows::<T, 4, V>(a, thread, a0, rows, 0, depth));
+    put_rows::<T, 4>(ab, 0, KEYS, thread, fetch_rows::<T, 4, V>(b, thread, b0, others, 0, depth));
+    block::sync();
+    scores::<T, T, KEYS, 4, 4, V>(a, a0, rows, b, b0, others, depth, ab, thread)
+}
+
 /// One product of each element of S.
 #[device]
 fn step(s: &mut [[[[f32; 4]; 4]; 2]; 1], ab: Shared<f32, 3>, at: [usize; 4]) {

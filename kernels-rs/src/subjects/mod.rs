@@ -8,6 +8,7 @@ mod attention;
 mod decode;
 mod elementwise;
 mod gemm;
+mod gradient;
 mod permute;
 mod products;
 mod rowwise;
