@@ -1,9 +1,59 @@
-//! Attention.
+//! Attention: softmax(Q·Kᵀ)·V, of many queries and of one. [`Attention`] and [`Decode`] are what to call.
+//!
+//! | kernels | for | a block's work |
+//! |---|---|---|
+//! | [`prefill::flash_attention`] | many queries | 128 or 64 queries of a head, over tiles of 64 keys |
+//! | [`decode::flash_decode`] | one query a sequence | a split of a sequence's keys, with all query heads that share them |
+//! | [`backward::attention_delta`], [`backward::attention_gradient`] | gradients | 64 queries, or 64 keys |
+//! | [`debug::attention_scores`] | looking at logits | 64 queries by 64 keys |
+//! | [`append::cache_append`] | a step's new keys and values | a head |
+//!
+//! # Many queries
+//!
+//! A warp owns 16 queries, a thread four of them, with eight keys of a tile of scores and with a row of squares of the output. No score goes to
+//! memory: the softmax goes on from tile to tile with each row's largest logit and sum (Milakov and Gimelshein, 2018; Dao and others, 2022).
+//!
+//! ```text
+//!        slices of 8 products            S, in registers        P, shared          O, in registers
+//!   Q ▒▒ 128 × 8 ┐ two of each,     ┌────────────────────┐   ┌─────────┐   V    ┌─────────────────┐
+//!   K ▒▒  64 × 8 ┘ side by side ──▶ │ 16 × 64 a warp     │──▶│ 64 × 128│─┐ ▒▒▒▒ │ 16 × W a warp   │
+//!                                   │ 4 × (4 + 4) a      │   │ a row a │ ├──────▶ 4 × (4 + 4 + …) a │
+//!                                   │ thread             │   │ key     │ │slices │ thread          │
+//!                                   └────────────────────┘   └─────────┘ │of 8   └─────────────────┘
+//!                                    max, exp2, sum: by the               │keys
+//!                                    eight lanes of a row                 ┘
+//! ```
+//!
+//! Both products are as in [`gemm`](crate::gemm): outer products of fragments that come as `ld.shared.v4` without bank conflicts, from two slices in
+//! turn, the next of which is on its way from global memory meanwhile. Slices run along the head's dimension, so that heads of any size fit
+//! 48 KB: Q is read again for each tile of keys, from L2. Values wider than 128 are a second block's work.
+//!
+//! What a query sees is a band: `left` keys before its position and `right` behind. Tiles without a key that is seen are left out; those that have
+//! others, too, are masked. Where rows have unlike work, blocks run the long ones first, every second wave backwards.
+//!
+//! # What limits it on sm_61
+//!
+//! A thread holds 64 sums of O and 32 of S, and 128 registers are what a multiprocessor has for 16 warps. So whatever else a block knows waits in
+//! shared memory until it is wanted, and the first slices of both operands share registers. The loop over slices of Q and K has 512 FFMA of 605
+//! instructions, 32 of each 35 of them paired with nothing; that over V 1024 of 1140. A tile of scores costs its exponentials, 32 a thread at a
+//! quarter of the rate, beside 8192 multiplications.
+//!
+//! # A step
+//!
+//! What limits it is memory, see [`decode`]. Its cache is of `f32`, 16-bit floats, or bytes with scales, in one piece or in pages.
+//!
+//! # Own scores, own layouts
+//!
+//! [`score::Score`], [`span::Sequences`] and [`span::Pattern`] are traits of device structs, so that a kernel is compiled with what it needs and no
+//! more: a user's crate can have others.
 
 pub mod append;
+pub mod backward;
 pub mod cache;
 mod call;
+pub mod debug;
 pub mod decode;
+mod gradient;
 pub mod mask;
 pub mod prefill;
 pub mod score;

@@ -18,6 +18,7 @@ mod queue;
 pub mod reduce;
 pub mod rotary;
 pub mod rowwise;
+pub mod sampling;
 pub mod sass;
 pub mod scan;
 mod subjects;

@@ -24,4 +24,5 @@ pub mod row;
 pub mod softmax;
 pub mod textbook;
 
+pub(crate) use call::plan;
 pub use call::{Added, CrossEntropy, Norm, Saved, Softmax};

@@ -5,25 +5,40 @@
 use kernel_dsl::compiler::Target;
 use kernel_dsl::half::f16;
 use kernel_dsl::{Declared, Kernel};
+use kernels_rs::activation::{silu, swiglu};
+use kernels_rs::attention::cache::{Contiguous, Unscaled};
+use kernels_rs::attention::decode::flash_decode;
+use kernels_rs::attention::prefill::flash_attention;
+use kernels_rs::attention::score::Plain;
+use kernels_rs::attention::span::{Dense, Whole};
 use kernels_rs::command::nvdisasm::Nvdisasm;
 use kernels_rs::command::ptxas::{Ptxas, Resources};
+use kernels_rs::elementwise::maps::{map_1, map_2, map_3, multiply_add};
 use kernels_rs::gemm::epilogue::Identity;
 use kernels_rs::gemm::gemv::{gemv_across, gemv_along};
 use kernels_rs::gemm::tiled::{gemm, sum_splits};
+use kernels_rs::permute::gather::gather_rows;
+use kernels_rs::permute::rows::{copy_rows, fill_rows};
+use kernels_rs::permute::tiles::transpose_tiles;
 use kernels_rs::quant::blocks::{dequantise, quantise_q4, quantise_q8, repack_q4, repack_q8};
 use kernels_rs::quant::blockwise::gemm_quantised;
 use kernels_rs::quant::gemv::gemv_quantised;
 use kernels_rs::quant::igemm::igemm;
+use kernels_rs::reduce::Sum;
+use kernels_rs::reduce::kernels::{reduce_columns, reduce_parts, reduce_rows};
+use kernels_rs::rotary::kernels::{rotate, rotate_in_place};
 use kernels_rs::rowwise::backward::{norm_backward, norm_columns, softmax_backward};
 use kernels_rs::rowwise::norm::{norm_quantised, norm_rows};
 use kernels_rs::rowwise::softmax::softmax_rows;
 use kernels_rs::sass::Loop;
+use kernels_rs::scan::kernels::scan_rows;
 
 /// An instance's name, what it takes, and the loop with the most multiplications, of floats or bytes, if it has one.
 struct Cost {
     name: &'static str,
     resources: Resources,
     hot: Option<Loop>,
+    loops: Vec<Loop>,
 }
 
 /// Of each declared instance of a kernel.
@@ -35,8 +50,9 @@ fn costs<K: Kernel>() -> Vec<Cost> {
     };
     let cost = |instance: &Declared| {
         let (resources, listing) = nvdisasm.disassemble(&ptxas, instance.ptx, Target::SM_61).unwrap();
-        let hot = listing.loops().into_iter().max_by_key(|l| ffma(l) + dp4a(l));
-        Cost { name: instance.name, resources, hot }
+        let loops = listing.loops();
+        let hot = loops.iter().max_by_key(|l| ffma(l) + dp4a(l)).cloned();
+        Cost { name: instance.name, resources, hot, loops }
     };
     K::ARTIFACT.instances.iter().map(cost).collect()
 }
@@ -56,7 +72,7 @@ const REGISTERS: u32 = 65_536;
 /// a multiplication, and how long they wait for one another's registers.
 #[test]
 fn gemm_multiplies() {
-    for Cost { name, resources, hot } in
+    for Cost { name, resources, hot, .. } in
         costs::<gemm<f32, f32, f32, Identity, 128, 128, 8, 2, 2, 4, false, false, 256, 1, 1>>()
     {
         assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
@@ -82,6 +98,30 @@ fn gemm_multiplies() {
     }
 }
 
+/// Of the two loops within that over tiles, over slices of Q and K and over slices of V: what is no multiplication. Two blocks of 256 threads
+/// are to have room.
+#[test]
+fn attention_multiplies() {
+    for Cost { name, resources, loops, .. } in
+        costs::<flash_attention<f32, Plain, Dense, Whole, 128, 4, 256, 128, 4, 1, 2>>()
+    {
+        assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
+        // A pattern of blocks has two words more to keep.
+        let spilt = if name.contains("Listed") { 40 } else { 0 };
+        assert!(resources.spill_loads <= spilt && resources.stack_bytes <= spilt, "{name} spills");
+        let most = loops.iter().map(ffma).max().unwrap();
+        let inner: Vec<_> = loops.iter().filter(|l| ffma(l) < most && ffma(l) >= 128).collect();
+        assert_eq!(inner.len(), 2, "{name}: {} loops that multiply", inner.len());
+        for l in inner {
+            let (ffma, slots) = (ffma(l), l.slots);
+            println!("{name}: {ffma} FFMA in {slots} slots");
+            // Narrower tiles have fewer multiplications for what is loaded, and 16-bit floats are converted.
+            let least = if name.contains("<f32, ") { 80 } else { 50 };
+            assert!(100 * ffma >= least * slots, "{name}: {ffma} FFMA in {slots} slots");
+        }
+    }
+}
+
 /// What is bound by memory wants warps, and no local memory.
 #[test]
 fn what_streams_leaves_room_for_warps() {
@@ -92,6 +132,47 @@ fn what_streams_leaves_room_for_warps() {
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
         let one_row = name.contains("f32, Identity, 1,") && name.ends_with(" 4>") || name.starts_with("sum_splits");
         assert!(resources.registers <= if one_row { 48 } else { 128 }, "{name}: {} registers", resources.registers);
+    }
+    for Cost { name, resources, .. } in costs::<flash_decode<f32, f32, Unscaled, Contiguous, 16, 4, 8, 2, 4>>() {
+        assert!(resources.registers <= 128, "{name}: {} registers", resources.registers);
+        // Bytes are widened before they are multiplied.
+        assert!(resources.stack_bytes == 0 || name.contains("i8"), "{name} spills");
+    }
+}
+
+/// What moves memory from one place to another leaves room for every warp that a multiprocessor can hold.
+#[test]
+fn what_moves_memory_fills_the_multiprocessor() {
+    let moves = costs::<copy_rows<f32, 4, 4, 1>>()
+        .into_iter()
+        .chain(costs::<fill_rows<f32, 4>>())
+        .chain(costs::<gather_rows<f32, 4>>())
+        .chain(costs::<transpose_tiles<f32, 4, 4, 1, 64, 4, 2>>());
+    for Cost { name, resources, .. } in moves {
+        assert!(resources.registers <= REGISTERS / 2048, "{name}: {} registers", resources.registers);
+        assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
+        // Of 96 KB for 2048 threads; what has any has blocks of 512.
+        assert!(resources.shared_bytes <= 96 * 1024 / 4, "{name}: {} bytes of shared memory", resources.shared_bytes);
+    }
+}
+
+/// What reads, computes a little and writes spills nothing.
+#[test]
+fn what_memory_bounds_spills_nothing() {
+    let all = costs::<map_1<f32, f32, silu, 4, 4, 1>>()
+        .into_iter()
+        .chain(costs::<map_2<f32, f32, f32, swiglu, 4, 4, 4, 1, 1>>())
+        .chain(costs::<map_3<f32, f32, f32, f32, multiply_add, 4, 4, 4, 4, 1, 1, 1>>())
+        .chain(costs::<reduce_rows<f32, Sum, 256, 4, 1>>())
+        .chain(costs::<reduce_parts<f32, Sum, 4>>())
+        .chain(costs::<reduce_columns<f32, Sum, 4>>())
+        .chain(costs::<rotate<f32, true, 4>>())
+        .chain(costs::<rotate_in_place<f32, true, 4>>())
+        .chain(costs::<scan_rows<f32, true, 4>>());
+    for Cost { name, resources, .. } in all {
+        assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
+        // Four blocks of 256 threads.
+        assert!(resources.registers <= 64, "{name}: {} registers", resources.registers);
     }
 }
 

@@ -45,7 +45,7 @@ fn rotated<T: Float>(x: View<T, 1>, d: usize, position: usize, frequencies: View
     !SCALED || key_scales.dim(0) == k.dim(0) && key_scales.dim(1) == k.dim(1) && key_scales.dim(2) == k.dim(2),
     !SCALED || value_scales.dim(0) == k.dim(0) && value_scales.dim(1) == k.dim(1) && value_scales.dim(2) == k.dim(2),
 )]
-pub fn append<T: Float, K: Stored, P: Pages, const SCALED: bool, const INTERLEAVED: bool>(
+pub fn cache_append<T: Float, K: Stored, P: Pages, const SCALED: bool, const INTERLEAVED: bool>(
     q: View<T, 3>,
     mut turned: ViewMut<T, 3>,
     new_k: View<T, 3>,

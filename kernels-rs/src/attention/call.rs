@@ -1,7 +1,7 @@
 //! Attention of many queries as one calls it: the tile chosen, the kernel launched.
 
 use super::mask::DeviceMask;
-use super::prefill::attention;
+use super::prefill::flash_attention;
 use super::score::{Plain, Score};
 use super::span::{Dense, Listed, Packed, Padded, Pattern, Sequences, Whole};
 use crate::Queue;
@@ -47,8 +47,8 @@ const FAR: usize = 1 << 30;
 #[must_use]
 pub struct Attention {
     scale: Option<f32>,
-    left: usize,
-    right: usize,
+    pub(super) left: usize,
+    pub(super) right: usize,
 }
 
 impl Default for Attention {
@@ -202,6 +202,11 @@ impl Attention {
         reading(on, &rows, || reading(on, &blocks, attend))
     }
 
+    /// The factor of products of so many elements.
+    pub(super) fn factor(self, width: usize) -> f32 {
+        self.scale.unwrap_or(1.0 / (width.max(1) as f32).sqrt())
+    }
+
     /// By tiles of 128 queries where `large`, else of 64.
     #[allow(clippy::too_many_arguments, reason = "the kernel's own, and where it runs")]
     fn any<T: Float + GenericArgument, M: Score + Passed, P: Pattern + Passed, S: Sequences + Passed>(
@@ -290,13 +295,13 @@ impl Attention {
         [count, longest]: [usize; 2],
     ) -> Result<(), Error> {
         let Operands { q, k, v, o } = operands;
-        let scale = self.scale.unwrap_or(1.0 / (q.extents()[3].max(1) as f32).sqrt());
+        let scale = self.factor(q.extents()[3]);
         // Where rows have more and less to do, blocks of both kinds run side by side.
         let wave = if self.right < k.extents()[2] { on.device().facts().multiprocessors as usize } else { 0 };
         // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them, whatever its sequences and
         // its pattern say; the oracle ran it at and around every edge of its tiles (`kernels check`). What the score does is the caller's promise.
         unsafe {
-            attention::<T, M, P, S, W, V, THREADS, BM, Q, L, NK>::launch_unchecked(
+            flash_attention::<T, M, P, S, W, V, THREADS, BM, Q, L, NK>::launch_unchecked(
                 on, *q, *k, *v, &mut **o, lse, scale, self.left, self.right, score, pattern, sequences, count, longest,
                 wave,
             )
@@ -305,7 +310,7 @@ impl Attention {
 }
 
 /// Whether all rows begin at multiples of four elements.
-fn quads<'a, T>(view: impl ViewArgument<'a, T, 4>, [batch, head, row, _]: [usize; 4]) -> bool {
+pub(super) fn quads<'a, T>(view: impl ViewArgument<'a, T, 4>, [batch, head, row, _]: [usize; 4]) -> bool {
     let Argument::Memory(memory) = view.argument() else { return false };
     memory.address().is_multiple_of(4 * size_of::<T>() as u64) && [batch, head, row].iter().all(|s| s.is_multiple_of(4))
 }

@@ -55,7 +55,7 @@ const THREADS: usize = 128;
     instances(
         T = f32, K = f32, C = Unscaled, P = Contiguous | Paged, LANES = 16, WIDE = 4, E = 8, GROUP = 2, U = 4;
         T = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 2, U = 4;
-        T = f32, K = i8, C = Scaled, P = Contiguous, LANES = 8, WIDE = 16, E = 16, GROUP = 2, U = 2
+        T = f32, K = i8, C = Scaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 2, U = 4
     ),
     tolerance(o(relative = 8e-3, absolute = 1e-5), parts(relative = 1e-4, absolute = 1e-4), logs(relative = 1e-5, absolute = 1e-5)),
 )]
@@ -68,7 +68,7 @@ const THREADS: usize = 128;
     k.dim(1) == groups, k.dim(3) == q.dim(2), v.dim(0) == k.dim(0), v.dim(1) == groups, v.dim(2) == k.dim(2), v.dim(3) == q.dim(2),
     q.aligned(4), k.aligned(WIDE), v.aligned(WIDE), parts.aligned(4), logs.aligned(2),
 )]
-pub fn decode<
+pub fn flash_decode<
     T: Float,
     K: Stored,
     C: Scales,
@@ -227,33 +227,46 @@ pub fn decode<
     if block::broadcast(before, 0) as usize + 1 != splits {
         return;
     }
-    // A warp a head: its lanes take the splits for what they count, and then four elements each.
-    for g in rolled((warp::index()..GROUP).step_by(THREADS / 32)) {
-        if first + g < of_group {
-            let head = group * of_group + first + g;
-            let mut max = f32::NEG_INFINITY;
-            for i in (warp::lane()..splits).step_by(32) {
-                max = max.max(logs[(sequence, head, i, 0)]);
-            }
-            let base = warp::max(max).max(f32::MIN);
-            for d in ((4 * warp::lane())..width.next_multiple_of(128)).step_by(128) {
-                let (mut sum, mut x) = (0.0f32, [0.0f32; 4]);
-                if d < width {
-                    for i in unroll_by::<8>(0..splits) {
-                        let [m, l]: [f32; 2] = logs.load((sequence, head, i, 0));
-                        let w = fast::exp2(m - base);
-                        sum = l.mul_add(w, sum);
-                        let part: [f32; 4] = parts.load((sequence, head, i, d));
-                        for e in unroll(0..4) {
-                            x[e] = part[e].mul_add(w, x[e]);
-                        }
-                    }
-                    let inverse = if sum > 0.0 { 1.0 / sum } else { 0.0 };
-                    for e in unroll(0..4) {
-                        o[(sequence, head, d + e)] = T::from_f32(x[e] * inverse);
-                    }
+    // Warps share the heads, and the splits of a head where there are more warps: a lane has four elements of some splits' sums.
+    const WARPS: usize = THREADS / 32;
+    let mut share = Shared::<[f32; 5], 2>::new([WARPS, 32]);
+    let each = WARPS / GROUP;
+    let (g, turn) = (warp::index() % GROUP, warp::index() / GROUP);
+    let head = group * of_group + (first + g).min(of_group - 1);
+    let mut max = f32::NEG_INFINITY;
+    for i in (warp::lane()..splits).step_by(32) {
+        max = max.max(logs[(sequence, head, i, 0)]);
+    }
+    let base = warp::max(max).max(f32::MIN);
+    for at in rolled((0..width).step_by(128)) {
+        let d = at + 4 * warp::lane();
+        let mut sums = [0.0f32; 5];
+        if d < width {
+            for i in unroll_by::<8>((turn..splits).step_by(each)) {
+                let [m, l]: [f32; 2] = logs.load((sequence, head, i, 0));
+                let part: [f32; 4] = parts.load((sequence, head, i, d));
+                let w = fast::exp2(m - base);
+                for e in unroll(0..4) {
+                    sums[e] = part[e].mul_add(w, sums[e]);
                 }
+                sums[4] = l.mul_add(w, sums[4]);
             }
         }
+        share[(warp::index(), warp::lane())] = sums;
+        block::sync();
+        if turn == 0 && first + g < of_group && d < width {
+            for other in unroll(1..WARPS / GROUP) {
+                let more = share[(g + other * GROUP, warp::lane())];
+                for e in unroll(0..5) {
+                    sums[e] += more[e];
+                }
+            }
+            // The largest has a weight of 1.
+            let inverse = if len > 0 { 1.0 / sums[4] } else { 0.0 };
+            for e in unroll(0..4) {
+                o[(sequence, head, d + e)] = T::from_f32(sums[e] * inverse);
+            }
+        }
+        block::sync();
     }
 }

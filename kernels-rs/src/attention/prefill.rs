@@ -86,7 +86,7 @@ fn held<T: Float, const W: usize>(kept: Shared<u32, 1>, q: View<T, 4>, k: View<T
     lse.dim(0) == q.dim(0), lse.dim(1) == q.dim(1), lse.dim(2) == q.dim(2),
     q.aligned(V), k.aligned(V), v.aligned(V), o.aligned(V), q.dim(3) % (if V == 4 { 8 } else { 1 }) == 0, v.dim(3) % V == 0,
 )]
-pub fn attention<
+pub fn flash_attention<
     T: Float,
     M: Score,
     P: Pattern,
@@ -128,7 +128,7 @@ pub fn attention<
     let (list, tiles) = pattern.tiles(head, tile, begin, end);
 
     let (row, col) = corner(thread::x());
-    let p = Shared::<f32, 2>::new([KEYS, BM]);
+    let p = weights(BM);
     // Of each row the largest logit and the sum of exponentials; and what is wanted again at the end. In registers they would be in the
     // way of the products.
     let (tops, sums) = (Shared::<f32, 1>::new([BM]), Shared::<f32, 1>::new([BM]));
@@ -220,12 +220,13 @@ pub fn attention<
         }
         t += 1;
         let here = held::<T, W>(kept, q, k, v);
+        let key0 = pattern.key(here.list, t - 1);
+        accumulate::<T, W, Q, L, V>(&mut acc, p, here.v, key0, here.lk, first, slots, here.thread);
+        let here = held::<T, W>(kept, q, k, v);
+        let thread = here.thread;
         let next = pattern.key(here.list, t.min(here.tiles - 1));
         let nq = fetch_rows::<T, 4, V>(here.q, here.thread, here.row0, here.lq, 0, depth);
         let nk = fetch_rows::<T, NK, V>(here.k, here.thread, next, here.lk, 0, depth);
-        let key0 = pattern.key(here.list, t - 1);
-        accumulate::<T, W, Q, L, V>(&mut acc, p, here.v, key0, here.lk, first, slots, here.thread);
-        let thread = held::<T, W>(kept, q, k, v).thread;
         put_rows::<T, 4>(ab, 0, 0, thread, nq);
         put_rows::<T, NK>(ab, 0, BM, thread, nk);
         block::sync();

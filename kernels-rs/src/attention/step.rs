@@ -2,16 +2,16 @@
 
 use super::cache::{Contiguous, Paged, Pages, Scaled, Scales, Stored, Unscaled};
 use super::call::Passed;
-use super::decode::decode;
+use super::decode::flash_decode;
 use crate::queue::reading;
 use crate::{Memory, Queue};
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// Blocks of a multiprocessor that its registers have room for.
-const RESIDENT: usize = 4;
-/// Keys of a split, at least.
-const LEAST: usize = 64;
+/// Blocks of a multiprocessor that keep its memory busy: each has 32 KB under way. More of them have more to bring together.
+const RESIDENT: usize = 2;
+/// What keys of a split are a multiple of, at least.
+const TURN: usize = 32;
 
 /// What the parts of a decoding step need between its blocks, of a device or of a graph in the making. It belongs to one stream of work: two steps that run at once need one each.
 #[derive(Debug)]
@@ -31,8 +31,9 @@ impl Scratch {
     pub fn new(on: &impl Queue, shape: [usize; 3], groups: usize, room: usize) -> Result<Scratch, Error> {
         let [sequences, heads, width] = shape;
         let blocks = sequences * heads.min(groups.max(1) * heads.div_ceil(groups.max(1)).div_ceil(4));
-        let full = (RESIDENT * on.device().facts().multiprocessors as usize).div_ceil(blocks.max(1));
-        Scratch::with_splits(on, [sequences, heads, width], full.clamp(1, room.div_ceil(LEAST).max(1)))
+        let full = (RESIDENT * on.device().facts().multiprocessors as usize / blocks.max(1)).max(1);
+        let each = room.div_ceil(full).next_multiple_of(TURN).max(TURN);
+        Scratch::with_splits(on, [sequences, heads, width], room.div_ceil(each))
     }
 
     /// The same, with keys in so many splits.
@@ -54,8 +55,8 @@ impl Scratch {
 
 /// O ← softmax(scale·q·Kᵀ)·V of one query a sequence, over keys and values in a cache.
 ///
-/// q and O are [sequence, head, element], of heads of at most 256 elements, a multiple of 16 bytes of the cache's; heads are a multiple of the cache's, and
-/// neighbours share one. `lengths` says how many keys each sequence has. A sequence without keys gives zeros.
+/// q and O are [sequence, head, element], of heads of at most 256 elements, a multiple of 8, or of 4 where the cache is of `f32`; heads are a multiple of
+/// the cache's, and neighbours share one. `lengths` says how many keys each sequence has. A sequence without keys gives zeros.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 #[must_use]
 pub struct Decode {
@@ -76,7 +77,7 @@ impl Decode {
     /// Queues the step, with a cache of [sequence, head, row, element].
     ///
     /// # Errors
-    /// Where the extents do not belong together, rows are not aligned to 16 bytes, or a buffer is another device's.
+    /// Where the extents do not belong together, rows are not aligned to as many, or a buffer is another device's.
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
     pub fn run<T: Float + GenericArgument, K: Stored + GenericArgument>(
         self,
@@ -173,7 +174,7 @@ impl Decode {
                 // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them, whatever lengths and
                 // pages say; the oracle ran it at and around every edge of its splits (`kernels check`).
                 unsafe {
-                    decode::<T, K, C, P, $lanes, $wide, $e, $group, $u>::launch_unchecked(
+                    flash_decode::<T, K, C, P, $lanes, $wide, $e, $group, $u>::launch_unchecked(
                         on, q, *k, *v, scales, pages, lengths, o, &mut parts, &mut logs, &mut ended, groups, splits, scale,
                     )
                 }
@@ -192,11 +193,9 @@ impl Decode {
             (4, ..=64) => by_group!(8, 4, 8, 4, 2),
             (4, ..=128) => by_group!(16, 4, 8, 4, 2),
             (4, _) => by_group!(32, 4, 8, 4, 2),
-            (2, ..=64) => by_group!(8, 8, 8, 4, 2),
-            (2, ..=128) => by_group!(16, 8, 8, 4, 2),
-            (2, _) => by_group!(32, 8, 8, 4, 2),
-            (_, ..=128) => by_group!(8, 16, 16, 2, 1),
-            _ => by_group!(16, 16, 16, 2, 1),
+            (_, ..=64) => by_group!(8, 8, 8, 4, 2),
+            (_, ..=128) => by_group!(16, 8, 8, 4, 2),
+            _ => by_group!(32, 8, 8, 4, 2),
         }
     }
 }

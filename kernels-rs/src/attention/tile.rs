@@ -149,6 +149,25 @@ pub fn scores<A: Float, B: Float, const BM: usize, const NA: usize, const NB: us
     s
 }
 
+/// [`scores`] of tiles of 64 rows each, with its first slices, by a block of 128 threads.
+#[device]
+pub fn product<T: Float, const V: usize>(
+    a: View<T, 2>,
+    a0: usize,
+    rows: usize,
+    b: View<T, 2>,
+    b0: usize,
+    others: usize,
+    depth: usize,
+    ab: Shared<f32, 3>,
+    thread: usize,
+) -> [[[[f32; 4]; 4]; 2]; 1] {
+    put_rows::<T, 4>(ab, 0, 0, thread, fetch_rows::<T, 4, V>(a, thread, a0, rows, 0, depth));
+    put_rows::<T, 4>(ab, 0, KEYS, thread, fetch_rows::<T, 4, V>(b, thread, b0, others, 0, depth));
+    block::sync();
+    scores::<T, T, KEYS, 4, 4, V>(a, a0, rows, b, b0, others, depth, ab, thread)
+}
+
 /// One product of each element of S.
 #[device]
 fn step(s: &mut [[[[f32; 4]; 4]; 2]; 1], ab: Shared<f32, 3>, at: [usize; 4]) {
@@ -158,11 +177,17 @@ fn step(s: &mut [[[[f32; 4]; 4]; 2]; 1], ab: Shared<f32, 3>, at: [usize; 4]) {
     outer::<1, 2>(s, &fa, &fb);
 }
 
-/// Where the piece of four rows that begins at `row` is found in the row of P for key `key`: in an order of its own for each four keys, so that
+/// Room for P, a row of it for each key, four apart from the next.
+#[device]
+pub fn weights(rows: usize) -> Shared<f32, 2> {
+    Shared::with_pitch([KEYS, rows], rows + 4)
+}
+
+/// Where the piece of four rows that begins at `row` is found in the row of P for key `key`: in another order for every other eight keys, so that
 /// eight lanes that store one each, at four keys, ask each bank once.
 #[device]
 pub fn turned(row: usize, key: usize) -> usize {
-    row ^ (key / 4 % 4 * 8)
+    row ^ (key / 8 % 2 * 8)
 }
 
 /// What a thread has of a tile goes to shared memory, for its warp to read by rows of keys.
@@ -191,12 +216,17 @@ pub fn accumulate<B: Float, const W: usize, const Q: usize, const L: usize, cons
     thread: usize,
 ) {
     let (row, col) = corner(thread);
+    // Of the tile those behind the first slice, and how many rows are left there.
+    let mut rest = b.offset((b0 + SLICE, 0));
+    let mut left = keys.saturating_sub(b0 + SLICE);
     let live = (keys - b0.min(keys)).min(KEYS);
     put_keys::<B, L, W>(sb.at(0), thread, &first);
     block::sync();
     for at in rolled((0..live).step_by(2 * SLICE)) {
         for buf in unroll(0..2) {
-            let next = fetch_keys::<B, L, W, V>(b, thread, b0 + at + (buf + 1) * SLICE, keys);
+            let next = fetch_keys::<B, L, W, V>(rest, thread, 0, left);
+            rest = rest.offset((SLICE, 0));
+            left = left.saturating_sub(SLICE);
             for k in unroll(0..SLICE) {
                 let key = at + buf * SLICE + k;
                 let fp = [p.load::<4>((key, turned(row, buf * SLICE + k)))];

@@ -13,8 +13,12 @@ pub fn multiply_add(a: f32, b: f32, c: f32) -> f32 {
 /// y ← f(a), `V` elements at once, `VA` of a.
 #[kernel(
     block = 256,
-    grid = (device::waves(64, (y.dim(2) * y.dim(3)).div_ceil(256)), (y.dim(0) * y.dim(1)).min(65535)),
-    instances(A = f32, Y = f32, F = silu, V = 4 | 1, VA = 1; A = f32, Y = f32, F = silu, V = 4, VA = 4; A = f16, Y = f16, F = silu, V = 8, VA = 8),
+    grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(65535)),
+    instances(
+        A = f32, Y = f32, F = silu, V = 4, VA = 4 | 1;
+        A = f32, Y = f32, F = silu, V = 1, VA = 1;
+        A = f16, Y = f16, F = silu, V = 8, VA = 8
+    ),
     derived(PA = V / VA),
     writes(y = once),
 )]
@@ -36,7 +40,8 @@ pub fn map_1<
     for plane in (block::y()..y.dim(0) * y.dim(1)).step_by(grid::dim_y()) {
         let (outer, inner) = divided(plane, y.dim(1));
         let (a, y) = (a.at(outer).at(inner), y.at(outer).at(inner));
-        for at in (grid::index()..y.dim(0) * y.dim(1)).step_by(grid::threads()) {
+        let at = grid::index();
+        if at < y.dim(0) * y.dim(1) {
             let (row, piece) = place(at, y.dim(0), y.dim(1));
             let a = fetch::<A, V, VA, PA>(a, row, piece);
             y.store((row, piece, 0), a.map(|a| Y::from_f32(F::call((a.to_f32(),)))));
@@ -47,7 +52,7 @@ pub fn map_1<
 /// y ← f(a, b), `V` elements at once, `VA` of a and `VB` of b.
 #[kernel(
     block = 256,
-    grid = (device::waves(64, (y.dim(2) * y.dim(3)).div_ceil(256)), (y.dim(0) * y.dim(1)).min(65535)),
+    grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(65535)),
     instances(
         A = f32, B = f32, Y = f32, F = swiglu, V = 4, VA = 4, VB = 4 | 1;
         A = f32, B = f32, Y = f32, F = swiglu, V = 1, VA = 1, VB = 1;
@@ -79,7 +84,8 @@ pub fn map_2<
     for plane in (block::y()..y.dim(0) * y.dim(1)).step_by(grid::dim_y()) {
         let (outer, inner) = divided(plane, y.dim(1));
         let (a, b, y) = (a.at(outer).at(inner), b.at(outer).at(inner), y.at(outer).at(inner));
-        for at in (grid::index()..y.dim(0) * y.dim(1)).step_by(grid::threads()) {
+        let at = grid::index();
+        if at < y.dim(0) * y.dim(1) {
             let (row, piece) = place(at, y.dim(0), y.dim(1));
             let (a, b) = (fetch::<A, V, VA, PA>(a, row, piece), fetch::<B, V, VB, PB>(b, row, piece));
             let y_of = |e: usize| Y::from_f32(F::call((a[e].to_f32(), b[e].to_f32())));
@@ -91,7 +97,7 @@ pub fn map_2<
 /// y ← f(a, b, c), `V` elements at once, `VA` of a, `VB` of b and `VC` of c.
 #[kernel(
     block = 256,
-    grid = (device::waves(64, (y.dim(2) * y.dim(3)).div_ceil(256)), (y.dim(0) * y.dim(1)).min(65535)),
+    grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(65535)),
     instances(
         A = f32, B = f32, C = f32, Y = f32, F = multiply_add, V = 4, VA = 4, VB = 4 | 1, VC = 4;
         A = f32, B = f32, C = f32, Y = f32, F = multiply_add, V = 1, VA = 1, VB = 1, VC = 1
@@ -127,7 +133,8 @@ pub fn map_3<
     for plane in (block::y()..y.dim(0) * y.dim(1)).step_by(grid::dim_y()) {
         let (outer, inner) = divided(plane, y.dim(1));
         let (a, b, c, y) = (a.at(outer).at(inner), b.at(outer).at(inner), c.at(outer).at(inner), y.at(outer).at(inner));
-        for at in (grid::index()..y.dim(0) * y.dim(1)).step_by(grid::threads()) {
+        let at = grid::index();
+        if at < y.dim(0) * y.dim(1) {
             let (row, piece) = place(at, y.dim(0), y.dim(1));
             let (a, b) = (fetch::<A, V, VA, PA>(a, row, piece), fetch::<B, V, VB, PB>(b, row, piece));
             let c = fetch::<C, V, VC, PC>(c, row, piece);

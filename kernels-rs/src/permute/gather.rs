@@ -10,7 +10,7 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// y[i] ← table[index[i]], zeros where there is no such row; `V` elements at once.
 #[kernel(
     block = 256,
-    grid = device::waves(64, (y.rows() * (y.cols() / V)).div_ceil(256)),
+    grid = (y.rows() * (y.cols() / V)).div_ceil(256),
     instances(T = f32, V = 4 | 1; T = f16, V = 8),
     writes(y = once),
 )]
@@ -19,7 +19,8 @@ use runtime::{BufferView, BufferViewMut, Error};
 )]
 pub fn gather_rows<T: Number, const V: usize>(table: View<T, 2>, index: View<u32, 1>, y: ViewMut<T, 2>) {
     let pieces = y.cols() / V;
-    for at in grid::stride(y.rows() * pieces) {
+    let at = grid::index();
+    if at < y.rows() * pieces {
         let (row, piece) = divided(at, pieces);
         let from = index[row] as usize;
         let mut v = [T::default(); V];

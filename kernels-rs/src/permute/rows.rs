@@ -37,7 +37,7 @@ pub fn fetch<T: Number, const V: usize, const VX: usize, const PARTS: usize>(
 /// elements of y, `VX` of x, which has V / VX times as many of them.
 #[kernel(
     block = 256,
-    grid = (device::waves(64, (y.dim(2) * y.dim(3)).div_ceil(256)), (y.dim(0) * y.dim(1)).min(65535)),
+    grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(65535)),
     instances(T = f32, V = 4, VX = 4 | 1; T = f32, V = 1, VX = 1; T = i8, V = 16, VX = 16),
     derived(PARTS = V / VX),
     writes(y = once),
@@ -50,7 +50,8 @@ pub fn copy_rows<T: Number, const V: usize, const VX: usize, const PARTS: usize>
     for plane in (block::y()..y.dim(0) * y.dim(1)).step_by(grid::dim_y()) {
         let (outer, inner) = divided(plane, y.dim(1));
         let (x, y) = (x.at(outer).at(inner), y.at(outer).at(inner));
-        for at in (grid::index()..y.dim(0) * y.dim(1)).step_by(grid::threads()) {
+        let at = grid::index();
+        if at < y.dim(0) * y.dim(1) {
             let (row, piece) = place(at, y.dim(0), y.dim(1));
             y.store((row, piece, 0), fetch::<T, V, VX, PARTS>(x, row, piece));
         }
@@ -60,7 +61,7 @@ pub fn copy_rows<T: Number, const V: usize, const VX: usize, const PARTS: usize>
 /// y ← value, `V` elements at once.
 #[kernel(
     block = 256,
-    grid = (device::waves(64, (y.dim(2) * y.dim(3)).div_ceil(256)), (y.dim(0) * y.dim(1)).min(65535)),
+    grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(65535)),
     instances(T = f32, V = 4 | 1),
     writes(y = once),
 )]
@@ -69,7 +70,8 @@ pub fn fill_rows<T: Number, const V: usize>(value: T, y: ViewMut<T, 5>) {
     for plane in (block::y()..y.dim(0) * y.dim(1)).step_by(grid::dim_y()) {
         let (outer, inner) = divided(plane, y.dim(1));
         let y = y.at(outer).at(inner);
-        for at in (grid::index()..y.dim(0) * y.dim(1)).step_by(grid::threads()) {
+        let at = grid::index();
+        if at < y.dim(0) * y.dim(1) {
             let (row, piece) = place(at, y.dim(0), y.dim(1));
             y.store((row, piece, 0), [value; V]);
         }

@@ -1,8 +1,8 @@
 //! The transpose by tiles: both sides in whole sectors, the turn in shared memory.
 //!
 //! ```text
-//!   x: a warp reads 32 columns of VX words' rows         tile: [64][33] words              y: a warp writes 32 words of 4 rows
-//!   ┌─────── 64 columns ───────┐                    column 0 │w0 w1 w2 … w31│pad│         ┌───── 32·K columns ─────┐
+//!   x: a warp reads 32 columns of VX words' rows         tile: [64][65] words              y: a warp writes 32 words of 4 rows
+//!   ┌─────── 64 columns ───────┐                    column 0 │w0 w1 w2 … w63│pad│         ┌───── 64·K columns ─────┐
 //!   │▒▒▒▒▒▒▒▒▒▒▒▒▒│            │ K rows are a word           │              │   │         │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│
 //!   │▒▒▒▒▒▒▒▒▒▒▒▒▒│            │                    column 1 │ one bank on  │   │         │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│
 //!   │             │            │                    …        │              │   │         │                        │
@@ -17,15 +17,15 @@
 use super::rows::divided;
 use kernel_dsl::prelude::*;
 
-/// y[a, b, c, r] ← x[a, b, r, c], elements of 1, 2 or 4 bytes. A block moves a tile of 64 columns by 32·`K` rows of x, `K` elements to a word of 4
+/// y[a, b, c, r] ← x[a, b, r, c], elements of 1, 2 or 4 bytes. A block moves a tile of 64 columns by 64·`K` rows of x, `K` elements to a word of 4
 /// bytes, in accesses of `VX` elements of x and `VY` of y: 1, or `VX` up to 8 and `VY` as many as 16 bytes hold.
 ///
 /// Blocks are numbered along the columns of x first, then down its rows, then over the matrices.
 #[kernel(
-    block = 256,
+    block = 512,
     grid = x.dim(0) * x.dim(1) * x.dim(2).div_ceil(ROWS) * x.dim(3).div_ceil(64),
-    instances(T = f32, VX = 1, VY = 1; T = f32, VX = 4, VY = 4; T = f16, VX = 8, VY = 8; T = i8, VX = 8, VY = 16),
-    derived(K = 4 / size_of::<T>(), ROWS = 32 * K, Q = VY.div_ceil(K), STEPS = 8 / VX),
+    instances(T = f32, VX = 4, VY = 4; T = f32, VX = 1, VY = 1; T = f16, VX = 8, VY = 8; T = i8, VX = 8, VY = 16),
+    derived(K = 4 / size_of::<T>(), ROWS = 64 * K, Q = VY.div_ceil(K), STEPS = 8 / VX),
     writes(y = once),
 )]
 #[requires(
@@ -44,7 +44,7 @@ pub fn transpose_tiles<
     x: View<T, 4>,
     y: ViewMut<T, 4>,
 ) {
-    let mut tile = Shared::<[T; K], 2>::with_pitch([64, 32], 33);
+    let mut tile = Shared::<[T; K], 2>::with_pitch([64, 64], 65);
     let (across, down) = (x.dim(3).div_ceil(64), x.dim(2).div_ceil(ROWS));
     let (plane, place) = divided(block::x(), across * down);
     let (down, across) = divided(place, across);
@@ -56,7 +56,7 @@ pub fn transpose_tiles<
     let mut held = [[[T::default(); VX]; K]; STEPS];
     let (piece, below) = (warp::lane() % (32 / VX) * VX, warp::lane() / (32 / VX));
     for step in unroll(0..STEPS) {
-        let at = step * 8 + warp::index();
+        let at = step * 16 + warp::index();
         let (col, word) = (at % 2 * 32 + piece, at / 2 * VX + below);
         for k in unroll(0..K) {
             let (row, col) = (row0 + word * K + k, col0 + col);
@@ -66,7 +66,7 @@ pub fn transpose_tiles<
         }
     }
     for step in unroll(0..STEPS) {
-        let at = step * 8 + warp::index();
+        let at = step * 16 + warp::index();
         let (col, word) = (at % 2 * 32 + piece, at / 2 * VX + below);
         for j in unroll(0..VX) {
             let mut w = [T::default(); K];
@@ -77,9 +77,10 @@ pub fn transpose_tiles<
         }
     }
     block::sync();
-    let (word, beside) = (warp::lane() % (32 / Q) * Q, warp::lane() / (32 / Q));
+    let (piece, beside) = (warp::lane() % (32 / Q) * Q, warp::lane() / (32 / Q));
     for step in unroll(0..8 / Q) {
-        let col = (step * 8 + warp::index()) * Q + beside;
+        let at = step * 16 + warp::index();
+        let (word, col) = (at % 2 * 32 + piece, at / 2 * Q + beside);
         let mut v = [T::default(); VY];
         for q in unroll(0..Q) {
             let w = tile[(col, word + q)];

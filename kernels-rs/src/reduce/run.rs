@@ -2,10 +2,10 @@
 
 use super::Monoid;
 use super::kernels::{join_parts, reduce_columns, reduce_parts, reduce_rows};
-use crate::Queue;
 use crate::axes::{together, widest};
+use crate::{Memory, Queue};
 use kernel_dsl::{Float, GenericArgument};
-use runtime::{BufferView, BufferViewMut, DeviceBuffer, Error};
+use runtime::{BufferView, BufferViewMut, Error};
 
 /// A monoid that a launch can be compiled for: a device struct.
 pub trait Reduced: Monoid + GenericArgument {}
@@ -57,7 +57,7 @@ pub fn rows<X: Float + GenericArgument, M: Reduced>(
     if chunk < n {
         let parts = parts::<X, M>(on, x, chunk, 0)?;
         // SAFETY: as in `of_row`.
-        return unsafe { join_parts::<M>::launch_unchecked(on, &parts.view([rows, n.div_ceil(chunk)])?, n, y) };
+        return unsafe { join_parts::<M>::launch_unchecked(on, parts.view([rows, n.div_ceil(chunk)])?, n, y) };
     }
     macro_rules! of_row {
         ($t:literal, $v:literal, $rows:literal) => {
@@ -100,7 +100,7 @@ pub fn columns<X: Float + GenericArgument, M: Reduced>(
     let strips = batch * cols.div_ceil(32 * if whole { wide } else { 1 });
     let chunk = chunk(on, strips, rows, LEAST_OF_COLUMN);
     let parts = rows.div_ceil(chunk);
-    let mut states: DeviceBuffer<M::State> = on.device().alloc(results * parts)?;
+    let mut states = on.scratch::<M::State>(results * parts)?;
     let mut view = states.view_mut([batch, cols, parts])?;
     macro_rules! of_columns {
         ($v:literal) => {
@@ -114,7 +114,7 @@ pub fn columns<X: Float + GenericArgument, M: Reduced>(
         _ => of_columns!(1),
     }
     // SAFETY: as in `rows`.
-    unsafe { join_parts::<M>::launch_unchecked(on, &states.view([results, parts])?, rows, y) }
+    unsafe { join_parts::<M>::launch_unchecked(on, states.view([results, parts])?, rows, y) }
 }
 
 /// y[0] ← what all elements of x come to, [rows, n] stored as for [`rows`]; places count row by row. A sum is off by as much as that of a row of all of
@@ -139,7 +139,7 @@ pub fn all<X: Float + GenericArgument, M: Reduced>(
     let chunk = chunk(on, rows, of_row, LEAST_OF_ROW);
     let parts = parts::<X, M>(on, &x, chunk, of_row)?;
     // SAFETY: as in `rows`.
-    unsafe { join_parts::<M>::launch_unchecked(on, &parts.view([1, parts.len()])?, elements, y) }
+    unsafe { join_parts::<M>::launch_unchecked(on, parts.view([1, parts.len()])?, elements, y) }
 }
 
 /// What parts of `chunk` elements of the rows come to, row by row.
@@ -148,10 +148,10 @@ fn parts<X: Float + GenericArgument, M: Reduced>(
     x: &BufferView<'_, X, 2>,
     chunk: usize,
     pitch: usize,
-) -> Result<DeviceBuffer<M::State>, Error> {
+) -> Result<Memory<M::State>, Error> {
     let [rows, n] = x.extents();
     let parts = n.div_ceil(chunk);
-    let mut states: DeviceBuffer<M::State> = on.device().alloc(rows * parts)?;
+    let mut states = on.scratch::<M::State>(rows * parts)?;
     let mut view = states.view_mut([rows, parts])?;
     macro_rules! of_part {
         ($v:literal) => {

@@ -132,7 +132,7 @@ fn statistics<T: Float, const CENTRED: bool, const L: usize, const V: usize, con
 /// Weight and bias may be missing, and so may `saved`, which receives each row's mean and 1 / √(σ² + ε). A team of `L` threads a
 /// row keeps the first `N · L · V` elements in registers, and passes over the others 8 a thread at once.
 #[kernel(
-    block = (L, ROWS), max_registers = 64, grid = x.rows().div_ceil(ROWS), writes(y = once, z = once, saved = once),
+    block = (L, ROWS), max_registers = 48, grid = x.rows().div_ceil(ROWS), writes(y = once, z = once, saved = once),
     derived(S = 8 / V),
     instances(
         T = f32, W = f32, O = f32, CENTRED = true | false, L = 256, ROWS = 1, V = 4, N = 4;
@@ -173,7 +173,7 @@ pub fn norm_rows<
     let fused = !z.is_empty();
     let (x, residual, z, y) = (x.at(row), residual.at(row), z.at(row), y.at(row));
 
-    let mut kept = summed::<T, L, V, N>(x, residual, fused, 0, cols);
+    let mut kept = summed::<T, L, V, N>(x.streaming(), residual.streaming(), fused, 0, cols);
     if fused {
         put::<T, L, V, N>(z, 0, cols, &kept);
     }
@@ -265,7 +265,7 @@ pub fn norm_quantised<
     let fused = !z.is_empty();
     let (x, residual, z, q) = (x.at(row), residual.at(row), z.at(row), q.at(row));
 
-    let mut kept = summed::<T, L, V, N>(x, residual, fused, 0, cols);
+    let mut kept = summed::<T, L, V, N>(x.streaming(), residual.streaming(), fused, 0, cols);
     if fused {
         put::<T, L, V, N>(z, 0, cols, &kept);
     }

@@ -110,6 +110,25 @@ fn largest<const V: usize, const N: usize>(z: &[[f32; V]; N], top: f32) -> f32 {
     top
 }
 
+/// eˣ for x ≤ 0: the bits of `math::exp`, whose method and coefficients these are, with four of its twenty instructions left out. What is not above 1
+/// needs no limit above, and of its subnormals one constant factor takes care.
+#[device]
+pub fn decay(x: f32) -> f32 {
+    let c = if x < -104.0 { -104.0 } else { x };
+    // 12583103 is 1.5·2²³ + 127 + 64: the low bits of the sum are the exponent of 2ⁿ⁺⁶⁴.
+    let shifted = c.mul_add(1.442695, 12583103.0);
+    let k = shifted - 12583103.0;
+    let r = k.mul_add(-1.42860677e-6, k.mul_add(-0.693145752, c));
+    let q = 0.00138213031f32;
+    let q = q.mul_add(r, 0.00836866815);
+    let q = q.mul_add(r, 0.0416682586);
+    let q = q.mul_add(r, 0.166665211);
+    let q = q.mul_add(r, 0.49999994);
+    let p = q.mul_add(r, 1.0).mul_add(r, 1.0);
+    // The first product is exact, so that a subnormal result is rounded once.
+    p * f32::from_bits(shifted.to_bits() << 23) * 5.421_010_9e-20
+}
+
 /// What exponentials are relative to: of nothing but −∞, what gives exp(−∞ − MIN) = 0 and never a NaN.
 #[device]
 fn base(top: f32) -> f32 {
@@ -120,11 +139,11 @@ fn base(top: f32) -> f32 {
 #[device]
 pub fn accumulate<const V: usize, const N: usize>(z: &[[f32; V]; N], top: &mut f32, sum: &mut f32) {
     let higher = largest(z, *top);
-    *sum *= math::exp(base(*top) - base(higher));
+    *sum *= decay(base(*top) - base(higher));
     *top = higher;
     for i in unroll(0..N) {
         for e in unroll(0..V) {
-            *sum += math::exp(z[i][e] - base(higher));
+            *sum += decay(z[i][e] - base(higher));
         }
     }
 }
@@ -133,7 +152,7 @@ pub fn accumulate<const V: usize, const N: usize>(z: &[[f32; V]; N], top: &mut f
 #[device]
 pub fn total<const L: usize>(top: f32, sum: f32) -> (f32, f32) {
     let of_warp = base(warp::max(top));
-    let sum = warp::sum(sum * math::exp(base(top) - of_warp));
+    let sum = warp::sum(sum * decay(base(top) - of_warp));
     if L == 32 {
         (of_warp, sum)
     } else {
@@ -149,7 +168,7 @@ pub fn total<const L: usize>(top: f32, sum: f32) -> (f32, f32) {
             sum = parts[(1, warp::lane())];
         }
         let of_all = warp::max(top);
-        (of_all, warp::sum(sum * math::exp(top - of_all)))
+        (of_all, warp::sum(sum * decay(top - of_all)))
     }
 }
 
@@ -158,7 +177,7 @@ pub fn total<const L: usize>(top: f32, sum: f32) -> (f32, f32) {
 ///
 /// A team of `L` threads a row keeps the first `N · L · V` elements in registers, and passes over the others 8 a thread at once.
 #[kernel(
-    block = (L, ROWS), max_registers = 64, grid = x.rows().div_ceil(ROWS), writes(y = once),
+    block = (L, ROWS), grid = x.rows().div_ceil(ROWS), writes(y = once),
     derived(S = 8 / V),
     instances(
         T = f32, LOG = false, MASKED = false, L = 256, ROWS = 1, V = 4, N = 4;
@@ -203,7 +222,7 @@ pub fn softmax_rows<
     let mut sum = 0.0;
     for i in unroll(0..N) {
         for e in unroll(0..V) {
-            let exponential = math::exp(kept[i][e] - first);
+            let exponential = decay(kept[i][e] - first);
             sum += exponential;
             if !LOG {
                 kept[i][e] = exponential;
@@ -219,7 +238,7 @@ pub fn softmax_rows<
     // Of a row that is masked as a whole: zeros, and their logarithms.
     let share = if sum == 0.0 { 0.0 } else { 1.0 / sum };
     let log = if sum == 0.0 { 0.0 } else { math::ln(sum) };
-    let factor = math::exp(first - base) * share;
+    let factor = decay(first - base) * share;
     for i in unroll(0..N) {
         for e in unroll(0..V) {
             kept[i][e] = if LOG { kept[i][e] - base - log } else { kept[i][e] * factor };
@@ -230,9 +249,25 @@ pub fn softmax_rows<
         let mut z = logits::<T, MASKED, L, V, S>(x, scale, mask, at);
         for i in unroll(0..S) {
             for e in unroll(0..V) {
-                z[i][e] = if LOG { z[i][e] - base - log } else { math::exp(z[i][e] - base) * share };
+                z[i][e] = if LOG { z[i][e] - base - log } else { decay(z[i][e] - base) * share };
             }
         }
         put::<T, L, V, S>(y, at, cols, &z);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decay;
+    use kernel_dsl::math;
+
+    #[test]
+    fn decay_has_the_bits_of_exp() {
+        // All exponents, and some of each one's numbers.
+        for bits in (0x8000_0000u32..=0xff80_0000).step_by(9973).chain([0, 0x8000_0000, 0xff80_0000]) {
+            let x = f32::from_bits(bits);
+            assert_eq!(decay(x).to_bits(), math::exp(x).to_bits(), "{x:e}");
+        }
+        assert!(decay(f32::NAN).is_nan());
     }
 }

@@ -4,7 +4,7 @@ use super::kernels::{scan_rows, sum_parts};
 use crate::Queue;
 use crate::axes::{together, together_mut};
 use kernel_dsl::{GenericArgument, Number};
-use runtime::{BufferView, BufferViewMut, DeviceBuffer, Error};
+use runtime::{BufferView, BufferViewMut, Error};
 
 /// Blocks for each multiprocessor that are enough to move memory at full speed.
 const RESIDENT: usize = 8;
@@ -67,13 +67,13 @@ fn scan<T: Number + GenericArgument, const INCLUSIVE: bool>(
     let y = &mut y.reborrow().strided().reshaped(shape)?.side_by_side()?;
     let blocks = RESIDENT * on.device().facts().multiprocessors as usize;
     let chunk = n.div_ceil(blocks.div_ceil(rows.max(1))).max(1).next_multiple_of(TILE);
-    let nothing: DeviceBuffer<T> = on.device().alloc(0)?;
+    let nothing = on.scratch::<T>(0)?;
     if chunk >= n {
         return part::<T, INCLUSIVE>(on, x, chunk, &nothing.view([0, 0])?, y);
     }
     let parts = [rows, n.div_ceil(chunk)];
     let of_parts = parts.iter().product();
-    let (mut sums, mut starts) = (on.device().alloc::<T>(of_parts)?, on.device().alloc::<T>(of_parts)?);
+    let (mut sums, mut starts) = (on.scratch::<T>(of_parts)?, on.scratch::<T>(of_parts)?);
     let mut view = sums.view_mut(parts)?;
     // SAFETY: as in `part`.
     unsafe {

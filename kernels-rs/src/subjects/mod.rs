@@ -7,8 +7,10 @@
 mod attention;
 mod backward;
 mod blocks;
+mod decode;
 mod elementwise;
 mod gemm;
+mod gradient;
 mod histogram;
 mod loss;
 mod norms;
@@ -22,6 +24,7 @@ mod reduce;
 mod rotary;
 mod rows;
 mod rowwise;
+mod sampling;
 mod scan;
 mod stored;
 

@@ -10,7 +10,7 @@ use kernel_dsl::compiler::hir::Instance;
 use runtime::testing::{Bound, Case, Expected, Input, Random, edges, shapes};
 
 runtime::register!(transpose, cases, reference);
-runtime::register!(transpose_tiles<f32, 1, 1, 1, 32, 1, 8>, tiled_cases, tiled_reference);
+runtime::register!(transpose_tiles<f32, 4, 4, 1, 64, 4, 2>, tiled_cases, tiled_reference);
 runtime::register!(copy_rows<f32, 4, 4, 1>, copied_cases, copied_reference);
 runtime::register!(fill_rows<f32, 4>, filled_cases, filled_reference);
 runtime::register!(gather_rows<f32, 4>, gathered_cases, gathered_reference);
@@ -53,7 +53,7 @@ fn tiled_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [1, 1, down(tile - 1), across(65)],
         [1, 1, tile, 64],
         [2, 3, down(5), across(7)],
-        [1, 1, down(2 * tile + 1), across(1 + random.below(130))],
+        [1, 1, down(tile + 1), across(1 + random.below(70))],
     ];
     let case = |[a, b, rows, cols]: [usize; 4]| {
         let gap = random.below(3);

@@ -27,7 +27,7 @@ impl Kind for f16 {
 
 /// Numbers from −size to size as a layer stores them, on the device and as they are there.
 fn learnt<T: Kind>(device: &Device, random: &mut Random, n: usize, size: f32) -> (Arc<DeviceBuffer<T>>, Vec<f32>) {
-    let values: Vec<T> = (0..n).map(|_| T::from_f32(size * (2.0 * random.unit() as f32 - 1.0))).collect();
+    let values: Vec<T> = (0..n).map(|_| T::from_f32(size * random.unit() as f32)).collect();
     (Arc::new(device.upload(&values).unwrap()), values.iter().map(|x| x.to_f32()).collect())
 }
 

@@ -8,7 +8,7 @@ use kernels_rs::rotary::{Layout, Rotary};
 use runtime::Device;
 use runtime::testing::Random;
 
-const SHAPE: VisionShape = VisionShape { width: 96, heads: 4, inner: 112, epsilon: 1e-6 };
+const SHAPE: VisionShape = VisionShape { width: 48, heads: 2, inner: 56, epsilon: 1e-6 };
 const BASE: f64 = 10_000.0;
 
 /// A linear layer, and as plain numbers.
@@ -36,9 +36,9 @@ fn vision<T: Kind>(device: &Device, roundings: f64) {
     let weights = VisionWeights { norm: norm_1, projection, output, network_norm: norm_2, up, down };
     let layer = VisionLayer::new(SHAPE, weights);
 
-    // Rows and columns of 3 × 4 patches and of 5.
-    let places: Vec<[u32; 2]> = (0..12).map(|i| [i / 4, i % 4]).chain((0..5).map(|i| [0, i])).collect();
-    let images = [0u32, 12, 17];
+    // Rows and columns of 2 × 3 patches and of 4.
+    let places: Vec<[u32; 2]> = (0..6).map(|i| [i / 3, i % 3]).chain((0..4).map(|i| [0, i])).collect();
+    let images = [0u32, 6, 10];
     let n = places.len();
     let positions: Vec<u32> = (0..2).flat_map(|axis| places.iter().map(move |place| place[axis])).collect();
     // Half of the pairs turn by the row, half by the column, with the same frequencies.
@@ -57,7 +57,7 @@ fn vision<T: Kind>(device: &Device, roundings: f64) {
             &rotary,
             &on_positions.view([2, n]).unwrap(),
             &on_images.view([3]).unwrap(),
-            12,
+            6,
         )
         .unwrap();
     stream.wait().unwrap();

@@ -119,13 +119,10 @@ pub(super) fn measure_decode(rounds: usize) -> Result<Vec<Measured>, Error> {
     let device = Device::cuda(0).map_err(Error::Device)?;
     let stream = device.stream().map_err(Error::Device)?;
     let mut measured = Vec::new();
-    for keys in [8192, 65_536] {
-        for splits in [None, Some(16), Some(32), Some(48)] {
-            measured.extend(decoded::<f32>("decode f32", &stream, [1, 16, 8, keys, 128], splits, rounds)?);
-        }
+    for shape in [[1, 16, 8, 8192, 128], [1, 16, 8, 65_536, 128], [4, 16, 8, 8192, 128]] {
+        measured.extend(decoded::<f32>("decode f32", &stream, shape, rounds)?);
     }
-    measured.extend(decoded::<f32>("decode f32", &stream, [8, 16, 8, 8192, 128], None, rounds)?);
-    measured.extend(decoded::<f16>("decode f16", &stream, [1, 16, 8, 65_536, 128], None, rounds)?);
+    measured.extend(decoded::<f16>("decode f16", &stream, [1, 16, 8, 32_768, 128], rounds)?);
     Ok(measured)
 }
 
@@ -134,7 +131,6 @@ fn decoded<T: Draw + Float + Stored + GenericArgument>(
     kernel: &'static str,
     stream: &Stream,
     shape: [usize; 5],
-    splits: Option<usize>,
     rounds: usize,
 ) -> Result<Vec<Measured>, Error> {
     let [sequences, heads, groups, keys, width] = shape;
@@ -145,11 +141,7 @@ fn decoded<T: Draw + Float + Stored + GenericArgument>(
     let lengths = device.upload(&vec![keys as u32; sequences]).map_err(Error::Device)?;
     let mut o = device.zeros::<T>(sequences * heads * width).map_err(Error::Device)?;
     let of_q = [sequences, heads, width];
-    let scratch = match splits {
-        Some(splits) => Scratch::with_splits(device, of_q, splits),
-        None => Scratch::new(device, of_q, groups, keys),
-    };
-    let mut scratch = scratch.map_err(Error::Device)?;
+    let mut scratch = Scratch::new(device, of_q, groups, keys).map_err(Error::Device)?;
     let (source, mut target) =
         (device.zeros::<T>(rows).map_err(Error::Device)?, device.zeros::<T>(rows).map_err(Error::Device)?);
     let bytes = 2.0 * (rows * size_of::<T>()) as f64;
@@ -163,7 +155,6 @@ fn decoded<T: Draw + Float + Stored + GenericArgument>(
         }),
         timed("copy", stream, times, || stream.copy(&source, &mut target)),
     ];
-    let parts = splits.map_or(String::new(), |n| format!(", {n} splits"));
-    let shape = format!("{sequences}x{heads} queries, {groups}x{keys} keys of {width}{parts}");
+    let shape = format!("{sequences}x{heads} queries, {groups}x{keys} keys of {width}");
     all(vec![Trial { kernel, shape, rate: Some(Rate::Bytes(bytes)), contenders, after: Box::new(|| ()) }], rounds)
 }

@@ -3,7 +3,7 @@
 mod backward;
 mod loss;
 mod norm;
-mod plan;
+pub(crate) mod plan;
 mod softmax;
 
 pub use loss::CrossEntropy;

@@ -57,7 +57,7 @@ impl Team {
 
 /// An array that has to be aligned for wide accesses.
 #[derive(Clone, Copy)]
-pub(super) struct Placed(bool);
+pub(crate) struct Placed(bool);
 
 impl Placed {
     /// Whether it is.
@@ -90,7 +90,7 @@ pub(super) fn wide<T>(cols: usize, placed: impl Fn(usize) -> Vec<Placed>) -> usi
 ///
 /// # Safety
 /// That instance accesses nothing but what it may, for these arguments.
-pub(super) unsafe fn queue(on: &impl Queue, call: &Call<'_>, constants: &[Constant]) -> Result<(), Error> {
+pub(crate) unsafe fn queue(on: &impl Queue, call: &Call<'_>, constants: &[Constant]) -> Result<(), Error> {
     // SAFETY: by the caller's promise.
     unsafe { on.launch_unchecked(call.kernel(), constants, None, call.arguments()) }
 }

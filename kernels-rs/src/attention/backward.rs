@@ -1,0 +1,178 @@
+//! The gradients of attention, from its output's and the logarithms that the forward pass left.
+//!
+//! With P = softmax(S) made again from the logarithms, dO the gradient of O, and δ = Σ dO·O of each query (Dao and others, 2022, appendix B):
+//!
+//! ```text
+//!   dV = Pᵀ·dO        dP = dO·Vᵀ        dS = P ∘ (dP − δ) ∘ score′·scale        dQ = dS·K        dK = dSᵀ·Q
+//! ```
+//!
+//! A launch makes one of the three, each element by one block, in a fixed order: no atomic addition, and the same bits each time. For dQ a block has
+//! 64 queries and walks over keys; for dK and dV 64 keys, and walks over the queries of all heads that share them. The tiles are the
+//! [forward pass's](super): a product to registers, what is made of it to shared memory, and a product that adds to the output's.
+
+use super::score::*;
+use super::span::KEYS;
+use super::tile::*;
+use kernel_dsl::prelude::*;
+
+/// δ of each query: Σ dO·O. A warp a query.
+#[kernel(
+    block = (32, 4), grid = (delta.dim(2).div_ceil(4), delta.dim(1), delta.dim(0)),
+    writes(delta = once), instances(T = f32),
+)]
+#[requires(
+    o.dim(0) == delta.dim(0), o.dim(1) == delta.dim(1), o.dim(2) == delta.dim(2),
+    d_o.dim(0) == o.dim(0), d_o.dim(1) == o.dim(1), d_o.dim(2) == o.dim(2), d_o.dim(3) == o.dim(3),
+)]
+pub fn attention_delta<T: Float>(o: View<T, 4>, d_o: View<T, 4>, mut delta: ViewMut<f32, 3>) {
+    let (query, head, batch) = (block::x() * 4 + thread::y(), block::y(), block::z());
+    if query >= o.dim(2) {
+        return; // all lanes of the warp: a warp is a query
+    }
+    let mut sum = 0.0f32;
+    for c in (warp::lane()..o.dim(3)).step_by(32) {
+        sum = o[(batch, head, query, c)].to_f32().mul_add(d_o[(batch, head, query, c)].to_f32(), sum);
+    }
+    let sum = warp::sum(sum);
+    if warp::lane() == 0 {
+        delta[(batch, head, query)] = sum;
+    }
+}
+
+/// One of the gradients, `out`: dQ where `OF` is 0, dK where it is 1, dV where it is 2.
+#[kernel(
+    block = 128, max_registers = 168,
+    grid = (out.dim(2).div_ceil(KEYS) * out.dim(3).div_ceil(W), out.dim(1), out.dim(0)),
+    tolerance(out(relative = 8e-3, absolute = 1e-4)),
+    instances(T = f32, M = Plain, W = 64, V = 4, OF = 0 | 1 | 2),
+    derived(Q = W / 32, L = (W * 2).div_ceil(128)),
+)]
+#[requires(
+    k.dim(3) == q.dim(3), v.dim(1) == k.dim(1), v.dim(2) == k.dim(2), v.dim(0) == k.dim(0), k.dim(0) == q.dim(0),
+    k.dim(1) > 0, q.dim(1) % k.dim(1) == 0,
+    left <= 0x4000_0000, right <= 0x4000_0000, q.dim(2) < 0x4000_0000, k.dim(2) < 0x4000_0000,
+    d_o.dim(0) == q.dim(0), d_o.dim(1) == q.dim(1), d_o.dim(2) == q.dim(2), d_o.dim(3) == v.dim(3),
+    lse.dim(0) == q.dim(0), lse.dim(1) == q.dim(1), lse.dim(2) == q.dim(2),
+    delta.dim(0) == q.dim(0), delta.dim(1) == q.dim(1), delta.dim(2) == q.dim(2),
+    out.dim(0) == q.dim(0),
+    out.dim(1) == (if OF == 0 { q.dim(1) } else { k.dim(1) }),
+    out.dim(2) == (if OF == 0 { q.dim(2) } else { k.dim(2) }),
+    out.dim(3) == (if OF == 2 { v.dim(3) } else { q.dim(3) }),
+    q.aligned(V), k.aligned(V), v.aligned(V), d_o.aligned(V), out.aligned(V),
+    q.dim(3) % (if V == 4 { 8 } else { 1 }) == 0, v.dim(3) % (if V == 4 { 8 } else { 1 }) == 0,
+)]
+pub fn attention_gradient<
+    T: Float,
+    M: Score,
+    const W: usize,
+    const V: usize,
+    const OF: usize,
+    const Q: usize,
+    const L: usize,
+>(
+    q: View<T, 4>,
+    k: View<T, 4>,
+    v: View<T, 4>,
+    d_o: View<T, 4>,
+    lse: View<f32, 3>,
+    delta: View<f32, 3>,
+    out: ViewMut<T, 4>,
+    scale: f32,
+    left: usize,
+    right: usize,
+    score: M,
+) {
+    let (thread, batch, own) = (thread::x(), block::z(), block::y());
+    let pieces = out.dim(3).div_ceil(W);
+    let (row0, piece) = (block::x() / pieces * KEYS, block::x() % pieces * W);
+    let (lq, lk, of_group) = (q.dim(2), k.dim(2), q.dim(1) / k.dim(1));
+    let (rows, others) = if OF == 0 { (lq, lk) } else { (lk, lq) };
+    let (low, high) = (-(left as i32), right as i32);
+    // The others that some of the rows see, or are seen by.
+    let last = (row0 + KEYS).min(rows) - 1;
+    let (before, behind) = if OF == 0 { (left, right) } else { (right, left) };
+    let begin = (row0 + others).saturating_sub(rows + before) / KEYS * KEYS;
+    let end = (last + others + 1 + behind).saturating_sub(rows).min(others);
+
+    let (row, col) = corner(thread);
+    let (ab, p) = (slices(KEYS), weights(KEYS));
+    let slots = Shared::<f32, 3>::over(ab, [2, SLICE, W]);
+    let mut acc = [[[[0.0f32; 4]; 4]; Q]; 1];
+    // The heads whose queries see these keys; of queries their own.
+    for turn in rolled(0..if OF == 0 { 1 } else { of_group }) {
+        let head = if OF == 0 { own } else { own * of_group + turn };
+        let (qs, d_os) = (q.at(batch).at(head), d_o.at(batch).at(head));
+        let (ks, vs) = (k.at(batch).at(head / of_group), v.at(batch).at(head / of_group));
+        let (a, b) = if OF == 0 { (qs, ks) } else { (ks, qs) };
+        let (da, db) = if OF == 0 { (d_os, vs) } else { (vs, d_os) };
+        let with = (if OF == 0 {
+            ks
+        } else if OF == 1 {
+            qs
+        } else {
+            d_os
+        })
+        .offset((0, piece));
+        for other0 in rolled((begin..end).step_by(KEYS)) {
+            let s = product::<T, V>(a, row0, rows, b, other0, others, q.dim(3), ab, thread);
+            let mut t = [[[[0.0f32; 4]; 4]; 2]; 1];
+            if OF != 2 {
+                t = product::<T, V>(da, row0, rows, db, other0, others, v.dim(3), ab, thread);
+            }
+            // Of the queries among a thread's rows or columns. One that is not there counts as one that sees nothing.
+            let (mut logs, mut deltas) = ([f32::NEG_INFINITY; 8], [0.0f32; 8]);
+            for n in unroll(0..if OF == 0 { 4 } else { 8 }) {
+                let query = if OF == 0 { row0 + row + n } else { other0 + col + n / 4 * 32 + n % 4 };
+                if query < lq {
+                    logs[n] = lse[(batch, head, query)];
+                    if OF != 2 {
+                        deltas[n] = delta[(batch, head, query)];
+                    }
+                }
+            }
+            for i in unroll(0..4) {
+                for x in unroll(0..8) {
+                    let (r, c) = (row0 + row + i, other0 + col + x / 4 * 32 + x % 4);
+                    let (query, key, n) = if OF == 0 { (r, c, i) } else { (c, r, x) };
+                    let at = Place {
+                        sequence: batch,
+                        head,
+                        query: query.min(lq - 1),
+                        key: key.min(lk - 1),
+                        lengths: (lq, lk),
+                    };
+                    let product = s[0][x / 4][i][x % 4] * scale;
+                    let (logit, apart) = (score.score(product, at), (key + lq) as i32 - (query + lk) as i32);
+                    // A query that sees nothing has a logarithm of −∞, and no weights.
+                    let seen = key < lk && apart >= low && apart <= high && logs[n] > f32::NEG_INFINITY;
+                    let mut made = fast::exp2((logit - logs[n]) * std::f32::consts::LOG2_E);
+                    if OF != 2 {
+                        made *= (t[0][x / 4][i][x % 4] - deltas[n]) * (score.slope(product, at) * scale);
+                    }
+                    t[0][x / 4][i][x % 4] = if seen { made } else { 0.0 };
+                }
+            }
+            share(p, thread, &t);
+            warp::sync();
+            let first = fetch_keys::<T, L, W, V>(with, thread, other0, others);
+            accumulate::<T, W, Q, L, V>(&mut acc, p, with, other0, others, first, slots, thread);
+        }
+    }
+    let out = out.at(batch).at(own).offset((0, piece));
+    for i in unroll(0..4) {
+        if row0 + row + i < rows {
+            for part in unroll(0..Q) {
+                for x in unroll(0..4 / V) {
+                    let at = col + part * 32 + x * V;
+                    if at < out.cols() {
+                        let mut y = [T::from_f32(0.0); V];
+                        for e in unroll(0..V) {
+                            y[e] = T::from_f32(acc[0][part][i][x * V + e]);
+                        }
+                        out.store((row0 + row + i, at), y);
+                    }
+                }
+            }
+        }
+    }
+}

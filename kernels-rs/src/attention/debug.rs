@@ -1,0 +1,49 @@
+//! The logits that attention does not write, written out: to look at.
+
+use super::score::*;
+use super::span::KEYS;
+use super::tile::*;
+use kernel_dsl::prelude::*;
+
+/// S ← score(scale·Q·Kᵀ), [batch, head, query, key], −∞ for keys that a query does not see. A block makes 64 × 64, by the products that attention
+/// itself makes, in their order: the same bits.
+#[kernel(
+    block = 128, grid = (s.dim(2).div_ceil(KEYS) * s.dim(3).div_ceil(KEYS), s.dim(1), s.dim(0)),
+    writes(s = once), instances(T = f32, M = Plain, V = 4),
+)]
+#[requires(
+    k.dim(0) == q.dim(0), k.dim(3) == q.dim(3), k.dim(1) > 0, q.dim(1) % k.dim(1) == 0,
+    s.dim(0) == q.dim(0), s.dim(1) == q.dim(1), s.dim(2) == q.dim(2), s.dim(3) == k.dim(2),
+    left <= 0x4000_0000, right <= 0x4000_0000, q.dim(2) < 0x4000_0000, k.dim(2) < 0x4000_0000,
+    q.aligned(V), k.aligned(V), q.dim(3) % (if V == 4 { 8 } else { 1 }) == 0,
+)]
+pub fn attention_scores<T: Float, M: Score, const V: usize>(
+    q: View<T, 4>,
+    k: View<T, 4>,
+    mut s: ViewMut<f32, 4>,
+    scale: f32,
+    left: usize,
+    right: usize,
+    score: M,
+) {
+    let (head, batch) = (block::y(), block::z());
+    let (lq, lk, of_group) = (q.dim(2), k.dim(2), q.dim(1) / k.dim(1));
+    let across = lk.div_ceil(KEYS);
+    let (row0, col0) = (block::x() / across * KEYS, block::x() % across * KEYS);
+    let (row, col) = corner(thread::x());
+    let ab = slices(KEYS);
+    let (q, k) = (q.at(batch).at(head), k.at(batch).at(head / of_group));
+    let x = product::<T, V>(q, row0, lq, k, col0, lk, q.cols(), ab, thread::x());
+    for i in unroll(0..4) {
+        for j in unroll(0..8) {
+            let (query, key) = (row0 + row + i, col0 + col + j / 4 * 32 + j % 4);
+            if query < lq && key < lk {
+                let apart = (key + lq) as i32 - (query + lk) as i32;
+                let at = Place { sequence: batch, head, query, key, lengths: (lq, lk) };
+                let logit = score.score(x[0][j / 4][i][j % 4] * scale, at);
+                let seen = apart >= -(left as i32) && apart <= right as i32;
+                s[(batch, head, query, key)] = if seen { logit } else { f32::NEG_INFINITY };
+            }
+        }
+    }
+}

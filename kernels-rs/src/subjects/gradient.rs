@@ -1,0 +1,193 @@
+//! `attention_delta`, `attention_gradient` and `attention_scores`.
+
+use super::stored::{at_rest, drawn, numbers, stored};
+use super::{TINY, U, gamma};
+use crate::attention::backward::{attention_delta, attention_gradient};
+use crate::attention::debug::attention_scores;
+use crate::attention::score::Plain;
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::hir::Instance;
+use runtime::testing::{Bound, Case, Expected, Input, Random};
+
+runtime::register!(attention_delta<f32>, delta_cases, delta_reference);
+runtime::register!(attention_gradient<f32, Plain, 64, 4, 0, 2, 1>, cases, reference);
+
+runtime::register!(attention_scores<f32, Plain, 4>, scores_cases, scores_reference);
+
+/// Values of so many heads, rows and columns, a batch of one.
+fn heads(random: &mut Random, stored: Scalar, [heads, rows, width]: [usize; 3]) -> Input {
+    drawn(random, stored, heads * rows * width, [1, heads, rows, width], [heads * rows * width, rows * width, width, 1])
+}
+
+fn delta_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let case = |shape: [usize; 3]| {
+        let [heads_, rows, width] = shape;
+        let (o, d_o) = (heads(random, stored(instance), shape), heads(random, stored(instance), shape));
+        let delta = Input::view(&vec![1.0f32; heads_ * rows], [1, heads_, rows]);
+        Case::new(format!("{heads_} heads of {rows} × {width}"), [o, d_o, delta])
+    };
+    [[1, 1, 1], [2, 5, 33], [1, 4, 64], [1, 3, 0]].map(case).into()
+}
+
+/// A sum of products, fused; 5 additions among lanes.
+fn delta_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let (o, d_o) = (inputs[0].values(), inputs[1].values());
+    let (width, rows) = (inputs[0].extents()[3], inputs[2].values().len());
+    let one = |row: usize| {
+        let products = (row * width..(row + 1) * width).map(|i| o[i] * d_o[i]);
+        let (sum, size) = products.fold((0.0, 0.0), |(sum, size): (f64, f64), x| (sum + x, size + x.abs()));
+        (sum, 1.001 * gamma(width.div_ceil(32) + 5) * size + 8.0 * TINY)
+    };
+    let (values, bounds) = (0..rows).map(one).unzip();
+    vec![Expected::new(2, values, Bound::Each(bounds))]
+}
+
+const FAR: usize = 1 << 30;
+
+/// Heads of queries and of keys, queries, keys, elements of keys and of values; what a query sees before and behind.
+type Shape = ([usize; 6], [usize; 2]);
+
+fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let wide = numbers(instance).first().copied().unwrap_or(0);
+    let shapes: [Shape; 3] =
+        [([2, 1, 3, 13, 16, 8], [FAR, 0]), ([1, 1, 65, 5, 8, 16], [3, 2]), ([1, 1, 1, 1, wide + 8, 8], [FAR, FAR])];
+    shapes.map(|shape| case(instance, random, shape)).into()
+}
+
+/// The logarithms are those of the queries' logits; one is −∞, as of a query that sees nothing.
+fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
+    let ([of_q, of_k, queries, keys, width, wide], [left, right]) = shape;
+    let stored = stored(instance);
+    let q = heads(random, stored, [of_q, queries, width]);
+    let k = heads(random, stored, [of_k, keys, width]);
+    let v = heads(random, stored, [of_k, keys, wide]);
+    let d_o = heads(random, stored, [of_q, queries, wide]);
+    let scale = 0.25f32;
+    let (qs, ks) = (q.values(), k.values());
+    let log = |row: usize| {
+        let head = row / queries / (of_q / of_k);
+        let product =
+            |j: usize| (0..width).map(|d| qs[row * width + d] * ks[(head * keys + j) * width + d]).sum::<f64>();
+        let all: f64 = (0..keys).map(|j| (product(j) * f64::from(scale)).exp()).sum();
+        if row == 2 { f32::NEG_INFINITY } else { all.ln() as f32 }
+    };
+    let logs: Vec<f32> = (0..of_q * queries).map(log).collect();
+    let deltas = Input::view(&random.values::<f32>(of_q * queries), [1, of_q, queries]);
+    let out = match numbers(instance).get(2) {
+        Some(0) => [of_q, queries, width],
+        Some(1) => [of_k, keys, width],
+        _ => [of_k, keys, wide],
+    };
+    let inputs = [
+        q,
+        k,
+        v,
+        d_o,
+        Input::view(&logs, [1, of_q, queries]),
+        deltas,
+        heads(random, stored, out),
+        Input::scalar(scale),
+        Input::scalar(left),
+        Input::scalar(right),
+    ];
+    Case::new(
+        format!(
+            "{of_q} × {queries} queries, {of_k} × {keys} keys, {width} and {wide} wide, {left} before, {right} behind"
+        ),
+        inputs,
+    )
+}
+
+/// To first order, with u = 2⁻²⁴: a logit x is off by e = γ(d + 1)·scale·Σ|q·k|, and a weight p = e^(x − lse) by e + (2·|x − lse| + 4)·u of
+/// itself. dP is off by γ(d′)·Σ|dO·v|, its difference from δ by u more, and the two factors after it by 3u. A gradient is a sum of n products, each off
+/// by what its weight is, and by γ(n) of their magnitudes.
+fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let Some(of) = numbers(instance).get(2).copied() else { return Vec::new() };
+    let [q, k, v, d_o, lse, delta] = [0, 1, 2, 3, 4, 5].map(|n| inputs[n].values());
+    let [scale, left, right] = [7, 8, 9].map(|n| inputs[n].value());
+    let (&[_, of_q, queries, width], &[_, of_k, keys, wide]) = (inputs[0].extents(), inputs[2].extents()) else {
+        return Vec::new();
+    };
+    let columns = if of == 2 { wide } else { width };
+    let size = inputs[6].values().len();
+    let (mut sums, mut sizes, mut offs) = (vec![0.0; size], vec![0.0; size], vec![0.0; size]);
+    for (row, j) in (0..of_q * queries).flat_map(|row| (0..keys).map(move |j| (row, j))) {
+        let key = row / queries / (of_q / of_k) * keys + j;
+        let apart = (j + queries) as f64 - (row % queries + keys) as f64;
+        if apart < -left || apart > right || lse[row] == f64::NEG_INFINITY {
+            continue;
+        }
+        let dot = |a: &[f64], b: &[f64]| {
+            let products = a.iter().zip(b).map(|(a, b)| a * b);
+            products.fold((0.0, 0.0), |(sum, size): (f64, f64), x| (sum + x, size + x.abs()))
+        };
+        let (x, x_size) = dot(&q[row * width..(row + 1) * width], &k[key * width..(key + 1) * width]);
+        let p = (scale * x - lse[row]).exp();
+        let p_off = p * (gamma(width + 1) * scale * x_size + (2.0 * (scale * x - lse[row]).abs() + 4.0) * U);
+        let (dp, dp_size) = dot(&d_o[row * wide..(row + 1) * wide], &v[key * wide..(key + 1) * wide]);
+        let change = dp - delta[row];
+        let (weight, off) = if of == 2 {
+            (p, p_off)
+        } else {
+            let change_off = gamma(wide) * dp_size + U * change.abs();
+            (p * change * scale, scale * (p_off * change.abs() + p * change_off + 3.0 * U * (p * change).abs()))
+        };
+        let (to, with, of_with) = match of {
+            0 => (row, &k, key),
+            1 => (key, &q, row),
+            _ => (key, &d_o, row),
+        };
+        for c in 0..columns {
+            let y = with[of_with * columns + c];
+            sums[to * columns + c] += weight * y;
+            sizes[to * columns + c] += (weight * y).abs();
+            offs[to * columns + c] += off * y.abs();
+        }
+    }
+    let n = 64 * (queries.max(keys)).div_ceil(64) * of_q / of_k;
+    let bounds = (0..size).map(|i| {
+        let off = 1.01 * (offs[i] + gamma(n) * sizes[i]) + n as f64 * 2f64.powi(-120);
+        off + at_rest(stored(instance), sums[i], off)
+    });
+    let bounds = bounds.collect();
+    vec![Expected::new(6, sums, Bound::Each(bounds))]
+}
+
+fn scores_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let shapes: [Shape; 3] =
+        [([1, 1, 1, 1, 8, 0], [FAR, FAR]), ([2, 1, 65, 70, 24, 0], [FAR, 0]), ([2, 2, 3, 5, 16, 0], [2, 1])];
+    let case = |([of_q, of_k, queries, keys, width, _], [left, right]): Shape| {
+        let inputs = [
+            heads(random, stored(instance), [of_q, queries, width]),
+            heads(random, stored(instance), [of_k, keys, width]),
+            heads(random, Scalar::F32, [of_q, queries, keys]),
+            Input::scalar(0.25f32),
+            Input::scalar(left),
+            Input::scalar(right),
+        ];
+        Case::new(format!("{of_q} × {queries} queries, {of_k} × {keys} keys of {width}, {left} and {right}"), inputs)
+    };
+    shapes.map(case).into()
+}
+
+/// A sum of products, fused, and the factor.
+fn scores_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let [q, k] = [0, 1].map(|n| inputs[n].values());
+    let [scale, left, right] = [3, 4, 5].map(|n| inputs[n].value());
+    let (&[_, of_q, queries, width], &[_, of_k, keys, _]) = (inputs[0].extents(), inputs[1].extents()) else {
+        return Vec::new();
+    };
+    let one = |i: usize| {
+        let (row, j) = (i / keys, i % keys);
+        let key = row / queries / (of_q / of_k) * keys + j;
+        let apart = (j + queries) as f64 - (row % queries + keys) as f64;
+        if apart < -left || apart > right {
+            return (f64::NEG_INFINITY, 0.0);
+        }
+        let products = (0..width).map(|d| q[row * width + d] * k[key * width + d]);
+        let (sum, size) = products.fold((0.0, 0.0), |(sum, size): (f64, f64), x| (sum + x, size + x.abs()));
+        (scale * sum, 1.001 * gamma(width + 1) * scale * size + TINY)
+    };
+    let (values, bounds) = (0..of_q * queries * keys).map(one).unzip();
+    vec![Expected::new(2, values, Bound::Each(bounds))]
+}

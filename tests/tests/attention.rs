@@ -1,0 +1,463 @@
+//! Attention as a program calls it, on the CPU and on a GPU, against plain Rust in `f64`.
+
+use kernel_dsl::half::f16;
+use kernels_rs::attention::mask::{BlockMask, BlockSize, global, local, random, strided};
+use kernels_rs::attention::score::{Alibi, Bias, Softcap};
+use kernels_rs::attention::{Attention, Decode, Scratch};
+use runtime::testing::Random;
+use runtime::{Device, DeviceBuffer};
+
+/// Sequences, heads of queries and of keys, queries, keys, elements of a key and of a value.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    batch: usize,
+    heads: usize,
+    groups: usize,
+    queries: usize,
+    keys: usize,
+    width: usize,
+    values: usize,
+}
+
+const ONE: Shape = Shape { batch: 1, heads: 1, groups: 1, queries: 1, keys: 1, width: 8, values: 4 };
+
+/// Operands on the host and on a device.
+struct Operands {
+    shape: Shape,
+    q: Vec<f32>,
+    k: Vec<f32>,
+    v: Vec<f32>,
+    on_device: [DeviceBuffer<f32>; 3],
+}
+
+/// Query, keys and values of a head that looks at them, the answer and the logarithm.
+struct Answer {
+    o: Vec<f64>,
+    lse: Vec<f64>,
+}
+
+impl Operands {
+    fn new(device: &Device, random: &mut Random, shape: Shape) -> Operands {
+        let Shape { batch, heads, groups, queries, keys, width, values } = shape;
+        let mut drawn = |n: usize| random.values::<f32>(n);
+        let q = drawn(batch * heads * queries * width);
+        let (k, v) = (drawn(batch * groups * keys * width), drawn(batch * groups * keys * values));
+        let on_device = [&q, &k, &v].map(|x| device.upload(x).unwrap());
+        Operands { shape, q, k, v, on_device }
+    }
+
+    /// By the definition: `logit(sequence, head, query, key, product)` is −∞ for a key that is not seen.
+    fn answer(&self, logit: impl Fn([usize; 4], f64) -> f64) -> Answer {
+        let Shape { batch, heads, groups, queries, keys, width, values } = self.shape;
+        let (mut o, mut lse) = (Vec::new(), Vec::new());
+        for row in 0..batch * heads * queries {
+            let (b, h, i) = (row / queries / heads, row / queries % heads, row % queries);
+            let head = b * groups + h / (heads / groups);
+            let product = |j: usize| -> f64 {
+                let of =
+                    |d: usize| f64::from(self.q[row * width + d]) * f64::from(self.k[(head * keys + j) * width + d]);
+                (0..width).map(of).sum()
+            };
+            let logits: Vec<f64> = (0..keys).map(|j| logit([b, h, i, j], product(j))).collect();
+            let top = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let total: f64 = logits.iter().map(|x| if top == f64::NEG_INFINITY { 0.0 } else { (x - top).exp() }).sum();
+            lse.push(if total == 0.0 { f64::NEG_INFINITY } else { top + total.ln() });
+            for c in 0..values {
+                let of = |j: usize| (logits[j] - top).exp() * f64::from(self.v[(head * keys + j) * values + c]);
+                o.push(if total == 0.0 { 0.0 } else { (0..keys).map(of).sum::<f64>() / total });
+            }
+        }
+        Answer { o, lse }
+    }
+}
+
+/// Logits here are below 30, of at most some hundred products and keys: 10⁻⁴ is some hundred roundings of the largest.
+const NEAR: f64 = 1e-4;
+
+fn compare(what: &str, got: &[f32], expected: &[f64], near: f64) {
+    assert_eq!(got.len(), expected.len(), "{what}");
+    for (i, (x, y)) in got.iter().zip(expected).enumerate() {
+        let same = f64::from(*x) == *y || (f64::from(*x) - y).abs() <= near;
+        assert!(same, "{what}: element {i} is {x}, not {y}");
+    }
+}
+
+/// Runs what `call` queues, and compares.
+macro_rules! check {
+    ($device:expr, $operands:expr, $answer:expr, |$q:ident, $k:ident, $v:ident, $o:ident, $lse:ident| $call:expr) => {{
+        let Shape { batch, heads, groups, queries, keys, width, values } = $operands.shape;
+        let [q, k, v] = &$operands.on_device;
+        let mut o = $device.upload(&vec![f32::NAN; batch * heads * queries * values]).unwrap();
+        let mut lse = $device.upload(&vec![f32::NAN; batch * heads * queries]).unwrap();
+        {
+            let $q = &q.view([batch, heads, queries, width]).unwrap();
+            let $k = &k.view([batch, groups, keys, width]).unwrap();
+            let $v = &v.view([batch, groups, keys, values]).unwrap();
+            let $o = &mut o.view_mut([batch, heads, queries, values]).unwrap();
+            let $lse = &mut lse.view_mut([batch, heads, queries]).unwrap();
+            $call.unwrap();
+        }
+        let what = format!("{:?}, {}", $operands.shape, stringify!($call));
+        compare(&what, &o.download().unwrap(), &$answer.o, NEAR);
+        compare(&what, &lse.download().unwrap(), &$answer.lse, NEAR);
+    }};
+}
+
+/// Every width of tile, both widths of access, both heights; what each query sees.
+fn seen(device: &Device) {
+    let mut random = Random::new(1);
+    let shapes = [
+        Shape { keys: 3, ..ONE },
+        Shape { batch: 2, heads: 4, groups: 2, queries: 3, keys: 5, width: 40, values: 40 },
+        Shape { queries: 65, keys: 70, width: 16, values: 20, ..ONE },
+        Shape { queries: 5, keys: 66, width: 7, values: 72, ..ONE },
+        Shape { queries: 70, keys: 3, width: 3, values: 5, ..ONE },
+        Shape { queries: 2, keys: 20, width: 24, values: 132, ..ONE },
+        Shape { keys: 0, ..ONE },
+    ];
+    for shape in shapes {
+        let x = Operands::new(device, &mut random, shape);
+        let scale = 1.0 / (shape.width as f64).sqrt();
+        let at = |i: usize| (shape.keys + i) as f64 - shape.queries as f64;
+        let all = x.answer(|_, x| x * scale);
+        check!(device, x, all, |q, k, v, o, lse| Attention::new().run(device, q, k, v, o, Some(lse)));
+        let past = x.answer(|[_, _, i, j], x| if j as f64 <= at(i) { x * 0.25 } else { f64::NEG_INFINITY });
+        let causal = Attention::new().causal().scale(0.25);
+        check!(device, x, past, |q, k, v, o, lse| causal.run(device, q, k, v, o, Some(lse)));
+        let near =
+            x.answer(
+                |[_, _, i, j], x| {
+                    if (at(i) - 2.0..=at(i) + 1.0).contains(&(j as f64)) { x * scale } else { f64::NEG_INFINITY }
+                },
+            );
+        check!(device, x, near, |q, k, v, o, lse| Attention::new().band(2, 1).run(device, q, k, v, o, Some(lse)));
+    }
+}
+
+#[test]
+fn cpu_what_a_query_sees() {
+    seen(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_what_a_query_sees() {
+    seen(&Device::cuda(0).unwrap());
+}
+
+/// Each score of the library's, where bias leaves out keys, and all of a row's.
+fn scores(device: &Device) {
+    let mut random = Random::new(2);
+    let shape = Shape { heads: 2, queries: 4, keys: 9, ..ONE };
+    let x = Operands::new(device, &mut random, shape);
+    let scale = 1.0 / (shape.width as f64).sqrt();
+    let slopes = [0.5f32, 0.125];
+    let mut bias: Vec<f32> = random.values(4 * 9);
+    bias[3] = f32::NEG_INFINITY;
+    bias[9..18].fill(f32::NEG_INFINITY);
+    let (on_slopes, on_bias) = (device.upload(&slopes).unwrap(), device.upload(&bias).unwrap());
+    // SAFETY: the buffers live to the end of the function, and nobody writes them; one bias is for both heads.
+    let (alibi, biased) = unsafe {
+        (
+            Alibi { slopes: on_slopes.view([2]).unwrap().detached() },
+            Bias { bias: on_bias.view_strided([1, 2, 4, 9], [0, 0, 9, 1]).unwrap().detached() },
+        )
+    };
+    macro_rules! scored {
+        ($score:expr, $logit:expr) => {
+            let answer = x.answer($logit);
+            // SAFETY: a slope for each head, a bias for each query and key.
+            check!(device, x, answer, |q, k, v, o, lse| unsafe {
+                Attention::new().run_with(device, q, k, v, o, Some(lse), $score)
+            });
+        };
+    }
+    scored!(alibi, |[_, h, i, j], x| x * scale + f64::from(slopes[h]) * (j as f64 - (5 + i) as f64));
+    scored!(biased, |[_, _, i, j], x| x * scale + f64::from(bias[i * 9 + j]));
+    scored!(Softcap { cap: 0.7 }, |_, x| 0.7 * (x * scale / 0.7).tanh());
+}
+
+#[test]
+fn cpu_scores() {
+    scores(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_scores() {
+    scores(&Device::cuda(0).unwrap());
+}
+
+/// Sequences of unlike lengths, padded and packed: as each of them alone; what is beyond stays as it was.
+fn lengths(device: &Device) {
+    let mut random = Random::new(3);
+    let shape = Shape { batch: 3, heads: 2, groups: 1, queries: 6, keys: 9, ..ONE };
+    let x = Operands::new(device, &mut random, shape);
+    let (queries, keys) = ([6u32, 2, 0], [9u32, 5, 3]);
+    let scale = 1.0 / (shape.width as f64).sqrt();
+    let mut padded = x.answer(|[b, _, i, j], x| {
+        let (lq, lk) = (queries[b] as usize, keys[b] as usize);
+        if j < lk && j + lq <= lk + i { x * scale } else { f64::NEG_INFINITY }
+    });
+    let [dq, dk] = [queries, keys].map(|n| device.upload(&n).unwrap());
+    let untouched = 77.0f32;
+    let mut o = device.upload(&vec![untouched; padded.o.len()]).unwrap();
+    let [q, k, v] = &x.on_device;
+    let (q, k, v) = (q.view([3, 2, 6, 8]).unwrap(), k.view([3, 1, 9, 8]).unwrap(), v.view([3, 1, 9, 4]).unwrap());
+    let counts = [&dq.view([3]).unwrap(), &dk.view([3]).unwrap()];
+    let causal = Attention::new().causal();
+    causal.run_padded(device, &q, &k, &v, &mut o.view_mut([3, 2, 6, 4]).unwrap(), None, counts).unwrap();
+    for (i, x) in padded.o.iter_mut().enumerate() {
+        if i / 4 % 6 >= queries[i / 48] as usize {
+            *x = f64::from(untouched);
+        }
+    }
+    compare("padded", &o.download().unwrap(), &padded.o, NEAR);
+
+    // The same queries and keys, those of a sequence behind those of the one before.
+    let all = Shape { batch: 1, queries: 8, keys: 17, ..shape };
+    let packed = Operands::new(device, &mut random, all);
+    let starts = [[0u32, 6, 8, 8], [0, 9, 14, 17]];
+    let of = |starts: &[u32; 4], i: usize| (0..3).find(|s| i < starts[s + 1] as usize).unwrap();
+    let answer = packed.answer(|[_, _, i, j], x| {
+        let s = of(&starts[0], i);
+        let place = |n: usize, i: usize| i - starts[n][s] as usize;
+        let same = s == of(&starts[1], j);
+        if same && place(1, j) + queries[s] as usize <= keys[s] as usize + place(0, i) {
+            x * scale
+        } else {
+            f64::NEG_INFINITY
+        }
+    });
+    let [dq, dk] = starts.map(|n| device.upload(&n).unwrap());
+    let (dq, dk) = (dq.view([4]).unwrap(), dk.view([4]).unwrap());
+    check!(device, packed, answer, |q, k, v, o, lse| causal.run_packed(device, q, k, v, o, Some(lse), [&dq, &dk], 6));
+}
+
+#[test]
+fn cpu_lengths() {
+    lengths(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_lengths() {
+    lengths(&Device::cuda(0).unwrap());
+}
+
+/// Over masks of blocks, of both sizes, and causal within.
+fn masks(device: &Device) {
+    let mut random_numbers = Random::new(4);
+    for (size, queries, keys) in [(BlockSize::Small, 70, 200), (BlockSize::Large, 3, 260)] {
+        let shape = Shape { heads: 2, queries, keys, ..ONE };
+        let x = Operands::new(device, &mut random_numbers, shape);
+        let (near, first, some) = (local(0), global(1), random(0.5, 7));
+        let mask = BlockMask::new(size, 2, [queries, keys], |h, r, c| {
+            if h == 0 { near(h, r, c) || some(h, r, c) } else { r == 0 && first(h, 1, c) }
+        });
+        let on_device = mask.upload(device).unwrap();
+        let rows = queries.div_ceil(size.get());
+        let answer = x.answer(|[_, h, i, j], x| {
+            let listed = mask.lists()[h * rows + i / size.get()].contains(&((j / size.get()) as u32));
+            if listed && j + queries <= keys + i { x * 0.3 } else { f64::NEG_INFINITY }
+        });
+        let causal = Attention::new().causal().scale(0.3);
+        check!(device, x, answer, |q, k, v, o, lse| causal.run_sparse(device, q, k, v, o, Some(lse), &on_device));
+    }
+}
+
+#[test]
+fn cpu_masks() {
+    masks(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_masks() {
+    masks(&Device::cuda(0).unwrap());
+}
+
+#[test]
+fn patterns_are_what_they_say() {
+    let far = strided(3);
+    assert!(far(0, 4, 1) && far(0, 1, 4) && !far(0, 1, 3));
+    let mask = BlockMask::new(BlockSize::Large, 4, [8192, 8192], random(0.25, 9));
+    assert!((mask.density() - 0.25).abs() < 0.02, "{}", mask.density());
+    assert_eq!(mask, BlockMask::new(BlockSize::Large, 4, [8192, 8192], random(0.25, 9)));
+}
+
+/// A mask of other extents than the call is refused.
+#[test]
+fn masks_are_of_the_call_s_extents() {
+    let device = Device::cpu();
+    let x = Operands::new(&device, &mut Random::new(5), ONE);
+    let mask = BlockMask::new(BlockSize::Small, 1, [1, 2], local(0)).upload(&device).unwrap();
+    let [q, k, v] = &x.on_device;
+    let (q, k, v) = (q.view([1, 1, 1, 8]).unwrap(), k.view([1, 1, 1, 8]).unwrap(), v.view([1, 1, 1, 4]).unwrap());
+    let mut o = device.zeros::<f32>(4).unwrap();
+    let error = Attention::new().run_sparse(&device, &q, &k, &v, &mut o.view_mut([1, 1, 1, 4]).unwrap(), None, &mask);
+    assert!(error.unwrap_err().to_string().contains("the mask is of 1 heads, 1 queries and 2 keys"));
+}
+
+/// A decoding step is attention of one query; over a cache, pages of it, halves, and bytes.
+fn steps(device: &Device) {
+    let mut random = Random::new(6);
+    let (batch, room, page) = (2, 48, 16);
+    for (heads, groups, width) in [(2, 2, 64), (3, 1, 24), (4, 2, 200), (8, 1, 128)] {
+        let shape = Shape { batch, heads, groups, queries: 1, keys: room, width, values: width };
+        let x = Operands::new(device, &mut random, shape);
+        let lengths = [37u32, 3];
+        let scale = 1.0 / (width as f64).sqrt();
+        let answer = x.answer(|[b, _, _, j], x| if j < lengths[b] as usize { x * scale } else { f64::NEG_INFINITY }).o;
+        let counts = device.upload(&lengths).unwrap();
+        let counts = counts.view([batch]).unwrap();
+        let of_q = [batch, heads, width];
+        let mut scratch = Scratch::with_splits(device, of_q, 3).unwrap();
+        let q = x.on_device[0].view(of_q).unwrap();
+        let [_, k, v] = &x.on_device;
+        let cache = [batch, groups, room, width];
+        // Twice: the counters are as they were.
+        for _ in 0..2 {
+            let mut o = device.upload(&vec![f32::NAN; answer.len()]).unwrap();
+            let kv = [&k.view(cache).unwrap(), &v.view(cache).unwrap()];
+            Decode::new().run(device, &q, kv, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
+            compare("a cache", &o.download().unwrap(), &answer, NEAR);
+        }
+
+        let pages = room / page;
+        let table: Vec<u32> = (0..(batch * pages) as u32).map(|i| i * 5 % (batch * pages) as u32).collect();
+        let turned = |of: &[f32]| {
+            let mut out = vec![0.0; of.len()];
+            for (i, x) in of.iter().enumerate() {
+                let (d, j, g, b) = (i % width, i / width % room, i / width / room % groups, i / width / room / groups);
+                let plane = table[b * pages + j / page] as usize;
+                out[((plane * groups + g) * page + j % page) * width + d] = *x;
+            }
+            device.upload(&out).unwrap()
+        };
+        let (pk, pv, table_there) = (turned(&x.k), turned(&x.v), device.upload(&table).unwrap());
+        let paged = [batch * pages, groups, page, width];
+        let kv = [&pk.view(paged).unwrap(), &pv.view(paged).unwrap()];
+        let mut o = device.upload(&vec![f32::NAN; answer.len()]).unwrap();
+        let there = table_there.view([batch, pages]).unwrap();
+        Decode::new().run_paged(device, &q, kv, &there, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
+        compare("pages", &o.download().unwrap(), &answer, NEAR);
+
+        // 11 bits of keys and values that are below 4, of logits of a sum of them.
+        let halves = |of: &[f32]| device.upload(&of.iter().map(|x| f16::from_f32(*x)).collect::<Vec<_>>()).unwrap();
+        let (hk, hv) = (halves(&x.k), halves(&x.v));
+        let kv = [&hk.view(cache).unwrap(), &hv.view(cache).unwrap()];
+        Decode::new().run(device, &q, kv, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch).unwrap();
+        compare("halves", &o.download().unwrap(), &answer, 2e-2);
+
+        if width % 16 == 0 {
+            // A byte is off by 1/254 of the largest of its row.
+            let bytes = |of: &[f32]| {
+                let tops: Vec<f32> =
+                    of.chunks(width).map(|r| r.iter().fold(0.0f32, |m, x| m.max(x.abs())) / 127.0).collect();
+                let bytes: Vec<i8> = of.iter().enumerate().map(|(i, x)| (x / tops[i / width]).round() as i8).collect();
+                (device.upload(&bytes).unwrap(), device.upload(&tops).unwrap())
+            };
+            let ((bk, sk), (bv, sv)) = (bytes(&x.k), bytes(&x.v));
+            let kv = [&bk.view(cache).unwrap(), &bv.view(cache).unwrap()];
+            let scales = [&sk.view([batch, groups, room]).unwrap(), &sv.view([batch, groups, room]).unwrap()];
+            Decode::new()
+                .run_scaled(device, &q, kv, scales, &counts, &mut o.view_mut(of_q).unwrap(), &mut scratch)
+                .unwrap();
+            compare("bytes", &o.download().unwrap(), &answer, 0.1);
+        }
+    }
+}
+
+#[test]
+fn cpu_steps() {
+    steps(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_steps() {
+    steps(&Device::cuda(0).unwrap());
+}
+
+/// Gradients are what the definition's change by, computed in `f64` by differences; and the logits are those of the definition.
+fn gradients(device: &Device) {
+    const STEP: f64 = 1.0 / 128.0;
+    let mut random = Random::new(7);
+    for (shape, causal) in [
+        (Shape { heads: 2, queries: 3, keys: 5, values: 8, ..ONE }, true),
+        (Shape { batch: 2, queries: 4, keys: 2, width: 5, values: 3, ..ONE }, false),
+    ] {
+        let x = Operands::new(device, &mut random, shape);
+        let Shape { batch, heads, groups, queries, keys, width, values } = shape;
+        let seen = |i: usize, j: usize| !causal || j + queries <= keys + i;
+        let logit = |[_, _, i, j]: [usize; 4], x: f64| if seen(i, j) { 0.4 * x } else { f64::NEG_INFINITY };
+        let d_o: Vec<f32> = random.values(batch * heads * queries * values);
+        let on_d_o = device.upload(&d_o).unwrap();
+        let attention = if causal { Attention::new().causal() } else { Attention::new() }.scale(0.4);
+        let mut o = device.zeros::<f32>(d_o.len()).unwrap();
+        let mut lse = device.zeros::<f32>(batch * heads * queries).unwrap();
+        let [q, k, v] = &x.on_device;
+        let (of_q, of_k) = ([batch, heads, queries, width], [batch, groups, keys, width]);
+        let (of_v, of_o) = ([batch, groups, keys, values], [batch, heads, queries, values]);
+        let (q, k, v) = (q.view(of_q).unwrap(), k.view(of_k).unwrap(), v.view(of_v).unwrap());
+        let of_lse = [batch, heads, queries];
+        attention
+            .run(device, &q, &k, &v, &mut o.view_mut(of_o).unwrap(), Some(&mut lse.view_mut(of_lse).unwrap()))
+            .unwrap();
+        let mut found = [x.q.len(), x.k.len(), x.v.len()].map(|n| device.upload(&vec![f32::NAN; n]).unwrap());
+        let [d_q, d_k, d_v] = &mut found;
+        attention
+            .backward(
+                device,
+                [&q, &k, &v],
+                [&o.view(of_o).unwrap(), &on_d_o.view(of_o).unwrap()],
+                &lse.view(of_lse).unwrap(),
+                &mut d_q.view_mut(of_q).unwrap(),
+                &mut d_k.view_mut(of_k).unwrap(),
+                &mut d_v.view_mut(of_v).unwrap(),
+            )
+            .unwrap();
+        let loss = |which: usize, at: usize, by: f64| {
+            let [mut q, mut k, mut v] = [x.q.clone(), x.k.clone(), x.v.clone()];
+            let moved = [&mut q, &mut k, &mut v];
+            let before = f64::from(moved[which][at]);
+            moved[which][at] = (before + by) as f32;
+            let by = f64::from(moved[which][at]) - before;
+            let on_device = [&q, &k, &v].map(|x| device.upload(x).unwrap());
+            let answer = Operands { shape, q, k, v, on_device }.answer(logit);
+            (answer.o.iter().zip(&d_o).map(|(o, d)| o * f64::from(*d)).sum::<f64>(), by)
+        };
+        for (which, found) in found.iter().enumerate() {
+            for (at, gradient) in found.download().unwrap().into_iter().enumerate() {
+                let ((up, far), (down, near)) = (loss(which, at, STEP), loss(which, at, -STEP));
+                let expected = (up - down) / (far - near);
+                // The difference is off by the square of the step, times a third derivative of some units.
+                assert!((f64::from(gradient) - expected).abs() < 1e-3, "{which} at {at}: {gradient}, not {expected}");
+            }
+        }
+
+        let mut s = device.upload(&vec![f32::NAN; batch * heads * queries * keys]).unwrap();
+        attention.scores(device, &q, &k, &mut s.view_mut([batch, heads, queries, keys]).unwrap()).unwrap();
+        let logits: Vec<f64> = (0..batch * heads * queries * keys)
+            .map(|n| {
+                let (row, j) = (n / keys, n % keys);
+                let key = row / queries / heads * groups * keys + j;
+                let of = |d: usize| f64::from(x.q[row * width + d]) * f64::from(x.k[key * width + d]);
+                logit([0, 0, row % queries, j], (0..width).map(of).sum())
+            })
+            .collect();
+        compare("logits", &s.download().unwrap(), &logits, NEAR);
+    }
+}
+
+#[test]
+fn cpu_gradients() {
+    gradients(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_gradients() {
+    gradients(&Device::cuda(0).unwrap());
+}
