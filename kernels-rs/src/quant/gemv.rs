@@ -84,7 +84,7 @@ fn chunk_dot<const BITS: usize>(w: &[i32; 4], low: &[i32; 4], high: &[i32; 4], e
     instances(
         X = f32, Y = f32, E = Identity, BITS = 8 | 4, BLOCKS = true, R = 1, W = 4, PIECE = 4096, V = 4;
         X = f16, Y = f16, E = Identity, BITS = 8, BLOCKS = false, R = 1, W = 4, PIECE = 4096, V = 1;
-        X = f32, Y = f32, E = Identity, BITS = 4, BLOCKS = true, R = 8, W = 4, PIECE = 2048, V = 4
+        X = f32, Y = f32, E = Identity, BITS = 4, BLOCKS = true, R = 8, W = 3, PIECE = 2048, V = 4
     ),
 )]
 #[requires(

@@ -65,6 +65,8 @@ impl Weights {
             (0..=1, false) => self.few::<T, E, BITS, BLOCKS, 1, 4, 4096>(on, x, y, epilogue),
             (2, _) => self.few::<T, E, BITS, BLOCKS, 2, 4, 4096>(on, x, y, epilogue),
             (3..=4, _) => self.few::<T, E, BITS, BLOCKS, 4, 4, 2048>(on, x, y, epilogue),
+            // Of four bits, four columns beside eight rows are more than registers hold.
+            (5..=8, _) if BITS == 4 => self.few::<T, E, BITS, BLOCKS, 8, 3, 2048>(on, x, y, epilogue),
             (5..=8, _) => self.few::<T, E, BITS, BLOCKS, 8, 4, 2048>(on, x, y, epilogue),
             _ => self.many::<T, E, BITS, BLOCKS>(on, x, y, epilogue),
         }
