@@ -22,6 +22,9 @@ use kernels_rs::quant::igemm::igemm;
 use kernels_rs::reduce::Sum;
 use kernels_rs::reduce::kernels::{reduce_columns, reduce_parts, reduce_rows};
 use kernels_rs::rotary::kernels::{rotate, rotate_in_place};
+use kernels_rs::rowwise::backward::{norm_backward, norm_columns, softmax_backward};
+use kernels_rs::rowwise::norm::{norm_quantised, norm_rows};
+use kernels_rs::rowwise::softmax::softmax_rows;
 use kernels_rs::sass::Loop;
 use kernels_rs::scan::kernels::scan_rows;
 
@@ -190,5 +193,21 @@ fn what_repacks_leaves_room_for_warps() {
     for Cost { name, resources, .. } in kernels.into_iter().flatten() {
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
         assert!(resources.registers <= 32, "{name}: {} registers", resources.registers);
+    }
+}
+
+/// A row's elements are in registers, none of them in local memory, and 1024 threads fit.
+#[test]
+fn rows_stay_in_registers() {
+    let costs = costs::<softmax_rows<f32, false, false, 256, 1, 4, 4, 2>>()
+        .into_iter()
+        .chain(costs::<norm_rows<f32, f32, f32, true, 256, 1, 4, 4, 2>>())
+        .chain(costs::<norm_quantised<f32, f32, false, 256, 1, 4, 4, 2>>())
+        .chain(costs::<softmax_backward<f32, false, 512, 1, 4, 2, 2>>())
+        .chain(costs::<norm_backward<f32, f32, true, 512, 1, 4, 2, 2>>())
+        .chain(costs::<norm_columns<f32, 4>>());
+    for Cost { name, resources, .. } in costs {
+        assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
+        assert!(resources.registers <= 64, "{name}: {} registers", resources.registers);
     }
 }

@@ -3,6 +3,7 @@
 use super::cache::{Cache, Tokens};
 use super::heads::{Norms, prepare};
 use crate::activation::swiglu;
+use crate::attention::cache::Stored;
 use crate::attention::{Attention, Decode, Scratch};
 use crate::elementwise::gate;
 use crate::gemm::Gemm;
@@ -86,7 +87,7 @@ struct Views<T: Element> {
     down: Shared<T>,
 }
 
-impl<T: Float + GenericArgument> DecoderLayer<T> {
+impl<T: Float + Stored + GenericArgument> DecoderLayer<T> {
     /// A layer of these weights. That they have the shape's extents is seen when it runs.
     pub fn new(shape: DecoderShape, weights: DecoderWeights<T>) -> DecoderLayer<T> {
         DecoderLayer { shape, weights }
@@ -198,7 +199,7 @@ impl<T: Float + GenericArgument> DecoderLayer<T> {
         let normed = self.normed(on, &weights.network_norm, x)?;
         let both = self.linear(on, &normed, &weights.gate_and_up, [n, width, 2 * inner])?;
         let mut gated = on.scratch::<T>(n * inner)?;
-        gate(on, swiglu, both.view([n, 2 * inner])?.strided(), gated.view_mut([n, inner])?.strided())?;
+        gate(on, swiglu {}, both.view([n, 2 * inner])?.strided(), gated.view_mut([n, inner])?.strided())?;
         self.add(on, &gated, &weights.down, inner, x)
     }
 

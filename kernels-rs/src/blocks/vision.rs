@@ -1,12 +1,13 @@
 //! A layer of a vision tower: every patch of an image sees every other.
 
 use crate::attention::Attention;
+use crate::gemm::Fused;
 use crate::gemm::Gemm;
 use crate::gemm::epilogue::{Bias, BiasGelu, Epilogue};
 use crate::queue::reading;
 use crate::rotary::Rotary;
 use crate::rowwise::Norm;
-use crate::{Fused, Memory, Queue, Shared};
+use crate::{Memory, Queue, Shared};
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, DeviceBuffer, Error};
 use std::sync::Arc;

@@ -5,10 +5,13 @@
 //! subnormal. What `f64` itself rounds is 2⁻²⁹ of that.
 
 mod attention;
+mod backward;
 mod blocks;
 mod elementwise;
 mod gemm;
 mod histogram;
+mod loss;
+mod norms;
 mod permute;
 mod pieces;
 mod products;
@@ -17,6 +20,7 @@ mod quant_affine;
 mod quant_blocks;
 mod reduce;
 mod rotary;
+mod rows;
 mod rowwise;
 mod scan;
 mod stored;

@@ -9,6 +9,7 @@ mod gemm;
 mod measure;
 mod memory;
 mod quant;
+mod rowwise;
 mod runtime;
 
 use super::progress::with_bar;
@@ -54,6 +55,10 @@ enum What {
     Attention,
     /// Attention of a decoding step, beside a copy of as many bytes
     Decode,
+    /// Softmax of rows, beside a copy of as many bytes
+    Softmax,
+    /// Layer norm and RMS norm, beside a copy of as many bytes
+    Norm,
     /// Every kernel's own PTX beside its checked form, by the device's clock
     Checked,
 }
@@ -104,6 +109,8 @@ impl Bench {
             What::Memory => memory::measure(usize::from(self.rounds))?,
             What::Attention => attention::measure(usize::from(self.rounds))?,
             What::Decode => attention::measure_decode(usize::from(self.rounds))?,
+            What::Softmax => rowwise::softmax(usize::from(self.rounds))?,
+            What::Norm => rowwise::norm(usize::from(self.rounds))?,
             What::Checked => return self.checked(out),
         };
         if self.json {
