@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A block has a token: its threads compute the sine and the cosine of each pair once, into shared memory, for all heads; what they will turn is
-//! loaded before that, so that memory has work meanwhile. What limits it is memory: each element is read and written once, 16 bytes at a time.
+//! loaded before that, so that memory has work meanwhile. What limits it is memory: each element is read and written once, four numbers at a time.
 
 pub mod kernels;
 mod run;

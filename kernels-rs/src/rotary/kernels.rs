@@ -61,9 +61,9 @@ fn turned<X: Float, const HALVES: bool, const V: usize>(
 /// y ← x turned, both [tokens, heads, head size], `V` numbers at once. Pair i is turned by positions[axes[i], token] · frequencies[i], where
 /// axes are below `rows`; what lies behind the pairs is copied.
 #[kernel(
-    block = 256,
+    block = 256, min_blocks = 6,
     grid = x.dim(0),
-    instances(X = f32, HALVES = true | false, V = 4 | 1; X = f16, HALVES = true, V = 8),
+    instances(X = f32, HALVES = true | false, V = 4 | 1; X = f16, HALVES = true, V = 4),
     writes(y = once),
 )]
 #[requires(
@@ -109,7 +109,7 @@ pub fn rotate<X: Float, const HALVES: bool, const V: usize>(
 #[kernel(
     block = 256,
     grid = x.dim(0),
-    instances(X = f32, HALVES = true, V = 4; X = f16, HALVES = true, V = 8),
+    instances(X = f32, HALVES = true, V = 4; X = f16, HALVES = true, V = 4),
 )]
 #[requires(
     positions.cols() == x.dim(0), rows <= positions.rows(), axes.len() == frequencies.len(), frequencies.len() <= 256,

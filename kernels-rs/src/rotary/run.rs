@@ -110,10 +110,8 @@ impl Rotary {
             };
         }
         match (self.layout, wide) {
-            (Layout::Halves, 8) => by!(true, 8),
             (Layout::Halves, 4) => by!(true, 4),
             (Layout::Halves, _) => by!(true, 1),
-            (Layout::Interleaved, 8) => by!(false, 8),
             (Layout::Interleaved, 4) => by!(false, 4),
             (Layout::Interleaved, _) => by!(false, 1),
         }
@@ -148,18 +146,17 @@ impl Rotary {
             };
         }
         match (self.layout, wide) {
-            (Layout::Halves, 8) => by!(true, 8),
             (Layout::Halves, 4) => by!(true, 4),
             (Layout::Halves, _) => by!(true, 1),
-            (Layout::Interleaved, 8) => by!(false, 8),
             (Layout::Interleaved, 4) => by!(false, 4),
             (Layout::Interleaved, _) => by!(false, 1),
         }
     }
 
-    /// Numbers that are turned at once.
+    /// Numbers that are turned at once. Of 16 bits no more than 4: what waits for the angles has a register each, and more blocks hide more than wider
+    /// accesses.
     fn width<X: Float>(&self, x: &BufferView<'_, X, 3>) -> Result<usize, Error> {
-        let wide = widest(size_of::<X>()).min(8);
+        let wide = widest(size_of::<X>()).min(4);
         let [tokens, heads, size] = x.extents();
         let whole = self.frequencies.len().is_multiple_of(wide)
             && together(&x.strided().reshaped([1, tokens, heads, size])?, wide);

@@ -51,9 +51,8 @@ fn tiled_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [1, 1, down(1), across(1)],
         [1, 2, 0, across(3)],
         [1, 1, down(tile - 1), across(65)],
-        [1, 1, tile, 64],
-        [2, 3, down(5), across(7)],
-        [1, 1, down(tile + 1), across(1 + random.below(70))],
+        [2, 2, down(5), across(7)],
+        [1, 1, down(tile + 1), across(1 + random.below(60))],
     ];
     let case = |[a, b, rows, cols]: [usize; 4]| {
         let gap = random.below(3);
