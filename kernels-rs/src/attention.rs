@@ -34,9 +34,10 @@
 //! # What limits it on sm_61
 //!
 //! A thread holds 64 sums of O and 32 of S, and 128 registers are what a multiprocessor has for 16 warps. So whatever else a block knows waits in
-//! shared memory until it is wanted, and the first slices of both operands share registers. The loop over slices of Q and K has 512 FFMA of 605
-//! instructions, 32 of each 35 of them paired with nothing; that over V 1024 of 1140. A tile of scores costs its exponentials, 32 a thread at a
-//! quarter of the rate, beside 8192 multiplications.
+//! shared memory until it is wanted, and the coming slices of both operands take turns in the same registers. The loop over slices of Q and K has 512
+//! FFMA in 559 issue slots, that over V 1024 in 1054 (`tests/tests/budgets.rs` holds them to 80 %). A tile of scores costs its exponentials, 32 a
+//! thread at a quarter of the rate, beside 8192 multiplications. What is left is shared memory: 12 numbers are read for 32 multiplications in the one
+//! and 20 for 64 in the other, where a matrix product reads 16 for 64.
 //!
 //! # A step
 //!
