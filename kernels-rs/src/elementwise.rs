@@ -1,5 +1,10 @@
 //! y ← a·x + y: the smallest kernel there is, bound by memory.
 
+mod map;
+pub mod maps;
+
+pub use map::{gate, map, map2, map3};
+
 use kernel_dsl::prelude::*;
 
 /// y ← a·x + y, one element a thread, each with one rounding.

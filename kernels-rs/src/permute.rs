@@ -3,6 +3,14 @@
 //! Rows of x are read and rows of y are written, both by whole warps, so that every request is 128 consecutive bytes; the
 //! turn happens in shared memory, where a pad of one element keeps the 32 lanes that read a column on 32 banks.
 
+mod copy;
+pub mod gather;
+pub mod rows;
+pub mod tiles;
+
+pub use copy::{copy, fill, transpose_batch};
+pub use gather::gather;
+
 use kernel_dsl::prelude::*;
 
 /// y = xᵀ; x is M × N, y is N × M, any M and N.

@@ -3,18 +3,23 @@
 //! Where no ptxas with an nvdisasm is found (`tests/get-nvdisasm` fetches both), nothing is held to its budget, and the test says so.
 
 use kernel_dsl::compiler::Target;
+use kernel_dsl::half::f16;
 use kernel_dsl::{Declared, Kernel};
 use kernels_rs::command::nvdisasm::Nvdisasm;
 use kernels_rs::command::ptxas::{Ptxas, Resources};
 use kernels_rs::gemm::epilogue::Identity;
 use kernels_rs::gemm::gemv::{gemv_across, gemv_along};
 use kernels_rs::gemm::tiled::{gemm, sum_splits};
+use kernels_rs::quant::blocks::{dequantise, quantise_q4, quantise_q8, repack_q4, repack_q8};
+use kernels_rs::quant::blockwise::gemm_quantised;
+use kernels_rs::quant::gemv::gemv_quantised;
+use kernels_rs::quant::igemm::igemm;
 use kernels_rs::rowwise::backward::{norm_backward, norm_columns, softmax_backward};
 use kernels_rs::rowwise::norm::{norm_quantised, norm_rows};
 use kernels_rs::rowwise::softmax::softmax_rows;
 use kernels_rs::sass::Loop;
 
-/// An instance's name, what it takes, and the loop with the most multiplications, if it has one.
+/// An instance's name, what it takes, and the loop with the most multiplications, of floats or bytes, if it has one.
 struct Cost {
     name: &'static str,
     resources: Resources,
@@ -30,7 +35,7 @@ fn costs<K: Kernel>() -> Vec<Cost> {
     };
     let cost = |instance: &Declared| {
         let (resources, listing) = nvdisasm.disassemble(&ptxas, instance.ptx, Target::SM_61).unwrap();
-        let hot = listing.loops().into_iter().max_by_key(ffma);
+        let hot = listing.loops().into_iter().max_by_key(|l| ffma(l) + dp4a(l));
         Cost { name: instance.name, resources, hot }
     };
     K::ARTIFACT.instances.iter().map(cost).collect()
@@ -38,6 +43,10 @@ fn costs<K: Kernel>() -> Vec<Cost> {
 
 fn ffma(l: &Loop) -> u32 {
     l.mix.get("FFMA").copied().unwrap_or(0)
+}
+
+fn dp4a(l: &Loop) -> u32 {
+    l.mix.iter().filter(|(name, _)| name.starts_with("IDP")).map(|(_, n)| n).sum()
 }
 
 /// Registers of a multiprocessor of sm_61.
@@ -78,11 +87,67 @@ fn gemm_multiplies() {
 fn what_streams_leaves_room_for_warps() {
     let few = costs::<gemv_across<f32, f32, f32, Identity, 1, 8, 8, 4>>()
         .into_iter()
-        .chain(costs::<gemv_along<f32, f32, f32, Identity, 1, 1, 4>>());
+        .chain(costs::<gemv_along<f32, f32, f32, Identity, 1, 1, 4, 4>>());
     for Cost { name, resources, .. } in few.chain(costs::<sum_splits<f32, Identity, 4>>()) {
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
         let one_row = name.contains("f32, Identity, 1,") && name.ends_with(" 4>") || name.starts_with("sum_splits");
         assert!(resources.registers <= if one_row { 48 } else { 128 }, "{name}: {} registers", resources.registers);
+    }
+}
+
+/// No tile of bytes spills, and two blocks of 256 threads find room. Of the loop's issue slots 85 % and more are `dp4a`, but where bytes are loaded one
+/// by one; how long they wait for one another's registers.
+#[test]
+fn igemm_multiplies() {
+    for Cost { name, resources, hot } in costs::<igemm<f32, Identity, 128, 128, 2, 2, 16, false, true, 256, 1, 1>>() {
+        assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
+        assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
+        let Some(hot) = hot else { panic!("{name} has no loop") };
+        let (dp4a, slots, lost) = (dp4a(&hot), hot.slots, hot.bank_conflicts.unwrap());
+        println!("{name}: {dp4a} dp4a in {slots} slots, {lost} cycles lost to register banks");
+        let least = if name.contains("128, 128, 2, 2, 16, false, true") {
+            94
+        } else if name.contains(", 1, false, true, 128") {
+            70
+        } else {
+            88
+        };
+        assert!(100 * dp4a >= least * slots, "{name}: {dp4a} dp4a in {slots} slots");
+        assert!(5 * lost <= dp4a, "{name}: {lost} cycles lost of {dp4a} dp4a");
+    }
+}
+
+/// Products with weights in blocks: what multiplies, of bytes and of scales, is 75 % of the slots of the loop over many rows.
+#[test]
+fn blocks_are_multiplied() {
+    for Cost { name, resources, hot } in costs::<gemm_quantised<f32, Identity, 8, true>>() {
+        assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
+        assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
+        let Some(hot) = hot else { panic!("{name} has no loop") };
+        println!("{name}: {} dp4a and {} FFMA in {} slots", dp4a(&hot), ffma(&hot), hot.slots);
+        assert_eq!((dp4a(&hot), ffma(&hot)), (256, 32), "{name}");
+        // Less a float, and a product of scales, for each of 32 sums.
+        assert!(100 * (256 + 3 * 32) >= 75 * hot.slots, "{name}: {} slots", hot.slots);
+    }
+    for Cost { name, resources, .. } in costs::<gemv_quantised<f32, f32, Identity, 8, true, 1, 4, 4096, 4>>() {
+        assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
+        assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
+    }
+}
+
+/// What moves weights from form to form leaves room for all warps.
+#[test]
+fn what_repacks_leaves_room_for_warps() {
+    let kernels = [
+        costs::<repack_q8>(),
+        costs::<repack_q4>(),
+        costs::<quantise_q8<f32, f16, 4>>(),
+        costs::<quantise_q4<f32>>(),
+        costs::<dequantise<f32, 8>>(),
+    ];
+    for Cost { name, resources, .. } in kernels.into_iter().flatten() {
+        assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
+        assert!(resources.registers <= 32, "{name}: {} registers", resources.registers);
     }
 }
 

@@ -19,17 +19,17 @@
 use super::epilogue::*;
 use kernel_dsl::prelude::*;
 
-/// Four elements of a row from `at` on, zeros behind its end, which is `cols`; in one access where `V` is 4, which says that rows end
-/// at a multiple of 4.
+/// `P` elements of a row from `at` on, zeros behind its end, which is `cols`; in one access unless `V` is 1: then rows end at a multiple of
+/// `P`.
 #[device]
-fn quad<T: Float, const V: usize>(g: View<T, 2>, row: usize, at: usize, cols: usize) -> [T; 4] {
-    let mut x = [T::from_f32(0.0); 4];
-    if V == 4 {
+pub fn piece<T: Float, const V: usize, const P: usize>(g: View<T, 2>, row: usize, at: usize, cols: usize) -> [T; P] {
+    let mut x = [T::from_f32(0.0); P];
+    if V > 1 {
         if at < cols {
             x = g.load((row, at));
         }
     } else {
-        for i in unroll(0..4) {
+        for i in unroll(0..P) {
             if at + i < cols {
                 x[i] = g[(row, at + i)];
             }
@@ -40,7 +40,15 @@ fn quad<T: Float, const V: usize>(g: View<T, 2>, row: usize, at: usize, cols: us
 
 /// c ← epilogue(α·x + β·c) for an element of C, if it is one; c is not read where β is 0.
 #[device]
-fn finish<C: Float, E: Epilogue>(c: ViewMut<C, 2>, row: usize, at: usize, x: f32, alpha: f32, beta: f32, epilogue: E) {
+pub fn finish<C: Float, E: Epilogue>(
+    c: ViewMut<C, 2>,
+    row: usize,
+    at: usize,
+    x: f32,
+    alpha: f32,
+    beta: f32,
+    epilogue: E,
+) {
     if row < c.rows() && at < c.cols() {
         store(alpha, [x], beta, c, row, at, block::z(), epilogue);
     }
@@ -93,12 +101,12 @@ pub fn gemv_across<
         let mut w = [[B::from_f32(0.0); 4]; U];
         for i in unroll(0..U) {
             if k + i < depth {
-                w[i] = quad::<B, V>(b, k + i, col, b.cols());
+                w[i] = piece::<B, V, 4>(b, k + i, col, b.cols());
             }
         }
         for r in unroll(0..R) {
             for q in unroll(0..U / 4) {
-                let x = quad::<A, V>(a, (row0 + r).min(a.rows() - 1), k + 4 * q, depth).map(A::to_f32);
+                let x = piece::<A, V, 4>(a, (row0 + r).min(a.rows() - 1), k + 4 * q, depth).map(A::to_f32);
                 for i in unroll(0..4) {
                     for j in unroll(0..4) {
                         acc[r][j] = x[i].mul_add(w[4 * q + i][j].to_f32(), acc[r][j]);
@@ -135,9 +143,13 @@ pub fn gemv_across<
 #[device]
 const STAGED: usize = 512;
 
-/// C ← epilogue(α·A·Bᵀ + β·C), B stored as [N, K] row-major, `R` rows of C by `W` columns a warp. A lane adds products 128 apart and their neighbours in
-/// the order of k; the lanes' sums meet by a butterfly. One row of A is read by each warp for itself; more are brought to shared memory,
-/// a piece of 512 products at a time, for all warps of the block.
+/// Pieces of B that a lane has under way where it has one row to multiply them with.
+#[device]
+const AHEAD: usize = 4;
+
+/// C ← epilogue(α·A·Bᵀ + β·C), B stored as [N, K] row-major, `R` rows of C by `W` columns a warp. A lane takes `P` products, 16 bytes of B where `V`
+/// allows it, and then those 32·`P` further on, and adds them in the order of k; the lanes' sums meet by a butterfly. One row of A is read by
+/// each warp for itself; more are brought to shared memory, a piece of 512 products at a time, for all warps of the block.
 #[kernel(
     block = 256, max_registers = 128,
     grid = (c.dim(2).div_ceil(8 * W), c.dim(1).div_ceil(R), c.dim(0)),
@@ -146,16 +158,26 @@ const STAGED: usize = 512;
         A = f32, B = f32, C = f32, E = Identity, R = 1, W = 1, V = 4 | 1;
         A = f32, B = f32, C = f32, E = Identity, R = 2 | 4, W = 4, V = 4 | 1;
         A = f32, B = f32, C = f32, E = Identity, R = 8, W = 2, V = 4 | 1;
-        A = f16, B = f16, C = f16, E = Identity, R = 1, W = 1, V = 4 | 1;
-        A = f16, B = f16, C = f16, E = Identity, R = 2 | 4, W = 4, V = 4 | 1;
-        A = f16, B = f16, C = f16, E = Identity, R = 8, W = 2, V = 4 | 1
+        A = f16, B = f16, C = f16, E = Identity, R = 1, W = 1, V = 8 | 1;
+        A = f16, B = f16, C = f16, E = Identity, R = 2 | 4, W = 4, V = 8 | 1;
+        A = f16, B = f16, C = f16, E = Identity, R = 8, W = 2, V = 8 | 1
     ),
+    derived(P = V.max(4)),
 )]
 #[requires(
     a.dim(0) == c.dim(0), b.dim(0) == c.dim(0), a.dim(1) == c.dim(1), b.dim(1) == c.dim(2), a.dim(2) == b.dim(2),
     a.aligned(V), b.aligned(V), a.dim(2) % V == 0,
 )]
-pub fn gemv_along<A: Float, B: Float, C: Float, E: Epilogue, const R: usize, const W: usize, const V: usize>(
+pub fn gemv_along<
+    A: Float,
+    B: Float,
+    C: Float,
+    E: Epilogue,
+    const R: usize,
+    const W: usize,
+    const V: usize,
+    const P: usize,
+>(
     alpha: f32,
     a: View<A, 3>,
     b: View<B, 3>,
@@ -163,18 +185,26 @@ pub fn gemv_along<A: Float, B: Float, C: Float, E: Epilogue, const R: usize, con
     c: ViewMut<C, 3>,
     epilogue: E,
 ) {
+    const { assert!(V == 1 || V == P) };
     let (a, b, c) = (a.at(block::z()), b.at(block::z()), c.at(block::z()));
     let (row0, col0) = (block::y() * R, (block::x() * 8 + warp::index()) * W);
     let depth = a.cols();
     let mut acc = [[0.0f32; W]; R];
     if R == 1 {
-        for k0 in (0..depth).step_by(128) {
-            let k = k0 + warp::lane() * 4;
-            let x = quad::<A, V>(a, row0, k, depth).map(A::to_f32);
-            for i in unroll(0..W) {
-                let w = quad::<B, V>(b, (col0 + i).min(b.rows() - 1), k, depth);
-                for j in unroll(0..4) {
-                    acc[0][i] = x[j].mul_add(w[j].to_f32(), acc[0][i]);
+        for k0 in (0..depth).step_by(32 * P * AHEAD) {
+            let k = k0 + warp::lane() * P;
+            let mut w = [[[B::from_f32(0.0); P]; W]; AHEAD];
+            for u in unroll(0..AHEAD) {
+                for i in unroll(0..W) {
+                    w[u][i] = piece::<B, V, P>(b, (col0 + i).min(b.rows() - 1), k + u * 32 * P, depth);
+                }
+            }
+            for u in unroll(0..AHEAD) {
+                let x = piece::<A, V, P>(a, row0, k + u * 32 * P, depth).map(A::to_f32);
+                for i in unroll(0..W) {
+                    for j in unroll(0..P) {
+                        acc[0][i] = x[j].mul_add(w[u][i][j].to_f32(), acc[0][i]);
+                    }
                 }
             }
         }
@@ -184,16 +214,16 @@ pub fn gemv_along<A: Float, B: Float, C: Float, E: Epilogue, const R: usize, con
             block::sync();
             staged.copy_from(a.offset((row0, k0)));
             block::sync();
-            for step in unroll(0..STAGED / 128) {
-                let at = step * 128 + warp::lane() * 4;
-                let mut w = [[B::from_f32(0.0); 4]; W];
+            for step in unroll(0..STAGED / (32 * P)) {
+                let at = (step * 32 + warp::lane()) * P;
+                let mut w = [[B::from_f32(0.0); P]; W];
                 for i in unroll(0..W) {
-                    w[i] = quad::<B, V>(b, (col0 + i).min(b.rows() - 1), k0 + at, depth);
+                    w[i] = piece::<B, V, P>(b, (col0 + i).min(b.rows() - 1), k0 + at, depth);
                 }
                 for r in unroll(0..R) {
-                    let x = staged.load::<4>((r, at)).map(A::to_f32);
+                    let x = staged.load::<P>((r, at)).map(A::to_f32);
                     for i in unroll(0..W) {
-                        for j in unroll(0..4) {
+                        for j in unroll(0..P) {
                             acc[r][i] = x[j].mul_add(w[i][j].to_f32(), acc[r][i]);
                         }
                     }

@@ -96,8 +96,8 @@ impl Sample {
         let places = 8 * on.device().facts().multiprocessors as usize;
         let parts = places.div_ceil(rows.max(1)).min(cols.div_ceil(STRETCH)).clamp(1, 1024);
         let shape = [rows, parts];
-        let mut scores = on.device().alloc::<f32>(rows * parts)?;
-        let mut columns = on.device().alloc::<u32>(rows * parts)?;
+        let mut scores = on.scratch::<f32>(rows * parts)?;
+        let mut columns = on.scratch::<u32>(rows * parts)?;
         let quads = cols.is_multiple_of(4) && Placed::at(logits, logits.strides(), 4).so();
         let constants = [T::CONSTANT, Constant::Bool(!greedy), Constant::Usize(if quads { 4 } else { 1 })];
         let (mut of_scores, mut of_columns) = (scores.view_mut(shape)?, columns.view_mut(shape)?);

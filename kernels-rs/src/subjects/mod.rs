@@ -4,16 +4,26 @@
 //! next `f32`: an operation rounded to nearest is off by a factor 1 + δ, |δ| ≤ u, and by 2⁻¹⁵⁰ where the result is
 //! subnormal. What `f64` itself rounds is 2⁻²⁹ of that.
 
+mod attention;
 mod backward;
+mod blocks;
 mod elementwise;
 mod gemm;
+mod histogram;
 mod loss;
 mod norms;
 mod permute;
+mod pieces;
 mod products;
+mod quant;
+mod quant_affine;
+mod quant_blocks;
+mod reduce;
+mod rotary;
 mod rows;
 mod rowwise;
 mod sampling;
+mod scan;
 mod stored;
 
 use kernel_dsl::compiler::hir::{Constant, Instance};

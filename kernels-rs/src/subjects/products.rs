@@ -12,7 +12,7 @@ use runtime::testing::{Bound, Case, Expected, Input, Random};
 runtime::register!(gemm<f32, f32, f32, Identity, 128, 128, 8, 2, 2, 4, false, false, 256, 1, 1>, tiled_cases, tiled_reference);
 runtime::register!(sum_splits<f32, Identity, 4>, parts_cases, parts_reference);
 runtime::register!(gemv_across<f32, f32, f32, Identity, 1, 8, 8, 4>, across_cases, few_reference);
-runtime::register!(gemv_along<f32, f32, f32, Identity, 1, 1, 4>, along_cases, few_reference_along);
+runtime::register!(gemv_along<f32, f32, f32, Identity, 1, 1, 4, 4>, along_cases, few_reference_along);
 
 /// A batch of matrices with gaps behind rows and matrices, in multiples of `unit`.
 fn batch(random: &mut Random, stored: Scalar, extents: [usize; 3], unit: usize, gaps: usize) -> Input {
@@ -83,8 +83,9 @@ fn across_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 }
 
 fn along_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let &[rows, wide, unit] = numbers(instance).as_slice() else { return Vec::new() };
-    few(random, stored(instance), rows, 8 * wide, 512, unit, true)
+    let &[rows, wide, unit, piece] = numbers(instance).as_slice() else { return Vec::new() };
+    let deep = if rows == 1 { 4 * 32 * piece } else { 512 };
+    few(random, stored(instance), rows, 8 * wide, deep, unit, true)
 }
 
 fn few(

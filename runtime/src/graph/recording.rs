@@ -101,7 +101,8 @@ impl<'g> Recording<'g> {
         Ok(SlotId { recording: self.number, slot: slots.len() - 1 })
     }
 
-    pub(super) fn device(&self) -> &Device {
+    /// The device that the graph will be for.
+    pub fn device(&self) -> &Device {
         &self.device
     }
 

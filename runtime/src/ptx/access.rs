@@ -207,10 +207,10 @@ impl Machine<'_, '_> {
             }
         }
         if CHECKED && !self.program.code.bounds.is_empty() {
-            let any = of_region(access, &mut view, &checked).is_some_and(|state| *state);
+            let any = approximated(access, &mut view, &checked);
             for data in access.values.iter().flatten() {
                 let state = &mut registers.approximate[data.id as usize];
-                *state = if any { *state | mask } else { *state & !mask };
+                *state = *state & !mask | any;
                 // Which approximation is not kept in memory: the first of the text stands for all.
                 registers.approximations[data.id as usize] = self.program.code.first_approximation;
             }
@@ -252,10 +252,8 @@ impl Machine<'_, '_> {
         }
         if CHECKED {
             let registers = &warp.registers;
-            let any = access.values.iter().flatten().any(|data| registers.approximate[data.id as usize] & mask != 0);
-            if let (true, Some(state)) = (any, of_region(access, &mut view, &checked)) {
-                *state = true;
-            }
+            let of_all = access.values.iter().flatten().map(|data| registers.approximate[data.id as usize]);
+            approximate(access, &mut view, &checked, of_all.fold(0, |all, lanes| all | lanes) & mask);
             mark(access, &mut view, &checked);
             self.strays(access, &checked, &mut faults, warp);
         }
@@ -289,9 +287,10 @@ impl Machine<'_, '_> {
             }
         }
         if CHECKED {
-            let any = atomic.operands.iter().any(|data| registers.approximate[data.id as usize] & mask != 0);
-            if let (true, Some(state)) = (any, of_region(access, &mut view, &checked)) {
-                *state = true;
+            let of_all = atomic.operands.iter().map(|data| registers.approximate[data.id as usize]);
+            let any = of_all.fold(0, |all, lanes| all | lanes) & mask;
+            if any != 0 {
+                approximate(access, &mut view, &checked, any);
             }
             if let Some(data) = atomic.result {
                 registers.defined[data.id as usize] |= mask;
@@ -380,11 +379,39 @@ impl View<'_, '_> {
     }
 }
 
-/// Whether something where the first lane goes comes of an approximation.
-fn of_region<'a>(access: &Access, view: &'a mut View<'_, '_>, checked: &Reach) -> Option<&'a mut bool> {
-    let first = lanes(checked.mask).next()?;
-    let extent = checked.common.map_or_else(|| view.region(access.window, checked.addresses[first]), Ok).ok()?;
-    view.approximate(extent.region)
+/// The lanes that load what comes of an approximation: of shared memory by what lies there, else by the buffer.
+fn approximated(access: &Access, view: &mut View<'_, '_>, checked: &Reach) -> u32 {
+    let mut one = |lane: usize| {
+        let extent = checked.common.map_or_else(|| view.region(access.window, checked.addresses[lane]), Ok).ok()?;
+        if extent.region == Region::Shared {
+            let at = (checked.addresses[lane] - extent.base) as usize;
+            return Some(view.shared.is_approximate(at, bytes(access)));
+        }
+        view.approximate(extent.region).map(|state| *state)
+    };
+    lanes(checked.mask).filter(|lane| one(*lane) == Some(true)).fold(0, |all, lane| all | 1 << lane)
+}
+
+/// What the lanes of `of` store comes of an approximation, and what the others store does not.
+fn approximate(access: &Access, view: &mut View<'_, '_>, checked: &Reach, of: u32) {
+    if of == 0 && !view.shared.approximate {
+        return;
+    }
+    for lane in lanes(checked.mask) {
+        let extent = checked.common.map_or_else(|| view.region(access.window, checked.addresses[lane]), Ok);
+        let Ok(extent) = extent else { continue };
+        let any = of >> lane & 1 == 1;
+        if extent.region == Region::Shared {
+            view.shared.mark((checked.addresses[lane] - extent.base) as usize, bytes(access), any);
+        } else if let (true, Some(state)) = (any, view.approximate(extent.region)) {
+            *state = true;
+        }
+    }
+}
+
+/// Bytes that a lane accesses.
+fn bytes(access: &Access) -> usize {
+    access.values.len() * access.element as usize
 }
 
 /// Eight bytes of memory's state that have all been stored to.

@@ -85,7 +85,7 @@ impl Machine<'_, '_> {
                 }
             }
             if CHECKED {
-                self.memory.shared.approximate |= approximate;
+                self.memory.shared.mark(target, bytes as usize, approximate);
                 if let Some(state) = self.memory.shared.written.get_mut(target..target + bytes as usize) {
                     state.fill(UNDER_WAY);
                 }

@@ -69,7 +69,7 @@ pub struct Buffer<'m> {
     /// Whether something in it comes of an approximation.
     pub approximate: bool,
     /// What was touched of it, where that is kept.
-    pub touched: Option<Touched>,
+    pub touched: Option<Box<Touched>>,
 }
 
 impl<'m> Buffer<'m> {
@@ -95,7 +95,7 @@ impl<'m> Buffer<'m> {
     /// The same memory as it looks to the kernel, with `copy` for its bytes where there is one; what is touched of that is kept.
     pub fn over<'c>(&'c self, copy: &'c mut Option<Vec<u8>>) -> Buffer<'c> {
         let Buffer { base, mutable, constant, approximate, .. } = *self;
-        let touched = copy.as_ref().map(|copy| Touched::new(copy.len()));
+        let touched = copy.as_ref().map(|copy| Box::new(Touched::new(copy.len())));
         let bytes = match copy {
             Some(copy) => Bytes::Exclusive(copy),
             None => Bytes::Shared(self.bytes.get()),
@@ -146,18 +146,38 @@ pub struct Scratch {
     pub written: Vec<u8>,
     /// Whether something in it comes of an approximation.
     pub approximate: bool,
+    /// Of each four bytes, where something does. Empty where nothing ever did.
+    marks: Vec<bool>,
 }
 
 impl Scratch {
     /// That many bytes, nothing stored.
     pub fn new(bytes: usize) -> Scratch {
-        Scratch { bytes: vec![0; bytes], written: vec![0; bytes], approximate: false }
+        Scratch { bytes: vec![0; bytes], written: vec![0; bytes], approximate: false, marks: Vec::new() }
     }
 
     /// Nothing has been stored any more.
     pub fn forget(&mut self) {
         self.written.fill(0);
         self.approximate = false;
+        self.marks.fill(false);
+    }
+
+    /// What was stored to `bytes` bytes from `at` on comes of an approximation, or does not.
+    pub fn mark(&mut self, at: usize, bytes: usize, approximate: bool) {
+        if !approximate && !self.approximate {
+            return;
+        }
+        self.approximate = true;
+        self.marks.resize(self.bytes.len().div_ceil(4), false);
+        if let Some(marks) = self.marks.get_mut(at / 4..(at + bytes).div_ceil(4)) {
+            marks.fill(approximate);
+        }
+    }
+
+    /// Whether something of `bytes` bytes from `at` on comes of an approximation.
+    pub fn is_approximate(&self, at: usize, bytes: usize) -> bool {
+        self.approximate && self.marks.get(at / 4..(at + bytes).div_ceil(4)).is_some_and(|marks| marks.contains(&true))
     }
 }
 

@@ -17,7 +17,7 @@ struct Part {
     /// Whether it found nothing.
     quiet: bool,
     /// By buffer, what it has touched.
-    touched: Vec<Option<Touched>>,
+    touched: Vec<Option<Box<Touched>>>,
 }
 
 /// Runs the launch over several threads. `None` if it has to run on one; then nothing has happened to the buffers.

@@ -1,11 +1,14 @@
 //! `kernels bench`: how long things take on this machine's GPU, beside the vendor's.
 
+mod attention;
 mod checked;
 mod cublas;
 mod device;
 mod driver;
 mod gemm;
 mod measure;
+mod memory;
+mod quant;
 mod rowwise;
 mod runtime;
 
@@ -44,6 +47,14 @@ enum What {
     Runtime,
     /// Matrix products, beside cuBLAS and a copy of as many bytes
     Gemm,
+    /// Products of integers, beside cuBLAS in f32 and a copy of as many bytes
+    Quant,
+    /// What memory bounds, beside a copy of as many bytes
+    Memory,
+    /// Attention of many queries, dense and over masks of blocks
+    Attention,
+    /// Attention of a decoding step, beside a copy of as many bytes
+    Decode,
     /// Softmax of rows, beside a copy of as many bytes
     Softmax,
     /// Layer norm and RMS norm, beside a copy of as many bytes
@@ -94,6 +105,10 @@ impl Bench {
         let measured = match self.what {
             What::Runtime => runtime::measure(usize::from(self.rounds))?,
             What::Gemm => gemm::measure(usize::from(self.rounds))?,
+            What::Quant => quant::measure(usize::from(self.rounds))?,
+            What::Memory => memory::measure(usize::from(self.rounds))?,
+            What::Attention => attention::measure(usize::from(self.rounds))?,
+            What::Decode => attention::measure_decode(usize::from(self.rounds))?,
             What::Softmax => rowwise::softmax(usize::from(self.rounds))?,
             What::Norm => rowwise::norm(usize::from(self.rounds))?,
             What::Checked => return self.checked(out),

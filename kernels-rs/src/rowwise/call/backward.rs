@@ -67,7 +67,7 @@ impl<W: Float + GenericArgument> Norm<'_, W> {
             ];
             all.into_iter().chain(self.weight.map(|weight| Placed::at(weight, weight.strides(), wide))).collect()
         });
-        let none = on.device().alloc::<W>(0)?;
+        let none = on.scratch::<W>(0)?;
         let none = none.view([0])?;
         let types = [T::CONSTANT, W::CONSTANT, Constant::Bool(self.centred)].into_iter();
         let constants: Vec<_> = types.chain(Team::of(on.device(), rows, cols, KEEPS).constants(wide)).collect();
@@ -94,7 +94,7 @@ impl<W: Float + GenericArgument> Norm<'_, W> {
         let [rows, cols] = z.extents();
         let slab = rows.div_ceil(SLABS).max(SLAB);
         let shape = [rows.div_ceil(slab), 2, cols];
-        let mut parts = on.device().alloc::<f32>(shape.iter().product())?;
+        let mut parts = on.scratch::<f32>(shape.iter().product())?;
         let quads = cols.is_multiple_of(4)
             && [Placed::at(z, z.strides(), 4), Placed::at(dy, dy.strides(), 4)].into_iter().all(Placed::so);
         let constants = [T::CONSTANT, Constant::Usize(if quads { 4 } else { 1 })];
@@ -102,7 +102,7 @@ impl<W: Float + GenericArgument> Norm<'_, W> {
         let call = norm_columns::<T, 1>::call(z, saved, dy, slab, &mut written);
         // SAFETY: as above; every part is written.
         unsafe { queue(on, &call, &constants) }?;
-        let (mut no_weight, mut no_bias) = (on.device().alloc::<W>(0)?, on.device().alloc::<W>(0)?);
+        let (mut no_weight, mut no_bias) = (on.scratch::<W>(0)?, on.scratch::<W>(0)?);
         let mut dweight = match dweight {
             Some(dweight) => dweight.reborrow(),
             None => no_weight.view_mut([0])?,

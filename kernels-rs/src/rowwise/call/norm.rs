@@ -98,9 +98,9 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
             let types = [T::CONSTANT, W::CONSTANT, O::CONSTANT, Constant::Bool(self.centred)];
             types.into_iter().chain(team.constants(wide)).collect::<Vec<_>>()
         };
-        let (team, device) = (Team::of(on.device(), x.extents()[0], x.extents()[1], KEEPS), on.device());
+        let team = Team::of(on.device(), x.extents()[0], x.extents()[1], KEEPS);
         let wide = self.wide(x, &added, |wide| Placed::at(&*y, y.strides(), wide));
-        let (mut no_t, no_w, mut no_f) = (device.alloc::<T>(0)?, device.alloc::<W>(0)?, device.alloc::<f32>(0)?);
+        let (mut no_t, no_w, mut no_f) = (on.scratch::<T>(0)?, on.scratch::<W>(0)?, on.scratch::<f32>(0)?);
         let no_w = no_w.view([0])?;
         let (weight, bias) = (self.weight.unwrap_or(&no_w), self.bias.unwrap_or(&no_w));
         let (residual, mut z) = match added {
@@ -138,9 +138,9 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         q: &mut BufferViewMut<'_, i8, 2>,
         scales: &mut BufferViewMut<'_, f32, 1>,
     ) -> Result<(), Error> {
-        let (team, device) = (Team::of(on.device(), x.extents()[0], x.extents()[1], KEEPS), on.device());
+        let team = Team::of(on.device(), x.extents()[0], x.extents()[1], KEEPS);
         let wide = self.wide(x, &added, |wide| Placed::at(&*q, q.strides(), wide));
-        let (mut no_t, no_w) = (device.alloc::<T>(0)?, device.alloc::<W>(0)?);
+        let (mut no_t, no_w) = (on.scratch::<T>(0)?, on.scratch::<W>(0)?);
         let no_w = no_w.view([0])?;
         let (weight, bias) = (self.weight.unwrap_or(&no_w), self.bias.unwrap_or(&no_w));
         let (residual, mut z) = match added {

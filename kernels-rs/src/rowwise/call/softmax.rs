@@ -97,7 +97,7 @@ impl<'a> Softmax<'a> {
             all.extend(self.keep.map(|keep| Placed::at(keep, keep.strides(), wide)));
             all
         });
-        let (no_bias, no_keep) = (on.device().alloc::<f32>(0)?, on.device().alloc::<u8>(0)?);
+        let (no_bias, no_keep) = (on.scratch::<f32>(0)?, on.scratch::<u8>(0)?);
         let (no_bias, no_keep) = (no_bias.view([0, 0])?, no_keep.view([0, 0])?);
         let (bias, keep) = (self.bias.unwrap_or(&no_bias), self.keep.unwrap_or(&no_keep));
         let constants = [T::CONSTANT, Constant::Bool(self.log), Constant::Bool(masked)].into_iter();

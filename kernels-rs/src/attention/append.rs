@@ -1,0 +1,101 @@
+//! A decoding step's new keys and values on their way into the cache, and its queries: both turned to their position.
+
+use super::cache::*;
+use kernel_dsl::prelude::*;
+
+/// The pair of elements that is turned as the `i`-th: neighbours where they are interleaved (GPT-J), else one of each half (GPT-NeoX, LLaMA).
+#[device]
+fn pair(i: usize, turned: usize, interleaved: bool) -> (usize, usize) {
+    if interleaved { (2 * i, 2 * i + 1) } else { (i, i + turned / 2) }
+}
+
+/// Element `d` of a head of `x`, after the rotation by which relative positions come into products (Su and others, 2021): the pair (a, b)
+/// becomes (a·cos φ − b·sin φ, a·sin φ + b·cos φ), φ the position times the pair's frequency.
+#[device]
+fn rotated<T: Float>(x: View<T, 1>, d: usize, position: usize, frequencies: View<f32, 1>, interleaved: bool) -> f32 {
+    let turned = 2 * frequencies.len();
+    let own = x[d].to_f32();
+    if d >= turned {
+        return own;
+    }
+    let i = if interleaved { d / 2 } else { d % (turned / 2) };
+    let (a, b) = pair(i, turned, interleaved);
+    let (sin, cos) = math::sin_cos(position as f32 * frequencies[i]);
+    if d == a { own.mul_add(cos, -(x[b].to_f32() * sin)) } else { x[a].to_f32().mul_add(sin, own * cos) }
+}
+
+/// Writes each sequence's new key, turned, and value behind the `lengths` that the cache has, and its queries, turned, to `turned`.
+///
+/// q and turned are [sequence, head, element]; new_k and new_v [sequence, head of keys, element]; the cache's views [plane, head, row,
+/// element]. `frequencies` has one number a pair that is turned; what elements are left stay as they are. A sequence whose cache is full writes
+/// nothing there. With `SCALED` a row is stored as its largest magnitude / 127, in the scales' views [plane, head, row], and multiples of that.
+#[kernel(
+    block = 32, grid = (k.dim(1) + q.dim(1), q.dim(0)),
+    instances(
+        T = f32, K = f32, P = Contiguous, SCALED = false, INTERLEAVED = false;
+        T = f32, K = i8, P = Paged, SCALED = true, INTERLEAVED = true
+    ),
+)]
+#[requires(
+    turned.dim(0) == q.dim(0), turned.dim(1) == q.dim(1), turned.dim(2) == q.dim(2), lengths.len() == q.dim(0),
+    new_k.dim(0) == q.dim(0), new_k.dim(1) == k.dim(1), new_k.dim(2) == k.dim(3),
+    new_v.dim(0) == q.dim(0), new_v.dim(1) == k.dim(1), new_v.dim(2) == v.dim(3),
+    v.dim(0) == k.dim(0), v.dim(1) == k.dim(1), v.dim(2) == k.dim(2), q.dim(2) == k.dim(3), v.dim(3) == k.dim(3),
+    2 * frequencies.len() <= q.dim(2),
+    !SCALED || key_scales.dim(0) == k.dim(0) && key_scales.dim(1) == k.dim(1) && key_scales.dim(2) == k.dim(2),
+    !SCALED || value_scales.dim(0) == k.dim(0) && value_scales.dim(1) == k.dim(1) && value_scales.dim(2) == k.dim(2),
+)]
+pub fn append<T: Float, K: Stored, P: Pages, const SCALED: bool, const INTERLEAVED: bool>(
+    q: View<T, 3>,
+    mut turned: ViewMut<T, 3>,
+    new_k: View<T, 3>,
+    new_v: View<T, 3>,
+    mut k: ViewMut<K, 4>,
+    mut v: ViewMut<K, 4>,
+    mut key_scales: ViewMut<f32, 3>,
+    mut value_scales: ViewMut<f32, 3>,
+    pages: P,
+    lengths: View<u32, 1>,
+    frequencies: View<f32, 1>,
+) {
+    let (sequence, lane) = (block::y(), warp::lane());
+    let position = lengths[sequence] as usize;
+    if block::x() >= k.dim(1) {
+        let head = block::x() - k.dim(1);
+        for d in (lane..q.dim(2)).step_by(32) {
+            let x = rotated(q.at(sequence).at(head), d, position, frequencies, INTERLEAVED);
+            turned[(sequence, head, d)] = T::from_f32(x);
+        }
+        return;
+    }
+    let head = block::x();
+    if position >= pages.room(k.dim(2)) {
+        return;
+    }
+    let (plane, row) = pages.place(sequence, position, k.dim(2));
+    let plane = plane.min(k.dim(0) - 1);
+    let (new_k, new_v) = (new_k.at(sequence).at(head), new_v.at(sequence).at(head));
+    let (mut key_step, mut value_step) = (1.0f32, 1.0f32);
+    if SCALED {
+        let (mut key_top, mut value_top) = (0.0f32, 0.0f32);
+        for d in (lane..k.dim(3)).step_by(32) {
+            key_top = key_top.max(rotated(new_k, d, position, frequencies, INTERLEAVED).abs());
+            value_top = value_top.max(new_v[d].to_f32().abs());
+        }
+        key_step = warp::max(key_top) / 127.0;
+        value_step = warp::max(value_top) / 127.0;
+        if lane == 0 {
+            key_scales[(plane, head, row)] = key_step;
+            value_scales[(plane, head, row)] = value_step;
+        }
+    }
+    for d in (lane..k.dim(3)).step_by(32) {
+        let (mut x, mut y) = (rotated(new_k, d, position, frequencies, INTERLEAVED), new_v[d].to_f32());
+        if SCALED {
+            x = if key_step > 0.0 { x / key_step } else { 0.0 };
+            y = if value_step > 0.0 { y / value_step } else { 0.0 };
+        }
+        k[(plane, head, row, d)] = K::narrow(x);
+        v[(plane, head, row, d)] = K::narrow(y);
+    }
+}

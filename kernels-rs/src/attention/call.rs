@@ -1,0 +1,311 @@
+//! Attention of many queries as one calls it: the tile chosen, the kernel launched.
+
+use super::mask::DeviceMask;
+use super::prefill::attention;
+use super::score::{Plain, Score};
+use super::span::{Dense, Listed, Packed, Padded, Pattern, Sequences, Whole};
+use crate::Queue;
+use crate::queue::reading;
+use kernel_dsl::launcher::{Argument, ValueArgument, ViewArgument};
+use kernel_dsl::{Element, Float, GenericArgument};
+use runtime::{BufferView, BufferViewMut, Error};
+
+/// A struct that a launch can pass for a score, a pattern or the sequences' layout.
+pub trait Passed: GenericArgument + ValueArgument {}
+
+impl<E: GenericArgument + ValueArgument> Passed for E {}
+
+/// Reaches farther than any sequence does.
+const FAR: usize = 1 << 30;
+
+/// O ← softmax(score(scale·Q·Kᵀ))·V for each query, over the keys that it sees, stored in `f32`, `f16`, `bf16` or a format of one's own, and
+/// computed in `f32`.
+///
+/// Q and O are [batch, head, query, element], K and V [batch, head of keys, key, element]; the last stride is 1 and the others are free, so that [batch,
+/// row, head, element] in memory is a view, too. Heads of Q are a multiple of those of K: neighbours share one (Ainslie and others, 2023). Q and K have
+/// heads of any size, and so have V and O. Query i of a sequence sits at position keys − queries + i.
+///
+/// A query that sees no key, or whose logits are all −∞, gives zeros, and −∞ for the logarithm. Logits are to be below 2¹²⁷ in
+/// magnitude; with those no finite input gives a NaN. `lse`, [batch, head, query], takes ln Σ exp(logit), which the backward pass wants.
+///
+/// The softmax is computed tile by tile of 64 keys as they come (Milakov and Gimelshein, 2018; Dao and others, 2022): no score leaves the
+/// multiprocessor.
+///
+/// ```
+/// # fn main() -> Result<(), runtime::Error> {
+/// use kernels_rs::attention::Attention;
+/// let device = runtime::Device::cpu();
+/// let q = device.upload(&[1.0f32, 0.0])?;
+/// let (k, v) = (device.upload(&[0.0f32, 0.0, 0.0, 9.0])?, device.upload(&[1.0f32, 2.0, 3.0, 4.0])?);
+/// let mut o = device.zeros::<f32>(2)?;
+/// let (q, k, v) = (q.view([1, 1, 1, 2])?, k.view([1, 1, 2, 2])?, v.view([1, 1, 2, 2])?);
+/// Attention::new().run(&device, &q, &k, &v, &mut o.view_mut([1, 1, 1, 2])?, None)?;
+/// assert_eq!(o.download()?, [2.0, 3.0]);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[must_use]
+pub struct Attention {
+    scale: Option<f32>,
+    left: usize,
+    right: usize,
+}
+
+impl Default for Attention {
+    fn default() -> Attention {
+        Attention::new()
+    }
+}
+
+/// What every form of the call takes.
+struct Operands<'a, 'q, 'k, 'v, 'o, T: Element> {
+    q: &'a BufferView<'q, T, 4>,
+    k: &'a BufferView<'k, T, 4>,
+    v: &'a BufferView<'v, T, 4>,
+    o: &'a mut BufferViewMut<'o, T, 4>,
+}
+
+impl Attention {
+    /// Every query sees every key; logits are scaled by 1 / √(elements of a head).
+    pub const fn new() -> Attention {
+        Attention { scale: None, left: FAR, right: FAR }
+    }
+
+    /// The factor of the products.
+    pub const fn scale(self, scale: f32) -> Attention {
+        Attention { scale: Some(scale), ..self }
+    }
+
+    /// A query sees no key behind its position.
+    pub const fn causal(self) -> Attention {
+        Attention { right: 0, ..self }
+    }
+
+    /// A query sees `left` keys before its position, the one at it, and `right` behind. A sliding window of n keys is `band(n - 1, 0)`.
+    pub const fn band(self, left: usize, right: usize) -> Attention {
+        let (left, right) = (if left < FAR { left } else { FAR }, if right < FAR { right } else { FAR });
+        Attention { left, right, ..self }
+    }
+
+    /// Queues the product.
+    ///
+    /// # Errors
+    /// Where the extents do not belong together, O overlaps an operand, a buffer is another device's, or memory is short.
+    pub fn run<T: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        q: &BufferView<'_, T, 4>,
+        k: &BufferView<'_, T, 4>,
+        v: &BufferView<'_, T, 4>,
+        o: &mut BufferViewMut<'_, T, 4>,
+        lse: Option<&mut BufferViewMut<'_, f32, 3>>,
+    ) -> Result<(), Error> {
+        // SAFETY: this score accesses nothing.
+        unsafe { self.run_with(on, q, k, v, o, lse, Plain) }
+    }
+
+    /// Queues the product, with a score of the library's or of one's own, compiled in when it is first used.
+    ///
+    /// # Safety
+    /// The kernel runs as it is, without checks: for every query and key the score must access memory within its views only, which are alive
+    /// and not written meanwhile. So [`Alibi`](super::score::Alibi) has a slope for each head, [`Bias`](super::score::Bias) an element for each
+    /// sequence, head, query and key. On the CPU an access beyond is an error in any case.
+    ///
+    /// # Errors
+    /// As for [`run`](Attention::run).
+    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
+    pub unsafe fn run_with<T: Float + GenericArgument, M: Score + Passed>(
+        self,
+        on: &impl Queue,
+        q: &BufferView<'_, T, 4>,
+        k: &BufferView<'_, T, 4>,
+        v: &BufferView<'_, T, 4>,
+        o: &mut BufferViewMut<'_, T, 4>,
+        lse: Option<&mut BufferViewMut<'_, f32, 3>>,
+        score: M,
+    ) -> Result<(), Error> {
+        let [batch, _, longest, _] = q.extents();
+        self.any(on, q, k, v, o, lse, score, Dense, Whole, [batch, longest], longest > 64)
+    }
+
+    /// Queues the product of sequences that are padded to the views' lengths: of sequence i count the first `queries[i]` queries and
+    /// `keys[i]` keys. Rows of O behind those stay as they are.
+    ///
+    /// # Errors
+    /// As for [`run`](Attention::run).
+    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
+    pub fn run_padded<T: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        q: &BufferView<'_, T, 4>,
+        k: &BufferView<'_, T, 4>,
+        v: &BufferView<'_, T, 4>,
+        o: &mut BufferViewMut<'_, T, 4>,
+        lse: Option<&mut BufferViewMut<'_, f32, 3>>,
+        [queries, keys]: [&BufferView<'_, u32, 1>; 2],
+    ) -> Result<(), Error> {
+        let [batch, _, longest, _] = q.extents();
+        let count = batch.min(queries.extents()[0]).min(keys.extents()[0]);
+        // SAFETY: the buffers are noted as read by the launch, which is queued before their borrow ends; as many sequences are launched as both have.
+        let sequences = unsafe { Padded { queries: queries.detached(), keys: keys.detached() } };
+        let attend = || self.any(on, q, k, v, o, lse, Plain, Dense, sequences, [count, longest], longest > 64);
+        reading(on, queries, || reading(on, keys, attend))
+    }
+
+    /// Queues the product of sequences one behind the other, in views of a batch of one: sequence i has the queries from `queries[i]` to
+    /// `queries[i + 1]`, `longest` at most, and keys likewise.
+    ///
+    /// # Errors
+    /// As for [`run`](Attention::run).
+    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
+    pub fn run_packed<T: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        q: &BufferView<'_, T, 4>,
+        k: &BufferView<'_, T, 4>,
+        v: &BufferView<'_, T, 4>,
+        o: &mut BufferViewMut<'_, T, 4>,
+        lse: Option<&mut BufferViewMut<'_, f32, 3>>,
+        [queries, keys]: [&BufferView<'_, u32, 1>; 2],
+        longest: usize,
+    ) -> Result<(), Error> {
+        let count = if q.extents()[0] == 0 { 0 } else { queries.extents()[0].min(keys.extents()[0]).saturating_sub(1) };
+        // SAFETY: as in `run_padded`; a sequence more begins than there are.
+        let sequences = unsafe { Packed { queries: queries.detached(), keys: keys.detached() } };
+        let shape = [count, longest.min(q.extents()[2])];
+        let attend = || self.any(on, q, k, v, o, lse, Plain, Dense, sequences, shape, longest > 64);
+        reading(on, queries, || reading(on, keys, attend))
+    }
+
+    /// Queues the product over the blocks of keys that a mask has for each block of queries, and within those what each query sees.
+    ///
+    /// # Errors
+    /// As for [`run`](Attention::run); and where the mask is of other extents.
+    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
+    pub fn run_sparse<T: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        q: &BufferView<'_, T, 4>,
+        k: &BufferView<'_, T, 4>,
+        v: &BufferView<'_, T, 4>,
+        o: &mut BufferViewMut<'_, T, 4>,
+        lse: Option<&mut BufferViewMut<'_, f32, 3>>,
+        mask: &DeviceMask,
+    ) -> Result<(), Error> {
+        let ([batch, heads, queries, _], [_, _, keys, _]) = (q.extents(), k.extents());
+        let rows = mask.rows(heads, [queries, keys])?;
+        let blocks = mask.blocks()?;
+        // SAFETY: the mask's lists are noted as read by the launch, which is queued before the mask's borrow ends; they are of these extents, and within one
+        // another.
+        let pattern = unsafe { Listed { rows: rows.detached(), blocks: blocks.detached(), size: mask.size() } };
+        let attend = || self.any(on, q, k, v, o, lse, Plain, pattern, Whole, [batch, queries], mask.size() > 64);
+        reading(on, &rows, || reading(on, &blocks, attend))
+    }
+
+    /// By tiles of 128 queries where `large`, else of 64.
+    #[allow(clippy::too_many_arguments, reason = "the kernel's own, and where it runs")]
+    fn any<T: Float + GenericArgument, M: Score + Passed, P: Pattern + Passed, S: Sequences + Passed>(
+        self,
+        on: &impl Queue,
+        q: &BufferView<'_, T, 4>,
+        k: &BufferView<'_, T, 4>,
+        v: &BufferView<'_, T, 4>,
+        o: &mut BufferViewMut<'_, T, 4>,
+        lse: Option<&mut BufferViewMut<'_, f32, 3>>,
+        score: M,
+        pattern: P,
+        sequences: S,
+        shape: [usize; 2],
+        large: bool,
+    ) -> Result<(), Error> {
+        let [batch, heads, rows, _] = q.extents();
+        let mut own;
+        let mut lse = match lse {
+            Some(lse) => lse.reborrow(),
+            None => {
+                own = on.scratch::<f32>(batch * heads * rows)?;
+                own.view_mut([batch, heads, rows])?
+            }
+        };
+        let mut operands = Operands { q, k, v, o };
+        let wide = v.extents()[3];
+        let fours = q.extents()[3] % 8 == 0
+            && wide % 4 == 0
+            && [quads(q, q.strides()), quads(k, k.strides()), quads(v, v.strides())] == [true; 3]
+            && quads(&*operands.o, operands.o.strides());
+        macro_rules! launch {
+            ($w:literal, $q:literal, $v:literal, $threads:literal, $bm:literal, $l:literal, $nk:literal) => {
+                self.launched::<T, M, P, S, $w, $v, $threads, $bm, $q, $l, $nk>(
+                    on,
+                    &mut operands,
+                    &mut lse,
+                    score,
+                    pattern,
+                    sequences,
+                    shape,
+                )
+            };
+        }
+        match (fours, large, wide) {
+            (true, true, ..=32) => launch!(32, 1, 4, 256, 128, 1, 2),
+            (true, true, ..=64) => launch!(64, 2, 4, 256, 128, 1, 2),
+            (true, true, ..=96) => launch!(96, 3, 4, 256, 128, 1, 2),
+            (true, true, _) => launch!(128, 4, 4, 256, 128, 1, 2),
+            (true, false, ..=32) => launch!(32, 1, 4, 128, 64, 1, 4),
+            (true, false, ..=64) => launch!(64, 2, 4, 128, 64, 1, 4),
+            (true, false, ..=96) => launch!(96, 3, 4, 128, 64, 2, 4),
+            (true, false, _) => launch!(128, 4, 4, 128, 64, 2, 4),
+            (false, true, ..=32) => launch!(32, 1, 1, 256, 128, 1, 2),
+            (false, true, ..=64) => launch!(64, 2, 1, 256, 128, 1, 2),
+            (false, true, ..=96) => launch!(96, 3, 1, 256, 128, 1, 2),
+            (false, true, _) => launch!(128, 4, 1, 256, 128, 1, 2),
+            (false, false, ..=32) => launch!(32, 1, 1, 128, 64, 1, 4),
+            (false, false, ..=64) => launch!(64, 2, 1, 128, 64, 1, 4),
+            (false, false, ..=96) => launch!(96, 3, 1, 128, 64, 2, 4),
+            (false, false, _) => launch!(128, 4, 1, 128, 64, 2, 4),
+        }
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the kernel's own, and where it runs")]
+    fn launched<
+        T: Float + GenericArgument,
+        M: Score + Passed,
+        P: Pattern + Passed,
+        S: Sequences + Passed,
+        const W: usize,
+        const V: usize,
+        const THREADS: usize,
+        const BM: usize,
+        const Q: usize,
+        const L: usize,
+        const NK: usize,
+    >(
+        self,
+        on: &impl Queue,
+        operands: &mut Operands<'_, '_, '_, '_, '_, T>,
+        lse: &mut BufferViewMut<'_, f32, 3>,
+        score: M,
+        pattern: P,
+        sequences: S,
+        [count, longest]: [usize; 2],
+    ) -> Result<(), Error> {
+        let Operands { q, k, v, o } = operands;
+        let scale = self.scale.unwrap_or(1.0 / (q.extents()[3].max(1) as f32).sqrt());
+        // Where rows have more and less to do, blocks of both kinds run side by side.
+        let wave = if self.right < k.extents()[2] { on.device().facts().multiprocessors as usize } else { 0 };
+        // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them, whatever its sequences and
+        // its pattern say; the oracle ran it at and around every edge of its tiles (`kernels check`). What the score does is the caller's promise.
+        unsafe {
+            attention::<T, M, P, S, W, V, THREADS, BM, Q, L, NK>::launch_unchecked(
+                on, *q, *k, *v, &mut **o, lse, scale, self.left, self.right, score, pattern, sequences, count, longest,
+                wave,
+            )
+        }
+    }
+}
+
+/// Whether all rows begin at multiples of four elements.
+fn quads<'a, T>(view: impl ViewArgument<'a, T, 4>, [batch, head, row, _]: [usize; 4]) -> bool {
+    let Argument::Memory(memory) = view.argument() else { return false };
+    memory.address().is_multiple_of(4 * size_of::<T>() as u64) && [batch, head, row].iter().all(|s| s.is_multiple_of(4))
+}

@@ -1,0 +1,259 @@
+//! Attention of one query a sequence, over keys in a cache.
+//!
+//! What limits it is memory: each key and value is read once and multiplied with the queries of its group, of which there are few. So the keys are split
+//! over enough blocks to fill the device, a block takes all query heads of a group, and nothing is staged.
+//!
+//! ```text
+//!             ┌─ split 0 ─┬─ split 1 ─┬─ … ┐            a warp: 32 / LANES keys at once, a key by LANES lanes,
+//!   keys of   │ block     │ block     │    │            U keys of a lane under way
+//!   a head    │ max, Σ, O │ max, Σ, O │    │            ┌──────┬──────┐
+//!             └─────┬─────┴─────┬─────┴────┘            │ key 0│ key 1│  piece p of lane l: elements
+//!                   └── the block that ends last        │ l 0 …│ l 0 …│  (p·LANES + l)·WIDE and on
+//!                       brings them together            └──────┴──────┘
+//! ```
+//!
+//! Lanes' softmaxes meet by shuffles, warps' in shared memory, and blocks' in global memory: each writes its part, then counts itself by an
+//! atomic addition, and the one that finds itself the last reads all of them, in their order. So the result is the same whichever it was.
+
+use super::cache::*;
+use kernel_dsl::prelude::*;
+
+/// A softmax in progress over some keys: the largest logit in units of log₂ e, Σ 2^(s − max) and Σ 2^(s − max)·v.
+#[device]
+#[derive(Clone, Copy, DeviceCopy)]
+struct Partial<const E: usize> {
+    max: f32,
+    sum: f32,
+    o: [f32; E],
+}
+
+/// Of the keys of both.
+#[device]
+fn merge<const E: usize>(a: Partial<E>, b: Partial<E>) -> Partial<E> {
+    let max = a.max.max(b.max);
+    let base = max.max(f32::MIN);
+    let (x, y) = (fast::exp2(a.max - base), fast::exp2(b.max - base));
+    let mut o = [0.0; E];
+    for e in unroll(0..E) {
+        o[e] = a.o[e].mul_add(x, b.o[e] * y);
+    }
+    Partial { max, sum: a.sum.mul_add(x, b.sum * y), o }
+}
+
+/// Threads of a block.
+#[device]
+const THREADS: usize = 128;
+
+/// O ← softmax(scale·q·Kᵀ)·V for each head of each sequence; the first `lengths` keys count. `GROUP` query heads a block, and
+/// `U` keys of a lane under way.
+///
+/// q and o are [sequence, head, element]; `parts` is scratch, [sequence, head, split, element], as is `logs`, [sequence, head, split, 2];
+/// `ended` counts blocks, is 0 for each sequence and block of heads before the launch, and after it again. A sequence without keys gives zeros.
+#[kernel(
+    block = THREADS, max_registers = 128,
+    grid = (splits, (q.dim(1) / groups).div_ceil(GROUP) * groups, q.dim(0)),
+    instances(
+        T = f32, K = f32, C = Unscaled, P = Contiguous | Paged, LANES = 16, WIDE = 4, E = 8, GROUP = 2, U = 4;
+        T = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 2, U = 4;
+        T = f32, K = i8, C = Scaled, P = Contiguous, LANES = 8, WIDE = 16, E = 16, GROUP = 2, U = 2
+    ),
+    tolerance(o(relative = 8e-3, absolute = 1e-5), parts(relative = 1e-4, absolute = 1e-4), logs(relative = 1e-5, absolute = 1e-5)),
+)]
+#[requires(
+    splits > 0, groups > 0, q.dim(1) % groups == 0, o.dim(0) == q.dim(0), o.dim(1) == q.dim(1), o.dim(2) == q.dim(2),
+    lengths.len() == q.dim(0), q.dim(2) % WIDE == 0, q.dim(2) <= LANES * E,
+    parts.dim(0) == q.dim(0), parts.dim(1) == q.dim(1), parts.dim(2) == splits, parts.dim(3) == q.dim(2),
+    logs.dim(0) == q.dim(0), logs.dim(1) == q.dim(1), logs.dim(2) == splits, logs.dim(3) == 2,
+    ended.len() >= q.dim(0) * ((q.dim(1) / groups).div_ceil(GROUP) * groups),
+    k.dim(1) == groups, k.dim(3) == q.dim(2), v.dim(0) == k.dim(0), v.dim(1) == groups, v.dim(2) == k.dim(2), v.dim(3) == q.dim(2),
+    q.aligned(4), k.aligned(WIDE), v.aligned(WIDE), parts.aligned(4), logs.aligned(2),
+)]
+pub fn decode<
+    T: Float,
+    K: Stored,
+    C: Scales,
+    P: Pages,
+    const LANES: usize,
+    const WIDE: usize,
+    const E: usize,
+    const GROUP: usize,
+    const U: usize,
+>(
+    q: View<T, 3>,
+    k: View<K, 4>,
+    v: View<K, 4>,
+    scales: C,
+    pages: P,
+    lengths: View<u32, 1>,
+    mut o: ViewMut<T, 3>,
+    parts: ViewMut<f32, 4>,
+    logs: ViewMut<f32, 4>,
+    mut ended: ViewMut<u32, 1>,
+    groups: usize,
+    splits: usize,
+    scale: f32,
+) {
+    let (split, sequence) = (block::x(), block::z());
+    // Heads of a group beyond `GROUP` are another block's.
+    let (of_group, blocks) = (q.dim(1) / groups, (q.dim(1) / groups).div_ceil(GROUP));
+    let (group, first) = (block::y() / blocks, block::y() % blocks * GROUP);
+    let width = q.dim(2);
+    let len = (lengths[sequence] as usize).min(pages.room(k.dim(2)));
+    let (k, v) = (k.streaming(), v.streaming());
+    let lanes = warp::group::<LANES>();
+    let keys = THREADS / LANES;
+    let mine = thread::x() / LANES;
+
+    let mut qs = [[0.0f32; E]; GROUP];
+    for g in unroll(0..GROUP) {
+        let head = group * of_group + (first + g).min(of_group - 1);
+        for p in unroll(0..E / WIDE) {
+            let d = (p * LANES + lanes.lane()) * WIDE;
+            if d < width {
+                let x: [T; WIDE] = q.load((sequence, head, d));
+                for e in unroll(0..WIDE) {
+                    qs[g][p * WIDE + e] = x[e].to_f32() * (scale * std::f32::consts::LOG2_E);
+                }
+            }
+        }
+    }
+    let mut all = [Partial { max: f32::NEG_INFINITY, sum: 0.0, o: [0.0f32; E] }; GROUP];
+    let each = len.div_ceil(splits).next_multiple_of(keys * U);
+    let (begin, end) = ((split * each).min(len), ((split + 1) * each).min(len));
+    for base in rolled((begin..end).step_by(keys * U)) {
+        // As many turns for every thread, so that the shuffles below meet; and all loads first.
+        let (mut kk, mut vv) = ([[0.0f32; E]; U], [[0.0f32; E]; U]);
+        for u in unroll(0..U) {
+            let t = base + u * keys + mine;
+            // Not beyond the end, where a cache may hold anything, NaNs too.
+            if t < end {
+                let (plane, row) = pages.place(sequence, t, k.dim(2));
+                let at = Entry { plane: plane.min(k.dim(0) - 1), head: group, row };
+                for p in unroll(0..E / WIDE) {
+                    let d = (p * LANES + lanes.lane()) * WIDE;
+                    if d < width {
+                        let x: [K; WIDE] = k.load((at.plane, group, row, d));
+                        let y: [K; WIDE] = v.load((at.plane, group, row, d));
+                        for e in unroll(0..WIDE) {
+                            kk[u][p * WIDE + e] = x[e].widen();
+                            vv[u][p * WIDE + e] = y[e].widen();
+                        }
+                    }
+                }
+                if C::SCALED {
+                    let (x, y) = (scales.key(at), scales.value(at));
+                    for e in unroll(0..E) {
+                        kk[u][e] *= x;
+                        vv[u][e] *= y;
+                    }
+                }
+            }
+        }
+        for g in unroll(0..GROUP) {
+            let mut s = [0.0f32; U];
+            let mut top = all[g].max;
+            for u in unroll(0..U) {
+                let mut x = 0.0;
+                for e in unroll(0..E) {
+                    x = qs[g][e].mul_add(kk[u][e], x);
+                }
+                let x = lanes.sum(x);
+                s[u] = if base + u * keys + mine < end { x } else { f32::NEG_INFINITY };
+                top = top.max(s[u]);
+            }
+            // Of nothing but −∞: exp2(−∞ − MIN) = 0, never NaN.
+            let bottom = top.max(f32::MIN);
+            let old = fast::exp2(all[g].max - bottom);
+            all[g].max = top;
+            all[g].sum *= old;
+            for e in unroll(0..E) {
+                all[g].o[e] *= old;
+            }
+            for u in unroll(0..U) {
+                let w = fast::exp2(s[u] - bottom);
+                all[g].sum += w;
+                for e in unroll(0..E) {
+                    all[g].o[e] = w.mul_add(vv[u][e], all[g].o[e]);
+                }
+            }
+        }
+    }
+
+    // Between the groups of a warp, then between the warps.
+    let mut met = Shared::<Partial<E>, 2>::new([THREADS / 32, LANES]);
+    for g in unroll(0..GROUP) {
+        for step in unroll(0..5) {
+            if (1 << step) >= LANES {
+                all[g] = merge(all[g], warp::shuffle_xor(all[g], 1 << step));
+            }
+        }
+        if warp::lane() < LANES {
+            met[(warp::index(), warp::lane())] = all[g];
+        }
+        block::sync();
+        if thread::x() < LANES && first + g < of_group {
+            let mut r = met[(0, thread::x())];
+            for w in unroll(1..THREADS / 32) {
+                r = merge(r, met[(w, thread::x())]);
+            }
+            let head = group * of_group + first + g;
+            for p in unroll(0..E / WIDE) {
+                let d = (p * LANES + thread::x()) * WIDE;
+                if d < width {
+                    let mut x = [0.0f32; WIDE];
+                    for e in unroll(0..WIDE) {
+                        x[e] = r.o[p * WIDE + e];
+                    }
+                    parts.store((sequence, head, split, d), x);
+                }
+            }
+            if thread::x() == 0 {
+                logs.store((sequence, head, split, 0), [r.max, r.sum]);
+            }
+        }
+        block::sync();
+    }
+
+    let mut before = 0u32;
+    if thread::x() == 0 {
+        let counter = sequence * blocks * groups + block::y();
+        fence::grid();
+        before = ended.fetch_add(counter, 1);
+        fence::grid();
+        if before as usize + 1 == splits {
+            ended[counter] = 0;
+        }
+    }
+    if block::broadcast(before, 0) as usize + 1 != splits {
+        return;
+    }
+    // A warp a head: its lanes take the splits for what they count, and then four elements each.
+    for g in rolled((warp::index()..GROUP).step_by(THREADS / 32)) {
+        if first + g < of_group {
+            let head = group * of_group + first + g;
+            let mut max = f32::NEG_INFINITY;
+            for i in (warp::lane()..splits).step_by(32) {
+                max = max.max(logs[(sequence, head, i, 0)]);
+            }
+            let base = warp::max(max).max(f32::MIN);
+            for d in ((4 * warp::lane())..width.next_multiple_of(128)).step_by(128) {
+                let (mut sum, mut x) = (0.0f32, [0.0f32; 4]);
+                if d < width {
+                    for i in unroll_by::<8>(0..splits) {
+                        let [m, l]: [f32; 2] = logs.load((sequence, head, i, 0));
+                        let w = fast::exp2(m - base);
+                        sum = l.mul_add(w, sum);
+                        let part: [f32; 4] = parts.load((sequence, head, i, d));
+                        for e in unroll(0..4) {
+                            x[e] = part[e].mul_add(w, x[e]);
+                        }
+                    }
+                    let inverse = if sum > 0.0 { 1.0 / sum } else { 0.0 };
+                    for e in unroll(0..4) {
+                        o[(sequence, head, d + e)] = T::from_f32(x[e] * inverse);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Masks of blocks: which blocks of keys a block of queries looks at, head by head.
+//!
+//! A mask is made from a function of head, block of queries and block of keys; [`local`], [`strided`], [`global`] and [`random`] make such, and
+//! a closure makes one of several:
+//!
+//! ```
+//! use kernels_rs::attention::mask::{BlockMask, BlockSize, global, local};
+//! let (near, first) = (local(1), global(1));
+//! let mask = BlockMask::new(BlockSize::Small, 2, [300, 300], |h, q, k| near(h, q, k) || first(h, q, k));
+//! assert_eq!(mask.lists()[2], [0, 1, 2, 3]);
+//! assert_eq!(mask.density(), 19.0 / 25.0);
+//! ```
+
+use crate::{Memory, Queue};
+use kernel_dsl::Element;
+use runtime::{BufferView, Error};
+
+/// Queries and keys of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BlockSize {
+    /// 64
+    Small,
+    /// 128
+    Large,
+}
+
+impl BlockSize {
+    /// How many.
+    pub const fn get(self) -> usize {
+        match self {
+            BlockSize::Small => 64,
+            BlockSize::Large => 128,
+        }
+    }
+}
+
+/// For each head and block of queries, the blocks of keys that it looks at, in ascending order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BlockMask {
+    size: BlockSize,
+    heads: usize,
+    lengths: [usize; 2],
+    lists: Vec<Vec<u32>>,
+}
+
+impl BlockMask {
+    /// Of so many heads, and of sequences of so many queries and keys: those blocks for which `sees(head, block of queries, block of keys)`.
+    pub fn new(
+        size: BlockSize,
+        heads: usize,
+        lengths: [usize; 2],
+        sees: impl Fn(usize, usize, usize) -> bool,
+    ) -> BlockMask {
+        let [rows, cols] = lengths.map(|n| n.div_ceil(size.get()));
+        let list = |head, row| (0..cols).filter(|col| sees(head, row, *col)).map(|col| col as u32).collect();
+        let lists =
+            (0..heads).flat_map(|head| (0..rows).map(move |row| (head, row))).map(|(h, r)| list(h, r)).collect();
+        BlockMask { size, heads, lengths, lists }
+    }
+
+    /// The lists, head by head, one for each block of queries.
+    pub fn lists(&self) -> &[Vec<u32>] {
+        &self.lists
+    }
+
+    /// What part of all blocks is looked at.
+    pub fn density(&self) -> f64 {
+        let all = self.lists.len() * self.lengths[1].div_ceil(self.size.get());
+        self.lists.iter().map(Vec::len).sum::<usize>() as f64 / all.max(1) as f64
+    }
+
+    /// The mask on a device, or in a graph in the making.
+    ///
+    /// # Errors
+    /// Where memory is short.
+    pub fn upload(&self, on: &impl Queue) -> Result<DeviceMask, Error> {
+        let rows = self.lengths[0].div_ceil(self.size.get());
+        let mut starts = Vec::with_capacity(self.heads * (rows + 1));
+        let mut blocks: Vec<u32> = Vec::new();
+        for head in 0..self.heads {
+            for list in self.lists.iter().skip(head * rows).take(rows) {
+                starts.push(blocks.len() as u32);
+                blocks.extend(list);
+            }
+            starts.push(blocks.len() as u32);
+        }
+        Ok(DeviceMask {
+            size: self.size,
+            heads: self.heads,
+            lengths: self.lengths,
+            starts: on.keep(on.device().upload(&starts)?)?,
+            blocks: on.keep(on.device().upload(&blocks)?)?,
+        })
+    }
+}
+
+/// A mask on a device, or in a graph.
+#[derive(Debug)]
+pub struct DeviceMask {
+    size: BlockSize,
+    heads: usize,
+    lengths: [usize; 2],
+    starts: Memory<u32>,
+    blocks: Memory<u32>,
+}
+
+impl DeviceMask {
+    /// Queries and keys of a block.
+    pub(super) fn size(&self) -> usize {
+        self.size.get()
+    }
+
+    /// Where the lists begin; an error where the mask is of other extents.
+    pub(super) fn rows(&self, heads: usize, lengths: [usize; 2]) -> Result<BufferView<'_, u32, 2>, Error> {
+        let extents = [self.heads, self.lengths[0].div_ceil(self.size.get()) + 1];
+        if (heads, lengths) == (self.heads, self.lengths) {
+            return self.starts.view(extents);
+        }
+        let [queries, keys] = self.lengths;
+        Err(Error::View {
+            element: <u32 as Element>::TYPE,
+            len: self.starts.len(),
+            extents: extents.to_vec(),
+            strides: vec![extents[1], 1],
+            why: format!(
+                "the mask is of {} heads, {queries} queries and {keys} keys, and the call of {heads}, {} and {}",
+                self.heads, lengths[0], lengths[1]
+            ),
+        })
+    }
+
+    /// The blocks of all lists.
+    pub(super) fn blocks(&self) -> Result<BufferView<'_, u32, 1>, Error> {
+        self.blocks.view([self.blocks.len()])
+    }
+}
+
+/// Blocks at most `reach` from the one at the same place.
+pub fn local(reach: usize) -> impl Fn(usize, usize, usize) -> bool {
+    move |_, row, col| row.abs_diff(col) <= reach
+}
+
+/// Blocks a multiple of `step` from the one at the same place (Child and others, 2019).
+pub fn strided(step: usize) -> impl Fn(usize, usize, usize) -> bool {
+    move |_, row, col| row.abs_diff(col).is_multiple_of(step.max(1))
+}
+
+/// The first `n` blocks of keys, for all queries, and all keys for the first `n` blocks of queries (Beltagy and others, 2020).
+pub fn global(n: usize) -> impl Fn(usize, usize, usize) -> bool {
+    move |_, row, col| row < n || col < n
+}
+
+/// Each block with a probability of `density`, head by head; the same for the same seed.
+pub fn random(density: f64, seed: u64) -> impl Fn(usize, usize, usize) -> bool {
+    move |head, row, col| {
+        // SplitMix64's finaliser over the place (Steele, Lea and Flood, 2014).
+        let place = (head as u64) << 42 ^ (row as u64) << 21 ^ col as u64;
+        let mut x = seed.wrapping_add(place.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((x ^ (x >> 31)) >> 11) as f64 / (1u64 << 53) as f64 <= density
+    }
+}

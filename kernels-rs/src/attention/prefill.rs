@@ -1,0 +1,261 @@
+//! Attention of many queries.
+
+use super::score::*;
+use super::span::*;
+use super::tile::*;
+use kernel_dsl::prelude::*;
+
+/// Which tile of rows, and which head, piece and sequence, a block has. Without a `wave` in order, so that blocks which run at once
+/// share keys. With one, the rows that have most to do come first, and the second of two waves of blocks runs backwards: so a
+/// multiprocessor that has a long one gets a short one beside it.
+#[device]
+pub fn assigned(rows: usize, others: usize, wave: usize) -> (usize, usize) {
+    let id = block::x();
+    if wave == 0 {
+        (id % rows, id / rows)
+    } else {
+        let (chunk, first) = (id / wave, id / wave * wave);
+        let last = (rows * others).min(first + wave) - 1;
+        let rank = if chunk % 2 == 1 { last - (id - first) } else { id };
+        (rows - 1 - rank / others, rank % others)
+    }
+}
+
+/// What a block knows of its work, read from shared memory where it is needed: what is made of it anew costs less than registers, of which the products
+/// have none to spare.
+#[device]
+#[derive(Clone, Copy)]
+struct Held<T: Float> {
+    q: View<T, 2>,
+    k: View<T, 2>,
+    v: View<T, 2>,
+    batch: usize,
+    head: usize,
+    piece: usize,
+    sequence: usize,
+    first: usize,
+    row0: usize,
+    lq: usize,
+    lk: usize,
+    tiles: usize,
+    list: usize,
+    thread: usize,
+}
+
+#[device]
+fn held<T: Float, const W: usize>(kept: Shared<u32, 1>, q: View<T, 4>, k: View<T, 4>, v: View<T, 4>) -> Held<T> {
+    let [batch, head, kv, piece] = kept.load::<4>(0).map(|x| x as usize);
+    let [query, key, lq, lk] = kept.load::<4>(4).map(|x| x as usize);
+    let [row0, tiles, list, sequence] = kept.load::<4>(8).map(|x| x as usize);
+    Held {
+        q: q.at(batch).at(head).offset((query, 0)),
+        k: k.at(batch).at(kv).offset((key, 0)),
+        v: v.at(batch).at(kv).offset((key, piece * W)),
+        batch,
+        head,
+        piece,
+        sequence,
+        first: query,
+        row0,
+        lq,
+        lk,
+        tiles,
+        list,
+        // Plus 0, which the compiler does not know: it would keep all addresses from one tile to the next.
+        thread: thread::x() + kept[12] as usize,
+    }
+}
+
+/// O ← softmax(score(scale·Q·Kᵀ))·V, and the logarithm of the sum of exponentials.
+#[kernel(
+    block = THREADS, max_registers = 128,
+    grid = longest.div_ceil(BM) * q.dim(1) * v.dim(3).div_ceil(W) * count,
+    tolerance(o(relative = 8e-3, absolute = 1e-5), lse(relative = 1e-5, absolute = 1e-5)),
+    instances(
+        T = f32, M = Plain, P = Dense, S = Whole, W = 128, V = 4, THREADS = 256;
+        T = f32, M = Plain, P = Listed, S = Whole, W = 128, V = 4, THREADS = 128;
+        T = f16, M = Alibi, P = Dense, S = Packed, W = 64, V = 4, THREADS = 256;
+        T = bf16, M = Plain, P = Dense, S = Padded, W = 32, V = 1, THREADS = 128
+    ),
+    derived(BM = THREADS / 2, Q = W / 32, L = (W * 2).div_ceil(THREADS), NK = 512 / THREADS),
+)]
+#[requires(
+    k.dim(3) == q.dim(3), v.dim(1) == k.dim(1), v.dim(2) == k.dim(2), v.dim(0) == k.dim(0), k.dim(0) == q.dim(0),
+    k.dim(1) > 0, q.dim(1) % k.dim(1) == 0, left <= 0x4000_0000, right <= 0x4000_0000, q.dim(2) < 0x4000_0000, k.dim(2) < 0x4000_0000,
+    o.dim(0) == q.dim(0), o.dim(1) == q.dim(1), o.dim(2) == q.dim(2), o.dim(3) == v.dim(3),
+    lse.dim(0) == q.dim(0), lse.dim(1) == q.dim(1), lse.dim(2) == q.dim(2),
+    q.aligned(V), k.aligned(V), v.aligned(V), o.aligned(V), q.dim(3) % (if V == 4 { 8 } else { 1 }) == 0, v.dim(3) % V == 0,
+)]
+pub fn attention<
+    T: Float,
+    M: Score,
+    P: Pattern,
+    S: Sequences,
+    const W: usize,
+    const V: usize,
+    const THREADS: usize,
+    const BM: usize,
+    const Q: usize,
+    const L: usize,
+    const NK: usize,
+>(
+    q: View<T, 4>,
+    k: View<T, 4>,
+    v: View<T, 4>,
+    o: ViewMut<T, 4>,
+    mut lse: ViewMut<f32, 3>,
+    scale: f32,
+    left: usize,
+    right: usize,
+    score: M,
+    pattern: P,
+    sequences: S,
+    count: usize,
+    longest: usize,
+    wave: usize,
+) {
+    let (heads, pieces) = (q.dim(1), v.dim(3).div_ceil(W));
+    let (tile, other) = assigned(longest.div_ceil(BM), heads * pieces * count, wave);
+    let (head, piece, sequence) = (other % heads, other / heads % pieces, other / heads / pieces);
+    let span = sequences.span(sequence, q.dim(2), k.dim(2));
+    let (lq, lk, row0) = (span.queries, span.keys, tile * BM);
+    if row0 >= lq {
+        return;
+    }
+    let last = (row0 + BM).min(lq) - 1;
+    let begin = (row0 + lk).saturating_sub(lq + left);
+    let end = (last + lk + 1 + right).saturating_sub(lq).min(lk);
+    let (list, tiles) = pattern.tiles(head, tile, begin, end);
+
+    let (row, col) = corner(thread::x());
+    let p = Shared::<f32, 2>::new([KEYS, BM]);
+    // Of each row the largest logit and the sum of exponentials; and what is wanted again at the end. In registers they would be in the
+    // way of the products.
+    let (tops, sums) = (Shared::<f32, 1>::new([BM]), Shared::<f32, 1>::new([BM]));
+    let ab = slices(BM);
+    let slots = Shared::<f32, 3>::over(ab, [2, SLICE, W]);
+    let kept = Shared::<u32, 1>::new([16]);
+    if col == 0 {
+        tops.store(row, [f32::NEG_INFINITY; 4]);
+        sums.store(row, [0.0; 4]);
+    }
+    if thread::x() == 0 {
+        let kv = head / (heads / k.dim(1));
+        kept.store(0, [span.batch as u32, head as u32, kv as u32, piece as u32]);
+        kept.store(4, [span.query as u32, span.key as u32, lq as u32, lk as u32]);
+        kept.store(8, [row0 as u32, tiles as u32, list as u32, sequence as u32]);
+        kept.store(12, [0]);
+    }
+    block::sync();
+    let depth = q.dim(3);
+    let mut acc = [[[[0.0f32; 4]; 4]; Q]; 1];
+    if tiles > 0 {
+        let thread = thread::x();
+        let Held { q, k, .. } = held::<T, W>(kept, q, k, v);
+        let key0 = pattern.key(list, 0);
+        put_rows::<T, 4>(ab, 0, 0, thread, fetch_rows::<T, 4, V>(q, thread, row0, lq, 0, depth));
+        put_rows::<T, NK>(ab, 0, BM, thread, fetch_rows::<T, NK, V>(k, thread, key0, lk, 0, depth));
+    }
+    block::sync();
+    let mut t = 0;
+    while t < kept[9] as usize {
+        let mut s = {
+            let here = held::<T, W>(kept, q, k, v);
+            let key0 = pattern.key(here.list, t);
+            scores::<T, T, BM, 4, NK, V>(here.q, here.row0, here.lq, here.k, key0, here.lk, depth, ab, here.thread)
+        };
+        let Held { v: values, row0, lq, lk, list, thread, head, sequence, .. } = held::<T, W>(kept, q, k, v);
+        let (row, col) = corner(thread);
+        let key0 = pattern.key(list, t);
+        let first = fetch_keys::<T, L, W, V>(values, thread, key0, lk);
+        for i in unroll(0..4) {
+            for x in unroll(0..8) {
+                let (query, key) = (row0 + row + i, key0 + col + x / 4 * 32 + x % 4);
+                let at = Place { sequence, head, query: query.min(lq - 1), key: key.min(lk - 1), lengths: (lq, lk) };
+                s[0][x / 4][i][x % 4] = score.score(s[0][x / 4][i][x % 4] * scale, at);
+            }
+        }
+        // How far the tile's first key lies behind the position of its first query.
+        let ahead = (key0 + lq) as i32 - (row0 + lk) as i32;
+        let (low, high) = (-(left as i32), right as i32);
+        if key0 + KEYS > lk || ahead + KEYS as i32 - 1 > high || ahead - (BM as i32 - 1) < low {
+            let ahead = ahead + col as i32 - row as i32;
+            for i in unroll(0..4) {
+                for x in unroll(0..8) {
+                    let apart = ahead + (x / 4 * 32 + x % 4) as i32 - i as i32;
+                    if apart < low || apart > high || key0 + col + x / 4 * 32 + x % 4 >= lk {
+                        s[0][x / 4][i][x % 4] = f32::NEG_INFINITY;
+                    }
+                }
+            }
+        }
+        let (mut max, mut sum) = (tops.load::<4>(row), sums.load::<4>(row));
+        for i in unroll(0..4) {
+            let mut top = max[i];
+            for x in unroll(0..8) {
+                top = top.max(s[0][x / 4][i][x % 4]);
+            }
+            let top = of_row(top, |a, b| a.max(b));
+            // Of nothing but −∞: exp2(−∞ − MIN) = 0, never NaN.
+            let base = (top * std::f32::consts::LOG2_E).max(f32::MIN);
+            let old = fast::exp2((max[i] * std::f32::consts::LOG2_E).max(f32::MIN) - base);
+            max[i] = top;
+            let mut part = 0.0;
+            for x in unroll(0..8) {
+                let e = fast::exp2(s[0][x / 4][i][x % 4].mul_add(std::f32::consts::LOG2_E, -base));
+                s[0][x / 4][i][x % 4] = e;
+                part += e;
+            }
+            sum[i] = sum[i].mul_add(old, of_row(part, |a, b| a + b));
+            for x in unroll(0..4 * Q) {
+                acc[0][x / 4][i][x % 4] *= old;
+            }
+        }
+        share(p, thread, &s);
+        // A row of P stays within its warp.
+        warp::sync();
+        if col == 0 {
+            tops.store(row, max);
+            sums.store(row, sum);
+        }
+        t += 1;
+        let here = held::<T, W>(kept, q, k, v);
+        let next = pattern.key(here.list, t.min(here.tiles - 1));
+        let nq = fetch_rows::<T, 4, V>(here.q, here.thread, here.row0, here.lq, 0, depth);
+        let nk = fetch_rows::<T, NK, V>(here.k, here.thread, next, here.lk, 0, depth);
+        let key0 = pattern.key(here.list, t - 1);
+        accumulate::<T, W, Q, L, V>(&mut acc, p, here.v, key0, here.lk, first, slots, here.thread);
+        let thread = held::<T, W>(kept, q, k, v).thread;
+        put_rows::<T, 4>(ab, 0, 0, thread, nq);
+        put_rows::<T, NK>(ab, 0, BM, thread, nk);
+        block::sync();
+    }
+    let Held { batch, head, piece, first, row0, lq, thread, .. } = held::<T, W>(kept, q, k, v);
+    let (row, col) = corner(thread);
+    let o = o.at(batch).at(head).offset((first, piece * W));
+    let (max, sum) = (tops.load::<4>(row), sums.load::<4>(row));
+    for i in unroll(0..4) {
+        let query = row0 + row + i;
+        // The largest has a weight of 1.
+        let some = max[i] > f32::NEG_INFINITY;
+        let inverse = if some { 1.0 / sum[i] } else { 0.0 };
+        if query < lq {
+            for part in unroll(0..Q) {
+                for x in unroll(0..4 / V) {
+                    let at = col + part * 32 + x * V;
+                    if at < o.cols() {
+                        let mut out = [T::from_f32(0.0); V];
+                        for e in unroll(0..V) {
+                            out[e] = T::from_f32(acc[0][part][i][x * V + e] * inverse);
+                        }
+                        o.store((query, at), out);
+                    }
+                }
+            }
+            if piece == 0 && col == 0 {
+                let log = if some { max[i] + fast::ln(sum[i]) } else { f32::NEG_INFINITY };
+                lse[(batch, head, first + query)] = log;
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Which queries and keys a block has to do with: the sequences of a batch, and the tiles of keys that a tile of queries looks at.
+
+pub use items::*;
+
+#[kernel_dsl::device]
+mod items {
+    use kernel_dsl::prelude::*;
+
+    /// A sequence: where its queries and keys lie in the views, and how many there are.
+    #[derive(Clone, Copy)]
+    pub struct Span {
+        /// Index of the views' first dimension.
+        pub batch: usize,
+        /// The row of the first query.
+        pub query: usize,
+        /// Queries.
+        pub queries: usize,
+        /// The row of the first key.
+        pub key: usize,
+        /// Keys.
+        pub keys: usize,
+    }
+
+    /// How the sequences of a batch lie in memory.
+    pub trait Sequences: Copy {
+        /// Sequence `i`, of views with so many rows of queries and of keys.
+        fn span(&self, i: usize, queries: usize, keys: usize) -> Span;
+    }
+
+    /// All of one length, a sequence an index of the views' first dimension.
+    #[derive(Clone, Copy, Debug, DeviceCopy)]
+    pub struct Whole;
+
+    impl Sequences for Whole {
+        fn span(&self, i: usize, queries: usize, keys: usize) -> Span {
+            Span { batch: i, query: 0, queries, key: 0, keys }
+        }
+    }
+
+    /// Padded to one length, of which each sequence has the first rows.
+    #[derive(Clone, Copy, Debug, DeviceCopy)]
+    pub struct Padded {
+        /// Queries, one number a sequence.
+        pub queries: View<u32, 1>,
+        /// Keys, one number a sequence.
+        pub keys: View<u32, 1>,
+    }
+
+    impl Sequences for Padded {
+        fn span(&self, i: usize, queries: usize, keys: usize) -> Span {
+            let (q, k) = (self.queries[i] as usize, self.keys[i] as usize);
+            Span { batch: i, query: 0, queries: q.min(queries), key: 0, keys: k.min(keys) }
+        }
+    }
+
+    /// One behind the other in views of one batch: sequence i has the rows from the i-th number to the next.
+    #[derive(Clone, Copy, Debug, DeviceCopy)]
+    pub struct Packed {
+        /// Where each sequence's queries begin, and the end of the last.
+        pub queries: View<u32, 1>,
+        /// The same of keys.
+        pub keys: View<u32, 1>,
+    }
+
+    impl Sequences for Packed {
+        fn span(&self, i: usize, queries: usize, keys: usize) -> Span {
+            let q = (self.queries[i] as usize).min(queries);
+            let k = (self.keys[i] as usize).min(keys);
+            let to = (self.queries[i + 1] as usize).min(queries).max(q);
+            let key_to = (self.keys[i + 1] as usize).min(keys).max(k);
+            Span { batch: 0, query: q, queries: to - q, key: k, keys: key_to - k }
+        }
+    }
+
+    /// Keys of a tile.
+    pub const KEYS: usize = 64;
+
+    /// The tiles of keys that a tile of queries looks at.
+    pub trait Pattern: Copy {
+        /// Where the list of tiles begins, and how many they are: of a head's `row`-th tile of queries, which see keys from `begin` to
+        /// `end` at most.
+        fn tiles(&self, head: usize, row: usize, begin: usize, end: usize) -> (usize, usize);
+
+        /// The first key of the `i`-th tile of the list that begins at `first`.
+        fn key(&self, first: usize, i: usize) -> usize;
+    }
+
+    /// All of them.
+    #[derive(Clone, Copy, Debug, DeviceCopy)]
+    pub struct Dense;
+
+    impl Pattern for Dense {
+        fn tiles(&self, _head: usize, _row: usize, begin: usize, end: usize) -> (usize, usize) {
+            let first = begin / KEYS;
+            (first, if begin < end { end.div_ceil(KEYS) - first } else { 0 })
+        }
+
+        fn key(&self, first: usize, i: usize) -> usize {
+            (first + i) * KEYS
+        }
+    }
+
+    /// Those that a list has: blocks of `size` keys, a multiple of [`KEYS`], for each tile of as many queries.
+    #[derive(Clone, Copy, Debug, DeviceCopy)]
+    pub struct Listed {
+        /// [head, tile of queries, and one more]: where its list begins.
+        pub rows: View<u32, 2>,
+        /// The blocks, by their number.
+        pub blocks: View<u32, 1>,
+        /// Keys of a block.
+        pub size: usize,
+    }
+
+    impl Pattern for Listed {
+        fn tiles(&self, head: usize, row: usize, _begin: usize, _end: usize) -> (usize, usize) {
+            let first = self.rows[(head, row)] as usize;
+            let each = self.size / KEYS;
+            (first * each, (self.rows[(head, row + 1)] as usize - first) * each)
+        }
+
+        fn key(&self, first: usize, i: usize) -> usize {
+            let each = self.size / KEYS;
+            self.blocks[(first + i) / each] as usize * self.size + (first + i) % each * KEYS
+        }
+    }
+}

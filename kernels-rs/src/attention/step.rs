@@ -1,0 +1,202 @@
+//! A decoding step's attention as one calls it.
+
+use super::cache::{Contiguous, Paged, Pages, Scaled, Scales, Stored, Unscaled};
+use super::call::Passed;
+use super::decode::decode;
+use crate::queue::reading;
+use crate::{Memory, Queue};
+use kernel_dsl::{Element, Float, GenericArgument};
+use runtime::{BufferView, BufferViewMut, Error};
+
+/// Blocks of a multiprocessor that its registers have room for.
+const RESIDENT: usize = 4;
+/// Keys of a split, at least.
+const LEAST: usize = 64;
+
+/// What the parts of a decoding step need between its blocks, of a device or of a graph in the making. It belongs to one stream of work: two steps that run at once need one each.
+#[derive(Debug)]
+pub struct Scratch {
+    parts: Memory<f32>,
+    logs: Memory<f32>,
+    ended: Memory<u32>,
+    shape: [usize; 3],
+    splits: usize,
+}
+
+impl Scratch {
+    /// For q of [sequence, head, element] and caches with so many heads and room for so many keys a sequence.
+    ///
+    /// # Errors
+    /// Where memory is short.
+    pub fn new(on: &impl Queue, shape: [usize; 3], groups: usize, room: usize) -> Result<Scratch, Error> {
+        let [sequences, heads, width] = shape;
+        let blocks = sequences * heads.min(groups.max(1) * heads.div_ceil(groups.max(1)).div_ceil(4));
+        let full = (RESIDENT * on.device().facts().multiprocessors as usize).div_ceil(blocks.max(1));
+        Scratch::with_splits(on, [sequences, heads, width], full.clamp(1, room.div_ceil(LEAST).max(1)))
+    }
+
+    /// The same, with keys in so many splits.
+    ///
+    /// # Errors
+    /// Where memory is short.
+    pub fn with_splits(on: &impl Queue, shape: [usize; 3], splits: usize) -> Result<Scratch, Error> {
+        let [sequences, heads, width] = shape;
+        let splits = splits.max(1);
+        Ok(Scratch {
+            parts: on.scratch(sequences * heads * splits * width)?,
+            logs: on.scratch(sequences * heads * splits * 2)?,
+            ended: on.keep(on.device().zeros(sequences * heads)?)?,
+            shape,
+            splits,
+        })
+    }
+}
+
+/// O ← softmax(scale·q·Kᵀ)·V of one query a sequence, over keys and values in a cache.
+///
+/// q and O are [sequence, head, element], of heads of at most 256 elements, a multiple of 16 bytes of the cache's; heads are a multiple of the cache's, and
+/// neighbours share one. `lengths` says how many keys each sequence has. A sequence without keys gives zeros.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[must_use]
+pub struct Decode {
+    scale: Option<f32>,
+}
+
+impl Decode {
+    /// Logits are scaled by 1 / √(elements of a head).
+    pub const fn new() -> Decode {
+        Decode { scale: None }
+    }
+
+    /// The factor of the products.
+    pub const fn scale(self, scale: f32) -> Decode {
+        Decode { scale: Some(scale) }
+    }
+
+    /// Queues the step, with a cache of [sequence, head, row, element].
+    ///
+    /// # Errors
+    /// Where the extents do not belong together, rows are not aligned to 16 bytes, or a buffer is another device's.
+    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
+    pub fn run<T: Float + GenericArgument, K: Stored + GenericArgument>(
+        self,
+        on: &impl Queue,
+        q: &BufferView<'_, T, 3>,
+        [k, v]: [&BufferView<'_, K, 4>; 2],
+        lengths: &BufferView<'_, u32, 1>,
+        o: &mut BufferViewMut<'_, T, 3>,
+        scratch: &mut Scratch,
+    ) -> Result<(), Error> {
+        self.any(on, q, [k, v], Unscaled, Contiguous, lengths, o, scratch)
+    }
+
+    /// Queues the step, with a cache of pages, [page, head, row of the page, element]; `table` is [sequence, page of the sequence] and says which page
+    /// it is.
+    ///
+    /// # Errors
+    /// As for [`run`](Decode::run).
+    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
+    pub fn run_paged<T: Float + GenericArgument, K: Stored + GenericArgument>(
+        self,
+        on: &impl Queue,
+        q: &BufferView<'_, T, 3>,
+        [k, v]: [&BufferView<'_, K, 4>; 2],
+        table: &BufferView<'_, u32, 2>,
+        lengths: &BufferView<'_, u32, 1>,
+        o: &mut BufferViewMut<'_, T, 3>,
+        scratch: &mut Scratch,
+    ) -> Result<(), Error> {
+        // SAFETY: the table is noted as read by the launch, which is queued before its borrow ends.
+        let pages = Paged { table: unsafe { table.detached() } };
+        reading(on, table, || self.any(on, q, [k, v], Unscaled, pages, lengths, o, scratch))
+    }
+
+    /// Queues the step, with a cache of bytes: [sequence, head, row, element], and a factor for each of [sequence, head, row].
+    ///
+    /// # Errors
+    /// As for [`run`](Decode::run).
+    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
+    pub fn run_scaled<T: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        q: &BufferView<'_, T, 3>,
+        [k, v]: [&BufferView<'_, i8, 4>; 2],
+        [key_scales, value_scales]: [&BufferView<'_, f32, 3>; 2],
+        lengths: &BufferView<'_, u32, 1>,
+        o: &mut BufferViewMut<'_, T, 3>,
+        scratch: &mut Scratch,
+    ) -> Result<(), Error> {
+        let [planes, heads, rows, _] = k.extents();
+        for scales in [key_scales, value_scales] {
+            if scales.extents() != [planes, heads, rows] {
+                return Err(Error::View {
+                    element: <f32 as Element>::TYPE,
+                    len: scales.extents().iter().product(),
+                    extents: vec![planes, heads, rows],
+                    strides: scales.strides().to_vec(),
+                    why: format!("there is a scale for each head of each row, and these are {:?}", scales.extents()),
+                });
+            }
+        }
+        // SAFETY: the scales are noted as read by the launch, which is queued before their borrow ends; they have an element for each head of each row.
+        let scales = unsafe { Scaled { keys: key_scales.detached(), values: value_scales.detached() } };
+        let step = || self.any(on, q, [k, v], scales, Contiguous, lengths, o, scratch);
+        reading(on, key_scales, || reading(on, value_scales, step))
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
+    fn any<T: Float + GenericArgument, K: Stored + GenericArgument, C: Scales + Passed, P: Pages + Passed>(
+        self,
+        on: &impl Queue,
+        q: &BufferView<'_, T, 3>,
+        [k, v]: [&BufferView<'_, K, 4>; 2],
+        scales: C,
+        pages: P,
+        lengths: &BufferView<'_, u32, 1>,
+        o: &mut BufferViewMut<'_, T, 3>,
+        scratch: &mut Scratch,
+    ) -> Result<(), Error> {
+        let [sequences, heads, width] = q.extents();
+        let groups = k.extents()[1];
+        let Scratch { parts, logs, ended, shape: [_, of_heads, of_width], splits } = scratch;
+        // Of fewer sequences than it was made for, the first.
+        let splits = *splits;
+        let of_width = *of_width;
+        let strides = [*of_heads * splits * of_width, splits * of_width, of_width, 1];
+        let mut parts = parts.view_strided_mut([sequences, heads, splits, width], strides)?;
+        let mut logs = logs.view_mut([sequences, heads, splits, 2])?;
+        let counters = ended.len();
+        let mut ended = ended.view_mut([counters])?;
+        let scale = self.scale.unwrap_or(1.0 / (width.max(1) as f32).sqrt());
+        macro_rules! launch {
+            ($lanes:literal, $wide:literal, $e:literal, $group:literal, $u:literal) => {
+                // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them, whatever lengths and
+                // pages say; the oracle ran it at and around every edge of its splits (`kernels check`).
+                unsafe {
+                    decode::<T, K, C, P, $lanes, $wide, $e, $group, $u>::launch_unchecked(
+                        on, q, *k, *v, scales, pages, lengths, o, &mut parts, &mut logs, &mut ended, groups, splits, scale,
+                    )
+                }
+            };
+        }
+        macro_rules! by_group {
+            ($lanes:literal, $wide:literal, $e:literal, $u:literal, $less:literal) => {
+                match heads.checked_div(groups) {
+                    Some(0 | 1) => launch!($lanes, $wide, $e, 1, $u),
+                    Some(2) => launch!($lanes, $wide, $e, 2, $u),
+                    _ => launch!($lanes, $wide, $e, 4, $less),
+                }
+            };
+        }
+        match (size_of::<K>(), width) {
+            (4, ..=64) => by_group!(8, 4, 8, 4, 2),
+            (4, ..=128) => by_group!(16, 4, 8, 4, 2),
+            (4, _) => by_group!(32, 4, 8, 4, 2),
+            (2, ..=64) => by_group!(8, 8, 8, 4, 2),
+            (2, ..=128) => by_group!(16, 8, 8, 4, 2),
+            (2, _) => by_group!(32, 8, 8, 4, 2),
+            (_, ..=128) => by_group!(8, 16, 16, 2, 1),
+            _ => by_group!(16, 16, 16, 2, 1),
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The two products of attention by a block of threads: what the kernels of [`prefill`](super::prefill) and [`backward`](super::backward) are made of.
+//!
+//! [`scores`] is A·Bᵀ of a tile of rows with a tile of 64 rows of another matrix, along the head's dimension; [`accumulate`] adds P·B, P
+//! the tile that came of it, to accumulators as wide as a head. The page of [`attention`](super) has a picture.
+
+use super::span::KEYS;
+use crate::gemm::tile::outer;
+use kernel_dsl::prelude::*;
+
+/// Of the head's dimension, products that a slice of [`scores`] has; of keys, those that one of [`accumulate`] has.
+#[device]
+pub const SLICE: usize = 8;
+
+/// Which row and column of the block's tile a thread's first square of 4 × 4 begins at. A warp has 16 rows and all columns, lanes as
+/// 4 × 8; eight lanes in a row, of which each asks for 16 bytes, ask for two pieces of rows and four of columns.
+#[device]
+pub fn corner(thread: usize) -> (usize, usize) {
+    let (warp, lane) = (thread / 32, thread % 32);
+    (warp * 16 + (lane / 16 * 2 + lane % 2) * 4, lane % 16 / 2 * 4)
+}
+
+/// The combination of all lanes that have the same rows.
+#[device]
+pub fn of_row(x: f32, combine: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut x = x;
+    for step in unroll(1..4) {
+        x = combine(x, warp::shuffle_xor(x, 1 << step));
+    }
+    x
+}
+
+/// A thread's share of a slice of [`scores`]: of rows from `first` on, as many as the block has room for, products from `at` on, zeros behind
+/// the last of `depth`. Behind the last row it is repeated: what comes of it counts for nothing. In one access where `V` is 4, which says that rows
+/// end at a whole slice.
+#[device]
+pub fn fetch_rows<T: Float, const N: usize, const V: usize>(
+    g: View<T, 2>,
+    thread: usize,
+    first: usize,
+    rows: usize,
+    at: usize,
+    depth: usize,
+) -> [T; N] {
+    let row = (first + thread / (SLICE / N)).min(rows - 1);
+    let col = at + thread % (SLICE / N) * N;
+    let mut x = [T::from_f32(0.0); N];
+    if V == 4 {
+        if at < depth {
+            x = g.load((row, col));
+        }
+    } else {
+        for i in unroll(0..N) {
+            if col + i < depth {
+                x[i] = g[(row, col + i)];
+            }
+        }
+    }
+    x
+}
+
+/// The same from registers to shared memory, turned: row k of `to` is product k, and the rows begin at column `col`.
+#[device]
+pub fn put_rows<T: Float, const N: usize>(mut to: Shared<f32, 3>, buf: usize, col: usize, thread: usize, from: [T; N]) {
+    for i in unroll(0..N) {
+        to[(buf, thread % (SLICE / N) * N + i, col + thread / (SLICE / N))] = from[i].to_f32();
+    }
+}
+
+/// A thread's share of a slice of [`accumulate`]: rows from `first` on, zeros behind the last, and behind the last column.
+#[device]
+pub fn fetch_keys<T: Float, const L: usize, const W: usize, const V: usize>(
+    g: View<T, 2>,
+    thread: usize,
+    first: usize,
+    rows: usize,
+) -> [[T; 4]; L] {
+    let mut out = [[T::from_f32(0.0); 4]; L];
+    for s in unroll(0..L) {
+        let id = thread + s * block::threads();
+        let (key, col) = (first + id / (W / 4), id % (W / 4) * 4);
+        if (L * block::threads() == SLICE * W / 4 || id < SLICE * W / 4) && key < rows {
+            if V == 4 {
+                if col < g.cols() {
+                    out[s] = g.load((key, col));
+                }
+            } else {
+                for i in unroll(0..4) {
+                    if col + i < g.cols() {
+                        out[s][i] = g[(key, col + i)];
+                    }
+                }
+            }
+        }
+    }
+    out
+}
+
+/// The same from registers to shared memory.
+#[device]
+pub fn put_keys<T: Float, const L: usize, const W: usize>(to: Shared<f32, 2>, thread: usize, from: &[[T; 4]; L]) {
+    for s in unroll(0..L) {
+        let id = thread + s * block::threads();
+        if L * block::threads() == SLICE * W / 4 || id < SLICE * W / 4 {
+            to.store((id / (W / 4), id % (W / 4) * 4), from[s].map(T::to_f32));
+        }
+    }
+}
+
+/// Two slices of both operands of [`scores`] side by side. What is turned on its way is stored down a column: four more a row keep the stores of
+/// a warp in banks of their own.
+#[device]
+pub fn slices(rows: usize) -> Shared<f32, 3> {
+    Shared::with_pitch([2, SLICE, rows + KEYS], rows + KEYS + 4)
+}
+
+/// S ← A·Bᵀ: `BM` rows of `a` from `a0` on, and `KEYS` rows of `b` from `b0` on. The first slices are there already. The block meets once a
+/// slice, at its end.
+#[device]
+pub fn scores<A: Float, B: Float, const BM: usize, const NA: usize, const NB: usize, const V: usize>(
+    a: View<A, 2>,
+    a0: usize,
+    rows: usize,
+    b: View<B, 2>,
+    b0: usize,
+    keys: usize,
+    depth: usize,
+    ab: Shared<f32, 3>,
+    thread: usize,
+) -> [[[[f32; 4]; 4]; 2]; 1] {
+    let (row, col) = corner(thread);
+    let mut s = [[[[0.0f32; 4]; 4]; 2]; 1];
+    for at in rolled((0..depth).step_by(2 * SLICE)) {
+        for buf in unroll(0..2) {
+            let next = at + (buf + 1) * SLICE;
+            // A's slice and then B's, each for half of the time, in the same registers.
+            let na = fetch_rows::<A, NA, V>(a, thread, a0, rows, next, depth);
+            for k in unroll(0..SLICE / 2) {
+                step(&mut s, ab, [buf, k, row, BM + col]);
+            }
+            put_rows::<A, NA>(ab, 1 - buf, 0, thread, na);
+            let nb = fetch_rows::<B, NB, V>(b, thread, b0, keys, next, depth);
+            for k in unroll(SLICE / 2..SLICE) {
+                step(&mut s, ab, [buf, k, row, BM + col]);
+            }
+            put_rows::<B, NB>(ab, 1 - buf, BM, thread, nb);
+            block::sync();
+        }
+    }
+    s
+}
+
+/// One product of each element of S.
+#[device]
+fn step(s: &mut [[[[f32; 4]; 4]; 2]; 1], ab: Shared<f32, 3>, at: [usize; 4]) {
+    let [buf, k, row, col] = at;
+    let fa = [ab.load::<4>((buf, k, row))];
+    let fb = [ab.load::<4>((buf, k, col)), ab.load::<4>((buf, k, col + 32))];
+    outer::<1, 2>(s, &fa, &fb);
+}
+
+/// Where the piece of four rows that begins at `row` is found in the row of P for key `key`: in an order of its own for each four keys, so that
+/// eight lanes that store one each, at four keys, ask each bank once.
+#[device]
+pub fn turned(row: usize, key: usize) -> usize {
+    row ^ (key / 4 % 4 * 8)
+}
+
+/// What a thread has of a tile goes to shared memory, for its warp to read by rows of keys.
+#[device]
+pub fn share(p: Shared<f32, 2>, thread: usize, s: &[[[[f32; 4]; 4]; 2]; 1]) {
+    let (row, col) = corner(thread);
+    for q in unroll(0..2) {
+        for j in unroll(0..4) {
+            let key = col + 32 * q + j;
+            p.store((key, turned(row, col)), [s[0][q][0][j], s[0][q][1][j], s[0][q][2][j], s[0][q][3][j]]);
+        }
+    }
+}
+
+/// acc += P·B: `b`'s rows from `b0` on, of `keys`; `first` is the first slice, fetched already. The block must have read what shared memory held, and
+/// meets once a slice.
+#[device]
+pub fn accumulate<B: Float, const W: usize, const Q: usize, const L: usize, const V: usize>(
+    acc: &mut [[[[f32; 4]; 4]; Q]; 1],
+    p: Shared<f32, 2>,
+    b: View<B, 2>,
+    b0: usize,
+    keys: usize,
+    first: [[B; 4]; L],
+    sb: Shared<f32, 3>,
+    thread: usize,
+) {
+    let (row, col) = corner(thread);
+    let live = (keys - b0.min(keys)).min(KEYS);
+    put_keys::<B, L, W>(sb.at(0), thread, &first);
+    block::sync();
+    for at in rolled((0..live).step_by(2 * SLICE)) {
+        for buf in unroll(0..2) {
+            let next = fetch_keys::<B, L, W, V>(b, thread, b0 + at + (buf + 1) * SLICE, keys);
+            for k in unroll(0..SLICE) {
+                let key = at + buf * SLICE + k;
+                let fp = [p.load::<4>((key, turned(row, buf * SLICE + k)))];
+                let mut fb = [[0.0f32; 4]; Q];
+                for q in unroll(0..Q) {
+                    fb[q] = sb.load::<4>((buf, k, col + 32 * q));
+                }
+                outer::<1, Q>(acc, &fp, &fb);
+            }
+            put_keys::<B, L, W>(sb.at(1 - buf), thread, &next);
+            block::sync();
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Attention: of many queries beside its two products alone, over masks beside the whole, and of a decoding step beside a copy.
+
+use super::device::{drawn, timed};
+use super::{Error, Measured, Rate, Trial, all};
+use crate::attention::cache::Stored;
+use crate::attention::mask::{BlockMask, BlockSize, random};
+use crate::attention::{Attention, Decode, Scratch};
+use crate::gemm::Gemm;
+use ::runtime::testing::{Draw, Random};
+use ::runtime::{Device, Stream};
+use kernel_dsl::half::f16;
+use kernel_dsl::{Float, GenericArgument};
+
+/// Sequences, heads, queries and keys, elements of a head.
+const SHAPES: [[usize; 4]; 4] = [[1, 16, 2048, 128], [4, 16, 512, 64], [1, 16, 4096, 128], [1, 16, 2048, 80]];
+
+/// What a measurement should last for launches and clocks not to show.
+const LONG_NS: f64 = 5e6;
+/// A guess of an H100's speed, for how often something is run in one measurement.
+const FLOP_PER_NS: f64 = 3e4;
+
+pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
+    let device = Device::cuda(0).map_err(Error::Device)?;
+    let stream = device.stream().map_err(Error::Device)?;
+    let mut measured = Vec::new();
+    for shape in SHAPES {
+        for causal in [false, true] {
+            measured.extend(whole::<f32>("attention f32", &stream, shape, causal, rounds)?);
+        }
+    }
+    for causal in [false, true] {
+        measured.extend(whole::<f16>("attention f16", &stream, SHAPES[0], causal, rounds)?);
+    }
+    for (size, density) in
+        [(BlockSize::Large, 0.5), (BlockSize::Large, 0.1), (BlockSize::Small, 0.5), (BlockSize::Small, 0.1)]
+    {
+        measured.extend(masked(&stream, [1, 16, 4096, 128], size, density, rounds)?);
+    }
+    Ok(measured)
+}
+
+/// Beside the two products alone, of all keys, whose scores go to memory and come back.
+fn whole<T: Draw + Float + GenericArgument>(
+    kernel: &'static str,
+    stream: &Stream,
+    shape: [usize; 4],
+    causal: bool,
+    rounds: usize,
+) -> Result<Vec<Measured>, Error> {
+    let [batch, heads, length, width] = shape;
+    let (device, mut random) = (stream.device(), Random::new(1));
+    let elements = batch * heads * length * width;
+    let [q, k, v] = [(); 3].map(|()| drawn::<T>(device, &mut random, elements));
+    let (q, k, v) = (q?, k?, v?);
+    let zeros = |n: usize| device.zeros::<T>(n).map_err(Error::Device);
+    let (mut o, mut product, mut scores) =
+        (zeros(elements)?, zeros(elements)?, zeros(batch * heads * length * length)?);
+    let pairs = if causal { length * (length + 1) / 2 } else { length * length };
+    let flop = 4.0 * (batch * heads * pairs * width) as f64;
+    let times = (LONG_NS / (flop / FLOP_PER_NS)).clamp(2.0, 50.0) as u32;
+    let attention = if causal { Attention::new().causal() } else { Attention::new() };
+    let planes = [batch * heads, length, width];
+    let contenders = vec![
+        timed("ours", stream, times, || {
+            attention.run(stream, &q.view(shape)?, &k.view(shape)?, &v.view(shape)?, &mut o.view_mut(shape)?, None)
+        }),
+        timed("both products", stream, times, || {
+            let square = [batch * heads, length, length];
+            let gemm = Gemm::new().transpose_b();
+            gemm.run(stream, &q.view(planes)?, &k.view(planes)?, &mut scores.view_mut(square)?)?;
+            Gemm::new().run(stream, &scores.view(square)?, &v.view(planes)?, &mut product.view_mut(planes)?)
+        }),
+    ];
+    let seen = if causal { "causal" } else { "full" };
+    let shape = format!("{batch}x{heads}x{length}x{width}, {seen}");
+    all(vec![Trial { kernel, shape, rate: Some(Rate::Flop(flop)), contenders, after: Box::new(|| ()) }], rounds)
+}
+
+/// Over a random mask, beside the whole.
+fn masked(
+    stream: &Stream,
+    shape: [usize; 4],
+    size: BlockSize,
+    density: f64,
+    rounds: usize,
+) -> Result<Vec<Measured>, Error> {
+    let [batch, heads, length, width] = shape;
+    let (device, mut numbers) = (stream.device(), Random::new(1));
+    let elements = batch * heads * length * width;
+    let [q, k, v] = [(); 3].map(|()| drawn::<f32>(device, &mut numbers, elements));
+    let (q, k, v) = (q?, k?, v?);
+    let (mut o, mut other) =
+        (device.zeros::<f32>(elements).map_err(Error::Device)?, device.zeros::<f32>(elements).map_err(Error::Device)?);
+    let mask = BlockMask::new(size, heads, [length, length], random(density, 1));
+    let on_device = mask.upload(device).map_err(Error::Device)?;
+    let flop = 4.0 * mask.density() * (batch * heads * length * length * width) as f64;
+    let contenders = vec![
+        timed("ours", stream, 2, || {
+            let (q, k, v) = (q.view(shape)?, k.view(shape)?, v.view(shape)?);
+            Attention::new().run_sparse(stream, &q, &k, &v, &mut o.view_mut(shape)?, None, &on_device)
+        }),
+        timed("whole", stream, 2, || {
+            let (q, k, v) = (q.view(shape)?, k.view(shape)?, v.view(shape)?);
+            Attention::new().run(stream, &q, &k, &v, &mut other.view_mut(shape)?, None)
+        }),
+    ];
+    let shape = format!("{heads}x{length}x{width}, blocks of {}, density {:.3}", size.get(), mask.density());
+    let trial = Trial {
+        kernel: "block-sparse attention f32",
+        shape,
+        rate: Some(Rate::Flop(flop)),
+        contenders,
+        after: Box::new(|| ()),
+    };
+    all(vec![trial], rounds)
+}
+
+pub(super) fn measure_decode(rounds: usize) -> Result<Vec<Measured>, Error> {
+    let device = Device::cuda(0).map_err(Error::Device)?;
+    let stream = device.stream().map_err(Error::Device)?;
+    let mut measured = Vec::new();
+    for keys in [8192, 65_536] {
+        for splits in [None, Some(16), Some(32), Some(48)] {
+            measured.extend(decoded::<f32>("decode f32", &stream, [1, 16, 8, keys, 128], splits, rounds)?);
+        }
+    }
+    measured.extend(decoded::<f32>("decode f32", &stream, [8, 16, 8, 8192, 128], None, rounds)?);
+    measured.extend(decoded::<f16>("decode f16", &stream, [1, 16, 8, 65_536, 128], None, rounds)?);
+    Ok(measured)
+}
+
+/// Beside a copy of as many bytes.
+fn decoded<T: Draw + Float + Stored + GenericArgument>(
+    kernel: &'static str,
+    stream: &Stream,
+    shape: [usize; 5],
+    splits: Option<usize>,
+    rounds: usize,
+) -> Result<Vec<Measured>, Error> {
+    let [sequences, heads, groups, keys, width] = shape;
+    let (device, mut random) = (stream.device(), Random::new(1));
+    let rows = sequences * groups * keys * width;
+    let q = drawn::<T>(device, &mut random, sequences * heads * width)?;
+    let (k, v) = (drawn::<T>(device, &mut random, rows)?, drawn::<T>(device, &mut random, rows)?);
+    let lengths = device.upload(&vec![keys as u32; sequences]).map_err(Error::Device)?;
+    let mut o = device.zeros::<T>(sequences * heads * width).map_err(Error::Device)?;
+    let of_q = [sequences, heads, width];
+    let scratch = match splits {
+        Some(splits) => Scratch::with_splits(device, of_q, splits),
+        None => Scratch::new(device, of_q, groups, keys),
+    };
+    let mut scratch = scratch.map_err(Error::Device)?;
+    let (source, mut target) =
+        (device.zeros::<T>(rows).map_err(Error::Device)?, device.zeros::<T>(rows).map_err(Error::Device)?);
+    let bytes = 2.0 * (rows * size_of::<T>()) as f64;
+    let times = (LONG_NS / (bytes / 4e3)).clamp(2.0, 100.0) as u32;
+    let cache = [sequences, groups, keys, width];
+    let contenders = vec![
+        timed("ours", stream, times, || {
+            let (k, v) = (k.view(cache)?, v.view(cache)?);
+            let lengths = lengths.view([sequences])?;
+            Decode::new().run(stream, &q.view(of_q)?, [&k, &v], &lengths, &mut o.view_mut(of_q)?, &mut scratch)
+        }),
+        timed("copy", stream, times, || stream.copy(&source, &mut target)),
+    ];
+    let parts = splits.map_or(String::new(), |n| format!(", {n} splits"));
+    let shape = format!("{sequences}x{heads} queries, {groups}x{keys} keys of {width}{parts}");
+    all(vec![Trial { kernel, shape, rate: Some(Rate::Bytes(bytes)), contenders, after: Box::new(|| ()) }], rounds)
+}

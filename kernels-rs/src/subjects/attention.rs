@@ -1,0 +1,250 @@
+//! `attention`: of sequences of every layout, with every pattern of blocks.
+
+use super::stored::{at_rest, drawn, numbers, scalars};
+use super::{TINY, U, gamma};
+use crate::attention::prefill::attention;
+use crate::attention::score::{Alibi, Plain};
+use crate::attention::span::{Dense, Listed, Packed, Padded, Whole};
+use kernel_dsl::GenericArgument;
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::hir::Instance;
+use runtime::testing::{Bound, Case, Expected, Input, Random};
+
+runtime::register!(attention<f32, Plain, Dense, Whole, 128, 4, 256, 128, 4, 1, 2>, cases, reference);
+
+/// Whether the instance has `T` for one of its parameters.
+pub(super) fn has<T: GenericArgument>(instance: &Instance) -> bool {
+    instance.0.contains(&T::CONSTANT)
+}
+
+/// Beyond every sequence.
+const FAR: usize = 1 << 30;
+
+/// What a case is of.
+#[derive(Clone, Copy)]
+struct Shape {
+    heads: [usize; 2],
+    queries: usize,
+    keys: usize,
+    width: usize,
+    values: usize,
+    left: usize,
+    right: usize,
+    wave: usize,
+    scale: f32,
+}
+
+/// A matrix a head a sequence, with gaps behind rows, heads and sequences, in multiples of `unit`.
+fn heads(random: &mut Random, stored: Scalar, extents: [usize; 4], unit: usize) -> Input {
+    let [batch, heads, rows, width] = extents;
+    let gap = unit * random.below(3);
+    let row = (width + gap).max(unit);
+    let (head, all) = (rows * row + gap, heads * (rows * row + gap) + gap);
+    let strides = [all.max(unit), head.max(unit), row, 1];
+    drawn(random, stored, batch * strides[0].max(1) + heads * strides[1] + strides[2], extents, strides)
+}
+
+fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let &[wide, unit, _, rows, ..] = numbers(instance).as_slice() else { return Vec::new() };
+    // Elements of a head of Q: a whole slice where they are read four at once.
+    let (deep, odd) = if unit == 4 { (24, 8) } else { (9, 3) };
+    let any = Shape {
+        heads: [1, 1],
+        queries: 1,
+        keys: 1,
+        width: odd,
+        values: unit,
+        left: FAR,
+        right: FAR,
+        wave: 0,
+        scale: 0.5,
+    };
+    let first = [any, Shape { heads: [2, 1], queries: 3, keys: 13, width: 2 * odd, values: 3 * unit, right: 0, ..any }];
+    // A tile of this size is a million multiplications for each of four executors: the other instances have the same code.
+    if rows * wide > 64 * 64 {
+        return first.map(|shape| case(instance, random, shape)).into();
+    }
+    let shapes = [
+        any,
+        // More queries than keys, so that the first see none; tiles of unlike work.
+        Shape { heads: [2, 1], queries: rows + 1, keys: 65, width: deep, values: wide, right: 0, wave: 2, ..any },
+        // A window, and values wider than a tile.
+        Shape { heads: [2, 2], queries: 5, keys: 130, width: 2 * odd, values: wide + unit, left: 70, right: 3, ..any },
+        // Logits that leave but one key, and a sequence without keys.
+        Shape { queries: 3, keys: 64, values: 2 * unit, scale: 3e4, ..any },
+        Shape { queries: 3, keys: 0, ..any },
+        Shape {
+            queries: 1 + random.below(rows),
+            keys: 1 + random.below(150),
+            left: random.below(100),
+            right: random.below(100),
+            ..any
+        },
+    ];
+    shapes.map(|shape| case(instance, random, shape)).into()
+}
+
+fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
+    let &[_, unit, _, rows, ..] = numbers(instance).as_slice() else { return Case::new("", []) };
+    let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
+    let Shape { heads: [of_q, of_k], queries, keys, width, values, left, right, wave, scale } = shape;
+    let (padded, packed) = (has::<Padded>(instance), has::<Packed>(instance));
+    let batch = if packed { 1 } else { 2 };
+    // Of three packed sequences the second is empty.
+    let starts = |n: usize| [n / 4, n / 2, n / 2, n].map(|n| n as u32);
+    let mut inputs = vec![
+        heads(random, stored, [batch, of_q, queries, width], unit),
+        heads(random, stored, [batch, of_k, keys, width], unit),
+        heads(random, stored, [batch, of_k, keys, values], unit),
+        heads(random, stored, [batch, of_q, queries, values], unit),
+        Input::view(&random.values::<f32>(batch * of_q * queries), [batch, of_q, queries]),
+        Input::scalar(scale),
+        Input::scalar(left),
+        Input::scalar(right),
+    ];
+    if has::<Alibi>(instance) {
+        inputs.push(Input::slice(&[0.1f32, 0.25][..of_q]));
+    }
+    if has::<Listed>(instance) {
+        let (tiles, blocks) = (queries.div_ceil(rows), keys.div_ceil(rows));
+        let (mut starts, mut list) = (Vec::new(), Vec::new());
+        for _ in 0..of_q {
+            for _ in 0..tiles {
+                starts.push(list.len() as u32);
+                list.extend((0..blocks as u32).filter(|_| random.below(3) > 0));
+            }
+            starts.push(list.len() as u32);
+        }
+        inputs.push(Input::view(&starts, [of_q, tiles + 1]));
+        inputs.push(Input::slice(&list));
+        inputs.push(Input::scalar(rows));
+    }
+    if padded {
+        inputs.push(Input::slice(&[queries as u32, queries as u32 / 2]));
+        inputs.push(Input::slice(&[keys as u32 / 2, keys as u32 + 7]));
+    }
+    if packed {
+        inputs.push(Input::slice(&starts(queries)));
+        inputs.push(Input::slice(&starts(keys)));
+    }
+    let count = if packed { 3usize } else { batch };
+    inputs.extend([Input::scalar(count), Input::scalar(queries), Input::scalar(wave)]);
+    let band = |n: usize| if n == FAR { "all".to_string() } else { n.to_string() };
+    Case::new(
+        format!(
+            "{count} of {of_q} × {queries} queries, {of_k} × {keys} keys, {width} and {values} wide, {} before and {} behind, × {scale}",
+            band(left),
+            band(right)
+        ),
+        inputs,
+    )
+}
+
+/// What a query's softmax comes to, and how far off the kernel may be.
+struct Softmax {
+    /// Each weight over their sum, by key.
+    weights: Vec<(usize, f64)>,
+    /// By how much a weight may be off, relative.
+    each: Vec<f64>,
+    /// The same of their sum.
+    sum: f64,
+    log: f64,
+    log_off: f64,
+}
+
+/// With u = 2⁻²⁴ and to first order, for a logit x with the largest of its row m, and r = m − x:
+///
+/// * x is a sum of d products, scaled, and where there are slopes added to: off by e = γ(d + 2)·scale·Σ|q·k| + u·|x|;
+/// * 2^(x·log₂e − base): the rounding of the logarithm and of the fused operation are (r + |x|·0)·2u + 2u, base's own being common to all
+///   weights of a tile; the exponential is correctly rounded here, and a device's is compared by the kernel's tolerance: 2u;
+/// * each of `t` later tiles scales by an exponential of a difference of bases, of at most the range R of the row's logits: t·(R + 4)·u.
+///
+/// A weight is off by the sum of those, w; weights are positive, so their sum by the mean of w, and by γ of the additions, 64·t at most
+/// and 8 more. An output Σ p·v is off by Σ p·|v|·(w + mean + 2γ), and by the quotient's 2u. The logarithm of the sum is off by the sum's
+/// error, by 4u·|ln Σ|, and by m's and the final addition's u·(|m| + |lse|) and e of the largest. Weights below 2⁻¹²⁶ are zeros.
+fn softmax(logits: &[(usize, f64, f64)], tiles: usize) -> Option<Softmax> {
+    let top = logits.iter().map(|l| l.1).fold(f64::NEG_INFINITY, f64::max);
+    if top == f64::NEG_INFINITY {
+        return None;
+    }
+    let least = logits.iter().map(|l| l.1).fold(f64::INFINITY, f64::min);
+    // What is too far below the largest for a weight that is not 0.
+    let range = (top - least).min(200.0);
+    let own = |x: f64, off: f64| off + (2.0 * (top - x).min(200.0) + 5.0) * U + tiles as f64 * (range + 4.0) * U;
+    let total: f64 = logits.iter().map(|l| (l.1 - top).exp()).sum();
+    let weights: Vec<_> = logits.iter().map(|l| (l.0, (l.1 - top).exp() / total)).collect();
+    let each: Vec<f64> = logits.iter().map(|l| own(l.1, l.2)).collect();
+    let mean: f64 = weights.iter().zip(&each).map(|(w, e)| w.1 * e).sum();
+    let sum = mean + gamma(logits.len() + 2 * tiles + 8);
+    let log = top + total.ln();
+    let largest = logits.iter().filter(|l| top - l.1 < 1.0).map(|l| l.2).fold(0.0, f64::max);
+    let log_off = sum + largest + U * (4.0 * total.ln().abs() + 2.0 * top.abs() + log.abs() + 1.0);
+    Some(Softmax { weights, each, sum, log, log_off })
+}
+
+fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let &[_, _, _, tile, ..] = numbers(instance).as_slice() else { return Vec::new() };
+    let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
+    let [q, k, v, mut o, mut lse] = [0, 1, 2, 3, 4].map(|n| inputs[n].values());
+    let [scale, left, right] = [5, 6, 7].map(|n| inputs[n].value());
+    let (&[_, of_q, rows, width], &[_, of_k, keys, wide]) = (inputs[0].extents(), inputs[2].extents()) else {
+        return Vec::new();
+    };
+    let mut rest = inputs[8..].iter();
+    let mut array = |wanted: bool| if wanted { rest.next().map(Input::values).unwrap_or_default() } else { Vec::new() };
+    let slopes = array(has::<Alibi>(instance));
+    let listed = has::<Listed>(instance);
+    let (starts, blocks, _) = (array(listed), array(listed), array(listed));
+    let (padded, packed) = (has::<Padded>(instance), has::<Packed>(instance));
+    let lengths = [array(padded || packed), array(padded || packed)];
+    let count = array(true)[0] as usize;
+
+    let (mut o_bounds, mut lse_bounds) = (vec![0.0; o.len()], vec![0.0; lse.len()]);
+    for (sequence, head) in (0..count).flat_map(|s| (0..of_q).map(move |h| (s, h))) {
+        // Where the sequence's queries and keys begin, and how many there are.
+        let part = |of: usize, most: usize| match lengths[of].get(sequence) {
+            None => (0, most),
+            Some(n) if padded => (0, (*n as usize).min(most)),
+            Some(n) => (*n as usize, lengths[of][sequence + 1] as usize - *n as usize),
+        };
+        let ((q0, queries), (k0, keys_here)) = (part(0, rows), part(1, keys));
+        let batch = if packed { 0 } else { sequence };
+        let key_head = batch * of_k + head / (of_q / of_k);
+        for i in 0..queries {
+            let position = keys_here as f64 - queries as f64 + i as f64;
+            let query = (batch * of_q + head) * rows + q0 + i;
+            let seen = |j: usize| {
+                let listed_here = || {
+                    let row = head * (rows.div_ceil(tile) + 1) + i / tile;
+                    blocks[starts[row] as usize..starts[row + 1] as usize].contains(&((j / tile) as f64))
+                };
+                (j as f64) >= position - left && (j as f64) <= position + right && (!listed || listed_here())
+            };
+            let logit = |j: usize| {
+                let products = (0..width).map(|d| q[query * width + d] * k[(key_head * keys + k0 + j) * width + d]);
+                let (sum, size) = (products.clone().sum::<f64>(), products.map(f64::abs).sum::<f64>());
+                let slope = slopes.get(head).copied().unwrap_or(0.0);
+                let x = scale * sum + slope * (j as f64 - position);
+                (j, x, gamma(width + 2) * scale * size + U * x.abs())
+            };
+            let logits: Vec<_> = (0..keys_here).filter(|j| seen(*j)).map(logit).collect();
+            let found = softmax(&logits, keys_here.div_ceil(64));
+            let out = query * wide;
+            o[out..out + wide].fill(0.0);
+            lse[query] = f64::NEG_INFINITY;
+            let Some(softmax) = found else { continue };
+            lse[query] = softmax.log;
+            lse_bounds[query] = 1.01 * softmax.log_off;
+            for c in 0..wide {
+                let value = |j: usize| v[(key_head * keys + k0 + j) * wide + c];
+                let sum: f64 = softmax.weights.iter().map(|(j, p)| p * value(*j)).sum();
+                let additions = gamma(keys_here + 8);
+                let terms = softmax.weights.iter().zip(&softmax.each);
+                let off: f64 = terms.map(|((j, p), e)| p * value(*j).abs() * (e + softmax.sum + additions)).sum();
+                let off = 1.01 * (off + 2.0 * U * sum.abs()) + 4.0 * TINY + keys_here as f64 * 2f64.powi(-126);
+                (o[out + c], o_bounds[out + c]) = (sum, off + at_rest(stored, sum, off));
+            }
+        }
+    }
+    vec![Expected::new(3, o, Bound::Each(o_bounds)), Expected::new(4, lse, Bound::Each(lse_bounds))]
+}
