@@ -7,11 +7,11 @@
 //! The layer has the extents of the text model of Qwen3-VL-2B and random weights, stored as `f16`. The CPU runs the kernels under the oracle, some
 //! seconds a token. The last line is the same on both, up to the rounding of `f16` and of the attention's exponentials.
 
+use kernel_dsl::half::f16;
 use kernels_rs::attention::Scratch;
 use kernels_rs::blocks::cache::{Cache, Tokens};
 use kernels_rs::blocks::{DecoderLayer, DecoderShape, DecoderWeights};
 use kernels_rs::rotary::Rotary;
-use kernel_dsl::half::f16;
 use runtime::testing::Random;
 use runtime::{Device, DeviceBuffer, Error};
 use std::sync::Arc;
