@@ -180,7 +180,7 @@ fn what_memory_bounds_spills_nothing() {
 /// by one; how long they wait for one another's registers.
 #[test]
 fn igemm_multiplies() {
-    for Cost { name, resources, hot } in costs::<igemm<f32, Identity, 128, 128, 2, 2, 16, false, true, 256, 1, 1>>() {
+    for Cost { name, resources, hot, .. } in costs::<igemm<f32, Identity, 128, 128, 2, 2, 16, false, true, 256, 1, 1>>() {
         assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
         let Some(hot) = hot else { panic!("{name} has no loop") };
@@ -201,7 +201,7 @@ fn igemm_multiplies() {
 /// Products with weights in blocks: what multiplies, of bytes and of scales, is 75 % of the slots of the loop over many rows.
 #[test]
 fn blocks_are_multiplied() {
-    for Cost { name, resources, hot } in costs::<gemm_quantised<f32, Identity, 8, true, 4>>() {
+    for Cost { name, resources, hot, .. } in costs::<gemm_quantised<f32, Identity, 8, true, 4>>() {
         assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
         let Some(hot) = hot else { panic!("{name} has no loop") };

@@ -162,8 +162,8 @@ impl Igemm {
 
     /// What all accesses can be. Where K goes down a matrix, four bytes of a row are read at once.
     fn width<C: Output>(self, a: Quantised<'_>, b: Quantised<'_>, c: &BufferViewMut<'_, C, 3>) -> Width {
-        let fours = whole(&a.values, 4) && whole(&b.values, 4) && whole(c, 4);
-        let quads = (self.transpose_a || whole(&a.values, 16)) && (!self.transpose_b || whole(&b.values, 16));
+        let fours = whole(a.values, 4) && whole(b.values, 4) && whole(c, 4);
+        let quads = (self.transpose_a || whole(a.values, 16)) && (!self.transpose_b || whole(b.values, 16));
         match (fours, quads) {
             (true, true) => Width::Quads,
             (true, false) => Width::Words,
