@@ -14,7 +14,7 @@ impl<'h> Lowerer<'h> {
         let Some(words) = words else { return Val::Unit };
         // Packed already.
         if let (Bits::Join, [word]) = (what, words.as_slice()) {
-            return Val::Scalar(word.clone());
+            return Val::Scalar(*word);
         }
         let operands: SmallVec<[_; 4]> = words.iter().map(|k| k.value).collect();
         let types: Option<Vec<Scalar>> = operands.iter().map(|v| self.builder.kernel.ty(*v).scalar()).collect();
