@@ -121,7 +121,7 @@ fn bound_by_memory(artifact: &Artifact, instance: &Instance, random: &mut Random
     };
     let results = |n: usize| if finds { Input::slice(&vec![0u32; n]) } else { Input::slice(&vec![0f32; n]) };
     match artifact.name {
-        "transpose_tiles" => [0, 1].map(|_| stored(instance, random, [1, 1, 128, 128])).into(),
+        "transpose_tiles" => [0, 1].map(|_| stored(instance, random, [1, 1, 256, 256])).into(),
         "count_shared" => {
             let keys = stored(instance, random, [8192]);
             vec![keys, Input::scalar(-1f32), Input::scalar(1f32), Input::slice(&[0u32; 256])]
