@@ -5,12 +5,14 @@
 //! | [`mul_hi`] | `i32`, `u32`, `i64`, `u64` | `mul.hi` | 6 of 32 bits, some 20 of 64: there is no multiplier of 32 bits |
 //! | [`mul24`] | `i32`, `u32` | `mul24.lo` | 5, no less than a product of 32 bits |
 //! | [`byte_perm`] | `u32` | `prmt` | 1 |
+//! | [`word`] | `[i8; 4]`, `[u8; 4]` | `prmt`; nothing where the bytes were loaded together | up to 3 |
 //! | [`funnel_shl`], [`funnel_shr`] | `u32` | `shf.l.wrap`, `shf.r.wrap` | 1 (half of the rate) |
 //! | [`extract`] | `i32`, `u32`, `i64`, `u64` | `bfe` | 1 (half) where position and length are constant, else 2; some 10 of 64 bits |
 //! | [`insert`] | `i32`, `u32`, `i64`, `u64` | `bfi` | likewise |
 //!
 //! [`dp4a`](crate::dp4a) and its kin are in the prelude itself.
 
+use crate::dot::{Accumulator, Bytes, Sign};
 use kernel_dsl_compiler::integer;
 
 mod sealed {
@@ -59,6 +61,19 @@ pub fn mul24<T: Word>(a: T, b: T) -> T {
 #[must_use]
 pub fn byte_perm(a: u32, b: u32, selector: u32) -> u32 {
     integer::permute(a, b, selector)
+}
+
+/// Four bytes as one word, the first lowest: an `i32` of signed ones, a `u32` of unsigned ones, which [`dp4a`](crate::dp4a) takes for
+/// them.
+///
+/// ```
+/// # use kernel_dsl::prelude::*;
+/// assert_eq!(int::word([1u8, 2, 3, 0xff]), 0xff03_0201);
+/// assert_eq!(int::word([-1i8, 0, 0, 0]), 0xff);
+/// ```
+#[must_use]
+pub fn word<B: Bytes>(bytes: B) -> <B::Sign as Sign>::Own {
+    Accumulator::from_word(bytes.word())
 }
 
 /// The upper word of `high`:`low` shifted left by `distance` mod 32: `high` itself by 0.

@@ -136,6 +136,7 @@
 //! | `int::mul_hi(a, b)` | `mul.hi.u32` | sm_61 | sequence |
 //! | `int::mul24(a, b)` | 2 `and.b32`, `mul24.lo.u32` | sm_61 | 1, sequence |
 //! | `int::byte_perm(a, b, selector)` | `prmt.b32` | sm_61 | 1 |
+//! | `int::word(bytes)` | 3 `cvt.u32.u8`, `shr.u32`, 3 `prmt.b32` | sm_61 | 1, 1/2, 1/4 |
 //! | `int::funnel_shl(high, low, n)` | `shf.l.wrap.b32` | sm_61 | 1/2 |
 //! | `int::funnel_shr(high, low, n)` | `shf.r.wrap.b32` | sm_61 | 1/2 |
 //! | `int::extract(x, position, length)` | `bfe.u32` | sm_61 | 1/2 |

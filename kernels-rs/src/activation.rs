@@ -9,7 +9,38 @@ pub fn sigmoid(x: f32) -> f32 {
 }
 
 /// SiLU, x · sigmoid(x) (Elfwing, Uchibe and Doya, 2017).
-#[device]
+#[device(value)]
 pub fn silu(x: f32) -> f32 {
     x * sigmoid(x)
+}
+
+/// The Gaussian error linear unit, x · Φ(x) = x/2 · (1 + erf(x/√2)) (Hendrycks and Gimpel, 2016).
+#[device(value)]
+pub fn gelu(x: f32) -> f32 {
+    0.5 * x * (1.0 + math::erf(x * std::f32::consts::FRAC_1_SQRT_2))
+}
+
+/// The same by its approximation, x/2 · (1 + tanh(√(2/π)·(x + 0.044715·x³))) (Hendrycks and Gimpel, 2016).
+#[device(value)]
+pub fn gelu_tanh(x: f32) -> f32 {
+    let inner = 0.797_884_6 * (0.044_715 * x * x).mul_add(x, x);
+    0.5 * x * (1.0 + math::tanh(inner))
+}
+
+/// silu(a) · b: the gate of SwiGLU (Shazeer, *GLU Variants Improve Transformer*, 2020).
+#[device(value)]
+pub fn swiglu(a: f32, b: f32) -> f32 {
+    silu(a) * b
+}
+
+/// gelu(a) · b: the gate of GeGLU (Shazeer, 2020).
+#[device(value)]
+pub fn geglu(a: f32, b: f32) -> f32 {
+    gelu(a) * b
+}
+
+/// gelu_tanh(a) · b: the gate of GeGLU by the approximation.
+#[device(value)]
+pub fn geglu_tanh(a: f32, b: f32) -> f32 {
+    gelu_tanh(a) * b
 }

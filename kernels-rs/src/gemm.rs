@@ -24,10 +24,10 @@ pub mod epilogue;
 pub mod gemv;
 mod plan;
 mod product;
-pub(crate) mod tile;
+pub mod tile;
 pub mod tiled;
 
-pub use product::Gemm;
+pub use product::{Fused, Gemm};
 
 use kernel_dsl::prelude::*;
 

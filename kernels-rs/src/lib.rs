@@ -6,17 +6,25 @@
 
 pub mod activation;
 pub mod attention;
+mod axes;
+pub mod blocks;
 pub mod command;
 pub mod elementwise;
 pub mod gemm;
+pub mod histogram;
 pub mod permute;
+pub mod quant;
 mod queue;
+pub mod reduce;
+pub mod rotary;
 pub mod rowwise;
+pub mod sampling;
 pub mod sass;
+pub mod scan;
 mod subjects;
 
 pub use elementwise::saxpy;
 pub use gemm::matmul;
 pub use permute::transpose;
-pub use queue::{Queue, Scratch};
-pub use rowwise::softmax;
+pub use queue::{Memory, Queue, Shared};
+pub use rowwise::textbook::softmax;

@@ -1,7 +1,26 @@
-//! The transpose of a matrix by 32 × 32 tiles.
+//! What moves elements and computes nothing: [`copy`] of arrays of any strides, [`transpose_batch`], [`fill`], and [`gather`] of rows by number.
 //!
-//! Rows of x are read and rows of y are written, both by whole warps, so that every request is 128 consecutive bytes; the
+//! | kernels | for | a thread's work |
+//! |---|---|---|
+//! | [`rows::copy_rows`], [`rows::fill_rows`] | arrays whose last axis is the same, or short | a piece of 16 bytes, or an element |
+//! | [`tiles::transpose_tiles`] | arrays whose last axis is another | 8 words of a tile of 64 × 64, turned in shared memory |
+//! | [`gather::gather_rows`] | rows by number | a piece of 16 bytes |
+//!
+//! What limits all of them is memory; they take at most 32 registers, so that a multiprocessor of sm_61 holds as many warps as it can (`tests/tests/budgets.rs`). `kernels bench
+//! memory` measures them beside a device-to-device copy.
+//!
+//! # The simplest one
+//!
+//! [`transpose`]: by 32 × 32 tiles. Rows of x are read and rows of y are written, both by whole warps, so that every request is 128 consecutive bytes; the
 //! turn happens in shared memory, where a pad of one element keeps the 32 lanes that read a column on 32 banks.
+
+mod copy;
+pub mod gather;
+pub mod rows;
+pub mod tiles;
+
+pub use copy::{copy, fill, transpose_batch};
+pub use gather::gather;
 
 use kernel_dsl::prelude::*;
 

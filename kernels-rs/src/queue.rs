@@ -2,25 +2,59 @@
 
 use kernel_dsl::Element;
 use kernel_dsl::launcher::Launcher;
-use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error, Recording, SlotMut, Stream};
+use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error, Recording, Slot, SlotMut, Stream};
+use std::sync::Arc;
 
 /// Where work is queued, and memory comes from: a device, a stream of it, or a recording, whose graph does the work when it is replayed.
 pub trait Queue: Launcher<Error = Error> {
     /// The device that the work runs on.
     fn device(&self) -> &Device;
 
+    /// Says that work queued here, before this and after, reads a view's memory where launches do not show it: in a struct that has the view
+    /// [detached](BufferView::detached).
+    ///
+    /// # Errors
+    /// Where the driver refuses to wait for those who write it.
+    fn reads<T: Element, const R: usize>(&self, view: &BufferView<'_, T, R>) -> Result<(), Error>;
+
+    /// A buffer as the launches that are queued here take it.
+    ///
+    /// # Errors
+    /// Where it is another device's.
+    fn keep<T: Element>(&self, buffer: DeviceBuffer<T>) -> Result<Memory<T>, Error> {
+        Ok(Memory::Buffer(buffer))
+    }
+
+    /// A buffer that several own, the weights of a model, say, as launches that are queued here read it.
+    ///
+    /// # Errors
+    /// Where it is another device's.
+    fn share<T: Element>(&self, buffer: &Arc<DeviceBuffer<T>>) -> Result<Shared<T>, Error> {
+        Ok(Shared::Buffer(buffer.clone()))
+    }
+
     /// Memory for what one launch leaves to the next. What it holds at first is anything.
     ///
     /// # Errors
     /// Where memory is short.
-    fn scratch<T: Element>(&self, len: usize) -> Result<Scratch<T>, Error> {
-        self.device().alloc(len).map(Scratch::Buffer)
+    fn scratch<T: Element>(&self, len: usize) -> Result<Memory<T>, Error> {
+        self.keep(self.device().alloc(len)?)
     }
 }
 
+/// A launch has ended when its function returns, so that only those have to be waited for who write before it.
 impl Queue for Device {
     fn device(&self) -> &Device {
         self
+    }
+
+    fn reads<T: Element, const R: usize>(&self, view: &BufferView<'_, T, R>) -> Result<(), Error> {
+        if self.is_cpu() {
+            return Ok(());
+        }
+        let stream = self.stream()?;
+        stream.reads(view)?;
+        stream.wait()
     }
 }
 
@@ -28,37 +62,89 @@ impl Queue for Stream {
     fn device(&self) -> &Device {
         Stream::device(self)
     }
+
+    fn reads<T: Element, const R: usize>(&self, view: &BufferView<'_, T, R>) -> Result<(), Error> {
+        Stream::reads(self, view)
+    }
 }
 
-/// Scratch memory is the graph's: each call that is recorded has its own.
+/// What is kept is the graph's. Scratch memory, too: each call that is recorded has its own.
 impl Queue for Recording<'_> {
     fn device(&self) -> &Device {
         Recording::device(self)
     }
 
-    fn scratch<T: Element>(&self, len: usize) -> Result<Scratch<T>, Error> {
-        self.own(Recording::device(self).alloc(len)?).map(Scratch::Slot)
+    /// Slots are the graph's in any case.
+    fn reads<T: Element, const R: usize>(&self, _view: &BufferView<'_, T, R>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn keep<T: Element>(&self, buffer: DeviceBuffer<T>) -> Result<Memory<T>, Error> {
+        self.own(buffer).map(Memory::Slot)
+    }
+
+    fn share<T: Element>(&self, buffer: &Arc<DeviceBuffer<T>>) -> Result<Shared<T>, Error> {
+        Recording::share(self, buffer.clone()).map(Shared::Slot)
     }
 }
 
-/// Memory between launches. It goes back when the last of them has run.
+/// A launch whose structs have a view detached.
+pub(crate) fn reading<T: Element, const R: usize>(
+    on: &impl Queue,
+    view: &BufferView<'_, T, R>,
+    launch: impl FnOnce() -> Result<(), Error>,
+) -> Result<(), Error> {
+    on.reads(view)?;
+    launch()?;
+    on.reads(view)
+}
+
+/// Memory of a device, or of a graph in the making. It goes back when the last launch that uses it has run, or with the graph.
 #[derive(Debug)]
-pub enum Scratch<T: Element> {
+pub enum Memory<T: Element> {
     /// Of a device.
     Buffer(DeviceBuffer<T>),
     /// Of a graph.
     Slot(SlotMut<T>),
 }
 
-impl<T: Element> Scratch<T> {
+impl<T: Element> Memory<T> {
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        match self {
+            Memory::Buffer(buffer) => buffer.len(),
+            Memory::Slot(slot) => slot.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// As [`DeviceBuffer::view`].
     ///
     /// # Errors
     /// As there.
     pub fn view<const R: usize>(&self, extents: [usize; R]) -> Result<BufferView<'_, T, R>, Error> {
         match self {
-            Scratch::Buffer(buffer) => buffer.view(extents),
-            Scratch::Slot(slot) => slot.view(extents),
+            Memory::Buffer(buffer) => buffer.view(extents),
+            Memory::Slot(slot) => slot.view(extents),
+        }
+    }
+
+    /// As [`DeviceBuffer::view_strided_mut`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn view_strided_mut<const R: usize>(
+        &mut self,
+        extents: [usize; R],
+        strides: [usize; R],
+    ) -> Result<BufferViewMut<'_, T, R>, Error> {
+        match self {
+            Memory::Buffer(buffer) => buffer.view_strided_mut(extents, strides),
+            Memory::Slot(slot) => slot.view_strided_mut(extents, strides),
         }
     }
 
@@ -68,8 +154,30 @@ impl<T: Element> Scratch<T> {
     /// As there.
     pub fn view_mut<const R: usize>(&mut self, extents: [usize; R]) -> Result<BufferViewMut<'_, T, R>, Error> {
         match self {
-            Scratch::Buffer(buffer) => buffer.view_mut(extents),
-            Scratch::Slot(slot) => slot.view_mut(extents),
+            Memory::Buffer(buffer) => buffer.view_mut(extents),
+            Memory::Slot(slot) => slot.view_mut(extents),
+        }
+    }
+}
+
+/// A buffer that several own, to read: of a device, or lent to a graph in the making.
+#[derive(Debug)]
+pub enum Shared<T: Element> {
+    /// Of a device.
+    Buffer(Arc<DeviceBuffer<T>>),
+    /// Of a graph.
+    Slot(Slot<T>),
+}
+
+impl<T: Element> Shared<T> {
+    /// As [`DeviceBuffer::view`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn view<const R: usize>(&self, extents: [usize; R]) -> Result<BufferView<'_, T, R>, Error> {
+        match self {
+            Shared::Buffer(buffer) => buffer.view(extents),
+            Shared::Slot(slot) => slot.view(extents),
         }
     }
 }

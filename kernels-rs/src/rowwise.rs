@@ -1,36 +1,28 @@
-//! Softmax over the rows of a matrix, a warp a row.
+//! Kernels that reduce the rows of a matrix: softmax, cross-entropy, layer norm, RMS norm, and their ways back. [`Softmax`], [`CrossEntropy`] and [`Norm`] are what to call: any
+//! number of rows, of any length, strides between them, `f32` or 16-bit storage.
 //!
-//! The 32 lanes of a warp share a row: lane l takes columns l, l + 32, …. Three passes over the row: its maximum, the sum
-//! of exp(x − maximum), the quotients. Lanes meet by shuffles; blocks hold ROWS warps that have nothing to do with one
-//! another, so there is no barrier and no shared memory.
+//! | kernels | for |
+//! |---|---|
+//! | [`softmax::softmax_rows`] | softmax and log-softmax, scaled, masked |
+//! | [`norm::norm_rows`], [`norm::norm_quantised`] | layer norm and RMS norm, with a residual added, in floats or in 8 bits |
+//! | [`backward::softmax_backward`], [`backward::norm_backward`] | gradients by what these were given |
+//! | [`backward::norm_columns`], [`backward::norm_columns_sum`] | gradients by weight and bias |
+//! | [`loss::cross_entropy`], [`loss::cross_entropy_backward`] | the loss of logits by labels, and its gradient |
+//! | [`textbook::softmax`] | reading |
+//!
+//! # What limits them
+//!
+//! Memory: each element is read once and written once, with some ten to forty instructions between. So a team of threads, a warp or a block of up to 1024,
+//! keeps its row in registers ([`row`] has the picture); as many as it takes to keep it, which is what a table says for a row's length. Rows
+//! are many, and blocks in different phases overlap. Where rows are few, it is one row's time that counts, and a team is as large as there is work.
 
-use kernel_dsl::prelude::*;
+pub mod backward;
+mod call;
+pub mod loss;
+pub mod norm;
+pub mod row;
+pub mod softmax;
+pub mod textbook;
 
-/// y[r, c] = exp(x[r, c] − m) / Σ exp(x[r, ·] − m), with m the largest of row r. Any shape.
-///
-/// A row of −∞ alone gives zeros; a row that holds a NaN or +∞ gives NaNs.
-#[kernel(block = (32, ROWS), grid = x.rows().div_ceil(ROWS), instances(ROWS = 4 | 8), writes(y = once))]
-#[requires(y.rows() == x.rows(), y.cols() == x.cols())]
-pub fn softmax<const ROWS: usize>(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
-    let row = block::x() * ROWS + thread::y();
-    if row >= x.rows() {
-        return; // all lanes of the warp: a warp is a row
-    }
-    let mut top = f32::NEG_INFINITY;
-    for i in (warp::lane()..x.cols()).step_by(32) {
-        top = top.max(x[(row, i)]);
-    }
-    let top = warp::max(top);
-    let base = top.max(f32::MIN); // of nothing but −∞: exp(−∞ − MIN) = 0, never NaN
-
-    let mut sum = 0.0;
-    for i in (warp::lane()..x.cols()).step_by(32) {
-        sum += math::exp(x[(row, i)] - base);
-    }
-    let sum = warp::sum(sum);
-    let scale = if sum == 0.0 { 0.0 } else { 1.0 / sum };
-
-    for i in (warp::lane()..x.cols()).step_by(32) {
-        y[(row, i)] = math::exp(x[(row, i)] - base) * scale;
-    }
-}
+pub(crate) use call::plan;
+pub use call::{Added, CrossEntropy, Norm, Saved, Softmax};

@@ -2,7 +2,9 @@
 //!
 //! A [`Layout`] is only made for a buffer that holds all that it reaches.
 
-use crate::stream::{Parts, Uses};
+mod rearranged;
+
+use crate::stream::{Parts, Use, Used, Uses};
 use crate::{DeviceBuffer, Error, Result};
 use kernel_dsl::launcher::{
     Memory, Shape, SliceArgument, SliceMutArgument, StridedArgument, StridedMutArgument, ViewArgument, ViewMutArgument,
@@ -292,6 +294,17 @@ impl<'a, T: Element, const R: usize> BufferViewMut<'a, T, R> {
     /// The same elements as an array of any strides.
     pub fn strided(self) -> BufferStridedMut<'a, T, R> {
         BufferStridedMut::new(self.origin, self.layout)
+    }
+}
+
+impl<T: Element, const R: usize> BufferView<'_, T, R> {
+    /// What reading it is noted as.
+    pub(crate) fn used(&self) -> Used<'_> {
+        match self.origin.keeper {
+            Keeper::Nobody => Used::default(),
+            Keeper::Whole(uses) => Used::default().and(Use::Read(uses.parts())),
+            Keeper::Part(parts) => Used::default().and(Use::Read(parts)),
+        }
     }
 }
 

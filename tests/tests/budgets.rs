@@ -3,7 +3,9 @@
 //! Where no ptxas with an nvdisasm is found (`tests/get-nvdisasm` fetches both), nothing is held to its budget, and the test says so.
 
 use kernel_dsl::compiler::Target;
+use kernel_dsl::half::f16;
 use kernel_dsl::{Declared, Kernel};
+use kernels_rs::activation::{silu, swiglu};
 use kernels_rs::attention::cache::{Contiguous, Unscaled};
 use kernels_rs::attention::decode::flash_decode;
 use kernels_rs::attention::prefill::flash_attention;
@@ -11,12 +13,27 @@ use kernels_rs::attention::score::Plain;
 use kernels_rs::attention::span::{Dense, Whole};
 use kernels_rs::command::nvdisasm::Nvdisasm;
 use kernels_rs::command::ptxas::{Ptxas, Resources};
+use kernels_rs::elementwise::maps::{map_1, map_2, map_3, multiply_add};
 use kernels_rs::gemm::epilogue::Identity;
 use kernels_rs::gemm::gemv::{gemv_across, gemv_along};
 use kernels_rs::gemm::tiled::{gemm, sum_splits};
+use kernels_rs::permute::gather::gather_rows;
+use kernels_rs::permute::rows::{copy_rows, fill_rows};
+use kernels_rs::permute::tiles::transpose_tiles;
+use kernels_rs::quant::blocks::{dequantise, quantise_q4, quantise_q8, repack_q4, repack_q8};
+use kernels_rs::quant::blockwise::gemm_quantised;
+use kernels_rs::quant::gemv::gemv_quantised;
+use kernels_rs::quant::igemm::igemm;
+use kernels_rs::reduce::Sum;
+use kernels_rs::reduce::kernels::{reduce_columns, reduce_parts, reduce_rows};
+use kernels_rs::rotary::kernels::{rotate, rotate_in_place};
+use kernels_rs::rowwise::backward::{norm_backward, norm_columns, softmax_backward};
+use kernels_rs::rowwise::norm::{norm_quantised, norm_rows};
+use kernels_rs::rowwise::softmax::softmax_rows;
 use kernels_rs::sass::Loop;
+use kernels_rs::scan::kernels::scan_rows;
 
-/// An instance's name, what it takes, and the loop with the most multiplications, if it has one.
+/// An instance's name, what it takes, and the loop with the most multiplications, of floats or bytes, if it has one.
 struct Cost {
     name: &'static str,
     resources: Resources,
@@ -34,7 +51,7 @@ fn costs<K: Kernel>() -> Vec<Cost> {
     let cost = |instance: &Declared| {
         let (resources, listing) = nvdisasm.disassemble(&ptxas, instance.ptx, Target::SM_61).unwrap();
         let loops = listing.loops();
-        let hot = loops.iter().max_by_key(|l| ffma(l)).cloned();
+        let hot = loops.iter().max_by_key(|l| ffma(l) + dp4a(l)).cloned();
         Cost { name: instance.name, resources, hot, loops }
     };
     K::ARTIFACT.instances.iter().map(cost).collect()
@@ -42,6 +59,10 @@ fn costs<K: Kernel>() -> Vec<Cost> {
 
 fn ffma(l: &Loop) -> u32 {
     l.mix.get("FFMA").copied().unwrap_or(0)
+}
+
+fn dp4a(l: &Loop) -> u32 {
+    l.mix.iter().filter(|(name, _)| name.starts_with("IDP")).map(|(_, n)| n).sum()
 }
 
 /// Registers of a multiprocessor of sm_61.
@@ -116,5 +137,113 @@ fn what_streams_leaves_room_for_warps() {
         assert!(resources.registers <= 128, "{name}: {} registers", resources.registers);
         // Bytes are widened before they are multiplied.
         assert!(resources.stack_bytes == 0 || name.contains("i8"), "{name} spills");
+    }
+}
+
+/// What moves memory from one place to another leaves room for every warp that a multiprocessor can hold.
+#[test]
+fn what_moves_memory_fills_the_multiprocessor() {
+    let moves = costs::<copy_rows<f32, 4, 4, 1>>()
+        .into_iter()
+        .chain(costs::<fill_rows<f32, 4>>())
+        .chain(costs::<gather_rows<f32, 4>>())
+        .chain(costs::<transpose_tiles<f32, 4, 4, 1, 64, 4, 2>>());
+    for Cost { name, resources, .. } in moves {
+        assert!(resources.registers <= REGISTERS / 2048, "{name}: {} registers", resources.registers);
+        assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
+        // Of 96 KB for 2048 threads; what has any has blocks of 512.
+        assert!(resources.shared_bytes <= 96 * 1024 / 4, "{name}: {} bytes of shared memory", resources.shared_bytes);
+    }
+}
+
+/// What reads, computes a little and writes spills nothing.
+#[test]
+fn what_memory_bounds_spills_nothing() {
+    let all = costs::<map_1<f32, f32, silu, 4, 4, 1>>()
+        .into_iter()
+        .chain(costs::<map_2<f32, f32, f32, swiglu, 4, 4, 4, 1, 1>>())
+        .chain(costs::<map_3<f32, f32, f32, f32, multiply_add, 4, 4, 4, 4, 1, 1, 1>>())
+        .chain(costs::<reduce_rows<f32, Sum, 256, 4, 1>>())
+        .chain(costs::<reduce_parts<f32, Sum, 4>>())
+        .chain(costs::<reduce_columns<f32, Sum, 4>>())
+        .chain(costs::<rotate<f32, true, 4>>())
+        .chain(costs::<rotate_in_place<f32, true, 4>>())
+        .chain(costs::<scan_rows<f32, true, 4>>());
+    for Cost { name, resources, .. } in all {
+        assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
+        // Four blocks of 256 threads.
+        assert!(resources.registers <= 64, "{name}: {} registers", resources.registers);
+    }
+}
+
+/// No tile of bytes spills, and two blocks of 256 threads find room. Of the loop's issue slots 85 % and more are `dp4a`, but where bytes are loaded one
+/// by one; how long they wait for one another's registers.
+#[test]
+fn igemm_multiplies() {
+    for Cost { name, resources, hot } in costs::<igemm<f32, Identity, 128, 128, 2, 2, 16, false, true, 256, 1, 1>>() {
+        assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
+        assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
+        let Some(hot) = hot else { panic!("{name} has no loop") };
+        let (dp4a, slots, lost) = (dp4a(&hot), hot.slots, hot.bank_conflicts.unwrap());
+        println!("{name}: {dp4a} dp4a in {slots} slots, {lost} cycles lost to register banks");
+        let least = if name.contains("128, 128, 2, 2, 16, false, true") {
+            94
+        } else if name.contains(", 1, false, true, 128") {
+            70
+        } else {
+            88
+        };
+        assert!(100 * dp4a >= least * slots, "{name}: {dp4a} dp4a in {slots} slots");
+        assert!(5 * lost <= dp4a, "{name}: {lost} cycles lost of {dp4a} dp4a");
+    }
+}
+
+/// Products with weights in blocks: what multiplies, of bytes and of scales, is 75 % of the slots of the loop over many rows.
+#[test]
+fn blocks_are_multiplied() {
+    for Cost { name, resources, hot } in costs::<gemm_quantised<f32, Identity, 8, true, 4>>() {
+        assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
+        assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
+        let Some(hot) = hot else { panic!("{name} has no loop") };
+        println!("{name}: {} dp4a and {} FFMA in {} slots", dp4a(&hot), ffma(&hot), hot.slots);
+        assert_eq!((dp4a(&hot), ffma(&hot)), (256, 32), "{name}");
+        // Less a float, and a product of scales, for each of 32 sums.
+        assert!(100 * (256 + 3 * 32) >= 75 * hot.slots, "{name}: {} slots", hot.slots);
+    }
+    for Cost { name, resources, .. } in costs::<gemv_quantised<f32, f32, Identity, 8, true, 1, 4, 4096, 4>>() {
+        assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
+        assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
+    }
+}
+
+/// What moves weights from form to form leaves room for all warps.
+#[test]
+fn what_repacks_leaves_room_for_warps() {
+    let kernels = [
+        costs::<repack_q8>(),
+        costs::<repack_q4>(),
+        costs::<quantise_q8<f32, f16, 4>>(),
+        costs::<quantise_q4<f32>>(),
+        costs::<dequantise<f32, 8>>(),
+    ];
+    for Cost { name, resources, .. } in kernels.into_iter().flatten() {
+        assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
+        assert!(resources.registers <= 32, "{name}: {} registers", resources.registers);
+    }
+}
+
+/// A row's elements are in registers, none of them in local memory, and 1024 threads fit.
+#[test]
+fn rows_stay_in_registers() {
+    let costs = costs::<softmax_rows<f32, false, false, 256, 1, 4, 4, 2>>()
+        .into_iter()
+        .chain(costs::<norm_rows<f32, f32, f32, true, 256, 1, 4, 4, 2>>())
+        .chain(costs::<norm_quantised<f32, f32, false, 256, 1, 4, 4, 2>>())
+        .chain(costs::<softmax_backward<f32, false, 512, 1, 4, 2, 2>>())
+        .chain(costs::<norm_backward<f32, f32, true, 512, 1, 4, 2, 2>>())
+        .chain(costs::<norm_columns<f32, 4>>());
+    for Cost { name, resources, .. } in costs {
+        assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
+        assert!(resources.registers <= 64, "{name}: {} registers", resources.registers);
     }
 }

@@ -4,7 +4,7 @@
 use kernel_dsl::half::f16;
 use kernels_rs::gemm::Gemm;
 use runtime::testing::Random;
-use runtime::{Device, DeviceBuffer};
+use runtime::{Device, DeviceBuffer, Slot, SlotMut};
 
 /// γ(n), the bound of n roundings in a row.
 fn gamma(n: usize) -> f64 {
@@ -230,8 +230,9 @@ fn epilogues(device: &Device) {
                 for (i, x) in c.download().unwrap().into_iter().enumerate() {
                     let (r, c) = (i / cols, i % cols);
                     let expected = of(2.0 * product(r, c), r, c);
-                    // Only `exp` and `tanh` and what follows them round: some units in the last place of x or the result.
-                    let off = 8.0 * (expected.abs() + f64::from(2.0 * product(r, c)).abs()) * 2f64.powi(-24);
+                    // Only `exp` and `tanh` and what follows them round: some units in the last place of x, with the bias, or the result.
+                    let x_is = f64::from(2.0 * product(r, c)).abs() + f64::from(bias[c]).abs();
+                    let off = 8.0 * (expected.abs() + x_is) * 2f64.powi(-24);
                     assert!((f64::from(x) - expected).abs() <= off, "{} at {r}, {c}: {x}, not {expected}", stringify!($epilogue));
                 }
             };
@@ -253,6 +254,10 @@ fn epilogues(device: &Device) {
             let x = f64::from(x);
             0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x)).tanh())
         });
+        becomes!(BiasGelu { bias: bias_view }, |x, _, c| {
+            let x = f64::from(x + bias[c]);
+            0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x)).tanh())
+        });
         becomes!(own::Lower, |x, r, c| if c <= r { f64::from(x * x) } else { 0.0 });
     }
 }
@@ -268,7 +273,8 @@ fn gpu_epilogues() {
     epilogues(&Device::cuda(0).unwrap());
 }
 
-/// Matrices stored as `f16`, whose products are computed in `f32` and rounded once: whole numbers come out exact.
+/// Matrices stored as `f16`, whose products are computed in `f32` and rounded once, or not, where C is stored as `f32`: whole numbers come
+/// out exact.
 fn halves(device: &Device) {
     let mut random = Random::new(5);
     for [rows, cols, depth] in [[128, 128, 40], [5, 33, 9], [1, 64, 40], [7, 36, 520], [16, 128, 512], [0, 4, 4]] {
@@ -281,11 +287,14 @@ fn halves(device: &Device) {
             let b_is = if turned { [1, cols, depth] } else { [1, depth, cols] };
             let (av, bv) = (da.view([1, rows, depth]).unwrap(), db.view(b_is).unwrap());
             gemm.run(device, &av, &bv, &mut c.view_mut([1, rows, cols]).unwrap()).unwrap();
-            for (i, x) in c.download().unwrap().into_iter().enumerate() {
+            let mut wide = device.zeros::<f32>(rows * cols).unwrap();
+            gemm.alpha(1.0 / 1024.0).run(device, &av, &bv, &mut wide.view_mut([1, rows, cols]).unwrap()).unwrap();
+            for (i, (x, wide)) in c.download().unwrap().into_iter().zip(wide.download().unwrap()).enumerate() {
                 let (r, c) = (i / cols, i % cols);
                 let b = |k: usize| if turned { b[c * depth + k] } else { b[k * cols + c] };
                 let expected: f32 = (0..depth).map(|k| a[r * depth + k] * b(k)).sum();
                 assert_eq!(x.to_f32(), expected, "{rows} × {cols} × {depth} at {r}, {c}");
+                assert_eq!(wide, expected / 1024.0, "{rows} × {cols} × {depth} as f32 at {r}, {c}");
             }
         }
     }
@@ -300,4 +309,50 @@ fn cpu_halves() {
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_halves() {
     halves(&Device::cuda(0).unwrap());
+}
+
+/// Products of a graph: a chain of them, of which one is split and has its parts in the graph's own memory.
+fn recorded(device: &Device) {
+    let mut random = Random::new(7);
+    let mut whole = |n: usize| (0..n).map(|_| random.below(5) as f32 - 2.0).collect::<Vec<_>>();
+    let (rows, inner, depth) = (16, 128, 512);
+    let (x, first, second) = (whole(rows * depth), whole(depth * inner), whole(inner * inner));
+    let weights = [&first, &second].map(|w| device.upload(w).unwrap());
+    let recording = device.record();
+    let input = recording.own(device.zeros::<f32>(rows * depth).unwrap()).unwrap();
+    let [between, output] = [(); 2].map(|()| recording.own(device.zeros::<f32>(rows * inner).unwrap()).unwrap());
+    let [w1, w2] = [&weights[0], &weights[1]].map(|w| recording.borrow(w).unwrap());
+    let multiply = |a: SlotMut<f32>, b: Slot<f32>, c: SlotMut<f32>, depth: usize| {
+        let (a, b) = (a.view([1, rows, depth]).unwrap(), b.view([1, depth, inner]).unwrap());
+        Gemm::new().run(&recording, &a, &b, &mut c.view_mut([1, rows, inner]).unwrap()).unwrap();
+    };
+    multiply(input, w1, between, depth);
+    multiply(between, w2, output, inner);
+    let mut graph = recording.finish().unwrap();
+    assert!(graph.len() > 2, "none of the products is split");
+    let stream = device.stream().unwrap();
+    let product = |a: &[f32], b: &[f32], depth: usize, cols: usize| -> Vec<f32> {
+        let sum = |r: usize, c: usize| (0..depth).map(|k| a[r * depth + k] * b[k * cols + c]).sum();
+        (0..rows * cols).map(|i| sum(i / cols, i % cols)).collect()
+    };
+    let expected = product(&product(&x, &first, depth, inner), &second, inner, inner);
+    for times in [1.0, 2.0] {
+        let scaled: Vec<f32> = x.iter().map(|x| times * x).collect();
+        graph.buffer_mut(input).unwrap().copy_from(&scaled).unwrap();
+        graph.replay(&stream).unwrap();
+        stream.wait().unwrap();
+        let got = graph.buffer(output).unwrap().download().unwrap();
+        assert_eq!(got, expected.iter().map(|x| times * x).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn cpu_recorded() {
+    recorded(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_recorded() {
+    recorded(&Device::cuda(0).unwrap());
 }

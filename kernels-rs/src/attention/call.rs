@@ -5,6 +5,7 @@ use super::prefill::flash_attention;
 use super::score::{Plain, Score};
 use super::span::{Dense, Listed, Packed, Padded, Pattern, Sequences, Whole};
 use crate::Queue;
+use crate::queue::reading;
 use kernel_dsl::launcher::{Argument, ValueArgument, ViewArgument};
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -145,9 +146,10 @@ impl Attention {
     ) -> Result<(), Error> {
         let [batch, _, longest, _] = q.extents();
         let count = batch.min(queries.extents()[0]).min(keys.extents()[0]);
-        // SAFETY: the buffers are borrowed until the launch is queued, which keeps them; as many sequences are launched as both have.
+        // SAFETY: the buffers are noted as read by the launch, which is queued before their borrow ends; as many sequences are launched as both have.
         let sequences = unsafe { Padded { queries: queries.detached(), keys: keys.detached() } };
-        self.any(on, q, k, v, o, lse, Plain, Dense, sequences, [count, longest], longest > 64)
+        let attend = || self.any(on, q, k, v, o, lse, Plain, Dense, sequences, [count, longest], longest > 64);
+        reading(on, queries, || reading(on, keys, attend))
     }
 
     /// Queues the product of sequences one behind the other, in views of a batch of one: sequence i has the queries from `queries[i]` to
@@ -170,7 +172,9 @@ impl Attention {
         let count = if q.extents()[0] == 0 { 0 } else { queries.extents()[0].min(keys.extents()[0]).saturating_sub(1) };
         // SAFETY: as in `run_padded`; a sequence more begins than there are.
         let sequences = unsafe { Packed { queries: queries.detached(), keys: keys.detached() } };
-        self.any(on, q, k, v, o, lse, Plain, Dense, sequences, [count, longest.min(q.extents()[2])], longest > 64)
+        let shape = [count, longest.min(q.extents()[2])];
+        let attend = || self.any(on, q, k, v, o, lse, Plain, Dense, sequences, shape, longest > 64);
+        reading(on, queries, || reading(on, keys, attend))
     }
 
     /// Queues the product over the blocks of keys that a mask has for each block of queries, and within those what each query sees.
@@ -190,9 +194,12 @@ impl Attention {
     ) -> Result<(), Error> {
         let ([batch, heads, queries, _], [_, _, keys, _]) = (q.extents(), k.extents());
         let rows = mask.rows(heads, [queries, keys])?;
-        // SAFETY: the mask is alive until the launch is queued, which keeps its buffers; its lists are of these extents, and within one another.
-        let pattern = unsafe { Listed { rows: rows.detached(), blocks: mask.blocks()?.detached(), size: mask.size() } };
-        self.any(on, q, k, v, o, lse, Plain, pattern, Whole, [batch, queries], mask.size() > 64)
+        let blocks = mask.blocks()?;
+        // SAFETY: the mask's lists are noted as read by the launch, which is queued before the mask's borrow ends; they are of these extents, and within one
+        // another.
+        let pattern = unsafe { Listed { rows: rows.detached(), blocks: blocks.detached(), size: mask.size() } };
+        let attend = || self.any(on, q, k, v, o, lse, Plain, pattern, Whole, [batch, queries], mask.size() > 64);
+        reading(on, &rows, || reading(on, &blocks, attend))
     }
 
     /// The factor of products of so many elements.

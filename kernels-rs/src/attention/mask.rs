@@ -11,8 +11,9 @@
 //! assert_eq!(mask.density(), 19.0 / 25.0);
 //! ```
 
+use crate::{Memory, Queue};
 use kernel_dsl::Element;
-use runtime::{BufferView, Device, DeviceBuffer, Error};
+use runtime::{BufferView, Error};
 
 /// Queries and keys of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,11 +69,11 @@ impl BlockMask {
         self.lists.iter().map(Vec::len).sum::<usize>() as f64 / all.max(1) as f64
     }
 
-    /// The mask on a device.
+    /// The mask on a device, or in a graph in the making.
     ///
     /// # Errors
     /// Where memory is short.
-    pub fn upload(&self, device: &Device) -> Result<DeviceMask, Error> {
+    pub fn upload(&self, on: &impl Queue) -> Result<DeviceMask, Error> {
         let rows = self.lengths[0].div_ceil(self.size.get());
         let mut starts = Vec::with_capacity(self.heads * (rows + 1));
         let mut blocks: Vec<u32> = Vec::new();
@@ -87,20 +88,20 @@ impl BlockMask {
             size: self.size,
             heads: self.heads,
             lengths: self.lengths,
-            starts: device.upload(&starts)?,
-            blocks: device.upload(&blocks)?,
+            starts: on.keep(on.device().upload(&starts)?)?,
+            blocks: on.keep(on.device().upload(&blocks)?)?,
         })
     }
 }
 
-/// A mask on a device.
+/// A mask on a device, or in a graph.
 #[derive(Debug)]
 pub struct DeviceMask {
     size: BlockSize,
     heads: usize,
     lengths: [usize; 2],
-    starts: DeviceBuffer<u32>,
-    blocks: DeviceBuffer<u32>,
+    starts: Memory<u32>,
+    blocks: Memory<u32>,
 }
 
 impl DeviceMask {

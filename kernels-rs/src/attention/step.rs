@@ -3,21 +3,22 @@
 use super::cache::{Contiguous, Paged, Pages, Scaled, Scales, Stored, Unscaled};
 use super::call::Passed;
 use super::decode::flash_decode;
-use crate::Queue;
+use crate::queue::reading;
+use crate::{Memory, Queue};
 use kernel_dsl::{Element, Float, GenericArgument};
-use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
+use runtime::{BufferView, BufferViewMut, Error};
 
 /// Blocks of a multiprocessor that keep its memory busy: each has 32 KB under way. More of them have more to bring together.
 const RESIDENT: usize = 2;
 /// What keys of a split are a multiple of, at least.
 const TURN: usize = 32;
 
-/// What the parts of a decoding step need between its blocks. It belongs to one stream of work: two steps that run at once need one each.
+/// What the parts of a decoding step need between its blocks, of a device or of a graph in the making. It belongs to one stream of work: two steps that run at once need one each.
 #[derive(Debug)]
 pub struct Scratch {
-    parts: DeviceBuffer<f32>,
-    logs: DeviceBuffer<f32>,
-    ended: DeviceBuffer<u32>,
+    parts: Memory<f32>,
+    logs: Memory<f32>,
+    ended: Memory<u32>,
     shape: [usize; 3],
     splits: usize,
 }
@@ -27,25 +28,25 @@ impl Scratch {
     ///
     /// # Errors
     /// Where memory is short.
-    pub fn new(device: &Device, shape: [usize; 3], groups: usize, room: usize) -> Result<Scratch, Error> {
+    pub fn new(on: &impl Queue, shape: [usize; 3], groups: usize, room: usize) -> Result<Scratch, Error> {
         let [sequences, heads, width] = shape;
         let blocks = sequences * heads.min(groups.max(1) * heads.div_ceil(groups.max(1)).div_ceil(4));
-        let full = (RESIDENT * device.facts().multiprocessors as usize / blocks.max(1)).max(1);
+        let full = (RESIDENT * on.device().facts().multiprocessors as usize / blocks.max(1)).max(1);
         let each = room.div_ceil(full).next_multiple_of(TURN).max(TURN);
-        Scratch::with_splits(device, [sequences, heads, width], room.div_ceil(each))
+        Scratch::with_splits(on, [sequences, heads, width], room.div_ceil(each))
     }
 
     /// The same, with keys in so many splits.
     ///
     /// # Errors
     /// Where memory is short.
-    pub fn with_splits(device: &Device, shape: [usize; 3], splits: usize) -> Result<Scratch, Error> {
+    pub fn with_splits(on: &impl Queue, shape: [usize; 3], splits: usize) -> Result<Scratch, Error> {
         let [sequences, heads, width] = shape;
         let splits = splits.max(1);
         Ok(Scratch {
-            parts: device.alloc(sequences * heads * splits * width)?,
-            logs: device.alloc(sequences * heads * splits * 2)?,
-            ended: device.zeros(sequences * heads)?,
+            parts: on.scratch(sequences * heads * splits * width)?,
+            logs: on.scratch(sequences * heads * splits * 2)?,
+            ended: on.keep(on.device().zeros(sequences * heads)?)?,
             shape,
             splits,
         })
@@ -106,9 +107,9 @@ impl Decode {
         o: &mut BufferViewMut<'_, T, 3>,
         scratch: &mut Scratch,
     ) -> Result<(), Error> {
-        // SAFETY: the table is borrowed until the launch is queued, which keeps it.
+        // SAFETY: the table is noted as read by the launch, which is queued before its borrow ends.
         let pages = Paged { table: unsafe { table.detached() } };
-        self.any(on, q, [k, v], Unscaled, pages, lengths, o, scratch)
+        reading(on, table, || self.any(on, q, [k, v], Unscaled, pages, lengths, o, scratch))
     }
 
     /// Queues the step, with a cache of bytes: [sequence, head, row, element], and a factor for each of [sequence, head, row].
@@ -138,9 +139,10 @@ impl Decode {
                 });
             }
         }
-        // SAFETY: the scales are borrowed until the launch is queued, which keeps them; they have an element for each head of each row.
+        // SAFETY: the scales are noted as read by the launch, which is queued before their borrow ends; they have an element for each head of each row.
         let scales = unsafe { Scaled { keys: key_scales.detached(), values: value_scales.detached() } };
-        self.any(on, q, [k, v], scales, Contiguous, lengths, o, scratch)
+        let step = || self.any(on, q, [k, v], scales, Contiguous, lengths, o, scratch);
+        reading(on, key_scales, || reading(on, value_scales, step))
     }
 
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]

@@ -123,4 +123,16 @@ mod items {
             x
         }
     }
+    /// [`Gelu`] of x + bias of the column.
+    #[derive(Clone, Copy, Debug, DeviceCopy)]
+    pub struct BiasGelu {
+        /// What is added to each row before.
+        pub bias: Bias,
+    }
+
+    impl Epilogue for BiasGelu {
+        fn apply<const V: usize>(&self, x: [f32; V], at: [usize; 3]) -> [f32; V] {
+            Gelu.apply(self.bias.apply(x, at), at)
+        }
+    }
 }

@@ -22,7 +22,7 @@ use kernel_dsl::prelude::*;
 /// `P` elements of a row from `at` on, zeros behind its end, which is `cols`; in one access unless `V` is 1: then rows end at a multiple of
 /// `P`.
 #[device]
-fn piece<T: Float, const V: usize, const P: usize>(g: View<T, 2>, row: usize, at: usize, cols: usize) -> [T; P] {
+pub fn piece<T: Float, const V: usize, const P: usize>(g: View<T, 2>, row: usize, at: usize, cols: usize) -> [T; P] {
     let mut x = [T::from_f32(0.0); P];
     if V > 1 {
         if at < cols {
@@ -40,7 +40,15 @@ fn piece<T: Float, const V: usize, const P: usize>(g: View<T, 2>, row: usize, at
 
 /// c ← epilogue(α·x + β·c) for an element of C, if it is one; c is not read where β is 0.
 #[device]
-fn finish<C: Float, E: Epilogue>(c: ViewMut<C, 2>, row: usize, at: usize, x: f32, alpha: f32, beta: f32, epilogue: E) {
+pub fn finish<C: Float, E: Epilogue>(
+    c: ViewMut<C, 2>,
+    row: usize,
+    at: usize,
+    x: f32,
+    alpha: f32,
+    beta: f32,
+    epilogue: E,
+) {
     if row < c.rows() && at < c.cols() {
         store(alpha, [x], beta, c, row, at, block::z(), epilogue);
     }

@@ -15,7 +15,7 @@ pub trait Fused: GenericArgument + ValueArgument {}
 impl<E: GenericArgument + ValueArgument> Fused for E {}
 
 /// C ← α·op(A)·op(B) + β·C, of matrices or of a batch of them, stored in `f32`, `f16`, `bf16` or a format of one's own, and computed in
-/// `f32`.
+/// `f32`. C may be stored in another format than A and B.
 ///
 /// op(X) is X, or its transpose. With C of [batch, M, N], A is [batch, M, K], or [batch, K, M] where it is transposed, and B
 /// [batch, K, N] or [batch, N, K]. A single matrix is a batch of one, and 65,535 is the largest batch. The last stride is 1; the others
@@ -92,12 +92,12 @@ impl Gemm {
     /// # Errors
     /// Where the extents do not belong together, C overlaps A or B, a buffer is another device's, or memory for the parts of a split
     /// product is short.
-    pub fn run<T: Float + GenericArgument>(
+    pub fn run<T: Float + GenericArgument, O: Float + GenericArgument>(
         self,
         on: &impl Queue,
         a: &BufferView<'_, T, 3>,
         b: &BufferView<'_, T, 3>,
-        c: &mut BufferViewMut<'_, T, 3>,
+        c: &mut BufferViewMut<'_, O, 3>,
     ) -> Result<(), Error> {
         // SAFETY: this epilogue accesses nothing.
         unsafe { self.run_with(on, a, b, c, Identity) }
@@ -113,12 +113,12 @@ impl Gemm {
     ///
     /// # Errors
     /// As for [`run`](Gemm::run).
-    pub unsafe fn run_with<T: Float + GenericArgument, E: Epilogue + Fused>(
+    pub unsafe fn run_with<T: Float + GenericArgument, O: Float + GenericArgument, E: Epilogue + Fused>(
         self,
         on: &impl Queue,
         a: &BufferView<'_, T, 3>,
         b: &BufferView<'_, T, 3>,
-        c: &mut BufferViewMut<'_, T, 3>,
+        c: &mut BufferViewMut<'_, O, 3>,
         epilogue: E,
     ) -> Result<(), Error> {
         let [batch, m, n] = c.extents();
@@ -131,24 +131,31 @@ impl Gemm {
             && begin_at(4, b, b.strides())
             && begin_at(4, &*c, c.strides());
         match (fours, self.transpose_a, self.transpose_b) {
-            (true, false, false) => self.planned::<T, 4, false, false, E>(plan, on, a, b, c, epilogue),
-            (true, false, true) => self.planned::<T, 4, false, true, E>(plan, on, a, b, c, epilogue),
-            (true, true, false) => self.planned::<T, 4, true, false, E>(plan, on, a, b, c, epilogue),
-            (true, true, true) => self.planned::<T, 4, true, true, E>(plan, on, a, b, c, epilogue),
-            (false, false, false) => self.planned::<T, 1, false, false, E>(plan, on, a, b, c, epilogue),
-            (false, false, true) => self.planned::<T, 1, false, true, E>(plan, on, a, b, c, epilogue),
-            (false, true, false) => self.planned::<T, 1, true, false, E>(plan, on, a, b, c, epilogue),
-            (false, true, true) => self.planned::<T, 1, true, true, E>(plan, on, a, b, c, epilogue),
+            (true, false, false) => self.planned::<T, O, 4, false, false, E>(plan, on, a, b, c, epilogue),
+            (true, false, true) => self.planned::<T, O, 4, false, true, E>(plan, on, a, b, c, epilogue),
+            (true, true, false) => self.planned::<T, O, 4, true, false, E>(plan, on, a, b, c, epilogue),
+            (true, true, true) => self.planned::<T, O, 4, true, true, E>(plan, on, a, b, c, epilogue),
+            (false, false, false) => self.planned::<T, O, 1, false, false, E>(plan, on, a, b, c, epilogue),
+            (false, false, true) => self.planned::<T, O, 1, false, true, E>(plan, on, a, b, c, epilogue),
+            (false, true, false) => self.planned::<T, O, 1, true, false, E>(plan, on, a, b, c, epilogue),
+            (false, true, true) => self.planned::<T, O, 1, true, true, E>(plan, on, a, b, c, epilogue),
         }
     }
 
-    fn planned<T: Float + GenericArgument, const V: usize, const TA: bool, const TB: bool, E: Epilogue + Fused>(
+    fn planned<
+        T: Float + GenericArgument,
+        O: Float + GenericArgument,
+        const V: usize,
+        const TA: bool,
+        const TB: bool,
+        E: Epilogue + Fused,
+    >(
         self,
         plan: Plan,
         on: &impl Queue,
         a: &BufferView<'_, T, 3>,
         b: &BufferView<'_, T, 3>,
-        c: &mut BufferViewMut<'_, T, 3>,
+        c: &mut BufferViewMut<'_, O, 3>,
         epilogue: E,
     ) -> Result<(), Error> {
         let Gemm { alpha, beta, .. } = self;
@@ -161,7 +168,7 @@ impl Gemm {
             };
         }
         match plan {
-            Plan::Tiles(tile, 1) => tiled::<T, T, V, TA, TB, E>(tile, on, alpha, a, b, beta, c, 1, epilogue),
+            Plan::Tiles(tile, 1) => tiled::<T, O, V, TA, TB, E>(tile, on, alpha, a, b, beta, c, 1, epilogue),
             Plan::Tiles(tile, splits) => {
                 let [batch, m, n] = c.extents();
                 let shape = [batch * splits, m, n];
@@ -177,41 +184,41 @@ impl Gemm {
                     splits,
                     Identity,
                 )?;
-                launch!(sum_splits < T, E, V > (alpha, &parts.view(shape)?, splits, beta, c, epilogue))
+                launch!(sum_splits < O, E, V > (alpha, &parts.view(shape)?, splits, beta, c, epilogue))
             }
             Plan::Across(1, Lanes::Eight) => {
-                launch!(gemv_across < T, T, T, E, 1, 8, 8, V > (alpha, a, b, beta, c, epilogue))
+                launch!(gemv_across < T, T, O, E, 1, 8, 8, V > (alpha, a, b, beta, c, epilogue))
             }
             Plan::Across(1, Lanes::Four) => {
-                launch!(gemv_across < T, T, T, E, 1, 4, 8, V > (alpha, a, b, beta, c, epilogue))
+                launch!(gemv_across < T, T, O, E, 1, 4, 8, V > (alpha, a, b, beta, c, epilogue))
             }
             Plan::Across(2, Lanes::Eight) => {
-                launch!(gemv_across < T, T, T, E, 2, 8, 4, V > (alpha, a, b, beta, c, epilogue))
+                launch!(gemv_across < T, T, O, E, 2, 8, 4, V > (alpha, a, b, beta, c, epilogue))
             }
             Plan::Across(2, Lanes::Four) => {
-                launch!(gemv_across < T, T, T, E, 2, 4, 4, V > (alpha, a, b, beta, c, epilogue))
+                launch!(gemv_across < T, T, O, E, 2, 4, 4, V > (alpha, a, b, beta, c, epilogue))
             }
             Plan::Across(4, Lanes::Eight) => {
-                launch!(gemv_across < T, T, T, E, 4, 8, 4, V > (alpha, a, b, beta, c, epilogue))
+                launch!(gemv_across < T, T, O, E, 4, 8, 4, V > (alpha, a, b, beta, c, epilogue))
             }
             Plan::Across(4, Lanes::Four) => {
-                launch!(gemv_across < T, T, T, E, 4, 4, 4, V > (alpha, a, b, beta, c, epilogue))
+                launch!(gemv_across < T, T, O, E, 4, 4, 4, V > (alpha, a, b, beta, c, epilogue))
             }
             Plan::Across(_, Lanes::Eight) => {
-                launch!(gemv_across < T, T, T, E, 8, 8, 4, V > (alpha, a, b, beta, c, epilogue))
+                launch!(gemv_across < T, T, O, E, 8, 8, 4, V > (alpha, a, b, beta, c, epilogue))
             }
             Plan::Across(_, Lanes::Four) => {
-                launch!(gemv_across < T, T, T, E, 8, 4, 4, V > (alpha, a, b, beta, c, epilogue))
+                launch!(gemv_across < T, T, O, E, 8, 4, 4, V > (alpha, a, b, beta, c, epilogue))
             }
             Plan::Along(rows) => {
                 // 16 bytes an access are four or eight elements.
                 macro_rules! along {
                     ($v:tt, $p:tt) => {
                         match rows {
-                            1 => launch!(gemv_along < T, T, T, E, 1, 1, $v, $p > (alpha, a, b, beta, c, epilogue)),
-                            2 => launch!(gemv_along < T, T, T, E, 2, 4, $v, $p > (alpha, a, b, beta, c, epilogue)),
-                            4 => launch!(gemv_along < T, T, T, E, 4, 4, $v, $p > (alpha, a, b, beta, c, epilogue)),
-                            _ => launch!(gemv_along < T, T, T, E, 8, 2, $v, $p > (alpha, a, b, beta, c, epilogue)),
+                            1 => launch!(gemv_along < T, T, O, E, 1, 1, $v, $p > (alpha, a, b, beta, c, epilogue)),
+                            2 => launch!(gemv_along < T, T, O, E, 2, 4, $v, $p > (alpha, a, b, beta, c, epilogue)),
+                            4 => launch!(gemv_along < T, T, O, E, 4, 4, $v, $p > (alpha, a, b, beta, c, epilogue)),
+                            _ => launch!(gemv_along < T, T, O, E, 8, 2, $v, $p > (alpha, a, b, beta, c, epilogue)),
                         }
                     };
                 }

@@ -127,7 +127,7 @@ impl Class {
             "LD" | "ST" | "CCTL" | "CCTLL" | "CCTLT" | "QSPC" => Class::Generic,
             "TEX" | "TEXS" | "TLD" | "TLDS" | "TLD4" | "TLD4S" | "TXQ" | "TMML" | "TXD" | "SULD" | "SUST" | "SURED"
             | "SUATOM" | "SUQUERY" => Class::Texture,
-            "ATOM" | "ATOMG" | "ATOMS" | "RED" => Class::Atomic,
+            "ATOM" | "ATOMG" | "ATOMS" | "RED" | "REDG" => Class::Atomic,
             "SHFL" | "VOTE" | "VOTEU" | "MATCH" | "REDUX" => Class::Warp,
             "BAR" | "MEMBAR" | "DEPBAR" | "TEXDEPBAR" | "ERRBAR" | "WARPSYNC" | "NANOSLEEP" | "SYNCS" | "FENCE" => {
                 Class::Barrier

@@ -5,13 +5,27 @@
 //! subnormal. What `f64` itself rounds is 2⁻²⁹ of that.
 
 mod attention;
+mod backward;
+mod blocks;
 mod decode;
 mod elementwise;
 mod gemm;
 mod gradient;
+mod histogram;
+mod loss;
+mod norms;
 mod permute;
+mod pieces;
 mod products;
+mod quant;
+mod quant_affine;
+mod quant_blocks;
+mod reduce;
+mod rotary;
+mod rows;
 mod rowwise;
+mod sampling;
+mod scan;
 mod stored;
 
 use kernel_dsl::compiler::hir::{Constant, Instance};

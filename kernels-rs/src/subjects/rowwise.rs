@@ -1,7 +1,7 @@
 //! `softmax`.
 
 use super::{TINY, U, gamma, matrix, size, with_gaps};
-use crate::rowwise::softmax;
+use crate::rowwise::textbook::softmax;
 use kernel_dsl::compiler::hir::Instance;
 use runtime::testing::{Bound, Case, Expected, Input, Random, edges, shapes};
 

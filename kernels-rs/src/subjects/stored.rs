@@ -37,6 +37,7 @@ pub(super) fn drawn<const R: usize>(
     match stored {
         Scalar::F16 => Input::strided(&random.values::<f16>(elements), extents, strides),
         Scalar::Bf16 => Input::strided(&random.values::<bf16>(elements), extents, strides),
+        Scalar::I8 => Input::strided(&random.values::<i8>(elements), extents, strides),
         _ => Input::strided(&random.values::<f32>(elements), extents, strides),
     }
 }

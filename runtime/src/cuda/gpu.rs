@@ -244,6 +244,11 @@ impl Cuda {
         self.lanes.submit(lane, used, operation, |driver, stream| unsafe { (driver.copy_in)(to, from, bytes, stream) })
     }
 
+    /// Notes that work on the lane, before and behind this, does that with memory.
+    pub fn note(&self, lane: &Lane, used: &Used<'_>) -> Result<()> {
+        self.lanes.note(lane, used)
+    }
+
     /// Copies from another device. Its streams wait for what the copy does with its memory, and the copy for theirs.
     ///
     /// # Safety

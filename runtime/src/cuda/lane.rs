@@ -138,6 +138,14 @@ impl Lanes {
         Ok(())
     }
 
+    /// Notes what all that the lane has been given by now does with memory, and has what it is given from now on wait as if it did that.
+    pub fn note(&self, lane: &Lane, used: &dyn Hazards) -> Result<()> {
+        let mut state = lane.state();
+        used.before(&mut |moment| self.order(lane, &mut state, moment))?;
+        used.note(lane.advance());
+        Ok(())
+    }
+
     /// Has what `lane` is given from now on wait for `moment`.
     fn order(&self, lane: &Lane, state: &mut State, moment: Moment) -> Result<()> {
         let at = usize::from(moment.stream);

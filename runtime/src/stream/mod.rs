@@ -19,7 +19,7 @@ pub(crate) use uses::{Moment, Parts, Pending, Uses, add};
 
 use crate::cuda::{Form, Lane};
 use crate::device::Backend;
-use crate::{Device, DeviceBuffer, Error, PinnedBuffer, Result, Work};
+use crate::{BufferView, Device, DeviceBuffer, Error, PinnedBuffer, Result, Work};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Argument, Artifact, Element, Launcher};
 use std::fmt;
@@ -159,6 +159,19 @@ impl Stream {
             },
         };
         self.recording.time(|| Work::Copy { bytes: from.bytes() }, copy)
+    }
+
+    /// Says that the stream's work reads a view's memory where launches do not show it: in a struct with the view
+    /// [detached](BufferView::detached). What is submitted from now on waits for who writes that memory now, and who writes or frees it later
+    /// waits for what has been submitted by now. So this is called before such a launch and after it.
+    ///
+    /// # Errors
+    /// Where the driver refuses to wait.
+    pub fn reads<T: Element, const R: usize>(&self, view: &BufferView<'_, T, R>) -> Result<()> {
+        match &self.queue {
+            Queue::Cpu => Ok(()),
+            Queue::Cuda(cuda, lane) => cuda.note(lane, &view.used()),
+        }
     }
 
     /// Sets all elements to 0.

@@ -92,6 +92,7 @@ values! { machine, "Integer instructions by name", (a: u32 = [1, 100, 65535, 429
     "`int::mul_hi(a, b)`" fn mul_hi -> u32 { int::mul_hi(a, b) }
     "`int::mul24(a, b)`" fn mul24 -> u32 { int::mul24(a & 0xff_ffff, b & 0xff_ffff) }
     "`int::byte_perm(a, b, selector)`" fn byte_perm -> u32 { int::byte_perm(a, b, 0x1604) }
+    "`int::word(bytes)`" fn word_of_bytes -> u32 { int::word([a as u8, (a >> 8) as u8, b as u8, 7]) }
     "`int::funnel_shl(high, low, n)`" fn funnel_shl -> u32 { int::funnel_shl(a, b, 7) }
     "`int::funnel_shr(high, low, n)`" fn funnel_shr -> u32 { int::funnel_shr(a, b, 7) }
     "`int::extract(x, position, length)`" fn extract -> u32 { int::extract(a, 4, 9) }

@@ -42,7 +42,7 @@ fn triples(seed: u64) -> [Vec<u32>; 3] {
 
 /// All of `int::` of 32 bits, and dot products, as bits.
 #[kernel(block = 64, grid = a.len().div_ceil(64))]
-#[requires(b.len() == a.len(), c.len() == a.len(), y.len() == 26 * a.len())]
+#[requires(b.len() == a.len(), c.len() == a.len(), y.len() == 28 * a.len())]
 fn words(a: &[u32], b: &[u32], c: &[u32], y: &mut [u32]) {
     let i = grid::index();
     if i < a.len() {
@@ -77,9 +77,11 @@ fn words(a: &[u32], b: &[u32], c: &[u32], y: &mut [u32]) {
             dp2a_lo(s, b, c as i32) as u32,
             dp4a([a0, a1, a2, a3], [b0, b1, b2, b3], c as i32) as u32,
             dp2a_hi([a as i16, (a >> 16) as i16], [b0, b1, b2, b3], c as i32) as u32,
+            int::word([a0, a1, a2, a3]) as u32,
+            int::word([b3, b0, b2, b1]),
         ];
-        for k in unroll(0..26) {
-            y[26 * i + k] = all[k];
+        for k in unroll(0..28) {
+            y[28 * i + k] = all[k];
         }
     }
 }
@@ -101,7 +103,7 @@ fn inserted(bits: u64, into: u64, width: u32, position: u32, length: u32) -> u64
 }
 
 /// What the kernel gives, by wide arithmetic and bit by bit.
-fn expected(a: u32, b: u32, c: u32) -> [u32; 26] {
+fn expected(a: u32, b: u32, c: u32) -> [u32; 28] {
     let (s, t) = (a as i32, b as i32);
     let bytes = |x: u32, signed: bool| x.to_le_bytes().map(|b| if signed { i64::from(b as i8) } else { i64::from(b) });
     let halves = |x: u32, signed: bool| {
@@ -159,6 +161,8 @@ fn expected(a: u32, b: u32, c: u32) -> [u32; 26] {
         dot2(true, false, 0),
         dot4(true, false),
         dot2(true, false, 1),
+        a,
+        permuted(0x5647),
     ]
 }
 
@@ -200,7 +204,7 @@ fn expected_wide(a: u64, b: u64, at: u32) -> [u64; 6] {
 
 fn all(checker: &Checker) {
     let [a, b, c] = triples(11);
-    let out = vec![0u32; 26 * a.len()];
+    let out = vec![0u32; 28 * a.len()];
     let inputs = vec![Input::slice(&a), Input::slice(&b), Input::slice(&c), Input::slice(&out)];
     let wanted: Vec<f64> = (0..a.len()).flat_map(|i| expected(a[i], b[i], c[i])).map(f64::from).collect();
     agree::<words>(checker, "words", inputs, &[Expected::new(3, wanted, Bound::Exact)]);

@@ -49,6 +49,9 @@ impl Checker<'_> {
         if let Some(what) = prelude::dot(&name) {
             return self.dot(what, path, arguments, expected, mark);
         }
+        if name == "int::word" {
+            return self.word(path, arguments, mark);
+        }
         if name == "warp::group" {
             return self.group(path, arguments, mark);
         }

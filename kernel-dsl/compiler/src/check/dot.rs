@@ -1,4 +1,4 @@
-//! `dp4a` and `dp2a`, whose signedness comes from the operands, words or arrays of small integers; and what `int::` takes.
+//! `dp4a`, `dp2a` and `int::word`, whose signedness comes from the operands, words or arrays of small integers; and what `int::` takes.
 
 use super::{
     Checker,
@@ -57,6 +57,29 @@ impl Checker<'_> {
         }
         let c = self.wanted(&arguments[2], sum);
         (ExprKind::Intrinsic { intrinsic: Intrinsic::Bits(what), arguments: vec![a, b, c] }, sum)
+    }
+
+    /// `int::word(bytes)`; the path is the language's.
+    pub(super) fn word(&mut self, path: &Path, arguments: &[syntax::Expr], mark: Mark) -> (ExprKind, Id) {
+        if path.segments.last().is_some_and(|s| !s.arguments.is_empty()) {
+            let why = "`int::word` takes no generic arguments in a kernel: the operand says what it is";
+            self.mistake(path.mark, why.to_string());
+        }
+        if !self.count("int::word", 1, arguments.len(), mark) {
+            return (ExprKind::Tuple(Vec::new()), self.wrong());
+        }
+        let bytes = self.expr(&arguments[0], None);
+        let of = Id(bytes.ty.0);
+        let Some(signed) = self.packed(of, BYTES) else {
+            if !matches!(self.table.get(of), Ty::Wrong) {
+                let given = self.named(of);
+                self.mistake(arguments[0].mark, format!("`int::word` takes `[i8; 4]` or `[u8; 4]`, not `{given}`"));
+            }
+            return (ExprKind::Tuple(Vec::new()), self.wrong());
+        };
+        self.confirm(path, "int::word", &[of], false);
+        let word = self.table.scalar(if signed { Scalar::I32 } else { Scalar::U32 });
+        (ExprKind::Intrinsic { intrinsic: Intrinsic::Bits(Bits::Join), arguments: vec![bytes] }, word)
     }
 
     /// Says so if an instruction of `int::` does not take integers of type `ty`.

@@ -12,6 +12,10 @@ impl<'h> Lowerer<'h> {
     pub(super) fn instruction(&mut self, e: &'h Expr, what: Bits, arguments: &'h [Expr], values: &[Val]) -> Val {
         let words: Option<Vec<Known>> = arguments.iter().zip(values).map(|(a, value)| self.packed(a, value)).collect();
         let Some(words) = words else { return Val::Unit };
+        // Packed already.
+        if let (Bits::Join, [word]) = (what, words.as_slice()) {
+            return Val::Scalar(*word);
+        }
         let operands: SmallVec<[_; 4]> = words.iter().map(|k| k.value).collect();
         let types: Option<Vec<Scalar>> = operands.iter().map(|v| self.builder.kernel.ty(*v).scalar()).collect();
         let Some(to) = types.and_then(|types| what.result(&types)) else {

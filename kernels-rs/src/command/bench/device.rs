@@ -8,7 +8,8 @@ use std::time::Duration;
 /// `n` ordinary values on the device: clocks and power depend on them.
 pub(super) fn drawn<T: Draw>(device: &Device, random: &mut Random, n: usize) -> Result<DeviceBuffer<T>, Error> {
     let some: Vec<T> = random.values(n.min(1 << 20));
-    let all: Vec<T> = some.iter().copied().cycle().take(n).collect();
+    let mut all = some.repeat(n.div_ceil(some.len().max(1)));
+    all.truncate(n);
     device.upload(&all).map_err(Error::Device)
 }
 

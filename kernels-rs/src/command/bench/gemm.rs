@@ -63,7 +63,7 @@ fn one<T: Draw + Float + GenericArgument>(
     let [m, n, k] = shape;
     let device = stream.device();
     let mut random = Random::new(1);
-    let (a, b) = (drawn(device, &mut random, m * k)?, drawn(device, &mut random, k * n)?);
+    let (a, b) = (drawn::<T>(device, &mut random, m * k)?, drawn::<T>(device, &mut random, k * n)?);
     let zeros = |n: usize| device.zeros::<T>(n).map_err(Error::Device);
     let (mut c, theirs) = (zeros(m * n)?, zeros(m * n)?);
     // A copy reads a byte for each that it writes.

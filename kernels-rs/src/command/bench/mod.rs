@@ -7,6 +7,9 @@ mod device;
 mod driver;
 mod gemm;
 mod measure;
+mod memory;
+mod quant;
+mod rowwise;
 mod runtime;
 
 use super::progress::with_bar;
@@ -44,10 +47,18 @@ enum What {
     Runtime,
     /// Matrix products, beside cuBLAS and a copy of as many bytes
     Gemm,
+    /// Products of integers, beside cuBLAS in f32 and a copy of as many bytes
+    Quant,
+    /// What memory bounds, beside a copy of as many bytes
+    Memory,
     /// Attention of many queries, dense and over masks of blocks
     Attention,
     /// Attention of a decoding step, beside a copy of as many bytes
     Decode,
+    /// Softmax of rows, beside a copy of as many bytes
+    Softmax,
+    /// Layer norm and RMS norm, beside a copy of as many bytes
+    Norm,
     /// Every kernel's own PTX beside its checked form, by the device's clock
     Checked,
 }
@@ -94,8 +105,12 @@ impl Bench {
         let measured = match self.what {
             What::Runtime => runtime::measure(usize::from(self.rounds))?,
             What::Gemm => gemm::measure(usize::from(self.rounds))?,
+            What::Quant => quant::measure(usize::from(self.rounds))?,
+            What::Memory => memory::measure(usize::from(self.rounds))?,
             What::Attention => attention::measure(usize::from(self.rounds))?,
             What::Decode => attention::measure_decode(usize::from(self.rounds))?,
+            What::Softmax => rowwise::softmax(usize::from(self.rounds))?,
+            What::Norm => rowwise::norm(usize::from(self.rounds))?,
             What::Checked => return self.checked(out),
         };
         if self.json {

@@ -1,0 +1,157 @@
+//! Between the projection of a layer and its attention: queries and keys get their norm and their position, keys and values their place
+//! in the cache.
+//!
+//! ```text
+//!   qkv of a token    │ q: heads × D │ k: groups × D │ v: groups × D │     a warp each D
+//!                            │               │               │
+//!                        norm, turn      norm, turn          │
+//!                            ▼               ▼               ▼
+//!                     q [token, head]    cache of keys, of values [sequence, group, row]
+//! ```
+//!
+//! A warp has a head: lane l the pairs l, l + 32, … of its two halves, so that the norm is one butterfly and a pair turns within a lane.
+//! What limits it is memory: each number is read once and written once, and the angle of each pair is computed where it is used.
+
+use super::cache::{Cache, Tokens};
+use crate::Queue;
+use kernel_dsl::GenericArgument;
+use kernel_dsl::prelude::*;
+use runtime::{BufferView, BufferViewMut, Error};
+
+/// Warps of a block.
+#[device]
+const WARPS: usize = 8;
+
+/// Normalises and turns the queries and keys of tokens, and puts keys and values into the cache.
+///
+/// `qkv` is [tokens, (heads + 2·groups)·D]: queries, keys, values. Queries go to `q`, [tokens, heads, D]; keys and values to row `slots[token]` of the cache, whose
+/// views are [sequence, group, room, D], and whose rows count through all sequences: slot s is row s % room of sequence s / room. A slot
+/// behind the last is none, and what would go there goes nowhere.
+///
+/// With `NORMED` a head becomes x / √(mean of x² + ε) · weight (Zhang, Sennrich, 2019), weights [D]. Then pair i of its halves, (a, b) =
+/// (x[i], x[i + D/2]), becomes (a·cos φ − b·sin φ, b·cos φ + a·sin φ) (Su and others, 2021), φ = positions[axes[i], token] · frequencies[i],
+/// rounded once, where axes below `positions.rows()` are. All of it is computed in `f32` and rounded once.
+#[kernel(
+    block = 256,
+    grid = ((q.dim(1) + 2 * keys.dim(1)) * q.dim(0)).div_ceil(8),
+    instances(T = f32, K = f32, D = 64, NORMED = true; T = f16, K = f16, D = 128, NORMED = true; T = f32, K = f32, D = 128, NORMED = false),
+    derived(N = D / 64),
+    writes(q = once),
+)]
+#[requires(
+    q.dim(2) == D, keys.dim(3) == D, values.dim(3) == D, qkv.rows() == q.dim(0), qkv.cols() == (q.dim(1) + 2 * keys.dim(1)) * D,
+    values.dim(0) == keys.dim(0), values.dim(1) == keys.dim(1), values.dim(2) == keys.dim(2),
+    slots.len() == q.dim(0), positions.cols() == q.dim(0), axes.len() == D / 2, frequencies.len() == D / 2,
+    !NORMED || q_weight.len() == D && k_weight.len() == D,
+)]
+pub fn heads<T: Float, K: Float, const D: usize, const NORMED: bool, const N: usize>(
+    qkv: View<T, 2>,
+    q_weight: View<T, 1>,
+    k_weight: View<T, 1>,
+    epsilon: f32,
+    positions: View<u32, 2>,
+    axes: View<u32, 1>,
+    frequencies: View<f32, 1>,
+    slots: View<u32, 1>,
+    mut q: ViewMut<T, 3>,
+    mut keys: ViewMut<K, 4>,
+    mut values: ViewMut<K, 4>,
+) {
+    const { assert!(D % 64 == 0) };
+    let (of_q, groups, room) = (q.dim(1), keys.dim(1), keys.dim(2));
+    let all = of_q + 2 * groups;
+    let id = block::x() * WARPS + warp::index();
+    if id >= all * q.dim(0) {
+        return;
+    }
+    let (token, head, lane) = (id / all, id % all, warp::lane());
+    let (mut a, mut b) = ([0.0f32; N], [0.0f32; N]);
+    for i in unroll(0..N) {
+        a[i] = qkv[(token, head * D + lane + 32 * i)].to_f32();
+        b[i] = qkv[(token, head * D + D / 2 + lane + 32 * i)].to_f32();
+    }
+    if head < of_q + groups {
+        if NORMED {
+            let mut squares = 0.0f32;
+            for i in unroll(0..N) {
+                squares = b[i].mul_add(b[i], a[i].mul_add(a[i], squares));
+            }
+            let scale = 1.0 / (warp::sum(squares) / D as f32 + epsilon).sqrt();
+            let weight = if head < of_q { q_weight } else { k_weight };
+            for i in unroll(0..N) {
+                a[i] *= scale * weight[lane + 32 * i].to_f32();
+                b[i] *= scale * weight[D / 2 + lane + 32 * i].to_f32();
+            }
+        }
+        for i in unroll(0..N) {
+            let pair = lane + 32 * i;
+            let axis = axes[pair] as usize;
+            let position = if axis < positions.rows() { positions[(axis, token)] } else { 0 };
+            let (sin, cos) = math::sin_cos(position as f32 * frequencies[pair]);
+            (a[i], b[i]) = (a[i].mul_add(cos, -(b[i] * sin)), b[i].mul_add(cos, a[i] * sin));
+        }
+    }
+    let slot = slots[token] as usize;
+    for i in unroll(0..N) {
+        let (first, second) = (lane + 32 * i, D / 2 + lane + 32 * i);
+        if head < of_q {
+            q[(token, head, first)] = T::from_f32(a[i]);
+            q[(token, head, second)] = T::from_f32(b[i]);
+        } else if room > 0 && slot / room < keys.dim(0) {
+            let (sequence, row) = (slot / room, slot % room);
+            if head < of_q + groups {
+                keys[(sequence, head - of_q, row, first)] = K::from_f32(a[i]);
+                keys[(sequence, head - of_q, row, second)] = K::from_f32(b[i]);
+            } else {
+                values[(sequence, head - of_q - groups, row, first)] = K::from_f32(a[i]);
+                values[(sequence, head - of_q - groups, row, second)] = K::from_f32(b[i]);
+            }
+        }
+    }
+}
+
+/// The norms of queries' and of keys' heads.
+#[derive(Clone, Copy, Debug)]
+pub struct Norms<'a, T: Element> {
+    /// [head] each.
+    pub weights: [&'a BufferView<'a, T, 1>; 2],
+    /// What is added to the mean square.
+    pub epsilon: f32,
+}
+
+/// Queues [`heads`]: q and the cache ← what `qkv` has, [tokens, (heads + 2·groups)·head].
+///
+/// # Errors
+/// Where the extents do not belong together, heads are not of 64, 128 or 256 numbers, or a buffer is another device's.
+pub fn prepare<T: Float + GenericArgument, K: Float + GenericArgument>(
+    on: &impl Queue,
+    qkv: &BufferView<'_, T, 2>,
+    norms: Option<Norms<'_, T>>,
+    tokens: &Tokens<'_>,
+    q: &mut BufferViewMut<'_, T, 3>,
+    cache: &mut Cache<'_, K>,
+) -> Result<(), Error> {
+    let none = on.scratch::<T>(0)?;
+    let none = none.view([0])?;
+    let ([q_weight, k_weight], epsilon) = norms.map_or(([&none; 2], 0.0), |norms| (norms.weights, norms.epsilon));
+    let Tokens { positions, axes, frequencies, slots } = tokens;
+    macro_rules! by {
+        ($d:literal, $n:literal, $normed:literal) => {
+            // SAFETY: the launch compares all extents with one another, and the kernel compares slots with the cache's rows and axes with the positions':
+            // the oracle ran it at and around every edge (`kernels check`). No two tokens have one slot, as `Tokens` says.
+            unsafe {
+                heads::<T, K, $d, $normed, $n>::launch_unchecked(
+                    on, qkv, q_weight, k_weight, epsilon, positions, axes, frequencies, slots, q, &mut cache.keys, &mut cache.values,
+                )
+            }
+        };
+    }
+    match (q.extents()[2], norms.is_some()) {
+        (256, true) => by!(256, 4, true),
+        (256, false) => by!(256, 4, false),
+        (128, true) => by!(128, 2, true),
+        (128, false) => by!(128, 2, false),
+        (_, true) => by!(64, 1, true),
+        (_, false) => by!(64, 1, false),
+    }
+}

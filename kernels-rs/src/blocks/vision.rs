@@ -1,0 +1,150 @@
+//! A layer of a vision tower: every patch of an image sees every other.
+
+use crate::attention::Attention;
+use crate::gemm::Fused;
+use crate::gemm::Gemm;
+use crate::gemm::epilogue::{Bias, BiasGelu, Epilogue};
+use crate::queue::reading;
+use crate::rotary::Rotary;
+use crate::rowwise::Norm;
+use crate::{Memory, Queue, Shared};
+use kernel_dsl::{Element, Float, GenericArgument};
+use runtime::{BufferView, BufferViewMut, DeviceBuffer, Error};
+use std::sync::Arc;
+
+/// Extents of a vision tower's layers.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct VisionShape {
+    /// Numbers of a patch between layers: heads · head.
+    pub width: usize,
+    /// Heads.
+    pub heads: usize,
+    /// Numbers of a patch between the two products of the network.
+    pub inner: usize,
+    /// What the norms add to the variance.
+    pub epsilon: f32,
+}
+
+/// A linear layer with a bias: the matrix [out, in] by rows, the bias [out].
+#[derive(Clone, Debug)]
+pub struct Linear<T: Element> {
+    /// [out, in]
+    pub weight: Arc<DeviceBuffer<T>>,
+    /// [out]
+    pub bias: Arc<DeviceBuffer<f32>>,
+}
+
+/// Weight and bias of a norm: [width] each.
+#[derive(Clone, Debug)]
+pub struct LayerNorm {
+    /// What is multiplied.
+    pub weight: Arc<DeviceBuffer<f32>>,
+    /// What is added.
+    pub bias: Arc<DeviceBuffer<f32>>,
+}
+
+/// What a layer has learnt.
+#[derive(Clone, Debug)]
+pub struct VisionWeights<T: Element> {
+    /// Before attention.
+    pub norm: LayerNorm,
+    /// Queries, keys and values: [3·width, width].
+    pub projection: Linear<T>,
+    /// [width, width]
+    pub output: Linear<T>,
+    /// Before the network.
+    pub network_norm: LayerNorm,
+    /// [inner, width]
+    pub up: Linear<T>,
+    /// [width, inner]
+    pub down: Linear<T>,
+}
+
+/// A layer of the form of Qwen3-VL's vision tower: x ← x + attention(norm(x)), x ← x + network(norm(x)), with layer norms, biases, rotary positions in two
+/// dimensions, and a GELU between the network's products (Dosovitskiy and others, 2021; Ba, Kiros, Hinton, 2016; Hendrycks, Gimpel, 2016).
+///
+/// Between layers x is `f32` and stays in its place; what is read of it and the weights' matrices are stored as `T`.
+#[derive(Clone, Debug)]
+pub struct VisionLayer<T: Element> {
+    shape: VisionShape,
+    weights: VisionWeights<T>,
+}
+
+impl<T: Float + GenericArgument> VisionLayer<T> {
+    /// A layer of these weights. That they have the shape's extents is seen when it runs.
+    pub fn new(shape: VisionShape, weights: VisionWeights<T>) -> VisionLayer<T> {
+        VisionLayer { shape, weights }
+    }
+
+    /// Queues the layer: x is [patches, width]. Positions are [axes, patches], as `rotary` has axes. Image i has the patches from `images[i]` to `images[i + 1]`, `longest` at
+    /// most, and sees no other's.
+    ///
+    /// # Errors
+    /// Where extents do not belong together, or memory is short.
+    pub fn run(
+        &self,
+        on: &impl Queue,
+        x: &mut BufferViewMut<'_, f32, 2>,
+        rotary: &Rotary,
+        positions: &BufferView<'_, u32, 2>,
+        images: &BufferView<'_, u32, 1>,
+        longest: usize,
+    ) -> Result<(), Error> {
+        let VisionShape { width, heads, inner, .. } = self.shape;
+        let VisionWeights { norm, projection, output, network_norm, up, down } = &self.weights;
+        let [n, _] = x.extents();
+        let head = width / heads.max(1);
+
+        let normed = self.normed(on, norm, x)?;
+        let mut qkv = on.scratch::<T>(n * 3 * width)?;
+        linear(on, &normed, width, projection, |bias| Bias { bias }, 0.0, &mut qkv.view_mut([1, n, 3 * width])?)?;
+        let turned = qkv.view_mut([n, 3 * heads, head])?;
+        // Queries and keys lie side by side, heads of one number after the other.
+        let of_two = turned.strided().permuted([1, 0, 2])?.slice(0..2 * heads)?.permuted([1, 0, 2])?;
+        rotary.run_in_place(on, positions, &mut of_two.side_by_side()?)?;
+        let mut o = on.scratch::<T>(n * width)?;
+        let qkv = qkv.view([n, 3, heads, head])?.strided().permuted([1, 2, 0, 3])?;
+        let part = |i: usize| qkv.slice(i..i + 1)?.side_by_side();
+        let mut o_heads = o.view_mut([1, n, heads, head])?.strided().permuted([0, 2, 1, 3])?.side_by_side()?;
+        let [q, k, v] = [part(0)?, part(1)?, part(2)?];
+        Attention::new().run_packed(on, &q, &k, &v, &mut o_heads, None, [images, images], longest)?;
+        let mut sum = x.reborrow().strided().reshaped([1, n, width])?.side_by_side()?;
+        linear(on, &o, width, output, |bias| Bias { bias }, 1.0, &mut sum)?;
+
+        let normed = self.normed(on, network_norm, x)?;
+        let mut between = on.scratch::<T>(n * inner)?;
+        let gelu = |bias| BiasGelu { bias: Bias { bias } };
+        linear(on, &normed, width, up, gelu, 0.0, &mut between.view_mut([1, n, inner])?)?;
+        let mut sum = x.reborrow().strided().reshaped([1, n, width])?.side_by_side()?;
+        linear(on, &between, inner, down, |bias| Bias { bias }, 1.0, &mut sum)
+    }
+
+    fn normed(&self, on: &impl Queue, norm: &LayerNorm, x: &mut BufferViewMut<'_, f32, 2>) -> Result<Memory<T>, Error> {
+        let VisionShape { width, epsilon, .. } = self.shape;
+        let [n, _] = x.extents();
+        let (weight, bias): (Shared<f32>, Shared<f32>) = (on.share(&norm.weight)?, on.share(&norm.bias)?);
+        let (weight, bias) = (weight.view([width])?, bias.view([width])?);
+        let mut y = on.scratch::<T>(n * width)?;
+        let norm = Norm::layer(epsilon).weight(&weight).bias(&bias);
+        norm.run(on, &x.reborrow().shared(), &mut y.view_mut([n, width])?)?;
+        Ok(y)
+    }
+}
+
+/// y ← epilogue(x·Wᵀ + β·y), of an epilogue that has the layer's bias.
+fn linear<T: Float + GenericArgument, O: Float + GenericArgument, E: Epilogue + Fused>(
+    on: &impl Queue,
+    x: &Memory<T>,
+    depth: usize,
+    layer: &Linear<T>,
+    epilogue: impl FnOnce(kernel_dsl::View<f32, 1>) -> E,
+    beta: f32,
+    y: &mut BufferViewMut<'_, O, 3>,
+) -> Result<(), Error> {
+    let [_, n, cols] = y.extents();
+    let (weight, bias) = (on.share(&layer.weight)?, on.share(&layer.bias)?);
+    let (a, b, bias) = (x.view([1, n, depth])?, weight.view([1, cols, depth])?, bias.view([cols])?);
+    // SAFETY: the bias has an element for each column of y, and is noted as read by the launch, which is queued before its borrow ends.
+    let product = || unsafe { Gemm::new().transpose_b().beta(beta).run_with(on, &a, &b, y, epilogue(bias.detached())) };
+    reading(on, &bias, product)
+}

@@ -1,0 +1,141 @@
+//! Row kernels beside a copy of as many bytes.
+
+use super::device::{drawn, timed};
+use super::{Error, Measured, Rate, Trial, all};
+use crate::rowwise::{Norm, Softmax};
+use ::runtime::testing::{Draw, Random};
+use ::runtime::{Device, DeviceBuffer, Stream};
+use kernel_dsl::half::f16;
+use kernel_dsl::{Float, GenericArgument};
+
+/// Rows and columns: many rows, long ones, short ones, one.
+const SHAPES: [[usize; 2]; 8] =
+    [[4096, 4096], [32768, 4096], [2048, 32768], [1024, 65536], [8192, 1024], [65536, 256], [32768, 4095], [1, 4096]];
+
+/// What a measurement should last for launches and clocks not to show, and the most launches.
+const LONG_NS: f64 = 2e6;
+const MOST: f64 = 50.0;
+/// A guess of how much a device moves.
+const BYTES_PER_NS: f64 = 4e3;
+
+/// Memory of one shape.
+struct Rows<T: Float> {
+    shape: [usize; 2],
+    x: DeviceBuffer<T>,
+    y: DeviceBuffer<T>,
+    column: DeviceBuffer<T>,
+}
+
+impl<T: Draw + Float + GenericArgument> Rows<T> {
+    fn new(device: &Device, shape: [usize; 2]) -> Result<Rows<T>, Error> {
+        let mut random = Random::new(1);
+        let [rows, cols] = shape;
+        let y = device.zeros(rows * cols).map_err(Error::Device)?;
+        let (x, column) = (drawn(device, &mut random, rows * cols)?, drawn(device, &mut random, cols)?);
+        Ok(Rows { shape, x, y, column })
+    }
+
+    /// Bytes of a matrix.
+    fn bytes(&self) -> usize {
+        self.shape.iter().product::<usize>() * size_of::<T>()
+    }
+
+    fn times(&self) -> u32 {
+        (LONG_NS / (2.0 * self.bytes() as f64 / BYTES_PER_NS)).clamp(3.0, MOST) as u32
+    }
+
+    /// `work` reads and writes as many bytes as `matrices` matrices have; a copy reads half and writes half.
+    fn beside_copy(
+        &mut self,
+        stream: &Stream,
+        kernel: &'static str,
+        matrices: usize,
+        rounds: usize,
+        mut work: impl FnMut(&DeviceBuffer<T>, &mut DeviceBuffer<T>, &DeviceBuffer<T>) -> ::runtime::Result<()>,
+    ) -> Result<Vec<Measured>, Error> {
+        let (times, bytes, [rows, cols]) = (self.times(), matrices * self.bytes(), self.shape);
+        let zeros = |n| stream.device().zeros::<u8>(n).map_err(Error::Device);
+        let (source, mut target) = (zeros(bytes / 2)?, zeros(bytes / 2)?);
+        let (x, y, column) = (&self.x, &mut self.y, &self.column);
+        let trial = Trial {
+            kernel,
+            shape: format!("{rows}x{cols}, {}", T::SCALAR),
+            rate: Some(Rate::Bytes(bytes as f64)),
+            contenders: vec![
+                timed("ours", stream, times, move || work(x, y, column)),
+                timed("copy", stream, times, || stream.copy(&source, &mut target)),
+            ],
+            after: Box::new(|| ()),
+        };
+        all(vec![trial], rounds)
+    }
+}
+
+/// Softmax and its logarithm.
+pub(super) fn softmax(rounds: usize) -> Result<Vec<Measured>, Error> {
+    let device = Device::cuda(0).map_err(Error::Device)?;
+    let stream = device.stream().map_err(Error::Device)?;
+    let mut measured = Vec::new();
+    for shape in SHAPES {
+        softmax_of::<f32>(&stream, shape, rounds, &mut measured)?;
+    }
+    softmax_of::<f16>(&stream, [32768, 4096], rounds, &mut measured)?;
+    Ok(measured)
+}
+
+fn softmax_of<T: Draw + Float + GenericArgument>(
+    stream: &Stream,
+    shape: [usize; 2],
+    rounds: usize,
+    measured: &mut Vec<Measured>,
+) -> Result<(), Error> {
+    let mut memory = Rows::<T>::new(stream.device(), shape)?;
+    let mut one = |kernel, softmax: Softmax<'_>| {
+        let work = |x: &DeviceBuffer<T>, y: &mut DeviceBuffer<T>, _: &DeviceBuffer<T>| {
+            softmax.run(stream, &x.view(shape)?, &mut y.view_mut(shape)?)
+        };
+        memory.beside_copy(stream, kernel, 2, rounds, work)
+    };
+    measured.extend(one("softmax", Softmax::new())?);
+    measured.extend(one("log-softmax", Softmax::new().log())?);
+    measured.extend(one("softmax, scaled, causal", Softmax::new().scale(0.125).causal(shape[0].min(shape[1])))?);
+    Ok(())
+}
+
+/// Layer norm and RMS norm, each alone and with the residual added.
+pub(super) fn norm(rounds: usize) -> Result<Vec<Measured>, Error> {
+    let device = Device::cuda(0).map_err(Error::Device)?;
+    let stream = device.stream().map_err(Error::Device)?;
+    let mut measured = Vec::new();
+    for shape in SHAPES {
+        norm_of::<f32>(&stream, shape, rounds, &mut measured)?;
+    }
+    norm_of::<f16>(&stream, [32768, 4096], rounds, &mut measured)?;
+    Ok(measured)
+}
+
+fn norm_of<T: Draw + Float + GenericArgument>(
+    stream: &Stream,
+    shape: [usize; 2],
+    rounds: usize,
+    measured: &mut Vec<Measured>,
+) -> Result<(), Error> {
+    const EPSILON: f32 = 1e-5;
+    let mut memory = Rows::<T>::new(stream.device(), shape)?;
+    let elements = shape.iter().product();
+    let residual: DeviceBuffer<T> = drawn(stream.device(), &mut Random::new(2), elements)?;
+    let mut z = stream.device().zeros::<T>(elements).map_err(Error::Device)?;
+    measured.extend(memory.beside_copy(stream, "rms norm", 2, rounds, |x, y, w| {
+        Norm::rms(EPSILON).weight(&w.view([shape[1]])?).run(stream, &x.view(shape)?, &mut y.view_mut(shape)?)
+    })?);
+    measured.extend(memory.beside_copy(stream, "layer norm", 2, rounds, |x, y, w| {
+        let w = w.view([shape[1]])?;
+        Norm::layer(EPSILON).weight(&w).bias(&w).run(stream, &x.view(shape)?, &mut y.view_mut(shape)?)
+    })?);
+    measured.extend(memory.beside_copy(stream, "rms norm of a sum", 4, rounds, |x, y, w| {
+        let (w, residual, mut z) = (w.view([shape[1]])?, residual.view(shape)?, z.view_mut(shape)?);
+        let added = Some((&residual, &mut z));
+        Norm::rms(EPSILON).weight(&w).run_added(stream, &x.view(shape)?, added, &mut y.view_mut(shape)?, None)
+    })?);
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! y ← f(…) over arrays of one form: planes of rows of pieces.
+
+use crate::activation::{silu, swiglu};
+use crate::permute::rows::{divided, fetch, place};
+use kernel_dsl::prelude::*;
+
+/// a·b + c, rounded once.
+#[device(value)]
+pub fn multiply_add(a: f32, b: f32, c: f32) -> f32 {
+    a.mul_add(b, c)
+}
+
+/// y ← f(a), `V` elements at once, `VA` of a.
+#[kernel(
+    block = 256,
+    grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(65535)),
+    instances(
+        A = f32, Y = f32, F = silu, V = 4, VA = 4 | 1;
+        A = f32, Y = f32, F = silu, V = 1, VA = 1;
+        A = f16, Y = f16, F = silu, V = 8, VA = 8
+    ),
+    derived(PA = V / VA),
+    writes(y = once),
+)]
+#[requires(
+    a.dim(0) == y.dim(0), a.dim(1) == y.dim(1), a.dim(2) == y.dim(2), a.dim(3) == y.dim(3) * PA, a.dim(4) == VA, a.aligned(VA),
+    y.dim(4) == V, y.aligned(V),
+)]
+pub fn map_1<
+    A: Float,
+    Y: Float,
+    F: DeviceFn<(f32,), Output = f32>,
+    const V: usize,
+    const VA: usize,
+    const PA: usize,
+>(
+    a: View<A, 5>,
+    y: ViewMut<Y, 5>,
+) {
+    for plane in (block::y()..y.dim(0) * y.dim(1)).step_by(grid::dim_y()) {
+        let (outer, inner) = divided(plane, y.dim(1));
+        let (a, y) = (a.at(outer).at(inner), y.at(outer).at(inner));
+        let at = grid::index();
+        if at < y.dim(0) * y.dim(1) {
+            let (row, piece) = place(at, y.dim(0), y.dim(1));
+            let a = fetch::<A, V, VA, PA>(a, row, piece);
+            y.store((row, piece, 0), a.map(|a| Y::from_f32(F::call((a.to_f32(),)))));
+        }
+    }
+}
+
+/// y ← f(a, b), `V` elements at once, `VA` of a and `VB` of b.
+#[kernel(
+    block = 256,
+    grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(65535)),
+    instances(
+        A = f32, B = f32, Y = f32, F = swiglu, V = 4, VA = 4, VB = 4 | 1;
+        A = f32, B = f32, Y = f32, F = swiglu, V = 1, VA = 1, VB = 1;
+        A = f16, B = f16, Y = f16, F = swiglu, V = 8, VA = 8, VB = 8
+    ),
+    derived(PA = V / VA, PB = V / VB),
+    writes(y = once),
+)]
+#[requires(
+    a.dim(0) == y.dim(0), a.dim(1) == y.dim(1), a.dim(2) == y.dim(2), a.dim(3) == y.dim(3) * PA, a.dim(4) == VA, a.aligned(VA),
+    b.dim(0) == y.dim(0), b.dim(1) == y.dim(1), b.dim(2) == y.dim(2), b.dim(3) == y.dim(3) * PB, b.dim(4) == VB, b.aligned(VB),
+    y.dim(4) == V, y.aligned(V),
+)]
+pub fn map_2<
+    A: Float,
+    B: Float,
+    Y: Float,
+    F: DeviceFn<(f32, f32), Output = f32>,
+    const V: usize,
+    const VA: usize,
+    const VB: usize,
+    const PA: usize,
+    const PB: usize,
+>(
+    a: View<A, 5>,
+    b: View<B, 5>,
+    y: ViewMut<Y, 5>,
+) {
+    for plane in (block::y()..y.dim(0) * y.dim(1)).step_by(grid::dim_y()) {
+        let (outer, inner) = divided(plane, y.dim(1));
+        let (a, b, y) = (a.at(outer).at(inner), b.at(outer).at(inner), y.at(outer).at(inner));
+        let at = grid::index();
+        if at < y.dim(0) * y.dim(1) {
+            let (row, piece) = place(at, y.dim(0), y.dim(1));
+            let (a, b) = (fetch::<A, V, VA, PA>(a, row, piece), fetch::<B, V, VB, PB>(b, row, piece));
+            let y_of = |e: usize| Y::from_f32(F::call((a[e].to_f32(), b[e].to_f32())));
+            y.store((row, piece, 0), std::array::from_fn::<Y, V, _>(y_of));
+        }
+    }
+}
+
+/// y ← f(a, b, c), `V` elements at once, `VA` of a, `VB` of b and `VC` of c.
+#[kernel(
+    block = 256,
+    grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(65535)),
+    instances(
+        A = f32, B = f32, C = f32, Y = f32, F = multiply_add, V = 4, VA = 4, VB = 4 | 1, VC = 4;
+        A = f32, B = f32, C = f32, Y = f32, F = multiply_add, V = 1, VA = 1, VB = 1, VC = 1
+    ),
+    derived(PA = V / VA, PB = V / VB, PC = V / VC),
+    writes(y = once),
+)]
+#[requires(
+    a.dim(0) == y.dim(0), a.dim(1) == y.dim(1), a.dim(2) == y.dim(2), a.dim(3) == y.dim(3) * PA, a.dim(4) == VA, a.aligned(VA),
+    b.dim(0) == y.dim(0), b.dim(1) == y.dim(1), b.dim(2) == y.dim(2), b.dim(3) == y.dim(3) * PB, b.dim(4) == VB, b.aligned(VB),
+    c.dim(0) == y.dim(0), c.dim(1) == y.dim(1), c.dim(2) == y.dim(2), c.dim(3) == y.dim(3) * PC, c.dim(4) == VC, c.aligned(VC),
+    y.dim(4) == V, y.aligned(V),
+)]
+pub fn map_3<
+    A: Float,
+    B: Float,
+    C: Float,
+    Y: Float,
+    F: DeviceFn<(f32, f32, f32), Output = f32>,
+    const V: usize,
+    const VA: usize,
+    const VB: usize,
+    const VC: usize,
+    const PA: usize,
+    const PB: usize,
+    const PC: usize,
+>(
+    a: View<A, 5>,
+    b: View<B, 5>,
+    c: View<C, 5>,
+    y: ViewMut<Y, 5>,
+) {
+    for plane in (block::y()..y.dim(0) * y.dim(1)).step_by(grid::dim_y()) {
+        let (outer, inner) = divided(plane, y.dim(1));
+        let (a, b, c, y) = (a.at(outer).at(inner), b.at(outer).at(inner), c.at(outer).at(inner), y.at(outer).at(inner));
+        let at = grid::index();
+        if at < y.dim(0) * y.dim(1) {
+            let (row, piece) = place(at, y.dim(0), y.dim(1));
+            let (a, b) = (fetch::<A, V, VA, PA>(a, row, piece), fetch::<B, V, VB, PB>(b, row, piece));
+            let c = fetch::<C, V, VC, PC>(c, row, piece);
+            let y_of = |e: usize| Y::from_f32(F::call((a[e].to_f32(), b[e].to_f32(), c[e].to_f32())));
+            y.store((row, piece, 0), std::array::from_fn::<Y, V, _>(y_of));
+        }
+    }
+}

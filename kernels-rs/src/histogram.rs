@@ -1,0 +1,55 @@
+//! Histograms: how many elements fall into each bin.
+//!
+//! [`histogram`] is what to call. Up to 4096 bins are counted in shared memory, of which each warp of a block, or the block, has bins of its own; in the end a
+//! block adds what it has to the bins in global memory, one atomic operation a bin. More bins are counted there at once.
+//!
+//! ```text
+//!   keys │▒▒▒▒▒▒▒▒│▒▒▒▒▒▒▒▒│ …       16 bytes a thread and step
+//!            │        │
+//!            ▼        ▼
+//!   warp 0 │ bins │ warp 1 │ bins │ … warp 7     shared: a lane adds one; two lanes that meet in a bin take turns
+//!            └────────┴──── Σ ────────┘
+//!                          ▼
+//!                    bins in global memory
+//! ```
+//!
+//! What limits it is memory where keys are spread, and the turns of lanes that meet where they are not: of keys that are all one, the 32 lanes of a warp take 32.
+
+pub mod kernels;
+mod run;
+
+pub use items::*;
+pub use run::histogram;
+
+#[kernel_dsl::device]
+mod items {
+    use kernel_dsl::prelude::*;
+
+    /// What has a bin.
+    pub trait Key: Number {
+        /// Its bin of `bins` between `low` and `high`; `bins` or more where it has none.
+        fn bin(self, low: f32, high: f32, bins: usize) -> usize;
+    }
+
+    impl Key for u8 {
+        fn bin(self, _low: f32, _high: f32, _bins: usize) -> usize {
+            self as usize
+        }
+    }
+
+    impl Key for u32 {
+        fn bin(self, _low: f32, _high: f32, _bins: usize) -> usize {
+            self as usize
+        }
+    }
+
+    impl Key for f32 {
+        fn bin(self, low: f32, high: f32, bins: usize) -> usize {
+            if self >= low && self <= high {
+                ((((self - low) / (high - low)) * bins as f32) as usize).min(bins - 1)
+            } else {
+                bins
+            }
+        }
+    }
+}

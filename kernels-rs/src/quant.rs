@@ -1,0 +1,51 @@
+//! Integers: products of bytes, weights of 8 and 4 bits, and how numbers become either.
+//!
+//! | to call | what it does | its kernels |
+//! |---|---|---|
+//! | [`Igemm`] | op(A)·op(B) of signed bytes, exact in 32 bits, as `i32`, or by scales as `f32`, `f16` or bytes again | [`igemm`](mod@igemm), [`sums`] |
+//! | [`Weights`] | Q8_0 and Q4_0 as llama.cpp has them, and rows of bytes; products with activations in `f32` or 16 bits | [`gemv`], [`blockwise`], [`blocks`] |
+//! | [`Affine`] | scales and zero points by the extremes of a matrix or of its rows; bytes by them, and back | [`affine`] |
+//! | [`calibration`] | scales from samples, on the host: largest magnitude, percentile, least mean-square error | |
+//!
+//! # What limits them on sm_61
+//!
+//! `dp4a` adds four products of bytes to a sum of 32 bits at the rate of one multiplication of floats, so that a Tesla P40 has 47 tera-operations a second
+//! for its 11.8 of `f32`; no later instruction for matrices is there. The tile of [`igemm`](mod@igemm) is that of [`gemm`](mod@crate::gemm) with
+//! words of four bytes in the place of floats, and has the same limits: two fragments of 8 words are read from shared memory for 64 `dp4a`, which keeps
+//! it busy for half of the time, and the rest is to issue little else.
+//!
+//! | loop of 128 × 128 × 32 bytes, twice | `dp4a` of the issue slots | registers |
+//! |---|---|---|
+//! | B as [N, K]: 16 bytes of K at once | 1024 of 1081, 95 % | 117 |
+//! | B as [K, N]: four rows of K, and their 4 × 4 bytes turned by eight permutations | 1024 of 1106, 93 % | 125 |
+//! | A as [K, M], B as [K, N] | 1024 of 1139, 90 % | 128 |
+//!
+//! None spills, and 5 % of the `dp4a` wait for a register bank (`tests/tests/budgets.rs`).
+//!
+//! Weights in blocks of 32 have a scale each, and so the sum of each 8 `dp4a` becomes a float and is multiplied: of the 427 slots of the loop of
+//! [`blockwise`] 256 are `dp4a` and 96 that. Where there are few rows, memory is the limit: 34 bytes for 32 weights of Q8_0, 18 of Q4_0, which
+//! [`gemv`] reads once, 16 bytes at a time, with some of every warp under way while the last ones are multiplied.
+//!
+//! `kernels bench quant` measures all of it on the machine at hand, beside cuBLAS in `f32`, a copy, and `dp4a` alone ([`peak`]). On an H200, by driver JIT
+//! of the same PTX, a product of 4096³ bytes took 1.14 ms: 121 tera-operations a second, 96 % of what the device makes of `dp4a` alone, and 2.4
+//! times cuBLAS in `f32`.
+
+mod access;
+pub mod affine;
+pub mod blocks;
+pub mod blockwise;
+pub mod calibration;
+pub mod gemv;
+pub mod igemm;
+pub mod peak;
+mod product;
+mod quantiser;
+mod round;
+pub mod sums;
+mod tile;
+mod weighted;
+mod weights;
+
+pub use product::{Igemm, Quantised};
+pub use quantiser::Affine;
+pub use weights::{Format, Weights};

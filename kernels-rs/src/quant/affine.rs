@@ -1,0 +1,115 @@
+//! Numbers to bytes and back by a scale and a zero point, for a matrix or each of its rows: x ≈ scale · (q − zero).
+//!
+//! ```text
+//!   x [rows, cols] ── extremes ──▶ [rows, parts] least and greatest ── affine_fit ──▶ scale, zero ──┐
+//!        └──────────────────────────────── quantise_affine ◀────────────────────────────────────────┘
+//! ```
+//!
+//! Each is bound by memory: x is read once for its extremes and once to be quantised, in accesses of four elements.
+
+use crate::gemm::gemv::piece;
+use kernel_dsl::prelude::*;
+
+/// The least and the greatest of each part of a row: a block goes by quads along every `parts`th piece of 1024 elements. NaNs do not count;
+/// of nothing else the least is +∞ and the greatest −∞.
+#[kernel(
+    block = 256, grid = lows.dim(0) * lows.dim(1), writes(lows = once, highs = once),
+    instances(X = f32 | f16, V = 4),
+)]
+#[requires(
+    lows.rows() == x.rows(), highs.rows() == x.rows(), lows.cols() > 0, highs.cols() == lows.cols(),
+    x.aligned(V), x.cols() % V == 0,
+)]
+pub fn extremes<X: Float, const V: usize>(x: View<X, 2>, mut lows: ViewMut<f32, 2>, mut highs: ViewMut<f32, 2>) {
+    let parts = lows.cols();
+    let (row, part) = (block::x() / parts, block::x() % parts);
+    let (mut low, mut high) = (f32::INFINITY, f32::NEG_INFINITY);
+    for at in (part * 1024..x.cols()).step_by(parts * 1024) {
+        let k = at + 4 * thread::index();
+        let numbers = piece::<X, V, 4>(x, row, k, x.cols());
+        for j in unroll(0..4) {
+            if k + j < x.cols() {
+                low = low.min(numbers[j].to_f32());
+                high = high.max(numbers[j].to_f32());
+            }
+        }
+    }
+    let (low, high) = (block::min(low), block::max(high));
+    if thread::index() == 0 {
+        lows[(row, part)] = low;
+        highs[(row, part)] = high;
+    }
+}
+
+/// Scale and zero point of each row of extremes, a warp a row.
+///
+/// Symmetric: scale = max(|low|, |high|) / 127, and no zero point. Otherwise low ≤ 0 ≤ high, scale = (high − low) / 255, and zero is −128 − low / scale,
+/// rounded to even, so that 0 is exact (Jacob et al., 2018, section 3). Of zeros the scale is 0, and the zero point too.
+#[kernel(block = 256, grid = scale.len().div_ceil(8), writes(scale = once, zero = once), instances(SYMMETRIC = true | false))]
+#[requires(lows.rows() == scale.len(), highs.rows() == scale.len(), highs.cols() == lows.cols(), zero.len() == scale.len())]
+pub fn affine_fit<const SYMMETRIC: bool>(lows: View<f32, 2>, highs: View<f32, 2>, scale: &mut [f32], zero: &mut [i32]) {
+    let row = block::x() * 8 + warp::index();
+    if row >= scale.len() {
+        return;
+    }
+    let (mut low, mut high) = (0.0f32, 0.0f32);
+    for i in (warp::lane()..lows.cols()).step_by(32) {
+        low = low.min(lows[(row, i)]);
+        high = high.max(highs[(row, i)]);
+    }
+    let (low, high) = (warp::min(low), warp::max(high));
+    let unit = if SYMMETRIC { high.max(-low) / 127.0 } else { (high - low) / 255.0 };
+    if warp::lane() == 0 {
+        scale[row] = unit;
+        zero[row] = if SYMMETRIC || unit == 0.0 { 0 } else { (-128.0 - (low / unit).round_ties_even()) as i32 };
+    }
+}
+
+/// q = x · (1 / scale), rounded to even, plus zero, saturated; NaN becomes 0. One scale and zero point, or one for each row.
+#[kernel(
+    block = 256, grid = (x.dim(0) * x.dim(1).div_ceil(4)).div_ceil(256), writes(q = once),
+    instances(X = f32, V = 4 | 1; X = f16, V = 4),
+)]
+#[requires(
+    q.rows() == x.rows(), q.cols() == x.cols(), scale.len() == 1 || scale.len() == x.rows(), zero.len() == scale.len(),
+    x.aligned(V), q.aligned(V), x.cols() % V == 0,
+)]
+pub fn quantise_affine<X: Float, const V: usize>(x: View<X, 2>, scale: &[f32], zero: &[i32], q: ViewMut<i8, 2>) {
+    let (i, quads) = (grid::index(), x.cols().div_ceil(4));
+    if i >= x.rows() * quads {
+        return;
+    }
+    let (row, at) = (i / quads, i % quads * 4);
+    let which = row.min(scale.len() - 1);
+    let (inverse, zero) = (1.0 / scale[which], zero[which] as f32);
+    let bytes = piece::<X, V, 4>(x, row, at, x.cols()).map(|x| ((x.to_f32() * inverse).round_ties_even() + zero) as i8);
+    if V == 4 {
+        q.store((row, at), bytes);
+    } else {
+        q.store_in((row, at), bytes);
+    }
+}
+
+/// x = scale · (q − zero), rounded once to `f32` and once to what x is stored as. One scale and zero point, or one for each row.
+#[kernel(
+    block = 256, grid = (x.dim(0) * x.dim(1).div_ceil(4)).div_ceil(256), writes(x = once),
+    instances(X = f32, V = 4 | 1),
+)]
+#[requires(
+    q.rows() == x.rows(), q.cols() == x.cols(), scale.len() == 1 || scale.len() == x.rows(), zero.len() == scale.len(),
+    x.aligned(V), q.aligned(V), x.cols() % V == 0,
+)]
+pub fn dequantise_affine<X: Float, const V: usize>(q: View<i8, 2>, scale: &[f32], zero: &[i32], x: ViewMut<X, 2>) {
+    let (i, quads) = (grid::index(), x.cols().div_ceil(4));
+    if i >= x.rows() * quads {
+        return;
+    }
+    let (row, at) = (i / quads, i % quads * 4);
+    let which = row.min(scale.len() - 1);
+    let (scale, zero) = (scale[which], zero[which]);
+    if V == 4 {
+        x.store((row, at), q.load::<4>((row, at)).map(|q| X::from_f32(scale * (q as i32 - zero) as f32)));
+    } else {
+        x.store_in((row, at), q.load_or::<4>((row, at), 0).map(|q| X::from_f32(scale * (q as i32 - zero) as f32)));
+    }
+}

@@ -1,0 +1,234 @@
+//! C ← op(A)·op(B) of signed bytes, summed in 32 bits, and what the integers stand for applied before C is written.
+
+use super::tile::product;
+use crate::gemm::epilogue::*;
+use crate::gemm::tile::corner;
+use crate::gemm::tiled::grouped;
+use kernel_dsl::prelude::*;
+
+pub use outputs::*;
+
+#[device]
+mod outputs {
+    use kernel_dsl::prelude::*;
+
+    /// What a product of integers can be written as.
+    pub trait Output: Number {
+        /// Whether it is a number that the sum stands for, and not the sum itself.
+        const REAL: bool;
+        /// The sum itself.
+        fn from_sum(sum: i32) -> Self;
+        /// The number `x`; of an integer in units of 1 / `inverse`, `zero` added.
+        fn from_real(x: f32, inverse: f32, zero: f32) -> Self;
+    }
+
+    impl Output for i32 {
+        const REAL: bool = false;
+        fn from_sum(sum: i32) -> i32 {
+            sum
+        }
+        fn from_real(x: f32, _inverse: f32, _zero: f32) -> i32 {
+            x as i32
+        }
+    }
+
+    impl Output for f32 {
+        const REAL: bool = true;
+        fn from_sum(sum: i32) -> f32 {
+            sum as f32
+        }
+        fn from_real(x: f32, _inverse: f32, _zero: f32) -> f32 {
+            x
+        }
+    }
+
+    impl Output for f16 {
+        const REAL: bool = true;
+        fn from_sum(sum: i32) -> f16 {
+            f16::from_f32(sum as f32)
+        }
+        fn from_real(x: f32, _inverse: f32, _zero: f32) -> f16 {
+            f16::from_f32(x)
+        }
+    }
+
+    impl Output for i8 {
+        const REAL: bool = true;
+        fn from_sum(sum: i32) -> i8 {
+            sum.clamp(-128, 127) as i8
+        }
+        fn from_real(x: f32, inverse: f32, zero: f32) -> i8 {
+            // `as` saturates, and gives 0 for NaN.
+            ((x * inverse).round_ties_even() + zero) as i8
+        }
+    }
+}
+
+/// Element `i` of matrix `batch` of numbers that are one for all, one for each of `n` rows or columns, or one for each of every matrix;
+/// `otherwise` where there are none.
+#[device]
+fn pick<T: Number>(of: &[T], otherwise: T, batch: usize, n: usize, i: usize) -> T {
+    if of.is_empty() {
+        otherwise
+    } else {
+        of[if of.len() == 1 {
+            0
+        } else if of.len() == n {
+            i
+        } else {
+            batch * n + i
+        }]
+    }
+}
+
+/// Sums of products of numbers that `zero_a` and `zero_b` were added to, without what those add, at `at` of row `row`; as they are where there
+/// are no zero points.
+#[device]
+fn centred<C: Output, const N: usize>(
+    sum: [i32; N],
+    batch: usize,
+    row: usize,
+    at: usize,
+    depth: usize,
+    c: ViewMut<C, 3>,
+    zero_a: &[i32],
+    sums_a: View<i32, 2>,
+    zero_b: &[i32],
+    sums_b: View<i32, 2>,
+) -> [i32; N] {
+    let mut sum = sum;
+    let za = pick(zero_a, 0, batch, c.dim(1), row);
+    for j in unroll(0..N) {
+        let zb = pick(zero_b, 0, batch, c.dim(2), at + j);
+        if !zero_a.is_empty() {
+            let of_col = sums_b[(batch, at + j)].wrapping_sub((depth as i32).wrapping_mul(zb));
+            sum[j] = sum[j].wrapping_sub(za.wrapping_mul(of_col));
+        }
+        if !zero_b.is_empty() {
+            sum[j] = sum[j].wrapping_sub(zb.wrapping_mul(sums_a[(batch, row)]));
+        }
+    }
+    sum
+}
+
+/// Sums at `at` of row `row` of C, as C holds them.
+#[device]
+fn finish<C: Output, E: Epilogue, const N: usize>(
+    sum: [i32; N],
+    batch: usize,
+    row: usize,
+    at: usize,
+    c: ViewMut<C, 3>,
+    scale_a: &[f32],
+    scale_b: &[f32],
+    inverse: f32,
+    zero: f32,
+    epilogue: E,
+) {
+    let mut out = [C::from_sum(0); N];
+    if C::REAL {
+        let mut x = [0.0f32; N];
+        let sa = pick(scale_a, 1.0, batch, c.dim(1), row);
+        for j in unroll(0..N) {
+            x[j] = sa * pick(scale_b, 1.0, batch, c.dim(2), at + j) * sum[j] as f32;
+        }
+        let x = epilogue.apply(x, [batch, row, at]);
+        for j in unroll(0..N) {
+            out[j] = C::from_real(x[j], inverse, zero);
+        }
+    } else {
+        out = sum.map(C::from_sum);
+    }
+    c.store((batch, row, at), out);
+}
+
+/// C ← epilogue(sₐ·s_b·(A − zₐ)·(B − z_b)), for each matrix of a batch; of `i32`, the sums as they are: (A − zₐ)·(B − z_b).
+///
+/// With Σ over k, (A − zₐ)·(B − z_b) = Σ ab − zₐ·(Σ b − K·z_b) − z_b·Σ a (Jacob et al., *Quantization and Training of Neural Networks for
+/// Efficient Integer-Arithmetic-Only Inference*, 2018, section 2.3): the bytes are multiplied as they are. Where A has zero points, `sums_b` are the
+/// sums of each column of B; where B has, `sums_a` those of each row of A.
+#[kernel(
+    block = T, min_blocks = 2, max_registers = 128,
+    grid = (c.dim(1).div_ceil(BM) * c.dim(2).div_ceil(BN), 1, c.dim(0)),
+    writes(c = once),
+    instances(
+        C = f32, E = Identity, BM = 128, BN = 128, QM = 2, QN = 2, V = 16, TA = false, TB = true, T = 256;
+        C = i32, E = Identity, BM = 128, BN = 128, QM = 2, QN = 2, V = 16, TA = false | true, TB = false, T = 256;
+        C = i8, E = Identity, BM = 64, BN = 128, QM = 2, QN = 2, V = 4, TA = false, TB = true, T = 128;
+        C = f32, E = Identity, BM = 64, BN = 64, QM = 1, QN = 2, V = 1, TA = false, TB = true, T = 128
+    ),
+    derived(LA = 2 * BM / T, LB = 2 * BN / T),
+)]
+#[requires(
+    a.dim(0) == c.dim(0), b.dim(0) == c.dim(0),
+    if TA { a.dim(2) == c.dim(1) } else { a.dim(1) == c.dim(1) },
+    if TB { b.dim(1) == c.dim(2) } else { b.dim(2) == c.dim(2) },
+    (if TA { a.dim(1) } else { a.dim(2) }) == (if TB { b.dim(2) } else { b.dim(1) }),
+    if zero_a.is_empty() { true } else { sums_b.dim(0) == c.dim(0) && sums_b.dim(1) == c.dim(2) },
+    if zero_b.is_empty() { true } else { sums_a.dim(0) == c.dim(0) && sums_a.dim(1) == c.dim(1) },
+    scale_a.len() <= 1 || scale_a.len() == c.dim(1) || scale_a.len() == c.dim(0) * c.dim(1),
+    zero_a.len() <= 1 || zero_a.len() == c.dim(1) || zero_a.len() == c.dim(0) * c.dim(1),
+    scale_b.len() <= 1 || scale_b.len() == c.dim(2) || scale_b.len() == c.dim(0) * c.dim(2),
+    zero_b.len() <= 1 || zero_b.len() == c.dim(2) || zero_b.len() == c.dim(0) * c.dim(2),
+    a.aligned(if TA { V.min(4) } else { V }), b.aligned(if TB { V } else { V.min(4) }), c.aligned(V.min(4)),
+    a.dim(2) % (if TA { V.min(4) } else { V }) == 0, b.dim(2) % (if TB { V } else { V.min(4) }) == 0, c.dim(2) % V.min(4) == 0,
+)]
+pub fn igemm<
+    C: Output,
+    E: Epilogue,
+    const BM: usize,
+    const BN: usize,
+    const QM: usize,
+    const QN: usize,
+    const V: usize,
+    const TA: bool,
+    const TB: bool,
+    const T: usize,
+    const LA: usize,
+    const LB: usize,
+>(
+    a: View<i8, 3>,
+    scale_a: &[f32],
+    zero_a: &[i32],
+    sums_a: View<i32, 2>,
+    b: View<i8, 3>,
+    scale_b: &[f32],
+    zero_b: &[i32],
+    sums_b: View<i32, 2>,
+    c: ViewMut<C, 3>,
+    inverse: f32,
+    zero: f32,
+    epilogue: E,
+) {
+    const { assert!(BM % (16 * QM) == 0 && BN % (32 * QN) == 0) };
+    const { assert!(T == 32 * (BM / (16 * QM)) * (BN / (32 * QN))) };
+    let batch = block::z();
+    let (m, n) = grouped(c.dim(1).div_ceil(BM), c.dim(2).div_ceil(BN), 8);
+    let (row0, col0) = (m * BM, n * BN);
+    let (row, col) = corner(BN / (32 * QN), 16 * QM, 32 * QN);
+    let depth = if TA { a.dim(1) } else { a.dim(2) };
+    let ab = if TA { a.at(batch).offset((0, row0)) } else { a.at(batch).offset((row0, 0)) };
+    let bb = if TB { b.at(batch).offset((col0, 0)) } else { b.at(batch).offset((0, col0)) };
+    let acc = product::<BM, BN, QM, QN, V, TA, TB, LA, LB>(ab, bb, depth, row, col);
+
+    for i in unroll(0..4 * QM) {
+        let r = row0 + row + i / 4 * 16 + i % 4;
+        if r < c.dim(1) {
+            for q in unroll(0..QN) {
+                let at = col0 + col + 32 * q;
+                if V == 1 {
+                    for j in unroll(0..4) {
+                        if at + j < c.dim(2) {
+                            let sum = [acc[i / 4][q][i % 4][j]];
+                            let sum = centred(sum, batch, r, at + j, depth, c, zero_a, sums_a, zero_b, sums_b);
+                            finish(sum, batch, r, at + j, c, scale_a, scale_b, inverse, zero, epilogue);
+                        }
+                    }
+                } else if at < c.dim(2) {
+                    let sum = centred(acc[i / 4][q][i % 4], batch, r, at, depth, c, zero_a, sums_a, zero_b, sums_b);
+                    finish(sum, batch, r, at, c, scale_a, scale_b, inverse, zero, epilogue);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Nothing but `dp4a`: what the device can do of them, for products to be measured against.
+
+use kernel_dsl::prelude::*;
+
+/// 64 `dp4a` a turn, each thread on its own: `out` is the sum of the dot products of `x` rotated left by 0 to 7 with `x` rotated right by 0 to 7, times
+/// `turns`, modulo 2³².
+#[kernel(block = 256, grid = out.len() / 256, writes(out = once))]
+#[requires(x.len() == out.len(), out.len() % 256 == 0)]
+pub fn dp4a_peak(x: &[i32], turns: usize, out: &mut [i32]) {
+    let x = x[grid::index()];
+    let mut sums = [[0i32; 8]; 8];
+    for _ in rolled(0..turns) {
+        for i in unroll(0..8) {
+            for j in unroll(0..8) {
+                sums[i][j] = dp4a(x.rotate_left(i as u32), x.rotate_right(j as u32), sums[i][j]);
+            }
+        }
+    }
+    let mut sum = 0i32;
+    for i in unroll(0..8) {
+        for j in unroll(0..8) {
+            sum = sum.wrapping_add(sums[i][j]);
+        }
+    }
+    out[grid::index()] = sum;
+}

@@ -1,0 +1,286 @@
+//! The product of integers as one calls it.
+
+use super::access::whole;
+use super::igemm::{Output, igemm};
+use super::sums::{sum_columns, sum_rows};
+use crate::Queue;
+use crate::gemm::Fused;
+use crate::gemm::epilogue::{Epilogue, Identity};
+use kernel_dsl::GenericArgument;
+use runtime::{BufferView, BufferViewMut, Error};
+
+/// Matrices of signed bytes and what they stand for: scale · (q − zero), the affine quantisation of Jacob et al. (*Quantization and Training
+/// of Neural Networks for Efficient Integer-Arithmetic-Only Inference*, 2018, section 2.1).
+///
+/// Scales and zero points are one for all, one for each row of op(A) or column of op(B), or one for each of every matrix of the batch, in the
+/// batch's order; the scale is 1 and the zero point 0 where none is given. Along K they are the same.
+#[derive(Clone, Copy, Debug)]
+pub struct Quantised<'a> {
+    values: BufferView<'a, i8, 3>,
+    scale: Option<BufferView<'a, f32, 1>>,
+    zero: Option<BufferView<'a, i32, 1>>,
+}
+
+impl<'a> Quantised<'a> {
+    /// The integers themselves.
+    #[must_use]
+    pub fn new(values: BufferView<'a, i8, 3>) -> Quantised<'a> {
+        Quantised { values, scale: None, zero: None }
+    }
+
+    /// With scales.
+    #[must_use]
+    pub fn scale(self, scale: BufferView<'a, f32, 1>) -> Quantised<'a> {
+        Quantised { scale: Some(scale), ..self }
+    }
+
+    /// With zero points.
+    #[must_use]
+    pub fn zero(self, zero: BufferView<'a, i32, 1>) -> Quantised<'a> {
+        Quantised { zero: Some(zero), ..self }
+    }
+}
+
+/// C ← op(A)·op(B) of signed bytes, summed exactly in 32 bits by `dp4a`.
+///
+/// op(X) is X, or its transpose. With C of [batch, M, N], A is [batch, M, K], or [batch, K, M] where it is transposed, and B [batch, K, N] or
+/// [batch, N, K], the form that weights come in and the quickest. The last stride is 1; the others are free, and 0 in A and B where a batch shares
+/// one matrix. Any extent may be 0; 65,535 is the largest batch.
+///
+/// | C | what is written |
+/// |---|---|
+/// | `i32` | Σ (a − zₐ)·(b − z_b), modulo 2³²: exact where K is at most 2¹⁷ and there are no zero points. Scales are not looked at |
+/// | `f32`, `f16` | epilogue(sₐ·s_b·Σ), the scales multiplied first: three roundings with that of Σ to `f32`, which is exact up to 2²⁴; one more to `f16` |
+/// | `i8` | epilogue(sₐ·s_b·Σ) times 1 / scale of the output, rounded to even, plus its zero point, saturated |
+///
+/// Reads are of 16 bytes where every matrix that has K along its rows begins at a multiple of 16 bytes, and its strides and K are such
+/// multiples; of 4 where that holds of 4 bytes and M and N are multiples of 4; of single bytes else. What is declared is in the program; other
+/// forms are compiled when they are first used, which takes some milliseconds.
+///
+/// ```
+/// # fn main() -> Result<(), runtime::Error> {
+/// use kernels_rs::quant::{Igemm, Quantised};
+/// let device = runtime::Device::cpu();
+/// let a = device.upload(&[1i8, -2, 3, 4])?;
+/// let b = device.upload(&[5i8, 6, 7, -128])?;
+/// let (a, b) = (a.view([1, 2, 2])?, b.view([1, 2, 2])?);
+/// let mut c = device.zeros::<i32>(4)?;
+/// Igemm::new().run(&device, Quantised::new(a), Quantised::new(b), &mut c.view_mut([1, 2, 2])?)?;
+/// assert_eq!(c.download()?, [-9, 262, 43, -494]);
+///
+/// // Numbers of rows of A: a half, and a quarter of what is 1 less.
+/// let (scale, zero) = (device.upload(&[0.5f32, 0.25])?, device.upload(&[0, 1])?);
+/// let mut c = device.zeros::<f32>(4)?;
+/// let a = Quantised::new(a).scale(scale.view([2])?).zero(zero.view([2])?);
+/// Igemm::new().run(&device, a, Quantised::new(b), &mut c.view_mut([1, 2, 2])?)?;
+/// assert_eq!(c.download()?, [-4.5, 131.0, 7.75, -93.0]);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[must_use]
+pub struct Igemm {
+    transpose_a: bool,
+    transpose_b: bool,
+    inverse: f32,
+    zero: i32,
+}
+
+impl Default for Igemm {
+    fn default() -> Igemm {
+        Igemm::new()
+    }
+}
+
+impl Igemm {
+    /// C ← A·B.
+    pub const fn new() -> Igemm {
+        Igemm { transpose_a: false, transpose_b: false, inverse: 1.0, zero: 0 }
+    }
+
+    /// A is given as [batch, K, M].
+    pub const fn transpose_a(self) -> Igemm {
+        Igemm { transpose_a: true, ..self }
+    }
+
+    /// B is given as [batch, N, K].
+    pub const fn transpose_b(self) -> Igemm {
+        Igemm { transpose_b: true, ..self }
+    }
+
+    /// What bytes of C stand for: `scale` · (q − `zero`).
+    pub const fn output(self, scale: f32, zero: i32) -> Igemm {
+        Igemm { inverse: 1.0 / scale, zero, ..self }
+    }
+
+    /// Queues the product.
+    ///
+    /// # Errors
+    /// Where the extents do not belong together, C overlaps what is read, a buffer is another device's, or memory for the sums of rows and columns,
+    /// which zero points need, is short.
+    pub fn run<C: Output + GenericArgument>(
+        self,
+        on: &impl Queue,
+        a: Quantised<'_>,
+        b: Quantised<'_>,
+        c: &mut BufferViewMut<'_, C, 3>,
+    ) -> Result<(), Error> {
+        // SAFETY: this epilogue accesses nothing.
+        unsafe { self.run_with(on, a, b, c, Identity) }
+    }
+
+    /// Queues the product with an epilogue, which sees its elements before they are rounded to what C holds; that of `i32` sees none.
+    ///
+    /// # Safety
+    /// As for [`Gemm::run_with`](crate::gemm::Gemm::run_with).
+    ///
+    /// # Errors
+    /// As for [`run`](Igemm::run).
+    pub unsafe fn run_with<C: Output + GenericArgument, E: Epilogue + Fused>(
+        self,
+        on: &impl Queue,
+        a: Quantised<'_>,
+        b: Quantised<'_>,
+        c: &mut BufferViewMut<'_, C, 3>,
+        epilogue: E,
+    ) -> Result<(), Error> {
+        let width = self.width(a, b, c);
+        match (width, self.transpose_a, self.transpose_b) {
+            (Width::Quads, false, false) => self.chosen::<C, E, 16, false, false>(on, a, b, c, epilogue),
+            (Width::Quads, false, true) => self.chosen::<C, E, 16, false, true>(on, a, b, c, epilogue),
+            (Width::Quads, true, false) => self.chosen::<C, E, 16, true, false>(on, a, b, c, epilogue),
+            (Width::Quads, true, true) => self.chosen::<C, E, 16, true, true>(on, a, b, c, epilogue),
+            (Width::Words, false, false) => self.chosen::<C, E, 4, false, false>(on, a, b, c, epilogue),
+            (Width::Words, false, true) => self.chosen::<C, E, 4, false, true>(on, a, b, c, epilogue),
+            (Width::Words, true, false) => self.chosen::<C, E, 4, true, false>(on, a, b, c, epilogue),
+            (Width::Words, true, true) => self.chosen::<C, E, 4, true, true>(on, a, b, c, epilogue),
+            (Width::Bytes, false, false) => self.bytewise::<C, E, false, false>(on, a, b, c, epilogue),
+            (Width::Bytes, false, true) => self.bytewise::<C, E, false, true>(on, a, b, c, epilogue),
+            (Width::Bytes, true, false) => self.bytewise::<C, E, true, false>(on, a, b, c, epilogue),
+            (Width::Bytes, true, true) => self.bytewise::<C, E, true, true>(on, a, b, c, epilogue),
+        }
+    }
+
+    /// What all accesses can be. Where K goes down a matrix, four bytes of a row are read at once.
+    fn width<C: Output>(self, a: Quantised<'_>, b: Quantised<'_>, c: &BufferViewMut<'_, C, 3>) -> Width {
+        let fours = whole(&a.values, 4) && whole(&b.values, 4) && whole(c, 4);
+        let quads = (self.transpose_a || whole(&a.values, 16)) && (!self.transpose_b || whole(&b.values, 16));
+        match (fours, quads) {
+            (true, true) => Width::Quads,
+            (true, false) => Width::Words,
+            (false, _) => Width::Bytes,
+        }
+    }
+
+    fn chosen<C: Output + GenericArgument, E: Epilogue + Fused, const V: usize, const TA: bool, const TB: bool>(
+        self,
+        on: &impl Queue,
+        a: Quantised<'_>,
+        b: Quantised<'_>,
+        c: &mut BufferViewMut<'_, C, 3>,
+        epilogue: E,
+    ) -> Result<(), Error> {
+        let [batch, m, n] = c.extents();
+        let tiles = batch * m.div_ceil(128) * n.div_ceil(128);
+        // Two large tiles share a multiprocessor.
+        if m <= 64 || tiles < 2 * on.device().facts().multiprocessors as usize {
+            self.launched::<C, E, 64, 128, 2, 2, V, TA, TB, 128, 1, 2>(on, a, b, c, epilogue)
+        } else {
+            self.launched::<C, E, 128, 128, 2, 2, V, TA, TB, 256, 1, 1>(on, a, b, c, epilogue)
+        }
+    }
+
+    fn bytewise<C: Output + GenericArgument, E: Epilogue + Fused, const TA: bool, const TB: bool>(
+        self,
+        on: &impl Queue,
+        a: Quantised<'_>,
+        b: Quantised<'_>,
+        c: &mut BufferViewMut<'_, C, 3>,
+        epilogue: E,
+    ) -> Result<(), Error> {
+        self.launched::<C, E, 64, 64, 1, 2, 1, TA, TB, 128, 1, 1>(on, a, b, c, epilogue)
+    }
+
+    fn launched<
+        C: Output + GenericArgument,
+        E: Epilogue + Fused,
+        const BM: usize,
+        const BN: usize,
+        const QM: usize,
+        const QN: usize,
+        const V: usize,
+        const TA: bool,
+        const TB: bool,
+        const T: usize,
+        const LA: usize,
+        const LB: usize,
+    >(
+        self,
+        on: &impl Queue,
+        a: Quantised<'_>,
+        b: Quantised<'_>,
+        c: &mut BufferViewMut<'_, C, 3>,
+        epilogue: E,
+    ) -> Result<(), Error> {
+        let [batch, m, n] = c.extents();
+        let (no_scale, no_zero) = (on.scratch::<f32>(0)?, on.scratch::<i32>(0)?);
+        let (no_scale, no_zero) = (no_scale.view([0])?, no_zero.view([0])?);
+        let (of_a, of_b) =
+            (if b.zero.is_some() { [batch, m] } else { [0; 2] }, if a.zero.is_some() { [batch, n] } else { [0; 2] });
+        let mut sums_a = on.scratch::<i32>(of_a.iter().product())?;
+        let mut sums_b = on.scratch::<i32>(of_b.iter().product())?;
+        if b.zero.is_some() {
+            sums(on, &a.values, !TA, &mut sums_a.view_mut(of_a)?)?;
+        }
+        if a.zero.is_some() {
+            sums(on, &b.values, TB, &mut sums_b.view_mut(of_b)?)?;
+        }
+        // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them: the oracle ran it at
+        // and around every edge of its tiles (`kernels check`). What the epilogue does is the caller's promise.
+        unsafe {
+            igemm::<C, E, BM, BN, QM, QN, V, TA, TB, T, LA, LB>::launch_unchecked(
+                on,
+                a.values,
+                a.scale.unwrap_or(no_scale),
+                a.zero.unwrap_or(no_zero),
+                sums_a.view(of_a)?,
+                b.values,
+                b.scale.unwrap_or(no_scale),
+                b.zero.unwrap_or(no_zero),
+                sums_b.view(of_b)?,
+                c,
+                self.inverse,
+                self.zero as f32,
+                epilogue,
+            )
+        }
+    }
+}
+
+/// What the accesses to all matrices can be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Width {
+    /// 16 bytes along K.
+    Quads,
+    /// 4 bytes.
+    Words,
+    /// Single bytes.
+    Bytes,
+}
+
+/// The sums of each row, or each column, of a batch of matrices.
+fn sums(
+    on: &impl Queue,
+    of: &BufferView<'_, i8, 3>,
+    rows: bool,
+    to: &mut BufferViewMut<'_, i32, 2>,
+) -> Result<(), Error> {
+    // SAFETY: the launch compares the extents, and the kernels stay within them, as the oracle says.
+    unsafe {
+        match (rows, whole(of, 16), whole(of, 4)) {
+            (true, true, _) => sum_rows::<16>::launch_unchecked(on, of, to),
+            (true, false, _) => sum_rows::<1>::launch_unchecked(on, of, to),
+            (false, _, true) => sum_columns::<4>::launch_unchecked(on, of, to),
+            (false, _, false) => sum_columns::<1>::launch_unchecked(on, of, to),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Scales and zero points as one calls for them.
+
+use super::access::whole;
+use super::affine::{affine_fit, dequantise_affine, extremes, quantise_affine};
+use crate::{Memory, Queue};
+use kernel_dsl::{Float, GenericArgument};
+use runtime::{BufferView, BufferViewMut, Error};
+
+/// How bytes stand for numbers: x ≈ scale · (q − zero), one scale and zero point for a matrix, or one for each of its rows.
+///
+/// ```
+/// # fn main() -> Result<(), runtime::Error> {
+/// use kernels_rs::quant::Affine;
+/// let device = runtime::Device::cpu();
+/// let x = device.upload(&[-127.0f32, 3.0, 0.25, 0.5])?;
+/// let rows = Affine::fit_rows(&device, &x.view([2, 2])?, true)?;
+/// let mut q = device.zeros::<i8>(4)?;
+/// rows.quantise(&device, &x.view([2, 2])?, &mut q.view_mut([2, 2])?)?;
+/// assert_eq!(q.download()?, [-127, 3, 64, 127]);
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Affine {
+    /// What a unit stands for.
+    pub scale: Memory<f32>,
+    /// The byte that stands for 0.
+    pub zero: Memory<i32>,
+}
+
+impl Affine {
+    /// By the extremes of the whole matrix. `symmetric`: 0 is 0, and the scale the largest magnitude / 127; else the scale is the range, 0 included, / 255.
+    ///
+    /// # Errors
+    /// Where memory is short, or `x` is another device's.
+    pub fn fit<T: Float + GenericArgument>(
+        on: &impl Queue,
+        x: &BufferView<'_, T, 2>,
+        symmetric: bool,
+    ) -> Result<Affine, Error> {
+        Affine::of_parts(on, x, symmetric, false)
+    }
+
+    /// The same by the extremes of each row.
+    ///
+    /// # Errors
+    /// As for [`fit`](Affine::fit).
+    pub fn fit_rows<T: Float + GenericArgument>(
+        on: &impl Queue,
+        x: &BufferView<'_, T, 2>,
+        symmetric: bool,
+    ) -> Result<Affine, Error> {
+        Affine::of_parts(on, x, symmetric, true)
+    }
+
+    /// Queues q ← x / scale, rounded to even, + zero, saturated.
+    ///
+    /// # Errors
+    /// Where the extents do not belong together, or a buffer is another device's.
+    pub fn quantise<T: Float + GenericArgument>(
+        &self,
+        on: &impl Queue,
+        x: &BufferView<'_, T, 2>,
+        q: &mut BufferViewMut<'_, i8, 2>,
+    ) -> Result<(), Error> {
+        let four = whole(x, 4) && whole(&*q, 4);
+        let (scale, zero) = self.views()?;
+        // SAFETY: the launch compares the extents, and the kernel stays within them whatever its numbers are stored as, as the oracle says of
+        // `f32` and `f16` (`kernels check`).
+        unsafe {
+            if four {
+                quantise_affine::<T, 4>::launch_unchecked(on, x, scale, zero, q)
+            } else {
+                quantise_affine::<T, 1>::launch_unchecked(on, x, scale, zero, q)
+            }
+        }
+    }
+
+    /// Queues x ← scale · (q − zero).
+    ///
+    /// # Errors
+    /// As for [`quantise`](Affine::quantise).
+    pub fn dequantise<T: Float + GenericArgument>(
+        &self,
+        on: &impl Queue,
+        q: &BufferView<'_, i8, 2>,
+        x: &mut BufferViewMut<'_, T, 2>,
+    ) -> Result<(), Error> {
+        let four = whole(q, 4) && whole(&*x, 4);
+        let (scale, zero) = self.views()?;
+        // SAFETY: as in `quantise`.
+        unsafe {
+            if four {
+                dequantise_affine::<T, 4>::launch_unchecked(on, q, scale, zero, x)
+            } else {
+                dequantise_affine::<T, 1>::launch_unchecked(on, q, scale, zero, x)
+            }
+        }
+    }
+
+    fn views(&self) -> Result<(BufferView<'_, f32, 1>, BufferView<'_, i32, 1>), Error> {
+        Ok((self.scale.view([self.scale.len()])?, self.zero.view([self.zero.len()])?))
+    }
+
+    fn of_parts<T: Float + GenericArgument>(
+        on: &impl Queue,
+        x: &BufferView<'_, T, 2>,
+        symmetric: bool,
+        each: bool,
+    ) -> Result<Affine, Error> {
+        let [rows, cols] = x.extents();
+        // Enough blocks to keep memory busy, each with pieces of 1024 elements.
+        let enough = 16 * on.device().facts().multiprocessors as usize;
+        let parts = cols.div_ceil(1024).min(enough.div_ceil(rows.max(1))).max(1);
+        let (mut lows, mut highs) = (on.scratch::<f32>(rows * parts)?, on.scratch::<f32>(rows * parts)?);
+        {
+            let (lows, highs) = (&mut lows.view_mut([rows, parts])?, &mut highs.view_mut([rows, parts])?);
+            // SAFETY: as in `quantise`.
+            unsafe {
+                if whole(x, 4) {
+                    extremes::<T, 4>::launch_unchecked(on, x, lows, highs)?;
+                } else {
+                    extremes::<T, 1>::launch_unchecked(on, x, lows, highs)?;
+                }
+            }
+        }
+        // Those of a matrix are one row.
+        let shape = if each { [rows, parts] } else { [1, rows * parts] };
+        let n = shape[0];
+        let (mut scale, mut zero) = (on.scratch(n)?, on.scratch(n)?);
+        let (lows, highs) = (lows.view(shape)?, highs.view(shape)?);
+        let (to_scale, to_zero) = (scale.view_mut([n])?, zero.view_mut([n])?);
+        // SAFETY: as in `quantise`.
+        unsafe {
+            if symmetric {
+                affine_fit::<true>::launch_unchecked(on, lows, highs, to_scale, to_zero)?;
+            } else {
+                affine_fit::<false>::launch_unchecked(on, lows, highs, to_scale, to_zero)?;
+            }
+        }
+        Ok(Affine { scale, zero })
+    }
+}

@@ -1,0 +1,207 @@
+//! Reductions over rows, columns, or all of a matrix: what is combined is a [`Monoid`], of this crate or another.
+//!
+//! [`rows`], [`columns`] and [`all`] are what to call; [`Sum`], [`Mean`], [`Max`], [`Min`], [`ArgMax`], [`ArgMin`], [`Norm1`] and [`Norm2`] are here.
+//!
+//! ```text
+//!   reduce_rows: T threads a row            reduce_parts: a block a part of a row     reduce_columns: 8 warps a strip of columns
+//!   ┌─────────────────────────┐            ┌───────────┬───────────┬──────┐         ┌──32·V──┬────────┐
+//!   │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│ → y[0]     │ block 0   │ block 1   │ …    │         │warp 0  │        │
+//!   │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│ → y[1]     └─────┬─────┴─────┬─────┴──────┘         │warp 1  │ next   │
+//!   │                         │                  ▼           ▼                      │  …     │ block  │
+//!   └─────────────────────────┘             join_parts: a warp a result             └────────┴────────┘ → join_parts
+//! ```
+//!
+//! What limits them is memory: each element is read once, in accesses of 16 bytes, four of them under way in each thread, and combined in as many
+//! chains as an access has elements, so that no addition waits for the one before it. Where rows are too few to fill the device, or columns are summed, parts
+//! come first and are brought together by a second kernel: no atomic operation is used, and the same shape on the same device combines in the same order.
+
+pub mod kernels;
+mod run;
+
+pub use items::*;
+pub use run::{Reduced, all, columns, rows};
+
+#[kernel_dsl::device]
+mod items {
+    use kernel_dsl::prelude::*;
+
+    /// How elements are combined: a value for each, an associative operation, and what is made of the last.
+    ///
+    /// Elements meet in an order that is fixed and not that of their places, so the operation should not depend on it, but by rounding.
+    pub trait Monoid {
+        /// What is combined.
+        type State: Element;
+        /// What comes out.
+        type Out: Element;
+        /// What changes nothing.
+        const ZERO: Self::State;
+        /// Of the element `x` at place `at`.
+        fn take(x: f32, at: usize) -> Self::State;
+        /// Of two parts.
+        fn join(a: Self::State, b: Self::State) -> Self::State;
+        /// The result over `n` elements.
+        fn finish(state: Self::State, n: usize) -> Self::Out;
+    }
+
+    /// Σ x; 0 of nothing.
+    #[derive(Clone, Copy, Debug, DeviceCopy)]
+    pub struct Sum;
+
+    impl Monoid for Sum {
+        type State = f32;
+        type Out = f32;
+        const ZERO: f32 = 0.0;
+        fn take(x: f32, _at: usize) -> f32 {
+            x
+        }
+        fn join(a: f32, b: f32) -> f32 {
+            a + b
+        }
+        fn finish(state: f32, _n: usize) -> f32 {
+            state
+        }
+    }
+
+    /// Σ x / n; a NaN of nothing.
+    #[derive(Clone, Copy, Debug, DeviceCopy)]
+    pub struct Mean;
+
+    impl Monoid for Mean {
+        type State = f32;
+        type Out = f32;
+        const ZERO: f32 = 0.0;
+        fn take(x: f32, _at: usize) -> f32 {
+            x
+        }
+        fn join(a: f32, b: f32) -> f32 {
+            a + b
+        }
+        fn finish(state: f32, n: usize) -> f32 {
+            state / n as f32
+        }
+    }
+
+    /// Σ |x|: the norm of absolute values.
+    #[derive(Clone, Copy, Debug, DeviceCopy)]
+    pub struct Norm1;
+
+    impl Monoid for Norm1 {
+        type State = f32;
+        type Out = f32;
+        const ZERO: f32 = 0.0;
+        fn take(x: f32, _at: usize) -> f32 {
+            x.abs()
+        }
+        fn join(a: f32, b: f32) -> f32 {
+            a + b
+        }
+        fn finish(state: f32, _n: usize) -> f32 {
+            state
+        }
+    }
+
+    /// √Σ x²: the Euclidean norm. Squares are added as they are: an element beyond 10¹⁹ gives an infinity, and of elements below 10⁻¹⁹ bits are lost.
+    #[derive(Clone, Copy, Debug, DeviceCopy)]
+    pub struct Norm2;
+
+    impl Monoid for Norm2 {
+        type State = f32;
+        type Out = f32;
+        const ZERO: f32 = 0.0;
+        fn take(x: f32, _at: usize) -> f32 {
+            x * x
+        }
+        fn join(a: f32, b: f32) -> f32 {
+            a + b
+        }
+        fn finish(state: f32, _n: usize) -> f32 {
+            state.sqrt()
+        }
+    }
+
+    /// The largest element; NaNs do not count, and of nothing it is −∞.
+    #[derive(Clone, Copy, Debug, DeviceCopy)]
+    pub struct Max;
+
+    impl Monoid for Max {
+        type State = f32;
+        type Out = f32;
+        const ZERO: f32 = f32::NEG_INFINITY;
+        fn take(x: f32, _at: usize) -> f32 {
+            x
+        }
+        fn join(a: f32, b: f32) -> f32 {
+            a.max(b)
+        }
+        fn finish(state: f32, _n: usize) -> f32 {
+            state
+        }
+    }
+
+    /// The smallest element; NaNs do not count, and of nothing it is ∞.
+    #[derive(Clone, Copy, Debug, DeviceCopy)]
+    pub struct Min;
+
+    impl Monoid for Min {
+        type State = f32;
+        type Out = f32;
+        const ZERO: f32 = f32::INFINITY;
+        fn take(x: f32, _at: usize) -> f32 {
+            x
+        }
+        fn join(a: f32, b: f32) -> f32 {
+            a.min(b)
+        }
+        fn finish(state: f32, _n: usize) -> f32 {
+            state
+        }
+    }
+
+    /// A value and where it is.
+    #[derive(Clone, Copy, Debug, DeviceCopy)]
+    #[repr(C)]
+    pub struct Found {
+        /// The value.
+        pub value: f32,
+        /// Its place; `u32::MAX` of nothing.
+        pub at: u32,
+    }
+
+    /// The place of the largest element, of several the first; NaNs do not count, and of nothing it is `u32::MAX`.
+    #[derive(Clone, Copy, Debug, DeviceCopy)]
+    pub struct ArgMax;
+
+    impl Monoid for ArgMax {
+        type State = Found;
+        type Out = u32;
+        const ZERO: Found = Found { value: f32::NEG_INFINITY, at: u32::MAX };
+        fn take(x: f32, at: usize) -> Found {
+            Found { value: x, at: at as u32 }
+        }
+        fn join(a: Found, b: Found) -> Found {
+            if b.value > a.value || b.value == a.value && b.at < a.at { b } else { a }
+        }
+        fn finish(state: Found, _n: usize) -> u32 {
+            state.at
+        }
+    }
+
+    /// The place of the smallest element, of several the first; NaNs do not count, and of nothing it is `u32::MAX`.
+    #[derive(Clone, Copy, Debug, DeviceCopy)]
+    pub struct ArgMin;
+
+    impl Monoid for ArgMin {
+        type State = Found;
+        type Out = u32;
+        const ZERO: Found = Found { value: f32::INFINITY, at: u32::MAX };
+        fn take(x: f32, at: usize) -> Found {
+            Found { value: x, at: at as u32 }
+        }
+        fn join(a: Found, b: Found) -> Found {
+            if b.value < a.value || b.value == a.value && b.at < a.at { b } else { a }
+        }
+        fn finish(state: Found, _n: usize) -> u32 {
+            state.at
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The kernels of reductions.
+
+use super::items::*;
+use kernel_dsl::prelude::*;
+
+/// Accesses that a thread has under way at once.
+#[device]
+const AHEAD: usize = 4;
+
+/// What thread `thread` of `T` combines of a row's elements `from` to `to`, `V` at once. Places count from `base`.
+#[device]
+fn of_thread<X: Float, M: Monoid, const T: usize, const V: usize>(
+    x: View<X, 2>,
+    row: usize,
+    from: usize,
+    to: usize,
+    base: usize,
+    thread: usize,
+) -> M::State {
+    let mut state = [M::ZERO; V];
+    for first in (from + thread * V..to).step_by(T * V * AHEAD) {
+        let mut held = [[X::default(); V]; AHEAD];
+        for i in unroll(0..AHEAD) {
+            if first + i * T * V < to {
+                held[i] = x.load((row, first + i * T * V));
+            }
+        }
+        for i in unroll(0..AHEAD) {
+            if first + i * T * V < to {
+                for e in unroll(0..V) {
+                    state[e] = M::join(state[e], M::take(held[i][e].to_f32(), base + first + i * T * V + e));
+                }
+            }
+        }
+    }
+    let mut all = state[0];
+    for e in unroll(1..V) {
+        all = M::join(all, state[e]);
+    }
+    all
+}
+
+/// y[r] ← the reduction of row r, `T` threads a row, a warp or a block of 256; `V` elements at once.
+#[kernel(
+    block = (T, ROWS),
+    grid = x.rows().div_ceil(ROWS),
+    instances(
+        X = f32, M = Sum, T = 32 | 256, V = 4;
+        X = f32, M = Sum, T = 256, V = 1;
+        X = f16, M = Sum, T = 256, V = 8;
+        X = f32, M = ArgMax, T = 32, V = 1
+    ),
+    derived(ROWS = 256 / T),
+    writes(y = once),
+)]
+#[requires(y.len() == x.rows(), x.aligned(V), x.cols() % V == 0)]
+pub fn reduce_rows<X: Float, M: Monoid, const T: usize, const V: usize, const ROWS: usize>(
+    x: View<X, 2>,
+    mut y: ViewMut<M::Out, 1>,
+) {
+    let row = block::x() * ROWS + thread::y();
+    let to = if row < x.rows() { x.cols() } else { 0 };
+    let mine = of_thread::<X, M, T, V>(x, row, 0, to, 0, thread::x());
+    let all = if T == 32 { warp::reduce(mine, M::join) } else { block::reduce(mine, M::join) };
+    if thread::x() == 0 && row < x.rows() {
+        y[row] = M::finish(all, x.cols());
+    }
+}
+
+/// parts[r, p] ← the reduction of elements p · chunk to (p + 1) · chunk of row r, whose places count from r · `pitch`; a block a part.
+#[kernel(
+    block = 256,
+    grid = parts.cols() * parts.rows(),
+    instances(X = f32, M = Sum, V = 4 | 1; X = f32, M = ArgMax, V = 4),
+    writes(parts = once),
+)]
+#[requires(parts.rows() == x.rows(), chunk > 0, parts.cols() == x.cols().div_ceil(chunk), chunk % V == 0, x.aligned(V), x.cols() % V == 0)]
+pub fn reduce_parts<X: Float, M: Monoid, const V: usize>(
+    x: View<X, 2>,
+    chunk: usize,
+    pitch: usize,
+    mut parts: ViewMut<M::State, 2>,
+) {
+    let (row, part) = (block::x() / parts.cols(), block::x() % parts.cols());
+    let (from, base) = (part * chunk, row * pitch);
+    let mine = of_thread::<X, M, 256, V>(x, row, from, x.cols().min(from + chunk), base, thread::x());
+    let all = block::reduce(mine, M::join);
+    if thread::x() == 0 {
+        parts[(row, part)] = all;
+    }
+}
+
+/// parts[b, c, p] ← the reduction of elements p · chunk to (p + 1) · chunk of column c of matrix b. A block has 32 · `V` columns; its warps take turns at the
+/// rows, and are brought together in their order.
+#[kernel(
+    block = (32, 8),
+    grid = (x.dim(2).div_ceil(32 * V) * parts.dim(2), x.dim(0).min(65535)),
+    instances(X = f32, M = Sum, V = 4 | 1; X = f32, M = ArgMax, V = 4),
+    writes(parts = once),
+)]
+#[requires(
+    parts.dim(0) == x.dim(0), parts.dim(1) == x.dim(2), chunk > 0, parts.dim(2) == x.dim(1).div_ceil(chunk),
+    x.aligned(V), x.dim(2) % V == 0,
+)]
+pub fn reduce_columns<X: Float, M: Monoid, const V: usize>(
+    x: View<X, 3>,
+    chunk: usize,
+    mut parts: ViewMut<M::State, 3>,
+) {
+    let mut of_warps = Shared::<M::State, 3>::new([V, 8, 32]);
+    let (strip, part) = (block::x() / parts.dim(2), block::x() % parts.dim(2));
+    let (from, col) = (part * chunk, (strip * 32 + thread::x()) * V);
+    let to = x.dim(1).min(from + chunk);
+    for matrix in (block::y()..x.dim(0)).step_by(grid::dim_y()) {
+        let mut state = [M::ZERO; V];
+        let rows = if col < x.dim(2) { to } else { 0 };
+        for first in (from + thread::y()..rows).step_by(8 * AHEAD) {
+            let mut held = [[X::default(); V]; AHEAD];
+            for i in unroll(0..AHEAD) {
+                if first + 8 * i < rows {
+                    held[i] = x.load((matrix, first + 8 * i, col));
+                }
+            }
+            for i in unroll(0..AHEAD) {
+                if first + 8 * i < rows {
+                    for e in unroll(0..V) {
+                        state[e] = M::join(state[e], M::take(held[i][e].to_f32(), first + 8 * i));
+                    }
+                }
+            }
+        }
+        for e in unroll(0..V) {
+            of_warps[(e, thread::y(), thread::x())] = state[e];
+        }
+        block::sync();
+        if thread::y() < V {
+            let mut all = of_warps[(thread::y(), 0, thread::x())];
+            for warp in unroll(1..8) {
+                all = M::join(all, of_warps[(thread::y(), warp, thread::x())]);
+            }
+            if col < x.dim(2) {
+                parts[(matrix, col + thread::y(), part)] = all;
+            }
+        }
+        block::sync();
+    }
+}
+
+/// y[i] ← what the parts of row i come to, over `n` elements; a warp a row.
+#[kernel(
+    block = (32, 8),
+    grid = y.len().div_ceil(8),
+    instances(M = Sum | ArgMax),
+    writes(y = once),
+)]
+#[requires(y.len() == parts.rows())]
+pub fn join_parts<M: Monoid>(parts: View<M::State, 2>, n: usize, mut y: ViewMut<M::Out, 1>) {
+    let row = block::x() * 8 + thread::y();
+    let mut all = M::ZERO;
+    let to = if row < parts.rows() { parts.cols() } else { 0 };
+    for part in (thread::x()..to).step_by(32) {
+        all = M::join(all, parts[(row, part)]);
+    }
+    let all = warp::reduce(all, M::join);
+    if thread::x() == 0 && row < parts.rows() {
+        y[row] = M::finish(all, n);
+    }
+}

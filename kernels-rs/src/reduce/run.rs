@@ -1,0 +1,183 @@
+//! Reductions as one calls them: how many parts, how wide an access, which kernels.
+
+use super::Monoid;
+use super::kernels::{join_parts, reduce_columns, reduce_parts, reduce_rows};
+use crate::axes::{together, widest};
+use crate::{Memory, Queue};
+use kernel_dsl::{Float, GenericArgument};
+use runtime::{BufferView, BufferViewMut, Error};
+
+/// A monoid that a launch can be compiled for: a device struct.
+pub trait Reduced: Monoid + GenericArgument {}
+
+impl<M: Monoid + GenericArgument> Reduced for M {}
+
+/// The least that a block is given of a row: less is over before it has begun.
+const LEAST_OF_ROW: usize = 8192;
+/// The same of a strip of columns.
+const LEAST_OF_COLUMN: usize = 64;
+/// Blocks for each multiprocessor that are enough to read at full speed.
+const RESIDENT: usize = 8;
+
+/// y[r] ← what the elements of row r of x come to. x is [rows, n] of `f32`, `f16`, `bf16` or a format of one's own, computed in `f32`; y has an element
+/// a row. The last stride is 1, rows may lie apart, and either extent may be 0.
+///
+/// A warp has a row of up to 1024 elements in `f32`, a block of 256 threads a longer one, and where the rows are too few for the device, each is divided into parts
+/// of 8192 elements and more. The order of a sum follows from the shape, the alignment and the number of multiprocessors alone. A [`Sum`](super::Sum) is off by at most γ(n)·Σ|x|,
+/// where γ(n) = n·u/(1 − n·u) and u = 2⁻²⁴ (Higham, *Accuracy and Stability of Numerical Algorithms*, section 4.2); in fact by far less, since it has some
+/// thousand chains.
+///
+/// ```
+/// # fn main() -> Result<(), runtime::Error> {
+/// use kernels_rs::reduce::{self, ArgMax, Sum};
+/// let device = runtime::Device::cpu();
+/// let x = device.upload(&[1.0f32, 5.0, 3.0, 2.0, 2.0, 1.0])?;
+/// let (mut sums, mut places) = (device.zeros::<f32>(2)?, device.zeros::<u32>(2)?);
+/// reduce::rows(&device, Sum, &x.view([2, 3])?, &mut sums.view_mut([2])?)?;
+/// reduce::rows(&device, ArgMax, &x.view([2, 3])?, &mut places.view_mut([2])?)?;
+/// assert_eq!((sums.download()?, places.download()?), (vec![9.0, 5.0], vec![1, 0]));
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// Where y has not an element for each row, x and y overlap, a buffer is another device's, or memory for parts is short.
+pub fn rows<X: Float + GenericArgument, M: Reduced>(
+    on: &impl Queue,
+    _monoid: M,
+    x: &BufferView<'_, X, 2>,
+    y: &mut BufferViewMut<'_, M::Out, 1>,
+) -> Result<(), Error> {
+    let [rows, n] = x.extents();
+    if rows == 0 && y.extents() == [0] {
+        return Ok(());
+    }
+    // So that where one row lies apart from no other does not matter.
+    let x = &x.strided().reshaped([rows, n])?.side_by_side()?;
+    let chunk = chunk(on, rows, n, LEAST_OF_ROW);
+    if chunk < n {
+        let parts = parts::<X, M>(on, x, chunk, 0)?;
+        // SAFETY: as in `of_row`.
+        return unsafe { join_parts::<M>::launch_unchecked(on, parts.view([rows, n.div_ceil(chunk)])?, n, y) };
+    }
+    macro_rules! of_row {
+        ($t:literal, $v:literal, $rows:literal) => {
+            // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them, whatever is combined: the
+            // oracle ran it at and around every edge (`kernels check`).
+            unsafe { reduce_rows::<X, M, $t, $v, $rows>::launch_unchecked(on, x, y) }
+        };
+    }
+    match (width(x), n) {
+        (8, 0..=2048) => of_row!(32, 8, 8),
+        (8, _) => of_row!(256, 8, 1),
+        (4, 0..=1024) => of_row!(32, 4, 8),
+        (4, _) => of_row!(256, 4, 1),
+        (_, 0..=256) => of_row!(32, 1, 8),
+        _ => of_row!(256, 1, 1),
+    }
+}
+
+/// y[b · cols + c] ← what the elements of column c of matrix b of x come to. x is [batch, rows, cols], stored as for [`rows`]; so this
+/// is the reduction of any axis but the last of an array, with what lies before it for the batch and what lies behind it for the columns.
+///
+/// A block of eight warps has a strip of 128 columns, or a part of it of 64 rows and more; a second kernel brings parts together. The order is fixed as that of
+/// [`rows`] is, and a sum off by as much.
+///
+/// # Errors
+/// As for [`rows`].
+pub fn columns<X: Float + GenericArgument, M: Reduced>(
+    on: &impl Queue,
+    _monoid: M,
+    x: &BufferView<'_, X, 3>,
+    y: &mut BufferViewMut<'_, M::Out, 1>,
+) -> Result<(), Error> {
+    let [batch, rows, cols] = x.extents();
+    let results = batch * cols;
+    if results == 0 && y.extents() == [0] {
+        return Ok(());
+    }
+    let wide = widest(size_of::<X>()).min(8);
+    let whole = together(&x.strided().reshaped([1, batch, rows, cols])?, wide);
+    let strips = batch * cols.div_ceil(32 * if whole { wide } else { 1 });
+    let chunk = chunk(on, strips, rows, LEAST_OF_COLUMN);
+    let parts = rows.div_ceil(chunk);
+    let mut states = on.scratch::<M::State>(results * parts)?;
+    let mut view = states.view_mut([batch, cols, parts])?;
+    macro_rules! of_columns {
+        ($v:literal) => {
+            // SAFETY: as in `rows`.
+            unsafe { reduce_columns::<X, M, $v>::launch_unchecked(on, x, chunk, &mut view)? }
+        };
+    }
+    match wide {
+        8 if whole => of_columns!(8),
+        4 if whole => of_columns!(4),
+        _ => of_columns!(1),
+    }
+    // SAFETY: as in `rows`.
+    unsafe { join_parts::<M>::launch_unchecked(on, states.view([results, parts])?, rows, y) }
+}
+
+/// y[0] ← what all elements of x come to, [rows, n] stored as for [`rows`]; places count row by row. A sum is off by as much as that of a row of all of
+/// them.
+///
+/// # Errors
+/// As for [`rows`], of y that is one element.
+pub fn all<X: Float + GenericArgument, M: Reduced>(
+    on: &impl Queue,
+    _monoid: M,
+    x: &BufferView<'_, X, 2>,
+    y: &mut BufferViewMut<'_, M::Out, 1>,
+) -> Result<(), Error> {
+    let [rows, n] = x.extents();
+    let elements = rows * n;
+    // One row, where rows follow one another.
+    let x = match x.strided().reshaped([1, elements]) {
+        Ok(row) => row.side_by_side()?,
+        Err(_) => *x,
+    };
+    let [rows, of_row] = x.extents();
+    let chunk = chunk(on, rows, of_row, LEAST_OF_ROW);
+    let parts = parts::<X, M>(on, &x, chunk, of_row)?;
+    // SAFETY: as in `rows`.
+    unsafe { join_parts::<M>::launch_unchecked(on, parts.view([1, parts.len()])?, elements, y) }
+}
+
+/// What parts of `chunk` elements of the rows come to, row by row.
+fn parts<X: Float + GenericArgument, M: Reduced>(
+    on: &impl Queue,
+    x: &BufferView<'_, X, 2>,
+    chunk: usize,
+    pitch: usize,
+) -> Result<Memory<M::State>, Error> {
+    let [rows, n] = x.extents();
+    let parts = n.div_ceil(chunk);
+    let mut states = on.scratch::<M::State>(rows * parts)?;
+    let mut view = states.view_mut([rows, parts])?;
+    macro_rules! of_part {
+        ($v:literal) => {
+            // SAFETY: as in `rows`.
+            unsafe { reduce_parts::<X, M, $v>::launch_unchecked(on, x, chunk, pitch, &mut view)? }
+        };
+    }
+    match width(x) {
+        8 => of_part!(8),
+        4 => of_part!(4),
+        _ => of_part!(1),
+    }
+    Ok(states)
+}
+
+/// Elements of each of `strips` pieces of work that a block takes: as many as fill the device, and `least` or more.
+fn chunk(on: &impl Queue, strips: usize, n: usize, least: usize) -> usize {
+    let blocks = RESIDENT * on.device().facts().multiprocessors as usize;
+    let parts = blocks.div_ceil(strips.max(1));
+    n.div_ceil(parts).max(1).next_multiple_of(least)
+}
+
+/// Elements of a row that are read at once.
+fn width<X: Float>(x: &BufferView<'_, X, 2>) -> usize {
+    let wide = widest(size_of::<X>()).min(8);
+    let [rows, n] = x.extents();
+    let whole = x.strided().reshaped([1, 1, rows, n]).is_ok_and(|x| together(&x, wide));
+    if whole { wide } else { 1 }
+}

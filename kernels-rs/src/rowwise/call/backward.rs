@@ -1,0 +1,117 @@
+//! The ways back as one calls them.
+
+use super::plan::{Placed, Team, queue, wide};
+use super::{Norm, Softmax};
+use crate::Queue;
+use crate::rowwise::backward::{norm_backward, norm_columns, norm_columns_sum, softmax_backward};
+use kernel_dsl::compiler::hir::Constant;
+use kernel_dsl::{Float, GenericArgument};
+use runtime::{BufferView, BufferViewMut, Error};
+
+/// Elements of each of two matrices that a thread keeps at most.
+const KEEPS: u32 = 8;
+
+/// The least rows of a slab, and the most slabs.
+const SLAB: usize = 64;
+const SLABS: usize = 256;
+
+impl Softmax<'_> {
+    /// Queues dx, the gradient by x, from y = softmax of scale · x + bias, or its logarithm, and dy, the gradient by y. What was masked gets
+    /// 0; the gradient by the bias is that by x over the scale.
+    ///
+    /// # Errors
+    /// Where extents differ, dx overlaps y or dy, or a buffer is another device's.
+    pub fn backward<T: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        y: &BufferView<'_, T, 2>,
+        dy: &BufferView<'_, T, 2>,
+        dx: &mut BufferViewMut<'_, T, 2>,
+    ) -> Result<(), Error> {
+        let [rows, cols] = y.extents();
+        let wide = wide::<T>(cols, |wide| {
+            vec![
+                Placed::at(y, y.strides(), wide),
+                Placed::at(dy, dy.strides(), wide),
+                Placed::at(&*dx, dx.strides(), wide),
+            ]
+        });
+        let constants = [T::CONSTANT, Constant::Bool(self.log)].into_iter();
+        let constants: Vec<_> = constants.chain(Team::of(on.device(), rows, cols, KEEPS).constants(wide)).collect();
+        let call = softmax_backward::<T, false, 32, 8, 1, 8, 8>::call(self.scale, y, dy, dx);
+        // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them.
+        unsafe { queue(on, &call, &constants) }
+    }
+}
+
+impl<W: Float + GenericArgument> Norm<'_, W> {
+    /// Queues dz, the gradient by z (and by x and the residual, which it is the sum of), from z, what [`run_added`](Norm::run_added) saved of it, and
+    /// dy, the gradient by y.
+    ///
+    /// # Errors
+    /// Where extents do not belong together, dz overlaps something else, or a buffer is another device's.
+    pub fn backward<T: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        z: &BufferView<'_, T, 2>,
+        saved: &BufferView<'_, f32, 2>,
+        dy: &BufferView<'_, T, 2>,
+        dz: &mut BufferViewMut<'_, T, 2>,
+    ) -> Result<(), Error> {
+        let [rows, cols] = z.extents();
+        let wide = wide::<T>(cols, |wide| {
+            let all = [
+                Placed::at(z, z.strides(), wide),
+                Placed::at(dy, dy.strides(), wide),
+                Placed::at(&*dz, dz.strides(), wide),
+            ];
+            all.into_iter().chain(self.weight.map(|weight| Placed::at(weight, weight.strides(), wide))).collect()
+        });
+        let none = on.scratch::<W>(0)?;
+        let none = none.view([0])?;
+        let types = [T::CONSTANT, W::CONSTANT, Constant::Bool(self.centred)].into_iter();
+        let constants: Vec<_> = types.chain(Team::of(on.device(), rows, cols, KEEPS).constants(wide)).collect();
+        let weight = self.weight.unwrap_or(&none);
+        let call = norm_backward::<T, W, true, 32, 8, 1, 8, 8>::call(z, saved, weight, dy, dz);
+        // SAFETY: as above.
+        unsafe { queue(on, &call, &constants) }
+    }
+
+    /// Queues the gradients by weight and bias, whichever are asked for: sums over the rows, in an order that depends on nothing but their
+    /// number.
+    ///
+    /// # Errors
+    /// As for [`backward`](Norm::backward), and where memory for partial sums is short.
+    pub fn backward_columns<T: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        z: &BufferView<'_, T, 2>,
+        saved: &BufferView<'_, f32, 2>,
+        dy: &BufferView<'_, T, 2>,
+        dweight: Option<&mut BufferViewMut<'_, W, 1>>,
+        dbias: Option<&mut BufferViewMut<'_, W, 1>>,
+    ) -> Result<(), Error> {
+        let [rows, cols] = z.extents();
+        let slab = rows.div_ceil(SLABS).max(SLAB);
+        let shape = [rows.div_ceil(slab), 2, cols];
+        let mut parts = on.scratch::<f32>(shape.iter().product())?;
+        let quads = cols.is_multiple_of(4)
+            && [Placed::at(z, z.strides(), 4), Placed::at(dy, dy.strides(), 4)].into_iter().all(Placed::so);
+        let constants = [T::CONSTANT, Constant::Usize(if quads { 4 } else { 1 })];
+        let mut written = parts.view_mut(shape)?;
+        let call = norm_columns::<T, 1>::call(z, saved, dy, slab, &mut written);
+        // SAFETY: as above; every part is written.
+        unsafe { queue(on, &call, &constants) }?;
+        let (mut no_weight, mut no_bias) = (on.scratch::<W>(0)?, on.scratch::<W>(0)?);
+        let mut dweight = match dweight {
+            Some(dweight) => dweight.reborrow(),
+            None => no_weight.view_mut([0])?,
+        };
+        let mut dbias = match dbias {
+            Some(dbias) => dbias.reborrow(),
+            None => no_bias.view_mut([0])?,
+        };
+        // SAFETY: as above.
+        unsafe { norm_columns_sum::<W>::launch_unchecked(on, parts.view(shape)?, &mut dweight, &mut dbias) }
+    }
+}

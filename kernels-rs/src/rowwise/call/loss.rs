@@ -1,0 +1,88 @@
+//! Cross-entropy as one calls it.
+
+use super::plan::{Placed, Team, queue, wide};
+use crate::Queue;
+use crate::rowwise::loss::{cross_entropy, cross_entropy_backward};
+use kernel_dsl::compiler::hir::Constant;
+use kernel_dsl::{Float, GenericArgument};
+use runtime::{BufferView, BufferViewMut, Error};
+
+/// Elements that a thread takes at a time.
+const AT_ONCE: u32 = 8;
+
+/// The cross-entropy of rows of logits and a label each: log Σ exp(x) − x[label], or a mean of that over the columns and that with label
+/// smoothing. A label that is no column, say `u32::MAX`, is ignored: its loss and gradient are 0.
+///
+/// ```
+/// # fn main() -> Result<(), runtime::Error> {
+/// use kernels_rs::rowwise::CrossEntropy;
+/// let device = runtime::Device::cpu();
+/// let (logits, labels) = (device.upload(&[0.0f32, 0.0, 5.0, 1.0])?, device.upload(&[1, u32::MAX])?);
+/// let (mut loss, mut log_sum) = (device.zeros::<f32>(2)?, device.zeros::<f32>(2)?);
+/// let (x, labels) = (logits.view([2, 2])?, labels.view([2])?);
+/// CrossEntropy::new().run(&device, &x, &labels, &mut loss.view_mut([2])?, &mut log_sum.view_mut([2])?)?;
+/// assert_eq!(loss.download()?, [std::f32::consts::LN_2, 0.0]);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[must_use]
+pub struct CrossEntropy {
+    smoothing: f32,
+}
+
+impl CrossEntropy {
+    /// Of the label alone.
+    pub const fn new() -> CrossEntropy {
+        CrossEntropy { smoothing: 0.0 }
+    }
+
+    /// With `smoothing`, from 0 to 1, of a label's weight given to all columns alike.
+    pub const fn smoothing(self, smoothing: f32) -> CrossEntropy {
+        CrossEntropy { smoothing }
+    }
+
+    /// Queues the loss of each row, and log Σ exp of its logits, which the way back needs.
+    ///
+    /// # Errors
+    /// Where extents do not belong together, what is written overlaps something else, or a buffer is another device's.
+    pub fn run<T: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        logits: &BufferView<'_, T, 2>,
+        labels: &BufferView<'_, u32, 1>,
+        loss: &mut BufferViewMut<'_, f32, 1>,
+        log_sum: &mut BufferViewMut<'_, f32, 1>,
+    ) -> Result<(), Error> {
+        let [rows, cols] = logits.extents();
+        let wide = wide::<T>(cols, |wide| vec![Placed::at(logits, logits.strides(), wide)]);
+        let [threads, of_block, wide, pieces, _] = Team::of(on.device(), rows, cols, AT_ONCE).constants(wide);
+        let call = cross_entropy::<T, 32, 8, 1, 8>::call(self.smoothing, logits, labels, loss, log_sum);
+        // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them, a label's
+        // logit only where there is one.
+        unsafe { queue(on, &call, &[T::CONSTANT, threads, of_block, wide, pieces]) }
+    }
+
+    /// Queues the gradient by the logits, from them, what `run` found of each row, and the gradient by each row's loss.
+    ///
+    /// # Errors
+    /// As for [`run`](CrossEntropy::run).
+    pub fn backward<T: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        logits: &BufferView<'_, T, 2>,
+        labels: &BufferView<'_, u32, 1>,
+        log_sum: &BufferView<'_, f32, 1>,
+        gradient: &BufferView<'_, f32, 1>,
+        dx: &mut BufferViewMut<'_, T, 2>,
+    ) -> Result<(), Error> {
+        let wide = wide::<T>(logits.extents()[1], |wide| {
+            vec![Placed::at(logits, logits.strides(), wide), Placed::at(&*dx, dx.strides(), wide)]
+        });
+        let pieces = (2 * AT_ONCE as usize / wide).min(4);
+        let constants =
+            [T::CONSTANT, Constant::Usize(256), Constant::Usize(wide as u32), Constant::Usize(pieces as u32)];
+        let call = cross_entropy_backward::<T, 256, 1, 4>::call(self.smoothing, logits, labels, log_sum, gradient, dx);
+        // SAFETY: as above.
+        unsafe { queue(on, &call, &constants) }
+    }
+}

@@ -1,0 +1,185 @@
+//! Layer norm and RMS norm as one calls them.
+
+use super::plan::{Placed, Team, queue, wide};
+use crate::Queue;
+use crate::rowwise::norm::{norm_quantised, norm_rows};
+use kernel_dsl::compiler::hir::Constant;
+use kernel_dsl::{Element, Float, GenericArgument};
+use runtime::{BufferView, BufferViewMut, Error};
+
+/// Elements that a thread keeps at most: beside weight and bias there are registers for so many.
+const KEEPS: u32 = 16;
+
+/// Layer norm or RMS norm of the rows of a matrix, in `f32` whatever is stored.
+///
+/// ```text
+///   z = x + residual
+///   layer   y = (z − μ) / √(σ² + ε) · weight + bias     μ the mean of a row, σ² the mean of (z − μ)²
+///   RMS     y = z / √(the mean of z² + ε) · weight + bias
+/// ```
+///
+/// x, residual, z and y are [rows, cols], of any extents, the last stride 1, weight and bias [cols]; what is written overlaps nothing else.
+/// z is not rounded on its way to y.
+///
+/// ```
+/// # fn main() -> Result<(), runtime::Error> {
+/// use kernels_rs::rowwise::Norm;
+/// let device = runtime::Device::cpu();
+/// let x = device.upload(&[3.0f32, 5.0])?;
+/// let mut y = device.zeros::<f32>(2)?;
+/// Norm::layer(0.0).run(&device, &x.view([1, 2])?, &mut y.view_mut([1, 2])?)?;
+/// assert_eq!(y.download()?, [-1.0, 1.0]);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct Norm<'a, W: Element = f32> {
+    pub(super) centred: bool,
+    epsilon: f32,
+    pub(super) weight: Option<&'a BufferView<'a, W, 1>>,
+    bias: Option<&'a BufferView<'a, W, 1>>,
+}
+
+/// What is added to x, and where the sum z goes: the residual stream of a transformer.
+pub type Added<'a, 'b, T> = Option<(&'a BufferView<'b, T, 2>, &'a mut BufferViewMut<'b, T, 2>)>;
+
+/// Where each row's mean (0 of an RMS norm) and 1 / √(… + ε) go, for the way back: [rows, 2].
+pub type Saved<'a, 'b> = Option<&'a mut BufferViewMut<'b, f32, 2>>;
+
+impl Norm<'_> {
+    /// Layer norm, with what is added to the variance.
+    pub const fn layer(epsilon: f32) -> Self {
+        Norm { centred: true, epsilon, weight: None, bias: None }
+    }
+
+    /// RMS norm, with what is added to the mean square.
+    pub const fn rms(epsilon: f32) -> Self {
+        Norm { centred: false, epsilon, weight: None, bias: None }
+    }
+
+    /// With a weight a column, of any storage; a bias comes after it.
+    pub const fn weight<'w, W: Element>(self, weight: &'w BufferView<'w, W, 1>) -> Norm<'w, W> {
+        Norm { centred: self.centred, epsilon: self.epsilon, weight: Some(weight), bias: None }
+    }
+}
+
+impl<'a, W: Float + GenericArgument> Norm<'a, W> {
+    /// With what is added to each column at last.
+    pub const fn bias(self, bias: &'a BufferView<'a, W, 1>) -> Norm<'a, W> {
+        Norm { bias: Some(bias), ..self }
+    }
+
+    /// Queues y ← norm of x.
+    ///
+    /// # Errors
+    /// As for [`run_added`](Norm::run_added).
+    pub fn run<T: Float + GenericArgument, O: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        x: &BufferView<'_, T, 2>,
+        y: &mut BufferViewMut<'_, O, 2>,
+    ) -> Result<(), Error> {
+        self.run_added(on, x, None, y, None)
+    }
+
+    /// Queues z ← x + residual, where it is asked for, y ← norm of z, and what the way back needs, where that is; one kernel.
+    ///
+    /// # Errors
+    /// Where extents do not belong together, what is written overlaps something else, or a buffer is another device's.
+    pub fn run_added<T: Float + GenericArgument, O: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        x: &BufferView<'_, T, 2>,
+        added: Added<'_, '_, T>,
+        y: &mut BufferViewMut<'_, O, 2>,
+        saved: Saved<'_, '_>,
+    ) -> Result<(), Error> {
+        let constants = |team: Team, wide| {
+            let types = [T::CONSTANT, W::CONSTANT, O::CONSTANT, Constant::Bool(self.centred)];
+            types.into_iter().chain(team.constants(wide)).collect::<Vec<_>>()
+        };
+        let team = Team::of(on.device(), x.extents()[0], x.extents()[1], KEEPS);
+        let wide = self.wide(x, &added, |wide| Placed::at(&*y, y.strides(), wide));
+        let (mut no_t, no_w, mut no_f) = (on.scratch::<T>(0)?, on.scratch::<W>(0)?, on.scratch::<f32>(0)?);
+        let no_w = no_w.view([0])?;
+        let (weight, bias) = (self.weight.unwrap_or(&no_w), self.bias.unwrap_or(&no_w));
+        let (residual, mut z) = match added {
+            Some((residual, z)) => (residual, z.reborrow()),
+            None => (x, no_t.view_mut([0, 0])?),
+        };
+        let mut saved = match saved {
+            Some(saved) => saved.reborrow(),
+            None => no_f.view_mut([0, 0])?,
+        };
+        let call = norm_rows::<T, W, O, true, 32, 8, 1, 8, 8>::call(
+            self.epsilon,
+            x,
+            residual,
+            &mut z,
+            weight,
+            bias,
+            y,
+            &mut saved,
+        );
+        // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them.
+        unsafe { queue(on, &call, &constants(team, wide)) }
+    }
+
+    /// Queues the same with y in 8 bits: an element is its byte times its row's scale, which is the row's largest magnitude over 127. The byte
+    /// is the nearest whole number, ties to even; 0 of a NaN.
+    ///
+    /// # Errors
+    /// As for [`run_added`](Norm::run_added).
+    pub fn quantise<T: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        x: &BufferView<'_, T, 2>,
+        added: Added<'_, '_, T>,
+        q: &mut BufferViewMut<'_, i8, 2>,
+        scales: &mut BufferViewMut<'_, f32, 1>,
+    ) -> Result<(), Error> {
+        let team = Team::of(on.device(), x.extents()[0], x.extents()[1], KEEPS);
+        let wide = self.wide(x, &added, |wide| Placed::at(&*q, q.strides(), wide));
+        let (mut no_t, no_w) = (on.scratch::<T>(0)?, on.scratch::<W>(0)?);
+        let no_w = no_w.view([0])?;
+        let (weight, bias) = (self.weight.unwrap_or(&no_w), self.bias.unwrap_or(&no_w));
+        let (residual, mut z) = match added {
+            Some((residual, z)) => (residual, z.reborrow()),
+            None => (x, no_t.view_mut([0, 0])?),
+        };
+        let types = [T::CONSTANT, W::CONSTANT, Constant::Bool(self.centred)];
+        let constants: Vec<_> = types.into_iter().chain(team.constants(wide)).collect();
+        let call = norm_quantised::<T, W, true, 32, 8, 1, 8, 8>::call(
+            self.epsilon,
+            x,
+            residual,
+            &mut z,
+            weight,
+            bias,
+            q,
+            scales,
+        );
+        // SAFETY: as above.
+        unsafe { queue(on, &call, &constants) }
+    }
+
+    /// Elements that an access takes.
+    fn wide<T: Float>(
+        &self,
+        x: &BufferView<'_, T, 2>,
+        added: &Added<'_, '_, T>,
+        output: impl Fn(usize) -> Placed,
+    ) -> usize {
+        wide::<T>(x.extents()[1], |wide| {
+            let mut all = vec![Placed::at(x, x.strides(), wide), output(wide)];
+            for each in [self.weight, self.bias].into_iter().flatten() {
+                all.push(Placed::at(each, each.strides(), wide));
+            }
+            if let Some((residual, z)) = added {
+                all.push(Placed::at(*residual, residual.strides(), wide));
+                all.push(Placed::at(&**z, z.strides(), wide));
+            }
+            all
+        })
+    }
+}

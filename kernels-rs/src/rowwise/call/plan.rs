@@ -1,0 +1,96 @@
+//! How many threads share a row, and how its instance is named to the runtime.
+
+use kernel_dsl::compiler::hir::Constant;
+use kernel_dsl::launcher::{Argument, Call, ViewArgument};
+use runtime::{Device, Error};
+
+use crate::Queue;
+
+/// Threads that share a row, rows of a block, and elements of it that a thread keeps in registers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Team {
+    threads: u32,
+    rows: u32,
+    keeps: u32,
+}
+
+/// Teams for many rows, by the elements that they keep: the fewest threads that keep a row, since rows are enough to fill the device. Of those
+/// that keep as many, the one that keeps fewer a thread comes last: it is for kernels that keep several matrices.
+const MANY: [Team; 10] = [
+    Team { threads: 32, rows: 8, keeps: 8 },
+    Team { threads: 32, rows: 8, keeps: 32 },
+    Team { threads: 128, rows: 1, keeps: 8 },
+    Team { threads: 256, rows: 1, keeps: 8 },
+    Team { threads: 256, rows: 1, keeps: 16 },
+    Team { threads: 512, rows: 1, keeps: 8 },
+    Team { threads: 512, rows: 1, keeps: 16 },
+    Team { threads: 1024, rows: 1, keeps: 8 },
+    Team { threads: 1024, rows: 1, keeps: 16 },
+    Team { threads: 1024, rows: 1, keeps: 32 },
+];
+
+/// Teams for no more rows than multiprocessors: as many threads as have work, since it is one row's time that counts.
+const FEW: [Team; 4] = [
+    Team { threads: 32, rows: 8, keeps: 8 },
+    Team { threads: 256, rows: 1, keeps: 8 },
+    Team { threads: 1024, rows: 1, keeps: 8 },
+    Team { threads: 1024, rows: 1, keeps: 16 },
+];
+
+impl Team {
+    /// For rows of `cols` elements on `device`; a thread keeps `most` elements at most.
+    pub fn of(device: &Device, rows: usize, cols: usize, most: u32) -> Team {
+        let few = rows <= device.facts().multiprocessors as usize;
+        let teams: &[Team] = if few { &FEW } else { &MANY };
+        let possible = || teams.iter().filter(|team| team.keeps <= most).copied();
+        let whole = possible().find(|team| cols <= (team.threads * team.keeps) as usize);
+        // What no team keeps, the largest one passes over again.
+        whole.or_else(|| possible().last()).unwrap_or(MANY[0])
+    }
+
+    /// The constants L, ROWS, V, N and S of a row kernel, for accesses of `wide` elements.
+    pub fn constants(self, wide: usize) -> [Constant; 5] {
+        let wide = wide as u32;
+        [self.threads, self.rows, wide, self.keeps / wide, 8 / wide].map(Constant::Usize)
+    }
+}
+
+/// An array that has to be aligned for wide accesses.
+#[derive(Clone, Copy)]
+pub(crate) struct Placed(bool);
+
+impl Placed {
+    /// Whether it is.
+    pub fn so(self) -> bool {
+        self.0
+    }
+
+    /// Whether `view` lets `wide` elements of each of its rows move at once, in accesses of 16 bytes at most.
+    pub fn at<'a, T, const R: usize>(view: impl ViewArgument<'a, T, R>, strides: [usize; R], wide: usize) -> Placed {
+        let Argument::Memory(memory) = view.argument() else { return Placed(false) };
+        let outer = strides.split_last().map_or(&[][..], |(_, outer)| outer);
+        let together = wide * size_of::<T>();
+        Placed(
+            memory.address().is_multiple_of(together as u64) && outer.iter().all(|stride| stride.is_multiple_of(wide)),
+        )
+    }
+}
+
+/// Elements that an access takes: 16 bytes of `T` where everything is placed so, else one.
+pub(super) fn wide<T>(cols: usize, placed: impl Fn(usize) -> Vec<Placed>) -> usize {
+    let wide = match size_of::<T>() {
+        2 => 8,
+        4 => 4,
+        _ => 1,
+    };
+    if cols.is_multiple_of(wide) && placed(wide).iter().all(|placed| placed.so()) { wide } else { 1 }
+}
+
+/// Queues the kernel of `call` as the instance of `constants`, whichever it was made for: all take the same arguments.
+///
+/// # Safety
+/// That instance accesses nothing but what it may, for these arguments.
+pub(crate) unsafe fn queue(on: &impl Queue, call: &Call<'_>, constants: &[Constant]) -> Result<(), Error> {
+    // SAFETY: by the caller's promise.
+    unsafe { on.launch_unchecked(call.kernel(), constants, None, call.arguments()) }
+}

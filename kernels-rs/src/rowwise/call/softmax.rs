@@ -1,0 +1,109 @@
+//! Softmax as one calls it.
+
+use super::plan::{Placed, Team, queue, wide};
+use crate::Queue;
+use crate::rowwise::softmax::softmax_rows;
+use kernel_dsl::compiler::hir::Constant;
+use kernel_dsl::{Float, GenericArgument};
+use runtime::{BufferView, BufferViewMut, Error};
+
+/// y ← softmax of scale · x + bias, row by row, or its logarithm, in `f32` whatever is stored.
+///
+/// x and y are [rows, cols], of any extents, the last stride 1; they do not overlap. What is masked counts as −∞: it gets 0, and in the
+/// logarithm −∞. A row of which nothing is left, or that is −∞ throughout, gets these too. A row with a NaN or +∞ gets NaNs. Logits as large as
+/// numbers get are none too large.
+///
+/// With d = scale · x + bias − max, an element is off by the factor 1 + θ, |θ| ≤ (2·|d| + 2·D + 16 + n)·u, where D is the largest |d| up to
+/// 104, n the number of elements that one thread adds up, cols over some hundred, and u = 2⁻²⁴; and by the rounding of what is stored.
+/// The same call gives the same bits on the same device.
+///
+/// ```
+/// # fn main() -> Result<(), runtime::Error> {
+/// use kernels_rs::rowwise::Softmax;
+/// let device = runtime::Device::cpu();
+/// let x = device.upload(&[0.0f32, f32::NEG_INFINITY, 0.0, 0.0])?;
+/// let mut y = device.zeros::<f32>(4)?;
+/// Softmax::new().run(&device, &x.view([2, 2])?, &mut y.view_mut([2, 2])?)?;
+/// assert_eq!(y.download()?, [1.0, 0.0, 0.5, 0.5]);
+/// Softmax::new().causal(2).run(&device, &x.view([2, 2])?, &mut y.view_mut([2, 2])?)?;
+/// assert_eq!(y.download()?, [1.0, 0.0, 0.5, 0.5]);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct Softmax<'a> {
+    pub(super) scale: f32,
+    pub(super) log: bool,
+    bias: Option<&'a BufferView<'a, f32, 2>>,
+    keep: Option<&'a BufferView<'a, u8, 2>>,
+    queries: usize,
+}
+
+impl Default for Softmax<'_> {
+    fn default() -> Self {
+        Softmax::new()
+    }
+}
+
+impl<'a> Softmax<'a> {
+    /// Of x as it is.
+    pub const fn new() -> Softmax<'a> {
+        Softmax { scale: 1.0, log: false, bias: None, keep: None, queries: 0 }
+    }
+
+    /// The factor of x.
+    pub const fn scale(self, scale: f32) -> Softmax<'a> {
+        Softmax { scale, ..self }
+    }
+
+    /// The logarithm of the softmax.
+    pub const fn log(self) -> Softmax<'a> {
+        Softmax { log: true, ..self }
+    }
+
+    /// What is added to scale · x: of the extents of x, where a row stride of 0 gives all rows the same; −∞ masks.
+    pub const fn bias(self, bias: &'a BufferView<'a, f32, 2>) -> Softmax<'a> {
+        Softmax { bias: Some(bias), ..self }
+    }
+
+    /// A byte for each element of x, 0 where it is masked; a row stride of 0 gives all rows the same.
+    pub const fn keep(self, keep: &'a BufferView<'a, u8, 2>) -> Softmax<'a> {
+        Softmax { keep: Some(keep), ..self }
+    }
+
+    /// Rows are the queries of one sequence after another, `queries` each, and columns its keys, of which the last belongs to the last
+    /// query: the keys behind a query's own are masked, and not read. 0 masks nothing.
+    pub const fn causal(self, queries: usize) -> Softmax<'a> {
+        Softmax { queries, ..self }
+    }
+
+    /// Queues it.
+    ///
+    /// # Errors
+    /// Where extents do not belong together, there are more queries than columns, y overlaps what is read, or a buffer is another
+    /// device's.
+    pub fn run<T: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        x: &BufferView<'_, T, 2>,
+        y: &mut BufferViewMut<'_, T, 2>,
+    ) -> Result<(), Error> {
+        let [rows, cols] = x.extents();
+        let masked = self.bias.is_some() || self.keep.is_some() || self.queries > 0;
+        let team = Team::of(on.device(), rows, cols, if masked { 16 } else { 32 });
+        let wide = wide::<T>(cols, |wide| {
+            let mut all = vec![Placed::at(x, x.strides(), wide), Placed::at(&*y, y.strides(), wide)];
+            all.extend(self.bias.map(|bias| Placed::at(bias, bias.strides(), wide)));
+            all.extend(self.keep.map(|keep| Placed::at(keep, keep.strides(), wide)));
+            all
+        });
+        let (no_bias, no_keep) = (on.scratch::<f32>(0)?, on.scratch::<u8>(0)?);
+        let (no_bias, no_keep) = (no_bias.view([0, 0])?, no_keep.view([0, 0])?);
+        let (bias, keep) = (self.bias.unwrap_or(&no_bias), self.keep.unwrap_or(&no_keep));
+        let constants = [T::CONSTANT, Constant::Bool(self.log), Constant::Bool(masked)].into_iter();
+        let constants: Vec<_> = constants.chain(team.constants(wide)).collect();
+        let call = softmax_rows::<T, false, false, 32, 8, 1, 8, 8>::call(self.scale, x, bias, keep, self.queries, y);
+        // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them.
+        unsafe { queue(on, &call, &constants) }
+    }
+}

@@ -1,0 +1,99 @@
+//! Cross-entropy of logits and labels, and its gradient, without the probabilities in memory.
+//!
+//! ```text
+//!   log Σ exp(x)    online, over a row that is read once (see [`softmax`](super::softmax))
+//!   loss = log Σ exp(x) − (1 − α) · x[label] − α · mean x        α: label smoothing (Szegedy and others, 2016)
+//!   dx   = g · (exp(x − log Σ exp(x)) − (1 − α) · [c = label] − α / C)
+//! ```
+//!
+//! A vocabulary is long, 150,000 or so: the loss reads its rows once and writes two numbers; the gradient reads and writes once, a
+//! block a stretch of a row. A label that is no column is ignored: its loss is 0, and so is its gradient.
+
+use super::row::{begins, put, sum, take};
+use super::softmax::{accumulate, total};
+use kernel_dsl::prelude::*;
+
+/// loss and log Σ exp of each row, a team of `L` threads a row, which takes `N · L · V` elements at a time.
+#[kernel(
+    block = (L, ROWS), max_registers = 64, grid = x.rows().div_ceil(ROWS), writes(loss = once, log_sum = once),
+    instances(
+        T = f32, L = 256, ROWS = 1, V = 4, N = 2;
+        T = f16, L = 32, ROWS = 8, V = 1, N = 8
+    ),
+)]
+#[requires(
+    labels.len() == x.rows(), loss.len() == x.rows(), log_sum.len() == x.rows(), x.cols() % V == 0, x.aligned(V),
+)]
+pub fn cross_entropy<T: Float, const L: usize, const ROWS: usize, const V: usize, const N: usize>(
+    smoothing: f32,
+    x: View<T, 2>,
+    labels: View<u32, 1>,
+    mut loss: ViewMut<f32, 1>,
+    mut log_sum: ViewMut<f32, 1>,
+) {
+    const { assert!(L == 32 || ROWS == 1) };
+    let row = block::x() * ROWS + thread::y();
+    let cols = if row < x.rows() { x.cols() } else { 0 };
+    let of_row = x.at(row);
+    let (mut top, mut exponentials, mut all) = (f32::NEG_INFINITY, 0.0, 0.0);
+    for at in (0..cols).step_by(N * L * V) {
+        let z = take::<T, L, V, N>(of_row, at, cols, f32::NEG_INFINITY);
+        accumulate(&z, &mut top, &mut exponentials);
+        if smoothing > 0.0 {
+            for i in unroll(0..N) {
+                if begins::<L, V>(at, i) < cols {
+                    for e in unroll(0..V) {
+                        all += z[i][e];
+                    }
+                }
+            }
+        }
+    }
+    let (base, exponentials) = total::<L>(top, exponentials);
+    let all = sum::<L>(all);
+    if thread::x() == 0 && row < x.rows() {
+        // Of nothing but −∞: nothing is likely, and the loss is ∞.
+        let log = if exponentials == 0.0 { 0.0 } else { math::ln(exponentials) };
+        let label = labels[row] as usize;
+        let mut of_label = 0.0;
+        if label < cols {
+            of_label = log + (1.0 - smoothing) * (base - of_row[label].to_f32());
+            if smoothing > 0.0 {
+                of_label += smoothing * (base - all / cols as f32);
+            }
+        }
+        loss[row] = of_label;
+        log_sum[row] = base + log;
+    }
+}
+
+/// dx from the logits, log Σ exp of each row, and the gradient by each row's loss. A block has a stretch of `N · L · V` elements.
+#[kernel(
+    block = L, max_registers = 64, grid = (x.rows(), x.cols().div_ceil(N * L * V)), writes(dx = once),
+    instances(T = f32, L = 256, V = 4, N = 4; T = f16, L = 256, V = 1, N = 4),
+)]
+#[requires(
+    dx.rows() == x.rows(), dx.cols() == x.cols(), labels.len() == x.rows(), log_sum.len() == x.rows(),
+    gradient.len() == x.rows(), x.cols() % V == 0, x.aligned(V), dx.aligned(V),
+)]
+pub fn cross_entropy_backward<T: Float, const L: usize, const V: usize, const N: usize>(
+    smoothing: f32,
+    x: View<T, 2>,
+    labels: View<u32, 1>,
+    log_sum: View<f32, 1>,
+    gradient: View<f32, 1>,
+    dx: ViewMut<T, 2>,
+) {
+    let (row, at, cols) = (block::x(), block::y() * (N * L * V), x.cols());
+    let label = labels[row] as usize;
+    let (log, gradient) = (log_sum[row], if label < cols { gradient[row] } else { 0.0 });
+    let everywhere = smoothing / cols as f32;
+    let mut z = take::<T, L, V, N>(x.at(row), at, cols, f32::NEG_INFINITY);
+    for i in unroll(0..N) {
+        for e in unroll(0..V) {
+            let here = if begins::<L, V>(at, i) + e == label { 1.0 - smoothing } else { 0.0 };
+            z[i][e] = gradient * (math::exp(z[i][e] - log) - here - everywhere);
+        }
+    }
+    put::<T, L, V, N>(dx.at(row), at, cols, &z);
+}

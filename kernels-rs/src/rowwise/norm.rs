@@ -1,0 +1,294 @@
+//! Layer norm and RMS norm: each row is read once and written once, whatever is fused with it.
+//!
+//! ```text
+//!   z = x + residual                                written too, where there is one
+//!   layer   y = (z − μ) / √(σ² + ε) · weight + bias      μ = Σ z / C,  σ² = Σ (z − μ)² / C     (Ba, Kiros, Hinton, 2016)
+//!   RMS     y = z / √(Σ z² / C + ε) · weight + bias                                            (Zhang, Sennrich, 2019)
+//! ```
+//!
+//! The variance is that of differences from the mean, in a second pass over the registers: Σ z² − C·μ² would lose all that the two have in
+//! common. Memory limits it: on sm_61 a row's elements take a dozen instructions each for their 8 bytes. Weight and bias, which all rows
+//! share, come from the caches.
+
+use super::row::{begins, max, put, sum, take};
+use kernel_dsl::prelude::*;
+
+/// A thread's pieces of z from `at` on, zeros behind the end.
+#[device]
+fn summed<T: Float, const L: usize, const V: usize, const N: usize>(
+    x: View<T, 1>,
+    residual: View<T, 1>,
+    fused: bool,
+    at: usize,
+    cols: usize,
+) -> [[f32; V]; N] {
+    let mut z = take::<T, L, V, N>(x, at, cols, 0.0);
+    if fused {
+        let with = take::<T, L, V, N>(residual, at, cols, 0.0);
+        for i in unroll(0..N) {
+            for e in unroll(0..V) {
+                z[i][e] += with[i][e];
+            }
+        }
+    }
+    z
+}
+
+/// own + Σ (z − mean)², of what lies before the end.
+#[device]
+fn squares<const L: usize, const V: usize, const N: usize>(
+    z: &[[f32; V]; N],
+    mean: f32,
+    at: usize,
+    cols: usize,
+    own: f32,
+) -> f32 {
+    let mut own = own;
+    for i in unroll(0..N) {
+        if begins::<L, V>(at, i) < cols {
+            for e in unroll(0..V) {
+                let d = z[i][e] - mean;
+                own = d.mul_add(d, own);
+            }
+        }
+    }
+    own
+}
+
+/// (z − mean) · factor · weight + bias, of whichever there are.
+#[device]
+fn normed<W: Float, const L: usize, const V: usize, const N: usize>(
+    z: &mut [[f32; V]; N],
+    of_row: [f32; 2],
+    weight: View<W, 1>,
+    bias: View<W, 1>,
+    at: usize,
+    cols: usize,
+) {
+    let [mean, factor] = of_row;
+    for i in unroll(0..N) {
+        for e in unroll(0..V) {
+            z[i][e] = (z[i][e] - mean) * factor;
+        }
+    }
+    if !weight.is_empty() {
+        let weight = take::<W, L, V, N>(weight, at, cols, 0.0);
+        for i in unroll(0..N) {
+            for e in unroll(0..V) {
+                z[i][e] *= weight[i][e];
+            }
+        }
+    }
+    if !bias.is_empty() {
+        let bias = take::<W, L, V, N>(bias, at, cols, 0.0);
+        for i in unroll(0..N) {
+            for e in unroll(0..V) {
+                z[i][e] += bias[i][e];
+            }
+        }
+    }
+}
+
+/// A row's mean, 0 where `CENTRED` is false, and 1 / √(σ² + ε).
+#[device]
+fn statistics<T: Float, const CENTRED: bool, const L: usize, const V: usize, const N: usize, const S: usize>(
+    kept: &[[f32; V]; N],
+    x: View<T, 1>,
+    residual: View<T, 1>,
+    fused: bool,
+    cols: usize,
+    epsilon: f32,
+) -> [f32; 2] {
+    let count = cols.max(1) as f32;
+    let mut mean = 0.0;
+    if CENTRED {
+        let mut own = 0.0;
+        for i in unroll(0..N) {
+            for e in unroll(0..V) {
+                own += kept[i][e];
+            }
+        }
+        for at in (N * L * V..cols).step_by(S * L * V) {
+            let z = summed::<T, L, V, S>(x, residual, fused, at, cols);
+            for i in unroll(0..S) {
+                for e in unroll(0..V) {
+                    own += z[i][e];
+                }
+            }
+        }
+        mean = sum::<L>(own) / count;
+    }
+    let mut own = squares::<L, V, N>(kept, mean, 0, cols, 0.0);
+    for at in (N * L * V..cols).step_by(S * L * V) {
+        let z = summed::<T, L, V, S>(x, residual, fused, at, cols);
+        own = squares::<L, V, S>(&z, mean, at, cols, own);
+    }
+    let variance = sum::<L>(own) / count;
+    [mean, 1.0 / (variance + epsilon).sqrt()]
+}
+
+/// y = norm of the rows of x, or of z = x + residual where there is a z to write; `CENTRED`: layer norm, else RMS norm.
+///
+/// Weight and bias may be missing, and so may `saved`, which receives each row's mean and 1 / √(σ² + ε). A team of `L` threads a
+/// row keeps the first `N · L · V` elements in registers, and passes over the others 8 a thread at once.
+#[kernel(
+    block = (L, ROWS), max_registers = 48, grid = x.rows().div_ceil(ROWS), writes(y = once, z = once, saved = once),
+    derived(S = 8 / V),
+    instances(
+        T = f32, W = f32, O = f32, CENTRED = true | false, L = 256, ROWS = 1, V = 4, N = 4;
+        T = f32, W = f32, O = f32, CENTRED = true, L = 32, ROWS = 8, V = 1, N = 8;
+        T = f16, W = f16, O = f16, CENTRED = false, L = 32, ROWS = 8, V = 8, N = 1
+    ),
+)]
+#[requires(
+    y.rows() == x.rows(), y.cols() == x.cols(), x.cols() % V == 0,
+    weight.is_empty() || weight.len() == x.cols() && weight.aligned(V), bias.is_empty() || bias.len() == x.cols() && bias.aligned(V),
+    z.is_empty() || z.rows() == x.rows() && z.cols() == x.cols() && residual.rows() == x.rows() && residual.cols() == x.cols() && residual.aligned(V) && z.aligned(V),
+    saved.is_empty() || saved.rows() == x.rows() && saved.cols() == 2,
+    x.aligned(V), y.aligned(V),
+)]
+pub fn norm_rows<
+    T: Float,
+    W: Float,
+    O: Float,
+    const CENTRED: bool,
+    const L: usize,
+    const ROWS: usize,
+    const V: usize,
+    const N: usize,
+    const S: usize,
+>(
+    epsilon: f32,
+    x: View<T, 2>,
+    residual: View<T, 2>,
+    z: ViewMut<T, 2>,
+    weight: View<W, 1>,
+    bias: View<W, 1>,
+    y: ViewMut<O, 2>,
+    saved: ViewMut<f32, 2>,
+) {
+    const { assert!(L == 32 || ROWS == 1) };
+    let row = block::x() * ROWS + thread::y();
+    let cols = if row < x.rows() { x.cols() } else { 0 };
+    let fused = !z.is_empty();
+    let (x, residual, z, y) = (x.at(row), residual.at(row), z.at(row), y.at(row));
+
+    let mut kept = summed::<T, L, V, N>(x.streaming(), residual.streaming(), fused, 0, cols);
+    if fused {
+        put::<T, L, V, N>(z, 0, cols, &kept);
+    }
+    let of_row = statistics::<T, CENTRED, L, V, N, S>(&kept, x, residual, fused, cols, epsilon);
+    if !saved.is_empty() && thread::x() == 0 && row < saved.rows() {
+        saved.store((row, 0), of_row);
+    }
+    normed::<W, L, V, N>(&mut kept, of_row, weight, bias, 0, cols);
+    put::<O, L, V, N>(y, 0, cols, &kept);
+    for at in (N * L * V..cols).step_by(S * L * V) {
+        let mut again = summed::<T, L, V, S>(x, residual, fused, at, cols);
+        if fused {
+            put::<T, L, V, S>(z, at, cols, &again);
+        }
+        normed::<W, L, V, S>(&mut again, of_row, weight, bias, at, cols);
+        put::<O, L, V, S>(y, at, cols, &again);
+    }
+}
+
+/// A thread's pieces in whole numbers, to nearest, ties to even.
+#[device]
+fn put_bytes<const L: usize, const V: usize, const N: usize>(
+    y: ViewMut<i8, 1>,
+    at: usize,
+    cols: usize,
+    values: &[[f32; V]; N],
+    inverse: f32,
+) {
+    for i in unroll(0..N) {
+        if begins::<L, V>(at, i) < cols {
+            y.store(begins::<L, V>(at, i), values[i].map(|v| (v * inverse).round_ties_even() as i8));
+        }
+    }
+}
+
+/// The largest of `top` and the magnitudes of what lies before the end.
+#[device]
+fn magnitude<const L: usize, const V: usize, const N: usize>(
+    values: &[[f32; V]; N],
+    at: usize,
+    cols: usize,
+    top: f32,
+) -> f32 {
+    let mut top = top;
+    for i in unroll(0..N) {
+        if begins::<L, V>(at, i) < cols {
+            for e in unroll(0..V) {
+                top = top.max(values[i][e].abs());
+            }
+        }
+    }
+    top
+}
+
+/// As [`norm_rows`], stored in 8 bits: y ≈ q · scale of the row, which is the row's largest magnitude over 127.
+#[kernel(
+    block = (L, ROWS), max_registers = 64, grid = x.rows().div_ceil(ROWS), writes(q = once, scales = once, z = once),
+    derived(S = 8 / V),
+    instances(T = f32, W = f32, CENTRED = false, L = 256, ROWS = 1, V = 4, N = 4),
+)]
+#[requires(
+    q.rows() == x.rows(), q.cols() == x.cols(), x.cols() % V == 0, scales.len() == x.rows(),
+    weight.is_empty() || weight.len() == x.cols() && weight.aligned(V), bias.is_empty() || bias.len() == x.cols() && bias.aligned(V),
+    z.is_empty() || z.rows() == x.rows() && z.cols() == x.cols() && residual.rows() == x.rows() && residual.cols() == x.cols() && residual.aligned(V) && z.aligned(V),
+    x.aligned(V), q.aligned(V),
+)]
+pub fn norm_quantised<
+    T: Float,
+    W: Float,
+    const CENTRED: bool,
+    const L: usize,
+    const ROWS: usize,
+    const V: usize,
+    const N: usize,
+    const S: usize,
+>(
+    epsilon: f32,
+    x: View<T, 2>,
+    residual: View<T, 2>,
+    z: ViewMut<T, 2>,
+    weight: View<W, 1>,
+    bias: View<W, 1>,
+    q: ViewMut<i8, 2>,
+    mut scales: ViewMut<f32, 1>,
+) {
+    const { assert!(L == 32 || ROWS == 1) };
+    let row = block::x() * ROWS + thread::y();
+    let cols = if row < x.rows() { x.cols() } else { 0 };
+    let fused = !z.is_empty();
+    let (x, residual, z, q) = (x.at(row), residual.at(row), z.at(row), q.at(row));
+
+    let mut kept = summed::<T, L, V, N>(x.streaming(), residual.streaming(), fused, 0, cols);
+    if fused {
+        put::<T, L, V, N>(z, 0, cols, &kept);
+    }
+    let of_row = statistics::<T, CENTRED, L, V, N, S>(&kept, x, residual, fused, cols, epsilon);
+    normed::<W, L, V, N>(&mut kept, of_row, weight, bias, 0, cols);
+    let mut top = magnitude::<L, V, N>(&kept, 0, cols, 0.0);
+    for at in (N * L * V..cols).step_by(S * L * V) {
+        let mut again = summed::<T, L, V, S>(x, residual, fused, at, cols);
+        if fused {
+            put::<T, L, V, S>(z, at, cols, &again);
+        }
+        normed::<W, L, V, S>(&mut again, of_row, weight, bias, at, cols);
+        top = magnitude::<L, V, S>(&again, at, cols, top);
+    }
+    let top = max::<L>(top);
+    let inverse = if top == 0.0 { 0.0 } else { 127.0 / top };
+    if thread::x() == 0 && row < scales.len() {
+        scales[row] = top / 127.0;
+    }
+    put_bytes::<L, V, N>(q, 0, cols, &kept, inverse);
+    for at in (N * L * V..cols).step_by(S * L * V) {
+        let mut again = summed::<T, L, V, S>(x, residual, fused, at, cols);
+        normed::<W, L, V, S>(&mut again, of_row, weight, bias, at, cols);
+        put_bytes::<L, V, S>(q, at, cols, &again, inverse);
+    }
+}

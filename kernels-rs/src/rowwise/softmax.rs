@@ -1,0 +1,273 @@
+//! Softmax and its logarithm, forward and back: each row is read once and written once.
+//!
+//! Each thread takes the exponentials of what it keeps relative to the largest element that it has itself, without waiting for the others, and
+//! brings them to the row's largest by one factor, which the division by the sum needs in any case:
+//!
+//! ```text
+//!   thread   m_t = max x        e = exp(x − m_t)      s_t = Σ e
+//!   team     m = max m_t        s = Σ s_t · exp(m_t − m)            one barrier
+//!   thread   y = e · (exp(m_t − m) / s)
+//! ```
+//!
+//! So a row costs one exponential an element and one barrier; the exponentials of one warp are computed while others wait for memory. That is
+//! what matters here: on sm_61 an exponential is some 20 instructions, and 4 multiprocessors of 128 lanes need as long for it as
+//! memory for its 8 bytes. What a row has beyond its registers is passed over twice (Milakov, Gimelshein, *Online normalizer
+//! calculation for softmax*, 2018), for two exponentials an element.
+
+use super::row::{begins, put, take};
+use kernel_dsl::prelude::*;
+
+/// What a row does not look at.
+#[device]
+#[derive(Clone, Copy)]
+struct Masked {
+    /// Added to its scaled elements, if any.
+    bias: View<f32, 1>,
+    /// 0 where an element is left out, if any.
+    keep: View<u8, 1>,
+    /// Elements that are read; those behind are left out.
+    end: usize,
+}
+
+/// What `row` does not look at. With `queries` other than 0, rows are the queries of one sequence after another, `queries` each, and columns its
+/// keys, of which the last belongs to the last query.
+#[device]
+fn masked<const MASKED: bool>(
+    bias: View<f32, 2>,
+    keep: View<u8, 2>,
+    queries: usize,
+    row: usize,
+    cols: usize,
+) -> Masked {
+    let mut end = cols;
+    if MASKED && queries > 0 {
+        end = (cols + 1 + row % queries).saturating_sub(queries).min(cols);
+    }
+    Masked { bias: bias.at(row), keep: keep.at(row), end }
+}
+
+/// A thread's pieces from `at` on, scaled and masked; −∞ behind the end.
+#[device]
+fn logits<T: Float, const MASKED: bool, const L: usize, const V: usize, const N: usize>(
+    x: View<T, 1>,
+    scale: f32,
+    mask: Masked,
+    at: usize,
+) -> [[f32; V]; N] {
+    let mut z = take::<T, L, V, N>(x, at, mask.end, f32::NEG_INFINITY);
+    for i in unroll(0..N) {
+        // What is behind the end stays −∞, whatever the scale.
+        if begins::<L, V>(at, i) < mask.end {
+            for e in unroll(0..V) {
+                z[i][e] *= scale;
+            }
+        }
+    }
+    if MASKED {
+        if !mask.bias.is_empty() {
+            let bias = take::<f32, L, V, N>(mask.bias, at, mask.end, 0.0);
+            for i in unroll(0..N) {
+                for e in unroll(0..V) {
+                    z[i][e] += bias[i][e];
+                }
+            }
+        }
+        if !mask.keep.is_empty() {
+            for i in unroll(0..N) {
+                let col = begins::<L, V>(at, i);
+                if col < mask.end {
+                    let keep: [u8; V] = mask.keep.load(col);
+                    for e in unroll(0..V) {
+                        if keep[e] == 0 {
+                            z[i][e] = f32::NEG_INFINITY;
+                        }
+                    }
+                }
+            }
+        }
+        if mask.end % V != 0 {
+            for i in unroll(0..N) {
+                for e in unroll(0..V) {
+                    if begins::<L, V>(at, i) + e >= mask.end {
+                        z[i][e] = f32::NEG_INFINITY;
+                    }
+                }
+            }
+        }
+    }
+    z
+}
+
+/// The largest of them and `top`.
+#[device]
+fn largest<const V: usize, const N: usize>(z: &[[f32; V]; N], top: f32) -> f32 {
+    let mut top = top;
+    for i in unroll(0..N) {
+        for e in unroll(0..V) {
+            top = top.max(z[i][e]);
+        }
+    }
+    top
+}
+
+/// eˣ for x ≤ 0: the bits of `math::exp`, whose method and coefficients these are, with four of its twenty instructions left out. What is not above 1
+/// needs no limit above, and of its subnormals one constant factor takes care.
+#[device]
+pub fn decay(x: f32) -> f32 {
+    let c = if x < -104.0 { -104.0 } else { x };
+    // 12583103 is 1.5·2²³ + 127 + 64: the low bits of the sum are the exponent of 2ⁿ⁺⁶⁴.
+    let shifted = c.mul_add(1.442695, 12583103.0);
+    let k = shifted - 12583103.0;
+    let r = k.mul_add(-1.42860677e-6, k.mul_add(-0.693145752, c));
+    let q = 0.00138213031f32;
+    let q = q.mul_add(r, 0.00836866815);
+    let q = q.mul_add(r, 0.0416682586);
+    let q = q.mul_add(r, 0.166665211);
+    let q = q.mul_add(r, 0.49999994);
+    let p = q.mul_add(r, 1.0).mul_add(r, 1.0);
+    // The first product is exact, so that a subnormal result is rounded once.
+    p * f32::from_bits(shifted.to_bits() << 23) * 5.421_010_9e-20
+}
+
+/// What exponentials are relative to: of nothing but −∞, what gives exp(−∞ − MIN) = 0 and never a NaN.
+#[device]
+fn base(top: f32) -> f32 {
+    top.max(f32::MIN)
+}
+
+/// Brings what comes after into a largest element so far, and a sum of exponentials relative to it.
+#[device]
+pub fn accumulate<const V: usize, const N: usize>(z: &[[f32; V]; N], top: &mut f32, sum: &mut f32) {
+    let higher = largest(z, *top);
+    *sum *= decay(base(*top) - base(higher));
+    *top = higher;
+    for i in unroll(0..N) {
+        for e in unroll(0..V) {
+            *sum += decay(z[i][e] - base(higher));
+        }
+    }
+}
+
+/// The team's largest `top` as a base, and the sum of `sum · exp(base(top) − that)`.
+#[device]
+pub fn total<const L: usize>(top: f32, sum: f32) -> (f32, f32) {
+    let of_warp = base(warp::max(top));
+    let sum = warp::sum(sum * decay(base(top) - of_warp));
+    if L == 32 {
+        (of_warp, sum)
+    } else {
+        let mut parts = Shared::<f32, 2>::new([2, L / 32]);
+        if warp::lane() == 0 {
+            parts[(0, warp::index())] = of_warp;
+            parts[(1, warp::index())] = sum;
+        }
+        block::sync();
+        let (mut top, mut sum) = (f32::MIN, 0.0);
+        if warp::lane() < L / 32 {
+            top = parts[(0, warp::lane())];
+            sum = parts[(1, warp::lane())];
+        }
+        let of_all = warp::max(top);
+        (of_all, warp::sum(sum * decay(top - of_all)))
+    }
+}
+
+/// y = softmax of scale · x + bias, row by row, or its logarithm; without what `keep` and `queries` leave out. `bias` and `keep` may be empty, and all three
+/// are not looked at where `MASKED` is false.
+///
+/// A team of `L` threads a row keeps the first `N · L · V` elements in registers, and passes over the others 8 a thread at once.
+#[kernel(
+    block = (L, ROWS), grid = x.rows().div_ceil(ROWS), writes(y = once),
+    derived(S = 8 / V),
+    instances(
+        T = f32, LOG = false, MASKED = false, L = 256, ROWS = 1, V = 4, N = 4;
+        T = f32, LOG = false, MASKED = false, L = 1024, ROWS = 1, V = 4, N = 8;
+        T = f32, LOG = false | true, MASKED = true, L = 32, ROWS = 8, V = 1, N = 8;
+        T = f16, LOG = false, MASKED = true, L = 32, ROWS = 8, V = 8, N = 1;
+        T = f16, LOG = true, MASKED = false, L = 256, ROWS = 1, V = 8, N = 2
+    ),
+)]
+#[requires(
+    y.rows() == x.rows(), y.cols() == x.cols(), x.cols() % V == 0, queries <= x.cols(),
+    !MASKED || bias.is_empty() || bias.rows() == x.rows() && bias.cols() == x.cols() && bias.aligned(V),
+    !MASKED || keep.is_empty() || keep.rows() == x.rows() && keep.cols() == x.cols() && keep.aligned(V),
+    x.aligned(V), y.aligned(V),
+)]
+pub fn softmax_rows<
+    T: Float,
+    const LOG: bool,
+    const MASKED: bool,
+    const L: usize,
+    const ROWS: usize,
+    const V: usize,
+    const N: usize,
+    const S: usize,
+>(
+    scale: f32,
+    x: View<T, 2>,
+    bias: View<f32, 2>,
+    keep: View<u8, 2>,
+    queries: usize,
+    y: ViewMut<T, 2>,
+) {
+    let row = block::x() * ROWS + thread::y();
+    let cols = if row < x.rows() { x.cols() } else { 0 };
+    let mask = masked::<MASKED>(bias, keep, queries, row, cols);
+    let (x, y) = (x.at(row), y.at(row));
+    const { assert!(L == 32 || ROWS == 1) };
+
+    let mut kept = logits::<T, MASKED, L, V, N>(x, scale, mask, 0);
+    let mut top = largest(&kept, f32::NEG_INFINITY);
+    let first = base(top);
+    let mut sum = 0.0;
+    for i in unroll(0..N) {
+        for e in unroll(0..V) {
+            let exponential = decay(kept[i][e] - first);
+            sum += exponential;
+            if !LOG {
+                kept[i][e] = exponential;
+            }
+        }
+    }
+    for at in (N * L * V..mask.end).step_by(S * L * V) {
+        let z = logits::<T, MASKED, L, V, S>(x, scale, mask, at);
+        accumulate(&z, &mut top, &mut sum);
+    }
+    let (base, sum) = total::<L>(top, sum);
+
+    // Of a row that is masked as a whole: zeros, and their logarithms.
+    let share = if sum == 0.0 { 0.0 } else { 1.0 / sum };
+    let log = if sum == 0.0 { 0.0 } else { math::ln(sum) };
+    let factor = decay(first - base) * share;
+    for i in unroll(0..N) {
+        for e in unroll(0..V) {
+            kept[i][e] = if LOG { kept[i][e] - base - log } else { kept[i][e] * factor };
+        }
+    }
+    put::<T, L, V, N>(y, 0, cols, &kept);
+    for at in (N * L * V..cols).step_by(S * L * V) {
+        let mut z = logits::<T, MASKED, L, V, S>(x, scale, mask, at);
+        for i in unroll(0..S) {
+            for e in unroll(0..V) {
+                z[i][e] = if LOG { z[i][e] - base - log } else { decay(z[i][e] - base) * share };
+            }
+        }
+        put::<T, L, V, S>(y, at, cols, &z);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decay;
+    use kernel_dsl::math;
+
+    #[test]
+    fn decay_has_the_bits_of_exp() {
+        // All exponents, and some of each one's numbers.
+        for bits in (0x8000_0000u32..=0xff80_0000).step_by(9973).chain([0, 0x8000_0000, 0xff80_0000]) {
+            let x = f32::from_bits(bits);
+            assert_eq!(decay(x).to_bits(), math::exp(x).to_bits(), "{x:e}");
+        }
+        assert!(decay(f32::NAN).is_nan());
+    }
+}

@@ -1,0 +1,25 @@
+//! The next token from its logits, without leaving the device: the most likely one, or one drawn. [`Sample`] is what to call.
+//!
+//! | kernels | for |
+//! |---|---|
+//! | [`best::best_parts`], [`best::best_of_parts`] | arg-max; a draw from all tokens, as the arg-max of logits with Gumbel noise |
+//! | [`top::sample_top`] | a draw from the k likeliest tokens, or of these the likeliest whose probabilities reach p |
+//!
+//! # What limits them
+//!
+//! A vocabulary is long, 150,000 or so, and rows are few. A draw from all of it needs no sum and no sort: the arg-max of
+//! x/T + g is distributed as softmax(x/T) where the g are independent and −log(−log u), u uniform (Gumbel, 1954; Maddison, Tarlow, Minka, *A\*
+//! sampling*, 2014). So a row is read once, by as many blocks as fill the device. Top-k is a radix select and reads its row three or
+//! four times, by one block, after the first time from the second cache.
+//!
+//! # Random numbers
+//!
+//! They are a function of seed, offset, row and column ([`random`]): the same call draws the same tokens on every device. A loop that
+//! draws one token after another counts the offset.
+
+pub mod best;
+mod call;
+pub mod random;
+pub mod top;
+
+pub use call::Sample;

@@ -1,0 +1,110 @@
+//! Sampling as one calls it.
+
+use super::best::{best_of_parts, best_parts};
+use super::random::Stream;
+use super::top::sample_top;
+use crate::Queue;
+use crate::rowwise::plan::{Placed, queue};
+use kernel_dsl::compiler::hir::Constant;
+use kernel_dsl::{Float, GenericArgument};
+use runtime::{BufferView, BufferViewMut, Error};
+
+/// The most tokens that top-k and top-p choose among.
+const MOST: usize = 1024;
+
+/// Columns that a block looks at, at least.
+const STRETCH: usize = 4096;
+
+/// A token a row, drawn from the softmax of its logits over the temperature, or of the likeliest of them; or the likeliest.
+///
+/// The draw is a function of seed, offset, row and logits, the same on every device. A NaN counts as −∞. Among equal logits the smaller column is the
+/// likelier; a row of −∞ gives column 0, and one without columns `u32::MAX`. Random numbers have 23 bits: what is less likely than that is drawn too seldom or never.
+///
+/// ```
+/// # fn main() -> Result<(), runtime::Error> {
+/// use kernels_rs::sampling::Sample;
+/// let device = runtime::Device::cpu();
+/// let logits = device.upload(&[0.0f32, 3.0, 1.0, f32::NEG_INFINITY, -1.0, f32::NEG_INFINITY])?;
+/// let mut tokens = device.zeros::<u32>(2)?;
+/// Sample::new(7).temperature(0.0).run(&device, &logits.view([2, 3])?, &mut tokens.view_mut([2])?)?;
+/// assert_eq!(tokens.download()?, [1, 1]);
+/// Sample::new(7).top_k(1).run(&device, &logits.view([2, 3])?, &mut tokens.view_mut([2])?)?;
+/// assert_eq!(tokens.download()?, [1, 1]);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[must_use]
+pub struct Sample {
+    seed: u64,
+    offset: u64,
+    temperature: f32,
+    top_k: usize,
+    top_p: f32,
+}
+
+impl Sample {
+    /// From all tokens at temperature 1.
+    pub const fn new(seed: u64) -> Sample {
+        Sample { seed, offset: 0, temperature: 1.0, top_k: 0, top_p: 1.0 }
+    }
+
+    /// The number of the draw in the sequence of the seed.
+    pub const fn offset(self, offset: u64) -> Sample {
+        Sample { offset, ..self }
+    }
+
+    /// What logits are divided by; 0 gives the likeliest token.
+    pub const fn temperature(self, temperature: f32) -> Sample {
+        Sample { temperature, ..self }
+    }
+
+    /// Of the `k` likeliest alone, 1024 at most; 0 for all.
+    pub const fn top_k(self, k: usize) -> Sample {
+        Sample { top_k: k, ..self }
+    }
+
+    /// Of the likeliest alone whose probabilities, after top-k, add up to `p`: those before which less than `p` lies, of the 1024 likeliest. 1 for
+    /// all.
+    pub const fn top_p(self, p: f32) -> Sample {
+        Sample { top_p: p, ..self }
+    }
+
+    /// Queues it, for [rows, vocabulary] logits.
+    ///
+    /// # Errors
+    /// Where there are not as many tokens as rows, the temperature is below 0, p is not above 0, or a buffer is another
+    /// device's.
+    pub fn run<T: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        logits: &BufferView<'_, T, 2>,
+        tokens: &mut BufferViewMut<'_, u32, 1>,
+    ) -> Result<(), Error> {
+        let [rows, cols] = logits.extents();
+        let words = |n: u64| [n as u32, (n >> 32) as u32];
+        let stream = Stream { seed: words(self.seed), offset: words(self.offset) };
+        let greedy = self.temperature == 0.0;
+        let inverse = if greedy { 1.0 } else { 1.0 / self.temperature };
+        if !greedy && cols > 0 && (self.top_k > 0 || self.top_p < 1.0) {
+            let k = if self.top_k == 0 { MOST } else { self.top_k.min(MOST) }.min(cols);
+            let constants = [T::CONSTANT, Constant::Usize(if k <= 64 { 64 } else { MOST as u32 })];
+            let call = sample_top::<T, 64>::call(logits, inverse, k, self.top_p, stream, tokens);
+            // SAFETY: the launch holds k to what fits; what is read lies within the row, and what is written within the tokens.
+            return unsafe { queue(on, &call, &constants) };
+        }
+        // As many blocks as there are places for, if rows alone are too few.
+        let places = 8 * on.device().facts().multiprocessors as usize;
+        let parts = places.div_ceil(rows.max(1)).min(cols.div_ceil(STRETCH)).clamp(1, 1024);
+        let shape = [rows, parts];
+        let mut scores = on.scratch::<f32>(rows * parts)?;
+        let mut columns = on.scratch::<u32>(rows * parts)?;
+        let quads = cols.is_multiple_of(4) && Placed::at(logits, logits.strides(), 4).so();
+        let constants = [T::CONSTANT, Constant::Bool(!greedy), Constant::Usize(if quads { 4 } else { 1 })];
+        let (mut of_scores, mut of_columns) = (scores.view_mut(shape)?, columns.view_mut(shape)?);
+        let call = best_parts::<T, true, 1>::call(logits, inverse, stream, &mut of_scores, &mut of_columns);
+        // SAFETY: the launch compares the extents, and the kernels read and write what lies within them; each part is written.
+        unsafe { queue(on, &call, &constants) }?;
+        // SAFETY: as above.
+        unsafe { best_of_parts::launch_unchecked(on, scores.view(shape)?, columns.view(shape)?, tokens) }
+    }
+}

@@ -1,0 +1,124 @@
+//! A draw from the likeliest tokens of a row, by one block of 1024 threads.
+//!
+//! 1. Radix select: the rank of the k-th likeliest, 8 bits a round from the top; a round counts the digits of those ranks that begin as the one sought
+//!    does. It ends early where a whole digit is wanted, mostly after three or four rounds.
+//! 2. The k tokens above are brought to shared memory, in any order, and sorted: bitonic (Batcher, 1968).
+//! 3. Their exponentials, prefix sums of them, the cut at p, and the draw.
+//!
+//! Atomics only count, and what they put in an order of their own is sorted, so that a draw is the same every time.
+
+use super::best::{column_of, rank, score_of};
+use super::random::{Stream, uniform, words};
+use kernel_dsl::prelude::*;
+
+/// Threads of a block.
+#[device]
+const THREADS: usize = 1024;
+
+/// Descending; as many as a power of two. Ends with a barrier.
+#[device]
+fn sort_descending<const K: usize>(mut s: Shared<u64, 1>) {
+    let mut run = 2;
+    while run <= K {
+        let mut apart = run / 2;
+        while apart > 0 {
+            if thread::x() < K / 2 {
+                let i = (thread::x() & !(apart - 1)) * 2 + (thread::x() & (apart - 1));
+                let (a, b) = (s[i], s[i + apart]);
+                if (a < b) == (i & run == 0) {
+                    s[i] = b;
+                    s[i + apart] = a;
+                }
+            }
+            block::sync();
+            apart /= 2;
+        }
+        run *= 2;
+    }
+}
+
+/// A token of each row, of the `k` likeliest, `K` at most, those before whom less than `top_p` of their probability lies.
+#[kernel(block = 1024, grid = logits.rows(), instances(T = f32, K = 64 | 1024), writes(tokens = once))]
+#[requires(
+    tokens.len() == logits.rows(), k > 0, k <= K, k <= logits.cols(), inverse_temperature > 0.0, top_p > 0.0,
+)]
+pub fn sample_top<T: Float, const K: usize>(
+    logits: View<T, 2>,
+    inverse_temperature: f32,
+    k: usize,
+    top_p: f32,
+    stream: Stream,
+    mut tokens: ViewMut<u32, 1>,
+) {
+    let of_row = logits.at(block::x());
+    let t = thread::x();
+    let mut found = Shared::<u32, 1>::new([3]);
+    let (mut prefix, mut need, mut bits) = (0u64, k as u32, 64u32);
+    {
+        let mut counts = Shared::<u32, 1>::new([256]);
+        for round in rolled(0..8) {
+            let shift = (56 - 8 * round) as u32;
+            if t < 256 {
+                counts[t] = 0;
+            }
+            block::sync();
+            for i in (t..of_row.len()).step_by(THREADS) {
+                let key = rank(of_row[i].to_f32(), i);
+                if bits == 64 || key >> bits == prefix {
+                    counts.fetch_add((key >> shift) as usize & 255, 1);
+                }
+            }
+            block::sync();
+            // From the largest digit down, the one in which the k-th lies.
+            let mut here = 0;
+            if t < 256 {
+                here = counts[255 - t];
+            }
+            let (before, _all) = block::scan(here, 0, |a, b| a + b);
+            if before < need && need <= before + here {
+                found[0] = 255 - t as u32;
+                found[1] = need - before;
+                found[2] = here;
+            }
+            block::sync();
+            prefix = prefix << 8 | found[0] as u64;
+            bits = shift;
+            need = found[1];
+            if found[2] == need {
+                break;
+            }
+        }
+    }
+
+    let mut s = Shared::<u64, 1>::new([K]);
+    let mut count = Shared::<u32, 1>::new([1]);
+    block::sync();
+    if t < K {
+        s[t] = 0;
+    }
+    if t == 0 {
+        count[0] = 0;
+    }
+    block::sync();
+    for i in (t..of_row.len()).step_by(THREADS) {
+        let key = rank(of_row[i].to_f32(), i);
+        if key >> bits >= prefix {
+            s[count.fetch_add(0, 1) as usize] = key;
+        }
+    }
+    block::sync();
+    sort_descending::<K>(s);
+
+    let top = score_of(s[0]).max(f32::MIN);
+    let p = if t < k { math::exp((score_of(s[t]) - top) * inverse_temperature) } else { 0.0 };
+    let (before, total) = block::scan(p, 0.0, |a, b| a + b);
+    let kept = t < k && before < top_p * total;
+    let mass = block::sum(if kept { p } else { 0.0 });
+    let aim = uniform(words(stream, block::x(), u32::MAX)[0]) * mass;
+    // The last one kept that begins at or below the aim; where nothing is likely, the first.
+    let hit = kept && before <= aim && p > 0.0;
+    let who = block::reduce(if hit { t as u32 } else { 0 }, |a, b| a.max(b));
+    if t == 0 {
+        tokens[block::x()] = column_of(s[who as usize]);
+    }
+}

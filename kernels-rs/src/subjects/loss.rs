@@ -1,0 +1,147 @@
+//! `cross_entropy`, `cross_entropy_backward`.
+
+use super::stored::{at_rest, drawn, numbers, stored};
+use super::{TINY, U, gamma};
+use crate::rowwise::loss::{cross_entropy, cross_entropy_backward};
+use kernel_dsl::compiler::hir::Instance;
+use runtime::testing::{Bound, Case, Expected, Input, Random};
+
+runtime::register!(cross_entropy<f32, 256, 1, 4, 2>, cases, reference);
+runtime::register!(cross_entropy_backward<f32, 256, 4, 4>, backward_cases, backward_reference);
+
+/// Labels, of which some are no columns.
+fn labels(random: &mut Random, rows: usize, cols: usize) -> Input {
+    let one = |_| {
+        if random.below(4) == 0 { [u32::MAX, cols as u32][random.below(2)] } else { random.below(cols.max(1)) as u32 }
+    };
+    Input::view(&(0..rows).map(one).collect::<Vec<_>>(), [rows])
+}
+
+fn logits(random: &mut Random, instance: &Instance, [rows, cols]: [usize; 2], wide: usize) -> Input {
+    let pitch = cols.next_multiple_of(wide) + wide;
+    drawn(random, stored(instance), rows * pitch, [rows, cols], [pitch, 1])
+}
+
+fn floats(random: &mut Random, n: usize) -> Input {
+    Input::view(&random.values::<f32>(n), [n])
+}
+
+fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let &[threads, of_block, wide, pieces] = numbers(instance).as_slice() else { return Vec::new() };
+    let (up, stretch) = (|n: usize| n.next_multiple_of(wide), threads * wide * pieces);
+    let shapes = [
+        [1, up(1)],
+        [of_block + 1, up(37)],
+        [2, stretch],
+        [1, 2 * stretch + wide],
+        [of_block, up(1 + random.below(stretch))],
+        [0, up(3)],
+        [3, 0],
+    ];
+    let mut all: Vec<_> = shapes
+        .into_iter()
+        .map(|[rows, cols]| {
+            let smoothing = [0.0f32, 0.1][random.below(2)];
+            let x = logits(random, instance, [rows, cols], wide);
+            let inputs =
+                [Input::scalar(smoothing), x, labels(random, rows, cols), floats(random, rows), floats(random, rows)];
+            Case::new(format!("{rows} × {cols}, smoothing {smoothing}"), inputs)
+        })
+        .collect();
+    // Large logits, and nothing but −∞.
+    let cols = up(40);
+    let x: Vec<f32> =
+        (0..2 * cols).map(|i| if i < cols { 3e38 - 1e36 * (i % 3) as f32 } else { f32::NEG_INFINITY }).collect();
+    if stored(instance) == kernel_dsl::compiler::Scalar::F32 {
+        let labels = Input::view(&[1u32, 3], [2]);
+        let inputs = [Input::scalar(0f32), Input::view(&x, [2, cols]), labels, floats(random, 2), floats(random, 2)];
+        all.push(Case::new("the largest logits, and a row of −∞", inputs));
+    }
+    all
+}
+
+/// Of m, the largest logit: log Σ exp(x) = m + log Σ exp(x − m).
+fn log_sum(row: &[f64]) -> (f64, f64) {
+    let top = row.iter().copied().fold(f64::NEG_INFINITY, f64::max).max(f64::from(f32::MIN));
+    let sum: f64 = row.iter().map(|x| (x - top).exp()).sum();
+    (top, if sum == 0.0 { 0.0 } else { sum.ln() })
+}
+
+/// The sum's relative error e, as for `softmax_rows`: of a term, |d| + 7.5 and 2.8 for each stretch that raises the maximum; γ of the
+/// additions. It shifts the logarithm, which is off by 2·u of itself; m + log is rounded. In the loss, m − x[label] is rounded, and with
+/// its weight; of the mean, γ(additions + 1) of the mean of |x|, the difference and the product; and the sums.
+fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let &[threads, _, wide, pieces] = numbers(instance).as_slice() else { return Vec::new() };
+    let (smoothing, x, labels) = (inputs[0].value(), inputs[1].values(), inputs[2].values());
+    let &[rows, cols] = inputs[1].extents() else { return Vec::new() };
+    let additions = cols.div_ceil(threads) + wide + 12;
+    let stretches = cols.div_ceil(threads * wide * pieces) as f64;
+    let (mut losses, mut sums) = (Vec::new(), Vec::new());
+    for r in 0..rows {
+        let row = &x[r * cols..(r + 1) * cols];
+        let (top, log) = log_sum(row);
+        let exponentials = || row.iter().map(|x| ((x - top).exp(), (x - top).abs().min(150.0)));
+        let sum: f64 = exponentials().map(|(e, _)| e).sum::<f64>().max(f64::MIN_POSITIVE);
+        let mean = exponentials().map(|(e, d)| e * (d + 7.5 + 2.8 * stretches) * U).sum::<f64>() / sum;
+        let of_log = 1.001 * (mean + gamma(additions) + 2.0 * U * log.abs());
+        sums.push((top + log, of_log + 1.001 * U * (top + log).abs()));
+        let label = labels[r] as usize;
+        if label >= cols {
+            losses.push((0.0, 0.0));
+            continue;
+        }
+        let far = top - row[label];
+        let count = cols as f64;
+        let (all, size) = (row.iter().sum::<f64>() / count, row.iter().map(|x| x.abs()).sum::<f64>() / count);
+        let smooth = if smoothing > 0.0 { smoothing * (top - all) } else { 0.0 };
+        let value = log + (1.0 - smoothing) * far + smooth;
+        let parts = log.abs() + far.abs() + smooth.abs();
+        let off = of_log
+            + 8.0 * U * parts
+            + if smoothing > 0.0 { 1.001 * smoothing * gamma(additions + 1) * size } else { 0.0 };
+        losses.push((value, if value.is_finite() { off + TINY } else { 0.0 }));
+    }
+    let expected = |argument: usize, all: Vec<(f64, f64)>| {
+        let (values, bounds) = all.into_iter().unzip();
+        Expected::new(argument, values, Bound::Each(bounds))
+    };
+    vec![expected(3, losses), expected(4, sums)]
+}
+
+fn backward_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let &[threads, wide, pieces] = numbers(instance).as_slice() else { return Vec::new() };
+    let (up, stretch) = (|n: usize| n.next_multiple_of(wide), threads * wide * pieces);
+    let one = |[rows, cols]: [usize; 2]| {
+        let smoothing = [0.0f32, 0.1][random.below(2)];
+        let inputs = [
+            Input::scalar(smoothing),
+            logits(random, instance, [rows, cols], wide),
+            labels(random, rows, cols),
+            floats(random, rows),
+            floats(random, rows),
+            logits(random, instance, [rows, cols], wide),
+        ];
+        Case::new(format!("{rows} × {cols}, smoothing {smoothing}"), inputs)
+    };
+    [[1, up(1)], [5, up(37)], [2, stretch + wide], [0, up(3)], [3, 0]].map(one).into()
+}
+
+/// x − log is rounded, |x − log|·u; the exponential is off by 1.784·u; the weights, α / C, two differences and the product are rounded.
+fn backward_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let [x, labels, logs, gradients] = [1, 2, 3, 4].map(|i| inputs[i].values());
+    let (smoothing, &[_, cols]) = (inputs[0].value(), inputs[1].extents()) else { return Vec::new() };
+    let one = |(i, x): (usize, &f64)| {
+        let (r, c) = (i / cols, i % cols);
+        let (label, d) = (labels[r] as usize, x - logs[r]);
+        if label >= cols {
+            return (0.0, 0.0);
+        }
+        let (here, everywhere) = (if c == label { 1.0 - smoothing } else { 0.0 }, smoothing / cols as f64);
+        let value = gradients[r] * (d.exp() - here - everywhere);
+        let parts = d.exp() * (d.abs() + 5.0) + 3.0 * here + 3.0 * everywhere;
+        let off = 1.001 * gradients[r].abs() * (parts * U + TINY) + 2.0 * TINY;
+        (value, off + at_rest(stored(instance), value, off))
+    };
+    let (values, bounds) = x.iter().enumerate().map(one).unzip();
+    vec![Expected::new(5, values, Bound::Each(bounds))]
+}

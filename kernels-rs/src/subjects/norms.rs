@@ -1,0 +1,189 @@
+//! `norm_rows`, `norm_quantised`.
+
+use super::rows::{Team, rows_of};
+use super::stored::{at_rest, drawn, numbers, scalars};
+use super::{TINY, U, gamma};
+use crate::rowwise::norm::{norm_quantised, norm_rows};
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::hir::Instance;
+use runtime::testing::{Bound, Case, Expected, Input, Random};
+
+runtime::register!(norm_rows<f32, f32, f32, true, 256, 1, 4, 4, 2>, cases, reference);
+runtime::register!(norm_quantised<f32, f32, false, 256, 1, 4, 4, 2>, quantised_cases, quantised_reference);
+
+fn is_centred(instance: &Instance) -> bool {
+    numbers(instance).first() == Some(&1)
+}
+
+fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let &[_, _, output] = scalars(instance).as_slice() else { return Vec::new() };
+    let outputs = |random: &mut Random, shape, team| {
+        let saved = if random.below(2) == 0 { shape } else { [0, 0] };
+        let saved = Input::view(&vec![0f32; 2 * saved[0]], [saved[0], if saved[0] > 0 { 2 } else { 0 }]);
+        [rows_of(random, output, shape, team, 1), saved]
+    };
+    all_cases(instance, random, outputs)
+}
+
+fn quantised_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let outputs = |_: &mut Random, [rows, cols]: [usize; 2], _| {
+        let pitch = cols.next_multiple_of(4).max(4);
+        [Input::strided(&vec![0i8; rows * pitch], [rows, cols], [pitch, 1]), Input::view(&vec![0f32; rows], [rows])]
+    };
+    all_cases(instance, random, outputs)
+}
+
+fn all_cases(
+    instance: &Instance,
+    random: &mut Random,
+    outputs: impl Fn(&mut Random, [usize; 2], Team) -> [Input; 2],
+) -> Vec<Case> {
+    let (Some(team), &[element, weights, ..]) = (Team::of(instance), scalars(instance).as_slice()) else {
+        return Vec::new();
+    };
+    let shapes = team.shapes(random).into_iter().map(|shape| (shape, false));
+    let far = [2, (team.kept / 2 + 5).next_multiple_of(team.wide)];
+    let all = shapes.chain([(far, true)]).collect::<Vec<_>>().into_iter().map(|(shape, far)| {
+        let [rows, cols] = shape;
+        let (fused, with) = (random.below(2) == 0, random.below(4));
+        let x = if far { far_from_zero(random, element, shape) } else { rows_of(random, element, shape, team, 1) };
+        let none = || rows_of(&mut Random::new(1), element, [0, 0], team, 0);
+        let (residual, z) = match fused {
+            true => (rows_of(random, element, shape, team, 0), rows_of(random, element, shape, team, 1)),
+            false => (none(), none()),
+        };
+        let column = |random: &mut Random, there: bool| {
+            let n = if there { cols } else { 0 };
+            drawn(random, weights, n, [n], [1])
+        };
+        let (weight, bias) = (column(random, with != 1), column(random, with > 1));
+        let mut inputs = vec![Input::scalar(1e-5f32), x, residual, z, weight, bias];
+        inputs.extend(outputs(random, shape, team));
+        Case::new(format!("{rows} × {cols}, residual: {fused}, weight and bias: {with}, far from zero: {far}"), inputs)
+    });
+    all.collect()
+}
+
+/// Rows whose mean is a thousand times what they vary by; and rows that do not vary.
+fn far_from_zero(random: &mut Random, element: Scalar, [rows, cols]: [usize; 2]) -> Input {
+    let x: Vec<f32> = random.values(rows * cols);
+    let x = x.iter().enumerate().map(|(i, x)| 1000.0 + if i < cols { *x } else { 0.0 });
+    match element {
+        Scalar::F16 => Input::view(&x.map(kernel_dsl::half::f16::from_f32).collect::<Vec<_>>(), [rows, cols]),
+        _ => Input::view(&x.collect::<Vec<_>>(), [rows, cols]),
+    }
+}
+
+/// A number, and how far off it may be.
+type Off = (f64, f64);
+
+/// A row of what a norm gives: z, y, and the mean and factor.
+struct Row {
+    z: Vec<Off>,
+    y: Vec<Off>,
+    of_row: [Off; 2],
+}
+
+/// To first order where u is meant, and as intervals where a difference may be as large as what it is of. With C columns, n additions a term:
+///
+/// * z is rounded once, if anything is added: u·|z|;
+/// * the mean: γ(n) of its additions and its quotient, u: (γ(n) + u) · Σ |z| / C, and what the z are off by;
+/// * d = z − μ: both, and u·|d|;
+/// * the variance of d ± δ: (2·|d|·δ + δ²) of each, γ(n + 1) of the fused sums and u of the quotient; with ε it is rounded once more;
+/// * the factor f lies between the inverse roots of the ends of that, and its root and quotient are rounded: 2·u;
+/// * y: d·δf + f·δ + δ·δf, a rounding for the product, one for the weight and one for the bias.
+///
+/// Underflow loses half of the least subnormal in a product.
+fn row(centred: bool, team: Team, epsilon: f64, x: &[f64], residual: &[f64], weight: &[f64], bias: &[f64]) -> Row {
+    let count = x.len().max(1) as f64;
+    let sums = gamma(team.additions(x.len()) + 1);
+    let z: Vec<Off> = match residual {
+        [] => x.iter().map(|x| (*x, 0.0)).collect(),
+        _ => x.iter().zip(residual).map(|(x, r)| (x + r, (x + r).abs() * U)).collect(),
+    };
+    let size = z.iter().map(|z| z.0.abs() + z.1).sum::<f64>() / count;
+    let mean = match centred {
+        true => {
+            (z.iter().map(|z| z.0).sum::<f64>() / count, (sums + U) * size + z.iter().map(|z| z.1).sum::<f64>() / count)
+        }
+        false => (0.0, 0.0),
+    };
+    let d = |(z, off): Off| (z - mean.0, off + mean.1 + (z - mean.0).abs() * if centred { 1.001 * U } else { 0.0 });
+    let variance = z.iter().map(|z| d(*z).0.powi(2)).sum::<f64>() / count;
+    let square = |(d, off): Off| 2.0 * d.abs() * off + off * off + (sums + U) * (d.abs() + off).powi(2) + TINY;
+    let spread = z.iter().map(|z| square(d(*z))).sum::<f64>() / count + 1.001 * U * (variance + epsilon);
+    let root = |v: f64| 1.0 / v.max(0.0).sqrt();
+    let factor = root(variance + epsilon);
+    let off = (root(variance + epsilon - spread) - factor).max(factor - root(variance + epsilon + spread));
+    let factor = (factor, off + 2.1 * U * (factor + off));
+    let y = z.iter().enumerate().map(|(i, z)| {
+        let (d, off) = d(*z);
+        let (w, b) = (weight.get(i).unwrap_or(&1.0), bias.get(i).unwrap_or(&0.0));
+        let value = d * factor.0;
+        let off = d.abs() * factor.1 + factor.0 * off + off * factor.1 + 1.001 * U * value.abs() + TINY;
+        let value = value * w;
+        let off = off * w.abs() + 1.001 * U * (value.abs() + (value + b).abs()) + TINY;
+        (value + b, 1.001 * off)
+    });
+    Row { y: y.collect(), z, of_row: [mean, factor] }
+}
+
+/// The rows of a case.
+fn rows(instance: &Instance, inputs: &[Input]) -> Vec<Row> {
+    let Some(team) = Team::of(instance) else { return Vec::new() };
+    let (x, residual) = (inputs[1].values(), inputs[2].values());
+    let &[rows, cols] = inputs[1].extents() else { return Vec::new() };
+    let (weight, bias) = (inputs[4].values(), inputs[5].values());
+    let residual = |r: usize| residual.get(r * cols..(r + 1) * cols).unwrap_or(&[]);
+    let epsilon = inputs[0].value();
+    let centred = is_centred(instance);
+    let one = |r: usize| row(centred, team, epsilon, &x[r * cols..(r + 1) * cols], residual(r), &weight, &bias);
+    (0..rows).map(one).collect()
+}
+
+fn expected(argument: usize, all: impl Iterator<Item = Off>) -> Expected {
+    let (values, bounds) = all.unzip();
+    Expected::new(argument, values, Bound::Each(bounds))
+}
+
+fn resting(stored: Scalar) -> impl Fn(&Off) -> Off {
+    move |&(value, off)| (value, off + at_rest(stored, value, off))
+}
+
+fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let &[element, _, output] = scalars(instance).as_slice() else { return Vec::new() };
+    let rows = rows(instance, inputs);
+    let y = expected(6, rows.iter().flat_map(|row| row.y.iter().map(resting(output))));
+    let is_there = |argument: usize| inputs[argument].extents().iter().all(|n| *n > 0);
+    let saved = rows.iter().filter(|_| is_there(7)).flat_map(|row| row.of_row);
+    vec![y, sums(element, &rows, is_there(3)), expected(7, saved)]
+}
+
+/// z, where it is written.
+fn sums(element: Scalar, rows: &[Row], there: bool) -> Expected {
+    expected(3, rows.iter().filter(|_| there).flat_map(|row| row.z.iter().map(resting(element))))
+}
+
+/// y ± off of a row whose largest magnitude is T ± t: T / 127 is rounded once; y · 127 / T twice, and what comes of it to a whole number.
+fn quantised_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let &[element, ..] = scalars(instance).as_slice() else { return Vec::new() };
+    let rows = rows(instance, inputs);
+    let top = |row: &Row| {
+        let largest = |of: fn(&Off) -> f64| row.y.iter().map(of).fold(0.0, f64::max);
+        (largest(|y| y.0.abs()), largest(|y| y.1))
+    };
+    let bytes = rows.iter().flat_map(|row| {
+        let (top, off) = top(row);
+        row.y.iter().map(move |y| {
+            let value = if top == 0.0 { 0.0 } else { y.0 * 127.0 / top };
+            (
+                value,
+                0.5 + if top == 0.0 { 0.0 } else { 1.01 * (127.0 * y.1 / top + value.abs() * (off / top + 2.0 * U)) },
+            )
+        })
+    });
+    let scales =
+        rows.iter().map(|row| (top(row).0 / 127.0, top(row).1 / 127.0 + 1.001 * U * top(row).0 / 127.0 + TINY));
+    let there = inputs[3].extents().iter().all(|n| *n > 0);
+    vec![expected(6, bytes), expected(7, scales), sums(element, &rows, there)]
+}

@@ -1,0 +1,136 @@
+//! `extremes`, `affine_fit`, `quantise_affine`, `dequantise_affine`: bytes by a scale and a zero point.
+
+use super::stored::{drawn, numbers, stored};
+use crate::quant::affine::{affine_fit, dequantise_affine, extremes, quantise_affine};
+use kernel_dsl::compiler::hir::Instance;
+use runtime::testing::{Bound, Case, Expected, Input, Random};
+
+runtime::register!(extremes<f32, 4>, matrices, of_parts);
+runtime::register!(affine_fit<true>, parts, fitted);
+runtime::register!(quantise_affine<f32, 4>, to_bytes, quantised);
+runtime::register!(dequantise_affine<f32, 4>, from_bytes, dequantised);
+
+const SHAPES: [[usize; 2]; 5] = [[1, 1], [3, 7], [2, 1030], [0, 5], [4, 0]];
+
+/// A matrix with gaps.
+fn matrix(instance: &Instance, random: &mut Random, [rows, cols]: [usize; 2], unit: usize) -> Input {
+    let pitch = (cols + unit).next_multiple_of(unit);
+    drawn(random, stored(instance), rows * pitch, [rows, cols], [pitch, 1])
+}
+
+fn matrices(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let &[unit] = numbers(instance).as_slice() else { return Vec::new() };
+    let case = |[rows, cols]: [usize; 2]| {
+        let (cols, parts) = (cols.next_multiple_of(unit), 1 + random.below(2));
+        let out = || Input::view(&vec![f32::NAN; rows * parts], [rows, parts]);
+        let x = matrix(instance, random, [rows, cols], unit);
+        Case::new(format!("{rows} × {cols} in {parts} parts"), [x, out(), out()])
+    };
+    SHAPES.map(case).into()
+}
+
+/// Extremes are exact.
+fn of_parts(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let (x, &[_, cols], &[rows, parts]) = (inputs[0].values(), inputs[0].extents(), inputs[1].extents()) else {
+        return Vec::new();
+    };
+    let part = |i: usize| {
+        let (row, part) = (i / parts, i % parts);
+        (0..cols).filter(move |c| c / 1024 % parts == part).map(move |c| row * cols + c)
+    };
+    let low = (0..rows * parts).map(|i| part(i).fold(f64::INFINITY, |low, i| low.min(x[i]))).collect();
+    let high = (0..rows * parts).map(|i| part(i).fold(f64::NEG_INFINITY, |high, i| high.max(x[i]))).collect();
+    vec![Expected::new(1, low, Bound::Exact), Expected::new(2, high, Bound::Exact)]
+}
+
+fn parts(_: &Instance, random: &mut Random) -> Vec<Case> {
+    let case = |[rows, n]: [usize; 2]| {
+        let (mut low, mut high): (Vec<f32>, Vec<f32>) = (random.values(rows * n), random.values(rows * n));
+        for (low, high) in low.iter_mut().zip(&mut high) {
+            (*low, *high) = (low.min(*high), high.max(*low));
+        }
+        let (low, high) = (Input::view(&low, [rows, n]), Input::view(&high, [rows, n]));
+        let inputs = [low, high, Input::slice(&vec![f32::NAN; rows]), Input::slice(&vec![7i32; rows])];
+        Case::new(format!("{rows} × {n}"), inputs)
+    };
+    // Of nothing, zeros.
+    [[1, 1], [9, 40], [3, 0], [0, 3], [8, 32]].map(case).into()
+}
+
+/// In `f32`, as the kernel computes: each operation is rounded once.
+fn fitted(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let (low, high, &[rows, n]) = (inputs[0].values(), inputs[1].values(), inputs[0].extents()) else {
+        return Vec::new();
+    };
+    let symmetric = numbers(instance) == [1];
+    let (mut scales, mut zeros) = (Vec::new(), Vec::new());
+    for row in 0..rows {
+        let low = low[row * n..(row + 1) * n].iter().fold(0.0, |a: f32, b| a.min(*b as f32));
+        let high = high[row * n..(row + 1) * n].iter().fold(0.0, |a: f32, b| a.max(*b as f32));
+        let scale = if symmetric { high.max(-low) / 127.0 } else { (high - low) / 255.0 };
+        scales.push(f64::from(scale));
+        let steps = if symmetric || scale == 0.0 { -128.0 } else { (low / scale).round_ties_even() };
+        zeros.push(f64::from(-128.0 - steps));
+    }
+    vec![Expected::new(2, scales, Bound::Exact), Expected::new(3, zeros, Bound::Exact)]
+}
+
+/// One scale and zero point, or one for each row.
+fn scales(random: &mut Random, rows: usize) -> [Input; 2] {
+    let n = [1, rows.max(1)][random.below(2)];
+    let scale: Vec<f32> = (0..n).map(|_| 0.004 + random.below(100) as f32 * 1e-4).collect();
+    let zero: Vec<i32> = (0..n).map(|_| random.below(256) as i32 - 128).collect();
+    [Input::slice(&scale), Input::slice(&zero)]
+}
+
+/// Bytes, rows of which begin at multiples of `unit`.
+fn bytes(random: &mut Random, [rows, cols]: [usize; 2], unit: usize) -> Input {
+    let pitch = (cols + unit).next_multiple_of(unit);
+    let values: Vec<i8> = (0..rows * pitch).map(|_| random.bits() as i8).collect();
+    Input::strided(&values, [rows, cols], [pitch, 1])
+}
+
+fn to_bytes(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let &[unit] = numbers(instance).as_slice() else { return Vec::new() };
+    let case = |[rows, cols]: [usize; 2]| {
+        let shape = [rows, cols.next_multiple_of(unit)];
+        let [scale, zero] = scales(random, rows);
+        let x = matrix(instance, random, shape, unit);
+        Case::new(format!("{rows} × {cols}"), [x, scale, zero, bytes(random, shape, unit)])
+    };
+    SHAPES.map(case).into()
+}
+
+/// In `f32`, as the kernel computes.
+fn quantised(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let (x, scale, zero) = (inputs[0].values(), inputs[1].values(), inputs[2].values());
+    let cols = inputs[0].extents()[1];
+    let q = x.iter().enumerate().map(|(i, x)| {
+        let which = (i / cols).min(scale.len() - 1);
+        let steps = (*x as f32 * (1.0 / scale[which] as f32)).round_ties_even();
+        f64::from((steps + zero[which] as f32) as i8)
+    });
+    vec![Expected::new(3, q.collect(), Bound::Exact)]
+}
+
+fn from_bytes(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let &[unit] = numbers(instance).as_slice() else { return Vec::new() };
+    let case = |[rows, cols]: [usize; 2]| {
+        let shape = [rows, cols.next_multiple_of(unit)];
+        let [scale, zero] = scales(random, rows);
+        let q = bytes(random, shape, unit);
+        Case::new(format!("{rows} × {cols}"), [q, scale, zero, matrix(instance, random, shape, unit)])
+    };
+    SHAPES.map(case).into()
+}
+
+/// A product of 24 bits with 9, rounded once.
+fn dequantised(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let (q, scale, zero) = (inputs[0].values(), inputs[1].values(), inputs[2].values());
+    let cols = inputs[0].extents()[1];
+    let x = q.iter().enumerate().map(|(i, q)| {
+        let which = (i / cols).min(scale.len() - 1);
+        f64::from((scale[which] * (q - zero[which])) as f32)
+    });
+    vec![Expected::new(3, x.collect(), Bound::Exact)]
+}

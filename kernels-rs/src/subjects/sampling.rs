@@ -1,0 +1,221 @@
+//! `best_parts`, `best_of_parts`, `sample_top`.
+
+use super::stored::{drawn, numbers, stored};
+use super::{TINY, U};
+use crate::sampling::best::{best_of_parts, best_parts};
+use crate::sampling::random::Stream;
+use crate::sampling::top::sample_top;
+use kernel_dsl::compiler::Scalar;
+use kernel_dsl::compiler::hir::Instance;
+use runtime::testing::{Bound, Case, Expected, Input, Random};
+
+runtime::register!(best_parts<f32, false, 4>, parts_cases, parts_reference);
+runtime::register!(best_of_parts, combine_cases, combine_reference);
+runtime::register!(sample_top<f32, 64>, top_cases, top_reference);
+
+/// How near to another result a draw may not lie, so that roundings do not decide it.
+const MARGIN: f64 = 1e-4;
+
+/// Philox 4x32-10 by products of 64 bits.
+fn philox(mut c: [u32; 4], mut k: [u32; 2]) -> [u32; 4] {
+    for _ in 0..10 {
+        let (a, b) = (u64::from(c[0]) * 0xD251_1F53, u64::from(c[2]) * 0xCD9E_8D57);
+        c = [(b >> 32) as u32 ^ c[1] ^ k[0], b as u32, (a >> 32) as u32 ^ c[3] ^ k[1], a as u32];
+        k = [k[0].wrapping_add(0x9E37_79B9), k[1].wrapping_add(0xBB67_AE85)];
+    }
+    c
+}
+
+/// The middle of one of 2²³ steps from 0 to 1.
+fn uniform(word: u32) -> f64 {
+    (f64::from(word >> 9) + 0.5) / f64::from(1 << 23)
+}
+
+/// The stream among a case's inputs: seed and offset, from `first` on.
+fn stream(inputs: &[Input], first: usize) -> [u32; 4] {
+    [0, 1, 2, 3].map(|i| inputs[first + i].value() as u32)
+}
+
+fn words([seed0, seed1, offset0, offset1]: [u32; 4], row: usize, index: u32) -> [u32; 4] {
+    philox([index, row as u32, offset0, offset1], [seed0, seed1])
+}
+
+fn random_stream(random: &mut Random) -> Stream {
+    let mut word = || random.below(1 << 31) as u32 * 2 + 1;
+    Stream { seed: [word(), word()], offset: [word(), word()] }
+}
+
+/// What is compared first: a NaN is below all.
+fn order(score: f64) -> f64 {
+    if score.is_nan() { f64::MIN } else { score.max(-1e300) }
+}
+
+fn is_noisy(instance: &Instance) -> bool {
+    numbers(instance).first() == Some(&1)
+}
+
+/// The score of an element, and how far off it may be: the product is rounded, a logarithm is off by less than a unit of the last place, 2·u of
+/// itself, and shifts the other by that; the sum is rounded.
+fn scored(noisy: bool, x: f64, inverse: f64, word: u32) -> (f64, f64) {
+    if !noisy {
+        return (x, 0.0);
+    }
+    let noise = -(-uniform(word).ln()).ln();
+    let score = x * inverse + noise;
+    (score, 1.001 * U * ((x * inverse).abs() + 2.0 * noise.abs() + 2.1 + score.abs()) + TINY)
+}
+
+/// The best of each stretch, and by how much it is: score, bound, column.
+fn parts(instance: &Instance, inputs: &[Input]) -> (Vec<(f64, f64, f64)>, f64) {
+    let (x, inverse, stream) = (inputs[0].values(), inputs[1].value(), stream(inputs, 2));
+    let (&[rows, cols], &[_, count]) = (inputs[0].extents(), inputs[6].extents()) else { return (Vec::new(), 1.0) };
+    let each = cols.div_ceil(count).next_multiple_of(4);
+    let noisy = is_noisy(instance);
+    let (mut all, mut margin) = (Vec::new(), f64::INFINITY);
+    for row in 0..rows {
+        for part in 0..count {
+            let (mut best, mut second) = ((f64::NEG_INFINITY, 0.0, f64::from(u32::MAX)), f64::NEG_INFINITY);
+            for col in (part * each).min(cols)..((part + 1) * each).min(cols) {
+                let word = words(stream, row, (col / 4) as u32)[col % 4];
+                let (score, off) = scored(noisy, x[row * cols + col], inverse, word);
+                if best.2 == f64::from(u32::MAX) || order(score) > order(best.0) {
+                    second = best.0;
+                    best = (score, off, col as f64);
+                } else if order(score) > order(second) {
+                    second = score;
+                }
+            }
+            margin = margin.min(if best.0.is_finite() { best.0 - second } else { 1.0 });
+            all.push((if best.0.is_nan() { f64::NEG_INFINITY } else { best.0 }, best.1, best.2));
+        }
+    }
+    (all, margin)
+}
+
+fn parts_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let &[_, wide] = numbers(instance).as_slice() else { return Vec::new() };
+    let up = |n: usize| n.next_multiple_of(wide);
+    let noisy = is_noisy(instance);
+    let mut all = Vec::new();
+    for [rows, cols, count] in [[1, up(1), 1], [3, up(1500), 2], [2, up(37), 3], [2, 0, 2], [0, up(5), 1]] {
+        // Again, until the best is so by more than roundings are.
+        for _ in 0..100 {
+            let case = parts_case(instance, random, [rows, cols, count], wide);
+            if !noisy || parts(instance, &case.inputs).1 > MARGIN {
+                all.push(case);
+                break;
+            }
+        }
+    }
+    if !noisy && stored(instance) == Scalar::F32 {
+        let mut case = parts_case(instance, random, [6, 44, 1], wide);
+        let special = [f32::NAN, f32::NEG_INFINITY, f32::INFINITY, -0.0, 0.0, -f32::NAN];
+        let x: Vec<f32> =
+            (0..6 * 44).map(|i| if i < 2 * 44 { special[i / 44] } else { special[random.below(6)] }).collect();
+        case.inputs[0] = Input::view(&x, [6, 44]);
+        all.push(Case::new("NaNs, infinities and zeros", case.inputs));
+    }
+    all
+}
+
+fn parts_case(instance: &Instance, random: &mut Random, [rows, cols, count]: [usize; 3], wide: usize) -> Case {
+    let pitch = cols + wide;
+    let mut inputs = vec![
+        drawn(random, stored(instance), rows * pitch, [rows, cols], [pitch, 1]),
+        Input::scalar([1.0f32, 2.5, 0.3][random.below(3)]),
+    ];
+    inputs.extend(Input::value_of(random_stream(random)));
+    let (scores, columns) = (vec![0f32; rows * count], vec![0u32; rows * count]);
+    inputs.extend([Input::view(&scores, [rows, count]), Input::view(&columns, [rows, count])]);
+    Case::new(format!("{rows} × {cols} in {count}"), inputs)
+}
+
+fn parts_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let (all, _) = parts(instance, inputs);
+    // −0 counts as 0.
+    let scores = all.iter().map(|(score, ..)| score + 0.0).collect();
+    let bounds = all.iter().map(|(score, off, _)| if score.is_finite() { *off } else { 0.0 }).collect();
+    vec![Expected::new(6, scores, Bound::Each(bounds)), Expected::exact(7, all.iter().map(|(_, _, column)| *column))]
+}
+
+fn combine_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
+    let one = |[rows, parts]: [usize; 2]| {
+        let scores: Vec<f32> =
+            (0..rows * parts).map(|_| [0.5, -1.0, 2.0, f32::NEG_INFINITY][random.below(4)]).collect();
+        let columns: Vec<u32> = (0..rows * parts).map(|i| (i % parts * 1000 + random.below(1000)) as u32).collect();
+        let inputs = [
+            Input::view(&scores, [rows, parts]),
+            Input::view(&columns, [rows, parts]),
+            Input::view(&vec![0u32; rows], [rows]),
+        ];
+        Case::new(format!("{rows} × {parts}"), inputs)
+    };
+    [[1, 1], [9, 31], [17, 33], [8, 100], [0, 3]].map(one).into()
+}
+
+fn combine_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let (scores, columns) = (inputs[0].values(), inputs[1].values());
+    let parts = inputs[0].extents()[1];
+    let best = |(scores, columns): (&[f64], &[f64])| {
+        let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        scores.iter().zip(columns).filter(|(score, _)| **score == top).map(|(_, c)| *c).fold(f64::INFINITY, f64::min)
+    };
+    vec![Expected::exact(2, scores.chunks(parts).zip(columns.chunks(parts)).map(best))]
+}
+
+/// The tokens that are drawn, and how far the draws are from others.
+fn tops(inputs: &[Input]) -> (Vec<f64>, f64) {
+    let (x, inverse, k, top_p) = (inputs[0].values(), inputs[1].value(), inputs[2].value() as usize, inputs[3].value());
+    let stream = stream(inputs, 4);
+    let cols = inputs[0].extents()[1];
+    let mut margin = f64::INFINITY;
+    let mut one = |(row, x): (usize, &[f64])| {
+        let mut places: Vec<usize> = (0..cols).collect();
+        places.sort_by(|a, b| order(x[*b]).total_cmp(&order(x[*a])).then(a.cmp(b)));
+        places.truncate(k);
+        let top = order(x[places[0]]);
+        let p: Vec<f64> = places.iter().map(|i| ((order(x[*i]) - top) * inverse).exp()).collect();
+        let begins = |i: usize| p[..i].iter().sum::<f64>();
+        let total = begins(p.len());
+        let kept = (0..p.len()).filter(|i| begins(*i) < top_p * total).count();
+        let aim = uniform(words(stream, row, u32::MAX)[0]) * begins(kept);
+        let hit = (0..kept).filter(|i| begins(*i) <= aim && p[*i] > 0.0).max().unwrap_or(0);
+        for i in 1..p.len() {
+            margin = margin.min((begins(i) - aim).abs() / total).min((begins(i) - top_p * total).abs() / total);
+        }
+        places[hit] as f64
+    };
+    let tokens = x.chunks(cols.max(1)).enumerate().map(&mut one).collect();
+    (tokens, margin)
+}
+
+fn top_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let &[most] = numbers(instance).as_slice() else { return Vec::new() };
+    let mut all = Vec::new();
+    // A block of 1024 threads takes the interpreters long.
+    let shapes = match most {
+        64 => vec![(2, 1100, 40, 0.9f32), (1, 65, 64, 0.999), (1, 7, 7, 0.5), (0, 9, 3, 1.0)],
+        _ => vec![(1, most + 1, most, 0.97)],
+    };
+    for (rows, cols, k, top_p) in shapes {
+        for _ in 0..100 {
+            let mut inputs = vec![
+                drawn(random, stored(instance), rows * cols, [rows, cols], [cols, 1]),
+                Input::scalar([1.0f32, 8.0, 0.5][random.below(3)]),
+                Input::scalar(k),
+                Input::scalar(top_p),
+            ];
+            inputs.extend(Input::value_of(random_stream(random)));
+            inputs.push(Input::view(&vec![0u32; rows], [rows]));
+            if tops(&inputs).1 > MARGIN / 4.0 {
+                all.push(Case::new(format!("{rows} × {cols}, {k} of them, up to {top_p}"), inputs));
+                break;
+            }
+        }
+    }
+    all
+}
+
+fn top_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    vec![Expected::exact(8, tops(inputs).0)]
+}

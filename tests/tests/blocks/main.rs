@@ -1,0 +1,45 @@
+//! Layers of transformers as a program calls them, and as graphs replay them, on the CPU and on a GPU, beside plain Rust in `f64`.
+
+mod decoder;
+mod reference;
+mod vision;
+
+use kernel_dsl::half::f16;
+use kernel_dsl::{Float, GenericArgument};
+use reference::Matrix;
+use runtime::testing::{Draw, Random};
+use runtime::{Device, DeviceBuffer};
+use std::sync::Arc;
+
+/// What layers store, and how far off their sums come out by that.
+trait Kind: Float + GenericArgument + Draw + kernels_rs::attention::cache::Stored {
+    /// Half the distance from 1 to the next number.
+    const UNIT: f64;
+}
+
+impl Kind for f32 {
+    const UNIT: f64 = 1.0 / (1 << 24) as f64;
+}
+
+impl Kind for f16 {
+    const UNIT: f64 = 1.0 / (1 << 11) as f64;
+}
+
+/// Numbers from −size to size as a layer stores them, on the device and as they are there.
+fn learnt<T: Kind>(device: &Device, random: &mut Random, n: usize, size: f32) -> (Arc<DeviceBuffer<T>>, Vec<f32>) {
+    let values: Vec<T> = (0..n).map(|_| T::from_f32(size * random.unit() as f32)).collect();
+    (Arc::new(device.upload(&values).unwrap()), values.iter().map(|x| x.to_f32()).collect())
+}
+
+/// That each row is off by no more than `roundings` of the stored format, of the row's largest number: errors of a layer go from each number of a row to all of
+/// them.
+fn close<T: Kind>(what: &str, got: &[f32], expected: &Matrix, roundings: f64) {
+    assert_eq!(got.len(), expected.values.len(), "{what}");
+    for (row, (got, expected)) in got.chunks(expected.cols).zip(expected.rows()).enumerate() {
+        let size = expected.iter().fold(0.0f64, |top, x| top.max(x.abs()));
+        for (col, (got, expected)) in got.iter().zip(expected).enumerate() {
+            let off = (f64::from(*got) - expected).abs() / (size * T::UNIT);
+            assert!(off <= roundings, "{what}: {got} is not {expected} at {row}, {col}: off by {off:.1} units");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! A vision tower's layer: images of different sizes at once.
+
+use super::reference::{Matrix, attention, gelu, layer_norm};
+use super::{Kind, close, learnt};
+use kernel_dsl::half::f16;
+use kernels_rs::blocks::{LayerNorm, Linear, VisionLayer, VisionShape, VisionWeights};
+use kernels_rs::rotary::{Layout, Rotary};
+use runtime::Device;
+use runtime::testing::Random;
+
+const SHAPE: VisionShape = VisionShape { width: 48, heads: 2, inner: 56, epsilon: 1e-6 };
+const BASE: f64 = 10_000.0;
+
+/// A linear layer, and as plain numbers.
+fn linear<T: Kind>(device: &Device, random: &mut Random, [out, depth]: [usize; 2]) -> (Linear<T>, Matrix, Vec<f64>) {
+    let (weight, plain) = learnt::<T>(device, random, out * depth, 0.2);
+    let (bias, plain_bias) = learnt::<f32>(device, random, out, 0.5);
+    (Linear { weight, bias }, Matrix::new(&plain, depth), plain_bias.iter().map(|x| f64::from(*x)).collect())
+}
+
+fn norm(device: &Device, random: &mut Random) -> (LayerNorm, [Vec<f64>; 2]) {
+    let [(weight, w), (bias, b)] = [(); 2].map(|()| learnt::<f32>(device, random, SHAPE.width, 1.0));
+    (LayerNorm { weight, bias }, [w, b].map(|x| x.iter().map(|x| f64::from(*x)).collect()))
+}
+
+fn vision<T: Kind>(device: &Device, roundings: f64) {
+    let VisionShape { width, heads, inner, epsilon } = SHAPE;
+    let (head, epsilon) = (width / heads, f64::from(epsilon));
+    let mut random = Random::new(13);
+    let (norm_1, plain_norm_1) = norm(device, &mut random);
+    let (norm_2, plain_norm_2) = norm(device, &mut random);
+    let (projection, w_qkv, b_qkv) = linear::<T>(device, &mut random, [3 * width, width]);
+    let (output, w_o, b_o) = linear::<T>(device, &mut random, [width, width]);
+    let (up, w_up, b_up) = linear::<T>(device, &mut random, [inner, width]);
+    let (down, w_down, b_down) = linear::<T>(device, &mut random, [width, inner]);
+    let weights = VisionWeights { norm: norm_1, projection, output, network_norm: norm_2, up, down };
+    let layer = VisionLayer::new(SHAPE, weights);
+
+    // Rows and columns of 2 × 3 patches and of 4.
+    let places: Vec<[u32; 2]> = (0..6).map(|i| [i / 3, i % 3]).chain((0..4).map(|i| [0, i])).collect();
+    let images = [0u32, 6, 10];
+    let n = places.len();
+    let positions: Vec<u32> = (0..2).flat_map(|axis| places.iter().map(move |place| place[axis])).collect();
+    // Half of the pairs turn by the row, half by the column, with the same frequencies.
+    let frequencies = Rotary::frequencies(BASE, head / 2);
+    let both = [frequencies.clone(), frequencies.clone()].concat();
+    let rotary = Rotary::with_axes(device, Layout::Halves, &both, &Rotary::sections(&[head / 4, head / 4])).unwrap();
+
+    let input = random.values::<f32>(n * width);
+    let mut x = device.upload(&input).unwrap();
+    let (on_positions, on_images) = (device.upload(&positions).unwrap(), device.upload(&images).unwrap());
+    let stream = device.stream().unwrap();
+    layer
+        .run(
+            &stream,
+            &mut x.view_mut([n, width]).unwrap(),
+            &rotary,
+            &on_positions.view([2, n]).unwrap(),
+            &on_images.view([3]).unwrap(),
+            6,
+        )
+        .unwrap();
+    stream.wait().unwrap();
+
+    let turned = |x: &Matrix| {
+        let mut x = x.clone();
+        for (row, values) in x.values.chunks_mut(width).enumerate() {
+            for values in values.chunks_mut(head) {
+                for i in 0..head / 2 {
+                    let position = places[row][usize::from(i >= head / 4)];
+                    let angle = f64::from(position) * BASE.powf(-4.0 * (i % (head / 4)) as f64 / head as f64);
+                    let (a, b) = (values[i], values[i + head / 2]);
+                    values[i] = a * angle.cos() - b * angle.sin();
+                    values[i + head / 2] = b * angle.cos() + a * angle.sin();
+                }
+            }
+        }
+        x
+    };
+    let x_is = Matrix::new(&input, width);
+    let qkv = layer_norm(&x_is, &plain_norm_1[0], &plain_norm_1[1], epsilon).through(&w_qkv).biased(&b_qkv);
+    let [q, k] = [0, 1].map(|i| turned(&qkv.columns(i * width..(i + 1) * width)));
+    let v = qkv.columns(2 * width..3 * width);
+    let rows = |m: &Matrix, from: u32, to: u32| Matrix {
+        values: m.values[from as usize * width..to as usize * width].to_vec(),
+        cols: width,
+    };
+    let of_image = |w: &[u32]| {
+        let [q, k, v] = [&q, &k, &v].map(|m| rows(m, w[0], w[1]));
+        attention(&q, &k, &v, head, false).values
+    };
+    let o = Matrix { values: images.windows(2).flat_map(of_image).collect(), cols: width };
+    let x_is = x_is.plus(&o.through(&w_o).biased(&b_o));
+    let between = layer_norm(&x_is, &plain_norm_2[0], &plain_norm_2[1], epsilon).through(&w_up).biased(&b_up).map(gelu);
+    let expected = x_is.plus(&between.through(&w_down).biased(&b_down));
+    close::<T>("patches", &x.download().unwrap(), &expected, roundings);
+}
+
+#[test]
+fn cpu_vision() {
+    vision::<f32>(&Device::cpu(), 64.0);
+}
+
+#[test]
+fn cpu_vision_of_halves() {
+    vision::<f16>(&Device::cpu(), 16.0);
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_vision() {
+    vision::<f32>(&Device::cuda(0).unwrap(), 64.0);
+    vision::<f16>(&Device::cuda(0).unwrap(), 16.0);
+}

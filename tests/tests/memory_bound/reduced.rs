@@ -1,0 +1,155 @@
+//! Reductions of rows, of columns and of all.
+
+use kernel_dsl::half::{bf16, f16};
+use kernel_dsl::{Float, GenericArgument};
+use kernels_rs::reduce::{self, ArgMax, ArgMin, Max, Mean, Min, Norm1, Norm2, Reduced, Sum};
+use runtime::testing::{Draw, Random};
+use runtime::{Device, DeviceBuffer};
+
+/// What the elements of a row come to in f64, and how far f32 may be off.
+type Reference = fn(&[f64]) -> (f64, f64);
+
+fn gamma(n: usize) -> f64 {
+    let nu = n as f64 / f64::from(1 << 24);
+    nu / (1.0 - nu)
+}
+
+fn sum(x: &[f64]) -> (f64, f64) {
+    (x.iter().sum(), gamma(x.len()) * norm1(x).0)
+}
+
+fn mean(x: &[f64]) -> (f64, f64) {
+    let n = x.len() as f64;
+    (sum(x).0 / n, gamma(x.len() + 1) * norm1(x).0 / n)
+}
+
+fn norm1(x: &[f64]) -> (f64, f64) {
+    let size = x.iter().map(|x| x.abs()).sum::<f64>();
+    (size, gamma(x.len()) * size)
+}
+
+fn norm2(x: &[f64]) -> (f64, f64) {
+    let norm = x.iter().map(|x| x * x).sum::<f64>().sqrt();
+    (norm, gamma(x.len() + 2) * norm)
+}
+
+fn max(x: &[f64]) -> (f64, f64) {
+    (x.iter().copied().fold(f64::NEG_INFINITY, f64::max), 0.0)
+}
+
+fn min(x: &[f64]) -> (f64, f64) {
+    (x.iter().copied().fold(f64::INFINITY, f64::min), 0.0)
+}
+
+/// The first place of the value that `best` finds; NaNs are nowhere.
+fn place(x: &[f64], best: f64) -> (f64, f64) {
+    (x.iter().position(|x| *x == best).map_or(f64::from(u32::MAX), |at| at as f64), 0.0)
+}
+
+fn place_of_max(x: &[f64]) -> (f64, f64) {
+    place(x, max(x).0)
+}
+
+fn place_of_min(x: &[f64]) -> (f64, f64) {
+    place(x, min(x).0)
+}
+
+/// A matrix with `gap` elements behind each row.
+struct Matrix<X: kernel_dsl::Element> {
+    host: Vec<f64>,
+    buffer: DeviceBuffer<X>,
+    shape: [usize; 3],
+    pitch: usize,
+}
+
+impl<X: Draw + Float> Matrix<X> {
+    fn new(device: &Device, random: &mut Random, shape: [usize; 3], gap: usize) -> Matrix<X> {
+        let [n, rows, cols] = shape;
+        let pitch = (cols + gap).max(1);
+        // Few values, so that the largest comes more than once.
+        let draw = |_| X::from_f32(random.below(41) as f32 / 8.0 - 2.5);
+        let stored: Vec<X> = (0..(n * rows * pitch).max(1)).map(draw).collect();
+        let host = stored.iter().map(|x| f64::from(x.to_f32())).collect();
+        Matrix { host, buffer: device.upload(&stored).unwrap(), shape, pitch }
+    }
+
+    fn row(&self, row: usize) -> &[f64] {
+        &self.host[row * self.pitch..row * self.pitch + self.shape[2]]
+    }
+
+    fn column(&self, matrix: usize, col: usize) -> Vec<f64> {
+        (0..self.shape[1]).map(|r| self.row(matrix * self.shape[1] + r)[col]).collect()
+    }
+}
+
+fn check<X: Draw + Float + GenericArgument, M: Reduced + Copy>(
+    device: &Device,
+    x: &Matrix<X>,
+    monoid: M,
+    to_f64: fn(M::Out) -> f64,
+    reference: Reference,
+) {
+    let ([n, rows, cols], pitch) = (x.shape, x.pitch);
+    let what = format!("{} of {n} of {rows} × {cols}, rows {pitch} apart", std::any::type_name::<M>());
+    let near = |got: Vec<M::Out>, expected: Vec<(f64, f64)>, of: &str| {
+        assert_eq!(got.len(), expected.len());
+        for (i, (got, (expected, off))) in got.into_iter().map(to_f64).zip(expected).enumerate() {
+            let equal = got == expected || got.is_nan() && expected.is_nan();
+            assert!(equal || (got - expected).abs() <= 1.001 * off, "{what}, {of} {i}: {got}, not {expected}");
+        }
+    };
+    let matrix = x.buffer.view_strided([n * rows, cols], [pitch, 1]).unwrap();
+    let mut y = device.zeros::<M::Out>(n * rows).unwrap();
+    reduce::rows(device, monoid, &matrix, &mut y.view_mut([n * rows]).unwrap()).unwrap();
+    near(y.download().unwrap(), (0..n * rows).map(|r| reference(x.row(r))).collect(), "row");
+
+    let batch = x.buffer.view_strided([n, rows, cols], [rows * pitch, pitch, 1]).unwrap();
+    let mut y = device.zeros::<M::Out>(n * cols).unwrap();
+    reduce::columns(device, monoid, &batch, &mut y.view_mut([n * cols]).unwrap()).unwrap();
+    let columns = (0..n * cols).map(|i| reference(&x.column(i / cols, i % cols))).collect();
+    near(y.download().unwrap(), columns, "column");
+
+    let mut y = device.zeros::<M::Out>(1).unwrap();
+    reduce::all(device, monoid, &matrix, &mut y.view_mut([1]).unwrap()).unwrap();
+    let elements: Vec<f64> = (0..n * rows).flat_map(|r| x.row(r).to_vec()).collect();
+    near(y.download().unwrap(), vec![reference(&elements)], "all");
+}
+
+/// Shapes in which each kernel is met, and each way to divide the work.
+pub fn reductions(device: &Device) {
+    let mut random = Random::new(21);
+    let shapes = [[1, 1, 1], [1, 5, 64], [2, 3, 37], [1, 70, 256], [1, 1, 9000], [1, 150, 8], [1, 3, 0], [1, 0, 3]];
+    for shape in shapes {
+        for gap in if shape[2] < 100 { vec![0, 3, 4] } else { vec![0] } {
+            let x = Matrix::<f32>::new(device, &mut random, shape, gap);
+            let (float, place) = (f64::from as fn(f32) -> f64, f64::from as fn(u32) -> f64);
+            check(device, &x, Sum, float, sum);
+            check(device, &x, ArgMax, place, place_of_max);
+            if gap == 0 && shape[2] < 100 {
+                check(device, &x, Mean, float, mean);
+                check(device, &x, Norm1, float, norm1);
+                check(device, &x, Norm2, float, norm2);
+                check(device, &x, Max, float, max);
+                check(device, &x, Min, float, min);
+                check(device, &x, ArgMin, place, place_of_min);
+                check(device, &Matrix::<f16>::new(device, &mut random, shape, 0), Sum, float, sum);
+                check(device, &Matrix::<bf16>::new(device, &mut random, shape, 0), Max, float, max);
+            }
+        }
+    }
+}
+
+/// What is no number does not count, and the first of equals does.
+pub fn specials(device: &Device) {
+    let (nan, inf) = (f32::NAN, f32::INFINITY);
+    let x = [[nan, 1.0, nan, 1.0], [nan; 4], [-inf; 4], [inf, -inf, inf, nan]].concat();
+    let x = device.upload(&x).unwrap();
+    let mut places = device.zeros::<u32>(4).unwrap();
+    reduce::rows(device, ArgMax, &x.view([4, 4]).unwrap(), &mut places.view_mut([4]).unwrap()).unwrap();
+    assert_eq!(places.download().unwrap(), [1, u32::MAX, 0, 0]);
+    let mut y = device.zeros::<f32>(4).unwrap();
+    reduce::rows(device, Max, &x.view([4, 4]).unwrap(), &mut y.view_mut([4]).unwrap()).unwrap();
+    assert_eq!(y.download().unwrap(), [1.0, -inf, -inf, inf]);
+    // A result that there is no room for.
+    assert!(reduce::rows(device, Max, &x.view([2, 8]).unwrap(), &mut y.view_mut([4]).unwrap()).is_err());
+}

@@ -1,0 +1,79 @@
+//! Rotary embedding, in each layout, whole and partial, with one and three positions a token, in place and not.
+
+use kernel_dsl::half::{bf16, f16};
+use kernel_dsl::{Float, GenericArgument};
+use kernels_rs::rotary::{Layout, Rotary};
+use runtime::Device;
+use runtime::testing::{Draw, Random};
+
+struct Call {
+    shape: [usize; 3],
+    layout: Layout,
+    /// The axis of each pair.
+    axes: Vec<u32>,
+    kinds: usize,
+    /// Half a unit of the last place of what is stored, relative.
+    half_unit: f64,
+}
+
+fn check<X: Draw + Float + GenericArgument>(device: &Device, random: &mut Random, call: &Call) {
+    let Call { shape: [tokens, heads, size], layout, ref axes, kinds, half_unit } = *call;
+    let pairs = axes.len();
+    let frequencies = Rotary::frequencies(10_000.0, 2 * pairs);
+    let rotary = Rotary::with_axes(device, layout, &frequencies, axes).unwrap();
+    let x = random.values::<X>(tokens * heads * size);
+    let positions: Vec<u32> = (0..kinds * tokens).map(|_| random.below(5000) as u32).collect();
+    let (mut dx, dp) = (device.upload(&x).unwrap(), device.upload(&positions).unwrap());
+    let mut dy = device.zeros::<X>(x.len()).unwrap();
+    let extents = [tokens, heads, size];
+    let view = dp.view([kinds, tokens]).unwrap();
+    rotary.run(device, &dx.view(extents).unwrap(), &view, &mut dy.view_mut(extents).unwrap()).unwrap();
+    let y = dy.download().unwrap();
+    for (i, y) in y.iter().enumerate() {
+        let (token, at) = (i / size / heads, i % size);
+        let (pair, second) = match layout {
+            Layout::Halves => (at % pairs, at >= pairs),
+            Layout::Interleaved => (at / 2, at % 2 == 1),
+        };
+        let value = |i: usize| f64::from(x[i].to_f32());
+        if at >= 2 * pairs {
+            assert_eq!(y.to_f32(), x[i].to_f32(), "{extents:?} at {i}");
+            continue;
+        }
+        let apart = if layout == Layout::Halves { pairs } else { 1 };
+        let angle = f64::from(positions[axes[pair] as usize * tokens + token]) * f64::from(frequencies[pair]);
+        let (a, b) = if second { (value(i - apart), value(i)) } else { (value(i), value(i + apart)) };
+        let expected = if second { b * angle.cos() + a * angle.sin() } else { a * angle.cos() - b * angle.sin() };
+        let off = (a.abs() + b.abs()) * ((angle + 5.0) * 2f64.powi(-24) + half_unit) + 1e-7 * half_unit;
+        let y = f64::from(y.to_f32());
+        assert!((y - expected).abs() <= off, "{extents:?}, {layout:?}, at {i}: {y}, not {expected}");
+    }
+    rotary.run_in_place(device, &view, &mut dx.view_mut(extents).unwrap()).unwrap();
+    let in_place = dx.download().unwrap();
+    assert!(in_place.iter().zip(&y).all(|(a, b)| a.to_f32() == b.to_f32()), "{extents:?}, {layout:?}, in place");
+}
+
+pub fn rotations(device: &Device) {
+    let mut random = Random::new(31);
+    for layout in [Layout::Halves, Layout::Interleaved] {
+        for (shape, pairs) in [([3, 2, 16], 8), ([2, 3, 10], 3), ([1, 40, 32], 8), ([2, 1, 6], 3), ([0, 2, 4], 2)] {
+            let mut call = Call { shape, layout, axes: vec![0; pairs], kinds: 1, half_unit: 0.0 };
+            check::<f32>(device, &mut random, &call);
+            call.half_unit = 2f64.powi(-11);
+            check::<f16>(device, &mut random, &call);
+            call.half_unit = 2f64.powi(-8);
+            check::<bf16>(device, &mut random, &call);
+        }
+        for axes in [Rotary::sections(&[2, 3, 3]), Rotary::sections_in_turns(&[4, 2, 2])] {
+            let call = Call { shape: [5, 3, 16], layout, axes, kinds: 3, half_unit: 0.0 };
+            check::<f32>(device, &mut random, &call);
+        }
+    }
+    assert_eq!(Rotary::sections(&[2, 1, 3]), [0, 0, 1, 2, 2, 2]);
+    assert_eq!(Rotary::sections_in_turns(&[4, 2, 2]), [0, 1, 2, 0, 1, 2, 0, 0]);
+    // More kinds of positions than there are.
+    let rotary = Rotary::with_axes(device, Layout::Halves, &[1.0], &[1]).unwrap();
+    let (mut x, positions) = (device.zeros::<f32>(2).unwrap(), device.zeros::<u32>(1).unwrap());
+    let view = positions.view([1, 1]).unwrap();
+    assert!(rotary.run_in_place(device, &view, &mut x.view_mut([1, 1, 2]).unwrap()).is_err());
+}

@@ -1,0 +1,385 @@
+//! Integers as a program uses them, on the CPU and on a GPU: products, weights in blocks, what numbers become.
+
+use kernel_dsl::Element;
+use kernel_dsl::half::f16;
+use kernels_rs::Memory;
+use kernels_rs::quant::blocks::{Q4Block, Q8Block};
+use kernels_rs::quant::{Affine, Igemm, Quantised, Weights};
+use runtime::Device;
+use runtime::testing::Random;
+
+fn bytes(random: &mut Random, n: usize) -> Vec<i8> {
+    (0..n).map(|_| random.bits() as i8).collect()
+}
+
+/// A batch of matrices of bytes in memory, with gaps behind rows and matrices.
+struct Matrices {
+    values: Vec<i8>,
+    extents: [usize; 3],
+    strides: [usize; 3],
+}
+
+impl Matrices {
+    fn new(random: &mut Random, extents: [usize; 3], gap: usize) -> Matrices {
+        let pitch = (extents[2] + gap).max(1);
+        let plane = (extents[1] * pitch + gap).max(1);
+        Matrices { values: bytes(random, extents[0] * plane), extents, strides: [plane, pitch, 1] }
+    }
+
+    fn at(&self, p: usize, [r, c]: [usize; 2], turned: bool) -> i64 {
+        let (r, c) = if turned { (c, r) } else { (r, c) };
+        i64::from(self.values[p * self.strides[0] + r * self.strides[1] + c])
+    }
+}
+
+/// Products of every form, whose sums and zero points are integers, with every width of access.
+fn integers(device: &Device) {
+    let mut random = Random::new(3);
+    for [n, rows, cols, depth, gap] in
+        [[1, 1, 1, 1, 0], [2, 5, 8, 48, 16], [1, 20, 36, 20, 4], [1, 33, 65, 7, 1], [1, 3, 4, 0, 0], [1, 0, 4, 4, 0]]
+    {
+        for turned in [[false, false], [false, true], [true, false], [true, true]] {
+            let [ta, tb] = turned;
+            let a = Matrices::new(&mut random, if ta { [n, depth, rows] } else { [n, rows, depth] }, gap);
+            let b = Matrices::new(&mut random, if tb { [n, cols, depth] } else { [n, depth, cols] }, gap);
+            let (da, db) = (device.upload(&a.values).unwrap(), device.upload(&b.values).unwrap());
+            let zero_a: Vec<i32> = (0..rows).map(|_| random.below(256) as i32 - 128).collect();
+            let zero_b = vec![random.below(256) as i32 - 128];
+            let (za, zb) = (device.upload(&zero_a).unwrap(), device.upload(&zero_b).unwrap());
+            let mut igemm = Igemm::new();
+            if ta {
+                igemm = igemm.transpose_a();
+            }
+            if tb {
+                igemm = igemm.transpose_b();
+            }
+            let (va, vb) =
+                (da.view_strided(a.extents, a.strides).unwrap(), db.view_strided(b.extents, b.strides).unwrap());
+            for zeros in [false, true] {
+                let (mut qa, mut qb) = (Quantised::new(va), Quantised::new(vb));
+                if zeros {
+                    (qa, qb) = (qa.zero(za.view([rows]).unwrap()), qb.zero(zb.view([1]).unwrap()));
+                }
+                let mut c = device.zeros::<i32>(n * rows * cols).unwrap();
+                igemm.run(device, qa, qb, &mut c.view_mut([n, rows, cols]).unwrap()).unwrap();
+                for (i, x) in c.download().unwrap().into_iter().enumerate() {
+                    let (p, r, c) = (i / (rows * cols), i / cols % rows, i % cols);
+                    let (za, zb) = if zeros { (i64::from(zero_a[r]), i64::from(zero_b[0])) } else { (0, 0) };
+                    let sum: i64 = (0..depth).map(|k| (a.at(p, [r, k], ta) - za) * (b.at(p, [k, c], tb) - zb)).sum();
+                    assert_eq!(
+                        i64::from(x),
+                        sum,
+                        "{n} of {rows} × {cols} × {depth}, {turned:?}, {zeros} at {p}, {r}, {c}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn cpu_integers() {
+    integers(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_integers() {
+    integers(&Device::cuda(0).unwrap());
+}
+
+/// Scales of rows and columns, and bytes as results: rounded to even, saturated.
+fn scales(device: &Device) {
+    let a = device.upload(&[100i8, 100, 1, 2]).unwrap();
+    let b = device.upload(&[127i8, 127, 1, 1]).unwrap();
+    let (a, b) = (a.view([1, 2, 2]).unwrap(), b.view([1, 2, 2]).unwrap());
+    let (rows, cols) = (device.upload(&[1.0f32, 0.5]).unwrap(), device.upload(&[1.0f32, -0.25]).unwrap());
+    let (a, b) = (Quantised::new(a).scale(rows.view([2]).unwrap()), Quantised::new(b).scale(cols.view([2]).unwrap()));
+    let igemm = Igemm::new().transpose_b();
+    let mut real = device.zeros::<f32>(4).unwrap();
+    igemm.run(device, a, b, &mut real.view_mut([1, 2, 2]).unwrap()).unwrap();
+    // Sums are 25400, 200, 381, 3.
+    assert_eq!(real.download().unwrap(), [25400.0, -50.0, 190.5, -0.375]);
+    let mut half = device.zeros::<f16>(4).unwrap();
+    igemm.run(device, a, b, &mut half.view_mut([1, 2, 2]).unwrap()).unwrap();
+    assert_eq!(half.download().unwrap().map_f32(), [25408.0, -50.0, 190.5, -0.375]);
+    let mut byte = device.zeros::<i8>(4).unwrap();
+    igemm.output(4.0, -1).run(device, a, b, &mut byte.view_mut([1, 2, 2]).unwrap()).unwrap();
+    // 6350, −12.5, 47.625 and −0.09, rounded, and 1 less.
+    assert_eq!(byte.download().unwrap(), [127, -13, 47, -1]);
+}
+
+trait MapF32 {
+    fn map_f32(self) -> Vec<f32>;
+}
+
+impl MapF32 for Vec<f16> {
+    fn map_f32(self) -> Vec<f32> {
+        self.into_iter().map(f16::to_f32).collect()
+    }
+}
+
+#[test]
+fn cpu_scales() {
+    scales(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_scales() {
+    scales(&Device::cuda(0).unwrap());
+}
+
+/// What does not belong together is refused.
+#[test]
+fn extents_are_compared() {
+    let device = Device::cpu();
+    let a = device.upload(&[1i8; 12]).unwrap();
+    let mut c = device.zeros::<i32>(9).unwrap();
+    let (left, right) = (a.view([1, 3, 4]).unwrap(), a.view([1, 3, 4]).unwrap());
+    let mut c = c.view_mut([1, 3, 3]).unwrap();
+    Igemm::new().transpose_b().run(&device, Quantised::new(left), Quantised::new(right), &mut c).unwrap();
+    let error = Igemm::new().run(&device, Quantised::new(left), Quantised::new(right), &mut c).unwrap_err();
+    assert!(error.to_string().contains("requires"), "{error}");
+    let zeros = device.upload(&[1, 2]).unwrap();
+    let error = Igemm::new()
+        .transpose_b()
+        .run(&device, Quantised::new(left).zero(zeros.view([2]).unwrap()), Quantised::new(right), &mut c)
+        .unwrap_err();
+    assert!(error.to_string().contains("zero_a"), "{error}");
+}
+
+/// What 32 activations are multiplied as, by the formula.
+fn quantised(x: &[f32]) -> Vec<f64> {
+    x.chunks(32)
+        .flat_map(|block| {
+            let top = block.iter().fold(0.0f32, |top, x| top.max(x.abs()));
+            let inverse = if top > 0.0 { 127.0 / top } else { 0.0 };
+            block.iter().map(move |x| f64::from((x * inverse).round_ties_even()) * f64::from(top / 127.0))
+        })
+        .collect()
+}
+
+/// Weights of each format, with rows of activations for every kernel, whole blocks and parts of them.
+fn weights(device: &Device) {
+    let mut random = Random::new(9);
+    for [m, n, k] in
+        [[1, 5, 64], [1, 3, 4200], [2, 40, 96], [3, 5, 33], [8, 17, 50], [9, 130, 40], [70, 5, 96], [2, 3, 0]]
+    {
+        let (numbers, x): (Vec<f32>, Vec<f32>) = (random.values(n * k), random.values(m * k));
+        let (dw, dx) = (device.upload(&numbers).unwrap(), device.upload(&x).unwrap());
+        let view = dw.view([n, k]).unwrap();
+        let rows = bytes(&mut random, n * k);
+        let row_scales: Vec<f32> = (0..n).map(|i| 0.5 + i as f32 * 0.25).collect();
+        let on_device = device.upload(&rows).unwrap();
+        let of_rows = on_device.view([n, k]).unwrap();
+        let scaled = (0..n * k).map(|i| f32::from(rows[i]) * row_scales[i / k]).collect::<Vec<_>>();
+        let dequantised = |weights: &Weights| {
+            let mut w = device.zeros::<f32>(n * k).unwrap();
+            weights.dequantise(device, &mut w.view_mut([n, k]).unwrap()).unwrap();
+            w.download().unwrap()
+        };
+        let q8 = Weights::quantise_q8(device, &view).unwrap();
+        let q4 = Weights::quantise_q4(device, &view).unwrap();
+        let (eight, four) = (dequantised(&q8), dequantised(&q4));
+        for (i, w) in numbers.iter().enumerate() {
+            let row = &numbers[i / k * k..(i / k + 1) * k];
+            let block = &row[i % k / 32 * 32..(i % k / 32 * 32 + 32).min(k)];
+            let top = block.iter().fold(0.0f32, |top, x| top.max(x.abs()));
+            // Half a unit of 8 bits; a whole one of 4, where the largest of the other sign is clipped. And the rounding of the scale.
+            assert!((eight[i] - w).abs() <= top * (0.5 / 127.0 + 1e-3), "{m} × {n} × {k}: {i}: {} for {w}", eight[i]);
+            assert!((four[i] - w).abs() <= top * (1.0 / 8.0 + 1e-3), "{m} × {n} × {k}: {i}: {} for {w}", four[i]);
+        }
+        let int8 = Weights::from_rows(device, &of_rows, device.upload(&row_scales).unwrap()).unwrap();
+        let seen: Vec<f64> = x.chunks(k.max(1)).flat_map(quantised).collect();
+        for (weights, numbers) in [(q8, eight), (q4, four), (int8, scaled)] {
+            let mut y = device.upload(&vec![f32::NAN; m * n]).unwrap();
+            weights.product(device, &dx.view([m, k]).unwrap(), &mut y.view_mut([m, n]).unwrap()).unwrap();
+            for (i, y) in y.download().unwrap().into_iter().enumerate() {
+                let terms = (0..k).map(|j| seen[i / n * k + j] * f64::from(numbers[i % n * k + j]));
+                let size: f64 = terms.clone().map(f64::abs).sum();
+                let value: f64 = terms.sum();
+                // As many roundings as blocks, five of a warp's sum, and three of scales.
+                let off = 1.001 * (k as f64 / 32.0 + 9.0) / f64::from(1 << 24) * size + 1e-37;
+                let format = weights.format();
+                assert!((f64::from(y) - value).abs() <= off, "{format:?}, {m} × {n} × {k} at {i}: {y}, not {value}");
+            }
+        }
+    }
+}
+
+#[test]
+fn cpu_weights() {
+    weights(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_weights() {
+    weights(&Device::cuda(0).unwrap());
+}
+
+/// A file's blocks are what they say.
+fn files(device: &Device) {
+    let mut random = Random::new(4);
+    let d = |i: usize| f16::from_f32(0.25 + i as f32);
+    let eight: Vec<Q8Block> =
+        (0..6).map(|i| Q8Block { d: d(i), qs: std::array::from_fn(|_| random.bits() as i8) }).collect();
+    let four: Vec<Q4Block> =
+        (0..6).map(|i| Q4Block { d: d(i), qs: std::array::from_fn(|_| random.bits() as u8) }).collect();
+    let (de, df) = (device.upload(&eight).unwrap(), device.upload(&four).unwrap());
+    let eights = Weights::from_q8(device, &de.view([3, 2]).unwrap()).unwrap();
+    let fours = Weights::from_q4(device, &df.view([3, 2]).unwrap()).unwrap();
+    let expected = eight.iter().flat_map(|b| b.qs.map(|q| b.d.to_f32() * f32::from(q)));
+    let expected_four = four.iter().flat_map(|b| {
+        let value = |q: u8| b.d.to_f32() * (f32::from(q) - 8.0);
+        b.qs.map(|q| value(q & 15)).into_iter().chain(b.qs.map(|q| value(q >> 4)))
+    });
+    for (weights, expected) in [(eights, expected.collect::<Vec<_>>()), (fours, expected_four.collect())] {
+        let mut w = device.zeros::<f32>(192).unwrap();
+        weights.dequantise(device, &mut w.view_mut([3, 64]).unwrap()).unwrap();
+        assert_eq!(w.download().unwrap(), expected);
+    }
+}
+
+#[test]
+fn cpu_files() {
+    files(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_files() {
+    files(&Device::cuda(0).unwrap());
+}
+
+/// What a buffer holds.
+fn held<T: Element>(memory: &Memory<T>) -> Vec<T> {
+    match memory {
+        Memory::Buffer(buffer) => buffer.download().unwrap(),
+        Memory::Slot(_) => panic!("a graph's"),
+    }
+}
+
+/// Bytes by scales and zero points, of a matrix and of its rows, there and back; and their product.
+fn affine(device: &Device) {
+    let mut random = Random::new(6);
+    for [rows, cols] in [[1, 1], [3, 8], [5, 1500], [70, 3], [2, 0]] {
+        let mut x: Vec<f32> = random.values(rows * cols);
+        // A row of zeros, and one that is all above.
+        x.iter_mut().take(if rows > 2 { cols } else { 0 }).for_each(|x| *x = 0.0);
+        x.iter_mut().skip(cols).take(cols).for_each(|x| *x = x.abs() + 1.0);
+        let (dx, x_all) = (device.upload(&x).unwrap(), &x);
+        let view = dx.view([rows, cols]).unwrap();
+        for (symmetric, each) in [(true, true), (true, false), (false, true), (false, false)] {
+            let fitted =
+                if each { Affine::fit_rows(device, &view, symmetric) } else { Affine::fit(device, &view, symmetric) }
+                    .unwrap();
+            let mut q = device.zeros::<i8>(rows * cols).unwrap();
+            fitted.quantise(device, &view, &mut q.view_mut([rows, cols]).unwrap()).unwrap();
+            let mut back = device.zeros::<f32>(rows * cols).unwrap();
+            fitted
+                .dequantise(device, &q.view([rows, cols]).unwrap(), &mut back.view_mut([rows, cols]).unwrap())
+                .unwrap();
+            let (scale, zero) = (held(&fitted.scale), held(&fitted.zero));
+            assert_eq!([scale.len(), zero.len()], [if each { rows } else { 1 }; 2]);
+            let what = format!("{rows} × {cols}, symmetric {symmetric}, each row {each}");
+            for (i, (x, back)) in x.iter().zip(back.download().unwrap()).enumerate() {
+                let which = if each { i / cols } else { 0 };
+                let of = if each { &x_all[which * cols..(which + 1) * cols] } else { &x_all[..] };
+                let (low, high) = of.iter().fold((0.0f32, 0.0f32), |(low, high), x| (low.min(*x), high.max(*x)));
+                let unit = if symmetric { high.max(-low) / 127.0 } else { (high - low) / 255.0 };
+                assert_eq!(scale[which], unit, "{what}");
+                // Half a unit; and where the range's ends are rounded apart, as much again.
+                assert!((back - x).abs() <= 1.001 * unit * if symmetric { 0.5 } else { 1.0 }, "{what}: {back} for {x}");
+            }
+        }
+    }
+}
+
+#[test]
+fn cpu_affine() {
+    affine(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_affine() {
+    affine(&Device::cuda(0).unwrap());
+}
+
+/// A graph whose first product quantises its rows by a launch of its own, whose second does not, and which ends in bytes: replayed, it does what
+/// the calls do.
+fn recorded(device: &Device) {
+    let mut random = Random::new(8);
+    let (rows, inner, depth) = (12, 40, 64);
+    let (x, w, v): (Vec<f32>, Vec<f32>, Vec<f32>) =
+        (random.values(rows * depth), random.values(inner * depth), random.values(depth * inner));
+    let (dw, dv) = (device.upload(&w).unwrap(), device.upload(&v).unwrap());
+    let first = Weights::quantise_q4(device, &dw.view([inner, depth]).unwrap()).unwrap();
+    let second = Weights::quantise_q8(device, &dv.view([depth, inner]).unwrap()).unwrap();
+    // X·Wᵀ, the first row of that times Vᵀ; and X·Xᵀ of bytes.
+    let recording = device.record();
+    let input = recording.own(device.upload(&x).unwrap()).unwrap();
+    let between = recording.own(device.zeros::<f32>(rows * inner).unwrap()).unwrap();
+    let output = recording.own(device.zeros::<f32>(depth).unwrap()).unwrap();
+    let bytes = recording.own(device.zeros::<i8>(rows * depth).unwrap()).unwrap();
+    let square = recording.own(device.zeros::<f32>(rows * rows).unwrap()).unwrap();
+    let view = input.view([rows, depth]).unwrap();
+    first.product(&recording, &view, &mut between.view_mut([rows, inner]).unwrap()).unwrap();
+    second
+        .product(
+            &recording,
+            &between.view([rows, inner]).unwrap().slice(0..1).unwrap(),
+            &mut output.view_mut([1, depth]).unwrap(),
+        )
+        .unwrap();
+    let affine = Affine::fit_rows(&recording, &view, false).unwrap();
+    affine.quantise(&recording, &view, &mut bytes.view_mut([rows, depth]).unwrap()).unwrap();
+    let q = Quantised::new(bytes.view([1, rows, depth]).unwrap())
+        .scale(affine.scale.view([rows]).unwrap())
+        .zero(affine.zero.view([rows]).unwrap());
+    Igemm::new().transpose_b().run(&recording, q, q, &mut square.view_mut([1, rows, rows]).unwrap()).unwrap();
+    let mut graph = recording.finish().unwrap();
+    let stream = device.stream().unwrap();
+
+    for times in [1.0f32, -2.0] {
+        let scaled: Vec<f32> = x.iter().map(|x| times * x).collect();
+        graph.buffer_mut(input).unwrap().copy_from(&scaled).unwrap();
+        graph.replay(&stream).unwrap();
+        stream.wait().unwrap();
+        let dx = device.upload(&scaled).unwrap();
+        let view = dx.view([rows, depth]).unwrap();
+        let mut y = device.zeros::<f32>(rows * inner).unwrap();
+        first.product(device, &view, &mut y.view_mut([rows, inner]).unwrap()).unwrap();
+        assert_eq!(graph.buffer(between).unwrap().download().unwrap(), y.download().unwrap());
+        let mut z = device.zeros::<f32>(depth).unwrap();
+        let row = y.view_strided([1, inner], [inner, 1]).unwrap();
+        second.product(device, &row, &mut z.view_mut([1, depth]).unwrap()).unwrap();
+        assert_eq!(graph.buffer(output).unwrap().download().unwrap(), z.download().unwrap());
+        // Each number is off by half a unit at most, and where the range's ends are rounded apart by one; so is a product by two factors of that.
+        let got = graph.buffer(square).unwrap().download().unwrap();
+        for (i, got) in got.into_iter().enumerate() {
+            let row = |r: usize| scaled[r * depth..(r + 1) * depth].iter().map(|x| f64::from(*x));
+            let unit = |r: usize| {
+                let (low, high) = row(r).fold((0.0f64, 0.0f64), |(low, high), x| (low.min(x), high.max(x)));
+                1.001 * (high - low) / 255.0
+            };
+            let (a, b) = (i / rows, i % rows);
+            let exact: f64 = row(a).zip(row(b)).map(|(x, y)| x * y).sum();
+            let off: f64 = row(a).zip(row(b)).map(|(x, y)| x.abs() * unit(b) + (y.abs() + unit(b)) * unit(a)).sum();
+            assert!((f64::from(got) - exact).abs() <= off, "at {a}, {b}: {got}, not {exact}");
+        }
+    }
+}
+
+#[test]
+fn cpu_recorded() {
+    recorded(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_recorded() {
+    recorded(&Device::cuda(0).unwrap());
+}

@@ -1,0 +1,353 @@
+//! Row kernels as a program calls them, on the CPU and on a GPU: whatever team is chosen, what comes out is what `f64` says, and the rest of the
+//! memory stays as it was.
+
+use kernel_dsl::Element;
+use kernel_dsl::half::{bf16, f16};
+use kernels_rs::rowwise::{CrossEntropy, Norm, Softmax};
+use runtime::testing::Random;
+use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer};
+
+/// What stands between rows.
+const GAP: f32 = 77.0;
+
+/// A matrix on a device whose rows are `pitch` elements apart.
+struct Matrix<T: Element> {
+    buffer: DeviceBuffer<T>,
+    shape: [usize; 2],
+    pitch: usize,
+}
+
+impl<T: Element + From32> Matrix<T> {
+    fn new(device: &Device, values: &[f64], shape: [usize; 2], gap: usize) -> Matrix<T> {
+        let [rows, cols] = shape;
+        let pitch = cols + gap;
+        let mut all = vec![T::of(GAP); rows * pitch];
+        for (i, x) in values.iter().enumerate() {
+            all[i / cols * pitch + i % cols] = T::of(*x as f32);
+        }
+        Matrix { buffer: device.upload(&all).unwrap(), shape, pitch }
+    }
+
+    fn empty(device: &Device, shape: [usize; 2], gap: usize) -> Matrix<T> {
+        Matrix::new(device, &vec![0.0; shape[0] * shape[1]], shape, gap)
+    }
+
+    fn view(&self) -> BufferView<'_, T, 2> {
+        self.buffer.view_strided(self.shape, [self.pitch, 1]).unwrap()
+    }
+
+    fn view_mut(&mut self) -> BufferViewMut<'_, T, 2> {
+        self.buffer.view_strided_mut(self.shape, [self.pitch, 1]).unwrap()
+    }
+
+    /// The elements; what is between the rows must be as it was.
+    fn values(&self, what: &str) -> Vec<f64> {
+        let all = self.buffer.download().unwrap();
+        let inside = |i: &usize| i % self.pitch < self.shape[1];
+        let untouched = (0..all.len()).filter(|i| !inside(i)).all(|i| all[i].wide() == f64::from(GAP));
+        assert!(untouched, "{what}: something between the rows was written");
+        (0..all.len()).filter(inside).map(|i| all[i].wide()).collect()
+    }
+}
+
+/// A number that is stored.
+trait From32 {
+    /// What one unit of the last place of 1 is.
+    const EPSILON: f64;
+    fn of(x: f32) -> Self;
+    fn wide(self) -> f64;
+}
+
+macro_rules! stored {
+    ($($t:ty: $epsilon:expr;)*) => {$(
+        impl From32 for $t {
+            const EPSILON: f64 = $epsilon;
+            fn of(x: f32) -> $t { <$t as kernel_dsl::Float>::from_f32(x) }
+            fn wide(self) -> f64 { f64::from(kernel_dsl::Float::to_f32(self)) }
+        }
+    )*};
+}
+stored! { f32: 1.2e-7; f16: 9.8e-4; bf16: 7.9e-3; }
+
+/// Within a rounding of what is stored and some hundred of `f32`: the bounds of each kernel are held by its own subject.
+fn near<T: From32>(got: &[f64], expected: &[f64], size: f64, what: &str) {
+    assert_eq!(got.len(), expected.len(), "{what}");
+    for (i, (got, expected)) in got.iter().zip(expected).enumerate() {
+        let off = (T::EPSILON + 1e-5) * expected.abs() + 2e-5 * size + T::EPSILON * 1e-4;
+        assert!((got - expected).abs() <= off || got == expected, "{what}: element {i} is {got}, not {expected}");
+    }
+}
+
+/// Values as `T` stores them.
+fn drawn<T: From32>(random: &mut Random, n: usize) -> Vec<f64> {
+    random.values::<f32>(n).into_iter().map(|x| T::of(x).wide()).collect()
+}
+
+/// Around the edges of the teams: a warp's and a block's rows, what is kept and what is passed over again, few rows and many.
+const SHAPES: [[usize; 2]; 16] = [
+    [1, 1],
+    [0, 5],
+    [3, 0],
+    [1, 33],
+    [9, 256],
+    [9, 257],
+    [5, 1000],
+    [5, 1028],
+    [3, 2047],
+    [4, 4096],
+    [3, 4100],
+    [2, 8200],
+    [1, 16388],
+    [300, 17],
+    [1, 20001],
+    [140, 1100],
+];
+
+fn softmax_of(x: &[f64], log: bool) -> Vec<f64> {
+    let top = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let sum: f64 = x.iter().map(|x| (x - top).exp()).sum();
+    let one = |x: &f64| if log { x - top - sum.ln() } else { (x - top).exp() / sum };
+    let nothing = if log { f64::NEG_INFINITY } else { 0.0 };
+    x.iter().map(|x| if top == f64::NEG_INFINITY { nothing } else { one(x) }).collect()
+}
+
+fn softmax<T: Element + From32 + kernel_dsl::Float + kernel_dsl::GenericArgument>(device: &Device, some: usize) {
+    let mut random = Random::new(5);
+    for (n, shape) in SHAPES.into_iter().enumerate().step_by(some) {
+        let [rows, cols] = shape;
+        for gap in if some == 1 { vec![0, 8, 1] } else { vec![[0, 8, 1][n % 3]] } {
+            let (log, masked, scale) = (n % 2 == gap % 2, random.below(3), [1.0, -0.5][random.below(2)]);
+            let what = format!("{rows} × {cols}, gap {gap}, log {log}, masked {masked}, scale {scale}");
+            let values = drawn::<T>(&mut random, rows * cols);
+            let bias = drawn::<f32>(&mut random, cols);
+            let keep: Vec<u8> = (0..rows * cols).map(|_| u8::from(random.below(3) > 0)).collect();
+            let queries = if masked == 2 { rows.min(cols) } else { 0 };
+            let x = Matrix::<T>::new(device, &values, shape, gap);
+            let mut y = Matrix::<T>::empty(device, shape, gap);
+            let (of_bias, of_keep) = (Matrix::<f32>::new(device, &bias, [1, cols], 0), device.upload(&keep).unwrap());
+            let of_bias = of_bias.buffer.view_strided([rows, cols], [0, 1]).unwrap();
+            let of_keep = of_keep.view(shape).unwrap();
+            let mut call = Softmax::new().scale(scale).causal(queries);
+            if log {
+                call = call.log();
+            }
+            if masked > 0 {
+                call = call.bias(&of_bias).keep(&of_keep);
+            }
+            call.run(device, &x.view(), &mut y.view_mut()).unwrap();
+            let row = |r: usize| -> Vec<f64> {
+                let logit = |c: usize| {
+                    let out = masked > 0 && keep[r * cols + c] == 0 || queries > 0 && c + queries > cols + r % queries;
+                    let z = f64::from(scale) * values[r * cols + c] + if masked > 0 { bias[c] } else { 0.0 };
+                    if out { f64::NEG_INFINITY } else { z }
+                };
+                softmax_of(&(0..cols).map(logit).collect::<Vec<_>>(), log)
+            };
+            let expected: Vec<f64> = (0..rows).flat_map(row).collect();
+            near::<T>(&y.values(&what), &expected, if log { 1.0 } else { 1e-4 }, &what);
+        }
+    }
+}
+
+/// Mean, and the factor that a row is divided by.
+fn moments(z: &[f64], centred: bool) -> (f64, f64) {
+    let count = z.len().max(1) as f64;
+    let mean = if centred { z.iter().sum::<f64>() / count } else { 0.0 };
+    (mean, 1.0 / (z.iter().map(|z| (z - mean).powi(2)).sum::<f64>() / count + 1e-5).sqrt())
+}
+
+fn norm<T: Element + From32 + kernel_dsl::Float + kernel_dsl::GenericArgument>(device: &Device, some: usize) {
+    let mut random = Random::new(6);
+    for (n, shape) in SHAPES.into_iter().enumerate().step_by(some) {
+        let [rows, cols] = shape;
+        for gap in if some == 1 { vec![0, 8, 1] } else { vec![[0, 8, 1][n % 3]] } {
+            let (centred, added, scaled) = (n % 2 == gap % 2, random.below(2) == 0, random.below(2) == 0);
+            let what = format!("{rows} × {cols}, gap {gap}, layer {centred}, residual {added}, weight {scaled}");
+            let (values, more) = (drawn::<T>(&mut random, rows * cols), drawn::<T>(&mut random, rows * cols));
+            let (weights, biases) = (drawn::<f32>(&mut random, cols), drawn::<f32>(&mut random, cols));
+            let column = |values: &[f64]| device.upload(&values.iter().map(|x| *x as f32).collect::<Vec<_>>()).unwrap();
+            let (weight, bias) = (column(&weights), column(&biases));
+            let (weight, bias) = (weight.view([cols]).unwrap(), bias.view([cols]).unwrap());
+            let (x, residual) =
+                (Matrix::<T>::new(device, &values, shape, gap), Matrix::<T>::new(device, &more, shape, gap));
+            let (mut z, mut y) = (Matrix::<T>::empty(device, shape, gap), Matrix::<T>::empty(device, shape, gap));
+            let mut saved = Matrix::<f32>::empty(device, [rows, 2], 0);
+            let mut call = if centred { Norm::layer(1e-5) } else { Norm::rms(1e-5) };
+            if scaled {
+                call = call.weight(&weight).bias(&bias);
+            }
+            let (of_residual, mut of_z) = (residual.view(), z.view_mut());
+            let with = added.then_some((&of_residual, &mut of_z));
+            call.run_added(device, &x.view(), with, &mut y.view_mut(), Some(&mut saved.view_mut())).unwrap();
+
+            let sums: Vec<f64> = values.iter().zip(&more).map(|(x, r)| if added { x + r } else { *x }).collect();
+            let row = |z: &[f64]| -> Vec<f64> {
+                let (mean, factor) = moments(z, centred);
+                let one = |(c, z): (usize, &f64)| {
+                    let (w, b) = if scaled { (weights[c], biases[c]) } else { (1.0, 0.0) };
+                    (z - mean) * factor * w + b
+                };
+                z.iter().enumerate().map(one).collect()
+            };
+            let expected: Vec<f64> = sums.chunks(cols.max(1)).flat_map(row).collect();
+            // A row of one element varies by nothing, and its factor is large.
+            near::<T>(&y.values(&what), &expected, 4.0, &what);
+            if added {
+                near::<T>(&z.values(&what), &sums, 1.0, &what);
+            }
+            let mut q = device.zeros::<i8>(rows * cols).unwrap();
+            let mut scales = device.zeros::<f32>(rows).unwrap();
+            let (mut of_q, mut of_scales) = (q.view_mut(shape).unwrap(), scales.view_mut([rows]).unwrap());
+            call.quantise(device, &x.view(), None, &mut of_q, &mut of_scales).unwrap();
+            let (q, scales) = (q.download().unwrap(), scales.download().unwrap());
+            for (r, x) in values.chunks(cols.max(1)).enumerate() {
+                for (c, y) in row(x).into_iter().enumerate() {
+                    let (got, step) = (f64::from(q[r * cols + c]) * f64::from(scales[r]), f64::from(scales[r]));
+                    assert!((got - y).abs() <= 0.51 * step + 1e-4, "{what}: {got}, not {y}");
+                }
+            }
+        }
+    }
+}
+
+/// The gradients are those of difference quotients: of Σ g·y by each x, in `f64`.
+fn backward(device: &Device) {
+    let mut random = Random::new(8);
+    for shape in [[3, 7], [9, 40], [2, 260], [140, 5], [1, 1030]] {
+        let [rows, cols] = shape;
+        let (x, g) = (drawn::<f32>(&mut random, rows * cols), drawn::<f32>(&mut random, rows * cols));
+        let weights = drawn::<f32>(&mut random, cols);
+        let (of_x, of_g) = (Matrix::<f32>::new(device, &x, shape, 1), Matrix::<f32>::new(device, &g, shape, 0));
+        let mut dx = Matrix::<f32>::empty(device, shape, 3);
+        let dot = |y: &[f64], g: &[f64]| y.iter().zip(g).map(|(y, g)| y * g).sum::<f64>();
+        let slopes = |of: &dyn Fn(&[f64]) -> Vec<f64>| -> Vec<f64> {
+            let one = |i: usize| {
+                let row = i / cols * cols..(i / cols + 1) * cols;
+                let moved = |by: f64| {
+                    let mut row = x[row.clone()].to_vec();
+                    row[i % cols] += by;
+                    dot(&of(&row), &g[i / cols * cols..][..cols])
+                };
+                (moved(1e-4) - moved(-1e-4)) / 2e-4
+            };
+            (0..rows * cols).map(one).collect()
+        };
+        for log in [false, true] {
+            let call = if log { Softmax::new().log() } else { Softmax::new() };
+            let mut y = Matrix::<f32>::empty(device, shape, 0);
+            call.run(device, &of_x.view(), &mut y.view_mut()).unwrap();
+            call.backward(device, &y.view(), &of_g.view(), &mut dx.view_mut()).unwrap();
+            let what = format!("softmax of {shape:?}, log {log}");
+            near::<f32>(&dx.values(&what), &slopes(&|x| softmax_of(x, log)), 10.0, &what);
+        }
+        for centred in [false, true] {
+            let what = format!("norm of {shape:?}, layer {centred}");
+            let weight = device.upload(&weights.iter().map(|x| *x as f32).collect::<Vec<_>>()).unwrap();
+            let weight = weight.view([cols]).unwrap();
+            let call = if centred { Norm::layer(1e-5) } else { Norm::rms(1e-5) }.weight(&weight);
+            let (mut y, mut saved) =
+                (Matrix::<f32>::empty(device, shape, 0), Matrix::<f32>::empty(device, [rows, 2], 0));
+            call.run_added(device, &of_x.view(), None, &mut y.view_mut(), Some(&mut saved.view_mut())).unwrap();
+            call.backward(device, &of_x.view(), &saved.view(), &of_g.view(), &mut dx.view_mut()).unwrap();
+            let normal = |x: &[f64]| -> Vec<f64> {
+                let (mean, factor) = moments(x, centred);
+                x.iter().map(|x| (x - mean) * factor).collect()
+            };
+            let of = |x: &[f64]| normal(x).iter().zip(&weights).map(|(n, w)| n * w).collect();
+            near::<f32>(&dx.values(&what), &slopes(&of), 10.0, &what);
+
+            let (mut dweight, mut dbias) = (device.zeros::<f32>(cols).unwrap(), device.zeros::<f32>(cols).unwrap());
+            let (mut of_weight, mut of_bias) = (dweight.view_mut([cols]).unwrap(), dbias.view_mut([cols]).unwrap());
+            let outputs = (Some(&mut of_weight), Some(&mut of_bias));
+            call.backward_columns(device, &of_x.view(), &saved.view(), &of_g.view(), outputs.0, outputs.1).unwrap();
+            let n: Vec<f64> = x.chunks(cols).flat_map(normal).collect();
+            let column = |of: &dyn Fn(usize) -> f64| -> Vec<f64> {
+                (0..cols).map(|c| (0..rows).map(|r| of(r * cols + c)).sum()).collect()
+            };
+            let wide = |x: Vec<f32>| x.into_iter().map(f64::from).collect::<Vec<_>>();
+            near::<f32>(&wide(dweight.download().unwrap()), &column(&|i| g[i] * n[i]), 10.0, &what);
+            near::<f32>(&wide(dbias.download().unwrap()), &column(&|i| g[i]), 10.0, &what);
+        }
+    }
+}
+
+/// The loss of some columns' logits, and its gradient, which are those of the softmax of them.
+fn loss(device: &Device) {
+    let mut random = Random::new(9);
+    for [rows, cols] in [[1, 3], [4, 1000], [150, 40], [3, 4099], [2, 20_000], [0, 4], [2, 0]] {
+        for smoothing in [0.0f32, 0.25] {
+            let what = format!("{rows} × {cols}, smoothing {smoothing}");
+            let x = drawn::<f32>(&mut random, rows * cols);
+            let g = drawn::<f32>(&mut random, rows);
+            let labels: Vec<u32> =
+                (0..rows).map(|r| if r == 1 { u32::MAX } else { random.below(cols.max(1)) as u32 }).collect();
+            let target = |r: usize, c: usize| {
+                let here = if labels[r] as usize == c { 1.0 - f64::from(smoothing) } else { 0.0 };
+                here + f64::from(smoothing) / cols as f64
+            };
+            let logits = Matrix::<f32>::new(device, &x, [rows, cols], 0);
+            let mut dx = Matrix::<f32>::empty(device, [rows, cols], 1);
+            let of_labels = device.upload(&labels).unwrap();
+            let of_g = device.upload(&g.iter().map(|g| *g as f32).collect::<Vec<_>>()).unwrap();
+            let (mut loss, mut log_sum) = (device.zeros::<f32>(rows).unwrap(), device.zeros::<f32>(rows).unwrap());
+            let (of_labels, of_g) = (of_labels.view([rows]).unwrap(), of_g.view([rows]).unwrap());
+            let call = CrossEntropy::new().smoothing(smoothing);
+            let outputs = (&mut loss.view_mut([rows]).unwrap(), &mut log_sum.view_mut([rows]).unwrap());
+            call.run(device, &logits.view(), &of_labels, outputs.0, outputs.1).unwrap();
+            let of_sum = log_sum.view([rows]).unwrap();
+            call.backward(device, &logits.view(), &of_labels, &of_sum, &of_g, &mut dx.view_mut()).unwrap();
+
+            let (mut losses, mut slopes) = (Vec::new(), Vec::new());
+            for r in 0..rows {
+                let logs = softmax_of(&x[r * cols..(r + 1) * cols], true);
+                let ignored = labels[r] as usize >= cols;
+                losses.push(if ignored { 0.0 } else { -(0..cols).map(|c| target(r, c) * logs[c]).sum::<f64>() });
+                slopes.extend((0..cols).map(|c| if ignored { 0.0 } else { g[r] * (logs[c].exp() - target(r, c)) }));
+            }
+            let got: Vec<f64> = loss.download().unwrap().into_iter().map(f64::from).collect();
+            near::<f32>(&got, &losses, 1.0, &what);
+            near::<f32>(&dx.values(&what), &slopes, 0.1, &what);
+        }
+    }
+}
+
+/// With some of the shapes: each team and width of access is another instance, compiled when it is first used.
+fn all(device: &Device, some: usize) {
+    softmax::<f32>(device, some);
+    softmax::<f16>(device, some + 2);
+    norm::<f32>(device, some);
+    norm::<bf16>(device, some + 2);
+    backward(device);
+    loss(device);
+}
+
+#[test]
+fn cpu_rows_of_every_length() {
+    all(&Device::cpu(), 3);
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_rows_of_every_length() {
+    all(&Device::cuda(0).unwrap(), 1);
+}
+
+/// What does not belong together is refused, and says what.
+#[test]
+fn extents_are_compared() {
+    let device = Device::cpu();
+    let (x, mut y) = (device.upload(&[1.0f32; 12]).unwrap(), device.zeros::<f32>(12).unwrap());
+    let (three, four) = (x.view([3, 4]).unwrap(), x.view([4, 3]).unwrap());
+    let refusal = Softmax::new().run(&device, &three, &mut y.view_mut([4, 3]).unwrap()).unwrap_err().to_string();
+    assert!(refusal.contains("y.rows() == x.rows()"), "{refusal}");
+    let refusal =
+        Softmax::new().bias(&four).run(&device, &three, &mut y.view_mut([3, 4]).unwrap()).unwrap_err().to_string();
+    assert!(refusal.contains("bias.rows() == x.rows()"), "{refusal}");
+    let refusal =
+        Softmax::new().causal(5).run(&device, &three, &mut y.view_mut([3, 4]).unwrap()).unwrap_err().to_string();
+    assert!(refusal.contains("queries <= x.cols()"), "{refusal}");
+    let weight = x.view([12]).unwrap();
+    let call = Norm::rms(0.0).weight(&weight);
+    let refusal = call.run(&device, &three, &mut y.view_mut([3, 4]).unwrap()).unwrap_err().to_string();
+    assert!(refusal.contains("weight.len() == x.cols()"), "{refusal}");
+}
