@@ -234,8 +234,8 @@ impl Attention {
         };
         let mut operands = Operands { q, k, v, o };
         let wide = v.extents()[3];
-        let fours = q.extents()[3] % 8 == 0
-            && wide % 4 == 0
+        let fours = q.extents()[3].is_multiple_of(8)
+            && wide.is_multiple_of(4)
             && [quads(q, q.strides()), quads(k, k.strides()), quads(v, v.strides())] == [true; 3]
             && quads(&*operands.o, operands.o.strides());
         macro_rules! launch {

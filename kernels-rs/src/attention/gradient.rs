@@ -57,7 +57,7 @@ impl Attention {
         unsafe { attention_delta::<T>::launch_unchecked(on, o, d_o, &mut delta.view_mut(shape)?)? };
         let delta = delta.view(shape)?;
         let scale = self.factor(width);
-        let eights = width % 8 == 0 && v.extents()[3] % 8 == 0;
+        let eights = width.is_multiple_of(8) && v.extents()[3].is_multiple_of(8);
         let aligned = [q, k, v, d_o].iter().all(|x| quads(*x, x.strides()))
             && quads(&*d_q, d_q.strides())
             && quads(&*d_k, d_k.strides())
@@ -95,7 +95,7 @@ impl Attention {
         s: &mut BufferViewMut<'_, f32, 4>,
     ) -> Result<(), Error> {
         let scale = self.factor(q.extents()[3]);
-        let whole = q.extents()[3] % 8 == 0 && quads(q, q.strides()) && quads(k, k.strides());
+        let whole = q.extents()[3].is_multiple_of(8) && quads(q, q.strides()) && quads(k, k.strides());
         // SAFETY: as above; this score accesses nothing.
         unsafe {
             if whole {
