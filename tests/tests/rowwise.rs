@@ -323,7 +323,7 @@ fn all(device: &Device, some: usize) {
 
 #[test]
 fn cpu_rows_of_every_length() {
-    all(&Device::cpu(), 3);
+    all(&Device::cpu(), 5);
 }
 
 #[test]
