@@ -180,7 +180,8 @@ fn what_memory_bounds_spills_nothing() {
 /// by one; how long they wait for one another's registers.
 #[test]
 fn igemm_multiplies() {
-    for Cost { name, resources, hot, .. } in costs::<igemm<f32, Identity, 128, 128, 2, 2, 16, false, true, 256, 1, 1>>() {
+    for Cost { name, resources, hot, .. } in costs::<igemm<f32, Identity, 128, 128, 2, 2, 16, false, true, 256, 1, 1>>()
+    {
         assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
         let Some(hot) = hot else { panic!("{name} has no loop") };
