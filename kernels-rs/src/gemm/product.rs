@@ -222,7 +222,7 @@ impl Gemm {
                         }
                     };
                 }
-                let eights = |x: &BufferView<'_, T, 3>| x.extents()[2] % 8 == 0 && begin_at(8, x, x.strides());
+                let eights = |x: &BufferView<'_, T, 3>| x.extents()[2].is_multiple_of(8) && begin_at(8, x, x.strides());
                 match size_of::<T>() {
                     2 if eights(a) && eights(b) => along!(8, 8),
                     4 if V == 4 => along!(4, 4),
