@@ -10,7 +10,7 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// Elements that a thread takes at a time.
 const AT_ONCE: u32 = 8;
 
-/// The cross-entropy of rows of logits and a label each: log Σ exp(x) − x[label], or a mean of that over the columns and that with label
+/// The cross-entropy of rows of logits and a label each: log Σ exp(x) − `x[label]`, or a mean of that over the columns and that with label
 /// smoothing. A label that is no column, say `u32::MAX`, is ignored: its loss and gradient are 0.
 ///
 /// ```

@@ -18,7 +18,7 @@ const KEEPS: u32 = 16;
 ///   RMS     y = z / √(the mean of z² + ε) · weight + bias
 /// ```
 ///
-/// x, residual, z and y are [rows, cols], of any extents, the last stride 1, weight and bias [cols]; what is written overlaps nothing else.
+/// x, residual, z and y are [rows, cols], of any extents, the last stride 1, weight and bias have a number a column; what is written overlaps nothing else.
 /// z is not rounded on its way to y.
 ///
 /// ```
