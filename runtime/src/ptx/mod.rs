@@ -35,7 +35,7 @@
 //! # Approximations
 //!
 //! An approximation's result is one of many that are allowed. What is computed from it is marked, through registers,
-//! shuffles and memory (by buffer), with the instruction and its published bound: [`Outcome::approximate`] says which buffers
+//! shuffles and memory (of buffers as a whole, of shared memory by place), with the instruction and its published bound: [`Outcome::approximate`] says which buffers
 //! hold such values, and a condition or an address that comes of one is a warning, for a GPU may go another way there.
 //!
 //! # Undefined values
