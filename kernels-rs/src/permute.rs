@@ -1,4 +1,4 @@
-//! What moves elements and computes nothing: [`copy`] of arrays of any strides, [`transpose_batch`], [`fill`], and [`gather`] of rows by number.
+//! What moves elements and computes nothing: [`copy`] of arrays of any strides, [`transpose_batch`], [`fill`], and [`gather`](gather()) of rows by number.
 //!
 //! | kernels | for | a thread's work |
 //! |---|---|---|

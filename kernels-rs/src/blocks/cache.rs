@@ -6,18 +6,18 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// What a layer is told of its tokens, on the device: in a graph these numbers change from one replay to the next.
 #[derive(Clone, Copy, Debug)]
 pub struct Tokens<'a> {
-    /// [axes, tokens]: one row of positions, or time, height and width.
+    /// `[axes, tokens]`: one row of positions, or time, height and width.
     pub positions: BufferView<'a, u32, 2>,
-    /// For each pair of a head which row of positions turns it, [head / 2]; see [`Rotary::sections`](crate::rotary::Rotary::sections).
+    /// For each pair of a head which row of positions turns it, `[head / 2]`; see [`Rotary::sections`](crate::rotary::Rotary::sections).
     pub axes: BufferView<'a, u32, 1>,
-    /// The frequency of each pair of a head, [head / 2]; see [`Rotary::frequencies`](crate::rotary::Rotary::frequencies).
+    /// The frequency of each pair of a head, `[head / 2]`; see [`Rotary::frequencies`](crate::rotary::Rotary::frequencies).
     pub frequencies: BufferView<'a, f32, 1>,
-    /// [tokens]: the row of the cache that a token's key and value go to, each its own. Row r of sequence s is s·room + r; a number behind the last
+    /// `[tokens]`: the row of the cache that a token's key and value go to, each its own. Row r of sequence s is s·room + r; a number behind the last
     /// row is of a token that leaves nothing.
     pub slots: BufferView<'a, u32, 1>,
 }
 
-/// Keys and values of sequences: [sequence, group, room, head] each.
+/// Keys and values of sequences: `[sequence, group, room, head]` each.
 #[derive(Debug)]
 pub struct Cache<'a, K: Element> {
     /// Keys, turned.
@@ -27,7 +27,7 @@ pub struct Cache<'a, K: Element> {
 }
 
 impl<K: Element> Cache<'_, K> {
-    /// Keys and values of one sequence, the first so many: [1, group, length, head] each.
+    /// Keys and values of one sequence, the first so many: `[1, group, length, head]` each.
     ///
     /// # Errors
     /// Where there is no such sequence, or it has less room.

@@ -41,22 +41,22 @@ impl DecoderShape {
     }
 }
 
-/// What a layer has learnt. Matrices are [out, in] by rows; the bytes of a checkpoint as they are, but for those that are one below the other.
+/// What a layer has learnt. Matrices are `[out, in]` by rows; the bytes of a checkpoint as they are, but for those that are one below the other.
 #[derive(Debug)]
 pub struct DecoderWeights<T: Element> {
-    /// Of the norm before attention: [width].
+    /// Of the norm before attention: `[width]`.
     pub norm: Arc<DeviceBuffer<T>>,
-    /// Queries' rows, then keys', then values': [(heads + 2·groups)·head, width].
+    /// Queries' rows, then keys', then values': `[(heads + 2·groups)·head, width]`.
     pub projection: Arc<DeviceBuffer<T>>,
-    /// Of the norm of each head of queries, and of keys: [head].
+    /// Of the norm of each head of queries, and of keys: `[head]`.
     pub head_norms: [Arc<DeviceBuffer<T>>; 2],
-    /// [width, heads·head]
+    /// `[width, heads·head]`
     pub output: Arc<DeviceBuffer<T>>,
-    /// Of the norm before the network: [width].
+    /// Of the norm before the network: `[width]`.
     pub network_norm: Arc<DeviceBuffer<T>>,
-    /// The gate's rows, then the others': [2·inner, width].
+    /// The gate's rows, then the others': `[2·inner, width]`.
     pub gate_and_up: Arc<DeviceBuffer<T>>,
-    /// [width, inner]
+    /// `[width, inner]`
     pub down: Arc<DeviceBuffer<T>>,
 }
 
@@ -98,7 +98,7 @@ impl<T: Float + Stored + GenericArgument> DecoderLayer<T> {
         self.shape
     }
 
-    /// Queues the layer for tokens of one sequence that follow one another, of which `before` are in the cache already: x is [tokens, width]. Their keys and values
+    /// Queues the layer for tokens of one sequence that follow one another, of which `before` are in the cache already: x is `[tokens, width]`. Their keys and values
     /// go to the cache, where the tokens' slots say.
     ///
     /// # Errors
@@ -125,7 +125,7 @@ impl<T: Float + Stored + GenericArgument> DecoderLayer<T> {
         self.finish(on, &weights, x, &o)
     }
 
-    /// Queues the layer for the next token of each sequence: x is [sequences, width]. `lengths` says how many keys each has, the new one among them. With a queue that
+    /// Queues the layer for the next token of each sequence: x is `[sequences, width]`. `lengths` says how many keys each has, the new one among them. With a queue that
     /// records, the graph does the step again whenever it is replayed, with the numbers that positions, slots and lengths have then.
     ///
     /// # Errors
@@ -164,7 +164,7 @@ impl<T: Float + Stored + GenericArgument> DecoderLayer<T> {
         })
     }
 
-    /// Queries of the tokens, [tokens, heads, head]; keys and values go to the cache.
+    /// Queries of the tokens, `[tokens, heads, head]`; keys and values go to the cache.
     fn project(
         &self,
         on: &impl Queue,

@@ -24,13 +24,13 @@ const WARPS: usize = 8;
 
 /// Normalises and turns the queries and keys of tokens, and puts keys and values into the cache.
 ///
-/// `qkv` is [tokens, (heads + 2·groups)·D]: queries, keys, values. Queries go to `q`, [tokens, heads, D]; keys and values to row `slots[token]` of the cache, whose
-/// views are [sequence, group, room, D], and whose rows count through all sequences: slot s is row s % room of sequence s / room. A slot
+/// `qkv` is `[tokens, (heads + 2·groups)·D]`: queries, keys, values. Queries go to `q`, `[tokens, heads, D]`; keys and values to row `slots[token]` of the cache, whose
+/// views are `[sequence, group, room, D]`, and whose rows count through all sequences: slot s is row s % room of sequence s / room. A slot
 /// behind the last is none, and what would go there goes nowhere.
 ///
-/// With `NORMED` a head becomes x / √(mean of x² + ε) · weight (Zhang, Sennrich, 2019), weights [D]. Then pair i of its halves, (a, b) =
-/// (x[i], x[i + D/2]), becomes (a·cos φ − b·sin φ, b·cos φ + a·sin φ) (Su and others, 2021), φ = positions[axes[i], token] · frequencies[i],
-/// rounded once, where axes below `positions.rows()` are. All of it is computed in `f32` and rounded once.
+/// With `NORMED` a head becomes x / √(mean of x² + ε) · weight (Zhang, Sennrich, 2019), weights `[D]`. Then pair i of its halves, (a, b) =
+/// `(x[i], x[i + D/2])`, becomes (a·cos φ − b·sin φ, b·cos φ + a·sin φ) (Su and others, 2021), φ = `positions[axes[i], token] · frequencies[i]`,
+/// rounded once; a pair of an axis that there is not stays as at position 0. All of it is computed in `f32` and rounded once.
 #[kernel(
     block = 256,
     grid = ((q.dim(1) + 2 * keys.dim(1)) * q.dim(0)).div_ceil(8),
@@ -113,13 +113,13 @@ pub fn heads<T: Float, K: Float, const D: usize, const NORMED: bool, const N: us
 /// The norms of queries' and of keys' heads.
 #[derive(Clone, Copy, Debug)]
 pub struct Norms<'a, T: Element> {
-    /// [head] each.
+    /// `[head]` each.
     pub weights: [&'a BufferView<'a, T, 1>; 2],
     /// What is added to the mean square.
     pub epsilon: f32,
 }
 
-/// Queues [`heads`]: q and the cache ← what `qkv` has, [tokens, (heads + 2·groups)·head].
+/// Queues [`heads`]: q and the cache ← what `qkv` has, `[tokens, (heads + 2·groups)·head]`.
 ///
 /// # Errors
 /// Where the extents do not belong together, heads are not of 64, 128 or 256 numbers, or a buffer is another device's.

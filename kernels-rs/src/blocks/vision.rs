@@ -25,16 +25,16 @@ pub struct VisionShape {
     pub epsilon: f32,
 }
 
-/// A linear layer with a bias: the matrix [out, in] by rows, the bias [out].
+/// A linear layer with a bias: the matrix `[out, in]` by rows, the bias `[out]`.
 #[derive(Clone, Debug)]
 pub struct Linear<T: Element> {
-    /// [out, in]
+    /// `[out, in]`
     pub weight: Arc<DeviceBuffer<T>>,
-    /// [out]
+    /// `[out]`
     pub bias: Arc<DeviceBuffer<f32>>,
 }
 
-/// Weight and bias of a norm: [width] each.
+/// Weight and bias of a norm: `[width]` each.
 #[derive(Clone, Debug)]
 pub struct LayerNorm {
     /// What is multiplied.
@@ -48,15 +48,15 @@ pub struct LayerNorm {
 pub struct VisionWeights<T: Element> {
     /// Before attention.
     pub norm: LayerNorm,
-    /// Queries, keys and values: [3·width, width].
+    /// Queries, keys and values: `[3·width, width]`.
     pub projection: Linear<T>,
-    /// [width, width]
+    /// `[width, width]`
     pub output: Linear<T>,
     /// Before the network.
     pub network_norm: LayerNorm,
-    /// [inner, width]
+    /// `[inner, width]`
     pub up: Linear<T>,
-    /// [width, inner]
+    /// `[width, inner]`
     pub down: Linear<T>,
 }
 
@@ -76,7 +76,7 @@ impl<T: Float + GenericArgument> VisionLayer<T> {
         VisionLayer { shape, weights }
     }
 
-    /// Queues the layer: x is [patches, width]. Positions are [axes, patches], as `rotary` has axes. Image i has the patches from `images[i]` to `images[i + 1]`, `longest` at
+    /// Queues the layer: x is `[patches, width]`. Positions are `[axes, patches]`, as `rotary` has axes. Image i has the patches from `images[i]` to `images[i + 1]`, `longest` at
     /// most, and sees no other's.
     ///
     /// # Errors

@@ -195,7 +195,7 @@ where
 }
 
 /// y ← f(a, b) of the halves of each row of x, [rows, 2·n] as (a | b), y [rows, n]: the gate of a network whose two projections are one product. f is
-/// [`swiglu`](crate::activation::swiglu), [`geglu`](crate::activation::geglu), or any other of two numbers; of two matrices it is [`map2`].
+/// [`swiglu`](crate::activation::swiglu()), [`geglu`](crate::activation::geglu()), or any other of two numbers; of two matrices it is [`map2`].
 ///
 /// # Errors
 /// Where the extents do not belong together, x and y overlap, or a buffer is another device's.

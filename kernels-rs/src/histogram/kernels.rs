@@ -3,7 +3,7 @@
 use super::items::*;
 use kernel_dsl::prelude::*;
 
-/// bins[b] ← bins[b] + how many keys have bin b. A block counts in `COPIES` of its own, each of up to `BINS`, of which its warps take one each, or share
+/// `bins[b]` ← `bins[b]` + how many keys have bin b. A block counts in `COPIES` of its own, each of up to `BINS`, of which its warps take one each, or share
 /// one; `V` keys at once.
 #[kernel(
     block = 256,

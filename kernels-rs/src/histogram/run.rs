@@ -9,7 +9,7 @@ use kernel_dsl::GenericArgument;
 use runtime::{BufferView, BufferViewMut, Error};
 use std::ops::RangeInclusive;
 
-/// bins[b] ← how many keys have bin b, of as many bins as there is room for. A `u8` or `u32` is its bin's number; an `f32` x has bin ⌊(x − low) / (high − low) · bins⌋, computed in `f32`,
+/// `bins[b]` ← how many keys have bin b, of as many bins as there is room for. A `u8` or `u32` is its bin's number; an `f32` x has bin ⌊(x − low) / (high − low) · bins⌋, computed in `f32`,
 /// where `range` is low to high, and `high` itself is in the last. What has no bin, a NaN too, is not counted. More than 2³² − 1 keys of a bin there cannot be.
 ///
 /// ```

@@ -7,7 +7,7 @@ use kernel_dsl::GenericArgument;
 use kernel_dsl::prelude::*;
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// y[i] ← table[index[i]], zeros where there is no such row; `V` elements at once.
+/// `y[i]` ← `table[index[i]]`, zeros where there is no such row; `V` elements at once.
 #[kernel(
     block = 256,
     grid = (y.rows() * (y.cols() / V)).div_ceil(256),
@@ -31,7 +31,7 @@ pub fn gather_rows<T: Number, const V: usize>(table: View<T, 2>, index: View<u32
     }
 }
 
-/// y[i, j] ← table[index[i], j]: the embedding of tokens. A number beyond the table's rows gives zeros. The table is [rows, n], y [tokens, n], with a last
+/// `y[i, j]` ← `table[index[i], j]`: the embedding of tokens. A number beyond the table's rows gives zeros. The table is `[rows, n]`, y `[tokens, n]`, with a last
 /// stride of 1 and the other free; 16 bytes move at once where rows begin at multiples of them.
 ///
 /// # Errors

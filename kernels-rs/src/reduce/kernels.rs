@@ -40,7 +40,7 @@ fn of_thread<X: Float, M: Monoid, const T: usize, const V: usize>(
     all
 }
 
-/// y[r] ← the reduction of row r, `T` threads a row, a warp or a block of 256; `V` elements at once.
+/// `y[r]` ← the reduction of row r, `T` threads a row, a warp or a block of 256; `V` elements at once.
 #[kernel(
     block = (T, ROWS),
     grid = x.rows().div_ceil(ROWS),
@@ -146,7 +146,7 @@ pub fn reduce_columns<X: Float, M: Monoid, const V: usize>(
     }
 }
 
-/// y[i] ← what the parts of row i come to, over `n` elements; a warp a row.
+/// `y[i]` ← what the parts of row i come to, over `n` elements; a warp a row.
 #[kernel(
     block = (32, 8),
     grid = y.len().div_ceil(8),

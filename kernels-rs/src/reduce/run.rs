@@ -19,7 +19,7 @@ const LEAST_OF_COLUMN: usize = 64;
 /// Blocks for each multiprocessor that are enough to read at full speed.
 const RESIDENT: usize = 8;
 
-/// y[r] ← what the elements of row r of x come to. x is [rows, n] of `f32`, `f16`, `bf16` or a format of one's own, computed in `f32`; y has an element
+/// `y[r]` ← what the elements of row r of x come to. x is `[rows, n]` of `f32`, `f16`, `bf16` or a format of one's own, computed in `f32`; y has an element
 /// a row. The last stride is 1, rows may lie apart, and either extent may be 0.
 ///
 /// A warp has a row of up to 1024 elements in `f32`, a block of 256 threads a longer one, and where the rows are too few for the device, each is divided into parts
@@ -117,7 +117,7 @@ pub fn columns<X: Float + GenericArgument, M: Reduced>(
     unsafe { join_parts::<M>::launch_unchecked(on, states.view([results, parts])?, rows, y) }
 }
 
-/// y[0] ← what all elements of x come to, [rows, n] stored as for [`rows`]; places count row by row. A sum is off by as much as that of a row of all of
+/// `y[0]` ← what all elements of x come to, `[rows, n]` stored as for [`rows`]; places count row by row. A sum is off by as much as that of a row of all of
 /// them.
 ///
 /// # Errors

@@ -58,7 +58,7 @@ fn turned<X: Float, const HALVES: bool, const V: usize>(
     (a, b)
 }
 
-/// y ← x turned, both [tokens, heads, head size], `V` numbers at once. Pair i is turned by positions[axes[i], token] · frequencies[i], where
+/// y ← x turned, both `[tokens, heads, head size]`, `V` numbers at once. Pair i is turned by `positions[axes[i], token]` · `frequencies[i]`, where
 /// axes are below `rows`; what lies behind the pairs is copied.
 #[kernel(
     block = 256, min_blocks = 6,
