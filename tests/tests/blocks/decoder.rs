@@ -3,7 +3,6 @@
 use super::reference::{Matrix, attention, each_head, rms_norm, rotate, silu};
 use super::{Kind, close, learnt};
 use kernel_dsl::half::f16;
-use kernels_rs::Queue;
 use kernels_rs::attention::Scratch;
 use kernels_rs::blocks::cache::{Cache, Tokens};
 use kernels_rs::blocks::{DecoderLayer, DecoderShape, DecoderWeights};
