@@ -129,9 +129,8 @@ impl Class {
             | "SUATOM" | "SUQUERY" => Class::Texture,
             "ATOM" | "ATOMG" | "ATOMS" | "RED" | "REDG" => Class::Atomic,
             "SHFL" | "VOTE" | "VOTEU" | "MATCH" | "REDUX" => Class::Warp,
-            "BAR" | "MEMBAR" | "DEPBAR" | "TEXDEPBAR" | "ERRBAR" | "WARPSYNC" | "NANOSLEEP" | "SYNCS" | "FENCE" => {
-                Class::Barrier
-            }
+            "BAR" | "MEMBAR" | "DEPBAR" | "TEXDEPBAR" | "ERRBAR" | "CGAERRBAR" | "ENDCOLLECTIVE" | "WARPSYNC"
+            | "NANOSLEEP" | "SYNCS" | "FENCE" => Class::Barrier,
             "BRA" | "BRX" | "JMP" | "JMX" | "SSY" | "SYNC" | "PBK" | "BRK" | "PCNT" | "CONT" | "PRET" | "RET"
             | "CAL" | "JCAL" | "CALL" | "EXIT" | "BSSY" | "BSYNC" | "BREAK" | "BMOV" | "YIELD" | "KILL" | "BPT"
             | "RTT" | "PEXIT" | "RPCMOV" | "WARPGROUP" | "ELECT" | "PREEXIT" => Class::Control,
