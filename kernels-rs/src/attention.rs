@@ -62,5 +62,5 @@ pub mod span;
 mod step;
 mod tile;
 
-pub use call::{Attention, Passed};
+pub use call::Attention;
 pub use step::{Decode, Scratch};

@@ -27,7 +27,7 @@ mod product;
 pub mod tile;
 pub mod tiled;
 
-pub use product::{Fused, Gemm};
+pub use product::Gemm;
 
 use kernel_dsl::prelude::*;
 

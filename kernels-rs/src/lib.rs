@@ -4,6 +4,7 @@
 //! sm_61 as a constant (`saxpy::PTX`, `matmul::<16>::PTX`) and a typed launch (`saxpy::launch(&device, …)`); see
 //! crate `runtime` for devices and buffers. The command `kernels` lists, shows and checks them.
 
+mod access;
 pub mod activation;
 pub mod attention;
 mod axes;
@@ -26,5 +27,5 @@ mod subjects;
 pub use elementwise::saxpy;
 pub use gemm::matmul;
 pub use permute::transpose;
-pub use queue::{Memory, Queue, Shared};
+pub use queue::{Memory, Passed, Queue, Shared};
 pub use rowwise::textbook::softmax;

@@ -30,7 +30,6 @@
 //! of the same PTX, a product of 4096³ bytes took 1.14 ms: 121 tera-operations a second, 96 % of what the device makes of `dp4a` alone, and 2.4
 //! times cuBLAS in `f32`.
 
-mod access;
 pub mod affine;
 pub mod blocks;
 pub mod blockwise;

@@ -1,7 +1,7 @@
 //! Where work goes, and the memory that it needs on the way.
 
-use kernel_dsl::Element;
-use kernel_dsl::launcher::Launcher;
+use kernel_dsl::launcher::{Launcher, ValueArgument};
+use kernel_dsl::{Element, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error, Recording, Slot, SlotMut, Stream};
 use std::sync::Arc;
 
@@ -10,12 +10,16 @@ pub trait Queue: Launcher<Error = Error> {
     /// The device that the work runs on.
     fn device(&self) -> &Device;
 
-    /// Says that work queued here, before this and after, reads a view's memory where launches do not show it: in a struct that has the view
+    /// Queues what `launch` does, which reads a view's memory where launches do not show it: in a struct that has the view
     /// [detached](BufferView::detached).
     ///
     /// # Errors
-    /// Where the driver refuses to wait for those who write it.
-    fn reads<T: Element, const R: usize>(&self, view: &BufferView<'_, T, R>) -> Result<(), Error>;
+    /// Those of the launch, and where the driver refuses to wait for those who write the memory.
+    fn reading<T: Element, const R: usize>(
+        &self,
+        view: &BufferView<'_, T, R>,
+        launch: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Error>;
 
     /// A buffer as the launches that are queued here take it.
     ///
@@ -48,13 +52,17 @@ impl Queue for Device {
         self
     }
 
-    fn reads<T: Element, const R: usize>(&self, view: &BufferView<'_, T, R>) -> Result<(), Error> {
-        if self.is_cpu() {
-            return Ok(());
+    fn reading<T: Element, const R: usize>(
+        &self,
+        view: &BufferView<'_, T, R>,
+        launch: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        if !self.is_cpu() {
+            let stream = self.stream()?;
+            stream.reads(view)?;
+            stream.wait()?;
         }
-        let stream = self.stream()?;
-        stream.reads(view)?;
-        stream.wait()
+        launch()
     }
 }
 
@@ -63,8 +71,14 @@ impl Queue for Stream {
         Stream::device(self)
     }
 
-    fn reads<T: Element, const R: usize>(&self, view: &BufferView<'_, T, R>) -> Result<(), Error> {
-        Stream::reads(self, view)
+    fn reading<T: Element, const R: usize>(
+        &self,
+        view: &BufferView<'_, T, R>,
+        launch: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.reads(view)?;
+        launch()?;
+        self.reads(view)
     }
 }
 
@@ -75,8 +89,12 @@ impl Queue for Recording<'_> {
     }
 
     /// Slots are the graph's in any case.
-    fn reads<T: Element, const R: usize>(&self, _view: &BufferView<'_, T, R>) -> Result<(), Error> {
-        Ok(())
+    fn reading<T: Element, const R: usize>(
+        &self,
+        _view: &BufferView<'_, T, R>,
+        launch: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        launch()
     }
 
     fn keep<T: Element>(&self, buffer: DeviceBuffer<T>) -> Result<Memory<T>, Error> {
@@ -88,16 +106,10 @@ impl Queue for Recording<'_> {
     }
 }
 
-/// A launch whose structs have a view detached.
-pub(crate) fn reading<T: Element, const R: usize>(
-    on: &impl Queue,
-    view: &BufferView<'_, T, R>,
-    launch: impl FnOnce() -> Result<(), Error>,
-) -> Result<(), Error> {
-    on.reads(view)?;
-    launch()?;
-    on.reads(view)
-}
+/// A device struct that a launch can pass, and a kernel be compiled for: an epilogue, a score.
+pub trait Passed: GenericArgument + ValueArgument {}
+
+impl<E: GenericArgument + ValueArgument> Passed for E {}
 
 /// Memory of a device, or of a graph in the making. It goes back when the last launch that uses it has run, or with the graph.
 #[derive(Debug)]

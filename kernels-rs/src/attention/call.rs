@@ -4,16 +4,10 @@ use super::mask::DeviceMask;
 use super::prefill::flash_attention;
 use super::score::{Plain, Score};
 use super::span::{Dense, Listed, Packed, Padded, Pattern, Sequences, Whole};
-use crate::Queue;
-use crate::queue::reading;
-use kernel_dsl::launcher::{Argument, ValueArgument, ViewArgument};
+use crate::access::rows_begin_at;
+use crate::{Passed, Queue};
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
-
-/// A struct that a launch can pass for a score, a pattern or the sequences' layout.
-pub trait Passed: GenericArgument + ValueArgument {}
-
-impl<E: GenericArgument + ValueArgument> Passed for E {}
 
 /// Reaches farther than any sequence does.
 const FAR: usize = 1 << 30;
@@ -149,7 +143,7 @@ impl Attention {
         // SAFETY: the buffers are noted as read by the launch, which is queued before their borrow ends; as many sequences are launched as both have.
         let sequences = unsafe { Padded { queries: queries.detached(), keys: keys.detached() } };
         let attend = || self.any(on, q, k, v, o, lse, Plain, Dense, sequences, [count, longest], longest > 64);
-        reading(on, queries, || reading(on, keys, attend))
+        on.reading(queries, || on.reading(keys, attend))
     }
 
     /// Queues the product of sequences one behind the other, in views of a batch of one: sequence i has the queries from `queries[i]` to
@@ -174,7 +168,7 @@ impl Attention {
         let sequences = unsafe { Packed { queries: queries.detached(), keys: keys.detached() } };
         let shape = [count, longest.min(q.extents()[2])];
         let attend = || self.any(on, q, k, v, o, lse, Plain, Dense, sequences, shape, longest > 64);
-        reading(on, queries, || reading(on, keys, attend))
+        on.reading(queries, || on.reading(keys, attend))
     }
 
     /// Queues the product over the blocks of keys that a mask has for each block of queries, and within those what each query sees.
@@ -199,7 +193,7 @@ impl Attention {
         // another.
         let pattern = unsafe { Listed { rows: rows.detached(), blocks: blocks.detached(), size: mask.size() } };
         let attend = || self.any(on, q, k, v, o, lse, Plain, pattern, Whole, [batch, queries], mask.size() > 64);
-        reading(on, &rows, || reading(on, &blocks, attend))
+        on.reading(&rows, || on.reading(&blocks, attend))
     }
 
     /// The factor of products of so many elements.
@@ -236,8 +230,8 @@ impl Attention {
         let wide = v.extents()[3];
         let fours = q.extents()[3].is_multiple_of(8)
             && wide.is_multiple_of(4)
-            && [quads(q, q.strides()), quads(k, k.strides()), quads(v, v.strides())] == [true; 3]
-            && quads(&*operands.o, operands.o.strides());
+            && [q, k, v].into_iter().all(|x| rows_begin_at(x, 4))
+            && rows_begin_at(&*operands.o, 4);
         macro_rules! launch {
             ($w:literal, $q:literal, $v:literal, $threads:literal, $bm:literal, $l:literal, $nk:literal) => {
                 self.launched::<T, M, P, S, $w, $v, $threads, $bm, $q, $l, $nk>(
@@ -307,10 +301,4 @@ impl Attention {
             )
         }
     }
-}
-
-/// Whether all rows begin at multiples of four elements.
-pub(super) fn quads<'a, T>(view: impl ViewArgument<'a, T, 4>, [batch, head, row, _]: [usize; 4]) -> bool {
-    let Argument::Memory(memory) = view.argument() else { return false };
-    memory.address().is_multiple_of(4 * size_of::<T>() as u64) && [batch, head, row].iter().all(|s| s.is_multiple_of(4))
 }

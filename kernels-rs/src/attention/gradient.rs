@@ -1,10 +1,11 @@
 //! The backward pass, and the logits, as one calls them.
 
 use super::backward::{attention_delta, attention_gradient};
-use super::call::{Attention, Passed, quads};
+use super::call::Attention;
 use super::debug::attention_scores;
 use super::score::{Plain, Score};
-use crate::Queue;
+use crate::access::rows_begin_at;
+use crate::{Passed, Queue};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
@@ -58,10 +59,10 @@ impl Attention {
         let delta = delta.view(shape)?;
         let scale = self.factor(width);
         let eights = width.is_multiple_of(8) && v.extents()[3].is_multiple_of(8);
-        let aligned = [q, k, v, d_o].iter().all(|x| quads(*x, x.strides()))
-            && quads(&*d_q, d_q.strides())
-            && quads(&*d_k, d_k.strides())
-            && quads(&*d_v, d_v.strides());
+        let aligned = [q, k, v, d_o].iter().all(|x| rows_begin_at(*x, 4))
+            && rows_begin_at(&*d_q, 4)
+            && rows_begin_at(&*d_k, 4)
+            && rows_begin_at(&*d_v, 4);
         macro_rules! launch {
             ($v:literal, $of:literal, $out:expr) => {
                 // SAFETY: as above.
@@ -95,7 +96,7 @@ impl Attention {
         s: &mut BufferViewMut<'_, f32, 4>,
     ) -> Result<(), Error> {
         let scale = self.factor(q.extents()[3]);
-        let whole = q.extents()[3].is_multiple_of(8) && quads(q, q.strides()) && quads(k, k.strides());
+        let whole = q.extents()[3].is_multiple_of(8) && rows_begin_at(q, 4) && rows_begin_at(k, 4);
         // SAFETY: as above; this score accesses nothing.
         unsafe {
             if whole {

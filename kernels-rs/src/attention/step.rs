@@ -1,10 +1,8 @@
 //! A decoding step's attention as one calls it.
 
 use super::cache::{Contiguous, Paged, Pages, Scaled, Scales, Stored, Unscaled};
-use super::call::Passed;
 use super::decode::flash_decode;
-use crate::queue::reading;
-use crate::{Memory, Queue};
+use crate::{Memory, Passed, Queue};
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
@@ -109,7 +107,7 @@ impl Decode {
     ) -> Result<(), Error> {
         // SAFETY: the table is noted as read by the launch, which is queued before its borrow ends.
         let pages = Paged { table: unsafe { table.detached() } };
-        reading(on, table, || self.any(on, q, [k, v], Unscaled, pages, lengths, o, scratch))
+        on.reading(table, || self.any(on, q, [k, v], Unscaled, pages, lengths, o, scratch))
     }
 
     /// Queues the step, with a cache of bytes: [sequence, head, row, element], and a factor for each of [sequence, head, row].
@@ -142,7 +140,7 @@ impl Decode {
         // SAFETY: the scales are noted as read by the launch, which is queued before their borrow ends; they have an element for each head of each row.
         let scales = unsafe { Scaled { keys: key_scales.detached(), values: value_scales.detached() } };
         let step = || self.any(on, q, [k, v], scales, Contiguous, lengths, o, scratch);
-        reading(on, key_scales, || reading(on, value_scales, step))
+        on.reading(key_scales, || on.reading(value_scales, step))
     }
 
     #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]

@@ -1,10 +1,9 @@
 //! A layer of a vision tower: every patch of an image sees every other.
 
+use crate::Passed;
 use crate::attention::Attention;
-use crate::gemm::Fused;
 use crate::gemm::Gemm;
 use crate::gemm::epilogue::{Bias, BiasGelu, Epilogue};
-use crate::queue::reading;
 use crate::rotary::Rotary;
 use crate::rowwise::Norm;
 use crate::{Memory, Queue, Shared};
@@ -132,7 +131,7 @@ impl<T: Float + GenericArgument> VisionLayer<T> {
 }
 
 /// y ← epilogue(x·Wᵀ + β·y), of an epilogue that has the layer's bias.
-fn linear<T: Float + GenericArgument, O: Float + GenericArgument, E: Epilogue + Fused>(
+fn linear<T: Float + GenericArgument, O: Float + GenericArgument, E: Epilogue + Passed>(
     on: &impl Queue,
     x: &Memory<T>,
     depth: usize,
@@ -146,5 +145,5 @@ fn linear<T: Float + GenericArgument, O: Float + GenericArgument, E: Epilogue + 
     let (a, b, bias) = (x.view([1, n, depth])?, weight.view([1, cols, depth])?, bias.view([cols])?);
     // SAFETY: the bias has an element for each column of y, and is noted as read by the launch, which is queued before its borrow ends.
     let product = || unsafe { Gemm::new().transpose_b().beta(beta).run_with(on, &a, &b, y, epilogue(bias.detached())) };
-    reading(on, &bias, product)
+    on.reading(&bias, product)
 }

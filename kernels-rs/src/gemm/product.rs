@@ -4,15 +4,10 @@ use super::epilogue::{Epilogue, Identity};
 use super::gemv::{gemv_across, gemv_along};
 use super::plan::{Lanes, Plan, Tile, plan};
 use super::tiled::{gemm, sum_splits};
-use crate::Queue;
-use kernel_dsl::launcher::{Argument, ValueArgument, ViewArgument};
+use crate::access::rows_begin_at;
+use crate::{Passed, Queue};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
-
-/// An epilogue that a launch can pass: a device struct.
-pub trait Fused: GenericArgument + ValueArgument {}
-
-impl<E: GenericArgument + ValueArgument> Fused for E {}
 
 /// C ← α·op(A)·op(B) + β·C, of matrices or of a batch of them, stored in `f32`, `f16`, `bf16` or a format of one's own, and computed in
 /// `f32`. C may be stored in another format than A and B.
@@ -113,7 +108,7 @@ impl Gemm {
     ///
     /// # Errors
     /// As for [`run`](Gemm::run).
-    pub unsafe fn run_with<T: Float + GenericArgument, O: Float + GenericArgument, E: Epilogue + Fused>(
+    pub unsafe fn run_with<T: Float + GenericArgument, O: Float + GenericArgument, E: Epilogue + Passed>(
         self,
         on: &impl Queue,
         a: &BufferView<'_, T, 3>,
@@ -127,9 +122,9 @@ impl Gemm {
         let facts = on.device().facts();
         let plan = plan(batch, [m, n, k], self.transpose_b, !self.transpose_a, facts.multiprocessors);
         let fours = [a.extents()[2], b.extents()[2], n, k].iter().all(|n| n % 4 == 0)
-            && begin_at(4, a, a.strides())
-            && begin_at(4, b, b.strides())
-            && begin_at(4, &*c, c.strides());
+            && rows_begin_at(a, 4)
+            && rows_begin_at(b, 4)
+            && rows_begin_at(&*c, 4);
         match (fours, self.transpose_a, self.transpose_b) {
             (true, false, false) => self.planned::<T, O, 4, false, false, E>(plan, on, a, b, c, epilogue),
             (true, false, true) => self.planned::<T, O, 4, false, true, E>(plan, on, a, b, c, epilogue),
@@ -148,7 +143,7 @@ impl Gemm {
         const V: usize,
         const TA: bool,
         const TB: bool,
-        E: Epilogue + Fused,
+        E: Epilogue + Passed,
     >(
         self,
         plan: Plan,
@@ -222,7 +217,7 @@ impl Gemm {
                         }
                     };
                 }
-                let eights = |x: &BufferView<'_, T, 3>| x.extents()[2].is_multiple_of(8) && begin_at(8, x, x.strides());
+                let eights = |x: &BufferView<'_, T, 3>| x.extents()[2].is_multiple_of(8) && rows_begin_at(x, 8);
                 match size_of::<T>() {
                     2 if eights(a) && eights(b) => along!(8, 8),
                     4 if V == 4 => along!(4, 4),
@@ -241,7 +236,7 @@ fn tiled<
     const V: usize,
     const TA: bool,
     const TB: bool,
-    E: Epilogue + Fused,
+    E: Epilogue + Passed,
 >(
     tile: Tile,
     on: &impl Queue,
@@ -268,12 +263,4 @@ fn tiled<
         Tile::Wide => launch!(64, 128, 8, 2, 2, 128, 1, 2),
         Tile::Flat => launch!(16, 128, 32, 1, 1, 128, 1, 8),
     }
-}
-
-/// Whether all rows begin at multiples of so many elements.
-fn begin_at<'a, T>(elements: usize, view: impl ViewArgument<'a, T, 3>, [batch, row, _]: [usize; 3]) -> bool {
-    let Argument::Memory(memory) = view.argument() else { return false };
-    memory.address().is_multiple_of((elements * size_of::<T>()) as u64)
-        && batch.is_multiple_of(elements)
-        && row.is_multiple_of(elements)
 }

@@ -1,10 +1,10 @@
 //! The product of integers as one calls it.
 
-use super::access::whole;
 use super::igemm::{Output, igemm};
 use super::sums::{sum_columns, sum_rows};
+use crate::Passed;
 use crate::Queue;
-use crate::gemm::Fused;
+use crate::access::rows_are_whole;
 use crate::gemm::epilogue::{Epilogue, Identity};
 use kernel_dsl::GenericArgument;
 use runtime::{BufferView, BufferViewMut, Error};
@@ -135,7 +135,7 @@ impl Igemm {
     ///
     /// # Errors
     /// As for [`run`](Igemm::run).
-    pub unsafe fn run_with<C: Output + GenericArgument, E: Epilogue + Fused>(
+    pub unsafe fn run_with<C: Output + GenericArgument, E: Epilogue + Passed>(
         self,
         on: &impl Queue,
         a: Quantised<'_>,
@@ -162,8 +162,9 @@ impl Igemm {
 
     /// What all accesses can be. Where K goes down a matrix, four bytes of a row are read at once.
     fn width<C: Output>(self, a: Quantised<'_>, b: Quantised<'_>, c: &BufferViewMut<'_, C, 3>) -> Width {
-        let fours = whole(a.values, 4) && whole(b.values, 4) && whole(c, 4);
-        let quads = (self.transpose_a || whole(a.values, 16)) && (!self.transpose_b || whole(b.values, 16));
+        let fours = rows_are_whole(a.values, 4) && rows_are_whole(b.values, 4) && rows_are_whole(c, 4);
+        let quads =
+            (self.transpose_a || rows_are_whole(a.values, 16)) && (!self.transpose_b || rows_are_whole(b.values, 16));
         match (fours, quads) {
             (true, true) => Width::Quads,
             (true, false) => Width::Words,
@@ -171,7 +172,7 @@ impl Igemm {
         }
     }
 
-    fn chosen<C: Output + GenericArgument, E: Epilogue + Fused, const V: usize, const TA: bool, const TB: bool>(
+    fn chosen<C: Output + GenericArgument, E: Epilogue + Passed, const V: usize, const TA: bool, const TB: bool>(
         self,
         on: &impl Queue,
         a: Quantised<'_>,
@@ -189,7 +190,7 @@ impl Igemm {
         }
     }
 
-    fn bytewise<C: Output + GenericArgument, E: Epilogue + Fused, const TA: bool, const TB: bool>(
+    fn bytewise<C: Output + GenericArgument, E: Epilogue + Passed, const TA: bool, const TB: bool>(
         self,
         on: &impl Queue,
         a: Quantised<'_>,
@@ -202,7 +203,7 @@ impl Igemm {
 
     fn launched<
         C: Output + GenericArgument,
-        E: Epilogue + Fused,
+        E: Epilogue + Passed,
         const BM: usize,
         const BN: usize,
         const QM: usize,
@@ -276,7 +277,7 @@ fn sums(
 ) -> Result<(), Error> {
     // SAFETY: the launch compares the extents, and the kernels stay within them, as the oracle says.
     unsafe {
-        match (rows, whole(of, 16), whole(of, 4)) {
+        match (rows, rows_are_whole(of, 16), rows_are_whole(of, 4)) {
             (true, true, _) => sum_rows::<16>::launch_unchecked(on, of, to),
             (true, false, _) => sum_rows::<1>::launch_unchecked(on, of, to),
             (false, _, true) => sum_columns::<4>::launch_unchecked(on, of, to),

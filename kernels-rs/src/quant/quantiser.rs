@@ -1,7 +1,7 @@
 //! Scales and zero points as one calls for them.
 
-use super::access::whole;
 use super::affine::{affine_fit, dequantise_affine, extremes, quantise_affine};
+use crate::access::rows_are_whole;
 use crate::{Memory, Queue};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -62,7 +62,7 @@ impl Affine {
         x: &BufferView<'_, T, 2>,
         q: &mut BufferViewMut<'_, i8, 2>,
     ) -> Result<(), Error> {
-        let four = whole(x, 4) && whole(&*q, 4);
+        let four = rows_are_whole(x, 4) && rows_are_whole(&*q, 4);
         let (scale, zero) = self.views()?;
         // SAFETY: the launch compares the extents, and the kernel stays within them whatever its numbers are stored as, as the oracle says of
         // `f32` and `f16` (`kernels check`).
@@ -85,7 +85,7 @@ impl Affine {
         q: &BufferView<'_, i8, 2>,
         x: &mut BufferViewMut<'_, T, 2>,
     ) -> Result<(), Error> {
-        let four = whole(q, 4) && whole(&*x, 4);
+        let four = rows_are_whole(q, 4) && rows_are_whole(&*x, 4);
         let (scale, zero) = self.views()?;
         // SAFETY: as in `quantise`.
         unsafe {
@@ -116,7 +116,7 @@ impl Affine {
             let (lows, highs) = (&mut lows.view_mut([rows, parts])?, &mut highs.view_mut([rows, parts])?);
             // SAFETY: as in `quantise`.
             unsafe {
-                if whole(x, 4) {
+                if rows_are_whole(x, 4) {
                     extremes::<T, 4>::launch_unchecked(on, x, lows, highs)?;
                 } else {
                     extremes::<T, 1>::launch_unchecked(on, x, lows, highs)?;

@@ -1,12 +1,12 @@
 //! Products with weights of 8 and 4 bits.
 
-use super::access::whole;
 use super::blocks::quantise_q8;
 use super::blockwise::gemm_quantised;
 use super::gemv::gemv_quantised;
 use super::weights::{Format, Weights, padded};
+use crate::Passed;
 use crate::Queue;
-use crate::gemm::Fused;
+use crate::access::rows_are_whole;
 use crate::gemm::epilogue::{Epilogue, Identity};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -37,7 +37,7 @@ impl Weights {
     ///
     /// # Errors
     /// As for [`product`](Weights::product).
-    pub unsafe fn product_with<T: Float + GenericArgument, E: Epilogue + Fused>(
+    pub unsafe fn product_with<T: Float + GenericArgument, E: Epilogue + Passed>(
         &self,
         on: &impl Queue,
         x: &BufferView<'_, T, 2>,
@@ -51,7 +51,7 @@ impl Weights {
         }
     }
 
-    fn by_rows<T: Float + GenericArgument, E: Epilogue + Fused, const BITS: usize, const BLOCKS: bool>(
+    fn by_rows<T: Float + GenericArgument, E: Epilogue + Passed, const BITS: usize, const BLOCKS: bool>(
         &self,
         on: &impl Queue,
         x: &BufferView<'_, T, 2>,
@@ -74,7 +74,7 @@ impl Weights {
 
     fn few<
         T: Float + GenericArgument,
-        E: Epilogue + Fused,
+        E: Epilogue + Passed,
         const BITS: usize,
         const BLOCKS: bool,
         const R: usize,
@@ -92,7 +92,7 @@ impl Weights {
         // SAFETY: the launch compares the extents, and the kernel stays within them whatever its numbers are stored as, as the oracle says of
         // `f32` and `f16` (`kernels check`). What the epilogue does is the caller's promise.
         unsafe {
-            if whole(x, 4) {
+            if rows_are_whole(x, 4) {
                 gemv_quantised::<T, T, E, BITS, BLOCKS, R, W, PIECE, 4>::launch_unchecked(
                     on, x, w, d, scales, y, epilogue,
                 )
@@ -104,7 +104,7 @@ impl Weights {
         }
     }
 
-    fn many<T: Float + GenericArgument, E: Epilogue + Fused, const BITS: usize, const BLOCKS: bool>(
+    fn many<T: Float + GenericArgument, E: Epilogue + Passed, const BITS: usize, const BLOCKS: bool>(
         &self,
         on: &impl Queue,
         x: &BufferView<'_, T, 2>,
@@ -120,7 +120,7 @@ impl Weights {
         let (qx, dx) = (qx.view([rows, wide])?, dx.view([rows, wide / 32])?);
         // SAFETY: as in `few`.
         unsafe {
-            if whole(&*y, 4) {
+            if rows_are_whole(&*y, 4) {
                 gemm_quantised::<T, E, BITS, BLOCKS, 4>::launch_unchecked(on, qx, dx, w, d, scales, y, epilogue)
             } else {
                 gemm_quantised::<T, E, BITS, BLOCKS, 1>::launch_unchecked(on, qx, dx, w, d, scales, y, epilogue)
@@ -138,7 +138,7 @@ pub(super) fn eight_bits<T: Float + GenericArgument, D: Float + GenericArgument>
 ) -> Result<(), Error> {
     // SAFETY: as in `Weights::from_q8`.
     unsafe {
-        if whole(x, 4) {
+        if rows_are_whole(x, 4) {
             quantise_q8::<T, D, 4>::launch_unchecked(on, x, quanta, d)
         } else {
             quantise_q8::<T, D, 1>::launch_unchecked(on, x, quanta, d)

@@ -4,7 +4,8 @@ use super::best::{best_of_parts, best_parts};
 use super::random::Stream;
 use super::top::sample_top;
 use crate::Queue;
-use crate::rowwise::plan::{Placed, queue};
+use crate::access::rows_begin_at;
+use crate::rowwise::plan::queue;
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -98,7 +99,7 @@ impl Sample {
         let shape = [rows, parts];
         let mut scores = on.scratch::<f32>(rows * parts)?;
         let mut columns = on.scratch::<u32>(rows * parts)?;
-        let quads = cols.is_multiple_of(4) && Placed::at(logits, logits.strides(), 4).so();
+        let quads = cols.is_multiple_of(4) && rows_begin_at(logits, 4);
         let constants = [T::CONSTANT, Constant::Bool(!greedy), Constant::Usize(if quads { 4 } else { 1 })];
         let (mut of_scores, mut of_columns) = (scores.view_mut(shape)?, columns.view_mut(shape)?);
         let call = best_parts::<T, true, 1>::call(logits, inverse, stream, &mut of_scores, &mut of_columns);

@@ -18,6 +18,7 @@ use crate::{Error, Result};
 use cudarc::driver::sys;
 use kernel_dsl::compiler::launch::Shape;
 use kernel_dsl::compiler::lower::checked::Checked;
+use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -220,6 +221,11 @@ impl Lanes {
 }
 
 impl Lane {
+    /// The driver's own name of the stream.
+    pub fn handle(&self) -> *mut c_void {
+        self.stream.cast()
+    }
+
     fn new(context: Arc<Context>, number: u16) -> Result<Lane> {
         let mut lane = Lane {
             context,

@@ -22,6 +22,7 @@ use crate::device::Backend;
 use crate::{BufferView, Device, DeviceBuffer, Error, PinnedBuffer, Result, Work};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Argument, Artifact, Element, Launcher};
+use std::ffi::c_void;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -78,6 +79,12 @@ impl Stream {
     /// The device that does the work.
     pub fn device(&self) -> &Device {
         &self.device
+    }
+
+    /// The driver's handle, a `CUstream`, for whatever else speaks to the driver, such as a library that submits work of its own here; it is good
+    /// as long as the stream. What is done with it is not noted: only this stream's work is in order with it. `None` on the CPU.
+    pub fn driver_handle(&self) -> Option<*mut c_void> {
+        self.queue.lane().map(|lane| lane.handle())
     }
 
     /// Waits until all that was submitted is over. The error is what the first checked launch found, since the last wait, that found

@@ -1,13 +1,13 @@
 //! Attention: of many queries beside its two products alone, over masks beside the whole, and of a decoding step beside a copy.
 
-use super::device::{drawn, timed};
+use super::device::{Timer, drawn};
 use super::{Error, Measured, Rate, Trial, all};
 use crate::attention::cache::Stored;
 use crate::attention::mask::{BlockMask, BlockSize, random};
 use crate::attention::{Attention, Decode, Scratch};
 use crate::gemm::Gemm;
+use ::runtime::Device;
 use ::runtime::testing::{Draw, Random};
-use ::runtime::{Device, Stream};
 use kernel_dsl::half::f16;
 use kernel_dsl::{Float, GenericArgument};
 
@@ -21,20 +21,20 @@ const FLOP_PER_NS: f64 = 3e4;
 
 pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
     let device = Device::cuda(0).map_err(Error::Device)?;
-    let stream = device.stream().map_err(Error::Device)?;
+    let timer = Timer::new(&device)?;
     let mut measured = Vec::new();
     for shape in SHAPES {
         for causal in [false, true] {
-            measured.extend(whole::<f32>("attention f32", &stream, shape, causal, rounds)?);
+            measured.extend(whole::<f32>("attention f32", &timer, shape, causal, rounds)?);
         }
     }
     for causal in [false, true] {
-        measured.extend(whole::<f16>("attention f16", &stream, SHAPES[0], causal, rounds)?);
+        measured.extend(whole::<f16>("attention f16", &timer, SHAPES[0], causal, rounds)?);
     }
     for (size, density) in
         [(BlockSize::Large, 0.5), (BlockSize::Large, 0.1), (BlockSize::Small, 0.5), (BlockSize::Small, 0.1)]
     {
-        measured.extend(masked(&stream, [1, 16, 4096, 128], size, density, rounds)?);
+        measured.extend(masked(&timer, [1, 16, 4096, 128], size, density, rounds)?);
     }
     Ok(measured)
 }
@@ -42,12 +42,12 @@ pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
 /// Beside the two products alone, of all keys, whose scores go to memory and come back.
 fn whole<T: Draw + Float + GenericArgument>(
     kernel: &'static str,
-    stream: &Stream,
+    timer: &Timer,
     shape: [usize; 4],
     causal: bool,
     rounds: usize,
 ) -> Result<Vec<Measured>, Error> {
-    let [batch, heads, length, width] = shape;
+    let ([batch, heads, length, width], stream) = (shape, timer.stream());
     let (device, mut random) = (stream.device(), Random::new(1));
     let elements = batch * heads * length * width;
     let [q, k, v] = [(); 3].map(|()| drawn::<T>(device, &mut random, elements));
@@ -61,10 +61,10 @@ fn whole<T: Draw + Float + GenericArgument>(
     let attention = if causal { Attention::new().causal() } else { Attention::new() };
     let planes = [batch * heads, length, width];
     let contenders = vec![
-        timed("ours", stream, times, || {
+        timer.timed("ours", times, || {
             attention.run(stream, &q.view(shape)?, &k.view(shape)?, &v.view(shape)?, &mut o.view_mut(shape)?, None)
         }),
-        timed("both products", stream, times, || {
+        timer.timed("both products", times, || {
             let square = [batch * heads, length, length];
             let gemm = Gemm::new().transpose_b();
             gemm.run(stream, &q.view(planes)?, &k.view(planes)?, &mut scores.view_mut(square)?)?;
@@ -78,13 +78,13 @@ fn whole<T: Draw + Float + GenericArgument>(
 
 /// Over a random mask, beside the whole.
 fn masked(
-    stream: &Stream,
+    timer: &Timer,
     shape: [usize; 4],
     size: BlockSize,
     density: f64,
     rounds: usize,
 ) -> Result<Vec<Measured>, Error> {
-    let [batch, heads, length, width] = shape;
+    let ([batch, heads, length, width], stream) = (shape, timer.stream());
     let (device, mut numbers) = (stream.device(), Random::new(1));
     let elements = batch * heads * length * width;
     let [q, k, v] = [(); 3].map(|()| drawn::<f32>(device, &mut numbers, elements));
@@ -95,11 +95,11 @@ fn masked(
     let on_device = mask.upload(device).map_err(Error::Device)?;
     let flop = 4.0 * mask.density() * (batch * heads * length * length * width) as f64;
     let contenders = vec![
-        timed("ours", stream, 2, || {
+        timer.timed("ours", 2, || {
             let (q, k, v) = (q.view(shape)?, k.view(shape)?, v.view(shape)?);
             Attention::new().run_sparse(stream, &q, &k, &v, &mut o.view_mut(shape)?, None, &on_device)
         }),
-        timed("whole", stream, 2, || {
+        timer.timed("whole", 2, || {
             let (q, k, v) = (q.view(shape)?, k.view(shape)?, v.view(shape)?);
             Attention::new().run(stream, &q, &k, &v, &mut other.view_mut(shape)?, None)
         }),
@@ -117,23 +117,23 @@ fn masked(
 
 pub(super) fn measure_decode(rounds: usize) -> Result<Vec<Measured>, Error> {
     let device = Device::cuda(0).map_err(Error::Device)?;
-    let stream = device.stream().map_err(Error::Device)?;
+    let timer = Timer::new(&device)?;
     let mut measured = Vec::new();
     for shape in [[1, 16, 8, 8192, 128], [1, 16, 8, 65_536, 128], [4, 16, 8, 8192, 128]] {
-        measured.extend(decoded::<f32>("decode f32", &stream, shape, rounds)?);
+        measured.extend(decoded::<f32>("decode f32", &timer, shape, rounds)?);
     }
-    measured.extend(decoded::<f16>("decode f16", &stream, [1, 16, 8, 32_768, 128], rounds)?);
+    measured.extend(decoded::<f16>("decode f16", &timer, [1, 16, 8, 32_768, 128], rounds)?);
     Ok(measured)
 }
 
 /// Beside a copy of as many bytes.
 fn decoded<T: Draw + Float + Stored + GenericArgument>(
     kernel: &'static str,
-    stream: &Stream,
+    timer: &Timer,
     shape: [usize; 5],
     rounds: usize,
 ) -> Result<Vec<Measured>, Error> {
-    let [sequences, heads, groups, keys, width] = shape;
+    let ([sequences, heads, groups, keys, width], stream) = (shape, timer.stream());
     let (device, mut random) = (stream.device(), Random::new(1));
     let rows = sequences * groups * keys * width;
     let q = drawn::<T>(device, &mut random, sequences * heads * width)?;
@@ -148,12 +148,12 @@ fn decoded<T: Draw + Float + Stored + GenericArgument>(
     let times = (LONG_NS / (bytes / 4e3)).clamp(2.0, 100.0) as u32;
     let cache = [sequences, groups, keys, width];
     let contenders = vec![
-        timed("ours", stream, times, || {
+        timer.timed("ours", times, || {
             let (k, v) = (k.view(cache)?, v.view(cache)?);
             let lengths = lengths.view([sequences])?;
             Decode::new().run(stream, &q.view(of_q)?, [&k, &v], &lengths, &mut o.view_mut(of_q)?, &mut scratch)
         }),
-        timed("copy", stream, times, || stream.copy(&source, &mut target)),
+        timer.timed("copy", times, || stream.copy(&source, &mut target)),
     ];
     let shape = format!("{sequences}x{heads} queries, {groups}x{keys} keys of {width}");
     all(vec![Trial { kernel, shape, rate: Some(Rate::Bytes(bytes)), contenders, after: Box::new(|| ()) }], rounds)

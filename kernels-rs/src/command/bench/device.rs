@@ -1,9 +1,11 @@
 //! Work on the device, by its own clock.
 
 use super::{Contender, Error};
+use crate::quant::peak::dp4a_peak;
 use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer, Stream};
-use std::time::Duration;
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
 
 /// `n` ordinary values on the device: clocks and power depend on them.
 pub(super) fn drawn<T: Draw>(device: &Device, random: &mut Random, n: usize) -> Result<DeviceBuffer<T>, Error> {
@@ -13,23 +15,79 @@ pub(super) fn drawn<T: Draw>(device: &Device, random: &mut Random, n: usize) -> 
     device.upload(&all).map_err(Error::Device)
 }
 
-/// Work that is queued `times` times, by the device's clock.
-pub(super) fn timed<'a>(
-    name: &'static str,
-    stream: &'a Stream,
-    times: u32,
-    mut work: impl FnMut() -> ::runtime::Result<()> + 'a,
-) -> Contender<'a> {
-    Contender::new(name, move || {
-        let mut run = || -> ::runtime::Result<Duration> {
-            let start = stream.record()?;
+/// Measures work by the device's clock. The device is kept busy while the work is queued, so that what that takes the host does not show.
+pub(super) struct Timer {
+    stream: Stream,
+    /// Of the kernel that keeps the device busy: one block.
+    x: DeviceBuffer<i32>,
+    out: RefCell<DeviceBuffer<i32>>,
+    /// How long one of its turns takes.
+    turn: Duration,
+}
+
+/// Turns that are measured for how long one takes.
+const TURNS: usize = 10_000;
+
+/// Longer than this the device is not kept busy.
+const LONGEST: Duration = Duration::from_millis(50);
+
+impl Timer {
+    pub fn new(device: &Device) -> Result<Timer, Error> {
+        let make = || {
+            let (stream, x) = (device.stream()?, device.upload(&(0..256).collect::<Vec<_>>())?);
+            let mut timer = Timer { stream, x, out: RefCell::new(device.zeros(256)?), turn: Duration::ZERO };
+            // The first loads the kernel.
+            timer.busy(1)?;
+            let start = timer.stream.record()?;
+            timer.busy(TURNS)?;
+            let end = timer.stream.record()?;
+            end.wait()?;
+            timer.turn = (end.since(&start)? / TURNS as u32).max(Duration::from_nanos(1));
+            Ok(timer)
+        };
+        make().map_err(Error::Device)
+    }
+
+    pub fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    fn busy(&self, turns: usize) -> ::runtime::Result<()> {
+        // SAFETY: the kernel stays within its slices, whatever they hold: the oracle ran it (`kernels check`).
+        unsafe { dp4a_peak::launch_unchecked(&self.stream, &self.x, turns, &mut self.out.borrow_mut()) }
+    }
+
+    /// Work of the library that is queued `times` times.
+    pub fn timed<'a>(
+        &'a self,
+        name: &'static str,
+        times: u32,
+        mut work: impl FnMut() -> ::runtime::Result<()> + 'a,
+    ) -> Contender<'a> {
+        self.timed_peer(name, times, move || work().map_err(Error::Device))
+    }
+
+    /// Work that is queued `times` times.
+    pub fn timed_peer<'a>(
+        &'a self,
+        name: &'static str,
+        times: u32,
+        mut work: impl FnMut() -> Result<(), Error> + 'a,
+    ) -> Contender<'a> {
+        // How long queueing took the host last time.
+        let mut queueing = Duration::ZERO;
+        Contender::new(name, move || {
+            let ahead = queueing.mul_f64(1.5).min(LONGEST);
+            self.busy((ahead.as_secs_f64() / self.turn.as_secs_f64()) as usize).map_err(Error::Device)?;
+            let began = Instant::now();
+            let start = self.stream.record().map_err(Error::Device)?;
             for _ in 0..times {
                 work()?;
             }
-            let end = stream.record()?;
-            end.wait()?;
-            end.since(&start)
-        };
-        Ok(run().map_err(Error::Device)? / times)
-    })
+            let end = self.stream.record().map_err(Error::Device)?;
+            queueing = began.elapsed();
+            end.wait().map_err(Error::Device)?;
+            Ok(end.since(&start).map_err(Error::Device)? / times)
+        })
+    }
 }

@@ -1,11 +1,11 @@
 //! Products beside cuBLAS in `f32`, and beside a copy of as many bytes.
 
 use super::cublas::{Cublas, Product};
-use super::device::{drawn, timed};
-use super::{Contender, Error, Measured, Rate, Trial, all};
+use super::device::{Timer, drawn};
+use super::{Error, Measured, Rate, Trial, all};
 use crate::gemm::Gemm;
+use ::runtime::Device;
 use ::runtime::testing::{Draw, Random};
-use ::runtime::{Device, Stream};
 use kernel_dsl::half::f16;
 use kernel_dsl::{Float, GenericArgument};
 
@@ -39,14 +39,14 @@ const HALVES: [([usize; 3], bool); 4] =
 
 pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
     let device = Device::cuda(0).map_err(Error::Device)?;
-    let stream = device.stream().map_err(Error::Device)?;
-    let cublas = Cublas::open()?;
+    let timer = Timer::new(&device)?;
+    let cublas = Cublas::open(timer.stream())?;
     let mut measured = Vec::new();
     for (shape, turned_b) in SHAPES {
-        measured.extend(one::<f32>("sgemm", &stream, cublas.as_ref(), shape, turned_b, rounds)?);
+        measured.extend(one::<f32>("sgemm", &timer, cublas.as_ref(), shape, turned_b, rounds)?);
     }
     for (shape, turned_b) in HALVES {
-        measured.extend(one::<f16>("hgemm", &stream, None, shape, turned_b, rounds)?);
+        measured.extend(one::<f16>("hgemm", &timer, None, shape, turned_b, rounds)?);
     }
     Ok(measured)
 }
@@ -54,13 +54,13 @@ pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
 /// A product of matrices stored as `T`; cuBLAS, where it is asked, of as many `f32`.
 fn one<T: Draw + Float + GenericArgument>(
     kernel: &'static str,
-    stream: &Stream,
-    cublas: Option<&Cublas>,
+    timer: &Timer,
+    cublas: Option<&Cublas<'_>>,
     shape: [usize; 3],
     turned_b: bool,
     rounds: usize,
 ) -> Result<Vec<Measured>, Error> {
-    let [m, n, k] = shape;
+    let ([m, n, k], stream) = (shape, timer.stream());
     let device = stream.device();
     let mut random = Random::new(1);
     let (a, b) = (drawn::<T>(device, &mut random, m * k)?, drawn::<T>(device, &mut random, k * n)?);
@@ -79,14 +79,12 @@ fn one<T: Draw + Float + GenericArgument>(
         let view_b = b.view(if turned_b { [1, n, k] } else { [1, k, n] })?;
         gemm.run(stream, &a.view([1, m, k])?, &view_b, &mut c.view_mut([1, m, n])?)
     };
-    let mut contenders = vec![timed("ours", stream, times, ours)];
+    let mut contenders = vec![timer.timed("ours", times, ours)];
     if let Some(cublas) = cublas {
-        contenders.push(Contender::new("cublas", move || {
-            // SAFETY: the buffers live as long as the contenders and hold the matrices; only this one uses its C.
-            Ok(unsafe { cublas.time(&product, times) }? / times)
-        }));
+        // SAFETY: the buffers live as long as the contenders and hold the matrices; only this one uses its C.
+        contenders.push(timer.timed_peer("cublas", times, move || unsafe { cublas.queue(&product) }));
     }
-    contenders.push(timed("copy", stream, times, || stream.copy(&source, &mut target)));
+    contenders.push(timer.timed("copy", times, || stream.copy(&source, &mut target)));
     let layout = if turned_b { "A·Bᵀ" } else { "A·B" };
     let trial = Trial {
         kernel,

@@ -1,6 +1,6 @@
 //! What memory bounds, beside a device-to-device copy of as many bytes.
 
-use super::device::timed;
+use super::device::Timer;
 use super::{Error, Measured, Rate, Trial, all};
 use crate::activation::{silu, swiglu};
 use crate::elementwise::{gate, map, map2};
@@ -10,7 +10,7 @@ use crate::reduce::{self, ArgMax, Sum};
 use crate::rotary::{Layout, Rotary};
 use crate::scan::inclusive;
 use ::runtime::testing::{Draw, Random};
-use ::runtime::{Device, DeviceBuffer, Stream};
+use ::runtime::{Device, DeviceBuffer};
 use kernel_dsl::half::f16;
 use kernel_dsl::{Float, GenericArgument, Number};
 
@@ -22,10 +22,10 @@ const SHAPES: [[usize; 2]; 3] = [[32768, 4096], [4096, 4096], [8192, 1024]];
 
 pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
     let device = Device::cuda(0).map_err(Error::Device)?;
-    let stream = device.stream().map_err(Error::Device)?;
+    let timer = Timer::new(&device)?;
     let mut measured = Vec::new();
     for shape in SHAPES {
-        let mut bench = Bench { stream: &stream, shape, rounds, measured: &mut measured };
+        let mut bench = Bench { timer: &timer, shape, rounds, measured: &mut measured };
         bench.moves()?;
         bench.maps()?;
         bench.reductions()?;
@@ -38,7 +38,7 @@ pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
 
 /// Kernels on matrices of one shape.
 struct Bench<'a> {
-    stream: &'a Stream,
+    timer: &'a Timer,
     shape: [usize; 2],
     rounds: usize,
     measured: &'a mut Vec<Measured>,
@@ -46,7 +46,7 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     fn moves(&mut self) -> Result<(), Error> {
-        let (on, [m, n]) = (self.stream, self.shape);
+        let (on, [m, n]) = (self.timer.stream(), self.shape);
         let (x, mut y) = (self.drawn::<f32>(m * n)?, self.zeros::<f32>(m * n)?);
         self.trial("copy", 8 * m * n, || copy(on, x.view([m, n])?.strided(), y.view_mut([m, n])?.strided()))?;
         self.trial("copy, rows apart", 8 * m * (n - 32), || {
@@ -69,7 +69,7 @@ impl Bench<'_> {
     }
 
     fn maps(&mut self) -> Result<(), Error> {
-        let (on, [m, n]) = (self.stream, self.shape);
+        let (on, [m, n]) = (self.timer.stream(), self.shape);
         let (x, mut y) = (self.drawn::<f32>(m * n)?, self.zeros::<f32>(m * n)?);
         let row = self.drawn::<f32>(n)?;
         self.trial("silu", 8 * m * n, || map(on, silu {}, x.view([m, n])?.strided(), y.view_mut([m, n])?.strided()))?;
@@ -89,7 +89,7 @@ impl Bench<'_> {
     }
 
     fn reductions(&mut self) -> Result<(), Error> {
-        let (on, [m, n]) = (self.stream, self.shape);
+        let (on, [m, n]) = (self.timer.stream(), self.shape);
         let (x, mut y, mut places) = (self.drawn::<f32>(m * n)?, self.zeros::<f32>(m.max(n))?, self.zeros::<u32>(m)?);
         self.trial("row sum", 4 * m * n, || reduce::rows(on, Sum, &x.view([m, n])?, &mut y.range_mut(0..m)?))?;
         self.trial("row arg-max", 4 * m * n, || {
@@ -108,7 +108,7 @@ impl Bench<'_> {
         in_place: &'static str,
         gathered: &'static str,
     ) -> Result<(), Error> {
-        let (on, [m, n]) = (self.stream, self.shape);
+        let (on, [m, n]) = (self.timer.stream(), self.shape);
         let (mut x, mut y) = (self.drawn::<T>(m * n)?, self.zeros::<T>(m * n)?);
         let numbers: Vec<u32> = (0..m).map(|i| (i * 40_503 % m) as u32).collect();
         let numbers = on.device().upload(&numbers).map_err(Error::Device)?;
@@ -121,7 +121,7 @@ impl Bench<'_> {
     }
 
     fn counts(&mut self) -> Result<(), Error> {
-        let (on, [m, n]) = (self.stream, self.shape);
+        let (on, [m, n]) = (self.timer.stream(), self.shape);
         let (x, mut y) = (self.drawn::<f32>(m * n)?, self.zeros::<f32>(m * n)?);
         self.trial("prefix sum of rows", 8 * m * n, || inclusive(on, &x.view([m, n])?, &mut y.view_mut([m, n])?))?;
         self.trial("prefix sum of all", 8 * m * n, || {
@@ -146,8 +146,8 @@ impl Bench<'_> {
         let (source, mut target) = (self.zeros::<u8>(bytes / 2)?, self.zeros::<u8>(bytes / 2)?);
         let times = (LONG_BYTES / bytes).clamp(4, 100) as u32;
         let contenders = vec![
-            timed("ours", self.stream, times, work),
-            timed("copy", self.stream, times, || self.stream.copy(&source, &mut target)),
+            self.timer.timed("ours", times, work),
+            self.timer.timed("copy", times, || self.timer.stream().copy(&source, &mut target)),
         ];
         let [m, n] = self.shape;
         let trial = Trial {
@@ -164,15 +164,15 @@ impl Bench<'_> {
     /// `n` ordinary values: a million that come again and again.
     fn drawn<T: Draw + Number + GenericArgument>(&self, n: usize) -> Result<DeviceBuffer<T>, Error> {
         let few = n.min(1 << 20);
-        let some = self.stream.device().upload(&Random::new(1).values::<T>(few)).map_err(Error::Device)?;
+        let some = self.timer.stream().device().upload(&Random::new(1).values::<T>(few)).map_err(Error::Device)?;
         let mut all = self.zeros::<T>(n)?;
         let again = all.view_mut([n / few, few]).map_err(Error::Device)?;
-        copy(self.stream, some.view([few]).map_err(Error::Device)?.strided(), again.strided())
+        copy(self.timer.stream(), some.view([few]).map_err(Error::Device)?.strided(), again.strided())
             .map_err(Error::Device)?;
         Ok(all)
     }
 
     fn zeros<T: Draw>(&self, n: usize) -> Result<DeviceBuffer<T>, Error> {
-        self.stream.device().zeros(n).map_err(Error::Device)
+        self.timer.stream().device().zeros(n).map_err(Error::Device)
     }
 }

@@ -1,13 +1,13 @@
 //! Integers: products beside cuBLAS in `f32` and beside what the device makes of `dp4a` alone, those of few rows beside a copy.
 
 use super::cublas::{Cublas, Product};
-use super::device::{drawn, timed};
+use super::device::{Timer, drawn};
 use super::{Contender, Error, Measured, Rate, Trial, all};
 use crate::quant::igemm::Output;
 use crate::quant::peak::dp4a_peak;
 use crate::quant::{Format, Igemm, Quantised, Weights};
 use ::runtime::testing::{Draw, Random};
-use ::runtime::{Device, DeviceBuffer, Stream};
+use ::runtime::{Device, DeviceBuffer};
 use kernel_dsl::half::f16;
 use kernel_dsl::{Float, GenericArgument};
 
@@ -35,10 +35,10 @@ const OPERATIONS_PER_NS: f64 = 1e5;
 
 pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
     let device = Device::cuda(0).map_err(Error::Device)?;
-    let stream = device.stream().map_err(Error::Device)?;
-    let cublas = Cublas::open()?;
+    let timer = Timer::new(&device)?;
+    let cublas = Cublas::open(timer.stream())?;
     let drawn = Drawn::new(&device)?;
-    let on = On { stream: &stream, cublas: cublas.as_ref(), drawn: &drawn, rounds };
+    let on = On { timer: &timer, cublas: cublas.as_ref(), drawn: &drawn, rounds };
     let mut measured = Vec::new();
     for (shape, turned_b) in PRODUCTS {
         measured.extend(on.product::<f32>("igemm, f32", shape, turned_b)?);
@@ -80,8 +80,8 @@ impl Drawn {
 
 /// Where and how long.
 struct On<'a> {
-    stream: &'a Stream,
-    cublas: Option<&'a Cublas>,
+    timer: &'a Timer,
+    cublas: Option<&'a Cublas<'a>>,
     drawn: &'a Drawn,
     rounds: usize,
 }
@@ -94,8 +94,8 @@ impl On<'_> {
         shape: [usize; 3],
         turned_b: bool,
     ) -> Result<Vec<Measured>, Error> {
-        let On { stream, cublas, rounds, drawn: Drawn { floats, bytes: [a, b] } } = *self;
-        let [m, n, k] = shape;
+        let On { timer, cublas, rounds, drawn: Drawn { floats, bytes: [a, b] } } = *self;
+        let ([m, n, k], stream) = (shape, timer.stream());
         let device = stream.device();
         let scale = |n: usize| device.upload(&vec![0.01f32; n]).map_err(Error::Device);
         let (scale_a, scale_b) = (scale(m)?, scale(n)?);
@@ -112,17 +112,15 @@ impl On<'_> {
             let (a, b) = (Quantised::new(a).scale(scale_a.view([m])?), Quantised::new(b).scale(scale_b.view([n])?));
             igemm.run(stream, a, b, &mut c.view_mut([1, m, n])?)
         };
-        let mut contenders = vec![timed("ours", stream, times, ours)];
+        let mut contenders = vec![timer.timed("ours", times, ours)];
         if let Some(cublas) = cublas {
             let at = [floats[0].device_address(), floats[1].device_address(), theirs.device_address()];
             let product = Product { shape, turned_b, at };
-            contenders.push(Contender::new("cublas, f32", move || {
-                // SAFETY: the buffers live as long as the contenders and hold the matrices; only this one uses its C.
-                Ok(unsafe { cublas.time(&product, times) }? / times)
-            }));
+            // SAFETY: the buffers live as long as the contenders and hold the matrices; only this one uses its C.
+            contenders.push(timer.timed_peer("cublas, f32", times, move || unsafe { cublas.queue(&product) }));
         }
         let peak = Peak::new(device)?;
-        contenders.push(peak.contender(stream, operations));
+        contenders.push(peak.contender(timer, operations));
         let layout = if turned_b { "A·Bᵀ" } else { "A·B" };
         let trial = Trial {
             kernel,
@@ -141,7 +139,8 @@ impl On<'_> {
         format: Format,
         [m, n, k]: [usize; 3],
     ) -> Result<Vec<Measured>, Error> {
-        let On { stream, rounds, drawn: Drawn { floats: [_, numbers], bytes: [_, rows] }, .. } = *self;
+        let On { timer, rounds, drawn: Drawn { floats: [_, numbers], bytes: [_, rows] }, .. } = *self;
+        let stream = timer.stream();
         let device = stream.device();
         let made = || {
             let (w, rows) = (numbers.view_strided([n, k], [k, 1])?, rows.view_strided([n, k], [k, 1])?);
@@ -166,7 +165,7 @@ impl On<'_> {
         let operations = 2.0 * m as f64 * n as f64 * k as f64;
         let ours = || weights.product(stream, &x.view([m, k])?, &mut y.view_mut([m, n])?);
         let contenders =
-            vec![timed("ours", stream, 100, ours), timed("copy", stream, 100, || stream.copy(&source, &mut target))];
+            vec![timer.timed("ours", 100, ours), timer.timed("copy", 100, || stream.copy(&source, &mut target))];
         let trial = Trial {
             kernel,
             shape: format!("{m}x{n}x{k}, activations of {} bits", 8 * size_of::<T>()),
@@ -195,11 +194,11 @@ impl Peak {
     }
 
     /// As long as so many operations would take, of which a `dp4a` is eight.
-    fn contender(mut self, stream: &Stream, operations: f64) -> Contender<'_> {
+    fn contender(mut self, timer: &Timer, operations: f64) -> Contender<'_> {
         let share = operations / (self.x.len() as f64 * TURNS as f64 * 64.0 * 8.0);
-        let mut all = timed("dp4a alone", stream, 1, move || {
+        let mut all = timer.timed("dp4a alone", 1, move || {
             // SAFETY: the kernel stays within its slices, whatever they hold: the oracle ran it (`kernels check`).
-            unsafe { dp4a_peak::launch_unchecked(stream, &self.x, TURNS, &mut self.out) }
+            unsafe { dp4a_peak::launch_unchecked(timer.stream(), &self.x, TURNS, &mut self.out) }
         });
         Contender::new(all.name, move || Ok((all.run)()?.mul_f64(share)))
     }

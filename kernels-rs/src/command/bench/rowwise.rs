@@ -1,10 +1,10 @@
 //! Row kernels beside a copy of as many bytes.
 
-use super::device::{drawn, timed};
+use super::device::{Timer, drawn};
 use super::{Error, Measured, Rate, Trial, all};
 use crate::rowwise::{Norm, Softmax};
 use ::runtime::testing::{Draw, Random};
-use ::runtime::{Device, DeviceBuffer, Stream};
+use ::runtime::{Device, DeviceBuffer};
 use kernel_dsl::half::f16;
 use kernel_dsl::{Float, GenericArgument};
 
@@ -47,13 +47,14 @@ impl<T: Draw + Float + GenericArgument> Rows<T> {
     /// `work` reads and writes as many bytes as `matrices` matrices have; a copy reads half and writes half.
     fn beside_copy(
         &mut self,
-        stream: &Stream,
+        timer: &Timer,
         kernel: &'static str,
         matrices: usize,
         rounds: usize,
         mut work: impl FnMut(&DeviceBuffer<T>, &mut DeviceBuffer<T>, &DeviceBuffer<T>) -> ::runtime::Result<()>,
     ) -> Result<Vec<Measured>, Error> {
         let (times, bytes, [rows, cols]) = (self.times(), matrices * self.bytes(), self.shape);
+        let stream = timer.stream();
         let zeros = |n| stream.device().zeros::<u8>(n).map_err(Error::Device);
         let (source, mut target) = (zeros(bytes / 2)?, zeros(bytes / 2)?);
         let (x, y, column) = (&self.x, &mut self.y, &self.column);
@@ -62,8 +63,8 @@ impl<T: Draw + Float + GenericArgument> Rows<T> {
             shape: format!("{rows}x{cols}, {}", T::SCALAR),
             rate: Some(Rate::Bytes(bytes as f64)),
             contenders: vec![
-                timed("ours", stream, times, move || work(x, y, column)),
-                timed("copy", stream, times, || stream.copy(&source, &mut target)),
+                timer.timed("ours", times, move || work(x, y, column)),
+                timer.timed("copy", times, || stream.copy(&source, &mut target)),
             ],
             after: Box::new(|| ()),
         };
@@ -74,27 +75,28 @@ impl<T: Draw + Float + GenericArgument> Rows<T> {
 /// Softmax and its logarithm.
 pub(super) fn softmax(rounds: usize) -> Result<Vec<Measured>, Error> {
     let device = Device::cuda(0).map_err(Error::Device)?;
-    let stream = device.stream().map_err(Error::Device)?;
+    let timer = Timer::new(&device)?;
     let mut measured = Vec::new();
     for shape in SHAPES {
-        softmax_of::<f32>(&stream, shape, rounds, &mut measured)?;
+        softmax_of::<f32>(&timer, shape, rounds, &mut measured)?;
     }
-    softmax_of::<f16>(&stream, [32768, 4096], rounds, &mut measured)?;
+    softmax_of::<f16>(&timer, [32768, 4096], rounds, &mut measured)?;
     Ok(measured)
 }
 
 fn softmax_of<T: Draw + Float + GenericArgument>(
-    stream: &Stream,
+    timer: &Timer,
     shape: [usize; 2],
     rounds: usize,
     measured: &mut Vec<Measured>,
 ) -> Result<(), Error> {
-    let mut memory = Rows::<T>::new(stream.device(), shape)?;
+    let mut memory = Rows::<T>::new(timer.stream().device(), shape)?;
+    let stream = timer.stream();
     let mut one = |kernel, softmax: Softmax<'_>| {
         let work = |x: &DeviceBuffer<T>, y: &mut DeviceBuffer<T>, _: &DeviceBuffer<T>| {
             softmax.run(stream, &x.view(shape)?, &mut y.view_mut(shape)?)
         };
-        memory.beside_copy(stream, kernel, 2, rounds, work)
+        memory.beside_copy(timer, kernel, 2, rounds, work)
     };
     measured.extend(one("softmax", Softmax::new())?);
     measured.extend(one("log-softmax", Softmax::new().log())?);
@@ -105,34 +107,34 @@ fn softmax_of<T: Draw + Float + GenericArgument>(
 /// Layer norm and RMS norm, each alone and with the residual added.
 pub(super) fn norm(rounds: usize) -> Result<Vec<Measured>, Error> {
     let device = Device::cuda(0).map_err(Error::Device)?;
-    let stream = device.stream().map_err(Error::Device)?;
+    let timer = Timer::new(&device)?;
     let mut measured = Vec::new();
     for shape in SHAPES {
-        norm_of::<f32>(&stream, shape, rounds, &mut measured)?;
+        norm_of::<f32>(&timer, shape, rounds, &mut measured)?;
     }
-    norm_of::<f16>(&stream, [32768, 4096], rounds, &mut measured)?;
+    norm_of::<f16>(&timer, [32768, 4096], rounds, &mut measured)?;
     Ok(measured)
 }
 
 fn norm_of<T: Draw + Float + GenericArgument>(
-    stream: &Stream,
+    timer: &Timer,
     shape: [usize; 2],
     rounds: usize,
     measured: &mut Vec<Measured>,
 ) -> Result<(), Error> {
     const EPSILON: f32 = 1e-5;
-    let mut memory = Rows::<T>::new(stream.device(), shape)?;
-    let elements = shape.iter().product();
+    let mut memory = Rows::<T>::new(timer.stream().device(), shape)?;
+    let (stream, elements) = (timer.stream(), shape.iter().product());
     let residual: DeviceBuffer<T> = drawn(stream.device(), &mut Random::new(2), elements)?;
     let mut z = stream.device().zeros::<T>(elements).map_err(Error::Device)?;
-    measured.extend(memory.beside_copy(stream, "rms norm", 2, rounds, |x, y, w| {
+    measured.extend(memory.beside_copy(timer, "rms norm", 2, rounds, |x, y, w| {
         Norm::rms(EPSILON).weight(&w.view([shape[1]])?).run(stream, &x.view(shape)?, &mut y.view_mut(shape)?)
     })?);
-    measured.extend(memory.beside_copy(stream, "layer norm", 2, rounds, |x, y, w| {
+    measured.extend(memory.beside_copy(timer, "layer norm", 2, rounds, |x, y, w| {
         let w = w.view([shape[1]])?;
         Norm::layer(EPSILON).weight(&w).bias(&w).run(stream, &x.view(shape)?, &mut y.view_mut(shape)?)
     })?);
-    measured.extend(memory.beside_copy(stream, "rms norm of a sum", 4, rounds, |x, y, w| {
+    measured.extend(memory.beside_copy(timer, "rms norm of a sum", 4, rounds, |x, y, w| {
         let (w, residual, mut z) = (w.view([shape[1]])?, residual.view(shape)?, z.view_mut(shape)?);
         let added = Some((&residual, &mut z));
         Norm::rms(EPSILON).weight(&w).run_added(stream, &x.view(shape)?, added, &mut y.view_mut(shape)?, None)

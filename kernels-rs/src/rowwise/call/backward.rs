@@ -1,8 +1,9 @@
 //! The ways back as one calls them.
 
-use super::plan::{Placed, Team, queue, wide};
+use super::plan::{Team, queue, wide};
 use super::{Norm, Softmax};
 use crate::Queue;
+use crate::access::rows_begin_at;
 use crate::rowwise::backward::{norm_backward, norm_columns, norm_columns_sum, softmax_backward};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
@@ -29,13 +30,8 @@ impl Softmax<'_> {
         dx: &mut BufferViewMut<'_, T, 2>,
     ) -> Result<(), Error> {
         let [rows, cols] = y.extents();
-        let wide = wide::<T>(cols, |wide| {
-            vec![
-                Placed::at(y, y.strides(), wide),
-                Placed::at(dy, dy.strides(), wide),
-                Placed::at(&*dx, dx.strides(), wide),
-            ]
-        });
+        let wide =
+            wide::<T>(cols, |wide| vec![rows_begin_at(y, wide), rows_begin_at(dy, wide), rows_begin_at(&*dx, wide)]);
         let constants = [T::CONSTANT, Constant::Bool(self.log)].into_iter();
         let constants: Vec<_> = constants.chain(Team::of(on.device(), rows, cols, KEEPS).constants(wide)).collect();
         let call = softmax_backward::<T, false, 32, 8, 1, 8, 8>::call(self.scale, y, dy, dx);
@@ -60,12 +56,8 @@ impl<W: Float + GenericArgument> Norm<'_, W> {
     ) -> Result<(), Error> {
         let [rows, cols] = z.extents();
         let wide = wide::<T>(cols, |wide| {
-            let all = [
-                Placed::at(z, z.strides(), wide),
-                Placed::at(dy, dy.strides(), wide),
-                Placed::at(&*dz, dz.strides(), wide),
-            ];
-            all.into_iter().chain(self.weight.map(|weight| Placed::at(weight, weight.strides(), wide))).collect()
+            let all = [rows_begin_at(z, wide), rows_begin_at(dy, wide), rows_begin_at(&*dz, wide)];
+            all.into_iter().chain(self.weight.map(|weight| rows_begin_at(weight, wide))).collect()
         });
         let none = on.scratch::<W>(0)?;
         let none = none.view([0])?;
@@ -95,8 +87,8 @@ impl<W: Float + GenericArgument> Norm<'_, W> {
         let slab = rows.div_ceil(SLABS).max(SLAB);
         let shape = [rows.div_ceil(slab), 2, cols];
         let mut parts = on.scratch::<f32>(shape.iter().product())?;
-        let quads = cols.is_multiple_of(4)
-            && [Placed::at(z, z.strides(), 4), Placed::at(dy, dy.strides(), 4)].into_iter().all(Placed::so);
+        let quads =
+            cols.is_multiple_of(4) && [rows_begin_at(z, 4), rows_begin_at(dy, 4)].into_iter().all(|begins| begins);
         let constants = [T::CONSTANT, Constant::Usize(if quads { 4 } else { 1 })];
         let mut written = parts.view_mut(shape)?;
         let call = norm_columns::<T, 1>::call(z, saved, dy, slab, &mut written);

@@ -1,7 +1,8 @@
 //! Cross-entropy as one calls it.
 
-use super::plan::{Placed, Team, queue, wide};
+use super::plan::{Team, queue, wide};
 use crate::Queue;
+use crate::access::rows_begin_at;
 use crate::rowwise::loss::{cross_entropy, cross_entropy_backward};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
@@ -54,7 +55,7 @@ impl CrossEntropy {
         log_sum: &mut BufferViewMut<'_, f32, 1>,
     ) -> Result<(), Error> {
         let [rows, cols] = logits.extents();
-        let wide = wide::<T>(cols, |wide| vec![Placed::at(logits, logits.strides(), wide)]);
+        let wide = wide::<T>(cols, |wide| vec![rows_begin_at(logits, wide)]);
         let [threads, of_block, wide, pieces, _] = Team::of(on.device(), rows, cols, AT_ONCE).constants(wide);
         let call = cross_entropy::<T, 32, 8, 1, 8>::call(self.smoothing, logits, labels, loss, log_sum);
         // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them, a label's
@@ -75,9 +76,7 @@ impl CrossEntropy {
         gradient: &BufferView<'_, f32, 1>,
         dx: &mut BufferViewMut<'_, T, 2>,
     ) -> Result<(), Error> {
-        let wide = wide::<T>(logits.extents()[1], |wide| {
-            vec![Placed::at(logits, logits.strides(), wide), Placed::at(&*dx, dx.strides(), wide)]
-        });
+        let wide = wide::<T>(logits.extents()[1], |wide| vec![rows_begin_at(logits, wide), rows_begin_at(&*dx, wide)]);
         let pieces = (2 * AT_ONCE as usize / wide).min(4);
         let constants =
             [T::CONSTANT, Constant::Usize(256), Constant::Usize(wide as u32), Constant::Usize(pieces as u32)];

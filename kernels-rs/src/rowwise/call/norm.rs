@@ -1,7 +1,8 @@
 //! Layer norm and RMS norm as one calls them.
 
-use super::plan::{Placed, Team, queue, wide};
+use super::plan::{Team, queue, wide};
 use crate::Queue;
+use crate::access::rows_begin_at;
 use crate::rowwise::norm::{norm_quantised, norm_rows};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Element, Float, GenericArgument};
@@ -99,7 +100,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
             types.into_iter().chain(team.constants(wide)).collect::<Vec<_>>()
         };
         let team = Team::of(on.device(), x.extents()[0], x.extents()[1], KEEPS);
-        let wide = self.wide(x, &added, |wide| Placed::at(&*y, y.strides(), wide));
+        let wide = self.wide(x, &added, |wide| rows_begin_at(&*y, wide));
         let (mut no_t, no_w, mut no_f) = (on.scratch::<T>(0)?, on.scratch::<W>(0)?, on.scratch::<f32>(0)?);
         let no_w = no_w.view([0])?;
         let (weight, bias) = (self.weight.unwrap_or(&no_w), self.bias.unwrap_or(&no_w));
@@ -139,7 +140,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         scales: &mut BufferViewMut<'_, f32, 1>,
     ) -> Result<(), Error> {
         let team = Team::of(on.device(), x.extents()[0], x.extents()[1], KEEPS);
-        let wide = self.wide(x, &added, |wide| Placed::at(&*q, q.strides(), wide));
+        let wide = self.wide(x, &added, |wide| rows_begin_at(&*q, wide));
         let (mut no_t, no_w) = (on.scratch::<T>(0)?, on.scratch::<W>(0)?);
         let no_w = no_w.view([0])?;
         let (weight, bias) = (self.weight.unwrap_or(&no_w), self.bias.unwrap_or(&no_w));
@@ -168,16 +169,16 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         &self,
         x: &BufferView<'_, T, 2>,
         added: &Added<'_, '_, T>,
-        output: impl Fn(usize) -> Placed,
+        output: impl Fn(usize) -> bool,
     ) -> usize {
         wide::<T>(x.extents()[1], |wide| {
-            let mut all = vec![Placed::at(x, x.strides(), wide), output(wide)];
+            let mut all = vec![rows_begin_at(x, wide), output(wide)];
             for each in [self.weight, self.bias].into_iter().flatten() {
-                all.push(Placed::at(each, each.strides(), wide));
+                all.push(rows_begin_at(each, wide));
             }
             if let Some((residual, z)) = added {
-                all.push(Placed::at(*residual, residual.strides(), wide));
-                all.push(Placed::at(&**z, z.strides(), wide));
+                all.push(rows_begin_at(*residual, wide));
+                all.push(rows_begin_at(&**z, wide));
             }
             all
         })

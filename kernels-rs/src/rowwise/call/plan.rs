@@ -1,7 +1,7 @@
 //! How many threads share a row, and how its instance is named to the runtime.
 
 use kernel_dsl::compiler::hir::Constant;
-use kernel_dsl::launcher::{Argument, Call, ViewArgument};
+use kernel_dsl::launcher::Call;
 use runtime::{Device, Error};
 
 use crate::Queue;
@@ -55,35 +55,14 @@ impl Team {
     }
 }
 
-/// An array that has to be aligned for wide accesses.
-#[derive(Clone, Copy)]
-pub(crate) struct Placed(bool);
-
-impl Placed {
-    /// Whether it is.
-    pub fn so(self) -> bool {
-        self.0
-    }
-
-    /// Whether `view` lets `wide` elements of each of its rows move at once, in accesses of 16 bytes at most.
-    pub fn at<'a, T, const R: usize>(view: impl ViewArgument<'a, T, R>, strides: [usize; R], wide: usize) -> Placed {
-        let Argument::Memory(memory) = view.argument() else { return Placed(false) };
-        let outer = strides.split_last().map_or(&[][..], |(_, outer)| outer);
-        let together = wide * size_of::<T>();
-        Placed(
-            memory.address().is_multiple_of(together as u64) && outer.iter().all(|stride| stride.is_multiple_of(wide)),
-        )
-    }
-}
-
-/// Elements that an access takes: 16 bytes of `T` where everything is placed so, else one.
-pub(super) fn wide<T>(cols: usize, placed: impl Fn(usize) -> Vec<Placed>) -> usize {
+/// Elements that an access takes: 16 bytes of `T` where all arrays' rows begin at as many, as `begin` says, else one.
+pub(super) fn wide<T>(cols: usize, begin: impl Fn(usize) -> Vec<bool>) -> usize {
     let wide = match size_of::<T>() {
         2 => 8,
         4 => 4,
         _ => 1,
     };
-    if cols.is_multiple_of(wide) && placed(wide).iter().all(|placed| placed.so()) { wide } else { 1 }
+    if cols.is_multiple_of(wide) && begin(wide).into_iter().all(|begins| begins) { wide } else { 1 }
 }
 
 /// Queues the kernel of `call` as the instance of `constants`, whichever it was made for: all take the same arguments.

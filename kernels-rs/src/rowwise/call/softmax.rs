@@ -1,7 +1,8 @@
 //! Softmax as one calls it.
 
-use super::plan::{Placed, Team, queue, wide};
+use super::plan::{Team, queue, wide};
 use crate::Queue;
+use crate::access::rows_begin_at;
 use crate::rowwise::softmax::softmax_rows;
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
@@ -92,9 +93,9 @@ impl<'a> Softmax<'a> {
         let masked = self.bias.is_some() || self.keep.is_some() || self.queries > 0;
         let team = Team::of(on.device(), rows, cols, if masked { 16 } else { 32 });
         let wide = wide::<T>(cols, |wide| {
-            let mut all = vec![Placed::at(x, x.strides(), wide), Placed::at(&*y, y.strides(), wide)];
-            all.extend(self.bias.map(|bias| Placed::at(bias, bias.strides(), wide)));
-            all.extend(self.keep.map(|keep| Placed::at(keep, keep.strides(), wide)));
+            let mut all = vec![rows_begin_at(x, wide), rows_begin_at(&*y, wide)];
+            all.extend(self.bias.map(|bias| rows_begin_at(bias, wide)));
+            all.extend(self.keep.map(|keep| rows_begin_at(keep, wide)));
             all
         });
         let (no_bias, no_keep) = (on.scratch::<f32>(0)?, on.scratch::<u8>(0)?);

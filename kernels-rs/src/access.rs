@@ -1,0 +1,24 @@
+//! How much of a row an access can take.
+
+use kernel_dsl::launcher::{Argument, Shape, ViewArgument};
+
+/// Whether all rows of a view begin at multiples of `n` elements.
+pub(crate) fn rows_begin_at<'a, T, const R: usize>(view: impl ViewArgument<'a, T, R>, n: usize) -> bool {
+    shape_at(&view.argument(), n).is_some()
+}
+
+/// Whether they end there, too.
+pub(crate) fn rows_are_whole<'a, T, const R: usize>(view: impl ViewArgument<'a, T, R>, n: usize) -> bool {
+    let argument = view.argument();
+    shape_at(&argument, n).is_some_and(|extents| extents.last().is_some_and(|cols| cols.is_multiple_of(n as u64)))
+}
+
+/// The extents of a view whose rows begin at multiples of `n` elements.
+fn shape_at<'m>(argument: &'m Argument<'_>, n: usize) -> Option<&'m [u64]> {
+    let Argument::Memory(memory) = argument else { return None };
+    let Shape::View { extents, strides } = memory.shape() else { return None };
+    let (_, outer) = strides.split_last()?;
+    let n = n as u64;
+    let begin = memory.address().is_multiple_of(n * u64::from(memory.element().bytes()));
+    (begin && outer.iter().all(|stride| stride.is_multiple_of(n))).then_some(extents)
+}
