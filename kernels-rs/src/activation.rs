@@ -1,4 +1,8 @@
 //! Activation functions, for kernels of this crate and of others to call.
+//!
+//! Those named `fast_…` use the hardware's approximations, to a relative error of 10⁻⁵ where the others have some 3·10⁻⁷, and take a third of the
+//! instructions: 10 an element rather than 30. Of arrays of 16 bits, where memory brings an element every 28 instructions of an H200, they are what
+//! keeps up with it.
 
 use kernel_dsl::prelude::*;
 
@@ -43,4 +47,35 @@ pub fn geglu(a: f32, b: f32) -> f32 {
 #[device(value)]
 pub fn geglu_tanh(a: f32, b: f32) -> f32 {
     gelu_tanh(a) * b
+}
+
+/// The sigmoid, 1 / (1 + e⁻ˣ), by approximations: to a relative error of 10⁻⁵, that of e⁻ˣ where x is −88; 0 below.
+#[device]
+pub fn fast_sigmoid(x: f32) -> f32 {
+    fast::rcp(1.0 + fast::exp(-x))
+}
+
+/// [`silu`](silu()) to a relative error of 10⁻⁵; 0 below −88.
+#[device(value)]
+pub fn fast_silu(x: f32) -> f32 {
+    x * fast_sigmoid(x)
+}
+
+/// [`gelu_tanh`](gelu_tanh()), as x · sigmoid(2·√(2/π)·(x + 0.044715·x³)), to a relative error of 10⁻⁵; 0 below −10.
+#[device(value)]
+pub fn fast_gelu_tanh(x: f32) -> f32 {
+    let twice = 1.595_769_1 * (0.044_715 * x * x).mul_add(x, x);
+    x * fast_sigmoid(twice)
+}
+
+/// `fast_silu(a)` · b.
+#[device(value)]
+pub fn fast_swiglu(a: f32, b: f32) -> f32 {
+    fast_silu(a) * b
+}
+
+/// `fast_gelu_tanh(a)` · b.
+#[device(value)]
+pub fn fast_geglu_tanh(a: f32, b: f32) -> f32 {
+    fast_gelu_tanh(a) * b
 }

@@ -125,7 +125,7 @@ fn attention_multiplies() {
 /// What is bound by memory wants warps, and no local memory.
 #[test]
 fn what_streams_leaves_room_for_warps() {
-    let few = costs::<gemv_across<f32, f32, f32, Identity, 1, 8, 8, 4>>()
+    let few = costs::<gemv_across<f32, f32, f32, Identity, 1, 8, 16, 256, 4>>()
         .into_iter()
         .chain(costs::<gemv_along<f32, f32, f32, Identity, 1, 1, 4, 4>>());
     for Cost { name, resources, .. } in few.chain(costs::<sum_splits<f32, Identity, 4>>()) {
@@ -146,7 +146,7 @@ fn what_moves_memory_fills_the_multiprocessor() {
     let moves = costs::<copy_rows<f32, 4, 4, 1>>()
         .into_iter()
         .chain(costs::<fill_rows<f32, 4>>())
-        .chain(costs::<gather_rows<f32, 4>>())
+        .chain(costs::<gather_rows<f32, 4, 2>>())
         .chain(costs::<transpose_tiles<f32, 4, 4, 1, 64, 4, 2>>());
     for Cost { name, resources, .. } in moves {
         assert!(resources.registers <= REGISTERS / 2048, "{name}: {} registers", resources.registers);
@@ -166,8 +166,8 @@ fn what_memory_bounds_spills_nothing() {
         .chain(costs::<reduce_rows<f32, Sum, 256, 4, 1>>())
         .chain(costs::<reduce_parts<f32, Sum, 4>>())
         .chain(costs::<reduce_columns<f32, Sum, 4>>())
-        .chain(costs::<rotate<f32, true, 4>>())
-        .chain(costs::<rotate_in_place<f32, true, 4>>())
+        .chain(costs::<rotate<f32, true, 4, 1>>())
+        .chain(costs::<rotate_in_place<f32, true, 4, 1>>())
         .chain(costs::<scan_rows<f32, true, 4>>());
     for Cost { name, resources, .. } in all {
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
@@ -211,7 +211,7 @@ fn blocks_are_multiplied() {
         // Less a float, and a product of scales, for each of 32 sums.
         assert!(100 * (256 + 3 * 32) >= 75 * hot.slots, "{name}: {} slots", hot.slots);
     }
-    for Cost { name, resources, .. } in costs::<gemv_quantised<f32, f32, Identity, 8, true, 1, 4, 4096, 4>>() {
+    for Cost { name, resources, .. } in costs::<gemv_quantised<f32, f32, Identity, 8, true, 1, 4, 512, 4096, 2, 4>>() {
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
         assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
     }
@@ -238,7 +238,7 @@ fn what_repacks_leaves_room_for_warps() {
 fn rows_stay_in_registers() {
     let costs = costs::<softmax_rows<f32, false, false, 256, 1, 4, 4, 2>>()
         .into_iter()
-        .chain(costs::<norm_rows<f32, f32, f32, true, 256, 1, 4, 4, 2>>())
+        .chain(costs::<norm_rows<f32, f32, f32, true, false, true, 512, 1, 4, 2, 2>>())
         .chain(costs::<norm_quantised<f32, f32, false, 256, 1, 4, 4, 2>>())
         .chain(costs::<softmax_backward<f32, false, 512, 1, 4, 2, 2>>())
         .chain(costs::<norm_backward<f32, f32, true, 512, 1, 4, 2, 2>>())

@@ -43,7 +43,7 @@ pub fn attention_delta<T: Float>(o: View<T, 4>, d_o: View<T, 4>, mut delta: View
 #[kernel(
     block = 128, max_registers = 168,
     grid = (out.dim(2).div_ceil(KEYS) * out.dim(3).div_ceil(W), out.dim(1), out.dim(0)),
-    tolerance(out(relative = 8e-3, absolute = 1e-4)),
+    tolerance(out(relative = 1e-4, absolute = 1e-4)),
     instances(T = f32, M = Plain, W = 64, V = 4, OF = 0 | 1 | 2),
     derived(Q = W / 32, L = (W * 2).div_ceil(128)),
 )]

@@ -188,12 +188,14 @@ impl Attention {
     ) -> Result<(), Error> {
         let ([batch, heads, queries, _], [_, _, keys, _]) = (q.extents(), k.extents());
         let rows = mask.rows(heads, [queries, keys])?;
-        let blocks = mask.blocks()?;
+        let (blocks, order) = (mask.blocks()?, mask.order()?);
         // SAFETY: the mask's lists are noted as read by the launch, which is queued before the mask's borrow ends; they are of these extents, and within one
         // another.
-        let pattern = unsafe { Listed { rows: rows.detached(), blocks: blocks.detached(), size: mask.size() } };
+        let pattern = unsafe {
+            Listed { rows: rows.detached(), blocks: blocks.detached(), size: mask.size(), order: order.detached() }
+        };
         let attend = || self.any(on, q, k, v, o, lse, Plain, pattern, Whole, [batch, queries], mask.size() > 64);
-        on.reading(&rows, || on.reading(&blocks, attend))
+        on.reading(&rows, || on.reading(&blocks, || on.reading(&order, attend)))
     }
 
     /// The factor of products of so many elements.
@@ -290,8 +292,15 @@ impl Attention {
     ) -> Result<(), Error> {
         let Operands { q, k, v, o } = operands;
         let scale = self.factor(q.extents()[3]);
-        // Where rows have more and less to do, blocks of both kinds run side by side.
-        let wave = if self.right < k.extents()[2] { on.device().facts().multiprocessors as usize } else { 0 };
+        // Where rows have more and less to do, those with most come first; and if all blocks run at once, two on each multiprocessor, each has one of
+        // those and one of the others.
+        let multiprocessors = on.device().facts().multiprocessors as usize;
+        let blocks = longest.div_ceil(BM) * q.extents()[1] * v.extents()[3].div_ceil(W) * count;
+        let wave = match (self.right < k.extents()[2], blocks <= 2 * multiprocessors) {
+            (false, _) => 0,
+            (true, true) => multiprocessors,
+            (true, false) => blocks,
+        };
         // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them, whatever its sequences and
         // its pattern say; the oracle ran it at and around every edge of its tiles (`kernels check`). What the score does is the caller's promise.
         unsafe {

@@ -84,12 +84,16 @@ impl BlockMask {
             }
             starts.push(blocks.len() as u32);
         }
+        // The same order for lists of one length, so that neighbours share keys.
+        let mut order: Vec<u32> = (0..self.lists.len() as u32).collect();
+        order.sort_by_key(|place| std::cmp::Reverse(self.lists[*place as usize].len()));
         Ok(DeviceMask {
             size: self.size,
             heads: self.heads,
             lengths: self.lengths,
             starts: on.keep(on.device().upload(&starts)?)?,
             blocks: on.keep(on.device().upload(&blocks)?)?,
+            order: on.keep(on.device().upload(&order)?)?,
         })
     }
 }
@@ -102,6 +106,7 @@ pub struct DeviceMask {
     lengths: [usize; 2],
     starts: Memory<u32>,
     blocks: Memory<u32>,
+    order: Memory<u32>,
 }
 
 impl DeviceMask {
@@ -127,6 +132,11 @@ impl DeviceMask {
                 self.heads, lengths[0], lengths[1]
             ),
         })
+    }
+
+    /// Head · tiles of queries + tile, in the order in which blocks of threads take them.
+    pub(super) fn order(&self) -> Result<BufferView<'_, u32, 1>, Error> {
+        self.order.view([self.order.len()])
     }
 
     /// The blocks of all lists.

@@ -77,6 +77,10 @@ mod items {
 
     /// The tiles of keys that a tile of queries looks at.
     pub trait Pattern: Copy {
+        /// What block `id` of a grid has: a tile of queries, of `rows`, a head, of `heads`, and one of `others` pieces of sequences; and
+        /// in which order, as far as the host's `wave` says it.
+        fn assigned(&self, id: usize, rows: usize, heads: usize, others: usize, wave: usize) -> (usize, usize, usize);
+
         /// Where the list of tiles begins, and how many they are: of a head's `row`-th tile of queries, which see keys from `begin` to
         /// `end` at most.
         fn tiles(&self, head: usize, row: usize, begin: usize, end: usize) -> (usize, usize);
@@ -90,6 +94,20 @@ mod items {
     pub struct Dense;
 
     impl Pattern for Dense {
+        /// Without a `wave` in order, so that blocks which run at once share keys. With one, the rows that have most to do come first, and the second
+        /// of two waves of blocks runs backwards: so a multiprocessor that has a long one gets a short one beside it.
+        fn assigned(&self, id: usize, rows: usize, heads: usize, others: usize, wave: usize) -> (usize, usize, usize) {
+            let all = heads * others;
+            let (mut tile, mut other) = (id % rows, id / rows);
+            if wave > 0 {
+                let (chunk, first) = (id / wave, id / wave * wave);
+                let last = (rows * all).min(first + wave) - 1;
+                let rank = if chunk % 2 == 1 { last - (id - first) } else { id };
+                (tile, other) = (rows - 1 - rank / all, rank % all);
+            }
+            (tile, other % heads, other / heads)
+        }
+
         fn tiles(&self, _head: usize, _row: usize, begin: usize, end: usize) -> (usize, usize) {
             let first = begin / KEYS;
             (first, if begin < end { end.div_ceil(KEYS) - first } else { 0 })
@@ -109,9 +127,24 @@ mod items {
         pub blocks: View<u32, 1>,
         /// Keys of a block.
         pub size: usize,
+        /// Head · tiles of queries + tile, those with the longest lists first.
+        pub order: View<u32, 1>,
     }
 
     impl Pattern for Listed {
+        /// The longest lists first: what comes last is short, and evens out what multiprocessors have had.
+        fn assigned(
+            &self,
+            id: usize,
+            rows: usize,
+            _heads: usize,
+            others: usize,
+            _wave: usize,
+        ) -> (usize, usize, usize) {
+            let place = self.order[id / others] as usize;
+            (place % rows, place / rows, id % others)
+        }
+
         fn tiles(&self, head: usize, row: usize, _begin: usize, _end: usize) -> (usize, usize) {
             let first = self.rows[(head, row)] as usize;
             let each = self.size / KEYS;

@@ -6,8 +6,9 @@ use crate::{Memory, Passed, Queue};
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// Blocks of a multiprocessor that keep its memory busy: each has 32 KB under way. More of them have more to bring together.
-const RESIDENT: usize = 2;
+/// Blocks of a multiprocessor that keep its memory busy where a number has two bytes or one: each has 16 KB under way. Of four bytes half as many
+/// do. More of them have more to bring together.
+const RESIDENT: usize = 4;
 /// What keys of a split are a multiple of, at least.
 const TURN: usize = 32;
 
@@ -18,7 +19,31 @@ pub struct Scratch {
     logs: Memory<f32>,
     ended: Memory<u32>,
     shape: [usize; 3],
-    splits: usize,
+    splits: Splits,
+}
+
+/// Parts of a sequence's keys.
+#[derive(Clone, Copy, Debug)]
+enum Splits {
+    /// So many.
+    Exactly(usize),
+    /// So many at most, as a cache's numbers make it.
+    Filling(usize),
+}
+
+impl Splits {
+    fn most(self) -> usize {
+        let (Splits::Exactly(n) | Splits::Filling(n)) = self;
+        n
+    }
+
+    /// For a cache of numbers of so many bytes.
+    fn of(self, bytes: usize) -> usize {
+        match self {
+            Splits::Filling(n) if bytes >= 4 => n.div_ceil(2),
+            Splits::Exactly(n) | Splits::Filling(n) => n,
+        }
+    }
 }
 
 impl Scratch {
@@ -27,11 +52,11 @@ impl Scratch {
     /// # Errors
     /// Where memory is short.
     pub fn new(on: &impl Queue, shape: [usize; 3], groups: usize, room: usize) -> Result<Scratch, Error> {
-        let [sequences, heads, width] = shape;
+        let [sequences, heads, _] = shape;
         let blocks = sequences * heads.min(groups.max(1) * heads.div_ceil(groups.max(1)).div_ceil(4));
         let full = (RESIDENT * on.device().facts().multiprocessors as usize / blocks.max(1)).max(1);
         let each = room.div_ceil(full).next_multiple_of(TURN).max(TURN);
-        Scratch::with_splits(on, [sequences, heads, width], room.div_ceil(each))
+        Scratch::made(on, shape, Splits::Filling(room.div_ceil(each)))
     }
 
     /// The same, with keys in so many splits.
@@ -39,11 +64,14 @@ impl Scratch {
     /// # Errors
     /// Where memory is short.
     pub fn with_splits(on: &impl Queue, shape: [usize; 3], splits: usize) -> Result<Scratch, Error> {
+        Scratch::made(on, shape, Splits::Exactly(splits.max(1)))
+    }
+
+    fn made(on: &impl Queue, shape: [usize; 3], splits: Splits) -> Result<Scratch, Error> {
         let [sequences, heads, width] = shape;
-        let splits = splits.max(1);
         Ok(Scratch {
-            parts: on.scratch(sequences * heads * splits * width)?,
-            logs: on.scratch(sequences * heads * splits * 2)?,
+            parts: on.scratch(sequences * heads * splits.most() * width)?,
+            logs: on.scratch(sequences * heads * splits.most() * 2)?,
             ended: on.keep(on.device().zeros(sequences * heads)?)?,
             shape,
             splits,
@@ -159,11 +187,11 @@ impl Decode {
         let groups = k.extents()[1];
         let Scratch { parts, logs, ended, shape: [_, of_heads, of_width], splits } = scratch;
         // Of fewer sequences than it was made for, the first.
-        let splits = *splits;
+        let splits = splits.of(size_of::<K>());
         let of_width = *of_width;
         let strides = [*of_heads * splits * of_width, splits * of_width, of_width, 1];
         let mut parts = parts.view_strided_mut([sequences, heads, splits, width], strides)?;
-        let mut logs = logs.view_mut([sequences, heads, splits, 2])?;
+        let mut logs = logs.view_strided_mut([sequences, heads, splits, 2], [heads * splits * 2, splits * 2, 2, 1])?;
         let counters = ended.len();
         let mut ended = ended.view_mut([counters])?;
         let scale = self.scale.unwrap_or(1.0 / (width.max(1) as f32).sqrt());

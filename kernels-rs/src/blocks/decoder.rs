@@ -2,7 +2,7 @@
 
 use super::cache::{Cache, Tokens};
 use super::heads::{Norms, prepare};
-use crate::activation::swiglu;
+use crate::activation::fast_swiglu;
 use crate::attention::cache::Stored;
 use crate::attention::{Attention, Decode, Scratch};
 use crate::elementwise::gate;
@@ -199,7 +199,7 @@ impl<T: Float + Stored + GenericArgument> DecoderLayer<T> {
         let normed = self.normed(on, &weights.network_norm, x)?;
         let both = self.linear(on, &normed, &weights.gate_and_up, [n, width, 2 * inner])?;
         let mut gated = on.scratch::<T>(n * inner)?;
-        gate(on, swiglu {}, both.view([n, 2 * inner])?.strided(), gated.view_mut([n, inner])?.strided())?;
+        gate(on, fast_swiglu {}, both.view([n, 2 * inner])?.strided(), gated.view_mut([n, inner])?.strided())?;
         self.add(on, &gated, &weights.down, inner, x)
     }
 

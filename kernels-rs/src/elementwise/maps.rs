@@ -1,7 +1,9 @@
 //! y ← f(…) over arrays of one form: planes of rows of pieces.
+//!
+//! The tolerance is for functions that approximate; what comes of others is the same everywhere, to the bit.
 
-use crate::activation::{silu, swiglu};
-use crate::permute::rows::{divided, fetch, place};
+use crate::activation::{fast_silu, fast_swiglu, silu, swiglu};
+use crate::permute::rows::{fetch, place, plane};
 use kernel_dsl::prelude::*;
 
 /// a·b + c, rounded once.
@@ -17,9 +19,12 @@ pub fn multiply_add(a: f32, b: f32, c: f32) -> f32 {
     instances(
         A = f32, Y = f32, F = silu, V = 4, VA = 4 | 1;
         A = f32, Y = f32, F = silu, V = 1, VA = 1;
-        A = f16, Y = f16, F = silu, V = 8, VA = 8
+        A = f16, Y = f16, F = silu, V = 8, VA = 8;
+        A = f32, Y = f32, F = fast_silu, V = 4, VA = 4;
+        A = f16, Y = f16, F = fast_silu, V = 8, VA = 8
     ),
     derived(PA = V / VA),
+    tolerance(y(relative = 1e-6)),
     writes(y = once),
 )]
 #[requires(
@@ -37,8 +42,8 @@ pub fn map_1<
     a: View<A, 5>,
     y: ViewMut<Y, 5>,
 ) {
-    for plane in (block::y()..y.dim(0) * y.dim(1)).step_by(grid::dim_y()) {
-        let (outer, inner) = divided(plane, y.dim(1));
+    for at in (block::y()..y.dim(0) * y.dim(1)).step_by(grid::dim_y()) {
+        let (outer, inner) = plane(at, y.dim(1));
         let (a, y) = (a.at(outer).at(inner), y.at(outer).at(inner));
         let at = grid::index();
         if at < y.dim(0) * y.dim(1) {
@@ -56,9 +61,11 @@ pub fn map_1<
     instances(
         A = f32, B = f32, Y = f32, F = swiglu, V = 4, VA = 4, VB = 4 | 1;
         A = f32, B = f32, Y = f32, F = swiglu, V = 1, VA = 1, VB = 1;
-        A = f16, B = f16, Y = f16, F = swiglu, V = 8, VA = 8, VB = 8
+        A = f16, B = f16, Y = f16, F = swiglu, V = 8, VA = 8, VB = 8;
+        A = f16, B = f16, Y = f16, F = fast_swiglu, V = 8, VA = 8, VB = 8
     ),
     derived(PA = V / VA, PB = V / VB),
+    tolerance(y(relative = 1e-6)),
     writes(y = once),
 )]
 #[requires(
@@ -81,8 +88,8 @@ pub fn map_2<
     b: View<B, 5>,
     y: ViewMut<Y, 5>,
 ) {
-    for plane in (block::y()..y.dim(0) * y.dim(1)).step_by(grid::dim_y()) {
-        let (outer, inner) = divided(plane, y.dim(1));
+    for at in (block::y()..y.dim(0) * y.dim(1)).step_by(grid::dim_y()) {
+        let (outer, inner) = plane(at, y.dim(1));
         let (a, b, y) = (a.at(outer).at(inner), b.at(outer).at(inner), y.at(outer).at(inner));
         let at = grid::index();
         if at < y.dim(0) * y.dim(1) {
@@ -130,8 +137,8 @@ pub fn map_3<
     c: View<C, 5>,
     y: ViewMut<Y, 5>,
 ) {
-    for plane in (block::y()..y.dim(0) * y.dim(1)).step_by(grid::dim_y()) {
-        let (outer, inner) = divided(plane, y.dim(1));
+    for at in (block::y()..y.dim(0) * y.dim(1)).step_by(grid::dim_y()) {
+        let (outer, inner) = plane(at, y.dim(1));
         let (a, b, c, y) = (a.at(outer).at(inner), b.at(outer).at(inner), c.at(outer).at(inner), y.at(outer).at(inner));
         let at = grid::index();
         if at < y.dim(0) * y.dim(1) {

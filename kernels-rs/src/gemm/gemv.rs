@@ -54,21 +54,23 @@ pub fn finish<C: Float, E: Epilogue>(
     }
 }
 
-/// Threads of a block, and the quads of k that a group takes at once.
-#[device]
-const THREADS: usize = 512;
-
-/// C ← epilogue(α·A·B + β·C), B row-major, `R` rows of C a block. The block's `512 / L` groups of `L` lanes take turns at the rows of B, four at a
+/// C ← epilogue(α·A·B + β·C), B row-major, `R` rows of C a block. The block's `THREADS / L` groups of `L` lanes take turns at the rows of B, four at a
 /// time. Products of a group are added in the order of k; groups by a butterfly of each warp's, then warp by warp.
 #[kernel(
-    block = 512,
+    block = THREADS, max_registers = 128,
     grid = (c.dim(2).div_ceil(4 * L), c.dim(1).div_ceil(R), c.dim(0)),
     writes(c = once),
     instances(
-        A = f32, B = f32, C = f32, E = Identity, R = 1, L = 8 | 4, U = 8, V = 4 | 1;
-        A = f32, B = f32, C = f32, E = Identity, R = 2 | 4 | 8, L = 8 | 4, U = 4, V = 4 | 1;
-        A = f16, B = f16, C = f16, E = Identity, R = 1, L = 8 | 4, U = 8, V = 4 | 1;
-        A = f16, B = f16, C = f16, E = Identity, R = 2 | 4 | 8, L = 8 | 4, U = 4, V = 4 | 1
+        A = f32, B = f32, C = f32, E = Identity, R = 1, L = 8, U = 16, THREADS = 256, V = 4 | 1;
+        A = f32, B = f32, C = f32, E = Identity, R = 1, L = 4, U = 8, THREADS = 256, V = 4 | 1;
+        A = f32, B = f32, C = f32, E = Identity, R = 2 | 4, L = 8, U = 8, THREADS = 256, V = 4 | 1;
+        A = f32, B = f32, C = f32, E = Identity, R = 2 | 4, L = 4, U = 4, THREADS = 256, V = 4 | 1;
+        A = f32, B = f32, C = f32, E = Identity, R = 8, L = 8 | 4, U = 4, THREADS = 256, V = 4 | 1;
+        A = f16, B = f16, C = f16, E = Identity, R = 1, L = 8, U = 16, THREADS = 256, V = 4 | 1;
+        A = f16, B = f16, C = f16, E = Identity, R = 1, L = 4, U = 8, THREADS = 256, V = 4 | 1;
+        A = f16, B = f16, C = f16, E = Identity, R = 2 | 4, L = 8, U = 8, THREADS = 256, V = 4 | 1;
+        A = f16, B = f16, C = f16, E = Identity, R = 2 | 4, L = 4, U = 4, THREADS = 256, V = 4 | 1;
+        A = f16, B = f16, C = f16, E = Identity, R = 8, L = 8 | 4, U = 4, THREADS = 256, V = 4 | 1
     ),
 )]
 #[requires(
@@ -83,6 +85,7 @@ pub fn gemv_across<
     const R: usize,
     const L: usize,
     const U: usize,
+    const THREADS: usize,
     const V: usize,
 >(
     alpha: f32,

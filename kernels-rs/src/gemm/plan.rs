@@ -92,8 +92,9 @@ pub fn plan(batch: usize, [m, n, k]: [usize; 3], along: bool, rows: bool, multip
     }
     if rows && m <= 8 {
         let rows = m.max(1).next_power_of_two();
+        // Where there is a block for each multiprocessor they share the memory, however many there are.
         let streamed = |cols: usize, slower: f64| {
-            (batch * n.div_ceil(cols)).div_ceil(sms) as f64 * (k * cols) as f64 * STREAM_NS * slower
+            ((batch * n.div_ceil(cols)) as f64 / sms as f64).max(1.0) * (k * cols) as f64 * STREAM_NS * slower
         };
         if along {
             offer(streamed(32, 1.0), Plan::Along(rows));
@@ -119,8 +120,9 @@ mod tests {
         assert!(matches!(of([512, 6144, 2048]), Plan::Tiles(Tile::Wide, 1) | Plan::Tiles(Tile::Square, 2)));
         assert!(matches!(of([64, 6144, 2048]), Plan::Tiles(Tile::Wide, 7..=11)), "{:?}", of([64, 6144, 2048]));
         assert!(matches!(of([16, 6144, 2048]), Plan::Tiles(Tile::Flat, 8..=11)));
-        assert_eq!(of([4, 6144, 2048]), Plan::Across(4, Lanes::Four));
-        assert_eq!(of([1, 6144, 2048]), Plan::Across(1, Lanes::Four));
+        assert_eq!(of([4, 6144, 2048]), Plan::Across(4, Lanes::Eight));
+        assert_eq!(of([1, 6144, 2048]), Plan::Across(1, Lanes::Eight));
+        assert_eq!(of([1, 2048, 2048]), Plan::Across(1, Lanes::Four));
         assert_eq!(of([1, 8192, 8192]), Plan::Across(1, Lanes::Eight));
         assert_eq!(plan(1, [1, 8192, 8192], true, true, 132), Plan::Along(1));
     }

@@ -182,28 +182,28 @@ impl Gemm {
                 launch!(sum_splits < O, E, V > (alpha, &parts.view(shape)?, splits, beta, c, epilogue))
             }
             Plan::Across(1, Lanes::Eight) => {
-                launch!(gemv_across < T, T, O, E, 1, 8, 8, V > (alpha, a, b, beta, c, epilogue))
+                launch!(gemv_across < T, T, O, E, 1, 8, 16, 256, V > (alpha, a, b, beta, c, epilogue))
             }
             Plan::Across(1, Lanes::Four) => {
-                launch!(gemv_across < T, T, O, E, 1, 4, 8, V > (alpha, a, b, beta, c, epilogue))
+                launch!(gemv_across < T, T, O, E, 1, 4, 8, 256, V > (alpha, a, b, beta, c, epilogue))
             }
             Plan::Across(2, Lanes::Eight) => {
-                launch!(gemv_across < T, T, O, E, 2, 8, 4, V > (alpha, a, b, beta, c, epilogue))
+                launch!(gemv_across < T, T, O, E, 2, 8, 8, 256, V > (alpha, a, b, beta, c, epilogue))
             }
             Plan::Across(2, Lanes::Four) => {
-                launch!(gemv_across < T, T, O, E, 2, 4, 4, V > (alpha, a, b, beta, c, epilogue))
+                launch!(gemv_across < T, T, O, E, 2, 4, 4, 256, V > (alpha, a, b, beta, c, epilogue))
             }
             Plan::Across(4, Lanes::Eight) => {
-                launch!(gemv_across < T, T, O, E, 4, 8, 4, V > (alpha, a, b, beta, c, epilogue))
+                launch!(gemv_across < T, T, O, E, 4, 8, 8, 256, V > (alpha, a, b, beta, c, epilogue))
             }
             Plan::Across(4, Lanes::Four) => {
-                launch!(gemv_across < T, T, O, E, 4, 4, 4, V > (alpha, a, b, beta, c, epilogue))
+                launch!(gemv_across < T, T, O, E, 4, 4, 4, 256, V > (alpha, a, b, beta, c, epilogue))
             }
             Plan::Across(_, Lanes::Eight) => {
-                launch!(gemv_across < T, T, O, E, 8, 8, 4, V > (alpha, a, b, beta, c, epilogue))
+                launch!(gemv_across < T, T, O, E, 8, 8, 4, 256, V > (alpha, a, b, beta, c, epilogue))
             }
             Plan::Across(_, Lanes::Four) => {
-                launch!(gemv_across < T, T, O, E, 8, 4, 4, V > (alpha, a, b, beta, c, epilogue))
+                launch!(gemv_across < T, T, O, E, 8, 4, 4, 256, V > (alpha, a, b, beta, c, epilogue))
             }
             Plan::Along(rows) => {
                 // 16 bytes an access are four or eight elements.

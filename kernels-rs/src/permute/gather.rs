@@ -7,27 +7,43 @@ use kernel_dsl::GenericArgument;
 use kernel_dsl::prelude::*;
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// `y[i]` ← `table[index[i]]`, zeros where there is no such row; `V` elements at once.
+/// `y[i]` ← `table[index[i]]`, zeros where there is no such row; `V` elements at once, `N` times a thread, whose loads are all under way before the
+/// first is waited for: they wait for numbers of rows already.
 #[kernel(
     block = 256,
-    grid = (y.rows() * (y.cols() / V)).div_ceil(256),
-    instances(T = f32, V = 4 | 1; T = f16, V = 8),
+    grid = (y.rows() * (y.cols() / V)).div_ceil(256 * N),
+    instances(T = f32, V = 4 | 1, N = 2; T = f16, V = 8, N = 4),
     writes(y = once),
 )]
 #[requires(
     index.len() == y.rows(), table.cols() == y.cols(), y.cols() % V == 0, table.aligned(V), y.aligned(V),
 )]
-pub fn gather_rows<T: Number, const V: usize>(table: View<T, 2>, index: View<u32, 1>, y: ViewMut<T, 2>) {
+pub fn gather_rows<T: Number, const V: usize, const N: usize>(
+    table: View<T, 2>,
+    index: View<u32, 1>,
+    y: ViewMut<T, 2>,
+) {
     let pieces = y.cols() / V;
-    let at = grid::index();
-    if at < y.rows() * pieces {
-        let (row, piece) = divided(at, pieces);
-        let from = index[row] as usize;
-        let mut v = [T::default(); V];
-        if from < table.rows() {
-            v = table.load((from, piece * V));
+    let mut from = [[0usize; 3]; N];
+    for i in unroll(0..N) {
+        let at = (block::x() * N + i) * 256 + thread::x();
+        if at < y.rows() * pieces {
+            let (row, piece) = divided(at, pieces);
+            from[i] = [index[row] as usize, row, piece * V];
+        } else {
+            from[i] = [0, y.rows(), 0];
         }
-        y.store((row, piece * V), v);
+    }
+    let mut v = [[T::default(); V]; N];
+    for i in unroll(0..N) {
+        if from[i][0] < table.rows() && from[i][1] < y.rows() {
+            v[i] = table.load((from[i][0], from[i][2]));
+        }
+    }
+    for i in unroll(0..N) {
+        if from[i][1] < y.rows() {
+            y.store((from[i][1], from[i][2]), v[i]);
+        }
     }
 }
 
@@ -47,17 +63,17 @@ pub fn gather<T: Number + GenericArgument>(
     let whole = table.strided().reshaped([1, 1, rows, n]).is_ok_and(|x| together(&x, wide))
         && y.reborrow().strided().reshaped([1, 1, tokens, n]).is_ok_and(|mut y| together_mut(&mut y, wide));
     macro_rules! by {
-        ($v:literal) => {
+        ($v:literal, $n:literal) => {
             // SAFETY: the launch compares all extents with one another, and the kernel compares each number with the table's rows: the oracle ran
             // it at and around every edge (`kernels check`).
-            unsafe { gather_rows::<T, $v>::launch_unchecked(on, table, index, y) }
+            unsafe { gather_rows::<T, $v, $n>::launch_unchecked(on, table, index, y) }
         };
     }
     match wide {
-        16 if whole => by!(16),
-        8 if whole => by!(8),
-        4 if whole => by!(4),
-        2 if whole => by!(2),
-        _ => by!(1),
+        16 if whole => by!(16, 4),
+        8 if whole => by!(8, 4),
+        4 if whole => by!(4, 2),
+        2 if whole => by!(2, 4),
+        _ => by!(1, 4),
     }
 }

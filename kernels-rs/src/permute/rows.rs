@@ -9,6 +9,12 @@ pub fn divided(i: usize, n: usize) -> (usize, usize) {
     (quotient, i - quotient * n)
 }
 
+/// Where plane i is among `n` inner ones: a division of twenty instructions, but where there is one, as there mostly is.
+#[device]
+pub fn plane(i: usize, n: usize) -> (usize, usize) {
+    if n == 1 { (i, 0) } else { divided(i, n) }
+}
+
 /// Row and piece of the `at`-th piece of `rows` rows of `cols`.
 #[device]
 pub fn place(at: usize, rows: usize, cols: usize) -> (usize, usize) {
@@ -47,8 +53,8 @@ pub fn fetch<T: Number, const V: usize, const VX: usize, const PARTS: usize>(
     y.dim(4) == V, x.aligned(VX), y.aligned(V),
 )]
 pub fn copy_rows<T: Number, const V: usize, const VX: usize, const PARTS: usize>(x: View<T, 5>, y: ViewMut<T, 5>) {
-    for plane in (block::y()..y.dim(0) * y.dim(1)).step_by(grid::dim_y()) {
-        let (outer, inner) = divided(plane, y.dim(1));
+    for at in (block::y()..y.dim(0) * y.dim(1)).step_by(grid::dim_y()) {
+        let (outer, inner) = plane(at, y.dim(1));
         let (x, y) = (x.at(outer).at(inner), y.at(outer).at(inner));
         let at = grid::index();
         if at < y.dim(0) * y.dim(1) {
@@ -67,8 +73,8 @@ pub fn copy_rows<T: Number, const V: usize, const VX: usize, const PARTS: usize>
 )]
 #[requires(y.dim(4) == V, y.aligned(V))]
 pub fn fill_rows<T: Number, const V: usize>(value: T, y: ViewMut<T, 5>) {
-    for plane in (block::y()..y.dim(0) * y.dim(1)).step_by(grid::dim_y()) {
-        let (outer, inner) = divided(plane, y.dim(1));
+    for at in (block::y()..y.dim(0) * y.dim(1)).step_by(grid::dim_y()) {
+        let (outer, inner) = plane(at, y.dim(1));
         let y = y.at(outer).at(inner);
         let at = grid::index();
         if at < y.dim(0) * y.dim(1) {

@@ -20,7 +20,8 @@ use kernel_dsl::prelude::*;
 /// y[a, b, c, r] ← x[a, b, r, c], elements of 1, 2 or 4 bytes. A block moves a tile of 64 columns by 64·`K` rows of x, `K` elements to a word of 4
 /// bytes, in accesses of `VX` elements of x and `VY` of y: 1, or `VX` up to 8 and `VY` as many as 16 bytes hold.
 ///
-/// Blocks are numbered along the columns of x first, then down its rows, then over the matrices.
+/// Blocks are numbered down the rows of x first, so that those which run at once write rows of y from end to end; of bytes, of which a tile reads
+/// but two sectors a row, along its columns first; and over the matrices last.
 #[kernel(
     block = 512,
     grid = x.dim(0) * x.dim(1) * x.dim(2).div_ceil(ROWS) * x.dim(3).div_ceil(64),
@@ -47,7 +48,12 @@ pub fn transpose_tiles<
     let mut tile = Shared::<[T; K], 2>::with_pitch([64, 64], 65);
     let (across, down) = (x.dim(3).div_ceil(64), x.dim(2).div_ceil(ROWS));
     let (plane, place) = divided(block::x(), across * down);
-    let (down, across) = divided(place, across);
+    let (across, down) = if size_of::<T>() == 1 {
+        let (down, across) = divided(place, across);
+        (across, down)
+    } else {
+        divided(place, down)
+    };
     let (row0, col0) = (down * ROWS, across * 64);
     let (outer, inner) = divided(plane, x.dim(1));
     let (x, mut y) = (x.at(outer).at(inner), y.at(outer).at(inner));

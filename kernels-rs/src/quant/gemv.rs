@@ -1,7 +1,7 @@
 //! Products of few rows with weights of 8 or 4 bits: the decoding step of a language model.
 //!
 //! What limits them is memory: each byte of the weights is read once, and 16 of them, half a block of Q8_0 or a whole one of Q4_0, meet 16 or 32
-//! activations in four or eight `dp4a` a row. So weights go from memory to registers, `W` accesses of 16 bytes a lane, a step ahead of the
+//! activations in four or eight `dp4a` a row. So weights go from memory to registers, `W` accesses of 16 bytes a lane, `AHEAD` steps ahead of the
 //! multiplications. The rows of activations are quantised by each block of threads for itself, a piece at a time, while its first weights are under
 //! way: they lie in L2, and no launch goes before.
 //!
@@ -78,13 +78,13 @@ fn chunk_dot<const BITS: usize>(w: &[i32; 4], low: &[i32; 4], high: &[i32; 4], e
 /// `BLOCKS`: each 32 numbers have a scale, in `d`. Otherwise each row has one, in `scales`. X is quantised in blocks of 32 by their largest magnitude,
 /// to 8 bits; behind its end it is zeros. A lane adds the chunks of a row that are 32 apart, in their order; the lanes' sums meet by a butterfly.
 #[kernel(
-    block = 256, max_registers = 128,
-    grid = (y.dim(1).div_ceil(8 * W), y.dim(0).div_ceil(R)),
+    block = THREADS, max_registers = 128,
+    grid = (y.dim(1).div_ceil(THREADS / 32 * W), y.dim(0).div_ceil(R)),
     writes(y = once),
     instances(
-        X = f32, Y = f32, E = Identity, BITS = 8 | 4, BLOCKS = true, R = 1, W = 4, PIECE = 4096, V = 4;
-        X = f16, Y = f16, E = Identity, BITS = 8, BLOCKS = false, R = 1, W = 4, PIECE = 4096, V = 1;
-        X = f32, Y = f32, E = Identity, BITS = 4, BLOCKS = true, R = 8, W = 3, PIECE = 2048, V = 4
+        X = f32, Y = f32, E = Identity, BITS = 8 | 4, BLOCKS = true, R = 1, W = 4, THREADS = 512, PIECE = 4096, AHEAD = 2, V = 4;
+        X = f16, Y = f16, E = Identity, BITS = 8, BLOCKS = false, R = 1, W = 4, THREADS = 512, PIECE = 4096, AHEAD = 2, V = 1;
+        X = f32, Y = f32, E = Identity, BITS = 4, BLOCKS = true, R = 8, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4
     ),
 )]
 #[requires(
@@ -100,7 +100,9 @@ pub fn gemv_quantised<
     const BLOCKS: bool,
     const R: usize,
     const W: usize,
+    const THREADS: usize,
     const PIECE: usize,
+    const AHEAD: usize,
     const V: usize,
 >(
     x: View<X, 2>,
@@ -110,24 +112,30 @@ pub fn gemv_quantised<
     y: ViewMut<Y, 2>,
     epilogue: E,
 ) {
-    // A block quantises 1024 numbers at once, and a lane has one of a warp's sums.
-    const { assert!(PIECE % 1024 == 0 && R * W <= 32) };
+    // A block quantises four numbers a thread at once, and a lane has one of a warp's sums.
+    const { assert!(PIECE % (4 * THREADS) == 0 && R * W <= 32 && PIECE * BITS / 4096 % AHEAD == 0) };
     let mut xs = Shared::<[i8; 4], 2>::new([R, PIECE / 4 + 16]);
     let mut scale_x = Shared::<f32, 2>::new([R, PIECE / 32]);
     let mut eights = Shared::<i32, 2>::new([R, PIECE / 32]);
     let words = xs.cast::<i32>();
-    let (row0, col0) = (block::y() * R, (block::x() * 8 + warp::index()) * W);
+    let (row0, col0) = (block::y() * R, (block::x() * (THREADS / 32) + warp::index()) * W);
     let depth = w.cols() * 8 / BITS;
     let mut acc = [[0.0f32; W]; R];
     // Where the lane's next chunks are; what is not there has no columns.
     let first = col0.min(w.rows() - 1);
     let (mut w, mut d) = (w.offset((first, 16 * warp::lane())), d.offset((first, 4 * warp::lane() / BITS)));
-    let mut next = fetch::<BLOCKS, W>(w, d);
+    let mut words_ahead = [[[0i32; 4]; W]; AHEAD];
+    let mut scales_ahead = [[f16::from_f32(0.0); W]; AHEAD];
+    for a in unroll(0..AHEAD) {
+        let chunks = fetch::<BLOCKS, W>(w, d);
+        (words_ahead[a], scales_ahead[a]) = (chunks.words, chunks.scales);
+        (w, d) = (w.offset((0, 512)), d.offset((0, 128 / BITS)));
+    }
     for k0 in (0..depth).step_by(PIECE) {
         block::sync();
         for r in unroll(0..R) {
-            for s in unroll(0..PIECE / 1024) {
-                let q = s * 256 + thread::index();
+            for s in unroll(0..PIECE / (4 * THREADS)) {
+                let q = s * THREADS + thread::index();
                 let row = (row0 + r).min(x.rows() - 1);
                 let four = quantise_quad(piece::<X, V, 4>(x, row, k0 + 4 * q, x.cols()).map(X::to_f32));
                 xs[(r, place(BITS, PIECE, q))] = four.q;
@@ -143,9 +151,11 @@ pub fn gemv_quantised<
         block::sync();
         // 32 chunks a step, of 128 / BITS numbers each.
         for step in unroll(0..PIECE * BITS / 4096) {
-            let now = next;
+            let a = step % AHEAD;
+            let now = Chunks { words: words_ahead[a], scales: scales_ahead[a] };
+            let chunks = fetch::<BLOCKS, W>(w, d);
+            (words_ahead[a], scales_ahead[a]) = (chunks.words, chunks.scales);
             (w, d) = (w.offset((0, 512)), d.offset((0, 128 / BITS)));
-            next = fetch::<BLOCKS, W>(w, d);
             let chunk = step * 32 + warp::lane();
             let block = chunk * 4 / BITS;
             for r in unroll(0..R) {

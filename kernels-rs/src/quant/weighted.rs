@@ -61,13 +61,13 @@ impl Weights {
         // Few rows of weights are shared among more warps. More columns a warp, where many rows have to be quantised by each block.
         let narrow = self.extents()[0] < 32 * on.device().facts().multiprocessors as usize;
         match (y.extents()[0], narrow) {
-            (0..=1, true) => self.few::<T, E, BITS, BLOCKS, 1, 2, 4096>(on, x, y, epilogue),
-            (0..=1, false) => self.few::<T, E, BITS, BLOCKS, 1, 4, 4096>(on, x, y, epilogue),
-            (2, _) => self.few::<T, E, BITS, BLOCKS, 2, 4, 4096>(on, x, y, epilogue),
-            (3..=4, _) => self.few::<T, E, BITS, BLOCKS, 4, 4, 2048>(on, x, y, epilogue),
+            (0..=1, true) => self.few::<T, E, BITS, BLOCKS, 1, 2, 256, 4096, 2>(on, x, y, epilogue),
+            (0..=1, false) => self.few::<T, E, BITS, BLOCKS, 1, 4, 512, 4096, 2>(on, x, y, epilogue),
+            (2, _) => self.few::<T, E, BITS, BLOCKS, 2, 4, 256, 4096, 2>(on, x, y, epilogue),
+            (3..=4, _) => self.few::<T, E, BITS, BLOCKS, 4, 4, 256, 2048, 1>(on, x, y, epilogue),
             // Of four bits, four columns beside eight rows are more than registers hold.
-            (5..=8, _) if BITS == 4 => self.few::<T, E, BITS, BLOCKS, 8, 3, 2048>(on, x, y, epilogue),
-            (5..=8, _) => self.few::<T, E, BITS, BLOCKS, 8, 4, 2048>(on, x, y, epilogue),
+            (5..=8, _) if BITS == 4 => self.few::<T, E, BITS, BLOCKS, 8, 3, 256, 2048, 1>(on, x, y, epilogue),
+            (5..=8, _) => self.few::<T, E, BITS, BLOCKS, 8, 4, 256, 2048, 1>(on, x, y, epilogue),
             _ => self.many::<T, E, BITS, BLOCKS>(on, x, y, epilogue),
         }
     }
@@ -79,7 +79,9 @@ impl Weights {
         const BLOCKS: bool,
         const R: usize,
         const W: usize,
+        const THREADS: usize,
         const PIECE: usize,
+        const AHEAD: usize,
     >(
         &self,
         on: &impl Queue,
@@ -93,11 +95,11 @@ impl Weights {
         // `f32` and `f16` (`kernels check`). What the epilogue does is the caller's promise.
         unsafe {
             if rows_are_whole(x, 4) {
-                gemv_quantised::<T, T, E, BITS, BLOCKS, R, W, PIECE, 4>::launch_unchecked(
+                gemv_quantised::<T, T, E, BITS, BLOCKS, R, W, THREADS, PIECE, AHEAD, 4>::launch_unchecked(
                     on, x, w, d, scales, y, epilogue,
                 )
             } else {
-                gemv_quantised::<T, T, E, BITS, BLOCKS, R, W, PIECE, 1>::launch_unchecked(
+                gemv_quantised::<T, T, E, BITS, BLOCKS, R, W, THREADS, PIECE, AHEAD, 1>::launch_unchecked(
                     on, x, w, d, scales, y, epilogue,
                 )
             }

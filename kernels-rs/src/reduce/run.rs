@@ -67,7 +67,8 @@ pub fn rows<X: Float + GenericArgument, M: Reduced>(
         };
     }
     match (width(x), n) {
-        (8, 0..=2048) => of_row!(32, 8, 8),
+        (8, 0..=4096) => of_row!(32, 8, 8),
+        (8, ..=8192) => of_row!(128, 8, 2),
         (8, _) => of_row!(256, 8, 1),
         (4, 0..=1024) => of_row!(32, 4, 8),
         (4, _) => of_row!(256, 4, 1),

@@ -7,15 +7,22 @@ use kernel_dsl::prelude::*;
 #[device]
 pub const PAIRS: usize = 256;
 
-/// The cosines and sines of a token's pairs. Ends with a barrier.
+/// The cosines and sines of the pairs of `TOKENS` tokens from `first` on, as far as there are as many. Ends with a barrier.
 #[device]
-fn angles(table: Shared<f32, 2>, token: usize, positions: View<u32, 2>, axes: View<u32, 1>, frequencies: View<f32, 1>) {
+fn angles<const TOKENS: usize>(
+    table: Shared<f32, 3>,
+    first: usize,
+    positions: View<u32, 2>,
+    axes: View<u32, 1>,
+    frequencies: View<f32, 1>,
+) {
     let mut table = table;
-    for pair in block::stride(frequencies.len()) {
-        let position = positions[(axes[pair] as usize, token)];
+    for at in block::stride(TOKENS * frequencies.len()) {
+        let (token, pair) = if TOKENS == 1 { (0, at) } else { divided(at, frequencies.len()) };
+        let position = positions[(axes[pair] as usize, (first + token).min(positions.cols() - 1))];
         let (sin, cos) = math::sin_cos(position as f32 * frequencies[pair]);
-        table[(0, pair)] = cos;
-        table[(1, pair)] = sin;
+        table[(token, 0, pair)] = cos;
+        table[(token, 1, pair)] = sin;
     }
     block::sync();
 }
@@ -32,24 +39,25 @@ fn place<const HALVES: bool, const V: usize>(piece: usize, pairs: usize) -> (usi
 fn turned<X: Float, const HALVES: bool, const V: usize>(
     a: [X; V],
     b: [X; V],
-    table: Shared<f32, 2>,
+    table: Shared<f32, 3>,
+    token: usize,
     first: usize,
 ) -> ([X; V], [X; V]) {
     let (mut a, mut b) = (a, b);
     if HALVES || V == 1 {
         for e in unroll(0..V) {
-            let (cos, sin) = (table[(0, first + e)], table[(1, first + e)]);
+            let (cos, sin) = (table[(token, 0, first + e)], table[(token, 1, first + e)]);
             let (x, y) = (a[e].to_f32(), b[e].to_f32());
             a[e] = X::from_f32(x.mul_add(cos, -(y * sin)));
             b[e] = X::from_f32(y.mul_add(cos, x * sin));
         }
     } else {
         for e in unroll(0..V / 2) {
-            let (cos, sin) = (table[(0, first + e)], table[(1, first + e)]);
+            let (cos, sin) = (table[(token, 0, first + e)], table[(token, 1, first + e)]);
             let (x, y) = (a[2 * e].to_f32(), a[2 * e + 1].to_f32());
             a[2 * e] = X::from_f32(x.mul_add(cos, -(y * sin)));
             a[2 * e + 1] = X::from_f32(y.mul_add(cos, x * sin));
-            let (cos, sin) = (table[(0, first + V / 2 + e)], table[(1, first + V / 2 + e)]);
+            let (cos, sin) = (table[(token, 0, first + V / 2 + e)], table[(token, 1, first + V / 2 + e)]);
             let (x, y) = (b[2 * e].to_f32(), b[2 * e + 1].to_f32());
             b[2 * e] = X::from_f32(x.mul_add(cos, -(y * sin)));
             b[2 * e + 1] = X::from_f32(y.mul_add(cos, x * sin));
@@ -58,19 +66,19 @@ fn turned<X: Float, const HALVES: bool, const V: usize>(
     (a, b)
 }
 
-/// y ← x turned, both `[tokens, heads, head size]`, `V` numbers at once. Pair i is turned by `positions[axes[i], token]` · `frequencies[i]`, where
+/// y ← x turned, both `[tokens, heads, head size]`, `V` numbers at once, `TOKENS` tokens a block. Pair i is turned by `positions[axes[i], token]` · `frequencies[i]`, where
 /// axes are below `rows`; what lies behind the pairs is copied.
 #[kernel(
     block = 256, min_blocks = 6,
-    grid = x.dim(0),
-    instances(X = f32, HALVES = true | false, V = 4 | 1; X = f16, HALVES = true, V = 4),
+    grid = x.dim(0).div_ceil(TOKENS),
+    instances(X = f32, HALVES = true | false, V = 4 | 1, TOKENS = 1; X = f16, HALVES = true, V = 4, TOKENS = 2),
     writes(y = once),
 )]
 #[requires(
     y.dim(0) == x.dim(0), y.dim(1) == x.dim(1), y.dim(2) == x.dim(2), positions.cols() == x.dim(0), rows <= positions.rows(), axes.len() == frequencies.len(),
     frequencies.len() <= 256, 2 * frequencies.len() <= x.dim(2), frequencies.len() % V == 0, x.dim(2) % V == 0, x.aligned(V), y.aligned(V),
 )]
-pub fn rotate<X: Float, const HALVES: bool, const V: usize>(
+pub fn rotate<X: Float, const HALVES: bool, const V: usize, const TOKENS: usize>(
     x: View<X, 3>,
     positions: View<u32, 2>,
     rows: usize,
@@ -78,68 +86,76 @@ pub fn rotate<X: Float, const HALVES: bool, const V: usize>(
     frequencies: View<f32, 1>,
     y: ViewMut<X, 3>,
 ) {
-    let table = Shared::<f32, 2>::new([2, PAIRS]);
+    let table = Shared::<f32, 3>::new([TOKENS, 2, PAIRS]);
     let pairs = frequencies.len();
-    let (x, y) = (x.at(block::x()), y.at(block::x()));
-    let pieces = x.rows() * (pairs / V);
+    let (first, pieces) = (block::x() * TOKENS, x.dim(1) * (pairs / V));
     // On their way while the angles are computed.
     let (mut a, mut b) = ([X::default(); V], [X::default(); V]);
     if thread::x() < pieces {
-        let (head, first, second) = place::<HALVES, V>(thread::x(), pairs);
-        (a, b) = (x.load((head, first)), x.load((head, second)));
+        let (head, one, other) = place::<HALVES, V>(thread::x(), pairs);
+        (a, b) = (x.load((first, head, one)), x.load((first, head, other)));
     }
-    angles(table, block::x(), positions, axes, frequencies);
-    for piece in block::stride(pieces) {
-        let (head, first, second) = place::<HALVES, V>(piece, pairs);
-        if piece >= 256 {
-            (a, b) = (x.load((head, first)), x.load((head, second)));
+    angles::<TOKENS>(table, first, positions, axes, frequencies);
+    for token in unroll(0..TOKENS) {
+        if first + token < x.dim(0) {
+            let (x, y) = (x.at(first + token), y.at(first + token));
+            for piece in block::stride(pieces) {
+                let (head, one, other) = place::<HALVES, V>(piece, pairs);
+                if token > 0 || piece >= 256 {
+                    (a, b) = (x.load((head, one)), x.load((head, other)));
+                }
+                let (a, b) = turned::<X, HALVES, V>(a, b, table, token, (piece - head * (pairs / V)) * V);
+                y.store((head, one), a);
+                y.store((head, other), b);
+            }
+            let behind = (x.cols() - 2 * pairs) / V;
+            for piece in block::stride(x.rows() * behind) {
+                let (head, piece) = divided(piece, behind);
+                y.store((head, 2 * pairs + piece * V), x.load::<V>((head, 2 * pairs + piece * V)));
+            }
         }
-        let (a, b) = turned::<X, HALVES, V>(a, b, table, (piece - head * (pairs / V)) * V);
-        y.store((head, first), a);
-        y.store((head, second), b);
-    }
-    let behind = (x.cols() - 2 * pairs) / V;
-    for piece in block::stride(x.rows() * behind) {
-        let (head, piece) = divided(piece, behind);
-        y.store((head, 2 * pairs + piece * V), x.load::<V>((head, 2 * pairs + piece * V)));
     }
 }
 
 /// x ← x turned, as [`rotate`]; what lies behind the pairs is not touched.
 #[kernel(
     block = 256,
-    grid = x.dim(0),
-    instances(X = f32, HALVES = true, V = 4; X = f16, HALVES = true, V = 4),
+    grid = x.dim(0).div_ceil(TOKENS),
+    instances(X = f32, HALVES = true, V = 4, TOKENS = 1; X = f16, HALVES = true, V = 4, TOKENS = 2),
 )]
 #[requires(
     positions.cols() == x.dim(0), rows <= positions.rows(), axes.len() == frequencies.len(), frequencies.len() <= 256,
     2 * frequencies.len() <= x.dim(2), frequencies.len() % V == 0, x.aligned(V),
 )]
-pub fn rotate_in_place<X: Float, const HALVES: bool, const V: usize>(
+pub fn rotate_in_place<X: Float, const HALVES: bool, const V: usize, const TOKENS: usize>(
     positions: View<u32, 2>,
     rows: usize,
     axes: View<u32, 1>,
     frequencies: View<f32, 1>,
     x: ViewMut<X, 3>,
 ) {
-    let table = Shared::<f32, 2>::new([2, PAIRS]);
+    let table = Shared::<f32, 3>::new([TOKENS, 2, PAIRS]);
     let pairs = frequencies.len();
-    let x = x.at(block::x());
-    let pieces = x.rows() * (pairs / V);
+    let (first, pieces) = (block::x() * TOKENS, x.dim(1) * (pairs / V));
     // On their way while the angles are computed.
     let (mut a, mut b) = ([X::default(); V], [X::default(); V]);
     if thread::x() < pieces {
-        let (head, first, second) = place::<HALVES, V>(thread::x(), pairs);
-        (a, b) = (x.load((head, first)), x.load((head, second)));
+        let (head, one, other) = place::<HALVES, V>(thread::x(), pairs);
+        (a, b) = (x.load((first, head, one)), x.load((first, head, other)));
     }
-    angles(table, block::x(), positions, axes, frequencies);
-    for piece in block::stride(pieces) {
-        let (head, first, second) = place::<HALVES, V>(piece, pairs);
-        if piece >= 256 {
-            (a, b) = (x.load((head, first)), x.load((head, second)));
+    angles::<TOKENS>(table, first, positions, axes, frequencies);
+    for token in unroll(0..TOKENS) {
+        if first + token < x.dim(0) {
+            let x = x.at(first + token);
+            for piece in block::stride(pieces) {
+                let (head, one, other) = place::<HALVES, V>(piece, pairs);
+                if token > 0 || piece >= 256 {
+                    (a, b) = (x.load((head, one)), x.load((head, other)));
+                }
+                let (a, b) = turned::<X, HALVES, V>(a, b, table, token, (piece - head * (pairs / V)) * V);
+                x.store((head, one), a);
+                x.store((head, other), b);
+            }
         }
-        let (a, b) = turned::<X, HALVES, V>(a, b, table, (piece - head * (pairs / V)) * V);
-        x.store((head, first), a);
-        x.store((head, second), b);
     }
 }

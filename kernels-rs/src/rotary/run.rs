@@ -103,17 +103,19 @@ impl Rotary {
             (self.axes.view([self.axes.len()])?, self.frequencies.view([self.frequencies.len()])?);
         let wide = self.width(x)?.min(self.width(&y.reborrow().shared())?);
         macro_rules! by {
-            ($halves:literal, $v:literal) => {
+            ($halves:literal, $v:literal, $tokens:literal) => {
                 // SAFETY: the launch compares all extents with one another and the axes with the positions' rows, and the kernel reads and writes what lies
                 // within them: the oracle ran it at and around every edge (`kernels check`).
-                unsafe { rotate::<X, $halves, $v>::launch_unchecked(on, x, positions, self.rows, &axes, &frequencies, y) }
+                unsafe { rotate::<X, $halves, $v, $tokens>::launch_unchecked(on, x, positions, self.rows, &axes, &frequencies, y) }
             };
         }
-        match (self.layout, wide) {
-            (Layout::Halves, 4) => by!(true, 4),
-            (Layout::Halves, _) => by!(true, 1),
-            (Layout::Interleaved, 4) => by!(false, 4),
-            (Layout::Interleaved, _) => by!(false, 1),
+        match (self.layout, wide, size_of::<X>()) {
+            (Layout::Halves, 4, 2) => by!(true, 4, 2),
+            (Layout::Halves, 4, _) => by!(true, 4, 1),
+            (Layout::Halves, ..) => by!(true, 1, 1),
+            (Layout::Interleaved, 4, 2) => by!(false, 4, 2),
+            (Layout::Interleaved, 4, _) => by!(false, 4, 1),
+            (Layout::Interleaved, ..) => by!(false, 1, 1),
         }
     }
 
@@ -131,10 +133,10 @@ impl Rotary {
             (self.axes.view([self.axes.len()])?, self.frequencies.view([self.frequencies.len()])?);
         let wide = self.width(&x.reborrow().shared())?;
         macro_rules! by {
-            ($halves:literal, $v:literal) => {
+            ($halves:literal, $v:literal, $tokens:literal) => {
                 // SAFETY: as in `run`.
                 unsafe {
-                    rotate_in_place::<X, $halves, $v>::launch_unchecked(
+                    rotate_in_place::<X, $halves, $v, $tokens>::launch_unchecked(
                         on,
                         positions,
                         self.rows,
@@ -145,11 +147,13 @@ impl Rotary {
                 }
             };
         }
-        match (self.layout, wide) {
-            (Layout::Halves, 4) => by!(true, 4),
-            (Layout::Halves, _) => by!(true, 1),
-            (Layout::Interleaved, 4) => by!(false, 4),
-            (Layout::Interleaved, _) => by!(false, 1),
+        match (self.layout, wide, size_of::<X>()) {
+            (Layout::Halves, 4, 2) => by!(true, 4, 2),
+            (Layout::Halves, 4, _) => by!(true, 4, 1),
+            (Layout::Halves, ..) => by!(true, 1, 1),
+            (Layout::Interleaved, 4, 2) => by!(false, 4, 2),
+            (Layout::Interleaved, 4, _) => by!(false, 4, 1),
+            (Layout::Interleaved, ..) => by!(false, 1, 1),
         }
     }
 

@@ -89,7 +89,7 @@ fn normed<W: Float, const L: usize, const V: usize, const N: usize>(
     }
 }
 
-/// A row's mean, 0 where `CENTRED` is false, and 1 / √(σ² + ε).
+/// A row's mean, 0 where `CENTRED` is false, and 1 / √(σ² + ε); what is not kept ends at `end`.
 #[device]
 fn statistics<T: Float, const CENTRED: bool, const L: usize, const V: usize, const N: usize, const S: usize>(
     kept: &[[f32; V]; N],
@@ -97,6 +97,7 @@ fn statistics<T: Float, const CENTRED: bool, const L: usize, const V: usize, con
     residual: View<T, 1>,
     fused: bool,
     cols: usize,
+    end: usize,
     epsilon: f32,
 ) -> [f32; 2] {
     let count = cols.max(1) as f32;
@@ -108,7 +109,7 @@ fn statistics<T: Float, const CENTRED: bool, const L: usize, const V: usize, con
                 own += kept[i][e];
             }
         }
-        for at in (N * L * V..cols).step_by(S * L * V) {
+        for at in (N * L * V..end).step_by(S * L * V) {
             let z = summed::<T, L, V, S>(x, residual, fused, at, cols);
             for i in unroll(0..S) {
                 for e in unroll(0..V) {
@@ -119,7 +120,7 @@ fn statistics<T: Float, const CENTRED: bool, const L: usize, const V: usize, con
         mean = sum::<L>(own) / count;
     }
     let mut own = squares::<L, V, N>(kept, mean, 0, cols, 0.0);
-    for at in (N * L * V..cols).step_by(S * L * V) {
+    for at in (N * L * V..end).step_by(S * L * V) {
         let z = summed::<T, L, V, S>(x, residual, fused, at, cols);
         own = squares::<L, V, S>(&z, mean, at, cols, own);
     }
@@ -127,31 +128,34 @@ fn statistics<T: Float, const CENTRED: bool, const L: usize, const V: usize, con
     [mean, 1.0 / (variance + epsilon).sqrt()]
 }
 
-/// y = norm of the rows of x, or of z = x + residual where there is a z to write; `CENTRED`: layer norm, else RMS norm.
+/// y = norm of the rows of x, or, `FUSED`, of z = x + residual, which is written too; `CENTRED`: layer norm, else RMS norm.
 ///
-/// Weight and bias may be missing, and so may `saved`, which receives each row's mean and 1 / √(σ² + ε). A team of `L` threads a
-/// row keeps the first `N · L · V` elements in registers, and passes over the others 8 a thread at once.
+/// Weight and bias may be missing, and so may `saved`, which receives each row's mean and 1 / √(σ² + ε). A team of `L` threads a row keeps the first
+/// `N · L · V` elements in registers, and passes over the others 8 a thread at once. `WHOLE` says that there are none: what is
+/// not compiled takes no registers, and the loads of all pieces are under way at once.
 #[kernel(
     block = (L, ROWS), max_registers = 48, grid = x.rows().div_ceil(ROWS), writes(y = once, z = once, saved = once),
     derived(S = 8 / V),
     instances(
-        T = f32, W = f32, O = f32, CENTRED = true | false, L = 256, ROWS = 1, V = 4, N = 4;
-        T = f32, W = f32, O = f32, CENTRED = true, L = 32, ROWS = 8, V = 1, N = 8;
-        T = f16, W = f16, O = f16, CENTRED = false, L = 32, ROWS = 8, V = 8, N = 1
+        T = f32, W = f32, O = f32, CENTRED = true | false, FUSED = false | true, WHOLE = true, L = 512, ROWS = 1, V = 4, N = 2;
+        T = f32, W = f32, O = f32, CENTRED = true, FUSED = true, WHOLE = false, L = 32, ROWS = 8, V = 1, N = 8;
+        T = f16, W = f16, O = f16, CENTRED = false, FUSED = false, WHOLE = false, L = 32, ROWS = 8, V = 8, N = 1
     ),
 )]
 #[requires(
-    y.rows() == x.rows(), y.cols() == x.cols(), x.cols() % V == 0,
+    y.rows() == x.rows(), y.cols() == x.cols(), x.cols() % V == 0, !WHOLE || x.cols() <= N * L * V,
     weight.is_empty() || weight.len() == x.cols() && weight.aligned(V), bias.is_empty() || bias.len() == x.cols() && bias.aligned(V),
-    z.is_empty() || z.rows() == x.rows() && z.cols() == x.cols() && residual.rows() == x.rows() && residual.cols() == x.cols() && residual.aligned(V) && z.aligned(V),
+    if FUSED { z.rows() == x.rows() && z.cols() == x.cols() && residual.rows() == x.rows() && residual.cols() == x.cols() } else { z.is_empty() },
     saved.is_empty() || saved.rows() == x.rows() && saved.cols() == 2,
-    x.aligned(V), y.aligned(V),
+    x.aligned(V), y.aligned(V), !FUSED || residual.aligned(V) && z.aligned(V),
 )]
 pub fn norm_rows<
     T: Float,
     W: Float,
     O: Float,
     const CENTRED: bool,
+    const FUSED: bool,
+    const WHOLE: bool,
     const L: usize,
     const ROWS: usize,
     const V: usize,
@@ -170,22 +174,23 @@ pub fn norm_rows<
     const { assert!(L == 32 || ROWS == 1) };
     let row = block::x() * ROWS + thread::y();
     let cols = if row < x.rows() { x.cols() } else { 0 };
-    let fused = !z.is_empty();
     let (x, residual, z, y) = (x.at(row), residual.at(row), z.at(row), y.at(row));
 
-    let mut kept = summed::<T, L, V, N>(x.streaming(), residual.streaming(), fused, 0, cols);
-    if fused {
+    let mut kept = summed::<T, L, V, N>(x.streaming(), residual.streaming(), FUSED, 0, cols);
+    if FUSED {
         put::<T, L, V, N>(z, 0, cols, &kept);
     }
-    let of_row = statistics::<T, CENTRED, L, V, N, S>(&kept, x, residual, fused, cols, epsilon);
+    // Behind what is kept: nothing, where that is all.
+    let end = if WHOLE { 0 } else { cols };
+    let of_row = statistics::<T, CENTRED, L, V, N, S>(&kept, x, residual, FUSED, cols, end, epsilon);
     if !saved.is_empty() && thread::x() == 0 && row < saved.rows() {
         saved.store((row, 0), of_row);
     }
     normed::<W, L, V, N>(&mut kept, of_row, weight, bias, 0, cols);
     put::<O, L, V, N>(y, 0, cols, &kept);
-    for at in (N * L * V..cols).step_by(S * L * V) {
-        let mut again = summed::<T, L, V, S>(x, residual, fused, at, cols);
-        if fused {
+    for at in (N * L * V..end).step_by(S * L * V) {
+        let mut again = summed::<T, L, V, S>(x, residual, FUSED, at, cols);
+        if FUSED {
             put::<T, L, V, S>(z, at, cols, &again);
         }
         normed::<W, L, V, S>(&mut again, of_row, weight, bias, at, cols);
@@ -269,7 +274,7 @@ pub fn norm_quantised<
     if fused {
         put::<T, L, V, N>(z, 0, cols, &kept);
     }
-    let of_row = statistics::<T, CENTRED, L, V, N, S>(&kept, x, residual, fused, cols, epsilon);
+    let of_row = statistics::<T, CENTRED, L, V, N, S>(&kept, x, residual, fused, cols, cols, epsilon);
     normed::<W, L, V, N>(&mut kept, of_row, weight, bias, 0, cols);
     let mut top = magnitude::<L, V, N>(&kept, 0, cols, 0.0);
     for at in (N * L * V..cols).step_by(S * L * V) {

@@ -118,6 +118,10 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
         inputs.push(Input::view(&starts, [of_q, tiles + 1]));
         inputs.push(Input::slice(&list));
         inputs.push(Input::scalar(rows));
+        // Any order will do.
+        let all = (of_q * tiles) as u32;
+        let first = random.below(all.max(1) as usize) as u32;
+        inputs.push(Input::slice(&(0..all).map(|i| (i + first) % all).collect::<Vec<_>>()));
     }
     if padded {
         inputs.push(Input::slice(&[queries as u32, queries as u32 / 2][..batch]));
@@ -205,7 +209,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let mut array = |wanted: bool| if wanted { rest.next().map(Input::values).unwrap_or_default() } else { Vec::new() };
     let slopes = array(has::<Alibi>(instance));
     let listed = has::<Listed>(instance);
-    let (starts, blocks, _) = (array(listed), array(listed), array(listed));
+    let (starts, blocks, _, _) = (array(listed), array(listed), array(listed), array(listed));
     let (padded, packed) = (has::<Padded>(instance), has::<Packed>(instance));
     let lengths = [array(padded || packed), array(padded || packed)];
     let count = array(true)[0] as usize;

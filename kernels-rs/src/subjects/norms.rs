@@ -8,7 +8,7 @@ use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
 use runtime::testing::{Bound, Case, Expected, Input, Random};
 
-runtime::register!(norm_rows<f32, f32, f32, true, 256, 1, 4, 4, 2>, cases, reference);
+runtime::register!(norm_rows<f32, f32, f32, true, false, true, 512, 1, 4, 2, 2>, cases, reference);
 runtime::register!(norm_quantised<f32, f32, false, 256, 1, 4, 4, 2>, quantised_cases, quantised_reference);
 
 fn is_centred(instance: &Instance) -> bool {
@@ -22,7 +22,8 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let saved = Input::view(&vec![0f32; 2 * saved[0]], [saved[0], if saved[0] > 0 { 2 } else { 0 }]);
         [rows_of(random, output, shape, team, 1), saved]
     };
-    all_cases(instance, random, outputs)
+    let &[_, fused, whole, ..] = numbers(instance).as_slice() else { return Vec::new() };
+    all_cases(instance, random, Some(fused == 1), whole == 1, outputs)
 }
 
 fn quantised_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
@@ -30,22 +31,28 @@ fn quantised_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let pitch = cols.next_multiple_of(4).max(4);
         [Input::strided(&vec![0i8; rows * pitch], [rows, cols], [pitch, 1]), Input::view(&vec![0f32; rows], [rows])]
     };
-    all_cases(instance, random, outputs)
+    all_cases(instance, random, None, false, outputs)
 }
 
+/// With a residual, without, or as it comes; `whole`: of rows that are kept in registers.
 fn all_cases(
     instance: &Instance,
     random: &mut Random,
+    residual: Option<bool>,
+    whole: bool,
     outputs: impl Fn(&mut Random, [usize; 2], Team) -> [Input; 2],
 ) -> Vec<Case> {
     let (Some(team), &[element, weights, ..]) = (Team::of(instance), scalars(instance).as_slice()) else {
         return Vec::new();
     };
-    let shapes = team.shapes(random).into_iter().map(|shape| (shape, false));
+    let shapes =
+        team.shapes(random).into_iter().map(|[rows, cols]| [rows, if whole { cols.min(team.kept) } else { cols }]);
+    let shapes = shapes.map(|shape| (shape, false));
     let far = [2, (team.kept / 2 + 5).next_multiple_of(team.wide)];
     let all = shapes.chain([(far, true)]).collect::<Vec<_>>().into_iter().map(|(shape, far)| {
         let [rows, cols] = shape;
-        let (fused, with) = (random.below(2) == 0, random.below(4));
+        let (any, with) = (random.below(2) == 0, random.below(4));
+        let fused = residual.unwrap_or(any);
         let x = if far { far_from_zero(random, element, shape) } else { rows_of(random, element, shape, team, 1) };
         let none = || rows_of(&mut Random::new(1), element, [0, 0], team, 0);
         let (residual, z) = match fused {

@@ -13,7 +13,7 @@ runtime::register!(transpose, cases, reference);
 runtime::register!(transpose_tiles<f32, 4, 4, 1, 64, 4, 2>, tiled_cases, tiled_reference);
 runtime::register!(copy_rows<f32, 4, 4, 1>, copied_cases, copied_reference);
 runtime::register!(fill_rows<f32, 4>, filled_cases, filled_reference);
-runtime::register!(gather_rows<f32, 4>, gathered_cases, gathered_reference);
+runtime::register!(gather_rows<f32, 4, 2>, gathered_cases, gathered_reference);
 
 fn cases(_: &Instance, random: &mut Random) -> Vec<Case> {
     let sizes = edges(32);
@@ -53,6 +53,7 @@ fn tiled_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [1, 1, down(tile - 1), across(65)],
         [2, 2, down(5), across(7)],
         [1, 1, down(tile + 1), across(1 + random.below(60))],
+        [1, 1, down(2 * tile + 1), across(65)],
     ];
     let case = |[a, b, rows, cols]: [usize; 4]| {
         let gap = random.below(3);
@@ -104,7 +105,7 @@ fn filled_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
 }
 
 fn gathered_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let &[v] = numbers(instance).as_slice() else { return Vec::new() };
+    let &[v, _] = numbers(instance).as_slice() else { return Vec::new() };
     let case = |[rows, cols, tokens]: [usize; 3]| {
         let mut matrix = |[rows, cols]: [usize; 2]| {
             let pitch = cols + random.below(2) * v;
@@ -116,7 +117,9 @@ fn gathered_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let index: Vec<u32> = (0..tokens).map(number).collect();
         Case::new(format!("{tokens} of {rows} rows of {cols}"), [table, Input::slice(&index), y])
     };
-    [[5, v, 1], [40, 3 * v, 70], [1, 65 * v, 9], [0, v, 4], [7, 0, 3], [7, 2 * v, 0]].map(case).into()
+    [[5, v, 1], [40, 3 * v, 70], [1, 65 * v, 9], [0, v, 4], [7, 0, 3], [7, 2 * v, 0], [9, 171 * v, 3], [9, 3 * v, 171]]
+        .map(case)
+        .into()
 }
 
 fn gathered_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {

@@ -11,7 +11,7 @@ use runtime::testing::{Bound, Case, Expected, Input, Random};
 
 runtime::register!(gemm<f32, f32, f32, Identity, 128, 128, 8, 2, 2, 4, false, false, 256, 1, 1>, tiled_cases, tiled_reference);
 runtime::register!(sum_splits<f32, Identity, 4>, parts_cases, parts_reference);
-runtime::register!(gemv_across<f32, f32, f32, Identity, 1, 8, 8, 4>, across_cases, few_reference);
+runtime::register!(gemv_across<f32, f32, f32, Identity, 1, 8, 16, 256, 4>, across_cases, few_reference);
 runtime::register!(gemv_along<f32, f32, f32, Identity, 1, 1, 4, 4>, along_cases, few_reference_along);
 
 /// A batch of matrices with gaps behind rows and matrices, in multiples of `unit`.
@@ -78,8 +78,8 @@ fn tiled_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 }
 
 fn across_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let &[rows, lanes, unrolled, unit] = numbers(instance).as_slice() else { return Vec::new() };
-    few(random, stored(instance), rows, 4 * lanes, unrolled * 512 / lanes, unit, false)
+    let &[rows, lanes, unrolled, threads, unit] = numbers(instance).as_slice() else { return Vec::new() };
+    few(random, stored(instance), rows, 4 * lanes, unrolled * threads / lanes, unit, false)
 }
 
 fn along_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {

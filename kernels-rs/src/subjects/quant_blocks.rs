@@ -17,7 +17,7 @@ runtime::register!(repack_rows, rows, padded);
 runtime::register!(quantise_q8<f32, f16, 4>, numbers_q8, quantised_q8);
 runtime::register!(quantise_q4<f32>, numbers_q4, quantised_q4);
 runtime::register!(dequantise<f32, 8>, planes, dequantised);
-runtime::register!(gemv_quantised<f32, f32, Identity, 8, true, 1, 4, 4096, 4>, few, product);
+runtime::register!(gemv_quantised<f32, f32, Identity, 8, true, 1, 4, 512, 4096, 2, 4>, few, product);
 runtime::register!(gemm_quantised<f32, Identity, 8, true, 4>, many, tiles);
 
 /// Rows and blocks a row of a file.
@@ -226,10 +226,16 @@ fn dequantised(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 }
 
 fn few(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let &[bits, blocks, rows, wide, piece, unit] = numbers(instance).as_slice() else { return Vec::new() };
+    let &[bits, blocks, rows, wide, threads, piece, _, unit] = numbers(instance).as_slice() else { return Vec::new() };
     let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
-    let shapes =
-        [[1, 1, 1], [rows + 1, 2, 520], [1, 8 * wide + 1, 96], [rows, 3, piece + 40], [rows, 3, 0], [0, 3, 32]];
+    let shapes = [
+        [1, 1, 1],
+        [rows + 1, 2, 520],
+        [1, threads / 32 * wide + 1, 96],
+        [rows, 3, piece + 40],
+        [rows, 3, 0],
+        [0, 3, 32],
+    ];
     let case = |[m, n, k]: [usize; 3]| {
         let k = k.next_multiple_of(unit);
         let [w, d] = weights(random, [n, k], bits);

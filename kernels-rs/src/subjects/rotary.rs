@@ -6,8 +6,8 @@ use crate::rotary::kernels::{rotate, rotate_in_place};
 use kernel_dsl::compiler::hir::Instance;
 use runtime::testing::{Bound, Case, Expected, Input, Random};
 
-runtime::register!(rotate<f32, true, 4>, cases, reference);
-runtime::register!(rotate_in_place<f32, true, 4>, cases_in_place, reference_in_place);
+runtime::register!(rotate<f32, true, 4, 1>, cases, reference);
+runtime::register!(rotate_in_place<f32, true, 4, 1>, cases_in_place, reference_in_place);
 
 /// Tokens, heads, pairs, what lies behind them, kinds of positions; the latter two in accesses.
 const SHAPES: [[usize; 5]; 6] =
@@ -29,7 +29,7 @@ fn angles(random: &mut Random, [tokens, pairs, rows]: [usize; 3]) -> [Input; 4] 
 }
 
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let &[_, v] = numbers(instance).as_slice() else { return Vec::new() };
+    let &[_, v, _] = numbers(instance).as_slice() else { return Vec::new() };
     let case = |shape: [usize; 5]| {
         let [tokens, n, pairs, behind, rows] = shape;
         let size = (2 * pairs + behind) * v;

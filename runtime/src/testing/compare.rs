@@ -60,13 +60,21 @@ fn class(ty: Scalar, bits: u64) -> u64 {
     if (ty.is_float() || ty.is_half()) && to_f64(ty, bits).is_nan() { u64::MAX } else { bits }
 }
 
+/// Whether no number of 16 bits lies between two.
+fn neighbours(ty: Scalar, a: u64, b: u64) -> bool {
+    // Sign and magnitude, in the order of the numbers.
+    let place = |bits: u64| if bits & 0x8000 == 0 { bits as i64 } else { -((bits & 0x7fff) as i64) };
+    ty.is_half() && to_f64(ty, a).is_finite() && to_f64(ty, b).is_finite() && (place(a) - place(b)).abs() <= 1
+}
+
 /// The first element in which two memories differ, and how many do; `name` is the argument's. Floats within `tolerance` of
-/// those on the left do not; without one, bits tell.
+/// those on the left do not, nor numbers of 16 bits that are neighbours, since what is within the tolerance may round apart; without one, bits tell.
 pub(super) fn differ(name: &str, left: &Array, right: &Array, tolerance: Option<Tolerance>) -> Option<Mismatch> {
     let different = |i: &usize| {
         let (ty, a, b) = (left.ty(*i), left.bits(*i), right.bits(*i));
         let near = tolerance.filter(|_| ty.is_float() || ty.is_half());
-        class(ty, a) != class(ty, b) && !near.is_some_and(|t| t.holds(to_f64(ty, b), to_f64(ty, a)))
+        class(ty, a) != class(ty, b)
+            && !near.is_some_and(|t| t.holds(to_f64(ty, b), to_f64(ty, a)) || neighbours(ty, a, b))
     };
     let first = (0..left.len()).find(different)?;
     Some(Mismatch {
@@ -147,6 +155,17 @@ mod tests {
             Input::Array(array) => array,
             Input::Scalar { .. } => panic!("an array is needed"),
         }
+    }
+
+    #[test]
+    fn what_is_near_may_round_to_neighbours() {
+        use kernel_dsl::half::f16;
+        let of = |bits: &[u16]| array(Input::slice(&bits.iter().map(|b| f16::from_bits(*b)).collect::<Vec<_>>()));
+        let tolerance = Some(Tolerance { parameter: 0, relative: 1e-9, absolute: 0.0 });
+        let a = of(&[0x3c00, 0x8000, 0x0001, 0x7bff, 0x3c00]);
+        assert_eq!(differ("y", &a, &of(&[0x3c01, 0x0001, 0x8000, 0x7bff, 0x3bff]), tolerance), None);
+        assert_eq!(differ("y", &a, &of(&[0x3c02, 0x8000, 0x0001, 0x7c00, 0x3c00]), tolerance).unwrap().count, 2);
+        assert_eq!(differ("y", &a, &of(&[0x3c01, 0x8000, 0x0001, 0x7bff, 0x3c00]), None).unwrap().count, 1);
     }
 
     #[test]

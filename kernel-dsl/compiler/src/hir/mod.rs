@@ -99,6 +99,7 @@ pub struct Launch {
 }
 
 /// How far floats that a kernel writes may be from those of the interpreter: absolute + relative · |value|.
+/// Of numbers of 16 bits the next one is near enough, too: what is within the tolerance before it is rounded may round apart.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Tolerance {
     /// Which parameter of the kernel, by its index.

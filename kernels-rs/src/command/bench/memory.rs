@@ -2,7 +2,7 @@
 
 use super::device::Timer;
 use super::{Error, Measured, Rate, Trial, all};
-use crate::activation::{silu, swiglu};
+use crate::activation::{fast_silu, fast_swiglu, silu, swiglu};
 use crate::elementwise::{gate, map, map2};
 use crate::histogram::histogram;
 use crate::permute::{copy, fill, gather, transpose_batch};
@@ -73,18 +73,26 @@ impl Bench<'_> {
         let (x, mut y) = (self.drawn::<f32>(m * n)?, self.zeros::<f32>(m * n)?);
         let row = self.drawn::<f32>(n)?;
         self.trial("silu", 8 * m * n, || map(on, silu {}, x.view([m, n])?.strided(), y.view_mut([m, n])?.strided()))?;
-        self.trial("swiglu, a row for all", 8 * m * n, || {
-            map2(on, swiglu {}, x.view([m, n])?.strided(), row.view([n])?.strided(), y.view_mut([m, n])?.strided())
+        self.trial("silu, fast", 8 * m * n, || {
+            map(on, fast_silu {}, x.view([m, n])?.strided(), y.view_mut([m, n])?.strided())
+        })?;
+        self.trial("swiglu, a row for all, fast", 8 * m * n, || {
+            map2(on, fast_swiglu {}, x.view([m, n])?.strided(), row.view([n])?.strided(), y.view_mut([m, n])?.strided())
         })?;
         self.trial("swiglu of halves", 6 * m * n, || {
             gate(on, swiglu {}, x.view([m, n])?.strided(), y.range_mut(0..m * n / 2)?.strided().reshaped([m, n / 2])?)
         })?;
         let (x, mut y) = (self.drawn::<f16>(m * n)?, self.zeros::<f16>(m * n)?);
-        self.trial("silu f16", 4 * m * n, || {
-            map(on, silu {}, x.view([m, n])?.strided(), y.view_mut([m, n])?.strided())
+        self.trial("silu f16, fast", 4 * m * n, || {
+            map(on, fast_silu {}, x.view([m, n])?.strided(), y.view_mut([m, n])?.strided())
         })?;
-        self.trial("swiglu f16 of halves", 3 * m * n, || {
-            gate(on, swiglu {}, x.view([m, n])?.strided(), y.range_mut(0..m * n / 2)?.strided().reshaped([m, n / 2])?)
+        self.trial("swiglu f16 of halves, fast", 3 * m * n, || {
+            gate(
+                on,
+                fast_swiglu {},
+                x.view([m, n])?.strided(),
+                y.range_mut(0..m * n / 2)?.strided().reshaped([m, n / 2])?,
+            )
         })
     }
 

@@ -8,8 +8,10 @@ use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// Elements that a thread keeps at most: beside weight and bias there are registers for so many.
-const KEEPS: u32 = 16;
+/// Elements that a thread keeps: few, of which more threads come, as long as a block of them keeps a row.
+fn keeps(cols: usize) -> u32 {
+    if cols <= 8192 { 8 } else { 16 }
+}
 
 /// Layer norm or RMS norm of the rows of a matrix, in `f32` whatever is stored.
 ///
@@ -95,11 +97,14 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         y: &mut BufferViewMut<'_, O, 2>,
         saved: Saved<'_, '_>,
     ) -> Result<(), Error> {
+        let fused = added.is_some();
         let constants = |team: Team, wide| {
-            let types = [T::CONSTANT, W::CONSTANT, O::CONSTANT, Constant::Bool(self.centred)];
-            types.into_iter().chain(team.constants(wide)).collect::<Vec<_>>()
+            let whole = x.extents()[1] <= team.kept();
+            let truths = [self.centred, fused, whole].map(Constant::Bool);
+            let types = [T::CONSTANT, W::CONSTANT, O::CONSTANT];
+            types.into_iter().chain(truths).chain(team.constants(wide)).collect::<Vec<_>>()
         };
-        let team = Team::of(on.device(), x.extents()[0], x.extents()[1], KEEPS);
+        let team = Team::of(on.device(), x.extents()[0], x.extents()[1], keeps(x.extents()[1]));
         let wide = self.wide(x, &added, |wide| rows_begin_at(&*y, wide));
         let (mut no_t, no_w, mut no_f) = (on.scratch::<T>(0)?, on.scratch::<W>(0)?, on.scratch::<f32>(0)?);
         let no_w = no_w.view([0])?;
@@ -112,7 +117,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
             Some(saved) => saved.reborrow(),
             None => no_f.view_mut([0, 0])?,
         };
-        let call = norm_rows::<T, W, O, true, 32, 8, 1, 8, 8>::call(
+        let call = norm_rows::<T, W, O, true, true, false, 32, 8, 1, 8, 8>::call(
             self.epsilon,
             x,
             residual,
@@ -139,7 +144,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         q: &mut BufferViewMut<'_, i8, 2>,
         scales: &mut BufferViewMut<'_, f32, 1>,
     ) -> Result<(), Error> {
-        let team = Team::of(on.device(), x.extents()[0], x.extents()[1], KEEPS);
+        let team = Team::of(on.device(), x.extents()[0], x.extents()[1], keeps(x.extents()[1]));
         let wide = self.wide(x, &added, |wide| rows_begin_at(&*q, wide));
         let (mut no_t, no_w) = (on.scratch::<T>(0)?, on.scratch::<W>(0)?);
         let no_w = no_w.view([0])?;

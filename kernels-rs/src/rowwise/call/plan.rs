@@ -43,9 +43,14 @@ impl Team {
         let few = rows <= device.facts().multiprocessors as usize;
         let teams: &[Team] = if few { &FEW } else { &MANY };
         let possible = || teams.iter().filter(|team| team.keeps <= most).copied();
-        let whole = possible().find(|team| cols <= (team.threads * team.keeps) as usize);
+        let whole = possible().find(|team| cols <= team.kept());
         // What no team keeps, the largest one passes over again.
         whole.or_else(|| possible().last()).unwrap_or(MANY[0])
+    }
+
+    /// Elements of a row that a team keeps.
+    pub fn kept(self) -> usize {
+        (self.threads * self.keeps) as usize
     }
 
     /// The constants L, ROWS, V, N and S of a row kernel, for accesses of `wide` elements.
