@@ -22,11 +22,12 @@
 
 pub mod epilogue;
 pub mod gemv;
-mod plan;
+pub(crate) mod plan;
 mod product;
 pub mod tile;
 pub mod tiled;
 
+pub use plan::Costs;
 pub use product::Gemm;
 
 use kernel_dsl::prelude::*;

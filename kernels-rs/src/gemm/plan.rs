@@ -1,5 +1,7 @@
 //! Which kernel computes a product, chosen by its shape: a table of what each costs, and a search over it.
 
+use serde::Serialize;
+
 /// A way to compute C, M × N, from `K` products an element.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Plan {
@@ -31,36 +33,58 @@ pub enum Lanes {
     Four,
 }
 
-/// What a block of a tile does, and what that costs.
-#[derive(Clone, Copy, Debug)]
-struct Cost {
-    tile: Tile,
-    rows: usize,
-    cols: usize,
-    warps: usize,
-    /// Nanoseconds that a multiprocessor, which is kept busy, takes for a product of each element of a block's tile.
-    depth_ns: f64,
+/// What the kernels of a product cost on a device: what a plan is chosen by. `kernels bench plan` measures them anew.
+///
+/// They are of one multiprocessor, and what one does in a clock has not changed since Pascal, so that another device's are an H200's times a
+/// factor, which chooses the same; but memory a multiprocessor is up to three times as slow there.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Costs {
+    /// Nanoseconds that a multiprocessor, which is kept busy, takes for a product of each element of a block of 128 × 128.
+    pub square_ns: f64,
+    /// The same of 64 × 128.
+    pub wide_ns: f64,
+    /// The same of 16 × 128.
+    pub flat_ns: f64,
+    /// Nanoseconds that a multiprocessor takes to write an element of a part of C and to read it again.
+    pub part_ns: f64,
+    /// Nanoseconds that a multiprocessor takes to read an element of B where nothing is shared.
+    pub stream_ns: f64,
+    /// Nanoseconds that a second launch takes.
+    pub launch_ns: f64,
 }
 
-/// Measured on an H200 at 4096³ (the first two) and 16 × 6144 × 2048. They are of one multiprocessor, and what one does in a clock
-/// has not changed since Pascal, so that another device's are theirs times a factor; memory a multiprocessor is up to three times as slow there.
-const COSTS: [Cost; 3] = [
-    Cost { tile: Tile::Square, rows: 128, cols: 128, warps: 8, depth_ns: 82.0 },
-    Cost { tile: Tile::Wide, rows: 64, cols: 128, warps: 4, depth_ns: 42.0 },
-    Cost { tile: Tile::Flat, rows: 16, cols: 128, warps: 4, depth_ns: 16.4 },
-];
+impl Costs {
+    /// Measured on an H200; a part between its 0.13 and the 0.7 of a Tesla P40.
+    pub const H200: Costs =
+        Costs { square_ns: 82.0, wide_ns: 42.0, flat_ns: 16.4, part_ns: 0.2, stream_ns: 0.124, launch_ns: 2e3 };
 
-/// Nanoseconds that a multiprocessor takes to write an element of a part of C and to read it again: between an H200's 0.13 and the 0.7 of a
-/// Tesla P40.
-const PART_NS: f64 = 0.2;
+    /// Of a product of each element of a block of a tile.
+    fn depth_ns(&self, tile: Tile) -> f64 {
+        match tile {
+            Tile::Square => self.square_ns,
+            Tile::Wide => self.wide_ns,
+            Tile::Flat => self.flat_ns,
+        }
+    }
+}
+
+impl Tile {
+    pub(crate) const ALL: [Tile; 3] = [Tile::Square, Tile::Wide, Tile::Flat];
+
+    /// Rows and columns of C that a block has, and its warps.
+    pub(crate) fn shape(self) -> [usize; 3] {
+        match self {
+            Tile::Square => [128, 128, 8],
+            Tile::Wide => [64, 128, 4],
+            Tile::Flat => [16, 128, 4],
+        }
+    }
+}
+
 /// Bytes that the parts of C may take.
 const MOST_BYTES: usize = 64 << 20;
-/// Nanoseconds that a second launch takes.
-const LAUNCH_NS: f64 = 2e3;
-/// Nanoseconds that a multiprocessor takes to read an element of B where nothing is shared.
-const STREAM_NS: f64 = 0.124;
 /// Warps that keep a multiprocessor busy.
-const BUSY: usize = 16;
+pub(crate) const BUSY: usize = 16;
 /// The largest number of parts.
 const PARTS: usize = 32;
 /// Products that a part has at least.
@@ -68,7 +92,7 @@ const LEAST_DEPTH: usize = 32;
 
 /// The plan with the least cost for `batch` products of these extents on a device of so many multiprocessors. `along`: B is stored as
 /// [N, K]. `rows`: A is stored as [M, K], which the kernels for few rows need.
-pub fn plan(batch: usize, [m, n, k]: [usize; 3], along: bool, rows: bool, multiprocessors: u32) -> Plan {
+pub fn plan(costs: &Costs, batch: usize, [m, n, k]: [usize; 3], along: bool, rows: bool, multiprocessors: u32) -> Plan {
     let sms = multiprocessors.max(1) as usize;
     let mut best = (f64::INFINITY, Plan::Tiles(Tile::Square, 1));
     let mut offer = |ns: f64, plan: Plan| {
@@ -76,25 +100,26 @@ pub fn plan(batch: usize, [m, n, k]: [usize; 3], along: bool, rows: bool, multip
             best = (ns, plan);
         }
     };
-    for cost in COSTS {
-        let tiles = batch * m.div_ceil(cost.rows) * n.div_ceil(cost.cols);
+    for tile in Tile::ALL {
+        let [tall, wide, warps] = tile.shape();
+        let tiles = batch * m.div_ceil(tall) * n.div_ceil(wide);
         let fits = |splits: usize| k / splits >= LEAST_DEPTH && 4 * splits * batch * m * n <= MOST_BYTES;
         for splits in (1..=PARTS).filter(|splits| *splits == 1 || fits(*splits)) {
             let blocks = tiles * splits;
             let each = blocks.div_ceil(sms);
             // Few warps wait for one another: measured, 1.3 × for 4 of them.
-            let idle = BUSY.saturating_sub(each * cost.warps) as f64 / BUSY as f64;
-            let work = each as f64 * k.div_ceil(splits) as f64 * cost.depth_ns * (1.0 + 0.4 * idle);
-            let exchanged = (splits + 1) as f64 * (batch * m * n) as f64 * PART_NS / sms as f64;
-            let parts = if splits == 1 { 0.0 } else { exchanged + LAUNCH_NS };
-            offer(work + parts, Plan::Tiles(cost.tile, splits));
+            let idle = BUSY.saturating_sub(each * warps) as f64 / BUSY as f64;
+            let work = each as f64 * k.div_ceil(splits) as f64 * costs.depth_ns(tile) * (1.0 + 0.4 * idle);
+            let exchanged = (splits + 1) as f64 * (batch * m * n) as f64 * costs.part_ns / sms as f64;
+            let parts = if splits == 1 { 0.0 } else { exchanged + costs.launch_ns };
+            offer(work + parts, Plan::Tiles(tile, splits));
         }
     }
     if rows && m <= 8 {
         let rows = m.max(1).next_power_of_two();
         // Where there is a block for each multiprocessor they share the memory, however many there are.
         let streamed = |cols: usize, slower: f64| {
-            ((batch * n.div_ceil(cols)) as f64 / sms as f64).max(1.0) * (k * cols) as f64 * STREAM_NS * slower
+            ((batch * n.div_ceil(cols)) as f64 / sms as f64).max(1.0) * (k * cols) as f64 * costs.stream_ns * slower
         };
         if along {
             offer(streamed(32, 1.0), Plan::Along(rows));
@@ -113,7 +138,7 @@ mod tests {
     /// What was measured to be the quickest, or within a twentieth of it, on an H200.
     #[test]
     fn as_measured() {
-        let of = |shape| plan(1, shape, false, true, 132);
+        let of = |shape| plan(&Costs::H200, 1, shape, false, true, 132);
         assert_eq!(of([4096; 3]), Plan::Tiles(Tile::Square, 1));
         assert_eq!(of([2048; 3]), Plan::Tiles(Tile::Square, 1));
         assert!(matches!(of([1024; 3]), Plan::Tiles(Tile::Square | Tile::Wide, 2..=4)));
@@ -124,13 +149,13 @@ mod tests {
         assert_eq!(of([1, 6144, 2048]), Plan::Across(1, Lanes::Eight));
         assert_eq!(of([1, 2048, 2048]), Plan::Across(1, Lanes::Four));
         assert_eq!(of([1, 8192, 8192]), Plan::Across(1, Lanes::Eight));
-        assert_eq!(plan(1, [1, 8192, 8192], true, true, 132), Plan::Along(1));
+        assert_eq!(plan(&Costs::H200, 1, [1, 8192, 8192], true, true, 132), Plan::Along(1));
     }
 
     /// A Tesla P40: what fills it is not split.
     #[test]
     fn thirty_multiprocessors() {
-        let of = |shape| plan(1, shape, false, true, 30);
+        let of = |shape| plan(&Costs::H200, 1, shape, false, true, 30);
         for shape in [[8192; 3], [4096; 3], [2048; 3]] {
             assert_eq!(of(shape), Plan::Tiles(Tile::Square, 1));
         }
@@ -140,8 +165,8 @@ mod tests {
     #[test]
     fn nothing_is_a_plan_too() {
         for shape in [[0; 3], [0, 5, 5], [5, 0, 5], [5, 5, 0], [1, 1, 1]] {
-            plan(1, shape, true, false, 1);
+            plan(&Costs::H200, 1, shape, true, false, 1);
         }
-        assert!(matches!(plan(0, [1, 1, 1], false, true, 0), Plan::Across(1, _) | Plan::Tiles(..)));
+        assert!(matches!(plan(&Costs::H200, 0, [1, 1, 1], false, true, 0), Plan::Across(1, _) | Plan::Tiles(..)));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::epilogue::{Epilogue, Identity};
 use super::gemv::{gemv_across, gemv_along};
-use super::plan::{Lanes, Plan, Tile, plan};
+use super::plan::{Costs, Lanes, Plan, Tile, plan};
 use super::tiled::{gemm, sum_splits};
 use crate::access::rows_begin_at;
 use crate::{Passed, Queue};
@@ -48,6 +48,7 @@ pub struct Gemm {
     beta: f32,
     transpose_a: bool,
     transpose_b: bool,
+    costs: Costs,
 }
 
 impl Default for Gemm {
@@ -59,7 +60,7 @@ impl Default for Gemm {
 impl Gemm {
     /// C ← A·B.
     pub const fn new() -> Gemm {
-        Gemm { alpha: 1.0, beta: 0.0, transpose_a: false, transpose_b: false }
+        Gemm { alpha: 1.0, beta: 0.0, transpose_a: false, transpose_b: false, costs: Costs::H200 }
     }
 
     /// The factor of the product.
@@ -80,6 +81,11 @@ impl Gemm {
     /// B is given as [batch, N, K].
     pub const fn transpose_b(self) -> Gemm {
         Gemm { transpose_b: true, ..self }
+    }
+
+    /// What the kernels cost on the device, which chooses among them, where it was measured there (`kernels bench plan`).
+    pub const fn costs(self, costs: Costs) -> Gemm {
+        Gemm { costs, ..self }
     }
 
     /// Queues the product.
@@ -120,7 +126,26 @@ impl Gemm {
         let [_, rows, cols] = a.extents();
         let k = if self.transpose_a { rows } else { cols };
         let facts = on.device().facts();
-        let plan = plan(batch, [m, n, k], self.transpose_b, !self.transpose_a, facts.multiprocessors);
+        let plan = plan(&self.costs, batch, [m, n, k], self.transpose_b, !self.transpose_a, facts.multiprocessors);
+        // SAFETY: by the caller's promise.
+        unsafe { self.run_by(plan, on, a, b, c, epilogue) }
+    }
+
+    /// The same by a plan.
+    ///
+    /// # Safety
+    /// As for [`run_with`](Gemm::run_with).
+    pub(crate) unsafe fn run_by<T: Float + GenericArgument, O: Float + GenericArgument, E: Epilogue + Passed>(
+        self,
+        plan: Plan,
+        on: &impl Queue,
+        a: &BufferView<'_, T, 3>,
+        b: &BufferView<'_, T, 3>,
+        c: &mut BufferViewMut<'_, O, 3>,
+        epilogue: E,
+    ) -> Result<(), Error> {
+        let k = a.extents()[if self.transpose_a { 1 } else { 2 }];
+        let n = c.extents()[2];
         let fours = [a.extents()[2], b.extents()[2], n, k].iter().all(|n| n % 4 == 0)
             && rows_begin_at(a, 4)
             && rows_begin_at(b, 4)

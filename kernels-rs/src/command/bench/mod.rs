@@ -8,6 +8,7 @@ mod driver;
 mod gemm;
 mod measure;
 mod memory;
+mod plan;
 mod quant;
 mod rowwise;
 mod runtime;
@@ -61,6 +62,8 @@ enum What {
     Norm,
     /// Every kernel's own PTX beside its checked form, by the device's clock
     Checked,
+    /// What the kernels of matrix products cost here: the table that chooses among them, measured anew
+    Plan,
 }
 
 /// A thing that is measured: ours first, then its peers.
@@ -112,12 +115,26 @@ impl Bench {
             What::Softmax => rowwise::softmax(usize::from(self.rounds))?,
             What::Norm => rowwise::norm(usize::from(self.rounds))?,
             What::Checked => return self.checked(out),
+            What::Plan => return self.plan(out),
         };
         if self.json {
             json(out, &measured)?;
             return Ok(Outcome::Good);
         }
         print(out, &measured, "ours")?;
+        Ok(Outcome::Good)
+    }
+
+    fn plan(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
+        let planned = plan::measure(usize::from(self.rounds))?;
+        if self.json {
+            json(out, &planned)?;
+            return Ok(Outcome::Good);
+        }
+        writeln!(out, "{}", planned.device)?;
+        writeln!(out, "  measured  {:.4?}", planned.costs)?;
+        writeln!(out, "  in use    {:.4?}", crate::gemm::Costs::H200)?;
+        writeln!(out, "`Gemm::costs` takes what was measured")?;
         Ok(Outcome::Good)
     }
 

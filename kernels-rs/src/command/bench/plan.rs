@@ -1,0 +1,91 @@
+//! What the kernels of a product cost on this device: the table that chooses among them, measured anew.
+
+use super::Error;
+use super::device::{Timer, drawn};
+use super::measure::in_turns;
+use crate::gemm::epilogue::Identity;
+use crate::gemm::plan::{BUSY, Lanes, Plan, Tile};
+use crate::gemm::tiled::sum_splits;
+use crate::gemm::{Costs, Gemm};
+use ::runtime::Device;
+use ::runtime::testing::Random;
+use serde::Serialize;
+
+/// What was measured, and where.
+#[derive(Serialize)]
+pub(super) struct Planned {
+    pub device: String,
+    pub costs: Costs,
+}
+
+/// Extents of a product: batch, M, N, K.
+#[derive(Clone, Copy)]
+struct Shape {
+    batch: usize,
+    m: usize,
+    n: usize,
+    k: usize,
+}
+
+pub(super) fn measure(rounds: usize) -> Result<Planned, Error> {
+    let device = Device::cuda(0).map_err(Error::Device)?;
+    let timer = Timer::new(&device)?;
+    let multiprocessors = device.facts().multiprocessors.max(1) as usize;
+    let streamed = Shape { batch: 1, m: 1, n: 8192, k: 8192 };
+    let stream = product(&timer, Plan::Across(1, Lanes::Eight), streamed, rounds)?;
+    let costs = Costs {
+        square_ns: tile(&timer, Tile::Square, multiprocessors, rounds)?,
+        wide_ns: tile(&timer, Tile::Wide, multiprocessors, rounds)?,
+        flat_ns: tile(&timer, Tile::Flat, multiprocessors, rounds)?,
+        part_ns: parts(&timer, [2048, 2048], 8, rounds)? * multiprocessors as f64 / (9.0 * 2048.0 * 2048.0),
+        stream_ns: stream * multiprocessors as f64 / (streamed.n * streamed.k) as f64,
+        launch_ns: parts(&timer, [1, 128], 1, rounds)?,
+    };
+    Ok(Planned { device: device.to_string(), costs })
+}
+
+/// Nanoseconds of a multiprocessor for a product of each element of a block, of as many blocks on each as keep it busy.
+fn tile(timer: &Timer, tile: Tile, multiprocessors: usize, rounds: usize) -> Result<f64, Error> {
+    let [rows, cols, warps] = tile.shape();
+    let each = BUSY.div_ceil(warps);
+    // Of few rows the blocks share the depth, as they do where such a tile is chosen: what they read is not in the caches.
+    let (shape, splits) = match tile {
+        Tile::Flat => (Shape { batch: 1, m: rows, n: cols * multiprocessors, k: 4096 }, each),
+        _ => (Shape { batch: 1, m: rows * multiprocessors, n: cols * each, k: 4096 }, 1),
+    };
+    let ns = product(timer, Plan::Tiles(tile, splits), shape, rounds)?;
+    Ok(ns / (each * shape.k / splits) as f64)
+}
+
+/// Nanoseconds of a product by a plan.
+fn product(timer: &Timer, plan: Plan, shape: Shape, rounds: usize) -> Result<f64, Error> {
+    let Shape { batch, m, n, k } = shape;
+    let (device, mut random) = (timer.stream().device(), Random::new(1));
+    let a = drawn::<f32>(device, &mut random, batch * m * k)?;
+    let b = drawn::<f32>(device, &mut random, batch * k * n)?;
+    let mut c = device.zeros::<f32>(batch * m * n).map_err(Error::Device)?;
+    median(timer, rounds, || {
+        let (a, b, mut c) = (a.view([batch, m, k])?, b.view([batch, k, n])?, c.view_mut([batch, m, n])?);
+        // SAFETY: this epilogue accesses nothing.
+        unsafe { Gemm::new().run_by(plan, timer.stream(), &a, &b, &mut c, Identity) }
+    })
+}
+
+/// Nanoseconds in which so many parts of a matrix are brought together.
+fn parts(timer: &Timer, [m, n]: [usize; 2], splits: usize, rounds: usize) -> Result<f64, Error> {
+    let device = timer.stream().device();
+    let parts = drawn::<f32>(device, &mut Random::new(1), splits * m * n)?;
+    let mut c = device.zeros::<f32>(m * n).map_err(Error::Device)?;
+    median(timer, rounds, || {
+        let (parts, mut c) = (parts.view([splits, m, n])?, c.view_mut([1, m, n])?);
+        // SAFETY: the launch compares the extents, and the kernel stays within them: the oracle ran it (`kernels check`).
+        unsafe {
+            sum_splits::<f32, Identity, 4>::launch_unchecked(timer.stream(), 1.0, &parts, splits, 0.0, &mut c, Identity)
+        }
+    })
+}
+
+fn median(timer: &Timer, rounds: usize, work: impl FnMut() -> ::runtime::Result<()>) -> Result<f64, Error> {
+    let summaries = in_turns(&mut [timer.timed("ours", 10, work)], rounds, || ())?;
+    Ok(summaries.first().map_or(0.0, |summary| summary.median_ms * 1e6))
+}
