@@ -11,6 +11,7 @@ mod decode;
 mod elementwise;
 mod gemm;
 mod gradient;
+mod group;
 mod histogram;
 mod loss;
 mod norms;

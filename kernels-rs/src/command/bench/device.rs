@@ -54,7 +54,7 @@ impl Timer {
 
     fn busy(&self, turns: usize) -> ::runtime::Result<()> {
         // SAFETY: the kernel stays within its slices, whatever they hold: the oracle ran it (`kernels check`).
-        unsafe { dp4a_peak::launch_unchecked(&self.stream, &self.x, turns, &mut self.out.borrow_mut()) }
+        unsafe { dp4a_peak::launch_unchecked(&self.stream, &self.x, turns, &mut *self.out.borrow_mut()) }
     }
 
     /// Work of the library that is queued `times` times.
