@@ -7,6 +7,7 @@
 mod attention;
 mod backward;
 mod blocks;
+mod convolution;
 mod decode;
 mod elementwise;
 mod gemm;

@@ -168,6 +168,7 @@ const UNREAD: &[&str] = &[
     "group_norm_backward",
     "group_norm_channels",
     "heads",
+    "im2col",
     "igemm",
     "join_parts",
     "map_1",
