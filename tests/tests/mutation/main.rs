@@ -190,6 +190,7 @@ const UNREAD: &[&str] = &[
     "repack_rows",
     "rotate",
     "rotate_in_place",
+    "sample_likely",
     "sample_top",
     "scan_rows",
     "softmax_backward",
