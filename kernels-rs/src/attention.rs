@@ -65,4 +65,5 @@ mod tile;
 
 pub use call::Attention;
 pub use extend::{Append, AppendedScales};
+pub use gradient::Gradients;
 pub use step::{Decode, Scratch};

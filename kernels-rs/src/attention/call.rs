@@ -187,8 +187,7 @@ impl Attention {
         mask: &DeviceMask,
     ) -> Result<(), Error> {
         let ([batch, heads, queries, _], [_, _, keys, _]) = (q.extents(), k.extents());
-        let rows = mask.rows(heads, [queries, keys])?;
-        let blocks = mask.blocks()?;
+        let (rows, blocks) = mask.of_queries(heads, [queries, keys])?;
         // SAFETY: the mask's lists are noted as read by the launch, which is queued before the mask's borrow ends; they are of these extents, and within one
         // another.
         let pattern = unsafe { Listed { rows: rows.detached(), blocks: blocks.detached(), size: mask.size() } };
