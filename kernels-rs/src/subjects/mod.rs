@@ -15,6 +15,7 @@ mod gradient;
 mod group;
 mod histogram;
 mod loss;
+mod normed;
 mod norms;
 mod permute;
 mod pieces;

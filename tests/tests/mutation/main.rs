@@ -163,6 +163,7 @@ const UNREAD: &[&str] = &[
     "gemm_quantised",
     "gemv_across",
     "gemv_along",
+    "gemv_normed",
     "gemv_quantised",
     "group_norm",
     "group_norm_backward",

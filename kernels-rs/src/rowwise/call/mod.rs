@@ -5,6 +5,7 @@ mod group;
 mod loss;
 mod norm;
 pub(crate) mod plan;
+mod project;
 mod softmax;
 
 pub use group::GroupNorm;
