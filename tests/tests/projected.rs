@@ -8,8 +8,17 @@ use runtime::testing::Random;
 use runtime::{Device, DeviceBuffer};
 
 /// Rows, columns of W or of one of its halves, and depth.
-const SHAPES: [[usize; 3]; 9] =
-    [[1, 33, 64], [2, 5, 4099], [3, 17, 40], [5, 9, 520], [8, 40, 24], [9, 12, 40], [20, 130, 33], [0, 3, 8], [2, 3, 0]];
+const SHAPES: [[usize; 3]; 9] = [
+    [1, 33, 64],
+    [2, 5, 4099],
+    [3, 17, 40],
+    [5, 9, 520],
+    [8, 40, 24],
+    [9, 12, 40],
+    [20, 130, 33],
+    [0, 3, 8],
+    [2, 3, 0],
+];
 
 /// Numbers on the host and on a device.
 struct Numbers<T: kernel_dsl::Element> {
@@ -32,7 +41,8 @@ fn all<T: Float + GenericArgument>(device: &Device, near: f64) {
     for (n, [rows, cols, depth]) in SHAPES.into_iter().enumerate() {
         let x = drawn::<f32>(device, &mut random, rows * depth);
         let (weight, bias) = (drawn::<T>(device, &mut random, depth), drawn::<T>(device, &mut random, depth));
-        let (w, of_columns) = (drawn::<T>(device, &mut random, 2 * cols * depth), drawn::<f32>(device, &mut random, cols));
+        let (w, of_columns) =
+            (drawn::<T>(device, &mut random, 2 * cols * depth), drawn::<f32>(device, &mut random, cols));
         let (of_weight, of_bias) = (weight.buffer.view([depth]).unwrap(), bias.buffer.view([depth]).unwrap());
         let (of_x, of_columns_bias) = (x.buffer.view([rows, depth]).unwrap(), of_columns.buffer.view([cols]).unwrap());
         for centred in [false, true] {

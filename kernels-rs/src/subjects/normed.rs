@@ -29,7 +29,8 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     ];
     let mut case = |n: usize, [m, cols, depth]: [usize; 3]| {
         let (with, pitch) = (n % 4, depth + random.below(2) * wide);
-        let mut column = |there: bool| drawn(random, of_norm, if there { depth } else { 0 }, [if there { depth } else { 0 }], [1]);
+        let mut column =
+            |there: bool| drawn(random, of_norm, if there { depth } else { 0 }, [if there { depth } else { 0 }], [1]);
         let (weight, bias) = (column(with != 1), column(with > 1));
         let inputs = [
             Input::scalar(1e-5f32),
