@@ -19,7 +19,7 @@
 //!
 //! A window of kd·kh·kw elements is stored as often as windows overlap: kd·kh·kw / stride³ times x. Where the stride is the kernel and nothing is padded, as in a patch embedding,
 //! windows part x among them: each element is read once and written once, without a comparison, in pieces of 16 bytes where rows of windows allow it. Where a window is an element,
-//! the product reads x itself. The matrix is made and used piece by piece where it would be larger than 256 MB.
+//! the product reads x itself. The matrix is made and used piece by piece where it would be larger than 256 MB ([`Convolution::at_once`]).
 
 pub mod columns;
 mod run;

@@ -36,7 +36,7 @@ mod epilogue {
     }
 }
 
-/// Bytes of the matrix of windows that is made at once, at most, unless one row has more.
+/// Bytes of the matrix of windows that is made at once, where nothing else is said.
 const AT_ONCE: usize = 256 << 20;
 
 /// Convolution over depth, height and width, as neural networks mean it, without a turn of the kernel:
@@ -67,6 +67,7 @@ pub struct Convolution {
     stride: [usize; 3],
     padding: [usize; 3],
     dilation: [usize; 3],
+    at_once: usize,
 }
 
 impl Default for Convolution {
@@ -84,7 +85,7 @@ const LONGEST: usize = 1 << 31;
 impl Convolution {
     /// A window at every element, without padding and dilation.
     pub const fn new() -> Convolution {
-        Convolution { stride: [1; 3], padding: [0; 3], dilation: [1; 3] }
+        Convolution { stride: [1; 3], padding: [0; 3], dilation: [1; 3], at_once: AT_ONCE }
     }
 
     /// Elements from one window to the next, of depth, height and width; not 0.
@@ -100,6 +101,11 @@ impl Convolution {
     /// Elements from one that a window sees to the next.
     pub const fn dilation(self, dilation: [usize; 3]) -> Convolution {
         Convolution { dilation, ..self }
+    }
+
+    /// Bytes of the matrix of windows that is made at once, at most, unless one window has more; 256 MB without.
+    pub const fn at_once(self, bytes: usize) -> Convolution {
+        Convolution { at_once: bytes, ..self }
     }
 
     /// Windows of a kernel in a volume, along each axis: ⌊(n + 2·padding − dilation·(kernel − 1) − 1) / stride⌋ + 1, and none where one does not fit.
@@ -151,7 +157,7 @@ impl Convolution {
             }
             return Ok(());
         }
-        let fit = (AT_ONCE / size_of::<T>() / depth.max(1)).max(1);
+        let fit = (self.at_once / size_of::<T>() / depth.max(1)).max(1);
         for some in pieces(samples, (fit / windows).clamp(1, BATCH)) {
             let weight = self.weights(weight, some.len())?;
             for part in pieces(windows, fit) {
@@ -213,7 +219,7 @@ impl Convolution {
         }
         let weight = self.weights(weight, 1)?;
         let mut y = y.reborrow().strided().reshaped([samples * windows, out])?;
-        for some in pieces(samples * windows, (AT_ONCE / size_of::<T>() / depth.max(1)).max(1)) {
+        for some in pieces(samples * windows, (self.at_once / size_of::<T>() / depth.max(1)).max(1)) {
             let (rows, first) = (some.len(), some.start);
             let mut columns = on.scratch::<T>(rows * depth)?;
             self.columns(on, x, kernel, first, &mut columns.view_mut([rows, depth])?)?;
@@ -283,7 +289,11 @@ impl Convolution {
             return Err(refused(x, "a stride is 0".into()));
         }
         let all = (0..3).all(small);
-        if all { Ok(()) } else { Err(refused(x, format!("{self:?} of {kernel:?} reaches beyond 2³¹ elements"))) }
+        if all {
+            Ok(())
+        } else {
+            Err(refused(x, format!("{self:?} with a kernel of {kernel:?} reaches beyond 2³¹ elements")))
+        }
     }
 
     /// How many windows there are, of operands that belong together.

@@ -73,11 +73,11 @@ fn statistics<X: Float, const CENTRED: bool, const R: usize>(
     writes(c = once),
     instances(
         X = f32, N = f32, W = f32, C = f32, E = Identity, F = swiglu, CENTRED = false, PAIRED = false, R = 1, COLS = 2, V = 4;
-        X = f32, N = f32, W = f32, C = f32, E = Identity, F = swiglu, CENTRED = true, PAIRED = false, R = 2, COLS = 4, V = 1;
+        X = f32, N = f32, W = f32, C = f32, E = Identity, F = swiglu, CENTRED = true, PAIRED = false, R = 2, COLS = 2, V = 1;
         X = f32, N = f16, W = f16, C = f16, E = Identity, F = swiglu, CENTRED = false, PAIRED = true, R = 1, COLS = 2, V = 8;
         X = f32, N = f32, W = f32, C = f32, E = Identity, F = swiglu, CENTRED = true, PAIRED = true, R = 8, COLS = 2, V = 4
     ),
-    derived(P = V.max(4), AHEAD = (128 / R / V.max(4)).min(4)),
+    derived(P = V.max(4), AHEAD = 16 / V.max(4)),
 )]
 #[requires(
     x.rows() == c.rows(), x.cols() == w.cols(), w.rows() == c.cols() * (if PAIRED { 2 } else { 1 }),

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! So statistics, and what is kept, are [`norm`](super::norm)'s, and the way back is [`backward`](super::backward)'s with the incoming gradient times the channel's
-//! weight. New is where weight and bias come from: a piece of a row lies within a channel, so that it costs a division to find its channel, and one number for the piece.
+//! weight. New is where weight and bias come from: a piece of a row lies within a channel, so that it costs a number for the piece, and some instructions to find its channel.
 
 use super::backward::{projected, removed};
 use super::norm::statistics;
@@ -15,25 +15,46 @@ use super::row::{begins, put, sum, take};
 use crate::permute::rows::divided;
 use kernel_dsl::prelude::*;
 
-/// The number of each piece's channel, of `of_channels` from `first` on; `other` where there are none, or the piece lies behind the end.
+/// x · weight + bias of each piece's channel, of those that there are, of rows of channels of `spatial` elements that begin with channel `first`. To find a channel takes two divisions, and
+/// from piece to piece a step.
 #[device]
-fn spread<W: Float, const L: usize, const V: usize, const N: usize>(
-    of_channels: View<W, 1>,
-    first: usize,
-    spatial: usize,
+fn affine<W: Float, const BIASED: bool, const L: usize, const V: usize, const N: usize>(
+    x: &mut [[f32; V]; N],
+    weight: View<W, 1>,
+    bias: View<W, 1>,
+    of: [usize; 2],
     at: usize,
     cols: usize,
-    other: f32,
-) -> [f32; N] {
-    let mut numbers = [other; N];
-    if !of_channels.is_empty() {
+) {
+    let [first, spatial] = of;
+    let any = !weight.is_empty() || BIASED && !bias.is_empty();
+    if any && begins::<L, V>(at, 0) < cols {
+        let (step, left) = divided(L * V, spatial);
+        let (mut channel, mut within) = divided(begins::<L, V>(at, 0), spatial);
+        channel += first;
         for i in unroll(0..N) {
             if begins::<L, V>(at, i) < cols {
-                numbers[i] = of_channels[first + begins::<L, V>(at, i) / spatial].to_f32();
+                if !weight.is_empty() {
+                    let own = weight[channel].to_f32();
+                    for e in unroll(0..V) {
+                        x[i][e] *= own;
+                    }
+                }
+                if BIASED && !bias.is_empty() {
+                    let own = bias[channel].to_f32();
+                    for e in unroll(0..V) {
+                        x[i][e] += own;
+                    }
+                }
+            }
+            channel += step;
+            within += left;
+            if within >= spatial {
+                within -= spatial;
+                channel += 1;
             }
         }
     }
-    numbers
 }
 
 /// (x − mean) · factor · weight + bias of the channel.
@@ -43,19 +64,17 @@ fn scaled<W: Float, const L: usize, const V: usize, const N: usize>(
     of_row: [f32; 2],
     weight: View<W, 1>,
     bias: View<W, 1>,
-    channels: [usize; 2],
+    of: [usize; 2],
     at: usize,
     cols: usize,
 ) {
     let [mean, factor] = of_row;
-    let [first, spatial] = channels;
-    let weights = spread::<W, L, V, N>(weight, first, spatial, at, cols, 1.0);
-    let biases = spread::<W, L, V, N>(bias, first, spatial, at, cols, 0.0);
     for i in unroll(0..N) {
         for e in unroll(0..V) {
-            x[i][e] = ((x[i][e] - mean) * factor).mul_add(weights[i], biases[i]);
+            x[i][e] = (x[i][e] - mean) * factor;
         }
     }
+    affine::<W, true, L, V, N>(x, weight, bias, of, at, cols);
 }
 
 /// y = group norm of x, both [sample, group, `channels` · `spatial`], with a weight and a bias a channel, groups · `channels` of them, either of which may be missing; and so may
@@ -117,26 +136,24 @@ pub fn group_norm<
 
 /// A thread's pieces of n and of dy · weight, zeros behind the end.
 #[device]
-fn weighed<T: Float, W: Float, const L: usize, const V: usize, const N: usize>(
+fn normal<T: Float, W: Float, const L: usize, const V: usize, const N: usize>(
     x: View<T, 1>,
     dy: View<T, 1>,
     weight: View<W, 1>,
     of_row: [f32; 2],
-    channels: [usize; 2],
+    of: [usize; 2],
     at: usize,
     cols: usize,
 ) -> ([[f32; V]; N], [[f32; V]; N]) {
-    let [first, spatial] = channels;
     let [mean, factor] = of_row;
     let mut n = take::<T, L, V, N>(x, at, cols, mean);
     let mut h = take::<T, L, V, N>(dy, at, cols, 0.0);
-    let weights = spread::<W, L, V, N>(weight, first, spatial, at, cols, 1.0);
     for i in unroll(0..N) {
         for e in unroll(0..V) {
             n[i][e] = (n[i][e] - mean) * factor;
-            h[i][e] *= weights[i];
         }
     }
+    affine::<W, false, L, V, N>(&mut h, weight, weight, of, at, cols);
     (n, h)
 }
 
@@ -185,10 +202,10 @@ pub fn group_norm_backward<
     let (x, dy, dx) = (x.at(sample).at(group), dy.at(sample).at(group), dx.at(sample).at(group));
     let of = [group * channels, spatial];
 
-    let (kept, mut gradient) = weighed::<T, W, L, V, N>(x, dy, weight, of_row, of, 0, cols);
+    let (kept, mut gradient) = normal::<T, W, L, V, N>(x, dy, weight, of_row, of, 0, cols);
     let mut own = projected::<V, N>(&kept, &gradient, [0.0; 2]);
-    for at in (N * L * V..cols).step_by(S * L * V) {
-        let (n, h) = weighed::<T, W, L, V, S>(x, dy, weight, of_row, of, at, cols);
+    for at in rolled((N * L * V..cols).step_by(S * L * V)) {
+        let (n, h) = normal::<T, W, L, V, S>(x, dy, weight, of_row, of, at, cols);
         own = projected::<V, S>(&n, &h, own);
     }
     let count = cols.max(1) as f32;
@@ -196,8 +213,8 @@ pub fn group_norm_backward<
     let along = sum::<L>(own[1]) / count;
     removed::<V, N>(&mut gradient, &kept, of_row[1], mean, along);
     put::<T, L, V, N>(dx, 0, cols, &gradient);
-    for at in (N * L * V..cols).step_by(S * L * V) {
-        let (n, mut h) = weighed::<T, W, L, V, S>(x, dy, weight, of_row, of, at, cols);
+    for at in rolled((N * L * V..cols).step_by(S * L * V)) {
+        let (n, mut h) = normal::<T, W, L, V, S>(x, dy, weight, of_row, of, at, cols);
         removed::<V, S>(&mut h, &n, of_row[1], mean, along);
         put::<T, L, V, S>(dx, at, cols, &h);
     }

@@ -267,7 +267,7 @@ fn likely_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let mut all = Vec::new();
     // A block of 1024 threads takes the interpreters long.
     for (rows, cols, k, part, equal) in [
-        (2, 1100, 0, 0.9, false),
+        (2usize, 1100usize, 0usize, 0.9, false),
         (1, 1300, 1050, 0.0, false),
         (1, 1100, 1030, 0.97, false),
         (1, 7, 0, 0.5, false),

@@ -154,23 +154,23 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
             };
         }
         macro_rules! by {
-            ($centred:literal, $v:literal, $p:literal, $last:literal) => {
+            ($centred:literal, $v:literal, $p:literal, $ahead:literal, $some:literal) => {
                 match x.extents()[0] {
-                    0 | 1 => launch!($centred, 1, 2, $v, $p, 4),
-                    2 => launch!($centred, 2, 4, $v, $p, 4),
-                    3 | 4 => launch!($centred, 4, 4, $v, $p, 4),
-                    _ => launch!($centred, 8, 2, $v, $p, $last),
+                    0 | 1 => launch!($centred, 1, 2, $v, $p, $ahead),
+                    2 => launch!($centred, 2, $some, $v, $p, $ahead),
+                    3 | 4 => launch!($centred, 4, $some, $v, $p, $ahead),
+                    _ => launch!($centred, 8, 2, $v, $p, $ahead),
                 }
             };
         }
-        // 16 bytes an access are four or eight elements.
+        // 16 bytes an access are four or eight elements; columns are as many as registers hold.
         match (self.centred, size_of::<W>()) {
-            (true, 2) if rows_are_whole(w, 8) => by!(true, 8, 8, 2),
-            (false, 2) if rows_are_whole(w, 8) => by!(false, 8, 8, 2),
-            (true, 4) if rows_are_whole(w, 4) => by!(true, 4, 4, 4),
-            (false, 4) if rows_are_whole(w, 4) => by!(false, 4, 4, 4),
-            (true, _) => by!(true, 1, 4, 4),
-            (false, _) => by!(false, 1, 4, 4),
+            (true, 2) if rows_are_whole(w, 8) => by!(true, 8, 8, 2, 2),
+            (false, 2) if rows_are_whole(w, 8) => by!(false, 8, 8, 2, 2),
+            (true, 4) if rows_are_whole(w, 4) => by!(true, 4, 4, 4, 4),
+            (false, 4) if rows_are_whole(w, 4) => by!(false, 4, 4, 4, 4),
+            (true, _) => by!(true, 1, 4, 4, 2),
+            (false, _) => by!(false, 1, 4, 4, 2),
         }
     }
 }
