@@ -84,8 +84,9 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
     /// Queues y ← f(a, b), a and b the halves of norm(x)·Wᵀ: W [2·N, K], the gate's rows and then the others', y [rows, N]. f is [`swiglu`](crate::activation::swiglu()),
     /// [`geglu`](crate::activation::geglu()), or any other of two numbers.
     ///
-    /// Up to 8 rows are one kernel, which stores neither half. Of more rows the product's halves are stored as W is, and [`gate`] reads them: 6 bytes an element of y in 16 bits, beside
-    /// 4·K operations.
+    /// Up to 8 rows are one kernel, which stores neither half. Of more rows the product's halves are stored as W is, and [`gate`] reads them: 8 bytes an element of y in 16 bits, beside 4·K
+    /// operations. Two products, of which the second's epilogue reads what the first left, would move less, and have half as many tiles each: of 512 rows by 6144 columns four waves of
+    /// blocks twice on 30 multiprocessors, where one product has seven.
     ///
     /// # Errors
     /// As for [`project`](Norm::project).
