@@ -143,9 +143,10 @@ impl Convolution {
         }
         let add = |a: &BufferView<'_, T, 3>, b: &BufferView<'_, T, 3>, c: &mut BufferViewMut<'_, O, 3>, gemm: Gemm| {
             match bias {
-                // SAFETY: the bias has an element for each row of the product, and is noted as read by the launch, which is queued before its borrow ends.
                 Some(bias) => {
-                    on.reading(bias, || unsafe { gemm.run_with(on, a, b, c, ChannelBias { bias: bias.detached() }) })
+                    // SAFETY: the bias has an element for each row of the product, and is noted as read by the launch, which is queued before its borrow ends.
+                    let product = || unsafe { gemm.run_with(on, a, b, c, ChannelBias { bias: bias.detached() }) };
+                    on.reading(bias, product)
                 }
                 None => gemm.run(on, a, b, c),
             }
@@ -203,9 +204,10 @@ impl Convolution {
         }
         let add = |a: &BufferView<'_, T, 3>, b: &BufferView<'_, T, 3>, c: &mut BufferViewMut<'_, O, 3>, gemm: Gemm| {
             match bias {
-                // SAFETY: the bias has an element for each column of the product, and is noted as read by the launch, which is queued before its borrow ends.
                 Some(bias) => {
-                    on.reading(bias, || unsafe { gemm.run_with(on, a, b, c, Bias { bias: bias.detached() }) })
+                    // SAFETY: the bias has an element for each column of the product, and is noted as read by the launch, which is queued before its borrow ends.
+                    let product = || unsafe { gemm.run_with(on, a, b, c, Bias { bias: bias.detached() }) };
+                    on.reading(bias, product)
                 }
                 None => gemm.run(on, a, b, c),
             }

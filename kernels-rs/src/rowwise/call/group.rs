@@ -76,7 +76,7 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
         let [samples, _, spatial] = x.extents();
         let mut y = self.rows_mut(x.extents(), y)?;
         let (x, channels) = self.rows(x)?;
-        let wide = wide::<T>(spatial, |wide| vec![rows_begin_at(&x, wide), rows_begin_at(&y, wide)]);
+        let wide = wide::<T>(spatial, |wide| vec![rows_begin_at(x, wide), rows_begin_at(&y, wide)]);
         let team = Team::of(on.device(), samples * self.groups, channels * spatial, KEEPS);
         let (no_w, mut no_f) = (on.scratch::<W>(0)?, on.scratch::<f32>(0)?);
         let no_w = no_w.view([0])?;
@@ -89,7 +89,7 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
         let constants: Vec<_> = types.chain(team.constants(wide)).collect();
         let call = group_norm::<T, W, O, 32, 8, 1, 8, 8>::call(
             self.epsilon,
-            &x,
+            x,
             channels,
             spatial,
             weight,
@@ -117,15 +117,14 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
         alike(x.extents(), dy.extents(), dy.strides())?;
         let mut dx = self.rows_mut(x.extents(), dx)?;
         let ((x, channels), (dy, _)) = (self.rows(x)?, self.rows(dy)?);
-        let begin = |wide| vec![rows_begin_at(&x, wide), rows_begin_at(&dy, wide), rows_begin_at(&dx, wide)];
+        let begin = |wide| vec![rows_begin_at(x, wide), rows_begin_at(dy, wide), rows_begin_at(&dx, wide)];
         let wide = wide::<T>(spatial, begin);
         let team = Team::of(on.device(), samples * self.groups, channels * spatial, KEEPS_OF_TWO);
         let none = on.scratch::<W>(0)?;
         let none = none.view([0])?;
         let weight = self.weight.unwrap_or(&none);
         let constants: Vec<_> = [T::CONSTANT, W::CONSTANT].into_iter().chain(team.constants(wide)).collect();
-        let call =
-            group_norm_backward::<T, W, 32, 8, 1, 8, 8>::call(&x, saved, channels, spatial, weight, &dy, &mut dx);
+        let call = group_norm_backward::<T, W, 32, 8, 1, 8, 8>::call(x, saved, channels, spatial, weight, dy, &mut dx);
         // SAFETY: as above.
         unsafe { queue(on, &call, &constants) }
     }

@@ -39,9 +39,10 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
                 strides: bias.strides().to_vec(),
                 why: format!("it is the bias of {} columns", y.extents()[1]),
             }),
-            // SAFETY: the bias has an element for each column, and is noted as read by the launch, which is queued before its borrow ends.
             Some(bias) => {
-                on.reading(bias, || unsafe { self.project_with(on, x, w, y, Bias { bias: bias.detached() }) })
+                // SAFETY: the bias has an element for each column, and is noted as read by the launch, which is queued before its borrow ends.
+                let product = || unsafe { self.project_with(on, x, w, y, Bias { bias: bias.detached() }) };
+                on.reading(bias, product)
             }
             // SAFETY: this epilogue accesses nothing.
             None => unsafe { self.project_with(on, x, w, y, Identity) },
