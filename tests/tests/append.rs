@@ -116,7 +116,7 @@ fn floats<T: Float + GenericArgument, K: Stored + GenericArgument>(device: &Devi
     let (of_q, of_k) = ([SEQUENCES, HEADS, WIDTH], [SEQUENCES, GROUPS, WIDTH]);
     let (q, new) = (q.view(of_q).unwrap(), [&k.view(of_k).unwrap(), &v.view(of_k).unwrap()]);
     let lengths = step.lengths.view([SEQUENCES]).unwrap();
-    let empty = || device.upload(&vec![K::narrow(BEFORE); SEQUENCES * GROUPS * ROOM * WIDTH]).unwrap();
+    let empty = || device.upload(&[K::narrow(BEFORE); SEQUENCES * GROUPS * ROOM * WIDTH]).unwrap();
     let wide =
         |x: &DeviceBuffer<K>| x.download().unwrap().into_iter().map(|x| f64::from(x.widen())).collect::<Vec<_>>();
 
