@@ -1,4 +1,4 @@
-//! Attention: softmax(Q·Kᵀ)·V, of many queries and of one. [`Attention`] and [`Decode`] are what to call.
+//! Attention: softmax(Q·Kᵀ)·V, of many queries and of one. [`Attention`], [`Append`] and [`Decode`] are what to call.
 //!
 //! | kernels | for | a block's work |
 //! |---|---|---|
@@ -54,6 +54,7 @@ pub mod cache;
 mod call;
 pub mod debug;
 pub mod decode;
+mod extend;
 mod gradient;
 pub mod mask;
 pub mod prefill;
@@ -63,4 +64,6 @@ mod step;
 mod tile;
 
 pub use call::Attention;
+pub use extend::{Append, AppendedScales};
+pub use gradient::Gradients;
 pub use step::{Decode, Scratch};

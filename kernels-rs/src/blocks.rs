@@ -2,7 +2,7 @@
 //!
 //! | | what it is | launches |
 //! |---|---|---|
-//! | [`DecoderLayer`] | a layer of a language model, of the form of Qwen3 | of a step 9, or more where a product is split |
+//! | [`DecoderLayer`] | a layer of a language model, of the form of Qwen3 | of a step 6 of up to 8 tokens, of more 9, or more where a product is split |
 //! | [`VisionLayer`] | a layer of a vision tower, of the form of Qwen3-VL's | of all images 9 |
 //! | [`heads::heads`] | between projection and attention: norm of heads, rotary position, the cache | 1 |
 //!

@@ -10,6 +10,7 @@ pub mod attention;
 mod axes;
 pub mod blocks;
 pub mod command;
+pub mod convolution;
 pub mod elementwise;
 pub mod gemm;
 pub mod histogram;

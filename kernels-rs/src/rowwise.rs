@@ -1,4 +1,4 @@
-//! Kernels that reduce the rows of a matrix: softmax, cross-entropy, layer norm, RMS norm, and their ways back. [`Softmax`], [`CrossEntropy`] and [`Norm`] are what to call: any
+//! Kernels that reduce the rows of a matrix: softmax, cross-entropy, layer norm, RMS norm, group norm, and their ways back. [`Softmax`], [`CrossEntropy`], [`Norm`] and [`GroupNorm`] are what to call: any
 //! number of rows, of any length, strides between them, `f32` or 16-bit storage.
 //!
 //! | kernels | for |
@@ -7,6 +7,7 @@
 //! | [`norm::norm_rows`], [`norm::norm_quantised`] | layer norm and RMS norm, with a residual added, in floats or in 8 bits |
 //! | [`backward::softmax_backward`], [`backward::norm_backward`] | gradients by what these were given |
 //! | [`backward::norm_columns`], [`backward::norm_columns_sum`] | gradients by weight and bias |
+//! | [`group::group_norm`], [`group::group_norm_backward`], [`group::group_norm_channels`] | group norm, and its gradients |
 //! | [`loss::cross_entropy`], [`loss::cross_entropy_backward`] | the loss of logits by labels, and its gradient |
 //! | [`textbook::softmax`] | reading |
 //!
@@ -18,6 +19,7 @@
 
 pub mod backward;
 mod call;
+pub mod group;
 pub mod loss;
 pub mod norm;
 pub mod row;
@@ -25,4 +27,4 @@ pub mod softmax;
 pub mod textbook;
 
 pub(crate) use call::plan;
-pub use call::{Added, CrossEntropy, Norm, Saved, Softmax};
+pub use call::{Added, CrossEntropy, GroupNorm, Norm, Saved, Softmax};

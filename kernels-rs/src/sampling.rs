@@ -3,14 +3,15 @@
 //! | kernels | for |
 //! |---|---|
 //! | [`best::best_parts`], [`best::best_of_parts`] | arg-max; a draw from all tokens, as the arg-max of logits with Gumbel noise |
-//! | [`top::sample_top`] | a draw from the k likeliest tokens, or of these the likeliest whose probabilities reach p |
+//! | [`top::sample_top`] | a draw from up to 1024 likeliest tokens, or of these the likeliest whose probabilities reach p |
+//! | [`threshold::sample_likely`] | the same of more tokens, or of all |
 //!
 //! # What limits them
 //!
 //! A vocabulary is long, 150,000 or so, and rows are few. A draw from all of it needs no sum and no sort: the arg-max of
 //! x/T + g is distributed as softmax(x/T) where the g are independent and −log(−log u), u uniform (Gumbel, 1954; Maddison, Tarlow, Minka, *A\*
 //! sampling*, 2014). So a row is read once, by as many blocks as fill the device. Top-k is a radix select and reads its row three or
-//! four times, by one block, after the first time from the second cache.
+//! four times, by one block, after the first time from the second cache; top-p of a whole vocabulary is one by sums of probabilities.
 //!
 //! # Random numbers
 //!
@@ -20,6 +21,7 @@
 pub mod best;
 mod call;
 pub mod random;
+pub mod threshold;
 pub mod top;
 
 pub use call::Sample;

@@ -3,7 +3,7 @@
 use kernel_dsl::half::f16;
 use kernels_rs::attention::mask::{BlockMask, BlockSize, global, local, random, strided};
 use kernels_rs::attention::score::{Alibi, Bias, Softcap};
-use kernels_rs::attention::{Attention, Decode, Scratch};
+use kernels_rs::attention::{Attention, Decode, Gradients, Scratch};
 use runtime::testing::Random;
 use runtime::{Device, DeviceBuffer};
 
@@ -449,6 +449,177 @@ fn gradients(device: &Device) {
             .collect();
         compare("logits", &s.download().unwrap(), &logits, NEAR);
     }
+}
+
+/// Operands of a call, what came of it, and what became of each row's gradients.
+struct Way {
+    x: Operands,
+    of: [[usize; 4]; 4],
+    o: DeviceBuffer<f32>,
+    lse: DeviceBuffer<f32>,
+    d_o: DeviceBuffer<f32>,
+    found: [DeviceBuffer<f32>; 3],
+}
+
+impl Way {
+    fn new(device: &Device, random: &mut Random, shape: Shape) -> Way {
+        let Shape { batch, heads, groups, queries, keys, width, values } = shape;
+        let x = Operands::new(device, random, shape);
+        let of = [
+            [batch, heads, queries, width],
+            [batch, groups, keys, width],
+            [batch, groups, keys, values],
+            [batch, heads, queries, values],
+        ];
+        let len = |shape: [usize; 4]| shape.iter().product::<usize>();
+        let d_o: Vec<f32> = random.values(len(of[3]));
+        let nothing = |n: usize| device.upload(&vec![f32::NAN; n]).unwrap();
+        Way {
+            o: device.zeros(len(of[3])).unwrap(),
+            lse: device.upload(&vec![f32::NEG_INFINITY; batch * heads * queries]).unwrap(),
+            d_o: device.upload(&d_o).unwrap(),
+            found: [nothing(len(of[0])), nothing(len(of[1])), nothing(len(of[2]))],
+            x,
+            of,
+        }
+    }
+
+    /// Against the definition's, P = softmax(S), dP = dO·Vᵀ, dS = P ∘ (dP − Σ dP ∘ P)·scale, in `f64`. A row for which `there` says no is untouched.
+    fn compare(
+        &self,
+        what: &str,
+        scale: f64,
+        seen: impl Fn([usize; 4]) -> bool,
+        there: impl Fn(usize, [usize; 2]) -> bool,
+    ) {
+        let Shape { batch, heads, groups, queries, keys, width, values } = self.x.shape;
+        let wide = |x: &[f32]| x.iter().map(|x| f64::from(*x)).collect::<Vec<_>>();
+        let [q, k, v] = [wide(&self.x.q), wide(&self.x.k), wide(&self.x.v)];
+        let d_o = wide(&self.d_o.download().unwrap());
+        let mut expected = [vec![0.0; q.len()], vec![0.0; k.len()], vec![0.0; v.len()]];
+        for row in 0..batch * heads * queries {
+            let (b, h, i) = (row / (heads * queries), row / queries % heads, row % queries);
+            let keys_of = (b * groups + h / (heads / groups)) * keys;
+            let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+            let (own, d_own) = (&q[row * width..(row + 1) * width], &d_o[row * values..(row + 1) * values]);
+            let s: Vec<f64> = (0..keys)
+                .map(|j| {
+                    let x = scale * dot(own, &k[(keys_of + j) * width..(keys_of + j + 1) * width]);
+                    if seen([b, h, i, j]) { x.exp() } else { 0.0 }
+                })
+                .collect();
+            let sum: f64 = s.iter().sum();
+            let p: Vec<f64> = s.iter().map(|s| if sum > 0.0 { s / sum } else { 0.0 }).collect();
+            let d_p: Vec<f64> =
+                (0..keys).map(|j| dot(d_own, &v[(keys_of + j) * values..(keys_of + j + 1) * values])).collect();
+            let mean = dot(&p, &d_p);
+            for j in 0..keys {
+                let d_s = p[j] * (d_p[j] - mean) * scale;
+                for d in 0..width {
+                    expected[0][row * width + d] += d_s * k[(keys_of + j) * width + d];
+                    expected[1][(keys_of + j) * width + d] += d_s * own[d];
+                }
+                for d in 0..values {
+                    expected[2][(keys_of + j) * values + d] += p[j] * d_own[d];
+                }
+            }
+        }
+        for (which, found) in self.found.iter().enumerate() {
+            let [_, heads, rows, columns] = self.of[which];
+            for (at, got) in found.download().unwrap().into_iter().enumerate() {
+                let row = [at / columns / rows / heads, at / columns % rows];
+                let want = expected[which][at];
+                let near = (f64::from(got) - want).abs() < 1e-4 * (1.0 + want.abs());
+                let right = if there(which, row) { near } else { got.is_nan() };
+                assert!(right, "{what}, gradient {which} at {at}: {got}, not {want}");
+            }
+        }
+    }
+}
+
+/// Calls of [`Attention`] with what a [`Way`] has.
+macro_rules! way {
+    ($way:ident, $attention:ident, $device:ident, $run:ident, $backward:ident, [$($with:expr),*], [$($and:expr),*]) => {{
+        let [of_q, of_k, of_v, of_o] = $way.of;
+        let of_lse = [of_q[0], of_q[1], of_q[2]];
+        let [q, k, v] = &$way.x.on_device;
+        let (q, k, v) = (q.view(of_q).unwrap(), k.view(of_k).unwrap(), v.view(of_v).unwrap());
+        let mut lse = $way.lse.view_mut(of_lse).unwrap();
+        $attention.$run($device, &q, &k, &v, &mut $way.o.view_mut(of_o).unwrap(), Some(&mut lse), $($with),*).unwrap();
+        let [d_q, d_k, d_v] = &mut $way.found;
+        let gradients = Gradients {
+            d_q: d_q.view_mut(of_q).unwrap(),
+            d_k: d_k.view_mut(of_k).unwrap(),
+            d_v: d_v.view_mut(of_v).unwrap(),
+        };
+        let (o, d_o) = ($way.o.view(of_o).unwrap(), $way.d_o.view(of_o).unwrap());
+        let lse = $way.lse.view(of_lse).unwrap();
+        $attention.$backward($device, [&q, &k, &v], [&o, &d_o], &lse, gradients, $($and),*).unwrap();
+    }};
+}
+
+/// Gradients of sequences of several lengths, and over masks of blocks.
+fn gradients_of_some(device: &Device) {
+    let mut random_numbers = Random::new(21);
+    let causal = Attention::new().causal().scale(0.4);
+    let (queries, keys) = ([70u32, 2, 0], [75u32, 5, 3]);
+    let shape = Shape { batch: 3, heads: 2, groups: 1, queries: 71, keys: 80, ..ONE };
+    let mut padded = Way::new(device, &mut random_numbers, shape);
+    let [dq, dk] = [queries, keys].map(|n| device.upload(&n).unwrap());
+    let counts = [&dq.view([3]).unwrap(), &dk.view([3]).unwrap()];
+    // What stands behind the rows that count is no number.
+    let mut o = padded.o.download().unwrap();
+    for (i, o) in o.iter_mut().enumerate() {
+        if i / shape.values % 71 >= queries[i / shape.values / 71 / 2] as usize {
+            *o = f32::NAN;
+        }
+    }
+    padded.o = device.upload(&o).unwrap();
+    way!(padded, causal, device, run_padded, backward_padded, [counts], [counts]);
+    let within = |[b, _, i, j]: [usize; 4]| {
+        let (lq, lk) = (queries[b] as usize, keys[b] as usize);
+        i < lq && j < lk && j + lq <= lk + i
+    };
+    padded.compare("padded", 0.4, within, |which, [b, row]| row < [queries, keys, keys][which][b] as usize);
+
+    let starts = [[0u32, 66, 68, 68], [0, 9, 80, 83]];
+    let shape = Shape { batch: 1, heads: 4, groups: 2, queries: 68, keys: 83, values: 8, ..ONE };
+    let mut packed = Way::new(device, &mut random_numbers, shape);
+    let [dq, dk] = starts.map(|n| device.upload(&n).unwrap());
+    let of = |starts: &[u32; 4], i: usize| (0..3).find(|s| i < starts[s + 1] as usize).unwrap();
+    let same = |[_, _, i, j]: [usize; 4]| {
+        let s = of(&starts[0], i);
+        let ends = [0, 1].map(|n| starts[n][s + 1] as usize);
+        s == of(&starts[1], j) && j + ends[0] <= i + ends[1]
+    };
+    let starts = [&dq.view([4]).unwrap(), &dk.view([4]).unwrap()];
+    way!(packed, causal, device, run_packed, backward_packed, [starts, 66], [starts, [66, 71]]);
+    packed.compare("packed", 0.4, same, |_, _| true);
+
+    for (size, queries, keys) in [(BlockSize::Small, 130, 70), (BlockSize::Large, 3, 140)] {
+        let shape = Shape { heads: 2, queries, keys, ..ONE };
+        let (near, some) = (local(0), random(0.5, 3));
+        let mask =
+            BlockMask::new(size, 2, [queries, keys], |h, r, c| if h == 0 { near(h, r, c) } else { some(h, r, c) });
+        let (on_device, rows) = (mask.upload(device).unwrap(), queries.div_ceil(size.get()));
+        let mut masked = Way::new(device, &mut random_numbers, shape);
+        let whole = Attention::new().scale(0.4);
+        way!(masked, whole, device, run_sparse, backward_sparse, [&on_device], [&on_device]);
+        let listed =
+            |[_, h, i, j]: [usize; 4]| mask.lists()[h * rows + i / size.get()].contains(&((j / size.get()) as u32));
+        masked.compare("masked", 0.4, listed, |_, _| true);
+    }
+}
+
+#[test]
+fn cpu_gradients_of_some() {
+    gradients_of_some(&Device::cpu());
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_gradients_of_some() {
+    gradients_of_some(&Device::cuda(0).unwrap());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use kernel_dsl::Element;
 use kernel_dsl::half::{bf16, f16};
-use kernels_rs::rowwise::{CrossEntropy, Norm, Softmax};
+use kernels_rs::rowwise::{CrossEntropy, GroupNorm, Norm, Softmax};
 use runtime::testing::Random;
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer};
 
@@ -311,6 +311,88 @@ fn loss(device: &Device) {
     }
 }
 
+/// Samples, groups, channels of a group and elements of a channel, and what lies between samples; and the gradients are those of difference quotients.
+fn groups<T: Element + From32 + kernel_dsl::Float + kernel_dsl::GenericArgument>(device: &Device) {
+    let mut random = Random::new(12);
+    let shapes = [
+        [1, 1, 1, 1],
+        [2, 3, 2, 20],
+        [1, 2, 5, 7],
+        [3, 4, 1, 9],
+        [2, 1, 6, 100],
+        [1, 2, 4, 1031],
+        [0, 2, 3, 4],
+        [2, 2, 2, 0],
+        [2, 0, 0, 5],
+    ];
+    for (n, [samples, groups, channels, spatial]) in shapes.into_iter().enumerate() {
+        let what = format!("{samples} samples of {groups} groups of {channels} channels of {spatial}");
+        let (all, cols) = (groups * channels, channels * spatial);
+        let (rows, size) = (samples * groups, all * spatial);
+        let values = drawn::<T>(&mut random, samples * size);
+        let g = drawn::<T>(&mut random, samples * size);
+        let (weights, biases) = (drawn::<f32>(&mut random, all), drawn::<f32>(&mut random, all));
+        let scaled = n % 2 == 1;
+        let upload = |values: &[f64]| device.upload(&values.iter().map(|x| *x as f32).collect::<Vec<_>>()).unwrap();
+        let (weight, bias) = (upload(&weights), upload(&biases));
+        let (weight, bias) = (weight.view([all]).unwrap(), bias.view([all]).unwrap());
+        let matrix = |values: &[f64], gap| Matrix::<T>::new(device, values, [samples, size], gap);
+        let (x, dy) = (matrix(&values, n % 3 * 4), matrix(&g, n % 2));
+        let (mut y, mut dx) = (matrix(&vec![0.0; values.len()], 8), matrix(&vec![0.0; values.len()], 1));
+        let shape = [samples, all, spatial];
+        let of_x = x.view().strided().reshaped(shape).unwrap().side_by_side().unwrap();
+        let of_dy = dy.view().strided().reshaped(shape).unwrap().side_by_side().unwrap();
+        let mut saved = device.zeros::<f32>(2 * rows).unwrap();
+        let call = if scaled {
+            GroupNorm::new(groups, 1e-5).weight(&weight).bias(&bias)
+        } else {
+            GroupNorm::new(groups, 1e-5)
+        };
+        let mut of_saved = saved.view_mut([samples, groups, 2]).unwrap();
+        let mut of_y = y.view_mut().strided().reshaped(shape).unwrap().side_by_side().unwrap();
+        call.run(device, &of_x, &mut of_y, Some(&mut of_saved)).unwrap();
+        let channel = |i: usize| i / spatial % all;
+        let of_weights = |i: usize| if scaled { weights[channel(i)] } else { 1.0 };
+        let normal = |x: &[f64]| -> Vec<f64> {
+            let (mean, factor) = moments(x, true);
+            x.iter().map(|x| (x - mean) * factor).collect()
+        };
+        let normals: Vec<f64> = values.chunks(cols.max(1)).flat_map(normal).collect();
+        let scale = |(i, n): (usize, &f64)| n * of_weights(i) + if scaled { biases[channel(i)] } else { 0.0 };
+        let expected: Vec<f64> = normals.iter().enumerate().map(scale).collect();
+        near::<T>(&y.values(&what), &expected, 4.0, &what);
+
+        let of_saved = saved.view([samples, groups, 2]).unwrap();
+        let mut of_dx = dx.view_mut().strided().reshaped(shape).unwrap().side_by_side().unwrap();
+        call.backward(device, &of_x, &of_saved, &of_dy, &mut of_dx).unwrap();
+        let slope = |i: usize| {
+            let first = i / cols * cols;
+            let moved = |by: f64| {
+                let mut row = values[first..first + cols].to_vec();
+                row[i - first] += by;
+                normal(&row).iter().enumerate().map(|(j, n)| n * of_weights(first + j) * g[first + j]).sum::<f64>()
+            };
+            (moved(1e-4) - moved(-1e-4)) / 2e-4
+        };
+        let got = dx.values(&what);
+        // Of long rows some.
+        let some: Vec<usize> = (0..got.len()).step_by(1 + cols / 100).collect();
+        let found: Vec<f64> = some.iter().map(|i| got[*i]).collect();
+        near::<T>(&found, &some.iter().map(|i| slope(*i)).collect::<Vec<_>>(), 10.0, &what);
+
+        let (mut dweight, mut dbias) = (device.zeros::<f32>(all).unwrap(), device.zeros::<f32>(all).unwrap());
+        let (mut of_weight, mut of_bias) = (dweight.view_mut([all]).unwrap(), dbias.view_mut([all]).unwrap());
+        call.backward_channels(device, &of_x, &of_saved, &of_dy, Some(&mut of_weight), Some(&mut of_bias)).unwrap();
+        let sums = |of: &dyn Fn(usize) -> f64| {
+            let one = |c: usize| (0..values.len()).filter(|i| channel(*i) == c).map(of).sum();
+            (0..all).map(one).collect::<Vec<f64>>()
+        };
+        let wide = |x: Vec<f32>| x.into_iter().map(f64::from).collect::<Vec<_>>();
+        near::<f32>(&wide(dweight.download().unwrap()), &sums(&|i| g[i] * normals[i]), 10.0, &what);
+        near::<f32>(&wide(dbias.download().unwrap()), &sums(&|i| g[i]), 10.0, &what);
+    }
+}
+
 /// With some of the shapes: each team and width of access is another instance, compiled when it is first used.
 fn all(device: &Device, some: usize) {
     softmax::<f32>(device, some);
@@ -318,6 +400,8 @@ fn all(device: &Device, some: usize) {
     norm::<f32>(device, some);
     norm::<bf16>(device, some + 2);
     backward(device);
+    groups::<f32>(device);
+    groups::<f16>(device);
     loss(device);
 }
 
@@ -350,4 +434,13 @@ fn extents_are_compared() {
     let call = Norm::rms(0.0).weight(&weight);
     let refusal = call.run(&device, &three, &mut y.view_mut([3, 4]).unwrap()).unwrap_err().to_string();
     assert!(refusal.contains("weight.len() == x.cols()"), "{refusal}");
+    let (cube, mut to) = (x.view([1, 4, 3]).unwrap(), device.zeros::<f32>(12).unwrap());
+    let refusal = |groups, extents: [usize; 3], to: &mut DeviceBuffer<f32>| {
+        let refused = GroupNorm::new(groups, 0.0).run(&device, &cube, &mut to.view_mut(extents).unwrap(), None);
+        refused.unwrap_err().to_string()
+    };
+    let said = refusal(3, [1, 4, 3], &mut to);
+    assert!(said.contains("4 channels are not divided by 3 groups"), "{said}");
+    let said = refusal(2, [1, 2, 6], &mut to);
+    assert!(said.contains("x is [1, 4, 3]"), "{said}");
 }

@@ -69,6 +69,53 @@ fn gpu_tokens_are_drawn_as_often_as_they_are_likely() {
     }
 }
 
+/// Top-k and top-p of more tokens than are sorted: no other is drawn, each that is kept is, and what is kept is what a sort says.
+fn of_many(device: &Device, few: u64) {
+    let cols = 2000;
+    // No two alike.
+    let row: Vec<f32> = (0..cols).map(|i| -((i * 7 % cols) as f32) / 1000.0).collect();
+    let logits = device.upload(&row).unwrap();
+    let logits = logits.view([1, cols]).unwrap();
+    let mut places: Vec<usize> = (0..cols).collect();
+    places.sort_by(|a, b| row[*b].total_cmp(&row[*a]));
+    let p: Vec<f64> = places.iter().map(|i| f64::from(row[*i]).exp()).collect();
+    let total: f64 = p.iter().sum();
+    let until = |all: f64, cut: f64| (0..cols).take_while(|n| p[..*n].iter().sum::<f64>() < cut * all).count();
+    let of_top: f64 = p[..1500].iter().sum();
+    for (sample, kept) in [
+        (Sample::new(3).top_k(1500), 1500),
+        (Sample::new(4).top_p(0.75), until(total, 0.75)),
+        (Sample::new(5).top_p(1e-9), 1),
+        (Sample::new(6).top_k(1500).top_p(0.5), until(of_top, 0.5)),
+        (Sample::new(7).top_k(4000).top_p(0.999), until(total, 0.999)),
+    ] {
+        let mut tokens = device.zeros::<u32>(1).unwrap();
+        let mut ranks: Vec<usize> = Vec::new();
+        for offset in 0..few {
+            sample.offset(offset).run(device, &logits, &mut tokens.view_mut([1]).unwrap()).unwrap();
+            let token = tokens.download().unwrap()[0] as usize;
+            ranks.push(places.iter().position(|i| *i == token).unwrap());
+        }
+        assert!(ranks.iter().all(|rank| *rank < kept), "{sample:?}: {ranks:?} of {kept}");
+        // Whole distributions are the kernel's subject's; here, that it is not always the same.
+        assert!(kept == 1 || ranks.iter().any(|rank| *rank != ranks[0]), "{sample:?}: {ranks:?}");
+    }
+    let mut tokens = device.zeros::<u32>(1).unwrap();
+    let refused = Sample::new(0).top_p(0.0).run(device, &logits, &mut tokens.view_mut([1]).unwrap());
+    assert!(refused.unwrap_err().to_string().contains("top_p is 0"));
+}
+
+#[test]
+fn cpu_of_many() {
+    of_many(&Device::cpu(), 3);
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_of_many() {
+    of_many(&Device::cuda(0).unwrap(), 2000);
+}
+
 /// The likeliest of a long row, wherever it lies, and however the row is divided.
 #[test]
 fn the_likeliest_of_a_vocabulary() {

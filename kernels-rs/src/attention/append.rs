@@ -69,7 +69,7 @@ pub fn cache_append<T: Float, K: Stored, P: Pages, const SCALED: bool, const INT
         return;
     }
     let head = block::x();
-    if position >= pages.room(k.dim(2)) {
+    if position >= pages.room(k.dim(2)) || k.dim(0) == 0 {
         return;
     }
     let (plane, row) = pages.place(sequence, position, k.dim(2));

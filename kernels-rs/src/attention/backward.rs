@@ -7,11 +7,11 @@
 //! ```
 //!
 //! A launch makes one of the three, each element by one block, in a fixed order: no atomic addition, and the same bits each time. For dQ a block has
-//! 64 queries and walks over keys; for dK and dV 64 keys, and walks over the queries of all heads that share them. The tiles are the
+//! 64 queries and walks over keys; for dK and dV 64 keys, and walks over the queries of all heads that share them. Under a mask of blocks these are the lists of its rows, and of its columns. The tiles are the
 //! [forward pass's](super): a product to registers, what is made of it to shared memory, and a product that adds to the output's.
 
 use super::score::*;
-use super::span::KEYS;
+use super::span::*;
 use super::tile::*;
 use kernel_dsl::prelude::*;
 
@@ -39,12 +39,17 @@ pub fn attention_delta<T: Float>(o: View<T, 4>, d_o: View<T, 4>, mut delta: View
     }
 }
 
-/// One of the gradients, `out`: dQ where `OF` is 0, dK where it is 1, dV where it is 2.
+/// One of the gradients, `out`: dQ where `OF` is 0, dK where it is 1, dV where it is 2. Of `count` sequences, of which none has more than `longest` of the rows of `out`. The pattern's
+/// tiles are of keys, and of queries where `OF` is not 0: a list for `each` rows.
 #[kernel(
     block = 128, max_registers = 168,
-    grid = (out.dim(2).div_ceil(KEYS) * out.dim(3).div_ceil(W), out.dim(1), out.dim(0)),
+    grid = (longest.div_ceil(KEYS) * out.dim(3).div_ceil(W), out.dim(1), count),
     tolerance(out(relative = 1e-4, absolute = 1e-4)),
-    instances(T = f32, M = Plain, W = 64, V = 4, OF = 0 | 1 | 2),
+    instances(
+        T = f32, M = Plain, P = Dense, S = Whole, W = 64, V = 4, OF = 0 | 1 | 2;
+        T = f32, M = Plain, P = Dense, S = Packed, W = 64, V = 4, OF = 0 | 1;
+        T = f32, M = Plain, P = Listed, S = Whole, W = 64, V = 4, OF = 1 | 2
+    ),
     derived(Q = W / 32, L = (W * 2).div_ceil(128)),
 )]
 #[requires(
@@ -58,12 +63,14 @@ pub fn attention_delta<T: Float>(o: View<T, 4>, d_o: View<T, 4>, mut delta: View
     out.dim(1) == (if OF == 0 { q.dim(1) } else { k.dim(1) }),
     out.dim(2) == (if OF == 0 { q.dim(2) } else { k.dim(2) }),
     out.dim(3) == (if OF == 2 { v.dim(3) } else { q.dim(3) }),
-    q.aligned(V), k.aligned(V), v.aligned(V), d_o.aligned(V), out.aligned(V),
+    q.aligned(V), k.aligned(V), v.aligned(V), d_o.aligned(V), out.aligned(V), each > 0,
     q.dim(3) % (if V == 4 { 8 } else { 1 }) == 0, v.dim(3) % (if V == 4 { 8 } else { 1 }) == 0,
 )]
 pub fn attention_gradient<
     T: Float,
     M: Score,
+    P: Pattern,
+    S: Sequences,
     const W: usize,
     const V: usize,
     const OF: usize,
@@ -81,12 +88,22 @@ pub fn attention_gradient<
     left: usize,
     right: usize,
     score: M,
+    pattern: P,
+    each: usize,
+    sequences: S,
+    count: usize,
+    longest: usize,
 ) {
-    let (thread, batch, own) = (thread::x(), block::z(), block::y());
+    let (thread, sequence, own) = (thread::x(), block::z(), block::y());
     let pieces = out.dim(3).div_ceil(W);
     let (row0, piece) = (block::x() / pieces * KEYS, block::x() % pieces * W);
-    let (lq, lk, of_group) = (q.dim(2), k.dim(2), q.dim(1) / k.dim(1));
+    let span = sequences.span(sequence, q.dim(2), k.dim(2));
+    let (lq, lk, of_group) = (span.queries, span.keys, q.dim(1) / k.dim(1));
     let (rows, others) = if OF == 0 { (lq, lk) } else { (lk, lq) };
+    if row0 >= rows {
+        return;
+    }
+    let (batch, query0, key0) = (span.batch, span.query, span.key);
     let (low, high) = (-(left as i32), right as i32);
     // The others that some of the rows see, or are seen by.
     let last = (row0 + KEYS).min(rows) - 1;
@@ -101,8 +118,10 @@ pub fn attention_gradient<
     // The heads whose queries see these keys; of queries their own.
     for turn in rolled(0..if OF == 0 { 1 } else { of_group }) {
         let head = if OF == 0 { own } else { own * of_group + turn };
-        let (qs, d_os) = (q.at(batch).at(head), d_o.at(batch).at(head));
-        let (ks, vs) = (k.at(batch).at(head / of_group), v.at(batch).at(head / of_group));
+        let (qs, d_os) = (q.at(batch).at(head).offset((query0, 0)), d_o.at(batch).at(head).offset((query0, 0)));
+        let of_keys = head / of_group;
+        let (ks, vs) = (k.at(batch).at(of_keys).offset((key0, 0)), v.at(batch).at(of_keys).offset((key0, 0)));
+        let (list, tiles) = pattern.tiles(head, row0 / each, begin, end);
         let (a, b) = if OF == 0 { (qs, ks) } else { (ks, qs) };
         let (da, db) = if OF == 0 { (d_os, vs) } else { (vs, d_os) };
         let with = (if OF == 0 {
@@ -113,7 +132,8 @@ pub fn attention_gradient<
             d_os
         })
         .offset((0, piece));
-        for other0 in rolled((begin..end).step_by(KEYS)) {
+        for i in rolled(0..tiles) {
+            let other0 = pattern.key(list, i);
             let s = product::<T, V>(a, row0, rows, b, other0, others, q.dim(3), ab, thread);
             let mut t = [[[[0.0f32; 4]; 4]; 2]; 1];
             if OF != 2 {
@@ -124,9 +144,9 @@ pub fn attention_gradient<
             for n in unroll(0..if OF == 0 { 4 } else { 8 }) {
                 let query = if OF == 0 { row0 + row + n } else { other0 + col + n / 4 * 32 + n % 4 };
                 if query < lq {
-                    logs[n] = lse[(batch, head, query)];
+                    logs[n] = lse[(batch, head, query0 + query)];
                     if OF != 2 {
-                        deltas[n] = delta[(batch, head, query)];
+                        deltas[n] = delta[(batch, head, query0 + query)];
                     }
                 }
             }
@@ -134,13 +154,8 @@ pub fn attention_gradient<
                 for x in unroll(0..8) {
                     let (r, c) = (row0 + row + i, other0 + col + x / 4 * 32 + x % 4);
                     let (query, key, n) = if OF == 0 { (r, c, i) } else { (c, r, x) };
-                    let at = Place {
-                        sequence: batch,
-                        head,
-                        query: query.min(lq - 1),
-                        key: key.min(lk - 1),
-                        lengths: (lq, lk),
-                    };
+                    let at =
+                        Place { sequence, head, query: query.min(lq - 1), key: key.min(lk - 1), lengths: (lq, lk) };
                     let product = s[0][x / 4][i][x % 4] * scale;
                     let (logit, apart) = (score.score(product, at), (key + lq) as i32 - (query + lk) as i32);
                     // A query that sees nothing has a logarithm of −∞, and no weights.
@@ -158,7 +173,8 @@ pub fn attention_gradient<
             accumulate::<T, W, Q, L, V>(&mut acc, p, with, other0, others, first, slots, thread);
         }
     }
-    let out = out.at(batch).at(own).offset((0, piece));
+    let first = if OF == 0 { query0 } else { key0 };
+    let out = out.at(batch).at(own).offset((first, piece));
     for i in unroll(0..4) {
         if row0 + row + i < rows {
             for part in unroll(0..Q) {

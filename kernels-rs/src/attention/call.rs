@@ -3,7 +3,7 @@
 use super::mask::DeviceMask;
 use super::prefill::flash_attention;
 use super::score::{Plain, Score};
-use super::span::{Dense, Listed, Packed, Padded, Pattern, Sequences, Whole};
+use super::span::{Dense, Packed, Padded, Pattern, Sequences, Whole};
 use crate::access::rows_begin_at;
 use crate::{Passed, Queue};
 use kernel_dsl::{Element, Float, GenericArgument};
@@ -187,15 +187,12 @@ impl Attention {
         mask: &DeviceMask,
     ) -> Result<(), Error> {
         let ([batch, heads, queries, _], [_, _, keys, _]) = (q.extents(), k.extents());
-        let rows = mask.rows(heads, [queries, keys])?;
-        let (blocks, order) = (mask.blocks()?, mask.order()?);
+        let lists = mask.of_queries(heads, [queries, keys])?;
         // SAFETY: the mask's lists are noted as read by the launch, which is queued before the mask's borrow ends; they are of these extents, and within one
         // another.
-        let pattern = unsafe {
-            Listed { rows: rows.detached(), blocks: blocks.detached(), size: mask.size(), order: order.detached() }
-        };
+        let pattern = unsafe { lists.pattern(mask.size()) };
         let attend = || self.any(on, q, k, v, o, lse, Plain, pattern, Whole, [batch, queries], mask.size() > 64);
-        on.reading(&rows, || on.reading(&blocks, || on.reading(&order, attend)))
+        lists.reading(on, attend)
     }
 
     /// The factor of products of so many elements.

@@ -3,11 +3,31 @@
 use super::backward::{attention_delta, attention_gradient};
 use super::call::Attention;
 use super::debug::attention_scores;
+use super::mask::DeviceMask;
 use super::score::{Plain, Score};
+use super::span::{Dense, KEYS, Packed, Padded, Pattern, Sequences, Whole};
 use crate::access::rows_begin_at;
 use crate::{Passed, Queue};
-use kernel_dsl::{Float, GenericArgument};
+use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
+
+/// Where the gradients of Q, K and V go, which have their extents.
+#[derive(Debug)]
+pub struct Gradients<'a, T: Element> {
+    /// Of Q.
+    pub d_q: BufferViewMut<'a, T, 4>,
+    /// Of K.
+    pub d_k: BufferViewMut<'a, T, 4>,
+    /// Of V.
+    pub d_v: BufferViewMut<'a, T, 4>,
+}
+
+/// The tiles of keys that tiles of queries look at, and the other way about: a list for each so many of them.
+struct Lists<P> {
+    of_queries: P,
+    of_keys: P,
+    each: usize,
+}
 
 impl Attention {
     /// Queues the gradients of a call of [`run`](Attention::run): from O, its gradient, and the logarithms that the call left, those of Q, K and V,
@@ -50,37 +70,146 @@ impl Attention {
         d_v: &mut BufferViewMut<'_, T, 4>,
         score: M,
     ) -> Result<(), Error> {
+        let [batch, _, queries, _] = q.extents();
+        let every = Lists { of_queries: Dense, of_keys: Dense, each: KEYS };
+        let gradients = Gradients { d_q: d_q.reborrow(), d_k: d_k.reborrow(), d_v: d_v.reborrow() };
+        let shape = [batch, queries, k.extents()[2]];
+        self.gradients(on, [q, k, v], [o, d_o], lse, gradients, score, every, Whole, shape)
+    }
+
+    /// Queues the gradients of a call of [`run_padded`](Attention::run_padded). Rows behind those that count stay as they are.
+    ///
+    /// # Errors
+    /// As for [`run`](Attention::run).
+    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
+    pub fn backward_padded<T: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        [q, k, v]: [&BufferView<'_, T, 4>; 3],
+        [o, d_o]: [&BufferView<'_, T, 4>; 2],
+        lse: &BufferView<'_, f32, 3>,
+        gradients: Gradients<'_, T>,
+        [queries, keys]: [&BufferView<'_, u32, 1>; 2],
+    ) -> Result<(), Error> {
+        let count = q.extents()[0].min(queries.extents()[0]).min(keys.extents()[0]);
+        // SAFETY: the buffers are noted as read by the launch, which is queued before their borrow ends; as many sequences are launched as both have.
+        let sequences = unsafe { Padded { queries: queries.detached(), keys: keys.detached() } };
+        let every = Lists { of_queries: Dense, of_keys: Dense, each: KEYS };
+        let shape = [count, q.extents()[2], k.extents()[2]];
+        let all = || self.gradients(on, [q, k, v], [o, d_o], lse, gradients, Plain, every, sequences, shape);
+        on.reading(queries, || on.reading(keys, all))
+    }
+
+    /// Queues the gradients of a call of [`run_packed`](Attention::run_packed), of sequences of `longest` queries and keys at most.
+    ///
+    /// # Errors
+    /// As for [`run`](Attention::run).
+    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
+    pub fn backward_packed<T: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        [q, k, v]: [&BufferView<'_, T, 4>; 3],
+        [o, d_o]: [&BufferView<'_, T, 4>; 2],
+        lse: &BufferView<'_, f32, 3>,
+        gradients: Gradients<'_, T>,
+        [queries, keys]: [&BufferView<'_, u32, 1>; 2],
+        longest: [usize; 2],
+    ) -> Result<(), Error> {
+        let count = if q.extents()[0] == 0 { 0 } else { queries.extents()[0].min(keys.extents()[0]).saturating_sub(1) };
+        // SAFETY: as in `backward_padded`; a sequence more begins than there are.
+        let sequences = unsafe { Packed { queries: queries.detached(), keys: keys.detached() } };
+        let every = Lists { of_queries: Dense, of_keys: Dense, each: KEYS };
+        let shape = [count, longest[0].min(q.extents()[2]), longest[1].min(k.extents()[2])];
+        let all = || self.gradients(on, [q, k, v], [o, d_o], lse, gradients, Plain, every, sequences, shape);
+        on.reading(queries, || on.reading(keys, all))
+    }
+
+    /// Queues the gradients of a call of [`run_sparse`](Attention::run_sparse): time in proportion to the mask's density, too.
+    ///
+    /// # Errors
+    /// As for [`run`](Attention::run); and where the mask is of other extents.
+    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
+    pub fn backward_sparse<T: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        [q, k, v]: [&BufferView<'_, T, 4>; 3],
+        [o, d_o]: [&BufferView<'_, T, 4>; 2],
+        lse: &BufferView<'_, f32, 3>,
+        gradients: Gradients<'_, T>,
+        mask: &DeviceMask,
+    ) -> Result<(), Error> {
+        let ([batch, heads, queries, _], [_, _, keys, _]) = (q.extents(), k.extents());
+        let (rows, columns) = (mask.of_queries(heads, [queries, keys])?, mask.of_keys(heads, [queries, keys])?);
+        let each = mask.size();
+        // SAFETY: the mask's lists are noted as read by the launches, which are queued before the mask's borrow ends; they are of these extents, and within one
+        // another.
+        let lists = unsafe { Lists { of_queries: rows.pattern(each), of_keys: columns.pattern(each), each } };
+        let shape = [batch, queries, keys];
+        let all = || self.gradients(on, [q, k, v], [o, d_o], lse, gradients, Plain, lists, Whole, shape);
+        rows.reading(on, || columns.reading(on, all))
+    }
+
+    /// The three of them, of `count` sequences of so many queries and keys at most.
+    #[allow(clippy::too_many_arguments, reason = "the kernel's own, and where it runs")]
+    fn gradients<T: Float + GenericArgument, M: Score + Passed, P: Pattern + Passed, S: Sequences + Passed>(
+        self,
+        on: &impl Queue,
+        [q, k, v]: [&BufferView<'_, T, 4>; 3],
+        [o, d_o]: [&BufferView<'_, T, 4>; 2],
+        lse: &BufferView<'_, f32, 3>,
+        Gradients { mut d_q, mut d_k, mut d_v }: Gradients<'_, T>,
+        score: M,
+        lists: Lists<P>,
+        sequences: S,
+        [count, queries, keys]: [usize; 3],
+    ) -> Result<(), Error> {
         let [batch, heads, rows, width] = q.extents();
         let mut delta = on.scratch::<f32>(batch * heads * rows)?;
         let shape = [batch, heads, rows];
-        // SAFETY: the launches compare all extents with one another, and the kernels read and write what lies within them; the oracle ran them at
-        // and around the edges of their tiles (`kernels check`). What the score does is the caller's promise.
+        // SAFETY: the launches compare all extents with one another, and the kernels read and write what lies within them, whatever the sequences and the lists say; the
+        // oracle ran them at and around the edges of their tiles (`kernels check`). What the score does is the caller's promise.
         unsafe { attention_delta::<T>::launch_unchecked(on, o, d_o, &mut delta.view_mut(shape)?)? };
         let delta = delta.view(shape)?;
         let scale = self.factor(width);
         let eights = width.is_multiple_of(8) && v.extents()[3].is_multiple_of(8);
         let aligned = [q, k, v, d_o].iter().all(|x| rows_begin_at(*x, 4))
-            && rows_begin_at(&*d_q, 4)
-            && rows_begin_at(&*d_k, 4)
-            && rows_begin_at(&*d_v, 4);
+            && rows_begin_at(&d_q, 4)
+            && rows_begin_at(&d_k, 4)
+            && rows_begin_at(&d_v, 4);
         macro_rules! launch {
-            ($v:literal, $of:literal, $out:expr) => {
+            ($v:literal, $of:literal, $out:expr, $pattern:ident, $longest:expr) => {
                 // SAFETY: as above.
                 unsafe {
-                    attention_gradient::<T, M, 64, $v, $of, 2, 1>::launch_unchecked(
-                        on, q, k, v, d_o, lse, &delta, $out, scale, self.left, self.right, score,
+                    attention_gradient::<T, M, P, S, 64, $v, $of, 2, 1>::launch_unchecked(
+                        on,
+                        q,
+                        k,
+                        v,
+                        d_o,
+                        lse,
+                        &delta,
+                        $out,
+                        scale,
+                        self.left,
+                        self.right,
+                        score,
+                        lists.$pattern,
+                        lists.each,
+                        sequences,
+                        count,
+                        $longest,
                     )
                 }
             };
         }
         if eights && aligned {
-            launch!(4, 0, d_q)?;
-            launch!(4, 1, d_k)?;
-            launch!(4, 2, d_v)
+            launch!(4, 0, &mut d_q, of_queries, queries)?;
+            launch!(4, 1, &mut d_k, of_keys, keys)?;
+            launch!(4, 2, &mut d_v, of_keys, keys)
         } else {
-            launch!(1, 0, d_q)?;
-            launch!(1, 1, d_k)?;
-            launch!(1, 2, d_v)
+            launch!(1, 0, &mut d_q, of_queries, queries)?;
+            launch!(1, 1, &mut d_k, of_keys, keys)?;
+            launch!(1, 2, &mut d_v, of_keys, keys)
         }
     }
 

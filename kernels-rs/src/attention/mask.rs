@@ -11,6 +11,7 @@
 //! assert_eq!(mask.density(), 19.0 / 25.0);
 //! ```
 
+use super::span::Listed;
 use crate::{Memory, Queue};
 use kernel_dsl::Element;
 use runtime::{BufferView, Error};
@@ -74,27 +75,90 @@ impl BlockMask {
     /// # Errors
     /// Where memory is short.
     pub fn upload(&self, on: &impl Queue) -> Result<DeviceMask, Error> {
-        let rows = self.lengths[0].div_ceil(self.size.get());
-        let mut starts = Vec::with_capacity(self.heads * (rows + 1));
+        let [rows, cols] = self.lengths.map(|n| n.div_ceil(self.size.get()));
+        Ok(DeviceMask {
+            size: self.size,
+            heads: self.heads,
+            lengths: self.lengths,
+            of_queries: Lists::upload(on, &self.lists, self.heads, rows)?,
+            of_keys: Lists::upload(on, &self.turned(), self.heads, cols)?,
+        })
+    }
+
+    /// For each head and block of keys the blocks of queries that look at it, in ascending order.
+    fn turned(&self) -> Vec<Vec<u32>> {
+        let [rows, cols] = self.lengths.map(|n| n.div_ceil(self.size.get()));
+        let mut turned = vec![Vec::new(); self.heads * cols];
+        for (at, list) in self.lists.iter().enumerate() {
+            for col in list {
+                if let Some(of_keys) = turned.get_mut(at / rows * cols + *col as usize) {
+                    of_keys.push((at % rows) as u32);
+                }
+            }
+        }
+        turned
+    }
+}
+
+/// Lists of blocks, one behind the other.
+#[derive(Debug)]
+struct Lists {
+    /// [head, list and one more]: where it begins.
+    starts: Memory<u32>,
+    blocks: Memory<u32>,
+    /// Head · lists of a head + list, the longest first.
+    order: Memory<u32>,
+    shape: [usize; 2],
+}
+
+/// The same, as a launch takes them.
+pub(super) struct ListViews<'a> {
+    starts: BufferView<'a, u32, 2>,
+    blocks: BufferView<'a, u32, 1>,
+    order: BufferView<'a, u32, 1>,
+}
+
+impl ListViews<'_> {
+    /// Of blocks of so many rows.
+    ///
+    /// # Safety
+    /// The lists outlive what the pattern is passed to: a launch within [`reading`](ListViews::reading).
+    pub unsafe fn pattern(&self, size: usize) -> Listed {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            Listed { rows: self.starts.detached(), blocks: self.blocks.detached(), size, order: self.order.detached() }
+        }
+    }
+
+    /// Queues a launch that reads the lists.
+    pub fn reading(&self, on: &impl Queue, launch: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+        on.reading(&self.starts, || on.reading(&self.blocks, || on.reading(&self.order, launch)))
+    }
+}
+
+impl Lists {
+    /// Of so many heads, each with so many lists.
+    fn upload(on: &impl Queue, lists: &[Vec<u32>], heads: usize, each: usize) -> Result<Lists, Error> {
+        let mut starts = Vec::with_capacity(heads * (each + 1));
         let mut blocks: Vec<u32> = Vec::new();
-        for head in 0..self.heads {
-            for list in self.lists.iter().skip(head * rows).take(rows) {
+        for head in 0..heads {
+            for list in lists.iter().skip(head * each).take(each) {
                 starts.push(blocks.len() as u32);
                 blocks.extend(list);
             }
             starts.push(blocks.len() as u32);
         }
         // The same order for lists of one length, so that neighbours share keys.
-        let mut order: Vec<u32> = (0..self.lists.len() as u32).collect();
-        order.sort_by_key(|place| std::cmp::Reverse(self.lists[*place as usize].len()));
-        Ok(DeviceMask {
-            size: self.size,
-            heads: self.heads,
-            lengths: self.lengths,
-            starts: on.keep(on.device().upload(&starts)?)?,
-            blocks: on.keep(on.device().upload(&blocks)?)?,
-            order: on.keep(on.device().upload(&order)?)?,
-        })
+        let mut order: Vec<u32> = (0..lists.len() as u32).collect();
+        order.sort_by_key(|place| std::cmp::Reverse(lists[*place as usize].len()));
+        let keep = |numbers: &[u32]| on.keep(on.device().upload(numbers)?);
+        let (starts, blocks, order) = (keep(&starts)?, keep(&blocks)?, keep(&order)?);
+        Ok(Lists { starts, blocks, order, shape: [heads, each + 1] })
+    }
+
+    fn views(&self) -> Result<ListViews<'_>, Error> {
+        let (blocks, order) = (self.blocks.view([self.blocks.len()])?, self.order.view([self.order.len()])?);
+        Ok(ListViews { starts: self.starts.view(self.shape)?, blocks, order })
     }
 }
 
@@ -104,9 +168,8 @@ pub struct DeviceMask {
     size: BlockSize,
     heads: usize,
     lengths: [usize; 2],
-    starts: Memory<u32>,
-    blocks: Memory<u32>,
-    order: Memory<u32>,
+    of_queries: Lists,
+    of_keys: Lists,
 }
 
 impl DeviceMask {
@@ -115,33 +178,34 @@ impl DeviceMask {
         self.size.get()
     }
 
-    /// Where the lists begin; an error where the mask is of other extents.
-    pub(super) fn rows(&self, heads: usize, lengths: [usize; 2]) -> Result<BufferView<'_, u32, 2>, Error> {
-        let extents = [self.heads, self.lengths[0].div_ceil(self.size.get()) + 1];
+    /// The lists of blocks of keys; an error where the mask is of other extents.
+    pub(super) fn of_queries(&self, heads: usize, lengths: [usize; 2]) -> Result<ListViews<'_>, Error> {
+        self.is_of(heads, lengths)?;
+        self.of_queries.views()
+    }
+
+    /// The same of the lists that each block of keys has of queries.
+    pub(super) fn of_keys(&self, heads: usize, lengths: [usize; 2]) -> Result<ListViews<'_>, Error> {
+        self.is_of(heads, lengths)?;
+        self.of_keys.views()
+    }
+
+    fn is_of(&self, heads: usize, lengths: [usize; 2]) -> Result<(), Error> {
         if (heads, lengths) == (self.heads, self.lengths) {
-            return self.starts.view(extents);
+            return Ok(());
         }
         let [queries, keys] = self.lengths;
+        let [of_heads, each] = self.of_queries.shape;
         Err(Error::View {
             element: <u32 as Element>::TYPE,
-            len: self.starts.len(),
-            extents: extents.to_vec(),
-            strides: vec![extents[1], 1],
+            len: self.of_queries.starts.len(),
+            extents: vec![of_heads, each],
+            strides: vec![each, 1],
             why: format!(
                 "the mask is of {} heads, {queries} queries and {keys} keys, and the call of {heads}, {} and {}",
                 self.heads, lengths[0], lengths[1]
             ),
         })
-    }
-
-    /// Head · tiles of queries + tile, in the order in which blocks of threads take them.
-    pub(super) fn order(&self) -> Result<BufferView<'_, u32, 1>, Error> {
-        self.order.view([self.order.len()])
-    }
-
-    /// The blocks of all lists.
-    pub(super) fn blocks(&self) -> Result<BufferView<'_, u32, 1>, Error> {
-        self.blocks.view([self.blocks.len()])
     }
 }
 

@@ -5,7 +5,6 @@ use super::heads::{Norms, prepare};
 use crate::activation::fast_swiglu;
 use crate::attention::cache::Stored;
 use crate::attention::{Attention, Decode, Scratch};
-use crate::elementwise::gate;
 use crate::gemm::Gemm;
 use crate::rowwise::Norm;
 use crate::{Memory, Queue, Shared};
@@ -173,14 +172,17 @@ impl<T: Float + Stored + GenericArgument> DecoderLayer<T> {
         tokens: &Tokens<'_>,
         cache: &mut Cache<'_, T>,
     ) -> Result<Memory<T>, Error> {
-        let DecoderShape { heads, head, epsilon, .. } = self.shape;
+        let DecoderShape { width, heads, head, epsilon, .. } = self.shape;
         let [n, _] = x.extents();
-        let normed = self.normed(on, &weights.norm, x)?;
-        let qkv = self.linear(on, &normed, &weights.projection, [n, self.shape.width, self.shape.projected()])?;
+        let projected = self.shape.projected();
+        let (norm, projection) = (weights.norm.view([width])?, weights.projection.view([projected, width])?);
+        let mut qkv = on.scratch::<T>(n * projected)?;
+        let norm = Norm::rms(epsilon).weight(&norm);
+        norm.project(on, &x.reborrow().shared(), &projection, None, &mut qkv.view_mut([n, projected])?)?;
         let mut q = on.scratch::<T>(n * heads * head)?;
         let [q_norm, k_norm] = &weights.head_norms;
         let norms = Norms { weights: [&q_norm.view([head])?, &k_norm.view([head])?], epsilon };
-        let qkv = qkv.view([n, self.shape.projected()])?;
+        let qkv = qkv.view([n, projected])?;
         prepare(on, &qkv, Some(norms), tokens, &mut q.view_mut([n, heads, head])?, cache)?;
         Ok(q)
     }
@@ -193,42 +195,14 @@ impl<T: Float + Stored + GenericArgument> DecoderLayer<T> {
         x: &mut BufferViewMut<'_, f32, 2>,
         o: &Memory<T>,
     ) -> Result<(), Error> {
-        let DecoderShape { width, heads, head, inner, .. } = self.shape;
+        let DecoderShape { width, heads, head, inner, epsilon, .. } = self.shape;
         let [n, _] = x.extents();
         self.add(on, o, &weights.output, heads * head, x)?;
-        let normed = self.normed(on, &weights.network_norm, x)?;
-        let both = self.linear(on, &normed, &weights.gate_and_up, [n, width, 2 * inner])?;
+        let (norm, both) = (weights.network_norm.view([width])?, weights.gate_and_up.view([2 * inner, width])?);
         let mut gated = on.scratch::<T>(n * inner)?;
-        gate(on, fast_swiglu {}, both.view([n, 2 * inner])?.strided(), gated.view_mut([n, inner])?.strided())?;
+        let norm = Norm::rms(epsilon).weight(&norm);
+        norm.project_gated(on, fast_swiglu {}, &x.reborrow().shared(), &both, &mut gated.view_mut([n, inner])?)?;
         self.add(on, &gated, &weights.down, inner, x)
-    }
-
-    fn normed(
-        &self,
-        on: &impl Queue,
-        weight: &Shared<T>,
-        x: &mut BufferViewMut<'_, f32, 2>,
-    ) -> Result<Memory<T>, Error> {
-        let DecoderShape { width, epsilon, .. } = self.shape;
-        let [n, _] = x.extents();
-        let mut y = on.scratch::<T>(n * width)?;
-        let weight = weight.view([width])?;
-        Norm::rms(epsilon).weight(&weight).run(on, &x.reborrow().shared(), &mut y.view_mut([n, width])?)?;
-        Ok(y)
-    }
-
-    /// x·Wᵀ: rows, in, out.
-    fn linear(
-        &self,
-        on: &impl Queue,
-        x: &Memory<T>,
-        weight: &Shared<T>,
-        [n, depth, cols]: [usize; 3],
-    ) -> Result<Memory<T>, Error> {
-        let mut y = on.scratch::<T>(n * cols)?;
-        let (a, b) = (x.view([1, n, depth])?, weight.view([1, cols, depth])?);
-        Gemm::new().transpose_b().run(on, &a, &b, &mut y.view_mut([1, n, cols])?)?;
-        Ok(y)
     }
 
     /// x ← x + y·Wᵀ

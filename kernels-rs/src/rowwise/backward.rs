@@ -126,7 +126,11 @@ fn normal<T: Float, W: Float, const L: usize, const V: usize, const N: usize>(
 
 /// own + (Σ h, Σ h·n).
 #[device]
-fn projected<const V: usize, const N: usize>(n: &[[f32; V]; N], h: &[[f32; V]; N], own: [f32; 2]) -> [f32; 2] {
+pub(super) fn projected<const V: usize, const N: usize>(
+    n: &[[f32; V]; N],
+    h: &[[f32; V]; N],
+    own: [f32; 2],
+) -> [f32; 2] {
     let mut own = own;
     for i in unroll(0..N) {
         for e in unroll(0..V) {
@@ -139,7 +143,7 @@ fn projected<const V: usize, const N: usize>(n: &[[f32; V]; N], h: &[[f32; V]; N
 
 /// h becomes dx.
 #[device]
-fn removed<const V: usize, const N: usize>(
+pub(super) fn removed<const V: usize, const N: usize>(
     h: &mut [[f32; V]; N],
     n: &[[f32; V]; N],
     factor: f32,

@@ -91,7 +91,14 @@ fn normed<W: Float, const L: usize, const V: usize, const N: usize>(
 
 /// A row's mean, 0 where `CENTRED` is false, and 1 / √(σ² + ε); what is not kept ends at `end`.
 #[device]
-fn statistics<T: Float, const CENTRED: bool, const L: usize, const V: usize, const N: usize, const S: usize>(
+pub(super) fn statistics<
+    T: Float,
+    const CENTRED: bool,
+    const L: usize,
+    const V: usize,
+    const N: usize,
+    const S: usize,
+>(
     kept: &[[f32; V]; N],
     x: View<T, 1>,
     residual: View<T, 1>,

@@ -2,15 +2,16 @@
 
 use super::best::{best_of_parts, best_parts};
 use super::random::Stream;
+use super::threshold::sample_likely;
 use super::top::sample_top;
 use crate::Queue;
 use crate::access::rows_begin_at;
 use crate::rowwise::plan::queue;
 use kernel_dsl::compiler::hir::Constant;
-use kernel_dsl::{Float, GenericArgument};
+use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// The most tokens that top-k and top-p choose among.
+/// The most tokens that are sorted.
 const MOST: usize = 1024;
 
 /// Columns that a block looks at, at least.
@@ -59,13 +60,13 @@ impl Sample {
         Sample { temperature, ..self }
     }
 
-    /// Of the `k` likeliest alone, 1024 at most; 0 for all.
+    /// Of the `k` likeliest alone; 0 for all.
     pub const fn top_k(self, k: usize) -> Sample {
         Sample { top_k: k, ..self }
     }
 
-    /// Of the likeliest alone whose probabilities, after top-k, add up to `p`: those before which less than `p` lies, of the 1024 likeliest. 1 for
-    /// all.
+    /// Of the likeliest alone whose probabilities, after top-k, add up to `p`: those before which less than `p` lies. 1 for all. Without a top-k, or with one above 1024,
+    /// probabilities are added in whole multiples of 2⁻⁴⁰ of the largest, or of 2⁻³¹ for vocabularies of more than four million, and `p` is rounded to 2⁻³².
     pub const fn top_p(self, p: f32) -> Sample {
         Sample { top_p: p, ..self }
     }
@@ -86,12 +87,29 @@ impl Sample {
         let stream = Stream { seed: words(self.seed), offset: words(self.offset) };
         let greedy = self.temperature == 0.0;
         let inverse = if greedy { 1.0 } else { 1.0 / self.temperature };
-        if !greedy && cols > 0 && (self.top_k > 0 || self.top_p < 1.0) {
-            let k = if self.top_k == 0 { MOST } else { self.top_k.min(MOST) }.min(cols);
+        let k = self.top_k.min(cols);
+        if !greedy && k > 0 && k <= MOST {
             let constants = [T::CONSTANT, Constant::Usize(if k <= 64 { 64 } else { MOST as u32 })];
             let call = sample_top::<T, 64>::call(logits, inverse, k, self.top_p, stream, tokens);
             // SAFETY: the launch holds k to what fits; what is read lies within the row, and what is written within the tokens.
             return unsafe { queue(on, &call, &constants) };
+        }
+        if !greedy && cols > 0 && (k > 0 && k < cols || self.top_p < 1.0) {
+            if self.top_p.is_nan() || self.top_p <= 0.0 {
+                return Err(Error::View {
+                    element: <f32 as Element>::TYPE,
+                    len: rows * cols,
+                    extents: vec![rows, cols],
+                    strides: logits.strides().to_vec(),
+                    why: format!("top_p is {}, and is to be above 0", self.top_p),
+                });
+            }
+            // At least 2⁻³²; 0 stands for all.
+            let part = (f64::from(self.top_p) * 2f64.powi(32)).round().max(1.0);
+            let part = if self.top_p < 1.0 { part as u32 } else { 0 };
+            let unit = 2f32.powi(40.min(62 - cols.next_power_of_two().trailing_zeros() as i32));
+            // SAFETY: what is read lies within the row, and what is written within the tokens.
+            return unsafe { sample_likely::<T>::launch_unchecked(on, logits, inverse, k, part, unit, stream, tokens) };
         }
         // As many blocks as there are places for, if rows alone are too few.
         let places = 8 * on.device().facts().multiprocessors as usize;

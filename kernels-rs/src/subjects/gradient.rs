@@ -1,16 +1,18 @@
 //! `attention_delta`, `attention_gradient` and `attention_scores`.
 
+use super::attention::has;
 use super::stored::{at_rest, drawn, numbers, stored};
 use super::{TINY, U, gamma};
 use crate::attention::backward::{attention_delta, attention_gradient};
 use crate::attention::debug::attention_scores;
 use crate::attention::score::Plain;
+use crate::attention::span::{Dense, KEYS, Listed, Packed, Whole};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
 use runtime::testing::{Bound, Case, Expected, Input, Random};
 
 runtime::register!(attention_delta<f32>, delta_cases, delta_reference);
-runtime::register!(attention_gradient<f32, Plain, 64, 4, 0, 2, 1>, cases, reference);
+runtime::register!(attention_gradient<f32, Plain, Dense, Whole, 64, 4, 0, 2, 1>, cases, reference);
 
 runtime::register!(attention_scores<f32, Plain, 4>, scores_cases, scores_reference);
 
@@ -78,7 +80,7 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
         Some(1) => [of_k, keys, width],
         _ => [of_k, keys, wide],
     };
-    let inputs = [
+    let mut inputs = vec![
         q,
         k,
         v,
@@ -90,12 +92,49 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
         Input::scalar(left),
         Input::scalar(right),
     ];
+    let (rows, others) = if numbers(instance).get(2) == Some(&0) { (queries, keys) } else { (keys, queries) };
+    let mut each = KEYS;
+    if has::<Listed>(instance) {
+        each = 2 * KEYS;
+        let (tiles, blocks) = (rows.div_ceil(each), others.div_ceil(each));
+        let (mut starts, mut list) = (Vec::new(), Vec::new());
+        for head in 0..of_q {
+            for _ in 0..tiles {
+                starts.push(list.len() as u32);
+                // Of some heads no block.
+                list.extend((0..blocks as u32).filter(|_| head != 1));
+            }
+            starts.push(list.len() as u32);
+        }
+        let order: Vec<u32> = (0..(of_q * tiles) as u32).collect();
+        inputs.extend([Input::view(&starts, [of_q, tiles + 1]), Input::slice(&list), Input::scalar(each)]);
+        inputs.push(Input::slice(&order));
+    }
+    inputs.push(Input::scalar(each));
+    if has::<Packed>(instance) {
+        inputs.extend([Input::slice(&starts(queries)), Input::slice(&starts(keys))]);
+    }
+    inputs.extend([Input::scalar(if has::<Packed>(instance) { 3usize } else { 1 }), Input::scalar(rows)]);
     Case::new(
         format!(
             "{of_q} × {queries} queries, {of_k} × {keys} keys, {width} and {wide} wide, {left} before, {right} behind"
         ),
         inputs,
     )
+}
+
+/// Of three packed sequences the second is empty.
+fn starts(n: usize) -> [u32; 4] {
+    [0, n / 3, n / 3, n].map(|n| n as u32)
+}
+
+/// The sequence of packed rows that a row is of, and its end; else all rows are one.
+fn sequence(instance: &Instance, n: usize, row: usize) -> [usize; 2] {
+    match (has::<Packed>(instance), row < n / 3) {
+        (false, _) => [0, n],
+        (true, true) => [0, n / 3],
+        (true, false) => [2, n],
+    }
 }
 
 /// To first order, with u = 2⁻²⁴: a logit x is off by e = γ(d + 1)·scale·Σ|q·k|, and a weight p = e^(x − lse) by e + (2·|x − lse| + 4)·u of
@@ -113,8 +152,11 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (mut sums, mut sizes, mut offs) = (vec![0.0; size], vec![0.0; size], vec![0.0; size]);
     for (row, j) in (0..of_q * queries).flat_map(|row| (0..keys).map(move |j| (row, j))) {
         let key = row / queries / (of_q / of_k) * keys + j;
-        let apart = (j + queries) as f64 - (row % queries + keys) as f64;
-        if apart < -left || apart > right || lse[row] == f64::NEG_INFINITY {
+        let ([own, query_end], [other, key_end]) =
+            (sequence(instance, queries, row % queries), sequence(instance, keys, j));
+        let apart = (j + query_end) as f64 - (row % queries + key_end) as f64;
+        let listed = !has::<Listed>(instance) || row / queries != 1;
+        if own != other || !listed || apart < -left || apart > right || lse[row] == f64::NEG_INFINITY {
             continue;
         }
         let dot = |a: &[f64], b: &[f64]| {

@@ -7,12 +7,15 @@
 mod attention;
 mod backward;
 mod blocks;
+mod convolution;
 mod decode;
 mod elementwise;
 mod gemm;
 mod gradient;
+mod group;
 mod histogram;
 mod loss;
+mod normed;
 mod norms;
 mod permute;
 mod pieces;

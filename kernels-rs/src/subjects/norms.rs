@@ -82,13 +82,13 @@ fn far_from_zero(random: &mut Random, element: Scalar, [rows, cols]: [usize; 2])
 }
 
 /// A number, and how far off it may be.
-type Off = (f64, f64);
+pub(super) type Off = (f64, f64);
 
 /// A row of what a norm gives: z, y, and the mean and factor.
-struct Row {
+pub(super) struct Row {
     z: Vec<Off>,
-    y: Vec<Off>,
-    of_row: [Off; 2],
+    pub y: Vec<Off>,
+    pub of_row: [Off; 2],
 }
 
 /// To first order where u is meant, and as intervals where a difference may be as large as what it is of. With C columns, n additions a term:
@@ -101,7 +101,15 @@ struct Row {
 /// * y: d·δf + f·δ + δ·δf, a rounding for the product, one for the weight and one for the bias.
 ///
 /// Underflow loses half of the least subnormal in a product.
-fn row(centred: bool, team: Team, epsilon: f64, x: &[f64], residual: &[f64], weight: &[f64], bias: &[f64]) -> Row {
+pub(super) fn row(
+    centred: bool,
+    team: Team,
+    epsilon: f64,
+    x: &[f64],
+    residual: &[f64],
+    weight: &[f64],
+    bias: &[f64],
+) -> Row {
     let count = x.len().max(1) as f64;
     let sums = gamma(team.additions(x.len()) + 1);
     let z: Vec<Off> = match residual {
@@ -148,12 +156,12 @@ fn rows(instance: &Instance, inputs: &[Input]) -> Vec<Row> {
     (0..rows).map(one).collect()
 }
 
-fn expected(argument: usize, all: impl Iterator<Item = Off>) -> Expected {
+pub(super) fn expected(argument: usize, all: impl Iterator<Item = Off>) -> Expected {
     let (values, bounds) = all.unzip();
     Expected::new(argument, values, Bound::Each(bounds))
 }
 
-fn resting(stored: Scalar) -> impl Fn(&Off) -> Off {
+pub(super) fn resting(stored: Scalar) -> impl Fn(&Off) -> Off {
     move |&(value, off)| (value, off + at_rest(stored, value, off))
 }
 

@@ -1,9 +1,10 @@
-//! `best_parts`, `best_of_parts`, `sample_top`.
+//! `best_parts`, `best_of_parts`, `sample_top`, `sample_likely`.
 
 use super::stored::{drawn, numbers, stored};
 use super::{TINY, U};
 use crate::sampling::best::{best_of_parts, best_parts};
 use crate::sampling::random::Stream;
+use crate::sampling::threshold::sample_likely;
 use crate::sampling::top::sample_top;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
@@ -12,6 +13,7 @@ use runtime::testing::{Bound, Case, Expected, Input, Random};
 runtime::register!(best_parts<f32, false, 4>, parts_cases, parts_reference);
 runtime::register!(best_of_parts, combine_cases, combine_reference);
 runtime::register!(sample_top<f32, 64>, top_cases, top_reference);
+runtime::register!(sample_likely<f32>, likely_cases, likely_reference);
 
 /// How near to another result a draw may not lie, so that roundings do not decide it.
 const MARGIN: f64 = 1e-4;
@@ -218,4 +220,102 @@ fn top_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 
 fn top_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     vec![Expected::exact(8, tops(inputs).0)]
+}
+
+/// The tokens that are drawn with noise, and how far the draws, and the cut, are from others.
+fn likely(inputs: &[Input]) -> (Vec<f64>, f64) {
+    let (x, inverse, k, top_p) = (inputs[0].values(), inputs[1].value(), inputs[2].value() as usize, inputs[3].value());
+    let stream = stream(inputs, 5);
+    let cols = inputs[0].extents()[1];
+    let mut margin = f64::INFINITY;
+    let mut one = |(row, x): (usize, &[f64])| {
+        let mut places: Vec<usize> = (0..cols).collect();
+        places.sort_by(|a, b| order(x[*b]).total_cmp(&order(x[*a])).then(a.cmp(b)));
+        places.truncate(if k == 0 { cols } else { k });
+        if top_p > 0.0 {
+            let top = order(x[places[0]]);
+            let of = |i: &usize| if order(x[*i]) == top { 1.0 } else { ((order(x[*i]) - top) * inverse).exp() };
+            let p: Vec<f64> = places.iter().map(of).collect();
+            let total: f64 = p.iter().sum();
+            let cut = top_p / 2f64.powi(32) * total;
+            let mut before = 0.0;
+            let mut kept = 0;
+            for p in p {
+                if before < cut {
+                    kept += 1;
+                }
+                margin = margin.min((before - cut).abs() / total);
+                before += p;
+            }
+            places.truncate(kept);
+        }
+        let score = |i: &usize| scored(true, x[*i], inverse, words(stream, row, (*i / 4) as u32)[*i % 4]).0;
+        let mut scores: Vec<(f64, usize)> = places.iter().map(|i| (order(score(i)), *i)).collect();
+        scores.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        if let [first, second, ..] = scores.as_slice()
+            && first.0 > -1e300
+        {
+            margin = margin.min(first.0 - second.0);
+        }
+        scores[0].1 as f64
+    };
+    let tokens = x.chunks(cols.max(1)).enumerate().map(&mut one).collect();
+    (tokens, margin)
+}
+
+fn likely_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let mut all = Vec::new();
+    // A block of 1024 threads takes the interpreters long.
+    for (rows, cols, k, part, equal) in [
+        (2usize, 1100usize, 0usize, 0.9, false),
+        (1, 1300, 1050, 0.0, false),
+        (1, 1100, 1030, 0.97, false),
+        (1, 7, 0, 0.5, false),
+        (1, 40, 0, 0.31, true),
+        (0, 9, 3, 0.0, false),
+    ] {
+        for _ in 0..100 {
+            let x = if equal {
+                Input::view(&vec![0.25f32; rows * cols], [rows, cols])
+            } else {
+                drawn(random, stored(instance), rows * cols, [rows, cols], [cols, 1])
+            };
+            let mut inputs = vec![
+                x,
+                Input::scalar([1.0f32, 8.0, 0.5][random.below(3)]),
+                Input::scalar(k),
+                Input::scalar((part * 2f64.powi(32)) as u32),
+                Input::scalar(2f32.powi(40)),
+            ];
+            inputs.extend(Input::value_of(random_stream(random)));
+            inputs.push(Input::view(&vec![0u32; rows], [rows]));
+            if likely(&inputs).1 > MARGIN / 8.0 {
+                all.push(Case::new(format!("{rows} × {cols}, {k} of them, up to {part}, equal: {equal}"), inputs));
+                break;
+            }
+        }
+    }
+    let special = [f32::NAN, f32::NEG_INFINITY, f32::INFINITY, -0.0];
+    let x: Vec<f32> =
+        (0..4 * 9).map(|i| if i % 9 < 5 { special[i / 9] } else { [special[i / 9], f32::NAN][i % 2] }).collect();
+    let mut inputs = vec![
+        Input::view(&x, [4, 9]),
+        Input::scalar(1.0f32),
+        Input::scalar(6usize),
+        Input::scalar(1u32 << 31),
+        Input::scalar(2f32.powi(40)),
+    ];
+    inputs.extend(Input::value_of(random_stream(random)));
+    inputs.push(Input::view(&[0u32; 4], [4]));
+    all.push(Case::new("NaNs, infinities and zeros", inputs));
+    all
+}
+
+/// Of equal infinities the first; what is not there is not drawn.
+fn likely_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let x = inputs[0].values();
+    let tokens = likely(inputs).0;
+    let special = |row: usize| inputs[0].extents() == [4, 9] && row < 3 && x[9 * row].to_bits() != 0;
+    let token = |(row, token): (usize, &f64)| if special(row) { 0.0 } else { *token };
+    vec![Expected::exact(9, tokens.iter().enumerate().map(token))]
 }

@@ -6,8 +6,8 @@ use crate::attention::cache::Stored;
 use crate::attention::mask::{BlockMask, BlockSize, random};
 use crate::attention::{Attention, Decode, Scratch};
 use crate::gemm::Gemm;
-use ::runtime::Device;
 use ::runtime::testing::{Draw, Random};
+use ::runtime::{Device, DeviceBuffer};
 use kernel_dsl::half::f16;
 use kernel_dsl::{Float, GenericArgument};
 
@@ -30,6 +30,11 @@ pub(super) fn measure(rounds: usize) -> Result<Vec<Measured>, Error> {
     }
     for causal in [false, true] {
         measured.extend(whole::<f16>("attention f16", &timer, SHAPES[0], causal, rounds)?);
+    }
+    for shape in [SHAPES[0], SHAPES[1]] {
+        for causal in [false, true] {
+            measured.extend(backward(&timer, shape, causal, rounds)?);
+        }
     }
     for (size, density) in
         [(BlockSize::Large, 0.5), (BlockSize::Large, 0.1), (BlockSize::Small, 0.5), (BlockSize::Small, 0.1)]
@@ -73,6 +78,42 @@ fn whole<T: Draw + Float + GenericArgument>(
     ];
     let seen = if causal { "causal" } else { "full" };
     let shape = format!("{batch}x{heads}x{length}x{width}, {seen}");
+    all(vec![Trial { kernel, shape, rate: Some(Rate::Flop(flop)), contenders, after: Box::new(|| ()) }], rounds)
+}
+
+/// The three gradients, beside the call that they are of. The operations are those of the five products that they need, 2.5 × the call's (Dao and others, 2022).
+fn backward(timer: &Timer, shape: [usize; 4], causal: bool, rounds: usize) -> Result<Vec<Measured>, Error> {
+    let ([batch, heads, length, width], stream) = (shape, timer.stream());
+    let (device, mut random) = (stream.device(), Random::new(1));
+    let elements = batch * heads * length * width;
+    let [q, k, v, d_o] = [(); 4].map(|()| drawn::<f32>(device, &mut random, elements));
+    let (q, k, v, d_o) = (q?, k?, v?, d_o?);
+    let zeros = |n: usize| device.zeros::<f32>(n).map_err(Error::Device);
+    let (mut o, mut again, of_rows) = (zeros(elements)?, zeros(elements)?, [batch, heads, length]);
+    let mut lse = zeros(of_rows.iter().product())?;
+    let (mut d_q, mut d_k, mut d_v) = (zeros(elements)?, zeros(elements)?, zeros(elements)?);
+    let pairs = if causal { length * (length + 1) / 2 } else { length * length };
+    let flop = 10.0 * (batch * heads * pairs * width) as f64;
+    let times = (LONG_NS / (flop / FLOP_PER_NS)).clamp(2.0, 50.0) as u32;
+    let attention = if causal { Attention::new().causal() } else { Attention::new() };
+    let forward = |o: &mut DeviceBuffer<f32>, lse: Option<&mut DeviceBuffer<f32>>| {
+        let mut lse = lse.map(|lse| lse.view_mut(of_rows)).transpose()?;
+        let (q, k, v) = (q.view(shape)?, k.view(shape)?, v.view(shape)?);
+        attention.run(stream, &q, &k, &v, &mut o.view_mut(shape)?, lse.as_mut())
+    };
+    forward(&mut o, Some(&mut lse)).map_err(Error::Device)?;
+    let contenders = vec![
+        timer.timed("ours", times, || {
+            let (q, k, v) = (q.view(shape)?, k.view(shape)?, v.view(shape)?);
+            let (o, d_o, lse) = (o.view(shape)?, d_o.view(shape)?, lse.view(of_rows)?);
+            let (mut d_q, mut d_k, mut d_v) = (d_q.view_mut(shape)?, d_k.view_mut(shape)?, d_v.view_mut(shape)?);
+            attention.backward(stream, [&q, &k, &v], [&o, &d_o], &lse, &mut d_q, &mut d_k, &mut d_v)
+        }),
+        timer.timed("forward", times, || forward(&mut again, None)),
+    ];
+    let seen = if causal { "causal" } else { "full" };
+    let shape = format!("{batch}x{heads}x{length}x{width}, {seen}");
+    let kernel = "attention backward f32";
     all(vec![Trial { kernel, shape, rate: Some(Rate::Flop(flop)), contenders, after: Box::new(|| ()) }], rounds)
 }
 

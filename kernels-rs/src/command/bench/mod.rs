@@ -52,14 +52,18 @@ enum What {
     Quant,
     /// What memory bounds, beside a copy of as many bytes
     Memory,
-    /// Attention of many queries, dense and over masks of blocks
+    /// Attention of many queries, dense and over masks of blocks, and its gradients
     Attention,
     /// Attention of a decoding step, beside a copy of as many bytes
     Decode,
     /// Softmax of rows, beside a copy of as many bytes
     Softmax,
-    /// Layer norm and RMS norm, beside a copy of as many bytes
+    /// Layer norm, RMS norm and group norm, beside a copy of as many bytes
     Norm,
+    /// Cross-entropy and its gradient, beside a copy of as many bytes
+    Loss,
+    /// Draws of tokens, beside a copy of as many bytes as the logits have
+    Sampling,
     /// Every kernel's own PTX beside its checked form, by the device's clock
     Checked,
     /// What the kernels of matrix products cost here: the table that chooses among them, measured anew
@@ -114,6 +118,8 @@ impl Bench {
             What::Decode => attention::measure_decode(usize::from(self.rounds))?,
             What::Softmax => rowwise::softmax(usize::from(self.rounds))?,
             What::Norm => rowwise::norm(usize::from(self.rounds))?,
+            What::Loss => rowwise::loss(usize::from(self.rounds))?,
+            What::Sampling => rowwise::sampling(usize::from(self.rounds))?,
             What::Checked => return self.checked(out),
             What::Plan => return self.plan(out),
         };

@@ -2,7 +2,8 @@
 
 use super::device::{Timer, drawn};
 use super::{Error, Measured, Rate, Trial, all};
-use crate::rowwise::{Norm, Softmax};
+use crate::rowwise::{CrossEntropy, GroupNorm, Norm, Softmax};
+use crate::sampling::Sample;
 use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer};
 use kernel_dsl::half::f16;
@@ -104,7 +105,84 @@ fn softmax_of<T: Draw + Float + GenericArgument>(
     Ok(())
 }
 
-/// Layer norm and RMS norm, each alone and with the residual added.
+/// Tokens and vocabulary: of a training step, and of steps of decoding.
+const LOGITS: [[usize; 2]; 2] = [[2048, 32_000], [512, 151_936]];
+const DECODED: [[usize; 2]; 2] = [[1, 151_936], [64, 151_936]];
+
+/// Cross-entropy and its gradient.
+pub(super) fn loss(rounds: usize) -> Result<Vec<Measured>, Error> {
+    let device = Device::cuda(0).map_err(Error::Device)?;
+    let timer = Timer::new(&device)?;
+    let mut measured = Vec::new();
+    for shape @ [rows, cols] in LOGITS {
+        let mut memory = Rows::<f32>::new(&device, shape)?;
+        let stream = timer.stream();
+        let labels: Vec<u32> = (0..rows).map(|row| (row * 7919 % cols) as u32).collect();
+        let labels = device.upload(&labels).map_err(Error::Device)?;
+        let zeros = || device.zeros::<f32>(rows).map_err(Error::Device);
+        let (mut losses, mut log_sums, ones) = (zeros()?, zeros()?, zeros()?);
+        measured.extend(memory.beside_copy(&timer, "cross-entropy", 1, rounds, |x, _, _| {
+            let (labels, mut losses) = (labels.view([rows])?, losses.view_mut([rows])?);
+            CrossEntropy::new().run(stream, &x.view(shape)?, &labels, &mut losses, &mut log_sums.view_mut([rows])?)
+        })?);
+        measured.extend(memory.beside_copy(&timer, "cross-entropy backward", 2, rounds, |x, y, _| {
+            let (labels, sums, ones) = (labels.view([rows])?, log_sums.view([rows])?, ones.view([rows])?);
+            CrossEntropy::new().backward(stream, &x.view(shape)?, &labels, &sums, &ones, &mut y.view_mut(shape)?)
+        })?);
+    }
+    Ok(measured)
+}
+
+/// Draws of a token a row: of all, of a few, of those that reach a probability. The rate is that of the logits being read once.
+pub(super) fn sampling(rounds: usize) -> Result<Vec<Measured>, Error> {
+    let device = Device::cuda(0).map_err(Error::Device)?;
+    let timer = Timer::new(&device)?;
+    let mut measured = Vec::new();
+    for shape @ [rows, _] in DECODED {
+        let mut memory = Rows::<f32>::new(&device, shape)?;
+        let (stream, mut tokens) = (timer.stream(), device.zeros::<u32>(rows).map_err(Error::Device)?);
+        let mut one = |kernel, sample: Sample| {
+            memory.beside_copy(&timer, kernel, 1, rounds, |x, _, _| {
+                sample.run(stream, &x.view(shape)?, &mut tokens.view_mut([rows])?)
+            })
+        };
+        measured.extend(one("the likeliest token", Sample::new(1).temperature(0.0))?);
+        measured.extend(one("a token of all", Sample::new(1))?);
+        measured.extend(one("a token of the top 50", Sample::new(1).top_k(50))?);
+        measured.extend(one("a token of the top 1024, p 0.9", Sample::new(1).top_k(1024).top_p(0.9))?);
+        measured.extend(one("a token of p 0.9", Sample::new(1).top_p(0.9))?);
+    }
+    Ok(measured)
+}
+
+/// Samples, groups, channels and elements of a channel: of a U-Net's stages.
+const GROUPED: [[usize; 4]; 3] = [[8, 32, 320, 64 * 64], [8, 32, 1280, 16 * 16], [64, 8, 64, 32 * 32]];
+
+/// Group norm and its gradient by x.
+fn groups(timer: &Timer, rounds: usize) -> Result<Vec<Measured>, Error> {
+    let mut measured = Vec::new();
+    for [samples, groups, channels, spatial] in GROUPED {
+        let (stream, shape) = (timer.stream(), [samples, channels, spatial]);
+        let mut memory = Rows::<f32>::new(stream.device(), [samples * groups, channels / groups * spatial])?;
+        let zeros = |n| stream.device().zeros::<f32>(n).map_err(Error::Device);
+        let (mut saved, of_saved) = (zeros(samples * groups * 2)?, [samples, groups, 2]);
+        let mut dx = zeros(samples * channels * spatial)?;
+        measured.extend(memory.beside_copy(timer, "group norm", 2, rounds, |x, y, w| {
+            let w = w.view_strided([channels], [1])?;
+            let norm = GroupNorm::new(groups, 1e-5).weight(&w).bias(&w);
+            let mut saved = saved.view_mut(of_saved)?;
+            norm.run(stream, &x.view(shape)?, &mut y.view_mut(shape)?, Some(&mut saved))
+        })?);
+        measured.extend(memory.beside_copy(timer, "group norm backward", 3, rounds, |x, dy, w| {
+            let (w, saved, mut dx) = (w.view_strided([channels], [1])?, saved.view(of_saved)?, dx.view_mut(shape)?);
+            let norm = GroupNorm::new(groups, 1e-5).weight(&w);
+            norm.backward(stream, &x.view(shape)?, &saved, &dy.view(shape)?, &mut dx)
+        })?);
+    }
+    Ok(measured)
+}
+
+/// Layer norm and RMS norm, each alone and with the residual added; and group norm.
 pub(super) fn norm(rounds: usize) -> Result<Vec<Measured>, Error> {
     let device = Device::cuda(0).map_err(Error::Device)?;
     let timer = Timer::new(&device)?;
@@ -113,6 +191,7 @@ pub(super) fn norm(rounds: usize) -> Result<Vec<Measured>, Error> {
         norm_of::<f32>(&timer, shape, rounds, &mut measured)?;
     }
     norm_of::<f16>(&timer, [32768, 4096], rounds, &mut measured)?;
+    measured.extend(groups(&timer, rounds)?);
     Ok(measured)
 }
 

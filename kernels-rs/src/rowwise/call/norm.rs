@@ -38,9 +38,9 @@ fn keeps(cols: usize) -> u32 {
 #[must_use]
 pub struct Norm<'a, W: Element = f32> {
     pub(super) centred: bool,
-    epsilon: f32,
+    pub(super) epsilon: f32,
     pub(super) weight: Option<&'a BufferView<'a, W, 1>>,
-    bias: Option<&'a BufferView<'a, W, 1>>,
+    pub(super) bias: Option<&'a BufferView<'a, W, 1>>,
 }
 
 /// What is added to x, and where the sum z goes: the residual stream of a transformer.

@@ -1,0 +1,197 @@
+//! New keys and values on their way into a cache, as one calls it.
+
+use super::append::cache_append;
+use super::cache::{Contiguous, Paged, Pages, Stored};
+use crate::rotary::Layout;
+use crate::{Passed, Queue};
+use kernel_dsl::{Element, Float, GenericArgument};
+use runtime::{BufferView, BufferViewMut, Error};
+
+/// A decoding step's new keys and values into the cache, and its queries, all turned to where they stand: one kernel.
+///
+/// q and `turned` are [sequence, head, element]; new keys and values [sequence, head of keys, element], of as many elements. `lengths` says how many keys the cache has of each
+/// sequence, which is the position of the new one: it goes to the row behind them. A sequence whose cache is full leaves nothing there. Of a head's elements the first 2 · pairs are
+/// turned, pair i by the position times `frequencies[i]` ([`Rotary`](crate::rotary::Rotary) says how; Su and others, 2021), and the others stay; without frequencies all do. It is
+/// computed in `f32` and rounded once.
+///
+/// [`Decode`](super::Decode) then takes `turned`, and lengths that count the new key.
+///
+/// ```
+/// # fn main() -> Result<(), runtime::Error> {
+/// use kernels_rs::attention::Append;
+/// use kernels_rs::rotary::Layout;
+/// let device = runtime::Device::cpu();
+/// let (new, lengths) = (device.upload(&[1.0f32, 2.0])?, device.upload(&[1u32])?);
+/// let frequencies = device.upload(&[0.0f32])?;
+/// let (mut turned, mut k, mut v) = (device.zeros::<f32>(2)?, device.zeros::<f32>(4)?, device.zeros::<f32>(4)?);
+/// let (q, rows) = (new.view([1, 1, 2])?, [1, 1, 2, 2]);
+/// let append = Append::new(Layout::Halves, &frequencies.view([1])?);
+/// let cache = [&mut k.view_mut(rows)?, &mut v.view_mut(rows)?];
+/// append.run(&device, &q, &mut turned.view_mut([1, 1, 2])?, [&q, &q], cache, &lengths.view([1])?)?;
+/// assert_eq!(k.download()?, [0.0, 0.0, 1.0, 2.0]);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct Append<'a> {
+    layout: Layout,
+    frequencies: BufferView<'a, f32, 1>,
+}
+
+/// The scales of a cache of bytes: of keys and of values, [plane, head, row].
+pub type AppendedScales<'a, 'b> = [&'a mut BufferViewMut<'b, f32, 3>; 2];
+
+impl<'a> Append<'a> {
+    /// With a frequency for each pair that is turned.
+    pub const fn new(layout: Layout, frequencies: &BufferView<'a, f32, 1>) -> Append<'a> {
+        Append { layout, frequencies: *frequencies }
+    }
+
+    /// Queues it, with a cache of [sequence, head, row, element].
+    ///
+    /// # Errors
+    /// Where the extents do not belong together, what is written overlaps something else, or a buffer is another device's.
+    pub fn run<T: Float + GenericArgument, K: Stored + GenericArgument>(
+        self,
+        on: &impl Queue,
+        q: &BufferView<'_, T, 3>,
+        turned: &mut BufferViewMut<'_, T, 3>,
+        new: [&BufferView<'_, T, 3>; 2],
+        cache: [&mut BufferViewMut<'_, K, 4>; 2],
+        lengths: &BufferView<'_, u32, 1>,
+    ) -> Result<(), Error> {
+        contiguous(q, cache[0])?;
+        self.any(on, q, turned, new, cache, None, Contiguous, lengths)
+    }
+
+    /// Queues it, with a cache of pages, [page, head, row of the page, element]; `table` is [sequence, page of the sequence] and says which page it is. The row behind the last is of
+    /// one sequence alone.
+    ///
+    /// # Errors
+    /// As for [`run`](Append::run).
+    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
+    pub fn run_paged<T: Float + GenericArgument, K: Stored + GenericArgument>(
+        self,
+        on: &impl Queue,
+        q: &BufferView<'_, T, 3>,
+        turned: &mut BufferViewMut<'_, T, 3>,
+        new: [&BufferView<'_, T, 3>; 2],
+        cache: [&mut BufferViewMut<'_, K, 4>; 2],
+        table: &BufferView<'_, u32, 2>,
+        lengths: &BufferView<'_, u32, 1>,
+    ) -> Result<(), Error> {
+        paged(q, cache[0], table)?;
+        // SAFETY: the table is noted as read by the launch, which is queued before its borrow ends.
+        let pages = Paged { table: unsafe { table.detached() } };
+        on.reading(table, || self.any(on, q, turned, new, cache, None, pages, lengths))
+    }
+
+    /// Queues it, with a cache of bytes, [sequence, head, row, element]: a row's bytes are multiples of its scale, [sequence, head, row], which is its largest magnitude over 127.
+    ///
+    /// # Errors
+    /// As for [`run`](Append::run).
+    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
+    pub fn run_scaled<T: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        q: &BufferView<'_, T, 3>,
+        turned: &mut BufferViewMut<'_, T, 3>,
+        new: [&BufferView<'_, T, 3>; 2],
+        cache: [&mut BufferViewMut<'_, i8, 4>; 2],
+        scales: AppendedScales<'_, '_>,
+        lengths: &BufferView<'_, u32, 1>,
+    ) -> Result<(), Error> {
+        contiguous(q, cache[0])?;
+        self.any(on, q, turned, new, cache, Some(scales), Contiguous, lengths)
+    }
+
+    /// Queues it, with a cache of bytes in pages, [page, head, row of the page, element], and scales of [page, head, row of the page].
+    ///
+    /// # Errors
+    /// As for [`run`](Append::run).
+    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
+    pub fn run_scaled_paged<T: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        q: &BufferView<'_, T, 3>,
+        turned: &mut BufferViewMut<'_, T, 3>,
+        new: [&BufferView<'_, T, 3>; 2],
+        cache: [&mut BufferViewMut<'_, i8, 4>; 2],
+        scales: AppendedScales<'_, '_>,
+        table: &BufferView<'_, u32, 2>,
+        lengths: &BufferView<'_, u32, 1>,
+    ) -> Result<(), Error> {
+        paged(q, cache[0], table)?;
+        // SAFETY: as in `run_paged`.
+        let pages = Paged { table: unsafe { table.detached() } };
+        on.reading(table, || self.any(on, q, turned, new, cache, Some(scales), pages, lengths))
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
+    fn any<T: Float + GenericArgument, K: Stored + GenericArgument, P: Pages + Passed>(
+        self,
+        on: &impl Queue,
+        q: &BufferView<'_, T, 3>,
+        turned: &mut BufferViewMut<'_, T, 3>,
+        [new_k, new_v]: [&BufferView<'_, T, 3>; 2],
+        [k, v]: [&mut BufferViewMut<'_, K, 4>; 2],
+        scales: Option<AppendedScales<'_, '_>>,
+        pages: P,
+        lengths: &BufferView<'_, u32, 1>,
+    ) -> Result<(), Error> {
+        let (mut no_keys, mut no_values) = (on.scratch::<f32>(0)?, on.scratch::<f32>(0)?);
+        let scaled = scales.is_some();
+        let [mut of_keys, mut of_values] = match scales {
+            Some([keys, values]) => [keys.reborrow(), values.reborrow()],
+            None => [no_keys.view_mut([0; 3])?, no_values.view_mut([0; 3])?],
+        };
+        macro_rules! launch {
+            ($scaled:literal, $interleaved:literal) => {
+                // SAFETY: the launch compares all extents with one another, and the kernel compares lengths with the cache's room and pages with the planes: the oracle
+                // ran it at and around every edge (`kernels check`). Planes are as many as sequences, or the table has a row for each.
+                unsafe {
+                    cache_append::<T, K, P, $scaled, $interleaved>::launch_unchecked(
+                        on, q, turned, new_k, new_v, k, v, &mut of_keys, &mut of_values, pages, lengths, &self.frequencies,
+                    )
+                }
+            };
+        }
+        match (scaled, self.layout) {
+            (false, Layout::Halves) => launch!(false, false),
+            (false, Layout::Interleaved) => launch!(false, true),
+            (true, Layout::Halves) => launch!(true, false),
+            (true, Layout::Interleaved) => launch!(true, true),
+        }
+    }
+}
+
+/// A plane is a sequence.
+fn contiguous<T: Element, K: Element>(q: &BufferView<'_, T, 3>, k: &BufferViewMut<'_, K, 4>) -> Result<(), Error> {
+    let ([sequences, ..], [planes, ..]) = (q.extents(), k.extents());
+    let fit = planes == sequences;
+    if fit { Ok(()) } else { Err(refused(k, format!("it has {planes} sequences, and there are {sequences} queries"))) }
+}
+
+/// A sequence has a row of the table, and there is a page.
+fn paged<T: Element, K: Element>(
+    q: &BufferView<'_, T, 3>,
+    k: &BufferViewMut<'_, K, 4>,
+    table: &BufferView<'_, u32, 2>,
+) -> Result<(), Error> {
+    let ([sequences, ..], [rows, _], [pages, ..]) = (q.extents(), table.extents(), k.extents());
+    if rows != sequences {
+        return Err(refused(k, format!("the table is of {rows} sequences, and there are {sequences} queries")));
+    }
+    if pages == 0 && sequences > 0 { Err(refused(k, "it has no page".into())) } else { Ok(()) }
+}
+
+/// A cache that the call is not of.
+fn refused<K: Element>(k: &BufferViewMut<'_, K, 4>, why: String) -> Error {
+    Error::View {
+        element: K::TYPE,
+        len: k.extents().iter().product(),
+        extents: k.extents().to_vec(),
+        strides: k.strides().to_vec(),
+        why,
+    }
+}

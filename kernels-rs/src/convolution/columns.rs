@@ -1,0 +1,90 @@
+//! Windows of a volume as rows of a matrix.
+
+use crate::permute::rows::divided;
+use kernel_dsl::prelude::*;
+
+/// Windows that a thread looks at.
+#[device]
+pub const ROWS: usize = 8;
+
+/// Where windows lie: of depth, height and width each.
+#[device]
+#[derive(Clone, Copy, Debug, DeviceCopy)]
+pub struct Lattice {
+    /// Elements of a window.
+    pub kernel: [u32; 3],
+    /// Elements from one window to the next.
+    pub stride: [u32; 3],
+    /// Zeros before the first element.
+    pub padding: [u32; 3],
+    /// Elements from one of a window to its next.
+    pub dilation: [u32; 3],
+    /// Windows.
+    pub windows: [u32; 3],
+}
+
+/// cols[w, (c, i, j, k)] = x[sample, c, element (i, j, k) of window w], `V` elements at once: of windows from the `first` on, counted through samples, depth, height and width; zeros
+/// where a window reaches beyond x. With `INSIDE` none does, and nothing is compared.
+#[kernel(
+    block = 256, grid = (cols.rows().div_ceil(8), cols.cols().div_ceil(256 * V)), writes(cols = once),
+    instances(T = f32, INSIDE = false, V = 1; T = f32, INSIDE = true, V = 4 | 1; T = f16, INSIDE = false, V = 1),
+)]
+#[requires(x.aligned(V), cols.aligned(V), cols.cols() % V == 0, INSIDE || V == 1)]
+pub fn im2col<T: Number, const INSIDE: bool, const V: usize>(
+    x: View<T, 5>,
+    lattice: Lattice,
+    first: usize,
+    cols: ViewMut<T, 2>,
+) {
+    let col = (block::y() * 256 + thread::x()) * V;
+    if col >= cols.cols() {
+        return;
+    }
+    let kernel = lattice.kernel.map(|n| n as usize);
+    let windows = lattice.windows.map(|n| n as usize);
+    let (stride, dilation) = (lattice.stride.map(|n| n as usize), lattice.dilation.map(|n| n as usize));
+    let padding = lattice.padding.map(|n| n as usize);
+    // Where a window's element lies from its first.
+    let (rest, k) = divided(col, kernel[2]);
+    let (rest, j) = divided(rest, kernel[1]);
+    let (channel, i) = divided(rest, kernel[0]);
+    let from = [i * dilation[0], j * dilation[1], k * dilation[2]];
+    // The first of the thread's windows; the others are counted on from it.
+    let row = block::x() * ROWS;
+    let (rest, mut c) = divided(first + row, windows[2]);
+    let (rest, mut b) = divided(rest, windows[1]);
+    let (mut sample, mut a) = divided(rest, windows[0]);
+    let mut found = [[T::default(); V]; ROWS];
+    for r in unroll(0..ROWS) {
+        if row + r < cols.rows() {
+            let at = [a * stride[0] + from[0], b * stride[1] + from[1], c * stride[2] + from[2]];
+            if INSIDE {
+                found[r] = x.load((sample, channel, at[0], at[1], at[2]));
+            } else {
+                let below =
+                    at[0] < x.dim(2) + padding[0] && at[1] < x.dim(3) + padding[1] && at[2] < x.dim(4) + padding[2];
+                if below && at[0] >= padding[0] && at[1] >= padding[1] && at[2] >= padding[2] {
+                    found[r] = x.load((sample, channel, at[0] - padding[0], at[1] - padding[1], at[2] - padding[2]));
+                }
+            }
+        }
+        c += 1;
+        if c == windows[2] {
+            c = 0;
+            b += 1;
+            if b == windows[1] {
+                b = 0;
+                a += 1;
+                if a == windows[0] {
+                    a = 0;
+                    sample += 1;
+                }
+            }
+        }
+    }
+    for r in unroll(0..ROWS) {
+        if row + r < cols.rows() {
+            cols.store((row + r, col), found[r]);
+        }
+    }
+}

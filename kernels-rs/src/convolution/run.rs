@@ -1,0 +1,363 @@
+//! Convolution as one calls it.
+
+use super::columns::{Lattice, im2col};
+use crate::Queue;
+use crate::access::rows_begin_at;
+use crate::axes::widest;
+use crate::gemm::Gemm;
+use crate::gemm::epilogue::Bias;
+use crate::rowwise::plan::queue;
+use kernel_dsl::compiler::hir::Constant;
+use kernel_dsl::{Element, Float, GenericArgument, Number};
+use runtime::{BufferView, BufferViewMut, Error};
+use std::ops::Range;
+
+pub use epilogue::ChannelBias;
+
+#[kernel_dsl::device]
+mod epilogue {
+    use crate::gemm::epilogue::Epilogue;
+    use kernel_dsl::prelude::*;
+
+    /// x + bias of the row: of a product whose rows are channels.
+    #[derive(Clone, Copy, Debug, DeviceCopy)]
+    pub struct ChannelBias {
+        /// One element a row.
+        pub bias: View<f32, 1>,
+    }
+
+    impl Epilogue for ChannelBias {
+        fn apply<const V: usize>(&self, mut x: [f32; V], at: [usize; 3]) -> [f32; V] {
+            for i in unroll(0..V) {
+                x[i] += self.bias[at[1]];
+            }
+            x
+        }
+    }
+}
+
+/// Bytes of the matrix of windows that is made at once, where nothing else is said.
+const AT_ONCE: usize = 256 << 20;
+
+/// Convolution over depth, height and width, as neural networks mean it, without a turn of the kernel:
+///
+/// ```text
+///   y[n, o, a, b, c] = Σ x[n, ch, a·s₀ + i·d₀ − p₀, b·s₁ + j·d₁ − p₁, c·s₂ + k·d₂ − p₂] · W[o, ch, i, j, k] + bias[o]      0 outside of x
+/// ```
+///
+/// x is [sample, channel, depth, height, width], W [out, channel, kernel's depth, height, width], of any extents. The last stride is 1 and x's others are free; W has no gaps. Images
+/// have a depth of 1. Sums are in `f32`, whatever is stored, in [`Gemm`]'s order and with its bound.
+///
+/// ```
+/// # fn main() -> Result<(), runtime::Error> {
+/// use kernels_rs::convolution::Convolution;
+/// let device = runtime::Device::cpu();
+/// // A row of 4 pixels, in patches of 2; two numbers a patch.
+/// let x = device.upload(&[1.0f32, 2.0, 3.0, 4.0])?;
+/// let weight = device.upload(&[1.0f32, 1.0, 10.0, -10.0])?;
+/// let mut y = device.zeros::<f32>(4)?;
+/// let (x, weight) = (x.view([1, 1, 1, 1, 4])?, weight.view([2, 1, 1, 1, 2])?);
+/// Convolution::new().stride([1, 1, 2]).run_tokens(&device, &x, &weight, None, &mut y.view_mut([1, 2, 2])?)?;
+/// assert_eq!(y.download()?, [3.0, -10.0, 7.0, -10.0]);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub struct Convolution {
+    stride: [usize; 3],
+    padding: [usize; 3],
+    dilation: [usize; 3],
+    at_once: usize,
+}
+
+impl Default for Convolution {
+    fn default() -> Convolution {
+        Convolution::new()
+    }
+}
+
+/// Products of a batch at most.
+const BATCH: usize = 65_535;
+
+/// Elements of a padded axis at most: so that no index in the kernel overflows.
+const LONGEST: usize = 1 << 31;
+
+impl Convolution {
+    /// A window at every element, without padding and dilation.
+    pub const fn new() -> Convolution {
+        Convolution { stride: [1; 3], padding: [0; 3], dilation: [1; 3], at_once: AT_ONCE }
+    }
+
+    /// Elements from one window to the next, of depth, height and width; not 0.
+    pub const fn stride(self, stride: [usize; 3]) -> Convolution {
+        Convolution { stride, ..self }
+    }
+
+    /// Zeros around x, at both ends of an axis.
+    pub const fn padding(self, padding: [usize; 3]) -> Convolution {
+        Convolution { padding, ..self }
+    }
+
+    /// Elements from one that a window sees to the next.
+    pub const fn dilation(self, dilation: [usize; 3]) -> Convolution {
+        Convolution { dilation, ..self }
+    }
+
+    /// Bytes of the matrix of windows that is made at once, at most, unless one window has more; 256 MB without.
+    pub const fn at_once(self, bytes: usize) -> Convolution {
+        Convolution { at_once: bytes, ..self }
+    }
+
+    /// Windows of a kernel in a volume, along each axis: ⌊(n + 2·padding − dilation·(kernel − 1) − 1) / stride⌋ + 1, and none where one does not fit.
+    pub fn windows(self, volume: [usize; 3], kernel: [usize; 3]) -> [usize; 3] {
+        let along = |d: usize| {
+            let reach = self.dilation[d].saturating_mul(kernel[d].saturating_sub(1)).saturating_add(1);
+            let room = volume[d].saturating_add(self.padding[d].saturating_mul(2));
+            let steps = room.checked_sub(reach).and_then(|left| left.checked_div(self.stride[d]));
+            steps.map_or(0, |steps| steps + 1)
+        };
+        [0, 1, 2].map(along)
+    }
+
+    /// Queues y ← the convolution of x, [sample, out, windows of depth, height, width], whose spatial axes have no gaps, with a bias of one number for each of `out`.
+    ///
+    /// # Errors
+    /// Where the extents do not belong together, a stride is 0, W has gaps, y overlaps something else, a buffer is another device's, or memory is short.
+    pub fn run<T: Float + GenericArgument, O: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        x: &BufferView<'_, T, 5>,
+        weight: &BufferView<'_, T, 5>,
+        bias: Option<&BufferView<'_, f32, 1>>,
+        y: &mut BufferViewMut<'_, O, 5>,
+    ) -> Result<(), Error> {
+        let (count, [samples, out, ..]) = (self.counted(x, weight, bias)?, y.extents());
+        let [_, channels, kernel @ ..] = weight.extents();
+        let (windows, depth) = (product(&count), channels * product(&kernel));
+        if y.extents() != [x.extents()[0], weight.extents()[0], count[0], count[1], count[2]] {
+            return Err(refused(x, format!("y is {:?}, of windows {count:?}", y.extents())));
+        }
+        let mut y = y.reborrow().strided().reshaped([samples, out, windows])?.side_by_side()?;
+        if y.extents().contains(&0) {
+            return Ok(());
+        }
+        let add = |a: &BufferView<'_, T, 3>, b: &BufferView<'_, T, 3>, c: &mut BufferViewMut<'_, O, 3>, gemm: Gemm| {
+            match bias {
+                Some(bias) => {
+                    // SAFETY: the bias has an element for each row of the product, and is noted as read by the launch, which is queued before its borrow ends.
+                    let product = || unsafe { gemm.run_with(on, a, b, c, ChannelBias { bias: bias.detached() }) };
+                    on.reading(bias, product)
+                }
+                None => gemm.run(on, a, b, c),
+            }
+        };
+        if let Some(x) = self.elements(x, weight)? {
+            for some in pieces(samples, BATCH) {
+                let weight = self.weights(weight, some.len())?;
+                add(&weight, &x.slice(some.clone())?, &mut y.reborrow().slice(some)?, Gemm::new())?;
+            }
+            return Ok(());
+        }
+        let fit = (self.at_once / size_of::<T>() / depth.max(1)).max(1);
+        for some in pieces(samples, (fit / windows).clamp(1, BATCH)) {
+            let weight = self.weights(weight, some.len())?;
+            for part in pieces(windows, fit) {
+                let shape = [some.len(), part.len(), depth];
+                let mut columns = on.scratch::<T>(shape.iter().product())?;
+                let first = some.start * windows + part.start;
+                let rows = shape[0] * shape[1];
+                self.columns(on, x, kernel, first, &mut columns.view_mut([rows, depth])?)?;
+                let y = y
+                    .reborrow()
+                    .slice(some.clone())?
+                    .strided()
+                    .permuted([2, 1, 0])?
+                    .slice(part)?
+                    .permuted([2, 1, 0])?;
+                add(&weight, &columns.view(shape)?, &mut y.side_by_side()?, Gemm::new().transpose_b())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Queues the same with y as [sample, window, out]: a token a window, as a vision tower wants them. Windows are counted through depth, height and width; y's rows follow one
+    /// another at one distance.
+    ///
+    /// # Errors
+    /// As for [`run`](Convolution::run).
+    pub fn run_tokens<T: Float + GenericArgument, O: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        x: &BufferView<'_, T, 5>,
+        weight: &BufferView<'_, T, 5>,
+        bias: Option<&BufferView<'_, f32, 1>>,
+        y: &mut BufferViewMut<'_, O, 3>,
+    ) -> Result<(), Error> {
+        let (count, [samples, windows, out]) = (self.counted(x, weight, bias)?, y.extents());
+        let [_, channels, kernel @ ..] = weight.extents();
+        let depth = channels * product(&kernel);
+        if y.extents() != [x.extents()[0], product(&count), weight.extents()[0]] {
+            return Err(refused(x, format!("y is {:?}, of windows {count:?}", y.extents())));
+        }
+        if y.extents().contains(&0) {
+            return Ok(());
+        }
+        let add = |a: &BufferView<'_, T, 3>, b: &BufferView<'_, T, 3>, c: &mut BufferViewMut<'_, O, 3>, gemm: Gemm| {
+            match bias {
+                Some(bias) => {
+                    // SAFETY: the bias has an element for each column of the product, and is noted as read by the launch, which is queued before its borrow ends.
+                    let product = || unsafe { gemm.run_with(on, a, b, c, Bias { bias: bias.detached() }) };
+                    on.reading(bias, product)
+                }
+                None => gemm.run(on, a, b, c),
+            }
+        };
+        if let Some(x) = self.elements(x, weight)? {
+            for some in pieces(samples, BATCH) {
+                let (weight, gemm) = (self.weights(weight, some.len())?, Gemm::new().transpose_a().transpose_b());
+                add(&x.slice(some.clone())?, &weight, &mut y.reborrow().slice(some)?, gemm)?;
+            }
+            return Ok(());
+        }
+        let weight = self.weights(weight, 1)?;
+        let mut y = y.reborrow().strided().reshaped([samples * windows, out])?;
+        for some in pieces(samples * windows, (self.at_once / size_of::<T>() / depth.max(1)).max(1)) {
+            let (rows, first) = (some.len(), some.start);
+            let mut columns = on.scratch::<T>(rows * depth)?;
+            self.columns(on, x, kernel, first, &mut columns.view_mut([rows, depth])?)?;
+            let (of_rows, others) = y.split_at(rows)?;
+            y = others;
+            let mut of_rows = of_rows.reshaped([1, rows, out])?.side_by_side()?;
+            add(&columns.view([1, rows, depth])?, &weight, &mut of_rows, Gemm::new().transpose_b())?;
+        }
+        Ok(())
+    }
+
+    /// Queues cols ← the windows of x, a row a window, from the `first` on: [windows, channel · kernel's depth · height · width]. Windows are counted through samples, depth, height
+    /// and width.
+    ///
+    /// # Errors
+    /// Where cols has rows of another length or more than there are windows, a stride is 0, the arrays overlap, or a buffer is another device's.
+    pub fn columns<T: Number + GenericArgument>(
+        self,
+        on: &impl Queue,
+        x: &BufferView<'_, T, 5>,
+        kernel: [usize; 3],
+        first: usize,
+        cols: &mut BufferViewMut<'_, T, 2>,
+    ) -> Result<(), Error> {
+        let [samples, channels, volume @ ..] = x.extents();
+        self.fits(x, kernel)?;
+        let windows = self.windows(volume, kernel);
+        let ([rows, depth], all) = (cols.extents(), samples.saturating_mul(product(&windows)));
+        if first > all || rows > all - first || depth != channels * product(&kernel) {
+            let why = format!("of {all} windows of {channels} × {kernel:?} no {rows} rows of {depth} begin at {first}");
+            return Err(refused(x, why));
+        }
+        let inside = self.padding == [0; 3];
+        let whole = |wide: usize| {
+            inside
+                && self.dilation[2] == 1
+                && kernel[2].is_multiple_of(wide)
+                && self.stride[2].is_multiple_of(wide)
+                && rows_begin_at(x, wide)
+                && rows_begin_at(&*cols, wide)
+        };
+        let wide = std::iter::successors(Some(widest(size_of::<T>())), |wide| Some(wide / 2));
+        let wide = wide.take_while(|wide| *wide > 1).find(|wide| whole(*wide)).unwrap_or(1);
+        let numbers = |of: [usize; 3]| of.map(|n| n as u32);
+        let lattice = Lattice {
+            kernel: numbers(kernel),
+            stride: numbers(self.stride),
+            padding: numbers(self.padding),
+            dilation: numbers(self.dilation),
+            windows: numbers(windows),
+        };
+        let constants = [T::CONSTANT, Constant::Bool(inside), Constant::Usize(wide as u32)];
+        let call = im2col::<T, false, 1>::call(x, lattice, first, cols);
+        // SAFETY: rows are of windows that there are, and columns of their elements, so that without padding all lie within x; with it the kernel compares.
+        unsafe { queue(on, &call, &constants) }
+    }
+
+    /// Whether indices stay within what the kernel counts with.
+    fn fits<T: Element>(self, x: &BufferView<'_, T, 5>, kernel: [usize; 3]) -> Result<(), Error> {
+        let [_, _, volume @ ..] = x.extents();
+        let small = |d: usize| {
+            let padded = self.padding[d].checked_mul(2).and_then(|both| both.checked_add(volume[d]));
+            let reach = self.dilation[d].checked_mul(kernel[d]);
+            [padded, reach, Some(self.stride[d])].into_iter().all(|n| n.is_some_and(|n| n < LONGEST))
+        };
+        if self.stride.contains(&0) {
+            return Err(refused(x, "a stride is 0".into()));
+        }
+        let all = (0..3).all(small);
+        if all {
+            Ok(())
+        } else {
+            Err(refused(x, format!("{self:?} with a kernel of {kernel:?} reaches beyond 2³¹ elements")))
+        }
+    }
+
+    /// How many windows there are, of operands that belong together.
+    fn counted<T: Element>(
+        self,
+        x: &BufferView<'_, T, 5>,
+        weight: &BufferView<'_, T, 5>,
+        bias: Option<&BufferView<'_, f32, 1>>,
+    ) -> Result<[usize; 3], Error> {
+        let ([_, channels, volume @ ..], [out, of_channels, kernel @ ..]) = (x.extents(), weight.extents());
+        self.fits(x, kernel)?;
+        if of_channels != channels {
+            return Err(refused(x, format!("the weights are of {of_channels} channels")));
+        }
+        match bias.map(|bias| bias.extents()) {
+            Some([n]) if n != out => Err(refused(x, format!("the bias has {n} numbers for {out}"))),
+            _ => Ok(self.windows(volume, kernel)),
+        }
+    }
+
+    /// x as [sample, channel, element], where a window is an element and x has no gaps.
+    fn elements<'v, T: Element>(
+        self,
+        x: &BufferView<'v, T, 5>,
+        weight: &BufferView<'_, T, 5>,
+    ) -> Result<Option<BufferView<'v, T, 3>>, Error> {
+        let ([samples, channels, volume @ ..], [_, _, kernel @ ..]) = (x.extents(), weight.extents());
+        if (self.stride, self.padding, kernel) != ([1; 3], [0; 3], [1; 3]) {
+            return Ok(None);
+        }
+        let elements = x.strided().reshaped([samples, channels, product(&volume)]);
+        elements.ok().map(|x| x.side_by_side()).transpose()
+    }
+
+    /// The weights as the matrix of so many products.
+    fn weights<'v, T: Element>(
+        self,
+        weight: &BufferView<'v, T, 5>,
+        samples: usize,
+    ) -> Result<BufferView<'v, T, 3>, Error> {
+        let [out, channels, kernel @ ..] = weight.extents();
+        let depth = channels * product(&kernel);
+        weight.strided().reshaped([1, out, depth])?.broadcast([samples, out, depth])?.side_by_side()
+    }
+}
+
+fn product(extents: &[usize; 3]) -> usize {
+    extents.iter().product()
+}
+
+/// 0 to `all` in pieces of so many.
+fn pieces(all: usize, each: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..all).step_by(each.max(1)).map(move |from| from..from.saturating_add(each).min(all))
+}
+
+/// What does not go together with x.
+fn refused<T: Element>(x: &BufferView<'_, T, 5>, why: String) -> Error {
+    Error::View {
+        element: T::TYPE,
+        len: x.extents().iter().product(),
+        extents: x.extents().to_vec(),
+        strides: x.strides().to_vec(),
+        why,
+    }
+}

@@ -1,0 +1,189 @@
+//! A norm and the product behind it, of few rows: the decoding step of a language model, whose layers begin with both.
+//!
+//! Of the norm nothing goes to memory. A block first finds mean and factor of its rows, then walks along K with its matrix's rows as [`gemv_along`](super::gemv::gemv_along) does,
+//! and brings its rows of x to shared memory normalised, a stretch at a time, for all warps:
+//!
+//! ```text
+//!   x   ├─ Σ, Σ (x − μ)² ───────────────────────┤      of all threads, from the second cache
+//!       ├─ stretch ──┤ (x − μ)·f·weight + bias ─▶ shared memory, f32
+//!   W   ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒       a warp's rows, each read once
+//! ```
+//!
+//! The other way, norm(x)·Wᵀ = f·((x∘w)·Wᵀ − μ·Σ W∘w), would spare the first pass, and lose all that the two terms have in common where the mean is large beside what x varies by: so the
+//! variance is that of differences, as in [`norm`](crate::rowwise::norm), and what is multiplied is what that would have stored, unrounded. x is read three times, by each block: some
+//! kilobytes from the second cache beside megabytes of W. Of many rows it is other blocks' work over and over: there the norm is a kernel of its own
+//! ([`Norm::project`](crate::rowwise::Norm::project) chooses).
+//!
+//! # Gates
+//!
+//! With `PAIRED` a warp has rows j and N + j of W, the gate's and the others of a network with a gated unit (Shazeer, 2020), and stores one number for both: neither of the two products
+//! goes to memory.
+
+use super::epilogue::*;
+use super::gemv::piece;
+use crate::activation::swiglu;
+use kernel_dsl::prelude::*;
+
+/// Threads of a block.
+#[device]
+const THREADS: usize = 256;
+
+/// Normalised elements that a block has in shared memory.
+#[device]
+const STAGED: usize = 4096;
+
+/// Of each of a block's rows the mean, 0 where `CENTRED` is false, and 1 / √(σ² + ε). Ends with a barrier.
+#[device]
+fn statistics<X: Float, const CENTRED: bool, const R: usize>(
+    x: View<X, 2>,
+    row0: usize,
+    epsilon: f32,
+    of_rows: Shared<f32, 2>,
+) {
+    let count = x.cols().max(1) as f32;
+    for r in rolled(0..R) {
+        let row = x.at((row0 + r).min(x.rows() - 1));
+        let mut mean = 0.0;
+        if CENTRED {
+            let mut own = 0.0;
+            for k in (thread::x()..row.len()).step_by(THREADS) {
+                own += row[k].to_f32();
+            }
+            mean = block::sum(own) / count;
+        }
+        let mut own = 0.0;
+        for k in (thread::x()..row.len()).step_by(THREADS) {
+            let d = row[k].to_f32() - mean;
+            own = d.mul_add(d, own);
+        }
+        let variance = block::sum(own) / count;
+        if thread::x() == 0 {
+            of_rows.store((r, 0), [mean, 1.0 / (variance + epsilon).sqrt()]);
+        }
+    }
+    block::sync();
+}
+
+/// C ← epilogue(norm(x)·Wᵀ), W stored as [N, K] row-major, `R` rows of C by `COLS` sums a warp; with `PAIRED` epilogue(f(a, b)) of the sums a and b of rows j and N + j of W, which has
+/// 2·N. `CENTRED`: layer norm, else RMS norm, whose weight and bias, a number a column of x, may be missing. A lane takes `P` products, 16 bytes of W where `V` allows it, and then those
+/// 32·`P` further on, and adds them in the order of k; the lanes' sums meet by a butterfly.
+#[kernel(
+    block = 256, max_registers = 128,
+    grid = (c.cols().div_ceil(8 * COLS / (if PAIRED { 2 } else { 1 })), c.rows().div_ceil(R)),
+    writes(c = once),
+    instances(
+        X = f32, N = f32, W = f32, C = f32, E = Identity, F = swiglu, CENTRED = false, PAIRED = false, R = 1, COLS = 2, V = 4;
+        X = f32, N = f32, W = f32, C = f32, E = Identity, F = swiglu, CENTRED = true, PAIRED = false, R = 2, COLS = 2, V = 1;
+        X = f32, N = f16, W = f16, C = f16, E = Identity, F = swiglu, CENTRED = false, PAIRED = true, R = 1, COLS = 2, V = 8;
+        X = f32, N = f32, W = f32, C = f32, E = Identity, F = swiglu, CENTRED = true, PAIRED = true, R = 8, COLS = 2, V = 4
+    ),
+    derived(P = V.max(4), AHEAD = 16 / V.max(4)),
+)]
+#[requires(
+    x.rows() == c.rows(), x.cols() == w.cols(), w.rows() == c.cols() * (if PAIRED { 2 } else { 1 }),
+    weight.is_empty() || weight.len() == x.cols(), bias.is_empty() || bias.len() == x.cols(),
+    w.aligned(V), w.cols() % V == 0,
+)]
+pub fn gemv_normed<
+    X: Float,
+    N: Float,
+    W: Float,
+    C: Float,
+    E: Epilogue,
+    F: DeviceFn<(f32, f32), Output = f32>,
+    const CENTRED: bool,
+    const PAIRED: bool,
+    const R: usize,
+    const COLS: usize,
+    const V: usize,
+    const P: usize,
+    const AHEAD: usize,
+>(
+    epsilon: f32,
+    x: View<X, 2>,
+    weight: View<N, 1>,
+    bias: View<N, 1>,
+    w: View<W, 2>,
+    c: ViewMut<C, 2>,
+    epilogue: E,
+) {
+    const { assert!(V == 1 || V == P) };
+    const { assert!(COLS % 2 == 0) };
+    let of_rows = Shared::<f32, 2>::new([R, 2]);
+    let mut staged = Shared::<f32, 2>::new([R, STAGED / R]);
+    let row0 = block::y() * R;
+    let col0 = (block::x() * 8 + warp::index()) * if PAIRED { COLS / 2 } else { COLS };
+    let depth = x.cols();
+    statistics::<X, CENTRED, R>(x, row0, epsilon, of_rows);
+    let mut acc = [[0.0f32; COLS]; R];
+    for k0 in rolled((0..depth).step_by(STAGED / R)) {
+        block::sync();
+        for r in unroll(0..R) {
+            let row = x.at((row0 + r).min(x.rows() - 1));
+            let [mean, factor] = [of_rows[(r, 0)], of_rows[(r, 1)]];
+            for i in (thread::x()..(depth - k0).min(STAGED / R)).step_by(THREADS) {
+                let mut y = (row[k0 + i].to_f32() - mean) * factor;
+                if !weight.is_empty() {
+                    y *= weight[k0 + i].to_f32();
+                }
+                if !bias.is_empty() {
+                    y += bias[k0 + i].to_f32();
+                }
+                staged[(r, i)] = y;
+            }
+        }
+        block::sync();
+        for at in rolled((0..(depth - k0).min(STAGED / R)).step_by(32 * P * AHEAD)) {
+            let k = at + warp::lane() * P;
+            let mut raw = [[[W::from_f32(0.0); P]; COLS]; AHEAD];
+            for u in unroll(0..AHEAD) {
+                for i in unroll(0..COLS) {
+                    let row = if PAIRED { col0 + i / 2 + i % 2 * c.cols() } else { col0 + i };
+                    raw[u][i] = piece::<W, V, P>(w, row.min(w.rows() - 1), k0 + k + u * 32 * P, depth);
+                }
+            }
+            for u in unroll(0..AHEAD) {
+                // What lies behind the end is multiplied with zeros, and is a number all the same.
+                if k0 + k + u * 32 * P < depth {
+                    for r in unroll(0..R) {
+                        let mut y = [0.0f32; P];
+                        if V > 1 {
+                            y = staged.load((r, k + u * 32 * P));
+                        } else {
+                            for j in unroll(0..P) {
+                                if k0 + k + u * 32 * P + j < depth {
+                                    y[j] = staged[(r, k + u * 32 * P + j)];
+                                }
+                            }
+                        }
+                        for i in unroll(0..COLS) {
+                            for j in unroll(0..P) {
+                                acc[r][i] = y[j].mul_add(raw[u][i][j].to_f32(), acc[r][i]);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    for r in unroll(0..R) {
+        for i in unroll(0..COLS) {
+            acc[r][i] = warp::sum(acc[r][i]);
+        }
+        if PAIRED {
+            for i in unroll(0..COLS / 2) {
+                let (row, col) = (row0 + r, col0 + i);
+                if warp::lane() == r * COLS + i && row < c.rows() && col < c.cols() {
+                    store(1.0, [F::call((acc[r][2 * i], acc[r][2 * i + 1]))], 0.0, c, row, col, 0, epilogue);
+                }
+            }
+        } else {
+            for i in unroll(0..COLS) {
+                let (row, col) = (row0 + r, col0 + i);
+                if warp::lane() == r * COLS + i && row < c.rows() && col < c.cols() {
+                    store(1.0, [acc[r][i]], 0.0, c, row, col, 0, epilogue);
+                }
+            }
+        }
+    }
+}

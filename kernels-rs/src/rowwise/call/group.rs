@@ -1,0 +1,212 @@
+//! Group norm as one calls it.
+
+use super::plan::{Team, queue, wide};
+use crate::Queue;
+use crate::access::rows_begin_at;
+use crate::rowwise::group::{group_norm, group_norm_backward, group_norm_channels};
+use kernel_dsl::compiler::hir::Constant;
+use kernel_dsl::{Element, Float, GenericArgument};
+use runtime::{BufferView, BufferViewMut, Error};
+
+/// Elements that a thread keeps at most, as of a layer norm; and of two matrices each.
+const KEEPS: u32 = 16;
+const KEEPS_OF_TWO: u32 = 8;
+
+/// Group norm (Wu, He, *Group Normalization*, 2018), in `f32` whatever is stored.
+///
+/// ```text
+///   y = (x − μ) / √(σ² + ε) · weight[channel] + bias[channel]        μ the mean of a sample's group of channels, σ² the mean of (x − μ)²
+/// ```
+///
+/// x and y are [sample, channel, spatial], of any extents, whose channels follow one another without a gap; strides between samples are free. What has more spatial axes is
+/// [reshaped](runtime::BufferStrided::reshaped). Channels are a multiple of the groups: one group is a layer norm of the sample, as many as channels an instance norm. Weight and
+/// bias have a number a channel.
+///
+/// ```
+/// # fn main() -> Result<(), runtime::Error> {
+/// use kernels_rs::rowwise::GroupNorm;
+/// let device = runtime::Device::cpu();
+/// let x = device.upload(&[3.0f32, 5.0, 9.0, 1.0])?;
+/// let weight = device.upload(&[1.0f32, 2.0])?;
+/// let mut y = device.zeros::<f32>(4)?;
+/// // A sample of two channels, each a group, of two elements.
+/// GroupNorm::new(2, 0.0).weight(&weight.view([2])?).run(&device, &x.view([1, 2, 2])?, &mut y.view_mut([1, 2, 2])?, None)?;
+/// assert_eq!(y.download()?, [-1.0, 1.0, 2.0, -2.0]);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct GroupNorm<'a, W: Element = f32> {
+    groups: usize,
+    epsilon: f32,
+    weight: Option<&'a BufferView<'a, W, 1>>,
+    bias: Option<&'a BufferView<'a, W, 1>>,
+}
+
+impl GroupNorm<'_> {
+    /// Of so many groups, with what is added to the variance.
+    pub const fn new(groups: usize, epsilon: f32) -> Self {
+        GroupNorm { groups, epsilon, weight: None, bias: None }
+    }
+
+    /// With a weight a channel, of any storage; a bias comes after it.
+    pub const fn weight<'w, W: Element>(self, weight: &'w BufferView<'w, W, 1>) -> GroupNorm<'w, W> {
+        GroupNorm { groups: self.groups, epsilon: self.epsilon, weight: Some(weight), bias: None }
+    }
+}
+
+impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
+    /// With what is added to each channel at last.
+    pub const fn bias(self, bias: &'a BufferView<'a, W, 1>) -> GroupNorm<'a, W> {
+        GroupNorm { bias: Some(bias), ..self }
+    }
+
+    /// Queues y ← group norm of x. `saved`, [sample, group, 2], takes each group's mean and 1 / √(σ² + ε), which the way back wants.
+    ///
+    /// # Errors
+    /// Where extents do not belong together, channels are no multiple of the groups or do not follow one another, what is written overlaps something else, or a buffer is another
+    /// device's.
+    pub fn run<T: Float + GenericArgument, O: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        x: &BufferView<'_, T, 3>,
+        y: &mut BufferViewMut<'_, O, 3>,
+        saved: Option<&mut BufferViewMut<'_, f32, 3>>,
+    ) -> Result<(), Error> {
+        let [samples, _, spatial] = x.extents();
+        let mut y = self.rows_mut(x.extents(), y)?;
+        let (x, channels) = self.rows(x)?;
+        let wide = wide::<T>(spatial, |wide| vec![rows_begin_at(x, wide), rows_begin_at(&y, wide)]);
+        let team = Team::of(on.device(), samples * self.groups, channels * spatial, KEEPS);
+        let (no_w, mut no_f) = (on.scratch::<W>(0)?, on.scratch::<f32>(0)?);
+        let no_w = no_w.view([0])?;
+        let (weight, bias) = (self.weight.unwrap_or(&no_w), self.bias.unwrap_or(&no_w));
+        let mut saved = match saved {
+            Some(saved) => saved.reborrow(),
+            None => no_f.view_mut([0, 0, 0])?,
+        };
+        let types = [T::CONSTANT, W::CONSTANT, O::CONSTANT].into_iter();
+        let constants: Vec<_> = types.chain(team.constants(wide)).collect();
+        let call = group_norm::<T, W, O, 32, 8, 1, 8, 8>::call(
+            self.epsilon,
+            x,
+            channels,
+            spatial,
+            weight,
+            bias,
+            &mut y,
+            &mut saved,
+        );
+        // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them.
+        unsafe { queue(on, &call, &constants) }
+    }
+
+    /// Queues dx, the gradient by x, from x, what [`run`](GroupNorm::run) saved of it, and dy, the gradient by y.
+    ///
+    /// # Errors
+    /// As for [`run`](GroupNorm::run).
+    pub fn backward<T: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        x: &BufferView<'_, T, 3>,
+        saved: &BufferView<'_, f32, 3>,
+        dy: &BufferView<'_, T, 3>,
+        dx: &mut BufferViewMut<'_, T, 3>,
+    ) -> Result<(), Error> {
+        let [samples, _, spatial] = x.extents();
+        alike(x.extents(), dy.extents(), dy.strides())?;
+        let mut dx = self.rows_mut(x.extents(), dx)?;
+        let ((x, channels), (dy, _)) = (self.rows(x)?, self.rows(dy)?);
+        let begin = |wide| vec![rows_begin_at(x, wide), rows_begin_at(dy, wide), rows_begin_at(&dx, wide)];
+        let wide = wide::<T>(spatial, begin);
+        let team = Team::of(on.device(), samples * self.groups, channels * spatial, KEEPS_OF_TWO);
+        let none = on.scratch::<W>(0)?;
+        let none = none.view([0])?;
+        let weight = self.weight.unwrap_or(&none);
+        let constants: Vec<_> = [T::CONSTANT, W::CONSTANT].into_iter().chain(team.constants(wide)).collect();
+        let call = group_norm_backward::<T, W, 32, 8, 1, 8, 8>::call(x, saved, channels, spatial, weight, dy, &mut dx);
+        // SAFETY: as above.
+        unsafe { queue(on, &call, &constants) }
+    }
+
+    /// Queues the gradients by weight and bias, whichever are asked for: sums over samples and elements of a channel, in an order that depends on nothing but their number.
+    ///
+    /// # Errors
+    /// As for [`run`](GroupNorm::run).
+    pub fn backward_channels<T: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        x: &BufferView<'_, T, 3>,
+        saved: &BufferView<'_, f32, 3>,
+        dy: &BufferView<'_, T, 3>,
+        dweight: Option<&mut BufferViewMut<'_, W, 1>>,
+        dbias: Option<&mut BufferViewMut<'_, W, 1>>,
+    ) -> Result<(), Error> {
+        let [_, all, spatial] = x.extents();
+        let channels = self.of_group(all)?;
+        if all == 0 {
+            return Ok(());
+        }
+        let wide =
+            if wide::<f32>(spatial, |wide| vec![rows_begin_at(x, wide), rows_begin_at(dy, wide)]) == 4 { 4 } else { 1 };
+        let (mut no_weight, mut no_bias) = (on.scratch::<W>(0)?, on.scratch::<W>(0)?);
+        let mut dweight = match dweight {
+            Some(dweight) => dweight.reborrow(),
+            None => no_weight.view_mut([0])?,
+        };
+        let mut dbias = match dbias {
+            Some(dbias) => dbias.reborrow(),
+            None => no_bias.view_mut([0])?,
+        };
+        let constants = [T::CONSTANT, W::CONSTANT, Constant::Usize(wide)];
+        let call = group_norm_channels::<T, W, 1>::call(x, saved, dy, channels, &mut dweight, &mut dbias);
+        // SAFETY: as above.
+        unsafe { queue(on, &call, &constants) }
+    }
+
+    /// x as rows of groups, and the channels of one.
+    fn rows<'v, T: Element>(&self, x: &BufferView<'v, T, 3>) -> Result<(BufferView<'v, T, 3>, usize), Error> {
+        let [samples, all, spatial] = x.extents();
+        let channels = self.of_group(all)?;
+        Ok((x.strided().reshaped([samples, self.groups, channels * spatial])?.side_by_side()?, channels))
+    }
+
+    /// The same of what is written, which is of the same extents.
+    fn rows_mut<'v, T: Element>(
+        &self,
+        extents: [usize; 3],
+        y: &'v mut BufferViewMut<'_, T, 3>,
+    ) -> Result<BufferViewMut<'v, T, 3>, Error> {
+        alike(extents, y.extents(), y.strides())?;
+        let [samples, all, spatial] = extents;
+        y.reborrow().strided().reshaped([samples, self.groups, self.of_group(all)? * spatial])?.side_by_side()
+    }
+
+    /// The channels of a group, of so many.
+    fn of_group(&self, channels: usize) -> Result<usize, Error> {
+        if channels == 0 || self.groups > 0 && channels.is_multiple_of(self.groups) {
+            return Ok(channels / self.groups.max(1));
+        }
+        Err(Error::View {
+            element: <f32 as Element>::TYPE,
+            len: channels,
+            extents: vec![channels],
+            strides: vec![1],
+            why: format!("{channels} channels are not divided by {} groups", self.groups),
+        })
+    }
+}
+
+/// Whether an array has the extents of x.
+fn alike(x: [usize; 3], y: [usize; 3], strides: [usize; 3]) -> Result<(), Error> {
+    if x == y {
+        return Ok(());
+    }
+    Err(Error::View {
+        element: <f32 as Element>::TYPE,
+        len: y.iter().product(),
+        extents: y.to_vec(),
+        strides: strides.to_vec(),
+        why: format!("x is {x:?}"),
+    })
+}

@@ -1,0 +1,178 @@
+//! A norm with the product behind it, as one calls it: of few rows one kernel, of many the norm's and the product's.
+
+use super::Norm;
+use crate::Queue;
+use crate::access::rows_are_whole;
+use crate::elementwise::gate;
+use crate::gemm::Gemm;
+use crate::gemm::epilogue::{Bias, Epilogue, Identity};
+use crate::gemm::normed::gemv_normed;
+use crate::{Memory, Passed};
+use kernel_dsl::{DeviceFn, Element, Float, GenericArgument};
+use runtime::{BufferView, BufferViewMut, Error};
+
+/// Rows for which the product is limited by its matrix being read, so that each block may normalise them for itself.
+const FEW: usize = 8;
+
+impl<N: Float + GenericArgument> Norm<'_, N> {
+    /// Queues y ← norm(x)·Wᵀ + bias: x [rows, K] of any storage, W [N, K] as checkpoints have it, y [rows, N]; the bias, if any, has N numbers.
+    ///
+    /// Up to 8 rows are one kernel, [`gemv_normed`]: it reads x some times more than the norm alone, and saves the norm's launch and its way through memory, which is what a step of
+    /// decoding waits for; nothing is rounded between the two. Of more rows each block of the product would normalise the rows of its tile again, N / 128 times all told, in the loop
+    /// that multiplication limits. So these are two kernels, and norm(x) is stored as W is.
+    ///
+    /// # Errors
+    /// Where extents do not belong together, y overlaps something else, a buffer is another device's, or memory is short.
+    pub fn project<X: Float + GenericArgument, W: Float + GenericArgument, O: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        x: &BufferView<'_, X, 2>,
+        w: &BufferView<'_, W, 2>,
+        bias: Option<&BufferView<'_, f32, 1>>,
+        y: &mut BufferViewMut<'_, O, 2>,
+    ) -> Result<(), Error> {
+        match bias {
+            Some(bias) if bias.extents() != [y.extents()[1]] => Err(Error::View {
+                element: <f32 as Element>::TYPE,
+                len: bias.extents()[0],
+                extents: bias.extents().to_vec(),
+                strides: bias.strides().to_vec(),
+                why: format!("it is the bias of {} columns", y.extents()[1]),
+            }),
+            Some(bias) => {
+                // SAFETY: the bias has an element for each column, and is noted as read by the launch, which is queued before its borrow ends.
+                let product = || unsafe { self.project_with(on, x, w, y, Bias { bias: bias.detached() }) };
+                on.reading(bias, product)
+            }
+            // SAFETY: this epilogue accesses nothing.
+            None => unsafe { self.project_with(on, x, w, y, Identity) },
+        }
+    }
+
+    /// Queues y ← epilogue(norm(x)·Wᵀ), of an epilogue of [`Gemm`]'s.
+    ///
+    /// # Safety
+    /// As for [`Gemm::run_with`]; y is a batch of one.
+    ///
+    /// # Errors
+    /// As for [`project`](Norm::project).
+    pub unsafe fn project_with<
+        X: Float + GenericArgument,
+        W: Float + GenericArgument,
+        O: Float + GenericArgument,
+        E: Epilogue + Passed,
+    >(
+        self,
+        on: &impl Queue,
+        x: &BufferView<'_, X, 2>,
+        w: &BufferView<'_, W, 2>,
+        y: &mut BufferViewMut<'_, O, 2>,
+        epilogue: E,
+    ) -> Result<(), Error> {
+        if x.extents()[0] <= FEW {
+            // Pairs are not asked for, and their function is never called.
+            return self.fused::<X, W, O, E, crate::activation::swiglu, false>(on, x, w, y, epilogue);
+        }
+        let normed = self.normed::<X, W>(on, x)?;
+        let ([rows, depth], [cols, _]) = (x.extents(), w.extents());
+        let w = w.strided().reshaped([1, cols, w.extents()[1]])?.side_by_side()?;
+        let [m, n] = y.extents();
+        let mut y = y.reborrow().strided().reshaped([1, m, n])?.side_by_side()?;
+        // SAFETY: by the caller's promise.
+        unsafe { Gemm::new().transpose_b().run_with(on, &normed.view([1, rows, depth])?, &w, &mut y, epilogue) }
+    }
+
+    /// Queues y ← f(a, b), a and b the halves of norm(x)·Wᵀ: W [2·N, K], the gate's rows and then the others', y [rows, N]. f is [`swiglu`](crate::activation::swiglu()),
+    /// [`geglu`](crate::activation::geglu()), or any other of two numbers.
+    ///
+    /// Up to 8 rows are one kernel, which stores neither half. Of more rows the product's halves are stored as W is, and [`gate`] reads them: 8 bytes an element of y in 16 bits, beside 4·K
+    /// operations. Two products, of which the second's epilogue reads what the first left, would move less, and have half as many tiles each: of 512 rows by 6144 columns four waves of
+    /// blocks twice on 30 multiprocessors, where one product has seven.
+    ///
+    /// # Errors
+    /// As for [`project`](Norm::project).
+    pub fn project_gated<
+        F: DeviceFn<(f32, f32), Output = f32>,
+        X: Float + GenericArgument,
+        W: Float + GenericArgument,
+        O: Float + GenericArgument,
+    >(
+        self,
+        on: &impl Queue,
+        f: F,
+        x: &BufferView<'_, X, 2>,
+        w: &BufferView<'_, W, 2>,
+        y: &mut BufferViewMut<'_, O, 2>,
+    ) -> Result<(), Error> {
+        if x.extents()[0] <= FEW {
+            return self.fused::<X, W, O, Identity, F, true>(on, x, w, y, Identity);
+        }
+        let ([rows, _], [both, _]) = (x.extents(), w.extents());
+        let mut halves = on.scratch::<W>(rows * both)?;
+        // SAFETY: this epilogue accesses nothing.
+        unsafe { self.project_with(on, x, w, &mut halves.view_mut([rows, both])?, Identity)? };
+        gate(on, f, halves.view([rows, both])?.strided(), y.reborrow().strided())
+    }
+
+    /// norm(x), as W is stored.
+    fn normed<X: Float + GenericArgument, W: Float + GenericArgument>(
+        self,
+        on: &impl Queue,
+        x: &BufferView<'_, X, 2>,
+    ) -> Result<Memory<W>, Error> {
+        let mut normed = on.scratch::<W>(x.extents().iter().product())?;
+        self.run(on, x, &mut normed.view_mut(x.extents())?)?;
+        Ok(normed)
+    }
+
+    /// By [`gemv_normed`].
+    fn fused<
+        X: Float + GenericArgument,
+        W: Float + GenericArgument,
+        O: Float + GenericArgument,
+        E: Epilogue + Passed,
+        F: DeviceFn<(f32, f32), Output = f32>,
+        const PAIRED: bool,
+    >(
+        self,
+        on: &impl Queue,
+        x: &BufferView<'_, X, 2>,
+        w: &BufferView<'_, W, 2>,
+        y: &mut BufferViewMut<'_, O, 2>,
+        epilogue: E,
+    ) -> Result<(), Error> {
+        let none = on.scratch::<N>(0)?;
+        let none = none.view([0])?;
+        let (weight, bias) = (self.weight.unwrap_or(&none), self.bias.unwrap_or(&none));
+        macro_rules! launch {
+            ($centred:literal, $rows:literal, $cols:literal, $v:literal, $p:literal, $ahead:literal) => {
+                // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them, whatever their numbers are stored as: the
+                // oracle ran it in `f32` and `f16` at and around every edge (`kernels check`). What the epilogue does is the caller's promise.
+                unsafe {
+                    gemv_normed::<X, N, W, O, E, F, $centred, PAIRED, $rows, $cols, $v, $p, $ahead>::launch_unchecked(
+                        on, self.epsilon, x, weight, bias, w, y, epilogue,
+                    )
+                }
+            };
+        }
+        macro_rules! by {
+            ($centred:literal, $v:literal, $p:literal, $ahead:literal, $some:literal) => {
+                match x.extents()[0] {
+                    0 | 1 => launch!($centred, 1, 2, $v, $p, $ahead),
+                    2 => launch!($centred, 2, $some, $v, $p, $ahead),
+                    3 | 4 => launch!($centred, 4, $some, $v, $p, $ahead),
+                    _ => launch!($centred, 8, 2, $v, $p, $ahead),
+                }
+            };
+        }
+        // 16 bytes an access are four or eight elements; columns are as many as registers hold.
+        match (self.centred, size_of::<W>()) {
+            (true, 2) if rows_are_whole(w, 8) => by!(true, 8, 8, 2, 2),
+            (false, 2) if rows_are_whole(w, 8) => by!(false, 8, 8, 2, 2),
+            (true, 4) if rows_are_whole(w, 4) => by!(true, 4, 4, 4, 4),
+            (false, 4) if rows_are_whole(w, 4) => by!(false, 4, 4, 4, 4),
+            (true, _) => by!(true, 1, 4, 4, 2),
+            (false, _) => by!(false, 1, 4, 4, 2),
+        }
+    }
+}

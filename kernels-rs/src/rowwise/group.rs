@@ -1,0 +1,269 @@
+//! Group norm (Wu, He, 2018): a sample's channels in groups, each normalised as a row of its own.
+//!
+//! ```text
+//!   x of a sample   │ channel 0: spatial │ channel 1 │ … │ channel C/G │ …
+//!                   ├─ a row: group 0 ────────────────┤├─ group 1 ─ …
+//!   y = (x − μ) / √(σ² + ε) · weight[channel] + bias[channel]        μ, σ² of the group
+//! ```
+//!
+//! So statistics, and what is kept, are [`norm`](super::norm)'s, and the way back is [`backward`](super::backward)'s with the incoming gradient times the channel's
+//! weight. New is where weight and bias come from: a piece of a row lies within a channel, so that it costs a number for the piece, and some instructions to find its channel.
+
+use super::backward::{projected, removed};
+use super::norm::statistics;
+use super::row::{begins, put, sum, take};
+use crate::permute::rows::divided;
+use kernel_dsl::prelude::*;
+
+/// x · weight + bias of each piece's channel, of those that there are, of rows of channels of `spatial` elements that begin with channel `first`. To find a channel takes two divisions, and
+/// from piece to piece a step.
+#[device]
+fn affine<W: Float, const BIASED: bool, const L: usize, const V: usize, const N: usize>(
+    x: &mut [[f32; V]; N],
+    weight: View<W, 1>,
+    bias: View<W, 1>,
+    of: [usize; 2],
+    at: usize,
+    cols: usize,
+) {
+    let [first, spatial] = of;
+    let any = !weight.is_empty() || BIASED && !bias.is_empty();
+    if any && begins::<L, V>(at, 0) < cols {
+        let (step, left) = divided(L * V, spatial);
+        let (mut channel, mut within) = divided(begins::<L, V>(at, 0), spatial);
+        channel += first;
+        for i in unroll(0..N) {
+            if begins::<L, V>(at, i) < cols {
+                if !weight.is_empty() {
+                    let own = weight[channel].to_f32();
+                    for e in unroll(0..V) {
+                        x[i][e] *= own;
+                    }
+                }
+                if BIASED && !bias.is_empty() {
+                    let own = bias[channel].to_f32();
+                    for e in unroll(0..V) {
+                        x[i][e] += own;
+                    }
+                }
+            }
+            channel += step;
+            within += left;
+            if within >= spatial {
+                within -= spatial;
+                channel += 1;
+            }
+        }
+    }
+}
+
+/// (x − mean) · factor · weight + bias of the channel.
+#[device]
+fn scaled<W: Float, const L: usize, const V: usize, const N: usize>(
+    x: &mut [[f32; V]; N],
+    of_row: [f32; 2],
+    weight: View<W, 1>,
+    bias: View<W, 1>,
+    of: [usize; 2],
+    at: usize,
+    cols: usize,
+) {
+    let [mean, factor] = of_row;
+    for i in unroll(0..N) {
+        for e in unroll(0..V) {
+            x[i][e] = (x[i][e] - mean) * factor;
+        }
+    }
+    affine::<W, true, L, V, N>(x, weight, bias, of, at, cols);
+}
+
+/// y = group norm of x, both [sample, group, `channels` · `spatial`], with a weight and a bias a channel, groups · `channels` of them, either of which may be missing; and so may
+/// `saved`, [sample, group, 2], which receives mean and 1 / √(σ² + ε).
+#[kernel(
+    block = (L, ROWS), max_registers = 48, grid = (x.dim(0) * x.dim(1)).div_ceil(ROWS), writes(y = once, saved = once),
+    derived(S = 8 / V),
+    instances(
+        T = f32, W = f32, O = f32, L = 256, ROWS = 1, V = 4, N = 4;
+        T = f32, W = f32, O = f32, L = 32, ROWS = 8, V = 1, N = 8
+    ),
+)]
+#[requires(
+    y.dim(0) == x.dim(0), y.dim(1) == x.dim(1), y.dim(2) == x.dim(2), x.dim(2) == channels * spatial, spatial % V == 0,
+    weight.is_empty() || weight.len() == x.dim(1) * channels, bias.is_empty() || bias.len() == x.dim(1) * channels,
+    saved.is_empty() || saved.dim(0) == x.dim(0) && saved.dim(1) == x.dim(1) && saved.dim(2) == 2,
+    x.aligned(V), y.aligned(V),
+)]
+pub fn group_norm<
+    T: Float,
+    W: Float,
+    O: Float,
+    const L: usize,
+    const ROWS: usize,
+    const V: usize,
+    const N: usize,
+    const S: usize,
+>(
+    epsilon: f32,
+    x: View<T, 3>,
+    channels: usize,
+    spatial: usize,
+    weight: View<W, 1>,
+    bias: View<W, 1>,
+    y: ViewMut<O, 3>,
+    saved: ViewMut<f32, 3>,
+) {
+    const { assert!(L == 32 || ROWS == 1) };
+    let row = block::x() * ROWS + thread::y();
+    let there = row < x.dim(0) * x.dim(1);
+    let cols = if there { x.dim(2) } else { 0 };
+    let (sample, group) = divided(row, x.dim(1));
+    let (x, y) = (x.at(sample).at(group), y.at(sample).at(group));
+    let of = [group * channels, spatial];
+
+    let mut kept = take::<T, L, V, N>(x.streaming(), 0, cols, 0.0);
+    let of_row = statistics::<T, true, L, V, N, S>(&kept, x, x, false, cols, cols, epsilon);
+    if !saved.is_empty() && thread::x() == 0 && there {
+        saved.store((sample, group, 0), of_row);
+    }
+    scaled::<W, L, V, N>(&mut kept, of_row, weight, bias, of, 0, cols);
+    put::<O, L, V, N>(y, 0, cols, &kept);
+    for at in (N * L * V..cols).step_by(S * L * V) {
+        let mut again = take::<T, L, V, S>(x, at, cols, 0.0);
+        scaled::<W, L, V, S>(&mut again, of_row, weight, bias, of, at, cols);
+        put::<O, L, V, S>(y, at, cols, &again);
+    }
+}
+
+/// A thread's pieces of n and of dy · weight, zeros behind the end.
+#[device]
+fn normal<T: Float, W: Float, const L: usize, const V: usize, const N: usize>(
+    x: View<T, 1>,
+    dy: View<T, 1>,
+    weight: View<W, 1>,
+    of_row: [f32; 2],
+    of: [usize; 2],
+    at: usize,
+    cols: usize,
+) -> ([[f32; V]; N], [[f32; V]; N]) {
+    let [mean, factor] = of_row;
+    let mut n = take::<T, L, V, N>(x, at, cols, mean);
+    let mut h = take::<T, L, V, N>(dy, at, cols, 0.0);
+    for i in unroll(0..N) {
+        for e in unroll(0..V) {
+            n[i][e] = (n[i][e] - mean) * factor;
+        }
+    }
+    affine::<W, false, L, V, N>(&mut h, weight, weight, of, at, cols);
+    (n, h)
+}
+
+/// dx of y = group norm of x, from dy and what the way there saved of each group; extents as there.
+#[kernel(
+    block = (L, ROWS), max_registers = 64, grid = (x.dim(0) * x.dim(1)).div_ceil(ROWS), writes(dx = once),
+    derived(S = 8 / V),
+    instances(
+        T = f32, W = f32, L = 512, ROWS = 1, V = 4, N = 2;
+        T = f32, W = f32, L = 32, ROWS = 8, V = 1, N = 8
+    ),
+)]
+#[requires(
+    x.dim(0) == dx.dim(0), x.dim(1) == dx.dim(1), x.dim(2) == dx.dim(2),
+    dy.dim(0) == dx.dim(0), dy.dim(1) == dx.dim(1), dy.dim(2) == dx.dim(2), x.dim(2) == channels * spatial, spatial % V == 0,
+    weight.is_empty() || weight.len() == x.dim(1) * channels,
+    saved.dim(0) == x.dim(0), saved.dim(1) == x.dim(1), saved.dim(2) == 2,
+    x.aligned(V), dy.aligned(V), dx.aligned(V),
+)]
+pub fn group_norm_backward<
+    T: Float,
+    W: Float,
+    const L: usize,
+    const ROWS: usize,
+    const V: usize,
+    const N: usize,
+    const S: usize,
+>(
+    x: View<T, 3>,
+    saved: View<f32, 3>,
+    channels: usize,
+    spatial: usize,
+    weight: View<W, 1>,
+    dy: View<T, 3>,
+    dx: ViewMut<T, 3>,
+) {
+    const { assert!(L == 32 || ROWS == 1) };
+    let row = block::x() * ROWS + thread::y();
+    let there = row < x.dim(0) * x.dim(1);
+    let cols = if there { x.dim(2) } else { 0 };
+    let (sample, group) = divided(row, x.dim(1));
+    let mut of_row = [0.0f32; 2];
+    if there {
+        of_row = [saved[(sample, group, 0)], saved[(sample, group, 1)]];
+    }
+    let (x, dy, dx) = (x.at(sample).at(group), dy.at(sample).at(group), dx.at(sample).at(group));
+    let of = [group * channels, spatial];
+
+    let (kept, mut gradient) = normal::<T, W, L, V, N>(x, dy, weight, of_row, of, 0, cols);
+    let mut own = projected::<V, N>(&kept, &gradient, [0.0; 2]);
+    for at in rolled((N * L * V..cols).step_by(S * L * V)) {
+        let (n, h) = normal::<T, W, L, V, S>(x, dy, weight, of_row, of, at, cols);
+        own = projected::<V, S>(&n, &h, own);
+    }
+    let count = cols.max(1) as f32;
+    let mean = sum::<L>(own[0]) / count;
+    let along = sum::<L>(own[1]) / count;
+    removed::<V, N>(&mut gradient, &kept, of_row[1], mean, along);
+    put::<T, L, V, N>(dx, 0, cols, &gradient);
+    for at in rolled((N * L * V..cols).step_by(S * L * V)) {
+        let (n, mut h) = normal::<T, W, L, V, S>(x, dy, weight, of_row, of, at, cols);
+        removed::<V, S>(&mut h, &n, of_row[1], mean, along);
+        put::<T, L, V, S>(dx, at, cols, &h);
+    }
+}
+
+/// The gradients by weight, Σ dy·n, and by bias, Σ dy, of each channel, whichever are there; a block a channel. x and dy are [sample, channel, spatial], `saved` [sample, group,
+/// 2]. A thread adds its pieces sample by sample, and threads meet by a butterfly of each warp's and one of the warps'.
+#[kernel(
+    block = 256, grid = x.dim(1), writes(dweight = once, dbias = once),
+    instances(T = f32, W = f32, V = 4 | 1),
+)]
+#[requires(
+    dy.dim(0) == x.dim(0), dy.dim(1) == x.dim(1), dy.dim(2) == x.dim(2), saved.dim(0) == x.dim(0), saved.dim(2) == 2,
+    channels > 0, x.dim(1) == saved.dim(1) * channels,
+    dweight.is_empty() || dweight.len() == x.dim(1), dbias.is_empty() || dbias.len() == x.dim(1),
+    x.dim(2) % V == 0, x.aligned(V), dy.aligned(V),
+)]
+pub fn group_norm_channels<T: Float, W: Float, const V: usize>(
+    x: View<T, 3>,
+    saved: View<f32, 3>,
+    dy: View<T, 3>,
+    channels: usize,
+    mut dweight: ViewMut<W, 1>,
+    mut dbias: ViewMut<W, 1>,
+) {
+    let channel = block::x();
+    let group = channel / channels;
+    let mut sums = [0.0f32; 2];
+    for sample in rolled(0..x.dim(0)) {
+        let [mean, factor] = [saved[(sample, group, 0)], saved[(sample, group, 1)]];
+        let (x, dy) = (x.at(sample).at(channel), dy.at(sample).at(channel));
+        let (mut along, mut own) = (0.0f32, 0.0f32);
+        for at in (V * thread::x()..x.len()).step_by(256 * V) {
+            let n = x.load::<V>(at).map(T::to_f32);
+            let g = dy.load::<V>(at).map(T::to_f32);
+            for e in unroll(0..V) {
+                along = g[e].mul_add((n[e] - mean) * factor, along);
+                own += g[e];
+            }
+        }
+        sums = [sums[0] + along, sums[1] + own];
+    }
+    let (along, own) = (block::sum(sums[0]), block::sum(sums[1]));
+    if thread::x() == 0 {
+        if !dweight.is_empty() {
+            dweight[channel] = W::from_f32(along);
+        }
+        if !dbias.is_empty() {
+            dbias[channel] = W::from_f32(own);
+        }
+    }
+}

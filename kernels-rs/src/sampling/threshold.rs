@@ -1,0 +1,168 @@
+//! A draw from the likeliest tokens of a row, however many they are: by one block of 1024 threads, without a sort.
+//!
+//! What is kept are all tokens from a rank on, the threshold, so that nothing has to be stored:
+//!
+//! 1. the rank of the k-th likeliest, as in [`top`](super::top): 8 bits a round from the top, by counts of digits;
+//! 2. the rank of the last token before which less than p lies: the same search, by sums of probabilities instead of counts;
+//! 3. the arg-max of logits with Gumbel noise from the threshold on, as in [`best`](super::best): a draw from the softmax of what is kept.
+//!
+//! Probabilities, e^((x − max) / T), are added as whole multiples of 2⁻⁴⁰ (of 2⁻³¹ where a row is so long that 64 bits would not hold them): such sums do not depend on their order, so
+//! that a draw is the same every time, and the threshold is exact for the probabilities that `f32` has. 64 bits are two words in shared memory, and what the lower one carries is added to the
+//! upper: native atomics both. A row is read once for its maximum, once for the sum, some four times for each search, and once for the draw, after the first time from the second cache.
+
+use super::best::{column_of, rank};
+use super::random::{Stream, gumbel, words};
+use kernel_dsl::prelude::*;
+
+/// Threads of a block.
+#[device]
+const THREADS: usize = 1024;
+
+/// What probabilities are made of: the row's largest logit, 1 / T, and what 1 is counted as.
+#[device]
+#[derive(Clone, Copy)]
+pub struct Measure {
+    top: f32,
+    inverse: f32,
+    unit: f32,
+}
+
+/// The probability of a logit over that of the largest, in units; 0 of a NaN.
+#[device]
+fn weight(x: f32, of: Measure) -> u64 {
+    let e = if x == of.top { 1.0 } else { math::exp((x - of.top) * of.inverse) };
+    (e * of.unit) as u64
+}
+
+/// The least rank of those from `floor` on which, added from the largest down, reach `need`: their number, or where `WEIGHED` is true their weight. All of them hold `need` at least, and
+/// it is not 0. Ends with a barrier.
+#[device]
+fn reaching<T: Float, const WEIGHED: bool>(row: View<T, 1>, floor: u64, need: u64, of: Measure) -> u64 {
+    let t = thread::x();
+    let mut counts = Shared::<u32, 1>::new([256]);
+    let mut low = Shared::<u32, 1>::new([256]);
+    let mut high = Shared::<u32, 1>::new([256]);
+    let mut found = Shared::<u32, 1>::new([2]);
+    let mut rest = Shared::<u64, 1>::new([1]);
+    let (mut prefix, mut need, mut bits) = (0u64, need, 64u32);
+    for round in rolled(0..8) {
+        let shift = (56 - 8 * round) as u32;
+        if t < 256 {
+            counts[t] = 0;
+            low[t] = 0;
+            high[t] = 0;
+        }
+        block::sync();
+        for i in (t..row.len()).step_by(THREADS) {
+            let x = row[i].to_f32();
+            let key = rank(x, i);
+            if key >= floor && (bits == 64 || key >> bits == prefix) {
+                let digit = (key >> shift) as usize & 255;
+                counts.fetch_add(digit, 1);
+                if WEIGHED {
+                    let own = weight(x, of);
+                    let before = low.fetch_add(digit, own as u32);
+                    let carried = before.wrapping_add(own as u32) < before;
+                    let upper = (own >> 32) as u32 + carried as u32;
+                    if upper > 0 {
+                        high.fetch_add(digit, upper);
+                    }
+                }
+            }
+        }
+        block::sync();
+        // From the largest digit down, the one in which it is reached.
+        let mut here = 0u64;
+        let mut count = 0u32;
+        if t < 256 {
+            count = counts[255 - t];
+            here = if WEIGHED { (high[255 - t] as u64) << 32 | low[255 - t] as u64 } else { count as u64 };
+        }
+        let (before, _all) = block::scan(here, 0u64, |a, b| a + b);
+        if before < need && need <= before + here {
+            found[0] = 255 - t as u32;
+            found[1] = (here == need - before || count == 1) as u32;
+            rest[0] = need - before;
+        }
+        block::sync();
+        prefix = prefix << 8 | found[0] as u64;
+        bits = shift;
+        need = rest[0];
+        if found[1] == 1 {
+            break;
+        }
+    }
+    block::sync();
+    prefix << bits
+}
+
+/// ⌈total · p / 2³²⌉, of a total below 2⁶³.
+#[device]
+fn share(total: u64, p: u32) -> u64 {
+    let low = (total & 0xffff_ffff) * p as u64;
+    (total >> 32) * p as u64 + (low >> 32) + (low & 0xffff_ffff > 0) as u64
+}
+
+/// A token of each row, of the `k` likeliest, or of all where `k` is 0; of these those before whom less than `top_p` / 2³² of their probability lies, or all where `top_p` is 0. 1 is
+/// counted as `unit`, a power of two, so that a row's sum stays below 2⁶³.
+#[kernel(block = 1024, grid = logits.rows(), instances(T = f32), writes(tokens = once))]
+#[requires(tokens.len() == logits.rows(), k <= logits.cols(), logits.cols() > 0, inverse_temperature > 0.0, unit >= 1.0)]
+pub fn sample_likely<T: Float>(
+    logits: View<T, 2>,
+    inverse_temperature: f32,
+    k: usize,
+    top_p: u32,
+    unit: f32,
+    stream: Stream,
+    mut tokens: ViewMut<u32, 1>,
+) {
+    let of_row = logits.at(block::x());
+    let t = thread::x();
+    let mut of = Measure { top: 0.0, inverse: inverse_temperature, unit };
+    let mut floor = 0u64;
+    if k > 0 && k < of_row.len() {
+        floor = reaching::<T, false>(of_row, 0, k as u64, of);
+    }
+    if top_p > 0 {
+        let mut top = f32::NEG_INFINITY;
+        for i in (t..of_row.len()).step_by(THREADS) {
+            top = top.max(of_row[i].to_f32());
+        }
+        of.top = block::max(top);
+        let mut own = 0u64;
+        for i in (t..of_row.len()).step_by(THREADS) {
+            let x = of_row[i].to_f32();
+            if rank(x, i) >= floor {
+                own += weight(x, of);
+            }
+        }
+        let total = block::sum(own);
+        // Of nothing but NaNs there is none.
+        if total > 0 {
+            floor = reaching::<T, true>(of_row, floor, share(total, top_p), of);
+        }
+    }
+    let mut best = 0u64;
+    for at in (4 * t..of_row.len()).step_by(4 * THREADS) {
+        let mut x = [0.0f32; 4];
+        let mut kept = [false; 4];
+        for i in unroll(0..4) {
+            if at + i < of_row.len() {
+                x[i] = of_row[at + i].to_f32();
+                kept[i] = rank(x[i], at + i) >= floor;
+            }
+        }
+        if kept[0] || kept[1] || kept[2] || kept[3] {
+            let words = words(stream, block::x(), (at / 4) as u32);
+            for i in unroll(0..4) {
+                if kept[i] {
+                    best = best.max(rank(x[i] * inverse_temperature + gumbel(words[i]), at + i));
+                }
+            }
+        }
+    }
+    let best = block::max(best);
+    if t == 0 {
+        tokens[block::x()] = column_of(best);
+    }
+}
