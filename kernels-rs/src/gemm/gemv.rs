@@ -66,7 +66,7 @@ pub fn finish<C: Float, E: Epilogue>(
         A = f32, B = f32, C = f32, E = Identity, R = 2 | 4, L = 8, U = 8, THREADS = 256, V = 4 | 1;
         A = f32, B = f32, C = f32, E = Identity, R = 2 | 4, L = 4, U = 4, THREADS = 256, V = 4 | 1;
         A = f32, B = f32, C = f32, E = Identity, R = 8, L = 8 | 4, U = 4, THREADS = 256, V = 4 | 1;
-        A = f16, B = f16, C = f16, E = Identity, R = 1, L = 8, U = 16, THREADS = 256, V = 4 | 1;
+        A = f16, B = f16, C = f16, E = Identity, R = 1, L = 8, U = 8, THREADS = 512, V = 4 | 1;
         A = f16, B = f16, C = f16, E = Identity, R = 1, L = 4, U = 8, THREADS = 256, V = 4 | 1;
         A = f16, B = f16, C = f16, E = Identity, R = 2 | 4, L = 8, U = 8, THREADS = 256, V = 4 | 1;
         A = f16, B = f16, C = f16, E = Identity, R = 2 | 4, L = 4, U = 4, THREADS = 256, V = 4 | 1;

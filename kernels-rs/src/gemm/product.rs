@@ -206,6 +206,10 @@ impl Gemm {
                 )?;
                 launch!(sum_splits < O, E, V > (alpha, &parts.view(shape)?, splits, beta, c, epilogue))
             }
+            // As many bytes under way, in more threads.
+            Plan::Across(1, Lanes::Eight) if size_of::<T>() == 2 => {
+                launch!(gemv_across < T, T, O, E, 1, 8, 8, 512, V > (alpha, a, b, beta, c, epilogue))
+            }
             Plan::Across(1, Lanes::Eight) => {
                 launch!(gemv_across < T, T, O, E, 1, 8, 16, 256, V > (alpha, a, b, beta, c, epilogue))
             }

@@ -60,8 +60,11 @@ impl Weights {
     ) -> Result<(), Error> {
         // Few rows of weights are shared among more warps. More columns a warp, where many rows have to be quantised by each block.
         let narrow = self.extents()[0] < 32 * on.device().facts().multiprocessors as usize;
+        // Of what has fewer scales, or fewer bytes, the block quantises all of a row before it begins.
+        let long = x.extents()[1] > 4096 && (BITS == 4 || !BLOCKS);
         match (y.extents()[0], narrow) {
             (0..=1, true) => self.few::<T, E, BITS, BLOCKS, 1, 2, 256, 4096, 2>(on, x, y, epilogue),
+            (0..=1, false) if long => self.few::<T, E, BITS, BLOCKS, 1, 4, 512, 8192, 2>(on, x, y, epilogue),
             (0..=1, false) => self.few::<T, E, BITS, BLOCKS, 1, 4, 512, 4096, 2>(on, x, y, epilogue),
             (2, _) => self.few::<T, E, BITS, BLOCKS, 2, 4, 256, 4096, 2>(on, x, y, epilogue),
             (3..=4, _) => self.few::<T, E, BITS, BLOCKS, 4, 4, 256, 2048, 1>(on, x, y, epilogue),
