@@ -7,7 +7,7 @@ use crate::cuda::{Cuda, Driver, Form, Loss};
 use crate::pool::{MemoryStatistics, Piece, Pool, Source};
 use crate::store::Store;
 use crate::stream::{Pending, Queue};
-use crate::trace::{event, hears_choices};
+use crate::trace::{event, hears};
 use crate::{Error, Result};
 use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, monomorphic, serial};
 use kernel_dsl::compiler::launch::DeviceFacts;
@@ -56,7 +56,7 @@ impl Device {
         let device = Device::choose()?;
         if let Some(choice) = device.choice() {
             event!(INFO, device = %choice.device, reason = %choice.reason, "device chosen");
-            if hears_choices() {
+            if hears!(INFO) {
                 return Ok(device);
             }
             SAID.call_once(|| eprintln!("kernel-dsl: {choice}"));

@@ -34,7 +34,7 @@
 //! Every error says what was being done, with what, on which device. A GPU whose context a kernel or the hardware has spoilt is
 //! [lost](Device::lost): all that is of it says so at once and why, can be dropped, and [`Device::cuda`] opens it anew in the same process.
 //! A kernel that does not end is met by [`Device::limit_time`]. Work is never moved to another device by itself: what becomes of it
-//! where a GPU is lost, the program says.
+//! where a GPU is lost, the program says, by [`Device::or_on_cpu`] for one.
 //!
 //! # Memory
 //!
@@ -55,6 +55,7 @@ mod cuda;
 mod device;
 pub mod doctor;
 mod error;
+mod fallback;
 mod graph;
 pub mod interpreter;
 mod number;

@@ -13,6 +13,7 @@
 //! |---|---|---|
 //! | `device chosen` | info | `device`, `reason`: what [`Device::best`](crate::Device::best) has done |
 //! | `device lost` | error | `loss` |
+//! | `fallback` | warn | `loss`, `device`: [`Device::or_on_cpu`](crate::Device::or_on_cpu) goes on there |
 //! | `memory reserved` | debug | `device`, `bytes`: the pool asks the device |
 //! | `memory taken`, `memory given back` | trace | `bytes`: a buffer of the pool's |
 //! | `store` | debug | `found`, `kept` or `failed`, of the cache on disk |
@@ -33,12 +34,15 @@ macro_rules! event {
     }};
 }
 
-pub(crate) use {event, span};
-
-/// Whether somebody is told which device was chosen.
-pub(crate) fn hears_choices() -> bool {
-    #[cfg(feature = "tracing")]
-    return tracing::enabled!(target: "runtime", tracing::Level::INFO);
-    #[cfg(not(feature = "tracing"))]
-    false
+/// Whether somebody is told of such an event.
+macro_rules! hears {
+    ($level:ident) => {{
+        #[cfg(feature = "tracing")]
+        let heard = tracing::enabled!(target: "runtime", tracing::Level::$level);
+        #[cfg(not(feature = "tracing"))]
+        let heard = false;
+        heard
+    }};
 }
+
+pub(crate) use {event, hears, span};

@@ -18,6 +18,12 @@ fn next(x: &[u32], y: &mut [u32]) {
     }
 }
 
+/// Wrong: it writes 32 GiB beyond the end.
+#[kernel(block = 32, grid = 1)]
+fn far_beyond(y: &mut [u64]) {
+    y[0xffff_0000 + thread::index()] = 1;
+}
+
 /// All that was heard, a line each.
 struct Heard;
 
@@ -108,4 +114,19 @@ fn gpu_subscribers_hear_what_is_done() {
     ] {
         assert!(said.iter().any(|line| line.starts_with(expected)), "{expected}: {said:#?}");
     }
+
+    // Last: a card's driver may have no other context for the process. Work goes on on the CPU, and that is told.
+    let device = Device::cuda(0).unwrap();
+    let result = device.or_on_cpu(|device| {
+        if !device.is_cpu() {
+            // SAFETY: none: that is what is tried. Nothing of the process's own is at that address of the device.
+            unsafe { far_beyond::launch_unchecked(device, &mut device.zeros(32)?)? };
+        }
+        program(device)
+    });
+    assert_eq!(result.unwrap(), [2; 100]);
+    let said = LINES.lock().unwrap();
+    let told = "WARN event: fallback: work begins anew on another device loss=cuda:0 (";
+    let told = said.iter().filter(|line| line.starts_with(told) && line.ends_with(" device=cpu (interpreter)"));
+    assert_eq!(told.count(), 1, "{said:#?}");
 }

@@ -7,7 +7,7 @@ use common::inside;
 use cudarc::driver::sys;
 use kernels_rs::saxpy;
 use runtime::store::Store;
-use runtime::{Device, Error, Result};
+use runtime::{Device, DeviceBuffer, Error, Result, Stream};
 use std::ffi::{CString, c_char, c_int};
 use std::ptr;
 use std::time::Duration;
@@ -89,6 +89,14 @@ const CALLS: &[&str] = &[
     "cuEventQuery",
     "cuEventSynchronize",
     "cuEventElapsedTime",
+    "cuMemsetD8_v2",
+    "cuGraphCreate",
+    "cuGraphDestroy",
+    "cuGraphAddKernelNode",
+    "cuGraphInstantiate_v2",
+    "cuGraphExecKernelNodeSetParams",
+    "cuGraphExecDestroy",
+    "cuGraphLaunch",
 ];
 
 const CODES: [u32; 3] = [2, 700, 999];
@@ -116,7 +124,8 @@ fn program(device: &Device) -> Result<Vec<f32>> {
     second.copy(&z, &mut y)?;
     first.fill_zero(&mut z)?;
     second.download_to(&y, &mut pinned)?;
-    let result = pinned.as_slice()?.to_vec();
+    let mut result = pinned.as_slice()?.to_vec();
+    result.extend(replayed(device, &first, &x)?);
     first.wait()?;
     second.wait()?;
     let _ = end.is_over()?;
@@ -126,8 +135,24 @@ fn program(device: &Device) -> Result<Vec<f32>> {
     Ok(result)
 }
 
+/// The same of graphs.
+fn replayed(device: &Device, stream: &Stream, x: &DeviceBuffer<f32>) -> Result<Vec<f32>> {
+    let recording = device.record();
+    let (x, y) = (recording.borrow(x)?, recording.own(device.zeros(N)?)?);
+    let checked = recording.add(saxpy::call(1.0, x, y))?;
+    // SAFETY: both have as many elements.
+    unsafe { recording.add_unchecked(saxpy::call(1.0, x, y))? };
+    let mut graph = recording.finish()?;
+    graph.replay(stream)?;
+    graph.update(checked, saxpy::call(2.0, x, y))?;
+    graph.replay(stream)?;
+    stream.wait()?;
+    graph.buffer(y)?.download()
+}
+
 fn expected() -> Vec<f32> {
-    (0..N).map(|i| 13.0 * i as f32).collect()
+    let times = |a: f32| (0..N).map(move |i| a * i as f32);
+    times(13.0).chain(times(5.0)).collect()
 }
 
 /// Two that run one after the other: what the first leaves behind, the second meets.
@@ -258,7 +283,18 @@ fn every_allocation_may_fail() {
         at_most(Duration::from_secs(300));
         let injection = Injection::new();
         let device = Device::cuda(0).unwrap();
-        for name in ["cuMemAlloc_v2", "cuMemHostAlloc", "cuStreamCreate", "cuEventCreate", "cuModuleLoadDataEx"] {
+        for name in [
+            "cuMemAlloc_v2",
+            "cuMemHostAlloc",
+            "cuStreamCreate",
+            "cuEventCreate",
+            "cuModuleLoadDataEx",
+            "cuGraphCreate",
+            "cuGraphAddKernelNode",
+            "cuGraphInstantiate_v2",
+            "cuGraphExecKernelNodeSetParams",
+            "cuGraphLaunch",
+        ] {
             device.trim_memory().unwrap();
             // All of them, and each alone, which a second attempt may make good.
             for which in std::iter::once(String::new()).chain((1..20).map(|n| format!("#{n}"))) {
@@ -276,6 +312,73 @@ fn every_allocation_may_fail() {
             }
         }
     });
+}
+
+#[test]
+fn what_is_cached_is_given_back_for_graphs() {
+    inside("what_is_cached_is_given_back_for_graphs", &[("CUDA_ON_CPU_LOG", "/dev/null")], || {
+        let injection = Injection::new();
+        let device = Device::cuda(0).unwrap();
+        for name in ["cuGraphCreate", "cuGraphAddKernelNode", "cuGraphInstantiate_v2", "cuGraphLaunch"] {
+            // So that there is something to give back.
+            drop(device.zeros::<f32>(1 << 20).unwrap());
+            injection.set(Some(&format!("2@{name}#1")));
+            let result = program(&device);
+            injection.set(None);
+            assert_eq!(result.unwrap(), expected(), "{name}");
+        }
+    });
+}
+
+#[test]
+fn work_goes_on_on_the_cpu_where_one_asks_for_it() {
+    let name = "work_goes_on_on_the_cpu_where_one_asks_for_it";
+    let printed = inside(name, &[("CUDA_ON_CPU_LOG", "/dev/null")], || {
+        let injection = Injection::new();
+        let attempt = |device: &Device, fault: Option<&str>| {
+            injection.set(fault);
+            let mut on_cpu = Vec::new();
+            let result = device.or_on_cpu(|device| {
+                on_cpu.push(device.is_cpu());
+                program(device)
+            });
+            injection.set(None);
+            (result, on_cpu)
+        };
+        for fault in ["700@cuLaunchKernel#2", "999@cuStreamSynchronize#1", "700@cuGraphLaunch#2"] {
+            let device = Device::cuda(0).unwrap();
+            let (result, on_cpu) = attempt(&device, None);
+            assert_eq!((result.unwrap(), on_cpu), (expected(), vec![false]));
+            let (result, on_cpu) = attempt(&device, Some(fault));
+            assert_eq!((result.unwrap(), on_cpu), (expected(), vec![false, true]), "{fault}");
+            // Who does not ask for it gets the error, and who asks again is not back on the GPU by itself.
+            assert!(matches!(program(&device), Err(Error::Lost(_))));
+            let (result, on_cpu) = attempt(&device, None);
+            assert_eq!((result.unwrap(), on_cpu), (expected(), vec![false, true]), "{fault}");
+        }
+        // What is no loss is no reason.
+        let device = Device::cuda(0).unwrap();
+        let (result, on_cpu) = attempt(&device, Some("2@cuMemAlloc_v2"));
+        assert!(matches!(result, Err(Error::OutOfMemory { .. })), "{result:?}");
+        assert_eq!(on_cpu, [false]);
+        // Nor is the loss of another device; nor does what is of the lost one come along.
+        injection.set(Some("700@cuLaunchKernel#1"));
+        let (x, mut y) = (device.upload(&[1.0f32; N]).unwrap(), device.zeros(N).unwrap());
+        let (cpu, mut times) = (Device::cpu(), 0);
+        let result = cpu.or_on_cpu(|_| {
+            times += 1;
+            saxpy::launch(&device, 1.0, &x, &mut y)
+        });
+        injection.set(None);
+        assert!(matches!(result, Err(Error::Lost(_))), "{result:?}");
+        assert_eq!(times, 1);
+        let refused = device.or_on_cpu(|device| saxpy::launch(device, 1.0, &x, &mut y)).unwrap_err();
+        assert!(refused.to_string().contains("its memory belongs to another device"), "{refused}");
+    });
+    if let Some(printed) = printed {
+        let said = printed.matches("kernel-dsl: work begins anew on cpu (interpreter): cuda:0 (").count();
+        assert_eq!(said, 7, "{printed}");
+    }
 }
 
 /// A folder for a store, empty.

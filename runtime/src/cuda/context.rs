@@ -36,6 +36,8 @@ pub(super) struct Context {
     under_way: Mutex<Vec<Weak<UnderWay>>>,
     /// The lanes' timelines.
     timelines: Mutex<Vec<Weak<Mutex<Timeline>>>>,
+    /// Addresses of memory that nobody uses any more, and that is to be freed when nothing is under way.
+    left: Mutex<Vec<u64>>,
 }
 
 /// Whose a context is.
@@ -130,6 +132,7 @@ impl Context {
             time_limit: AtomicU64::new(0),
             under_way: Mutex::default(),
             timelines: Mutex::default(),
+            left: Mutex::default(),
         }
     }
 
@@ -308,6 +311,26 @@ impl Context {
         let _ = self.run(|| "freeing memory".into(), |driver| unsafe { (driver.memory_free)(address) });
     }
 
+    /// Frees memory by whoever must not wait for a kernel that may be endless, as freeing does for all of the device: where there is a limit of
+    /// time, this is left for whoever has waited.
+    ///
+    /// # Safety
+    /// `address` came from `allocate`; what may still use it has been submitted.
+    pub unsafe fn free_or_leave(&self, address: u64) {
+        match self.time_limit() {
+            // SAFETY: by the caller's promise; the driver frees it when all that was submitted is over.
+            None => unsafe { self.free(address) },
+            Some(_) => self.left.lock().unwrap_or_else(PoisonError::into_inner).push(address),
+        }
+    }
+
+    /// Frees what was left. Nothing that was submitted before it was is under way.
+    pub fn free_left(&self) {
+        let left = std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner));
+        // SAFETY: by the promise of whoever left it, each once.
+        left.into_iter().for_each(|address| unsafe { self.free(address) });
+    }
+
     /// Sets every byte.
     ///
     /// # Safety
@@ -346,6 +369,7 @@ impl Drop for Context {
             // process.
             return;
         }
+        self.free_left();
         let mut current = ptr::null_mut();
         // SAFETY: `current` outlives the call; a thread may have no context.
         unsafe {

@@ -133,7 +133,7 @@ impl Cuda {
     }
 
     /// What `attempt` gives; where it is that there is no memory, all that is cached is given back, and it is tried once more.
-    fn with_memory<T>(&self, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
+    pub(super) fn with_memory<T>(&self, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
         let why = match attempt() {
             Err(why) if why.is_out_of_memory() => why,
             other => return other,

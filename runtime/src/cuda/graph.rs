@@ -5,6 +5,7 @@
 //! stream is in a state in which other threads' calls would fail.
 
 use super::context::Context;
+use super::driver::Driver;
 use super::gpu::{Cuda, Form};
 use super::lane::Lane;
 use super::launch::Launch;
@@ -73,7 +74,7 @@ impl Replay {
             true => None,
             false => {
                 cuda.lanes().settle()?;
-                Some(Arc::new(Findings::new(context.clone(), forms)?))
+                Some(Arc::new(cuda.with_memory(|| Findings::new(context.clone(), forms.clone()))?))
             }
         };
         let (graph, executable) = (ptr::null_mut(), ptr::null_mut());
@@ -86,9 +87,9 @@ impl Replay {
             records,
             distinct: Vec::new(),
         };
-        replay.make()?;
-        parts.into_iter().try_for_each(|part| replay.add(part))?;
-        replay.instantiate()?;
+        cuda.with_memory(|| replay.make())?;
+        parts.into_iter().try_for_each(|part| replay.add(cuda, part))?;
+        cuda.with_memory(|| replay.instantiate())?;
         Ok(replay)
     }
 
@@ -101,18 +102,20 @@ impl Replay {
         Ok(())
     }
 
-    fn add(&mut self, part: Part) -> Result<()> {
+    fn add(&mut self, cuda: &Cuda, part: Part) -> Result<()> {
         let add = self.context.driver.graphs()?.add_kernel;
         let Part { mut launch, after } = part;
         self.report(self.nodes.len(), &mut launch);
         let after: Vec<_> = after.into_iter().map(|number| self.nodes[number].0).collect();
         let (mut node, parameters) = (ptr::null_mut(), launch.node());
-        self.context.run(
-            || format!("adding to a graph: {}", launch.operation()),
-            // SAFETY: the graph is alive, the nodes are its own, as many as said; the parameters outlive the call, and the driver
-            // copies what they point to.
-            |_| unsafe { add(&mut node, self.graph, after.as_ptr(), after.len(), &parameters) },
-        )?;
+        cuda.with_memory(|| {
+            self.context.run(
+                || format!("adding to a graph: {}", launch.operation()),
+                // SAFETY: the graph is alive, the nodes are its own, as many as said; the parameters outlive the call, and the driver
+                // copies what they point to.
+                |_| unsafe { add(&mut node, self.graph, after.as_ptr(), after.len(), &parameters) },
+            )
+        })?;
         if !self.distinct.iter().any(|known| self.nodes[*known].1.instance() == launch.instance()) {
             self.distinct.push(self.nodes.len());
         }
@@ -141,16 +144,18 @@ impl Replay {
     }
 
     /// Puts a launch of the same kernel in the place of node `number`, for replays from now on.
-    pub fn set(&mut self, number: usize, part: Part) -> Result<()> {
+    pub fn set(&mut self, cuda: &Cuda, number: usize, part: Part) -> Result<()> {
         let set = self.context.driver.graphs()?.set_kernel;
         let mut launch = part.launch;
         self.report(number, &mut launch);
         let (node, parameters) = (self.nodes[number].0, launch.node());
-        self.context.run(
-            || format!("changing a graph: {}", launch.operation()),
-            // SAFETY: executable and node are alive and belong together; as in `add`.
-            |_| unsafe { set(self.executable, node, &parameters) },
-        )?;
+        cuda.with_memory(|| {
+            self.context.run(
+                || format!("changing a graph: {}", launch.operation()),
+                // SAFETY: executable and node are alive and belong together; as in `add`.
+                |_| unsafe { set(self.executable, node, &parameters) },
+            )
+        })?;
         self.nodes[number].1 = launch;
         Ok(())
     }
@@ -163,20 +168,18 @@ impl Replay {
     pub unsafe fn submit(&mut self, cuda: &Cuda, lane: &Lane, used: &dyn Hazards) -> Result<()> {
         let launch = self.context.driver.graphs()?.launch;
         let mut state = lane.state();
-        let _submitting = self.findings.as_ref().map(|findings| {
-            state.records.replayed(findings);
-            findings.lock()
-        });
+        if let Some(findings) = &self.findings {
+            lane.replayed(cuda.lanes(), &mut state, findings)?;
+        }
+        let _submitting = self.findings.as_ref().map(|findings| findings.lock());
         self.distinct.iter().for_each(|number| self.nodes[*number].1.note(lane));
         let (executable, count) = (self.executable, self.nodes.len());
-        cuda.lanes().submit_in(
-            lane,
-            &mut state,
-            &Reporting(used, self.findings.as_deref()),
-            Operation::Replay { launches: count },
+        let used = Reporting(used, self.findings.as_deref());
+        cuda.with_memory(|| {
             // SAFETY: executable and stream are alive; the rest by the caller's promise.
-            |_, stream| unsafe { launch(executable, stream) },
-        )
+            let replay = |_: &Driver, stream| unsafe { launch(executable, stream) };
+            cuda.lanes().submit_in(lane, &mut state, &used, Operation::Replay { launches: count }, replay)
+        })
     }
 }
 

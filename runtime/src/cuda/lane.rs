@@ -8,7 +8,7 @@ use super::driver::{Code, Driver, NOT_READY};
 use super::loss::Cause;
 use super::nvtx::Nvtx;
 use super::operation::Operation;
-use super::record::Records;
+use super::record::{Findings, Records};
 use super::timeline::Timeline;
 use super::under_way::UnderWay;
 use crate::profile::Timed;
@@ -179,7 +179,11 @@ impl Lanes {
     /// Comes before a call of the driver that may wait for all of the device by itself. Where there is a limit of time, it is waited for here,
     /// for nobody could limit that one.
     pub fn settle(&self) -> Result<()> {
-        if self.context.time_limit().is_some() { self.wait() } else { Ok(()) }
+        if self.context.time_limit().is_some() {
+            self.wait()?;
+        }
+        self.context.free_left();
+        Ok(())
     }
 
     /// Waits for all that a lane was given, by whoever has its state; the error is what was found on the way, the oldest first.
@@ -287,6 +291,16 @@ impl Lane {
         }
     }
 
+    /// Has what a graph's launches find told by whoever waits for this lane.
+    pub(super) fn replayed(&self, lanes: &Lanes, state: &mut State, findings: &Arc<Findings>) -> Result<()> {
+        if !state.records.replayed(findings) {
+            self.finish()?;
+            state.records.make_room_of_graphs(lanes);
+            state.records.replayed(findings);
+        }
+        Ok(())
+    }
+
     /// Waits for all that was submitted, and leaves what it found for whoever waits for the stream.
     pub(super) fn finish(&self) -> Result<()> {
         span!("wait", device = %self.context.info);
@@ -301,7 +315,6 @@ impl Lane {
             Some(limit) => self.within(limit, "a stream", |driver| unsafe { (driver.stream_query)(self.stream) })?,
         }
         self.is_over_until(submitted);
-        self.under_way.over(submitted);
         Ok(())
     }
 
@@ -399,7 +412,9 @@ impl Lane {
 
     /// Takes note that operation `count` is over.
     pub fn is_over_until(&self, count: u64) {
-        self.completed.fetch_max(count, Ordering::AcqRel);
+        if self.completed.fetch_max(count, Ordering::AcqRel) < count {
+            self.under_way.over(count);
+        }
     }
 
     fn is_over(&self, count: u64) -> bool {

@@ -16,6 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const RECORD_BYTES: usize = 4 * WORDS;
 /// Launches that a stream has room for between two waits. One more waits.
 const ROOM: usize = 256;
+/// Graphs whose replays a stream remembers between two waits: it keeps their records. One more waits.
+const GRAPHS: usize = 64;
 
 /// The records of a stream's launches, in order.
 #[derive(Default)]
@@ -78,11 +80,33 @@ impl Records {
         }
     }
 
-    /// Has what a graph's launches find told too.
-    pub fn replayed(&mut self, findings: &Arc<Findings>) {
-        if !self.graphs.iter().any(|known| Arc::ptr_eq(known, findings)) {
+    /// Has what a graph's launches find told too, if there is room for one more graph; whether there was.
+    pub fn replayed(&mut self, findings: &Arc<Findings>) -> bool {
+        if self.graphs.last().is_some_and(|last| Arc::ptr_eq(last, findings))
+            || self.graphs.iter().any(|known| Arc::ptr_eq(known, findings))
+        {
+            return true;
+        }
+        let has_room = self.graphs.len() < GRAPHS;
+        if has_room {
             self.graphs.push(findings.clone());
         }
+        has_room
+    }
+
+    /// Keeps what graphs' launches have found so far for whoever waits next, and the graphs' records no longer.
+    pub fn make_room_of_graphs(&mut self, lanes: &Lanes) {
+        if let Err(why) = self.collect_graphs(lanes) {
+            self.found.get_or_insert(why);
+        }
+    }
+
+    /// Each is read, so that nothing is left of it for others; the first that is found counts.
+    fn collect_graphs(&mut self, lanes: &Lanes) -> Result<()> {
+        self.graphs.drain(..).fold(Ok(()), |first, findings| {
+            let read = findings.collect(lanes);
+            first.and(read)
+        })
     }
 
     /// Leaves what graphs' launches find to others.
@@ -92,12 +116,8 @@ impl Records {
 
     /// What the first launch found that found anything. All have ended that the stream was given.
     pub fn collect(&mut self, lanes: &Lanes, context: &Context) -> Result<()> {
-        let mut first = self.read(context);
-        for findings in self.graphs.drain(..) {
-            // Each is read, so that nothing is left of it for others.
-            let read = findings.collect(lanes);
-            first = first.and(read);
-        }
+        let launches = self.read(context);
+        let first = launches.and(self.collect_graphs(lanes));
         self.found.take().map_or(first, Err)
     }
 
@@ -182,8 +202,8 @@ impl Hazards for Findings {
 
 impl Drop for Findings {
     fn drop(&mut self) {
-        // SAFETY: from `new`; the driver frees it when all that was submitted is over.
-        unsafe { self.context.free(self.address) };
+        // SAFETY: from `new`; who may still write there are replays that have been submitted.
+        unsafe { self.context.free_or_leave(self.address) };
     }
 }
 

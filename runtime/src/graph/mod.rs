@@ -287,11 +287,11 @@ impl<'g> Graph<'g> {
                     }
                 }
             })?;
-        if let Made::Cuda(_, on_gpu) = &mut self.made {
+        if let Made::Cuda(cuda, on_gpu) = &mut self.made {
             match (part, on_gpu.nodes.get(index).copied().flatten(), &mut on_gpu.replay) {
                 _ if on_gpu.stale => {}
                 (Some(part), Some(node), Some(replay)) => {
-                    let set = replay.set(node, part);
+                    let set = replay.set(cuda, node, part);
                     on_gpu.stale |= set.is_err();
                     set?;
                 }

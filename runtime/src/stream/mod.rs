@@ -7,8 +7,16 @@ mod event;
 mod prepared;
 mod profiling;
 mod queue;
+#[cfg(test)]
+mod tests;
 mod used;
 mod uses;
+
+/// What [`uses`] is synchronised by.
+mod sync {
+    pub use std::sync::atomic::{AtomicBool, AtomicU64};
+    pub use std::sync::{Mutex, MutexGuard};
+}
 
 pub use event::Event;
 pub use prepared::Prepared;

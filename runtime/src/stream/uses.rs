@@ -4,11 +4,14 @@
 //! moments of its last write and of the reads since. An operation of another stream waits for those that it must not
 //! overtake: a read for the last write, a write for both; and so does whoever gets the memory once it is freed.
 //! On one stream nothing is waited for: there the order of submission is the order of execution.
+//!
+//! `tests/loom` has this file with locks and atomics of its own, which try every order.
 
+use super::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 use smallvec::SmallVec;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 /// An operation of a stream: it has ended once the stream has come so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,12 +26,12 @@ impl Moment {
     const COUNT_BITS: u32 = 48;
 
     /// 0 is nobody's: counts begin with 1.
-    fn packed(self) -> u64 {
+    pub(super) fn packed(self) -> u64 {
         // 2⁴⁸ operations take years, at one a microsecond nine.
         u64::from(self.stream) << Moment::COUNT_BITS | self.count
     }
 
-    fn unpacked(bits: u64) -> Option<Moment> {
+    pub(super) fn unpacked(bits: u64) -> Option<Moment> {
         let count = bits & ((1 << Moment::COUNT_BITS) - 1);
         (count != 0).then_some(Moment { stream: (bits >> Moment::COUNT_BITS) as u16, count })
     }
@@ -146,82 +149,5 @@ impl Parts {
     fn others(&self) -> MutexGuard<'_, Pending> {
         // A panic while the lock is held leaves a list that is whole.
         self.others.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(stream: u16, count: u64) -> Moment {
-        Moment { stream, count }
-    }
-
-    fn sorted(mut pending: Pending) -> Vec<Moment> {
-        pending.sort_by_key(|m| (m.stream, m.count));
-        pending.to_vec()
-    }
-
-    #[test]
-    fn a_read_waits_for_the_write_and_a_write_for_all() {
-        let uses = Uses::default();
-        assert!(uses.before_read().is_empty());
-        assert!(uses.before_write().is_empty());
-        uses.note_write(at(0, 7));
-        assert_eq!(uses.before_read().as_slice(), [at(0, 7)]);
-        uses.note_read(at(1, 3));
-        uses.note_read(at(2, 9));
-        uses.note_read(at(1, 5));
-        uses.note_read(at(2, 4));
-        assert_eq!(uses.before_read().as_slice(), [at(0, 7)]);
-        assert_eq!(sorted(uses.before_write()), [at(0, 7), at(1, 5), at(2, 9)]);
-        uses.note_write(at(3, 1));
-        assert_eq!(sorted(uses.before_write()), [at(3, 1)]);
-    }
-
-    #[test]
-    fn a_new_owner_waits_for_the_former_ones() {
-        let uses = Uses::inherited([at(4, 2), at(5, 6)].into_iter().collect());
-        assert!(uses.before_read().is_empty(), "there is nothing yet to read");
-        assert_eq!(sorted(uses.before_write()), [at(4, 2), at(5, 6)]);
-        uses.note_write(at(4, 3));
-        assert_eq!(sorted(uses.before_write()), [at(4, 3)]);
-    }
-
-    #[test]
-    fn writers_of_parts_are_all_waited_for() {
-        let uses = Uses::default();
-        uses.note_write(at(0, 1));
-        std::thread::scope(|s| {
-            for stream in 1..5 {
-                let parts = uses.parts();
-                s.spawn(move || (1..=100).for_each(|count| parts.note_part(at(stream, count))));
-            }
-            s.spawn(|| uses.note_read(at(5, 1)));
-        });
-        let all = [at(0, 1), at(1, 100), at(2, 100), at(3, 100), at(4, 100), at(5, 1)];
-        assert_eq!(sorted(uses.before_read()), all);
-        assert_eq!(sorted(uses.before_write()), all);
-        uses.note_write(at(6, 1));
-        assert_eq!(sorted(uses.before_read()), [at(6, 1)]);
-    }
-
-    #[test]
-    fn readers_of_many_threads_are_all_noted() {
-        let uses = Uses::default();
-        std::thread::scope(|s| {
-            for stream in 0..8 {
-                let uses = &uses;
-                s.spawn(move || (1..=1000).for_each(|count| uses.note_read(at(stream, count))));
-            }
-        });
-        let all: Vec<_> = (0..8).map(|stream| at(stream, 1000)).collect();
-        assert_eq!(sorted(uses.before_write()), all);
-    }
-
-    #[test]
-    fn the_last_stream_and_count_fit() {
-        let last = at(u16::MAX, (1 << 48) - 1);
-        assert_eq!(Moment::unpacked(last.packed()), Some(last));
     }
 }

@@ -142,6 +142,25 @@ fn gpu_checks_are_no_reason_to_be_lost() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_says_nothing_of_what_an_event_has_waited_for() {
+    let _alone = alone();
+    if elsewhere("lost::gpu_says_nothing_of_what_an_event_has_waited_for") {
+        return;
+    }
+    let device = Device::cuda(0).unwrap();
+    let stream = device.stream().unwrap();
+    let (x, mut y) = (device.zeros(N).unwrap(), device.zeros(N).unwrap());
+    next::launch(&stream, &x, &mut y).unwrap();
+    stream.record().unwrap().wait().unwrap();
+    // SAFETY: as above.
+    unsafe { far_beyond::launch_unchecked(&stream, &mut device.zeros(32).unwrap()).unwrap() };
+    let error = stream.wait().unwrap_err();
+    let Error::Lost(loss) = &error else { panic!("{error}") };
+    assert_eq!(loss.under_way().iter().map(|l| l.instance()).collect::<Vec<_>>(), ["far_beyond"], "{error}");
+}
+
+#[test]
 fn cpu_is_never_lost() {
     let device = Device::cpu();
     let error = far_beyond::launch(&device, &mut device.zeros(32).unwrap()).unwrap_err();

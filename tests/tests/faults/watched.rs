@@ -110,3 +110,31 @@ fn gpu_gives_up_whatever_waits() {
         assert!(device.lost().is_some(), "{name}");
     }
 }
+
+/// A graph ends while a kernel runs that does not: that its memory is freed waits for nobody.
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_ends_graphs_beside_what_does_not_end() {
+    let _alone = alone();
+    if elsewhere("watched::gpu_ends_graphs_beside_what_does_not_end") {
+        return;
+    }
+    let device = Device::cuda(0).unwrap();
+    device.limit_time(Some(LONG));
+    let (stream, other) = (device.stream().unwrap(), device.stream().unwrap());
+    let mut y = device.zeros(32).unwrap();
+    // Loaded, so that it is not the loading that waits.
+    turns::launch(&other, 1, &mut y).unwrap();
+    other.wait().unwrap();
+    let recording = device.record();
+    let sums = recording.own(device.zeros(32).unwrap()).unwrap();
+    turns::launch(&recording, 1, sums).unwrap();
+    let mut graph = recording.finish().unwrap();
+    graph.replay(&stream).unwrap();
+    stream.wait().unwrap();
+    turns::launch(&other, many(), &mut y).unwrap();
+    drop(graph);
+    device.limit_time(Some(LIMIT));
+    let error = other.wait().unwrap_err();
+    assert!(error.to_string().contains("the limit that was set"), "{error}");
+}

@@ -88,6 +88,7 @@ on_both! {
     memory_changes_hands: cpu_exchanges_buffers gpu_exchanges_buffers;
     streams_wait: cpu_is_one_operation gpu_is_one_operation;
     findings: cpu_tells_late gpu_tells_late;
+    many: cpu_remembers_what_many_found gpu_remembers_what_many_found;
     independent: cpu_keeps_what_is_apart gpu_keeps_what_is_apart;
     decode::loops: cpu_decodes gpu_decodes;
     misuse::all: cpu_refuses gpu_refuses;
@@ -229,6 +230,21 @@ fn findings(device: &Device, times: u32) {
     // What is found outlives the graph.
     drop(graph);
     assert!(other.wait().unwrap_err().to_string().contains("is out of bounds of `x`"));
+    stream.wait().unwrap();
+}
+
+/// More graphs than a stream remembers between two waits, each gone when it has been replayed.
+fn many(device: &Device, _: u32) {
+    let stream = device.stream().unwrap();
+    let x = device.upload(&count(0)[..32]).unwrap();
+    for number in 0..200 {
+        let recording = device.record();
+        let (x, y) = (recording.borrow(&x).unwrap(), recording.own(device.zeros(32).unwrap()).unwrap());
+        beyond::launch(&recording, if [3, 150].contains(&number) { number } else { 0 }, x, y).unwrap();
+        recording.finish().unwrap().replay(&stream).unwrap();
+    }
+    let error = stream.wait().unwrap_err();
+    assert!(error.to_string().contains("index 3") && error.to_string().contains("is out of bounds of `x`"), "{error}");
     stream.wait().unwrap();
 }
 

@@ -6,13 +6,24 @@ use crate::command::cases;
 use crate::command::name::Named;
 use ::runtime::Device;
 use ::runtime::testing::{Case, Forms, Random};
+use indicatif::ProgressBar;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::{Artifact, Declared};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Seeds of which the largest case is taken.
 const SEEDS: u64 = 8;
+/// What an instance's rounds may take.
+const EACH: Duration = Duration::from_millis(100);
+/// Of all kernels, those are measured that were loaded by then, since the beginning,
+const LOADED: Duration = Duration::from_secs(60);
+/// and were their turn by then: whoever waits gets what there is.
+const ALL: Duration = Duration::from_secs(90);
 
 /// The instances, and what checking costs in the middle of them.
 #[derive(Serialize)]
@@ -23,14 +34,70 @@ pub(super) struct Checked {
     /// The same, of those that take longer than a launch does.
     pub median_ratio_long: Option<f64>,
     pub instances: Vec<super::Measured>,
+    pub left_out: Vec<LeftOut>,
+}
+
+/// An instance that was not measured.
+#[derive(Serialize)]
+pub(super) struct LeftOut {
+    kernel: &'static str,
+    why: String,
 }
 
 /// Launches follow one another every two microseconds or so: of a kernel that takes less than twice that, the ratio says little.
 const LONG_MS: f64 = 4e-3;
 
-/// The named kernels' declared instances, or all.
+type Of = (&'static Artifact, &'static Declared);
+
+/// The named kernels' declared instances, however long it takes; or all, in a time of minutes.
 pub(super) fn measure(names: &[String], rounds: usize) -> Result<Checked, Error> {
+    let start = Instant::now();
+    let within = |limit: Duration| !names.is_empty() || start.elapsed() < limit;
     let device = Device::cuda(0).map_err(Error::Device)?;
+    let declared = declared(names)?;
+    let (mut instances, mut left_out, mut first_error) = (Vec::new(), Vec::new(), None);
+    super::with_bar(2 * declared.len(), |bar| {
+        let loaded = load(&device, &declared, bar, &|| within(LOADED));
+        for ((artifact, declared), case) in declared.into_iter().zip(loaded) {
+            bar.set_message(declared.name);
+            let measured = match case {
+                Some(Ok(None)) => continue,
+                Some(Ok(Some(case))) if within(ALL) => one(&device, artifact, declared, &case, rounds).map(Some),
+                Some(Ok(Some(_))) | None => Ok(None),
+                Some(Err(why)) => Err(why),
+            };
+            bar.inc(1);
+            let why = match measured {
+                Ok(Some(measured)) => {
+                    instances.push(measured);
+                    continue;
+                }
+                Ok(None) => format!("no time left of {} s", ALL.as_secs()),
+                Err(why) => {
+                    let said = why.to_string();
+                    first_error.get_or_insert(why);
+                    said
+                }
+            };
+            left_out.push(LeftOut { kernel: declared.name, why });
+        }
+    });
+    if let (true, Some(why)) = (instances.is_empty(), first_error) {
+        return Err(why);
+    }
+    for LeftOut { kernel, why } in &left_out {
+        eprintln!("not measured: {kernel}: {why}");
+    }
+    let ratios = |long: bool| {
+        let of = instances.iter().filter(|m: &&super::Measured| !long || m.time.median_ms > LONG_MS);
+        median(of.map(|m| m.ratio["checked"]).collect())
+    };
+    let (median_ratio, median_ratio_long) = (ratios(false).unwrap_or(1.0), ratios(true));
+    Ok(Checked { device: device.to_string(), median_ratio, median_ratio_long, instances, left_out })
+}
+
+/// The named kernels' declared instances, or all.
+fn declared(names: &[String]) -> Result<Vec<Of>, Error> {
     let kernels = kernel_dsl::kernels();
     let mut declared = Vec::new();
     for name in names {
@@ -42,22 +109,41 @@ pub(super) fn measure(names: &[String], rounds: usize) -> Result<Checked, Error>
     if names.is_empty() {
         declared.extend(kernels.into_iter().flat_map(|artifact| artifact.instances.iter().map(move |d| (artifact, d))));
     }
-    let instances = super::with_bar(declared.len(), |bar| {
-        let measured = declared.into_iter().filter_map(|(artifact, declared)| {
-            bar.set_message(declared.name);
-            let case = largest(artifact, declared)?;
-            let measured = one(&device, artifact, declared, &case, rounds);
+    Ok(declared)
+}
+
+/// What comes of an instance's loading: the case that it is to be measured on, if there is one.
+type Loaded = Option<Result<Option<Case>, Error>>;
+
+/// Has both forms of each instance loaded, on all of the host's cores, and nothing measured beside it; none where there is no time left.
+fn load(device: &Device, declared: &[Of], bar: &ProgressBar, has_time: &(dyn Fn() -> bool + Sync)) -> Vec<Loaded> {
+    let next = AtomicUsize::new(0);
+    let load = || {
+        let mut loaded = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some((artifact, declared)) = declared.get(index) else { return loaded };
+            let case = has_time().then(|| {
+                let case = largest(artifact, declared);
+                let made = case.as_ref().map_or(Ok(()), |case| Forms::load(device, artifact, declared, case));
+                let name = case.as_ref().map_or_else(String::new, |case| case.name.clone());
+                made.map_err(|source| failed(declared, name, source)).map(|()| case)
+            });
             bar.inc(1);
-            Some(measured)
-        });
-        measured.collect::<Result<Vec<_>, Error>>()
-    })?;
-    let ratios = |long: bool| {
-        let of = instances.iter().filter(|m| !long || m.time.median_ms > LONG_MS);
-        median(of.map(|m| m.ratio["checked"]).collect())
+            loaded.push((index, case));
+        }
     };
-    let (median_ratio, median_ratio_long) = (ratios(false).unwrap_or(1.0), ratios(true));
-    Ok(Checked { device: device.to_string(), median_ratio, median_ratio_long, instances })
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let mut loaded: Vec<(usize, Loaded)> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(load)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    });
+    loaded.sort_by_key(|(index, _)| *index);
+    loaded.into_iter().map(|(_, case)| case).collect()
+}
+
+fn failed(declared: &Declared, case: String, source: ::runtime::Error) -> Error {
+    Error::Profile { instance: declared.name.to_string(), case, source: source.into() }
 }
 
 fn one(
@@ -67,11 +153,8 @@ fn one(
     case: &Case,
     rounds: usize,
 ) -> Result<super::Measured, Error> {
-    let forms = Forms::measure(device, artifact, declared, case, rounds).map_err(|source| Error::Profile {
-        instance: declared.name.to_string(),
-        case: case.name.clone(),
-        source: source.into(),
-    })?;
+    let forms = Forms::measure(device, artifact, declared, case, rounds, EACH)
+        .map_err(|source| failed(declared, case.name.clone(), source))?;
     let summary =
         |times: Vec<std::time::Duration>| Summary::of(times.into_iter().map(|time| time.as_secs_f64() * 1e3).collect());
     let (time, checked) = (summary(forms.bare), summary(forms.checked));

@@ -1,0 +1,75 @@
+//! What is noted of memory.
+
+use super::{Moment, Pending, Uses};
+
+fn at(stream: u16, count: u64) -> Moment {
+    Moment { stream, count }
+}
+
+fn sorted(mut pending: Pending) -> Vec<Moment> {
+    pending.sort_by_key(|m| (m.stream, m.count));
+    pending.to_vec()
+}
+
+#[test]
+fn a_read_waits_for_the_write_and_a_write_for_all() {
+    let uses = Uses::default();
+    assert!(uses.before_read().is_empty());
+    assert!(uses.before_write().is_empty());
+    uses.note_write(at(0, 7));
+    assert_eq!(uses.before_read().as_slice(), [at(0, 7)]);
+    uses.note_read(at(1, 3));
+    uses.note_read(at(2, 9));
+    uses.note_read(at(1, 5));
+    uses.note_read(at(2, 4));
+    assert_eq!(uses.before_read().as_slice(), [at(0, 7)]);
+    assert_eq!(sorted(uses.before_write()), [at(0, 7), at(1, 5), at(2, 9)]);
+    uses.note_write(at(3, 1));
+    assert_eq!(sorted(uses.before_write()), [at(3, 1)]);
+}
+
+#[test]
+fn a_new_owner_waits_for_the_former_ones() {
+    let uses = Uses::inherited([at(4, 2), at(5, 6)].into_iter().collect());
+    assert!(uses.before_read().is_empty(), "there is nothing yet to read");
+    assert_eq!(sorted(uses.before_write()), [at(4, 2), at(5, 6)]);
+    uses.note_write(at(4, 3));
+    assert_eq!(sorted(uses.before_write()), [at(4, 3)]);
+}
+
+#[test]
+fn writers_of_parts_are_all_waited_for() {
+    let uses = Uses::default();
+    uses.note_write(at(0, 1));
+    std::thread::scope(|s| {
+        for stream in 1..5 {
+            let parts = uses.parts();
+            s.spawn(move || (1..=100).for_each(|count| parts.note_part(at(stream, count))));
+        }
+        s.spawn(|| uses.note_read(at(5, 1)));
+    });
+    let all = [at(0, 1), at(1, 100), at(2, 100), at(3, 100), at(4, 100), at(5, 1)];
+    assert_eq!(sorted(uses.before_read()), all);
+    assert_eq!(sorted(uses.before_write()), all);
+    uses.note_write(at(6, 1));
+    assert_eq!(sorted(uses.before_read()), [at(6, 1)]);
+}
+
+#[test]
+fn readers_of_many_threads_are_all_noted() {
+    let uses = Uses::default();
+    std::thread::scope(|s| {
+        for stream in 0..8 {
+            let uses = &uses;
+            s.spawn(move || (1..=1000).for_each(|count| uses.note_read(at(stream, count))));
+        }
+    });
+    let all: Vec<_> = (0..8).map(|stream| at(stream, 1000)).collect();
+    assert_eq!(sorted(uses.before_write()), all);
+}
+
+#[test]
+fn the_last_stream_and_count_fit() {
+    let last = at(u16::MAX, (1 << 48) - 1);
+    assert_eq!(Moment::unpacked(last.packed()), Some(last));
+}

@@ -1,0 +1,91 @@
+//! What threads note of memory at once, in every order that locks and atomics allow: loom tries them all.
+
+/// In place of the runtime's, which are the standard library's.
+mod sync {
+    pub use loom::sync::atomic::{AtomicBool, AtomicU64};
+    pub use loom::sync::{Mutex, MutexGuard};
+}
+
+// The file has more than the models use.
+#[allow(dead_code)]
+#[path = "../src/stream/uses.rs"]
+mod uses;
+
+use loom::thread;
+use std::sync::Arc;
+use uses::{Moment, Parts, Pending, Uses};
+
+fn at(stream: u16, count: u64) -> Moment {
+    Moment { stream, count }
+}
+
+fn sorted(mut pending: Pending) -> Vec<Moment> {
+    pending.sort_by_key(|m| (m.stream, m.count));
+    pending.to_vec()
+}
+
+/// What a write after all of it waits for, where threads have done this at once with memory that stream 0 has written.
+fn left(threads: &[fn(&Parts)]) -> Uses {
+    let uses = Uses::default();
+    uses.note_write(at(0, 1));
+    let uses = Arc::new(uses);
+    let others: Vec<_> = threads
+        .iter()
+        .map(|act| {
+            let (uses, act) = (uses.clone(), *act);
+            thread::spawn(move || act(uses.parts()))
+        })
+        .collect();
+    others.into_iter().for_each(|other| other.join().unwrap());
+    Arc::into_inner(uses).unwrap()
+}
+
+#[test]
+fn readers_of_several_streams_are_all_noted() {
+    loom::model(|| {
+        let uses = left(&[
+            |parts| (1..=2).for_each(|count| parts.note_read(at(1, count))),
+            |parts| (4..=5).for_each(|count| parts.note_read(at(2, count))),
+        ]);
+        assert_eq!(sorted(uses.before_write()), [at(0, 1), at(1, 2), at(2, 5)]);
+        assert_eq!(sorted(uses.before_read()), [at(0, 1)]);
+        uses.note_write(at(3, 1));
+        assert_eq!(sorted(uses.before_write()), [at(3, 1)]);
+    });
+}
+
+#[test]
+fn of_one_stream_the_last_reader_is_noted() {
+    loom::model(|| {
+        let uses = left(&[|parts| parts.note_read(at(1, 7)), |parts| parts.note_read(at(1, 9))]);
+        assert_eq!(sorted(uses.before_write()), [at(0, 1), at(1, 9)]);
+    });
+}
+
+#[test]
+fn writers_of_parts_and_a_reader_are_all_noted() {
+    loom::model(|| {
+        let uses = left(&[
+            |parts| parts.note_part(at(1, 3)),
+            |parts| parts.note_part(at(2, 4)),
+            |parts| parts.note_read(at(3, 5)),
+        ]);
+        let all = [at(0, 1), at(1, 3), at(2, 4), at(3, 5)];
+        assert_eq!(sorted(uses.before_read()), all);
+        assert_eq!(sorted(uses.before_write()), all);
+    });
+}
+
+/// Who looks while others note sees nothing that is not there, and never misses the write before.
+#[test]
+fn who_looks_meanwhile_sees_what_was_before() {
+    loom::model(|| {
+        left(&[
+            |parts| parts.note_part(at(1, 3)),
+            |parts| {
+                let seen = sorted(parts.before_write());
+                assert!(seen == [at(0, 1)] || seen == [at(0, 1), at(1, 3)], "{seen:?}");
+            },
+        ]);
+    });
+}
