@@ -324,10 +324,17 @@ impl Context {
         }
     }
 
-    /// Frees what was left. Nothing that was submitted before it was is under way.
-    pub fn free_left(&self) {
-        let left = std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner));
-        // SAFETY: by the promise of whoever left it, each once.
+    /// What was left, for whoever waits for all that has been submitted by now, and then frees it.
+    pub fn take_left(&self) -> Vec<u64> {
+        std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Frees what was left.
+    ///
+    /// # Safety
+    /// It came from `take_left`.
+    pub unsafe fn free_left(&self, left: Vec<u64>) {
+        // SAFETY: by the caller's promise and that of whoever left it, each once.
         left.into_iter().for_each(|address| unsafe { self.free(address) });
     }
 
@@ -369,7 +376,9 @@ impl Drop for Context {
             // process.
             return;
         }
-        self.free_left();
+        let left = self.take_left();
+        // SAFETY: just taken.
+        unsafe { self.free_left(left) };
         let mut current = ptr::null_mut();
         // SAFETY: `current` outlives the call; a thread may have no context.
         unsafe {

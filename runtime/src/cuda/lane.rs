@@ -179,10 +179,12 @@ impl Lanes {
     /// Comes before a call of the driver that may wait for all of the device by itself. Where there is a limit of time, it is waited for here,
     /// for nobody could limit that one.
     pub fn settle(&self) -> Result<()> {
+        let left = self.context.take_left();
         if self.context.time_limit().is_some() {
             self.wait()?;
         }
-        self.context.free_left();
+        // SAFETY: just taken; what may use it was submitted before, and has been waited for, or is by the driver.
+        unsafe { self.context.free_left(left) };
         Ok(())
     }
 

@@ -103,10 +103,12 @@ impl Records {
 
     /// Each is read, so that nothing is left of it for others; the first that is found counts.
     fn collect_graphs(&mut self, lanes: &Lanes) -> Result<()> {
-        self.graphs.drain(..).fold(Ok(()), |first, findings| {
+        let mut first = Ok(());
+        for findings in self.graphs.drain(..) {
             let read = findings.collect(lanes);
-            first.and(read)
-        })
+            first = first.and(read);
+        }
+        first
     }
 
     /// Leaves what graphs' launches find to others.
