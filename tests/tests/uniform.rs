@@ -132,7 +132,7 @@ fn kernels_of_the_library() {
     let (mut warps, mut blocks, mut too_long) = (0, 0, 0);
     for subject in subjects() {
         // Of more, the others differ in how often something is written out.
-        for declared in subject.artifact.instances.iter().take(1) {
+        for declared in subject.artifact.instances.iter().take(2) {
             let instance = Instance(declared.constants.to_vec());
             let original = lowered(subject.artifact, &instance);
             if !original.block.has_whole_warps() {
@@ -151,7 +151,7 @@ fn kernels_of_the_library() {
                 Err(e) => panic!("{}: {e:?}", declared.name),
             };
             // The smallest shapes, and some of the others.
-            for case in (subject.cases)(&instance, &mut Random::new(7)).iter().take(4) {
+            for case in (subject.cases)(&instance, &mut Random::new(7)).iter().take(6) {
                 let outcome = Checker::new(None).case(&prepared, case, |inputs| (subject.reference)(&instance, inputs));
                 outcome.unwrap_or_else(|e| panic!("{}, {}: {e:?}", declared.name, case.name));
             }

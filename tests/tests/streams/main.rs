@@ -93,6 +93,35 @@ fn late(device: &Device) {
     device.stream().unwrap().wait().unwrap();
 }
 
+/// Two cards, where there are two: each write comes before the copy that reads it and after the one that read before, whichever stream asks.
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_copies_between_two() {
+    let first = Device::cuda(0).unwrap();
+    let second = match Device::cuda(1) {
+        Ok(second) => second,
+        Err(Error::NoSuchDevice { .. }) => return println!("skipped: there is one device"),
+        Err(other) => panic!("{other}"),
+    };
+    let (rounds, n) = if is_gpu() { (100u32, 5_000_000) } else { (3, 2_000) };
+    let (here, there) = (first.stream().unwrap(), second.stream().unwrap());
+    let mut x = first.upload(&(0..n as u32).collect::<Vec<_>>()).unwrap();
+    let (mut y, mut z) = (second.zeros::<u32>(n).unwrap(), second.zeros::<u32>(n).unwrap());
+    let mut w = first.zeros::<u32>(n).unwrap();
+    for _ in 0..rounds {
+        add::launch(&here, 2, &x, &mut w).unwrap();
+        there.copy(&w, &mut y).unwrap();
+        here.fill_zero(&mut w).unwrap();
+        add::launch(&there, 3, &y, &mut z).unwrap();
+        here.copy(&z, &mut x).unwrap();
+        there.fill_zero(&mut z).unwrap();
+    }
+    let after = |x: u32| (0..rounds).fold(x, |x, _| added(3, added(2, x, 0), 0));
+    assert_eq!(x.download().unwrap(), (0..n as u32).map(after).collect::<Vec<_>>());
+    let refused = add::launch(&here, 1, &y, &mut x).unwrap_err().to_string();
+    assert!(refused.contains("its memory belongs to another device"), "{refused}");
+}
+
 #[test]
 fn what_belongs_to_another_device_is_refused() {
     let Ok(gpu) = Device::cuda(0) else { return };
