@@ -4,6 +4,7 @@ pub use items::*;
 
 #[kernel_dsl::device]
 mod items {
+    use crate::permute::rows::divided;
     use kernel_dsl::prelude::*;
 
     /// A sequence: where its queries and keys lie in the views, and how many there are.
@@ -98,13 +99,14 @@ mod items {
         /// of two waves of blocks runs backwards: so a multiprocessor that has a long one gets a short one beside it.
         fn assigned(&self, id: usize, rows: usize, heads: usize, others: usize, wave: usize) -> (usize, usize, usize) {
             let all = heads * others;
-            let (mut tile, mut other) = (id % rows, id / rows);
-            if wave > 0 {
-                let (chunk, first) = (id / wave, id / wave * wave);
-                let last = (rows * all).min(first + wave) - 1;
-                let rank = if chunk % 2 == 1 { last - (id - first) } else { id };
-                (tile, other) = (rows - 1 - rank / all, rank % all);
-            }
+            let (tile, other) = if wave == 0 {
+                (id % rows, id / rows)
+            } else {
+                let (chunk, place) = divided(id, wave);
+                let last = (rows * all).min(id - place + wave) - 1;
+                let rank = if chunk % 2 == 1 { last - place } else { id };
+                (rows - 1 - rank / all, rank % all)
+            };
             (tile, other % heads, other / heads)
         }
 

@@ -80,7 +80,7 @@ fn parts(timer: &Timer, [m, n]: [usize; 2], splits: usize, rounds: usize) -> Res
         let (parts, mut c) = (parts.view([splits, m, n])?, c.view_mut([1, m, n])?);
         // SAFETY: the launch compares the extents, and the kernel stays within them: the oracle ran it (`kernels check`).
         unsafe {
-            sum_splits::<f32, Identity, 4>::launch_unchecked(timer.stream(), 1.0, &parts, splits, 0.0, &mut c, Identity)
+            sum_splits::<f32, Identity, 4>::launch_unchecked(timer.stream(), 1.0, parts, splits, 0.0, &mut c, Identity)
         }
     })
 }
