@@ -1,5 +1,6 @@
 //! What the runtime adds to the driver's calls.
 
+use super::cublas::{Cublas, Product};
 use super::driver::Driver;
 use super::{Contender, Error, Measured, Trial, all};
 use crate::saxpy;
@@ -91,16 +92,29 @@ fn launches(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measu
         // SAFETY: saxpy takes a number, an address and a length, twice; the buffers outlive the rounds.
         each(LAUNCHES, || unsafe { driver.launch(&mut pointers) })
     };
+    // Of the smallest product that has no case of its own: what the library does on the host, and its launch.
+    let cublas = Cublas::open(&stream)?;
+    let shape = [16; 3];
+    let matrices = [buffer()?, buffer()?, buffer()?];
+    let product = Product { shape, turned_b: false, at: [0, 1, 2].map(|i| matrices[i].device_address()) };
     let wait = || {
         let _ = stream.wait();
         let _ = driver.wait();
     };
-    let trial = |kernel, ours| Trial {
-        kernel,
-        shape: "saxpy, 256 elements, host time of a launch".into(),
-        rate: None,
-        contenders: vec![ours, Contender::new("cuLaunchKernel", launch_by_driver)],
-        after: Box::new(wait),
+    let trial = |kernel, ours| {
+        let mut contenders = vec![ours, Contender::new("cuLaunchKernel", launch_by_driver)];
+        if let Some(cublas) = &cublas {
+            // SAFETY: the matrices are of 256 numbers each, and outlive the rounds; nobody else uses them.
+            let launch = || each(LAUNCHES, || unsafe { cublas.queue(&product) });
+            contenders.push(Contender::new("cublasSgemm", launch));
+        }
+        Trial {
+            kernel,
+            shape: "saxpy, 256 elements, host time of a launch".into(),
+            rate: None,
+            contenders,
+            after: Box::new(wait),
+        }
     };
     let device_error = |launched: ::runtime::Result<()>| launched.map_err(Error::Device);
     let trials = vec![
