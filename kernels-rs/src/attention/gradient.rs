@@ -29,6 +29,11 @@ struct Lists<P> {
     each: usize,
 }
 
+impl Lists<Dense> {
+    /// All look at all.
+    const EVERY: Lists<Dense> = Lists { of_queries: Dense, of_keys: Dense, each: KEYS };
+}
+
 impl Attention {
     /// Queues the gradients of a call of [`run`](Attention::run): from O, its gradient, and the logarithms that the call left, those of Q, K and V,
     /// which have their extents. The same bits each time.
@@ -71,10 +76,9 @@ impl Attention {
         score: M,
     ) -> Result<(), Error> {
         let [batch, _, queries, _] = q.extents();
-        let every = Lists { of_queries: Dense, of_keys: Dense, each: KEYS };
         let gradients = Gradients { d_q: d_q.reborrow(), d_k: d_k.reborrow(), d_v: d_v.reborrow() };
         let shape = [batch, queries, k.extents()[2]];
-        self.gradients(on, [q, k, v], [o, d_o], lse, gradients, score, every, Whole, shape)
+        self.gradients(on, [q, k, v], [o, d_o], lse, gradients, score, Lists::EVERY, Whole, shape)
     }
 
     /// Queues the gradients of a call of [`run_padded`](Attention::run_padded). Rows behind those that count stay as they are.
@@ -94,9 +98,8 @@ impl Attention {
         let count = q.extents()[0].min(queries.extents()[0]).min(keys.extents()[0]);
         // SAFETY: the buffers are noted as read by the launch, which is queued before their borrow ends; as many sequences are launched as both have.
         let sequences = unsafe { Padded { queries: queries.detached(), keys: keys.detached() } };
-        let every = Lists { of_queries: Dense, of_keys: Dense, each: KEYS };
         let shape = [count, q.extents()[2], k.extents()[2]];
-        let all = || self.gradients(on, [q, k, v], [o, d_o], lse, gradients, Plain, every, sequences, shape);
+        let all = || self.gradients(on, [q, k, v], [o, d_o], lse, gradients, Plain, Lists::EVERY, sequences, shape);
         on.reading(queries, || on.reading(keys, all))
     }
 
@@ -118,9 +121,8 @@ impl Attention {
         let count = if q.extents()[0] == 0 { 0 } else { queries.extents()[0].min(keys.extents()[0]).saturating_sub(1) };
         // SAFETY: as in `backward_padded`; a sequence more begins than there are.
         let sequences = unsafe { Packed { queries: queries.detached(), keys: keys.detached() } };
-        let every = Lists { of_queries: Dense, of_keys: Dense, each: KEYS };
         let shape = [count, longest[0].min(q.extents()[2]), longest[1].min(k.extents()[2])];
-        let all = || self.gradients(on, [q, k, v], [o, d_o], lse, gradients, Plain, every, sequences, shape);
+        let all = || self.gradients(on, [q, k, v], [o, d_o], lse, gradients, Plain, Lists::EVERY, sequences, shape);
         on.reading(queries, || on.reading(keys, all))
     }
 
