@@ -1,6 +1,6 @@
-//! The mutants that survive and may: a reviewed list.
+//! The mutants that survive and may: a reviewed list, a file of `equivalent` for kernels that belong together.
 //!
-//! A line of `equivalent.txt` is `kernel | function: line of it | change #number`; a line that starts with `#` is the reason of those
+//! A line there is `kernel | function: line of it | change #number`; a line that starts with `#` is the reason of those
 //! that follow it.
 
 use super::Name;
@@ -11,11 +11,20 @@ use std::fs;
 pub struct Equivalent(BTreeMap<Name, String>);
 
 impl Equivalent {
-    /// The list beside this file.
+    /// The lists beside this file.
     pub fn read() -> Equivalent {
-        let (mut all, mut reason, mut fresh) = (BTreeMap::new(), String::new(), true);
-        let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mutation/equivalent.txt"));
-        for line in text.expect("the list is beside this file").lines().filter(|line| !line.trim().is_empty()) {
+        let mut equivalent = Equivalent(BTreeMap::new());
+        let lists = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mutation/equivalent"));
+        for list in lists.expect("the lists are beside this file") {
+            let list = list.expect("the lists can be looked at").path();
+            equivalent.add(&fs::read_to_string(list).expect("a list is text"));
+        }
+        equivalent
+    }
+
+    fn add(&mut self, text: &str) {
+        let (mut reason, mut fresh) = (String::new(), true);
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
             if let Some(text) = line.strip_prefix('#') {
                 if !std::mem::replace(&mut fresh, true) {
                     reason.clear();
@@ -25,10 +34,9 @@ impl Equivalent {
                 fresh = false;
                 let name = name(line).unwrap_or_else(|| panic!("not a mutant's name: {line}"));
                 assert!(!reason.is_empty(), "without a reason: {line}");
-                assert!(all.insert(name, reason.clone()).is_none(), "there twice: {line}");
+                assert!(self.0.insert(name, reason.clone()).is_none(), "there twice: {line}");
             }
         }
-        Equivalent(all)
     }
 
     /// Why that mutant may survive.

@@ -3,7 +3,7 @@
 //! A mutant (`mutate`) is run by the interpreter with every check on the cases of the kernel's subject, the cheapest first, and what
 //! it leaves is held against the reference. It is caught by a check, by the verifier of the IR, by the reference, or by what
 //! another order of blocks leaves. Of the others some are proved to do what the kernel does in every launch (`proof`): those are no mutants.
-//! What survives does the same as the kernel too, or no case tells it from that yet, and stands in `equivalent.txt` with the reason; a survivor that does not,
+//! What survives does the same as the kernel too, or no case tells it from that yet, and stands in `equivalent` with the reason; a survivor that does not,
 //! and a line there that no survivor matches, fail the test.
 //!
 //! By default a sample of each kernel's mutants is tried, the same one each time. All, and the page `README.md`:
@@ -306,23 +306,23 @@ fn every_change_of_a_kernel_is_noticed_but_for_those_that_change_nothing() {
     for Tried { name, fate, .. } in rows.iter().flat_map(|row| &row.tried) {
         match (fate, equivalent.reason(name)) {
             (Fate::Survives(beside), None) => {
-                wrong.push(format!("survives{beside}, and is not in equivalent.txt: {name}"));
+                wrong.push(format!("survives{beside}, and is not in `equivalent`: {name}"));
             }
             (Fate::Survives(Beside { bits: false, .. }), Some(reason)) if !reason.contains("bits") => {
                 wrong.push(format!("survives and leaves other bits, of which the reason says nothing: {name}"));
             }
             (Fate::Caught(by), Some(_)) => {
-                wrong.push(format!("is in equivalent.txt, and is caught by {by}: {name}"));
+                wrong.push(format!("is in `equivalent`, and is caught by {by}: {name}"));
             }
             (Fate::Same(proof), Some(_)) => {
-                wrong.push(format!("is in equivalent.txt, and is proved ({proof}): {name}"));
+                wrong.push(format!("is in `equivalent`, and is proved ({proof}): {name}"));
             }
             _ => {}
         }
     }
     let tried: BTreeSet<_> = rows.iter().flat_map(|row| &row.tried).map(|tried| &tried.name).collect();
     let unknown = equivalent.names().filter(|name| wish.is_whole(&name.instance) && !tried.contains(name));
-    wrong.extend(unknown.map(|name| format!("is in equivalent.txt, and there is no such mutant: {name}")));
+    wrong.extend(unknown.map(|name| format!("is in `equivalent`, and there is no such mutant: {name}")));
     println!("{}", page::summary(&rows));
     let page = matches!(wish, Wish::All | Wish::Last).then(|| Page::of(&rows, &equivalent));
     if let Some(page) = page.as_ref().filter(|_| std::env::var_os("UPDATE").is_some()) {
