@@ -1,9 +1,11 @@
 //! Attention of many queries as one calls it: the tile chosen, the kernel launched.
 
+use super::division::{Division, Places, Work};
+use super::join::attention_join;
 use super::mask::DeviceMask;
 use super::prefill::flash_attention;
 use super::score::{Plain, Score};
-use super::span::{Dense, Packed, Padded, Pattern, Sequences, Whole};
+use super::span::{Dense, KEYS, Packed, Padded, Pattern, Sequences, Span, Whole};
 use crate::access::rows_begin_at;
 use crate::{Passed, Queue};
 use kernel_dsl::{Element, Float, GenericArgument};
@@ -119,7 +121,7 @@ impl Attention {
         score: M,
     ) -> Result<(), Error> {
         let [batch, _, longest, _] = q.extents();
-        self.any(on, q, k, v, o, lse, score, Dense, Whole, [batch, longest], longest > 64)
+        self.any(on, q, k, v, o, lse, score, Dense, Whole, None, [batch, longest], longest > 64)
     }
 
     /// Queues the product of sequences that are padded to the views' lengths: of sequence i count the first `queries[i]` queries and
@@ -142,7 +144,7 @@ impl Attention {
         let count = batch.min(queries.extents()[0]).min(keys.extents()[0]);
         // SAFETY: the buffers are noted as read by the launch, which is queued before their borrow ends; as many sequences are launched as both have.
         let sequences = unsafe { Padded { queries: queries.detached(), keys: keys.detached() } };
-        let attend = || self.any(on, q, k, v, o, lse, Plain, Dense, sequences, [count, longest], longest > 64);
+        let attend = || self.any(on, q, k, v, o, lse, Plain, Dense, sequences, None, [count, longest], longest > 64);
         on.reading(queries, || on.reading(keys, attend))
     }
 
@@ -167,7 +169,7 @@ impl Attention {
         // SAFETY: as in `run_padded`; a sequence more begins than there are.
         let sequences = unsafe { Packed { queries: queries.detached(), keys: keys.detached() } };
         let shape = [count, longest.min(q.extents()[2])];
-        let attend = || self.any(on, q, k, v, o, lse, Plain, Dense, sequences, shape, longest > 64);
+        let attend = || self.any(on, q, k, v, o, lse, Plain, Dense, sequences, None, shape, longest > 64);
         on.reading(queries, || on.reading(keys, attend))
     }
 
@@ -191,7 +193,8 @@ impl Attention {
         // SAFETY: the mask's lists are noted as read by the launch, which is queued before the mask's borrow ends; they are of these extents, and within one
         // another.
         let pattern = unsafe { lists.pattern(mask.size()) };
-        let attend = || self.any(on, q, k, v, o, lse, Plain, pattern, Whole, [batch, queries], mask.size() > 64);
+        let (work, large) = (lists.work(mask.size()), mask.size() > 64);
+        let attend = || self.any(on, q, k, v, o, lse, Plain, pattern, Whole, Some(work), [batch, queries], large);
         lists.reading(on, attend)
     }
 
@@ -213,6 +216,7 @@ impl Attention {
         score: M,
         pattern: P,
         sequences: S,
+        work: Option<Work>,
         shape: [usize; 2],
         large: bool,
     ) -> Result<(), Error> {
@@ -240,6 +244,7 @@ impl Attention {
                     score,
                     pattern,
                     sequences,
+                    work,
                     shape,
                 )
             };
@@ -285,26 +290,80 @@ impl Attention {
         score: M,
         pattern: P,
         sequences: S,
+        work: Option<Work>,
         [count, longest]: [usize; 2],
     ) -> Result<(), Error> {
         let Operands { q, k, v, o } = operands;
         let scale = self.factor(q.extents()[3]);
+        let (multiprocessors, keys) = (on.device().facts().multiprocessors as usize, k.extents()[2]);
+        let others = v.extents()[3].div_ceil(W) * count;
+        // A multiprocessor has registers for 512 threads of this kernel.
+        let places = Places { multiprocessors, resident: 512 / THREADS };
+        let listed = work.is_some();
+        let work = match work {
+            Some(work) => Work { total: work.total * others, lists: work.lists * others, ..work },
+            None => self.work(longest, BM, keys, q.extents()[1] * others),
+        };
+        let Division { parts, each, shift } = places.divide(work, BM, BM * W * size_of::<f32>());
         // Where rows have more and less to do, those with most come first; and if all blocks run at once, two on each multiprocessor, each has one of
         // those and one of the others.
-        let multiprocessors = on.device().facts().multiprocessors as usize;
-        let blocks = longest.div_ceil(BM) * q.extents()[1] * v.extents()[3].div_ceil(W) * count;
-        let wave = match (self.right < k.extents()[2], blocks <= 2 * multiprocessors) {
+        let wave = match (!listed && self.right < keys, work.lists <= 2 * multiprocessors) {
             (false, _) => 0,
             (true, true) => multiprocessors,
-            (true, false) => blocks,
+            (true, false) => work.lists,
         };
+        let slots = if parts > 1 { work.lists * parts } else { 0 };
+        let mut partial = on.scratch::<f32>(slots * BM * W)?;
+        let mut logs = on.scratch::<f32>(slots * BM * 2)?;
         // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them, whatever its sequences and
         // its pattern say; the oracle ran it at and around every edge of its tiles (`kernels check`). What the score does is the caller's promise.
         unsafe {
             flash_attention::<T, M, P, S, W, V, THREADS, BM, Q, L, NK>::launch_unchecked(
-                on, *q, *k, *v, &mut **o, lse, scale, self.left, self.right, score, pattern, sequences, count, longest,
+                on,
+                *q,
+                *k,
+                *v,
+                &mut **o,
+                &mut *lse,
+                &mut partial.view_strided_mut([slots, BM, W], [BM * W, W, 1])?,
+                &mut logs.view_strided_mut([slots, BM, 2], [BM * 2, 2, 1])?,
+                scale,
+                self.left,
+                self.right,
+                score,
+                pattern,
+                sequences,
+                count,
+                longest,
                 wave,
+                parts,
+                each,
+                shift,
+            )?;
+        }
+        if parts == 1 {
+            return Ok(());
+        }
+        let (partial, logs) = (partial.view([slots, BM, W])?, logs.view([slots, BM, 2])?);
+        // SAFETY: as above; the kernel reads what the other has written of those tiles of queries whose keys are divided, which both find out alike.
+        unsafe {
+            attention_join::<T, P, S, W, V, BM>::launch_unchecked(
+                on, &partial, &logs, &mut **o, lse, keys, self.left, self.right, pattern, sequences, count, longest,
+                parts, each,
             )
         }
+    }
+
+    /// What tiles of so many rows look at, if all sequences are as long as the longest.
+    fn work(self, longest: usize, rows: usize, keys: usize, of_each: usize) -> Work {
+        let span = Span { batch: 0, query: 0, queries: longest, key: 0, keys };
+        let tiles = |tile: usize| {
+            let (begin, end) = span.seen(tile * rows, rows, self.left, self.right);
+            if begin < end { end.div_ceil(KEYS) - begin / KEYS } else { 0 }
+        };
+        let lists = longest.div_ceil(rows);
+        let longest = (0..lists).map(tiles).max().unwrap_or(0);
+        let total = (0..lists).map(tiles).sum::<usize>() * of_each;
+        Work { longest, total, lists: lists * of_each, rises: self.right < keys && self.left >= keys }
     }
 }

@@ -11,7 +11,8 @@
 //! assert_eq!(mask.density(), 19.0 / 25.0);
 //! ```
 
-use super::span::Listed;
+use super::division::Work;
+use super::span::{KEYS, Listed};
 use crate::{Memory, Queue};
 use kernel_dsl::Element;
 use runtime::{BufferView, Error};
@@ -109,6 +110,8 @@ struct Lists {
     /// Head · lists of a head + list, the longest first.
     order: Memory<u32>,
     shape: [usize; 2],
+    /// Blocks of the longest.
+    longest: usize,
 }
 
 /// The same, as a launch takes them.
@@ -116,6 +119,7 @@ pub(super) struct ListViews<'a> {
     starts: BufferView<'a, u32, 2>,
     blocks: BufferView<'a, u32, 1>,
     order: BufferView<'a, u32, 1>,
+    longest: usize,
 }
 
 impl ListViews<'_> {
@@ -128,6 +132,13 @@ impl ListViews<'_> {
         unsafe {
             Listed { rows: self.starts.detached(), blocks: self.blocks.detached(), size, order: self.order.detached() }
         }
+    }
+
+    /// What they have, of blocks of so many rows.
+    pub fn work(&self, size: usize) -> Work {
+        let tiles = size / KEYS;
+        let (total, lists) = (self.blocks.extents()[0] * tiles, self.order.extents()[0]);
+        Work { longest: self.longest * tiles, total, lists, rises: false }
     }
 
     /// Queues a launch that reads the lists.
@@ -151,14 +162,15 @@ impl Lists {
         // The same order for lists of one length, so that neighbours share keys.
         let mut order: Vec<u32> = (0..lists.len() as u32).collect();
         order.sort_by_key(|place| std::cmp::Reverse(lists[*place as usize].len()));
+        let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
         let keep = |numbers: &[u32]| on.keep(on.device().upload(numbers)?);
         let (starts, blocks, order) = (keep(&starts)?, keep(&blocks)?, keep(&order)?);
-        Ok(Lists { starts, blocks, order, shape: [heads, each + 1] })
+        Ok(Lists { starts, blocks, order, shape: [heads, each + 1], longest })
     }
 
     fn views(&self) -> Result<ListViews<'_>, Error> {
         let (blocks, order) = (self.blocks.view([self.blocks.len()])?, self.order.view([self.order.len()])?);
-        Ok(ListViews { starts: self.starts.view(self.shape)?, blocks, order })
+        Ok(ListViews { starts: self.starts.view(self.shape)?, blocks, order, longest: self.longest })
     }
 }
 

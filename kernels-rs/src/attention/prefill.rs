@@ -51,10 +51,16 @@ fn held<T: Float, const W: usize>(kept: Shared<u32, 1>, q: View<T, 4>, k: View<T
 }
 
 /// O ← softmax(score(scale·Q·Kᵀ))·V, and the logarithm of the sum of exponentials.
+///
+/// Where a tile of queries looks at more than `each` tiles of keys, each block has a part of that length, and leaves what it comes to in `partial`,
+/// [part, query, element], Σ exp(x − max)·v, and in `logs`, [part, query, 2], max and Σ exp(x − max): [`attention_join`](super::join) brings them together.
 #[kernel(
     block = THREADS, max_registers = 128,
-    grid = longest.div_ceil(BM) * q.dim(1) * v.dim(3).div_ceil(W) * count,
-    tolerance(o(relative = 1e-4, absolute = 1e-5), lse(relative = 1e-5, absolute = 1e-5)),
+    grid = longest.div_ceil(BM) * q.dim(1) * v.dim(3).div_ceil(W) * count * parts,
+    tolerance(
+        o(relative = 1e-4, absolute = 1e-5), lse(relative = 1e-5, absolute = 1e-5),
+        partial(relative = 1e-4, absolute = 1e-4), logs(relative = 1e-5, absolute = 1e-5)
+    ),
     instances(
         T = f32, M = Plain, P = Dense, S = Whole, W = 128, V = 4, THREADS = 256;
         T = f32, M = Plain, P = Listed, S = Whole, W = 128, V = 4, THREADS = 128;
@@ -68,6 +74,10 @@ fn held<T: Float, const W: usize>(kept: Shared<u32, 1>, q: View<T, 4>, k: View<T
     k.dim(1) > 0, q.dim(1) % k.dim(1) == 0, left <= 0x4000_0000, right <= 0x4000_0000, q.dim(2) < 0x4000_0000, k.dim(2) < 0x4000_0000,
     o.dim(0) == q.dim(0), o.dim(1) == q.dim(1), o.dim(2) == q.dim(2), o.dim(3) == v.dim(3),
     lse.dim(0) == q.dim(0), lse.dim(1) == q.dim(1), lse.dim(2) == q.dim(2),
+    parts > 0, each > 0,
+    parts == 1 || partial.dim(0) == longest.div_ceil(BM) * q.dim(1) * v.dim(3).div_ceil(W) * count * parts,
+    parts == 1 || partial.dim(1) == BM && partial.dim(2) == W,
+    parts == 1 || logs.dim(0) == partial.dim(0) && logs.dim(1) == BM && logs.dim(2) == 2, partial.aligned(4), logs.aligned(2),
     q.aligned(V), k.aligned(V), v.aligned(V), o.aligned(V), q.dim(3) % (if V == 4 { 8 } else { 1 }) == 0, v.dim(3) % V == 0,
 )]
 pub fn flash_attention<
@@ -88,6 +98,8 @@ pub fn flash_attention<
     v: View<T, 4>,
     o: ViewMut<T, 4>,
     mut lse: ViewMut<f32, 3>,
+    partial: ViewMut<f32, 3>,
+    logs: ViewMut<f32, 3>,
     scale: f32,
     left: usize,
     right: usize,
@@ -97,19 +109,27 @@ pub fn flash_attention<
     count: usize,
     longest: usize,
     wave: usize,
+    parts: usize,
+    each: usize,
+    shift: usize,
 ) {
-    let (heads, pieces) = (q.dim(1), v.dim(3).div_ceil(W));
-    let (tile, head, other) = pattern.assigned(block::x(), longest.div_ceil(BM), heads, pieces * count, wave);
+    let (heads, pieces, rows) = (q.dim(1), v.dim(3).div_ceil(W), longest.div_ceil(BM));
+    let order = Order { wave, parts, shift };
+    let Assigned { tile, head, other, part } = pattern.assigned(block::x(), rows, heads, pieces * count, order);
     let (piece, sequence) = (other % pieces, other / pieces);
     let span = sequences.span(sequence, q.dim(2), k.dim(2));
     let (lq, lk, row0) = (span.queries, span.keys, tile * BM);
     if row0 >= lq {
         return;
     }
-    let last = (row0 + BM).min(lq) - 1;
-    let begin = (row0 + lk).saturating_sub(lq + left);
-    let end = (last + lk + 1 + right).saturating_sub(lq).min(lk);
-    let (list, tiles) = pattern.tiles(head, tile, begin, end);
+    let (begin, end) = span.seen(row0, BM, left, right);
+    let (list, all) = pattern.tiles(head, tile, begin, end);
+    let skipped = if parts == 1 { 0 } else { all.min(part * each) };
+    let (list, tiles) = (list + skipped, (all - skipped).min(each));
+    if part > 0 && tiles == 0 {
+        return;
+    }
+    let slot = if all > each { ((other * heads + head) * rows + tile) * parts + part + 1 } else { 0 };
 
     let (row, col) = corner(thread::x());
     let p = weights(BM);
@@ -128,7 +148,7 @@ pub fn flash_attention<
         kept.store(0, [span.batch as u32, head as u32, kv as u32, piece as u32]);
         kept.store(4, [span.query as u32, span.key as u32, lq as u32, lk as u32]);
         kept.store(8, [row0 as u32, tiles as u32, list as u32, sequence as u32]);
-        kept.store(12, [0]);
+        kept.store(12, [0, slot as u32]);
     }
     block::sync();
     let depth = q.dim(3);
@@ -217,27 +237,45 @@ pub fn flash_attention<
     }
     let Held { batch, head, piece, first, row0, lq, thread, .. } = held::<T, W>(kept, q, k, v);
     let (row, col) = corner(thread);
-    let o = o.at(batch).at(head).offset((first, piece * W));
     let (max, sum) = (tops.load::<4>(row), sums.load::<4>(row));
+    // One more than the place for what this part of the keys comes to, or 0 where there is but one.
+    let slot = kept[13] as usize;
+    let (partial, logs) = (partial.at(slot.max(1) - 1), logs.at(slot.max(1) - 1));
+    let o = o.at(batch).at(head).offset((first, piece * W));
     for i in unroll(0..4) {
         let query = row0 + row + i;
         // The largest has a weight of 1.
         let some = max[i] > f32::NEG_INFINITY;
-        let inverse = if some { 1.0 / sum[i] } else { 0.0 };
+        // A product with 1 is the sum itself, in registers that a store of four can take; the accumulators' own would not fit the loops.
+        let factor = if slot > 0 {
+            1.0
+        } else if some {
+            1.0 / sum[i]
+        } else {
+            0.0
+        };
         if query < lq {
             for part in unroll(0..Q) {
-                for x in unroll(0..4 / V) {
-                    let at = col + part * 32 + x * V;
-                    if at < o.cols() {
-                        let mut out = [T::from_f32(0.0); V];
-                        for e in unroll(0..V) {
-                            out[e] = T::from_f32(acc[0][part][i][x * V + e] * inverse);
+                let out = acc[0][part][i].map(|x| x * factor);
+                if slot > 0 {
+                    partial.store((row + i, col + part * 32), out);
+                } else {
+                    for x in unroll(0..4 / V) {
+                        let at = col + part * 32 + x * V;
+                        if at < o.cols() {
+                            let mut few = [T::from_f32(0.0); V];
+                            for e in unroll(0..V) {
+                                few[e] = T::from_f32(out[x * V + e]);
+                            }
+                            o.store((query, at), few);
                         }
-                        o.store((query, at), out);
                     }
                 }
             }
-            if piece == 0 && col == 0 {
+            if slot > 0 && col == 0 {
+                logs.store((row + i, 0), [max[i], sum[i]]);
+            }
+            if slot == 0 && piece == 0 && col == 0 {
                 let log = if some { max[i] + fast::ln(sum[i]) } else { f32::NEG_INFINITY };
                 lse[(batch, head, first + query)] = log;
             }

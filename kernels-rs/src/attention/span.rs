@@ -22,6 +22,15 @@ mod items {
         pub keys: usize,
     }
 
+    impl Span {
+        /// From where to where lie the keys that `rows` queries from `row0` on see, where each sees `left` before its position and `right` behind.
+        pub fn seen(&self, row0: usize, rows: usize, left: usize, right: usize) -> (usize, usize) {
+            let last = (row0 + rows).min(self.queries) - 1;
+            let begin = (row0 + self.keys).saturating_sub(self.queries + left);
+            (begin, (last + self.keys + 1 + right).saturating_sub(self.queries).min(self.keys))
+        }
+    }
+
     /// How the sequences of a batch lie in memory.
     pub trait Sequences: Copy {
         /// Sequence `i`, of views with so many rows of queries and of keys.
@@ -76,11 +85,34 @@ mod items {
     /// Keys of a tile.
     pub const KEYS: usize = 64;
 
+    /// What a block has.
+    #[derive(Clone, Copy)]
+    pub struct Assigned {
+        /// The tile of queries.
+        pub tile: usize,
+        /// Their head.
+        pub head: usize,
+        /// The piece of a sequence.
+        pub other: usize,
+        /// Which part of the keys.
+        pub part: usize,
+    }
+
+    /// In which order blocks have what there is, as the host says it.
+    #[derive(Clone, Copy)]
+    pub struct Order {
+        /// Of undivided keys, the blocks that run at once where tiles have more and less to do, or 0.
+        pub wave: usize,
+        /// Parts that the keys of a tile of queries are divided into, at most.
+        pub parts: usize,
+        /// How many tiles of queries later a part has as much to do as the one before it has.
+        pub shift: usize,
+    }
+
     /// The tiles of keys that a tile of queries looks at.
     pub trait Pattern: Copy {
-        /// What block `id` of a grid has: a tile of queries, of `rows`, a head, of `heads`, and one of `others` pieces of sequences; and
-        /// in which order, as far as the host's `wave` says it.
-        fn assigned(&self, id: usize, rows: usize, heads: usize, others: usize, wave: usize) -> (usize, usize, usize);
+        /// What block `id` of a grid has: a tile of queries, of `rows`, a head, of `heads`, and one of `others` pieces of sequences.
+        fn assigned(&self, id: usize, rows: usize, heads: usize, others: usize, order: Order) -> Assigned;
 
         /// Where the list of tiles begins, and how many they are: of a head's `row`-th tile of queries, which see keys from `begin` to
         /// `end` at most.
@@ -96,18 +128,23 @@ mod items {
 
     impl Pattern for Dense {
         /// Without a `wave` in order, so that blocks which run at once share keys. With one, the rows that have most to do come first, and the second
-        /// of two waves of blocks runs backwards: so a multiprocessor that has a long one gets a short one beside it.
-        fn assigned(&self, id: usize, rows: usize, heads: usize, others: usize, wave: usize) -> (usize, usize, usize) {
+        /// of two waves of blocks runs backwards: so a multiprocessor that has a long one gets a short one beside it. Of divided keys the longest
+        /// parts come first: what comes last is short, and evens out what multiprocessors have had.
+        fn assigned(&self, id: usize, rows: usize, heads: usize, others: usize, order: Order) -> Assigned {
             let all = heads * others;
-            let (tile, other) = if wave == 0 {
-                (id % rows, id / rows)
+            let (tile, other, part) = if order.parts > 1 {
+                let (group, other) = divided(id, all);
+                let (rank, part) = divided(group, order.parts);
+                ((rows - 1 - rank + part * order.shift) % rows, other, part)
+            } else if order.wave == 0 {
+                (id % rows, id / rows, 0)
             } else {
-                let (chunk, place) = divided(id, wave);
-                let last = (rows * all).min(id - place + wave) - 1;
+                let (chunk, place) = divided(id, order.wave);
+                let last = (rows * all).min(id - place + order.wave) - 1;
                 let rank = if chunk % 2 == 1 { last - place } else { id };
-                (rows - 1 - rank / all, rank % all)
+                (rows - 1 - rank / all, rank % all, 0)
             };
-            (tile, other % heads, other / heads)
+            Assigned { tile, head: other % heads, other: other / heads, part }
         }
 
         fn tiles(&self, _head: usize, _row: usize, begin: usize, end: usize) -> (usize, usize) {
@@ -135,16 +172,10 @@ mod items {
 
     impl Pattern for Listed {
         /// The longest lists first: what comes last is short, and evens out what multiprocessors have had.
-        fn assigned(
-            &self,
-            id: usize,
-            rows: usize,
-            _heads: usize,
-            others: usize,
-            _wave: usize,
-        ) -> (usize, usize, usize) {
-            let place = self.order[id / others] as usize;
-            (place % rows, place / rows, id % others)
+        fn assigned(&self, id: usize, rows: usize, _heads: usize, others: usize, order: Order) -> Assigned {
+            let (rank, rest) = divided(id, others * order.parts);
+            let place = self.order[rank] as usize;
+            Assigned { tile: place % rows, head: place / rows, other: rest % others, part: rest / others }
         }
 
         fn tiles(&self, head: usize, row: usize, _begin: usize, _end: usize) -> (usize, usize) {

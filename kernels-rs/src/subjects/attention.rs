@@ -4,7 +4,7 @@ use super::stored::{at_rest, drawn, numbers, scalars};
 use super::{TINY, U, gamma};
 use crate::attention::prefill::flash_attention;
 use crate::attention::score::{Alibi, Plain};
-use crate::attention::span::{Dense, Listed, Packed, Padded, Whole};
+use crate::attention::span::{Dense, KEYS, Listed, Packed, Padded, Whole};
 use kernel_dsl::GenericArgument;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
@@ -32,6 +32,8 @@ struct Shape {
     right: usize,
     wave: usize,
     scale: f32,
+    /// Parts at most, tiles of keys of each, and by how many tiles of queries the next part is later.
+    division: [usize; 3],
 }
 
 /// A matrix a head a sequence, with gaps behind rows, heads and sequences, in multiples of `unit`.
@@ -58,8 +60,14 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         right: FAR,
         wave: 0,
         scale: 0.5,
+        division: [1, 9, 0],
     };
-    let first = [any, Shape { heads: [2, 1], queries: 3, keys: 13, width: 2 * odd, values: 3 * unit, right: 0, ..any }];
+    let first = [
+        any,
+        Shape { heads: [2, 1], queries: 3, keys: 13, width: 2 * odd, values: 3 * unit, right: 0, ..any },
+        // Two parts, of which the second is shorter.
+        Shape { queries: 2, keys: 70, division: [2, 1, 0], ..any },
+    ];
     // A tile of this size is a million multiplications for each of four executors: the other instances have the same code.
     if rows * wide > 64 * 64 {
         return first.map(|shape| case(instance, random, shape)).into();
@@ -73,6 +81,16 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         // Logits that leave but one key, and a sequence without keys.
         Shape { queries: 3, keys: 64, values: 2 * unit, scale: 3e4, ..any },
         Shape { queries: 3, keys: 0, ..any },
+        // As causal products are divided: of the first tile of queries the second part has nothing; and a second piece of values.
+        Shape {
+            heads: [2, 1],
+            queries: rows + 2,
+            keys: rows + 2,
+            values: wide + unit,
+            right: 0,
+            division: [(rows + 2).div_ceil(rows), rows / 64, 1],
+            ..any
+        },
         Shape {
             queries: 1 + random.below(20),
             keys: 1 + random.below(100),
@@ -85,19 +103,24 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 }
 
 fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
-    let &[_, unit, _, rows, ..] = numbers(instance).as_slice() else { return Case::new("", []) };
+    let &[wide, unit, _, rows, ..] = numbers(instance).as_slice() else { return Case::new("", []) };
     let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
-    let Shape { heads: [of_q, of_k], queries, keys, width, values, left, right, wave, scale } = shape;
+    let Shape { heads: [of_q, of_k], queries, keys, width, values, left, right, wave, scale, division } = shape;
     let (padded, packed) = (has::<Padded>(instance), has::<Packed>(instance));
     let batch = if packed || queries > 1 && !padded { 1 } else { 2 };
-    // Of three packed sequences the second is empty.
-    let starts = |n: usize| [n / 4, n / 2, n / 2, n].map(|n| n as u32);
+    let count = if packed { 3 } else { batch };
+    let slots = match division[0] {
+        1 => 0,
+        parts => queries.div_ceil(rows) * of_q * values.div_ceil(wide) * count * parts,
+    };
     let mut inputs = vec![
         heads(random, stored, [batch, of_q, queries, width], unit),
         heads(random, stored, [batch, of_k, keys, width], unit),
         heads(random, stored, [batch, of_k, keys, values], unit),
         heads(random, stored, [batch, of_q, queries, values], unit),
         Input::view(&random.values::<f32>(batch * of_q * queries), [batch, of_q, queries]),
+        Input::view(&random.values::<f32>(slots * rows * wide), [slots, rows, wide]),
+        Input::view(&random.values::<f32>(slots * rows * 2), [slots, rows, 2]),
         Input::scalar(scale),
         Input::scalar(left),
         Input::scalar(right),
@@ -105,43 +128,76 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
     if has::<Alibi>(instance) {
         inputs.push(Input::slice(&[0.1f32, 0.25][..of_q]));
     }
-    if has::<Listed>(instance) {
-        let (tiles, blocks) = (queries.div_ceil(rows), keys.div_ceil(rows));
-        let (mut starts, mut list) = (Vec::new(), Vec::new());
-        for _ in 0..of_q {
-            for _ in 0..tiles {
-                starts.push(list.len() as u32);
-                list.extend((0..blocks as u32).filter(|_| random.below(3) > 0));
-            }
-            starts.push(list.len() as u32);
-        }
-        inputs.push(Input::view(&starts, [of_q, tiles + 1]));
-        inputs.push(Input::slice(&list));
-        inputs.push(Input::scalar(rows));
-        // Any order will do.
-        let all = (of_q * tiles) as u32;
-        let first = random.below(all.max(1) as usize) as u32;
-        inputs.push(Input::slice(&(0..all).map(|i| (i + first) % all).collect::<Vec<_>>()));
-    }
-    if padded {
-        inputs.push(Input::slice(&[queries as u32, queries as u32 / 2][..batch]));
-        inputs.push(Input::slice(&[keys as u32, keys as u32 / 2 + 7][..batch]));
-    }
-    if packed {
-        inputs.push(Input::slice(&starts(queries)));
-        inputs.push(Input::slice(&starts(keys)));
-    }
-    let count = if packed { 3usize } else { batch };
-    inputs.extend([Input::scalar(count), Input::scalar(queries), Input::scalar(wave)]);
+    inputs.extend(lists(instance, random, of_q, [queries, keys], rows));
+    inputs.extend(lengths(instance, [queries, keys], batch));
+    inputs.extend([count, queries, wave].map(Input::scalar));
+    inputs.extend(division.map(Input::scalar));
     let band = |n: usize| if n == FAR { "all".to_string() } else { n.to_string() };
     Case::new(
         format!(
-            "{count} of {of_q} × {queries} queries, {of_k} × {keys} keys, {width} and {values} wide, {} before and {} behind, × {scale}",
+            "{count} of {of_q} × {queries} queries, {of_k} × {keys} keys, {width} and {values} wide, {} before and {} behind, × {scale}, in {} parts",
             band(left),
-            band(right)
+            band(right),
+            division[0]
         ),
         inputs,
     )
+}
+
+/// A mask's lists where the instance wants such: some blocks of each tile of queries.
+pub(super) fn lists(
+    instance: &Instance,
+    random: &mut Random,
+    heads: usize,
+    [queries, keys]: [usize; 2],
+    size: usize,
+) -> Vec<Input> {
+    if !has::<Listed>(instance) {
+        return Vec::new();
+    }
+    let (tiles, blocks) = (queries.div_ceil(size), keys.div_ceil(size));
+    let (mut starts, mut list) = (Vec::new(), Vec::new());
+    for _ in 0..heads {
+        for _ in 0..tiles {
+            starts.push(list.len() as u32);
+            list.extend((0..blocks as u32).filter(|_| random.below(3) > 0));
+        }
+        starts.push(list.len() as u32);
+    }
+    // Any order will do.
+    let all = (heads * tiles) as u32;
+    let first = random.below(all.max(1) as usize) as u32;
+    let order: Vec<_> = (0..all).map(|i| (i + first) % all).collect();
+    vec![Input::view(&starts, [heads, tiles + 1]), Input::slice(&list), Input::scalar(size), Input::slice(&order)]
+}
+
+/// How long sequences are, or where they begin, where the instance wants that; of three packed sequences the second is empty.
+pub(super) fn lengths(instance: &Instance, [queries, keys]: [usize; 2], batch: usize) -> Vec<Input> {
+    let starts = |n: usize| Input::slice(&[n / 4, n / 2, n / 2, n].map(|n| n as u32));
+    if has::<Padded>(instance) {
+        let lengths = |all: usize, second: usize| Input::slice(&[all as u32, second as u32][..batch]);
+        vec![lengths(queries, queries / 2), lengths(keys, keys / 2 + 7)]
+    } else if has::<Packed>(instance) {
+        vec![starts(queries), starts(keys)]
+    } else {
+        Vec::new()
+    }
+}
+
+/// Of each tile of keys that a tile of queries looks at, in order, the first.
+pub(super) fn looked_at(
+    [row0, rows]: [usize; 2],
+    [queries, keys]: [usize; 2],
+    [left, right]: [usize; 2],
+    list: Option<(Vec<usize>, usize)>,
+) -> Vec<usize> {
+    if let Some((blocks, size)) = list {
+        return blocks.iter().flat_map(|block| (0..size / KEYS).map(move |i| block * size + i * KEYS)).collect();
+    }
+    // In positions from the first key on, which may lie before it.
+    let (first, last) = (row0 + keys, (row0 + rows).min(queries) - 1 + keys);
+    let (begin, end) = (first.saturating_sub(left + queries), (last + right + 1).saturating_sub(queries).min(keys));
+    (begin / KEYS * KEYS..end).step_by(KEYS).filter(|_| begin < end).collect()
 }
 
 /// What a query's softmax comes to, and how far off the kernel may be.
@@ -152,6 +208,8 @@ pub(super) struct Softmax {
     pub each: Vec<f64>,
     /// The same of their sum.
     pub sum: f64,
+    /// The largest logit.
+    top: f64,
     log: f64,
     log_off: f64,
 }
@@ -183,7 +241,7 @@ pub(super) fn softmax(logits: &[(usize, f64, f64)], tiles: usize) -> Option<Soft
     let log = top + total.ln();
     let largest = logits.iter().filter(|l| top - l.1 < 1.0).map(|l| l.2).fold(0.0, f64::max);
     let log_off = sum + largest + U * (4.0 * total.ln().abs() + 2.0 * top.abs() + log.abs() + 1.0);
-    Some(Softmax { weights, each, sum, log, log_off })
+    Some(Softmax { weights, each, sum, top, log, log_off })
 }
 
 impl Softmax {
@@ -198,23 +256,25 @@ impl Softmax {
 }
 
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    let &[_, _, _, tile, ..] = numbers(instance).as_slice() else { return Vec::new() };
+    let &[piece, _, _, tile, ..] = numbers(instance).as_slice() else { return Vec::new() };
     let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
-    let [q, k, v, mut o, mut lse] = [0, 1, 2, 3, 4].map(|n| inputs[n].values());
-    let [scale, left, right] = [5, 6, 7].map(|n| inputs[n].value());
+    let [q, k, v, mut o, mut lse, mut partial, mut logs] = [0, 1, 2, 3, 4, 5, 6].map(|n| inputs[n].values());
+    let [scale, left, right] = [7, 8, 9].map(|n| inputs[n].value());
     let (&[_, of_q, rows, width], &[_, of_k, keys, wide]) = (inputs[0].extents(), inputs[2].extents()) else {
         return Vec::new();
     };
-    let mut rest = inputs[8..].iter();
+    let mut rest = inputs[10..].iter();
     let mut array = |wanted: bool| if wanted { rest.next().map(Input::values).unwrap_or_default() } else { Vec::new() };
     let slopes = array(has::<Alibi>(instance));
     let listed = has::<Listed>(instance);
     let (starts, blocks, _, _) = (array(listed), array(listed), array(listed), array(listed));
     let (padded, packed) = (has::<Padded>(instance), has::<Packed>(instance));
     let lengths = [array(padded || packed), array(padded || packed)];
-    let count = array(true)[0] as usize;
+    let [count, longest, _, parts, each, _] = [(); 6].map(|()| array(true)[0] as usize);
 
     let (mut o_bounds, mut lse_bounds) = (vec![0.0; o.len()], vec![0.0; lse.len()]);
+    let (mut partial_bounds, mut logs_bounds) = (vec![0.0; partial.len()], vec![0.0; logs.len()]);
+    let (pieces, tiles) = (wide.div_ceil(piece), longest.div_ceil(tile));
     for (sequence, head) in (0..count).flat_map(|s| (0..of_q).map(move |h| (s, h))) {
         // Where the sequence's queries and keys begin, and how many there are.
         let part = |of: usize, most: usize| match lengths[of].get(sequence) {
@@ -228,12 +288,16 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
         for i in 0..queries {
             let position = keys_here as f64 - queries as f64 + i as f64;
             let query = (batch * of_q + head) * rows + q0 + i;
+            let list = listed.then(|| {
+                let row = head * (rows.div_ceil(tile) + 1) + i / tile;
+                let here = &blocks[starts[row] as usize..starts[row + 1] as usize];
+                (here.iter().map(|block| *block as usize).collect(), tile)
+            });
+            let band = [left as usize, right as usize];
+            let looked = looked_at([i / tile * tile, tile], [queries, keys_here], band, list);
             let seen = |j: usize| {
-                let listed_here = || {
-                    let row = head * (rows.div_ceil(tile) + 1) + i / tile;
-                    blocks[starts[row] as usize..starts[row + 1] as usize].contains(&((j / tile) as f64))
-                };
-                (j as f64) >= position - left && (j as f64) <= position + right && (!listed || listed_here())
+                let band = (j as f64) >= position - left && (j as f64) <= position + right;
+                band && (!listed || looked.contains(&(j / KEYS * KEYS)))
             };
             let logit = |j: usize| {
                 let products = (0..width).map(|d| q[query * width + d] * k[(key_head * keys + k0 + j) * width + d]);
@@ -242,6 +306,37 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
                 let x = scale * sum + slope * (j as f64 - position);
                 (j, x, gamma(width + 2) * scale * size + U * x.abs())
             };
+            if looked.len() > each {
+                for (part, tiles_of_part) in looked.chunks(each).enumerate() {
+                    let own = |j: &usize| tiles_of_part.contains(&(j / KEYS * KEYS)) && seen(*j);
+                    let logits: Vec<_> = (0..keys_here).filter(own).map(logit).collect();
+                    let found = softmax(&logits, tiles_of_part.len());
+                    for piece_at in 0..pieces {
+                        let other = sequence * pieces + piece_at;
+                        let slot = ((other * of_q + head) * tiles + i / tile) * parts + part;
+                        let at = slot * tile + i % tile;
+                        let top = found.as_ref().map_or(f64::NEG_INFINITY, |s| s.top);
+                        let sum = found.as_ref().map_or(0.0, |s| (s.log - s.top).exp());
+                        // The largest may be off, and all the sums with it.
+                        let sum_off = found.as_ref().map_or(0.0, |s| sum * 1.01 * (s.log_off + U));
+                        logs[2 * at..2 * at + 2].copy_from_slice(&[top, sum]);
+                        let top_off = found.as_ref().map_or(0.0, |s| 1.01 * s.log_off);
+                        logs_bounds[2 * at..2 * at + 2].copy_from_slice(&[top_off, sum_off]);
+                        for c in 0..piece {
+                            let column = piece_at * piece + c;
+                            let value = |j: usize| match column < wide {
+                                true => v[(key_head * keys + k0 + j) * wide + column],
+                                false => 0.0,
+                            };
+                            let (mean, off) = found.as_ref().map_or((0.0, 0.0), |s| s.mean(value));
+                            let size = logits.iter().map(|l| value(l.0).abs()).fold(0.0, f64::max);
+                            partial[at * piece + c] = mean * sum;
+                            partial_bounds[at * piece + c] = 1.01 * (off * sum + size * sum_off);
+                        }
+                    }
+                }
+                continue;
+            }
             let logits: Vec<_> = (0..keys_here).filter(|j| seen(*j)).map(logit).collect();
             let found = softmax(&logits, keys_here.div_ceil(64));
             let out = query * wide;
@@ -256,5 +351,10 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
             }
         }
     }
-    vec![Expected::new(3, o, Bound::Each(o_bounds)), Expected::new(4, lse, Bound::Each(lse_bounds))]
+    vec![
+        Expected::new(3, o, Bound::Each(o_bounds)),
+        Expected::new(4, lse, Bound::Each(lse_bounds)),
+        Expected::new(5, partial, Bound::Each(partial_bounds)),
+        Expected::new(6, logs, Bound::Each(logs_bounds)),
+    ]
 }

@@ -14,6 +14,7 @@ mod gemm;
 mod gradient;
 mod group;
 mod histogram;
+mod join;
 mod loss;
 mod normed;
 mod norms;
