@@ -57,7 +57,7 @@ pub mod decode;
 mod division;
 mod extend;
 mod gradient;
-pub mod join;
+mod join;
 pub mod mask;
 pub mod prefill;
 pub mod score;

@@ -114,6 +114,9 @@ fn seen(device: &Device) {
         Shape { queries: 70, keys: 3, width: 3, values: 5, ..ONE },
         Shape { queries: 2, keys: 20, width: 24, values: 132, ..ONE },
         Shape { keys: 0, ..ONE },
+        // Keys that are divided among blocks: of few queries, and where the last ones have most to do.
+        Shape { heads: 2, queries: 3, keys: 600, width: 8, values: 8, ..ONE },
+        Shape { queries: 530, keys: 530, width: 8, values: 8, ..ONE },
     ];
     for shape in shapes {
         let x = Operands::new(device, &mut random, shape);
@@ -248,7 +251,7 @@ fn gpu_lengths() {
 /// Over masks of blocks, of both sizes, and causal within.
 fn masks(device: &Device) {
     let mut random_numbers = Random::new(4);
-    for (size, queries, keys) in [(BlockSize::Small, 70, 200), (BlockSize::Large, 3, 260)] {
+    for (size, queries, keys) in [(BlockSize::Small, 70, 200), (BlockSize::Large, 3, 260), (BlockSize::Small, 3, 700)] {
         let shape = Shape { heads: 2, queries, keys, ..ONE };
         let x = Operands::new(device, &mut random_numbers, shape);
         let (near, first, some) = (local(0), global(1), random(0.5, 7));

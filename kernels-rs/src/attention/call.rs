@@ -1,12 +1,12 @@
 //! Attention of many queries as one calls it: the tile chosen, the kernel launched.
 
 use super::division::{Division, Places, Work};
-use super::join::attention_join;
 use super::mask::DeviceMask;
 use super::prefill::flash_attention;
 use super::score::{Plain, Score};
 use super::span::{Dense, KEYS, Packed, Padded, Pattern, Sequences, Span, Whole};
 use crate::access::rows_begin_at;
+use crate::permute::fill;
 use crate::{Passed, Queue};
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -304,7 +304,7 @@ impl Attention {
             Some(work) => Work { total: work.total * others, lists: work.lists * others, ..work },
             None => self.work(longest, BM, keys, q.extents()[1] * others),
         };
-        let Division { parts, each, shift } = places.divide(work, BM, BM * W * size_of::<f32>());
+        let Division { parts, each, slope } = places.divide(work, BM, BM * W * size_of::<f32>());
         // Where rows have more and less to do, those with most come first; and if all blocks run at once, two on each multiprocessor, each has one of
         // those and one of the others.
         let wave = match (!listed && self.right < keys, work.lists <= 2 * multiprocessors) {
@@ -315,6 +315,9 @@ impl Attention {
         let slots = if parts > 1 { work.lists * parts } else { 0 };
         let mut partial = on.scratch::<f32>(slots * BM * W)?;
         let mut logs = on.scratch::<f32>(slots * BM * 2)?;
+        let wholes = if parts > 1 { work.lists } else { 0 };
+        let mut ended = on.scratch::<u32>(wholes)?;
+        fill(on, 0u32, ended.view_mut([wholes])?.strided())?;
         // SAFETY: the launch compares all extents with one another, and the kernel reads and writes what lies within them, whatever its sequences and
         // its pattern say; the oracle ran it at and around every edge of its tiles (`kernels check`). What the score does is the caller's promise.
         unsafe {
@@ -327,6 +330,7 @@ impl Attention {
                 &mut *lse,
                 &mut partial.view_strided_mut([slots, BM, W], [BM * W, W, 1])?,
                 &mut logs.view_strided_mut([slots, BM, 2], [BM * 2, 2, 1])?,
+                &mut ended.view_mut([wholes])?,
                 scale,
                 self.left,
                 self.right,
@@ -338,18 +342,7 @@ impl Attention {
                 wave,
                 parts,
                 each,
-                shift,
-            )?;
-        }
-        if parts == 1 {
-            return Ok(());
-        }
-        let (partial, logs) = (partial.view([slots, BM, W])?, logs.view([slots, BM, 2])?);
-        // SAFETY: as above; the kernel reads what the other has written of those tiles of queries whose keys are divided, which both find out alike.
-        unsafe {
-            attention_join::<T, P, S, W, V, BM>::launch_unchecked(
-                on, &partial, &logs, &mut **o, lse, keys, self.left, self.right, pattern, sequences, count, longest,
-                parts, each,
+                slope,
             )
         }
     }

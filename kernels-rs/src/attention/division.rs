@@ -2,8 +2,9 @@
 //!
 //! A device has room for so many blocks at once, and as long as the longest of them runs the call lasts. Where there are few, or where some have much more to
 //! do than others, multiprocessors stand idle meanwhile: of a causal product whose blocks all run at once nearly half. So lists of keys are cut
-//! into parts, a block each, and what those come to is brought together by a second launch, which costs less than a tile of keys does.
+//! into parts, a block each, and of those the one that ends last brings together what all come to.
 
+use super::join::PARTS;
 use super::span::KEYS;
 
 /// What is to be done, in tiles of keys.
@@ -26,19 +27,17 @@ pub(super) struct Division {
     pub parts: usize,
     /// Tiles of keys of a part.
     pub each: usize,
-    /// How many tiles of queries later the next part is as long.
-    pub shift: usize,
+    /// How many more tiles of keys a tile of queries has than the one before, or 0.
+    pub slope: usize,
 }
 
 /// No list is that long.
-const UNCUT: Division = Division { parts: 1, each: 1 << 30, shift: 0 };
+const UNCUT: Division = Division { parts: 1, each: 1 << 30, slope: 0 };
 
-/// What it costs to bring parts together, in the time that a block takes for a tile of keys where all places are taken.
-const JOIN: f64 = 0.5;
-/// A part is worth no less than this.
+/// A part has no less than this.
 const LEAST: usize = 4;
 /// Bytes that parts may leave.
-const MEMORY: usize = 64 << 20;
+const MEMORY: usize = 128 << 20;
 
 /// Where blocks run.
 #[derive(Clone, Copy, Debug)]
@@ -48,43 +47,60 @@ pub(super) struct Places {
     pub resident: usize,
 }
 
+/// The unit of time is that of a block for a tile of keys where all places are taken; the factors are those of an H200, of products of 16 heads of 128
+/// elements with 2048 and 4096 queries.
 impl Places {
-    /// The time for a tile of keys where so many blocks run on a multiprocessor, beside that where all places are taken: half of the threads keep it busy for
-    /// 1 / 0.65 of half the work (measured: a causal product of 256 blocks on 264 places).
+    /// The time for a tile of keys where so many blocks run on a multiprocessor: half of them do more than half of the work.
     fn pace(self, blocks: usize) -> f64 {
         0.3 + 0.7 * blocks as f64 / self.resident as f64
     }
 
-    /// How long work takes if lists are cut into so many parts.
-    fn time(self, work: Work, parts: usize) -> f64 {
-        let each = work.longest.div_ceil(parts);
-        let joined = if parts > 1 { JOIN + 0.02 * parts as f64 } else { 0.0 };
-        let all = work.total as f64 / (self.multiprocessors * self.resident) as f64;
-        if work.total < work.lists * work.longest {
-            // The longest come first, and what is short fills what they leave.
-            return joined + all.max(self.pace(1) * each as f64);
+    /// What each place has to do, if they share it.
+    fn share(self, work: Work) -> f64 {
+        work.total as f64 / (self.multiprocessors * self.resident) as f64
+    }
+
+    /// How long work takes if no part is longer than `each`.
+    fn time(self, work: Work, each: usize) -> f64 {
+        let (parts, share) = (work.longest.div_ceil(each), self.share(work));
+        // What blocks of parts leave, and bring together.
+        let places = (self.multiprocessors * self.resident) as f64;
+        let joined = if parts > 1 { 0.15 * (work.lists * parts) as f64 / places } else { 0.0 };
+        let begins = 0.12 * (share / each as f64).max(1.0);
+        let least = self.pace(1) * each as f64;
+        if work.total == work.lists * work.longest {
+            let blocks = (work.lists * parts).div_ceil(self.multiprocessors);
+            let last = match blocks % self.resident {
+                0 => 0.0,
+                rest => self.pace(rest),
+            };
+            joined + (each as f64 + 0.12) * ((blocks / self.resident) as f64 + last)
+        } else if parts == 1 {
+            // The longest come first; where there are lists of every length, short ones fill what those leave.
+            let left = if work.rises { 0.05 * share } else { 0.32 / self.resident as f64 * each as f64 };
+            (share + left.min(3.0)).max(least)
+        } else if each as f64 >= share {
+            // What is left of a list, and what was short from the start, lies beside one of the longest parts, and after one of all others.
+            joined + begins + (each as f64).min(1.1 * share).max(least)
+        } else {
+            joined + begins + (share + 0.13 * each as f64).max(least)
         }
-        let blocks = (work.lists * parts).div_ceil(self.multiprocessors);
-        let last = match blocks % self.resident {
-            0 => 0.0,
-            rest => self.pace(rest),
-        };
-        joined + each as f64 * ((blocks / self.resident) as f64 + last)
     }
 
     /// How lists are to be cut, where a tile of queries has `rows` rows and leaves so many bytes.
     pub(super) fn divide(self, work: Work, rows: usize, bytes: usize) -> Division {
-        let most = (work.longest / LEAST).min(MEMORY / (bytes * work.lists).max(1));
-        let whole = self.time(work, 1);
-        let times = (2..=most).map(|parts| (parts, self.time(work, parts)));
-        let Some((parts, time)) = times.min_by(|a, b| a.1.total_cmp(&b.1)) else { return UNCUT };
-        if time > 0.95 * whole {
+        let most = (work.longest / LEAST).min(PARTS).min(MEMORY / (bytes * work.lists).max(1));
+        let lengths = (2..=most).map(|parts| work.longest.div_ceil(parts));
+        // Parts as long as what each place has to do: one round of them.
+        let one = (self.share(work).ceil() as usize).max(LEAST);
+        let times = lengths
+            .chain([one].into_iter().filter(|each| work.longest.div_ceil(*each) <= most))
+            .map(|each| (each, self.time(work, each)));
+        let Some((each, time)) = times.min_by(|a, b| a.1.total_cmp(&b.1)) else { return UNCUT };
+        if each >= work.longest || time > 0.95 * self.time(work, work.longest) {
             return UNCUT;
         }
-        let unit = rows.div_ceil(KEYS);
-        let each = work.longest.div_ceil(parts).next_multiple_of(if work.rises { unit } else { 1 });
-        let shift = if work.rises { each / unit } else { 0 };
-        Division { parts: work.longest.div_ceil(each), each, shift }
+        Division { parts: work.longest.div_ceil(each), each, slope: if work.rises { rows.div_ceil(KEYS) } else { 0 } }
     }
 }
 
@@ -103,8 +119,8 @@ mod tests {
     }
 
     #[test]
-    fn a_causal_product_whose_blocks_all_run_at_once_is_cut_in_halves() {
-        assert_eq!(H200.divide(causal(16, 16), 128, 128 * 512), Division { parts: 2, each: 16, shift: 8 });
+    fn a_causal_product_whose_blocks_all_run_at_once_is_cut() {
+        assert_eq!(H200.divide(causal(16, 16), 128, 128 * 512), Division { parts: 2, each: 17, slope: 2 });
     }
 
     #[test]
@@ -113,6 +129,13 @@ mod tests {
         assert_eq!(H200.divide(full(16, 32, 16), 128, 128 * 512), UNCUT);
         assert_eq!(H200.divide(full(0, 0, 16), 128, 128 * 512), UNCUT);
         assert_eq!(H200.divide(full(1, 1, 1), 128, 128 * 512), UNCUT);
+    }
+
+    #[test]
+    fn long_lists_of_a_mask_are_cut_where_places_share_less() {
+        let mask = |total: usize, longest: usize| Work { longest, total, lists: 512, rises: false };
+        assert_eq!(H200.divide(mask(3314, 18), 128, 128 * 512), Division { parts: 2, each: 13, slope: 0 });
+        assert_eq!(H200.divide(mask(16390, 50), 128, 128 * 512), UNCUT);
     }
 
     #[test]

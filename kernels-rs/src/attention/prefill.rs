@@ -1,5 +1,6 @@
 //! Attention of many queries.
 
+use super::join::*;
 use super::score::*;
 use super::span::*;
 use super::tile::*;
@@ -53,7 +54,8 @@ fn held<T: Float, const W: usize>(kept: Shared<u32, 1>, q: View<T, 4>, k: View<T
 /// O ← softmax(score(scale·Q·Kᵀ))·V, and the logarithm of the sum of exponentials.
 ///
 /// Where a tile of queries looks at more than `each` tiles of keys, each block has a part of that length, and leaves what it comes to in `partial`,
-/// [part, query, element], Σ exp(x − max)·v, and in `logs`, [part, query, 2], max and Σ exp(x − max): [`attention_join`](super::join) brings them together.
+/// [part, query, element], Σ exp(x − max)·v, and in `logs`, [part, query, 2], max and Σ exp(x − max). It counts itself in `ended`, which is 0 for each tile
+/// of queries before the launch and after it, and the one that finds itself the last brings all parts together, in their order.
 #[kernel(
     block = THREADS, max_registers = 128,
     grid = longest.div_ceil(BM) * q.dim(1) * v.dim(3).div_ceil(W) * count * parts,
@@ -74,7 +76,8 @@ fn held<T: Float, const W: usize>(kept: Shared<u32, 1>, q: View<T, 4>, k: View<T
     k.dim(1) > 0, q.dim(1) % k.dim(1) == 0, left <= 0x4000_0000, right <= 0x4000_0000, q.dim(2) < 0x4000_0000, k.dim(2) < 0x4000_0000,
     o.dim(0) == q.dim(0), o.dim(1) == q.dim(1), o.dim(2) == q.dim(2), o.dim(3) == v.dim(3),
     lse.dim(0) == q.dim(0), lse.dim(1) == q.dim(1), lse.dim(2) == q.dim(2),
-    parts > 0, each > 0,
+    parts > 0, parts <= PARTS, each > 0,
+    parts == 1 || ended.len() * parts == partial.dim(0),
     parts == 1 || partial.dim(0) == longest.div_ceil(BM) * q.dim(1) * v.dim(3).div_ceil(W) * count * parts,
     parts == 1 || partial.dim(1) == BM && partial.dim(2) == W,
     parts == 1 || logs.dim(0) == partial.dim(0) && logs.dim(1) == BM && logs.dim(2) == 2, partial.aligned(4), logs.aligned(2),
@@ -100,6 +103,7 @@ pub fn flash_attention<
     mut lse: ViewMut<f32, 3>,
     partial: ViewMut<f32, 3>,
     logs: ViewMut<f32, 3>,
+    mut ended: ViewMut<u32, 1>,
     scale: f32,
     left: usize,
     right: usize,
@@ -111,10 +115,10 @@ pub fn flash_attention<
     wave: usize,
     parts: usize,
     each: usize,
-    shift: usize,
+    slope: usize,
 ) {
     let (heads, pieces, rows) = (q.dim(1), v.dim(3).div_ceil(W), longest.div_ceil(BM));
-    let order = Order { wave, parts, shift };
+    let order = Order { wave, parts, each, slope };
     let Assigned { tile, head, other, part } = pattern.assigned(block::x(), rows, heads, pieces * count, order);
     let (piece, sequence) = (other % pieces, other / pieces);
     let span = sequences.span(sequence, q.dim(2), k.dim(2));
@@ -129,7 +133,8 @@ pub fn flash_attention<
     if part > 0 && tiles == 0 {
         return;
     }
-    let slot = if all > each { ((other * heads + head) * rows + tile) * parts + part + 1 } else { 0 };
+    // Of how many parts the tile of queries is, if more than one, and where they are left.
+    let (whole, divided) = ((other * heads + head) * rows + tile, if all > each { all.div_ceil(each) } else { 0 });
 
     let (row, col) = corner(thread::x());
     let p = weights(BM);
@@ -148,7 +153,7 @@ pub fn flash_attention<
         kept.store(0, [span.batch as u32, head as u32, kv as u32, piece as u32]);
         kept.store(4, [span.query as u32, span.key as u32, lq as u32, lk as u32]);
         kept.store(8, [row0 as u32, tiles as u32, list as u32, sequence as u32]);
-        kept.store(12, [0, slot as u32]);
+        kept.store(12, [0, part as u32, divided as u32, whole as u32]);
     }
     block::sync();
     let depth = q.dim(3);
@@ -238,16 +243,16 @@ pub fn flash_attention<
     let Held { batch, head, piece, first, row0, lq, thread, .. } = held::<T, W>(kept, q, k, v);
     let (row, col) = corner(thread);
     let (max, sum) = (tops.load::<4>(row), sums.load::<4>(row));
-    // One more than the place for what this part of the keys comes to, or 0 where there is but one.
-    let slot = kept[13] as usize;
-    let (partial, logs) = (partial.at(slot.max(1) - 1), logs.at(slot.max(1) - 1));
     let o = o.at(batch).at(head).offset((first, piece * W));
+    let [part, divided, whole] = [kept[13], kept[14], kept[15]].map(|x| x as usize);
+    let at = whole * parts;
+    let (partial, logs) = (partial.offset((at, 0, 0)), logs.offset((at, 0, 0)));
     for i in unroll(0..4) {
         let query = row0 + row + i;
         // The largest has a weight of 1.
         let some = max[i] > f32::NEG_INFINITY;
         // A product with 1 is the sum itself, in registers that a store of four can take; the accumulators' own would not fit the loops.
-        let factor = if slot > 0 {
+        let factor = if divided > 0 {
             1.0
         } else if some {
             1.0 / sum[i]
@@ -255,30 +260,72 @@ pub fn flash_attention<
             0.0
         };
         if query < lq {
-            for part in unroll(0..Q) {
-                let out = acc[0][part][i].map(|x| x * factor);
-                if slot > 0 {
-                    partial.store((row + i, col + part * 32), out);
+            for q in unroll(0..Q) {
+                let out = acc[0][q][i].map(|x| x * factor);
+                if divided > 0 {
+                    partial.store((part, row + i, col + q * 32), out);
                 } else {
-                    for x in unroll(0..4 / V) {
-                        let at = col + part * 32 + x * V;
-                        if at < o.cols() {
-                            let mut few = [T::from_f32(0.0); V];
-                            for e in unroll(0..V) {
-                                few[e] = T::from_f32(out[x * V + e]);
-                            }
-                            o.store((query, at), few);
-                        }
-                    }
+                    put::<T, V>(o, query, col + q * 32, out);
                 }
             }
-            if slot > 0 && col == 0 {
-                logs.store((row + i, 0), [max[i], sum[i]]);
+            if divided > 0 && col == 0 {
+                logs.store((part, row + i, 0), [max[i], sum[i]]);
             }
-            if slot == 0 && piece == 0 && col == 0 {
+            if divided == 0 && piece == 0 && col == 0 {
                 let log = if some { max[i] + fast::ln(sum[i]) } else { f32::NEG_INFINITY };
                 lse[(batch, head, first + query)] = log;
             }
+        }
+    }
+    if divided == 0 {
+        return;
+    }
+    block::sync();
+    if thread == 0 {
+        fence::grid();
+        let before = ended.fetch_add(whole, 1);
+        fence::grid();
+        kept.store(12, [before]);
+        if before as usize + 1 == divided {
+            ended[whole] = 0;
+        }
+    }
+    block::sync();
+    if kept[12] as usize + 1 != divided {
+        return;
+    }
+    let lane = thread % 32;
+    for from in rolled((thread / 32 * ROWS..BM).step_by(THREADS / 32 * ROWS)) {
+        if row0 + from < lq {
+            let all = joined::<W>(partial, logs, divided, from, lq - 1 - row0, lane);
+            for i in unroll(0..ROWS) {
+                let (query, (max, sum, values)) = (row0 + from + i, all[i]);
+                let some = max > f32::NEG_INFINITY;
+                let factor = if some { 1.0 / sum } else { 0.0 };
+                if query < lq {
+                    if lane * 4 < W {
+                        put::<T, V>(o, query, lane * 4, values.map(|x| x * factor));
+                    }
+                    if piece == 0 && lane == 0 {
+                        let log = if some { max + fast::ln(sum) } else { f32::NEG_INFINITY };
+                        lse[(batch, head, first + query)] = log;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Four elements of a row, those of them that there are.
+#[device]
+fn put<T: Float, const V: usize>(o: ViewMut<T, 2>, row: usize, col: usize, from: [f32; 4]) {
+    for x in unroll(0..4 / V) {
+        if col + x * V < o.cols() {
+            let mut few = [T::from_f32(0.0); V];
+            for e in unroll(0..V) {
+                few[e] = T::from_f32(from[x * V + e]);
+            }
+            o.store((row, col + x * V), few);
         }
     }
 }

@@ -105,8 +105,10 @@ mod items {
         pub wave: usize,
         /// Parts that the keys of a tile of queries are divided into, at most.
         pub parts: usize,
-        /// How many tiles of queries later a part has as much to do as the one before it has.
-        pub shift: usize,
+        /// Tiles of keys of a part.
+        pub each: usize,
+        /// How many more tiles of keys a tile of queries has than the one before, where they have more and less; or 0.
+        pub slope: usize,
     }
 
     /// The tiles of keys that a tile of queries looks at.
@@ -135,7 +137,9 @@ mod items {
             let (tile, other, part) = if order.parts > 1 {
                 let (group, other) = divided(id, all);
                 let (rank, part) = divided(group, order.parts);
-                ((rows - 1 - rank + part * order.shift) % rows, other, part)
+                // The part that is as long as the first one of that rank.
+                let later = if order.slope > 0 { part * order.each / order.slope } else { 0 };
+                ((rows - 1 - rank + later) % rows, other, part)
             } else if order.wave == 0 {
                 (id % rows, id / rows, 0)
             } else {

@@ -32,7 +32,7 @@ struct Shape {
     right: usize,
     wave: usize,
     scale: f32,
-    /// Parts at most, tiles of keys of each, and by how many tiles of queries the next part is later.
+    /// Parts at most, tiles of keys of each, and how many more tiles of keys a tile of queries has than the one before.
     division: [usize; 3],
 }
 
@@ -88,7 +88,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             keys: rows + 2,
             values: wide + unit,
             right: 0,
-            division: [(rows + 2).div_ceil(rows), rows / 64, 1],
+            division: [(rows + 2).div_ceil(rows), rows / 64, rows / 64],
             ..any
         },
         Shape {
@@ -121,6 +121,7 @@ fn case(instance: &Instance, random: &mut Random, shape: Shape) -> Case {
         Input::view(&random.values::<f32>(batch * of_q * queries), [batch, of_q, queries]),
         Input::view(&random.values::<f32>(slots * rows * wide), [slots, rows, wide]),
         Input::view(&random.values::<f32>(slots * rows * 2), [slots, rows, 2]),
+        Input::slice(&vec![0u32; slots / division[0]]),
         Input::scalar(scale),
         Input::scalar(left),
         Input::scalar(right),
@@ -259,11 +260,11 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[piece, _, _, tile, ..] = numbers(instance).as_slice() else { return Vec::new() };
     let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
     let [q, k, v, mut o, mut lse, mut partial, mut logs] = [0, 1, 2, 3, 4, 5, 6].map(|n| inputs[n].values());
-    let [scale, left, right] = [7, 8, 9].map(|n| inputs[n].value());
+    let [scale, left, right] = [8, 9, 10].map(|n| inputs[n].value());
     let (&[_, of_q, rows, width], &[_, of_k, keys, wide]) = (inputs[0].extents(), inputs[2].extents()) else {
         return Vec::new();
     };
-    let mut rest = inputs[10..].iter();
+    let mut rest = inputs[11..].iter();
     let mut array = |wanted: bool| if wanted { rest.next().map(Input::values).unwrap_or_default() } else { Vec::new() };
     let slopes = array(has::<Alibi>(instance));
     let listed = has::<Listed>(instance);
@@ -335,10 +336,10 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
                         }
                     }
                 }
-                continue;
             }
             let logits: Vec<_> = (0..keys_here).filter(|j| seen(*j)).map(logit).collect();
-            let found = softmax(&logits, keys_here.div_ceil(64));
+            // Parts are scaled once more.
+            let found = softmax(&logits, keys_here.div_ceil(64) + 3 * usize::from(looked.len() > each));
             let out = query * wide;
             o[out..out + wide].fill(0.0);
             lse[query] = f64::NEG_INFINITY;
@@ -356,5 +357,6 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
         Expected::new(4, lse, Bound::Each(lse_bounds)),
         Expected::new(5, partial, Bound::Each(partial_bounds)),
         Expected::new(6, logs, Bound::Each(logs_bounds)),
+        Expected::new(7, inputs[7].values(), Bound::Exact),
     ]
 }

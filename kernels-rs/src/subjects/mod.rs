@@ -14,7 +14,6 @@ mod gemm;
 mod gradient;
 mod group;
 mod histogram;
-mod join;
 mod loss;
 mod normed;
 mod norms;
