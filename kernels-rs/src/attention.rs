@@ -31,6 +31,18 @@
 //! What a query sees is a band: `left` keys before its position and `right` behind. Tiles without a key that is seen are left out; those that have
 //! others, too, are masked. Where rows have unlike work, blocks run the long ones first, every second wave backwards.
 //!
+//! A call lasts as long as its longest block. Where that would run on alone, because blocks are few or some have much more to do, lists of tiles of keys are
+//! cut into parts as long as what each place for a block has to do at least, and the part that ends last brings a tile of queries together. Of 16 heads with 2048 causal
+//! queries, on a device with 264 places, a tile of 128 queries sees 2, 4, … 32 tiles of keys, 16.5 for each place: cut at 17, nearly all places have 17.
+//!
+//! ```text
+//!   the longest first                what is left of those lies beside the others
+//!   ████████████████▌ 17 of 32       ████████████████ 16, of a short row     ▌ 1, of 18
+//!   ████████████████▌ 17 of 30       ███████████████  15, the rest of 32     ██ 2, of a short row
+//!   ████████████████▌ 17 of 28       ██████████████   14, of a short row     ███ 3, the rest of 20
+//!            …                                  …                                …
+//! ```
+//!
 //! # What limits it on sm_61
 //!
 //! A thread holds 64 sums of O and 32 of S, and 128 registers are what a multiprocessor has for 16 warps. So whatever else a block knows waits in
