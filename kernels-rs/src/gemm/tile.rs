@@ -18,8 +18,16 @@
 //!                 └───────────────┘                   └───────┴───────┘
 //! ```
 //!
-//! Fragments are read as `ld.shared.v4`. Eight lanes at a time touch 2 × 16 bytes of A's row and 4 × 16 of B's: no bank conflicts,
-//! and the fewest wavefronts. Fragments of k + 1 are read while k is multiplied.
+//! Fragments are read as `ld.shared.v4`, which shared memory answers for eight lanes at a time. Those touch 2 × 16 bytes of A's row and 4 × 16 of B's, each bank
+//! for one word: no bank conflicts, and the fewest wavefronts. Fragments of k + 1 are read while k is multiplied.
+//!
+//! ```text
+//!   bank           0-3  4-7  8-11 12-15 16-19 20-23 24-27 28-31
+//!   A, lanes 0-7   l0   l1                                       lanes 2, 4, 6 and 3, 5, 7 read the same words
+//!     lanes 16-23            l16  l17
+//!   B, lanes 0-7   l0   l2   l4   l6                             an odd lane reads what the even one before it does
+//!     lanes 8-15                        l8    l10   l12   l14
+//! ```
 //!
 //! # Two tiles a turn
 //!
