@@ -131,8 +131,18 @@ impl std::fmt::Display for Name {
 }
 
 /// Kernels of which not the first declared instance is taken: that one takes long, or does less, so that less of it can be told.
-const INSTANCES: &[(&str, usize)] =
-    &[("attention", 2), ("conv3d", 1), ("csr_spmv", 1), ("decode", 1), ("sample", 3), ("sgemm", 1)];
+const INSTANCES: &[(&str, usize)] = &[
+    ("affine_fit", 1),
+    ("attention", 2),
+    ("conv3d", 1),
+    ("count_shared", 1),
+    ("csr_spmv", 1),
+    ("decode", 1),
+    ("gemv_across", 4),
+    ("gemv_normed", 3),
+    ("sample", 3),
+    ("sgemm", 1),
+];
 
 /// Kernels that take too long for a sample: they are tried where all are asked for, or they by name.
 const LONG: &[&str] = &["attention", "decode", "q8_gemm", "sample", "sgemm"];
@@ -147,13 +157,9 @@ const UNREAD: &[&str] = &[
     "best_parts",
     "cache_append",
     "copy_rows",
-    "count_global",
     "count_shared",
     "cross_entropy",
     "cross_entropy_backward",
-    "dequantise",
-    "dequantise_affine",
-    "dp4a_peak",
     "extremes",
     "fill_rows",
     "flash_attention",
@@ -171,7 +177,6 @@ const UNREAD: &[&str] = &[
     "heads",
     "im2col",
     "igemm",
-    "join_parts",
     "map_1",
     "map_2",
     "map_3",
@@ -196,9 +201,7 @@ const UNREAD: &[&str] = &[
     "scan_rows",
     "softmax_backward",
     "softmax_rows",
-    "sum_columns",
     "sum_parts",
-    "sum_rows",
     "sum_splits",
     "transpose_tiles",
 ];
