@@ -39,10 +39,15 @@ fn quantised_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     if element != Scalar::F32 {
         return all;
     }
-    // The largest by the last thread and the first, in what is kept, in what is passed over, and behind; and none at all.
+    // The largest by the last thread and the first, in what is kept, in what is passed over, and behind; none at all; and 1.
     let cols = team.kept + team.again + team.wide;
-    let at = [team.kept - 1, team.kept, cols - team.wide - 1, cols - team.wide, cols];
-    let x: Vec<f32> = (0..at.len() * cols).map(|i| if i % cols == at[i / cols] { -9.0 } else { 0.0 }).collect();
+    let at = [team.kept - 1, team.kept, cols - team.wide - 1, cols - team.wide, cols, cols + 1];
+    let element_of = |row: usize, col: usize| match at[row] {
+        at if at > cols => 1024.0,
+        at if at == col => -9.0,
+        _ => 0.0,
+    };
+    let x: Vec<f32> = (0..at.len() * cols).map(|i| element_of(i / cols, i % cols)).collect();
     let none = || rows_of(&mut Random::new(1), element, [0, 0], team, 0);
     let column = || drawn(&mut Random::new(1), weights, 0, [0], [1]);
     let x = Input::view(&x, [at.len(), cols]);

@@ -87,9 +87,9 @@ fn tiled_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [1, up(rows + 1), up(cols - 1), up(2 * deep - 1), 2],
         [1, up(1 + random.below(rows)), up(1 + random.below(2 * cols)), up(1 + random.below(5 * deep)), 3],
         [2, up(5), up(7), up(3), 4],
-        // Another group of rows of blocks; more tiles than two, and not as many of another depth.
+        // Another group of rows of blocks; two beside one another, of rows that are whole; more tiles than two, and not as many of another depth.
         [1, up(8 * rows + 1), cols, up(1), 1],
-        [1, up(rows - 1), up(cols + 1), up(1), 1],
+        [1, rows, up(cols + 1), up(1), 1],
         [1, up(1), up(1), 4 * (deep + 1), 1],
         [1, up(1), up(1), 4 * (deep - 1), 1],
     ];

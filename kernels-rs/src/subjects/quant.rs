@@ -77,7 +77,8 @@ fn products(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [1, rows, cols, 64],
         [1, m(rows + 1), n(cols - 1), k(63)],
         [1, m(rows - 1), n(cols + 1), k(1 + random.below(160))],
-        // Another group of rows of blocks; depths that 33 and 31 divide.
+        // Two blocks beside one another, of rows that are whole; another group of rows of blocks; depths that 33 and 31 divide.
+        [1, m(rows), n(cols + 1), k(1)],
         [1, m(8 * rows + 1), cols, k(1)],
         [1, m(1), n(1), k(528)],
         [1, m(1), n(1), k(496)],

@@ -173,10 +173,12 @@ fn numbers_q4(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let of_shape = |shape: [usize; 2]| case(format!("{shape:?}"), shape, input(random, stored, shape, 1));
     let mut cases: Vec<Case> = SHAPES.map(of_shape).into();
     if stored == Scalar::F32 {
-        // Of two magnitudes that are the largest the one above zero counts; −8 has a scale of 1.
-        let both = |i: usize| if i % 2 == 0 { 16.0 } else { -16.0 };
-        let x: Vec<f32> = (0..96).map(|i| [0.0, both(i), -8.0][i / 32]).collect();
-        cases.push(case("zeros, both signs, a scale of 1".into(), [1, 96], Input::view(&x, [1, 96])));
+        // −8 has a scale of 1; of two magnitudes that are the largest the one above zero counts, wherever they are.
+        let mut x: Vec<f32> = (0..6 * 32).map(|i| if i < 32 { 0.0 } else { -8.0 }).collect();
+        for (block, [one, other]) in [[0, 1], [16, 17], [0, 16], [0, 2]].into_iter().enumerate() {
+            (x[64 + 32 * block + one], x[64 + 32 * block + other]) = (16.0, -16.0);
+        }
+        cases.push(case("zeros, a scale of 1, both signs".into(), [1, 192], Input::view(&x, [1, 192])));
     }
     cases
 }

@@ -77,7 +77,7 @@ fn row_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[threads, v, rows] = numbers(instance).as_slice() else { return Vec::new() };
     let step = threads * v;
     let shapes =
-        [[0, step], [1, 0], [rows, v], [rows + 1, step - v], [2, step], [rows, step + v], [3, 5 * step + 3 * v]];
+        [[0, step], [1, 0], [rows, v], [rows + 1, step - v], [2, step], [rows, step + v], [3, 7 * step + 3 * v]];
     let case = |[rows, cols]: [usize; 2]| {
         let x = matrix(random, instance, [rows, cols], v);
         Case::new(format!("{rows} × {cols}"), [x, results(instance, rows)])
@@ -98,7 +98,7 @@ fn row_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 
 fn part_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[v] = numbers(instance).as_slice() else { return Vec::new() };
-    let shapes = [[1, 5 * v, 2 * v], [3, 300 * v, 256 * v], [2, 8 * v, 8 * v], [1, 0, v], [2, 2500 * v, 2048 * v]];
+    let shapes = [[1, 5 * v, 2 * v], [3, 300 * v, 256 * v], [2, 8 * v, 8 * v], [1, 0, v], [2, 2916 * v, 2048 * v]];
     let case = |[rows, cols, chunk]: [usize; 3]| {
         let (x, pitch) = (matrix(random, instance, [rows, cols], v), random.below(2) * cols);
         let parts = states(instance, [rows, cols.div_ceil(chunk)]);
@@ -132,7 +132,7 @@ fn column_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [1, 1, v, 1],
         [2, 9, 3 * v, 9],
         [1, 70, 33 * v, 33],
-        [1, 40, 32 * v, 64],
+        [1, 60, 32 * v, 64],
         [3, 0, 2 * v, 5],
         [1, 33, 70 * v, 32],
     ];
