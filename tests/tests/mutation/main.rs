@@ -145,7 +145,7 @@ const INSTANCES: &[(&str, usize)] = &[
 ];
 
 /// Kernels that take too long for a sample: they are tried where all are asked for, or they by name.
-const LONG: &[&str] = &["attention", "decode", "q8_gemm", "sample", "sgemm"];
+const LONG: &[&str] = &["attention", "decode", "gemm", "igemm", "q8_gemm", "sample", "sgemm"];
 
 /// Kernels whose survivors nobody has gone through yet: they are tried by name only.
 const UNREAD: &[&str] = &[
@@ -157,7 +157,6 @@ const UNREAD: &[&str] = &[
     "cross_entropy_backward",
     "flash_attention",
     "flash_decode",
-    "gemm",
     "group_norm",
     "group_norm_backward",
     "group_norm_channels",
