@@ -160,7 +160,6 @@ const UNREAD: &[&str] = &[
     "group_norm",
     "group_norm_backward",
     "group_norm_channels",
-    "igemm",
     "norm_backward",
     "norm_columns",
     "norm_columns_sum",
