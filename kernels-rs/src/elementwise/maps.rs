@@ -42,12 +42,13 @@ pub fn map_1<
     a: View<A, 5>,
     y: ViewMut<Y, 5>,
 ) {
-    for at in (block::y()..y.dim(0) * y.dim(1)).step_by(grid::dim_y()) {
-        let (outer, inner) = plane(at, y.dim(1));
+    let (planes, rows, pieces) = (y.dim(1), y.dim(2), y.dim(3));
+    for at in (block::y()..y.dim(0) * planes).step_by(grid::dim_y()) {
+        let (outer, inner) = plane(at, planes);
         let (a, y) = (a.at(outer).at(inner), y.at(outer).at(inner));
         let at = grid::index();
-        if at < y.dim(0) * y.dim(1) {
-            let (row, piece) = place(at, y.dim(0), y.dim(1));
+        if at < rows * pieces {
+            let (row, piece) = place(at, rows, pieces);
             let a = fetch::<A, V, VA, PA>(a, row, piece);
             y.store((row, piece, 0), a.map(|a| Y::from_f32(F::call((a.to_f32(),)))));
         }
@@ -88,12 +89,13 @@ pub fn map_2<
     b: View<B, 5>,
     y: ViewMut<Y, 5>,
 ) {
-    for at in (block::y()..y.dim(0) * y.dim(1)).step_by(grid::dim_y()) {
-        let (outer, inner) = plane(at, y.dim(1));
+    let (planes, rows, pieces) = (y.dim(1), y.dim(2), y.dim(3));
+    for at in (block::y()..y.dim(0) * planes).step_by(grid::dim_y()) {
+        let (outer, inner) = plane(at, planes);
         let (a, b, y) = (a.at(outer).at(inner), b.at(outer).at(inner), y.at(outer).at(inner));
         let at = grid::index();
-        if at < y.dim(0) * y.dim(1) {
-            let (row, piece) = place(at, y.dim(0), y.dim(1));
+        if at < rows * pieces {
+            let (row, piece) = place(at, rows, pieces);
             let (a, b) = (fetch::<A, V, VA, PA>(a, row, piece), fetch::<B, V, VB, PB>(b, row, piece));
             let y_of = |e: usize| Y::from_f32(F::call((a[e].to_f32(), b[e].to_f32())));
             y.store((row, piece, 0), std::array::from_fn::<Y, V, _>(y_of));
@@ -137,12 +139,13 @@ pub fn map_3<
     c: View<C, 5>,
     y: ViewMut<Y, 5>,
 ) {
-    for at in (block::y()..y.dim(0) * y.dim(1)).step_by(grid::dim_y()) {
-        let (outer, inner) = plane(at, y.dim(1));
+    let (planes, rows, pieces) = (y.dim(1), y.dim(2), y.dim(3));
+    for at in (block::y()..y.dim(0) * planes).step_by(grid::dim_y()) {
+        let (outer, inner) = plane(at, planes);
         let (a, b, c, y) = (a.at(outer).at(inner), b.at(outer).at(inner), c.at(outer).at(inner), y.at(outer).at(inner));
         let at = grid::index();
-        if at < y.dim(0) * y.dim(1) {
-            let (row, piece) = place(at, y.dim(0), y.dim(1));
+        if at < rows * pieces {
+            let (row, piece) = place(at, rows, pieces);
             let (a, b) = (fetch::<A, V, VA, PA>(a, row, piece), fetch::<B, V, VB, PB>(b, row, piece));
             let c = fetch::<C, V, VC, PC>(c, row, piece);
             let y_of = |e: usize| Y::from_f32(F::call((a[e].to_f32(), b[e].to_f32(), c[e].to_f32())));

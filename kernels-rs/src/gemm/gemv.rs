@@ -23,19 +23,11 @@ use kernel_dsl::prelude::*;
 /// `P`.
 #[device]
 pub fn piece<T: Float, const V: usize, const P: usize>(g: View<T, 2>, row: usize, at: usize, cols: usize) -> [T; P] {
-    let mut x = [T::from_f32(0.0); P];
     if V > 1 {
-        if at < cols {
-            x = g.load((row, at));
-        }
+        if at < cols { g.load((row, at)) } else { [T::from_f32(0.0); P] }
     } else {
-        for i in unroll(0..P) {
-            if at + i < cols {
-                x[i] = g[(row, at + i)];
-            }
-        }
+        std::array::from_fn(|i| if at + i < cols { g[(row, at + i)] } else { T::from_f32(0.0) })
     }
-    x
 }
 
 /// c ← epilogue(α·x + β·c) for an element of C, if it is one; c is not read where β is 0.
@@ -101,12 +93,9 @@ pub fn gemv_across<
     let (depth, col) = (a.cols(), col0 + lane * 4);
     let mut acc = [[0.0f32; 4]; R];
     for k in (group * U..depth).step_by(U * (THREADS / L)) {
-        let mut w = [[B::from_f32(0.0); 4]; U];
-        for i in unroll(0..U) {
-            if k + i < depth {
-                w[i] = piece::<B, V, 4>(b, k + i, col, b.cols());
-            }
-        }
+        let w: [[B; 4]; U] = std::array::from_fn(|i| {
+            if k + i < depth { piece::<B, V, 4>(b, k + i, col, b.cols()) } else { [B::from_f32(0.0); 4] }
+        });
         for r in unroll(0..R) {
             for q in unroll(0..U / 4) {
                 let x = piece::<A, V, 4>(a, (row0 + r).min(a.rows() - 1), k + 4 * q, depth).map(A::to_f32);

@@ -32,7 +32,7 @@ const THREADS: usize = 256;
 #[device]
 const STAGED: usize = 4096;
 
-/// Of each of a block's rows the mean, 0 where `CENTRED` is false, and 1 / √(σ² + ε). Ends with a barrier.
+/// Of each of a block's rows the mean, 0 where `CENTRED` is false, and 1 / √(σ² + ε): for other threads behind the caller's next barrier.
 #[device]
 fn statistics<X: Float, const CENTRED: bool, const R: usize>(
     x: View<X, 2>,
@@ -42,18 +42,18 @@ fn statistics<X: Float, const CENTRED: bool, const R: usize>(
 ) {
     let count = x.cols().max(1) as f32;
     for r in rolled(0..R) {
-        let row = x.at((row0 + r).min(x.rows() - 1));
+        let row = (row0 + r).min(x.rows() - 1);
         let mut mean = 0.0;
         if CENTRED {
             let mut own = 0.0;
-            for k in (thread::x()..row.len()).step_by(THREADS) {
-                own += row[k].to_f32();
+            for k in (thread::x()..x.cols()).step_by(THREADS) {
+                own += x[(row, k)].to_f32();
             }
             mean = block::sum(own) / count;
         }
         let mut own = 0.0;
-        for k in (thread::x()..row.len()).step_by(THREADS) {
-            let d = row[k].to_f32() - mean;
+        for k in (thread::x()..x.cols()).step_by(THREADS) {
+            let d = x[(row, k)].to_f32() - mean;
             own = d.mul_add(d, own);
         }
         let variance = block::sum(own) / count;
@@ -61,7 +61,6 @@ fn statistics<X: Float, const CENTRED: bool, const R: usize>(
             of_rows.store((r, 0), [mean, 1.0 / (variance + epsilon).sqrt()]);
         }
     }
-    block::sync();
 }
 
 /// C ← epilogue(norm(x)·Wᵀ), W stored as [N, K] row-major, `R` rows of C by `COLS` sums a warp; with `PAIRED` epilogue(f(a, b)) of the sums a and b of rows j and N + j of W, which has

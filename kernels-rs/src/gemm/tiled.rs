@@ -64,7 +64,8 @@ pub fn gemm<
     const { assert!(BK % 4 == 0 && BM % (16 * QM) == 0 && BN % (32 * QN) == 0) };
     const { assert!(T == 32 * (BM / (16 * QM)) * (BN / (32 * QN))) };
     let (split, batch) = (block::y(), block::z());
-    let (m, n) = grouped(c.dim(1).div_ceil(BM), c.dim(2).div_ceil(BN), 8);
+    let (rows, cols) = (c.dim(1), c.dim(2));
+    let (m, n) = grouped(rows.div_ceil(BM), cols.div_ceil(BN), 8);
     let (row0, col0) = (m * BM, n * BN);
     let (row, col) = corner(BN / (32 * QN), 16 * QM, 32 * QN);
     let depth = if TA { a.dim(1) } else { a.dim(2) };
@@ -78,11 +79,11 @@ pub fn gemm<
     let c = c.at(batch * splits + split);
     for i in unroll(0..4 * QM) {
         let r = row0 + row + i / 4 * 16 + i % 4;
-        if r < c.rows() {
+        if r < rows {
             for q in unroll(0..QN) {
                 for j in unroll(0..4 / V) {
                     let to = col0 + col + 32 * q + j * V;
-                    if to < c.cols() {
+                    if to < cols {
                         let mut x = [0.0f32; V];
                         for e in unroll(0..V) {
                             x[e] = acc[i / 4][q][i % 4][j * V + e];

@@ -24,19 +24,18 @@ pub fn gather_rows<T: Number, const V: usize, const N: usize>(
     y: ViewMut<T, 2>,
 ) {
     let pieces = y.cols() / V;
-    let mut from = [[0usize; 3]; N];
+    // Of no place: behind the table, behind the tokens.
+    let mut from = [[table.rows(), y.rows(), 0]; N];
     for i in unroll(0..N) {
         let at = (block::x() * N + i) * 256 + thread::x();
         if at < y.rows() * pieces {
             let (row, piece) = divided(at, pieces);
             from[i] = [index[row] as usize, row, piece * V];
-        } else {
-            from[i] = [0, y.rows(), 0];
         }
     }
     let mut v = [[T::default(); V]; N];
     for i in unroll(0..N) {
-        if from[i][0] < table.rows() && from[i][1] < y.rows() {
+        if from[i][0] < table.rows() {
             v[i] = table.load((from[i][0], from[i][2]));
         }
     }

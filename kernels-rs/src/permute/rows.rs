@@ -53,12 +53,13 @@ pub fn fetch<T: Number, const V: usize, const VX: usize, const PARTS: usize>(
     y.dim(4) == V, x.aligned(VX), y.aligned(V),
 )]
 pub fn copy_rows<T: Number, const V: usize, const VX: usize, const PARTS: usize>(x: View<T, 5>, y: ViewMut<T, 5>) {
-    for at in (block::y()..y.dim(0) * y.dim(1)).step_by(grid::dim_y()) {
-        let (outer, inner) = plane(at, y.dim(1));
+    let (planes, rows, pieces) = (y.dim(1), y.dim(2), y.dim(3));
+    for at in (block::y()..y.dim(0) * planes).step_by(grid::dim_y()) {
+        let (outer, inner) = plane(at, planes);
         let (x, y) = (x.at(outer).at(inner), y.at(outer).at(inner));
         let at = grid::index();
-        if at < y.dim(0) * y.dim(1) {
-            let (row, piece) = place(at, y.dim(0), y.dim(1));
+        if at < rows * pieces {
+            let (row, piece) = place(at, rows, pieces);
             y.store((row, piece, 0), fetch::<T, V, VX, PARTS>(x, row, piece));
         }
     }
@@ -73,12 +74,13 @@ pub fn copy_rows<T: Number, const V: usize, const VX: usize, const PARTS: usize>
 )]
 #[requires(y.dim(4) == V, y.aligned(V))]
 pub fn fill_rows<T: Number, const V: usize>(value: T, y: ViewMut<T, 5>) {
-    for at in (block::y()..y.dim(0) * y.dim(1)).step_by(grid::dim_y()) {
-        let (outer, inner) = plane(at, y.dim(1));
+    let (planes, rows, pieces) = (y.dim(1), y.dim(2), y.dim(3));
+    for at in (block::y()..y.dim(0) * planes).step_by(grid::dim_y()) {
+        let (outer, inner) = plane(at, planes);
         let y = y.at(outer).at(inner);
         let at = grid::index();
-        if at < y.dim(0) * y.dim(1) {
-            let (row, piece) = place(at, y.dim(0), y.dim(1));
+        if at < rows * pieces {
+            let (row, piece) = place(at, rows, pieces);
             y.store((row, piece, 0), [value; V]);
         }
     }

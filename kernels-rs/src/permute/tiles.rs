@@ -46,7 +46,8 @@ pub fn transpose_tiles<
     y: ViewMut<T, 4>,
 ) {
     let mut tile = Shared::<[T; K], 2>::with_pitch([64, 64], 65);
-    let (across, down) = (x.dim(3).div_ceil(64), x.dim(2).div_ceil(ROWS));
+    let (rows, cols) = (x.dim(2), x.dim(3));
+    let (across, down) = (cols.div_ceil(64), rows.div_ceil(ROWS));
     let (plane, place) = divided(block::x(), across * down);
     let (across, down) = if size_of::<T>() == 1 {
         let (down, across) = divided(place, across);
@@ -66,7 +67,7 @@ pub fn transpose_tiles<
         let (col, word) = (at % 2 * 32 + piece, at / 2 * VX + below);
         for k in unroll(0..K) {
             let (row, col) = (row0 + word * K + k, col0 + col);
-            if row < x.rows() && col < x.cols() {
+            if row < rows && col < cols {
                 held[step][k] = x.load((row, col));
             }
         }
@@ -93,7 +94,7 @@ pub fn transpose_tiles<
             for k in unroll(0..K) {
                 if VY == 1 {
                     let (row, col) = (col0 + col, row0 + word * K + k);
-                    if row < y.rows() && col < y.cols() {
+                    if row < cols && col < rows {
                         y[(row, col)] = w[k];
                     }
                 } else {
@@ -102,7 +103,7 @@ pub fn transpose_tiles<
             }
         }
         let (row, col) = (col0 + col, row0 + word * K);
-        if VY > 1 && row < y.rows() && col < y.cols() {
+        if VY > 1 && row < cols && col < rows {
             y.store((row, col), v);
         }
     }

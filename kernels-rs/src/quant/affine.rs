@@ -82,11 +82,11 @@ pub fn quantise_affine<X: Float, const V: usize>(x: View<X, 2>, scale: &[f32], z
     let (row, at) = (i / quads, i % quads * 4);
     let which = row.min(scale.len() - 1);
     let (inverse, zero) = (1.0 / scale[which], zero[which] as f32);
-    let bytes = piece::<X, V, 4>(x, row, at, x.cols()).map(|x| ((x.to_f32() * inverse).round_ties_even() + zero) as i8);
+    let byte = |x: X| ((x.to_f32() * inverse).round_ties_even() + zero) as i8;
     if V == 4 {
-        q.store((row, at), bytes);
+        q.store((row, at), x.load::<4>((row, at)).map(byte));
     } else {
-        q.store_in((row, at), bytes);
+        q.store_in((row, at), x.load_or::<4>((row, at), X::from_f32(0.0)).map(byte));
     }
 }
 

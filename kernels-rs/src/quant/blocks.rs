@@ -124,7 +124,7 @@ pub fn quantise_q4<X: Float>(x: View<X, 2>, qs: ViewMut<i8, 2>, mut d: ViewMut<f
     let top = warp::group::<8>().reduce(mine, larger);
     let scale = top / -8.0;
     let inverse = if scale == 0.0 { 0.0 } else { 1.0 / scale };
-    let q = numbers.map(|x| x.mul_add(inverse, 8.5).clamp(0.0, 15.0) as u32);
+    let q = numbers.map(|x| (x.mul_add(inverse, 8.5) as u32).min(15));
     if row < x.rows() {
         qs.store((row, at), [(q[0] | q[2] << 4) as i8, (q[1] | q[3] << 4) as i8]);
         if at % 16 == 0 {

@@ -19,12 +19,9 @@ fn of_thread<X: Float, M: Monoid, const T: usize, const V: usize>(
 ) -> M::State {
     let mut state = [M::ZERO; V];
     for first in (from + thread * V..to).step_by(T * V * AHEAD) {
-        let mut held = [[X::default(); V]; AHEAD];
-        for i in unroll(0..AHEAD) {
-            if first + i * T * V < to {
-                held[i] = x.load((row, first + i * T * V));
-            }
-        }
+        let held: [[X; V]; AHEAD] = std::array::from_fn(|i| {
+            if first + i * T * V < to { x.load((row, first + i * T * V)) } else { [X::default(); V] }
+        });
         for i in unroll(0..AHEAD) {
             if first + i * T * V < to {
                 for e in unroll(0..V) {
@@ -115,12 +112,9 @@ pub fn reduce_columns<X: Float, M: Monoid, const V: usize>(
         let mut state = [M::ZERO; V];
         let rows = if col < x.dim(2) { to } else { 0 };
         for first in (from + thread::y()..rows).step_by(8 * AHEAD) {
-            let mut held = [[X::default(); V]; AHEAD];
-            for i in unroll(0..AHEAD) {
-                if first + 8 * i < rows {
-                    held[i] = x.load((matrix, first + 8 * i, col));
-                }
-            }
+            let held: [[X; V]; AHEAD] = std::array::from_fn(|i| {
+                if first + 8 * i < rows { x.load((matrix, first + 8 * i, col)) } else { [X::default(); V] }
+            });
             for i in unroll(0..AHEAD) {
                 if first + 8 * i < rows {
                     for e in unroll(0..V) {

@@ -28,7 +28,7 @@ fn four<T: Number, const V: usize>(x: View<T, 2>, row: usize, at: usize, to: usi
 /// there is none. A block a part; in accesses of `V` elements, 4 or 1.
 #[kernel(
     block = 256,
-    grid = x.rows() * x.cols().div_ceil(chunk).max(1),
+    grid = x.rows() * x.cols().div_ceil(chunk),
     instances(T = f32, INCLUSIVE = true | false, V = 4; T = f32, INCLUSIVE = true, V = 1; T = u32, INCLUSIVE = true, V = 4),
     writes(y = once),
 )]
@@ -43,7 +43,7 @@ pub fn scan_rows<T: Number, const INCLUSIVE: bool, const V: usize>(
     mut y: ViewMut<T, 2>,
 ) {
     let mut sums = Shared::<T, 2>::new([2, 8]);
-    let parts = x.cols().div_ceil(chunk).max(1);
+    let parts = x.cols().div_ceil(chunk);
     let (row, part) = (block::x() / parts, block::x() % parts);
     let (from, to) = (part * chunk, x.cols().min(part * chunk + chunk));
     let mut carry = starts.get((row, part)).unwrap_or(T::default());

@@ -9,8 +9,14 @@ use runtime::testing::{Bound, Case, Expected, Input, Random};
 runtime::register!(heads<f32, f32, 64, true, 1>, cases, reference);
 
 /// Tokens, heads, groups, sequences, room, kinds of positions.
-const SHAPES: [[usize; 6]; 5] =
-    [[1, 1, 1, 1, 1, 1], [3, 4, 2, 2, 3, 3], [5, 3, 1, 1, 9, 1], [0, 2, 1, 1, 2, 1], [2, 2, 1, 0, 3, 1]];
+const SHAPES: [[usize; 6]; 6] = [
+    [1, 1, 1, 1, 1, 1],
+    [3, 4, 2, 2, 3, 3],
+    [5, 3, 1, 1, 9, 1],
+    [0, 2, 1, 1, 2, 1],
+    [2, 2, 1, 0, 3, 1],
+    [2, 2, 1, 2, 0, 1],
+];
 
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let Some(&d) = numbers(instance).first() else { return Vec::new() };
@@ -28,7 +34,8 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let weights = [(); 2].map(|()| drawn(random, kind, d, [d], [1]));
         let q = drawn(random, kind, tokens * heads * d, [tokens, heads, d], [heads * d, d, 1]);
         let positions: Vec<u32> = (0..axes * tokens).map(|_| random.below(3000) as u32).collect();
-        let of_pair: Vec<u32> = (0..d / 2).map(|_| random.below(axes) as u32).collect();
+        // Some of an axis that there is not.
+        let of_pair: Vec<u32> = (0..d / 2).map(|_| random.below(axes + 1) as u32).collect();
         let frequencies: Vec<f32> = (0..d / 2).map(|i| 0.8f32.powi(i as i32)).collect();
         // Each its own, and one that there is not.
         let mut slots: Vec<u32> = (0..tokens as u32).map(|i| i * 7 % 9 % (sequences * room).max(1) as u32).collect();
@@ -96,7 +103,8 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
             outputs[argument].1[at] = off + if of_values { 0.0 } else { at_rest(kind, value, off) };
         };
         for i in 0..d / 2 {
-            let (j, angle) = (i + d / 2, positions[axes[i] as usize * tokens + token] * frequencies[i]);
+            let at = axes[i] as usize * tokens + token;
+            let (j, angle) = (i + d / 2, positions.get(at).unwrap_or(&0.0) * frequencies[i]);
             let (a, b) = (x[i] * scale * weight(i), x[j] * scale * weight(j));
             if of_values {
                 put(i, x[i], 0.0);

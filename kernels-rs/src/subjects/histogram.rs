@@ -15,7 +15,12 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let keys = match scalars(instance).first() {
             Some(Scalar::U8) => Input::slice(&random.values::<u8>(n)),
             Some(Scalar::U32) => {
-                Input::slice(&(0..n).map(|_| random.below(bins + bins / 4 + 1) as u32).collect::<Vec<_>>())
+                let mut keys: Vec<u32> = (0..n).map(|_| random.below(bins + bins / 4 + 1) as u32).collect();
+                // The first that has none.
+                if let Some(last) = keys.last_mut() {
+                    *last = bins as u32;
+                }
+                Input::slice(&keys)
             }
             // Multiples of 2⁻⁶, so that f32 computes the bin as f64 does where their number is a power of two.
             _ => Input::slice(&(0..n).map(|_| random.below(200) as f32 / 64.0 - 1.5).collect::<Vec<_>>()),

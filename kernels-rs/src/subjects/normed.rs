@@ -2,7 +2,7 @@
 
 use super::norms::row;
 use super::rows::Team;
-use super::stored::{at_rest, drawn, numbers, scalars};
+use super::stored::{at_rest, drawn, numbers, scalars, unread};
 use super::{TINY, U, gamma};
 use crate::activation::swiglu;
 use crate::gemm::epilogue::Identity;
@@ -25,6 +25,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [2, 5, 0],
         [0, 3, up(5)],
         [1, 0, up(5)],
+        [1, 3, 40],
         [1, 7, up(1 + random.below(700))],
     ];
     let mut case = |n: usize, [m, cols, depth]: [usize; 3]| {
@@ -38,7 +39,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             weight,
             bias,
             drawn(random, of_w, (1 + paired) * cols * pitch, [(1 + paired) * cols, depth], [pitch.max(wide), 1]),
-            drawn(random, of_c, m * (cols + 1), [m, cols], [cols + 1, 1]),
+            unread(of_c, m * (cols + 1), [m, cols], [cols + 1, 1]),
         ];
         Case::new(format!("{m} × {cols} × {depth}, weight and bias: {with}"), inputs)
     };

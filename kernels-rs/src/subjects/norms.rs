@@ -31,7 +31,30 @@ fn quantised_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let pitch = cols.next_multiple_of(4).max(4);
         [Input::strided(&vec![0i8; rows * pitch], [rows, cols], [pitch, 1]), Input::view(&vec![0f32; rows], [rows])]
     };
-    all_cases(instance, random, None, false, outputs)
+    let mut all: Vec<Case> = [false, true]
+        .into_iter()
+        .flat_map(|residual| all_cases(instance, random, Some(residual), false, outputs))
+        .collect();
+    let (Some(team), &[element, weights]) = (Team::of(instance), scalars(instance).as_slice()) else { return all };
+    if element != Scalar::F32 {
+        return all;
+    }
+    // The largest by the last thread and the first, in what is kept, in what is passed over, and behind; none at all; and 1.
+    let cols = team.kept + team.again + team.wide;
+    let at = [team.kept - 1, team.kept, cols - team.wide - 1, cols - team.wide, cols, cols + 1];
+    let element_of = |row: usize, col: usize| match at[row] {
+        at if at > cols => 1024.0,
+        at if at == col => -9.0,
+        _ => 0.0,
+    };
+    let x: Vec<f32> = (0..at.len() * cols).map(|i| element_of(i / cols, i % cols)).collect();
+    let none = || rows_of(&mut Random::new(1), element, [0, 0], team, 0);
+    let column = || drawn(&mut Random::new(1), weights, 0, [0], [1]);
+    let x = Input::view(&x, [at.len(), cols]);
+    let mut inputs = vec![Input::scalar(1e-5f32), x, none(), none(), column(), column()];
+    inputs.extend(outputs(random, [at.len(), cols], team));
+    all.push(Case::new(format!("{} × {cols}, one or no number", at.len()), inputs));
+    all
 }
 
 /// With a residual, without, or as it comes; `whole`: of rows that are kept in registers.

@@ -54,6 +54,11 @@ fn tiled_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [2, 2, down(5), across(7)],
         [1, 1, down(tile + 1), across(1 + random.below(60))],
         [1, 1, down(2 * tile + 1), across(65)],
+        // Tiles of one matrix and of the next: as many as there are, and no more.
+        [1, 2, tile, 64],
+        [2, 1, down(3), across(252)],
+        [2, 1, down(3), across(324)],
+        [2, 1, down(5 * tile + 4), across(3)],
     ];
     let case = |[a, b, rows, cols]: [usize; 4]| {
         let gap = random.below(3);

@@ -14,6 +14,7 @@ pub(super) fn shapes(v: usize, random: &mut Random) -> Vec<[usize; 4]> {
         [1, 1, 3, n * v],
         [2, 3, 2, 5 * v],
         [3, 1, 7, v],
+        [2, 2, 3, v],
         [1, 2, 0, 4 * v],
         [1, 1, 40, 13 * v],
     ]

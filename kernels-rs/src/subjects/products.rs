@@ -1,6 +1,6 @@
 //! `gemm`, `sum_splits`, `gemv_across`, `gemv_along`: products α·op(A)·op(B) + β·C of batches of matrices.
 
-use super::stored::{at_rest, drawn, numbers, stored};
+use super::stored::{at_rest, drawn, numbers, stored, unread};
 use super::{TINY, U, gamma};
 use crate::gemm::epilogue::Identity;
 use crate::gemm::gemv::{gemv_across, gemv_along};
@@ -16,10 +16,23 @@ runtime::register!(gemv_along<f32, f32, f32, Identity, 1, 1, 4, 4>, along_cases,
 
 /// A batch of matrices with gaps behind rows and matrices, in multiples of `unit`.
 fn batch(random: &mut Random, stored: Scalar, extents: [usize; 3], unit: usize, gaps: usize) -> Input {
-    let [n, rows, cols] = extents;
+    let (elements, strides) = layout(extents, unit, gaps);
+    drawn(random, stored, elements, extents, strides)
+}
+
+/// How such a batch lies in memory.
+fn layout([n, rows, cols]: [usize; 3], unit: usize, gaps: usize) -> (usize, [usize; 3]) {
     let pitch = (cols + gaps * unit).max(unit);
     let plane = (rows * pitch + gaps * unit).max(unit);
-    let (elements, strides) = (n * plane + gaps, [plane, pitch, 1]);
+    (n * plane + gaps, [plane, pitch, 1])
+}
+
+/// C as it was before: of a β of 0 it is not read.
+fn before(random: &mut Random, stored: Scalar, beta: f32, extents: [usize; 3], unit: usize, gaps: usize) -> Input {
+    let (elements, strides) = layout(extents, unit, gaps);
+    if beta == 0.0 {
+        return unread(stored, elements, extents, strides);
+    }
     drawn(random, stored, elements, extents, strides)
 }
 
@@ -28,17 +41,20 @@ fn factor(random: &mut Random, usual: f32) -> f32 {
     [usual, 1.0, -1.5, 0.0][random.below(4)]
 }
 
-/// One product: batch, M, N, K.
+/// α and β of one case after another.
+const FACTORS: [[f32; 2]; 3] = [[1.0, 0.0], [-1.5, 1.0], [1.0, -1.5]];
+
+/// One product: batch, M, N, K; α and β.
 fn product(
     random: &mut Random,
     stored: Scalar,
     [n, rows, cols, depth]: [usize; 4],
+    [alpha, beta]: [f32; 2],
     [turned_a, turned_b]: [bool; 2],
     unit: usize,
     splits: Option<usize>,
 ) -> Case {
     let gaps = random.below(3);
-    let (alpha, beta) = (factor(random, 1.0), factor(random, 0.0));
     let a = if turned_a { [n, depth, rows] } else { [n, rows, depth] };
     let b = if turned_b { [n, cols, depth] } else { [n, depth, cols] };
     let c = [n * splits.unwrap_or(1), rows, cols];
@@ -47,7 +63,7 @@ fn product(
         batch(random, stored, a, unit, gaps),
         batch(random, stored, b, unit, gaps),
         Input::scalar(beta),
-        batch(random, stored, c, unit, gaps),
+        before(random, stored, beta, c, unit, gaps),
     ];
     inputs.extend(splits.map(Input::scalar));
     let parts = splits.map_or(String::new(), |s| format!(", {s} parts"));
@@ -71,10 +87,18 @@ fn tiled_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [1, up(rows + 1), up(cols - 1), up(2 * deep - 1), 2],
         [1, up(1 + random.below(rows)), up(1 + random.below(2 * cols)), up(1 + random.below(5 * deep)), 3],
         [2, up(5), up(7), up(3), 4],
+        // Another group of rows of blocks; two beside one another, of rows that are whole; more tiles than two, and not as many of another depth.
+        [1, up(8 * rows + 1), cols, up(1), 1],
+        [1, rows, up(cols + 1), up(1), 1],
+        [1, up(1), up(1), 4 * (deep + 1), 1],
+        [1, up(1), up(1), 4 * (deep - 1), 1],
     ];
-    shapes
-        .map(|[n, m, c, k, splits]| product(random, stored(instance), [n, m, c, k], turned, unit, Some(splits)))
-        .into()
+    let case = |(i, [n, m, c, k, splits]): (usize, [usize; 5])| {
+        product(random, stored(instance), [n, m, c, k], FACTORS[i % 3], turned, unit, Some(splits))
+    };
+    // The one of many rows takes the interpreters long, where elements move one by one most.
+    let is_tried = |(_, [_, m, ..]): &(usize, [usize; 5])| unit > 1 || *m <= 2 * rows;
+    shapes.into_iter().enumerate().filter(is_tried).map(case).collect()
 }
 
 fn across_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
@@ -107,7 +131,8 @@ fn few(
         [1, rows, up(3), 0],
         [1, 0, up(3), up(3)],
     ];
-    shapes.map(|shape| product(random, stored, shape, [false, turned], unit, None)).into()
+    let case = |(i, shape)| product(random, stored, shape, FACTORS[i % 3], [false, turned], unit, None);
+    shapes.into_iter().enumerate().map(case).collect()
 }
 
 fn tiled_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
@@ -171,7 +196,7 @@ fn parts_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let gaps = random.below(3);
         let (alpha, beta) = (factor(random, 1.0), factor(random, 0.0));
         let parts = batch(random, Scalar::F32, [n * splits, rows, cols], unit, gaps);
-        let c = batch(random, stored(instance), [n, rows, cols], unit, gaps);
+        let c = before(random, stored(instance), beta, [n, rows, cols], unit, gaps);
         let name = format!("{n} of {rows} × {cols} in {splits} parts, α = {alpha}, β = {beta}");
         Case::new(name, [Input::scalar(alpha), parts, Input::scalar(splits), Input::scalar(beta), c])
     };

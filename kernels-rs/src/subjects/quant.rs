@@ -23,11 +23,40 @@ fn bytes(random: &mut Random, extents: [usize; 3], unit: usize, gaps: usize) -> 
     Input::strided(&values, extents, [plane, pitch, 1])
 }
 
-/// None, one, one for each of `n`, or one for each of every matrix.
-fn some<T>(random: &mut Random, batch: usize, n: usize, mut value: impl FnMut(&mut Random) -> T) -> Vec<T> {
-    let count = [0, 1, n, batch * n][random.below(4)];
-    (0..count).map(|_| value(random)).collect()
+/// How many there are of what is scaled or added.
+#[derive(Clone, Copy)]
+enum Count {
+    None,
+    One,
+    /// One for each row or column.
+    Each,
+    /// One for each of every matrix.
+    All,
 }
+
+impl Count {
+    fn drawn<T>(self, random: &mut Random, batch: usize, n: usize, mut value: impl FnMut(&mut Random) -> T) -> Vec<T> {
+        let count = match self {
+            Count::None => 0,
+            Count::One => 1,
+            Count::Each => n,
+            Count::All => batch * n,
+        };
+        (0..count).map(|_| value(random)).collect()
+    }
+}
+
+/// Scales of A and B, zero points of A and B.
+const PICKED: [[Count; 4]; 8] = [
+    [Count::None; 4],
+    [Count::One, Count::Each, Count::Each, Count::One],
+    [Count::Each, Count::One, Count::One, Count::Each],
+    [Count::All; 4],
+    [Count::Each; 4],
+    [Count::Each, Count::Each, Count::None, Count::Each],
+    [Count::One, Count::None, Count::Each, Count::None],
+    [Count::None, Count::One, Count::One, Count::One],
+];
 
 fn products(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[rows, cols, _, _, unit, ta, tb, ..] = numbers(instance).as_slice() else { return Vec::new() };
@@ -44,18 +73,25 @@ fn products(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [1, m(3), n(5), 0],
         [1, 0, n(5), k(3)],
         [2, m(3), n(1 + random.below(cols)), k(33)],
+        [2, m(5), n(3), k(31)],
         [1, rows, cols, 64],
         [1, m(rows + 1), n(cols - 1), k(63)],
-        [1, m(1 + random.below(rows)), n(cols + 1), k(1 + random.below(160))],
+        [1, m(rows - 1), n(cols + 1), k(1 + random.below(160))],
+        // Two blocks beside one another, of rows that are whole; another group of rows of blocks; depths that 33 and 31 divide.
+        [1, m(rows), n(cols + 1), k(1)],
+        [1, m(8 * rows + 1), cols, k(1)],
+        [1, m(1), n(1), k(528)],
+        [1, m(1), n(1), k(496)],
     ];
-    let case = |[batch, m, n, k]: [usize; 4]| {
+    let mut case = |(i, [batch, m, n, k]): (usize, [usize; 4])| {
         let gaps = random.below(3);
         let a = if ta == 1 { [batch, k, m] } else { [batch, m, k] };
         let b = if tb == 1 { [batch, n, k] } else { [batch, k, n] };
         let scale = |random: &mut Random| 0.001 + random.below(1000) as f32 * 1e-5;
         let zero = |random: &mut Random| random.below(256) as i32 - 128;
-        let (scale_a, scale_b) = (some(random, batch, m, scale), some(random, batch, n, scale));
-        let (zero_a, zero_b) = (some(random, batch, m, zero), some(random, batch, n, zero));
+        let [of_a, of_b, zeros_a, zeros_b] = PICKED[i % PICKED.len()];
+        let (scale_a, scale_b) = (of_a.drawn(random, batch, m, scale), of_b.drawn(random, batch, n, scale));
+        let (zero_a, zero_b) = (zeros_a.drawn(random, batch, m, zero), zeros_b.drawn(random, batch, n, zero));
         let (a, b) = (bytes(random, a, unit_a, gaps), bytes(random, b, unit_b, gaps));
         let sums = |of: &Input, rows: bool, there: bool| {
             let data: Vec<i32> = total(of, rows).into_iter().map(|x| x as i32).collect();
@@ -92,7 +128,7 @@ fn products(instance: &Instance, random: &mut Random) -> Vec<Case> {
             ],
         )
     };
-    shapes.map(case).into()
+    shapes.into_iter().enumerate().map(&mut case).collect()
 }
 
 /// Integers are exact in `f64`, and here below 2³¹. A real number is sₐ·s_b, times the sum as `f32`: as many roundings, in the same order.

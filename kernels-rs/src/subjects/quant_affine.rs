@@ -2,7 +2,9 @@
 
 use super::stored::{drawn, numbers, stored};
 use crate::quant::affine::{affine_fit, dequantise_affine, extremes, quantise_affine};
+use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
+use kernel_dsl::half::f16;
 use runtime::testing::{Bound, Case, Expected, Input, Random};
 
 runtime::register!(extremes<f32, 4>, matrices, of_parts);
@@ -20,13 +22,32 @@ fn matrix(instance: &Instance, random: &mut Random, [rows, cols]: [usize; 2], un
 
 fn matrices(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[unit] = numbers(instance).as_slice() else { return Vec::new() };
-    let case = |[rows, cols]: [usize; 2]| {
-        let (cols, parts) = (cols.next_multiple_of(unit), 1 + random.below(2));
+    let case = |name: &str, x: Input, parts: usize| {
+        let &[rows, cols] = x.extents() else { return Vec::new() };
         let out = || Input::view(&vec![f32::NAN; rows * parts], [rows, parts]);
-        let x = matrix(instance, random, [rows, cols], unit);
-        Case::new(format!("{rows} × {cols} in {parts} parts"), [x, out(), out()])
+        vec![Case::new(format!("{rows} × {cols}{name} in {parts} parts"), [x, out(), out()])]
     };
-    SHAPES.map(case).into()
+    let random_cases = [([1, 1], 1), ([3, 7], 2), ([2, 1030], 1), ([0, 5], 2), ([4, 0], 1), ([2, 3080], 2)];
+    let mut cases = Vec::new();
+    for ([rows, cols], parts) in random_cases {
+        cases.extend(case("", matrix(instance, random, [rows, cols.next_multiple_of(unit)], unit), parts));
+    }
+    // What is not there is no zero; and the last two threads have the extremes.
+    let one_sign: Vec<f32> = (0..2 * 16).map(|i| if i < 16 { 1.0 + i as f32 } else { -1.0 - i as f32 }).collect();
+    cases.extend(case(" of one sign", of_numbers(instance, &one_sign, [2, 16], 8), 1));
+    let last: Vec<f32> = (0..1024).map(|i| [0.0, 1.0, -1.0][if i < 1016 { 0 } else { 1 + i / 4 % 2 }]).collect();
+    cases.extend(case(", the extremes last", of_numbers(instance, &last, [1, 1024], 1024), 1));
+    cases
+}
+
+/// The first `cols` of rows of `pitch` numbers.
+fn of_numbers(instance: &Instance, x: &[f32], [rows, pitch]: [usize; 2], cols: usize) -> Input {
+    match stored(instance) {
+        Scalar::F16 => {
+            Input::strided(&x.iter().map(|x| f16::from_f32(*x)).collect::<Vec<_>>(), [rows, cols], [pitch, 1])
+        }
+        _ => Input::strided(x, [rows, cols], [pitch, 1]),
+    }
 }
 
 /// Extremes are exact.
@@ -49,12 +70,20 @@ fn parts(_: &Instance, random: &mut Random) -> Vec<Case> {
         for (low, high) in low.iter_mut().zip(&mut high) {
             (*low, *high) = (low.min(*high), high.max(*low));
         }
+        // By the last lane, and then by the first.
+        for at in (0..rows).filter(|_| n > 32).map(|row| row * n + 32 - row % 2) {
+            (low[at], high[at]) = (-3.0, 3.0);
+        }
+        // A scale of 1.
+        if let ([.., low], [.., high]) = (&mut low[..], &mut high[..]) {
+            (*low, *high) = (-100.0, 155.0);
+        }
         let (low, high) = (Input::view(&low, [rows, n]), Input::view(&high, [rows, n]));
         let inputs = [low, high, Input::slice(&vec![f32::NAN; rows]), Input::slice(&vec![7i32; rows])];
         Case::new(format!("{rows} × {n}"), inputs)
     };
     // Of nothing, zeros.
-    [[1, 1], [9, 40], [3, 0], [0, 3], [8, 32]].map(case).into()
+    [[1, 1], [9, 40], [3, 0], [0, 3], [8, 32], [17, 1]].map(case).into()
 }
 
 /// In `f32`, as the kernel computes: each operation is rounded once.

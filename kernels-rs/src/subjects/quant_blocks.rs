@@ -1,6 +1,6 @@
 //! `repack_q8`, `repack_q4`, `repack_rows`, `quantise_q8`, `quantise_q4`, `dequantise`, `gemv_quantised`, `gemm_quantised`: blocks of 32 numbers with a scale.
 
-use super::stored::{at_rest, drawn, numbers, scalars};
+use super::stored::{at_rest, drawn, numbers, scalars, unread};
 use super::{TINY, U, gamma};
 use crate::gemm::epilogue::Identity;
 use crate::quant::blocks::{Q4Block, Q8Block, dequantise, quantise_q4, quantise_q8, repack_q4, repack_q8, repack_rows};
@@ -68,7 +68,7 @@ fn rows(_: &Instance, random: &mut Random) -> Vec<Case> {
         let from = Input::strided(&from, [rows, cols], [cols + 1, 1]);
         Case::new(format!("{rows} × {cols}, to {wide}"), [from, plane(&vec![9; rows * wide], [rows, wide])])
     };
-    [[1, 1, 32], [3, 32, 32], [5, 100, 128], [0, 7, 32]].map(case).into()
+    [[1, 1, 32], [2, 7, 32], [3, 32, 32], [9, 100, 128], [0, 7, 32]].map(case).into()
 }
 
 fn padded(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
@@ -99,7 +99,7 @@ fn input(random: &mut Random, stored: Scalar, [rows, cols]: [usize; 2], unit: us
 }
 
 /// Rows and columns: parts of blocks, blocks, many.
-const SHAPES: [[usize; 2]; 5] = [[1, 1], [3, 32], [5, 100], [2, 0], [2, 260]];
+const SHAPES: [[usize; 2]; 5] = [[1, 1], [3, 32], [5, 100], [2, 0], [2, 1045]];
 
 fn numbers_q8(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let (&[unit], &[x, d]) = (numbers(instance).as_slice(), scalars(instance).as_slice()) else { return Vec::new() };
@@ -165,14 +165,22 @@ fn quantised_q8(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 
 fn numbers_q4(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
-    SHAPES
-        .map(|[rows, cols]| {
-            let blocks = cols.div_ceil(32);
-            let qs = plane(&vec![9i8; rows * blocks * 16], [rows, blocks * 16]);
-            let d = Input::view(&vec![f16::ONE; rows * blocks], [rows, blocks]);
-            Case::new(format!("{rows} × {cols}"), [input(random, stored, [rows, cols], 1), qs, d])
-        })
-        .into()
+    let case = |name: String, [rows, cols]: [usize; 2], x: Input| {
+        let blocks = cols.div_ceil(32);
+        let qs = plane(&vec![9i8; rows * blocks * 16], [rows, blocks * 16]);
+        Case::new(name, [x, qs, Input::view(&vec![f16::ONE; rows * blocks], [rows, blocks])])
+    };
+    let of_shape = |shape: [usize; 2]| case(format!("{shape:?}"), shape, input(random, stored, shape, 1));
+    let mut cases: Vec<Case> = SHAPES.map(of_shape).into();
+    if stored == Scalar::F32 {
+        // −8 has a scale of 1; of two magnitudes that are the largest the one above zero counts, wherever they are.
+        let mut x: Vec<f32> = (0..6 * 32).map(|i| if i < 32 { 0.0 } else { -8.0 }).collect();
+        for (block, [one, other]) in [[0, 1], [16, 17], [0, 16], [0, 2]].into_iter().enumerate() {
+            (x[64 + 32 * block + one], x[64 + 32 * block + other]) = (16.0, -16.0);
+        }
+        cases.push(case("zeros, a scale of 1, both signs".into(), [1, 192], Input::view(&x, [1, 192])));
+    }
+    cases
 }
 
 fn quantised_q4(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
@@ -232,7 +240,7 @@ fn few(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [1, 1, 1],
         [rows + 1, 2, 520],
         [1, threads / 32 * wide + 1, 96],
-        [rows, 3, piece + 40],
+        [rows, 5, piece + 40],
         [rows, 3, 0],
         [0, 3, 32],
     ];
@@ -241,7 +249,7 @@ fn few(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let [w, d] = weights(random, [n, k], bits);
         let scales: Vec<f32> = (0..n).map(|_| scale(random).to_f32()).collect();
         let (d, scales) = scaled(d, scales, blocks == 1);
-        let y = drawn(random, stored, m * n, [m, n], [n, 1]);
+        let y = unread(stored, m * n, [m, n], [n, 1]);
         Case::new(format!("{m} × {n} × {k}"), [input(random, stored, [m, k], unit), w, d, scales, y])
     };
     shapes.map(case).into()
@@ -265,7 +273,19 @@ fn product(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 fn many(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[bits, blocks, unit] = numbers(instance).as_slice() else { return Vec::new() };
     let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
-    let shapes = [[1, 1, 32], [64, 128, 64], [65, 129, 32], [3, 5, 0], [0, 3, 32], [63, 127, 96]];
+    let shapes = [
+        [1, 1, 32],
+        [64, 128, 64],
+        [65, 129, 32],
+        [3, 5, 0],
+        [0, 3, 32],
+        [63, 127, 96],
+        // Two blocks beside one another, of rows that are or are not whole; another group of rows of blocks; many blocks of K.
+        [64, 129, 32],
+        [63, 129, 32],
+        [513, 128, 32],
+        [1, 1, 992],
+    ];
     let case = |[m, n, k]: [usize; 3]| {
         let n = n.next_multiple_of(unit);
         let [w, d] = weights(random, [n, k], bits);
@@ -273,7 +293,7 @@ fn many(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let dx: Vec<f32> = (0..m * k / 32).map(|_| scale(random).to_f32()).collect();
         let scales: Vec<f32> = (0..n).map(|_| scale(random).to_f32()).collect();
         let (d, scales) = scaled(d, scales, blocks == 1);
-        let y = drawn(random, stored, m * (n + unit), [m, n], [n + unit, 1]);
+        let y = unread(stored, m * (n + unit), [m, n], [n + unit, 1]);
         Case::new(format!("{m} × {n} × {k}"), [x, Input::view(&dx, [m, k / 32]), w, d, scales, y])
     };
     shapes.map(case).into()

@@ -51,21 +51,25 @@ fn states<const R: usize>(instance: &Instance, extents: [usize; R]) -> Input {
 
 /// What elements come to, by their places: a sum with its bound, or the largest with the first place of it.
 ///
-/// n elements are added in some order: γ(n)·Σ|x|, and where a sum is subnormal nothing is rounded.
-fn combined(instance: &Instance, elements: impl Iterator<Item = (usize, f64)> + Clone) -> (Vec<f64>, f64) {
+/// No element goes through more than `additions`, in whatever order: γ of them · Σ|x|, and where a sum is subnormal nothing is rounded.
+fn combined(
+    instance: &Instance,
+    elements: impl Iterator<Item = (usize, f64)> + Clone,
+    additions: usize,
+) -> (Vec<f64>, f64) {
     if finds(instance) {
         let best = elements.fold((f64::NEG_INFINITY, u32::MAX as usize), |best, (at, x)| {
             if x > best.0 || x == best.0 && at < best.1 { (x, at) } else { best }
         });
         return (vec![best.0, best.1 as f64], 0.0);
     }
-    let (n, size) = (elements.clone().count(), elements.clone().map(|(_, x)| x.abs()).sum::<f64>());
-    (vec![elements.map(|(_, x)| x).fold(0.0, |sum, x| sum + x)], 1.001 * gamma(n) * size + TINY)
+    let size = elements.clone().map(|(_, x)| x.abs()).sum::<f64>();
+    (vec![elements.map(|(_, x)| x).fold(0.0, |sum, x| sum + x)], 1.001 * gamma(additions) * size + TINY)
 }
 
 /// Of results, not of states: the place alone.
-fn finished(instance: &Instance, elements: impl Iterator<Item = (usize, f64)> + Clone) -> (f64, f64) {
-    let (parts, bound) = combined(instance, elements);
+fn finished(instance: &Instance, elements: impl Iterator<Item = (usize, f64)> + Clone, additions: usize) -> (f64, f64) {
+    let (parts, bound) = combined(instance, elements, additions);
     (parts.last().copied().unwrap_or(0.0), bound)
 }
 
@@ -73,7 +77,7 @@ fn row_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[threads, v, rows] = numbers(instance).as_slice() else { return Vec::new() };
     let step = threads * v;
     let shapes =
-        [[0, step], [1, 0], [rows, v], [rows + 1, step - v], [2, step], [rows, step + v], [3, 5 * step + 3 * v]];
+        [[0, step], [1, 0], [rows, v], [rows + 1, step - v], [2, step], [rows, step + v], [3, 7 * step + 3 * v]];
     let case = |[rows, cols]: [usize; 2]| {
         let x = matrix(random, instance, [rows, cols], v);
         Case::new(format!("{rows} × {cols}"), [x, results(instance, rows)])
@@ -81,17 +85,20 @@ fn row_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     shapes.map(case).into()
 }
 
+/// Of `V` sums a thread, then of those, of lanes and of warps.
 fn row_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let &[threads, v, _] = numbers(instance).as_slice() else { return Vec::new() };
     let x = inputs[0].values();
     let &[rows, cols] = inputs[0].extents() else { return Vec::new() };
-    let row = |row: usize| finished(instance, (0..cols).map(|c| (c, x[row * cols + c])));
+    let row =
+        |row: usize| finished(instance, (0..cols).map(|c| (c, x[row * cols + c])), cols.div_ceil(threads * v) + v + 8);
     let (values, bounds) = (0..rows).map(row).unzip();
     vec![Expected::new(1, values, Bound::Each(bounds))]
 }
 
 fn part_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[v] = numbers(instance).as_slice() else { return Vec::new() };
-    let shapes = [[1, 5 * v, 2 * v], [3, 300 * v, 256 * v], [2, 8 * v, 8 * v], [1, 0, v], [2, 2500 * v, 2048 * v]];
+    let shapes = [[1, 5 * v, 2 * v], [3, 300 * v, 256 * v], [2, 8 * v, 8 * v], [1, 0, v], [2, 2916 * v, 2048 * v]];
     let case = |[rows, cols, chunk]: [usize; 3]| {
         let (x, pitch) = (matrix(random, instance, [rows, cols], v), random.below(2) * cols);
         let parts = states(instance, [rows, cols.div_ceil(chunk)]);
@@ -101,14 +108,17 @@ fn part_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     shapes.map(case).into()
 }
 
+/// As of rows.
 fn part_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let &[v] = numbers(instance).as_slice() else { return Vec::new() };
     let (x, chunk, pitch) = (inputs[0].values(), inputs[1].value() as usize, inputs[2].value() as usize);
     let &[rows, cols] = inputs[0].extents() else { return Vec::new() };
     let (mut values, mut bounds) = (Vec::new(), Vec::new());
     for row in 0..rows {
         for from in (0..cols).step_by(chunk) {
             let places = from..cols.min(from + chunk);
-            let (parts, bound) = combined(instance, places.map(|c| (row * pitch + c, x[row * cols + c])));
+            let additions = places.len().div_ceil(256 * v) + v + 8;
+            let (parts, bound) = combined(instance, places.map(|c| (row * pitch + c, x[row * cols + c])), additions);
             bounds.extend(parts.iter().map(|_| bound));
             values.extend(parts);
         }
@@ -122,7 +132,7 @@ fn column_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         [1, 1, v, 1],
         [2, 9, 3 * v, 9],
         [1, 70, 33 * v, 33],
-        [1, 40, 32 * v, 64],
+        [1, 60, 32 * v, 64],
         [3, 0, 2 * v, 5],
         [1, 33, 70 * v, 32],
     ];
@@ -134,6 +144,7 @@ fn column_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     shapes.map(case).into()
 }
 
+/// Of a warp's rows, then of eight warps.
 fn column_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (x, chunk) = (inputs[0].values(), inputs[1].value() as usize);
     let &[n, rows, cols] = inputs[0].extents() else { return Vec::new() };
@@ -141,7 +152,9 @@ fn column_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     for (matrix, col) in (0..n).flat_map(|m| (0..cols).map(move |c| (m, c))) {
         for from in (0..rows).step_by(chunk) {
             let places = from..rows.min(from + chunk);
-            let (parts, bound) = combined(instance, places.map(|r| (r, x[(matrix * rows + r) * cols + col])));
+            let additions = places.len().div_ceil(8) + 8;
+            let (parts, bound) =
+                combined(instance, places.map(|r| (r, x[(matrix * rows + r) * cols + col])), additions);
             bounds.extend(parts.iter().map(|_| bound));
             values.extend(parts);
         }
@@ -165,13 +178,14 @@ fn join_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     [[1, 1], [7, 32], [9, 33], [1, 300], [3, 0], [0, 4]].map(case).into()
 }
 
+/// Of a lane's parts, then of lanes.
 fn join_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let states = inputs[0].values();
     let &[rows, parts] = inputs[0].extents() else { return Vec::new() };
     let row = |row: usize| {
         let of_row = (row * parts..(row + 1) * parts)
             .map(|i| if finds(instance) { (states[2 * i + 1] as usize, states[2 * i]) } else { (i, states[i]) });
-        finished(instance, of_row)
+        finished(instance, of_row, parts.div_ceil(32) + 5)
     };
     let (values, bounds) = (0..rows).map(row).unzip();
     vec![Expected::new(2, values, Bound::Each(bounds))]

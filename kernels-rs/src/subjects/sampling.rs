@@ -99,7 +99,7 @@ fn parts_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let up = |n: usize| n.next_multiple_of(wide);
     let noisy = is_noisy(instance);
     let mut all = Vec::new();
-    for [rows, cols, count] in [[1, up(1), 1], [3, up(1500), 2], [2, up(37), 3], [2, 0, 2], [0, up(5), 1]] {
+    for [rows, cols, count] in [[1, up(1), 1], [3, up(1500), 2], [2, up(37), 3], [2, 64, 4], [2, 0, 2], [0, up(5), 1]] {
         // Again, until the best is so by more than roundings are.
         for _ in 0..100 {
             let case = parts_case(instance, random, [rows, cols, count], wide);
@@ -116,6 +116,12 @@ fn parts_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             (0..6 * 44).map(|i| if i < 2 * 44 { special[i / 44] } else { special[random.below(6)] }).collect();
         case.inputs[0] = Input::view(&x, [6, 44]);
         all.push(Case::new("NaNs, infinities and zeros", case.inputs));
+        // In what the last thread takes, and in what the first and the last take next.
+        let (best, cols) = ([1023, 1024, 1027, 2047, 2048], 2052);
+        let mut case = parts_case(instance, random, [best.len(), cols, 1], wide);
+        let x: Vec<f32> = (0..best.len() * cols).map(|i| if i % cols == best[i / cols] { 2.0 } else { -1.0 }).collect();
+        case.inputs[0] = Input::view(&x, [best.len(), cols]);
+        all.push(Case::new("more than at once", case.inputs));
     }
     all
 }
@@ -142,8 +148,22 @@ fn parts_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 
 fn combine_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
     let one = |[rows, parts]: [usize; 2]| {
-        let scores: Vec<f32> =
-            (0..rows * parts).map(|_| [0.5, -1.0, 2.0, f32::NEG_INFINITY][random.below(4)]).collect();
+        // Neighbours, zeros of both signs, what is below all.
+        let some = [
+            [-1.0, (-1f32).next_down()],
+            [-1.0, 0.5],
+            [0.5, 0.5f32.next_up()],
+            [2.0, 2f32.next_up()],
+            [1e-10, 2e-10],
+            [-0.0, 0.0],
+            [f32::NAN, f32::NEG_INFINITY],
+            [f32::NAN, f32::NAN],
+        ];
+        let mut scores: Vec<f32> = (0..rows * parts).map(|i| some[i / parts % 8][random.below(2)]).collect();
+        // In the last lane, and behind it.
+        for (row, at) in (0..rows).map(|row| (row, 31 + row % 2)).filter(|(row, at)| row % 9 > 6 && *at < parts) {
+            scores[row * parts + at] = 5.0;
+        }
         let columns: Vec<u32> = (0..rows * parts).map(|i| (i % parts * 1000 + random.below(1000)) as u32).collect();
         let inputs = [
             Input::view(&scores, [rows, parts]),
@@ -159,8 +179,10 @@ fn combine_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (scores, columns) = (inputs[0].values(), inputs[1].values());
     let parts = inputs[0].extents()[1];
     let best = |(scores, columns): (&[f64], &[f64])| {
-        let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        scores.iter().zip(columns).filter(|(score, _)| **score == top).map(|(_, c)| *c).fold(f64::INFINITY, f64::min)
+        let order = |score: f64| if score.is_nan() { f64::NEG_INFINITY } else { score.max(f64::MIN) };
+        let top = scores.iter().copied().map(order).fold(f64::NEG_INFINITY, f64::max);
+        let of_top = scores.iter().zip(columns).filter(|(score, _)| order(**score) == top);
+        of_top.map(|(_, c)| *c).fold(f64::INFINITY, f64::min)
     };
     vec![Expected::exact(2, scores.chunks(parts).zip(columns.chunks(parts)).map(best))]
 }

@@ -22,8 +22,8 @@ fn matrix(random: &mut Random, instance: &Instance, [rows, cols]: [usize; 2], un
 }
 
 /// Rows, columns, elements of a part.
-fn shapes(v: usize) -> [[usize; 3]; 6] {
-    [[1, v, 4], [3, 37 * v, 512], [2, 130 * v, 60 * v], [1, 4096, 4096], [1, 4096 + v, 8192], [2, 0, 4]]
+fn shapes(v: usize) -> [[usize; 3]; 7] {
+    [[1, v, 4], [3, 37 * v, 512], [2, 130 * v, 60 * v], [3, 64, 32], [1, 4096, 4096], [1, 4096 + v, 8192], [2, 0, 4]]
 }
 
 fn scan_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
@@ -31,7 +31,8 @@ fn scan_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let case = |[rows, cols, chunk]: [usize; 3]| {
         let chunk = chunk.next_multiple_of(4);
         let parts = cols.div_ceil(chunk);
-        let starts = if parts > 1 { [rows, parts] } else { [0, 0] };
+        // None has no rows, or no columns.
+        let starts = if parts > 1 { [rows, parts] } else { [[0, parts], [rows, 0]][cols / 4 % 2] };
         let inputs = [
             matrix(random, instance, [rows, cols], v),
             Input::scalar(chunk),

@@ -42,6 +42,20 @@ pub(super) fn drawn<const R: usize>(
     }
 }
 
+/// What must be written and not read: NaNs stored as `stored`.
+pub(super) fn unread<const R: usize>(
+    stored: Scalar,
+    elements: usize,
+    extents: [usize; R],
+    strides: [usize; R],
+) -> Input {
+    match stored {
+        Scalar::F16 => Input::strided(&vec![f16::NAN; elements], extents, strides),
+        Scalar::Bf16 => Input::strided(&vec![bf16::NAN; elements], extents, strides),
+        _ => Input::strided(&vec![f32::NAN; elements], extents, strides),
+    }
+}
+
 /// What the last rounding adds, to what is stored, of a value that is off by `off` already.
 pub(super) fn at_rest(stored: Scalar, value: f64, off: f64) -> f64 {
     match stored {
