@@ -15,8 +15,12 @@
 //! MUTANTS=last UPDATE=1 cargo test --release -p tests --test mutation     the page of what came of them when all were last tried
 //! ```
 
+mod bounds;
 mod equivalent;
+mod form;
+mod linear;
 mod mutate;
+mod needed;
 mod normal;
 mod observed;
 mod page;
@@ -230,6 +234,7 @@ fn named(bench: &Bench, instance: &str) -> Vec<(Name, Mutation)> {
         })
         .collect();
     let last = |name: &Name| counts.get(&(name.site.clone(), name.change.clone())).copied();
+    if let Ok(only) = std::env::var("MUTDEBUG") { return all.into_iter().filter(|(name, _)| name.to_string().ends_with(&only)).collect(); } // DEBUG
     all.into_iter().filter(|(name, _)| name.number == 1 || Some(name.number) == last(name)).collect()
 }
 

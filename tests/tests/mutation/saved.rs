@@ -11,7 +11,6 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-const PROOFS: [Proof; 4] = [Proof::Ptx, Proof::Launch, Proof::Numbers, Proof::Stores];
 const ORDERS: [Ordering; 3] = [Ordering::Less, Ordering::Equal, Ordering::Greater];
 
 fn path(instance: &str) -> PathBuf {
@@ -62,7 +61,7 @@ fn of_fate(fate: Fate) -> Value {
         Fate::Caught(Caught::Verifier) => json!(["verifier"]),
         Fate::Caught(Caught::Reference) => json!(["reference"]),
         Fate::Caught(Caught::Order) => json!(["order"]),
-        Fate::Same(proof) => json!(["same", PROOFS.iter().position(|p| *p == proof)]),
+        Fate::Same(proof) => json!(["same", Proof::ALL.iter().position(|p| *p == proof)]),
         Fate::Survives(Beside { work, bits }) => {
             json!(["survives", ORDERS.iter().position(|o| *o == work), bits])
         }
@@ -76,7 +75,7 @@ fn fate(value: &Value) -> Option<Fate> {
         "verifier" => Fate::Caught(Caught::Verifier),
         "reference" => Fate::Caught(Caught::Reference),
         "order" => Fate::Caught(Caught::Order),
-        "same" => Fate::Same(*PROOFS.get(at(1)?)?),
+        "same" => Fate::Same(*Proof::ALL.get(at(1)?)?),
         "survives" => Fate::Survives(Beside { work: *ORDERS.get(at(1)?)?, bits: value[2].as_bool()? }),
         _ => return None,
     })
