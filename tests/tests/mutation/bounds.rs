@@ -295,6 +295,14 @@ impl Decider<'_> {
                     self.changed = true;
                 }
             }
+            // One of two of which the one is never beyond the other.
+            Op::Binary(operator @ (Binary::Min | Binary::Max), a, b) if self.is_usize(*a) => {
+                let (operator, a, b) = (*operator, *a, *b);
+                if let Some(first) = self.decided(if operator == Binary::Min { Comparison::Le } else { Comparison::Ge }, a, b) {
+                    inst.op = Op::Select { condition: self.outcomes[usize::from(first)], yes: a, no: b };
+                    self.changed = true;
+                }
+            }
             Op::If { condition, then, otherwise } => {
                 for (side, holds) in [(&mut *then, true), (&mut *otherwise, false)] {
                     let kept = self.here.len();

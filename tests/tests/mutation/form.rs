@@ -262,6 +262,16 @@ impl Forms {
             // By one, or of zero: floats are told by their type.
             Op::Binary(Binary::Div, a, b) if is_integer(ty) && constant(b) == Some(1) => return a.0,
             Op::Binary(Binary::Rem, _, b) if is_integer(ty) && constant(b) == Some(1) => return self.of_constant(ty, 0),
+            // (a − b)² = (b − a)², as rounding is the same for either sign.
+            Op::Binary(Binary::Mul, a, b) | Op::MulAdd(a, b, _) if a == b && !is_integer(ty) => {
+                let difference = self.made.get(&a.0).cloned();
+                if let Some((Op::Binary(Binary::Sub, x, y), of)) = difference
+                    && x > y
+                {
+                    let turned = Value(self.computed(Op::Binary(Binary::Sub, y, x), of, false));
+                    (*a, *b) = (turned, turned);
+                }
+            }
             Op::Binary(operator, a, b) => {
                 if operator.commutes() && a > b {
                     std::mem::swap(a, b);

@@ -12,7 +12,7 @@
 
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{
-    Binary, Inst, Kernel, Label, Location, Op, Place, Region, Type, Unary, Value, Values,
+    Binary, Comparison, Inst, Kernel, Label, Location, Op, Place, Region, Type, Unary, Value, Values,
 };
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -27,6 +27,7 @@ pub fn needed(kernel: &mut Kernel) -> bool {
         made_of: HashMap::new(),
         loops: HashMap::new(),
         zeros: HashSet::new(),
+        less: HashMap::new(),
         next: 0,
     };
     needs.define(kernel, &kernel.body);
@@ -76,6 +77,8 @@ struct Needs {
     loops: HashMap<Label, Carried>,
     /// Constants of zero.
     zeros: HashSet<Value>,
+    /// By two values: comparisons of whether the first is less.
+    less: HashMap<(Value, Value), Vec<Value>>,
     next: u32,
 }
 
@@ -127,6 +130,10 @@ impl Needs {
             inst.results.iter().for_each(|v| define(self, v));
             if inst.op == Op::Constant(0) {
                 self.zeros.extend(&inst.results);
+            }
+            if let Op::Compare(comparison @ (Comparison::Lt | Comparison::Gt), a, b) = inst.op {
+                let pair = if comparison == Comparison::Lt { (a, b) } else { (b, a) };
+                self.less.entry(pair).or_default().extend(&inst.results);
             }
             let made = match inst.op {
                 // Integers are not what holds or does not.
@@ -297,13 +304,20 @@ impl Needs {
     fn turns(&mut self, inst: &Inst, here: &Truths) {
         let Some((label, carried)) = Carried::of(&inst.op, &inst.results) else { return };
         self.loops.insert(label, carried.clone());
+        // Where a loop is entered its start is below its end.
+        let mut inside = here.clone();
+        if let Op::For(l) = &inst.op {
+            for entered in self.less.get(&(l.start, l.end)).cloned().unwrap_or_default() {
+                self.add(&mut inside, entered, true);
+            }
+        }
         loop {
             let asked = |needs: &Needs| {
                 carried.parameters.iter().filter(|v| needs.asked[v.0 as usize].is_some()).count()
             };
             let before = asked(self);
             for inner in inst.op.regions() {
-                self.region(inner, here, End::Turn(label));
+                self.region(inner, &inside, End::Turn(label));
             }
             if asked(self) == before {
                 break;
