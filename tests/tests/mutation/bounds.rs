@@ -13,9 +13,7 @@ use super::linear::{Polynomial, Variable, impossible};
 use super::promised::{Extent, Promised, Reader, extent_of};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::{Expr, ExprKind, Intrinsic, Monomorphic};
-use kernel_dsl::compiler::ir::{
-    Binary, Comparison, Inst, Kernel, Location, Op, Region, Special, Type, Unary, Value,
-};
+use kernel_dsl::compiler::ir::{Binary, Comparison, Inst, Kernel, Location, Op, Region, Special, Type, Unary, Value};
 use std::collections::{BTreeSet, HashMap};
 
 /// What a variable stands for.
@@ -298,7 +296,9 @@ impl Decider<'_> {
             // One of two of which the one is never beyond the other.
             Op::Binary(operator @ (Binary::Min | Binary::Max), a, b) if self.is_usize(*a) => {
                 let (operator, a, b) = (*operator, *a, *b);
-                if let Some(first) = self.decided(if operator == Binary::Min { Comparison::Le } else { Comparison::Ge }, a, b) {
+                if let Some(first) =
+                    self.decided(if operator == Binary::Min { Comparison::Le } else { Comparison::Ge }, a, b)
+                {
                     inst.op = Op::Select { condition: self.outcomes[usize::from(first)], yes: a, no: b };
                     self.changed = true;
                 }
@@ -384,9 +384,7 @@ impl Decider<'_> {
                 (Binary::Shr | Binary::WrappingShr, n) => {
                     n.filter(|n| *n < 32).and_then(|n| self.by(Binary::Div, *a, 1 << n))
                 }
-                (Binary::And, n) => {
-                    n.filter(|n| (n + 1) & n == 0).and_then(|n| self.by(Binary::Rem, *a, n + 1))
-                }
+                (Binary::And, n) => n.filter(|n| (n + 1) & n == 0).and_then(|n| self.by(Binary::Rem, *a, n + 1)),
                 _ => {
                     let (a, b) = (self.number(*a), self.number(*b));
                     self.bounds.binary(*operator, &a, &b)

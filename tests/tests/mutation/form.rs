@@ -44,13 +44,25 @@ impl Forms {
         let by: HashMap<u32, &String> = self.known.iter().map(|(k, v)| (*v, k)).collect();
         let mut seen = std::collections::BTreeSet::new();
         let mut out = String::new();
-        for n in form { out += &format!("{}\n", by[n]); }
+        for n in form {
+            out += &format!("{}\n", by[n]);
+        }
         let mut left: Vec<u32> = form.clone();
         while let Some(n) = left.pop() {
-            if !seen.insert(n) { continue; }
-            for part in by[&n].split(|c: char| !c.is_ascii_digit()) { if let Ok(m) = part.parse::<u32>() { if by.contains_key(&m) { left.push(m); } } }
+            if !seen.insert(n) {
+                continue;
+            }
+            for part in by[&n].split(|c: char| !c.is_ascii_digit()) {
+                if let Ok(m) = part.parse::<u32>() {
+                    if by.contains_key(&m) {
+                        left.push(m);
+                    }
+                }
+            }
         }
-        for n in seen { out += &format!("{n} = {}\n", by[&n]); }
+        for n in seen {
+            out += &format!("{n} = {}\n", by[&n]);
+        }
         out
     }
 
@@ -71,7 +83,8 @@ impl Forms {
 
     /// What a kernel does.
     pub fn of(&mut self, kernel: &Kernel) -> Form {
-        let mut reader = Reader { forms: self, kernel, names: HashMap::new(), labels: HashMap::new(), form: Vec::new() };
+        let mut reader =
+            Reader { forms: self, kernel, names: HashMap::new(), labels: HashMap::new(), form: Vec::new() };
         reader.region(&kernel.body);
         reader.form
     }
@@ -96,7 +109,9 @@ impl Forms {
         if sum.terms.is_empty() {
             return self.of_constant(Type::Scalar(ty), sum.constant);
         }
-        if let (Some((name, 1)), 1, 0) = (sum.terms.first_key_value().map(|(n, f)| (*n, *f)), sum.terms.len(), sum.constant) {
+        if let (Some((name, 1)), 1, 0) =
+            (sum.terms.first_key_value().map(|(n, f)| (*n, *f)), sum.terms.len(), sum.constant)
+        {
             return name;
         }
         let name = self.name(format!("{ty:?} {:?} + {}", sum.terms, sum.constant));
@@ -261,7 +276,9 @@ impl Forms {
             Op::Constant(bits) => return self.of_constant(ty, *bits),
             // By one, or of zero: floats are told by their type.
             Op::Binary(Binary::Div, a, b) if is_integer(ty) && constant(b) == Some(1) => return a.0,
-            Op::Binary(Binary::Rem, _, b) if is_integer(ty) && constant(b) == Some(1) => return self.of_constant(ty, 0),
+            Op::Binary(Binary::Rem, _, b) if is_integer(ty) && constant(b) == Some(1) => {
+                return self.of_constant(ty, 0);
+            }
             // (a − b)² = (b − a)², as rounding is the same for either sign.
             Op::Binary(Binary::Mul, a, b) | Op::MulAdd(a, b, _) if a == b && !is_integer(ty) => {
                 let difference = self.made.get(&a.0).cloned();

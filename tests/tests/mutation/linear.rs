@@ -191,3 +191,52 @@ fn eliminated(all: Vec<Polynomial>) -> bool {
         all = rest;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Polynomial, impossible};
+
+    fn of(n: i128, terms: &[(i128, &[u32])]) -> Polynomial {
+        terms.iter().fold(Polynomial::constant(n), |sum, (factor, variables)| {
+            let one = Polynomial::constant(*factor);
+            let product = variables.iter().fold(one, |p, v| p.times(&Polynomial::variable(*v)).expect("few terms"));
+            sum.plus(&product, 1)
+        })
+    }
+
+    #[test]
+    fn what_no_numbers_keep_is_impossible() {
+        // x ≥ 5, and x ≤ 4.
+        assert!(impossible(&[of(-5, &[(1, &[0])])], &[of(4, &[(-1, &[0])])]));
+        // 4x ≤ 4y + 3, and x > y: among integers alone.
+        assert!(impossible(&[of(3, &[(4, &[1]), (-4, &[0])])], &[of(-1, &[(1, &[0]), (-1, &[1])])]));
+        // q · n ≤ a < m · n, and q ≥ m.
+        let known = [of(0, &[(1, &[3]), (-1, &[0, 1])]), of(-1, &[(1, &[1, 2]), (-1, &[3])])];
+        assert!(impossible(&known, &[of(0, &[(1, &[0]), (-1, &[2])])]));
+    }
+
+    #[test]
+    fn what_some_numbers_keep_is_not() {
+        let known = [of(0, &[(1, &[3]), (-1, &[0, 1])]), of(0, &[(1, &[1, 2]), (-1, &[3])])];
+        // q · n ≤ a ≤ m · n: q may be m.
+        assert!(!impossible(&known, &[of(0, &[(1, &[0]), (-1, &[2])])]));
+        // All of it for every choice of small numbers: where nothing is said to be possible, nothing is.
+        let lines: Vec<Polynomial> =
+            (-2..=2).flat_map(|a| (-2..=2).map(move |b| of(-1, &[(a, &[0]), (b, &[1])]))).collect();
+        for (i, p) in lines.iter().enumerate() {
+            for q in &lines[..i] {
+                for r in &lines[..i] {
+                    let holds = |p: &Polynomial, x: i128, y: i128| {
+                        let p = p.with(0, &Polynomial::constant(x)).and_then(|p| p.with(1, &Polynomial::constant(y)));
+                        p.and_then(|p| p.number()).is_some_and(|n| n >= 0)
+                    };
+                    let found = (0..8).any(|x| (0..8).any(|y| [p, q, r].into_iter().all(|p| holds(p, x, y))));
+                    assert!(
+                        !(found && impossible(&[p.clone(), q.clone()], std::slice::from_ref(r))),
+                        "{p:?} {q:?} {r:?}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -24,6 +24,7 @@ mod needed;
 mod normal;
 mod observed;
 mod page;
+mod pairs;
 mod promised;
 mod proof;
 mod saved;
@@ -97,6 +98,8 @@ impl Wish {
 /// What came of the mutants of an instance that were tried.
 struct Row {
     instance: String,
+    /// The module of its kernel, without those that lie deeper.
+    module: String,
     /// All there are.
     mutants: usize,
     tried: Vec<Tried>,
@@ -234,8 +237,15 @@ fn named(bench: &Bench, instance: &str) -> Vec<(Name, Mutation)> {
         })
         .collect();
     let last = |name: &Name| counts.get(&(name.site.clone(), name.change.clone())).copied();
-    if let Ok(only) = std::env::var("MUTDEBUG") { return all.into_iter().filter(|(name, _)| name.to_string().ends_with(&only)).collect(); } // DEBUG
+    if let Ok(only) = std::env::var("MUTDEBUG") {
+        return all.into_iter().filter(|(name, _)| name.to_string().ends_with(&only)).collect();
+    } // DEBUG
     all.into_iter().filter(|(name, _)| name.number == 1 || Some(name.number) == last(name)).collect()
+}
+
+/// `kernels_rs::gemm` of what lies in `kernels_rs::gemm::tiled`.
+fn module(artifact: &Artifact) -> String {
+    artifact.module.split("::").take(2).collect::<Vec<_>>().join("::")
 }
 
 fn row(
@@ -248,7 +258,7 @@ fn row(
     if matches!(wish, Wish::Last) {
         let (_, kernel) = lowered(artifact, instance);
         let instance = instance.name(artifact.name);
-        return saved::load(&kernel, &instance).unwrap_or_else(|| {
+        return saved::load(&kernel, &instance, module(artifact)).unwrap_or_else(|| {
             panic!("{instance} is not what was last tried: MUTANTS={} tries it", artifact.name);
         });
     }
@@ -264,7 +274,7 @@ fn row(
         tried
     };
     let tried = all.into_iter().step_by(step).map(one).collect();
-    let row = Row { instance, mutants, tried };
+    let row = Row { instance, module: module(artifact), mutants, tried };
     if wish.is_whole(&row.instance) {
         saved::save(&bench.kernel, &row);
     }

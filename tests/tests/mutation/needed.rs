@@ -312,9 +312,8 @@ impl Needs {
             }
         }
         loop {
-            let asked = |needs: &Needs| {
-                carried.parameters.iter().filter(|v| needs.asked[v.0 as usize].is_some()).count()
-            };
+            let asked =
+                |needs: &Needs| carried.parameters.iter().filter(|v| needs.asked[v.0 as usize].is_some()).count();
             let before = asked(self);
             for inner in inst.op.regions() {
                 self.region(inner, &inside, End::Turn(label));
@@ -376,7 +375,10 @@ impl Rewriter<'_> {
             let results = inst.results.clone();
             match &mut inst.op {
                 Op::Select { condition, yes, no } => {
-                    let picked = match (self.is_where(results[0], *condition, true), self.is_where(results[0], *condition, false)) {
+                    let picked = match (
+                        self.is_where(results[0], *condition, true),
+                        self.is_where(results[0], *condition, false),
+                    ) {
                         (true, false) => Some(*yes),
                         (false, true) => Some(*no),
                         _ => None,

@@ -34,7 +34,8 @@ pub enum Proof {
 
 impl Proof {
     /// All of them, those that take the least first.
-    pub const ALL: [Proof; 6] = [Proof::Ptx, Proof::Launch, Proof::Numbers, Proof::Stores, Proof::Needed, Proof::Bounds];
+    pub const ALL: [Proof; 6] =
+        [Proof::Ptx, Proof::Launch, Proof::Numbers, Proof::Stores, Proof::Needed, Proof::Bounds];
 }
 
 impl fmt::Display for Proof {
@@ -71,7 +72,9 @@ impl Prover {
         let plain = prover.plain(kernel);
         let of = |proof: Proof| (proof, plain.as_ref().and_then(|plain| prover.form(plain, proof)));
         prover.own = Proof::ALL[1..].iter().map(|proof| of(*proof)).collect();
-        if std::env::var_os("MUTDEBUG").is_some() { prover.dump(kernel); } // DEBUG
+        if std::env::var_os("MUTDEBUG").is_some() {
+            prover.dump(kernel);
+        } // DEBUG
         prover.forms.borrow_mut().keep();
         prover
     }
@@ -84,7 +87,9 @@ impl Prover {
         let plain = self.plain(mutant)?;
         let same = |(proof, own): &&(Proof, Option<Form>)| own.is_some() && *own == self.form(&plain, *proof);
         let proof = self.own.iter().find(same).map(|(proof, _)| *proof);
-        if std::env::var_os("MUTDEBUG").is_some() { self.dump(mutant); } // DEBUG
+        if std::env::var_os("MUTDEBUG").is_some() {
+            self.dump(mutant);
+        } // DEBUG
         self.forms.borrow_mut().forget();
         proof
     }
@@ -96,7 +101,9 @@ impl Prover {
         let plain = self.plain(mutant).unwrap();
         std::fs::write(format!("/tmp/mutproof/{n}.plain"), plain.to_string()).unwrap();
         let decided = asked(self.decided(plain).unwrap()).unwrap();
-        let last = asked(normal(&asked(self.decided(decided).unwrap()).unwrap(), &mut self.names.borrow_mut(), Depth::Stores)).unwrap();
+        let last =
+            asked(normal(&asked(self.decided(decided).unwrap()).unwrap(), &mut self.names.borrow_mut(), Depth::Stores))
+                .unwrap();
         let form = self.forms.borrow_mut().of(&last);
         std::fs::write(format!("/tmp/mutproof/{n}.last"), last.to_string()).unwrap();
         std::fs::write(format!("/tmp/mutproof/{n}.form"), self.forms.borrow().show(&form)).unwrap();

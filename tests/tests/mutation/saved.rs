@@ -40,7 +40,7 @@ pub fn save(kernel: &Kernel, row: &Row) {
 }
 
 /// What was kept of the instance, if its kernel is still the same.
-pub fn load(kernel: &Kernel, instance: &str) -> Option<Row> {
+pub fn load(kernel: &Kernel, instance: &str, module: String) -> Option<Row> {
     let all: Value = serde_json::from_str(&fs::read_to_string(path(instance)).ok()?).ok()?;
     if all["kernel"].as_u64() != Some(mark(kernel)) {
         return None;
@@ -52,7 +52,7 @@ pub fn load(kernel: &Kernel, instance: &str) -> Option<Row> {
         Some(Tried { name, kind: Kind::ALL.get(of[3].as_u64()? as usize)?.0, fate: fate(&of[4])? })
     };
     let tried = all["tried"].as_array()?.iter().map(one).collect::<Option<_>>()?;
-    Some(Row { instance: instance.into(), mutants: all["mutants"].as_u64()? as usize, tried })
+    Some(Row { instance: instance.into(), module, mutants: all["mutants"].as_u64()? as usize, tried })
 }
 
 fn of_fate(fate: Fate) -> Value {
