@@ -40,6 +40,8 @@ pub struct Bounds {
     known: Vec<Polynomial>,
     /// What a variable is known by: each is ≥ 0 where what it stands for is asked for.
     of: HashMap<Variable, Vec<Polynomial>>,
+    /// What a quotient, or the lesser or larger of two, is made of.
+    made: HashMap<Variable, [Polynomial; 2]>,
     /// What is the one or the other.
     either: HashMap<Variable, (Value, Value, Value)>,
     /// Blocks along each axis.
@@ -80,6 +82,22 @@ impl Bounds {
         }
     }
 
+    fn make(&mut self, variable: &Polynomial, of: [&Polynomial; 2]) {
+        for variable in variable.variables() {
+            self.made.insert(variable, of.map(Clone::clone));
+        }
+    }
+
+    /// Whether a number is what its variables say even where nobody asks for it: all that is divided in it, or chosen from, has not
+    /// wrapped, as somebody asks for those; sums and products may have, and are what they say modulo 2ⁿ.
+    fn is_plain(&self, number: &Polynomial, asked: &[Polynomial]) -> bool {
+        number.variables().into_iter().all(|variable| {
+            let of = self.made.get(&variable).into_iter().flatten();
+            !self.either.contains_key(&variable)
+                && of.into_iter().all(|p| (p.is_variable_or_number() || asked.contains(p)) && self.is_plain(p, asked))
+        })
+    }
+
     /// What is known of the variables of these, and of the variables that these are made of. What is made of a variable says nothing of
     /// it: that may be computed where nobody asks for it, of what has wrapped.
     fn known_of(&self, asked: &[Polynomial]) -> Vec<Polynomial> {
@@ -104,6 +122,7 @@ impl Bounds {
             _ => self.variable(Of::Quotient(format!("{a:?} / {b:?}"))),
         };
         if new {
+            self.make(&quotient, [a, b]);
             let product = quotient.times(b)?;
             self.at_least(&quotient, a, &product);
             self.at_least(&quotient, &product.plus(b, 1).plus(&Polynomial::constant(1), -1), a);
@@ -128,6 +147,7 @@ impl Bounds {
         let name = format!("{a:?}, {b:?}");
         let least = operator == Binary::Min;
         let (extreme, new) = self.variable(if least { Of::Least(name) } else { Of::Most(name) });
+        self.make(&extreme, [a, b]);
         for of in [a, b].into_iter().filter(|_| new) {
             if least { self.at_least(&extreme, of, &extreme) } else { self.at_least(&extreme, &extreme, of) }
         }
@@ -202,6 +222,7 @@ impl Bounds {
             numbers: HashMap::new(),
             truths: HashMap::new(),
             here: Vec::new(),
+            asked: Vec::new(),
             changed: false,
         };
         decider.region(&mut body);
@@ -262,6 +283,8 @@ struct Decider<'a> {
     truths: HashMap<Value, Truth>,
     /// What holds here; each is ≥ 0.
     here: Vec<Polynomial>,
+    /// What is compared to come here.
+    asked: Vec<Polynomial>,
     changed: bool,
 }
 
@@ -270,11 +293,11 @@ const SPLITS: usize = 3;
 
 impl Decider<'_> {
     fn region(&mut self, region: &mut Region) {
-        let kept = self.here.len();
+        let kept = (self.here.len(), self.asked.len());
         for inst in &mut region.insts {
             self.inst(inst);
         }
-        self.here.truncate(kept);
+        self.leave(kept);
     }
 
     fn inst(&mut self, inst: &mut Inst) {
@@ -303,12 +326,21 @@ impl Decider<'_> {
                     self.changed = true;
                 }
             }
+            // One that is the other where it is chosen: then it always is the other.
+            Op::Select { condition, yes, no } if self.is_usize(*yes) && self.truths.contains_key(condition) => {
+                let (chosen, yes, no) = (*condition, *yes, *no);
+                let other = [true, false].into_iter().find(|holds| self.equal_where(chosen, *holds, yes, no));
+                if let Some(holds) = other.filter(|_| !self.outcomes.contains(&chosen)) {
+                    *condition = self.outcomes[usize::from(!holds)];
+                    self.changed = true;
+                }
+            }
             Op::If { condition, then, otherwise } => {
                 for (side, holds) in [(&mut *then, true), (&mut *otherwise, false)] {
-                    let kept = self.here.len();
+                    let kept = (self.here.len(), self.asked.len());
                     self.assume(*condition, holds);
                     self.region(side);
-                    self.here.truncate(kept);
+                    self.leave(kept);
                 }
                 // What follows a side that leaves stands where the other was taken.
                 if leaves(then) != leaves(otherwise) {
@@ -316,7 +348,7 @@ impl Decider<'_> {
                 }
             }
             Op::For(l) => {
-                let kept = self.here.len();
+                let kept = (self.here.len(), self.asked.len());
                 if let Some(index) = l.body.parameters.first().copied().filter(|index| self.is_usize(*index)) {
                     let (start, end, step) = (self.number(l.start), self.number(l.end), self.number(l.step));
                     let turn = self.bounds.variable(Of::Value(index)).0;
@@ -324,10 +356,11 @@ impl Decider<'_> {
                     self.here.push(at.plus(&start, -1));
                     self.here.extend(facts(Comparison::Lt, &at, &end));
                     self.here.extend(facts(Comparison::Ge, &step, &Polynomial::constant(1)));
+                    self.asked.extend([at.clone(), end]);
                     self.numbers.insert(index, at);
                 }
                 self.region(&mut l.body);
-                self.here.truncate(kept);
+                self.leave(kept);
             }
             op => op.regions_mut().into_iter().for_each(|inner| self.region(inner)),
         }
@@ -443,6 +476,29 @@ impl Decider<'_> {
         let mut found = Vec::new();
         self.meaning(condition, holds, &mut found);
         self.here.extend(found);
+        self.compared(condition, holds);
+    }
+
+    /// Learns what is compared where a truth value is `holds`.
+    fn compared(&mut self, condition: Value, holds: bool) {
+        match (self.truths.get(&condition).copied(), holds) {
+            (Some(Truth::Compare(_, a, b)), _) => {
+                let both = [self.number(a), self.number(b)];
+                self.asked.extend(both);
+            }
+            (Some(Truth::And(a, b)), true) | (Some(Truth::Or(a, b)), false) => {
+                self.compared(a, holds);
+                self.compared(b, holds);
+            }
+            (Some(Truth::Not(a)), _) => self.compared(a, !holds),
+            _ => {}
+        }
+    }
+
+    /// Forgets what holds in a region.
+    fn leave(&mut self, (here, asked): (usize, usize)) {
+        self.here.truncate(here);
+        self.asked.truncate(asked);
     }
 
     /// What follows where a truth value is `holds`; each is ≥ 0.
@@ -500,6 +556,22 @@ impl Decider<'_> {
             _ => self.possibly(comparison, &a, &b).is_none(),
         };
         [true, false].into_iter().find(|holds| never(if *holds { opposite(comparison) } else { comparison }))
+    }
+
+    /// Whether two are equal wherever a condition does, or does not, hold.
+    fn equal_where(&mut self, condition: Value, holds: bool, a: Value, b: Value) -> bool {
+        let (a, b) = (self.number(a), self.number(b));
+        let chosen = if holds { &a } else { &b };
+        let other = if holds { &b } else { &a };
+        let asked = [&self.asked[..], std::slice::from_ref(chosen)].concat();
+        if !self.bounds.is_plain(other, &asked) {
+            return false;
+        }
+        [Comparison::Lt, Comparison::Gt].into_iter().all(|comparison| {
+            let mut asked = facts(comparison, &a, &b);
+            self.meaning(condition, holds, &mut asked);
+            self.never(&asked, SPLITS)
+        })
     }
 
     /// Where both are never equal.

@@ -55,6 +55,12 @@ impl Polynomial {
         }
     }
 
+    /// Whether it is a variable alone, or a number.
+    pub fn is_variable_or_number(&self) -> bool {
+        self.number().is_some()
+            || self.0.iter().all(|(monomial, factor)| monomial.len() == 1 && *factor == 1) && self.0.len() == 1
+    }
+
     /// self + factor · other.
     pub fn plus(&self, other: &Polynomial, factor: i128) -> Polynomial {
         let mut sum = self.clone();
@@ -75,6 +81,18 @@ impl Polynomial {
             }
         }
         (product.0.len() <= TERMS && product.0.keys().all(|monomial| monomial.len() <= 4)).then_some(product)
+    }
+
+    /// Of n · product ≥ m, both one or more: that each variable of the product is.
+    fn factors_of_one_or_more(&self) -> Vec<Polynomial> {
+        let mut monomials = self.monomials();
+        match (monomials.next(), monomials.next()) {
+            (Some(only), None) if self.factor(only) > 0 && self.factor(&Monomial::new()) < 0 => {
+                let one = Polynomial::constant(-1);
+                only.iter().map(|variable| one.plus(&Polynomial::variable(*variable), 1)).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// Its products, but for the constant.
@@ -124,6 +142,8 @@ fn gcd(a: u128, b: u128) -> u128 {
 
 /// Whether not all of these can be ≥ 0. `asked` are those that the question is of: of the others what has to do with them counts.
 pub fn impossible(known: &[Polynomial], asked: &[Polynomial]) -> bool {
+    // Where a product is one or more each of its factors is.
+    let asked = &[asked.to_vec(), asked.iter().flat_map(Polynomial::factors_of_one_or_more).collect()].concat()[..];
     let mut all: Vec<Polynomial> = asked.to_vec();
     let mut near: BTreeSet<Variable> = asked.iter().flat_map(Polynomial::variables).collect();
     let mut left: Vec<&Polynomial> = known.iter().filter(|p| !asked.contains(p)).collect();

@@ -322,15 +322,21 @@ impl Needs {
                 break;
             }
         }
-        let inits = match &inst.op {
+        match &inst.op {
             Op::For(l) => {
                 [l.start, l.end, l.step].into_iter().for_each(|v| self.ask(v, here));
-                l.inits.clone()
+                // What the loop gives is what it is handed, where it is not entered.
+                for ((init, parameter), result) in l.inits.iter().zip(&carried.parameters).zip(&carried.results) {
+                    match [result, parameter].map(|of| self.asked[of.0 as usize].is_some()) {
+                        [true, _] => self.ask(*init, here),
+                        [false, true] => self.ask(*init, &inside),
+                        [false, false] => {}
+                    }
+                }
             }
-            Op::Loop { inits, .. } => inits.clone(),
-            _ => Values::new(),
-        };
-        self.hand_on(label, &inits, false, here);
+            Op::Loop { inits, .. } => self.hand_on(label, inits, false, here),
+            _ => {}
+        }
     }
 
     /// What a place is made of, but for the bounds that accesses are held against.

@@ -269,6 +269,39 @@ fn place_of_two(mut y: ViewMut<f32, 2>) {
     }
 }
 
+#[kernel(block = 64, grid = (y.rows() * y.cols()).div_ceil(64))]
+fn row(mut y: ViewMut<f32, 2>) {
+    let i = grid::index();
+    if i < y.rows() * y.cols() {
+        let (row, col) = if y.rows() == 1 { (0, i) } else { (i / y.cols(), i - i / y.cols() * y.cols()) };
+        y[(row, col)] = 1.0;
+    }
+}
+
+#[kernel(block = 64, grid = (y.rows() * y.cols()).div_ceil(64))]
+fn row_divided(mut y: ViewMut<f32, 2>) {
+    let i = grid::index();
+    if i < y.rows() * y.cols() {
+        let (row, col) = (i / y.cols(), i - i / y.cols() * y.cols());
+        y[(row, col)] = 1.0;
+    }
+}
+
+#[kernel(block = 64, grid = (y.rows() * y.cols()).div_ceil(64))]
+fn row_of_two(mut y: ViewMut<f32, 2>) {
+    let i = grid::index();
+    if i < y.rows() * y.cols() {
+        let (row, col) = if y.rows() == 2 { (0, i) } else { (i / y.cols(), i - i / y.cols() * y.cols()) };
+        y[(row, col)] = 1.0;
+    }
+}
+
+#[test]
+fn where_there_is_one_row_what_lies_inside_is_in_it() {
+    same!(row, row_divided);
+    different!(row, row_of_two);
+}
+
 #[test]
 fn where_a_number_is_one_what_is_divided_by_it_stays() {
     same!(place, place_divided);
@@ -292,9 +325,22 @@ fn before_always(x: &[f32], y: &mut [f32]) {
     y[i] = x[at];
 }
 
+#[kernel(block = 64, grid = 1)]
+fn before_or_three(x: &[f32], y: &mut [f32]) {
+    let i = thread::x() + block::y();
+    y[i] = x[if i == 0 { 3 } else { (i - 1) / 4 }];
+}
+
+#[kernel(block = 64, grid = 1)]
+fn before_or_wrapped(x: &[f32], y: &mut [f32]) {
+    let i = thread::x() + block::y();
+    y[i] = x[(i - 1) / 4];
+}
+
 #[test]
 fn what_is_computed_for_nobody_says_nothing_of_what_it_is_computed_of() {
     different!(before, before_always);
+    different!(before_or_three, before_or_wrapped);
 }
 
 #[kernel(block = 1, grid = y.len())]
