@@ -6,6 +6,9 @@
 //! A comparison of which only one outcome is possible ([`linear`]) becomes that one; one of two that differ in what
 //! is not possible alone, as `<=` where both are never equal, becomes the stricter.
 //!
+//! Of a mutant this says, as the passes do, what it does where no `usize` of its own wraps: where one does, that is an error, which
+//! the oracle tells of.
+//!
 //! What is computed where the program would not have computed it may have wrapped; then nobody asks for a comparison of it, and any outcome
 //! is as good.
 

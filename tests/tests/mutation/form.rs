@@ -39,33 +39,6 @@ impl Forms {
         self.kept = self.known.len() as u32;
     }
 
-    // DEBUG
-    pub fn show(&self, form: &Form) -> String {
-        let by: HashMap<u32, &String> = self.known.iter().map(|(k, v)| (*v, k)).collect();
-        let mut seen = std::collections::BTreeSet::new();
-        let mut out = String::new();
-        for n in form {
-            out += &format!("{}\n", by[n]);
-        }
-        let mut left: Vec<u32> = form.clone();
-        while let Some(n) = left.pop() {
-            if !seen.insert(n) {
-                continue;
-            }
-            for part in by[&n].split(|c: char| !c.is_ascii_digit()) {
-                if let Ok(m) = part.parse::<u32>() {
-                    if by.contains_key(&m) {
-                        left.push(m);
-                    }
-                }
-            }
-        }
-        for n in seen {
-            out += &format!("{n} = {}\n", by[&n]);
-        }
-        out
-    }
-
     /// Forgets those that are not kept.
     pub fn forget(&mut self) {
         let kept = self.kept;

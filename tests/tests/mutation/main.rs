@@ -237,9 +237,6 @@ fn named(bench: &Bench, instance: &str) -> Vec<(Name, Mutation)> {
         })
         .collect();
     let last = |name: &Name| counts.get(&(name.site.clone(), name.change.clone())).copied();
-    if let Ok(only) = std::env::var("MUTDEBUG") {
-        return all.into_iter().filter(|(name, _)| name.to_string().ends_with(&only)).collect();
-    } // DEBUG
     all.into_iter().filter(|(name, _)| name.number == 1 || Some(name.number) == last(name)).collect()
 }
 

@@ -1,7 +1,8 @@
 //! Mutants that are none: what is proved to do what the kernel does, in every launch, by rewriting both until they are the same.
 //!
 //! Each rewriting is one of the compiler's passes, or keeps what a kernel does by what the compiler's analyses know: what a launch
-//! promises ([`Promised`]), and numbers by thread ([`normal`]).
+//! promises ([`Promised`]), numbers by thread ([`normal`]), where a value is asked for ([`needed`]), and how integers lie to one another
+//! where they are compared ([`Bounds`]). What is left is held against the kernel's own by what it does and of what ([`Forms`]).
 
 use super::bounds::Bounds;
 use super::form::{Form, Forms};
@@ -72,9 +73,6 @@ impl Prover {
         let plain = prover.plain(kernel);
         let of = |proof: Proof| (proof, plain.as_ref().and_then(|plain| prover.form(plain, proof)));
         prover.own = Proof::ALL[1..].iter().map(|proof| of(*proof)).collect();
-        if std::env::var_os("MUTDEBUG").is_some() {
-            prover.dump(kernel);
-        } // DEBUG
         prover.forms.borrow_mut().keep();
         prover
     }
@@ -87,26 +85,8 @@ impl Prover {
         let plain = self.plain(mutant)?;
         let same = |(proof, own): &&(Proof, Option<Form>)| own.is_some() && *own == self.form(&plain, *proof);
         let proof = self.own.iter().find(same).map(|(proof, _)| *proof);
-        if std::env::var_os("MUTDEBUG").is_some() {
-            self.dump(mutant);
-        } // DEBUG
         self.forms.borrow_mut().forget();
         proof
-    }
-
-    // DEBUG
-    pub fn dump(&self, mutant: &Kernel) {
-        static N: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
-        let n = N.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let plain = self.plain(mutant).unwrap();
-        std::fs::write(format!("/tmp/mutproof/{n}.plain"), plain.to_string()).unwrap();
-        let decided = asked(self.decided(plain).unwrap()).unwrap();
-        let last =
-            asked(normal(&asked(self.decided(decided).unwrap()).unwrap(), &mut self.names.borrow_mut(), Depth::Stores))
-                .unwrap();
-        let form = self.forms.borrow_mut().of(&last);
-        std::fs::write(format!("/tmp/mutproof/{n}.last"), last.to_string()).unwrap();
-        std::fs::write(format!("/tmp/mutproof/{n}.form"), self.forms.borrow().show(&form)).unwrap();
     }
 
     /// With places, unrolled, and with what a launch promises.
@@ -135,9 +115,7 @@ impl Prover {
             }
         }
     }
-}
 
-impl Prover {
     /// With the outcome of comparisons that are decided.
     fn decided(&self, mut kernel: Kernel) -> Option<Kernel> {
         for _ in 0..ROUNDS {
