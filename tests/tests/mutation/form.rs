@@ -262,11 +262,7 @@ impl Forms {
                     (*a, *b) = (turned, turned);
                 }
             }
-            Op::Binary(operator, a, b) => {
-                if operator.commutes() && a > b {
-                    std::mem::swap(a, b);
-                }
-            }
+            Op::Binary(operator, a, b) if operator.commutes() && *a > *b => std::mem::swap(a, b),
             Op::Compare(comparison, a, b) => {
                 let turned = match comparison {
                     Comparison::Gt => Some(Comparison::Lt),
